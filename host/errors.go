@@ -1,0 +1,162 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Code is the name of an outcome. Agents branch on it; each maps to one exit code.
+type Code string
+
+// The outcomes of a call, as DESIGN's one table has them.
+const (
+	OK               Code = "ok"
+	ToolFailed       Code = "tool_failed"
+	InvalidURL       Code = "invalid_url"
+	InvalidArgs      Code = "invalid_args"
+	Denied           Code = "denied"
+	NotFound         Code = "not_found"
+	AlreadyExists    Code = "already_exists"
+	Busy             Code = "busy"
+	InvalidPlugin    Code = "invalid_plugin"
+	Integrity        Code = "integrity"
+	ConfigError      Code = "config_error"
+	ChromeLaunch     Code = "chrome_launch"
+	ChromeConnection Code = "chrome_connection"
+	Timeout          Code = "timeout"
+	Trapped          Code = "trapped"
+	LimitExceeded    Code = "limit_exceeded"
+	Unavailable      Code = "unavailable"
+	InvalidResult    Code = "invalid_result"
+	TargetCrashed    Code = "target_crashed"
+	Internal         Code = "internal"
+	Interrupted      Code = "interrupted"
+	Terminated       Code = "terminated"
+)
+
+// Outcome is a row of the table of exit codes.
+type Outcome struct {
+	Exit    int
+	Code    Code
+	Meaning string
+}
+
+// Outcomes is the one table of codes: `--help`, docs and error handling are all made from it.
+// 2 to 79 are not in it: they belong to the tools that declare them.
+func Outcomes() []Outcome { return slices.Clone(outcomes[:]) }
+
+var outcomes = [...]Outcome{
+	{0, OK, "ok"},
+	{1, ToolFailed, "the tool failed without a declared code"},
+	{80, InvalidURL, "not a URL that can be opened"},
+	{81, InvalidArgs, "unknown or invalid option, parameter or JSON"},
+	{82, Denied, "the policy does not allow it"},
+	{83, NotFound, "no such command, plugin, group or tool"},
+	{84, AlreadyExists, "the name is taken or reserved"},
+	{85, Busy, "something else is using it"},
+	{86, InvalidPlugin, "not a plugin that can be run"},
+	{87, Integrity, "differs from what was approved"},
+	{88, ConfigError, "policy, config or environment is wrong"},
+	{100, ChromeLaunch, "Chrome did not start"},
+	{101, ChromeConnection, "no browser open, or it is gone"},
+	{102, Timeout, "the deadline passed"},
+	{103, Trapped, "the plugin crashed"},
+	{104, LimitExceeded, "a limit was reached"},
+	{105, Unavailable, "not available here"},
+	{106, InvalidResult, "the result breaks the tool's own schema"},
+	{107, TargetCrashed, "the page crashed"},
+	{110, Internal, "a fault in Parley"},
+	{130, Interrupted, "interrupted"},
+	{143, Terminated, "terminated"},
+}
+
+// Error is how everything fails: what was wrong, what was expected, what to do next.
+type Error struct {
+	Code     Code
+	Exit     int // 0: the exit code of Code; a tool's declared code otherwise
+	Message  string
+	Details  []Detail
+	Denied   []Denial
+	Tool     *ToolError
+	Protocol *ProtocolError
+	// Corrected are parameters that would have been accepted; Command is the call with them.
+	Corrected  json.RawMessage
+	Command    string
+	DidYouMean []Suggestion
+	Docs       *Docs
+	Next       []string
+	Cause      error // never shown, only unwrapped
+}
+
+// Detail is one violation, found by the host or told by the tool.
+type Detail struct {
+	Parameter  string `json:"parameter"` // JSON pointer
+	Keyword    string `json:"keyword"`
+	Provided   string `json:"provided"`
+	Expected   string `json:"expected"`
+	Suggestion string `json:"suggestion,omitempty"`
+}
+
+// Denial is a right that was refused.
+type Denial struct {
+	Right string `json:"right"` // in the grammar of grants: "http:GET:https://api.github.com"
+	Why   string `json:"why,omitempty"`
+}
+
+// ToolError is what the tool itself said when it failed.
+type ToolError struct {
+	Exit    int             `json:"exit"`
+	Name    string          `json:"name,omitempty"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+// ProtocolError is Chrome's own error.
+type ProtocolError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    string `json:"data,omitempty"`
+}
+
+// Suggestion is a name that may have been meant. Distance is the true Damerau-Levenshtein distance.
+type Suggestion struct {
+	Name     string `json:"name"`
+	Distance int    `json:"distance"`
+}
+
+func (e *Error) Error() string { return e.Message }
+func (e *Error) Unwrap() error { return e.Cause }
+
+// ExitCode is the exit code of the process that ends with e.
+func (e *Error) ExitCode() int {
+	if e.Exit != 0 {
+		return e.Exit
+	}
+	for _, o := range outcomes {
+		if o.Code == e.Code {
+			return o.Exit
+		}
+	}
+	return 110
+}
+
+// Errorf makes an error of a code.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// WithNext adds commands to type next.
+func (e *Error) WithNext(next ...string) *Error {
+	e.Next = append(e.Next, next...)
+	return e
+}
+
+// AsError returns err as *Error; anything that is none becomes internal.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Code: Internal, Message: err.Error(), Cause: err}
+}

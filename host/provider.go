@@ -1,0 +1,206 @@
+// Package host gathers plugins into one catalog and runs every call through one path: look up, mend
+// and validate, ask the policy, invoke, check the result, record.
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Provider is one plugin as the catalog holds it: CDP, a wasm plugin, later a remote host.
+//
+// Everything but Invoke is discovery: it must not start an engine, a browser or a network connection,
+// must be safe for concurrent use, and must build no more than what was asked for. Tool names are
+// local here ("Network.getCookies", "hash"); only the catalog knows qualified ones.
+type Provider interface {
+	// Info is cheap enough to be called for every plugin at every start.
+	Info() Info
+	// Manifest returns what concerns the plugin as a whole. Its Tools may be empty: use Tool.
+	Manifest() (*manifest.Manifest, error)
+	// Lines returns one line for each tool of a group in listing order; "" means the tools without a group.
+	Lines(group string) ([]Line, error)
+	// Groups returns the groups with their counts, in listing order.
+	Groups() ([]GroupLine, error)
+	// Names returns the names of all tools, sorted.
+	Names() ([]string, error)
+	// Tool returns one tool in full, found without regard to case, or nil if there is none.
+	Tool(name string) (*manifest.Tool, error)
+	// Segment returns the search segment that BuildSegment made for this plugin.
+	Segment() ([]byte, error)
+	// Invoke runs a call that has been validated and allowed. It ends when ctx ends. Errors are *Error;
+	// any other error is reported as internal.
+	Invoke(ctx context.Context, r *Request) (*Result, error)
+}
+
+// Info is what a plugin shows in the list of all plugins.
+type Info struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"` // manifest.KindParley, KindWASI, KindMCP or KindBuiltin
+	Brief   string `json:"brief"`
+	Groups  int    `json:"groups"`
+	Tools   int    `json:"tools"`
+	Digest  string `json:"-"` // "sha256:…" over wasm and manifest; "" for what is compiled in
+}
+
+// Line is a tool in a list: its first tier. Name is local in a provider and qualified in an answer.
+type Line struct {
+	Name         string `json:"name"`
+	Signature    string `json:"signature"`
+	Brief        string `json:"brief"`
+	Effect       string `json:"effect"`
+	Deprecated   bool   `json:"deprecated,omitempty"`
+	Experimental bool   `json:"experimental,omitempty"`
+}
+
+// GroupLine is a group in a list.
+type GroupLine struct {
+	Name   string `json:"name"`
+	Brief  string `json:"brief"`
+	Tools  int    `json:"tools"`
+	Events int    `json:"events"`
+}
+
+// EventLine is an event in a group's list.
+type EventLine struct {
+	Name  string `json:"name"`
+	Brief string `json:"brief"`
+}
+
+// Glossary is a provider that also documents things that cannot be called: events and types.
+type Glossary interface {
+	// Events returns the events of a group in listing order.
+	Events(group string) ([]EventLine, error)
+	// Entry returns an event or a type by its local name, or nil. Its Params are the properties it has.
+	Entry(name string) (*Entry, error)
+}
+
+// Entry documents an event or a type in the form of a tool.
+type Entry struct {
+	Kind string // "event" or "type"
+	Tool manifest.Tool
+}
+
+// Surveyor is a provider that can say how much it covers, for `--list --json`.
+type Surveyor interface {
+	Coverage() (any, error)
+}
+
+// Streamer is a provider whose tool can emit records before it ends.
+type Streamer interface {
+	// Stream is Invoke for a call that emits records through r.Emit.
+	Stream(ctx context.Context, r *Request) (*Result, error)
+}
+
+// Request is one call on its way to a provider: validated, with defaults, allowed.
+type Request struct {
+	Tool    string          // local name, in the spelling of the manifest
+	Def     *manifest.Tool  // its definition
+	Params  json.RawMessage // an object
+	Caller  string          // "cli", "mcp:CLIENT" or "plugin:NAME"
+	Session string          // "" without one
+	CallID  string
+	Grant   Grant
+	Limits  Limits
+	Options Options
+
+	// Settings is what the operator set for the plugin: an object, or nil.
+	Settings json.RawMessage
+	// Progress and Log may be nil. What they are given is cleaned by whoever shows it.
+	Progress func(done, total float64, message string)
+	Log      func(level int, message string) // 0 debug, 1 info, 2 warn, 3 error
+	// Emit takes one record of a stream; an error means that nobody reads any more. Nil unless streaming.
+	Emit func(record json.RawMessage) error
+	// CallTool runs a tool of another plugin in this call's name. It goes through the whole path of Call.
+	CallTool func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error)
+}
+
+// Options are what a caller may say about one call, the same for every caller.
+type Options struct {
+	Timeout  time.Duration // 0: the tool's or the policy's
+	MaxBytes int           // 0: no bound on what is shown
+	Browser  string        // "": the default browser
+	Target   string        // "": the current target
+	DryRun   bool
+	// SendAnyway skips validation where the provider's data may be older than what it talks to.
+	SendAnyway bool
+	// OnDialog says what becomes of a JavaScript dialog: accept, dismiss or fail (default).
+	OnDialog string
+}
+
+// Limits bound one call of a wasm plugin. Zero means the default that host/wasm documents.
+type Limits struct {
+	MemoryMiB   int
+	Timeout     time.Duration
+	OutputBytes int
+}
+
+// Result is what a tool answered.
+type Result struct {
+	Data     json.RawMessage
+	Warnings []string
+}
+
+// Grant is what a call may touch: asked by the manifest and given by the policy. The zero value is nothing.
+type Grant struct {
+	FS      []FSGrant
+	HTTP    []HTTPGrant
+	Secrets []SecretGrant
+	Env     map[string]string // values included
+	Tools   []string          // names and globs
+	Clock   bool
+	Random  bool
+}
+
+// FSGrant maps a folder of this machine to the path under which the guest sees it.
+type FSGrant struct {
+	Path   string // as the guest sees it
+	Source string // absolute, on this machine
+	Mode   string // ro or rw
+}
+
+// HTTPGrant allows methods towards one origin, or towards one host pattern.
+type HTTPGrant struct {
+	URL     string
+	Methods []string
+}
+
+// SecretGrant lets the host use a secret where the manifest says; with Read the guest may see it.
+type SecretGrant struct {
+	Name string
+	Read bool
+}
+
+// Names lists the grants one word each, as `--dry-run` and the audit show them: "fs:ro:/srv/data=/data".
+func (g Grant) Names() []string {
+	names := []string{}
+	for _, f := range g.FS {
+		names = append(names, "fs:"+f.Mode+":"+f.Source+"="+f.Path)
+	}
+	for _, h := range g.HTTP {
+		names = append(names, "http:"+joined(h.Methods)+":"+h.URL)
+	}
+	for _, t := range g.Tools {
+		names = append(names, "tool:"+t)
+	}
+	for _, name := range sortedKeys(g.Env) {
+		names = append(names, "env:"+name)
+	}
+	for _, s := range g.Secrets {
+		if s.Read {
+			names = append(names, "secret:read:"+s.Name)
+		} else {
+			names = append(names, "secret:"+s.Name)
+		}
+	}
+	if g.Clock {
+		names = append(names, "clock")
+	}
+	if g.Random {
+		names = append(names, "random")
+	}
+	return names
+}

@@ -1,0 +1,33 @@
+package host
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Recorder keeps what happened. It must not fail a call: what it cannot write it reports by its own means.
+type Recorder interface {
+	Record(Event)
+}
+
+// Event is one call, search or describe that has ended. Subscribers and traces get the same one.
+type Event struct {
+	Time           time.Time
+	Op             string // "call", "search" or "describe"
+	CallID         string
+	Session        string
+	Caller         string
+	Tool           string          // qualified name, as far as it is known
+	Digest         string          // of the plugin
+	Mode           string          // documentation mode of the caller, where it has one
+	Tiers          []int           // tiers that this caller was shown of this tool
+	Params         json.RawMessage // as given; a recorder that keeps values says so
+	Query          string          // of a search
+	Err            *Error          // nil when it went well
+	Duration       time.Duration
+	OutBytes       int
+	DocsTokens     int
+	RetryOf        string // call id of the failed call of the same tool before, in the same session
+	SuggestionUsed bool   // the parameters are those that the failed call was answered with
+	Result         json.RawMessage
+}

@@ -1,0 +1,173 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean makes a text that others wrote fit to be shown: terminal sequences, control characters, bidi
+// controls and invisible characters are removed, invalid UTF-8 becomes U+FFFD. Newlines and tabs stay.
+func Clean(s string) string {
+	if isClean(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		if n := escapeSequence(s[i:]); n > 0 {
+			i += n
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		i += n
+		if !Hidden(r) {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// CleanLine is Clean for a text that must stay on one line: each run of white space becomes one space.
+func CleanLine(s string) string {
+	return strings.Join(strings.Fields(Clean(s)), " ")
+}
+
+// Hidden tells whether a rune steers a terminal or a reader's eye instead of being read.
+func Hidden(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r < 0x20, r >= 0x7f && r < 0xa0:
+		return true
+	case r < 0x300:
+		return r == 0xad // soft hyphen
+	case r == 0x34f, r == 0x61c, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0:
+		return true // fillers and marks that take no space
+	case r >= 0x180b && r <= 0x180f, r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
+		return true // Mongolian selectors, zero-width, separators, bidi controls, invisible operators
+	case r >= 0xfe00 && r <= 0xfe0d, r == 0xfeff, r >= 0xfff9 && r <= 0xfffb:
+		return true // text variation selectors, byte order mark, interlinear marks (emoji's own FE0E and FE0F stay)
+	case r >= 0x1d173 && r <= 0x1d17a, r >= 0xe0000 && r <= 0xe0fff:
+		return true // musical controls, tags and variation selectors supplement
+	}
+	return unicode.Is(unicode.Cf, r)
+}
+
+func isClean(s string) bool {
+	for _, r := range s {
+		if r == utf8.RuneError || Hidden(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// escapeSequence returns the length of the terminal sequence that s begins with, or 0: CSI, OSC and
+// friends up to their end, else ESC with the character after it.
+func escapeSequence(s string) int {
+	if len(s) < 2 || s[0] != 0x1b {
+		return 0
+	}
+	switch s[1] {
+	case '[':
+		for i := 2; i < len(s); i++ {
+			if s[i] >= 0x40 && s[i] <= 0x7e {
+				return i + 1
+			}
+			if s[i] < 0x20 || s[i] > 0x7e {
+				return i
+			}
+		}
+		return len(s)
+	case ']', 'P', 'X', '^', '_':
+		for i := 2; i < len(s); i++ {
+			if s[i] == 0x07 {
+				return i + 1
+			}
+			if s[i] == 0x1b {
+				return min(i+2, len(s))
+			}
+			if s[i] == '\n' {
+				return i // an unended sequence must not swallow the text
+			}
+		}
+		return len(s)
+	}
+	if s[1] >= 0x20 && s[1] < 0x7f {
+		return 2
+	}
+	return 1
+}
+
+// EscapeJSON writes each hidden character of a JSON text as \uXXXX: the data stays what it is, and nothing steers a terminal.
+func EscapeJSON(data []byte) []byte {
+	if isClean(string(data)) {
+		return data
+	}
+	var b bytes.Buffer
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		switch {
+		case r == '\r':
+			b.WriteByte(' ')
+		case !Hidden(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		i += n
+	}
+	return b.Bytes()
+}
+
+// CleanJSON cleans every string of a JSON document that is shown as documentation. The order of keys stays.
+func CleanJSON(data json.RawMessage) json.RawMessage {
+	if isClean(string(data)) && !bytes.Contains(data, []byte(`\u`)) {
+		return data
+	}
+	var b bytes.Buffer
+	for i := 0; i < len(data); {
+		if data[i] != '"' {
+			b.WriteByte(data[i])
+			i++
+			continue
+		}
+		end := stringEnd(data, i)
+		var s string
+		if json.Unmarshal(data[i:end], &s) == nil {
+			b.Write(quote(Clean(s)))
+		}
+		i = end
+	}
+	return b.Bytes()
+}
+
+// stringEnd returns the offset after the JSON string that begins at i.
+func stringEnd(data []byte, i int) int {
+	for i++; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(data)
+}
+
+// quote writes a JSON string without HTML escapes.
+func quote(s string) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(s) != nil {
+		return []byte(`""`)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

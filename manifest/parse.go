@@ -1,0 +1,327 @@
+package manifest
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+//go:embed schema.json
+var schemaJSON []byte
+
+// Schema returns the draft-07 schema that manifests of version 1 are checked against.
+func Schema() []byte { return bytes.Clone(schemaJSON) }
+
+var ownSchema = sync.OnceValues(func() (*schema.Schema, error) { return schema.Own(schemaJSON) })
+
+// Bounds of a manifest as a document.
+const (
+	maxBytes = 4 << 20
+	maxDepth = 100
+)
+
+// Problem is one thing that is wrong with a manifest, and where.
+type Problem struct {
+	Pointer string // JSON pointer into the manifest
+	Message string
+}
+
+func (p Problem) String() string {
+	if p.Pointer == "" {
+		return p.Message
+	}
+	return p.Pointer + ": " + p.Message
+}
+
+// Error is why a manifest is refused: all problems that were found, in the order of their pointers.
+type Error struct {
+	Problems []Problem
+}
+
+func (e *Error) Error() string {
+	texts := make([]string, 0, len(e.Problems))
+	for i, p := range e.Problems {
+		if i == 8 {
+			texts = append(texts, fmt.Sprintf("and %d more", len(e.Problems)-i))
+			break
+		}
+		texts = append(texts, p.String())
+	}
+	return "invalid manifest: " + strings.Join(texts, "; ")
+}
+
+func refuse(pointer, format string, args ...any) *Error {
+	return &Error{Problems: []Problem{{pointer, CleanLine(fmt.Sprintf(format, args...))}}}
+}
+
+// Parse reads a manifest strictly and checks everything that can be checked without its wasm: the
+// document against the embedded schema, names, references between its parts, the schemas of its tools
+// and its examples against them. hostVersion is what min_host is held against. The error is *Error.
+func Parse(data []byte, hostVersion string) (*Manifest, error) {
+	doc, err := schema.Decode(data, schema.Limits{Bytes: maxBytes, Depth: maxDepth})
+	if err != nil {
+		return nil, refuse("", "%v", err)
+	}
+	if err := checkVersion(doc, hostVersion); err != nil {
+		return nil, err
+	}
+	own, err := ownSchema()
+	if err != nil {
+		return nil, refuse("", "the schema of manifests does not compile: %v", err)
+	}
+	violations, err := own.Validate(doc)
+	if err != nil {
+		return nil, refuse("", "%v", err)
+	}
+	if len(violations) > 0 {
+		return nil, &Error{Problems: problems(violations)}
+	}
+	m, err := Load(data)
+	if err != nil {
+		return nil, err
+	}
+	if found := check(m); len(found) > 0 {
+		slices.SortFunc(found, func(a, b Problem) int { return strings.Compare(a.Pointer, b.Pointer) })
+		return nil, &Error{Problems: found}
+	}
+	return m, nil
+}
+
+// Load reads a manifest that Parse has accepted before.
+func Load(data []byte) (*Manifest, error) {
+	var m Manifest
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, refuse("", "%v", err)
+	}
+	return &m, nil
+}
+
+// checkVersion looks at manifest and min_host before anything else, so that a newer manifest fails with what it needs.
+func checkVersion(doc any, hostVersion string) error {
+	root, ok := doc.(map[string]any)
+	if !ok {
+		return refuse("", "expected an object")
+	}
+	if v, ok := root["min_host"].(string); ok && Newer(v, hostVersion) {
+		return refuse("/min_host", "needs host >= %s, and this is %s", v, hostVersion)
+	}
+	if v, ok := root["manifest"].(json.Number); ok && v.String() != strconv.Itoa(Version) {
+		needs, ok := root["min_host"].(string)
+		if !ok {
+			needs = "one that reads manifest version " + v.String()
+		}
+		return refuse("/manifest", "needs host >= %s: this host, %s, reads manifest version %d and was given %s", needs, hostVersion, Version, v)
+	}
+	return nil
+}
+
+func problems(violations []schema.Violation) []Problem {
+	found := make([]Problem, 0, len(violations))
+	for _, v := range violations {
+		message := fmt.Sprintf("expected %s, got %s", v.Expected, v.Provided)
+		if v.Keyword == "additionalProperties" {
+			message = "unknown field; expected " + v.Expected
+		}
+		if len(v.DidYouMean) > 0 {
+			message += "; did you mean " + strings.Join(v.DidYouMean, ", ") + "?"
+		}
+		found = append(found, Problem{v.Pointer, CleanLine(message)})
+	}
+	return found
+}
+
+// Newer tells whether version a comes after version b; what follows a hyphen or a plus does not count.
+func Newer(a, b string) bool {
+	x, y := versionParts(a), versionParts(b)
+	return slices.Compare(x[:], y[:]) > 0
+}
+
+func versionParts(v string) (parts [3]int) {
+	v, _, _ = strings.Cut(v, "-")
+	v, _, _ = strings.Cut(v, "+")
+	for i, p := range strings.SplitN(v, ".", 3) {
+		parts[i], _ = strconv.Atoi(p)
+	}
+	return parts
+}
+
+// check finds what the document's schema cannot say.
+func check(m *Manifest) []Problem {
+	c := &checker{m: m}
+	c.names()
+	c.exitCodes()
+	if len(m.Settings) > 0 {
+		if _, err := schema.Foreign(m.Settings); err != nil {
+			c.add("/settings", "%v", err)
+		}
+	}
+	for i := range m.Tools {
+		c.tool(fmt.Sprintf("/tools/%d", i), &m.Tools[i])
+	}
+	return c.found
+}
+
+type checker struct {
+	m     *Manifest
+	found []Problem
+}
+
+func (c *checker) add(pointer, format string, args ...any) {
+	c.found = append(c.found, Problem{pointer, CleanLine(fmt.Sprintf(format, args...))})
+}
+
+func (c *checker) names() {
+	if strings.Contains(c.m.Name, "__") {
+		c.add("/name", "a name cannot hold \"__\", which stands for a dot where model APIs refuse one")
+	}
+	taken := map[string]string{}
+	claim := func(pointer, what, name string) {
+		key := strings.ToLower(name)
+		if other, ok := taken[key]; ok {
+			c.add(pointer, "%s %q has the name of %s; names are unique without regard to case", what, name, other)
+			return
+		}
+		taken[key] = pointer
+		if strings.Contains(name, "__") {
+			c.add(pointer, "a name cannot hold \"__\", which stands for a dot where model APIs refuse one")
+		}
+	}
+	for i, g := range c.m.Groups {
+		claim(fmt.Sprintf("/groups/%d/name", i), "group", g.Name)
+	}
+	for i, t := range c.m.Tools {
+		claim(fmt.Sprintf("/tools/%d/name", i), "tool", t.Name)
+		if t.Group != "" && !slices.ContainsFunc(c.m.Groups, func(g Group) bool { return g.Name == t.Group }) {
+			c.add(fmt.Sprintf("/tools/%d/group", i), "no group %q is declared in groups", t.Group)
+		}
+	}
+}
+
+func (c *checker) exitCodes() {
+	codes, names := map[int]bool{}, map[string]bool{}
+	for i, e := range c.m.ExitCodes {
+		if codes[e.Code] || names[e.Name] {
+			c.add(fmt.Sprintf("/exit_codes/%d", i), "code %d or name %q is declared twice", e.Code, e.Name)
+		}
+		codes[e.Code], names[e.Name] = true, true
+	}
+	for i, t := range c.m.Tools {
+		for j, name := range t.ExitCodes {
+			if !names[name] {
+				c.add(fmt.Sprintf("/tools/%d/exit_codes/%d", i, j), "no exit code %q is declared in exit_codes", name)
+			}
+		}
+	}
+}
+
+var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
+
+func (c *checker) tool(at string, t *Tool) {
+	names := map[string]bool{}
+	for _, p := range Params(t.Params) {
+		names[p.Name] = true
+	}
+	for i, name := range t.Positional {
+		if !names[name] {
+			c.add(fmt.Sprintf("%s/positional/%d", at, i), "%q is no parameter of the tool", name)
+		}
+	}
+	if t.WASI != nil {
+		c.wasi(at+"/wasi", t.WASI, names)
+		if c.m.Kind != KindWASI {
+			c.add(at+"/wasi", "only a plugin of kind wasi has it; this one is %s", c.m.Kind)
+		}
+	}
+	if c.m.Kind == KindMCP {
+		return // its schemas are for display
+	}
+	if kind := readNode(t.Params).text("type"); kind != "object" {
+		c.add(at+"/params/type", "expected \"object\": parameters are always an object")
+		return
+	}
+	params, err := schema.Foreign(t.Params)
+	if err != nil {
+		c.add(at+"/params", "%v", err)
+		return
+	}
+	if len(t.Returns) > 0 {
+		if _, err := schema.Foreign(t.Returns); err != nil {
+			c.add(at+"/returns", "%v", err)
+		}
+	}
+	for i, e := range t.Examples {
+		c.example(fmt.Sprintf("%s/examples/%d", at, i), e, params)
+	}
+}
+
+// example holds an example's parameters against the schema; one that shows exit code 81 must break it.
+func (c *checker) example(at string, e Example, params *schema.Schema) {
+	const invalidArgs = 81
+	value, err := schema.Decode(e.Params, schema.Limits{})
+	if err != nil {
+		c.add(at+"/params", "%v", err)
+		return
+	}
+	violations, err := params.Validate(value)
+	switch {
+	case err != nil:
+		c.add(at+"/params", "%v", err)
+	case len(violations) > 0 && e.ExitCode != invalidArgs:
+		v := violations[0]
+		c.add(at+"/params"+v.Pointer, "the example breaks the tool's own schema: expected %s, got %s", v.Expected, v.Provided)
+	}
+}
+
+func (c *checker) wasi(at string, w *WASI, names map[string]bool) {
+	use := func(pointer, text string) {
+		for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
+			if !names[match[1]] {
+				c.add(pointer, "{%s} is no parameter of the tool", match[1])
+			}
+		}
+	}
+	for i, a := range w.Argv {
+		pointer := fmt.Sprintf("%s/argv/%d", at, i)
+		use(pointer, a.Word)
+		for _, word := range a.List {
+			use(pointer, word)
+		}
+	}
+	use(at+"/stdin", w.Stdin)
+	for name, value := range w.Env {
+		use(at+"/env/"+name, value)
+	}
+	for i, f := range w.Files {
+		use(fmt.Sprintf("%s/files/%d/from", at, i), f.From)
+	}
+}
+
+// reserved are the host's own words, present and planned: a plugin of such a name could never be reached.
+var reserved = []string{
+	"call", "search", "batch", "plugin", "policy", "secret", "config", "mcp", "docs", "learn", "stats", "trace",
+	"audit", "doctor", "completion", "help", "version", "list", "cdp", "serve", "console", "fleet", "page-tools",
+}
+
+// Reserved tells whether a name cannot be a plugin's.
+func Reserved(name string) bool {
+	return slices.Contains(reserved, strings.ToLower(name))
+}
+
+// CompactJSON returns JSON on one line, as it is if it does not parse.
+func CompactJSON(data json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, data) != nil {
+		return data
+	}
+	return b.Bytes()
+}
+
+func equalFold(a, b string) bool { return strings.EqualFold(a, b) }

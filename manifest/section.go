@@ -1,0 +1,146 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// SectionName is the name of the custom section that carries a manifest in a wasm file.
+const SectionName = "parley.manifest"
+
+// ErrNoSection says that a wasm file carries no manifest.
+var ErrNoSection = errors.New("no custom section " + SectionName)
+
+var moduleHeader = []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
+
+// FormatError says that bytes are no wasm module, and where they stop being one.
+type FormatError struct {
+	Offset  int
+	Message string
+	Fix     string // what to do about it, where that is known
+}
+
+func (e *FormatError) Error() string {
+	s := fmt.Sprintf("not a wasm module: %s (at offset %d)", e.Message, e.Offset)
+	if e.Fix != "" {
+		s += "; " + e.Fix
+	}
+	return s
+}
+
+// CheckHeader tells a core wasm module from everything else that people hand over by mistake.
+func CheckHeader(wasm []byte) error {
+	switch {
+	case len(wasm) == 0:
+		return &FormatError{Message: "the file is empty", Fix: "build it again"}
+	case len(wasm) >= 8 && bytes.Equal(wasm[:4], moduleHeader[:4]) && wasm[6] == 1:
+		return &FormatError{Offset: 4, Message: "this is a component, and Parley runs core modules",
+			Fix: "rebuild it for WASI preview 1: cargo build --target wasm32-wasip1, or GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared, or clang --target=wasm32-wasi"}
+	case len(wasm) < 8 && bytes.HasPrefix(moduleHeader, wasm):
+		return &FormatError{Offset: len(wasm), Message: "the file ends within the header", Fix: "copy or build it again"}
+	case bytes.HasPrefix(wasm, []byte{0x1f, 0x8b}):
+		return &FormatError{Message: "this is a gzip file", Fix: "gunzip it first"}
+	case bytes.HasPrefix(wasm, []byte("\x7fELF")):
+		return &FormatError{Message: "this is a native Linux program", Fix: "build it with GOOS=wasip1 GOARCH=wasm or --target=wasm32-wasi"}
+	case bytes.HasPrefix(wasm, []byte("(module")):
+		return &FormatError{Message: "this is WebAssembly text", Fix: "run wat2wasm on it first"}
+	case len(wasm) < 8 || !bytes.Equal(wasm[:4], moduleHeader[:4]):
+		return &FormatError{Message: fmt.Sprintf("it begins with %q, not with \"\\x00asm\"", wasm[:min(len(wasm), 8)])}
+	case !bytes.Equal(wasm, moduleHeader) && !bytes.Equal(wasm[4:8], moduleHeader[4:]):
+		return &FormatError{Offset: 4, Message: fmt.Sprintf("its binary version is %d, and Parley reads version 1", binary.LittleEndian.Uint32(wasm[4:8]))}
+	}
+	return nil
+}
+
+// ReadSection returns the manifest that a wasm file carries, as a part of wasm. It compiles nothing and
+// allocates nothing by declared lengths. The error is ErrNoSection or a *FormatError.
+func ReadSection(wasm []byte) ([]byte, error) {
+	if err := CheckHeader(wasm); err != nil {
+		return nil, err
+	}
+	var found []byte
+	for at := len(moduleHeader); at < len(wasm); {
+		id := wasm[at]
+		body, next, err := span(wasm, at+1)
+		if err != nil {
+			return nil, err
+		}
+		if id == 0 {
+			name, rest, err := span(wasm[:next], body)
+			if err != nil {
+				return nil, err
+			}
+			if string(wasm[name:rest]) == SectionName {
+				if found != nil {
+					return nil, &FormatError{Offset: at, Message: "it carries two sections " + SectionName}
+				}
+				found = wasm[rest:next:next]
+			}
+		}
+		at = next
+	}
+	if found == nil {
+		return nil, ErrNoSection
+	}
+	return found, nil
+}
+
+// span reads a length at offset at and returns where the bytes that it counts begin and end.
+func span(data []byte, at int) (start, end int, err error) {
+	n, width := binary.Uvarint(data[at:min(len(data), at+5)])
+	if width <= 0 {
+		return 0, 0, &FormatError{Offset: at, Message: "it is truncated within a length"}
+	}
+	start = at + width
+	if n > uint64(len(data)-start) {
+		return 0, 0, &FormatError{Offset: at, Message: fmt.Sprintf("a length of %d bytes is declared and %d are left", n, len(data)-start)}
+	}
+	return start, start + int(n), nil
+}
+
+// WriteSection returns wasm with the manifest in a custom section right after the header; one that stood in it before is dropped.
+func WriteSection(wasm, manifest []byte) ([]byte, error) {
+	bare, err := stripSection(wasm)
+	if err != nil {
+		return nil, err
+	}
+	var body []byte
+	body = binary.AppendUvarint(body, uint64(len(SectionName)))
+	body = append(body, SectionName...)
+	body = append(body, manifest...)
+
+	out := make([]byte, 0, len(bare)+len(body)+8)
+	out = append(out, moduleHeader...)
+	out = append(out, 0)
+	out = binary.AppendUvarint(out, uint64(len(body)))
+	out = append(out, body...)
+	return append(out, bare[len(moduleHeader):]...), nil
+}
+
+func stripSection(wasm []byte) ([]byte, error) {
+	if err := CheckHeader(wasm); err != nil {
+		return nil, err
+	}
+	out := append([]byte(nil), moduleHeader...)
+	for at := len(moduleHeader); at < len(wasm); {
+		body, next, err := span(wasm, at+1)
+		if err != nil {
+			return nil, err
+		}
+		keep := true
+		if wasm[at] == 0 {
+			name, rest, err := span(wasm[:next], body)
+			if err != nil {
+				return nil, err
+			}
+			keep = string(wasm[name:rest]) != SectionName
+		}
+		if keep {
+			out = append(out, wasm[at:next]...)
+		}
+		at = next
+	}
+	return out, nil
+}
