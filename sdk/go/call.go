@@ -1,0 +1,246 @@
+package sdk
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// Call is one call of a tool: who asked, what is granted, and the way to ask
+// the host for more. Its zero value serves tests: nothing is granted.
+type Call struct {
+	Tool        string
+	ID          string
+	Session     string
+	Caller      string // "cli", "mcp:CLIENT" or "plugin:NAME"
+	HostVersion string
+	Deadline    time.Duration   // time left when the call began; 0: no limit
+	Settings    json.RawMessage // what the operator set, an object; nil: nothing
+	Granted     Granted
+
+	// Host answers the methods below. Nil refuses all that they ask.
+	Host Host
+
+	warnings []string
+}
+
+// Granted lists the rights of a call.
+type Granted struct {
+	FS      []Mount  `json:"fs"`
+	HTTP    []string `json:"http"`
+	Tools   []string `json:"tools"`
+	Secrets []string `json:"secrets"`
+	Env     []string `json:"env"`
+	Clock   bool     `json:"clock"`
+	Random  bool     `json:"random"`
+}
+
+// Mount is a granted folder.
+type Mount struct {
+	Path string `json:"path"`
+	Mode string `json:"mode"` // "ro" or "rw"
+}
+
+// Host is what a call may ask of the program that runs the plugin. Under
+// Parley it is Parley; a test may bring its own.
+type Host interface {
+	CallTool(tool string, params json.RawMessage, o Options) (json.RawMessage, error)
+	HTTP(Request) (Response, error)
+	ReadSecret(name string) (string, error)
+	Log(level Level, message string)
+	Progress(done, total float64, message string)
+}
+
+// Options of CallTool; zero values leave the host's defaults.
+type Options struct {
+	Timeout  string `json:"timeout,omitempty"` // such as "10s"
+	MaxBytes int    `json:"max_bytes,omitempty"`
+	Browser  string `json:"browser,omitempty"`
+	Target   string `json:"target,omitempty"`
+	DryRun   bool   `json:"dry_run,omitempty"`
+}
+
+// Request is an HTTP request.
+type Request struct {
+	Method  string // empty: GET
+	URL     string
+	Headers [][2]string
+	Body    []byte
+}
+
+// Response is the answer to a Request. A status of 400 or more is no error.
+type Response struct {
+	Status  int
+	Headers [][2]string
+	Body    []byte
+}
+
+// Level of a log line.
+type Level int32
+
+const (
+	Debug Level = iota
+	Info
+	Warn
+	Err
+)
+
+// Warn adds a warning to the answer, formatted as by fmt.Sprintf.
+func (c *Call) Warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// Warnings returns what Warn has gathered.
+func (c *Call) Warnings() []string { return c.warnings }
+
+// Log writes a line for the operator; the caller does not see it.
+func (c *Call) Log(level Level, message string) {
+	if c.Host != nil {
+		c.Host.Log(level, message)
+	}
+}
+
+// Progress tells the caller how far the call has come. Total 0: not known.
+func (c *Call) Progress(done, total float64, message string) {
+	if c.Host != nil {
+		c.Host.Progress(done, total, message)
+	}
+}
+
+// CallTool runs another tool, named "plugin.tool", and decodes its data into
+// result unless that is nil. The manifest must ask for it (Capabilities.Tools).
+// A failure is a *HostError.
+func (c *Call) CallTool(tool string, params any, o Options, result any) error {
+	if c.Host == nil {
+		return noHost("call_tool")
+	}
+	raw, err := encode(params)
+	if err != nil {
+		return err
+	}
+	data, err := c.Host.CallTool(tool, raw, o)
+	if err != nil || result == nil {
+		return err
+	}
+	if err := json.Unmarshal(data, result); err != nil {
+		return fmt.Errorf("result of %s: %w", tool, err)
+	}
+	return nil
+}
+
+// HTTP makes a request. The manifest must ask for its origin
+// (Capabilities.HTTP). A failure is a *HostError.
+func (c *Call) HTTP(r Request) (Response, error) {
+	if c.Host == nil {
+		return Response{}, noHost("http_request")
+	}
+	return c.Host.HTTP(r)
+}
+
+// ReadSecret returns a secret that the manifest marks "read". A failure is a *HostError.
+func (c *Call) ReadSecret(name string) (string, error) {
+	if c.Host == nil {
+		return "", noHost("read_secret")
+	}
+	return c.Host.ReadSecret(name)
+}
+
+func noHost(function string) error {
+	return &HostError{Code: "denied", ExitCode: 82, Message: function + ": this call has no host; a test sets Call.Host"}
+}
+
+// wire is the Host that speaks the ABI: ask calls an import by name with a
+// JSON request and returns its JSON answer.
+type wire struct {
+	ask      func(function string, request []byte) ([]byte, error)
+	log      func(level Level, message string)
+	progress func(done, total float64, message string)
+}
+
+var _ Host = wire{}
+
+func (w wire) CallTool(tool string, params json.RawMessage, o Options) (json.RawMessage, error) {
+	request := struct {
+		Tool    string          `json:"tool"`
+		Params  json.RawMessage `json:"params"`
+		Options Options         `json:"options"`
+	}{tool, params, o}
+	var data json.RawMessage
+	err := w.exchange("call_tool", request, &data)
+	return data, err
+}
+
+func (w wire) HTTP(r Request) (Response, error) {
+	request := struct {
+		Method  string      `json:"method"`
+		URL     string      `json:"url"`
+		Headers [][2]string `json:"headers,omitempty"`
+		Body    string      `json:"body,omitempty"`
+		Binary  []byte      `json:"body_base64,omitempty"`
+	}{Method: r.Method, URL: r.URL, Headers: r.Headers}
+	if request.Method == "" {
+		request.Method = "GET"
+	}
+	if utf8.Valid(r.Body) {
+		request.Body = string(r.Body)
+	} else {
+		request.Binary = r.Body
+	}
+	var answer struct {
+		Status  int         `json:"status"`
+		Headers [][2]string `json:"headers"`
+		Body    string      `json:"body"`
+		Binary  []byte      `json:"body_base64"`
+	}
+	if err := w.exchange("http_request", request, &answer); err != nil {
+		return Response{}, err
+	}
+	body := answer.Binary
+	if body == nil {
+		body = []byte(answer.Body)
+	}
+	return Response{Status: answer.Status, Headers: answer.Headers, Body: body}, nil
+}
+
+func (w wire) ReadSecret(name string) (string, error) {
+	request := struct {
+		Name string `json:"name"`
+	}{name}
+	var value string
+	err := w.exchange("read_secret", request, &value)
+	return value, err
+}
+
+func (w wire) Log(level Level, message string) { w.log(level, message) }
+
+func (w wire) Progress(done, total float64, message string) { w.progress(done, total, message) }
+
+func (w wire) exchange(function string, request, result any) error {
+	raw, err := encode(request)
+	if err != nil {
+		return err
+	}
+	raw, err = w.ask(function, raw)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		OK     bool            `json:"ok"`
+		Result json.RawMessage `json:"result"`
+		Error  *HostError      `json:"error"`
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return fmt.Errorf("answer of %s: %w", function, err)
+	}
+	if answer.Error != nil {
+		return answer.Error
+	}
+	if !answer.OK {
+		return &HostError{Code: "internal", ExitCode: 110, Message: function + " failed without saying why"}
+	}
+	if err := json.Unmarshal(answer.Result, result); err != nil {
+		return fmt.Errorf("result of %s: %w", function, err)
+	}
+	return nil
+}

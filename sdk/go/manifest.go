@@ -1,0 +1,332 @@
+//go:build !wasip1
+
+package sdk
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+)
+
+// Main prints the manifest of the registered plugin on stdout and what an
+// author should mend on stderr. It ends with 1 if there is no manifest to print.
+func Main() {
+	raw, hints, err := compose(&registered)
+	for _, hint := range hints {
+		fmt.Fprintln(os.Stderr, "warning:", hint)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+	os.Stdout.Write(raw)
+}
+
+// Manifest returns the manifest of the registered plugin, indented JSON. The
+// error names everything that is wrong.
+func Manifest() ([]byte, error) {
+	raw, _, err := compose(&registered)
+	return raw, err
+}
+
+// Check runs every runnable example of the registered plugin and compares what
+// comes of it with what the example declares. Call it from a test. Examples
+// that end in 81 are left to the host, which judges by the schema.
+func Check() error {
+	var errs []error
+	for _, t := range registered.Tools {
+		params, _, err := t.schemas(nil)
+		if err != nil {
+			return err
+		}
+		for _, e := range t.doc.Examples {
+			if !e.Runnable || e.ExitCode == 81 {
+				continue
+			}
+			if err := registered.checkExample(t, params, e); err != nil {
+				errs = append(errs, fmt.Errorf("%s, example %q: %w", t.name, e.Title, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Plugin) checkExample(t Definition, params *schema, e Example) error {
+	got, err := p.runExample(t, params, e)
+	if err != nil {
+		return err
+	}
+	if code := got.exitCode(); code != e.ExitCode {
+		return fmt.Errorf("ends with exit code %d, declared is %d: %s", code, e.ExitCode, got.Message)
+	}
+	if e.Result == nil {
+		return nil
+	}
+	want, err := encode(withoutNil(&e.Result))
+	if err != nil {
+		return err
+	}
+	var a, b any
+	if json.Unmarshal(want, &a) != nil || json.Unmarshal(got.Result, &b) != nil || !reflect.DeepEqual(a, b) {
+		return fmt.Errorf("gives %s, declared is %s", got.Result, want)
+	}
+	return nil
+}
+
+func (p *Plugin) runExample(t Definition, params *schema, e Example) (response, error) {
+	raw, err := encodeParams(e.Params)
+	if err != nil {
+		return response{}, err
+	}
+	var v any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber() // 2^53+1 must reach the function as it stands
+	if err := d.Decode(&v); err != nil {
+		return response{}, err
+	}
+	raw, err = encode(params.withDefaults(v))
+	if err != nil {
+		return response{}, err
+	}
+	return p.invoke(&Call{Tool: t.name, Caller: "cli", HostVersion: "0.0.0"}, raw), nil
+}
+
+func (r response) exitCode() int {
+	switch {
+	case r.OK:
+		return 0
+	case r.Invalid != nil:
+		return 81
+	}
+	return r.Exit
+}
+
+func encodeParams(v any) ([]byte, error) {
+	if v == nil {
+		return []byte("{}"), nil
+	}
+	return encode(v)
+}
+
+// The types below are the manifest's own form.
+type (
+	manifestForm struct {
+		Manifest     int            `json:"manifest"`
+		Name         string         `json:"name"`
+		Version      string         `json:"version"`
+		Kind         string         `json:"kind"`
+		MinHost      string         `json:"min_host,omitempty"`
+		Docs         docsForm       `json:"docs"`
+		Keywords     []string       `json:"keywords,omitempty"`
+		License      string         `json:"license,omitempty"`
+		Homepage     string         `json:"homepage,omitempty"`
+		Groups       []groupForm    `json:"groups,omitempty"`
+		ExitCodes    []exitCodeForm `json:"exit_codes,omitempty"`
+		Capabilities Capabilities   `json:"capabilities,omitzero"`
+		Limits       Limits         `json:"limits,omitzero"`
+		Settings     *schema        `json:"settings,omitempty"`
+		Tutorial     []Step         `json:"tutorial,omitempty"`
+		Tools        []toolForm     `json:"tools"`
+	}
+	docsForm struct {
+		Brief    string `json:"brief"`
+		Standard string `json:"standard,omitempty"`
+		Full     string `json:"full,omitempty"`
+	}
+	groupForm struct {
+		Name string   `json:"name"`
+		Docs docsForm `json:"docs"`
+	}
+	exitCodeForm struct {
+		Code       int    `json:"code"`
+		Name       string `json:"name"`
+		Meaning    string `json:"meaning"`
+		Retry      Retry  `json:"retry,omitempty"`
+		Suggestion string `json:"suggestion,omitempty"`
+	}
+	toolForm struct {
+		Name         string        `json:"name"`
+		Group        string        `json:"group,omitempty"`
+		Category     Category      `json:"category,omitempty"`
+		Docs         docsForm      `json:"docs"`
+		Params       *schema       `json:"params"`
+		Returns      *schema       `json:"returns,omitempty"`
+		Positional   []string      `json:"positional,omitempty"`
+		Effect       Effect        `json:"effect"`
+		Idempotent   bool          `json:"idempotent,omitempty"`
+		OpenWorld    bool          `json:"open_world,omitempty"`
+		Examples     []exampleForm `json:"examples,omitempty"`
+		ExitCodes    []string      `json:"exit_codes,omitempty"`
+		Aliases      []string      `json:"aliases,omitempty"`
+		Keywords     []string      `json:"keywords,omitempty"`
+		Tasks        []string      `json:"tasks,omitempty"`
+		When         string        `json:"when,omitempty"`
+		WhenNot      string        `json:"when_not,omitempty"`
+		Related      []Related     `json:"related,omitempty"`
+		Limitations  []string      `json:"limitations,omitempty"`
+		Since        string        `json:"since,omitempty"`
+		Experimental bool          `json:"experimental,omitempty"`
+		Deprecated   *Deprecated   `json:"deprecated,omitempty"`
+	}
+	exampleForm struct {
+		Title    string          `json:"title"`
+		Kind     Kind            `json:"kind"`
+		Params   json.RawMessage `json:"params"`
+		ExitCode int             `json:"exit_code"`
+		Result   json.RawMessage `json:"result,omitempty"`
+		Runnable bool            `json:"runnable"`
+	}
+)
+
+// builder gathers what is wrong and what could be better while a manifest is built.
+type builder struct {
+	plugin *Plugin
+	errs   []error
+	hints  []string
+}
+
+func (b *builder) fail(format string, args ...any) {
+	b.errs = append(b.errs, fmt.Errorf(format, args...))
+}
+
+func (b *builder) hint(format string, args ...any) {
+	b.hints = append(b.hints, fmt.Sprintf(format, args...))
+}
+
+// compose makes the manifest of p. Whether its texts and names are good is
+// judged by the host's reader; here stands what only the code can know.
+func compose(p *Plugin) (raw []byte, hints []string, err error) {
+	b := &builder{plugin: p}
+	if p.Name == "" || p.Version == "" || p.Brief == "" || len(p.Tools) == 0 {
+		b.fail("a plugin needs Name, Version, Brief and Tools: call sdk.Register in init")
+	}
+	m := manifestForm{
+		Manifest: 1, Name: p.Name, Version: p.Version, Kind: "parley/1", MinHost: p.MinHost,
+		Docs:     docsForm{p.Brief, p.Standard, p.Full},
+		Keywords: p.Keywords, License: p.License, Homepage: p.Homepage,
+		Capabilities: p.Capabilities, Limits: p.Limits, Tutorial: p.Tutorial,
+		Tools: []toolForm{},
+	}
+	for _, g := range p.Groups {
+		m.Groups = append(m.Groups, groupForm{g.Name, docsForm{Brief: g.Brief, Standard: g.Standard}})
+	}
+	for _, c := range p.ExitCodes {
+		if c.Code < 2 || c.Code > 79 {
+			b.fail("exit code %s: %d is not within 2 and 79", c.Name, c.Code)
+		}
+		m.ExitCodes = append(m.ExitCodes, exitCodeForm(c))
+	}
+	if p.Settings != nil {
+		t := reflect.TypeOf(p.Settings)
+		if m.Settings, err = newReflector("", t.PkgPath(), b).object(t); err != nil {
+			b.fail("settings: %w", err)
+		}
+	}
+	for _, t := range p.Tools {
+		m.Tools = append(m.Tools, b.tool(t))
+	}
+	if err := errors.Join(b.errs...); err != nil {
+		return nil, b.hints, err
+	}
+	compact, err := encode(m)
+	if err != nil {
+		return nil, b.hints, err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, compact, "", "  "); err != nil {
+		return nil, b.hints, err
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), b.hints, nil
+}
+
+func (b *builder) tool(t Definition) toolForm {
+	d := t.doc
+	f := toolForm{
+		Name: t.name, Group: b.group(t), Category: d.Category, Docs: docsForm{d.Brief, d.Standard, d.Full},
+		Positional: d.Positional, Effect: d.Effect, Idempotent: d.Idempotent, OpenWorld: d.OpenWorld,
+		ExitCodes: d.ExitCodes, Aliases: d.Aliases, Keywords: d.Keywords, Tasks: d.Tasks, When: d.When, WhenNot: d.WhenNot,
+		Related: d.Related, Limitations: d.Limitations,
+		Since: d.Since, Experimental: d.Experimental, Deprecated: d.Deprecated,
+	}
+	if d.Brief == "" || d.Effect == "" {
+		b.fail("tool %s: Brief and Effect are required", t.name)
+	}
+	var err error
+	if f.Params, f.Returns, err = t.schemas(b); err != nil {
+		b.fail("tool %s: %w", t.name, err)
+		return f
+	}
+	for _, name := range d.Positional {
+		if f.Params.property(name) == nil {
+			b.fail("tool %s: positional %q is no parameter", t.name, name)
+		}
+	}
+	for _, name := range d.ExitCodes {
+		if !b.plugin.declares(name) {
+			b.fail("tool %s: exit code %q is not in Plugin.ExitCodes", t.name, name)
+		}
+	}
+	for _, e := range d.Examples {
+		form, err := b.example(t, f.Params, e)
+		if err != nil {
+			b.fail("tool %s, example %q: %w", t.name, e.Title, err)
+		}
+		f.Examples = append(f.Examples, form)
+	}
+	if len(d.Examples) == 0 {
+		b.hint("tool %s has no example", t.name)
+	}
+	return f
+}
+
+func (b *builder) example(t Definition, params *schema, e Example) (exampleForm, error) {
+	f := exampleForm{Title: e.Title, Kind: e.Kind, ExitCode: e.ExitCode, Runnable: e.Runnable}
+	var err error
+	if f.Params, err = encodeParams(e.Params); err != nil {
+		return f, err
+	}
+	if e.Result != nil {
+		f.Result, err = encode(withoutNil(&e.Result))
+		return f, err
+	}
+	if !e.Runnable || e.ExitCode != 0 {
+		return f, nil
+	}
+	r, err := b.plugin.runExample(t, params, e)
+	if err != nil {
+		return f, err
+	}
+	if !r.OK {
+		why, _ := encode(r)
+		return f, fmt.Errorf("is declared to end in 0 and fails: %s", why)
+	}
+	f.Result = r.Result
+	return f, nil
+}
+
+func (b *builder) group(t Definition) string {
+	if t.doc.Group != "" {
+		return t.doc.Group
+	}
+	prefix, _, _ := strings.Cut(t.name, ".")
+	for _, g := range b.plugin.Groups {
+		if g.Name == prefix {
+			return prefix
+		}
+	}
+	return ""
+}
+
+func (p *Plugin) declares(exitCode string) bool {
+	for _, c := range p.ExitCodes {
+		if c.Name == exitCode {
+			return true
+		}
+	}
+	return false
+}

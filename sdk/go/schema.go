@@ -1,0 +1,377 @@
+//go:build !wasip1
+
+package sdk
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// schema is a JSON Schema (2020-12) whose properties keep the order of the fields.
+type schema struct {
+	Ref                  string             `json:"$ref,omitempty"`
+	Type                 string             `json:"type,omitempty"`
+	Description          string             `json:"description,omitempty"`
+	Properties           properties         `json:"properties,omitzero"`
+	Required             []string           `json:"required,omitempty"`
+	AdditionalProperties any                `json:"additionalProperties,omitempty"`
+	Items                *schema            `json:"items,omitempty"`
+	Enum                 []json.RawMessage  `json:"enum,omitempty"`
+	Default              json.RawMessage    `json:"default,omitempty"`
+	Examples             []json.RawMessage  `json:"examples,omitempty"`
+	Minimum              json.Number        `json:"minimum,omitempty"`
+	Maximum              json.Number        `json:"maximum,omitempty"`
+	MinLength            json.Number        `json:"minLength,omitempty"`
+	MaxLength            json.Number        `json:"maxLength,omitempty"`
+	Pattern              string             `json:"pattern,omitempty"`
+	Format               string             `json:"format,omitempty"`
+	MinItems             json.Number        `json:"minItems,omitempty"`
+	MaxItems             json.Number        `json:"maxItems,omitempty"`
+	ContentEncoding      string             `json:"contentEncoding,omitempty"`
+	Defs                 map[string]*schema `json:"$defs,omitempty"`
+}
+
+// properties is an ordered object of schemas; nil is absent, empty is {}.
+type properties []property
+
+type property struct {
+	name string
+	*schema
+}
+
+func (p properties) IsZero() bool { return p == nil }
+
+func (p properties) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, one := range p {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := encode(one.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := encode(one.schema)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+func (s *schema) property(name string) *schema {
+	for _, p := range s.Properties {
+		if p.name == name {
+			return p.schema
+		}
+	}
+	return nil
+}
+
+// withDefaults fills the defaults in that v, a decoded value, lacks, as the host does before a call.
+func (s *schema) withDefaults(v any) any {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	for _, p := range s.Properties {
+		value, given := object[p.name]
+		switch {
+		case given:
+			object[p.name] = p.withDefaults(value)
+		case p.Default != nil:
+			object[p.name] = p.Default
+		}
+	}
+	return object
+}
+
+// reflector turns Go types into schemas.
+type reflector struct {
+	comments comments
+	hints    *builder
+	open     []reflect.Type // the structs that are being described, outermost first
+	defs     map[reflect.Type]*schema
+}
+
+func newReflector(folder, pkg string, hints *builder) *reflector {
+	return &reflector{
+		comments: comments{folder: folder, pkg: pkg, byPackage: map[string]map[string]string{}},
+		hints:    hints,
+		defs:     map[reflect.Type]*schema{},
+	}
+}
+
+// object describes t, which must be a struct or a map.
+func (r *reflector) object(t reflect.Type) (*schema, error) {
+	s, err := r.result(t)
+	if err == nil && s.Type != "object" {
+		err = fmt.Errorf("%s is not a struct; every parameter is one of its fields", t)
+	}
+	return s, err
+}
+
+// result describes any t.
+func (r *reflector) result(t reflect.Type) (*schema, error) {
+	s, err := r.describe(t, t.Name())
+	if err != nil {
+		return nil, err
+	}
+	for t, def := range r.defs {
+		if s.Defs == nil {
+			s.Defs = map[string]*schema{}
+		}
+		s.Defs[t.Name()] = def
+	}
+	return s, nil
+}
+
+var (
+	timeType      = reflect.TypeFor[time.Time]()
+	durationType  = reflect.TypeFor[time.Duration]()
+	rawType       = reflect.TypeFor[json.RawMessage]()
+	numberType    = reflect.TypeFor[json.Number]()
+	marshalerType = reflect.TypeFor[json.Marshaler]()
+	textType      = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// describe returns the schema of t. Path names t for its comments, see comments.field.
+func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
+	switch {
+	case t == rawType:
+		return &schema{}, nil
+	case t == numberType:
+		return &schema{Type: "number"}, nil
+	case t == timeType:
+		return &schema{Type: "string", Format: "date-time"}, nil
+	case t == durationType:
+		return nil, errors.New("time.Duration would be a number of nanoseconds: use an integer whose name says its unit, or a string")
+	case t.Kind() == reflect.Pointer:
+		return r.describe(t.Elem(), named(t.Elem(), path))
+	case t.Implements(marshalerType):
+		return nil, fmt.Errorf("%s has a MarshalJSON of its own, so its schema is not known: use json.RawMessage", t)
+	case t.Implements(textType):
+		return &schema{Type: "string"}, nil
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return &schema{Type: "string"}, nil
+	case reflect.Bool:
+		return &schema{Type: "boolean"}, nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return &schema{Type: "integer"}, nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return &schema{Type: "integer", Minimum: "0"}, nil
+	case reflect.Float32, reflect.Float64:
+		return &schema{Type: "number"}, nil
+	case reflect.Interface:
+		return &schema{}, nil
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 && t.Kind() == reflect.Slice {
+			return &schema{Type: "string", ContentEncoding: "base64"}, nil
+		}
+		items, err := r.describe(t.Elem(), named(t.Elem(), path))
+		return &schema{Type: "array", Items: items}, err
+	case reflect.Map:
+		if t.Key().Kind() != reflect.String {
+			return nil, fmt.Errorf("%s: the keys of a map must be strings", t)
+		}
+		values, err := r.describe(t.Elem(), named(t.Elem(), path))
+		return &schema{Type: "object", AdditionalProperties: values}, err
+	case reflect.Struct:
+		return r.structure(t, path)
+	}
+	return nil, fmt.Errorf("%s has no JSON form", t)
+}
+
+// named is the path of comments for t: its own name, or where it stands if it has none.
+func named(t reflect.Type, path string) string {
+	if t.Name() == "" {
+		return path
+	}
+	name, _, _ := strings.Cut(t.Name(), "[")
+	return name
+}
+
+// structure describes a struct. One that holds itself becomes a $ref.
+func (r *reflector) structure(t reflect.Type, path string) (*schema, error) {
+	for _, outer := range r.open {
+		if t != outer {
+			continue
+		}
+		ref := &schema{Ref: "#/$defs/" + t.Name()}
+		if _, ok := r.defs[t]; ok {
+			return ref, nil
+		}
+		r.defs[t] = &schema{} // holds the place while t is described anew, from no struct at all
+		open := r.open
+		r.open = []reflect.Type{t}
+		def, err := r.fields(t, named(t, path))
+		r.open, r.defs[t] = open, def
+		return ref, err
+	}
+	r.open = append(r.open, t)
+	defer func() { r.open = r.open[:len(r.open)-1] }()
+	return r.fields(t, named(t, path))
+}
+
+func (r *reflector) fields(t reflect.Type, path string) (*schema, error) {
+	s := &schema{Type: "object", Properties: properties{}, AdditionalProperties: false}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" && options == "" {
+			continue
+		}
+		inner := f.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
+			embedded, err := r.describe(inner, named(inner, path))
+			if err != nil {
+				return nil, err
+			}
+			s.Properties = append(s.Properties, embedded.Properties...)
+			s.Required = append(s.Required, embedded.Required...)
+			continue
+		}
+		if !f.IsExported() {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		one, optional, err := r.field(t, f, options, path+"."+f.Name)
+		if err != nil {
+			return nil, fmt.Errorf("field %s: %w", name, err)
+		}
+		if one.Description == "" && r.hints != nil {
+			r.hints.hint("%s.%s has no doc comment: say its purpose, its format and an example", path, f.Name)
+		}
+		s.Properties = append(s.Properties, property{name, one})
+		if !optional {
+			s.Required = append(s.Required, name)
+		}
+	}
+	return s, nil
+}
+
+func (r *reflector) field(t reflect.Type, f reflect.StructField, options, path string) (s *schema, optional bool, err error) {
+	s, err = r.describe(f.Type, path)
+	if err != nil {
+		return nil, false, err
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "omitempty", "omitzero":
+			optional = true
+		case "string":
+			return nil, false, errors.New(`the option "string" of the json tag is not supported: make the field a string`)
+		}
+	}
+	if f.Type.Kind() == reflect.Pointer {
+		optional = true
+	}
+	if pkg := t.PkgPath(); pkg != "" || r.comments.pkg != "" {
+		if pkg == "" {
+			pkg = r.comments.pkg // a struct type without a name stands in the tool's package
+		}
+		if s.Description, err = r.comments.field(pkg, path); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := s.constrain(f.Tag); err != nil {
+		return nil, false, err
+	}
+	if s.Default != nil && !optional {
+		return nil, false, errors.New("it has a default, so its json tag must say omitempty")
+	}
+	return s, optional, nil
+}
+
+// constrain adds what the tags of a field say.
+func (s *schema) constrain(tag reflect.StructTag) error {
+	one := s // what tags on a slice or a map speak of
+	if s.Items != nil {
+		one = s.Items
+	} else if values, ok := s.AdditionalProperties.(*schema); ok {
+		one = values
+	}
+	for _, n := range []struct {
+		tag   string
+		into  *json.Number
+		types string
+	}{
+		{"minimum", &one.Minimum, "integer number"}, {"maximum", &one.Maximum, "integer number"},
+		{"minLength", &one.MinLength, "string"}, {"maxLength", &one.MaxLength, "string"},
+		{"minItems", &s.MinItems, "array"}, {"maxItems", &s.MaxItems, "array"},
+	} {
+		value, ok := tag.Lookup(n.tag)
+		if !ok {
+			continue
+		}
+		on := one
+		if n.types == "array" {
+			on = s
+		}
+		if on.Type == "" || !strings.Contains(n.types, on.Type) {
+			return fmt.Errorf("tag %s is for %s, the field is %q", n.tag, n.types, on.Type)
+		}
+		if _, err := strconv.ParseFloat(value, 64); err != nil {
+			return fmt.Errorf("tag %s: %w", n.tag, err)
+		}
+		*n.into = json.Number(value)
+	}
+	one.Pattern = tag.Get("pattern")
+	if format := tag.Get("format"); format != "" {
+		one.Format = format
+	}
+	if values, ok := tag.Lookup("enum"); ok {
+		for value := range strings.SplitSeq(values, ",") {
+			raw, err := one.literal(value)
+			if err != nil {
+				return fmt.Errorf("tag enum: %w", err)
+			}
+			one.Enum = append(one.Enum, raw)
+		}
+	}
+	if value, ok := tag.Lookup("default"); ok {
+		raw, err := s.literal(value)
+		if err != nil {
+			return fmt.Errorf("tag default: %w", err)
+		}
+		s.Default = raw
+	}
+	if value, ok := tag.Lookup("example"); ok {
+		raw, err := s.literal(value)
+		if err != nil {
+			return fmt.Errorf("tag example: %w", err)
+		}
+		s.Examples = []json.RawMessage{raw}
+	}
+	return nil
+}
+
+// literal reads a value in a tag: a string as it stands, anything else as JSON.
+func (s *schema) literal(value string) (json.RawMessage, error) {
+	if s.Type == "string" {
+		return encode(value)
+	}
+	if !json.Valid([]byte(value)) {
+		return nil, fmt.Errorf("%q is no JSON value, and the field is no string", value)
+	}
+	return json.RawMessage(value), nil
+}

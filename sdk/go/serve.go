@@ -1,0 +1,154 @@
+package sdk
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+)
+
+// request and response are the messages of sdk/abi.md.
+type request struct {
+	Tool       string          `json:"tool"`
+	Params     json.RawMessage `json:"params"`
+	CallID     string          `json:"call_id"`
+	Session    string          `json:"session"`
+	Caller     string          `json:"caller"`
+	Host       string          `json:"host"`
+	DeadlineMS int64           `json:"deadline_ms"`
+	Settings   json.RawMessage `json:"settings"`
+	Granted    Granted         `json:"granted"`
+}
+
+type response struct {
+	OK       bool            `json:"ok"`
+	Result   json.RawMessage `json:"result,omitempty"`
+	Exit     int             `json:"exit,omitempty"`
+	Message  string          `json:"message,omitempty"`
+	Details  any             `json:"details,omitempty"`
+	Invalid  []*InvalidError `json:"invalid,omitempty"`
+	Warnings []string        `json:"warnings,omitempty"`
+}
+
+// serve answers one request of the host with the plugin's tools.
+func serve(p *Plugin, raw []byte, host Host) []byte {
+	var q request
+	if err := json.Unmarshal(raw, &q); err != nil {
+		return answer(response{Exit: 1, Message: "request: " + err.Error()})
+	}
+	c := &Call{
+		Tool: q.Tool, ID: q.CallID, Session: q.Session, Caller: q.Caller, HostVersion: q.Host,
+		Deadline: time.Duration(q.DeadlineMS) * time.Millisecond,
+		Settings: q.Settings, Granted: q.Granted, Host: host,
+	}
+	r := p.invoke(c, q.Params)
+	r.Warnings = c.warnings
+	return answer(r)
+}
+
+// invoke runs the tool that c names.
+func (p *Plugin) invoke(c *Call, params json.RawMessage) (r response) {
+	defer func() {
+		if v := recover(); v != nil {
+			r = response{Exit: 1, Message: fmt.Sprintf("panic: %v", v)}
+		}
+	}()
+	for _, t := range p.Tools {
+		if t.name != c.Tool {
+			continue
+		}
+		result, err := t.run(c, params)
+		if err != nil {
+			return p.failure(err)
+		}
+		raw, err := encode(result)
+		if err != nil {
+			return response{Exit: 1, Message: "result: " + err.Error()}
+		}
+		return response{OK: true, Result: raw}
+	}
+	return response{Exit: 1, Message: fmt.Sprintf("plugin %s has no tool %q", p.Name, c.Tool)}
+}
+
+func (p *Plugin) failure(err error) response {
+	if v := violations(err); v != nil {
+		return response{Invalid: v}
+	}
+	var exit *ExitError
+	if !errors.As(err, &exit) {
+		return response{Exit: 1, Message: err.Error()}
+	}
+	for _, code := range p.ExitCodes {
+		if code.Name == exit.Name {
+			return response{Exit: code.Code, Message: exit.Message, Details: exit.Details}
+		}
+	}
+	return response{Exit: 1, Message: exit.Error(), Details: exit.Details}
+}
+
+// answer encodes r; details that have no JSON form are left out, saying so.
+func answer(r response) []byte {
+	raw, err := encode(r)
+	if err != nil {
+		r.Details, r.Result = nil, nil
+		r.Message += " (details: " + err.Error() + ")"
+		raw, _ = encode(r)
+	}
+	return raw
+}
+
+// encode is json.Marshal without the escapes that are meant for HTML.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// withoutNil returns what p points to with nil slices and maps made empty:
+// encoding/json writes nil as null, which breaks the schema of an array.
+func withoutNil(p any) any {
+	v := reflect.ValueOf(p).Elem()
+	fillNil(v)
+	return v.Interface()
+}
+
+func fillNil(v reflect.Value) {
+	if !v.CanSet() {
+		return
+	}
+	if _, own := v.Addr().Interface().(json.Marshaler); own {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Interface:
+		if !v.IsNil() {
+			inner := reflect.New(v.Elem().Type()).Elem()
+			inner.Set(v.Elem())
+			fillNil(inner)
+			v.Set(inner)
+		}
+	case reflect.Pointer:
+		fillNil(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fillNil(v.Field(i))
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		}
+		for i := range v.Len() {
+			fillNil(v.Index(i))
+		}
+	case reflect.Map:
+		if v.IsNil() {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+	}
+}
