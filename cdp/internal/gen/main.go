@@ -1,0 +1,66 @@
+// Command gen writes the embedded form of the Chrome DevTools Protocol: the pinned documents in ../protocol/source together with the
+// reviewed tables beside this file. It is run by `go generate ./cdp/...`, is deterministic, and refuses a table that does not fit the protocol.
+package main
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+)
+
+// revision is the version of the npm package devtools-protocol in ../protocol/source.
+const revision = "0.0.1734725"
+
+func main() {
+	if err := run("../protocol", "../gen"); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+// run reads sources and tables and writes protocol.bin; both folders are relative to the one that holds the go:generate line.
+func run(folder, tables string) error {
+	p, err := generate(folder, tables)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "protocol.bin"), []byte(p.Form()), 0o644)
+}
+
+func generate(folder, tables string) (*protocol.Protocol, error) {
+	var documents [][]byte
+	for _, name := range []string{"browser_protocol.json.gz", "js_protocol.json.gz"} {
+		raw, err := unzip(filepath.Join(folder, "source", name))
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, raw)
+	}
+	// Once without notes, to know the names that the tables must fit.
+	bare, err := protocol.Build(revision, protocol.Notes{}, documents...)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := readTables(tables, bare)
+	if err != nil {
+		return nil, err
+	}
+	return protocol.Build(revision, notes, documents...)
+}
+
+func unzip(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return io.ReadAll(z)
+}

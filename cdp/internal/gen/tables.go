@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+)
+
+// The tables, tab-separated, one row a line; empty lines and lines that start with # are skipped.
+const (
+	domainsTable    = "domains.tsv"    // domain, brief
+	effectsTable    = "effects.tsv"    // command, read|write|destructive
+	phrasesTable    = "phrases.tsv"    // command, phrases separated by "; ", keywords separated by spaces (may be absent)
+	deprecatedTable = "deprecated.tsv" // command, replacement or -, message
+	examplesTable   = "examples.tsv"   // command, title, parameters as JSON
+)
+
+// readTables reads all tables and reports everything that does not fit the protocol at once.
+func readTables(folder string, p *protocol.Protocol) (protocol.Notes, error) {
+	t := tables{folder: folder, p: p, notes: protocol.Notes{Domains: map[string]string{}, Commands: map[string]protocol.Note{}}}
+	t.domains()
+	t.effects()
+	t.phrases()
+	t.deprecated()
+	t.examples()
+	return t.notes, errors.Join(t.problems...)
+}
+
+type tables struct {
+	folder   string
+	p        *protocol.Protocol
+	notes    protocol.Notes
+	problems []error
+}
+
+func (t *tables) domains() {
+	t.rows(domainsTable, 2, func(row []string) error {
+		d, ok := t.p.Domain(row[0])
+		if !ok || d.Name != row[0] {
+			return fmt.Errorf("there is no domain %s", row[0])
+		}
+		if t.notes.Domains[d.Name] != "" {
+			return fmt.Errorf("%s stands here twice", d.Name)
+		}
+		if len(row[1]) > protocol.LineSize {
+			return fmt.Errorf("the brief of %s has %d characters; at most %d fit", d.Name, len(row[1]), protocol.LineSize)
+		}
+		t.notes.Domains[d.Name] = row[1]
+		return nil
+	})
+	for _, d := range t.p.Domains() {
+		if t.notes.Domains[d.Name] == "" {
+			t.problem(domainsTable, 0, fmt.Errorf("domain %s is missing", d.Name))
+		}
+	}
+}
+
+func (t *tables) effects() {
+	t.commands(effectsTable, 2, func(row []string, _ *protocol.Command, n *protocol.Note) error {
+		if n.Effect != "" {
+			return fmt.Errorf("%s stands here twice", row[0])
+		}
+		n.Effect = protocol.Effect(row[1])
+		if !slices.Contains([]protocol.Effect{protocol.Read, protocol.Write, protocol.Destructive}, n.Effect) {
+			return fmt.Errorf("%s has effect %q; read, write or destructive was expected", row[0], row[1])
+		}
+		return nil
+	})
+	for _, name := range t.p.Names() {
+		if t.notes.Commands[name].Effect == "" {
+			t.problem(effectsTable, 0, fmt.Errorf("command %s is missing", name))
+		}
+	}
+}
+
+func (t *tables) phrases() {
+	t.commands(phrasesTable, 2, func(row []string, _ *protocol.Command, n *protocol.Note) error {
+		if n.Tasks != nil {
+			return fmt.Errorf("%s stands here twice", row[0])
+		}
+		n.Tasks = strings.Split(row[1], "; ")
+		if len(n.Tasks) > 4 {
+			return fmt.Errorf("%s has %d phrases; at most 4 were expected", row[0], len(n.Tasks))
+		}
+		for _, task := range n.Tasks {
+			if task != strings.TrimSpace(task) || task == "" || len(task) > protocol.BriefSize {
+				return fmt.Errorf("%s has the phrase %q; at most %d characters without spaces around them were expected", row[0], task, protocol.BriefSize)
+			}
+		}
+		if len(row) > 2 {
+			n.Keywords = strings.Fields(row[2])
+		}
+		return nil
+	})
+}
+
+func (t *tables) deprecated() {
+	t.commands(deprecatedTable, 3, func(row []string, c *protocol.Command, n *protocol.Note) error {
+		if n.Deprecation != "" {
+			return fmt.Errorf("%s stands here twice", row[0])
+		}
+		if !c.Deprecated {
+			return fmt.Errorf("%s is not deprecated", row[0])
+		}
+		n.Deprecation = row[2]
+		if row[1] != "-" {
+			use, ok := t.p.Command(row[1])
+			if !ok || use.Name != row[1] || use.Deprecated {
+				return fmt.Errorf("%s names %s as its replacement, which does not exist or is deprecated itself", row[0], row[1])
+			}
+			if !strings.Contains(row[2], row[1]) {
+				return fmt.Errorf("the message of %s does not name its replacement %s", row[0], row[1])
+			}
+			n.Use = row[1]
+		}
+		return nil
+	})
+	for _, name := range t.p.Names() {
+		if c, _ := t.p.Command(name); c.Deprecated && t.notes.Commands[name].Deprecation == "" {
+			t.problem(deprecatedTable, 0, fmt.Errorf("command %s is missing", name))
+		}
+	}
+}
+
+func (t *tables) examples() {
+	t.commands(examplesTable, 3, func(row []string, c *protocol.Command, n *protocol.Note) error {
+		if !json.Valid([]byte(row[2])) || !strings.HasPrefix(row[2], "{") {
+			return fmt.Errorf("the parameters of %s are not a JSON object: %s", row[0], row[2])
+		}
+		n.Examples = append(n.Examples, protocol.Example{Title: row[1], Params: json.RawMessage(row[2])})
+		return nil
+	})
+}
+
+// commands reads a table whose first column is a command.
+func (t *tables) commands(file string, columns int, each func(row []string, c *protocol.Command, n *protocol.Note) error) {
+	t.rows(file, columns, func(row []string) error {
+		c, ok := t.p.Command(row[0])
+		if !ok || c.Name != row[0] {
+			return fmt.Errorf("there is no command %s", row[0])
+		}
+		n := t.notes.Commands[c.Name]
+		err := each(row, c, &n)
+		t.notes.Commands[c.Name] = n
+		return err
+	})
+}
+
+func (t *tables) rows(file string, columns int, each func(row []string) error) {
+	f, err := os.Open(filepath.Join(t.folder, file))
+	if err != nil {
+		t.problems = append(t.problems, err)
+		return
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for number := 1; lines.Scan(); number++ {
+		line := lines.Text()
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		row := strings.Split(line, "\t")
+		if len(row) < columns {
+			t.problem(file, number, fmt.Errorf("%d columns; %d were expected", len(row), columns))
+			continue
+		}
+		if err := each(row); err != nil {
+			t.problem(file, number, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.problem(file, 0, err)
+	}
+}
+
+func (t *tables) problem(file string, line int, err error) {
+	if line > 0 {
+		err = fmt.Errorf("%s:%d: %w", file, line, err)
+	} else {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
+	t.problems = append(t.problems, err)
+}

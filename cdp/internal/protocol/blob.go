@@ -1,0 +1,443 @@
+package protocol
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The flat form. All numbers are little-endian; a string is its length as uvarint and its bytes.
+//
+//	header   "parleyCDP1", then for domains, commands, events, types: count u32, offset of its index u32; then version, revision
+//	index    one u32 a member: the offset of its record; sorted by lower-case qualified name
+//	records  qualified name first (what the binary search compares), then what writeDomain and writeMember write
+//
+// Members of a domain are neighbours in an index, so a domain record names them by first and count.
+const magic = "parleyCDP1"
+
+const headerSize = len(magic) + 4*8
+
+// fields of a node, as bits in front of its record
+const (
+	hasDescription = 1 << iota
+	hasType
+	isOptional
+	isExperimental
+	isDeprecated
+	hasRef
+	hasItems
+	hasEnum
+	hasProperties
+	hasParameters
+	hasReturns
+	hasRedirect
+)
+
+// Notes is what the protocol does not say about itself and people wrote down.
+type Notes struct {
+	Domains  map[string]string // brief by domain name
+	Commands map[string]Note   // by qualified command name
+}
+
+// Note is what people wrote down about one command.
+type Note struct {
+	Effect      Effect
+	Tasks       []string // what somebody would say who needs the command
+	Keywords    []string
+	Deprecation string // why and what instead, in one sentence
+	Use         string // qualified name of the command that replaces a deprecated one
+	Examples    []Example
+}
+
+// Form is the flat form, as the generator writes it to protocol.bin.
+func (p *Protocol) Form() string { return p.data }
+
+// Build makes a Protocol of the documents, in their order. It is deterministic. A domain may stand in one document only.
+func Build(revision string, notes Notes, documents ...[]byte) (*Protocol, error) {
+	var docs []*document
+	all := &document{}
+	for _, raw := range documents {
+		doc, err := decode(raw)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, doc)
+		all.Version = doc.Version
+		all.Domains = append(all.Domains, doc.Domains...)
+	}
+	domains := map[string]bool{}
+	for _, d := range all.Domains {
+		if fold := strings.ToLower(d.Domain); domains[fold] {
+			return nil, fmt.Errorf("two domains are called %s", d.Domain)
+		} else {
+			domains[fold] = true
+		}
+	}
+	return &Protocol{data: write(revision, notes, docs)}, nil
+}
+
+type entry struct {
+	fold   string // sort key
+	record []byte
+}
+
+func write(revision string, notes Notes, docs []*document) string {
+	lists := map[Kind][]entry{}
+	counts := map[string]map[Kind]int{}
+	for _, doc := range docs {
+		for i := range doc.Domains {
+			d := &doc.Domains[i]
+			counts[d.Domain] = map[Kind]int{}
+			for _, k := range kinds {
+				counts[d.Domain][k] = len(d.members(k))
+				for j := range d.members(k) {
+					n := &d.members(k)[j]
+					name := d.Domain + "." + n.Name
+					w := &writer{}
+					w.str(name)
+					w.uint(j)
+					w.node(n)
+					if k == KindCommand {
+						note := notes.Commands[name]
+						if note.Effect == "" {
+							note.Effect = guessEffect(n.Name)
+						}
+						w.note(note)
+					}
+					lists[k] = append(lists[k], entry{strings.ToLower(name), w.b})
+				}
+			}
+		}
+	}
+	first := map[string]map[Kind]int{}
+	for _, k := range kinds {
+		slices.SortFunc(lists[k], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
+		for i, e := range lists[k] {
+			domain, _, _ := strings.Cut(e.fold, ".")
+			if first[domain] == nil {
+				first[domain] = map[Kind]int{}
+			}
+			if _, ok := first[domain][k]; !ok {
+				first[domain][k] = i
+			}
+		}
+	}
+	for f, doc := range docs {
+		for i := range doc.Domains {
+			d := &doc.Domains[i]
+			w := &writer{}
+			w.str(d.Domain)
+			w.uint(f)
+			w.uint(i)
+			w.domain(d, notes.Domains[d.Domain], first[strings.ToLower(d.Domain)])
+			lists[kindDomain] = append(lists[kindDomain], entry{strings.ToLower(d.Domain), w.b})
+		}
+	}
+	slices.SortFunc(lists[kindDomain], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
+
+	w := &writer{b: make([]byte, headerSize)}
+	copy(w.b, magic)
+	version := ""
+	if len(docs) > 0 {
+		version = docs[0].Version.Major + "." + docs[0].Version.Minor
+	}
+	w.str(version)
+	w.str(revision)
+	for _, k := range indexes {
+		at := len(magic) + 8*slices.Index(indexes, k)
+		binary.LittleEndian.PutUint32(w.b[at:], uint32(len(lists[k])))
+		binary.LittleEndian.PutUint32(w.b[at+4:], uint32(len(w.b)))
+		w.b = append(w.b, make([]byte, 4*len(lists[k]))...)
+	}
+	for _, k := range indexes {
+		at := int(binary.LittleEndian.Uint32(w.b[len(magic)+8*slices.Index(indexes, k)+4:]))
+		for i, e := range lists[k] {
+			binary.LittleEndian.PutUint32(w.b[at+4*i:], uint32(len(w.b)))
+			w.b = append(w.b, e.record...)
+		}
+	}
+	return string(w.b)
+}
+
+type writer struct{ b []byte }
+
+func (w *writer) uint(n int) { w.b = binary.AppendUvarint(w.b, uint64(n)) }
+
+func (w *writer) str(s string) {
+	w.uint(len(s))
+	w.b = append(w.b, s...)
+}
+
+func (w *writer) strs(list []string) {
+	w.uint(len(list))
+	for _, s := range list {
+		w.str(s)
+	}
+}
+
+func (w *writer) node(n *node) {
+	bits := 0
+	for i, has := range []bool{n.Description != "", n.Type != "", n.Optional, n.Experimental, n.Deprecated, n.Ref != "", n.Items != nil,
+		n.Enum != nil, n.Properties != nil, n.Parameters != nil, n.Returns != nil, n.Redirect != ""} {
+		if has {
+			bits |= 1 << i
+		}
+	}
+	w.uint(bits)
+	for _, s := range []string{n.Description, n.Type, n.Ref, n.Redirect} {
+		if s != "" {
+			w.str(s)
+		}
+	}
+	if n.Enum != nil {
+		w.strs(n.Enum)
+	}
+	if n.Items != nil {
+		w.node(n.Items)
+	}
+	for _, list := range [][]node{n.Properties, n.Parameters, n.Returns} {
+		if list == nil {
+			continue
+		}
+		w.uint(len(list))
+		for i := range list {
+			w.str(list[i].Name)
+			w.node(&list[i])
+		}
+	}
+}
+
+func (w *writer) note(n Note) {
+	w.str(string(n.Effect))
+	w.strs(n.Tasks)
+	w.strs(n.Keywords)
+	w.str(n.Deprecation)
+	w.str(n.Use)
+	w.uint(len(n.Examples))
+	for _, e := range n.Examples {
+		w.str(e.Title)
+		w.str(string(e.Params))
+	}
+}
+
+func (w *writer) domain(d *sourceDomain, brief string, first map[Kind]int) {
+	bits := 0
+	if d.Experimental {
+		bits |= isExperimental
+	}
+	if d.Deprecated {
+		bits |= isDeprecated
+	}
+	w.uint(bits)
+	w.str(brief)
+	w.str(d.Description)
+	w.strs(d.Dependencies)
+	for _, k := range kinds {
+		w.uint(first[k])
+		w.uint(len(d.members(k)))
+	}
+	c := countDomain(d)
+	for _, n := range c.numbers() {
+		w.uint(*n)
+	}
+}
+
+// reader walks one record. It is used on what write made, never on foreign bytes.
+type reader struct {
+	s string
+	i int
+}
+
+func (r *reader) uint() int {
+	n, shift := 0, 0
+	for {
+		c := r.s[r.i]
+		r.i++
+		n |= int(c&0x7f) << shift
+		if c < 0x80 {
+			return n
+		}
+		shift += 7
+	}
+}
+
+func (r *reader) str() string {
+	n := r.uint()
+	r.i += n
+	return r.s[r.i-n : r.i]
+}
+
+func (r *reader) strs() []string {
+	n := r.uint()
+	if n == 0 {
+		return nil
+	}
+	list := make([]string, n)
+	for i := range list {
+		list[i] = r.str()
+	}
+	return list
+}
+
+func (r *reader) node(name string) node {
+	bits := r.uint()
+	n := node{Name: name, Optional: bits&isOptional != 0, Experimental: bits&isExperimental != 0, Deprecated: bits&isDeprecated != 0}
+	if bits&hasDescription != 0 {
+		n.Description = r.str()
+	}
+	if bits&hasType != 0 {
+		n.Type = r.str()
+	}
+	if bits&hasRef != 0 {
+		n.Ref = r.str()
+	}
+	if bits&hasRedirect != 0 {
+		n.Redirect = r.str()
+	}
+	if bits&hasEnum != 0 {
+		n.Enum = r.strs()
+	}
+	if bits&hasItems != 0 {
+		items := r.node("")
+		n.Items = &items
+	}
+	if bits&hasProperties != 0 {
+		n.Properties = r.nodes()
+	}
+	if bits&hasParameters != 0 {
+		n.Parameters = r.nodes()
+	}
+	if bits&hasReturns != 0 {
+		n.Returns = r.nodes()
+	}
+	return n
+}
+
+func (r *reader) nodes() []node {
+	list := make([]node, r.uint())
+	for i := range list {
+		name := r.str()
+		list[i] = r.node(name)
+	}
+	return list
+}
+
+func (r *reader) note() Note {
+	n := Note{Effect: Effect(r.str()), Tasks: r.strs(), Keywords: r.strs(), Deprecation: r.str(), Use: r.str()}
+	if count := r.uint(); count > 0 {
+		n.Examples = make([]Example, count)
+		for i := range n.Examples {
+			n.Examples[i] = Example{Title: r.str(), Kind: "common", Params: []byte(r.str())}
+		}
+	}
+	return n
+}
+
+// domainRecord is a domain with the places of its members in the indexes.
+type domainRecord struct {
+	Domain
+	file, ordinal int
+	first, count  [3]int // by kind
+	coverage      Coverage
+}
+
+func (r *reader) domain() domainRecord {
+	d := domainRecord{}
+	d.Name = r.str()
+	d.file = r.uint()
+	d.ordinal = r.uint()
+	bits := r.uint()
+	d.Experimental, d.Deprecated = bits&isExperimental != 0, bits&isDeprecated != 0
+	d.Brief = r.str()
+	d.Description = r.str()
+	d.Dependencies = r.strs()
+	for i := range kinds {
+		d.first[i] = r.uint()
+		d.count[i] = r.uint()
+	}
+	d.Commands, d.Events, d.Types = d.count[0], d.count[1], d.count[2]
+	for _, n := range d.coverage.numbers() {
+		*n = r.uint()
+	}
+	if d.Brief == "" {
+		d.Brief = briefOf(d.Description, d.Name, BriefSize)
+	}
+	return d
+}
+
+// memberRecord is a command, an event or a type as the protocol has it.
+type memberRecord struct {
+	qualified, domain string
+	ordinal           int
+	node
+}
+
+func (r *reader) member() memberRecord {
+	m := memberRecord{qualified: r.str()}
+	domain, name, _ := strings.Cut(m.qualified, ".")
+	m.domain = domain
+	m.ordinal = r.uint()
+	m.node = r.node(name)
+	return m
+}
+
+// index answers how many members the index of kind k has and where it stands.
+func (p *Protocol) index(k Kind) (count, offset int) {
+	at := len(magic)
+	for _, other := range indexes {
+		if other == k {
+			break
+		}
+		at += 8
+	}
+	return p.u32(at), p.u32(at + 4)
+}
+
+func (p *Protocol) u32(at int) int {
+	s := p.data[at : at+4]
+	return int(s[0]) | int(s[1])<<8 | int(s[2])<<16 | int(s[3])<<24
+}
+
+// at opens the i-th record of kind k.
+func (p *Protocol) at(k Kind, i int) *reader {
+	_, offset := p.index(k)
+	return &reader{s: p.data, i: p.u32(offset + 4*i)}
+}
+
+// find opens the record of that name, without regard to case.
+func (p *Protocol) find(k Kind, name string) (*reader, bool) {
+	count, offset := p.index(k)
+	low, high := 0, count
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		r := reader{s: p.data, i: p.u32(offset + 4*mid)}
+		switch c := compareFold(r.str(), name); {
+		case c == 0:
+			return &reader{s: p.data, i: p.u32(offset + 4*mid)}, true
+		case c < 0:
+			low = mid + 1
+		default:
+			high = mid
+		}
+	}
+	return nil, false
+}
+
+// compareFold compares ASCII strings by their lower-case form. (Names in the flat form are ASCII.)
+func compareFold(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if x, y := lower(a[i]), lower(b[i]); x != y {
+			return int(x) - int(y)
+		}
+	}
+	return len(a) - len(b)
+}
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}

@@ -1,0 +1,272 @@
+package protocol
+
+import "strings"
+
+// Command is one command with all that is known about it. Redirects are resolved: a command that Chrome hands on to another domain has
+// the parameters of the one that answers.
+type Command struct {
+	Name     string // qualified: "Network.getCookies"
+	Domain   string
+	Brief    string
+	Effect   Effect
+	Params   []Param
+	Returns  []Param
+	Redirect string // the command that answers, if another does: "Overlay.highlightNode"
+
+	Description  string
+	Experimental bool // or its domain is
+	Deprecated   bool // or its domain is
+
+	DeprecationMessage string // what to use instead, or why not at all
+	Use                string // qualified name of the replacement, if there is one
+
+	Tasks    []string // what somebody would say who needs it
+	Keywords []string
+
+	source   memberRecord // the one that answers
+	examples []Example    // written by hand
+}
+
+// Event is one event.
+type Event struct {
+	Name, Domain, Brief      string
+	Description              string
+	Params                   []Param
+	Experimental, Deprecated bool
+}
+
+// Type is one named type.
+type Type struct {
+	Name, Domain, Brief      string
+	Description              string
+	Type                     string // JSON type
+	Items, ItemsRef          string // of an array: JSON type and qualified name of its items
+	Enum                     []string
+	Properties               []Param
+	Experimental, Deprecated bool
+}
+
+// Param is one parameter, one field of an answer, or one property of a type.
+type Param struct {
+	Name        string
+	Type        string // JSON type: string, integer, number, boolean, object, array; any is everything
+	Items       string // of an array: the JSON type of its items
+	Ref         string // qualified name of the type that this is, or that the items of an array are
+	Enum        []string
+	Description string // never empty: made from type and name where the protocol says nothing
+	Binary      bool   // a string that holds base64
+	Properties  []Param
+
+	Optional, Experimental, Deprecated bool
+}
+
+// Command looks a command up by its qualified name, without regard to case; Name is the name as Chrome wants it.
+func (p *Protocol) Command(name string) (*Command, bool) {
+	r, ok := p.find(KindCommand, name)
+	if !ok {
+		return nil, false
+	}
+	m := r.member()
+	note := r.note()
+	d, _ := p.domain(m.domain)
+	c := &Command{
+		Name: m.qualified, Domain: m.domain, Effect: note.Effect, Description: m.Description,
+		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
+		Tasks: note.Tasks, Keywords: note.Keywords, examples: note.Examples,
+	}
+	c.Brief = briefOf(m.Description, m.Name, BriefSize)
+	if c.Description == "" {
+		c.Description = words(m.Name) + "."
+	}
+	c.source, c.Redirect = p.redirected(m)
+	c.Params = p.params(c.source.domain, c.source.Parameters)
+	c.Returns = p.params(c.source.domain, c.source.Returns)
+	if c.Deprecated {
+		c.DeprecationMessage, c.Use = note.Deprecation, note.Use
+		if c.DeprecationMessage == "" {
+			c.DeprecationMessage, c.Use = p.deprecation(m, d)
+		}
+	}
+	return c, true
+}
+
+// Event looks an event up by its qualified name, without regard to case.
+func (p *Protocol) Event(name string) (*Event, bool) {
+	r, ok := p.find(KindEvent, name)
+	if !ok {
+		return nil, false
+	}
+	m := r.member()
+	d, _ := p.domain(m.domain)
+	return &Event{
+		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize), Description: described(m.Description, m.Name),
+		Params: p.params(m.domain, m.Parameters), Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
+	}, true
+}
+
+// Type looks a type up by its qualified name, without regard to case.
+func (p *Protocol) Type(name string) (*Type, bool) {
+	m, ok := p.typeRecord(name)
+	if !ok {
+		return nil, false
+	}
+	d, _ := p.domain(m.domain)
+	self := p.param(m.domain, &m.node)
+	t := &Type{
+		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize), Description: described(m.Description, m.Name),
+		Type: self.Type, Items: self.Items, Enum: self.Enum, Properties: p.params(m.domain, m.Properties),
+		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
+	}
+	if m.Items != nil {
+		t.ItemsRef = self.Ref
+	}
+	return t, true
+}
+
+func (p *Protocol) typeRecord(name string) (memberRecord, bool) {
+	r, ok := p.find(KindType, name)
+	if !ok {
+		return memberRecord{}, false
+	}
+	return r.member(), true
+}
+
+func described(description, name string) string {
+	if description == "" {
+		return words(name) + "."
+	}
+	return description
+}
+
+// redirected follows a redirect to the command that answers. A redirect to nothing leaves the command as it is.
+func (p *Protocol) redirected(m memberRecord) (answers memberRecord, name string) {
+	if m.Redirect == "" {
+		return m, ""
+	}
+	r, ok := p.find(KindCommand, m.Redirect+"."+m.Name)
+	if !ok {
+		return m, ""
+	}
+	target := r.member()
+	return target, target.qualified
+}
+
+func (p *Protocol) params(domain string, nodes []node) []Param {
+	if len(nodes) == 0 {
+		return nil
+	}
+	list := make([]Param, len(nodes))
+	for i := range nodes {
+		list[i] = p.param(domain, &nodes[i])
+	}
+	return list
+}
+
+const binaryMark = "(Encoded as a base64 string when passed over JSON)"
+
+func (p *Protocol) param(domain string, n *node) Param {
+	q := Param{Name: n.Name, Type: n.Type, Enum: n.Enum, Optional: n.Optional, Experimental: n.Experimental, Deprecated: n.Deprecated}
+	q.Description, q.Binary = plain(n)
+	described := ""
+	if n.Ref != "" {
+		q.Ref = qualify(domain, n.Ref)
+		if t, ok := p.typeRecord(q.Ref); ok {
+			q.Ref, q.Type, q.Enum, described = t.qualified, t.Type, t.Enum, t.Description
+			if t.Items != nil {
+				q.Items = p.jsonType(t.domain, t.Items)
+			}
+		}
+	}
+	if n.Items != nil {
+		q.Items = p.jsonType(domain, n.Items)
+		q.Enum = n.Items.Enum
+		if n.Items.Ref != "" {
+			q.Ref = qualify(domain, n.Items.Ref)
+			if t, ok := p.typeRecord(q.Ref); ok {
+				q.Ref, q.Enum, described = t.qualified, t.Enum, t.Description
+			}
+		}
+	}
+	if q.Type == "" {
+		q.Type = "any"
+	}
+	q.Properties = p.params(domain, n.Properties)
+	if q.Description == "" && described != "" {
+		q.Description = sentence(described) + "."
+	}
+	if q.Description == "" {
+		q.Description = words(n.Name) + "."
+	}
+	return q
+}
+
+// plain answers a description without the mark that stands for binary values.
+func plain(n *node) (description string, binary bool) {
+	if n.Type == "string" && strings.Contains(n.Description, binaryMark) {
+		return strings.TrimSpace(strings.Replace(n.Description, binaryMark, "", 1)), true
+	}
+	return n.Description, false
+}
+
+// jsonType resolves a reference to the JSON type behind it.
+func (p *Protocol) jsonType(domain string, n *node) string {
+	t := n.Type
+	if n.Ref != "" {
+		if r, ok := p.typeRecord(qualify(domain, n.Ref)); ok {
+			t = r.Type
+		}
+	}
+	if t == "" {
+		return "any"
+	}
+	return t
+}
+
+func qualify(domain, ref string) string {
+	if strings.Contains(ref, ".") {
+		return ref
+	}
+	return domain + "." + ref
+}
+
+// guessEffect is for commands that nobody has reviewed, as a live protocol may have. It never answers read: policy lets much pass that reads.
+func guessEffect(name string) Effect {
+	for _, start := range []string{"clear", "close", "crash", "delete", "dispose", "discard", "kill", "purge", "remove", "reset", "terminate", "uninstall", "unregister"} {
+		if strings.HasPrefix(strings.ToLower(name), start) {
+			return Destructive
+		}
+	}
+	return Write
+}
+
+// deprecation says what the protocol's own text says about the replacement of a command.
+func (p *Protocol) deprecation(m memberRecord, d domainRecord) (message, use string) {
+	if !m.Deprecated {
+		return "The domain " + d.Name + " is deprecated. " + strings.Join(strings.Fields(d.Description), " "), ""
+	}
+	if _, target := p.redirected(m); target != "" {
+		return "Use " + target + " instead.", target
+	}
+	text := strings.Join(strings.Fields(m.Description), " ")
+	if _, rest, ok := cutFold(text, "use "); ok {
+		word, _, _ := strings.Cut(rest, " ")
+		word = strings.Trim(word, "`.,;:()")
+		if r, ok := p.find(KindCommand, qualify(m.domain, word)); ok {
+			use = r.str()
+			return "Use " + use + " instead.", use
+		}
+	}
+	if _, rest, ok := cutFold(text, "deprecated"); ok {
+		if s := sentence(strings.TrimLeft(rest, ".,:; ")); s != "" {
+			return "Deprecated: " + s + ".", ""
+		}
+	}
+	return "Deprecated; the protocol names no replacement.", ""
+}
+
+func cutFold(s, sep string) (before, after string, ok bool) {
+	if i := strings.Index(strings.ToLower(s), sep); i >= 0 && i+len(sep) <= len(s) {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}

@@ -1,0 +1,228 @@
+package protocol
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// ParamsSchema answers the draft-07 JSON Schema of the command's parameters. Unknown parameters are refused, because Chrome would ignore
+// them without a word. Enums are inlined, named objects and arrays stand once under definitions, properties keep the protocol's order.
+func (p *Protocol) ParamsSchema(c *Command) []byte {
+	w := schemaWriter{p: p, strict: true}
+	return w.whole(c.source.domain, c.source.Parameters)
+}
+
+// ReturnsSchema answers the draft-07 JSON Schema of what the command answers. Fields that a newer browser adds are welcome. A string that
+// holds base64 says so by contentEncoding, and by contentMediaType what it decodes to.
+func (p *Protocol) ReturnsSchema(c *Command) []byte {
+	w := schemaWriter{p: p, command: c.source.qualified}
+	return w.whole(c.source.domain, c.source.Returns)
+}
+
+// TypeSchema answers the draft-07 JSON Schema of a named type.
+func (p *Protocol) TypeSchema(name string) ([]byte, bool) {
+	t, ok := p.typeRecord(name)
+	if !ok {
+		return nil, false
+	}
+	w := schemaWriter{p: p}
+	w.raw(`{"$schema":"http://json-schema.org/draft-07/schema#","$ref":`)
+	w.ref(t.qualified)
+	w.definitions()
+	w.raw(`}`)
+	return w.b, true
+}
+
+type schemaWriter struct {
+	p       *Protocol
+	strict  bool   // objects take no other properties
+	command string // whose answer this is
+	b       []byte
+	queue   []string // qualified names that need a definition, in the order met
+	queued  map[string]bool
+}
+
+func (w *schemaWriter) raw(s string) { w.b = append(w.b, s...) }
+
+func (w *schemaWriter) str(s string) { w.b = appendString(w.b, s) }
+
+// appendString writes s as JSON, without the escapes that only HTML needs.
+func appendString(b []byte, s string) []byte {
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.Encode(s) // a string always encodes
+	return append(b, out.String()[:out.Len()-1]...)
+}
+
+func (w *schemaWriter) whole(domain string, nodes []node) []byte {
+	w.raw(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"`)
+	w.properties(domain, nodes, true)
+	w.definitions()
+	w.raw(`}`)
+	return w.b
+}
+
+func (w *schemaWriter) definitions() {
+	for i := 0; i < len(w.queue); i++ {
+		if i == 0 {
+			w.raw(`,"definitions":{`)
+		} else {
+			w.raw(`,`)
+		}
+		name := w.queue[i]
+		t, _ := w.p.typeRecord(name) // only names that exist are queued
+		w.str(t.qualified)
+		w.raw(`:{`)
+		w.body(t.domain, &t.node, false)
+		w.raw(`}`)
+	}
+	if len(w.queue) > 0 {
+		w.raw(`}`)
+	}
+}
+
+// properties continues an object's schema after its type. A named type that is an object without properties is open.
+func (w *schemaWriter) properties(domain string, nodes []node, top bool) {
+	var required []string
+	if len(nodes) > 0 || top {
+		w.raw(`,"properties":{`)
+		for i := range nodes {
+			n := &nodes[i]
+			if i > 0 {
+				w.raw(`,`)
+			}
+			w.str(n.Name)
+			w.raw(`:{`)
+			w.body(domain, n, top)
+			w.raw(`}`)
+			if !n.Optional {
+				required = append(required, n.Name)
+			}
+		}
+		w.raw(`}`)
+	}
+	if len(required) > 0 {
+		w.raw(`,"required":[`)
+		for i, name := range required {
+			if i > 0 {
+				w.raw(`,`)
+			}
+			w.str(name)
+		}
+		w.raw(`]`)
+	}
+	if w.strict && (len(nodes) > 0 || top) {
+		w.raw(`,"additionalProperties":false`)
+	}
+}
+
+// body writes what stands between the braces of a schema. Descriptions are whole at the top and one sentence below it.
+func (w *schemaWriter) body(domain string, n *node, top bool) {
+	start := len(w.b)
+	field := func(key string) {
+		if len(w.b) > start {
+			w.raw(`,`)
+		}
+		w.str(key)
+		w.raw(`:`)
+	}
+	description, binary := plain(n)
+	if !top {
+		description = sentence(description)
+	}
+	if description == "" && top {
+		description = w.p.param(domain, n).Description
+	}
+
+	typed, enum, items := n.Type, n.Enum, n.Items
+	itemsDomain := domain
+	reference := ""
+	if n.Ref != "" {
+		t, ok := w.p.typeRecord(qualify(domain, n.Ref))
+		switch {
+		case !ok: // a live protocol that names what it does not define: anything goes
+		case t.Type == "object" && len(t.Properties) > 0, t.Type == "array":
+			reference = t.qualified
+		default:
+			typed, enum, items, itemsDomain = t.Type, t.Enum, t.Items, t.domain
+		}
+	}
+
+	if description != "" {
+		field("description")
+		w.str(strings.Join(strings.Fields(description), " "))
+	}
+	if reference != "" {
+		field("$ref")
+		w.ref(reference)
+		return
+	}
+	if known(typed) {
+		field("type")
+		w.str(typed)
+	}
+	if len(enum) > 0 {
+		field("enum")
+		w.raw(`[`)
+		for i, e := range enum {
+			if i > 0 {
+				w.raw(`,`)
+			}
+			w.str(e)
+		}
+		w.raw(`]`)
+	}
+	if binary {
+		field("contentEncoding")
+		w.str("base64")
+		if w.command != "" {
+			field("contentMediaType")
+			w.str(mediaType(w.command))
+		}
+	}
+	if items != nil {
+		field("items")
+		w.raw(`{`)
+		w.body(itemsDomain, items, false)
+		w.raw(`}`)
+	}
+	if typed == "object" && n.Properties != nil {
+		w.properties(domain, n.Properties, false)
+	}
+}
+
+func (w *schemaWriter) ref(name string) {
+	if !w.queued[name] {
+		if w.queued == nil {
+			w.queued = map[string]bool{}
+		}
+		w.queued[name] = true
+		w.queue = append(w.queue, name)
+	}
+	w.str("#/definitions/" + name)
+}
+
+// known is true for the types that JSON Schema has too; "any" is the absence of one.
+func known(t string) bool {
+	switch t {
+	case "string", "integer", "number", "boolean", "object", "array":
+		return true
+	}
+	return false
+}
+
+// mediaType says what the binary field of an answer decodes to. A screenshot is PNG unless its format parameter says otherwise.
+func mediaType(command string) string {
+	switch command {
+	case "Page.captureScreenshot", "HeadlessExperimental.beginFrame":
+		return "image/png"
+	case "Page.printToPDF":
+		return "application/pdf"
+	case "Audits.getEncodedResponse":
+		return "image/webp"
+	case "Debugger.getScriptSource", "Debugger.getWasmBytecode":
+		return "application/wasm"
+	}
+	return "application/octet-stream"
+}

@@ -1,0 +1,170 @@
+package protocol
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Bounds of a document that Parse accepts. Chrome 154 answers 1.6 MB, 59 domains, 1,520 members and a nesting of 3.
+const (
+	maxDocument = 16 << 20
+	maxDomains  = 1000
+	maxMembers  = 20000
+	maxNesting  = 32
+)
+
+// document is the protocol as Chrome publishes it.
+type document struct {
+	Version struct {
+		Major string `json:"major"`
+		Minor string `json:"minor"`
+	} `json:"version"`
+	Domains []sourceDomain `json:"domains"`
+}
+
+type sourceDomain struct {
+	Domain       string   `json:"domain"`
+	Description  string   `json:"description,omitempty"`
+	Experimental bool     `json:"experimental,omitempty"`
+	Deprecated   bool     `json:"deprecated,omitempty"`
+	Dependencies []string `json:"dependencies,omitempty"`
+	Types        []node   `json:"types,omitempty"`
+	Commands     []node   `json:"commands,omitempty"`
+	Events       []node   `json:"events,omitempty"`
+}
+
+// node is anything that the protocol names: a command, an event, a type, a parameter or a property. What does not apply is absent.
+type node struct {
+	Name         string   `json:"name,omitempty"`
+	ID           string   `json:"id,omitempty"` // a type's name
+	Description  string   `json:"description,omitempty"`
+	Type         string   `json:"type,omitempty"`
+	Ref          string   `json:"$ref,omitempty"`
+	Redirect     string   `json:"redirect,omitempty"`
+	Optional     bool     `json:"optional,omitempty"`
+	Experimental bool     `json:"experimental,omitempty"`
+	Deprecated   bool     `json:"deprecated,omitempty"`
+	Enum         []string `json:"enum,omitempty"`
+	Items        *node    `json:"items,omitempty"`
+	Properties   []node   `json:"properties,omitempty"`
+	Parameters   []node   `json:"parameters,omitempty"`
+	Returns      []node   `json:"returns,omitempty"`
+}
+
+// members answers the domain's commands, events or types.
+func (d *sourceDomain) members(k Kind) []node {
+	switch k {
+	case KindCommand:
+		return d.Commands
+	case KindEvent:
+		return d.Events
+	}
+	return d.Types
+}
+
+// decode reads one document and refuses what the flat form could not hold or look up unambiguously.
+func decode(raw []byte) (*document, error) {
+	if len(raw) > maxDocument {
+		return nil, fmt.Errorf("the protocol document has %d bytes; at most %d are read", len(raw), maxDocument)
+	}
+	var doc document
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, fmt.Errorf("the protocol document is not as /json/protocol answers it: %w", err)
+	}
+	if len(doc.Domains) == 0 {
+		return nil, errors.New(`the protocol document has no "domains"`)
+	}
+	return &doc, check(&doc)
+}
+
+func check(doc *document) error {
+	if len(doc.Domains) > maxDomains {
+		return fmt.Errorf("the protocol document has %d domains; at most %d are read", len(doc.Domains), maxDomains)
+	}
+	members := 0
+	domains := map[string]bool{}
+	for i := range doc.Domains {
+		d := &doc.Domains[i]
+		if !identifier(d.Domain) {
+			return fmt.Errorf("domain %d is called %q; a name of letters, digits and _ was expected", i, short(d.Domain))
+		}
+		if fold := strings.ToLower(d.Domain); domains[fold] {
+			return fmt.Errorf("two domains are called %s", d.Domain)
+		} else {
+			domains[fold] = true
+		}
+		for _, k := range kinds {
+			names := map[string]bool{}
+			for j := range d.members(k) {
+				n := &d.members(k)[j]
+				if members++; members > maxMembers {
+					return fmt.Errorf("the protocol document has more than %d members", maxMembers)
+				}
+				if k == KindType {
+					n.Name, n.ID = n.ID, ""
+				}
+				if !identifier(n.Name) {
+					return fmt.Errorf("%s %d of %s is called %q; a name of letters, digits and _ was expected", k, j, d.Domain, short(n.Name))
+				}
+				if fold := strings.ToLower(n.Name); names[fold] {
+					return fmt.Errorf("two %ss of %s are called %s", k, d.Domain, n.Name)
+				} else {
+					names[fold] = true
+				}
+				if err := checkNode(n, 0); err != nil {
+					return fmt.Errorf("%s %s.%s: %w", k, d.Domain, n.Name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func checkNode(n *node, depth int) error {
+	if depth > maxNesting {
+		return fmt.Errorf("nested deeper than %d", maxNesting)
+	}
+	if n.Items != nil {
+		if err := checkNode(n.Items, depth+1); err != nil {
+			return err
+		}
+	}
+	for _, list := range [][]node{n.Properties, n.Parameters, n.Returns} {
+		names := make(map[string]bool, len(list))
+		for i := range list {
+			p := &list[i]
+			if !identifier(p.Name) || names[p.Name] {
+				return fmt.Errorf("parameter %d is called %q; a name of letters, digits and _ that no other has was expected", i, short(p.Name))
+			}
+			names[p.Name] = true
+			if err := checkNode(p, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// identifier is true for a name that needs no quoting anywhere: in JSON, in a shell, in a dotted tool name.
+func identifier(s string) bool {
+	if s == "" || len(s) > 128 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+func short(s string) string {
+	if len(s) > 40 {
+		return s[:40]
+	}
+	return s
+}

@@ -1,0 +1,134 @@
+package protocol
+
+import (
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// sources reads the pinned documents in the order of the embedded form.
+func sources(t testing.TB) [][]byte {
+	t.Helper()
+	var list [][]byte
+	for _, name := range []string{"browser_protocol", "js_protocol"} {
+		f, err := os.Open("source/" + name + ".json.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, raw)
+	}
+	return list
+}
+
+// rebuild makes the source documents from the flat form alone.
+func rebuild(p *Protocol) []document {
+	var docs []document
+	type placed struct {
+		domainRecord
+		source sourceDomain
+	}
+	var all []placed
+	count, _ := p.index(kindDomain)
+	for i := range count {
+		d := p.at(kindDomain, i).domain()
+		s := sourceDomain{Domain: d.Name, Description: d.Description, Experimental: d.Experimental, Deprecated: d.Deprecated, Dependencies: d.Dependencies}
+		for k, list := range []*[]node{&s.Commands, &s.Events, &s.Types} {
+			members := make([]memberRecord, d.count[k])
+			for j := range members {
+				members[j] = p.at(kinds[k], d.first[k]+j).member()
+			}
+			slices.SortFunc(members, func(a, b memberRecord) int { return cmp.Compare(a.ordinal, b.ordinal) })
+			for _, m := range members {
+				n := m.node
+				if kinds[k] == KindType {
+					n.ID, n.Name = n.Name, ""
+				}
+				*list = append(*list, n)
+			}
+		}
+		all = append(all, placed{d, s})
+	}
+	slices.SortFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.ordinal, b.ordinal)) })
+	for _, d := range all {
+		for len(docs) <= d.file {
+			doc := document{}
+			doc.Version.Major, doc.Version.Minor = p.Version()[:1], p.Version()[2:]
+			docs = append(docs, doc)
+		}
+		docs[d.file].Domains = append(docs[d.file].Domains, d.source)
+	}
+	return docs
+}
+
+func TestEmbeddedEqualsSource(t *testing.T) {
+	docs := rebuild(Embedded())
+	for i, raw := range sources(t) {
+		var want, got any
+		if err := json.Unmarshal(raw, &want); err != nil {
+			t.Fatal(err)
+		}
+		again, err := json.Marshal(docs[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(again, &got); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("document %d: the embedded form does not hold what its source holds:\n%s", i, difference("", want, got))
+		}
+	}
+}
+
+// difference names the first place where two JSON values differ.
+func difference(path string, want, got any) string {
+	switch w := want.(type) {
+	case map[string]any:
+		g, _ := got.(map[string]any)
+		for k, v := range w {
+			if !reflect.DeepEqual(v, g[k]) {
+				return difference(path+"/"+k, v, g[k])
+			}
+		}
+		for k := range g {
+			if _, ok := w[k]; !ok {
+				return path + "/" + k + " is not in the source"
+			}
+		}
+	case []any:
+		g, _ := got.([]any)
+		for i, v := range w {
+			if i >= len(g) || !reflect.DeepEqual(v, g[i]) {
+				if i < len(g) {
+					return difference(path+"/"+string(rune('0'+i%10)), v, g[i])
+				}
+				return path + " is shorter"
+			}
+		}
+	}
+	a, _ := json.Marshal(want)
+	b, _ := json.Marshal(got)
+	return path + ": source " + string(a) + ", embedded " + string(b)
+}
+
+func BenchmarkCommand(b *testing.B) {
+	for b.Loop() {
+		if _, ok := Embedded().Command("Network.getCookies"); !ok {
+			b.Fatal("Network.getCookies is missing")
+		}
+	}
+}

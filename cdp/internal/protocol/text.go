@@ -1,0 +1,104 @@
+package protocol
+
+import "strings"
+
+// Sizes of briefs in characters: of a member described by itself, and of one in a list.
+const (
+	BriefSize = 64
+	LineSize  = 50
+)
+
+// briefOf answers the first sentence of a description, or words made from the name, in at most size characters.
+func briefOf(description, name string, size int) string {
+	s := sentence(description)
+	if s == "" || strings.HasPrefix(s, "Deprecated") || strings.HasPrefix(s, "This command is deprecated") {
+		s = words(name)
+	}
+	return cut(s, size)
+}
+
+// sentence answers the first sentence of a text on one line, without its full stop.
+func sentence(text string) string {
+	s := strings.Join(strings.Fields(text), " ")
+	for i := 0; i < len(s); i++ {
+		if s[i] != '.' && s[i] != '!' || i+1 < len(s) && s[i+1] != ' ' {
+			continue
+		}
+		head := s[:i]
+		if i+2 < len(s) && (abbreviated(head) || !startsSentence(s[i+2])) {
+			continue
+		}
+		return head
+	}
+	return strings.TrimRight(s, ".:;, ")
+}
+
+func startsSentence(c byte) bool { return c < 'a' || c > 'z' }
+
+func abbreviated(head string) bool {
+	for _, short := range []string{"e.g", "i.e", "etc", "vs", "aka", "cf"} {
+		if strings.HasSuffix(head, short) {
+			return true
+		}
+	}
+	return false
+}
+
+// cut shortens a text to size characters at a word, with an ellipsis.
+func cut(s string, size int) string {
+	if count(s) <= size {
+		return s
+	}
+	runes := []rune(s)[:size-1]
+	head := string(runes)
+	if i := strings.LastIndexByte(head, ' '); i > size/2 {
+		head = head[:i]
+	}
+	for {
+		trimmed := strings.TrimRight(head, " ,;:(-")
+		for _, small := range []string{" a", " an", " the", " of", " for", " and", " or", " to", " in", " with", " by"} {
+			trimmed = strings.TrimSuffix(trimmed, small)
+		}
+		if trimmed == head {
+			return head + "…"
+		}
+		head = trimmed
+	}
+}
+
+func count(s string) int {
+	n := 0
+	for range s {
+		n++
+	}
+	return n
+}
+
+// words makes a phrase of a name: "setEmulatedMedia" is "Set emulated media", "getDOMCounters" is "Get DOM counters".
+func words(name string) string {
+	var list []string
+	start := 0
+	for i := 1; i <= len(name); i++ {
+		end := i == len(name) || name[i] == '_' ||
+			isUpper(name, i) && (!isUpper(name, i-1) || i+1 < len(name) && !isUpper(name, i+1) && name[i+1:] != "s")
+		if !end {
+			continue
+		}
+		if word := strings.Trim(name[start:i], "_"); word != "" {
+			if !acronym(word) {
+				word = strings.ToLower(word)
+			}
+			list = append(list, word)
+		}
+		start = i
+	}
+	phrase := strings.Join(list, " ")
+	if phrase != "" && phrase[0] >= 'a' && phrase[0] <= 'z' {
+		phrase = string(phrase[0]-'a'+'A') + phrase[1:]
+	}
+	return phrase
+}
+
+func acronym(word string) bool { return len(word) > 1 && isUpper(word, 1) }
+
+func isUpper(s string, i int) bool { return s[i] >= 'A' && s[i] <= 'Z' }
