@@ -1,0 +1,181 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// AttachConfig says which running browser to use.
+type AttachConfig struct {
+	// Endpoint is a port ("9222"), an http:// address of the DevTools server, or the
+	// ws:// address of the browser itself.
+	Endpoint string
+	// AllowRemote permits an address outside this machine.
+	AllowRemote bool
+	// MaxMessage is the largest message read whole. Default DefaultMaxMessage.
+	MaxMessage int
+	// Timeout bounds the whole attempt, a consent dialog of the browser included. Default 30 s.
+	Timeout time.Duration
+}
+
+// Attach connects to a running browser and answers the address that it used.
+func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 30 * time.Second
+	}
+	if cfg.MaxMessage <= 0 {
+		cfg.MaxMessage = DefaultMaxMessage
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+
+	u, err := parseEndpoint(cfg.Endpoint)
+	if err != nil {
+		return nil, "", err
+	}
+	if !cfg.AllowRemote && !isLocal(u.Hostname()) {
+		return nil, "", fmt.Errorf("%s is not an address of this machine: attach takes local addresses only, for whoever reaches a DevTools port owns the browser", u.Host)
+	}
+	if u.Scheme == "http" {
+		if u, err = discover(ctx, u); err != nil {
+			return nil, "", err
+		}
+	}
+	// A proxy from the environment must not come between this machine and itself.
+	dialer := websocket.Dialer{ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10}
+	ws, resp, err := dialer.DialContext(ctx, u.String(), nil)
+	if err != nil {
+		if resp != nil {
+			return nil, "", fmt.Errorf("%s answered %s instead of a DevTools connection", u, resp.Status)
+		}
+		return nil, "", fmt.Errorf("cannot reach a browser at %s: %w", u, err)
+	}
+	c := &wsConn{ws: ws, limit: cfg.MaxMessage}
+	c.out = newOutbox(c.write, func() { c.Close() })
+	return c, u.String(), nil
+}
+
+func parseEndpoint(text string) (*url.URL, error) {
+	wanted := fmt.Errorf("%q is not a DevTools address: give a port (9222), http://127.0.0.1:9222 or ws://127.0.0.1:9222/devtools/browser/ID", text)
+	if port, err := strconv.ParseUint(text, 10, 16); err == nil && port > 0 {
+		return &url.URL{Scheme: "http", Host: "127.0.0.1:" + text}, nil
+	}
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "ws") {
+		return nil, wanted
+	}
+	return u, nil
+}
+
+func isLocal(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// discover asks the DevTools server for the browser's own address. A browser that
+// asks its user for consent serves no /json/version; its address is the plain path.
+func discover(ctx context.Context, base *url.URL) (*url.URL, error) {
+	plain := &url.URL{Scheme: "ws", Host: base.Host, Path: "/devtools/browser"}
+	req, err := http.NewRequestWithContext(ctx, "GET", base.JoinPath("/json/version").String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no browser answers at %s: start one with --remote-debugging-port and a --user-data-dir of its own (%w)", base.Host, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("reading /json/version of %s: %w", base.Host, err)
+	}
+	if resp.StatusCode == http.StatusNotFound {
+		return plain, nil
+	}
+	var version struct {
+		URL string `json:"webSocketDebuggerUrl"`
+	}
+	if err := json.Unmarshal(body, &version); err != nil || resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s is not a DevTools server: /json/version answered %s", base.Host, resp.Status)
+	}
+	u, err := url.Parse(version.URL)
+	if err != nil || u.Scheme != "ws" {
+		return plain, nil
+	}
+	// The server may name itself by another host; what was checked is what is dialled.
+	u.Host = base.Host
+	return u, nil
+}
+
+// wsConn is a browser behind a websocket.
+type wsConn struct {
+	ws    *websocket.Conn
+	out   *outbox
+	limit int
+	once  sync.Once
+}
+
+func (c *wsConn) Send(message []byte) error { return c.out.send(message) }
+
+func (c *wsConn) write(message []byte) error {
+	return c.ws.WriteMessage(websocket.TextMessage, message)
+}
+
+func (c *wsConn) Receive() (Message, error) {
+	for {
+		kind, r, err := c.ws.NextReader()
+		if err != nil {
+			var end *websocket.CloseError
+			if errors.As(err, &end) {
+				return Message{}, ErrClosed
+			}
+			return Message{}, closedError(err)
+		}
+		if kind != websocket.TextMessage {
+			continue
+		}
+		data, err := io.ReadAll(io.LimitReader(r, int64(c.limit)+1))
+		if err != nil {
+			return Message{}, closedError(err)
+		}
+		if len(data) <= c.limit {
+			return Message{Data: data, Size: int64(len(data))}, nil
+		}
+		rest, err := io.Copy(io.Discard, r)
+		if err != nil {
+			return Message{}, closedError(err)
+		}
+		size := int64(len(data)) + rest
+		return Message{Data: append([]byte(nil), data[:min(cutPrefix, c.limit)]...), Size: size}, nil
+	}
+}
+
+func (c *wsConn) Close() error {
+	c.once.Do(func() {
+		c.out.close()
+		c.ws.Close()
+	})
+	return nil
+}

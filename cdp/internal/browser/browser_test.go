@@ -1,0 +1,318 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+func chrome(t *testing.T) string {
+	t.Helper()
+	found, err := Find("", os.Getenv(EnvVar), "")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("needs a browser: ", err)
+	}
+	return found.Path
+}
+
+func TestFindTakesTheFirstWishAndNoOther(t *testing.T) {
+	dir := t.TempDir()
+	exe := filepath.Join(dir, "chrome.exe")
+	if err := os.WriteFile(exe, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ flag, env, config, from string }{
+		{exe, "/nowhere", "/nowhere", "flag"},
+		{"", exe, "/nowhere", EnvVar},
+		{"", "", exe, "config"},
+	} {
+		found, err := Find(tc.flag, tc.env, tc.config)
+		if err != nil || found != (Found{exe, tc.from}) {
+			t.Errorf("Find(%q,%q,%q) = %v, %v", tc.flag, tc.env, tc.config, found, err)
+		}
+	}
+	_, err := Find("", "/nowhere/chrome", exe)
+	var missing *NotFoundError
+	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "PARLEY_CHROME=/nowhere/chrome") {
+		t.Errorf("a wish that fails: %v", err)
+	}
+}
+
+func TestNothingFoundNamesPlacesAndCommand(t *testing.T) {
+	for _, goos := range []string{"linux", "darwin", "windows"} {
+		places := usualPlaces(goos, func(name string) string { return "/" + name })
+		err := &NotFoundError{Looked: places, Install: installCommand(goos, func(string) bool { return false })}
+		for _, place := range places {
+			if !strings.Contains(err.Error(), place) {
+				t.Errorf("%s: %q is not named", goos, place)
+			}
+		}
+		if !strings.Contains(err.Error(), "install") {
+			t.Errorf("%s: no command: %v", goos, err)
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	args, notes := arguments(LaunchConfig{Profile: "/p", Args: []string{"--lang=de"}}, true, false)
+	line := strings.Join(args, " ")
+	for _, want := range []string{"--remote-debugging-pipe", "--user-data-dir=/p", "--headless", "--no-sandbox", "--disable-quic",
+		"--webrtc-ip-handling-policy=disable_non_proxied_udp", "--lang=de about:blank"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("no %s in %s", want, line)
+		}
+	}
+	if len(notes) != 1 || !strings.Contains(notes[0], "--no-sandbox") {
+		t.Errorf("notes: %q", notes)
+	}
+	args, notes = arguments(LaunchConfig{Profile: "/p", Headed: true}, false, false)
+	if line := strings.Join(args, " "); strings.Contains(line, "--headless") || strings.Contains(line, "--no-sandbox") || len(notes) != 0 {
+		t.Errorf("headed, not root: %s %q", line, notes)
+	}
+}
+
+func TestPipeCutsWhatIsTooLarge(t *testing.T) {
+	r, w := io.Pipe()
+	c := NewPipe(r, nopWriteCloser{io.Discard}, 10_000)
+	defer c.Close()
+	go func() {
+		for _, n := range []int{5, 10_000, 10_001, 3_000_000, 7} {
+			w.Write(append(bytes.Repeat([]byte{'x'}, n), 0))
+		}
+		w.Close()
+	}()
+	for _, want := range []struct {
+		size int64
+		data int
+	}{{5, 5}, {10_000, 10_000}, {10_001, cutPrefix}, {3_000_000, cutPrefix}, {7, 7}} {
+		m, err := c.Receive()
+		if err != nil || m.Size != want.size || len(m.Data) != want.data || m.Cut() != (want.data == cutPrefix) {
+			t.Fatalf("want %+v, got %d of %d, %v", want, len(m.Data), m.Size, err)
+		}
+	}
+	if _, err := c.Receive(); !errors.Is(err, ErrClosed) {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
+func TestSendNeverBlocks(t *testing.T) {
+	fromR, _ := io.Pipe()
+	_, stuck := io.Pipe() // nobody reads
+	c := NewPipe(fromR, stuck, 0)
+	defer c.Close()
+	big := make([]byte, MaxRequest)
+	var err error
+	for range 5 {
+		if err = c.Send(big); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ErrFull) {
+		t.Errorf("a browser that does not read: %v", err)
+	}
+	var tooLarge *TooLargeError
+	if err := c.Send(make([]byte, MaxRequest+1)); !errors.As(err, &tooLarge) {
+		t.Errorf("too large: %v", err)
+	}
+	c.Close()
+	if err := c.Send([]byte("{}")); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestLaunchAnswersAndEnds(t *testing.T) {
+	path := chrome(t)
+	p, err := Launch(t.Context(), LaunchConfig{Path: path, Profile: filepath.Join(t.TempDir(), "profile")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(p.Version.Product, "/") || p.PID <= 0 {
+		t.Errorf("version %+v, pid %d", p.Version, p.PID)
+	}
+	p.Kill()
+	select {
+	case <-p.Done():
+	default:
+		t.Error("not gone after Kill")
+	}
+	if _, err := p.Conn.Receive(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Receive after the end: %v", err)
+	}
+}
+
+func TestLaunchClosingThePipeEndsChrome(t *testing.T) {
+	p, err := Launch(t.Context(), LaunchConfig{Path: chrome(t), Profile: filepath.Join(t.TempDir(), "profile")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Conn.Close()
+	select {
+	case <-p.Done():
+	case <-time.After(20 * time.Second):
+		p.Kill()
+		t.Error("Chrome outlives its pipe")
+	}
+}
+
+func TestLaunchErrors(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("shell scripts stand in for browsers")
+	}
+	dir := t.TempDir()
+	script := func(name, body string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, tc := range []struct {
+		name, path, want string
+		code             int
+	}{
+		{"missing", filepath.Join(dir, "none"), "cannot start", -1},
+		{"words", script("words", "echo one >&2; echo two words >&2; exit 3"), "exited with 3 before it answered; its last words:\n  one\n  two words", 3},
+		{"profile in use", script("inuse", "exit 21"), "is in use by another browser", 21},
+		{"taken over", script("over", "exit 0"), "already runs on the profile", 0},
+		{"hangs", script("hangs", "sleep 100"), "did not answer within", -1},
+		{"another program", script("cat", `printf 'hello\0' >&4; sleep 100`), "does not speak the DevTools protocol", -1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			timeout := 20 * time.Second
+			if tc.name == "hangs" {
+				timeout = 500 * time.Millisecond
+			}
+			_, err := Launch(t.Context(), LaunchConfig{Path: tc.path, Profile: filepath.Join(dir, "p"), Timeout: timeout})
+			var failure *LaunchError
+			if !errors.As(err, &failure) {
+				t.Fatalf("error %v", err)
+			}
+			if !strings.Contains(err.Error(), tc.want) || failure.ExitCode != tc.code {
+				t.Errorf("%d: %v", failure.ExitCode, err)
+			}
+		})
+	}
+}
+
+func TestLaunchCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Launch(ctx, LaunchConfig{Path: chrome(t), Profile: filepath.Join(t.TempDir(), "p")})
+	if err == nil || !strings.Contains(err.Error(), "cancelled") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAttach(t *testing.T) {
+	var up websocket.Upgrader
+	mux := http.NewServeMux()
+	mux.HandleFunc("/devtools/browser/x", func(w http.ResponseWriter, r *http.Request) {
+		ws, err := up.Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer ws.Close()
+		for {
+			_, m, err := ws.ReadMessage()
+			if err != nil {
+				return
+			}
+			if bytes.Contains(m, []byte("big")) {
+				m = bytes.Repeat([]byte{'y'}, 50_000)
+			} else {
+				m = []byte(`{"id":1,"result":{"product":"Fake/1"}}`)
+			}
+			ws.WriteMessage(websocket.TextMessage, m)
+		}
+	})
+	mux.HandleFunc("/json/version", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"webSocketDebuggerUrl":"ws://elsewhere.invalid/devtools/browser/x"}`)
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	_, port, _ := net.SplitHostPort(host)
+
+	for _, endpoint := range []string{port, server.URL, host, "ws://" + host + "/devtools/browser/x"} {
+		c, at, err := Attach(t.Context(), AttachConfig{Endpoint: endpoint, MaxMessage: 10_000})
+		if err != nil {
+			t.Errorf("%s: %v", endpoint, err)
+			continue
+		}
+		if at != "ws://"+host+"/devtools/browser/x" {
+			t.Errorf("%s: attached at %s", endpoint, at)
+		}
+		if v, err := AskVersion(c); err != nil || v.Product != "Fake/1" {
+			t.Errorf("%s: %v %v", endpoint, v, err)
+		}
+		c.Send([]byte("big"))
+		if m, err := c.Receive(); err != nil || m.Size != 50_000 || !m.Cut() {
+			t.Errorf("%s: big: %d of %d, %v", endpoint, len(m.Data), m.Size, err)
+		}
+		c.Close()
+		if _, err := c.Receive(); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: after Close: %v", endpoint, err)
+		}
+	}
+	for endpoint, want := range map[string]string{
+		"":                            "is not a DevTools address",
+		"ftp://x":                     "is not a DevTools address",
+		"http://192.0.2.1:9222":       "not an address of this machine",
+		"ws://evil.example/x":         "not an address of this machine",
+		"ws://" + host + "/other":     "404",
+		server.URL + "/devtools/none": "",
+	} {
+		c, _, err := Attach(t.Context(), AttachConfig{Endpoint: endpoint})
+		if want == "" {
+			if err == nil {
+				c.Close()
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", endpoint, err, want)
+		}
+	}
+}
+
+// FuzzPipeReceive feeds foreign bytes to the pipe's reader: messages end at NUL,
+// nothing panics, and no message is longer than the limit.
+func FuzzPipeReceive(f *testing.F) {
+	f.Add([]byte("{}\x00{\"id\":1}\x00"))
+	f.Add([]byte("\x00\x00unfinished"))
+	f.Fuzz(func(t *testing.T, input []byte) {
+		c := NewPipe(io.NopCloser(bytes.NewReader(input)), nopWriteCloser{io.Discard}, 8)
+		defer c.Close()
+		for n := 0; ; n++ {
+			m, err := c.Receive()
+			if err != nil {
+				if n != bytes.Count(input, []byte{0}) {
+					t.Fatalf("%d messages of %q", n, input)
+				}
+				return
+			}
+			if int64(len(m.Data)) > m.Size {
+				t.Fatalf("%d bytes of a message of %d", len(m.Data), m.Size)
+			}
+		}
+	})
+}
+
+type nopWriteCloser struct{ io.Writer }
+
+func (nopWriteCloser) Close() error { return nil }

@@ -1,0 +1,85 @@
+//go:build unix
+
+package browser
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+const needsDisplay = runtime.GOOS != "darwin"
+
+// child is a browser's process in a process group of its own.
+type child struct {
+	pid      int
+	done     chan struct{}
+	exitCode int // valid after done
+
+	mu     sync.Mutex
+	reaped bool
+}
+
+// startChild starts the browser with the pipe on its descriptors 3 and 4 and
+// answers our ends of it.
+func startChild(path string, args []string, words *tail) (c *child, from io.ReadCloser, to io.WriteCloser, err error) {
+	var ends [3][2]*os.File // what it reads, what it writes, its stderr
+	for i := range ends {
+		if ends[i][0], ends[i][1], err = os.Pipe(); err != nil {
+			closeAll(ends[:i])
+			return nil, nil, nil, err
+		}
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Stderr = ends[2][1]
+	cmd.ExtraFiles = []*os.File{ends[0][0], ends[1][1]}
+	cmd.SysProcAttr = childAttributes()
+
+	c = &child{done: make(chan struct{}), exitCode: -1}
+	started := make(chan error, 1)
+	go func() {
+		// The kernel's "kill when the parent dies" means the parent's thread, so the
+		// thread that starts the browser must live as long as we do.
+		runtime.LockOSThread()
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		c.pid = cmd.Process.Pid
+		started <- nil
+		c.reap(cmd)
+		close(c.done)
+	}()
+	if err := <-started; err != nil {
+		closeAll(ends[:])
+		return nil, nil, nil, err
+	}
+	ends[0][0].Close()
+	ends[1][1].Close()
+	ends[2][1].Close()
+	go func() {
+		words.drain(ends[2][0])
+		ends[2][0].Close()
+	}()
+	return c, ends[1][0], ends[0][1], nil
+}
+
+func (c *child) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.reaped {
+		syscall.Kill(-c.pid, syscall.SIGKILL)
+	}
+}
+
+func isRoot() bool { return os.Geteuid() == 0 }
+
+func closeAll(ends [][2]*os.File) {
+	for _, e := range ends {
+		e[0].Close()
+		e[1].Close()
+	}
+}

@@ -1,0 +1,138 @@
+package browser
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+const (
+	// DefaultMaxMessage is the largest message that is read whole: 128 MiB.
+	DefaultMaxMessage = 128 << 20
+	// MaxRequest is the largest message that Send takes: 64 MiB. Chrome resets the
+	// connection somewhat above 100 MB.
+	MaxRequest = 64 << 20
+
+	// What waits for a Chrome that has stopped reading is bounded, in messages and bytes.
+	maxQueued      = 4096
+	maxQueuedBytes = 2 * MaxRequest
+	// Of a message over the limit, this much is kept: Chrome writes the id first.
+	cutPrefix = 4 << 10
+)
+
+var (
+	// ErrClosed says that the connection to Chrome has ended.
+	ErrClosed = errors.New("the connection to the browser is closed")
+	// ErrFull says that the browser has stopped reading, so that a message was not queued.
+	ErrFull = errors.New("the browser has stopped reading its messages")
+)
+
+// Conn carries DevTools messages, each one JSON text, to and from a browser.
+type Conn interface {
+	// Send queues one message and never blocks: it answers ErrFull when the browser
+	// has stopped reading, ErrClosed after the end, and a TooLargeError above MaxRequest.
+	// The message must not be changed afterwards.
+	Send(message []byte) error
+	// Receive waits for the next message. One goroutine must call it in a loop, for
+	// Chrome drops messages when its peer stops reading (it buffers 256 MiB).
+	Receive() (Message, error)
+	// Close ends the connection; a waiting Receive returns.
+	Close() error
+}
+
+// Message is one message of the browser. When Size is above len(Data) it was over
+// the limit: Data is its beginning only and the rest was read and dropped.
+type Message struct {
+	Data []byte
+	Size int64
+}
+
+// Cut reports whether the message was over the limit.
+func (m Message) Cut() bool { return m.Size > int64(len(m.Data)) }
+
+// TooLargeError says that a message to the browser is over MaxRequest.
+type TooLargeError struct{ Size, Limit int }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the message has %d bytes, the browser takes at most %d", e.Size, e.Limit)
+}
+
+// outbox is the bounded queue between callers, who must not block, and the one
+// goroutine that writes. A message is written whole or the connection is over, so
+// a browser that stops reading for a while finds an unbroken stream afterwards.
+type outbox struct {
+	mu     sync.Mutex
+	wake   sync.Cond
+	queue  [][]byte
+	bytes  int
+	closed bool
+}
+
+func newOutbox(write func([]byte) error, failed func()) *outbox {
+	o := &outbox{}
+	o.wake.L = &o.mu
+	go func() {
+		for {
+			message, ok := o.next()
+			if !ok {
+				return
+			}
+			if err := write(message); err != nil {
+				o.close()
+				failed()
+				return
+			}
+			o.written(message)
+		}
+	}()
+	return o
+}
+
+func (o *outbox) send(message []byte) error {
+	if len(message) > MaxRequest {
+		return &TooLargeError{len(message), MaxRequest}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.closed:
+		return ErrClosed
+	case len(o.queue) >= maxQueued || o.bytes+len(message) > maxQueuedBytes:
+		return ErrFull
+	}
+	o.queue = append(o.queue, message)
+	o.bytes += len(message)
+	o.wake.Signal()
+	return nil
+}
+
+func (o *outbox) next() ([]byte, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.queue) == 0 && !o.closed {
+		o.wake.Wait()
+	}
+	if o.closed {
+		return nil, false
+	}
+	message := o.queue[0]
+	o.queue[0] = nil
+	o.queue = o.queue[1:]
+	return message, true
+}
+
+// written gives back the bytes only after the write, so that a message stuck in
+// the pipe still counts.
+func (o *outbox) written(message []byte) {
+	o.mu.Lock()
+	o.bytes -= len(message)
+	o.mu.Unlock()
+}
+
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.queue = nil
+	o.mu.Unlock()
+	o.wake.Broadcast()
+}

@@ -1,0 +1,128 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// EnvVar names the browser to use when no flag does.
+const EnvVar = "PARLEY_CHROME"
+
+// Found is a browser's executable and why it was chosen.
+type Found struct {
+	Path string
+	// From is "flag", "PARLEY_CHROME", "config", or the name that was looked for.
+	From string
+}
+
+// NotFoundError says that there is no browser, what was looked for and how to get one.
+type NotFoundError struct {
+	// Asked is the explicit wish that failed, as "PARLEY_CHROME=/x"; empty when none was made.
+	Asked string
+	// Looked lists every name and path tried, in order.
+	Looked []string
+	// Install is a command that installs a browser on this platform.
+	Install string
+}
+
+func (e *NotFoundError) Error() string {
+	if e.Asked != "" {
+		return fmt.Sprintf("%s is not a program that can be run; give the path of Chrome, Chromium or Edge, or leave it out", e.Asked)
+	}
+	return fmt.Sprintf("no Chrome, Chromium or Edge found; looked for %s; install one: %s", strings.Join(e.Looked, ", "), e.Install)
+}
+
+// Find answers the browser to launch: the flag, else PARLEY_CHROME, else the
+// configured one, else the first of Chrome, Chromium and Edge in the usual places.
+// A wish that fails is an error, never replaced by another browser. Each wish is a
+// path or a name in PATH; empty means none. The error is a *NotFoundError.
+func Find(flag, env, config string) (Found, error) {
+	for _, wish := range []struct{ value, from, prefix string }{
+		{flag, "flag", ""}, {env, EnvVar, EnvVar + "="}, {config, "config", "the configured browser "},
+	} {
+		if wish.value == "" {
+			continue
+		}
+		path, err := exec.LookPath(wish.value)
+		if err != nil {
+			return Found{}, &NotFoundError{Asked: wish.prefix + wish.value, Looked: []string{wish.value}, Install: installCommand(runtime.GOOS, exists)}
+		}
+		if abs, err := filepath.Abs(path); err == nil {
+			path = abs
+		}
+		return Found{path, wish.from}, nil
+	}
+	places := usualPlaces(runtime.GOOS, os.Getenv)
+	for _, place := range places {
+		if path, err := exec.LookPath(place); err == nil {
+			if abs, err := filepath.Abs(path); err == nil {
+				return Found{abs, place}, nil
+			}
+		}
+	}
+	return Found{}, &NotFoundError{Looked: places, Install: installCommand(runtime.GOOS, exists)}
+}
+
+// usualPlaces lists names (looked up in PATH) and paths, the preferred first.
+func usualPlaces(goos string, getenv func(string) string) []string {
+	switch goos {
+	case "darwin":
+		apps := []string{
+			"Google Chrome.app/Contents/MacOS/Google Chrome",
+			"Chromium.app/Contents/MacOS/Chromium",
+			"Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
+		}
+		var places []string
+		for _, app := range apps {
+			places = append(places, "/Applications/"+app)
+			if home := getenv("HOME"); home != "" {
+				places = append(places, home+"/Applications/"+app)
+			}
+		}
+		return append(places, "google-chrome", "chromium")
+	case "windows":
+		var places []string
+		for _, app := range []string{`Google\Chrome\Application\chrome.exe`, `Chromium\Application\chrome.exe`, `Microsoft\Edge\Application\msedge.exe`} {
+			for _, root := range []string{"ProgramFiles", "ProgramFiles(x86)", "LocalAppData"} {
+				if dir := getenv(root); dir != "" {
+					places = append(places, dir+`\`+app)
+				}
+			}
+		}
+		return append(places, "chrome.exe", "msedge.exe")
+	default:
+		return []string{
+			"google-chrome-stable", "google-chrome", "/opt/google/chrome/chrome",
+			"chromium", "chromium-browser", "/snap/bin/chromium", "/usr/lib/chromium/chromium",
+			"microsoft-edge-stable", "microsoft-edge", "/opt/microsoft/msedge/msedge",
+		}
+	}
+}
+
+func installCommand(goos string, have func(string) bool) string {
+	switch {
+	case goos == "darwin":
+		return "brew install --cask chromium"
+	case goos == "windows":
+		return "winget install Google.Chrome"
+	case have("/usr/bin/dnf"):
+		return "sudo dnf install chromium"
+	case have("/usr/bin/pacman"):
+		return "sudo pacman -S chromium"
+	case have("/sbin/apk"):
+		return "apk add chromium"
+	case have("/usr/bin/zypper"):
+		return "sudo zypper install chromium"
+	default:
+		return "sudo apt-get install chromium"
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,278 @@
+package browser
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// LaunchConfig says how to launch a browser. Path and Profile must be set.
+type LaunchConfig struct {
+	// Path is the executable, see Find.
+	Path string
+	// Profile is the user data directory; Chrome makes it when it is missing.
+	Profile string
+	// Headed shows windows. Default: headless.
+	Headed bool
+	// Args are further command-line flags, after Parley's own.
+	Args []string
+	// Timeout bounds the time until Chrome answers. Default 30 s.
+	Timeout time.Duration
+	// MaxMessage is the largest message read whole. Default DefaultMaxMessage.
+	MaxMessage int
+	// Log takes what Chrome writes on its stderr. Default: nowhere.
+	Log io.Writer
+}
+
+// Version is what a browser says about itself.
+type Version struct {
+	Product   string `json:"product"`
+	Protocol  string `json:"protocolVersion"`
+	Revision  string `json:"revision"`
+	UserAgent string `json:"userAgent"`
+	JS        string `json:"jsVersion"`
+}
+
+// Process is a launched browser.
+type Process struct {
+	Conn    Conn
+	Version Version
+	PID     int
+	// Notes says what was done unasked, as --no-sandbox for root.
+	Notes []string
+
+	child *child
+	tail  *tail
+}
+
+// LaunchError says why a browser did not start.
+type LaunchError struct {
+	// Reason is one sentence.
+	Reason string
+	// ExitCode is Chrome's, or -1 when it did not exit by itself.
+	ExitCode int
+	// Stderr holds the last lines that Chrome wrote.
+	Stderr []string
+}
+
+func (e *LaunchError) Error() string {
+	if len(e.Stderr) == 0 {
+		return e.Reason
+	}
+	return e.Reason + "; its last words:\n  " + strings.Join(e.Stderr, "\n  ")
+}
+
+// Launch starts a browser and waits until it answers. Any failure is a *LaunchError,
+// and leaves no process.
+func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 30 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+
+	args, notes := arguments(cfg, isRoot(), smallSharedMemory())
+	words := &tail{log: cfg.Log}
+	ch, from, to, err := startChild(cfg.Path, args, words)
+	if err != nil {
+		return nil, &LaunchError{Reason: fmt.Sprintf("cannot start %s: %v", cfg.Path, err), ExitCode: -1}
+	}
+	p := &Process{Conn: NewPipe(from, to, cfg.MaxMessage), PID: ch.pid, Notes: notes, child: ch, tail: words}
+
+	answered := make(chan error, 1)
+	go func() {
+		var err error
+		p.Version, err = AskVersion(p.Conn)
+		answered <- err
+		close(answered)
+	}()
+	select {
+	case err = <-answered:
+		if err == nil {
+			return p, nil
+		}
+		// A pipe that closes comes just before the exit, whose code says more.
+		if errors.Is(err, ErrClosed) {
+			select {
+			case <-ch.done:
+			case <-ctx.Done():
+			}
+		}
+	case <-ch.done:
+	case <-ctx.Done():
+	}
+	exited := isClosed(ch.done)
+	p.Kill()
+	<-answered
+	failure := &LaunchError{ExitCode: -1, Stderr: words.lines()}
+	switch {
+	case exited:
+		failure.ExitCode = ch.exitCode
+		failure.Reason = exitReason(cfg, ch.exitCode)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		failure.Reason = fmt.Sprintf("%s did not answer within %s and was ended", cfg.Path, cfg.Timeout)
+	case ctx.Err() != nil:
+		failure.Reason = "the launch was cancelled"
+	default:
+		failure.Reason = fmt.Sprintf("%s does not speak the DevTools protocol: %v", cfg.Path, err)
+	}
+	return nil, failure
+}
+
+// AskVersion sends Browser.getVersion as the first message of a connection and
+// reads the answer. It uses the message id 1.
+func AskVersion(c Conn) (Version, error) {
+	if err := c.Send([]byte(`{"id":1,"method":"Browser.getVersion"}`)); err != nil {
+		return Version{}, err
+	}
+	for {
+		m, err := c.Receive()
+		if err != nil {
+			return Version{}, err
+		}
+		var reply struct {
+			ID     int64           `json:"id"`
+			Result Version         `json:"result"`
+			Error  json.RawMessage `json:"error"`
+		}
+		if err := json.Unmarshal(m.Data, &reply); err != nil {
+			return Version{}, fmt.Errorf("the first message is not JSON: %w", err)
+		}
+		if reply.ID != 1 {
+			continue
+		}
+		if len(reply.Error) > 0 {
+			return Version{}, fmt.Errorf("Browser.getVersion failed: %s", reply.Error)
+		}
+		return reply.Result, nil
+	}
+}
+
+// Done is closed when the browser's process has ended and was reaped.
+func (p *Process) Done() <-chan struct{} { return p.child.done }
+
+// ExitCode is the browser's exit code, -1 for one that was killed; valid after Done.
+func (p *Process) ExitCode() int { return p.child.exitCode }
+
+// LastWords are the last lines that the browser wrote on its stderr.
+func (p *Process) LastWords() []string { return p.tail.lines() }
+
+// Kill ends the browser with all its processes, and waits until it is gone.
+func (p *Process) Kill() {
+	p.Conn.Close()
+	p.child.kill()
+	<-p.child.done
+}
+
+// arguments builds the command line: quiet in closed networks, nothing of the
+// user's, one blank page.
+func arguments(cfg LaunchConfig, root, smallShm bool) (args, notes []string) {
+	args = []string{
+		"--remote-debugging-pipe",
+		"--user-data-dir=" + cfg.Profile,
+		"--no-first-run", "--no-default-browser-check", "--no-pings", "--no-service-autorun",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic",
+		"--disable-default-apps", "--disable-domain-reliability", "--disable-client-side-phishing-detection",
+		"--disable-breakpad", "--disable-crash-reporter", "--metrics-recording-only", "--disable-field-trial-config",
+		"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,CertificateTransparencyComponentUpdater",
+		"--password-store=basic", "--use-mock-keychain",
+		// A page must run the same in front and behind.
+		"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
+		"--disable-hang-monitor", "--disable-prompt-on-repost", "--disable-search-engine-choice-screen",
+		// WebRTC sends UDP past any proxy otherwise; the --force- spelling is ignored by Chromium 156.
+		"--webrtc-ip-handling-policy=disable_non_proxied_udp",
+	}
+	if !cfg.Headed {
+		args = append(args, "--headless", "--disable-gpu", "--hide-scrollbars", "--mute-audio", "--window-size=1280,800")
+	}
+	if root {
+		args = append(args, "--no-sandbox")
+		notes = append(notes, "Chrome runs without its own sandbox (--no-sandbox), because it refuses to start as root otherwise")
+	}
+	if smallShm {
+		args = append(args, "--disable-dev-shm-usage")
+		notes = append(notes, "/dev/shm is small, so Chrome uses the temporary directory instead (--disable-dev-shm-usage)")
+	}
+	args = append(args, cfg.Args...)
+	return append(args, "about:blank"), notes
+}
+
+func exitReason(cfg LaunchConfig, code int) string {
+	name := filepath.Base(cfg.Path)
+	switch code {
+	case 21:
+		return fmt.Sprintf("the profile %s is in use by another browser (%s exited with 21): close that one, or use another user_data_dir", cfg.Profile, name)
+	case 0:
+		return fmt.Sprintf("%s exited at once: a browser that already runs on the profile %s has probably taken over; close that one, or use another user_data_dir", name, cfg.Profile)
+	case -1:
+		return name + " was killed before it answered"
+	}
+	if cfg.Headed && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" && needsDisplay {
+		return fmt.Sprintf("%s exited with %d before it answered: there is no display to show a window on; leave out headed", name, code)
+	}
+	return fmt.Sprintf("%s exited with %d before it answered", name, code)
+}
+
+// tail keeps the last lines of a text and passes everything on to a log.
+type tail struct {
+	log  io.Writer
+	mu   sync.Mutex
+	kept []string
+}
+
+const (
+	tailLines = 12
+	tailWidth = 400
+)
+
+// drain reads until the writer's end.
+func (t *tail) drain(r io.Reader) {
+	br := bufio.NewReaderSize(r, 16<<10)
+	for {
+		line, err := br.ReadSlice('\n')
+		if len(line) > 0 {
+			if t.log != nil {
+				t.log.Write(line)
+			}
+			t.keep(strings.TrimRight(string(line[:min(len(line), tailWidth)]), "\r\n"))
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+func (t *tail) keep(line string) {
+	if strings.TrimSpace(line) == "" {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.kept) == tailLines {
+		t.kept = append(t.kept[:0], t.kept[1:]...)
+	}
+	t.kept = append(t.kept, line)
+}
+
+func (t *tail) lines() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]string(nil), t.kept...)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

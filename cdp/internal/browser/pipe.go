@@ -1,0 +1,82 @@
+package browser
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"sync"
+)
+
+// pipeConn is the debugging pipe: JSON texts, each ended by a NUL byte.
+type pipeConn struct {
+	r     *bufio.Reader
+	from  io.Closer
+	to    io.WriteCloser
+	out   *outbox
+	limit int
+	once  sync.Once
+}
+
+// NewPipe makes a connection of the two ends of a debugging pipe. limit is the
+// largest message read whole (0: DefaultMaxMessage).
+func NewPipe(from io.ReadCloser, to io.WriteCloser, limit int) Conn {
+	if limit <= 0 {
+		limit = DefaultMaxMessage
+	}
+	c := &pipeConn{r: bufio.NewReaderSize(from, 256<<10), from: from, to: to, limit: limit}
+	c.out = newOutbox(c.write, func() { c.Close() })
+	return c
+}
+
+func (c *pipeConn) Send(message []byte) error { return c.out.send(message) }
+
+func (c *pipeConn) write(message []byte) error {
+	if _, err := c.to.Write(message); err != nil {
+		return err
+	}
+	_, err := c.to.Write([]byte{0})
+	return err
+}
+
+func (c *pipeConn) Receive() (Message, error) {
+	var (
+		data []byte
+		size int64
+	)
+	for {
+		part, err := c.r.ReadSlice(0)
+		whole := err == nil
+		if whole {
+			part = part[:len(part)-1]
+		} else if !errors.Is(err, bufio.ErrBufferFull) {
+			return Message{}, closedError(err)
+		}
+		size += int64(len(part))
+		if size <= int64(c.limit) {
+			data = append(data, part...)
+		} else if len(data) > cutPrefix {
+			data = append([]byte(nil), data[:cutPrefix]...)
+		} else if len(data) < cutPrefix {
+			data = append(data, part[:min(len(part), cutPrefix-len(data))]...)
+		}
+		if whole {
+			return Message{Data: data, Size: size}, nil
+		}
+	}
+}
+
+func (c *pipeConn) Close() error {
+	c.once.Do(func() {
+		c.out.close()
+		c.to.Close()
+		c.from.Close()
+	})
+	return nil
+}
+
+func closedError(err error) error {
+	if errors.Is(err, io.EOF) {
+		return ErrClosed
+	}
+	return errors.Join(ErrClosed, err)
+}
