@@ -1,0 +1,679 @@
+package schema
+
+import (
+	"encoding/json"
+	"math/big"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// A place is where in the value a check stands.
+type place struct {
+	up       *place
+	token    string
+	optional bool // a property that may be left out
+}
+
+func (p *place) pointer() string {
+	var tokens []string
+	for ; p != nil; p = p.up {
+		tokens = append(tokens, p.token)
+	}
+	slices.Reverse(tokens)
+	return pointerOf(tokens)
+}
+
+func (p *place) key(k string) *place  { return &place{up: p, token: k} }
+func (p *place) index(i int) *place   { return &place{up: p, token: strconv.Itoa(i)} }
+func (p *place) within(q *place) bool { return p != q && p.under(q) }
+func (p *place) under(q *place) bool {
+	for ; p != nil; p = p.up {
+		if p == q {
+			return true
+		}
+	}
+	return q == nil
+}
+
+// A fault is a violation before it is put into words.
+type fault struct {
+	at      *place
+	keyword string
+	node    *node // whose keyword is broken
+	v       any   // what stands at the place
+	absent  bool  // nothing stands there
+
+	child    *node          // for a missing property: its schema, if it has one
+	known    []string       // for an unknown property: the names that the object knows
+	beside   map[string]any // and what it holds
+	allowed  []any          // for values to choose from that no single enum holds
+	expected string         // when the keyword does not say it all
+	unsure   bool           // one of several ways to be wrong: correct nothing
+}
+
+// A record collects which parts of one value some schema has looked at, for the unevaluated keywords.
+type record struct {
+	props map[string]bool
+	items map[int]bool
+}
+
+func newRecord() *record { return &record{map[string]bool{}, map[int]bool{}} }
+
+func (s *record) prop(k string) {
+	if s != nil {
+		s.props[k] = true
+	}
+}
+
+func (s *record) item(i int) {
+	if s != nil {
+		s.items[i] = true
+	}
+}
+
+func (s *record) add(o *record) {
+	if s == nil || o == nil {
+		return
+	}
+	for k := range o.props {
+		s.props[k] = true
+	}
+	for i := range o.items {
+		s.items[i] = true
+	}
+}
+
+// A walker checks a value by the compiled graph, with its own eyes: it finds every fault where the engines only count.
+type walker struct {
+	uneval bool // keep track of what was seen
+	steps  int  // left; negative once they are used up, and then no answer counts
+}
+
+func (s *Schema) walker() *walker { return &walker{uneval: s.uneval, steps: 1 << 40} }
+
+// check says whether v is valid at n. With faults it collects all of them, without it stops at the first. seen, if not
+// nil, learns which parts of v were looked at.
+func (w *walker) check(n *node, v any, at *place, faults *[]fault, seen *record) bool {
+	if w.steps--; w.steps < 0 {
+		return false
+	}
+	if faults != nil && len(*faults) > MaxViolations {
+		return false
+	}
+	if n.always != nil {
+		if !*n.always {
+			add(faults, fault{at: at, keyword: "false", node: n, v: v})
+		} else if seen != nil {
+			everything(v, seen)
+		}
+		return *n.always
+	}
+	mine := seen
+	if w.uneval {
+		mine = newRecord()
+	}
+	ok := true
+	fail := func(f fault) {
+		ok = false
+		f.at, f.node, f.v = at, n, v
+		add(faults, f)
+	}
+	stop := func() bool { return !ok && faults == nil }
+
+	if n.ref != nil && !w.check(n.ref, v, at, faults, mine) {
+		ok = false
+	}
+	if stop() {
+		return false
+	}
+	if n.types != 0 && n.types&kindOf(v) == 0 {
+		fail(fault{keyword: "type"})
+		return false
+	}
+	if n.enum != nil && !slices.ContainsFunc(n.enum, func(e any) bool { return equal(e, v) }) {
+		fail(fault{keyword: "enum"})
+		return false
+	}
+	if n.isConst && !equal(n.constant, v) {
+		fail(fault{keyword: "const"})
+		return false
+	}
+	switch v := v.(type) {
+	case json.Number:
+		checkNumber(n, v, fail)
+	case string:
+		checkString(n, v, fail)
+	case []any:
+		ok = w.array(n, v, at, faults, mine, fail) && ok
+	case map[string]any:
+		ok = w.object(n, v, at, faults, mine, fail) && ok
+	}
+	if stop() {
+		return false
+	}
+	ok = w.logic(n, v, at, faults, mine, fail) && ok
+	if stop() {
+		return false
+	}
+	ok = w.unevaluated(n, v, at, faults, mine) && ok
+	if w.uneval && (ok || faults != nil) {
+		// What failed was looked at all the same: its fault is told, it need not be called unknown as well.
+		seen.add(mine)
+	}
+	return ok && w.steps >= 0
+}
+
+func add(faults *[]fault, f fault) {
+	if faults != nil {
+		*faults = append(*faults, f)
+	}
+}
+
+func everything(v any, s *record) {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			s.props[k] = true
+		}
+	case []any:
+		for i := range v {
+			s.items[i] = true
+		}
+	}
+}
+
+func checkNumber(n *node, v json.Number, fail func(fault)) {
+	if n.min == nil && n.max == nil && n.exclMin == nil && n.exclMax == nil && n.multipleOf == nil {
+		return
+	}
+	r := ratOf(v)
+	if r == nil {
+		return
+	}
+	if n.min != nil && r.Cmp(n.min.rat) < 0 {
+		fail(fault{keyword: "minimum"})
+	}
+	if n.max != nil && r.Cmp(n.max.rat) > 0 {
+		fail(fault{keyword: "maximum"})
+	}
+	if n.exclMin != nil && r.Cmp(n.exclMin.rat) <= 0 {
+		fail(fault{keyword: "exclusiveMinimum"})
+	}
+	if n.exclMax != nil && r.Cmp(n.exclMax.rat) >= 0 {
+		fail(fault{keyword: "exclusiveMaximum"})
+	}
+	if n.multipleOf != nil && !new(big.Rat).Quo(r, n.multipleOf.rat).IsInt() {
+		fail(fault{keyword: "multipleOf"})
+	}
+}
+
+func checkString(n *node, v string, fail func(fault)) {
+	if n.minLength != nil || n.maxLength != nil {
+		length := utf8.RuneCountInString(v)
+		if n.minLength != nil && length < *n.minLength {
+			fail(fault{keyword: "minLength"})
+		}
+		if n.maxLength != nil && length > *n.maxLength {
+			fail(fault{keyword: "maxLength"})
+		}
+	}
+	if n.pattern != nil && !n.pattern.re.MatchString(v) {
+		fail(fault{keyword: "pattern"})
+	}
+}
+
+func (w *walker) array(n *node, v []any, at *place, faults *[]fault, seen *record, fail func(fault)) bool {
+	ok := true
+	for i, item := range v {
+		s := n.items
+		if i < len(n.prefix) {
+			s = n.prefix[i]
+		}
+		if s == nil {
+			break
+		}
+		seen.item(i)
+		if !w.check(s, item, at.index(i), faults, nil) {
+			if ok = false; faults == nil {
+				return false
+			}
+		}
+	}
+	if n.minItems != nil && len(v) < *n.minItems {
+		fail(fault{keyword: "minItems"})
+	}
+	if n.maxItems != nil && len(v) > *n.maxItems {
+		fail(fault{keyword: "maxItems"})
+	}
+	if n.unique && duplicate(v) {
+		fail(fault{keyword: "uniqueItems"})
+	}
+	if n.contains != nil {
+		w.containing(n, v, at, seen, fail)
+	}
+	return ok
+}
+
+func duplicate(v []any) bool {
+	found := make(map[string]bool, len(v))
+	for _, item := range v {
+		key := identityOf(item)
+		if found[key] {
+			return true
+		}
+		found[key] = true
+	}
+	return false
+}
+
+func (w *walker) containing(n *node, v []any, at *place, seen *record, fail func(fault)) {
+	count := 0
+	for i, item := range v {
+		if w.check(n.contains, item, at, nil, nil) {
+			seen.item(i)
+			count++
+		}
+	}
+	least := 1
+	if n.minContains != nil {
+		least = *n.minContains
+	}
+	if count < least {
+		fail(fault{keyword: "contains"})
+	}
+	if n.maxContains != nil && count > *n.maxContains {
+		fail(fault{keyword: "maxContains"})
+	}
+}
+
+func (w *walker) object(n *node, v map[string]any, at *place, faults *[]fault, seen *record, fail func(fault)) bool {
+	ok := true
+	for _, name := range n.required {
+		if _, given := v[name]; !given {
+			ok = false
+			add(faults, fault{at: at.key(name), keyword: "required", node: n, absent: true, child: n.props[name]})
+		}
+	}
+	for _, by := range sortedKeys(n.depRequired) {
+		if _, given := v[by]; !given {
+			continue
+		}
+		for _, name := range n.depRequired[by] {
+			if _, given := v[name]; !given {
+				ok = false
+				add(faults, fault{at: at.key(name), keyword: "dependentRequired", node: n, absent: true, child: n.props[name],
+					expected: " because " + quoteCut(by) + " is given"})
+			}
+		}
+	}
+	if n.minProps != nil && len(v) < *n.minProps {
+		fail(fault{keyword: "minProperties"})
+	}
+	if n.maxProps != nil && len(v) > *n.maxProps {
+		fail(fault{keyword: "maxProperties"})
+	}
+	if !ok && faults == nil {
+		return false
+	}
+	if n.props == nil && n.patternProps == nil && n.additional == nil && n.propertyNames == nil {
+		return ok
+	}
+	for _, name := range sortedKeys(v) {
+		if !w.property(n, name, v, at, faults, seen) {
+			if ok = false; faults == nil {
+				return false
+			}
+		}
+	}
+	return ok
+}
+
+func (w *walker) property(n *node, name string, beside map[string]any, up *place, faults *[]fault, seen *record) bool {
+	v := beside[name]
+	at := up.key(name)
+	at.optional = !slices.Contains(n.required, name)
+	ok, described := true, false
+	if child, known := n.props[name]; known {
+		described = true
+		seen.prop(name)
+		ok = w.check(child, v, at, faults, nil)
+	}
+	for _, pp := range n.patternProps {
+		if pp.re.MatchString(name) {
+			described = true
+			seen.prop(name)
+			ok = w.check(pp.node, v, at, faults, nil) && ok
+		}
+	}
+	if n.additional != nil && !described {
+		seen.prop(name)
+		if a := n.additional.always; a != nil && !*a {
+			ok = false
+			add(faults, fault{at: at, keyword: "additionalProperties", node: n, v: v, known: n.propNames, beside: beside})
+		} else {
+			ok = w.check(n.additional, v, at, faults, nil) && ok
+		}
+	}
+	if n.propertyNames != nil && !w.check(n.propertyNames, name, nil, nil, nil) {
+		ok = false
+		add(faults, fault{at: at, keyword: "propertyNames", node: n, v: name})
+	}
+	return ok
+}
+
+func (w *walker) logic(n *node, v any, at *place, faults *[]fault, seen *record, fail func(fault)) bool {
+	ok := true
+	both := func(s *node) {
+		if s != nil && (ok || faults != nil) && !w.check(s, v, at, faults, seen) {
+			ok = false
+		}
+	}
+	for _, s := range n.allOf {
+		both(s)
+	}
+	if n.anyOf != nil {
+		ok = w.union(n, "anyOf", n.anyOf, v, at, faults, seen, fail) && ok
+	}
+	if n.oneOf != nil {
+		ok = w.union(n, "oneOf", n.oneOf, v, at, faults, seen, fail) && ok
+	}
+	if n.not != nil && w.check(n.not, v, at, nil, nil) {
+		fail(fault{keyword: "not"})
+	}
+	if n.ifs != nil {
+		cond := seen
+		if w.uneval {
+			cond = newRecord()
+		}
+		if w.check(n.ifs, v, at, nil, cond) {
+			if w.uneval {
+				seen.add(cond)
+			}
+			both(n.then)
+		} else {
+			both(n.els)
+		}
+	}
+	if m, isObject := v.(map[string]any); isObject {
+		for _, by := range sortedKeys(n.depSchemas) {
+			if _, given := m[by]; given {
+				both(n.depSchemas[by])
+			}
+		}
+	}
+	return ok
+}
+
+// union checks anyOf and oneOf. When no branch accepts, it tells the faults of the one that was most likely meant, or,
+// where several are as likely, one fault that names them.
+func (w *walker) union(n *node, keyword string, branches []*node, v any, at *place, faults *[]fault, seen *record, fail func(fault)) bool {
+	valid := 0
+	all := make([][]fault, len(branches))
+	for i, b := range branches {
+		var collect *[]fault
+		if faults != nil {
+			collect = &all[i]
+		}
+		var local *record
+		if w.uneval {
+			local = newRecord()
+		}
+		if !w.check(b, v, at, collect, local) {
+			continue
+		}
+		valid++
+		seen.add(local)
+		if keyword == "anyOf" && !w.uneval {
+			return true
+		}
+	}
+	if valid == 1 || valid > 0 && keyword == "anyOf" {
+		return true
+	}
+	if valid > 1 {
+		fail(fault{keyword: keyword, expected: "a value for exactly one of the alternatives, this one fits " + strconv.Itoa(valid) + ": " + describeUnion(branches)})
+		return false
+	}
+	if faults != nil {
+		*faults = append(*faults, likeliest(n, keyword, branches, v, at, all)...)
+		if seen != nil {
+			everything(v, seen)
+		}
+	}
+	return false
+}
+
+// likeliest picks the faults to tell when no branch of a union accepts v.
+func likeliest(n *node, keyword string, branches []*node, v any, at *place, all [][]fault) []fault {
+	type option struct {
+		index, wrongKind, wrongTag, count int
+	}
+	var options []option
+	choice := true // every branch wants another value of the same kind: the union is one big enum
+	for i, faults := range all {
+		o := option{index: i, count: len(faults)}
+		for _, f := range faults {
+			switch {
+			case f.at == at && (f.keyword == "type" || f.keyword == "false"):
+				o.wrongKind = 1
+			case f.keyword == "const" || f.keyword == "enum":
+				if f.at == at || f.at != nil && f.at.up == at {
+					o.wrongTag = 1
+				}
+			}
+		}
+		if len(faults) != 1 || faults[0].at != at || !slices.Contains([]string{"type", "const", "enum"}, faults[0].keyword) {
+			choice = false
+		}
+		options = append(options, o)
+	}
+	if choice {
+		return []fault{chosen(n, keyword, v, at, all)}
+	}
+	better := func(a, b option) int {
+		if a.wrongKind != b.wrongKind {
+			return a.wrongKind - b.wrongKind
+		}
+		if a.wrongTag != b.wrongTag {
+			return a.wrongTag - b.wrongTag
+		}
+		return a.count - b.count
+	}
+	slices.SortStableFunc(options, better)
+	if len(options) == 1 || better(options[0], options[1]) < 0 {
+		return all[options[0].index]
+	}
+	// A tag that no branch has, but that each names: offer the tags.
+	if tag := commonTag(all, at, options[0].wrongKind == 0); tag != nil {
+		return []fault{*tag}
+	}
+	var tied []*node
+	for _, o := range options {
+		if better(options[0], o) == 0 {
+			tied = append(tied, branches[o.index])
+		}
+	}
+	return []fault{{at: at, keyword: keyword, node: n, v: v, expected: describeUnion(tied), unsure: true}}
+}
+
+// chosen merges branches that each wanted a type or a value into one fault.
+func chosen(n *node, keyword string, v any, at *place, all [][]fault) fault {
+	merged := fault{at: at, keyword: keyword, node: n, v: v}
+	var wants []*node
+	enums := true
+	for _, faults := range all {
+		f := faults[0]
+		wants = append(wants, f.node)
+		switch {
+		case f.node.enum != nil:
+			merged.allowed = append(merged.allowed, f.node.enum...)
+		case f.node.isConst:
+			merged.allowed = append(merged.allowed, f.node.constant)
+		default:
+			enums = false
+		}
+	}
+	if enums {
+		merged.keyword = "enum"
+		return merged
+	}
+	merged.keyword, merged.allowed, merged.unsure = "type", nil, true
+	merged.expected = describeUnion(wants)
+	return merged
+}
+
+// commonTag finds the property whose value every branch of a union refuses by const or enum: the tag that tells the
+// branches apart.
+func commonTag(all [][]fault, at *place, sameKind bool) *fault {
+	if !sameKind {
+		return nil
+	}
+	var tag *fault
+	for _, faults := range all {
+		i := slices.IndexFunc(faults, func(f fault) bool {
+			return f.at != nil && f.at != at && f.at.up == at && (f.keyword == "const" || f.keyword == "enum") &&
+				(tag == nil || f.at.token == tag.at.token)
+		})
+		if i < 0 {
+			return nil
+		}
+		f := faults[i]
+		if tag == nil {
+			tag = &fault{at: f.at, keyword: "enum", node: f.node, v: f.v}
+		}
+		switch {
+		case f.allowed != nil:
+			tag.allowed = append(tag.allowed, f.allowed...)
+		case f.node.enum != nil:
+			tag.allowed = append(tag.allowed, f.node.enum...)
+		default:
+			tag.allowed = append(tag.allowed, f.node.constant)
+		}
+	}
+	return tag
+}
+
+func (w *walker) unevaluated(n *node, v any, at *place, faults *[]fault, seen *record) bool {
+	ok := true
+	switch v := v.(type) {
+	case map[string]any:
+		if n.unevalProps == nil {
+			return true
+		}
+		for _, name := range sortedKeys(v) {
+			if seen.props[name] {
+				continue
+			}
+			seen.prop(name)
+			if a := n.unevalProps.always; a != nil && !*a {
+				ok = false
+				add(faults, fault{at: at.key(name), keyword: "unevaluatedProperties", node: n, v: v[name], known: knownNames(n), beside: v})
+			} else if !w.check(n.unevalProps, v[name], at.key(name), faults, nil) {
+				ok = false
+			}
+		}
+	case []any:
+		if n.unevalItems == nil {
+			return true
+		}
+		for i, item := range v {
+			if seen.items[i] {
+				continue
+			}
+			seen.item(i)
+			if !w.check(n.unevalItems, item, at.index(i), faults, nil) {
+				ok = false
+			}
+		}
+	}
+	return ok
+}
+
+// knownNames gathers the properties that n and all that it applies in place know.
+func knownNames(n *node) []string {
+	names := map[string]bool{}
+	var visit func(n *node)
+	visit = func(n *node) {
+		for k := range n.props {
+			names[k] = true
+		}
+		for _, next := range n.applied() {
+			if next != n.not {
+				visit(next)
+			}
+		}
+	}
+	visit(n)
+	return sortedKeys(names)
+}
+
+// budget is what judging one value may cost, in units of about a microsecond of the slower engine.
+const budget = 2_000_000
+
+// afford refuses a value whose judging would pass the budget. It walks as the engine does: every branch of every union,
+// with no regard to what fails first.
+func afford(root *node, v any) error {
+	left := budget
+	var visit func(n *node, v any, depth int) bool
+	visit = func(n *node, v any, depth int) bool {
+		// The engine looks through the stack of schemas at each step, to find those that come back to themselves.
+		if left -= 1 + depth/256; left < 0 {
+			return false
+		}
+		if n.always != nil {
+			return true
+		}
+		left -= len(n.enum) / 4
+		for _, next := range n.applied() {
+			if !visit(next, v, depth+1) {
+				return false
+			}
+		}
+		switch v := v.(type) {
+		case string:
+			left -= len(v) / 64
+			if n.pattern != nil {
+				left -= matchCost(n.pattern, v)
+			}
+		case []any:
+			for i, item := range v {
+				if i < len(n.prefix) && !visit(n.prefix[i], item, depth+1) ||
+					i >= len(n.prefix) && n.items != nil && !visit(n.items, item, depth+1) ||
+					n.contains != nil && !visit(n.contains, item, depth+1) ||
+					n.unevalItems != nil && !visit(n.unevalItems, item, depth+1) {
+					return false
+				}
+			}
+			left -= len(v) / 8
+		case map[string]any:
+			for _, pp := range n.patternProps {
+				left -= pp.size // compiled anew for each object
+			}
+			for k, x := range v {
+				child, known := n.props[k]
+				if known && !visit(child, x, depth+1) {
+					return false
+				}
+				for _, pp := range n.patternProps {
+					if left -= matchCost(pp.pattern, k); !visit(pp.node, x, depth+1) {
+						return false
+					}
+				}
+				if n.additional != nil && !known && !visit(n.additional, x, depth+1) ||
+					n.propertyNames != nil && !visit(n.propertyNames, k, depth+1) ||
+					n.unevalProps != nil && !visit(n.unevalProps, x, depth+1) {
+					return false
+				}
+			}
+			left -= (len(v) + len(n.props)) / 8
+		}
+		return left >= 0
+	}
+	if !visit(root, v, 0) {
+		return &CostError{Budget: budget}
+	}
+	return nil
+}
+
+func matchCost(p *pattern, s string) int { return 1 + len(s)*(1+p.size/16)/64 }

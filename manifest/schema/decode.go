@@ -1,0 +1,601 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Limits bound what Decode reads. The zero value holds the defaults for instances.
+type Limits struct {
+	Depth int // nested arrays and objects; default 200
+	Bytes int // default 4 MiB
+
+	// ReplaceSurrogates reads an escape like \ud800, which is half of a pair, as U+FFFD instead of refusing it. It is for
+	// texts that other programs produced (browsers send such escapes), never for what a caller typed.
+	ReplaceSurrogates bool
+}
+
+const (
+	defaultDepth = 200
+	defaultBytes = 4 << 20
+
+	maxNumberLen = 64
+	// Beyond this, exact arithmetic on a number takes memory by its value, not by its length.
+	maxExponent = 400
+)
+
+// SyntaxError says where a text stops being one JSON value that Decode accepts.
+type SyntaxError struct {
+	Offset       int64  // in bytes, from 0
+	Line, Column int    // from 1; columns count characters
+	Pointer      string // JSON pointer to the value being read
+	Msg          string
+
+	limit bool // a size or depth limit, not a fault of grammar
+}
+
+func (e *SyntaxError) Error() string {
+	at := ""
+	if e.Pointer != "" {
+		at = " (at " + e.Pointer + ")"
+	}
+	return fmt.Sprintf("invalid JSON at line %d, column %d: %s%s", e.Line, e.Column, e.Msg, at)
+}
+
+// Decode reads exactly one JSON value, strictly: valid UTF-8, no duplicate keys, nothing after the value, numbers of at
+// most 64 characters that are finite as float64 and have an exponent of at most 400 either way. Numbers become
+// json.Number, objects map[string]any, arrays []any. The error is a *SyntaxError.
+func Decode(data []byte, lim Limits) (any, error) {
+	if lim.Depth <= 0 {
+		lim.Depth = defaultDepth
+	}
+	if lim.Bytes <= 0 {
+		lim.Bytes = defaultBytes
+	}
+	if len(data) > lim.Bytes {
+		return nil, &SyntaxError{Line: 1, Column: 1, limit: true,
+			Msg: fmt.Sprintf("%d bytes of JSON, at most %d are read", len(data), lim.Bytes)}
+	}
+	d := &decoder{s: string(data), lim: lim}
+	v, err := d.document()
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+type decoder struct {
+	s    string
+	i    int
+	lim  Limits
+	path []string
+}
+
+func (d *decoder) document() (any, *SyntaxError) {
+	if strings.HasPrefix(d.s, "\ufeff") {
+		return nil, d.fail(0, "a byte order mark stands before the value: remove it")
+	}
+	d.space()
+	if d.i == len(d.s) {
+		return nil, d.fail(d.i, "empty input, a JSON value is expected")
+	}
+	v, err := d.value(0)
+	if err != nil {
+		return nil, err
+	}
+	d.space()
+	if d.i < len(d.s) {
+		return nil, d.fail(d.i, "%s after the end of the value", d.here())
+	}
+	return v, nil
+}
+
+func (d *decoder) value(depth int) (any, *SyntaxError) {
+	if d.i == len(d.s) {
+		return nil, d.fail(d.i, "the text ends where a value is expected")
+	}
+	switch c := d.s[d.i]; {
+	case c == '{':
+		return d.object(depth + 1)
+	case c == '[':
+		return d.array(depth + 1)
+	case c == '"':
+		return d.str()
+	case c == '-' || '0' <= c && c <= '9':
+		return d.number()
+	case c == 't':
+		return true, d.word("true")
+	case c == 'f':
+		return false, d.word("false")
+	case c == 'n':
+		return nil, d.word("null")
+	case c == '\'':
+		return nil, d.fail(d.i, `%s where a value is expected: strings stand in double quotes`, d.here())
+	default:
+		return nil, d.fail(d.i, "%s where a value is expected", d.here())
+	}
+}
+
+func (d *decoder) object(depth int) (any, *SyntaxError) {
+	if depth > d.lim.Depth {
+		return nil, d.tooDeep()
+	}
+	d.i++
+	m := map[string]any{}
+	d.space()
+	if d.eat('}') {
+		return m, nil
+	}
+	for {
+		d.space()
+		start := d.i
+		if d.i == len(d.s) {
+			return nil, d.fail(d.i, "the text ends inside an object")
+		}
+		if d.s[d.i] != '"' {
+			if d.s[d.i] == '}' {
+				return nil, d.fail(d.i, "'}' after a comma: remove the comma")
+			}
+			return nil, d.fail(d.i, "%s where a key in double quotes is expected", d.here())
+		}
+		key, err := d.str()
+		if err != nil {
+			return nil, err
+		}
+		d.path = append(d.path, key)
+		if _, dup := m[key]; dup {
+			return nil, d.fail(start, "duplicate key %s", quoteCut(key))
+		}
+		d.space()
+		if !d.eat(':') {
+			if d.i == len(d.s) {
+				return nil, d.fail(d.i, "the text ends inside an object")
+			}
+			return nil, d.fail(d.i, "%s where ':' is expected after key %s", d.here(), quoteCut(key))
+		}
+		d.space()
+		v, err := d.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		m[key] = v
+		d.path = d.path[:len(d.path)-1]
+		d.space()
+		switch {
+		case d.eat(','):
+		case d.eat('}'):
+			return m, nil
+		case d.i == len(d.s):
+			return nil, d.fail(d.i, "the text ends inside an object")
+		default:
+			return nil, d.fail(d.i, "%s where ',' or '}' is expected", d.here())
+		}
+	}
+}
+
+func (d *decoder) array(depth int) (any, *SyntaxError) {
+	if depth > d.lim.Depth {
+		return nil, d.tooDeep()
+	}
+	d.i++
+	a := []any{}
+	d.space()
+	if d.eat(']') {
+		return a, nil
+	}
+	d.path = append(d.path, "")
+	for {
+		d.path[len(d.path)-1] = strconv.Itoa(len(a))
+		d.space()
+		if d.i < len(d.s) && d.s[d.i] == ']' {
+			return nil, d.fail(d.i, "']' after a comma: remove the comma")
+		}
+		v, err := d.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		a = append(a, v)
+		d.space()
+		switch {
+		case d.eat(','):
+		case d.eat(']'):
+			d.path = d.path[:len(d.path)-1]
+			return a, nil
+		case d.i == len(d.s):
+			return nil, d.fail(d.i, "the text ends inside an array")
+		default:
+			return nil, d.fail(d.i, "%s where ',' or ']' is expected", d.here())
+		}
+	}
+}
+
+// str reads a string whose opening quote stands at d.i.
+func (d *decoder) str() (string, *SyntaxError) {
+	open := d.i
+	d.i++
+	var b []byte // set once an escape forces a copy
+	from, high := d.i, false
+	for d.i < len(d.s) {
+		c := d.s[d.i]
+		switch {
+		case c == '"':
+			part := d.s[from:d.i]
+			if high && !utf8.ValidString(d.s[open+1:d.i]) {
+				return "", d.badUTF8(open + 1)
+			}
+			d.i++
+			if b == nil {
+				return part, nil
+			}
+			return string(append(b, part...)), nil
+		case c == '\\':
+			b = append(b, d.s[from:d.i]...)
+			var err *SyntaxError
+			if b, err = d.escape(b); err != nil {
+				return "", err
+			}
+			from = d.i
+		case c == 0:
+			return "", d.fail(d.i, "a NUL byte inside a string: write \\u0000")
+		case c < 0x20:
+			return "", d.fail(d.i, "control character %q inside a string: write %s", string(c), escapeOf(c))
+		default:
+			high = high || c >= utf8.RuneSelf
+			d.i++
+		}
+	}
+	return "", d.fail(open, "a string that begins here never ends")
+}
+
+func (d *decoder) escape(b []byte) ([]byte, *SyntaxError) {
+	start := d.i
+	if d.i+1 >= len(d.s) {
+		return nil, d.fail(start, "the text ends inside a string")
+	}
+	c := d.s[d.i+1]
+	d.i += 2
+	if k := strings.IndexByte(`"\/bfnrt`, c); k >= 0 {
+		return append(b, "\"\\/\b\f\n\r\t"[k]), nil
+	}
+	if c != 'u' {
+		d.i = start
+		return nil, d.fail(start, `unknown escape in a string: a backslash itself is written \\`)
+	}
+	r, ok := d.hex4()
+	if !ok {
+		return nil, d.fail(start, `\u must be followed by four hexadecimal digits`)
+	}
+	if !utf16.IsSurrogate(r) {
+		return utf8.AppendRune(b, r), nil
+	}
+	if mark := d.i; strings.HasPrefix(d.s[d.i:], `\u`) {
+		d.i += 2
+		if low, ok := d.hex4(); ok {
+			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+				return utf8.AppendRune(b, pair), nil
+			}
+		}
+		d.i = mark
+	}
+	if !d.lim.ReplaceSurrogates {
+		return nil, d.fail(start, `escape \u%04x is half of a surrogate pair`, r)
+	}
+	return utf8.AppendRune(b, utf8.RuneError), nil
+}
+
+func (d *decoder) hex4() (rune, bool) {
+	if d.i+4 > len(d.s) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(d.s[d.i:d.i+4], 16, 32)
+	if err != nil {
+		return 0, false
+	}
+	d.i += 4
+	return rune(n), true
+}
+
+func (d *decoder) number() (any, *SyntaxError) {
+	start := d.i
+	end := start
+	for end < len(d.s) && strings.IndexByte("+-.0123456789eE", d.s[end]) >= 0 {
+		end++
+	}
+	text := d.s[start:end]
+	if why := numberFault(text); why != "" {
+		return nil, d.fail(start, "%s", why)
+	}
+	d.i = end
+	return json.Number(text), nil
+}
+
+// numberFault says why text is no number that Decode accepts, or nothing.
+func numberFault(text string) string {
+	if len(text) > maxNumberLen {
+		return fmt.Sprintf("a number of %d characters, at most %d are read: give it as a string", len(text), maxNumberLen)
+	}
+	mantissa, exp, ok := splitNumber(text)
+	if !ok {
+		return fmt.Sprintf("%q is no JSON number", text)
+	}
+	zero := strings.Trim(mantissa, "-0.") == ""
+	if n, err := strconv.Atoi(exp); exp != "" && !zero && (err != nil || n > maxExponent || n < -maxExponent) {
+		return fmt.Sprintf("the number %s is out of range", text)
+	}
+	if f, err := strconv.ParseFloat(text, 64); !zero && (err != nil || math.IsInf(f, 0)) {
+		return fmt.Sprintf("the number %s is out of range", text)
+	}
+	return ""
+}
+
+// splitNumber checks the grammar of a JSON number and splits it at the exponent.
+func splitNumber(s string) (mantissa, exp string, ok bool) {
+	i := 0
+	digits := func() bool {
+		from := i
+		for i < len(s) && '0' <= s[i] && s[i] <= '9' {
+			i++
+		}
+		return i > from
+	}
+	if i < len(s) && s[i] == '-' {
+		i++
+	}
+	if i < len(s) && s[i] == '0' {
+		i++
+	} else if !digits() {
+		return "", "", false
+	}
+	if i < len(s) && s[i] == '.' {
+		i++
+		if !digits() {
+			return "", "", false
+		}
+	}
+	mantissa = s[:i]
+	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
+		i++
+		from := i
+		if i < len(s) && (s[i] == '+' || s[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return "", "", false
+		}
+		exp = s[from:i]
+	}
+	return mantissa, exp, i == len(s)
+}
+
+func (d *decoder) word(w string) *SyntaxError {
+	if !strings.HasPrefix(d.s[d.i:], w) {
+		return d.fail(d.i, "%s where a value is expected", d.here())
+	}
+	d.i += len(w)
+	return nil
+}
+
+func (d *decoder) space() {
+	for d.i < len(d.s) {
+		switch d.s[d.i] {
+		case ' ', '\t', '\n', '\r':
+			d.i++
+		default:
+			return
+		}
+	}
+}
+
+func (d *decoder) eat(c byte) bool {
+	if d.i < len(d.s) && d.s[d.i] == c {
+		d.i++
+		return true
+	}
+	return false
+}
+
+// here names what stands at d.i, for messages.
+func (d *decoder) here() string {
+	r, size := utf8.DecodeRuneInString(d.s[d.i:])
+	switch {
+	case r == 0:
+		return "a NUL byte"
+	case r == utf8.RuneError && size <= 1:
+		return fmt.Sprintf("byte 0x%02x, which is not UTF-8,", d.s[d.i])
+	}
+	end := d.i
+	for end < len(d.s) && end-d.i < 16 && isWordByte(d.s[end]) {
+		end++
+	}
+	if end > d.i {
+		return strconv.Quote(d.s[d.i:end])
+	}
+	return strconv.QuoteRune(r)
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+func (d *decoder) badUTF8(from int) *SyntaxError {
+	for i := from; i < len(d.s); {
+		r, size := utf8.DecodeRuneInString(d.s[i:])
+		if r == utf8.RuneError && size == 1 {
+			return d.fail(i, "byte 0x%02x in a string is not valid UTF-8", d.s[i])
+		}
+		i += size
+	}
+	return d.fail(from, "a string is not valid UTF-8")
+}
+
+func (d *decoder) tooDeep() *SyntaxError {
+	err := d.fail(d.i, "more than %d nested arrays and objects", d.lim.Depth)
+	err.Pointer, err.limit = "", true // a pointer of 200 parts helps nobody
+	return err
+}
+
+func (d *decoder) fail(at int, format string, args ...any) *SyntaxError {
+	before := d.s[:at]
+	line := strings.LastIndexByte(before, '\n') + 1
+	return &SyntaxError{
+		Offset:  int64(at),
+		Line:    strings.Count(before, "\n") + 1,
+		Column:  utf8.RuneCountInString(before[line:]) + 1,
+		Pointer: pointerOf(d.path),
+		Msg:     fmt.Sprintf(format, args...),
+	}
+}
+
+// Marshal writes a decoded value as compact JSON: keys sorted, numbers as they were read, nothing escaped that need not
+// be. The same value always gives the same bytes.
+func Marshal(v any) []byte { return appendJSON(nil, v) }
+
+func appendJSON(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, "null"...)
+	case bool:
+		return strconv.AppendBool(b, v)
+	case json.Number:
+		return append(b, v...)
+	case string:
+		return appendString(b, v)
+	case []any:
+		b = append(b, '[')
+		for i, item := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSON(b, item)
+		}
+		return append(b, ']')
+	case map[string]any:
+		b = append(b, '{')
+		for i, k := range sortedKeys(v) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendString(b, k), ':')
+			b = appendJSON(b, v[k])
+		}
+		return append(b, '}')
+	default: // not from Decode
+		c, err := plain(v)
+		if err != nil {
+			return append(b, "null"...)
+		}
+		return appendJSON(b, c)
+	}
+}
+
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				b = append(append(b, s[from:i]...), "\ufffd"...)
+				from = i + 1
+			}
+			i += size
+			continue
+		}
+		if c < 0x20 || c == '"' || c == '\\' {
+			b = append(append(b, s[from:i]...), escapeOf(c)...)
+			from = i + 1
+		}
+		i++
+	}
+	return append(append(b, s[from:]...), '"')
+}
+
+func escapeOf(c byte) string {
+	if k := strings.IndexByte("\"\\\b\f\n\r\t", c); k >= 0 {
+		return `\` + string(`"\bfnrt`[k])
+	}
+	return fmt.Sprintf(`\u%04x`, c)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// plain turns a Go value into what Decode would have read: the callers' literals may hold ints, floats and []string.
+// A value that already is plain is returned as it stands, without a copy.
+func plain(v any) (any, error) {
+	if isPlain(v) {
+		return v, nil
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("schema: a value that is no JSON: %w", err)
+	}
+	return Decode(data, Limits{Bytes: math.MaxInt, Depth: 1000})
+}
+
+func isPlain(v any) bool {
+	switch v := v.(type) {
+	case nil, bool, string, json.Number:
+		return true
+	case []any:
+		for _, item := range v {
+			if !isPlain(item) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		for _, item := range v {
+			if !isPlain(item) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// pointerOf joins reference tokens to a JSON pointer (RFC 6901).
+func pointerOf(tokens []string) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		b.WriteByte('/')
+		b.WriteString(escapeToken(t))
+	}
+	return b.String()
+}
+
+func escapeToken(t string) string {
+	if !strings.ContainsAny(t, "~/") {
+		return t
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
+}
+
+// splitPointer is the inverse of pointerOf.
+func splitPointer(p string) ([]string, bool) {
+	if p == "" {
+		return nil, true
+	}
+	if p[0] != '/' {
+		return nil, false
+	}
+	tokens := strings.Split(p[1:], "/")
+	for i, t := range tokens {
+		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
+	}
+	return tokens, true
+}

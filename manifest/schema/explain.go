@@ -1,0 +1,519 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const maxNames = 12 // names or values told in one sentence
+
+// explain puts a fault into words and looks for what would mend it.
+func (s *Schema) explain(f fault) Violation {
+	v := Violation{Pointer: f.at.pointer(), Keyword: f.keyword, Provided: "nothing"}
+	if !f.absent {
+		v.Provided = render(f.v)
+	}
+	switch f.keyword {
+	case "required", "dependentRequired":
+		v.Expected = "a value"
+		child := f.child
+		if child == nil { // described elsewhere, as beside an allOf that requires it
+			child = s.schemaAt(f.at)
+		}
+		if child != nil {
+			v.Expected = describe(child)
+			if c, ok := certain(child); ok && !f.unsure && s.quickWalker().check(child, c, nil, nil, nil) {
+				v.Corrected = c
+			}
+		}
+		v.Expected += f.expected
+		return v
+	case "additionalProperties", "unevaluatedProperties":
+		s.unknown(&v, f)
+		return v
+	case "propertyNames":
+		v.Provided = "the name " + quoteCut(f.at.token)
+		v.Expected = "a property whose name is " + describe(f.node.propertyNames)
+		if names := texts(valuesOf(f.node.propertyNames)); names != nil {
+			v.DidYouMean = nearestNames(f.at.token, names)
+			if len(v.DidYouMean) == 1 {
+				v.Rename = v.DidYouMean[0]
+			}
+		}
+		return v
+	case "false":
+		v.Expected = "nothing here"
+		v.Remove = f.at != nil && f.at.optional
+		return v
+	case "enum", "const":
+		allowed := f.allowed
+		if allowed == nil {
+			allowed = valuesOf(f.node)
+		}
+		v.Expected = oneOf(allowed)
+		near := nearestValues(f.v, allowed)
+		for _, x := range near {
+			v.DidYouMean = append(v.DidYouMean, plainText(x))
+		}
+		switch {
+		case f.unsure:
+		case len(allowed) == 1:
+			v.Corrected = copyOf(allowed[0])
+		case len(near) == 1:
+			v.Corrected = near[0]
+		}
+		return v
+	}
+	v.Expected = f.expected
+	if v.Expected == "" {
+		v.Expected = expectation(f)
+	}
+	if f.unsure {
+		return v
+	}
+	if c, ok := s.corrected(f); ok {
+		v.Corrected = c
+	} else if f.keyword == "type" && f.v == nil && f.at != nil && f.at.optional {
+		v.Remove = true
+	}
+	return v
+}
+
+// schemaAt finds the schema of a place by what holds there whatever the value.
+func (s *Schema) schemaAt(at *place) *node {
+	if at == nil {
+		return s.root
+	}
+	up := s.schemaAt(at.up)
+	if up == nil {
+		return nil
+	}
+	all := up.conjuncts()
+	if i, err := strconv.Atoi(at.token); err == nil {
+		if item := itemSchema(all, i); item != nil {
+			return item
+		}
+	}
+	return propSchema(all, at.token)
+}
+
+func (s *Schema) unknown(v *Violation, f fault) {
+	switch {
+	case len(f.known) == 0:
+		v.Expected = "no property here"
+	default:
+		v.Expected = "one of " + list(f.known, quoteCut)
+	}
+	var free []string // a name that is given already was not meant once more
+	for _, name := range f.known {
+		if _, given := f.beside[name]; !given {
+			free = append(free, name)
+		}
+	}
+	v.DidYouMean = nearestNames(f.at.token, free)
+	switch len(v.DidYouMean) {
+	case 0:
+		v.Remove = !f.unsure
+	case 1:
+		if !f.unsure {
+			v.Rename = v.DidYouMean[0]
+		}
+	}
+}
+
+// nearestNames returns the nearest names: if one is nearer than all others, it alone.
+func nearestNames(word string, known []string) []string {
+	near := Nearest(word, known, 3)
+	if len(near) > 1 && near[0].Distance < near[1].Distance && near[0].Distance <= 1 {
+		near = near[:1]
+	}
+	var names []string
+	for _, n := range near {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+func nearestValues(v any, allowed []any) []any {
+	word := ""
+	switch v := v.(type) {
+	case string:
+		word = strings.TrimSpace(v)
+	case json.Number:
+		word = string(v)
+	case bool:
+		word = fmt.Sprint(v)
+	default:
+		return nil
+	}
+	byText := map[string]any{}
+	for _, a := range allowed {
+		byText[plainText(a)] = a
+	}
+	if same, ok := byText[word]; ok { // the right text in the wrong type
+		return []any{same}
+	}
+	if _, isText := v.(string); !isText {
+		return nil
+	}
+	var near []any
+	for _, name := range nearestNames(word, texts(allowed)) {
+		near = append(near, byText[name])
+	}
+	return near
+}
+
+// plainText is a string itself, and JSON of anything else.
+func plainText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return string(Marshal(v))
+}
+
+func texts(values []any) []string {
+	var list []string
+	for _, v := range values {
+		if s, ok := v.(string); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// valuesOf lists the values that n restricts to, nil when it names none.
+func valuesOf(n *node) []any {
+	for _, c := range n.conjuncts() {
+		if c.isConst {
+			return []any{c.constant}
+		}
+		if c.enum != nil {
+			return c.enum
+		}
+	}
+	return nil
+}
+
+// certain returns the one value that n can have been meant to hold: its default, or the only one it allows.
+func certain(n *node) (any, bool) {
+	for _, c := range n.conjuncts() {
+		if c.hasDefault {
+			return copyOf(c.fallback), true
+		}
+	}
+	if values := valuesOf(n); len(values) == 1 {
+		return copyOf(values[0]), true
+	}
+	return nil, false
+}
+
+// conjuncts lists n and every schema that holds wherever n holds: through "$ref" and "allOf", n first.
+func (n *node) conjuncts() []*node {
+	list := []*node{n}
+	for i := 0; i < len(list) && len(list) < gateInPlace; i++ {
+		if list[i].ref != nil {
+			list = append(list, list[i].ref)
+		}
+		list = append(list, list[i].allOf...)
+	}
+	return list
+}
+
+// corrected computes a value that is valid where f is, if one follows from what was given.
+func (s *Schema) corrected(f fault) (any, bool) {
+	var c any
+	switch f.keyword {
+	case "type":
+		m := s.mender()
+		v, ok := m.slip(f.node, f.v, nil)
+		if !ok {
+			return nil, false
+		}
+		c = v
+	case "minimum":
+		c = whole(f.node, f.node.min.rat, f.node.min.text, 0)
+	case "maximum":
+		c = whole(f.node, f.node.max.rat, f.node.max.text, 0)
+	case "exclusiveMinimum":
+		c = whole(f.node, f.node.exclMin.rat, "", 1)
+	case "exclusiveMaximum":
+		c = whole(f.node, f.node.exclMax.rat, "", -1)
+	case "uniqueItems":
+		c = withoutDuplicates(f.v.([]any))
+	}
+	if c == nil || !s.quickWalker().check(f.node, c, nil, nil, nil) {
+		return nil, false
+	}
+	return c, true
+}
+
+// whole is the bound itself, or, for a bound that is excluded, the integer beside it where integers are wanted.
+func whole(n *node, bound *big.Rat, text json.Number, step int64) any {
+	if step == 0 {
+		return text
+	}
+	if n.types != kindInteger || !bound.IsInt() {
+		return nil
+	}
+	return json.Number(new(big.Int).Add(bound.Num(), big.NewInt(step)).String())
+}
+
+func withoutDuplicates(v []any) any {
+	found := map[string]bool{}
+	list := []any{}
+	for _, x := range v {
+		if key := identityOf(x); !found[key] {
+			found[key] = true
+			list = append(list, copyOf(x))
+		}
+	}
+	return list
+}
+
+// expectation says what the broken keyword wants, together with what else the place wants.
+func expectation(f fault) string {
+	n := f.node
+	switch f.keyword {
+	case "not":
+		return "anything but " + describe(n.not)
+	case "contains":
+		least := 1
+		if n.minContains != nil {
+			least = *n.minContains
+		}
+		return fmt.Sprintf("array with at least %s that %s %s", count(least, "item"), isAre(least), describe(n.contains))
+	case "maxContains":
+		return fmt.Sprintf("array with at most %s that %s %s", count(*n.maxContains, "item"), isAre(*n.maxContains), describe(n.contains))
+	}
+	return describe(n)
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func count(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// describe says in words what n wants: `string`, `integer >= 1`, `one of "a", "b"`, `array of string`.
+func describe(n *node) string { return describer{}.describe(n, 3) }
+
+func describeUnion(branches []*node) string { return describer{fields: true}.union(branches, 3) }
+
+type describer struct {
+	fields bool // tell objects apart by what they require
+}
+
+func (d describer) describe(n *node, depth int) string {
+	all := n.conjuncts()
+	types := kinds(0)
+	for _, c := range all {
+		if c.always != nil && !*c.always {
+			return "nothing"
+		}
+		if c.isConst || c.enum != nil {
+			return oneOf(valuesOf(n))
+		}
+		if c.types != 0 && types == 0 {
+			types = c.types
+		}
+	}
+	if types == 0 {
+		for _, c := range all {
+			if union := append(slices.Clone(c.anyOf), c.oneOf...); len(union) > 0 && depth > 0 {
+				return d.union(union, depth-1)
+			}
+		}
+		types = implied(all)
+	}
+	names := types.list()
+	switch len(names) {
+	case 0:
+		for _, c := range all {
+			if c.not != nil && depth > 0 {
+				return "anything but " + d.describe(c.not, depth-1)
+			}
+		}
+		return "any value"
+	case 1:
+	default:
+		// A constraint on one of several types would read as one on all of them.
+		return strings.Join(names, " or ")
+	}
+	text := names[0]
+	switch types {
+	case kindArray:
+		text += d.arrayOf(all, depth)
+	case kindObject:
+		text += d.objectOf(all, depth)
+	case kindString:
+		text += stringOf(all)
+	case kindInteger, kindNumber:
+		text += numberOf(all)
+	}
+	return text
+}
+
+func (d describer) union(branches []*node, depth int) string {
+	var parts []string
+	for _, b := range branches {
+		if p := d.describe(b, depth); !slices.Contains(parts, p) {
+			parts = append(parts, p)
+		}
+	}
+	if len(parts) > maxNames {
+		parts = append(parts[:maxNames:maxNames], fmt.Sprintf("%d more", len(parts)-maxNames))
+	}
+	return strings.Join(parts, " or ")
+}
+
+// implied guesses the type that a schema without "type" speaks of.
+func implied(all []*node) kinds {
+	for _, c := range all {
+		switch {
+		case c.props != nil || c.required != nil || c.additional != nil || c.minProps != nil || c.maxProps != nil:
+			return kindObject
+		case c.items != nil || c.prefix != nil || c.minItems != nil || c.maxItems != nil || c.unique || c.contains != nil:
+			return kindArray
+		case c.pattern != nil || c.minLength != nil || c.maxLength != nil:
+			return kindString
+		case c.min != nil || c.max != nil || c.exclMin != nil || c.exclMax != nil || c.multipleOf != nil:
+			return kindNumber
+		}
+	}
+	return 0
+}
+
+func (d describer) arrayOf(all []*node, depth int) string {
+	var text, unique string
+	var least, most *int
+	for _, c := range all {
+		if c.items != nil && text == "" && depth > 0 && len(c.prefix) == 0 && c.items.always == nil {
+			item := d.describe(c.items, depth-1)
+			if strings.Contains(item, " or ") || strings.Contains(item, ", ") {
+				item = "(" + item + ")"
+			}
+			if item != "any value" {
+				text = " of " + item
+			}
+		}
+		least, most = first(least, c.minItems), first(most, c.maxItems)
+		if c.unique {
+			unique = " without duplicates"
+		}
+		if n := len(c.prefix); n > 0 && c.items != nil && c.items.always != nil && !*c.items.always {
+			most = first(most, &n)
+		}
+	}
+	return text + between(" with ", least, most, "item") + unique
+}
+
+func (d describer) objectOf(all []*node, depth int) string {
+	var least, most *int
+	var required []string
+	for _, c := range all {
+		least, most = first(least, c.minProps), first(most, c.maxProps)
+		if d.fields && depth > 0 {
+			required = append(required, c.required...)
+		}
+	}
+	text := between(" with ", least, most, "property")
+	if required != nil {
+		text = " with " + list(required, quoteCut)
+	}
+	return text
+}
+
+func stringOf(all []*node) string {
+	var least, most *int
+	var more string
+	for _, c := range all {
+		least, most = first(least, c.minLength), first(most, c.maxLength)
+		if c.pattern != nil {
+			more += " matching " + cut(c.pattern.source)
+		}
+		if c.format != "" {
+			more += " (" + cut(c.format) + ")"
+		}
+	}
+	return between(" of ", least, most, "character") + more
+}
+
+func numberOf(all []*node) string {
+	var parts []string
+	for _, c := range all {
+		for _, b := range []struct {
+			sign string
+			*bound
+		}{{" >= ", c.min}, {" > ", c.exclMin}, {" <= ", c.max}, {" < ", c.exclMax}} {
+			if b.bound != nil {
+				parts = append(parts, b.sign+string(b.text))
+			}
+		}
+	}
+	text := strings.Join(parts, " and")
+	for _, c := range all {
+		if c.multipleOf != nil {
+			text += ", a multiple of " + string(c.multipleOf.text)
+		}
+	}
+	return text
+}
+
+func between(word string, least, most *int, noun string) string {
+	if least != nil && *least == 0 {
+		least = nil
+	}
+	switch {
+	case least != nil && most != nil && *least == *most:
+		return word + "exactly " + count(*least, noun)
+	case least != nil && most != nil:
+		return word + fmt.Sprintf("%d to %s", *least, count(*most, noun))
+	case least != nil:
+		return word + "at least " + count(*least, noun)
+	case most != nil:
+		return word + "at most " + count(*most, noun)
+	}
+	return ""
+}
+
+func first(a, b *int) *int {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func oneOf(values []any) string {
+	if len(values) == 1 {
+		return "exactly " + literal(values[0])
+	}
+	return "one of " + list(values, literal)
+}
+
+// list joins at most maxNames items and says how many there are beyond.
+func list[T any](items []T, show func(T) string) string {
+	var parts []string
+	for _, x := range items[:min(len(items), maxNames)] {
+		parts = append(parts, show(x))
+	}
+	text := strings.Join(parts, ", ")
+	if more := len(items) - maxNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

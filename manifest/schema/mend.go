@@ -1,0 +1,351 @@
+package schema
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Slip is a small fault that was mended: the value at Pointer was From and is now To.
+type Slip struct {
+	Pointer  string
+	From, To string // like Violation.Provided
+}
+
+// Mend mends safe slips and fills in defaults, in a copy; v itself stays as it is. Slips are a numeric string where a
+// number is wanted, "true" or "false" where a boolean is, one value where an array of its type is, and JSON text where an
+// object or array is: never anything that should be a string, never at a union (several types, anyOf, oneOf), and only
+// if the mended value is valid for its place. A property that is absent gets a copy of its schema's default, unless that
+// is not valid itself, or would make a valid value invalid. Slips come in the order of Validate's violations.
+//
+// What Mend cannot make valid it leaves for Validate to tell.
+func (s *Schema) Mend(v any) (any, []Slip) {
+	p, err := plain(v)
+	if err != nil {
+		return v, nil
+	}
+	if s.foreign && afford(s.root, p) != nil {
+		return copyOf(p), nil
+	}
+	m := s.mender()
+	m.fill = true
+	out, _ := m.mend(s.root, p, nil)
+	if m.filled && !m.valid(s.root, out) {
+		// A default may break what looks at the object as a whole. Then the value may be valid without.
+		bare := s.mender()
+		if without, _ := bare.mend(s.root, p, nil); bare.valid(s.root, without) {
+			m, out = bare, without
+		}
+	}
+	slices.SortStableFunc(m.slips, func(a, b Slip) int { return comparePointers(a.Pointer, b.Pointer) })
+	return out, m.slips
+}
+
+// mendSteps bounds one mender: slips inside slips are tried again at each level.
+const mendSteps = 4 * budget
+
+type mender struct {
+	w      *walker
+	fill   bool
+	filled bool
+	slips  []Slip
+}
+
+func (s *Schema) mender() *mender { return &mender{w: s.quickWalker()} }
+
+// quickWalker is a walker for a question on the side, which may remain unanswered.
+func (s *Schema) quickWalker() *walker { return &walker{uneval: s.uneval, steps: mendSteps} }
+
+func (m *mender) valid(n *node, v any) bool { return m.w.check(n, v, nil, nil, nil) }
+
+// mend returns a mended copy of v, and whether anything is different.
+func (m *mender) mend(n *node, v any, at *place) (any, bool) {
+	all := n.conjuncts()
+	want, single := wanted(all)
+	if single && want&kindOf(v) == 0 {
+		if mended, ok := m.slip(n, v, at); ok {
+			return mended, true
+		}
+		return copyOf(v), false
+	}
+	switch v := v.(type) {
+	case []any:
+		return m.array(all, v, at)
+	case map[string]any:
+		return m.object(all, v, at)
+	}
+	return v, false
+}
+
+// wanted is the type that all conjuncts together ask for, if it is one, and none of them is a union.
+func wanted(all []*node) (kinds, bool) {
+	want := kinds(0)
+	for _, c := range all {
+		if c.anyOf != nil || c.oneOf != nil || c.ifs != nil {
+			return 0, false
+		}
+		switch types := c.types; {
+		case types == 0:
+		case types&(types-1) != 0:
+			return 0, false
+		case want == 0 || want == types:
+			want = types
+		case want|types == kindNumber|kindInteger:
+			want = kindInteger
+		default:
+			return 0, false
+		}
+	}
+	return want, want != 0
+}
+
+// slip tries to turn v, which has the wrong type for n, into what was meant.
+func (m *mender) slip(n *node, v any, at *place) (any, bool) {
+	all := n.conjuncts()
+	want, single := wanted(all)
+	if !single {
+		return nil, false
+	}
+	for _, candidate := range candidates(all, want, v) {
+		// What stands inside may hold slips of its own.
+		inner := &mender{w: m.w, fill: m.fill}
+		mended, _ := inner.mend(n, candidate, at)
+		if m.valid(n, mended) {
+			m.slips = append(append(m.slips, Slip{at.pointer(), render(v), render(mended)}), inner.slips...)
+			m.filled = m.filled || inner.filled
+			return mended, true
+		}
+	}
+	return nil, false
+}
+
+// candidates lists what v can have been meant as, the likeliest first.
+func candidates(all []*node, want kinds, v any) []any {
+	text, isText := v.(string)
+	switch want {
+	case kindNumber, kindInteger:
+		if isText && numberFault(text) == "" {
+			return []any{json.Number(text)}
+		}
+	case kindBoolean:
+		if text == "true" || text == "false" {
+			return []any{text == "true"}
+		}
+	case kindObject:
+		if parsed, ok := embedded(text, '{'); ok {
+			return []any{parsed}
+		}
+	case kindArray:
+		var list []any
+		if parsed, ok := embedded(text, '['); ok {
+			list = append(list, parsed)
+		}
+		if item := itemSchema(all, 0); item != nil {
+			if kind, ok := wanted(item.conjuncts()); ok && kind&kindOf(v) != 0 {
+				list = append(list, []any{v})
+			}
+		}
+		return list
+	}
+	return nil
+}
+
+// embedded decodes JSON text that begins with open.
+func embedded(text string, open byte) (any, bool) {
+	trimmed := strings.TrimLeft(text, " \t\r\n")
+	if trimmed == "" || trimmed[0] != open {
+		return nil, false
+	}
+	v, err := Decode([]byte(text), Limits{Bytes: len(text)})
+	return v, err == nil
+}
+
+func (m *mender) array(all []*node, v []any, at *place) (any, bool) {
+	out := make([]any, len(v))
+	changed := false
+	for i, item := range v {
+		if s := itemSchema(all, i); s != nil {
+			var c bool
+			out[i], c = m.mend(s, item, at.index(i))
+			changed = changed || c
+			continue
+		}
+		out[i] = copyOf(item)
+	}
+	return out, changed
+}
+
+// itemSchema is the schema of the item at i, if exactly one of the conjuncts has one.
+func itemSchema(all []*node, i int) *node {
+	var found *node
+	for _, c := range all {
+		s := c.items
+		if i < len(c.prefix) {
+			s = c.prefix[i]
+		}
+		if s == nil {
+			continue
+		}
+		if found != nil && found != s {
+			return nil
+		}
+		found = s
+	}
+	return found
+}
+
+func (m *mender) object(all []*node, v map[string]any, at *place) (any, bool) {
+	out := make(map[string]any, len(v))
+	changed := false
+	for _, name := range sortedKeys(v) {
+		if s := propSchema(all, name); s != nil {
+			var c bool
+			out[name], c = m.mend(s, v[name], at.key(name))
+			changed = changed || c
+			continue
+		}
+		out[name] = copyOf(v[name])
+	}
+	if !m.fill {
+		return out, changed
+	}
+	for _, c := range all {
+		for _, name := range c.propNames {
+			if _, given := out[name]; given {
+				continue
+			}
+			s := c.props[name]
+			fallback, ok := defaultOf(s)
+			if !ok {
+				continue
+			}
+			inner := &mender{w: m.w, fill: true} // a default may leave out what has a default itself
+			value, _ := inner.mend(s, fallback, nil)
+			if m.valid(s, value) {
+				out[name], changed, m.filled = value, true, true
+			}
+		}
+	}
+	return out, changed
+}
+
+func defaultOf(n *node) (any, bool) {
+	for _, c := range n.conjuncts() {
+		if c.hasDefault {
+			return c.fallback, true
+		}
+	}
+	return nil, false
+}
+
+// propSchema is the schema of the property, if exactly one of the conjuncts has one.
+func propSchema(all []*node, name string) *node {
+	var found *node
+	take := func(s *node) bool {
+		if found != nil && found != s {
+			return false
+		}
+		found = s
+		return true
+	}
+	for _, c := range all {
+		described := false
+		if s := c.props[name]; s != nil {
+			described = true
+			if !take(s) {
+				return nil
+			}
+		}
+		for _, pp := range c.patternProps {
+			if pp.re.MatchString(name) {
+				described = true
+				if !take(pp.node) {
+					return nil
+				}
+			}
+		}
+		if !described && c.additional != nil && !take(c.additional) {
+			return nil
+		}
+	}
+	return found
+}
+
+// Correct applies what the violations of v propose to a copy of it: corrected values, renamed and removed properties.
+// ok says whether anything was changed; the result may still be invalid, so validate it again.
+func Correct(v any, violations []Violation) (any, bool) {
+	p, err := plain(v)
+	if err != nil {
+		return v, false
+	}
+	out := copyOf(p)
+	changed := false
+	// Inner faults first: an array or object that is replaced as a whole was computed before its parts were mended, so it
+	// is left alone once one of them was.
+	order := slices.Clone(violations)
+	slices.SortStableFunc(order, func(a, b Violation) int {
+		return strings.Count(b.Pointer, "/") - strings.Count(a.Pointer, "/")
+	})
+	touched := map[string]bool{}
+	for _, f := range order {
+		if touched[f.Pointer] && f.Rename == "" && !f.Remove {
+			continue
+		}
+		tokens, ok := splitPointer(f.Pointer)
+		if !ok {
+			continue
+		}
+		if len(tokens) == 0 {
+			if f.Corrected != nil {
+				out, changed = copyOf(f.Corrected), true
+			}
+			continue
+		}
+		if !amend(out, tokens, f) {
+			continue
+		}
+		changed = true
+		for i := range tokens {
+			touched[pointerOf(tokens[:i+1])] = true
+		}
+		touched[""] = true
+	}
+	return out, changed
+}
+
+// amend applies f to the value at tokens inside root.
+func amend(root any, tokens []string, f Violation) bool {
+	parent, ok := lookup(root, tokens[:len(tokens)-1])
+	if !ok {
+		return false
+	}
+	last := tokens[len(tokens)-1]
+	switch p := parent.(type) {
+	case []any:
+		i, err := strconv.Atoi(last)
+		if err != nil || i < 0 || i >= len(p) || f.Corrected == nil {
+			return false
+		}
+		p[i] = copyOf(f.Corrected)
+		return true
+	case map[string]any:
+		old, given := p[last]
+		switch {
+		case f.Rename != "" && given:
+			if _, taken := p[f.Rename]; taken {
+				return false
+			}
+			delete(p, last)
+			p[f.Rename] = old
+		case f.Remove && given:
+			delete(p, last)
+		case f.Corrected != nil:
+			p[last] = copyOf(f.Corrected)
+		default:
+			return false
+		}
+		return true
+	}
+	return false
+}

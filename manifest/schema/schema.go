@@ -1,0 +1,190 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Schema is a compiled schema. It does not change and may be used by many goroutines at once.
+type Schema struct {
+	doc     any
+	root    *node
+	engine  engine
+	foreign bool
+	uneval  bool
+}
+
+// Own compiles a schema that this project wrote or generated, in draft-07. References must be local. The error is a
+// *SyntaxError or a *GateError when the fault can be placed.
+func Own(raw []byte) (*Schema, error) {
+	doc, err := Decode(raw, Limits{Bytes: 16 << 20})
+	if err != nil {
+		return nil, err
+	}
+	return compileWith(doc, false)
+}
+
+// Foreign compiles a schema that somebody else wrote: 2020-12 unless its "$schema" names draft-06, draft-07 or 2019-09.
+// What cannot be judged faithfully, safely and in bounded time is refused with a *GateError; text that is no JSON with a
+// *SyntaxError.
+func Foreign(raw []byte) (*Schema, error) {
+	doc, err := Decode(raw, Limits{Bytes: gateBytes, Depth: gateDepth})
+	var syn *SyntaxError
+	if errors.As(err, &syn) && syn.limit {
+		return nil, refuse("", "%s", syn.Msg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := gateSize(doc); err != nil {
+		return nil, err
+	}
+	return compileWith(doc, true)
+}
+
+func compileWith(doc any, foreign bool) (*Schema, error) {
+	c := &compiler{doc: doc, foreign: foreign}
+	root, err := c.compile()
+	if err != nil {
+		return nil, err
+	}
+	if !foreign {
+		for _, at := range sortedKeys(c.nodes) {
+			if n := c.nodes[at]; n.unevalProps != nil || n.unevalItems != nil || n.minContains != nil || n.maxContains != nil {
+				return nil, refuse(at, "our own schemas are written in draft-07, which has no unevaluated* and no min- or maxContains")
+			}
+		}
+	}
+	newEngine := newOwnEngine
+	if foreign {
+		newEngine = newForeignEngine
+	}
+	e, err := newEngine(newPrinter(c), root)
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{doc: doc, root: root, engine: e, foreign: foreign, uneval: c.uneval}, nil
+}
+
+// Root is the schema's document as it was read, for those who print it. It must not be changed.
+func (s *Schema) Root() any { return s.doc }
+
+// A Violation is one fault of a value, and what to do about it.
+type Violation struct {
+	Pointer    string   // JSON pointer into the value; for a missing or unknown property to that property
+	Keyword    string   // the keyword of JSON Schema that is broken, in the words of 2020-12; "false" for a schema that allows nothing
+	Provided   string   // what was given, with its type: `number 3`, `string "abc"`, `array[2]`, `nothing`
+	Expected   string   // what was wanted, in words
+	DidYouMean []string // the nearest known names or values, at most 3
+	Corrected  any      // a value that is valid at this place; nil when none follows from what was given
+	Remove     bool     // the property should be left out
+	Rename     string   // the property should have this name
+}
+
+func (v Violation) String() string {
+	at := v.Pointer
+	if at == "" {
+		at = "the value"
+	}
+	return fmt.Sprintf("%s: expected %s, got %s", at, v.Expected, v.Provided)
+}
+
+// CostError says that judging a value would take too long: the schema, or what it makes of this value, is to blame.
+type CostError struct{ Budget int }
+
+func (e *CostError) Error() string {
+	return fmt.Sprintf("judging this value by its schema takes more than %d steps: give a smaller or less deeply nested value", e.Budget)
+}
+
+// MaxViolations is how many faults of one value are told, the first ones in the order of walking.
+const MaxViolations = 1000
+
+// Validate returns all violations of v, sorted by pointer, then keyword; none means valid. v is a value from Decode, or
+// of the Go types that encoding/json writes. The error is a *CostError (schemas from Foreign only) when judging would
+// pass the budget, and otherwise says that v is no JSON at all.
+func (s *Schema) Validate(v any) ([]Violation, error) {
+	v, err := plain(v)
+	if err != nil {
+		return nil, err
+	}
+	if s.foreign {
+		if err := afford(s.root, v); err != nil {
+			return nil, err
+		}
+	}
+	w := s.walker()
+	var faults []fault
+	w.check(s.root, v, nil, &faults, nil)
+	// Both engines spend microseconds and kilobytes on each fault, so a value with thousands of them is not shown to them.
+	if len(faults) <= MaxViolations {
+		ok, err := s.engine.valid(v)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			return nil, nil
+		}
+	}
+	if len(faults) == 0 {
+		return []Violation{{Keyword: "schema", Provided: render(v), Expected: describe(s.root)}}, nil
+	}
+	return s.violations(faults), nil
+}
+
+func (s *Schema) violations(faults []fault) []Violation {
+	faults = faults[:min(len(faults), MaxViolations)]
+	list := make([]Violation, 0, len(faults))
+	for _, f := range faults {
+		list = append(list, s.explain(f))
+	}
+	slices.SortStableFunc(list, compareViolations)
+	return slices.CompactFunc(list, func(a, b Violation) bool { return compareViolations(a, b) == 0 })
+}
+
+func compareViolations(a, b Violation) int {
+	if c := comparePointers(a.Pointer, b.Pointer); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Keyword, b.Keyword); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Expected, b.Expected)
+}
+
+// comparePointers sorts part by part: indices by number and before names, names by text.
+func comparePointers(a, b string) int {
+	for a != "" && b != "" {
+		var x, y string
+		x, a = firstPart(a)
+		y, b = firstPart(b)
+		if x == y {
+			continue
+		}
+		xi, yi := isIndex(x), isIndex(y)
+		switch {
+		case xi && yi && len(x) != len(y):
+			return len(x) - len(y)
+		case xi != yi && xi:
+			return -1
+		case xi != yi:
+			return 1
+		}
+		return strings.Compare(x, y)
+	}
+	return len(a) - len(b)
+}
+
+// firstPart splits "/a/b" into "a" and "/b".
+func firstPart(pointer string) (part, rest string) {
+	pointer = pointer[1:]
+	if i := strings.IndexByte(pointer, '/'); i >= 0 {
+		return pointer[:i], pointer[i:]
+	}
+	return pointer, ""
+}
+
+func isIndex(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == "" && (s == "0" || s[0] != '0')
+}

@@ -1,0 +1,195 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// ratOf is the exact value of a number as Decode accepts it, nil of anything else.
+func ratOf(n json.Number) *big.Rat {
+	if numberFault(string(n)) != "" {
+		return nil
+	}
+	r, ok := new(big.Rat).SetString(string(n))
+	if !ok {
+		return nil
+	}
+	return r
+}
+
+func isInteger(n json.Number) bool {
+	if strings.IndexAny(string(n), ".eE") < 0 {
+		return true
+	}
+	r := ratOf(n)
+	return r != nil && r.IsInt()
+}
+
+// kindOf is the set of types that v has: one, or two for an integer.
+func kindOf(v any) kinds {
+	switch v := v.(type) {
+	case nil:
+		return kindNull
+	case bool:
+		return kindBoolean
+	case string:
+		return kindString
+	case json.Number:
+		if isInteger(v) {
+			return kindInteger | kindNumber
+		}
+		return kindNumber
+	case []any:
+		return kindArray
+	default:
+		return kindObject
+	}
+}
+
+// equal compares as JSON Schema does: numbers by value, objects without order.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		b, ok := b.(json.Number)
+		if !ok || a == b {
+			return ok
+		}
+		ra, rb := ratOf(a), ratOf(b)
+		return ra != nil && rb != nil && ra.Cmp(rb) == 0
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !equal(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for k, x := range a {
+			if y, ok := b[k]; !ok || !equal(x, y) {
+				return false
+			}
+		}
+		return true
+	default:
+		switch b.(type) {
+		case []any, map[string]any:
+			return false
+		}
+		return a == b
+	}
+}
+
+// identityOf gives equal values the same text and different values different ones.
+func identityOf(v any) string { return string(appendIdentity(nil, v)) }
+
+func appendIdentity(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case json.Number:
+		if r := ratOf(v); r != nil && strings.IndexAny(string(v), ".eE-") >= 0 {
+			return append(b, r.RatString()...)
+		}
+		return append(b, v...)
+	case []any:
+		b = append(b, '[')
+		for _, x := range v {
+			b = append(appendIdentity(b, x), ',')
+		}
+		return append(b, ']')
+	case map[string]any:
+		b = append(b, '{')
+		for _, k := range sortedKeys(v) {
+			b = append(appendString(b, k), ':')
+			b = append(appendIdentity(b, v[k]), ',')
+		}
+		return append(b, '}')
+	default:
+		return appendJSON(b, v)
+	}
+}
+
+// render shows what was given, with its type, in a few words.
+func render(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean " + strconv.FormatBool(v)
+	case json.Number:
+		return "number " + string(v)
+	case string:
+		return "string " + quoteCut(v)
+	case []any:
+		return fmt.Sprintf("array[%d]", len(v))
+	default:
+		return "object"
+	}
+}
+
+// literal shows a value as JSON, cut when it is long.
+func literal(v any) string {
+	if s, ok := v.(string); ok {
+		return quoteCut(s)
+	}
+	return cut(string(Marshal(v)))
+}
+
+const cutRunes = 60
+
+func cut(s string) string {
+	if len(s) <= cutRunes || utf8.RuneCountInString(s) <= cutRunes {
+		return s
+	}
+	count := 0
+	for i := range s {
+		if count == cutRunes {
+			return s[:i] + "…"
+		}
+		count++
+	}
+	return s
+}
+
+func quoteCut(s string) string {
+	short := cut(s)
+	return string(appendString(nil, short))
+}
+
+// copyOf copies a decoded value deeply.
+func copyOf(v any) any {
+	switch v := v.(type) {
+	case []any:
+		c := make([]any, len(v))
+		for i, x := range v {
+			c[i] = copyOf(x)
+		}
+		return c
+	case map[string]any:
+		c := make(map[string]any, len(v))
+		for k, x := range v {
+			c[k] = copyOf(x)
+		}
+		return c
+	default:
+		return v
+	}
+}
+
+func quoted(names []string) string {
+	q := make([]string, len(names))
+	for i, n := range names {
+		q[i] = quoteCut(n)
+	}
+	return strings.Join(q, ", ")
+}
