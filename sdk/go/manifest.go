@@ -237,11 +237,42 @@ func compose(p *Plugin) (raw []byte, hints []string, err error) {
 		return nil, b.hints, err
 	}
 	var out bytes.Buffer
-	if err := json.Indent(&out, compact, "", "  "); err != nil {
-		return nil, b.hints, err
-	}
+	layOut(&out, compact, 0)
 	out.WriteByte('\n')
 	return out.Bytes(), b.hints, nil
+}
+
+// layOut writes compact JSON for people who review it: what fits into a line
+// of 120 columns is one line. raw must be valid.
+func layOut(out *bytes.Buffer, raw json.RawMessage, indent int) {
+	if len(raw)+indent <= 120 || raw[0] != '{' && raw[0] != '[' {
+		out.Write(raw)
+		return
+	}
+	newLine := func(n int) {
+		out.WriteByte('\n')
+		out.WriteString(strings.Repeat(" ", n))
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.Token()
+	out.WriteByte(raw[0])
+	for first := true; d.More(); first = false {
+		if !first {
+			out.WriteByte(',')
+		}
+		newLine(indent + 1)
+		var part json.RawMessage
+		if raw[0] == '{' {
+			key, _ := d.Token()
+			name, _ := encode(key)
+			out.Write(name)
+			out.WriteString(": ")
+		}
+		d.Decode(&part)
+		layOut(out, part, indent+1)
+	}
+	newLine(indent)
+	out.WriteByte(raw[len(raw)-1])
 }
 
 func (b *builder) tool(t Definition) toolForm {

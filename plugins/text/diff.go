@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// DiffParams are two versions of a text.
+type DiffParams struct {
+	// The old text, e.g. "a\nb\n".
+	Before string `json:"before"`
+	// The new text, e.g. "a\nc\n".
+	After string `json:"after"`
+	// Unchanged lines around each change, e.g. 1.
+	Context *int `json:"context,omitempty" minimum:"0" maximum:"100" default:"3"`
+}
+
+// DiffResult is a unified diff and its size.
+type DiffResult struct {
+	// Unified diff; empty if the texts are equal.
+	Diff string `json:"diff"`
+	// Lines added.
+	Added int `json:"added"`
+	// Lines removed.
+	Removed int `json:"removed"`
+}
+
+// Diff compares two texts line by line.
+func Diff(c *sdk.Call, p DiffParams) (DiffResult, error) {
+	context := 3
+	if p.Context != nil {
+		context = *p.Context
+	}
+	a, b := lines(p.Before), lines(p.After)
+	edits, minimal := compare(a, b)
+	if !minimal {
+		c.Warn("the texts differ in over %d lines: the diff is right but not the shortest", maxEdits)
+	}
+	var r DiffResult
+	for _, e := range edits {
+		switch e.op {
+		case '+':
+			r.Added++
+		case '-':
+			r.Removed++
+		}
+	}
+	r.Diff = unified(edits, context)
+	return r, nil
+}
+
+// edit is one line of a diff: ' ' kept, '-' removed, '+' added.
+type edit struct {
+	op   byte
+	line string
+}
+
+// lines cuts text after each newline.
+func lines(text string) []string {
+	all := strings.SplitAfter(text, "\n")
+	return all[:len(all)-len(suffixIfEmpty(all))]
+}
+
+// suffixIfEmpty is the empty line that SplitAfter adds behind a last newline.
+func suffixIfEmpty(all []string) []string {
+	if last := len(all) - 1; all[last] == "" {
+		return all[last:]
+	}
+	return nil
+}
+
+// maxEdits bounds the memory of compare: it keeps the square of it.
+const maxEdits = 1500
+
+// compare gives the edits that lead from a to b, after Myers, "An O(ND)
+// difference algorithm". Beyond maxEdits it gives up on the shortest: what
+// lies between the common head and tail is then removed and added whole.
+func compare(a, b []string) (edits []edit, minimal bool) {
+	head := 0
+	for head < len(a) && head < len(b) && a[head] == b[head] {
+		head++
+	}
+	tail := 0
+	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	for _, line := range a[:head] {
+		edits = append(edits, edit{' ', line})
+	}
+	middle, minimal := shortest(a[head:len(a)-tail], b[head:len(b)-tail])
+	edits = append(edits, middle...)
+	for _, line := range a[len(a)-tail:] {
+		edits = append(edits, edit{' ', line})
+	}
+	return edits, minimal
+}
+
+func shortest(a, b []string) ([]edit, bool) {
+	// furthest[d][k+d] is how far into a the best path of d edits has come on diagonal k.
+	var furthest [][]int32
+	for d := 0; d <= min(len(a)+len(b), maxEdits); d++ {
+		row := make([]int32, 2*d+1)
+		furthest = append(furthest, row)
+		for k := -d; k <= d; k += 2 {
+			x := 0
+			if d > 0 {
+				x, _ = step(furthest[d-1], d, k)
+			}
+			y := x - k
+			for x < len(a) && y >= 0 && y < len(b) && a[x] == b[y] {
+				x, y = x+1, y+1
+			}
+			row[k+d] = int32(x)
+			if x >= len(a) && y >= len(b) {
+				return backtrack(a, b, furthest), true
+			}
+		}
+	}
+	var edits []edit
+	for _, line := range a {
+		edits = append(edits, edit{'-', line})
+	}
+	for _, line := range b {
+		edits = append(edits, edit{'+', line})
+	}
+	return edits, false
+}
+
+// step says where edit d on diagonal k leads to from the row of edit d-1, and
+// whether it adds a line of b (or else removes one of a).
+func step(previous []int32, d, k int) (x int, adds bool) {
+	at := func(k int) int { return int(previous[k+d-1]) }
+	if k == -d || k != d && at(k-1) < at(k+1) {
+		return at(k + 1), true
+	}
+	return at(k-1) + 1, false
+}
+
+func backtrack(a, b []string, furthest [][]int32) []edit {
+	var reversed []edit
+	x, y := len(a), len(b)
+	for d := len(furthest) - 1; d >= 0; d-- {
+		k := x - y
+		start, adds := 0, false
+		if d > 0 {
+			start, adds = step(furthest[d-1], d, k)
+		}
+		for x > start {
+			x, y = x-1, y-1
+			reversed = append(reversed, edit{' ', a[x]})
+		}
+		if d == 0 {
+			break
+		}
+		if adds {
+			y--
+			reversed = append(reversed, edit{'+', b[y]})
+		} else {
+			x--
+			reversed = append(reversed, edit{'-', a[x]})
+		}
+	}
+	edits := make([]edit, 0, len(reversed))
+	for i := len(reversed) - 1; i >= 0; i-- {
+		edits = append(edits, reversed[i])
+	}
+	return edits
+}
+
+// unified writes edits as hunks with context lines around each change.
+func unified(edits []edit, context int) string {
+	var out strings.Builder
+	oldLine, newLine := 1, 1 // of edits[done]
+	done := 0
+	for {
+		first := done
+		for first < len(edits) && edits[first].op == ' ' {
+			first++
+		}
+		if first == len(edits) {
+			return out.String()
+		}
+		start := max(done, first-context)
+		end, quiet := first, 0 // the hunk ends where 2*context lines are unchanged
+		for i := first; i < len(edits) && quiet <= 2*context; i++ {
+			if edits[i].op == ' ' {
+				quiet++
+			} else {
+				end, quiet = i+1, 0
+			}
+		}
+		end = min(end+context, len(edits))
+		oldLine, newLine = oldLine+start-done, newLine+start-done
+		oldLen, newLen := 0, 0
+		for _, e := range edits[start:end] {
+			if e.op != '+' {
+				oldLen++
+			}
+			if e.op != '-' {
+				newLen++
+			}
+		}
+		fmt.Fprintf(&out, "@@ -%s +%s @@\n", span(oldLine, oldLen), span(newLine, newLen))
+		for _, e := range edits[start:end] {
+			out.WriteByte(e.op)
+			out.WriteString(e.line)
+			if !strings.HasSuffix(e.line, "\n") {
+				out.WriteString("\n\\ No newline at end of file\n")
+			}
+		}
+		oldLine, newLine = oldLine+oldLen, newLine+newLen
+		done = end
+	}
+}
+
+// span is a range of lines as diff writes it: an empty one names the line before.
+func span(line, n int) string {
+	switch n {
+	case 0:
+		return fmt.Sprintf("%d,0", line-1)
+	case 1:
+		return fmt.Sprint(line)
+	}
+	return fmt.Sprintf("%d,%d", line, n)
+}
