@@ -1,0 +1,85 @@
+package index
+
+import "math/bits"
+
+// letters is the set of letters of a word: a bit each for a to z, one for all digits, five for the rest.
+func letters(word []byte) uint32 {
+	var set uint32
+	for _, c := range word {
+		switch {
+		case c >= 'a' && c <= 'z':
+			set |= 1 << (c - 'a')
+		case c >= '0' && c <= '9':
+			set |= 1 << 26
+		default:
+			set |= 1 << (27 + c%5)
+		}
+	}
+	return set
+}
+
+// near is the cheap test before distance: one edit takes away at most one letter of the set and adds at most one.
+func near(a, b uint32, most int) bool {
+	return bits.OnesCount32(a&^b) <= most && bits.OnesCount32(b&^a) <= most
+}
+
+// distance is the true Damerau-Levenshtein distance of two words in bytes, or most+1 as soon as it is certain to be
+// larger. Words over 64 bytes are never near.
+func distance(a, b []byte, most int) int {
+	const limit = 64
+	far := most + 1
+	if len(a) > limit || len(b) > limit || len(a)-len(b) > most || len(b)-len(a) > most {
+		return far
+	}
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a) == 0 || len(b) == 0 {
+		return min(max(len(a), len(b)), far)
+	}
+	// d[i][j] is the distance of a[:i] and b[:j]. What lies outside the band of width most around the diagonal is far.
+	var d [limit + 1][limit + 1]uint8
+	for i := 0; i <= len(a); i++ {
+		d[i][0] = uint8(i)
+	}
+	for j := 0; j <= len(b); j++ {
+		d[0][j] = uint8(j)
+	}
+	for i := 1; i <= len(a); i++ {
+		lo, hi := max(1, i-most), min(len(b), i+most)
+		if lo > 1 {
+			d[i][lo-1] = uint8(far)
+		}
+		for j := lo; j <= hi; j++ {
+			cost := uint8(1)
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d[i][j] = min(d[i-1][j-1]+cost, d[i][j-1]+1, d[i-1][j]+1, swapped(a, b, i, j, most, &d))
+		}
+		if hi < len(b) {
+			d[i][hi+1] = uint8(far)
+		}
+	}
+	return min(int(d[len(a)][len(b)]), far)
+}
+
+// swapped is the cost of ending both words in two letters that changed places, with edits between them.
+func swapped(a, b []byte, i, j, most int, d *[65][65]uint8) uint8 {
+	for k := i - 1; k >= 1 && i-k <= most; k-- {
+		if a[k-1] != b[j-1] {
+			continue
+		}
+		for l := j - 1; l >= 1 && j-l <= most; l-- {
+			if b[l-1] != a[i-1] || k-l > most || l-k > most {
+				continue
+			}
+			return d[k-1][l-1] + uint8(i-k-1) + 1 + uint8(j-l-1)
+		}
+		break
+	}
+	return 255
+}

@@ -1,0 +1,467 @@
+package index
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// full is the strength of a word that stands in a name, which counts as all that a query can ask for.
+const full = 0.88
+
+// candidate is a document that fits, with the score of its words alone and what is known after a closer look.
+type candidate struct {
+	part  *part
+	doc   int
+	score float64
+	name  *named // the strongest evidence by name
+	why   string
+	sure  bool // the query is its name or one of its phrases
+	parts []Part
+}
+
+// spelling is a word of an index that matched a word of the query.
+type spelling struct {
+	text   string
+	word   int
+	weight float64
+}
+
+// phrase is an alias or a task phrase that a document has, against the query.
+type phrase struct {
+	text  string
+	field int
+	fit   float64 // 0..1
+}
+
+func (s *search) results() Results {
+	list, total := s.gather()
+	limit := s.q.Limit
+	if limit == 0 {
+		limit = defaultHits
+	}
+	if limit < 0 {
+		limit = len(list)
+	}
+	order := func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.part.seg.plugin, b.part.seg.plugin), cmp.Compare(a.doc, b.doc))
+	}
+	list = top(list, max(candidates, 2*limit), order)
+	for i := range list {
+		s.lookClosely(&list[i])
+	}
+	slices.SortStableFunc(list, order)
+
+	out := Results{Total: total}
+	out.Weak = len(list) == 0 || confidence(list, 0) == "low"
+	if out.Weak {
+		out.Groups = s.nearestGroups(list)
+	}
+	for i := range list[:min(limit, len(list))] {
+		c := &list[i]
+		hit := c.part.seg.Doc(c.doc)
+		hit.Score, hit.Why, hit.Confidence = c.score, c.why, confidence(list, i)
+		if s.q.Explain {
+			hit.Parts = c.parts
+		}
+		out.Hits = append(out.Hits, hit)
+	}
+	return out
+}
+
+// gather scores every document by its words and counts those that hold a fair share of what the best one holds.
+func (s *search) gather() (list []candidate, total int) {
+	covers := make([]float64, 0, 256)
+	best := 0.0
+	for _, p := range s.parts {
+		byDoc := map[int]*named{}
+		for i := range p.named {
+			n := &p.named[i]
+			if old := byDoc[n.doc]; old == nil || n.score > old.score {
+				byDoc[n.doc] = n
+			}
+		}
+		any := len(byDoc) > 0
+		for _, row := range p.rows {
+			any = any || row != nil
+		}
+		if !any {
+			continue
+		}
+		for doc := p.lo; doc < p.hi; doc++ {
+			score, cover := 0.0, 0.0
+			for w, row := range p.rows {
+				if row == nil || row[doc-p.lo].strength == 0 {
+					continue
+				}
+				c := row[doc-p.lo]
+				idf := s.worth(p, w, c)
+				score += idf * min(1, float64(c.strength)/full)
+				cover += idf * s.variants[c.variant].weight
+			}
+			name := byDoc[doc]
+			if score == 0 && name == nil || !p.allows(doc) {
+				continue
+			}
+			c := candidate{part: p, doc: doc, name: name}
+			if p.ideal > 0 {
+				c.score = score / p.ideal
+				cover /= p.ideal
+			}
+			if name != nil {
+				c.score = max(c.score, name.score)
+				cover = max(cover, 1)
+			}
+			best = max(best, cover)
+			covers = append(covers, cover)
+			list = append(list, c)
+		}
+	}
+	kept := list[:0]
+	for i, c := range list {
+		if covers[i] >= best/3 {
+			kept = append(kept, c)
+		}
+	}
+	return kept, len(kept)
+}
+
+// worth is what a word counts in a document that matched it by c: a common synonym of a rare word counts as common.
+func (s *search) worth(p *part, w int, c cell) float64 {
+	v := &s.variants[c.variant]
+	if v.how != asSynonym {
+		return p.idf[w]
+	}
+	share := (float64(p.docs[c.variant]) + 1) / (float64(p.hi-p.lo) + 30)
+	return min(p.idf[w], max(0.35, -math.Log(min(1, share))))
+}
+
+// top are the first n of list in order, sorted; it keeps a heap with the worst on top.
+func top(list []candidate, n int, order func(a, b candidate) int) []candidate {
+	if len(list) > 4*n {
+		heap := list[:n]
+		down := func(i int) {
+			for {
+				worst := i
+				for _, k := range [2]int{2*i + 1, 2*i + 2} {
+					if k < n && order(heap[k], heap[worst]) > 0 {
+						worst = k
+					}
+				}
+				if worst == i {
+					return
+				}
+				heap[i], heap[worst] = heap[worst], heap[i]
+				i = worst
+			}
+		}
+		for i := n/2 - 1; i >= 0; i-- {
+			down(i)
+		}
+		for _, c := range list[n:] {
+			if order(c, heap[0]) < 0 {
+				heap[0] = c
+				down(0)
+			}
+		}
+		list = heap
+	}
+	slices.SortFunc(list, order)
+	return list[:min(n, len(list))]
+}
+
+// lookClosely settles the score of a candidate and says why it was found.
+func (s *search) lookClosely(c *candidate) {
+	p := c.part
+	r := p.seg.record(c.doc)
+	s.spellings(p)
+	score, bestWord := 0.0, -1
+	bestWorth := 0.0
+	for w, row := range p.rows {
+		if row == nil || row[c.doc-p.lo].strength == 0 {
+			continue
+		}
+		x := row[c.doc-p.lo]
+		worth := s.worth(p, w, x) * min(1, float64(x.strength)/full) / p.ideal
+		score += worth
+		if worth > bestWorth {
+			bestWord, bestWorth = w, worth
+		}
+		if s.q.Explain {
+			v := s.variants[x.variant]
+			c.parts = append(c.parts, Part{Word: s.words[w].text, Match: v.text, How: hows[v.how], Field: firstField(x.mask), Score: round(worth)})
+		}
+	}
+	grow := func(how, match string, share float64) {
+		if add := (1 - score) * share; add > 0 {
+			score += add
+			c.explain(s, Part{How: how, Match: match, Score: round(add)})
+		}
+	}
+	cover, asked := s.nameCover(p, r.name)
+	grow("name covered", string(r.name), 0.45*cover*asked)
+	ph := s.bestPhrase(p, r)
+	grow("phrase", ph.text, 0.8*ph.fit*ph.fit)
+	c.why = s.reason(c, bestWord, cover, ph)
+	c.sure = ph.fit > 0.99
+	score = min(score, 0.96) // words alone never reach a name
+	named := c.name != nil && c.name.why == "name"
+	if c.name != nil && c.name.score >= score {
+		grow("identifier", c.name.why, (c.name.score-score)/max(1e-9, 1-score))
+		c.why = c.name.why
+		c.sure = c.sure || named
+	}
+	lower := func(how string, factor, whenNamed float64) {
+		if named {
+			factor = whenNamed
+		}
+		c.explain(s, Part{How: how, Score: round(score*factor - score)})
+		score *= factor
+	}
+	if r.flags&flagDeprecated != 0 {
+		lower("deprecated", 0.75, 0.97)
+	}
+	if r.flags&flagExperimental != 0 {
+		lower("experimental", 0.96, 0.99)
+	}
+	c.score = round(min(1, score))
+}
+
+func (c *candidate) explain(s *search, p Part) {
+	if s.q.Explain {
+		c.parts = append(c.parts, p)
+	}
+}
+
+// round keeps four digits: what lies beyond differs between machines and must not decide an order.
+func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+
+// spellings collects, once for each segment that has candidates, its words that matched.
+func (s *search) spellings(p *part) {
+	if p.spell != nil {
+		return
+	}
+	p.spell = []spelling{}
+	var buf [512]byte
+	for i := range s.variants {
+		v := &s.variants[i]
+		if p.docs[i] == 0 || v.how == asNamePart {
+			continue
+		}
+		r := p.seg.find(v.stem, v.hash)
+		if len(r.b) == 0 {
+			continue
+		}
+		r.group(&buf, func(ix indexed) {
+			if weight := v.weight * form(v, ix.text); weight > 0 {
+				for w := v.first; w <= v.last; w++ {
+					p.spell = append(p.spell, spelling{string(ix.text), w, weight})
+				}
+			}
+		})
+	}
+	slices.SortStableFunc(p.spell, func(a, b spelling) int { return cmp.Compare(b.weight, a.weight) })
+}
+
+// fits compares the words of a text with the query: how much of the text matched, and how much of the query.
+func (s *search) fits(p *part, text []byte, everyWord bool) (cover, asked float64) {
+	var met [maxWords + maxUnknown + 1]float64
+	n, hit := 0, 0.0
+	token := func(word []byte) {
+		if !everyWord && stopWord(string(word)) {
+			return
+		}
+		n++
+		best := 0.0
+		for _, sp := range p.spell {
+			if len(sp.text) == len(word) && sp.text == string(word) {
+				best = max(best, sp.weight)
+				met[sp.word] = max(met[sp.word], sp.weight)
+			}
+		}
+		hit += best
+	}
+	eachToken(text, token)
+	if n == 0 || p.ideal == 0 {
+		return 0, 0
+	}
+	for w := range s.words {
+		asked += met[w] * p.idf[w]
+	}
+	return hit / float64(n), asked / p.ideal
+}
+
+// eachToken is chunks without memory, for texts in plain ASCII; others take the long way.
+func eachToken(text []byte, f func([]byte)) {
+	plain := true
+	for _, c := range text {
+		if c >= 0x80 || c >= 'A' && c <= 'Z' || c == '\'' {
+			plain = false
+			break
+		}
+	}
+	if !plain {
+		for _, c := range chunks(string(text), maxWords) {
+			for _, part := range c.parts {
+				f([]byte(part))
+			}
+		}
+		return
+	}
+	start := -1
+	for i := 0; i <= len(text); i++ {
+		letter := i < len(text) && (text[i] >= 'a' && text[i] <= 'z' || text[i] >= '0' && text[i] <= '9')
+		switch {
+		case letter && start < 0:
+			start = i
+		case !letter && start >= 0:
+			f(text[start:i])
+			start = -1
+		}
+	}
+}
+
+// nameCover is how much of a document's own name the query's words cover, and how much of the query lies in it.
+func (s *search) nameCover(p *part, name []byte) (cover, asked float64) {
+	return s.fits(p, name[bytes.LastIndexByte(name, '.')+1:], true)
+}
+
+// bestPhrase is the alias or task that comes nearest to the query as a whole.
+func (s *search) bestPhrase(p *part, r stored) phrase {
+	var best phrase
+	b := r.phrases
+	for i := range r.aliases + r.tasks {
+		text := b.str()
+		if b.bad {
+			break
+		}
+		field := inAlias
+		if i >= r.aliases {
+			field = inTask
+		}
+		cover, asked := s.fits(p, text, false)
+		if fit := asked * (0.35 + 0.65*cover); fit > best.fit {
+			best = phrase{string(text), field, fit}
+		}
+	}
+	return best
+}
+
+// reason says in a few words why a document was found.
+func (s *search) reason(c *candidate, word int, cover float64, ph phrase) string {
+	if ph.fit >= 0.6 {
+		return fmt.Sprintf("%s %q", fieldNames[ph.field], ph.text)
+	}
+	if word < 0 {
+		return "name"
+	}
+	x := c.part.rows[word][c.doc-c.part.lo]
+	v := s.variants[x.variant]
+	switch v.how {
+	case asTypo:
+		return "typo " + s.words[word].text + "≈" + v.text
+	case asSynonym:
+		return "synonym " + s.words[word].text + "≈" + v.text
+	case asNamePart:
+		return "name part"
+	case asPlugin:
+		return "plugin"
+	}
+	switch field := firstField(x.mask); field {
+	case "name":
+		if cover < 0.99 {
+			return "name part"
+		}
+		return field
+	case "parameter":
+		return "parameter " + v.text
+	case "alias", "task":
+		if ph.text != "" {
+			return fmt.Sprintf("%s %q", fieldNames[ph.field], ph.text)
+		}
+		return field
+	case "brief":
+		return "description"
+	case "":
+		return "plugin"
+	default:
+		return field
+	}
+}
+
+func firstField(mask byte) string {
+	for f, name := range fieldNames {
+		if mask&(1<<f) != 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// confidence judges candidate i by its score and, for the first, by its lead.
+func confidence(list []candidate, i int) string {
+	c := &list[i]
+	switch {
+	case c.sure && c.score >= 0.8:
+		return "high"
+	case c.score >= 0.7 && i == 0 && (len(list) == 1 || c.score-list[1].score >= 0.04):
+		return "high"
+	case c.score >= 0.45:
+		return "medium"
+	}
+	return "low"
+}
+
+// nearestGroups are the groups of the best candidates or, when there are none, those whose name comes nearest to a word.
+func (s *search) nearestGroups(list []candidate) []string {
+	scores := map[string]float64{}
+	for _, c := range list[:min(20, len(list))] {
+		r := c.part.seg.record(c.doc)
+		scores[groupName(c.part.seg, r.group)] += c.score
+	}
+	if len(list) == 0 {
+		for _, p := range s.parts {
+			s.groupsLike(p, scores)
+		}
+	}
+	names := make([]string, 0, len(scores))
+	for name := range scores {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(round(scores[b]), round(scores[a])), cmp.Compare(a, b))
+	})
+	return names[:min(3, len(names))]
+}
+
+func groupName(seg *Segment, number int) string {
+	if group := seg.shared(number); len(group) > 0 {
+		return seg.plugin + "." + string(group)
+	}
+	return seg.plugin
+}
+
+// groupsLike scores the groups of a segment, and the plugin, by how near their names come to a word of the query.
+func (s *search) groupsLike(p *part, scores map[string]float64) {
+	seen := map[int]bool{}
+	for doc := p.lo; doc < p.hi; doc++ {
+		r := p.seg.record(doc)
+		if seen[r.group] {
+			continue
+		}
+		seen[r.group] = true
+		full := groupName(p.seg, r.group)
+		for _, name := range []string{p.seg.plugin, strings.TrimPrefix(full, p.seg.plugin+".")} {
+			id := identifier(name)
+			for _, w := range s.words {
+				most := min(4, len(w.text)/2)
+				if d := distance([]byte(w.text), []byte(id), most); d <= most {
+					scores[full] = max(scores[full], 1-float64(d)/float64(len(w.text)+1))
+				}
+			}
+		}
+	}
+}

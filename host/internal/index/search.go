@@ -1,0 +1,901 @@
+package index
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	maxQuery    = 8 << 10 // bytes of a query that are looked at
+	maxWords    = 64      // words of it that count
+	maxUnknown  = 12      // words of it that are taken for typos
+	maxVariants = 400
+	defaultHits = 10
+	candidates  = 64 // documents that are looked at closely, at least
+)
+
+// Search ranks the documents of all segments for a query.
+func Search(segs []*Segment, q Query) Results {
+	s := newSearch(segs, q)
+	if s == nil {
+		return Results{Weak: true}
+	}
+	s.identifiers()
+	s.wordByWord()
+	s.mend()
+	s.weigh()
+	return s.results()
+}
+
+// search is one query under way.
+type search struct {
+	q        Query
+	kind     int
+	fields   []string // identifiers: the whole query first, then the fields of it that look like names
+	words    []queryWord
+	variants []variant
+	parts    []*part
+	docs     int // of the kind, in all segments
+	arena    []cell
+}
+
+type queryWord struct {
+	text, stem string
+	idf        float64 // in all segments
+	known      bool    // some segment holds the word itself
+}
+
+// how a variant stands to the word of the query.
+const (
+	asWord = iota
+	asJoined
+	asSynonym
+	asPrefix
+	asTypo
+	asNamePart
+	asPlugin
+)
+
+var hows = [...]string{"word", "joined", "synonym", "prefix", "typo", "name part", "plugin"}
+
+// A variant is something to look up for a word of the query, or for two that were joined.
+type variant struct {
+	first, last int // words it stands for
+	how         int
+	text, stem  string
+	hash        uint32
+	exact       bool // only this word, not others of its stem
+	weight      float64
+	scope       string // plugin it is limited to
+	docs        int    // that hold it, in all segments
+	mask        byte   // fields it stands in, in all segments
+}
+
+// part is the search within one segment.
+type part struct {
+	seg    *Segment
+	lo, hi int
+	rows   [][]cell // by word, then document - lo; nil while nothing matched
+	docs   []int32  // by variant: how many hold it
+	named  []named
+	idf    []float64 // by word
+	ideal  float64
+	allow  *allowed
+	spell  []spelling // words of this index that matched, for comparing phrases
+}
+
+// cell is the best evidence that a document has for a word.
+type cell struct {
+	strength float32 // 0..1, 0 = none
+	variant  uint16
+	mask     byte
+}
+
+// named is evidence that the query is the name of a document.
+type named struct {
+	doc   int
+	score float64
+	why   string
+}
+
+func newSearch(segs []*Segment, q Query) *search {
+	s := &search{q: q, kind: kindOf(q.Kind)}
+	if s.kind < 0 {
+		return nil
+	}
+	text := q.Text[:min(len(q.Text), maxQuery)]
+	s.readWords(text)
+	s.readFields(text)
+	if len(s.words) == 0 && len(s.fields) == 0 {
+		return nil
+	}
+	s.parts = make([]*part, 0, len(segs))
+	backing := make([]part, len(segs))
+	for i, seg := range segs {
+		p := &backing[i]
+		p.seg = seg
+		p.lo, p.hi = seg.bounds(s.kind)
+		if p.lo == p.hi {
+			continue
+		}
+		if q.Group != "" || q.Effect != "" || q.Category != "" {
+			if p.allow = allow(seg, q); p.allow == nil {
+				continue
+			}
+		}
+		s.docs += p.hi - p.lo
+		s.parts = append(s.parts, p)
+	}
+	// Equal scores go by name, so the order of the segments must not matter.
+	slices.SortStableFunc(s.parts, func(a, b *part) int { return cmp.Compare(a.seg.plugin, b.seg.plugin) })
+	return s
+}
+
+// readWords takes the words off the query, each stem once.
+func (s *search) readWords(text string) {
+	var all, joined []string
+	for _, c := range chunks(text, maxWords) {
+		all = append(all, c.parts...)
+		if len(c.parts) > 1 {
+			joined = append(joined, c.whole)
+		}
+	}
+	content := slices.DeleteFunc(slices.Clone(all), stopWord)
+	if len(content) == 0 {
+		content = all
+	}
+	for _, w := range content {
+		st := stem(w)
+		if !slices.ContainsFunc(s.words, func(x queryWord) bool { return x.stem == st }) && len(s.words) < maxWords {
+			s.words = append(s.words, queryWord{text: w, stem: st})
+		}
+	}
+	for i := range s.words {
+		s.addWord(i)
+	}
+	for i := 0; i+1 < len(s.words); i++ {
+		if j := s.words[i].text + s.words[i+1].text; len(j) <= maxTerm {
+			s.add(variant{first: i, last: i + 1, how: asJoined, text: j, weight: 0.95})
+		}
+	}
+}
+
+// addWord adds the word itself and its synonyms.
+func (s *search) addWord(i int) {
+	w := s.words[i]
+	s.add(variant{first: i, last: i, how: asWord, text: w.text, stem: w.stem, weight: 1})
+	for _, syn := range thesaurus()[w.stem] {
+		s.add(variant{first: i, last: i, how: asSynonym, text: syn.stem, stem: syn.stem, weight: syn.weight, scope: syn.scope})
+	}
+}
+
+func (s *search) add(v variant) {
+	if len(s.variants) >= maxVariants {
+		return
+	}
+	if v.stem == "" {
+		v.stem = stem(v.text)
+	}
+	v.hash = hash(v.stem)
+	s.variants = append(s.variants, v)
+}
+
+// readFields finds what could be the name of a document.
+func (s *search) readFields(text string) {
+	const longest = 80
+	fields := strings.Fields(text)
+	if id := identifier(text); id != "" && len(id) <= longest {
+		s.fields = append(s.fields, id)
+	} else if id == "" {
+		return
+	} else {
+		s.fields = append(s.fields, "")
+	}
+	if len(fields) < 2 {
+		return
+	}
+	for _, f := range fields[:min(len(fields), maxWords)] {
+		f = strings.Trim(f, "\"'`.,:;!?()[]{}<>")
+		if id := identifier(f); looksLikeName(f) && len(id) >= 4 && len(id) <= longest && len(s.fields) < 8 {
+			s.fields = append(s.fields, id)
+		}
+	}
+}
+
+func looksLikeName(field string) bool {
+	for i := 1; i < len(field)-1; i++ {
+		switch c := field[i]; {
+		case c == '.' || c == '_' || c == '-' || c == ':':
+			return true
+		case c >= 'A' && c <= 'Z' && field[i-1] >= 'a' && field[i-1] <= 'z':
+			return true
+		}
+	}
+	return false
+}
+
+// identifiers looks for names that the query is, or holds, or nearly is.
+func (s *search) identifiers() {
+	found := false
+	for _, p := range s.parts {
+		for i, id := range s.fields {
+			if id != "" && p.exactName(id, i > 0) {
+				found = true
+			}
+		}
+	}
+	whole := ""
+	if len(s.fields) > 0 {
+		whole = s.fields[0]
+	}
+	for _, p := range s.parts {
+		if len(whole) >= 3 {
+			p.partOfName(whole)
+		}
+	}
+	if found {
+		return
+	}
+	for i, id := range s.fields {
+		if len(id) < 4 {
+			continue
+		}
+		for _, p := range s.parts {
+			p.nearName(id, i > 0)
+		}
+	}
+}
+
+// lines calls f with the identifier of each document of the part and where in it the document's own name begins.
+func (p *part) lines(f func(doc int, line []byte, own int)) {
+	at := 0
+	names := p.seg.names
+	for doc := 0; doc < p.hi; doc++ {
+		end := bytes.IndexByte(names[at:], '\n')
+		if end < 0 {
+			return
+		}
+		if doc >= p.lo {
+			line := names[at : at+end]
+			f(doc, line, min(len(line), int(p.seg.owns[doc])))
+		}
+		at += end + 1
+	}
+}
+
+// hits calls f for each document of the part whose identifier holds text, with the first place in it.
+func (p *part) hits(text string, f func(doc int, line []byte, own, at int)) {
+	names, doc := p.seg.names, 0
+	pattern := []byte(text)
+	for {
+		i := bytes.Index(names, pattern)
+		if i < 0 {
+			return
+		}
+		doc += bytes.Count(names[:i], []byte{'\n'})
+		start := bytes.LastIndexByte(names[:i], '\n') + 1
+		end := bytes.IndexByte(names[i:], '\n')
+		if end < 0 || doc >= p.hi {
+			return
+		}
+		line := names[start : i+end]
+		if doc >= p.lo {
+			f(doc, line, min(len(line), int(p.seg.owns[doc])), i-start)
+		}
+		names = names[i+end+1:]
+		doc++
+	}
+}
+
+// exactName looks for documents that are called id: in full, with the plugin before it, or by their own name.
+func (p *part) exactName(id string, within bool) bool {
+	found := false
+	score := 1.0
+	if within {
+		score = 0.93
+	}
+	local := strings.TrimPrefix(id, p.seg.ident)
+	p.hits(id, func(doc int, line []byte, own, at int) {
+		if len(line) == len(id) {
+			p.named = append(p.named, named{doc, score, "name"})
+			found = true
+		} else if at+len(id) == len(line) && string(line[own:]) == id {
+			p.named = append(p.named, named{doc, score - 0.03, "name"})
+			found = true
+		}
+	})
+	if local != id && local != "" {
+		p.hits(local, func(doc int, line []byte, own, at int) {
+			if len(line) == len(local) || string(line[own:]) == local {
+				p.named = append(p.named, named{doc, score, "name"})
+				found = true
+			}
+		})
+	}
+	return found
+}
+
+// partOfName looks for documents whose name holds id.
+func (p *part) partOfName(id string) {
+	try := func(id string) {
+		p.hits(id, func(doc int, line []byte, own, at int) {
+			if at+len(id) <= own || len(line) == len(id) {
+				return // in the group's name only
+			}
+			length := len(line) - own
+			if at < own {
+				length = len(line)
+			}
+			ratio := float64(len(id)) / float64(length)
+			r := p.seg.record(doc)
+			switch {
+			case startsPart(r.name, at):
+				p.named = append(p.named, named{doc, 0.5 + 0.4*min(1, ratio), "name part"})
+			case len(id) >= 5:
+				p.named = append(p.named, named{doc, 0.25 + 0.35*min(1, ratio), "name part"})
+			}
+		})
+	}
+	try(id)
+	if local := strings.TrimPrefix(id, p.seg.ident); local != id && len(local) >= 3 {
+		try(local)
+	}
+}
+
+// startsPart says whether the letter of name that stands at place at of its identifier begins a part of the name.
+func startsPart(name []byte, at int) bool {
+	n := 0
+	for i, c := range name {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
+		if !letter {
+			continue
+		}
+		if n == at {
+			if i == 0 {
+				return true
+			}
+			before := name[i-1]
+			upper := c >= 'A' && c <= 'Z'
+			return upper && !(before >= 'A' && before <= 'Z' && (i+1 == len(name) || name[i+1] < 'a')) ||
+				before < '0' || before > '9' && before < 'A' || before > 'Z' && before < 'a'
+		}
+		n++
+	}
+	return false
+}
+
+// nearName looks for documents whose name is id with up to three letters wrong.
+func (p *part) nearName(id string, within bool) {
+	most := 1
+	switch {
+	case len(id) >= 16:
+		most = 3
+	case len(id) >= 8:
+		most = 2
+	}
+	try := func(id string) {
+		pattern := []byte(id)
+		set := letters(pattern)
+		p.lines(func(doc int, line []byte, own int) {
+			best := most + 1
+			for _, name := range [2][]byte{line, line[own:]} {
+				if d := len(name) - len(pattern); d > most || d < -most || len(name) < 4 {
+					continue
+				}
+				if near(set, letters(name), most) {
+					best = min(best, distance(pattern, name, most))
+				}
+				if own == 0 {
+					break
+				}
+			}
+			if best == 0 || best > most {
+				return
+			}
+			score := 0.95 - 0.05*float64(best) - 0.5*float64(best)/float64(len(pattern))
+			if within {
+				score -= 0.08
+			}
+			p.named = append(p.named, named{doc, score, "typo " + id + "≈" + string(line)})
+		})
+	}
+	try(id)
+	if local := strings.TrimPrefix(id, p.seg.ident); local != id && len(local) >= 4 {
+		try(local)
+	}
+}
+
+// wordByWord looks up every variant in every segment.
+func (s *search) wordByWord() {
+	for _, p := range s.parts {
+		p.rows = make([][]cell, len(s.words), len(s.words)+4)
+		p.docs = make([]int32, len(s.variants), len(s.variants)+8)
+		for i := range s.variants {
+			s.apply(p, i)
+		}
+	}
+	for i := range s.words {
+		s.namePart(i)
+	}
+	for i := range s.words {
+		s.words[i].known = s.knows(i)
+	}
+}
+
+// knows says whether some segment holds word i itself, alone or joined to its neighbour, or is called so.
+func (s *search) knows(i int) bool {
+	return slices.ContainsFunc(s.variants, func(v variant) bool {
+		return v.first <= i && i <= v.last && v.docs > 0 && (v.how == asWord || v.how == asJoined || v.how == asPlugin)
+	})
+}
+
+// apply puts what variant i meets in a segment into its rows.
+func (s *search) apply(p *part, i int) {
+	v := &s.variants[i]
+	if v.scope != "" && v.scope != p.seg.plugin {
+		return
+	}
+	if v.how == asWord && v.text == p.seg.ident {
+		s.applyPlugin(p, i)
+	}
+	r := p.seg.find(v.stem, v.hash)
+	if len(r.b) == 0 {
+		return
+	}
+	var buf [512]byte
+	count := int32(0)
+	r.group(&buf, func(ix indexed) {
+		weight := v.weight * form(v, ix.text)
+		if weight == 0 {
+			return
+		}
+		each(ix.postings, p.lo, p.hi, func(doc int, w, mask byte) {
+			count++
+			v.mask |= mask
+			strength := float32(weight * float64(w) / 255)
+			for word := v.first; word <= v.last; word++ {
+				s.put(p, word, doc, cell{strength, uint16(i), mask})
+			}
+		})
+	})
+	p.docs[i] = min(count, int32(p.hi-p.lo))
+	v.docs += int(p.docs[i])
+}
+
+// applyPlugin lets the plugin's own name speak a little for each of its documents.
+func (s *search) applyPlugin(p *part, i int) {
+	v := &s.variants[i]
+	for doc := p.lo; doc < p.hi; doc++ {
+		s.put(p, v.first, doc, cell{0.3, uint16(i), 0})
+	}
+	v.docs++
+}
+
+func (s *search) put(p *part, word, doc int, c cell) {
+	if p.rows[word] == nil {
+		p.rows[word] = s.row(p.hi - p.lo)
+	}
+	if at := &p.rows[word][doc-p.lo]; c.strength > at.strength {
+		*at = c
+	}
+}
+
+// row takes n cells from the arena: a search of many small segments needs thousands of short rows.
+func (s *search) row(n int) []cell {
+	if n > len(s.arena) {
+		s.arena = make([]cell, max(n, 8192))
+	}
+	row := s.arena[:n:n]
+	s.arena = s.arena[n:]
+	return row
+}
+
+// form is what a word of the index counts for a variant of the same stem: all when it is written alike, little when the
+// stem hides that they differ much (Porter2 stems access and accessibility alike).
+func form(v *variant, text []byte) float64 {
+	if string(text) == v.text || v.how == asSynonym {
+		return 1
+	}
+	if v.exact {
+		return 0
+	}
+	if d := len(text) - len(v.text); d > 4 || d < -4 {
+		return 0.7
+	}
+	return 0.93
+}
+
+// namePart finds a word inside the parts of names: screen in captureScreenshot.
+func (s *search) namePart(word int) {
+	text := s.words[word].text
+	if len(text) < 3 {
+		return
+	}
+	i := len(s.variants)
+	s.add(variant{first: word, last: word, how: asNamePart, text: text, stem: text, weight: 1})
+	if len(s.variants) == i {
+		return
+	}
+	v := &s.variants[i]
+	for _, p := range s.parts {
+		p.docs = append(p.docs, 0)
+		p.hits(text, func(doc int, line []byte, own, at int) {
+			if row := p.rows[word]; row != nil && row[doc-p.lo].mask&(1<<inName|1<<inGroup) != 0 {
+				return
+			}
+			c := cell{0.28, uint16(i), 1 << inName}
+			r := p.seg.record(doc)
+			if startsPart(r.name, at) {
+				c.strength = 0.52
+			} else if len(text) < 5 {
+				return
+			}
+			if at < own {
+				c.mask = 1 << inGroup
+				c.strength /= 2
+			}
+			p.docs[i]++
+			v.docs++
+			s.put(p, word, doc, c)
+		})
+	}
+}
+
+// mend looks for what unknown words could have meant.
+func (s *search) mend() {
+	var typos []*typo
+	for i := range s.words {
+		w := &s.words[i]
+		if len(typos) == maxUnknown || len(w.text) < 3 {
+			continue
+		}
+		if !w.known {
+			if !s.matched(i, asSynonym) {
+				typos = append(typos, newTypo(i, w.text, 1))
+			}
+		} else if len(w.text) >= 6 && s.suspicious(i) {
+			// Texts bring misspellings into the index: a rare word of descriptions only may be one.
+			t := newTypo(i, w.text, 0.5)
+			t.most = 1
+			typos = append(typos, t)
+		}
+	}
+	if len(typos) == 0 {
+		return
+	}
+	for _, p := range s.parts {
+		scan(p.seg, typos)
+	}
+	for _, t := range typos {
+		s.mendOne(t)
+	}
+}
+
+func (s *search) matched(word, how int) bool {
+	return slices.ContainsFunc(s.variants, func(v variant) bool { return v.first == word && v.how == how && v.docs > 0 })
+}
+
+func (s *search) suspicious(word int) bool {
+	docs, mask := 0, byte(0)
+	for _, v := range s.variants {
+		if v.first <= word && word <= v.last && (v.how == asWord || v.how == asJoined || v.how == asPlugin) {
+			docs += v.docs
+			mask |= v.mask
+		}
+	}
+	return docs <= 2 && mask&^(1<<inText) == 0
+}
+
+// typo is an unknown word and the words of the index that it comes near.
+type typo struct {
+	word   int
+	text   []byte
+	set    uint32
+	most   int
+	factor float64
+	found  map[string]guess
+}
+
+type guess struct {
+	text   string
+	weight float64
+	how    int
+	strong bool
+}
+
+func newTypo(word int, text string, factor float64) *typo {
+	t := &typo{word: word, text: []byte(text), factor: factor, found: map[string]guess{}}
+	t.set = letters(t.text)
+	switch {
+	case len(text) >= 6:
+		t.most = 2
+	case len(text) >= 4:
+		t.most = 1
+	}
+	return t
+}
+
+// scan goes through all words of a segment once for all typos.
+func scan(seg *Segment, typos []*typo) {
+	var buf [512]byte
+	r := reader{b: seg.terms}
+	for len(r.b) > 0 {
+		r.group(&buf, func(ix indexed) {
+			set := uint32(0)
+			for _, t := range typos {
+				extra := len(ix.text) - len(t.text)
+				if extra < -t.most {
+					continue
+				}
+				if set == 0 {
+					set = letters(ix.text)
+				}
+				if extra <= t.most && near(t.set, set, t.most) {
+					if d := distance(t.text, ix.text, t.most); d > 0 && d <= t.most {
+						t.near(ix.text, d)
+						continue
+					}
+				}
+				if extra > 0 && t.factor == 1 && t.set&^set == 0 && bytes.HasPrefix(ix.text, t.text) {
+					t.prefix(ix.text)
+				}
+			}
+		})
+	}
+}
+
+func (t *typo) near(text []byte, d int) {
+	if _, ok := t.found[string(text)]; ok {
+		return
+	}
+	n := float64(len(t.text))
+	g := guess{text: string(text), how: asTypo, weight: 0.92 - 0.14*float64(d) - 0.5*float64(d)/n, strong: d == 1 || n >= 9}
+	if text[0] != t.text[0] {
+		g.weight *= 0.85
+	}
+	if digits(text) != digits(t.text) {
+		g.weight *= 0.6 // sha1 is no slip of sha2
+	}
+	g.weight *= t.factor
+	t.found[g.text] = g
+}
+
+func digits(text []byte) (n int) {
+	for _, c := range text {
+		if c >= '0' && c <= '9' {
+			n = n*31 + int(c)
+		}
+	}
+	return n
+}
+
+func (t *typo) prefix(text []byte) {
+	if _, ok := t.found[string(text)]; ok {
+		return
+	}
+	ratio := float64(len(t.text)) / float64(len(text))
+	t.found[string(text)] = guess{text: string(text), how: asPrefix, weight: 0.45 + 0.45*ratio, strong: true}
+}
+
+// best are the strongest n guesses.
+func (t *typo) best(strong bool, n int) []guess {
+	var out []guess
+	for _, g := range t.found {
+		if g.strong == strong {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, func(a, b guess) int { return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.text, b.text)) })
+	return out[:min(n, len(out))]
+}
+
+func (s *search) mendOne(t *typo) {
+	if guesses := t.best(true, 6); len(guesses) > 0 {
+		s.guess(t, guesses)
+		return
+	}
+	if t.factor < 1 || s.nearThesaurus(t) || s.split(t) {
+		return
+	}
+	s.guess(t, t.best(false, 4))
+}
+
+func (s *search) guess(t *typo, guesses []guess) {
+	for _, g := range guesses {
+		s.late(variant{first: t.word, last: t.word, how: g.how, text: g.text, exact: g.how == asPrefix, weight: g.weight})
+	}
+}
+
+// late adds a variant and looks it up.
+func (s *search) late(v variant) (docs int) {
+	i := len(s.variants)
+	s.add(v)
+	if len(s.variants) == i {
+		return 0
+	}
+	for _, p := range s.parts {
+		p.docs = append(p.docs, 0)
+		s.apply(p, i)
+	}
+	return s.variants[i].docs
+}
+
+// nearThesaurus takes a word with one letter wrong for a word of the thesaurus that has synonyms here.
+func (s *search) nearThesaurus(t *typo) bool {
+	if len(t.text) < 5 {
+		return false
+	}
+	st := []byte(stem(string(t.text)))
+	set, best := letters(st), ""
+	for key := range thesaurus() {
+		if d := len(key) - len(st); d > 1 || d < -1 || !near(set, letters([]byte(key)), 1) || distance(st, []byte(key), 1) > 1 {
+			continue
+		}
+		if best == "" || key < best {
+			best = key
+		}
+	}
+	docs := 0
+	for _, syn := range thesaurus()[best] {
+		docs += s.late(variant{first: t.word, last: t.word, how: asSynonym, text: syn.stem, stem: syn.stem, weight: 0.8 * syn.weight, scope: syn.scope})
+	}
+	return docs > 0
+}
+
+// split takes a word for two known ones run together; the second becomes a word of its own.
+func (s *search) split(t *typo) bool {
+	const shortest = 3
+	text := string(t.text)
+	best, score := 0, 0
+	for i := 2; i <= len(text)-2; i++ {
+		digitsMeet := (text[i] >= '0' && text[i] <= '9') != (text[i-1] >= '0' && text[i-1] <= '9')
+		if !digitsMeet && (i < shortest || len(text)-i < shortest) {
+			continue
+		}
+		if n := min(i, len(text)-i); n > score && s.anyHolds(text[:i]) && s.anyHolds(text[i:]) {
+			best, score = i, n
+		}
+	}
+	if best == 0 || len(s.words) == maxWords {
+		return false
+	}
+	s.words[t.word] = queryWord{text: text[:best], stem: stem(text[:best]), known: true}
+	s.words = append(s.words, queryWord{text: text[best:], stem: stem(text[best:]), known: true})
+	for _, p := range s.parts {
+		p.rows = append(p.rows, nil)
+		p.rows[t.word] = nil
+	}
+	for _, w := range []int{t.word, len(s.words) - 1} {
+		from := len(s.variants)
+		s.addWord(w)
+		for i := from; i < len(s.variants); i++ {
+			for _, p := range s.parts {
+				p.docs = append(p.docs, 0)
+				s.apply(p, i)
+			}
+		}
+	}
+	return true
+}
+
+func (s *search) anyHolds(word string) bool {
+	st := stem(word)
+	h := hash(st)
+	return slices.ContainsFunc(s.parts, func(p *part) bool {
+		r := p.seg.find(st, h)
+		return len(r.b) > 0
+	})
+}
+
+// weigh settles what each word is worth: much when few documents hold it. A small segment knows little about that, so
+// its own count is mixed with everybody's, as if it had borrowed prior documents from all segments.
+func (s *search) weigh() {
+	const prior = 30
+	idf := func(docs, of int, all float64) float64 {
+		share := (float64(docs) + prior*all) / (float64(of) + prior)
+		return min(6, max(0.35, -math.Log(share)))
+	}
+	share := func(docs int) float64 { return min(1, (float64(docs)+0.5)/(float64(s.docs)+1)) }
+	known, sum := 0, 0.0
+	counts := make([][]int, len(s.words)) // variants that say how common a word is
+	for w := range s.words {
+		counts[w] = s.counting(w)
+		docs := 0
+		for _, v := range counts[w] {
+			docs += s.variants[v].docs
+		}
+		if docs > 0 {
+			s.words[w].idf = idf(0, 0, share(docs)) * light(s.words[w].stem)
+			known++
+			sum += s.words[w].idf
+		}
+	}
+	for w := range s.words {
+		if s.words[w].idf == 0 {
+			// Nobody knows it: it counts against all alike, less than the words that can be found.
+			s.words[w].idf = 0.6 * max(1, sum/float64(max(1, known)))
+		}
+	}
+	for _, p := range s.parts {
+		p.idf = make([]float64, len(s.words))
+		for w := range s.words {
+			docs, all := 0, 0
+			for _, v := range counts[w] {
+				docs += int(p.docs[v])
+				all += s.variants[v].docs
+			}
+			switch {
+			case all == 0:
+				p.idf[w] = s.words[w].idf
+			case s.isPlugin(w):
+				p.idf[w] = 2.5
+			default:
+				p.idf[w] = idf(min(docs, p.hi-p.lo), p.hi-p.lo, share(all)) * light(s.words[w].stem)
+			}
+			p.ideal += p.idf[w]
+		}
+	}
+}
+
+// counting are the variants whose documents count as holding word w: the word itself where it is known.
+func (s *search) counting(w int) (out []int) {
+	for _, want := range [][]int{{asWord, asJoined}, {asTypo, asPrefix, asNamePart}, {asSynonym}} {
+		for i, v := range s.variants {
+			if v.first <= w && w <= v.last && v.docs > 0 && slices.Contains(want, v.how) {
+				out = append(out, i)
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return nil
+}
+
+func (s *search) isPlugin(w int) bool {
+	return slices.ContainsFunc(s.parts, func(p *part) bool { return p.seg.ident == s.words[w].text })
+}
+
+// allowed are the numbers of the strings that the filters let pass; a nil set lets all pass.
+type allowed struct{ group, category, effect map[int]bool }
+
+// allow is nil when nothing of a segment can pass.
+func allow(seg *Segment, q Query) *allowed {
+	a := &allowed{}
+	ok := true
+	numbers := func(want string) map[int]bool {
+		if want == "" {
+			return nil
+		}
+		set := map[int]bool{}
+		r := reader{b: seg.strings}
+		for i := range r.count() {
+			if strings.EqualFold(string(r.str()), want) {
+				set[i] = true
+			}
+		}
+		ok = ok && len(set) > 0
+		return set
+	}
+	group := q.Group
+	if i := strings.IndexByte(group, '.'); i >= 0 && strings.EqualFold(group[:i], seg.plugin) {
+		group = group[i+1:]
+	}
+	a.group, a.category, a.effect = numbers(group), numbers(q.Category), numbers(q.Effect)
+	if !ok {
+		return nil
+	}
+	return a
+}
+
+func (p *part) allows(doc int) bool {
+	if p.allow == nil {
+		return true
+	}
+	r := p.seg.record(doc)
+	pass := func(set map[int]bool, n int) bool { return set == nil || set[n] }
+	return pass(p.allow.group, r.group) && pass(p.allow.category, r.category) && pass(p.allow.effect, r.effect)
+}

@@ -1,0 +1,184 @@
+package index
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxTerm is the longest word, in bytes, that is indexed or looked for.
+const maxTerm = 40
+
+// A chunk is a run of letters and digits, in lower case: whole, and split where the case changes.
+type chunk struct {
+	whole string
+	parts []string // one part: the same as whole
+}
+
+// chunks splits text at everything that is neither letter nor digit. "getDOMStorage" has the parts get, dom and storage;
+// writing without spaces (Chinese, Japanese, Korean, Thai) is cut into pairs of letters. It stops after most parts.
+func chunks(text string, most int) []chunk {
+	var out []chunk
+	n := 0
+	for text != "" && n < most {
+		r, size := utf8.DecodeRuneInString(text)
+		if !wordRune(r, size) {
+			text = text[size:]
+			continue
+		}
+		end, unspacedRun := size, unspaced(r)
+		for end < len(text) {
+			r, size := utf8.DecodeRuneInString(text[end:])
+			if r == '\'' || r == '’' {
+				// don't, page's: one word
+				if next, s := utf8.DecodeRuneInString(text[end+size:]); !wordRune(next, s) || unspaced(next) {
+					break
+				}
+				end += size
+				continue
+			}
+			if !wordRune(r, size) || unspaced(r) != unspacedRun {
+				break
+			}
+			end += size
+		}
+		run := text[:end]
+		text = text[end:]
+		if unspacedRun {
+			for _, pair := range pairs(run) {
+				out = append(out, chunk{pair, []string{pair}})
+				n++
+			}
+			continue
+		}
+		c := split(run)
+		if c.whole != "" {
+			out = append(out, c)
+			n += len(c.parts)
+		}
+	}
+	return out
+}
+
+func wordRune(r rune, size int) bool {
+	if r < utf8.RuneSelf {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+	}
+	return !(r == utf8.RuneError && size <= 1) && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.Mn, r))
+}
+
+func unspaced(r rune) bool {
+	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
+}
+
+func pairs(run string) []string {
+	runes := []rune(run)
+	if len(runes) == 1 {
+		return []string{run}
+	}
+	var out []string
+	for i := 0; i+1 < len(runes); i++ {
+		out = append(out, string(runes[i:i+2]))
+	}
+	return out
+}
+
+// split cuts a run where a lower-case letter or digit meets an upper-case one and before the last capital of several
+// that a lower-case letter follows: HTMLElement is html and element. A plural of capitals ("URLs") stays one part.
+func split(run string) chunk {
+	plain := true
+	for i := 0; i < len(run); i++ {
+		if c := run[i]; c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' || c == '\'' {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		if len(run) > maxTerm {
+			return chunk{}
+		}
+		return chunk{run, []string{run}}
+	}
+	var runes []rune
+	for _, r := range run {
+		if r != '\'' && r != '’' && !unicode.Is(unicode.Mn, r) {
+			runes = append(runes, r)
+		}
+	}
+	var parts []string
+	start := 0
+	for i := 1; i <= len(runes); i++ {
+		if i < len(runes) && !boundary(runes, i) {
+			continue
+		}
+		if part := strings.ToLower(string(runes[start:i])); len(part) <= maxTerm {
+			parts = append(parts, part)
+		}
+		start = i
+	}
+	if len(parts) == 0 {
+		return chunk{}
+	}
+	return chunk{strings.Join(parts, ""), parts}
+}
+
+// boundary says whether a new part begins at runes[i].
+func boundary(runes []rune, i int) bool {
+	if !unicode.IsUpper(runes[i]) {
+		return false
+	}
+	if !unicode.IsUpper(runes[i-1]) {
+		return true
+	}
+	if i+1 >= len(runes) || !unicode.IsLower(runes[i+1]) {
+		return false
+	}
+	plural := runes[i+1] == 's' && (i+2 == len(runes) || unicode.IsUpper(runes[i+2]))
+	return !plural
+}
+
+// identifier is a name without its style: lower-case letters and digits only.
+func identifier(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteByte(byte(r))
+		case r >= 'A' && r <= 'Z':
+			b.WriteByte(byte(r) + 'a' - 'A')
+		case r >= utf8.RuneSelf && r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)):
+			b.WriteRune(unicode.ToLower(r))
+		}
+	}
+	return b.String()
+}
+
+// own splits a name into the part of its group and its own: "Network." and "getCookies".
+func own(name string) (group, last string) {
+	i := strings.LastIndexByte(name, '.') + 1
+	return name[:i], name[i:]
+}
+
+// stopWords carry no meaning in a query or a text. They count only in a query of nothing else, and in names.
+const stopWords = " a able about after all also am an and any are as at be been being but by can cannot could did do does " +
+	"doing done dont each either else etc for from given had has have having he her here him his how i if im in into is " +
+	"isnt it its ive just kind let lets like made make makes may me might more most must my need needs no not of on one only " +
+	"onto or other our ours out own per please same shall she should so some such than that the their them then there " +
+	"these they this those thus to too toward towards up upon us use used uses using very via want wants was way we were " +
+	"what whats when where whether which while who whose why will with within would you your yours "
+
+func stopWord(word string) bool {
+	return len(word) == 1 && (word[0] < '0' || word[0] > '9') || strings.Contains(stopWords, " "+word+" ")
+}
+
+// lightWords, by their stems, say little of what is wanted, however rare they are in the index.
+const lightWords = " take perform chang current browser web chrome chromium playwright puppet selenium devtool cdp tool command method " +
+	"function api thing someth anyth way help tri put go whole entir full certain specif "
+
+// light is the share of its weight that a word keeps.
+func light(stem string) float64 {
+	if strings.Contains(lightWords, " "+stem+" ") {
+		return 0.55
+	}
+	return 1
+}
