@@ -1,0 +1,6 @@
+;; Imports a function that no host of parley/1 gives.
+(module
+  (import "env" "unknown" (func (param i32)))
+  (memory (export "memory") 1)
+  (func (export "parley_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "parley_call") (param i32 i32) (result i64) (i64.const 0)))

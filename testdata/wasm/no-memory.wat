@@ -1,0 +1,5 @@
+;; A reactor whose memory is not exported.
+(module
+  (memory 1)
+  (func (export "parley_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "parley_call") (param i32 i32) (result i64) (i64.const 0)))
