@@ -1,0 +1,273 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Bounds of a shape.
+const (
+	maxParams   = 64  // parameters that are told apart
+	maxKeys     = 16  // keys of a nested object that are named
+	maxKeyBytes = 64  // of one name
+	maxShape    = 256 // bytes of one parameter's shape
+	maxUnion    = 3   // shapes of an array's elements that are told apart
+	maxNesting  = 8   // depth to which shapes are looked at
+)
+
+// Shapes describes parameters without their values: an object that holds for each parameter what it is.
+//
+//	"null"  "boolean"  "integer"  "number"  "string(19)"  "object{a,b}"
+//	"array[0]"  "array[2]<string(3..19)>"  "array[3]<integer|null>"
+//
+// A string's figure is its length in characters. Names of parameters and keys stay, cleaned and cut. What
+// is no object gives one shape as a JSON string, and what is no JSON "invalid(N)" with its length in bytes.
+func Shapes(params json.RawMessage) json.RawMessage {
+	data := bytes.TrimSpace(params)
+	if !json.Valid(data) {
+		return quoted(fmt.Sprintf("invalid(%d)", len(params)))
+	}
+	s := scanner{data: data}
+	if data[0] != '{' {
+		return quoted(cut(s.value(0).String(), maxShape))
+	}
+	var b bytes.Buffer
+	b.WriteByte('{')
+	n := 0
+	s.object(func(key string) {
+		shape := s.value(1)
+		if n < maxParams {
+			if n > 0 {
+				b.WriteByte(',')
+			}
+			b.Write(quoted(key))
+			b.WriteByte(':')
+			b.Write(quoted(cut(shape.String(), maxShape)))
+		}
+		n++
+	})
+	if n > maxParams {
+		fmt.Fprintf(&b, `,"…":"%d more"`, n-maxParams)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// shape is what a value is: a kind, and for a string the least and the greatest length that were seen.
+type shape struct {
+	kind     string // "string", or the whole text of the shape
+	min, max int
+}
+
+func (s shape) String() string {
+	switch {
+	case s.kind != "string":
+		return s.kind
+	case s.min == s.max:
+		return fmt.Sprintf("string(%d)", s.min)
+	}
+	return fmt.Sprintf("string(%d..%d)", s.min, s.max)
+}
+
+// scanner walks a valid JSON document without building it: parameters may be megabytes.
+type scanner struct {
+	data []byte
+	at   int
+}
+
+func (s *scanner) value(depth int) shape {
+	switch s.peek() {
+	case '{':
+		return s.objectShape(depth)
+	case '[':
+		return s.arrayShape(depth)
+	case '"':
+		n := characters(s.str())
+		return shape{"string", n, n}
+	case 't', 'f':
+		s.scalar()
+		return shape{kind: "boolean"}
+	case 'n':
+		s.scalar()
+		return shape{kind: "null"}
+	}
+	return shape{kind: numberKind(s.scalar())}
+}
+
+func (s *scanner) objectShape(depth int) shape {
+	var keys []string
+	n := 0
+	s.object(func(key string) {
+		if n < maxKeys {
+			keys = append(keys, key)
+		}
+		n++
+		s.value(depth + 1)
+	})
+	if depth >= maxNesting {
+		return shape{kind: "object"}
+	}
+	if n > maxKeys {
+		keys = append(keys, fmt.Sprintf("+%d", n-maxKeys))
+	}
+	return shape{kind: cut("object{"+strings.Join(keys, ",")+"}", maxShape)}
+}
+
+func (s *scanner) arrayShape(depth int) shape {
+	var kinds []shape
+	n, others := 0, false
+	s.at++ // [
+	for s.peek() != ']' {
+		others = !add(&kinds, s.value(depth+1)) || others
+		n++
+		if s.peek() == ',' {
+			s.at++
+		}
+	}
+	s.at++
+	if n == 0 || depth >= maxNesting {
+		return shape{kind: fmt.Sprintf("array[%d]", n)}
+	}
+	texts := make([]string, 0, len(kinds)+1)
+	for _, k := range kinds {
+		texts = append(texts, k.String())
+	}
+	if others {
+		texts = append(texts, "…")
+	}
+	return shape{kind: cut(fmt.Sprintf("array[%d]<%s>", n, strings.Join(texts, "|")), maxShape)}
+}
+
+// add counts one more shape among those of an array; false if there are too many to tell it apart.
+func add(kinds *[]shape, one shape) bool {
+	at := slices.IndexFunc(*kinds, func(k shape) bool { return k.kind == one.kind })
+	if at >= 0 {
+		(*kinds)[at].min = min((*kinds)[at].min, one.min)
+		(*kinds)[at].max = max((*kinds)[at].max, one.max)
+		return true
+	}
+	if len(*kinds) == maxUnion {
+		return false
+	}
+	*kinds = append(*kinds, one)
+	return true
+}
+
+// object walks the members of an object; member must take the value after each key.
+func (s *scanner) object(member func(key string)) {
+	s.at++ // {
+	for s.peek() != '}' {
+		raw := s.str()
+		s.peek()
+		s.at++ // :
+		member(keyName(raw))
+		if s.peek() == ',' {
+			s.at++
+		}
+	}
+	s.at++
+}
+
+// peek skips white space and returns the byte after it.
+func (s *scanner) peek() byte {
+	for s.data[s.at] == ' ' || s.data[s.at] == '\t' || s.data[s.at] == '\n' || s.data[s.at] == '\r' {
+		s.at++
+	}
+	return s.data[s.at]
+}
+
+// str takes a string and returns it with its quotes.
+func (s *scanner) str() []byte {
+	from := s.at
+	for s.at++; s.data[s.at] != '"'; s.at++ {
+		if s.data[s.at] == '\\' {
+			s.at++
+		}
+	}
+	s.at++
+	return s.data[from:s.at]
+}
+
+// scalar takes a number or a word.
+func (s *scanner) scalar() []byte {
+	from := s.at
+	for s.at < len(s.data) && strings.IndexByte(",]} \t\r\n", s.data[s.at]) < 0 {
+		s.at++
+	}
+	return s.data[from:s.at]
+}
+
+// keyName is a key as it is shown: cleaned, on one line, cut.
+func keyName(raw []byte) string {
+	var key string
+	if len(raw) > 16*maxKeyBytes { // only its beginning matters
+		return cut(manifest.CleanLine(strings.ToValidUTF8(string(raw[1:2*maxKeyBytes]), "")), maxKeyBytes)
+	}
+	if json.Unmarshal(raw, &key) != nil {
+		return "?"
+	}
+	return cut(manifest.CleanLine(key), maxKeyBytes)
+}
+
+// characters counts the characters of a quoted JSON string; a pair of surrogate escapes is one.
+func characters(raw []byte) int {
+	raw = raw[1 : len(raw)-1]
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return utf8.RuneCount(raw)
+	}
+	n := 0
+	for len(raw) > 0 {
+		size := 1
+		switch {
+		case raw[0] != '\\':
+			_, size = utf8.DecodeRune(raw)
+		case raw[1] != 'u':
+			size = 2
+		case surrogate(raw, 0xd800) && surrogate(raw[6:], 0xdc00):
+			size = 12
+		default:
+			size = 6
+		}
+		raw = raw[size:]
+		n++
+	}
+	return n
+}
+
+// surrogate tells whether text begins with the escape of a code unit among the 1,024 from first on.
+func surrogate(raw []byte, first uint64) bool {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return false
+	}
+	unit, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	return err == nil && unit&^0x3ff == first
+}
+
+// numberKind is integer where JSON Schema says so: 1.0 and 1e3 are.
+func numberKind(text []byte) string {
+	if !bytes.ContainsAny(text, ".eE") {
+		return "integer"
+	}
+	if f, err := strconv.ParseFloat(string(text), 64); err == nil && f == math.Trunc(f) {
+		return "integer"
+	}
+	return "number"
+}
+
+func quoted(s string) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(s) != nil {
+		return []byte(`""`)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

@@ -1,0 +1,253 @@
+// Package trace writes one JSON line for each call, search and describe, and reads the lines back. It keeps
+// the shapes of parameters, and their values only where the operator asked for them.
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Bounds of a line. What is longer is cut: a trace is evidence, not a backup.
+const (
+	maxName   = 256      // bytes of a tool, a caller, a session, an expectation
+	maxQuery  = 1 << 10  // bytes of a query
+	maxErrors = 32       // violations of one call
+	maxValues = 16 << 10 // bytes of parameters that are kept as they are; of larger ones the shape is kept
+)
+
+const (
+	version    = 1
+	dayFormat  = "2006-01-02"
+	timeFormat = "2006-01-02T15:04:05.000Z"
+	suffix     = ".jsonl"
+)
+
+// Config says what is kept. The zero value keeps shapes.
+type Config struct {
+	Off    bool // keep nothing
+	Values bool // keep parameters and queries as they were given
+	// Now is the clock for events that carry no time; nil is time.Now.
+	Now func() time.Time
+	// Warn takes the first error of writing; those after it are not told. It may be nil.
+	Warn func(error)
+}
+
+// Record is one line. Fields that do not apply are absent.
+type Record struct {
+	V       int             `json:"v"`
+	Time    time.Time       `json:"t"`
+	Op      string          `json:"op,omitempty"` // "" is a call; else "search" or "describe"
+	Call    string          `json:"call,omitempty"`
+	Session string          `json:"session,omitempty"`
+	Caller  string          `json:"caller,omitempty"`
+	Tool    string          `json:"tool,omitempty"`
+	Query   string          `json:"query,omitempty"`
+	Digest  string          `json:"manifest,omitempty"`
+	Mode    string          `json:"mode,omitempty"`
+	Tiers   []int           `json:"tiers,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"` // shape of each parameter by its name, or the values
+	Errors  []Violation     `json:"errors,omitempty"`
+
+	Code           string  `json:"code"`
+	ExitCode       int     `json:"exit_code"`
+	MS             float64 `json:"ms"`
+	OutBytes       int     `json:"out_bytes,omitempty"`
+	DocsTokens     int     `json:"docs_tokens,omitempty"`
+	RetryOf        string  `json:"retry_of,omitempty"`
+	SuggestionUsed bool    `json:"suggestion_used,omitempty"`
+}
+
+// Violation is what was wrong with one parameter, without what was given.
+type Violation struct {
+	Pointer  string `json:"pointer"`
+	Keyword  string `json:"keyword"`
+	Expected string `json:"expected"`
+}
+
+// Open returns a recorder that appends to DIR/YYYY-MM-DD.jsonl, by the day (UTC) on which an event happened.
+// The folder and the files are made when they are needed, for the user alone. Processes may share the
+// folder: a line is one write. The recorder is safe for concurrent use, holds no file open, and never fails
+// a call.
+func Open(dir string, cfg Config) host.Recorder {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &recorder{dir: dir, cfg: cfg}
+}
+
+type recorder struct {
+	dir    string
+	cfg    Config
+	mu     sync.Mutex // one open file at a time is enough
+	warned sync.Once
+}
+
+// Record implements host.Recorder.
+func (r *recorder) Record(e host.Event) {
+	if r.cfg.Off {
+		return
+	}
+	if e.Time.IsZero() {
+		e.Time = r.cfg.Now()
+	}
+	line, err := encode(recordOf(e, r.cfg.Values))
+	if err == nil {
+		err = r.write(e.Time, line)
+	}
+	if err != nil && r.cfg.Warn != nil {
+		r.warned.Do(func() { r.cfg.Warn(err) })
+	}
+}
+
+func (r *recorder) write(day time.Time, line []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	path := filepath.Join(r.dir, day.UTC().Format(dayFormat)+suffix)
+	f, err := openLog(path)
+	if os.IsNotExist(err) {
+		if err = os.MkdirAll(r.dir, 0o700); err == nil {
+			f, err = openLog(path)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(mended(f), line...))
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+func openLog(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		f.Chmod(0o600) // it was made by something else; nobody else needs to read it
+	}
+	return f, nil
+}
+
+// mended returns what must go before a line: the line break that a write left out when the disk was full,
+// so that one damaged line does not take the next one with it.
+func mended(f *os.File) []byte {
+	var last [1]byte
+	if info, err := f.Stat(); err != nil || info.Size() == 0 {
+		return nil
+	} else if _, err := f.ReadAt(last[:], info.Size()-1); err != nil || last[0] == '\n' {
+		return nil
+	}
+	return []byte{'\n'}
+}
+
+// encode writes a record as a line with its end: the time in UTC to the millisecond, <, > and & as they are.
+func encode(r Record) ([]byte, error) {
+	type fields Record
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(struct {
+		V    int    `json:"v"`
+		Time string `json:"t"`
+		fields
+	}{r.V, r.Time.UTC().Format(timeFormat), fields(r)})
+	return b.Bytes(), err
+}
+
+// recordOf is the line of an event.
+func recordOf(e host.Event, values bool) Record {
+	r := Record{
+		V: version, Time: e.Time,
+		Call: short(e.CallID), Session: short(e.Session), Caller: short(e.Caller), Tool: short(e.Tool),
+		Digest: e.Digest, Mode: e.Mode, Tiers: e.Tiers,
+		Code: string(host.OK), MS: milliseconds(e.Duration),
+		OutBytes: e.OutBytes, DocsTokens: e.DocsTokens, RetryOf: short(e.RetryOf), SuggestionUsed: e.SuggestionUsed,
+	}
+	if e.Op != "call" {
+		r.Op = e.Op
+	}
+	if values {
+		r.Query = cut(manifest.CleanLine(e.Query), maxQuery)
+	}
+	r.Params = params(e.Params, values)
+	if e.Err == nil {
+		return r
+	}
+	r.Code, r.ExitCode = string(e.Err.Code), e.Err.ExitCode()
+	for _, d := range e.Err.Details[:min(len(e.Err.Details), maxErrors)] {
+		r.Errors = append(r.Errors, Violation{short(d.Parameter), short(d.Keyword), short(d.Expected)})
+	}
+	return r
+}
+
+func params(given json.RawMessage, values bool) json.RawMessage {
+	if len(bytes.TrimSpace(given)) == 0 {
+		return nil
+	}
+	if values && len(given) <= maxValues && json.Valid(given) {
+		return given
+	}
+	return Shapes(given)
+}
+
+func milliseconds(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }
+
+func short(s string) string { return cut(manifest.CleanLine(s), maxName) }
+
+// cut shortens a text to at most n bytes, between two characters.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	const mark = "…"
+	for n -= len(mark); n > 0 && !utf8.RuneStart(s[n]); n-- {
+	}
+	return strings.TrimRight(s[:n], " ") + mark
+}
+
+// Prune removes the files of days that are keep days or more before today (UTC), and returns how many. Other
+// files are not touched. A folder that does not exist holds none.
+func Prune(dir string, keep int, now time.Time) (removed int, err error) {
+	oldest := now.UTC().AddDate(0, 0, -keep).Format(dayFormat)
+	days, err := daysIn(dir)
+	for _, day := range days {
+		if day > oldest {
+			continue
+		}
+		if removeErr := os.Remove(filepath.Join(dir, day+suffix)); removeErr != nil {
+			err = removeErr
+			continue
+		}
+		removed++
+	}
+	return removed, err
+}
+
+// daysIn lists the days of which there is a file, oldest first.
+func daysIn(dir string) ([]string, error) {
+	files, err := os.ReadDir(dir) // sorted by name, which is by day
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	var days []string
+	for _, f := range files {
+		day, ok := strings.CutSuffix(f.Name(), suffix)
+		if _, err := time.Parse(dayFormat, day); ok && err == nil {
+			days = append(days, day)
+		}
+	}
+	return days, nil
+}

@@ -1,0 +1,359 @@
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+var noon = time.Date(2026, 7, 1, 12, 0, 0, 345e6, time.UTC)
+
+func refused() host.Event {
+	return host.Event{
+		Time: noon, Op: "call", CallID: "c1", Session: "s1", Caller: "mcp:claude", Tool: "cdp.Network.getCookies",
+		Digest: "sha256:ab", Mode: "progressive", Tiers: []int{1, 2}, Params: json.RawMessage(`{"urls": ["https://example.com"]}`),
+		Err: &host.Error{Code: host.InvalidArgs, Details: []host.Detail{
+			{Parameter: "/urls/0", Keyword: "type", Provided: "the secret", Expected: "string", Suggestion: "the secret"}}},
+		Duration: 1234 * time.Microsecond, OutBytes: 120, DocsTokens: 95, RetryOf: "c0", SuggestionUsed: true,
+	}
+}
+
+func TestLines(t *testing.T) {
+	tests := []struct {
+		name   string
+		values bool
+		event  host.Event
+		want   string
+	}{
+		{"refused", false, refused(), `{"v":1,"t":"2026-07-01T12:00:00.345Z","call":"c1","session":"s1","caller":"mcp:claude",` +
+			`"tool":"cdp.Network.getCookies","manifest":"sha256:ab","mode":"progressive","tiers":[1,2],` +
+			`"params":{"urls":"array[1]<string(19)>"},"errors":[{"pointer":"/urls/0","keyword":"type","expected":"string"}],` +
+			`"code":"invalid_args","exit_code":81,"ms":1.234,"out_bytes":120,"docs_tokens":95,"retry_of":"c0","suggestion_used":true}`},
+		{"the least", false, host.Event{Time: noon, Op: "call", Tool: "text.hash"},
+			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"text.hash","code":"ok","exit_code":0,"ms":0}`},
+		{"a tool's own exit code", false, host.Event{Time: noon, Tool: "a.b", Err: &host.Error{Code: host.ToolFailed, Exit: 10}},
+			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"a.b","code":"tool_failed","exit_code":10,"ms":0}`},
+		{"search without values", false, host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a picture"},
+			`{"v":1,"t":"2026-07-01T12:00:00.345Z","op":"search","call":"c2","code":"ok","exit_code":0,"ms":0}`},
+		{"search with values", true, host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a\n\x1b[31mpicture"},
+			`{"v":1,"t":"2026-07-01T12:00:00.345Z","op":"search","call":"c2","query":"take a picture","code":"ok","exit_code":0,"ms":0}`},
+		{"params with values", true, host.Event{Time: noon, Tool: "a.b", Params: json.RawMessage("{\"a\": [1,\n \"<x>\"]}")},
+			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"a.b","params":{"a":[1,"<x>"]},"code":"ok","exit_code":0,"ms":0}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			Open(dir, Config{Values: tt.values, Warn: func(err error) { t.Error(err) }}).Record(tt.event)
+			if got := content(t, filepath.Join(dir, "2026-07-01.jsonl")); got != tt.want+"\n" {
+				t.Errorf("got\n%swant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+// What was given must not get into a trace by any way while values are off.
+func TestNoValues(t *testing.T) {
+	dir := t.TempDir()
+	e := refused()
+	e.Params = json.RawMessage(`{"urls":["hunter2"],"o":{"password":"hunter2","n":[["hunter2"],"hunter2"]}}`)
+	e.Query, e.Result = "hunter2", json.RawMessage(`"hunter2"`)
+	e.Err.Corrected, e.Err.Command, e.Err.Message = e.Params, "parley hunter2", "hunter2"
+	Open(dir, Config{}).Record(e)
+	line := content(t, filepath.Join(dir, "2026-07-01.jsonl"))
+	if strings.Contains(line, "hunter2") || strings.Contains(line, "the secret") {
+		t.Error(line)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	dir := t.TempDir()
+	long := strings.Repeat("ä", 100_000)
+	e := host.Event{Time: noon, Op: "call", CallID: long, Session: long, Caller: long, Tool: long, RetryOf: long, Query: long,
+		Params: json.RawMessage(`{"` + long + `":"` + long + `","b":["` + long + `"]}`), Err: &host.Error{Code: host.InvalidArgs}}
+	for range 1000 {
+		e.Err.Details = append(e.Err.Details, host.Detail{Parameter: "/" + long, Keyword: long, Expected: long})
+	}
+	Open(dir, Config{Values: true}).Record(e)
+	line := content(t, filepath.Join(dir, "2026-07-01.jsonl"))
+	if len(line) > 64<<10 {
+		t.Errorf("the line has %d bytes", len(line))
+	}
+	r := only(t, dir, Filter{})
+	if !strings.HasSuffix(r.Tool, "…") || len(r.Errors) != maxErrors {
+		t.Errorf("tool %q, %d errors", r.Tool, len(r.Errors))
+	}
+	if want := `"b":"array[1]<string(100000)>"`; !strings.Contains(string(r.Params), want) {
+		t.Errorf("params %s, want the shape %s", r.Params, want)
+	}
+}
+
+func TestFilesAreForTheUserAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no permission bits")
+	}
+	dir := filepath.Join(t.TempDir(), "state", "traces")
+	open := filepath.Join(dir, "2026-07-02.jsonl")
+	rec := Open(dir, Config{})
+	rec.Record(host.Event{Time: noon})
+	if err := os.WriteFile(open, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rec.Record(host.Event{Time: noon.AddDate(0, 0, 1)})
+	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "2026-07-01.jsonl"): 0o600, open: 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v %v, want %v", path, info.Mode().Perm(), err, want)
+		}
+	}
+}
+
+func TestOffWritesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "traces")
+	Open(dir, Config{Off: true}).Record(refused())
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the folder is there: %v", err)
+	}
+}
+
+func TestDaysRollOver(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Date(2026, 7, 1, 23, 59, 59, 0, time.UTC)
+	rec := Open(dir, Config{Now: func() time.Time { return now }})
+	for i := range 3 {
+		rec.Record(host.Event{CallID: fmt.Sprint(i)})
+		now = now.Add(time.Second)
+	}
+	// 01:00 in Moscow is still the day before.
+	rec.Record(host.Event{CallID: "3", Time: time.Date(2026, 7, 3, 1, 0, 0, 0, time.FixedZone("MSK", 3*3600))})
+	for day, want := range map[string]string{"2026-07-01": "0", "2026-07-02": "123"} {
+		got := ""
+		for r, err := range Read(dir, Filter{Since: must(time.Parse(dayFormat, day)), Until: must(time.Parse(dayFormat, day)).AddDate(0, 0, 1)}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += r.Call
+		}
+		if got != want {
+			t.Errorf("%s: calls %q, want %q", day, got, want)
+		}
+	}
+}
+
+func TestAWriteThatFailsIsToldOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	warned := 0
+	rec := Open(filepath.Join(file, "traces"), Config{Warn: func(error) { warned++ }})
+	for range 3 {
+		rec.Record(refused())
+	}
+	if warned != 1 {
+		t.Errorf("warned %d times", warned)
+	}
+	Open(filepath.Join(file, "traces"), Config{}).Record(refused()) // without Warn it must not panic either
+}
+
+// Two recorders stand for two processes.
+func TestConcurrentWritersKeepLinesWhole(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "traces")
+	const writers, lines = 8, 100
+	recorders := []host.Recorder{Open(dir, Config{Values: true}), Open(dir, Config{Values: true})}
+	params := json.RawMessage(`{"text":"` + strings.Repeat("x", 9000) + `"}`) // more than a page
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range lines {
+				recorders[w%2].Record(host.Event{Time: noon, CallID: fmt.Sprintf("%d-%d", w, i), Params: params})
+			}
+		})
+	}
+	wg.Wait()
+	seen := map[string]bool{}
+	for r, err := range Read(dir, Filter{Damaged: func(path string, line int) { t.Errorf("%s:%d is damaged", path, line) }}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[r.Call] = true
+	}
+	if len(seen) != writers*lines {
+		t.Errorf("%d lines, want %d", len(seen), writers*lines)
+	}
+}
+
+func TestAHalfLineTakesNoOtherWithIt(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "2026-07-01.jsonl")
+	if err := os.WriteFile(path, []byte(`{"v":1,"t":"2026-07-01T1`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	Open(dir, Config{}).Record(refused())
+	var damaged []int
+	if r := only(t, dir, Filter{Damaged: func(_ string, line int) { damaged = append(damaged, line) }}); r.Call != "c1" {
+		t.Errorf("got %+v", r)
+	}
+	if fmt.Sprint(damaged) != "[1]" {
+		t.Errorf("damaged lines %v", damaged)
+	}
+}
+
+func TestReadSkipsWhatIsNoRecord(t *testing.T) {
+	dir := t.TempDir()
+	good := `{"v":1,"t":"2026-07-01T12:00:00Z","call":"good","code":"ok","exit_code":0,"ms":1,"later":{"field":1}}`
+	lines := []string{
+		"", "null", "[]", `{"v":2,"t":"2026-07-01T12:00:00Z"}`, `{"v":1}`, `{"v":1,"t":"yesterday"}`,
+		good[:40], "\x00\xff", strings.Repeat("[", 100_000), `{"v":1,"t":"2026-07-01T12:00:00Z","session":"` + strings.Repeat("x", maxLine) + `"}`, good,
+	}
+	write(t, filepath.Join(dir, "2026-07-01.jsonl"), strings.Join(lines, "\n"))
+	write(t, filepath.Join(dir, "notes.jsonl"), good+"\n")
+	write(t, filepath.Join(dir, "2026-13-01.jsonl"), good+"\n")
+	damaged := 0
+	if r := only(t, dir, Filter{Damaged: func(string, int) { damaged++ }}); r.Call != "good" {
+		t.Errorf("got %+v", r)
+	}
+	if want := len(lines) - 2; damaged != want {
+		t.Errorf("%d damaged lines, want %d", damaged, want)
+	}
+}
+
+func TestFilter(t *testing.T) {
+	dir := t.TempDir()
+	rec := Open(dir, Config{})
+	rec.Record(host.Event{Time: noon, Op: "call", CallID: "1", Tool: "text.hash", Session: "a"})
+	rec.Record(host.Event{Time: noon.Add(time.Hour), Op: "describe", CallID: "2", Tool: "text.hash", Session: "b"})
+	rec.Record(host.Event{Time: noon.AddDate(0, 0, 1), Op: "search", CallID: "3", Session: "a"})
+	rec.Record(host.Event{Time: noon.AddDate(0, 0, 2), Op: "call", CallID: "4", Tool: "json.diff"})
+	tests := []struct {
+		name   string
+		filter Filter
+		want   string
+	}{
+		{"all", Filter{}, "1234"},
+		{"calls", Filter{Op: "call"}, "14"},
+		{"searches", Filter{Op: "search"}, "3"},
+		{"a tool", Filter{Tool: "Text.Hash"}, "12"},
+		{"a session", Filter{Session: "a"}, "13"},
+		{"since", Filter{Since: noon.Add(time.Minute)}, "234"},
+		{"until", Filter{Until: noon.AddDate(0, 0, 1)}, "12"},
+		{"between", Filter{Since: noon.Add(time.Hour), Until: noon.AddDate(0, 0, 2)}, "23"},
+		{"nothing", Filter{Tool: "no.such"}, ""},
+	}
+	for _, tt := range tests {
+		got := ""
+		for r, err := range Read(dir, tt.filter) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += r.Call
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	for r := range Read(dir, Filter{}) {
+		if r.Call != "1" {
+			t.Error("went on after the first")
+		}
+		break
+	}
+	for range Read(filepath.Join(dir, "none"), Filter{}) {
+		t.Error("a folder that does not exist yields something")
+	}
+}
+
+func TestPrune(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"2026-06-01.jsonl", "2026-06-29.jsonl", "2026-06-30.jsonl", "2026-07-01.jsonl", "other.jsonl", "2026-01-01.txt"} {
+		write(t, filepath.Join(dir, name), "")
+	}
+	removed, err := Prune(dir, 2, noon)
+	if err != nil || removed != 2 {
+		t.Errorf("removed %d, %v", removed, err)
+	}
+	var left []string
+	for _, f := range must(os.ReadDir(dir)) {
+		left = append(left, f.Name())
+	}
+	if got, want := strings.Join(left, " "), "2026-01-01.txt 2026-06-30.jsonl 2026-07-01.jsonl other.jsonl"; got != want {
+		t.Errorf("left %s, want %s", got, want)
+	}
+	if removed, err := Prune(filepath.Join(dir, "none"), 2, noon); err != nil || removed != 0 {
+		t.Errorf("no folder: %d, %v", removed, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	line, err := encode(recordOf(refused(), true))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(line)
+	f.Add([]byte("{}\n\n" + string(line) + "half"))
+	f.Add([]byte(`{"v":1,"t":"2026-07-01T12:00:00.345Z","params":null,"tiers":[9]}`))
+	path := filepath.Join(f.TempDir(), "2026-07-01.jsonl")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		write(t, path, string(data))
+		damaged := 0
+		for r, err := range Read(filepath.Dir(path), Filter{Damaged: func(string, int) { damaged++ }}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := encode(r)
+			if err != nil {
+				t.Fatalf("%+v: %v", r, err)
+			}
+			if again, ok := decode(line); !ok {
+				t.Fatalf("%s: read as %+v, %v", line, again, ok)
+			}
+		}
+		if lines := strings.Count(string(data), "\n") + 1; damaged > lines {
+			t.Fatalf("%d damaged of %d lines", damaged, lines)
+		}
+	})
+}
+
+func only(t *testing.T, dir string, f Filter) Record {
+	t.Helper()
+	var all []Record
+	for r, err := range Read(dir, f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	if len(all) != 1 {
+		t.Fatalf("%d records, want 1", len(all))
+	}
+	return all[0]
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func write(t *testing.T, path, data string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
