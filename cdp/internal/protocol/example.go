@@ -1,13 +1,260 @@
 package protocol
 
-import "encoding/json"
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"strings"
+)
 
-// Example is one way to call a command.
+// values.tsv says what stands in an example where: a key, a tab, JSON. Its head explains the keys.
+//
+//go:embed values.tsv
+var values string
+
+// Example is one way to call a command. Its parameters are valid against ParamsSchema.
 type Example struct {
 	Title  string
 	Kind   string          // minimal, common or full
-	Params json.RawMessage // an object in the protocol's order
+	Params json.RawMessage // an object
 }
 
-// Examples stub
-func (p *Protocol) Examples(c *Command) []Example { return nil }
+// Examples answers the smallest call (required parameters, and one of those of which Chrome wants one), the calls that are common in
+// practice, where people wrote them down, and one with all parameters that go together and are not deprecated.
+func (p *Protocol) Examples(c *Command) []Example {
+	e := exampler{p: p}
+	return e.examples(c)
+}
+
+type exampler struct {
+	p       *Protocol
+	unknown func(owner, name string) // told of a value that values.tsv does not know; may be nil
+}
+
+func (e exampler) examples(c *Command) []Example {
+	owner, domain, nodes := c.source.qualified, c.source.domain, c.source.Parameters
+	wanted := oneOf(owner, nodes)
+	excluded := excluded(owner, nodes)
+	minimal := e.object(owner, domain, nodes, false, 0, func(n *node) bool { return !n.Optional || n.Name == wanted })
+	full := e.object(owner, domain, nodes, true, 0, func(n *node) bool { return !n.Optional || !n.Deprecated && !slices.Contains(excluded, n.Name) })
+
+	title := "Smallest call"
+	if len(nodes) == 0 {
+		title = "No parameters"
+	}
+	list := []Example{{title, "minimal", minimal}}
+	for _, common := range c.examples {
+		if known := e.known(common.Params, nodes); known && !bytes.Equal(common.Params, minimal) {
+			list = append(list, common)
+		}
+	}
+	if !slices.ContainsFunc(list, func(x Example) bool { return bytes.Equal(x.Params, full) }) {
+		list = append(list, Example{"All parameters", "full", full})
+	}
+	return list
+}
+
+// known is false for parameters that this version of the protocol does not have.
+func (e exampler) known(params json.RawMessage, nodes []node) bool {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(params, &object) != nil {
+		return false
+	}
+	for name := range object {
+		if !slices.ContainsFunc(nodes, func(n node) bool { return n.Name == name }) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxExampleDepth bounds objects in objects, which may be recursive.
+const maxExampleDepth = 6
+
+// object answers JSON for the nodes that keep accepts.
+func (e exampler) object(owner, domain string, nodes []node, full bool, depth int, keep func(*node) bool) []byte {
+	b := []byte{'{'}
+	for i := range nodes {
+		n := &nodes[i]
+		if !keep(n) {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = appendString(b, n.Name)
+		b = append(b, ':')
+		b = append(b, e.value(owner, domain, n.Name, n, full, depth)...)
+	}
+	return append(b, '}')
+}
+
+// value answers JSON for n, which is called name in owner.
+func (e exampler) value(owner, domain, name string, n *node, full bool, depth int) []byte {
+	if v, ok := lookup(owner + "." + name); ok {
+		return v
+	}
+	if n.Ref != "" {
+		t, ok := e.p.typeRecord(qualify(domain, n.Ref))
+		if !ok {
+			return e.fallback(owner, name, "string")
+		}
+		if v, ok := lookup(t.qualified); ok {
+			return v
+		}
+		return e.shaped(t.qualified, t.domain, name, &t.node, full, depth)
+	}
+	return e.shaped(owner, domain, name, n, full, depth)
+}
+
+// shaped answers JSON by the form of n: an enum, an array, an object, or a plain value that is known by type and name.
+func (e exampler) shaped(owner, domain, name string, n *node, full bool, depth int) []byte {
+	if len(n.Enum) > 0 {
+		return appendString(nil, choose(n.Enum))
+	}
+	if v, ok := lookup(n.Type + " " + name); ok {
+		return v
+	}
+	switch n.Type {
+	case "array":
+		if n.Items == nil || depth >= maxExampleDepth {
+			return []byte("[]")
+		}
+		b := append([]byte{'['}, e.value(owner, domain, strings.TrimSuffix(name, "s"), n.Items, full, depth+1)...)
+		return append(b, ']')
+	case "object":
+		return e.object(owner, domain, n.Properties, full, depth+1, func(q *node) bool {
+			if !q.Optional {
+				return depth < maxExampleDepth
+			}
+			return full && depth == 0 && !q.Deprecated && e.p.jsonType(domain, q) != "object" && e.p.jsonType(domain, q) != "array"
+		})
+	}
+	return e.fallback(owner, name, n.Type)
+}
+
+func (e exampler) fallback(owner, name, typed string) []byte {
+	switch typed {
+	case "boolean":
+		return []byte("true")
+	case "integer", "number":
+		if e.unknown != nil {
+			e.unknown(owner, name)
+		}
+		return []byte("1")
+	}
+	if e.unknown != nil {
+		e.unknown(owner, name)
+	}
+	return appendString(nil, strings.ToLower(words(name)))
+}
+
+// choose takes the first value that says something.
+func choose(enum []string) string {
+	for _, v := range enum {
+		switch v {
+		case "none", "default", "unknown", "invalid", "other", "auto", "", "Unknown", "None", "Default", "UNKNOWN", "Unspecified":
+			continue
+		}
+		return v
+	}
+	return enum[0]
+}
+
+// lookup finds a key in values.tsv.
+func lookup(key string) ([]byte, bool) {
+	i := strings.Index(values, "\n"+key+"\t")
+	if i < 0 {
+		return nil, false
+	}
+	v := values[i+len(key)+2:]
+	end := strings.IndexByte(v, '\n')
+	return []byte(v[:end]), true
+}
+
+func has(nodes []node, name string) bool {
+	return slices.ContainsFunc(nodes, func(n node) bool { return n.Name == name })
+}
+
+// oneOf names the optional parameter that the smallest call needs nevertheless: where Chrome wants one of several, or any at all.
+func oneOf(command string, nodes []node) string {
+	switch command {
+	case "Animation.seekAnimations":
+		return "currentTime"
+	case "Browser.setContentsSize":
+		return "width"
+	case "Input.dispatchKeyEvent":
+		return "key"
+	case "Input.dispatchMouseEvent":
+		return "button"
+	case "Input.synthesizeScrollGesture":
+		return "yDistance"
+	case "PWA.changeAppUserSettings":
+		return "displayMode"
+	case "Debugger.setBreakpointByUrl", "Network.setCookie", "Network.deleteCookies":
+		return "url"
+	case "Runtime.callFunctionOn":
+		return "objectId"
+	case "Target.detachFromTarget", "Target.sendMessageToTarget":
+		return "sessionId"
+	case "CSS.trackComputedStyleUpdatesForNode":
+		return "" // none at all ends the tracking
+	}
+	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId"}, {"storageKey", "securityOrigin", "storageBucket"}} {
+		count, first := 0, ""
+		for _, name := range group {
+			i := slices.IndexFunc(nodes, func(n node) bool { return n.Name == name && n.Optional })
+			if i < 0 {
+				continue
+			}
+			if count++; first == "" {
+				first = name
+			}
+		}
+		if count > 1 {
+			return first
+		}
+	}
+	return ""
+}
+
+// excluded names the parameters that a call with all parameters leaves out, because they exclude others.
+func excluded(command string, nodes []node) []string {
+	switch command {
+	case "Autofill.trigger":
+		return []string{"address"}
+	case "Debugger.setBreakpointByUrl":
+		return []string{"urlRegex", "scriptHash"}
+	case "Fetch.fulfillRequest", "Fetch.continueResponse":
+		return []string{"binaryResponseHeaders"}
+	case "Input.dispatchMouseEvent", "Input.emulateTouchFromMouseEvent":
+		return []string{"deltaX", "deltaY"} // of the wheel, not of a button
+	case "Runtime.callFunctionOn":
+		return []string{"executionContextId", "uniqueContextId", "serializationOptions"}
+	case "Runtime.evaluate":
+		return []string{"uniqueContextId", "serializationOptions"}
+	case "Animation.seekAnimations":
+		return []string{"currentTimes"}
+	case "Runtime.addBinding":
+		return []string{"executionContextId"}
+	case "Target.createTarget":
+		return []string{"enableBeginFrameControl", "forTab", "hidden"}
+	case "Tracing.start":
+		return []string{"perfettoConfig"}
+	}
+	var out []string
+	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId", "selector"}, {"storageKey", "securityOrigin", "storageBucket"}} {
+		taken := false
+		for _, name := range group {
+			if !has(nodes, name) {
+				continue
+			}
+			if taken {
+				out = append(out, name)
+			}
+			taken = true
+		}
+	}
+	return out
+}

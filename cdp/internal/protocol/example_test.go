@@ -1,0 +1,125 @@
+package protocol
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/xeipuuv/gojsonschema"
+)
+
+// validate judges params by the command's schema and answers what is wrong with them.
+func validate(t *testing.T, schema, params []byte) []string {
+	t.Helper()
+	loader := gojsonschema.NewSchemaLoader()
+	loader.AutoDetect, loader.Draft = false, gojsonschema.Draft7
+	s, err := loader.Compile(gojsonschema.NewBytesLoader(schema))
+	if err != nil {
+		t.Fatalf("the schema does not compile: %v\n%s", err, schema)
+	}
+	r, err := s.Validate(gojsonschema.NewBytesLoader(params))
+	if err != nil {
+		t.Fatalf("the parameters are not JSON: %v\n%s", err, params)
+	}
+	var out []string
+	for _, e := range r.Errors() {
+		out = append(out, e.String())
+	}
+	return out
+}
+
+func TestExamples(t *testing.T) {
+	p := Embedded()
+	for _, name := range p.Names() {
+		c, _ := p.Command(name)
+		e := exampler{p: p, unknown: func(owner, param string) {
+			t.Errorf("%s: values.tsv has nothing for %s in %s", name, param, owner)
+		}}
+		list := e.examples(c)
+		if len(list) == 0 || list[0].Kind != "minimal" {
+			t.Errorf("%s: the first example is not the smallest call: %v", name, list)
+			continue
+		}
+		schema := p.ParamsSchema(c)
+		for _, x := range list {
+			if problems := validate(t, schema, x.Params); len(problems) > 0 {
+				t.Errorf("%s, %s: %s\n%s", name, x.Title, strings.Join(problems, "; "), x.Params)
+			}
+			var v any
+			if err := json.Unmarshal(x.Params, &v); err != nil {
+				t.Errorf("%s, %s: %v", name, x.Title, err)
+			}
+			hollow(v, func(s string) {
+				if !meant[name+": "+x.Title] {
+					t.Errorf("%s, %s: %q says nothing: %s", name, x.Title, s, x.Params)
+				}
+			})
+		}
+	}
+}
+
+// meant are examples whose point is that something is empty.
+var meant = map[string]bool{
+	"DOMDebugger.setXHRBreakpoint: Pause on every request":           true,
+	"Input.dispatchTouchEvent: Lift all fingers":                     true,
+	"Network.emulateNetworkConditionsByRule: Slow 3G for everything": true,
+}
+
+// hollow reports strings that only hold a place.
+func hollow(v any, report func(string)) {
+	switch v := v.(type) {
+	case nil:
+		report("null")
+	case string:
+		switch strings.ToLower(v) {
+		case "", "example", "string", "foo", "bar", "value", "name", "text", "test":
+			report(v)
+		}
+	case []any:
+		if len(v) == 0 {
+			report("[]")
+		}
+		for _, x := range v {
+			hollow(x, report)
+		}
+	case map[string]any:
+		for _, x := range v {
+			hollow(x, report)
+		}
+	}
+}
+
+// TestValues fails when a key of values.tsv is used by nothing or its value is not JSON.
+func TestValues(t *testing.T) {
+	p := Embedded()
+	for _, line := range strings.Split(strings.TrimSpace(values), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, value, ok := strings.Cut(line, "\t")
+		if !ok || !json.Valid([]byte(value)) {
+			t.Errorf("not a key, a tab and JSON: %s", line)
+			continue
+		}
+		if first, _ := lookup(key); string(first) != value {
+			t.Errorf("%s stands in values.tsv twice", key)
+		}
+		if strings.Contains(key, " ") {
+			continue
+		}
+		parts := strings.Split(key, ".")
+		owner := strings.Join(parts[:2], ".")
+		nodes := []node(nil)
+		if r, ok := p.find(KindCommand, owner); ok {
+			nodes = r.member().Parameters
+		} else if tr, ok := p.typeRecord(owner); ok {
+			nodes = tr.Properties
+		} else {
+			t.Errorf("%s: there is no %s", key, owner)
+			continue
+		}
+		if len(parts) == 3 && !has(nodes, parts[2]) {
+			t.Errorf("%s: %s has no %s", key, owner, parts[2])
+		}
+	}
+}
