@@ -228,7 +228,6 @@ func (c *compiler) object(n *node, m map[string]any) error {
 		}
 		c.pending = append(c.pending, pendingRef{n, ref})
 		if c.refHides {
-			// Definitions beside it can still be pointed at; resolve compiles what is.
 			return nil
 		}
 	}
@@ -279,7 +278,7 @@ func (c *compiler) identity(n *node, m map[string]any) error {
 		}
 	}
 	for _, k := range []string{"$defs", "definitions"} {
-		if v, ok := m[k]; ok && !(hasRef && c.refHides) {
+		if v, ok := m[k]; ok { // also beside a "$ref" that hides it: it only holds what can be pointed at
 			if _, err := c.schemaMap(v, n.at+"/"+k); err != nil {
 				return err
 			}

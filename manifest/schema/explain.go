@@ -310,15 +310,21 @@ func count(n int, noun string) string {
 }
 
 // describe says in words what n wants: `string`, `integer >= 1`, `one of "a", "b"`, `array of string`.
-func describe(n *node) string { return describer{}.describe(n, 3) }
+func describe(n *node) string { return newDescriber(false).describe(n, 2) }
 
-func describeUnion(branches []*node) string { return describer{fields: true}.union(branches, 3) }
+func describeUnion(branches []*node) string { return newDescriber(true).union(branches, 2) }
 
 type describer struct {
 	fields bool // tell objects apart by what they require
+	left   int  // schemas to look at; unions inside unions would multiply
 }
 
-func (d describer) describe(n *node, depth int) string {
+func newDescriber(fields bool) *describer { return &describer{fields: fields, left: 300} }
+
+func (d *describer) describe(n *node, depth int) string {
+	if d.left--; d.left < 0 {
+		return "any value"
+	}
 	all := n.conjuncts()
 	types := kinds(0)
 	for _, c := range all {
@@ -368,9 +374,12 @@ func (d describer) describe(n *node, depth int) string {
 	return text
 }
 
-func (d describer) union(branches []*node, depth int) string {
+func (d *describer) union(branches []*node, depth int) string {
 	var parts []string
 	for _, b := range branches {
+		if d.left <= 0 {
+			break
+		}
 		if p := d.describe(b, depth); !slices.Contains(parts, p) {
 			parts = append(parts, p)
 		}
@@ -398,7 +407,7 @@ func implied(all []*node) kinds {
 	return 0
 }
 
-func (d describer) arrayOf(all []*node, depth int) string {
+func (d *describer) arrayOf(all []*node, depth int) string {
 	var text, unique string
 	var least, most *int
 	for _, c := range all {
@@ -422,7 +431,7 @@ func (d describer) arrayOf(all []*node, depth int) string {
 	return text + between(" with ", least, most, "item") + unique
 }
 
-func (d describer) objectOf(all []*node, depth int) string {
+func (d *describer) objectOf(all []*node, depth int) string {
 	var least, most *int
 	var required []string
 	for _, c := range all {

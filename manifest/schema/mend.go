@@ -29,12 +29,12 @@ func (s *Schema) Mend(v any) (any, []Slip) {
 		return copyOf(p), nil
 	}
 	m := s.mender()
-	m.fill = true
+	m.defaults = &filling{left: maxFilled, open: map[*node]bool{}}
 	out, _ := m.mend(s.root, p, nil)
-	if m.filled && !m.valid(s.root, out) {
+	if d := m.defaults; d.left < 0 || d.any && !m.valid(s.root, out) {
 		// A default may break what looks at the object as a whole. Then the value may be valid without.
 		bare := s.mender()
-		if without, _ := bare.mend(s.root, p, nil); bare.valid(s.root, without) {
+		if without, _ := bare.mend(s.root, p, nil); d.left < 0 || bare.valid(s.root, without) {
 			m, out = bare, without
 		}
 	}
@@ -46,10 +46,20 @@ func (s *Schema) Mend(v any) (any, []Slip) {
 const mendSteps = 4 * budget
 
 type mender struct {
-	w      *walker
-	fill   bool
-	filled bool
-	slips  []Slip
+	w        *walker
+	defaults *filling // nil: fill in none
+	slips    []Slip
+}
+
+// maxFilled bounds what all defaults together add to a value, in bytes of text: defaults that hold objects with defaults
+// would double at each level.
+const maxFilled = 16 << 20
+
+// filling is what the menders of one value know about its defaults.
+type filling struct {
+	left int
+	any  bool           // something was filled in
+	open map[*node]bool // schemas whose default is being completed: such a default is not completed by itself
 }
 
 func (s *Schema) mender() *mender { return &mender{w: s.quickWalker()} }
@@ -109,11 +119,10 @@ func (m *mender) slip(n *node, v any, at *place) (any, bool) {
 	}
 	for _, candidate := range candidates(all, want, v) {
 		// What stands inside may hold slips of its own.
-		inner := &mender{w: m.w, fill: m.fill}
+		inner := &mender{w: m.w, defaults: m.defaults}
 		mended, _ := inner.mend(n, candidate, at)
 		if m.valid(n, mended) {
 			m.slips = append(append(m.slips, Slip{at.pointer(), render(v), render(mended)}), inner.slips...)
-			m.filled = m.filled || inner.filled
 			return mended, true
 		}
 	}
@@ -207,7 +216,7 @@ func (m *mender) object(all []*node, v map[string]any, at *place) (any, bool) {
 		}
 		out[name] = copyOf(v[name])
 	}
-	if !m.fill {
+	if m.defaults == nil {
 		return out, changed
 	}
 	for _, c := range all {
@@ -215,19 +224,57 @@ func (m *mender) object(all []*node, v map[string]any, at *place) (any, bool) {
 			if _, given := out[name]; given {
 				continue
 			}
-			s := c.props[name]
-			fallback, ok := defaultOf(s)
-			if !ok {
-				continue
-			}
-			inner := &mender{w: m.w, fill: true} // a default may leave out what has a default itself
-			value, _ := inner.mend(s, fallback, nil)
-			if m.valid(s, value) {
-				out[name], changed, m.filled = value, true, true
+			if value, ok := m.fallback(c.props[name]); ok {
+				out[name], changed = value, true
 			}
 		}
 	}
 	return out, changed
+}
+
+// fallback is a copy of n's default, completed by the defaults of what it leaves out itself.
+func (m *mender) fallback(n *node) (any, bool) {
+	value, ok := defaultOf(n)
+	d := m.defaults
+	if !ok || d.left < 0 {
+		return nil, false
+	}
+	if d.left -= textSize(value); d.left < 0 {
+		return nil, false
+	}
+	if d.open[n] {
+		value = copyOf(value)
+	} else {
+		d.open[n] = true
+		value, _ = (&mender{w: m.w, defaults: d}).mend(n, value, nil)
+		delete(d.open, n)
+	}
+	if !m.valid(n, value) {
+		return nil, false
+	}
+	d.any = true
+	return value, true
+}
+
+// textSize is about the length of v as JSON.
+func textSize(v any) int {
+	switch v := v.(type) {
+	case string:
+		return len(v) + 4
+	case []any:
+		size := 4
+		for _, x := range v {
+			size += textSize(x)
+		}
+		return size
+	case map[string]any:
+		size := 4
+		for k, x := range v {
+			size += len(k) + 4 + textSize(x)
+		}
+		return size
+	}
+	return 8
 }
 
 func defaultOf(n *node) (any, bool) {
@@ -324,7 +371,7 @@ func amend(root any, tokens []string, f Violation) bool {
 	switch p := parent.(type) {
 	case []any:
 		i, err := strconv.Atoi(last)
-		if err != nil || i < 0 || i >= len(p) || f.Corrected == nil {
+		if err != nil || !isIndex(last) || i >= len(p) || f.Corrected == nil {
 			return false
 		}
 		p[i] = copyOf(f.Corrected)

@@ -1,0 +1,131 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestMend(t *testing.T) {
+	tests := []struct{ name, schema, value, want, slips string }{
+		{"number", `{"type":"number"}`, `"-1.5e3"`, `-1.5e3`, `[{ string "-1.5e3" number -1.5e3}]`},
+		{"integer", `{"type":"integer"}`, `"5"`, `5`, `[{ string "5" number 5}]`},
+		{"integer from a fraction", `{"type":"integer"}`, `"5.5"`, `"5.5"`, `[]`},
+		{"not a number", `{"type":"number"}`, `"5 "`, `"5 "`, `[]`},
+		{"hexadecimal", `{"type":"number"}`, `"0x10"`, `"0x10"`, `[]`},
+		{"infinite", `{"type":"number"}`, `"1e999"`, `"1e999"`, `[]`},
+		{"out of bounds", `{"type":"integer","minimum":6}`, `"5"`, `"5"`, `[]`},
+		{"boolean", `{"type":"boolean"}`, `"true"`, `true`, `[{ string "true" boolean true}]`},
+		{"boolean, other spelling", `{"type":"boolean"}`, `"yes"`, `"yes"`, `[]`},
+		{"number for a boolean", `{"type":"boolean"}`, `1`, `1`, `[]`},
+		{"never towards a string", `{"type":"string"}`, `5`, `5`, `[]`},
+		{"never towards null", `{"type":"null"}`, `"null"`, `"null"`, `[]`},
+		{"one value for an array", `{"type":"array","items":{"type":"string"}}`, `"a"`, `["a"]`, `[{ string "a" array[1]}]`},
+		{"one object for an array", `{"type":"array","items":{"type":"object","properties":{"n":{"type":"integer"}}}}`, `{"n":"1"}`, `[{"n":1}]`,
+			`[{ object array[1]} {/0/n string "1" number 1}]`},
+		{"wrong value for an array", `{"type":"array","items":{"type":"string"}}`, `5`, `5`, `[]`},
+		{"any array", `{"type":"array"}`, `5`, `5`, `[]`},
+		{"two slips at one place", `{"type":"array","items":{"type":"integer"}}`, `"5"`, `"5"`, `[]`},
+		{"too short an array", `{"type":"array","items":{"type":"string"},"minItems":2}`, `"a"`, `"a"`, `[]`},
+		{"JSON text for an array", `{"type":"array","items":{"type":"string"}}`, `"[\"a\"]"`, `["a"]`, `[{ string "[\"a\"]" array[1]}]`},
+		{"JSON text for an object", `{"type":"object","properties":{"n":{"type":"integer"}}}`, `" {\"n\":\"1\"}"`, `{"n":1}`,
+			`[{ string " {\"n\":\"1\"}" object} {/n string "1" number 1}]`},
+		{"bad JSON text", `{"type":"object"}`, `"{\"n\":1,\"n\":2}"`, `"{\"n\":1,\"n\":2}"`, `[]`},
+		{"JSON text for a number", `{"type":"object"}`, `"5"`, `"5"`, `[]`},
+		{"type list is a union", `{"type":["integer","null"]}`, `"5"`, `"5"`, `[]`},
+		{"anyOf is a union", `{"type":"integer","anyOf":[{"minimum":1},{"maximum":0}]}`, `"5"`, `"5"`, `[]`},
+		{"oneOf is a union", `{"oneOf":[{"type":"integer"},{"type":"boolean"}]}`, `"5"`, `"5"`, `[]`},
+		{"under a union", `{"anyOf":[{"properties":{"a":{"type":"integer","default":1}}},{}]}`, `{"a":"5"}`, `{"a":"5"}`, `[]`},
+		{"beside a union", `{"properties":{"a":{"type":"integer"}},"anyOf":[{},{}]}`, `{"a":"5"}`, `{"a":5}`, `[{/a string "5" number 5}]`},
+		{"$ref", `{"items":{"$ref":"#/definitions/n"},"definitions":{"n":{"type":"integer"}}}`, `["1",2]`, `[1,2]`, `[{/0 string "1" number 1}]`},
+		{"allOf", `{"allOf":[{"properties":{"a":{"type":"integer"}}},{"properties":{"b":{"type":"boolean"}}}]}`, `{"a":"1","b":"false"}`, `{"a":1,"b":false}`,
+			`[{/a string "1" number 1} {/b string "false" boolean false}]`},
+		{"allOf narrows", `{"allOf":[{"type":"number"},{"type":"integer"}]}`, `"1"`, `1`, `[{ string "1" number 1}]`},
+		{"allOf disagrees", `{"allOf":[{"properties":{"a":{"type":"integer"}}},{"properties":{"a":{"minimum":2}}}]}`, `{"a":"1"}`, `{"a":"1"}`, `[]`},
+		{"tuple", `{"items":[{"type":"integer"}],"additionalItems":{"type":"boolean"}}`, `["1","true"]`, `[1,true]`, `[{/0 string "1" number 1} {/1 string "true" boolean true}]`},
+		{"additionalProperties", `{"additionalProperties":{"type":"integer"}}`, `{"a":"1"}`, `{"a":1}`, `[{/a string "1" number 1}]`},
+		{"patternProperties", `{"patternProperties":{"^a":{"type":"integer"}}}`, `{"a":"1","b":"1"}`, `{"a":1,"b":"1"}`, `[{/a string "1" number 1}]`},
+		{"default", `{"properties":{"a":{"default":[1]},"b":{"type":"object","properties":{"c":{"default":2}}},"d":{"properties":{"e":{"default":3}}}}}`,
+			`{"b":{}}`, `{"a":[1],"b":{"c":2}}`, `[]`},
+		{"default given", `{"properties":{"a":{"default":1}}}`, `{"a":null}`, `{"a":null}`, `[]`},
+		{"default behind $ref", `{"properties":{"a":{"$ref":"#/definitions/x"}},"definitions":{"x":{"default":"d"}}}`, `{}`, `{"a":"d"}`, `[]`},
+		{"default beside $ref", `{"properties":{"a":{"$ref":"#/definitions/x","default":"here"}},"definitions":{"x":{"default":"there"}}}`, `{}`, `{"a":"here"}`, `[]`},
+		{"default of a default", `{"properties":{"a":{"default":{},"properties":{"b":{"default":1}}}}}`, `{}`, `{"a":{"b":1}}`, `[]`},
+		{"default that is not valid", `{"properties":{"a":{"default":"x","type":"integer"}}}`, `{}`, `{}`, `[]`},
+		{"default in items", `{"items":{"properties":{"a":{"default":1}}}}`, `[{},{"a":2}]`, `[{"a":1},{"a":2}]`, `[]`},
+		{"default under a union", `{"oneOf":[{"properties":{"a":{"default":1}}}]}`, `{}`, `{}`, `[]`},
+		{"default that breaks the object", `{"properties":{"a":{"default":1},"b":{"type":"integer"}},"maxProperties":1}`, `{"b":"2"}`, `{"b":2}`, `[{/b string "2" number 2}]`},
+		{"default in itself", `{"properties":{"a":{"$ref":"#","default":{}}}}`, `{}`, `{"a":{"a":{}}}`, `[]`},
+	}
+	for _, tt := range tests {
+		for name, f := range engines {
+			t.Run(tt.name+"/"+name, func(t *testing.T) {
+				s := compile(t, f, tt.schema)
+				v := decode(t, tt.value)
+				got, slips := s.Mend(v)
+				if string(Marshal(got)) != tt.want || fmt.Sprint(slips) != tt.slips {
+					t.Errorf("got %s %v\nwant %s %s", Marshal(got), slips, tt.want, tt.slips)
+				}
+				if string(Marshal(v)) != string(Marshal(decode(t, tt.value))) {
+					t.Error("the value itself was changed")
+				}
+			})
+		}
+	}
+}
+
+func TestMendIsBounded(t *testing.T) {
+	// Each level holds two of the next: 2^40 objects, if all were filled in.
+	var b strings.Builder
+	b.WriteString(`{"$ref":"#/definitions/d40","definitions":{"d0":{}`)
+	for i := 1; i <= 40; i++ {
+		fmt.Fprintf(&b, `,"d%d":{"properties":{"a":{"allOf":[{"$ref":"#/definitions/d%d"}],"default":{}},"b":{"allOf":[{"$ref":"#/definitions/d%d"}],"default":{}}}}`, i, i-1, i-1)
+	}
+	b.WriteString(`}}`)
+	s := compile(t, Foreign, b.String())
+	if got, _ := s.Mend(decode(t, `{}`)); string(Marshal(got)) != `{}` {
+		t.Errorf("%.100s", Marshal(got))
+	}
+}
+
+func TestCorrect(t *testing.T) {
+	const schema = `{"type":"object","additionalProperties":false,"required":["urls","mode"],"properties":{
+		"urls":{"type":"array","items":{"type":"string"}},"mode":{"const":"fast"},"n":{"type":"integer","minimum":1},
+		"format":{"enum":["png","jpeg"]},"tags":{"uniqueItems":true,"items":{"maximum":3}},"a/b":{"type":"boolean"}}}`
+	tests := []struct {
+		name, value, want string
+		ok                bool
+	}{
+		{"nothing wrong", `{"urls":[],"mode":"fast"}`, `{"mode":"fast","urls":[]}`, false},
+		{"rename and fill", `{"url":["x"]}`, `{"mode":"fast","urls":["x"]}`, true},
+		{"remove", `{"urls":[],"mode":"fast","whatever":1}`, `{"mode":"fast","urls":[]}`, true},
+		{"values", `{"urls":"x","mode":"slow","n":0,"format":"PNG","a/b":"true"}`, `{"a/b":true,"format":"png","mode":"fast","n":1,"urls":["x"]}`, true},
+		{"null", `{"urls":[],"mode":"fast","n":null}`, `{"mode":"fast","urls":[]}`, true},
+		{"parts before the whole", `{"urls":[],"mode":"fast","tags":[1,1,9]}`, `{"mode":"fast","tags":[1,1,3],"urls":[]}`, true},
+		{"the rest is still done", `{"urls":[3],"mode":"fast","n":0}`, `{"mode":"fast","n":1,"urls":[3]}`, true},
+		{"the root", `"{\"urls\":[],\"mode\":\"fast\"}"`, `{"mode":"fast","urls":[]}`, true},
+		{"not to be guessed", `{"urls":[3],"mode":"fast"}`, `{"mode":"fast","urls":[3]}`, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := compile(t, Own, schema)
+			v := decode(t, tt.value)
+			vs, err := s.Validate(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, ok := Correct(v, vs)
+			if string(Marshal(got)) != tt.want || ok != tt.ok {
+				t.Errorf("got %s %v, want %s %v", Marshal(got), ok, tt.want, tt.ok)
+			}
+			if !equal(v, decode(t, tt.value)) {
+				t.Error("the value itself was changed")
+			}
+		})
+	}
+	// Violations that fit the value in no way change nothing.
+	strange := []Violation{{Pointer: "x", Corrected: 1}, {Pointer: "/9/9", Remove: true}, {Pointer: "/0", Remove: true}, {Pointer: "/00", Corrected: true}}
+	if got, ok := Correct([]any{1}, strange); ok || string(Marshal(got)) != `[1]` {
+		t.Errorf("got %s %v", Marshal(got), ok)
+	}
+}

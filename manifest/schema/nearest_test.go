@@ -1,0 +1,53 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestDistance(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"ABC", "abc", 0}, {"kitten", "sitting", 3},
+		{"ab", "ba", 1},
+		{"ca", "abc", 2}, // "optimal string alignment" says 3
+		{"a cat", "an abct", 3},
+		{"Network.getCokies", "Network.getCookies", 1},
+		{"größe", "GRÖßE", 0}, {"größe", "grösse", 2},
+		{"abcdef", "badcfe", 3},
+	} {
+		if got := Distance(tt.a, tt.b); got != tt.want {
+			t.Errorf("Distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+		if got := Distance(tt.b, tt.a); got != tt.want {
+			t.Errorf("Distance(%q, %q) = %d, want %d", tt.b, tt.a, got, tt.want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for _, tt := range []struct {
+		word       string
+		candidates []string
+		max        int
+		want       string
+	}{
+		{"url", []string{"urls", "name", "curl"}, 3, "[{curl 1} {urls 1}]"},
+		{"lsit", []string{"list", "last", "test"}, 3, "[{list 1} {last 2}]"},
+		{"lsit", []string{"list", "last", "test"}, 1, "[{list 1}]"},
+		{"ab", []string{"cd", "ac", "a"}, 3, "[{a 1} {ac 1}]"},
+		{"x", []string{"y"}, 3, "[]"},
+		{"NAME", []string{"name", "name"}, 3, "[{name 0}]"},
+		{"getCokies", []string{"Network.getCookies", "getCookies"}, 3, "[{getCookies 1}]"},
+		{long, []string{"x", long}, 3, "[]"},
+		{"", []string{"", "a"}, 3, "[{ 0}]"},
+	} {
+		if got := fmt.Sprint(Nearest(tt.word, tt.candidates, tt.max)); got != tt.want {
+			t.Errorf("Nearest(%.20q) = %s, want %s", tt.word, got, tt.want)
+		}
+	}
+}
