@@ -110,10 +110,16 @@ func Build(plugin string, docs []Doc) []byte {
 		out = append(out, p.record...)
 	}
 	section(3)
+	var firsts [3]int // where the names of each kind begin
 	for _, p := range sorted {
+		for k := p.kind + 1; k < 3; k++ {
+			firsts[k] += len(identifier(p.doc.Name)) + 1
+		}
 		out = append(out, identifier(p.doc.Name)...)
 		out = append(out, '\n')
 	}
+	put(out[64:], uint32(firsts[1]))
+	put(out[68:], uint32(firsts[2]))
 	section(4)
 	out = append(out, slots...)
 	section(5)

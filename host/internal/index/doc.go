@@ -29,7 +29,8 @@
 //	        32  u32 number of slots (a power of two)
 //	        36  u32 width of a slot in bytes (2 or 4)
 //	        40  u32 offsets of: strings, docs, records, names, slots, terms
-//	        64  str name of the plugin
+//	        64  u32 offsets within names of the first event and the first type
+//	        72  str name of the plugin
 //	strings     v count, then str each: groups, categories and effects, named by number elsewhere
 //	docs        u32 per document: offset of its record within records; u8 per document: length of the group's part in
 //	            its normalised name (255: longer)

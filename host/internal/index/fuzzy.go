@@ -53,12 +53,23 @@ func distance(a, b []byte, most int) int {
 		if lo > 1 {
 			d[i][lo-1] = uint8(far)
 		}
+		best := uint8(far)
 		for j := lo; j <= hi; j++ {
 			cost := uint8(1)
 			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			d[i][j] = min(d[i-1][j-1]+cost, d[i][j-1]+1, d[i-1][j]+1, swapped(a, b, i, j, most, &d))
+			v := min(d[i-1][j-1]+cost, d[i][j-1]+1, d[i-1][j]+1)
+			if i > 1 && j > 1 && v > 1 {
+				v = min(v, swapped(a, b, i, j, most, &d))
+			}
+			d[i][j] = v
+			best = min(best, v)
+		}
+		if int(best) > most {
+			// No later row can be near: a swap that reaches back over this row costs no less than leaving out the
+			// letters between, which is a near cell in this row.
+			return far
 		}
 		if hi < len(b) {
 			d[i][hi+1] = uint8(far)

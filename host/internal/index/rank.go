@@ -12,12 +12,18 @@ import (
 // full is the strength of a word that stands in a name, which counts as all that a query can ask for.
 const full = 0.88
 
-// candidate is a document that fits, with the score of its words alone and what is known after a closer look.
+// candidate is a document that fits, with the score of its words and name.
 type candidate struct {
 	part  *part
 	doc   int
 	score float64
-	name  *named // the strongest evidence by name
+	cover float64 // share of the query's weight that the document holds in some form
+	name  *named  // the strongest evidence by name
+}
+
+// judged is a candidate after a closer look.
+type judged struct {
+	candidate
 	why   string
 	sure  bool // the query is its name or one of its phrases
 	parts []Part
@@ -38,24 +44,26 @@ type phrase struct {
 }
 
 func (s *search) results() Results {
-	list, total := s.gather()
+	found := s.gather()
 	limit := s.q.Limit
 	if limit == 0 {
 		limit = defaultHits
 	}
 	if limit < 0 {
-		limit = len(list)
+		limit = len(found)
 	}
 	order := func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.part.seg.plugin, b.part.seg.plugin), cmp.Compare(a.doc, b.doc))
 	}
-	list = top(list, max(candidates, 2*limit), order)
+	out := Results{Total: len(found)}
+	found = top(found, max(candidates, 2*limit), order)
+	list := make([]judged, len(found))
 	for i := range list {
+		list[i].candidate = found[i]
 		s.lookClosely(&list[i])
 	}
-	slices.SortStableFunc(list, order)
+	slices.SortStableFunc(list, func(a, b judged) int { return order(a.candidate, b.candidate) })
 
-	out := Results{Total: total}
 	out.Weak = len(list) == 0 || confidence(list, 0) == "low"
 	if out.Weak {
 		out.Groups = s.nearestGroups(list)
@@ -72,71 +80,68 @@ func (s *search) results() Results {
 	return out
 }
 
-// gather scores every document by its words and counts those that hold a fair share of what the best one holds.
-func (s *search) gather() (list []candidate, total int) {
-	covers := make([]float64, 0, 256)
+// gather scores every document and keeps those that hold a fair share of what the best one holds.
+func (s *search) gather() []candidate {
+	var list []candidate
 	best := 0.0
 	for _, p := range s.parts {
-		byDoc := map[int]*named{}
+		byDoc := map[int]*named(nil)
 		for i := range p.named {
 			n := &p.named[i]
+			if byDoc == nil {
+				byDoc = map[int]*named{}
+			}
 			if old := byDoc[n.doc]; old == nil || n.score > old.score {
 				byDoc[n.doc] = n
 			}
 		}
-		any := len(byDoc) > 0
-		for _, row := range p.rows {
-			any = any || row != nil
+		rows := make([]int, 0, 16)
+		for w, row := range p.rows {
+			if row != nil {
+				rows = append(rows, w)
+			}
 		}
-		if !any {
+		if len(rows) == 0 && byDoc == nil {
 			continue
 		}
 		for doc := p.lo; doc < p.hi; doc++ {
-			score, cover := 0.0, 0.0
-			for w, row := range p.rows {
-				if row == nil || row[doc-p.lo].strength == 0 {
+			c := candidate{part: p, doc: doc}
+			for _, w := range rows {
+				x := &p.rows[w][doc-p.lo]
+				if x.strength == 0 {
 					continue
 				}
-				c := row[doc-p.lo]
-				idf := s.worth(p, w, c)
-				score += idf * min(1, float64(c.strength)/full)
-				cover += idf * s.variants[c.variant].weight
+				idf := s.worth(p, w, *x)
+				c.score += idf * min(1, float64(x.strength)/full)
+				c.cover += idf * s.variants[x.variant].weight
 			}
-			name := byDoc[doc]
-			if score == 0 && name == nil || !p.allows(doc) {
+			if byDoc != nil {
+				c.name = byDoc[doc]
+			}
+			if c.score == 0 && c.name == nil || !p.allows(doc) {
 				continue
 			}
-			c := candidate{part: p, doc: doc, name: name}
 			if p.ideal > 0 {
-				c.score = score / p.ideal
-				cover /= p.ideal
+				c.score /= p.ideal
+				c.cover /= p.ideal
 			}
-			if name != nil {
-				c.score = max(c.score, name.score)
-				cover = max(cover, 1)
+			if c.name != nil {
+				c.score = max(c.score, c.name.score)
+				c.cover = max(c.cover, 1)
 			}
-			best = max(best, cover)
-			covers = append(covers, cover)
+			best = max(best, c.cover)
 			list = append(list, c)
 		}
 	}
-	kept := list[:0]
-	for i, c := range list {
-		if covers[i] >= best/3 {
-			kept = append(kept, c)
-		}
-	}
-	return kept, len(kept)
+	return slices.DeleteFunc(list, func(c candidate) bool { return c.cover < best/3 })
 }
 
 // worth is what a word counts in a document that matched it by c: a common synonym of a rare word counts as common.
 func (s *search) worth(p *part, w int, c cell) float64 {
-	v := &s.variants[c.variant]
-	if v.how != asSynonym {
-		return p.idf[w]
+	if most := p.most[c.variant]; most > 0 {
+		return min(p.idf[w], most)
 	}
-	share := (float64(p.docs[c.variant]) + 1) / (float64(p.hi-p.lo) + 30)
-	return min(p.idf[w], max(0.35, -math.Log(min(1, share))))
+	return p.idf[w]
 }
 
 // top are the first n of list in order, sorted; it keeps a heap with the worst on top.
@@ -174,7 +179,7 @@ func top(list []candidate, n int, order func(a, b candidate) int) []candidate {
 }
 
 // lookClosely settles the score of a candidate and says why it was found.
-func (s *search) lookClosely(c *candidate) {
+func (s *search) lookClosely(c *judged) {
 	p := c.part
 	r := p.seg.record(c.doc)
 	s.spellings(p)
@@ -208,29 +213,38 @@ func (s *search) lookClosely(c *candidate) {
 	c.why = s.reason(c, bestWord, cover, ph)
 	c.sure = ph.fit > 0.99
 	score = min(score, 0.96) // words alone never reach a name
-	named := c.name != nil && c.name.why == "name"
-	if c.name != nil && c.name.score >= score {
-		grow("identifier", c.name.why, (c.name.score-score)/max(1e-9, 1-score))
-		c.why = c.name.why
-		c.sure = c.sure || named
-	}
-	lower := func(how string, factor, whenNamed float64) {
-		if named {
-			factor = whenNamed
+	rely := 0.0              // how much the evidence by name shields from what makes others rank lower
+	if n := c.name; n != nil {
+		why := "name"
+		rely = 0.98
+		switch {
+		case n.how == inPartOfName:
+			why = "name part"
+			rely = 0.7 * min(1, float64(len(s.fields[0]))/10)
+		case n.typo != "":
+			why = "typo " + n.typo + "≈" + string(r.name)
 		}
-		c.explain(s, Part{How: how, Score: round(score*factor - score)})
-		score *= factor
+		if n.score >= score {
+			grow("identifier", string(r.name), (n.score-score)/max(1e-9, 1-score))
+			c.why = why
+		}
+		c.sure = c.sure || n.how == isName
+	}
+	lower := func(how string, by float64) {
+		by *= score * (1 - rely)
+		c.explain(s, Part{How: how, Score: -round(by)})
+		score -= by
 	}
 	if r.flags&flagDeprecated != 0 {
-		lower("deprecated", 0.75, 0.97)
+		lower("deprecated", 0.22)
 	}
 	if r.flags&flagExperimental != 0 {
-		lower("experimental", 0.96, 0.99)
+		lower("experimental", 0.04)
 	}
 	c.score = round(min(1, score))
 }
 
-func (c *candidate) explain(s *search, p Part) {
+func (c *judged) explain(s *search, p Part) {
 	if s.q.Explain {
 		c.parts = append(c.parts, p)
 	}
@@ -294,34 +308,47 @@ func (s *search) fits(p *part, text []byte, everyWord bool) (cover, asked float6
 	return hit / float64(n), asked / p.ideal
 }
 
-// eachToken is chunks without memory, for texts in plain ASCII; others take the long way.
+// eachToken calls f for the parts of chunks(text), valid during the call. Plain ASCII costs no memory.
 func eachToken(text []byte, f func([]byte)) {
-	plain := true
 	for _, c := range text {
-		if c >= 0x80 || c >= 'A' && c <= 'Z' || c == '\'' {
-			plain = false
-			break
-		}
-	}
-	if !plain {
-		for _, c := range chunks(string(text), maxWords) {
-			for _, part := range c.parts {
-				f([]byte(part))
+		if c >= 0x80 || c == '\'' {
+			for _, c := range chunks(string(text), maxWords) {
+				for _, part := range c.parts {
+					f([]byte(part))
+				}
 			}
+			return
 		}
-		return
 	}
-	start := -1
-	for i := 0; i <= len(text); i++ {
-		letter := i < len(text) && (text[i] >= 'a' && text[i] <= 'z' || text[i] >= '0' && text[i] <= '9')
+	var word [maxTerm]byte
+	n := 0
+	flush := func() {
+		if n > 0 && n <= maxTerm {
+			f(word[:n])
+		}
+		n = 0
+	}
+	for i, c := range text {
 		switch {
-		case letter && start < 0:
-			start = i
-		case !letter && start >= 0:
-			f(text[start:i])
-			start = -1
+		case !asciiLetter(c):
+			flush()
+			continue
+		case upper(c) && n > 0 && boundary(text, i):
+			flush()
 		}
+		if upper(c) {
+			c += 'a' - 'A'
+		}
+		if n < maxTerm {
+			word[n] = c
+		}
+		n++
 	}
+	flush()
+}
+
+func asciiLetter(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
 // nameCover is how much of a document's own name the query's words cover, and how much of the query lies in it.
@@ -351,7 +378,7 @@ func (s *search) bestPhrase(p *part, r stored) phrase {
 }
 
 // reason says in a few words why a document was found.
-func (s *search) reason(c *candidate, word int, cover float64, ph phrase) string {
+func (s *search) reason(c *judged, word int, cover float64, ph phrase) string {
 	if ph.fit >= 0.6 {
 		return fmt.Sprintf("%s %q", fieldNames[ph.field], ph.text)
 	}
@@ -402,7 +429,7 @@ func firstField(mask byte) string {
 }
 
 // confidence judges candidate i by its score and, for the first, by its lead.
-func confidence(list []candidate, i int) string {
+func confidence(list []judged, i int) string {
 	c := &list[i]
 	switch {
 	case c.sure && c.score >= 0.8:
@@ -416,7 +443,7 @@ func confidence(list []candidate, i int) string {
 }
 
 // nearestGroups are the groups of the best candidates or, when there are none, those whose name comes nearest to a word.
-func (s *search) nearestGroups(list []candidate) []string {
+func (s *search) nearestGroups(list []judged) []string {
 	scores := map[string]float64{}
 	for _, c := range list[:min(20, len(list))] {
 		r := c.part.seg.record(c.doc)

@@ -46,6 +46,7 @@ type queryWord struct {
 	text, stem string
 	idf        float64 // in all segments
 	known      bool    // some segment holds the word itself
+	plugin     bool    // some segment is called so
 }
 
 // how a variant stands to the word of the query.
@@ -78,10 +79,12 @@ type variant struct {
 type part struct {
 	seg    *Segment
 	lo, hi int
+	names  []byte   // of the documents from lo to hi
 	rows   [][]cell // by word, then document - lo; nil while nothing matched
 	docs   []int32  // by variant: how many hold it
 	named  []named
 	idf    []float64 // by word
+	most   []float64 // by variant: the most that a synonym may count, 0 for others
 	ideal  float64
 	allow  *allowed
 	spell  []spelling // words of this index that matched, for comparing phrases
@@ -94,12 +97,20 @@ type cell struct {
 	mask     byte
 }
 
-// named is evidence that the query is the name of a document.
+// named is evidence that the query is the name of a document, or a part of it.
 type named struct {
 	doc   int
 	score float64
-	why   string
+	how   int
+	typo  string // the query's spelling, when it is not the name's
 }
+
+// how a query stands to a name.
+const (
+	isName = iota
+	nearName
+	inPartOfName
+)
 
 func newSearch(segs []*Segment, q Query) *search {
 	s := &search{q: q, kind: kindOf(q.Kind)}
@@ -118,6 +129,7 @@ func newSearch(segs []*Segment, q Query) *search {
 		p := &backing[i]
 		p.seg = seg
 		p.lo, p.hi = seg.bounds(s.kind)
+		p.names = seg.names[s.kind]
 		if p.lo == p.hi {
 			continue
 		}
@@ -251,66 +263,56 @@ func (s *search) identifiers() {
 
 // lines calls f with the identifier of each document of the part and where in it the document's own name begins.
 func (p *part) lines(f func(doc int, line []byte, own int)) {
-	at := 0
-	names := p.seg.names
-	for doc := 0; doc < p.hi; doc++ {
-		end := bytes.IndexByte(names[at:], '\n')
-		if end < 0 {
-			return
-		}
-		if doc >= p.lo {
-			line := names[at : at+end]
-			f(doc, line, min(len(line), int(p.seg.owns[doc])))
-		}
-		at += end + 1
+	names := p.names
+	for doc := p.lo; doc < p.hi; doc++ {
+		end := bytes.IndexByte(names, '\n')
+		line := names[:end]
+		f(doc, line, min(len(line), int(p.seg.owns[doc])))
+		names = names[end+1:]
 	}
 }
 
 // hits calls f for each document of the part whose identifier holds text, with the first place in it.
-func (p *part) hits(text string, f func(doc int, line []byte, own, at int)) {
-	names, doc := p.seg.names, 0
-	pattern := []byte(text)
+func (p *part) hits(text []byte, f func(doc int, line []byte, own, at int)) {
+	names, doc := p.names, p.lo
 	for {
-		i := bytes.Index(names, pattern)
+		i := bytes.Index(names, text)
 		if i < 0 {
 			return
 		}
-		doc += bytes.Count(names[:i], []byte{'\n'})
+		doc += bytes.Count(names[:i], newline)
 		start := bytes.LastIndexByte(names[:i], '\n') + 1
-		end := bytes.IndexByte(names[i:], '\n')
-		if end < 0 || doc >= p.hi {
-			return
-		}
-		line := names[start : i+end]
-		if doc >= p.lo {
-			f(doc, line, min(len(line), int(p.seg.owns[doc])), i-start)
-		}
-		names = names[i+end+1:]
+		end := i + bytes.IndexByte(names[i:], '\n')
+		line := names[start:end]
+		f(doc, line, min(len(line), int(p.seg.owns[doc])), i-start)
+		names = names[end+1:]
 		doc++
 	}
 }
 
+var newline = []byte{'\n'}
+
 // exactName looks for documents that are called id: in full, with the plugin before it, or by their own name.
 func (p *part) exactName(id string, within bool) bool {
 	found := false
-	score := 1.0
+	full, bare := 1.0, 0.985
 	if within {
-		score = 0.93
+		full, bare = 0.975, 0.97
 	}
 	local := strings.TrimPrefix(id, p.seg.ident)
-	p.hits(id, func(doc int, line []byte, own, at int) {
+	p.hits([]byte(id), func(doc int, line []byte, own, at int) {
 		if len(line) == len(id) {
-			p.named = append(p.named, named{doc, score, "name"})
+			p.named = append(p.named, named{doc: doc, score: full})
 			found = true
 		} else if at+len(id) == len(line) && string(line[own:]) == id {
-			p.named = append(p.named, named{doc, score - 0.03, "name"})
+			p.named = append(p.named, named{doc: doc, score: bare})
 			found = true
 		}
 	})
 	if local != id && local != "" {
-		p.hits(local, func(doc int, line []byte, own, at int) {
+		p.hits([]byte(local), func(doc int, line []byte, own, at int) {
 			if len(line) == len(local) || string(line[own:]) == local {
-				p.named = append(p.named, named{doc, score, "name"})
+				p.named = append(p.named, named{doc: doc, score: full})
 				found = true
 			}
 		})
@@ -321,22 +323,37 @@ func (p *part) exactName(id string, within bool) bool {
 // partOfName looks for documents whose name holds id.
 func (p *part) partOfName(id string) {
 	try := func(id string) {
-		p.hits(id, func(doc int, line []byte, own, at int) {
+		p.hits([]byte(id), func(doc int, line []byte, own, at int) {
 			if at+len(id) <= own || len(line) == len(id) {
 				return // in the group's name only
 			}
-			length := len(line) - own
-			if at < own {
-				length = len(line)
+			name := p.seg.record(doc).name
+			starts := startsPart(name, at)
+			ends := at+len(id) == len(line) || startsPart(name, at+len(id))
+			length := len(line)
+			if at >= own {
+				length -= own
 			}
-			ratio := float64(len(id)) / float64(length)
-			r := p.seg.record(doc)
+			score := 0.0
 			switch {
-			case startsPart(r.name, at):
-				p.named = append(p.named, named{doc, 0.5 + 0.4*min(1, ratio), "name part"})
+			case starts && ends:
+				score = 0.8
+			case starts && at == own && len(id) >= 6:
+				score = 0.82
+			case starts && len(id) >= 5:
+				score = 0.74
+			case starts:
+				score = 0.6
 			case len(id) >= 5:
-				p.named = append(p.named, named{doc, 0.25 + 0.35*min(1, ratio), "name part"})
+				score = 0.3
+			default:
+				return
 			}
+			if starts && at != 0 && at != own {
+				score -= 0.08
+			}
+			score += 0.15 * min(1, float64(len(id))/float64(length))
+			p.named = append(p.named, named{doc: doc, score: score, how: inPartOfName})
 		})
 	}
 	try(id)
@@ -349,18 +366,11 @@ func (p *part) partOfName(id string) {
 func startsPart(name []byte, at int) bool {
 	n := 0
 	for i, c := range name {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
-		if !letter {
+		if !asciiLetter(c) && c < 0x80 {
 			continue
 		}
 		if n == at {
-			if i == 0 {
-				return true
-			}
-			before := name[i-1]
-			upper := c >= 'A' && c <= 'Z'
-			return upper && !(before >= 'A' && before <= 'Z' && (i+1 == len(name) || name[i+1] < 'a')) ||
-				before < '0' || before > '9' && before < 'A' || before > 'Z' && before < 'a'
+			return i == 0 || !asciiLetter(name[i-1]) || boundary(name, i)
 		}
 		n++
 	}
@@ -395,11 +405,11 @@ func (p *part) nearName(id string, within bool) {
 			if best == 0 || best > most {
 				return
 			}
-			score := 0.95 - 0.05*float64(best) - 0.5*float64(best)/float64(len(pattern))
+			score := 0.96 - 0.02*float64(best) - 0.3*float64(best)/float64(len(pattern))
 			if within {
 				score -= 0.08
 			}
-			p.named = append(p.named, named{doc, score, "typo " + id + "≈" + string(line)})
+			p.named = append(p.named, named{doc: doc, score: score, how: nearName, typo: id})
 		})
 	}
 	try(id)
@@ -468,6 +478,7 @@ func (s *search) apply(p *part, i int) {
 // applyPlugin lets the plugin's own name speak a little for each of its documents.
 func (s *search) applyPlugin(p *part, i int) {
 	v := &s.variants[i]
+	s.words[v.first].plugin = true
 	for doc := p.lo; doc < p.hi; doc++ {
 		s.put(p, v.first, doc, cell{0.3, uint16(i), 0})
 	}
@@ -519,10 +530,10 @@ func (s *search) namePart(word int) {
 	if len(s.variants) == i {
 		return
 	}
-	v := &s.variants[i]
+	v, pattern := &s.variants[i], []byte(text)
 	for _, p := range s.parts {
 		p.docs = append(p.docs, 0)
-		p.hits(text, func(doc int, line []byte, own, at int) {
+		p.hits(pattern, func(doc int, line []byte, own, at int) {
 			if row := p.rows[word]; row != nil && row[doc-p.lo].mask&(1<<inName|1<<inGroup) != 0 {
 				return
 			}
@@ -830,12 +841,18 @@ func (s *search) weigh() {
 			switch {
 			case all == 0:
 				p.idf[w] = s.words[w].idf
-			case s.isPlugin(w):
+			case s.words[w].plugin:
 				p.idf[w] = 2.5
 			default:
 				p.idf[w] = idf(min(docs, p.hi-p.lo), p.hi-p.lo, share(all)) * light(s.words[w].stem)
 			}
 			p.ideal += p.idf[w]
+		}
+		p.most = make([]float64, len(s.variants))
+		for i, v := range s.variants {
+			if v.how == asSynonym && p.docs[i] > 0 {
+				p.most[i] = idf(int(p.docs[i]), p.hi-p.lo, share(v.docs))
+			}
 		}
 	}
 }
@@ -853,10 +870,6 @@ func (s *search) counting(w int) (out []int) {
 		}
 	}
 	return nil
-}
-
-func (s *search) isPlugin(w int) bool {
-	return slices.ContainsFunc(s.parts, func(p *part) bool { return p.seg.ident == s.words[w].text })
 }
 
 // allowed are the numbers of the strings that the filters let pass; a nil set lets all pass.

@@ -11,7 +11,7 @@ import (
 const (
 	magic      = "PARLEYIX"
 	version    = 1
-	headerSize = 64
+	headerSize = 72
 )
 
 var (
@@ -32,7 +32,7 @@ type Segment struct {
 	offsets []byte // u32 each
 	owns    []byte // u8 each
 	records []byte
-	names   []byte
+	names   [3][]byte // by kind, one line each
 	slots   []byte
 	width   int
 	terms   []byte
@@ -79,10 +79,17 @@ func Open(data []byte) (*Segment, error) {
 	r := reader{b: data[headerSize:at[0]]}
 	s.plugin = string(r.str())
 	s.ident = identifier(s.plugin)
-	s.strings, s.records, s.names, s.slots, s.terms = part(0), part(2), part(3), part(4), part(5)
-	s.offsets, s.owns = part(1)[:4*s.total], part(1)[4*s.total:]
-	if r.bad || bytes.Count(s.names, []byte{'\n'}) != s.total {
+	s.strings, s.records, s.slots, s.terms = part(0), part(2), part(4), part(5)
+	names, first, second := part(3), u32(64), u32(68)
+	if first > second || second > len(names) {
 		return nil, fmt.Errorf("%w: names are missing", ErrDamaged)
+	}
+	s.names = [3][]byte{names[:first], names[first:second], names[second:]}
+	s.offsets, s.owns = part(1)[:4*s.total], part(1)[4*s.total:]
+	for k, lines := range s.names {
+		if r.bad || bytes.Count(lines, []byte{'\n'}) != s.perKind[k] {
+			return nil, fmt.Errorf("%w: names are missing", ErrDamaged)
+		}
 	}
 	return s, nil
 }

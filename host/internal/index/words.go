@@ -122,19 +122,27 @@ func split(run string) chunk {
 	return chunk{strings.Join(parts, ""), parts}
 }
 
-// boundary says whether a new part begins at runes[i].
-func boundary(runes []rune, i int) bool {
-	if !unicode.IsUpper(runes[i]) {
+// boundary says whether a new part begins at letter i of a run.
+func boundary[T byte | rune](run []T, i int) bool {
+	if !upper(run[i]) {
 		return false
 	}
-	if !unicode.IsUpper(runes[i-1]) {
+	if !upper(run[i-1]) {
 		return true
 	}
-	if i+1 >= len(runes) || !unicode.IsLower(runes[i+1]) {
+	if i+1 >= len(run) || !lower(run[i+1]) {
 		return false
 	}
-	plural := runes[i+1] == 's' && (i+2 == len(runes) || unicode.IsUpper(runes[i+2]))
+	plural := run[i+1] == 's' && (i+2 == len(run) || !lower(run[i+2]))
 	return !plural
+}
+
+func upper[T byte | rune](c T) bool {
+	return c >= 'A' && c <= 'Z' || rune(c) >= utf8.RuneSelf && unicode.IsUpper(rune(c))
+}
+
+func lower[T byte | rune](c T) bool {
+	return c >= 'a' && c <= 'z' || rune(c) >= utf8.RuneSelf && unicode.IsLower(rune(c))
 }
 
 // identifier is a name without its style: lower-case letters and digits only.
@@ -160,7 +168,7 @@ func own(name string) (group, last string) {
 }
 
 // stopWords carry no meaning in a query or a text. They count only in a query of nothing else, and in names.
-const stopWords = " a able about after all also am an and any are as at be been being but by can cannot could did do does " +
+const stopWords = " a able about after also am an and any are as at be been being but by can cannot could did do does " +
 	"doing done dont each either else etc for from given had has have having he her here him his how i if im in into is " +
 	"isnt it its ive just kind let lets like made make makes may me might more most must my need needs no not of on one only " +
 	"onto or other our ours out own per please same shall she should so some such than that the their them then there " +
@@ -173,7 +181,7 @@ func stopWord(word string) bool {
 
 // lightWords, by their stems, say little of what is wanted, however rare they are in the index.
 const lightWords = " take perform chang current browser web chrome chromium playwright puppet selenium devtool cdp tool command method " +
-	"function api thing someth anyth way help tri put go whole entir full certain specif "
+	"function api thing someth anyth way help tri put go whole entir full certain specif all "
 
 // light is the share of its weight that a word keeps.
 func light(stem string) float64 {
