@@ -17,6 +17,7 @@ import (
 const (
 	domainsTable    = "domains.tsv"    // domain, brief
 	effectsTable    = "effects.tsv"    // command, read|write|destructive
+	briefsTable     = "briefs.tsv"     // command, brief
 	phrasesTable    = "phrases.tsv"    // command, phrases separated by "; ", keywords separated by spaces (may be absent)
 	deprecatedTable = "deprecated.tsv" // command, replacement or -, message
 	examplesTable   = "examples.tsv"   // command, title, parameters as JSON
@@ -27,6 +28,7 @@ func readTables(folder string, p *protocol.Protocol) (protocol.Notes, error) {
 	t := tables{folder: folder, p: p, notes: protocol.Notes{Domains: map[string]string{}, Commands: map[string]protocol.Note{}}}
 	t.domains()
 	t.effects()
+	t.briefs()
 	t.phrases()
 	t.deprecated()
 	t.examples()
@@ -78,6 +80,19 @@ func (t *tables) effects() {
 			t.problem(effectsTable, 0, fmt.Errorf("command %s is missing", name))
 		}
 	}
+}
+
+func (t *tables) briefs() {
+	t.commands(briefsTable, 2, func(row []string, _ *protocol.Command, n *protocol.Note) error {
+		if n.Brief != "" {
+			return fmt.Errorf("%s stands here twice", row[0])
+		}
+		if len(row[1]) > protocol.LineSize {
+			return fmt.Errorf("the brief of %s has %d characters; at most %d fit", row[0], len(row[1]), protocol.LineSize)
+		}
+		n.Brief = row[1]
+		return nil
+	})
 }
 
 func (t *tables) phrases() {

@@ -44,6 +44,7 @@ type Notes struct {
 // Note is what people wrote down about one command.
 type Note struct {
 	Effect      Effect
+	Brief       string   // where the protocol's first sentence does not do; else empty
 	Tasks       []string // what somebody would say who needs the command
 	Keywords    []string
 	Deprecation string // why and what instead, in one sentence
@@ -131,7 +132,7 @@ func write(revision string, notes Notes, docs []*document) string {
 			w.str(d.Domain)
 			w.uint(f)
 			w.uint(i)
-			w.domain(d, notes.Domains[d.Domain], first[strings.ToLower(d.Domain)])
+			w.domain(d, notes, first[strings.ToLower(d.Domain)])
 			lists[kindDomain] = append(lists[kindDomain], entry{strings.ToLower(d.Domain), w.b})
 		}
 	}
@@ -211,6 +212,7 @@ func (w *writer) node(n *node) {
 
 func (w *writer) note(n Note) {
 	w.str(string(n.Effect))
+	w.str(n.Brief)
 	w.strs(n.Tasks)
 	w.strs(n.Keywords)
 	w.str(n.Deprecation)
@@ -222,7 +224,7 @@ func (w *writer) note(n Note) {
 	}
 }
 
-func (w *writer) domain(d *sourceDomain, brief string, first map[Kind]int) {
+func (w *writer) domain(d *sourceDomain, notes Notes, first map[Kind]int) {
 	bits := 0
 	if d.Experimental {
 		bits |= isExperimental
@@ -231,14 +233,14 @@ func (w *writer) domain(d *sourceDomain, brief string, first map[Kind]int) {
 		bits |= isDeprecated
 	}
 	w.uint(bits)
-	w.str(brief)
+	w.str(notes.Domains[d.Domain])
 	w.str(d.Description)
 	w.strs(d.Dependencies)
 	for _, k := range kinds {
 		w.uint(first[k])
 		w.uint(len(d.members(k)))
 	}
-	c := countDomain(d)
+	c := countDomain(d, notes.Commands)
 	for _, n := range c.numbers() {
 		w.uint(*n)
 	}
@@ -282,6 +284,21 @@ func (r *reader) strs() []string {
 }
 
 func (r *reader) node(name string) node {
+	n, bits := r.head(name)
+	if bits&hasProperties != 0 {
+		n.Properties = r.nodes()
+	}
+	if bits&hasParameters != 0 {
+		n.Parameters = r.nodes()
+	}
+	if bits&hasReturns != 0 {
+		n.Returns = r.nodes()
+	}
+	return n
+}
+
+// head reads a node without the nodes that it lists.
+func (r *reader) head(name string) (node, int) {
 	bits := r.uint()
 	n := node{Name: name, Optional: bits&isOptional != 0, Experimental: bits&isExperimental != 0, Deprecated: bits&isDeprecated != 0}
 	if bits&hasDescription != 0 {
@@ -303,16 +320,7 @@ func (r *reader) node(name string) node {
 		items := r.node("")
 		n.Items = &items
 	}
-	if bits&hasProperties != 0 {
-		n.Properties = r.nodes()
-	}
-	if bits&hasParameters != 0 {
-		n.Parameters = r.nodes()
-	}
-	if bits&hasReturns != 0 {
-		n.Returns = r.nodes()
-	}
-	return n
+	return n, bits
 }
 
 func (r *reader) nodes() []node {
@@ -325,7 +333,7 @@ func (r *reader) nodes() []node {
 }
 
 func (r *reader) note() Note {
-	n := Note{Effect: Effect(r.str()), Tasks: r.strs(), Keywords: r.strs(), Deprecation: r.str(), Use: r.str()}
+	n := Note{Effect: Effect(r.str()), Brief: r.str(), Tasks: r.strs(), Keywords: r.strs(), Deprecation: r.str(), Use: r.str()}
 	if count := r.uint(); count > 0 {
 		n.Examples = make([]Example, count)
 		for i := range n.Examples {
@@ -375,12 +383,23 @@ type memberRecord struct {
 }
 
 func (r *reader) member() memberRecord {
-	m := memberRecord{qualified: r.str()}
-	domain, name, _ := strings.Cut(m.qualified, ".")
-	m.domain = domain
-	m.ordinal = r.uint()
+	m, name := r.memberName()
 	m.node = r.node(name)
 	return m
+}
+
+// memberHead reads a member without its parameters, returns and properties. Nothing can be read behind it.
+func (r *reader) memberHead() memberRecord {
+	m, name := r.memberName()
+	m.node, _ = r.head(name)
+	return m
+}
+
+func (r *reader) memberName() (m memberRecord, name string) {
+	m.qualified = r.str()
+	m.domain, name, _ = strings.Cut(m.qualified, ".")
+	m.ordinal = r.uint()
+	return m, name
 }
 
 // index answers how many members the index of kind k has and where it stands.

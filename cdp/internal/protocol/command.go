@@ -74,7 +74,9 @@ func (p *Protocol) Command(name string) (*Command, bool) {
 		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
 		Tasks: note.Tasks, Keywords: note.Keywords, examples: note.Examples,
 	}
-	c.Brief = briefOf(m.Description, m.Name, BriefSize)
+	if c.Brief = note.Brief; c.Brief == "" {
+		c.Brief = briefOf(m.Description, m.Name, BriefSize)
+	}
 	if c.Description == "" {
 		c.Description = words(m.Name) + "."
 	}
@@ -121,6 +123,15 @@ func (p *Protocol) Type(name string) (*Type, bool) {
 		t.ItemsRef = self.Ref
 	}
 	return t, true
+}
+
+// typeHead looks a type up without its properties.
+func (p *Protocol) typeHead(name string) (memberRecord, bool) {
+	r, ok := p.find(KindType, name)
+	if !ok {
+		return memberRecord{}, false
+	}
+	return r.memberHead(), true
 }
 
 func (p *Protocol) typeRecord(name string) (memberRecord, bool) {
@@ -170,7 +181,7 @@ func (p *Protocol) param(domain string, n *node) Param {
 	described := ""
 	if n.Ref != "" {
 		q.Ref = qualify(domain, n.Ref)
-		if t, ok := p.typeRecord(q.Ref); ok {
+		if t, ok := p.typeHead(q.Ref); ok {
 			q.Ref, q.Type, q.Enum, described = t.qualified, t.Type, t.Enum, t.Description
 			if t.Items != nil {
 				q.Items = p.jsonType(t.domain, t.Items)
@@ -182,7 +193,7 @@ func (p *Protocol) param(domain string, n *node) Param {
 		q.Enum = n.Items.Enum
 		if n.Items.Ref != "" {
 			q.Ref = qualify(domain, n.Items.Ref)
-			if t, ok := p.typeRecord(q.Ref); ok {
+			if t, ok := p.typeHead(q.Ref); ok {
 				q.Ref, q.Enum, described = t.qualified, t.Enum, t.Description
 			}
 		}
@@ -212,7 +223,7 @@ func plain(n *node) (description string, binary bool) {
 func (p *Protocol) jsonType(domain string, n *node) string {
 	t := n.Type
 	if n.Ref != "" {
-		if r, ok := p.typeRecord(qualify(domain, n.Ref)); ok {
+		if r, ok := p.typeHead(qualify(domain, n.Ref)); ok {
 			t = r.Type
 		}
 	}

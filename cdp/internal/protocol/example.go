@@ -27,12 +27,19 @@ func (p *Protocol) Examples(c *Command) []Example {
 	return e.examples(c)
 }
 
+// Bounds of one example: of objects in objects, which may be recursive, and of values in all.
+const (
+	maxExampleDepth  = 6
+	maxExampleValues = 1000
+)
+
 type exampler struct {
 	p       *Protocol
 	unknown func(owner, name string) // told of a value that values.tsv does not know; may be nil
+	values  int                      // written into the example under way
 }
 
-func (e exampler) examples(c *Command) []Example {
+func (e *exampler) examples(c *Command) []Example {
 	owner, domain, nodes := c.source.qualified, c.source.domain, c.source.Parameters
 	wanted := oneOf(owner, nodes)
 	excluded := excluded(owner, nodes)
@@ -56,7 +63,7 @@ func (e exampler) examples(c *Command) []Example {
 }
 
 // known is false for parameters that this version of the protocol does not have.
-func (e exampler) known(params json.RawMessage, nodes []node) bool {
+func (e *exampler) known(params json.RawMessage, nodes []node) bool {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(params, &object) != nil {
 		return false
@@ -69,16 +76,19 @@ func (e exampler) known(params json.RawMessage, nodes []node) bool {
 	return true
 }
 
-// maxExampleDepth bounds objects in objects, which may be recursive.
-const maxExampleDepth = 6
-
 // object answers JSON for the nodes that keep accepts.
-func (e exampler) object(owner, domain string, nodes []node, full bool, depth int, keep func(*node) bool) []byte {
+func (e *exampler) object(owner, domain string, nodes []node, full bool, depth int, keep func(*node) bool) []byte {
+	if depth == 0 {
+		e.values = 0
+	}
 	b := []byte{'{'}
 	for i := range nodes {
 		n := &nodes[i]
 		if !keep(n) {
 			continue
+		}
+		if e.values++; e.values > maxExampleValues {
+			break
 		}
 		if len(b) > 1 {
 			b = append(b, ',')
@@ -91,7 +101,7 @@ func (e exampler) object(owner, domain string, nodes []node, full bool, depth in
 }
 
 // value answers JSON for n, which is called name in owner.
-func (e exampler) value(owner, domain, name string, n *node, full bool, depth int) []byte {
+func (e *exampler) value(owner, domain, name string, n *node, full bool, depth int) []byte {
 	if v, ok := lookup(owner + "." + name); ok {
 		return v
 	}
@@ -109,7 +119,7 @@ func (e exampler) value(owner, domain, name string, n *node, full bool, depth in
 }
 
 // shaped answers JSON by the form of n: an enum, an array, an object, or a plain value that is known by type and name.
-func (e exampler) shaped(owner, domain, name string, n *node, full bool, depth int) []byte {
+func (e *exampler) shaped(owner, domain, name string, n *node, full bool, depth int) []byte {
 	if len(n.Enum) > 0 {
 		return appendString(nil, choose(n.Enum))
 	}
@@ -134,7 +144,7 @@ func (e exampler) shaped(owner, domain, name string, n *node, full bool, depth i
 	return e.fallback(owner, name, n.Type)
 }
 
-func (e exampler) fallback(owner, name, typed string) []byte {
+func (e *exampler) fallback(owner, name, typed string) []byte {
 	switch typed {
 	case "boolean":
 		return []byte("true")

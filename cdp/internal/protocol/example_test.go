@@ -5,25 +5,27 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xeipuuv/gojsonschema"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // validate judges params by the command's schema and answers what is wrong with them.
-func validate(t *testing.T, schema, params []byte) []string {
+func validate(t *testing.T, raw, params []byte) []string {
 	t.Helper()
-	loader := gojsonschema.NewSchemaLoader()
-	loader.AutoDetect, loader.Draft = false, gojsonschema.Draft7
-	s, err := loader.Compile(gojsonschema.NewBytesLoader(schema))
+	s, err := schema.Own(raw)
 	if err != nil {
-		t.Fatalf("the schema does not compile: %v\n%s", err, schema)
+		t.Fatalf("the schema does not compile: %v\n%s", err, raw)
 	}
-	r, err := s.Validate(gojsonschema.NewBytesLoader(params))
+	v, err := schema.Decode(params, schema.Limits{})
 	if err != nil {
 		t.Fatalf("the parameters are not JSON: %v\n%s", err, params)
 	}
+	violations, err := s.Validate(v)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out []string
-	for _, e := range r.Errors() {
-		out = append(out, e.String())
+	for _, x := range violations {
+		out = append(out, x.String())
 	}
 	return out
 }
@@ -32,7 +34,7 @@ func TestExamples(t *testing.T) {
 	p := Embedded()
 	for _, name := range p.Names() {
 		c, _ := p.Command(name)
-		e := exampler{p: p, unknown: func(owner, param string) {
+		e := &exampler{p: p, unknown: func(owner, param string) {
 			t.Errorf("%s: values.tsv has nothing for %s in %s", name, param, owner)
 		}}
 		list := e.examples(c)
@@ -40,9 +42,9 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s: the first example is not the smallest call: %v", name, list)
 			continue
 		}
-		schema := p.ParamsSchema(c)
+		raw := p.ParamsSchema(c)
 		for _, x := range list {
-			if problems := validate(t, schema, x.Params); len(problems) > 0 {
+			if problems := validate(t, raw, x.Params); len(problems) > 0 {
 				t.Errorf("%s, %s: %s\n%s", name, x.Title, strings.Join(problems, "; "), x.Params)
 			}
 			var v any

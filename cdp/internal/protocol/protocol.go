@@ -17,7 +17,7 @@ func Embedded() *Protocol { return &Protocol{data: embedded} }
 
 // Parse reads the document that a browser answers at /json/protocol. What people wrote about the commands of the pinned protocol (effects,
 // tasks, common examples) is taken over for commands of the same name. A document that is not a protocol, is larger than 16 MiB, or
-// names things in a way that could not be typed is an error; texts are taken as they are, for the caller to clean.
+// names things in a way that could not be typed is an error. Descriptions are cleaned as every foreign text is.
 func Parse(document []byte) (*Protocol, error) {
 	pinned := Embedded()
 	return Build("live", pinned.notes(), document)
@@ -62,7 +62,7 @@ type Line struct {
 	Name         string // bare: "getCookies"
 	Brief        string // at most LineSize characters
 	Signature    string // "getCookies(urls?: array)"; a type's is its JSON type
-	Short        string // the same, but optional parameters after the first are "..."
+	Short        string // the same for lists: optional parameters are "..." unless one stands alone; no types where that would be long
 	Effect       Effect // of commands
 	Deprecated   bool
 	Experimental bool
@@ -124,7 +124,11 @@ func (p *Protocol) line(d *domainRecord, k Kind, r *reader) Line {
 	l.Brief = briefOf(m.Description, m.Name, LineSize)
 	switch k {
 	case KindCommand:
-		l.Effect = r.note().Effect
+		note := r.note()
+		l.Effect = note.Effect
+		if note.Brief != "" {
+			l.Brief = note.Brief
+		}
 		target, _ := p.redirected(m)
 		l.Signature, l.Short = p.signature(m.Name, target)
 	case KindEvent:
@@ -135,22 +139,31 @@ func (p *Protocol) line(d *domainRecord, k Kind, r *reader) Line {
 	return l
 }
 
+// maxShort is the size in bytes over which a short signature leaves the types away.
+const maxShort = 60
+
 // signature writes `name(a: string, b?: integer)`, whole and short.
 func (p *Protocol) signature(name string, m memberRecord) (whole, short string) {
-	var required, optional []string
+	var required, optional, names []string
 	for i := range m.Parameters {
 		n := &m.Parameters[i]
 		if n.Optional {
 			optional = append(optional, n.Name+"?: "+p.jsonType(m.domain, n))
 		} else {
 			required = append(required, n.Name+": "+p.jsonType(m.domain, n))
+			names = append(names, n.Name)
 		}
 	}
-	whole = name + "(" + strings.Join(append(slices.Clip(required), optional...), ", ") + ")"
+	written := func(lists ...[]string) string { return name + "(" + strings.Join(slices.Concat(lists...), ", ") + ")" }
+	whole = written(required, optional)
+	rest := optional
 	if len(optional) > 1 || len(optional) == 1 && len(required) > 0 {
-		optional = []string{"..."}
+		rest = []string{"..."}
 	}
-	return whole, name + "(" + strings.Join(append(required, optional...), ", ") + ")"
+	if short = written(required, rest); len(short) > maxShort {
+		short = written(names, rest)
+	}
+	return whole, short
 }
 
 // Names answers the qualified names of all commands, sorted without regard to case.
@@ -195,17 +208,25 @@ type Coverage struct {
 	DescribedEvents     int `json:"described_events"`
 	DescribedParameters int `json:"described_parameters"`
 
-	CommandsWithExamples int `json:"commands_with_examples"`
+	// Examples answers at least one for every command; common ones and tasks were written by hand.
+	CommandsWithExamples       int `json:"commands_with_examples"`
+	CommandsWithCommonExamples int `json:"commands_with_common_examples"`
+	CommandsWithTasks          int `json:"commands_with_tasks"`
 }
 
 // numbers are the fields that a domain record carries.
 func (c *Coverage) numbers() []*int {
-	return []*int{&c.Parameters, &c.ExperimentalCommands, &c.DeprecatedCommands, &c.DescribedCommands, &c.DescribedEvents, &c.DescribedParameters}
+	return []*int{&c.Parameters, &c.ExperimentalCommands, &c.DeprecatedCommands, &c.DescribedCommands, &c.DescribedEvents, &c.DescribedParameters,
+		&c.CommandsWithExamples, &c.CommandsWithCommonExamples, &c.CommandsWithTasks}
 }
 
-func countDomain(d *sourceDomain) Coverage {
+func countDomain(d *sourceDomain, notes map[string]Note) Coverage {
 	c := Coverage{}
 	for _, n := range d.Commands {
+		note := notes[d.Domain+"."+n.Name]
+		c.CommandsWithExamples++
+		c.CommandsWithCommonExamples += one(len(note.Examples) > 0)
+		c.CommandsWithTasks += one(len(note.Tasks) > 0)
 		c.Parameters += len(n.Parameters)
 		c.ExperimentalCommands += one(n.Experimental)
 		c.DeprecatedCommands += one(n.Deprecated)
@@ -227,7 +248,7 @@ func one(b bool) int {
 	return 0
 }
 
-// Coverage sums up all domains and asks every command for its examples.
+// Coverage sums up all domains.
 func (p *Protocol) Coverage() Coverage {
 	total := Coverage{}
 	count, _ := p.index(kindDomain)
@@ -241,10 +262,6 @@ func (p *Protocol) Coverage() Coverage {
 		for j, n := range d.coverage.numbers() {
 			*sum[j] += *n
 		}
-	}
-	for _, name := range p.Names() {
-		c, _ := p.Command(name)
-		total.CommandsWithExamples += one(len(p.Examples(c)) > 0)
 	}
 	return total
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 // Bounds of a document that Parse accepts. Chrome 154 answers 1.6 MB, 59 domains, 1,520 members and a nesting of 3.
@@ -13,6 +15,8 @@ const (
 	maxDomains  = 1000
 	maxMembers  = 20000
 	maxNesting  = 32
+	maxFields   = 1000 // of one command or type
+	maxEnum     = 2000
 )
 
 // document is the protocol as Chrome publishes it.
@@ -83,10 +87,16 @@ func check(doc *document) error {
 	if len(doc.Domains) > maxDomains {
 		return fmt.Errorf("the protocol document has %d domains; at most %d are read", len(doc.Domains), maxDomains)
 	}
+	for _, number := range []string{doc.Version.Major, doc.Version.Minor} {
+		if number == "" || len(number) > 9 || strings.Trim(number, "0123456789") != "" {
+			return fmt.Errorf("the version is %q.%q; two numbers were expected", short(doc.Version.Major), short(doc.Version.Minor))
+		}
+	}
 	members := 0
 	domains := map[string]bool{}
 	for i := range doc.Domains {
 		d := &doc.Domains[i]
+		d.Description = manifest.Clean(d.Description)
 		if !identifier(d.Domain) {
 			return fmt.Errorf("domain %d is called %q; a name of letters, digits and _ was expected", i, short(d.Domain))
 		}
@@ -94,6 +104,11 @@ func check(doc *document) error {
 			return fmt.Errorf("two domains are called %s", d.Domain)
 		} else {
 			domains[fold] = true
+		}
+		for _, other := range d.Dependencies {
+			if !identifier(other) {
+				return fmt.Errorf("%s depends on %q; the name of a domain was expected", d.Domain, short(other))
+			}
 		}
 		for _, k := range kinds {
 			names := map[string]bool{}
@@ -122,16 +137,39 @@ func check(doc *document) error {
 	return nil
 }
 
+// checkNode bounds what n lists, and cleans its texts.
 func checkNode(n *node, depth int) error {
 	if depth > maxNesting {
 		return fmt.Errorf("nested deeper than %d", maxNesting)
 	}
+	if len(n.Enum) > maxEnum {
+		return fmt.Errorf("an enum of %d values; at most %d are read", len(n.Enum), maxEnum)
+	}
+	for _, v := range n.Enum {
+		if manifest.Clean(v) != v {
+			return fmt.Errorf("an enum value with hidden characters: %q", short(v))
+		}
+	}
+	if n.Type != "" && n.Type != "any" && !known(n.Type) {
+		return fmt.Errorf("the type %q is not one of string, integer, number, boolean, object, array, any", short(n.Type))
+	}
+	domain, name, dotted := strings.Cut(n.Ref, ".")
+	if n.Ref != "" && (!identifier(domain) || dotted && !identifier(name)) {
+		return fmt.Errorf("$ref is %q; the name of a type was expected", short(n.Ref))
+	}
+	if n.Redirect != "" && !identifier(n.Redirect) {
+		return fmt.Errorf("redirect is %q; the name of a domain was expected", short(n.Redirect))
+	}
+	n.Description = manifest.Clean(n.Description)
 	if n.Items != nil {
 		if err := checkNode(n.Items, depth+1); err != nil {
 			return err
 		}
 	}
 	for _, list := range [][]node{n.Properties, n.Parameters, n.Returns} {
+		if len(list) > maxFields {
+			return fmt.Errorf("%d parameters or properties; at most %d are read", len(list), maxFields)
+		}
 		names := make(map[string]bool, len(list))
 		for i := range list {
 			p := &list[i]

@@ -124,11 +124,3 @@ func difference(path string, want, got any) string {
 	b, _ := json.Marshal(got)
 	return path + ": source " + string(a) + ", embedded " + string(b)
 }
-
-func BenchmarkCommand(b *testing.B) {
-	for b.Loop() {
-		if _, ok := Embedded().Command("Network.getCookies"); !ok {
-			b.Fatal("Network.getCookies is missing")
-		}
-	}
-}

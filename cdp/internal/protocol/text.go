@@ -14,7 +14,25 @@ func briefOf(description, name string, size int) string {
 	if s == "" || strings.HasPrefix(s, "Deprecated") || strings.HasPrefix(s, "This command is deprecated") {
 		s = words(name)
 	}
-	return cut(s, size)
+	return cut(clause(s, size), size)
+}
+
+// clause leaves away what a comma, a bracket or a relative clause adds, where the whole would not fit in size characters.
+func clause(s string, size int) string {
+	s = strings.NewReplacer("`", "", "|", "").Replace(s)
+	if count(s) <= size {
+		return s
+	}
+	best := -1
+	for _, sep := range []string{", ", " (", "; ", ": ", ". ", " which ", " so that ", " by means of ", " such as ", " See http", " http"} {
+		if i := strings.LastIndex(s[:min(len(s), size+len(sep))], sep); i > best && i >= size/3 {
+			best = i
+		}
+	}
+	if best < 0 {
+		return s
+	}
+	return s[:best]
 }
 
 // sentence answers the first sentence of a text on one line, without its full stop.

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+)
+
+func TestCommittedFormIsGenerated(t *testing.T) {
+	p, err := generate("../protocol", ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Form() != protocol.Embedded().Form() {
+		t.Error("protocol.bin is not what its sources and tables give; run go generate ./cdp/...")
+	}
+	again, err := generate("../protocol", ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Form() != p.Form() {
+		t.Error("two runs give different forms")
+	}
+}
+
+func TestReadmeNamesTheRevision(t *testing.T) {
+	text, err := os.ReadFile("../protocol/source/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), revision) {
+		t.Errorf("source/README.md does not name revision %s", revision)
+	}
+}
+
+// TestTablesThatDoNotFit changes one table at a time and expects to be told.
+func TestTablesThatDoNotFit(t *testing.T) {
+	for name, test := range map[string]struct{ table, old, new, message string }{
+		"a command without effect":     {effectsTable, "Page.navigate\twrite\n", "", "command Page.navigate is missing"},
+		"an effect of no command":      {effectsTable, "Page.navigate\twrite\n", "Page.navigate\twrite\nPage.noSuch\tread\n", "there is no command Page.noSuch"},
+		"an effect twice":              {effectsTable, "Page.navigate\twrite\n", "Page.navigate\twrite\nPage.navigate\tread\n", "twice"},
+		"an unknown effect":            {effectsTable, "Page.navigate\twrite\n", "Page.navigate\tharmless\n", `effect "harmless"`},
+		"a name in the wrong case":     {effectsTable, "Page.navigate\t", "page.navigate\t", "there is no command page.navigate"},
+		"a missing column":             {effectsTable, "Page.navigate\twrite\n", "Page.navigate\n", "1 columns; 2 were expected"},
+		"a domain without brief":       {domainsTable, "\nPage\t", "\n# ", "domain Page is missing"},
+		"a long brief":                 {domainsTable, "\nPage\t", "\nPage\t" + strings.Repeat("x", 60), "at most 50 fit"},
+		"a deprecation without reason": {deprecatedTable, "Network.getAllCookies\t", "# ", "command Network.getAllCookies is missing"},
+		"a replacement that is gone":   {deprecatedTable, "\tStorage.getCookies\t", "\tStorage.getAll\t", "names Storage.getAll as its replacement"},
+		"a message without it":         {deprecatedTable, "Use Storage.getCookies instead.", "Gone.", "does not name its replacement"},
+		"parameters that are no JSON":  {examplesTable, `{"ignoreCache":true}`, `{"ignoreCache":yes}`, "not a JSON object"},
+		"a phrase with spaces":         {phrasesTable, "Page.reload\t", "Page.reload\t ; ", "has the phrase"},
+		"a brief twice":                {briefsTable, "PWA.install\t", "PWA.install\tInstall\nPWA.install\t", "twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			for _, table := range []string{domainsTable, effectsTable, briefsTable, phrasesTable, deprecatedTable, examplesTable} {
+				text, err := os.ReadFile(table)
+				if err != nil {
+					t.Fatal(err)
+				}
+				changed := string(text)
+				if table == test.table {
+					if changed = strings.Replace(changed, test.old, test.new, 1); changed == string(text) {
+						t.Fatalf("%s does not hold %q", table, test.old)
+					}
+				}
+				if err := os.WriteFile(filepath.Join(folder, table), []byte(changed), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := readTables(folder, protocol.Embedded()); err == nil || !strings.Contains(err.Error(), test.message) {
+				t.Errorf("the error is %v; %q was expected in it", err, test.message)
+			}
+		})
+	}
+	if _, err := readTables(t.TempDir(), protocol.Embedded()); err == nil {
+		t.Error("missing tables are no error")
+	}
+}

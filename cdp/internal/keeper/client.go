@@ -1,0 +1,348 @@
+package keeper
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Client is a connection to a keeper. Its methods may be used at once by many
+// goroutines; every error is an *Error.
+type Client struct {
+	conn    net.Conn
+	hello   hello
+	notes   []string
+	started bool
+
+	writing sync.Mutex
+
+	mu     sync.Mutex
+	lastID int64
+	waits  map[int64]chan answer
+	gone   *Error
+	done   chan struct{}
+}
+
+// patience is how much longer than the keeper a client waits for the keeper's own
+// word on a timeout, which says more.
+const patience = 3 * time.Second
+
+// connect dials a keeper and says hello. The error is an *otherKeeper when one is
+// there that cannot be used.
+func connect(ctx context.Context, f files, version string) (*Client, error) {
+	if !supported {
+		return nil, errors.New("no keepers on this platform")
+	}
+	socket, _ := f.socketPath()
+	if err := ownSocket(socket); err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	uid, pid, err := peer(conn)
+	if err != nil || uid != os.Geteuid() {
+		conn.Close()
+		return nil, errors.New("the socket belongs to another user")
+	}
+	conn.SetDeadline(time.Now().Add(helloTimeout / 2))
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
+	r := bufio.NewReaderSize(conn, 64<<10)
+	err = writeFrame(conn, mustJSON(hello{Wire: WireVersion, Version: version}))
+	var theirs hello
+	if err == nil {
+		theirs, err = readHello(r)
+	}
+	stop()
+	if err != nil {
+		conn.Close()
+		if ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, &otherKeeper{pid: pid, stuck: true}
+		}
+		return nil, err
+	}
+	if theirs.Wire != WireVersion {
+		conn.Close()
+		return nil, &otherKeeper{pid: pid, wire: theirs.Wire, version: theirs.Version}
+	}
+	conn.SetDeadline(time.Time{})
+	c := &Client{conn: conn, hello: theirs, waits: map[int64]chan answer{}, done: make(chan struct{})}
+	go c.read(r)
+	return c, nil
+}
+
+// Notes says what is worth knowing about how this connection came to be.
+func (c *Client) Notes() []string { return c.notes }
+
+// Started reports whether this client's Start started the browser.
+func (c *Client) Started() bool { return c.started }
+
+// Browser is the name of the browser.
+func (c *Client) Browser() string { return c.hello.Browser }
+
+// Close ends the connection; the browser stays. Calls under way are abandoned.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// Call runs one DevTools command and answers its raw result.
+func (c *Client) Call(ctx context.Context, q CallRequest) (json.RawMessage, error) {
+	q.TimeoutMS = remaining(ctx, q.TimeoutMS)
+	return c.ask(ctx, "call", q)
+}
+
+// Open opens a page, which becomes the current one, and waits for its load event.
+func (c *Client) Open(ctx context.Context, q OpenRequest) (p Page, err error) {
+	q.TimeoutMS = remaining(ctx, q.TimeoutMS)
+	return p, c.askInto(ctx, "open", q, &p)
+}
+
+// Targets answers all targets, the oldest first.
+func (c *Client) Targets(ctx context.Context) (all []Target, err error) {
+	return all, c.askInto(ctx, "targets", struct{}{}, &all)
+}
+
+// Activate brings a page to the front and makes it the current one.
+func (c *Client) Activate(ctx context.Context, target string) (p Page, err error) {
+	return p, c.askInto(ctx, "activate", targetRequest{target, remaining(ctx, 0)}, &p)
+}
+
+// CloseTarget closes one page, by default the current one.
+func (c *Client) CloseTarget(ctx context.Context, target string) (p Page, err error) {
+	return p, c.askInto(ctx, "close_target", targetRequest{target, remaining(ctx, 0)}, &p)
+}
+
+// Status answers what the keeper knows about itself.
+func (c *Client) Status(ctx context.Context) (s Status, err error) {
+	return s, c.askInto(ctx, "status", struct{}{}, &s)
+}
+
+// Events reads kept events.
+func (c *Client) Events(ctx context.Context, q EventsRequest) (ev Events, err error) {
+	return ev, c.askInto(ctx, "events", q, &ev)
+}
+
+// CloseBrowser ends the browser (an attached one is only let go) and its keeper, and
+// waits until the process is gone and its files are removed.
+func (c *Client) CloseBrowser(ctx context.Context) error {
+	if _, err := c.ask(ctx, "close", struct{}{}); err != nil {
+		return err
+	}
+	// The keeper hangs up before it ends, and ends at once.
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		return contextError(ctx, "closing the browser")
+	}
+	end := time.Now().Add(2 * time.Second)
+	for processExists(c.hello.PID) && !isZombie(c.hello.PID) && time.Now().Before(end) {
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
+// Listen streams events: each gets every line, an event or a loss, as JSON. It is
+// called from this goroutine; an error from it ends the stream and is returned.
+// started, if not nil, is called once nothing can be missed any more.
+func (c *Client) Listen(ctx context.Context, q ListenRequest, started func(), each func(line json.RawMessage) error) (ListenEnd, error) {
+	id, answers, err := c.send("listen", q, 1024)
+	if err != nil {
+		return ListenEnd{}, err
+	}
+	defer c.forget(id)
+	first := true
+	for {
+		select {
+		case a := <-answers:
+			switch {
+			case a.failure != nil:
+				return ListenEnd{}, a.failure
+			case a.result != nil:
+				var end ListenEnd
+				json.Unmarshal(a.result, &end)
+				return end, nil
+			case first:
+				first = false
+				if started != nil {
+					started()
+				}
+			default:
+				if err := each(a.item); err != nil {
+					c.cancel(id)
+					return ListenEnd{End: "closed"}, err
+				}
+			}
+		case <-ctx.Done():
+			c.cancel(id)
+			return ListenEnd{End: "closed"}, contextError(ctx, "listening")
+		case <-c.done:
+			// What was read before the end still counts.
+			if len(answers) > 0 {
+				continue
+			}
+			return ListenEnd{End: "closed"}, nil
+		}
+	}
+}
+
+// remaining is the time that the keeper is given, in ms: as asked, or what the context has left.
+func remaining(ctx context.Context, asked int64) int64 {
+	if deadline, ok := ctx.Deadline(); ok && asked <= 0 {
+		return max(1, time.Until(deadline).Milliseconds())
+	}
+	return asked
+}
+
+func (c *Client) askInto(ctx context.Context, op string, body, into any) error {
+	raw, err := c.ask(ctx, op, body)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return errf(CodeInternal, "the keeper's answer to %s cannot be read: %v", op, err)
+	}
+	return nil
+}
+
+func (c *Client) ask(ctx context.Context, op string, body any) (json.RawMessage, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, contextError(ctx, op)
+	}
+	id, answers, err := c.send(op, body, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer c.forget(id)
+	select {
+	case a := <-answers:
+		return a.get()
+	case <-c.done:
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			select {
+			case a := <-answers:
+				return a.get()
+			case <-c.done:
+			case <-time.After(patience):
+			}
+		}
+		c.cancel(id)
+	}
+	select {
+	case a := <-answers:
+		return a.get()
+	default:
+	}
+	if ctx.Err() != nil {
+		return nil, contextError(ctx, op)
+	}
+	return nil, c.gone
+}
+
+func (a answer) get() (json.RawMessage, error) {
+	if a.failure != nil {
+		return nil, a.failure
+	}
+	return a.result, nil
+}
+
+func (c *Client) send(op string, body any, room int) (int64, chan answer, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil, errf(CodeInvalidArgs, "the parameters are not JSON: %v", err)
+	}
+	if len(raw) > maxRequest-4096 {
+		return 0, nil, &Error{Code: CodeLimitExceeded, Message: "the request has " + itoa(len(raw)) + " bytes; the browser takes at most " + itoa(maxRequest-4096), Bytes: int64(len(raw))}
+	}
+	answers := make(chan answer, room)
+	c.mu.Lock()
+	if c.gone != nil {
+		c.mu.Unlock()
+		return 0, nil, c.gone
+	}
+	c.lastID++
+	id := c.lastID
+	c.waits[id] = answers
+	c.mu.Unlock()
+	if err := c.writeRequest(id, op, raw); err != nil {
+		c.forget(id)
+		return 0, nil, errf(CodeChromeConnection, "the browser's keeper has gone: %v", err)
+	}
+	return id, answers, nil
+}
+
+func (c *Client) writeRequest(id int64, op string, body []byte) error {
+	head := []byte(`{"id":` + itoa(int(id)) + `,"op":"` + op + `"`)
+	if body != nil {
+		head = append(head, `,"body":`...)
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	w := bufio.NewWriterSize(c.conn, 4096)
+	if err := writeFrame(w, head, body, []byte{'}'}); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+func (c *Client) cancel(id int64) { c.writeRequest(id, "cancel", nil) }
+
+func (c *Client) forget(id int64) {
+	c.mu.Lock()
+	delete(c.waits, id)
+	c.mu.Unlock()
+}
+
+// read delivers answers until the connection ends.
+func (c *Client) read(r *bufio.Reader) {
+	var why *Error
+	for {
+		a, err := readAnswer(r)
+		if err != nil {
+			why = errf(CodeChromeConnection, "the browser's keeper has gone; its browser was closed, or has ended")
+			break
+		}
+		c.mu.Lock()
+		wait := c.waits[a.id]
+		c.mu.Unlock()
+		if wait == nil {
+			continue
+		}
+		if a.item == nil {
+			select {
+			case wait <- a:
+			default: // a stream that is full; its reader is a goroutine, so wait below
+				c.deliver(a, wait)
+			}
+			continue
+		}
+		c.deliver(a, wait)
+	}
+	c.conn.Close()
+	c.mu.Lock()
+	c.gone = why
+	c.mu.Unlock()
+	close(c.done)
+}
+
+// deliver waits for a stream's reader, unless it has left.
+func (c *Client) deliver(a answer, wait chan answer) {
+	for {
+		select {
+		case wait <- a:
+			return
+		case <-time.After(50 * time.Millisecond):
+			c.mu.Lock()
+			_, still := c.waits[a.id]
+			c.mu.Unlock()
+			if !still {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,762 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
+)
+
+// engine speaks with one browser: it numbers messages, follows targets, and sees to
+// it that every call ends. All state is under mu; nothing blocks while holding it.
+type engine struct {
+	conn       browser.Conn
+	name       string
+	lazy       bool // a browser that others run: attach to a target when it is first used
+	maxMessage int
+
+	mu        sync.Mutex
+	lastID    int64
+	pending   map[int64]*pending
+	targets   map[string]*target
+	order     []*target // oldest first
+	sessions  map[string]*target
+	current   *target
+	spare     *target // the blank page that the first open uses
+	events    *ring
+	listeners map[*listener]bool
+	calls     int64
+	gone      *Error
+	changed   chan struct{} // closed and replaced at every change that somebody may wait for
+
+	done chan struct{} // closed when the connection has ended
+}
+
+type target struct {
+	id, kind, url, title string
+	opener               string
+	parent               *target // of a frame or worker
+	session              string
+	ready                bool // events of the page are on
+	crashed, closed      bool
+	dialog               *Dialog
+	loaders              []string // of the main frame, the newest last
+	loaded               bool     // the newest loader's load event came
+	domains              map[string]*domain
+}
+
+// pending is a message that waits for its reply.
+type pending struct {
+	id       int64
+	method   string
+	target   *target // nil: the browser
+	maxBytes int64
+	onDialog string
+	done     chan reply
+	after    func(reply) // called with the engine locked; may be nil
+}
+
+type reply struct {
+	result json.RawMessage
+	err    *Error
+}
+
+func newEngine(conn browser.Conn, name string, lazy bool, cfg *Config) *engine {
+	return &engine{
+		conn: conn, name: name, lazy: lazy, maxMessage: cfg.MaxMessage,
+		lastID:    1, // browser.AskVersion used it
+		pending:   map[int64]*pending{},
+		targets:   map[string]*target{},
+		sessions:  map[string]*target{},
+		events:    newRing(cfg.RingEvents, cfg.RingBytes),
+		listeners: map[*listener]bool{},
+		changed:   make(chan struct{}),
+		done:      make(chan struct{}),
+	}
+}
+
+// start begins to read and to follow targets.
+func (e *engine) start(ctx context.Context) *Error {
+	go e.read()
+	if _, err := e.do(ctx, nil, "Target.setDiscoverTargets", json.RawMessage(`{"discover":true,`+filter+`}`), opts{}); err != nil {
+		return err
+	}
+	if e.lazy {
+		return nil
+	}
+	if _, err := e.do(ctx, nil, "Target.setAutoAttach", json.RawMessage(autoAttach), opts{}); err != nil {
+		return err
+	}
+	err := e.wait(ctx, "for the first page", func() (bool, *Error) {
+		for _, t := range e.order {
+			if t.kind == "page" && t.session != "" {
+				e.current, e.spare = t, t
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return err
+}
+
+// Tabs only wrap pages, and Chrome's own surfaces, such as the address bar's list, are
+// nobody's pages.
+const filter = `"filter":[{"type":"browser","exclude":true},{"type":"tab","exclude":true},{"type":"browser_ui","exclude":true},{}]`
+
+const autoAttach = `{"autoAttach":true,"waitForDebuggerOnStart":true,"flatten":true,` + filter + `}`
+
+// read takes every message of the browser until the end.
+func (e *engine) read() {
+	for {
+		m, err := e.conn.Receive()
+		if err != nil {
+			e.fail(errf(CodeChromeConnection, "the connection to the browser has ended: it was closed or has crashed"))
+			return
+		}
+		e.handle(m)
+	}
+}
+
+// fail ends everything that waits.
+func (e *engine) fail(why *Error) {
+	e.mu.Lock()
+	if e.gone == nil {
+		e.gone = why
+	}
+	for _, p := range e.pending {
+		e.finish(p, reply{err: e.gone})
+	}
+	for l := range e.listeners {
+		l.finish("closed")
+	}
+	e.broadcast()
+	e.mu.Unlock()
+	close(e.done)
+}
+
+func (e *engine) handle(m browser.Message) {
+	var (
+		id              int64
+		method, session string
+		params, result  json.RawMessage
+		failure         json.RawMessage
+	)
+	err := fields(m.Data, func(key string, value []byte) (err error) {
+		switch key {
+		case "id":
+			id, err = strconv.ParseInt(string(value), 10, 64)
+		case "method":
+			err = json.Unmarshal(value, &method)
+		case "sessionId":
+			err = json.Unmarshal(value, &session)
+		case "params":
+			params = value
+		case "result":
+			result = value
+		case "error":
+			failure = value
+		}
+		return err
+	})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if m.Cut() {
+		if p := e.pending[id]; p != nil && id != 0 {
+			e.finish(p, reply{err: &Error{Code: CodeLimitExceeded, Bytes: m.Size, Message: fmt.Sprintf(
+				"the reply to %s has %d bytes; at most %d are read", p.method, m.Size, e.maxMessage)}})
+		} else if id == 0 {
+			e.events.skip()
+			for l := range e.listeners {
+				l.lose(method, e.events.lastSeq)
+			}
+		}
+		return
+	}
+	if err != nil {
+		return // not a message; what waits for it ends by its own deadline
+	}
+	if id == 0 {
+		e.event(session, method, params)
+		return
+	}
+	p := e.pending[id]
+	if p == nil {
+		return // abandoned
+	}
+	switch {
+	case failure != nil:
+		e.finish(p, reply{err: chromeError(p.method, failure)})
+	case p.maxBytes > 0 && int64(len(result)) > p.maxBytes:
+		e.finish(p, reply{err: &Error{Code: CodeLimitExceeded, Bytes: int64(len(result)), Message: fmt.Sprintf(
+			"the result of %s has %d bytes; at most %d were asked for", p.method, len(result), p.maxBytes)}})
+	default:
+		e.finish(p, reply{result: result})
+	}
+}
+
+// finish delivers a reply, at once: it never waits behind events.
+func (e *engine) finish(p *pending, r reply) {
+	delete(e.pending, p.id)
+	if r.err != nil && r.err.Target == "" && p.target != nil {
+		withTarget := *r.err
+		withTarget.Target = p.target.id
+		r.err = &withTarget
+	}
+	if p.after != nil {
+		p.after(r)
+	}
+	p.done <- r
+}
+
+func (e *engine) broadcast() {
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// wait waits until ready, which is called with the engine locked, says so or fails.
+func (e *engine) wait(ctx context.Context, what string, ready func() (bool, *Error)) *Error {
+	for {
+		e.mu.Lock()
+		ok, err := ready()
+		if !ok && err == nil {
+			err = e.gone
+		}
+		changed := e.changed
+		e.mu.Unlock()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return contextError(ctx, "waiting "+what)
+		}
+	}
+}
+
+func contextError(ctx context.Context, what string) *Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return errf(CodeTimeout, "%s took longer than allowed", what)
+	}
+	return errf(CodeTimeout, "%s was given up, because the caller has gone", what)
+}
+
+// opts are the wishes of a call.
+type opts struct {
+	maxBytes int64
+	onDialog string
+}
+
+// do sends one command to a target (nil: the browser) and waits for its reply, the
+// end of the target or the context's.
+func (e *engine) do(ctx context.Context, t *target, method string, params json.RawMessage, o opts) (json.RawMessage, *Error) {
+	started := time.Now()
+	for {
+		e.mu.Lock()
+		if err := e.refusal(t, method, o); err != nil {
+			e.mu.Unlock()
+			return nil, err
+		}
+		root := t.root()
+		if root == nil || root.dialog == nil || unblocks(method) {
+			break
+		}
+		// The caller wants dialogs answered: this one first.
+		e.answerDialog(root, o.onDialog)
+		e.mu.Unlock()
+		if err := e.wait(ctx, "for the dialog to close", func() (bool, *Error) { return root.dialog == nil || root.closed || root.crashed, nil }); err != nil {
+			return nil, err
+		}
+	}
+	p := &pending{method: method, target: t, maxBytes: o.maxBytes, onDialog: o.onDialog}
+	err := e.send(p, params)
+	e.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-p.done:
+		return r.result, r.err
+	case <-ctx.Done():
+	}
+	e.mu.Lock()
+	delete(e.pending, p.id)
+	e.mu.Unlock()
+	select {
+	case r := <-p.done: // it came at the same moment
+		return r.result, r.err
+	default:
+	}
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		go e.unstick(t)
+		return nil, contextError(ctx, method)
+	}
+	failure := errf(CodeTimeout, "%s did not answer within %s", method, time.Since(started).Round(time.Millisecond))
+	if said := e.unstick(t); said != "" {
+		failure.Message += "; " + said
+	}
+	if t != nil {
+		failure.Target = t.id
+	}
+	return nil, failure
+}
+
+// refusal says why a call cannot be sent now.
+func (e *engine) refusal(t *target, method string, o opts) *Error {
+	switch {
+	case e.gone != nil:
+		return e.gone
+	case t == nil:
+		return nil
+	case t.closed:
+		return closedTarget(t)
+	case t.crashed && !revives(method):
+		return crashedTarget(t)
+	case t.session == "":
+		return errf(CodeNotFound, "target %s (%s) is not attached any more; try again", t.id, clip(t.url, 80))
+	}
+	if d := t.root().dialog; d != nil && !unblocks(method) && o.onDialog != DialogAccept && o.onDialog != DialogDismiss {
+		return blockedTarget(t, d)
+	}
+	return nil
+}
+
+func closedTarget(t *target) *Error {
+	e := errf(CodeNotFound, "target %s (%s) was closed", t.id, clip(t.url, 80))
+	e.Target = t.id
+	return e
+}
+
+func crashedTarget(t *target) *Error {
+	e := errf(CodeTargetCrashed, "the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it", t.id, clip(t.url, 80))
+	e.Target = t.id
+	return e
+}
+
+func blockedTarget(t *target, d *Dialog) *Error {
+	e := errf(CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; answer it with Page.handleJavaScriptDialog {\"accept\":true}, or reload or close the page", d.Type, clip(d.Message, 300))
+	e.Target, e.Dialog = t.id, d
+	return e
+}
+
+// revives names the commands that a crashed target takes.
+func revives(method string) bool {
+	return method == "Page.navigate" || method == "Page.reload" || method == "Page.close"
+}
+
+// unblocks names the commands that end an open dialog.
+func unblocks(method string) bool { return method == "Page.handleJavaScriptDialog" || revives(method) }
+
+// root is the page whose dialogs block t: itself, or the page of a frame.
+func (t *target) root() *target {
+	for t != nil && t.kind == "iframe" && t.parent != nil {
+		t = t.parent
+	}
+	return t
+}
+
+// within reports whether t is top or belongs to it, as its frame or worker.
+func (t *target) within(top *target) bool {
+	for t != nil && t != top {
+		t = t.parent
+	}
+	return t != nil
+}
+
+// send numbers a message and queues it. The engine is locked.
+func (e *engine) send(p *pending, params json.RawMessage) *Error {
+	if e.gone != nil {
+		return e.gone
+	}
+	e.lastID++
+	p.id = e.lastID
+	p.done = make(chan reply, 1)
+	b := make([]byte, 0, len(params)+len(p.method)+96)
+	b = strconv.AppendInt(append(b, `{"id":`...), p.id, 10)
+	b = append(append(b, `,"method":`...), quoted(p.method)...)
+	if len(params) > 0 {
+		b = append(append(b, `,"params":`...), params...)
+	}
+	if p.target != nil {
+		b = append(append(b, `,"sessionId":`...), quoted(p.target.session)...)
+	}
+	b = append(b, '}')
+	if err := e.conn.Send(b); err != nil {
+		var tooLarge *browser.TooLargeError
+		if errors.As(err, &tooLarge) {
+			return &Error{Code: CodeLimitExceeded, Message: p.method + ": " + err.Error(), Bytes: int64(tooLarge.Size)}
+		}
+		return errf(CodeChromeConnection, "%s was not sent: %v", p.method, err)
+	}
+	e.pending[p.id] = p
+	return nil
+}
+
+// post sends a message whose reply nobody waits for. The engine is locked.
+func (e *engine) post(t *target, method, params string, after func(reply)) {
+	if t != nil && t.session == "" {
+		return
+	}
+	e.send(&pending{method: method, target: t, after: after}, json.RawMessage(params))
+}
+
+// unstick looks whether a target whose call was given up is busy with a script, stops
+// the script, and says what it found. A target that only waits, as for a promise,
+// answers the probe and is left alone.
+func (e *engine) unstick(t *target) string {
+	if t == nil {
+		return ""
+	}
+	e.mu.Lock()
+	if e.gone != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil {
+		e.mu.Unlock()
+		return ""
+	}
+	probe := &pending{method: "Runtime.evaluate", target: t}
+	err := e.send(probe, json.RawMessage(`{"expression":"0","silent":true}`))
+	e.mu.Unlock()
+	if err != nil {
+		return "the browser has stopped reading"
+	}
+	defer func() {
+		e.mu.Lock()
+		delete(e.pending, probe.id)
+		e.mu.Unlock()
+	}()
+	select {
+	case <-probe.done:
+		return ""
+	case <-time.After(probeTime):
+	}
+	e.mu.Lock()
+	e.post(t, "Runtime.terminateExecution", "", nil)
+	e.mu.Unlock()
+	select {
+	case <-probe.done:
+		return "the page was busy with a script that did not end, which was stopped"
+	case <-time.After(4 * probeTime):
+		return "the page does not answer at all, and its script could not be stopped; Page.reload or closing it may help"
+	}
+}
+
+const probeTime = 250 * time.Millisecond
+
+// call is the command of a client.
+func (e *engine) call(ctx context.Context, q CallRequest) (json.RawMessage, *Error) {
+	domain, command, ok := strings.Cut(q.Method, ".")
+	if !ok || domain == "" || command == "" {
+		return nil, errf(CodeInvalidArgs, "%q is not a command's name, as Page.navigate is", clip(q.Method, 80))
+	}
+	if len(q.Params) > 0 && !object(q.Params) {
+		return nil, errf(CodeInvalidArgs, "the parameters of %s are not one JSON object", q.Method)
+	}
+	if err := checkOnDialog(q.OnDialog); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	e.calls++
+	e.mu.Unlock()
+	o := opts{maxBytes: q.MaxBytes, onDialog: q.OnDialog}
+	if q.Target == BrowserTarget || q.Target == "" && ofBrowser(domain) {
+		return e.do(ctx, nil, q.Method, q.Params, o)
+	}
+	t, err := e.resolve(q.Target)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.attach(ctx, t, q.Method); err != nil {
+		return nil, err
+	}
+	result, err := e.do(ctx, t, q.Method, q.Params, o)
+	if err == nil {
+		e.mu.Lock()
+		e.noteCalled(t, domain, command)
+		e.mu.Unlock()
+	}
+	return result, err
+}
+
+func checkOnDialog(s string) *Error {
+	switch s {
+	case "", DialogFail, DialogAccept, DialogDismiss:
+		return nil
+	}
+	return errf(CodeInvalidArgs, "on_dialog is %q; it is accept, dismiss or fail", clip(s, 40))
+}
+
+// ofBrowser names the domains that pages do not have, or that mean the browser.
+func ofBrowser(domain string) bool {
+	switch domain {
+	case "Browser", "Target", "SystemInfo", "Tethering":
+		return true
+	}
+	return false
+}
+
+// noteCalled remembers what a caller's own command changed. The engine is locked.
+func (e *engine) noteCalled(t *target, domain, command string) {
+	switch {
+	case command == "enable":
+		t.domain(domain).byCaller = true
+	case command == "disable":
+		d := t.domain(domain)
+		d.byCaller = false
+		// Others still listen, or we need it ourselves to see dialogs and navigations.
+		if d.listeners > 0 || domain == "Page" {
+			e.post(t, domain+".enable", "", nil)
+		}
+	case revives(domain+"."+command) && t.crashed:
+		t.crashed = false
+		e.broadcast()
+	}
+}
+
+// attach makes sure that a target has a session in which a command can be sent.
+func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
+	usable := func() bool { return t.session != "" && (t.ready || unblocks(method)) }
+	e.mu.Lock()
+	now, ask := usable() || t.closed || t.crashed, e.lazy && t.session == ""
+	e.mu.Unlock()
+	if now {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, attachTime)
+	defer cancel()
+	if ask {
+		if _, err := e.do(ctx, nil, "Target.attachToTarget", mustJSON(map[string]any{"targetId": t.id, "flatten": true}), opts{}); err != nil {
+			return err
+		}
+	}
+	err := e.wait(ctx, "for target "+t.id+" to be attached", func() (bool, *Error) { return usable() || t.closed || t.crashed, nil })
+	if err != nil && err.Code == CodeTimeout {
+		err.Message += "; the page is busy, or has a JavaScript dialog open that was there before: Page.reload frees it"
+	}
+	return err
+}
+
+const attachTime = 10 * time.Second
+
+// resolve finds the target that a selector means.
+func (e *engine) resolve(selector string) (*target, *Error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone != nil {
+		return nil, e.gone
+	}
+	if selector == "" {
+		if e.current == nil {
+			return nil, errf(CodeNotFound, "the browser has no page; open one")
+		}
+		return e.current, nil
+	}
+	if t := e.targets[selector]; t != nil {
+		return t, nil
+	}
+	if n, err := strconv.Atoi(selector); err == nil && len(selector) < 4 {
+		if n < 0 || n >= len(e.order) {
+			return nil, errf(CodeNotFound, "there is no target %d; there are %d, counted from 0", n, len(e.order))
+		}
+		return e.order[n], nil
+	}
+	for _, match := range []func(*target) bool{
+		func(t *target) bool { return len(selector) >= 4 && strings.HasPrefix(t.id, strings.ToUpper(selector)) },
+		func(t *target) bool { return t.kind == "page" && strings.Contains(t.url, selector) },
+		func(t *target) bool { return strings.Contains(t.url, selector) },
+	} {
+		var found []*target
+		for _, t := range e.order {
+			if match(t) {
+				found = append(found, t)
+			}
+		}
+		switch {
+		case len(found) == 1:
+			return found[0], nil
+		case len(found) > 1:
+			var names []string
+			for _, t := range found[:min(len(found), 5)] {
+				names = append(names, t.id+" "+clip(t.url, 60))
+			}
+			return nil, errf(CodeNotFound, "%q means %d targets: %s; give an id", clip(selector, 80), len(found), strings.Join(names, ", "))
+		}
+	}
+	return nil, errf(CodeNotFound, "no target has the id or the index %q, or has it in its URL; there are %d", clip(selector, 80), len(e.order))
+}
+
+// open makes a page, or takes the blank one of the start, and waits for its load.
+func (e *engine) open(ctx context.Context, q OpenRequest) (Page, *Error) {
+	if q.URL == "" {
+		q.URL = "about:blank"
+	}
+	if err := checkOnDialog(q.OnDialog); err != nil {
+		return Page{}, err
+	}
+	e.mu.Lock()
+	e.calls++
+	t := e.spare
+	e.spare = nil
+	usable := t != nil && !t.closed && !t.crashed && t.url == "about:blank"
+	e.mu.Unlock()
+	if !usable {
+		raw, err := e.do(ctx, nil, "Target.createTarget", json.RawMessage(`{"url":"about:blank"}`), opts{})
+		if err != nil {
+			return Page{}, err
+		}
+		var made struct {
+			ID string `json:"targetId"`
+		}
+		json.Unmarshal(raw, &made)
+		if err := e.wait(ctx, "for the new page", func() (bool, *Error) {
+			t = e.targets[made.ID]
+			return t != nil, nil
+		}); err != nil {
+			return Page{}, err
+		}
+	}
+	if err := e.attach(ctx, t, ""); err != nil {
+		return Page{}, err
+	}
+	if err := e.navigate(ctx, t, q); err != nil {
+		e.mu.Lock()
+		e.discardFailed(t, err, usable)
+		e.mu.Unlock()
+		return Page{}, err
+	}
+	e.mu.Lock()
+	e.current = t
+	e.mu.Unlock()
+	return e.page(ctx, t)
+}
+
+// discardFailed removes a page that never had content; one that only is slow, or
+// shows a dialog, stays and is the current target, so that it can be looked at.
+func (e *engine) discardFailed(t *target, err *Error, first bool) {
+	switch {
+	case err.Code != CodeNavigationFailed && err.Code != CodeProtocolError:
+		e.current = t
+	case first:
+		e.post(t, "Page.navigate", `{"url":"about:blank"}`, nil)
+		e.spare = t
+	default:
+		e.post(nil, "Target.closeTarget", string(mustJSON(map[string]string{"targetId": t.id})), nil)
+	}
+}
+
+// navigate sends a page to a URL and waits for its load event.
+func (e *engine) navigate(ctx context.Context, t *target, q OpenRequest) *Error {
+	raw, err := e.do(ctx, t, "Page.navigate", mustJSON(map[string]string{"url": q.URL}), opts{onDialog: q.OnDialog})
+	if err != nil {
+		return err
+	}
+	var nav struct {
+		Loader    string `json:"loaderId"`
+		ErrorText string `json:"errorText"`
+	}
+	json.Unmarshal(raw, &nav)
+	if nav.ErrorText != "" {
+		err := errf(CodeNavigationFailed, "cannot open %s: %s", clip(q.URL, 200), nav.ErrorText)
+		err.Target = t.id
+		return err
+	}
+	if nav.Loader == "" {
+		return nil // within the document that is shown already
+	}
+	return e.wait(ctx, "for "+clip(q.URL, 200)+" to load (the page stays open)", func() (bool, *Error) {
+		switch {
+		case t.closed:
+			return false, closedTarget(t)
+		case t.crashed:
+			return false, crashedTarget(t)
+		case t.dialog != nil:
+			if q.OnDialog == DialogAccept || q.OnDialog == DialogDismiss {
+				e.answerDialog(t, q.OnDialog)
+				return false, nil
+			}
+			return false, blockedTarget(t, t.dialog)
+		}
+		return t.loaded && t.hasLoaded(nav.Loader), nil
+	})
+}
+
+// hasLoaded reports whether the main frame showed a loader; a page may have moved on since.
+func (t *target) hasLoaded(loader string) bool {
+	for _, l := range t.loaders {
+		if l == loader {
+			return true
+		}
+	}
+	return false
+}
+
+// page asks the browser, not the page, so it answers however busy the page is.
+func (e *engine) page(ctx context.Context, t *target) (Page, *Error) {
+	raw, err := e.do(ctx, nil, "Target.getTargetInfo", mustJSON(map[string]string{"targetId": t.id}), opts{})
+	if err != nil {
+		return Page{}, err
+	}
+	var info struct {
+		TargetInfo targetInfo `json:"targetInfo"`
+	}
+	json.Unmarshal(raw, &info)
+	return Page{Browser: e.name, Target: t.id, URL: info.TargetInfo.URL, Title: info.TargetInfo.Title}, nil
+}
+
+// activate brings a page to the front and makes it the current target.
+func (e *engine) activate(ctx context.Context, selector string) (Page, *Error) {
+	t, err := e.resolve(selector)
+	if err != nil {
+		return Page{}, err
+	}
+	if t.kind == "page" {
+		if _, err := e.do(ctx, nil, "Target.activateTarget", mustJSON(map[string]string{"targetId": t.id}), opts{}); err != nil {
+			return Page{}, err
+		}
+	}
+	e.mu.Lock()
+	e.current = t
+	e.mu.Unlock()
+	return e.page(ctx, t)
+}
+
+// closeTarget closes a page and waits until it is gone.
+func (e *engine) closeTarget(ctx context.Context, selector string) (Page, *Error) {
+	t, err := e.resolve(selector)
+	if err != nil {
+		return Page{}, err
+	}
+	e.mu.Lock()
+	closed := Page{Browser: e.name, Target: t.id, URL: t.url, Title: t.title}
+	e.mu.Unlock()
+	if _, err := e.do(ctx, nil, "Target.closeTarget", mustJSON(map[string]string{"targetId": t.id}), opts{}); err != nil {
+		return Page{}, err
+	}
+	err = e.wait(ctx, "for the page to close", func() (bool, *Error) {
+		if d := t.dialog; d != nil && d.Type == "beforeunload" {
+			return false, blockedTarget(t, d)
+		}
+		return t.closed, nil
+	})
+	return closed, err
+}
+
+// list answers the targets, the oldest first.
+func (e *engine) list() []Target {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := make([]Target, 0, len(e.order))
+	for i, t := range e.order {
+		one := Target{Index: i, ID: t.id, Type: t.kind, URL: t.url, Title: t.title, Current: t == e.current,
+			Attached: t.session != "", Crashed: t.crashed, Opener: t.opener, Dialog: t.dialog}
+		if t.parent != nil {
+			one.Parent = t.parent.id
+		}
+		all = append(all, one)
+	}
+	return all
+}

@@ -1,0 +1,97 @@
+package keeper
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The codes of an Error, of the host's one table.
+const (
+	CodeChromeLaunch     = "chrome_launch"
+	CodeChromeConnection = "chrome_connection" // also: no browser is open
+	CodeTimeout          = "timeout"
+	CodeTargetCrashed    = "target_crashed"
+	CodeBusy             = "busy" // a JavaScript dialog is open
+	CodeLimitExceeded    = "limit_exceeded"
+	CodeNotFound         = "not_found"         // a target
+	CodeNavigationFailed = "navigation_failed" // the browser's errorText
+	CodeProtocolError    = "protocol_error"    // Chrome answered with an error, see Error.Chrome
+	CodeInvalidArgs      = "invalid_args"
+	CodeUnavailable      = "unavailable" // on this platform
+	CodeInternal         = "internal"
+)
+
+// Error is every failure of this package.
+type Error struct {
+	Code    string       `json:"code"`
+	Message string       `json:"message"`
+	Chrome  *ChromeError `json:"chrome,omitempty"`
+	// Target is the id of the target that the failure is about.
+	Target string `json:"target,omitempty"`
+	// Dialog is the dialog that blocks the target, with CodeBusy.
+	Dialog *Dialog `json:"dialog,omitempty"`
+	// Bytes is the size of the reply that was over the limit, with CodeLimitExceeded; 0 when unknown.
+	Bytes int64 `json:"bytes,omitempty"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// ChromeError is Chrome's own answer. Data is its text, or its JSON when it is not a text.
+type ChromeError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    string `json:"data,omitempty"`
+}
+
+// Dialog is an open JavaScript dialog.
+type Dialog struct {
+	Type    string `json:"type"` // alert, confirm, prompt or beforeunload
+	Message string `json:"message"`
+	URL     string `json:"url,omitempty"`
+}
+
+func errf(code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// asError makes any error one of ours.
+func asError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Code: CodeInternal, Message: err.Error()}
+}
+
+// chromeError reads the error member of a reply.
+func chromeError(method string, raw json.RawMessage) *Error {
+	var foreign struct {
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(raw, &foreign); err != nil {
+		return errf(CodeProtocolError, "%s failed with an error that cannot be read: %s", method, clip(string(raw), 200))
+	}
+	data := string(foreign.Data)
+	var text string
+	if json.Unmarshal(foreign.Data, &text) == nil {
+		data = text
+	}
+	e := errf(CodeProtocolError, "%s failed: %s (%d)", method, foreign.Message, foreign.Code)
+	if data != "" {
+		e.Message += ": " + data
+	}
+	e.Chrome = &ChromeError{Code: foreign.Code, Message: foreign.Message, Data: data}
+	return e
+}
+
+// clip shortens a foreign text at a character's edge.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "..."
+}

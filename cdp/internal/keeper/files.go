@@ -1,0 +1,284 @@
+package keeper
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// files are the files of one keeper, see the package's documentation.
+type files struct{ dir, name string }
+
+func (f files) lock() string    { return filepath.Join(f.dir, f.name+".lock") }
+func (f files) info() string    { return filepath.Join(f.dir, f.name+".json") }
+func (f files) log() string     { return filepath.Join(f.dir, f.name+".log") }
+func (f files) profile() string { return filepath.Join(f.dir, f.name+".profile") }
+
+// A unix socket's path has at most 108 bytes on Linux and 104 elsewhere, the last a NUL.
+const maxSocketPath = 100
+
+// socketPath is NAME.sock in the folder, with a long name its hash; with a long
+// folder, a hash of both in a folder of the user's under the system's temporary one.
+func (f files) socketPath() (path string, inTemp bool) {
+	hash := func(s string) string {
+		sum := sha256.Sum256([]byte(s))
+		return hex.EncodeToString(sum[:8]) + ".sock"
+	}
+	if path = filepath.Join(f.dir, f.name+".sock"); len(path) <= maxSocketPath {
+		return path, false
+	}
+	if path = filepath.Join(f.dir, hash(f.name)); len(path) <= maxSocketPath {
+		return path, false
+	}
+	own := "parley-" + strconv.Itoa(os.Geteuid())
+	if path = filepath.Join(os.TempDir(), own, hash(f.dir+"\x00"+f.name)); len(path) <= maxSocketPath {
+		return path, true
+	}
+	return filepath.Join("/tmp", own, hash(f.dir+"\x00"+f.name)), true
+}
+
+// SocketPath is where the keeper of a browser listens.
+func SocketPath(runDir, name string) string {
+	path, _ := files{absolute(runDir), orDefault(name)}.socketPath()
+	return path
+}
+
+// info is what NAME.json holds.
+type info struct {
+	PID       int       `json:"pid"`
+	Wire      int       `json:"wire"`
+	Version   string    `json:"version,omitempty"`
+	ChromePID int       `json:"chrome_pid,omitempty"`
+	Product   string    `json:"product,omitempty"`
+	Profile   string    `json:"profile,omitempty"`
+	Temporary bool      `json:"temporary_profile,omitempty"`
+	Attach    string    `json:"attach,omitempty"`
+	Started   time.Time `json:"started"`
+}
+
+func (f files) readInfo() (i info) {
+	if data, err := os.ReadFile(f.info()); err == nil {
+		json.Unmarshal(data, &i)
+	}
+	return i
+}
+
+// lockPID is the pid in the lock file, 0 when there is none.
+func (f files) lockPID() int {
+	data, err := os.ReadFile(f.lock())
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+	return pid
+}
+
+var errLocked = errors.New("locked by another process")
+
+// tryLock takes the keeper's lock, or answers errLocked.
+func (f files) tryLock() (*os.File, error) {
+	for range 100 {
+		file, err := openLock(f.lock())
+		if err != nil {
+			return nil, err
+		}
+		if err := flock(file); err != nil {
+			file.Close()
+			return nil, err
+		}
+		// The one before us may have removed the file between our open and our lock.
+		if sameFile(file, f.lock()) {
+			return file, nil
+		}
+		file.Close()
+	}
+	return nil, fmt.Errorf("%s does not stay in its place", f.lock())
+}
+
+// held reports whether somebody holds the lock, without making the file.
+func (f files) held() bool {
+	if _, err := os.Lstat(f.lock()); err != nil {
+		return false
+	}
+	file, err := f.tryLock()
+	if err != nil {
+		return errors.Is(err, errLocked)
+	}
+	// Taken just to look: removed, if nothing else is there, for we may have made it.
+	file.Close()
+	return false
+}
+
+// leftovers reports whether files of a keeper are there.
+func (f files) leftovers() bool {
+	socket, _ := f.socketPath()
+	for _, path := range []string{f.lock(), f.info(), f.log(), f.profile(), socket} {
+		if _, err := os.Lstat(path); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// clean removes what a keeper leaves, and the browser that it may have left; the
+// caller holds the lock, which itself is removed by unlock.
+func (f files) clean() error {
+	i := f.readInfo()
+	killOrphans(f.profile(), 0)
+	if i.ChromePID > 0 && i.Profile != "" && !i.Temporary {
+		killOrphans(i.Profile, i.ChromePID)
+	}
+	socket, _ := f.socketPath()
+	removeSingleton(f.profile())
+	err := removeTree(f.profile())
+	for _, path := range []string{socket, f.info(), f.log()} {
+		if e := os.Remove(path); e != nil && !errors.Is(e, os.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// unlock gives the lock back with its file.
+func (f files) unlock(lock *os.File) {
+	os.Remove(f.lock())
+	lock.Close()
+}
+
+// sweep cleans up after a keeper that is dead. It answers whether there was something.
+func (f files) sweep() (bool, error) {
+	if !f.leftovers() {
+		return false, nil
+	}
+	lock, err := f.tryLock()
+	if err != nil {
+		if errors.Is(err, errLocked) {
+			err = nil
+		}
+		return false, err
+	}
+	defer f.unlock(lock)
+	return true, f.clean()
+}
+
+// removeTree removes a folder into which dying processes may still write.
+func removeTree(dir string) (err error) {
+	for range 40 {
+		if err = os.RemoveAll(dir); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return err
+}
+
+// removeSingleton removes the socket folder outside the profile that Chrome leaves
+// when it is killed; the profile holds a link to it.
+func removeSingleton(profile string) {
+	link, err := os.Readlink(filepath.Join(profile, "SingletonSocket"))
+	if err != nil {
+		return
+	}
+	dir := filepath.Dir(link)
+	base := strings.TrimPrefix(filepath.Base(dir), ".")
+	if filepath.IsAbs(dir) && (strings.HasPrefix(base, "org.chromium.") || strings.HasPrefix(base, "com.google.Chrome.") || strings.HasPrefix(base, "com.microsoft.Edge.")) {
+		os.Remove(link)
+		os.Remove(filepath.Join(dir, "SingletonCookie"))
+		os.Remove(dir)
+	}
+}
+
+// Entry is one browser name of which there are files.
+type Entry struct {
+	Browser string `json:"browser"`
+	// Alive says that a keeper holds the lock; otherwise the files are stale.
+	Alive     bool      `json:"alive"`
+	PID       int       `json:"pid,omitempty"`
+	ChromePID int       `json:"chrome_pid,omitempty"`
+	Version   string    `json:"version,omitempty"`
+	Wire      int       `json:"wire,omitempty"`
+	Product   string    `json:"product,omitempty"`
+	Profile   string    `json:"profile,omitempty"`
+	Attach    string    `json:"attach,omitempty"`
+	Started   time.Time `json:"started,omitzero"`
+}
+
+// List answers every browser of a folder, stale ones too, by name. A folder that
+// does not exist has none.
+func List(runDir string) ([]Entry, error) {
+	dir := absolute(runDir)
+	found, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, errf(CodeInternal, "cannot list %s: %v", dir, err)
+	}
+	names := map[string]bool{}
+	for _, entry := range found {
+		ext := filepath.Ext(entry.Name())
+		switch ext {
+		case ".lock", ".json", ".sock", ".log", ".profile":
+			if name := strings.TrimSuffix(entry.Name(), ext); checkName(name) == nil {
+				names[name] = true
+			}
+		}
+	}
+	entries := []Entry{}
+	for name := range names {
+		f := files{dir, name}
+		i := f.readInfo()
+		e := Entry{Browser: name, Alive: f.held(), PID: i.PID, ChromePID: i.ChromePID, Version: i.Version, Wire: i.Wire,
+			Product: i.Product, Profile: i.Profile, Attach: i.Attach, Started: i.Started}
+		if e.Alive && e.PID == 0 {
+			e.PID = f.lockPID()
+		}
+		entries = append(entries, e)
+	}
+	sort.Slice(entries, func(a, b int) bool { return entries[a].Browser < entries[b].Browser })
+	return entries, nil
+}
+
+// Sweep removes what dead keepers left in a folder, and answers their names.
+func Sweep(runDir string) (cleaned []string, err error) {
+	entries, err := List(runDir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		swept, e2 := files{absolute(runDir), e.Browser}.sweep()
+		if swept {
+			cleaned = append(cleaned, e.Browser)
+		}
+		err = errors.Join(err, e2)
+	}
+	return cleaned, err
+}
+
+func absolute(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
+}
+
+// lastLines are the last lines of a log, for an error's text.
+func lastLines(path string, n int) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	if st, err := file.Stat(); err == nil && st.Size() > 4096 {
+		file.Seek(-4096, io.SeekEnd)
+	}
+	data, _ := io.ReadAll(io.LimitReader(file, 4096))
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n  ")
+}

@@ -1,0 +1,68 @@
+//go:build unix
+
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+func openLock(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+}
+
+func flock(file *os.File) error {
+	for {
+		switch err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+		case err == nil:
+			return nil
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return errLocked
+		default:
+			return err
+		}
+	}
+}
+
+func sameFile(file *os.File, path string) bool {
+	a, errA := file.Stat()
+	b, errB := os.Lstat(path)
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+// ownDir makes a folder that only this user can enter, or refuses the one that is there.
+func ownDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	switch {
+	case !st.IsDir():
+		return fmt.Errorf("%s is not a folder but a %s", dir, st.Mode().Type())
+	case !ok || int(sys.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to another user", dir)
+	case st.Mode().Perm()&0o077 != 0:
+		return os.Chmod(dir, 0o700)
+	}
+	return nil
+}
+
+// ownSocket refuses what is not a socket of this user, as a link planted in its place.
+func ownSocket(path string) error {
+	st, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if st.Mode().Type() != os.ModeSocket || !ok || int(sys.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is not a socket of this user", path)
+	}
+	return nil
+}

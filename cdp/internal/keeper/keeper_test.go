@@ -1,0 +1,249 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
+)
+
+// TestMain is the door: the keepers of these tests are this program, run again.
+func TestMain(m *testing.M) {
+	switch os.Getenv(ChildVar) {
+	case childName:
+		os.Exit(Main())
+	case "oldkeeper":
+		os.Exit(oldKeeper())
+	}
+	os.Exit(m.Run())
+}
+
+// limit bounds everything that a test waits for.
+const limit = 20 * time.Second
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func config(t *testing.T) Config {
+	t.Helper()
+	found, err := browser.Find("", os.Getenv(browser.EnvVar), "")
+	if err != nil || !supported {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("in CI nothing is skipped: ", err)
+		}
+		t.Skip("needs a browser: ", err)
+	}
+	return Config{RunDir: filepath.Join(t.TempDir(), "run"), Chrome: found.Path, FoundBy: found.From, Version: "test"}
+}
+
+// start opens a browser, and at the test's end checks that nothing of it is left.
+func start(t *testing.T, cfg Config) *Client {
+	t.Helper()
+	c, err := Start(bounded(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		if _, err := Stop(context.Background(), cfg.RunDir, cfg.Browser, "test"); err != nil {
+			t.Error("closing: ", err)
+		}
+		nothingLeft(t, cfg)
+	})
+	return c
+}
+
+// nothingLeft checks that no process and no file of a browser is left.
+func nothingLeft(t *testing.T, cfg Config) {
+	t.Helper()
+	var left []string
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		left = left[:0]
+		for pid, cmdline := range processes() {
+			if strings.Contains(cmdline, cfg.RunDir) {
+				left = append(left, fmt.Sprint("process ", pid, " ", clip(cmdline, 100)))
+			}
+		}
+		entries, _ := os.ReadDir(cfg.RunDir)
+		for _, e := range entries {
+			left = append(left, e.Name())
+		}
+		if len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("left: %s", strings.Join(left, ", "))
+}
+
+// processes answers the command lines of all processes that are not zombies.
+func processes() map[int]string {
+	all := map[int]string{}
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		var pid int
+		fmt.Sscanf(path, "/proc/%d/", &pid)
+		if data, err := os.ReadFile(path); err == nil && len(data) > 0 && !isZombie(pid) {
+			all[pid] = strings.ReplaceAll(string(data), "\x00", " ")
+		}
+	}
+	return all
+}
+
+// site serves pages by path.
+func site(t *testing.T, pages map[string]string) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page, ok := pages[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(w, page)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+const plainPage = "<title>Plain</title><p>Hello"
+
+func open(t *testing.T, c *Client, url string) Page {
+	t.Helper()
+	p, err := c.Open(bounded(t), OpenRequest{URL: url})
+	if err != nil {
+		t.Fatal("open: ", err)
+	}
+	return p
+}
+
+func params(v any) json.RawMessage { return mustJSON(v) }
+
+// evaluate runs an expression and answers its value as JSON.
+func evaluate(t *testing.T, c *Client, target, expression string) (string, error) {
+	t.Helper()
+	raw, err := c.Call(bounded(t), CallRequest{Target: target, Method: "Runtime.evaluate", TimeoutMS: 10_000,
+		Params: params(map[string]any{"expression": expression, "returnByValue": true})})
+	var reply struct {
+		Result struct {
+			Value json.RawMessage `json:"value"`
+		} `json:"result"`
+	}
+	json.Unmarshal(raw, &reply)
+	return string(reply.Result.Value), err
+}
+
+func wantValue(t *testing.T, c *Client, target, expression, want string) {
+	t.Helper()
+	if got, err := evaluate(t, c, target, expression); err != nil || got != want {
+		t.Errorf("%s = %s, %v; want %s", expression, got, err, want)
+	}
+}
+
+func wantCode(t *testing.T, err error, code string, words ...string) {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) || e.Code != code {
+		t.Errorf("error %v, want %s", err, code)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(e.Message, w) {
+			t.Errorf("%q does not say %q", e.Message, w)
+		}
+	}
+}
+
+func TestOpenEvaluateClose(t *testing.T) {
+	cfg := config(t)
+	url := site(t, map[string]string{"/": plainPage, "/two": "<title>Two</title>"})
+	if _, err := Dial(bounded(t), cfg.RunDir, "", "test"); err == nil {
+		t.Fatal("a browser before any was opened")
+	} else {
+		wantCode(t, err, CodeChromeConnection, "no browser")
+	}
+	c := start(t, cfg)
+	if !c.Started() {
+		t.Error("not started")
+	}
+	p := open(t, c, url+"/")
+	if p.Browser != "default" || p.URL != url+"/" || p.Title != "Plain" || p.Target == "" {
+		t.Errorf("page %+v", p)
+	}
+	wantValue(t, c, "", "document.title", `"Plain"`)
+
+	// The first page took the blank one of the start, the second is new and current.
+	p2 := open(t, c, url+"/two")
+	wantValue(t, c, "", "document.title", `"Two"`)
+	targets, err := c.Targets(bounded(t))
+	if err != nil || len(targets) != 2 || targets[0].ID != p.Target || !targets[1].Current {
+		t.Errorf("targets %+v, %v", targets, err)
+	}
+	for _, selector := range []string{p.Target, p.Target[:8], strings.ToLower(p.Target[:8]), "0"} {
+		wantValue(t, c, selector, "document.title", `"Plain"`)
+	}
+	wantValue(t, c, "/two", "document.title", `"Two"`)
+	_, err = evaluate(t, c, url, "1")
+	wantCode(t, err, CodeNotFound, "means 2 targets")
+	_, err = evaluate(t, c, "nowhere", "1")
+	wantCode(t, err, CodeNotFound, "nowhere")
+	_, err = evaluate(t, c, "7", "1")
+	wantCode(t, err, CodeNotFound, "no target 7")
+
+	if _, err := c.Activate(bounded(t), "0"); err != nil {
+		t.Error(err)
+	}
+	wantValue(t, c, "", "document.title", `"Plain"`)
+	if _, err := c.CloseTarget(bounded(t), ""); err != nil {
+		t.Error(err)
+	}
+	wantValue(t, c, "", "document.title", `"Two"`)
+	_, err = evaluate(t, c, p.Target, "1")
+	wantCode(t, err, CodeNotFound)
+
+	s, err := c.Status(bounded(t))
+	if err != nil || s.Mode != "launched" || !strings.Contains(s.Product, "/") || s.ChromePID == 0 || !s.Temporary || s.IdleLimit != 30*60*1000 || len(s.Targets) != 1 || p2.Target != s.Targets[0].ID {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	if os.Geteuid() == 0 && (len(s.Notes) == 0 || !strings.Contains(s.Notes[0], "--no-sandbox")) {
+		t.Errorf("notes %q", s.Notes)
+	}
+
+	// Another process's client finds the same browser.
+	again, err := Dial(bounded(t), cfg.RunDir, "default", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	wantValue(t, again, "", "1+1", "2")
+
+	_, err = c.Call(bounded(t), CallRequest{Method: "Page.nonsense"})
+	wantCode(t, err, CodeProtocolError, "Page.nonsense")
+	var e *Error
+	if errors.As(err, &e); e.Chrome == nil || e.Chrome.Code != -32601 {
+		t.Errorf("Chrome's own error: %+v", e)
+	}
+	raw, err := c.Call(bounded(t), CallRequest{Method: "Browser.getVersion"})
+	if err != nil || !strings.Contains(string(raw), "protocolVersion") {
+		t.Errorf("Browser.getVersion: %s %v", raw, err)
+	}
+	if err := again.CloseBrowser(bounded(t)); err != nil {
+		t.Error("close: ", err)
+	}
+	nothingLeft(t, cfg)
+	_, err = evaluate(t, c, "", "1")
+	wantCode(t, err, CodeChromeConnection)
+}

@@ -1,0 +1,311 @@
+package keeper
+
+import (
+	"encoding/json"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// domain is what is known of a DevTools domain in one session.
+type domain struct {
+	listeners int
+	byCaller  bool // a caller enabled it himself; it is not ours to disable
+	enabling  bool // what comes now is history
+}
+
+func (t *target) domain(name string) *domain {
+	d := t.domains[name]
+	if d == nil {
+		d = &domain{}
+		t.domains[name] = d
+	}
+	return d
+}
+
+// replaying reports whether an event is one of the past, told because its domain is just being enabled.
+func (t *target) replaying(method string) bool {
+	name, _, _ := strings.Cut(method, ".")
+	d := t.domains[name]
+	return d != nil && d.enabling
+}
+
+// enable is called for each listener that needs a domain in a session, disable when
+// it ends. The engine is locked.
+func (e *engine) enable(t *target, name string) {
+	d := t.domain(name)
+	d.listeners++
+	if d.listeners > 1 || d.byCaller || name == "Page" && hasPage(t.kind) {
+		return
+	}
+	method, params := name+".enable", ""
+	if name == lifecycle {
+		method, params = "Page.setLifecycleEventsEnabled", `{"enabled":true}`
+	}
+	d.enabling = true
+	e.post(t, method, params, func(reply) { d.enabling = false })
+}
+
+func (e *engine) disable(t *target, name string) {
+	d := t.domain(name)
+	d.listeners--
+	if d.listeners > 0 || d.byCaller || name == "Page" || t.closed || t.session == "" {
+		return
+	}
+	method, params := name+".disable", ""
+	if name == lifecycle {
+		method, params = "Page.setLifecycleEventsEnabled", `{"enabled":false}`
+	}
+	e.post(t, method, params, nil)
+}
+
+// lifecycle events have a switch of their own beside their domain's.
+const lifecycle = "Page.lifecycleEvent"
+
+// domainsOf names what must be enabled for patterns. Target events come always;
+// Fetch is left to the caller, for enabling it stops every request until answered.
+func domainsOf(patterns []string) (domains []string) {
+	seen := map[string]bool{}
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
+			domains = append(domains, name)
+		}
+	}
+	for _, p := range patterns {
+		name, _, ok := strings.Cut(p, ".")
+		if !ok || strings.ContainsAny(name, "*?[") {
+			continue
+		}
+		switch name {
+		case "Target", "Browser", "Inspector", "SystemInfo", "Tracing", "Tethering", "Fetch":
+		default:
+			add(name)
+		}
+		if p == lifecycle {
+			add(lifecycle)
+		}
+	}
+	return domains
+}
+
+func checkPatterns(patterns ...string) *Error {
+	for _, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil || p == "" {
+			return errf(CodeInvalidArgs, "%q is not an event's name or a pattern such as Network.*", clip(p, 80))
+		}
+	}
+	return nil
+}
+
+func matches(patterns []string, method string) bool {
+	for _, p := range patterns {
+		if ok, _ := path.Match(p, method); ok {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	maxWaiting      = 4096
+	maxWaitingBytes = 8 << 20
+)
+
+// listener is one stream. The engine offers, the client's writer takes; between
+// them is a bounded queue, and what does not fit is dropped and counted.
+type listener struct {
+	patterns []string
+	until    string
+	max      int
+	scope    *target // nil: all
+	domains  []string
+	wake     func()
+
+	mu    sync.Mutex
+	queue []queued
+	bytes int
+	taken int
+	end   string
+	over  chan struct{} // closed with the end
+}
+
+// queued is an event, or the loss of some.
+type queued struct {
+	event   *record
+	lastSeq int64
+	dropped int64
+}
+
+// listen registers a stream and enables what it needs.
+func (e *engine) listen(q ListenRequest, scope *target, wake func()) (*listener, *Error) {
+	l := &listener{patterns: q.Patterns, until: q.Until, max: q.Max, scope: scope, wake: wake, over: make(chan struct{})}
+	all := q.Patterns
+	if q.Until != "" {
+		all = append(append([]string(nil), q.Patterns...), q.Until)
+	}
+	if err := checkPatterns(all...); err != nil {
+		return nil, err
+	}
+	l.domains = domainsOf(all)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone != nil {
+		return nil, e.gone
+	}
+	e.listeners[l] = true
+	for _, t := range e.order {
+		if t.session != "" && l.covers(t) {
+			for _, d := range l.domains {
+				e.enable(t, d)
+			}
+		}
+	}
+	return l, nil
+}
+
+// unlisten ends a stream's part in the engine.
+func (e *engine) unlisten(l *listener) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.listeners[l] {
+		return
+	}
+	delete(e.listeners, l)
+	if e.gone != nil {
+		return
+	}
+	for _, t := range e.order {
+		if t.session != "" && l.covers(t) {
+			for _, d := range l.domains {
+				e.disable(t, d)
+			}
+		}
+	}
+}
+
+func (l *listener) covers(t *target) bool { return l.scope == nil || t.within(l.scope) }
+
+// offer takes an event that the stream wants, without ever waiting.
+func (l *listener) offer(r *record, t *target) {
+	if l.scope != nil && (t == nil || !t.within(l.scope)) {
+		return
+	}
+	wanted := matches(l.patterns, r.method)
+	last := l.until != "" && matches([]string{l.until}, r.method)
+	if !wanted && !last {
+		return
+	}
+	l.mu.Lock()
+	if l.end != "" {
+		l.mu.Unlock()
+		return
+	}
+	if len(l.queue) >= maxWaiting || l.bytes+r.size() > maxWaitingBytes {
+		l.drop(r.seq)
+	} else {
+		l.queue = append(l.queue, queued{event: r})
+		l.bytes += r.size()
+		l.taken++
+	}
+	switch {
+	case last:
+		l.conclude("until")
+	case l.max > 0 && l.taken >= l.max:
+		l.conclude("max")
+	}
+	l.mu.Unlock()
+	l.wake()
+}
+
+// lose counts an event that was too large to be read.
+func (l *listener) lose(method string, seq int64) {
+	if !matches(l.patterns, method) {
+		return
+	}
+	l.mu.Lock()
+	if l.end == "" {
+		l.drop(seq)
+	}
+	l.mu.Unlock()
+	l.wake()
+}
+
+func (l *listener) drop(seq int64) {
+	if n := len(l.queue); n > 0 && l.queue[n-1].event == nil {
+		l.queue[n-1].lastSeq = seq
+		l.queue[n-1].dropped++
+		return
+	}
+	l.queue = append(l.queue, queued{lastSeq: seq, dropped: 1})
+}
+
+// finish ends the stream; what waits is still delivered.
+func (l *listener) finish(why string) {
+	l.mu.Lock()
+	l.conclude(why)
+	l.mu.Unlock()
+	l.wake()
+}
+
+func (l *listener) conclude(why string) {
+	if l.end == "" {
+		l.end = why
+		close(l.over)
+	}
+}
+
+// take answers the next line, or the end when nothing waits any more.
+func (l *listener) take(browser string) (line []byte, end string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		return nil, l.end
+	}
+	next := l.queue[0]
+	l.queue[0] = queued{}
+	l.queue = l.queue[1:]
+	if next.event == nil {
+		line = strconv.AppendInt([]byte(`{"seq":`), next.lastSeq, 10)
+		line = strconv.AppendInt(append(line, `,"dropped":`...), next.dropped, 10)
+		return append(line, '}'), ""
+	}
+	l.bytes -= next.event.size()
+	return next.event.line(browser), ""
+}
+
+// kept answers the events of the ring.
+func (e *engine) kept(q EventsRequest) (Events, *Error) {
+	if err := checkPatterns(q.Patterns...); err != nil {
+		return Events{}, err
+	}
+	var only *target
+	if q.Target != "" && q.Target != BrowserTarget {
+		var err *Error
+		if only, err = e.resolve(q.Target); err != nil {
+			return Events{}, err
+		}
+	}
+	if q.Limit <= 0 {
+		q.Limit = 1000
+	}
+	e.mu.Lock()
+	records, dropped := e.events.since(q.Since)
+	last := e.events.lastSeq
+	e.mu.Unlock()
+	out := Events{Events: []json.RawMessage{}, Dropped: dropped, LastSeq: last}
+	for _, r := range records {
+		switch {
+		case len(q.Patterns) > 0 && !matches(q.Patterns, r.method):
+		case only != nil && r.target != only.id:
+		case q.Target == BrowserTarget && r.target != BrowserTarget:
+		case len(out.Events) == q.Limit:
+			out.LastSeq = r.seq - 1 // reading on finds this one
+			return out, nil
+		default:
+			out.Events = append(out.Events, r.line(e.name))
+		}
+	}
+	return out, nil
+}

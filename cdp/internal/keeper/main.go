@@ -1,0 +1,333 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
+)
+
+const (
+	// ChildVar is the environment variable that makes this program a helper of itself.
+	ChildVar  = "PARLEY_CHILD"
+	childName = "keeper"
+
+	readyFD = 3
+	lockFD  = 4
+
+	maxLog = 4 << 20
+)
+
+// readyLine is the one line that a new keeper says to its starter.
+type readyLine struct {
+	Ready bool   `json:"ready,omitempty"`
+	Error *Error `json:"error,omitempty"`
+}
+
+// Main is the keeper process. The program calls it when PARLEY_CHILD is "keeper",
+// before it does anything else, and exits with what it answers. The configuration
+// comes as JSON on stdin, descriptor 3 takes one line that says ready or why not,
+// and descriptor 4 is the held lock.
+func Main() int {
+	os.Unsetenv(ChildVar)
+	prepareChild(readyFD, lockFD)
+	ready := os.NewFile(readyFD, "ready")
+	lock := os.NewFile(lockFD, "lock")
+	if ready == nil || lock == nil || !supported {
+		fmt.Fprintln(os.Stderr, "a keeper is started by parley itself, not by hand")
+		return 2
+	}
+	var cfg Config
+	if err := json.NewDecoder(io.LimitReader(os.Stdin, 1<<20)).Decode(&cfg); err != nil {
+		fmt.Fprintln(ready, string(mustJSON(readyLine{Error: errf(CodeInternal, "the keeper's configuration: %v", err)})))
+		return 2
+	}
+	k := &keeper{cfg: cfg, files: files{cfg.RunDir, cfg.Browser}, lock: lock, started: time.Now(), endings: make(chan string, 1)}
+	k.cfg.setDefaults()
+	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
+	log.SetOutput(&cappedWriter{w: os.Stderr, left: maxLog})
+
+	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
+	defer stop()
+	signal.Ignore(ignoredSignals...)
+
+	if err := k.start(ctx); err != nil {
+		log.Print("start failed: ", err.Message)
+		k.stop()
+		ready.Write(append(mustJSON(readyLine{Error: err}), '\n'))
+		return 1
+	}
+	go k.server.serve(k.listener)
+	// A starter that is gone wanted no browser any more, or cannot say so.
+	if _, err := ready.Write(append(mustJSON(readyLine{Ready: true}), '\n')); err != nil {
+		log.Print("whoever started this keeper is gone")
+		k.stop()
+		return 1
+	}
+	ready.Close()
+	k.run(ctx)
+	k.stop()
+	return 0
+}
+
+// keeper is the process: a browser, an engine, a server and their files.
+type keeper struct {
+	cfg     Config
+	files   files
+	lock    *os.File
+	started time.Time
+
+	proc      *browser.Process // nil when attached
+	version   browser.Version
+	endpoint  string
+	profile   string
+	temporary bool
+	notes     []string
+
+	engine   *engine
+	server   *server
+	listener net.Listener
+	endOnce  sync.Once
+	endings  chan string
+}
+
+func (k *keeper) start(ctx context.Context) *Error {
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.LaunchTimeout)
+	defer cancel()
+	if err := os.Chdir(k.cfg.RunDir); err != nil {
+		return errf(CodeInternal, "cannot enter %s: %v", k.cfg.RunDir, err)
+	}
+	k.lock.Truncate(0)
+	k.lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+
+	conn, err := k.connect(ctx)
+	if err != nil {
+		return err
+	}
+	k.engine = newEngine(conn, k.cfg.Browser, k.proc == nil, &k.cfg)
+	if err := k.engine.start(ctx); err != nil {
+		err.Message = "the browser started, but: " + err.Message
+		err.Code = CodeChromeLaunch
+		return err
+	}
+	if err := k.listen(); err != nil {
+		return errf(CodeInternal, "cannot listen for clients: %v", err)
+	}
+	k.writeInfo()
+	return nil
+}
+
+// connect launches the browser, or attaches to the one named.
+func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
+	if k.cfg.Attach != "" {
+		conn, endpoint, err := browser.Attach(ctx, browser.AttachConfig{Endpoint: k.cfg.Attach, AllowRemote: k.cfg.AllowRemote,
+			MaxMessage: k.cfg.MaxMessage, Timeout: k.cfg.LaunchTimeout})
+		if err != nil {
+			return nil, errf(CodeChromeConnection, "%v", err)
+		}
+		stop := context.AfterFunc(ctx, func() { conn.Close() })
+		k.version, err = browser.AskVersion(conn)
+		if err != nil || !stop() {
+			conn.Close()
+			return nil, errf(CodeChromeConnection, "%s took the connection but did not answer", endpoint)
+		}
+		k.endpoint = endpoint
+		return conn, nil
+	}
+	k.profile = k.cfg.UserDataDir
+	if k.profile == "" {
+		k.profile, k.temporary = k.files.profile(), true
+		if err := os.Mkdir(k.profile, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return nil, errf(CodeChromeLaunch, "cannot make the profile: %v", err)
+		}
+	}
+	// Written before Chrome starts, so that a kill in between can be cleaned up after.
+	k.writeInfo()
+	proc, err := browser.Launch(ctx, browser.LaunchConfig{Path: k.cfg.Chrome, Profile: k.profile, Headed: k.cfg.Headed, Args: k.cfg.Args,
+		Timeout: k.cfg.LaunchTimeout, MaxMessage: k.cfg.MaxMessage, Log: log.Writer()})
+	if err != nil {
+		return nil, errf(CodeChromeLaunch, "%v", err)
+	}
+	k.proc, k.version, k.notes = proc, proc.Version, proc.Notes
+	return proc.Conn, nil
+}
+
+func (k *keeper) listen() error {
+	path, inTemp := k.files.socketPath()
+	if inTemp {
+		if err := ownDir(filepath.Dir(path)); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return err
+	}
+	k.listener = l
+	h := hello{Wire: WireVersion, Version: k.cfg.Version, Browser: k.cfg.Browser, PID: os.Getpid(), Mode: k.mode(), Headed: k.cfg.Headed,
+		Attach: k.cfg.Attach, Profile: k.profile, Chrome: k.cfg.Chrome}
+	if k.temporary {
+		h.Profile = ""
+	}
+	k.server = newServer(k.engine, h)
+	k.server.status = k.status
+	k.server.end = k.end
+	return nil
+}
+
+func (k *keeper) mode() string {
+	if k.cfg.Attach != "" {
+		return "attached"
+	}
+	return "launched"
+}
+
+func (k *keeper) writeInfo() {
+	i := info{PID: os.Getpid(), Wire: WireVersion, Version: k.cfg.Version, Product: k.version.Product, Profile: k.profile,
+		Temporary: k.temporary, Attach: k.endpoint, Started: k.started}
+	if k.proc != nil {
+		i.ChromePID = k.proc.PID
+	}
+	temp := k.files.info() + ".new"
+	if err := os.WriteFile(temp, append(mustJSON(i), '\n'), 0o600); err == nil {
+		os.Rename(temp, k.files.info())
+	}
+}
+
+// end makes run return.
+func (k *keeper) end(reason string) {
+	k.endOnce.Do(func() { k.endings <- reason })
+}
+
+// run waits for a reason to end.
+func (k *keeper) run(ctx context.Context) {
+	tick := time.NewTicker(k.tick())
+	defer tick.Stop()
+	var exited <-chan struct{}
+	if k.proc != nil {
+		exited = k.proc.Done()
+	}
+	for {
+		select {
+		case reason := <-k.endings:
+			log.Print("ends: ", reason)
+			return
+		case <-ctx.Done():
+			log.Print("ends: a signal")
+			return
+		case <-k.engine.done:
+			log.Print("ends: the connection to the browser is gone")
+			return
+		case <-exited:
+			log.Print("ends: the browser has exited with ", k.proc.ExitCode())
+			return
+		case <-tick.C:
+			if k.cfg.Idle > 0 && k.server.idleFor() >= k.cfg.Idle {
+				log.Print("ends: not used for ", k.cfg.Idle)
+				return
+			}
+			// Without its folder nobody finds this keeper any more.
+			if !sameFile(k.lock, k.files.lock()) {
+				log.Print("ends: its files were removed")
+				return
+			}
+		}
+	}
+}
+
+func (k *keeper) tick() time.Duration {
+	tick := 2 * time.Second
+	if k.cfg.Idle > 0 && k.cfg.Idle/4 < tick {
+		tick = max(k.cfg.Idle/4, 10*time.Millisecond)
+	}
+	return tick
+}
+
+const (
+	closePatience = 3 * time.Second // for Chrome to end by itself
+	flushPatience = time.Second     // for clients to take their answers
+)
+
+// stop ends everything in the order that leaves nothing: the door, the browser, the
+// files, the clients, the lock.
+func (k *keeper) stop() {
+	if k.listener != nil {
+		k.listener.Close()
+	}
+	if k.proc != nil {
+		if k.engine != nil && !k.temporary {
+			// A profile that stays deserves an orderly end.
+			ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+			k.engine.do(ctx, nil, "Browser.close", nil, opts{})
+			select {
+			case <-k.proc.Done():
+			case <-ctx.Done():
+			}
+			cancel()
+		}
+		k.proc.Kill()
+	}
+	if k.engine != nil {
+		k.engine.conn.Close()
+		<-k.engine.done
+	}
+	if err := k.files.clean(); err != nil {
+		log.Print("cleaning up: ", err)
+	}
+	if k.server != nil {
+		close(k.server.ended)
+		k.server.hangUp(flushPatience)
+	}
+	if sameFile(k.lock, k.files.lock()) {
+		os.Remove(k.files.lock())
+	}
+	k.lock.Close()
+}
+
+func (k *keeper) status() Status {
+	s := Status{Browser: k.cfg.Browser, Mode: k.mode(), Product: k.version.Product, Protocol: k.version.Protocol,
+		Executable: k.cfg.Chrome, FoundBy: k.cfg.FoundBy, Endpoint: k.endpoint, Headed: k.cfg.Headed,
+		Profile: k.profile, Temporary: k.temporary, KeeperPID: os.Getpid(), Version: k.cfg.Version, Wire: WireVersion,
+		UptimeMS: time.Since(k.started).Milliseconds(), IdleLimit: max(0, k.cfg.Idle).Milliseconds(),
+		Clients: k.server.clientCount(), Targets: k.engine.list(), Log: k.files.log(), Notes: k.notes}
+	if k.proc != nil {
+		s.ChromePID = k.proc.PID
+	}
+	e := k.engine
+	e.mu.Lock()
+	s.Calls = e.calls
+	s.Events = RingInfo{Kept: e.events.count, Bytes: e.events.bytes, Dropped: e.events.lost, LastSeq: e.events.lastSeq}
+	e.mu.Unlock()
+	return s
+}
+
+// cappedWriter passes on so many bytes and swallows the rest.
+type cappedWriter struct {
+	mu   sync.Mutex
+	w    io.Writer
+	left int
+}
+
+func (c *cappedWriter) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := min(len(b), c.left); n > 0 {
+		c.w.Write(b[:n])
+		c.left -= n
+	}
+	return len(b), nil
+}

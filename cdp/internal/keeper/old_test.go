@@ -1,0 +1,3 @@
+package keeper
+
+func oldKeeper() int { return 0 }

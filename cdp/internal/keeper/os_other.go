@@ -1,0 +1,34 @@
+//go:build !linux && !darwin
+
+package keeper
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+)
+
+const supported = false
+
+var errUnsupported = errors.New("not available on this platform")
+
+func peer(net.Conn) (uid, pid int, err error) { return 0, 0, errUnsupported }
+
+func killOrphans(string, int) {}
+
+func isKeeper(int) bool { return false }
+
+func ownSession(*exec.Cmd) {}
+
+func prepareChild(...int) {}
+
+func kill(int) error { return errUnsupported }
+
+func processExists(int) bool { return false }
+
+var endSignals = []os.Signal{os.Interrupt}
+
+var ignoredSignals []os.Signal
+
+func isZombie(int) bool { return false }

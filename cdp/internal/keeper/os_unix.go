@@ -1,0 +1,30 @@
+//go:build linux || darwin
+
+package keeper
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+const supported = true
+
+// ownSession detaches a keeper from the terminal and signals of its starter.
+func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
+// prepareChild keeps files private, and inherited descriptors from Chrome.
+func prepareChild(fds ...int) {
+	syscall.Umask(0o077)
+	for _, fd := range fds {
+		syscall.CloseOnExec(fd)
+	}
+}
+
+func kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
+
+func processExists(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT}
+
+var ignoredSignals = []os.Signal{syscall.SIGHUP, syscall.SIGPIPE}

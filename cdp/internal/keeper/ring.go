@@ -1,0 +1,106 @@
+package keeper
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// record is one event.
+type record struct {
+	seq      int64
+	t        int64 // ms since 1970
+	target   string
+	method   string
+	params   json.RawMessage
+	replayed bool
+}
+
+// size is what the record costs, about.
+func (r *record) size() int { return len(r.params) + len(r.method) + len(r.target) + 96 }
+
+// line is the record as users see it.
+func (r *record) line(browser string) []byte {
+	b := make([]byte, 0, r.size()+len(browser)+64)
+	b = append(b, `{"seq":`...)
+	b = strconv.AppendInt(b, r.seq, 10)
+	b = append(b, `,"t":`...)
+	b = strconv.AppendInt(b, r.t, 10)
+	b = append(b, `,"browser":`...)
+	b = append(b, quoted(browser)...)
+	b = append(b, `,"target":`...)
+	b = append(b, quoted(r.target)...)
+	b = append(b, `,"method":`...)
+	b = append(b, quoted(r.method)...)
+	b = append(b, `,"params":`...)
+	if len(r.params) == 0 {
+		b = append(b, "{}"...)
+	} else {
+		b = append(b, r.params...)
+	}
+	if r.replayed {
+		b = append(b, `,"replayed":true`...)
+	}
+	return append(b, '}')
+}
+
+// ring keeps the newest events within a count and a number of bytes.
+type ring struct {
+	maxCount, maxBytes int
+
+	records []*record // a circle, from head, count long
+	head    int
+	count   int
+	bytes   int
+	lastSeq int64
+	lost    int64 // events that were never kept or not any more
+}
+
+func newRing(maxCount, maxBytes int) *ring {
+	return &ring{maxCount: maxCount, maxBytes: maxBytes}
+}
+
+// add gives the record its number and keeps it.
+func (g *ring) add(r *record) {
+	g.lastSeq++
+	r.seq = g.lastSeq
+	if r.size() > g.maxBytes {
+		g.lost++
+		return
+	}
+	for g.count > 0 && (g.count == g.maxCount || g.bytes+r.size() > g.maxBytes) {
+		g.bytes -= g.records[g.head].size()
+		g.records[g.head] = nil
+		g.head = (g.head + 1) % len(g.records)
+		g.count--
+		g.lost++
+	}
+	if g.count == len(g.records) {
+		grown := make([]*record, min(g.maxCount, max(64, 2*len(g.records))))
+		for i := range g.count {
+			grown[i] = g.records[(g.head+i)%len(g.records)]
+		}
+		g.records, g.head = grown, 0
+	}
+	g.records[(g.head+g.count)%len(g.records)] = r
+	g.count++
+	g.bytes += r.size()
+}
+
+// skip counts an event that could not be read whole.
+func (g *ring) skip() {
+	g.lastSeq++
+	g.lost++
+}
+
+// since answers the kept records after seq, the oldest first, and how many after seq are lost.
+func (g *ring) since(seq int64) (kept []*record, dropped int64) {
+	if seq < 0 || seq > g.lastSeq {
+		seq = 0
+	}
+	for i := range g.count {
+		if r := g.records[(g.head+i)%len(g.records)]; r.seq > seq {
+			kept = append(kept, r)
+		}
+	}
+	return kept, g.lastSeq - seq - int64(len(kept))
+}

@@ -1,0 +1,449 @@
+package keeper
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// server answers clients on the socket.
+type server struct {
+	engine *engine
+	hello  hello
+	status func() Status
+	// end asks the keeper to end, and is closed over what follows, see Main.
+	end func(reason string)
+	// ended is closed when the browser is gone and its files are removed.
+	ended chan struct{}
+
+	mu      sync.Mutex
+	clients map[*client]bool
+	lastUse time.Time
+}
+
+// client is one connection. Its writer sends replies first and events when no
+// reply waits, so a reply never waits behind events, nor the engine for a client.
+type client struct {
+	conn net.Conn
+	s    *server
+
+	mu      sync.Mutex
+	wake    sync.Cond
+	replies [][][]byte
+	streams []*stream
+	calls   map[int64]context.CancelFunc
+	ending  bool
+	closed  bool
+}
+
+type stream struct {
+	id int64
+	l  *listener
+}
+
+const (
+	maxInFlight  = 256
+	helloTimeout = 10 * time.Second
+)
+
+func newServer(e *engine, h hello) *server {
+	return &server{engine: e, hello: h, ended: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
+}
+
+// serve accepts clients until the listener is closed.
+func (s *server) serve(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go s.client(conn)
+	}
+}
+
+func (s *server) client(conn net.Conn) {
+	defer conn.Close()
+	if uid, _, err := peer(conn); err != nil || uid != os.Geteuid() {
+		return
+	}
+	r := bufio.NewReaderSize(conn, 64<<10)
+	conn.SetDeadline(time.Now().Add(helloTimeout))
+	theirs, err := readHello(r)
+	if err != nil {
+		return
+	}
+	if writeFrame(conn, mustJSON(s.hello)) != nil {
+		return
+	}
+	if theirs.Replace {
+		s.end("a program of another version replaces this keeper")
+		return
+	}
+	if theirs.Wire != WireVersion {
+		return
+	}
+	conn.SetDeadline(time.Time{})
+
+	c := &client{conn: conn, s: s, calls: map[int64]context.CancelFunc{}}
+	c.wake.L = &c.mu
+	s.mu.Lock()
+	s.clients[c] = true
+	s.mu.Unlock()
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		c.write()
+		conn.Close()
+	}()
+	c.read(r)
+	c.drop()
+	<-written
+	s.mu.Lock()
+	delete(s.clients, c)
+	s.lastUse = time.Now()
+	s.mu.Unlock()
+}
+
+// idleFor is how long nobody is connected.
+func (s *server) idleFor() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.clients) > 0 {
+		return 0
+	}
+	return time.Since(s.lastUse)
+}
+
+func (s *server) clientCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.clients)
+}
+
+// hangUp lets each client have what is already answered, and closes it.
+func (s *server) hangUp(patience time.Duration) {
+	s.mu.Lock()
+	var open []*client
+	for c := range s.clients {
+		open = append(open, c)
+	}
+	s.mu.Unlock()
+	for _, c := range open {
+		c.conn.SetWriteDeadline(time.Now().Add(patience))
+		c.mu.Lock()
+		c.ending = true
+		c.mu.Unlock()
+		c.wake.Broadcast()
+	}
+	deadline := time.Now().Add(patience)
+	for s.clientCount() > 0 && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// read takes requests until the client closes or says something that is none.
+func (c *client) read(r *bufio.Reader) {
+	for {
+		q, err := readRequest(r)
+		if err != nil {
+			return
+		}
+		if q.op == "cancel" {
+			c.mu.Lock()
+			cancel := c.calls[q.id]
+			c.mu.Unlock()
+			if cancel != nil {
+				cancel()
+			}
+			continue
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		c.mu.Lock()
+		_, twice := c.calls[q.id]
+		full := len(c.calls) >= maxInFlight
+		if !twice && !full {
+			c.calls[q.id] = cancel
+		}
+		c.mu.Unlock()
+		if twice || full {
+			cancel()
+			if twice {
+				return
+			}
+			c.reply(q.id, nil, errf(CodeLimitExceeded, "%d requests are under way on this connection; wait for their answers", maxInFlight))
+			continue
+		}
+		go func() {
+			defer cancel()
+			result, failure := c.serve(ctx, q)
+			if result != nil || failure != nil {
+				c.reply(q.id, result, failure)
+			}
+			c.mu.Lock()
+			delete(c.calls, q.id)
+			c.mu.Unlock()
+			c.wake.Broadcast()
+		}()
+	}
+}
+
+func (c *client) reply(id int64, result json.RawMessage, failure *Error) {
+	var parts [][]byte
+	if failure != nil {
+		parts = answerParts(id, "error", mustJSON(failure))
+	} else {
+		parts = answerParts(id, "result", result)
+	}
+	c.mu.Lock()
+	if !c.closed {
+		c.replies = append(c.replies, parts)
+	}
+	c.mu.Unlock()
+	c.wake.Broadcast()
+}
+
+// drop abandons everything that the client asked.
+func (c *client) drop() {
+	c.mu.Lock()
+	c.closed = true
+	for _, cancel := range c.calls {
+		cancel()
+	}
+	streams := c.streams
+	c.streams = nil
+	c.mu.Unlock()
+	c.wake.Broadcast()
+	for _, s := range streams {
+		c.s.engine.unlisten(s.l)
+	}
+}
+
+// write sends what is there until the connection ends.
+func (c *client) write() {
+	w := bufio.NewWriterSize(c.conn, 64<<10)
+	for {
+		parts, idle, ok := c.next()
+		if !ok {
+			w.Flush()
+			return
+		}
+		if idle {
+			if w.Flush() != nil || !c.sleep() {
+				return
+			}
+			continue
+		}
+		if writeFrame(w, parts...) != nil {
+			return
+		}
+	}
+}
+
+// next answers the next frame, replies first; idle when there is none.
+func (c *client) next() (parts [][]byte, idle, ok bool) {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil, false, false
+	}
+	if len(c.replies) > 0 {
+		parts = c.replies[0]
+		c.replies[0] = nil
+		c.replies = c.replies[1:]
+		c.mu.Unlock()
+		return parts, false, true
+	}
+	streams := c.streams
+	c.mu.Unlock()
+	for _, s := range streams {
+		line, end := s.l.take(c.s.engine.name)
+		switch {
+		case line != nil:
+			return answerParts(s.id, "item", line), false, true
+		case end != "":
+			c.removeStream(s)
+			return answerParts(s.id, "result", mustJSON(ListenEnd{end})), false, true
+		}
+	}
+	return nil, true, true
+}
+
+// sleep waits until there may be something to send; false when the client is to be closed.
+func (c *client) sleep() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.closed && len(c.replies) == 0 && !c.anyWaiting() {
+		if c.ending && len(c.calls) == 0 {
+			return false
+		}
+		c.wake.Wait()
+	}
+	return !c.closed
+}
+
+func (c *client) anyWaiting() bool {
+	for _, s := range c.streams {
+		s.l.mu.Lock()
+		waiting := len(s.l.queue) > 0 || s.l.end != ""
+		s.l.mu.Unlock()
+		if waiting {
+			return true
+		}
+	}
+	return false
+}
+
+// stirred wakes the writer. The lock makes sure that it is not just about to sleep;
+// it is taken elsewhere, for the engine is locked here and never waits for clients.
+func (c *client) stirred() {
+	go func() {
+		c.mu.Lock()
+		c.mu.Unlock() //lint:ignore SA2001 a barrier, see above
+		c.wake.Broadcast()
+	}()
+}
+
+func (c *client) removeStream(s *stream) {
+	c.mu.Lock()
+	kept := make([]*stream, 0, len(c.streams))
+	for _, other := range c.streams {
+		if other != s {
+			kept = append(kept, other)
+		}
+	}
+	c.streams = kept
+	c.mu.Unlock()
+	c.s.engine.unlisten(s.l)
+}
+
+// serve runs one request. A nil result without a failure: a stream answers later.
+func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error) {
+	e := c.s.engine
+	switch q.op {
+	case "call":
+		var b CallRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
+		ctx, cancel := timeout(ctx, b.TimeoutMS)
+		defer cancel()
+		return e.call(ctx, b)
+	case "open":
+		var b OpenRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
+		ctx, cancel := timeout(ctx, b.TimeoutMS)
+		defer cancel()
+		return answered(e.open(ctx, b))
+	case "activate", "close_target":
+		var b targetRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
+		ctx, cancel := timeout(ctx, b.TimeoutMS)
+		defer cancel()
+		if q.op == "activate" {
+			return answered(e.activate(ctx, b.Target))
+		}
+		return answered(e.closeTarget(ctx, b.Target))
+	case "targets":
+		return mustJSON(e.list()), nil
+	case "status":
+		return mustJSON(c.s.status()), nil
+	case "events":
+		var b EventsRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
+		return answered(e.kept(b))
+	case "listen":
+		var b ListenRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
+		return nil, c.listen(ctx, q.id, b)
+	case "close":
+		c.s.end("closed by a client")
+		<-c.s.ended
+		return json.RawMessage("{}"), nil
+	}
+	return nil, errf(CodeInvalidArgs, "the keeper has no operation %q", clip(q.op, 40))
+}
+
+// listen starts a stream and stays until it ends or is cancelled.
+func (c *client) listen(ctx context.Context, id int64, b ListenRequest) *Error {
+	var scope *target
+	if b.Target != "" {
+		var err *Error
+		if scope, err = c.s.engine.resolve(b.Target); err != nil {
+			return err
+		}
+		if err := c.s.engine.attach(ctx, scope, ""); err != nil {
+			return err
+		}
+	}
+	l, err := c.s.engine.listen(b, scope, c.stirred)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		c.s.engine.unlisten(l)
+		return nil
+	}
+	// The first item is the promise that nothing after it is missed.
+	c.replies = append(c.replies, answerParts(id, "item", []byte(`{"listening":true}`)))
+	c.streams = append(c.streams, &stream{id, l})
+	c.mu.Unlock()
+	c.wake.Broadcast()
+	go func() {
+		var expired <-chan time.Time
+		if b.TimeoutMS > 0 {
+			timer := time.NewTimer(time.Duration(b.TimeoutMS) * time.Millisecond)
+			defer timer.Stop()
+			expired = timer.C
+		}
+		select {
+		case <-expired:
+			l.finish("timeout")
+		case <-l.over:
+		}
+	}()
+	select {
+	case <-ctx.Done():
+		l.finish("closed")
+	case <-l.over:
+	}
+	return nil
+}
+
+func decode(q request, into any) *Error {
+	if len(q.body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(q.body, into); err != nil {
+		return errf(CodeInvalidArgs, "the body of %s: %v", q.op, err)
+	}
+	return nil
+}
+
+func answered[T any](result T, err *Error) (json.RawMessage, *Error) {
+	if err != nil {
+		return nil, err
+	}
+	return mustJSON(result), nil
+}
+
+func timeout(ctx context.Context, ms int64) (context.Context, context.CancelFunc) {
+	d := DefaultTimeout
+	if ms > 0 {
+		d = time.Duration(ms) * time.Millisecond
+	}
+	return context.WithTimeout(ctx, d)
+}

@@ -1,0 +1,182 @@
+package keeper
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// WireVersion is the version of the wire between keeper and client.
+const WireVersion = 1
+
+const (
+	maxHello   = 64 << 10
+	maxRequest = 66 << 20 // what the browser takes, and room for the rest
+	maxReply   = 1 << 30
+)
+
+// hello is the first frame of each side.
+type hello struct {
+	Wire    int    `json:"parley_keeper"`
+	Version string `json:"version,omitempty"`
+	// Replace asks the keeper to end, whatever its version.
+	Replace bool `json:"replace,omitempty"`
+
+	// The keeper's only.
+	Browser string `json:"browser,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Mode    string `json:"mode,omitempty"`
+	Headed  bool   `json:"headed,omitempty"`
+	Attach  string `json:"attach,omitempty"`
+	Profile string `json:"profile,omitempty"`
+	Chrome  string `json:"chrome,omitempty"`
+}
+
+type frameTooLarge struct{ size, limit int64 }
+
+func (e *frameTooLarge) Error() string {
+	return fmt.Sprintf("a frame of %d bytes, at most %d are allowed", e.size, e.limit)
+}
+
+// writeFrame writes the parts as one frame.
+func writeFrame(w io.Writer, parts ...[]byte) error {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	if int64(size) > maxReply {
+		return &frameTooLarge{int64(size), maxReply}
+	}
+	var head [4]byte
+	binary.BigEndian.PutUint32(head[:], uint32(size))
+	if _, err := w.Write(head[:]); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if _, err := w.Write(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFrame reads one frame. Memory grows with what arrives, never by the length
+// that the other side declares.
+func readFrame(r io.Reader, limit int64) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	size := int64(binary.BigEndian.Uint32(head[:]))
+	if size > limit {
+		return nil, &frameTooLarge{size, limit}
+	}
+	if size <= 64<<10 {
+		payload := make([]byte, size)
+		if _, err := io.ReadFull(r, payload); err != nil {
+			return nil, unexpected(err)
+		}
+		return payload, nil
+	}
+	var b bytes.Buffer
+	if _, err := io.CopyN(&b, r, size); err != nil {
+		return nil, unexpected(err)
+	}
+	return b.Bytes(), nil
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func readHello(r io.Reader) (hello, error) {
+	var h hello
+	payload, err := readFrame(r, maxHello)
+	if err != nil {
+		return h, err
+	}
+	if err := json.Unmarshal(payload, &h); err != nil || h.Wire == 0 {
+		return h, errors.New("the other side does not speak as a keeper")
+	}
+	return h, nil
+}
+
+// request is what a client asks.
+type request struct {
+	id   int64
+	op   string
+	body json.RawMessage
+}
+
+func readRequest(r io.Reader) (q request, err error) {
+	payload, err := readFrame(r, maxRequest)
+	if err != nil {
+		return q, err
+	}
+	err = fields(payload, func(key string, value []byte) error {
+		switch key {
+		case "id":
+			q.id, err = strconv.ParseInt(string(value), 10, 64)
+			return err
+		case "op":
+			return json.Unmarshal(value, &q.op)
+		case "body":
+			q.body = value
+		}
+		return nil
+	})
+	if err == nil && (q.op == "" || q.id <= 0) {
+		err = errors.New("a request needs an op and an id above 0")
+	}
+	return q, err
+}
+
+// answer is what the keeper says about a request: one of result, failure and item.
+type answer struct {
+	id      int64
+	result  json.RawMessage
+	failure *Error
+	item    json.RawMessage
+}
+
+func readAnswer(r io.Reader) (a answer, err error) {
+	payload, err := readFrame(r, maxReply)
+	if err != nil {
+		return a, err
+	}
+	err = fields(payload, func(key string, value []byte) error {
+		switch key {
+		case "id":
+			a.id, err = strconv.ParseInt(string(value), 10, 64)
+			return err
+		case "result":
+			a.result = value
+		case "item":
+			a.item = value
+		case "error":
+			a.failure = &Error{}
+			return json.Unmarshal(value, a.failure)
+		}
+		return nil
+	})
+	if err == nil && a.result == nil && a.item == nil && a.failure == nil {
+		err = errors.New("an answer without a result, an error or an item")
+	}
+	return a, err
+}
+
+// answerParts are the parts of an answer's frame; kind is result, error or item.
+func answerParts(id int64, kind string, value []byte) [][]byte {
+	head := strconv.AppendInt([]byte(`{"id":`), id, 10)
+	head = append(head, `,"`...)
+	head = append(head, kind...)
+	head = append(head, `":`...)
+	return [][]byte{head, value, {'}'}}
+}

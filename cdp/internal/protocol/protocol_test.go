@@ -1,0 +1,485 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// counted is a source document without knowledge of this package.
+type counted struct {
+	Domains []struct {
+		Domain   string
+		Commands []struct {
+			Name, Description        string
+			Deprecated, Experimental bool
+			Parameters               []struct{ Name, Description string }
+		}
+		Events []struct{ Name, Description string }
+		Types  []struct{ ID string }
+	}
+}
+
+func TestCountsEqualTheSource(t *testing.T) {
+	p := Embedded()
+	want := Coverage{}
+	for _, raw := range sources(t) {
+		var doc counted
+		if err := json.Unmarshal(raw, &doc); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range doc.Domains {
+			row, ok := p.Domain(d.Domain)
+			if !ok || row.Commands != len(d.Commands) || row.Events != len(d.Events) || row.Types != len(d.Types) {
+				t.Errorf("domain %s: %+v, the source has %d, %d, %d", d.Domain, row, len(d.Commands), len(d.Events), len(d.Types))
+			}
+			if n := len(p.Members(d.Domain)); n != len(d.Commands)+len(d.Events)+len(d.Types) {
+				t.Errorf("domain %s lists %d members", d.Domain, n)
+			}
+			want.Domains++
+			want.Commands += len(d.Commands)
+			want.Events += len(d.Events)
+			want.Types += len(d.Types)
+			for _, c := range d.Commands {
+				want.Parameters += len(c.Parameters)
+				want.ExperimentalCommands += one(c.Experimental)
+				want.DeprecatedCommands += one(c.Deprecated)
+				want.DescribedCommands += one(c.Description != "")
+				for _, q := range c.Parameters {
+					want.DescribedParameters += one(q.Description != "")
+				}
+				found, ok := p.Command(d.Domain + "." + c.Name)
+				if !ok || found.Name != d.Domain+"."+c.Name {
+					t.Errorf("command %s.%s is not found", d.Domain, c.Name)
+				}
+			}
+			for _, e := range d.Events {
+				want.DescribedEvents += one(e.Description != "")
+				if found, ok := p.Event(d.Domain + "." + e.Name); !ok || found.Name != d.Domain+"."+e.Name {
+					t.Errorf("event %s.%s is not found", d.Domain, e.Name)
+				}
+			}
+			for _, y := range d.Types {
+				if found, ok := p.Type(d.Domain + "." + y.ID); !ok || found.Name != d.Domain+"."+y.ID {
+					t.Errorf("type %s.%s is not found", d.Domain, y.ID)
+				}
+			}
+		}
+	}
+	for _, name := range p.Names() {
+		c, _ := p.Command(name)
+		list := p.Examples(c)
+		want.CommandsWithExamples += one(len(list) > 0)
+		want.CommandsWithCommonExamples += one(len(c.examples) > 0)
+		want.CommandsWithTasks += one(len(c.Tasks) > 0)
+	}
+	if got := p.Coverage(); got != want {
+		t.Errorf("coverage\n got %+v\nwant %+v", got, want)
+	}
+	if got := len(p.Names()); got != want.Commands {
+		t.Errorf("%d names, %d commands", got, want.Commands)
+	}
+	if p.Version() != "1.3" || !strings.HasPrefix(p.Revision(), "0.0.") {
+		t.Errorf("version %q, revision %q", p.Version(), p.Revision())
+	}
+}
+
+func TestLookup(t *testing.T) {
+	p := Embedded()
+	for _, name := range []string{"Network.getCookies", "network.getcookies", "NETWORK.GETCOOKIES"} {
+		if c, ok := p.Command(name); !ok || c.Name != "Network.getCookies" {
+			t.Errorf("%s: found %v, %v", name, c, ok)
+		}
+	}
+	for _, name := range []string{"", ".", "Network", "Network.", "Network.getCookie", "Network.getCookiesX", "getCookies", "Network.getCookies.x", "Ñetwork.getCookies", "\x00"} {
+		if c, ok := p.Command(name); ok {
+			t.Errorf("%q: found %s", name, c.Name)
+		}
+		if p.Members(name) != nil && name != "Network" {
+			t.Errorf("%q has members", name)
+		}
+	}
+	if d, ok := p.Domain("cacheSTORAGE"); !ok || d.Name != "CacheStorage" {
+		t.Errorf("cacheSTORAGE: %+v, %v", d, ok)
+	}
+	// A command, an event and a type are looked up apart.
+	if _, ok := p.Event("Network.getCookies"); ok {
+		t.Error("Network.getCookies is found as an event")
+	}
+	if e, ok := p.Event("Network.requestWillBeSent"); !ok || len(e.Params) == 0 || e.Params[0].Ref != "Network.RequestId" || e.Params[0].Type != "string" {
+		t.Errorf("Network.requestWillBeSent: %+v", e)
+	}
+	if y, ok := p.Type("DOM.Quad"); !ok || y.Type != "array" || y.Items != "number" {
+		t.Errorf("DOM.Quad: %+v", y)
+	}
+	if y, ok := p.Type("Network.Cookie"); !ok || y.Type != "object" || len(y.Properties) < 10 {
+		t.Errorf("Network.Cookie: %+v", y)
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	p := Embedded()
+	for name, target := range map[string]string{
+		"DOM.hideHighlight":                 "Overlay.hideHighlight",
+		"DOM.highlightNode":                 "Overlay.highlightNode",
+		"DOM.highlightRect":                 "Overlay.highlightRect",
+		"Network.setUserAgentOverride":      "Emulation.setUserAgentOverride",
+		"Page.setDeviceMetricsOverride":     "Emulation.setDeviceMetricsOverride",
+		"Page.setTouchEmulationEnabled":     "Emulation.setTouchEmulationEnabled",
+		"Page.setDeviceOrientationOverride": "DeviceOrientation.setDeviceOrientationOverride",
+		"Runtime.setAsyncCallStackDepth":    "Debugger.setAsyncCallStackDepth",
+	} {
+		c, _ := p.Command(name)
+		own, ok := p.Command(target)
+		if !ok || c.Redirect != target {
+			t.Errorf("%s redirects to %q; %s was expected", name, c.Redirect, target)
+			continue
+		}
+		if a, b := p.ParamsSchema(c), p.ParamsSchema(own); !bytes.Equal(a, b) {
+			t.Errorf("%s takes\n%s\nbut %s takes\n%s", name, a, target, b)
+		}
+	}
+	// Its target does not exist: it keeps its own parameters.
+	c, _ := p.Command("Page.deleteCookie")
+	if c.Redirect != "" || len(c.Params) != 2 || c.Params[0].Name != "cookieName" {
+		t.Errorf("Page.deleteCookie: %+v", c)
+	}
+}
+
+func TestDeprecated(t *testing.T) {
+	p := Embedded()
+	for _, name := range p.Names() {
+		c, _ := p.Command(name)
+		if !c.Deprecated {
+			if c.DeprecationMessage != "" || c.Use != "" {
+				t.Errorf("%s is not deprecated but says %q", name, c.DeprecationMessage)
+			}
+			continue
+		}
+		if c.DeprecationMessage == "" {
+			t.Errorf("%s is deprecated and does not say what to use", name)
+		}
+		if c.Use != "" {
+			if use, ok := p.Command(c.Use); !ok || use.Deprecated || !strings.Contains(c.DeprecationMessage, c.Use) {
+				t.Errorf("%s: %q does not name a command that can be used instead", name, c.DeprecationMessage)
+			}
+		}
+	}
+	// What the protocol's own text gives, for commands of a live protocol that nobody has reviewed.
+	bare, err := Build("test", Notes{}, sources(t)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"Browser.grantPermissions":       "Browser.setPermission",
+		"CSS.setContainerQueryText":      "CSS.setContainerQueryConditionText",
+		"DOM.getFlattenedDocument":       "DOMSnapshot.captureSnapshot",
+		"Debugger.getWasmBytecode":       "Debugger.getScriptSource",
+		"Network.getAllCookies":          "Storage.getCookies",
+		"Page.addScriptToEvaluateOnLoad": "Page.addScriptToEvaluateOnNewDocument",
+		"Page.clearGeolocationOverride":  "Emulation.clearGeolocationOverride",
+		"Storage.getStorageKeyForFrame":  "Storage.getStorageKey",
+		"Emulation.canEmulate":           "",
+		"Console.enable":                 "",
+	} {
+		c, _ := bare.Command(name)
+		if c.Use != want || c.DeprecationMessage == "" {
+			t.Errorf("%s: the text gives %q (%q); %q was expected", name, c.Use, c.DeprecationMessage, want)
+		}
+	}
+}
+
+func TestEnums(t *testing.T) {
+	p := Embedded()
+	for _, test := range []struct{ command, param, first string }{
+		{"Page.captureScreenshot", "format", "jpeg"},                                           // its own
+		{"Network.setCookie", "sameSite", "Strict"},                                            // of a type
+		{"DOMDebugger.setBreakOnCSPViolation", "violationTypes", "trustedtype-sink-violation"}, // of a type of items
+		{"Emulation.setUserAgentOverride", "userAgent", ""},
+	} {
+		c, _ := p.Command(test.command)
+		i := slices.IndexFunc(c.Params, func(q Param) bool { return q.Name == test.param })
+		if i < 0 {
+			t.Fatalf("%s has no %s", test.command, test.param)
+		}
+		if q := c.Params[i]; test.first == "" && q.Enum != nil || test.first != "" && (len(q.Enum) == 0 || q.Enum[0] != test.first) {
+			t.Errorf("%s %s: %v; first %q was expected", test.command, test.param, q.Enum, test.first)
+		}
+	}
+}
+
+func TestEffects(t *testing.T) {
+	p := Embedded()
+	for name, want := range map[string]Effect{
+		"Network.getCookies": Read, "Network.enable": Read, "Page.captureScreenshot": Read, "Page.navigate": Write, "Runtime.evaluate": Write,
+		"Fetch.enable": Write, "Browser.close": Destructive, "Network.clearBrowserCookies": Destructive, "Storage.clearDataForOrigin": Destructive,
+		"Target.exposeDevToolsProtocol": Destructive, "DOMStorage.setDOMStorageItem": Write,
+	} {
+		if c, _ := p.Command(name); c.Effect != want {
+			t.Errorf("%s is %s; %s was expected", name, c.Effect, want)
+		}
+	}
+	for _, name := range p.Names() {
+		c, _ := p.Command(name)
+		if c.Effect != Read && c.Effect != Write && c.Effect != Destructive {
+			t.Errorf("%s has effect %q", name, c.Effect)
+		}
+	}
+	for _, name := range []string{"getEverything", "enable", "inspect"} {
+		if guessEffect(name) == Read {
+			t.Errorf("%s, which nobody has reviewed, is taken for harmless", name)
+		}
+	}
+}
+
+func TestTexts(t *testing.T) {
+	p := Embedded()
+	line := func(name, s string, size int) {
+		t.Helper()
+		if s == "" || count(s) > size || strings.ContainsAny(s, "\n\t") || s != strings.TrimSpace(s) {
+			t.Errorf("%s: %q is no line of at most %d characters", name, s, size)
+		}
+	}
+	list := 0
+	for _, d := range p.Domains() {
+		line(d.Name, d.Brief, LineSize)
+		list += len(fmt.Sprintf("%s %d/%d ", d.Name, d.Commands, d.Events))
+		total, commands, events := 0, 0, 0
+		for _, l := range p.Members(d.Name) {
+			line(d.Name+"."+l.Name, l.Brief, LineSize)
+			switch l.Kind {
+			case KindCommand:
+				commands++
+				total += len(l.Short) + len(l.Brief) + len(l.Effect) + 5
+				if !strings.HasPrefix(l.Signature, l.Name+"(") || !strings.HasPrefix(l.Short, l.Name+"(") {
+					t.Errorf("%s.%s has the signatures %q and %q", d.Name, l.Name, l.Signature, l.Short)
+				}
+			case KindEvent:
+				events += len(l.Name) + 1
+			}
+		}
+		// 22 tokens a method on average, 1,050 for a domain with the names of its events, at 4.5 bytes a token.
+		if total > 99*commands {
+			t.Errorf("a line of %s has %d bytes on average", d.Name, total/commands)
+		}
+		if d.Name == "Network" && total+events > 4725 {
+			t.Errorf("the list of Network has %d bytes", total+events)
+		}
+	}
+	if list > 1000 {
+		t.Errorf("the list of all domains has %d bytes", list)
+	}
+	for _, name := range p.Names() {
+		c, _ := p.Command(name)
+		line(name, c.Brief, BriefSize)
+		if c.Description == "" {
+			t.Errorf("%s has no description", name)
+		}
+		for _, q := range slices.Concat(c.Params, c.Returns) {
+			if q.Name == "" || q.Type == "" || q.Description == "" || strings.Contains(q.Description, binaryMark) {
+				t.Errorf("%s: %+v", name, q)
+			}
+		}
+	}
+}
+
+func TestSentence(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "",
+		"One. Two.":               "One",
+		"Takes e.g. a node. Two.": "Takes e.g. a node",
+		"Over\ntwo lines":         "Over two lines",
+		"Version 1.3 of it. Two":  "Version 1.3 of it",
+		"Done!":                   "Done",
+	} {
+		if got := sentence(text); got != want {
+			t.Errorf("%q: %q; %q was expected", text, got, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"setEmulatedMedia": "Set emulated media", "getDOMCounters": "Get DOM counters", "enable": "Enable", "AXNodeId": "AX node id", "requestURL": "Request URL",
+		"pushNodesByBackendIds": "Push nodes by backend ids", "x": "X", "snake_case": "Snake case", "": "", "CSS": "CSS",
+	} {
+		if got := words(name); got != want {
+			t.Errorf("%q: %q; %q was expected", name, got, want)
+		}
+	}
+	for size := 2; size < 60; size++ {
+		if got := cut("Überträgt die Größe, and then some more words of the text", size); count(got) > size {
+			t.Errorf("%q has more than %d characters", got, size)
+		}
+	}
+}
+
+func TestSchemas(t *testing.T) {
+	p := Embedded()
+	for _, name := range p.Names() {
+		c, _ := p.Command(name)
+		params, returns := p.ParamsSchema(c), p.ReturnsSchema(c)
+		for _, raw := range [][]byte{params, returns} {
+			if _, err := schema.Own(raw); err != nil {
+				t.Errorf("%s: %v\n%s", name, err, raw)
+			}
+			if bytes.Contains(raw, []byte("\n")) {
+				t.Errorf("%s: the schema is not on one line", name)
+			}
+		}
+		if problems := validate(t, params, []byte(`{"noSuchParameter":1}`)); len(problems) == 0 {
+			t.Errorf("%s takes a parameter that it does not have", name)
+		}
+		var order struct{ Properties json.RawMessage }
+		if err := json.Unmarshal(params, &order); err != nil {
+			t.Fatal(err)
+		}
+		at := -1
+		for _, q := range c.Params {
+			i := bytes.Index(order.Properties, []byte(`"`+q.Name+`":{`))
+			if i < 0 {
+				t.Errorf("%s: the schema has no %s", name, q.Name)
+			}
+			if len(c.Params) < 3 && i < at {
+				t.Errorf("%s: %s stands in another order than in the protocol", name, q.Name)
+			}
+			at = i
+		}
+	}
+	for _, test := range []struct{ command, part string }{
+		{"Page.captureScreenshot", `"contentEncoding":"base64","contentMediaType":"image/png"`},
+		{"Page.printToPDF", `"contentEncoding":"base64","contentMediaType":"application/pdf"`},
+		{"DOM.getDocument", `"#/definitions/DOM.Node"`},
+	} {
+		c, _ := p.Command(test.command)
+		if raw := p.ReturnsSchema(c); !bytes.Contains(raw, []byte(test.part)) {
+			t.Errorf("%s answers %s; it was expected to say %s", test.command, raw, test.part)
+		}
+	}
+	c, _ := p.Command("DOM.getDocument")
+	if n := bytes.Count(p.ReturnsSchema(c), []byte(`"DOM.Node":{`)); n != 1 {
+		t.Errorf("DOM.Node is defined %d times", n)
+	}
+	if _, ok := p.TypeSchema("Network.Cookie"); !ok {
+		t.Error("Network.Cookie has no schema")
+	}
+	if _, ok := p.TypeSchema("Network.NoSuchType"); ok {
+		t.Error("a type that does not exist has a schema")
+	}
+}
+
+// TestBinaryExamples decodes what stands in examples for binary parameters.
+func TestBinaryExamples(t *testing.T) {
+	p := Embedded()
+	binary := 0
+	for _, name := range p.Names() {
+		c, _ := p.Command(name)
+		for _, x := range p.Examples(c) {
+			var params map[string]any
+			if err := json.Unmarshal(x.Params, &params); err != nil {
+				t.Fatal(err)
+			}
+			for _, q := range c.Params {
+				s, ok := params[q.Name].(string)
+				if !q.Binary || !ok {
+					continue
+				}
+				binary++
+				if _, err := base64.StdEncoding.DecodeString(s); err != nil {
+					t.Errorf("%s, %s: %s is no base64: %v", name, x.Title, q.Name, err)
+				}
+			}
+		}
+	}
+	if binary == 0 {
+		t.Error("no example has a binary parameter")
+	}
+}
+
+func TestGolden(t *testing.T) {
+	p := Embedded()
+	for _, name := range []string{"Network.getCookies", "Page.captureScreenshot", "DOM.highlightNode", "Page.deleteCookie", "Input.dispatchMouseEvent"} {
+		c, _ := p.Command(name)
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(map[string]any{"command": c, "params": json.RawMessage(p.ParamsSchema(c)), "returns": json.RawMessage(p.ReturnsSchema(c)), "examples": p.Examples(c)}); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("testdata", name+".json")
+		if *update {
+			if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(b.Bytes(), want) {
+			t.Errorf("%s differs from %s; go test -update rewrites it after review:\n%s", name, file, b.Bytes())
+		}
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	p := Embedded()
+	names := p.Names()
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for j := i; j < len(names); j += 8 {
+				c, ok := p.Command(names[j])
+				if !ok || len(p.ParamsSchema(c)) == 0 || len(p.Examples(c)) == 0 {
+					t.Errorf("%s is not found", names[j])
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func BenchmarkCommand(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := Embedded().Command("Network.getCookies"); !ok {
+			b.Fatal("Network.getCookies is missing")
+		}
+	}
+}
+
+func BenchmarkDescribe(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		p := Embedded()
+		c, _ := p.Command("Network.setCookie")
+		p.ParamsSchema(c)
+		p.ReturnsSchema(c)
+		p.Examples(c)
+	}
+}
+
+func BenchmarkDomains(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		Embedded().Domains()
+	}
+}
+
+func BenchmarkMembers(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		Embedded().Members("Network")
+	}
+}
