@@ -207,6 +207,9 @@ func (b *builder) words(doc int, d *Doc) {
 	var params []string
 	for _, p := range d.Params {
 		params = append(params, p.Name)
+		if strings.ContainsAny(p.Name, "_-.") {
+			params = append(params, identifier(p.Name))
+		}
 		params = append(params, p.Enum...)
 		text = append(text, p.Text)
 	}
@@ -231,8 +234,8 @@ func (b *builder) field(doc, field int, everyWord bool, texts ...string) {
 					counts[letters] += 0.5
 				}
 			}
-			// WebSocket is also looked for as one word, and getCookies hardly costs more.
-			if len(c.parts) == 2 && len(c.whole) <= 20 {
+			// WebSocket is also looked for as one word, and parameters by their whole names.
+			if len(c.parts) > 1 && (len(c.parts) == 2 || field == inParam) && len(c.whole) <= maxTerm {
 				counts[c.whole]++
 			}
 		}

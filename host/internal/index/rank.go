@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// full is the strength of a word that stands in a name, which counts as all that a query can ask for.
-const full = 0.88
+// fullStrength is the strength of a word that stands in a name, which counts as all that a query can ask for.
+const fullStrength = 0.88
 
 // candidate is a document that fits, with the score of its words and name.
 type candidate struct {
@@ -112,7 +112,7 @@ func (s *search) gather() []candidate {
 					continue
 				}
 				idf := s.worth(p, w, *x)
-				c.score += idf * min(1, float64(x.strength)/full)
+				c.score += idf * min(1, float64(x.strength)/fullStrength)
 				c.cover += idf * s.variants[x.variant].weight
 			}
 			if byDoc != nil {
@@ -190,7 +190,7 @@ func (s *search) lookClosely(c *judged) {
 			continue
 		}
 		x := row[c.doc-p.lo]
-		worth := s.worth(p, w, x) * min(1, float64(x.strength)/full) / p.ideal
+		worth := s.worth(p, w, x) * min(1, float64(x.strength)/fullStrength) / p.ideal
 		score += worth
 		if worth > bestWorth {
 			bestWord, bestWorth = w, worth
@@ -211,6 +211,11 @@ func (s *search) lookClosely(c *judged) {
 	ph := s.bestPhrase(p, r)
 	grow("phrase", ph.text, 0.8*ph.fit*ph.fit)
 	c.why = s.reason(c, bestWord, cover, ph)
+	if s.wholeParameter(c) {
+		v := s.variants[s.whole].text
+		grow("parameter", v, 0.5)
+		c.why = "parameter " + v
+	}
 	c.sure = ph.fit > 0.99
 	score = min(score, 0.96) // words alone never reach a name
 	rely := 0.0              // how much the evidence by name shields from what makes others rank lower
@@ -377,6 +382,23 @@ func (s *search) bestPhrase(p *part, r stored) phrase {
 	return best
 }
 
+// wholeParameter says whether the whole query, of several words, is a parameter of the document or one of its values.
+func (s *search) wholeParameter(c *judged) (found bool) {
+	p := c.part
+	if s.whole == 0 || p.docs[s.whole] == 0 {
+		return false
+	}
+	v := &s.variants[s.whole]
+	var buf [512]byte
+	r := p.seg.find(v.stem, v.hash)
+	r.group(&buf, func(ix indexed) {
+		if string(ix.text) == v.text {
+			each(ix.postings, c.doc, c.doc+1, func(_ int, _, mask byte) { found = found || mask&(1<<inParam) != 0 })
+		}
+	})
+	return found
+}
+
 // reason says in a few words why a document was found.
 func (s *search) reason(c *judged, word int, cover float64, ph phrase) string {
 	if ph.fit >= 0.6 {
@@ -384,6 +406,12 @@ func (s *search) reason(c *judged, word int, cover float64, ph phrase) string {
 	}
 	if word < 0 {
 		return "name"
+	}
+	for w, row := range c.part.rows {
+		if row != nil && row[c.doc-c.part.lo].strength > 0 && s.variants[row[c.doc-c.part.lo].variant].how == asTypo {
+			word = w
+			break
+		}
 	}
 	x := c.part.rows[word][c.doc-c.part.lo]
 	v := s.variants[x.variant]

@@ -23,8 +23,11 @@ func Search(segs []*Segment, q Query) Results {
 	if s == nil {
 		return Results{Weak: true}
 	}
-	s.identifiers()
+	exact := s.names()
 	s.wordByWord()
+	if !exact && s.doubtful() {
+		s.nearNames()
+	}
 	s.mend()
 	s.weigh()
 	return s.results()
@@ -37,6 +40,7 @@ type search struct {
 	fields   []string // identifiers: the whole query first, then the fields of it that look like names
 	words    []queryWord
 	variants []variant
+	whole    int // variant that is the whole query as one word
 	parts    []*part
 	docs     int // of the kind, in all segments
 	arena    []cell
@@ -118,8 +122,8 @@ func newSearch(segs []*Segment, q Query) *search {
 		return nil
 	}
 	text := q.Text[:min(len(q.Text), maxQuery)]
-	s.readWords(text)
 	s.readFields(text)
+	s.readWords(text)
 	if len(s.words) == 0 && len(s.fields) == 0 {
 		return nil
 	}
@@ -148,12 +152,9 @@ func newSearch(segs []*Segment, q Query) *search {
 
 // readWords takes the words off the query, each stem once.
 func (s *search) readWords(text string) {
-	var all, joined []string
+	var all []string
 	for _, c := range chunks(text, maxWords) {
 		all = append(all, c.parts...)
-		if len(c.parts) > 1 {
-			joined = append(joined, c.whole)
-		}
 	}
 	content := slices.DeleteFunc(slices.Clone(all), stopWord)
 	if len(content) == 0 {
@@ -168,10 +169,14 @@ func (s *search) readWords(text string) {
 	for i := range s.words {
 		s.addWord(i)
 	}
-	for i := 0; i+1 < len(s.words); i++ {
+	for i := 0; i+1 < len(s.words) && len(s.words) > 2; i++ {
 		if j := s.words[i].text + s.words[i+1].text; len(j) <= maxTerm {
 			s.add(variant{first: i, last: i + 1, how: asJoined, text: j, weight: 0.95})
 		}
+	}
+	if n := len(s.words); n > 1 && len(s.fields) > 0 && len(s.fields[0]) <= maxTerm {
+		s.whole = len(s.variants)
+		s.add(variant{last: n - 1, how: asJoined, text: s.fields[0], weight: 0.95})
 	}
 }
 
@@ -229,36 +234,40 @@ func looksLikeName(field string) bool {
 	return false
 }
 
-// identifiers looks for names that the query is, or holds, or nearly is.
-func (s *search) identifiers() {
-	found := false
+// names looks for names that the query is, or holds, or is a part of; found means that one is met exactly.
+func (s *search) names() (found bool) {
 	for _, p := range s.parts {
 		for i, id := range s.fields {
 			if id != "" && p.exactName(id, i > 0) {
 				found = true
 			}
 		}
-	}
-	whole := ""
-	if len(s.fields) > 0 {
-		whole = s.fields[0]
-	}
-	for _, p := range s.parts {
-		if len(whole) >= 3 {
-			p.partOfName(whole)
+		if len(s.fields) > 0 && len(s.fields[0]) >= 3 {
+			p.partOfName(s.fields[0])
 		}
 	}
-	if found {
-		return
-	}
+	return found
+}
+
+// nearNames looks for names that the query, or a field of it, nearly is.
+func (s *search) nearNames() {
 	for i, id := range s.fields {
-		if len(id) < 4 {
-			continue
-		}
 		for _, p := range s.parts {
-			p.nearName(id, i > 0)
+			if len(id) >= 4 {
+				p.nearName(id, i > 0)
+			}
 		}
 	}
+}
+
+// doubtful says whether some word of the query may be misspelt.
+func (s *search) doubtful() bool {
+	for i, w := range s.words {
+		if !w.known || s.suspicious(i) {
+			return true
+		}
+	}
+	return len(s.words) == 0
 }
 
 // lines calls f with the identifier of each document of the part and where in it the document's own name begins.
@@ -383,7 +392,7 @@ func (p *part) nearName(id string, within bool) {
 	switch {
 	case len(id) >= 16:
 		most = 3
-	case len(id) >= 8:
+	case len(id) >= 7:
 		most = 2
 	}
 	try := func(id string) {

@@ -1,0 +1,339 @@
+package index
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func corpus(t testing.TB) []*Segment {
+	return []*Segment{open(t, "cdp", browserDocs), open(t, "text", textDocs), open(t, "github", issueDocs), open(t, "flite", audioDocs)}
+}
+
+func full(h Hit) string { return h.Plugin + "." + h.Name }
+
+func TestSearch(t *testing.T) {
+	segs := corpus(t)
+	for _, c := range []struct {
+		query, want string // want: the first hit, or with "in N:" before it one of the first N
+		why         string // what Why begins with; empty: anything
+	}{
+		// Names in every style.
+		{"getAllCookies", "cdp.Network.getAllCookies", "name"},
+		{"get_cookies", "in 2:cdp.Network.getCookies", "name"},
+		{"network.getcookies", "cdp.Network.getCookies", "name"},
+		{"Network getCookies", "cdp.Network.getCookies", "name"},
+		{"NETWORK.GETCOOKIES", "cdp.Network.getCookies", "name"},
+		{"cdp__Network__getCookies", "cdp.Network.getCookies", "name"},
+		{"cdp.Network.getCookies", "cdp.Network.getCookies", "name"},
+		{"network-get-cookies", "cdp.Network.getCookies", "name"},
+		{"issue list", "github.issue.list", "name"},
+		{"github.issue.list", "github.issue.list", "name"},
+		{"encodeBase64", "text.encode_base64", "name"},
+		{"jsonToYaml", "text.json-to-yaml", "name"},
+		{"how do I call Page.captureScreenshot?", "cdp.Page.captureScreenshot", "name"},
+		{"hash", "text.hash", "name"},
+		{"find", "text.find", "name"},
+		// Parts of names.
+		{"captureScreen", "cdp.Page.captureScreenshot", "name part"},
+		{"screenshot", "cdp.Page.captureScreenshot", ""},
+		{"geolocation", "in 2:cdp.Emulation.setGeolocationOverride", "name part"},
+		{"throttling", "cdp.Emulation.setCPUThrottlingRate", "name part"},
+		{"outerhtml", "cdp.DOM.getOuterHTML", "name part"},
+		{"getResp", "cdp.Network.getResponseBody", "name part"},
+		{"base64", "in 2:text.encode_base64", ""},
+		// Slips of the fingers.
+		{"getCokies", "in 2:cdp.Network.getCookies", "typo"},
+		{"Netwrok.getCokies", "cdp.Network.getCookies", "typo"},
+		{"captureScreenshto", "cdp.Page.captureScreenshot", "typo"},
+		{"set geolocaton", "cdp.Emulation.setGeolocationOverride", "typo"},
+		{"evalaute", "in 2:cdp.Runtime.evaluate", "typo"},
+		{"screenshoot", "cdp.Page.captureScreenshot", "typo"},
+		{"brekpoint", "cdp.Debugger.setBreakpoint", "typo brekpoint≈breakpoint"},
+		{"accesibility tree", "cdp.Accessibility.getFullAXTree", ""},
+		{"isue.lst", "github.issue.list", "typo"},
+		{"querySelctor", "cdp.DOM.querySelector", "typo"},
+		// Other forms of words.
+		{"cookie", "in 3:cdp.Network.setCookie", "name part"},
+		{"navigating", "cdp.Page.navigate", "name"},
+		{"reloaded pages", "cdp.Page.reload", ""},
+		{"merging pull requests", "github.pull.merge", ""},
+		// Words run together and apart.
+		{"useragent", "cdp.Network.setUserAgentOverride", ""},
+		{"java script breakpoint", "cdp.Debugger.setBreakpoint", ""},
+		{"localstorage", "cdp.DOMStorage.getDOMStorageItems", ""},
+		{"query selector all", "cdp.DOM.querySelectorAll", ""},
+		// Aliases, tasks, keywords.
+		{"refresh", "cdp.Page.reload", `alias "refresh"`},
+		{"goto", "cdp.Page.navigate", `alias "goto"`},
+		{"take a picture", "cdp.Page.captureScreenshot", `task "take a picture of the page"`},
+		{"picture of page", "cdp.Page.captureScreenshot", `task "take a picture of the page"`},
+		{"playwright screenshot full page", "cdp.Page.captureScreenshot", `alias "full page screenshot"`},
+		{"upload a file", "cdp.DOM.setFileInputFiles", `task "upload a file"`},
+		{"simulate slow internet", "cdp.Network.emulateNetworkConditions", "task"},
+		{"dark mode", "cdp.Emulation.setEmulatedMedia", "task"},
+		{"memory leak", "cdp.HeapProfiler.takeHeapSnapshot", "task"},
+		{"tts", "flite.speak", "keyword"},
+		{"text to speech", "flite.speak", "task"},
+		{"wc", "text.count", "alias"},
+		{"javascript execution", "in 3:cdp.Runtime.evaluate", `task "javascript execution"`},
+		{"javascript execution", "in 4:cdp.Debugger.evaluateOnCallFrame", ""},
+		// Other words for the same.
+		{"make a photo of the page", "cdp.Page.captureScreenshot", ""},
+		{"erase cookies", "in 2:cdp.Network.deleteCookies", ""},
+		{"visit a website", "cdp.Page.navigate", ""},
+		{"checksum", "text.hash", ""},
+		{"swap text pattern", "text.replace", ""},
+		{"pretty print json", "text.format_json", ""},
+		{"spoof location", "in 2:cdp.Emulation.setGeolocationOverride", ""},
+		// Parameters and their values.
+		{"captureBeyondViewport", "cdp.Page.captureScreenshot", "parameter"},
+		{"mousePressed", "cdp.Input.dispatchMouseEvent", "parameter mousepressed"},
+		{"cellular3g", "cdp.Network.emulateNetworkConditions", "parameter cellular3g"},
+		{"squash", "github.pull.merge", "parameter squash"},
+		{"sha256", "text.hash", "parameter sha256"},
+		// Words of descriptions only.
+		{"onbeforeunload", "cdp.Page.handleJavaScriptDialog", "description"},
+		{"emoji keyboard", "cdp.Input.insertText", "description"},
+		// Other alphabets.
+		{"天気予報", "flite.wetter", "description"},
+		{"zürich", "flite.wetter", "description"},
+		// The name of a plugin narrows.
+		{"github search", "github.file.search_code", ""},
+		{"flite convert", "flite.convert", "name"},
+	} {
+		r := Search(segs, Query{Text: c.query})
+		want, n := c.want, 1
+		if rest, ok := strings.CutPrefix(want, "in "); ok {
+			fmt.Sscanf(rest, "%d", &n)
+			_, want, _ = strings.Cut(rest, ":")
+		}
+		i := slices.IndexFunc(r.Hits, func(h Hit) bool { return full(h) == want })
+		if i < 0 || i >= n {
+			var got []string
+			for _, h := range r.Hits[:min(5, len(r.Hits))] {
+				got = append(got, fmt.Sprintf("%s %.2f (%s)", full(h), h.Score, h.Why))
+			}
+			t.Errorf("%q: %s is not among the first %d of %s", c.query, want, n, strings.Join(got, ", "))
+			continue
+		}
+		if h := r.Hits[i]; !strings.HasPrefix(h.Why, c.why) {
+			t.Errorf("%q: %s is there for %q, expected %q", c.query, want, h.Why, c.why)
+		}
+	}
+}
+
+func TestDeprecatedRankLower(t *testing.T) {
+	segs := corpus(t)
+	for _, c := range []struct{ query, better, worse string }{
+		{"override geolocation", "Emulation.setGeolocationOverride", "Page.setGeolocationOverride"},
+		{"setGeolocationOverride", "Emulation.setGeolocationOverride", "Page.setGeolocationOverride"},
+		{"browser cookies", "Storage.getCookies", "Network.getAllCookies"},
+	} {
+		hits := Search(segs, Query{Text: c.query}).Hits
+		at := func(name string) int { return slices.IndexFunc(hits, func(h Hit) bool { return h.Name == name }) }
+		if better, worse := at(c.better), at(c.worse); better < 0 || worse < better || !hits[worse].Deprecated {
+			t.Errorf("%q: %s is hit %d, deprecated %s is hit %d", c.query, c.better, better, c.worse, worse)
+		}
+	}
+}
+
+func TestTotalCountsWhatHoldsTheWord(t *testing.T) {
+	want := 0
+	for _, d := range browserDocs {
+		if d.Kind == "" && strings.Contains(strings.ToLower(d.Name+d.Brief), "cookie") {
+			want++
+		}
+	}
+	r := Search(corpus(t)[:1], Query{Text: "cookie", Limit: 2})
+	if r.Total != want || len(r.Hits) != 2 {
+		t.Errorf("total %d with %d hits, expected %d with 2", r.Total, len(r.Hits), want)
+	}
+	if r := Search(corpus(t), Query{Text: "cookie", Limit: -1}); len(r.Hits) != r.Total || r.Total != want {
+		t.Errorf("without limit: total %d with %d hits, expected %d", r.Total, len(r.Hits), want)
+	}
+}
+
+func TestFilters(t *testing.T) {
+	segs := corpus(t)
+	for _, c := range []struct {
+		name string
+		q    Query
+		ok   func(Hit) bool
+	}{
+		{"group", Query{Text: "cookies", Group: "storage"}, func(h Hit) bool { return h.Group == "Storage" }},
+		{"qualified group", Query{Text: "cookies", Group: "cdp.Network"}, func(h Hit) bool { return h.Group == "Network" }},
+		{"effect", Query{Text: "cookies", Effect: "destructive"}, func(h Hit) bool { return h.Effect == "destructive" }},
+		{"category", Query{Text: "json", Category: "generation"}, func(h Hit) bool { return h.Category == "generation" }},
+		{"event", Query{Text: "page request", Kind: "event"}, func(h Hit) bool { return h.Kind == "event" }},
+		{"type", Query{Text: "cookie", Kind: "type"}, func(h Hit) bool { return h.Name == "Network.Cookie" }},
+		{"tools only", Query{Text: "cookie"}, func(h Hit) bool { return h.Kind == "tool" }},
+	} {
+		r := Search(segs, c.q)
+		if len(r.Hits) == 0 || r.Total < len(r.Hits) {
+			t.Errorf("%s: %d hits of %d", c.name, len(r.Hits), r.Total)
+		}
+		for _, h := range r.Hits {
+			if !c.ok(h) {
+				t.Errorf("%s: %+v does not pass", c.name, h)
+			}
+		}
+	}
+	for _, q := range []Query{{Text: "cookies", Group: "nosuch"}, {Text: "cookies", Kind: "nosuch"}} {
+		if r := Search(segs, q); r.Total != 0 || !r.Weak {
+			t.Errorf("%+v: %d hits", q, r.Total)
+		}
+	}
+}
+
+func TestConfidence(t *testing.T) {
+	segs := corpus(t)
+	for query, want := range map[string]string{
+		"Page.captureScreenshot":          "high",
+		"take a picture of the page":      "high",
+		"upload a file":                   "high",
+		"cookies":                         "medium",
+		"unfold the origami page quickly": "low",
+	} {
+		r := Search(segs, Query{Text: query})
+		if len(r.Hits) == 0 || r.Hits[0].Confidence != want {
+			t.Errorf("%q: expected confidence %s of %+v", query, want, r.Hits)
+		}
+		if r.Weak != (want == "low") || r.Weak != (len(r.Groups) > 0) {
+			t.Errorf("%q: weak %v with groups %v", query, r.Weak, r.Groups)
+		}
+	}
+}
+
+func TestNothingFits(t *testing.T) {
+	segs := corpus(t)
+	if r := Search(segs, Query{Text: "xqzw vwkj"}); r.Total != 0 || !r.Weak || r.Hits != nil {
+		t.Errorf("got %+v", r)
+	}
+	// Groups of documents without a word in common with the query, but a name not far from it.
+	seg := open(t, "kitchen", []Doc{{Name: "boil", Group: "Kettle"}, {Name: "bake", Group: "Oven"}})
+	if r := Search([]*Segment{seg}, Query{Text: "ktle"}); !slices.Contains(r.Groups, "kitchen.Kettle") {
+		t.Errorf("nearest groups %v", r.Groups)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	segs := corpus(t)
+	r := Search(segs, Query{Text: "take a picture", Explain: true})
+	sum := 0.0
+	for _, p := range r.Hits[0].Parts {
+		sum += p.Score
+	}
+	if d := sum - r.Hits[0].Score; d > 0.01 || d < -0.01 {
+		t.Errorf("the parts add up to %.4f, the score is %.4f: %+v", sum, r.Hits[0].Score, r.Hits[0].Parts)
+	}
+	if r := Search(segs, Query{Text: "take a picture"}); r.Hits[0].Parts != nil {
+		t.Error("parts without being asked for")
+	}
+}
+
+func TestOrderIsStable(t *testing.T) {
+	segs := corpus(t)
+	for _, q := range []string{"enable", "cookies", "get page", "evalaute", "json", "list open things of the repository", "geolocaton pictre"} {
+		want := Search(segs, Query{Text: q})
+		reversed := slices.Clone(segs)
+		slices.Reverse(reversed)
+		for range 10 {
+			if got := Search(segs, Query{Text: q}); !reflect.DeepEqual(got, want) {
+				t.Fatalf("%q: two searches differ", q)
+			}
+		}
+		if got := Search(reversed, Query{Text: q}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: the order of the segments changes the result:\n%+v\n%+v", q, got, want)
+		}
+		for i := 1; i < len(want.Hits); i++ {
+			a, b := want.Hits[i-1], want.Hits[i]
+			if a.Score < b.Score || a.Score == b.Score && full(a) > full(b) {
+				t.Errorf("%q: %s %.4f before %s %.4f", q, full(a), a.Score, full(b), b.Score)
+			}
+		}
+	}
+	r := Search(segs, Query{Text: "enable"})
+	for i, want := range []string{"cdp.Network.enable", "cdp.Page.enable", "cdp.Runtime.enable"} {
+		if full(r.Hits[i]) != want {
+			t.Errorf("hit %d is %s, expected %s", i, full(r.Hits[i]), want)
+		}
+	}
+}
+
+// A thousand small plugins must not bury a tool of the large one, nor the large one a small one's.
+func TestFleetIsFair(t *testing.T) {
+	segs, _ := fleet(t, 300, 10)
+	segs = append(segs, corpus(t)...)
+	for query, want := range map[string]string{
+		"take a picture of the page": "cdp.Page.captureScreenshot",
+		"clear browser cookies":      "cdp.Network.clearBrowserCookies",
+		"evaluate expression":        "cdp.Runtime.evaluate",
+		"network conditions":         "cdp.Network.emulateNetworkConditions",
+		"say text aloud":             "flite.speak",
+		"merge a pull request":       "github.pull.merge",
+		"set geolocaton":             "cdp.Emulation.setGeolocationOverride",
+		"list voices":                "flite.voices",
+	} {
+		if r := Search(segs, Query{Text: query}); len(r.Hits) == 0 || full(r.Hits[0]) != want {
+			var got []string
+			for _, h := range r.Hits[:min(4, len(r.Hits))] {
+				got = append(got, fmt.Sprintf("%s %.2f (%s)", full(h), h.Score, h.Why))
+			}
+			t.Errorf("%q: expected %s, got %s", query, want, strings.Join(got, ", "))
+		}
+	}
+}
+
+func TestOddQueries(t *testing.T) {
+	segs := corpus(t)
+	for _, q := range []string{
+		"", " ", "\x00", "\x00\x00cookies\x00", "🎉", "🍪🍪", "\xff\xfe", "...", "a", "the", "of the to",
+		strings.Repeat("cookie ", 2000), strings.Repeat("x", 10<<10), strings.Repeat("aB", 6000), strings.Repeat("ab cd", 3000),
+		strings.Repeat("é", 9000), strings.Repeat("猫", 5000), strings.Repeat("'", 9000), strings.Repeat("._", 9000),
+		".*", "(a+)+$", "[", "get.*Cookies", "'; DROP TABLE tools; --", "\" OR 1=1", "%s%n", "../../etc/passwd", "<script>",
+		"печенье", "ملفات", "쿠키 가져오기", "ͣͣͣͣ", "İ", "ﬀ", "ǅ", "\u202ecookies", "get\u200bCookies", "Äpfel_Birnen.Größe",
+	} {
+		for _, kind := range []string{"", "event", "type"} {
+			r := Search(segs, Query{Text: q, Kind: kind, Limit: -1, Explain: true})
+			for _, h := range r.Hits {
+				if h.Score < 0 || h.Score > 1 || h.Why == "" || h.Confidence == "" {
+					t.Errorf("%.40q: %+v", q, h)
+				}
+			}
+		}
+	}
+	for q, want := range map[string]bool{"": false, "\x00": false, "🎉": false, "\x00\x00cookies\x00": true, "get.*Cookies": true, "SELECT * FROM cookies": true} {
+		if r := Search(segs, Query{Text: q}); r.Total > 0 != want {
+			t.Errorf("%q: %d hits", q, r.Total)
+		}
+	}
+	if r := Search(nil, Query{Text: "cookies"}); r.Total != 0 || !r.Weak {
+		t.Errorf("without segments: %+v", r)
+	}
+}
+
+func FuzzSearch(f *testing.F) {
+	segs := corpus(f)
+	for _, q := range []string{"getCookies", "take a picture", "Netwrok.getCokies", "天気 予報", "useragent", "x\x00y", "", "🎉 don't"} {
+		f.Add(q, "", "", 0)
+	}
+	f.Add("cookies", "cdp.Network", "type", -1)
+	f.Fuzz(func(t *testing.T, text, group, kind string, limit int) {
+		q := Query{Text: text, Group: group, Kind: kind, Limit: min(limit, 1000), Explain: true}
+		r := Search(segs, q)
+		if len(r.Hits) > r.Total || r.Weak != (len(r.Hits) == 0 || r.Hits[0].Confidence == "low") {
+			t.Fatalf("%d hits of %d, weak %v", len(r.Hits), r.Total, r.Weak)
+		}
+		for i, h := range r.Hits {
+			if !(h.Score >= 0 && h.Score <= 1) || h.Why == "" || i > 0 && h.Score > r.Hits[i-1].Score {
+				t.Fatalf("hit %d: %+v", i, h)
+			}
+		}
+		if again := Search(segs, q); !reflect.DeepEqual(r, again) {
+			t.Fatal("two searches differ")
+		}
+	})
+}
