@@ -1,0 +1,295 @@
+package wasm
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Bounds of what is read: a larger file is no plugin but a mistake. CPython is 25 MiB.
+const (
+	maxWasm     = 256 << 20
+	maxManifest = 4 << 20
+)
+
+// Candidate is a plugin that has been read and judged but not installed. It can be run as it is.
+type Candidate struct {
+	Path         string // of the wasm file, absolute
+	Wasm         []byte
+	ManifestJSON []byte
+	Manifest     *manifest.Manifest
+	Digest       string
+}
+
+// ReadCandidate reads a plugin from a wasm file or from a folder that holds exactly one, and judges it as
+// far as that is possible without running it. hostVersion is what the manifest's min_host is held against.
+//
+// A wasm file may be gzipped if its name ends in ".gz". Its manifest is in the custom section
+// parley.manifest, or beside X.wasm as X.manifest.json; beside plugin.wasm also as manifest.json, so that
+// the folder of an installed plugin can be installed again. Both at once must say the same.
+//
+// The errors are *host.Error: 81 for a path that does not exist, 84 for a reserved name, 86 for what the
+// files hold, 105 for what cannot be read.
+func ReadCandidate(path, hostVersion string) (*Candidate, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, cannotOpen(path, err)
+	}
+	if info.IsDir() {
+		if path, err = onlyPlugin(path); err != nil {
+			return nil, err
+		}
+	}
+	return readCandidate(path, hostVersion)
+}
+
+// ReadCandidateFile is ReadCandidate for a wasm file alone: a folder is refused (81).
+func ReadCandidateFile(path, hostVersion string) (*Candidate, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, cannotOpen(path, err)
+	}
+	if info.IsDir() {
+		return nil, host.Errorf(host.InvalidArgs, "%s is a folder; expected a plugin file, FILE.wasm. A folder that holds one plugin can be installed", path).
+			WithNext("parley plugin install " + manifest.ShellQuote(path))
+	}
+	return readCandidate(path, hostVersion)
+}
+
+// Source returns what runs the candidate as it is in memory.
+func (c *Candidate) Source() Source {
+	m := c.Manifest
+	return Source{
+		Info: host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: manifest.CleanLine(m.Docs.Brief),
+			Groups: len(m.Groups), Tools: len(m.Tools), Digest: c.Digest},
+		Manifest: func() (*manifest.Manifest, error) { return m, nil },
+		Wasm:     func() ([]byte, error) { return c.Wasm, nil },
+		Segment:  sync.OnceValues(func() ([]byte, error) { return buildSegment(m), nil }),
+	}
+}
+
+func readCandidate(path, hostVersion string) (*Candidate, error) {
+	wasm, err := readWasmFile(path)
+	if err != nil {
+		return nil, err
+	}
+	manifestJSON, from, err := manifestOf(path, wasm)
+	if err != nil {
+		return nil, err
+	}
+	m, err := manifest.Parse(manifestJSON, hostVersion)
+	if err != nil {
+		return nil, badManifest(from, err)
+	}
+	if err := checkName(m.Name); err != nil {
+		return nil, err
+	}
+	if err := Check(wasm, m); err != nil {
+		return nil, asInvalid(path, err)
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	return &Candidate{Path: path, Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m, Digest: Digest(wasm, manifestJSON)}, nil
+}
+
+// manifestOf finds the manifest of a wasm file, and says where it was.
+func manifestOf(path string, wasm []byte) (data []byte, from string, err error) {
+	embedded, err := manifest.ReadSection(wasm)
+	if err != nil && !errors.Is(err, manifest.ErrNoSection) {
+		return nil, "", asInvalid(path, err)
+	}
+	names := besideNames(path)
+	for _, name := range names {
+		beside, err := readBounded(name, maxManifest)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, "", asInvalid(name, err)
+		}
+		if embedded == nil {
+			return beside, name, nil
+		}
+		if !bytes.Equal(manifest.CompactJSON(beside), manifest.CompactJSON(embedded)) {
+			return nil, "", host.Errorf(host.InvalidPlugin, "%s carries a manifest and %s is another one; expected one, or two that say the same. Remove the file, or build the plugin again",
+				path, name).WithNext("parley plugin build --help")
+		}
+	}
+	if embedded == nil {
+		return nil, "", host.Errorf(host.InvalidPlugin, "%s carries no manifest, and there is none beside it as %s. A plugin made from source gets one by parley plugin build; for any other wasm file write one beside it",
+			path, names[0]).WithNext("parley plugin build --help")
+	}
+	return embedded, path, nil
+}
+
+// besideNames are the files beside a wasm file that can hold its manifest, the usual one first.
+func besideNames(path string) []string {
+	dir, stem := filepath.Dir(path), stemOf(filepath.Base(path))
+	names := []string{filepath.Join(dir, stem+".manifest.json")}
+	if stem == "plugin" {
+		names = append(names, filepath.Join(dir, manifestName))
+	}
+	return names
+}
+
+// stemOf takes .wasm and .wasm.gz off a file name.
+func stemOf(name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".wasm")
+}
+
+// onlyPlugin finds the one plugin in a folder; where it lies both plain and gzipped, it takes the plain one.
+func onlyPlugin(dir string) (string, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return "", cannotOpen(dir, err)
+	}
+	found := map[string]string{}
+	for _, f := range files { // sorted, so that x.wasm comes before x.wasm.gz
+		name := f.Name()
+		if f.IsDir() || !strings.HasSuffix(strings.TrimSuffix(name, ".gz"), ".wasm") {
+			continue
+		}
+		if stem := stemOf(name); found[stem] == "" {
+			found[stem] = name
+		}
+	}
+	names := make([]string, 0, len(found))
+	for _, name := range found {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	switch len(names) {
+	case 1:
+		return filepath.Join(dir, names[0]), nil
+	case 0:
+		return "", host.Errorf(host.InvalidPlugin, "the folder %s holds no plugin; expected one file plugin.wasm, NAME.wasm or plugin.wasm.gz in it. If it holds a plugin's source, build it first", dir).
+			WithNext("parley plugin build " + manifest.ShellQuote(dir))
+	}
+	listed := strings.Join(names[:min(len(names), 5)], ", ")
+	if len(names) > 5 {
+		listed += ", …"
+	}
+	return "", host.Errorf(host.InvalidPlugin, "the folder %s holds %d wasm files (%s); expected one. Name the file that is meant", dir, len(names), listed).
+		WithNext("parley plugin install " + manifest.ShellQuote(filepath.Join(dir, names[0])))
+}
+
+// readWasmFile reads a file and tells a core module from everything else.
+func readWasmFile(path string) ([]byte, error) {
+	data, err := readBounded(path, maxWasm)
+	if err != nil {
+		return nil, asInvalid(path, err)
+	}
+	if strings.HasSuffix(path, ".gz") {
+		if data, err = gunzip(data); err != nil {
+			return nil, asInvalid(path, err)
+		}
+	}
+	if err := manifest.CheckHeader(data); err != nil {
+		return nil, asInvalid(path, err)
+	}
+	return data, nil
+}
+
+func gunzip(data []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("not a gzip file: %w", err)
+	}
+	out, err := io.ReadAll(io.LimitReader(z, maxWasm+1))
+	if err != nil {
+		return nil, fmt.Errorf("the gzip file is damaged: %w", err)
+	}
+	if len(out) > maxWasm {
+		return nil, fmt.Errorf("unpacked it is larger than %d MiB, the limit for a plugin", maxWasm>>20)
+	}
+	return out, nil
+}
+
+// readBounded reads a regular file of at most limit bytes.
+func readBounded(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path) // before opening: opening a pipe would wait for its writer
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
+	}
+	if info.Size() > limit {
+		return nil, fmt.Errorf("it has %d bytes; the limit is %d MiB", info.Size(), limit>>20)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data := make([]byte, 0, info.Size()+1)
+	for {
+		n, err := f.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if errors.Is(err, io.EOF) {
+			return data, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if int64(len(data)) > limit {
+			return nil, fmt.Errorf("it grew beyond the limit of %d MiB", limit>>20)
+		}
+		data = slices.Grow(data, 1)
+	}
+}
+
+// cannotOpen says why a path that was given could not be looked at.
+func cannotOpen(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
+		if path == "" {
+			path = `""`
+		}
+		return &host.Error{Code: host.InvalidArgs, Cause: err,
+			Message: fmt.Sprintf("%s does not exist; expected a plugin file (FILE.wasm) or a folder that holds one", path)}
+	}
+	return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot read the plugin: %v", err)}
+}
+
+// asInvalid says of a file that it is no plugin, unless the error already says it all or the file cannot be read.
+func asInvalid(path string, err error) error {
+	var e *host.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return cannotOpen(path, err)
+	}
+	invalid := &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("%s: %v", path, err)}
+	var format *manifest.FormatError
+	if errors.As(err, &format) && format.Fix == "" {
+		invalid.Message += "; expected a plugin in the form of a core WebAssembly module"
+	}
+	return invalid
+}
+
+// badManifest turns the problems of a manifest into the details of one error.
+func badManifest(from string, err error) error {
+	invalid := &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("the manifest in %s is refused: %v", from, err)}
+	var refused *manifest.Error
+	if errors.As(err, &refused) {
+		for _, p := range refused.Problems {
+			invalid.Details = append(invalid.Details, host.Detail{Parameter: p.Pointer, Keyword: "manifest", Expected: p.Message})
+		}
+	}
+	return invalid
+}
