@@ -52,11 +52,14 @@ func TestTablesThatDoNotFit(t *testing.T) {
 		"a message without it":         {deprecatedTable, "Use Storage.getCookies instead.", "Gone.", "does not name its replacement"},
 		"parameters that are no JSON":  {examplesTable, `{"ignoreCache":true}`, `{"ignoreCache":yes}`, "not a JSON object"},
 		"a phrase with spaces":         {phrasesTable, "Page.reload\t", "Page.reload\t ; ", "has the phrase"},
+		"a value of no parameter":      {valuesTable, "Page.navigate.url\t", "Page.navigate.uri\t", "Page.navigate has no uri"},
+		"a value that is no JSON":      {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\tone\n", "is not JSON"},
+		"a value twice":                {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\t1\nDOM.NodeID\t2\n", "twice"},
 		"a brief twice":                {briefsTable, "PWA.install\t", "PWA.install\tInstall\nPWA.install\t", "twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			for _, table := range []string{domainsTable, effectsTable, briefsTable, phrasesTable, deprecatedTable, examplesTable} {
+			for _, table := range []string{domainsTable, effectsTable, briefsTable, phrasesTable, deprecatedTable, examplesTable, valuesTable} {
 				text, err := os.ReadFile(table)
 				if err != nil {
 					t.Fatal(err)

@@ -21,17 +21,19 @@ const (
 	phrasesTable    = "phrases.tsv"    // command, phrases separated by "; ", keywords separated by spaces (may be absent)
 	deprecatedTable = "deprecated.tsv" // command, replacement or -, message
 	examplesTable   = "examples.tsv"   // command, title, parameters as JSON
+	valuesTable     = "values.tsv"     // key as its head explains, JSON
 )
 
 // readTables reads all tables and reports everything that does not fit the protocol at once.
 func readTables(folder string, p *protocol.Protocol) (protocol.Notes, error) {
-	t := tables{folder: folder, p: p, notes: protocol.Notes{Domains: map[string]string{}, Commands: map[string]protocol.Note{}}}
+	t := tables{folder: folder, p: p, notes: protocol.Notes{Domains: map[string]string{}, Commands: map[string]protocol.Note{}, Values: map[string]string{}}}
 	t.domains()
 	t.effects()
 	t.briefs()
 	t.phrases()
 	t.deprecated()
 	t.examples()
+	t.values()
 	return t.notes, errors.Join(t.problems...)
 }
 
@@ -150,6 +152,41 @@ func (t *tables) examples() {
 			return fmt.Errorf("the parameters of %s are not a JSON object: %s", row[0], row[2])
 		}
 		n.Examples = append(n.Examples, protocol.Example{Title: row[1], Params: json.RawMessage(row[2])})
+		return nil
+	})
+}
+
+func (t *tables) values() {
+	folds := map[string]bool{}
+	t.rows(valuesTable, 2, func(row []string) error {
+		if fold := strings.ToLower(row[0]); folds[fold] {
+			return fmt.Errorf("%s stands here twice", row[0])
+		} else {
+			folds[fold] = true
+		}
+		if !json.Valid([]byte(row[1])) {
+			return fmt.Errorf("the value of %s is not JSON: %s", row[0], row[1])
+		}
+		t.notes.Values[row[0]] = row[1]
+		if strings.Contains(row[0], " ") {
+			return nil // by type and name, wherever it occurs
+		}
+		parts := strings.SplitN(row[0], ".", 3)
+		if len(parts) < 2 {
+			return fmt.Errorf("%s is not Domain.Type, Domain.command.parameter or Domain.Type.property", row[0])
+		}
+		owner := parts[0] + "." + parts[1]
+		var fields []protocol.Param
+		if c, ok := t.p.Command(owner); ok && len(parts) == 3 {
+			fields = c.Params
+		} else if y, ok := t.p.Type(owner); ok {
+			fields = y.Properties
+		} else {
+			return fmt.Errorf("there is no %s", owner)
+		}
+		if len(parts) == 3 && !slices.ContainsFunc(fields, func(q protocol.Param) bool { return q.Name == parts[2] }) {
+			return fmt.Errorf("%s has no %s", owner, parts[2])
+		}
 		return nil
 	})
 }

@@ -1,3 +1,128 @@
+//go:build linux
+
 package keeper
 
-func oldKeeper() int { return 0 }
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// oldKeeper is a keeper of another version: it says hello as wire 99. With
+// OLD_KEEPER=obeys it ends when it is asked, with =deaf it answers nothing at all.
+func oldKeeper() int {
+	f := files{os.Args[1], "default"}
+	if ownDir(f.dir) != nil {
+		return 1
+	}
+	lock, err := f.tryLock()
+	if err != nil {
+		return 1
+	}
+	fmt.Fprintln(lock, os.Getpid())
+	socket, _ := f.socketPath()
+	os.Remove(socket)
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return 1
+	}
+	fmt.Println("ready")
+	for {
+		conn, err := l.Accept()
+		if err != nil || os.Getenv("OLD_KEEPER") == "deaf" {
+			continue
+		}
+		h, _ := readHello(bufio.NewReader(conn))
+		writeFrame(conn, mustJSON(hello{Wire: 99, Version: "99.0.0"}))
+		conn.Close()
+		if h.Replace && os.Getenv("OLD_KEEPER") == "obeys" {
+			l.Close()
+			f.unlock(lock)
+			return 0
+		}
+	}
+}
+
+// startOld starts one and answers its pid. Its environment is that of a real
+// keeper, for that is how one without manners is recognised.
+func startOld(t *testing.T, dir, manners string) int {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], dir)
+	cmd.Env = append(os.Environ(), ChildVar+"=oldkeeper", "OLD_KEEPER="+manners)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		bufio.NewReader(out).ReadString('\n')
+		cmd.Wait()
+		close(exited)
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-exited
+	})
+	f := files{dir, "default"}
+	waitFor(t, "the old keeper", func() bool { return f.lockPID() == cmd.Process.Pid && socketAnswers(f) })
+	return cmd.Process.Pid
+}
+
+func socketAnswers(f files) bool {
+	socket, _ := f.socketPath()
+	conn, err := net.Dial("unix", socket)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}
+
+// waitFor waits for a condition that another process brings about.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain for " + what)
+		}
+	}
+}
+
+func TestKeeperOfAnotherVersionIsReplaced(t *testing.T) {
+	for _, manners := range []string{"obeys", "refuses", "deaf"} {
+		t.Run(manners, func(t *testing.T) {
+			cfg := config(t)
+			pid := startOld(t, cfg.RunDir, manners)
+			if manners != "deaf" {
+				_, err := Dial(bounded(t), cfg.RunDir, "", "test")
+				wantCode(t, err, CodeChromeConnection, "speaks wire 99", strconv.Itoa(pid))
+			}
+			c := start(t, cfg)
+			if len(c.Notes()) != 1 || !c.Started() {
+				t.Errorf("notes %q", c.Notes())
+			}
+			wantValue(t, c, "", "1+1", "2")
+			waitFor(t, "its end", func() bool { return !processExists(pid) })
+		})
+	}
+}
+
+func TestStopEndsAKeeperThatHangs(t *testing.T) {
+	cfg := config(t)
+	c := start(t, cfg)
+	if err := syscall.Kill(c.hello.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := Stop(bounded(t), cfg.RunDir, "", "test"); !ok || err != nil {
+		t.Errorf("Stop: %v, %v", ok, err)
+	}
+	nothingLeft(t, cfg)
+}

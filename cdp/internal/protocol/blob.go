@@ -10,14 +10,14 @@ import (
 
 // The flat form. All numbers are little-endian; a string is its length as uvarint and its bytes.
 //
-//	header   "parleyCDP1", then for domains, commands, events, types: count u32, offset of its index u32; then version, revision
+//	header   "parleyCDP1", then for domains, commands, events, types, values: count u32, offset of its index u32; then version, revision
 //	index    one u32 a member: the offset of its record; sorted by lower-case qualified name
 //	records  qualified name first (what the binary search compares), then what writeDomain and writeMember write
 //
 // Members of a domain are neighbours in an index, so a domain record names them by first and count.
 const magic = "parleyCDP1"
 
-const headerSize = len(magic) + 4*8
+const headerSize = len(magic) + 5*8
 
 // fields of a node, as bits in front of its record
 const (
@@ -39,6 +39,7 @@ const (
 type Notes struct {
 	Domains  map[string]string // brief by domain name
 	Commands map[string]Note   // by qualified command name
+	Values   map[string]string // what stands in examples: JSON by "Domain.command.parameter", "Domain.Type" or "type name"
 }
 
 // Note is what people wrote down about one command.
@@ -136,6 +137,13 @@ func write(revision string, notes Notes, docs []*document) string {
 			lists[kindDomain] = append(lists[kindDomain], entry{strings.ToLower(d.Domain), w.b})
 		}
 	}
+	for key, value := range notes.Values {
+		w := &writer{}
+		w.str(key)
+		w.str(value)
+		lists[kindValue] = append(lists[kindValue], entry{strings.ToLower(key), w.b})
+	}
+	slices.SortFunc(lists[kindValue], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
 	slices.SortFunc(lists[kindDomain], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
 
 	w := &writer{b: make([]byte, headerSize)}

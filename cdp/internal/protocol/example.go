@@ -2,16 +2,10 @@ package protocol
 
 import (
 	"bytes"
-	_ "embed"
 	"encoding/json"
 	"slices"
 	"strings"
 )
-
-// values.tsv says what stands in an example where: a key, a tab, JSON. Its head explains the keys.
-//
-//go:embed values.tsv
-var values string
 
 // Example is one way to call a command. Its parameters are valid against ParamsSchema.
 type Example struct {
@@ -35,7 +29,7 @@ const (
 
 type exampler struct {
 	p       *Protocol
-	unknown func(owner, name string) // told of a value that values.tsv does not know; may be nil
+	unknown func(owner, name string) // told of a value that nobody wrote down; may be nil
 	values  int                      // written into the example under way
 }
 
@@ -172,15 +166,14 @@ func choose(enum []string) string {
 	return enum[0]
 }
 
-// lookup finds a key in values.tsv.
+// lookup finds what people wrote down for a key. A live protocol has no values of its own.
 func lookup(key string) ([]byte, bool) {
-	i := strings.Index(values, "\n"+key+"\t")
-	if i < 0 {
+	r, ok := Embedded().find(kindValue, key)
+	if !ok {
 		return nil, false
 	}
-	v := values[i+len(key)+2:]
-	end := strings.IndexByte(v, '\n')
-	return []byte(v[:end]), true
+	r.str()
+	return []byte(r.str()), true
 }
 
 func has(nodes []node, name string) bool {

@@ -35,7 +35,7 @@ func TestExamples(t *testing.T) {
 	for _, name := range p.Names() {
 		c, _ := p.Command(name)
 		e := &exampler{p: p, unknown: func(owner, param string) {
-			t.Errorf("%s: values.tsv has nothing for %s in %s", name, param, owner)
+			t.Errorf("%s: gen/values.tsv has nothing for %s in %s", name, param, owner)
 		}}
 		list := e.examples(c)
 		if len(list) == 0 || list[0].Kind != "minimal" {
@@ -87,41 +87,6 @@ func hollow(v any, report func(string)) {
 	case map[string]any:
 		for _, x := range v {
 			hollow(x, report)
-		}
-	}
-}
-
-// TestValues fails when a key of values.tsv is used by nothing or its value is not JSON.
-func TestValues(t *testing.T) {
-	p := Embedded()
-	for _, line := range strings.Split(strings.TrimSpace(values), "\n") {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		key, value, ok := strings.Cut(line, "\t")
-		if !ok || !json.Valid([]byte(value)) {
-			t.Errorf("not a key, a tab and JSON: %s", line)
-			continue
-		}
-		if first, _ := lookup(key); string(first) != value {
-			t.Errorf("%s stands in values.tsv twice", key)
-		}
-		if strings.Contains(key, " ") {
-			continue
-		}
-		parts := strings.Split(key, ".")
-		owner := strings.Join(parts[:2], ".")
-		nodes := []node(nil)
-		if r, ok := p.find(KindCommand, owner); ok {
-			nodes = r.member().Parameters
-		} else if tr, ok := p.typeRecord(owner); ok {
-			nodes = tr.Properties
-		} else {
-			t.Errorf("%s: there is no %s", key, owner)
-			continue
-		}
-		if len(parts) == 3 && !has(nodes, parts[2]) {
-			t.Errorf("%s: %s has no %s", key, owner, parts[2])
 		}
 	}
 }

@@ -32,11 +32,12 @@ const (
 	KindType    Kind = "type"
 
 	kindDomain Kind = "domain"
+	kindValue  Kind = "value" // for examples
 )
 
 var (
 	kinds   = [3]Kind{KindCommand, KindEvent, KindType}
-	indexes = []Kind{kindDomain, KindCommand, KindEvent, KindType}
+	indexes = []Kind{kindDomain, KindCommand, KindEvent, KindType, kindValue}
 )
 
 // Effect says what a command does to the browser and its pages.
@@ -119,7 +120,12 @@ func (p *Protocol) Members(domain string) []Line {
 }
 
 func (p *Protocol) line(d *domainRecord, k Kind, r *reader) Line {
-	m := r.member()
+	var m memberRecord
+	if k == KindType {
+		m = r.memberHead()
+	} else {
+		m = r.member()
+	}
 	l := Line{Kind: k, Name: m.Name, Deprecated: m.Deprecated || d.Deprecated, Experimental: m.Experimental || d.Experimental}
 	l.Brief = briefOf(m.Description, m.Name, LineSize)
 	switch k {

@@ -19,7 +19,7 @@ func briefOf(description, name string, size int) string {
 
 // clause leaves away what a comma, a bracket or a relative clause adds, where the whole would not fit in size characters.
 func clause(s string, size int) string {
-	s = strings.NewReplacer("`", "", "|", "").Replace(s)
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "`", ""), "|", "")
 	if count(s) <= size {
 		return s
 	}
