@@ -1,0 +1,260 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// file is policy.toml or grants.toml as it is written.
+type file struct {
+	path     string
+	allowYes *bool
+	timeout  time.Duration
+	isolate  string
+	plugins  map[string]*plugin // by name in lower case
+	callers  []*caller
+	secrets  map[string]source
+}
+
+// plugin is what one file says of a plugin.
+type plugin struct {
+	name     string
+	at       place
+	digest   string
+	signer   string
+	bindAt   place // of digest or signer
+	granted  bool  // the key grants is there
+	grantsAt place
+	grants   []given
+	isolate  string
+	limits   host.Limits
+	settings json.RawMessage
+	setAt    place
+}
+
+// given is a grant and where it stands.
+type given struct {
+	Grant
+	at place
+}
+
+// source is where a secret comes from.
+type source struct {
+	from string // "env:NAME", "file:PATH", "store" or "cmd:WORDS"
+	at   place
+}
+
+const (
+	isolateNone    = "none"
+	isolateProcess = "process"
+)
+
+var (
+	pluginName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,39}$`)
+	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	signerForm = regexp.MustCompile(`^[!-~]{1,200}$`)
+)
+
+// parseFile reads one file; problems are everything that is wrong in it, in the order of the file.
+func parseFile(path string, data []byte) (*file, []problem) {
+	d := parseDocument(path, data)
+	f := &file{path: path, plugins: map[string]*plugin{}, secrets: map[string]source{}}
+	if len(d.problems) > 0 {
+		return f, d.problems
+	}
+	root := d.table()
+	root.only("operator", "defaults", "plugin", "callers", "secrets")
+	if t, ok := root.sub("operator"); ok {
+		t.only("allow_yes")
+		if yes, ok := t.boolean("allow_yes"); ok {
+			f.allowYes = &yes
+		}
+	}
+	if t, ok := root.sub("defaults"); ok {
+		t.only("timeout", "isolate")
+		f.timeout = t.duration("timeout")
+		f.isolate = readIsolate(t)
+	}
+	if t, ok := root.sub("plugin"); ok {
+		for _, name := range t.names() {
+			f.addPlugin(t, name)
+		}
+	}
+	if t, ok := root.sub("callers"); ok {
+		for _, name := range t.names() {
+			f.addCaller(t, name)
+		}
+	}
+	if t, ok := root.sub("secrets"); ok {
+		for _, name := range t.names() {
+			f.addSecret(t, name)
+		}
+	}
+	slices.SortStableFunc(d.problems, func(a, b problem) int { return a.at.compare(b.at, "", "") })
+	return f, d.problems
+}
+
+func readIsolate(t table) string {
+	s, ok := t.text("isolate")
+	if ok && s != isolateNone && s != isolateProcess {
+		t.complain("isolate", "isolate must be \"none\" or \"process\", not %s", shown(s))
+	}
+	return s
+}
+
+func (f *file) addPlugin(all table, name string) {
+	t, ok := all.sub(name)
+	if !ok {
+		return
+	}
+	p := &plugin{name: name, at: all.at(name)}
+	if !pluginName.MatchString(name) {
+		t.d.complain(p.at, "%s is no plugin's name", shown(name))
+		return
+	}
+	if other := f.plugins[strings.ToLower(name)]; other != nil {
+		t.d.complain(p.at, "plugin %s stands in line %d already; names do not differ by case", name, other.at.line)
+		return
+	}
+	f.plugins[strings.ToLower(name)] = p
+	t.only("digest", "signer", "grants", "isolate", "limits", "settings")
+	if p.digest, ok = t.text("digest"); ok {
+		p.bindAt = t.value("digest")
+		if !digestForm.MatchString(p.digest) {
+			t.complain("digest", "digest must be \"sha256:\" and 64 digits from 0 to f, not %s", shown(p.digest))
+		}
+	}
+	if p.signer, ok = t.text("signer"); ok {
+		p.bindAt = t.value("signer")
+		if !signerForm.MatchString(p.signer) {
+			t.complain("signer", "signer must be a public key without white space, not %s", shown(p.signer))
+		}
+	}
+	p.isolate = readIsolate(t)
+	f.addGrants(t, p)
+	if l, ok := t.sub("limits"); ok {
+		l.only("memory_mib", "timeout", "output_bytes")
+		p.limits = host.Limits{
+			MemoryMiB:   l.integer("memory_mib", 4096),
+			Timeout:     l.duration("timeout"),
+			OutputBytes: l.integer("output_bytes", 1<<30),
+		}
+	}
+	if s, ok := t.sub("settings"); ok {
+		p.setAt = t.at("settings")
+		p.settings = s.json()
+	}
+}
+
+func (f *file) addGrants(t table, p *plugin) {
+	items, ok := t.list("grants")
+	if !ok {
+		return
+	}
+	p.granted, p.grantsAt = true, t.at("grants")
+	if len(items) > 0 && p.digest == "" && p.signer == "" {
+		t.d.complain(p.grantsAt, "[%s] has grants but neither digest nor signer: a grant is bound to what it was given to; `parley plugin list --json` shows digests", t.name)
+	}
+	lines := map[string]int{}
+	for _, it := range items {
+		g, err := ParseGrant(it.text)
+		if err != nil {
+			t.d.complain(it.at, "%v", err)
+			continue
+		}
+		if g.Kind == FS && !filepath.IsAbs(g.Source) {
+			t.d.complain(it.at, "grant %s: the folder must be absolute here, because a policy has no current folder", shown(it.text))
+			continue
+		}
+		if line := lines[g.subject()]; line > 0 {
+			t.d.complain(it.at, "grant %s is about the same as the grant in line %d: write one", shown(it.text), line)
+			continue
+		}
+		lines[g.subject()] = it.at.line
+		p.grants = append(p.grants, given{g, it.at})
+	}
+}
+
+func (f *file) addSecret(all table, name string) {
+	t, ok := all.sub(name)
+	if !ok {
+		return
+	}
+	if !plainName.MatchString(name) {
+		t.d.complain(all.at(name), "%s is no secret's name: expected letters, digits and underscores", shown(name))
+	}
+	t.only("from")
+	from, ok := t.text("from")
+	if !ok {
+		if _, there := t.m["from"]; !there {
+			t.d.complain(all.at(name), "[%s] lacks from = \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\"", t.name)
+		}
+		return
+	}
+	if err := checkSource(from); err != nil {
+		t.complain("from", "%v", err)
+	}
+	f.secrets[name] = source{from, t.value("from")}
+}
+
+func checkSource(from string) error {
+	kind, rest, _ := strings.Cut(from, ":")
+	switch {
+	case from == "store":
+		return nil
+	case kind == "env" && plainName.MatchString(rest):
+		return nil
+	case kind == "file" && filepath.IsAbs(rest):
+		return nil
+	case kind == "file":
+		return fmt.Errorf("%s: the path must be absolute", shown(from))
+	case kind == "cmd":
+		_, err := splitWords(rest)
+		return err
+	}
+	return fmt.Errorf("from must be \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\", not %s", shown(from))
+}
+
+// splitWords splits a command at white space; single and double quotes hold words together. There is no shell.
+func splitWords(s string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord := false
+	quote := rune(0)
+	for _, r := range s {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, inWord = r, true
+		case r == ' ' || r == '\t' || r == '\n':
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			inWord = false
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("command %s has an open quote", shown(s))
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	if len(words) == 0 || words[0] == "" {
+		return nil, fmt.Errorf("cmd: names no program")
+	}
+	return words, nil
+}

@@ -1,0 +1,21 @@
+//go:build unix
+
+package policy
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// writableByAll tells whether users who are neither the owner nor in the group may write.
+func writableByAll(info fs.FileInfo) bool { return info.Mode().Perm()&0o002 != 0 }
+
+// readableByOthers tells whether anybody but the owner may read.
+func readableByOthers(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
+
+func inode(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Ino)
+	}
+	return 0
+}

@@ -1,0 +1,412 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Names of the two files.
+const (
+	PolicyFile = "policy.toml"
+	GrantsFile = "grants.toml"
+)
+
+// maxFile bounds a policy file, in bytes.
+const maxFile = 1 << 20
+
+// Env is what a policy needs to know of its surroundings. The zero value is the process's own.
+type Env struct {
+	// LookupEnv reads environment variables; nil means os.LookupEnv.
+	LookupEnv func(name string) (string, bool)
+	// Store is the folder of the secret store; "" means that there is none.
+	Store string
+	// Signer returns the signer that was verified for a digest of a plugin, or ""; nil knows none, so
+	// that grants bound to a signer give nothing.
+	Signer func(plugin, digest string) string
+}
+
+func (e Env) lookup(name string) (string, bool) {
+	if e.LookupEnv != nil {
+		return e.LookupEnv(name)
+	}
+	return os.LookupEnv(name)
+}
+
+// Policy decides by the operator's files. It is safe for concurrent use.
+type Policy struct {
+	dir string // "" without files
+	env Env
+
+	mu     sync.Mutex
+	state  *state
+	stamps [2]stamp
+}
+
+var _ host.Policy = (*Policy)(nil)
+
+// Default is what holds with no policy file: the command line may call everything, MCP over stdio
+// everything but is asked before what is destructive, MCP over the network what only reads, and plugins
+// have no rights.
+func Default() *Policy { return &Policy{state: &state{}} }
+
+// Load reads policy.toml and grants.toml from dir; if neither is there, what Default says holds. A file
+// that is there but cannot be opened, that others may write, or that holds anything but what the schema
+// knows is a *host.Error of code config_error, with each problem as FILE:LINE:COLUMN.
+func Load(dir string, env Env) (*Policy, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "the policy's folder cannot be found: %v", err)
+	}
+	p := &Policy{dir: dir, env: env}
+	if _, err := p.current(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Decide answers a call. The files are read again when they have changed, so that what was revoked is
+// gone from the next call on, also in a host that runs for long.
+func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) {
+	s, err := p.current()
+	if err != nil {
+		return host.Decision{}, err
+	}
+	j := s.judge(ask)
+	d := host.Decision{Verdict: j.verdict, Reason: j.reason}
+	if d.Verdict == host.Deny {
+		d.Next = []string{"parley policy explain " + ask.Plugin + "." + ask.Tool}
+		return d, nil
+	}
+	e := s.entry(ask.Plugin)
+	d.Limits, d.Settings = e.limits(s.timeout()), e.settings(ask.Digest, p.env)
+	if ask.Digest == "" {
+		return d, nil
+	}
+	w := e.weigh(ask.Capabilities, ask.Digest, p.env)
+	d.Grant = w.grant
+	for _, r := range w.rights {
+		if r.refused == "" || r.optional {
+			continue
+		}
+		why := r.why
+		if r.remark != "" {
+			why = strings.TrimPrefix(why+"; ", "; ") + r.remark
+		}
+		d.Missing = append(d.Missing, host.Denial{Right: r.refused, Why: why})
+		if r.grantable != "" {
+			d.Next = append(d.Next, grantCommand(ask.Plugin, r.grantable))
+		}
+	}
+	if len(d.Missing) > len(d.Next) {
+		d.Next = append(d.Next, "parley policy explain "+ask.Plugin)
+	}
+	return d, nil
+}
+
+// Isolate is how a plugin's calls are run: "none" or "process".
+func (p *Policy) Isolate(plugin string) (string, error) {
+	s, err := p.current()
+	if err != nil {
+		return "", err
+	}
+	return s.isolate(plugin), nil
+}
+
+// AllowYes tells whether --yes may stand for a person where there is no terminal.
+func (p *Policy) AllowYes() (bool, error) {
+	s, err := p.current()
+	if err != nil {
+		return false, err
+	}
+	for _, f := range s.files() {
+		if f.allowYes != nil {
+			return *f.allowYes, nil
+		}
+	}
+	return false, nil
+}
+
+// current returns the rules as the files have them now.
+func (p *Policy) current() (*state, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dir == "" {
+		return p.state, nil
+	}
+	hand, made := filepath.Join(p.dir, PolicyFile), filepath.Join(p.dir, GrantsFile)
+	stamps := [2]stamp{stampOf(hand), stampOf(made)}
+	if p.state != nil && stamps == p.stamps {
+		return p.state, nil
+	}
+	s, err := readState(p.dir, hand, made)
+	if err != nil {
+		p.state = nil // fail closed until the files are whole again
+		return nil, err
+	}
+	p.state, p.stamps = s, stamps
+	return s, nil
+}
+
+// stamp tells whether a file may have changed.
+type stamp struct {
+	there    bool
+	modified time.Time
+	size     int64
+	mode     fs.FileMode
+	inode    uint64
+}
+
+func stampOf(path string) stamp {
+	// A link that leads nowhere is there: it changes the stamp, and reading it fails.
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return stamp{}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{there: true}
+	}
+	return stamp{true, info.ModTime(), info.Size(), info.Mode(), inode(info)}
+}
+
+// state is both files as they were read. A file that is not there is nil.
+type state struct {
+	hand, made *file
+}
+
+func readState(dir, hand, made string) (*state, error) {
+	s := &state{}
+	var problems []problem
+	for _, f := range []struct {
+		path string
+		into **file
+	}{{hand, &s.hand}, {made, &s.made}} {
+		data, there, err := readPolicyFile(dir, f.path)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			continue
+		}
+		parsed, found := parseFile(f.path, data)
+		*f.into = parsed
+		problems = append(problems, found...)
+	}
+	if len(problems) > 0 {
+		return nil, configError(problems)
+	}
+	return s, nil
+}
+
+func configError(problems []problem) *host.Error {
+	const most = 8
+	var lines []string
+	for i, p := range problems {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("and %d more", len(problems)-most))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("%s:%d:%d: %s", p.at.file, p.at.line, p.at.column, manifest.CleanLine(p.text)))
+	}
+	return host.Errorf(host.ConfigError, "%s", strings.Join(lines, "\n")).WithNext("parley policy check")
+}
+
+// readPolicyFile reads a file whole; there is false only if nothing of that name exists.
+func readPolicyFile(dir, path string) (data []byte, there bool, err error) {
+	refuse := func(format string, args ...any) ([]byte, bool, error) {
+		return nil, false, host.Errorf(host.ConfigError, "%s: %s", path, fmt.Sprintf(format, args...)).WithNext("parley policy check")
+	}
+	// Lstat, because a link that leads nowhere is a policy that cannot be read.
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return refuse("cannot be read: %v", cause(err))
+	}
+	if !info.Mode().IsRegular() {
+		return refuse("is not a file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return refuse("cannot be read: %v", cause(err))
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return refuse("is not a file")
+	}
+	if writableByAll(info) {
+		return refuse("everybody may write it, so it is nobody's policy: chmod o-w it and look through it")
+	}
+	if info, err := os.Stat(dir); err != nil || writableByAll(info) {
+		return refuse("everybody may write in its folder %s, so it is nobody's policy: chmod o-w the folder and look through the file", dir)
+	}
+	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return refuse("cannot be read: %v", cause(err))
+	}
+	if len(data) > maxFile {
+		return refuse("is larger than %d bytes", maxFile)
+	}
+	return data, true, nil
+}
+
+// cause strips the path, which the message has already.
+func cause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// files are the files that are there, the winning one first.
+func (s *state) files() []*file {
+	return slices.DeleteFunc([]*file{s.hand, s.made}, func(f *file) bool { return f == nil })
+}
+
+func (s *state) timeout() time.Duration {
+	for _, f := range s.files() {
+		if f.timeout > 0 {
+			return f.timeout
+		}
+	}
+	return 0
+}
+
+func (s *state) isolate(name string) string {
+	e := s.entry(name)
+	for _, p := range e.parts() {
+		if p.isolate != "" {
+			return p.isolate
+		}
+	}
+	for _, f := range s.files() {
+		if f.isolate != "" {
+			return f.isolate
+		}
+	}
+	return isolateNone
+}
+
+// entry is what both files say of one plugin; either may say nothing.
+type entry struct {
+	hand, made *plugin
+}
+
+func (s *state) entry(name string) entry {
+	var e entry
+	name = strings.ToLower(name)
+	if s.hand != nil {
+		e.hand = s.hand.plugins[name]
+	}
+	if s.made != nil {
+		e.made = s.made.plugins[name]
+	}
+	return e
+}
+
+func (e entry) parts() []*plugin {
+	return slices.DeleteFunc([]*plugin{e.hand, e.made}, func(p *plugin) bool { return p == nil })
+}
+
+// granting is the part whose grants count, nil if there is none.
+func (e entry) granting() *plugin {
+	for _, p := range e.parts() {
+		if p.granted {
+			return p
+		}
+	}
+	return nil
+}
+
+// grants are the grants as they are written, whoever they are bound to.
+func (e entry) grants() []given {
+	if p := e.granting(); p != nil {
+		return p.grants
+	}
+	return nil
+}
+
+// limits take each bound from the first file that has it.
+func (e entry) limits(timeout time.Duration) host.Limits {
+	var l host.Limits
+	for _, p := range e.parts() {
+		if l.MemoryMiB == 0 {
+			l.MemoryMiB = p.limits.MemoryMiB
+		}
+		if l.Timeout == 0 {
+			l.Timeout = p.limits.Timeout
+		}
+		if l.OutputBytes == 0 {
+			l.OutputBytes = p.limits.OutputBytes
+		}
+	}
+	if l.Timeout == 0 {
+		l.Timeout = timeout
+	}
+	return l
+}
+
+func (e entry) settings(digest string, env Env) []byte {
+	for _, p := range e.parts() {
+		if p.settings == nil {
+			continue
+		}
+		if e.unbound(p, digest, env) != "" {
+			return nil
+		}
+		return p.settings
+	}
+	return nil
+}
+
+// unbound says why a part is not about this digest; "" if it is. A digest or signer that policy.toml
+// names binds what grants.toml gives as well: it is the operator's own pin.
+func (e entry) unbound(p *plugin, digest string, env Env) string {
+	for _, b := range []*plugin{p, e.hand} {
+		if b == nil {
+			continue
+		}
+		if b.digest != "" && b.digest != digest {
+			return fmt.Sprintf("granted to another digest (%s)", b.bindAt)
+		}
+		if b.signer != "" {
+			signer := ""
+			if env.Signer != nil {
+				signer = env.Signer(p.name, digest)
+			}
+			if signer != b.signer {
+				return fmt.Sprintf("granted to another signer (%s)", b.bindAt)
+			}
+		}
+	}
+	return ""
+}
+
+// String is FILE:LINE without the folder, as explanations show it.
+func (p place) String() string {
+	return filepath.Base(p.file) + ":" + strconv.Itoa(p.line)
+}
+
+// grantCommand is what the operator types to grant a right.
+func grantCommand(plugin, right string) string {
+	return "parley policy grant " + plugin + " " + shellQuote(right)
+}
+
+// shellQuote makes one word of a text that may be foreign, for a POSIX shell.
+func shellQuote(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

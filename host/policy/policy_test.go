@@ -1,0 +1,614 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+const (
+	digestA = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	digestB = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+)
+
+// folder writes policy files; "" leaves one out.
+func folder(t testing.TB, hand, made string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{PolicyFile: hand, GrantsFile: made} {
+		if text != "" {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
+var testEnv = Env{LookupEnv: func(name string) (string, bool) {
+	v, ok := map[string]string{"LANG": "C.UTF-8", "EMPTY": ""}[name]
+	return v, ok
+}}
+
+func load(t testing.TB, hand, made string) *Policy {
+	t.Helper()
+	p, err := Load(folder(t, hand, made), testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func decide(t testing.TB, p *Policy, ask host.Ask) host.Decision {
+	t.Helper()
+	d, err := p.Decide(context.Background(), ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// call is an ask for a tool by its qualified name.
+func call(caller, tool, effect string, remote bool) host.Ask {
+	plugin, local, _ := strings.Cut(tool, ".")
+	return host.Ask{Caller: caller, Remote: remote, Plugin: plugin, Tool: local, Effect: effect}
+}
+
+func TestDefaults(t *testing.T) {
+	tests := []struct {
+		name string
+		ask  host.Ask
+		want host.Verdict
+	}{
+		{"the command line reads", call("cli", "cdp.Page.captureScreenshot", "read", false), host.Allow},
+		{"the command line destroys", call("cli", "cdp.Browser.close", "destructive", false), host.Allow},
+		{"the command line runs plugins", call("cli", "text.hash", "read", false), host.Allow},
+		{"stdio reads", call("mcp:claude", "text.hash", "read", false), host.Allow},
+		{"stdio writes", call("mcp:claude", "cdp.Page.navigate", "write", false), host.Allow},
+		{"stdio is asked before it destroys", call("mcp:claude", "cdp.Browser.close", "destructive", false), host.Confirm},
+		{"stdio is asked where no effect is declared", call("mcp:claude", "x.y", "", false), host.Confirm},
+		{"the network reads", call("mcp:claude", "text.hash", "read", true), host.Allow},
+		{"the network does not write", call("mcp:claude", "cdp.Page.navigate", "write", true), host.Deny},
+		{"the network does not destroy", call("mcp:claude", "cdp.Browser.close", "destructive", true), host.Deny},
+		{"the network does nothing undeclared", call("mcp:claude", "x.y", "sudo", true), host.Deny},
+		{"the network in its own spelling", call("mcp-http:claude", "cdp.Page.navigate", "write", false), host.Deny},
+		{"a plugin calls nothing", call("plugin:github", "text.hash", "read", false), host.Deny},
+		{"nobody", call("", "text.hash", "read", false), host.Deny},
+		{"a stranger", call("root", "text.hash", "read", false), host.Deny},
+		{"a client without a name", call("mcp:", "text.hash", "read", false), host.Deny},
+		{"almost the command line", call("cli:x", "text.hash", "read", false), host.Deny},
+		{"the command line from afar", call("cli", "text.hash", "read", true), host.Deny},
+	}
+	empty, err := Load(filepath.Join(t.TempDir(), "not", "there"), Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*Policy{Default(), empty} {
+		for _, tt := range tests {
+			d := decide(t, p, tt.ask)
+			if d.Verdict != tt.want {
+				t.Errorf("%s: got %v (%s), want %v", tt.name, d.Verdict, d.Reason, tt.want)
+			}
+			if d.Verdict != host.Allow && d.Reason == "" {
+				t.Errorf("%s: no reason", tt.name)
+			}
+		}
+	}
+}
+
+func TestDefaultsGrantPluginsNothing(t *testing.T) {
+	ask := host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Effect: "read", Digest: digestA, Capabilities: everything(false)}
+	d := decide(t, Default(), ask)
+	if !reflect.DeepEqual(d.Grant, host.Grant{}) {
+		t.Errorf("granted %v", d.Grant.Names())
+	}
+	if len(d.Missing) != 8 || len(d.Next) != 8 {
+		t.Errorf("missing %v, next %v", d.Missing, d.Next)
+	}
+	ask.Capabilities = everything(true)
+	if d := decide(t, Default(), ask); len(d.Missing) != 0 || !reflect.DeepEqual(d.Grant, host.Grant{}) {
+		t.Errorf("optional rights: missing %v, granted %v", d.Missing, d.Grant.Names())
+	}
+}
+
+func everything(optional bool) manifest.Capabilities {
+	return manifest.Capabilities{
+		FS:   []manifest.FSCapability{{Path: "/data", Mode: "ro", Why: "reads your\x1b[31m data", Optional: optional}},
+		HTTP: []manifest.HTTPCapability{{URL: "https://api.github.com", Optional: optional}},
+		Secrets: []manifest.SecretCapability{
+			{Name: "GITHUB_TOKEN", URL: "https://api.github.com", Header: "Authorization: Bearer {secret}", Optional: optional},
+			{Name: "KEY", Read: true, Optional: optional},
+		},
+		Env:    []manifest.NamedCapability{{Name: "LANG", Optional: optional}},
+		Tools:  []manifest.NamedCapability{{Name: "cdp.Page.*", Optional: optional}},
+		Clock:  &manifest.PlainCapability{Optional: optional},
+		Random: &manifest.PlainCapability{Optional: optional},
+	}
+}
+
+func TestDecideGrantsAll(t *testing.T) {
+	p := load(t, `
+[defaults]
+timeout = "30s"
+[plugin.github]
+digest = "`+digestA+`"
+grants = ["fs:rw:/srv/data=/data", "http:GET,POST:https://api.github.com", "tool:cdp.*", "env:LANG",
+  "secret:GITHUB_TOKEN", "secret:read:KEY", "clock", "random", "env:HOME", "fs:ro:/etc=/etc"]
+[plugin.github.limits]
+memory_mib = 32
+output_bytes = 1000
+[plugin.github.settings]
+org = "parley"
+list = [1, 2.5, true, {when = 2026-01-02}]
+`, "")
+	d := decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Digest: digestA, Capabilities: everything(false)})
+	want := host.Grant{
+		FS:      []host.FSGrant{{Path: "/data", Source: "/srv/data", Mode: "ro"}},
+		HTTP:    []host.HTTPGrant{{URL: "https://api.github.com", Methods: []string{"GET"}}},
+		Secrets: []host.SecretGrant{{Name: "GITHUB_TOKEN"}, {Name: "KEY", Read: true}},
+		Env:     map[string]string{"LANG": "C.UTF-8"},
+		Tools:   []string{"cdp.Page.*"},
+		Clock:   true, Random: true,
+	}
+	if !reflect.DeepEqual(d.Grant, want) {
+		t.Errorf("got  %+v\nwant %+v", d.Grant, want)
+	}
+	if len(d.Missing) > 0 || d.Verdict != host.Allow {
+		t.Errorf("missing %v, verdict %v", d.Missing, d.Verdict)
+	}
+	if d.Limits != (host.Limits{MemoryMiB: 32, Timeout: 30 * time.Second, OutputBytes: 1000}) {
+		t.Errorf("limits %+v", d.Limits)
+	}
+	if !json.Valid(d.Settings) || string(d.Settings) != `{"list":[1,2.5,true,{"when":"2026-01-02"}],"org":"parley"}` {
+		t.Errorf("settings %s", d.Settings)
+	}
+	// Nothing of it is for another build of the same name, but limits are.
+	d = decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Digest: digestB, Capabilities: everything(false)})
+	if !reflect.DeepEqual(d.Grant, host.Grant{}) || d.Settings != nil || d.Limits.MemoryMiB != 32 {
+		t.Errorf("another digest got %v, settings %s, limits %+v", d.Grant.Names(), d.Settings, d.Limits)
+	}
+	if len(d.Missing) != 8 || d.Missing[0] != (host.Denial{Right: "fs:ro:PATH=/data", Why: "reads your data; granted to another digest (policy.toml:5)"}) {
+		t.Errorf("missing %+v", d.Missing)
+	}
+	if d.Next[0] != "parley policy grant github 'fs:ro:PATH=/data'" {
+		t.Errorf("next %q", d.Next)
+	}
+	// What is compiled in has no grants.
+	d = decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Capabilities: everything(false)})
+	if !reflect.DeepEqual(d.Grant, host.Grant{}) {
+		t.Errorf("without a digest: %v", d.Grant.Names())
+	}
+}
+
+func TestRights(t *testing.T) {
+	fs := func(path, mode string) manifest.Capabilities {
+		return manifest.Capabilities{FS: []manifest.FSCapability{{Path: path, Mode: mode}}}
+	}
+	http := func(url string, methods ...string) manifest.Capabilities {
+		return manifest.Capabilities{HTTP: []manifest.HTTPCapability{{URL: url, Methods: methods}}}
+	}
+	tool := func(names ...string) (c manifest.Capabilities) {
+		for _, n := range names {
+			c.Tools = append(c.Tools, manifest.NamedCapability{Name: n})
+		}
+		return c
+	}
+	secret := func(read bool, header string) manifest.Capabilities {
+		return manifest.Capabilities{Secrets: []manifest.SecretCapability{{Name: "S", Read: read, Header: header}}}
+	}
+	env := func(name string) manifest.Capabilities {
+		return manifest.Capabilities{Env: []manifest.NamedCapability{{Name: name}}}
+	}
+	list := func(s ...string) []string { return s }
+	tests := []struct {
+		name    string
+		grants  []string
+		caps    manifest.Capabilities
+		want    []string
+		missing []string
+	}{
+		{"nothing asked", list("fs:rw:/a=/data", "clock"), manifest.Capabilities{}, nil, nil},
+		{"ro of rw", list("fs:rw:/a=/data"), fs("/data", "ro"), list("fs:ro:/a=/data"), nil},
+		{"rw of rw", list("fs:rw:/a=/data"), fs("/data", "rw"), list("fs:rw:/a=/data"), nil},
+		{"rw of ro", list("fs:ro:/a=/data"), fs("/data", "rw"), list("fs:ro:/a=/data"), list("fs:rw:PATH=/data")},
+		{"by component", list("fs:ro:/a=/database"), fs("/data", "ro"), nil, list("fs:ro:PATH=/data")},
+		{"below what is asked", list("fs:ro:/a=/data/in"), fs("/data", "ro"), list("fs:ro:/a=/data/in"), list("fs:ro:PATH=/data")},
+		{"above what is asked", list("fs:ro:/a=/"), fs("/data", "ro"), nil, list("fs:ro:PATH=/data")},
+		{"all asked", list("fs:ro:/a=/", "fs:rw:/b=/out"), fs("/", "rw"), list("fs:ro:/a=/", "fs:rw:/b=/out"), list("fs:rw:PATH=/")},
+		{"asked twice", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d", Mode: "ro"}, {Path: "/d", Mode: "rw"}}}, list("fs:rw:/a=/d"), nil},
+		{"a folder in an asked folder", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d", Mode: "rw"}, {Path: "/d/e", Mode: "rw"}}}, list("fs:rw:/a=/d"), nil},
+		{"more in an asked folder", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d", Mode: "ro"}, {Path: "/d/e", Mode: "rw"}}}, list("fs:ro:/a=/d"), list("fs:rw:PATH=/d/e")},
+		{"odd guest path", list("fs:ro:/a=/data"), fs("/data/", "ro"), nil, list("fs:ro:PATH=/data/")},
+		{"guest path that climbs", list("fs:ro:/a=/data"), fs("/data/../data", "ro"), nil, list("fs:ro:PATH=/data/../data")},
+		{"no path", list("fs:ro:/a=/data"), fs("", "ro"), nil, list("fs:ro:PATH=")},
+
+		{"methods meet", list("http:GET,POST:https://a.test"), http("https://a.test", "POST", "PUT"), list("http:POST:https://a.test"), list("http:PUT:https://a.test")},
+		{"GET without methods", list("http:GET:https://a.test"), http("https://a.test"), list("http:GET:https://a.test"), nil},
+		{"another scheme", list("http:GET:http://a.test"), http("https://a.test"), nil, list("http:GET:https://a.test")},
+		{"another port", list("http:GET:https://a.test:8443"), http("https://a.test"), nil, list("http:GET:https://a.test")},
+		{"wildcard granted", list("http:GET:https://*.a.test"), http("https://x.a.test"), list("http:GET:https://x.a.test"), nil},
+		{"wildcard asked", list("http:GET:https://x.a.test"), http("https://*.a.test"), list("http:GET:https://x.a.test"), list("http:GET:https://*.a.test")},
+		{"apex is not below itself", list("http:GET:https://*.a.test"), http("https://a.test"), nil, list("http:GET:https://a.test")},
+		{"two grants make one", list("http:GET:https://*.a.test", "http:POST:https://x.a.test"), http("https://x.a.test", "GET", "POST"), list("http:GET,POST:https://x.a.test"), nil},
+		{"asked by URL", list("http:GET:https://a.test"), http("https://a.test/v1"), nil, list("http:GET:https://a.test/v1")},
+
+		{"secret in a header", list("secret:S"), secret(false, "A: {secret}"), list("secret:S"), nil},
+		{"secret that may also be read", list("secret:read:S"), secret(false, "A: {secret}"), list("secret:S"), nil},
+		{"secret read", list("secret:read:S"), secret(true, ""), list("secret:read:S"), nil},
+		{"secret read without the right", list("secret:S"), secret(true, ""), nil, list("secret:read:S")},
+		{"secret both ways with half the right", list("secret:S"), secret(true, "A: {secret}"), list("secret:S"), list("secret:read:S")},
+		{"another secret", list("secret:T"), secret(false, ""), nil, list("secret:S")},
+
+		{"variable", list("env:LANG"), env("LANG"), list("env:LANG"), nil},
+		{"empty variable", list("env:EMPTY"), env("EMPTY"), list("env:EMPTY"), nil},
+		{"variable that is not set", list("env:NONE"), env("NONE"), nil, nil},
+		{"variable in another case", list("env:lang"), env("LANG"), nil, list("env:LANG")},
+
+		{"tool", list("tool:text.hash"), tool("text.hash"), list("tool:text.hash"), nil},
+		{"tool of a plugin", list("tool:text.*"), tool("text.hash"), list("tool:text.hash"), nil},
+		{"tools of all", list("tool:*"), tool("text.*"), list("tool:text.*"), nil},
+		{"group of a plugin", list("tool:cdp.*"), tool("cdp.Page.*"), list("tool:cdp.Page.*"), nil},
+		{"more asked than granted", list("tool:cdp.Page.*", "tool:cdp.DOM.focus"), tool("cdp.*"), list("tool:cdp.Page.*", "tool:cdp.DOM.focus"), list("tool:cdp.*")},
+		{"prefix within a name", list("tool:cdp.Page.get*"), tool("cdp.Page.getFrameTree"), list("tool:cdp.Page.getFrameTree"), nil},
+		{"dots keep plugins apart", list("tool:text.*"), tool("textual.hash"), nil, list("tool:textual.hash")},
+		{"case does not count", list("tool:CDP.page.*"), tool("cdp.Page.navigate"), list("tool:cdp.Page.navigate"), nil},
+		{"outside a page by wildcard", list("tool:cdp.*"), tool("cdp.Browser.getVersion"), nil, list("tool:cdp.Browser.getVersion")},
+		{"outside a page by the widest wildcard", list("tool:*"), tool("cdp.DOM.setFileInputFiles"), nil, list("tool:cdp.DOM.setFileInputFiles")},
+		{"outside a page by name", list("tool:cdp.*", "tool:cdp.Browser.getVersion"), tool("cdp.Browser.getVersion"), list("tool:cdp.Browser.getVersion"), nil},
+		{"outside a page asked by wildcard", list("tool:cdp.Browser.getVersion"), tool("cdp.Browser.*"), list("tool:cdp.Browser.getVersion"), list("tool:cdp.Browser.*")},
+		{"no tool", list("tool:*"), tool("a b"), nil, list("tool:a b")},
+
+		{"clock only", list("clock"), manifest.Capabilities{Clock: &manifest.PlainCapability{}, Random: &manifest.PlainCapability{}}, list("clock"), list("random")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text := "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = " + tomlList(tt.grants) + "\n"
+			p := load(t, text, "")
+			d := decide(t, p, host.Ask{Caller: "cli", Plugin: "P", Tool: "t", Effect: "read", Digest: digestA, Capabilities: tt.caps})
+			if got := d.Grant.Names(); strings.Join(got, " ") != strings.Join(tt.want, " ") {
+				t.Errorf("granted %v, want %v", got, tt.want)
+			}
+			var missing []string
+			for _, m := range d.Missing {
+				missing = append(missing, m.Right)
+			}
+			if strings.Join(missing, " ") != strings.Join(tt.missing, " ") {
+				t.Errorf("missing %v, want %v", missing, tt.missing)
+			}
+			if len(d.Missing) > 0 && len(d.Next) == 0 {
+				t.Error("missing without anything to do next")
+			}
+			for _, r := range d.Missing {
+				if strings.ContainsAny(r.Right+r.Why, "\x1b\n") {
+					t.Errorf("not clean: %q", r)
+				}
+			}
+		})
+	}
+}
+
+func tomlList(items []string) string {
+	data, _ := json.Marshal(items)
+	return string(data)
+}
+
+func TestSigner(t *testing.T) {
+	dir := folder(t, "[plugin.p]\nsigner = \"RWQkey\"\ngrants = [\"clock\"]\n", "")
+	caps := manifest.Capabilities{Clock: &manifest.PlainCapability{}}
+	for signer, want := range map[string]bool{"RWQkey": true, "RWQother": false, "": false} {
+		p, err := Load(dir, Env{Signer: func(plugin, digest string) string {
+			if plugin == "p" && digest == digestA {
+				return signer
+			}
+			return ""
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := decide(t, p, host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA, Capabilities: caps})
+		if d.Grant.Clock != want {
+			t.Errorf("signer %q: clock %v", signer, d.Grant.Clock)
+		}
+		if !want && !strings.Contains(d.Missing[0].Why, "another signer (policy.toml:2)") {
+			t.Errorf("signer %q: %+v", signer, d.Missing)
+		}
+	}
+	p, err := Load(dir, Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := decide(t, p, host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA, Capabilities: caps}); d.Grant.Clock {
+		t.Error("granted although nobody knows signers")
+	}
+}
+
+func TestCallers(t *testing.T) {
+	tests := []struct {
+		name, policy string
+		ask          host.Ask
+		want         host.Verdict
+		reason       string
+	}{
+		{"deny beats allow", "[callers.cli]\nallow = [\"*\"]\ndeny = [\"cdp.Browser.*\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Deny, "policy.toml:3 denies cdp.Browser.*"},
+		{"deny beats confirm", "[callers.cli]\nconfirm = [\"*\"]\ndeny = [\"cdp.*\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Deny, ""},
+		{"confirm beats allow", "[callers.cli]\nallow = [\"*\"]\nconfirm = [\"cdp.Browser.close\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Confirm, "policy.toml:3 wants cdp.Browser.close confirmed"},
+		{"confirm does not allow", "[callers.cli]\nallow = [\"text.*\"]\nconfirm = [\"cdp.*\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Deny, "policy.toml:2 allows only text.*"},
+		{"case does not count", "[callers.cli]\ndeny = [\"CDP.browser.CLOSE\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Deny, ""},
+		{"a group is all in it", "[callers.cli]\ndeny = [\"cdp.Browser\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Deny, ""},
+		{"a group is not what begins like it", "[callers.cli]\ndeny = [\"cdp.Browser\"]", call("cli", "cdp.Browsers.close", "destructive", false), host.Allow, ""},
+		{"a plugin is all in it", "[callers.cli]\ndeny = [\"cdp\"]", call("cli", "cdp.open", "write", false), host.Deny, ""},
+		{"denied effects include worse ones", "[callers.cli]\ndeny = [\"effect:write\"]", call("cli", "a.b", "destructive", false), host.Deny, ""},
+		{"denied effects exclude milder ones", "[callers.cli]\ndeny = [\"effect:write\"]", call("cli", "a.b", "read", false), host.Allow, ""},
+		{"allowed effects are just these", "[callers.cli]\nallow = [\"effect:write\"]", call("cli", "a.b", "read", false), host.Deny, ""},
+		{"nothing allowed", "[callers.cli]\nallow = []", call("cli", "a.b", "read", false), host.Deny, "policy.toml:2 allows nothing"},
+		{"a list that is left out keeps its default", "[callers.\"mcp:*\"]\nallow = [\"*\"]", call("mcp:x", "a.b", "destructive", false), host.Confirm, "the default for mcp wants effect:destructive confirmed"},
+		{"an empty list is a list", "[callers.\"mcp:*\"]\nconfirm = []", call("mcp:x", "a.b", "destructive", false), host.Allow, ""},
+		{"the exact name wins", "[callers.\"mcp:*\"]\nallow = []\n[callers.\"mcp:claude\"]\nallow = [\"*\"]", call("mcp:claude", "a.b", "read", false), host.Allow, ""},
+		{"others keep the pattern", "[callers.\"mcp:*\"]\nallow = []\n[callers.\"mcp:claude\"]\nallow = [\"*\"]", call("mcp:claudette", "a.b", "read", false), host.Deny, ""},
+		{"the longer pattern wins", "[callers.\"mcp:*\"]\nallow = []\n[callers.\"mcp:cl*\"]\nallow = [\"*\"]", call("mcp:claude", "a.b", "read", false), host.Allow, ""},
+		{"a list is inherited from the wider entry", "[callers.\"mcp:*\"]\nallow = [\"text.*\"]\n[callers.\"mcp:claude\"]\nconfirm = []", call("mcp:claude", "a.b", "read", false), host.Deny, ""},
+		{"stdio entries do not open the network", "[callers.\"mcp:*\"]\nallow = [\"*\"]\nconfirm = []", call("mcp:x", "a.b", "write", true), host.Deny, "the default for mcp-http allows only effect:read"},
+		{"stdio entries close the network", "[callers.\"mcp:*\"]\ndeny = [\"a.*\"]", call("mcp:x", "a.b", "read", true), host.Deny, "policy.toml:2 denies a.*"},
+		{"network entries open the network", "[callers.\"mcp-http:*\"]\nallow = [\"*\"]", call("mcp:x", "a.b", "destructive", true), host.Allow, ""},
+		{"network entries do not open stdio", "[callers.\"mcp-http:*\"]\nallow = []", call("mcp:x", "a.b", "read", false), host.Allow, ""},
+		{"both entries, the stricter", "[callers.\"mcp-http:*\"]\nallow = [\"*\"]\n[callers.\"mcp:*\"]\nconfirm = [\"effect:write\"]", call("mcp:x", "a.b", "destructive", true), host.Confirm, ""},
+		{"a client that calls itself cli", "[callers.\"mcp:*\"]\nallow = []", call("mcp:cli", "a.b", "read", false), host.Deny, ""},
+		{"a client whose name is a pattern", "[callers.\"mcp:claude\"]\nallow = []", call("mcp:*", "a.b", "read", false), host.Allow, ""},
+		{"a plugin with the grant", plug("tool:text.*"), call("plugin:P", "text.hash", "read", false), host.Allow, ""},
+		{"a plugin with another grant", plug("tool:text.*"), call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, "plugin p is not granted \"cdp.dom.focus\""},
+		{"another plugin", plug("tool:text.*"), call("plugin:q", "text.hash", "read", false), host.Deny, ""},
+		{"a plugin that is denied what it was granted", plug("tool:text.*") + "[callers.\"plugin:p\"]\ndeny = [\"text.hash\"]", call("plugin:p", "text.hash", "read", false), host.Deny, ""},
+		{"a plugin that is allowed what it was not granted", plug("tool:text.*") + "[callers.\"plugin:p\"]\nallow = [\"*\"]", call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, ""},
+		{"a plugin outside a page by wildcard", plug("tool:cdp.*"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Deny, "plugin p is not granted \"cdp.target.createtarget\" by name, and it reaches outside a page"},
+		{"a plugin outside a page by name", plug("tool:cdp.Target.createTarget"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Allow, ""},
+		{"a plugin inside a page", plug("tool:cdp.*"), call("plugin:p", "cdp.Page.navigate", "write", false), host.Allow, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := decide(t, load(t, tt.policy, ""), tt.ask)
+			if d.Verdict != tt.want {
+				t.Errorf("got %v (%s), want %v", d.Verdict, d.Reason, tt.want)
+			}
+			if tt.reason != "" && d.Reason != tt.reason {
+				t.Errorf("reason %q, want %q", d.Reason, tt.reason)
+			}
+		})
+	}
+}
+
+func plug(grants ...string) string {
+	return "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = " + tomlList(grants) + "\n"
+}
+
+func TestTwoFiles(t *testing.T) {
+	caps := manifest.Capabilities{Clock: &manifest.PlainCapability{Optional: true}, Random: &manifest.PlainCapability{Optional: true}}
+	of := func(digest string, grants ...string) string {
+		return "[plugin.p]\ndigest = \"" + digest + "\"\ngrants = " + tomlList(grants) + "\n"
+	}
+	tests := []struct {
+		name, hand, made string
+		digest           string
+		want             string
+	}{
+		{"only made", "", of(digestA, "clock"), digestA, "clock"},
+		{"hand wins, lists do not add up", of(digestA, "clock"), of(digestA, "random"), digestA, "clock"},
+		{"hand takes all away", "[plugin.p]\ngrants = []", of(digestA, "random"), digestA, ""},
+		{"hand says other things", "[plugin.p]\nisolate = \"process\"", of(digestA, "random"), digestA, "random"},
+		{"grants keep the digest of their own file", "[plugin.p]\ndigest = \"" + digestB + "\"", of(digestA, "random"), digestB, ""},
+		{"a pin by hand binds what was made", "[plugin.p]\ndigest = \"" + digestB + "\"", of(digestA, "random"), digestA, ""},
+		{"names in another case are the same plugin", "[plugin.P]\ngrants = []", of(digestA, "random"), digestA, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := decide(t, load(t, tt.hand, tt.made), host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: tt.digest, Capabilities: caps})
+			if got := strings.Join(d.Grant.Names(), " "); got != tt.want {
+				t.Errorf("granted %q, want %q", got, tt.want)
+			}
+		})
+	}
+	p := load(t, "[defaults]\nisolate = \"process\"\n[plugin.q]\nisolate = \"none\"", "[operator]\nallow_yes = true\n[defaults]\ntimeout = \"5s\"\nisolate = \"none\"\n[plugin.q]\nisolate = \"process\"")
+	for name, want := range map[string]string{"p": "process", "Q": "none"} {
+		if got, err := p.Isolate(name); got != want || err != nil {
+			t.Errorf("isolate of %s is %s, %v", name, got, err)
+		}
+	}
+	if yes, err := p.AllowYes(); !yes || err != nil {
+		t.Errorf("allow_yes is %v, %v", yes, err)
+	}
+	if d := decide(t, p, call("cli", "a.b", "read", false)); d.Limits.Timeout != 5*time.Second {
+		t.Errorf("timeout %v", d.Limits.Timeout)
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	d := `digest = "` + digestA + `"` + "\n"
+	tests := []struct {
+		name, text string
+		at         string // LINE:COLUMN of the first problem
+		want       string
+	}{
+		{"missing bracket of a table", "\n[plugin.github\n", "2:15", "']'"},
+		{"missing bracket of a list", "[callers.cli]\nallow = [\"*\"\n", "2:13", "array is incomplete"},
+		{"missing quote", "[defaults]\ntimeout = \"30s\n", "2:15", ""},
+		{"no value", "[defaults]\ntimeout =\n", "2:10", ""},
+		{"not TOML", "{}", "1:1", ""},
+		{"key twice", "[defaults]\ntimeout = \"1s\"\ntimeout = \"2s\"", "3:1", ""},
+		{"table twice", "[defaults]\n[defaults]\n", "2:2", ""},
+		{"bad UTF-8", "[defaults]\ntimeout = \"\xff\"", "2:12", ""},
+		{"unknown table", "[operater]\nallow_yes = true", "1:2", `unknown key "operater"; did you mean operator?`},
+		{"unknown key at top", "timeout = 3", "1:1", "unknown key"},
+		{"unknown key", "[operator]\nallow_no = true", "2:1", "did you mean allow_yes?"},
+		{"key in another case", "[plugin.p]\nGrants = []", "2:1", "unknown key"},
+		{"unknown key of a plugin", "[plugin.p]\ngrant = []", "2:1", "did you mean grants?"},
+		{"unknown limit", "[plugin.p.limits]\ncpu = 3", "2:1", "unknown key \"cpu\" in [plugin.p.limits]"},
+		{"unknown list of a caller", "[callers.cli]\nalow = []", "2:1", "did you mean allow?"},
+		{"unknown key of a secret", "[secrets.X]\nfrom = \"store\"\nvalue = \"s\"", "3:1", "unknown key"},
+		{"boolean as text", "[operator]\nallow_yes = \"yes\"", "2:13", "must be true or false"},
+		{"table as value", "plugin = 3", "1:10", "must be a table, not a whole number"},
+		{"list of tables as a table", "[[plugin]]\nname = \"p\"", "1:3", "must be a table, not a list"},
+		{"plugin as value", "[plugin]\np = \"x\"", "2:5", "must be a table"},
+		{"number as time", "[defaults]\ntimeout = 30", "2:11", "must be a string"},
+		{"time without a unit", "[defaults]\ntimeout = \"30\"", "2:11", "must be a time"},
+		{"negative time", "[defaults]\ntimeout = \"-1s\"", "2:11", "must be a time"},
+		{"endless time", "[defaults]\ntimeout = \"9000h\"", "2:11", "must be a time"},
+		{"isolation", "[defaults]\nisolate = \"vm\"", "2:11", "isolate must be"},
+		{"memory as text", "[plugin.p.limits]\nmemory_mib = \"64\"", "2:14", "must be a whole number"},
+		{"memory as fraction", "[plugin.p.limits]\nmemory_mib = 64.0", "2:14", "not a fraction"},
+		{"no memory", "[plugin.p.limits]\nmemory_mib = 0", "2:14", "between 1 and 4096"},
+		{"too much memory", "[plugin.p]\nlimits = {memory_mib = 5000}", "2:24", "between 1 and 4096"},
+		{"list as text", "[callers.cli]\nallow = \"*\"", "2:9", "must be a list"},
+		{"list of numbers", "[callers.cli]\nallow = [\"*\", 3]", "2:15", "must hold strings"},
+		{"list of lists", "[callers.cli]\nallow = [[\"*\"]]", "2:1", "must hold strings"},
+		{"wrong effect", "[callers.cli]\ndeny = [\n  \"a.b\",\n  \"effect:evil\",\n]", "4:3", "an effect is read, write or destructive"},
+		{"glob in the middle", "[callers.cli]\ndeny = [\"cdp.*.enable\"]", "2:9", "names no tools"},
+		{"rule with a space", "[callers.cli]\ndeny = [\"cdp.Page \"]", "2:9", "names no tools"},
+		{"empty rule", "[callers.cli]\ndeny = [\"\"]", "2:9", "names no tools"},
+		{"unknown caller", "[callers.agent]\nallow = []", "1:10", "is no caller"},
+		{"caller without a client", "[callers.\"mcp:\"]\nallow = []", "1:10", "is no caller"},
+		{"caller with * in the middle", "[callers.\"mcp:a*b\"]\nallow = []", "1:10", "is no caller"},
+		{"caller twice", "[callers.\"mcp:A\"]\n[callers.\"mcp:a\"]\n", "2:10", "stands in line 1 already"},
+		{"plugin twice", "[plugin.a]\n[plugin.A]\n", "2:9", "stands in line 1 already"},
+		{"plugin name", "[plugin.\"a/b\"]\n", "1:9", "no plugin's name"},
+		{"digest", "[plugin.p]\ndigest = \"sha256:abc\"", "2:10", "64 digits"},
+		{"digest in capitals", "[plugin.p]\ndigest = \"" + strings.ToUpper(digestA) + "\"", "2:10", "64 digits"},
+		{"signer", "[plugin.p]\nsigner = \"\"", "2:10", "public key"},
+		{"grants without a digest", "[plugin.p]\ngrants = [\"clock\"]", "2:1", "neither digest nor signer"},
+		{"no such grant", "[plugin.p]\n" + d + "grants = [\"clock\", \"root\"]", "3:20", "is no grant"},
+		{"relative folder", "[plugin.p]\n" + d + "grants = [\"fs:ro:data=/data\"]", "3:11", "must be absolute"},
+		{"same guest path", "[plugin.p]\n" + d + "grants = [\n\"fs:ro:/a=/data\",\n\"fs:rw:/b=/data\"]", "5:1", "same as the grant in line 4"},
+		{"wildcard outside a page", "[plugin.p]\n" + d + "grants = [\"tool:cdp.Browser.*\"]", "3:11", "never granted by a wildcard"},
+		{"number that JSON has not", "[plugin.p.settings]\nx = [1.0, {y = nan}]", "2:16", "a number that JSON does not have"},
+		{"secret without a source", "[secrets.X]\n", "1:10", "lacks from"},
+		{"secret from nowhere", "[secrets.X]\nfrom = \"vault:x\"", "2:8", "from must be"},
+		{"secret from a relative file", "[secrets.X]\nfrom = \"file:x\"", "2:8", "must be absolute"},
+		{"secret from no command", "[secrets.X]\nfrom = \"cmd: \"", "2:8", "names no program"},
+		{"secret from an open quote", "[secrets.X]\nfrom = \"cmd:echo 'x\"", "2:8", "open quote"},
+		{"secret name", "[secrets.\"a b\"]\nfrom = \"store\"", "1:10", "no secret's name"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, name := range []string{PolicyFile, GrantsFile} {
+				dir := t.TempDir()
+				path := filepath.Join(dir, name)
+				if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				_, err := Load(dir, Env{})
+				wantConfigError(t, err)
+				if err != nil && (!strings.HasPrefix(err.Error(), path+":"+tt.at+": ") || !strings.Contains(err.Error(), tt.want)) {
+					t.Errorf("got %v\nwant %s:%s: ...%s", err, path, tt.at, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func wantConfigError(t *testing.T, err error) {
+	t.Helper()
+	var e *host.Error
+	if !errors.As(err, &e) || e.Code != host.ConfigError || e.ExitCode() != 88 || len(e.Next) == 0 {
+		t.Errorf("got %#v, want a config_error with what to do next", err)
+	}
+}
+
+func TestAllProblemsAtOnce(t *testing.T) {
+	_, err := Load(folder(t, "[operator]\nx = 1\ny = 2\n", "[defaults]\nz = 3\n"), Env{})
+	wantConfigError(t, err)
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 3 {
+		t.Errorf("got %q", lines)
+	}
+	_, err = Load(folder(t, "[operator]\n"+strings.Repeat("a", 1)+"=1\nb=1\nc=1\nd=1\ne=1\nf=1\ng=1\nh=1\ni=1\n", ""), Env{})
+	if !strings.HasSuffix(err.Error(), "\nand 1 more") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFailsClosed(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes and links of Unix")
+	}
+	good := "[operator]\nallow_yes = true\n"
+	tests := []struct {
+		name string
+		make func(t *testing.T, dir, path string)
+		want string
+	}{
+		{"world-writable", func(t *testing.T, dir, path string) { must(t, os.Chmod(path, 0o646)) }, "everybody may write it"},
+		{"world-writable folder", func(t *testing.T, dir, path string) { must(t, os.Chmod(dir, 0o777)) }, "everybody may write in its folder"},
+		{"a folder", func(t *testing.T, dir, path string) { must(t, os.Remove(path)); must(t, os.Mkdir(path, 0o700)) }, "is not a file"},
+		{"a link to nowhere", func(t *testing.T, dir, path string) {
+			must(t, os.Remove(path))
+			must(t, os.Symlink(filepath.Join(dir, "gone"), path))
+		}, "cannot be read"},
+		{"too large", func(t *testing.T, dir, path string) { must(t, os.Truncate(path, maxFile+1)) }, "larger than"},
+	}
+	for _, name := range []string{PolicyFile, GrantsFile} {
+		for _, tt := range tests {
+			t.Run(tt.name+" "+name, func(t *testing.T) {
+				dir := t.TempDir()
+				path := filepath.Join(dir, name)
+				must(t, os.WriteFile(path, []byte(good), 0o600))
+				p, err := Load(dir, Env{})
+				must(t, err)
+				tt.make(t, dir, path)
+				defer os.Chmod(dir, 0o700)
+				_, err = Load(dir, Env{})
+				wantConfigError(t, err)
+				if err != nil && !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("got %v, want ...%s", err, tt.want)
+				}
+				if tt.name == "world-writable folder" {
+					return // the folder is looked at when a file is read
+				}
+				if _, err := p.Decide(context.Background(), call("cli", "a.b", "read", false)); err == nil {
+					t.Error("a policy that was loaded before goes on")
+				}
+			})
+		}
+	}
+	if os.Getuid() == 0 {
+		return // root reads everything
+	}
+	dir := folder(t, good, "")
+	must(t, os.Chmod(filepath.Join(dir, PolicyFile), 0))
+	_, err := Load(dir, Env{})
+	wantConfigError(t, err)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDecideSeesChanges(t *testing.T) {
+	dir := folder(t, "", plug("tool:text.*"))
+	p, err := Load(dir, Env{})
+	must(t, err)
+	ask := call("plugin:p", "text.hash", "read", false)
+	if d := decide(t, p, ask); d.Verdict != host.Allow {
+		t.Fatal(d.Reason)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, GrantsFile), []byte("[plugin.p]\n"), 0o600))
+	if d := decide(t, p, ask); d.Verdict != host.Deny {
+		t.Error("what was revoked is still there")
+	}
+	must(t, os.WriteFile(filepath.Join(dir, GrantsFile), []byte("[plugin.p\n"), 0o600))
+	_, err = p.Decide(context.Background(), ask)
+	wantConfigError(t, err)
+	must(t, os.Remove(filepath.Join(dir, GrantsFile)))
+	if d := decide(t, p, call("cli", "a.b", "read", false)); d.Verdict != host.Allow {
+		t.Error("no file is no policy")
+	}
+}

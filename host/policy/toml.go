@@ -1,0 +1,340 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// place is where something is written, for errors and explanations. Lines and columns begin at 1.
+type place struct {
+	file         string
+	line, column int
+}
+
+// problem is one thing that is wrong in a file.
+type problem struct {
+	at   place
+	text string
+}
+
+// document is a TOML text with the place of each key and value. go-toml's own strict decoding into
+// structs takes keys without regard to case and knows no places of what it has read, so we walk the
+// generic tree ourselves.
+type document struct {
+	file     string
+	root     map[string]any
+	keys     map[string]place // by pathKey: where the key is written first
+	values   map[string]place // where the value begins; arrays have none
+	problems []problem
+}
+
+// parseDocument reads a TOML text. Of a text that is not TOML it returns the document with one problem.
+func parseDocument(file string, data []byte) *document {
+	d := &document{file: file, keys: map[string]place{}, values: map[string]place{}}
+	if err := toml.Unmarshal(data, &d.root); err != nil {
+		at := place{file: file, line: 1, column: 1}
+		text := err.Error()
+		var decode *toml.DecodeError
+		if errors.As(err, &decode) {
+			at.line, at.column = decode.Position()
+			text = strings.TrimPrefix(decode.Error(), "toml: ")
+		}
+		d.problems = append(d.problems, problem{at, text})
+		d.root = map[string]any{}
+		return d
+	}
+	d.locate(data)
+	return d
+}
+
+// locate fills in the places. The text is known to be valid.
+func (d *document) locate(data []byte) {
+	var lines []int // offset of each line's beginning
+	for i := range data {
+		if i == 0 || data[i-1] == '\n' {
+			lines = append(lines, i)
+		}
+	}
+	at := func(r unstable.Range) place {
+		offset := int(r.Offset)
+		line := sort.SearchInts(lines, offset+1)
+		return place{d.file, line, offset - lines[max(line, 1)-1] + 1}
+	}
+	var p unstable.Parser
+	key := func(prefix string, it unstable.Iterator) string {
+		for it.Next() {
+			prefix = pathKey(prefix, string(it.Node().Data))
+			if _, seen := d.keys[prefix]; !seen {
+				d.keys[prefix] = at(it.Node().Raw)
+			}
+		}
+		return prefix
+	}
+	var value func(path string, n *unstable.Node)
+	value = func(path string, n *unstable.Node) {
+		switch n.Kind {
+		case unstable.Array:
+			i := 0
+			for it := n.Children(); it.Next(); i++ {
+				value(pathKey(path, strconv.Itoa(i)), it.Node())
+			}
+		case unstable.InlineTable:
+			d.values[path] = at(n.Raw)
+			for it := n.Children(); it.Next(); {
+				value(key(path, it.Node().Key()), it.Node().Value())
+			}
+		default:
+			d.values[path] = at(n.Raw)
+		}
+	}
+	p.Reset(data)
+	table := ""
+	for p.NextExpression() {
+		switch e := p.Expression(); e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			table = key("", e.Key())
+		case unstable.KeyValue:
+			value(key(table, e.Key()), e.Value())
+		}
+	}
+}
+
+// pathKey appends a part to a path; no part can hold the separator, which TOML refuses in keys unless escaped.
+func pathKey(path, part string) string {
+	return path + strconv.Quote(part) + "."
+}
+
+func (d *document) complain(at place, format string, args ...any) {
+	d.problems = append(d.problems, problem{at, fmt.Sprintf(format, args...)})
+}
+
+// table is a table of a document and what it is called in errors.
+type table struct {
+	d    *document
+	path string
+	name string
+	m    map[string]any
+}
+
+func (d *document) table() table { return table{d: d, m: d.root} }
+
+func (t table) at(key string) place { return t.d.keys[pathKey(t.path, key)] }
+
+// value is where the value of a key begins.
+func (t table) value(key string) place {
+	if at, ok := t.d.values[pathKey(t.path, key)]; ok {
+		return at
+	}
+	return t.at(key)
+}
+
+func (t table) complain(key, format string, args ...any) {
+	t.d.complain(t.value(key), format, args...)
+}
+
+// names are the keys in the order of the file.
+func (t table) names() []string {
+	names := make([]string, 0, len(t.m))
+	for k := range t.m {
+		names = append(names, k)
+	}
+	slices.SortFunc(names, func(a, b string) int { return t.at(a).compare(t.at(b), a, b) })
+	return names
+}
+
+func (p place) compare(q place, a, b string) int {
+	if p.line != q.line {
+		return p.line - q.line
+	}
+	if p.column != q.column {
+		return p.column - q.column
+	}
+	return strings.Compare(a, b)
+}
+
+// only refuses keys that are not known.
+func (t table) only(known ...string) {
+	for _, k := range t.names() {
+		if slices.Contains(known, k) {
+			continue
+		}
+		in, hint := "", ""
+		if t.name != "" {
+			in = " in [" + t.name + "]"
+		}
+		if near := schema.Nearest(k, known, 1); len(near) > 0 {
+			hint = "; did you mean " + near[0].Name + "?"
+		} else {
+			hint = "; expected " + strings.Join(known, ", ")
+		}
+		t.d.complain(t.at(k), "unknown key %s%s%s", shown(k), in, hint)
+	}
+}
+
+func (t table) sub(key string) (table, bool) {
+	v, ok := t.m[key]
+	if !ok {
+		return table{}, false
+	}
+	name := key
+	if t.name != "" {
+		name = t.name + "." + key
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		t.complain(key, "%s must be a table, not %s: write [%s]", name, kindOf(v), name)
+		return table{}, false
+	}
+	return table{t.d, pathKey(t.path, key), name, m}, true
+}
+
+func (t table) text(key string) (string, bool) {
+	v, ok := t.m[key]
+	if !ok {
+		return "", false
+	}
+	s, ok := v.(string)
+	if !ok {
+		t.complain(key, "%s must be a string, not %s", key, kindOf(v))
+	}
+	return s, ok
+}
+
+func (t table) boolean(key string) (bool, bool) {
+	v, ok := t.m[key]
+	if !ok {
+		return false, false
+	}
+	b, ok := v.(bool)
+	if !ok {
+		t.complain(key, "%s must be true or false, not %s", key, kindOf(v))
+	}
+	return b, ok
+}
+
+// integer reads a whole number between 1 and most.
+func (t table) integer(key string, most int) int {
+	v, ok := t.m[key]
+	if !ok {
+		return 0
+	}
+	n, ok := v.(int64)
+	if !ok {
+		t.complain(key, "%s must be a whole number, not %s", key, kindOf(v))
+		return 0
+	}
+	if n < 1 || n > int64(most) {
+		t.complain(key, "%s must be between 1 and %d, not %d", key, most, n)
+		return 0
+	}
+	return int(n)
+}
+
+// duration reads a time such as "30s", longer than nothing and at most a day.
+func (t table) duration(key string) time.Duration {
+	s, ok := t.text(key)
+	if !ok {
+		return 0
+	}
+	dur, err := time.ParseDuration(s)
+	if err != nil || dur < time.Millisecond || dur > 24*time.Hour {
+		t.complain(key, "%s must be a time between 1ms and 24h such as \"30s\", not %s", key, shown(s))
+		return 0
+	}
+	return dur
+}
+
+// item is an element of a list of strings.
+type item struct {
+	text string
+	at   place
+}
+
+func (t table) list(key string) ([]item, bool) {
+	v, ok := t.m[key]
+	if !ok {
+		return nil, false
+	}
+	a, ok := v.([]any)
+	if !ok {
+		t.complain(key, "%s must be a list of strings, not %s", key, kindOf(v))
+		return nil, false
+	}
+	items := make([]item, 0, len(a))
+	for i, v := range a {
+		at, ok := t.d.values[pathKey(pathKey(t.path, key), strconv.Itoa(i))]
+		if !ok {
+			at = t.at(key)
+		}
+		s, ok := v.(string)
+		if !ok {
+			t.d.complain(at, "%s must hold strings, not %s", key, kindOf(v))
+			continue
+		}
+		items = append(items, item{s, at})
+	}
+	return items, true
+}
+
+// json returns a table as a JSON object. Dates become strings; numbers that JSON has not are refused.
+func (t table) json() json.RawMessage {
+	if !t.finite(t.path, t.m) {
+		return nil
+	}
+	data, err := json.Marshal(t.m)
+	if err != nil {
+		t.d.complain(t.d.keys[t.path], "[%s] cannot be written as JSON: %v", t.name, err)
+		return nil
+	}
+	return data
+}
+
+func (t table) finite(path string, v any) bool {
+	ok := true
+	switch v := v.(type) {
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			t.d.complain(t.d.values[path], "[%s] holds a number that JSON does not have", t.name)
+			return false
+		}
+	case map[string]any:
+		for k, v := range v {
+			ok = t.finite(pathKey(path, k), v) && ok
+		}
+	case []any:
+		for i, v := range v {
+			ok = t.finite(pathKey(path, strconv.Itoa(i)), v) && ok
+		}
+	}
+	return ok
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case int64:
+		return "a whole number"
+	case float64:
+		return "a fraction"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a table"
+	}
+	return "a date or time"
+}
