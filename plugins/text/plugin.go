@@ -128,8 +128,8 @@ var plugin = sdk.Plugin{
 			},
 		}),
 		sdk.Tool("replace", Replace, sdk.Doc{
-			Brief:      "Replace every match of a regex or a plain text",
-			Standard:   "^ and $ match at each line. Gives the whole text.",
+			Brief:      "Replace matches of a regex or a plain text",
+			Standard:   "^ and $ match at each line.",
 			Category:   sdk.Correction,
 			Effect:     sdk.Read,
 			Idempotent: true,
@@ -137,8 +137,8 @@ var plugin = sdk.Plugin{
 			Keywords:   []string{"regex", "substitute", "sed", "edit", "rename"},
 			Aliases:    []string{"sed"},
 			Tasks:      []string{"replace a word everywhere", "swap two columns", "redact numbers"},
-			When:       "the same edit holds everywhere",
-			WhenNot:    "you fill blanks: text.template",
+			When:       "one edit fits everywhere",
+			WhenNot:    "it has blanks: text.template",
 			Related:    []sdk.Related{{Tool: "text.find", Why: "shows what would match"}},
 			Limitations: []string{
 				"RE2: no look-around, no back-references",
@@ -199,7 +199,7 @@ var plugin = sdk.Plugin{
 		}),
 		sdk.Tool("template", Template, sdk.Doc{
 			Brief:      "Fill {{name}} placeholders of a text with values",
-			Standard:   "Strings go in as they are, the rest as JSON. Plain substitution, no logic.",
+			Standard:   "Strings go in as they are, the rest as JSON.",
 			Category:   sdk.Generation,
 			Effect:     sdk.Read,
 			Idempotent: true,
@@ -207,7 +207,7 @@ var plugin = sdk.Plugin{
 			Keywords:   []string{"fill", "placeholder", "render", "mustache", "interpolate"},
 			Aliases:    []string{"fill"},
 			Tasks:      []string{"fill in a form letter", "put values into a text"},
-			When:       "one text serves many values",
+			When:       "blanks are marked",
 			WhenNot:    "it has no blanks: text.replace",
 			Related:    []sdk.Related{{Tool: "text.replace", Why: "edits by pattern"}},
 			Limitations: []string{

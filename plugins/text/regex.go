@@ -96,11 +96,11 @@ func (c *cursor) move(to int) {
 type ReplaceParams struct {
 	// Text to edit.
 	Text string `json:"text"`
-	// RE2 pattern, e.g. "(a+)b".
+	// RE2, e.g. "a+".
 	Pattern string `json:"pattern" minLength:"1" maxLength:"1000"`
-	// New text; $1 is a group, $$ a dollar.
+	// New text; $1 is a group, $$ a $.
 	Replacement string `json:"replacement"`
-	// No regex: both are plain text.
+	// No regex, plain text.
 	Literal bool `json:"literal,omitempty"`
 	// Let a match A.
 	IgnoreCase bool `json:"ignore_case,omitempty"`

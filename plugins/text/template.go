@@ -13,7 +13,7 @@ type TemplateParams struct {
 	Template string `json:"template"`
 	// Values by name, e.g. {"name":"Ada"}.
 	Values map[string]json.RawMessage `json:"values"`
-	// What becomes of a name without value.
+	// For names without a value.
 	Missing string `json:"missing,omitempty" enum:"error,keep,empty" default:"error"`
 }
 

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// ConvertParams is YAML or JSON, one of them.
+type ConvertParams struct {
+	// YAML text to read, e.g. "a: 1".
+	YAML *string `json:"yaml,omitempty"`
+	// JSON to write as YAML, e.g. {"a":1}.
+	JSON json.RawMessage `json:"json,omitempty"`
+	// Read all YAML documents, as an array.
+	All bool `json:"all,omitempty"`
+}
+
+// ConvertResult is the other form of what was given.
+type ConvertResult struct {
+	// The YAML as JSON.
+	JSON json.RawMessage `json:"json,omitempty"`
+	// The JSON as YAML.
+	YAML string `json:"yaml,omitempty"`
+}
+
+// Convert turns YAML into JSON or JSON into YAML; members keep their order.
+func Convert(_ *sdk.Call, p ConvertParams) (ConvertResult, error) {
+	switch {
+	case p.YAML != nil && p.JSON == nil:
+		raw, err := fromYAML(*p.YAML, p.All)
+		return ConvertResult{JSON: raw}, err
+	case p.YAML == nil && p.JSON != nil:
+		text, err := toYAML(p.JSON)
+		return ConvertResult{YAML: text}, err
+	}
+	provided := "neither"
+	if p.YAML != nil {
+		provided = "both"
+	}
+	return ConvertResult{}, sdk.Invalid("", "either yaml or json", provided, `{"yaml":"a: 1"}`)
+}
+
+func fromYAML(text string, all bool) (json.RawMessage, error) {
+	w := yamlWriter{}
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	n := 0
+	for ; ; n++ {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, sdk.Exit("malformed", err.Error(), nil)
+		}
+		if n == 1 && !all {
+			return nil, sdk.Invalid("/all", "true, as the text holds several documents", "false", "true")
+		}
+		if n > 0 {
+			w.out.WriteByte(',')
+		}
+		if err := w.write(&document); err != nil {
+			return nil, err
+		}
+	}
+	if all {
+		return json.RawMessage("[" + w.out.String() + "]"), nil
+	}
+	if n == 0 {
+		return json.RawMessage("null"), nil
+	}
+	return w.out.Bytes(), nil
+}
+
+// yamlWriter writes YAML nodes as JSON. It stops at maxOutput, which is what
+// bounds aliases of aliases.
+type yamlWriter struct {
+	out     bytes.Buffer
+	aliases []*yaml.Node // that are being written: one that holds itself has no end
+}
+
+func (w *yamlWriter) write(n *yaml.Node) error {
+	if w.out.Len() > maxOutput {
+		return tooLarge()
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return w.write(n.Content[0])
+	case yaml.AliasNode:
+		for _, outer := range w.aliases {
+			if outer == n.Alias {
+				return malformed(n, "the alias *"+n.Value+" stands within what it names")
+			}
+		}
+		w.aliases = append(w.aliases, n.Alias)
+		err := w.write(n.Alias)
+		w.aliases = w.aliases[:len(w.aliases)-1]
+		return err
+	case yaml.SequenceNode:
+		w.out.WriteByte('[')
+		for i, item := range n.Content {
+			if i > 0 {
+				w.out.WriteByte(',')
+			}
+			if err := w.write(item); err != nil {
+				return err
+			}
+		}
+		w.out.WriteByte(']')
+		return nil
+	case yaml.MappingNode:
+		return w.writeMapping(n)
+	case yaml.ScalarNode:
+		return w.writeScalar(n)
+	}
+	w.out.WriteString("null")
+	return nil
+}
+
+func (w *yamlWriter) writeMapping(n *yaml.Node) error {
+	members, err := membersOf(n, 0)
+	if err != nil {
+		return err
+	}
+	w.out.WriteByte('{')
+	for i, m := range members {
+		if i > 0 {
+			w.out.WriteByte(',')
+		}
+		w.writeString(m.name)
+		w.out.WriteByte(':')
+		if err := w.write(m.value); err != nil {
+			return err
+		}
+	}
+	w.out.WriteByte('}')
+	return nil
+}
+
+func (w *yamlWriter) writeScalar(n *yaml.Node) error {
+	switch n.ShortTag() {
+	case "!!null":
+		w.out.WriteString("null")
+	case "!!bool", "!!int", "!!float":
+		if json.Valid([]byte(n.Value)) { // keeps the spelling, so that large numbers survive
+			w.out.WriteString(n.Value)
+			return nil
+		}
+		var v any
+		if err := n.Decode(&v); err != nil {
+			return malformed(n, err.Error())
+		}
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return malformed(n, n.Value+" has no form in JSON")
+		}
+		w.out.Write(raw)
+	default: // dates, binaries and tags of an author's own stay as they are written
+		w.writeString(n.Value)
+	}
+	return nil
+}
+
+func (w *yamlWriter) writeString(s string) {
+	e := json.NewEncoder(&w.out)
+	e.SetEscapeHTML(false)
+	e.Encode(s) // a string always has a form
+	w.out.Truncate(w.out.Len() - 1)
+}
+
+type member struct {
+	name  string
+	value *yaml.Node
+}
+
+// membersOf lists a mapping's own members, then those that "<<" merges in and that it lacks.
+func membersOf(n *yaml.Node, depth int) ([]member, error) {
+	if depth > 100 {
+		return nil, malformed(n, "merge keys are nested too deeply")
+	}
+	var members []member
+	var merged []*yaml.Node
+	has := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], resolve(n.Content[i+1])
+		if key.ShortTag() == "!!merge" {
+			if value.Kind == yaml.SequenceNode {
+				merged = append(merged, value.Content...)
+			} else {
+				merged = append(merged, value)
+			}
+			continue
+		}
+		name := resolve(key)
+		if name.Kind != yaml.ScalarNode {
+			return nil, malformed(key, "a key of a JSON object is a string, not a list or a mapping")
+		}
+		if has[name.Value] {
+			return nil, malformed(key, fmt.Sprintf("the key %q stands there twice", name.Value))
+		}
+		has[name.Value] = true
+		members = append(members, member{name.Value, n.Content[i+1]})
+	}
+	for _, source := range merged {
+		source = resolve(source)
+		if source.Kind != yaml.MappingNode {
+			return nil, malformed(source, "<< takes a mapping or a list of mappings")
+		}
+		more, err := membersOf(source, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range more {
+			if !has[m.name] {
+				has[m.name] = true
+				members = append(members, m)
+			}
+		}
+	}
+	return members, nil
+}
+
+func resolve(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+func malformed(n *yaml.Node, message string) error {
+	return sdk.Exit("malformed", fmt.Sprintf("line %d: %s", n.Line, message), map[string]any{"line": n.Line, "column": n.Column})
+}
+
+func toYAML(raw json.RawMessage) (string, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	n, err := nodeOf(d)
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	if err := errors.Join(e.Encode(n), e.Close()); err != nil {
+		return "", err
+	}
+	if out.Len() > maxOutput {
+		return "", tooLarge()
+	}
+	return out.String(), nil
+}
+
+// nodeOf reads one JSON value as a YAML node, members in their order.
+func nodeOf(d *json.Decoder) (*yaml.Node, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		if t == '{' {
+			n = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		}
+		for d.More() {
+			item, err := nodeOf(d) // of an object: key and value in turn
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, item)
+		}
+		_, err := d.Token()
+		return n, err
+	case string:
+		n := &yaml.Node{}
+		n.SetString(t)
+		return n, nil
+	case json.Number:
+		tag := "!!int"
+		if strings.ContainsAny(t.String(), ".eE") {
+			tag = "!!float"
+		}
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: t.String()}, nil
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(t)}, nil
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+}

@@ -1,0 +1,40 @@
+// Command json is a Parley plugin: queries, diffs, patches and conversions of
+// JSON. It needs no rights.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/itchyny/gojq"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// main prints the manifest; in wasm it is never called.
+func main() { sdk.Main() }
+
+// maxOutput bounds every result in bytes.
+const maxOutput = 4 << 20
+
+// decode reads a value; numbers keep their spelling, so that large ones survive.
+func decode(raw json.RawMessage) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	err := d.Decode(&v)
+	return v, err
+}
+
+// encode writes a value with its keys sorted.
+func encode(v any) (json.RawMessage, error) {
+	raw, err := gojq.Marshal(v)
+	if err == nil && len(raw) > maxOutput {
+		err = tooLarge()
+	}
+	return raw, err
+}
+
+func tooLarge() error {
+	return sdk.Exit("too_large", "the result is over 4 MiB", nil)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/itchyny/gojq"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// QueryParams is a filter and what it runs on.
+type QueryParams struct {
+	// JSON to query, e.g. {"a":[1,2]}.
+	Data json.RawMessage `json:"data"`
+	// jq filter, e.g. ".a[] | . + 1".
+	Filter string `json:"filter" minLength:"1" maxLength:"10000"`
+	// Results to return at most, e.g. 5.
+	Limit int `json:"limit,omitempty" minimum:"1" maximum:"10000" default:"1000"`
+}
+
+// QueryResult lists what a filter gave.
+type QueryResult struct {
+	// What the filter gave, in order.
+	Results []json.RawMessage `json:"results"`
+}
+
+// Query runs a jq filter. It knows no environment, no modules and no further input.
+func Query(c *sdk.Call, p QueryParams) (QueryResult, error) {
+	var r QueryResult
+	code, err := compile(p.Filter)
+	if err != nil {
+		return r, err
+	}
+	data, err := decode(p.Data)
+	if err != nil {
+		return r, err
+	}
+	limit, size := p.Limit, 0
+	if limit == 0 {
+		limit = 1000
+	}
+	for results := code.Run(data); ; {
+		v, more := results.Next()
+		if !more {
+			return r, nil
+		}
+		if err, failed := v.(error); failed {
+			var halt *gojq.HaltError
+			if errors.As(err, &halt) && halt.Value() == nil {
+				return r, nil // the filter "halt" ends the results, no more
+			}
+			return r, sdk.Exit("query_failed", err.Error(), map[string]any{"results_before": len(r.Results)})
+		}
+		if len(r.Results) == limit {
+			c.Warn("there are more than %d results; raise limit (at most 10000) or narrow the filter", limit)
+			return r, nil
+		}
+		raw, err := encode(v)
+		if err != nil {
+			return r, err
+		}
+		if size += len(raw); size > maxOutput {
+			return r, tooLarge()
+		}
+		r.Results = append(r.Results, raw)
+	}
+}
+
+func compile(filter string) (*gojq.Code, error) {
+	query, err := gojq.Parse(filter)
+	if err != nil {
+		provided := err.Error()
+		var parse *gojq.ParseError
+		if errors.As(err, &parse) {
+			provided = fmt.Sprintf("%s (at byte %d)", err, parse.Offset)
+		}
+		return nil, sdk.Invalid("/filter", "a jq filter", provided, `write keys that are no identifiers as .["the key"]`)
+	}
+	code, err := gojq.Compile(query, gojq.WithEnvironLoader(func() []string { return nil }))
+	if err != nil {
+		return nil, sdk.Invalid("/filter", "a jq filter whose functions and variables exist", err.Error(), "")
+	}
+	return code, nil
+}
