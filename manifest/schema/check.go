@@ -40,7 +40,7 @@ func (p *place) under(q *place) bool {
 type fault struct {
 	at      *place
 	keyword string
-	node    *node // whose keyword is broken
+	node    *node // whose keyword is broken; nil if several are
 	v       any   // what stands at the place
 	absent  bool  // nothing stands there
 
@@ -502,15 +502,12 @@ func chosen(n *node, keyword string, v any, at *place, all [][]fault) fault {
 	enums := true
 	for _, faults := range all {
 		f := faults[0]
-		wants = append(wants, f.node)
-		switch {
-		case f.node.enum != nil:
-			merged.allowed = append(merged.allowed, f.node.enum...)
-		case f.node.isConst:
-			merged.allowed = append(merged.allowed, f.node.constant)
-		default:
-			enums = false
+		if f.node != nil {
+			wants = append(wants, f.node)
 		}
+		choices := f.choices()
+		merged.allowed = append(merged.allowed, choices...)
+		enums = enums && choices != nil
 	}
 	if enums {
 		merged.keyword = "enum"
@@ -519,6 +516,19 @@ func chosen(n *node, keyword string, v any, at *place, all [][]fault) fault {
 	merged.keyword, merged.allowed, merged.unsure = "type", nil, true
 	merged.expected = describeUnion(wants)
 	return merged
+}
+
+// choices lists the values that a fault of enum or const allows.
+func (f fault) choices() []any {
+	switch {
+	case f.allowed != nil:
+		return f.allowed
+	case f.keyword == "enum":
+		return f.node.enum
+	case f.keyword == "const":
+		return []any{f.node.constant}
+	}
+	return nil
 }
 
 // commonTag finds the property whose value every branch of a union refuses by const or enum: the tag that tells the
@@ -538,16 +548,9 @@ func commonTag(all [][]fault, at *place, sameKind bool) *fault {
 		}
 		f := faults[i]
 		if tag == nil {
-			tag = &fault{at: f.at, keyword: "enum", node: f.node, v: f.v}
+			tag = &fault{at: f.at, keyword: "enum", v: f.v} // no one schema can judge the choice
 		}
-		switch {
-		case f.allowed != nil:
-			tag.allowed = append(tag.allowed, f.allowed...)
-		case f.node.enum != nil:
-			tag.allowed = append(tag.allowed, f.node.enum...)
-		default:
-			tag.allowed = append(tag.allowed, f.node.constant)
-		}
+		tag.allowed = append(tag.allowed, f.choices()...)
 	}
 	return tag
 }

@@ -50,10 +50,7 @@ func (s *Schema) explain(f fault) Violation {
 		v.Remove = f.at != nil && f.at.optional
 		return v
 	case "enum", "const":
-		allowed := f.allowed
-		if allowed == nil {
-			allowed = valuesOf(f.node)
-		}
+		allowed := f.choices()
 		v.Expected = oneOf(allowed)
 		near := nearestValues(f.v, allowed)
 		for _, x := range near {
@@ -65,6 +62,9 @@ func (s *Schema) explain(f fault) Violation {
 			v.Corrected = copyOf(allowed[0])
 		case len(near) == 1:
 			v.Corrected = near[0]
+		}
+		if f.node != nil && v.Corrected != nil && !s.quickWalker().check(f.node, v.Corrected, nil, nil, nil) {
+			v.Corrected = nil
 		}
 		return v
 	}

@@ -1,0 +1,363 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var fuzzSchemas = []string{
+	`{"type":"object","properties":{"urls":{"type":"array","items":{"type":"string"}},"n":{"type":"integer","minimum":1,"default":3}},"required":["urls"],"additionalProperties":false}`,
+	`{"items":[{"type":"string"},{"enum":[1,"a",null]}],"additionalItems":{"$ref":"#"},"uniqueItems":true,"minItems":1,"maxItems":3}`,
+	`{"anyOf":[{"type":"integer"},{"properties":{"kind":{"const":"a"}},"required":["kind"]},{"items":{"$ref":"#"}}],"not":{"const":5}}`,
+	`{"oneOf":[{"minimum":2},{"maximum":4,"multipleOf":0.5}],"exclusiveMinimum":0,"exclusiveMaximum":9}`,
+	`{"if":{"required":["a"]},"then":{"properties":{"b":{"type":"boolean","default":true}}},"else":{"maxProperties":1},"dependencies":{"a":["b"],"b":{"minProperties":2}}}`,
+	`{"$ref":"#/definitions/t","definitions":{"t":{"type":"object","additionalProperties":{"$ref":"#/definitions/t"},"propertyNames":{"pattern":"^[a-z]+$","maxLength":3}}}}`,
+	`{"patternProperties":{"^x":{"type":"number"},"y$":{"minLength":1}},"contains":{"type":"string"}}`,
+	`{"allOf":[{"properties":{"a":{"type":"object","default":{},"properties":{"b":{"default":[1]}}}}},{"required":["a"]}]}`,
+	`{"type":["string","null"],"minLength":2,"maxLength":4,"pattern":"a|b","format":"uri"}`,
+	`true`, `false`, `{}`,
+}
+
+var fuzzValues = []string{
+	`{"urls":["a"],"n":"5"}`, `{"url":1}`, `["a",1,[null]]`, `[1,1.0,"x"]`, `{"kind":"a"}`, `5`, `2.5`, `{"a":1}`, `{"a":1,"b":true}`,
+	`{"abc":{"d":{}}}`, `{"x":1,"xy":""}`, `"ab"`, `null`, `"{\"a\":{}}"`, `"[1]"`, `{}`, `[]`,
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, s := range append(fuzzSchemas, fuzzValues...) {
+		f.Add([]byte(s))
+	}
+	for _, s := range []string{`{"a":1,"a":2}`, "\"\xff\"", `"\ud83d\ude00\ud800"`, `1e400`, `[1,]`, "\x00", `{"a":"\u0000"}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, err := Decode(data, Limits{Depth: 50, Bytes: 1 << 16})
+		if err != nil {
+			var syn *SyntaxError
+			if !errors.As(err, &syn) || syn.Line < 1 || syn.Column < 1 || syn.Offset > int64(len(data)) || syn.Msg == "" {
+				t.Fatalf("%#v", err)
+			}
+			return
+		}
+		// What is read here, the standard library reads too, and as the same value.
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber()
+		var std any
+		if err := d.Decode(&std); err != nil {
+			t.Fatalf("accepted what is no JSON: %v", err)
+		}
+		if !equal(v, std) {
+			t.Fatalf("got %s, encoding/json has %s", Marshal(v), Marshal(std))
+		}
+		text := Marshal(v)
+		again, err := Decode(text, Limits{})
+		if err != nil || !equal(v, again) || !bytes.Equal(text, Marshal(again)) {
+			t.Fatalf("%s does not come back: %v", text, err)
+		}
+	})
+}
+
+func FuzzForeign(f *testing.F) {
+	for _, s := range fuzzSchemas {
+		f.Add([]byte(s))
+	}
+	for _, s := range []string{`{"$ref":"#"}`, `{"unevaluatedProperties":false,"$anchor":"x","allOf":[{"$ref":"#/$defs/y"}],"$defs":{"y":{"minContains":2}}}`,
+		`{"$schema":"http://json-schema.org/draft-07/schema#","$id":"#a","items":{"$ref":"#a"}}`} {
+		f.Add([]byte(s))
+	}
+	var values []any
+	for _, text := range fuzzValues {
+		values = append(values, decode(f, text))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		s, err := Foreign(raw)
+		if err != nil {
+			var gate *GateError
+			var syn *SyntaxError
+			if !errors.As(err, &gate) && !errors.As(err, &syn) {
+				t.Fatalf("%T: %v", err, err)
+			}
+			return
+		}
+		for _, v := range values {
+			if vs, err := s.Validate(v); err == nil {
+				agreed(t, s, v, vs)
+				Correct(v, vs)
+			}
+			s.Mend(v)
+		}
+	})
+}
+
+// agreed holds the engine and the walk over the graph against each other.
+func agreed(t *testing.T, s *Schema, v any, vs []Violation) {
+	t.Helper()
+	if valid := s.quickWalker().check(s.root, v, nil, nil, nil); valid != (len(vs) == 0) {
+		t.Fatalf("schema %s\nvalue %s\nthe walk says valid = %v, the engine has %v", Marshal(s.Root()), Marshal(v), valid, vs)
+	}
+	for _, f := range vs {
+		if f.Keyword == "schema" || f.Expected == "" || f.Provided == "" {
+			t.Fatalf("schema %s\nvalue %s\na violation that says nothing: %v", Marshal(s.Root()), Marshal(v), f)
+		}
+	}
+}
+
+// FuzzValidate judges the same value by the same draft-07 schema with both engines.
+func FuzzValidate(f *testing.F) {
+	for _, s := range fuzzSchemas {
+		for _, v := range fuzzValues {
+			f.Add(s, v)
+		}
+	}
+	f.Fuzz(judgeTwice)
+}
+
+func judgeTwice(t *testing.T, schema, value string) {
+	doc, err := Decode([]byte(schema), Limits{Depth: 30, Bytes: 1 << 12})
+	if err != nil || hasLongNumber(doc) {
+		return
+	}
+	v, err := Decode([]byte(value), Limits{Depth: 30, Bytes: 1 << 12})
+	if err != nil || hasLongNumber(v) {
+		return
+	}
+	if m, ok := doc.(map[string]any); ok {
+		m["$schema"] = "http://json-schema.org/draft-07/schema#"
+	}
+	own, err := Own(Marshal(doc))
+	if err != nil {
+		return
+	}
+	foreign, err := Foreign(Marshal(doc))
+	if err != nil {
+		return
+	}
+	b, err := foreign.Validate(v)
+	if err != nil {
+		return
+	}
+	a, err := own.Validate(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agreed(t, own, v, a)
+	agreed(t, foreign, v, b)
+	if fmt.Sprint(a) != fmt.Sprint(b) {
+		t.Fatalf("schema %s\nvalue %s\nown     %v\nforeign %v", schema, value, a, b)
+	}
+	for _, f := range a {
+		if f.Corrected == nil {
+			continue
+		}
+		if tokens, _ := splitPointer(f.Pointer); len(tokens) == 0 {
+			continue
+		}
+		if fixed, ok := Correct(v, []Violation{f}); !ok || equal(fixed, v) {
+			t.Fatalf("schema %s\nvalue %s\n%v corrects nothing", schema, value, line(f))
+		}
+	}
+}
+
+// hasLongNumber says whether v holds a number that float64 cannot: gojsonschema compares enums as such.
+func hasLongNumber(v any) bool {
+	switch v := v.(type) {
+	case json.Number:
+		return len(v) > 15 || strings.ContainsAny(string(v), "eE")
+	case []any:
+		for _, x := range v {
+			if hasLongNumber(x) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, x := range v {
+			if hasLongNumber(x) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// FuzzMend: a valid value stays valid, the value itself stays as it is, and each slip that is told can be found.
+func FuzzMend(f *testing.F) {
+	for _, s := range fuzzSchemas {
+		for _, v := range fuzzValues {
+			f.Add(s, v)
+		}
+	}
+	f.Fuzz(mendsRight)
+}
+
+func mendsRight(t *testing.T, schema, value string) {
+	s, err := Foreign([]byte(schema))
+	if err != nil {
+		return
+	}
+	v, err := Decode([]byte(value), Limits{Depth: 30, Bytes: 1 << 12})
+	if err != nil {
+		return
+	}
+	before, err := s.Validate(v)
+	if err != nil {
+		return
+	}
+	text := string(Marshal(v))
+	mended, slips := s.Mend(v)
+	if string(Marshal(v)) != text {
+		t.Fatalf("schema %s\n%s became %s itself", schema, text, Marshal(v))
+	}
+	after, err := s.Validate(mended)
+	if err != nil {
+		return
+	}
+	if len(before) == 0 && (len(after) > 0 || len(slips) > 0) {
+		t.Fatalf("schema %s\nvalid %s was mended to %s: %v %v", schema, value, Marshal(mended), slips, after)
+	}
+	for _, slip := range slips {
+		tokens, _ := splitPointer(slip.Pointer)
+		if at, ok := lookup(mended, tokens); !ok || render(at) != slip.To {
+			t.Fatalf("schema %s\n%s mended to %s, but %v is not in it", schema, value, Marshal(mended), slip)
+		}
+	}
+}
+
+// TestRandom does what FuzzValidate and FuzzMend do, with schemas and values from a grammar: nearly all of them mean
+// something, which mutated bytes seldom do.
+func TestRandom(t *testing.T) {
+	rounds := 3000
+	if n, err := strconv.Atoi(os.Getenv("SCHEMA_ROUNDS")); err == nil {
+		rounds = n
+	}
+	for seed := range rounds {
+		g := generator{rand.New(rand.NewPCG(uint64(seed), 1))}
+		schema := map[string]any{"definitions": map[string]any{"d": g.schema(2)}}
+		for k, v := range g.object(3) {
+			schema[k] = v
+		}
+		text := string(Marshal(schema))
+		for range 5 {
+			value := string(Marshal(g.value(3)))
+			judgeTwice(t, text, value)
+			mendsRight(t, text, value)
+		}
+	}
+}
+
+type generator struct{ *rand.Rand }
+
+func (g generator) schema(depth int) any {
+	if depth == 0 || g.IntN(12) == 0 {
+		return g.IntN(6) > 0
+	}
+	return g.object(depth)
+}
+
+func (g generator) object(depth int) map[string]any {
+	m := map[string]any{}
+	for range 1 + g.IntN(3) {
+		k, v := g.keyword(depth - 1)
+		m[k] = v
+	}
+	return m
+}
+
+var names = []string{"a", "b", "ab", "a.b"}
+
+func (g generator) name() string { return names[g.IntN(len(names))] }
+
+func (g generator) keyword(depth int) (string, any) {
+	sub := func() any { return g.schema(depth) }
+	list := func() any { return []any{sub(), sub()} }
+	m := func() any { return map[string]any{g.name(): sub(), g.name(): sub()} }
+	count := func() any { return g.IntN(3) }
+	switch g.IntN(30) {
+	case 0, 1, 2:
+		return "type", []string{"string", "number", "integer", "boolean", "object", "array", "null"}[g.IntN(7)]
+	case 3:
+		return "type", []any{"string", "integer"}
+	case 4:
+		return "enum", []any{g.value(1), g.value(0)}
+	case 5:
+		return "const", g.value(1)
+	case 6:
+		return []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}[g.IntN(4)], g.IntN(5)
+	case 7:
+		return "multipleOf", []any{1, 2, 0.5}[g.IntN(3)]
+	case 8:
+		return "minLength", count()
+	case 9:
+		return "maxLength", 1 + g.IntN(3)
+	case 10:
+		return "pattern", []string{"^a", "b$", "[0-9]"}[g.IntN(3)]
+	case 11, 12, 13:
+		return "properties", m()
+	case 14:
+		return "patternProperties", map[string]any{"^a": sub()}
+	case 15, 16:
+		return "additionalProperties", sub()
+	case 17:
+		return "required", []any{g.name()}
+	case 18:
+		return "propertyNames", sub()
+	case 19:
+		return "dependencies", map[string]any{g.name(): sub(), g.name(): []any{g.name()}}
+	case 20:
+		return []string{"minProperties", "minItems"}[g.IntN(2)], count()
+	case 21:
+		return []string{"maxProperties", "maxItems"}[g.IntN(2)], 1 + g.IntN(3)
+	case 22:
+		return "items", sub()
+	case 23:
+		return "items", list()
+	case 24:
+		return []string{"additionalItems", "contains", "not"}[g.IntN(3)], sub()
+	case 25:
+		return "uniqueItems", true
+	case 26, 27:
+		return []string{"allOf", "anyOf", "oneOf"}[g.IntN(3)], list()
+	case 28:
+		return []string{"if", "then", "else"}[g.IntN(3)], sub()
+	default:
+		if g.IntN(2) == 0 {
+			return "default", g.value(1)
+		}
+		return "$ref", "#/definitions/d"
+	}
+}
+
+func (g generator) value(depth int) any {
+	kind := g.IntN(8)
+	if depth == 0 {
+		kind = g.IntN(5)
+	}
+	switch kind {
+	case 0:
+		return nil
+	case 1:
+		return g.IntN(2) == 0
+	case 2:
+		return []any{g.IntN(6), 0.5, 2.0, -1}[g.IntN(4)]
+	case 3, 4:
+		return []string{"", "a", "ab", "abc", "5", "true", "[1]", `{"a":1}`}[g.IntN(8)]
+	case 5:
+		list := []any{}
+		for range g.IntN(4) {
+			list = append(list, g.value(depth-1))
+		}
+		return list
+	default:
+		m := map[string]any{}
+		for range g.IntN(4) {
+			m[g.name()] = g.value(depth - 1)
+		}
+		return m
+	}
+}
