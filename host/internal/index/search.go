@@ -25,7 +25,7 @@ func Search(segs []*Segment, q Query) Results {
 	}
 	exact := s.names()
 	s.wordByWord()
-	if !exact && s.doubtful() {
+	if !exact {
 		s.nearNames()
 	}
 	s.mend()
@@ -249,13 +249,26 @@ func (s *search) names() (found bool) {
 	return found
 }
 
-// nearNames looks for names that the query, or a field of it, nearly is.
+// nearNames looks for names that the query, or a field of it, nearly is. A query of known words is only taken for a
+// misspelt name when it is long, and with doubt when it is not written like one.
 func (s *search) nearNames() {
+	doubtful := s.doubtful()
 	for i, id := range s.fields {
+		doubt := 0.0
+		switch {
+		case i > 0:
+			doubt = 0.08
+		case doubtful || looksLikeName(s.q.Text) && len(strings.Fields(s.q.Text)) == 1:
+		case len(s.words) <= 4:
+			doubt = 0.15
+		default:
+			continue
+		}
+		if len(id) < 4 || !doubtful && len(id) < 10 {
+			continue
+		}
 		for _, p := range s.parts {
-			if len(id) >= 4 {
-				p.nearName(id, i > 0)
-			}
+			p.nearName(id, doubt)
 		}
 	}
 }
@@ -387,7 +400,7 @@ func startsPart(name []byte, at int) bool {
 }
 
 // nearName looks for documents whose name is id with up to three letters wrong.
-func (p *part) nearName(id string, within bool) {
+func (p *part) nearName(id string, doubt float64) {
 	most := 1
 	switch {
 	case len(id) >= 16:
@@ -414,10 +427,7 @@ func (p *part) nearName(id string, within bool) {
 			if best == 0 || best > most {
 				return
 			}
-			score := 0.96 - 0.02*float64(best) - 0.3*float64(best)/float64(len(pattern))
-			if within {
-				score -= 0.08
-			}
+			score := 0.96 - 0.02*float64(best) - 0.3*float64(best)/float64(len(pattern)) - doubt
 			p.named = append(p.named, named{doc: doc, score: score, how: nearName, typo: id})
 		})
 	}
