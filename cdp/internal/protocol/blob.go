@@ -3,7 +3,6 @@ package protocol
 import (
 	"cmp"
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -58,24 +57,9 @@ func (p *Protocol) Form() string { return p.data }
 
 // Build makes a Protocol of the documents, in their order. It is deterministic. A domain may stand in one document only.
 func Build(revision string, notes Notes, documents ...[]byte) (*Protocol, error) {
-	var docs []*document
-	all := &document{}
-	for _, raw := range documents {
-		doc, err := decode(raw)
-		if err != nil {
-			return nil, err
-		}
-		docs = append(docs, doc)
-		all.Version = doc.Version
-		all.Domains = append(all.Domains, doc.Domains...)
-	}
-	domains := map[string]bool{}
-	for _, d := range all.Domains {
-		if fold := strings.ToLower(d.Domain); domains[fold] {
-			return nil, fmt.Errorf("two domains are called %s", d.Domain)
-		} else {
-			domains[fold] = true
-		}
+	docs, err := decodeAll(documents)
+	if err != nil {
+		return nil, err
 	}
 	return &Protocol{data: write(revision, notes, docs)}, nil
 }

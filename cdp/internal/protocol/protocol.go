@@ -19,8 +19,11 @@ func Embedded() *Protocol { return &Protocol{data: embedded} }
 // tasks, common examples) is taken over for commands of the same name. A document that is not a protocol, is larger than 16 MiB, or
 // names things in a way that could not be typed is an error. Descriptions are cleaned as every foreign text is.
 func Parse(document []byte) (*Protocol, error) {
-	pinned := Embedded()
-	return Build("live", pinned.notes(), document)
+	docs, err := decodeAll([][]byte{document})
+	if err != nil {
+		return nil, err
+	}
+	return &Protocol{data: write("live", Embedded().notes(), docs)}, nil
 }
 
 // Kind says what a member of a domain is.

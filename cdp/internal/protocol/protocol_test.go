@@ -355,6 +355,20 @@ func TestSchemas(t *testing.T) {
 			at = i
 		}
 	}
+	for _, d := range p.Domains() {
+		for _, l := range p.Members(d.Name) {
+			raw, ok := []byte("{}"), true
+			switch l.Kind {
+			case KindEvent:
+				raw, ok = p.EventSchema(d.Name + "." + l.Name)
+			case KindType:
+				raw, ok = p.TypeSchema(d.Name + "." + l.Name)
+			}
+			if _, err := schema.Own(raw); !ok || err != nil {
+				t.Errorf("%s %s.%s: %v\n%s", l.Kind, d.Name, l.Name, err, raw)
+			}
+		}
+	}
 	for _, test := range []struct{ command, part string }{
 		{"Page.captureScreenshot", `"contentEncoding":"base64","contentMediaType":"image/png"`},
 		{"Page.printToPDF", `"contentEncoding":"base64","contentMediaType":"application/pdf"`},
@@ -371,6 +385,9 @@ func TestSchemas(t *testing.T) {
 	}
 	if _, ok := p.TypeSchema("Network.Cookie"); !ok {
 		t.Error("Network.Cookie has no schema")
+	}
+	if raw, ok := p.EventSchema("Network.requestWillBeSent"); !ok || !bytes.Contains(raw, []byte(`"Network.Request":{`)) {
+		t.Errorf("Network.requestWillBeSent has the schema %s", raw)
 	}
 	if _, ok := p.TypeSchema("Network.NoSuchType"); ok {
 		t.Error("a type that does not exist has a schema")

@@ -33,6 +33,17 @@ func (p *Protocol) TypeSchema(name string) ([]byte, bool) {
 	return w.b, true
 }
 
+// EventSchema answers the draft-07 JSON Schema of what an event carries.
+func (p *Protocol) EventSchema(name string) ([]byte, bool) {
+	r, ok := p.find(KindEvent, name)
+	if !ok {
+		return nil, false
+	}
+	m := r.member()
+	w := schemaWriter{p: p}
+	return w.whole(m.domain, m.Parameters), true
+}
+
 type schemaWriter struct {
 	p       *Protocol
 	strict  bool   // objects take no other properties

@@ -68,6 +68,27 @@ func (d *sourceDomain) members(k Kind) []node {
 	return d.Types
 }
 
+// decodeAll reads the documents that make up one protocol.
+func decodeAll(documents [][]byte) ([]*document, error) {
+	var docs []*document
+	domains := map[string]bool{}
+	for _, raw := range documents {
+		doc, err := decode(raw)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range doc.Domains {
+			if fold := strings.ToLower(d.Domain); domains[fold] {
+				return nil, fmt.Errorf("two domains are called %s", d.Domain)
+			} else {
+				domains[fold] = true
+			}
+		}
+		docs = append(docs, doc)
+	}
+	return docs, nil
+}
+
 // decode reads one document and refuses what the flat form could not hold or look up unambiguously.
 func decode(raw []byte) (*document, error) {
 	if len(raw) > maxDocument {
@@ -93,17 +114,11 @@ func check(doc *document) error {
 		}
 	}
 	members := 0
-	domains := map[string]bool{}
 	for i := range doc.Domains {
 		d := &doc.Domains[i]
 		d.Description = manifest.Clean(d.Description)
 		if !identifier(d.Domain) {
 			return fmt.Errorf("domain %d is called %q; a name of letters, digits and _ was expected", i, short(d.Domain))
-		}
-		if fold := strings.ToLower(d.Domain); domains[fold] {
-			return fmt.Errorf("two domains are called %s", d.Domain)
-		} else {
-			domains[fold] = true
 		}
 		for _, other := range d.Dependencies {
 			if !identifier(other) {
