@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -121,6 +122,10 @@ func TestStopEndsAKeeperThatHangs(t *testing.T) {
 	if err := syscall.Kill(c.hello.PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	waitFor(t, "the stop", func() bool {
+		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(c.hello.PID) + "/stat")
+		return strings.Contains(string(stat), ") T ")
+	})
 	if ok, err := Stop(bounded(t), cfg.RunDir, "", "test"); !ok || err != nil {
 		t.Errorf("Stop: %v, %v", ok, err)
 	}

@@ -179,33 +179,38 @@ func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 	if err := checkName(f.name); err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	asking, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
+	// What does not end when asked is ended, however little time the caller has left.
+	force, cancelForce := context.WithTimeout(context.WithoutCancel(ctx), stopPatience+20*time.Second)
+	defer cancelForce()
 	for {
-		c, err := connect(ctx, f, version)
-		if err == nil {
-			err = c.CloseBrowser(ctx)
-			c.Close()
-			if err != nil && ctx.Err() == nil {
-				// It ended while it was asked, or it is stuck.
-				err = replace(ctx, f, &otherKeeper{pid: c.hello.PID, stuck: true})
-			}
-			return err == nil, err
-		}
+		c, err := connect(asking, f, version)
 		var other *otherKeeper
-		if errors.As(err, &other) {
-			err := replace(ctx, f, other)
+		switch {
+		case err == nil:
+			err = c.CloseBrowser(asking)
+			c.Close()
+			if err == nil {
+				return true, nil
+			}
+			err = replace(force, f, &otherKeeper{pid: c.hello.PID, stuck: true})
 			return err == nil, err
+		case errors.As(err, &other):
+			err := replace(force, f, other)
+			return err == nil, err
+		case !f.held():
+			return f.sweep()
 		}
-		if !f.held() {
-			swept, err := f.sweep()
-			return swept, err
-		}
-		if err := pause(ctx); err != nil {
-			return false, errf(CodeChromeConnection, "browser %q is held by process %d, which does not answer", f.name, f.lockPID())
+		// It is just being started or ended.
+		if pause(asking) != nil {
+			err := replace(force, f, &otherKeeper{pid: f.lockPID(), stuck: true})
+			return err == nil, err
 		}
 	}
 }
+
+const stopPatience = 8 * time.Second
 
 // otherKeeper is a keeper that cannot be used.
 type otherKeeper struct {
@@ -250,7 +255,7 @@ func replace(ctx context.Context, f files, o *otherKeeper) error {
 		}
 		conn.Close()
 	}
-	if asked && f.released(ctx, 8*time.Second) {
+	if asked && f.released(ctx, 6*time.Second) {
 		_, err := f.sweep()
 		return err
 	}
