@@ -26,8 +26,13 @@ func (p *Protocol) TypeSchema(name string) ([]byte, bool) {
 		return nil, false
 	}
 	w := schemaWriter{p: p}
-	w.raw(`{"$schema":"http://json-schema.org/draft-07/schema#","$ref":`)
-	w.ref(t.qualified)
+	w.raw(`{"$schema":"http://json-schema.org/draft-07/schema#",`)
+	if t.Type == "object" && len(t.Properties) > 0 {
+		w.raw(`"type":"object"`)
+		w.properties(t.domain, t.Properties, true)
+	} else {
+		w.body(t.domain, &t.node, true)
+	}
 	w.definitions()
 	w.raw(`}`)
 	return w.b, true
@@ -128,7 +133,8 @@ func (w *schemaWriter) properties(domain string, nodes []node, top bool) {
 	}
 }
 
-// body writes what stands between the braces of a schema. Descriptions are whole at the top and one sentence below it.
+// body writes what stands between the braces of a schema. Descriptions are whole at the top and one sentence below it. What is deprecated
+// says so in the words of later drafts, which draft-07 passes over.
 func (w *schemaWriter) body(domain string, n *node, top bool) {
 	start := len(w.b)
 	field := func(key string) {
@@ -163,6 +169,14 @@ func (w *schemaWriter) body(domain string, n *node, top bool) {
 	if description != "" {
 		field("description")
 		w.str(strings.Join(strings.Fields(description), " "))
+	}
+	if n.Deprecated {
+		field("deprecated")
+		w.raw("true")
+	}
+	if n.Experimental && top {
+		field("x-experimental")
+		w.raw("true")
 	}
 	if reference != "" {
 		field("$ref")
