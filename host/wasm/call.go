@@ -1,0 +1,296 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Defaults and bounds of a call. What a manifest or a policy says takes the place of the first three.
+const (
+	defaultMemoryMiB = 256
+	defaultTimeout   = 30 * time.Second
+	defaultOutput    = 1 << 20
+
+	maxOutput    = 64 << 20
+	maxLogBytes  = 1 << 20
+	maxHostCalls = 10_000 // of call_tool, http_request and read_secret together
+	maxLogCalls  = 100_000
+	keptStderr   = 4 << 10 // of its beginning and of its end
+)
+
+// limits bound one call.
+type limits struct {
+	pages   uint32 // of 64 KiB
+	timeout time.Duration
+	output  int // bytes
+}
+
+// askedMemory is what a plugin may have when no policy says less, in MiB.
+func askedMemory(m *manifest.Manifest) uint32 {
+	if m.Limits.MemoryMiB > 0 {
+		return uint32(min(m.Limits.MemoryMiB, maxPages/pagesPerMiB))
+	}
+	return defaultMemoryMiB
+}
+
+// limitsOf combines what the plugin asks for, what the engine takes as default and what the policy allows. The time that the
+// caller asks for replaces the plugin's own, as the host does; only the policy's is a bound for both.
+func limitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) limits {
+	memory := askedMemory(m)
+	if m.Limits.MemoryMiB == 0 && cfg.MemoryMiB > 0 {
+		memory = uint32(cfg.MemoryMiB)
+	}
+	if r.Limits.MemoryMiB > 0 {
+		memory = min(memory, uint32(r.Limits.MemoryMiB))
+	}
+	timeout := firstSet(r.Options.Timeout, time.Duration(m.Limits.TimeoutMS)*time.Millisecond, cfg.Timeout, defaultTimeout)
+	if r.Limits.Timeout > 0 {
+		timeout = min(timeout, r.Limits.Timeout)
+	}
+	output := min(firstSet(m.Limits.OutputBytes, cfg.OutputBytes, defaultOutput), maxOutput)
+	if r.Limits.OutputBytes > 0 {
+		output = min(output, r.Limits.OutputBytes)
+	}
+	return limits{pages: min(memory, maxPages/pagesPerMiB) * pagesPerMiB, timeout: timeout, output: output}
+}
+
+func firstSet[T int | time.Duration](values ...T) T {
+	for _, v := range values {
+		if v > 0 {
+			return v
+		}
+	}
+	return 0
+}
+
+// call is one run of one instance. It is used by one goroutine only.
+type call struct {
+	engine *Engine
+	unit   *unit
+	m      *manifest.Manifest
+	r      *host.Request
+	limits limits
+	desk   *desk
+
+	ctx      context.Context
+	deadline time.Time
+	began    time.Time
+	mod      api.Module
+
+	stdin  *bytes.Reader
+	stdout *capture
+	stderr *capture
+
+	memory        []*boundedMemory
+	memoryRefused bool
+	fault         *host.Error // a limit that the host found broken, whatever the guest made of it
+	files         fileTable
+}
+
+type callKey struct{}
+
+// callOf finds the call that a host function serves.
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+func newCall(e *Engine, u *unit, m *manifest.Manifest, r *host.Request) *call {
+	c := &call{engine: e, unit: u, m: m, r: r, limits: limitsOf(e.cfg.Limits, m, r), stdin: bytes.NewReader(nil)}
+	c.desk = &desk{r: r, plugin: m.Name}
+	return c
+}
+
+// run makes an instance, runs the call in it and drops it, however it ended.
+func (c *call) run(ctx context.Context) (result *host.Result, err error) {
+	if c.unit.module.MemoryMin > c.limits.pages {
+		return nil, host.Errorf(host.LimitExceeded, "%s starts with %d MiB of memory and the limit is %d MiB", c.m.Name,
+			c.unit.module.MemoryMin/pagesPerMiB, c.limits.pages/pagesPerMiB)
+	}
+	c.began = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
+	defer cancel()
+	ctx = context.WithValue(ctx, callKey{}, c)
+	c.ctx = experimental.WithMemoryAllocator(ctx, c)
+	c.deadline, _ = ctx.Deadline()
+	defer c.drop()
+
+	switch c.m.Kind {
+	case manifest.KindParley:
+		result, err = c.runReactor()
+	default:
+		result, err = c.runCommand()
+	}
+	if c.ctx.Err() != nil {
+		err = c.timeIsUp()
+	}
+	if err != nil {
+		e := asHostError(err)
+		if len(c.desk.denied) > 0 {
+			e.Denied = append(e.Denied, c.desk.denied...)
+		}
+		return nil, e
+	}
+	for _, d := range c.desk.denied {
+		result.Warnings = append(result.Warnings, "refused: "+d.Right+" ("+d.Why+")")
+	}
+	return result, nil
+}
+
+// instantiate makes the instance; the functions named by start are run in it.
+func (c *call) instantiate(config wazero.ModuleConfig, start ...string) error {
+	config, err := c.mount(c.system(config.WithName("").WithStartFunctions(start...)))
+	if err != nil {
+		return err
+	}
+	for _, name := range sortedNames(c.r.Grant.Env) {
+		config = config.WithEnv(name, c.r.Grant.Env[name])
+	}
+	c.mod, err = c.unit.runtime.InstantiateModule(c.ctx, c.unit.compiled, config)
+	return err
+}
+
+// drop frees everything that belongs to the call.
+func (c *call) drop() {
+	if c.mod != nil {
+		_ = c.mod.Close(context.WithoutCancel(c.ctx))
+	}
+	for _, m := range c.memory {
+		m.Free()
+	}
+	c.files.closeAll()
+	if c.stderr != nil {
+		c.stderr.flush()
+	}
+}
+
+// halt is what a host function panics with to end the guest. wazero makes an error of it that wraps it.
+type halt struct{ err *host.Error }
+
+func (h halt) Error() string { return h.err.Message }
+func (h halt) Unwrap() error { return h.err }
+
+// checkpoint ends the guest when its time is over. It is called by rewritten code, and by every host function that may work long.
+func (c *call) checkpoint() {
+	if c.ctx.Err() == nil {
+		if time.Now().Before(c.deadline) {
+			return
+		}
+		<-c.ctx.Done() // its timer is late, not wrong
+	}
+	panic(halt{c.timeIsUp()})
+}
+
+// stop ends the guest because of a limit.
+func (c *call) stop(format string, args ...any) {
+	c.fault = host.Errorf(host.LimitExceeded, format, args...)
+	panic(halt{c.fault})
+}
+
+func (c *call) timeIsUp() *host.Error {
+	cause := c.ctx.Err()
+	if errors.Is(cause, context.DeadlineExceeded) {
+		allowed := c.deadline.Sub(c.began).Round(time.Millisecond)
+		return &host.Error{Code: host.Timeout, Cause: cause,
+			Message: fmt.Sprintf("%s did not end within %s and was stopped", c.toolName(), max(allowed, 0))}
+	}
+	return &host.Error{Code: host.Interrupted, Cause: cause, Message: c.toolName() + " was interrupted"}
+}
+
+func (c *call) toolName() string { return c.m.Name + "." + c.r.Tool }
+
+// judge says why a guest ended that did not return. The guest's own words are no evidence: the context, the host's own
+// finding and the engine's error are, in this order.
+func (c *call) judge(err error) error {
+	var exit *sys.ExitError
+	var h halt
+	switch {
+	case c.ctx.Err() != nil:
+		return c.timeIsUp()
+	case c.fault != nil:
+		return c.fault
+	case errors.As(err, &h):
+		return h.err
+	case errors.As(err, &exit):
+		return c.exited(exit.ExitCode())
+	case c.memoryRefused:
+		return &host.Error{Code: host.LimitExceeded, Cause: err,
+			Message: fmt.Sprintf("%s needs more than its %d MiB of memory", c.toolName(), c.limits.pages/pagesPerMiB)}
+	}
+	message := c.toolName() + " crashed: " + trapReason(err)
+	if said := c.lastWords(); said != "" {
+		message += "; it said: " + said
+	}
+	return &host.Error{Code: host.Trapped, Message: message, Cause: err}
+}
+
+// exited is the end of a guest that called proc_exit where it should have answered.
+func (c *call) exited(code uint32) error {
+	if c.memoryRefused && code != 0 {
+		return host.Errorf(host.LimitExceeded, "%s needs more than its %d MiB of memory", c.toolName(), c.limits.pages/pagesPerMiB)
+	}
+	message := fmt.Sprintf("%s ended itself with exit code %d instead of answering", c.toolName(), code)
+	if said := c.lastWords(); said != "" {
+		message += "; it said: " + said
+	}
+	return host.Errorf(host.Trapped, "%s", message)
+}
+
+// traps are the reasons that the engine gives, in words for people.
+var traps = []struct{ engine, people string }{
+	{"stack overflow", "stack overflow (recursion without end?)"},
+	{"unreachable", "it reached code marked unreachable (an abort, a panic or a failed assertion)"},
+	{"out of bounds memory access", "out of bounds memory access"},
+	{"integer divide by zero", "integer divide by zero"},
+	{"integer overflow", "integer overflow"},
+	{"invalid conversion to integer", "invalid conversion to integer"},
+	{"invalid table access", "a call through an empty or missing table entry"},
+	{"indirect call type mismatch", "an indirect call of a function of another type"},
+}
+
+// trapReason takes the innermost error, which is the engine's own word; nothing that a guest named is repeated.
+func trapReason(err error) string {
+	inner := err
+	for errors.Unwrap(inner) != nil {
+		inner = errors.Unwrap(inner)
+	}
+	for _, t := range traps {
+		if inner.Error() == t.engine {
+			return t.people
+		}
+	}
+	var fault runtime.Error
+	if errors.As(err, &fault) {
+		return "it called the host with arguments that make no sense"
+	}
+	if strings.Contains(err.Error(), "out of bounds") {
+		return "its data or elements do not fit into its memory or table"
+	}
+	return "unknown trap"
+}
+
+// lastWords is what the guest wrote on stderr before it ended, made fit for a message: the line of a Go panic, else the last lines.
+func (c *call) lastWords() string {
+	if c.stderr == nil {
+		return ""
+	}
+	head, tail := c.stderr.ends()
+	for line := range strings.Lines(head) {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return cut(manifest.CleanLine(line), 300)
+		}
+	}
+	lines := slices.DeleteFunc(strings.Split(manifest.Clean(tail), "\n"), func(s string) bool { return strings.TrimSpace(s) == "" })
+	return cut(manifest.CleanLine(strings.Join(lines[max(0, len(lines)-3):], " | ")), 400)
+}

@@ -1,0 +1,153 @@
+package wasm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Check judges a module and its manifest at install, before it is trusted with anything and without compiling:
+// the binary format with all its counts and bounds, what it imports, what it must export, the memory it starts with.
+// Errors are *host.Error of code invalid_plugin and say what is wrong and what to do.
+func Check(wasm []byte, m *manifest.Manifest) error {
+	_, err := admit(wasm, m)
+	return err
+}
+
+// admit is the gate: what passes is instrumented and may be compiled.
+func admit(wasm []byte, m *manifest.Manifest) (*instrument.Module, error) {
+	module, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: guards()})
+	if err != nil {
+		e := &host.Error{Code: host.InvalidPlugin, Cause: err, Message: m.Name + ": " + err.Error()}
+		return nil, e
+	}
+	if err := checkImports(module, m); err != nil {
+		return nil, err
+	}
+	if err := checkExports(module, m); err != nil {
+		return nil, err
+	}
+	if limit := askedMemory(m); module.MemoryMin > limit*pagesPerMiB {
+		return nil, refuse(m, "the module starts with %d MiB of memory and its manifest asks for %d MiB; write \"limits\": {\"memory_mib\": %d} into the manifest, or more",
+			(module.MemoryMin+15)/16, limit, (module.MemoryMin+15)/16)
+	}
+	return module, nil
+}
+
+func refuse(m *manifest.Manifest, format string, args ...any) *host.Error {
+	return host.Errorf(host.InvalidPlugin, "%s: %s", m.Name, fmt.Sprintf(format, args...))
+}
+
+func checkImports(module *instrument.Module, m *manifest.Manifest) error {
+	for _, i := range module.Imports {
+		name := cut(manifest.CleanLine(i.Module), 60) + "." + cut(manifest.CleanLine(i.Name), 60)
+		var known map[string]instrument.FuncType
+		switch {
+		case i.Module == wasiModule:
+			known = wasiFunctions
+		case i.Module == parleyModule && m.Kind == manifest.KindParley:
+			known = parleyFunctions
+		case i.Module == parleyModule:
+			return refuse(m, "it imports %s, which only plugins of kind parley/1 may; set \"kind\": \"parley/1\" or remove the import", name)
+		case i.Module == "gojs" || i.Module == "go":
+			return refuse(m, "it imports %s: it was built for a browser; build it with GOOS=wasip1 GOARCH=wasm", name)
+		case i.Module == "wasi_unstable":
+			return refuse(m, "it imports %s, a draft of WASI; rebuild it for WASI preview 1 (wasi_snapshot_preview1)", name)
+		case i.Module == "env":
+			return refuse(m, "it imports %s: that function was left undefined by the linker; define it, or build for wasm32-wasi without --allow-undefined", name)
+		default:
+			return refuse(m, "it imports %s, and a plugin of kind %s may import from %s only", name, m.Kind, allowedModules(m.Kind))
+		}
+		want, ok := known[i.Name]
+		if !ok {
+			return refuse(m, "it imports %s, and there is no such function", name)
+		}
+		if want != i.Type {
+			return refuse(m, "it imports %s as (%s), and its type is (%s)", name, i.Type, want)
+		}
+	}
+	return nil
+}
+
+func allowedModules(kind string) string {
+	if kind == manifest.KindParley {
+		return wasiModule + " and " + parleyModule
+	}
+	return wasiModule
+}
+
+func checkExports(module *instrument.Module, m *manifest.Manifest) error {
+	type need struct {
+		name     string
+		kind     byte
+		typ      instrument.FuncType
+		optional bool
+	}
+	var needs []need
+	switch m.Kind {
+	case manifest.KindParley:
+		needs = []need{
+			{name: "memory", kind: instrument.KindMemory},
+			{name: "parley_alloc", typ: "i32->i32"},
+			{name: "parley_call", typ: "i32,i32->i64"},
+			{name: "_initialize", typ: "->", optional: true},
+		}
+	case manifest.KindWASI:
+		needs = []need{{name: "memory", kind: instrument.KindMemory}, {name: "_start", typ: "->"}}
+	default:
+		return refuse(m, "plugins of kind %q cannot be run; known kinds are parley/1 and wasi", cut(manifest.CleanLine(m.Kind), 40))
+	}
+	for _, n := range needs {
+		e := module.Export(n.name)
+		switch {
+		case e == nil && n.optional:
+		case e == nil:
+			return refuse(m, "it does not export %s%s", describe(n.name, n.kind, n.typ), exportHint(module, m, n.name))
+		case e.Kind != n.kind:
+			return refuse(m, "its export %s must be a %s", n.name, kindName(n.kind))
+		case n.kind == instrument.KindFunc && e.Type != n.typ:
+			return refuse(m, "its export %s has type (%s) and must have (%s)", n.name, e.Type, n.typ)
+		}
+	}
+	return nil
+}
+
+func kindName(kind byte) string {
+	return [...]string{"function", "table", "memory", "global"}[kind]
+}
+
+func describe(name string, kind byte, typ instrument.FuncType) string {
+	if kind == instrument.KindMemory {
+		return "its memory as \"memory\""
+	}
+	return fmt.Sprintf("the function %s (%s)", name, typ)
+}
+
+// exportHint guesses from what is exported how the module was built.
+func exportHint(module *instrument.Module, m *manifest.Manifest, missing string) string {
+	switch {
+	case m.Kind == manifest.KindParley && module.Export("_start") != nil:
+		return "; it is a command: build it as a reactor (Go: -buildmode=c-shared, C: -mexec-model=reactor), or set \"kind\": \"wasi\""
+	case m.Kind == manifest.KindParley && module.Export("call") != nil && module.Export("parley_call") == nil:
+		return "; it looks like an Extism plugin, which is kind \"mcp\""
+	case m.Kind == manifest.KindWASI && module.Export("parley_call") != nil:
+		return "; it is a reactor: set \"kind\": \"parley/1\""
+	case missing == "parley_alloc" || missing == "parley_call":
+		return "; sdk/abi.md says what a plugin must export"
+	case missing == "_start":
+		return "; build it as a command, with a main function"
+	}
+	return ""
+}
+
+// asHostError keeps a *host.Error and wraps anything else as internal.
+func asHostError(err error) *host.Error {
+	var e *host.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &host.Error{Code: host.Internal, Message: err.Error(), Cause: err}
+}

@@ -1,0 +1,220 @@
+package wasm
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// command is a call of kind wasi as the program sees it.
+type command struct {
+	args   []string
+	stdin  string
+	env    map[string]string
+	files  map[string]string // guest path -> content
+	output string            // text, json, lines or file:/PATH
+}
+
+// runCommand runs a WASI command: its parameters as the manifest's wasi object says, its exit code as exit code.
+func (c *call) runCommand() (*host.Result, error) {
+	cmd, err := c.command()
+	if err != nil {
+		return nil, err
+	}
+	stdout := &capture{c: c, keep: c.limits.output, strict: true, name: "stdout"}
+	c.streams(stdout)
+	c.stdin = bytes.NewReader([]byte(cmd.stdin))
+	target, toFile := strings.CutPrefix(cmd.output, "file:")
+	if len(cmd.files) > 0 || toFile {
+		c.files.scratch = newMemFS(c, cmd.files, toFile)
+	}
+	config := wazero.NewModuleConfig().WithArgs(append([]string{c.m.Name}, cmd.args...)...)
+	for _, name := range sortedNames(cmd.env) {
+		config = config.WithEnv(name, cmd.env[name])
+	}
+	err = c.instantiate(config, "_start")
+	var exit *sys.ExitError
+	switch {
+	case c.ctx.Err() != nil || c.fault != nil:
+		return nil, c.judge(err)
+	case errors.As(err, &exit) && exit.ExitCode() == 0:
+	case errors.As(err, &exit):
+		return nil, c.exitCode(exit.ExitCode())
+	case err != nil:
+		return nil, c.judge(err)
+	}
+	data := stdout.data
+	if toFile {
+		content, ok := c.files.scratch.content(target)
+		if !ok {
+			return nil, host.Errorf(host.InvalidResult, "%s ended well and did not write its output file %s", c.toolName(), cut(manifest.CleanLine(target), 100))
+		}
+		data = content
+	}
+	return c.output(cmd.output, data)
+}
+
+// exitCode turns a program's exit code into an error, with the last lines of stderr as message.
+func (c *call) exitCode(code uint32) error {
+	if c.memoryRefused {
+		return c.exited(code)
+	}
+	return c.failed(int64(code), c.lastLines(), nil)
+}
+
+// lastLines is the end of stderr, several lines as they are.
+func (c *call) lastLines() string {
+	_, tail := c.stderr.ends()
+	lines := strings.Split(strings.TrimSpace(manifest.Clean(tail)), "\n")
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+}
+
+// output makes the result of what the program wrote.
+func (c *call) output(kind string, data []byte) (*host.Result, error) {
+	switch kind {
+	case "json":
+		if !utf8.Valid(data) || !json.Valid(data) {
+			return nil, host.Errorf(host.InvalidResult, "%s ended well and did not write JSON on stdout, but %s", c.toolName(), excerptOf(data))
+		}
+		return &host.Result{Data: bytes.TrimSpace(data)}, nil
+	case "lines":
+		lines := []string{}
+		for line := range strings.Lines(string(data)) {
+			lines = append(lines, strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"))
+		}
+		return textResult(lines, data)
+	case "text", "":
+		return textResult(string(data), data)
+	}
+	if c.wantsBase64() {
+		return &host.Result{Data: marshal(base64.StdEncoding.EncodeToString(data))}, nil
+	}
+	return textResult(string(data), data)
+}
+
+// textResult puts text into JSON, saying so when it was no UTF-8.
+func textResult(v any, data []byte) (*host.Result, error) {
+	r := &host.Result{Data: marshal(v)}
+	if !utf8.Valid(data) {
+		r.Warnings = append(r.Warnings, "the output is not UTF-8: what could not be read was replaced by U+FFFD")
+	}
+	return r, nil
+}
+
+func excerptOf(data []byte) string {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return "nothing"
+	}
+	return fmt.Sprintf("%q", cut(manifest.CleanLine(string(data[:min(len(data), 200)])), 80))
+}
+
+// wantsBase64 tells whether the tool's returns schema says that its result is binary.
+func (c *call) wantsBase64() bool {
+	var schema struct {
+		ContentEncoding string `json:"contentEncoding"`
+	}
+	return c.r.Def != nil && json.Unmarshal(c.r.Def.Returns, &schema) == nil && schema.ContentEncoding == "base64"
+}
+
+// placeholder is {name} of a parameter. manifest.Parse has checked that each names one.
+var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
+
+// command fills the tool's templates with the call's parameters.
+func (c *call) command() (*command, error) {
+	cmd := &command{output: "text", env: map[string]string{}, files: map[string]string{}}
+	if c.r.Def == nil || c.r.Def.WASI == nil {
+		return cmd, nil
+	}
+	w := c.r.Def.WASI
+	t := template{values: map[string]json.RawMessage{}}
+	if err := json.Unmarshal(orJSON(c.r.Params, "{}"), &t.values); err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "parameters are an object: --params '{...}'")
+	}
+	for _, arg := range w.Argv {
+		switch {
+		case arg.List == nil:
+			cmd.args = append(cmd.args, t.fill("argv", arg.Word))
+		case t.given(arg.List):
+			for _, word := range arg.List {
+				if !t.isFlag(word) {
+					cmd.args = append(cmd.args, t.fill("argv", word))
+				}
+			}
+		}
+	}
+	cmd.stdin = t.fill("", w.Stdin)
+	for name, value := range w.Env {
+		cmd.env[name] = t.fill("env", value)
+	}
+	for _, f := range w.Files {
+		cmd.files[path.Clean("/"+f.Path)] = t.fill("", f.From)
+	}
+	cmd.output = firstText(w.Output, "text")
+	if t.err != nil {
+		return nil, t.err
+	}
+	return cmd, nil
+}
+
+// template puts parameters into texts.
+type template struct {
+	values map[string]json.RawMessage
+	err    *host.Error
+}
+
+// text is a parameter as a program gets it: a string as it is, anything else as JSON, "" when it was not given.
+func (t *template) text(name string) string {
+	raw, ok := t.values[name]
+	if !ok {
+		return ""
+	}
+	var s string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(manifest.CompactJSON(raw))
+}
+
+// fill puts values into a text; where is set for texts that end at a NUL and so must not have one.
+func (t *template) fill(where, text string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(match string) string {
+		name := match[1 : len(match)-1]
+		value := t.text(name)
+		if where != "" && strings.ContainsRune(value, 0) && t.err == nil {
+			t.err = &host.Error{Code: host.InvalidArgs, Message: fmt.Sprintf("parameter %s holds a NUL character, which a program cannot be given in %s", name, where),
+				Details: []host.Detail{{Parameter: "/" + name, Keyword: "semantic", Provided: "a text with U+0000", Expected: "a text without U+0000"}}}
+		}
+		return value
+	})
+}
+
+// given tells whether each parameter in a list of words was given: not absent, not null, and true where it is a boolean.
+func (t *template) given(words []string) bool {
+	for _, word := range words {
+		for _, match := range placeholder.FindAllStringSubmatch(word, -1) {
+			switch raw := t.values[match[1]]; string(raw) {
+			case "", "null", "false":
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isFlag tells whether a word is nothing but a boolean parameter: it says that its list stays, and is no argument itself.
+func (t *template) isFlag(word string) bool {
+	match := placeholder.FindStringSubmatch(word)
+	return match != nil && match[0] == word && string(t.values[match[1]]) == "true"
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package wasm
+
+import "io/fs"
+
+// ownedByUser relies on the access list that a user's own folders have.
+func ownedByUser(fs.FileInfo) bool { return true }

@@ -1,0 +1,486 @@
+package wasm
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
+	"github.com/tetratelabs/wazero/experimental/sysfs"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// Quotas of one call, over all its mounts.
+const (
+	maxOpenFiles    = 256
+	maxCreated      = 10_000
+	maxBytesWritten = 1 << 30
+)
+
+// fileTable is what a call has open and has used up.
+type fileTable struct {
+	scratch *memFS // of kind wasi: input and output files in memory; may be nil
+	roots   []*os.Root
+	open    int
+	created int
+	written int64
+}
+
+func (t *fileTable) closeAll() {
+	for _, r := range t.roots {
+		_ = r.Close()
+	}
+}
+
+// mount gives the guest the granted folders, each behind a file system that never leaves it.
+func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
+	fsConfig := wazero.NewFSConfig()
+	put := func(f experimentalsys.FS, at string) { fsConfig = fsConfig.(sysfs.FSConfig).WithSysFSMount(f, at) }
+	if c.files.scratch != nil {
+		put(c.files.scratch, "/")
+	}
+	for _, g := range c.r.Grant.FS {
+		root, err := os.OpenRoot(g.Source)
+		if err != nil {
+			return nil, &host.Error{Code: host.ConfigError, Cause: err,
+				Message: "the folder " + g.Source + " that is granted to " + c.m.Name + " cannot be opened: " + err.Error()}
+		}
+		c.files.roots = append(c.files.roots, root)
+		put(&rootFS{c: c, root: root, writable: g.Mode == "rw"}, path.Clean("/"+g.Path))
+	}
+	return config.WithFSConfig(fsConfig), nil
+}
+
+// rootFS is a folder of this machine as a guest sees it. Symbolic links are followed only within the folder (os.Root sees to that, also
+// when they change meanwhile), and a guest cannot make any: one that it left behind could lead another program astray.
+// Pipes, devices and sockets cannot be opened. Without writable nothing can be changed.
+type rootFS struct {
+	experimentalsys.UnimplementedFS
+	c        *call
+	root     *os.Root
+	writable bool
+}
+
+// errnoOf maps an error of package os. What leads out of the folder is not permitted.
+func errnoOf(err error) experimentalsys.Errno {
+	if err == nil {
+		return 0
+	}
+	errno := experimentalsys.UnwrapOSError(err)
+	var p *fs.PathError
+	if errno == experimentalsys.EIO && errors.As(err, &p) && strings.Contains(p.Err.Error(), "escapes") {
+		return experimentalsys.EPERM
+	}
+	return errno
+}
+
+// local takes the trailing slash off a path and tells whether there was one: then it must be a folder.
+func local(name string) (string, bool) {
+	trimmed := strings.TrimRight(name, "/")
+	if trimmed == "" {
+		return ".", true
+	}
+	return trimmed, trimmed != name
+}
+
+const writeFlags = experimentalsys.O_RDWR | experimentalsys.O_WRONLY | experimentalsys.O_CREAT | experimentalsys.O_TRUNC | experimentalsys.O_APPEND
+
+func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
+	f.c.checkpoint()
+	name, folder := local(name)
+	folder = folder || flag&experimentalsys.O_DIRECTORY != 0
+	if folder {
+		flag &^= writeFlags // a folder is opened to be read, whatever rights a libc asks for
+	}
+	if flag&writeFlags != 0 && !f.writable {
+		return nil, experimentalsys.EROFS
+	}
+	// Nothing but files and folders is opened: the opening alone of a device can do harm, and of a pipe can wait forever.
+	info, err := f.root.Lstat(name)
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if flag&experimentalsys.O_NOFOLLOW != 0 {
+			return nil, experimentalsys.ELOOP
+		}
+		info, err = f.root.Stat(name)
+	}
+	switch {
+	case err == nil && !plain(info):
+		return nil, experimentalsys.EPERM
+	case err == nil && info.IsDir() && flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0:
+		return nil, experimentalsys.EISDIR
+	case err != nil && flag&experimentalsys.O_CREAT == 0:
+		return nil, errnoOf(err)
+	case err != nil:
+		f.c.countCreated()
+	}
+	if f.c.files.open >= maxOpenFiles {
+		f.c.stop("%s has more than %d files open", f.c.toolName(), maxOpenFiles)
+	}
+	file, err := f.root.OpenFile(name, osFlags(flag)|openNonblock, perm.Perm())
+	if err != nil {
+		return nil, errnoOf(err)
+	}
+	// It may have been swapped since it was looked at.
+	info, err = file.Stat()
+	switch {
+	case err != nil:
+		_ = file.Close()
+		return nil, errnoOf(err)
+	case !plain(info):
+		_ = file.Close()
+		return nil, experimentalsys.EPERM
+	case folder && !info.IsDir():
+		_ = file.Close()
+		return nil, experimentalsys.ENOTDIR
+	}
+	f.c.files.open++
+	return &rootFile{fs: f, name: name, file: file, dir: info.IsDir(), flag: flag}, 0
+}
+
+func plain(info fs.FileInfo) bool { return info.Mode().IsRegular() || info.IsDir() }
+
+func osFlags(flag experimentalsys.Oflag) int {
+	out := os.O_RDONLY
+	switch {
+	case flag&experimentalsys.O_RDWR != 0:
+		out = os.O_RDWR
+	case flag&experimentalsys.O_WRONLY != 0:
+		out = os.O_WRONLY
+	}
+	for _, f := range []struct {
+		guest experimentalsys.Oflag
+		os    int
+	}{{experimentalsys.O_APPEND, os.O_APPEND}, {experimentalsys.O_CREAT, os.O_CREATE}, {experimentalsys.O_EXCL, os.O_EXCL}, {experimentalsys.O_TRUNC, os.O_TRUNC}, {experimentalsys.O_SYNC, os.O_SYNC}} {
+		if flag&f.guest != 0 {
+			out |= f.os
+		}
+	}
+	return out
+}
+
+func (c *call) countCreated() {
+	if c.files.created++; c.files.created > maxCreated {
+		c.stop("%s created more than %d files", c.toolName(), maxCreated)
+	}
+}
+
+func (c *call) countWritten(n int64) {
+	if c.files.written += n; c.files.written > maxBytesWritten {
+		c.stop("%s wrote more than %d bytes to files", c.toolName(), maxBytesWritten)
+	}
+}
+
+func (f *rootFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
+	f.c.checkpoint()
+	name, folder := local(name)
+	if folder {
+		return f.Stat(name)
+	}
+	info, err := f.root.Lstat(name)
+	if err != nil {
+		return sys.Stat_t{}, errnoOf(err)
+	}
+	return sys.NewStat_t(info), 0
+}
+
+func (f *rootFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
+	f.c.checkpoint()
+	name, folder := local(name)
+	info, err := f.root.Stat(name)
+	switch {
+	case err != nil:
+		return sys.Stat_t{}, errnoOf(err)
+	case folder && !info.IsDir():
+		return sys.Stat_t{}, experimentalsys.ENOTDIR
+	}
+	return sys.NewStat_t(info), 0
+}
+
+// change runs an operation that alters the folder.
+func (f *rootFS) change(op func() error) experimentalsys.Errno {
+	f.c.checkpoint()
+	if !f.writable {
+		return experimentalsys.EROFS
+	}
+	return errnoOf(op())
+}
+
+func (f *rootFS) Mkdir(name string, perm fs.FileMode) experimentalsys.Errno {
+	name, _ = local(name)
+	return f.change(func() error {
+		f.c.countCreated()
+		return f.root.Mkdir(name, perm.Perm())
+	})
+}
+
+func (f *rootFS) Rename(from, to string) experimentalsys.Errno {
+	from, _ = local(from)
+	to, _ = local(to)
+	return f.change(func() error { return f.root.Rename(from, to) })
+}
+
+func (f *rootFS) Rmdir(name string) experimentalsys.Errno {
+	name, _ = local(name)
+	return f.change(func() error {
+		if info, err := f.root.Lstat(name); err != nil {
+			return err
+		} else if !info.IsDir() {
+			return experimentalsys.ENOTDIR
+		}
+		return f.root.Remove(name)
+	})
+}
+
+func (f *rootFS) Unlink(name string) experimentalsys.Errno {
+	name, folder := local(name)
+	return f.change(func() error {
+		info, err := f.root.Lstat(name)
+		switch {
+		case err != nil:
+			return err
+		case info.IsDir():
+			return experimentalsys.EISDIR
+		case folder:
+			return experimentalsys.ENOTDIR
+		}
+		return f.root.Remove(name)
+	})
+}
+
+func (f *rootFS) Link(from, to string) experimentalsys.Errno {
+	from, _ = local(from)
+	to, _ = local(to)
+	return f.change(func() error {
+		info, err := f.root.Lstat(from)
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return experimentalsys.EPERM
+		}
+		f.c.countCreated()
+		return f.root.Link(from, to)
+	})
+}
+
+func (f *rootFS) Symlink(_, _ string) experimentalsys.Errno {
+	if !f.writable {
+		return experimentalsys.EROFS
+	}
+	return experimentalsys.EPERM
+}
+
+func (f *rootFS) Readlink(name string) (string, experimentalsys.Errno) {
+	f.c.checkpoint()
+	name, _ = local(name)
+	target, err := f.root.Readlink(name)
+	return target, errnoOf(err)
+}
+
+func (f *rootFS) Utimens(name string, atim, mtim int64) experimentalsys.Errno {
+	name, _ = local(name)
+	return f.change(func() error { return f.root.Chtimes(name, timeOf(atim), timeOf(mtim)) })
+}
+
+// timeOf makes a time of nanoseconds; the zero time leaves what is there.
+func timeOf(ns int64) time.Time {
+	if ns == experimentalsys.UTIME_OMIT {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
+
+// fileOffset keeps go vet from taking wazero's Seek, which returns an Errno, for a misspelt io.Seeker.
+type fileOffset = int64
+
+// rootFile is an open file or folder of a rootFS.
+type rootFile struct {
+	experimentalsys.UnimplementedFile
+	fs     *rootFS
+	name   string
+	file   *os.File
+	dir    bool
+	flag   experimentalsys.Oflag
+	closed bool
+}
+
+func (f *rootFile) canWrite() bool {
+	return f.fs.writable && !f.dir && f.flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0
+}
+
+func (f *rootFile) Stat() (sys.Stat_t, experimentalsys.Errno) {
+	info, err := f.file.Stat()
+	if err != nil {
+		return sys.Stat_t{}, errnoOf(err)
+	}
+	return sys.NewStat_t(info), 0
+}
+
+func (f *rootFile) Dev() (uint64, experimentalsys.Errno) {
+	st, errno := f.Stat()
+	return st.Dev, errno
+}
+
+func (f *rootFile) Ino() (sys.Inode, experimentalsys.Errno) {
+	st, errno := f.Stat()
+	return st.Ino, errno
+}
+
+func (f *rootFile) IsDir() (bool, experimentalsys.Errno) { return f.dir, 0 }
+
+func (f *rootFile) IsAppend() bool { return f.flag&experimentalsys.O_APPEND != 0 }
+
+func (f *rootFile) SetAppend(on bool) experimentalsys.Errno {
+	switch {
+	case f.dir:
+		return experimentalsys.EISDIR
+	case on == f.IsAppend():
+		return 0
+	}
+	return experimentalsys.ENOTSUP // it is set when a file is opened
+}
+
+func (f *rootFile) Read(p []byte) (int, experimentalsys.Errno) {
+	if f.dir {
+		return 0, experimentalsys.EISDIR
+	}
+	return f.inPieces(p, func(p []byte, _ int) (int, error) { return f.file.Read(p) })
+}
+
+func (f *rootFile) Pread(p []byte, off int64) (int, experimentalsys.Errno) {
+	switch {
+	case f.dir:
+		return 0, experimentalsys.EISDIR
+	case off < 0:
+		return 0, experimentalsys.EINVAL
+	}
+	return f.inPieces(p, func(p []byte, done int) (int, error) { return f.file.ReadAt(p, off+int64(done)) })
+}
+
+func (f *rootFile) Write(p []byte) (int, experimentalsys.Errno) {
+	if !f.canWrite() {
+		return 0, f.cannotWrite()
+	}
+	f.fs.c.countWritten(int64(len(p)))
+	return f.inPieces(p, func(p []byte, _ int) (int, error) { return f.file.Write(p) })
+}
+
+func (f *rootFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
+	switch {
+	case !f.canWrite():
+		return 0, f.cannotWrite()
+	case off < 0:
+		return 0, experimentalsys.EINVAL
+	case f.IsAppend():
+		return 0, experimentalsys.ENOTSUP
+	}
+	f.fs.c.countWritten(int64(len(p)))
+	return f.inPieces(p, func(p []byte, done int) (int, error) { return f.file.WriteAt(p, off+int64(done)) })
+}
+
+func (f *rootFile) cannotWrite() experimentalsys.Errno {
+	if f.dir {
+		return experimentalsys.EISDIR
+	}
+	return experimentalsys.EBADF
+}
+
+// inPieces works through p and looks at the clock between the pieces. The caller wants all of p or an end of file: wazero (v1.12.0)
+// goes on with the next vector after a short write.
+func (f *rootFile) inPieces(p []byte, step func(p []byte, done int) (int, error)) (int, experimentalsys.Errno) {
+	f.fs.c.checkpoint()
+	done := 0
+	for {
+		piece := p[done:min(len(p), done+pieceBytes)]
+		n, err := step(piece, done)
+		done += n
+		if err != nil && !errors.Is(err, io.EOF) {
+			return done, errnoOf(err)
+		}
+		if err != nil || n < len(piece) || done == len(p) {
+			return done, 0
+		}
+		f.fs.c.checkpoint()
+	}
+}
+
+func (f *rootFile) Seek(offset fileOffset, whence int) (int64, experimentalsys.Errno) {
+	if f.dir && (offset != 0 || whence != io.SeekStart) {
+		return 0, experimentalsys.EISDIR
+	}
+	at, err := f.file.Seek(offset, whence)
+	return at, errnoOf(err)
+}
+
+// Readdir gives names and types. Numbers of files are left out: they would need a look at each entry by its path.
+func (f *rootFile) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Errno) {
+	if !f.dir {
+		return nil, experimentalsys.ENOTDIR
+	}
+	var out []experimentalsys.Dirent
+	for n <= 0 || len(out) < n {
+		f.fs.c.checkpoint()
+		want := 1024
+		if n > 0 {
+			want = min(want, n-len(out))
+		}
+		entries, err := f.file.ReadDir(want)
+		for _, e := range entries {
+			out = append(out, experimentalsys.Dirent{Name: e.Name(), Type: e.Type()})
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return out, errnoOf(err)
+		}
+	}
+	return out, 0
+}
+
+func (f *rootFile) Truncate(size int64) experimentalsys.Errno {
+	switch {
+	case !f.canWrite():
+		return f.cannotWrite()
+	case size < 0:
+		return experimentalsys.EINVAL
+	}
+	info, err := f.file.Stat()
+	if err != nil {
+		return errnoOf(err)
+	}
+	if grown := size - info.Size(); grown > 0 {
+		f.fs.c.countWritten(grown)
+	}
+	return errnoOf(f.file.Truncate(size))
+}
+
+func (f *rootFile) Sync() experimentalsys.Errno {
+	if !f.fs.writable {
+		return 0
+	}
+	f.fs.c.checkpoint()
+	return errnoOf(f.file.Sync())
+}
+
+func (f *rootFile) Datasync() experimentalsys.Errno { return f.Sync() }
+
+func (f *rootFile) Utimens(atim, mtim int64) experimentalsys.Errno {
+	return f.fs.Utimens(f.name, atim, mtim)
+}
+
+func (f *rootFile) Close() experimentalsys.Errno {
+	if f.closed {
+		return 0
+	}
+	f.closed = true
+	f.fs.c.files.open--
+	return errnoOf(f.file.Close())
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package wasm
+
+const openNonblock = 0

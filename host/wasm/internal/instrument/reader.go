@@ -1,0 +1,205 @@
+package instrument
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// reader reads the primitive forms of the binary format. The first error sticks: later reads return zeros, and
+// loops over counts end because a count is never larger than the bytes left.
+type reader struct {
+	data    []byte
+	pos     int
+	end     int // of what may be read now: a section or a body
+	section string
+	err     *Error
+}
+
+func (r *reader) fail(at int, format string, args ...any) {
+	if r.err == nil {
+		r.err = &Error{Section: r.section, Offset: at, Message: fmt.Sprintf(format, args...)}
+	}
+	r.pos = r.end
+}
+
+func (r *reader) left() int { return r.end - r.pos }
+
+func (r *reader) byte() byte {
+	if r.pos >= r.end {
+		r.fail(r.pos, "the bytes end too early")
+		return 0
+	}
+	b := r.data[r.pos]
+	r.pos++
+	return b
+}
+
+func (r *reader) skip(n int) {
+	if n > r.left() {
+		r.fail(r.pos, "%d bytes are needed and %d are left", n, r.left())
+		return
+	}
+	r.pos += n
+}
+
+// u32 reads an unsigned LEB128 number of at most 32 bits.
+func (r *reader) u32() uint32 {
+	if r.pos < r.end && r.data[r.pos] < 0x80 {
+		r.pos++
+		return uint32(r.data[r.pos-1])
+	}
+	at := r.pos
+	var v uint32
+	for shift := 0; shift < 35; shift += 7 {
+		b := r.byte()
+		if shift == 28 && b > 0x0f {
+			r.fail(at, "a number is too large for 32 bits")
+			return 0
+		}
+		v |= uint32(b&0x7f) << shift
+		if b < 0x80 {
+			return v
+		}
+	}
+	return 0
+}
+
+// s33 reads a signed LEB128 number of at most 33 bits, as block types are.
+func (r *reader) s33() int64 { return r.signed(33) }
+
+// signed skips or reads a signed LEB128 number of the given width.
+func (r *reader) signed(bits int) int64 {
+	at := r.pos
+	var v int64
+	for shift := 0; ; shift += 7 {
+		b := r.byte()
+		v |= int64(b&0x7f) << shift
+		if rest := bits - shift; rest <= 7 {
+			// The last byte: what lies above the width must repeat the sign.
+			sign := int8(b<<1) >> rest // sign bit and everything above it
+			if b >= 0x80 || (sign != 0 && sign != -1) {
+				r.fail(at, "a number is too large for %d bits", bits)
+				return 0
+			}
+		}
+		if b < 0x80 {
+			if shift+7 < 64 && b&0x40 != 0 {
+				v |= -1 << (shift + 7)
+			}
+			return v
+		}
+		if r.err != nil {
+			return 0
+		}
+	}
+}
+
+// count reads the length of a vector whose elements take at least size bytes each.
+func (r *reader) count(what string, size, limit int) int {
+	at := r.pos
+	n := int(r.u32())
+	switch {
+	case n > limit:
+		r.fail(at, "%d %s are declared, at most %d are accepted", n, what, limit)
+		return 0
+	case n > r.left()/size:
+		r.fail(at, "%d %s are declared and only %d bytes are left", n, what, r.left())
+		return 0
+	}
+	return n
+}
+
+func (r *reader) name() string {
+	at := r.pos
+	n := r.count("bytes of a name", 1, maxName)
+	s := string(r.data[r.pos : r.pos+n])
+	r.pos += n
+	if !utf8.ValidString(s) {
+		r.fail(at, "a name is not UTF-8")
+	}
+	return s
+}
+
+func (r *reader) index(what string, n int) uint32 {
+	at := r.pos
+	i := r.u32()
+	if int64(i) >= int64(n) && r.err == nil {
+		r.fail(at, "%s %d does not exist, there are %d", what, i, n)
+		return 0
+	}
+	return i
+}
+
+func (r *reader) zero(what string) {
+	at := r.pos
+	if b := r.byte(); b != 0 && r.err == nil {
+		r.fail(at, "%s must be 0 and is %d", what, b)
+	}
+}
+
+// valueType reads a type of a value: numbers, vectors and the two references.
+func (r *reader) valueType() byte {
+	at := r.pos
+	switch b := r.byte(); b {
+	case typeI32, typeI64, typeF32, typeF64, typeV128, typeFunc, typeExtern:
+		return b
+	default:
+		if r.err == nil {
+			r.fail(at, "0x%02x is no value type that Parley runs", b)
+			r.err.Fix = "build for WebAssembly 2.0, without exceptions, threads and GC"
+		}
+		return 0
+	}
+}
+
+func (r *reader) refType() byte {
+	at := r.pos
+	b := r.byte()
+	if b != typeFunc && b != typeExtern && r.err == nil {
+		r.fail(at, "0x%02x is no reference type that Parley runs", b)
+	}
+	return b
+}
+
+const (
+	typeI32    = 0x7f
+	typeI64    = 0x7e
+	typeF32    = 0x7d
+	typeF64    = 0x7c
+	typeV128   = 0x7b
+	typeFunc   = 0x70
+	typeExtern = 0x6f
+)
+
+func appendU32(b []byte, v uint32) []byte {
+	for v >= 0x80 {
+		b = append(b, byte(v)|0x80)
+		v >>= 7
+	}
+	return append(b, byte(v))
+}
+
+// appendS32 writes a signed LEB128 number, as i32.const has it.
+func appendS32(b []byte, v int32) []byte {
+	for {
+		c := byte(v) & 0x7f
+		v >>= 7
+		if v == 0 && c&0x40 == 0 || v == -1 && c&0x40 != 0 {
+			return append(b, c)
+		}
+		b = append(b, c|0x80)
+	}
+}
+
+// putPadded writes a small non-negative number as a signed LEB128 number of exactly three bytes, so that it
+// can be filled in when it is known. It holds up to 1<<20 - 1.
+func putPadded(b []byte, v uint32) {
+	b[0] = byte(v)&0x7f | 0x80
+	b[1] = byte(v>>7)&0x7f | 0x80
+	b[2] = byte(v>>14) & 0x3f
+}
+
+func appendName(b []byte, s string) []byte {
+	b = appendU32(b, uint32(len(s)))
+	return append(b, s...)
+}

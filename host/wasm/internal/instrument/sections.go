@@ -1,0 +1,561 @@
+package instrument
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Section ids, and the order in which sections must come: the data count stands before the code.
+const (
+	secCustom = iota
+	secType
+	secImport
+	secFunction
+	secTable
+	secMemory
+	secGlobal
+	secExport
+	secStart
+	secElement
+	secCode
+	secData
+	secDataCount
+)
+
+var sectionNames = [...]string{"custom", "type", "import", "function", "table", "memory", "global", "export", "start", "element", "code", "data", "data count"}
+
+var sectionRank = [...]int{secType: 1, secImport: 2, secFunction: 3, secTable: 4, secMemory: 5, secGlobal: 6, secExport: 7, secStart: 8, secElement: 9, secDataCount: 10, secCode: 11, secData: 12}
+
+// decoder reads a module once, from front to back, and writes the instrumented one as it goes.
+type decoder struct {
+	reader
+	cfg   Config
+	out   []byte
+	found Module
+
+	types     []FuncType
+	params    []int    // number of parameters of each type
+	funcs     []uint32 // type of each function, imported ones first
+	imported  int      // how many of funcs are imported
+	guards    []guard
+	guarded   map[uint32]uint32 // imported function -> its guard
+	tables    int
+	globals   int
+	elements  int
+	dataCount int // -1 without a data count section
+	locals    int // declared so far, in all functions
+
+	body []byte // the function that is being rewritten
+}
+
+// Indices of what is added behind the module's own.
+func (d *decoder) yieldIndex() uint32      { return uint32(d.imported) }
+func (d *decoder) tickIndex() uint32       { return uint32(len(d.funcs)) + 1 }
+func (d *decoder) fillIndex() uint32       { return uint32(len(d.funcs)) + 2 }
+func (d *decoder) copyIndex() uint32       { return uint32(len(d.funcs)) + 3 }
+func (d *decoder) guardIndex(i int) uint32 { return uint32(len(d.funcs)) + 1 + helpers + uint32(i) }
+func (d *decoder) counterIndex() uint32    { return uint32(d.globals) }
+
+// helpers is the number of added functions besides the guards.
+const helpers = 3
+
+// guard is an added function that stands between the module and one of its imports.
+type guard struct {
+	Guard
+	of  uint32 // the imported function
+	typ uint32
+}
+
+func (d *decoder) added() int { return helpers + len(d.guards) }
+
+// shifted is where a function of the module stands after the import of yield was put behind the imported ones. What
+// stands for a guarded import is its guard.
+func (d *decoder) shifted(f uint32) uint32 {
+	switch {
+	case d.cfg.Plain:
+		return f
+	case int(f) >= d.imported:
+		return f + 1
+	}
+	if i, ok := d.guarded[f]; ok {
+		return d.guardIndex(int(i))
+	}
+	return f
+}
+
+func (d *decoder) module() error {
+	if err := checkHeader(d.data); err != nil {
+		return err
+	}
+	d.pos = 8
+	d.dataCount = -1
+	d.out = append(make([]byte, 0, len(d.data)+len(d.data)/4+256), d.data[:8]...)
+	rank := 0
+	for d.pos < len(d.data) {
+		at := d.pos
+		d.end, d.section = len(d.data), ""
+		id := d.byte()
+		size := d.u32()
+		if d.err == nil && int64(size) > int64(d.left()) {
+			d.fail(at, "a section of %d bytes is declared and %d are left", size, d.left())
+		}
+		if d.err == nil && int(id) >= len(sectionNames) {
+			d.fail(at, "%d is no section that Parley reads", id)
+			d.err.Fix = "build for WebAssembly 2.0, without exceptions, threads and GC"
+		}
+		if d.err != nil {
+			return d.err
+		}
+		d.end = d.pos + int(size)
+		if id == secCustom {
+			d.pos = d.end // nobody behind the gate reads them
+			continue
+		}
+		if sectionRank[id] <= rank {
+			return &Error{Offset: at, Message: "section " + sectionNames[id] + " comes twice or too late"}
+		}
+		d.additions(rank+1, sectionRank[id]-1)
+		rank = sectionRank[id]
+		d.section = sectionNames[id]
+		d.read(id)
+		if d.err == nil && d.pos != d.end {
+			d.fail(d.pos, "%d bytes are left over", d.left())
+		}
+		if d.err != nil {
+			return d.err
+		}
+	}
+	d.section = ""
+	if n := len(d.funcs) - d.imported; n > 0 && rank < sectionRank[secCode] {
+		return &Error{Offset: len(d.data), Message: fmt.Sprintf("%d functions are declared and the code section is missing; the file is probably truncated", n)}
+	}
+	d.additions(rank+1, sectionRank[secData])
+	return nil
+}
+
+// additions writes the sections between two ranks that the module does not have and the metering needs.
+func (d *decoder) additions(from, to int) {
+	if d.cfg.Plain {
+		return
+	}
+	for _, id := range []byte{secType, secImport, secFunction, secGlobal, secCode} {
+		if r := sectionRank[id]; r < from || r > to {
+			continue
+		}
+		switch id {
+		case secType:
+			d.write(id, d.addTypes(appendU32(nil, 3)))
+		case secImport:
+			d.write(id, d.addImport(appendU32(nil, 1)))
+		case secFunction:
+			d.write(id, d.addFunctions(appendU32(nil, uint32(d.added()))))
+		case secGlobal:
+			d.write(id, addGlobal(appendU32(nil, 1)))
+		case secCode:
+			d.write(id, d.addCode(appendU32(nil, uint32(d.added()))))
+		}
+	}
+}
+
+func (d *decoder) write(id byte, content []byte) {
+	d.out = append(d.out, id)
+	d.out = appendU32(d.out, uint32(len(content)))
+	d.out = append(d.out, content...)
+}
+
+func (d *decoder) read(id byte) {
+	start := d.pos
+	added := !d.cfg.Plain
+	switch id {
+	case secType:
+		d.readTypes()
+		if added {
+			b := appendU32(nil, uint32(len(d.types)+3))
+			d.write(id, d.addTypes(append(b, d.rest(start)...)))
+			return
+		}
+	case secImport:
+		d.readImports()
+		if added {
+			b := appendU32(nil, uint32(d.imported+1))
+			d.write(id, d.addImport(append(b, d.rest(start)...)))
+			return
+		}
+	case secFunction:
+		n := d.count("functions", 1, maxFunctions)
+		for range n {
+			d.funcs = append(d.funcs, d.index("type", len(d.types)))
+		}
+		if added {
+			b := appendU32(nil, uint32(n+d.added()))
+			d.write(id, d.addFunctions(append(b, d.rest(start)...)))
+			return
+		}
+	case secTable:
+		d.write(id, d.readTables())
+		return
+	case secMemory:
+		d.write(id, d.readMemory())
+		return
+	case secGlobal:
+		b := d.readGlobals()
+		if added {
+			b = addGlobal(b)
+		}
+		d.write(id, b)
+		return
+	case secExport:
+		d.write(id, d.readExports())
+		return
+	case secStart:
+		d.found.HasStart = true
+		d.write(id, appendU32(nil, d.shifted(d.index("function", len(d.funcs)))))
+		return
+	case secElement:
+		d.write(id, d.readElements())
+		return
+	case secDataCount:
+		d.dataCount = int(d.u32())
+		if d.dataCount > maxDataSegments {
+			d.fail(start, "%d data segments are declared, at most %d are accepted", d.dataCount, maxDataSegments)
+		}
+	case secCode:
+		d.readCode()
+		return
+	case secData:
+		d.write(id, d.readData())
+		return
+	}
+	if d.err == nil {
+		d.write(id, d.data[start:d.end])
+	}
+}
+
+// rest returns the vector that begins at start without its count.
+func (d *decoder) rest(start int) []byte {
+	if d.err != nil {
+		return nil
+	}
+	r := reader{data: d.data, pos: start, end: d.end}
+	r.u32()
+	return d.data[r.pos:d.end]
+}
+
+func (d *decoder) readTypes() {
+	var b strings.Builder
+	for range d.count("types", 3, maxTypes) {
+		at := d.pos
+		if form := d.byte(); form != 0x60 && d.err == nil {
+			d.fail(at, "0x%02x is no function type", form)
+			d.err.Fix = "build for WebAssembly 2.0, without GC"
+		}
+		b.Reset()
+		n := d.count("parameters", 1, maxParams)
+		d.typeList(&b, n)
+		b.WriteString("->")
+		d.typeList(&b, d.count("results", 1, maxParams))
+		d.types = append(d.types, FuncType(b.String()))
+		d.params = append(d.params, n)
+	}
+}
+
+func (d *decoder) typeList(b *strings.Builder, n int) {
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(typeNames[d.valueType()])
+	}
+}
+
+var typeNames = map[byte]string{typeI32: "i32", typeI64: "i64", typeF32: "f32", typeF64: "f64", typeV128: "v128", typeFunc: "funcref", typeExtern: "externref"}
+
+func (d *decoder) readImports() {
+	for range d.count("imports", 4, maxImports) {
+		at := d.pos
+		module, name := d.name(), d.name()
+		if kind := d.byte(); kind != KindFunc {
+			if d.err == nil {
+				what := "something unknown"
+				if kind <= KindGlobal {
+					what = [...]string{"", "a table", "a memory", "a global"}[kind]
+				}
+				d.fail(at, "the module imports %s, %s.%s, and only functions can be imported", what, short(module), short(name))
+				if kind == KindMemory {
+					d.err.Fix = "link it without --import-memory"
+				}
+			}
+			return
+		}
+		t := d.index("type", len(d.types))
+		if d.err != nil {
+			return
+		}
+		if g, ok := d.cfg.Guards[module+"."+name]; ok && g.Type == d.types[t] {
+			if d.guarded == nil {
+				d.guarded = map[uint32]uint32{}
+			}
+			d.guarded[uint32(d.imported)] = uint32(len(d.guards))
+			d.guards = append(d.guards, guard{g, uint32(d.imported), t})
+		}
+		d.funcs = append(d.funcs, t)
+		d.imported++
+		d.found.Imports = append(d.found.Imports, Import{Module: module, Name: name, Type: d.types[t]})
+	}
+}
+
+// short makes a name of the guest fit for a message.
+func short(s string) string {
+	s = manifest.CleanLine(s)
+	if len(s) > 60 {
+		s = strings.ToValidUTF8(s[:60], "") + "..."
+	}
+	return s
+}
+
+func (d *decoder) readTables() []byte {
+	d.tables = d.count("tables", 3, maxTables)
+	b := appendU32(nil, uint32(d.tables))
+	for range d.tables {
+		b = append(b, d.refType())
+		at := d.pos
+		flag := d.byte()
+		if flag > 1 && d.err == nil {
+			d.fail(at, "table limits of form %d are not accepted", flag)
+		}
+		size, most := d.u32(), uint32(maxTableSize)
+		if size > maxTableSize && d.err == nil {
+			d.fail(at, "a table of %d entries is asked for, at most %d are given", size, maxTableSize)
+		}
+		if flag == 1 {
+			declared := d.u32()
+			if declared < size && d.err == nil {
+				d.fail(at, "a table's minimum %d is above its maximum %d", size, declared)
+			}
+			most = min(most, declared)
+		}
+		b = append(b, 1)
+		b = appendU32(b, size)
+		b = appendU32(b, most)
+	}
+	return b
+}
+
+func (d *decoder) readMemory() []byte {
+	n := d.count("memories", 2, 1)
+	if n == 0 {
+		return appendU32(nil, 0)
+	}
+	at := d.pos
+	flag := d.byte()
+	if flag > 1 && d.err == nil {
+		d.fail(at, "the memory is shared or has 64-bit addresses")
+		d.err.Fix = "build it without threads and without memory64"
+	}
+	size, most := d.u32(), d.cfg.MaxPages
+	if flag == 1 {
+		declared := d.u32()
+		if (declared < size || declared > 1<<16) && d.err == nil {
+			d.fail(at, "the memory's maximum of %d pages is below its minimum %d or above 65536", declared, size)
+		}
+		most = min(most, declared)
+	}
+	if size > d.cfg.MaxPages && d.err == nil {
+		d.fail(at, "the module starts with %d MiB of memory, and %d MiB are allowed", (uint64(size)+15)/16, d.cfg.MaxPages/16)
+		d.err.Fix = "raise the plugin's memory limit, or build it with less"
+	}
+	d.found.HasMemory, d.found.MemoryMin, d.found.MemoryMax = true, size, most
+	b := append(appendU32(nil, 1), 1)
+	b = appendU32(b, size)
+	return appendU32(b, most)
+}
+
+func (d *decoder) readGlobals() []byte {
+	n := d.count("globals", 4, maxGlobals)
+	total := n
+	if !d.cfg.Plain {
+		total++
+	}
+	b := appendU32(nil, uint32(total))
+	for range n {
+		b = append(b, d.valueType())
+		at := d.pos
+		mutable := d.byte()
+		if mutable > 1 && d.err == nil {
+			d.fail(at, "a global's mutability must be 0 or 1 and is %d", mutable)
+		}
+		b = append(b, mutable)
+		b = d.constant(b)
+		d.globals++
+	}
+	return b
+}
+
+// constant copies a constant expression of one instruction.
+func (d *decoder) constant(b []byte) []byte {
+	at := d.pos
+	switch op := d.byte(); op {
+	case 0x41:
+		d.signed(32)
+	case 0x42:
+		d.signed(64)
+	case 0x43:
+		d.skip(4)
+	case 0x44:
+		d.skip(8)
+	case 0x23:
+		d.index("global", d.globals)
+	case 0xd0:
+		d.refType()
+	case 0xfd:
+		if v := d.byte(); v != 12 && d.err == nil {
+			d.fail(at, "vector instruction %d is not constant", v)
+		}
+		d.skip(16)
+	case 0xd2:
+		f := d.index("function", len(d.funcs))
+		b = appendU32(append(b, op), d.shifted(f))
+		at = d.pos
+	default:
+		if d.err == nil {
+			d.fail(at, "instruction 0x%02x is not constant", op)
+		}
+	}
+	end := d.pos
+	if op := d.byte(); op != 0x0b && d.err == nil {
+		d.fail(end, "a constant expression has more than one instruction")
+		d.err.Fix = "build it without the extended-const feature"
+	}
+	if d.err != nil {
+		return b
+	}
+	return append(b, d.data[at:d.pos]...)
+}
+
+func (d *decoder) readExports() []byte {
+	n := d.count("exports", 3, maxExports)
+	b := appendU32(nil, uint32(n))
+	for range n {
+		name := d.name()
+		at := d.pos
+		kind := d.byte()
+		e := Export{Name: name, Kind: kind}
+		b = append(appendName(b, name), kind)
+		switch kind {
+		case KindFunc:
+			f := d.index("function", len(d.funcs))
+			if d.err == nil {
+				e.Type = d.types[d.funcs[f]]
+			}
+			b = appendU32(b, d.shifted(f))
+		case KindTable:
+			b = appendU32(b, d.index("table", d.tables))
+		case KindMemory:
+			memories := 0
+			if d.found.HasMemory {
+				memories = 1
+			}
+			b = appendU32(b, d.index("memory", memories))
+		case KindGlobal:
+			b = appendU32(b, d.index("global", d.globals))
+		default:
+			if d.err == nil {
+				d.fail(at, "%d is no kind of export that Parley reads", kind)
+			}
+		}
+		if d.err != nil {
+			return nil
+		}
+		d.found.Exports = append(d.found.Exports, e)
+	}
+	return b
+}
+
+func (d *decoder) readElements() []byte {
+	d.elements = d.count("element segments", 2, maxElements)
+	b := appendU32(nil, uint32(d.elements))
+	for range d.elements {
+		at := d.pos
+		flag := d.u32()
+		if flag > 7 && d.err == nil {
+			d.fail(at, "element segments of form %d are not accepted", flag)
+		}
+		b = appendU32(b, flag)
+		if flag&1 == 0 { // active
+			if flag&2 != 0 {
+				b = appendU32(b, d.index("table", d.tables))
+			}
+			b = d.constant(b)
+		}
+		if flag&3 != 0 { // the element kind or type is written
+			if flag&4 == 0 {
+				d.zero("an element kind")
+				b = append(b, 0)
+			} else {
+				b = append(b, d.refType())
+			}
+		}
+		size := 1
+		if flag&4 != 0 {
+			size = 3
+		}
+		n := d.count("elements", size, maxFile)
+		b = appendU32(b, uint32(n))
+		for range n {
+			if flag&4 == 0 {
+				b = appendU32(b, d.shifted(d.index("function", len(d.funcs))))
+			} else {
+				b = d.constant(b)
+			}
+			if d.err != nil {
+				return nil
+			}
+		}
+	}
+	return b
+}
+
+func (d *decoder) readData() []byte {
+	at := d.pos
+	n := d.count("data segments", 2, maxDataSegments)
+	if d.dataCount >= 0 && n != d.dataCount && d.err == nil {
+		d.fail(at, "%d data segments are declared before the code and %d follow", d.dataCount, n)
+	}
+	b := appendU32(make([]byte, 0, d.left()+8), uint32(n))
+	for range n {
+		at := d.pos
+		flag := d.u32()
+		if flag > 2 && d.err == nil {
+			d.fail(at, "data segments of form %d are not accepted", flag)
+		}
+		b = appendU32(b, flag)
+		if flag == 2 {
+			d.zero("a memory index")
+			b = append(b, 0)
+		}
+		if flag != 1 {
+			b = d.constant(b)
+		}
+		size := d.count("bytes of data", 1, maxFile)
+		b = appendU32(b, uint32(size))
+		b = append(b, d.data[d.pos:d.pos+size]...)
+		d.pos += size
+		if d.err != nil {
+			return nil
+		}
+	}
+	return b
+}
+
+func checkHeader(data []byte) error {
+	err := manifest.CheckHeader(data)
+	if err == nil {
+		return nil
+	}
+	if f, ok := err.(*manifest.FormatError); ok {
+		return &Error{Offset: f.Offset, Message: "not a wasm module: " + f.Message, Fix: f.Fix}
+	}
+	return &Error{Message: err.Error()}
+}

@@ -1,0 +1,55 @@
+package wasm
+
+import (
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+const (
+	pageBytes   = 1 << 16
+	pagesPerMiB = 16
+	maxPages    = 1 << 16
+)
+
+// Allocate gives the instance of a call its linear memory, and remembers a growth that the limit refused: the guest only sees -1, and
+// most crash on it.
+func (c *call) Allocate(_, most uint64) experimental.LinearMemory {
+	limit := min(most, uint64(c.limits.pages)*pageBytes)
+	return &boundedMemory{call: c, limit: limit, declared: most, pages: newPages(limit)}
+}
+
+type boundedMemory struct {
+	call            *call
+	limit, declared uint64
+	pages           pages
+}
+
+// pages is memory that can be resized up to the size it was made for.
+type pages interface {
+	resize(size uint64) []byte
+	free()
+}
+
+func (m *boundedMemory) Reallocate(size uint64) []byte {
+	if size > m.limit {
+		m.call.memoryRefused = true
+		return nil
+	}
+	return m.pages.resize(size)
+}
+
+func (m *boundedMemory) Free() { m.pages.free() }
+
+// heapPages is memory of the Go heap, for where no other is to be had.
+type heapPages struct{ data []byte }
+
+func (h *heapPages) resize(size uint64) []byte {
+	if size > uint64(cap(h.data)) {
+		grown := make([]byte, size)
+		copy(grown, h.data)
+		h.data = grown
+	}
+	h.data = h.data[:size]
+	return h.data
+}
+
+func (h *heapPages) free() { h.data = nil }

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package wasm
+
+func newPages(uint64) pages { return &heapPages{} }

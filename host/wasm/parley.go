@@ -1,0 +1,343 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// parleyFunctions are the imports of kind parley/1 with their types.
+var parleyFunctions = map[string]instrument.FuncType{
+	"call_tool":    "i32,i32->i64",
+	"http_request": "i32,i32->i64",
+	"read_secret":  "i32,i32->i64",
+	"log":          "i32,i32,i32->",
+	"progress":     "f64,f64,i32,i32->",
+}
+
+const (
+	maxRequestToHost = 16 << 20 // of call_tool and http_request
+	maxMessage       = 2 << 10  // of an error, a log line or a progress report
+	maxDetails       = 64 << 10 // of a tool's own error details
+	maxWarnings      = 50
+	maxInvalid       = 100
+)
+
+// request is what parley_call is given.
+type request struct {
+	Tool       string          `json:"tool"`
+	Params     json.RawMessage `json:"params"`
+	CallID     string          `json:"call_id"`
+	Session    string          `json:"session"`
+	Caller     string          `json:"caller"`
+	Host       string          `json:"host"`
+	DeadlineMS int64           `json:"deadline_ms"`
+	Settings   json.RawMessage `json:"settings"`
+	Granted    granted         `json:"granted"`
+}
+
+type granted struct {
+	FS      []grantedFS `json:"fs"`
+	HTTP    []string    `json:"http"`
+	Tools   []string    `json:"tools"`
+	Secrets []string    `json:"secrets"`
+	Env     []string    `json:"env"`
+	Clock   bool        `json:"clock"`
+	Random  bool        `json:"random"`
+}
+
+type grantedFS struct {
+	Path string `json:"path"`
+	Mode string `json:"mode"`
+}
+
+func grantedOf(g host.Grant) granted {
+	out := granted{FS: []grantedFS{}, HTTP: []string{}, Tools: append([]string{}, g.Tools...), Secrets: []string{}, Env: sortedNames(g.Env), Clock: g.Clock, Random: g.Random}
+	for _, f := range g.FS {
+		out.FS = append(out.FS, grantedFS{f.Path, f.Mode})
+	}
+	for _, h := range g.HTTP {
+		out.HTTP = append(out.HTTP, h.URL)
+	}
+	for _, s := range g.Secrets {
+		out.Secrets = append(out.Secrets, s.Name)
+	}
+	return out
+}
+
+// response is what parley_call answers.
+type response struct {
+	OK       *bool           `json:"ok"`
+	Result   json.RawMessage `json:"result"`
+	Warnings []string        `json:"warnings"`
+	Exit     *int64          `json:"exit"`
+	Message  string          `json:"message"`
+	Details  json.RawMessage `json:"details"`
+	Invalid  []invalid       `json:"invalid"`
+}
+
+type invalid struct {
+	Pointer    string `json:"pointer"`
+	Expected   string `json:"expected"`
+	Provided   string `json:"provided"`
+	Suggestion string `json:"suggestion"`
+}
+
+// runReactor speaks parley/1: initialize, place the request, call, read the response.
+func (c *call) runReactor() (*host.Result, error) {
+	c.streams(&capture{c: c, name: "stdout"})
+	if err := c.instantiate(wazero.NewModuleConfig().WithArgs(c.m.Name), "_initialize"); err != nil {
+		return nil, c.judge(err)
+	}
+	body, err := json.Marshal(request{
+		Tool: c.r.Tool, Params: orJSON(c.r.Params, "{}"), CallID: c.r.CallID, Session: c.r.Session, Caller: c.r.Caller,
+		Host: c.engine.cfg.HostVersion, DeadlineMS: max(time.Until(c.deadline).Milliseconds(), 1),
+		Settings: orJSON(c.r.Settings, "{}"), Granted: grantedOf(c.r.Grant),
+	})
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "the parameters are no JSON: %v", err)
+	}
+	at, err := c.place(body)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.mod.ExportedFunction("parley_call").Call(c.ctx, uint64(at), uint64(len(body)))
+	if err != nil {
+		return nil, c.judge(err)
+	}
+	data, err := c.fetch(answer[0])
+	if err != nil {
+		return nil, err
+	}
+	return c.conclude(data)
+}
+
+func orJSON(data json.RawMessage, otherwise string) json.RawMessage {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return json.RawMessage(otherwise)
+	}
+	return data
+}
+
+// place copies data into memory that the guest gives.
+func (c *call) place(data []byte) (uint32, error) {
+	got, err := c.mod.ExportedFunction("parley_alloc").Call(c.ctx, uint64(len(data)))
+	if err != nil {
+		return 0, c.judge(err)
+	}
+	at := uint32(got[0])
+	if at == 0 {
+		return 0, host.Errorf(host.LimitExceeded, "%s has no room for a message of %d bytes: parley_alloc gave 0", c.toolName(), len(data))
+	}
+	if !c.mod.Memory().Write(at, data) {
+		return 0, host.Errorf(host.InvalidResult, "%s gave memory at %d for %d bytes, and its memory ends at %d", c.toolName(), at, len(data), c.mod.Memory().Size())
+	}
+	return at, nil
+}
+
+// fetch copies a response out of the guest's memory.
+func (c *call) fetch(packed uint64) ([]byte, error) {
+	at, n := uint32(packed>>32), uint32(packed)
+	view, ok := c.mod.Memory().Read(at, n)
+	switch {
+	case !ok:
+		return nil, host.Errorf(host.InvalidResult, "%s answered with %d bytes at %d, and its memory ends at %d", c.toolName(), n, at, c.mod.Memory().Size())
+	case int64(n) > int64(c.limits.output):
+		return nil, host.Errorf(host.LimitExceeded, "%s answered with %d bytes, and %d are allowed; ask for less, or raise output_bytes in the plugin's limits", c.toolName(), n, c.limits.output)
+	}
+	return bytes.Clone(view), nil
+}
+
+// conclude turns a response into a result or an error.
+func (c *call) conclude(data []byte) (*host.Result, error) {
+	var r response
+	switch err := json.Unmarshal(data, &r); {
+	case !utf8.Valid(data):
+		return nil, host.Errorf(host.InvalidResult, "%s answered with bytes that are not UTF-8", c.toolName())
+	case err != nil:
+		return nil, &host.Error{Code: host.InvalidResult, Cause: err, Message: c.toolName() + " did not answer with a response of parley/1: " + cut(manifest.CleanLine(err.Error()), 200)}
+	case r.OK == nil:
+		return nil, host.Errorf(host.InvalidResult, "%s answered without \"ok\"; expected {\"ok\":true,\"result\":..} or {\"ok\":false,..}", c.toolName())
+	case *r.OK && (r.Exit != nil || r.Invalid != nil):
+		return nil, host.Errorf(host.InvalidResult, "%s answered \"ok\":true together with \"exit\" or \"invalid\"", c.toolName())
+	case *r.OK:
+		return &host.Result{Data: orJSON(r.Result, "null"), Warnings: cleanWarnings(r.Warnings)}, nil
+	case len(r.Invalid) > 0:
+		return nil, c.refusedParams(r)
+	case r.Exit == nil:
+		return nil, host.Errorf(host.InvalidResult, "%s answered \"ok\":false without \"exit\" or \"invalid\"", c.toolName())
+	}
+	return nil, c.failed(*r.Exit, r.Message, r.Details)
+}
+
+func cleanWarnings(warnings []string) []string {
+	var out []string
+	for i, w := range warnings {
+		if i == maxWarnings {
+			return append(out, fmt.Sprintf("%d more warnings were left out", len(warnings)-i))
+		}
+		out = append(out, cut(manifest.CleanLine(w), 500))
+	}
+	return out
+}
+
+// refusedParams is an error as if the host had found it.
+func (c *call) refusedParams(r response) *host.Error {
+	e := &host.Error{Code: host.InvalidArgs}
+	n := len(r.Invalid)
+	for _, v := range r.Invalid[:min(n, maxInvalid)] {
+		e.Details = append(e.Details, host.Detail{
+			Parameter: cut(manifest.CleanLine(v.Pointer), 200), Keyword: "tool", Provided: cut(manifest.CleanLine(v.Provided), 300),
+			Expected: cut(manifest.CleanLine(v.Expected), 300), Suggestion: cut(manifest.CleanLine(v.Suggestion), 300),
+		})
+	}
+	e.Message = fmt.Sprintf("Tool '%s' failed: %d violations", c.toolName(), n)
+	if n == 1 {
+		e.Message = fmt.Sprintf("Tool '%s' failed: 1 violation", c.toolName())
+	}
+	return e
+}
+
+// failed is the error of a tool that ended with an exit code of its own.
+func (c *call) failed(exit int64, message string, details json.RawMessage) *host.Error {
+	e := &host.Error{Code: host.ToolFailed, Tool: &host.ToolError{Exit: int(exit)}}
+	message = cut(strings.TrimSpace(manifest.Clean(message)), maxMessage)
+	if len(details) > 0 && string(details) != "null" {
+		if len(details) <= maxDetails {
+			e.Tool.Details = manifest.CleanJSON(details)
+		} else {
+			e.Tool.Details = json.RawMessage(fmt.Sprintf(`{"omitted_bytes":%d}`, len(details)))
+		}
+	}
+	if declared := c.declared(exit); declared != nil {
+		e.Exit, e.Code, e.Tool.Name = declared.Code, host.Code(declared.Name), declared.Name
+		message = firstText(message, manifest.CleanLine(declared.Meaning))
+		if advice := manifest.CleanLine(declared.Suggestion); strings.HasPrefix(advice, "parley ") {
+			e.Next = append(e.Next, advice)
+		} else if advice != "" {
+			message += " (" + advice + ")"
+		}
+	}
+	e.Message = firstText(message, fmt.Sprintf("%s failed with exit code %d and said nothing", c.toolName(), exit))
+	return e
+}
+
+func firstText(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// declared finds an exit code that may pass through: one of the manifest, and of the tool where it lists its own.
+func (c *call) declared(exit int64) *manifest.ExitCode {
+	if exit < 2 || exit > 79 {
+		return nil
+	}
+	code := c.m.ExitCode(int(exit))
+	if code == nil {
+		return nil
+	}
+	if c.r.Def != nil && len(c.r.Def.ExitCodes) > 0 {
+		for _, name := range c.r.Def.ExitCodes {
+			if name == code.Name {
+				return code
+			}
+		}
+		return nil
+	}
+	return code
+}
+
+// parleyImports builds the module that kind parley/1 imports.
+func parleyImports(ctx context.Context, r wazero.Runtime) error {
+	i32, i64, f64 := api.ValueTypeI32, api.ValueTypeI64, api.ValueTypeF64
+	b := r.NewHostModuleBuilder(parleyModule)
+	for _, name := range []string{"call_tool", "http_request", "read_secret"} {
+		ask := func(ctx context.Context, mod api.Module, stack []uint64) {
+			c := callOf(ctx)
+			stack[0] = c.serve(ctx, name, mod, uint32(stack[0]), uint32(stack[1]))
+		}
+		b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(ask), []api.ValueType{i32, i32}, []api.ValueType{i64}).Export(name)
+	}
+	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module, stack []uint64) {
+		c := callOf(ctx)
+		text := c.text(mod, uint32(stack[1]), uint32(stack[2]))
+		if c.r.Log != nil {
+			c.r.Log(int(min(uint32(stack[0]), 3)), c.m.Name+": "+text)
+		}
+	}), []api.ValueType{i32, i32, i32}, nil).Export("log")
+	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module, stack []uint64) {
+		c := callOf(ctx)
+		done, total := api.DecodeF64(stack[0]), api.DecodeF64(stack[1])
+		text := c.text(mod, uint32(stack[2]), uint32(stack[3]))
+		if c.r.Progress != nil && finite(done) && finite(total) {
+			c.r.Progress(done, total, text)
+		}
+	}), []api.ValueType{f64, f64, i32, i32}, nil).Export("progress")
+	_, err := b.Instantiate(ctx)
+	return err
+}
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+// serve answers one question of the guest to the host, in its own memory.
+func (c *call) serve(ctx context.Context, function string, mod api.Module, at, n uint32) uint64 {
+	c.checkpoint()
+	if c.mod == nil {
+		// Called from a start function: there is no instance yet to ask for memory.
+		c.mod = mod
+		defer func() { c.mod = nil }()
+	}
+	if c.desk.asked++; c.desk.asked > maxHostCalls {
+		c.stop("%s asked the host more than %d times in one call", c.toolName(), maxHostCalls)
+	}
+	question, ok := mod.Memory().Read(at, n)
+	if !ok {
+		panic(halt{c.blame(host.Errorf(host.InvalidResult, "%s called %s with %d bytes at %d, and its memory ends at %d", c.toolName(), function, n, at, mod.Memory().Size()))})
+	}
+	if n > maxRequestToHost {
+		c.stop("%s called %s with %d bytes, and %d are allowed", c.toolName(), function, n, maxRequestToHost)
+	}
+	answer := c.desk.answer(c.ctx, function, bytes.Clone(question))
+	c.checkpoint()
+	where, err := c.place(answer)
+	if err != nil {
+		panic(halt{c.blame(asHostError(err))})
+	}
+	return uint64(where)<<32 | uint64(uint32(len(answer)))
+}
+
+// blame remembers what ended the guest.
+func (c *call) blame(e *host.Error) *host.Error {
+	if c.fault == nil {
+		c.fault = e
+	}
+	return c.fault
+}
+
+// text reads a message of the guest, counted against what it may write.
+func (c *call) text(mod api.Module, at, n uint32) string {
+	c.checkpoint()
+	view, ok := mod.Memory().Read(at, n)
+	if !ok {
+		panic(halt{c.blame(host.Errorf(host.InvalidResult, "%s logged %d bytes at %d, and its memory ends at %d", c.toolName(), n, at, mod.Memory().Size()))})
+	}
+	c.desk.logged += int(n)
+	if c.desk.logCalls++; c.desk.logged > maxLogBytes || c.desk.logCalls > maxLogCalls {
+		c.stop("%s logged more than %d bytes or %d lines in one call", c.toolName(), maxLogBytes, maxLogCalls)
+	}
+	return cut(manifest.CleanLine(string(view)), maxMessage)
+}

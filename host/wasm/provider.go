@@ -1,0 +1,137 @@
+package wasm
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Provider is one plugin. Discovery reads its manifest and nothing else; the module is read, judged and compiled at
+// the first call.
+type Provider struct {
+	engine   *Engine
+	src      Source
+	manifest func() (*manifest.Manifest, error)
+	segment  func() ([]byte, error)
+
+	mu   sync.Mutex
+	unit *unit
+}
+
+var _ host.Provider = (*Provider)(nil)
+
+// Provider makes a plugin of its parts.
+func (e *Engine) Provider(src Source) *Provider {
+	return &Provider{engine: e, src: src, manifest: sync.OnceValues(src.Manifest), segment: sync.OnceValues(src.Segment)}
+}
+
+// Info returns what the source knows without reading anything.
+func (p *Provider) Info() host.Info { return p.src.Info }
+
+// Manifest returns the whole manifest, tools included.
+func (p *Provider) Manifest() (*manifest.Manifest, error) { return p.manifest() }
+
+// Segment returns the search segment.
+func (p *Provider) Segment() ([]byte, error) { return p.segment() }
+
+// Groups returns the groups in the manifest's order.
+func (p *Provider) Groups() ([]host.GroupLine, error) {
+	m, err := p.manifest()
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for i := range m.Tools {
+		counts[m.Tools[i].Group]++
+	}
+	lines := []host.GroupLine{}
+	for _, g := range m.Groups {
+		lines = append(lines, host.GroupLine{Name: g.Name, Brief: manifest.CleanLine(g.Docs.Brief), Tools: counts[g.Name]})
+	}
+	return lines, nil
+}
+
+// Lines returns the tools of a group in the manifest's order.
+func (p *Provider) Lines(group string) ([]host.Line, error) {
+	m, err := p.manifest()
+	if err != nil {
+		return nil, err
+	}
+	lines := []host.Line{}
+	for i := range m.Tools {
+		t := &m.Tools[i]
+		if t.Group != group {
+			continue
+		}
+		lines = append(lines, host.Line{
+			Name: t.Name, Signature: manifest.Signature(t.Name, manifest.Params(t.Params)), Brief: manifest.CleanLine(t.Docs.Brief),
+			Effect: t.Effect, Deprecated: t.Deprecated != nil, Experimental: t.Experimental,
+		})
+	}
+	return lines, nil
+}
+
+// Names returns the names of all tools, sorted.
+func (p *Provider) Names() ([]string, error) {
+	m, err := p.manifest()
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(m.Tools))
+	for i := range m.Tools {
+		names[i] = m.Tools[i].Name
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Tool returns a tool, or nil.
+func (p *Provider) Tool(name string) (*manifest.Tool, error) {
+	m, err := p.manifest()
+	if err != nil {
+		return nil, err
+	}
+	return m.Tool(name), nil
+}
+
+// Prepare compiles the plugin if that has not been done yet. It may take seconds the first time and cannot
+// be interrupted, so a caller that counts a call's time may want to do it before the clock starts. Invoke does it otherwise.
+func (p *Provider) Prepare(ctx context.Context) error {
+	_, err := p.load(ctx)
+	return err
+}
+
+func (p *Provider) load(ctx context.Context) (*unit, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unit != nil {
+		return p.unit, nil
+	}
+	m, err := p.manifest()
+	if err != nil {
+		return nil, err
+	}
+	p.unit, err = p.engine.load(ctx, p.src, m)
+	return p.unit, err
+}
+
+// Invoke runs a call in a fresh instance, on the goroutine that calls it.
+func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+	m, err := p.manifest()
+	if err != nil {
+		return nil, err
+	}
+	u, err := p.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := newCall(p.engine, u, m, r)
+	result, err := c.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}

@@ -1,0 +1,173 @@
+package wasm
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+)
+
+const (
+	wasiModule   = "wasi_snapshot_preview1"
+	parleyModule = "parley"
+)
+
+// Bounds of what a guest may hand to WASI in one call. wazero has none: a table of descriptors grows up to the number
+// that fd_renumber is given, and vectors and paths are walked without looking at the clock.
+const (
+	maxVectors    = 1024
+	maxDescriptor = 4096
+	maxPath       = 4096
+
+	errnoBadf        = 8
+	errnoInval       = 28
+	errnoNametoolong = 37
+)
+
+// guards are what the instrumentation puts around WASI's functions.
+var guards = sync.OnceValue(func() map[string]instrument.Guard {
+	g := map[string]instrument.Guard{}
+	add := func(name string, most uint32, errno int32, params ...int) {
+		g[wasiModule+"."+name] = instrument.Guard{Type: wasiFunctions[name], Params: params, Max: most, Errno: errno}
+	}
+	add("fd_renumber", maxDescriptor, errnoBadf, 1)
+	for _, name := range []string{"fd_read", "fd_pread", "fd_write", "fd_pwrite"} {
+		add(name, maxVectors, errnoInval, 2)
+	}
+	add("poll_oneoff", maxVectors, errnoInval, 2)
+	for _, name := range []string{"path_create_directory", "path_remove_directory", "path_unlink_file", "path_readlink"} {
+		add(name, maxPath, errnoNametoolong, 2)
+	}
+	for _, name := range []string{"path_open", "path_filestat_get", "path_filestat_set_times"} {
+		add(name, maxPath, errnoNametoolong, 3)
+	}
+	add("path_link", maxPath, errnoNametoolong, 3, 6)
+	add("path_rename", maxPath, errnoNametoolong, 2, 5)
+	add("path_symlink", maxPath, errnoNametoolong, 1, 4)
+	return g
+})
+
+// hostModules gives a runtime what guests may import. Everything that belongs to one call is found through the context.
+func hostModules(ctx context.Context, u *unit) error {
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, u.runtime); err != nil {
+		return err
+	}
+	yield := u.runtime.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder()
+	if _, err := yield.WithGoFunction(api.GoFunc(func(ctx context.Context, _ []uint64) { callOf(ctx).checkpoint() }), nil, nil).
+		Export(instrument.YieldName).Instantiate(ctx); err != nil {
+		return err
+	}
+	return parleyImports(ctx, u.runtime)
+}
+
+// system gives a guest its clocks, its randomness and its streams.
+func (c *call) system(config wazero.ModuleConfig) wazero.ModuleConfig {
+	began := time.Now()
+	wall := func() (int64, int32) { return 0, 0 }
+	if c.r.Grant.Clock {
+		wall = func() (int64, int32) {
+			now := time.Now()
+			return now.Unix(), int32(now.Nanosecond())
+		}
+	}
+	return config.
+		WithWalltime(wall, sys.ClockResolution(time.Microsecond)).
+		WithNanotime(func() int64 { return int64(time.Since(began)) }, 1).
+		WithNanosleep(c.sleep).
+		WithOsyield(c.checkpoint).
+		WithRandSource(c.randomness()).
+		WithStdin(c.stdin).WithStdout(c.stdout).WithStderr(c.stderr)
+}
+
+// sleep waits no longer than the call may last.
+func (c *call) sleep(ns int64) {
+	timer := time.NewTimer(time.Duration(max(ns, 0)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.ctx.Done():
+	}
+	c.checkpoint()
+}
+
+// randomness is real where it is granted, and the same stream in every call where it is not.
+func (c *call) randomness() io.Reader {
+	if c.r.Grant.Random {
+		return c.bounded(cryptorand.Reader)
+	}
+	return c.bounded(rand.NewChaCha8([32]byte([]byte("parley: no randomness is granted"))))
+}
+
+// bounded reads in pieces and looks at the clock between them.
+func (c *call) bounded(r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		c.checkpoint()
+		return r.Read(p[:min(len(p), pieceBytes)])
+	})
+}
+
+// pieceBytes is how much a host function works on before it looks at the clock again.
+const pieceBytes = 1 << 20
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// wasiFunctions are the functions of WASI preview 1 with their types.
+var wasiFunctions = map[string]instrument.FuncType{
+	"args_get":                "i32,i32->i32",
+	"args_sizes_get":          "i32,i32->i32",
+	"clock_res_get":           "i32,i32->i32",
+	"clock_time_get":          "i32,i64,i32->i32",
+	"environ_get":             "i32,i32->i32",
+	"environ_sizes_get":       "i32,i32->i32",
+	"fd_advise":               "i32,i64,i64,i32->i32",
+	"fd_allocate":             "i32,i64,i64->i32",
+	"fd_close":                "i32->i32",
+	"fd_datasync":             "i32->i32",
+	"fd_fdstat_get":           "i32,i32->i32",
+	"fd_fdstat_set_flags":     "i32,i32->i32",
+	"fd_fdstat_set_rights":    "i32,i64,i64->i32",
+	"fd_filestat_get":         "i32,i32->i32",
+	"fd_filestat_set_size":    "i32,i64->i32",
+	"fd_filestat_set_times":   "i32,i64,i64,i32->i32",
+	"fd_pread":                "i32,i32,i32,i64,i32->i32",
+	"fd_prestat_dir_name":     "i32,i32,i32->i32",
+	"fd_prestat_get":          "i32,i32->i32",
+	"fd_pwrite":               "i32,i32,i32,i64,i32->i32",
+	"fd_read":                 "i32,i32,i32,i32->i32",
+	"fd_readdir":              "i32,i32,i32,i64,i32->i32",
+	"fd_renumber":             "i32,i32->i32",
+	"fd_seek":                 "i32,i64,i32,i32->i32",
+	"fd_sync":                 "i32->i32",
+	"fd_tell":                 "i32,i32->i32",
+	"fd_write":                "i32,i32,i32,i32->i32",
+	"path_create_directory":   "i32,i32,i32->i32",
+	"path_filestat_get":       "i32,i32,i32,i32,i32->i32",
+	"path_filestat_set_times": "i32,i32,i32,i32,i64,i64,i32->i32",
+	"path_link":               "i32,i32,i32,i32,i32,i32,i32->i32",
+	"path_open":               "i32,i32,i32,i32,i32,i64,i64,i32,i32->i32",
+	"path_readlink":           "i32,i32,i32,i32,i32,i32->i32",
+	"path_remove_directory":   "i32,i32,i32->i32",
+	"path_rename":             "i32,i32,i32,i32,i32,i32->i32",
+	"path_symlink":            "i32,i32,i32,i32,i32->i32",
+	"path_unlink_file":        "i32,i32,i32->i32",
+	"poll_oneoff":             "i32,i32,i32,i32->i32",
+	"proc_exit":               "i32->",
+	"proc_raise":              "i32->i32",
+	"random_get":              "i32,i32->i32",
+	"sched_yield":             "->i32",
+	"sock_accept":             "i32,i32,i32->i32",
+	"sock_recv":               "i32,i32,i32,i32,i32,i32->i32",
+	"sock_send":               "i32,i32,i32,i32,i32->i32",
+	"sock_shutdown":           "i32,i32->i32",
+}

@@ -1,0 +1,276 @@
+package wasm
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+const guestDir = "../../testdata/wasm"
+
+// testCache keeps compiled code for all tests of one run.
+var testCache string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "parley-wasm-test-")
+	if err != nil {
+		panic(err)
+	}
+	testCache = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func testEngine(t testing.TB) *Engine {
+	t.Helper()
+	e := New(Config{CacheDir: testCache, HostVersion: "0.1.0"})
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func readFile(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func loadManifest(t testing.TB, data []byte) *manifest.Manifest {
+	t.Helper()
+	m, err := manifest.Parse(data, "0.1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func sourceOf(wasm []byte, m *manifest.Manifest) Source {
+	return Source{
+		Info:     host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Tools: len(m.Tools)},
+		Manifest: func() (*manifest.Manifest, error) { return m, nil },
+		Wasm:     func() ([]byte, error) { return wasm, nil },
+		Segment:  func() ([]byte, error) { return nil, nil },
+	}
+}
+
+// guest is a fixture with the manifest of the same name, or of another one.
+func guest(t testing.TB, e *Engine, name, manifestName string) *Provider {
+	t.Helper()
+	wasm := readFile(t, filepath.Join(guestDir, name+".wasm"))
+	return e.Provider(sourceOf(wasm, loadManifest(t, readFile(t, filepath.Join(guestDir, manifestName+".manifest.json")))))
+}
+
+// shipped is a plugin of the tree.
+func shipped(t testing.TB, e *Engine, name string) *Provider {
+	t.Helper()
+	dir := filepath.Join("../../plugins", name)
+	packed, err := os.ReadFile(filepath.Join(dir, "plugin.wasm.gz"))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skipf("plugins/%s/plugin.wasm.gz has not been built", name)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasm, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Provider(sourceOf(wasm, loadManifest(t, readFile(t, filepath.Join(dir, "manifest.json")))))
+}
+
+func requestFor(t testing.TB, p *Provider, tool, params string) *host.Request {
+	t.Helper()
+	def, err := p.Tool(tool)
+	if err != nil || def == nil {
+		t.Fatalf("no tool %s: %v", tool, err)
+	}
+	return &host.Request{Tool: tool, Def: def, Params: json.RawMessage(params), Caller: "cli", CallID: "c1", Session: "s1"}
+}
+
+func invoke(t testing.TB, p *Provider, tool, params string) (*host.Result, *host.Error) {
+	t.Helper()
+	return invokeRequest(t, p, requestFor(t, p, tool, params))
+}
+
+func invokeRequest(t testing.TB, p *Provider, r *host.Request) (*host.Result, *host.Error) {
+	t.Helper()
+	result, err := p.Invoke(context.Background(), r)
+	if err == nil {
+		return result, nil
+	}
+	var e *host.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%s: the error is no *host.Error: %v", r.Tool, err)
+	}
+	for _, bad := range []string{"\x1b", "\u202e", "wasm stack trace", "goroutine"} {
+		if strings.Contains(e.Message, bad) {
+			t.Errorf("%s: the message holds %q: %q", r.Tool, bad, e.Message)
+		}
+	}
+	return nil, e
+}
+
+// TestExamples runs every runnable example of the guests and holds it against what the manifest declares.
+func TestExamples(t *testing.T) {
+	e := testEngine(t)
+	for _, p := range []*Provider{guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev"), guest(t, e, "smallest", "smallest")} {
+		runExamples(t, p)
+	}
+	for _, name := range []string{"text", "json"} {
+		t.Run(name, func(t *testing.T) { runExamples(t, shipped(t, e, name)) })
+	}
+}
+
+func runExamples(t *testing.T, p *Provider) {
+	m, _ := p.Manifest()
+	for i := range m.Tools {
+		tool := &m.Tools[i]
+		for _, x := range tool.Examples {
+			if !x.Runnable || x.ExitCode == 81 {
+				continue // the schema decides on most of them, which the host holds against parameters before a provider sees them
+			}
+			t.Run(m.Name+"."+tool.Name+"/"+x.Title, func(t *testing.T) {
+				params := withDefaults(t, tool.Params, x.Params)
+				result, err := invoke(t, p, tool.Name, string(params))
+				exit := 0
+				if err != nil {
+					exit = err.ExitCode()
+				}
+				if exit != x.ExitCode {
+					t.Fatalf("exit code %d, want %d: %v", exit, x.ExitCode, err)
+				}
+				if x.Result != nil && !sameJSON(t, result.Data, x.Result) {
+					t.Errorf("result %s, want %s", result.Data, x.Result)
+				}
+			})
+		}
+	}
+}
+
+// withDefaults fills in the defaults of a schema's own properties, as the host does before a provider sees the parameters.
+func withDefaults(t *testing.T, schema, params json.RawMessage) json.RawMessage {
+	t.Helper()
+	var s struct {
+		Properties map[string]struct {
+			Default json.RawMessage `json:"default"`
+		} `json:"properties"`
+	}
+	values := map[string]json.RawMessage{}
+	if json.Unmarshal(schema, &s) != nil || json.Unmarshal(params, &values) != nil {
+		return params
+	}
+	for name, property := range s.Properties {
+		if _, given := values[name]; !given && property.Default != nil {
+			values[name] = property.Default
+		}
+	}
+	return marshal(values)
+}
+
+func sameJSON(t *testing.T, a, b json.RawMessage) bool {
+	t.Helper()
+	var x, y any
+	if err := json.Unmarshal(a, &x); err != nil {
+		t.Fatalf("%v: %s", err, a)
+	}
+	if err := json.Unmarshal(b, &y); err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	return bytes.Equal(marshal(x), marshal(y))
+}
+
+// TestOutcomes calls the tools of echo that misbehave, one way each.
+func TestOutcomes(t *testing.T) {
+	p := guest(t, testEngine(t), "echo", "echo")
+	tests := []struct {
+		tool, params string
+		code         host.Code
+		exit         int
+		says         string
+	}{
+		{"fail", `{}`, "declared", 10, "declared failure"},
+		{"fail-undeclared", `{}`, host.ToolFailed, 1, "undeclared failure"},
+		{"invalid", `{"value":1}`, host.InvalidArgs, 81, "1 violation"},
+		{"trap", `{}`, host.Trapped, 103, "unreachable"},
+		{"recurse", `{}`, host.Trapped, 103, "out of bounds"}, // clang's stack lies in memory,
+		{"exit", `{"code":3}`, host.Trapped, 103, "exit code 3"},
+		{"exit", `{"code":0}`, host.Trapped, 103, "exit code 0"},
+		{"exit", `{"code":-268435457}`, host.Trapped, 103, "4026531839"}, // 0xefffffff, which wazero takes for a deadline
+		{"flood-log", `{}`, host.LimitExceeded, 104, "logged"},
+		{"flood-result", `{}`, host.LimitExceeded, 104, "1048576"},
+		{"outside", `{}`, host.InvalidResult, 106, "memory ends"},
+		{"outside-length", `{}`, host.InvalidResult, 106, "memory ends"},
+		{"empty", `{}`, host.InvalidResult, 106, ""},
+		{"bad-json", `{}`, host.InvalidResult, 106, ""},
+		{"trailing", `{}`, host.InvalidResult, 106, ""},
+		{"bad-utf8", `{}`, host.InvalidResult, 106, "UTF-8"},
+		{"not-a-response", `{}`, host.InvalidResult, 106, ""},
+		{"no-ok", `{}`, host.InvalidResult, 106, `"ok"`},
+		{"ansi", `{}`, "declared", 10, "red tfel"},
+		{"ask-outside", `{}`, host.InvalidResult, 106, "memory ends"},
+		{"ask-no-room", `{"tool":"cdp.open"}`, host.LimitExceeded, 104, "parley_alloc gave 0"},
+		{"grow", `{}`, "no_memory", 11, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.tool, func(t *testing.T) {
+			_, err := invoke(t, p, tt.tool, tt.params)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if err.Code != tt.code || err.ExitCode() != tt.exit || !strings.Contains(err.Message, tt.says) {
+				t.Errorf("%s %d %q, want %s %d and %q in it", err.Code, err.ExitCode(), err.Message, tt.code, tt.exit, tt.says)
+			}
+		})
+	}
+}
+
+// TestDeadline: whatever a guest does, its call ends soon after its time is over.
+func TestDeadline(t *testing.T) {
+	e := testEngine(t)
+	const timeout = 100 * time.Millisecond
+	tests := []struct{ guest, manifest, tool string }{
+		{"echo", "echo", "spin"},
+		{"echo", "echo", "sleep"},
+		{"fork-bomb", "smallest", "call"},
+		{"init-spin", "smallest", "call"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.guest+"."+tt.tool, func(t *testing.T) {
+			p := guest(t, e, tt.guest, tt.manifest)
+			if err := p.Prepare(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			r := requestFor(t, p, tt.tool, "{}")
+			r.Options.Timeout = timeout
+			began := time.Now()
+			_, err := invokeRequest(t, p, r)
+			took := time.Since(began)
+			if err == nil || err.Code != host.Timeout {
+				t.Fatalf("%v, want a timeout", err)
+			}
+			t.Logf("ended %v after its deadline: %s", took-timeout, err.Message)
+			if took > timeout+200*time.Millisecond {
+				t.Errorf("ended %v after its deadline", took-timeout)
+			}
+		})
+	}
+}
