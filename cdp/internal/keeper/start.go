@@ -315,3 +315,6 @@ func differences(cfg Config, h hello) (notes []string) {
 	}
 	return notes
 }
+
+// Supported reports whether keepers work on this platform.
+func Supported() bool { return supported }

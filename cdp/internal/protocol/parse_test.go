@@ -62,16 +62,22 @@ func another(domains string) string {
 
 func TestParseNewerProtocol(t *testing.T) {
 	p, err := Parse([]byte(another(`{"domain":"Page","unheardOf":{"a":[1]},"commands":[
-		{"name":"navigate","parameters":[{"name":"url","type":"string"},{"name":"mode","$ref":"NoSuchType","optional":true}]},
+		{"name":"navigate","parameters":[{"name":"url","type":"string"},{"name":"bytes","type":"binary","optional":true},{"name":"mode","$ref":"NoSuchType","optional":true}]},
 		{"name":"clearEverything"},{"name":"getNews","deprecated":true,"description":"Use navigate instead."},
 		{"name":"captureScreenshot","parameters":[{"name":"shape","$ref":"Shape"}],"returns":[{"name":"self","$ref":"Loop"}]}],
-		"types":[{"id":"Shape","type":"string","enum":["round","square"]},{"id":"Loop","type":"object","properties":[{"name":"next","$ref":"Loop"},{"name":"also","$ref":"Loop"}]}]}`)))
+		"types":[{"id":"Odd","type":"bigint"},{"id":"Shape","type":"string","enum":["round","square"]},{"id":"Loop","type":"object","properties":[{"name":"next","$ref":"Loop"},{"name":"also","$ref":"Loop"}]}]}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, _ := p.Command("Page.navigate")
 	if c.Effect != Write || len(c.Tasks) == 0 {
 		t.Errorf("what is known of Page.navigate was not taken over: %+v", c)
+	}
+	if y, ok := p.Type("Page.Odd"); !ok || y.Type != "any" {
+		t.Errorf("a type of a later protocol is %+v", y)
+	}
+	if c.Params[1].Name != "bytes" || c.Params[1].Type != "string" || !c.Params[1].Binary {
+		t.Errorf("a binary parameter is %+v", c.Params[1])
 	}
 	if c, _ := p.Command("Page.clearEverything"); c.Effect != Destructive {
 		t.Errorf("Page.clearEverything is %s", c.Effect)
@@ -107,7 +113,7 @@ func TestParseRefuses(t *testing.T) {
 		"dotted":           {another(`{"domain":"Page","commands":[{"name":"a.b"}]}`), "a.b"},
 		"two parameters":   {another(`{"domain":"Page","commands":[{"name":"a","parameters":[{"name":"x"},{"name":"x"}]}]}`), `"x"`},
 		"deep":             {another(`{"domain":"Page","types":[{"id":"T","type":"array","items":` + deep + `}]}`), "nested deeper"},
-		"bad type":         {another(`{"domain":"Page","types":[{"id":"T","type":"\u001b[31m"}]}`), "not one of"},
+		"bad type":         {another(`{"domain":"Page","types":[{"id":"T","type":"\u001b[31m"}]}`), "name of a type"},
 		"bad reference":    {another(`{"domain":"Page","types":[{"id":"T","$ref":"A.B.C"}]}`), "$ref"},
 		"bad redirect":     {another(`{"domain":"Page","commands":[{"name":"a","redirect":"x y"}]}`), "redirect"},
 		"bad dependency":   {another(`{"domain":"Page","dependencies":["\u0007"]}`), "depends on"},

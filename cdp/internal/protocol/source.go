@@ -165,8 +165,13 @@ func checkNode(n *node, depth int) error {
 			return fmt.Errorf("an enum value with hidden characters: %q", short(v))
 		}
 	}
-	if n.Type != "" && n.Type != "any" && !known(n.Type) {
-		return fmt.Errorf("the type %q is not one of string, integer, number, boolean, object, array, any", short(n.Type))
+	switch {
+	case n.Type == "binary": // what a browser says where the npm package says string and explains
+		n.Type, n.Description = "string", strings.TrimSpace(n.Description+" "+binaryMark)
+	case n.Type != "" && !identifier(n.Type):
+		return fmt.Errorf("the type is %q; the name of a type was expected", short(n.Type))
+	case n.Type != "" && !known(n.Type):
+		n.Type = "any"
 	}
 	domain, name, dotted := strings.Cut(n.Ref, ".")
 	if n.Ref != "" && (!identifier(domain) || dotted && !identifier(name)) {
