@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
@@ -137,6 +136,7 @@ func defaultRules(kind string, v verb) *rules {
 type judgement struct {
 	verdict host.Verdict
 	reason  string
+	next    string // what the operator would type, where one command helps
 }
 
 // judge says whether a caller may call a tool. All that is needed of ask is who, what and its effect.
@@ -147,10 +147,10 @@ func (p *state) judge(ask host.Ask) judgement {
 		kind, remote = kindMCP, true
 	}
 	if _, known := defaults[kind]; !known || (kind == kindCLI) != (ask.Caller == kindCLI) || kind != kindCLI && name == "" {
-		return judgement{host.Deny, "the policy knows no caller " + shown(ask.Caller)}
+		return judgement{verdict: host.Deny, reason: "the policy knows no caller " + shown(ask.Caller)}
 	}
 	if kind == kindCLI && remote {
-		return judgement{host.Deny, "the command line is not reached over the network"}
+		return judgement{verdict: host.Deny, reason: "the command line is not reached over the network"}
 	}
 	tool := strings.ToLower(ask.Plugin + "." + ask.Tool)
 	effect := ask.Effect
@@ -160,8 +160,12 @@ func (p *state) judge(ask host.Ask) judgement {
 	if kind != kindMCP || !remote {
 		j := p.judgeAs(kind, name, tool, effect, true)
 		if kind == kindPlugin && j.verdict != host.Deny {
-			if reason := p.mayCall(name, tool); reason != "" {
-				return judgement{host.Deny, reason}
+			by, refused := p.mayCall(name, ask.Plugin+"."+ask.Tool)
+			if refused != "" {
+				return judgement{host.Deny, refused, grantCommand(name, "tool:"+ask.Plugin+"."+ask.Tool)}
+			}
+			if j.verdict == host.Allow {
+				j.reason += "; " + by
 			}
 		}
 		return j
@@ -201,12 +205,12 @@ func (p *state) judgeAs(kind, name, tool, effect string, fallback bool) judgemen
 				continue
 			}
 			if v == deny {
-				return judgement{host.Deny, fmt.Sprintf("%s denies %s", origin, r.text)}
+				return judgement{verdict: host.Deny, reason: origin + " denies " + r.text}
 			}
 			if j := p.allowed(kind, who, tool, effect, fallback); j.verdict != host.Allow {
 				return j
 			}
-			return judgement{host.Confirm, fmt.Sprintf("%s wants %s confirmed", origin, r.text)}
+			return judgement{verdict: host.Confirm, reason: origin + " wants " + r.text + " confirmed"}
 		}
 	}
 	return p.allowed(kind, who, tool, effect, fallback)
@@ -218,19 +222,19 @@ func (p *state) allowed(kind, who, tool, effect string, fallback bool) judgement
 	if list != nil {
 		origin = list.at.String()
 	} else if list = defaultRules(kind, allow); !fallback {
-		return judgement{host.Allow, ""}
+		return judgement{verdict: host.Allow}
 	}
 	words := make([]string, 0, len(list.rules))
 	for _, r := range list.rules {
 		if r.matches(allow, tool, effect) {
-			return judgement{host.Allow, fmt.Sprintf("%s allows %s", origin, r.text)}
+			return judgement{verdict: host.Allow, reason: origin + " allows " + r.text}
 		}
 		words = append(words, r.text)
 	}
 	if len(words) == 0 {
-		return judgement{host.Deny, origin + " allows nothing"}
+		return judgement{verdict: host.Deny, reason: origin + " allows nothing"}
 	}
-	return judgement{host.Deny, fmt.Sprintf("%s allows only %s", origin, strings.Join(words, ", "))}
+	return judgement{verdict: host.Deny, reason: origin + " allows only " + strings.Join(words, ", ")}
 }
 
 // rulesFor finds the list of the most specific entry that has one: an exact name before a pattern, a
@@ -263,21 +267,20 @@ func (c *caller) fits(who string) int {
 	return -1
 }
 
-// mayCall says why a plugin may not call a tool; "" if it is granted. Whether the plugin asked for it
-// and is the one that it was granted to was decided when its own call began: the grant of that call
-// names the tools. Here only what a wildcard never gives is held back.
-func (p *state) mayCall(plugin, tool string) string {
-	e := p.entry(plugin)
-	for _, g := range e.grants() {
+// mayCall says by which grant a plugin may call a tool, or else why it may not. Whether the plugin asked
+// for it and is the one that it was granted to was decided when its own call began: the grant of that
+// call names the tools. Here only what a wildcard never gives is held back.
+func (p *state) mayCall(plugin, tool string) (by, refused string) {
+	for _, g := range p.entry(plugin).grants() {
 		if g.Kind != Tool {
 			continue
 		}
-		if pat, err := parsePattern(g.Name); err == nil && pat.grants(tool) {
-			return ""
+		if pat, err := parsePattern(g.Name); err == nil && pat.grants(strings.ToLower(tool)) {
+			return fmt.Sprintf("%s (%s) gives it", g, g.at), ""
 		}
 	}
-	if outsidePage(tool) {
-		return fmt.Sprintf("plugin %s is not granted %s by name, and it reaches outside a page", plugin, strconv.Quote(tool))
+	if outsidePage(strings.ToLower(tool)) {
+		return "", fmt.Sprintf("plugin %s is not granted tool:%s by name, and it reaches outside a page", plugin, tool)
 	}
-	return fmt.Sprintf("plugin %s is not granted %s", plugin, strconv.Quote(tool))
+	return "", fmt.Sprintf("plugin %s is not granted tool:%s", plugin, tool)
 }

@@ -31,6 +31,8 @@ const maxFile = 1 << 20
 type Env struct {
 	// LookupEnv reads environment variables; nil means os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
+	// Dir is what relative folders in new grants begin at; "" means the process's current folder.
+	Dir string
 	// Store is the folder of the secret store; "" means that there is none.
 	Store string
 	// Signer returns the signer that was verified for a digest of a plugin, or ""; nil knows none, so
@@ -87,7 +89,9 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 	j := s.judge(ask)
 	d := host.Decision{Verdict: j.verdict, Reason: j.reason}
 	if d.Verdict == host.Deny {
-		d.Next = []string{"parley policy explain " + ask.Plugin + "." + ask.Tool}
+		if d.Next = []string{j.next}; j.next == "" {
+			d.Next[0] = "parley policy explain " + ask.Plugin + "." + ask.Tool
+		}
 		return d, nil
 	}
 	e := s.entry(ask.Plugin)

@@ -365,11 +365,11 @@ func TestCallers(t *testing.T) {
 		{"a client that calls itself cli", "[callers.\"mcp:*\"]\nallow = []", call("mcp:cli", "a.b", "read", false), host.Deny, ""},
 		{"a client whose name is a pattern", "[callers.\"mcp:claude\"]\nallow = []", call("mcp:*", "a.b", "read", false), host.Allow, ""},
 		{"a plugin with the grant", plug("tool:text.*"), call("plugin:P", "text.hash", "read", false), host.Allow, ""},
-		{"a plugin with another grant", plug("tool:text.*"), call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, "plugin p is not granted \"cdp.dom.focus\""},
+		{"a plugin with another grant", plug("tool:text.*"), call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, "plugin p is not granted tool:cdp.DOM.focus"},
 		{"another plugin", plug("tool:text.*"), call("plugin:q", "text.hash", "read", false), host.Deny, ""},
 		{"a plugin that is denied what it was granted", plug("tool:text.*") + "[callers.\"plugin:p\"]\ndeny = [\"text.hash\"]", call("plugin:p", "text.hash", "read", false), host.Deny, ""},
 		{"a plugin that is allowed what it was not granted", plug("tool:text.*") + "[callers.\"plugin:p\"]\nallow = [\"*\"]", call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, ""},
-		{"a plugin outside a page by wildcard", plug("tool:cdp.*"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Deny, "plugin p is not granted \"cdp.target.createtarget\" by name, and it reaches outside a page"},
+		{"a plugin outside a page by wildcard", plug("tool:cdp.*"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Deny, "plugin p is not granted tool:cdp.Target.createTarget by name, and it reaches outside a page"},
 		{"a plugin outside a page by name", plug("tool:cdp.Target.createTarget"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Allow, ""},
 		{"a plugin inside a page", plug("tool:cdp.*"), call("plugin:p", "cdp.Page.navigate", "write", false), host.Allow, ""},
 	}

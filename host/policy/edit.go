@@ -1,0 +1,317 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gofrs/flock"
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/parley-tools/parley/host"
+)
+
+const grantsHeader = `# Written by "parley policy grant" and "parley policy revoke"; comments are not kept.
+# What stands in policy.toml wins.
+`
+
+// Edit is a change of grants.toml that has not been made: somebody looks at it before WriteGrants.
+type Edit struct {
+	Path    string
+	Old     string   // the text of now; "" if there is no file
+	New     string   // the text afterwards
+	Plugin  string   // whom it is about
+	To      string   // the digest or signer that the grants are bound to
+	Added   []string // grants
+	Removed []string
+	Notes   []string // what else the operator should know
+}
+
+// Diff shows the change in lines that begin with "+" or "-".
+func (e Edit) Diff() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: grants of %s", e.Path, e.Plugin)
+	if e.To != "" {
+		fmt.Fprintf(&b, " (%s)", e.To)
+	}
+	b.WriteString("\n")
+	for _, g := range e.Removed {
+		b.WriteString("- " + g + "\n")
+	}
+	for _, g := range e.Added {
+		b.WriteString("+ " + g + "\n")
+	}
+	for _, n := range e.Notes {
+		b.WriteString("note: " + n + "\n")
+	}
+	return b.String()
+}
+
+// Grant prepares a change that gives rights to the build of a plugin that has this digest ("sha256:..")
+// or, if to is anything else, to whatever this signer signs. Rights that another build of the name had
+// do not carry over. A grant about the same folder, origin, tool, variable or secret as one that is
+// there replaces it, except that methods of an origin add up.
+func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
+	s, edit, err := p.edit(plugin)
+	if err != nil {
+		return edit, err
+	}
+	edit.To = to
+	e := s.entry(plugin)
+	if e.hand != nil && e.hand.granted {
+		return edit, host.Errorf(host.ConfigError, "%s:%d sets the grants of %s by hand, and that wins over %s: change them there", e.hand.at.file, e.hand.grantsAt.line, plugin, GrantsFile)
+	}
+	if !digestForm.MatchString(to) && (!signerForm.MatchString(to) || strings.HasPrefix(to, "sha256:")) {
+		return edit, host.Errorf(host.InvalidArgs, "grants are bound to a digest (sha256: and 64 digits) or to a signer, and %s is neither", shown(to))
+	}
+	if pin := e.hand; pin != nil && (pin.digest != "" && pin.digest != to || pin.signer != "" && pin.signer != to) {
+		return edit, host.Errorf(host.ConfigError, "%s:%d binds %s to another build, so the grant would give nothing: change that line first", pin.at.file, pin.bindAt.line, plugin)
+	}
+	var list []Grant
+	if made := e.made; made != nil {
+		if made.digest == to || made.digest == "" && made.signer == to {
+			for _, g := range made.grants {
+				list = append(list, g.Grant)
+			}
+		} else if len(made.grants) > 0 {
+			for _, g := range made.grants {
+				edit.Removed = append(edit.Removed, g.String())
+			}
+			edit.Notes = append(edit.Notes, "what is removed was granted to "+orElse(made.digest, made.signer)+" and does not carry over")
+		}
+	}
+	dir := p.env.Dir
+	if dir == "" {
+		if dir, err = os.Getwd(); err != nil {
+			return edit, host.Errorf(host.ConfigError, "relative folders cannot be made absolute: %v", err)
+		}
+	}
+	for _, g := range grants {
+		list = edit.add(list, g.Absolute(dir))
+	}
+	return edit, edit.write(s, plugin, list)
+}
+
+// Revoke prepares a change that takes rights from a plugin, all of them if none is named. Of an origin
+// only the named methods go.
+func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
+	s, edit, err := p.edit(plugin)
+	if err != nil {
+		return edit, err
+	}
+	e := s.entry(plugin)
+	if e.made == nil || len(e.made.grants) == 0 {
+		if e.hand != nil && len(e.hand.grants) > 0 {
+			return edit, host.Errorf(host.ConfigError, "the grants of %s are written by hand at %s:%d: change them there", plugin, e.hand.at.file, e.hand.grantsAt.line)
+		}
+		return edit, host.Errorf(host.NotFound, "%s has no grants", plugin).WithNext("parley policy explain " + plugin)
+	}
+	edit.To = orElse(e.made.digest, e.made.signer)
+	var list, left []Grant
+	for _, g := range e.made.grants {
+		list = append(list, g.Grant)
+	}
+	if e.hand != nil && e.hand.granted {
+		edit.Notes = append(edit.Notes, fmt.Sprintf("%s:%d sets the grants of %s by hand, and those stay", e.hand.at.file, e.hand.grantsAt.line, plugin))
+	}
+	if len(grants) == 0 {
+		grants = list
+	}
+	for i := range list {
+		for _, r := range grants {
+			if r.subject() != list[i].subject() {
+				continue
+			}
+			edit.Removed = append(edit.Removed, list[i].String())
+			if r.Kind == HTTP {
+				methods := slices.DeleteFunc(slices.Clone(list[i].Methods), func(m string) bool { return slices.Contains(r.Methods, m) })
+				if len(methods) > 0 {
+					kept := list[i]
+					kept.Methods = methods
+					left = append(left, kept)
+					edit.Added = append(edit.Added, kept.String())
+				}
+			}
+			list[i].Kind = ""
+			break
+		}
+		if list[i].Kind != "" {
+			left = append(left, list[i])
+		}
+	}
+	if len(edit.Removed) == 0 {
+		names := make([]string, len(left))
+		for i, g := range left {
+			names[i] = g.String()
+		}
+		return edit, host.Errorf(host.NotFound, "%s is not granted that; it has %s", plugin, strings.Join(names, ", ")).WithNext("parley policy explain " + plugin)
+	}
+	return edit, edit.write(s, plugin, left)
+}
+
+// WriteGrants makes a prepared change, in one step that others see whole or not at all. If the file has
+// changed since the change was prepared, nothing is written and the error is busy.
+func (p *Policy) WriteGrants(e Edit) error {
+	fail := func(err error) error {
+		return &host.Error{Code: host.ConfigError, Message: fmt.Sprintf("%s cannot be written: %v", e.Path, cause(err)), Cause: err}
+	}
+	dir := filepath.Dir(e.Path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fail(err)
+	}
+	lock := flock.New(e.Path + ".lock")
+	if err := lock.Lock(); err != nil {
+		return fail(err)
+	}
+	defer lock.Unlock()
+	now, _, err := readPolicyFile(dir, e.Path)
+	if err != nil {
+		return err
+	}
+	if string(now) != e.Old {
+		return host.Errorf(host.Busy, "%s was changed by somebody else in the meantime; nothing was written", e.Path).WithNext("look at it and do it again")
+	}
+	if err := writeFile(e.Path, []byte(e.New)); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// writeFile replaces a file at once; it is 0600.
+func writeFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// edit begins a change with what the files hold now.
+func (p *Policy) edit(plugin string) (*state, Edit, error) {
+	edit := Edit{Plugin: plugin}
+	if p.dir == "" {
+		return nil, edit, host.Errorf(host.ConfigError, "there is no folder for %s", GrantsFile)
+	}
+	if !pluginName.MatchString(plugin) {
+		return nil, edit, host.Errorf(host.InvalidArgs, "%s is no plugin's name", shown(plugin))
+	}
+	s, err := p.current()
+	if err != nil {
+		return nil, edit, err
+	}
+	edit.Path = filepath.Join(p.dir, GrantsFile)
+	old, err := os.ReadFile(edit.Path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, edit, host.Errorf(host.ConfigError, "%s cannot be read: %v", edit.Path, cause(err))
+	}
+	edit.Old = string(old)
+	return s, edit, nil
+}
+
+// add puts a grant into a list, in the place of one about the same.
+func (e *Edit) add(list []Grant, g Grant) []Grant {
+	i := slices.IndexFunc(list, func(old Grant) bool { return old.subject() == g.subject() })
+	if i < 0 {
+		e.Added = append(e.Added, g.String())
+		return append(list, g)
+	}
+	if g.Kind == HTTP {
+		methods := slices.Clone(list[i].Methods)
+		for _, m := range g.Methods {
+			if !slices.Contains(methods, m) {
+				methods = append(methods, m)
+			}
+		}
+		g.Methods = methods
+	}
+	if old := list[i].String(); old != g.String() {
+		if j := slices.Index(e.Added, old); j >= 0 {
+			e.Added = slices.Delete(e.Added, j, j+1)
+		} else {
+			e.Removed = append(e.Removed, old)
+		}
+		e.Added = append(e.Added, g.String())
+		list[i] = g
+	}
+	return list
+}
+
+// write makes the new text: the old one with other grants for one plugin.
+func (e *Edit) write(s *state, plugin string, list []Grant) error {
+	doc := map[string]any{}
+	if err := toml.Unmarshal([]byte(e.Old), &doc); err != nil {
+		return host.Errorf(host.ConfigError, "%s: %v", e.Path, err)
+	}
+	plugins, _ := doc["plugin"].(map[string]any)
+	if plugins == nil {
+		plugins = map[string]any{}
+	}
+	if made := s.entry(plugin).made; made != nil {
+		plugin = made.name // the spelling of the file
+	}
+	one, _ := plugins[plugin].(map[string]any)
+	if one == nil {
+		one = map[string]any{}
+	}
+	delete(one, "digest")
+	delete(one, "signer")
+	delete(one, "grants")
+	if len(list) > 0 {
+		grants := make([]string, len(list))
+		for i, g := range list {
+			grants[i] = g.String()
+		}
+		one["grants"] = grants
+		if strings.HasPrefix(e.To, "sha256:") {
+			one["digest"] = e.To
+		} else {
+			one["signer"] = e.To
+		}
+	}
+	plugins[plugin] = one
+	if len(one) == 0 {
+		delete(plugins, plugin)
+	}
+	doc["plugin"] = plugins
+	if len(plugins) == 0 {
+		delete(doc, "plugin")
+	}
+	var b bytes.Buffer
+	b.WriteString(grantsHeader)
+	if len(doc) > 0 {
+		b.WriteString("\n")
+	}
+	enc := toml.NewEncoder(&b)
+	enc.SetArraysMultiline(true) // each grant on a line of its own, for those who ask where a right comes from
+	if err := enc.Encode(doc); err != nil {
+		return host.Errorf(host.Internal, "%s cannot be written as TOML: %v", GrantsFile, err)
+	}
+	e.New = b.String()
+	// A text that we would refuse to read must never be written: it would stop everything.
+	if _, problems := parseFile(e.Path, b.Bytes()); len(problems) > 0 || b.Len() > maxFile {
+		text := fmt.Sprintf("larger than %d bytes", maxFile)
+		if len(problems) > 0 {
+			text = problems[0].text
+		}
+		return host.Errorf(host.InvalidArgs, "the grants of %s cannot be written: %s", plugin, text)
+	}
+	return nil
+}
+
+func orElse(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

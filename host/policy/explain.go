@@ -1,0 +1,278 @@
+package policy
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// Explanation says what a plugin asks for, what it is granted by which line, what is refused and why, and
+// who may call a tool of it.
+type Explanation struct {
+	Plugin   string   `json:"plugin"`
+	Tool     string   `json:"tool,omitempty"`
+	Digest   string   `json:"digest,omitempty"`
+	Files    []string `json:"files"` // that were read; none means the defaults
+	Isolate  string   `json:"isolate"`
+	Limits   []string `json:"limits"` // of the policy, as "timeout 30s"
+	Settings string   `json:"settings,omitempty"`
+	Rights   []Right  `json:"rights"`
+	Callers  []Access `json:"callers"` // who may call the tool
+	Notes    []string `json:"notes,omitempty"`
+}
+
+// Right is a right that the manifest asks for, in the grammar of grants.
+type Right struct {
+	Right    string   `json:"right"`
+	Why      string   `json:"why,omitempty"` // the manifest's words, cleaned
+	Optional bool     `json:"optional,omitempty"`
+	Granted  bool     `json:"granted"`           // all of it
+	By       []string `json:"by,omitempty"`      // grants and their lines, also those that give a part
+	Refused  string   `json:"refused,omitempty"` // what of it is not granted
+	Reason   string   `json:"reason,omitempty"`
+	Next     string   `json:"next,omitempty"` // the command that would grant it
+}
+
+// Access is what a caller may do with the tool: allow, confirm or deny.
+type Access struct {
+	Caller  string `json:"caller"`
+	Verdict string `json:"verdict"`
+	Reason  string `json:"reason"`
+}
+
+// Explain explains a plugin, or one tool of it (by its local name, which must be in m.Tools; "" for none).
+// It rests on the files as they were last read without a fault.
+func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Explanation {
+	x := Explanation{Plugin: info.Name, Tool: tool, Digest: info.Digest, Files: []string{}, Rights: []Right{}, Callers: []Access{}, Limits: []string{}}
+	s, err := p.current()
+	if err != nil {
+		x.Notes = append(x.Notes, err.Error(), "nothing runs until that is mended")
+		return x
+	}
+	for _, f := range s.files() {
+		x.Files = append(x.Files, f.path)
+	}
+	e := s.entry(info.Name)
+	x.Isolate = s.isolate(info.Name)
+	l := e.limits(s.timeout())
+	if l.MemoryMiB > 0 {
+		x.Limits = append(x.Limits, fmt.Sprintf("memory %d MiB", l.MemoryMiB))
+	}
+	if l.Timeout > 0 {
+		x.Limits = append(x.Limits, fmt.Sprintf("timeout %s", l.Timeout))
+	}
+	if l.OutputBytes > 0 {
+		x.Limits = append(x.Limits, fmt.Sprintf("output %d bytes", l.OutputBytes))
+	}
+	x.Settings = string(e.settings(info.Digest, p.env))
+	if info.Digest != "" {
+		x.explainRights(e, m, p.env)
+	}
+	if tool != "" {
+		ask := host.Ask{Plugin: info.Name, Tool: tool}
+		if t := m.Tool(tool); t != nil {
+			ask.Tool, ask.Effect = t.Name, t.Effect
+		}
+		x.explainCallers(s, ask)
+	}
+	return x
+}
+
+func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
+	used := map[string]bool{}
+	for _, r := range e.weigh(m.Capabilities, x.Digest, env).rights {
+		right := Right{Right: r.asked, Why: r.why, Optional: r.optional, Granted: r.refused == "", Refused: r.refused, Reason: r.remark}
+		for _, g := range r.by {
+			right.By = append(right.By, fmt.Sprintf("%s (%s)", g, g.at))
+			used[g.subject()] = true
+		}
+		switch {
+		case r.refused == "":
+		case r.grantable != "":
+			right.Next = grantCommand(x.Plugin, r.grantable)
+			if right.Reason == "" {
+				right.Reason = "no grant gives it"
+				if len(r.by) > 0 {
+					right.Reason = "no grant gives all of it"
+				}
+			}
+		}
+		x.Rights = append(x.Rights, right)
+	}
+	p := e.granting()
+	if p == nil {
+		return
+	}
+	if why := e.unbound(p, x.Digest, env); why != "" && len(p.grants) > 0 {
+		x.Notes = append(x.Notes, fmt.Sprintf("its %s in %s count for nothing: %s", count(len(p.grants), "grant"), p.at, why))
+	} else {
+		for _, g := range p.grants {
+			if !used[g.subject()] {
+				x.Notes = append(x.Notes, fmt.Sprintf("%s (%s) gives nothing: the manifest does not ask for it", g, g.at))
+			}
+		}
+	}
+	if e.hand != nil && e.hand.granted && e.made != nil && e.made.granted {
+		x.Notes = append(x.Notes, fmt.Sprintf("the %s in %s are ignored: %s sets grants", count(len(e.made.grants), "grant"), e.made.at, e.hand.grantsAt))
+	}
+}
+
+// explainCallers shows each caller that is written somewhere, and for each kind those that nothing is written for.
+func (x *Explanation) explainCallers(s *state, ask host.Ask) {
+	patterns := []string{"cli", "mcp:*", "mcp-http:*"}
+	for _, f := range s.files() {
+		for _, c := range f.callers {
+			patterns = append(patterns, c.pattern)
+		}
+		for _, p := range f.plugins {
+			if slices.ContainsFunc(p.grants, func(g given) bool { return g.Kind == Tool }) {
+				patterns = append(patterns, "plugin:"+p.name)
+			}
+		}
+	}
+	slices.Sort(patterns[3:])
+	seen := map[string]bool{}
+	for _, pattern := range patterns {
+		if seen[strings.ToLower(pattern)] {
+			continue
+		}
+		seen[strings.ToLower(pattern)] = true
+		ask := ask
+		// For "mcp:*" the question is what a client may do that no other entry is about: no client has this name.
+		ask.Caller = strings.Replace(pattern, "*", "\x00", 1)
+		j := s.judge(ask)
+		verdict := [...]string{host.Deny: "deny", host.Allow: "allow", host.Confirm: "confirm"}[j.verdict]
+		reason := strings.ReplaceAll(j.reason, "\x00", "*")
+		x.Callers = append(x.Callers, Access{pattern, verdict, reason})
+	}
+}
+
+// String is the explanation as text.
+func (x Explanation) String() string {
+	var b strings.Builder
+	name := x.Plugin
+	if x.Tool != "" {
+		name += "." + x.Tool
+	}
+	files := make([]string, len(x.Files))
+	for i, f := range x.Files {
+		files[i] = filepath.Base(f)
+	}
+	if len(files) == 0 {
+		files = []string{"no file, so the defaults"}
+	}
+	fmt.Fprintf(&b, "%s by %s\n", name, strings.Join(files, " and "))
+	for _, line := range [][2]string{{"digest", x.Digest}, {"isolate", x.Isolate}, {"limits", strings.Join(x.Limits, ", ")}, {"settings", x.Settings}} {
+		if line[1] != "" {
+			fmt.Fprintf(&b, "  %-9s %s\n", line[0], line[1])
+		}
+	}
+	if x.Digest != "" {
+		b.WriteString("\nRights asked\n")
+		if len(x.Rights) == 0 {
+			b.WriteString("  none\n")
+		}
+		for _, r := range x.Rights {
+			b.WriteString("  " + r.text())
+		}
+	}
+	if len(x.Callers) > 0 {
+		b.WriteString("\nCallers\n")
+		for _, c := range x.Callers {
+			fmt.Fprintf(&b, "  %-8s %s: %s\n", c.Verdict, c.Caller, c.Reason)
+		}
+	}
+	if len(x.Notes) > 0 {
+		b.WriteString("\nNotes\n")
+		for _, n := range x.Notes {
+			b.WriteString("  " + n + "\n")
+		}
+	}
+	return b.String()
+}
+
+func (r Right) text() string {
+	var b strings.Builder
+	switch {
+	case r.Granted:
+		b.WriteString("granted  ")
+	case len(r.By) > 0:
+		b.WriteString("in part  ")
+	default:
+		b.WriteString("refused  ")
+	}
+	b.WriteString(r.Right)
+	if r.Optional {
+		b.WriteString(" (optional)")
+	}
+	if r.Why != "" {
+		b.WriteString(": " + r.Why)
+	}
+	b.WriteString("\n")
+	for _, g := range r.By {
+		b.WriteString("             by " + g + "\n")
+	}
+	if !r.Granted {
+		b.WriteString("             " + r.Reason + "\n")
+	}
+	if r.Next != "" {
+		b.WriteString("             " + r.Next + "\n")
+	}
+	return b.String()
+}
+
+// CheckSettings holds what [plugin.NAME.settings] says against the manifest's schema of settings. What is
+// missing or wrong is denied, with the line to write: the plugin was not given what it needs.
+func (p *Policy) CheckSettings(info host.Info, m *manifest.Manifest) error {
+	if len(m.Settings) == 0 {
+		return nil
+	}
+	s, err := p.current()
+	if err != nil {
+		return err
+	}
+	judge, err := schema.Foreign(m.Settings)
+	if err != nil {
+		return host.Errorf(host.InvalidPlugin, "the settings that %s describes cannot be judged: %v", info.Name, err)
+	}
+	settings := s.entry(info.Name).settings(info.Digest, p.env)
+	if settings == nil {
+		settings = []byte("{}")
+	}
+	value, err := schema.Decode(settings, schema.Limits{})
+	if err != nil {
+		return host.Errorf(host.ConfigError, "the settings of %s: %v", info.Name, err)
+	}
+	violations, err := judge.Validate(value)
+	if err != nil {
+		return host.Errorf(host.LimitExceeded, "the settings of %s: %v", info.Name, err)
+	}
+	if len(violations) == 0 {
+		return nil
+	}
+	e := host.Errorf(host.Denied, "%s lacks settings that it needs: %s; nothing was run", info.Name, count(len(violations), "violation"))
+	for _, v := range violations {
+		e.Details = append(e.Details, host.Detail{
+			Parameter: v.Pointer, Keyword: v.Keyword, Provided: manifest.CleanLine(v.Provided), Expected: manifest.CleanLine(v.Expected),
+		})
+	}
+	file := PolicyFile
+	if p.dir != "" {
+		file = filepath.Join(p.dir, PolicyFile)
+	}
+	key := manifest.CleanLine(strings.TrimPrefix(violations[0].Pointer, "/"))
+	e.Next = append(e.Next, fmt.Sprintf("write %q in [plugin.%s.settings] of %s", key+" = ...", info.Name, file))
+	return e
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

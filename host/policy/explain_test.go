@@ -1,0 +1,110 @@
+package policy
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		must(t, os.MkdirAll("testdata", 0o755))
+		must(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	must(t, err)
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	p := load(t, `[defaults]
+timeout = "30s"
+[callers."mcp:*"]
+deny = ["github.delete"]
+[callers."mcp:claude"]
+confirm = ["effect:write"]
+[plugin.github]
+isolate = "process"
+[plugin.github.limits]
+memory_mib = 64
+[plugin.github.settings]
+org = "parley"
+`, `[plugin.github]
+digest = "`+digestA+`"
+grants = [
+  "fs:ro:/srv/data=/data",
+  "http:GET:https://*.github.com",
+  "tool:cdp.Page.*",
+  "clock",
+]
+[plugin.other]
+digest = "`+digestB+`"
+grants = ["tool:github.*"]
+`)
+	m := &manifest.Manifest{
+		Name: "github",
+		Capabilities: manifest.Capabilities{
+			FS:    []manifest.FSCapability{{Path: "/data", Mode: "rw", Why: "keeps a\ncache"}},
+			HTTP:  []manifest.HTTPCapability{{URL: "https://api.github.com", Methods: []string{"GET", "POST"}, Why: "reads issues"}},
+			Tools: []manifest.NamedCapability{{Name: "cdp.Page.navigate"}, {Name: "cdp.Browser.*", Optional: true}},
+			Env:   []manifest.NamedCapability{{Name: "LANG", Optional: true}},
+		},
+		Tools: []manifest.Tool{{Name: "delete", Effect: "destructive"}, {Name: "list", Effect: "read"}, {Name: "create", Effect: "write"}},
+	}
+	info := host.Info{Name: "github", Digest: digestA}
+	golden(t, "explain.txt", p.Explain(info, m, "").String())
+	golden(t, "explain_tool.txt", p.Explain(info, m, "create").String())
+	info.Digest = digestB
+	golden(t, "explain_other_digest.txt", p.Explain(info, m, "delete").String())
+	golden(t, "explain_default.txt", Default().Explain(host.Info{Name: "text", Digest: digestA}, &manifest.Manifest{Tools: []manifest.Tool{{Name: "hash", Effect: "read"}}}, "hash").String())
+
+	over := load(t, "[plugin.p]\ndigest = \""+digestA+"\"\ngrants = [\"clock\"]\n", "[plugin.p]\ndigest = \""+digestA+"\"\ngrants = [\"random\", \"env:LANG\"]\n")
+	x := over.Explain(host.Info{Name: "p", Digest: digestA}, &manifest.Manifest{}, "")
+	text := strings.Join(x.Notes, "\n")
+	for _, want := range []string{"clock (policy.toml:3) gives nothing", "the 2 grants in grants.toml:1 are ignored: policy.toml:3 sets grants"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("notes %q lack %q", text, want)
+		}
+	}
+	if data, err := json.Marshal(x); err != nil || strings.Contains(string(data), "null") {
+		t.Errorf("%s, %v", data, err)
+	}
+}
+
+func TestCheckSettings(t *testing.T) {
+	m := &manifest.Manifest{Settings: json.RawMessage(`{"type":"object","required":["org"],"properties":{"org":{"type":"string"}}}`)}
+	info := host.Info{Name: "p", Digest: digestA}
+	for text, want := range map[string]string{
+		"":                                   "p lacks settings",
+		"[plugin.p.settings]\norg = 3":       "p lacks settings",
+		"[plugin.p.settings]\norg = \"abc\"": "",
+		"[plugin.p]\ndigest = \"" + digestB + "\"\n[plugin.p.settings]\norg = \"abc\"": "p lacks settings",
+	} {
+		p := load(t, text, "")
+		err := p.CheckSettings(info, m)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+		if err != nil {
+			e := host.AsError(err)
+			if e.ExitCode() != 82 || len(e.Details) != 1 || e.Details[0].Parameter != "/org" || !strings.Contains(e.Next[0], `"org = ..." in [plugin.p.settings] of `+p.dir) {
+				t.Errorf("%q: %+v", text, e)
+			}
+		}
+	}
+	if err := load(t, "", "").CheckSettings(info, &manifest.Manifest{}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,200 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// maxSecret bounds a secret, in bytes.
+const maxSecret = 64 << 10
+
+// secretTimeout bounds a command that is asked for a secret.
+const secretTimeout = 15 * time.Second
+
+// Secret returns the value of a secret, from where [secrets.NAME] says or else from the store. One line
+// ending at the end is cut off. It says nothing about who may have it: a grant does. The error is
+// config_error and never holds anything of the value.
+func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
+	s, err := p.current()
+	if err != nil {
+		return "", err
+	}
+	src := source{from: "store"}
+	for _, f := range s.files() {
+		if found, ok := f.secrets[name]; ok {
+			src = found
+			break
+		}
+	}
+	value, err := p.fetch(ctx, name, src.from)
+	if err != nil {
+		at := ""
+		if src.at.file != "" {
+			at = " (" + src.at.String() + ")"
+		}
+		return "", host.Errorf(host.ConfigError, "secret %s has no value: %v%s", shown(name), cause(err), at).WithNext("parley secret set " + name)
+	}
+	value = strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
+	if value == "" || len(value) > maxSecret {
+		return "", host.Errorf(host.ConfigError, "secret %s is empty or longer than %d bytes", shown(name), maxSecret).WithNext("parley secret set " + name)
+	}
+	return value, nil
+}
+
+func (p *Policy) fetch(ctx context.Context, name, from string) (string, error) {
+	kind, rest, _ := strings.Cut(from, ":")
+	switch kind {
+	case "env":
+		value, ok := p.env.lookup(rest)
+		if !ok {
+			return "", fmt.Errorf("the environment variable %s is not set", rest)
+		}
+		return value, nil
+	case "file":
+		return readSecret(rest, writableByAll, "everybody may write it")
+	case "cmd":
+		return runForSecret(ctx, rest)
+	}
+	return Store{p.env.Store}.get(name)
+}
+
+// runForSecret takes what a program prints. What it says on stderr is dropped, because it may hold the secret too.
+func runForSecret(ctx context.Context, command string) (string, error) {
+	words, err := splitWords(command)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.WaitDelay = time.Second // a grandchild that keeps the pipe open
+	out := &bounded{}
+	cmd.Stdout = out
+	err = cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("%s did not end in time", shown(words[0]))
+	case err != nil:
+		return "", fmt.Errorf("%s failed: %w", shown(words[0]), err)
+	}
+	return out.String(), nil
+}
+
+// bounded keeps a little more than a secret can be and drops the rest.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(data []byte) (int, error) {
+	if room := maxSecret + 3 - b.Len(); room > 0 {
+		b.Buffer.Write(data[:min(room, len(data))])
+	}
+	return len(data), nil
+}
+
+// readSecret reads a file unless others may do with it what they must not.
+func readSecret(path string, open func(fs.FileInfo) bool, complaint string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, cause(err))
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a file", path)
+	}
+	if open(info) {
+		return "", fmt.Errorf("%s: %s", path, complaint)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, cause(err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSecret+3))
+	return string(data), err
+}
+
+// Store keeps secrets as files of mode 0600 in a folder of mode 0700.
+type Store struct{ Dir string }
+
+// A prefix, because some systems know files of any folder by names such as CON.
+const storePrefix = "secret-"
+
+// Set keeps a value under a name, replacing an older one.
+func (s Store) Set(name, value string) error {
+	if !plainName.MatchString(name) {
+		return host.Errorf(host.InvalidArgs, "%s is no secret's name: expected letters, digits and underscores", shown(name))
+	}
+	if value == "" || len(value) > maxSecret {
+		return host.Errorf(host.InvalidArgs, "a secret has between 1 and %d bytes, and this one has %d", maxSecret, len(value))
+	}
+	names, err := s.Names()
+	if err != nil {
+		return err
+	}
+	// Some file systems would take the two names for one.
+	if i := slices.IndexFunc(names, func(n string) bool { return n != name && strings.EqualFold(n, name) }); i >= 0 {
+		return host.Errorf(host.AlreadyExists, "there is a secret %s already, and names do not differ by case", names[i])
+	}
+	if err = os.MkdirAll(s.Dir, 0o700); err == nil {
+		err = writeFile(filepath.Join(s.Dir, storePrefix+name), []byte(value))
+	}
+	if err != nil {
+		return host.Errorf(host.ConfigError, "secret %s cannot be kept in %s: %v", name, s.Dir, cause(err))
+	}
+	return nil
+}
+
+// Names lists the names of what is kept, sorted.
+func (s Store) Names() ([]string, error) {
+	names := []string{}
+	if s.Dir == "" {
+		return nil, host.Errorf(host.ConfigError, "there is no folder for secrets")
+	}
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, host.Errorf(host.ConfigError, "%s cannot be read: %v", s.Dir, cause(err))
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutPrefix(e.Name(), storePrefix); ok && plainName.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Remove forgets a secret; not_found if there is none.
+func (s Store) Remove(name string) error {
+	names, err := s.Names()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(names, name) {
+		return host.Errorf(host.NotFound, "there is no secret %s", shown(name)).WithNext("parley secret list")
+	}
+	if err := os.Remove(filepath.Join(s.Dir, storePrefix+name)); err != nil {
+		return host.Errorf(host.ConfigError, "secret %s cannot be removed: %v", name, cause(err))
+	}
+	return nil
+}
+
+func (s Store) get(name string) (string, error) {
+	if s.Dir == "" || !plainName.MatchString(name) {
+		return "", errors.New("there is no store for it")
+	}
+	value, err := readSecret(filepath.Join(s.Dir, storePrefix+name), readableByOthers, "others may read it: chmod 600 it and change the secret")
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", errors.New("nothing was stored under that name")
+	}
+	return value, err
+}
