@@ -232,7 +232,7 @@ func mendsRight(t *testing.T, schema, value string) {
 // TestRandom does what FuzzValidate and FuzzMend do, with schemas and values from a grammar: nearly all of them mean
 // something, which mutated bytes seldom do.
 func TestRandom(t *testing.T) {
-	rounds := 3000
+	rounds := 1000
 	if n, err := strconv.Atoi(os.Getenv("SCHEMA_ROUNDS")); err == nil {
 		rounds = n
 	}
