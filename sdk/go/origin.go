@@ -65,24 +65,30 @@ type comments struct {
 func (c *comments) field(pkg, path string) (string, error) {
 	texts, ok := c.byPackage[pkg]
 	if !ok {
-		folder := c.folder
-		if pkg != c.pkg || folder == "" {
-			found, err := build.Import(pkg, ".", build.FindOnly)
-			if pkg == "main" {
-				folder = "."
-			} else if err != nil {
-				return "", fmt.Errorf("source of package %s: %w", pkg, err)
-			} else {
-				folder = found.Dir
-			}
+		folder, err := c.folderOf(pkg)
+		if err != nil {
+			return "", err
 		}
-		var err error
 		if texts, err = fieldComments(folder); err != nil {
 			return "", err
 		}
 		c.byPackage[pkg] = texts
 	}
 	return texts[path], nil
+}
+
+func (c *comments) folderOf(pkg string) (string, error) {
+	switch {
+	case pkg == c.pkg && c.folder != "":
+		return c.folder, nil
+	case pkg == "main":
+		return ".", nil
+	}
+	found, err := build.Import(pkg, ".", build.FindOnly)
+	if err != nil {
+		return "", fmt.Errorf("source of package %s: %w", pkg, err)
+	}
+	return found.Dir, nil
 }
 
 func fieldComments(folder string) (map[string]string, error) {

@@ -170,10 +170,15 @@ func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 		return &schema{Type: "string"}, nil
 	case reflect.Bool:
 		return &schema{Type: "boolean"}, nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+	case reflect.Int, reflect.Int64: // 64 bits in wasm too
 		return &schema{Type: "integer"}, nil
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Int8, reflect.Int16, reflect.Int32:
+		most := int64(1)<<(t.Bits()-1) - 1
+		return &schema{Type: "integer", Minimum: number(-most - 1), Maximum: number(most)}, nil
+	case reflect.Uint, reflect.Uint64:
 		return &schema{Type: "integer", Minimum: "0"}, nil
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		return &schema{Type: "integer", Minimum: "0", Maximum: number(int64(1)<<t.Bits() - 1)}, nil
 	case reflect.Float32, reflect.Float64:
 		return &schema{Type: "number"}, nil
 	case reflect.Interface:
@@ -195,6 +200,8 @@ func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 	}
 	return nil, fmt.Errorf("%s has no JSON form", t)
 }
+
+func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
 // named is the path of comments for t: its own name, or where it stands if it has none.
 func named(t reflect.Type, path string) string {

@@ -1,0 +1,355 @@
+//go:build !wasip1
+
+package sdk
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Sample has a field of every kind.
+type Sample struct {
+	// Text with
+	// two lines.
+	Text   string `json:"text" minLength:"1" maxLength:"9" pattern:"^a" format:"email" example:"a@b.c"`
+	Line   string `json:"line,omitempty" enum:"a,b" default:"a"` // A comment behind.
+	Count  int    `json:"count,omitempty" minimum:"-1" maximum:"10" default:"3"`
+	Size   uint8
+	Ratio  float64         `json:"ratio,omitzero"`
+	Flag   *bool           `json:"flag"`
+	List   []string        `json:"list,omitempty" enum:"x,y" minItems:"1" maxItems:"2" default:"[\"x\"]"`
+	Map    map[string]int  `json:"map" minimum:"0"`
+	Raw    json.RawMessage `json:"raw,omitempty"`
+	Any    any             `json:"any,omitempty"`
+	Number json.Number     `json:"number,omitempty"`
+	Bytes  []byte          `json:"bytes,omitempty"`
+	Time   time.Time       `json:"time,omitzero"`
+	Nested Nested          `json:"nested,omitzero"`
+	Inline []struct {
+		// Inside.
+		X int `json:"x"`
+	} `json:"inline,omitempty"`
+	Embedded
+	Skipped string `json:"-"`
+	hidden  string
+}
+
+// Nested is nested.
+type Nested struct {
+	// Another.
+	Y bool `json:"y"`
+}
+
+// Embedded is embedded.
+type Embedded struct {
+	// Taken in.
+	Z string `json:"z"`
+}
+
+// Tree holds itself.
+type Tree struct {
+	// Name of the node.
+	Name string `json:"name"`
+	// Nodes below.
+	Children []Tree `json:"children,omitempty"`
+}
+
+func schemaOf[T any]() (*schema, error) {
+	folder, pkg := source(reflect.ValueOf(schemaOf[T]).Pointer())
+	return newReflector(folder, pkg, nil).result(reflect.TypeFor[T]())
+}
+
+func TestSchema(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   func() (*schema, error)
+		want string
+	}{
+		"sample": {schemaOf[Sample], `{"type":"object","properties":{` +
+			`"text":{"type":"string","description":"Text with two lines.","examples":["a@b.c"],"minLength":1,"maxLength":9,"pattern":"^a","format":"email"},` +
+			`"line":{"type":"string","description":"A comment behind.","enum":["a","b"],"default":"a"},` +
+			`"count":{"type":"integer","default":3,"minimum":-1,"maximum":10},` +
+			`"Size":{"type":"integer","minimum":0,"maximum":255},` +
+			`"ratio":{"type":"number"},` +
+			`"flag":{"type":"boolean"},` +
+			`"list":{"type":"array","items":{"type":"string","enum":["x","y"]},"default":["x"],"minItems":1,"maxItems":2},` +
+			`"map":{"type":"object","additionalProperties":{"type":"integer","minimum":0}},` +
+			`"raw":{},"any":{},"number":{"type":"number"},` +
+			`"bytes":{"type":"string","contentEncoding":"base64"},` +
+			`"time":{"type":"string","format":"date-time"},` +
+			`"nested":{"type":"object","properties":{"y":{"type":"boolean","description":"Another."}},"required":["y"],"additionalProperties":false},` +
+			`"inline":{"type":"array","items":{"type":"object","properties":{"x":{"type":"integer","description":"Inside."}},"required":["x"],"additionalProperties":false}},` +
+			`"z":{"type":"string","description":"Taken in."}},` +
+			`"required":["text","Size","map","z"],"additionalProperties":false}`},
+		"tree": {schemaOf[Tree], `{"type":"object","properties":{"name":{"type":"string","description":"Name of the node."},` +
+			`"children":{"type":"array","description":"Nodes below.","items":{"$ref":"#/$defs/Tree"}}},"required":["name"],"additionalProperties":false,` +
+			`"$defs":{"Tree":{"type":"object","properties":{"name":{"type":"string","description":"Name of the node."},` +
+			`"children":{"type":"array","description":"Nodes below.","items":{"$ref":"#/$defs/Tree"}}},"required":["name"],"additionalProperties":false}}}`},
+		"empty":  {schemaOf[struct{}], `{"type":"object","properties":{},"additionalProperties":false}`},
+		"string": {schemaOf[string], `{"type":"string"}`},
+		"raw":    {schemaOf[json.RawMessage], `{}`},
+	} {
+		s, err := c.of()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got, err := encode(s); string(got) != c.want || err != nil {
+			t.Errorf("%s:\n%s\nwant\n%s (%v)", name, got, c.want, err)
+		}
+	}
+}
+
+func TestSchemaRefusesWhatItCannotSay(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   func() (*schema, error)
+		want string
+	}{
+		"channel":  {schemaOf[struct{ C chan int }], "field C: chan int has no JSON form"},
+		"duration": {schemaOf[struct{ D time.Duration }], "nanoseconds"},
+		"key":      {schemaOf[map[int]string], "keys of a map must be strings"},
+		"own form": {schemaOf[own], "MarshalJSON of its own"},
+		"default, required": {schemaOf[struct {
+			A int `default:"1"`
+		}], "omitempty"},
+		"default, wrong": {schemaOf[struct {
+			A int `json:",omitempty" default:"x"`
+		}], "no JSON value"},
+		"minimum of string": {schemaOf[struct {
+			A string `minimum:"1"`
+		}], "tag minimum is for integer number"},
+		"minItems of string": {schemaOf[struct {
+			A string `minItems:"1"`
+		}], "tag minItems is for array"},
+		"no number": {schemaOf[struct {
+			A int `minimum:"one"`
+		}], "tag minimum"},
+		"string option": {schemaOf[struct {
+			A int `json:",string"`
+		}], "make the field a string"},
+	} {
+		if _, err := c.of(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+type own struct{}
+
+func (own) MarshalJSON() ([]byte, error) { return nil, nil }
+
+// Parts has slices and maps that are nil.
+type Parts struct {
+	List   []string        `json:"list"`
+	Left   []string        `json:"left,omitempty"`
+	Map    map[string]int  `json:"map"`
+	Deep   []*Parts        `json:"deep"`
+	Any    any             `json:"any"`
+	Raw    json.RawMessage `json:"raw"`
+	Absent *Parts          `json:"absent,omitempty"`
+	hidden []string
+}
+
+func TestNilBecomesEmpty(t *testing.T) {
+	p := Parts{Deep: []*Parts{{}}, Any: []string(nil)}
+	got, err := encode(withoutNil(&p))
+	want := `{"list":[],"map":{},"deep":[{"list":[],"map":{},"deep":[],"any":null,"raw":null}],"any":[],"raw":null}`
+	if string(got) != want || err != nil {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+}
+
+// In is a parameter.
+type In struct {
+	// What to do.
+	Do string `json:"do"`
+	// How often.
+	N int8 `json:"n,omitempty"`
+}
+
+func do(c *Call, p In) (json.RawMessage, error) {
+	switch p.Do {
+	case "declared":
+		return nil, Exit("gone", "it is gone", map[string]int{"at": 1})
+	case "undeclared":
+		return nil, Exit("nosuch", "it is gone", nil)
+	case "wrapped":
+		return nil, fmt.Errorf("while working: %w", Exit("gone", "it is gone", nil))
+	case "invalid":
+		return nil, errors.Join(Invalid("/a", "b", "c", "d"), fmt.Errorf("x: %w", Invalid("/e", "f", "", "")))
+	case "other":
+		return nil, io.ErrUnexpectedEOF
+	case "panic":
+		var m map[string]int
+		m["a"] = 1
+	case "no json":
+		return json.RawMessage("{"), nil
+	case "details":
+		return nil, Exit("gone", "it is gone", func() {})
+	case "host":
+		return nil, c.CallTool("a.b", nil, Options{}, nil)
+	case "call":
+		return encode(map[string]any{"id": c.ID, "deadline": c.Deadline.String(), "settings": c.Settings, "http": c.Granted.HTTP})
+	case "nil":
+		return nil, nil
+	}
+	c.Warn("a %s", "warning")
+	return json.RawMessage(`"<done>"`), nil
+}
+
+func testPlugin() *Plugin {
+	return &Plugin{
+		Name: "p", Version: "1.0.0", Brief: "P",
+		ExitCodes: []ExitCode{{Code: 10, Name: "gone", Meaning: "It is gone"}},
+		Tools:     []Definition{Tool("do", do, Doc{Brief: "Do", Effect: Read})},
+	}
+}
+
+func TestServe(t *testing.T) {
+	for params, want := range map[string]string{
+		`{"do":""}`:           `{"ok":true,"result":"<done>","warnings":["a warning"]}`,
+		`{"do":"nil"}`:        `{"ok":true,"result":null}`,
+		`{"do":"declared"}`:   `{"ok":false,"exit":10,"message":"it is gone","details":{"at":1}}`,
+		`{"do":"undeclared"}`: `{"ok":false,"exit":1,"message":"nosuch: it is gone"}`,
+		`{"do":"wrapped"}`:    `{"ok":false,"exit":10,"message":"it is gone"}`,
+		`{"do":"invalid"}`:    `{"ok":false,"invalid":[{"pointer":"/a","expected":"b","provided":"c","suggestion":"d"},{"pointer":"/e","expected":"f"}]}`,
+		`{"do":"other"}`:      `{"ok":false,"exit":1,"message":"unexpected EOF"}`,
+		`{"do":"panic"}`:      `{"ok":false,"exit":1,"message":"panic: assignment to entry in nil map"}`,
+		`{"do":"host"}`:       `{"ok":false,"exit":1,"message":"denied: call_tool: this call has no host; a test sets Call.Host"}`,
+		`{"do":"call"}`:       `{"ok":true,"result":{"deadline":"1.5s","http":["https://a"],"id":"7","settings":{"a":1}}}`,
+		`{"do":1}`:            `{"ok":false,"invalid":[{"pointer":"/do","expected":"a value that fits string","provided":"number"}]}`,
+		`{"do":"","n":1000}`:  `{"ok":false,"invalid":[{"pointer":"/n","expected":"a value that fits int8","provided":"number 1000"}]}`,
+	} {
+		request := `{"tool":"do","params":` + params + `,"call_id":"7","deadline_ms":1500,"settings":{"a":1},"granted":{"http":["https://a"]},"later":1}`
+		if got := string(serve(testPlugin(), []byte(request), nil)); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", params, got, want)
+		}
+	}
+	for request, part := range map[string]string{
+		`{"tool":"nosuch"}`: `plugin p has no tool`,
+		`{`:                 `"message":"request: `,
+		`{"tool":"do","params":{"do":"no json"}}`: `"message":"result: `,
+		`{"tool":"do","params":{"do":"details"}}`: `"exit":10,"message":"it is gone (details: `,
+	} {
+		got := serve(testPlugin(), []byte(request), nil)
+		if !json.Valid(got) || !strings.Contains(string(got), part) {
+			t.Errorf("%s: %s, want %s", request, got, part)
+		}
+	}
+}
+
+func FuzzServe(f *testing.F) {
+	f.Add([]byte(`{"tool":"do","params":{"do":"call"},"granted":{"fs":[{"path":"/a","mode":"ro"}]}}`))
+	f.Fuzz(func(t *testing.T, request []byte) {
+		if got := serve(testPlugin(), request, nil); !json.Valid(got) {
+			t.Errorf("%q gives %q", request, got)
+		}
+	})
+}
+
+func TestWireReadsWhatTheHostAnswers(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"ok":true,"result":"value"}`: "value",
+		`{"ok":false,"error":{"code":"denied","exit_code":82,"message":"not granted","more":1}}`: "denied: not granted",
+		`{"ok":false}`:           "internal: read_secret failed without saying why",
+		`{"ok":true,"result":1}`: "result of read_secret: ",
+		`{"ok":true}`:            "result of read_secret: ",
+		`no`:                     "answer of read_secret: ",
+	} {
+		w := wire{ask: func(string, []byte) ([]byte, error) { return []byte(answer), nil }}
+		got, err := w.ReadSecret("KEY")
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", answer, got, want)
+		}
+	}
+	w := wire{ask: func(string, []byte) ([]byte, error) {
+		return []byte(`{"ok":true,"result":{"status":404,"headers":[["a","b"],["a","c"]],"body_base64":"/w=="}}`), nil
+	}}
+	got, err := w.HTTP(Request{URL: "https://a"})
+	want := Response{Status: 404, Headers: [][2]string{{"a", "b"}, {"a", "c"}}, Body: []byte{0xff}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestManifest(t *testing.T) {
+	type settings struct {
+		// Language of answers.
+		Language string `json:"language,omitempty" enum:"en,de" default:"en"`
+	}
+	p := testPlugin()
+	p.Groups = []Group{{Name: "g", Brief: "G"}}
+	p.Settings = settings{}
+	p.Capabilities = Capabilities{HTTP: []HTTP{{URL: "https://a", Methods: []string{"GET"}, Why: "to ask"}}, Clock: &Why{Why: "to date"}}
+	p.Tools = []Definition{Tool("g.do", do, Doc{
+		Brief: "Do", Effect: Read, Positional: []string{"do"}, ExitCodes: []string{"gone"},
+		Examples: []Example{
+			{Title: "Filled in", Kind: Minimal, Params: In{Do: "x"}, Runnable: true},
+			{Title: "Gone", Kind: Error, Params: map[string]any{"do": "declared"}, ExitCode: 10, Runnable: true},
+			{Title: "Not run", Kind: Full, Params: json.RawMessage(`{"do":"host"}`)},
+		},
+	})}
+	got, hints, err := compose(p)
+	if err != nil || hints != nil {
+		t.Fatal(err, hints)
+	}
+	want, err := os.ReadFile("testdata/manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("differs from testdata/manifest.json:\n%s", got)
+	}
+}
+
+func TestManifestNamesEveryMistake(t *testing.T) {
+	p := testPlugin()
+	p.Version = ""
+	p.ExitCodes[0].Code = 80
+	p.Tools = append(p.Tools,
+		Tool("bad", do, Doc{Positional: []string{"nosuch"}, ExitCodes: []string{"nosuch"},
+			Examples: []Example{{Title: "fails", Params: In{Do: "other"}, Runnable: true}}}),
+		Tool("scalar", func(*Call, string) (string, error) { return "", nil }, Doc{Brief: "S", Effect: Read}),
+	)
+	_, hints, err := compose(p)
+	for _, want := range []string{
+		"a plugin needs Name, Version", "exit code gone: 80", "tool bad: Brief and Effect", `positional "nosuch"`, `exit code "nosuch"`,
+		`example "fails": is declared to end in 0`, "tool scalar: parameters: string is not a struct",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no word of %q in: %v", want, err)
+		}
+	}
+	if want := "[tool do has no example]"; fmt.Sprint(hints) != want {
+		t.Errorf("hints %v, want %s", hints, want)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	saved := registered
+	defer func() { registered = saved }()
+	registered = *testPlugin()
+	registered.Tools = []Definition{Tool("do", do, Doc{Examples: []Example{
+		{Title: "right", Params: In{Do: "x"}, Result: "<done>", Runnable: true},
+		{Title: "right code", Params: In{Do: "declared"}, ExitCode: 10, Runnable: true},
+		{Title: "left to the host", Params: In{Do: "x"}, ExitCode: 81, Runnable: true},
+		{Title: "not run", Params: In{Do: "other"}},
+		{Title: "wrong result", Params: In{Do: "x"}, Result: "other", Runnable: true},
+		{Title: "wrong code", Params: In{Do: "other"}, ExitCode: 10, Runnable: true},
+	}})}
+	err := Check()
+	want := "do, example \"wrong result\": gives \"<done>\", declared is \"other\"\n" +
+		"do, example \"wrong code\": ends with exit code 1, declared is 10: unexpected EOF"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v\nwant\n%s", err, want)
+	}
+}
