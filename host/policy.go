@@ -16,7 +16,8 @@ type Policy interface {
 
 // Ask is what a policy decides on.
 type Ask struct {
-	Caller       string
+	Caller       string // "cli", "mcp:CLIENT" or "plugin:NAME"
+	Remote       bool   // the caller came over the network
 	Plugin       string
 	Tool         string // local name
 	Effect       string
@@ -43,4 +44,39 @@ type Decision struct {
 	Limits   Limits
 	Settings json.RawMessage
 	Next     []string // what the operator would type to allow it
+}
+
+// Asked lists the rights that a manifest asks for, in the grammar of grants as far as the plugin can know
+// it: where the operator has to fill in a folder, PATH stands. Why is the plugin's own word, cleaned.
+func Asked(c manifest.Capabilities) []Denial {
+	var asked []Denial
+	add := func(why, right string) {
+		asked = append(asked, Denial{Right: manifest.CleanLine(right), Why: manifest.CleanLine(why)})
+	}
+	for _, f := range c.FS {
+		add(f.Why, "fs:"+f.Mode+":PATH="+f.Path)
+	}
+	for _, h := range c.HTTP {
+		add(h.Why, "http:"+joined(h.Methods)+":"+h.URL)
+	}
+	for _, s := range c.Secrets {
+		if s.Read {
+			add(s.Why, "secret:read:"+s.Name)
+		} else {
+			add(s.Why, "secret:"+s.Name)
+		}
+	}
+	for _, e := range c.Env {
+		add(e.Why, "env:"+e.Name)
+	}
+	for _, t := range c.Tools {
+		add(t.Why, "tool:"+t.Name)
+	}
+	if c.Clock != nil {
+		add(c.Clock.Why, "clock")
+	}
+	if c.Random != nil {
+		add(c.Random.Why, "random")
+	}
+	return asked
 }

@@ -114,6 +114,8 @@ type Request struct {
 	Log      func(level int, message string) // 0 debug, 1 info, 2 warn, 3 error
 	// Emit takes one record of a stream; an error means that nobody reads any more. Nil unless streaming.
 	Emit func(record json.RawMessage) error
+	// Started is called once a stream can miss nothing any more. It may be nil.
+	Started func()
 	// CallTool runs a tool of another plugin in this call's name. It goes through the whole path of Call.
 	CallTool func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error)
 }
@@ -203,4 +205,10 @@ func (g Grant) Names() []string {
 		names = append(names, "random")
 	}
 	return names
+}
+
+// Passer is a provider that can send what its own data does not know, for callers that ask for it with SendAnyway.
+type Passer interface {
+	// Pass makes a tool of an unknown name, or returns nil for what cannot be one.
+	Pass(name string) *manifest.Tool
 }

@@ -262,3 +262,47 @@ func contains(list []string, s string) bool {
 	}
 	return false
 }
+
+// TypeAt returns the type of the parameter at a path of property names, and of its items where it is an
+// array; "" where the schema does not say. "any" is a parameter that takes whatever is given.
+func TypeAt(schema json.RawMessage, path ...string) (kind, items string) {
+	root := readNode(schema)
+	at, _ := root.resolve(root, 0)
+	for _, step := range path {
+		props, _ := at.object("properties")
+		raw, ok := props[step]
+		if !ok {
+			return "", ""
+		}
+		at, _ = readNode(raw).resolve(root, 0)
+	}
+	if raw := at.raw("items"); raw != nil {
+		item, _ := readNode(raw).resolve(root, 0)
+		items = item.typeName(root)
+	}
+	return at.typeName(root), items
+}
+
+// Binary finds the base64 text of a result whose schema declares one (contentEncoding: base64), at its
+// root or in one of its properties, and the media type that the schema names.
+func Binary(data, returns json.RawMessage) (base64, media string, ok bool) {
+	root := readNode(returns)
+	target, _ := root.resolve(root, 0)
+	if target.text("contentEncoding") == "base64" {
+		if json.Unmarshal(data, &base64) == nil {
+			return base64, target.text("contentMediaType"), true
+		}
+		return "", "", false
+	}
+	props, order := target.object("properties")
+	for _, name := range order {
+		p, _ := readNode(props[name]).resolve(root, 0)
+		if p.text("contentEncoding") != "base64" {
+			continue
+		}
+		if value := readNode(data).raw(name); value != nil && json.Unmarshal(value, &base64) == nil {
+			return base64, p.text("contentMediaType"), true
+		}
+	}
+	return "", "", false
+}

@@ -1,0 +1,114 @@
+package cdp
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+const (
+	// tier2Bytes is the size of 400 tokens: no command's second tier is larger as JSON.
+	tier2Bytes = 1800
+	// optionalShown is how many optional parameters the second tier explains; the rest stand by name.
+	optionalShown = 8
+)
+
+// Describe fits Chrome's texts, which nobody here can edit, into the tiers: the second keeps the first
+// sentence of each description and shortens further until it fits.
+func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.Description {
+	m, _ := p.Manifest()
+	d := manifest.Describe(m, t, tier)
+	if tier != manifest.Tier2 {
+		return d
+	}
+	d.Description = firstSentence(d.Description)
+	kept := make([]manifest.Param, 0, len(d.Parameters))
+	for _, q := range d.Parameters {
+		if q.Required || len(kept) < optionalShown {
+			q.Description = firstSentence(q.Description)
+			kept = append(kept, q)
+		} else {
+			d.MoreParameters = append(d.MoreParameters, q.Name)
+		}
+	}
+	d.Parameters = kept
+	for i := range d.Returns {
+		d.Returns[i].Description = firstSentence(d.Returns[i].Description)
+	}
+	for _, width := range []int{120, 80, 50, 30, 0} {
+		if size(d) <= tier2Bytes {
+			return d
+		}
+		shorten(d, width)
+	}
+	for size(d) > tier2Bytes && len(d.Parameters) > 0 && !d.Parameters[len(d.Parameters)-1].Required {
+		last := len(d.Parameters) - 1
+		d.MoreParameters = append([]string{d.Parameters[last].Name}, d.MoreParameters...)
+		d.Parameters = d.Parameters[:last]
+	}
+	return d
+}
+
+// size leaves room for what the host adds: the next commands.
+func size(d *manifest.Description) int {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return 0
+	}
+	next := len(d.Plugin) + len(d.Tool) + len(`,"next":["","parley   --describe --tier 3"]`)
+	for _, e := range d.Examples {
+		next += len(e.Command)
+	}
+	return len(raw) + next
+}
+
+// shorten cuts every text to a width, and long enums with them: tier 3 has them whole.
+func shorten(d *manifest.Description, width int) {
+	cut := func(q *manifest.Param) {
+		q.Description = clip(q.Description, width)
+		if width <= 50 && len(q.Enum) > 4 {
+			q.Enum = q.Enum[:4]
+			q.Description = clip("one of these and others, see tier 3", max(width, 40))
+		}
+	}
+	for i := range d.Parameters {
+		cut(&d.Parameters[i])
+	}
+	for i := range d.Returns {
+		cut(&d.Returns[i])
+	}
+	d.Description = clip(d.Description, max(width, 60))
+	d.DeprecationMessage = clip(d.DeprecationMessage, max(width, 80))
+	if width == 0 && len(d.Returns) > optionalShown {
+		d.Returns = d.Returns[:optionalShown]
+	}
+}
+
+func clip(s string, width int) string {
+	if width == 0 {
+		return ""
+	}
+	runes := []rune(s)
+	if len(runes) <= width {
+		return s
+	}
+	cut := string(runes[:width-1])
+	if at := strings.LastIndexByte(cut, ' '); at > width/2 {
+		cut = cut[:at]
+	}
+	return cut + "…"
+}
+
+// firstSentence ends at the first full stop that a sentence can end with.
+func firstSentence(s string) string {
+	for i := 0; i+1 < len(s); i++ {
+		if s[i] == '\n' {
+			return strings.TrimSpace(s[:i])
+		}
+		if s[i] == '.' && (s[i+1] == ' ' || s[i+1] == '\n') && !strings.HasSuffix(s[:i], "e.g") && !strings.HasSuffix(s[:i], "i.e") {
+			return s[:i+1]
+		}
+	}
+	return s
+}

@@ -1,0 +1,274 @@
+// Package cdp is the built-in plugin: the Chrome DevTools Protocol and a browser's own verbs, behind the
+// same interface as any other plugin. Discovery reads the embedded protocol; calls go through a keeper
+// process that owns Chrome.
+package cdp
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Name is the plugin's name.
+const Name = "cdp"
+
+// Config says where the plugin finds things. Only RunDir is needed to make calls.
+type Config struct {
+	RunDir  string              // folder of sockets and locks, 0700
+	Env     func(string) string // default: no environment
+	Chrome  string              // configured path of the browser; "" looks in the usual places
+	Idle    time.Duration       // a keeper that nobody used for this long ends; 0: 30 minutes
+	Version string              // of this host
+	Debug   func(format string, args ...any)
+}
+
+// Provider is the plugin. It is safe for concurrent use.
+type Provider struct {
+	cfg      Config
+	protocol *protocol.Protocol
+
+	mu      sync.Mutex
+	clients map[string]*keeper.Client // by browser name
+}
+
+var (
+	_ host.Provider  = (*Provider)(nil)
+	_ host.Glossary  = (*Provider)(nil)
+	_ host.Surveyor  = (*Provider)(nil)
+	_ host.Projector = (*Provider)(nil)
+	_ host.Streamer  = (*Provider)(nil)
+	_ host.Passer    = (*Provider)(nil)
+)
+
+// New makes the plugin over the embedded protocol. It costs nothing until it is asked something.
+func New(cfg Config) *Provider {
+	if cfg.Env == nil {
+		cfg.Env = func(string) string { return "" }
+	}
+	if cfg.Debug == nil {
+		cfg.Debug = func(string, ...any) {}
+	}
+	return &Provider{cfg: cfg, protocol: protocol.Embedded(), clients: map[string]*keeper.Client{}}
+}
+
+// Info counts what the protocol holds.
+func (p *Provider) Info() host.Info {
+	info := host.Info{Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin, Brief: brief, Tools: len(verbs())}
+	for _, d := range p.protocol.Domains() {
+		info.Groups++
+		info.Tools += d.Commands
+	}
+	return info
+}
+
+const brief = "Drive Chrome: pages, DOM, network, scripts (DevTools Protocol)"
+
+// Exit codes that the plugin's tools end with.
+const (
+	exitScriptError      = 10
+	exitNavigationFailed = 11
+	exitProtocolError    = 12
+)
+
+// Manifest describes the plugin as a whole; its tools are asked for one by one.
+func (p *Provider) Manifest() (*manifest.Manifest, error) {
+	return &manifest.Manifest{
+		Manifest: manifest.Version, Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin,
+		Docs: manifest.Docs{
+			Brief:    brief,
+			Standard: "Every command of the Chrome DevTools Protocol as a tool, and verbs that open and close browsers. Start with open.",
+		},
+		ExitCodes: []manifest.ExitCode{
+			{Code: exitScriptError, Name: "script_error", Meaning: "the page's script threw", Retry: "fix_input", Suggestion: "mend the expression"},
+			{Code: exitNavigationFailed, Name: "navigation_failed", Meaning: "the page did not load", Retry: "fix_input", Suggestion: "check the URL and that the server runs"},
+			{Code: exitProtocolError, Name: "protocol_error", Meaning: "Chrome refused the command", Retry: "fix_input", Suggestion: "read Chrome's message"},
+		},
+		Tutorial: tutorial(),
+	}, nil
+}
+
+func tutorial() []manifest.Step {
+	ok := &manifest.Expect{}
+	return []manifest.Step{
+		{Say: "Open a page. The first call starts Chrome.", Run: "parley cdp open about:blank", Expect: ok},
+		{Say: "Ask the page something.", Run: `parley cdp Runtime.evaluate --params '{"expression":"1+1","returnByValue":true}'`, Expect: ok},
+		{Say: "Find the command for what you want.", Run: `parley cdp --search "take a screenshot"`, Expect: ok},
+		{Say: "Take the picture.", Run: "parley cdp Page.captureScreenshot --out page.png", Expect: ok},
+		{Say: "End the browser.", Run: "parley cdp close", Expect: ok},
+	}
+}
+
+// Groups returns the domains.
+func (p *Provider) Groups() ([]host.GroupLine, error) {
+	domains := p.protocol.Domains()
+	lines := make([]host.GroupLine, 0, len(domains))
+	for _, d := range domains {
+		lines = append(lines, host.GroupLine{Name: d.Name, Brief: manifest.CleanLine(d.Brief), Tools: d.Commands, Events: d.Events})
+	}
+	return lines, nil
+}
+
+// Lines returns the commands of a domain, or the verbs.
+func (p *Provider) Lines(group string) ([]host.Line, error) {
+	var lines []host.Line
+	if group == "" {
+		for _, t := range verbs() {
+			lines = append(lines, host.Line{Name: t.Name, Signature: manifest.Signature(t.Name, manifest.Params(t.Params)), Brief: t.Docs.Brief, Effect: t.Effect})
+		}
+		return lines, nil
+	}
+	for _, m := range p.protocol.Members(group) {
+		if m.Kind != protocol.KindCommand {
+			continue
+		}
+		lines = append(lines, host.Line{
+			Name: group + "." + m.Name, Signature: group + "." + m.Signature, Brief: manifest.CleanLine(m.Brief),
+			Effect: string(m.Effect), Deprecated: m.Deprecated, Experimental: m.Experimental,
+		})
+	}
+	return lines, nil
+}
+
+// Events returns the events of a domain.
+func (p *Provider) Events(group string) ([]host.EventLine, error) {
+	var lines []host.EventLine
+	for _, m := range p.protocol.Members(group) {
+		if m.Kind == protocol.KindEvent {
+			lines = append(lines, host.EventLine{Name: group + "." + m.Name, Brief: manifest.CleanLine(m.Brief)})
+		}
+	}
+	return lines, nil
+}
+
+// Names returns all commands and verbs, sorted.
+func (p *Provider) Names() ([]string, error) {
+	names := slices.Clone(p.protocol.Names())
+	for _, t := range verbs() {
+		names = append(names, t.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Coverage counts what the protocol holds and how much of it is explained.
+func (p *Provider) Coverage() (any, error) { return p.protocol.Coverage(), nil }
+
+// Tool builds one command, or finds a verb.
+func (p *Provider) Tool(name string) (*manifest.Tool, error) {
+	for _, t := range verbs() {
+		if strings.EqualFold(t.Name, name) {
+			return &t, nil
+		}
+	}
+	if c, ok := p.protocol.Command(name); ok {
+		return p.commandTool(c), nil
+	}
+	return nil, nil
+}
+
+// Pass makes a tool of a command that the protocol data does not know, for callers that send it anyway.
+func (p *Provider) Pass(name string) *manifest.Tool {
+	domain, method, dotted := strings.Cut(name, ".")
+	if !dotted || domain == "" || method == "" || strings.ContainsAny(name, " /\\\"'") {
+		return nil
+	}
+	return &manifest.Tool{
+		Name: name, Group: domain, Effect: manifest.EffectWrite,
+		Docs:   manifest.Docs{Brief: "A command that the embedded protocol does not know"},
+		Params: json.RawMessage(`{"type":"object"}`), ExitCodes: []string{"protocol_error"},
+	}
+}
+
+// Entry documents an event or a type.
+func (p *Provider) Entry(name string) (*host.Entry, error) {
+	if e, ok := p.protocol.Event(name); ok {
+		return &host.Entry{Kind: "event", Tool: manifest.Tool{
+			Name: e.Name, Group: e.Domain, Docs: docs(e.Brief, e.Description), Params: objectSchema(e.Params), Experimental: e.Experimental,
+			Deprecated: deprecated(e.Deprecated, "", ""),
+		}}, nil
+	}
+	if t, ok := p.protocol.Type(name); ok {
+		schema, _ := p.protocol.TypeSchema(t.Name)
+		return &host.Entry{Kind: "type", Tool: manifest.Tool{
+			Name: t.Name, Group: t.Domain, Docs: docs(t.Brief, t.Description), Params: schema, Experimental: t.Experimental,
+			Deprecated: deprecated(t.Deprecated, "", ""),
+		}}, nil
+	}
+	return nil, nil
+}
+
+func docs(brief, description string) manifest.Docs {
+	return manifest.Docs{Brief: manifest.CleanLine(brief), Standard: manifest.Clean(description)}
+}
+
+func deprecated(is bool, message, use string) *manifest.Deprecated {
+	if !is {
+		return nil
+	}
+	d := &manifest.Deprecated{Message: message}
+	if use != "" {
+		d.Use = Name + "." + use
+	}
+	return d
+}
+
+func (p *Provider) commandTool(c *protocol.Command) *manifest.Tool {
+	t := &manifest.Tool{
+		Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect),
+		Docs: docs(c.Brief, c.Description), Params: p.protocol.ParamsSchema(c), Returns: p.protocol.ReturnsSchema(c),
+		Tasks: c.Tasks, Keywords: c.Keywords, Experimental: c.Experimental,
+		Deprecated: deprecated(c.Deprecated, c.DeprecationMessage, c.Use), ExitCodes: exitCodesOf(c.Name),
+	}
+	if c.Redirect != "" && c.Redirect != c.Name {
+		t.Related = []manifest.Related{{Tool: Name + "." + c.Redirect, Why: "answers this command"}}
+	}
+	for _, e := range p.protocol.Examples(c) {
+		t.Examples = append(t.Examples, manifest.Example{Title: e.Title, Kind: e.Kind, Params: e.Params})
+	}
+	return t
+}
+
+// exitCodesOf says which of the plugin's codes a command can end with.
+func exitCodesOf(name string) []string {
+	switch name {
+	case "Runtime.evaluate", "Runtime.callFunctionOn", "Runtime.awaitPromise", "Runtime.runScript", "Runtime.compileScript",
+		"Debugger.evaluateOnCallFrame":
+		return []string{"script_error", "protocol_error"}
+	case "Page.navigate":
+		return []string{"navigation_failed", "protocol_error"}
+	}
+	return []string{"protocol_error"}
+}
+
+// objectSchema writes the schema of an event's parameters, for documentation.
+func objectSchema(params []protocol.Param) json.RawMessage {
+	properties := make([]string, 0, len(params))
+	required := []string{}
+	for _, q := range params {
+		property := map[string]any{"description": q.Description}
+		if q.Type != "any" {
+			property["type"] = q.Type
+		}
+		if len(q.Enum) > 0 {
+			property["enum"] = q.Enum
+		}
+		if q.Items != "" {
+			property["items"] = map[string]any{"type": q.Items}
+		}
+		name, _ := json.Marshal(q.Name)
+		body, _ := json.Marshal(property)
+		properties = append(properties, string(name)+":"+string(body))
+		if !q.Optional {
+			required = append(required, q.Name)
+		}
+	}
+	list, _ := json.Marshal(required)
+	return json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":` + string(list) + `}`)
+}

@@ -1,0 +1,87 @@
+package cdp
+
+import (
+	_ "embed"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/host"
+)
+
+// The search segment is generated, because building it costs more than a search: a test holds it against what
+// buildSegment makes.
+//
+//go:generate go test -run TestSegment -update .
+//go:embed segment.bin
+var segment []byte
+
+// Segment returns the search index over verbs, commands, events and types.
+func (p *Provider) Segment() ([]byte, error) { return segment, nil }
+
+func (p *Provider) buildSegment() []byte {
+	var docs []host.SearchDoc
+	for _, t := range verbs() {
+		docs = append(docs, host.SearchDocOf(&t))
+	}
+	for _, name := range p.protocol.Names() {
+		c, ok := p.protocol.Command(name)
+		if !ok {
+			continue
+		}
+		docs = append(docs, host.SearchDoc{
+			Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect), Brief: c.Brief, Signature: p.signature(c),
+			Deprecated: c.Deprecated, Experimental: c.Experimental, Text: c.Description, Keywords: c.Keywords, Tasks: c.Tasks,
+			Params: searchParams(c.Params),
+		})
+	}
+	for _, d := range p.protocol.Domains() {
+		for _, m := range p.protocol.Members(d.Name) {
+			name := d.Name + "." + m.Name
+			switch m.Kind {
+			case protocol.KindEvent:
+				if e, ok := p.protocol.Event(name); ok {
+					docs = append(docs, host.SearchDoc{Name: name, Kind: "event", Group: d.Name, Brief: e.Brief, Text: e.Description,
+						Deprecated: e.Deprecated, Experimental: e.Experimental, Params: searchParams(e.Params)})
+				}
+			case protocol.KindType:
+				if t, ok := p.protocol.Type(name); ok {
+					docs = append(docs, host.SearchDoc{Name: name, Kind: "type", Group: d.Name, Brief: t.Brief, Text: t.Description,
+						Deprecated: t.Deprecated, Experimental: t.Experimental, Keywords: t.Enum, Params: searchParams(t.Properties)})
+				}
+			}
+		}
+	}
+	return host.BuildSegment(Name, docs)
+}
+
+func category(c *protocol.Command) string {
+	if c.Effect == protocol.Read {
+		return "query"
+	}
+	return "action"
+}
+
+// signature qualifies the command's own with its domain: "Network.getCookies(urls?: string[])".
+func (p *Provider) signature(c *protocol.Command) string {
+	var required, optional []string
+	for _, q := range c.Params {
+		kind := q.Type
+		if kind == "array" && q.Items != "" {
+			kind = q.Items + "[]"
+		}
+		if q.Optional {
+			optional = append(optional, q.Name+"?: "+kind)
+		} else {
+			required = append(required, q.Name+": "+kind)
+		}
+	}
+	return c.Name + "(" + strings.Join(append(required, optional...), ", ") + ")"
+}
+
+func searchParams(params []protocol.Param) []host.SearchParam {
+	list := make([]host.SearchParam, 0, len(params))
+	for _, q := range params {
+		list = append(list, host.SearchParam{Name: q.Name, Text: q.Description, Enum: q.Enum})
+	}
+	return list
+}

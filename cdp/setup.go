@@ -1,0 +1,47 @@
+package cdp
+
+import (
+	"errors"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/host"
+)
+
+// FindChrome tells which browser would be started and why it is that one. The error is chrome_launch, names what was
+// looked for, and its first next step installs one.
+func FindChrome(env func(string) string, configured string) (path, from string, err error) {
+	return findChrome("", env, configured)
+}
+
+func findChrome(wanted string, env func(string) string, configured string) (path, from string, err error) {
+	found, err := browser.Find(wanted, env(browser.EnvVar), configured)
+	if err == nil {
+		return found.Path, found.From, nil
+	}
+	e := &host.Error{Code: host.ChromeLaunch, Message: err.Error(), Cause: err}
+	var missing *browser.NotFoundError
+	if errors.As(err, &missing) {
+		e.Next = []string{missing.Install, "parley doctor"}
+	}
+	return "", "", e
+}
+
+// SocketPath is where the keeper of the default browser listens.
+func SocketPath(runDir string) string { return keeper.SocketPath(runDir, "") }
+
+// Keepers names the browsers that are open, and those whose keeper died and left files.
+func Keepers(runDir string) (open, stale []string, err error) {
+	entries, err := keeper.List(runDir)
+	for _, e := range entries {
+		if e.Alive {
+			open = append(open, e.Browser)
+		} else {
+			stale = append(stale, e.Browser)
+		}
+	}
+	return open, stale, err
+}
+
+// Supported tells whether browsers can be opened on this platform.
+func Supported() bool { return keeper.Supported() }

@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+func newBatch(app *App) *cobra.Command {
+	goOn := false
+	cmd := &cobra.Command{
+		Use:   "batch FILE|-",
+		Short: "Run calls from NDJSON in order; later ones may use earlier results",
+		Long: "Each line is {\"id\":1,\"tool\":\"cdp.Page.navigate\",\"params\":{..},\"options\":{..}} and is answered by one line with the same id\n" +
+			"(default: the line's number). \"${1.frameId}\" is earlier data with its type; $${ stands for ${.",
+		Example: "parley batch calls.ndjson",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return missingWord("batch", "one FILE, or - for stdin", "parley batch calls.ndjson")
+			}
+			return app.batch(cmd.Context(), args[0], goOn)
+		},
+	}
+	cmd.Flags().BoolVar(&goOn, "continue-on-error", false, "go on after a call that failed")
+	return cmd
+}
+
+// batchLine is one call of a batch.
+type batchLine struct {
+	ID      json.RawMessage `json:"id"`
+	Tool    string          `json:"tool"`
+	Params  json.RawMessage `json:"params"`
+	Options json.RawMessage `json:"options"`
+}
+
+type batchAnswer struct {
+	ID json.RawMessage `json:"id"`
+	*host.Envelope
+}
+
+func (a *App) batch(ctx context.Context, path string, goOn bool) error {
+	input := a.In
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return host.Errorf(host.InvalidArgs, "batch: %s", manifest.CleanLine(err.Error()))
+		}
+		defer file.Close()
+		input = file
+	}
+	h, err := a.host(ctx)
+	if err != nil {
+		return err
+	}
+	cfg, err := a.settings()
+	if err != nil {
+		return err
+	}
+	earlier := map[string]any{}
+	lines := bufio.NewReaderSize(input, 64<<10)
+	first := error(nil)
+	for number := 1; ; number++ {
+		line, err := readLine(lines, host.MaxParams)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return host.Errorf(host.InvalidArgs, "batch: line %d: %v", number, err)
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			id, answer := a.batchCall(ctx, h, cfg, text, number, earlier)
+			env := answer.Envelope()
+			if a.debug {
+				env.Debug, a.lines = a.lines, nil
+			}
+			if raw, err := marshal(batchAnswer{id, env}); err != nil {
+				return err
+			} else if _, err := a.Out.Write(append(manifest.EscapeJSON(raw), '\n')); err != nil {
+				return writeError(err)
+			}
+			if answer.Err != nil && first == nil {
+				first = &exitStatus{answer.Err.ExitCode()}
+			}
+			if answer.Err != nil && (!goOn || ctx.Err() != nil) {
+				return first
+			}
+		}
+		if err != nil {
+			return first
+		}
+	}
+}
+
+// readLine reads a line of bounded length; the last may lack its newline.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > limit {
+			return nil, fmt.Errorf("it is longer than %d bytes", limit)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text []byte, number int, earlier map[string]any) (json.RawMessage, *host.Answer) {
+	id := json.RawMessage(strconv.Itoa(number))
+	refuse := func(err error) (json.RawMessage, *host.Answer) {
+		e := host.AsError(err)
+		return id, &host.Answer{Err: e, Next: e.Next}
+	}
+	if _, err := schema.Decode(text, schema.Limits{Bytes: host.MaxParams}); err != nil {
+		return refuse(host.Errorf(host.InvalidArgs, "line %d: %s", number, manifest.CleanLine(err.Error())))
+	}
+	var line batchLine
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&line); err != nil {
+		return refuse(host.Errorf(host.InvalidArgs, "line %d: %s", number, manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: "))).
+			WithNext(`{"id":1,"tool":"text.hash","params":{"text":"hello"}}`))
+	}
+	if len(line.ID) > 0 && string(line.ID) != "null" {
+		id = line.ID
+	}
+	key := idKey(id)
+	if _, used := earlier[key]; used {
+		return refuse(host.Errorf(host.InvalidArgs, "line %d: id %s was used before", number, manifest.CleanLine(key)))
+	}
+	if line.Tool == "" {
+		return refuse(host.Errorf(host.InvalidArgs, "line %d: \"tool\" is missing", number).WithNext(`{"id":1,"tool":"text.hash","params":{"text":"hello"}}`))
+	}
+	options, err := host.ParseOptions(line.Options)
+	if err != nil {
+		return refuse(err)
+	}
+	options = cfg.complete(options)
+	params, err := substitute(line.Params, earlier)
+	if err != nil {
+		return refuse(err)
+	}
+	answer := h.Call(ctx, host.Call{
+		Name: line.Tool, Params: params, Caller: "cli", Session: a.Env("PARLEY_SESSION"), Options: options,
+		Log: func(level int, message string) { a.debugf("%s: %s", line.Tool, message) },
+	})
+	if answer.Err == nil {
+		if data, err := schema.Decode(answer.Data, schema.Limits{Bytes: max(1, len(answer.Data)), ReplaceSurrogates: true}); err == nil {
+			earlier[key] = data
+		}
+	}
+	return id, answer
+}
+
+func idKey(id json.RawMessage) string {
+	var text string
+	if json.Unmarshal(id, &text) == nil {
+		return text
+	}
+	return string(id)
+}
+
+// substitute replaces references to earlier results in the strings of a call's parameters.
+func substitute(params json.RawMessage, earlier map[string]any) (json.RawMessage, error) {
+	if !bytes.Contains(params, []byte("${")) {
+		return params, nil
+	}
+	value, err := schema.Decode(params, schema.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "params: %s", manifest.CleanLine(err.Error()))
+	}
+	replaced, err := replaceRefs(value, earlier)
+	if err != nil {
+		return nil, err
+	}
+	return schema.Marshal(replaced), nil
+}
+
+func replaceRefs(value any, earlier map[string]any) (any, error) {
+	switch v := value.(type) {
+	case string:
+		return expand(v, earlier)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			var err error
+			if out[i], err = replaceRefs(v[i], earlier); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k := range v {
+			var err error
+			if out[k], err = replaceRefs(v[k], earlier); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return value, nil
+}
+
+// expand replaces each ${id.path} of a string. A string that is one reference and nothing else becomes the value
+// with its type; within a longer text only what has a text form can stand.
+func expand(s string, earlier map[string]any) (any, error) {
+	var b strings.Builder
+	for rest := s; ; {
+		at := strings.Index(rest, "${")
+		if at < 0 {
+			b.WriteString(rest)
+			return b.String(), nil
+		}
+		if at > 0 && rest[at-1] == '$' {
+			b.WriteString(rest[:at-1] + "${")
+			rest = rest[at+2:]
+			continue
+		}
+		end := strings.IndexByte(rest[at:], '}')
+		if end < 0 {
+			return nil, host.Errorf(host.InvalidArgs, "params: %q has a ${ without }; write $${ for the characters themselves", manifest.CleanLine(s))
+		}
+		value, err := lookUp(rest[at+2:at+end], earlier)
+		if err != nil {
+			return nil, err
+		}
+		if at == 0 && end == len(s)-1 && len(rest) == len(s) {
+			return value, nil
+		}
+		b.WriteString(rest[:at])
+		switch v := value.(type) {
+		case string:
+			b.WriteString(v)
+		case json.Number, bool:
+			fmt.Fprint(&b, v)
+		default:
+			return nil, host.Errorf(host.InvalidArgs, "params: ${%s} is no text or number and cannot stand within a longer text", manifest.CleanLine(rest[at+2:at+end]))
+		}
+		rest = rest[at+end+1:]
+	}
+}
+
+func lookUp(ref string, earlier map[string]any) (any, error) {
+	id, path, _ := strings.Cut(ref, ".")
+	value, ok := earlier[id]
+	if !ok {
+		return nil, host.Errorf(host.InvalidArgs, "params: ${%s}: no earlier call that succeeded has the id %s", manifest.CleanLine(ref), manifest.CleanLine(id))
+	}
+	if path == "" {
+		return value, nil
+	}
+	for _, step := range strings.Split(path, ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value, ok = v[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			ok = err == nil && i >= 0 && i < len(v)
+			if ok {
+				value = v[i]
+			}
+		default:
+			ok = false
+		}
+		if !ok {
+			return nil, host.Errorf(host.InvalidArgs, "params: ${%s}: the result of %s has no %s", manifest.CleanLine(ref), manifest.CleanLine(id), manifest.CleanLine(step))
+		}
+	}
+	return value, nil
+}

@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/parley-tools/parley/cdp"
+)
+
+// childVariable names the job of a process that Parley started from its own binary.
+const childVariable = "PARLEY_CHILD"
+
+// Child is the one door for processes that Parley starts from its own binary. It must be the first thing
+// that main does: a child shares nothing with the command line but the binary.
+func Child() (code int, entered bool) {
+	switch job := os.Getenv(childVariable); job {
+	case "":
+		return 0, false
+	case cdp.KeeperJob:
+		return cdp.KeeperMain(), true
+	default:
+		fmt.Fprintf(os.Stderr, "Error: %s=%q is no job of this binary\n", childVariable, job)
+		return 88, true
+	}
+}

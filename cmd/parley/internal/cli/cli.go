@@ -1,0 +1,317 @@
+// Package cli is Parley's command line: one file a command, and the only place that wires the rooms together.
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Version is the version of this host, set by releases.
+var Version = "0.1.0"
+
+// Streams are what a command reads and writes. Commands never touch os.Stdin or os.Stdout.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Env      func(string) string
+	OutTTY   bool
+	ErrTTY   bool
+	Width    int // columns of the terminal; 0 where there is none
+}
+
+// System returns the streams of this process.
+func System() *Streams {
+	s := &Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv}
+	s.OutTTY, s.ErrTTY = term.IsTerminal(int(os.Stdout.Fd())), term.IsTerminal(int(os.Stderr.Fd()))
+	if s.OutTTY {
+		s.Width, _, _ = term.GetSize(int(os.Stdout.Fd()))
+	}
+	return s
+}
+
+// Main runs one command line and returns its exit code.
+func Main(args []string, streams *Streams) int {
+	ctx, stop := signalContext()
+	defer stop()
+	app := newApp(streams, args)
+	defer app.close()
+
+	root := newRoot(app)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	var ended *exitStatus
+	if errors.As(err, &ended) {
+		return ended.code // the answer has been printed
+	}
+	return app.fail(err)
+}
+
+// exitStatus ends a command whose failure has been answered on stdout (batch, --listen).
+type exitStatus struct{ code int }
+
+func (e *exitStatus) Error() string { return fmt.Sprintf("exit status %d", e.code) }
+
+// signalContext is cancelled by SIGINT and SIGTERM, with the outcome that the process then ends with.
+// A second signal ends it at once.
+func signalContext() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for n := 0; ; n++ {
+			s, ok := <-signals
+			if !ok {
+				return
+			}
+			e := host.Errorf(host.Interrupted, "interrupted")
+			if s == syscall.SIGTERM {
+				e = host.Errorf(host.Terminated, "terminated")
+			}
+			if n > 0 {
+				os.Exit(e.ExitCode())
+			}
+			cancel(e)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+		cancel(nil)
+	}
+}
+
+// App is one run of the command line: its streams, its global flags, and the rooms, made when first needed.
+type App struct {
+	*Streams
+	rooms
+	json    bool
+	debug   bool
+	loads   []string
+	lines   []string // debug lines
+	notices []string // things said once, beside the answer
+}
+
+func newApp(streams *Streams, args []string) *App {
+	app := &App{Streams: streams}
+	app.rooms.app = app
+	// Flags may be wrong before they are all read, and then the error must already have its form.
+	for _, a := range args {
+		if a == "--" {
+			break
+		}
+		app.json = app.json || a == "--json" || a == "--json=true"
+		app.debug = app.debug || a == "--debug" || a == "--debug=true"
+	}
+	return app
+}
+
+// debugf keeps a line for --debug. With --json it goes into the answer, else to stderr at once.
+func (a *App) debugf(format string, args ...any) {
+	if !a.debug {
+		return
+	}
+	line := manifest.CleanLine(fmt.Sprintf(format, args...))
+	if a.json {
+		a.lines = append(a.lines, line)
+		return
+	}
+	fmt.Fprintln(a.Err, "debug: "+line)
+}
+
+// notice says something that is no part of the answer, such as a first compile.
+func (a *App) notice(text string) {
+	text = manifest.CleanLine(text)
+	if a.json {
+		a.notices = append(a.notices, text)
+		return
+	}
+	fmt.Fprintln(a.Err, "note: "+text)
+}
+
+// answer prints data as every command does: the envelope with --json, else text, or the data where text is nil.
+func (a *App) answer(data any, next []string, text func(w io.Writer)) error {
+	raw, err := marshal(data)
+	if err != nil {
+		return err
+	}
+	return a.envelope(&host.Envelope{OK: true, Data: raw, Warnings: []string{}, Next: append([]string{}, next...)}, text)
+}
+
+func (a *App) envelope(env *host.Envelope, text func(w io.Writer)) error {
+	if a.json {
+		env.Warnings = append(append([]string{}, env.Warnings...), a.notices...)
+		env.Debug = a.lines
+		return a.document(env)
+	}
+	for _, w := range env.Warnings {
+		fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
+	}
+	if text != nil {
+		var b strings.Builder
+		text(&b)
+		_, err := io.WriteString(a.Out, b.String())
+		return writeError(err)
+	}
+	return a.document(env.Data)
+}
+
+// document prints one JSON document: indented on a terminal, one line in a pipe.
+func (a *App) document(v any) error {
+	raw, err := marshal(v)
+	if err != nil {
+		return err
+	}
+	raw = manifest.EscapeJSON(raw)
+	if a.OutTTY {
+		raw = indent(raw)
+	}
+	_, err = a.Out.Write(append(raw, '\n'))
+	return writeError(err)
+}
+
+func writeError(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return nil // the reader has seen enough
+	}
+	return err
+}
+
+// fail prints an error and returns the exit code that it ends with.
+func (a *App) fail(err error) int {
+	e := host.AsError(err)
+	if a.json {
+		env := (&host.Answer{Err: e, Next: e.Next}).Envelope()
+		var f *failure
+		if errors.As(err, &f) {
+			env = f.envelope
+		} else {
+			env.Meta = nil
+		}
+		env.Warnings = append(env.Warnings, a.notices...)
+		env.Debug = a.lines
+		raw, _ := marshal(env)
+		raw = manifest.EscapeJSON(raw)
+		if a.ErrTTY {
+			raw = indent(raw)
+		}
+		fmt.Fprintf(a.Err, "%s\n", raw)
+		return e.ExitCode()
+	}
+	var f *failure
+	if errors.As(err, &f) {
+		for _, w := range f.envelope.Warnings {
+			fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
+		}
+	}
+	writeErrorText(a, e)
+	return e.ExitCode()
+}
+
+// failure is the error of a call, with the envelope that says which call it was.
+type failure struct {
+	err      *host.Error
+	envelope *host.Envelope
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// writeErrorText prints an error for people: what, what was meant, what to type next.
+func writeErrorText(a *App, e *host.Error) {
+	w := a.Err
+	red, reset := a.color("\x1b[31m"), a.color("\x1b[0m")
+	message := manifest.Clean(e.Message)
+	if e.Code == host.InvalidArgs && strings.HasPrefix(message, "Tool '") {
+		fmt.Fprintf(w, "%s%s%s\n", red, message, reset)
+	} else {
+		fmt.Fprintf(w, "%sError:%s %s\n", red, reset, message)
+	}
+	for _, d := range e.Details {
+		where := d.Parameter
+		if where == "" {
+			where = "parameters"
+		}
+		line := fmt.Sprintf("  %s: expected %s, got %s", where, d.Expected, d.Provided)
+		if d.Suggestion != "" {
+			line += " (" + d.Suggestion + ")"
+		}
+		fmt.Fprintln(w, manifest.CleanLine(line))
+	}
+	for _, d := range e.Denied {
+		fmt.Fprintf(w, "  %s: %s\n", d.Right, manifest.CleanLine(d.Why))
+	}
+	if e.Docs != nil {
+		fmt.Fprintf(w, "Detailed parameter documentation:\n%s", e.Docs.Text())
+	}
+	for i, s := range e.DidYouMean {
+		label := "Did you mean:"
+		if i > 0 {
+			label = strings.Repeat(" ", len(label))
+		}
+		fmt.Fprintf(w, "%s  %s (edit distance: %d)\n", label, s.Name, s.Distance)
+	}
+	for i, n := range e.Next {
+		if i == 2 {
+			break // the rest stands in the JSON form
+		}
+		label := "Tip:"
+		if i > 0 {
+			label = "    "
+		}
+		fmt.Fprintf(w, "%s %s\n", label, manifest.CleanLine(n))
+	}
+}
+
+// color returns a terminal sequence, or nothing where colours are not wanted.
+func (a *App) color(sequence string) string {
+	if !a.ErrTTY || a.Env("NO_COLOR") != "" || a.Env("TERM") == "dumb" {
+		return ""
+	}
+	return sequence
+}
+
+// columns is the width that text is fitted to.
+func (a *App) columns() int {
+	if a.Width > 20 {
+		return a.Width
+	}
+	return 80
+}
+
+// marshal writes JSON without HTML escapes.
+func marshal(v any) (json.RawMessage, error) {
+	if raw, ok := v.(json.RawMessage); ok {
+		return raw, nil
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return json.RawMessage(strings.TrimSuffix(b.String(), "\n")), nil
+}
+
+func indent(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return raw
+	}
+	return b.Bytes()
+}

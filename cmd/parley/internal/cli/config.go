@@ -1,0 +1,280 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// settings are the values of this command line's configuration, each from where it was said most specifically.
+type settings struct {
+	DocMode      string
+	Timeout      time.Duration
+	MaxBytes     int
+	Browser      string
+	Chrome       string
+	BrowserIdle  time.Duration
+	TracesOff    bool
+	TracesValues bool
+
+	sources []settingValue
+}
+
+// settingValue is one row of `config list`.
+type settingValue struct {
+	Name        string `json:"name"`
+	Value       string `json:"value"`
+	Source      string `json:"source"` // default, a file, or an environment variable
+	Env         string `json:"env"`
+	Description string `json:"description"`
+}
+
+// setting is one thing that can be configured. What a project file may not set concerns rights or records.
+type setting struct {
+	name, fallback, description string
+	project                     bool
+	set                         func(*settings, string) error
+}
+
+func (s setting) env() string {
+	return "PARLEY_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(s.name))
+}
+
+var settingTable = []setting{
+	{"tool_documentation_mode", "progressive", "what MCP shows of the tools: minimal, progressive or full", true, func(s *settings, v string) error {
+		s.DocMode = v
+		return oneOf(v, "minimal", "progressive", "full")
+	}},
+	{"timeout", "0s", "bound of a call that sets none; 0s: the tool's own", true, func(s *settings, v string) error { return duration(&s.Timeout, v) }},
+	{"max_bytes", "0", "cut larger results; 0: never", true, func(s *settings, v string) error { return count(&s.MaxBytes, v) }},
+	{"browser", "default", "name of the browser that calls use", true, func(s *settings, v string) error { s.Browser = v; return nil }},
+	{"chrome", "", "path of the browser to start; empty: the first that is found", false, func(s *settings, v string) error { s.Chrome = v; return nil }},
+	{"browser_idle", "30m", "end a browser that nobody used for this long", true, func(s *settings, v string) error { return duration(&s.BrowserIdle, v) }},
+	{"traces.off", "false", "write no traces", false, func(s *settings, v string) error { return truth(&s.TracesOff, v) }},
+	{"traces.values", "false", "keep parameter values in traces, not only their shapes", false, func(s *settings, v string) error { return truth(&s.TracesValues, v) }},
+}
+
+func oneOf(v string, allowed ...string) error {
+	for _, a := range allowed {
+		if v == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not one of %s", v, strings.Join(allowed, ", "))
+}
+
+func duration(to *time.Duration, v string) error {
+	d, err := time.ParseDuration(v)
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q is not a duration such as 10s", v)
+	}
+	*to = d
+	return nil
+}
+
+func count(to *int, v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		return fmt.Errorf("%q is not a number of bytes", v)
+	}
+	*to = n
+	return nil
+}
+
+func truth(to *bool, v string) error {
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		return fmt.Errorf("%q is not true or false", v)
+	}
+	*to = b
+	return nil
+}
+
+// complete fills in what a call left open.
+func (s *settings) complete(o host.Options) host.Options {
+	if o.Timeout == 0 {
+		o.Timeout = s.Timeout
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = s.MaxBytes
+	}
+	if o.Browser == "" {
+		o.Browser = s.Browser
+	}
+	return o
+}
+
+// loadSettings reads the configuration: PARLEY_* before the project's parley.toml before the user's config.toml.
+func loadSettings(env func(string) string, configDir string) (*settings, error) {
+	s := &settings{}
+	user, err := readConfig(filepath.Join(configDir, "config.toml"), false)
+	if err != nil {
+		return nil, err
+	}
+	project, projectPath, err := projectConfig()
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range settingTable {
+		value, source := row.fallback, "default"
+		if v, ok := user[row.name]; ok {
+			value, source = v, filepath.Join(configDir, "config.toml")
+		}
+		if v, ok := project[row.name]; ok {
+			value, source = v, projectPath
+		}
+		if v := env(row.env()); v != "" {
+			value, source = v, row.env()
+		}
+		if err := row.set(s, value); err != nil {
+			return nil, host.Errorf(host.ConfigError, "%s, set by %s: %s", row.name, source, manifest.CleanLine(err.Error())).WithNext("parley config list")
+		}
+		s.sources = append(s.sources, settingValue{row.name, value, source, row.env(), row.description})
+	}
+	return s, nil
+}
+
+// projectConfig finds parley.toml in this folder or one above it.
+func projectConfig() (map[string]string, string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, "", nil
+	}
+	for {
+		path := filepath.Join(dir, "parley.toml")
+		if _, err := os.Stat(path); err == nil {
+			values, err := readConfig(path, true)
+			return values, path, err
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return nil, "", nil
+		}
+		dir = parent
+	}
+}
+
+// readConfig reads a flat view of a configuration file. An unknown key is an error: it is a typo, or a promise
+// that would not be kept.
+func readConfig(path string, project bool) (map[string]string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "cannot read the configuration: %v", err)
+	}
+	tree := map[string]any{}
+	if err := toml.NewDecoder(bytes.NewReader(data)).Decode(&tree); err != nil {
+		where := ""
+		var at *toml.DecodeError
+		if errors.As(err, &at) {
+			line, column := at.Position()
+			where = fmt.Sprintf(":%d:%d", line, column)
+		}
+		return nil, host.Errorf(host.ConfigError, "%s%s: %s", path, where, manifest.CleanLine(err.Error()))
+	}
+	values := map[string]string{}
+	flatten("", tree, values)
+	for name := range values {
+		known := false
+		for _, row := range settingTable {
+			if row.name != name {
+				continue
+			}
+			known = true
+			if project && !row.project {
+				return nil, host.Errorf(host.ConfigError, "%s: %s cannot be set by a project; set it in your own config.toml", path, name)
+			}
+		}
+		if !known {
+			return nil, host.Errorf(host.ConfigError, "%s: unknown key %s", path, manifest.CleanLine(name)).WithNext("parley config list")
+		}
+	}
+	return values, nil
+}
+
+func flatten(prefix string, tree map[string]any, into map[string]string) {
+	for key, value := range tree {
+		if sub, ok := value.(map[string]any); ok {
+			flatten(prefix+key+".", sub, into)
+			continue
+		}
+		into[prefix+key] = fmt.Sprint(value)
+	}
+}
+
+func newConfig(app *App) *cobra.Command {
+	list := &cobra.Command{
+		Use:     "list",
+		Short:   "Show each setting, its value and where it comes from",
+		Example: "parley config list --json",
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return app.listConfig() },
+	}
+	return parent("config", "Show the configuration", list)
+}
+
+func (a *App) listConfig() error {
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
+	data := struct {
+		Settings []settingValue `json:"settings"`
+		Paths    []namedPath    `json:"paths"`
+	}{s.sources, a.dirs().list()}
+	return a.answer(data, []string{"edit " + filepath.Join(a.dirs().config, "config.toml")}, func(w io.Writer) {
+		for _, v := range s.sources {
+			fmt.Fprintf(w, "%-24s %-12s %s\n%24s %s\n", v.Name, shownValue(v.Value), v.Source, "", v.Description)
+		}
+		for _, p := range data.Paths {
+			fmt.Fprintf(w, "%-24s %s\n", p.Name, p.Path)
+		}
+	})
+}
+
+func shownValue(v string) string {
+	if v == "" {
+		return `""`
+	}
+	return manifest.CleanLine(v)
+}
+
+// parent makes a command that only holds others.
+func parent(name, short string, children ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     name,
+		Short:   short,
+		Example: children[0].Example,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var names []string
+			for _, c := range cmd.Commands() {
+				names = append(names, c.Name())
+			}
+			if len(args) == 0 {
+				return host.Errorf(host.InvalidArgs, "parley %s needs one of %s", name, strings.Join(names, ", ")).WithNext(children[0].Example)
+			}
+			e := unknownValue(strings.ToUpper(name)+" COMMAND", args[0], names)
+			e.Code, e.Details = host.NotFound, nil
+			e.Message = fmt.Sprintf("parley %s has no command %s", name, manifest.CleanLine(args[0]))
+			return e.WithNext("parley help " + name)
+		},
+	}
+	cmd.AddCommand(children...)
+	return cmd
+}

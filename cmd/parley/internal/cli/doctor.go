@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host"
+)
+
+func newDoctor(app *App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "doctor",
+		Short:   "Check the set-up and say how to mend it",
+		Example: "parley doctor --json",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return app.doctor(cmd.Context()) },
+	}
+}
+
+// check is one thing that doctor looked at. Fix is what to type, where something can be done.
+type check struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // ok, warn or fail
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty"`
+}
+
+// minFree is the free space below which installs and browser profiles are likely to fail.
+const minFree = 512 << 20
+
+// doctor checks all that Parley depends on. It ends in 0 also when something is wrong: that is its answer.
+func (a *App) doctor(ctx context.Context) error {
+	checks := []check{a.checkPlatform(), a.checkConfig(), a.checkPolicy(), a.checkPlugins()}
+	s, err := a.settings()
+	chrome := ""
+	if err == nil {
+		chrome = s.Chrome
+	}
+	checks = append(checks, a.checkChrome(chrome))
+	for _, p := range a.dirs().list() {
+		checks = append(checks, checkDir(p))
+	}
+	checks = append(checks, a.checkSocket(), a.checkKeepers())
+	for _, t := range []struct{ name, version, fix string }{
+		{"go", "version", "install Go 1.26 to build Go plugins"},
+		{"clang", "--version", "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32, to build C plugins"},
+		{"rustc", "--version", "install Rust with a wasm32-wasi target to build Rust plugins"},
+		{"node", "--version", "install Node to build AssemblyScript plugins"},
+	} {
+		checks = append(checks, checkTool(ctx, t.name, t.version, t.fix))
+	}
+	bad := 0
+	next := []string{}
+	for _, c := range checks {
+		if c.Status == "fail" {
+			bad++
+			next = append(next, c.Fix)
+		}
+	}
+	data := struct {
+		Checks []check `json:"checks"`
+		Failed int     `json:"failed"`
+	}{checks, bad}
+	return a.answer(data, next, func(w io.Writer) {
+		for _, c := range checks {
+			fmt.Fprintf(w, "%-5s %-10s %s\n", c.Status, c.Name, c.Detail)
+			if c.Fix != "" && c.Status != "ok" {
+				fmt.Fprintf(w, "%-16s fix: %s\n", "", c.Fix)
+			}
+		}
+	})
+}
+
+func (a *App) checkPlatform() check {
+	c := check{Name: "platform", Status: "ok", Detail: fmt.Sprintf("parley %s, %s/%s, %s", Version, runtime.GOOS, runtime.GOARCH, runtime.Version())}
+	if runtime.GOOS != "linux" {
+		c.Status, c.Fix = "warn", "use Linux for what is tested"
+		c.Detail += "; built but not tested here"
+		if !cdp.Supported() {
+			c.Detail += "; no browser can be opened on this platform"
+		}
+	}
+	return c
+}
+
+func (a *App) checkConfig() check {
+	if _, err := a.settings(); err != nil {
+		return check{"config", "fail", err.Error(), "edit " + filepath.Join(a.dirs().config, "config.toml")}
+	}
+	return check{Name: "config", Status: "ok", Detail: filepath.Join(a.dirs().config, "config.toml")}
+}
+
+func (a *App) checkPolicy() check {
+	path := filepath.Join(a.dirs().config, "policy.toml")
+	if _, err := a.policy(); err != nil {
+		return check{"policy", "fail", err.Error(), "edit " + path + "; until then nothing runs"}
+	}
+	if _, err := os.Stat(path); err != nil {
+		return check{Name: "policy", Status: "ok", Detail: "none: plugins have no rights, this command line may call everything"}
+	}
+	return check{Name: "policy", Status: "ok", Detail: path}
+}
+
+func (a *App) checkPlugins() check {
+	catalog, err := a.catalog()
+	if err != nil {
+		e := host.AsError(err)
+		return check{"plugins", "fail", e.Message, strings.Join(e.Next, "; ")}
+	}
+	return check{Name: "plugins", Status: "ok", Detail: plural(len(catalog.Providers()), "plugin")}
+}
+
+func (a *App) checkChrome(configured string) check {
+	path, from, err := cdp.FindChrome(a.Env, configured)
+	if err != nil {
+		fix := ""
+		if e := host.AsError(err); len(e.Next) > 0 {
+			fix = e.Next[0]
+		}
+		return check{"chrome", "fail", err.Error(), fix}
+	}
+	return check{Name: "chrome", Status: "ok", Detail: path + ", found by " + from}
+}
+
+// checkDir tells whether a folder, or the first one above it that exists, can be written, and what space it has.
+func checkDir(p namedPath) check {
+	c := check{Name: p.Name, Status: "ok", Detail: p.Path}
+	at := p.Path
+	for {
+		info, err := os.Stat(at)
+		if err == nil && !info.IsDir() {
+			return check{p.Name, "fail", at + " is no folder", "move " + at + " away, or set PARLEY_HOME"}
+		}
+		if err == nil {
+			break
+		}
+		if parent := filepath.Dir(at); parent != at {
+			at = parent
+			continue
+		}
+		return check{p.Name, "fail", p.Path + " cannot be made", "set PARLEY_HOME to a folder that can be written"}
+	}
+	if !writable(at) {
+		return check{p.Name, "fail", at + " cannot be written", "chown it, or set PARLEY_HOME to a folder that can be written"}
+	}
+	if free, ok := freeSpace(at); ok {
+		c.Detail += fmt.Sprintf(" (%.1f GiB free)", float64(free)/(1<<30))
+		if free < minFree {
+			c.Status, c.Fix = "warn", "free some space"
+		}
+	}
+	return c
+}
+
+func writable(dir string) bool {
+	f, err := os.CreateTemp(dir, ".parley-doctor-*")
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return os.Remove(f.Name()) == nil
+}
+
+func (a *App) checkSocket() check {
+	path := cdp.SocketPath(a.dirs().run)
+	c := check{Name: "socket", Status: "ok", Detail: fmt.Sprintf("%s (%d bytes of 108)", path, len(path))}
+	if len(path) >= 108 {
+		c.Status, c.Fix = "fail", "set XDG_RUNTIME_DIR or PARLEY_HOME to a shorter path"
+	}
+	return c
+}
+
+func (a *App) checkKeepers() check {
+	open, stale, err := cdp.Keepers(a.dirs().run)
+	switch {
+	case err != nil:
+		return check{"keepers", "fail", err.Error(), "parley cdp close --param all=true"}
+	case len(stale) > 0:
+		return check{"keepers", "warn", "left by browsers that were killed: " + strings.Join(stale, ", "), "parley cdp close --param all=true"}
+	case len(open) > 0:
+		return check{Name: "keepers", Status: "ok", Detail: "open: " + strings.Join(open, ", ")}
+	}
+	return check{Name: "keepers", Status: "ok", Detail: "no browser is open"}
+}
+
+func checkTool(ctx context.Context, name, version, fix string) check {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return check{name, "warn", "not found", fix}
+	}
+	out, err := exec.CommandContext(ctx, path, version).Output()
+	if err != nil {
+		return check{name, "warn", fmt.Sprintf("%s does not run: %v", path, err), fix}
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	return check{Name: name, Status: "ok", Detail: first}
+}

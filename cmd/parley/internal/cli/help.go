@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// modes is the annotation of a command that can be used in several ways.
+const modes = "modes"
+
+// helpDoc is `--help --json`: everything that an agent needs before its first call. It is made from the live
+// command tree, and so is the text form.
+type helpDoc struct {
+	Name        string            `json:"name"`
+	Version     string            `json:"version"`
+	Description string            `json:"description"`
+	Commands    []helpCommand     `json:"commands"`
+	ExitCodes   map[string]string `json:"exit_codes"`
+	Next        []string          `json:"next"`
+}
+
+type helpCommand struct {
+	Name        string       `json:"name"`
+	Description string       `json:"description"`
+	Modes       []string     `json:"modes,omitempty"`
+	Options     []helpOption `json:"options"`
+	Examples    []string     `json:"examples"`
+}
+
+type helpOption struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Required    bool   `json:"required"`
+	Default     any    `json:"default,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// essential are the options that the compact form explains: those of a first call. The full form has all.
+var essential = map[string][]string{
+	"parley": {"list", "describe", "tier", "params", "param", "timeout", "jq", "out", "json"},
+	"search": {"plugin", "limit"},
+}
+
+func newHelp(app *App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Explain a command, or all with --full",
+		Example: "parley help search",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				if len(args) > 0 {
+					if catalog, err := app.catalog(); err == nil {
+						if _, ok := catalog.Provider(args[0]); ok {
+							return app.help(cmd.Root())
+						}
+						return app.unknownWord(cmd.Root(), catalog, args[0])
+					}
+				}
+				return host.Errorf(host.NotFound, "no command is named %s", strings.Join(args, " "))
+			}
+			return app.help(target)
+		},
+	}
+}
+
+// help prints the document of a command, of all for the root.
+func (a *App) help(cmd *cobra.Command) error {
+	if cmd.HasParent() {
+		doc := a.helpOf(cmd, true)
+		if a.json {
+			return a.document(doc)
+		}
+		return a.write(func(w io.Writer) { helpText(w, doc, true) })
+	}
+	doc := a.rootHelp(cmd)
+	if a.json {
+		return a.document(doc)
+	}
+	return a.write(func(w io.Writer) {
+		fmt.Fprintf(w, "parley %s: %s\n\n", doc.Version, doc.Description)
+		for i, c := range doc.Commands {
+			helpText(w, c, i == 0 || a.full)
+		}
+		fmt.Fprintln(w, "\nExit codes:")
+		for _, o := range exitTable() {
+			fmt.Fprintf(w, "  %-5s %s\n", o[0], o[1])
+		}
+		fmt.Fprintln(w, "\nNext:")
+		for _, n := range doc.Next {
+			fmt.Fprintln(w, "  "+n)
+		}
+	})
+}
+
+func (a *App) write(text func(io.Writer)) error {
+	var b strings.Builder
+	text(&b)
+	_, err := io.WriteString(a.Out, b.String())
+	return writeError(err)
+}
+
+func (a *App) rootHelp(root *cobra.Command) helpDoc {
+	doc := helpDoc{
+		Name: "parley", Version: Version, Description: description, ExitCodes: map[string]string{},
+		Next: []string{"parley --list", `parley search "what you want"`, "parley --help --json --full"},
+	}
+	doc.Commands = append(doc.Commands, a.helpOf(root, a.full))
+	for _, c := range root.Commands() {
+		if !c.IsAvailableCommand() {
+			continue
+		}
+		doc.Commands = append(doc.Commands, a.helpOf(c, a.full))
+		if a.full {
+			for _, sub := range c.Commands() {
+				doc.Commands = append(doc.Commands, a.helpOf(sub, true))
+			}
+		}
+	}
+	for _, row := range exitTable() {
+		doc.ExitCodes[row[0]] = row[1]
+	}
+	return doc
+}
+
+// exitTable is the host's table with the row of what tools declare themselves.
+func exitTable() [][2]string {
+	var rows [][2]string
+	for _, o := range host.Outcomes() {
+		rows = append(rows, [2]string{strconv.Itoa(o.Exit), o.Meaning})
+		if o.Exit == 1 {
+			rows = append(rows, [2]string{"2-79", "declared by the tool"})
+		}
+	}
+	return rows
+}
+
+// helpOf describes one command. Not in full, a command has the options of a first call, and the others stand by
+// what --full shows.
+func (a *App) helpOf(cmd *cobra.Command, full bool) helpCommand {
+	h := helpCommand{
+		Name:        strings.TrimPrefix(commandName(cmd), "parley "),
+		Description: cmd.Short, Options: []helpOption{}, Examples: []string{},
+	}
+	if m := cmd.Annotations[modes]; m != "" {
+		h.Modes = strings.Fields(m)
+	}
+	if cmd.Example != "" {
+		h.Examples = strings.Split(cmd.Example, "\n")
+	}
+	if !full && cmd.HasParent() {
+		h.Examples = h.Examples[:min(1, len(h.Examples))]
+	}
+	if full && cmd.Long != "" {
+		h.Description = cmd.Short + ". " + cmd.Long
+	}
+	wanted := essential[cmd.Name()]
+	visit := func(f *pflag.Flag) {
+		if f.Hidden || !full && !contains(wanted, f.Name) {
+			return
+		}
+		o := helpOption{Name: "--" + f.Name, Type: optionType(f), Description: f.Usage, Default: optionDefault(f)}
+		h.Options = append(h.Options, o)
+	}
+	if full {
+		for _, word := range strings.Fields(cmd.Use)[1:] {
+			name := strings.Trim(word, "[].")
+			h.Options = append(h.Options, helpOption{Name: name, Type: "string", Required: !strings.HasPrefix(word, "["), Description: "positional"})
+		}
+	}
+	cmd.LocalFlags().VisitAll(visit)
+	if !cmd.HasParent() {
+		return h
+	}
+	if full && a.full {
+		return h // global options stand once, with the root
+	}
+	if full {
+		cmd.InheritedFlags().VisitAll(visit)
+	}
+	return h
+}
+
+// commandName is what a command is called by: its path and its positional words.
+func commandName(cmd *cobra.Command) string {
+	_, words, _ := strings.Cut(cmd.Use, " ")
+	return strings.TrimSpace(cmd.CommandPath() + " " + words)
+}
+
+// optionType is the type of an option in the words of JSON Schema.
+func optionType(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "boolean"
+	case "int":
+		return "integer"
+	case "stringArray":
+		return "array"
+	case "duration":
+		return "duration"
+	}
+	return "string"
+}
+
+func optionDefault(f *pflag.Flag) any {
+	switch f.Value.Type() {
+	case "bool":
+		return nil // every switch is off
+	case "int":
+		if n, err := strconv.Atoi(f.DefValue); err == nil && n != 0 {
+			return n
+		}
+		return nil
+	case "duration", "stringArray":
+		return nil
+	}
+	if f.DefValue == "" {
+		return nil
+	}
+	return f.DefValue
+}
+
+// helpText prints a command for people: its name and what it does, in full its options and examples.
+func helpText(w io.Writer, c helpCommand, full bool) {
+	if !full {
+		fmt.Fprintf(w, "  %-34s %s\n", "parley "+c.Name, c.Description)
+		return
+	}
+	fmt.Fprintf(w, "parley %s\n  %s\n", c.Name, c.Description)
+	for _, o := range c.Options {
+		text := o.Description
+		if o.Default != nil {
+			text += fmt.Sprintf(" (default %v)", o.Default)
+		}
+		name := o.Name
+		if o.Type != "boolean" && strings.HasPrefix(name, "--") {
+			name += " " + strings.ToUpper(o.Type)
+		}
+		fmt.Fprintf(w, "    %-22s %s\n", name, text)
+	}
+	for _, e := range c.Examples {
+		fmt.Fprintf(w, "  $ %s\n", e)
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}

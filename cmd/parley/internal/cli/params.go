@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// buildParams gathers a call's parameters: --params, then the words after the tool, then each --param.
+func (a *App) buildParams(t *manifest.Tool, words []string, f *callFlags) (json.RawMessage, error) {
+	raw, err := a.readParams(f.params)
+	if err != nil {
+		return nil, err
+	}
+	if len(words) == 0 && len(f.param) == 0 {
+		return raw, nil // as it was given: the host says what is wrong with it
+	}
+	params := map[string]any{}
+	if len(bytes.TrimSpace(raw)) > 0 {
+		value, err := schema.Decode(raw, schema.Limits{Bytes: host.MaxParams})
+		if err != nil {
+			return raw, nil
+		}
+		object, ok := value.(map[string]any)
+		if !ok {
+			return raw, nil
+		}
+		params = object
+	}
+	if err := positional(params, t, words); err != nil {
+		return nil, err
+	}
+	for _, p := range f.param {
+		if err := setParam(params, t, p); err != nil {
+			return nil, err
+		}
+	}
+	return schema.Marshal(params), nil
+}
+
+// readParams reads the value of --params: JSON, @FILE or - for stdin.
+func (a *App) readParams(given string) (json.RawMessage, error) {
+	switch {
+	case given == "-":
+		data, err := io.ReadAll(io.LimitReader(a.In, host.MaxParams+1))
+		if err != nil {
+			return nil, host.Errorf(host.InvalidArgs, "--params -: %v", err)
+		}
+		return data, tooLarge(data)
+	case strings.HasPrefix(given, "@"):
+		data, err := readInput("--params", given[1:])
+		if err != nil {
+			return nil, err
+		}
+		return data, tooLarge(data)
+	}
+	return json.RawMessage(given), nil
+}
+
+func tooLarge(data []byte) error {
+	if len(data) > host.MaxParams {
+		return host.Errorf(host.InvalidArgs, "parameters are larger than %d bytes", host.MaxParams)
+	}
+	return nil
+}
+
+func readInput(option, path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err == nil {
+		defer file.Close()
+		var data []byte
+		if data, err = io.ReadAll(io.LimitReader(file, host.MaxParams+1)); err == nil {
+			return data, nil
+		}
+	}
+	return nil, host.Errorf(host.InvalidArgs, "%s @%s: %s", option, manifest.CleanLine(path), manifest.CleanLine(err.Error())).
+		WithNext("for a value that begins with @, use --params JSON")
+}
+
+// positional puts the words after the tool into the parameters that the manifest calls positional; the last takes
+// all that are left if it is an array.
+func positional(params map[string]any, t *manifest.Tool, words []string) error {
+	for i := 0; i < len(words); i++ {
+		if i >= len(t.Positional) {
+			return tooManyPositional(t, words[i])
+		}
+		name := t.Positional[i]
+		kind, item := manifest.TypeAt(t.Params, name)
+		if kind == "array" && i == len(t.Positional)-1 && !strings.HasPrefix(words[i], "[") {
+			list := []any{}
+			for _, w := range words[i:] {
+				if err := validUTF8(name, w); err != nil {
+					return err
+				}
+				list = append(list, typed(w, item, ""))
+			}
+			params[name] = list
+			return nil
+		}
+		if err := validUTF8(name, words[i]); err != nil {
+			return err
+		}
+		params[name] = typed(words[i], kind, item)
+	}
+	return nil
+}
+
+func tooManyPositional(t *manifest.Tool, word string) error {
+	takes := "takes no words"
+	if len(t.Positional) > 0 {
+		takes = "takes " + strings.Join(t.Positional, ", ")
+	}
+	return host.Errorf(host.InvalidArgs, "%q after %s means nothing: it %s; other parameters go into --params or --param", manifest.CleanLine(word), t.Name, takes)
+}
+
+// setParam sets one KEY=VALUE. A dotted key nests, unless the tool has a parameter of that very name; a key
+// given again adds to an array.
+func setParam(params map[string]any, t *manifest.Tool, given string) error {
+	key, text, ok := strings.Cut(given, "=")
+	if !ok || key == "" {
+		return host.Errorf(host.InvalidArgs, "--param %s: expected KEY=VALUE", manifest.ShellQuote(manifest.CleanLine(given)))
+	}
+	path := []string{key}
+	if kind, _ := manifest.TypeAt(t.Params, key); kind == "" {
+		path = strings.Split(key, ".")
+	}
+	if strings.HasPrefix(text, "@") {
+		data, err := readInput("--param "+key+"=", text[1:])
+		if err != nil {
+			return err
+		}
+		text = string(data)
+	}
+	if err := validUTF8(key, text); err != nil {
+		return err
+	}
+	at := params
+	for _, step := range path[:len(path)-1] {
+		if at[step] == nil {
+			at[step] = map[string]any{}
+		}
+		next, ok := at[step].(map[string]any)
+		if !ok {
+			return host.Errorf(host.InvalidArgs, "--param %s: %s is no object that could hold %s", manifest.CleanLine(key), step, path[len(path)-1])
+		}
+		at = next
+	}
+	last := path[len(path)-1]
+	kind, item := manifest.TypeAt(t.Params, path...)
+	if list, isList := at[last].([]any); isList && kind == "array" && !strings.HasPrefix(text, "[") {
+		at[last] = append(list, typed(text, item, ""))
+		return nil
+	}
+	at[last] = typed(text, kind, item)
+	return nil
+}
+
+func validUTF8(name, text string) error {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	return host.Errorf(host.InvalidArgs, "parameter %s is not valid UTF-8; binary goes in as base64 where the tool takes it", manifest.CleanLine(name))
+}
+
+// typed gives a text the type that the schema wants. What does not fit stays a string, and the host says what is wrong.
+func typed(text, kind, item string) any {
+	switch kind {
+	case "string":
+		return text
+	case "array":
+		if v, ok := decoded(text); ok && strings.HasPrefix(strings.TrimSpace(text), "[") {
+			return v
+		}
+		return []any{typed(text, item, "")}
+	case "":
+		if v, ok := decoded(text); ok {
+			return v
+		}
+		return text
+	}
+	if strings.Contains("|"+kind+"|", "|string|") {
+		return text
+	}
+	v, ok := decoded(text)
+	if !ok {
+		return text
+	}
+	if _, isString := v.(string); isString && kind != "any" {
+		return text
+	}
+	return v
+}
+
+func decoded(text string) (any, bool) {
+	v, err := schema.Decode([]byte(text), schema.Limits{Bytes: host.MaxParams})
+	return v, err == nil
+}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+const description = "Hosts tools as sandboxed plugins that document themselves; drives Chrome."
+
+// newRoot builds the command tree. Help, completion and checks are all made from it.
+func newRoot(app *App) *cobra.Command {
+	flags := &callFlags{}
+	root := &cobra.Command{
+		Use:   "parley PLUGIN [TOOL] [WORD...]",
+		Short: "List, describe, search or run the tools of a plugin",
+		Example: "parley cdp --list\n" +
+			"parley cdp Network --list\n" +
+			"parley cdp Network.getCookies --describe\n" +
+			`parley cdp Runtime.evaluate --params '{"expression":"1+1"}'`,
+		Annotations:       map[string]string{modes: "execute list describe search"},
+		Args:              cobra.ArbitraryArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		ValidArgsFunction: app.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case flags.version && len(args) == 0:
+				return app.printVersion()
+			case len(args) > 0:
+				return app.dispatch(cmd, args, flags)
+			case flags.list:
+				return app.listPlugins()
+			case flags.search != "":
+				return app.search(cmd.Context(), &searchFlags{limit: 10, detail: "names"}, flags.search)
+			}
+			if name := firstSet(cmd, callOnly...); name != "" {
+				return host.Errorf(host.InvalidArgs, "--%s needs a tool: parley PLUGIN TOOL --%s ...", name, name).WithNext("parley --list")
+			}
+			return app.intro()
+		},
+	}
+	flags.add(root.Flags())
+	root.Flags().BoolVar(&flags.list, "list", false, "list plugins, groups or tools")
+	root.Flags().BoolVar(&flags.describe, "describe", false, "show a tool's documentation")
+	root.Flags().IntVar(&flags.tier, "tier", manifest.Tier2, "how much --describe shows: 1, 2 or 3")
+	root.Flags().StringVar(&flags.search, "search", "", "search the tools of a plugin")
+	flags.addStream(root.Flags())
+	root.Flags().BoolVar(&flags.version, "version", false, "print the version")
+	root.Flags().BoolVar(&app.full, "full", false, "with --help: all commands with all options")
+	root.PersistentFlags().BoolVar(&app.json, "json", app.json, "answer in JSON")
+	root.PersistentFlags().BoolVar(&app.debug, "debug", app.debug, "say what is done and why")
+	root.PersistentFlags().StringArrayVar(&app.loads, "load", nil, "add a plugin FILE.wasm for this command")
+	root.PersistentFlags().BoolP("help", "h", false, "explain a command")
+	root.Flags().SortFlags = false
+
+	root.AddCommand(
+		newSearch(app), newCall(app), newBatch(app), newPlugin(app), newConfig(app), newDoctor(app),
+		newList(app), newHelp(app), newVersion(app), newCompletion(app),
+	)
+	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { app.helpErr = app.help(cmd) })
+	root.SetFlagErrorFunc(flagError)
+	root.SetOut(app.Out)
+	root.SetErr(app.Err)
+	return root
+}
+
+// dispatch runs what the words after parley name: a plugin, a group, a tool, an event or a type.
+func (a *App) dispatch(cmd *cobra.Command, words []string, f *callFlags) error {
+	h, err := a.host(cmd.Context())
+	if err != nil {
+		return err
+	}
+	address, rest, err := a.resolve(cmd.Root(), h.Catalog(), words)
+	if err != nil {
+		return err
+	}
+	return a.act(cmd, h, address, rest, f)
+}
+
+// resolve finds what the first one or two words name and returns the words after it.
+func (a *App) resolve(root *cobra.Command, catalog *host.Catalog, words []string) (host.Address, []string, error) {
+	name, rest := words[0], words[1:]
+	if _, ok := catalog.Provider(name); !ok {
+		if plugin, _, dotted := strings.Cut(strings.ReplaceAll(name, "__", "."), "."); dotted {
+			if _, ok := catalog.Provider(plugin); ok {
+				address, err := catalog.Find(name)
+				return address, rest, err
+			}
+		}
+		return host.Address{}, nil, a.unknownWord(root, catalog, name)
+	}
+	if len(rest) == 0 {
+		address, err := catalog.FindIn(name, "")
+		return address, nil, err
+	}
+	address, err := catalog.FindIn(name, rest[0])
+	return address, rest[1:], err
+}
+
+func (a *App) unknownWord(root *cobra.Command, catalog *host.Catalog, word string) *host.Error {
+	_, err := catalog.FindIn(word, "")
+	e := host.AsError(err)
+	e.Message = fmt.Sprintf("no command or plugin is named %s", strings.TrimPrefix(e.Message, "no plugin is named "))
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	for _, n := range schema.Nearest(word, names, 3) {
+		e.DidYouMean = append(e.DidYouMean, host.Suggestion(n))
+	}
+	e.DidYouMean = closest(e.DidYouMean)
+	return e
+}
+
+// act does what the flags ask with what was found: list, describe, search, stream or run.
+func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []string, f *callFlags) error {
+	isTool := at.Tool != nil || at.Entry != nil
+	if len(rest) > 0 && !isTool {
+		return tooManyWords(h.Catalog(), at, rest[0])
+	}
+	switch {
+	case f.search != "":
+		return a.search(cmd.Context(), &searchFlags{plugin: at.Plugin, group: at.Group, limit: 10, detail: "names"}, f.search)
+	case f.list && isTool:
+		return host.Errorf(host.InvalidArgs, "%s is no plugin or group, there is nothing to list", at.Name()).
+			WithNext("parley " + at.Plugin + " --list")
+	case f.describe || at.Entry != nil && firstSet(cmd, callOnly...) == "":
+		if !isTool {
+			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).WithNext(listCommand(at))
+		}
+		return a.describe(cmd.Context(), h, at.Name(), f.tier)
+	case len(f.listen) > 0:
+		return a.listen(cmd.Context(), h, at, f)
+	case isTool:
+		return a.run(cmd.Context(), h, at, rest, f)
+	}
+	if name := firstSet(cmd, callOnly...); name != "" {
+		return host.Errorf(host.InvalidArgs, "--%s needs a tool, and %s is none", name, at.Name()).WithNext(listCommand(at))
+	}
+	if at.Group != "" {
+		return a.listGroup(at)
+	}
+	return a.listPlugin(at)
+}
+
+func tooManyWords(catalog *host.Catalog, at host.Address, word string) error {
+	if inGroup, err := catalog.FindIn(at.Plugin, at.Group+"."+word); err == nil && inGroup.Tool != nil {
+		return host.Errorf(host.NotFound, "%s is a group; its tool %s is named with a dot", at.Name(), word).
+			WithNext("parley " + at.Plugin + " " + inGroup.Tool.Name + " --describe")
+	}
+	return host.Errorf(host.InvalidArgs, "%s is a %s, and %q after it means nothing", at.Name(), kindOf(at), manifest.CleanLine(word)).
+		WithNext(listCommand(at))
+}
+
+func kindOf(at host.Address) string {
+	if at.Group != "" {
+		return "group"
+	}
+	return "plugin"
+}
+
+func listCommand(at host.Address) string {
+	if at.Group != "" {
+		return "parley " + at.Plugin + " " + at.Group + " --list"
+	}
+	return "parley " + at.Plugin + " --list"
+}
+
+// intro is what parley says when it is told nothing.
+func (a *App) intro() error {
+	next := []string{"parley --help --json", "parley --list", `parley search "take a screenshot"`, "parley cdp open https://example.com"}
+	return a.answer(map[string]string{"name": "parley", "version": Version, "description": description}, next, func(w io.Writer) {
+		fmt.Fprintf(w, "parley %s: %s\n\n", Version, description)
+		fmt.Fprintln(w, "  parley --list                   which plugins there are")
+		fmt.Fprintln(w, "  parley PLUGIN --list            what one can do")
+		fmt.Fprintln(w, "  parley PLUGIN TOOL --describe   how a tool is used")
+		fmt.Fprintln(w, "  parley PLUGIN TOOL --params '{...}'   run it")
+		fmt.Fprintln(w, "  parley search \"what you want\"   find a tool")
+		fmt.Fprintln(w, "  parley --help [--json]          everything else")
+	})
+}
+
+// flagError turns what pflag says into what was given, what exists and what to type next.
+func flagError(cmd *cobra.Command, err error) error {
+	e := &host.Error{Code: host.InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
+	var unknown *pflag.NotExistError
+	var value *pflag.InvalidValueError
+	var missing *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &unknown):
+		given := unknown.GetSpecifiedName()
+		dashes := "--"
+		if unknown.GetSpecifiedShortnames() != "" {
+			dashes, given = "-", unknown.GetSpecifiedShortnames()
+		}
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		e.Message = fmt.Sprintf("unknown option %s%s", dashes, manifest.CleanLine(given))
+		for _, n := range schema.Nearest(given, names, 3) {
+			e.DidYouMean = append(e.DidYouMean, host.Suggestion{Name: "--" + n.Name, Distance: n.Distance})
+		}
+	case errors.As(err, &value):
+		e.Message = fmt.Sprintf("option --%s: %q is not %s", value.GetFlag().Name, manifest.CleanLine(value.GetValue()), optionType(value.GetFlag()))
+		e.Details = []host.Detail{{Parameter: "--" + value.GetFlag().Name, Keyword: "type",
+			Provided: manifest.CleanLine(value.GetValue()), Expected: optionType(value.GetFlag())}}
+	case errors.As(err, &missing):
+		e.Message = "option --" + missing.GetSpecifiedName() + " needs a value"
+	}
+	return e.WithNext(strings.TrimSuffix("parley help "+strings.TrimPrefix(cmd.CommandPath(), "parley"), " "))
+}
+
+// firstSet returns the first of these flags that was given, or "".
+func firstSet(cmd *cobra.Command, names ...string) string {
+	for _, n := range names {
+		if f := cmd.Flags().Lookup(n); f != nil && f.Changed {
+			return n
+		}
+	}
+	return ""
+}

@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/itchyny/gojq"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// callFlags are the options of a call, and of the discovery that shares its command line.
+type callFlags struct {
+	params     string
+	param      []string
+	timeout    time.Duration
+	maxBytes   int
+	browser    string
+	target     string
+	onDialog   string
+	dryRun     bool
+	sendAnyway bool
+	jq         string
+	out        string
+
+	listen  []string
+	until   string
+	max     int
+	trigger string
+
+	list     bool
+	describe bool
+	tier     int
+	search   string
+	version  bool
+}
+
+// callOnly are the options that mean nothing without a tool.
+var callOnly = []string{"params", "param", "dry-run", "jq", "out", "send-anyway"}
+
+func (f *callFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.params, "params", "", "parameters: JSON, @FILE, or - for stdin")
+	set.StringArrayVar(&f.param, "param", nil, "one parameter, KEY=VALUE or KEY=@FILE; a.b=1 nests")
+	set.DurationVar(&f.timeout, "timeout", 0, "end the call after this long, such as 10s")
+	set.IntVar(&f.maxBytes, "max-bytes", 0, "cut a larger result, saying so")
+	set.StringVar(&f.browser, "browser", "", "which browser, by name")
+	set.StringVar(&f.target, "target", "", "which page: id, part of its URL, or index")
+	set.BoolVar(&f.dryRun, "dry-run", false, "validate and ask the policy, run nothing")
+	set.StringVar(&f.jq, "jq", "", "filter the result with a jq expression")
+	set.StringVar(&f.out, "out", "", "write the result to FILE, decoded if binary")
+	set.StringVar(&f.onDialog, "on-dialog", "", "JavaScript dialogs: accept, dismiss or fail")
+	set.BoolVar(&f.sendAnyway, "send-anyway", false, "send what the protocol data does not know")
+}
+
+func (f *callFlags) addStream(set *pflag.FlagSet) {
+	set.StringArrayVar(&f.listen, "listen", nil, "stream events that match, such as Network.*")
+	set.StringVar(&f.until, "until", "", "with --listen: end after this event")
+	set.IntVar(&f.max, "max", 0, "with --listen: end after this many events")
+	set.StringVar(&f.trigger, "trigger", "", "with --listen: call this tool once listening")
+}
+
+func (f *callFlags) options(cfg *settings) (host.Options, error) {
+	o := host.Options{
+		Timeout: f.timeout, MaxBytes: f.maxBytes, Browser: f.browser, Target: f.target,
+		DryRun: f.dryRun, SendAnyway: f.sendAnyway, OnDialog: f.onDialog,
+	}
+	return cfg.complete(o), o.Check()
+}
+
+func newCall(app *App) *cobra.Command {
+	flags := &callFlags{}
+	cmd := &cobra.Command{
+		Use:               "call NAME [WORD...]",
+		Short:             "Run a tool by its qualified name; never collides with a command",
+		Example:           `parley call text.hash --param text=hello`,
+		ValidArgsFunction: app.completeQualified,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return missingWord("call", "NAME", "parley call text.hash --param text=hello")
+			}
+			h, err := app.host(cmd.Context())
+			if err != nil {
+				return err
+			}
+			at, err := h.Catalog().Find(args[0])
+			if err != nil {
+				return err
+			}
+			return app.run(cmd.Context(), h, at, args[1:], flags)
+		},
+	}
+	flags.add(cmd.Flags())
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+func missingWord(command, word, example string) *host.Error {
+	return host.Errorf(host.InvalidArgs, "parley %s needs %s", command, word).WithNext(example)
+}
+
+// run makes a call from the command line and prints what comes of it.
+func (a *App) run(ctx context.Context, h *host.Host, at host.Address, words []string, f *callFlags) error {
+	cfg, err := a.settings()
+	if err != nil {
+		return err
+	}
+	options, err := f.options(cfg)
+	if err != nil {
+		return err
+	}
+	call := host.Call{
+		Name: at.Name(), Caller: "cli", Session: a.Env("PARLEY_SESSION"), Options: options,
+		Log:      func(level int, message string) { a.debugf("%s: %s", at.Plugin, message) },
+		Progress: a.progress(),
+	}
+	if at.Tool != nil {
+		if call.Params, err = a.buildParams(at.Tool, words, f); err != nil {
+			return err
+		}
+	}
+	if f.out != "" {
+		call.Options.MaxBytes = 0 // the file takes it whole
+	}
+	if f.jq != "" {
+		if call.Filter, err = jqFilter(f.jq); err != nil {
+			return err
+		}
+	}
+	answer := h.Call(ctx, call)
+	if answer.Err != nil {
+		return &failure{answer.Err, answer.Envelope()}
+	}
+	env := answer.Envelope()
+	if f.out != "" && !f.dryRun {
+		returns := answer.Returns
+		if f.jq != "" {
+			returns = nil // what was filtered has no schema
+		}
+		if env.Data, err = writeOut(f.out, answer.Data, returns); err != nil {
+			return err
+		}
+	}
+	return a.envelope(env, nil)
+}
+
+// progress shows how far a call is, on a terminal only.
+func (a *App) progress() func(done, total float64, message string) {
+	if !a.ErrTTY || a.json {
+		return nil
+	}
+	return func(done, total float64, message string) {
+		if total > 0 {
+			fmt.Fprintf(a.Err, "%3.0f%% %s\n", 100*done/total, manifest.CleanLine(message))
+		} else {
+			fmt.Fprintf(a.Err, "%s\n", manifest.CleanLine(message))
+		}
+	}
+}
+
+// jqFilter compiles a jq expression. One output is the data; none or several become an array.
+func jqFilter(expr string) (func(json.RawMessage) (json.RawMessage, error), error) {
+	query, err := gojq.Parse(expr)
+	if err == nil {
+		var code *gojq.Code
+		if code, err = gojq.Compile(query); err == nil {
+			return func(data json.RawMessage) (json.RawMessage, error) { return filter(code, expr, data) }, nil
+		}
+	}
+	return nil, host.Errorf(host.InvalidArgs, "--jq %s: %s", manifest.ShellQuote(manifest.CleanLine(expr)), manifest.CleanLine(err.Error())).
+		WithNext(`a jq expression, such as --jq '.items[0].name'`)
+}
+
+func filter(code *gojq.Code, expr string, data json.RawMessage) (json.RawMessage, error) {
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	dec.UseNumber()
+	var input any
+	if err := dec.Decode(&input); err != nil {
+		return nil, err
+	}
+	outputs := []any{}
+	for iter := code.Run(input); ; {
+		v, ok := iter.Next()
+		if !ok {
+			break
+		}
+		if err, failed := v.(error); failed {
+			var halt *gojq.HaltError
+			if errors.As(err, &halt) && halt.Value() == nil {
+				break
+			}
+			return nil, host.Errorf(host.InvalidArgs, "--jq %s: %s", manifest.ShellQuote(manifest.CleanLine(expr)), manifest.CleanLine(err.Error()))
+		}
+		outputs = append(outputs, v)
+	}
+	if len(outputs) == 1 {
+		return gojq.Marshal(outputs[0])
+	}
+	return gojq.Marshal(outputs)
+}
+
+// writeOut writes a result to a file: decoded where the schema says that it is binary, else as JSON.
+func writeOut(path string, data, returns json.RawMessage) (json.RawMessage, error) {
+	content, mime := []byte(data), "application/json"
+	if text, media, ok := manifest.Binary(data, returns); ok {
+		decoded, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, host.Errorf(host.InvalidResult, "the result is declared as base64 and is none: %v", err)
+		}
+		content, mime = decoded, sniff(decoded, media)
+	} else {
+		content = append(content, '\n')
+	}
+	if err := writeFile(path, content); err != nil {
+		return nil, host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(path), err)
+	}
+	return marshal(struct {
+		Out   string `json:"out"`
+		Bytes int    `json:"bytes"`
+		Mime  string `json:"mime"`
+	}{path, len(content), mime})
+}
+
+// writeFile replaces a file whole, or leaves it as it was. What is no regular file (a pipe, /dev/stdout) is written to.
+func writeFile(path string, content []byte) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		if info.IsDir() {
+			return fmt.Errorf("it is a directory")
+		}
+		return os.WriteFile(path, content, 0o644)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".parley-out-*")
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(content)
+	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name())
+	}
+	return err
+}
+
+// sniff tells an image format that the caller chose from the one that the schema names.
+func sniff(content []byte, declared string) string {
+	for magic, mime := range map[string]string{
+		"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff": "image/jpeg", "%PDF-": "application/pdf",
+	} {
+		if strings.HasPrefix(string(content[:min(len(content), 16)]), magic) {
+			return mime
+		}
+	}
+	if len(content) > 12 && string(content[:4]) == "RIFF" && string(content[8:12]) == "WEBP" {
+		return "image/webp"
+	}
+	if declared == "" {
+		return "application/octet-stream"
+	}
+	return declared
+}

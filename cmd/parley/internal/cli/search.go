@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+type searchFlags struct {
+	plugin, group, effect, category, kind, detail string
+	limit                                         int
+	explain                                       bool
+}
+
+func newSearch(app *App) *cobra.Command {
+	f := &searchFlags{}
+	cmd := &cobra.Command{
+		Use:               "search QUERY",
+		Short:             "Find tools of all plugins by what you want",
+		Example:           "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return app.search(cmd.Context(), f, strings.Join(args, " "))
+		},
+	}
+	cmd.Flags().StringVar(&f.plugin, "plugin", "", "only this plugin")
+	cmd.Flags().StringVar(&f.group, "group", "", "only this group")
+	cmd.Flags().StringVar(&f.effect, "effect", "", "only read, write or destructive")
+	cmd.Flags().StringVar(&f.category, "category", "", "only this category")
+	cmd.Flags().StringVar(&f.kind, "kind", "tool", "tool, event or type")
+	cmd.Flags().IntVar(&f.limit, "limit", 10, "how many")
+	cmd.Flags().StringVar(&f.detail, "detail", "names", "names, signatures or full")
+	cmd.Flags().BoolVar(&f.explain, "explain", false, "show the parts of each score")
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// search prints the tools that fit, best first, why and how surely.
+func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
+	for _, c := range []struct{ option, value, allowed string }{
+		{"effect", f.effect, "read write destructive"}, {"kind", f.kind, "tool event type"}, {"detail", f.detail, "names signatures full"},
+		{"category", f.category, "generation review correction planning query action"},
+	} {
+		if c.value != "" && !strings.Contains(" "+c.allowed+" ", " "+c.value+" ") {
+			return unknownValue(c.option, c.value, strings.Fields(c.allowed))
+		}
+	}
+	if f.limit < 1 || f.limit > 1000 {
+		return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and 1000", f.limit)
+	}
+	h, err := a.host(ctx)
+	if err != nil {
+		return err
+	}
+	session := a.Env("PARLEY_SESSION")
+	data, weak, err := h.Search(ctx, "cli", session, host.SearchQuery{
+		Text: text, Plugin: f.plugin, Group: f.group, Effect: f.effect, Category: f.category, Kind: f.kind, Limit: f.limit, Explain: f.explain,
+	})
+	if err != nil {
+		return err
+	}
+	var docs []*host.Docs
+	for i := range data.Results {
+		r := &data.Results[i]
+		if f.detail == "full" {
+			if d, err := h.Describe(ctx, "cli", session, r.Name, manifest.Tier2); err == nil {
+				docs = append(docs, d)
+			}
+		}
+		if f.detail == "names" && (i > 0 || r.Confidence != "high") {
+			r.Signature = "" // only a confident first hit can be called at once
+		}
+	}
+	env := &host.Envelope{OK: true, Warnings: []string{}, Next: searchNext(f, text, data)}
+	if weak {
+		w := "nothing fits well"
+		if len(data.NearestGroups) > 0 {
+			w += "; nearest groups: " + strings.Join(data.NearestGroups, ", ")
+		}
+		env.Warnings = append(env.Warnings, w)
+	}
+	if env.Data, err = marshal(struct {
+		*host.SearchData
+		Docs []*host.Docs `json:"docs,omitempty"`
+	}{data, docs}); err != nil {
+		return err
+	}
+	return a.envelope(env, func(w io.Writer) { a.searchText(w, data, docs, env.Next) })
+}
+
+func (a *App) searchText(w io.Writer, data *host.SearchData, docs []*host.Docs, next []string) {
+	for i, r := range data.Results {
+		head := r.Name
+		if r.Signature != "" {
+			head = r.Name[:strings.IndexByte(r.Name, '.')+1] + r.Signature
+		}
+		why := r.Why + ", " + r.Confidence
+		fmt.Fprintf(w, "%s  %s (%s)\n", head, fit(manifest.CleanLine(r.Brief), max(24, a.columns()-len(head)-len(why)-5)), why)
+		for _, p := range r.Parts {
+			fmt.Fprintf(w, "    %+.3f  %s ~ %s, %s in %s\n", p.Score, p.Word, p.Match, p.How, p.Field)
+		}
+		if i < len(docs) {
+			fmt.Fprint(w, docs[i].Text())
+		}
+	}
+	if more := data.Total - len(data.Results); more > 0 {
+		fmt.Fprintf(w, "(%d more: --limit %d)\n", more, data.Total)
+	}
+	if data.Total == 0 {
+		fmt.Fprintf(w, "nothing found for %q\n", data.Query)
+	}
+	if len(next) > 0 {
+		fmt.Fprintln(w, "Next: "+next[0])
+	}
+}
+
+func searchNext(f *searchFlags, text string, data *host.SearchData) []string {
+	next := []string{}
+	if len(data.Results) > 0 {
+		plugin, tool, _ := strings.Cut(data.Results[0].Name, ".")
+		next = append(next, "parley "+plugin+" "+tool+" --describe")
+	} else {
+		next = append(next, "parley --list")
+	}
+	if data.Total > len(data.Results) {
+		more := "parley search " + manifest.ShellQuote(manifest.CleanLine(text))
+		for _, o := range [][2]string{{"plugin", f.plugin}, {"group", f.group}, {"effect", f.effect}, {"category", f.category}} {
+			if o[1] != "" {
+				more += " --" + o[0] + " " + manifest.ShellQuote(manifest.CleanLine(o[1]))
+			}
+		}
+		next = append(next, fmt.Sprintf("%s --limit %d", more, data.Total))
+	}
+	return next
+}

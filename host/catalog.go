@@ -1,0 +1,229 @@
+package host
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// Catalog is an immutable set of plugins, found by name without regard to case. A change is a new catalog.
+type Catalog struct {
+	providers []Provider // in listing order: what is compiled in first, then by name
+	byName    map[string]Provider
+}
+
+// NewCatalog gathers plugins; two of one name are already_exists.
+func NewCatalog(providers ...Provider) (*Catalog, error) {
+	c := &Catalog{providers: slices.Clone(providers), byName: map[string]Provider{}}
+	slices.SortStableFunc(c.providers, func(a, b Provider) int {
+		x, y := a.Info(), b.Info()
+		if (x.Kind == manifest.KindBuiltin) != (y.Kind == manifest.KindBuiltin) {
+			if x.Kind == manifest.KindBuiltin {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(x.Name, y.Name)
+	})
+	for _, p := range c.providers {
+		key := strings.ToLower(p.Info().Name)
+		if c.byName[key] != nil {
+			return nil, Errorf(AlreadyExists, "two plugins are named %s; names are unique without regard to case", p.Info().Name)
+		}
+		c.byName[key] = p
+	}
+	return c, nil
+}
+
+// Providers returns the plugins in listing order.
+func (c *Catalog) Providers() []Provider { return slices.Clone(c.providers) }
+
+// Provider finds a plugin by name.
+func (c *Catalog) Provider(name string) (Provider, bool) {
+	p, ok := c.byName[strings.ToLower(name)]
+	return p, ok
+}
+
+// Address is what a name stands for: a plugin, and where the name goes on a group of it, a tool, or an
+// entry (an event or a type). Exactly one of Group, Tool and Entry is set, or none for the plugin alone.
+type Address struct {
+	Provider Provider
+	Plugin   string
+	Group    string
+	Tool     *manifest.Tool
+	Entry    *Entry
+}
+
+// Name is the qualified name of what was found.
+func (a Address) Name() string {
+	switch {
+	case a.Tool != nil:
+		return a.Plugin + "." + a.Tool.Name
+	case a.Entry != nil:
+		return a.Plugin + "." + a.Entry.Tool.Name
+	case a.Group != "":
+		return a.Plugin + "." + a.Group
+	}
+	return a.Plugin
+}
+
+// Find resolves a name: "cdp", "cdp.Network", "cdp.Network.getCookies", or with "__" for each dot.
+// Case does not matter. The error is not_found with the nearest names.
+func (c *Catalog) Find(name string) (Address, error) {
+	plugin, local, _ := strings.Cut(strings.ReplaceAll(name, "__", "."), ".")
+	return c.FindIn(plugin, local)
+}
+
+// FindIn resolves a name within a plugin; "" is the plugin itself.
+func (c *Catalog) FindIn(plugin, local string) (Address, error) {
+	p, ok := c.Provider(plugin)
+	if !ok {
+		return Address{}, c.noPlugin(plugin)
+	}
+	a := Address{Provider: p, Plugin: p.Info().Name}
+	if local == "" {
+		return a, nil
+	}
+	local = strings.ReplaceAll(local, "__", ".")
+	if len(local) > len(a.Plugin) && local[len(a.Plugin)] == '.' && strings.EqualFold(local[:len(a.Plugin)], a.Plugin) {
+		local = local[len(a.Plugin)+1:] // "parley cdp cdp.Network.getCookies"
+	}
+	var err error
+	if a.Tool, err = p.Tool(local); a.Tool != nil || err != nil {
+		return a, err
+	}
+	groups, err := p.Groups()
+	if err != nil {
+		return a, err
+	}
+	for _, g := range groups {
+		if strings.EqualFold(g.Name, local) {
+			a.Group = g.Name
+			return a, nil
+		}
+	}
+	if g, ok := p.(Glossary); ok {
+		if a.Entry, err = g.Entry(local); a.Entry != nil || err != nil {
+			return a, err
+		}
+	}
+	return a, noTool(p, local, groups)
+}
+
+// FindAnyway is Find for callers that send what the plugin's data does not know. What is near to a known
+// name is a typo and stays not_found.
+func (c *Catalog) FindAnyway(name string) (Address, error) {
+	a, err := c.Find(name)
+	var e *Error
+	if !errors.As(err, &e) || e.Code != NotFound || len(e.DidYouMean) > 0 && e.DidYouMean[0].Distance <= 2 {
+		return a, err
+	}
+	if p, ok := a.Provider.(Passer); ok {
+		_, local, _ := strings.Cut(strings.ReplaceAll(name, "__", "."), ".")
+		if a.Tool = p.Pass(local); a.Tool != nil {
+			return a, nil
+		}
+	}
+	return a, err
+}
+
+func (c *Catalog) noPlugin(name string) *Error {
+	names := make([]string, 0, len(c.providers))
+	for _, p := range c.providers {
+		names = append(names, p.Info().Name)
+	}
+	e := Errorf(NotFound, "no plugin is named %s", shown(name))
+	for _, n := range schema.Nearest(name, names, 3) {
+		e.DidYouMean = append(e.DidYouMean, Suggestion(n))
+	}
+	return e.WithNext("parley --list", "parley search "+manifest.ShellQuote(shown(name)))
+}
+
+func noTool(p Provider, local string, groups []GroupLine) *Error {
+	plugin := p.Info().Name
+	group, _, dotted := strings.Cut(local, ".")
+	known := ""
+	for _, g := range groups {
+		if dotted && strings.EqualFold(g.Name, group) {
+			known = g.Name
+		}
+	}
+	names, _ := p.Names()
+	if known != "" {
+		e := Errorf(NotFound, "%s has no tool %s in group %s", plugin, shown(local), known)
+		e.DidYouMean = nearestTools(plugin, local, names)
+		return e.WithNext("parley " + plugin + " " + known + " --list")
+	}
+	e := Errorf(NotFound, "%s has no tool or group %s", plugin, shown(local))
+	if len(groups) == 0 {
+		e.Message = plugin + " has no tool " + shown(local)
+	}
+	e.DidYouMean = nearestTools(plugin, local, names)
+	for _, g := range groups {
+		if d := schema.Distance(strings.ToLower(local), strings.ToLower(g.Name)); d <= limitFor(local) {
+			e.DidYouMean = append(e.DidYouMean, Suggestion{plugin + "." + g.Name, d})
+		}
+	}
+	e.DidYouMean = closest(e.DidYouMean)
+	return e.WithNext("parley "+plugin+" --list", "parley search "+manifest.ShellQuote(shown(local)))
+}
+
+// nearestTools compares what was typed with each bare and each qualified name and takes the nearer.
+func nearestTools(plugin, typed string, names []string) []Suggestion {
+	typed = strings.ToLower(typed)
+	limit := limitFor(typed)
+	var near []Suggestion
+	for _, name := range names {
+		lower := strings.ToLower(name)
+		bare := lower[strings.LastIndexByte(lower, '.')+1:]
+		d := limit + 1
+		for _, form := range []string{bare, lower, strings.ToLower(plugin) + "." + lower} {
+			if gap := len(form) - len(typed); gap <= limit && gap >= -limit {
+				d = min(d, schema.Distance(typed, form))
+			}
+		}
+		if d <= limit {
+			near = append(near, Suggestion{plugin + "." + name, d})
+		}
+	}
+	return closest(near)
+}
+
+// closest keeps the three nearest, ties by name.
+func closest(near []Suggestion) []Suggestion {
+	slices.SortFunc(near, func(a, b Suggestion) int {
+		if a.Distance != b.Distance {
+			return a.Distance - b.Distance
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return near[:min(len(near), 3)]
+}
+
+// limitFor bounds the distance of a suggestion: short words are near to too many names.
+func limitFor(word string) int { return max(1, min(3, len(word)/3)) }
+
+// shown makes a name that somebody typed fit for a message.
+func shown(name string) string {
+	name = manifest.CleanLine(name)
+	if len(name) > 80 {
+		name = strings.ToValidUTF8(name[:80], "") + "…"
+	}
+	if name == "" {
+		return `""`
+	}
+	return name
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func joined(words []string) string {
+	if len(words) == 0 {
+		return "GET"
+	}
+	return strings.Join(words, ",")
+}

@@ -1,0 +1,190 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// Config is what a host is made of. Only Catalog and Policy are needed.
+type Config struct {
+	Version  string
+	Catalog  *Catalog
+	Policy   Policy
+	Recorder Recorder
+	Sessions *Sessions
+	// Confirm asks a person; nil means that nobody can be asked.
+	Confirm func(ctx context.Context, ask Ask, reason string) (bool, error)
+	Debug   func(format string, args ...any)
+	Mode    string // documentation mode, for traces
+}
+
+// Host runs calls, searches and describes over one catalog. It is safe for concurrent use.
+type Host struct {
+	cfg     Config
+	catalog atomic.Pointer[Catalog]
+	schemas sync.Map // schemaKey -> *schema.Schema
+
+	mu          sync.Mutex
+	subscribers map[int]func(Event)
+	next        int
+}
+
+// New makes a host.
+func New(cfg Config) *Host {
+	if cfg.Debug == nil {
+		cfg.Debug = func(string, ...any) {}
+	}
+	h := &Host{cfg: cfg, subscribers: map[int]func(Event){}}
+	h.catalog.Store(cfg.Catalog)
+	return h
+}
+
+// Catalog returns the catalog of this moment.
+func (h *Host) Catalog() *Catalog { return h.catalog.Load() }
+
+// Swap replaces the catalog whole. Calls under way end with the one that they began with.
+func (h *Host) Swap(c *Catalog) { h.catalog.Store(c) }
+
+// Subscribe calls f with each event, in the goroutine of the call that made it, until the returned function is called.
+func (h *Host) Subscribe(f func(Event)) (cancel func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id := h.next
+	h.next++
+	h.subscribers[id] = f
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.subscribers, id)
+	}
+}
+
+func (h *Host) record(e Event) {
+	if h.cfg.Recorder != nil {
+		h.cfg.Recorder.Record(e)
+	}
+	h.mu.Lock()
+	followers := make([]func(Event), 0, len(h.subscribers))
+	for id := 0; id < h.next; id++ {
+		if f := h.subscribers[id]; f != nil {
+			followers = append(followers, f)
+		}
+	}
+	h.mu.Unlock()
+	for _, f := range followers {
+		f(e)
+	}
+}
+
+// Describe returns the documentation of a tool, an event or a type at a tier, and remembers that the
+// session was shown it. The error is not_found, or invalid_args for what has no documentation of its own.
+func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, tier int) (*Docs, error) {
+	began := time.Now()
+	a, err := h.Catalog().Find(name)
+	e := Event{Time: began, Op: "describe", CallID: newCallID(), Session: sessionName, Caller: caller, Tool: a.Name(), Mode: h.cfg.Mode}
+	var d *Docs
+	switch {
+	case err != nil:
+	case tier < manifest.Tier1 || tier > manifest.Tier3:
+		err = Errorf(InvalidArgs, "there is no tier %d; expected 1, 2 or 3", tier)
+	case a.Tool != nil:
+		d, err = h.describe(a, a.Tool, tier)
+	case a.Entry != nil:
+		if d, err = h.describe(a, &a.Entry.Tool, tier); d != nil {
+			d.Kind = a.Entry.Kind
+		}
+	default:
+		err = Errorf(InvalidArgs, "%s is no tool and has only a list", a.Name()).WithNext(listCommand(a))
+	}
+	if d != nil {
+		d.Next = nextAfterDescribe(d)
+		e.Tiers, e.DocsTokens = []int{tier}, d.Tokens()
+		h.cfg.Sessions.update(sessionName, func(s *session) { s.show(d.Name, tier) })
+		h.cfg.Debug("docs: tier %d of %s, asked for", tier, d.Name)
+	}
+	if err != nil {
+		e.Err = AsError(err)
+	}
+	e.Duration = time.Since(began)
+	h.record(e)
+	return d, err
+}
+
+// Projector is a provider that fits its own texts into the tiers; others get manifest.Describe.
+type Projector interface {
+	Describe(t *manifest.Tool, tier int) *manifest.Description
+}
+
+func (h *Host) describe(a Address, t *manifest.Tool, tier int) (*Docs, error) {
+	if p, ok := a.Provider.(Projector); ok {
+		return p.Describe(t, tier), nil
+	}
+	m, err := a.Provider.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Describe(m, t, tier), nil
+}
+
+func nextAfterDescribe(d *Docs) []string {
+	var next []string
+	if d.Kind == "" && len(d.Examples) > 0 {
+		next = append(next, d.Examples[0].Command)
+	} else if d.Kind == "" {
+		next = append(next, "parley "+d.Plugin+" "+d.Tool+" --describe")
+	}
+	if d.Kind == "event" {
+		next = append(next, "parley "+d.Plugin+" --listen "+d.Tool)
+	}
+	if d.Tier == manifest.Tier2 {
+		next = append(next, "parley "+d.Plugin+" "+d.Tool+" --describe --tier 3")
+	}
+	return next
+}
+
+func listCommand(a Address) string {
+	if a.Group != "" {
+		return "parley " + a.Plugin + " " + a.Group + " --list"
+	}
+	return "parley " + a.Plugin + " --list"
+}
+
+// judge returns the compiled schema of a tool's parameters or results; nil where there is none to hold a value against.
+func (h *Host) judge(a Address, raw []byte, part string) (*schema.Schema, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	info := a.Provider.Info()
+	if info.Kind == manifest.KindMCP {
+		return nil, nil
+	}
+	type key struct{ digest, tool, part string }
+	k := key{info.Digest, a.Name(), part}
+	if s, ok := h.schemas.Load(k); ok {
+		return s.(*schema.Schema), nil
+	}
+	compile := schema.Foreign
+	if info.Kind == manifest.KindBuiltin {
+		compile = schema.Own
+	}
+	s, err := compile(raw)
+	if err != nil {
+		return nil, &Error{Code: InvalidPlugin, Message: fmt.Sprintf("the %s schema of %s cannot be used: %v", part, a.Name(), err), Cause: err}
+	}
+	h.schemas.Store(k, s)
+	return s, nil
+}
+
+func newCallID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return "c" + hex.EncodeToString(b[:])
+}

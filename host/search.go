@@ -1,0 +1,143 @@
+package host
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host/internal/index"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// SearchDoc is one thing that search can find in a plugin; see BuildSegment.
+type SearchDoc = index.Doc
+
+// SearchParam is a parameter in a SearchDoc.
+type SearchParam = index.Param
+
+// BuildSegment makes the search segment of a plugin. It is built when a plugin is installed, or generated
+// for what is compiled in, and merged with the others at query time.
+func BuildSegment(plugin string, docs []SearchDoc) []byte { return index.Build(plugin, docs) }
+
+// SegmentUsable tells whether Search can read a segment; the error says why not.
+func SegmentUsable(segment []byte) error {
+	_, err := index.Open(segment)
+	return err
+}
+
+// SearchDocs turns a manifest's tools into what search indexes.
+func SearchDocs(m *manifest.Manifest) []SearchDoc {
+	docs := make([]SearchDoc, 0, len(m.Tools))
+	for i := range m.Tools {
+		docs = append(docs, SearchDocOf(&m.Tools[i]))
+	}
+	return docs
+}
+
+// SearchDocOf turns one tool into what search indexes.
+func SearchDocOf(t *manifest.Tool) SearchDoc {
+	params := manifest.Params(t.Params)
+	d := SearchDoc{
+		Name: t.Name, Group: t.Group, Category: t.Category, Effect: t.Effect,
+		Brief: manifest.CleanLine(t.Docs.Brief), Signature: manifest.Signature(t.Name, params),
+		Deprecated: t.Deprecated != nil, Experimental: t.Experimental,
+		Text:    manifest.CleanLine(strings.Join([]string{t.Docs.Standard, t.Docs.Full, t.When}, " ")),
+		Aliases: t.Aliases, Keywords: t.Keywords, Tasks: t.Tasks,
+	}
+	for _, p := range params {
+		sp := SearchParam{Name: p.Name, Text: p.Description}
+		for _, v := range p.Enum {
+			sp.Enum = append(sp.Enum, strings.Trim(string(v), `"`))
+		}
+		d.Params = append(d.Params, sp)
+	}
+	return d
+}
+
+// SearchQuery says what to look for; empty filters let everything pass.
+type SearchQuery struct {
+	Text     string
+	Plugin   string
+	Group    string
+	Effect   string
+	Category string
+	Kind     string // tool (default), event or type
+	Limit    int    // 0: 10
+	Explain  bool
+}
+
+// SearchData is the data of a search's answer.
+type SearchData struct {
+	Query         string         `json:"query"`
+	Total         int            `json:"total"`
+	Results       []SearchResult `json:"results"`
+	NearestGroups []string       `json:"nearest_groups,omitempty"`
+}
+
+// SearchResult is one hit.
+type SearchResult struct {
+	Name         string       `json:"name"` // qualified
+	Brief        string       `json:"brief"`
+	Why          string       `json:"why"`
+	Score        float64      `json:"score"`
+	Confidence   string       `json:"confidence"`
+	Signature    string       `json:"signature,omitempty"`
+	Effect       string       `json:"effect,omitempty"`
+	Kind         string       `json:"kind,omitempty"` // "event" or "type"
+	Deprecated   bool         `json:"deprecated,omitempty"`
+	Experimental bool         `json:"experimental,omitempty"`
+	Parts        []index.Part `json:"parts,omitempty"`
+}
+
+// Search finds tools by what an agent would say. It starts no engine and uses no network. Weak says that
+// nothing fits well. The error is not_found for a plugin that does not exist.
+func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery) (data *SearchData, weak bool, err error) {
+	began := time.Now()
+	data, weak, err = h.search(q)
+	e := Event{Time: began, Op: "search", CallID: newCallID(), Session: session, Caller: caller, Query: q.Text, Mode: h.cfg.Mode, Duration: time.Since(began)}
+	if err != nil {
+		e.Err = AsError(err)
+	}
+	h.record(e)
+	return data, weak, err
+}
+
+func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
+	catalog := h.Catalog()
+	providers := catalog.Providers()
+	if q.Plugin != "" {
+		p, ok := catalog.Provider(q.Plugin)
+		if !ok {
+			return nil, false, catalog.noPlugin(q.Plugin)
+		}
+		providers = []Provider{p}
+	}
+	var segments []*index.Segment
+	for _, p := range providers {
+		raw, err := p.Segment()
+		if err == nil {
+			var s *index.Segment
+			if s, err = index.Open(raw); err == nil {
+				segments = append(segments, s)
+			}
+		}
+		if err != nil {
+			h.cfg.Debug("search: %s has no usable index: %v", p.Info().Name, err)
+		}
+	}
+	found := index.Search(segments, index.Query{
+		Text: q.Text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
+	})
+	data := &SearchData{Query: manifest.Clean(q.Text), Total: found.Total, Results: []SearchResult{}, NearestGroups: found.Groups}
+	for _, hit := range found.Hits {
+		r := SearchResult{
+			Name: hit.Plugin + "." + hit.Name, Brief: hit.Brief, Why: hit.Why, Score: hit.Score, Confidence: hit.Confidence,
+			Signature: hit.Signature, Effect: hit.Effect, Deprecated: hit.Deprecated, Experimental: hit.Experimental, Parts: hit.Parts,
+		}
+		if hit.Kind != "tool" {
+			r.Kind = hit.Kind
+		}
+		data.Results = append(data.Results, r)
+	}
+	return data, found.Weak, nil
+}

@@ -1,0 +1,163 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Sessions remember, one small file each, what an agent has been shown and where it failed.
+// A session that was not used for 24 hours is forgotten.
+type Sessions struct {
+	Dir string // "" keeps nothing
+	Now func() time.Time
+}
+
+const (
+	sessionLife     = 24 * time.Hour
+	sessionLockWait = 2 * time.Second
+	// resultsKept bounds the whole results that are kept for a session beside what was cut off.
+	resultsKept     = 16
+	resultKeptBytes = 64 << 20
+)
+
+// session is the file of one session.
+type session struct {
+	Tiers  map[string][]int   `json:"tiers,omitempty"`  // tool -> tiers shown
+	Failed map[string]failure `json:"failed,omitempty"` // tool -> the last call of it, if it failed
+}
+
+type failure struct {
+	CallID    string          `json:"call"`
+	Corrected json.RawMessage `json:"corrected,omitempty"`
+}
+
+func (s *session) shown(tool string, tier int) bool { return slices.Contains(s.Tiers[tool], tier) }
+
+func (s *session) show(tool string, tier int) {
+	if s.shown(tool, tier) {
+		return
+	}
+	if s.Tiers == nil {
+		s.Tiers = map[string][]int{}
+	}
+	s.Tiers[tool] = append(s.Tiers[tool], tier)
+	slices.Sort(s.Tiers[tool])
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// update reads a session, lets change alter it and writes it back, alone among all processes. Without a
+// name, and where the state directory cannot be written, change gets a session that nobody keeps.
+func (s *Sessions) update(name string, change func(*session)) {
+	if s == nil || s.Dir == "" || name == "" || os.MkdirAll(s.Dir, 0o700) != nil {
+		change(&session{})
+		return
+	}
+	path := filepath.Join(s.Dir, fileName(name)+".json")
+	ctx, cancel := context.WithTimeout(context.Background(), sessionLockWait)
+	defer cancel()
+	lock := flock.New(filepath.Join(s.Dir, "lock"), flock.SetPermissions(0o600))
+	if ok, _ := lock.TryLockContext(ctx, 5*time.Millisecond); !ok {
+		change(&session{})
+		return
+	}
+	defer lock.Unlock()
+
+	var old session
+	if info, err := os.Stat(path); err == nil && s.now().Sub(info.ModTime()) < sessionLife {
+		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &old) != nil {
+			old = session{} // a damaged memory is no memory
+		}
+	} else if errors.Is(err, fs.ErrNotExist) {
+		s.sweep() // a new session is the moment to forget old ones
+	}
+	before, _ := json.Marshal(old)
+	change(&old)
+	after, _ := json.Marshal(old)
+	if string(before) == string(after) {
+		return
+	}
+	if temp := path + ".new"; os.WriteFile(temp, after, 0o600) == nil {
+		_ = os.Rename(temp, path)
+	}
+}
+
+// keepResult keeps a whole result of which only a part was shown. It reports whether it could.
+func (s *Sessions) keepResult(name, callID string, data []byte) bool {
+	if s == nil || s.Dir == "" || len(data) > resultKeptBytes {
+		return false
+	}
+	dir := filepath.Join(s.Dir, "results")
+	if os.MkdirAll(dir, 0o700) != nil {
+		return false
+	}
+	prefix := fileName(name)
+	if old, _ := filepath.Glob(filepath.Join(dir, prefix+".*.json")); len(old) >= resultsKept {
+		slices.SortFunc(old, func(a, b string) int { return modTime(a).Compare(modTime(b)) })
+		for _, path := range old[:len(old)-resultsKept+1] {
+			_ = os.Remove(path)
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, prefix+"."+callID+".json"), data, 0o600) == nil
+}
+
+// Result returns a whole result that was kept for a session.
+func (s *Sessions) Result(name, callID string) ([]byte, error) {
+	if s == nil || s.Dir == "" || !plainName.MatchString(callID) {
+		return nil, Errorf(NotFound, "no result is kept for call %s", shown(callID))
+	}
+	data, err := os.ReadFile(filepath.Join(s.Dir, "results", fileName(name)+"."+callID+".json"))
+	if err != nil {
+		return nil, Errorf(NotFound, "no result is kept for call %s", shown(callID))
+	}
+	return data, nil
+}
+
+func (s *Sessions) sweep() {
+	for _, pattern := range []string{"*.json", "results/*.json"} {
+		files, _ := filepath.Glob(filepath.Join(s.Dir, pattern))
+		for _, f := range files {
+			if s.now().Sub(modTime(f)) > sessionLife {
+				_ = os.Remove(f)
+			}
+		}
+	}
+}
+
+func (s *Sessions) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+// fileName keeps what a caller says out of the paths: odd names become their hash.
+func fileName(name string) string {
+	switch {
+	case name == "":
+		return "none"
+	case plainName.MatchString(name):
+		return "s-" + name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "h-" + hex.EncodeToString(sum[:16])
+}
+
+func modTime(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
