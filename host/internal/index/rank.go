@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // fullStrength is the strength of a word that stands in a name, which counts as all that a query can ask for.
@@ -285,6 +284,12 @@ func (s *search) spellings(p *part) {
 	slices.SortStableFunc(p.spell, func(a, b spelling) int { return cmp.Compare(b.weight, a.weight) })
 }
 
+// What is read of a document's phrases, so that a search is bounded whatever a plugin says.
+const (
+	maxPhrases = 100
+	maxPhrase  = 250 // bytes
+)
+
 // fits compares the words of a text with the query: how much of the text matched, and how much of the query.
 func (s *search) fits(p *part, text []byte, everyWord bool) (cover, asked float64) {
 	var met [maxWords + maxUnknown + 1]float64
@@ -303,7 +308,7 @@ func (s *search) fits(p *part, text []byte, everyWord bool) (cover, asked float6
 		}
 		hit += best
 	}
-	eachToken(text, token)
+	eachToken(text[:min(len(text), maxPhrase)], token)
 	if n == 0 || p.ideal == 0 {
 		return 0, 0
 	}
@@ -365,7 +370,7 @@ func (s *search) nameCover(p *part, name []byte) (cover, asked float64) {
 func (s *search) bestPhrase(p *part, r stored) phrase {
 	var best phrase
 	b := r.phrases
-	for i := range r.aliases + r.tasks {
+	for i := range min(r.aliases+r.tasks, maxPhrases) {
 		text := b.str()
 		if b.bad {
 			break
@@ -501,15 +506,22 @@ func groupName(seg *Segment, number int) string {
 
 // groupsLike scores the groups of a segment, and the plugin, by how near their names come to a word of the query.
 func (s *search) groupsLike(p *part, scores map[string]float64) {
-	seen := map[int]bool{}
+	used := map[int]bool{}
 	for doc := p.lo; doc < p.hi; doc++ {
 		r := p.seg.record(doc)
-		if seen[r.group] {
+		used[r.group] = true
+	}
+	list := reader{b: p.seg.strings}
+	for number := range list.count() {
+		group := string(list.str())
+		if !used[number] {
 			continue
 		}
-		seen[r.group] = true
-		full := groupName(p.seg, r.group)
-		for _, name := range []string{p.seg.plugin, strings.TrimPrefix(full, p.seg.plugin+".")} {
+		full := p.seg.plugin
+		if group != "" {
+			full += "." + group
+		}
+		for _, name := range []string{p.seg.plugin, group} {
 			id := identifier(name)
 			for _, w := range s.words {
 				most := min(4, len(w.text)/2)

@@ -87,7 +87,7 @@ func Open(data []byte) (*Segment, error) {
 	s.names = [3][]byte{names[:first], names[first:second], names[second:]}
 	s.offsets, s.owns = part(1)[:4*s.total], part(1)[4*s.total:]
 	for k, lines := range s.names {
-		if r.bad || bytes.Count(lines, []byte{'\n'}) != s.perKind[k] {
+		if r.bad || bytes.Count(lines, newline) != s.perKind[k] || len(lines) > 0 && lines[len(lines)-1] != '\n' {
 			return nil, fmt.Errorf("%w: names are missing", ErrDamaged)
 		}
 	}
