@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 		os.Exit(Main())
 	case "oldkeeper":
 		os.Exit(oldKeeper())
+	case "starter":
+		os.Exit(starter())
 	}
 	os.Exit(m.Run())
 }

@@ -35,9 +35,9 @@ type exampler struct {
 
 func (e *exampler) examples(c *Command) []Example {
 	owner, domain, nodes := c.source.qualified, c.source.domain, c.source.Parameters
-	wanted := oneOf(owner, nodes)
+	wanted := wanted(owner, nodes)
 	excluded := excluded(owner, nodes)
-	minimal := e.object(owner, domain, nodes, false, 0, func(n *node) bool { return !n.Optional || n.Name == wanted })
+	minimal := e.object(owner, domain, nodes, false, 0, func(n *node) bool { return !n.Optional || slices.Contains(wanted, n.Name) })
 	full := e.object(owner, domain, nodes, true, 0, func(n *node) bool { return !n.Optional || !n.Deprecated && !slices.Contains(excluded, n.Name) })
 
 	title := "Smallest call"
@@ -180,29 +180,38 @@ func has(nodes []node, name string) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.Name == name })
 }
 
-// oneOf names the optional parameter that the smallest call needs nevertheless: where Chrome wants one of several, or any at all.
-func oneOf(command string, nodes []node) string {
+// wanted names the optional parameters that the smallest call needs nevertheless: Chrome wants one of several, or refuses a call without
+// them, or the call would do nothing. (Found by sending every example to Chromium 156.)
+func wanted(command string, nodes []node) []string {
 	switch command {
 	case "Animation.seekAnimations":
-		return "currentTime"
+		return []string{"currentTime"}
 	case "Browser.setContentsSize":
-		return "width"
-	case "Input.dispatchKeyEvent":
-		return "key"
-	case "Input.dispatchMouseEvent":
-		return "button"
-	case "Input.synthesizeScrollGesture":
-		return "yDistance"
-	case "PWA.changeAppUserSettings":
-		return "displayMode"
-	case "Debugger.setBreakpointByUrl", "Network.setCookie", "Network.deleteCookies":
-		return "url"
-	case "Runtime.callFunctionOn":
-		return "objectId"
-	case "Target.detachFromTarget", "Target.sendMessageToTarget":
-		return "sessionId"
+		return []string{"width", "height"}
+	case "Browser.setDownloadBehavior", "Page.setDownloadBehavior":
+		return []string{"downloadPath"}
 	case "CSS.trackComputedStyleUpdatesForNode":
-		return "" // none at all ends the tracking
+		return nil // no node at all ends the tracking
+	case "Debugger.setBreakpointByUrl", "Network.setCookie", "Network.deleteCookies":
+		return []string{"url"}
+	case "DigitalCredentials.setVirtualWalletBehavior":
+		return []string{"protocol", "response"}
+	case "Input.dispatchKeyEvent":
+		return []string{"key"}
+	case "Input.dispatchMouseEvent":
+		return []string{"button"}
+	case "Input.synthesizeScrollGesture":
+		return []string{"yDistance"}
+	case "Network.loadNetworkResource", "Storage.getStorageKey":
+		return []string{"frameId"}
+	case "Overlay.setInspectMode":
+		return []string{"highlightConfig"}
+	case "PWA.changeAppUserSettings":
+		return []string{"displayMode"}
+	case "Runtime.callFunctionOn":
+		return []string{"objectId"}
+	case "Target.detachFromTarget", "Target.sendMessageToTarget":
+		return []string{"sessionId"}
 	}
 	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId"}, {"storageKey", "securityOrigin", "storageBucket"}} {
 		count, first := 0, ""
@@ -216,10 +225,10 @@ func oneOf(command string, nodes []node) string {
 			}
 		}
 		if count > 1 {
-			return first
+			return []string{first}
 		}
 	}
-	return ""
+	return nil
 }
 
 // excluded names the parameters that a call with all parameters leaves out, because they exclude others.
@@ -239,6 +248,8 @@ func excluded(command string, nodes []node) []string {
 		return []string{"uniqueContextId", "serializationOptions"}
 	case "Animation.seekAnimations":
 		return []string{"currentTimes"}
+	case "Page.reload":
+		return []string{"loaderId"} // only for the page that is just there
 	case "Runtime.addBinding":
 		return []string{"executionContextId"}
 	case "Target.createTarget":

@@ -1,0 +1,547 @@
+//go:build linux
+
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// inBackground starts a call and answers where its error comes, after the browser has got it.
+func inBackground(t *testing.T, c *Client, q CallRequest) <-chan error {
+	t.Helper()
+	before, err := c.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan error, 1)
+	go func() {
+		_, err := c.Call(bounded(t), q)
+		result <- err
+	}()
+	waitFor(t, "the call to start", func() bool {
+		s, err := c.Status(bounded(t))
+		return err != nil || s.Calls > before.Calls
+	})
+	return result
+}
+
+func ended(t *testing.T, result <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(limit):
+		t.Fatal("a call hangs")
+		return nil
+	}
+}
+
+var never = CallRequest{Method: "Runtime.evaluate", TimeoutMS: 60_000,
+	Params: json.RawMessage(`{"expression":"new Promise(() => {})","awaitPromise":true}`)}
+
+func evaluation(expression string) CallRequest {
+	return CallRequest{Method: "Runtime.evaluate", TimeoutMS: 15_000, Params: params(map[string]any{"expression": expression, "returnByValue": true})}
+}
+
+func TestCrashedPageFailsAtOnceAndIsRevived(t *testing.T) {
+	cfg := config(t)
+	c := start(t, cfg)
+	url := site(t, map[string]string{"/": plainPage})
+	p := open(t, c, url+"/")
+	waiting := inBackground(t, c, never)
+	c.Call(bounded(t), CallRequest{Method: "Page.navigate", Params: json.RawMessage(`{"url":"chrome://crash"}`)})
+	wantCode(t, ended(t, waiting), CodeTargetCrashed, "Page.reload")
+	waitFor(t, "the crash", func() bool {
+		all, _ := c.Targets(bounded(t))
+		return len(all) == 1 && all[0].Crashed
+	})
+	_, err := evaluate(t, c, "", "1")
+	wantCode(t, err, CodeTargetCrashed, p.Target)
+	if _, err := c.Call(bounded(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/"})}); err != nil {
+		t.Fatal("navigate after a crash: ", err)
+	}
+	wantValue(t, c, "", "1+1", "2")
+	// The new renderer's dialogs are seen as the old one's.
+	_, err = evaluate(t, c, "", "alert('again')")
+	wantCode(t, err, CodeBusy, "again")
+	if _, err := c.Call(bounded(t), CallRequest{Method: "Page.close"}); err != nil {
+		t.Error("close with a dialog open: ", err)
+	}
+}
+
+func TestDialogs(t *testing.T) {
+	cfg := config(t)
+	c := start(t, cfg)
+	url := site(t, map[string]string{"/": plainPage, "/alert": "<title>A</title><script>alert('at load')</script>",
+		"/frame": `<title>F</title><iframe src="/"></iframe>`})
+	open(t, c, url+"/")
+
+	_, err := evaluate(t, c, "", "confirm('Sure?')")
+	wantCode(t, err, CodeBusy, "dialog", "confirm", "Sure?")
+	_, err = c.Call(bounded(t), CallRequest{Method: "DOM.getDocument"})
+	wantCode(t, err, CodeBusy, "Sure?")
+	all, _ := c.Targets(bounded(t))
+	if len(all) != 1 || all[0].Dialog == nil || all[0].Dialog.Type != "confirm" {
+		t.Errorf("targets %+v", all)
+	}
+	if _, err := c.Call(bounded(t), CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
+		t.Error(err)
+	}
+	wantValue(t, c, "", "1+1", "2")
+
+	for how, want := range map[string]string{DialogAccept: "true", DialogDismiss: "false"} {
+		q := evaluation("confirm('one') && confirm('two')")
+		q.OnDialog = how
+		raw, err := c.Call(bounded(t), q)
+		if err != nil || !strings.Contains(string(raw), `"value":`+want) {
+			t.Errorf("on_dialog %s: %s, %v", how, raw, err)
+		}
+	}
+	q := evaluation("1")
+	q.OnDialog = "maybe"
+	_, err = c.Call(bounded(t), q)
+	wantCode(t, err, CodeInvalidArgs, "accept, dismiss or fail")
+
+	// A dialog that is open already, and a call that answers it first.
+	_, err = evaluate(t, c, "", "alert('open')")
+	wantCode(t, err, CodeBusy)
+	q = evaluation("1+1")
+	q.OnDialog = DialogAccept
+	if _, err = c.Call(bounded(t), q); err != nil {
+		t.Error("answer first: ", err)
+	}
+
+	for _, way := range []CallRequest{
+		{Method: "Page.reload"},
+		{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/frame"})},
+	} {
+		_, err = evaluate(t, c, "", "alert('stuck')")
+		wantCode(t, err, CodeBusy)
+		if _, err := c.Call(bounded(t), way); err != nil {
+			t.Errorf("%s with a dialog open: %v", way.Method, err)
+		}
+		waitFor(t, "the dialog to go", func() bool { _, err := evaluate(t, c, "", "1"); return err == nil })
+	}
+
+	_, err = c.Open(bounded(t), OpenRequest{URL: url + "/alert"})
+	wantCode(t, err, CodeBusy, "at load")
+	if _, err := c.Open(bounded(t), OpenRequest{URL: url + "/alert", OnDialog: DialogAccept}); err != nil {
+		t.Error("open with accept: ", err)
+	}
+	// Dialogs of one page do not block another, nor the browser.
+	wantValue(t, c, "/frame", "1+1", "2")
+	if _, err := c.Call(bounded(t), CallRequest{Method: "Browser.getVersion"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEndlessLoopTimesOutAndIsStopped(t *testing.T) {
+	c := start(t, config(t))
+	open(t, c, "")
+	q := evaluation("for(;;){}")
+	q.TimeoutMS = 500
+	_, err := c.Call(bounded(t), q)
+	wantCode(t, err, CodeTimeout, "stopped")
+	wantValue(t, c, "", "1+1", "2")
+
+	// A page that only waits is not disturbed.
+	if _, err := evaluate(t, c, "", "window.n = 0; setInterval(() => n++, 1); 0"); err != nil {
+		t.Fatal(err)
+	}
+	q = never
+	q.TimeoutMS = 200
+	_, err = c.Call(bounded(t), q)
+	wantCode(t, err, CodeTimeout)
+	if strings.Contains(err.Error(), "stopped") {
+		t.Errorf("a promise: %v", err)
+	}
+
+	// The context's own deadline, and a caller who leaves, stop it as well.
+	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+	defer cancel()
+	loop := evaluation("for(;;){}")
+	loop.TimeoutMS = 0
+	_, err = c.Call(ctx, loop)
+	wantCode(t, err, CodeTimeout, "stopped")
+
+	leaver, err := Dial(bounded(t), c.hello.rundir(t), "", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := inBackground(t, leaver, evaluation("for(;;){}"))
+	leaver.Close()
+	wantCode(t, ended(t, left), CodeChromeConnection)
+	wantValue(t, c, "", "1+1", "2")
+
+	ctx, cancel = context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	_, err = c.Call(ctx, evaluation("for(;;){}"))
+	wantCode(t, err, CodeTimeout)
+	wantValue(t, c, "", "1+1", "2")
+}
+
+// rundir is where the keeper of a hello works; it changes into it.
+func (h hello) rundir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Readlink("/proc/" + itoa(h.PID) + "/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestReplyOverTheLimit(t *testing.T) {
+	cfg := config(t)
+	cfg.MaxMessage = 4 << 20
+	c := start(t, cfg)
+	open(t, c, "")
+	q := evaluation("'x'.repeat(1e6)")
+	q.MaxBytes = 1000
+	_, err := c.Call(bounded(t), q)
+	wantCode(t, err, CodeLimitExceeded, "at most 1000")
+	_, err = c.Call(bounded(t), evaluation("'x'.repeat(5e6)"))
+	wantCode(t, err, CodeLimitExceeded, "at most 4194304 are read")
+	q.MaxBytes = 0
+	if raw, err := c.Call(bounded(t), q); err != nil || len(raw) < 1e6 {
+		t.Errorf("%d bytes, %v", len(raw), err)
+	}
+	_, err = c.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": strings.Repeat("x", 101<<20)})})
+	wantCode(t, err, CodeLimitExceeded, "at most")
+	_, err = c.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}` + "\x00{}")})
+	wantCode(t, err, CodeInvalidArgs)
+	wantValue(t, c, "", "1+1", "2")
+}
+
+func TestHugeReplyEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some 300 MB")
+	}
+	c := start(t, config(t))
+	open(t, c, "")
+	_, err := c.Call(bounded(t), evaluation("'x'.repeat(270 << 20)"))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	t.Log(err)
+	var e *Error
+	if e = asError(err); e.Code != CodeLimitExceeded && e.Code != CodeTimeout && e.Code != CodeProtocolError {
+		t.Errorf("code %s", e.Code)
+	}
+	wantValue(t, c, "", "1+1", "2")
+}
+
+func TestStoppedChromeEndsInTimeoutsAndCloses(t *testing.T) {
+	cfg := config(t)
+	c := start(t, cfg)
+	open(t, c, "")
+	s, err := c.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(s.ChromePID, syscall.SIGSTOP)
+	// Fill the pipe, too: nothing may block for ever.
+	q := evaluation("'" + strings.Repeat("y", 8<<20) + "'.length")
+	q.TimeoutMS = 300
+	for range 3 {
+		_, err := c.Call(bounded(t), q)
+		wantCode(t, err, CodeTimeout)
+	}
+	syscall.Kill(s.ChromePID, syscall.SIGCONT)
+	wantValue(t, c, "", "1+1", "2")
+	syscall.Kill(s.ChromePID, syscall.SIGSTOP)
+	if err := c.CloseBrowser(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, cfg)
+}
+
+func TestKillingChromeEndsCallsAndKeeper(t *testing.T) {
+	cfg := config(t)
+	c := start(t, cfg)
+	open(t, c, "")
+	s, err := c.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := inBackground(t, c, never)
+	syscall.Kill(s.ChromePID, syscall.SIGKILL)
+	wantCode(t, ended(t, waiting), CodeChromeConnection)
+	nothingLeft(t, cfg)
+	_, err = Dial(bounded(t), cfg.RunDir, "", "test")
+	wantCode(t, err, CodeChromeConnection)
+}
+
+func TestKilledKeeperIsRecovered(t *testing.T) {
+	cfg := config(t)
+	for _, next := range []string{"start", "dial", "sweep", "stop"} {
+		c := start(t, cfg)
+		open(t, c, "")
+		waiting := inBackground(t, c, never)
+		syscall.Kill(c.hello.PID, syscall.SIGKILL)
+		wantCode(t, ended(t, waiting), CodeChromeConnection)
+		waitFor(t, "its end", func() bool { return isZombie(c.hello.PID) || !processExists(c.hello.PID) })
+		if entries, _ := os.ReadDir(cfg.RunDir); len(entries) == 0 {
+			t.Fatal("a kill leaves nothing; this tests nothing")
+		}
+		list, err := List(cfg.RunDir)
+		if err != nil || len(list) != 1 || list[0].Alive || list[0].PID != c.hello.PID {
+			t.Errorf("list %+v, %v", list, err)
+		}
+		switch next {
+		case "start":
+			again := start(t, cfg)
+			wantValue(t, again, "", "1+1", "2")
+			again.CloseBrowser(bounded(t))
+		case "dial":
+			_, err := Dial(bounded(t), cfg.RunDir, "", "test")
+			wantCode(t, err, CodeChromeConnection, "ended from outside")
+		case "sweep":
+			if names, err := Sweep(cfg.RunDir); err != nil || len(names) != 1 {
+				t.Errorf("sweep: %q, %v", names, err)
+			}
+		case "stop":
+			if ok, err := Stop(bounded(t), cfg.RunDir, "", "test"); !ok || err != nil {
+				t.Errorf("stop: %v, %v", ok, err)
+			}
+		}
+		nothingLeft(t, cfg)
+	}
+}
+
+// TestKillsAtAnyMoment kills the keeper while it starts; the next start always works.
+func TestKillsAtAnyMoment(t *testing.T) {
+	cfg := config(t)
+	f := files{cfg.RunDir, "default"}
+	for _, after := range []time.Duration{0, 20, 60, 120, 200, 350} {
+		started := make(chan error, 1)
+		go func() {
+			c, err := Start(bounded(t), cfg)
+			if err == nil {
+				c.Close()
+			}
+			started <- err
+		}()
+		waitFor(t, "the keeper", func() bool { return f.lockPID() > 0 })
+		time.Sleep(after * time.Millisecond)
+		if pid := f.lockPID(); pid > 0 {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err := ended(t, started); err != nil {
+			wantCode(t, err, asError(err).Code)
+		}
+		c, err := Start(bounded(t), cfg)
+		if err != nil {
+			t.Fatalf("after a kill at %d ms: %v", after, err)
+		}
+		wantValue(t, c, "", "1+1", "2")
+		if err := c.CloseBrowser(bounded(t)); err != nil {
+			t.Error(err)
+		}
+		nothingLeft(t, cfg)
+	}
+}
+
+func TestKilledStarterLeavesNothing(t *testing.T) {
+	cfg := config(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), ChildVar+"=starter")
+	cmd.Stdin = strings.NewReader(string(mustJSON(cfg)))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f := files{cfg.RunDir, "default"}
+	waitFor(t, "the keeper", func() bool { return f.lockPID() > 0 })
+	cmd.Process.Kill()
+	cmd.Wait()
+	nothingLeft(t, cfg)
+}
+
+// starter is a program that opens a browser and stays.
+func starter() int {
+	var cfg Config
+	if json.NewDecoder(os.Stdin).Decode(&cfg) != nil {
+		return 1
+	}
+	os.Unsetenv(ChildVar)
+	Start(context.Background(), cfg)
+	select {}
+}
+
+func TestTwoStartsMakeOneKeeper(t *testing.T) {
+	cfg := config(t)
+	const n = 4
+	clients := make([]*Client, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			c, err := Start(bounded(t), cfg)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			clients[i] = c
+		})
+	}
+	wg.Wait()
+	first := 0
+	for _, c := range clients {
+		if c == nil {
+			t.FailNow()
+		}
+		if c.Started() {
+			first++
+		}
+		if c.hello.PID != clients[0].hello.PID {
+			t.Error("two keepers")
+		}
+	}
+	if first != 1 {
+		t.Errorf("%d started it", first)
+	}
+	if err := clients[0].CloseBrowser(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, cfg)
+}
+
+func TestDeadSocketAndForeignThingsInPlace(t *testing.T) {
+	cfg := config(t)
+	f := files{cfg.RunDir, "default"}
+	if err := ownDir(cfg.RunDir); err != nil {
+		t.Fatal(err)
+	}
+	socket, _ := f.socketPath()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	os.MkdirAll(filepath.Join(f.profile(), "Default"), 0o700)
+	os.WriteFile(f.info(), []byte("{damaged"), 0o600)
+	c := start(t, cfg)
+	wantValue(t, c, "", "1+1", "2")
+	c.CloseBrowser(bounded(t))
+	nothingLeft(t, cfg)
+
+	// A link in the socket's place is not followed.
+	elsewhere := filepath.Join(t.TempDir(), "s")
+	other, err := net.Listen("unix", elsewhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	os.Symlink(elsewhere, socket)
+	_, err = Dial(bounded(t), cfg.RunDir, "", "test")
+	wantCode(t, err, CodeChromeConnection)
+
+	// A link in the lock's place is refused.
+	os.Symlink(elsewhere, f.lock())
+	_, err = Start(bounded(t), cfg)
+	wantCode(t, err, CodeInternal, "lock")
+	os.Remove(f.lock())
+}
+
+func TestFolderWithALongPath(t *testing.T) {
+	cfg := config(t)
+	cfg.RunDir = filepath.Join(t.TempDir(), strings.Repeat("long", 30), "run")
+	cfg.Browser = "other"
+	c := start(t, cfg)
+	wantValue(t, c, "", "1+1", "2")
+	path := SocketPath(cfg.RunDir, "other")
+	if len(path) > maxSocketPath || strings.HasPrefix(path, cfg.RunDir) {
+		t.Errorf("socket %s", path)
+	}
+	if err := c.CloseBrowser(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("the socket is left")
+	}
+}
+
+func TestLaunchErrorsReachTheStarter(t *testing.T) {
+	cfg := config(t)
+	cfg.Chrome = "/bin/false"
+	_, err := Start(bounded(t), cfg)
+	wantCode(t, err, CodeChromeLaunch, "exited with 1")
+	nothingLeft(t, cfg)
+	cfg.Attach = "http://127.0.0.1:1"
+	_, err = Start(bounded(t), cfg)
+	wantCode(t, err, CodeChromeConnection, "no browser answers")
+	nothingLeft(t, cfg)
+	cfg.Browser = "../evil"
+	_, err = Start(bounded(t), cfg)
+	wantCode(t, err, CodeInvalidArgs)
+}
+
+func TestProfileInUse(t *testing.T) {
+	cfg := config(t)
+	cfg.UserDataDir = filepath.Join(t.TempDir(), "mine")
+	c := start(t, cfg)
+	again, err := Start(bounded(t), cfg)
+	if err != nil || len(again.Notes()) != 0 {
+		t.Errorf("the same wish: %v %q", err, again.Notes())
+	}
+	again.Close()
+	differs := cfg
+	differs.Headed, differs.UserDataDir = true, t.TempDir()
+	again, err = Start(bounded(t), differs)
+	if err != nil || len(again.Notes()) != 1 || !strings.Contains(again.Notes()[0], "headed, user_data_dir") {
+		t.Errorf("another wish: %v %q", err, again.Notes())
+	}
+	again.Close()
+	second := cfg
+	second.Browser = "second"
+	_, err = Start(bounded(t), second)
+	wantCode(t, err, CodeChromeLaunch, "user_data_dir")
+	c.CloseBrowser(bounded(t))
+	if _, err := os.Stat(filepath.Join(cfg.UserDataDir, "Default")); err != nil {
+		t.Error("the user's own profile must stay: ", err)
+	}
+}
+
+func TestIdleKeeperEnds(t *testing.T) {
+	cfg := config(t)
+	cfg.Idle = 200 * time.Millisecond
+	c := start(t, cfg)
+	s, err := c.Status(bounded(t))
+	if err != nil || s.IdleLimit != 200 {
+		t.Errorf("%+v %v", s, err)
+	}
+	c.Close()
+	nothingLeft(t, cfg)
+}
+
+func TestKeeperWithoutItsFolderEnds(t *testing.T) {
+	cfg := config(t)
+	start(t, cfg)
+	if err := os.RemoveAll(cfg.RunDir); err != nil {
+		t.Log(err) // Chrome may be writing
+		os.RemoveAll(cfg.RunDir)
+	}
+	nothingLeft(t, cfg)
+}
+
+func TestFailedNavigation(t *testing.T) {
+	c := start(t, config(t))
+	_, err := c.Open(bounded(t), OpenRequest{URL: "http://127.0.0.1:1/"})
+	wantCode(t, err, CodeNavigationFailed, "net::ERR_")
+	_, err = c.Open(bounded(t), OpenRequest{URL: "no url"})
+	wantCode(t, err, CodeProtocolError, "invalid URL")
+	p := open(t, c, site(t, map[string]string{"/": plainPage}))
+	all, err := c.Targets(bounded(t))
+	if err != nil || len(all) != 1 || all[0].ID != p.Target {
+		t.Errorf("failed pages stay: %+v %v", all, err)
+	}
+}
