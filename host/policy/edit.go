@@ -97,8 +97,9 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 	return edit, edit.write(s, plugin, list)
 }
 
-// Revoke prepares a change that takes rights from a plugin, all of them if none is named. Of an origin
-// only the named methods go.
+// Revoke prepares a change that takes rights from a plugin, all of them if none is named. A grant goes if
+// it is about the same folder of the guest, origin, tool, variable or secret; of an origin only the named
+// methods go.
 func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 	s, edit, err := p.edit(plugin)
 	if err != nil {

@@ -1,0 +1,169 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestParseGrant(t *testing.T) {
+	tests := []struct{ in, want, complaint string }{
+		{"fs:ro:/srv/data=/data", "fs:ro:/srv/data=/data", ""},
+		{"fs:rw:/srv/./data/=/data", "fs:rw:/srv/data=/data", ""},
+		{"fs:ro:./data=/data", "fs:ro:data=/data", ""},
+		{"fs:ro:../data=/data", "fs:ro:../data=/data", ""},
+		{"fs:ro:/srv/a=b=/data", "fs:ro:/srv/a=b=/data", ""},
+		{"fs:ro:/srv:x=/", "fs:ro:/srv:x=/", ""},
+		{"http:GET:https://api.github.com", "http:GET:https://api.github.com", ""},
+		{"http:GET,POST:https://API.github.com:443", "http:GET,POST:https://api.github.com", ""},
+		{"tool:cdp.Page.*", "tool:cdp.Page.*", ""},
+		{"tool:*", "tool:*", ""},
+		{"tool:text.hash", "tool:text.hash", ""},
+		{"tool:cdp.Page.get*", "tool:cdp.Page.get*", ""},
+		{"tool:cdp.Browser.getVersion", "tool:cdp.Browser.getVersion", ""},
+		{"env:LANG", "env:LANG", ""},
+		{"secret:TOKEN", "secret:TOKEN", ""},
+		{"secret:read:TOKEN", "secret:read:TOKEN", ""},
+		{"secret:read", "secret:read", ""},
+		{"clock", "clock", ""},
+		{"random", "random", ""},
+
+		{"", "", "is no grant"},
+		{"root", "", "is no grant"},
+		{"FS:ro:/a=/b", "", "is no grant"},
+		{"clock:", "", "expected only"},
+		{"random:yes", "", "expected only"},
+		{"fs", "", "expected fs:ro"},
+		{"fs:ro", "", "expected fs:ro"},
+		{"fs:ro:/data", "", "expected fs:ro"},
+		{"fs:wo:/a=/b", "", "expected fs:ro"},
+		{"fs:/a=/b", "", "expected fs:ro"},
+		{"fs:ro:=/b", "", "expected fs:ro"},
+		{"fs:ro:/a=", "", "not absolute"},
+		{"fs:ro:/a=b", "", "write it as /b"},
+		{"fs:ro:/a=/b/", "", "write it as /b"},
+		{"fs:ro:/a=/b/../c", "", "write it as /c"},
+		{"fs:ro:/a=//b", "", "write it as /b"},
+		{"fs:ro:/a=/b\\c", "", "backslash"},
+		{"fs:ro:/a=/b\u202e", "", "cannot be seen"},
+		{"fs:ro:/a\x00b=/b", "", "cannot be seen"},
+		{"http:https://api.github.com", "", "expected http:METHODS:ORIGIN"},
+		{"http:get:https://api.github.com", "", "capitals"},
+		{"http::https://api.github.com", "", "expected http:METHODS"},
+		{"http:GET,:https://api.github.com", "", "expected http:METHODS"},
+		{"http:GET,GET:https://api.github.com", "", "each once"},
+		{"http:*:https://api.github.com", "", "expected http:METHODS"},
+		{"http:GET:api.github.com", "", "does not begin with http"},
+		{"http:GET:https://api.github.com/v3", "", "has a path"},
+		{"tool:", "", "names no tools"},
+		{"tool:cdp.*.enable", "", "names no tools"},
+		{"tool:**", "", "names no tools"},
+		{"tool:cdp..x", "", "names no tools"},
+		{"tool:a.b.c.d", "", "names no tools"},
+		{"tool:cdp.Browser.*", "", "never granted by a wildcard"},
+		{"tool:cdp.target.a*", "", "never granted by a wildcard"},
+		{"env:", "", "expected env:NAME"},
+		{"env:A-B", "", "expected env:NAME"},
+		{"env:LD_*", "", "expected env:NAME"},
+		{"secret:", "", "expected secret:NAME"},
+		{"secret:read:", "", "expected secret:NAME"},
+		{"secret:write:X", "", "expected secret:NAME"},
+		{strings.Repeat("x", 9000), "", "longer than"},
+	}
+	for _, tt := range tests {
+		g, err := ParseGrant(tt.in)
+		switch {
+		case err != nil && tt.want != "":
+			t.Errorf("%q: %v, want %s", tt.in, err, tt.want)
+		case err == nil && filepath.ToSlash(g.String()) != tt.want:
+			t.Errorf("%q: got %s, want %q", tt.in, g, tt.want)
+		case err != nil && !strings.Contains(err.Error(), tt.complaint):
+			t.Errorf("%q: got %v, want ...%s...", tt.in, err, tt.complaint)
+		}
+	}
+}
+
+func TestAbsolute(t *testing.T) {
+	dir := t.TempDir()
+	for in, want := range map[string]string{"fs:ro:./a=/g": filepath.Join(dir, "a"), "fs:ro:../a=/g": filepath.Join(filepath.Dir(dir), "a"), "fs:ro:" + dir + "=/g": dir} {
+		g, err := ParseGrant(in)
+		must(t, err)
+		if got := g.Absolute(dir).Source; got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestMatchTool(t *testing.T) {
+	tests := []struct {
+		granted, name string
+		want          bool
+	}{
+		{"cdp.*", "cdp.Page.navigate", true},
+		{"cdp.*", "cdp.status", true},
+		{"cdp.Page.*", "cdp.Page.navigate", true},
+		{"cdp.Page.*", "cdp.PageX.navigate", false},
+		{"cdp.Page", "cdp.Page.navigate", false},
+		{"text.*", "text.hash", true},
+		{"text.*", "text", false},
+		{"*", "text.hash", true},
+		{"*", "cdp.Browser.close", false},
+		{"cdp.*", "cdp.BROWSER.close", false},
+		{"cdp.*", "cdp.Target.attachToBrowserTarget", false},
+		{"cdp.*", "cdp.SystemInfo.getInfo", false},
+		{"cdp.DOM.*", "cdp.DOM.setFileInputFiles", false},
+		{"cdp.Page.*", "cdp.Page.setDownloadBehavior", false},
+		{"cdp.Network.*", "cdp.Network.getAllCookies", false},
+		{"cdp.o*", "cdp.open", false},
+		{"cdp.open", "cdp.open", true},
+		{"cdp.Browser.close", "cdp.browser.Close", true},
+		{"not a pattern", "not a pattern", false},
+	}
+	for _, tt := range tests {
+		if got := MatchTool([]string{tt.granted}, tt.name); got != tt.want {
+			t.Errorf("%s gives %s: %v", tt.granted, tt.name, got)
+		}
+	}
+	if MatchTool(nil, "text.hash") {
+		t.Error("nothing gives something")
+	}
+}
+
+// What stands in the list of what reaches outside a page exists, so that a renamed command does not slip out of it.
+func TestOutsideExists(t *testing.T) {
+	data, err := os.ReadFile("../../cdp/internal/gen/effects.tsv")
+	if err != nil {
+		t.Skip(err)
+	}
+	commands := strings.ToLower(string(data))
+	verbs := []string{"cdp.open", "cdp.close", "cdp.targets", "cdp.activate"}
+	for _, o := range outside {
+		found := strings.Contains(commands, "\n"+strings.TrimPrefix(o, "cdp."))
+		for _, v := range verbs {
+			found = found || v == o
+		}
+		if !found {
+			t.Errorf("%s is no command of Chrome", o)
+		}
+		if o != strings.ToLower(o) {
+			t.Errorf("%s is not in lower case", o)
+		}
+	}
+}
+
+func FuzzParseGrant(f *testing.F) {
+	for _, s := range []string{"fs:ro:/srv/data=/data", "fs:rw:a=b=/c", "http:GET,POST:https://*.a.test", "tool:cdp.Page.*", "env:LANG", "secret:read:X", "clock", "random"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		g, err := ParseGrant(s)
+		if err != nil {
+			return
+		}
+		again, err := ParseGrant(g.String())
+		if err != nil || again.String() != g.String() || again.subject() != g.subject() {
+			t.Fatalf("%q became %q, which is read as %q, %v", s, g, again, err)
+		}
+	})
+}

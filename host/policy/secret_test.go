@@ -1,0 +1,139 @@
+package policy
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+func TestSecret(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("programs and modes of Unix")
+	}
+	dir := t.TempDir()
+	path := func(name, text string, mode os.FileMode) string {
+		p := filepath.Join(dir, name)
+		must(t, os.WriteFile(p, []byte(text), mode))
+		must(t, os.Chmod(p, mode))
+		return p
+	}
+	store := Store{filepath.Join(dir, "store")}
+	must(t, store.Set("KEPT", "kept value\n"))
+	must(t, store.Set("OPEN", "v"))
+	must(t, os.Chmod(filepath.Join(store.Dir, storePrefix+"OPEN"), 0o640))
+	text := `
+[secrets.ENV]
+from = "env:LANG"
+[secrets.UNSET]
+from = "env:NONE"
+[secrets.BLANK]
+from = "env:EMPTY"
+[secrets.FILE]
+from = "file:` + path("file", "from file\r\n", 0o600) + `"
+[secrets.SHARED]
+from = "file:` + path("shared", "topsecret", 0o666) + `"
+[secrets.GONE]
+from = "file:` + filepath.Join(dir, "gone") + `"
+[secrets.FOLDER]
+from = "file:` + dir + `"
+[secrets.LONG]
+from = "file:` + path("long", strings.Repeat("x", maxSecret+1), 0o600) + `"
+[secrets.KEPT]
+from = "store"
+[secrets.CMD]
+from = "cmd:printf '%s|%s' 'a b' c"
+[secrets.FAILS]
+from = "cmd:sh -c 'echo topsecret >&2; echo topsecret; exit 3'"
+[secrets.NOPROGRAM]
+from = "cmd:/does/not/exist x"
+[secrets.FLOOD]
+from = "cmd:head -c 10000000 /dev/zero"
+`
+	p, err := Load(folder(t, text, ""), Env{LookupEnv: testEnv.LookupEnv, Store: store.Dir})
+	must(t, err)
+	tests := []struct{ name, want, complaint string }{
+		{"ENV", "C.UTF-8", ""},
+		{"UNSET", "", "NONE is not set (policy.toml:5)"},
+		{"BLANK", "", "is empty"},
+		{"FILE", "from file", ""},
+		{"SHARED", "", "everybody may write it"},
+		{"GONE", "", "no such file"},
+		{"FOLDER", "", "is not a file"},
+		{"LONG", "", "longer than"},
+		{"KEPT", "kept value", ""},
+		{"OPEN", "", "others may read it"},
+		{"CMD", "a b|c", ""},
+		{"FAILS", "", "exit status 3"},
+		{"NOPROGRAM", "", "no such file"},
+		{"FLOOD", "", "longer than"},
+		{"NOWHERE", "", "nothing was stored under that name"},
+		{"../store/secret-KEPT", "", "no store"},
+	}
+	for _, tt := range tests {
+		got, err := p.Secret(context.Background(), tt.name)
+		if got != tt.want || (err != nil) != (tt.complaint != "") {
+			t.Errorf("%s: got %q, %v", tt.name, got, err)
+		}
+		if err == nil {
+			continue
+		}
+		if host.AsError(err).Code != host.ConfigError || !strings.Contains(err.Error(), tt.complaint) {
+			t.Errorf("%s: got %v, want ...%s...", tt.name, err, tt.complaint)
+		}
+		if strings.Contains(err.Error(), "topsecret") {
+			t.Errorf("%s: the value is in the error: %v", tt.name, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := p.Secret(ctx, "CMD"); err == nil {
+		t.Error("a program runs although nobody waits")
+	}
+	if _, err := Default().Secret(context.Background(), "X"); err == nil {
+		t.Error("a secret without a store")
+	}
+}
+
+func TestStore(t *testing.T) {
+	s := Store{filepath.Join(t.TempDir(), "a", "store")}
+	if names, err := s.Names(); err != nil || len(names) != 0 {
+		t.Errorf("%v, %v", names, err)
+	}
+	must(t, s.Set("B", "1"))
+	must(t, s.Set("A", "2"))
+	must(t, s.Set("A", "3"))
+	if v, err := s.get("A"); v != "3" || err != nil {
+		t.Errorf("%q, %v", v, err)
+	}
+	if runtime.GOOS != "windows" {
+		for path, want := range map[string]os.FileMode{s.Dir: 0o700, filepath.Join(s.Dir, storePrefix+"A"): 0o600} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s: %v, %v", path, info.Mode(), err)
+			}
+		}
+	}
+	if names, err := s.Names(); err != nil || !reflect.DeepEqual(names, []string{"A", "B"}) {
+		t.Errorf("%v, %v", names, err)
+	}
+	for _, tt := range []struct {
+		name, value string
+		code        host.Code
+	}{{"a", "1", host.AlreadyExists}, {"../A", "1", host.InvalidArgs}, {"", "1", host.InvalidArgs}, {"C", "", host.InvalidArgs}, {"C", strings.Repeat("x", maxSecret+1), host.InvalidArgs}} {
+		if err := s.Set(tt.name, tt.value); err == nil || host.AsError(err).Code != tt.code {
+			t.Errorf("%q: got %v, want %s", tt.name, err, tt.code)
+		}
+	}
+	must(t, s.Remove("A"))
+	if err := s.Remove("A"); host.AsError(err).Code != host.NotFound {
+		t.Errorf("got %v", err)
+	}
+	if _, err := (Store{}).Names(); err == nil {
+		t.Error("names of no store")
+	}
+}
