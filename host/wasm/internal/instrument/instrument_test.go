@@ -1,0 +1,219 @@
+package instrument_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+)
+
+// module puts sections behind a header; each section is an id and its content.
+func module(sections ...[]byte) []byte {
+	out := []byte("\x00asm\x01\x00\x00\x00")
+	for _, s := range sections {
+		out = append(out, s[0])
+		out = append(out, leb(len(s)-1)...)
+		out = append(out, s[1:]...)
+	}
+	return out
+}
+
+func leb(n int) []byte {
+	var out []byte
+	for n >= 0x80 {
+		out = append(out, byte(n)|0x80)
+		n >>= 7
+	}
+	return append(out, byte(n))
+}
+
+var huge = []byte{0xff, 0xff, 0xff, 0xff, 0x0f}
+
+func with(head []byte, tail ...byte) []byte { return append(bytes.Clone(head), tail...) }
+
+// code is a code section with one function of the given body, behind a type and a function section.
+func code(body ...byte) []byte {
+	body = append([]byte{0}, body...)
+	body = append(leb(len(body)), body...)
+	return module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}, append([]byte{10, 1}, body...))
+}
+
+// TestRefused are files that kill or stall a process when they reach wazero v1.12.0, and files that are simply wrong.
+func TestRefused(t *testing.T) {
+	nested := func(op byte, n int) []byte {
+		return code(append(bytes.Repeat([]byte{op, 0x40}, n), bytes.Repeat([]byte{0x0b}, n+1)...)...)
+	}
+	tests := []struct {
+		name string
+		wasm []byte
+		says string
+	}{
+		{"empty", nil, "empty"},
+		{"text", []byte("hello, world"), "begins with"},
+		{"truncated header", []byte("\x00asm"), "header"},
+		{"component", []byte("\x00asm\x0d\x00\x01\x00"), "component"},
+		{"section beyond the end", []byte("\x00asm\x01\x00\x00\x00\x01\x7f"), "127 bytes is declared and 0 are left"},
+		{"section twice", module([]byte{1, 0}, []byte{1, 0}), "twice"},
+		{"sections out of order", module([]byte{3, 0}, []byte{1, 0}), "too late"},
+		{"unknown section", module([]byte{13, 0}), "no section"},
+		{"bytes left over", module([]byte{1, 0, 0}), "left over"},
+		{"types", module(with([]byte{1}, huge...)), "types are declared"},
+		{"imports", module(with([]byte{2}, huge...)), "imports are declared"},
+		{"functions", module(with([]byte{3}, huge...)), "functions are declared"},
+		{"many functions", module([]byte{3, 0xff, 0xff, 3}), "only"},
+		{"tables", module(with([]byte{4}, huge...)), "tables are declared"},
+		{"table size", module(with([]byte{4, 1, 0x70, 0}, 0xff, 0xff, 0xff, 0x3f)), "entries"},
+		{"memory", module([]byte{5, 1, 0, 0x81, 0x80, 0x04}), "4097 MiB of memory"},
+		{"shared memory", module([]byte{5, 1, 3, 1, 1}), "shared"},
+		{"two memories", module([]byte{5, 2, 0, 1, 0, 1}), "memories"},
+		{"globals", module(with([]byte{6}, huge...)), "globals are declared"},
+		{"exports", module(with([]byte{7}, huge...)), "exports are declared"},
+		{"elements", module(with([]byte{9}, huge...)), "element segments are declared"},
+		{"elements of a segment", module([]byte{4, 1, 0x70, 0, 1}, with([]byte{9, 1, 0, 0x41, 0, 0x0b}, huge...)), "elements are declared"},
+		{"data segments", module(with([]byte{11}, huge...)), "data segments are declared"},
+		{"data count", module(with([]byte{12}, huge...)), "data segments are declared"},
+		{"data length", module([]byte{5, 1, 0, 1}, with([]byte{11, 1, 1}, huge...)), "bytes of data"},
+		{"bodies", module(with([]byte{10}, huge...)), "function bodies"},
+		{"bodies missing", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}), "code section is missing"},
+		{"locals", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}, with([]byte{10, 1, 8, 1}, append(bytes.Clone(huge), 0x7f, 0x0b)...)), "locals"},
+		{"parameters", module([]byte{1, 1, 0x60, 0xff, 0xff, 3}), "parameters are declared"},
+		{"name that is not UTF-8", module([]byte{2, 1, 1, 0xff, 0, 0, 0}), "UTF-8"},
+		{"imported memory", module([]byte{2, 1, 1, 'e', 1, 'm', 2, 0, 1}), "a memory, e.m"},
+		{"nested loops", nested(0x03, 129), "loops are nested"},
+		{"nested blocks", nested(0x02, 10_001), "blocks are nested"},
+		{"code behind the end", code(0x0b, 0x0b), "behind the end"},
+		{"no end", code(0x01, 0x01), "end too early"},
+		{"else without if", code(0x05, 0x0b), "without its if"},
+		{"labels", code(append([]byte{0x0e}, append(bytes.Clone(huge), 0x0b)...)...), "labels are declared"},
+		{"tail call", code(0x12, 0, 0x0b), "0x12"},
+		{"atomics", code(0xfe, 0, 0, 0x0b), "0xfe"},
+		{"relaxed SIMD", code(0xfd, 0x80, 0x02, 0x0b), "vector instruction 256"},
+		{"a vector instruction in another spelling", code(0xfd, 0x8c, 0x00, 0x0b), "vector instruction"},
+		{"number of too many bits", code(0x41, 0x80, 0x80, 0x80, 0x80, 0x70, 0x1a, 0x0b), "too large for 32 bits"},
+		{"extended constant", module([]byte{6, 1, 0x7f, 0, 0x41, 1, 0x41, 1, 0x6a, 0x0b}), "more than one instruction"},
+		{"shared limits of a table", module([]byte{4, 1, 0x70, 3, 1, 1}), "limits"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := instrument.Rewrite(tt.wasm, instrument.Config{MaxPages: 1 << 16})
+			var e *instrument.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("%v, want an *Error", err)
+			}
+			if !strings.Contains(e.Error(), tt.says) {
+				t.Errorf("%q does not say %q", e, tt.says)
+			}
+		})
+	}
+}
+
+// TestOutOfReach: a guest must not get at what is added to it, by an index that is valid only afterwards.
+func TestOutOfReach(t *testing.T) {
+	looping := []byte{0x03, 0x40, 0x0b} // makes the function have an added local
+	tests := map[string][]byte{
+		"local":        append(bytes.Clone(looping), 0x20, 0, 0x1a, 0x0b),
+		"set local":    append(bytes.Clone(looping), 0x41, 0, 0x21, 0, 0x0b),
+		"global":       {0x23, 0, 0x1a, 0x0b},
+		"set global":   {0x41, 0, 0x24, 0, 0x0b},
+		"tick":         {0x41, 0, 0x10, 2, 0x0b},
+		"yield":        {0x10, 1, 0x0b},
+		"reference":    {0xd2, 1, 0x1a, 0x0b},
+		"block type":   {0x02, 1, 0x0b, 0x0b},
+		"indirect":     {0x41, 0, 0x11, 1, 0, 0x0b},
+		"table":        {0x41, 0, 0x25, 0, 0x1a, 0x0b},
+		"drop of data": {0xfc, 9, 0, 0x0b},
+	}
+	for name, body := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := instrument.Rewrite(code(body...), instrument.Config{MaxPages: 1}); err == nil || !strings.Contains(err.Error(), "does not exist") {
+				t.Errorf("%v, want an index that does not exist", err)
+			}
+		})
+	}
+	t.Run("export", func(t *testing.T) {
+		wasm := module([]byte{7, 1, 1, 'g', 3, 0})
+		if _, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: 1}); err == nil {
+			t.Error("the counter can be exported")
+		}
+	})
+}
+
+// TestSameResults runs kernels with and without metering.
+func TestSameResults(t *testing.T) {
+	wasm, err := os.ReadFile("testdata/kernels.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	plain, _ := instance(t, wasm, wazero.NewRuntimeConfig())
+	gated, _ := instance(t, rewrite(t, wasm, instrument.Config{Plain: true}), wazero.NewRuntimeConfig())
+	metered, yields := instance(t, rewrite(t, wasm, instrument.Config{}), wazero.NewRuntimeConfig())
+	for _, k := range kernels {
+		*yields = 0
+		want, err := plain.ExportedFunction(k.name).Call(ctx, k.arg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := metered.ExportedFunction(k.name).Call(ctx, k.arg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		third, err := gated.ExportedFunction(k.name).Call(ctx, k.arg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got[0] != want[0] || third[0] != want[0] {
+			t.Errorf("%s(%d): %d metered, %d gated, %d plain", k.name, k.arg, got[0], third[0], want[0])
+		}
+		if k.name != "fib" && *yields == 0 {
+			t.Errorf("%s(%d) never yielded", k.name, k.arg)
+		}
+	}
+}
+
+// FuzzRewrite: whatever comes in, nothing panics, and what goes out is read again without complaint. What wazero refuses of the
+// original it must refuse of the output: the rewriting makes nothing valid. Custom sections are dropped, so they may be wrong.
+func FuzzRewrite(f *testing.F) {
+	kernels, err := os.ReadFile("testdata/kernels.wasm")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(kernels)
+	f.Add(code(0x03, 0x40, 0x0c, 0, 0x0b, 0x0b))
+	f.Add(code(0xfd, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 0x1a, 0x0b))
+	f.Add(module([]byte{4, 1, 0x70, 0, 1}, []byte{5, 1, 1, 1, 2}, []byte{6, 1, 0x7f, 1, 0x41, 0, 0x0b}, []byte{9, 0}, []byte{11, 0}))
+	f.Fuzz(func(t *testing.T, wasm []byte) {
+		m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: 16})
+		if err != nil {
+			var e *instrument.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("%T: %v", err, err)
+			}
+			return
+		}
+		if _, err := instrument.Rewrite(m.Wasm, instrument.Config{MaxPages: 16}); err != nil {
+			t.Fatalf("the output is refused: %v", err)
+		}
+		if len(wasm) > 1<<12 {
+			return
+		}
+		gated, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: 16, Plain: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := context.Background()
+		r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+		defer r.Close(ctx)
+		_, before := r.CompileModule(ctx, gated.Wasm)
+		_, after := r.CompileModule(ctx, m.Wasm)
+		if (before == nil) != (after == nil) {
+			t.Fatalf("wazero says of the module %v, and of the metered one %v", before, after)
+		}
+	})
+}
