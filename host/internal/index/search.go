@@ -51,6 +51,7 @@ type queryWord struct {
 	idf        float64 // in all segments
 	known      bool    // some segment holds the word itself
 	plugin     bool    // some segment is called so
+	light      float64 // share of its weight that it keeps
 }
 
 // how a variant stands to the word of the query.
@@ -163,7 +164,7 @@ func (s *search) readWords(text string) {
 	for _, w := range content {
 		st := stem(w)
 		if !slices.ContainsFunc(s.words, func(x queryWord) bool { return x.stem == st }) && len(s.words) < maxWords {
-			s.words = append(s.words, queryWord{text: w, stem: st})
+			s.words = append(s.words, newWord(w))
 		}
 	}
 	for i := range s.words {
@@ -178,6 +179,11 @@ func (s *search) readWords(text string) {
 		s.whole = len(s.variants)
 		s.add(variant{last: n - 1, how: asJoined, text: s.fields[0], weight: 0.95})
 	}
+}
+
+func newWord(text string) queryWord {
+	st := stem(text)
+	return queryWord{text: text, stem: st, light: light(st)}
 }
 
 // addWord adds the word itself and its synonyms.
@@ -439,9 +445,12 @@ func (p *part) nearName(id string, doubt float64) {
 
 // wordByWord looks up every variant in every segment.
 func (s *search) wordByWord() {
-	for _, p := range s.parts {
-		p.rows = make([][]cell, len(s.words), len(s.words)+4)
-		p.docs = make([]int32, len(s.variants), len(s.variants)+8)
+	words, variants := len(s.words), len(s.variants)
+	wide, long := words+4, variants+words+8 // with room for what mend adds
+	rows, docs := make([][]cell, wide*len(s.parts)), make([]int32, long*len(s.parts))
+	for k, p := range s.parts {
+		p.rows = rows[k*wide:][:words:wide]
+		p.docs = docs[k*long:][:variants:long]
 		for i := range s.variants {
 			s.apply(p, i)
 		}
@@ -648,32 +657,72 @@ func newTypo(word int, text string, factor float64) *typo {
 	return t
 }
 
-// scan goes through all words of a segment once for all typos.
+// scan goes through all words of a segment once for all typos. It reads the layout by hand, because it is the one loop
+// of a search that sees every word of every plugin.
 func scan(seg *Segment, typos []*typo) {
-	var buf [512]byte
-	r := reader{b: seg.terms}
-	for len(r.b) > 0 {
-		r.group(&buf, func(ix indexed) {
-			set := uint32(0)
-			for _, t := range typos {
-				extra := len(ix.text) - len(t.text)
-				if extra < -t.most {
-					continue
-				}
-				if set == 0 {
-					set = letters(ix.text)
-				}
-				if extra <= t.most && near(t.set, set, t.most) {
-					if d := distance(t.text, ix.text, t.most); d > 0 && d <= t.most {
-						t.near(ix.text, d)
-						continue
-					}
-				}
-				if extra > 0 && t.factor == 1 && t.set&^set == 0 && bytes.HasPrefix(ix.text, t.text) {
-					t.prefix(ix.text)
-				}
+	shortest := maxTerm
+	for _, t := range typos {
+		shortest = min(shortest, len(t.text)-t.most)
+	}
+	var text [512]byte
+	b := seg.terms
+	for len(b) > 0 {
+		n := int(b[0])
+		if len(b) <= 1+n {
+			return
+		}
+		st := b[1 : 1+n]
+		r := reader{b: b[1+n:]}
+		words := r.int()
+		for range words {
+			if len(r.b) < 2 {
+				return
 			}
-		})
+			keep, rest := int(r.b[0]), int(r.b[1])
+			if keep > n || len(r.b) < 2+rest {
+				return
+			}
+			tail := r.b[2 : 2+rest]
+			r.b = r.b[2+rest:]
+			if r.take(r.int()); r.bad {
+				return
+			}
+			if keep+rest >= shortest {
+				copy(text[:], st[:keep])
+				copy(text[keep:], tail)
+				compare(text[:keep+rest], typos)
+			}
+		}
+		b = r.b
+	}
+}
+
+// compare notes which typos a word of the index may stand behind.
+func compare(word []byte, typos []*typo) {
+	set := uint32(0)
+	for _, t := range typos {
+		extra := len(word) - len(t.text)
+		if extra < -t.most {
+			continue
+		}
+		if extra > t.most {
+			if t.factor == 1 && word[0] == t.text[0] && bytes.HasPrefix(word, t.text) {
+				t.prefix(word)
+			}
+			continue
+		}
+		if set == 0 {
+			set = letters(word)
+		}
+		if near(t.set, set, t.most) {
+			if d := distance(t.text, word, t.most); d > 0 && d <= t.most {
+				t.near(word, d)
+				continue
+			}
+		}
+		if extra > 0 && t.factor == 1 && bytes.HasPrefix(word, t.text) {
+			t.prefix(word)
+		}
 	}
 }
 
@@ -792,8 +841,8 @@ func (s *search) split(t *typo) bool {
 	if best == 0 || len(s.words) == maxWords {
 		return false
 	}
-	s.words[t.word] = queryWord{text: text[:best], stem: stem(text[:best]), known: true}
-	s.words = append(s.words, queryWord{text: text[best:], stem: stem(text[best:]), known: true})
+	s.words[t.word] = newWord(text[:best])
+	s.words = append(s.words, newWord(text[best:]))
 	for _, p := range s.parts {
 		p.rows = append(p.rows, nil)
 		p.rows[t.word] = nil
@@ -838,7 +887,7 @@ func (s *search) weigh() {
 			docs += s.variants[v].docs
 		}
 		if docs > 0 {
-			s.words[w].idf = idf(0, 0, share(docs)) * light(s.words[w].stem)
+			s.words[w].idf = idf(0, 0, share(docs)) * s.words[w].light
 			known++
 			sum += s.words[w].idf
 		}
@@ -849,8 +898,11 @@ func (s *search) weigh() {
 			s.words[w].idf = 0.6 * max(1, sum/float64(max(1, known)))
 		}
 	}
-	for _, p := range s.parts {
-		p.idf = make([]float64, len(s.words))
+	words, variants := len(s.words), len(s.variants)
+	floats := make([]float64, (words+variants)*len(s.parts))
+	for k, p := range s.parts {
+		own := floats[k*(words+variants):][:words+variants]
+		p.idf, p.most = own[:words], own[words:]
 		for w := range s.words {
 			docs, all := 0, 0
 			for _, v := range counts[w] {
@@ -863,11 +915,10 @@ func (s *search) weigh() {
 			case s.words[w].plugin:
 				p.idf[w] = 2.5
 			default:
-				p.idf[w] = idf(min(docs, p.hi-p.lo), p.hi-p.lo, share(all)) * light(s.words[w].stem)
+				p.idf[w] = idf(min(docs, p.hi-p.lo), p.hi-p.lo, share(all)) * s.words[w].light
 			}
 			p.ideal += p.idf[w]
 		}
-		p.most = make([]float64, len(s.variants))
 		for i, v := range s.variants {
 			if v.how == asSynonym && p.docs[i] > 0 {
 				p.most[i] = idf(int(p.docs[i]), p.hi-p.lo, share(v.docs))

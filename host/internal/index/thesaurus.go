@@ -2,6 +2,7 @@ package index
 
 import (
 	_ "embed"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +24,8 @@ var thesaurus = sync.OnceValue(func() map[string][]synonym {
 		from, to, scope, weight := thesaurusLine(line)
 		for _, a := range from {
 			for _, b := range to {
-				if a != b {
+				known := slices.ContainsFunc(table[a], func(s synonym) bool { return s.stem == b && s.scope == scope })
+				if a != b && !known {
 					table[a] = append(table[a], synonym{b, scope, weight})
 				}
 			}
