@@ -1,0 +1,432 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// commandManifest is a manifest of kind wasi with one tool, "run", whose words are the parameter words.
+func commandManifest(t testing.TB, name string) *manifest.Manifest {
+	t.Helper()
+	return loadManifest(t, fmt.Appendf(nil, `{"manifest":1,"name":%q,"version":"1.0.0","kind":"wasi","docs":{"brief":"A test"},
+		"exit_codes":[{"code":28,"name":"inval","meaning":"EINVAL"},{"code":8,"name":"badf","meaning":"EBADF"}],
+		"tools":[{"name":"run","docs":{"brief":"Run it"},"effect":"write",
+		"params":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"}}},
+		"wasi":{"argv":[["{a}"],["{b}"],["{c}"]]}}]}`, name))
+}
+
+// localGuest is a guest of this package's testdata.
+func localGuest(t testing.TB, e *Engine, name string) *Provider {
+	t.Helper()
+	return e.Provider(sourceOf(readFile(t, filepath.Join("testdata", name+".wasm")), commandManifest(t, name)))
+}
+
+// unrolled is a command of n operations memory.fill over the whole of its memory, without a loop.
+func unrolled(n, pages int) []byte {
+	var body []byte
+	for range n {
+		body = append(body, 0x41, 0, 0x41, 1, 0x41)
+		body = append(body, signedLEB(pages<<16)...)
+		body = append(body, 0xfc, 11, 0)
+	}
+	body = append([]byte{0}, append(body, 0x0b)...)
+	section := func(id byte, content []byte) []byte {
+		return append(append([]byte{id}, unsignedLEB(len(content))...), content...)
+	}
+	out := []byte("\x00asm\x01\x00\x00\x00")
+	out = append(out, section(1, []byte{1, 0x60, 0, 0})...)
+	out = append(out, section(3, []byte{1, 0})...)
+	out = append(out, section(5, append([]byte{1, 0}, unsignedLEB(pages)...))...)
+	out = append(out, section(7, []byte("\x02\x06memory\x02\x00\x06_start\x00\x00"))...)
+	return append(out, section(10, append(append([]byte{1}, unsignedLEB(len(body))...), body...))...)
+}
+
+func unsignedLEB(n int) []byte {
+	var out []byte
+	for n >= 0x80 {
+		out = append(out, byte(n)|0x80)
+		n >>= 7
+	}
+	return append(out, byte(n))
+}
+
+func signedLEB(n int) []byte {
+	var out []byte
+	for n >= 0x40 {
+		out = append(out, byte(n)&0x7f|0x80)
+		n >>= 7
+	}
+	return append(out, byte(n))
+}
+
+// TestHostileCommands: loops, recursion and floods end by the deadline, and what they ask WASI for is bounded.
+func TestHostileCommands(t *testing.T) {
+	e := testEngine(t)
+	timeout := 150 * time.Millisecond
+	providers := map[string]*Provider{"unrolled": e.Provider(sourceOf(unrolled(10_000, 1000), commandManifest(t, "unrolled")))}
+	tests := []struct {
+		guest string
+		args  []string
+		code  host.Code
+		says  string
+	}{
+		{"unrolled", nil, host.Timeout, ""},
+		{"random-flood", nil, host.Timeout, ""},
+		{"start-loop", nil, host.Timeout, ""},
+		{"slow-recursion", nil, host.Timeout, ""},
+		{"grow", nil, host.Timeout, ""},
+		{"probe", []string{"flood", "2"}, host.Timeout, ""},
+		{"probe", []string{"flood", "1"}, host.LimitExceeded, "1048576 bytes"},
+		{"recursion", nil, host.Trapped, "stack overflow"},
+		{"renumber", nil, "badf", ""},
+		{"vectors", nil, "inval", ""},
+		{"poll", nil, "inval", ""},
+		{"spoof", nil, host.ToolFailed, "4026531839"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.guest+strings.Join(tt.args, "-"), func(t *testing.T) {
+			p := providers[tt.guest]
+			if p == nil {
+				p = localGuest(t, e, tt.guest)
+			}
+			if err := p.Prepare(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			r := requestFor(t, p, "run", argParams(tt.args...))
+			r.Options.Timeout = timeout
+			if tt.code == host.Trapped {
+				r.Options.Timeout = 10 * time.Second
+			}
+			r.Grant.FS = []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "ro"}}
+			began := time.Now()
+			_, err := invokeRequest(t, p, r)
+			took := time.Since(began)
+			if err == nil || err.Code != tt.code || !strings.Contains(err.Message, tt.says) {
+				t.Fatalf("%v, want %s and %q", err, tt.code, tt.says)
+			}
+			if tt.code == host.Timeout {
+				t.Logf("ended %v after its deadline", took-timeout)
+				if took > timeout+200*time.Millisecond {
+					t.Errorf("ended %v after its deadline", took-timeout)
+				}
+			}
+		})
+	}
+}
+
+func argParams(args ...string) string {
+	names := []string{"a", "b", "c"}
+	m := map[string]string{}
+	for i, arg := range args {
+		m[names[i]] = arg
+	}
+	return string(marshal(m))
+}
+
+// TestCollectorGoesOn: while guests spin on every processor, garbage is collected and other calls are answered.
+func TestCollectorGoesOn(t *testing.T) {
+	e := testEngine(t)
+	spin, fine := guest(t, e, "echo", "echo"), guest(t, e, "smallest", "smallest")
+	if _, err := invoke(t, fine, "call", "{}"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		r := requestFor(t, spin, "spin", "{}")
+		wg.Go(func() {
+			_, err := spin.Invoke(ctx, r)
+			if e := host.AsError(err); e.Code != host.Interrupted {
+				t.Errorf("%v, want interrupted", err)
+			}
+		})
+	}
+	began := time.Now()
+	for range 5 {
+		runtime.GC()
+		if _, err := invoke(t, fine, "call", "{}"); err != nil {
+			t.Error(err)
+		}
+	}
+	took := time.Since(began)
+	cancel()
+	wg.Wait()
+	t.Logf("5 collections and calls beside %d spinning guests: %v", runtime.GOMAXPROCS(0), took)
+	if took > 5*time.Second {
+		t.Errorf("5 collections and calls took %v", took)
+	}
+}
+
+// TestConcurrent calls many at once, good and bad; run it with -race.
+func TestConcurrent(t *testing.T) {
+	e := testEngine(t)
+	echo, rev := guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev")
+	before := runtime.NumGoroutine()
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			switch i % 5 {
+			case 0:
+				r := requestFor(t, echo, "spin", "{}")
+				r.Options.Timeout = 50 * time.Millisecond
+				if _, err := invokeRequest(t, echo, r); err == nil || err.Code != host.Timeout {
+					t.Errorf("%v, want a timeout", err)
+				}
+			case 1:
+				if _, err := invoke(t, echo, "trap", "{}"); err == nil || err.Code != host.Trapped {
+					t.Errorf("%v, want trapped", err)
+				}
+			case 2:
+				want := fmt.Sprintf(`{"value":%d}`, i)
+				if result, err := invoke(t, echo, "echo", want); err != nil || string(result.Data) != want {
+					t.Errorf("%v %v, want %s", result, err, want)
+				}
+			case 3:
+				if result, err := invoke(t, rev, "word", `{"text":"abc"}`); err != nil || string(result.Data) != `"cba\n"` {
+					t.Errorf("%v %v", result, err)
+				}
+			case 4:
+				if result, err := invoke(t, echo, "count", "{}"); err != nil || string(result.Data) != `{"calls":1}` {
+					t.Errorf("%v %v: the instance is not fresh", result, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	// Timers that have fired may still be ending.
+	for i := 0; runtime.NumGoroutine() > before && i < 1000; i++ {
+		runtime.Gosched()
+		time.Sleep(time.Millisecond)
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines before, %d after", before, after)
+	}
+}
+
+// TestRequestAsSeen holds what a guest of kind parley/1 is told against sdk/abi.md.
+func TestRequestAsSeen(t *testing.T) {
+	p := guest(t, testEngine(t), "echo", "echo")
+	r := requestFor(t, p, "request", `{"value":1}`)
+	r.Settings = json.RawMessage(`{"level":3}`)
+	r.Limits.Timeout = 5 * time.Second
+	r.Grant = host.Grant{
+		FS: []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "ro"}}, HTTP: []host.HTTPGrant{{URL: "https://example.com"}},
+		Tools: []string{"cdp.Page.*"}, Secrets: []host.SecretGrant{{Name: "KEY"}}, Env: map[string]string{"LANG": "C"}, Clock: true,
+	}
+	result, failed := invokeRequest(t, p, r)
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(result.Data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if ms, ok := got["deadline_ms"].(float64); !ok || ms < 1 || ms > 5000 {
+		t.Errorf("deadline_ms is %v", got["deadline_ms"])
+	}
+	delete(got, "deadline_ms")
+	want := `{"call_id":"c1","caller":"cli","granted":{"clock":true,"env":["LANG"],"fs":[{"mode":"ro","path":"/data"}],"http":["https://example.com"],` +
+		`"random":false,"secrets":["KEY"],"tools":["cdp.Page.*"]},"host":"0.1.0","params":{"value":1},"session":"s1","settings":{"level":3},"tool":"request"}`
+	if s := string(marshal(got)); s != want {
+		t.Errorf("got  %s\nwant %s", s, want)
+	}
+}
+
+// TestAsking: what a guest asks of the host is answered in JSON, refused where no grant names it, and refusals are told.
+func TestAsking(t *testing.T) {
+	p := guest(t, testEngine(t), "echo", "echo")
+	var called []string
+	run := func(tool, params string, grant ...string) (string, []string) {
+		t.Helper()
+		r := requestFor(t, p, tool, params)
+		r.Grant.Tools = grant
+		r.CallTool = func(_ context.Context, name string, params json.RawMessage, o host.Options) (*host.Result, error) {
+			called = append(called, fmt.Sprintf("%s %s %s %d", name, params, o.Timeout, o.MaxBytes))
+			if name == "cdp.Page.crash" {
+				return nil, host.Errorf(host.TargetCrashed, "the page crashed")
+			}
+			return &host.Result{Data: json.RawMessage(`{"frameId":"f"}`)}, nil
+		}
+		result, err := invokeRequest(t, p, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(result.Data), result.Warnings
+	}
+
+	answer, _ := run("call-tool", `{"tool":"cdp.Page.navigate","params":{"url":"https://example.com"},"options":{"timeout":"10s","max_bytes":9}}`, "cdp.Page.*")
+	if answer != `{"ok":true,"result":{"frameId":"f"}}` {
+		t.Error(answer)
+	}
+	if want := `cdp.Page.navigate {"url":"https://example.com"} 10s 9`; len(called) != 1 || called[0] != want {
+		t.Errorf("called %q, want %q", called, want)
+	}
+	if answer, _ = run("call-tool", `{"tool":"cdp.Page.crash"}`, "cdp.Page.*"); !strings.Contains(answer, `"code":"target_crashed","exit_code":107`) {
+		t.Error(answer)
+	}
+	if answer, _ = run("call-tool", `{"tool":"cdp.Page.navigate","options":{"timeout":"soon"}}`, "*"); !strings.Contains(answer, `"code":"invalid_args"`) {
+		t.Error(answer)
+	}
+	if answer, _ = run("ask-bad-json", `{}`, "*"); !strings.Contains(answer, `"code":"invalid_args"`) {
+		t.Error(answer)
+	}
+	for _, tt := range []struct{ tool, params, right string }{
+		{"call-tool", `{"tool":"cdp.Network.getCookies"}`, "tool:cdp.Network.getCookies"},
+		{"http-request", `{"method":"get","url":"http://127.0.0.1/"}`, "http:GET:http://127.0.0.1/"},
+		{"read-secret", `{"name":"ECHO_SECRET"}`, "secret:read:ECHO_SECRET"},
+	} {
+		answer, warnings := run(tt.tool, tt.params, "cdp.Page.*")
+		if !strings.Contains(answer, `"code":"denied","exit_code":82`) || !strings.Contains(answer, tt.right) {
+			t.Errorf("%s: %s", tt.tool, answer)
+		}
+		if len(warnings) != 1 || !strings.Contains(warnings[0], tt.right) {
+			t.Errorf("%s: warnings %q", tt.tool, warnings)
+		}
+	}
+}
+
+func TestMatchTool(t *testing.T) {
+	tests := []struct {
+		pattern, tool string
+		want          bool
+	}{
+		{"cdp.Page.*", "cdp.Page.navigate", true},
+		{"cdp.Page.*", "cdp.Network.enable", false},
+		{"cdp.Page.*", "cdp.Page", false},
+		{"cdp.*", "cdp.open", true},
+		{"cdp.*", "cdp.Page.navigate", false},
+		{"cdp.*.*", "cdp.Page.navigate", true},
+		{"cdp.*.get*", "cdp.Network.getCookies", true},
+		{"cdp.*.get*", "cdp.Network.setCookies", false},
+		{"*", "cdp.Page.navigate", true},
+		{"text.hash", "text.hash", true},
+		{"text.hash", "text.hashes", false},
+		{"text.h*h", "text.hash", true},
+		{"te*.h*s*", "text.hash", true},
+		{"", "text.hash", false},
+		{strings.Repeat("*a", 20), strings.Repeat("a", 500) + "b", false},
+	}
+	for _, tt := range tests {
+		if got := MatchTool([]string{tt.pattern}, tt.tool); got != tt.want {
+			t.Errorf("MatchTool(%q, %q) = %v", tt.pattern, tt.tool, got)
+		}
+	}
+}
+
+// TestLogAndProgress: what a guest says on the way arrives cleaned.
+func TestLogAndProgress(t *testing.T) {
+	p := guest(t, testEngine(t), "echo", "echo")
+	var lines []string
+	r := requestFor(t, p, "log", "{}")
+	r.Log = func(level int, message string) { lines = append(lines, fmt.Sprint(level, " ", message)) }
+	r.Progress = func(done, total float64, message string) {
+		lines = append(lines, fmt.Sprint(done, "/", total, " ", message))
+	}
+	for _, tool := range []string{"log", "progress", "print"} {
+		r.Tool = tool
+		if _, err := invokeRequest(t, p, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "0 echo: debug line\n1 echo: info line\n2 echo: warn line\n3 echo: error line\n1/2 half\n2/2 done\n0 echo: to stderr"
+	if got := strings.Join(lines, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestCheck: what cannot be run is refused at install, saying why and what to do.
+func TestCheck(t *testing.T) {
+	reactor := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
+	command := commandManifest(t, "probe")
+	tests := []struct {
+		file string
+		m    *manifest.Manifest
+		says string
+	}{
+		{"component", reactor, "rebuild it for WASI preview 1"},
+		{"no-exports", reactor, "does not export its memory"},
+		{"no-call", reactor, "parley_call (i32,i32->i64)"},
+		{"no-memory", reactor, "memory"},
+		{"wrong-type", reactor, "must have"},
+		{"foreign-import", reactor, "imports"},
+		{"imported-memory", reactor, "a memory"},
+		{"big-memory", reactor, "memory_mib"},
+		{"rev", reactor, "-mexec-model=reactor"},
+		{"smallest", command, `"kind": "parley/1"`},
+		{"echo", command, "only plugins of kind parley/1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.file, func(t *testing.T) {
+			err := Check(readFile(t, filepath.Join(guestDir, tt.file+".wasm")), tt.m)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if e := host.AsError(err); e.Code != host.InvalidPlugin || !strings.Contains(e.Message, tt.says) {
+				t.Errorf("%s %q, want %q in it", e.Code, e.Message, tt.says)
+			}
+		})
+	}
+	echo := readFile(t, filepath.Join(guestDir, "echo.wasm"))
+	for name, wasm := range map[string][]byte{"empty": nil, "text": []byte("hello"), "truncated": echo[:len(echo)/2]} {
+		if err := Check(wasm, reactor); host.AsError(err).Code != host.InvalidPlugin {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"echo", "smallest", "rev"} {
+		m := loadManifest(t, readFile(t, filepath.Join(guestDir, name+".manifest.json")))
+		if err := Check(readFile(t, filepath.Join(guestDir, name+".wasm")), m); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestDamagedCache: an entry of the compile cache that is damaged is thrown away and made anew.
+func TestDamagedCache(t *testing.T) {
+	dir := t.TempDir()
+	var told []string
+	run := func() {
+		t.Helper()
+		e := New(Config{CacheDir: dir, Notice: func(s string) { told = append(told, s) }})
+		defer e.Close(context.Background())
+		if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	run()
+	if len(told) != 1 || told[0] != "compiling smallest 1.0.0 (happens once)" {
+		t.Errorf("told %q", told)
+	}
+	damaged := 0
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		damaged++
+		return os.WriteFile(path, bytes.Repeat([]byte{'x'}, len(data)), 0o600)
+	})
+	if err != nil || damaged == 0 {
+		t.Fatal(damaged, err)
+	}
+	run()
+	info, err := os.Stat(dir)
+	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("%v %v: others can get at the cache", info.Mode(), err)
+	}
+}
