@@ -242,7 +242,8 @@ func malformed(n *yaml.Node, message string) error {
 func toYAML(raw json.RawMessage) (string, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	n, err := nodeOf(d)
+	budget := maxNodes
+	n, err := nodeOf(d, &budget)
 	if err != nil {
 		return "", err
 	}
@@ -258,11 +259,17 @@ func toYAML(raw json.RawMessage) (string, error) {
 	return out.String(), nil
 }
 
-// nodeOf reads one JSON value as a YAML node, members in their order.
-func nodeOf(d *json.Decoder) (*yaml.Node, error) {
+// maxNodes bounds the memory of writing YAML: keys and values, at several hundred bytes each.
+const maxNodes = 200_000
+
+// nodeOf reads one JSON value as a YAML node, members in their order. It takes each node from budget.
+func nodeOf(d *json.Decoder, budget *int) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
 		return nil, err
+	}
+	if *budget--; *budget < 0 {
+		return nil, sdk.Exit("too_large", fmt.Sprintf("YAML is written of at most %d keys and values", maxNodes), nil)
 	}
 	switch t := token.(type) {
 	case json.Delim:
@@ -271,7 +278,7 @@ func nodeOf(d *json.Decoder) (*yaml.Node, error) {
 			n = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		}
 		for d.More() {
-			item, err := nodeOf(d) // of an object: key and value in turn
+			item, err := nodeOf(d, budget) // of an object: key and value in turn
 			if err != nil {
 				return nil, err
 			}

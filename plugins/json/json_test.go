@@ -299,6 +299,13 @@ func TestJSONToYAMLAndBack(t *testing.T) {
 	}
 }
 
+func TestYAMLIsBounded(t *testing.T) {
+	many := "[" + strings.Repeat("1,", maxNodes) + "1]"
+	if _, err := Convert(nil, ConvertParams{JSON: raw(many)}); outcome(err) != "too_large" {
+		t.Errorf("%v, want too_large", err)
+	}
+}
+
 func TestConvertTakesOneForm(t *testing.T) {
 	text := "a: 1"
 	for _, p := range []ConvertParams{{}, {YAML: &text, JSON: raw("1")}} {

@@ -25,7 +25,7 @@ var plugin = sdk.Plugin{
 			Suggestion: "read the data again and make the patch anew"},
 		{Code: 13, Name: "malformed", Meaning: "The text is not YAML that JSON can hold", Retry: sdk.FixInput,
 			Suggestion: "correct the line that the message names"},
-		{Code: 14, Name: "too_large", Meaning: "The result would be over 4 MiB", Retry: sdk.FixInput,
+		{Code: 14, Name: "too_large", Meaning: "The result would be over 4 MiB, or 200,000 values of YAML", Retry: sdk.FixInput,
 			Suggestion: "narrow it down with json.query"},
 	},
 	Tutorial: []sdk.Step{

@@ -3,7 +3,7 @@ package main
 import (
 	"math"
 	"strings"
-	"unicode/utf8"
+	"unicode"
 
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
@@ -30,11 +30,29 @@ type CountResult struct {
 
 // Count measures a text.
 func Count(_ *sdk.Call, p CountParams) (CountResult, error) {
-	return CountResult{
-		Bytes:      len(p.Text),
-		Characters: utf8.RuneCountInString(p.Text),
-		Words:      len(strings.Fields(p.Text)),
-		Lines:      len(lines(p.Text)),
-		Tokens:     int(math.Ceil(float64(len(p.Text)) / 4.5)),
-	}, nil
+	r := CountResult{
+		Bytes:  len(p.Text),
+		Lines:  countLines(p.Text),
+		Tokens: int(math.Ceil(float64(len(p.Text)) / 4.5)),
+	}
+	between := true
+	for _, c := range p.Text {
+		r.Characters++
+		if space := unicode.IsSpace(c); space != between {
+			between = space
+			if !space {
+				r.Words++
+			}
+		}
+	}
+	return r, nil
+}
+
+// countLines counts a last line without a newline too.
+func countLines(text string) int {
+	n := strings.Count(text, "\n")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		n++
+	}
+	return n
 }

@@ -27,11 +27,17 @@ type DiffResult struct {
 	Removed int `json:"removed"`
 }
 
+// maxLines bounds each text, and so the memory of a diff.
+const maxLines = 200_000
+
 // Diff compares two texts line by line.
 func Diff(c *sdk.Call, p DiffParams) (DiffResult, error) {
 	context := 3
 	if p.Context != nil {
 		context = *p.Context
+	}
+	if n := max(countLines(p.Before), countLines(p.After)); n > maxLines {
+		return DiffResult{}, sdk.Exit("too_large", fmt.Sprintf("a text has %d lines, at most %d can be compared", n, maxLines), nil)
 	}
 	a, b := lines(p.Before), lines(p.After)
 	edits, minimal := compare(a, b)
@@ -59,16 +65,7 @@ type edit struct {
 
 // lines cuts text after each newline.
 func lines(text string) []string {
-	all := strings.SplitAfter(text, "\n")
-	return all[:len(all)-len(suffixIfEmpty(all))]
-}
-
-// suffixIfEmpty is the empty line that SplitAfter adds behind a last newline.
-func suffixIfEmpty(all []string) []string {
-	if last := len(all) - 1; all[last] == "" {
-		return all[last:]
-	}
-	return nil
+	return strings.SplitAfter(text, "\n")[:countLines(text)]
 }
 
 // maxEdits bounds the memory of compare: it keeps the square of it.

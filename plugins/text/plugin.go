@@ -23,7 +23,7 @@ var plugin = sdk.Plugin{
 			Suggestion: "check from; the message names the byte that does not fit"},
 		{Code: 12, Name: "missing_value", Meaning: "The template names a value that was not given", Retry: sdk.FixInput,
 			Suggestion: "add the names in details.names to values, or set missing to keep or empty"},
-		{Code: 13, Name: "too_large", Meaning: "The result would grow over 4 MiB", Retry: sdk.FixInput,
+		{Code: 13, Name: "too_large", Meaning: "The text is too large, or would grow over 4 MiB", Retry: sdk.FixInput,
 			Suggestion: "work on the text in parts"},
 	},
 	Tutorial: []sdk.Step{
@@ -119,6 +119,7 @@ var plugin = sdk.Plugin{
 			Related:    []sdk.Related{{Tool: "text.replace", Why: "edits what matches"}},
 			Limitations: []string{
 				"RE2: no look-around, no back-references",
+				"counts up to a million matches, fewer with groups",
 			},
 			Examples: []sdk.Example{
 				{Title: "Where a word stands", Kind: sdk.Minimal, Params: FindParams{Text: "one\ntwo", Pattern: "two"}, Runnable: true},
@@ -164,8 +165,9 @@ var plugin = sdk.Plugin{
 			WhenNot:    "both are JSON: json.diff",
 			Related:    []sdk.Related{{Tool: "json.diff", Why: "compares values, not lines"}},
 			Limitations: []string{
-				"beyond 1,500 changed lines not the shortest",
+				"200,000 lines; beyond 1,500 changes not the shortest",
 			},
+			ExitCodes: []string{"too_large"},
 			Examples: []sdk.Example{
 				{Title: "One line changed", Kind: sdk.Minimal, Params: DiffParams{Before: "a\nb\n", After: "a\nc\n"}, Runnable: true},
 				{Title: "Equal texts", Kind: sdk.Common, Params: DiffParams{Before: "a\n", After: "a\n"}, Runnable: true},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -52,7 +53,8 @@ func Find(c *sdk.Call, p FindParams) (FindResult, error) {
 	}
 	var r FindResult
 	at := cursor{text: p.Text, line: 1, column: 1}
-	for _, m := range re.FindAllStringSubmatchIndex(p.Text, -1) {
+	matches, all := matchesOf(re, p.Text)
+	for _, m := range matches {
 		r.Total++
 		if r.Total > limit {
 			continue
@@ -68,10 +70,25 @@ func Find(c *sdk.Call, p FindParams) (FindResult, error) {
 		}
 		r.Matches = append(r.Matches, match)
 	}
-	if r.Total > limit {
+	if !all {
+		c.Warn("there are more matches than %d, where counting stopped; narrow the pattern", r.Total)
+	} else if r.Total > limit {
 		c.Warn("%d matches, the first %d are shown; raise limit (at most 1000) or narrow the pattern", r.Total, limit)
 	}
 	return r, nil
+}
+
+// maxOffsets bounds the memory of matches: each takes two offsets, and two more a group.
+const maxOffsets = 2_000_000
+
+// matchesOf lists the matches as FindAllStringSubmatchIndex does, and says whether these are all.
+func matchesOf(re *regexp.Regexp, text string) (matches [][]int, all bool) {
+	most := maxOffsets / (2 + 2*re.NumSubexp())
+	matches = re.FindAllStringSubmatchIndex(text, most+1)
+	if len(matches) > most {
+		return matches[:most], false
+	}
+	return matches, true
 }
 
 // cursor knows the line and column of an offset that only grows.
@@ -123,7 +140,10 @@ func Replace(_ *sdk.Call, p ReplaceParams) (ReplaceResult, error) {
 	if err != nil {
 		return ReplaceResult{}, err
 	}
-	matches := re.FindAllStringSubmatchIndex(p.Text, -1)
+	matches, all := matchesOf(re, p.Text)
+	if !all {
+		return ReplaceResult{}, sdk.Exit("too_large", fmt.Sprintf("the pattern matches more than %d times", len(matches)), nil)
+	}
 	if len(matches) == 0 {
 		return ReplaceResult{}, sdk.Exit("no_match", "the pattern matches nowhere in the text", nil)
 	}

@@ -140,6 +140,15 @@ func TestGrowthIsBounded(t *testing.T) {
 	long := strings.Repeat("a", 3000)
 	_, err := Replace(nil, ReplaceParams{Text: long, Pattern: "a", Replacement: long})
 	checkExit(t, err, "too_large")
+	_, err = Replace(nil, ReplaceParams{Text: strings.Repeat("a", 1_000_001), Pattern: "a", Replacement: ""})
+	checkExit(t, err, "too_large")
+	_, err = Diff(&sdk.Call{}, DiffParams{Before: strings.Repeat("\n", maxLines+1)})
+	checkExit(t, err, "too_large")
+	c := &sdk.Call{}
+	found, err := Find(c, FindParams{Text: strings.Repeat("a", 1_000_001), Pattern: "a"})
+	if err != nil || found.Total != 1_000_000 || len(c.Warnings()) != 1 {
+		t.Errorf("%d, %v, %v", found.Total, c.Warnings(), err)
+	}
 	raw, _ := json.Marshal(long)
 	_, err = Template(nil, TemplateParams{Template: strings.Repeat("{{a}}", 3000), Values: map[string]json.RawMessage{"a": raw}})
 	checkExit(t, err, "too_large")
