@@ -1,0 +1,44 @@
+package index
+
+import "strings"
+
+// allowed are the numbers of the strings that the filters let pass; a nil set lets all pass.
+type allowed struct{ group, category, effect map[int]bool }
+
+// allow is nil when nothing of a segment can pass.
+func allow(seg *Segment, q Query) *allowed {
+	a := &allowed{}
+	ok := true
+	numbers := func(want string) map[int]bool {
+		if want == "" {
+			return nil
+		}
+		set := map[int]bool{}
+		r := reader{b: seg.strings}
+		for i := range r.count() {
+			if strings.EqualFold(string(r.str()), want) {
+				set[i] = true
+			}
+		}
+		ok = ok && len(set) > 0
+		return set
+	}
+	group := q.Group
+	if i := strings.IndexByte(group, '.'); i >= 0 && strings.EqualFold(group[:i], seg.plugin) {
+		group = group[i+1:]
+	}
+	a.group, a.category, a.effect = numbers(group), numbers(q.Category), numbers(q.Effect)
+	if !ok {
+		return nil
+	}
+	return a
+}
+
+func (p *part) allows(doc int) bool {
+	if p.allow == nil {
+		return true
+	}
+	r := p.seg.record(doc)
+	pass := func(set map[int]bool, n int) bool { return set == nil || set[n] }
+	return pass(p.allow.group, r.group) && pass(p.allow.category, r.category) && pass(p.allow.effect, r.effect)
+}

@@ -1,0 +1,303 @@
+package index
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// mend looks for what unknown words could have meant.
+func (s *search) mend() {
+	var typos []*typo
+	for i := range s.words {
+		w := &s.words[i]
+		if len(typos) == maxUnknown || len(w.text) < 3 {
+			continue
+		}
+		if !w.known {
+			if !s.matched(i, asSynonym) {
+				typos = append(typos, newTypo(i, w.text, 1))
+			}
+		} else if len(w.text) >= 6 && s.suspicious(i) {
+			// Texts bring misspellings into the index: a rare word of descriptions only may be one.
+			t := newTypo(i, w.text, 0.5)
+			t.most = 1
+			typos = append(typos, t)
+		}
+	}
+	if len(typos) == 0 {
+		return
+	}
+	for _, p := range s.parts {
+		scan(p.seg, typos)
+	}
+	for _, t := range typos {
+		s.mendOne(t)
+	}
+}
+
+func (s *search) matched(word, how int) bool {
+	return slices.ContainsFunc(s.variants, func(v variant) bool { return v.first == word && v.how == how && v.docs > 0 })
+}
+
+func (s *search) suspicious(word int) bool {
+	docs, mask := 0, byte(0)
+	for _, v := range s.variants {
+		if v.first <= word && word <= v.last && (v.how == asWord || v.how == asJoined || v.how == asPlugin) {
+			docs += v.docs
+			mask |= v.mask
+		}
+	}
+	return docs <= 2 && mask&^(1<<inText) == 0
+}
+
+// typo is an unknown word and the words of the index that it comes near.
+type typo struct {
+	word   int
+	text   []byte
+	set    uint32
+	most   int
+	factor float64
+	found  map[string]guess
+}
+
+type guess struct {
+	text   string
+	weight float64
+	how    int
+	strong bool
+}
+
+func newTypo(word int, text string, factor float64) *typo {
+	t := &typo{word: word, text: []byte(text), factor: factor, found: map[string]guess{}}
+	t.set = letters(t.text)
+	switch {
+	case len(text) >= 6:
+		t.most = 2
+	case len(text) >= 4:
+		t.most = 1
+	}
+	return t
+}
+
+// scan goes through all words of a segment once for all typos. It reads the layout by hand, because it is the one loop
+// of a search that sees every word of every plugin.
+func scan(seg *Segment, typos []*typo) {
+	shortest := maxTerm
+	for _, t := range typos {
+		shortest = min(shortest, len(t.text)-t.most)
+	}
+	var text [512]byte
+	b := seg.terms
+	for len(b) > 0 {
+		n := int(b[0])
+		if len(b) <= 1+n {
+			return
+		}
+		st := b[1 : 1+n]
+		r := reader{b: b[1+n:]}
+		words := r.int()
+		for range words {
+			if len(r.b) < 2 {
+				return
+			}
+			keep, rest := int(r.b[0]), int(r.b[1])
+			if keep > n || len(r.b) < 2+rest {
+				return
+			}
+			tail := r.b[2 : 2+rest]
+			r.b = r.b[2+rest:]
+			if r.take(r.int()); r.bad {
+				return
+			}
+			if keep+rest >= shortest {
+				copy(text[:], st[:keep])
+				copy(text[keep:], tail)
+				compare(text[:keep+rest], typos)
+			}
+		}
+		b = r.b
+	}
+}
+
+// compare notes which typos a word of the index may stand behind.
+func compare(word []byte, typos []*typo) {
+	set := uint32(0)
+	for _, t := range typos {
+		extra := len(word) - len(t.text)
+		if extra < -t.most {
+			continue
+		}
+		if extra > t.most {
+			if t.factor == 1 && word[0] == t.text[0] && bytes.HasPrefix(word, t.text) {
+				t.prefix(word)
+			}
+			continue
+		}
+		if set == 0 {
+			set = letters(word)
+		}
+		if near(t.set, set, t.most) {
+			if d := distance(t.text, word, t.most); d > 0 && d <= t.most {
+				t.near(word, d)
+				continue
+			}
+		}
+		if extra > 0 && t.factor == 1 && bytes.HasPrefix(word, t.text) {
+			t.prefix(word)
+		}
+	}
+}
+
+func (t *typo) near(text []byte, d int) {
+	if _, ok := t.found[string(text)]; ok {
+		return
+	}
+	n := float64(len(t.text))
+	g := guess{text: string(text), how: asTypo, weight: 0.92 - 0.14*float64(d) - 0.5*float64(d)/n, strong: d == 1 || n >= 9}
+	if text[0] != t.text[0] {
+		g.weight *= 0.85
+	}
+	if digits(text) != digits(t.text) {
+		g.weight *= 0.6 // sha1 is no slip of sha2
+	}
+	g.weight *= t.factor
+	t.found[g.text] = g
+}
+
+func digits(text []byte) (n int) {
+	for _, c := range text {
+		if c >= '0' && c <= '9' {
+			n = n*31 + int(c)
+		}
+	}
+	return n
+}
+
+func (t *typo) prefix(text []byte) {
+	if _, ok := t.found[string(text)]; ok {
+		return
+	}
+	ratio := float64(len(t.text)) / float64(len(text))
+	t.found[string(text)] = guess{text: string(text), how: asPrefix, weight: 0.45 + 0.45*ratio, strong: true}
+}
+
+// best are the strongest n guesses.
+func (t *typo) best(strong bool, n int) []guess {
+	var out []guess
+	for _, g := range t.found {
+		if g.strong == strong {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, func(a, b guess) int { return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.text, b.text)) })
+	return out[:min(n, len(out))]
+}
+
+func (s *search) mendOne(t *typo) {
+	if guesses := t.best(true, 6); len(guesses) > 0 {
+		s.guess(t, guesses)
+		return
+	}
+	if t.factor < 1 || s.nearThesaurus(t) || s.split(t) {
+		return
+	}
+	s.guess(t, t.best(false, 4))
+}
+
+func (s *search) guess(t *typo, guesses []guess) {
+	for _, g := range guesses {
+		s.late(variant{first: t.word, last: t.word, how: g.how, text: g.text, exact: g.how == asPrefix, weight: g.weight})
+	}
+}
+
+// late adds a variant and looks it up.
+func (s *search) late(v variant) (docs int) {
+	i := len(s.variants)
+	s.add(v)
+	if len(s.variants) == i {
+		return 0
+	}
+	for _, p := range s.parts {
+		p.docs = append(p.docs, 0)
+		s.apply(p, i)
+	}
+	return s.variants[i].docs
+}
+
+// nearThesaurus takes a word with one letter wrong for a word of the thesaurus that has synonyms here.
+func (s *search) nearThesaurus(t *typo) bool {
+	if len(t.text) < 5 {
+		return false
+	}
+	st := []byte(stem(string(t.text)))
+	set, best := letters(st), ""
+	for key := range thesaurus() {
+		if d := len(key) - len(st); d > 1 || d < -1 || !near(set, letters([]byte(key)), 1) || distance(st, []byte(key), 1) > 1 {
+			continue
+		}
+		if best == "" || key < best {
+			best = key
+		}
+	}
+	docs := 0
+	for _, syn := range thesaurus()[best] {
+		docs += s.late(variant{first: t.word, last: t.word, how: asSynonym, text: syn.stem, stem: syn.stem, weight: 0.8 * syn.weight, scope: syn.scope})
+	}
+	return docs > 0
+}
+
+// split takes a word for two known ones run together; the second becomes a word of its own.
+func (s *search) split(t *typo) bool {
+	const shortest = 3
+	text := string(t.text)
+	best, score := 0, 0
+	for i := 2; i <= len(text)-2; i++ {
+		digitsMeet := (text[i] >= '0' && text[i] <= '9') != (text[i-1] >= '0' && text[i-1] <= '9')
+		if !digitsMeet && (i < shortest || len(text)-i < shortest) {
+			continue
+		}
+		if n := min(i, len(text)-i); n > score && s.anyHolds(text[:i]) && s.anyHolds(text[i:]) {
+			best, score = i, n
+		}
+	}
+	if best == 0 || len(s.words) == maxWords {
+		return false
+	}
+	s.words[t.word] = newWord(text[:best])
+	s.words = append(s.words, newWord(text[best:]))
+	for _, p := range s.parts {
+		p.rows = append(p.rows, nil)
+		p.rows[t.word] = nil
+	}
+	for _, w := range []int{t.word, len(s.words) - 1} {
+		from := len(s.variants)
+		s.addWord(w)
+		for i := from; i < len(s.variants); i++ {
+			for _, p := range s.parts {
+				p.docs = append(p.docs, 0)
+				s.apply(p, i)
+			}
+		}
+	}
+	return true
+}
+
+func (s *search) anyHolds(word string) bool {
+	st := stem(word)
+	h := hash(st)
+	return slices.ContainsFunc(s.parts, func(p *part) bool {
+		r := p.seg.find(st, h)
+		return len(r.b) > 0
+	})
+}
+
+// doubtful says whether some word of the query may be misspelt.
+func (s *search) doubtful() bool {
+	for i, w := range s.words {
+		if !w.known || s.suspicious(i) {
+			return true
+		}
+	}
+	return len(s.words) == 0
+}
