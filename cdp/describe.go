@@ -36,11 +36,14 @@ func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.Description {
 	for i := range d.Returns {
 		d.Returns[i].Description = firstSentence(d.Returns[i].Description)
 	}
-	for _, width := range []int{120, 80, 50, 30, 0} {
+	for _, width := range []int{120, 80, 50, 36, 24, 0} {
 		if size(d) <= tier2Bytes {
 			return d
 		}
 		shorten(d, width)
+	}
+	for size(d) > tier2Bytes && len(d.Returns) > 1 {
+		d.Returns = d.Returns[:len(d.Returns)-1]
 	}
 	for size(d) > tier2Bytes && len(d.Parameters) > 0 && !d.Parameters[len(d.Parameters)-1].Required {
 		last := len(d.Parameters) - 1
@@ -58,7 +61,9 @@ func size(d *manifest.Description) int {
 	}
 	next := len(d.Plugin) + len(d.Tool) + len(`,"next":["","parley   --describe --tier 3"]`)
 	for _, e := range d.Examples {
-		next += len(e.Command)
+		if len(e.Command) <= 160 {
+			next += len(e.Command)
+		}
 	}
 	return len(raw) + next
 }
@@ -73,7 +78,11 @@ func shorten(d *manifest.Description, width int) {
 		}
 	}
 	for i := range d.Parameters {
-		cut(&d.Parameters[i])
+		if d.Parameters[i].Required {
+			d.Parameters[i].Description = clip(d.Parameters[i].Description, max(width, 40))
+		} else {
+			cut(&d.Parameters[i])
+		}
 	}
 	for i := range d.Returns {
 		cut(&d.Returns[i])

@@ -1,6 +1,7 @@
 package cdp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,9 @@ func (p *Provider) Close() {
 
 // Invoke runs a verb, or sends a command to the browser.
 func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if verb := p.verb(r.Tool); verb != nil {
 		return verb(ctx, r)
 	}
@@ -392,11 +396,13 @@ func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, e
 }
 
 func result(v any, warnings ...string) (*host.Result, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // URLs stay readable
+	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return &host.Result{Data: data, Warnings: warnings}, nil
+	return &host.Result{Data: bytes.TrimSpace(b.Bytes()), Warnings: warnings}, nil
 }
 
 // hostError gives a keeper's error the form, the code and the next step that callers see.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 	"strings"
 	"time"
 
@@ -100,15 +102,21 @@ func (r *run) do(ctx context.Context) error {
 		r.remember(AsError(err))
 		return err
 	}
+	debug := r.host.cfg.Debug
+	info := r.address.Provider.Info()
+	debug("call: %s %s (%s), parameters are valid", r.answer.Tool, info.Version, info.Kind)
 	decision, err := r.decide(ctx)
 	if err != nil {
 		return err
 	}
+	debug("policy: %s may call %s; granted: %s", r.call.Caller, r.answer.Tool, orNothing(decision.Grant.Names()))
 	if r.call.Options.DryRun {
 		r.answer.Data, err = marshal(dryRun{true, r.answer.Tool, r.params, decision.Grant.Names(), decision.Verdict == Confirm})
 		return err
 	}
+	began := time.Now()
 	result, err := r.invoke(ctx, decision)
+	debug("invoke: ended after %s", time.Since(began).Round(time.Microsecond))
 	if err == nil {
 		r.answer.Warnings = append(r.answer.Warnings, result.Warnings...)
 		err = r.accept(result.Data)
@@ -121,6 +129,13 @@ func (r *run) do(ctx context.Context) error {
 	}
 	r.remember(nil)
 	return r.show()
+}
+
+func orNothing(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
 }
 
 type dryRun struct {
@@ -217,20 +232,99 @@ func (r *run) violated(judge *schema.Schema, value any, violations []schema.Viol
 		}
 		d.Suggestion = suggestion(v)
 		e.Details = append(e.Details, d)
-	}
-	if fixed, ok := schema.Correct(value, violations); ok {
-		if again, err := judge.Validate(fixed); err == nil && len(again) == 0 {
-			e.Corrected = schema.Marshal(fixed)
-			e.Command = manifest.CommandLine(r.answer.Tool, e.Corrected)
+		for _, name := range v.DidYouMean {
+			e.DidYouMean = append(e.DidYouMean, Suggestion{manifest.CleanLine(name), schema.Distance(given(value, v), name)})
 		}
+	}
+	if fixed, ok := r.corrected(judge, value, violations); ok {
+		e.Corrected = schema.Marshal(fixed)
+		e.Command = manifest.CommandLine(r.answer.Tool, e.Corrected)
 	}
 	for i := range e.Details {
 		if e.Details[i].Suggestion == "" && e.Corrected != nil {
 			e.Details[i].Suggestion = "--params " + manifest.ShellQuote(string(e.Corrected))
 		}
 	}
+	e.DidYouMean = closest(e.DidYouMean)
 	e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(violations), "violation"))
 	return e
+}
+
+// corrected mends what can be mended with certainty, and takes from the tool's own examples what is still wrong or
+// missing. What it returns would be accepted.
+func (r *run) corrected(judge *schema.Schema, value any, violations []schema.Violation) (any, bool) {
+	fixed, ok := schema.Correct(value, violations)
+	if !ok {
+		fixed = value
+	}
+	left, err := judge.Validate(fixed)
+	if err == nil && len(left) == 0 {
+		return fixed, ok
+	}
+	object, isObject := fixed.(map[string]any)
+	if err != nil || !isObject {
+		return nil, false
+	}
+	object = maps.Clone(object)
+	for _, v := range left {
+		name := property(v.Pointer)
+		if v.Remove {
+			delete(object, name)
+		} else if sample, known := r.sample(name); known {
+			object[name] = sample
+		}
+	}
+	again, err := judge.Validate(object)
+	return object, err == nil && len(again) == 0
+}
+
+// sample is a value that an example of the tool gives to a parameter.
+func (r *run) sample(name string) (any, bool) {
+	for _, e := range r.address.Tool.Examples {
+		if e.ExitCode != 0 {
+			continue
+		}
+		if value, err := schema.Decode(e.Params, schema.Limits{}); err == nil {
+			if object, ok := value.(map[string]any); ok && object[name] != nil {
+				return object[name], true
+			}
+		}
+	}
+	return nil, false
+}
+
+// property is the parameter that a JSON pointer leads into.
+func property(pointer string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+	return unescape(name)
+}
+
+func unescape(step string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+}
+
+// given is the word that a violation is about: the name of an unknown property, or the value itself.
+func given(value any, v schema.Violation) string {
+	steps := strings.Split(v.Pointer, "/")[1:]
+	if v.Keyword == "additionalProperties" && len(steps) > 0 {
+		return unescape(steps[len(steps)-1])
+	}
+	for _, step := range steps {
+		switch at := value.(type) {
+		case map[string]any:
+			value = at[unescape(step)]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(at) {
+				return ""
+			}
+			value = at[i]
+		}
+	}
+	if text, ok := value.(string); ok {
+		return text
+	}
+	return string(schema.Marshal(value))
 }
 
 func suggestion(v schema.Violation) string {

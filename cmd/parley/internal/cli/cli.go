@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -195,11 +196,15 @@ func writeError(err error) error {
 // fail prints an error and returns the exit code that it ends with.
 func (a *App) fail(err error) int {
 	e := host.AsError(err)
+	if len(e.Next) == 0 && (e.Code == host.InvalidArgs || e.Code == host.NotFound) {
+		e.Next = []string{"parley --help"} // no error leaves its reader without a next step
+	}
 	if a.json {
 		env := (&host.Answer{Err: e, Next: e.Next}).Envelope()
 		var f *failure
 		if errors.As(err, &f) {
 			env = f.envelope
+			env.Next = append([]string{}, e.Next...)
 		} else {
 			env.Meta = nil
 		}
@@ -247,17 +252,18 @@ func writeErrorText(a *App, e *host.Error) {
 		if where == "" {
 			where = "parameters"
 		}
-		line := fmt.Sprintf("  %s: expected %s, got %s", where, d.Expected, d.Provided)
+		line := fmt.Sprintf("%s: expected %s, got %s", where, d.Expected, d.Provided)
 		if d.Suggestion != "" {
 			line += " (" + d.Suggestion + ")"
 		}
-		fmt.Fprintln(w, manifest.CleanLine(line))
+		fmt.Fprintln(w, wrapped("  "+manifest.CleanLine(line), a.columns(), "      "))
 	}
 	for _, d := range e.Denied {
 		fmt.Fprintf(w, "  %s: %s\n", d.Right, manifest.CleanLine(d.Why))
 	}
 	if e.Docs != nil {
-		fmt.Fprintf(w, "Detailed parameter documentation:\n%s", e.Docs.Text())
+		fmt.Fprintln(w, "Detailed parameter documentation:")
+		a.docsText(w, e.Docs)
 	}
 	for i, s := range e.DidYouMean {
 		label := "Did you mean:"
@@ -276,6 +282,41 @@ func writeErrorText(a *App, e *host.Error) {
 		}
 		fmt.Fprintf(w, "%s %s\n", label, manifest.CleanLine(n))
 	}
+}
+
+// docsText prints documentation fitted to the terminal; commands stay whole, so that they can be copied.
+func (a *App) docsText(w io.Writer, d *host.Docs) {
+	for line := range strings.Lines(d.Text()) {
+		line = strings.TrimRight(line, "\n")
+		if !strings.HasPrefix(line, "Example:") {
+			line = wrapped(line, a.columns(), "    ")
+		}
+		fmt.Fprintln(w, line)
+	}
+}
+
+// wrapped breaks a line at spaces so that it takes at most width columns; what follows a break is indented.
+func wrapped(line string, width int, indent string) string {
+	var b strings.Builder
+	lead := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	column := 0
+	for _, word := range strings.Fields(line) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+			b.WriteString(lead)
+			column = len(lead)
+		case column+1+n > width:
+			b.WriteString("\n" + indent)
+			column = len(indent)
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
 }
 
 // color returns a terminal sequence, or nothing where colours are not wanted.

@@ -16,8 +16,8 @@ var shells = []string{"bash", "zsh", "fish", "powershell"}
 func newCompletion(app *App) *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion SHELL",
-		Short:     "Print completion for bash, zsh, fish or powershell",
-		Example:   "parley completion bash > ~/.local/share/bash-completion/completions/parley",
+		Short:     "Print shell completion",
+		Example:   "parley completion bash",
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {

@@ -19,7 +19,7 @@ import (
 func newDoctor(app *App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "doctor",
-		Short:   "Check the set-up and say how to mend it",
+		Short:   "Check the set-up",
 		Example: "parley doctor --json",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return app.doctor(cmd.Context()) },
@@ -47,7 +47,9 @@ func (a *App) doctor(ctx context.Context) error {
 	}
 	checks = append(checks, a.checkChrome(chrome))
 	for _, p := range a.dirs().list() {
-		checks = append(checks, checkDir(p))
+		c := checkDir(p)
+		c.Name += "_dir"
+		checks = append(checks, c)
 	}
 	checks = append(checks, a.checkSocket(), a.checkKeepers())
 	for _, t := range []struct{ name, version, fix string }{

@@ -31,6 +31,7 @@ type helpCommand struct {
 	Description string       `json:"description"`
 	Modes       []string     `json:"modes,omitempty"`
 	Options     []helpOption `json:"options"`
+	More        []string     `json:"more_options,omitempty"` // by name alone; the full form explains them
 	Examples    []string     `json:"examples"`
 }
 
@@ -44,14 +45,17 @@ type helpOption struct {
 
 // essential are the options that the compact form explains: those of a first call. The full form has all.
 var essential = map[string][]string{
-	"parley": {"list", "describe", "tier", "params", "param", "timeout", "jq", "out", "json"},
+	"parley": {"list", "describe", "tier", "params", "param", "jq", "out", "json"},
 	"search": {"plugin", "limit"},
 }
+
+// forAgents are the commands that an agent runs; the others are for persons, and the compact form shows no example.
+var forAgents = []string{"search", "call", "batch"}
 
 func newHelp(app *App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND]",
-		Short:   "Explain a command, or all with --full",
+		Short:   "Explain a command",
 		Example: "parley help search",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, rest, err := cmd.Root().Find(args)
@@ -155,15 +159,23 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) helpCommand {
 	if cmd.Example != "" {
 		h.Examples = strings.Split(cmd.Example, "\n")
 	}
-	if !full && cmd.HasParent() {
-		h.Examples = h.Examples[:min(1, len(h.Examples))]
+	if !full && cmd.HasParent() && !contains(forAgents, cmd.Name()) {
+		h.Examples = []string{}
+	} else if !full && cmd.HasParent() {
+		h.Examples = h.Examples[:1]
 	}
 	if full && cmd.Long != "" {
 		h.Description = cmd.Short + ". " + cmd.Long
 	}
 	wanted := essential[cmd.Name()]
 	visit := func(f *pflag.Flag) {
-		if f.Hidden || !full && !contains(wanted, f.Name) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		if !full && !contains(wanted, f.Name) {
+			if cmd.Name() != "call" { // it has those of the root
+				h.More = append(h.More, "--"+f.Name)
+			}
 			return
 		}
 		o := helpOption{Name: "--" + f.Name, Type: optionType(f), Description: f.Usage, Default: optionDefault(f)}
@@ -229,8 +241,17 @@ func optionDefault(f *pflag.Flag) any {
 
 // helpText prints a command for people: its name and what it does, in full its options and examples.
 func helpText(w io.Writer, c helpCommand, full bool) {
+	more := func() {
+		if len(c.More) > 0 {
+			fmt.Fprintln(w, wrapped("    also: "+strings.Join(c.More, " "), 80, "          "))
+		}
+	}
 	if !full {
-		fmt.Fprintf(w, "  %-34s %s\n", "parley "+c.Name, c.Description)
+		fmt.Fprintf(w, "  %-28s %s\n", "parley "+c.Name, c.Description)
+		for _, o := range c.Options {
+			fmt.Fprintf(w, "    %-26s %s\n", o.Name, o.Description)
+		}
+		more()
 		return
 	}
 	fmt.Fprintf(w, "parley %s\n  %s\n", c.Name, c.Description)
@@ -245,6 +266,7 @@ func helpText(w io.Writer, c helpCommand, full bool) {
 		}
 		fmt.Fprintf(w, "    %-22s %s\n", name, text)
 	}
+	more()
 	for _, e := range c.Examples {
 		fmt.Fprintf(w, "  $ %s\n", e)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,7 @@ import (
 func newList(app *App) *cobra.Command {
 	return &cobra.Command{
 		Use:               "list [PLUGIN] [GROUP]",
-		Short:             "List plugins, or what is in one (as --list)",
+		Short:             "Same as --list",
 		Example:           "parley list cdp Network",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -91,11 +92,11 @@ func (a *App) listPlugin(at host.Address) error {
 		next = append(next, "parley "+at.Plugin+" "+busiest(groups)+" --list")
 	}
 	if len(tools) > 0 {
-		next = append(next, "parley "+at.Plugin+" "+tools[0].Name+" --describe")
+		next = append(next, "parley "+at.Plugin+" "+inviting(tools).Name+" --describe")
 	}
 	return a.answer(data, next, func(w io.Writer) {
 		if len(groups) == 0 {
-			a.toolLines(w, tools, 0)
+			a.toolLines(w, tools)
 			fmt.Fprintln(w, "Next: "+next[0])
 			return
 		}
@@ -103,8 +104,9 @@ func (a *App) listPlugin(at host.Address) error {
 			for _, g := range groups {
 				fmt.Fprintf(w, "%s (%d)  %s\n", g.Name, g.Tools, fit(manifest.CleanLine(g.Brief), a.columns()-len(g.Name)-8))
 			}
-			a.toolLines(w, tools, 0)
+			a.toolLines(w, tools)
 		} else {
+			fmt.Fprintf(w, "%s with their number of tools:\n", plural(len(groups), "group"))
 			compactGroups(w, groups, tools)
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
@@ -161,18 +163,19 @@ func (a *App) listGroup(at host.Address) error {
 	}
 	next := []string{}
 	if len(tools) > 0 {
-		next = append(next, "parley "+at.Plugin+" "+tools[0].Name+" --describe")
+		next = append(next, "parley "+at.Plugin+" "+inviting(tools).Name+" --describe")
 	} else if len(data.Events) > 0 {
 		next = append(next, "parley "+at.Plugin+" "+strings.TrimPrefix(data.Events[0].Name, at.Plugin+".")+" --describe")
 	}
 	return a.answer(data, next, func(w io.Writer) {
-		a.toolLines(w, tools, 0)
+		fmt.Fprintf(w, "%s.%s: %s\n", at.Plugin, at.Group, plural(len(tools), "tool"))
+		a.toolLines(w, tools)
 		if len(data.Events) > 0 {
 			names := make([]string, 0, len(data.Events))
 			for _, e := range data.Events {
 				names = append(names, e.Name[strings.LastIndexByte(e.Name, '.')+1:])
 			}
-			fmt.Fprintf(w, "Events: %s\n", strings.Join(names, " "))
+			fmt.Fprintln(w, wrapped(plural(len(names), "event")+": "+strings.Join(names, " "), a.columns()-1, ""))
 		}
 		for _, n := range next {
 			fmt.Fprintln(w, "Next: "+n)
@@ -181,9 +184,9 @@ func (a *App) listGroup(at host.Address) error {
 }
 
 // toolLines writes one line a tool: its name with what it requires, its effect, its brief.
-func (a *App) toolLines(w io.Writer, tools []host.Line, indent int) {
+func (a *App) toolLines(w io.Writer, tools []host.Line) {
 	for _, t := range tools {
-		head := strings.Repeat(" ", indent) + shortSignature(t)
+		head := shortSignature(t, a.columns()-40)
 		marks := ""
 		if t.Effect != manifest.EffectRead {
 			marks = " [" + t.Effect + "]"
@@ -193,12 +196,13 @@ func (a *App) toolLines(w io.Writer, tools []host.Line, indent int) {
 		} else if t.Experimental {
 			marks += " [experimental]"
 		}
-		fmt.Fprintf(w, "%s  %s%s\n", head, fit(manifest.CleanLine(t.Brief), max(20, a.columns()-len(head)-len(marks)-2)), marks)
+		fmt.Fprintf(w, "%s  %s%s\n", head, fit(manifest.CleanLine(t.Brief), a.columns()-utf8.RuneCountInString(head)-len(marks)-2), marks)
 	}
 }
 
-// shortSignature keeps the required parameters of a signature and says by an ellipsis that there are more.
-func shortSignature(t host.Line) string {
+// shortSignature keeps the required parameters of a signature, as many as fit, and says by an ellipsis that there
+// are more.
+func shortSignature(t host.Line, width int) string {
 	open := strings.IndexByte(t.Signature, '(')
 	if open < 0 {
 		return t.Name
@@ -209,7 +213,7 @@ func shortSignature(t host.Line) string {
 		name, _, _ := strings.Cut(p, ":")
 		switch {
 		case name == "":
-		case strings.HasSuffix(name, "?"):
+		case strings.HasSuffix(name, "?"), len(t.Name)+len(strings.Join(kept, ", "))+len(name) > width:
 			more = true
 		default:
 			kept = append(kept, name)
@@ -229,6 +233,19 @@ func qualified(plugin string, lines []host.Line) []host.Line {
 		out = append(out, l)
 	}
 	return out
+}
+
+// inviting is the tool that a newcomer is pointed to: the first that is neither on its way out nor in, and harmless
+// if there is one.
+func inviting(tools []host.Line) host.Line {
+	for _, effect := range []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive} {
+		for _, t := range tools {
+			if t.Effect == effect && !t.Deprecated && !t.Experimental && !strings.HasSuffix(t.Name, "able") {
+				return t
+			}
+		}
+	}
+	return tools[0]
 }
 
 // busiest names the group that a newcomer most likely wants an example of.

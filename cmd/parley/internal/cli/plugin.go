@@ -56,7 +56,7 @@ func newPlugin(app *App) *cobra.Command {
 			return app.showPlugin(args[0])
 		},
 	}
-	return parent("plugin", "Install, list, show, remove and build plugins", install, list, show, remove, newPluginBuild(app))
+	return parent("plugin", "Install, list, show, remove, build plugins", install, list, show, remove, newPluginBuild(app))
 }
 
 // installed is what install, list, show and remove say of a plugin.
@@ -208,7 +208,7 @@ func (a *App) showPlugin(name string) error {
 	return a.answer(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s (%s, %s), %s\n  %s\n", info.Name, info.Version, info.Kind, plural(info.Tools, "tool"), data.From, data.Brief)
 		if data.Description != "" {
-			fmt.Fprintln(w, "  "+data.Description)
+			fmt.Fprintln(w, wrapped("  "+data.Description, a.columns(), "  "))
 		}
 		if data.Digest != "" {
 			fmt.Fprintln(w, "  "+data.Digest)

@@ -22,8 +22,7 @@ func newRoot(app *App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley PLUGIN [TOOL] [WORD...]",
 		Short: "List, describe, search or run the tools of a plugin",
-		Example: "parley cdp --list\n" +
-			"parley cdp Network --list\n" +
+		Example: "parley cdp Network --list\n" +
 			"parley cdp Network.getCookies --describe\n" +
 			`parley cdp Runtime.evaluate --params '{"expression":"1+1"}'`,
 		Annotations:       map[string]string{modes: "execute list describe search"},
@@ -56,6 +55,7 @@ func newRoot(app *App) *cobra.Command {
 	root.Flags().StringVar(&flags.search, "search", "", "search the tools of a plugin")
 	flags.addStream(root.Flags())
 	root.Flags().BoolVar(&flags.version, "version", false, "print the version")
+	_ = root.Flags().MarkHidden("version") // the command of that name is the documented form
 	root.Flags().BoolVar(&app.full, "full", false, "with --help: all commands with all options")
 	root.PersistentFlags().BoolVar(&app.json, "json", app.json, "answer in JSON")
 	root.PersistentFlags().BoolVar(&app.debug, "debug", app.debug, "say what is done and why")
@@ -184,12 +184,16 @@ func (a *App) intro() error {
 	next := []string{"parley --help --json", "parley --list", `parley search "take a screenshot"`, "parley cdp open https://example.com"}
 	return a.answer(map[string]string{"name": "parley", "version": Version, "description": description}, next, func(w io.Writer) {
 		fmt.Fprintf(w, "parley %s: %s\n\n", Version, description)
-		fmt.Fprintln(w, "  parley --list                   which plugins there are")
-		fmt.Fprintln(w, "  parley PLUGIN --list            what one can do")
-		fmt.Fprintln(w, "  parley PLUGIN TOOL --describe   how a tool is used")
-		fmt.Fprintln(w, "  parley PLUGIN TOOL --params '{...}'   run it")
-		fmt.Fprintln(w, "  parley search \"what you want\"   find a tool")
-		fmt.Fprintln(w, "  parley --help [--json]          everything else")
+		for _, row := range [][2]string{
+			{"parley --list", "which plugins there are"},
+			{"parley PLUGIN --list", "what one can do"},
+			{"parley PLUGIN TOOL --describe", "how a tool is used"},
+			{"parley PLUGIN TOOL --params '{...}'", "run it"},
+			{`parley search "what you want"`, "find a tool"},
+			{"parley --help [--json]", "everything else"},
+		} {
+			fmt.Fprintf(w, "  %-36s %s\n", row[0], row[1])
+		}
 	})
 }
 

@@ -49,15 +49,15 @@ type callFlags struct {
 var callOnly = []string{"params", "param", "dry-run", "jq", "out", "send-anyway"}
 
 func (f *callFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.params, "params", "", "parameters: JSON, @FILE, or - for stdin")
-	set.StringArrayVar(&f.param, "param", nil, "one parameter, KEY=VALUE or KEY=@FILE; a.b=1 nests")
+	set.StringVar(&f.params, "params", "", "JSON, @FILE, or - for stdin")
+	set.StringArrayVar(&f.param, "param", nil, "KEY=VALUE or KEY=@FILE; a.b=1 nests")
 	set.DurationVar(&f.timeout, "timeout", 0, "end the call after this long, such as 10s")
 	set.IntVar(&f.maxBytes, "max-bytes", 0, "cut a larger result, saying so")
 	set.StringVar(&f.browser, "browser", "", "which browser, by name")
 	set.StringVar(&f.target, "target", "", "which page: id, part of its URL, or index")
 	set.BoolVar(&f.dryRun, "dry-run", false, "validate and ask the policy, run nothing")
 	set.StringVar(&f.jq, "jq", "", "filter the result with a jq expression")
-	set.StringVar(&f.out, "out", "", "write the result to FILE, decoded if binary")
+	set.StringVar(&f.out, "out", "", "write the result to FILE, binary decoded")
 	set.StringVar(&f.onDialog, "on-dialog", "", "JavaScript dialogs: accept, dismiss or fail")
 	set.BoolVar(&f.sendAnyway, "send-anyway", false, "send what the protocol data does not know")
 }
@@ -81,7 +81,7 @@ func newCall(app *App) *cobra.Command {
 	flags := &callFlags{}
 	cmd := &cobra.Command{
 		Use:               "call NAME [WORD...]",
-		Short:             "Run a tool by its qualified name; never collides with a command",
+		Short:             "Run a tool by its qualified name",
 		Example:           `parley call text.hash --param text=hello`,
 		ValidArgsFunction: app.completeQualified,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -22,7 +22,7 @@ func newSearch(app *App) *cobra.Command {
 	f := &searchFlags{}
 	cmd := &cobra.Command{
 		Use:               "search QUERY",
-		Short:             "Find tools of all plugins by what you want",
+		Short:             "Find tools by what you want",
 		Example:           "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -106,7 +106,7 @@ func (a *App) searchText(w io.Writer, data *host.SearchData, docs []*host.Docs, 
 			fmt.Fprintf(w, "    %+.3f  %s ~ %s, %s in %s\n", p.Score, p.Word, p.Match, p.How, p.Field)
 		}
 		if i < len(docs) {
-			fmt.Fprint(w, docs[i].Text())
+			a.docsText(w, docs[i])
 		}
 	}
 	if more := data.Total - len(data.Results); more > 0 {

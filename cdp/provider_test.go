@@ -1,0 +1,80 @@
+package cdp
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/providertest"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func TestContract(t *testing.T) {
+	providertest.Run(t, New(Config{RunDir: t.TempDir()}), providertest.Options{
+		Calls: []providertest.Case{
+			{Tool: "status", Want: `{"browsers":[]}`},
+			{Tool: "close", Want: `{"closed":[]}`},
+			{Tool: "targets", Code: host.ChromeConnection},
+			{Tool: "Runtime.evaluate", Params: `{"expression":"1"}`, Code: host.ChromeConnection},
+		},
+	})
+}
+
+// TestTier2Fits holds the second tier of every command to its 400 tokens.
+func TestTier2Fits(t *testing.T) {
+	p := New(Config{})
+	names, err := p.Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		tool, err := p.Tool(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := p.Describe(tool, manifest.Tier2)
+		d.Next = []string{"parley cdp " + name + " --describe --tier 3"}
+		if command := d.Examples[0].Command; len(command) <= 160 {
+			d.Next = append(d.Next, command)
+		}
+		raw, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := manifest.Tokens(string(raw)); n > 400 {
+			t.Errorf("%s: %d tokens", name, n)
+		}
+		for _, q := range manifest.Params(tool.Params) {
+			if q.Required && !strings.Contains(string(raw), `"name":"`+q.Name+`"`) {
+				t.Errorf("%s: the required parameter %s is not shown", name, q.Name)
+			}
+		}
+	}
+}
+
+func TestURLs(t *testing.T) {
+	for _, c := range []struct{ url, fixed string }{
+		{"https://example.com/", ""}, {"http://127.0.0.1:8080/a?b#c", ""}, {"about:blank", ""}, {"data:text/html,hi", ""},
+		{"file:///tmp/x.html", ""}, {"chrome://version", ""},
+		{"example.com", "https://example.com"}, {"example.com:8080/x", "https://example.com:8080/x"},
+		{"not a url", "-"}, {"://x", "-"}, {"http://", "-"}, {"/path", "-"}, {"https:", "-"},
+	} {
+		params, _ := json.Marshal(map[string]string{"url": c.url})
+		err := checkURL(params)
+		if c.fixed == "" {
+			if err != nil {
+				t.Errorf("%s: %v", c.url, err)
+			}
+			continue
+		}
+		e := host.AsError(err)
+		if err == nil || e.Code != host.InvalidURL || e.ExitCode() != 80 {
+			t.Errorf("%s: got %v, expected invalid_url", c.url, err)
+			continue
+		}
+		if c.fixed != "-" && !strings.Contains(string(e.Corrected), c.fixed) {
+			t.Errorf("%s: corrected to %s, expected %s", c.url, e.Corrected, c.fixed)
+		}
+	}
+}

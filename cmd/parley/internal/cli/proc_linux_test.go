@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var signals = map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
+
+// process is one that belongs to a script's home.
+type process struct {
+	pid     int
+	command string
+}
+
+// processesOf finds the processes that have a home in their environment or their command line. Zombies are none.
+func processesOf(home string) (found []process) {
+	folders, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range folders {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if len(command) == 0 || pid == os.Getpid() {
+			continue
+		}
+		environment, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		if strings.Contains(string(environment), "PARLEY_HOME="+home+"\x00") || strings.Contains(string(command), home+"/") {
+			found = append(found, process{pid, strings.TrimSpace(strings.ReplaceAll(string(command), "\x00", " "))})
+		}
+	}
+	return found
+}
+
+// scriptNoProcs waits until no process of this home is left.
+func scriptNoProcs(ts *testscript.TestScript, neg bool, args []string) {
+	home := ts.Getenv("PARLEY_HOME")
+	if neg {
+		if len(processesOf(home)) == 0 {
+			ts.Fatalf("no process of %s is running", home)
+		}
+		return
+	}
+	left := processesOf(home)
+	for end := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(end); left = processesOf(home) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, p := range left {
+		ts.Logf("left: %d %.200s", p.pid, p.command)
+	}
+	if len(left) > 0 {
+		ts.Fatalf("%d processes are left", len(left))
+	}
+}
+
+// scriptKillHome kills the keeper or Chrome of this home, as a crash would: killhome keeper|chrome.
+func scriptKillHome(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: killhome keeper|chrome")
+	}
+	killed := 0
+	for _, p := range processesOf(ts.Getenv("PARLEY_HOME")) {
+		isKeeper := strings.Contains(p.command, "parley keeper ")
+		isChrome := strings.Contains(p.command, "--remote-debugging-pipe") && !strings.Contains(p.command, "--type=")
+		if args[0] == "keeper" && isKeeper || args[0] == "chrome" && isChrome {
+			ts.Check(syscall.Kill(p.pid, syscall.SIGKILL))
+			killed++
+		}
+	}
+	if killed == 0 {
+		ts.Fatalf("no %s is running", args[0])
+	}
+}

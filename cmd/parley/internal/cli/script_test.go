@@ -1,0 +1,423 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/itchyny/gojq"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/parley-tools/parley/cdp"
+)
+
+// TestMain makes the test binary parley, too: for the scripts as a command of that name, and for the processes that
+// parley starts from its own binary, which come in by the same door as in main.
+func TestMain(m *testing.M) {
+	if code, entered := Child(); entered {
+		os.Exit(code)
+	}
+	testscript.Main(m, map[string]func(){
+		"parley": func() { os.Exit(Main(os.Args[1:], System())) },
+	})
+}
+
+// TestScripts runs the stories of testdata/script. Each has a home of its own, $PARLEY_HOME, and the commands below.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setUpScript,
+		Condition:           scriptCondition,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"bytes":    scriptBytes,
+			"columns":  scriptColumns,
+			"exitcode": scriptExitCode,
+			"json":     scriptJSON,
+			"killhome": scriptKillHome,
+			"lines":    scriptLines,
+			"mode":     scriptMode,
+			"noprocs":  scriptNoProcs,
+			"pad":      scriptPad,
+			"serve":    scriptServe,
+			"signal":   scriptSignal,
+			"tokens":   scriptTokens,
+		},
+	})
+}
+
+func setUpScript(e *testscript.Env) error {
+	home := filepath.Join(e.WorkDir, "home")
+	fixtures, err := filepath.Abs("../../../../testdata/wasm")
+	if err != nil {
+		return err
+	}
+	e.Setenv("PARLEY_HOME", home)
+	e.Setenv("WASM", fixtures)
+	e.Setenv("HOME", filepath.Join(e.WorkDir, "user"))
+	for _, name := range []string{"GOPATH", "GOMODCACHE", "GOCACHE", "GOTOOLCHAIN"} {
+		if out, err := exec.Command("go", "env", name).Output(); err == nil {
+			e.Setenv(name, strings.TrimSpace(string(out)))
+		}
+	}
+	for _, name := range []string{"PARLEY_CHROME", "CHROME_PATH"} {
+		if v := os.Getenv(name); v != "" {
+			e.Setenv(name, v)
+		}
+	}
+	return shareCompiled(filepath.Join(home, "cache", "wasm"))
+}
+
+// compiled is a cache that holds the shipped plugins, compiled once for all scripts.
+var compiled = sync.OnceValues(func() (string, error) {
+	home, err := os.MkdirTemp("", "parley-compiled-")
+	if err != nil {
+		return "", err
+	}
+	for _, line := range []string{"text hash a", `json merge --params {"data":1,"patch":2}`} {
+		cmd := exec.Command("parley", strings.Fields(line)...)
+		cmd.Env = append(os.Environ(), "PARLEY_HOME="+home)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("parley %s: %w\n%s", line, err, out)
+		}
+	}
+	return filepath.Join(home, "cache", "wasm"), nil
+})
+
+func shareCompiled(dir string) error {
+	from, err := compiled()
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(from, path)
+		to := filepath.Join(dir, rel)
+		if d.IsDir() {
+			return os.MkdirAll(to, 0o700)
+		}
+		if os.Link(path, to) == nil {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, data, 0o600)
+	})
+}
+
+// scriptCondition knows [chromium], [golang] and [unshare]. In CI the first two must hold.
+func scriptCondition(name string) (bool, error) {
+	var err error
+	switch name {
+	case "chromium":
+		_, _, err = cdp.FindChrome(os.Getenv, "")
+	case "golang":
+		_, err = exec.LookPath("go")
+	case "unshare":
+		return runtime.GOOS == "linux" && exec.Command("unshare", "-rn", "true").Run() == nil, nil
+	case "root":
+		return os.Geteuid() == 0, nil
+	default:
+		return false, fmt.Errorf("unknown condition")
+	}
+	if err != nil && os.Getenv("CI") == "true" {
+		return false, fmt.Errorf("must be there in CI: %w", err)
+	}
+	return err == nil, nil
+}
+
+// scriptExitCode is exec with an exact exit code: exitcode 81 parley text hash.
+func scriptExitCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exitcode N program [args...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if got := codeOf(ts, ts.Exec(args[1], args[2:]...)); got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func codeOf(ts *testscript.TestScript, err error) int {
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		ts.Fatalf("cannot run: %v", err)
+	}
+	if err == nil {
+		return 0
+	}
+	return exit.ExitCode()
+}
+
+// scriptJSON holds a jq expression over a JSON document against a value: json stdout .data.total 3. Without a value
+// the expression must be true. A file of several documents is the array of them.
+func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: [!] json FILE EXPR [WANT]")
+	}
+	text := ts.ReadFile(args[0])
+	documents := decodeAll(ts, text)
+	var input any = documents
+	switch len(documents) {
+	case 0:
+		ts.Fatalf("%s holds no JSON", args[0])
+	case 1:
+		input = documents[0]
+	}
+	query, err := gojq.Parse(args[1])
+	ts.Check(err)
+	got := []string{}
+	for iter := query.Run(input); ; {
+		v, ok := iter.Next()
+		if !ok {
+			break
+		}
+		if err, failed := v.(error); failed {
+			ts.Fatalf("%s: %v", args[1], err)
+		}
+		if s, isString := v.(string); isString && len(args) == 3 {
+			got = append(got, s)
+			continue
+		}
+		raw, err := gojq.Marshal(v)
+		ts.Check(err)
+		got = append(got, string(raw))
+	}
+	want := "true"
+	if len(args) == 3 {
+		want = args[2]
+		if v := decodeAny(want); v != nil {
+			raw, _ := gojq.Marshal(v)
+			want = string(raw)
+		}
+	}
+	if have := strings.Join(got, " "); (have == want || len(args) == 3 && have == args[2]) == neg {
+		if neg {
+			ts.Fatalf("%s is %s", args[1], have)
+		}
+		ts.Fatalf("%s is %s, want %s", args[1], have, want)
+	}
+}
+
+func decodeAll(ts *testscript.TestScript, text string) []any {
+	documents := []any{}
+	for rest := strings.TrimSpace(text); rest != ""; {
+		v, used, err := decodeOne(rest)
+		if err != nil {
+			ts.Fatalf("no JSON at %.60q: %v", rest, err)
+		}
+		documents = append(documents, v)
+		rest = strings.TrimSpace(rest[used:])
+	}
+	return documents
+}
+
+func decodeAny(text string) any {
+	v, used, err := decodeOne(text)
+	if err != nil || strings.TrimSpace(text[used:]) != "" {
+		return nil
+	}
+	return v
+}
+
+// decodeOne decodes the first JSON value of a text and tells where it ends.
+func decodeOne(text string) (v any, used int, err error) {
+	dec := json.NewDecoder(strings.NewReader(text))
+	err = dec.Decode(&v)
+	return v, int(dec.InputOffset()), err
+}
+
+func scriptTokens(ts *testscript.TestScript, neg bool, args []string) {
+	atMost(ts, neg, args, "tokens", func(s string) float64 { return float64(len(s)) / 4.5 })
+}
+
+func scriptBytes(ts *testscript.TestScript, neg bool, args []string) {
+	atMost(ts, neg, args, "bytes", func(s string) float64 { return float64(len(s)) })
+}
+
+func scriptLines(ts *testscript.TestScript, neg bool, args []string) {
+	atMost(ts, neg, args, "lines", func(s string) float64 { return float64(strings.Count(s, "\n")) })
+}
+
+func scriptColumns(ts *testscript.TestScript, neg bool, args []string) {
+	atMost(ts, neg, args, "columns", func(s string) float64 {
+		widest := 0
+		for _, line := range strings.Split(s, "\n") {
+			widest = max(widest, utf8.RuneCountInString(line))
+		}
+		return float64(widest)
+	})
+}
+
+func atMost(ts *testscript.TestScript, neg bool, args []string, unit string, measure func(string) float64) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: %s FILE MAX", unit)
+	}
+	limit, err := strconv.ParseFloat(args[1], 64)
+	ts.Check(err)
+	text := ts.ReadFile(args[0])
+	got := measure(text)
+	ts.Logf("%.0f %s of %.0f", got, unit, limit)
+	if got > limit || text == "" {
+		ts.Fatalf("%s: %.1f %s, at most %.0f (and not none) are allowed", args[0], got, unit, limit)
+	}
+}
+
+// scriptMode holds the permissions of files: mode 0600 FILE...
+func scriptMode(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args[1:] {
+		info, err := os.Stat(ts.MkAbs(name))
+		ts.Check(err)
+		if got := fmt.Sprintf("%04o", info.Mode().Perm()); (got == args[0]) == neg {
+			ts.Fatalf("%s has mode %s", name, got)
+		}
+	}
+}
+
+// scriptPad writes a file of N bytes around a text: pad FILE N BEFORE AFTER.
+func scriptPad(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	fill := n - len(args[2]) - len(args[3])
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(args[2]+strings.Repeat("x", fill)+args[3]), 0o600))
+}
+
+// scriptServe serves the files of a folder and sets $URL. Of its own it has /never, which does not answer, and /cookie.
+func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: serve DIR")
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir(ts.MkAbs(args[0]))))
+	mux.HandleFunc("/never", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	mux.HandleFunc("/cookie", func(w http.ResponseWriter, _ *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: "flavour", Value: "plain", Path: "/"})
+		io.WriteString(w, "<title>Cookie</title>")
+	})
+	server := httptest.NewServer(mux)
+	ts.Setenv("URL", server.URL)
+	ts.Defer(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+}
+
+// feed is written to the stdin of a process that is to be hit by a signal: more than a pipe holds, so that once it
+// is through, the process is up and reading.
+var feed = strings.Repeat(" ", 1<<20)
+
+// scriptSignal runs a command with FILE as its stdin, sends a signal once it has read that and, where the third word
+// is not "-", printed it; then holds its exit code: signal INT 130 PRINTED FILE parley ...
+func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 5 {
+		ts.Fatalf("usage: signal INT|TERM|KILL CODE PRINTED|- FILE program [args...]")
+	}
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	path := ""
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if p := filepath.Join(dir, args[4]); path == "" && isFile(p) {
+			path = p
+		}
+	}
+	cmd := exec.Command(path, args[5:]...)
+	cmd.Args[0] = args[4]
+	cmd.Dir, cmd.Env = ts.MkAbs("."), []string{}
+	for _, name := range []string{"PARLEY_HOME", "HOME", "PATH", "TMPDIR"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	var out, errs watched
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	in, err := cmd.StdinPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	defer cmd.Process.Kill()
+	_, err = io.WriteString(in, feed+ts.ReadFile(args[3]))
+	ts.Check(err)
+	ts.Check(in.Close())
+	if args[2] != "-" && !out.waitFor(args[2], 30*time.Second) {
+		ts.Fatalf("it did not print %q, but %q %q", args[2], out.String(), errs.String())
+	}
+	ts.Check(cmd.Process.Signal(signals[args[0]]))
+	began := time.Now()
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err = <-done:
+	case <-time.After(30 * time.Second):
+		ts.Fatalf("it does not end")
+	}
+	ts.Logf("ended %s after the signal", time.Since(began).Round(time.Millisecond))
+	fmt.Fprint(ts.Stdout(), out.String())
+	fmt.Fprint(ts.Stderr(), errs.String())
+	if got := codeOf(ts, err); got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// watched is a buffer that can be waited on.
+type watched struct {
+	mu      sync.Mutex
+	text    strings.Builder
+	changed chan struct{}
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
+	}
+	return w.text.Write(p)
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+func (w *watched) waitFor(part string, patience time.Duration) bool {
+	deadline := time.After(patience)
+	for {
+		w.mu.Lock()
+		if strings.Contains(w.text.String(), part) {
+			w.mu.Unlock()
+			return true
+		}
+		if w.changed == nil {
+			w.changed = make(chan struct{})
+		}
+		changed := w.changed
+		w.mu.Unlock()
+		select {
+		case <-changed:
+		case <-deadline:
+			return false
+		}
+	}
+}

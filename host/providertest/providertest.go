@@ -1,0 +1,310 @@
+// Package providertest holds the contract that every host.Provider must keep, as tests to run over one.
+package providertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// Case is one call that the provider under test must answer.
+type Case struct {
+	Tool   string
+	Params string // JSON; "" is {}
+	Want   string // JSON that the result must equal; "" takes any
+	Code   host.Code
+}
+
+// Options say what Run cannot find out by itself.
+type Options struct {
+	// Calls are made one by one. At least one is needed, else Invoke is not tested.
+	Calls []Case
+	// Slow is a call that would not end by itself. It must end soon after its context does.
+	Slow *Case
+}
+
+// promise is how long after its context a call may take to end, ten times what is promised to callers.
+const promise = 2 * time.Second
+
+var names = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)?$`)
+
+// Run tests one provider.
+func Run(t *testing.T, p host.Provider, o Options) {
+	t.Run("info", func(t *testing.T) { info(t, p) })
+	t.Run("names", func(t *testing.T) { toolNames(t, p) })
+	t.Run("tools", func(t *testing.T) { tools(t, p) })
+	t.Run("unknown", func(t *testing.T) { unknown(t, p) })
+	t.Run("search", func(t *testing.T) { search(t, p) })
+	t.Run("concurrent", func(t *testing.T) { concurrent(t, p) })
+	for _, c := range o.Calls {
+		t.Run("call "+c.Tool, func(t *testing.T) { call(t, p, c) })
+	}
+	if len(o.Calls) > 0 {
+		t.Run("cancelled", func(t *testing.T) { cancelled(t, p, o.Calls[0]) })
+	}
+	if o.Slow != nil {
+		t.Run("slow", func(t *testing.T) { slow(t, p, *o.Slow) })
+	}
+}
+
+func info(t *testing.T, p host.Provider) {
+	i := p.Info()
+	if !names.MatchString(i.Name) || strings.Contains(i.Name, ".") || strings.Contains(i.Name, "__") {
+		t.Errorf("the name %q is none that can be typed", i.Name)
+	}
+	if i.Version == "" || i.Kind == "" || i.Brief == "" {
+		t.Errorf("version %q, kind %q and brief %q must all say something", i.Version, i.Kind, i.Brief)
+	}
+	if (i.Digest == "") != (i.Kind == manifest.KindBuiltin) {
+		t.Errorf("digest %q of kind %s: exactly what is compiled in has none", i.Digest, i.Kind)
+	}
+	groups := must(p.Groups())
+	if i.Groups != len(groups) {
+		t.Errorf("info counts %d groups, and there are %d", i.Groups, len(groups))
+	}
+	all := must(p.Names())
+	if i.Tools != len(all) {
+		t.Errorf("info counts %d tools, and there are %d", i.Tools, len(all))
+	}
+	m := must(p.Manifest())
+	if m.Name != i.Name || m.Version != i.Version {
+		t.Errorf("the manifest is of %s %s, the info of %s %s", m.Name, m.Version, i.Name, i.Version)
+	}
+}
+
+// toolNames holds lists, names and groups against each other: each tool stands in exactly one list.
+func toolNames(t *testing.T, p host.Provider) {
+	all := must(p.Names())
+	if !slices.IsSorted(all) {
+		t.Error("names are not sorted")
+	}
+	taken := map[string]bool{}
+	for _, n := range all {
+		if !names.MatchString(n) || taken[strings.ToLower(n)] {
+			t.Errorf("%q is no name, or the name of two", n)
+		}
+		taken[strings.ToLower(n)] = true
+	}
+	groups := append([]host.GroupLine{{}}, must(p.Groups())...)
+	listed := []string{}
+	for _, g := range groups {
+		if g.Name != "" && taken[strings.ToLower(g.Name)] {
+			t.Errorf("%q is a group and a tool", g.Name)
+		}
+		lines := must(p.Lines(g.Name))
+		if g.Name != "" && len(lines) != g.Tools {
+			t.Errorf("group %s counts %d tools and lists %d", g.Name, g.Tools, len(lines))
+		}
+		for _, l := range lines {
+			listed = append(listed, l.Name)
+			if !strings.HasPrefix(l.Signature, l.Name+"(") || l.Brief == "" || !effect(l.Effect) {
+				t.Errorf("line %+v: a signature begins with the name, and brief and effect are said", l)
+			}
+		}
+		if again := must(p.Lines(g.Name)); !reflect.DeepEqual(lines, again) {
+			t.Errorf("the list of %q changes between two calls", g.Name)
+		}
+	}
+	slices.Sort(listed)
+	if !slices.Equal(all, listed) {
+		t.Errorf("names and lists differ: %d and %d", len(all), len(listed))
+	}
+}
+
+func effect(e string) bool {
+	return e == manifest.EffectRead || e == manifest.EffectWrite || e == manifest.EffectDestructive
+}
+
+func tools(t *testing.T, p host.Provider) {
+	m := must(p.Manifest())
+	compile := schema.Foreign
+	if p.Info().Kind == manifest.KindBuiltin {
+		compile = schema.Own
+	}
+	declared := map[string]bool{}
+	for _, e := range m.ExitCodes {
+		declared[e.Name] = true
+	}
+	for _, name := range must(p.Names()) {
+		tool := must(p.Tool(strings.ToUpper(name)))
+		if tool == nil || tool.Name != name {
+			t.Errorf("%s is not found without regard to case", name)
+			continue
+		}
+		if tool.Docs.Brief == "" || len([]rune(tool.Docs.Brief)) > 64 || strings.ContainsAny(tool.Docs.Brief, "\r\n") {
+			t.Errorf("%s: brief %q is not one line of 1 to 64 characters", name, tool.Docs.Brief)
+		}
+		if !effect(tool.Effect) {
+			t.Errorf("%s: effect %q", name, tool.Effect)
+		}
+		for _, e := range tool.ExitCodes {
+			if !declared[e] {
+				t.Errorf("%s: exit code %s is not declared", name, e)
+			}
+		}
+		for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
+			if d := manifest.Describe(m, tool, tier); d.Name != p.Info().Name+"."+name || d.Tier != tier {
+				t.Errorf("%s: tier %d describes %s at %d", name, tier, d.Name, d.Tier)
+			}
+		}
+		if p.Info().Kind == manifest.KindMCP {
+			continue
+		}
+		params, err := compile(tool.Params)
+		if err != nil {
+			t.Errorf("%s: parameters: %v", name, err)
+			continue
+		}
+		if len(tool.Returns) > 0 {
+			if _, err := compile(tool.Returns); err != nil {
+				t.Errorf("%s: returns: %v", name, err)
+			}
+		}
+		for _, e := range tool.Examples {
+			example(t, name, e, params)
+		}
+	}
+}
+
+func example(t *testing.T, name string, e manifest.Example, params *schema.Schema) {
+	value, err := schema.Decode(e.Params, schema.Limits{})
+	if err != nil {
+		t.Errorf("%s: example %q: %v", name, e.Title, err)
+		return
+	}
+	violations, err := params.Validate(value)
+	if err != nil || len(violations) > 0 && e.ExitCode != host.Errorf(host.InvalidArgs, "").ExitCode() {
+		t.Errorf("%s: example %q breaks the tool's own schema: %v %v", name, e.Title, violations, err)
+	}
+}
+
+func unknown(t *testing.T, p host.Provider) {
+	for _, name := range []string{"no-such-tool", "", "no.such.tool.at.all", "\x00", strings.Repeat("x", 10000)} {
+		if tool, err := p.Tool(name); tool != nil || err != nil {
+			t.Errorf("%.20q: got %v, %v; expected nothing and no error", name, tool, err)
+		}
+	}
+	if lines, err := p.Lines("no-such-group"); len(lines) > 0 || err != nil {
+		t.Errorf("an unknown group lists %d tools, %v", len(lines), err)
+	}
+}
+
+// search finds each tool by its own name, first.
+func search(t *testing.T, p host.Provider) {
+	segment := must(p.Segment())
+	if err := host.SegmentUsable(segment); err != nil {
+		t.Fatal(err)
+	}
+	catalog := must(host.NewCatalog(p))
+	h := host.New(host.Config{Catalog: catalog})
+	for _, name := range must(p.Names()) {
+		data, _, err := h.Search(t.Context(), "test", "", host.SearchQuery{Text: name, Limit: 1})
+		if err != nil || len(data.Results) == 0 || data.Results[0].Name != p.Info().Name+"."+name {
+			t.Errorf("searching for %s finds %+v, %v", name, data, err)
+		}
+	}
+}
+
+// concurrent asks everything at once; run it with -race.
+func concurrent(t *testing.T, p host.Provider) {
+	all := must(p.Names())
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			p.Info()
+			_, err1 := p.Groups()
+			_, err2 := p.Manifest()
+			_, err3 := p.Lines("")
+			_, err4 := p.Tool(all[i%len(all)])
+			_, err5 := p.Segment()
+			if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func request(t *testing.T, p host.Provider, c Case) *host.Request {
+	tool := must(p.Tool(c.Tool))
+	if tool == nil {
+		t.Fatalf("there is no tool %s", c.Tool)
+	}
+	params := c.Params
+	if params == "" {
+		params = "{}"
+	}
+	return &host.Request{Tool: tool.Name, Def: tool, Params: json.RawMessage(params), Caller: "cli", CallID: "c0"}
+}
+
+func call(t *testing.T, p host.Provider, c Case) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	result, err := p.Invoke(ctx, request(t, p, c))
+	if c.Code != "" {
+		var e *host.Error
+		if !errors.As(err, &e) || e.Code != c.Code {
+			t.Fatalf("got %v, expected %s", err, c.Code)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := schema.Decode(result.Data, schema.Limits{Bytes: max(1, len(result.Data))})
+	if err != nil {
+		t.Fatalf("the result is no JSON: %v", err)
+	}
+	if c.Want == "" {
+		return
+	}
+	want := must(schema.Decode([]byte(c.Want), schema.Limits{}))
+	if string(schema.Marshal(got)) != string(schema.Marshal(want)) {
+		t.Errorf("got %s, expected %s", schema.Marshal(got), schema.Marshal(want))
+	}
+}
+
+func cancelled(t *testing.T, p host.Provider, c Case) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ends(t, func() error { _, err := p.Invoke(ctx, request(t, p, c)); return err })
+}
+
+func slow(t *testing.T, p host.Provider, c Case) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	ends(t, func() error { _, err := p.Invoke(ctx, request(t, p, c)); return err })
+}
+
+// ends fails unless a call whose context is over, or soon will be, ends with an error within the promise.
+func ends(t *testing.T, invoke func() error) {
+	done := make(chan error, 1)
+	go func() { done <- invoke() }()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("the call ended well although its context was over")
+		}
+	case <-time.After(promise + 200*time.Millisecond):
+		t.Fatal("the call goes on although its context is over")
+	}
+}
+
+// must ends the test run loudly: discovery that fails leaves nothing to test.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
