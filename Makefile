@@ -1,0 +1,126 @@
+# Parley. `make help` names the targets; CONTRIBUTING.md says when to use which.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+
+GO ?= go
+# The toolchain of releases and of the shipped plugins: their bytes are compared.
+export GOTOOLCHAIN ?= go1.26.8
+# Tools are pinned here and run by their version, so that go.mod holds only what Parley itself needs.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+PLUGINS := $(patsubst plugins/%/,%,$(wildcard plugins/*/))
+# Packages whose work is concurrency; tested with the race detector, the others without.
+RACE := ./host ./host/wasm ./host/trace ./cdp/internal/keeper
+
+# How long each fuzz target runs, and how many times the hammer tests repeat themselves.
+FUZZTIME ?= 30s
+HAMMER ?= 20
+
+# The race detector needs a C compiler; clang is here for the fixtures anyway.
+ifeq ($(shell command -v gcc),)
+export CC := clang
+endif
+
+.PHONY: build demo test lint bench hammer fuzz plugins fixtures generate check-generated check-plugins check-fixtures \
+	check-generate cross release setup clean help
+
+build: ## build bin/parley
+	$(GO) build -o bin/parley ./cmd/parley
+
+demo: setup build ## show the main job against a real browser
+	$(GO) run ./internal/demo
+
+test: setup build ## run all tests, the concurrent packages with the race detector
+	$(GO) test -timeout 10m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE))")
+	CGO_ENABLED=1 $(GO) test -race -timeout 10m $(RACE)
+
+lint: ## gofmt, go vet, staticcheck
+	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs gofmt -l); \
+	if [[ -n $$unformatted ]]; then echo "not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	GOOS=wasip1 GOARCH=wasm $(GO) vet ./sdk/go ./plugins/...
+	$(GO) run $(STATICCHECK) ./...
+
+bench: build ## medians of whole processes against baselines of the same run
+	$(GO) run ./bench
+
+hammer: ## the long runs: concurrency again and again, more random rounds
+	CGO_ENABLED=1 PARLEY_HAMMER=$(HAMMER) $(GO) test -race -timeout 60m -count $(HAMMER) -run Hammer ./...
+	SCHEMA_ROUNDS=200000 $(GO) test -timeout 60m ./manifest/schema
+
+fuzz: ## each fuzz target for FUZZTIME (30s)
+	@for package in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	    echo "== $$package $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+	  done; \
+	done
+
+plugins: build ## rebuild the shipped plugins; commit one only when its source changed
+	@export PARLEY_HOME=$$(mktemp -d); trap 'rm -rf "$$PARLEY_HOME"' EXIT; \
+	for name in $(PLUGINS); do \
+	  bin/parley plugin build plugins/$$name --out plugins/$$name/plugin.wasm.gz --manifest plugins/$$name/manifest.json; \
+	  echo "sha256:$$(gzip -dc plugins/$$name/plugin.wasm.gz | sha256sum | cut -d' ' -f1)" >plugins/$$name/digest; \
+	done
+
+fixtures: ## rebuild the guests of testdata/wasm
+	.ci/fixtures testdata/wasm
+
+generate: ## regenerate what go generate makes
+	$(GO) generate ./cdp/...
+
+check-generated: check-plugins check-fixtures check-generate ## what is committed is what its source makes
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+
+check-plugins: build
+	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; export PARLEY_HOME=$$work/home; failed=0; \
+	for name in $(PLUGINS); do \
+	  bin/parley plugin build plugins/$$name --out $$work/$$name.wasm --manifest $$work/$$name.json >/dev/null; \
+	  built=$$(sha256sum <$$work/$$name.wasm | cut -d' ' -f1); \
+	  shipped=$$(gzip -dc plugins/$$name/plugin.wasm.gz | sha256sum | cut -d' ' -f1); \
+	  if [[ $$built == "$$shipped" ]] && cmp -s $$work/$$name.json plugins/$$name/manifest.json && [[ sha256:$$built == $$(<plugins/$$name/digest) ]]; then \
+	    echo "ok plugin $$name $$built"; \
+	  else \
+	    echo "plugins/$$name is not what its source makes (built $$built, shipped $$shipped); run make plugins"; failed=1; \
+	  fi; \
+	done; exit $$failed
+
+check-fixtures:
+	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; failed=0; \
+	.ci/fixtures $$work; \
+	for built in $$work/*.wasm; do \
+	  cmp $$built testdata/wasm/$${built##*/} || failed=1; \
+	done; \
+	if ((failed)); then echo "testdata/wasm is not what its sources make; run make fixtures"; exit 1; fi; \
+	echo "ok fixtures"
+
+# A tree with changes may be checked too: what counts is that generating changes nothing more.
+check-generate:
+	@before=$$(git diff -- cdp | sha256sum); \
+	$(GO) generate ./cdp/...; \
+	if [[ $$(git diff -- cdp | sha256sum) != "$$before" ]]; then \
+	  git --no-pager diff --stat -- cdp; echo "go generate ./cdp/... changed these files; commit the result"; exit 1; \
+	fi; \
+	echo "ok go generate"
+
+cross: ## build and vet for all six platforms
+	@for platform in $(PLATFORMS); do \
+	  export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+	  echo "== $$platform"; $(GO) build ./...; $(GO) vet ./...; \
+	done
+
+release: ## archives with checksums for all six platforms, in dist/
+	$(GO) run ./internal/release $(PLATFORMS)
+
+setup: ## install what is missing (Debian), or say what is
+	@.ci/setup
+
+clean: ## remove bin/ and dist/
+	rm -rf bin dist
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | sed -E 's/:.*## /\t/' | expand -t 18
