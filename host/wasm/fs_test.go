@@ -1,0 +1,263 @@
+package wasm
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// tree makes a folder to be mounted beside one that must stay out of reach, and returns both.
+func tree(t *testing.T) (inside, outside string) {
+	t.Helper()
+	base := t.TempDir()
+	inside, outside = filepath.Join(base, "inside"), filepath.Join(base, "outside")
+	for _, dir := range []string{inside, outside, filepath.Join(inside, "dir")} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := map[string]string{
+		filepath.Join(inside, "file"): "content", filepath.Join(inside, "dir", "deep"): "deep", filepath.Join(outside, "secret"): "secret",
+	}
+	for name, content := range files {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links := map[string]string{
+		"out-file": filepath.Join(outside, "secret"), "out-dir": outside, "up": "../outside", "in-file": "file", "in-dir": "dir",
+		"round": "dir/../../inside/file", "loop": "loop", "new-outside": filepath.Join(outside, "new"),
+	}
+	for name, target := range links {
+		if err := os.Symlink(target, filepath.Join(inside, name)); err != nil {
+			t.Skipf("no symbolic links here: %v", err)
+		}
+	}
+	makePipe(t, filepath.Join(inside, "pipe"))
+	return inside, outside
+}
+
+// snapshot lists a folder with contents, to see that nothing has changed.
+func snapshot(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		b.WriteString(path + " " + info.Mode().String())
+		if info.Mode().IsRegular() {
+			data, _ := os.ReadFile(path)
+			b.WriteString(" " + string(data) + " " + info.ModTime().String())
+		}
+		b.WriteByte('\n')
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func probe(t *testing.T, p *Provider, grant host.Grant, args ...string) string {
+	t.Helper()
+	r := requestFor(t, p, "run", argParams(args...))
+	r.Grant = grant
+	result, err := invokeRequest(t, p, r)
+	if err != nil {
+		return string(err.Code) + " " + err.Message
+	}
+	var s string
+	if err := json.Unmarshal(result.Data, &s); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(s)
+}
+
+// TestMounts tries each operation on a folder granted for reading and on one granted for writing.
+func TestMounts(t *testing.T) {
+	p := localGuest(t, testEngine(t), "probe")
+	inside, outside := tree(t)
+	readOnly := host.Grant{FS: []host.FSGrant{{Path: "/data", Source: inside, Mode: "ro"}}}
+	writable := host.Grant{FS: []host.FSGrant{{Path: "/data", Source: inside, Mode: "rw"}}}
+	before, beforeOutside := snapshot(t, inside), snapshot(t, outside)
+
+	both := []struct {
+		args []string
+		want string // a part of it
+	}{
+		{[]string{"read", "/data/file"}, "content"},
+		{[]string{"read", "/data/in-file"}, "content"},
+		{[]string{"read", "/data/in-dir/deep"}, "deep"},
+		{[]string{"read", "/data/dir/../file"}, "content"},
+		{[]string{"stat", "/data/dir"}, "dir"},
+		{[]string{"stat", "/data/pipe"}, "other"},
+		{[]string{"list", "/data"}, "11"},
+		{[]string{"read", "/data/out-file"}, "errno"},
+		{[]string{"read", "/data/out-dir/secret"}, "errno"},
+		{[]string{"read", "/data/up/secret"}, "errno"},
+		{[]string{"read", "/data/round"}, "errno"},
+		{[]string{"read", "/data/loop"}, "errno"},
+		{[]string{"read", "/data/../outside/secret"}, "errno"},
+		{[]string{"read", "/data/pipe"}, "errno"},
+		{[]string{"read", outside + "/secret"}, "errno"},
+		{[]string{"stat", "/data/out-file"}, "errno"},
+		{[]string{"list", "/data/up"}, "errno"},
+		{[]string{"read", "/etc/passwd"}, "errno"},
+		{[]string{"open-many", "/data/file"}, "limit_exceeded"},
+	}
+	changes := [][]string{
+		{"write", "/data/file", "x"}, {"append", "/data/file", "x"}, {"create", "/data/new"}, {"trunc", "/data/file"}, {"truncate", "/data/file"},
+		{"mkdir", "/data/made"}, {"rmdir", "/data/dir"}, {"unlink", "/data/file"}, {"rename", "/data/file", "/data/other"}, {"link", "/data/file", "/data/hard"},
+		{"symlink", "file", "/data/soft"}, {"utimes", "/data/file"},
+	}
+	for _, grant := range []host.Grant{readOnly, writable} {
+		for _, tt := range both {
+			if got := probe(t, p, grant, tt.args...); !strings.Contains(got, tt.want) {
+				t.Errorf("%s %v: %q, want %q", grant.FS[0].Mode, tt.args, got, tt.want)
+			}
+		}
+	}
+	for _, args := range changes {
+		if got := probe(t, p, readOnly, args...); !strings.HasPrefix(got, "errno") {
+			t.Errorf("ro %v: %q, want it refused", args, got)
+		}
+	}
+	if after := snapshot(t, inside); after != before {
+		t.Errorf("a folder granted for reading has changed:\n%s\nwas\n%s", after, before)
+	}
+
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"write", "/data/file", "longer content"}, "ok"},
+		{[]string{"append", "/data/file", "!"}, "ok"},
+		{[]string{"read", "/data/file"}, "longer content!"},
+		{[]string{"truncate", "/data/file"}, "ok"},
+		{[]string{"mkdir", "/data/made"}, "ok"},
+		{[]string{"rmdir", "/data/made"}, "ok"},
+		{[]string{"rmdir", "/data/file"}, "errno"},
+		{[]string{"unlink", "/data/dir"}, "errno"},
+		{[]string{"link", "/data/file", "/data/hard"}, "ok"},
+		{[]string{"rename", "/data/hard", "/data/moved"}, "ok"},
+		{[]string{"unlink", "/data/moved"}, "ok"},
+		{[]string{"utimes", "/data/file"}, "ok"},
+		{[]string{"symlink", "file", "/data/soft"}, "errno"},
+		{[]string{"symlink", "/etc/passwd", "/data/soft"}, "errno"},
+		{[]string{"write", "/data/out-file", "x"}, "errno"},
+		{[]string{"write", "/data/new-outside", "x"}, "errno"},
+		{[]string{"write", "/data/up/new", "x"}, "errno"},
+		{[]string{"write", "/data/pipe", "x"}, "errno"},
+		{[]string{"unlink", "/data/up/secret"}, "errno"},
+		{[]string{"rename", "/data/file", "/data/up/file"}, "errno"},
+		{[]string{"rename", "/data/file", "/data/../outside/file"}, "errno"},
+		{[]string{"link", "/data/up/secret", "/data/stolen"}, "errno"},
+		{[]string{"link", "/data/out-file", "/data/stolen"}, "errno"},
+		{[]string{"utimes", "/data/out-file"}, "errno"},
+		{[]string{"truncate", "/data/out-file"}, "errno"},
+		{[]string{"unlink", "/data/out-file"}, "ok"}, // the link itself
+	} {
+		if got := probe(t, p, writable, tt.args...); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("rw %v: %q, want %q", tt.args, got, tt.want)
+		}
+	}
+	if after := snapshot(t, outside); after != beforeOutside {
+		t.Errorf("the folder outside has changed:\n%s\nwas\n%s", after, beforeOutside)
+	}
+}
+
+// TestSwappedLink: a path that changes between a file and a link that leads out never gives away what is outside.
+func TestSwappedLink(t *testing.T) {
+	p := localGuest(t, testEngine(t), "probe")
+	inside, outside := tree(t)
+	swapped, link, file := filepath.Join(inside, "swapped"), filepath.Join(inside, "out-file"), filepath.Join(inside, "file")
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			tmp := filepath.Join(inside, "tmp")
+			_ = os.Remove(tmp)
+			target := file
+			if i%2 == 0 {
+				target = link
+			}
+			_ = os.Symlink(map[bool]string{true: filepath.Join(outside, "secret"), false: "file"}[target == link], tmp)
+			_ = os.Rename(tmp, swapped)
+		}
+	})
+	grant := host.Grant{FS: []host.FSGrant{{Path: "/data", Source: inside, Mode: "ro"}}}
+	seen := map[string]int{}
+	for range 300 {
+		got := probe(t, p, grant, "read", "/data/swapped")
+		if strings.Contains(got, "secret") {
+			t.Errorf("read what is outside")
+			break
+		}
+		seen[strings.Fields(got + " -")[0]]++
+	}
+	close(stop)
+	wg.Wait()
+	t.Log(seen)
+}
+
+// TestClockRandomEnv: without a grant the wall clock stands and randomness repeats; the monotonic clock always runs.
+func TestClockRandomEnv(t *testing.T) {
+	p := localGuest(t, testEngine(t), "probe")
+	if got := probe(t, p, host.Grant{}, "time"); got != "epoch runs" {
+		t.Errorf("without a grant: %q", got)
+	}
+	if got := probe(t, p, host.Grant{Clock: true}, "time"); got != "now runs" {
+		t.Errorf("with a grant: %q", got)
+	}
+	a, b := probe(t, p, host.Grant{}, "random"), probe(t, p, host.Grant{}, "random")
+	if a != b || len(a) != 32 {
+		t.Errorf("without a grant: %q and %q", a, b)
+	}
+	c, d := probe(t, p, host.Grant{Random: true}, "random"), probe(t, p, host.Grant{Random: true}, "random")
+	if c == d || c == a || len(c) != 32 {
+		t.Errorf("with a grant: %q and %q", c, d)
+	}
+	t.Setenv("PARLEY_TEST_SECRET", "must not be seen")
+	if got := probe(t, p, host.Grant{}, "env"); got != "" {
+		t.Errorf("environment without a grant: %q", got)
+	}
+	if got := probe(t, p, host.Grant{Env: map[string]string{"LANG": "C"}}, "env"); got != "LANG=C" {
+		t.Errorf("environment with a grant: %q", got)
+	}
+}
+
+// TestCommandFailure: the exit code is the exit code, and the end of stderr the message.
+func TestCommandFailure(t *testing.T) {
+	p := localGuest(t, testEngine(t), "probe")
+	for _, tt := range []struct {
+		code, name string
+		exit       int
+	}{{"8", "badf", 8}, {"3", "tool_failed", 1}, {"255", "tool_failed", 1}} {
+		_, err := invoke(t, p, "run", argParams("fail", tt.code))
+		if err == nil || string(err.Code) != tt.name || err.ExitCode() != tt.exit || err.Message != "line one\nline two" {
+			t.Errorf("exit %s: %+v", tt.code, err)
+		}
+		if err != nil && (err.Tool == nil || string(marshal(err.Tool.Exit)) != tt.code) {
+			t.Errorf("exit %s: tool %+v", tt.code, err.Tool)
+		}
+	}
+	if _, err := invoke(t, p, "run", "{\"a\":\"read\",\"b\":\"x\\u0000y\"}"); err == nil || err.Code != host.InvalidArgs || err.Details[0].Parameter != "/b" {
+		t.Errorf("NUL in argv: %+v", err)
+	}
+}
