@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -49,15 +48,13 @@ type rule struct {
 	pattern pattern
 }
 
-var callerForm = regexp.MustCompile(`^(cli|(mcp|mcp-http):[ -)+-~]{0,200}\*?|plugin:[A-Za-z0-9_-]{0,40}\*?)$`)
-
 func (f *file) addCaller(all table, name string) {
 	t, ok := all.sub(name)
 	if !ok {
 		return
 	}
 	c := &caller{pattern: name, at: all.at(name)}
-	if !callerForm.MatchString(name) || strings.HasSuffix(name, ":") && strings.Count(name, ":") == 1 {
+	if !isCaller(name) {
 		t.d.complain(c.at, "%s is no caller: expected cli, mcp:CLIENT, mcp-http:CLIENT or plugin:NAME, where \"*\" may end a name", shown(name))
 		return
 	}
@@ -85,6 +82,21 @@ func (f *file) addCaller(all table, name string) {
 		c.lists[v] = list
 	}
 	f.callers = append(f.callers, c)
+}
+
+// isCaller is the form of an entry's name. MCP clients may call themselves anything; those whose names
+// are not printable ASCII, or hold "*", are met by patterns only.
+func isCaller(s string) bool {
+	kind, name, _ := strings.Cut(s, ":")
+	switch kind {
+	case kindCLI:
+		return s == kindCLI
+	case kindMCP, kindHTTP:
+		return name == "*" || madeOf(strings.TrimSuffix(name, "*"), strings.ReplaceAll(printable, "*", " "))
+	case kindPlugin:
+		return name == "*" || isPlugin(strings.TrimSuffix(name, "*"))
+	}
+	return false
 }
 
 func parseRule(s string) (rule, error) {

@@ -66,7 +66,7 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 	if e.hand != nil && e.hand.granted {
 		return edit, host.Errorf(host.ConfigError, "%s:%d sets the grants of %s by hand, and that wins over %s: change them there", e.hand.at.file, e.hand.grantsAt.line, plugin, GrantsFile)
 	}
-	if !digestForm.MatchString(to) && (!signerForm.MatchString(to) || strings.HasPrefix(to, "sha256:")) {
+	if !isDigest(to) && (!isSigner(to) || strings.HasPrefix(to, "sha256:")) {
 		return edit, host.Errorf(host.InvalidArgs, "grants are bound to a digest (sha256: and 64 digits) or to a signer, and %s is neither", shown(to))
 	}
 	if pin := e.hand; pin != nil && (pin.digest != "" && pin.digest != to || pin.signer != "" && pin.signer != to) {
@@ -204,7 +204,7 @@ func (p *Policy) edit(plugin string) (*state, Edit, error) {
 	if p.dir == "" {
 		return nil, edit, host.Errorf(host.ConfigError, "there is no folder for %s", GrantsFile)
 	}
-	if !pluginName.MatchString(plugin) {
+	if !isPlugin(plugin) {
 		return nil, edit, host.Errorf(host.InvalidArgs, "%s is no plugin's name", shown(plugin))
 	}
 	s, err := p.current()

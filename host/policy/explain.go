@@ -70,11 +70,14 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		x.Limits = append(x.Limits, fmt.Sprintf("output %d bytes", l.OutputBytes))
 	}
 	x.Settings = string(e.settings(info.Digest, p.env))
-	if info.Digest != "" {
+	if info.Digest != "" && m != nil {
 		x.explainRights(e, m, p.env)
 	}
 	if tool != "" {
 		ask := host.Ask{Plugin: info.Name, Tool: tool}
+		if m == nil {
+			m = &manifest.Manifest{}
+		}
 		if t := m.Tool(tool); t != nil {
 			ask.Tool, ask.Effect = t.Name, t.Effect
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -56,11 +55,19 @@ const (
 	isolateProcess = "process"
 )
 
-var (
-	pluginName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,39}$`)
-	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	signerForm = regexp.MustCompile(`^[!-~]{1,200}$`)
-)
+func isPlugin(name string) bool { return len(name) <= 40 && isIdentifier(name) }
+
+func isDigest(s string) bool {
+	sum, ok := strings.CutPrefix(s, "sha256:")
+	return ok && len(sum) == 64 && madeOf(sum, digits+"abcdef")
+}
+
+// isSigner takes any printable ASCII without white space: a minisign public key is such a word.
+func isSigner(s string) bool {
+	return s != "" && len(s) <= 200 && strings.Trim(s, printable) == ""
+}
+
+const printable = letters + digits + "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 // parseFile reads one file; problems are everything that is wrong in it, in the order of the file.
 func parseFile(path string, data []byte) (*file, []problem) {
@@ -115,7 +122,7 @@ func (f *file) addPlugin(all table, name string) {
 		return
 	}
 	p := &plugin{name: name, at: all.at(name)}
-	if !pluginName.MatchString(name) {
+	if !isPlugin(name) {
 		t.d.complain(p.at, "%s is no plugin's name", shown(name))
 		return
 	}
@@ -127,13 +134,13 @@ func (f *file) addPlugin(all table, name string) {
 	t.only("digest", "signer", "grants", "isolate", "limits", "settings")
 	if p.digest, ok = t.text("digest"); ok {
 		p.bindAt = t.value("digest")
-		if !digestForm.MatchString(p.digest) {
+		if !isDigest(p.digest) {
 			t.complain("digest", "digest must be \"sha256:\" and 64 digits from 0 to f, not %s", shown(p.digest))
 		}
 	}
 	if p.signer, ok = t.text("signer"); ok {
 		p.bindAt = t.value("signer")
-		if !signerForm.MatchString(p.signer) {
+		if !isSigner(p.signer) {
 			t.complain("signer", "signer must be a public key without white space, not %s", shown(p.signer))
 		}
 	}
@@ -187,7 +194,7 @@ func (f *file) addSecret(all table, name string) {
 	if !ok {
 		return
 	}
-	if !plainName.MatchString(name) {
+	if !isName(name) {
 		t.d.complain(all.at(name), "%s is no secret's name: expected letters, digits and underscores", shown(name))
 	}
 	t.only("from")
@@ -209,7 +216,7 @@ func checkSource(from string) error {
 	switch {
 	case from == "store":
 		return nil
-	case kind == "env" && plainName.MatchString(rest):
+	case kind == "env" && isName(rest):
 		return nil
 	case kind == "file" && filepath.IsAbs(rest):
 		return nil

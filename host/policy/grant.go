@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -44,11 +43,6 @@ type Grant struct {
 	Read    bool   // secret
 }
 
-var (
-	methodName = regexp.MustCompile(`^[A-Z]{1,20}$`)
-	plainName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,199}$`)
-)
-
 // ParseGrant reads a grant. A relative SOURCE stays relative: see Absolute.
 func ParseGrant(s string) (Grant, error) {
 	const most = 8 << 10
@@ -72,12 +66,12 @@ func ParseGrant(s string) (Grant, error) {
 		}
 		g.Name = rest
 	case EnvVar:
-		if g.Name = rest; !plainName.MatchString(rest) {
+		if g.Name = rest; !isName(rest) {
 			return Grant{}, fmt.Errorf("grant %s: expected env:NAME with a name of letters, digits and underscores", shown(s))
 		}
 	case Secret:
 		name, read := strings.CutPrefix(rest, "read:")
-		if g.Name, g.Read = name, read; !plainName.MatchString(name) {
+		if g.Name, g.Read = name, read; !isName(name) {
 			return Grant{}, fmt.Errorf("grant %s: expected secret:NAME or secret:read:NAME with a name of letters, digits and underscores", shown(s))
 		}
 	case Clock, Random:
@@ -125,7 +119,7 @@ func parseHTTP(s, rest string) (Grant, error) {
 	methods, origin, ok := strings.Cut(rest, ":")
 	g := Grant{Kind: HTTP, Methods: strings.Split(methods, ",")}
 	for i, m := range g.Methods {
-		if !ok || !methodName.MatchString(m) || slices.Contains(g.Methods[:i], m) {
+		if !ok || !madeOf(m, capitals) || slices.Contains(g.Methods[:i], m) {
 			return Grant{}, fmt.Errorf("grant %s: expected http:METHODS:ORIGIN with methods in capitals, each once, such as http:GET,POST:https://api.example.com", shown(s))
 		}
 	}
@@ -187,21 +181,21 @@ type pattern struct {
 	wild bool
 }
 
-var (
-	toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*){0,2}$`)
-	toolGlob = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*){0,2}\.?)?\*$`)
-)
-
 func parsePattern(s string) (pattern, error) {
-	if len(s) <= 200 {
-		if toolName.MatchString(s) {
-			return pattern{name: strings.ToLower(s)}, nil
-		}
-		if toolGlob.MatchString(s) {
-			return pattern{name: strings.ToLower(strings.TrimSuffix(s, "*")), wild: true}, nil
-		}
+	const most = 200
+	name, wild := strings.CutSuffix(s, "*")
+	if wild && name == "" {
+		return pattern{wild: true}, nil
 	}
-	return pattern{}, fmt.Errorf("%s names no tools: expected PLUGIN.TOOL, or the beginning of such names and then \"*\", as in cdp.Page.* or *", shown(s))
+	plain := name
+	if wild {
+		plain = strings.TrimSuffix(name, ".")
+	}
+	parts := strings.Split(plain, ".")
+	if len(s) > most || len(parts) > 3 || slices.ContainsFunc(parts, func(p string) bool { return !isIdentifier(p) }) {
+		return pattern{}, fmt.Errorf("%s names no tools: expected PLUGIN.TOOL, or the beginning of such names and then \"*\", as in cdp.Page.* or *", shown(s))
+	}
+	return pattern{strings.ToLower(name), wild}, nil
 }
 
 // covers tells whether everything that q names is named by p.
@@ -215,4 +209,24 @@ func (p pattern) covers(q pattern) bool {
 // grants tells whether p, as a grant, gives the one tool of this name: what reaches outside a page must be named.
 func (p pattern) grants(name string) bool {
 	return p.covers(pattern{name: name}) && (!p.wild || !outsidePage(name))
+}
+
+// Forms of names. No regular expressions: compiling them would be paid for at each start of the program.
+const (
+	capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	letters  = capitals + "abcdefghijklmnopqrstuvwxyz"
+	digits   = "0123456789"
+)
+
+// madeOf tells whether s is one or more characters of a set.
+func madeOf(s, of string) bool { return s != "" && strings.Trim(s, of) == "" }
+
+// isName is the form of names of variables and secrets.
+func isName(s string) bool {
+	return len(s) <= 200 && madeOf(s, letters+digits+"_") && !strings.Contains(digits, s[:1])
+}
+
+// isIdentifier is the form of plugins' names, and of groups' and tools'.
+func isIdentifier(s string) bool {
+	return madeOf(s, letters+digits+"_-") && strings.Contains(letters, s[:1])
 }

@@ -131,7 +131,7 @@ const storePrefix = "secret-"
 
 // Set keeps a value under a name, replacing an older one.
 func (s Store) Set(name, value string) error {
-	if !plainName.MatchString(name) {
+	if !isName(name) {
 		return host.Errorf(host.InvalidArgs, "%s is no secret's name: expected letters, digits and underscores", shown(name))
 	}
 	if value == "" || len(value) > maxSecret {
@@ -165,7 +165,7 @@ func (s Store) Names() ([]string, error) {
 		return nil, host.Errorf(host.ConfigError, "%s cannot be read: %v", s.Dir, cause(err))
 	}
 	for _, e := range entries {
-		if name, ok := strings.CutPrefix(e.Name(), storePrefix); ok && plainName.MatchString(name) {
+		if name, ok := strings.CutPrefix(e.Name(), storePrefix); ok && isName(name) {
 			names = append(names, name)
 		}
 	}
@@ -189,7 +189,7 @@ func (s Store) Remove(name string) error {
 }
 
 func (s Store) get(name string) (string, error) {
-	if s.Dir == "" || !plainName.MatchString(name) {
+	if s.Dir == "" || !isName(name) {
 		return "", errors.New("there is no store for it")
 	}
 	value, err := readSecret(filepath.Join(s.Dir, storePrefix+name), readableByOthers, "others may read it: chmod 600 it and change the secret")

@@ -40,6 +40,9 @@ type document struct {
 	problems []problem
 }
 
+// maxNesting bounds keys and values within each other; the schema needs few, only settings are free.
+const maxNesting = 64
+
 // parseDocument reads a TOML text. Of a text that is not TOML it returns the document with one problem.
 func parseDocument(file string, data []byte) *document {
 	d := &document{file: file, keys: map[string]place{}, values: map[string]place{}}
@@ -72,41 +75,55 @@ func (d *document) locate(data []byte) {
 		line := sort.SearchInts(lines, offset+1)
 		return place{d.file, line, offset - lines[max(line, 1)-1] + 1}
 	}
-	var p unstable.Parser
-	key := func(prefix string, it unstable.Iterator) string {
-		for it.Next() {
+	var last place // of the last key, for values that have no place of their own
+	key := func(prefix string, depth int, it unstable.Iterator) (string, int) {
+		for it.Next() && depth <= maxNesting {
+			depth++
 			prefix = pathKey(prefix, string(it.Node().Data))
+			last = at(it.Node().Raw)
 			if _, seen := d.keys[prefix]; !seen {
-				d.keys[prefix] = at(it.Node().Raw)
+				d.keys[prefix] = last
 			}
 		}
-		return prefix
+		return prefix, depth
 	}
-	var value func(path string, n *unstable.Node)
-	value = func(path string, n *unstable.Node) {
+	var value func(path string, depth int, n *unstable.Node)
+	value = func(path string, depth int, n *unstable.Node) {
+		if depth > maxNesting {
+			if len(d.problems) == 0 {
+				d.complain(last, "keys and values are nested more than %d deep", maxNesting)
+			}
+			return
+		}
 		switch n.Kind {
 		case unstable.Array:
 			i := 0
 			for it := n.Children(); it.Next(); i++ {
-				value(pathKey(path, strconv.Itoa(i)), it.Node())
+				value(pathKey(path, strconv.Itoa(i)), depth+1, it.Node())
 			}
 		case unstable.InlineTable:
 			d.values[path] = at(n.Raw)
 			for it := n.Children(); it.Next(); {
-				value(key(path, it.Node().Key()), it.Node().Value())
+				inner, depth := key(path, depth, it.Node().Key())
+				value(inner, depth, it.Node().Value())
 			}
 		default:
 			d.values[path] = at(n.Raw)
 		}
 	}
+	var p unstable.Parser
 	p.Reset(data)
-	table := ""
+	table, depth := "", 0
 	for p.NextExpression() {
 		switch e := p.Expression(); e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			table = key("", e.Key())
+			table, depth = key("", 0, e.Key())
+			if depth > maxNesting && len(d.problems) == 0 {
+				d.complain(last, "keys and values are nested more than %d deep", maxNesting)
+			}
 		case unstable.KeyValue:
-			value(key(table, e.Key()), e.Value())
+			inner, depth := key(table, depth, e.Key())
+			value(inner, depth, e.Value())
 		}
 	}
 }

@@ -1,0 +1,27 @@
+package policy
+
+import (
+	"context"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+func BenchmarkDecide(b *testing.B) {
+	p := load(b, plug("tool:cdp.*", "env:LANG", "clock"), "")
+	ask := host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Effect: "read", Digest: digestA, Capabilities: everything(true)}
+	for b.Loop() {
+		if _, err := p.Decide(context.Background(), ask); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	dir := folder(b, plug("tool:cdp.*", "env:LANG", "clock"), "")
+	for b.Loop() {
+		if _, err := Load(dir, Env{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
