@@ -32,7 +32,7 @@ var (
 // File is one shipped plugin.
 type File struct {
 	Name     string
-	Manifest []byte // JSON, the same bytes that the wasm carries in its section
+	Manifest []byte // JSON; the wasm carries the same in its section
 	Gzip     []byte // the wasm, compressed
 	Digest   string // "sha256:..." of the wasm
 }

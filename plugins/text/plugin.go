@@ -20,7 +20,7 @@ var plugin = sdk.Plugin{
 		{Code: 10, Name: "no_match", Meaning: "The pattern matches nowhere", Retry: sdk.FixInput,
 			Suggestion: "look at what is there with text.find, or set ignore_case"},
 		{Code: 11, Name: "malformed", Meaning: "The text is not in the encoding named", Retry: sdk.FixInput,
-			Suggestion: "check from; the message names the byte that does not fit"},
+			Suggestion: "name the right encoding; the message says what does not fit"},
 		{Code: 12, Name: "missing_value", Meaning: "The template names a value that was not given", Retry: sdk.FixInput,
 			Suggestion: "add the names in details.names to values, or set missing to keep or empty"},
 		{Code: 13, Name: "too_large", Meaning: "The text is too large, or would grow over 4 MiB", Retry: sdk.FixInput,
