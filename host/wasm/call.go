@@ -95,6 +95,7 @@ type call struct {
 	stdout *capture
 	stderr *capture
 
+	placing       bool // parley_alloc is running
 	memory        []*boundedMemory
 	memoryRefused bool
 	fault         *host.Error // a limit that the host found broken, whatever the guest made of it

@@ -110,6 +110,8 @@ func checkExports(module *instrument.Module, m *manifest.Manifest) error {
 			return refuse(m, "its export %s must be a %s", n.name, kindName(n.kind))
 		case n.kind == instrument.KindFunc && e.Type != n.typ:
 			return refuse(m, "its export %s has type (%s) and must have (%s)", n.name, e.Type, n.typ)
+		case e.Imported:
+			return refuse(m, "its export %s is an import that it hands on; it must be a function of its own", n.name)
 		}
 	}
 	return nil

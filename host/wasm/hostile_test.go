@@ -126,6 +126,50 @@ func TestHostileCommands(t *testing.T) {
 	}
 }
 
+// TestAskingFromAlloc: a guest whose parley_alloc asks the host, which would need parley_alloc for the answer, and so on.
+func TestAskingFromAlloc(t *testing.T) {
+	e := testEngine(t)
+	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
+	p := e.Provider(sourceOf(readFile(t, "testdata/ask-in-alloc.wasm"), m))
+	if _, err := invoke(t, p, "call", "{}"); err == nil || err.Code != host.Trapped || !strings.Contains(err.Message, "within parley_alloc") {
+		t.Errorf("%v", err)
+	}
+	if err := Check(readFile(t, "testdata/hands-on.wasm"), m); err == nil || !strings.Contains(err.Error(), "hands on") {
+		t.Errorf("%v, want an export that is an import refused", err)
+	}
+}
+
+// TestNothingStays: calls that end well and badly leave no memory maps, descriptors or goroutines.
+func TestNothingStays(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("counts in /proc")
+	}
+	e := testEngine(t)
+	echo, fine := guest(t, e, "echo", "echo"), localGuest(t, e, "probe")
+	dir := t.TempDir()
+	round := func() {
+		for range 50 {
+			_, _ = invoke(t, echo, "trap", "{}")
+			_, _ = invoke(t, echo, "echo", "{}")
+			r := requestFor(t, fine, "run", argParams("open-many", "/data"))
+			r.Grant.FS = []host.FSGrant{{Path: "/data", Source: dir, Mode: "ro"}}
+			_, _ = invokeRequest(t, fine, r)
+		}
+	}
+	count := func() (maps, files, goroutines int) {
+		runtime.GC()
+		fds, _ := os.ReadDir("/proc/self/fd")
+		return bytes.Count(readFile(t, "/proc/self/maps"), []byte("\n")), len(fds), runtime.NumGoroutine()
+	}
+	round()
+	maps, files, goroutines := count()
+	round()
+	maps2, files2, goroutines2 := count()
+	if maps2 > maps+5 || files2 > files || goroutines2 > goroutines {
+		t.Errorf("memory maps %d -> %d, descriptors %d -> %d, goroutines %d -> %d", maps, maps2, files, files2, goroutines, goroutines2)
+	}
+}
+
 func argParams(args ...string) string {
 	names := []string{"a", "b", "c"}
 	m := map[string]string{}

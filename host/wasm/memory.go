@@ -14,13 +14,15 @@ const (
 // most crash on it.
 func (c *call) Allocate(_, most uint64) experimental.LinearMemory {
 	limit := min(most, uint64(c.limits.pages)*pageBytes)
-	return &boundedMemory{call: c, limit: limit, declared: most, pages: newPages(limit)}
+	m := &boundedMemory{call: c, limit: limit, pages: newPages(limit)}
+	c.memory = append(c.memory, m)
+	return m
 }
 
 type boundedMemory struct {
-	call            *call
-	limit, declared uint64
-	pages           pages
+	call  *call
+	limit uint64
+	pages pages
 }
 
 // pages is memory that can be resized up to the size it was made for.

@@ -133,6 +133,8 @@ func orJSON(data json.RawMessage, otherwise string) json.RawMessage {
 
 // place copies data into memory that the guest gives.
 func (c *call) place(data []byte) (uint32, error) {
+	c.placing = true
+	defer func() { c.placing = false }()
 	got, err := c.mod.ExportedFunction("parley_alloc").Call(c.ctx, uint64(len(data)))
 	if err != nil {
 		return 0, c.judge(err)
@@ -300,6 +302,10 @@ func (c *call) serve(ctx context.Context, function string, mod api.Module, at, n
 		// Called from a start function: there is no instance yet to ask for memory.
 		c.mod = mod
 		defer func() { c.mod = nil }()
+	}
+	if c.placing {
+		// Its answer would need parley_alloc again, which would ask again.
+		panic(halt{c.blame(host.Errorf(host.Trapped, "%s called %s from within parley_alloc", c.toolName(), function))})
 	}
 	if c.desk.asked++; c.desk.asked > maxHostCalls {
 		c.stop("%s asked the host more than %d times in one call", c.toolName(), maxHostCalls)

@@ -104,11 +104,12 @@ const (
 	KindGlobal
 )
 
-// Export is an exported name. Type is set for functions.
+// Export is an exported name. Type is set for functions. Imported says that it is an import handed on.
 type Export struct {
-	Name string
-	Kind byte
-	Type FuncType
+	Name     string
+	Kind     byte
+	Type     FuncType
+	Imported bool
 }
 
 // FuncType is a signature in the form "i32,i32->i64".

@@ -447,7 +447,7 @@ func (d *decoder) readExports() []byte {
 		case KindFunc:
 			f := d.index("function", len(d.funcs))
 			if d.err == nil {
-				e.Type = d.types[d.funcs[f]]
+				e.Type, e.Imported = d.types[d.funcs[f]], int(f) < d.imported
 			}
 			b = appendU32(b, d.shifted(f))
 		case KindTable:

@@ -1,0 +1,77 @@
+package wasm
+
+import (
+	"context"
+	"testing"
+)
+
+// callsToTime are a small C guest, a command in C and a Go guest of several MB.
+func callsToTime(b *testing.B) []struct {
+	name, tool, params string
+	make               func(*Engine) *Provider
+} {
+	return []struct {
+		name, tool, params string
+		make               func(*Engine) *Provider
+	}{
+		{"C", "echo", `{"value":1}`, func(e *Engine) *Provider { return guest(b, e, "echo", "echo") }},
+		{"command", "word", `{"text":"abc"}`, func(e *Engine) *Provider { return guest(b, e, "rev", "rev") }},
+		{"Go", "hash", `{"text":"abc"}`, func(e *Engine) *Provider { return shipped(b, e, "text") }},
+	}
+}
+
+// BenchmarkCall is a call in a fresh instance of a plugin that this process has called before.
+func BenchmarkCall(b *testing.B) {
+	for _, c := range callsToTime(b) {
+		b.Run(c.name, func(b *testing.B) {
+			p := c.make(testEngine(b))
+			if _, err := invoke(b, p, c.tool, c.params); err != nil {
+				b.Fatal(err)
+			}
+			r := requestFor(b, p, c.tool, c.params)
+			for b.Loop() {
+				if _, err := p.Invoke(context.Background(), r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFirstCall is the first call of a process, with compiled code in the cache on disk.
+func BenchmarkFirstCall(b *testing.B) {
+	for _, c := range callsToTime(b) {
+		b.Run(c.name, func(b *testing.B) {
+			if _, err := invoke(b, c.make(testEngine(b)), c.tool, c.params); err != nil {
+				b.Fatal(err)
+			}
+			source := c.make(nil).src
+			for b.Loop() {
+				e := New(Config{CacheDir: testCache})
+				if _, err := invoke(b, e.Provider(source), c.tool, c.params); err != nil {
+					b.Fatal(err)
+				}
+				if err := e.Close(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkAdmit is the gate and the instrumentation alone.
+func BenchmarkAdmit(b *testing.B) {
+	for _, c := range callsToTime(b) {
+		b.Run(c.name, func(b *testing.B) {
+			p := c.make(nil)
+			wasm, _ := p.src.Wasm()
+			m, _ := p.Manifest()
+			b.SetBytes(int64(len(wasm)))
+			for b.Loop() {
+				if _, err := admit(wasm, m); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package wasm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func fuzzCall() *call {
+	m := &manifest.Manifest{Name: "fuzz", Kind: manifest.KindParley, ExitCodes: []manifest.ExitCode{{Code: 10, Name: "ten"}}}
+	r := &host.Request{Tool: "tool", Grant: host.Grant{Tools: []string{"cdp.*"}}}
+	r.CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
+		return &host.Result{}, nil
+	}
+	return newCall(New(Config{}), nil, m, r)
+}
+
+// FuzzResponse: whatever a guest answers becomes a result or a *host.Error.
+func FuzzResponse(f *testing.F) {
+	for _, s := range []string{`{"ok":true,"result":1}`, `{"ok":false,"exit":10,"message":"m","details":{}}`, `{"ok":false,"exit":99999999999999999999}`,
+		`{"ok":false,"invalid":[{"pointer":"/a"}]}`, `{"ok":true,"result":"\ud800"}`, `null`, `[]`, ``} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		result, err := fuzzCall().conclude(data)
+		var e *host.Error
+		switch {
+		case err == nil && !json.Valid(result.Data):
+			t.Errorf("the result is no JSON: %q", result.Data)
+		case err != nil && !errors.As(err, &e):
+			t.Errorf("%T: %v", err, err)
+		case err != nil:
+			if _, err := json.Marshal(e.Object()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// FuzzQuestion: whatever a guest asks is answered with JSON.
+func FuzzQuestion(f *testing.F) {
+	f.Add("call_tool", []byte(`{"tool":"cdp.open","params":{},"options":{"timeout":"1s"}}`))
+	f.Add("http_request", []byte(`{"method":"GET","url":"http://127.0.0.1"}`))
+	f.Add("read_secret", []byte(`{"name":"\u001b[31m"}`))
+	f.Fuzz(func(t *testing.T, function string, question []byte) {
+		if answer := fuzzCall().desk.answer(context.Background(), function, question); !json.Valid(answer) {
+			t.Errorf("%q", answer)
+		}
+	})
+}
