@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ type Call struct {
 	Name    string          // qualified: "cdp.Network.getCookies" or "cdp__Network__getCookies"
 	Params  json.RawMessage // as given; empty means {}
 	Caller  string
+	Remote  bool // the caller came over the network
 	Session string
 	Options Options
 
@@ -40,7 +42,15 @@ type Call struct {
 	Emit     func(record json.RawMessage) error
 	Started  func()
 
-	depth int
+	// outer are the callers in whose name a plugin calls, the first one first: it gains nothing that one of them
+	// lacks. held are the tools that it was granted.
+	outer []caller
+	held  []string
+}
+
+type caller struct {
+	name   string
+	remote bool
 }
 
 // Answer is what became of a call: data, or Err.
@@ -384,7 +394,7 @@ func (h *Host) documentToolsOwnRefusal(r *run, e *Error) {
 
 func (r *run) decide(ctx context.Context) (Decision, error) {
 	info := r.address.Provider.Info()
-	ask := Ask{Caller: r.call.Caller, Plugin: info.Name, Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Digest: info.Digest}
+	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Held: r.call.held, Plugin: info.Name, Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Digest: info.Digest}
 	if info.Kind != manifest.KindBuiltin {
 		m, err := r.address.Provider.Manifest()
 		if err != nil {
@@ -395,6 +405,18 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 	d, err := r.host.cfg.Policy.Decide(ctx, ask)
 	if err != nil {
 		return d, err
+	}
+	for _, c := range r.call.outer {
+		as, err := r.host.cfg.Policy.Decide(ctx, Ask{Caller: c.name, Remote: c.remote, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect})
+		if err != nil {
+			return d, err
+		}
+		if as.Verdict == Deny || as.Verdict == Confirm && d.Verdict == Allow {
+			d.Verdict, d.Reason, d.Next, ask.Caller = as.Verdict, as.Reason, as.Next, c.name
+		}
+		if d.Verdict == Deny {
+			break
+		}
 	}
 	if d.Verdict == Deny {
 		return d, &Error{Code: Denied, Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Caller, r.answer.Tool, d.Reason), Next: d.Next}
@@ -434,7 +456,9 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 		Grant: d.Grant, Limits: d.Limits, Options: r.call.Options, Settings: d.Settings,
 		Progress: r.call.Progress, Log: r.call.Log, Emit: r.call.Emit, Started: r.call.Started,
 	}
-	req.CallTool = r.callTool
+	req.CallTool = func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error) {
+		return r.callTool(ctx, d.Grant.Tools, tool, params, o)
+	}
 	invoke := r.address.Provider.Invoke
 	if s, ok := r.address.Provider.(Streamer); ok && r.call.Emit != nil {
 		invoke = s.Stream
@@ -484,13 +508,13 @@ func (r *run) timeout(d Decision) time.Duration {
 }
 
 // callTool is what a plugin may do in its call's name: the whole path again, as that plugin.
-func (r *run) callTool(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error) {
-	if r.call.depth >= maxDepthOfCalls {
+func (r *run) callTool(ctx context.Context, held []string, tool string, params json.RawMessage, o Options) (*Result, error) {
+	if len(r.call.outer) >= maxDepthOfCalls {
 		return nil, Errorf(LimitExceeded, "plugins call each other more than %d deep", maxDepthOfCalls)
 	}
 	a := r.host.Call(ctx, Call{
 		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session,
-		Options: o, depth: r.call.depth + 1,
+		Options: o, held: held, outer: append(slices.Clone(r.call.outer), caller{r.call.Caller, r.call.Remote}),
 	})
 	if a.Err != nil {
 		return nil, a.Err

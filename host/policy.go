@@ -16,8 +16,9 @@ type Policy interface {
 
 // Ask is what a policy decides on.
 type Ask struct {
-	Caller       string // "cli", "mcp:CLIENT" or "plugin:NAME"
-	Remote       bool   // the caller came over the network
+	Caller       string   // "cli", "mcp:CLIENT" or "plugin:NAME"
+	Remote       bool     // the caller came over the network
+	Held         []string // of a plugin that calls: the tools that it was granted in the call that it is in
 	Plugin       string
 	Tool         string // local name
 	Effect       string

@@ -87,6 +87,10 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		return host.Decision{}, err
 	}
 	j := s.judge(ask)
+	if name, isPlugin := strings.CutPrefix(ask.Caller, kindPlugin+":"); isPlugin && j.verdict != host.Deny && !MatchTool(ask.Held, ask.Plugin+"."+ask.Tool) {
+		// What the policy grants to the name is not yet what this build of it asked for and was given.
+		j = judgement{verdict: host.Deny, reason: "the tool is not among those that " + shown(name) + " asked for and was granted"}
+	}
 	d := host.Decision{Verdict: j.verdict, Reason: j.reason}
 	if d.Verdict == host.Deny {
 		if d.Next = []string{j.next}; j.next == "" {

@@ -61,7 +61,11 @@ func decide(t testing.TB, p *Policy, ask host.Ask) host.Decision {
 // call is an ask for a tool by its qualified name.
 func call(caller, tool, effect string, remote bool) host.Ask {
 	plugin, local, _ := strings.Cut(tool, ".")
-	return host.Ask{Caller: caller, Remote: remote, Plugin: plugin, Tool: local, Effect: effect}
+	ask := host.Ask{Caller: caller, Remote: remote, Plugin: plugin, Tool: local, Effect: effect}
+	if strings.HasPrefix(caller, "plugin:") {
+		ask.Held = []string{"text.*", "cdp.*", "cdp.Target.createTarget"}
+	}
+	return ask
 }
 
 func TestDefaults(t *testing.T) {
@@ -371,6 +375,7 @@ func TestCallers(t *testing.T) {
 		{"a plugin that is allowed what it was not granted", plug("tool:text.*") + "[callers.\"plugin:p\"]\nallow = [\"*\"]", call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, ""},
 		{"a plugin outside a page by wildcard", plug("tool:cdp.*"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Deny, "plugin p is not granted tool:cdp.Target.createTarget by name, and it reaches outside a page"},
 		{"a plugin outside a page by name", plug("tool:cdp.Target.createTarget"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Allow, ""},
+		{"a plugin whose build was not granted what its name was", plug("tool:*"), call("plugin:p", "json.query", "read", false), host.Deny, "the tool is not among those that \"p\" asked for and was granted"},
 		{"a plugin inside a page", plug("tool:cdp.*"), call("plugin:p", "cdp.Page.navigate", "write", false), host.Allow, ""},
 	}
 	for _, tt := range tests {

@@ -196,8 +196,8 @@ func writeError(err error) error {
 // fail prints an error and returns the exit code that it ends with.
 func (a *App) fail(err error) int {
 	e := host.AsError(err)
-	if len(e.Next) == 0 && (e.Code == host.InvalidArgs || e.Code == host.NotFound) {
-		e.Next = []string{"parley --help"} // no error leaves its reader without a next step
+	if len(e.Next) == 0 {
+		e.Next = nextFor(e.Code) // no error leaves its reader without a next step
 	}
 	if a.json {
 		env := (&host.Answer{Err: e, Next: e.Next}).Envelope()
@@ -228,6 +228,21 @@ func (a *App) fail(err error) int {
 	return e.ExitCode()
 }
 
+// nextFor is what helps with an error that says nothing better itself.
+func nextFor(code host.Code) []string {
+	switch code {
+	case host.InvalidArgs, host.NotFound:
+		return []string{"parley --help"}
+	case host.InvalidPlugin:
+		return []string{"parley help plugin build"}
+	case host.ConfigError, host.Unavailable, host.ChromeLaunch:
+		return []string{"parley doctor"}
+	case host.Internal:
+		return []string{"run it again with --debug, and report what it says"}
+	}
+	return nil
+}
+
 // failure is the error of a call, with the envelope that says which call it was.
 type failure struct {
 	err      *host.Error
@@ -253,6 +268,9 @@ func writeErrorText(a *App, e *host.Error) {
 			where = "parameters"
 		}
 		line := fmt.Sprintf("%s: expected %s, got %s", where, d.Expected, d.Provided)
+		if d.Provided == "" {
+			line = where + ": " + d.Expected
+		}
 		if d.Suggestion != "" {
 			line += " (" + d.Suggestion + ")"
 		}

@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		ContinueOnError:     os.Getenv("SCRIPT_CONTINUE") != "",
 		Setup:               setUpScript,
 		Condition:           scriptCondition,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

@@ -54,6 +54,9 @@ func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 	if f.limit < 1 || f.limit > 1000 {
 		return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and 1000", f.limit)
 	}
+	if strings.TrimSpace(text) == "" {
+		return missingWord("search", "a QUERY", `parley search "take a screenshot"`)
+	}
 	h, err := a.host(ctx)
 	if err != nil {
 		return err
