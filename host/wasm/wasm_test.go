@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -64,10 +65,10 @@ func loadManifest(t testing.TB, data []byte) *manifest.Manifest {
 
 func sourceOf(wasm []byte, m *manifest.Manifest) Source {
 	return Source{
-		Info:     host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Tools: len(m.Tools)},
+		Info:     host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups), Tools: len(m.Tools), Digest: Digest(wasm, marshal(m))},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },
 		Wasm:     func() ([]byte, error) { return wasm, nil },
-		Segment:  func() ([]byte, error) { return nil, nil },
+		Segment:  func() ([]byte, error) { return buildSegment(m), nil },
 	}
 }
 
@@ -127,6 +128,27 @@ func invokeRequest(t testing.TB, p *Provider, r *host.Request) (*host.Result, *h
 		}
 	}
 	return nil, e
+}
+
+// TestProvider holds plugins of both kinds against the contract of all providers.
+func TestProvider(t *testing.T) {
+	e := testEngine(t)
+	t.Run("parley/1", func(t *testing.T) {
+		providertest.Run(t, guest(t, e, "echo", "echo"), providertest.Options{
+			Calls: []providertest.Case{
+				{Tool: "echo", Params: `{"value":1}`, Want: `{"value":1}`},
+				{Tool: "fail", Code: "declared"},
+				{Tool: "trap", Code: host.Trapped},
+			},
+			Slow: &providertest.Case{Tool: "spin"},
+		})
+	})
+	t.Run("wasi", func(t *testing.T) {
+		providertest.Run(t, guest(t, e, "rev", "rev"), providertest.Options{Calls: []providertest.Case{
+			{Tool: "word", Params: `{"text":"abc"}`, Want: `"cba\n"`},
+			{Tool: "end", Params: `{"code":3}`, Code: "nothing"},
+		}})
+	})
 }
 
 // TestExamples runs every runnable example of the guests and holds it against what the manifest declares.
