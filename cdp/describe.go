@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -50,22 +51,30 @@ func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.Description {
 		d.MoreParameters = append([]string{d.Parameters[last].Name}, d.MoreParameters...)
 		d.Parameters = d.Parameters[:last]
 	}
+	for _, width := range []int{24, 0} {
+		for i := range d.Parameters {
+			if size(d) > tier2Bytes {
+				d.Parameters[i].Description = clip(d.Parameters[i].Description, width)
+			}
+		}
+	}
 	return d
 }
 
-// size leaves room for what the host adds: the next commands.
+// size counts also what the host adds: the next commands.
 func size(d *manifest.Description) int {
-	raw, err := json.Marshal(d)
+	whole := *d
+	whole.Next = []string{"parley " + d.Plugin + " " + d.Tool + " --describe --tier 3"}
+	for _, e := range d.Examples {
+		if len(e.Command) <= host.LongCommand {
+			whole.Next = append(whole.Next, e.Command)
+		}
+	}
+	raw, err := json.Marshal(&whole)
 	if err != nil {
 		return 0
 	}
-	next := len(d.Plugin) + len(d.Tool) + len(`,"next":["","parley   --describe --tier 3"]`)
-	for _, e := range d.Examples {
-		if len(e.Command) <= 160 {
-			next += len(e.Command)
-		}
-	}
-	return len(raw) + next
+	return len(raw)
 }
 
 // shorten cuts every text to a width, and long enums with them: tier 3 has them whole.

@@ -129,7 +129,7 @@ func (p *Provider) Lines(group string) ([]host.Line, error) {
 			continue
 		}
 		lines = append(lines, host.Line{
-			Name: group + "." + m.Name, Signature: group + "." + m.Signature, Brief: manifest.CleanLine(m.Brief),
+			Name: group + "." + m.Name, Signature: m.Signature, Brief: manifest.CleanLine(m.Brief),
 			Effect: string(m.Effect), Deprecated: m.Deprecated, Experimental: m.Experimental,
 		})
 	}

@@ -61,7 +61,7 @@ func category(c *protocol.Command) string {
 	return "action"
 }
 
-// signature qualifies the command's own with its domain: "Network.getCookies(urls?: string[])".
+// signature has required parameters first: "getCookies(urls?: string[])".
 func (p *Provider) signature(c *protocol.Command) string {
 	var required, optional []string
 	for _, q := range c.Params {
@@ -75,7 +75,7 @@ func (p *Provider) signature(c *protocol.Command) string {
 			required = append(required, q.Name+": "+kind)
 		}
 	}
-	return c.Name + "(" + strings.Join(append(required, optional...), ", ") + ")"
+	return host.Bare(c.Name) + "(" + strings.Join(append(required, optional...), ", ") + ")"
 }
 
 func searchParams(params []protocol.Param) []host.SearchParam {

@@ -134,13 +134,13 @@ func (h *Host) describe(a Address, t *manifest.Tool, tier int) (*Docs, error) {
 	return manifest.Describe(m, t, tier), nil
 }
 
-// longCommand is the length from which an example's command is not said a second time as the next step.
-const longCommand = 160
+// LongCommand is the length from which an example's command is not said a second time as the next step.
+const LongCommand = 160
 
 func nextAfterDescribe(d *Docs) []string {
 	var next []string
 	if d.Kind == "" && len(d.Examples) > 0 {
-		if len(d.Examples[0].Command) <= longCommand {
+		if len(d.Examples[0].Command) <= LongCommand {
 			next = append(next, d.Examples[0].Command)
 		}
 	} else if d.Kind == "" {

@@ -5,6 +5,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/manifest"
@@ -55,6 +56,9 @@ type Line struct {
 	Deprecated   bool   `json:"deprecated,omitempty"`
 	Experimental bool   `json:"experimental,omitempty"`
 }
+
+// Bare is the name of a tool within its group: what stands after the last dot.
+func Bare(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 // GroupLine is a group in a list.
 type GroupLine struct {

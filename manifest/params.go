@@ -3,7 +3,8 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
+	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -27,15 +28,16 @@ type Items struct {
 }
 
 // Params lists the top-level properties of a schema in their own order. A schema of something else than
-// an object is one nameless-in-JSON value, listed as "result".
+// an object is one nameless-in-JSON value, listed as "result". Texts are cleaned, values shown with what
+// is hidden in them escaped. Any schema is read in time linear in its size, also one that no gate has seen.
 func Params(schema json.RawMessage) []Param {
 	if len(schema) == 0 {
 		return nil
 	}
 	root := readNode(schema)
-	target, _ := root.resolve(root, 0)
-	props, ordered := target.object("properties")
-	if len(ordered) == 0 {
+	target, _ := root.resolve(root)
+	names := target.at("properties").names()
+	if len(names) == 0 {
 		if t := target.typeName(root); t != "object" && t != "any" || target.has("description") && t != "object" {
 			p := describeParam("result", root, root)
 			p.Required = true
@@ -43,33 +45,34 @@ func Params(schema json.RawMessage) []Param {
 		}
 		return nil
 	}
-	required := target.strings("required")
-	params := make([]Param, 0, len(ordered))
-	for _, name := range ordered {
-		p := describeParam(name, readNode(props[name]), root)
-		for _, r := range required {
-			p.Required = p.Required || r == name
-		}
+	required := map[string]bool{}
+	for _, name := range target.strings("required") {
+		required[name] = true
+	}
+	params := make([]Param, 0, len(names))
+	for _, name := range names {
+		p := describeParam(name, target.at("properties").at(name), root)
+		p.Required = required[name]
 		params = append(params, p)
 	}
 	return params
 }
 
-func describeParam(name string, n, root node) Param {
-	p := Param{Name: name}
-	target, ref := n.resolve(root, 0)
-	p.Type, p.Ref = target.typeName(root), ref
-	p.Enum, p.Default = target.enum(root), n.raw("default")
+func describeParam(name string, n, root *node) Param {
+	p := Param{Name: CleanLine(name)}
+	target, ref := n.resolve(root)
+	p.Type, p.Ref = target.typeName(root), CleanLine(ref)
+	p.Enum, p.Default = target.enum(), n.value("default")
 	if p.Default == nil {
-		p.Default = target.raw("default")
+		p.Default = target.value("default")
 	}
 	p.Description = CleanLine(n.text("description"))
 	if p.Description == "" {
 		p.Description = CleanLine(target.text("description"))
 	}
-	if items := target.raw("items"); items != nil && strings.Contains(p.Type, "array") {
-		it, itRef := readNode(items).resolve(root, 0)
-		p.Items = &Items{Type: it.typeName(root), Ref: itRef, Enum: it.enum(root)}
+	if target.has("items") && strings.Contains(p.Type, "array") {
+		it, itRef := target.at("items").resolve(root)
+		p.Items = &Items{Type: it.typeName(root), Ref: CleanLine(itRef), Enum: it.enum()}
 	}
 	return p
 }
@@ -95,101 +98,167 @@ func (p Param) short() string {
 	return p.Type
 }
 
-// node is an object of a JSON document whose members are kept raw and in order.
+// node is a value of a JSON document. Its members are read when they are first looked at, and once; a
+// nil node is a value that is not there.
 type node struct {
-	members map[string]json.RawMessage
+	raw     json.RawMessage
+	members map[string]*node
 	order   []string
+
+	kind   string // what typeName said; "" before, pending while it looks
+	values []json.RawMessage
+	listed bool // values is set
 }
 
-func readNode(data json.RawMessage) node {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	n := node{members: map[string]json.RawMessage{}}
+// pending marks a node whose type is being looked for, so that a type that contains itself ends.
+const pending = "?"
+
+func readNode(data json.RawMessage) *node { return &node{raw: data} }
+
+// open reads the members of an object; other values have none.
+func (n *node) open() {
+	if n == nil || n.members != nil {
+		return
+	}
+	n.members = map[string]*node{}
+	dec := json.NewDecoder(bytes.NewReader(n.raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return n
+		return
 	}
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
-			return n
+			return
 		}
 		var value json.RawMessage
 		if dec.Decode(&value) != nil {
-			return n
+			return
 		}
 		name, _ := key.(string)
 		if _, twice := n.members[name]; !twice {
 			n.order = append(n.order, name)
 		}
-		n.members[name] = value
+		n.members[name] = &node{raw: value}
 	}
-	return n
 }
 
-func (n node) has(key string) bool { _, ok := n.members[key]; return ok }
+func (n *node) at(key string) *node {
+	if n == nil {
+		return nil
+	}
+	n.open()
+	return n.members[key]
+}
 
-func (n node) raw(key string) json.RawMessage { return n.members[key] }
+func (n *node) names() []string {
+	if n == nil {
+		return nil
+	}
+	n.open()
+	return n.order
+}
 
-func (n node) text(key string) string {
+func (n *node) has(key string) bool { return n.at(key) != nil }
+
+// value is a member as it is shown: on one line, with what is hidden in it escaped; nil if there is none.
+func (n *node) value(key string) json.RawMessage {
+	v := n.at(key)
+	if v == nil {
+		return nil
+	}
+	return EscapeJSON(CompactJSON(v.raw))
+}
+
+func (n *node) text(key string) string {
 	var s string
-	_ = json.Unmarshal(n.members[key], &s)
+	if v := n.at(key); v != nil {
+		_ = json.Unmarshal(v.raw, &s)
+	}
 	return s
 }
 
-func (n node) strings(key string) []string {
+func (n *node) strings(key string) []string {
 	var s []string
-	_ = json.Unmarshal(n.members[key], &s)
+	if v := n.at(key); v != nil {
+		_ = json.Unmarshal(v.raw, &s)
+	}
 	return s
 }
 
-func (n node) list(key string) []json.RawMessage {
+func (n *node) list(key string) []json.RawMessage {
 	var l []json.RawMessage
-	_ = json.Unmarshal(n.members[key], &l)
+	if v := n.at(key); v != nil {
+		_ = json.Unmarshal(v.raw, &l)
+	}
 	return l
 }
 
-func (n node) object(key string) (map[string]json.RawMessage, []string) {
-	child := readNode(n.members[key])
-	return child.members, child.order
-}
+// maxRefs bounds a chain of references.
+const maxRefs = 8
 
-// resolve follows local references, at most eight deep, and tells the name of the last one.
-func (n node) resolve(root node, depth int) (node, string) {
-	ref := n.text("$ref")
-	if ref == "" || depth == 8 {
-		return n, ""
-	}
-	at := root
-	steps := strings.Split(strings.TrimPrefix(ref, "#"), "/")
-	for _, step := range steps[min(1, len(steps)):] {
-		step = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
-		if index, err := strconv.Atoi(step); err == nil && !at.has(step) && index >= 0 {
-			return node{}, "" // inside a list: documented as "any"
+// resolve follows local references and tells the name of the last one. What cannot be found, or stands
+// in a list, is documented as "any".
+func (n *node) resolve(root *node) (target *node, name string) {
+	target = n
+	for range maxRefs {
+		ref := target.text("$ref")
+		if ref == "" {
+			return target, name
 		}
-		at = readNode(at.members[step])
+		fragment, local := strings.CutPrefix(ref, "#")
+		pointer, err := url.PathUnescape(fragment)
+		if !local || err != nil {
+			return nil, name
+		}
+		if pointer == "" {
+			target, name = root, ""
+			continue
+		}
+		steps := strings.Split(pointer, "/")
+		name = steps[len(steps)-1]
+		if steps[0] != "" {
+			return nil, name // an anchor
+		}
+		target = root
+		for _, step := range steps[1:] {
+			target = target.at(strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~"))
+		}
+		if target == nil {
+			return nil, name
+		}
 	}
-	target, deeper := at.resolve(root, depth+1)
-	if deeper != "" {
-		return target, deeper
-	}
-	if len(steps) == 1 {
-		return target, ""
-	}
-	return target, steps[len(steps)-1]
+	return nil, name
 }
 
-func (n node) typeName(root node) string {
-	if one := n.text("type"); one != "" {
+func (n *node) typeName(root *node) string {
+	if n == nil {
+		return "any"
+	}
+	if n.kind == "" {
+		n.kind = pending
+		n.kind = n.findType(root)
+	}
+	if n.kind == pending {
+		return "any"
+	}
+	return n.kind
+}
+
+func (n *node) findType(root *node) string {
+	if one := CleanLine(n.text("type")); one != "" {
 		return one
 	}
 	if many := n.strings("type"); len(many) > 0 {
-		return strings.Join(many, "|")
+		return CleanLine(strings.Join(many, "|"))
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
 		var names []string
 		for _, branch := range n.list(key) {
-			target, _ := readNode(branch).resolve(root, 1)
-			if name := target.typeName(root); !contains(names, name) {
-				names = append(names, name)
+			target, _ := readNode(branch).resolve(root)
+			for _, name := range strings.Split(target.typeName(root), "|") {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
 			}
 		}
 		if len(names) > 0 {
@@ -203,8 +272,8 @@ func (n node) typeName(root node) string {
 		return "array"
 	}
 	values := n.list("enum")
-	if c := n.raw("const"); c != nil {
-		values = []json.RawMessage{c}
+	if c := n.at("const"); c != nil {
+		values = []json.RawMessage{c.raw}
 	}
 	kind := ""
 	for _, v := range values {
@@ -220,15 +289,23 @@ func (n node) typeName(root node) string {
 	return "any"
 }
 
-func (n node) enum(root node) []json.RawMessage {
-	if c := n.raw("const"); c != nil {
-		return []json.RawMessage{CleanJSON(c)}
+func (n *node) enum() []json.RawMessage {
+	if n == nil {
+		return nil
 	}
-	values := n.list("enum")
-	for i := range values {
-		values[i] = CleanJSON(values[i])
+	if n.listed {
+		return n.values
 	}
-	return values
+	n.listed = true
+	if n.has("const") {
+		n.values = []json.RawMessage{n.value("const")}
+		return n.values
+	}
+	n.values = n.list("enum")
+	for i := range n.values {
+		n.values[i] = EscapeJSON(CompactJSON(n.values[i]))
+	}
+	return n.values
 }
 
 func kindOf(v json.RawMessage) string {
@@ -254,30 +331,20 @@ func kindOf(v json.RawMessage) string {
 	return "integer"
 }
 
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
-}
-
 // TypeAt returns the type of the parameter at a path of property names, and of its items where it is an
 // array; "" where the schema does not say. "any" is a parameter that takes whatever is given.
 func TypeAt(schema json.RawMessage, path ...string) (kind, items string) {
 	root := readNode(schema)
-	at, _ := root.resolve(root, 0)
+	at, _ := root.resolve(root)
 	for _, step := range path {
-		props, _ := at.object("properties")
-		raw, ok := props[step]
-		if !ok {
+		next := at.at("properties").at(step)
+		if next == nil {
 			return "", ""
 		}
-		at, _ = readNode(raw).resolve(root, 0)
+		at, _ = next.resolve(root)
 	}
-	if raw := at.raw("items"); raw != nil {
-		item, _ := readNode(raw).resolve(root, 0)
+	if at.has("items") {
+		item, _ := at.at("items").resolve(root)
 		items = item.typeName(root)
 	}
 	return at.typeName(root), items
@@ -287,22 +354,28 @@ func TypeAt(schema json.RawMessage, path ...string) (kind, items string) {
 // root or in one of its properties, and the media type that the schema names.
 func Binary(data, returns json.RawMessage) (base64, media string, ok bool) {
 	root := readNode(returns)
-	target, _ := root.resolve(root, 0)
+	target, _ := root.resolve(root)
 	if target.text("contentEncoding") == "base64" {
-		if json.Unmarshal(data, &base64) == nil {
+		if isString(data) && json.Unmarshal(data, &base64) == nil {
 			return base64, target.text("contentMediaType"), true
 		}
 		return "", "", false
 	}
-	props, order := target.object("properties")
-	for _, name := range order {
-		p, _ := readNode(props[name]).resolve(root, 0)
+	result := readNode(data)
+	for _, name := range target.at("properties").names() {
+		p, _ := target.at("properties").at(name).resolve(root)
 		if p.text("contentEncoding") != "base64" {
 			continue
 		}
-		if value := readNode(data).raw(name); value != nil && json.Unmarshal(value, &base64) == nil {
+		if v := result.at(name); v != nil && isString(v.raw) && json.Unmarshal(v.raw, &base64) == nil {
 			return base64, p.text("contentMediaType"), true
 		}
 	}
 	return "", "", false
+}
+
+// isString tells a JSON string from null, which encoding/json takes for an empty one.
+func isString(data json.RawMessage) bool {
+	data = bytes.TrimSpace(data)
+	return len(data) > 0 && data[0] == '"'
 }

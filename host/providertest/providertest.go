@@ -108,8 +108,8 @@ func toolNames(t *testing.T, p host.Provider) {
 		}
 		for _, l := range lines {
 			listed = append(listed, l.Name)
-			if !strings.HasPrefix(l.Signature, l.Name+"(") || l.Brief == "" || !effect(l.Effect) {
-				t.Errorf("line %+v: a signature begins with the name, and brief and effect are said", l)
+			if !strings.HasPrefix(l.Signature, host.Bare(l.Name)+"(") || l.Brief == "" || !effect(l.Effect) {
+				t.Errorf("line %+v: a signature begins with the bare name, and brief and effect are said", l)
 			}
 		}
 		if again := must(p.Lines(g.Name)); !reflect.DeepEqual(lines, again) {

@@ -65,7 +65,7 @@ type Line struct {
 	Kind         Kind
 	Name         string // bare: "getCookies"
 	Brief        string // at most LineSize characters
-	Signature    string // "getCookies(urls?: array)"; a type's is its JSON type
+	Signature    string // "getCookies(urls?: string[])"; a type's is its JSON type
 	Short        string // the same for lists: optional parameters are "..." unless one stands alone; no types where that would be long
 	Effect       Effect // of commands
 	Deprecated   bool
@@ -152,14 +152,22 @@ func (p *Protocol) line(d *domainRecord, k Kind, r *reader) Line {
 const maxShort = 60
 
 // signature writes `name(a: string, b?: integer)`, whole and short.
+// shortType writes an array as what it holds: "string[]".
+func (p *Protocol) shortType(domain string, n *node) string {
+	if q := p.param(domain, n); q.Type == "array" && q.Items != "" {
+		return q.Items + "[]"
+	}
+	return p.jsonType(domain, n)
+}
+
 func (p *Protocol) signature(name string, m memberRecord) (whole, short string) {
 	var required, optional, names []string
 	for i := range m.Parameters {
 		n := &m.Parameters[i]
 		if n.Optional {
-			optional = append(optional, n.Name+"?: "+p.jsonType(m.domain, n))
+			optional = append(optional, n.Name+"?: "+p.shortType(m.domain, n))
 		} else {
-			required = append(required, n.Name+": "+p.jsonType(m.domain, n))
+			required = append(required, n.Name+": "+p.shortType(m.domain, n))
 			names = append(names, n.Name)
 		}
 	}

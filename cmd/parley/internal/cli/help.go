@@ -254,7 +254,10 @@ func helpText(w io.Writer, c helpCommand, full bool) {
 		more()
 		return
 	}
-	fmt.Fprintf(w, "parley %s\n  %s\n", c.Name, c.Description)
+	fmt.Fprintf(w, "parley %s\n", c.Name)
+	for line := range strings.Lines(c.Description) {
+		fmt.Fprintln(w, wrapped("  "+strings.TrimSpace(line), 80, "  "))
+	}
 	for _, o := range c.Options {
 		text := o.Description
 		if o.Default != nil {
@@ -264,7 +267,7 @@ func helpText(w io.Writer, c helpCommand, full bool) {
 		if o.Type != "boolean" && strings.HasPrefix(name, "--") {
 			name += " " + strings.ToUpper(o.Type)
 		}
-		fmt.Fprintf(w, "    %-22s %s\n", name, text)
+		fmt.Fprintln(w, wrapped(fmt.Sprintf("    %-22s", name), 80, "")+strings.Repeat(" ", max(1, 27-len(name)-4))+text)
 	}
 	more()
 	for _, e := range c.Examples {

@@ -157,7 +157,8 @@ func zipped(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	_, err = w.Write(data)
-	return b.Bytes(), errors.Join(err, w.Close())
+	err = errors.Join(err, w.Close())
+	return b.Bytes(), err
 }
 
 func sameUnzipped(packed, whole []byte) bool {

@@ -50,8 +50,8 @@ func newRoot(app *App) *cobra.Command {
 	}
 	flags.add(root.Flags())
 	root.Flags().BoolVar(&flags.list, "list", false, "list plugins, groups or tools")
-	root.Flags().BoolVar(&flags.describe, "describe", false, "show a tool's documentation")
-	root.Flags().IntVar(&flags.tier, "tier", manifest.Tier2, "how much --describe shows: 1, 2 or 3")
+	root.Flags().BoolVar(&flags.describe, "describe", false, "document a tool")
+	root.Flags().IntVar(&flags.tier, "tier", manifest.Tier2, "detail of --describe: 1, 2 or 3")
 	root.Flags().StringVar(&flags.search, "search", "", "search the tools of a plugin")
 	flags.addStream(root.Flags())
 	root.Flags().BoolVar(&flags.version, "version", false, "print the version")

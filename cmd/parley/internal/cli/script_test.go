@@ -168,8 +168,9 @@ func codeOf(ts *testscript.TestScript, err error) int {
 	return exit.ExitCode()
 }
 
-// scriptJSON holds a jq expression over a JSON document against a value: json stdout .data.total 3. Without a value
-// the expression must be true. A file of several documents is the array of them.
+// scriptJSON holds a jq expression over a JSON document against a value: json stdout .data.total 3. Strings may stand
+// bare, several outputs are joined by spaces, and without a value the expression must be true. A file of several
+// documents is the array of them.
 func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: [!] json FILE EXPR [WANT]")
@@ -185,7 +186,7 @@ func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	query, err := gojq.Parse(args[1])
 	ts.Check(err)
-	got := []string{}
+	var exact, plain []string
 	for iter := query.Run(input); ; {
 		v, ok := iter.Next()
 		if !ok {
@@ -194,27 +195,25 @@ func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 		if err, failed := v.(error); failed {
 			ts.Fatalf("%s: %v", args[1], err)
 		}
-		if s, isString := v.(string); isString && len(args) == 3 {
-			got = append(got, s)
-			continue
-		}
 		raw, err := gojq.Marshal(v)
 		ts.Check(err)
-		got = append(got, string(raw))
+		exact = append(exact, string(raw))
+		if s, isString := v.(string); isString {
+			raw = []byte(s)
+		}
+		plain = append(plain, string(raw))
 	}
 	want := "true"
 	if len(args) == 3 {
 		want = args[2]
-		if v := decodeAny(want); v != nil {
-			raw, _ := gojq.Marshal(v)
-			want = string(raw)
-		}
 	}
-	if have := strings.Join(got, " "); (have == want || len(args) == 3 && have == args[2]) == neg {
-		if neg {
-			ts.Fatalf("%s is %s", args[1], have)
-		}
-		ts.Fatalf("%s is %s, want %s", args[1], have, want)
+	same := strings.Join(plain, " ") == want
+	if v, used, err := decodeOne(want); err == nil && strings.TrimSpace(want[used:]) == "" {
+		raw, _ := gojq.Marshal(v)
+		same = same || strings.Join(exact, " ") == string(raw)
+	}
+	if same == neg {
+		ts.Fatalf("%s is %s, want %s", args[1], strings.Join(exact, " "), want)
 	}
 }
 
@@ -229,14 +228,6 @@ func decodeAll(ts *testscript.TestScript, text string) []any {
 		rest = strings.TrimSpace(rest[used:])
 	}
 	return documents
-}
-
-func decodeAny(text string) any {
-	v, used, err := decodeOne(text)
-	if err != nil || strings.TrimSpace(text[used:]) != "" {
-		return nil
-	}
-	return v
 }
 
 // decodeOne decodes the first JSON value of a text and tells where it ends.

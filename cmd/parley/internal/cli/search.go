@@ -101,7 +101,7 @@ func (a *App) searchText(w io.Writer, data *host.SearchData, docs []*host.Docs, 
 	for i, r := range data.Results {
 		head := r.Name
 		if r.Signature != "" {
-			head = r.Name[:strings.IndexByte(r.Name, '.')+1] + r.Signature
+			head = r.Name[:strings.LastIndexByte(r.Name, '.')+1] + r.Signature
 		}
 		why := r.Why + ", " + r.Confidence
 		fmt.Fprintf(w, "%s  %s (%s)\n", head, fit(manifest.CleanLine(r.Brief), max(24, a.columns()-len(head)-len(why)-5)), why)
