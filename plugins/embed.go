@@ -7,10 +7,18 @@ import (
 	"bytes"
 	"compress/gzip"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/parley-tools/parley/host"
 )
+
+// index.json and the segments are generated from the manifests, because a list or a search must not parse them all:
+// a test holds them against what it would generate.
+//
+//go:generate go test -run TestGenerated -update .
 
 // The packed plugins are variables of their own: embed.FS would copy them.
 var (
@@ -20,6 +28,8 @@ var (
 	jsonManifest []byte
 	//go:embed json/digest
 	jsonDigest string
+	//go:embed json/segment
+	jsonSegment []byte
 
 	//go:embed text/plugin.wasm.gz
 	textGzip []byte
@@ -27,22 +37,38 @@ var (
 	textManifest []byte
 	//go:embed text/digest
 	textDigest string
+	//go:embed text/segment
+	textSegment []byte
+
+	//go:embed index.json
+	index []byte
 )
 
-// File is one shipped plugin.
+// File is one shipped plugin. Info.Digest is "sha256:..." of the wasm.
 type File struct {
-	Name     string
-	Manifest []byte // JSON; the wasm carries the same in its section
+	host.Info
+	Manifest []byte // JSON, the same bytes that the wasm carries in its section
+	Segment  []byte // for search
 	Gzip     []byte // the wasm, compressed
-	Digest   string // "sha256:..." of the wasm
 }
 
 // Shipped lists the shipped plugins, sorted by name. It copies nothing: leave the bytes as they are.
-func Shipped() []File {
-	return []File{
-		{"json", jsonManifest, jsonGzip, strings.TrimSpace(jsonDigest)},
-		{"text", textManifest, textGzip, strings.TrimSpace(textDigest)},
+func Shipped() ([]File, error) {
+	files := []File{
+		{host.Info{Name: "json", Digest: strings.TrimSpace(jsonDigest)}, jsonManifest, jsonSegment, jsonGzip},
+		{host.Info{Name: "text", Digest: strings.TrimSpace(textDigest)}, textManifest, textSegment, textGzip},
 	}
+	var infos []host.Info
+	if err := json.Unmarshal(index, &infos); err != nil {
+		return nil, fmt.Errorf("the index of shipped plugins: %w", err)
+	}
+	for i, info := range infos {
+		if i < len(files) && info.Name == files[i].Name {
+			info.Digest = files[i].Digest
+			files[i].Info = info
+		}
+	}
+	return files, nil
 }
 
 // Wasm unpacks the plugin.

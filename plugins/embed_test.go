@@ -3,12 +3,53 @@ package plugins
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
+
+var update = flag.Bool("update", false, "write generated files")
+
+func shipped(t *testing.T) []File {
+	files, err := Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestGenerated holds index.json and the segments against the manifests.
+func TestGenerated(t *testing.T) {
+	var infos []host.Info
+	for _, f := range shipped(t) {
+		m, err := manifest.Load(f.Manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		infos = append(infos, host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups), Tools: len(m.Tools)})
+		generated(t, m.Name+"/segment", f.Segment, host.BuildSegment(m.Name, host.SearchDocs(m)))
+	}
+	want, err := json.MarshalIndent(infos, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	generated(t, "index.json", index, append(want, '\n'))
+}
+
+func generated(t *testing.T, path string, have, want []byte) {
+	if *update {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if !bytes.Equal(have, want) {
+		t.Errorf("%s is not what the manifests make; run go generate ./plugins", path)
+	}
+}
 
 func TestEveryFolderIsShipped(t *testing.T) {
 	entries, err := os.ReadDir(".")
@@ -22,7 +63,7 @@ func TestEveryFolderIsShipped(t *testing.T) {
 		}
 	}
 	var names []string
-	for _, f := range Shipped() {
+	for _, f := range shipped(t) {
 		names = append(names, f.Name)
 	}
 	if fmt.Sprint(folders) != fmt.Sprint(names) {
@@ -31,7 +72,7 @@ func TestEveryFolderIsShipped(t *testing.T) {
 }
 
 func TestShippedFilesAgree(t *testing.T) {
-	for _, f := range Shipped() {
+	for _, f := range shipped(t) {
 		t.Run(f.Name, func(t *testing.T) {
 			wasm, err := f.Wasm()
 			if err != nil {
@@ -57,7 +98,7 @@ func TestShippedFilesAgree(t *testing.T) {
 // TestManifestsTeach holds what ships to the budgets that authors are given.
 func TestManifestsTeach(t *testing.T) {
 	budget := map[int]int{manifest.Tier1: 50, manifest.Tier2: 120, manifest.Tier3: 300}
-	for _, f := range Shipped() {
+	for _, f := range shipped(t) {
 		m, err := manifest.Load(f.Manifest)
 		if err != nil {
 			t.Fatalf("%s: %v", f.Name, err)

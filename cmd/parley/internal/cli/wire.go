@@ -98,12 +98,12 @@ func (r *rooms) catalog() (*host.Catalog, error) {
 		found[key] = p
 	}
 	add(r.browser)
-	for _, f := range plugins.Shipped() {
-		source, err := shippedSource(f)
-		if err != nil {
-			return nil, err
-		}
-		add(r.engine().Provider(source))
+	shipped, err := plugins.Shipped()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range shipped {
+		add(r.engine().Provider(shippedSource(f)))
 	}
 	store := r.store()
 	entries, err := store.List()
@@ -143,21 +143,13 @@ func (r *rooms) catalog() (*host.Catalog, error) {
 
 // shippedSource makes a source of a plugin that is part of this binary: its docs stand beside the wasm, which is
 // unpacked for a call only.
-func shippedSource(f plugins.File) (wasm.Source, error) {
-	m, err := manifest.Load(f.Manifest)
-	if err != nil {
-		return wasm.Source{}, err
-	}
+func shippedSource(f plugins.File) wasm.Source {
 	return wasm.Source{
-		Info: host.Info{
-			Name: f.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups), Tools: len(m.Tools), Digest: f.Digest,
-		},
-		Manifest: func() (*manifest.Manifest, error) { return m, nil },
-		Wasm:     sync.OnceValues(f.Wasm),
-		Segment: sync.OnceValues(func() ([]byte, error) {
-			return host.BuildSegment(m.Name, host.SearchDocs(m)), nil
-		}),
-	}, nil
+		Info:     f.Info,
+		Manifest: sync.OnceValues(func() (*manifest.Manifest, error) { return manifest.Load(f.Manifest) }),
+		Wasm:     f.Wasm,
+		Segment:  func() ([]byte, error) { return f.Segment, nil },
+	}
 }
 
 // host depends on catalog, settings and the policy.
