@@ -30,6 +30,28 @@ func chrome(t *testing.T) string {
 	return found.Path
 }
 
+// profile is a folder that is removed even while processes that end still write into it.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "parley-browser-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if link, err := os.Readlink(filepath.Join(dir, "SingletonSocket")); err == nil {
+			os.RemoveAll(filepath.Dir(link))
+		}
+		for range 100 {
+			if err = os.RemoveAll(dir); err == nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Error(err)
+	})
+	return dir
+}
+
 func TestFindTakesTheFirstWishAndNoOther(t *testing.T) {
 	dir := t.TempDir()
 	exe := filepath.Join(dir, "chrome.exe")
@@ -137,7 +159,7 @@ func TestSendNeverBlocks(t *testing.T) {
 
 func TestLaunchAnswersAndEnds(t *testing.T) {
 	path := chrome(t)
-	p, err := Launch(t.Context(), LaunchConfig{Path: path, Profile: filepath.Join(t.TempDir(), "profile")})
+	p, err := Launch(t.Context(), LaunchConfig{Path: path, Profile: profile(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +178,7 @@ func TestLaunchAnswersAndEnds(t *testing.T) {
 }
 
 func TestLaunchClosingThePipeEndsChrome(t *testing.T) {
-	p, err := Launch(t.Context(), LaunchConfig{Path: chrome(t), Profile: filepath.Join(t.TempDir(), "profile")})
+	p, err := Launch(t.Context(), LaunchConfig{Path: chrome(t), Profile: profile(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +234,7 @@ func TestLaunchErrors(t *testing.T) {
 func TestLaunchCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Launch(ctx, LaunchConfig{Path: chrome(t), Profile: filepath.Join(t.TempDir(), "p")})
+	_, err := Launch(ctx, LaunchConfig{Path: chrome(t), Profile: profile(t)})
 	if err == nil || !strings.Contains(err.Error(), "cancelled") {
 		t.Errorf("error %v", err)
 	}

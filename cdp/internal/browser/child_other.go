@@ -15,7 +15,7 @@ type child struct {
 	exitCode int
 }
 
-func startChild(string, []string, *tail) (*child, io.ReadCloser, io.WriteCloser, error) {
+func startChild(string, string, []string, *tail) (*child, io.ReadCloser, io.WriteCloser, error) {
 	return nil, nil, nil, errors.New("launching a browser is not available on this platform: the debugging pipe needs inherited file descriptors")
 }
 

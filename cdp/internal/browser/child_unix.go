@@ -25,7 +25,7 @@ type child struct {
 
 // startChild starts the browser with the pipe on its descriptors 3 and 4 and
 // answers our ends of it.
-func startChild(path string, args []string, words *tail) (c *child, from io.ReadCloser, to io.WriteCloser, err error) {
+func startChild(path, crashes string, args []string, words *tail) (c *child, from io.ReadCloser, to io.WriteCloser, err error) {
 	var ends [3][2]*os.File // what it reads, what it writes, its stderr
 	for i := range ends {
 		if ends[i][0], ends[i][1], err = os.Pipe(); err != nil {
@@ -34,6 +34,8 @@ func startChild(path string, args []string, words *tail) (c *child, from io.Read
 		}
 	}
 	cmd := exec.Command(path, args...)
+	// Chrome keeps reports of crashes in the user's own folder otherwise.
+	cmd.Env = append(os.Environ(), "BREAKPAD_DUMP_LOCATION="+crashes)
 	cmd.Stderr = ends[2][1]
 	cmd.ExtraFiles = []*os.File{ends[0][0], ends[1][1]}
 	cmd.SysProcAttr = childAttributes()

@@ -81,7 +81,7 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 
 	args, notes := arguments(cfg, isRoot(), smallSharedMemory())
 	words := &tail{log: cfg.Log}
-	ch, from, to, err := startChild(cfg.Path, args, words)
+	ch, from, to, err := startChild(cfg.Path, filepath.Join(cfg.Profile, "Crash Reports"), args, words)
 	if err != nil {
 		return nil, &LaunchError{Reason: fmt.Sprintf("cannot start %s: %v", cfg.Path, err), ExitCode: -1}
 	}
@@ -184,6 +184,7 @@ func arguments(cfg LaunchConfig, root, smallShm bool) (args, notes []string) {
 		"--disable-breakpad", "--disable-crash-reporter", "--metrics-recording-only", "--disable-field-trial-config",
 		"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,CertificateTransparencyComponentUpdater",
 		"--password-store=basic", "--use-mock-keychain",
+		// Not --disable-crashpad-for-testing: with it every first navigation of Chromium 156 is aborted.
 		// A page must run the same in front and behind.
 		"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
 		"--disable-hang-monitor", "--disable-prompt-on-repost", "--disable-search-engine-choice-screen",

@@ -601,7 +601,7 @@ func (e *engine) open(ctx context.Context, q OpenRequest) (Page, *Error) {
 	e.calls++
 	t := e.spare
 	e.spare = nil
-	usable := t != nil && !t.closed && !t.crashed && t.url == "about:blank"
+	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil
 	e.mu.Unlock()
 	if !usable {
 		raw, err := e.do(ctx, nil, "Target.createTarget", json.RawMessage(`{"url":"about:blank"}`), opts{})
@@ -622,10 +622,9 @@ func (e *engine) open(ctx context.Context, q OpenRequest) (Page, *Error) {
 	if err := e.attach(ctx, t, ""); err != nil {
 		return Page{}, err
 	}
+	e.settle(ctx, t)
 	if err := e.navigate(ctx, t, q); err != nil {
-		e.mu.Lock()
 		e.discardFailed(t, err, usable)
-		e.mu.Unlock()
 		return Page{}, err
 	}
 	e.mu.Lock()
@@ -634,19 +633,40 @@ func (e *engine) open(ctx context.Context, q OpenRequest) (Page, *Error) {
 	return e.page(ctx, t)
 }
 
+// settle waits until a new page shows its blank document, which it does by loading
+// it: that navigation's end would abort ours. The title tells; a browser that gives
+// the blank page none costs the time, no more.
+func (e *engine) settle(ctx context.Context, t *target) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	e.wait(ctx, "for the blank page", func() (bool, *Error) { return t.title != "" || t.closed || t.crashed, nil })
+}
+
+const settleTime = time.Second
+
 // discardFailed removes a page that never had content; one that only is slow, or
 // shows a dialog, stays and is the current target, so that it can be looked at.
 func (e *engine) discardFailed(t *target, err *Error, first bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), discardTime)
+	defer cancel()
 	switch {
 	case err.Code != CodeNavigationFailed && err.Code != CodeProtocolError:
+		e.mu.Lock()
 		e.current = t
+		e.mu.Unlock()
 	case first:
-		e.post(t, "Page.navigate", `{"url":"about:blank"}`, nil)
-		e.spare = t
+		// The next navigation would be aborted by this one's commit, so it is waited for.
+		if e.navigate(ctx, t, OpenRequest{URL: "about:blank"}) == nil {
+			e.mu.Lock()
+			e.spare = t
+			e.mu.Unlock()
+		}
 	default:
-		e.post(nil, "Target.closeTarget", string(mustJSON(map[string]string{"targetId": t.id})), nil)
+		e.do(ctx, nil, "Target.closeTarget", mustJSON(map[string]string{"targetId": t.id}), opts{})
 	}
 }
+
+const discardTime = 2 * time.Second
 
 // navigate sends a page to a URL and waits for its load event.
 func (e *engine) navigate(ctx context.Context, t *target, q OpenRequest) *Error {

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -247,10 +248,14 @@ func (e *engine) navigated(t *target, method string, params json.RawMessage) {
 		Frame struct {
 			Parent string `json:"parentId"`
 			Loader string `json:"loaderId"`
+			URL    string `json:"url"`
 		} `json:"frame"`
 	}
 	if json.Unmarshal(params, &p) != nil || p.Frame.Parent != "" {
 		return
+	}
+	if t == e.spare && p.Frame.URL != "about:blank" && !strings.HasPrefix(p.Frame.URL, "chrome-error:") {
+		e.spare = nil // a caller has made it his own
 	}
 	if len(t.loaders) == 8 {
 		t.loaders = append(t.loaders[:0], t.loaders[1:]...)

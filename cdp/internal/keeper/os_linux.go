@@ -5,8 +5,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,24 +33,40 @@ func peer(c net.Conn) (uid, pid int, err error) {
 	return int(cred.Uid), int(cred.Pid), nil
 }
 
-// killOrphans ends browsers that run on a profile; with only above 0, just that process.
+// killOrphans ends the processes of browsers that run on a profile, with only above 0
+// just those of that process group, and waits until they are gone, for they may still
+// write. Chrome's helpers name the profile, too, some with spaces between arguments;
+// the one that collects crashes runs in a session of its own and names its folder.
 func killOrphans(profile string, only int) {
-	flag := []byte("--user-data-dir=" + profile)
-	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range paths {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil || only > 0 && pid != only {
-			continue
-		}
-		cmdline, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		for arg := range bytes.SplitSeq(cmdline, []byte{0}) {
-			if bytes.Equal(arg, flag) {
-				syscall.Kill(pid, syscall.SIGKILL)
-				break
+	flags := [][]byte{[]byte("--user-data-dir=" + profile), []byte("--database=" + profile + "/Crash Reports")}
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		found := false
+		paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, path := range paths {
+			cmdline, err := os.ReadFile(path)
+			if err != nil {
+				continue
 			}
+			if !slices.ContainsFunc(flags, func(flag []byte) bool {
+				_, after, ok := bytes.Cut(cmdline, flag)
+				return ok && (len(after) == 0 || after[0] == 0 || after[0] == ' ')
+			}) {
+				continue
+			}
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			if err != nil {
+				continue
+			}
+			if only > 0 {
+				if group, err := syscall.Getpgid(pid); err != nil || group != only {
+					continue
+				}
+			}
+			found = true
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if !found {
+			return
 		}
 	}
 }

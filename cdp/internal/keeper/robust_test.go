@@ -289,7 +289,7 @@ func TestKilledKeeperIsRecovered(t *testing.T) {
 		waiting := inBackground(t, c, never)
 		syscall.Kill(c.hello.PID, syscall.SIGKILL)
 		wantCode(t, ended(t, waiting), CodeChromeConnection)
-		waitFor(t, "its end", func() bool { return isZombie(c.hello.PID) || !processExists(c.hello.PID) })
+		waitFor(t, "its end", func() bool { return !files{cfg.RunDir, "default"}.held() })
 		if entries, _ := os.ReadDir(cfg.RunDir); len(entries) == 0 {
 			t.Fatal("a kill leaves nothing; this tests nothing")
 		}

@@ -155,22 +155,29 @@ func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 	if err := checkName(f.name); err != nil {
 		return nil, err
 	}
-	c, err := connect(ctx, f, version)
-	if err == nil {
-		return c, nil
+	// A keeper that is just ending, or was just killed, holds its lock a moment longer.
+	for patience := time.Now().Add(endingTime); ; {
+		c, err := connect(ctx, f, version)
+		if err == nil {
+			return c, nil
+		}
+		var other *otherKeeper
+		if errors.As(err, &other) {
+			return nil, errf(CodeChromeConnection, "%s; opening or closing the browser replaces it", other.Error())
+		}
+		if swept, _ := f.sweep(); swept {
+			return nil, errf(CodeChromeConnection, "browser %q is not open any more: its keeper was ended from outside, and what it left is removed", f.name)
+		}
+		if !f.held() {
+			return nil, errf(CodeChromeConnection, "no browser %q is open", f.name)
+		}
+		if time.Now().After(patience) || pause(ctx) != nil {
+			return nil, errf(CodeChromeConnection, "browser %q is just being started or ended; try again in a moment", f.name)
+		}
 	}
-	var other *otherKeeper
-	if errors.As(err, &other) {
-		return nil, errf(CodeChromeConnection, "%s; opening or closing the browser replaces it", other.Error())
-	}
-	if swept, _ := f.sweep(); swept {
-		return nil, errf(CodeChromeConnection, "browser %q is not open any more: its keeper was ended from outside, and what it left is removed", f.name)
-	}
-	if f.held() {
-		return nil, errf(CodeChromeConnection, "browser %q is just being started or ended; try again in a moment", f.name)
-	}
-	return nil, errf(CodeChromeConnection, "no browser %q is open", f.name)
 }
+
+const endingTime = 500 * time.Millisecond
 
 // Stop closes a browser whatever state its keeper is in, and waits until nothing of
 // it is left. It answers whether there was one.

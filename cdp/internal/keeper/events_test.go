@@ -1,0 +1,428 @@
+//go:build linux
+
+package keeper
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// aLine is any line of a stream.
+type aLine struct {
+	Seq      int64           `json:"seq"`
+	T        int64           `json:"t"`
+	Browser  string          `json:"browser"`
+	Target   string          `json:"target"`
+	Method   string          `json:"method"`
+	Params   json.RawMessage `json:"params"`
+	Replayed bool            `json:"replayed"`
+	Dropped  int64           `json:"dropped"`
+}
+
+func parseLine(t *testing.T, raw []byte) (l aLine) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		t.Errorf("line %s: %v", raw, err)
+	}
+	return l
+}
+
+// listen collects a stream's lines; then is run when nothing can be missed any more.
+func listen(t *testing.T, c *Client, q ListenRequest, then func()) ([]aLine, ListenEnd) {
+	t.Helper()
+	var lines []aLine
+	end, err := c.Listen(bounded(t), q, func() {
+		if then != nil {
+			go then()
+		}
+	}, func(raw json.RawMessage) error {
+		lines = append(lines, parseLine(t, raw))
+		return nil
+	})
+	if err != nil {
+		t.Fatal("listen: ", err)
+	}
+	return lines, end
+}
+
+func TestListenUntilMaxTimeout(t *testing.T) {
+	c := start(t, config(t))
+	url := site(t, map[string]string{"/": plainPage, "/two": "<title>Two</title>"})
+	p := open(t, c, url+"/")
+	reload := func() { c.Call(bounded(t), CallRequest{Method: "Page.reload"}) }
+
+	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Network.*"}, Until: "Page.loadEventFired", TimeoutMS: 15_000}, reload)
+	if end.End != "until" || len(lines) < 3 {
+		t.Fatalf("end %+v after %d lines", end, len(lines))
+	}
+	seen := map[string]bool{}
+	last := int64(0)
+	for _, l := range lines {
+		if l.Seq <= last || l.T == 0 || l.Browser != "default" || l.Target != p.Target {
+			t.Errorf("line %+v", l)
+		}
+		last = l.Seq
+		seen[l.Method] = true
+	}
+	if !seen["Network.requestWillBeSent"] || !seen["Network.responseReceived"] || lines[len(lines)-1].Method != "Page.loadEventFired" {
+		t.Errorf("methods %v", seen)
+	}
+
+	lines, end = listen(t, c, ListenRequest{Patterns: []string{"Network.requestWillBeSent", "Network.response*"}, Max: 1}, reload)
+	if end.End != "max" || len(lines) != 1 {
+		t.Errorf("max: %+v %d", end, len(lines))
+	}
+	lines, end = listen(t, c, ListenRequest{Patterns: []string{"WebAudio.*"}, TimeoutMS: 50}, nil)
+	if end.End != "timeout" || len(lines) != 0 {
+		t.Errorf("timeout: %+v %d", end, len(lines))
+	}
+
+	// Nobody listens any more, so nothing of the network is told.
+	ev, err := c.Events(bounded(t), EventsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, _ = listen(t, c, ListenRequest{Patterns: []string{"Page.loadEventFired"}, Max: 1}, reload)
+	after, err := c.Events(bounded(t), EventsRequest{Since: ev.LastSeq, Patterns: []string{"Network.*"}})
+	if err != nil || len(after.Events) != 0 || len(lines) != 1 {
+		t.Errorf("after the stream: %d events, %v", len(after.Events), err)
+	}
+
+	// What a caller enabled himself stays on.
+	if _, err := c.Call(bounded(t), CallRequest{Method: "Network.enable"}); err != nil {
+		t.Fatal(err)
+	}
+	listen(t, c, ListenRequest{Patterns: []string{"Network.*"}, Max: 1}, reload)
+	lines, _ = listen(t, c, ListenRequest{Patterns: []string{"Page.loadEventFired"}, Max: 1}, reload)
+	after, err = c.Events(bounded(t), EventsRequest{Since: lines[0].Seq - 50, Patterns: []string{"Network.*"}})
+	if err != nil || len(after.Events) == 0 {
+		t.Errorf("enabled by the caller: %d events, %v", len(after.Events), err)
+	}
+
+	// An error of the reader ends the stream, as does a pattern that is none.
+	stop := errors.New("enough")
+	_, err = c.Listen(bounded(t), ListenRequest{Patterns: []string{"Page.*"}}, func() { go reload() }, func(json.RawMessage) error { return stop })
+	if err != stop {
+		t.Errorf("the reader's error: %v", err)
+	}
+	_, err = c.Listen(bounded(t), ListenRequest{Patterns: []string{"["}}, nil, nil)
+	wantCode(t, err, CodeInvalidArgs)
+	wantValue(t, c, "", "1+1", "2")
+}
+
+func TestListenMarksReplayedHistory(t *testing.T) {
+	c := start(t, config(t))
+	open(t, c, "")
+	if _, err := evaluate(t, c, "", "console.log('before'); 0"); err != nil {
+		t.Fatal(err)
+	}
+	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 2}, func() {
+		evaluate(t, c, "", "console.log('after'); 0")
+	})
+	if len(lines) != 2 || !lines[0].Replayed || lines[1].Replayed {
+		t.Errorf("lines %+v", lines)
+	}
+}
+
+func TestListenEndsWithTheBrowser(t *testing.T) {
+	cfg := config(t)
+	c := start(t, cfg)
+	other, err := Dial(bounded(t), cfg.RunDir, "", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Page.*"}}, func() { other.CloseBrowser(bounded(t)) })
+	if end.End != "closed" {
+		t.Errorf("end %+v, %d lines", end, len(lines))
+	}
+	nothingLeft(t, cfg)
+}
+
+func TestChildTargets(t *testing.T) {
+	c := start(t, config(t))
+	inner := strings.Replace(site(t, map[string]string{"/": "<title>In</title><script>var here = 'inner'</script>"}), "127.0.0.1", "localhost", 1)
+	url := site(t, map[string]string{
+		"/":     `<title>Out</title><iframe src="` + inner + `/"></iframe><script>w = new Worker("/w.js")</script>`,
+		"/w.js": `var here = "worker"`, "/pop": "<title>Pop</title>",
+	})
+	p := open(t, c, url+"/")
+	find := func(kind string) (found Target) {
+		t.Helper()
+		waitFor(t, kind, func() bool {
+			all, err := c.Targets(bounded(t))
+			for _, one := range all {
+				if one.Type == kind && one.Attached && one.ID != p.Target {
+					found = one
+				}
+			}
+			return err != nil || found.ID != ""
+		})
+		return found
+	}
+	frame := find("iframe")
+	if frame.Parent != p.Target {
+		t.Errorf("frame %+v", frame)
+	}
+	wantValue(t, c, frame.ID, "here", `"inner"`)
+	worker := find("worker")
+	wantValue(t, c, worker.ID, "here", `"worker"`)
+
+	// A dialog of a frame blocks its page, too, and the other way round.
+	_, err := evaluate(t, c, frame.ID, "alert('from within')")
+	wantCode(t, err, CodeBusy, "from within")
+	_, err = evaluate(t, c, p.Target, "1")
+	wantCode(t, err, CodeBusy)
+	if _, err := c.Call(bounded(t), CallRequest{Target: p.Target, Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
+		t.Error(err)
+	}
+	wantValue(t, c, frame.ID, "1+1", "2")
+
+	// Events of children are told with their own id.
+	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: p.Target, Max: 2}, func() {
+		evaluate(t, c, frame.ID, "console.log(1); 0")
+		evaluate(t, c, worker.ID, "console.log(2); 0")
+	})
+	if len(lines) != 2 || lines[0].Target != frame.ID || lines[1].Target != worker.ID {
+		t.Errorf("lines %+v", lines)
+	}
+
+	q := evaluation("window.open('/pop'); 0")
+	q.Params = params(map[string]any{"expression": "window.open('/pop'); 0", "userGesture": true})
+	if _, err := c.Call(bounded(t), q); err != nil {
+		t.Fatal(err)
+	}
+	pop := find("page")
+	waitFor(t, "the popup's title", func() bool { v, err := evaluate(t, c, pop.ID, "document.title"); return err != nil || v == `"Pop"` })
+	if pop.Opener != p.Target {
+		t.Errorf("popup %+v", pop)
+	}
+	wantValue(t, c, "", "document.title", `"Out"`) // opening a popup does not move the current target
+	if _, err := evaluate(t, c, pop.ID, "setTimeout(close); 0"); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, "the popup to close", func() bool {
+		_, err := evaluate(t, c, pop.ID, "1")
+		return err != nil && asError(err).Code == CodeNotFound
+	})
+}
+
+func TestClosedTargetEndsItsCalls(t *testing.T) {
+	c := start(t, config(t))
+	first := open(t, c, "")
+	second := open(t, c, site(t, map[string]string{"/": plainPage}))
+	waiting := inBackground(t, c, never)
+	if _, err := c.CloseTarget(bounded(t), second.Target); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, ended(t, waiting), CodeNotFound, "was closed")
+	if _, err := c.CloseTarget(bounded(t), first.Target); err != nil {
+		t.Fatal(err)
+	}
+	_, err := evaluate(t, c, "", "1")
+	if err == nil || asError(err).Code != CodeNotFound && asError(err).Code != CodeChromeConnection {
+		t.Errorf("without any page: %v", err)
+	}
+}
+
+// TestSlowListenerLosesAndNobodyWaits floods a listener that does not read.
+func TestSlowListenerLosesAndNobodyWaits(t *testing.T) {
+	cfg := config(t)
+	cfg.RingEvents, cfg.RingBytes = 500, 1<<20
+	c := start(t, cfg)
+	open(t, c, "")
+	slow, err := Dial(bounded(t), cfg.RunDir, "", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	reading := make(chan struct{})
+	type result struct {
+		lines, dropped int64
+		lastSeq        int64
+		end            ListenEnd
+	}
+	done := make(chan result, 1)
+	listening := make(chan struct{})
+	go func() {
+		var r result
+		ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
+		defer cancel()
+		var err error
+		r.end, err = slow.Listen(ctx, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.frameStartedNavigating"},
+			func() { close(listening) },
+			func(raw json.RawMessage) error {
+				<-reading
+				l := parseLine(t, raw)
+				if l.Seq <= r.lastSeq {
+					t.Errorf("seq %d after %d", l.Seq, r.lastSeq)
+				}
+				r.lastSeq = l.Seq
+				if l.Dropped > 0 {
+					r.dropped += l.Dropped
+				} else {
+					r.lines++
+				}
+				return nil
+			})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- r
+	}()
+	<-listening
+	const n = 40_000
+	flood := evaluation("for (let i = 0; i < 40000; i++) console.log(i, 'x'.repeat(300)); 1")
+	if _, err := c.Call(bounded(t), flood); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, c, "", "1+1", "2")
+	open(t, c, site(t, map[string]string{"/": plainPage})) // its navigation is the until
+	close(reading)
+	r := <-done
+	if r.end.End != "until" || r.dropped == 0 || r.lines+r.dropped < n {
+		t.Errorf("%+v", r)
+	}
+	s, err := c.Status(bounded(t))
+	if err != nil || s.Events.Kept > 500 || s.Events.Bytes > 1<<20 || s.Events.Dropped == 0 {
+		t.Errorf("ring %+v, %v", s.Events, err)
+	}
+	ev, err := c.Events(bounded(t), EventsRequest{Since: 0, Limit: 10})
+	if err != nil || len(ev.Events) != 10 || ev.Dropped != s.Events.LastSeq-int64(s.Events.Kept) && ev.Dropped == 0 {
+		t.Errorf("events %d, dropped %d, last %d, %v", len(ev.Events), ev.Dropped, ev.LastSeq, err)
+	}
+	next, err := c.Events(bounded(t), EventsRequest{Since: ev.LastSeq, Limit: 1})
+	if err != nil || len(next.Events) != 1 || next.Dropped != 0 || parseLine(t, next.Events[0]).Seq != parseLine(t, ev.Events[9]).Seq+1 {
+		t.Errorf("reading on: %+v, %v", next, err)
+	}
+}
+
+// TestAttach uses a Chrome that others run, here one with a debugging port.
+func TestAttach(t *testing.T) {
+	cfg := config(t)
+	profile := filepath.Join(t.TempDir(), "theirs")
+	cmd := exec.Command(cfg.Chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
+	cmd.Env = append(os.Environ(), "BREAKPAD_DUMP_LOCATION="+profile)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	address := ""
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if _, after, ok := strings.Cut(lines.Text(), "DevTools listening on "); ok {
+			address = strings.TrimSpace(after)
+			break
+		}
+	}
+	go func() {
+		for b := make([]byte, 4096); ; {
+			if _, err := stderr.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	cfg.Chrome, cfg.Attach = "", address
+	c := start(t, cfg)
+	s, err := c.Status(bounded(t))
+	if err != nil || s.Mode != "attached" || s.Endpoint != address || len(s.Targets) != 1 || s.Targets[0].Attached {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	wantValue(t, c, "", "1+1", "2") // attached when it is first used
+	p := open(t, c, site(t, map[string]string{"/": plainPage}))
+	all, _ := c.Targets(bounded(t))
+	if p.Title != "Plain" || len(all) != 2 {
+		t.Errorf("page %+v of %+v", p, all)
+	}
+	_, err = evaluate(t, c, "", "alert('hi')")
+	wantCode(t, err, CodeBusy, "hi")
+	if _, err := c.CloseTarget(bounded(t), ""); err != nil {
+		t.Error(err)
+	}
+	if err := c.CloseBrowser(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	if !processExists(cmd.Process.Pid) || isZombie(cmd.Process.Pid) {
+		t.Error("closing ended a browser that is not ours")
+	}
+	nothingLeft(t, cfg)
+
+	// The browser ends: so do the calls, and the keeper.
+	c = start(t, cfg)
+	waiting := inBackground(t, c, never)
+	cmd.Process.Kill()
+	wantCode(t, ended(t, waiting), CodeChromeConnection)
+	nothingLeft(t, cfg)
+}
+
+// TestAttachToASilentServer attaches to one that never answers.
+func TestAttachToASilentServer(t *testing.T) {
+	cfg := config(t)
+	var up websocket.Upgrader
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ws, err := up.Upgrade(w, r, nil); err == nil {
+			defer ws.Close()
+			for {
+				if _, _, err := ws.ReadMessage(); err != nil {
+					return
+				}
+			}
+		}
+	}))
+	defer server.Close()
+	cfg.Attach = "ws" + strings.TrimPrefix(server.URL, "http")
+	cfg.LaunchTimeout = 500 * time.Millisecond
+	_, err := Start(bounded(t), cfg)
+	wantCode(t, err, CodeChromeConnection, "did not answer")
+	nothingLeft(t, cfg)
+}
+
+// TestWarmCallFromAColdClient holds ten times the promise: 8 ms over the bare round trip.
+func TestWarmCallFromAColdClient(t *testing.T) {
+	cfg := config(t)
+	c := start(t, cfg)
+	open(t, c, "")
+	best := time.Hour
+	for range 20 {
+		started := time.Now()
+		one, err := Dial(bounded(t), cfg.RunDir, "", "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantValue(t, one, "", "1+1", "2")
+		one.Close()
+		best = min(best, time.Since(started))
+	}
+	t.Log("best: ", best)
+	if best > 80*time.Millisecond {
+		t.Errorf("a warm call takes %s", best)
+	}
+	if rss, err := os.ReadFile("/proc/" + itoa(c.hello.PID) + "/status"); err == nil {
+		for line := range strings.Lines(string(rss)) {
+			if strings.HasPrefix(line, "VmRSS") {
+				t.Log(strings.TrimSpace(line))
+			}
+		}
+	}
+}

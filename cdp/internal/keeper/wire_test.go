@@ -1,0 +1,159 @@
+package keeper
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func frame(payload string) []byte {
+	var b bytes.Buffer
+	writeFrame(&b, []byte(payload))
+	return b.Bytes()
+}
+
+func TestFrames(t *testing.T) {
+	for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, 3 << 20} {
+		payload := strings.Repeat("a", size)
+		got, err := readFrame(bytes.NewReader(frame(payload)), maxReply)
+		if err != nil || string(got) != payload {
+			t.Errorf("%d bytes: %d, %v", size, len(got), err)
+		}
+	}
+	var tooLarge *frameTooLarge
+	if _, err := readFrame(bytes.NewReader(frame("12345")), 4); !errors.As(err, &tooLarge) {
+		t.Errorf("too large: %v", err)
+	}
+	// A length that is not true costs no memory.
+	lie := binary.BigEndian.AppendUint32(nil, 1<<30)
+	if allocated := testing.AllocsPerRun(1, func() { readFrame(bytes.NewReader(lie), maxReply) }); allocated > 20 {
+		t.Errorf("%v allocations", allocated)
+	}
+}
+
+func TestRequestsAndAnswers(t *testing.T) {
+	q, err := readRequest(bytes.NewReader(frame(`{"id":7,"op":"call","body":{"method":"A.b"}}`)))
+	if err != nil || q.id != 7 || q.op != "call" || string(q.body) != `{"method":"A.b"}` {
+		t.Errorf("%+v %v", q, err)
+	}
+	for _, bad := range []string{"", "null", "[]", `{}`, `{"id":0,"op":"x"}`, `{"id":1}`, `{"id":"1","op":"x"}`, `{"id":1,"op":"x"`, `{"id":1,"op":"x"} x`} {
+		if q, err := readRequest(bytes.NewReader(frame(bad))); err == nil {
+			t.Errorf("%q is a request: %+v", bad, q)
+		}
+	}
+	var b bytes.Buffer
+	writeFrame(&b, answerParts(3, "error", mustJSON(errf(CodeBusy, "x")))...)
+	writeFrame(&b, answerParts(4, "result", []byte(`{"a":[1,"}"]}`))...)
+	a, err := readAnswer(&b)
+	if err != nil || a.id != 3 || a.failure == nil || a.failure.Code != CodeBusy {
+		t.Errorf("%+v %v", a, err)
+	}
+	a, err = readAnswer(&b)
+	if err != nil || a.id != 4 || string(a.result) != `{"a":[1,"}"]}` {
+		t.Errorf("%+v %v", a, err)
+	}
+	if _, err := readHello(bytes.NewReader(frame(`{"other":1}`))); err == nil {
+		t.Error("a stranger's hello")
+	}
+}
+
+func TestFieldsOfACutMessage(t *testing.T) {
+	var seen []string
+	err := fields([]byte(`{"id":12,"result":{"result":{"value":"xxxxx`), func(key string, value []byte) error {
+		seen = append(seen, key+"="+string(value))
+		return nil
+	})
+	if err == nil || len(seen) != 1 || seen[0] != "id=12" {
+		t.Errorf("%q, %v", seen, err)
+	}
+}
+
+func TestRing(t *testing.T) {
+	g := newRing(3, 10_000)
+	for range 5 {
+		g.add(&record{method: "A.b"})
+	}
+	kept, dropped := g.since(0)
+	if len(kept) != 3 || kept[0].seq != 3 || dropped != 2 {
+		t.Errorf("%d kept, %d dropped", len(kept), dropped)
+	}
+	if kept, dropped = g.since(4); len(kept) != 1 || dropped != 0 {
+		t.Errorf("since 4: %d kept, %d dropped", len(kept), dropped)
+	}
+	g.add(&record{method: "A.b", params: make([]byte, 20_000)}) // larger than the ring
+	g.skip()
+	g.add(&record{method: "A.b", params: make([]byte, 9_850)}) // leaves room for nothing else
+	if kept, dropped = g.since(5); len(kept) != 1 || dropped != 2 || kept[0].seq != 8 || g.count != 1 || g.lost != 7 {
+		t.Errorf("%d kept, %d dropped, count %d, lost %d", len(kept), dropped, g.count, g.lost)
+	}
+}
+
+func TestChromeErrors(t *testing.T) {
+	for raw, want := range map[string]ChromeError{
+		`{"code":-32602,"message":"Invalid parameters","data":"url: string value expected"}`: {-32602, "Invalid parameters", "url: string value expected"},
+		`{"code":-32000,"message":"x","data":{"a":1}}`:                                       {-32000, "x", `{"a":1}`},
+	} {
+		if e := chromeError("A.b", json.RawMessage(raw)); e.Chrome == nil || *e.Chrome != want || e.Code != CodeProtocolError {
+			t.Errorf("%s: %+v", raw, e)
+		}
+	}
+	if e := chromeError("A.b", json.RawMessage(`7`)); e.Code != CodeProtocolError {
+		t.Errorf("%+v", e)
+	}
+}
+
+// FuzzFields compares the walker with encoding/json on whatever is valid JSON.
+func FuzzFields(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"id":1,"result":{"a":"\"}"},"x":[1,{"y":null}]}`, `{"a":"\\","b":-1.5e3 }`, `{"a`, `[]`, `{"a":1,}`, `{"a":1}}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got := map[string]string{}
+		plain := true
+		err := fields(data, func(key string, value []byte) error {
+			got[key] = string(value)
+			plain = plain && !strings.Contains(key, `\`)
+			return nil
+		})
+		var want map[string]json.RawMessage
+		if json.Unmarshal(data, &want) != nil || want == nil || !plain {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%q: %v", data, err)
+		}
+		for key, value := range want {
+			if strings.ToValidUTF8(key, "") == key && !strings.Contains(key, "\ufffd") && got[key] != string(value) {
+				t.Fatalf("%q: %q is %q, want %q", data, key, got[key], value)
+			}
+		}
+	})
+}
+
+// FuzzWire feeds foreign bytes to every reader of the wire.
+func FuzzWire(f *testing.F) {
+	f.Add(frame(`{"parley_keeper":1}`))
+	f.Add(append(frame(`{"id":1,"op":"call","body":{}}`), frame(`{"id":1,"result":{}}`)...))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		readHello(bytes.NewReader(data))
+		r := bytes.NewReader(data)
+		for {
+			q, err := readRequest(r)
+			if err != nil {
+				break
+			}
+			var b CallRequest
+			decode(q, &b)
+		}
+		r.Reset(data)
+		for {
+			if _, err := readAnswer(r); err != nil {
+				break
+			}
+		}
+	})
+}
