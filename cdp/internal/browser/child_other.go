@@ -12,6 +12,7 @@ const needsDisplay = false
 type child struct {
 	pid      int
 	done     chan struct{}
+	drained  chan struct{}
 	exitCode int
 }
 

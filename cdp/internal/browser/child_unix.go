@@ -17,7 +17,8 @@ const needsDisplay = runtime.GOOS != "darwin"
 type child struct {
 	pid      int
 	done     chan struct{}
-	exitCode int // valid after done
+	drained  chan struct{} // its stderr was read to the end
+	exitCode int           // valid after done
 
 	mu     sync.Mutex
 	reaped bool
@@ -40,7 +41,7 @@ func startChild(path, crashes string, args []string, words *tail) (c *child, fro
 	cmd.ExtraFiles = []*os.File{ends[0][0], ends[1][1]}
 	cmd.SysProcAttr = childAttributes()
 
-	c = &child{done: make(chan struct{}), exitCode: -1}
+	c = &child{done: make(chan struct{}), drained: make(chan struct{}), exitCode: -1}
 	started := make(chan error, 1)
 	go func() {
 		// The kernel's "kill when the parent dies" means the parent's thread, so the
@@ -65,6 +66,7 @@ func startChild(path, crashes string, args []string, words *tail) (c *child, fro
 	go func() {
 		words.drain(ends[2][0])
 		ends[2][0].Close()
+		close(c.drained)
 	}()
 	return c, ends[1][0], ends[0][1], nil
 }

@@ -112,6 +112,11 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	exited := isClosed(ch.done)
 	p.Kill()
 	<-answered
+	// A helper that outlives the browser may hold its stderr open.
+	select {
+	case <-ch.drained:
+	case <-time.After(lastWordsTime):
+	}
 	failure := &LaunchError{ExitCode: -1, Stderr: words.lines()}
 	switch {
 	case exited:
@@ -126,6 +131,8 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	}
 	return nil, failure
 }
+
+const lastWordsTime = 500 * time.Millisecond
 
 // AskVersion sends Browser.getVersion as the first message of a connection and
 // reads the answer. It uses the message id 1.
