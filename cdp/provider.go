@@ -5,6 +5,7 @@ package cdp
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -157,8 +158,43 @@ func (p *Provider) Names() ([]string, error) {
 	return names, nil
 }
 
+// coverage is what the protocol holds, in the words of the command line, and which share of it is explained.
+type coverage struct {
+	Domains      int    `json:"domains"`
+	Methods      int    `json:"methods"`
+	Events       int    `json:"events"`
+	Types        int    `json:"types"`
+	Parameters   int    `json:"parameters"`
+	Experimental int    `json:"experimental_methods"`
+	Deprecated   int    `json:"deprecated_methods"`
+	Described    shares `json:"described"` // by Chrome itself; the other texts are made from names
+	WithExamples shares `json:"with_examples"`
+}
+
+// shares are between 0 and 1.
+type shares struct {
+	Methods    float64 `json:"methods"`
+	Events     float64 `json:"events,omitzero"`
+	Parameters float64 `json:"parameters,omitzero"`
+}
+
 // Coverage counts what the protocol holds and how much of it is explained.
-func (p *Provider) Coverage() (any, error) { return p.protocol.Coverage(), nil }
+func (p *Provider) Coverage() (any, error) {
+	c := p.protocol.Coverage()
+	return coverage{
+		Domains: c.Domains, Methods: c.Commands, Events: c.Events, Types: c.Types, Parameters: c.Parameters,
+		Experimental: c.ExperimentalCommands, Deprecated: c.DeprecatedCommands,
+		Described:    shares{share(c.DescribedCommands, c.Commands), share(c.DescribedEvents, c.Events), share(c.DescribedParameters, c.Parameters)},
+		WithExamples: shares{Methods: share(c.CommandsWithExamples, c.Commands)},
+	}, nil
+}
+
+func share(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return math.Round(1000*float64(part)/float64(whole)) / 1000
+}
 
 // Tool builds one command, or finds a verb.
 func (p *Provider) Tool(name string) (*manifest.Tool, error) {
@@ -190,7 +226,7 @@ func (p *Provider) Pass(name string) *manifest.Tool {
 func (p *Provider) Entry(name string) (*host.Entry, error) {
 	if e, ok := p.protocol.Event(name); ok {
 		return &host.Entry{Kind: "event", Tool: manifest.Tool{
-			Name: e.Name, Group: e.Domain, Docs: docs(e.Brief, e.Description), Params: objectSchema(e.Params), Experimental: e.Experimental,
+			Name: e.Name, Group: e.Domain, Docs: docs(e.Brief, e.Description), Params: p.eventSchema(e.Name), Experimental: e.Experimental,
 			Deprecated: deprecated(e.Deprecated, "", ""),
 		}}, nil
 	}
@@ -247,28 +283,7 @@ func exitCodesOf(name string) []string {
 	return []string{"protocol_error"}
 }
 
-// objectSchema writes the schema of an event's parameters, for documentation.
-func objectSchema(params []protocol.Param) json.RawMessage {
-	properties := make([]string, 0, len(params))
-	required := []string{}
-	for _, q := range params {
-		property := map[string]any{"description": q.Description}
-		if q.Type != "any" {
-			property["type"] = q.Type
-		}
-		if len(q.Enum) > 0 {
-			property["enum"] = q.Enum
-		}
-		if q.Items != "" {
-			property["items"] = map[string]any{"type": q.Items}
-		}
-		name, _ := json.Marshal(q.Name)
-		body, _ := json.Marshal(property)
-		properties = append(properties, string(name)+":"+string(body))
-		if !q.Optional {
-			required = append(required, q.Name)
-		}
-	}
-	list, _ := json.Marshal(required)
-	return json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":` + string(list) + `}`)
+func (p *Provider) eventSchema(name string) json.RawMessage {
+	schema, _ := p.protocol.EventSchema(name)
+	return schema
 }
