@@ -30,7 +30,8 @@ type Config struct {
 type Host struct {
 	cfg     Config
 	catalog atomic.Pointer[Catalog]
-	schemas sync.Map // schemaKey -> *schema.Schema
+	schemas sync.Map // of a tool's parts by partKey: *schema.Schema
+	docs    sync.Map // by tierKey: *Docs, built when first asked for
 
 	mu          sync.Mutex
 	subscribers map[int]func(Event)
@@ -124,15 +125,30 @@ type Projector interface {
 }
 
 func (h *Host) describe(a Address, t *manifest.Tool, tier int) (*Docs, error) {
-	if p, ok := a.Provider.(Projector); ok {
-		return p.Describe(t, tier), nil
+	key := tierKey{a.Provider.Info().Digest, a.Plugin + "." + t.Name, tier}
+	built, ok := h.docs.Load(key)
+	if !ok {
+		if p, projects := a.Provider.(Projector); projects {
+			built = p.Describe(t, tier)
+		} else if m, err := a.Provider.Manifest(); err == nil {
+			built = manifest.Describe(m, t, tier)
+		} else {
+			return nil, err
+		}
+		h.docs.Store(key, built)
 	}
-	m, err := a.Provider.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	return manifest.Describe(m, t, tier), nil
+	d := *built.(*Docs)
+	return &d, nil
 }
+
+// tierKey names the documentation of a tool at a tier. The digest keeps apart what catalogs of different times hold.
+type tierKey struct {
+	digest, tool string
+	tier         int
+}
+
+// partKey names a schema of a tool: that of its parameters or of its results.
+type partKey struct{ digest, tool, part string }
 
 // LongCommand is the length from which an example's command is not said a second time as the next step.
 const LongCommand = 160
@@ -171,8 +187,7 @@ func (h *Host) judge(a Address, raw []byte, part string) (*schema.Schema, error)
 	if info.Kind == manifest.KindMCP {
 		return nil, nil
 	}
-	type key struct{ digest, tool, part string }
-	k := key{info.Digest, a.Name(), part}
+	k := partKey{info.Digest, a.Name(), part}
 	if s, ok := h.schemas.Load(k); ok {
 		return s.(*schema.Schema), nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 func newDoctor(app *App) *cobra.Command {
@@ -51,7 +53,7 @@ func (a *App) doctor(ctx context.Context) error {
 		c.Name += "_dir"
 		checks = append(checks, c)
 	}
-	checks = append(checks, a.checkSocket(), a.checkKeepers())
+	checks = append(checks, a.checkCompiled(), a.checkSocket(), a.checkKeepers())
 	for _, t := range []struct{ name, version, fix string }{
 		{"go", "version", "install Go 1.26 to build Go plugins"},
 		{"clang", "--version", "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32, to build C plugins"},
@@ -171,6 +173,34 @@ func writable(dir string) bool {
 	f.Close()
 	return os.Remove(f.Name()) == nil
 }
+
+// checkCompiled tells how much compiled code is kept.
+func (a *App) checkCompiled() check {
+	dir := filepath.Join(a.dirs().cache, "wasm")
+	modules, bytes := 0, int64(0)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() {
+			modules++
+		}
+	}
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	c := check{Name: "compiled", Status: "ok", Detail: fmt.Sprintf("%s, %.1f MiB in %s", plural(modules, "plugin"), float64(bytes)/(1<<20), dir)}
+	if bytes > maxCompiled {
+		c.Status, c.Fix = "warn", "rm -r "+manifest.ShellQuote(dir)+"; what is needed is compiled again"
+	}
+	return c
+}
+
+// maxCompiled is the size from which compiled code is worth clearing.
+const maxCompiled = 1 << 30
 
 func (a *App) checkSocket() check {
 	path := cdp.SocketPath(a.dirs().run)
