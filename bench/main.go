@@ -1,0 +1,263 @@
+// Command bench times whole processes of Parley beside baselines of the same run: an empty Go program and node.
+// Subjects take turns, so that a busy machine slows all of them alike: trust the ratios more than the milliseconds.
+// Nothing here passes or fails.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+func main() {
+	rounds := flag.Int("rounds", 25, "runs of each subject; at least 15 make a median")
+	plugins := flag.Int("plugins", 1000, "how many plugins are installed for the discovery figures")
+	flag.Parse()
+	if err := run(*rounds, *plugins, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(rounds, plugins int, out io.Writer) error {
+	work, err := os.MkdirTemp("", "parley-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	b := bench{work: work, rounds: rounds, out: out, parley: filepath.Join(work, "parley.exe"), empty: filepath.Join(work, "empty.exe")}
+	if err := b.build(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s/%s, %d processors, %s, %d rounds\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), rounds)
+	return errors.Join(b.discovery(), b.calls(), b.crowd(plugins), b.inits())
+}
+
+type bench struct {
+	work, parley, empty string
+	rounds              int
+	out                 io.Writer
+}
+
+// subject is one command that is timed.
+type subject struct {
+	name string
+	home string // PARLEY_HOME, below work; "" for what is not Parley
+	args []string
+	took []time.Duration
+}
+
+func (b *bench) build() error {
+	source := filepath.Join(b.work, "empty.go")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
+		return err
+	}
+	for binary, from := range map[string]string{b.parley: "github.com/parley-tools/parley/cmd/parley", b.empty: source} {
+		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, from)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		cmd.Stderr = os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("build %s: %w", from, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) says(name, home string, args ...string) *subject {
+	return &subject{name: name, home: home, args: append([]string{b.parley}, args...)}
+}
+
+func (b *bench) discovery() error {
+	return b.table("Cold process",
+		b.says("parley --help --json", "plain", "--help", "--json"),
+		b.says("parley --list", "plain", "--list"),
+		b.says("parley cdp --list", "plain", "cdp", "--list"),
+		b.says("parley cdp Network --list", "plain", "cdp", "Network", "--list"),
+		b.says("parley cdp Network.getCookies --describe", "plain", "cdp", "Network.getCookies", "--describe"),
+		b.says("parley search \"take a picture\"", "plain", "search", "take a picture"),
+	)
+}
+
+func (b *bench) calls() error {
+	for _, guest := range []string{"rev", "echo"} {
+		if err := b.once("plain", "plugin", "install", filepath.Join("testdata", "wasm", guest+".wasm")); err != nil {
+			return err
+		}
+	}
+	return b.table("Cold process that calls a tool, compiled code in the cache",
+		b.says("kind wasi, C: rev word abc", "plain", "rev", "word", "abc"),
+		b.says("kind parley/1, C: echo echo 1", "plain", "echo", "echo", "1"),
+		b.says("kind parley/1, Go: text hash hello", "plain", "text", "hash", "hello"),
+		b.says("kind parley/1, Go: json query", "plain", "json", "query", "--params", `{"data":{"a":1},"filter":".a"}`),
+	)
+}
+
+// crowd installs many plugins, one tool each.
+func (b *bench) crowd(plugins int) error {
+	manifest, err := os.ReadFile(filepath.Join("testdata", "wasm", "smallest.manifest.json"))
+	if err != nil {
+		return err
+	}
+	module, err := os.ReadFile(filepath.Join("testdata", "wasm", "smallest.wasm"))
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(b.work, "member")
+	if err := os.WriteFile(file+".wasm", module, 0o644); err != nil {
+		return err
+	}
+	start := time.Now()
+	for i := range plugins {
+		named := bytes.Replace(manifest, []byte(`"smallest"`), fmt.Appendf(nil, `"member%04d"`, i), 1)
+		if err := os.WriteFile(file+".manifest.json", named, 0o644); err != nil {
+			return err
+		}
+		if err := b.once("crowd", "plugin", "install", file+".wasm"); err != nil {
+			return err
+		}
+	}
+	each := time.Since(start) / time.Duration(max(plugins, 1))
+	one := fmt.Sprintf("member%04d", plugins/2)
+	return b.table(fmt.Sprintf("Cold process with %d plugins installed (%.1f ms each to install)", plugins, milliseconds(each)),
+		b.says("parley --list", "crowd", "--list"),
+		b.says("parley "+one+" call --describe", "crowd", one, "call", "--describe"),
+		b.says("parley search \"take a picture\"", "crowd", "search", "take a picture"),
+		b.says("parley "+one+" call", "crowd", one, "call"),
+	)
+}
+
+// once runs Parley and minds only whether it ended well.
+func (b *bench) once(home string, args ...string) error {
+	s := b.says("", home, args...)
+	return b.time(s)
+}
+
+// table times the subjects beside the baselines and prints one line each.
+func (b *bench) table(title string, subjects ...*subject) error {
+	all := []*subject{{name: "an empty Go program", args: []string{b.empty}}}
+	if node, err := exec.LookPath("node"); err == nil {
+		all = append(all, &subject{name: "node -e 0", args: []string{node, "-e", "0"}})
+	}
+	all = append(all, subjects...)
+	for round := range b.rounds + 1 {
+		for _, s := range all {
+			if err := b.time(s); err != nil {
+				return err
+			}
+			if round == 0 {
+				s.took = nil // the first fills caches
+			}
+		}
+	}
+	base := median(all[0].took)
+	fmt.Fprintf(b.out, "\n%s\n", title)
+	w := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "median ms\tleast ms\tx empty\t  ")
+	for _, s := range all {
+		m := median(s.took)
+		fmt.Fprintf(w, "%.1f\t%.1f\t%.1f\t  %s\n", milliseconds(m), milliseconds(slices.Min(s.took)), float64(m)/float64(base), s.name)
+	}
+	return w.Flush()
+}
+
+func (b *bench) time(s *subject) error {
+	cmd := exec.Command(s.args[0], s.args[1:]...)
+	var stderr bytes.Buffer
+	cmd.Env, cmd.Stderr = b.env(s.home), &stderr
+	start := time.Now()
+	err := cmd.Run()
+	s.took = append(s.took, time.Since(start))
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(s.args, " "), err, stderr.String())
+	}
+	return nil
+}
+
+func (b *bench) env(home string) []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PARLEY_") {
+			env = append(env, v)
+		}
+	}
+	return append(env, "PARLEY_HOME="+filepath.Join(b.work, home))
+}
+
+var initLine = regexp.MustCompile(`^init (\S+) @\S+ ms, (\S+) ms clock, (\d+) bytes, (\d+) allocs`)
+
+// inits prints what packages cost before main: the least of all rounds, because the figure is a property of the code
+// and everything else that the machine does only adds to it.
+func (b *bench) inits() error {
+	const shown, flagged = 0.05, 0.5 // ms
+	type cost struct {
+		name   string
+		ms     float64
+		allocs string
+	}
+	least := map[string]cost{}
+	for range b.rounds {
+		cmd := exec.Command(b.parley, "version")
+		var stderr bytes.Buffer
+		cmd.Env, cmd.Stderr = append(b.env("plain"), "GODEBUG=inittrace=1"), &stderr
+		if err := cmd.Run(); err != nil {
+			return err
+		}
+		for line := range strings.Lines(stderr.String()) {
+			m := initLine.FindStringSubmatch(line)
+			if m == nil {
+				continue
+			}
+			ms, err := strconv.ParseFloat(m[2], 64)
+			if err != nil {
+				return err
+			}
+			if before, ok := least[m[1]]; !ok || ms < before.ms {
+				least[m[1]] = cost{m[1], ms, m[4]}
+			}
+		}
+	}
+	var costs []cost
+	var total float64
+	for _, c := range least {
+		total += c.ms
+		if c.ms > shown {
+			costs = append(costs, c)
+		}
+	}
+	slices.SortFunc(costs, func(x, y cost) int {
+		if x.ms != y.ms {
+			return int((y.ms - x.ms) * 1e6)
+		}
+		return strings.Compare(x.name, y.name)
+	})
+	fmt.Fprintf(b.out, "\nInitialisation of packages: %.2f ms in all, those over %.2f ms (a reason in RATIONALE.md is owed over %.1f)\n", total, shown, flagged)
+	w := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "least ms\tallocations\t  ")
+	for _, c := range costs {
+		flag := ""
+		if c.ms > flagged {
+			flag = "  OVER"
+		}
+		fmt.Fprintf(w, "%.2f\t%s\t  %s%s\n", c.ms, c.allocs, c.name, flag)
+	}
+	return w.Flush()
+}
+
+func median(d []time.Duration) time.Duration {
+	s := slices.Sorted(slices.Values(d))
+	return s[len(s)/2]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

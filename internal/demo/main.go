@@ -1,0 +1,273 @@
+// Command demo narrates the main job of Parley against a real browser and a page of its own: from knowing nothing to
+// a browser's answer and a plugin's answer, one command after the other, with what each costs.
+//
+// It works in a temporary PARLEY_HOME and fails when a step fails or a process is left behind. With -update FILE it
+// also writes what it said between the markers in that file.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	startMark = "<!-- transcript: written by `go run ./internal/demo -update README.md` -->"
+	endMark   = "<!-- /transcript -->"
+
+	title   = "Harbour at dawn"
+	columns = 100 // where a line of an answer is cut
+)
+
+func main() {
+	binary := flag.String("parley", "", "the parley to show; default: built now")
+	update := flag.String("update", "", "write the transcript between the markers in this file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *binary, *update); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, binary, update string) error {
+	if binary == "" {
+		built, remove, err := build(ctx)
+		if err != nil {
+			return err
+		}
+		defer remove()
+		binary = built
+	}
+	binary, err := filepath.Abs(binary)
+	if err != nil {
+		return err
+	}
+	var said bytes.Buffer
+	d := demo{binary: binary, out: io.MultiWriter(os.Stdout, &said), warn: update == ""}
+	if err := d.show(ctx); err != nil {
+		return err
+	}
+	if update == "" {
+		return nil
+	}
+	return write(update, said.String())
+}
+
+// build compiles parley into a temporary folder.
+func build(ctx context.Context) (binary string, remove func(), err error) {
+	dir, err := os.MkdirTemp("", "parley-demo-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { os.RemoveAll(dir) }
+	binary = filepath.Join(dir, "parley.exe") // a name that every system runs
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/parley-tools/parley/cmd/parley")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("build parley: %w", err)
+	}
+	return binary, remove, nil
+}
+
+// write replaces what stands between the markers.
+func write(file, transcript string) error {
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := strings.Cut(string(old), startMark+"\n")
+	_, after, ok2 := strings.Cut(rest, endMark)
+	if !ok || !ok2 {
+		return fmt.Errorf("%s lacks the markers %s and %s", file, startMark, endMark)
+	}
+	return os.WriteFile(file, []byte(before+startMark+"\n```text\n"+transcript+"```\n"+endMark+after), 0o644)
+}
+
+// step is one command of the story.
+type step struct {
+	args  []string
+	lines int    // of the answer that are shown
+	want  string // what the answer must hold
+}
+
+// story is the main job, in order, with the address of the page.
+func story(url string) []step {
+	return []step{
+		{[]string{"--help", "--json"}, 1, `"exit_codes"`},
+		{[]string{"--list"}, 3, "cdp "},
+		{[]string{"cdp", "--list"}, 2, "Network"},
+		{[]string{"cdp", "Network", "--list"}, 2, "getCookies"},
+		{[]string{"cdp", "Network.getCookies", "--describe"}, 1, `"cdp.Network.getCookies"`},
+		{[]string{"cdp", "open", url}, 1, title},
+		{[]string{"cdp", "Runtime.evaluate", "--params", `{"expression":"document.title","returnByValue":true}`}, 1, title},
+		{[]string{"text", "--list"}, 2, "hash"},
+		{[]string{"text", "hash", "--describe"}, 1, `"text.hash"`},
+		{[]string{"text", "hash", "hello", "--param", "algorithm=md5"}, 1, "5d41402abc4b2a76b9719d911017c592"},
+		{[]string{"cdp", "close"}, 1, "closed"},
+	}
+}
+
+// untilBrowser is how many steps lie between knowing nothing and the browser's answer.
+const untilBrowser = 7
+
+// demo tells the story.
+type demo struct {
+	binary string
+	out    io.Writer
+	warn   bool // show warnings, which depend on who runs the demo
+	home   string
+}
+
+func (d *demo) show(ctx context.Context) (err error) {
+	home, err := os.MkdirTemp("", "parley-demo-home-")
+	if err != nil {
+		return err
+	}
+	d.home = home
+	defer os.RemoveAll(home)
+	url, stop, err := serve()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	defer func() {
+		if err != nil { // whatever failed, the browser must not stay
+			close := exec.Command(d.binary, "cdp", "close")
+			close.Env = d.env()
+			_ = close.Run()
+		}
+	}()
+
+	fmt.Fprintln(d.out, "From knowing nothing, with nothing but the binary (tokens: bytes/4.5):")
+	total := 0
+	for i, s := range story(url) {
+		tokens, err := d.play(ctx, s)
+		if err != nil {
+			return err
+		}
+		if total += tokens; i+1 == untilBrowser {
+			fmt.Fprintf(d.out, "= %d calls, %d tokens from nothing to the browser's answer. A plugin is used the same way:\n", untilBrowser, total)
+		}
+	}
+	if err := d.nothingLeft(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, `Nothing is left running. What next, for
+  an agent           bin/parley search "take a picture of the page"
+  a plugin author    bin/parley plugin build plugins/text --out /tmp/text.wasm
+  an operator        bin/parley doctor
+`)
+	return nil
+}
+
+// play runs one command, shows it with the beginning of its answer, and returns the tokens of the answer.
+func (d *demo) play(ctx context.Context, s step) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, d.binary, s.args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = d.env(), &stdout, &stderr
+	start := time.Now()
+	err := cmd.Run()
+	took := time.Since(start)
+	line := "parley " + quoted(s.args)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w\n%s", line, err, stderr.String())
+	}
+	answer := stdout.String()
+	if !strings.Contains(answer, s.want) {
+		return 0, fmt.Errorf("%s answered %q; want %q in it", line, answer, s.want)
+	}
+	tokens := int(math.Round(float64(len(answer)) / 4.5))
+	fmt.Fprintf(d.out, "%4d tokens %5d ms  $ %s\n", tokens, took.Milliseconds(), line)
+	for l := range strings.Lines(stderr.String()) {
+		if d.warn || strings.HasPrefix(l, "note:") {
+			fmt.Fprintf(d.out, "    %s\n", cut(strings.TrimRight(l, "\n"), false))
+		}
+	}
+	lines := strings.Split(strings.TrimRight(answer, "\n"), "\n")
+	for i, l := range lines[:min(s.lines, len(lines))] {
+		fmt.Fprintf(d.out, "    %s\n", cut(l, i+1 == s.lines && len(lines) > s.lines))
+	}
+	return tokens, nil
+}
+
+// env is the environment of a user who has just arrived.
+func (d *demo) env() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PARLEY_") || strings.HasPrefix(v, "PARLEY_CHROME=") {
+			env = append(env, v)
+		}
+	}
+	return append(env, "PARLEY_HOME="+d.home, "NO_COLOR=1")
+}
+
+// nothingLeft waits a moment for processes that belong to the demo's home to end.
+func (d *demo) nothingLeft(ctx context.Context) error {
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		left, err := processes(d.home)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("still running after parley cdp close: %s", strings.Join(left, ", "))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// serve shows one page on loopback.
+func serve() (url string, stop func(), err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprintf(w, "<!doctype html><title>%s</title><h1>%[1]s</h1>", title)
+	})}
+	go server.Serve(listener)
+	return "http://" + listener.Addr().String() + "/", func() { server.Close() }, nil
+}
+
+// quoted is a command line as one would type it.
+func quoted(args []string) string {
+	var words []string
+	for _, a := range args {
+		if strings.ContainsAny(a, `{}"$ `) {
+			a = "'" + a + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
+
+func cut(line string, more bool) string {
+	if runes := []rune(line); len(runes) > columns {
+		return string(runes[:columns]) + "…"
+	}
+	if more {
+		return line + " …"
+	}
+	return line
+}

@@ -1,0 +1,271 @@
+// Package repo holds the tests of the repository as a whole: which package may import which, what README.md claims
+// and shows.
+//
+// The tables of this file are policy, not a description. When one of its tests fails, mend the import; change the
+// table only together with the design that it states:
+//
+//	cmd -> {host/mcp, host/wasm, host/policy, host/trace, host/oci, cdp, plugins, sdk} -> host -> manifest -> manifest/schema
+//
+// Siblings never import each other. What one needs of another is an interface in host, handed over by cmd. sdk/go and
+// the plugins are compiled into guests, so they see nothing of the host, and sdk/go only the standard library.
+package repo
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/parley-tools/parley"
+
+// root is the repository, seen from this package's folder, where tests run.
+const root = "../.."
+
+// rooms says what of ours each room may import. A package belongs to the room with the longest matching path; a room may
+// always import itself and what lies below it.
+var rooms = map[string][]string{
+	"manifest/schema":   {},
+	"manifest":          {"manifest/schema"},
+	"host":              {"manifest", "manifest/schema"},
+	"host/providertest": {"host", "manifest", "manifest/schema"},
+	"host/wasm":         {"host", "manifest", "manifest/schema"},
+	"host/mcp":          {"host", "manifest", "manifest/schema"},
+	"host/policy":       {"host", "manifest", "manifest/schema"},
+	"host/trace":        {"host", "manifest", "manifest/schema"},
+	"host/oci":          {"host", "manifest", "manifest/schema"},
+	"cdp":               {"host", "manifest", "manifest/schema"},
+	"sdk":               {},
+	"sdk/go":            {},
+	"plugins":           {},
+	"plugins/json":      {"sdk/go"},
+	"plugins/text":      {"sdk/go"},
+	"cmd": {
+		"cdp", "host", "host/mcp", "host/oci", "host/policy", "host/trace", "host/wasm", "manifest", "manifest/schema", "plugins", "sdk",
+	},
+	"bench":            {},
+	"internal/demo":    {},
+	"internal/release": {},
+	"internal/repo":    {},
+}
+
+// testsMayImport are additions for _test.go files alone.
+var testsMayImport = map[string][]string{
+	"cdp":       {"host/providertest"},
+	"host/wasm": {"host/providertest"},
+	"plugins":   {"manifest"},
+	"cmd":       {"host/providertest"},
+}
+
+// dependencies says which rooms may import a module of somebody else; go.mod's other modules come with these. RATIONALE.md says
+// why each is there at all.
+var dependencies = map[string][]string{
+	"github.com/chromedp/cdproto":            {"cdp"},
+	"github.com/gofrs/flock":                 {"cdp", "cmd", "host", "host/policy", "host/wasm"},
+	"github.com/gorilla/websocket":           {"cdp"},
+	"github.com/itchyny/gojq":                {"cmd", "plugins/json"},
+	"github.com/kaptinlin/jsonschema":        {"manifest/schema"},
+	"github.com/pelletier/go-toml/v2":        {"host/policy", "cmd"},
+	"github.com/rogpeppe/go-internal":        {"cmd"}, // tests
+	"github.com/spf13/cobra":                 {"cmd"},
+	"github.com/spf13/pflag":                 {"cmd"},
+	"github.com/tetratelabs/wazero":          {"host/wasm", "sdk"}, // sdk: a test, which calls a guest over the ABI alone
+	"github.com/xeipuuv/gojsonreference":     {"manifest/schema"},
+	"github.com/xeipuuv/gojsonschema":        {"manifest/schema"},
+	"go.yaml.in/yaml/v3":                     {"plugins/json"},
+	"golang.org/x/sys":                       {"host/wasm", "host/policy", "cdp", "cmd"},
+	"golang.org/x/term":                      {"cmd"},
+	"github.com/modelcontextprotocol/go-sdk": {"host/mcp"},
+	"oras.land/oras-go/v2":                   {"host/oci"},
+}
+
+// junk are names that say nothing of what a package does, and so gather everything.
+var junk = []string{"util", "utils", "common", "types", "helpers", "helper", "misc", "shared", "base"}
+
+// source is one Go file of the tree, for whatever system it is written.
+type source struct {
+	path string // of the file, from the root
+	dir  string // of its package, from the root; "." is the root
+	test bool
+	ast  *ast.File
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	files := token.NewFileSet()
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			base := d.Name()
+			if name != root && (base == "testdata" || base == "node_modules" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		f, err := parser.ParseFile(files, name, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		relative = filepath.ToSlash(relative)
+		all = append(all, source{relative, path.Dir(relative), strings.HasSuffix(relative, "_test.go"), f})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// roomOf is the longest room that holds a folder, "" if none does.
+func roomOf(dir string) string {
+	for ; dir != "." && dir != "/"; dir = path.Dir(dir) {
+		if _, ok := rooms[dir]; ok {
+			return dir
+		}
+	}
+	return ""
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	for _, s := range sources(t) {
+		room := roomOf(s.dir)
+		if room == "" {
+			t.Errorf("%s: no room of the table holds this folder", s.path)
+			continue
+		}
+		for _, spec := range s.ast.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if complaint := judge(room, s.test, imported); complaint != "" {
+				t.Errorf("%s: %s", s.path, complaint)
+			}
+		}
+	}
+}
+
+// judge says what is wrong with an import, or "".
+func judge(room string, test bool, imported string) string {
+	ours, isOurs := strings.CutPrefix(imported, module+"/")
+	switch {
+	case isOurs:
+		target := roomOf(ours)
+		allowed := slices.Contains(rooms[room], target) || target == room || test && slices.Contains(testsMayImport[room], target)
+		if target == "" || !allowed {
+			return room + " may not import " + ours + "; what it needs of it is an interface in host, handed over by cmd"
+		}
+	case strings.Contains(strings.SplitN(imported, "/", 2)[0], "."):
+		for dependency, users := range dependencies {
+			if imported == dependency || strings.HasPrefix(imported, dependency+"/") {
+				if !slices.Contains(users, room) {
+					return room + " may not import " + imported + "; it belongs to " + strings.Join(users, ", ")
+				}
+				return ""
+			}
+		}
+		return imported + " is no dependency that this table allows"
+	}
+	return ""
+}
+
+// TestJudge makes sure that the table bites.
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		room     string
+		test     bool
+		imported string
+		ok       bool
+	}{
+		{"manifest", false, module + "/manifest/schema", true},
+		{"manifest/schema", false, module + "/manifest", false},
+		{"manifest", false, module + "/host", false},
+		{"host", false, module + "/host/internal/index", true},
+		{"host", false, module + "/host/wasm", false},
+		{"host", true, module + "/cdp", false},
+		{"host/wasm", false, module + "/host/policy", false},
+		{"host/wasm", false, module + "/host/providertest", false},
+		{"host/wasm", true, module + "/host/providertest", true},
+		{"cdp", false, module + "/host/trace", false},
+		{"cdp", false, module + "/cdp/internal/keeper", true},
+		{"cmd", false, module + "/host/wasm", true},
+		{"cmd", false, module + "/nowhere", false},
+		{"sdk/go", false, module + "/manifest", false},
+		{"sdk/go", false, "encoding/json", true},
+		{"sdk/go", true, "github.com/tetratelabs/wazero", false},
+		{"plugins/text", false, module + "/plugins/json", false},
+		{"host/wasm", false, "github.com/tetratelabs/wazero/api", true},
+		{"cmd", false, "github.com/tetratelabs/wazero", false},
+		{"host", false, "example.com/surprise", false},
+	} {
+		if complaint := judge(c.room, c.test, c.imported); (complaint == "") != c.ok {
+			t.Errorf("%s (test %v) imports %s: %q, want ok %v", c.room, c.test, c.imported, complaint, c.ok)
+		}
+	}
+}
+
+// TestOnePackageDoc holds each package to one sentence that says its job, in one place.
+func TestOnePackageDoc(t *testing.T) {
+	docs, hasCode := map[string][]string{}, map[string]bool{}
+	for _, s := range sources(t) {
+		if slices.Contains(junk, s.ast.Name.Name) {
+			t.Errorf("%s: a package is not called %s; name it for its job", s.path, s.ast.Name.Name)
+		}
+		hasCode[s.dir] = hasCode[s.dir] || !s.test
+		if s.ast.Doc != nil {
+			docs[s.dir] = append(docs[s.dir], s.path)
+		}
+	}
+	for dir := range hasCode {
+		if len(docs[dir]) != 1 {
+			t.Errorf("%s has %d package docs %v, want exactly one", dir, len(docs[dir]), docs[dir])
+		}
+	}
+}
+
+func TestGoMod(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if word := strings.Fields(line); len(word) > 0 && (word[0] == "replace" || word[0] == "exclude") {
+			t.Errorf("go.mod: %q: go install MODULE@VERSION refuses a module that replaces others", strings.TrimSpace(line))
+		}
+	}
+}
+
+// TestShippedPluginsAreSmall keeps the binary, and every cold call, affordable: about 20 ms a MB of Go wasm.
+func TestShippedPluginsAreSmall(t *testing.T) {
+	const most = 2_500_000
+	packed, err := filepath.Glob(filepath.Join(root, "plugins", "*", "plugin.wasm.gz"))
+	if err != nil || len(packed) == 0 {
+		t.Fatal("no shipped plugin found: ", err)
+	}
+	for _, name := range packed {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > most {
+			t.Errorf("%s has %d bytes, at most %d", name, info.Size(), most)
+		}
+	}
+}
