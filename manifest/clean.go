@@ -66,12 +66,20 @@ func isClean(s string) bool {
 }
 
 // escapeSequence returns the length of the terminal sequence that s begins with, or 0: CSI, OSC and
-// friends up to their end, else ESC with the character after it.
+// friends up to their end, else ESC with what belongs to it. Each may begin with ESC or with its one C1 character.
 func escapeSequence(s string) int {
-	if len(s) < 2 || s[0] != 0x1b {
+	if len(s) < 2 {
 		return 0
 	}
-	switch s[1] {
+	kind := s[1]
+	switch {
+	case s[0] == 0x1b:
+	case s[0] == 0xc2 && kind >= 0x80 && kind < 0xa0:
+		kind -= 0x40
+	default:
+		return 0
+	}
+	switch kind {
 	case '[':
 		for i := 2; i < len(s); i++ {
 			if s[i] >= 0x40 && s[i] <= 0x7e {
@@ -84,22 +92,28 @@ func escapeSequence(s string) int {
 		return len(s)
 	case ']', 'P', 'X', '^', '_':
 		for i := 2; i < len(s); i++ {
-			if s[i] == 0x07 {
+			switch {
+			case s[i] == 0x07:
 				return i + 1
-			}
-			if s[i] == 0x1b {
-				return min(i+2, len(s))
-			}
-			if s[i] == '\n' {
-				return i // an unended sequence must not swallow the text
+			case strings.HasPrefix(s[i:], "\x1b\\"), strings.HasPrefix(s[i:], "\u009c"):
+				return i + 2
+			case s[i] == 0x1b, s[i] == '\n': // an unended sequence must not swallow the text
+				return i
 			}
 		}
 		return len(s)
 	}
-	if s[1] >= 0x20 && s[1] < 0x7f {
+	if s[0] != 0x1b {
 		return 2
 	}
-	return 1
+	end := 1
+	for end < len(s) && s[end] >= 0x20 && s[end] <= 0x2f {
+		end++ // as in ESC ( B, which chooses a character set
+	}
+	if end < len(s) && s[end] >= 0x30 && s[end] <= 0x7e {
+		end++
+	}
+	return end
 }
 
 // EscapeJSON writes each hidden character of a JSON text as \uXXXX: the data stays what it is, and nothing steers a terminal.
@@ -126,12 +140,14 @@ func EscapeJSON(data []byte) []byte {
 	return b.Bytes()
 }
 
-// CleanJSON cleans every string of a JSON document that is shown as documentation. The order of keys stays.
+// CleanJSON cleans every string of a JSON document that is shown as documentation. The order of keys
+// stays, and so does a regular expression, in which hidden characters are written as escapes.
 func CleanJSON(data json.RawMessage) json.RawMessage {
-	if isClean(string(data)) && !bytes.Contains(data, []byte(`\u`)) {
+	if isClean(string(data)) && bytes.IndexByte(data, '\\') < 0 {
 		return data
 	}
 	var b bytes.Buffer
+	last := ""
 	for i := 0; i < len(data); {
 		if data[i] != '"' {
 			b.WriteByte(data[i])
@@ -140,9 +156,14 @@ func CleanJSON(data json.RawMessage) json.RawMessage {
 		}
 		end := stringEnd(data, i)
 		var s string
-		if json.Unmarshal(data[i:end], &s) == nil {
+		switch text := data[i:end]; {
+		case json.Unmarshal(text, &s) != nil:
+		case last == "pattern":
+			b.Write(EscapeJSON(text))
+		default:
 			b.Write(quote(Clean(s)))
 		}
+		last = s
 		i = end
 	}
 	return b.Bytes()

@@ -93,6 +93,9 @@ func Signature(name string, params []Param) string {
 // short is the type as a signature has it: string[], integer, a|b for small enums.
 func (p Param) short() string {
 	if p.Type == "array" && p.Items != nil {
+		if strings.Contains(p.Items.Type, "|") {
+			return "(" + p.Items.Type + ")[]"
+		}
 		return p.Items.Type + "[]"
 	}
 	return p.Type
@@ -111,7 +114,7 @@ type node struct {
 }
 
 // pending marks a node whose type is being looked for, so that a type that contains itself ends.
-const pending = "?"
+const pending = "\x00"
 
 func readNode(data json.RawMessage) *node { return &node{raw: data} }
 
@@ -239,7 +242,7 @@ func (n *node) typeName(root *node) string {
 		n.kind = n.findType(root)
 	}
 	if n.kind == pending {
-		return "any"
+		return "" // the caller is looking for this very type
 	}
 	return n.kind
 }
@@ -256,7 +259,7 @@ func (n *node) findType(root *node) string {
 		for _, branch := range n.list(key) {
 			target, _ := readNode(branch).resolve(root)
 			for _, name := range strings.Split(target.typeName(root), "|") {
-				if !slices.Contains(names, name) {
+				if name != "" && !slices.Contains(names, name) {
 					names = append(names, name)
 				}
 			}

@@ -89,7 +89,7 @@ func Parse(data []byte, hostVersion string) (*Manifest, error) {
 		return nil, err
 	}
 	if found := check(m); len(found) > 0 {
-		slices.SortFunc(found, func(a, b Problem) int { return strings.Compare(a.Pointer, b.Pointer) })
+		slices.SortStableFunc(found, func(a, b Problem) int { return strings.Compare(a.Pointer, b.Pointer) })
 		return nil, &Error{Problems: found}
 	}
 	return m, nil
@@ -222,6 +222,8 @@ func (c *checker) exitCodes() {
 	}
 }
 
+var pointerStep = strings.NewReplacer("~", "~0", "/", "~1")
+
 var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
 
 func (c *checker) tool(at string, t *Tool) {
@@ -243,40 +245,53 @@ func (c *checker) tool(at string, t *Tool) {
 	if c.m.Kind == KindMCP {
 		return // its schemas are for display
 	}
-	if kind := readNode(t.Params).text("type"); kind != "object" {
+	root := readNode(t.Params)
+	if kind := root.text("type"); kind != "object" {
 		c.add(at+"/params/type", "expected \"object\": parameters are always an object")
 		return
+	}
+	for _, name := range root.at("properties").names() {
+		if CleanLine(name) != name {
+			c.add(at+"/params/properties", "the parameter %q cannot be typed as it is shown: it holds hidden characters or white space around it", name)
+		}
 	}
 	params, err := schema.Foreign(t.Params)
 	if err != nil {
 		c.add(at+"/params", "%v", err)
 		return
 	}
+	var returns *schema.Schema
 	if len(t.Returns) > 0 {
-		if _, err := schema.Foreign(t.Returns); err != nil {
+		if returns, err = schema.Foreign(t.Returns); err != nil {
 			c.add(at+"/returns", "%v", err)
 		}
 	}
 	for i, e := range t.Examples {
-		c.example(fmt.Sprintf("%s/examples/%d", at, i), e, params)
+		const invalidArgs = 81 // shows how parameters are refused, by the schema or by the tool
+		pointer := fmt.Sprintf("%s/examples/%d", at, i)
+		if e.ExitCode != invalidArgs {
+			c.example(pointer+"/params", e.Params, params)
+		}
+		if e.ExitCode == 0 && len(e.Result) > 0 && returns != nil {
+			c.example(pointer+"/result", e.Result, returns)
+		}
 	}
 }
 
-// example holds an example's parameters against the schema; one that shows exit code 81 must break it.
-func (c *checker) example(at string, e Example, params *schema.Schema) {
-	const invalidArgs = 81
-	value, err := schema.Decode(e.Params, schema.Limits{})
+// example holds a value of an example against the schema of its place.
+func (c *checker) example(at string, data json.RawMessage, judge *schema.Schema) {
+	value, err := schema.Decode(data, schema.Limits{})
 	if err != nil {
-		c.add(at+"/params", "%v", err)
+		c.add(at, "%v", err)
 		return
 	}
-	violations, err := params.Validate(value)
-	switch {
-	case err != nil:
-		c.add(at+"/params", "%v", err)
-	case len(violations) > 0 && e.ExitCode != invalidArgs:
+	violations, err := judge.Validate(value)
+	if err != nil {
+		c.add(at, "%v", err)
+	}
+	if len(violations) > 0 {
 		v := violations[0]
-		c.add(at+"/params"+v.Pointer, "the example breaks the tool's own schema: expected %s, got %s", v.Expected, v.Provided)
+		c.add(at+v.Pointer, "the example breaks the tool's own schema: expected %s, got %s", v.Expected, v.Provided)
 	}
 }
 
@@ -297,7 +312,7 @@ func (c *checker) wasi(at string, w *WASI, names map[string]bool) {
 	}
 	use(at+"/stdin", w.Stdin)
 	for name, value := range w.Env {
-		use(at+"/env/"+name, value)
+		use(at+"/env/"+pointerStep.Replace(name), value)
 	}
 	for i, f := range w.Files {
 		use(fmt.Sprintf("%s/files/%d/from", at, i), f.From)

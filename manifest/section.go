@@ -38,13 +38,13 @@ func CheckHeader(wasm []byte) error {
 	case len(wasm) >= 8 && bytes.Equal(wasm[:4], moduleHeader[:4]) && wasm[6] == 1:
 		return &FormatError{Offset: 4, Message: "this is a component, and Parley runs core modules",
 			Fix: "rebuild it for WASI preview 1: cargo build --target wasm32-wasip1, or GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared, or clang --target=wasm32-wasi"}
-	case len(wasm) < 8 && bytes.HasPrefix(moduleHeader, wasm):
+	case len(wasm) < 8 && (bytes.HasPrefix(moduleHeader, wasm) || bytes.HasPrefix(wasm, moduleHeader[:4])):
 		return &FormatError{Offset: len(wasm), Message: "the file ends within the header", Fix: "copy or build it again"}
 	case bytes.HasPrefix(wasm, []byte{0x1f, 0x8b}):
 		return &FormatError{Message: "this is a gzip file", Fix: "gunzip it first"}
 	case bytes.HasPrefix(wasm, []byte("\x7fELF")):
 		return &FormatError{Message: "this is a native Linux program", Fix: "build it with GOOS=wasip1 GOARCH=wasm or --target=wasm32-wasi"}
-	case bytes.HasPrefix(wasm, []byte("(module")):
+	case isText(wasm):
 		return &FormatError{Message: "this is WebAssembly text", Fix: "run wat2wasm on it first"}
 	case len(wasm) < 8 || !bytes.Equal(wasm[:4], moduleHeader[:4]):
 		return &FormatError{Message: fmt.Sprintf("it begins with %q, not with \"\\x00asm\"", wasm[:min(len(wasm), 8)])}
@@ -52,6 +52,17 @@ func CheckHeader(wasm []byte) error {
 		return &FormatError{Offset: 4, Message: fmt.Sprintf("its binary version is %d, and Parley reads version 1", binary.LittleEndian.Uint32(wasm[4:8]))}
 	}
 	return nil
+}
+
+// isText tells the text format, which begins with a list or a comment.
+func isText(wasm []byte) bool {
+	head := bytes.TrimLeft(wasm[:min(len(wasm), 1024)], " \t\r\n")
+	for _, start := range []string{"(module", "(component", "(;", ";;"} {
+		if bytes.HasPrefix(head, []byte(start)) {
+			return true
+		}
+	}
+	return false
 }
 
 // ReadSection returns the manifest that a wasm file carries, as a part of wasm. It compiles nothing and

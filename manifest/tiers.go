@@ -100,8 +100,8 @@ func Describe(m *Manifest, t *Tool, tier int) *Description {
 	}
 	for _, e := range examples {
 		d.Examples = append(d.Examples, ExampleDoc{
-			Title: CleanLine(e.Title), Kind: firstOf(e.Kind, "common"), Params: CleanJSON(e.Params),
-			Command: CommandLine(d.Name, e.Params), ExitCode: e.ExitCode, Result: CleanJSON(e.Result),
+			Title: CleanLine(e.Title), Kind: firstOf(e.Kind, "common"), Params: EscapeJSON(e.Params),
+			Command: CommandLine(d.Name, e.Params), ExitCode: e.ExitCode, Result: EscapeJSON(e.Result),
 		})
 	}
 	if tier == Tier2 {
@@ -109,8 +109,10 @@ func Describe(m *Manifest, t *Tool, tier int) *Description {
 	}
 
 	d.Description = firstOf(Clean(t.Docs.Full), d.Description)
-	d.Related = t.Related
-	d.Limitations, d.Positional = cleanAll(t.Limitations), t.Positional
+	for _, r := range t.Related {
+		d.Related = append(d.Related, Related{CleanLine(r.Tool), CleanLine(r.Why)})
+	}
+	d.Limitations, d.Positional = cleanAll(t.Limitations), cleanAll(t.Positional)
 	d.Aliases, d.Keywords, d.Tasks = cleanAll(t.Aliases), cleanAll(t.Keywords), cleanAll(t.Tasks)
 	d.Category, d.Idempotent, d.OpenWorld, d.Since = t.Category, t.Idempotent, t.OpenWorld, CleanLine(t.Since)
 	if m.Kind == KindMCP {
@@ -168,7 +170,7 @@ func (d *Description) Text() string {
 		line("Not when: %s", d.WhenNot)
 	}
 	for _, r := range d.Related {
-		line("Related: %s: %s", CleanLine(r.Tool), CleanLine(r.Why))
+		line("Related: %s: %s", r.Tool, r.Why)
 	}
 	for _, l := range d.Limitations {
 		line("Limit: %s", l)
@@ -210,12 +212,13 @@ func (p Param) Text() string {
 	return b.String()
 }
 
-// CommandLine is the command that runs a tool with these parameters; it survives a POSIX shell.
+// CommandLine is the command that runs a tool with these parameters; it survives a POSIX shell, and what is
+// hidden in them is written as escapes.
 func CommandLine(qualified string, params json.RawMessage) string {
 	plugin, tool, _ := strings.Cut(qualified, ".")
 	line := "parley " + plugin + " " + tool
 	if s := strings.TrimSpace(string(params)); s != "" && s != "{}" && s != "null" {
-		line += " --params " + ShellQuote(string(CompactJSON(params)))
+		line += " --params " + ShellQuote(string(EscapeJSON(CompactJSON(params))))
 	}
 	return line
 }
@@ -258,7 +261,8 @@ func minimalParams(params []Param) json.RawMessage {
 		if !p.Required {
 			continue
 		}
-		value := map[string]string{"string": `"text"`, "integer": "1", "number": "1", "boolean": "true", "array": "[]", "object": "{}"}[p.Type]
+		kind, _, _ := strings.Cut(p.Type, "|")
+		value := map[string]string{"integer": "1", "number": "1", "boolean": "true", "array": "[]", "object": "{}", "null": "null"}[kind]
 		switch {
 		case p.Default != nil:
 			value = string(p.Default)

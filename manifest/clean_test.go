@@ -1,0 +1,204 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestClean(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"plain", "plain text, ünïcödé, 日本語 and 😀", "plain text, ünïcödé, 日本語 and 😀"},
+		{"newlines and tabs stay", "a\n\tb", "a\n\tb"},
+		{"carriage return", "good\rbad", "goodbad"},
+		{"backspaces", "ab\b\bcd", "abcd"},
+		{"NUL and DEL", "a\x00b\x7fc", "abc"},
+		{"CSI colour", "\x1b[1;31mred\x1b[0m", "red"},
+		{"CSI private", "\x1b[?25lhidden cursor\x1b[?25h", "hidden cursor"},
+		{"CSI at the end", "a\x1b[31", "a"},
+		{"CSI broken off by a newline", "a\x1b[3\nb", "a\nb"},
+		{"CSI broken off by a letter that is not ASCII", "a\x1b[3éb", "aéb"},
+		{"OSC title, BEL", "\x1b]0;title\x07text", "text"},
+		{"OSC link, ST", "\x1b]8;;http://evil\x1b\\text\x1b]8;;\x1b\\", "text"},
+		{"OSC ended by C1 ST", "\x1b]0;title\u009ctext", "text"},
+		{"OSC without an end keeps the next line", "a\x1b]0;title\nb", "a\nb"},
+		{"OSC broken off by another sequence", "\x1b]0;title\x1b[31mtext", "text"},
+		{"DCS", "\x1bPq#0;2;0;0;0\x1b\\text", "text"},
+		{"APC, PM, SOS", "\x1b_a\x1b\\1\x1b^b\x1b\\2\x1bXc\x1b\\3", "123"},
+		{"character sets", "\x1b(Btext\x1b)0", "text"},
+		{"reset and index", "\x1bctext\x1bM", "text"},
+		{"ESC before what is no sequence", "a\x1béb", "aéb"},
+		{"ESC ( before what ends none", "a\x1b(éb", "aéb"},
+		{"ESC alone", "a\x1b", "a"},
+		{"two ESC", "\x1b\x1b[31mred", "red"},
+		{"C1 CSI", "\u009b31mred", "red"},
+		{"C1 OSC", "\u009d0;title\u009ctext", "text"},
+		{"C1 without parameters", "a\u0085b\u0080c", "abc"},
+		{"C1 as a byte is no UTF-8", "a\x9b31m", "a\ufffd31m"},
+		{"bidi overrides", "a\u202eb\u202cc\u2066d\u2069e", "abcde"},
+		{"bidi marks", "a\u200eb\u200fc\u061cd", "abcd"},
+		{"zero width", "a\u200bb\u200cc\u200dd\u2060e\ufefff", "abcdef"},
+		{"soft hyphen", "co\u00adoperate", "cooperate"},
+		{"tags", "a\U000e0001\U000e0041\U000e0042\U000e007fb", "ab"},
+		{"variation selectors supplement", "a\U000e0100b", "ab"},
+		{"emoji keep their selector", "❤️", "❤️"},
+		{"line and paragraph separators", "a\u2028b\u2029c", "abc"},
+		{"fillers", "a\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5b", "ab"},
+		{"interlinear and musical", "a\ufff9b\ufffac\ufffbd\U0001d173e", "abcde"},
+		{"invisible operators", "a\u2061b\u2064c\u206fd", "abcd"},
+		{"invalid UTF-8", "a\xff\xc3b", "a\ufffd\ufffdb"},
+		{"surrogate as bytes", "a\xed\xa0\x80b", "a\ufffd\ufffd\ufffdb"},
+	} {
+		if got := Clean(c.in); got != c.want {
+			t.Errorf("%s: Clean(%q) = %q, expected %q", c.name, c.in, got, c.want)
+		}
+	}
+}
+
+func TestCleanLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                            "",
+		"  a \n\n b\t\tc  ":           "a b c",
+		"a\r\nb":                      "a b",
+		"a\u200b \u200bb":             "a b",
+		"Error: fine\n\x1b[2J\x1b[Hx": "Error: fine x",
+		"a\u00a0b":                    "a b",
+	} {
+		if got := CleanLine(in); got != want {
+			t.Errorf("CleanLine(%q) = %q, expected %q", in, got, want)
+		}
+	}
+}
+
+func TestEscapeJSON(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{`{"a": "plain ünï"}`, `{"a": "plain ünï"}`},
+		{"\"a\u202eb\"", `"a\u202eb"`},
+		{"\"\U000e0041\"", `"\udb40\udc41"`},
+		{"\"\x7f\"", `"\u007f"`},
+		{"\"\u009b31m\"", `"\u009b31m"`},
+		{"[1,\r\n\t2]", "[1, \n\t2]"},
+		{`"\u001b[31m"`, `"\u001b[31m"`},
+		{"\"a\xffb\"", "\"a\ufffdb\""},
+		{"", ""},
+	} {
+		if got := string(EscapeJSON([]byte(c.in))); got != c.want {
+			t.Errorf("EscapeJSON(%q) = %q, expected %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestCleanJSON(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"nothing to do", `{"z": 1, "a": [true, null, "x"]}`, `{"z": 1, "a": [true, null, "x"]}`},
+		{"order of keys stays", `{"z":"\u202e1","b":"2","a":{"y":1,"x":2}}`, `{"z":"1","b":"2","a":{"y":1,"x":2}}`},
+		{"escapes of ANSI", `{"a":"\u001b[31mred\u001b[0m"}`, `{"a":"red"}`},
+		{"short escapes", `{"a":"x\b\b\f\ry"}`, `{"a":"xy"}`},
+		{"newlines stay escaped", `{"a":"x\ny\t"}`, `{"a":"x\ny\t"}`},
+		{"keys", `{"\u200ba":1}`, `{"a":1}`},
+		{"surrogate pair", `["\udb40\udc41b"]`, `["b"]`},
+		{"half a pair", `["\ud800b"]`, "[\"\ufffdb\"]"},
+		{"no HTML escapes", `["\u003cb>&"]`, `["<b>&"]`},
+		{"quotes and backslashes", `["\"\\ \u200b"]`, `["\"\\ "]`},
+		{"a pattern keeps its meaning", `{"pattern":"^[^\u0000-\u001f]+$","description":"a\u0007"}`, `{"pattern":"^[^\u0000-\u001f]+$","description":"a"}`},
+		{"a raw character in a pattern", "{\"pattern\":\"[\u202e]\"}", `{"pattern":"[\u202e]"}`},
+		{"empty", ``, ``},
+	} {
+		if got := string(CleanJSON(json.RawMessage(c.in))); got != c.want {
+			t.Errorf("%s: CleanJSON(%s) = %s, expected %s", c.name, c.in, got, c.want)
+		}
+	}
+}
+
+// hostileTexts seed the fuzz targets of this file.
+var hostileTexts = []string{
+	"", "plain", "\x1b[31mred\x1b[0m", "\x1b]0;t\x07x", "\x1b]0;t\u009cx", "\x1b(B", "\u009b1m", "a\u202eb", "\xff\xfe", "\u00ad",
+	"\U000e0041", "\x1bP\x1b\x1b\\", "\ufffd", "a\x1b", "\x1b(\xc3\xa9", "\xc2", "\xc2\x9b", "{\"a\":\"\\u001b\"}", "\"\\ud800\"",
+}
+
+func FuzzClean(f *testing.F) {
+	for _, s := range hostileTexts {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		got := Clean(in)
+		if !utf8.ValidString(got) {
+			t.Errorf("Clean(%q) = %q is no UTF-8", in, got)
+		}
+		for _, r := range got {
+			if Hidden(r) {
+				t.Errorf("Clean(%q) = %q leaves %U", in, got, r)
+			}
+		}
+		if again := Clean(got); again != got {
+			t.Errorf("Clean(%q) = %q, and of that %q", in, got, again)
+		}
+		line := CleanLine(in)
+		if strings.ContainsAny(line, "\n\t") || CleanLine(line) != line {
+			t.Errorf("CleanLine(%q) = %q", in, line)
+		}
+	})
+}
+
+func FuzzEscapeJSON(f *testing.F) {
+	for _, s := range hostileTexts {
+		f.Add([]byte(s))
+		quoted, _ := json.Marshal(s)
+		f.Add(quoted)
+	}
+	f.Add([]byte("{\"k\u200b\":[\"\u202e\",1.5e3,true,null,\"\x7f\"]}\r\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		got := EscapeJSON(in)
+		for _, r := range string(got) {
+			if Hidden(r) {
+				t.Errorf("EscapeJSON(%q) = %q leaves %U", in, got, r)
+			}
+		}
+		if !json.Valid(in) {
+			return
+		}
+		if want, have := decoded(t, in), decoded(t, got); !reflect.DeepEqual(want, have) {
+			t.Errorf("EscapeJSON(%q) = %q holds other data", in, got)
+		}
+		cleaned := CleanJSON(in)
+		for _, r := range textsOf(decoded(t, cleaned)) {
+			if Hidden(r) && !bytes.Contains(in, []byte("pattern")) {
+				t.Errorf("CleanJSON(%q) = %q leaves %U", in, cleaned, r)
+			}
+		}
+	})
+}
+
+func decoded(t *testing.T, data []byte) (v any) {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%q: %v", data, err)
+	}
+	return v
+}
+
+// textsOf is every string of a document, keys included.
+func textsOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []any:
+		var b strings.Builder
+		for _, e := range v {
+			b.WriteString(textsOf(e))
+		}
+		return b.String()
+	case map[string]any:
+		var b strings.Builder
+		for k, e := range v {
+			b.WriteString(k + textsOf(e))
+		}
+		return b.String()
+	}
+	return ""
+}

@@ -1,0 +1,197 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// section is a section of a wasm module.
+func section(id byte, body ...byte) []byte {
+	return append(binary.AppendUvarint([]byte{id}, uint64(len(body))), body...)
+}
+
+func custom(name, content string) []byte {
+	return section(0, append(binary.AppendUvarint(nil, uint64(len(name))), name+content...)...)
+}
+
+func module(sections ...[]byte) []byte {
+	return append(bytes.Clone(moduleHeader), bytes.Join(sections, nil)...)
+}
+
+func TestReadSection(t *testing.T) {
+	types := section(1, 1, 0x60, 0, 0)
+	for _, c := range []struct {
+		name string
+		wasm []byte
+		want string
+	}{
+		{"first", module(custom(SectionName, `{"a":1}`), types), `{"a":1}`},
+		{"last", module(types, custom("name", "x"), custom(SectionName, `{"a":1}`)), `{"a":1}`},
+		{"alone", module(custom(SectionName, "x")), "x"},
+		{"empty", module(custom(SectionName, ""), types), ""},
+		{"a long way to write a length", module([]byte{0, 0x94, 0x80, 0x80, 0x80, 0x00}, custom("ignored", "")[1:1], append(binary.AppendUvarint(nil, uint64(len(SectionName))), SectionName+"{} x"...)), "{} x"},
+	} {
+		got, err := ReadSection(c.wasm)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: got %q, %v; expected %q", c.name, got, err, c.want)
+		}
+		if cap(got) != len(got) {
+			t.Errorf("%s: appending to the manifest would write into the module", c.name)
+		}
+	}
+	for _, wasm := range [][]byte{module(), module(types), module(custom("parley.manifesto", "{}")), module(custom("", ""))} {
+		if got, err := ReadSection(wasm); !errors.Is(err, ErrNoSection) || got != nil {
+			t.Errorf("%q: got %q, %v; expected no section", wasm, got, err)
+		}
+	}
+}
+
+func TestReadSectionRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		wasm   []byte
+		offset int
+		says   string
+	}{
+		{"empty", nil, 0, "the file is empty"},
+		{"component", []byte("\x00asm\x0d\x00\x01\x00rest"), 4, "this is a component, and Parley runs core modules (at offset 4); rebuild it for WASI preview 1: cargo build --target wasm32-wasip1"},
+		{"beginning of a component", []byte("\x00asm\x0d\x00"), 6, "ends within the header"},
+		{"half a header", []byte("\x00asm\x01\x00"), 6, "ends within the header"},
+		{"another version", []byte("\x00asm\x02\x00\x00\x00"), 4, "its binary version is 2"},
+		{"gzip", []byte("\x1f\x8b\x08\x00\x00\x00\x00\x00"), 0, "gunzip it first"},
+		{"ELF", []byte("\x7fELF\x02\x01\x01\x00\x00"), 0, "native Linux program"},
+		{"WAT", []byte("(module (func))"), 0, "run wat2wasm on it first"},
+		{"WAT after a comment", []byte("\n ;; a plugin\n(module)"), 0, "run wat2wasm on it first"},
+		{"text", []byte("#!/bin/sh\necho hello"), 0, `it begins with "#!/bin/s", not with "\x00asm"`},
+		{"short text", []byte("hi"), 0, `it begins with "hi"`},
+		{"text that steers a terminal", []byte("\x1b[31mred\x1b[0m"), 0, `it begins with "\x1b[31mred"`},
+		{"two manifests", module(custom(SectionName, "{}"), custom(SectionName, "{}")), 28, "two sections parley.manifest"},
+		{"two, the first empty", module(custom(SectionName, ""), custom(SectionName, "{}")), 26, "two sections parley.manifest"},
+		{"no length", module([]byte{1}), 9, "truncated within a length"},
+		{"half a length", module([]byte{1, 0x80}), 9, "truncated within a length"},
+		{"a length of six bytes", module([]byte{1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01}), 9, "truncated within a length"},
+		{"a length of 4 GiB", module([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f}), 9, "a length of 4294967295 bytes is declared and 0 are left"},
+		{"a length of 32 GiB", module([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x7f}), 9, "a length of 34359738367 bytes is declared and 0 are left"},
+		{"a name beyond its section", module(section(0, 200, 1), section(1, make([]byte, 300)...)), 10, "a length of 200 bytes is declared"},
+		{"a custom section without a name", module(section(0)), 10, "truncated within a length"},
+	} {
+		got, err := ReadSection(c.wasm)
+		var f *FormatError
+		if got != nil || !errors.As(err, &f) || f.Offset != c.offset || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %q, %v; expected offset %d and %q", c.name, got, err, c.offset, c.says)
+			continue
+		}
+		if _, err := WriteSection(c.wasm, []byte("{}")); err == nil && !strings.HasPrefix(c.name, "two") {
+			t.Errorf("%s: a manifest was written into it", c.name)
+		}
+	}
+}
+
+// TestReadSectionTruncated cuts a module at every byte: each cut is read as far as it goes, or refused, never as something else.
+func TestReadSectionTruncated(t *testing.T) {
+	manifest := `{"manifest":1}`
+	whole := module(section(1, 1, 0x60, 0, 0), custom(SectionName, manifest), custom("name", "\x00\x01m"))
+	ends := map[int]bool{8: true, 14: true} // between sections, before the manifest's
+	end := len(module(section(1, 1, 0x60, 0, 0), custom(SectionName, manifest)))
+	for n := range len(whole) {
+		got, err := ReadSection(whole[:n])
+		switch {
+		case n == end:
+			if err != nil || string(got) != manifest {
+				t.Errorf("cut at %d: got %q, %v", n, got, err)
+			}
+		case ends[n]:
+			if !errors.Is(err, ErrNoSection) {
+				t.Errorf("cut at %d: got %v", n, err)
+			}
+		default:
+			var f *FormatError
+			if !errors.As(err, &f) {
+				t.Errorf("cut at %d: got %q, %v; expected it refused", n, got, err)
+			}
+		}
+	}
+}
+
+func TestWriteSection(t *testing.T) {
+	types, debug := section(1, 1, 0x60, 0, 0), custom("name", "x")
+	bare := module(types, debug)
+	first, err := WriteSection(bare, []byte(`{"a":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := module(custom(SectionName, `{"a":1}`), types, debug); !bytes.Equal(first, want) {
+		t.Errorf("got %q, expected the section right after the header: %q", first, want)
+	}
+	if !bytes.Equal(bare, module(types, debug)) {
+		t.Error("the module that was given has changed")
+	}
+	long := strings.Repeat("x", 70000)
+	second, err := WriteSection(first, []byte(long))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadSection(second); err != nil || string(got) != long {
+		t.Errorf("read back %d bytes, %v", len(got), err)
+	}
+	if len(second) != len(bare)+len(custom(SectionName, long)) {
+		t.Error("the section that stood there before was not dropped")
+	}
+	twice := module(custom(SectionName, "1"), types, custom(SectionName, "2"))
+	mended, err := WriteSection(twice, []byte("3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadSection(mended); err != nil || string(got) != "3" {
+		t.Errorf("of two sections, one must be left: %q, %v", got, err)
+	}
+	if _, err := WriteSection(bare, nil); err != nil {
+		t.Errorf("an empty manifest: %v", err)
+	}
+}
+
+func TestReadSectionAllocatesNothing(t *testing.T) {
+	huge := module([]byte{0, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	if n := testing.AllocsPerRun(100, func() { _, _ = ReadSection(huge) }); n > 8 {
+		t.Errorf("%v allocations for a module of %d bytes", n, len(huge))
+	}
+	sections := module(bytes.Repeat(custom("x", ""), 100000), custom(SectionName, "{}"))
+	if n := testing.AllocsPerRun(10, func() { _, _ = ReadSection(sections) }); n > 1 {
+		t.Errorf("%v allocations while looking through a module", n)
+	}
+}
+
+func FuzzReadSection(f *testing.F) {
+	f.Add([]byte(nil))
+	f.Add(module(section(1, 1, 0x60, 0, 0), custom(SectionName, `{}`)))
+	f.Add(module(custom(SectionName, ``), custom(SectionName, `{}`)))
+	f.Add(module([]byte{0, 0xff, 0xff, 0xff, 0xff, 0x0f}))
+	f.Add([]byte("\x00asm\x0d\x00\x01\x00"))
+	files, _ := filepath.Glob("../host/wasm/testdata/*.wasm")
+	for _, file := range files {
+		if data, err := os.ReadFile(file); err == nil && len(data) < 1<<16 {
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, wasm []byte) {
+		before := bytes.Clone(wasm)
+		got, err := ReadSection(wasm)
+		if err == nil && !bytes.Contains(wasm, got) {
+			t.Errorf("%q is not a part of the module", got)
+		}
+		written, err := WriteSection(wasm, []byte("new"))
+		if err == nil {
+			if back, err := ReadSection(written); err != nil || string(back) != "new" {
+				t.Errorf("written and read back: %q, %v", back, err)
+			}
+		}
+		if !bytes.Equal(before, wasm) {
+			t.Error("the module that was given has changed")
+		}
+	})
+}
