@@ -34,6 +34,8 @@ type Call struct {
 	Session string
 	Options Options
 
+	// Invalid says that the caller could not even put the parameters together; the call is refused with it.
+	Invalid *Error
 	// Filter changes the data before it is cut to Options.MaxBytes. May be nil.
 	Filter func(json.RawMessage) (json.RawMessage, error)
 	// Progress, Log, Emit and Started are as in Request. May be nil.
@@ -108,7 +110,12 @@ func (r *run) do(ctx context.Context) error {
 	}
 	r.answer.Tool, r.answer.Returns = r.address.Name(), r.address.Tool.Returns
 
-	if err := r.validate(); err != nil {
+	if r.call.Invalid != nil {
+		err = r.refuse(r.call.Invalid)
+	} else {
+		err = r.validate()
+	}
+	if err != nil {
 		r.remember(AsError(err))
 		return err
 	}
@@ -481,11 +488,13 @@ func (r *run) ended(ctx context.Context, timeout time.Duration, err error) error
 		return cause
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		if errors.As(err, &said) && said.Code == Timeout {
-			return said
+		if !errors.As(err, &said) || said.Code != Timeout {
+			said = Errorf(Timeout, "%s did not end within %s", r.answer.Tool, timeout)
 		}
-		return Errorf(Timeout, "%s did not end within %s", r.answer.Tool, timeout).
-			WithNext("give it longer with --timeout, or ask for less")
+		if len(said.Next) == 0 {
+			said.Next = []string{fmt.Sprintf("give it longer, such as --timeout %s, or ask for less", 4*timeout)}
+		}
+		return said
 	}
 	return Errorf(Interrupted, "%s was interrupted", r.answer.Tool)
 }
@@ -639,8 +648,13 @@ func (r *run) event(began time.Time) Event {
 	if r.address.Provider != nil {
 		e.Digest = r.address.Provider.Info().Digest
 	}
-	if r.answer.Err != nil && r.answer.Err.Docs != nil {
-		e.DocsTokens = r.answer.Err.Docs.Tokens()
+	if r.answer.Err != nil {
+		if answered, err := marshal(r.answer.Err.Object()); err == nil {
+			e.OutBytes = len(answered)
+		}
+		if r.answer.Err.Docs != nil {
+			e.DocsTokens = r.answer.Err.Docs.Tokens()
+		}
 	}
 	return e
 }

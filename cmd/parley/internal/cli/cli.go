@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -44,11 +45,17 @@ func System() *Streams {
 }
 
 // Main runs one command line and returns its exit code.
-func Main(args []string, streams *Streams) int {
+func Main(args []string, streams *Streams) (code int) {
 	ctx, stop := signalContext()
 	defer stop()
 	app := newApp(streams, args)
 	defer app.close()
+	defer func() {
+		if fault := recover(); fault != nil {
+			app.debugf("%s", debug.Stack())
+			code = app.fail(host.Errorf(host.Internal, "a fault in Parley: %v", fault))
+		}
+	}()
 
 	root := newRoot(app)
 	root.SetArgs(args)

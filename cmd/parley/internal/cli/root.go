@@ -81,31 +81,37 @@ func (a *App) dispatch(cmd *cobra.Command, words []string, f *callFlags) error {
 	if err != nil {
 		return err
 	}
-	address, rest, err := a.resolve(cmd.Root(), h.Catalog(), words)
+	address, rest, err := a.resolve(cmd.Root(), h.Catalog(), words, f.sendAnyway)
+	if err != nil && address.Plugin != "" && host.AsError(err).Code == host.NotFound && f.runs() {
+		return a.runUnknown(cmd.Context(), h, address.Plugin+"."+rest[0])
+	}
 	if err != nil {
 		return err
 	}
 	return a.act(cmd, h, address, rest, f)
 }
 
-// resolve finds what the first one or two words name and returns the words after it.
-func (a *App) resolve(root *cobra.Command, catalog *host.Catalog, words []string) (host.Address, []string, error) {
-	name, rest := words[0], words[1:]
-	if _, ok := catalog.Provider(name); !ok {
-		if plugin, _, dotted := strings.Cut(strings.ReplaceAll(name, "__", "."), "."); dotted {
-			if _, ok := catalog.Provider(plugin); ok {
-				address, err := catalog.Find(name)
-				return address, rest, err
-			}
+// resolve finds what the first one or two words name and returns the words after it. Of a name that stands for
+// nothing within a plugin, the address is the plugin and the first word the name.
+func (a *App) resolve(root *cobra.Command, catalog *host.Catalog, words []string, anyway bool) (host.Address, []string, error) {
+	plugin, local, rest := words[0], "", words[1:]
+	if _, ok := catalog.Provider(plugin); !ok {
+		first, inner, _ := strings.Cut(strings.ReplaceAll(plugin, "__", "."), ".")
+		if _, ok := catalog.Provider(first); !ok {
+			return host.Address{}, nil, a.unknownWord(root, catalog, words[0])
 		}
-		return host.Address{}, nil, a.unknownWord(root, catalog, name)
+		plugin, local = first, inner
+	} else if len(rest) > 0 {
+		local, rest = rest[0], rest[1:]
 	}
-	if len(rest) == 0 {
-		address, err := catalog.FindIn(name, "")
-		return address, nil, err
+	address, err := catalog.FindIn(plugin, local)
+	if err != nil && anyway {
+		address, err = catalog.FindAnyway(plugin + "." + local)
 	}
-	address, err := catalog.FindIn(name, rest[0])
-	return address, rest[1:], err
+	if err != nil {
+		return host.Address{Plugin: plugin}, append([]string{local}, rest...), err
+	}
+	return address, rest, nil
 }
 
 func (a *App) unknownWord(root *cobra.Command, catalog *host.Catalog, word string) *host.Error {
@@ -223,6 +229,9 @@ func flagError(cmd *cobra.Command, err error) error {
 			Provided: manifest.CleanLine(value.GetValue()), Expected: optionType(value.GetFlag())}}
 	case errors.As(err, &missing):
 		e.Message = "option --" + missing.GetSpecifiedName() + " needs a value"
+	}
+	if unknown != nil && !cmd.HasParent() {
+		e.Next = append(e.Next, "a tool's own parameters go into --param KEY=VALUE or --params JSON")
 	}
 	return e.WithNext(strings.TrimSuffix("parley help "+strings.TrimPrefix(cmd.CommandPath(), "parley"), " "))
 }

@@ -45,6 +45,11 @@ type callFlags struct {
 	version  bool
 }
 
+// runs tells whether the options ask for a call rather than for discovery.
+func (f *callFlags) runs() bool {
+	return !f.list && !f.describe && f.search == "" && len(f.listen) == 0
+}
+
 // callOnly are the options that mean nothing without a tool.
 var callOnly = []string{"params", "param", "dry-run", "jq", "out", "send-anyway"}
 
@@ -92,9 +97,13 @@ func newCall(app *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			at, err := h.Catalog().Find(args[0])
+			find := h.Catalog().Find
+			if flags.sendAnyway {
+				find = h.Catalog().FindAnyway
+			}
+			at, err := find(args[0])
 			if err != nil {
-				return err
+				return app.runUnknown(cmd.Context(), h, args[0])
 			}
 			return app.run(cmd.Context(), h, at, args[1:], flags)
 		},
@@ -106,6 +115,12 @@ func newCall(app *App) *cobra.Command {
 
 func missingWord(command, word, example string) *host.Error {
 	return host.Errorf(host.InvalidArgs, "parley %s needs %s", command, word).WithNext(example)
+}
+
+// runUnknown makes the call of a tool that does not exist, so that it is refused and traced like any other.
+func (a *App) runUnknown(ctx context.Context, h *host.Host, name string) error {
+	answer := h.Call(ctx, host.Call{Name: name, Caller: "cli", Session: a.Env("PARLEY_SESSION")})
+	return &failure{answer.Err, answer.Envelope()}
 }
 
 // run makes a call from the command line and prints what comes of it.
@@ -125,7 +140,7 @@ func (a *App) run(ctx context.Context, h *host.Host, at host.Address, words []st
 	}
 	if at.Tool != nil {
 		if call.Params, err = a.buildParams(at.Tool, words, f); err != nil {
-			return err
+			call.Invalid = host.AsError(err)
 		}
 	}
 	if f.out != "" {

@@ -104,7 +104,10 @@ func (a *App) searchText(w io.Writer, data *host.SearchData, docs []*host.Docs, 
 			head = r.Name[:strings.LastIndexByte(r.Name, '.')+1] + r.Signature
 		}
 		why := r.Why + ", " + r.Confidence
-		fmt.Fprintf(w, "%s  %s (%s)\n", head, fit(manifest.CleanLine(r.Brief), max(24, a.columns()-len(head)-len(why)-5)), why)
+		if room := a.columns() - len(head) - len([]rune(why)) - 5; room >= 12 {
+			head += "  " + fit(manifest.CleanLine(r.Brief), room)
+		}
+		fmt.Fprintf(w, "%s (%s)\n", head, why)
 		for _, p := range r.Parts {
 			fmt.Fprintf(w, "    %+.3f  %s ~ %s, %s in %s\n", p.Score, p.Word, p.Match, p.How, p.Field)
 		}
@@ -113,7 +116,7 @@ func (a *App) searchText(w io.Writer, data *host.SearchData, docs []*host.Docs, 
 		}
 	}
 	if more := data.Total - len(data.Results); more > 0 {
-		fmt.Fprintf(w, "(%d more: --limit %d)\n", more, data.Total)
+		fmt.Fprintf(w, "(%d more: %s)\n", more, next[len(next)-1])
 	}
 	if data.Total == 0 {
 		fmt.Fprintf(w, "nothing found for %q\n", data.Query)
