@@ -40,6 +40,9 @@ func (d *decoder) readCode() {
 	if !d.cfg.Plain {
 		content = d.addCode(content)
 	}
+	if d.dataCount >= 0 && (d.usesData || d.cfg.Plain) {
+		d.write(secDataCount, appendU32(nil, uint32(d.dataCount)))
+	}
 	d.write(secCode, content)
 }
 
@@ -263,10 +266,12 @@ func (d *decoder) misc(b []byte, at, from int, meter bool) ([]byte, int) {
 	switch op := d.u32(); {
 	case op <= 7: // saturating truncations
 	case op == 8: // memory.init
+		d.usesData = true
 		d.index("data segment", max(d.dataCount, 0))
 		d.zero("a memory index")
 		charge = true
 	case op == 9: // data.drop
+		d.usesData = true
 		d.index("data segment", max(d.dataCount, 0))
 	case op == 10: // memory.copy
 		d.zero("a memory index")

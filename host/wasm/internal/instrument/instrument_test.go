@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -216,4 +217,41 @@ func FuzzRewrite(f *testing.F) {
 			t.Fatalf("wazero says of the module %v, and of the metered one %v", before, after)
 		}
 	})
+}
+
+// TestMergedData: memory is the same whether data segments are put together or not, in whatever order and however they overlap.
+func TestMergedData(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		n := 1 + random.IntN(20)
+		section := append([]byte{11}, leb(n)...)
+		at := 0
+		for range n {
+			switch random.IntN(4) {
+			case 0:
+				at = random.IntN(60_000) // anywhere
+			case 1:
+				at += random.IntN(100) // a gap, small or too large
+			}
+			size := random.IntN(50)
+			section = append(section, 0, 0x41)
+			section = append(section, byte(at)|0x80, byte(at>>7)|0x80, byte(at>>14)&0x3f, 0x0b)
+			section = append(section, leb(size)...)
+			for range size {
+				section = append(section, byte(1+random.IntN(255)))
+			}
+			at += size
+		}
+		wasm := module([]byte{5, 1, 0, 1}, []byte("\x07\x01\x06memory\x02\x00"), section)
+		var contents [2][]byte
+		for i, cfg := range []instrument.Config{{Plain: true}, {}} {
+			out := rewrite(t, wasm, cfg)
+			m, _ := instance(t, out, wazero.NewRuntimeConfigInterpreter())
+			data, _ := m.Memory().Read(0, m.Memory().Size())
+			contents[i] = bytes.Clone(data)
+		}
+		if !bytes.Equal(contents[0], contents[1]) {
+			t.Fatalf("memory differs for %x", wasm)
+		}
+	}
 }

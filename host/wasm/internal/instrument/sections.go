@@ -44,8 +44,9 @@ type decoder struct {
 	tables    int
 	globals   int
 	elements  int
-	dataCount int // -1 without a data count section
-	locals    int // declared so far, in all functions
+	dataCount int  // -1 without a data count section
+	usesData  bool // an instruction names a data segment
+	locals    int  // declared so far, in all functions
 
 	body []byte // the function that is being rewritten
 }
@@ -221,6 +222,7 @@ func (d *decoder) read(id byte) {
 		if d.dataCount > maxDataSegments {
 			d.fail(start, "%d data segments are declared, at most %d are accepted", d.dataCount, maxDataSegments)
 		}
+		return // written when it is known whether anything needs it
 	case secCode:
 		d.readCode()
 		return
@@ -517,36 +519,117 @@ func (d *decoder) readElements() []byte {
 	return b
 }
 
+// readData copies the data segments, and puts those together that lie side by side: Go's modules have tens of thousands, and each costs
+// an instance as much as 200 bytes of data do. Segments that instructions refer to by number stay as they are.
 func (d *decoder) readData() []byte {
 	at := d.pos
 	n := d.count("data segments", 2, maxDataSegments)
 	if d.dataCount >= 0 && n != d.dataCount && d.err == nil {
 		d.fail(at, "%d data segments are declared before the code and %d follow", d.dataCount, n)
 	}
-	b := appendU32(make([]byte, 0, d.left()+8), uint32(n))
+	m := merger{out: make([]byte, 0, d.left()+64), mayMerge: !d.cfg.Plain && !d.usesData}
 	for range n {
 		at := d.pos
 		flag := d.u32()
 		if flag > 2 && d.err == nil {
 			d.fail(at, "data segments of form %d are not accepted", flag)
 		}
-		b = appendU32(b, flag)
 		if flag == 2 {
 			d.zero("a memory index")
-			b = append(b, 0)
 		}
+		var offset []byte
 		if flag != 1 {
-			b = d.constant(b)
+			offset = d.constant(nil)
 		}
 		size := d.count("bytes of data", 1, maxFile)
-		b = appendU32(b, uint32(size))
-		b = append(b, d.data[d.pos:d.pos+size]...)
-		d.pos += size
 		if d.err != nil {
 			return nil
 		}
+		m.add(flag, offset, d.data[d.pos:d.pos+size])
+		d.pos += size
 	}
-	return b
+	m.flush()
+	return append(appendU32(nil, uint32(m.n)), m.out...)
+}
+
+// maxGap is how many bytes may lie between two segments that are put together; they are written as zeros.
+const maxGap = 64
+
+// merger writes data segments.
+type merger struct {
+	mayMerge bool
+	out      []byte
+	n        int
+
+	data       []byte // of the segment that may still grow; nil when there is none
+	start, end uint64
+	limit      uint64 // from start to here no earlier segment has written: what lies between two segments is still zero
+
+	earlier []span // segments that are written; at most maxSpans are remembered
+}
+
+type span struct{ start, end uint64 }
+
+// maxSpans keeps the search for earlier segments short, however many there are. Go's linker writes two ascending runs.
+const maxSpans = 256
+
+// untouched returns how far from start on nothing has been written.
+func (m *merger) untouched(start uint64) uint64 {
+	if len(m.earlier) >= maxSpans {
+		return start
+	}
+	limit := uint64(1) << 32
+	for _, s := range m.earlier {
+		if s.end > start {
+			limit = min(limit, max(s.start, start))
+		}
+	}
+	return limit
+}
+
+func (m *merger) add(flag uint32, offset, data []byte) {
+	at, known := constantOffset(offset)
+	if !m.mayMerge || flag == 1 || !known {
+		m.flush()
+		if flag != 1 {
+			m.mayMerge = false // it may lie anywhere, and later ones over it
+		}
+		m.n++
+		m.out = appendU32(m.out, flag&1) // form 2 with memory 0 is form 0
+		m.out = append(m.out, offset...)
+		m.out = append(appendU32(m.out, uint32(len(data))), data...)
+		return
+	}
+	if gap := at - m.end; m.data != nil && at >= m.end && gap <= maxGap && (gap == 0 || at <= m.limit) && at+uint64(len(data)) <= 1<<32 {
+		m.data = append(append(m.data, make([]byte, gap)...), data...)
+	} else {
+		m.flush()
+		m.start, m.limit, m.data = at, m.untouched(at), append(make([]byte, 0, len(data)), data...)
+	}
+	m.end = m.start + uint64(len(m.data))
+}
+
+func (m *merger) flush() {
+	if m.data == nil {
+		return
+	}
+	if len(m.earlier) < maxSpans {
+		m.earlier = append(m.earlier, span{m.start, m.end})
+	}
+	m.n++
+	m.out = append(m.out, 0, 0x41)
+	m.out = append(appendS32(m.out, int32(uint32(m.start))), opEnd)
+	m.out = append(appendU32(m.out, uint32(len(m.data))), m.data...)
+	m.data = nil
+}
+
+// constantOffset reads an expression that has been checked already, if it is a number.
+func constantOffset(expr []byte) (uint64, bool) {
+	if len(expr) == 0 || expr[0] != 0x41 {
+		return 0, false
+	}
+	r := reader{data: expr, pos: 1, end: len(expr)}
+	return uint64(uint32(r.signed(32))), r.err == nil
 }
 
 func checkHeader(data []byte) error {
