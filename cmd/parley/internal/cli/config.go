@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // settings are the values of this command line's configuration, each from where it was said most specifically.
@@ -61,7 +62,7 @@ var settingTable = []setting{
 	{"timeout", "0s", "bound of a call that sets none; 0s: the tool's own", true, func(s *settings, v string) error { return duration(&s.Timeout, v) }},
 	{"max_bytes", "0", "cut larger results; 0: never", true, func(s *settings, v string) error { return count(&s.MaxBytes, v) }},
 	{"browser", "default", "name of the browser that calls use", true, func(s *settings, v string) error { s.Browser = v; return nil }},
-	{"chrome", "", "path of the browser to start; empty: the first that is found", false, func(s *settings, v string) error { s.Chrome = v; return nil }},
+	{"chrome", "", "browser to start; empty: the first found", false, func(s *settings, v string) error { s.Chrome = v; return nil }},
 	{"browser_idle", "30m", "end a browser that nobody used for this long", true, func(s *settings, v string) error { return duration(&s.BrowserIdle, v) }},
 	{"traces.off", "false", "write no traces", false, func(s *settings, v string) error { return truth(&s.TracesOff, v) }},
 	{"traces.values", "false", "keep parameter values in traces, not only their shapes", false, func(s *settings, v string) error { return truth(&s.TracesValues, v) }},
@@ -140,7 +141,7 @@ func loadSettings(env func(string) string, configDir string) (*settings, error) 
 			value, source = v, row.env()
 		}
 		if err := row.set(s, value); err != nil {
-			return nil, host.Errorf(host.ConfigError, "%s, set by %s: %s", row.name, source, manifest.CleanLine(err.Error())).WithNext("parley config list")
+			return nil, host.Errorf(host.ConfigError, "%s, set by %s: %s", row.name, source, manifest.CleanLine(err.Error())).WithNext("correct " + source)
 		}
 		s.sources = append(s.sources, settingValue{row.name, value, source, row.env(), row.description})
 	}
@@ -201,10 +202,22 @@ func readConfig(path string, project bool) (map[string]string, error) {
 			}
 		}
 		if !known {
-			return nil, host.Errorf(host.ConfigError, "%s: unknown key %s", path, manifest.CleanLine(name)).WithNext("parley config list")
+			return nil, unknownKey(path, name)
 		}
 	}
 	return values, nil
+}
+
+func unknownKey(path, name string) *host.Error {
+	e := host.Errorf(host.ConfigError, "%s: unknown key %s", path, manifest.CleanLine(name))
+	known := make([]string, 0, len(settingTable))
+	for _, row := range settingTable {
+		known = append(known, row.name)
+	}
+	for _, n := range schema.Nearest(name, known, 3) {
+		e.DidYouMean = append(e.DidYouMean, host.Suggestion(n))
+	}
+	return e.WithNext("edit "+path, "known are "+strings.Join(known, ", "))
 }
 
 func flatten(prefix string, tree map[string]any, into map[string]string) {

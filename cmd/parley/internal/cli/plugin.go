@@ -227,6 +227,12 @@ func (a *App) remove(name string) error {
 	}
 	entry, err := a.store().Remove(name)
 	if err != nil {
+		if catalog, failed := a.catalog(); failed == nil && host.AsError(err).Code == host.NotFound {
+			if _, shipped := catalog.Provider(name); shipped {
+				return host.Errorf(host.InvalidArgs, "%s is part of this binary and cannot be removed; an installed plugin of its name takes its place", manifest.CleanLine(name)).
+					WithNext("parley plugin list")
+			}
+		}
 		return err
 	}
 	data := installedOf(entry.Info(), entry.Source, nil)
