@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -43,6 +44,22 @@ type Engine struct {
 	mu     sync.Mutex
 	units  map[*unit]bool
 	closed bool
+
+	calls atomic.Int32 // under way
+}
+
+// maxConcurrent bounds what calls under way may have together: memory above all. A call beyond it is refused and does not wait, because
+// what it waited for might be the call that asked for it.
+const maxConcurrent = 64
+
+// enter counts a call that begins; leave must be called when it ends.
+func (e *Engine) enter() (leave func(), err error) {
+	leave = func() { e.calls.Add(-1) }
+	if n := e.calls.Add(1); n > maxConcurrent {
+		leave()
+		return nil, host.Errorf(host.Busy, "%d calls of plugins are under way, and no more are begun; try again when one has ended", maxConcurrent)
+	}
+	return leave, nil
 }
 
 // New makes an engine.

@@ -259,6 +259,27 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
+// TestTooManyCalls: a call beyond what may be under way is refused at once, and the next one is served when one has ended.
+func TestTooManyCalls(t *testing.T) {
+	e := testEngine(t)
+	p := guest(t, e, "smallest", "smallest")
+	var leave []func()
+	for range maxConcurrent {
+		l, err := e.enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, l)
+	}
+	if _, err := invoke(t, p, "call", "{}"); err == nil || err.Code != host.Busy {
+		t.Errorf("%v, want busy", err)
+	}
+	leave[0]()
+	if _, err := invoke(t, p, "call", "{}"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRequestAsSeen holds what a guest of kind parley/1 is told against sdk/abi.md.
 func TestRequestAsSeen(t *testing.T) {
 	p := guest(t, testEngine(t), "echo", "echo")

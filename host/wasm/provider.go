@@ -128,6 +128,11 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
+	leave, err := p.engine.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	c := newCall(p.engine, u, m, r)
 	result, err := c.run(ctx)
 	if err != nil {

@@ -40,7 +40,8 @@ const (
 const (
 	maxFile         = 128 << 20
 	maxTypes        = 50_000
-	maxParams       = 1_000 // and results
+	maxParams       = 1_000   // and results
+	maxAllParams    = 1 << 20 // of all types together, and results
 	maxImports      = 10_000
 	maxFunctions    = 250_000
 	maxTables       = 8
@@ -51,7 +52,7 @@ const (
 	maxDataSegments = 250_000 // Go has 36,776
 	maxBody         = 4 << 20
 	maxLocals       = 50_000
-	maxAllLocals    = 16 << 20 // in all functions together: wazero allocates each
+	maxAllLocals    = 4 << 20 // in all functions together: wazero allocates each
 	maxNesting      = 10_000
 	maxLoopNesting  = 128 // compile time grows with a power of it: 500 nested loops take 9 s
 	maxName         = 10_000

@@ -247,6 +247,7 @@ func (d *decoder) rest(start int) []byte {
 
 func (d *decoder) readTypes() {
 	var b strings.Builder
+	all := 0
 	for range d.count("types", 3, maxTypes) {
 		at := d.pos
 		if form := d.byte(); form != 0x60 && d.err == nil {
@@ -257,7 +258,11 @@ func (d *decoder) readTypes() {
 		n := d.count("parameters", 1, maxParams)
 		d.typeList(&b, n)
 		b.WriteString("->")
-		d.typeList(&b, d.count("results", 1, maxParams))
+		results := d.count("results", 1, maxParams)
+		d.typeList(&b, results)
+		if all += n + results; all > maxAllParams {
+			d.fail(at, "the types have more than %d parameters and results together", maxAllParams)
+		}
 		d.types = append(d.types, FuncType(b.String()))
 		d.params = append(d.params, n)
 	}
