@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/providertest"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/plugins"
+)
+
+// testEngine compiles each plugin once for all tests of this process.
+func testEngine(t *testing.T) *wasm.Engine {
+	e := wasm.New(wasm.Config{HostVersion: Version, CacheDir: t.TempDir()})
+	t.Cleanup(func() { _ = e.Close(t.Context()) })
+	return e
+}
+
+// TestShippedExamples runs every runnable example of every shipped plugin, and of the fixture of kind wasi, through the
+// whole path of a call, and compares what it declares.
+func TestShippedExamples(t *testing.T) {
+	engine := testEngine(t)
+	shipped, err := plugins.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var providers []host.Provider
+	for _, f := range shipped {
+		providers = append(providers, engine.Provider(shippedSource(f)))
+	}
+	fixture, err := wasm.ReadCandidateFile(filepath.Join("..", "..", "..", "..", "testdata", "wasm", "rev.wasm"), Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	providers = append(providers, engine.Provider(fixture.Source()))
+	catalog, err := host.NewCatalog(providers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := host.New(host.Config{Version: Version, Catalog: catalog, Policy: policy.Default()})
+	ran := 0
+	for _, p := range catalog.Providers() {
+		m, err := p.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range m.Tools {
+			for _, e := range tool.Examples {
+				if e.Runnable {
+					ran++
+					t.Run(fmt.Sprintf("%s.%s/%s", m.Name, tool.Name, e.Title), func(t *testing.T) {
+						a := h.Call(t.Context(), host.Call{Name: m.Name + "." + tool.Name, Params: e.Params, Caller: "cli"})
+						compare(t, e, a)
+					})
+				}
+			}
+		}
+	}
+	if ran < 20 {
+		t.Errorf("only %d examples are runnable", ran)
+	}
+}
+
+func compare(t *testing.T, e manifest.Example, a *host.Answer) {
+	exit := 0
+	if a.Err != nil {
+		exit = a.Err.ExitCode()
+	}
+	if exit != e.ExitCode {
+		t.Fatalf("ended in %d (%v), the example declares %d", exit, a.Err, e.ExitCode)
+	}
+	if len(e.Result) > 0 && canonical(t, e.Result) != canonical(t, a.Data) {
+		t.Errorf("answered %s, the example declares %s", a.Data, e.Result)
+	}
+}
+
+func canonical(t *testing.T, raw json.RawMessage) string {
+	v, err := schema.Decode(raw, schema.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(schema.Marshal(v))
+}
+
+// TestContracts holds the shipped plugins and the C fixture to the contract of every provider.
+func TestContracts(t *testing.T) {
+	engine := testEngine(t)
+	shipped, err := plugins.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]providertest.Case{
+		"text": {Tool: "hash", Params: `{"text":"hello"}`, Want: `{"hex":"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}`},
+		"json": {Tool: "query", Params: `{"data":{"a":1},"filter":".a"}`, Want: `{"results":[1]}`},
+	}
+	for _, f := range shipped {
+		t.Run(f.Name, func(t *testing.T) {
+			providertest.Run(t, engine.Provider(shippedSource(f)), providertest.Options{Calls: []providertest.Case{calls[f.Name]}})
+		})
+	}
+	t.Run("echo", func(t *testing.T) {
+		c, err := wasm.ReadCandidateFile(filepath.Join("..", "..", "..", "..", "testdata", "wasm", "echo.wasm"), Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		providertest.Run(t, engine.Provider(c.Source()), providertest.Options{
+			Calls: []providertest.Case{{Tool: "echo", Params: `{"a":1}`}},
+			Slow:  &providertest.Case{Tool: "spin"},
+		})
+	})
+}
+
+// TestShippedManifestsParse holds what ships to the strict reader, which a start does not run.
+func TestShippedManifestsParse(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "plugins", "*", "manifest.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := manifest.Parse(data, Version); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
