@@ -32,7 +32,7 @@ type Config struct {
 	// AllowRemote permits Attach to leave this machine.
 	AllowRemote bool `json:"allow_remote,omitempty"`
 
-	// Idle is how long a keeper without clients lives. Default 30 min, below 0 for ever.
+	// Idle is how long a keeper lives that is not asked anything. Default 30 min, below 0 for ever.
 	Idle time.Duration `json:"idle,omitempty"`
 	// MaxMessage is the largest reply read. Default 128 MiB.
 	MaxMessage int `json:"max_message,omitempty"`

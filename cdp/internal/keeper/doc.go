@@ -45,6 +45,7 @@
 //	{"id":2,"item":{"seq":9,"t":1700000000000,"browser":"default","target":"..","method":"..","params":{}}}
 //
 // Operations are call, open, targets, activate, close_target, close, status, events
-// and listen; their bodies and results are the exported types of this package. A
-// client that closes its connection abandons its calls.
+// and listen; their bodies and results are the exported types of this package. The
+// first item of listen is {"listening":true}: nothing after it is missed. A client
+// that closes its connection abandons its calls.
 package keeper

@@ -44,14 +44,19 @@ func bounded(t *testing.T) context.Context {
 
 func config(t *testing.T) Config {
 	t.Helper()
-	found, err := browser.Find("", os.Getenv(browser.EnvVar), "")
-	if err != nil || !supported {
+	cfg, err := foundConfig(t.TempDir())
+	if err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("in CI nothing is skipped: ", err)
 		}
 		t.Skip("needs a browser: ", err)
 	}
-	return Config{RunDir: filepath.Join(t.TempDir(), "run"), Chrome: found.Path, FoundBy: found.From, Version: "test"}
+	return cfg
+}
+
+func foundConfig(dir string) (Config, error) {
+	found, err := browser.Find("", os.Getenv(browser.EnvVar), "")
+	return Config{RunDir: filepath.Join(dir, "run"), Chrome: found.Path, FoundBy: found.From, Version: "test"}, err
 }
 
 // start opens a browser, and at the test's end checks that nothing of it is left.

@@ -519,7 +519,10 @@ func TestIdleKeeperEnds(t *testing.T) {
 	if err != nil || s.IdleLimit != 200 {
 		t.Errorf("%+v %v", s, err)
 	}
-	c.Close()
+	// Who listens uses it, who is only connected does not.
+	if _, end := listen(t, c, ListenRequest{Patterns: []string{"Page.*"}, TimeoutMS: 800}, nil); end.End != "timeout" {
+		t.Errorf("end %+v", end)
+	}
 	nothingLeft(t, cfg)
 }
 

@@ -22,6 +22,7 @@ type server struct {
 
 	mu      sync.Mutex
 	clients map[*client]bool
+	serving int // requests under way
 	lastUse time.Time
 }
 
@@ -31,8 +32,9 @@ type client struct {
 	conn net.Conn
 	s    *server
 
+	wake chan struct{} // holds one when there may be something to send
+
 	mu      sync.Mutex
-	wake    sync.Cond
 	replies [][][]byte
 	streams []*stream
 	calls   map[int64]context.CancelFunc
@@ -88,8 +90,7 @@ func (s *server) client(conn net.Conn) {
 	}
 	conn.SetDeadline(time.Time{})
 
-	c := &client{conn: conn, s: s, calls: map[int64]context.CancelFunc{}}
-	c.wake.L = &c.mu
+	c := &client{conn: conn, s: s, wake: make(chan struct{}, 1), calls: map[int64]context.CancelFunc{}}
 	s.mu.Lock()
 	s.clients[c] = true
 	s.mu.Unlock()
@@ -104,15 +105,23 @@ func (s *server) client(conn net.Conn) {
 	<-written
 	s.mu.Lock()
 	delete(s.clients, c)
+	s.mu.Unlock()
+}
+
+// used counts a request that begins (1) or ends (-1).
+func (s *server) used(change int) {
+	s.mu.Lock()
+	s.serving += change
 	s.lastUse = time.Now()
 	s.mu.Unlock()
 }
 
-// idleFor is how long nobody is connected.
+// idleFor is how long nobody asked anything; one who is only connected does not count,
+// one who listens does.
 func (s *server) idleFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.clients) > 0 {
+	if s.serving > 0 {
 		return 0
 	}
 	return time.Since(s.lastUse)
@@ -137,7 +146,7 @@ func (s *server) hangUp(patience time.Duration) {
 		c.mu.Lock()
 		c.ending = true
 		c.mu.Unlock()
-		c.wake.Broadcast()
+		c.stir()
 	}
 	deadline := time.Now().Add(patience)
 	for s.clientCount() > 0 && time.Now().Before(deadline) {
@@ -177,7 +186,9 @@ func (c *client) read(r *bufio.Reader) {
 			c.reply(q.id, nil, errf(CodeLimitExceeded, "%d requests are under way on this connection; wait for their answers", maxInFlight))
 			continue
 		}
+		c.s.used(1)
 		go func() {
+			defer c.s.used(-1)
 			defer cancel()
 			result, failure := c.serve(ctx, q)
 			if result != nil || failure != nil {
@@ -186,7 +197,7 @@ func (c *client) read(r *bufio.Reader) {
 			c.mu.Lock()
 			delete(c.calls, q.id)
 			c.mu.Unlock()
-			c.wake.Broadcast()
+			c.stir()
 		}()
 	}
 }
@@ -203,7 +214,7 @@ func (c *client) reply(id int64, result json.RawMessage, failure *Error) {
 		c.replies = append(c.replies, parts)
 	}
 	c.mu.Unlock()
-	c.wake.Broadcast()
+	c.stir()
 }
 
 // drop abandons everything that the client asked.
@@ -216,7 +227,7 @@ func (c *client) drop() {
 	streams := c.streams
 	c.streams = nil
 	c.mu.Unlock()
-	c.wake.Broadcast()
+	c.stir()
 	for _, s := range streams {
 		c.s.engine.unlisten(s.l)
 	}
@@ -274,15 +285,16 @@ func (c *client) next() (parts [][]byte, idle, ok bool) {
 
 // sleep waits until there may be something to send; false when the client is to be closed.
 func (c *client) sleep() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !c.closed && len(c.replies) == 0 && !c.anyWaiting() {
-		if c.ending && len(c.calls) == 0 {
-			return false
+	for {
+		c.mu.Lock()
+		closed := c.closed || c.ending && len(c.calls) == 0
+		something := len(c.replies) > 0 || c.anyWaiting()
+		c.mu.Unlock()
+		if something || closed {
+			return something
 		}
-		c.wake.Wait()
+		<-c.wake
 	}
-	return !c.closed
 }
 
 func (c *client) anyWaiting() bool {
@@ -297,14 +309,12 @@ func (c *client) anyWaiting() bool {
 	return false
 }
 
-// stirred wakes the writer. The lock makes sure that it is not just about to sleep;
-// it is taken elsewhere, for the engine is locked here and never waits for clients.
-func (c *client) stirred() {
-	go func() {
-		c.mu.Lock()
-		c.mu.Unlock() //lint:ignore SA2001 a barrier, see above
-		c.wake.Broadcast()
-	}()
+// stir wakes the writer and never waits, for the engine calls it while locked.
+func (c *client) stir() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
 }
 
 func (c *client) removeStream(s *stream) {
@@ -387,7 +397,7 @@ func (c *client) listen(ctx context.Context, id int64, b ListenRequest) *Error {
 			return err
 		}
 	}
-	l, err := c.s.engine.listen(b, scope, c.stirred)
+	l, err := c.s.engine.listen(b, scope, c.stir)
 	if err != nil {
 		return err
 	}
@@ -401,7 +411,7 @@ func (c *client) listen(ctx context.Context, id int64, b ListenRequest) *Error {
 	c.replies = append(c.replies, answerParts(id, "item", []byte(`{"listening":true}`)))
 	c.streams = append(c.streams, &stream{id, l})
 	c.mu.Unlock()
-	c.wake.Broadcast()
+	c.stir()
 	go func() {
 		var expired <-chan time.Time
 		if b.TimeoutMS > 0 {
