@@ -174,7 +174,7 @@ type (
 	}
 	exampleForm struct {
 		Title    string          `json:"title"`
-		Kind     Kind            `json:"kind"`
+		Kind     Kind            `json:"kind,omitempty"`
 		Params   json.RawMessage `json:"params"`
 		ExitCode int             `json:"exit_code"`
 		Result   json.RawMessage `json:"result,omitempty"`

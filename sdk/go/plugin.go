@@ -190,7 +190,7 @@ type Doc struct {
 // Example is one call with its outcome.
 type Example struct {
 	Title string
-	Kind  Kind
+	Kind  Kind // empty: Common
 	// Params is a value of the tool's parameter type, or a map.
 	Params   any
 	ExitCode int

@@ -257,30 +257,43 @@ func (a *App) extractSDK() (string, error) {
 		return "", err
 	}
 	parent := filepath.Join(a.dirs().data, "sdk")
-	root := filepath.Join(parent, "go-"+Version+"-"+hex.EncodeToString(hash.Sum(nil)[:6]))
-	if _, err := os.Stat(root); err == nil {
+	root := filepath.Join(parent, "go-"+Version)
+	sum := hex.EncodeToString(hash.Sum(nil))
+	const mark = ".sha256" // of a copy that is whole
+	if have, err := os.ReadFile(filepath.Join(root, mark)); err == nil && string(have) == sum {
 		return root, nil
 	}
-	temp := ""
-	if err := os.MkdirAll(parent, 0o755); err == nil {
-		temp, err = os.MkdirTemp(parent, ".new-")
+	files[mark] = []byte(sum)
+	if err := replaceFolder(parent, root, files); err != nil {
+		return "", host.Errorf(host.Unavailable, "cannot write the SDK into %s: %v", root, err)
 	}
-	for name, data := range files {
-		path := filepath.Join(temp, filepath.FromSlash(name))
-		if temp == "" || os.MkdirAll(filepath.Dir(path), 0o755) != nil || os.WriteFile(path, data, 0o644) != nil {
-			return "", host.Errorf(host.Unavailable, "cannot write the SDK into %s", parent)
-		}
-	}
-	if err := os.Chmod(temp, 0o755); err != nil {
-		return "", err
-	}
-	if err := os.Rename(temp, root); err != nil && !errors.Is(err, fs.ErrExist) {
-		if _, there := os.Stat(root); there != nil {
-			return "", host.Errorf(host.Unavailable, "cannot write the SDK into %s: %v", root, err)
-		}
-	}
-	_ = os.RemoveAll(temp)
 	return root, nil
+}
+
+// replaceFolder writes files into a new folder beside root and puts it in root's place.
+func replaceFolder(parent, root string, files map[string][]byte) error {
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(parent, ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	fresh := filepath.Join(temp, "sdk")
+	for name, data := range files {
+		path := filepath.Join(fresh, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(root, filepath.Join(temp, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(fresh, root)
 }
 
 // goTool runs the go command in a folder, with the environment that makes its output reproducible.

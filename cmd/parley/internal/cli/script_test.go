@@ -57,6 +57,7 @@ func TestScripts(t *testing.T) {
 			"serve":    scriptServe,
 			"signal":   scriptSignal,
 			"tokens":   scriptTokens,
+			"touched":  scriptTouched,
 		},
 	})
 }
@@ -292,7 +293,8 @@ func scriptPad(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(args[2]+strings.Repeat("x", fill)+args[3]), 0o600))
 }
 
-// scriptServe serves the files of a folder and sets $URL. Of its own it has /never, which does not answer, and /cookie.
+// scriptServe serves the files of a folder and sets $URL. Of its own it has /never, which does not answer, /cookie,
+// and /touched, which the command touched waits for.
 func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: serve DIR")
@@ -304,12 +306,28 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 		http.SetCookie(w, &http.Cookie{Name: "flavour", Value: "plain", Path: "/"})
 		io.WriteString(w, "<title>Cookie</title>")
 	})
+	touches := make(chan struct{}, 100)
+	mux.HandleFunc("/touched", func(http.ResponseWriter, *http.Request) { touches <- struct{}{} })
 	server := httptest.NewServer(mux)
 	ts.Setenv("URL", server.URL)
+	touched.Store(server.URL, touches)
 	ts.Defer(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
+}
+
+// touched holds the touches of each server by its URL.
+var touched sync.Map
+
+// scriptTouched waits until a page has fetched /touched: then a call is certainly under way.
+func scriptTouched(ts *testscript.TestScript, _ bool, _ []string) {
+	touches, _ := touched.Load(ts.Getenv("URL"))
+	select {
+	case <-touches.(chan struct{}):
+	case <-time.After(30 * time.Second):
+		ts.Fatalf("nobody fetched /touched")
+	}
 }
 
 // feed is written to the stdin of a process that is to be hit by a signal: more than a pipe holds, so that once it
