@@ -139,6 +139,16 @@ func TestAskingFromAlloc(t *testing.T) {
 	}
 }
 
+// TestDeniedInError: what was refused is listed, once, in the error of a call that fails.
+func TestDeniedInError(t *testing.T) {
+	e := testEngine(t)
+	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
+	_, err := invoke(t, e.Provider(sourceOf(readFile(t, "testdata/refused-then-trap.wasm"), m)), "call", "{}")
+	if err == nil || err.Code != host.Trapped || len(err.Denied) != 1 || err.Denied[0].Right != "http:POST:http://169.254.169.254/" {
+		t.Errorf("%+v", err)
+	}
+}
+
 // TestNothingStays: calls that end well and badly leave no memory maps, descriptors or goroutines.
 func TestNothingStays(t *testing.T) {
 	if runtime.GOOS != "linux" {

@@ -1,8 +1,13 @@
 package instrument_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"fmt"
+	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +32,21 @@ func instance(t testing.TB, wasm []byte, config wazero.RuntimeConfig) (api.Modul
 	t.Cleanup(func() { _ = r.Close(ctx) })
 	wasi_snapshot_preview1.MustInstantiate(ctx, r)
 	yields := new(int)
+	// What the module asks of module parley is there and does nothing.
+	b := r.NewHostModuleBuilder("parley")
+	i32, i64, f64 := api.ValueTypeI32, api.ValueTypeI64, api.ValueTypeF64
+	for name, params := range map[string][]api.ValueType{
+		"call_tool": {i32, i32}, "http_request": {i32, i32}, "read_secret": {i32, i32}, "log": {i32, i32, i32}, "progress": {f64, f64, i32, i32},
+	} {
+		results := []api.ValueType{i64}
+		if len(params) > 2 {
+			results = nil
+		}
+		b = b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(context.Context, []uint64) {}), params, results).Export(name)
+	}
+	if _, err := b.Instantiate(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder().
 		WithGoFunction(api.GoFunc(func(context.Context, []uint64) { *yields++ }), nil, nil).Export(instrument.YieldName).Instantiate(ctx); err != nil {
 		t.Fatal(err)
@@ -46,6 +66,67 @@ func rewrite(t testing.TB, wasm []byte, cfg instrument.Config) []byte {
 		t.Fatal(err)
 	}
 	return m.Wasm
+}
+
+// goGuest is the shipped plugin text; call runs one of its tools.
+func goGuest(t testing.TB) []byte {
+	t.Helper()
+	packed, err := os.Open("../../../../plugins/text/plugin.wasm.gz")
+	if err != nil {
+		t.Skip("plugins/text has not been built")
+	}
+	defer packed.Close()
+	z, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasm, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+func call(t testing.TB, m api.Module, request string) {
+	t.Helper()
+	ctx := context.Background()
+	at, err := m.ExportedFunction("parley_alloc").Call(ctx, uint64(len(request)))
+	if err != nil || !m.Memory().WriteString(uint32(at[0]), request) {
+		t.Fatal(err)
+	}
+	got, err := m.ExportedFunction("parley_call").Call(ctx, at[0], uint64(len(request)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := m.Memory().Read(uint32(got[0]>>32), uint32(got[0])); !bytes.HasPrefix(answer, []byte(`{"ok":true`)) {
+		t.Fatalf("%s", answer)
+	}
+}
+
+// BenchmarkOverheadGo is BenchmarkOverhead for calls of a Go guest: a short one, and one that works for a while.
+func BenchmarkOverheadGo(b *testing.B) {
+	wasm := goGuest(b)
+	config := wazero.NewRuntimeConfig()
+	plain, _ := instance(b, wasm, config)
+	metered, _ := instance(b, rewrite(b, wasm, instrument.Config{}), config)
+	for name, n := range map[string]int{"short": 10, "long": 20_000} {
+		request := fmt.Sprintf(`{"tool":"hash","params":{"text":%q,"algorithm":"sha256"}}`, strings.Repeat("text ", n))
+		b.Run(name, func(b *testing.B) {
+			best := [2]time.Duration{}
+			for b.Loop() {
+				for i, m := range []api.Module{plain, metered} {
+					began := time.Now()
+					call(b, m, request)
+					if took := time.Since(began); best[i] == 0 || took < best[i] {
+						best[i] = took
+					}
+				}
+			}
+			b.ReportMetric(float64(best[0].Nanoseconds())/1000, "us-plain")
+			b.ReportMetric(float64(best[1])/float64(best[0]), "x-metered")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
 }
 
 // BenchmarkOverhead compares plain code, metered code and wazero's own way to stop a guest. The three take turns, and the
