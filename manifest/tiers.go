@@ -17,7 +17,7 @@ const (
 type Description struct {
 	Name               string          `json:"name"` // qualified
 	Plugin             string          `json:"plugin"`
-	Group              string          `json:"group,omitempty"`
+	Group              string          `json:"group"`
 	Tool               string          `json:"tool"`
 	Kind               string          `json:"kind,omitempty"` // "event" or "type" for what cannot be called
 	Tier               int             `json:"tier"`
