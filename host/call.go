@@ -21,6 +21,9 @@ const (
 	DefaultTimeout = 30 * time.Second
 	// MaxParams bounds the parameters of one call as JSON text.
 	MaxParams = 16 << 20
+	// maxCorrected is the size up to which an error carries the parameters that would have been accepted: it says
+	// them several times.
+	maxCorrected = 8 << 10
 	// maxDepthOfCalls bounds plugins that call plugins.
 	maxDepthOfCalls = 8
 )
@@ -254,8 +257,10 @@ func (r *run) violated(judge *schema.Schema, value any, violations []schema.Viol
 		}
 	}
 	if fixed, ok := r.corrected(judge, value, violations); ok {
-		e.Corrected = schema.Marshal(fixed)
-		e.Command = manifest.CommandLine(r.answer.Tool, e.Corrected)
+		if whole := schema.Marshal(fixed); len(whole) <= maxCorrected {
+			e.Corrected = whole
+			e.Command = manifest.CommandLine(r.answer.Tool, whole)
+		}
 	}
 	for i := range e.Details {
 		if e.Details[i].Suggestion == "" && e.Corrected != nil {

@@ -107,6 +107,18 @@ func (a *App) completeNames(cmd *cobra.Command, args []string, typed string) ([]
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completePlugins completes the name of one plugin.
+func (a *App) completePlugins(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completeNames(cmd, nil, typed)
+}
+
+func completeDialog(cmd *cobra.Command) {
+	_ = cmd.RegisterFlagCompletionFunc("on-dialog", cobra.FixedCompletions([]string{"accept", "dismiss", "fail"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
 // completeQualified completes plugin.tool in one word.
 func (a *App) completeQualified(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	plugin, rest, dotted := strings.Cut(typed, ".")

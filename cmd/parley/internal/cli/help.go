@@ -57,6 +57,19 @@ func newHelp(app *App) *cobra.Command {
 		Use:     "help [COMMAND]",
 		Short:   "Explain a command",
 		Example: "parley help search",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			target, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var found []string
+			for _, c := range target.Commands() {
+				if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), typed) {
+					found = append(found, c.Name()+"\t"+c.Short)
+				}
+			}
+			return found, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {

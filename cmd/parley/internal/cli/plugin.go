@@ -37,6 +37,16 @@ func newPlugin(app *App) *cobra.Command {
 		Use:     "remove NAME",
 		Short:   "Remove an installed plugin",
 		Example: "parley plugin remove hello",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			entries, err := app.store().List()
+			var found []string
+			for _, e := range entries {
+				if err == nil && len(args) == 0 && strings.HasPrefix(e.Name, typed) {
+					found = append(found, e.Name+"\t"+manifest.CleanLine(e.Brief))
+				}
+			}
+			return found, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return missingWord("plugin remove", "one NAME", "parley plugin list")
@@ -48,7 +58,7 @@ func newPlugin(app *App) *cobra.Command {
 		Use:               "show NAME",
 		Short:             "Show a plugin: version, digest, rights it asks for",
 		Example:           "parley plugin show text",
-		ValidArgsFunction: app.completeNames,
+		ValidArgsFunction: app.completePlugins,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return missingWord("plugin show", "one NAME", "parley plugin list")

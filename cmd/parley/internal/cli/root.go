@@ -49,6 +49,7 @@ func newRoot(app *App) *cobra.Command {
 		},
 	}
 	flags.add(root.Flags())
+	completeDialog(root)
 	root.Flags().BoolVar(&flags.list, "list", false, "list plugins, groups or tools")
 	root.Flags().BoolVar(&flags.describe, "describe", false, "document a tool")
 	root.Flags().IntVar(&flags.tier, "tier", manifest.Tier2, "detail of --describe: 1, 2 or 3")

@@ -109,6 +109,7 @@ func newCall(app *App) *cobra.Command {
 		},
 	}
 	flags.add(cmd.Flags())
+	completeDialog(cmd)
 	cmd.Flags().SortFlags = false
 	return cmd
 }

@@ -38,17 +38,26 @@ func newSearch(app *App) *cobra.Command {
 	cmd.Flags().StringVar(&f.detail, "detail", "names", "names, signatures or full")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "show the parts of each score")
 	cmd.Flags().SortFlags = false
+	for name, values := range searchValues {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(strings.Fields(values), cobra.ShellCompDirectiveNoFileComp))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("plugin", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return app.completeNames(cmd, nil, typed)
+	})
 	return cmd
+}
+
+// searchValues are the options that take one of a few words.
+var searchValues = map[string]string{
+	"effect": "read write destructive", "kind": "tool event type", "detail": "names signatures full",
+	"category": "generation review correction planning query action",
 }
 
 // search prints the tools that fit, best first, why and how surely.
 func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
-	for _, c := range []struct{ option, value, allowed string }{
-		{"effect", f.effect, "read write destructive"}, {"kind", f.kind, "tool event type"}, {"detail", f.detail, "names signatures full"},
-		{"category", f.category, "generation review correction planning query action"},
-	} {
-		if c.value != "" && !strings.Contains(" "+c.allowed+" ", " "+c.value+" ") {
-			return unknownValue(c.option, c.value, strings.Fields(c.allowed))
+	for _, c := range [][2]string{{"effect", f.effect}, {"kind", f.kind}, {"detail", f.detail}, {"category", f.category}} {
+		if allowed := strings.Fields(searchValues[c[0]]); c[1] != "" && !contains(allowed, c[1]) {
+			return unknownValue(c[0], c[1], allowed)
 		}
 	}
 	if f.limit < 1 || f.limit > 1000 {
