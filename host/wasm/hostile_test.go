@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -136,6 +137,46 @@ func TestAskingFromAlloc(t *testing.T) {
 	}
 	if err := Check(readFile(t, "testdata/hands-on.wasm"), m); err == nil || !strings.Contains(err.Error(), "hands on") {
 		t.Errorf("%v, want an export that is an import refused", err)
+	}
+}
+
+// TestGoGuestAsks builds a Go guest that asks the host many times: each answer is placed by an export that runs while an import does.
+func TestGoGuestAsks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a Go guest")
+	}
+	out := filepath.Join(t.TempDir(), "gocall.wasm")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
+	build.Dir = "testdata/gocall"
+	build.Env = append(os.Environ(), "GOFLAGS=", "GOWASM=", "GOOS=wasip1", "GOARCH=wasm")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	m := loadManifest(t, []byte(`{"manifest":1,"name":"gocall","version":"0.1.0","kind":"parley/1","docs":{"brief":"A test"},
+		"tools":[{"name":"run","docs":{"brief":"Run it"},"params":{"type":"object"},"effect":"read"}]}`))
+	p := testEngine(t).Provider(sourceOf(readFile(t, out), m))
+	r := requestFor(t, p, "run", `{"times":200}`)
+	r.Grant.Tools = []string{"other.*"}
+	asked, logged, progress := 0, 0, 0.0
+	r.CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
+		asked++
+		return &host.Result{Data: marshal(strings.Repeat("y", 5000))}, nil
+	}
+	r.Log = func(int, string) { logged++ }
+	r.Progress = func(done, total float64, _ string) { progress = done / total }
+	result, failed := invokeRequest(t, p, r)
+	if failed != nil || string(result.Data) != `{"bytes":1000000}` || asked != 200 || logged != 200 || progress != 1 {
+		t.Errorf("%v %v: asked %d times, logged %d lines, progress %v", result, failed, asked, logged, progress)
+	}
+
+	// A tool that waits is no reason to wait longer than the call may last.
+	r.Options.Timeout = 50 * time.Millisecond
+	r.CallTool = func(ctx context.Context, _ string, _ json.RawMessage, _ host.Options) (*host.Result, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if _, failed = invokeRequest(t, p, r); failed == nil || failed.Code != host.Timeout {
+		t.Errorf("%v, want a timeout", failed)
 	}
 }
 
