@@ -16,7 +16,7 @@ func init() { sdk.Register(plugin) }
 var plugin = sdk.Plugin{
 	Name: "gocall", Version: "0.1.0", Brief: "Call other tools from Go",
 	Capabilities: sdk.Capabilities{Tools: []sdk.Use{{Name: "*", Why: "to test calls"}}},
-	Tools: []sdk.Definition{sdk.Tool("run", run, sdk.Doc{Brief: "Call a tool many times", Effect: sdk.Read})},
+	Tools:        []sdk.Definition{sdk.Tool("run", run, sdk.Doc{Brief: "Call a tool many times", Effect: sdk.Read})},
 }
 
 // Params of run.
