@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -59,7 +60,7 @@ func (e *Error) Error() string {
 }
 
 func refuse(pointer, format string, args ...any) *Error {
-	return &Error{Problems: []Problem{{pointer, CleanLine(fmt.Sprintf(format, args...))}}}
+	return &Error{Problems: []Problem{{CleanLine(pointer), CleanLine(fmt.Sprintf(format, args...))}}}
 }
 
 // Parse reads a manifest strictly and checks everything that can be checked without its wasm: the
@@ -98,8 +99,13 @@ func Parse(data []byte, hostVersion string) (*Manifest, error) {
 // Load reads a manifest that Parse has accepted before.
 func Load(data []byte) (*Manifest, error) {
 	var m Manifest
-	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, refuse("", "%v", err)
+	err := json.Unmarshal(data, &m)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) { // what a schema takes for an integer and Go does not: 64.0
+		return nil, refuse("", "%s: expected a number written as digits alone, got %s", mismatch.Field, mismatch.Value)
+	}
+	if err != nil {
+		return nil, refuse("", "%v", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return &m, nil
 }
@@ -133,7 +139,7 @@ func problems(violations []schema.Violation) []Problem {
 		if len(v.DidYouMean) > 0 {
 			message += "; did you mean " + strings.Join(v.DidYouMean, ", ") + "?"
 		}
-		found = append(found, Problem{v.Pointer, CleanLine(message)})
+		found = append(found, Problem{CleanLine(v.Pointer), CleanLine(message)})
 	}
 	return found
 }
@@ -175,7 +181,7 @@ type checker struct {
 }
 
 func (c *checker) add(pointer, format string, args ...any) {
-	c.found = append(c.found, Problem{pointer, CleanLine(fmt.Sprintf(format, args...))})
+	c.found = append(c.found, Problem{CleanLine(pointer), CleanLine(fmt.Sprintf(format, args...))})
 }
 
 func (c *checker) names() {

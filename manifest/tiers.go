@@ -154,6 +154,10 @@ func (d *Description) Text() string {
 		line("Returns: %s", strings.Join(names, ", "))
 	}
 	for _, e := range d.Examples {
+		if e.ExitCode != 0 {
+			line("Example (exit %d): %s", e.ExitCode, e.Command)
+			continue
+		}
 		line("Example: %s", e.Command)
 	}
 	if len(d.ExitCodes) > 0 {

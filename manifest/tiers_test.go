@@ -1,0 +1,196 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files of this package anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what is written there (go test -update writes it anew):\n%s", path, got)
+	}
+}
+
+// TestDescribe compares all tiers of all tools with golden files: the text, then the JSON.
+func TestDescribe(t *testing.T) {
+	data, err := os.ReadFile("../plugins/text/manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := Parse(data, hostVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := *text
+	hash.Tools = []Tool{*text.Tool("hash"), *text.Tool("find")}
+	for name, m := range map[string]*Manifest{"notes": parsed(t), "text": &hash} {
+		var texts, docs bytes.Buffer
+		enc := json.NewEncoder(&docs)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", " ")
+		for i := range m.Tools {
+			for tier := Tier1; tier <= Tier3; tier++ {
+				d := Describe(m, &m.Tools[i], tier)
+				texts.WriteString(d.Text() + "\n")
+				if err := enc.Encode(d); err != nil {
+					t.Fatal(err)
+				}
+				if again := Describe(m, &m.Tools[i], tier); !reflect.DeepEqual(d, again) {
+					t.Errorf("%s: tier %d differs from itself", d.Name, tier)
+				}
+			}
+		}
+		golden(t, name+".txt", texts.String())
+		golden(t, name+".jsonl", docs.String())
+	}
+}
+
+// TestDescribeChangesNothing holds that a description is a projection, not a way into the manifest.
+func TestDescribeChangesNothing(t *testing.T) {
+	m, untouched := parsed(t), parsed(t)
+	for i := range m.Tools {
+		d := Describe(m, &m.Tools[i], Tier3)
+		for j := range d.Related {
+			d.Related[j].Why = "changed"
+		}
+		for j := range d.Positional {
+			d.Positional[j] = "changed"
+		}
+	}
+	if !reflect.DeepEqual(m, untouched) {
+		t.Error("a description shares memory with its manifest")
+	}
+}
+
+func TestDescribeCleans(t *testing.T) {
+	const bad = "a\x1b[31m\u202eb\u200b\U000e0041"
+	m := &Manifest{Name: "p", Kind: KindMCP, ExitCodes: []ExitCode{{10, "x", bad, "", bad}}, Tools: []Tool{{
+		Name: "t", Group: bad, Docs: Docs{bad, bad + "\n" + bad, bad}, Since: bad, When: bad, WhenNot: bad, Effect: EffectRead,
+		Params:     json.RawMessage("{\"properties\":{\"" + bad[:1] + "\u202e\":{\"type\":\"\\u001b[1mx\",\"description\":\"\\u001b[31m\u202e\",\"enum\":[\"\u202e\"],\"default\":\"\u200b\"}}}"),
+		Returns:    json.RawMessage("{\"type\":\"string\",\"description\":\"\u202e\",\"title\":\"\\u001b]0;x\\u0007\"}"),
+		Positional: []string{bad}, ExitCodes: []string{"x"}, Aliases: []string{bad}, Keywords: []string{bad}, Tasks: []string{bad}, Limitations: []string{bad},
+		Examples:   []Example{{Title: bad, Params: json.RawMessage("{\"a\":\"\u202e\\u001b\"}"), Result: json.RawMessage("\"\u200b\"")}},
+		Related:    []Related{{bad, bad}},
+		Deprecated: &Deprecated{Message: bad, Use: bad},
+	}}}
+	for tier := Tier1; tier <= Tier3; tier++ {
+		d := Describe(m, &m.Tools[0], tier)
+		if text := d.Text(); Clean(text) != text {
+			t.Errorf("tier %d: %q", tier, text)
+		}
+		raw, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range string(raw) {
+			if Hidden(r) {
+				t.Errorf("tier %d holds %U: %s", tier, r, raw)
+				break
+			}
+		}
+		for _, e := range d.Examples {
+			if decoded(t, e.Params).(map[string]any)["a"] != "\u202e\x1b" {
+				t.Errorf("the example's data has changed: %s", e.Params)
+			}
+			e.Params, e.Command, e.Result = nil, "", nil
+		}
+	}
+	d := Describe(m, &m.Tools[0], Tier3)
+	d.Examples, d.Parameters = nil, nil
+	raw, _ := json.Marshal(d)
+	if texts := textsOf(decoded(t, raw)); Clean(texts) != texts {
+		t.Errorf("texts are not clean: %q", texts)
+	}
+	if d.Note == "" {
+		t.Error("a plugin of kind mcp must say that its schemas are not checked")
+	}
+}
+
+func TestDescribeWithoutExample(t *testing.T) {
+	m := &Manifest{Name: "p"}
+	for schema, want := range map[string]string{
+		`{"type":"object"}`: `parley p t`,
+		`{"properties":{"s":{"type":"string"},"i":{"type":"integer"},"n":{"type":"number"},"b":{"type":"boolean"},"a":{"type":"array"},"o":{"type":"object"},"x":{},"e":{"enum":["q","r"]},"d":{"type":"string","default":"w"},"u":{"type":["integer","null"]},"z":{"type":"null"},"opt":{"type":"string"}},"required":["s","i","n","b","a","o","x","e","d","u","z"]}`: `parley p t --params '{"s":"text","i":1,"n":1,"b":true,"a":[],"o":{},"x":"text","e":"q","d":"w","u":1,"z":null}'`,
+	} {
+		d := Describe(m, &Tool{Name: "t", Params: json.RawMessage(schema)}, Tier2)
+		if len(d.Examples) != 1 || d.Examples[0].Command != want || !json.Valid(d.Examples[0].Params) {
+			t.Errorf("got %+v, expected %s", d.Examples, want)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	for n, want := range map[int]int{0: 0, 1: 1, 4: 1, 5: 2, 9: 2, 10: 3, 45: 10, 450: 100} {
+		if got := Tokens(strings.Repeat("x", n)); got != want {
+			t.Errorf("%d bytes: %d tokens, expected %d", n, got, want)
+		}
+	}
+}
+
+var shellWords = []string{
+	"", "plain", "a b", "it's", `"double"`, `back\slash`, "$HOME `id` $(id) ${x}", "a;b|c&d>e<f", "*?[a]~#!", "new\nline", "tab\t", "-n", "--", "%s%d",
+	"ünï", "'", "''", `'\''`, `{"a":"it's \"x\"","b":[1,2]}`, "=", "a=b", "\\", "\x01\x7f",
+}
+
+func TestShellQuote(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no POSIX shell here")
+	}
+	for _, word := range shellWords {
+		out, err := exec.Command(sh, "-c", "printf '%s.' "+ShellQuote(word)).Output()
+		if err != nil || string(out) != word+"." {
+			t.Errorf("%q, quoted %s, became %q, %v", word, ShellQuote(word), out, err)
+		}
+	}
+	for _, word := range []string{"plain", "/a/b-c_d.e", "a=b", "user@host:x,y+z%"} {
+		if got := ShellQuote(word); got != word {
+			t.Errorf("%q needs no quotes and has them: %s", word, got)
+		}
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, c := range []struct{ name, params, want string }{
+		{"cdp.Network.getCookies", `{}`, `parley cdp Network.getCookies`},
+		{"text.hash", ``, `parley text hash`},
+		{"text.hash", ` null `, `parley text hash`},
+		{"text.hash", "{\n \"text\": \"a b\"\n}", `parley text hash --params '{"text":"a b"}'`},
+		{"text.hash", "{\"text\":\"\u202e\x7f\"}", `parley text hash --params '{"text":"\u202e\u007f"}'`},
+	} {
+		if got := CommandLine(c.name, json.RawMessage(c.params)); got != c.want {
+			t.Errorf("got %s, expected %s", got, c.want)
+		}
+	}
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no POSIX shell here")
+	}
+	for _, word := range shellWords {
+		params, _ := json.Marshal(map[string]string{"text": word})
+		out, err := exec.Command(sh, "-c", "parley() { printf '%s' \"$4\"; }\n"+CommandLine("text.hash", params)).Output()
+		if err != nil || !json.Valid(out) || decoded(t, out).(map[string]any)["text"] != word {
+			t.Errorf("%q became %s, %v", word, out, err)
+		}
+	}
+}
