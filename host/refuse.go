@@ -1,0 +1,200 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+func syntaxError(err error, raw []byte) *Error {
+	e := &Error{Code: InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
+	var at *schema.SyntaxError
+	if errors.As(err, &at) {
+		e.Details = []Detail{{
+			Parameter: at.Pointer, Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)), Expected: "one JSON object",
+			Suggestion: fmt.Sprintf("mend line %d, column %d", at.Line, at.Column),
+		}}
+	}
+	return e
+}
+
+// excerpt shows what stands around an offset, on one line.
+func excerpt(raw []byte, offset int) string {
+	offset = max(0, min(offset, len(raw)))
+	from, to := max(0, offset-20), min(len(raw), offset+20)
+	return manifest.CleanLine(strings.ToValidUTF8(string(raw[from:to]), "\ufffd"))
+}
+
+func pointerOr(pointer string) string {
+	if pointer == "" {
+		return "parameters"
+	}
+	return pointer
+}
+
+// violated makes the error of parameters that break the schema: every violation, and the call as it would be accepted where that is certain.
+func (r *run) violated(judge *schema.Schema, value any, violations []schema.Violation) *Error {
+	e := &Error{Code: InvalidArgs}
+	for _, v := range violations {
+		d := Detail{
+			Parameter: manifest.CleanLine(v.Pointer), Keyword: v.Keyword,
+			Provided: manifest.CleanLine(v.Provided), Expected: manifest.CleanLine(v.Expected),
+		}
+		d.Suggestion = suggestion(v)
+		e.Details = append(e.Details, d)
+		for _, name := range v.DidYouMean {
+			e.DidYouMean = append(e.DidYouMean, Suggestion{manifest.CleanLine(name), schema.Distance(given(value, v), name)})
+		}
+	}
+	if fixed, ok := r.corrected(judge, value, violations); ok {
+		if whole := schema.Marshal(fixed); len(whole) <= maxCorrected {
+			e.Corrected = whole
+			e.Command = manifest.CommandLine(r.answer.Tool, whole)
+		}
+	}
+	for i := range e.Details {
+		if e.Details[i].Suggestion == "" && e.Corrected != nil {
+			e.Details[i].Suggestion = "--params " + manifest.ShellQuote(string(e.Corrected))
+		}
+	}
+	e.DidYouMean = closest(e.DidYouMean)
+	e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(violations), "violation"))
+	return e
+}
+
+// corrected mends what can be mended with certainty, and takes from the tool's own examples what is still wrong or
+// missing. What it returns would be accepted.
+func (r *run) corrected(judge *schema.Schema, value any, violations []schema.Violation) (any, bool) {
+	fixed, ok := schema.Correct(value, violations)
+	if !ok {
+		fixed = value
+	}
+	left, err := judge.Validate(fixed)
+	if err == nil && len(left) == 0 {
+		return fixed, ok
+	}
+	object, isObject := fixed.(map[string]any)
+	if err != nil || !isObject {
+		return nil, false
+	}
+	object = maps.Clone(object)
+	for _, v := range left {
+		name := property(v.Pointer)
+		if v.Remove {
+			delete(object, name)
+		} else if sample, known := r.sample(name); known {
+			object[name] = sample
+		}
+	}
+	again, err := judge.Validate(object)
+	return object, err == nil && len(again) == 0
+}
+
+// sample is a value that an example of the tool gives to a parameter.
+func (r *run) sample(name string) (any, bool) {
+	for _, e := range r.address.Tool.Examples {
+		if e.ExitCode != 0 {
+			continue
+		}
+		if value, err := schema.Decode(e.Params, schema.Limits{}); err == nil {
+			if object, ok := value.(map[string]any); ok && object[name] != nil {
+				return object[name], true
+			}
+		}
+	}
+	return nil, false
+}
+
+// property is the parameter that a JSON pointer leads into.
+func property(pointer string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+	return unescape(name)
+}
+
+func unescape(step string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+}
+
+// given is the word that a violation is about: the name of an unknown property, or the value itself.
+func given(value any, v schema.Violation) string {
+	steps := strings.Split(v.Pointer, "/")[1:]
+	if v.Keyword == "additionalProperties" && len(steps) > 0 {
+		return unescape(steps[len(steps)-1])
+	}
+	for _, step := range steps {
+		switch at := value.(type) {
+		case map[string]any:
+			value = at[unescape(step)]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(at) {
+				return ""
+			}
+			value = at[i]
+		}
+	}
+	if text, ok := value.(string); ok {
+		return text
+	}
+	return string(schema.Marshal(value))
+}
+
+func suggestion(v schema.Violation) string {
+	name := v.Pointer[strings.LastIndexByte(v.Pointer, '/')+1:]
+	switch {
+	case v.Rename != "":
+		return fmt.Sprintf("rename %s to %s", manifest.CleanLine(name), manifest.CleanLine(v.Rename))
+	case len(v.DidYouMean) > 0:
+		return "did you mean " + manifest.CleanLine(strings.Join(v.DidYouMean, ", ")) + "?"
+	case v.Remove:
+		return "remove " + manifest.CleanLine(name)
+	case v.Keyword == "required" && strings.Count(v.Pointer, "/") == 1:
+		return "add --param " + manifest.ShellQuote(manifest.CleanLine(name)+"=VALUE")
+	}
+	return ""
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// refuse adds to a parameter error what helps to mend it: this tool's documentation, one tier deeper
+// when the session has been shown the second, and the command that shows it again.
+func (r *run) refuse(e *Error) error {
+	tool := r.address.Tool
+	tier, why := manifest.Tier2, "first parameter error"
+	r.host.cfg.Sessions.update(r.call.Session, func(s *session) {
+		if s.shown(r.answer.Tool, manifest.Tier2) {
+			tier, why = manifest.Tier3, "parameter error after tier 2 was shown"
+		}
+		s.show(r.answer.Tool, tier)
+	})
+	if docs, err := r.host.describe(r.address, tool, tier); err == nil {
+		e.Docs = docs
+		r.tiers = append(r.tiers, tier)
+		r.host.cfg.Debug("docs: tier %d of %s, %s", tier, r.answer.Tool, why)
+	}
+	if e.Command != "" {
+		e.Next = append(e.Next, e.Command)
+	}
+	e.Next = append(e.Next, "parley "+r.address.Plugin+" "+tool.Name+" --describe")
+	return e
+}
+
+// adopt treats parameters that the tool itself found wrong as if the host had found it.
+func (r *run) adopt(e *Error) {
+	if e.Code == InvalidArgs && e.Docs == nil && len(e.Details) > 0 {
+		if e.Message == "" {
+			e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(e.Details), "violation"))
+		}
+		_ = r.refuse(e)
+	}
+}
