@@ -260,7 +260,7 @@ func helpText(w io.Writer, c helpCommand, full bool) {
 		}
 	}
 	if !full {
-		fmt.Fprintf(w, "  %-28s %s\n", "parley "+c.Name, c.Description)
+		fmt.Fprintf(w, "  %-28s %s\n", "parley "+c.Name, fit(c.Description, 49))
 		for _, o := range c.Options {
 			fmt.Fprintf(w, "    %-26s %s\n", o.Name, o.Description)
 		}

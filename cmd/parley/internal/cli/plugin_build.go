@@ -54,7 +54,7 @@ func newPluginBuild(app *App) *cobra.Command {
 			return app.build(cmd.Context(), dir, f)
 		},
 	}
-	cmd.Flags().StringVar(&f.out, "out", "", "the file to write; default DIR/plugin.wasm; .gz compresses")
+	cmd.Flags().StringVar(&f.out, "out", "", "default DIR/plugin.wasm; .gz compresses")
 	cmd.Flags().StringVar(&f.manifest, "manifest", "", "also write the manifest alone to this file")
 	return cmd
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-const description = "Tools as sandboxed plugins that document themselves. Drives Chrome."
+const description = "Sandboxed tools that document themselves. Drives Chrome."
 
 // newRoot builds the command tree. Help, completion and checks are all made from it.
 func newRoot(app *App) *cobra.Command {
