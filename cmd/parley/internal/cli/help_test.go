@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// inProcess runs one command line in this process, in a home of its own.
+func inProcess(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	return withStreams(t, &Streams{}, args...)
+}
+
+// withStreams is inProcess with streams that may claim to be a terminal.
+func withStreams(t *testing.T, s *Streams, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	home := t.TempDir()
+	env := s.Env
+	s.Env = func(name string) string {
+		if env != nil && env(name) != "" {
+			return env(name)
+		}
+		return map[string]string{"PARLEY_HOME": home}[name]
+	}
+	var out, errs strings.Builder
+	s.In, s.Out, s.Err = strings.NewReader(""), &out, &errs
+	code = Main(args, s)
+	return out.String(), errs.String(), code
+}
+
+// known is what a form of help tells of: for each command its options, and the exit codes.
+type known struct {
+	commands map[string][]string
+	exits    []string
+}
+
+// knownByTree is what there is: the commands and options that the program accepts, and the host's table.
+func knownByTree(depth int) known {
+	k := known{commands: map[string][]string{}, exits: []string{"2-79"}}
+	var walk func(cmd *cobra.Command, depth int)
+	walk = func(cmd *cobra.Command, depth int) {
+		options := []string{}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && f.Name != "help" {
+				options = append(options, "--"+f.Name)
+			}
+		})
+		slices.Sort(options)
+		k.commands[strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "parley"), " ")] = options
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() && depth > 0 {
+				walk(c, depth-1)
+			}
+		}
+	}
+	walk(newRoot(newApp(&Streams{Env: func(string) string { return "" }}, nil)), depth)
+	for _, o := range host.Outcomes() {
+		k.exits = append(k.exits, strconv.Itoa(o.Exit))
+	}
+	return k
+}
+
+func knownByJSON(t *testing.T, text string) known {
+	t.Helper()
+	var doc helpDoc
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	k := known{commands: map[string][]string{}, exits: slices.Collect(maps.Keys(doc.ExitCodes))}
+	for _, c := range doc.Commands {
+		options := []string{}
+		for _, o := range c.Options {
+			if strings.HasPrefix(o.Name, "--") {
+				options = append(options, o.Name)
+			}
+		}
+		options = append(options, c.More...)
+		slices.Sort(options)
+		k.commands[words(c.Name)] = options
+	}
+	return k
+}
+
+var (
+	heading  = regexp.MustCompile(`^(?:  )?parley ([A-Za-z].*)$`)
+	option   = regexp.MustCompile(`--[a-z][a-z-]*`)
+	exitLine = regexp.MustCompile(`^  (\d+(?:-\d+)?) +\S`)
+)
+
+// knownByText reads what the text for people tells: a heading for each command, its options below, and the exit codes.
+func knownByText(text string) known {
+	k := known{commands: map[string][]string{}}
+	text, rest, _ := strings.Cut(text, "\nExit codes:\n")
+	_, text, _ = strings.Cut(text, "\n") // the first line says what parley is
+	name, at := "", false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if m := heading.FindStringSubmatch(line); m != nil {
+			name, at = words(m[1]), true
+			k.commands[name] = []string{}
+		} else if at && strings.HasPrefix(line, "    ") {
+			found := option.FindAllString(line, -1)
+			if !strings.HasPrefix(strings.TrimSpace(line), "also:") && !strings.HasPrefix(line, "          ") {
+				found = found[:min(1, len(found))] // the others stand in its description
+				if !strings.HasPrefix(strings.TrimSpace(line), "--") {
+					found = nil
+				}
+			}
+			k.commands[name] = append(k.commands[name], found...)
+		}
+	}
+	for _, options := range k.commands {
+		slices.Sort(options)
+	}
+	for line := range strings.Lines(rest) {
+		if m := exitLine.FindStringSubmatch(line); m != nil {
+			k.exits = append(k.exits, m[1])
+		}
+	}
+	return k
+}
+
+// words keeps of a usage line what names the command: "plugin install FILE|DIR" is plugin install.
+func words(usage string) string {
+	usage, _, _ = strings.Cut(usage, "  ")
+	var kept []string
+	for _, w := range strings.Fields(usage) {
+		if w != strings.ToLower(w) || strings.HasPrefix(w, "[") {
+			break
+		}
+		kept = append(kept, w)
+	}
+	return strings.Join(kept, " ")
+}
+
+// TestHelpTellsAll holds the four forms of help against the commands, options and exit codes that there are, both ways.
+func TestHelpTellsAll(t *testing.T) {
+	for _, c := range []struct {
+		form  string
+		args  []string
+		depth int
+	}{
+		{"compact JSON", []string{"--help", "--json"}, 1},
+		{"full JSON", []string{"--help", "--json", "--full"}, 2},
+		{"compact text", []string{"--help"}, 1},
+		{"full text", []string{"--help", "--full"}, 2},
+	} {
+		t.Run(c.form, func(t *testing.T) {
+			out, errs, code := inProcess(t, c.args...)
+			if code != 0 || errs != "" {
+				t.Fatal(code, errs)
+			}
+			got := knownByText
+			if strings.Contains(c.form, "JSON") {
+				got = func(s string) known { return knownByJSON(t, s) }
+			}
+			compareKnown(t, got(out), knownByTree(c.depth))
+		})
+	}
+}
+
+func compareKnown(t *testing.T, got, want known) {
+	t.Helper()
+	for name, options := range want.commands {
+		have, ok := got.commands[name]
+		if !ok {
+			t.Errorf("the command %q is not told of", name)
+			continue
+		}
+		// The options of a call stand once, with the root.
+		if name == "call" && len(have) == 0 {
+			continue
+		}
+		if !slices.Equal(slices.Compact(slices.Clone(have)), options) {
+			t.Errorf("%q: told are\n  %v, there are\n  %v", name, have, options)
+		}
+	}
+	for name := range got.commands {
+		if _, ok := want.commands[name]; !ok {
+			t.Errorf("told is a command %q, and there is none", name)
+		}
+	}
+	slices.Sort(got.exits)
+	slices.Sort(want.exits)
+	if !slices.Equal(got.exits, want.exits) {
+		t.Errorf("told are the exit codes\n  %v, there are\n  %v", got.exits, want.exits)
+	}
+}
+
+// TestHelpOfEachCommand holds what --help says of one command, in text and JSON, against its options.
+func TestHelpOfEachCommand(t *testing.T) {
+	for name, options := range knownByTree(2).commands {
+		if name == "" {
+			continue
+		}
+		args := append(strings.Fields(name), "--help")
+		text, _, code := inProcess(t, args...)
+		document, _, code2 := inProcess(t, append(args, "--json")...)
+		if code != 0 || code2 != 0 {
+			t.Errorf("parley %s ends in %d and %d", strings.Join(args, " "), code, code2)
+			continue
+		}
+		for _, o := range options {
+			if !strings.Contains(text, o+" ") || !strings.Contains(document, `"`+o+`"`) {
+				t.Errorf("parley %s does not tell of %s", strings.Join(args, " "), o)
+			}
+		}
+		var c helpCommand
+		if err := json.Unmarshal([]byte(document), &c); err != nil || c.Description == "" || len(c.Examples) == 0 {
+			t.Errorf("parley %s: %v, description %q, %d examples", strings.Join(args, " "), err, c.Description, len(c.Examples))
+		}
+	}
+}
+
+// TestCommandsAreReserved: no plugin can take the name of a command.
+func TestCommandsAreReserved(t *testing.T) {
+	for name := range knownByTree(1).commands {
+		if name != "" && !manifest.Reserved(name) {
+			t.Errorf("a plugin could be named %s", name)
+		}
+	}
+}
