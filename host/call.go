@@ -215,6 +215,11 @@ func (r *run) validate() error {
 }
 
 func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
+	if p, ok := r.address.Provider.(Preparer); ok {
+		if err := p.Prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
 	timeout := r.timeout(d)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -93,6 +93,11 @@ type Surveyor interface {
 	Coverage() (any, error)
 }
 
+// Preparer is a provider whose first call needs work that must not count against the time of that call, such as compiling.
+type Preparer interface {
+	Prepare(ctx context.Context) error
+}
+
 // Streamer is a provider whose tool can emit records before it ends.
 type Streamer interface {
 	// Stream is Invoke for a call that emits records through r.Emit.

@@ -3,11 +3,11 @@ package wasm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -69,40 +69,29 @@ func (d *desk) deny(right, why string) *host.Error {
 	return &host.Error{Code: host.Denied, Message: "not granted: " + right, Denied: []host.Denial{denial}}
 }
 
-// callTool runs a tool of another plugin, if the grant names it.
+// callTool runs a tool of another plugin through the host, which asks the policy; what it refuses is noted here.
 func (d *desk) callTool(ctx context.Context, question []byte) (*host.Result, error) {
 	var q struct {
 		Tool    string          `json:"tool"`
 		Params  json.RawMessage `json:"params"`
-		Options struct {
-			Timeout  string `json:"timeout"`
-			MaxBytes int    `json:"max_bytes"`
-			Browser  string `json:"browser"`
-			Target   string `json:"target"`
-			DryRun   bool   `json:"dry_run"`
-			OnDialog string `json:"on_dialog"`
-		} `json:"options"`
+		Options json.RawMessage `json:"options"`
 	}
 	if err := json.Unmarshal(question, &q); err != nil {
 		return nil, badQuestion("call_tool", `{"tool":"cdp.Page.navigate","params":{},"options":{}}`, err)
 	}
+	options, err := host.ParseOptions(q.Options)
+	if err != nil {
+		return nil, err
+	}
 	name := strings.ReplaceAll(q.Tool, "__", ".")
-	if !MatchTool(d.r.Grant.Tools, name) {
-		return nil, d.deny("tool:"+cut(manifest.CleanLine(name), 200), "no grant names this tool")
-	}
 	if d.r.CallTool == nil {
-		return nil, host.Errorf(host.Unavailable, "no other tools can be called here")
+		return nil, d.deny("tool:"+cut(manifest.CleanLine(name), 200), "no other tools can be called here")
 	}
-	o := host.Options{MaxBytes: max(q.Options.MaxBytes, 0), Browser: q.Options.Browser, Target: q.Options.Target, DryRun: q.Options.DryRun, OnDialog: q.Options.OnDialog}
-	if q.Options.Timeout != "" {
-		timeout, err := time.ParseDuration(q.Options.Timeout)
-		if err != nil || timeout <= 0 {
-			return nil, &host.Error{Code: host.InvalidArgs, Message: "options.timeout must be a duration such as \"10s\"", Details: []host.Detail{
-				{Parameter: "/options/timeout", Keyword: "format", Provided: cut(manifest.CleanLine(q.Options.Timeout), 60), Expected: "a duration such as \"10s\""}}}
-		}
-		o.Timeout = timeout
+	result, err := d.r.CallTool(ctx, name, orJSON(q.Params, "{}"), options)
+	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied {
+		return nil, d.deny("tool:"+cut(manifest.CleanLine(name), 200), e.Message)
 	}
-	return d.r.CallTool(ctx, name, orJSON(q.Params, "{}"), o)
+	return result, err
 }
 
 // httpRequest refuses: nothing grants the network yet.
@@ -132,38 +121,6 @@ func (d *desk) readSecret(question []byte) (*host.Result, error) {
 func badQuestion(function, expected string, err error) *host.Error {
 	return &host.Error{Code: host.InvalidArgs, Cause: err,
 		Message: fmt.Sprintf("%s was not given a request: %s; expected %s", function, cut(manifest.CleanLine(err.Error()), 200), expected)}
-}
-
-// MatchTool tells whether one of the patterns names a tool. A pattern is a qualified name in which each * stands for any
-// characters but a dot: "cdp.Page.*" is all of Page and nothing of Network, "cdp.*.*" is every command, "text.*" every
-// tool of text that is in no group. "*" alone is every tool. Case counts.
-func MatchTool(patterns []string, tool string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return p == "*" || matchGlob(p, tool) })
-}
-
-// matchGlob is linear in both lengths: it goes back to the last * only.
-func matchGlob(pattern, s string) bool {
-	star, mark := -1, 0
-	p, i := 0, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, i
-			p++
-		case p < len(pattern) && pattern[p] == s[i]:
-			p++
-			i++
-		case star >= 0 && s[mark] != '.':
-			mark++
-			p, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
 }
 
 func sortedNames[V any](m map[string]V) []string {
