@@ -59,18 +59,19 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 	  done; \
 	done
 
-plugins: build ## rebuild the shipped plugins; commit one only when its source changed
+plugins: build ## rebuild the shipped plugins and their index; commit one only when its source changed
 	@export PARLEY_HOME=$$(mktemp -d); trap 'rm -rf "$$PARLEY_HOME"' EXIT; \
 	for name in $(PLUGINS); do \
 	  bin/parley plugin build plugins/$$name --out plugins/$$name/plugin.wasm.gz --manifest plugins/$$name/manifest.json; \
 	  echo "sha256:$$(gzip -dc plugins/$$name/plugin.wasm.gz | sha256sum | cut -d' ' -f1)" >plugins/$$name/digest; \
-	done
+	done; \
+	$(GO) generate ./plugins
 
 fixtures: ## rebuild the guests of testdata/wasm
 	.ci/fixtures testdata/wasm
 
 generate: ## regenerate what go generate makes
-	$(GO) generate ./cdp/...
+	$(GO) generate ./cdp/... ./plugins
 
 check-generated: check-plugins check-fixtures check-generate ## what is committed is what its source makes
 	$(GO) mod tidy -diff
@@ -100,10 +101,10 @@ check-fixtures:
 
 # A tree with changes may be checked too: what counts is that generating changes nothing more.
 check-generate:
-	@before=$$(git diff -- cdp | sha256sum); \
-	$(GO) generate ./cdp/...; \
-	if [[ $$(git diff -- cdp | sha256sum) != "$$before" ]]; then \
-	  git --no-pager diff --stat -- cdp; echo "go generate ./cdp/... changed these files; commit the result"; exit 1; \
+	@before=$$(git diff -- cdp plugins | sha256sum); \
+	$(GO) generate ./cdp/... ./plugins; \
+	if [[ $$(git diff -- cdp plugins | sha256sum) != "$$before" ]]; then \
+	  git --no-pager diff --stat -- cdp plugins; echo "go generate ./cdp/... ./plugins changed these files; commit the result"; exit 1; \
 	fi; \
 	echo "ok go generate"
 

@@ -44,7 +44,7 @@ var rooms = map[string][]string{
 	"cdp":               {"host", "manifest", "manifest/schema"},
 	"sdk":               {},
 	"sdk/go":            {},
-	"plugins":           {},
+	"plugins":           {"host", "manifest", "manifest/schema"},
 	"plugins/json":      {"sdk/go"},
 	"plugins/text":      {"sdk/go"},
 	"cmd": {
@@ -58,9 +58,9 @@ var rooms = map[string][]string{
 
 // testsMayImport are additions for _test.go files alone.
 var testsMayImport = map[string][]string{
+	"host":      {"host/providertest"},
 	"cdp":       {"host/providertest"},
 	"host/wasm": {"host/providertest"},
-	"plugins":   {"manifest"},
 	"cmd":       {"host/providertest"},
 }
 

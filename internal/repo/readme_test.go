@@ -1,0 +1,251 @@
+package repo
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write what README.md takes from the binary")
+
+const (
+	codesStart = "<!-- exit codes: written by `go test ./internal/repo -update` -->\n"
+	codesEnd   = "<!-- /exit codes -->"
+)
+
+// parley is built once for all tests of this package; the folder that holds it alone is returned.
+var parley = sync.OnceValues(func() (folder string, err error) {
+	if folder, err = os.MkdirTemp("", "parley-repo-"); err != nil {
+		return "", err
+	}
+	out, err := exec.Command("go", "build", "-o", filepath.Join(folder, executable()), module+"/cmd/parley").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("build parley: %w\n%s", err, out)
+	}
+	return folder, err
+})
+
+func executable() string {
+	if runtime.GOOS == "windows" {
+		return "parley.exe"
+	}
+	return "parley"
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if folder, _ := parley(); folder != "" {
+		os.RemoveAll(folder)
+	}
+	os.Exit(code)
+}
+
+func binaryFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := parley()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func readme(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestExitCodes holds README's table against what the binary says.
+func TestExitCodes(t *testing.T) {
+	cmd := exec.Command(filepath.Join(binaryFolder(t), executable()), "--help", "--json")
+	cmd.Env = append(os.Environ(), "PARLEY_HOME="+t.TempDir())
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var help struct {
+		ExitCodes map[string]string `json:"exit_codes"`
+	}
+	if err := json.Unmarshal(out, &help); err != nil || len(help.ExitCodes) == 0 {
+		t.Fatalf("parley --help --json: %v in %s", err, out)
+	}
+	first := func(code string) int {
+		low, _, _ := strings.Cut(code, "-")
+		n, err := strconv.Atoi(low)
+		if err != nil {
+			t.Fatalf("exit code %q", code)
+		}
+		return n
+	}
+	codes := slices.SortedFunc(maps.Keys(help.ExitCodes), func(a, b string) int { return first(a) - first(b) })
+	table := "| code | meaning |\n|---|---|\n"
+	for _, c := range codes {
+		table += fmt.Sprintf("| %s | %s |\n", c, help.ExitCodes[c])
+	}
+
+	text := readme(t)
+	before, rest, ok := strings.Cut(text, codesStart)
+	shown, after, ok2 := strings.Cut(rest, codesEnd)
+	if !ok || !ok2 {
+		t.Fatalf("README.md lacks the markers %s and %s", strings.TrimSpace(codesStart), codesEnd)
+	}
+	if *update {
+		if err := os.WriteFile(filepath.Join(root, "README.md"), []byte(before+codesStart+table+codesEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if shown != table {
+		t.Errorf("README.md has another table of exit codes than the binary:\n%s\nwant\n%s\nrun go test ./internal/repo -update", shown, table)
+	}
+}
+
+// TestExamples runs README's sh blocks, in order and in one folder, as somebody would who follows it. A block marked "sh
+// browser" needs Chromium. A go block is the file hello/main.go, of which the text speaks.
+func TestExamples(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("README's examples are for a POSIX shell")
+	}
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Fatal("README's examples need bash: ", err)
+	}
+	folder, bin := t.TempDir(), binaryFolder(t)
+	t.Cleanup(func() { // a failed example may leave a browser
+		cmd := exec.Command(filepath.Join(bin, executable()), "cdp", "close")
+		cmd.Env = append(os.Environ(), "PARLEY_HOME="+filepath.Join(folder, "home"))
+		_ = cmd.Run()
+	})
+	ran := 0
+	for _, block := range blocks(readme(t)) {
+		switch block.kind {
+		case "go":
+			write(t, filepath.Join(folder, "hello", "main.go"), block.text)
+		case "sh", "sh browser":
+			if block.kind == "sh browser" && !haveBrowser() {
+				if os.Getenv("CI") == "true" {
+					t.Fatal("no browser was found, and nothing may be skipped here; run make setup")
+				}
+				t.Log("not run, because there is no Chromium:\n" + block.text)
+				continue
+			}
+			ran++
+			runExample(t, bash, bin, folder, block.text)
+		}
+	}
+	if ran == 0 {
+		t.Error("README.md has no examples")
+	}
+}
+
+func runExample(t *testing.T, bash, bin, folder, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bash, "-euo", "pipefail", "-c", text)
+	cmd.Dir = folder
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PARLEY_") || strings.HasPrefix(v, "PARLEY_CHROME=") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s\n%s", text, out)
+	if err != nil {
+		t.Errorf("this example of README.md ended in %v:\n%s\n%s", err, text, out)
+	}
+}
+
+func haveBrowser() bool {
+	for _, name := range []string{os.Getenv("PARLEY_CHROME"), "chromium", "google-chrome", "google-chrome-stable"} {
+		if _, err := exec.LookPath(name); name != "" && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+type block struct{ kind, text string }
+
+// blocks are the fenced code blocks of a Markdown text.
+func blocks(markdown string) []block {
+	var all []block
+	for part := range strings.SplitSeq(markdown, "\n```") {
+		kind, text, ok := strings.Cut(part, "\n")
+		if ok && kind != "" && strings.TrimSpace(text) != "" {
+			all = append(all, block{kind, text})
+		}
+	}
+	return all
+}
+
+// TestLinks makes sure that files of which the documents speak are there.
+func TestLinks(t *testing.T) {
+	for _, name := range []string{"README.md", "RATIONALE.md", "CONTRIBUTING.md"} {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for part := range strings.SplitSeq(string(data), "](") {
+			target, _, ok := strings.Cut(part, ")")
+			if !ok || part == string(data) || strings.Contains(target, "://") || strings.HasPrefix(target, "#") || strings.ContainsAny(target, " \n") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s: %v", name, target, err)
+			}
+		}
+	}
+}
+
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEveryDependencyHasAReason keeps the list of RATIONALE.md whole.
+func TestEveryDependencyHasAReason(t *testing.T) {
+	rationale, err := os.ReadFile(filepath.Join(root, "RATIONALE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, spec := range s.ast.Imports {
+			imported := strings.Trim(spec.Path.Value, `"`)
+			for dependency := range dependencies {
+				if imported == dependency || strings.HasPrefix(imported, dependency+"/") {
+					used[dependency] = true
+				}
+			}
+		}
+	}
+	for _, dependency := range slices.Sorted(maps.Keys(used)) {
+		if !strings.Contains(string(rationale), "`"+dependency+"`") {
+			t.Errorf("RATIONALE.md does not say why %s is needed", dependency)
+		}
+	}
+}
