@@ -246,7 +246,10 @@ func (c *call) exited(code uint32) error {
 	if said := c.lastWords(); said != "" {
 		message += "; it said: " + said
 	}
-	return host.Errorf(host.Trapped, "%s", message)
+	if code == 0 {
+		return host.Errorf(host.InvalidResult, "%s", message)
+	}
+	return c.failed(int64(code), message, nil)
 }
 
 // traps are the reasons that the engine gives, in words for people.

@@ -244,6 +244,10 @@ func nextFor(code host.Code) []string {
 		return []string{"parley help plugin build"}
 	case host.ConfigError, host.Unavailable, host.ChromeLaunch:
 		return []string{"parley doctor"}
+	case host.Trapped, host.InvalidResult:
+		return []string{"run it again with --debug, and tell the plugin's author what it says"}
+	case host.LimitExceeded:
+		return []string{"ask for less at once"}
 	case host.Internal:
 		return []string{"run it again with --debug, and report what it says"}
 	}
