@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // KeeperJob is the value of PARLEY_CHILD that makes this binary a keeper, and KeeperMain what it then runs.
@@ -361,6 +365,9 @@ func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, e
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
 	}
+	if err := p.checkEvents(r, append(q.Match, q.Until)); err != nil {
+		return nil, err
+	}
 	c, err := p.client(ctx, r.Options.Browser)
 	if err != nil {
 		return nil, err
@@ -373,6 +380,32 @@ func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, e
 	return result(found)
 }
 
+// checkEvents refuses patterns that no event of the protocol matches: waiting for them would never end.
+func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
+	if r.Options.SendAnyway {
+		return nil
+	}
+	var names []string
+	for _, d := range p.protocol.Domains() {
+		for _, m := range p.protocol.Members(d.Name) {
+			if m.Kind == protocol.KindEvent {
+				names = append(names, d.Name+"."+m.Name)
+			}
+		}
+	}
+	for _, pattern := range patterns {
+		if pattern == "" || slices.ContainsFunc(names, func(name string) bool { ok, _ := path.Match(pattern, name); return ok }) {
+			continue
+		}
+		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithNext("parley search " + manifest.ShellQuote(manifest.CleanLine(strings.Trim(pattern, "*."))) + " --kind event")
+		for _, n := range schema.Nearest(pattern, names, 3) {
+			e.DidYouMean = append(e.DidYouMean, host.Suggestion{Name: Name + "." + n.Name, Distance: n.Distance})
+		}
+		return e
+	}
+	return nil
+}
+
 // Stream is Invoke; for events it sends records as they come, and its result says why it ended.
 func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, error) {
 	if r.Tool != "events" {
@@ -380,6 +413,9 @@ func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, e
 	}
 	var q eventsParams
 	if err := json.Unmarshal(r.Params, &q); err != nil {
+		return nil, err
+	}
+	if err := p.checkEvents(r, append(q.Match, q.Until)); err != nil {
 		return nil, err
 	}
 	c, err := p.client(ctx, r.Options.Browser)

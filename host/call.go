@@ -73,16 +73,31 @@ type Answer struct {
 // policy, invoke, check the result, record.
 func (h *Host) Call(ctx context.Context, c Call) *Answer {
 	began := time.Now()
-	a := &Answer{Tool: strings.ReplaceAll(c.Name, "__", "."), CallID: newCallID()}
+	a := &Answer{Tool: shown(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
 	run := &run{host: h, call: c, answer: a}
 	err := run.do(ctx)
 	a.Duration = time.Since(began)
 	if err != nil {
-		a.Data, a.Err = nil, AsError(err)
+		a.Data, a.Err = nil, AsError(overdue(ctx, err))
 		a.Next = append(a.Next, a.Err.Next...)
+	}
+	if run.address.Tool != nil {
+		run.remember(a.Err)
 	}
 	h.record(run.event(began))
 	return a
+}
+
+// overdue tells an error that only says that the context is over from others, and gives it the context's own reason.
+func overdue(ctx context.Context, err error) error {
+	var said, cause *Error
+	if ctx.Err() == nil || errors.As(err, &said) {
+		return err
+	}
+	if errors.As(context.Cause(ctx), &cause) {
+		return cause
+	}
+	return &Error{Code: Interrupted, Message: "the call was interrupted before it began", Cause: err}
 }
 
 // run is one call on its way.
@@ -117,7 +132,6 @@ func (r *run) do(ctx context.Context) error {
 		err = r.validate()
 	}
 	if err != nil {
-		r.remember(AsError(err))
 		return err
 	}
 	debug := r.host.cfg.Debug
@@ -142,10 +156,8 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		e := AsError(err)
 		r.adopt(e)
-		r.remember(e)
 		return e
 	}
-	r.remember(nil)
 	return r.show()
 }
 
@@ -205,7 +217,7 @@ func (r *run) validate() error {
 	case err != nil:
 		return err
 	case len(violations) > 0:
-		return r.refuse(r.violated(judge, mended, violations))
+		return r.refuse(r.violated(judge, value, mended, violations))
 	}
 	for _, s := range slips {
 		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", pointerOr(s.Pointer), s.From, s.To))
@@ -386,7 +398,9 @@ func (r *run) remember(e *Error) {
 			r.heeded = len(last.Corrected) > 0 && sameJSON(last.Corrected, r.call.Params)
 		}
 		if e == nil {
-			delete(s.Failed, r.answer.Tool)
+			if !r.call.Options.DryRun {
+				delete(s.Failed, r.answer.Tool)
+			}
 			return
 		}
 		if s.Failed == nil {

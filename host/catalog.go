@@ -74,8 +74,17 @@ func (a Address) Name() string {
 // Find resolves a name: "cdp", "cdp.Network", "cdp.Network.getCookies", or with "__" for each dot.
 // Case does not matter. The error is not_found with the nearest names.
 func (c *Catalog) Find(name string) (Address, error) {
-	plugin, local, _ := strings.Cut(strings.ReplaceAll(name, "__", "."), ".")
+	plugin, local := split(name)
 	return c.FindIn(plugin, local)
+}
+
+// split cuts a qualified name after its plugin.
+func split(name string) (plugin, local string) {
+	plugin, local, dotted := strings.Cut(name, ".")
+	if !dotted {
+		plugin, local, _ = strings.Cut(name, "__")
+	}
+	return plugin, local
 }
 
 // FindIn resolves a name within a plugin; "" is the plugin itself.
@@ -88,15 +97,40 @@ func (c *Catalog) FindIn(plugin, local string) (Address, error) {
 	if local == "" {
 		return a, nil
 	}
-	local = strings.ReplaceAll(local, "__", ".")
-	if len(local) > len(a.Plugin) && local[len(a.Plugin)] == '.' && strings.EqualFold(local[:len(a.Plugin)], a.Plugin) {
-		local = local[len(a.Plugin)+1:] // "parley cdp cdp.Network.getCookies"
-	}
-	var err error
-	if a.Tool, err = p.Tool(local); a.Tool != nil || err != nil {
-		return a, err
+	for _, form := range forms(a.Plugin, local) {
+		found, err := a.lookUp(form)
+		if err != nil || found.Tool != nil || found.Entry != nil || found.Group != "" {
+			return found, err
+		}
 	}
 	groups, err := p.Groups()
+	if err != nil {
+		return a, err
+	}
+	return a, noTool(p, strings.ReplaceAll(local, "__", "."), groups)
+}
+
+// forms are the ways in which a local name may have been written: as it is, with "__" for each dot, or with the
+// plugin's name before it ("parley cdp cdp.Network.getCookies").
+func forms(plugin, local string) []string {
+	list := []string{local}
+	if dotted := strings.ReplaceAll(local, "__", "."); dotted != local {
+		list = append(list, dotted)
+		local = dotted
+	}
+	if len(local) > len(plugin) && local[len(plugin)] == '.' && strings.EqualFold(local[:len(plugin)], plugin) {
+		list = append(list, local[len(plugin)+1:])
+	}
+	return list
+}
+
+// lookUp finds a tool, a group or an entry of exactly this name, without regard to case.
+func (a Address) lookUp(local string) (Address, error) {
+	var err error
+	if a.Tool, err = a.Provider.Tool(local); a.Tool != nil || err != nil {
+		return a, err
+	}
+	groups, err := a.Provider.Groups()
 	if err != nil {
 		return a, err
 	}
@@ -106,12 +140,10 @@ func (c *Catalog) FindIn(plugin, local string) (Address, error) {
 			return a, nil
 		}
 	}
-	if g, ok := p.(Glossary); ok {
-		if a.Entry, err = g.Entry(local); a.Entry != nil || err != nil {
-			return a, err
-		}
+	if g, ok := a.Provider.(Glossary); ok {
+		a.Entry, err = g.Entry(local)
 	}
-	return a, noTool(p, local, groups)
+	return a, err
 }
 
 // FindAnyway is Find for callers that send what the plugin's data does not know. What is near to a known
@@ -123,8 +155,8 @@ func (c *Catalog) FindAnyway(name string) (Address, error) {
 		return a, err
 	}
 	if p, ok := a.Provider.(Passer); ok {
-		_, local, _ := strings.Cut(strings.ReplaceAll(name, "__", "."), ".")
-		if a.Tool = p.Pass(local); a.Tool != nil {
+		_, local := split(name)
+		if a.Tool = p.Pass(strings.ReplaceAll(local, "__", ".")); a.Tool != nil {
 			return a, nil
 		}
 	}

@@ -36,11 +36,19 @@ const (
 	Terminated       Code = "terminated"
 )
 
-// Outcome is a row of the table of exit codes.
+// Outcome is a row of the table of exit codes. Note says what the name leaves open; it may be empty.
 type Outcome struct {
-	Exit    int
-	Code    Code
-	Meaning string
+	Exit int
+	Code Code
+	Note string
+}
+
+// Meaning is the code's name, as errors carry it, and the note.
+func (o Outcome) Meaning() string {
+	if o.Note == "" {
+		return string(o.Code)
+	}
+	return string(o.Code) + ": " + o.Note
 }
 
 // Outcomes is the one table of codes: `--help`, docs and error handling are all made from it.
@@ -48,28 +56,28 @@ type Outcome struct {
 func Outcomes() []Outcome { return slices.Clone(outcomes[:]) }
 
 var outcomes = [...]Outcome{
-	{0, OK, "ok"},
-	{1, ToolFailed, "the tool failed without a declared code"},
-	{80, InvalidURL, "not a URL that can be opened"},
-	{81, InvalidArgs, "invalid option, parameter or JSON"},
-	{82, Denied, "not allowed by the policy"},
-	{83, NotFound, "no such command, plugin, group or tool"},
-	{84, AlreadyExists, "the name is taken or reserved"},
-	{85, Busy, "in use"},
-	{86, InvalidPlugin, "not a plugin that can be run"},
+	{0, OK, ""},
+	{1, ToolFailed, "without a declared code"},
+	{80, InvalidURL, ""},
+	{81, InvalidArgs, "option, parameter or JSON"},
+	{82, Denied, "by the policy"},
+	{83, NotFound, ""},
+	{84, AlreadyExists, "or reserved"},
+	{85, Busy, ""},
+	{86, InvalidPlugin, ""},
 	{87, Integrity, "differs from what was approved"},
-	{88, ConfigError, "policy, config or environment is wrong"},
-	{100, ChromeLaunch, "Chrome did not start"},
-	{101, ChromeConnection, "no browser open"},
-	{102, Timeout, "the deadline passed"},
+	{88, ConfigError, "policy, config, environment"},
+	{100, ChromeLaunch, ""},
+	{101, ChromeConnection, "no browser open, or gone"},
+	{102, Timeout, ""},
 	{103, Trapped, "the plugin crashed"},
-	{104, LimitExceeded, "a limit was reached"},
-	{105, Unavailable, "not available here"},
-	{106, InvalidResult, "the result breaks its schema"},
-	{107, TargetCrashed, "the page crashed"},
+	{104, LimitExceeded, ""},
+	{105, Unavailable, "not here"},
+	{106, InvalidResult, "breaks the tool's schema"},
+	{107, TargetCrashed, "the page"},
 	{110, Internal, "a fault in Parley"},
-	{130, Interrupted, "interrupted"},
-	{143, Terminated, "terminated"},
+	{130, Interrupted, ""},
+	{143, Terminated, ""},
 }
 
 // Error is how everything fails: what was wrong, what was expected, what to do next.

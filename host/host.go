@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,10 +76,8 @@ func (h *Host) record(e Event) {
 	}
 	h.mu.Lock()
 	followers := make([]func(Event), 0, len(h.subscribers))
-	for id := 0; id < h.next; id++ {
-		if f := h.subscribers[id]; f != nil {
-			followers = append(followers, f)
-		}
+	for _, id := range slices.Sorted(maps.Keys(h.subscribers)) {
+		followers = append(followers, h.subscribers[id])
 	}
 	h.mu.Unlock()
 	for _, f := range followers {
@@ -112,7 +112,7 @@ func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, t
 		h.cfg.Debug("docs: tier %d of %s, asked for", tier, d.Name)
 	}
 	if err != nil {
-		e.Err = AsError(err)
+		e.Tool, e.Err = shown(name), AsError(err)
 	}
 	e.Duration = time.Since(began)
 	h.record(e)

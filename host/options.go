@@ -3,10 +3,12 @@ package host
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // ParseOptions reads call options in their JSON form, the same in a batch, in MCP's call_tool and in a plugin's.
@@ -21,12 +23,12 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 		SendAnyway bool   `json:"send_anyway"`
 		OnDialog   string `json:"on_dialog"`
 	}
-	if len(raw) > 0 {
-		dec := json.NewDecoder(bytes.NewReader(raw))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&o); err != nil {
-			return Options{}, Errorf(InvalidArgs, "options: %s; known are timeout, max_bytes, browser, target, dry_run, send_anyway, on_dialog",
-				manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: ")))
+	if len(bytes.TrimSpace(raw)) > 0 {
+		if err := checkOptions(raw); err != nil {
+			return Options{}, err
+		}
+		if err := json.Unmarshal(raw, &o); err != nil {
+			return Options{}, Errorf(InvalidArgs, "options: %s", manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: "))).WithNext(optionsExample)
 		}
 	}
 	options := Options{
@@ -39,6 +41,33 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 		}
 	}
 	return options, options.Check()
+}
+
+const optionsExample = `"options":{"timeout":"10s","max_bytes":32768}`
+
+var optionNames = []string{"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog"}
+
+// checkOptions refuses what encoding/json would let pass: a second value, a key given twice or in another spelling.
+func checkOptions(raw json.RawMessage) error {
+	value, err := schema.Decode(raw, schema.Limits{})
+	if err != nil {
+		return Errorf(InvalidArgs, "options: %s", manifest.CleanLine(err.Error())).WithNext(optionsExample)
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return Errorf(InvalidArgs, "options are an object").WithNext(optionsExample)
+	}
+	for _, name := range sortedKeys(object) {
+		if slices.Contains(optionNames, name) {
+			continue
+		}
+		e := Errorf(InvalidArgs, "options: there is no option %s; known are %s", shown(name), strings.Join(optionNames, ", "))
+		for _, n := range schema.Nearest(name, optionNames, 3) {
+			e.DidYouMean = append(e.DidYouMean, Suggestion{n.Name, distance(name, n.Name)})
+		}
+		return e.WithNext(optionsExample)
+	}
+	return nil
 }
 
 // Check refuses options that mean nothing.

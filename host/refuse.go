@@ -38,7 +38,7 @@ func pointerOr(pointer string) string {
 }
 
 // violated makes the error of parameters that break the schema: every violation, and the call as it would be accepted where that is certain.
-func (r *run) violated(judge *schema.Schema, value any, violations []schema.Violation) *Error {
+func (r *run) violated(judge *schema.Schema, given, value any, violations []schema.Violation) *Error {
 	e := &Error{Code: InvalidArgs}
 	for _, v := range violations {
 		d := Detail{
@@ -48,10 +48,11 @@ func (r *run) violated(judge *schema.Schema, value any, violations []schema.Viol
 		d.Suggestion = suggestion(v)
 		e.Details = append(e.Details, d)
 		for _, name := range v.DidYouMean {
-			e.DidYouMean = append(e.DidYouMean, Suggestion{manifest.CleanLine(name), schema.Distance(given(value, v), name)})
+			e.DidYouMean = append(e.DidYouMean, Suggestion{manifest.CleanLine(name), distance(wordOf(value, v), name)})
 		}
 	}
 	if fixed, ok := r.corrected(judge, value, violations); ok {
+		fixed = withoutDefaults(fixed, given, violations)
 		if whole := schema.Marshal(fixed); len(whole) <= maxCorrected {
 			e.Corrected = whole
 			e.Command = manifest.CommandLine(r.answer.Tool, whole)
@@ -120,8 +121,43 @@ func unescape(step string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
 }
 
-// given is the word that a violation is about: the name of an unknown property, or the value itself.
-func given(value any, v schema.Violation) string {
+// withoutDefaults leaves out the parameters that nobody gave and no violation is about.
+func withoutDefaults(fixed, given any, violations []schema.Violation) any {
+	object, ok := fixed.(map[string]any)
+	named, isObject := given.(map[string]any)
+	if !ok || !isObject {
+		return fixed
+	}
+	wanted := map[string]bool{}
+	for _, v := range violations {
+		wanted[property(v.Pointer)], wanted[v.Rename] = true, true
+	}
+	kept := map[string]any{}
+	for name, value := range object {
+		if _, was := named[name]; was || wanted[name] {
+			kept[name] = value
+		}
+	}
+	return kept
+}
+
+// distance is schema.Distance, which folds case, but never 0 for words that differ.
+func distance(given, name string) int {
+	d := schema.Distance(given, name)
+	if d > 0 || given == name {
+		return d
+	}
+	a, b := []rune(given), []rune(name)
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			d++
+		}
+	}
+	return max(d, 1)
+}
+
+// wordOf is the word that a violation is about: the name of an unknown property, or the value itself.
+func wordOf(value any, v schema.Violation) string {
 	steps := strings.Split(v.Pointer, "/")[1:]
 	if v.Keyword == "additionalProperties" && len(steps) > 0 {
 		return unescape(steps[len(steps)-1])

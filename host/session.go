@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -86,6 +87,7 @@ func (s *Sessions) update(name string, change func(*session)) {
 	change(&old)
 	after, _ := json.Marshal(old)
 	if string(before) == string(after) {
+		_ = os.Chtimes(path, time.Time{}, s.now()) // it was used
 		return
 	}
 	if temp := path + ".new"; os.WriteFile(temp, after, 0o600) == nil {
@@ -102,14 +104,20 @@ func (s *Sessions) keepResult(name, callID string, data []byte) bool {
 	if os.MkdirAll(dir, 0o700) != nil {
 		return false
 	}
-	prefix := fileName(name)
-	if old, _ := filepath.Glob(filepath.Join(dir, prefix+".*.json")); len(old) >= resultsKept {
+	prefix := fileName(name) + "."
+	var old []string
+	for _, path := range filesIn(dir) {
+		if strings.HasPrefix(filepath.Base(path), prefix) {
+			old = append(old, path)
+		}
+	}
+	if len(old) >= resultsKept {
 		slices.SortFunc(old, func(a, b string) int { return modTime(a).Compare(modTime(b)) })
 		for _, path := range old[:len(old)-resultsKept+1] {
 			_ = os.Remove(path)
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, prefix+"."+callID+".json"), data, 0o600) == nil
+	return os.WriteFile(filepath.Join(dir, prefix+callID+".json"), data, 0o600) == nil
 }
 
 // Result returns a whole result that was kept for a session.
@@ -117,22 +125,32 @@ func (s *Sessions) Result(name, callID string) ([]byte, error) {
 	if s == nil || s.Dir == "" || !plainName.MatchString(callID) {
 		return nil, Errorf(NotFound, "no result is kept for call %s", shown(callID))
 	}
-	data, err := os.ReadFile(filepath.Join(s.Dir, "results", fileName(name)+"."+callID+".json"))
-	if err != nil {
+	path := filepath.Join(s.Dir, "results", fileName(name)+"."+callID+".json")
+	data, err := os.ReadFile(path)
+	if err != nil || s.now().Sub(modTime(path)) > sessionLife {
 		return nil, Errorf(NotFound, "no result is kept for call %s", shown(callID))
 	}
 	return data, nil
 }
 
 func (s *Sessions) sweep() {
-	for _, pattern := range []string{"*.json", "results/*.json"} {
-		files, _ := filepath.Glob(filepath.Join(s.Dir, pattern))
-		for _, f := range files {
-			if s.now().Sub(modTime(f)) > sessionLife {
-				_ = os.Remove(f)
-			}
+	for _, path := range append(filesIn(s.Dir), filesIn(filepath.Join(s.Dir, "results"))...) {
+		if s.now().Sub(modTime(path)) > sessionLife {
+			_ = os.Remove(path)
 		}
 	}
+}
+
+// filesIn lists the JSON files of a folder.
+func filesIn(dir string) []string {
+	entries, _ := os.ReadDir(dir)
+	var paths []string
+	for _, e := range entries {
+		if !e.IsDir() && strings.HasSuffix(e.Name(), ".json") {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
 }
 
 func (s *Sessions) now() time.Time {

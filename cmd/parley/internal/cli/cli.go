@@ -61,6 +61,9 @@ func Main(args []string, streams *Streams) (code int) {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
+		err = app.helpErr // cobra's help cannot fail
+	}
+	if err == nil {
 		return 0
 	}
 	var ended *exitStatus

@@ -55,7 +55,7 @@ func (s setting) env() string {
 }
 
 var settingTable = []setting{
-	{"tool_documentation_mode", "progressive", "what MCP shows of the tools: minimal, progressive or full", true, func(s *settings, v string) error {
+	{"tool_documentation_mode", "progressive", "tools that MCP shows: minimal, progressive or full", true, func(s *settings, v string) error {
 		s.DocMode = v
 		return oneOf(v, "minimal", "progressive", "full")
 	}},
@@ -235,7 +235,7 @@ func newConfig(app *App) *cobra.Command {
 		Use:     "list",
 		Short:   "Show each setting, its value and where it comes from",
 		Example: "parley config list --json",
-		Args:    cobra.NoArgs,
+		Args:    noWords,
 		RunE:    func(*cobra.Command, []string) error { return app.listConfig() },
 	}
 	return parent("config", "Show the configuration", list)
@@ -265,6 +265,15 @@ func shownValue(v string) string {
 		return `""`
 	}
 	return manifest.CleanLine(v)
+}
+
+// noWords refuses words after a command that takes none.
+func noWords(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return host.Errorf(host.InvalidArgs, "%s takes no words, and got %q", cmd.CommandPath(), manifest.CleanLine(args[0])).
+		WithNext("parley help " + strings.TrimPrefix(cmd.CommandPath(), "parley "))
 }
 
 // parent makes a command that only holds others.

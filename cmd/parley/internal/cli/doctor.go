@@ -23,7 +23,7 @@ func newDoctor(app *App) *cobra.Command {
 		Use:     "doctor",
 		Short:   "Check the set-up",
 		Example: "parley doctor --json",
-		Args:    cobra.NoArgs,
+		Args:    noWords,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return app.doctor(cmd.Context()) },
 	}
 }

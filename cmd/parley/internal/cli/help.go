@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // modes is the annotation of a command that can be used in several ways.
@@ -71,21 +73,37 @@ func newHelp(app *App) *cobra.Command {
 			return found, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				if len(args) > 0 {
-					if catalog, err := app.catalog(); err == nil {
-						if _, ok := catalog.Provider(args[0]); ok {
-							return app.help(cmd.Root())
-						}
-						return app.unknownWord(cmd.Root(), catalog, args[0])
-					}
-				}
-				return host.Errorf(host.NotFound, "no command is named %s", strings.Join(args, " "))
+			if target, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
+				return app.help(target)
 			}
-			return app.help(target)
+			return app.helpAbout(cmd.Context(), cmd.Root(), args)
 		},
 	}
+}
+
+// helpAbout explains what words after parley name: a tool has its documentation, a plugin or a group its list.
+func (a *App) helpAbout(ctx context.Context, root *cobra.Command, words []string) error {
+	h, err := a.host(ctx)
+	if err != nil {
+		return err
+	}
+	at, _, err := a.resolve(root, h.Catalog(), words, false)
+	switch {
+	case err != nil:
+		return err
+	case at.Group != "":
+		return a.listGroup(at)
+	case at.Tool == nil && at.Entry == nil:
+		return a.listPlugin(at)
+	}
+	docs, err := h.Describe(ctx, "cli", a.Env("PARLEY_SESSION"), at.Name(), manifest.Tier2)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.document(docs)
+	}
+	return a.write(func(w io.Writer) { a.docsText(w, docs) })
 }
 
 // help prints the document of a command, of all for the root.
@@ -151,7 +169,7 @@ func (a *App) rootHelp(root *cobra.Command) helpDoc {
 func exitTable() [][2]string {
 	var rows [][2]string
 	for _, o := range host.Outcomes() {
-		rows = append(rows, [2]string{strconv.Itoa(o.Exit), o.Meaning})
+		rows = append(rows, [2]string{strconv.Itoa(o.Exit), o.Meaning()})
 		if o.Exit == 1 {
 			rows = append(rows, [2]string{"2-79", "declared by the tool"})
 		}

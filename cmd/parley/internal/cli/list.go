@@ -196,7 +196,10 @@ func (a *App) toolLines(w io.Writer, tools []host.Line) {
 		} else if t.Experimental {
 			marks += " [experimental]"
 		}
-		fmt.Fprintf(w, "%s  %s%s\n", head, fit(manifest.CleanLine(t.Brief), a.columns()-utf8.RuneCountInString(head)-len(marks)-2), marks)
+		if room := a.columns() - utf8.RuneCountInString(head) - len(marks) - 2; room >= 12 {
+			head += "  " + fit(manifest.CleanLine(t.Brief), room)
+		}
+		fmt.Fprintf(w, "%s%s\n", head, marks)
 	}
 }
 

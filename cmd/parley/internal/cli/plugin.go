@@ -30,7 +30,7 @@ func newPlugin(app *App) *cobra.Command {
 		Use:     "list",
 		Short:   "List installed and shipped plugins",
 		Example: "parley plugin list --json",
-		Args:    cobra.NoArgs,
+		Args:    noWords,
 		RunE:    func(*cobra.Command, []string) error { return app.listInstalled() },
 	}
 	remove := &cobra.Command{

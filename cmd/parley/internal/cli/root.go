@@ -69,7 +69,13 @@ func newRoot(app *App) *cobra.Command {
 		newList(app), newHelp(app), newVersion(app), newCompletion(app),
 	)
 	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { app.helpErr = app.help(cmd) })
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		if words := cmd.Flags().Args(); len(words) > 0 && !cmd.HasParent() {
+			app.helpErr = app.helpAbout(cmd.Context(), cmd, words)
+		} else {
+			app.helpErr = app.help(cmd)
+		}
+	})
 	root.SetFlagErrorFunc(flagError)
 	root.SetOut(app.Out)
 	root.SetErr(app.Err)
@@ -116,6 +122,9 @@ func (a *App) resolve(root *cobra.Command, catalog *host.Catalog, words []string
 }
 
 func (a *App) unknownWord(root *cobra.Command, catalog *host.Catalog, word string) *host.Error {
+	if strings.TrimSpace(word) == "" {
+		return host.Errorf(host.NotFound, "the first word is empty; expected a command or a plugin").WithNext("parley --list")
+	}
 	_, err := catalog.FindIn(word, "")
 	e := host.AsError(err)
 	e.Message = fmt.Sprintf("no command or plugin is named %s", strings.TrimPrefix(e.Message, "no plugin is named "))
@@ -225,7 +234,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			e.DidYouMean = append(e.DidYouMean, host.Suggestion{Name: "--" + n.Name, Distance: n.Distance})
 		}
 	case errors.As(err, &value):
-		e.Message = fmt.Sprintf("option --%s: %q is not %s", value.GetFlag().Name, manifest.CleanLine(value.GetValue()), optionType(value.GetFlag()))
+		e.Message = fmt.Sprintf("option --%s: %q is no %s", value.GetFlag().Name, manifest.CleanLine(value.GetValue()), optionType(value.GetFlag()))
 		e.Details = []host.Detail{{Parameter: "--" + value.GetFlag().Name, Keyword: "type",
 			Provided: manifest.CleanLine(value.GetValue()), Expected: optionType(value.GetFlag())}}
 	case errors.As(err, &missing):

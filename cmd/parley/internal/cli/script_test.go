@@ -58,6 +58,7 @@ func TestScripts(t *testing.T) {
 			"signal":   scriptSignal,
 			"tokens":   scriptTokens,
 			"touched":  scriptTouched,
+			"waitfor":  scriptWaitFor,
 		},
 	})
 }
@@ -75,6 +76,9 @@ func setUpScript(e *testscript.Env) error {
 		if out, err := exec.Command("go", "env", name).Output(); err == nil {
 			e.Setenv(name, strings.TrimSpace(string(out)))
 		}
+	}
+	if chrome, _, err := cdp.FindChrome(os.Getenv, ""); err == nil {
+		e.Setenv("CHROME", chrome)
 	}
 	for _, name := range []string{"PARLEY_CHROME", "CHROME_PATH"} {
 		if v := os.Getenv(name); v != "" {
@@ -328,6 +332,16 @@ func scriptTouched(ts *testscript.TestScript, _ bool, _ []string) {
 	case <-time.After(30 * time.Second):
 		ts.Fatalf("nobody fetched /touched")
 	}
+}
+
+// scriptWaitFor waits until a file is there and not empty.
+func scriptWaitFor(ts *testscript.TestScript, _ bool, args []string) {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if info, err := os.Stat(ts.MkAbs(args[0])); err == nil && info.Size() > 0 {
+			return
+		}
+	}
+	ts.Fatalf("%s does not come", args[0])
 }
 
 // feed is written to the stdin of a process that is to be hit by a signal: more than a pipe holds, so that once it

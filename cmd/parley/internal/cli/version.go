@@ -13,7 +13,7 @@ func newVersion(app *App) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "parley version --json",
-		Args:    cobra.NoArgs,
+		Args:    noWords,
 		RunE:    func(*cobra.Command, []string) error { return app.printVersion() },
 	}
 }

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// placeholder is a word of a command that stands for what the reader knows.
+var placeholder = regexp.MustCompile(`(^|[=./])[A-Z]{3,}$`)
+
+// TestNextCommandsExist takes what many commands, good and bad, name as the next one, and runs it: discovery as it
+// stands, a call as a dry run. An answer that sends its reader nowhere is worse than none.
+func TestNextCommandsExist(t *testing.T) {
+	home := t.TempDir()
+	env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
+	run := func(args []string) (out, errs string, code int) {
+		var o, e strings.Builder
+		code = Main(args, &Streams{In: strings.NewReader(""), Out: &o, Err: &e, Env: env})
+		return o.String(), e.String(), code
+	}
+	fixture := filepath.Join("..", "..", "..", "..", "testdata", "wasm")
+	broken := filepath.Join(t.TempDir(), "broken.wasm")
+	if err := os.WriteFile(broken, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	follow := func(line string, args []string) {
+		words, ok := shellWords(line)
+		if !ok {
+			t.Errorf("parley %s: next is no line for a shell: %s", strings.Join(args, " "), line)
+			return
+		}
+		for _, w := range words {
+			if placeholder.MatchString(w) {
+				return
+			}
+		}
+		if seen[line] || len(words) < 2 || words[0] != "parley" || words[1] == "batch" {
+			return
+		}
+		seen[line] = true
+		words = words[1:]
+		_, errs, code := run(words)
+		if code == 101 || code == 100 { // the next step of a browser is only known by its name
+			return
+		}
+		if code != 0 {
+			t.Errorf("parley %s: next is %s, which ends in %d: %s", strings.Join(args, " "), line, code, errs)
+		}
+	}
+	for _, args := range [][]string{
+		{}, {"--help"}, {"--list"}, {"cdp", "--list"}, {"text", "--list"}, {"json", "--list"}, {"cdp", "Network", "--list"},
+		{"cdp", "Schema", "--list"}, {"cdp", "Inspector", "--list"}, {"plugin", "list"}, {"plugin", "show", "text"}, {"config", "list"},
+		{"doctor"}, {"version"}, {"search", "cookie"}, {"search", "it's a \"quoted\" $HOME word"}, {"search", "zzqqxv"},
+		{"cdp", "--search", "cookie"}, {"cdp", "Network", "--search", "cookie"},
+		{"text", "hash", "--describe"}, {"text", "hash", "--describe", "--tier", "1"}, {"text", "hash", "--describe", "--tier", "3"},
+		{"cdp", "Network.getCookies", "--describe"}, {"cdp", "Network.Cookie", "--describe"}, {"cdp", "Network.requestWillBeSent", "--describe"},
+		{"cdp", "open", "--describe"}, {"cdp", "Page.navigate", "--describe", "--tier", "3"},
+		{"serch"}, {"cpd"}, {""}, {"--lits"}, {"it's"}, {"cdp", "Netwrok"}, {"cdp", "Network.getCokies"}, {"cdp", "getCookies"}, {"text", "hsah"},
+		{"cdp", "Network", "getCookies"}, {"call"}, {"call", "text"}, {"call", "hash"}, {"call", "nope.hash"}, {"search"}, {"batch"}, {"batch", "missing"},
+		{"plugin"}, {"plugin", "instal"}, {"plugin", "install"}, {"plugin", "install", "missing.wasm"}, {"plugin", "install", fixture},
+		{"plugin", "install", broken}, {"plugin", "remove", "nope"}, {"plugin", "remove", "cdp"}, {"plugin", "remove", "text"}, {"plugin", "show", "nope"},
+		{"config"}, {"config", "lst"}, {"completion"}, {"completion", "bsah"}, {"help", "nope"}, {"version", "extra"}, {"doctor", "extra"},
+		{"x", "--load", broken}, {"x", "--load", filepath.Join(fixture, "component.wasm")}, {"x", "--load", "missing.wasm"}, {"x", "--load", fixture},
+		{"text", "hash"}, {"text", "hash", "a", "b"}, {"text", "hash", "--params", "{"}, {"text", "hash", "--params", `{"txet":"it's $HOME"}`},
+		{"text", "hash", "a", "--param", "algorithm=sha25"}, {"text", "hash", "a", "--timeout", "-1s"}, {"text", "hash", "a", "--jq", "["},
+		{"text", "hash", "a", "--max-bytes", "5"}, {"text", "hash", "--list"}, {"text", "--dry-run"}, {"--params", "{}"}, {"text", "--listen", "x"},
+		{"cdp", "Network.requestWillBeSent", "--params", "{}"}, {"cdp", "--describe"}, {"text", "hash", "--describe", "--tier", "9"},
+		{"search", "x", "--limit", "0"}, {"search", "x", "--effect", "raed"}, {"search", "x", "--plugin", "txet"}, {"search", "x", "--plugin", "cdp", "--group", "Netwrok"},
+	} {
+		out, errs, code := run(append(args, "--json"))
+		text := out
+		if code != 0 {
+			text = errs
+		}
+		var doc struct {
+			Next  []string
+			Error *struct {
+				Message, Command string
+			}
+			Examples []struct{ Command string }
+		}
+		if err := json.Unmarshal([]byte(text), &doc); err != nil {
+			t.Errorf("parley %s: %v: %.200s", strings.Join(args, " "), err, text)
+			continue
+		}
+		if code == 110 || code != 0 && len(doc.Next) == 0 {
+			t.Errorf("parley %s ends in %d and says nothing to do next: %s", strings.Join(args, " "), code, text)
+		}
+		if code != 0 && doc.Error.Command != "" {
+			doc.Next = append(doc.Next, doc.Error.Command)
+		}
+		for _, n := range doc.Next {
+			if strings.HasPrefix(n, "parley") {
+				follow(n, args)
+			}
+		}
+		for _, e := range doc.Examples {
+			if words, ok := shellWords(e.Command); !ok || words[0] != "parley" {
+				t.Errorf("parley %s: an example is no line for a shell: %s", strings.Join(args, " "), e.Command)
+			}
+		}
+	}
+	if len(seen) < 30 {
+		t.Errorf("only %d commands were followed", len(seen))
+	}
+}
+
+// shellWords splits a line as a POSIX shell does, as far as our lines go: words, '...', "..." and backslashes.
+func shellWords(line string) (words []string, ok bool) {
+	word, inWord, quote := "", false, rune(0)
+	escaped := false
+	for _, r := range line {
+		switch {
+		case escaped:
+			word, escaped = word+string(r), false
+		case quote == '\'' && r != '\'':
+			word += string(r)
+		case r == '\\':
+			escaped, inWord = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, inWord = r, true
+		case quote == '"' && (r == '$' || r == '`'):
+			return nil, false
+		case quote == 0 && r == ' ':
+			if inWord {
+				words = append(words, word)
+			}
+			word, inWord = "", false
+		case quote == 0 && strings.ContainsRune("$`|&;<>(){}!*?\n", r):
+			return nil, false
+		default:
+			word += string(r)
+			inWord = true
+		}
+	}
+	if inWord {
+		words = append(words, word)
+	}
+	return words, quote == 0 && !escaped
+}

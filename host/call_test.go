@@ -1,0 +1,804 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func TestCall(t *testing.T) {
+	f := newFake(t, shop, nil)
+	h := newHost(t, host.Config{}, f)
+	for _, c := range []struct{ name, tool string }{
+		{"shop.echo", "shop.echo"}, {"shop__echo", "shop.echo"}, {"SHOP.Echo", "shop.echo"},
+		{"shop.order.list", "shop.order.list"}, {"shop__order__list", "shop.order.list"}, {"shop.order__list", "shop.order.list"},
+		{"shop.shop.echo", "shop.echo"},
+	} {
+		a := call(t, h, c.name, `{"a":1}`)
+		if a.Err != nil || a.Tool != c.tool || string(a.Data) != `{"a":1}` || a.CallID == "" {
+			t.Errorf("%s: got %+v, %v", c.name, a, a.Err)
+		}
+	}
+	if r := f.requests()[0]; r.Tool != "echo" || r.Def == nil || r.Caller != "cli" || r.CallID == "" || r.CallTool == nil {
+		t.Errorf("the provider was handed %+v", r)
+	}
+	for _, params := range []string{"", "  ", "{}"} {
+		if a := call(t, h, "shop.echo", params); a.Err != nil || string(a.Data) != "{}" {
+			t.Errorf("%q: got %s, %v", params, a.Data, a.Err)
+		}
+	}
+	if a := call(t, h, "shop.add", `{"title":"tea"}`); a.Returns == nil {
+		t.Error("the answer does not say what schema its data has")
+	}
+}
+
+func TestCallNotFound(t *testing.T) {
+	long := strings.Replace(shop, `"shop"`, `"warehouse"`, 1)
+	h := newHost(t, host.Config{}, newFake(t, shop, nil), newFake(t, long, nil))
+	for _, c := range []struct{ name, message, near, next string }{
+		{"shpo.echo", "no plugin is named shpo", "shop:1", "parley --list"},
+		{"wearhouse.echo", "no plugin is named wearhouse", "warehouse:2", "parley --list"},
+		{"nothing.at.all", "no plugin is named nothing", "", "parley --list"},
+		{"shop.ehco", "shop has no tool or group ehco", "shop.echo:1", "parley shop --list"},
+		{"shop.order.lits", "shop has no tool order.lits in group order", "shop.order.list:1", "parley shop order --list"},
+		{"shop.order.lst", "shop has no tool order.lst in group order", "shop.order.list:1", "parley shop order --list"},
+		{"shop.list", "shop has no tool or group list", "shop.order.list:0", "parley shop --list"},
+		{"shop.cancle", "shop has no tool or group cancle", "shop.order.cancel:1", "parley shop --list"},
+		{"shop.ordr", "shop has no tool or group ordr", "shop.order:1", "parley shop --list"},
+		{"shop.ordre.list", "shop has no tool or group ordre.list", "shop.order.list:1", "parley shop --list"},
+		{"shop.completely_different", "shop has no tool or group completely_different", "", "parley shop --list"},
+		{"", `no plugin is named ""`, "", "parley --list"},
+		{".", `no plugin is named ""`, "", "parley --list"},
+		{"shop.\x1b[31mecho\u202e", "shop has no tool or group echo", "", "parley shop --list"},
+	} {
+		a := call(t, h, c.name, "{}")
+		e := failsWith(t, a, host.NotFound)
+		var near []string
+		for _, s := range e.DidYouMean {
+			near = append(near, fmt.Sprintf("%s:%d", s.Name, s.Distance))
+		}
+		if c.near != "" && (len(near) == 0 || near[0] != c.near) || c.near == "" && len(near) > 0 && c.name[0] != 's' {
+			t.Errorf("%q: did you mean %q, expected %q first", c.name, near, c.near)
+		}
+		if e.Message != c.message || len(e.Next) == 0 || e.Next[0] != c.next || len(near) > 3 || e.ExitCode() != 83 || e.Docs != nil {
+			t.Errorf("%q: got %+v; expected %q and %q", c.name, e, c.message, c.next)
+		}
+	}
+	huge := failsWith(t, call(t, h, "shop."+strings.Repeat("x", 1<<20), "{}"), host.NotFound)
+	if len(huge.Message) > 300 {
+		t.Errorf("a message of %d bytes", len(huge.Message))
+	}
+	for name, says := range map[string]string{"shop": "shop is a plugin; name one of its tools", "shop.Order": "shop.order is a group; name one of its tools"} {
+		if e := failsWith(t, call(t, h, name, "{}"), host.InvalidArgs); e.Message != says || len(e.Next) == 0 || !strings.HasSuffix(e.Next[0], "--list") {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+func TestCallRefusesParams(t *testing.T) {
+	f := newFake(t, shop, nil)
+	h := newHost(t, host.Config{}, f)
+	for _, c := range []struct {
+		name, params string
+		details      string // "pointer keyword", sorted
+		corrected    string
+	}{
+		{"missing", `{}`, "/title required", `{"title":"tea"}`},
+		{"wrong type", `{"title":3}`, "/title type", ``},
+		{"unknown", `{"title":"a","colour":"red"}`, "/colour additionalProperties", `{"title":"a"}`},
+		{"misspelt", `{"titel":"a"}`, "/titel additionalProperties,/title required", `{"title":"a"}`},
+		{"enum", `{"title":"a","size":"smal"}`, "/size enum", `{"title":"a","size":"small"}`},
+		{"bounds", `{"title":"","count":100}`, "/count maximum,/title minLength", ``},
+		{"a union is not mended", `{"title":"a","code":true}`, "/code type", ``},
+		{"all at once, sorted", `{"zzz":1,"count":"x","tags":[1,"a",2],"size":"huge","extra":{"depth":{}}}`,
+			"/count type,/extra/depth type,/size enum,/tags/0 type,/tags/2 type,/title required,/zzz additionalProperties", ``},
+		{"not towards a string", `{"title":"a","tags":5}`, "/tags type", ``},
+	} {
+		e := failsWith(t, call(t, h, "shop.add", c.params), host.InvalidArgs)
+		var got []string
+		for _, d := range e.Details {
+			got = append(got, d.Parameter+" "+d.Keyword)
+			if d.Provided == "" || d.Expected == "" {
+				t.Errorf("%s: %+v does not say what was given and what was expected", c.name, d)
+			}
+		}
+		if strings.Join(got, ",") != c.details {
+			t.Errorf("%s: got %q, expected %q", c.name, got, c.details)
+		}
+		if e.ExitCode() != 81 || e.Docs == nil || e.Docs.Name != "shop.add" || e.Docs.Tier != 2 || !slices.Contains(e.Next, "parley shop add --describe") {
+			t.Errorf("%s: %+v", c.name, e)
+		}
+		if want := "Tool 'shop.add' failed: "; !strings.HasPrefix(e.Message, want) {
+			t.Errorf("%s: %s", c.name, e.Message)
+		}
+		if c.corrected != "" && !corrects(t, e.Corrected, c.corrected) {
+			t.Errorf("%s: corrected %s, expected %s", c.name, e.Corrected, c.corrected)
+		}
+		if e.Corrected != nil {
+			if e.Command != manifest.CommandLine("shop.add", e.Corrected) {
+				t.Errorf("%s: command %s", c.name, e.Command)
+			}
+			if a := call(t, h, "shop.add", string(e.Corrected)); a.Err != nil {
+				t.Errorf("%s: what was corrected to %s is refused: %v", c.name, e.Corrected, a.Err)
+			}
+		}
+	}
+	ran := len(f.requests())
+	for _, c := range []struct{ name, params, says string }{
+		{"not an object", `[]`, "object"},
+		{"a string", `"a"`, ""},
+		{"null", `null`, ""},
+		{"cut off", `{"title":"a"`, "line 1, column 13"},
+		{"a wrong quote", `{'title':'a'}`, "line 1, column 2"},
+		{"trailing data", `{} {}`, "after the end of the value"},
+		{"duplicate", `{"title":"a","title":"b"}`, "title"},
+		{"NUL", "{\"title\":\"\x00\"}", ""},
+		{"bad UTF-8", "{\"title\":\"\xff\"}", "UTF-8"},
+		{"half a pair", `{"title":"\ud800"}`, ""},
+		{"too deep", `{"title":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, ""},
+		{"too large", `{"title":"` + strings.Repeat("x", host.MaxParams) + `"}`, "16777216"},
+	} {
+		e := failsWith(t, call(t, h, "shop.add", c.params), host.InvalidArgs)
+		if len(e.Details) == 0 || e.Docs == nil || !strings.Contains(e.Message+fmt.Sprint(e.Details), c.says) {
+			t.Errorf("%s: %s %+v; expected %q, details and docs", c.name, e.Message, e.Details, c.says)
+		}
+		if raw, _ := json.Marshal(e.Object()); len(raw) > 32<<10 {
+			t.Errorf("%s: the error has %d bytes", c.name, len(raw))
+		}
+	}
+	if len(f.requests()) != ran {
+		t.Error("something was run")
+	}
+}
+
+// corrects tells whether corrected parameters are the wanted ones, defaults of the schema aside.
+func corrects(t testing.TB, corrected json.RawMessage, want string) bool {
+	t.Helper()
+	got, wanted := map[string]any{"count": 3.0, "fresh": true}, map[string]any{"count": 3.0, "fresh": true}
+	if err := errors.Join(json.Unmarshal(corrected, &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
+		return false
+	}
+	return reflect.DeepEqual(got, wanted)
+}
+
+func sameJSON(t testing.TB, a, b string) bool {
+	t.Helper()
+	var x, y any
+	if err := errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)); err != nil {
+		return false
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+func TestCallMends(t *testing.T) {
+	f := newFake(t, shop, nil)
+	h := newHost(t, host.Config{}, f)
+	const defaults = `,"count":3,"fresh":true`
+	for _, c := range []struct{ name, params, want, warns string }{
+		{"defaults", `{"title":"a"}`, `{"title":"a"` + defaults + `}`, ""},
+		{"a numeric string", `{"title":"a","count":"7"}`, `{"title":"a","count":7,"fresh":true}`, "/count"},
+		{"a fraction", `{"title":"a","price":"1.5"}`, `{"title":"a","price":1.5` + defaults + `}`, "/price"},
+		{"a boolean", `{"title":"a","fresh":"false"}`, `{"title":"a","count":3,"fresh":false}`, "/fresh"},
+		{"one for many", `{"title":"a","tags":"x"}`, `{"title":"a","tags":["x"]` + defaults + `}`, "/tags"},
+		{"JSON text for an array", `{"title":"a","tags":"[\"x\",\"y\"]"}`, `{"title":"a","tags":["x","y"]` + defaults + `}`, "/tags"},
+		{"JSON text for an object", `{"title":"a","extra":"{\"depth\":2}"}`, `{"title":"a","extra":{"depth":2}` + defaults + `}`, "/extra"},
+		{"two slips", `{"title":"a","count":"7","fresh":"true"}`, `{"title":"a","count":7,"fresh":true}`, "/count /fresh"},
+	} {
+		a := call(t, h, "shop.add", c.params)
+		if a.Err != nil {
+			t.Errorf("%s: %v %+v", c.name, a.Err, a.Err.Details)
+			continue
+		}
+		calls := f.requests()
+		if got := string(calls[len(calls)-1].Params); !sameJSON(t, got, c.want) {
+			t.Errorf("%s: the provider got %s, expected %s", c.name, got, c.want)
+		}
+		want := strings.Fields(c.warns)
+		if len(a.Warnings) != len(want) {
+			t.Errorf("%s: warnings %q, expected %q", c.name, a.Warnings, want)
+			continue
+		}
+		for i := range want {
+			if !strings.HasPrefix(a.Warnings[i], want[i]+":") {
+				t.Errorf("%s: warnings %q, expected %q", c.name, a.Warnings, want)
+			}
+		}
+	}
+}
+
+// TestCallDocs holds which documentation a parameter error carries: tier 2, then in the same session tier 3.
+func TestCallDocs(t *testing.T) {
+	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
+	fails := func(session, tool, params string) int {
+		a := h.Call(t.Context(), host.Call{Name: tool, Params: json.RawMessage(params), Caller: "cli", Session: session})
+		return failsWith(t, a, host.InvalidArgs).Docs.Tier
+	}
+	for i, want := range []int{2, 3, 3} {
+		if got := fails("s", "shop.add", `{}`); got != want {
+			t.Errorf("failure %d of a session: tier %d, expected %d", i+1, got, want)
+		}
+	}
+	if got := fails("s", "shop.order.cancel", `{}`); got != 2 {
+		t.Errorf("another tool: tier %d", got)
+	}
+	if got := fails("other", "shop.add", `{}`); got != 2 {
+		t.Errorf("another session: tier %d", got)
+	}
+	for range 2 {
+		if got := fails("", "shop.add", `{}`); got != 2 {
+			t.Errorf("no session: tier %d", got)
+		}
+	}
+	if _, err := h.Describe(t.Context(), "cli", "d", "shop.add", 2); err != nil {
+		t.Fatal(err)
+	}
+	if got := fails("d", "shop.add", `{}`); got != 3 {
+		t.Errorf("after --describe: tier %d", got)
+	}
+	if _, err := h.Describe(t.Context(), "cli", "one", "shop.add", 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := fails("one", "shop.add", `{}`); got != 2 {
+		t.Errorf("after tier 1: tier %d", got)
+	}
+	if got := fails("syntax", "shop.add", `{`); got != 2 {
+		t.Errorf("malformed JSON: tier %d", got)
+	}
+}
+
+func TestCallToolFindsParamsWrong(t *testing.T) {
+	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+		return nil, &host.Error{Code: host.InvalidArgs, Details: []host.Detail{{Parameter: "/a", Expected: "a prime", Provided: "number 4"}}}
+	}})
+	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, f)
+	for _, tier := range []int{2, 3} {
+		a := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: "s"})
+		e := failsWith(t, a, host.InvalidArgs)
+		if e.Docs == nil || e.Docs.Tier != tier || e.Message != "Tool 'shop.echo' failed: 1 violation" || !slices.Contains(e.Next, "parley shop echo --describe") {
+			t.Errorf("got %+v, expected it as if the host had found it", e)
+		}
+	}
+}
+
+func TestCallPolicy(t *testing.T) {
+	var asked []host.Ask
+	var decision host.Decision
+	var broken error
+	f := newFake(t, shop, nil)
+	decide := policy(func(a host.Ask) (host.Decision, error) {
+		asked = append(asked, a)
+		return decision, broken
+	})
+	rec := &recorder{}
+	h := newHost(t, host.Config{Policy: decide, Recorder: rec}, f)
+
+	decision = host.Decision{Verdict: host.Deny, Reason: "shop is closed", Next: []string{"open it"}}
+	e := failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied)
+	if e.ExitCode() != 82 || !strings.Contains(e.Message, "cli may not call shop.echo: shop is closed") || !slices.Equal(e.Next, []string{"open it"}) || e.Docs != nil {
+		t.Errorf("denied: %+v", e)
+	}
+	if a := asked[0]; a.Caller != "cli" || a.Plugin != "shop" || a.Tool != "echo" || a.Effect != "read" || a.Digest != "sha256:shop" || a.Remote || len(a.Capabilities.FS) != 1 || a.Capabilities.Clock == nil {
+		t.Errorf("the policy was asked %+v", a)
+	}
+
+	decision = host.Decision{}
+	failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied) // the zero value denies
+
+	decision = host.Decision{Verdict: host.Allow, Missing: []host.Denial{{Right: "fs:ro:PATH=/data", Why: "prices"}, {Right: "clock"}}, Next: []string{"grant it"}}
+	e = failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied)
+	if !reflect.DeepEqual(e.Denied, decision.Missing) || !strings.Contains(e.Message, "fs:ro:PATH=/data, clock; nothing was run") || !slices.Equal(e.Next, []string{"grant it"}) {
+		t.Errorf("missing: %+v", e)
+	}
+
+	decision = host.Decision{Verdict: host.Confirm, Reason: "it destroys"}
+	e = failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied)
+	if !strings.Contains(e.Message, "it destroys") {
+		t.Errorf("nobody to ask: %+v", e)
+	}
+
+	decision, broken = host.Decision{Verdict: host.Allow}, host.Errorf(host.ConfigError, "policy.toml is damaged")
+	failsWith(t, call(t, h, "shop.echo", "{}"), host.ConfigError)
+	broken = nil
+
+	if n := len(f.requests()); n > 0 {
+		t.Errorf("%d calls were run", n)
+	}
+	if n := len(asked); n != 5 {
+		t.Errorf("the policy was asked %d times for 5 calls", n)
+	}
+	failsWith(t, call(t, h, "shop.add", "{}"), host.InvalidArgs)
+	if len(asked) != 5 {
+		t.Error("the policy was asked about a call whose parameters are wrong")
+	}
+	if n := len(rec.all()); n != 6 {
+		t.Errorf("%d events for 6 calls", n)
+	}
+
+	grant := host.Grant{Clock: true, Tools: []string{"cdp.*"}}
+	decision = host.Decision{Verdict: host.Allow, Grant: grant, Limits: host.Limits{MemoryMiB: 7}, Settings: json.RawMessage(`{"a":1}`)}
+	if a := call(t, h, "shop.echo", "{}"); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	if r := f.requests()[0]; !reflect.DeepEqual(r.Grant, grant) || r.Limits.MemoryMiB != 7 || string(r.Settings) != `{"a":1}` {
+		t.Errorf("the provider was handed %+v", r)
+	}
+}
+
+func TestCallConfirm(t *testing.T) {
+	f := newFake(t, shop, nil)
+	yes, broken := false, error(nil)
+	var reason string
+	cfg := host.Config{
+		Policy: policy(func(host.Ask) (host.Decision, error) {
+			return host.Decision{Verdict: host.Confirm, Reason: "it destroys"}, nil
+		}),
+		Confirm: func(_ context.Context, _ host.Ask, why string) (bool, error) { reason = why; return yes, broken },
+	}
+	h := newHost(t, cfg, f)
+	if e := failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied); reason != "it destroys" || !strings.Contains(e.Message, "nothing was run") {
+		t.Errorf("no: %+v, asked because %s", e, reason)
+	}
+	broken = host.Errorf(host.Unavailable, "no terminal")
+	failsWith(t, call(t, h, "shop.echo", "{}"), host.Unavailable)
+	if len(f.requests()) > 0 {
+		t.Fatal("it was run")
+	}
+	yes, broken = true, nil
+	if a := call(t, h, "shop.echo", "{}"); a.Err != nil {
+		t.Error(a.Err)
+	}
+}
+
+func TestCallDryRun(t *testing.T) {
+	f := newFake(t, shop, nil)
+	decision := host.Decision{Verdict: host.Confirm, Grant: host.Grant{Clock: true}}
+	h := newHost(t, host.Config{Policy: policy(func(host.Ask) (host.Decision, error) { return decision, nil })}, f)
+	dry := func(params string) *host.Answer {
+		return h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Options: host.Options{DryRun: true, MaxBytes: 5}})
+	}
+	a := dry(`{"title":"<a>","count":"4"}`)
+	if want := `{"dry_run":true,"tool":"shop.add","params":{"count":4,"fresh":true,"title":"<a>"},"grants":["clock"],"confirm":true}`; a.Err != nil || string(a.Data) != want || len(a.Warnings) != 1 {
+		t.Errorf("got %s, %v, %q\nexpected %s", a.Data, a.Err, a.Warnings, want)
+	}
+	decision = host.Decision{Verdict: host.Allow}
+	if a := dry(`{"title":"a"}`); a.Err != nil || !strings.HasSuffix(string(a.Data), `"grants":[],"confirm":false}`) {
+		t.Errorf("got %s, %v", a.Data, a.Err)
+	}
+	failsWith(t, dry(`{}`), host.InvalidArgs)
+	decision = host.Decision{Verdict: host.Deny}
+	failsWith(t, dry(`{"title":"a"}`), host.Denied)
+	if n := len(f.requests()); n > 0 {
+		t.Errorf("%d calls were run", n)
+	}
+}
+
+// TestCallEnds holds that the context decides how a call ended, never what the tool says of it.
+func TestCallEnds(t *testing.T) {
+	timeoutSaid := &host.Error{Code: host.Timeout, Message: "the page has an endless loop"}
+	after := func(data string, err error) handler {
+		return func(ctx context.Context, _ *host.Request) (*host.Result, error) {
+			<-ctx.Done()
+			if err != nil {
+				return nil, err
+			}
+			return &host.Result{Data: json.RawMessage(data)}, nil
+		}
+	}
+	interrupt := &host.Error{Code: host.Terminated, Message: "terminated"}
+	for _, c := range []struct {
+		name   string
+		run    handler
+		limits host.Limits
+		asked  time.Duration
+		cancel error // cancels the call after a second, with this cause
+		code   host.Code
+		says   string
+		took   time.Duration
+	}{
+		{name: "the manifest's timeout", run: after("", errors.New("x")), code: host.Timeout, says: "did not end within 5s", took: 5 * time.Second},
+		{name: "an answer that comes too late", run: after("{}", nil), code: host.Timeout, took: 5 * time.Second},
+		{name: "another error that comes too late", run: after("", host.Errorf(host.Trapped, "unreachable")), code: host.Timeout, took: 5 * time.Second},
+		{name: "a timeout with more to say", run: after("", timeoutSaid), code: host.Timeout, says: "endless loop", took: 5 * time.Second},
+		{name: "what the caller asked", run: after("{}", nil), asked: 2 * time.Second, code: host.Timeout, says: "within 2s", took: 2 * time.Second},
+		{name: "the caller may ask for longer", run: after("{}", nil), asked: time.Minute, code: host.Timeout, took: time.Minute},
+		{name: "the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: time.Second}, code: host.Timeout, says: "within 1s", took: time.Second},
+		{name: "nobody goes over the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second}, asked: time.Minute, code: host.Timeout, took: 3 * time.Second},
+		{name: "the policy does not make it longer", run: after("{}", nil), limits: host.Limits{Timeout: time.Hour}, code: host.Timeout, took: 5 * time.Second},
+		{name: "interrupted", run: after("", context.Canceled), cancel: context.Canceled, code: host.Interrupted, says: "was interrupted", took: time.Second},
+		{name: "interrupted, says the tool timeout", run: after("", timeoutSaid), cancel: context.Canceled, code: host.Interrupted, took: time.Second},
+		{name: "interrupted for a reason", run: after("", context.Canceled), cancel: interrupt, code: host.Terminated, says: "terminated", took: time.Second},
+		{name: "an answer in time counts, interrupted or not", run: after("{}", nil), cancel: context.Canceled, took: time.Second},
+		{name: "a failure in time", run: func(context.Context, *host.Request) (*host.Result, error) { return nil, errors.New("boom") }, code: host.Internal, says: "boom"},
+		{name: "nothing", run: func(context.Context, *host.Request) (*host.Result, error) { return nil, nil }, code: host.Internal, says: "answered nothing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(t, shop, map[string]handler{"echo": c.run})
+				h := newHost(t, host.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
+					return host.Decision{Verdict: host.Allow, Limits: c.limits}, nil
+				})}, f)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				if c.cancel != nil {
+					time.AfterFunc(time.Second, func() { cancel(c.cancel) })
+				}
+				began := time.Now()
+				a := h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{Timeout: c.asked}})
+				if took := time.Since(began); took != c.took || a.Duration != took {
+					t.Errorf("it took %v and says %v, expected %v", took, a.Duration, c.took)
+				}
+				if c.code == "" {
+					if a.Err != nil {
+						t.Error(a.Err)
+					}
+					return
+				}
+				if e := failsWith(t, a, c.code); !strings.Contains(e.Message, c.says) {
+					t.Errorf("got %q, expected %q", e.Message, c.says)
+				}
+			})
+		})
+	}
+}
+
+func TestCallDefaultTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := strings.Replace(shop, `"limits": {"timeout_ms": 5000},`, "", 1)
+		h := newHost(t, host.Config{}, newFake(t, text, nil))
+		if a := call(t, h, "shop.order.slow", ""); a.Duration != host.DefaultTimeout {
+			t.Errorf("it took %v", a.Duration)
+		}
+	})
+}
+
+func TestCallResult(t *testing.T) {
+	for _, c := range []struct {
+		name, data string
+		code       host.Code // for a plugin; what is compiled in is only warned about
+		warns      int       // for what is compiled in
+	}{
+		{"good", `{"id":1,"more":[]}`, "", 0},
+		{"missing", `{}`, host.InvalidResult, 1},
+		{"wrong type", `{"id":"1"}`, host.InvalidResult, 1},
+		{"no object", `[1]`, host.InvalidResult, 1},
+		{"half a pair", `{"id":1,"a":"\ud800"}`, host.InvalidResult, 0},
+	} {
+		f := newFake(t, shop, map[string]handler{"add": answers(c.data)})
+		a := call(t, newHost(t, host.Config{}, f), "shop.add", `{"title":"a"}`)
+		if c.code == "" {
+			if a.Err != nil || string(a.Data) != c.data {
+				t.Errorf("%s: %s, %v", c.name, a.Data, a.Err)
+			}
+		} else if e := failsWith(t, a, c.code); e.ExitCode() != 106 || e.Docs != nil {
+			t.Errorf("%s: %+v", c.name, e)
+		}
+
+		b := newFake(t, shop, map[string]handler{"add": answers(c.data)}).builtin()
+		a = call(t, newHost(t, host.Config{}, b), "shop.add", `{"title":"a"}`)
+		if a.Err != nil || string(a.Data) != c.data || len(a.Warnings) != c.warns {
+			t.Errorf("%s, builtin: %s, %v, warnings %q", c.name, a.Data, a.Err, a.Warnings)
+		}
+	}
+	for name, data := range map[string]string{"nothing": "", "cut off": `{"id":`, "two": `{} {}`, "bad UTF-8": "\"\xff\"", "too deep": strings.Repeat("[", 5000) + strings.Repeat("]", 5000)} {
+		f := newFake(t, shop, map[string]handler{"echo": answers(data)})
+		if e := failsWith(t, call(t, newHost(t, host.Config{}, f), "shop.echo", ""), host.InvalidResult); strings.Contains(e.Message, "\xff") {
+			t.Errorf("%s: %q", name, e.Message)
+		}
+	}
+	e := failsWith(t, call(t, newHost(t, host.Config{}, newFake(t, shop, map[string]handler{"add": answers(`{"id":"x"}`)})), "shop.add", `{"title":"a"}`), host.InvalidResult)
+	if len(e.Details) != 1 || e.Details[0].Parameter != "/id" || e.Details[0].Keyword != "type" {
+		t.Errorf("details %+v", e.Details)
+	}
+	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+		return &host.Result{Data: json.RawMessage(`1`), Warnings: []string{"nearly sold out"}}, nil
+	}})
+	if a := call(t, newHost(t, host.Config{}, f), "shop.echo", ""); !slices.Equal(a.Warnings, []string{"nearly sold out"}) {
+		t.Errorf("warnings %q", a.Warnings)
+	}
+}
+
+func TestCallToolError(t *testing.T) {
+	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+		return nil, &host.Error{Code: host.ToolFailed, Exit: 10, Message: "sold out", Tool: &host.ToolError{Exit: 10, Name: "sold_out", Details: json.RawMessage(`{"left":0}`)}}
+	}})
+	e := failsWith(t, call(t, newHost(t, host.Config{}, f), "shop.echo", ""), host.ToolFailed)
+	if e.ExitCode() != 10 || e.Tool.Name != "sold_out" || e.Docs != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestCallShow(t *testing.T) {
+	const data = `{"text":"äöü<>","n":[1,2,3]}`
+	f := newFake(t, shop, map[string]handler{"echo": answers(data)})
+	sessions := &host.Sessions{Dir: t.TempDir()}
+	h := newHost(t, host.Config{Sessions: sessions}, f)
+	ask := func(c host.Call) *host.Answer {
+		c.Name, c.Caller = "shop.echo", "cli"
+		return h.Call(t.Context(), c)
+	}
+	if a := ask(host.Call{Options: host.Options{MaxBytes: len(data)}}); a.Cut || string(a.Data) != data {
+		t.Errorf("what just fits was cut: %s", a.Data)
+	}
+	for limit := 1; limit < len(data); limit++ {
+		a := ask(host.Call{Session: "s", Options: host.Options{MaxBytes: limit}})
+		var cut struct {
+			Truncated  bool `json:"truncated"`
+			TotalBytes int  `json:"total_bytes"`
+			ShownBytes int  `json:"shown_bytes"`
+			Text, Next string
+		}
+		if err := json.Unmarshal(a.Data, &cut); err != nil || !a.Cut || a.Err != nil {
+			t.Fatalf("%d bytes: %s, %v", limit, a.Data, err)
+		}
+		if !cut.Truncated || cut.TotalBytes != len(data) || cut.ShownBytes != len(cut.Text) || cut.ShownBytes > limit || cut.ShownBytes < limit-1 ||
+			!strings.HasPrefix(data, cut.Text) || cut.Next != "parley://result/"+a.CallID || len(a.Warnings) != 1 {
+			t.Errorf("%d bytes: %s, warnings %q", limit, a.Data, a.Warnings)
+		}
+		if whole, err := sessions.Result("s", a.CallID); err != nil || string(whole) != data {
+			t.Errorf("%d bytes: the whole is %s, %v", limit, whole, err)
+		}
+		if _, err := sessions.Result("other", a.CallID); err == nil {
+			t.Error("another session can read the result")
+		}
+	}
+	if a := ask(host.Call{Options: host.Options{MaxBytes: 5}}); a.Err != nil || !strings.HasPrefix(string(a.Data), `{"truncated":true,"total_bytes":`) || strings.Contains(string(a.Data), `\u003c`) {
+		t.Errorf("without a session: %s", a.Data)
+	}
+
+	first := func(d json.RawMessage) (json.RawMessage, error) {
+		if string(d) != data {
+			t.Errorf("the filter was given %s", d)
+		}
+		return json.RawMessage(`[1,2,3]`), nil
+	}
+	if a := ask(host.Call{Filter: first, Options: host.Options{MaxBytes: 7}}); a.Cut || string(a.Data) != `[1,2,3]` {
+		t.Errorf("the filter comes before the cut: %s", a.Data)
+	}
+	a := ask(host.Call{Session: "s", Filter: first, Options: host.Options{MaxBytes: 3}})
+	if whole, err := sessions.Result("s", a.CallID); err != nil || string(whole) != `[1,2,3]` {
+		t.Errorf("what is kept is what was filtered: %s, %v", whole, err)
+	}
+	failing := func(json.RawMessage) (json.RawMessage, error) {
+		return nil, host.Errorf(host.InvalidArgs, "no such field")
+	}
+	failsWith(t, ask(host.Call{Filter: failing}), host.InvalidArgs)
+}
+
+func TestCallToolOfAnother(t *testing.T) {
+	rec := &recorder{}
+	caller := strings.Replace(shop, `"shop"`, `"caller"`, 1)
+	var depth int
+	var f *fake
+	f = newFake(t, caller, map[string]handler{
+		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			return r.CallTool(ctx, "shop__add", json.RawMessage(`{"title":"a","count":"3"}`), host.Options{})
+		},
+		"order.list": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			depth++
+			return r.CallTool(ctx, "caller.order.list", nil, host.Options{})
+		},
+		"order.cancel": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			return r.CallTool(ctx, "shop.nothing", nil, host.Options{})
+		},
+	})
+	h := newHost(t, host.Config{Recorder: rec}, f, newFake(t, shop, nil))
+	a := h.Call(t.Context(), host.Call{Name: "caller.echo", Caller: "cli", Session: "s"})
+	if a.Err != nil || string(a.Data) != `{"id":1}` {
+		t.Fatalf("%s, %v", a.Data, a.Err)
+	}
+	events := rec.all()
+	if len(events) != 2 || events[0].Tool != "shop.add" || events[0].Caller != "plugin:caller" || events[0].Session != "s" || events[1].Tool != "caller.echo" || events[1].Caller != "cli" {
+		t.Errorf("events %+v", events)
+	}
+	e := failsWith(t, call(t, h, "caller.order.cancel", `{"id":1}`), host.NotFound)
+	if !strings.Contains(e.Message, "shop has no tool") {
+		t.Errorf("%+v", e)
+	}
+	failsWith(t, call(t, h, "caller.order.list", ""), host.LimitExceeded)
+	if depth < 8 || depth > 9 {
+		t.Errorf("plugins called each other %d deep", depth)
+	}
+}
+
+// passing is a fake that can send what its manifest does not know.
+type passing struct{ *fake }
+
+func (p passing) Pass(name string) *manifest.Tool {
+	if strings.Count(name, ".") != 1 {
+		return nil
+	}
+	return &manifest.Tool{Name: name, Effect: manifest.EffectWrite}
+}
+
+func TestCallSendAnyway(t *testing.T) {
+	f := newFake(t, shop, nil).builtin()
+	h := newHost(t, host.Config{}, passing{f})
+	send := func(name, params string) *host.Answer {
+		return h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Caller: "cli", Options: host.Options{SendAnyway: true}})
+	}
+	if a := send("shop.Future.method", `{"any":[1,"x"]}`); a.Err != nil || a.Tool != "shop.Future.method" || string(a.Data) != `{"any":[1,"x"]}` {
+		t.Errorf("%s: %s, %v", a.Tool, a.Data, a.Err)
+	}
+	if a := send("shop.order.cancel", `{"id":"x","new":true}`); a.Err != nil || string(a.Data) != `{"id":"x","new":true}` {
+		t.Errorf("a known tool, with what its schema does not know: %s, %v", a.Data, a.Err)
+	}
+	for _, name := range []string{"shop.order.lits", "shop.order.cancle", "shop.ehco", "nothing.x.y", "shop.plain"} {
+		failsWith(t, send(name, `{}`), host.NotFound)
+	}
+	failsWith(t, send("shop.Future.method", `[1]`), host.InvalidArgs)
+	failsWith(t, send("shop.Future.method", `{`), host.InvalidArgs)
+	failsWith(t, call(t, h, "shop.Future.method", `{}`), host.NotFound)
+	failsWith(t, call(t, newHost(t, host.Config{}, f), "shop.Future.method", `{}`), host.NotFound)
+}
+
+// streaming is a fake that emits three records.
+type streaming struct{ *fake }
+
+func (s streaming) Stream(_ context.Context, r *host.Request) (*host.Result, error) {
+	if r.Started != nil {
+		r.Started()
+	}
+	for i := range 3 {
+		if err := r.Emit(json.RawMessage(fmt.Sprint(i))); err != nil {
+			return nil, host.Errorf(host.Interrupted, "nobody reads any more")
+		}
+	}
+	return &host.Result{Data: json.RawMessage(`{"end":"max"}`)}, nil
+}
+
+func TestCallStream(t *testing.T) {
+	h := newHost(t, host.Config{}, streaming{newFake(t, shop, nil)})
+	var got []string
+	c := host.Call{Name: "shop.echo", Caller: "cli", Started: func() { got = append(got, "started") },
+		Emit: func(r json.RawMessage) error { got = append(got, string(r)); return nil }}
+	if a := h.Call(t.Context(), c); a.Err != nil || string(a.Data) != `{"end":"max"}` || strings.Join(got, " ") != "started 0 1 2" {
+		t.Errorf("%s, %v, %q", a.Data, a.Err, got)
+	}
+	c.Emit = func(json.RawMessage) error { return errors.New("closed") }
+	failsWith(t, h.Call(t.Context(), c), host.Interrupted)
+	if a := call(t, h, "shop.echo", `{"a":1}`); string(a.Data) != `{"a":1}` {
+		t.Errorf("without Emit it is a plain call: %s", a.Data)
+	}
+	plain := newHost(t, host.Config{}, newFake(t, shop, nil))
+	c.Emit = func(json.RawMessage) error { t.Error("emitted"); return nil }
+	if a := plain.Call(t.Context(), c); a.Err != nil {
+		t.Errorf("a provider that cannot stream: %v", a.Err)
+	}
+}
+
+func TestCallEvents(t *testing.T) {
+	rec := &recorder{}
+	f := newFake(t, shop, nil)
+	h := newHost(t, host.Config{Recorder: rec, Sessions: &host.Sessions{Dir: t.TempDir()}, Mode: "progressive"}, f)
+	var followed []host.Event
+	cancel := h.Subscribe(func(e host.Event) { followed = append(followed, e) })
+	ask := func(name, params string) *host.Answer {
+		return h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Caller: "mcp:claude", Session: "s"})
+	}
+
+	first := ask("shop.add", `{"titel":"a"}`)
+	e := rec.last(t)
+	if e.Op != "call" || e.CallID != first.CallID || e.Session != "s" || e.Caller != "mcp:claude" || e.Tool != "shop.add" || e.Digest != "sha256:shop" || e.Mode != "progressive" ||
+		!slices.Equal(e.Tiers, []int{2}) || string(e.Params) != `{"titel":"a"}` || e.Err == nil || e.Err.Code != host.InvalidArgs || e.DocsTokens == 0 || e.RetryOf != "" || e.SuggestionUsed || e.Time.IsZero() || e.OutBytes == 0 || len(e.Result) > 0 {
+		t.Errorf("the first failure: %+v", e)
+	}
+	second := ask("shop.add", `{"titl":"a"}`)
+	if e := rec.last(t); e.RetryOf != first.CallID || e.SuggestionUsed || !slices.Equal(e.Tiers, []int{3}) {
+		t.Errorf("the second failure: %+v", e)
+	}
+	// The suggestion, in another order of keys, is still the suggestion.
+	if a := ask("shop.add", " "+string(second.Err.Corrected)); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	if e := rec.last(t); e.RetryOf != second.CallID || !e.SuggestionUsed || e.Err != nil || e.OutBytes != len(`{"id":1}`) || string(e.Result) != `{"id":1}` || len(e.Tiers) > 0 {
+		t.Errorf("the retry: %+v", e)
+	}
+	ask("shop.add", `{"title":"b"}`)
+	if e := rec.last(t); e.RetryOf != "" || e.SuggestionUsed {
+		t.Errorf("after it went well: %+v", e)
+	}
+	ask("shop.nothing", `{}`)
+	if e := rec.last(t); e.Tool != "shop.nothing" || e.Err.Code != host.NotFound {
+		t.Errorf("not found: %+v", e)
+	}
+	cancel()
+	ask("shop.echo", `{}`)
+	if n := len(rec.all()); n != 6 {
+		t.Errorf("%d events for 6 calls", n)
+	}
+	if !reflect.DeepEqual(followed, rec.all()[:5]) {
+		t.Errorf("a subscriber got %d events, and they should be the recorder's first 5", len(followed))
+	}
+
+	if _, err := h.Describe(t.Context(), "cli", "s", "shop.echo", 2); err != nil {
+		t.Fatal(err)
+	}
+	if e := rec.last(t); e.Op != "describe" || e.Tool != "shop.echo" || !slices.Equal(e.Tiers, []int{2}) || e.DocsTokens == 0 || e.CallID == "" {
+		t.Errorf("describe: %+v", e)
+	}
+	if _, _, err := h.Search(t.Context(), "cli", "s", host.SearchQuery{Text: "sell tea"}); err != nil {
+		t.Fatal(err)
+	}
+	if e := rec.last(t); e.Op != "search" || e.Query != "sell tea" || e.CallID == "" || e.Mode != "progressive" {
+		t.Errorf("search: %+v", e)
+	}
+}
+
+// TestSubscribersMayChange holds that a subscriber may come and go while it is told of an event.
+func TestSubscribersMayChange(t *testing.T) {
+	h := newHost(t, host.Config{}, newFake(t, shop, nil))
+	var order []string
+	var cancel func()
+	cancel = h.Subscribe(func(host.Event) {
+		order = append(order, "first")
+		cancel()
+		h.Subscribe(func(host.Event) { order = append(order, "third") })
+	})
+	h.Subscribe(func(host.Event) { order = append(order, "second") })
+	call(t, h, "shop.echo", "")
+	call(t, h, "shop.echo", "")
+	if got := strings.Join(order, " "); got != "first second second third" {
+		t.Errorf("told in the order %s", got)
+	}
+}
+
+func TestSwapDuringCalls(t *testing.T) {
+	one := newFake(t, shop, map[string]handler{"echo": answers(`1`)})
+	two := newFake(t, shop, map[string]handler{"echo": answers(`2`)})
+	two.info.Digest = "sha256:two"
+	h := newHost(t, host.Config{Recorder: &recorder{}}, one)
+	a, b := h.Catalog(), catalogOf(t, two)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if a := h.Call(context.Background(), host.Call{Name: "shop.echo", Caller: "cli"}); a.Err != nil || string(a.Data) != "1" && string(a.Data) != "2" {
+					t.Errorf("%s, %v", a.Data, a.Err)
+				}
+				if _, _, err := h.Search(context.Background(), "cli", "", host.SearchQuery{Text: "echo"}); err != nil {
+					t.Error(err)
+				}
+				cancel := h.Subscribe(func(host.Event) {})
+				cancel()
+			}
+		})
+	}
+	for range 200 {
+		h.Swap(b)
+		h.Swap(a)
+	}
+	close(stop)
+	wg.Wait()
+
+	began := make(chan struct{})
+	swapped := make(chan struct{})
+	one.handlers["echo"] = func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		close(began)
+		<-swapped
+		return &host.Result{Data: json.RawMessage(`"old"`)}, nil
+	}
+	go func() { <-began; h.Swap(b); close(swapped) }()
+	if a := call(t, h, "shop.echo", ""); string(a.Data) != `"old"` {
+		t.Errorf("a call under way ended with %s", a.Data)
+	}
+	if a := call(t, h, "shop.echo", ""); string(a.Data) != `2` {
+		t.Errorf("the next call answered %s", a.Data)
+	}
+}

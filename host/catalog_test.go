@@ -1,0 +1,241 @@
+package host_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func named(t *testing.T, name string) *fake {
+	t.Helper()
+	return newFake(t, strings.Replace(shop, `"shop"`, `"`+name+`"`, 1), nil)
+}
+
+func TestCatalog(t *testing.T) {
+	c := catalogOf(t, named(t, "zoo"), named(t, "ape"), named(t, "shop").builtin())
+	var order []string
+	for _, p := range c.Providers() {
+		order = append(order, p.Info().Name)
+	}
+	if !slices.Equal(order, []string{"shop", "ape", "zoo"}) {
+		t.Errorf("order %q: what is compiled in comes first, then names", order)
+	}
+	c.Providers()[0] = nil
+	if c.Providers()[0] == nil {
+		t.Error("whoever is given the list can change the catalog")
+	}
+	if p, ok := c.Provider("ZOO"); !ok || p.Info().Name != "zoo" {
+		t.Error("a plugin is found without regard to case")
+	}
+	_, err := host.NewCatalog(named(t, "ape"), named(t, "APE"))
+	if err == nil || host.AsError(err).Code != host.AlreadyExists {
+		t.Errorf("two of one name: %v", err)
+	}
+	if _, err := host.NewCatalog(); err != nil {
+		t.Errorf("none at all: %v", err)
+	}
+}
+
+// terms is a fake that documents an event and a type.
+type terms struct{ *fake }
+
+func (g terms) Events(string) ([]host.EventLine, error) {
+	return []host.EventLine{{Name: "order.placed", Brief: "Somebody ordered"}}, nil
+}
+
+func (g terms) Entry(name string) (*host.Entry, error) {
+	switch strings.ToLower(name) {
+	case "order.placed":
+		return &host.Entry{Kind: "event", Tool: manifest.Tool{Name: "order.placed", Group: "order", Docs: manifest.Docs{Brief: "Somebody ordered"}, Params: []byte(`{"properties":{"id":{"type":"integer"}}}`)}}, nil
+	case "order.money":
+		return &host.Entry{Kind: "type", Tool: manifest.Tool{Name: "order.Money", Group: "order", Docs: manifest.Docs{Brief: "An amount"}, Params: []byte(`{"properties":{"cents":{"type":"integer"}}}`)}}, nil
+	}
+	return nil, nil
+}
+
+func TestFind(t *testing.T) {
+	c := catalogOf(t, terms{newFake(t, shop, nil)})
+	for _, f := range []struct{ name, found, what string }{
+		{"shop", "shop", "plugin"}, {"Shop", "shop", "plugin"}, {"shop.", "shop", "plugin"},
+		{"shop.order", "shop.order", "group"}, {"shop__ORDER", "shop.order", "group"},
+		{"shop.order.list", "shop.order.list", "tool"}, {"SHOP__order__LIST", "shop.order.list", "tool"},
+		{"shop.order.PLACED", "shop.order.placed", "event"}, {"shop.order.money", "shop.order.Money", "type"},
+	} {
+		a, err := c.Find(f.name)
+		what := "plugin"
+		switch {
+		case a.Tool != nil:
+			what = "tool"
+		case a.Entry != nil:
+			what = a.Entry.Kind
+		case a.Group != "":
+			what = "group"
+		}
+		if err != nil || a.Name() != f.found || what != f.what || a.Plugin != "shop" || a.Provider == nil {
+			t.Errorf("%s: got the %s %s, %v", f.name, what, a.Name(), err)
+		}
+	}
+	h := newHost(t, host.Config{}, terms{newFake(t, shop, nil)})
+	e := failsWith(t, call(t, h, "shop.order.placed", "{}"), host.InvalidArgs)
+	if e.Message != "shop.order.placed is a event and cannot be called" && e.Message != "shop.order.placed is an event and cannot be called" {
+		t.Error(e.Message)
+	}
+}
+
+func TestHostDescribe(t *testing.T) {
+	rec := &recorder{}
+	f := terms{newFake(t, shop, nil)}
+	h := newHost(t, host.Config{Recorder: rec}, f)
+	for tier := 1; tier <= 3; tier++ {
+		d, err := h.Describe(t.Context(), "cli", "", "shop__add", tier)
+		if err != nil || d.Name != "shop.add" || d.Tier != tier || len(d.Next) == 0 {
+			t.Errorf("tier %d: %+v, %v", tier, d, err)
+			continue
+		}
+		if hasMore := slices.Contains(d.Next, "parley shop add --describe --tier 3"); hasMore != (tier == 2) {
+			t.Errorf("tier %d: next %q", tier, d.Next)
+		}
+	}
+	d, err := h.Describe(t.Context(), "cli", "", "shop.order.placed", 2)
+	if err != nil || d.Kind != "event" || !slices.Contains(d.Next, "parley shop --listen order.placed") {
+		t.Errorf("an event: %+v, %v", d, err)
+	}
+	if d, err := h.Describe(t.Context(), "cli", "", "shop.order.money", 2); err != nil || d.Kind != "type" || len(d.Parameters) != 1 {
+		t.Errorf("a type: %+v, %v", d, err)
+	}
+	for name, code := range map[string]host.Code{"shop": host.InvalidArgs, "shop.order": host.InvalidArgs, "shop.nothing": host.NotFound, "nothing": host.NotFound} {
+		d, err := h.Describe(t.Context(), "cli", "", name, 2)
+		if d != nil || err == nil || host.AsError(err).Code != code || len(host.AsError(err).Next) == 0 {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+	for _, tier := range []int{-1, 0, 4} {
+		if _, err := h.Describe(t.Context(), "cli", "", "shop.add", tier); err == nil || host.AsError(err).Code != host.InvalidArgs {
+			t.Errorf("tier %d: %v", tier, err)
+		}
+	}
+	if n := len(rec.all()); n != 12 {
+		t.Errorf("%d events for 12 questions", n)
+	}
+	if len(f.requests()) > 0 {
+		t.Error("describing has run a tool")
+	}
+}
+
+// projecting is a fake that fits its own texts into the tiers.
+type projecting struct{ *fake }
+
+func (p projecting) Describe(tool *manifest.Tool, tier int) *manifest.Description {
+	d := manifest.Describe(p.manifest, tool, tier)
+	d.Brief = "its own words"
+	return d
+}
+
+func TestHostDescribeByProvider(t *testing.T) {
+	h := newHost(t, host.Config{}, projecting{newFake(t, shop, nil)})
+	if d, err := h.Describe(t.Context(), "cli", "", "shop.add", 2); err != nil || d.Brief != "its own words" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if e := failsWith(t, call(t, h, "shop.add", "{}"), host.InvalidArgs); e.Docs.Brief != "its own words" {
+		t.Errorf("%+v", e.Docs)
+	}
+}
+
+func TestSearch(t *testing.T) {
+	zoo := strings.NewReplacer(`"shop"`, `"zoo"`, "Add an article", "Feed an animal", "sell something new", "give food to the lions", `"name": "add"`, `"name": "feed"`).Replace(shop)
+	f, z := newFake(t, shop, nil), newFake(t, zoo, nil)
+	h := newHost(t, host.Config{}, f, z, unindexed{named(t, "broken")})
+	find := func(q host.SearchQuery) (*host.SearchData, string, bool) {
+		t.Helper()
+		data, weak, err := h.Search(t.Context(), "cli", "", q)
+		if err != nil {
+			t.Fatalf("%+v: %v", q, err)
+		}
+		var found []string
+		for _, r := range data.Results {
+			found = append(found, r.Name)
+			if r.Why == "" || r.Confidence != "high" && r.Confidence != "medium" && r.Confidence != "low" || r.Brief == "" {
+				t.Errorf("%+v: %+v", q, r)
+			}
+		}
+		if data.Total < len(data.Results) || data.Results == nil {
+			t.Errorf("%+v: total %d of %d", q, data.Total, len(data.Results))
+		}
+		return data, strings.Join(found, " "), weak
+	}
+	for text, first := range map[string]string{"feed": "zoo.feed", "give food to the lions": "zoo.feed", "sell something": "shop.add", "zoo.order.list": "zoo.order.list", "canel an order": "shop.order.cancel zoo.order.cancel"} {
+		if _, got, _ := find(host.SearchQuery{Text: text}); !strings.HasPrefix(got, first) {
+			t.Errorf("%q found %s, expected %s first", text, got, first)
+		}
+	}
+	if _, got, _ := find(host.SearchQuery{Text: "order", Plugin: "ZOO"}); strings.Contains(got, "shop.") || got == "" {
+		t.Errorf("in zoo: %s", got)
+	}
+	if _, got, _ := find(host.SearchQuery{Text: "order", Effect: "destructive"}); got != "shop.order.cancel zoo.order.cancel" {
+		t.Errorf("destructive: %s", got)
+	}
+	if _, got, _ := find(host.SearchQuery{Text: "list", Group: "order"}); got == "" || strings.Contains(got, "echo") {
+		t.Errorf("in the group order: %s", got)
+	}
+	if data, got, _ := find(host.SearchQuery{Text: "order", Limit: 1}); len(data.Results) != 1 || data.Total < 2 {
+		t.Errorf("one of several: %s of %d", got, data.Total)
+	}
+	if _, got, weak := find(host.SearchQuery{Text: "quantum chromodynamics"}); !weak && got != "" {
+		t.Errorf("nothing fits, and it is not said: %s", got)
+	}
+	for _, odd := range []string{"", " ", "\x00", "\xff", "\u202e", strings.Repeat("order ", 10000), strings.Repeat("x", 100000), "-- '\"; drop"} {
+		if data, _, _ := find(host.SearchQuery{Text: odd}); strings.ContainsAny(data.Query, "\x00\u202e") {
+			t.Errorf("%q is shown as %q", odd, data.Query)
+		}
+	}
+	if _, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "a", Plugin: "sop"}); err == nil || host.AsError(err).Code != host.NotFound || names(host.AsError(err).DidYouMean) != "shop" {
+		t.Errorf("an unknown plugin: %v", err)
+	}
+	if len(f.requests())+len(z.requests()) > 0 {
+		t.Error("searching has run a tool")
+	}
+	if err := host.SegmentUsable([]byte("nothing")); err == nil {
+		t.Error("a damaged segment is usable")
+	}
+}
+
+func TestGrantNames(t *testing.T) {
+	if got := (host.Grant{}).Names(); got == nil || len(got) != 0 {
+		t.Errorf("nothing: %#v, expected an empty list, which is [] in JSON", got)
+	}
+	g := host.Grant{
+		FS:   []host.FSGrant{{Path: "/data", Source: "/srv/data", Mode: "ro"}, {Path: "/out", Source: "/tmp/out", Mode: "rw"}},
+		HTTP: []host.HTTPGrant{{URL: "https://api.example.com", Methods: []string{"GET", "POST"}}, {URL: "https://example.com"}},
+		Env:  map[string]string{"TZ": "UTC", "LANG": "C"}, Tools: []string{"cdp.Page.*"},
+		Secrets: []host.SecretGrant{{Name: "A"}, {Name: "B", Read: true}}, Clock: true, Random: true,
+	}
+	want := "fs:ro:/srv/data=/data fs:rw:/tmp/out=/out http:GET,POST:https://api.example.com http:GET:https://example.com tool:cdp.Page.* env:LANG env:TZ secret:A secret:read:B clock random"
+	if got := strings.Join(g.Names(), " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestAsked(t *testing.T) {
+	if got := host.Asked(manifest.Capabilities{}); len(got) != 0 {
+		t.Errorf("nothing: %+v", got)
+	}
+	bad := "why\x1b[31m\n\u202enot"
+	got := host.Asked(manifest.Capabilities{
+		FS:      []manifest.FSCapability{{Path: "/data", Mode: "rw", Why: bad}},
+		HTTP:    []manifest.HTTPCapability{{URL: "https://example.com"}, {URL: "https://example.com", Methods: []string{"PUT"}}},
+		Secrets: []manifest.SecretCapability{{Name: "A"}, {Name: "B", Read: true}},
+		Env:     []manifest.NamedCapability{{Name: "LANG"}}, Tools: []manifest.NamedCapability{{Name: "cdp.*\u200b"}},
+		Clock: &manifest.PlainCapability{Why: bad}, Random: &manifest.PlainCapability{},
+	})
+	var rights []string
+	for _, d := range got {
+		rights = append(rights, d.Right)
+	}
+	want := "fs:rw:PATH=/data http:GET:https://example.com http:PUT:https://example.com secret:A secret:read:B env:LANG tool:cdp.* clock random"
+	if strings.Join(rights, " ") != want || got[0].Why != "why not" || got[7].Why != "why not" {
+		t.Errorf("got %+v\nwant %s", got, want)
+	}
+}

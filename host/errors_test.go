@@ -1,0 +1,122 @@
+package host_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+var update = flag.Bool("update", false, "write the golden files of this package anew")
+
+// TestOutcomes holds the one table of exit codes, which agents rely on.
+func TestOutcomes(t *testing.T) {
+	const promised = `0 ok · 1 tool_failed · 80 invalid_url · 81 invalid_args · 82 denied · 83 not_found · 84 already_exists · 85 busy · 86 invalid_plugin ·
+		87 integrity · 88 config_error · 100 chrome_launch · 101 chrome_connection · 102 timeout · 103 trapped · 104 limit_exceeded ·
+		105 unavailable · 106 invalid_result · 107 target_crashed · 110 internal · 130 interrupted · 143 terminated`
+	var got []string
+	for _, o := range host.Outcomes() {
+		got = append(got, fmt.Sprintf("%d %s", o.Exit, o.Code))
+		if m := o.Meaning(); !strings.HasPrefix(m, string(o.Code)) || len(m) > 60 {
+			t.Errorf("%s: meaning %q", o.Code, m)
+		}
+		if o.Code != host.OK {
+			if e := host.Errorf(o.Code, "x"); e.ExitCode() != o.Exit {
+				t.Errorf("%s ends in %d", o.Code, e.ExitCode())
+			}
+		}
+	}
+	if want := strings.Join(strings.Fields(promised), " "); strings.Join(got, " · ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, " · "), want)
+	}
+	host.Outcomes()[0].Exit = 99
+	if host.Outcomes()[0].Exit != 0 {
+		t.Error("whoever is given the table can change it")
+	}
+	if (&host.Error{Code: host.ToolFailed, Exit: 42}).ExitCode() != 42 || (&host.Error{Code: "unheard of"}).ExitCode() != 110 {
+		t.Error("a tool's own code goes through, an unknown one is a fault of ours")
+	}
+}
+
+func TestAsError(t *testing.T) {
+	own := host.Errorf(host.Busy, "in use").WithNext("wait", "or not")
+	if got := host.AsError(fmt.Errorf("around: %w", own)); got != own || len(got.Next) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	got := host.AsError(fs.ErrNotExist)
+	if got.Code != host.Internal || !errors.Is(got, fs.ErrNotExist) || got.Error() != fs.ErrNotExist.Error() {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestEnvelope compares the public form of answers, names and order of fields included, with golden files.
+func TestEnvelope(t *testing.T) {
+	docs, err := newHost(t, host.Config{}, newFake(t, shop, nil)).Describe(t.Context(), "cli", "", "shop.order.cancel", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range map[string]*host.Answer{
+		"ok": {
+			Tool: "shop.add", CallID: "c1", Data: json.RawMessage(`{"z":1,"a":"<b>"}`), Warnings: []string{"/count: took string \"7\" as 7"},
+			Next: []string{"parley shop order.list"}, Duration: 1234567 * time.Nanosecond,
+		},
+		"ok_plain": {Tool: "shop.echo", CallID: "c2", Data: json.RawMessage(`null`), Duration: time.Second},
+		"error": {
+			Tool: "shop.order.cancel", CallID: "c3", Duration: 150 * time.Microsecond, Next: []string{"parley shop order.cancel --describe"},
+			Err: &host.Error{
+				Code: host.InvalidArgs, Message: "Tool 'shop.order.cancel' failed: 1 violation",
+				Details:   []host.Detail{{Parameter: "/id", Keyword: "type", Provided: `string "x"`, Expected: "integer", Suggestion: "--params '{\"id\":1}'"}, {Parameter: "/b", Keyword: "additionalProperties", Provided: "number 1", Expected: `one of "id"`}},
+				Corrected: json.RawMessage(`{"id":1}`), Command: `parley shop order.cancel --params '{"id":1}'`,
+				DidYouMean: []host.Suggestion{{Name: "shop.order.cancel", Distance: 1}, {Name: "shop.order", Distance: 0}}, Docs: docs,
+				Cause: errors.New("never shown"),
+			},
+		},
+		"error_of_tool": {
+			Tool: "shop.add", CallID: "c4",
+			Err: &host.Error{Code: host.ToolFailed, Exit: 10, Message: "sold out", Tool: &host.ToolError{Exit: 10, Name: "sold_out", Details: json.RawMessage(`{}`)}},
+		},
+		"error_of_chrome": {
+			Tool: "cdp.Page.navigate", CallID: "c5", Warnings: []string{"w"},
+			Err: &host.Error{Code: host.ToolFailed, Exit: 12, Message: "no", Protocol: &host.ProtocolError{Code: -32000, Message: "no", Data: "more"}, Denied: []host.Denial{{Right: "clock", Why: "time"}, {Right: "random"}}},
+		},
+	} {
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", " ")
+		if err := enc.Encode(a.Envelope()); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "envelope_"+name+".json", b.String())
+	}
+	e := (&host.Answer{}).Envelope()
+	raw, _ := json.Marshal(e)
+	if string(raw) != `{"ok":true,"warnings":[],"next":[],"meta":{"ms":0}}` {
+		t.Errorf("the least: %s", raw)
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what is written there (go test -update writes it anew):\n%s", path, got)
+	}
+}

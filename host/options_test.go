@@ -1,0 +1,52 @@
+package host_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+func TestParseOptions(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want host.Options
+	}{
+		{``, host.Options{}},
+		{`{}`, host.Options{}},
+		{`{"timeout":"10s","max_bytes":100,"browser":"b","target":"t","dry_run":true,"send_anyway":true,"on_dialog":"accept"}`,
+			host.Options{Timeout: 10 * time.Second, MaxBytes: 100, Browser: "b", Target: "t", DryRun: true, SendAnyway: true, OnDialog: "accept"}},
+		{`{"timeout":"1m30s","on_dialog":"fail"}`, host.Options{Timeout: 90 * time.Second, OnDialog: "fail"}},
+	} {
+		if got, err := host.ParseOptions(json.RawMessage(c.in)); err != nil || got != c.want {
+			t.Errorf("%s: got %+v, %v", c.in, got, err)
+		}
+	}
+	for _, c := range []struct{ in, says string }{
+		{`{"time_out":"1s"}`, "time_out"},
+		{`{"timeout":10}`, "timeout"},
+		{`{"timeout":"10"}`, `"10" is not a duration such as 10s`},
+		{`{"timeout":"-1s"}`, "negative"},
+		{`{"max_bytes":-1}`, "negative"},
+		{`{"max_bytes":1.5}`, "max_bytes"},
+		{`{"max_bytes":"1"}`, "max_bytes"},
+		{`{"dry_run":"yes"}`, "dry_run"},
+		{`{"on_dialog":"ignore"}`, `"ignore" is not one of accept, dismiss, fail`},
+		{`{"on_dialog":"\u001b[31mx\u202e"}`, `"x"`},
+		{`{"timeout":`, "options"},
+		{`[]`, "options"},
+		{`"10s"`, "options"},
+		{`null`, "options"},
+		{`{} {}`, "options"},
+		{`{"timeout":"1s","timeout":"2s"}`, "timeout"},
+		{`{"Dry_Run":true}`, "Dry_Run"},
+		{`nonsense`, "options"},
+	} {
+		got, err := host.ParseOptions(json.RawMessage(c.in))
+		if err == nil || host.AsError(err).Code != host.InvalidArgs || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %+v, %v; expected invalid_args with %q", c.in, got, err, c.says)
+		}
+	}
+}
