@@ -34,8 +34,10 @@ demo: setup build ## show the main job against a real browser
 	$(GO) run ./internal/demo
 
 test: setup build ## run all tests, the concurrent packages with the race detector
-	$(GO) test -timeout 10m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE))")
-	CGO_ENABLED=1 $(GO) test -race -timeout 10m $(RACE)
+	@status=0; \
+	$(GO) test -timeout 10m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE))") || status=1; \
+	CGO_ENABLED=1 $(GO) test -race -timeout 10m $(RACE) || status=1; \
+	exit $$status
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs gofmt -l); \
