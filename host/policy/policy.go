@@ -99,6 +99,10 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		return d, nil
 	}
 	e := s.entry(ask.Plugin)
+	if pin := e.hand; pin != nil && pin.digest != "" && ask.Digest != "" && pin.digest != ask.Digest {
+		return d, host.Errorf(host.Integrity, "%s:%d approves %s as %s, and this build is %s; nothing was run", pin.at.file, pin.bindAt.line, ask.Plugin, pin.digest, ask.Digest).
+			WithNext("install the approved build again, or change that line after looking at parley plugin show " + ask.Plugin)
+	}
 	d.Limits, d.Settings = e.limits(s.timeout()), e.settings(ask.Digest, p.env)
 	if ask.Digest == "" {
 		return d, nil

@@ -176,16 +176,11 @@ list = [1, 2.5, true, {when = 2026-01-02}]
 	if !json.Valid(d.Settings) || string(d.Settings) != `{"list":[1,2.5,true,{"when":"2026-01-02"}],"org":"parley"}` {
 		t.Errorf("settings %s", d.Settings)
 	}
-	// Nothing of it is for another build of the same name, but limits are.
-	d = decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Digest: digestB, Capabilities: everything(false)})
-	if !reflect.DeepEqual(d.Grant, host.Grant{}) || d.Settings != nil || d.Limits.MemoryMiB != 32 {
-		t.Errorf("another digest got %v, settings %s, limits %+v", d.Grant.Names(), d.Settings, d.Limits)
-	}
-	if len(d.Missing) != 8 || d.Missing[0] != (host.Denial{Right: "fs:ro:PATH=/data", Why: "reads your data; granted to another digest (policy.toml:5)"}) {
-		t.Errorf("missing %+v", d.Missing)
-	}
-	if d.Next[0] != "parley policy grant github 'fs:ro:PATH=/data'" {
-		t.Errorf("next %q", d.Next)
+	// Another build than the one that the operator wrote down does not run at all.
+	_, err := p.Decide(t.Context(), host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Digest: digestB, Capabilities: everything(false)})
+	var refused *host.Error
+	if !errors.As(err, &refused) || refused.Code != host.Integrity || !strings.Contains(refused.Message, "policy.toml:5 approves github as "+digestA) {
+		t.Errorf("another digest: %v", err)
 	}
 	// What is compiled in has no grants.
 	d = decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Capabilities: everything(false)})
@@ -410,7 +405,6 @@ func TestTwoFiles(t *testing.T) {
 		{"hand takes all away", "[plugin.p]\ngrants = []", of(digestA, "random"), digestA, ""},
 		{"hand says other things", "[plugin.p]\nisolate = \"process\"", of(digestA, "random"), digestA, "random"},
 		{"grants keep the digest of their own file", "[plugin.p]\ndigest = \"" + digestB + "\"", of(digestA, "random"), digestB, ""},
-		{"a pin by hand binds what was made", "[plugin.p]\ndigest = \"" + digestB + "\"", of(digestA, "random"), digestA, ""},
 		{"names in another case are the same plugin", "[plugin.P]\ngrants = []", of(digestA, "random"), digestA, ""},
 	}
 	for _, tt := range tests {

@@ -238,7 +238,7 @@ func newConfig(app *App) *cobra.Command {
 		Args:    noWords,
 		RunE:    func(*cobra.Command, []string) error { return app.listConfig() },
 	}
-	return parent("config", "Show the configuration", list)
+	return parent("config", "Show settings", list)
 }
 
 func (a *App) listConfig() error {

@@ -66,7 +66,7 @@ func newPlugin(app *App) *cobra.Command {
 			return app.showPlugin(args[0])
 		},
 	}
-	return parent("plugin", "Install, list, show, remove, build plugins", install, list, show, remove, newPluginBuild(app))
+	return parent("plugin", "Install, list, show, remove, build", install, list, show, remove, newPluginBuild(app))
 }
 
 // installed is what install, list, show and remove say of a plugin.
@@ -244,6 +244,11 @@ func (a *App) remove(name string) error {
 			}
 		}
 		return err
+	}
+	if rules, err := a.policy(); err == nil {
+		if edit, err := rules.Revoke(entry.Name); err == nil && rules.WriteGrants(edit) == nil {
+			a.notice("its grants went with it: " + strings.Join(edit.Removed, ", "))
+		}
 	}
 	data := installedOf(entry.Info(), entry.Source, nil)
 	return a.answer(data, []string{"parley plugin list"}, func(w io.Writer) {

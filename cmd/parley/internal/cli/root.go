@@ -65,7 +65,7 @@ func newRoot(app *App) *cobra.Command {
 	root.Flags().SortFlags = false
 
 	root.AddCommand(
-		newSearch(app), newCall(app), newBatch(app), newPlugin(app), newConfig(app), newDoctor(app),
+		newSearch(app), newCall(app), newBatch(app), newPlugin(app), newPolicy(app), newConfig(app), newDoctor(app),
 		newList(app), newHelp(app), newVersion(app), newCompletion(app),
 	)
 	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})

@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 
@@ -178,7 +176,7 @@ func (r *rooms) host(ctx context.Context) (*host.Host, error) {
 }
 
 // policy depends on dirs.
-func (r *rooms) policy() (host.Policy, error) {
+func (r *rooms) policy() (*policy.Policy, error) {
 	return policy.Load(r.dirs().config, policy.Env{Store: filepath.Join(r.dirs().data, "secrets")})
 }
 
@@ -194,13 +192,10 @@ func (r *rooms) close() {
 
 // confirm asks the person at the controlling terminal; where there is none, nobody can say yes.
 func confirm(ctx context.Context, ask host.Ask, reason string) (bool, error) {
-	name := "/dev/tty"
-	if runtime.GOOS == "windows" {
-		name = "CONIN$"
-	}
-	tty, err := os.OpenFile(name, os.O_RDWR, 0)
+	tty, err := openTerminal()
 	if err != nil {
-		return false, host.Errorf(host.Denied, "%s.%s must be confirmed (%s), and there is no terminal to ask on; nothing was run", ask.Plugin, ask.Tool, reason)
+		return false, host.Errorf(host.Denied, "%s.%s must be confirmed (%s), and there is no terminal to ask on; nothing was run", ask.Plugin, ask.Tool, manifest.CleanLine(reason)).
+			WithNext("parley policy explain " + ask.Plugin + "." + ask.Tool)
 	}
 	defer tty.Close()
 	fmt.Fprintf(tty, "%s wants to call %s.%s (%s). Go on? [y/N] ", ask.Caller, ask.Plugin, ask.Tool, manifest.CleanLine(reason))
