@@ -75,9 +75,11 @@ func TestCallNotFound(t *testing.T) {
 			t.Errorf("%q: got %+v; expected %q and %q", c.name, e, c.message, c.next)
 		}
 	}
-	huge := failsWith(t, call(t, h, "shop."+strings.Repeat("x", 1<<20), "{}"), host.NotFound)
-	if len(huge.Message) > 300 {
-		t.Errorf("a message of %d bytes", len(huge.Message))
+	for _, name := range []string{"shop." + strings.Repeat("x", 1<<20), strings.Repeat("\x1b[31m", 1<<18)} {
+		a := call(t, h, name, "{}")
+		if huge := failsWith(t, a, host.NotFound); len(huge.Message) > 300 || len(a.Tool) > 300 || manifest.CleanLine(a.Tool) != a.Tool {
+			t.Errorf("a message of %d bytes and a name of %d: %.40q", len(huge.Message), len(a.Tool), a.Tool)
+		}
 	}
 	for name, says := range map[string]string{"shop": "shop is a plugin; name one of its tools", "shop.Order": "shop.order is a group; name one of its tools"} {
 		if e := failsWith(t, call(t, h, name, "{}"), host.InvalidArgs); e.Message != says || len(e.Next) == 0 || !strings.HasSuffix(e.Next[0], "--list") {
@@ -800,5 +802,54 @@ func TestSwapDuringCalls(t *testing.T) {
 	}
 	if a := call(t, h, "shop.echo", ""); string(a.Data) != `2` {
 		t.Errorf("the next call answered %s", a.Data)
+	}
+}
+
+// TestCallNamedLikeItsPlugin holds that a group may have the name of its plugin.
+func TestCallNamedLikeItsPlugin(t *testing.T) {
+	text := strings.NewReplacer(`"order`, `"shop`, `"group": "shop"`, `"group": "shop"`).Replace(shop)
+	h := newHost(t, host.Config{}, newFake(t, text, nil))
+	for _, name := range []string{"shop.shop.list", "shop__shop__list"} {
+		if a := call(t, h, name, "{}"); a.Err != nil {
+			t.Errorf("%s: %v", name, a.Err)
+		}
+	}
+	if a, err := h.Catalog().FindIn("shop", "shop.list"); err != nil || a.Name() != "shop.shop.list" {
+		t.Errorf("got %s, %v", a.Name(), err)
+	}
+}
+
+// TestCallInterruptedWhileAsking holds that Ctrl-C at the question is an interruption, not a fault.
+func TestCallInterruptedWhileAsking(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	h := newHost(t, host.Config{
+		Policy: policy(func(host.Ask) (host.Decision, error) { return host.Decision{Verdict: host.Confirm}, nil }),
+		Confirm: func(ctx context.Context, _ host.Ask, _ string) (bool, error) {
+			cancel()
+			<-ctx.Done()
+			return false, ctx.Err()
+		},
+	}, newFake(t, shop, nil))
+	failsWith(t, h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli"}), host.Interrupted)
+}
+
+// TestCallEventsOfRefusedRetries holds that a retry is told as one also when the policy refuses it, or when it is a dry run.
+func TestCallEventsOfRefusedRetries(t *testing.T) {
+	rec, decision := &recorder{}, host.Decision{Verdict: host.Allow}
+	h := newHost(t, host.Config{Recorder: rec, Sessions: &host.Sessions{Dir: t.TempDir()}, Policy: policy(func(host.Ask) (host.Decision, error) { return decision, nil })}, newFake(t, shop, nil))
+	ask := func(params string, dry bool) *host.Answer {
+		return h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: "s", Options: host.Options{DryRun: dry}})
+	}
+	failed := ask(`{"titel":"a"}`, false)
+	if a := ask(string(failed.Err.Corrected), true); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	if e := rec.last(t); e.RetryOf != failed.CallID || !e.SuggestionUsed {
+		t.Errorf("a dry run: %+v", e)
+	}
+	decision.Verdict = host.Deny
+	failsWith(t, ask(string(failed.Err.Corrected), false), host.Denied)
+	if e := rec.last(t); e.RetryOf != failed.CallID || !e.SuggestionUsed {
+		t.Errorf("a denied call: %+v", e)
 	}
 }

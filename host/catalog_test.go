@@ -1,8 +1,10 @@
 package host_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/parley-tools/parley/host"
@@ -237,5 +239,48 @@ func TestAsked(t *testing.T) {
 	want := "fs:rw:PATH=/data http:GET:https://example.com http:PUT:https://example.com secret:A secret:read:B env:LANG tool:cdp.* clock random"
 	if strings.Join(rights, " ") != want || got[0].Why != "why not" || got[7].Why != "why not" {
 		t.Errorf("got %+v\nwant %s", got, want)
+	}
+}
+
+// counting is a fake that counts how often it describes.
+type counting struct {
+	*fake
+	built *atomic.Int32
+}
+
+func (c counting) Describe(tool *manifest.Tool, tier int) *manifest.Description {
+	c.built.Add(1)
+	return manifest.Describe(c.manifest, tool, tier)
+}
+
+// TestDescribeIsCached holds that a tier is built when it is first asked for, and then no more.
+func TestDescribeIsCached(t *testing.T) {
+	var built atomic.Int32
+	h := newHost(t, host.Config{}, counting{newFake(t, shop, nil), &built})
+	describe := func(name string, tier int) string {
+		d, err := h.Describe(t.Context(), "cli", "", name, tier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, _ := json.Marshal(d)
+		return string(raw)
+	}
+	if built.Load() != 0 {
+		t.Error("tiers were built before anybody asked")
+	}
+	first := describe("shop.add", 2)
+	for range 3 {
+		if again := describe("SHOP__add", 2); again != first {
+			t.Errorf("got %s, and first %s", again, first)
+		}
+	}
+	failsWith(t, call(t, h, "shop.add", "{}"), host.InvalidArgs)
+	if n := built.Load(); n != 1 {
+		t.Errorf("tier 2 was built %d times", n)
+	}
+	describe("shop.add", 3)
+	describe("shop.echo", 2)
+	if n := built.Load(); n != 3 {
+		t.Errorf("three descriptions took %d", n)
 	}
 }

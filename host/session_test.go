@@ -271,3 +271,34 @@ func TestSessionOfManyProcesses(t *testing.T) {
 	wg.Wait()
 	remembersAll(t, dir)
 }
+
+// TestSessionInUseIsNotForgotten holds that a session is forgotten a day after it was used last, not after it changed last.
+func TestSessionInUseIsNotForgotten(t *testing.T) {
+	now := time.Now()
+	a := newAgent(t, &host.Sessions{Dir: t.TempDir(), Now: func() time.Time { return now }})
+	describe := func() {
+		if _, err := a.h.Describe(t.Context(), "cli", "s", "shop.add", 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	describe()
+	for range 3 {
+		now = now.Add(20 * time.Hour)
+		describe()
+	}
+	if tier := a.fails("s", "shop.add"); tier != 3 {
+		t.Errorf("tier %d: it was forgotten while in use", tier)
+	}
+}
+
+func TestSessionsInAnOddFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state[1]*?")
+	a := newAgent(t, &host.Sessions{Dir: dir})
+	for range 20 {
+		a.keeps("s")
+	}
+	files, err := os.ReadDir(filepath.Join(dir, "results"))
+	if err != nil || len(files) > 16 {
+		t.Errorf("%d results are kept, %v", len(files), err)
+	}
+}
