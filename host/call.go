@@ -197,7 +197,7 @@ func (r *run) validate() error {
 	if err != nil {
 		return r.refuse(syntaxError(err, raw))
 	}
-	judge, err := r.host.judge(r.address, r.address.Tool.Params, "params")
+	judge, err := r.address.judge(r.address.Tool.Params, "params")
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,7 @@ func (r *run) accept(data json.RawMessage) error {
 	builtin := r.address.Provider.Info().Kind == manifest.KindBuiltin
 	limits := schema.Limits{Bytes: max(len(data), 1), ReplaceSurrogates: builtin}
 	r.answer.Data = data
-	judge, err := r.host.judge(r.address, r.address.Tool.Returns, "returns")
+	judge, err := r.address.judge(r.address.Tool.Returns, "returns")
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -14,7 +15,20 @@ import (
 type Catalog struct {
 	providers []Provider // in listing order: what is compiled in first, then by name
 	byName    map[string]Provider
+
+	// What is made of a tool when it is first needed lives as long as the catalog that holds the tool.
+	docs    sync.Map // tierKey -> *Docs
+	schemas sync.Map // partKey -> *schema.Schema
 }
+
+// tierKey names the documentation of a tool at a tier, partKey the schema of its parameters or of its results.
+type (
+	tierKey struct {
+		tool string
+		tier int
+	}
+	partKey struct{ tool, part string }
+)
 
 // NewCatalog gathers plugins; two of one name are already_exists.
 func NewCatalog(providers ...Provider) (*Catalog, error) {
@@ -56,6 +70,8 @@ type Address struct {
 	Group    string
 	Tool     *manifest.Tool
 	Entry    *Entry
+
+	catalog *Catalog
 }
 
 // Name is the qualified name of what was found.
@@ -93,7 +109,7 @@ func (c *Catalog) FindIn(plugin, local string) (Address, error) {
 	if !ok {
 		return Address{}, c.noPlugin(plugin)
 	}
-	a := Address{Provider: p, Plugin: p.Info().Name}
+	a := Address{Provider: p, Plugin: p.Info().Name, catalog: c}
 	if local == "" {
 		return a, nil
 	}

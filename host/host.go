@@ -32,8 +32,6 @@ type Config struct {
 type Host struct {
 	cfg     Config
 	catalog atomic.Pointer[Catalog]
-	schemas sync.Map // of a tool's parts by partKey: *schema.Schema
-	docs    sync.Map // by tierKey: *Docs, built when first asked for
 
 	mu          sync.Mutex
 	subscribers map[int]func(Event)
@@ -97,9 +95,9 @@ func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, t
 	case tier < manifest.Tier1 || tier > manifest.Tier3:
 		err = Errorf(InvalidArgs, "there is no tier %d; expected 1, 2 or 3", tier)
 	case a.Tool != nil:
-		d, err = h.describe(a, a.Tool, tier)
+		d, err = a.describe(a.Tool, tier)
 	case a.Entry != nil:
-		if d, err = h.describe(a, &a.Entry.Tool, tier); d != nil {
+		if d, err = a.describe(&a.Entry.Tool, tier); d != nil {
 			d.Kind = a.Entry.Kind
 		}
 	default:
@@ -124,9 +122,9 @@ type Projector interface {
 	Describe(t *manifest.Tool, tier int) *manifest.Description
 }
 
-func (h *Host) describe(a Address, t *manifest.Tool, tier int) (*Docs, error) {
-	key := tierKey{a.Provider.Info().Digest, a.Plugin + "." + t.Name, tier}
-	built, ok := h.docs.Load(key)
+func (a Address) describe(t *manifest.Tool, tier int) (*Docs, error) {
+	key := tierKey{a.Name(), tier}
+	built, ok := a.catalog.docs.Load(key)
 	if !ok {
 		if p, projects := a.Provider.(Projector); projects {
 			built = p.Describe(t, tier)
@@ -135,20 +133,11 @@ func (h *Host) describe(a Address, t *manifest.Tool, tier int) (*Docs, error) {
 		} else {
 			return nil, err
 		}
-		h.docs.Store(key, built)
+		a.catalog.docs.Store(key, built)
 	}
 	d := *built.(*Docs)
 	return &d, nil
 }
-
-// tierKey names the documentation of a tool at a tier. The digest keeps apart what catalogs of different times hold.
-type tierKey struct {
-	digest, tool string
-	tier         int
-}
-
-// partKey names a schema of a tool: that of its parameters or of its results.
-type partKey struct{ digest, tool, part string }
 
 // LongCommand is the length from which an example's command is not said a second time as the next step.
 const LongCommand = 160
@@ -179,7 +168,7 @@ func listCommand(a Address) string {
 }
 
 // judge returns the compiled schema of a tool's parameters or results; nil where there is none to hold a value against.
-func (h *Host) judge(a Address, raw []byte, part string) (*schema.Schema, error) {
+func (a Address) judge(raw []byte, part string) (*schema.Schema, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
@@ -187,8 +176,8 @@ func (h *Host) judge(a Address, raw []byte, part string) (*schema.Schema, error)
 	if info.Kind == manifest.KindMCP {
 		return nil, nil
 	}
-	k := partKey{info.Digest, a.Name(), part}
-	if s, ok := h.schemas.Load(k); ok {
+	k := partKey{a.Name(), part}
+	if s, ok := a.catalog.schemas.Load(k); ok {
 		return s.(*schema.Schema), nil
 	}
 	compile := schema.Foreign
@@ -199,7 +188,7 @@ func (h *Host) judge(a Address, raw []byte, part string) (*schema.Schema, error)
 	if err != nil {
 		return nil, &Error{Code: InvalidPlugin, Message: fmt.Sprintf("the %s schema of %s cannot be used: %v", part, a.Name(), err), Cause: err}
 	}
-	h.schemas.Store(k, s)
+	a.catalog.schemas.Store(k, s)
 	return s, nil
 }
 

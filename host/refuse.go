@@ -213,7 +213,7 @@ func (r *run) refuse(e *Error) error {
 		}
 		s.show(r.answer.Tool, tier)
 	})
-	if docs, err := r.host.describe(r.address, tool, tier); err == nil {
+	if docs, err := r.address.describe(tool, tier); err == nil {
 		e.Docs = docs
 		r.tiers = append(r.tiers, tier)
 		r.host.cfg.Debug("docs: tier %d of %s, %s", tier, r.answer.Tool, why)
