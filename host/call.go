@@ -22,6 +22,8 @@ const (
 	// maxCorrected is the size up to which an error carries the parameters that would have been accepted: it says
 	// them several times.
 	maxCorrected = 8 << 10
+	// maxSuggested bounds how much of them the single violations repeat.
+	maxSuggested = 2 << 10
 	// maxDepthOfCalls bounds plugins that call plugins.
 	maxDepthOfCalls = 8
 )

@@ -16,7 +16,7 @@ func syntaxError(err error, raw []byte) *Error {
 	var at *schema.SyntaxError
 	if errors.As(err, &at) {
 		e.Details = []Detail{{
-			Parameter: at.Pointer, Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)), Expected: "one JSON object",
+			Parameter: manifest.CleanLine(at.Pointer), Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)), Expected: "one JSON object",
 			Suggestion: fmt.Sprintf("mend line %d, column %d", at.Line, at.Column),
 		}}
 	}
@@ -58,9 +58,13 @@ func (r *run) violated(judge *schema.Schema, given, value any, violations []sche
 			e.Command = manifest.CommandLine(r.answer.Tool, whole)
 		}
 	}
-	for i := range e.Details {
-		if e.Details[i].Suggestion == "" && e.Corrected != nil {
-			e.Details[i].Suggestion = "--params " + manifest.ShellQuote(string(e.Corrected))
+	if e.Corrected != nil {
+		whole := "--params " + manifest.ShellQuote(string(e.Corrected))
+		for i, room := 0, maxSuggested; i < len(e.Details) && room >= len(whole); i++ {
+			if e.Details[i].Suggestion == "" {
+				e.Details[i].Suggestion = whole
+				room -= len(whole)
+			}
 		}
 	}
 	e.DidYouMean = closest(e.DidYouMean)
