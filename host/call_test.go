@@ -873,3 +873,19 @@ func TestSwapForgetsWhatIsCompiledIn(t *testing.T) {
 	}
 	failsWith(t, call(t, h, "shop.echo", `{"a":1}`), host.InvalidArgs)
 }
+
+// TestErrorsAreBounded holds that an error does not grow with the number of violations times the size of the parameters.
+func TestErrorsAreBounded(t *testing.T) {
+	text := strings.Replace(shop, `"examples": [{"title": "One", "params": {"title": "tea", "count": 5}`, `"examples": [{"title": "One", "params": {"title": "tea", "tags": ["hot"]}`, 1)
+	h := newHost(t, host.Config{}, newFake(t, text, nil))
+	params := `{"title":"` + strings.Repeat("x", 7<<10) + `","tags":[` + strings.TrimSuffix(strings.Repeat("1,", 900), ",") + `]}`
+	e := failsWith(t, call(t, h, "shop.add", params), host.InvalidArgs)
+	if raw, _ := json.Marshal(e.Object()); len(raw) > 512<<10 {
+		t.Errorf("%d bytes of parameters lead to an error of %d", len(params), len(raw))
+	}
+	large := `{"title":3,"extra":{"note":"` + strings.Repeat("x", 4<<20) + `"}}`
+	e = failsWith(t, call(t, h, "shop.add", large), host.InvalidArgs)
+	if raw, _ := json.Marshal(e.Object()); len(raw) > 32<<10 {
+		t.Errorf("%d bytes of parameters lead to an error of %d", len(large), len(raw))
+	}
+}
