@@ -45,6 +45,11 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 		return d, &Error{Code: Denied, Denied: d.Missing, Next: d.Next,
 			Message: fmt.Sprintf("%s needs rights that are not granted: %s; nothing was run", info.Name, strings.Join(rights, ", "))}
 	}
+	if d.Isolate == "process" {
+		// A promise that cannot be kept is refused, never weakened in silence.
+		return d, Errorf(Unavailable, "the policy wants %s isolated in a process of its own, which this version cannot do; nothing was run", info.Name).
+			WithNext(`set isolate = "none" for it in policy.toml if that is enough`)
+	}
 	if d.Verdict == Confirm && !r.call.Options.DryRun {
 		return d, r.confirm(ctx, ask, d)
 	}

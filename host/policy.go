@@ -44,6 +44,7 @@ type Decision struct {
 	Missing  []Denial // rights that are asked, not optional and not given: the call ends before anything runs
 	Limits   Limits
 	Settings json.RawMessage
+	Isolate  string   // "process": run it in a process of its own; "" or "none": in this one
 	Next     []string // what the operator would type to allow it
 }
 

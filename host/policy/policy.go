@@ -107,6 +107,7 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 	if ask.Digest == "" {
 		return d, nil
 	}
+	d.Isolate = s.isolate(ask.Plugin)
 	w := e.weigh(ask.Capabilities, ask.Digest, p.env)
 	d.Grant = w.grant
 	for _, r := range w.rights {
