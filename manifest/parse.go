@@ -234,9 +234,12 @@ var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
 
 func (c *checker) tool(at string, t *Tool) {
 	names := map[string]bool{}
-	for _, p := range Params(t.Params) {
+	params := Params(t.Params)
+	for _, p := range params {
 		names[p.Name] = true
 	}
+	c.listing(at+"/params", params)
+	c.listing(at+"/returns", Params(t.Returns))
 	for i, name := range t.Positional {
 		if !names[name] {
 			c.add(fmt.Sprintf("%s/positional/%d", at, i), "%q is no parameter of the tool", name)
@@ -261,7 +264,7 @@ func (c *checker) tool(at string, t *Tool) {
 			c.add(at+"/params/properties", "the parameter %q cannot be typed as it is shown: it holds hidden characters or white space around it", name)
 		}
 	}
-	params, err := schema.Foreign(t.Params)
+	judge, err := schema.Foreign(t.Params)
 	if err != nil {
 		c.add(at+"/params", "%v", err)
 		return
@@ -276,10 +279,24 @@ func (c *checker) tool(at string, t *Tool) {
 		const invalidArgs = 81 // shows how parameters are refused, by the schema or by the tool
 		pointer := fmt.Sprintf("%s/examples/%d", at, i)
 		if e.ExitCode != invalidArgs {
-			c.example(pointer+"/params", e.Params, params)
+			c.example(pointer+"/params", e.Params, judge)
 		}
 		if e.ExitCode == 0 && len(e.Result) > 0 && returns != nil {
 			c.example(pointer+"/result", e.Result, returns)
+		}
+	}
+}
+
+// maxListing bounds the text that documentation makes of a schema: one list of values, referred to by each of many
+// parameters, would fill an agent's context from a small file.
+const maxListing = 64 << 10
+
+func (c *checker) listing(at string, params []Param) {
+	size := 0
+	for _, p := range params {
+		if size += len(p.Text()); size > maxListing {
+			c.add(at, "its list of %d names takes more than %d bytes of documentation: shorten descriptions and lists of values", len(params), maxListing)
+			return
 		}
 	}
 }

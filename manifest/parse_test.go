@@ -245,6 +245,9 @@ func TestParseRefuses(t *testing.T) {
 		{"settings", []string{"/settings", `{"type":"nothing"}`}, "/settings: |/type"},
 		{"a hidden parameter", []string{"/tools/1/params", `{"type":"object","properties":{"a\u200b":{}}}`}, `/tools/1/params/properties: the parameter "a\u200b" cannot be typed`},
 
+		{"documentation out of a small schema", []string{"/tools/1/params", `{"type":"object","properties":{` + strings.Join(numbered(200, `"p%d":{"$ref":"#/$defs/e"}`), ",") + `},"$defs":{"e":{"enum":[` + strings.Join(numbered(100, `"v%d"`), ",") + `]}}}`},
+			"/tools/1/params: its list of 200 names takes more than 65536 bytes of documentation"},
+
 		// Examples.
 		{"an example of a wrong type", []string{"/tools/0/examples/0/params", `{"text":3}`}, "/tools/0/examples/0/params/text: the example breaks the tool's own schema: expected |got number 3"},
 		{"an example without a parameter", []string{"/tools/0/examples/1/params", `{}`}, "/tools/0/examples/1/params/text: the example breaks |got nothing"},
@@ -278,6 +281,14 @@ func TestParseRefuses(t *testing.T) {
 			}
 		}
 	}
+}
+
+func numbered(n int, format string) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(format, i)
+	}
+	return list
 }
 
 // TestParseText holds what is wrong with the text before anything can be wrong with the document.
