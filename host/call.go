@@ -157,6 +157,9 @@ func (r *run) do(ctx context.Context) error {
 	}
 	if err != nil {
 		e := AsError(err)
+		if e.Tool != nil && isOutcome(e.Code) {
+			e.Code = ToolFailed // a plugin's own name for a failure must not read like one of the host's
+		}
 		r.adopt(e)
 		return e
 	}
@@ -268,7 +271,7 @@ func (r *run) ended(ctx context.Context, timeout time.Duration, err error) error
 		return cause
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		if !errors.As(err, &said) || said.Code != Timeout {
+		if !errors.As(err, &said) || said.Code != Timeout || said.Tool != nil {
 			said = Errorf(Timeout, "%s did not end within %s", r.answer.Tool, timeout)
 		}
 		if len(said.Next) == 0 {

@@ -149,6 +149,10 @@ func (e *Error) ExitCode() int {
 	return 110
 }
 
+func isOutcome(code Code) bool {
+	return slices.ContainsFunc(outcomes[:], func(o Outcome) bool { return o.Code == code })
+}
+
 // Errorf makes an error of a code.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}

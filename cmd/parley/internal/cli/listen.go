@@ -47,15 +47,25 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	each := func(record json.RawMessage) (json.RawMessage, error) { return record, nil }
+	if f.jq != "" {
+		if each, err = jqFilter(f.jq); err != nil {
+			return err
+		}
+	}
 	call := host.Call{
 		Name: at.Plugin + ".events", Params: raw, Caller: "cli", Session: a.Env("PARLEY_SESSION"), Options: options,
 		Emit: func(record json.RawMessage) error {
-			_, err := a.Out.Write(append(manifest.EscapeJSON(record), '\n'))
+			line, err := each(record)
+			if err != nil {
+				return err
+			}
+			_, err = a.Out.Write(append(manifest.EscapeJSON(line), '\n'))
 			return err
 		},
 	}
 	triggered := make(chan struct{})
-	if f.trigger == "" {
+	if f.trigger == "" || options.DryRun {
 		close(triggered)
 	} else {
 		call.Started = func() {
@@ -74,9 +84,10 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 	if answer.Err != nil {
 		return &failure{answer.Err, answer.Envelope()}
 	}
-	if f.trigger != "" {
-		<-triggered
+	if options.DryRun {
+		return a.envelope(answer.Envelope(), nil)
 	}
+	<-triggered
 	var end struct {
 		End string `json:"end"`
 	}

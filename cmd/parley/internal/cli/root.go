@@ -37,6 +37,8 @@ func newRoot(app *App) *cobra.Command {
 				return app.printVersion()
 			case len(args) > 0:
 				return app.dispatch(cmd, args, flags)
+			case checkTogether(cmd, flags) != nil:
+				return checkTogether(cmd, flags)
 			case flags.list:
 				return app.listPlugins()
 			case flags.search != "":
@@ -144,6 +146,9 @@ func (a *App) unknownWord(root *cobra.Command, catalog *host.Catalog, word strin
 // act does what the flags ask with what was found: list, describe, search, stream or run.
 func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []string, f *callFlags) error {
 	isTool := at.Tool != nil || at.Entry != nil
+	if err := checkTogether(cmd, f); err != nil {
+		return err
+	}
 	if len(rest) > 0 && !isTool {
 		return tooManyWords(h.Catalog(), at, rest[0])
 	}
@@ -170,6 +175,25 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 		return a.listGroup(at)
 	}
 	return a.listPlugin(at)
+}
+
+// checkTogether refuses options that mean nothing beside the others: none is ignored in silence.
+func checkTogether(cmd *cobra.Command, f *callFlags) error {
+	if name := firstSet(cmd, "until", "max", "trigger"); name != "" && len(f.listen) == 0 {
+		return host.Errorf(host.InvalidArgs, "--%s needs --listen EVENT", name).WithNext("parley cdp --listen 'Network.*' --max 10")
+	}
+	asked := firstSet(cmd, "list", "describe", "search", "listen")
+	if asked == "" {
+		return nil
+	}
+	useless := callOnly
+	if asked == "listen" {
+		useless = []string{"params", "param", "out"}
+	}
+	if name := firstSet(cmd, useless...); name != "" {
+		return host.Errorf(host.InvalidArgs, "--%s means nothing with --%s", name, asked).WithNext("leave one of them out")
+	}
+	return nil
 }
 
 func tooManyWords(catalog *host.Catalog, at host.Address, word string) error {
