@@ -11,6 +11,7 @@ import (
 // The search segment is generated, because building it costs more than a search: a test holds it against what
 // buildSegment makes.
 //
+//go:generate go generate ./internal/protocol
 //go:generate go test -run TestSegment -update .
 //go:embed segment.bin
 var segment []byte

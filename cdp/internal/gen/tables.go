@@ -24,6 +24,9 @@ const (
 	valuesTable     = "values.tsv"     // key as its head explains, JSON
 )
 
+// maxPhrases keeps a command that everybody needs from drowning in its own words.
+const maxPhrases = 12
+
 // readTables reads all tables and reports everything that does not fit the protocol at once.
 func readTables(folder string, p *protocol.Protocol) (protocol.Notes, error) {
 	t := tables{folder: folder, p: p, notes: protocol.Notes{Domains: map[string]string{}, Commands: map[string]protocol.Note{}, Values: map[string]string{}}}
@@ -103,8 +106,8 @@ func (t *tables) phrases() {
 			return fmt.Errorf("%s stands here twice", row[0])
 		}
 		n.Tasks = strings.Split(row[1], "; ")
-		if len(n.Tasks) > 4 {
-			return fmt.Errorf("%s has %d phrases; at most 4 were expected", row[0], len(n.Tasks))
+		if len(n.Tasks) > maxPhrases {
+			return fmt.Errorf("%s has %d phrases; at most %d were expected", row[0], len(n.Tasks), maxPhrases)
 		}
 		for _, task := range n.Tasks {
 			if task != strings.TrimSpace(task) || task == "" || len(task) > protocol.BriefSize {
