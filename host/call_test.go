@@ -889,3 +889,16 @@ func TestErrorsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes of parameters lead to an error of %d", len(large), len(raw))
 	}
 }
+
+// TestToolNamedTimeout holds that a tool which calls its own exit code timeout cannot pass for the host's.
+func TestToolNamedTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, shop, map[string]handler{"echo": func(ctx context.Context, _ *host.Request) (*host.Result, error) {
+			<-ctx.Done()
+			return nil, &host.Error{Code: host.Timeout, Exit: 10, Message: "mine", Tool: &host.ToolError{Exit: 10, Name: "timeout"}}
+		}})
+		if e := failsWith(t, call(t, newHost(t, host.Config{}, f), "shop.echo", ""), host.Timeout); e.ExitCode() != 102 {
+			t.Errorf("it ends in %d: %+v", e.ExitCode(), e)
+		}
+	})
+}
