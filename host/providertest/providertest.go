@@ -259,8 +259,8 @@ func call(t *testing.T, p host.Provider, c Case) {
 		}
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || result == nil {
+		t.Fatalf("got %v, %v; expected a result", result, err)
 	}
 	got, err := schema.Decode(result.Data, schema.Limits{Bytes: max(1, len(result.Data))})
 	if err != nil {
