@@ -11,6 +11,16 @@ import (
 // fullStrength is the strength of a word that stands in a name, which counts as all that a query can ask for.
 const fullStrength = 0.88
 
+// wordShare is the most that words reach by themselves: the rest is left to names and phrases that fit as a whole, so that
+// of many documents with the one word that was asked for the shortest name comes first.
+const wordShare = 0.86
+
+// What lowers the score of a document that fits as well as others: harmless tools come first.
+const (
+	lowerWrite       = 0.008
+	lowerDestructive = 0.02
+)
+
 // candidate is a document that fits, with the score of its words and name.
 type candidate struct {
 	part  *part
@@ -121,7 +131,7 @@ func (s *search) gather() []candidate {
 				continue
 			}
 			if p.ideal > 0 {
-				c.score /= p.ideal
+				c.score *= wordShare / p.ideal
 				c.cover /= p.ideal
 			}
 			if c.name != nil {
@@ -189,7 +199,7 @@ func (s *search) lookClosely(c *judged) {
 			continue
 		}
 		x := row[c.doc-p.lo]
-		worth := s.worth(p, w, x) * min(1, float64(x.strength)/fullStrength) / p.ideal
+		worth := wordShare * s.worth(p, w, x) * min(1, float64(x.strength)/fullStrength) / p.ideal
 		score += worth
 		if worth > bestWorth {
 			bestWord, bestWorth = w, worth
@@ -244,6 +254,12 @@ func (s *search) lookClosely(c *judged) {
 	}
 	if r.flags&flagExperimental != 0 {
 		lower("experimental", 0.04)
+	}
+	switch string(p.seg.shared(r.effect)) {
+	case "write":
+		lower("write", lowerWrite)
+	case "destructive":
+		lower("destructive", lowerDestructive)
 	}
 	c.score = round(min(1, score))
 }

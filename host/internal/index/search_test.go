@@ -140,6 +140,29 @@ func TestDeprecatedRankLower(t *testing.T) {
 	}
 }
 
+// Of tools that fit equally the harmless ones come first, then those that write, then those that destroy.
+func TestHarmlessFirst(t *testing.T) {
+	seg := open(t, "jar", []Doc{
+		{Name: "eat_cookie", Effect: "destructive"}, {Name: "add_cookie", Effect: "write"}, {Name: "see_cookie", Effect: "read"}, {Name: "old_cookie", Effect: "read", Deprecated: true},
+	})
+	var got []string
+	for _, h := range Search([]*Segment{seg}, Query{Text: "cookies"}).Hits {
+		got = append(got, h.Name)
+	}
+	if want := []string{"see_cookie", "add_cookie", "eat_cookie", "old_cookie"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, expected %v", got, want)
+	}
+	for _, query := range []string{"cookie", "cookies"} {
+		if h := Search(corpus(t), Query{Text: query}).Hits[0]; full(h) != "cdp.Network.getCookies" {
+			t.Errorf("%q: %s is first", query, full(h))
+		}
+	}
+	// Asked for by its name, it comes first all the same.
+	if h := Search([]*Segment{seg}, Query{Text: "eat cookie"}).Hits[0]; h.Name != "eat_cookie" || h.Confidence != "high" {
+		t.Errorf("got %+v", h)
+	}
+}
+
 func TestTotalCountsWhatHoldsTheWord(t *testing.T) {
 	want := 0
 	for _, d := range browserDocs {
