@@ -233,7 +233,9 @@ func (r *run) validate() error {
 
 func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	if p, ok := r.address.Provider.(Preparer); ok {
-		if err := p.Prepare(ctx); err != nil {
+		if err := p.Prepare(ctx); err != nil && ctx.Err() != nil {
+			return nil, r.ended(ctx, 0, err)
+		} else if err != nil {
 			return nil, err
 		}
 	}
