@@ -24,17 +24,25 @@ func admit(wasm []byte, m *manifest.Manifest) (*instrument.Module, error) {
 		e := &host.Error{Code: host.InvalidPlugin, Cause: err, Message: m.Name + ": " + err.Error()}
 		return nil, e
 	}
-	if err := checkImports(module, m); err != nil {
+	if err := suits(module, m); err != nil {
 		return nil, err
-	}
-	if err := checkExports(module, m); err != nil {
-		return nil, err
-	}
-	if limit := askedMemory(m); module.MemoryMin > limit*pagesPerMiB {
-		return nil, refuse(m, "the module starts with %d MiB of memory and its manifest asks for %d MiB; write \"limits\": {\"memory_mib\": %d} into the manifest, or more",
-			(module.MemoryMin+15)/16, limit, (module.MemoryMin+15)/16)
 	}
 	return module, nil
+}
+
+// suits holds a module against its manifest.
+func suits(module *instrument.Module, m *manifest.Manifest) error {
+	if err := checkImports(module, m); err != nil {
+		return err
+	}
+	if err := checkExports(module, m); err != nil {
+		return err
+	}
+	if limit := askedMemory(m); module.MemoryMin > limit*pagesPerMiB {
+		return refuse(m, "the module starts with %d MiB of memory and its manifest asks for %d MiB; write \"limits\": {\"memory_mib\": %d} into the manifest, or more",
+			(module.MemoryMin+15)/16, limit, (module.MemoryMin+15)/16)
+	}
+	return nil
 }
 
 func refuse(m *manifest.Manifest, format string, args ...any) *host.Error {
@@ -115,6 +123,17 @@ func checkExports(module *instrument.Module, m *manifest.Manifest) error {
 		}
 	}
 	return nil
+}
+
+// neededExports are those that checkExports asks for, of whatever kind.
+func neededExports(module *instrument.Module) []instrument.Export {
+	var out []instrument.Export
+	for _, name := range []string{"memory", "parley_alloc", "parley_call", "_initialize", "_start", "call"} {
+		if e := module.Export(name); e != nil {
+			out = append(out, *e)
+		}
+	}
+	return out
 }
 
 func kindName(kind byte) string {

@@ -2,20 +2,18 @@ package wasm
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
@@ -27,6 +25,11 @@ type Config struct {
 	// CacheDir keeps compiled code between processes; it is made 0700 and holds native code, so it must belong to
 	// this user. "" keeps compiled code in memory only.
 	CacheDir string
+	// CacheSize is how many bytes of compiled code are kept, 1 GiB if 0; what was used least recently goes first.
+	CacheSize int64
+	// Child makes a command that runs this program again, without arguments, as the compiler: the program calls CompileMain first when the
+	// environment says PARLEY_CHILD=compile. nil compiles in this process, without any bound: for tests, and for modules that can be trusted.
+	Child func() *exec.Cmd
 	// HostVersion is what guests are told in each request.
 	HostVersion string
 	// Limits replace the defaults for plugins that ask for none: 256 MiB of memory, 30 s, 1 MiB of output.
@@ -44,6 +47,11 @@ type Engine struct {
 	mu     sync.Mutex
 	units  map[*unit]bool
 	closed bool
+	// refused are modules that cannot be compiled, by key.
+	refused map[string]*host.Error
+
+	compiling chan struct{} // holds one token for each compile under way
+	budget    func(codeBytes int) budget
 
 	calls atomic.Int32 // under way
 }
@@ -70,7 +78,7 @@ func New(cfg Config) *Engine {
 	if cfg.Debug == nil {
 		cfg.Debug = func(string) {}
 	}
-	return &Engine{cfg: cfg, units: map[*unit]bool{}}
+	return &Engine{cfg: cfg, units: map[*unit]bool{}, refused: map[string]*host.Error{}, compiling: make(chan struct{}, maxCompiling), budget: compileBudget}
 }
 
 // Close frees all compiled code. No call may be under way.
@@ -86,10 +94,9 @@ func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// unit is one compiled plugin. It has an engine of its own, so that nothing of one plugin can be found by another,
-// and a cache folder of its own, so that a damaged entry can be thrown away.
+// unit is one compiled plugin. It has an engine of its own, so that nothing of one plugin can be found by another.
 type unit struct {
-	module   *instrument.Module
+	module   *instrument.Module // without its wasm
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
 	compiled wazero.CompiledModule
@@ -105,32 +112,9 @@ func (u *unit) close(ctx context.Context) error {
 
 // load makes a unit of a module, from the cache where it can.
 func (e *Engine) load(ctx context.Context, src Source, m *manifest.Manifest) (*unit, error) {
-	wasm, err := src.Wasm()
+	u, err := e.unit(ctx, src, m)
 	if err != nil {
 		return nil, err
-	}
-	module, err := admit(wasm, m)
-	if err != nil {
-		return nil, err
-	}
-	dir := e.cacheFolder(wasm)
-	if dir == "" {
-		e.cfg.Notice(fmt.Sprintf("compiling %s %s", m.Name, manifest.CleanLine(m.Version)))
-	} else if entries, _ := os.ReadDir(dir); len(entries) == 0 {
-		e.cfg.Notice(fmt.Sprintf("compiling %s %s (happens once)", m.Name, manifest.CleanLine(m.Version)))
-	}
-	u, err := compile(module, dir)
-	if err != nil && dir != "" && damagedCache(err) {
-		e.cfg.Debug(fmt.Sprintf("the compile cache of %s is damaged and is made anew", m.Name))
-		if err := os.RemoveAll(dir); err != nil {
-			dir = ""
-		}
-		u, err = compile(module, dir)
-	}
-	if err != nil {
-		e.cfg.Debug("wazero: " + manifest.CleanLine(err.Error()))
-		return nil, &host.Error{Code: host.InvalidPlugin, Cause: err,
-			Message: fmt.Sprintf("%s cannot be compiled: %s", m.Name, cut(manifest.CleanLine(err.Error()), 300))}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -141,25 +125,131 @@ func (e *Engine) load(ctx context.Context, src Source, m *manifest.Manifest) (*u
 	return u, nil
 }
 
-// compile hands an instrumented module to wazero. It cannot be interrupted: what would take too long is for the gate to refuse.
-func compile(module *instrument.Module, dir string) (_ *unit, err error) {
-	ctx := experimental.WithCompilationWorkers(context.Background(), min(runtime.NumCPU(), 4))
-	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
-	u := &unit{module: module}
-	if dir != "" {
-		if u.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
+// unit looks for compiled code by the bytes that the module comes from, and reads, judges, rewrites and compiles the module only where there is none.
+func (e *Engine) unit(ctx context.Context, src Source, m *manifest.Manifest) (*unit, error) {
+	var wasm []byte
+	var err error
+	key := ""
+	if len(src.Packed) > 0 {
+		key = keyOf("packed", src.Packed)
+	} else {
+		if wasm, err = src.Wasm(); err != nil {
 			return nil, err
 		}
-		config = config.WithCompilationCache(u.cache)
+		key = keyOf("wasm", wasm)
 	}
-	u.runtime = wazero.NewRuntimeWithConfig(ctx, config)
+	dir := e.cacheDir()
+	s := slot{filepath.Join(dir, key), key}
+	if dir != "" {
+		u, err := e.fromCache(s, m)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return u, err
+		}
+	}
+	if err := e.refusedBefore(key); err != nil {
+		return nil, err
+	}
+	if wasm == nil {
+		if wasm, err = src.Wasm(); err != nil {
+			return nil, err
+		}
+	}
+	module, err := admit(wasm, m)
+	if err != nil {
+		return nil, err
+	}
+	once := ""
+	if dir != "" {
+		once = " (happens once)"
+	}
+	e.cfg.Notice(fmt.Sprintf("compiling %s %s%s", m.Name, manifest.CleanLine(m.Version), once))
+	u, err := e.compile(ctx, m.Name, module, s, dir)
+	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.InvalidPlugin {
+		e.refuse(key, known)
+	}
+	return u, err
+}
+
+// fromCache opens a slot. fs.ErrNotExist says that there was none, or that there is none any more because it was damaged.
+func (e *Engine) fromCache(s slot, m *manifest.Manifest) (*unit, error) {
+	sealed, err := s.read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil {
+		if err := suits(&sealed.Module, m); err != nil {
+			return nil, err
+		}
+		var u *unit
+		if u, err = open(s, sealed); err == nil {
+			return u, nil
+		}
+	}
+	e.cfg.Debug(fmt.Sprintf("the compiled code of %s is thrown away and made anew: %s", m.Name, cut(manifest.CleanLine(err.Error()), 300)))
+	if err := s.remove(); err != nil {
+		e.cfg.Debug(err.Error())
+	}
+	return nil, fs.ErrNotExist
+}
+
+// compile fills a new folder, opens it and makes it the slot s; where there is no cache folder (dir is "") or nothing can be written to it, the
+// folder is one for temporary files and does not stay.
+func (e *Engine) compile(ctx context.Context, name string, module *instrument.Module, s slot, dir string) (*unit, error) {
+	var why error
+	for _, parent := range slices.Compact([]string{dir, ""}) {
+		temp, err := os.MkdirTemp(parent, "filling-*"+tempSuffix)
+		if err == nil {
+			var u *unit
+			u, err = e.compileIn(ctx, name, module, slot{temp, s.key})
+			if err == nil && parent != "" && os.Rename(temp, s.dir) == nil {
+				e.evict(dir, s.key)
+				return u, nil
+			}
+			if err := os.RemoveAll(temp); err != nil {
+				e.cfg.Debug(err.Error())
+			}
+			if known := (*host.Error)(nil); err == nil || errors.As(err, &known) {
+				return u, err
+			}
+		}
+		e.cfg.Debug("compiled code cannot be kept: " + manifest.CleanLine(err.Error()))
+		why = err
+	}
+	return nil, &host.Error{Code: host.Unavailable, Cause: why, Next: []string{"parley doctor"},
+		Message: fmt.Sprintf("the compiled code of %s cannot be written: %s", name, cut(manifest.CleanLine(why.Error()), 300))}
+}
+
+// compileIn fills a folder, seals it and opens it. What is no *host.Error is a fault of the folder.
+func (e *Engine) compileIn(ctx context.Context, name string, module *instrument.Module, s slot) (*unit, error) {
+	if err := e.fill(ctx, name, module, s.dir); err != nil {
+		return nil, err
+	}
+	sealed, err := s.seal(module)
+	if err != nil {
+		return nil, err
+	}
+	return open(s, sealed)
+}
+
+// open hands the husk of a slot to wazero, which finds the native code in the slot.
+func open(s slot, sealed *seal) (_ *unit, err error) {
+	ctx := compilerContext()
+	u := &unit{module: &sealed.Module}
+	if u.cache, err = wazero.NewCompilationCacheWithDir(s.dir); err != nil {
+		return nil, err
+	}
+	u.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig().WithCompilationCache(u.cache))
 	defer func() {
 		if err != nil {
 			_ = u.close(ctx)
 		}
 	}()
-	if u.compiled, err = u.runtime.CompileModule(ctx, module.Wasm); err != nil {
+	if u.compiled, err = u.runtime.CompileModule(ctx, sealed.Module.Wasm); err != nil {
 		return nil, err
+	}
+	sealed.Module.Wasm = nil
+	if !s.unchanged(sealed) {
+		return nil, errors.New("it was changed while it was opened")
 	}
 	if err = hostModules(ctx, u); err != nil {
 		return nil, err
@@ -167,43 +257,26 @@ func compile(module *instrument.Module, dir string) (_ *unit, err error) {
 	return u, nil
 }
 
-// damagedCache recognises wazero's complaint about an entry, which it treats as a hard error (v1.12.0).
-func damagedCache(err error) bool { return strings.Contains(err.Error(), "compilationcache:") }
+// maxRefused bounds how many verdicts are remembered.
+const maxRefused = 1000
 
-// cacheFolder is where a module's compiled code is kept: one folder for each module and version of the
-// instrumentation. It returns "" where there is no folder that only this user can write to.
-func (e *Engine) cacheFolder(wasm []byte) string {
-	if e.cfg.CacheDir == "" {
-		return ""
+// refuse remembers that a module cannot be compiled, so that asking for it again costs nothing.
+func (e *Engine) refuse(key string, err *host.Error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.refused) >= maxRefused {
+		clear(e.refused)
 	}
-	if err := privateDir(e.cfg.CacheDir); err != nil {
-		e.cfg.Debug("no compile cache: " + err.Error())
-		return ""
-	}
-	sum := sha256.Sum256(wasm)
-	dir := filepath.Join(e.cfg.CacheDir, fmt.Sprintf("%s-%d", hex.EncodeToString(sum[:16]), instrument.Version))
-	if err := privateDir(dir); err != nil {
-		e.cfg.Debug("no compile cache: " + err.Error())
-		return ""
-	}
-	return dir
+	e.refused[key] = err
 }
 
-// privateDir makes a folder that only this user may read and write, or takes such rights from one that is there.
-func privateDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	switch {
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return fmt.Errorf("%s is not a folder", dir)
-	case !ownedByUser(info):
-		return fmt.Errorf("%s belongs to another user", dir)
-	case info.Mode().Perm()&0o077 != 0:
-		return os.Chmod(dir, 0o700)
+// refusedBefore returns a fresh copy, for callers add to errors.
+func (e *Engine) refusedBefore(key string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.refused[key]; err != nil {
+		again := *err
+		return &again
 	}
 	return nil
 }

@@ -17,15 +17,15 @@ type Provider struct {
 	manifest func() (*manifest.Manifest, error)
 	segment  func() ([]byte, error)
 
-	mu   sync.Mutex
-	unit *unit
+	loading chan struct{} // holds a token while somebody loads the unit
+	unit    *unit
 }
 
 var _ host.Provider = (*Provider)(nil)
 
 // Provider makes a plugin of its parts.
 func (e *Engine) Provider(src Source) *Provider {
-	return &Provider{engine: e, src: src, manifest: sync.OnceValues(src.Manifest), segment: sync.OnceValues(src.Segment)}
+	return &Provider{engine: e, src: src, loading: make(chan struct{}, 1), manifest: sync.OnceValues(src.Manifest), segment: sync.OnceValues(src.Segment)}
 }
 
 // Info returns what the source knows without reading anything.
@@ -97,16 +97,20 @@ func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 	return m.Tool(name), nil
 }
 
-// Prepare compiles the plugin if that has not been done yet. It may take seconds the first time and cannot
-// be interrupted, so a caller that counts a call's time may want to do it before the clock starts. Invoke does it otherwise.
+// Prepare compiles the plugin if that has not been done yet. It may take seconds the first time, so a caller that
+// counts a call's time may want to do it before the clock starts. Invoke does it otherwise.
 func (p *Provider) Prepare(ctx context.Context) error {
 	_, err := p.load(ctx)
 	return err
 }
 
 func (p *Provider) load(ctx context.Context) (*unit, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	select {
+	case p.loading <- struct{}{}:
+		defer func() { <-p.loading }()
+	case <-ctx.Done():
+		return nil, stopped(ctx, p.src.Info.Name)
+	}
 	if p.unit != nil {
 		return p.unit, nil
 	}

@@ -13,4 +13,6 @@ type Source struct {
 	Manifest func() (*manifest.Manifest, error)
 	Wasm     func() ([]byte, error)
 	Segment  func() ([]byte, error) // what host.BuildSegment made of the manifest
+	// Packed is what Wasm unpacks, where that is in memory anyway: compiled code is found by it without unpacking. May be nil.
+	Packed []byte
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,7 +24,14 @@ const guestDir = "../../testdata/wasm"
 // testCache keeps compiled code for all tests of one run.
 var testCache string
 
+// TestMain is also the door of the compilers that these tests start.
 func TestMain(m *testing.M) {
+	if os.Getenv("PARLEY_CHILD") == CompileJob {
+		if os.Getenv("PARLEY_TEST_CRASH") != "" {
+			panic("as asked")
+		}
+		os.Exit(CompileMain())
+	}
 	dir, err := os.MkdirTemp("", "parley-wasm-test-")
 	if err != nil {
 		panic(err)
@@ -34,9 +42,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// compiler starts this program again as a compiler.
+func compiler() *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return exec.Command(self)
+}
+
 func testEngine(t testing.TB) *Engine {
 	t.Helper()
-	e := New(Config{CacheDir: testCache, HostVersion: "0.1.0"})
+	e := New(Config{CacheDir: testCache, HostVersion: "0.1.0", Child: compiler})
 	t.Cleanup(func() {
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)

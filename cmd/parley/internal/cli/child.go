@@ -3,8 +3,10 @@ package cli
 import (
 	"fmt"
 	"os"
+	"os/exec"
 
 	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host/wasm"
 )
 
 // childVariable names the job of a process that Parley started from its own binary.
@@ -18,8 +20,19 @@ func Child() (code int, entered bool) {
 		return 0, false
 	case cdp.KeeperJob:
 		return cdp.KeeperMain(), true
+	case wasm.CompileJob:
+		return wasm.CompileMain(), true
 	default:
 		fmt.Fprintf(os.Stderr, "Error: %s=%q is no job of this binary\n", childVariable, job)
 		return 88, true
 	}
+}
+
+// selfCommand starts this binary again, for a job that its caller names in the environment.
+func selfCommand() *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return exec.Command(self)
 }

@@ -66,7 +66,7 @@ func (r *rooms) debugLine() func(string) {
 func (r *rooms) engine() *wasm.Engine {
 	if r.engine_ == nil {
 		r.engine_ = wasm.New(wasm.Config{
-			CacheDir: filepath.Join(r.dirs().cache, "wasm"), HostVersion: Version,
+			CacheDir: filepath.Join(r.dirs().cache, "wasm"), HostVersion: Version, Child: selfCommand,
 			Notice: r.app.notice, Debug: func(line string) { r.app.debugf("%s", line) },
 		})
 	}
@@ -147,6 +147,7 @@ func shippedSource(f plugins.File) wasm.Source {
 		Manifest: sync.OnceValues(func() (*manifest.Manifest, error) { return manifest.Load(f.Manifest) }),
 		Wasm:     f.Wasm,
 		Segment:  func() ([]byte, error) { return f.Segment, nil },
+		Packed:   f.Gzip,
 	}
 }
 

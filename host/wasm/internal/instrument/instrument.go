@@ -81,7 +81,7 @@ func (e *Error) Error() string {
 // Module is what the decoder found, and the rewritten form.
 type Module struct {
 	// Wasm is the instrumented module without custom sections.
-	Wasm    []byte
+	Wasm    []byte `json:"-"`
 	Imports []Import
 	Exports []Export
 	// MemoryMin and MemoryMax are in pages of 64 KiB, MemoryMax after clamping. HasMemory is false for a module without one.

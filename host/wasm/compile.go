@@ -1,0 +1,286 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// CompileJob is the value of PARLEY_CHILD that makes a program a compiler: its main must then call CompileMain
+// before it does anything else.
+const CompileJob = "compile"
+
+// What one compile may use. CPython, Ruby and PHP need 4 to 9 s of CPU time and less than 768 MiB.
+const (
+	compileMemory  = 2 << 30
+	compileEntry   = 1 << 30 // of native code on disk
+	compileCPU     = 10 * time.Second
+	compileCPUMost = 60 * time.Second
+	compileWall    = 10 // times the CPU time
+	maxCompiling   = 2  // at once in an engine
+	watchEvery     = 10 * time.Millisecond
+)
+
+// Exit codes of the compiler.
+const (
+	compileOK = iota
+	_         // 1 and 2 are a crash
+	_
+	compileRefused // by the engine; stdout says why
+	compileLate
+	compileLarge
+	compileNoDisk // stdout says why
+	compileOrphan
+	compileMisused
+)
+
+// budget bounds one compile.
+type budget struct {
+	cpu    time.Duration
+	memory uint64 // bytes
+}
+
+// compileBudget is what compiling a code section of so many bytes may take: 10 s of CPU time and one for each MiB, at most 60; 2 GiB.
+func compileBudget(codeBytes int) budget {
+	return budget{min(compileCPU+time.Duration(codeBytes>>20)*time.Second, compileCPUMost), compileMemory}
+}
+
+// CompileMain is the compiler: a process of its own, because compiling can neither be bounded nor interrupted
+// within one. It reads an instrumented module from stdin and fills the folder that its first argument names; the others are the CPU time in
+// milliseconds and the memory in bytes that it may use. It ends itself when it has used more, and when its starter is gone. On Linux and macOS
+// limits of the kernel stand behind that; elsewhere only the starter does, who ends it by the clock after ten times the CPU time.
+func CompileMain() int {
+	var dir string
+	var b budget
+	if len(os.Args) == 4 {
+		dir = os.Args[1]
+		ms, _ := strconv.ParseInt(os.Args[2], 10, 32)
+		b.cpu = time.Duration(ms) * time.Millisecond
+		b.memory, _ = strconv.ParseUint(os.Args[3], 10, 63)
+	}
+	if b.cpu <= 0 || b.memory == 0 {
+		fmt.Fprintln(os.Stderr, "the compiler is started by parley itself, not by hand")
+		return compileMisused
+	}
+	limitProcess(b)
+	go watch(b, os.Getppid())
+	// Collecting less often saves CPU time; near the limit memory counts more.
+	debug.SetGCPercent(300)
+	debug.SetMemoryLimit(int64(b.memory / 2))
+	module, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return compileOrphan
+	}
+	err = produce(module, dir)
+	var disk *fs.PathError
+	var link *os.LinkError
+	switch {
+	case err == nil:
+		return compileOK
+	case errors.As(err, &disk), errors.As(err, &link):
+		fmt.Print(err)
+		return compileNoDisk
+	}
+	fmt.Print(err)
+	return compileRefused
+}
+
+// watch ends this process when it has used what it may.
+func watch(b budget, parent int) {
+	memory := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	for range time.Tick(watchEvery) {
+		metrics.Read(memory)
+		switch {
+		case cpuTime() > b.cpu:
+			os.Exit(compileLate)
+		case memory[0].Value.Uint64()-memory[1].Value.Uint64() > b.memory*15/16:
+			os.Exit(compileLarge)
+		case os.Getppid() != parent:
+			os.Exit(compileOrphan)
+		}
+	}
+}
+
+// produce compiles an instrumented module and leaves in dir what wazero takes for the compiled form of its husk: that
+// spares each later process reading and validating the bodies, which takes longer than all else together.
+func produce(module []byte, dir string) error {
+	full := filepath.Join(dir, "full")
+	if err := compileInto(full, module); err != nil {
+		return err
+	}
+	if err := compileInto(dir, instrument.Husk(module)); err != nil {
+		return err
+	}
+	code, err := onlyEntry(full)
+	if err != nil {
+		return err
+	}
+	husk, err := onlyEntry(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(code, husk); err != nil {
+		return err
+	}
+	return os.RemoveAll(full)
+}
+
+func compileInto(dir string, module []byte) error {
+	cache, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return err
+	}
+	ctx := compilerContext()
+	defer cache.Close(ctx)
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig().WithCompilationCache(cache))
+	defer r.Close(ctx)
+	_, err = r.CompileModule(ctx, module)
+	return err
+}
+
+func runtimeConfig() wazero.RuntimeConfig {
+	return wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
+}
+
+func compilerContext() context.Context {
+	return experimental.WithCompilationWorkers(context.Background(), min(runtime.NumCPU(), 4))
+}
+
+// onlyEntry finds the one file that wazero has left in a cache folder of its own.
+func onlyEntry(dir string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(dir, "wazero-*", "*"))
+	if err != nil {
+		return "", err
+	}
+	if len(found) != 1 {
+		return "", &fs.PathError{Op: "compile", Path: dir, Err: fmt.Errorf("%d files of compiled code are there, not one", len(found))}
+	}
+	return found[0], nil
+}
+
+// errNoDisk says that compiled code could not be written.
+type errNoDisk struct{ error }
+
+// fill puts the compiled form of a module into an empty folder: in a process of its own if the engine has one. Errors are
+// *host.Error or errNoDisk.
+func (e *Engine) fill(ctx context.Context, name string, module *instrument.Module, dir string) error {
+	select {
+	case e.compiling <- struct{}{}:
+		defer func() { <-e.compiling }()
+	case <-ctx.Done():
+		return stopped(ctx, name)
+	}
+	if e.cfg.Child == nil {
+		err := produce(module.Wasm, dir)
+		var disk *fs.PathError
+		if errors.As(err, &disk) {
+			return errNoDisk{err}
+		}
+		return e.notCompiled(name, err)
+	}
+	began := time.Now()
+	b := e.budget(module.CodeBytes)
+	cmd := e.cfg.Child()
+	cmd.Args = append(cmd.Args[:1], dir, strconv.FormatInt(b.cpu.Milliseconds(), 10), strconv.FormatUint(b.memory, 10))
+	// What the compiler needs of the environment is the door; the user's is none of its business.
+	cmd.Env = append(cmd.Env, "PARLEY_CHILD="+CompileJob, "GOTRACEBACK=none")
+	for _, needed := range []string{"SYSTEMROOT", "GOCOVERDIR"} {
+		if v := os.Getenv(needed); v != "" {
+			cmd.Env = append(cmd.Env, needed+"="+v)
+		}
+	}
+	said, crash := &head{most: 4 << 10}, &head{most: 4 << 10}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(module.Wasm), said, crash
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("the compiler for %s cannot be started: %v", name, err), Next: []string{"parley doctor"}}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		_ = cmd.Process.Kill()
+		<-ended
+		return stopped(ctx, name)
+	case <-time.After(b.cpu * compileWall):
+		_ = cmd.Process.Kill()
+		<-ended
+		return host.Errorf(host.Busy, "compiling %s did not end within %v because the machine is busy; try again later", name, b.cpu*compileWall)
+	}
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	e.cfg.Debug(fmt.Sprintf("compiled %s in %v, %v of CPU time: %v", name, time.Since(began).Round(time.Millisecond), used.Round(time.Millisecond), cmd.ProcessState))
+	if err == nil {
+		return nil
+	}
+	if crash.n > 0 {
+		e.cfg.Debug("the compiler: " + cut(manifest.CleanLine(crash.String()), 1000))
+	}
+	// Budgets are judged by what the kernel says, too: who is killed cannot tell why.
+	switch code := cmd.ProcessState.ExitCode(); {
+	case code == compileLate, code < 0 && used >= b.cpu:
+		return host.Errorf(host.InvalidPlugin, "%s is refused: compiling its %d bytes of code takes more than %v of CPU time", name, module.CodeBytes, b.cpu)
+	case code == compileLarge, code < 0, outOfMemory(crash.String()):
+		return host.Errorf(host.InvalidPlugin, "%s is refused: compiling its %d bytes of code takes more than %d MiB of memory", name, module.CodeBytes, b.memory>>20)
+	case code == compileNoDisk:
+		return errNoDisk{errors.New(said.String())}
+	case code == compileRefused:
+		return e.notCompiled(name, errors.New(said.String()))
+	case code == compileMisused || code == compileOrphan:
+		return host.Errorf(host.Internal, "the compiler for %s ended with %d", name, code)
+	}
+	return host.Errorf(host.InvalidPlugin, "%s is refused: the compiler crashed on it", name)
+}
+
+func outOfMemory(said string) bool {
+	return strings.Contains(said, "out of memory") || strings.Contains(said, syscall.ENOMEM.Error())
+}
+
+func (e *Engine) notCompiled(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("%s cannot be compiled: %s", name, cut(manifest.CleanLine(err.Error()), 300))}
+}
+
+func stopped(ctx context.Context, name string) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &host.Error{Code: host.Timeout, Cause: ctx.Err(), Message: name + " was not compiled in time"}
+	}
+	return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "compiling " + name + " was interrupted"}
+}
+
+// head keeps the beginning of what is written to it.
+type head struct {
+	most, n int
+	kept    []byte
+}
+
+func (t *head) Write(p []byte) (int, error) {
+	t.n += len(p)
+	t.kept = append(t.kept, p[:min(len(p), t.most-len(t.kept))]...)
+	return len(p), nil
+}
+
+func (t *head) String() string { return string(t.kept) }

@@ -1,0 +1,19 @@
+//go:build linux || darwin
+
+package wasm
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// limitProcess asks the kernel to end this process where it should not have ended itself. Data and not address space is
+// limited: Go reserves far more addresses than it uses.
+func limitProcess(b budget) {
+	seconds := uint64(b.cpu/time.Second) + 2
+	for resource, most := range map[int]uint64{unix.RLIMIT_CPU: seconds, unix.RLIMIT_DATA: b.memory, unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: compileEntry} {
+		// A lower limit that is there already stays.
+		_ = unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most})
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !linux && !darwin
+
+package wasm
+
+// limitProcess does nothing: the process watches itself.
+func limitProcess(budget) {}

@@ -1,0 +1,406 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+)
+
+// cacheEngine is an engine with a cache of its own, and what it has said.
+func cacheEngine(t testing.TB, cfg Config) (*Engine, *[]string) {
+	t.Helper()
+	var mu sync.Mutex
+	said := &[]string{}
+	say := func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		*said = append(*said, line)
+	}
+	cfg.Notice, cfg.Debug, cfg.HostVersion = say, say, "0.1.0"
+	e := New(cfg)
+	t.Cleanup(func() { _ = e.Close(context.Background()) })
+	return e, said
+}
+
+// slots are the names of the folders in a cache.
+func slots(t testing.TB, dir string) []string {
+	t.Helper()
+	var names []string
+	for _, d := range readDir(dir) {
+		names = append(names, d.Name())
+	}
+	return names
+}
+
+// cpuBomb is a command of so many functions, each of many blocks, which compile slowly: about 3 s of CPU time each.
+func cpuBomb(functions int) []byte {
+	body := ifBlocks(10_000)
+	return module([]string{"->"}, repeated(functions, 0), repeated(functions, body), export("_start", 0), export("memory", 2))
+}
+
+// TestCompileBudget: what compiling costs is bounded in CPU time and in memory, and whoever waits for it can go.
+func TestCompileBudget(t *testing.T) {
+	tests := []struct {
+		name   string
+		budget budget
+		says   string
+	}{
+		{"cpu", budget{500 * time.Millisecond, compileMemory}, "500ms of CPU time"},
+		{"memory", budget{time.Minute, 48 << 20}, "48 MiB of memory"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			e, _ := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
+			e.budget = func(int) budget { return tt.budget }
+			p := e.Provider(sourceOf(cpuBomb(2), commandManifest(t, "bomb")))
+			_, err := invoke(t, p, "run", "{}")
+			if err == nil || err.Code != host.InvalidPlugin || err.ExitCode() != 86 || !strings.Contains(err.Message, tt.says) {
+				t.Fatalf("%v, want 86 and %q", err, tt.says)
+			}
+			began := time.Now()
+			if _, again := invoke(t, p, "run", "{}"); again == nil || again.Message != err.Message || time.Since(began) > 300*time.Millisecond {
+				t.Errorf("%v after %v, want the same at once", again, time.Since(began))
+			}
+			if left := slots(t, dir); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+			// Other plugins are not refused with it.
+			e.budget = compileBudget
+			if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestCompileBudgetGrows(t *testing.T) {
+	for mib, want := range map[int]time.Duration{0: 10 * time.Second, 1: 11 * time.Second, 30: 40 * time.Second, 128: 60 * time.Second} {
+		if got := compileBudget(mib << 20); got.cpu != want || got.memory != 2<<30 {
+			t.Errorf("%d MiB: %+v, want %v", mib, got, want)
+		}
+	}
+}
+
+// TestCompileInterrupted: a caller who does not wait longer ends the compile, and another waits for a free compiler no longer than he wants.
+func TestCompileInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	e, _ := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
+	bomb := cpuBomb(20)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, maxCompiling+1)
+	for i := range maxCompiling + 1 {
+		p := e.Provider(sourceOf(bomb, commandManifest(t, fmt.Sprint("bomb", i))))
+		go func() { ended <- p.Prepare(ctx) }()
+	}
+	for len(e.compiling) < maxCompiling {
+		runtime.Gosched()
+	}
+	cancel()
+	began := time.Now()
+	for range maxCompiling + 1 {
+		err := <-ended
+		if e := host.AsError(err); e.Code != host.Interrupted || !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want interrupted", err)
+		}
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %v to end", took)
+	}
+	if left := slots(t, dir); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	err := e.Provider(sourceOf(bomb, commandManifest(t, "bomb"))).Prepare(ctx)
+	if host.AsError(err).Code != host.Timeout {
+		t.Errorf("%v, want a timeout", err)
+	}
+}
+
+// TestCompilerTroubles: a compiler that cannot start, that is something else, that is called by hand.
+func TestCompilerTroubles(t *testing.T) {
+	for _, tt := range []struct {
+		child func() *exec.Cmd
+		code  host.Code
+		says  string
+	}{
+		{func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "nothing")) }, host.Unavailable, "cannot be started"},
+		{func() *exec.Cmd { c := compiler(); c.Env = []string{"PARLEY_TEST_CRASH=1"}; return c }, host.InvalidPlugin, "crashed"},
+	} {
+		e, _ := cacheEngine(t, Config{CacheDir: t.TempDir(), Child: tt.child})
+		_, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}")
+		if err == nil || err.Code != tt.code || !strings.Contains(err.Message, tt.says) {
+			t.Errorf("%v, want %s and %q", err, tt.code, tt.says)
+		}
+	}
+	byHand := compiler()
+	byHand.Env = []string{"PARLEY_CHILD=" + CompileJob}
+	if out, err := byHand.CombinedOutput(); err == nil || !strings.Contains(string(out), "not by hand") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestInvalidCode: what the gate lets pass and the engine does not is refused by the compiler, too, with the engine's reason.
+func TestInvalidCode(t *testing.T) {
+	wasm := module([]string{"->"}, []int{0}, [][]byte{{0x6a, 0x1a}}, export("_start", 0), export("memory", 2)) // i32.add of nothing
+	for _, child := range []func() *exec.Cmd{nil, compiler} {
+		e, _ := cacheEngine(t, Config{CacheDir: t.TempDir(), Child: child})
+		_, err := invoke(t, e.Provider(sourceOf(wasm, commandManifest(t, "bad"))), "run", "{}")
+		if err == nil || err.Code != host.InvalidPlugin || !strings.Contains(err.Message, "cannot be compiled: invalid function[") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestDamagedCache: whatever happens to the compile cache, the call is answered rightly, and what was damaged is made anew.
+func TestDamagedCache(t *testing.T) {
+	dir := t.TempDir()
+	call := func(want string) {
+		t.Helper()
+		e, said := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
+		if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(*said, "\n"); !strings.Contains(text, want) || want == "" && text != "" {
+			t.Errorf("said %q, want %q", text, want)
+		}
+	}
+	call("compiling smallest 1.0.0 (happens once)")
+	call("")
+	only := slots(t, dir)
+	if len(only) != 1 {
+		t.Fatalf("%q", only)
+	}
+	in := func(name string) string { return filepath.Join(dir, only[0], name) }
+	code, err := filepath.Glob(in("wazero-*/*"))
+	if err != nil || len(code) != 1 {
+		t.Fatal(code, err)
+	}
+	overwrite := func(path string) func() {
+		return func() { put(t, path, bytes.Repeat([]byte{'x'}, len(content(t, path)))) }
+	}
+
+	tests := map[string]func(){
+		"husk":      overwrite(in(huskName)),
+		"code":      overwrite(code[0]),
+		"code flip": func() { b := []byte(content(t, code[0])); b[30] ^= 1; put(t, code[0], b) },
+		"seal":      overwrite(in(sealName)),
+		"seal cut":  func() { put(t, in(sealName), []byte(content(t, in(sealName))[:100])) },
+		"code cut":  func() { put(t, code[0], nil) },
+		"code gone": func() { os.Remove(code[0]) },
+		"husk gone": func() { os.Remove(in(huskName)) },
+		"seal gone": func() { os.Remove(in(sealName)) },
+		"leads out": func() {
+			put(t, in(sealName), []byte(strings.Replace(content(t, in(sealName)), `"name":"wazero-`, `"name":"../wazero-`, 1)))
+		},
+		"another's": func() {
+			put(t, in(sealName), []byte(strings.Replace(content(t, in(sealName)), only[0], "another", 1)))
+		},
+	}
+	if runtime.GOOS != "windows" {
+		tests["open to others"] = func() { os.Chmod(in(""), 0o777) }
+		tests["a link"] = func() {
+			elsewhere := filepath.Join(t.TempDir(), "code")
+			os.Rename(code[0], elsewhere)
+			os.Symlink(elsewhere, code[0])
+		}
+	}
+	for name, damage := range tests {
+		t.Run(name, func(t *testing.T) {
+			damage()
+			call("thrown away")
+			call("")
+			if now := slots(t, dir); len(now) != 1 || now[0] != only[0] {
+				t.Errorf("%q is in the cache, want %q", now, only)
+			}
+		})
+	}
+	info, err := os.Stat(dir)
+	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("%v %v: others can get at the cache", info.Mode(), err)
+	}
+}
+
+// TestHuskNeedsItsCode: native code that is gone when the husk is opened is found missing: the husk alone would only trap.
+func TestHuskNeedsItsCode(t *testing.T) {
+	dir := t.TempDir()
+	e, _ := cacheEngine(t, Config{CacheDir: dir})
+	if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
+		t.Fatal(err)
+	}
+	key := slots(t, dir)[0]
+	s := slot{filepath.Join(dir, key), key}
+	sealed, err := s.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(s.dir, sealed.Code.Name)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(s, sealed); err == nil || !strings.Contains(err.Error(), "changed while it was opened") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSealSparesHashing: files are hashed again when they have changed or may have, and not otherwise.
+func TestSealSparesHashing(t *testing.T) {
+	dir := t.TempDir()
+	e, _ := cacheEngine(t, Config{CacheDir: dir})
+	if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
+		t.Fatal(err)
+	}
+	key := slots(t, dir)[0]
+	s := slot{filepath.Join(dir, key), key}
+	sealed, err := s.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := sealed.Checked
+	past := time.Now().Add(-time.Hour)
+	for _, name := range []string{sealed.Husk.Name, sealed.Code.Name} {
+		if err := os.Chtimes(filepath.Join(s.dir, name), past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := s.read() // the times differ
+	if err != nil || !again.Checked.After(first) {
+		t.Fatal(again, err)
+	}
+	third, err := s.read()
+	if err != nil || !third.Checked.Equal(again.Checked) {
+		t.Errorf("%v, want no check after %v: %v", third.Checked, again.Checked, err)
+	}
+}
+
+// TestNoCache: a cache folder that cannot be made only costs time.
+func TestNoCache(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	put(t, file, nil)
+	for _, dir := range []string{"", file, filepath.Join(file, "below")} {
+		temp := t.TempDir()
+		t.Setenv("TMPDIR", temp)
+		e, said := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
+		if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
+			t.Error(err)
+		}
+		if text := strings.Join(*said, "\n"); !strings.Contains(text, "compiling smallest 1.0.0") || strings.Contains(text, "once") {
+			t.Errorf("said %q", text)
+		}
+		if left := slots(t, temp); len(left) > 0 {
+			t.Errorf("left behind: %q", left)
+		}
+	}
+}
+
+// TestEviction: the cache keeps within its size by giving up what was used least recently.
+func TestEviction(t *testing.T) {
+	dir, measure := t.TempDir(), t.TempDir()
+	use := func(dir string, size int64, name, manifest, tool, params string) {
+		t.Helper()
+		e, _ := cacheEngine(t, Config{CacheDir: dir, CacheSize: size})
+		if _, err := invoke(t, guest(t, e, name, manifest), tool, params); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use(dir, 0, "smallest", "smallest", "call", "{}")
+	smallest := slots(t, dir)[0]
+	past := time.Now().Add(-48 * time.Hour)
+	if err := os.Chtimes(filepath.Join(dir, smallest), past, past); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{strings.Repeat("0", 32) + "-1", "filling-1.tmp", "mine"} { // of an earlier version, left behind, foreign
+		put(t, filepath.Join(dir, name, "x"), make([]byte, 1000))
+		if err := os.Chtimes(filepath.Join(dir, name), past.Add(-time.Hour), past.Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use(dir, 0, "smallest", "smallest", "call", "{}") // marks it as used
+	use(measure, 0, "rev", "rev", "word", `{"text":"a"}`)
+	use(dir, sizeOf(dir)-2500+sizeOf(measure), "rev", "rev", "word", `{"text":"a"}`)
+	left := strings.Join(slots(t, dir), " ")
+	if !strings.Contains(left, smallest) || strings.Contains(left, "000000") || strings.Contains(left, "tmp") || !strings.Contains(left, "mine") {
+		t.Errorf("left: %s", left)
+	}
+	use(dir, 1, "echo", "echo", "echo", `{"value":1}`)
+	if left := slots(t, dir); len(left) != 2 || left[1] != "mine" && left[0] != "mine" {
+		t.Errorf("left: %q, want what was just made and what is not ours", left)
+	}
+}
+
+// TestSharedCache: many engines fill one empty cache at once.
+func TestSharedCache(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for range 8 {
+		e, _ := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
+		p := guest(t, e, "rev", "rev")
+		r := requestFor(t, p, "word", `{"text":"abc"}`)
+		wg.Go(func() {
+			if result, err := p.Invoke(context.Background(), r); err != nil || string(result.Data) != `"cba\n"` {
+				t.Errorf("%v %v", result, err)
+			}
+		})
+	}
+	wg.Wait()
+	if left := slots(t, dir); len(left) != 1 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// TestPackedNeedsNoUnpacking: compiled code is found by the packed bytes, and another manifest is held against it all the same.
+func TestPackedNeedsNoUnpacking(t *testing.T) {
+	dir := t.TempDir()
+	unpacked := 0
+	call := func(manifest string) *host.Error {
+		e, _ := cacheEngine(t, Config{CacheDir: dir})
+		p := guest(t, e, "smallest", manifest)
+		wasm := p.src.Wasm
+		p.src.Packed = []byte("packed")
+		p.src.Wasm = func() ([]byte, error) { unpacked++; return wasm() }
+		tool := "call"
+		if manifest == "rev" {
+			tool = "word"
+		}
+		_, err := invoke(t, p, tool, "{}")
+		return err
+	}
+	for range 3 {
+		if err := call("smallest"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if unpacked != 1 {
+		t.Errorf("unpacked %d times, want once", unpacked)
+	}
+	if err := call("rev"); err == nil || err.Code != host.InvalidPlugin || !strings.Contains(err.Message, "_start") {
+		t.Errorf("%v, want the gate's refusal", err)
+	}
+}
+
+// TestHusk: the husk of a module is one that the gate's own reader takes, with as many functions.
+func TestHusk(t *testing.T) {
+	whole, err := admit(readFile(t, filepath.Join(guestDir, "echo.wasm")), loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	husk := instrument.Husk(whole.Wasm)
+	if err := compileInto(t.TempDir(), husk); err != nil {
+		t.Error(err)
+	}
+	if twice := instrument.Husk(husk); !bytes.Equal(twice, husk) || len(husk) >= len(whole.Wasm) {
+		t.Errorf("the husk has %d bytes, the module %d", len(husk), len(whole.Wasm))
+	}
+}
