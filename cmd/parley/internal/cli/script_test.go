@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the stories of testdata/script. Each has a home of its own, $PARLEY_HOME, and the commands below.
+// With SCRIPT_CONTINUE set a story goes on after what failed.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
