@@ -81,6 +81,7 @@ func Build(plugin string, docs []Doc) []byte {
 	}
 	groups := b.groups()
 	terms, slots, width := hashed(groups)
+	filter := filtered(groups, len(slots)/width)
 
 	out := make([]byte, headerSize, headerSize+len(plugin)+8+len(shared)+len(terms)+len(slots))
 	copy(out, magic)
@@ -121,6 +122,7 @@ func Build(plugin string, docs []Doc) []byte {
 	put(out[64:], uint32(firsts[1]))
 	put(out[68:], uint32(firsts[2]))
 	section(4)
+	out = append(out, filter...)
 	out = append(out, slots...)
 	section(5)
 	out = append(out, terms...)
@@ -331,6 +333,25 @@ func hashed(groups []group) (terms, slots []byte, width int) {
 		}
 	}
 	return terms, slots, width
+}
+
+// filtered is a Bloom filter of two bits a stem over as many bytes as there are slots, which is 11 to 21 bits a stem: all
+// but a few in a hundred of the stems that a segment does not hold are refused without touching its table. A search of
+// a thousand plugins asks for tens of thousands.
+func filtered(groups []group, size int) []byte {
+	filter := make([]byte, size)
+	for _, g := range groups {
+		a, b := filterBits(hash(g.stem), size)
+		filter[a>>3] |= 1 << (a & 7)
+		filter[b>>3] |= 1 << (b & 7)
+	}
+	return filter
+}
+
+// filterBits are the bits of a stem in a filter of size bytes, a power of two.
+func filterBits(h uint32, size int) (a, b uint32) {
+	mask := uint32(8*size - 1)
+	return h >> 5 & mask, h * 0x9e3779b1 >> 3 & mask
 }
 
 // packed are the postings of a term in bytes.

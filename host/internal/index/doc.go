@@ -17,7 +17,7 @@
 // calls nearly the same counts less than what was asked for. The best candidates are then compared with each alias and
 // task phrase as a whole. Deprecated and experimental documents rank lower.
 //
-// # Layout, version 1
+// # Layout, version 2
 //
 // All integers are little-endian; "v" is an unsigned varint; "str" is a v length and that many bytes.
 //
@@ -37,7 +37,8 @@
 //	records     u8 flags (kind, deprecated, experimental), str name, v group, v category, v effect, str brief,
 //	            str signature, v aliases, v tasks, str each
 //	names       per document its name in lower case, letters and digits only, then "\n"
-//	slots       hash table of stems: offset of a group of terms + 1, 0 when free; FNV-1a, linear probing
+//	slots       filter: a byte per slot, two bits set for each stem; then the hash table of stems: offset of a group of
+//	            terms + 1, 0 when free; FNV-1a, linear probing
 //	terms       groups of words with one stem: u8 length, stem, v number of words; each word: u8 bytes shared with the
 //	            stem, u8 length and bytes of the rest, v length of the postings, postings
 //	postings    per document: v distance from the one before, u8 weight (BM25F's saturated frequency, 255 = 1.0),

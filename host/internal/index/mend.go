@@ -80,72 +80,34 @@ func newTypo(word int, text string, factor float64) *typo {
 	return t
 }
 
-// scan goes through all words of a segment once for all typos. It reads the layout by hand, because it is the one loop
-// of a search that sees every word of every plugin.
+// scan compares all words of a segment with all typos.
 func scan(seg *Segment, typos []*typo) {
-	shortest := maxTerm
+	words := seg.vocabulary()
 	for _, t := range typos {
-		shortest = min(shortest, len(t.text)-t.most)
-	}
-	var text [512]byte
-	b := seg.terms
-	for len(b) > 0 {
-		n := int(b[0])
-		if len(b) <= 1+n {
-			return
-		}
-		st := b[1 : 1+n]
-		r := reader{b: b[1+n:]}
-		words := r.int()
-		for range words {
-			if len(r.b) < 2 {
-				return
+		most := t.most
+		shortest, longest := len(t.text)-most, len(t.text)+most
+		for i := range words.sets {
+			n, set := int(words.sizes[i]), words.sets[i]
+			if n < shortest {
+				continue
 			}
-			keep, rest := int(r.b[0]), int(r.b[1])
-			if keep > n || len(r.b) < 2+rest {
-				return
-			}
-			tail := r.b[2 : 2+rest]
-			r.b = r.b[2+rest:]
-			if r.take(r.int()); r.bad {
-				return
-			}
-			if keep+rest >= shortest {
-				copy(text[:], st[:keep])
-				copy(text[keep:], tail)
-				compare(text[:keep+rest], typos)
+			if n <= longest && near(t.set, set, most) || n > len(t.text) && t.set&^set == 0 {
+				t.compare(words.text[words.ends[i]-uint32(n) : words.ends[i]])
 			}
 		}
-		b = r.b
 	}
 }
 
-// compare notes which typos a word of the index may stand behind.
-func compare(word []byte, typos []*typo) {
-	set := uint32(0)
-	for _, t := range typos {
-		extra := len(word) - len(t.text)
-		if extra < -t.most {
-			continue
+// compare notes whether the typo may stand for a word of the index.
+func (t *typo) compare(word []byte) {
+	if extra := len(word) - len(t.text); extra <= t.most {
+		if d := distance(t.text, word, t.most); d > 0 && d <= t.most {
+			t.near(word, d)
+			return
 		}
-		if extra > t.most {
-			if t.factor == 1 && word[0] == t.text[0] && bytes.HasPrefix(word, t.text) {
-				t.prefix(word)
-			}
-			continue
-		}
-		if set == 0 {
-			set = letters(word)
-		}
-		if near(t.set, set, t.most) {
-			if d := distance(t.text, word, t.most); d > 0 && d <= t.most {
-				t.near(word, d)
-				continue
-			}
-		}
-		if extra > 0 && t.factor == 1 && bytes.HasPrefix(word, t.text) {
-			t.prefix(word)
-		}
+	}
+	if len(word) > len(t.text) && t.factor == 1 && bytes.HasPrefix(word, t.text) {
+		t.prefix(word)
 	}
 }
 

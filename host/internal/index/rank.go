@@ -138,8 +138,9 @@ func (s *search) gather() []candidate {
 				c.score = max(c.score, c.name.score)
 				c.cover = max(c.cover, 1)
 			}
-			best = max(best, c.cover)
-			list = append(list, c)
+			if best = max(best, c.cover); c.cover >= best/3 {
+				list = append(list, c)
+			}
 		}
 	}
 	return slices.DeleteFunc(list, func(c candidate) bool { return c.cover < best/3 })

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"sync"
 )
 
 const (
 	magic      = "PARLEYIX"
-	version    = 1
+	version    = 2
 	headerSize = 72
 )
 
@@ -33,9 +34,13 @@ type Segment struct {
 	owns    []byte // u8 each
 	records []byte
 	names   [3][]byte // by kind, one line each
+	filter  []byte
 	slots   []byte
 	width   int
 	terms   []byte
+
+	spelled sync.Once
+	words   vocabulary // all words, for finding slips; read when the first is looked for
 }
 
 // Open checks a segment and readies it for search, without copying it. It costs one pass of CRC-32 over the bytes, some
@@ -73,13 +78,14 @@ func Open(data []byte) (*Segment, error) {
 	part := func(i int) []byte { return data[at[i]:at[i+1]:at[i+1]] }
 	slots := u32(32)
 	if s.total > len(data) || len(part(1)) != 5*s.total || len(part(3)) < s.total ||
-		s.width != 2 && s.width != 4 || slots <= 0 || slots&(slots-1) != 0 || len(part(4))/s.width != slots || len(part(4))%s.width != 0 {
+		s.width != 2 && s.width != 4 || slots <= 0 || slots&(slots-1) != 0 || len(part(4))/(s.width+1) != slots || len(part(4))%(s.width+1) != 0 {
 		return nil, fmt.Errorf("%w: counts and sizes differ", ErrDamaged)
 	}
 	r := reader{b: data[headerSize:at[0]]}
 	s.plugin = string(r.str())
 	s.ident = identifier(s.plugin)
-	s.strings, s.records, s.slots, s.terms = part(0), part(2), part(4), part(5)
+	s.strings, s.records, s.terms = part(0), part(2), part(5)
+	s.filter, s.slots = part(4)[:slots:slots], part(4)[slots:]
 	names, first, second := part(3), u32(64), u32(68)
 	if first > second || second > len(names) {
 		return nil, fmt.Errorf("%w: names are missing", ErrDamaged)
@@ -165,6 +171,9 @@ func (s *Segment) bounds(kind int) (lo, hi int) {
 
 // find returns the group of words with a stem whose hash is h, or an empty reader.
 func (s *Segment) find(stem string, h uint32) reader {
+	if a, b := filterBits(h, len(s.filter)); s.filter[a>>3]&(1<<(a&7)) == 0 || s.filter[b>>3]&(1<<(b&7)) == 0 {
+		return reader{}
+	}
 	mask := len(s.slots)/s.width - 1
 	for i := range mask + 1 {
 		at := (int(h) + i) & mask
@@ -201,6 +210,39 @@ func (r *reader) group(buf *[2 * 256]byte, f func(indexed)) {
 		n += copy(buf[n:], tail)
 		f(indexed{buf[:n], postings})
 	}
+}
+
+// vocabulary is all words of a segment in a form that is fast to go through.
+type vocabulary struct {
+	sets  []uint32 // letters of each word
+	sizes []uint8
+	ends  []uint32 // of each word in text
+	text  []byte
+}
+
+// vocabulary reads the words at the first call, which costs some 3 µs for a plugin of ten tools; a search for slips looks
+// at every word of every plugin.
+func (s *Segment) vocabulary() *vocabulary {
+	s.spelled.Do(func() {
+		v := &s.words
+		var buf [2 * 256]byte
+		r := reader{b: s.terms}
+		most := 2 * len(s.slots) / s.width
+		v.sets, v.sizes, v.ends = make([]uint32, 0, most), make([]uint8, 0, most), make([]uint32, 0, most)
+		v.text = make([]byte, 0, 8*most)
+		for len(r.b) > 0 {
+			r.group(&buf, func(ix indexed) {
+				if len(ix.text) > maxTerm {
+					return // not built by this package
+				}
+				v.text = append(v.text, ix.text...)
+				v.sets = append(v.sets, letters(ix.text))
+				v.sizes = append(v.sizes, uint8(len(ix.text)))
+				v.ends = append(v.ends, uint32(len(v.text)))
+			})
+		}
+	})
+	return &s.words
 }
 
 // each calls f for every posting of a document within [lo, hi).
