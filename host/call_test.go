@@ -581,8 +581,7 @@ func TestCallToolOfAnother(t *testing.T) {
 	rec := &recorder{}
 	caller := strings.Replace(shop, `"shop"`, `"caller"`, 1)
 	var depth int
-	var f *fake
-	f = newFake(t, caller, map[string]handler{
+	f := newFake(t, caller, map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			return r.CallTool(ctx, "shop__add", json.RawMessage(`{"title":"a","count":"3"}`), host.Options{})
 		},

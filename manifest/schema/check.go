@@ -24,17 +24,8 @@ func (p *place) pointer() string {
 	return pointerOf(tokens)
 }
 
-func (p *place) key(k string) *place  { return &place{up: p, token: k} }
-func (p *place) index(i int) *place   { return &place{up: p, token: strconv.Itoa(i)} }
-func (p *place) within(q *place) bool { return p != q && p.under(q) }
-func (p *place) under(q *place) bool {
-	for ; p != nil; p = p.up {
-		if p == q {
-			return true
-		}
-	}
-	return q == nil
-}
+func (p *place) key(k string) *place { return &place{up: p, token: k} }
+func (p *place) index(i int) *place  { return &place{up: p, token: strconv.Itoa(i)} }
 
 // A fault is a violation before it is put into words.
 type fault struct {

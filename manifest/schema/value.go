@@ -22,7 +22,7 @@ func ratOf(n json.Number) *big.Rat {
 }
 
 func isInteger(n json.Number) bool {
-	if strings.IndexAny(string(n), ".eE") < 0 {
+	if !strings.ContainsAny(string(n), ".eE") {
 		return true
 	}
 	r := ratOf(n)
@@ -97,7 +97,7 @@ func identityOf(v any) string { return string(appendIdentity(nil, v)) }
 func appendIdentity(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case json.Number:
-		if r := ratOf(v); r != nil && strings.IndexAny(string(v), ".eE-") >= 0 {
+		if r := ratOf(v); r != nil && strings.ContainsAny(string(v), ".eE-") {
 			return append(b, r.RatString()...)
 		}
 		return append(b, v...)
@@ -184,12 +184,4 @@ func copyOf(v any) any {
 	default:
 		return v
 	}
-}
-
-func quoted(names []string) string {
-	q := make([]string, len(names))
-	for i, n := range names {
-		q[i] = quoteCut(n)
-	}
-	return strings.Join(q, ", ")
 }

@@ -38,7 +38,7 @@ type Sample struct {
 	} `json:"inline,omitempty"`
 	Embedded
 	Skipped string `json:"-"`
-	hidden  string
+	_       string // not exported, so no parameter
 }
 
 // Nested is nested.
@@ -153,7 +153,7 @@ type Parts struct {
 	Any    any             `json:"any"`
 	Raw    json.RawMessage `json:"raw"`
 	Absent *Parts          `json:"absent,omitempty"`
-	hidden []string
+	_      []string        // not exported, so no result
 }
 
 func TestNilBecomesEmpty(t *testing.T) {
@@ -186,8 +186,7 @@ func do(c *Call, p In) (json.RawMessage, error) {
 	case "other":
 		return nil, io.ErrUnexpectedEOF
 	case "panic":
-		var m map[string]int
-		m["a"] = 1
+		panic("out of order")
 	case "no json":
 		return json.RawMessage("{"), nil
 	case "details":
@@ -220,7 +219,7 @@ func TestServe(t *testing.T) {
 		`{"do":"wrapped"}`:    `{"ok":false,"exit":10,"message":"it is gone"}`,
 		`{"do":"invalid"}`:    `{"ok":false,"invalid":[{"pointer":"/a","expected":"b","provided":"c","suggestion":"d"},{"pointer":"/e","expected":"f"}]}`,
 		`{"do":"other"}`:      `{"ok":false,"exit":1,"message":"unexpected EOF"}`,
-		`{"do":"panic"}`:      `{"ok":false,"exit":1,"message":"panic: assignment to entry in nil map"}`,
+		`{"do":"panic"}`:      `{"ok":false,"exit":1,"message":"panic: out of order"}`,
 		`{"do":"host"}`:       `{"ok":false,"exit":1,"message":"denied: call_tool: this call has no host; a test sets Call.Host"}`,
 		`{"do":"call"}`:       `{"ok":true,"result":{"deadline":"1.5s","http":["https://a"],"id":"7","settings":{"a":1}}}`,
 		`{"do":1}`:            `{"ok":false,"invalid":[{"pointer":"/do","expected":"a value that fits string","provided":"number"}]}`,
