@@ -1,0 +1,5 @@
+;; Exits with the exit code of a timeout.
+(module
+  (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))
+  (memory (export "memory") 1)
+  (func (export "_start") (call $e (i32.const 102))))

@@ -1,0 +1,5 @@
+;; Calls itself without end in its start section.
+(module
+  (memory (export "memory") 1)
+  (func $f (call $f)) (start $f)
+  (func (export "_start") nop))

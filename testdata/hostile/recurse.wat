@@ -1,0 +1,5 @@
+;; Calls itself without end.
+(module
+  (memory (export "memory") 1)
+  (func $f (call $f))
+  (func (export "_start") (call $f)))

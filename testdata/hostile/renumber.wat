@@ -1,0 +1,6 @@
+;; Renumbers a descriptor to 2^31-1, then ends with the error as its exit code.
+(module
+  (import "wasi_snapshot_preview1" "fd_renumber" (func $r (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))
+  (memory (export "memory") 1)
+  (func (export "_start") (call $e (call $r (i32.const 1) (i32.const 0x7fffffff)))))

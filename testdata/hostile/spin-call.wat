@@ -1,0 +1,6 @@
+;; Runs for ever in parley_call.
+;; Kind parley/1.
+(module
+  (memory (export "memory") 1)
+  (func (export "parley_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "parley_call") (param i32 i32) (result i64) (loop (br 0)) (i64.const 0)))

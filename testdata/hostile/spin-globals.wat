@@ -1,0 +1,5 @@
+;; Counts in a global for ever, which is where a meter that shares the guest's globals would be fooled.
+(module
+  (memory (export "memory") 1)
+  (global (mut i32) (i32.const 0))
+  (func (export "_start") (loop (global.set 0 (i32.const 2147483647)) (global.set 0 (i32.const -2147483648)) (br 0))))

@@ -1,0 +1,4 @@
+;; Runs for ever.
+(module
+  (memory (export "memory") 1)
+  (func (export "_start") (loop (br 0))))

@@ -1,0 +1,5 @@
+;; Calls an empty entry of its table.
+(module
+  (memory (export "memory") 1)
+  (type $t (func)) (table 1 funcref)
+  (func (export "_start") (call_indirect (type $t) (i32.const 0))))

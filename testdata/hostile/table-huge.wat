@@ -1,0 +1,5 @@
+;; A table of 2^32-1 entries from the start.
+(module
+  (memory (export "memory") 1)
+  (table 4294967295 funcref)
+  (func (export "_start") nop))
