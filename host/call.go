@@ -160,6 +160,9 @@ func (r *run) do(ctx context.Context) error {
 		if e.Tool != nil && isOutcome(e.Code) {
 			e.Code = ToolFailed // a plugin's own name for a failure must not read like one of the host's
 		}
+		if e.Tool != nil && len(e.Next) == 0 {
+			e.Next = []string{"parley " + r.address.Plugin + " " + r.address.Tool.Name + " --describe"}
+		}
 		r.adopt(e)
 		return e
 	}

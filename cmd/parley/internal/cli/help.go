@@ -214,7 +214,10 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) helpCommand {
 	}
 	if full {
 		for _, word := range strings.Fields(cmd.Use)[1:] {
-			name := strings.Trim(word, "[].")
+			name := strings.TrimSuffix(word, "...")
+			if optional, is := strings.CutPrefix(name, "["); is {
+				name = strings.TrimSuffix(strings.TrimSuffix(optional, "]"), "...")
+			}
 			h.Options = append(h.Options, helpOption{Name: name, Type: "string", Required: !strings.HasPrefix(word, "["), Description: "positional"})
 		}
 	}

@@ -187,19 +187,26 @@ func (a *App) listGroup(at host.Address) error {
 func (a *App) toolLines(w io.Writer, tools []host.Line) {
 	for _, t := range tools {
 		head := shortSignature(t, a.columns()-40)
-		marks := ""
+		var marks []string
 		if t.Effect != manifest.EffectRead {
-			marks = " [" + t.Effect + "]"
+			marks = append(marks, t.Effect)
 		}
 		if t.Deprecated {
-			marks += " [deprecated]"
+			marks = append(marks, "deprecated")
 		} else if t.Experimental {
-			marks += " [experimental]"
+			marks = append(marks, "experimental")
 		}
-		if room := a.columns() - utf8.RuneCountInString(head) - len(marks) - 2; room >= 12 {
+		mark := ""
+		if len(marks) > 0 {
+			mark = " [" + strings.Join(marks, ", ") + "]"
+		}
+		if utf8.RuneCountInString(head)+len(mark) > a.columns() {
+			head = t.Name
+		}
+		if room := a.columns() - utf8.RuneCountInString(head) - len(mark) - 2; room >= 12 {
 			head += "  " + fit(manifest.CleanLine(t.Brief), room)
 		}
-		fmt.Fprintf(w, "%s%s\n", head, marks)
+		fmt.Fprintf(w, "%s%s\n", head, mark)
 	}
 }
 
