@@ -3,6 +3,7 @@ module github.com/parley-tools/parley
 go 1.26.5
 
 require (
+	github.com/chromedp/cdproto v0.159.1
 	github.com/gofrs/flock v0.13.1
 	github.com/gorilla/websocket v1.5.3
 	github.com/itchyny/gojq v0.12.20

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,12 +19,32 @@ import (
 	"github.com/gorilla/websocket"
 )
 
+// TestMain gives the tests, and the browsers that they start, a temporary folder of their
+// own, and fails when something is left in it.
+func TestMain(m *testing.M) { os.Exit(runTidily(m)) }
+
+func runTidily(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "parley-test-")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	os.Setenv("TMPDIR", dir)
+	code := m.Run()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		fmt.Println("left in the temporary folder: ", left, err)
+		return max(code, 1)
+	}
+	return code
+}
+
 func chrome(t *testing.T) string {
 	t.Helper()
 	found, err := Find("", os.Getenv(EnvVar), "")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
+			t.Fatal("in CI nothing is skipped: ", err)
 		}
 		t.Skip("needs a browser: ", err)
 	}
@@ -38,9 +59,6 @@ func profile(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if link, err := os.Readlink(filepath.Join(dir, "SingletonSocket")); err == nil {
-			os.RemoveAll(filepath.Dir(link))
-		}
 		for range 100 {
 			if err = os.RemoveAll(dir); err == nil {
 				return
@@ -189,6 +207,73 @@ func TestLaunchClosingThePipeEndsChrome(t *testing.T) {
 		p.Kill()
 		t.Error("Chrome outlives its pipe")
 	}
+}
+
+// TestRemoveSingleton takes away what a killed browser leaves, and nothing else.
+func TestRemoveSingleton(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no browser is launched there")
+	}
+	for _, tc := range []struct {
+		name, folder string
+		prepare      func(t *testing.T, dir, socket string)
+		stays        bool
+	}{
+		{"of a dead browser", "org.chromium.Chromium.abc", func(t *testing.T, _, socket string) {
+			l := listenUnix(t, socket)
+			l.SetUnlinkOnClose(false)
+			l.Close()
+		}, false},
+		{"of one that is dying", "com.google.Chrome.abc", func(t *testing.T, _, socket string) {
+			l := listenUnix(t, socket)
+			l.SetUnlinkOnClose(false)
+			go func() {
+				conn, err := l.Accept()
+				l.Close()
+				if err == nil {
+					conn.Close() // as the kernel does for a process that ends
+				}
+			}()
+		}, false},
+		{"of one that lives", "org.chromium.Chromium.abc", func(t *testing.T, _, socket string) { listenUnix(t, socket) }, true},
+		{"without a socket", ".org.chromium.Chromium.abc", func(*testing.T, string, string) {}, false},
+		{"with something else in it", "org.chromium.Chromium.abc", func(t *testing.T, dir, _ string) {
+			if err := os.WriteFile(filepath.Join(dir, "letter"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		{"of no browser", "documents", func(*testing.T, string, string) {}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			root, err := os.MkdirTemp("", "") // short enough for a socket
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(root)
+			dir, prof := filepath.Join(root, tc.folder), filepath.Join(root, "p")
+			socket := filepath.Join(dir, "SingletonSocket")
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(prof, 0o700), os.Symlink(socket, filepath.Join(prof, "SingletonSocket")),
+				os.Symlink("123", filepath.Join(dir, "SingletonCookie"))); err != nil {
+				t.Fatal(err)
+			}
+			tc.prepare(t, dir, socket)
+			RemoveSingleton(prof)
+			if _, err := os.Lstat(dir); (err == nil) != tc.stays {
+				t.Errorf("after it: %v, want stays %v", err, tc.stays)
+			}
+		})
+	}
+	RemoveSingleton(t.TempDir()) // a profile without a link
+}
+
+func listenUnix(t *testing.T, socket string) *net.UnixListener {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
 }
 
 func TestLaunchErrors(t *testing.T) {

@@ -25,3 +25,10 @@ func (c *child) kill() {}
 func isRoot() bool { return false }
 
 func smallSharedMemory() bool { return false }
+
+// RemoveSingleton has nothing to do where no browser is launched.
+func RemoveSingleton(string) {}
+
+func singleton(string) string { return "" }
+
+func removeSingleton(string) {}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
 )
 
 // LaunchConfig says how to launch a browser. Path and Profile must be set.
@@ -49,8 +51,10 @@ type Process struct {
 	// Notes says what was done unasked, as --no-sandbox for root.
 	Notes []string
 
-	child *child
-	tail  *tail
+	child     *child
+	tail      *tail
+	profile   string
+	singleton string // see RemoveSingleton; known once the browser has answered
 }
 
 // LaunchError says why a browser did not start.
@@ -85,7 +89,7 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	if err != nil {
 		return nil, &LaunchError{Reason: fmt.Sprintf("cannot start %s: %v", cfg.Path, err), ExitCode: -1}
 	}
-	p := &Process{Conn: NewPipe(from, to, cfg.MaxMessage), PID: ch.pid, Notes: notes, child: ch, tail: words}
+	p := &Process{Conn: NewPipe(from, to, cfg.MaxMessage), PID: ch.pid, Notes: notes, child: ch, tail: words, profile: cfg.Profile}
 
 	answered := make(chan error, 1)
 	go func() {
@@ -97,6 +101,7 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	select {
 	case err = <-answered:
 		if err == nil {
+			p.singleton = singleton(cfg.Profile)
 			return p, nil
 		}
 		// A pipe that closes comes just before the exit, whose code says more.
@@ -137,7 +142,7 @@ const lastWordsTime = 500 * time.Millisecond
 // AskVersion sends Browser.getVersion as the first message of a connection and
 // reads the answer. It uses the message id 1.
 func AskVersion(c Conn) (Version, error) {
-	if err := c.Send([]byte(`{"id":1,"method":"Browser.getVersion"}`)); err != nil {
+	if err := c.Send([]byte(`{"id":1,"method":"` + cdpbrowser.CommandGetVersion + `"}`)); err != nil {
 		return Version{}, err
 	}
 	for {
@@ -157,7 +162,7 @@ func AskVersion(c Conn) (Version, error) {
 			continue
 		}
 		if len(reply.Error) > 0 {
-			return Version{}, fmt.Errorf("Browser.getVersion failed: %s", reply.Error)
+			return Version{}, fmt.Errorf("%s failed: %s", cdpbrowser.CommandGetVersion, reply.Error)
 		}
 		return reply.Result, nil
 	}
@@ -172,11 +177,14 @@ func (p *Process) ExitCode() int { return p.child.exitCode }
 // LastWords are the last lines that the browser wrote on its stderr.
 func (p *Process) LastWords() []string { return p.tail.lines() }
 
-// Kill ends the browser with all its processes, and waits until it is gone.
+// Kill ends the browser with all its processes, waits until it is gone, and removes
+// what it leaves outside its profile.
 func (p *Process) Kill() {
 	p.Conn.Close()
 	p.child.kill()
 	<-p.child.done
+	removeSingleton(p.singleton)
+	RemoveSingleton(p.profile)
 }
 
 // arguments builds the command line: quiet in closed networks, nothing of the

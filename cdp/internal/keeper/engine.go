@@ -10,6 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	cdptarget "github.com/chromedp/cdproto/target"
+
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
@@ -84,13 +89,13 @@ func newEngine(conn browser.Conn, name string, lazy bool, cfg *Config) *engine {
 // start begins to read and to follow targets.
 func (e *engine) start(ctx context.Context) *Error {
 	go e.read()
-	if _, err := e.do(ctx, nil, "Target.setDiscoverTargets", json.RawMessage(`{"discover":true,`+filter+`}`), opts{}); err != nil {
+	if _, err := ask(ctx, e, nil, cdptarget.SetDiscoverTargets, cdptarget.SetDiscoverTargetsParams{Discover: true, Filter: pages()}, opts{}); err != nil {
 		return err
 	}
 	if e.lazy {
 		return nil
 	}
-	if _, err := e.do(ctx, nil, "Target.setAutoAttach", json.RawMessage(autoAttach), opts{}); err != nil {
+	if _, err := ask(ctx, e, nil, cdptarget.SetAutoAttach, e.autoAttach(), opts{}); err != nil {
 		return err
 	}
 	err := e.wait(ctx, "for the first page", func() (bool, *Error) {
@@ -105,11 +110,17 @@ func (e *engine) start(ctx context.Context) *Error {
 	return err
 }
 
-// Tabs only wrap pages, and Chrome's own surfaces, such as the address bar's list, are
-// nobody's pages.
-const filter = `"filter":[{"type":"browser","exclude":true},{"type":"tab","exclude":true},{"type":"browser_ui","exclude":true},{}]`
+// pages leaves out tabs, which only wrap pages, and Chrome's own surfaces, such as the
+// address bar's list.
+func pages() cdptarget.Filter {
+	return cdptarget.Filter{{Type: "browser", Exclude: true}, {Type: "tab", Exclude: true}, {Type: "browser_ui", Exclude: true}, {}}
+}
 
-const autoAttach = `{"autoAttach":true,"waitForDebuggerOnStart":true,"flatten":true,` + filter + `}`
+// autoAttach follows what a target opens. In our own browser it starts paused, so that
+// nothing of its life is missed; in a browser of others it must not stop for us.
+func (e *engine) autoAttach() cdptarget.SetAutoAttachParams {
+	return cdptarget.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: !e.lazy, Flatten: new(true), Filter: pages()}
+}
 
 // read takes every message of the browser until the end.
 func (e *engine) read() {
@@ -253,6 +264,25 @@ type opts struct {
 	onDialog string
 }
 
+// ask sends a command of our own, made of the protocol's generated types, and reads its
+// result with encoding/json: it takes what later browsers add or a page's broken text,
+// where the generated types' own decoder is strict.
+func ask[P, R any](ctx context.Context, e *engine, t *target, c cdp.Command[P, R], params P, o opts) (result R, err *Error) {
+	raw, err := e.do(ctx, t, c.Method, mustJSON(params), o)
+	if err != nil {
+		return result, err
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return result, errf(CodeProtocolError, "the result of %s cannot be read: %v", c.Method, err)
+	}
+	return result, nil
+}
+
+// tell is ask for a reply that nobody waits for; after may be nil. The engine is locked.
+func tell[P, R any](e *engine, t *target, c cdp.Command[P, R], params P, after func(reply)) {
+	e.post(t, c.Method, mustJSON(params), after)
+}
+
 // do sends one command to a target (nil: the browser) and waits for its reply, the
 // end of the target or the context's.
 func (e *engine) do(ctx context.Context, t *target, method string, params json.RawMessage, o opts) (json.RawMessage, *Error) {
@@ -347,11 +377,13 @@ func blockedTarget(t *target, d *Dialog) *Error {
 
 // revives names the commands that a crashed target takes.
 func revives(method string) bool {
-	return method == "Page.navigate" || method == "Page.reload" || method == "Page.close"
+	return method == page.CommandNavigate || method == page.CommandReload || method == page.CommandClose
 }
 
 // unblocks names the commands that end an open dialog.
-func unblocks(method string) bool { return method == "Page.handleJavaScriptDialog" || revives(method) }
+func unblocks(method string) bool {
+	return method == page.CommandHandleJavaScriptDialog || revives(method)
+}
 
 // root is the page whose dialogs block t: itself, or the page of a frame.
 func (t *target) root() *target {
@@ -399,11 +431,11 @@ func (e *engine) send(p *pending, params json.RawMessage) *Error {
 }
 
 // post sends a message whose reply nobody waits for. The engine is locked.
-func (e *engine) post(t *target, method, params string, after func(reply)) {
+func (e *engine) post(t *target, method string, params json.RawMessage, after func(reply)) {
 	if t != nil && t.session == "" {
 		return
 	}
-	e.send(&pending{method: method, target: t, after: after}, json.RawMessage(params))
+	e.send(&pending{method: method, target: t, after: after}, params)
 }
 
 // unstick looks whether a target whose call was given up is busy with a script, stops
@@ -418,8 +450,8 @@ func (e *engine) unstick(t *target) string {
 		e.mu.Unlock()
 		return ""
 	}
-	probe := &pending{method: "Runtime.evaluate", target: t}
-	err := e.send(probe, json.RawMessage(`{"expression":"0","silent":true}`))
+	probe := &pending{method: runtime.CommandEvaluate, target: t}
+	err := e.send(probe, mustJSON(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
 	e.mu.Unlock()
 	if err != nil {
 		return "the browser has stopped reading"
@@ -435,7 +467,7 @@ func (e *engine) unstick(t *target) string {
 	case <-time.After(probeTime):
 	}
 	e.mu.Lock()
-	e.post(t, "Runtime.terminateExecution", "", nil)
+	tell(e, t, runtime.TerminateExecution, cdp.Empty{}, nil)
 	e.mu.Unlock()
 	select {
 	case <-probe.done:
@@ -445,7 +477,8 @@ func (e *engine) unstick(t *target) string {
 	}
 }
 
-const probeTime = 250 * time.Millisecond
+// Long enough for a page on a busy machine: one that is only slow must not lose its script.
+const probeTime = 500 * time.Millisecond
 
 // call is the command of a client.
 func (e *engine) call(ctx context.Context, q CallRequest) (json.RawMessage, *Error) {
@@ -509,11 +542,8 @@ func (e *engine) noteCalled(t *target, domain, command string) {
 		d.byCaller = false
 		// Others still listen, or we need it ourselves to see dialogs and navigations.
 		if d.listeners > 0 || domain == "Page" {
-			e.post(t, domain+".enable", "", nil)
+			e.post(t, domain+".enable", nil, nil)
 		}
-	case revives(domain+"."+command) && t.crashed:
-		t.crashed = false
-		e.broadcast()
 	}
 }
 
@@ -521,15 +551,15 @@ func (e *engine) noteCalled(t *target, domain, command string) {
 func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 	usable := func() bool { return t.session != "" && (t.ready || unblocks(method)) }
 	e.mu.Lock()
-	now, ask := usable() || t.closed || t.crashed, e.lazy && t.session == ""
+	now, unasked := usable() || t.closed || t.crashed, e.lazy && t.session == ""
 	e.mu.Unlock()
 	if now {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, attachTime)
 	defer cancel()
-	if ask {
-		if _, err := e.do(ctx, nil, "Target.attachToTarget", mustJSON(map[string]any{"targetId": t.id, "flatten": true}), opts{}); err != nil {
+	if unasked {
+		if _, err := ask(ctx, e, nil, cdptarget.AttachToTarget, cdptarget.AttachToTargetParams{TargetID: cdptarget.ID(t.id), Flatten: new(true)}, opts{}); err != nil {
 			return err
 		}
 	}
@@ -604,16 +634,12 @@ func (e *engine) open(ctx context.Context, q OpenRequest) (Page, *Error) {
 	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil
 	e.mu.Unlock()
 	if !usable {
-		raw, err := e.do(ctx, nil, "Target.createTarget", json.RawMessage(`{"url":"about:blank"}`), opts{})
+		made, err := ask(ctx, e, nil, cdptarget.CreateTarget, cdptarget.CreateTargetParams{URL: "about:blank"}, opts{})
 		if err != nil {
 			return Page{}, err
 		}
-		var made struct {
-			ID string `json:"targetId"`
-		}
-		json.Unmarshal(raw, &made)
 		if err := e.wait(ctx, "for the new page", func() (bool, *Error) {
-			t = e.targets[made.ID]
+			t = e.targets[string(made.TargetID)]
 			return t != nil, nil
 		}); err != nil {
 			return Page{}, err
@@ -662,7 +688,7 @@ func (e *engine) discardFailed(t *target, err *Error, first bool) {
 			e.mu.Unlock()
 		}
 	default:
-		e.do(ctx, nil, "Target.closeTarget", mustJSON(map[string]string{"targetId": t.id}), opts{})
+		ask(ctx, e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}, opts{})
 	}
 }
 
@@ -670,21 +696,16 @@ const discardTime = 2 * time.Second
 
 // navigate sends a page to a URL and waits for its load event.
 func (e *engine) navigate(ctx context.Context, t *target, q OpenRequest) *Error {
-	raw, err := e.do(ctx, t, "Page.navigate", mustJSON(map[string]string{"url": q.URL}), opts{onDialog: q.OnDialog})
+	nav, err := ask(ctx, e, t, page.Navigate, page.NavigateParams{URL: q.URL}, opts{onDialog: q.OnDialog})
 	if err != nil {
 		return err
 	}
-	var nav struct {
-		Loader    string `json:"loaderId"`
-		ErrorText string `json:"errorText"`
-	}
-	json.Unmarshal(raw, &nav)
 	if nav.ErrorText != "" {
 		err := errf(CodeNavigationFailed, "cannot open %s: %s", clip(q.URL, 200), nav.ErrorText)
 		err.Target = t.id
 		return err
 	}
-	if nav.Loader == "" {
+	if nav.LoaderID == "" {
 		return nil // within the document that is shown already
 	}
 	return e.wait(ctx, "for "+clip(q.URL, 200)+" to load (the page stays open)", func() (bool, *Error) {
@@ -700,7 +721,7 @@ func (e *engine) navigate(ctx context.Context, t *target, q OpenRequest) *Error 
 			}
 			return false, blockedTarget(t, t.dialog)
 		}
-		return t.loaded && t.hasLoaded(nav.Loader), nil
+		return t.loaded && t.hasLoaded(string(nav.LoaderID)), nil
 	})
 }
 
@@ -716,15 +737,15 @@ func (t *target) hasLoaded(loader string) bool {
 
 // page asks the browser, not the page, so it answers however busy the page is.
 func (e *engine) page(ctx context.Context, t *target) (Page, *Error) {
-	raw, err := e.do(ctx, nil, "Target.getTargetInfo", mustJSON(map[string]string{"targetId": t.id}), opts{})
+	answer, err := ask(ctx, e, nil, cdptarget.GetTargetInfo, cdptarget.GetTargetInfoParams{TargetID: cdptarget.ID(t.id)}, opts{})
 	if err != nil {
 		return Page{}, err
 	}
-	var info struct {
-		TargetInfo targetInfo `json:"targetInfo"`
+	p := Page{Browser: e.name, Target: t.id}
+	if info := answer.TargetInfo; info != nil {
+		p.URL, p.Title = info.URL, info.Title
 	}
-	json.Unmarshal(raw, &info)
-	return Page{Browser: e.name, Target: t.id, URL: info.TargetInfo.URL, Title: info.TargetInfo.Title}, nil
+	return p, nil
 }
 
 // activate brings a page to the front and makes it the current target.
@@ -734,7 +755,7 @@ func (e *engine) activate(ctx context.Context, selector string) (Page, *Error) {
 		return Page{}, err
 	}
 	if t.kind == "page" {
-		if _, err := e.do(ctx, nil, "Target.activateTarget", mustJSON(map[string]string{"targetId": t.id}), opts{}); err != nil {
+		if _, err := ask(ctx, e, nil, cdptarget.ActivateTarget, cdptarget.ActivateTargetParams{TargetID: cdptarget.ID(t.id)}, opts{}); err != nil {
 			return Page{}, err
 		}
 	}
@@ -753,7 +774,7 @@ func (e *engine) closeTarget(ctx context.Context, selector string) (Page, *Error
 	e.mu.Lock()
 	closed := Page{Browser: e.name, Target: t.id, URL: t.url, Title: t.title}
 	e.mu.Unlock()
-	if _, err := e.do(ctx, nil, "Target.closeTarget", mustJSON(map[string]string{"targetId": t.id}), opts{}); err != nil {
+	if _, err := ask(ctx, e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}, opts{}); err != nil {
 		return Page{}, err
 	}
 	err = e.wait(ctx, "for the page to close", func() (bool, *Error) {

@@ -13,10 +13,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
 // aLine is any line of a stream.
@@ -314,10 +317,11 @@ func TestSlowListenerLosesAndNobodyWaits(t *testing.T) {
 // TestAttach uses a Chrome that others run, here one with a debugging port.
 func TestAttach(t *testing.T) {
 	cfg := config(t)
-	profile := filepath.Join(t.TempDir(), "theirs")
+	profile := filepath.Join(tempDir(t), "theirs")
 	cmd := exec.Command(cfg.Chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
 	cmd.Env = append(os.Environ(), "BREAKPAD_DUMP_LOCATION="+profile)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -326,8 +330,11 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cmd.Process.Kill()
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		cmd.Wait()
+		killOrphans(profile, 0)
+		browser.RemoveSingleton(profile)
+		removeTree(profile)
 	})
 	address := ""
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
@@ -371,13 +378,14 @@ func TestAttach(t *testing.T) {
 	// The browser ends: so do the calls, and the keeper.
 	c = start(t, cfg)
 	waiting := inBackground(t, c, never)
-	cmd.Process.Kill()
+	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	wantCode(t, ended(t, waiting), CodeChromeConnection)
 	nothingLeft(t, cfg)
 }
 
 // TestAttachToASilentServer attaches to one that never answers.
 func TestAttachToASilentServer(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	var up websocket.Upgrader
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

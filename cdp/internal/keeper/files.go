@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
 // files are the files of one keeper, see the package's documentation.
@@ -136,9 +138,10 @@ func (f files) clean() error {
 	killOrphans(f.profile(), 0)
 	if i.ChromePID > 0 && i.Profile != "" && !i.Temporary {
 		killOrphans(i.Profile, i.ChromePID)
+		browser.RemoveSingleton(i.Profile)
 	}
 	socket, _ := f.socketPath()
-	removeSingleton(f.profile())
+	browser.RemoveSingleton(f.profile())
 	err := removeTree(f.profile())
 	for _, path := range []string{socket, f.info(), f.log()} {
 		if e := os.Remove(path); e != nil && !errors.Is(e, os.ErrNotExist) {
@@ -179,22 +182,6 @@ func removeTree(dir string) (err error) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	return err
-}
-
-// removeSingleton removes the socket folder outside the profile that Chrome leaves
-// when it is killed; the profile holds a link to it.
-func removeSingleton(profile string) {
-	link, err := os.Readlink(filepath.Join(profile, "SingletonSocket"))
-	if err != nil {
-		return
-	}
-	dir := filepath.Dir(link)
-	base := strings.TrimPrefix(filepath.Base(dir), ".")
-	if filepath.IsAbs(dir) && (strings.HasPrefix(base, "org.chromium.") || strings.HasPrefix(base, "com.google.Chrome.") || strings.HasPrefix(base, "com.microsoft.Edge.")) {
-		os.Remove(link)
-		os.Remove(filepath.Join(dir, "SingletonCookie"))
-		os.Remove(dir)
-	}
 }
 
 // Entry is one browser name of which there are files.

@@ -4,8 +4,16 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	cdptarget "github.com/chromedp/cdproto/target"
 )
 
+// Of events only the fields that matter here are read, so that nothing else that a
+// later browser says in them can be in the way.
 type targetInfo struct {
 	ID     string `json:"targetId"`
 	Type   string `json:"type"`
@@ -29,24 +37,24 @@ func (e *engine) event(session, method string, params json.RawMessage) {
 		l.offer(r, t)
 	}
 	switch method {
-	case "Target.targetCreated", "Target.targetInfoChanged", "Target.attachedToTarget":
+	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method:
 		e.targetSeen(t, method, params)
-	case "Target.targetDestroyed", "Target.targetCrashed", "Target.detachedFromTarget":
+	case cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
 		e.targetLost(method, params)
-	case "Inspector.targetCrashed":
+	case inspector.TargetCrashed.Method:
 		if t != nil {
 			e.crash(t)
 		}
-	case "Inspector.targetReloadedAfterCrash":
+	case inspector.TargetReloadedAfterCrash.Method:
 		if t != nil {
 			t.crashed = false
 			e.broadcast()
 		}
-	case "Page.javascriptDialogOpening", "Page.javascriptDialogClosed":
+	case page.JavascriptDialogOpening.Method, page.JavascriptDialogClosed.Method:
 		if t != nil {
 			e.dialog(t, method, params)
 		}
-	case "Page.frameNavigated", "Page.loadEventFired":
+	case page.FrameNavigated.Method, page.LoadEventFired.Method:
 		if t != nil && t.kind == "page" {
 			e.navigated(t, method, params)
 		}
@@ -69,7 +77,7 @@ func (e *engine) targetSeen(via *target, method string, params json.RawMessage) 
 		e.order = append(e.order, t)
 	}
 	t.kind, t.url, t.title, t.opener = p.Info.Type, p.Info.URL, p.Info.Title, p.Info.Opener
-	if method == "Target.attachedToTarget" {
+	if method == cdptarget.AttachedToTarget.Method {
 		e.attached(t, via, p.Session, p.Waiting)
 	}
 	if e.current == nil && t.kind == "page" {
@@ -85,7 +93,7 @@ func (e *engine) attached(t, via *target, session string, waiting bool) {
 		// A second session of the same target, made by a caller: it must not stay paused.
 		if waiting {
 			second := &target{id: t.id, kind: t.kind, session: session}
-			e.post(second, "Runtime.runIfWaitingForDebugger", "", nil)
+			tell(e, second, runtime.RunIfWaitingForDebugger, cdp.Empty{}, nil)
 		}
 		return
 	}
@@ -94,15 +102,11 @@ func (e *engine) attached(t, via *target, session string, waiting bool) {
 	if via != nil && !via.within(t) && t.kind != "page" {
 		t.parent = via
 	}
-	if e.lazy {
-		e.post(t, "Target.setAutoAttach", `{"autoAttach":true,"waitForDebuggerOnStart":false,"flatten":true}`, nil)
-	} else {
-		e.post(t, "Target.setAutoAttach", autoAttach, nil)
-	}
+	tell(e, t, cdptarget.SetAutoAttach, e.autoAttach(), nil)
 	if hasPage(t.kind) {
 		// Without it no dialog is ever told, and one that is open can then only be ended by a reload.
 		// Until it is answered a navigation to another process forgets it, so the target is not ready.
-		e.post(t, "Page.enable", "", func(reply) {
+		tell(e, t, page.Enable, page.EnableParams{}, func(reply) {
 			t.ready = true
 			e.broadcast()
 		})
@@ -117,7 +121,7 @@ func (e *engine) attached(t, via *target, session string, waiting bool) {
 		}
 	}
 	if waiting {
-		e.post(t, "Runtime.runIfWaitingForDebugger", "", nil)
+		tell(e, t, runtime.RunIfWaitingForDebugger, cdp.Empty{}, nil)
 	}
 }
 
@@ -132,15 +136,15 @@ func (e *engine) targetLost(method string, params json.RawMessage) {
 		return
 	}
 	switch method {
-	case "Target.targetCrashed":
+	case cdptarget.TargetCrashed.Method:
 		if t := e.targets[p.ID]; t != nil {
 			e.crash(t)
 		}
-	case "Target.detachedFromTarget":
+	case cdptarget.DetachedFromTarget.Method:
 		if t := e.sessions[p.Session]; t != nil {
 			delete(e.sessions, p.Session)
 			t.session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
-			e.failPending(t, closedTarget(t), nil)
+			e.failPending(t, closedTarget(t))
 			// Frames and workers are told as destroyed only where targets are discovered.
 			if !hasPage(t.kind) || t.kind == "iframe" {
 				e.forget(t)
@@ -166,11 +170,11 @@ func (e *engine) forget(t *target) {
 	}
 	// Closing what is closed has succeeded.
 	for _, p := range e.pending {
-		if p.target == t && p.method == "Page.close" {
+		if p.target == t && p.method == page.CommandClose {
 			e.finish(p, reply{result: json.RawMessage("{}")})
 		}
 	}
-	e.failPending(t, closedTarget(t), nil)
+	e.failPending(t, closedTarget(t))
 	if e.current == t {
 		e.current = nil
 		for _, other := range e.order {
@@ -184,23 +188,29 @@ func (e *engine) forget(t *target) {
 	}
 }
 
-// failPending ends the calls that wait for a target, but those that spare says.
-func (e *engine) failPending(t *target, why *Error, spare func(*pending) bool) {
+// failPending ends the calls that wait for a target.
+func (e *engine) failPending(t *target, why *Error) {
 	for _, p := range e.pending {
-		if p.target == t && (spare == nil || !spare(p)) {
+		if p.target == t {
 			e.finish(p, reply{err: why})
 		}
 	}
 }
 
+// crash fails what waits for a renderer that is gone, a navigation too, for one that was
+// under way may never be answered. Two events tell of each crash; when the second comes,
+// only what revives the target can be waiting, and what told of the revival comes after it.
 func (e *engine) crash(t *target) {
+	if t.crashed {
+		return
+	}
 	t.crashed, t.dialog = true, nil
-	e.failPending(t, crashedTarget(t), nil)
+	e.failPending(t, crashedTarget(t))
 	e.broadcast()
 }
 
 func (e *engine) dialog(t *target, method string, params json.RawMessage) {
-	if method == "Page.javascriptDialogClosed" {
+	if method == page.JavascriptDialogClosed.Method {
 		t.dialog = nil
 		e.broadcast()
 		return
@@ -231,15 +241,11 @@ func (e *engine) dialog(t *target, method string, params json.RawMessage) {
 
 // answerDialog answers the open dialog of a page. The engine is locked.
 func (e *engine) answerDialog(t *target, how string) {
-	accept := `{"accept":false}`
-	if how == DialogAccept {
-		accept = `{"accept":true}`
-	}
-	e.post(t, "Page.handleJavaScriptDialog", accept, nil)
+	tell(e, t, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: how == DialogAccept}, nil)
 }
 
 func (e *engine) navigated(t *target, method string, params json.RawMessage) {
-	if method == "Page.loadEventFired" {
+	if method == page.LoadEventFired.Method {
 		t.loaded = true
 		e.broadcast()
 		return

@@ -29,7 +29,36 @@ func TestMain(m *testing.M) {
 	case "starter":
 		os.Exit(starter())
 	}
-	os.Exit(m.Run())
+	os.Exit(runTidily(m))
+}
+
+// runTidily gives the tests, and the browsers that they start, a temporary folder of
+// their own, and fails when something is left in it.
+func runTidily(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "parley-test-")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer removeTree(dir)
+	os.Setenv("TMPDIR", dir)
+	code := m.Run()
+	// The folder of sockets whose own folder has too long a path is one for all, and stays.
+	os.Remove(filepath.Join(dir, fmt.Sprint("parley-", os.Geteuid())))
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		fmt.Println("left in the temporary folder: ", left, err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// rounds is how often a test repeats what luck decides: once, and many times with
+// PARLEY_HAMMER set, as make hammer does.
+func rounds(many int) int {
+	if os.Getenv("PARLEY_HAMMER") == "" {
+		return 1
+	}
+	return many
 }
 
 // limit bounds everything that a test waits for.
@@ -44,7 +73,7 @@ func bounded(t *testing.T) context.Context {
 
 func config(t *testing.T) Config {
 	t.Helper()
-	cfg, err := foundConfig(t.TempDir())
+	cfg, err := foundConfig(tempDir(t))
 	if err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("in CI nothing is skipped: ", err)
@@ -52,6 +81,22 @@ func config(t *testing.T) Config {
 		t.Skip("needs a browser: ", err)
 	}
 	return cfg
+}
+
+// tempDir is t.TempDir with a path short enough for sockets, and removed even while
+// processes that end still write into it.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := removeTree(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 func foundConfig(dir string) (Config, error) {

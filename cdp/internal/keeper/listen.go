@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/chromedp/cdproto/page"
 )
 
 // domain is what is known of a DevTools domain in one session.
@@ -39,12 +41,8 @@ func (e *engine) enable(t *target, name string) {
 	if d.listeners > 1 || d.byCaller || name == "Page" && hasPage(t.kind) {
 		return
 	}
-	method, params := name+".enable", ""
-	if name == lifecycle {
-		method, params = "Page.setLifecycleEventsEnabled", `{"enabled":true}`
-	}
 	d.enabling = true
-	e.post(t, method, params, func(reply) { d.enabling = false })
+	e.turn(t, name, true, func(reply) { d.enabling = false })
 }
 
 func (e *engine) disable(t *target, name string) {
@@ -53,11 +51,19 @@ func (e *engine) disable(t *target, name string) {
 	if d.listeners > 0 || d.byCaller || name == "Page" || t.closed || t.session == "" {
 		return
 	}
-	method, params := name+".disable", ""
-	if name == lifecycle {
-		method, params = "Page.setLifecycleEventsEnabled", `{"enabled":false}`
+	e.turn(t, name, false, nil)
+}
+
+// turn switches a domain on or off.
+func (e *engine) turn(t *target, name string, on bool, after func(reply)) {
+	switch {
+	case name == lifecycle:
+		tell(e, t, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: on}, after)
+	case on:
+		e.post(t, name+".enable", nil, after)
+	default:
+		e.post(t, name+".disable", nil, after)
 	}
-	e.post(t, method, params, nil)
 }
 
 // lifecycle events have a switch of their own beside their domain's.

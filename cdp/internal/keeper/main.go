@@ -15,6 +15,9 @@ import (
 	"sync"
 	"time"
 
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
@@ -272,7 +275,7 @@ func (k *keeper) stop() {
 		if k.engine != nil && !k.temporary {
 			// A profile that stays deserves an orderly end.
 			ctx, cancel := context.WithTimeout(context.Background(), closePatience)
-			k.engine.do(ctx, nil, "Browser.close", nil, opts{})
+			ask(ctx, k.engine, nil, cdpbrowser.Close, cdp.Empty{}, opts{})
 			select {
 			case <-k.proc.Done():
 			case <-ctx.Done():

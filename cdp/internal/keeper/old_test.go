@@ -100,6 +100,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 func TestKeeperOfAnotherVersionIsReplaced(t *testing.T) {
 	for _, manners := range []string{"obeys", "refuses", "deaf"} {
 		t.Run(manners, func(t *testing.T) {
+			t.Parallel()
 			cfg := config(t)
 			pid := startOld(t, cfg.RunDir, manners)
 			if manners != "deaf" {
@@ -117,6 +118,7 @@ func TestKeeperOfAnotherVersionIsReplaced(t *testing.T) {
 }
 
 func TestStopEndsAKeeperThatHangs(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	c := start(t, cfg)
 	if err := syscall.Kill(c.hello.PID, syscall.SIGSTOP); err != nil {

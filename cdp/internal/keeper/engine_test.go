@@ -1,0 +1,203 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
+)
+
+// fakeBrowser is a connection whose other end is the test. It answers what an engine
+// does by itself, so that a test sees only its own calls.
+type fakeBrowser struct {
+	asked chan asked
+	says  chan string
+	gone  chan struct{}
+}
+
+type asked struct {
+	ID     int64           `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+func newFakeBrowser() *fakeBrowser {
+	return &fakeBrowser{asked: make(chan asked, 100), says: make(chan string, 100), gone: make(chan struct{})}
+}
+
+func (f *fakeBrowser) Send(message []byte) error {
+	var q asked
+	if err := json.Unmarshal(message, &q); err != nil {
+		return err
+	}
+	if slices.Contains([]string{"Target.setAutoAttach", "Page.enable"}, q.Method) {
+		f.answer(q, `{}`)
+	} else {
+		f.asked <- q
+	}
+	return nil
+}
+
+func (f *fakeBrowser) Receive() (browser.Message, error) {
+	select {
+	case m := <-f.says:
+		return browser.Message{Data: []byte(m), Size: int64(len(m))}, nil
+	case <-f.gone:
+		return browser.Message{}, browser.ErrClosed
+	}
+}
+
+func (f *fakeBrowser) Close() error {
+	close(f.gone)
+	return nil
+}
+
+func (f *fakeBrowser) answer(q asked, result string) {
+	f.says <- fmt.Sprintf(`{"id":%d,"sessionId":"S","result":%s}`, q.ID, result)
+}
+
+func (f *fakeBrowser) event(name string) {
+	switch name {
+	case "attached":
+		f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"S","waitingForDebugger":false,"targetInfo":{"targetId":"T","type":"page","url":"http://a/","title":"A"}}}`
+	case "Target.targetCrashed":
+		f.says <- `{"method":"Target.targetCrashed","params":{"targetId":"T","status":"crashed","errorCode":11}}`
+	default:
+		f.says <- `{"method":"` + name + `","sessionId":"S","params":{}}`
+	}
+}
+
+// inPage runs a test against an engine with one page, in a bubble in which synctest.Wait
+// waits until everything said was taken in.
+func inPage(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{}
+		cfg.setDefaults()
+		f := newFakeBrowser()
+		e := newEngine(f, "test", false, &cfg)
+		go e.read()
+		f.event("attached")
+		synctest.Wait()
+		test(t, e, f)
+		f.Close()
+		<-e.done
+	})
+}
+
+// command starts a call and answers what the browser was asked, and where the call's error comes.
+func command(t *testing.T, e *engine, f *fakeBrowser, method string) (asked, <-chan *Error) {
+	t.Helper()
+	ended := make(chan *Error, 1)
+	go func() {
+		_, err := e.call(context.Background(), CallRequest{Method: method})
+		ended <- err
+	}()
+	synctest.Wait()
+	select {
+	case q := <-f.asked:
+		if q.Method != method {
+			t.Fatalf("%s was sent instead of %s", q.Method, method)
+		}
+		return q, ended
+	default:
+		return asked{}, ended
+	}
+}
+
+func wantEnded(t *testing.T, what string, ended <-chan *Error, code string) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case err := <-ended:
+		switch {
+		case err == nil && code != "":
+			t.Errorf("%s succeeds, want %s", what, code)
+		case err != nil && err.Code != code:
+			t.Errorf("%s: %s (%s), want %q", what, err.Code, err.Message, code)
+		}
+	default:
+		t.Errorf("%s still waits, want %q", what, code)
+	}
+}
+
+// Two events tell of each crash. What revives the page may be sent after the first and
+// must survive the second.
+func TestRevivingSurvivesTheSecondEventOfACrash(t *testing.T) {
+	const first, second = "Inspector.targetCrashed", "Target.targetCrashed"
+	for _, order := range [][2]string{{first, second}, {second, first}} {
+		for _, method := range []string{"Page.navigate", "Page.reload", "Page.close"} {
+			t.Run(order[0]+" "+method, func(t *testing.T) {
+				inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+					_, waiting := command(t, e, f, "Runtime.evaluate")
+					f.event(order[0])
+					wantEnded(t, "a call under way", waiting, CodeTargetCrashed)
+					reviving, revived := command(t, e, f, method)
+					f.event(order[1])
+					_, refused := command(t, e, f, "Runtime.evaluate")
+					wantEnded(t, "a call before the revival", refused, CodeTargetCrashed)
+					f.event("Inspector.targetReloadedAfterCrash")
+					f.answer(reviving, `{}`)
+					wantEnded(t, method, revived, "")
+					again, ended := command(t, e, f, "Runtime.evaluate")
+					f.answer(again, `{}`)
+					wantEnded(t, "a call after the revival", ended, "")
+				})
+			})
+		}
+	}
+}
+
+// A navigation that was under way when the renderer crashed may never be answered, nor
+// one whose own new renderer crashes.
+func TestNavigationUnderWayFailsWithTheCrash(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		_, navigating := command(t, e, f, "Page.navigate")
+		f.event("Inspector.targetCrashed")
+		f.event("Target.targetCrashed")
+		wantEnded(t, "a navigation under way", navigating, CodeTargetCrashed)
+		_, reviving := command(t, e, f, "Page.navigate")
+		f.event("Inspector.targetReloadedAfterCrash")
+		f.event("Inspector.targetCrashed")
+		f.event("Target.targetCrashed")
+		wantEnded(t, "a revival that crashes", reviving, CodeTargetCrashed)
+	})
+}
+
+// The reply of a navigation that crashes the page comes before the crash, but its caller
+// may wake up after it.
+func TestLateReplyIsNoRevival(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		crashing, ended := command(t, e, f, "Page.navigate")
+		f.answer(crashing, `{"frameId":"T","errorText":"net::ERR_ABORTED"}`)
+		f.event("Inspector.targetCrashed")
+		f.event("Target.targetCrashed")
+		wantEnded(t, "the crashing navigation", ended, "")
+		q, refused := command(t, e, f, "Runtime.evaluate")
+		wantEnded(t, "a call to the crashed page", refused, CodeTargetCrashed)
+		if q.Method != "" {
+			t.Error("a call was sent to a crashed page")
+		}
+	})
+}
+
+// What a later browser adds or a page garbles must not be in the way of our own calls.
+func TestResultsAreReadLeniently(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		opened := make(chan Page, 1)
+		go func() {
+			p, err := e.page(context.Background(), e.targets["T"])
+			if err != nil {
+				t.Error(err)
+			}
+			opened <- p
+		}()
+		f.answer(<-f.asked, `{"targetInfo":{"targetId":"T","type":"hologram","title":"\ud800 x","title2":{},"url":"u","attached":true,"embedderData":[1],"subtype":"new"}}`)
+		if p := <-opened; p.URL != "u" || p.Title != "\ufffd x" {
+			t.Errorf("page %+v", p)
+		}
+	})
+}
