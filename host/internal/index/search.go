@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
 const (
@@ -137,7 +138,7 @@ func newSearch(segs []*Segment, q Query) *search {
 // readWords takes the words off the query, each stem once.
 func (s *search) readWords(text string) {
 	var all []string
-	for _, c := range chunks(text, maxWords) {
+	for _, c := range chunks(withoutAddresses(text), maxWords) {
 		all = append(all, c.parts...)
 	}
 	content := slices.DeleteFunc(slices.Clone(all), stopWord)
@@ -162,6 +163,20 @@ func (s *search) readWords(text string) {
 		s.whole = len(s.variants)
 		s.add(variant{last: n - 1, how: asJoined, text: s.fields[0], weight: 0.95})
 	}
+}
+
+// withoutAddresses puts the word url in the place of each URL: its parts are no words of a tool.
+func withoutAddresses(text string) string {
+	if !strings.Contains(text, "://") {
+		return text
+	}
+	fields := strings.Fields(text)
+	for i, f := range fields {
+		if strings.Contains(f, "://") {
+			fields[i] = "url"
+		}
+	}
+	return strings.Join(fields, " ")
 }
 
 func newWord(text string) queryWord {

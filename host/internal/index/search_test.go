@@ -55,6 +55,9 @@ func TestSearch(t *testing.T) {
 		{"accesibility tree", "cdp.Accessibility.getFullAXTree", ""},
 		{"isue.lst", "github.issue.list", "typo"},
 		{"querySelctor", "cdp.DOM.querySelector", "typo"},
+		// Addresses.
+		{"visit https://shop.example/cart?item=cookie", "cdp.Page.navigate", ""},
+		{"navigate http://127.0.0.1:8080/reload", "cdp.Page.navigate", "name"},
 		// Other forms of words.
 		{"cookie", "in 3:cdp.Network.setCookie", "name part"},
 		{"navigating", "cdp.Page.navigate", "name"},

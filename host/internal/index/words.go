@@ -181,7 +181,7 @@ func stopWord(word string) bool {
 
 // lightWords, by their stems, say little of what is wanted, however rare they are in the index.
 const lightWords = " take make perform chang current browser web chrome chromium playwright puppet selenium devtool cdp tool command method " +
-	"function api thing someth anyth way help tri put go whole entir full certain specif all test site just simul mani run see check "
+	"function api thing someth anyth way help tri put go whole entir full certain specif all test site just simul mani "
 
 // light is the share of its weight that a word keeps.
 func light(stem string) float64 {
