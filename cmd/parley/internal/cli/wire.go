@@ -142,12 +142,22 @@ func (r *rooms) catalog() (*host.Catalog, error) {
 // shippedSource makes a source of a plugin that is part of this binary: its docs stand beside the wasm, which is
 // unpacked for a call only.
 func shippedSource(f plugins.File) wasm.Source {
+	parsed := sync.OnceValues(func() (*manifest.Manifest, error) { return manifest.Load(f.Manifest) })
 	return wasm.Source{
 		Info:     f.Info,
-		Manifest: sync.OnceValues(func() (*manifest.Manifest, error) { return manifest.Load(f.Manifest) }),
+		Manifest: parsed,
 		Wasm:     f.Wasm,
-		Segment:  func() ([]byte, error) { return f.Segment, nil },
 		Packed:   f.Gzip,
+		Segment: func() ([]byte, error) {
+			if host.SegmentUsable(f.Segment) == nil {
+				return f.Segment, nil
+			}
+			m, err := parsed() // generated for another version of the index
+			if err != nil {
+				return nil, err
+			}
+			return host.BuildSegment(m.Name, host.SearchDocs(m)), nil
+		},
 	}
 }
 
