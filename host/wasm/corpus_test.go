@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -116,13 +117,12 @@ func startCanary(t testing.TB, e *Engine) *canary {
 }
 
 // TestCorpus runs every attack of testdata/hostile against an engine and holds how it ends against the table; beside it
-// another plugin is called all the time. PARLEY_HAMMER=1 adds what takes long.
+// another plugin is called all the time. Compiling has a small
+// budget. PARLEY_HAMMER=1 adds what takes long, with the real one.
 func TestCorpus(t *testing.T) {
 	e := testEngine(t)
 	hammer := os.Getenv("PARLEY_HAMMER") != ""
-	if !hammer {
-		e.budget = func(int) budget { return budget{time.Second, 512 << 20} }
-	}
+	small := func(int) budget { return budget{time.Second, 512 << 20} }
 	timeout := 150 * time.Millisecond
 	c := startCanary(t, e)
 	defer c.done.Wait()
@@ -137,6 +137,9 @@ func TestCorpus(t *testing.T) {
 		t.Run(a.String(), func(t *testing.T) {
 			if a.heavy && !hammer {
 				t.Skip("takes long; PARLEY_HAMMER=1 runs it")
+			}
+			if e.budget = small; a.heavy {
+				e.budget = compileBudget
 			}
 			p := a.provider(t, e)
 			wait := timeout
@@ -267,9 +270,8 @@ func measure(t testing.TB) measured {
 	if runtime.GOOS != "linux" {
 		t.Skip("counts in /proc")
 	}
-	for range 3 {
-		runtime.GC()
-	}
+	debug.FreeOSMemory()
+	debug.FreeOSMemory() // what finalizers let go of
 	m := measured{goroutines: runtime.NumGoroutine()}
 	files, _ := os.ReadDir("/proc/self/fd")
 	m.files = len(files)
