@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -56,7 +55,17 @@ func (s *session) show(tool string, tier int) {
 	slices.Sort(s.Tiers[tool])
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+// isPlain tells a name that is fit to be a file's: letters, digits, _ and -, at most 64, the first no sign. (A regular
+// expression with such a bound costs every process its compilation.)
+func isPlain(name string) bool {
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && (i == 0 || r != '_' && r != '-') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 64
+}
 
 // update reads a session, lets change alter it and writes it back, alone among all processes. Without a
 // name, and where the state directory cannot be written, change gets a session that nobody keeps.
@@ -122,7 +131,7 @@ func (s *Sessions) keepResult(name, callID string, data []byte) bool {
 
 // Result returns a whole result that was kept for a session.
 func (s *Sessions) Result(name, callID string) ([]byte, error) {
-	if s == nil || s.Dir == "" || !plainName.MatchString(callID) {
+	if s == nil || s.Dir == "" || !isPlain(callID) {
 		return nil, Errorf(NotFound, "no result is kept for call %s", shown(callID))
 	}
 	path := filepath.Join(s.Dir, "results", fileName(name)+"."+callID+".json")
@@ -165,7 +174,7 @@ func fileName(name string) string {
 	switch {
 	case name == "":
 		return "none"
-	case plainName.MatchString(name):
+	case isPlain(name):
 		return "s-" + name
 	}
 	sum := sha256.Sum256([]byte(name))

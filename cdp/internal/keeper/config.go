@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"regexp"
+	"sync"
 	"time"
 )
 
@@ -70,10 +71,11 @@ func orDefault(name string) string {
 	return name
 }
 
-var browserName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+// Compiled when first needed: most processes that hold this package open no browser.
+var browserName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 func checkName(name string) *Error {
-	if !browserName.MatchString(name) {
+	if !browserName().MatchString(name) {
 		return errf(CodeInvalidArgs, "%q is not a browser's name: letters, digits, _ and -, at most 64", clip(name, 80))
 	}
 	return nil
