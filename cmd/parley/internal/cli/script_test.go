@@ -30,9 +30,20 @@ func TestMain(m *testing.M) {
 	if code, entered := Child(); entered {
 		os.Exit(code)
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tidy{m}, map[string]func(){
 		"parley": func() { os.Exit(Main(os.Args[1:], System())) },
 	})
+}
+
+// tidy is all tests of the package, and the removal of what they share.
+type tidy struct{ *testing.M }
+
+func (m tidy) Run() int {
+	code := m.M.Run()
+	if compiledHome != "" {
+		_ = os.RemoveAll(compiledHome)
+	}
+	return code
 }
 
 // TestScripts runs the stories of testdata/script. Each has a home of its own, $PARLEY_HOME, and the commands below.
@@ -89,12 +100,16 @@ func setUpScript(e *testscript.Env) error {
 	return shareCompiled(filepath.Join(home, "cache", "wasm"))
 }
 
+// compiledHome is where compiled keeps its cache.
+var compiledHome string
+
 // compiled is a cache that holds the shipped plugins, compiled once for all scripts.
 var compiled = sync.OnceValues(func() (string, error) {
 	home, err := os.MkdirTemp("", "parley-compiled-")
 	if err != nil {
 		return "", err
 	}
+	compiledHome = home
 	for _, line := range []string{"text hash a", `json merge --params {"data":1,"patch":2}`} {
 		cmd := exec.Command("parley", strings.Fields(line)...)
 		cmd.Env = append(os.Environ(), "PARLEY_HOME="+home)
