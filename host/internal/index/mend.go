@@ -59,6 +59,7 @@ type typo struct {
 	most   int
 	factor float64
 	found  map[string]guess
+	seen   map[string]bool // words that were compared
 }
 
 type guess struct {
@@ -69,7 +70,7 @@ type guess struct {
 }
 
 func newTypo(word int, text string, factor float64) *typo {
-	t := &typo{word: word, text: []byte(text), factor: factor, found: map[string]guess{}}
+	t := &typo{word: word, text: []byte(text), factor: factor, found: map[string]guess{}, seen: map[string]bool{}}
 	t.set = letters(t.text)
 	switch {
 	case len(text) >= 6:
@@ -82,17 +83,18 @@ func newTypo(word int, text string, factor float64) *typo {
 
 // scan compares all words of a segment with all typos.
 func scan(seg *Segment, typos []*typo) {
+	var buf [maxTerm]byte
 	words := seg.vocabulary()
 	for _, t := range typos {
-		most := t.most
-		shortest, longest := len(t.text)-most, len(t.text)+most
-		for i := range words.sets {
-			n, set := int(words.sizes[i]), words.sets[i]
+		shortest, longest := len(t.text)-t.most, len(t.text)+t.most
+		for i := range words {
+			w := &words[i]
+			n := int(w.size)
 			if n < shortest {
 				continue
 			}
-			if n <= longest && near(t.set, set, most) || n > len(t.text) && t.set&^set == 0 {
-				t.compare(words.text[words.ends[i]-uint32(n) : words.ends[i]])
+			if n <= longest && near(t.set, w.set, t.most) || n > len(t.text) && t.set&^w.set == 0 {
+				t.compare(seg.spell(*w, &buf))
 			}
 		}
 	}
@@ -100,6 +102,10 @@ func scan(seg *Segment, typos []*typo) {
 
 // compare notes whether the typo may stand for a word of the index.
 func (t *typo) compare(word []byte) {
+	if t.seen[string(word)] {
+		return // in another plugin
+	}
+	t.seen[string(word)] = true
 	if extra := len(word) - len(t.text); extra <= t.most {
 		if d := distance(t.text, word, t.most); d > 0 && d <= t.most {
 			t.near(word, d)
@@ -112,9 +118,6 @@ func (t *typo) compare(word []byte) {
 }
 
 func (t *typo) near(text []byte, d int) {
-	if _, ok := t.found[string(text)]; ok {
-		return
-	}
 	n := float64(len(t.text))
 	g := guess{text: string(text), how: asTypo, weight: 0.92 - 0.14*float64(d) - 0.5*float64(d)/n, strong: d == 1 || n >= 9}
 	if text[0] != t.text[0] {
@@ -137,9 +140,6 @@ func digits(text []byte) (n int) {
 }
 
 func (t *typo) prefix(text []byte) {
-	if _, ok := t.found[string(text)]; ok {
-		return
-	}
 	ratio := float64(len(t.text)) / float64(len(text))
 	t.found[string(text)] = guess{text: string(text), how: asPrefix, weight: 0.45 + 0.45*ratio, strong: true}
 }

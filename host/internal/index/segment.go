@@ -39,8 +39,8 @@ type Segment struct {
 	width   int
 	terms   []byte
 
-	spelled sync.Once
-	words   vocabulary // all words, for finding slips; read when the first is looked for
+	once  sync.Once
+	words []spelled // all words, for finding slips; read when the first is looked for
 }
 
 // Open checks a segment and readies it for search, without copying it. It costs one pass of CRC-32 over the bytes, some
@@ -212,37 +212,49 @@ func (r *reader) group(buf *[2 * 256]byte, f func(indexed)) {
 	}
 }
 
-// vocabulary is all words of a segment in a form that is fast to go through.
-type vocabulary struct {
-	sets  []uint32 // letters of each word
-	sizes []uint8
-	ends  []uint32 // of each word in text
-	text  []byte
+// spelled is a word of a segment in a form that is fast to go through.
+type spelled struct {
+	set      uint32 // its letters
+	stem, at uint32 // where in terms its group and its own entry begin
+	size     uint8
 }
 
-// vocabulary reads the words at the first call, which costs some 3 µs for a plugin of ten tools; a search for slips looks
-// at every word of every plugin.
-func (s *Segment) vocabulary() *vocabulary {
-	s.spelled.Do(func() {
-		v := &s.words
-		var buf [2 * 256]byte
+// vocabulary is all words of the segment. They are read at the first call, which costs a few µs for a plugin of ten
+// tools: a search for slips looks at every word of every plugin.
+func (s *Segment) vocabulary() []spelled {
+	s.once.Do(func() {
+		s.words = make([]spelled, 0, len(s.slots)/s.width)
+		var text [2 * 256]byte
 		r := reader{b: s.terms}
-		most := 2 * len(s.slots) / s.width
-		v.sets, v.sizes, v.ends = make([]uint32, 0, most), make([]uint8, 0, most), make([]uint32, 0, most)
-		v.text = make([]byte, 0, 8*most)
 		for len(r.b) > 0 {
-			r.group(&buf, func(ix indexed) {
-				if len(ix.text) > maxTerm {
-					return // not built by this package
+			group := len(s.terms) - len(r.b)
+			stem := r.take(int(r.byte()))
+			copy(text[:], stem)
+			for range r.count() {
+				at := len(s.terms) - len(r.b)
+				keep, rest := int(r.byte()), int(r.byte())
+				tail := r.take(rest)
+				r.take(r.int())
+				if r.bad || keep > len(stem) {
+					return
 				}
-				v.text = append(v.text, ix.text...)
-				v.sets = append(v.sets, letters(ix.text))
-				v.sizes = append(v.sizes, uint8(len(ix.text)))
-				v.ends = append(v.ends, uint32(len(v.text)))
-			})
+				if n := keep + rest; n <= maxTerm {
+					copy(text[:], stem[:keep])
+					copy(text[keep:], tail)
+					s.words = append(s.words, spelled{letters(text[:n]), uint32(group), uint32(at), uint8(n)})
+				}
+			}
 		}
 	})
-	return &s.words
+	return s.words
+}
+
+// spell puts a word of the vocabulary together.
+func (s *Segment) spell(w spelled, buf *[maxTerm]byte) []byte {
+	keep, rest := int(s.terms[w.at]), int(s.terms[w.at+1])
+	n := copy(buf[:], s.terms[w.stem+1:][:keep])
+	n += copy(buf[n:], s.terms[w.at+2:][:rest])
+	return buf[:n]
 }
 
 // each calls f for every posting of a document within [lo, hi).
