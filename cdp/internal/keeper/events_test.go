@@ -63,6 +63,7 @@ func listen(t *testing.T, c *Client, q ListenRequest, then func()) ([]aLine, Lis
 }
 
 func TestListenUntilMaxTimeout(t *testing.T) {
+	t.Parallel()
 	c := start(t, config(t))
 	url := site(t, map[string]string{"/": plainPage, "/two": "<title>Two</title>"})
 	p := open(t, c, url+"/")
@@ -128,6 +129,7 @@ func TestListenUntilMaxTimeout(t *testing.T) {
 }
 
 func TestListenMarksReplayedHistory(t *testing.T) {
+	t.Parallel()
 	c := start(t, config(t))
 	open(t, c, "")
 	if _, err := evaluate(t, c, "", "console.log('before'); 0"); err != nil {
@@ -142,6 +144,7 @@ func TestListenMarksReplayedHistory(t *testing.T) {
 }
 
 func TestListenEndsWithTheBrowser(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	c := start(t, cfg)
 	other, err := Dial(bounded(t), cfg.RunDir, "", "test")
@@ -157,6 +160,7 @@ func TestListenEndsWithTheBrowser(t *testing.T) {
 }
 
 func TestChildTargets(t *testing.T) {
+	t.Parallel()
 	c := start(t, config(t))
 	inner := strings.Replace(site(t, map[string]string{"/": "<title>In</title><script>var here = 'inner'</script>"}), "127.0.0.1", "localhost", 1)
 	url := site(t, map[string]string{
@@ -225,6 +229,7 @@ func TestChildTargets(t *testing.T) {
 }
 
 func TestClosedTargetEndsItsCalls(t *testing.T) {
+	t.Parallel()
 	c := start(t, config(t))
 	first := open(t, c, "")
 	second := open(t, c, site(t, map[string]string{"/": plainPage}))
@@ -244,6 +249,7 @@ func TestClosedTargetEndsItsCalls(t *testing.T) {
 
 // TestSlowListenerLosesAndNobodyWaits floods a listener that does not read.
 func TestSlowListenerLosesAndNobodyWaits(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	cfg.RingEvents, cfg.RingBytes = 500, 1<<20
 	c := start(t, cfg)
@@ -316,6 +322,7 @@ func TestSlowListenerLosesAndNobodyWaits(t *testing.T) {
 
 // TestAttach uses a Chrome that others run, here one with a debugging port.
 func TestAttach(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	profile := filepath.Join(tempDir(t), "theirs")
 	cmd := exec.Command(cfg.Chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run", "--disable-background-networking",

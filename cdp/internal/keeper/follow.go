@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"time"
@@ -84,6 +85,32 @@ func (e *engine) targetSeen(via *target, method string, params json.RawMessage) 
 		e.current = t
 	}
 	e.broadcast()
+}
+
+// refreshTime bounds how long a list of targets waits for a browser that does not answer.
+const refreshTime = 500 * time.Millisecond
+
+// refresh asks for titles and addresses again: a page's title comes after the last event that carries it.
+func (e *engine) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	defer cancel()
+	raw, err := e.do(ctx, nil, cdptarget.GetTargets.Method, mustJSON(cdptarget.GetTargetsParams{Filter: pages()}), opts{})
+	var p struct {
+		Infos []targetInfo `json:"targetInfos"`
+	}
+	if err != nil || json.Unmarshal(raw, &p) != nil {
+		return // what the events said must do
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, info := range p.Infos {
+		if t := e.targets[info.ID]; t != nil {
+			t.title = info.Title
+			if info.URL != "" { // as it is while a navigation is under way
+				t.url = info.URL
+			}
+		}
+	}
 }
 
 // attached prepares a new session. The commands are sent at once and in order, the

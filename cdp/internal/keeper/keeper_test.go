@@ -222,6 +222,7 @@ func wantCode(t *testing.T, err error, code string, words ...string) {
 }
 
 func TestOpenEvaluateClose(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	url := site(t, map[string]string{"/": plainPage, "/two": "<title>Two</title>"})
 	if _, err := Dial(bounded(t), cfg.RunDir, "", "test"); err == nil {

@@ -54,6 +54,7 @@ func evaluation(expression string) CallRequest {
 }
 
 func TestHammerCrashedPageFailsAtOnceAndIsRevived(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	c := start(t, cfg)
 	url := site(t, map[string]string{"/": plainPage})
@@ -108,6 +109,7 @@ func loaded(t *testing.T, c *Client) {
 }
 
 func TestDialogs(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	c := start(t, cfg)
 	url := site(t, map[string]string{"/": plainPage, "/alert": "<title>A</title><script>alert('at load')</script>",
@@ -275,7 +277,7 @@ func TestHammerHugeReplyEnds(t *testing.T) {
 	wantValue(t, c, "", "1+1", "2")
 }
 
-func TestStoppedChromeEndsInTimeoutsAndCloses(t *testing.T) {
+func TestHammerStoppedChromeEndsInTimeoutsAndCloses(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	c := start(t, cfg)
@@ -288,7 +290,7 @@ func TestStoppedChromeEndsInTimeoutsAndCloses(t *testing.T) {
 	// Fill the pipe, too: nothing may block for ever.
 	q := evaluation("'" + strings.Repeat("y", 8<<20) + "'.length")
 	q.TimeoutMS = 300
-	for range 3 {
+	for range rounds(3) {
 		_, err := c.Call(bounded(t), q)
 		wantCode(t, err, CodeTimeout)
 	}
@@ -361,8 +363,7 @@ func TestHammerKillsAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	f := files{cfg.RunDir, "default"}
-	for round := range 2 * rounds(10) {
-		after := time.Duration(round%10) * 40 // ms; the test is about moments, so it does not wait for one
+	for _, after := range []time.Duration{120, 0, 20, 40, 60, 80, 160, 200, 280, 350}[:rounds(10)] {
 		started := make(chan error, 1)
 		go func() {
 			c, err := Start(bounded(t), cfg)
@@ -372,7 +373,7 @@ func TestHammerKillsAtAnyMoment(t *testing.T) {
 			started <- err
 		}()
 		waitFor(t, "the keeper", func() bool { return f.lockPID() > 0 })
-		<-time.After(after * time.Millisecond)
+		time.Sleep(after * time.Millisecond) // any moment will do
 		if pid := f.lockPID(); pid > 0 {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -515,6 +516,7 @@ func TestFolderWithALongPath(t *testing.T) {
 }
 
 func TestLaunchErrorsReachTheStarter(t *testing.T) {
+	t.Parallel()
 	cfg := config(t)
 	cfg.Chrome = "/bin/false"
 	_, err := Start(bounded(t), cfg)

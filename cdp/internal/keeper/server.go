@@ -362,8 +362,10 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 		}
 		return answered(e.closeTarget(ctx, b.Target))
 	case "targets":
+		e.refresh(ctx)
 		return mustJSON(e.list()), nil
 	case "status":
+		e.refresh(ctx)
 		return mustJSON(c.s.status()), nil
 	case "events":
 		var b EventsRequest
