@@ -149,6 +149,9 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 	if err := checkTogether(cmd, f); err != nil {
 		return err
 	}
+	if cmd.Flags().Changed("out") && (f.out == "" || f.out == "-") {
+		return host.Errorf(host.InvalidArgs, "--out needs the name of a file, and got %q", f.out).WithNext("--out page.png, or --out /dev/stdout")
+	}
 	if len(rest) > 0 && !isTool {
 		return tooManyWords(h.Catalog(), at, rest[0])
 	}
