@@ -120,9 +120,12 @@ func startCanary(t testing.TB, e *Engine) *canary {
 // another plugin is called all the time. Compiling has a small
 // budget. PARLEY_HAMMER=1 adds what takes long, with the real one.
 func TestCorpus(t *testing.T) {
+	if raceDetector {
+		t.Skip("its budgets are those of code that runs at full speed; TestConcurrent looks for races")
+	}
 	e := testEngine(t)
 	hammer := os.Getenv("PARLEY_HAMMER") != ""
-	small := func(int) budget { return budget{time.Second, 512 << 20} }
+	small := func(int) budget { return budget{2 * time.Second, 512 << 20} }
 	timeout := 150 * time.Millisecond
 	c := startCanary(t, e)
 	defer c.done.Wait()

@@ -54,6 +54,9 @@ func compiler() *exec.Cmd {
 func testEngine(t testing.TB) *Engine {
 	t.Helper()
 	e := New(Config{CacheDir: testCache, HostVersion: "0.1.0", Child: compiler})
+	if raceDetector { // which makes compiling ten times slower
+		e.budget = func(int) budget { return budget{10 * time.Minute, compileMemory} }
+	}
 	t.Cleanup(func() {
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)

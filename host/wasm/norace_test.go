@@ -1,0 +1,6 @@
+//go:build !race
+
+package wasm
+
+// raceDetector tells whether this test binary finds data races.
+const raceDetector = false
