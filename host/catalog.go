@@ -17,8 +17,9 @@ type Catalog struct {
 	byName    map[string]Provider
 
 	// What is made of a tool when it is first needed lives as long as the catalog that holds the tool.
-	docs    sync.Map // tierKey -> *Docs
-	schemas sync.Map // partKey -> *schema.Schema
+	docs     sync.Map // tierKey -> *Docs
+	schemas  sync.Map // partKey -> *schema.Schema
+	segments sync.Map // plugin -> *index.Segment
 }
 
 // tierKey names the documentation of a tool at a tier, partKey the schema of its parameters or of its results.

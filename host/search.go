@@ -114,16 +114,12 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 	}
 	var segments []*index.Segment
 	for _, p := range providers {
-		raw, err := p.Segment()
-		if err == nil {
-			var s *index.Segment
-			if s, err = index.Open(raw); err == nil {
-				segments = append(segments, s)
-			}
-		}
+		segment, err := catalog.segment(p)
 		if err != nil {
 			h.cfg.Debug("search: %s has no usable index: %v", p.Info().Name, err)
+			continue
 		}
+		segments = append(segments, segment)
 	}
 	found := index.Search(segments, index.Query{
 		Text: q.Text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
@@ -140,4 +136,22 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 		data.Results = append(data.Results, r)
 	}
 	return data, found.Weak, nil
+}
+
+// segment opens a plugin's search segment once: what it learns of its words it keeps for the next query.
+func (c *Catalog) segment(p Provider) (*index.Segment, error) {
+	name := p.Info().Name
+	if s, ok := c.segments.Load(name); ok {
+		return s.(*index.Segment), nil
+	}
+	raw, err := p.Segment()
+	if err != nil {
+		return nil, err
+	}
+	opened, err := index.Open(raw)
+	if err != nil {
+		return nil, err
+	}
+	s, _ := c.segments.LoadOrStore(name, opened)
+	return s.(*index.Segment), nil
 }
