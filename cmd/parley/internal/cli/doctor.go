@@ -180,7 +180,7 @@ func (a *App) checkCompiled() check {
 	modules, bytes := 0, int64(0)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if e.IsDir() {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), "filling-") { // those are being made, or were left by a kill
 			modules++
 		}
 	}

@@ -102,6 +102,10 @@ func (a *App) install(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	// Compiled before it is installed: what cannot be compiled within its bounds is no plugin, and the first call is quick.
+	if err := a.engine().Provider(c.Source()).Prepare(ctx); err != nil {
+		return err
+	}
 	entry, before, err := a.store().Install(c)
 	if err != nil {
 		return err
@@ -111,12 +115,6 @@ func (a *App) install(ctx context.Context, path string) error {
 		data.Unchanged = true
 	} else if before != nil {
 		data.Replaced = before.Version
-	}
-	if !data.Unchanged {
-		// Compiling once now is what makes the first call quick.
-		if err := a.engine().Provider(a.store().Source(entry)).Prepare(ctx); err != nil {
-			a.notice(fmt.Sprintf("installed, but it does not compile: %v", err))
-		}
 	}
 	next := []string{"parley " + entry.Name + " --list"}
 	return a.answer(data, next, func(w io.Writer) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ type searchFlags struct {
 	plugin, group, effect, category, kind, detail string
 	limit                                         int
 	explain                                       bool
+	eval                                          string
 }
 
 func newSearch(app *App) *cobra.Command {
@@ -26,6 +28,9 @@ func newSearch(app *App) *cobra.Command {
 		Example:           "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.eval != "" {
+				return app.evaluate(cmd.Context(), f.eval)
+			}
 			return app.search(cmd.Context(), f, strings.Join(args, " "))
 		},
 	}
@@ -37,6 +42,7 @@ func newSearch(app *App) *cobra.Command {
 	cmd.Flags().IntVar(&f.limit, "limit", 10, "how many")
 	cmd.Flags().StringVar(&f.detail, "detail", "names", "names, signatures or full")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "show the parts of each score")
+	cmd.Flags().StringVar(&f.eval, "eval", "", "score a JSONL set of queries with graded answers")
 	cmd.Flags().SortFlags = false
 	for name, values := range searchValues {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(strings.Fields(values), cobra.ShellCompDirectiveNoFileComp))
@@ -153,4 +159,32 @@ func searchNext(f *searchFlags, text string, data *host.SearchData) []string {
 		next = append(next, fmt.Sprintf("%s --limit %d", more, data.Total))
 	}
 	return next
+}
+
+// evaluate scores search by a set of queries, so that an author can hold one of his own in CI.
+func (a *App) evaluate(ctx context.Context, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error())).
+			WithNext(`one line a query: {"query":"take a picture","relevant":{"cdp.Page.captureScreenshot":3}}`)
+	}
+	defer file.Close()
+	set, err := host.ReadEval(file)
+	if err != nil {
+		return err
+	}
+	h, err := a.host(ctx)
+	if err != nil {
+		return err
+	}
+	report := host.Evaluate(set, h)
+	return a.answer(report, nil, func(w io.Writer) {
+		fmt.Fprintf(w, "%-10s %-5s %7s %9s %9s %6s %7s\n", "kind", "half", "queries", "success@1", "success@5", "MRR", "NDCG@10")
+		for _, s := range report.Scores {
+			fmt.Fprintf(w, "%-10s %-5s %7d %9.3f %9.3f %6.3f %7.3f\n", manifest.CleanLine(s.Kind), manifest.CleanLine(s.Half), s.Queries, s.Success1, s.Success5, s.MRR, s.NDCG10)
+		}
+		for _, u := range report.Unknown {
+			fmt.Fprintln(w, "unknown tool: "+manifest.CleanLine(u))
+		}
+	})
 }
