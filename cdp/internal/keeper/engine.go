@@ -327,7 +327,7 @@ func (e *engine) do(ctx context.Context, t *target, method string, params json.R
 		go e.unstick(t)
 		return nil, contextError(ctx, method)
 	}
-	failure := errf(CodeTimeout, "%s did not answer within %s", method, time.Since(started).Round(time.Millisecond))
+	failure := errf(CodeTimeout, "%s did not answer within %s", method, time.Since(started).Round(10*time.Millisecond))
 	if said := e.unstick(t); said != "" {
 		failure.Message += "; " + said
 	}
