@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -238,24 +241,23 @@ func (s *Store) commit(entries []Entry) error {
 // lock takes the guard of the store; it is given back by the function returned, or by the death of the process.
 func (s *Store) lock(wait time.Duration) (unlock func(), err error) {
 	path := filepath.Join(s.dir, guardName)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, s.cannotWrite(err)
-	}
-	for deadline := time.Now().Add(wait); ; {
-		switch err := tryLock(f); {
-		case err == nil:
-			return func() { f.Close() }, nil
-		case !errors.Is(err, errLocked):
-			f.Close()
-			return nil, s.cannotWrite(&fs.PathError{Op: "lock", Path: path, Err: err})
-		case time.Now().After(deadline):
-			f.Close()
-			return nil, host.Errorf(host.Busy, "another install or remove has held %s for %v; nothing was changed", path, wait).
-				WithNext("parley plugin list")
+	guard := flock.New(path, flock.SetPermissions(0o644))
+	taken, err := guard.TryLock()
+	if err == nil && !taken && wait > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), wait)
+		defer cancel()
+		if taken, err = guard.TryLockContext(ctx, 20*time.Millisecond); errors.Is(err, context.DeadlineExceeded) {
+			err = nil
 		}
-		time.Sleep(20 * time.Millisecond) // the system's own waiting lock knows no deadline
 	}
+	switch {
+	case err != nil:
+		return nil, s.cannotWrite(err)
+	case !taken:
+		return nil, host.Errorf(host.Busy, "another install or remove has held %s for %v; nothing was changed", path, wait).
+			WithNext("parley plugin list")
+	}
+	return func() { _ = guard.Unlock() }, nil
 }
 
 // place writes the files of a plugin and makes them last before the lock may name them.
