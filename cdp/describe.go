@@ -37,6 +37,16 @@ func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.Description {
 	for i := range d.Returns {
 		d.Returns[i].Description = firstSentence(d.Returns[i].Description)
 	}
+	for _, keep := range []func(manifest.Param) bool{
+		func(q manifest.Param) bool { return q.Required },
+		func(manifest.Param) bool { return false },
+	} {
+		if size(d) <= tier2Bytes {
+			return d
+		}
+		dropFields(d.Returns, func(manifest.Param) bool { return false })
+		dropFields(d.Parameters, keep)
+	}
 	for _, width := range []int{120, 80, 50, 36, 24, 0} {
 		if size(d) <= tier2Bytes {
 			return d
@@ -59,6 +69,15 @@ func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.Description {
 		}
 	}
 	return d
+}
+
+// dropFields leaves the fields of objects to the third tier and to the type's own documentation.
+func dropFields(params []manifest.Param, keep func(manifest.Param) bool) {
+	for i := range params {
+		if !keep(params[i]) {
+			params[i].Fields = ""
+		}
+	}
 }
 
 // size counts also what the host adds: the next commands.

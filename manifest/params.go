@@ -14,7 +14,8 @@ type Param struct {
 	Type        string            `json:"type"` // string, integer, number, boolean, array, object, any; "a|b" for a union
 	Required    bool              `json:"required"`
 	Items       *Items            `json:"items,omitempty"`
-	Ref         string            `json:"ref,omitempty"` // the named type of an object, which can be described by that name
+	Ref         string            `json:"ref,omitempty"`    // the named type of an object, which can be described by that name
+	Fields      string            `json:"fields,omitempty"` // what an object, or each item of an array, holds: "name: string, url?: string"
 	Enum        []json.RawMessage `json:"enum,omitempty"`
 	Default     json.RawMessage   `json:"default,omitempty"`
 	Description string            `json:"description"`
@@ -73,8 +74,50 @@ func describeParam(name string, n, root *node) Param {
 	if target.has("items") && strings.Contains(p.Type, "array") {
 		it, itRef := target.at("items").resolve(root)
 		p.Items = &Items{Type: it.typeName(root), Ref: CleanLine(itRef), Enum: it.enum()}
+		p.Fields = it.fields(root)
+	} else {
+		p.Fields = target.fields(root)
 	}
 	return p
+}
+
+// maxFields is how many fields of an object a list names; the schema and the named type have them all.
+const maxFields = 12
+
+// fields lists what an object holds, one level deep, required ones first.
+func (n *node) fields(root *node) string {
+	names := n.at("properties").names()
+	if len(names) == 0 {
+		return ""
+	}
+	if n.inside != nil {
+		return *n.inside
+	}
+	required := map[string]bool{}
+	for _, name := range n.strings("required") {
+		required[name] = true
+	}
+	var first, then []string
+	for i, name := range names {
+		if i == maxFields {
+			then = append(then, "…")
+			break
+		}
+		target, _ := n.at("properties").at(name).resolve(root)
+		p := Param{Type: target.typeName(root)}
+		if target.has("items") && p.Type == "array" {
+			it, _ := target.at("items").resolve(root)
+			p.Items = &Items{Type: it.typeName(root)}
+		}
+		if required[name] {
+			first = append(first, CleanLine(name)+": "+p.short())
+		} else {
+			then = append(then, CleanLine(name)+"?: "+p.short())
+		}
+	}
+	inside := strings.Join(append(first, then...), ", ")
+	n.inside = &inside
+	return inside
 }
 
 // Signature renders name(a: string, b?: integer): required parameters first, each in the schema's order.
@@ -110,7 +153,8 @@ type node struct {
 
 	kind   string // what typeName said; "" before, pending while it looks
 	values []json.RawMessage
-	listed bool // values is set
+	listed bool    // values is set
+	inside *string // what fields said
 }
 
 // pending marks a node whose type is being looked for, so that a type that contains itself ends.

@@ -142,6 +142,9 @@ func (d *Description) Text() string {
 	}
 	for _, p := range d.Parameters {
 		line("  %s", p.Text())
+		if p.Fields != "" && d.Tier == Tier3 {
+			line("    {%s}", p.Fields)
+		}
 	}
 	if len(d.MoreParameters) > 0 {
 		line("  also: %s", strings.Join(d.MoreParameters, ", "))
