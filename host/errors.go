@@ -10,7 +10,7 @@ import (
 // Code is the name of an outcome. Agents branch on it; each maps to one exit code.
 type Code string
 
-// The outcomes of a call, as DESIGN's one table has them.
+// The outcomes of a call.
 const (
 	OK               Code = "ok"
 	ToolFailed       Code = "tool_failed"

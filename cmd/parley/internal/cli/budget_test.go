@@ -119,7 +119,7 @@ func groupNames(groups []host.GroupLine) (names []string) {
 	return names
 }
 
-// holdDocs checks that a document has what DESIGN says every one has, and commands that a shell can take.
+// holdDocs checks that a document has what every one must have, and commands that a shell can take.
 func holdDocs(t *testing.T, name string, raw json.RawMessage) {
 	t.Helper()
 	var d struct {
