@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+func TestReferences(t *testing.T) {
+	earlier := map[string]any{
+		"1":    map[string]any{"frameId": "F", "n": json.Number("7"), "list": []any{"a", map[string]any{"b": true}}, "none": nil},
+		"open": "whole",
+	}
+	for _, c := range []struct{ params, want, fails string }{
+		{`{"a":"${1.frameId}"}`, `{"a":"F"}`, ""},
+		{`{"a":"${1.n}"}`, `{"a":7}`, ""},
+		{`{"a":"${1.list}"}`, `{"a":["a",{"b":true}]}`, ""},
+		{`{"a":"${1.list.1.b}"}`, `{"a":true}`, ""},
+		{`{"a":"${1.none}"}`, `{"a":null}`, ""},
+		{`{"a":"${open}"}`, `{"a":"whole"}`, ""},
+		{`{"a":["x",{"b":"${1.frameId}"}]}`, `{"a":["x",{"b":"F"}]}`, ""},
+		{`{"a":"frame ${1.frameId}, ${1.n} of ${1.list.1.b}"}`, `{"a":"frame F, 7 of true"}`, ""},
+		{`{"a":"$${1.frameId} and $$"}`, `{"a":"${1.frameId} and $$"}`, ""},
+		{`{"${1.frameId}":1}`, `{"${1.frameId}":1}`, ""},
+		{`{"a":"no reference"}`, `{"a":"no reference"}`, ""},
+		{`{"a":"${2.x}"}`, "", "no earlier call that succeeded has the id 2"},
+		{`{"a":"${1.nothing}"}`, "", "the result of 1 has no nothing"},
+		{`{"a":"${1.list.9}"}`, "", "has no 9"},
+		{`{"a":"${1.frameId.x}"}`, "", "has no x"},
+		{`{"a":"x ${1.list}"}`, "", "is no text or number"},
+		{`{"a":"${1.frameId"}`, "", "without }"},
+	} {
+		got, err := substitute(json.RawMessage(c.params), earlier)
+		switch {
+		case c.fails == "" && (err != nil || string(got) != c.want):
+			t.Errorf("%s: got %s, %v; want %s", c.params, got, err, c.want)
+		case c.fails != "":
+			if err == nil || host.AsError(err).Code != host.InvalidArgs || !strings.Contains(err.Error(), c.fails) {
+				t.Errorf("%s: got %s, %v; want an error with %q", c.params, got, err, c.fails)
+			}
+		}
+	}
+}
+
+// FuzzReferences: whatever a line refers to, the answer is JSON or an error of the caller's, never a panic.
+func FuzzReferences(f *testing.F) {
+	f.Add([]byte(`{"a":"${1.frameId}"}`))
+	f.Add([]byte(`{"a":["$${x","${","${1..0}"]}`))
+	earlier := map[string]any{"1": map[string]any{"frameId": "F", "": []any{json.Number("1")}}}
+	f.Fuzz(func(t *testing.T, params []byte) {
+		got, err := substitute(params, earlier)
+		if err != nil {
+			if e := host.AsError(err); e.Code != host.InvalidArgs {
+				t.Errorf("%s: %v", e.Code, err)
+			}
+			return
+		}
+		if json.Valid(params) && !json.Valid(got) {
+			t.Errorf("%s became %s", params, got)
+		}
+	})
+}
