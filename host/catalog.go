@@ -217,7 +217,7 @@ func noTool(p Provider, local string, groups []GroupLine) *Error {
 			e.DidYouMean = append(e.DidYouMean, Suggestion{plugin + "." + g.Name, d})
 		}
 	}
-	e.DidYouMean = closest(e.DidYouMean)
+	e.DidYouMean = Closest(e.DidYouMean)
 	return e.WithNext("parley "+plugin+" --list", "parley search "+manifest.ShellQuote(shown(local)))
 }
 
@@ -239,11 +239,11 @@ func nearestTools(plugin, typed string, names []string) []Suggestion {
 			near = append(near, Suggestion{plugin + "." + name, d})
 		}
 	}
-	return closest(near)
+	return Closest(near)
 }
 
-// closest keeps the three nearest, ties by name.
-func closest(near []Suggestion) []Suggestion {
+// Closest keeps the three nearest, ties by name.
+func Closest(near []Suggestion) []Suggestion {
 	slices.SortFunc(near, func(a, b Suggestion) int {
 		if a.Distance != b.Distance {
 			return a.Distance - b.Distance

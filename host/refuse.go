@@ -67,7 +67,7 @@ func (r *run) violated(judge *schema.Schema, given, value any, violations []sche
 			}
 		}
 	}
-	e.DidYouMean = closest(e.DidYouMean)
+	e.DidYouMean = Closest(e.DidYouMean)
 	e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(violations), "violation"))
 	return e
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,17 +51,6 @@ func unknownValue(option, given string, allowed []string) *host.Error {
 		e.DidYouMean = append(e.DidYouMean, host.Suggestion(n))
 	}
 	return e
-}
-
-// closest keeps the three nearest suggestions, ties by name.
-func closest(near []host.Suggestion) []host.Suggestion {
-	slices.SortFunc(near, func(a, b host.Suggestion) int {
-		if a.Distance != b.Distance {
-			return a.Distance - b.Distance
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return near[:min(len(near), 3)]
 }
 
 // completeNames completes plugins first, then the groups and tools of the one that was named.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -190,7 +191,7 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) helpCommand {
 	if cmd.Example != "" {
 		h.Examples = strings.Split(cmd.Example, "\n")
 	}
-	if !full && cmd.HasParent() && !contains(forAgents, cmd.Name()) {
+	if !full && cmd.HasParent() && !slices.Contains(forAgents, cmd.Name()) {
 		h.Examples = []string{}
 	} else if !full && cmd.HasParent() {
 		h.Examples = h.Examples[:1]
@@ -203,7 +204,7 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) helpCommand {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		if !full && !contains(wanted, f.Name) {
+		if !full && !slices.Contains(wanted, f.Name) {
 			if cmd.Name() != "call" { // it has those of the root
 				h.More = append(h.More, "--"+f.Name)
 			}
@@ -307,13 +308,4 @@ func helpText(w io.Writer, c helpCommand, full bool) {
 	for _, e := range c.Examples {
 		fmt.Fprintf(w, "  $ %s\n", e)
 	}
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }

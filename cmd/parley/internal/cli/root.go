@@ -139,7 +139,7 @@ func (a *App) unknownWord(root *cobra.Command, catalog *host.Catalog, word strin
 	for _, n := range schema.Nearest(word, names, 3) {
 		e.DidYouMean = append(e.DidYouMean, host.Suggestion(n))
 	}
-	e.DidYouMean = closest(e.DidYouMean)
+	e.DidYouMean = host.Closest(e.DidYouMean)
 	return e
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,7 +63,7 @@ var searchValues = map[string]string{
 // search prints the tools that fit, best first, why and how surely.
 func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 	for _, c := range [][2]string{{"effect", f.effect}, {"kind", f.kind}, {"detail", f.detail}, {"category", f.category}} {
-		if allowed := strings.Fields(searchValues[c[0]]); c[1] != "" && !contains(allowed, c[1]) {
+		if allowed := strings.Fields(searchValues[c[0]]); c[1] != "" && !slices.Contains(allowed, c[1]) {
 			return unknownValue(c[0], c[1], allowed)
 		}
 	}
