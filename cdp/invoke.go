@@ -1,7 +1,6 @@
 package cdp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -386,15 +385,14 @@ func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
 		return nil
 	}
 	var names []string
-	for _, d := range p.protocol.Domains() {
-		for _, m := range p.protocol.Members(d.Name) {
-			if m.Kind == protocol.KindEvent {
-				names = append(names, d.Name+"."+m.Name)
-			}
-		}
-	}
 	for _, pattern := range patterns {
-		if pattern == "" || slices.ContainsFunc(names, func(name string) bool { ok, _ := path.Match(pattern, name); return ok }) {
+		if e, ok := p.protocol.Event(pattern); pattern == "" || ok && e.Name == pattern {
+			continue
+		}
+		if names == nil {
+			names = p.eventNames()
+		}
+		if slices.ContainsFunc(names, func(name string) bool { ok, _ := path.Match(pattern, name); return ok }) {
 			continue
 		}
 		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithNext("parley search " + manifest.ShellQuote(manifest.CleanLine(strings.Trim(pattern, "*."))) + " --kind event")
@@ -404,6 +402,18 @@ func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
 		return e
 	}
 	return nil
+}
+
+func (p *Provider) eventNames() []string {
+	var names []string
+	for _, d := range p.protocol.Domains() {
+		for _, m := range p.protocol.Members(d.Name) {
+			if m.Kind == protocol.KindEvent {
+				names = append(names, d.Name+"."+m.Name)
+			}
+		}
+	}
+	return names
 }
 
 // Stream is Invoke; for events it sends records as they come, and its result says why it ended.
@@ -432,13 +442,11 @@ func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, e
 }
 
 func result(v any, warnings ...string) (*host.Result, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // URLs stay readable
-	if err := enc.Encode(v); err != nil {
+	data, err := manifest.Marshal(v)
+	if err != nil {
 		return nil, err
 	}
-	return &host.Result{Data: bytes.TrimSpace(b.Bytes()), Warnings: warnings}, nil
+	return &host.Result{Data: data, Warnings: warnings}, nil
 }
 
 // hostError gives a keeper's error the form, the code and the next step that callers see.

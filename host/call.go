@@ -145,7 +145,7 @@ func (r *run) do(ctx context.Context) error {
 	}
 	debug("policy: %s may call %s; granted: %s", r.call.Caller, r.answer.Tool, orNothing(decision.Grant.Names()))
 	if r.call.Options.DryRun {
-		r.answer.Data, err = marshal(dryRun{true, r.answer.Tool, r.params, decision.Grant.Names(), decision.Verdict == Confirm})
+		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, decision.Grant.Names(), decision.Verdict == Confirm})
 		return err
 	}
 	began := time.Now()
@@ -192,7 +192,7 @@ func notCallable(a Address) *Error {
 	if a.Group != "" {
 		what = "group"
 	}
-	return Errorf(InvalidArgs, "%s is a %s; name one of its tools", a.Name(), what).WithNext(listCommand(a))
+	return Errorf(InvalidArgs, "%s is a %s; name one of its tools", a.Name(), what).WithNext(a.ListCommand())
 }
 
 // validate decodes the parameters, mends safe slips, fills in defaults and holds them against the schema.
@@ -387,7 +387,7 @@ func (r *run) show() error {
 	}
 	var err error
 	r.answer.Cut = true
-	r.answer.Data, err = marshal(cut)
+	r.answer.Data, err = manifest.Marshal(cut)
 	r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("the result was cut: %d of %d bytes are shown", len(text), len(whole)))
 	return err
 }
@@ -439,7 +439,7 @@ func (r *run) event(began time.Time) Event {
 		e.Digest = r.address.Provider.Info().Digest
 	}
 	if r.answer.Err != nil {
-		if answered, err := marshal(r.answer.Err.Object()); err == nil {
+		if answered, err := manifest.Marshal(r.answer.Err.Object()); err == nil {
 			e.OutBytes = len(answered)
 		}
 		if r.answer.Err.Docs != nil {
@@ -447,15 +447,4 @@ func (r *run) event(began time.Time) Event {
 		}
 	}
 	return e
-}
-
-// marshal writes JSON without HTML escapes.
-func marshal(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

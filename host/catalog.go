@@ -88,6 +88,14 @@ func (a Address) Name() string {
 	return a.Plugin
 }
 
+// ListCommand is the command that lists what the plugin or the group holds.
+func (a Address) ListCommand() string {
+	if a.Group != "" {
+		return "parley " + a.Plugin + " " + a.Group + " --list"
+	}
+	return "parley " + a.Plugin + " --list"
+}
+
 // Find resolves a name: "cdp", "cdp.Network", "cdp.Network.getCookies", or with "__" for each dot.
 // Case does not matter. The error is not_found with the nearest names.
 func (c *Catalog) Find(name string) (Address, error) {

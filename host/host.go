@@ -101,7 +101,7 @@ func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, t
 			d.Kind = a.Entry.Kind
 		}
 	default:
-		err = Errorf(InvalidArgs, "%s is no tool and has only a list", a.Name()).WithNext(listCommand(a))
+		err = Errorf(InvalidArgs, "%s is no tool and has only a list", a.Name()).WithNext(a.ListCommand())
 	}
 	if d != nil {
 		d.Next = nextAfterDescribe(d)
@@ -158,13 +158,6 @@ func nextAfterDescribe(d *Docs) []string {
 		next = append(next, "parley "+d.Plugin+" "+d.Tool+" --describe --tier 3")
 	}
 	return next
-}
-
-func listCommand(a Address) string {
-	if a.Group != "" {
-		return "parley " + a.Plugin + " " + a.Group + " --list"
-	}
-	return "parley " + a.Plugin + " --list"
 }
 
 // judge returns the compiled schema of a tool's parameters or results; nil where there is none to hold a value against.

@@ -182,13 +182,22 @@ func stringEnd(data []byte, i int) int {
 	return len(data)
 }
 
-// quote writes a JSON string without HTML escapes.
-func quote(s string) []byte {
+// Marshal writes JSON without the escapes that only HTML needs, so that URLs and comparisons stay readable.
+func Marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if enc.Encode(s) != nil {
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// quote writes a JSON string.
+func quote(s string) []byte {
+	quoted, err := Marshal(s)
+	if err != nil {
 		return []byte(`""`)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return quoted
 }

@@ -3,7 +3,10 @@
 // cleaning of texts that others wrote. It is the lowest room: everything may import it.
 package manifest
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Version is the manifest version that this code reads.
 const Version = 1
@@ -226,7 +229,7 @@ func (a Arg) MarshalJSON() ([]byte, error) {
 // Tool finds a tool by its name without regard to case; nil if there is none.
 func (m *Manifest) Tool(name string) *Tool {
 	for i := range m.Tools {
-		if equalFold(m.Tools[i].Name, name) {
+		if strings.EqualFold(m.Tools[i].Name, name) {
 			return &m.Tools[i]
 		}
 	}

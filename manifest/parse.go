@@ -361,5 +361,3 @@ func CompactJSON(data json.RawMessage) json.RawMessage {
 	}
 	return b.Bytes()
 }
-
-func equalFold(a, b string) bool { return strings.EqualFold(a, b) }

@@ -83,7 +83,7 @@ func (a *App) batch(ctx context.Context, path string, goOn bool) error {
 			if a.debug {
 				env.Debug, a.lines = a.lines, nil
 			}
-			if raw, err := marshal(batchAnswer{id, env}); err != nil {
+			if raw, err := manifest.Marshal(batchAnswer{id, env}); err != nil {
 				return err
 			} else if _, err := a.Out.Write(append(manifest.EscapeJSON(raw), '\n')); err != nil {
 				return writeError(err)

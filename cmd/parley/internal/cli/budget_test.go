@@ -87,7 +87,7 @@ func TestDescribeBudget(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				raw, err := marshal(docs)
+				raw, err := manifest.Marshal(docs)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -157,7 +157,7 @@ func (a *App) notice(text string) {
 
 // answer prints data as every command does: the envelope with --json, else text, or the data where text is nil.
 func (a *App) answer(data any, next []string, text func(w io.Writer)) error {
-	raw, err := marshal(data)
+	raw, err := manifest.Marshal(data)
 	if err != nil {
 		return err
 	}
@@ -184,9 +184,12 @@ func (a *App) envelope(env *host.Envelope, text func(w io.Writer)) error {
 
 // document prints one JSON document: indented on a terminal, one line in a pipe.
 func (a *App) document(v any) error {
-	raw, err := marshal(v)
-	if err != nil {
-		return err
+	raw, written := v.(json.RawMessage)
+	var err error
+	if !written {
+		if raw, err = manifest.Marshal(v); err != nil {
+			return err
+		}
 	}
 	raw = manifest.EscapeJSON(raw)
 	if a.OutTTY {
@@ -220,7 +223,7 @@ func (a *App) fail(err error) int {
 		}
 		env.Warnings = append(env.Warnings, a.notices...)
 		env.Debug = a.lines
-		raw, _ := marshal(env)
+		raw, _ := manifest.Marshal(env)
 		raw = manifest.EscapeJSON(raw)
 		if a.ErrTTY {
 			raw = indent(raw)
@@ -365,20 +368,6 @@ func (a *App) columns() int {
 		return a.Width
 	}
 	return 80
-}
-
-// marshal writes JSON without HTML escapes.
-func marshal(v any) (json.RawMessage, error) {
-	if raw, ok := v.(json.RawMessage); ok {
-		return raw, nil
-	}
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return json.RawMessage(strings.TrimSuffix(b.String(), "\n")), nil
 }
 
 func indent(raw json.RawMessage) json.RawMessage {

@@ -23,7 +23,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		return err
 	}
 	if _, err := h.Catalog().FindIn(at.Plugin, "events"); err != nil {
-		return host.Errorf(host.InvalidArgs, "%s has no events to listen to", at.Plugin).WithNext(listCommand(host.Address{Plugin: at.Plugin}))
+		return host.Errorf(host.InvalidArgs, "%s has no events to listen to", at.Plugin).WithNext(host.Address{Plugin: at.Plugin}.ListCommand())
 	}
 	options, err := f.options(cfg)
 	if err != nil {
@@ -41,7 +41,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		params["timeout_ms"] = f.timeout.Milliseconds()
 		options.Timeout = f.timeout + listenGrace
 	}
-	raw, err := marshal(params)
+	raw, err := manifest.Marshal(params)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		End string `json:"end"`
 	}
 	_ = json.Unmarshal(answer.Data, &end)
-	line, err := marshal(end)
+	line, err := manifest.Marshal(end)
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,11 @@ func newRoot(app *App) *cobra.Command {
 				return app.printVersion()
 			case len(args) > 0:
 				return app.dispatch(cmd, args, flags)
-			case checkTogether(cmd, flags) != nil:
-				return checkTogether(cmd, flags)
+			}
+			if err := checkTogether(cmd, flags); err != nil {
+				return err
+			}
+			switch {
 			case flags.list:
 				return app.listPlugins()
 			case flags.search != "":
@@ -163,7 +166,7 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 			WithNext("parley " + at.Plugin + " --list")
 	case f.describe || at.Entry != nil && firstSet(cmd, callOnly...) == "":
 		if !isTool {
-			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).WithNext(listCommand(at))
+			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).WithNext(at.ListCommand())
 		}
 		return a.describe(cmd.Context(), h, at.Name(), f.tier)
 	case len(f.listen) > 0:
@@ -172,7 +175,7 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 		return a.run(cmd.Context(), h, at, rest, f)
 	}
 	if name := firstSet(cmd, callOnly...); name != "" {
-		return host.Errorf(host.InvalidArgs, "--%s needs a tool, and %s is none", name, at.Name()).WithNext(listCommand(at))
+		return host.Errorf(host.InvalidArgs, "--%s needs a tool, and %s is none", name, at.Name()).WithNext(at.ListCommand())
 	}
 	if at.Group != "" {
 		return a.listGroup(at)
@@ -205,7 +208,7 @@ func tooManyWords(catalog *host.Catalog, at host.Address, word string) error {
 			WithNext("parley " + at.Plugin + " " + inGroup.Tool.Name + " --describe")
 	}
 	return host.Errorf(host.InvalidArgs, "%s is a %s, and %q after it means nothing", at.Name(), kindOf(at), manifest.CleanLine(word)).
-		WithNext(listCommand(at))
+		WithNext(at.ListCommand())
 }
 
 func kindOf(at host.Address) string {
@@ -213,13 +216,6 @@ func kindOf(at host.Address) string {
 		return "group"
 	}
 	return "plugin"
-}
-
-func listCommand(at host.Address) string {
-	if at.Group != "" {
-		return "parley " + at.Plugin + " " + at.Group + " --list"
-	}
-	return "parley " + at.Plugin + " --list"
 }
 
 // intro is what parley says when it is told nothing.

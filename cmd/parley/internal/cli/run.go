@@ -239,7 +239,7 @@ func writeOut(path string, data, returns json.RawMessage) (json.RawMessage, erro
 	if err := writeFile(path, content); err != nil {
 		return nil, host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(path), err)
 	}
-	return marshal(struct {
+	return manifest.Marshal(struct {
 		Out   string `json:"out"`
 		Bytes int    `json:"bytes"`
 		Mime  string `json:"mime"`

@@ -104,7 +104,7 @@ func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 		}
 		env.Warnings = append(env.Warnings, w)
 	}
-	if env.Data, err = marshal(struct {
+	if env.Data, err = manifest.Marshal(struct {
 		*host.SearchData
 		Docs []*host.Docs `json:"docs,omitempty"`
 	}{data, docs}); err != nil {
