@@ -1,0 +1,555 @@
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/parley-tools/parley/host"
+)
+
+var noon = time.Date(2026, 7, 1, 12, 0, 0, 345678901, time.UTC)
+
+// openTest opens a log that fails the test when it cannot write.
+func openTest(t testing.TB, dir string, cfg Config) *Log {
+	t.Helper()
+	cfg.Now = func() time.Time { return noon }
+	cfg.Warn = func(err error) { t.Error(err) }
+	return Open(dir, cfg)
+}
+
+func called(id string) host.Event {
+	return host.Event{Time: noon, Op: "call", CallID: id, Caller: "cli", Tool: "text.hash", Duration: 1234567 * time.Nanosecond}
+}
+
+func mode(m string) func() (string, error) { return func() (string, error) { return m, nil } }
+
+func TestLines(t *testing.T) {
+	head := `{"v":1,"seq":1,"t":"2026-07-01T12:00:00.345678901Z","prev":"` + genesis + `",`
+	whole := host.Event{
+		Time: noon.In(time.FixedZone("MSK", 3*3600)), Op: "call", CallID: "c1", Session: "s1", Caller: "mcp:claude",
+		Tool: "github.issue.list", Digest: "sha256:ab",
+		Params: json.RawMessage(`{"repo":"a"}`), Result: json.RawMessage(`{}`), Duration: 1234567 * time.Nanosecond, OutBytes: 9,
+		Rights:  []string{"http:GET:https://api.github.com", "fs:ro:/srv/data=/data"},
+		Touched: []string{"http:GET:https://api.github.com", "fs:read:/srv/data/a<b>.txt"}, TouchedMore: 7,
+	}
+	failed := func(e *host.Error) host.Event { return host.Event{Time: noon, Op: "call", CallID: "c2", Err: e} }
+	for _, tt := range []struct {
+		name  string
+		event host.Event
+		want  string
+	}{
+		{"ok", whole, `"op":"call","call":"c1","caller":"mcp:claude","session":"s1","tool":"github.issue.list","digest":"sha256:ab",` +
+			`"rights":["http:GET:https://api.github.com","fs:ro:/srv/data=/data"],` +
+			`"touched":["http:GET:https://api.github.com","fs:read:/srv/data/a<b>.txt"],` +
+			`"code":"ok","exit_code":0,"ms":1.235,"touched_more":7}`},
+		{"the least", host.Event{Op: "call"}, `"op":"call","code":"ok","exit_code":0,"ms":0}`},
+		{"denied", failed(&host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "secret:TOKEN\x1b[2J", Why: "guest"}}}),
+			`"op":"call","call":"c2","denied":["secret:TOKEN"],"code":"denied","exit_code":82,"ms":0}`},
+		{"refused on the way", host.Event{
+			Time: noon, Op: "call", CallID: "c3", Within: "c2", Caller: "plugin:echo", Refused: []string{"tool:text.hash", "clock"},
+			Err: &host.Error{Code: host.ToolFailed, Tool: &host.ToolError{}, Denied: []host.Denial{{Right: "tool:text.hash"}, {Right: "random"}}}},
+			`"op":"call","call":"c3","within":"c2","caller":"plugin:echo","denied":["tool:text.hash","clock","random"],` +
+				`"code":"tool_failed","exit_code":1,"ms":0}`},
+		{"dry run", host.Event{Op: "call", DryRun: true}, `"op":"call","dry_run":true,"code":"ok","exit_code":0,"ms":0}`},
+		{"timeout", failed(host.Errorf(host.Timeout, "text.hash did not end within 1s")),
+			`"op":"call","call":"c2","limit":"timeout: text.hash did not end within 1s","code":"timeout","exit_code":102,"ms":0}`},
+		{"limit", failed(host.Errorf(host.LimitExceeded, "too\nmuch")),
+			`"op":"call","call":"c2","limit":"limit_exceeded: too much","code":"limit_exceeded","exit_code":104,"ms":0}`},
+		{"a tool's own failure", failed(&host.Error{Code: "no_match", Exit: 10, Message: "guest", Tool: &host.ToolError{Exit: 10}}),
+			`"op":"call","call":"c2","code":"no_match","exit_code":10,"ms":0}`},
+		{"a tool's own limit", failed(&host.Error{Code: host.LimitExceeded, Message: "guest", Tool: &host.ToolError{Exit: 10}}),
+			`"op":"call","call":"c2","code":"limit_exceeded","exit_code":104,"ms":0}`},
+		{"trapped", failed(host.Errorf(host.Trapped, "it said: guest")), `"op":"call","call":"c2","code":"trapped","exit_code":103,"ms":0}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			openTest(t, dir, Config{}).Record(tt.event)
+			if got := content(t, dir); got != head+tt.want+"\n" {
+				t.Errorf("got\n%swant\n%s", got, head+tt.want)
+			}
+		})
+	}
+	t.Run("note", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := openTest(t, dir, Config{}).Note("grant", "echo", "tool:text.*", "clock"); err != nil {
+			t.Fatal(err)
+		}
+		want := head + `"op":"grant","caller":"cli","subject":"echo","details":["tool:text.*","clock"]}` + "\n"
+		if got := content(t, dir); got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+	})
+}
+
+// What was given, what came back and what a guest says must get into the log by no way.
+func TestNoBodies(t *testing.T) {
+	dir := t.TempDir()
+	l := openTest(t, dir, Config{Mode: mode(Required)})
+	e := called("c1")
+	e.Params, e.Result, e.Query = json.RawMessage(`{"hunter2":"hunter2"}`), json.RawMessage(`"hunter2"`), "hunter2"
+	for _, code := range []host.Code{host.ToolFailed, host.InvalidArgs, host.Denied, host.Trapped, host.InvalidResult, host.Timeout, "hunter"} {
+		e.Err = &host.Error{
+			Code: code, Message: "hunter2", Details: []host.Detail{{Parameter: "hunter2", Provided: "hunter2", Expected: "hunter2"}},
+			Denied: []host.Denial{{Right: "clock", Why: "hunter2"}}, Tool: &host.ToolError{Name: "hunter2", Details: json.RawMessage(`"hunter2"`)},
+			Protocol: &host.ProtocolError{Message: "hunter2"}, Corrected: e.Params, Command: "hunter2", Next: []string{"hunter2"}, Cause: errors.New("hunter2"),
+		}
+		if err := l.Begin(e); err != nil {
+			t.Error(err)
+		}
+		l.Record(e)
+	}
+	if text := content(t, dir); strings.Contains(text, "hunter2") || strings.Count(text, "\n") != 14 {
+		t.Error(text)
+	}
+}
+
+func TestOnlyCalls(t *testing.T) {
+	dir := t.TempDir()
+	l := openTest(t, dir, Config{})
+	l.Record(host.Event{Op: "search"})
+	l.Record(host.Event{Op: "describe"})
+	if err := l.Begin(called("c1")); err != nil {
+		t.Error(err)
+	}
+	if files := ls(t, dir); len(files) > 0 {
+		t.Errorf("there is %v", files)
+	}
+}
+
+// A line has at most 16 KiB, whatever is in the event, and says how much it has no room for.
+func TestBounds(t *testing.T) {
+	dir := t.TempDir()
+	long := strings.Repeat(`"ä`, 2000)
+	e := host.Event{Time: noon, Op: "call", CallID: long, Session: long, Caller: long, Tool: long, Digest: long, TouchedMore: 5,
+		Err: &host.Error{Code: host.Timeout, Message: long}}
+	for i := range 1000 {
+		e.Rights = append(e.Rights, fmt.Sprintf("http:GET:https://%d.example.com", i))
+		e.Touched = append(e.Touched, long)
+		e.Err.Denied = append(e.Err.Denied, host.Denial{Right: fmt.Sprintf("fs:read:/%d/%s", i, long)})
+	}
+	l := openTest(t, dir, Config{})
+	l.Record(e)
+	if err := l.Note(long, long, e.Rights...); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(content(t, dir)) {
+		if len(line) > maxLine {
+			t.Errorf("a line of %d bytes", len(line))
+		}
+	}
+	got := all(t, l)
+	if r := got[0]; len(r.Rights)+r.RightsMore != 1000 || len(r.Touched)+r.TouchedMore != 1005 || len(r.Denied)+r.DeniedMore != 1000 ||
+		len(r.Rights) == 0 || len(r.Touched) == 0 || len(r.Denied) == 0 || !strings.HasSuffix(r.Limit, "…") {
+		t.Errorf("%d+%d rights, %d+%d touched, %d+%d denied, limit %.20q",
+			len(r.Rights), r.RightsMore, len(r.Touched), r.TouchedMore, len(r.Denied), r.DeniedMore, r.Limit)
+	}
+	if r := got[1]; len(r.Details) == 0 || len(r.Details)+r.DetailsMore != 1000 {
+		t.Errorf("%d+%d details", len(r.Details), r.DetailsMore)
+	}
+	intact(t, l, 2)
+}
+
+func TestFilesAreForTheUserAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no permission bits")
+	}
+	state := filepath.Join(t.TempDir(), "state")
+	dir := filepath.Join(state, "audit")
+	l := openTest(t, dir, Config{})
+	check := func() {
+		t.Helper()
+		l.Record(called("c1"))
+		for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, currentName): 0o600, filepath.Join(dir, lockName): 0o600} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s: %v, want %v", path, info.Mode().Perm(), want)
+			}
+		}
+	}
+	check()
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, currentName), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	check()
+
+	var warned error
+	l = Open(filepath.Join(state, "link"), Config{Warn: func(err error) { warned = err }})
+	if err := os.Symlink(dir, l.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	if l.Record(called("c1")); warned == nil || !strings.Contains(warned.Error(), "is not a folder") {
+		t.Errorf("warned of %v", warned)
+	}
+}
+
+func TestModes(t *testing.T) {
+	broken := errors.New("policy.toml:2: unknown key")
+	for _, tt := range []struct {
+		name     string
+		mode     func() (string, error)
+		begin    error
+		ops      string
+		writable bool
+	}{
+		{"default", nil, nil, "call grant", true},
+		{"on", mode(On), nil, "call grant", true},
+		{"required", mode(Required), nil, "begin call grant", true},
+		{"off", mode(Off), nil, "", true},
+		{"a policy that cannot be read", func() (string, error) { return "", broken }, broken, "call grant", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "audit")
+			l := openTest(t, dir, Config{Mode: tt.mode})
+			if err := l.Begin(called("c1")); err != tt.begin {
+				t.Errorf("Begin: %v, want %v", err, tt.begin)
+			}
+			l.Record(called("c1"))
+			if err := l.Note("grant", "echo"); err != nil {
+				t.Error(err)
+			}
+			var ops []string
+			for _, r := range all(t, l) {
+				ops = append(ops, r.Op)
+			}
+			if got := strings.Join(ops, " "); got != tt.ops {
+				t.Errorf("recorded %q, want %q", got, tt.ops)
+			}
+			if _, err := os.Stat(dir); tt.ops == "" && !os.IsNotExist(err) {
+				t.Errorf("the folder is there: %v", err)
+			}
+		})
+	}
+}
+
+// Where nothing can be written, a call is refused only where the log is required, and a warning comes once.
+func TestCannotWrite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []string{On, Required} {
+		warned := 0
+		l := Open(filepath.Join(file, "audit"), Config{Mode: mode(m), Warn: func(error) { warned++ }})
+		err := l.Begin(called("c1"))
+		if (err != nil) != (m == Required) {
+			t.Fatalf("%s: Begin: %v", m, err)
+		}
+		if m == Required {
+			e := host.AsError(err)
+			if e.Code != host.Unavailable || !strings.Contains(e.Message, "nothing was run") || len(e.Next) == 0 {
+				t.Errorf("Begin: %s %q, next %q", e.Code, e.Message, e.Next)
+			}
+		}
+		for range 3 {
+			l.Record(called("c1"))
+		}
+		if warned != 1 {
+			t.Errorf("%s: warned %d times", m, warned)
+		}
+		if l.Note("grant", "echo") == nil {
+			t.Errorf("%s: Note succeeded", m)
+		}
+		Open(filepath.Join(file, "audit"), Config{}).Record(called("c1")) // without Warn it must not panic either
+	}
+}
+
+// A process that was stopped while it held the lock stops the others for a bounded time, and no reader.
+func TestLockIsHeld(t *testing.T) {
+	l := openTest(t, t.TempDir(), Config{})
+	l.Record(called("c1"))
+	other := flock.New(filepath.Join(l.dir, lockName))
+	if err := other.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	l.wait = 20 * time.Millisecond
+	if err := l.Note("grant", "echo"); err == nil || !strings.Contains(err.Error(), "audit.lock") {
+		t.Errorf("Note: %v", err)
+	}
+	intact(t, l, 1)
+	if err := other.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Note("grant", "echo"); err != nil {
+		t.Error(err)
+	}
+	intact(t, l, 2)
+}
+
+// What a host that was killed leaves at the end is cut off, and the next record says so; other strange lines stay where they are.
+func TestEnds(t *testing.T) {
+	line := func(seq uint64, prev string) string {
+		data, err := chain(end{seq: seq - 1, hash: prev}, Record{Time: noon, Op: "grant"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	first := line(1, genesis)
+	for _, tt := range []struct {
+		name string
+		text string
+		ops  string
+		torn int64
+		seq  uint64
+		kind string
+	}{
+		{"nothing", "", "call", 0, 1, ""},
+		{"whole", first, "grant call", 0, 2, ""},
+		{"torn", first + `{"v":1,"seq":2,"t":"20`, "grant repair call", 22, 3, ""},
+		{"all but the end", first + strings.TrimSuffix(line(2, hashLine([]byte(first))), "\n"), "grant repair call", int64(len(line(2, genesis)) - 1), 3, ""},
+		{"torn first record", `{"v":1`, "repair call", 6, 2, ""},
+		{"a long tear", first + strings.Repeat("\x00", 100_000), "grant repair call", 100_000, 3, ""},
+		{"a blank line", first + "\n", "grant call", 0, 2, Damaged},
+		{"a foreign line", first + "hello\n", "grant call", 0, 2, Damaged},
+		{"a foreign line and a tear", first + "hello\n{", "grant repair call", 1, 3, Damaged},
+		{"a very long line", first + strings.Repeat("x", 100_000) + "\n", "grant call", 0, 2, Damaged},
+		{"many foreign lines", first + strings.Repeat("x\n", 10_000), "grant call", 0, 1, Damaged},
+		{"only foreign lines", "hello\nworld\n", "call", 0, 1, Damaged},
+		{"the last number", line(maxSeq, genesis), "grant call", 0, 1, Reordered},
+		{"an end of Windows", strings.TrimSuffix(first, "\n") + "\r\n", "grant call", 0, 2, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			l := openTest(t, dir, Config{})
+			put(t, dir, currentName, tt.text)
+			if s, err := l.State(); err != nil || s.Torn != tt.torn || s.Bytes != int64(len(tt.text)) {
+				t.Errorf("state %+v, %v", s, err)
+			}
+			l.Record(called("c1"))
+			var ops []string
+			var last Record
+			for _, last = range all(t, l) {
+				ops = append(ops, last.Op)
+				if last.Op == opRepair && last.Torn != tt.torn {
+					t.Errorf("torn %d, want %d", last.Torn, tt.torn)
+				}
+			}
+			if got := strings.Join(ops, " "); got != tt.ops || last.Seq != tt.seq || last.Call != "c1" {
+				t.Errorf("records %q up to number %d, want %q and %d", got, last.Seq, tt.ops, tt.seq)
+			}
+			report, err := l.Verify("")
+			if err != nil || kindOf(report.Broken) != tt.kind {
+				t.Errorf("verify: %v %v, want %q", report.Broken, err, tt.kind)
+			}
+			if tt.kind == "" && report.Repairs != strings.Count(tt.ops, opRepair) {
+				t.Errorf("%d repairs", report.Repairs)
+			}
+		})
+	}
+}
+
+// The chain goes on over files; what Keep leaves no room for goes, and a record says so.
+func TestRotation(t *testing.T) {
+	dir := t.TempDir()
+	l := openTest(t, dir, Config{MaxBytes: 1000, Keep: 3})
+	write := func(n int) {
+		for range n {
+			l.Record(called("c1"))
+		}
+	}
+	write(9)
+	if got := strings.Join(ls(t, dir), " "); got != "audit-000001.jsonl audit.jsonl audit.lock" {
+		t.Fatalf("files %s", got)
+	}
+	first, err := l.Head()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := intact(t, l, 10)
+	if report.Files != 2 || report.Dropped != 0 {
+		t.Errorf("report %+v", report)
+	}
+	write(40)
+	files := ls(t, dir)
+	if len(files) != 5 || files[0] == "audit-000001.jsonl" {
+		t.Fatalf("files %v", files)
+	}
+	dropped, records := uint64(0), all(t, l)
+	for _, r := range records {
+		if r.Op == opRotate && r.Dropped != nil {
+			dropped = r.Dropped.Seq
+		}
+	}
+	if report = intact(t, l, len(records)); report.Dropped != dropped || records[0].Seq != dropped+1 {
+		t.Errorf("dropped up to %d, told %d, the first is %d", dropped, report.Dropped, records[0].Seq)
+	}
+	if r, err := l.Verify(first.String()); err != nil || kindOf(r.Broken) != Unproved {
+		t.Errorf("an anchor that was dropped: %v %v", r.Broken, err)
+	}
+	if r, err := l.Verify(first.Hash); err != nil || kindOf(r.Broken) != Unproved {
+		t.Errorf("an anchor that was dropped: %v %v", r.Broken, err)
+	}
+	if r, err := l.Verify(fmt.Sprintf("%d:%s", dropped, records[0].Prev)); err != nil || r.Broken != nil || r.Anchor == nil {
+		t.Errorf("the last that was dropped: %v %v", r.Broken, err)
+	}
+
+	// The newest of the dropped files is still there: the host was killed before it removed it.
+	texts := map[string]string{}
+	for _, name := range files[:4] {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = string(data)
+	}
+	l.cfg.Keep = 1
+	for len(ls(t, dir)) > 3 {
+		write(1)
+	}
+	records = all(t, l)
+	for _, r := range records {
+		if r.Op == opRotate && r.Dropped != nil {
+			put(t, dir, r.Dropped.Last, texts[r.Dropped.Last])
+		}
+	}
+	if more := all(t, l); len(more) <= len(records) || intact(t, l, len(more)).Dropped != more[0].Seq-1 {
+		t.Errorf("%d records, before %d", len(more), len(records))
+	}
+
+	// A file that somebody else removed was dropped by no rotation.
+	l = openTest(t, t.TempDir(), Config{MaxBytes: 1000, Keep: 3})
+	dir = l.dir
+	write(50)
+	files = ls(t, dir)
+	if err := os.Remove(filepath.Join(dir, files[0])); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := l.Verify(""); err != nil || kindOf(r.Broken) != Removed || r.Broken.Line != 1 || r.Broken.File != files[1] {
+		t.Errorf("a file removed: %v %v", r.Broken, err)
+	}
+}
+
+// A host that is killed between closing a file and beginning the next leaves a log that goes on.
+func TestKilledWhileRotating(t *testing.T) {
+	dir := t.TempDir()
+	l := openTest(t, dir, Config{})
+	l.Record(called("c1"))
+	for i, leave := range []func() error{
+		func() error { return nil },
+		func() error { return os.WriteFile(filepath.Join(dir, currentName), nil, 0o600) },
+		func() error { return os.WriteFile(filepath.Join(dir, currentName), []byte(`{"v":1,`), 0o600) },
+	} {
+		if err := os.Rename(filepath.Join(dir, currentName), filepath.Join(dir, fmt.Sprintf(closedName, i+1))); err != nil {
+			t.Fatal(err)
+		}
+		if err := leave(); err != nil {
+			t.Fatal(err)
+		}
+		before, err := l.Head()
+		if err != nil || before.Seq == 0 {
+			t.Fatal(before, err)
+		}
+		l.Record(called("c2"))
+		if r, err := l.Verify(before.String()); err != nil || r.Broken != nil {
+			t.Errorf("%v %v", r.Broken, err)
+		}
+	}
+	if ops := opsOf(all(t, l)); ops != "call rotate call rotate call rotate repair call" {
+		t.Error(ops)
+	}
+}
+
+func TestReadStops(t *testing.T) {
+	l := openTest(t, t.TempDir(), Config{})
+	if n, err := l.Read(func(Record) error { return nil }); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	if h, err := l.Head(); h != (Head{}) || err != nil {
+		t.Error(h, err)
+	}
+	l.Record(called("c1"))
+	l.Record(called("c2"))
+	enough, seen := errors.New("enough"), 0
+	if _, err := l.Read(func(Record) error { seen++; return enough }); err != enough || seen != 1 {
+		t.Error(err, seen)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for name, want := range map[string]int{
+		"audit-000001.jsonl": 1, "audit-123456.jsonl": 123456, "audit-1234567.jsonl": 1234567,
+		"audit.jsonl": 0, "audit-000000.jsonl": 0, "audit-1.jsonl": 0, "audit-+00001.jsonl": 0, "audit--00001.jsonl": 0,
+		"audit-000001.jsonl.gz": 0, "audit-000001": 0,
+	} {
+		if got := numberOf(name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}
+
+// all returns the records of a log.
+func all(t testing.TB, l *Log) (records []Record) {
+	t.Helper()
+	if _, err := l.Read(func(r Record) error { records = append(records, r); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+func opsOf(records []Record) string {
+	var ops []string
+	for _, r := range records {
+		ops = append(ops, r.Op)
+	}
+	return strings.Join(ops, " ")
+}
+
+// intact holds a log to be whole and to have so many records.
+func intact(t testing.TB, l *Log, records int) Report {
+	t.Helper()
+	head, err := l.Head()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.Verify(head.String())
+	if err != nil || r.Broken != nil || r.Records != records {
+		t.Fatalf("%d records, want %d; %v %v", r.Records, records, r.Broken, err)
+	}
+	if r.Head != head || r.Anchor == nil || *r.Anchor != head || head.Seq != r.Dropped+uint64(records) {
+		t.Fatalf("head %v, report %+v", head, r)
+	}
+	return r
+}
+
+func kindOf(f *Fault) string {
+	if f == nil {
+		return ""
+	}
+	return f.Kind
+}
+
+func content(t testing.TB, dir string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, currentName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func put(t testing.TB, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ls(t testing.TB, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}

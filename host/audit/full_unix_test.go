@@ -1,0 +1,103 @@
+//go:build linux || darwin
+
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// fullReport is what a child tells of writing until there was no room, and of writing again when there was.
+type fullReport struct {
+	Written int // records that were, before the first that was not
+	Refused int // calls that did not begin because of it
+	Error   string
+	Torn    int64 // what was left of the failed ones
+	Later   bool  // a record could be written when there was room again
+}
+
+// writeUnderLimit is the child: to a process whose files may have no more than some bytes, a disk is full. The write that crosses the limit
+// is cut off in its middle, as by a disk.
+func writeUnderLimit(dir, limit string) int {
+	signal.Ignore(syscall.SIGXFSZ) // the write then fails
+	bytes, err := strconv.ParseUint(limit, 10, 64)
+	var old syscall.Rlimit
+	if err = errors.Join(err, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old)); err != nil {
+		return 2
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: bytes, Max: old.Max}); err != nil {
+		return 2
+	}
+	var r fullReport
+	mode := On
+	var warned error
+	l := Open(dir, Config{Mode: func() (string, error) { return mode, nil }, Warn: func(err error) { warned = err }})
+	for ; warned == nil; r.Written++ {
+		l.Record(called(fmt.Sprintf("c%d", r.Written)))
+	}
+	r.Written--
+	r.Error = warned.Error()
+	mode = Required
+	for range 5 {
+		if err := l.Begin(called(strings.Repeat("x", 200))); err != nil && host.AsError(err).Code == host.Unavailable {
+			r.Refused++
+		}
+	}
+	if s, err := l.State(); err == nil {
+		r.Torn = s.Torn
+	}
+	mode = On
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+		return 2
+	}
+	r.Later = l.Note("later", "") == nil
+	return exitWith(json.NewEncoder(os.Stdout).Encode(r))
+}
+
+func exitWith(err error) int {
+	if err != nil {
+		return 2
+	}
+	return 0
+}
+
+// TestFullDisk: a record for which there is no room leaves nothing behind, whatever part of it would have fitted; calls go on, or stop
+// where the log is required; and when there is room again, the log goes on.
+func TestFullDisk(t *testing.T) {
+	probe := openTest(t, t.TempDir(), Config{})
+	probe.Record(called("c0"))
+	size := len(content(t, probe.dir))
+	for _, room := range []int{1, size - 1, size, 3*size + 1, 3*size + size/2, 4*size - 1} {
+		t.Run(fmt.Sprint(room), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "audit")
+			out, err := child(t, dir, fmt.Sprintf("%s=%d", childLimit, room)).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r fullReport
+			if err := json.Unmarshal(out, &r); err != nil {
+				t.Fatal(err)
+			}
+			if r.Written != room/size || r.Refused != 5 || r.Torn != 0 || !r.Later || r.Error == "" {
+				t.Errorf("%+v, want %d written", r, room/size)
+			}
+			l := Open(dir, Config{})
+			if ops := opsOf(all(t, l)); ops[max(0, len(ops)-5):] != "later" {
+				t.Error(ops)
+			}
+			if report := intact(t, l, room/size+1); report.Repairs != 0 {
+				t.Errorf("%d repairs", report.Repairs)
+			}
+		})
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package audit
+
+// syncDir does nothing: Windows has no such call, and NTFS journals names by itself.
+func syncDir(string) error { return nil }

@@ -1,0 +1,198 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+const version = 1
+
+// maxSeq is the largest number that every reader of JSON takes as it is.
+const maxSeq = 1<<53 - 1
+
+// Bounds of a record. What is longer is cut, saying so.
+const (
+	maxLine = 16 << 10 // bytes of a line with its end
+	maxName = 256      // bytes of a tool, a caller, a session
+	maxText = 1 << 10  // bytes of a right, a subject, a limit
+)
+
+// Operations that the log itself knows; those of Note are the operator's.
+const (
+	opBegin  = "begin"  // a call is about to run
+	opCall   = "call"   // a call has ended, or was refused
+	opRotate = "rotate" // the file before this one was closed
+	opRepair = "repair" // a half-written record was cut off the end
+)
+
+// Record is one line of the log. Fields that do not apply are absent.
+type Record struct {
+	V    int       `json:"v"`
+	Seq  uint64    `json:"seq"`  // 1, 2, 3 and so on, over all files
+	Time time.Time `json:"t"`    // UTC; of a call, when it began
+	Prev string    `json:"prev"` // "sha256:" and the hash of the whole line before, its end included
+	Op   string    `json:"op"`   // call, begin, rotate, repair, or what an operator did: install, grant, revoke and so on
+
+	Call    string   `json:"call,omitempty"`
+	Within  string   `json:"within,omitempty"` // the call in which a plugin made this one
+	Caller  string   `json:"caller,omitempty"`
+	Session string   `json:"session,omitempty"`
+	Tool    string   `json:"tool,omitempty"`
+	Digest  string   `json:"digest,omitempty"`  // of the plugin
+	Rights  []string `json:"rights,omitempty"`  // what the call was granted
+	Touched []string `json:"touched,omitempty"` // what it did with that: "http:GET:https://api.github.com"
+	Denied  []string `json:"denied,omitempty"`  // rights that it asked for and was refused, whether it then went well or not
+	Limit   string   `json:"limit,omitempty"`   // the limit that ended it, in the host's words
+	DryRun  bool     `json:"dry_run,omitempty"` // nothing was to run
+
+	*Outcome // of a call
+
+	Subject string   `json:"subject,omitempty"` // what an operator changed; of a rotation, the file that was closed
+	Details []string `json:"details,omitempty"`
+	Torn    int64    `json:"torn,omitempty"`    // bytes that a repair cut off
+	Dropped *Dropped `json:"dropped,omitempty"` // what a rotation removed
+
+	// How many more there were than a line has room for.
+	RightsMore  int `json:"rights_more,omitempty"`
+	TouchedMore int `json:"touched_more,omitempty"`
+	DeniedMore  int `json:"denied_more,omitempty"`
+	DetailsMore int `json:"details_more,omitempty"`
+}
+
+// Outcome is how a call ended.
+type Outcome struct {
+	Code     string  `json:"code"`
+	ExitCode int     `json:"exit_code"`
+	MS       float64 `json:"ms"`
+}
+
+// Dropped says what a rotation removed, so that a log without its beginning can be told from one that somebody has cut.
+type Dropped struct {
+	Files int    `json:"files"`
+	Last  string `json:"last"` // name of the newest of them
+	Seq   uint64 `json:"seq"`  // of its last record
+	Hash  string `json:"hash"` // of its last line
+}
+
+// recordOf keeps of an event what may be kept: names and rights, and of an error what the host itself found. The message of a tool that
+// failed is the guest's.
+func recordOf(e host.Event) Record {
+	r := Record{
+		Time: e.Time, Op: opCall, Call: name(e.CallID), Within: name(e.Within), Caller: name(e.Caller), Session: name(e.Session),
+		Tool: name(e.Tool), Digest: name(e.Digest), DryRun: e.DryRun,
+		Rights: texts(e.Rights), Touched: texts(e.Touched), TouchedMore: e.TouchedMore, Denied: texts(e.Refused),
+		Outcome: &Outcome{Code: string(host.OK), MS: math.Round(float64(e.Duration)/1e3) / 1e3},
+	}
+	if e.Err == nil {
+		return r
+	}
+	r.Outcome.Code, r.Outcome.ExitCode = name(string(e.Err.Code)), e.Err.ExitCode()
+	for _, d := range e.Err.Denied {
+		if right := text(d.Right); !slices.Contains(r.Denied, right) {
+			r.Denied = append(r.Denied, right)
+		}
+	}
+	if e.Err.Tool == nil && (e.Err.Code == host.Timeout || e.Err.Code == host.LimitExceeded) {
+		r.Limit = text(string(e.Err.Code) + ": " + e.Err.Message)
+	}
+	return r
+}
+
+func noteOf(op, subject string, details []string) Record {
+	return Record{Op: name(op), Caller: "cli", Subject: text(subject), Details: texts(details)}
+}
+
+func name(s string) string { return cut(manifest.CleanLine(s), maxName) }
+func text(s string) string { return cut(manifest.CleanLine(s), maxText) }
+
+func texts(list []string) []string {
+	var out []string
+	for _, s := range list {
+		out = append(out, text(s))
+	}
+	return out
+}
+
+// cut shortens a text to at most n bytes, between two characters.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	const mark = "…"
+	for n -= len(mark); n > 0 && !utf8.RuneStart(s[n]); n-- {
+	}
+	return s[:n] + mark
+}
+
+// encode writes a record as a line with its end. Of the longest list the last half goes until the line is within its bounds.
+func encode(r Record) ([]byte, error) {
+	for {
+		data, err := manifest.Marshal(r)
+		if err != nil || len(data) < maxLine {
+			return append(data, '\n'), err
+		}
+		if !r.shorten() {
+			return nil, fmt.Errorf("the record has %d bytes", len(data))
+		}
+	}
+}
+
+func (r *Record) shorten() bool {
+	lists := []struct {
+		items *[]string
+		more  *int
+	}{{&r.Rights, &r.RightsMore}, {&r.Touched, &r.TouchedMore}, {&r.Denied, &r.DeniedMore}, {&r.Details, &r.DetailsMore}}
+	longest, most := lists[0], 0
+	for _, l := range lists {
+		if n := len(strings.Join(*l.items, "")); n > most {
+			longest, most = l, n
+		}
+	}
+	keep := len(*longest.items) / 2
+	*longest.more += len(*longest.items) - keep
+	*longest.items = (*longest.items)[:keep:keep]
+	return most > 0
+}
+
+// decode reads a line. The error says why it is no record.
+func decode(line []byte) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(line, &r); err != nil {
+		return Record{}, err
+	}
+	switch {
+	case r.V != version:
+		return r, fmt.Errorf("it has version %d, and this parley knows %d", r.V, version)
+	case r.Seq == 0 || r.Seq > maxSeq || r.Op == "" || r.Time.IsZero() || !isHash(r.Prev):
+		return r, errors.New("its seq, t, op or prev is none")
+	}
+	return r, nil
+}
+
+const hashPrefix = "sha256:"
+
+// genesis is what the first record is chained to.
+var genesis = hashPrefix + strings.Repeat("0", 2*sha256.Size)
+
+func hashOf(sum []byte) string { return hashPrefix + hex.EncodeToString(sum) }
+
+func hashLine(line []byte) string {
+	sum := sha256.Sum256(line)
+	return hashOf(sum[:])
+}
+
+func isHash(s string) bool {
+	digits, ok := strings.CutPrefix(s, hashPrefix)
+	return ok && len(digits) == 2*sha256.Size && strings.Trim(digits, "0123456789abcdef") == ""
+}

@@ -1,0 +1,261 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// written makes a log of eight records in three files of 3, 3 and 2 lines.
+func written(t testing.TB) *Log {
+	t.Helper()
+	l := openTest(t, t.TempDir(), Config{MaxBytes: 550})
+	for _, id := range []string{"c1", "c2", "c3", "c5", "c6", "c8"} {
+		l.Record(called(id))
+	}
+	return l
+}
+
+// edit changes the lines of one file.
+func edit(name string, change func(lines []string) []string) func(dir string) error {
+	return func(dir string) error {
+		path := filepath.Join(dir, name)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		lines := slices.Collect(strings.Lines(string(data)))
+		return os.WriteFile(path, []byte(strings.Join(change(lines), "")), 0o600)
+	}
+}
+
+const (
+	one   = "audit-000001.jsonl"
+	two   = "audit-000002.jsonl"
+	three = currentName
+)
+
+func TestTampering(t *testing.T) {
+	l := written(t)
+	if got := fmt.Sprint(ls(t, l.dir)); got != fmt.Sprint([]string{one, two, three, lockName}) {
+		t.Fatal(got)
+	}
+	if got := opsOf(all(t, l)); got != "call call call rotate call call rotate call" {
+		t.Fatal(got)
+	}
+	intact(t, l, 8)
+
+	replace := func(line int, old, new string) func([]string) []string {
+		return func(lines []string) []string {
+			if !strings.Contains(lines[line], old) {
+				t.Fatalf("line %d has no %s: %s", line, old, lines[line])
+			}
+			lines[line] = strings.Replace(lines[line], old, new, 1)
+			return lines
+		}
+	}
+	insert := func(line int, text func(lines []string) string) func([]string) []string {
+		return func(lines []string) []string { return slices.Insert(lines, line, text(lines)) }
+	}
+	forged := func(lines []string, after int, seq uint64) string {
+		data, err := chain(end{seq: seq - 1, hash: hashLine([]byte(lines[after]))}, recordOf(called("forged")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	for _, tt := range []struct {
+		name   string
+		tamper func(dir string) error
+		kind   string
+		file   string
+		line   int
+	}{
+		{"changed", edit(one, replace(1, `"caller":"cli"`, `"caller":"mcp:x"`)), Changed, one, 2},
+		{"the first changed", edit(one, replace(0, `"cli"`, `"clj"`)), Changed, one, 1},
+		{"the last of a file changed", edit(one, replace(2, `"cli"`, `"clj"`)), Changed, one, 3},
+		{"the beginning of a file changed", edit(two, replace(0, one, "x")), Changed, two, 1},
+		{"the last but one changed", edit(three, replace(0, two, "x")), Changed, three, 1},
+		{"all changed", func(dir string) error {
+			return errors.Join(edit(one, func(lines []string) []string {
+				for i := range lines {
+					lines[i] = strings.Replace(lines[i], "cli", "clj", 1)
+				}
+				return lines
+			})(dir))
+		}, Changed, one, 1},
+		{"a space added", edit(one, replace(1, `"op":`, `"op": `)), Changed, one, 2},
+		{"an end of Windows", edit(one, replace(1, "\n", "\r\n")), Changed, one, 2},
+		{"another prev", edit(one, replace(1, `"prev":"sha256:`, `"prev":"sha256:`+strings.Repeat("0", 64)+`","x":"`)), Changed, one, 1},
+		{"another prev of the first", edit(one, replace(0, `"prev":"sha256:0`, `"prev":"sha256:1`)), Changed, one, 1},
+		{"another number", edit(one, replace(1, `"seq":2`, `"seq":9`)), Changed, one, 2},
+		{"another number of the first", edit(one, replace(0, `"seq":1`, `"seq":2`)), Removed, one, 1},
+		{"another version", edit(one, replace(1, `"v":1`, `"v":2`)), Damaged, one, 2},
+		{"no JSON", edit(one, replace(1, `"v"`, `v`)), Damaged, one, 2},
+		{"no hash", edit(one, replace(1, `sha256:`, `sha1:`)), Damaged, one, 2},
+
+		{"removed", edit(one, func(lines []string) []string { return slices.Delete(lines, 1, 2) }), Removed, one, 2},
+		{"the first removed", edit(one, func(lines []string) []string { return lines[1:] }), Removed, one, 1},
+		{"the end of a file removed", edit(one, func(lines []string) []string { return lines[:2] }), Removed, two, 1},
+		{"a file emptied", edit(one, func([]string) []string { return nil }), Removed, two, 1},
+		{"a file in the middle emptied", edit(two, func([]string) []string { return nil }), Removed, three, 1},
+		{"a file removed", func(dir string) error { return os.Remove(filepath.Join(dir, two)) }, Removed, three, 1},
+		{"the first file removed", func(dir string) error { return os.Remove(filepath.Join(dir, one)) }, Removed, two, 1},
+
+		{"a line repeated", edit(one, insert(2, func(lines []string) string { return lines[1] })), Inserted, one, 3},
+		{"an earlier line repeated", edit(one, insert(3, func(lines []string) string { return lines[0] })), Inserted, one, 4},
+		{"a record forged", edit(one, insert(2, func(lines []string) string { return forged(lines, 1, 3) })), Inserted, one, 3},
+		{"a record forged with another number", edit(one, insert(2, func(lines []string) string { return forged(lines, 1, 17) })), Inserted, one, 3},
+		{"a record forged with another prev", edit(one, insert(2, func(lines []string) string { return forged(lines, 0, 3) })), Inserted, one, 3},
+		{"a blank line", edit(one, insert(2, func([]string) string { return "\n" })), Inserted, one, 3},
+		{"a foreign line", edit(one, insert(0, func([]string) string { return "hello\n" })), Inserted, one, 1},
+		{"a foreign line at the end", edit(three, insert(2, func([]string) string { return "hello\n" })), Damaged, three, 3},
+		{"a very long line", edit(one, insert(2, func([]string) string { return `{"v":1,` + strings.Repeat(" ", 100_000) + "}\n" })), Inserted, one, 3},
+
+		{"two swapped", edit(one, func(lines []string) []string { return []string{lines[0], lines[2], lines[1]} }), Reordered, one, 2},
+		{"the first two swapped", edit(one, func(lines []string) []string { return []string{lines[1], lines[0], lines[2]} }), Reordered, one, 1},
+		{"the last two swapped", edit(three, func(lines []string) []string { return []string{lines[1], lines[0]} }), Reordered, three, 1},
+		{"files swapped", func(dir string) error {
+			at := func(name string) string { return filepath.Join(dir, name) }
+			return errors.Join(os.Rename(at(one), at("x")), os.Rename(at(two), at(one)), os.Rename(at("x"), at(two)))
+		}, Reordered, one, 1},
+
+		{"torn", edit(one, func(lines []string) []string { lines[1] = lines[1][:40] + "\n"; return lines }), Torn, one, 2},
+		{"torn without an end", edit(one, func(lines []string) []string { lines[1] = lines[1][:40]; return lines }), Damaged, one, 2},
+		{"the end of a file torn", edit(one, func(lines []string) []string { lines[2] = lines[2][:40]; return lines }), Torn, one, 3},
+		{"zeros", edit(one, func(lines []string) []string { lines[1] = strings.Repeat("\x00", 100) + "\n"; return lines }), Damaged, one, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := written(t)
+			head, err := l.Head()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tt.tamper(l.dir); err != nil {
+				t.Fatal(err)
+			}
+			l.Record(called("later")) // what is written afterwards hides nothing
+			for _, anchor := range []string{"", head.String()} {
+				r, err := l.Verify(anchor)
+				if err != nil || r.Broken == nil {
+					t.Fatalf("%+v %v", r, err)
+				}
+				if r.Broken.Kind != tt.kind || r.Broken.File != tt.file || r.Broken.Line != tt.line || r.Anchor != nil {
+					t.Errorf("%s (%s), want %s at %s:%d", r.Broken, r.Broken.Kind, tt.kind, tt.file, tt.line)
+				}
+			}
+			if _, err := l.Read(func(Record) error { return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What the chain alone cannot tell, a head that was kept elsewhere does.
+func TestAnchors(t *testing.T) {
+	heads := func(l *Log) (heads []Head) {
+		for e, err := range entries(must(l.snapshot())) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			heads = append(heads, Head{e.hash, e.record.Seq, e.record.Time})
+		}
+		return heads
+	}
+	again := func(l *Log) error { // the log of another story, just as whole
+		if err := os.RemoveAll(l.dir); err != nil {
+			return err
+		}
+		for range 7 {
+			l.Record(called("other"))
+		}
+		return nil
+	}
+	for _, tt := range []struct {
+		name   string
+		anchor int // number of the record
+		tamper func(l *Log) error
+		kind   string
+	}{
+		{"untouched, the last", 8, func(*Log) error { return nil }, ""},
+		{"untouched, an early one", 2, func(*Log) error { return nil }, ""},
+		{"more was written", 8, func(l *Log) error { l.Record(called("c9")); return nil }, ""},
+		{"the end cut off", 8, func(l *Log) error { return edit(three, func(lines []string) []string { return lines[:1] })(l.dir) }, Cut},
+		{"cut off after the anchored one", 7, func(l *Log) error { return edit(three, func(lines []string) []string { return lines[:1] })(l.dir) }, ""},
+		{"cut off and written anew", 8, func(l *Log) error {
+			err := edit(three, func(lines []string) []string { return lines[:1] })(l.dir)
+			l.Record(called("other"))
+			return err
+		}, Cut},
+		{"the last file removed", 8, func(l *Log) error { return os.Remove(filepath.Join(l.dir, three)) }, Cut},
+		{"all written anew", 3, again, Cut},
+		{"all removed", 3, func(l *Log) error { return os.RemoveAll(l.dir) }, Cut},
+		{"all emptied", 3, func(l *Log) error {
+			return errors.Join(os.RemoveAll(l.dir), os.Mkdir(l.dir, 0o700), os.WriteFile(filepath.Join(l.dir, three), nil, 0o600))
+		}, Cut},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := written(t)
+			h := heads(l)[tt.anchor-1]
+			if err := tt.tamper(l); err != nil {
+				t.Fatal(err)
+			}
+			for _, anchor := range []string{h.String(), h.Hash, fmt.Sprintf("%d:%s", h.Seq, h.Hash), fmt.Sprintf(" %s  %d\n", h.Hash, h.Seq)} {
+				r, err := l.Verify(anchor)
+				if err != nil || kindOf(r.Broken) != tt.kind {
+					t.Errorf("%q: %v %v, want %q", anchor, r.Broken, err, tt.kind)
+				}
+				if tt.kind == "" && (r.Anchor == nil || *r.Anchor != h) {
+					t.Errorf("%q: anchor %v, want %v", anchor, r.Anchor, h)
+				}
+			}
+			if r, err := l.Verify(""); err != nil || r.Broken != nil {
+				t.Errorf("without an anchor: %v %v", r.Broken, err)
+			}
+		})
+	}
+}
+
+func TestAnchorForms(t *testing.T) {
+	l := written(t)
+	hash := strings.Repeat("0", 64)
+	for _, anchor := range []string{" ", "x", "sha256:", "sha256:00", hash, "sha256:" + hash + "0", "sha1:" + hash,
+		"0:sha256:" + hash, "x:sha256:" + hash, "-1:sha256:" + hash,
+		"1:2:sha256:" + hash, "sha256:" + hash + " x", "99999999999999999999:sha256:" + hash, "\x1b[2J"} {
+		if _, err := l.Verify(anchor); err == nil || host.AsError(err).Code != host.InvalidArgs || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%q: %v", anchor, err)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	l := written(t)
+	put(t, l.dir, "note.txt", "not of the log")
+	later := called("c9")
+	later.Time = noon.AddDate(0, 0, 1)
+	l.Record(later)
+	early := called("c10")
+	early.Time = noon.AddDate(0, 0, -1)
+	l.Record(early)
+	r := intact(t, l, 11)
+	if r.Files != 4 || !r.First.Equal(early.Time) || !r.Last.Equal(later.Time) || !r.Head.Time.Equal(early.Time) || r.Torn != 0 {
+		t.Errorf("%+v", r)
+	}
+	empty, err := Open(t.TempDir(), Config{}).Verify("")
+	if err != nil || empty != (Report{}) {
+		t.Errorf("%+v %v", empty, err)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

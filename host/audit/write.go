@@ -1,0 +1,248 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/parley-tools/parley/host/internal/private"
+)
+
+const (
+	currentName = "audit.jsonl"
+	closedName  = "audit-%06d.jsonl"
+	lockName    = "audit.lock"
+)
+
+// lockWait bounds how long a record waits for its turn. A write takes microseconds, so whoever holds the lock for longer was stopped.
+const lockWait = 5 * time.Second
+
+// append writes a record after the last one, chained to it, and before it what there is to say of the log itself.
+func (l *Log) append(r Record, sync bool) error {
+	if err := l.tryAppend(r, sync); err != nil {
+		return fmt.Errorf("the audit log %s cannot be written: %w", filepath.Join(l.dir, currentName), err)
+	}
+	return nil
+}
+
+func (l *Log) tryAppend(r Record, sync bool) error {
+	if r.Time.IsZero() {
+		r.Time = l.cfg.Now()
+	}
+	if err := private.Dir(l.dir); err != nil {
+		return err
+	}
+	release, err := l.lock()
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	f, last, err := l.openCurrent()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, torn := last.size, last.torn
+	if torn > 0 {
+		if err := os.Truncate(f.Name(), size); err != nil {
+			return err
+		}
+	}
+	fresh := size == 0
+	var records []Record
+	var drop []string
+	if fresh {
+		if records, last, drop, err = l.beginFile(); err != nil {
+			return err
+		}
+	}
+	if torn > 0 {
+		records = append(records, Record{Time: l.cfg.Now(), Op: opRepair, Torn: torn})
+	}
+	data, err := chain(last, append(records, r)...)
+	if err != nil {
+		return err
+	}
+	if err := write(f, size, data, sync || len(drop) > 0); err != nil {
+		return err
+	}
+	for _, name := range drop { // after the record that says so; one that stays is dropped again by the next rotation
+		_ = os.Remove(filepath.Join(l.dir, name))
+	}
+	if sync && fresh {
+		return syncDir(l.dir)
+	}
+	return nil
+}
+
+// lock makes this the only writer among all processes. A lock on the log itself would move with the file when it is closed.
+func (l *Log) lock() (release func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.wait)
+	defer cancel()
+	busy := fmt.Errorf("another process has held its lock, %s, for longer than %s", lockName, l.wait)
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, busy
+	}
+	lock := flock.New(filepath.Join(l.dir, lockName), flock.SetPermissions(0o600))
+	if ok, err := lock.TryLockContext(ctx, time.Millisecond); !ok {
+		<-l.turn
+		if err == nil || errors.Is(err, context.DeadlineExceeded) {
+			err = busy
+		}
+		return nil, err
+	}
+	return func() {
+		_ = lock.Unlock()
+		<-l.turn
+	}, nil
+}
+
+// openCurrent opens the file that records go to, a new one if the last has grown to its size.
+func (l *Log) openCurrent() (*os.File, end, error) {
+	path := filepath.Join(l.dir, currentName)
+	f, last, err := openLog(path)
+	if err != nil || last.size < l.cfg.MaxBytes {
+		return f, last, err
+	}
+	if last.torn > 0 { // a closed file ends whole, so what is torn must go first; the next record says so
+		return f, last, nil
+	}
+	closed, err := l.closed()
+	if err != nil {
+		f.Close()
+		return nil, end{}, err
+	}
+	number := 1
+	if len(closed) > 0 {
+		number = numberOf(closed[len(closed)-1]) + 1
+	}
+	f.Close() // Windows renames no file that is open
+	if err := os.Rename(path, filepath.Join(l.dir, fmt.Sprintf(closedName, number))); err != nil {
+		l.warn(fmt.Errorf("%s could not be closed and grows on: %w", path, err))
+	}
+	return openLog(path)
+}
+
+func openLog(path string) (*os.File, end, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, end{}, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		err = f.Chmod(0o600)
+	}
+	var last end
+	if err == nil {
+		last, err = readEnd(f, info.Size())
+	}
+	if err != nil {
+		f.Close()
+		return nil, end{}, err
+	}
+	return f, last, nil
+}
+
+// beginFile returns what a new file goes on from. In all but the first, its first record says so, and which files are dropped for it.
+func (l *Log) beginFile() (records []Record, before end, drop []string, err error) {
+	closed, err := l.closed()
+	if err != nil || len(closed) == 0 {
+		return nil, end{hash: genesis}, nil, err
+	}
+	newest := closed[len(closed)-1]
+	if before, err = l.endOf(newest); err != nil {
+		return nil, end{}, nil, err
+	}
+	r := Record{Time: l.cfg.Now(), Op: opRotate, Subject: newest}
+	if more := len(closed) - l.cfg.Keep; more > 0 {
+		drop = closed[:more]
+		gone, err := l.endOf(drop[more-1])
+		if err != nil {
+			return nil, end{}, nil, err
+		}
+		r.Dropped = &Dropped{Files: more, Last: drop[more-1], Seq: gone.seq, Hash: gone.hash}
+	}
+	return []Record{r}, before, drop, nil
+}
+
+func (l *Log) endOf(name string) (end, error) {
+	f, err := os.Open(filepath.Join(l.dir, name))
+	if err != nil {
+		return end{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return end{}, err
+	}
+	return readEnd(f, info.Size())
+}
+
+// chain writes records as the lines that follow an end.
+func chain(last end, records ...Record) ([]byte, error) {
+	var data []byte
+	for _, r := range records {
+		if last.seq >= maxSeq { // no log gets there by itself, and what comes after a forged number must be readable, too
+			last.seq = 0
+		}
+		r.V, r.Seq, r.Prev, r.Time = version, last.seq+1, last.hash, r.Time.UTC()
+		line, err := encode(r)
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, line...)
+		last.seq, last.hash = r.Seq, hashLine(line)
+	}
+	return data, nil
+}
+
+// write puts lines at the end of a file at once. If not all of them fit, none stays. (A file that is open for appending cannot be cut
+// by itself on Windows.)
+func write(f *os.File, size int64, data []byte, sync bool) error {
+	if _, err := f.Write(data); err != nil { // also when a part was written
+		return errors.Join(err, os.Truncate(f.Name(), size))
+	}
+	if sync {
+		return f.Sync()
+	}
+	return nil
+}
+
+// closed lists the names of the files that are written no more, oldest first.
+func (l *Log) closed() ([]string, error) {
+	entries, err := os.ReadDir(l.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if numberOf(e.Name()) > 0 {
+			names = append(names, e.Name())
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return numberOf(a) - numberOf(b) })
+	return names, nil
+}
+
+// numberOf is the number of a closed file, 0 for any other name.
+func numberOf(name string) int {
+	digits, isClosed := strings.CutPrefix(strings.TrimSuffix(name, ".jsonl"), "audit-")
+	n, err := strconv.Atoi(digits)
+	if !isClosed || err != nil || n < 1 || fmt.Sprintf(closedName, n) != name {
+		return 0
+	}
+	return n
+}
