@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,22 +22,133 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
-// kernels are functions of testdata/kernels.c with an argument that takes about a millisecond or a few.
+// program is something that a guest computes, in about a millisecond or a few.
+type program struct {
+	language, name string
+	wasm           func() ([]byte, error)
+	run            func(m api.Module) (result string, err error)
+}
+
+// kernels are in testdata in three languages, with the same results.
 var kernels = []struct {
 	name string
 	arg  uint64
-}{{"fib", 22}, {"sieve", 200_000}, {"xorshift", 300_000}, {"matmul", 2}, {"sha", 500}, {"sorted", 4_000}, {"moved", 5}}
+}{{"sha256", 500}, {"fib", 24}, {"sieve", 200_000}, {"matmul", 2}}
 
-// instance makes an instance of a module in an engine of its own. The result counts how often it yielded.
-func instance(t testing.TB, wasm []byte, config wazero.RuntimeConfig) (api.Module, *int) {
+// more are in C only.
+var more = []struct {
+	name string
+	arg  uint64
+}{{"xorshift", 300_000}, {"sorted", 4_000}, {"moved", 5}}
+
+// programs are what the promise about the cost of metering is given for.
+func programs() []program {
+	var all []program
+	for _, l := range []struct {
+		name          string
+		kernels, json func() ([]byte, error)
+		tool, params  string
+		times         int // that the tool is called
+	}{
+		{"C", fromFile("testdata/kernels-c.wasm"), fromFile("../../../../testdata/wasm/echo.wasm"), "echo", `{"value":%q}`, 200},
+		{"Rust", fromFile("testdata/kernels-rust.wasm"), fromFile("../../../../testdata/programs/tally.wasm"), "count", `{"text":%q,"top":3}`, 50},
+		{"Go", goKernels, fromPacked("../../../../plugins/text/plugin.wasm.gz"), "hash", `{"text":%q,"algorithm":"sha256"}`, 10},
+	} {
+		for _, k := range kernels {
+			all = append(all, program{l.name, k.name, l.kernels, kernel(k.name, k.arg)})
+		}
+		request := fmt.Sprintf(`{"tool":%q,"params":`+l.params+`}`, l.tool, strings.Repeat("Some text with words. ", 20))
+		all = append(all, program{l.name, "JSON call", l.json, calls(request, l.times)})
+	}
+	return all
+}
+
+func kernel(name string, arg uint64) func(api.Module) (string, error) {
+	return func(m api.Module) (string, error) {
+		// What wazero is asked to end with its context must have one that can end.
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		got, err := m.ExportedFunction(name).Call(ctx, arg)
+		return fmt.Sprint(got), err
+	}
+}
+
+// calls sends a request over the ABI of parley/1 again and again, as a host does that pools instances.
+func calls(request string, times int) func(api.Module) (string, error) {
+	return func(m api.Module) (string, error) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		alloc, call := m.ExportedFunction("parley_alloc"), m.ExportedFunction("parley_call")
+		var answer []byte
+		for range times {
+			at, err := alloc.Call(ctx, uint64(len(request)))
+			if err != nil {
+				return "", err
+			}
+			m.Memory().WriteString(uint32(at[0]), request)
+			got, err := call.Call(ctx, at[0], uint64(len(request)))
+			if err != nil {
+				return "", err
+			}
+			answer, _ = m.Memory().Read(uint32(got[0]>>32), uint32(got[0]))
+		}
+		if !bytes.HasPrefix(answer, []byte(`{"ok":true`)) {
+			return "", fmt.Errorf("answered %s", answer)
+		}
+		return string(answer), nil
+	}
+}
+
+func fromFile(name string) func() ([]byte, error) {
+	return func() ([]byte, error) { return os.ReadFile(name) }
+}
+
+func fromPacked(name string) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		packed, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer packed.Close()
+		z, err := gzip.NewReader(packed)
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(z)
+	}
+}
+
+// goKernels builds the kernels in Go, which are megabytes.
+var goKernels = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "parley-kernels-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "kernels.wasm")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, "testdata/kernels.go")
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "GOWASM=")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, said)
+	}
+	return os.ReadFile(out)
+})
+
+// compiled is a module in an engine of its own.
+type compiled struct {
+	runtime wazero.Runtime
+	module  wazero.CompiledModule
+	yields  *int // of all instances
+}
+
+// compile makes a module ready to run. What it asks of module parley is there and does nothing.
+func compile(t testing.TB, wasm []byte, config wazero.RuntimeConfig) *compiled {
 	t.Helper()
 	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, config)
-	t.Cleanup(func() { _ = r.Close(ctx) })
-	wasi_snapshot_preview1.MustInstantiate(ctx, r)
-	yields := new(int)
-	// What the module asks of module parley is there and does nothing.
-	b := r.NewHostModuleBuilder("parley")
+	c := &compiled{runtime: wazero.NewRuntimeWithConfig(ctx, config), yields: new(int)}
+	t.Cleanup(func() { _ = c.runtime.Close(ctx) })
+	wasi_snapshot_preview1.MustInstantiate(ctx, c.runtime)
+	b := c.runtime.NewHostModuleBuilder("parley")
 	i32, i64, f64 := api.ValueTypeI32, api.ValueTypeI64, api.ValueTypeF64
 	for name, params := range map[string][]api.ValueType{
 		"call_tool": {i32, i32}, "http_request": {i32, i32}, "read_secret": {i32, i32}, "log": {i32, i32, i32}, "progress": {f64, f64, i32, i32},
@@ -47,15 +162,30 @@ func instance(t testing.TB, wasm []byte, config wazero.RuntimeConfig) (api.Modul
 	if _, err := b.Instantiate(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder().
-		WithGoFunction(api.GoFunc(func(context.Context, []uint64) { *yields++ }), nil, nil).Export(instrument.YieldName).Instantiate(ctx); err != nil {
+	yield := api.GoFunc(func(ctx context.Context, _ []uint64) {
+		*c.yields++
+		if ctx.Err() == nil && !time.Now().IsZero() { // the host, too, looks at both
+			runtime.Gosched()
+		}
+	})
+	if _, err := c.runtime.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder().
+		WithGoFunction(yield, nil, nil).Export(instrument.YieldName).Instantiate(ctx); err != nil {
 		t.Fatal(err)
 	}
-	m, err := r.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
+	var err error
+	if c.module, err = c.runtime.CompileModule(ctx, wasm); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *compiled) instance(t testing.TB) api.Module {
+	t.Helper()
+	m, err := c.runtime.InstantiateModule(context.Background(), c.module, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m, yields
+	return m
 }
 
 func rewrite(t testing.TB, wasm []byte, cfg instrument.Config) []byte {
@@ -68,98 +198,50 @@ func rewrite(t testing.TB, wasm []byte, cfg instrument.Config) []byte {
 	return m.Wasm
 }
 
-// goGuest is the shipped plugin text; call runs one of its tools.
-func goGuest(t testing.TB) []byte {
-	t.Helper()
-	packed, err := os.Open("../../../../plugins/text/plugin.wasm.gz")
-	if err != nil {
-		t.Skip("plugins/text has not been built")
-	}
-	defer packed.Close()
-	z, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wasm, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wasm
-}
-
-func call(t testing.TB, m api.Module, request string) {
-	t.Helper()
-	ctx := context.Background()
-	at, err := m.ExportedFunction("parley_alloc").Call(ctx, uint64(len(request)))
-	if err != nil || !m.Memory().WriteString(uint32(at[0]), request) {
-		t.Fatal(err)
-	}
-	got, err := m.ExportedFunction("parley_call").Call(ctx, at[0], uint64(len(request)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if answer, _ := m.Memory().Read(uint32(got[0]>>32), uint32(got[0])); !bytes.HasPrefix(answer, []byte(`{"ok":true`)) {
-		t.Fatalf("%s", answer)
-	}
-}
-
-// BenchmarkOverheadGo is BenchmarkOverhead for calls of a Go guest: a short one, and one that works for a while.
-func BenchmarkOverheadGo(b *testing.B) {
-	wasm := goGuest(b)
-	config := wazero.NewRuntimeConfig()
-	plain, _ := instance(b, wasm, config)
-	metered, _ := instance(b, rewrite(b, wasm, instrument.Config{}), config)
-	for name, n := range map[string]int{"short": 10, "long": 20_000} {
-		request := fmt.Sprintf(`{"tool":"hash","params":{"text":%q,"algorithm":"sha256"}}`, strings.Repeat("text ", n))
-		b.Run(name, func(b *testing.B) {
-			best := [2]time.Duration{}
-			for b.Loop() {
-				for i, m := range []api.Module{plain, metered} {
-					began := time.Now()
-					call(b, m, request)
-					if took := time.Since(began); best[i] == 0 || took < best[i] {
-						best[i] = took
-					}
-				}
-			}
-			b.ReportMetric(float64(best[0].Nanoseconds())/1000, "us-plain")
-			b.ReportMetric(float64(best[1])/float64(best[0]), "x-metered")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
-// BenchmarkOverhead compares plain code, metered code and wazero's own way to stop a guest. The three take turns, and the
-// fastest turn of each counts, so that what else the machine does falls on all alike.
+// BenchmarkOverhead compares plain code, metered code and wazero's own way to stop a guest. They take turns, each in a new instance that has done
+// the same before, and the fastest turn of each counts, so that what else the machine does falls on all alike. The last is many times
+// slower and gets fewer turns. `make bench` runs it and makes a table of what it reports.
 func BenchmarkOverhead(b *testing.B) {
-	wasm, err := os.ReadFile("testdata/kernels.wasm")
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	config := wazero.NewRuntimeConfig()
-	plain, _ := instance(b, wasm, config)
-	metered, _ := instance(b, rewrite(b, wasm, instrument.Config{}), config)
-	closing, _ := instance(b, wasm, config.WithCloseOnContextDone(true))
-	for _, k := range kernels {
-		b.Run(k.name, func(b *testing.B) {
-			best := [3]time.Duration{}
+	cache := wazero.NewCompilationCache() // for modules that hold more than one program
+	defer cache.Close(context.Background())
+	config := wazero.NewRuntimeConfig().WithCompilationCache(cache)
+	for _, p := range programs() {
+		b.Run(p.language+"/"+p.name, func(b *testing.B) {
+			wasm, err := p.wasm()
+			if err != nil {
+				b.Fatal(err)
+			}
+			plain := compile(b, wasm, config)
+			metered := compile(b, rewrite(b, wasm, instrument.Config{}), config)
+			closing := compile(b, wasm, config.WithCloseOnContextDone(true))
+			best := map[*compiled]time.Duration{}
 			for b.Loop() {
-				for i, m := range []api.Module{plain, metered, closing} {
-					began := time.Now()
-					if _, err := m.ExportedFunction(k.name).Call(ctx, k.arg); err != nil {
-						b.Fatal(err)
-					}
-					if took := time.Since(began); best[i] == 0 || took < best[i] {
-						best[i] = took
+				for _, form := range []*compiled{closing, plain, metered, plain, metered, plain, metered, plain, metered} {
+					took := form.time(b, p)
+					if before, ok := best[form]; !ok || took < before {
+						best[form] = took
 					}
 				}
 			}
-			b.ReportMetric(float64(best[0].Microseconds()), "us-plain")
-			b.ReportMetric(float64(best[1])/float64(best[0]), "x-metered")
-			b.ReportMetric(float64(best[2])/float64(best[0]), "x-closing")
+			b.ReportMetric(float64(best[plain].Nanoseconds())/1000, "us-plain")
+			b.ReportMetric(float64(best[metered])/float64(best[plain]), "x-metered")
+			b.ReportMetric(float64(best[closing])/float64(best[plain]), "x-closing")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// time runs a program twice in a new instance and returns what the second run takes.
+func (c *compiled) time(t testing.TB, p program) (took time.Duration) {
+	t.Helper()
+	m := c.instance(t)
+	defer m.Close(context.Background())
+	for range 2 {
+		began := time.Now()
+		if _, err := p.run(m); err != nil {
+			t.Fatal(err)
+		}
+		took = time.Since(began)
+	}
+	return took
 }

@@ -1,7 +1,5 @@
 package instrument
 
-import "slices"
-
 // readCode rewrites all bodies into one code section. Bodies grow a little, so sizes are written after them.
 func (d *decoder) readCode() {
 	start := d.pos
@@ -13,27 +11,14 @@ func (d *decoder) readCode() {
 	total := n
 	if !d.cfg.Plain {
 		total += d.added()
+		d.weighSmall(n)
 	}
 	content := appendU32(make([]byte, 0, d.left()+d.left()/3+256), uint32(total))
-	sectionEnd := d.end
 	for i := range n {
-		at := d.pos
-		size := d.u32()
-		if d.err == nil && int64(size) > int64(d.left()) {
-			d.fail(at, "a body of %d bytes is declared and %d are left", size, d.left())
-		}
-		if d.err == nil && size > maxBody {
-			d.fail(at, "a function of %d bytes is too large to compile, at most %d are accepted", size, maxBody)
-		}
+		d.inBody(func() { d.function(d.imported + i) })
 		if d.err != nil {
 			return
 		}
-		d.end = d.pos + int(size)
-		d.function(d.params[d.funcs[d.imported+i]])
-		if d.err != nil {
-			return
-		}
-		d.end = sectionEnd
 		content = appendU32(content, uint32(len(d.body)))
 		content = append(content, d.body...)
 	}
@@ -46,62 +31,115 @@ func (d *decoder) readCode() {
 	d.write(secCode, content)
 }
 
-// frame is an open block.
-type frame struct {
-	op    byte // of its opening instruction
-	patch int  // of a loop: where in the new body its weight goes
-	start int  // of a loop: where its body begins in the file
+// inBody reads the size of the next body and lets read see that much and no more.
+func (d *decoder) inBody(read func()) {
+	at := d.pos
+	size := d.u32()
+	if d.err == nil && int64(size) > int64(d.left()) {
+		d.fail(at, "a body of %d bytes is declared and %d are left", size, d.left())
+	}
+	if d.err == nil && size > maxBody {
+		d.fail(at, "a function of %d bytes is too large to compile, at most %d are accepted", size, maxBody)
+	}
+	if d.err != nil {
+		return
+	}
+	sectionEnd := d.end
+	d.end = d.pos + int(size)
+	if read(); d.err == nil {
+		d.end = sectionEnd
+	}
 }
 
-// function rewrites the body between pos and end into d.body.
-func (d *decoder) function(params int) {
-	size := d.left()
-	groups := d.count("groups of locals", 2, maxLocals)
-	groupsFrom := d.pos
-	locals := params
+// weighSmall finds the small functions without loops, which do not charge themselves, and what they weigh.
+func (d *decoder) weighSmall(n int) {
+	start := d.pos
+	d.prepaid = make([]uint8, d.imported+n)
+	for f := d.imported; f < len(d.prepaid) && d.err == nil; f++ {
+		d.inBody(func() {
+			if d.left() > smallBody {
+				d.pos = d.end
+				return
+			}
+			_, _, locals := d.localTypes(f)
+			m := meter{start: d.pos}
+			if d.body = d.instructions(d.body[:0], locals, &m); d.err == nil && m.loops == 0 {
+				d.prepaid[f] = uint8(1 + m.units(d.pos))
+				d.mostPrepaid = max(d.mostPrepaid, int(d.prepaid[f]))
+			}
+		})
+	}
+	d.pos = start
+}
+
+// frame is an open block.
+type frame struct {
+	op        byte // of its opening instruction
+	paid      bool // a small function has been charged on every way to here
+	stretches int  // before it
+
+	// Of a loop: what the function weighs before it; where in the new body the loop's weight goes, and where its negative.
+	units           int
+	weight, restart []int
+
+	labels *dispatch // set for a block that this jumps to
+}
+
+// localTypes reads the types of a function's locals: how many groups they stand in, the groups as they stand, and how many locals there
+// are with the parameters.
+func (d *decoder) localTypes(f int) (groups int, declared []byte, locals int) {
+	groups = d.count("groups of locals", 2, maxLocals)
+	start := d.pos
+	locals = d.params[d.funcs[f]]
 	for range groups {
 		at := d.pos
 		n := d.u32()
 		d.valueType()
 		if n > maxLocals || locals+int(n) > maxLocals+maxParams {
 			d.fail(at, "a function has more than %d locals", maxLocals)
-			return
+			return 0, nil, 0
 		}
 		locals += int(n)
 	}
-	if d.locals += locals - params; d.locals > maxAllLocals {
-		d.fail(groupsFrom, "the functions have more than %d locals together", maxAllLocals)
+	return groups, d.data[start:d.pos], locals
+}
+
+// function rewrites the body between pos and end into d.body.
+func (d *decoder) function(f int) {
+	start := d.pos
+	groups, declared, locals := d.localTypes(f)
+	if d.locals += locals - d.params[d.funcs[f]]; d.locals > maxAllLocals {
+		d.fail(start, "the functions have more than %d locals together", maxAllLocals)
 	}
 	if d.err != nil {
 		return
 	}
-	code := d.pos
-	hasLoop := d.scanForLoop()
-	b := d.body[:0]
-	meter := !d.cfg.Plain
-	if meter && hasLoop {
-		b = appendU32(b, uint32(groups+1))
-		b = append(b, d.data[groupsFrom:code]...)
-		b = append(b, 1, typeI32)
+	if d.cfg.Plain {
+		b := append(appendU32(d.body[:0], uint32(groups)), declared...)
+		d.body = d.instructions(b, locals, &meter{start: d.pos})
+		return
+	}
+	b := append(appendU32(d.body[:0], uint32(groups+1)), declared...)
+	b = append(b, 1, typeI32)
+	m := meter{on: true, counter: uint32(locals), start: d.pos, atCalls: d.prepaid[f] > 0}
+	var weight int
+	if m.atCalls {
+		b = d.instructions(b, locals, &m)
+		weight = 1 + m.callees // its own code is charged by who calls it
 	} else {
-		b = appendU32(b, uint32(groups))
-		b = append(b, d.data[groupsFrom:code]...)
-	}
-	if meter {
-		weight := 1 + size/unitBytes
-		if hasLoop {
-			// What its loops have counted and not yet told when it returns.
-			weight += tickEvery
+		b = d.instructions(d.emitEntry(b, &m), locals, &m)
+		weight = 1 + min(m.units(d.pos), stretch)
+		if m.loops > 0 {
+			weight += firstTick // what its loops have counted and not yet told when it returns
 		}
-		b = d.emitEntry(b, int32(weight))
 	}
-	d.body = d.instructions(b, locals, meter, uint32(locals))
-}
-
-// scanForLoop tells whether the byte of the loop instruction occurs in the body at all. It may be part of
-// something else: then the function gets a counter that it does not need.
-func (d *decoder) scanForLoop() bool {
-	return slices.Contains(d.data[d.pos:d.end], opLoop)
+	if d.err != nil {
+		return
+	}
+	for _, at := range m.charges {
+		putPadded(b[at:], min(weight, yieldEvery))
+	}
+	d.body = b
 }
 
 const (
@@ -110,22 +148,35 @@ const (
 	opIf    = 0x04
 	opElse  = 0x05
 	opEnd   = 0x0b
+	opBr    = 0x0c
 	opCall  = 0x10
 )
 
 // instructions copies the instructions of a body to b, checking each and adding the metering.
 // Copied is everything between from and pos that has not been written yet.
-func (d *decoder) instructions(b []byte, locals int, meter bool, counter uint32) []byte {
+func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 	from := d.pos
-	frames := []frame{{op: opBlock}}
+	frames := append(d.frames[:0], frame{op: opBlock})
 	loops := 0
+	var jumps *dispatch  // of the loop that is open, if it is of that kind
+	var last, before int // where this instruction begins and the one before it
 	for len(frames) > 0 {
+		if n := m.units(d.pos) - m.stretchFrom; m.on && n > stretch {
+			b = append(b, d.data[from:d.pos]...)
+			from = d.pos
+			b = d.emitTick(b, stretch)
+			m.stretchFrom += n
+			m.stretches++
+		}
 		at := d.pos
 		op := d.byte()
+		top := &frames[len(frames)-1]
+		set, value := last, before // where the instructions before this one begin
+		last, before = at, last
 		switch {
 		case op == opBlock || op == opLoop || op == opIf:
-			d.blockType()
-			f := frame{op: op}
+			params := d.blockType()
+			f := frame{op: op, paid: top.paid, units: m.units(at), stretches: m.stretches}
 			if len(frames) >= maxNesting {
 				d.fail(at, "blocks are nested more than %d deep", maxNesting)
 			}
@@ -133,45 +184,91 @@ func (d *decoder) instructions(b []byte, locals int, meter bool, counter uint32)
 				if loops++; loops > maxLoopNesting {
 					d.fail(at, "loops are nested more than %d deep, which takes too long to compile", maxLoopNesting)
 				}
-				if meter && d.err == nil {
-					b = append(b, d.data[from:d.pos]...)
+				m.loops++
+				if m.on && d.err == nil {
+					b = append(b, d.data[from:at]...)
+					if loops == 1 {
+						b = emitFreeRound(b, m.counter, &f)
+					}
+					b = append(b, d.data[at:d.pos]...)
 					from = d.pos
-					f.start = d.pos
-					b, f.patch = d.emitLoop(b, counter)
+					b = d.emitLoop(b, m.counter, params, &f)
+					if loops == 1 && params == 0 {
+						jumps = d.dispatch(len(frames))
+					}
 				}
+			}
+			if jumps != nil && op == opBlock && at < jumps.end {
+				f.labels = jumps
 			}
 			frames = append(frames, f)
 		case op == opElse:
-			if top := &frames[len(frames)-1]; top.op != opIf {
+			if top.op != opIf {
 				d.fail(at, "an else without its if")
-			} else {
-				top.op = opElse
+				break
 			}
+			top.op, top.paid = opElse, frames[len(frames)-2].paid
+			b, from = d.emitLanding(b, from, m, top)
 		case op == opEnd:
-			top := frames[len(frames)-1]
 			frames = frames[:len(frames)-1]
+			if len(frames) > 0 {
+				b, from = d.emitLanding(b, from, m, top)
+			}
+			if top.labels != nil {
+				jumps.closed[len(frames)] = m.units(d.pos)
+			}
 			if top.op == opLoop {
 				loops--
-				if meter && d.err == nil {
-					putPadded(b[top.patch:], uint32(1+(d.pos-top.start)/unitBytes))
+				if m.on && d.err == nil {
+					weight := min(1+m.units(d.pos)-top.units, maxPadded)
+					if jumps != nil && jumps.loop == len(frames) {
+						for _, at := range jumps.weight {
+							putPadded(b[at:], weight)
+						}
+						jumps, weight = nil, 1
+					}
+					for _, at := range top.weight {
+						putPadded(b[at:], weight)
+					}
+					for _, at := range top.restart {
+						putPadded(b[at:], -weight)
+					}
 				}
 			}
-		case op == 0x0c || op == 0x0d: // br, br_if
-			d.index("label", len(frames))
+		case op == opBr || op == 0x0d: // br, br_if
+			if n := d.index("label", len(frames)); jumps != nil && d.err == nil && len(frames)-1-int(n) == jumps.loop {
+				back, known := 0, false
+				if op == opBr {
+					back, known = d.jump(jumps, frames, value, set, m.units(at))
+				}
+				if b, from = append(b, d.data[from:at]...), at; !known || back > 0 {
+					b = jumps.emitJump(b, m.counter, back)
+				}
+			}
 		case op == 0x0e: // br_table
+			again := false
 			for range d.count("labels", 1, maxBody) + 1 {
-				d.index("label", len(frames))
+				n := d.index("label", len(frames))
+				again = again || jumps != nil && len(frames)-1-int(n) == jumps.loop
+			}
+			if again && d.err == nil {
+				b, from = append(b, d.data[from:at]...), at
+				b = jumps.emitJump(b, m.counter, 0)
 			}
 		case op == opCall:
 			f := d.index("function", len(d.funcs))
-			if meter && d.err == nil {
-				b = append(b, d.data[from:at+1]...)
-				b = appendU32(b, d.shifted(f))
+			if m.on && d.err == nil {
+				b = d.emitCall(append(b, d.data[from:at]...), m, top, int(d.prepaid[f]))
+				b = appendU32(append(b, opCall), d.shifted(f))
 				from = d.pos
 			}
 		case op == 0x11: // call_indirect
 			d.index("type", len(d.types))
 			d.index("table", d.tables)
+			if m.on && d.err == nil {
+				b = d.emitCall(append(b, d.data[from:at]...), m, top, d.mostPrepaid)
+				from = at
+			}
 		case op == 0x1c: // select with a type
 			if n := d.u32(); n != 1 {
 				d.fail(at, "select with %d types", n)
@@ -183,16 +280,18 @@ func (d *decoder) instructions(b []byte, locals int, meter bool, counter uint32)
 			d.index("global", d.globals)
 		case op == 0x25 || op == 0x26:
 			d.index("table", d.tables)
+			m.accesses++
 		case op >= 0x28 && op <= 0x3e:
 			d.memArg()
+			m.accesses++
 		case op == 0x3f:
 			d.zero("a memory index")
 		case op == 0x40: // memory.grow
 			d.zero("a memory index")
-			if meter && d.err == nil {
+			if m.on && d.err == nil {
 				b = append(b, d.data[from:d.pos]...)
 				from = d.pos
-				b = d.emitTick(b, yieldEvery) // growing is the host's work, and takes its time
+				b = d.emitTick(b, yieldNow) // growing is the host's work, and takes its time
 			}
 		case op == 0x41:
 			d.signed(32)
@@ -206,15 +305,15 @@ func (d *decoder) instructions(b []byte, locals int, meter bool, counter uint32)
 			d.refType()
 		case op == 0xd2: // ref.func
 			f := d.index("function", len(d.funcs))
-			if meter && d.err == nil {
+			if m.on && d.err == nil {
 				b = append(b, d.data[from:at+1]...)
 				b = appendU32(b, d.shifted(f))
 				from = d.pos
 			}
 		case op == 0xfc:
-			b, from = d.misc(b, at, from, meter)
+			b, from = d.misc(b, at, from, m, top)
 		case op == 0xfd:
-			d.vector(at)
+			d.vector(at, m)
 		case op <= 0x01, op == 0x0f, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
 			// without immediates
 		default:
@@ -224,11 +323,67 @@ func (d *decoder) instructions(b []byte, locals int, meter bool, counter uint32)
 			return nil
 		}
 	}
+	d.frames = frames
 	if d.pos != d.end {
 		d.fail(d.pos, "%d bytes stand behind the end of a function", d.left())
 		return nil
 	}
 	return append(b, d.data[from:d.pos]...)
+}
+
+// dispatch is a loop that does nothing but jump: a nest of blocks, and in it a br_table by a local. Go's compiler makes one of each function, and of
+// each jump in it, forward or back, a number in that local and a branch to the loop. Its rounds are not charged, but the jumps back: a jump
+// forward, to the end of a block that is still open, leads to nothing that the function's own weight does not hold.
+type dispatch struct {
+	loop     int         // which frame the loop is
+	selector uint32      // the local
+	targets  []int       // which frame each number leads to the end of
+	end      int         // of the nest's beginning, in the file
+	closed   map[int]int // of a frame of the nest that has ended: what the function weighs up to there
+	weight   []int       // where the weight of the whole loop goes
+}
+
+// dispatch looks whether the loop that begins here, which will be the given frame, is one; nil if it is not.
+func (d *decoder) dispatch(loop int) *dispatch {
+	r := reader{data: d.data, pos: d.pos, end: d.end}
+	nest := 0
+	for r.left() > 2 && d.data[r.pos] == opBlock && d.data[r.pos+1] == 0x40 {
+		nest++
+		r.pos += 2
+	}
+	j := &dispatch{loop: loop, end: r.pos, closed: map[int]int{}}
+	if r.byte() != 0x20 { // local.get
+		return nil
+	}
+	if j.selector = r.u32(); r.byte() != 0x0e {
+		return nil
+	}
+	for range r.count("labels", 1, maxBody) {
+		j.targets = append(j.targets, loop+nest-int(r.u32()))
+	}
+	if r.err != nil {
+		return nil
+	}
+	return j
+}
+
+// jump reads the number that the two instructions before a branch put into the selector, and tells how many units the jump goes back; 0
+// for one that goes forward. It is not known where those instructions are others.
+func (d *decoder) jump(j *dispatch, frames []frame, value, set, units int) (back int, known bool) {
+	r := reader{data: d.data, pos: value, end: d.end}
+	if r.byte() != 0x41 {
+		return 0, false
+	}
+	n := r.signed(32)
+	if r.pos != set || r.byte() != 0x21 || r.u32() != j.selector || n < 0 || n >= int64(len(j.targets)) {
+		return 0, false
+	}
+	target := j.targets[n]
+	if target < len(frames) && frames[target].labels == j {
+		return 0, true
+	}
+	end, ok := j.closed[target]
+	return 1 + units - end, ok
 }
 
 func (d *decoder) unknown(at int, format string, args ...any) {
@@ -239,7 +394,8 @@ func (d *decoder) unknown(at int, format string, args ...any) {
 	d.err.Fix = "build for WebAssembly 2.0, without tail calls, exceptions, threads, relaxed SIMD and GC"
 }
 
-func (d *decoder) blockType() {
+// blockType reads the type of a block and returns how many parameters it has.
+func (d *decoder) blockType() int {
 	at := d.pos
 	t := d.s33()
 	switch {
@@ -249,7 +405,10 @@ func (d *decoder) blockType() {
 		d.valueType() // one byte, or it is refused
 	case t >= int64(len(d.types)):
 		d.fail(at, "type %d does not exist, there are %d", t, len(d.types))
+	default:
+		return d.params[t]
 	}
+	return 0
 }
 
 func (d *decoder) memArg() {
@@ -261,15 +420,15 @@ func (d *decoder) memArg() {
 }
 
 // misc reads an instruction with prefix 0xfc.
-func (d *decoder) misc(b []byte, at, from int, meter bool) ([]byte, int) {
-	replace, charge := uint32(0), false
+func (d *decoder) misc(b []byte, at, from int, m *meter, top *frame) ([]byte, int) {
+	replace, charge := uint32(0), int32(0)
 	switch op := d.u32(); {
 	case op <= 7: // saturating truncations
 	case op == 8: // memory.init
 		d.usesData = true
 		d.index("data segment", max(d.dataCount, 0))
 		d.zero("a memory index")
-		charge = true
+		charge = yieldNow
 	case op == 9: // data.drop
 		d.usesData = true
 		d.index("data segment", max(d.dataCount, 0))
@@ -283,39 +442,38 @@ func (d *decoder) misc(b []byte, at, from int, meter bool) ([]byte, int) {
 	case op == 12: // table.init
 		d.index("element segment", d.elements)
 		d.index("table", d.tables)
-		charge = true
+		charge = bulkCharge
 	case op == 13: // elem.drop
 		d.index("element segment", d.elements)
 	case op == 14: // table.copy
 		d.index("table", d.tables)
 		d.index("table", d.tables)
-		charge = true
+		charge = bulkCharge
 	case op == 15 || op == 17: // table.grow, table.fill
 		d.index("table", d.tables)
-		charge = true
+		charge = bulkCharge
 	case op == 16: // table.size
 		d.index("table", d.tables)
 	default:
 		d.unknown(at, "instruction 0xfc %d", op)
 	}
-	if !meter || d.err != nil {
+	if !m.on || d.err != nil {
 		return b, from
 	}
 	switch {
 	case replace != 0 && d.found.HasMemory:
-		b = append(b, d.data[from:at]...)
-		b = appendU32(append(b, opCall), replace)
-		return b, d.pos
-	case charge:
+		b = d.emitCall(append(b, d.data[from:at]...), m, top, smallBulkUnits)
+		return appendU32(append(b, opCall), replace), d.pos
+	case charge > 0:
 		b = append(b, d.data[from:d.pos]...)
-		return d.emitTick(b, bulkCharge), d.pos
+		return d.emitTick(b, charge), d.pos
 	}
 	return b, from
 }
 
 // vector reads an instruction with prefix 0xfd. The engine reads its number as one byte and takes the 0x01 that
 // follows a number from 128 up for a nop, so that no other spelling of it may pass.
-func (d *decoder) vector(at int) {
+func (d *decoder) vector(at int, m *meter) {
 	op := d.byte()
 	if op >= 0x80 {
 		if next := d.byte(); next != 1 {
@@ -325,6 +483,7 @@ func (d *decoder) vector(at int) {
 	switch {
 	case op <= 11, op == 92, op == 93:
 		d.memArg()
+		m.accesses++
 	case op == 12 || op == 13:
 		d.skip(16)
 	case op >= 21 && op <= 34:
@@ -332,5 +491,6 @@ func (d *decoder) vector(at int) {
 	case op >= 84 && op <= 91:
 		d.memArg()
 		d.byte()
+		m.accesses++
 	}
 }

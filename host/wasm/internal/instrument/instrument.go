@@ -4,9 +4,12 @@
 //
 // Why rewrite: wazero's own way to stop a guest (WithCloseOnContextDone) leaves native code at every loop
 // header, which slows compute 9 to 25 times, and never stops recursion without loops (measured on
-// v1.12.0). Here each loop counts in a local variable and each function entry in a global; both counts
-// are in units of about eight bytes of code, and when the budget is used up, one imported function
-// is called, which lets Go's scheduler and collector do their work and ends the guest where its time is over.
+// v1.12.0). Here each loop counts in a local variable and each function in a global. When the budget is used up, one imported
+// function is called, which lets Go's scheduler and collector do their work and ends the guest where its time is over.
+//
+// A function is charged where it begins, with all its code; a loop from its second round on. A small function without
+// loops is charged by those who call it, and pays itself only for the small ones that it calls: so a leaf costs nothing, and
+// recursion pays at every level.
 //
 // What the guest wrote must not reach what was added: every index in the module is checked against the
 // counts that the module itself declares, before the additions.
@@ -16,7 +19,7 @@ import "fmt"
 
 // Version changes whenever the same input would be rewritten to another output. It belongs in the key of
 // whatever caches the output.
-const Version = 1
+const Version = 5
 
 // YieldModule and YieldName name the imported function of type () -> () that rewritten modules call.
 const (
@@ -24,15 +27,21 @@ const (
 	YieldName   = "yield"
 )
 
-// The budget, in units of eight bytes of code: between two yields at most yieldEvery are used, plus
-// what one function body or one bulk operation costs. At 1 to 3 ns a unit that is under a millisecond for plain code,
-// and under 20 ms where every instruction misses the cache.
+// The budget. A unit is an access to memory or 16 bytes of code, and takes 0.1 to 3 ns as a rule and about 150 ns where it misses all caches:
+// between two yields at most yieldEvery are used, plus what one stretch of code or one bulk operation costs. That is
+// some tens of microseconds for plain code, and 10 ms for what is made to be slow.
 const (
-	yieldEvery = 1 << 18
-	tickEvery  = 1 << 12 // a loop tells its local count to the global one this often
-	// bulkCharge is what an operation costs whose length is not looked at: its length is bounded by the file or the table limit.
+	unitBytes  = 16
+	yieldEvery = 1 << 16
+	yieldNow   = yieldEvery + 1 // charged, it yields whatever is left
+	tickEvery  = 1 << 10        // a loop tells its local count to the global one this often,
+	firstTick  = 1 << 6         // and first after so many units, which the function's charge covers: short loops never tell
+	smallBody  = 128            // bytes of a function that others pay for, if it has no loop
+	stretch    = yieldEvery / 4 // of code: the function's charge holds the first, each other is charged where it begins, on all ways to it
+	// importCharge is what a call of the host costs: it may take up to a hundred microseconds.
+	importCharge = yieldEvery / 64
+	// bulkCharge is what an operation on a table costs, whose length is not looked at: the limit of tables bounds it.
 	bulkCharge = yieldEvery / 8
-	unitBytes  = 8
 )
 
 // Limits of what is accepted. Each stops something that kills or stalls the process when it reaches wazero;
@@ -51,6 +60,7 @@ const (
 	maxElements     = 100_000
 	maxDataSegments = 250_000 // Go has 36,776
 	maxBody         = 4 << 20
+	maxInitData     = 4 << 20 // of a data segment that instructions copy, which cannot be interrupted
 	maxLocals       = 50_000
 	maxAllLocals    = 4 << 20 // in all functions together: wazero allocates each
 	maxNesting      = 10_000
@@ -133,6 +143,7 @@ type Guard struct {
 	Params []int    // which arguments, all of type i32
 	Max    uint32
 	Errno  int32
+	Heavy  bool // a call may take a millisecond: each yields
 }
 
 // Config bounds what a module may have.

@@ -35,35 +35,119 @@ func (d *decoder) emitTick(b []byte, n int32) []byte {
 	return appendU32(append(b, opCall), d.tickIndex())
 }
 
-// emitEntry charges a function's weight where it begins. Counting is inline, and only an exhausted budget calls.
-func (d *decoder) emitEntry(b []byte, weight int32) []byte {
-	g := d.counterIndex()
-	b = appendU32(append(b, 0x23), g)      // global.get
-	b = appendS32(append(b, 0x41), weight) // i32.const
-	b = append(b, 0x6b)                    // i32.sub
-	b = appendU32(append(b, 0x24), g)      // global.set
-	b = appendU32(append(b, 0x23), g)      // global.get
-	b = append(b, 0x41, 0, 0x48)           // i32.const 0, i32.lt_s
-	b = append(b, opIf, 0x40)
-	b = d.emitTick(b, 0)
-	return append(b, opEnd)
+// meter is what is known of one function while it is rewritten.
+type meter struct {
+	on      bool
+	counter uint32 // the local that loops count in
+	atCalls bool   // the function is small and without loops: it is charged where it calls, not where it begins
+	charges []int  // where in the new body its weight goes
+
+	start    int // of its code in the file
+	loops    int // so far, as what follows
+	accesses int // of memory and tables
+	callees  int // units of what it calls and what does not charge itself
+
+	stretches   int // how many have begun, besides the first
+	stretchFrom int // units before the last
 }
 
-// emitLoop counts one round of a loop in the local counter, and returns where its weight has to be put.
-func (d *decoder) emitLoop(b []byte, counter uint32) (_ []byte, patch int) {
+// units is what the function weighs up to a place in the file.
+func (m *meter) units(pos int) int { return (pos-m.start)/unitBytes + m.accesses + m.callees }
+
+// emitCharge takes a function's weight from the budget. Counting is inline, and only an exhausted budget
+// calls: after that the charge is made again, from the full budget.
+//
+// Here and in emitLoop the rare way leads back to a loop header instead of past the call. Where two ways meet, wazero v1.12.0 keeps values
+// where the first of them left them: behind a call that is on the stack, and each round of a loop would begin with loading them again. The
+// first way to a loop header is the one into it, on which they are in registers.
+func (d *decoder) emitCharge(b []byte, m *meter) []byte {
+	g := d.counterIndex()
+	b = append(b, opLoop, 0x40)
+	b = appendU32(append(b, 0x23), g) // global.get
+	b = emitPadded(b, &m.charges)
+	b = append(b, 0x6b)               // i32.sub
+	b = appendU32(append(b, 0x24), g) // global.set
+	b = appendU32(append(b, 0x23), g) // global.get
+	b = append(b, 0x41, 0, 0x48)      // i32.const 0, i32.lt_s
+	b = append(b, opIf, 0x40)
+	b = d.emitTick(b, 0)
+	return append(b, opBr, 1, opEnd, opEnd)
+}
+
+// emitEntry charges a function where it begins, and lets the first report of its loops come after firstTick units.
+func (d *decoder) emitEntry(b []byte, m *meter) []byte {
+	b = d.emitCharge(b, m)
+	b = appendS32(append(b, 0x41), tickEvery-firstTick) // i32.const
+	return appendU32(append(b, 0x21), m.counter)        // local.set
+}
+
+// emitCall counts the units of a callee that does not charge itself, and charges a small function before such a call, unless that
+// has been done on every way to here.
+func (d *decoder) emitCall(b []byte, m *meter, f *frame, units int) []byte {
+	m.callees += units
+	if !m.atCalls || f.paid || units == 0 {
+		return b
+	}
+	f.paid = true
+	return d.emitCharge(b, m)
+}
+
+// emitLanding charges a stretch of code where a block ends, or an else begins, if a stretch began within it: a jump to here may have passed its charge by.
+func (d *decoder) emitLanding(b []byte, from int, m *meter, f *frame) ([]byte, int) {
+	if f.stretches == m.stretches {
+		return b, from
+	}
+	b = append(b, d.data[from:d.pos]...)
+	return d.emitTick(b, stretch), d.pos
+}
+
+// emitFreeRound takes a loop's weight from the local counter before the loop: its first round is part of the function's own weight.
+func emitFreeRound(b []byte, counter uint32, f *frame) []byte {
 	b = appendU32(append(b, 0x20), counter) // local.get
-	b = append(b, 0x41, 0x80, 0x80, 0x00)   // i32.const, filled in at the loop's end
-	patch = len(b) - 3
+	b = emitPadded(b, &f.weight)
+	b = append(b, 0x6b)                        // i32.sub
+	return appendU32(append(b, 0x21), counter) // local.set
+}
+
+// emitLoop counts one round of a loop in the local counter. Where that is full, its content is told and the round is begun again. A loop with
+// parameters cannot be begun again, because they are used up: it goes on.
+func (d *decoder) emitLoop(b []byte, counter uint32, params int, f *frame) []byte {
+	b = appendU32(append(b, 0x20), counter) // local.get
+	b = emitPadded(b, &f.weight)
 	b = append(b, 0x6a)                       // i32.add
 	b = appendU32(append(b, 0x22), counter)   // local.tee
 	b = appendS32(append(b, 0x41), tickEvery) // i32.const
-	b = append(b, 0x4f)                       // i32.ge_u
+	b = append(b, 0x4e)                       // i32.ge_s
 	b = append(b, opIf, 0x40)
 	b = appendU32(append(b, 0x20), counter) // local.get
 	b = appendU32(append(b, opCall), d.tickIndex())
+	if params == 0 {
+		b = emitPadded(b, &f.restart)
+		b = appendU32(append(b, 0x21), counter) // local.set
+		return append(b, opBr, 1, opEnd)
+	}
 	b = append(b, 0x41, 0)                  // i32.const 0
 	b = appendU32(append(b, 0x21), counter) // local.set
-	return append(b, opEnd), patch
+	return append(b, opEnd)
+}
+
+// emitJump counts what a jump of a dispatch goes back over; 0 stands for the whole loop.
+func (j *dispatch) emitJump(b []byte, counter uint32, back int) []byte {
+	b = appendU32(append(b, 0x20), counter) // local.get
+	if back > 0 {
+		b = appendS32(append(b, 0x41), int32(back)) // i32.const
+	} else {
+		b = emitPadded(b, &j.weight)
+	}
+	b = append(b, 0x6a)                        // i32.add
+	return appendU32(append(b, 0x21), counter) // local.set
+}
+
+// emitPadded writes an i32.const whose number is filled in later, and remembers where.
+func emitPadded(b []byte, places *[]int) []byte {
+	b = append(b, 0x41, 0x80, 0x80, 0x00)
+	*places = append(*places, len(b)-3)
+	return b
 }
 
 // addCode writes the bodies of tick, fill, copy and the guards.
@@ -94,11 +178,12 @@ func (d *decoder) tickBody() []byte {
 	return append(b, opEnd, opEnd)
 }
 
-// Bulk operations up to smallBulk bytes are not charged, those above largeBulk are done in pieces. A unit is 256 bytes here.
+// Bulk operations up to smallBulk bytes cost smallBulkUnits, those above largeBulk are done in pieces. A unit is 256 bytes here.
 const (
-	smallBulk = 1 << 10
-	largeBulk = 1 << 20
-	bulkShift = 8
+	smallBulk      = 1 << 10
+	smallBulkUnits = smallBulk >> bulkShift
+	largeBulk      = 1 << 20
+	bulkShift      = 8
 )
 
 // fillBody is memory.fill with the length charged. As in the original, nothing is written when the range does not lie within the memory.
@@ -191,9 +276,13 @@ func advance(b []byte, local, op byte) []byte {
 	return append(b, op, 0x21, local)
 }
 
-// guardBody returns the error number when the argument is too large, and calls the imported function otherwise.
+// guardBody charges a call of an imported function, returns the error number when an argument is too large, and calls the function otherwise.
 func (d *decoder) guardBody(g guard) []byte {
-	b := []byte{0}
+	charge := int32(importCharge)
+	if g.Heavy {
+		charge = yieldNow
+	}
+	b := d.emitTick([]byte{0}, charge)
 	for _, p := range g.Params {
 		b = appendU32(append(b, 0x20), uint32(p))
 		b = appendS32(append(b, 0x41), int32(g.Max))

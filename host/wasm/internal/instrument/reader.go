@@ -191,13 +191,15 @@ func appendS32(b []byte, v int32) []byte {
 	}
 }
 
-// putPadded writes a small non-negative number as a signed LEB128 number of exactly three bytes, so that it
-// can be filled in when it is known. It holds up to 1<<20 - 1.
-func putPadded(b []byte, v uint32) {
+// putPadded writes a small number as a signed LEB128 number of exactly three bytes, so that it can be filled in when it is
+// known. It holds up to maxPadded, above and below zero.
+func putPadded(b []byte, v int) {
 	b[0] = byte(v)&0x7f | 0x80
 	b[1] = byte(v>>7)&0x7f | 0x80
-	b[2] = byte(v>>14) & 0x3f
+	b[2] = byte(v>>14) & 0x7f
 }
+
+const maxPadded = 1<<20 - 1
 
 func appendName(b []byte, s string) []byte {
 	b = appendU32(b, uint32(len(s)))

@@ -39,8 +39,7 @@ type decoder struct {
 	params    []int    // number of parameters of each type
 	funcs     []uint32 // type of each function, imported ones first
 	imported  int      // how many of funcs are imported
-	guards    []guard
-	guarded   map[uint32]uint32 // imported function -> its guard
+	guards    []guard  // of each imported function
 	tables    int
 	globals   int
 	elements  int
@@ -48,7 +47,11 @@ type decoder struct {
 	usesData  bool // an instruction names a data segment
 	locals    int  // declared so far, in all functions
 
-	body []byte // the function that is being rewritten
+	prepaid     []uint8 // of each function: its weight in units if it does not charge itself, else 0
+	mostPrepaid int
+
+	body   []byte  // the function that is being rewritten
+	frames []frame // kept from function to function
 }
 
 // Indices of what is added behind the module's own.
@@ -72,7 +75,7 @@ type guard struct {
 func (d *decoder) added() int { return helpers + len(d.guards) }
 
 // shifted is where a function of the module stands after the import of yield was put behind the imported ones. What
-// stands for a guarded import is its guard.
+// stands for an import is its guard.
 func (d *decoder) shifted(f uint32) uint32 {
 	switch {
 	case d.cfg.Plain:
@@ -80,10 +83,7 @@ func (d *decoder) shifted(f uint32) uint32 {
 	case int(f) >= d.imported:
 		return f + 1
 	}
-	if i, ok := d.guarded[f]; ok {
-		return d.guardIndex(int(i))
-	}
-	return f
+	return d.guardIndex(int(f))
 }
 
 func (d *decoder) module() error {
@@ -117,6 +117,9 @@ func (d *decoder) module() error {
 		if sectionRank[id] <= rank {
 			return &Error{Offset: at, Message: "section " + sectionNames[id] + " comes twice or too late"}
 		}
+		if err := d.bodiesLack(rank, sectionRank[id]); err != nil {
+			return err
+		}
 		d.additions(rank+1, sectionRank[id]-1)
 		rank = sectionRank[id]
 		d.section = sectionNames[id]
@@ -129,10 +132,19 @@ func (d *decoder) module() error {
 		}
 	}
 	d.section = ""
-	if n := len(d.funcs) - d.imported; n > 0 && rank < sectionRank[secCode] {
-		return &Error{Offset: len(d.data), Message: fmt.Sprintf("%d functions are declared and the code section is missing; the file is probably truncated", n)}
+	if err := d.bodiesLack(rank, sectionRank[secData]+1); err != nil {
+		return err
 	}
 	d.additions(rank+1, sectionRank[secData])
+	return nil
+}
+
+// bodiesLack tells whether the code section should have stood between two ranks that follow each other.
+func (d *decoder) bodiesLack(from, to int) error {
+	code := sectionRank[secCode]
+	if n := len(d.funcs) - d.imported; n > 0 && from < code && code < to {
+		return &Error{Offset: d.pos, Message: fmt.Sprintf("%d functions are declared and the code section is missing; the file is probably truncated", n)}
+	}
 	return nil
 }
 
@@ -300,13 +312,11 @@ func (d *decoder) readImports() {
 		if d.err != nil {
 			return
 		}
-		if g, ok := d.cfg.Guards[module+"."+name]; ok && g.Type == d.types[t] {
-			if d.guarded == nil {
-				d.guarded = map[uint32]uint32{}
-			}
-			d.guarded[uint32(d.imported)] = uint32(len(d.guards))
-			d.guards = append(d.guards, guard{g, uint32(d.imported), t})
+		g, ok := d.cfg.Guards[module+"."+name]
+		if !ok || g.Type != d.types[t] {
+			g = Guard{}
 		}
+		d.guards = append(d.guards, guard{g, uint32(d.imported), t})
 		d.funcs = append(d.funcs, t)
 		d.imported++
 		d.found.Imports = append(d.found.Imports, Import{Module: module, Name: name, Type: d.types[t]})
@@ -547,6 +557,9 @@ func (d *decoder) readData() []byte {
 			offset = d.constant(nil)
 		}
 		size := d.count("bytes of data", 1, maxFile)
+		if d.usesData && size > maxInitData && d.err == nil {
+			d.fail(at, "a data segment of %d bytes may be copied by instructions, at most %d are accepted", size, maxInitData)
+		}
 		if d.err != nil {
 			return nil
 		}

