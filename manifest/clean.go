@@ -146,27 +146,59 @@ func CleanJSON(data json.RawMessage) json.RawMessage {
 	if isClean(string(data)) && bytes.IndexByte(data, '\\') < 0 {
 		return data
 	}
-	var b bytes.Buffer
 	last := ""
-	for i := 0; i < len(data); {
-		if data[i] != '"' {
-			b.WriteByte(data[i])
-			i++
-			continue
-		}
-		end := stringEnd(data, i)
-		var s string
-		switch text := data[i:end]; {
-		case json.Unmarshal(text, &s) != nil:
-		case last == "pattern":
-			b.Write(EscapeJSON(text))
-		default:
-			b.Write(quote(Clean(s)))
-		}
+	return eachScalar(data, func(text []byte, s string) []byte {
+		before := last
 		last = s
+		switch {
+		case text[0] != '"':
+			return text
+		case before == "pattern":
+			return EscapeJSON(text)
+		}
+		return quote(Clean(s))
+	})
+}
+
+// MapJSON gives every string of a JSON document, names included, and every number as it is written to change. A number that is
+// changed becomes a string. The order of keys stays.
+func MapJSON(data json.RawMessage, change func(string) string) json.RawMessage {
+	return eachScalar(data, func(text []byte, s string) []byte {
+		if changed := change(s); changed != s {
+			return quote(changed)
+		}
+		return text
+	})
+}
+
+// eachScalar puts in the place of each string, number and word of a JSON text what change makes of its text and its value.
+func eachScalar(data []byte, change func(text []byte, s string) []byte) []byte {
+	var b bytes.Buffer
+	for i := 0; i < len(data); {
+		end := i + 1
+		switch {
+		case data[i] == '"':
+			end = stringEnd(data, i)
+			var s string
+			if text := data[i:end]; json.Unmarshal(text, &s) == nil {
+				b.Write(change(text, s))
+			}
+		case isWordByte(data[i]):
+			for end < len(data) && isWordByte(data[end]) {
+				end++
+			}
+			b.Write(change(data[i:end], string(data[i:end])))
+		default:
+			b.WriteByte(data[i])
+		}
 		i = end
 	}
 	return b.Bytes()
+}
+
+// isWordByte tells what numbers, true, false and null are made of.
+func isWordByte(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '-' || c == '+' || c == '.' || c == 'E'
 }
 
 // stringEnd returns the offset after the JSON string that begins at i.

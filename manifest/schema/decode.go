@@ -15,6 +15,8 @@ import (
 type Limits struct {
 	Depth int // nested arrays and objects; default 200
 	Bytes int // default 4 MiB
+	// Values bounds how many numbers, strings, words, arrays and objects there are: each takes far more memory than its text. Default 2^20.
+	Values int
 
 	// ReplaceSurrogates reads an escape like \ud800, which is half of a pair, as U+FFFD instead of refusing it. It is for
 	// texts that other programs produced (browsers send such escapes), never for what a caller typed.
@@ -24,6 +26,8 @@ type Limits struct {
 const (
 	defaultDepth = 200
 	defaultBytes = 4 << 20
+	// An array of ones within defaultBytes has twice as many; nothing that people or programs say has.
+	defaultValues = 1 << 20
 
 	maxNumberLen = 64
 	// Beyond this, exact arithmetic on a number takes memory by its value, not by its length.
@@ -38,7 +42,11 @@ type SyntaxError struct {
 	Msg          string
 
 	limit bool // a size or depth limit, not a fault of grammar
+	many  bool // more values than Limits.Values
 }
+
+// TooMany tells whether the text held more values than were to be read.
+func (e *SyntaxError) TooMany() bool { return e.many }
 
 func (e *SyntaxError) Error() string {
 	at := ""
@@ -58,6 +66,9 @@ func Decode(data []byte, lim Limits) (any, error) {
 	if lim.Bytes <= 0 {
 		lim.Bytes = defaultBytes
 	}
+	if lim.Values <= 0 {
+		lim.Values = defaultValues
+	}
 	if len(data) > lim.Bytes {
 		return nil, &SyntaxError{Line: 1, Column: 1, limit: true,
 			Msg: fmt.Sprintf("%d bytes of JSON, at most %d are read", len(data), lim.Bytes)}
@@ -75,6 +86,7 @@ type decoder struct {
 	i    int
 	lim  Limits
 	path []string
+	n    int // values so far
 }
 
 func (d *decoder) document() (any, *SyntaxError) {
@@ -97,6 +109,11 @@ func (d *decoder) document() (any, *SyntaxError) {
 }
 
 func (d *decoder) value(depth int) (any, *SyntaxError) {
+	if d.n++; d.n > d.lim.Values {
+		e := d.fail(d.i, "more than %d values", d.lim.Values)
+		e.limit, e.many = true, true
+		return nil, e
+	}
 	if d.i == len(d.s) {
 		return nil, d.fail(d.i, "the text ends where a value is expected")
 	}
