@@ -8,6 +8,7 @@
 //
 //	[operator]
 //	allow_yes = false              # whether --yes may stand for a person where there is no terminal
+//	require_signer = false         # whether every installed plugin must be signed with a trusted key
 //
 //	[defaults]
 //	timeout = "30s"                # the most that a call may take, 1ms to 24h
@@ -56,6 +57,10 @@
 // A plugin has what its manifest asks for and the policy grants, never more. Grants and settings hold
 // for the digest or signer beside them and for nothing else of the same name; limits and isolate hold
 // for every version. What is compiled in has no grants.
+//
+// What policy.toml binds to another digest or signer does not run at all, and neither does, under require_signer,
+// what is installed without a signature of a trusted key. A signer that policy.toml names is trusted for that plugin;
+// a signer in grants.toml must be trusted besides.
 //
 // A wildcard in a tool: grant never gives what reaches outside a page (Browser.*, Target.*, other
 // sites' cookies, files and more); such tools are granted by name.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofrs/flock"
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/parley-tools/parley/host"
@@ -69,7 +68,7 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 	if !isDigest(to) && (!isSigner(to) || strings.HasPrefix(to, "sha256:")) {
 		return edit, host.Errorf(host.InvalidArgs, "grants are bound to a digest (sha256: and 64 digits) or to a signer, and %s is neither", shown(to))
 	}
-	if pin := e.hand; pin != nil && (pin.digest != "" && pin.digest != to || pin.signer != "" && pin.signer != to) {
+	if pin := e.hand; pin != nil && !pin.admits(to, p.env) {
 		return edit, host.Errorf(host.ConfigError, "%s:%d binds %s to another build, so the grant would give nothing: change that line first", pin.at.file, pin.bindAt.line, plugin)
 	}
 	var list []Grant
@@ -157,31 +156,7 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 
 // WriteGrants makes a prepared change, in one step that others see whole or not at all. If the file has
 // changed since the change was prepared, nothing is written and the error is busy.
-func (p *Policy) WriteGrants(e Edit) error {
-	fail := func(err error) error {
-		return &host.Error{Code: host.ConfigError, Message: fmt.Sprintf("%s cannot be written: %v", e.Path, cause(err)), Cause: err}
-	}
-	dir := filepath.Dir(e.Path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fail(err)
-	}
-	lock := flock.New(e.Path + ".lock")
-	if err := lock.Lock(); err != nil {
-		return fail(err)
-	}
-	defer lock.Unlock()
-	now, _, err := readPolicyFile(dir, e.Path)
-	if err != nil {
-		return err
-	}
-	if string(now) != e.Old {
-		return host.Errorf(host.Busy, "%s was changed by somebody else in the meantime; nothing was written", e.Path).WithNext("look at it and do it again")
-	}
-	if err := writeFile(e.Path, []byte(e.New)); err != nil {
-		return fail(err)
-	}
-	return nil
-}
+func (p *Policy) WriteGrants(e Edit) error { return OperatorFile{e.Path}.Replace(e.Old, e.New) }
 
 // writeFile replaces a file at once; it is 0600.
 func writeFile(path string, data []byte) error {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Explanation says what a plugin asks for, what it is granted by which line, what is refused and why, and
@@ -17,7 +16,8 @@ type Explanation struct {
 	Plugin   string   `json:"plugin"`
 	Tool     string   `json:"tool,omitempty"`
 	Digest   string   `json:"digest,omitempty"`
-	Files    []string `json:"files"` // that were read; none means the defaults
+	Signer   string   `json:"signer,omitempty"` // public key whose signature fits
+	Files    []string `json:"files"`            // that were read; none means the defaults
 	Isolate  string   `json:"isolate"`
 	Limits   []string `json:"limits"` // of the policy, as "timeout 30s"
 	Settings string   `json:"settings,omitempty"`
@@ -60,16 +60,27 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 	e := s.entry(info.Name)
 	x.Isolate = s.isolate(info.Name)
 	l := e.limits(s.timeout())
-	if l.MemoryMiB > 0 {
-		x.Limits = append(x.Limits, fmt.Sprintf("memory %d MiB", l.MemoryMiB))
-	}
 	if l.Timeout > 0 {
 		x.Limits = append(x.Limits, fmt.Sprintf("timeout %s", l.Timeout))
 	}
-	if l.OutputBytes > 0 {
-		x.Limits = append(x.Limits, fmt.Sprintf("output %d bytes", l.OutputBytes))
+	for _, bound := range []struct {
+		text string
+		n    int
+	}{
+		{"memory %d MiB", l.MemoryMiB}, {"output %d bytes", l.OutputBytes}, {"log %d bytes", l.LogBytes}, {"%d host calls", l.HostCalls},
+		{"%d open files", l.OpenFiles}, {"%d files created", l.FilesCreated}, {"%d bytes written", l.BytesWritten}, {"%d concurrent calls", l.ConcurrentCalls},
+	} {
+		if bound.n > 0 {
+			x.Limits = append(x.Limits, fmt.Sprintf(bound.text, bound.n))
+		}
 	}
 	x.Settings = string(e.settings(info.Digest, p.env))
+	if by, err := p.env.signer(info.Name, info.Digest); err == nil {
+		x.Signer = by.Key
+	}
+	if err := s.approve(info.Name, info.Digest, p.env); err != nil {
+		x.Notes = append(x.Notes, "it does not run: "+err.Error())
+	}
 	if info.Digest != "" && m != nil {
 		x.explainRights(e, m, p.env)
 	}
@@ -170,7 +181,7 @@ func (x Explanation) String() string {
 		files = []string{"no file, so the defaults"}
 	}
 	fmt.Fprintf(&b, "%s by %s\n", name, strings.Join(files, " and "))
-	for _, line := range [][2]string{{"digest", x.Digest}, {"isolate", x.Isolate}, {"limits", strings.Join(x.Limits, ", ")}, {"settings", x.Settings}} {
+	for _, line := range [][2]string{{"digest", x.Digest}, {"signer", x.Signer}, {"isolate", x.Isolate}, {"limits", strings.Join(x.Limits, ", ")}, {"settings", x.Settings}} {
 		if line[1] != "" {
 			fmt.Fprintf(&b, "  %-9s %s\n", line[0], line[1])
 		}
@@ -227,50 +238,6 @@ func (r Right) text() string {
 		b.WriteString("             " + r.Next + "\n")
 	}
 	return b.String()
-}
-
-// CheckSettings holds what [plugin.NAME.settings] says against the manifest's schema of settings. What is
-// missing or wrong is denied, with the line to write: the plugin was not given what it needs.
-func (p *Policy) CheckSettings(info host.Info, m *manifest.Manifest) error {
-	if len(m.Settings) == 0 {
-		return nil
-	}
-	s, err := p.current()
-	if err != nil {
-		return err
-	}
-	judge, err := schema.Foreign(m.Settings)
-	if err != nil {
-		return host.Errorf(host.InvalidPlugin, "the settings that %s describes cannot be judged: %v", info.Name, err)
-	}
-	settings := s.entry(info.Name).settings(info.Digest, p.env)
-	if settings == nil {
-		settings = []byte("{}")
-	}
-	value, err := schema.Decode(settings, schema.Limits{})
-	if err != nil {
-		return host.Errorf(host.ConfigError, "the settings of %s: %v", info.Name, err)
-	}
-	violations, err := judge.Validate(value)
-	if err != nil {
-		return host.Errorf(host.LimitExceeded, "the settings of %s: %v", info.Name, err)
-	}
-	if len(violations) == 0 {
-		return nil
-	}
-	e := host.Errorf(host.Denied, "%s lacks settings that it needs: %s; nothing was run", info.Name, count(len(violations), "violation"))
-	for _, v := range violations {
-		e.Details = append(e.Details, host.Detail{
-			Parameter: v.Pointer, Keyword: v.Keyword, Provided: manifest.CleanLine(v.Provided), Expected: manifest.CleanLine(v.Expected),
-		})
-	}
-	file := PolicyFile
-	if p.dir != "" {
-		file = filepath.Join(p.dir, PolicyFile)
-	}
-	key := manifest.CleanLine(strings.TrimPrefix(violations[0].Pointer, "/"))
-	e.Next = append(e.Next, fmt.Sprintf("write %q in [plugin.%s.settings] of %s", key+" = ...", info.Name, file))
-	return e
 }
 
 func count(n int, what string) string {

@@ -82,29 +82,3 @@ grants = ["tool:github.*"]
 		t.Errorf("%s, %v", data, err)
 	}
 }
-
-func TestCheckSettings(t *testing.T) {
-	m := &manifest.Manifest{Settings: json.RawMessage(`{"type":"object","required":["org"],"properties":{"org":{"type":"string"}}}`)}
-	info := host.Info{Name: "p", Digest: digestA}
-	for text, want := range map[string]string{
-		"":                                   "p lacks settings",
-		"[plugin.p.settings]\norg = 3":       "p lacks settings",
-		"[plugin.p.settings]\norg = \"abc\"": "",
-		"[plugin.p]\ndigest = \"" + digestB + "\"\n[plugin.p.settings]\norg = \"abc\"": "p lacks settings",
-	} {
-		p := load(t, text, "")
-		err := p.CheckSettings(info, m)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
-		}
-		if err != nil {
-			e := host.AsError(err)
-			if e.ExitCode() != 82 || len(e.Details) != 1 || e.Details[0].Parameter != "/org" || !strings.Contains(e.Next[0], `"org = ..." in [plugin.p.settings] of `+p.dir) {
-				t.Errorf("%q: %+v", text, e)
-			}
-		}
-	}
-	if err := load(t, "", "").CheckSettings(info, &manifest.Manifest{}); err != nil {
-		t.Error(err)
-	}
-}

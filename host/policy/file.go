@@ -3,18 +3,28 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/origin"
 )
 
 // file is policy.toml or grants.toml as it is written.
 type file struct {
 	path     string
 	allowYes *bool
+	// requireSigner demands a trusted signature of every installed plugin.
+	requireSigner *bool
+	requireAt     place
+
+	networks []netip.Prefix
+	proxy    string
+	audit    string
+	attach   []string
 	timeout  time.Duration
 	isolate  string
 	plugins  map[string]*plugin // by name in lower case
@@ -28,7 +38,8 @@ type plugin struct {
 	at       place
 	digest   string
 	signer   string
-	bindAt   place // of digest or signer
+	bindAt   place // of digest or else signer
+	signAt   place // of signer
 	granted  bool  // the key grants is there
 	grantsAt place
 	grants   []given
@@ -51,8 +62,10 @@ type source struct {
 }
 
 const (
-	isolateNone    = "none"
-	isolateProcess = "process"
+	isolateNone      = "none"
+	isolateProcess   = "process"
+	proxyNone        = "none"
+	proxyEnvironment = "environment"
 )
 
 func isPlugin(name string) bool { return len(name) <= 40 && isIdentifier(name) }
@@ -79,15 +92,12 @@ func parseFile(path string, data []byte) (*file, []problem) {
 	root := d.table()
 	root.only("operator", "defaults", "plugin", "callers", "secrets")
 	if t, ok := root.sub("operator"); ok {
-		t.only("allow_yes")
-		if yes, ok := t.boolean("allow_yes"); ok {
-			f.allowYes = &yes
-		}
+		f.addOperator(t)
 	}
 	if t, ok := root.sub("defaults"); ok {
 		t.only("timeout", "isolate")
 		f.timeout = t.duration("timeout")
-		f.isolate = readIsolate(t)
+		f.isolate = t.oneOf("isolate", isolateNone, isolateProcess)
 	}
 	if t, ok := root.sub("plugin"); ok {
 		for _, name := range t.names() {
@@ -108,12 +118,34 @@ func parseFile(path string, data []byte) (*file, []problem) {
 	return f, d.problems
 }
 
-func readIsolate(t table) string {
-	s, ok := t.text("isolate")
-	if ok && s != isolateNone && s != isolateProcess {
-		t.complain("isolate", "isolate must be \"none\" or \"process\", not %s", shown(s))
+func (f *file) addOperator(t table) {
+	t.only("allow_yes", "require_signer", "networks", "proxy", "audit", "attach")
+	if yes, ok := t.boolean("allow_yes"); ok {
+		f.allowYes = &yes
 	}
-	return s
+	if yes, ok := t.boolean("require_signer"); ok {
+		f.requireSigner, f.requireAt = &yes, t.value("require_signer")
+	}
+	f.proxy = t.oneOf("proxy", proxyNone, proxyEnvironment)
+	f.audit = t.oneOf("audit", AuditOn, AuditRequired, AuditOff)
+	hosts, _ := t.list("attach")
+	for _, it := range hosts {
+		o, err := origin.Parse("http://" + it.text)
+		if err != nil || o.Wildcard || o.Port != 80 {
+			t.d.complain(it.at, "attach holds names or addresses of hosts, without a port, such as \"build-host\", not %s", shown(it.text))
+			continue
+		}
+		f.attach = append(f.attach, o.Host)
+	}
+	items, _ := t.list("networks")
+	for _, it := range items {
+		network, err := netip.ParsePrefix(it.text)
+		if err != nil || network != network.Masked() {
+			t.d.complain(it.at, "networks holds addresses such as \"10.1.0.0/16\", whose bits after the prefix are 0, not %s", shown(it.text))
+			continue
+		}
+		f.networks = append(f.networks, network)
+	}
 }
 
 func (f *file) addPlugin(all table, name string) {
@@ -139,19 +171,28 @@ func (f *file) addPlugin(all table, name string) {
 		}
 	}
 	if p.signer, ok = t.text("signer"); ok {
-		p.bindAt = t.value("signer")
+		p.signAt = t.value("signer")
+		if p.digest == "" {
+			p.bindAt = p.signAt
+		}
 		if !isSigner(p.signer) {
 			t.complain("signer", "signer must be a public key without white space, not %s", shown(p.signer))
 		}
 	}
-	p.isolate = readIsolate(t)
+	p.isolate = t.oneOf("isolate", isolateNone, isolateProcess)
 	f.addGrants(t, p)
 	if l, ok := t.sub("limits"); ok {
-		l.only("memory_mib", "timeout", "output_bytes")
+		l.only("memory_mib", "timeout", "output_bytes", "log_bytes", "host_calls", "open_files", "files_created", "bytes_written", "concurrent_calls")
 		p.limits = host.Limits{
-			MemoryMiB:   l.integer("memory_mib", 4096),
-			Timeout:     l.duration("timeout"),
-			OutputBytes: l.integer("output_bytes", 1<<30),
+			MemoryMiB:       l.integer("memory_mib", 4096),
+			Timeout:         l.duration("timeout"),
+			OutputBytes:     l.integer("output_bytes", 1<<30),
+			LogBytes:        l.integer("log_bytes", 1<<30),
+			HostCalls:       l.integer("host_calls", 1_000_000),
+			OpenFiles:       l.integer("open_files", 10_000),
+			FilesCreated:    l.integer("files_created", 1_000_000),
+			BytesWritten:    l.integer("bytes_written", 1<<40),
+			ConcurrentCalls: l.integer("concurrent_calls", 1000),
 		}
 	}
 	if s, ok := t.sub("settings"); ok {

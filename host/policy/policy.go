@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,13 @@ const (
 	GrantsFile = "grants.toml"
 )
 
+// What [operator] audit may say: calls are recorded, calls stop when they cannot be recorded, nothing is recorded.
+const (
+	AuditOn       = "on"
+	AuditRequired = "required"
+	AuditOff      = "off"
+)
+
 // maxFile bounds a policy file, in bytes.
 const maxFile = 1 << 20
 
@@ -35,9 +43,12 @@ type Env struct {
 	Dir string
 	// Store is the folder of the secret store; "" means that there is none.
 	Store string
-	// Signer returns the signer that was verified for a digest of a plugin, or ""; nil knows none, so
-	// that grants bound to a signer give nothing.
-	Signer func(plugin, digest string) string
+	// Signer tells who signed the build of a plugin that has this digest; nil knows nobody, so that grants
+	// bound to a signer give nothing.
+	Signer func(plugin, digest string) (Signer, error)
+	// Difference shows, in lines, how the manifest of one build of a plugin differs from that of another that
+	// was approved, or says why it cannot; nil shows nothing.
+	Difference func(plugin, approved, found string) string
 }
 
 func (e Env) lookup(name string) (string, bool) {
@@ -99,11 +110,11 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		return d, nil
 	}
 	e := s.entry(ask.Plugin)
-	if pin := e.hand; pin != nil && pin.digest != "" && ask.Digest != "" && pin.digest != ask.Digest {
-		return d, host.Errorf(host.Integrity, "%s:%d approves %s as %s, and this build is %s; nothing was run", pin.at.file, pin.bindAt.line, ask.Plugin, pin.digest, ask.Digest).
-			WithNext("install the approved build again, or change that line after looking at parley plugin show " + ask.Plugin)
+	if err := s.approve(ask.Plugin, ask.Digest, p.env); err != nil {
+		return d, s.refuse(err, ask.Plugin, ask.Digest, p.env)
 	}
 	d.Limits, d.Settings = e.limits(s.timeout()), e.settings(ask.Digest, p.env)
+	d.SettingsIn = "[plugin." + ask.Plugin + ".settings] in " + filepath.Join(p.dir, PolicyFile)
 	if ask.Digest == "" {
 		return d, nil
 	}
@@ -136,6 +147,50 @@ func (p *Policy) Isolate(plugin string) (string, error) {
 		return "", err
 	}
 	return s.isolate(plugin), nil
+}
+
+// Egress is what the operator says of the network as a whole.
+func (p *Policy) Egress() (host.EgressRules, error) {
+	s, err := p.current()
+	if err != nil {
+		return host.EgressRules{}, err
+	}
+	var rules host.EgressRules
+	for _, f := range s.files() {
+		if rules.Networks == nil {
+			rules.Networks = f.networks
+		}
+		rules.Proxy = rules.Proxy || f.proxy == proxyEnvironment
+	}
+	return rules, nil
+}
+
+// AttachHosts are the hosts outside of this machine whose browsers may be attached to, in lower case.
+func (p *Policy) AttachHosts() ([]string, error) {
+	s, err := p.current()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range s.files() {
+		if f.attach != nil {
+			return f.attach, nil
+		}
+	}
+	return nil, nil
+}
+
+// Audit is how calls depend on the audit log: AuditOn, AuditRequired or AuditOff.
+func (p *Policy) Audit() (string, error) {
+	s, err := p.current()
+	if err != nil {
+		return "", err
+	}
+	for _, f := range s.files() {
+		if f.audit != "" {
+			return f.audit, nil
+		}
+	}
+	return AuditOn, nil
 }
 
 // AllowYes tells whether --yes may stand for a person where there is no terminal.
@@ -357,15 +412,15 @@ func (e entry) grants() []given {
 func (e entry) limits(timeout time.Duration) host.Limits {
 	var l host.Limits
 	for _, p := range e.parts() {
-		if l.MemoryMiB == 0 {
-			l.MemoryMiB = p.limits.MemoryMiB
-		}
-		if l.Timeout == 0 {
-			l.Timeout = p.limits.Timeout
-		}
-		if l.OutputBytes == 0 {
-			l.OutputBytes = p.limits.OutputBytes
-		}
+		l.Timeout = cmp.Or(l.Timeout, p.limits.Timeout)
+		l.MemoryMiB = cmp.Or(l.MemoryMiB, p.limits.MemoryMiB)
+		l.OutputBytes = cmp.Or(l.OutputBytes, p.limits.OutputBytes)
+		l.LogBytes = cmp.Or(l.LogBytes, p.limits.LogBytes)
+		l.HostCalls = cmp.Or(l.HostCalls, p.limits.HostCalls)
+		l.OpenFiles = cmp.Or(l.OpenFiles, p.limits.OpenFiles)
+		l.FilesCreated = cmp.Or(l.FilesCreated, p.limits.FilesCreated)
+		l.BytesWritten = cmp.Or(l.BytesWritten, p.limits.BytesWritten)
+		l.ConcurrentCalls = cmp.Or(l.ConcurrentCalls, p.limits.ConcurrentCalls)
 	}
 	if l.Timeout == 0 {
 		l.Timeout = timeout
@@ -396,14 +451,8 @@ func (e entry) unbound(p *plugin, digest string, env Env) string {
 		if b.digest != "" && b.digest != digest {
 			return fmt.Sprintf("granted to another digest (%s)", b.bindAt)
 		}
-		if b.signer != "" {
-			signer := ""
-			if env.Signer != nil {
-				signer = env.Signer(p.name, digest)
-			}
-			if signer != b.signer {
-				return fmt.Sprintf("granted to another signer (%s)", b.bindAt)
-			}
+		if why := e.unsigned(b, digest, env); why != "" {
+			return why
 		}
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -159,7 +160,7 @@ list = [1, 2.5, true, {when = 2026-01-02}]
 	want := host.Grant{
 		FS:      []host.FSGrant{{Path: "/data", Source: "/srv/data", Mode: "ro"}},
 		HTTP:    []host.HTTPGrant{{URL: "https://api.github.com", Methods: []string{"GET"}}},
-		Secrets: []host.SecretGrant{{Name: "GITHUB_TOKEN"}, {Name: "KEY", Read: true}},
+		Secrets: []host.SecretGrant{{Name: "GITHUB_TOKEN", URL: "https://api.github.com", Header: "Authorization: Bearer {secret}"}, {Name: "KEY", Read: true}},
 		Env:     map[string]string{"LANG": "C.UTF-8"},
 		Tools:   []string{"cdp.Page.*"},
 		Clock:   true, Random: true,
@@ -263,6 +264,7 @@ func TestRights(t *testing.T) {
 		{"case does not count", list("tool:CDP.page.*"), tool("cdp.Page.navigate"), list("tool:cdp.Page.navigate"), nil},
 		{"outside a page by wildcard", list("tool:cdp.*"), tool("cdp.Browser.getVersion"), nil, list("tool:cdp.Browser.getVersion")},
 		{"outside a page by the widest wildcard", list("tool:*"), tool("cdp.DOM.setFileInputFiles"), nil, list("tool:cdp.DOM.setFileInputFiles")},
+		{"files dropped on a page by wildcard", list("tool:cdp.*"), tool("cdp.Input.dispatchDragEvent"), nil, list("tool:cdp.Input.dispatchDragEvent")},
 		{"outside a page by name", list("tool:cdp.*", "tool:cdp.Browser.getVersion"), tool("cdp.Browser.getVersion"), list("tool:cdp.Browser.getVersion"), nil},
 		{"outside a page asked by wildcard", list("tool:cdp.Browser.getVersion"), tool("cdp.Browser.*"), list("tool:cdp.Browser.getVersion"), list("tool:cdp.Browser.*")},
 		{"no tool", list("tool:*"), tool("a b"), nil, list("tool:a b")},
@@ -299,36 +301,6 @@ func TestRights(t *testing.T) {
 func tomlList(items []string) string {
 	data, _ := json.Marshal(items)
 	return string(data)
-}
-
-func TestSigner(t *testing.T) {
-	dir := folder(t, "[plugin.p]\nsigner = \"RWQkey\"\ngrants = [\"clock\"]\n", "")
-	caps := manifest.Capabilities{Clock: &manifest.PlainCapability{}}
-	for signer, want := range map[string]bool{"RWQkey": true, "RWQother": false, "": false} {
-		p, err := Load(dir, Env{Signer: func(plugin, digest string) string {
-			if plugin == "p" && digest == digestA {
-				return signer
-			}
-			return ""
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := decide(t, p, host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA, Capabilities: caps})
-		if d.Grant.Clock != want {
-			t.Errorf("signer %q: clock %v", signer, d.Grant.Clock)
-		}
-		if !want && !strings.Contains(d.Missing[0].Why, "another signer (policy.toml:2)") {
-			t.Errorf("signer %q: %+v", signer, d.Missing)
-		}
-	}
-	p, err := Load(dir, Env{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := decide(t, p, host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA, Capabilities: caps}); d.Grant.Clock {
-		t.Error("granted although nobody knows signers")
-	}
 }
 
 func TestCallers(t *testing.T) {
@@ -429,6 +401,44 @@ func TestTwoFiles(t *testing.T) {
 	}
 }
 
+func TestOperator(t *testing.T) {
+	hand := `[operator]
+networks = ["10.1.0.0/16", "fd00::/8"]
+proxy = "environment"
+audit = "required"
+attach = ["Build-Host", "10.0.0.5"]
+[plugin.p.limits]
+log_bytes = 1
+host_calls = 2
+open_files = 3
+files_created = 4
+bytes_written = 5
+concurrent_calls = 6`
+	p := load(t, hand, "[operator]\naudit = \"off\"\n[plugin.p.limits]\nlog_bytes = 9\nmemory_mib = 8")
+	rules, err := p.Egress()
+	if err != nil || fmt.Sprint(rules) != "{[10.1.0.0/16 fd00::/8] true}" {
+		t.Errorf("%v, %v", rules, err)
+	}
+	if audit, err := p.Audit(); audit != AuditRequired || err != nil {
+		t.Errorf("%s, %v", audit, err)
+	}
+	if hosts, err := p.AttachHosts(); fmt.Sprint(hosts) != "[build-host 10.0.0.5]" || err != nil {
+		t.Errorf("%v, %v", hosts, err)
+	}
+	d := decide(t, p, call("cli", "p.t", "read", false))
+	want := host.Limits{MemoryMiB: 8, LogBytes: 1, HostCalls: 2, OpenFiles: 3, FilesCreated: 4, BytesWritten: 5, ConcurrentCalls: 6}
+	if d.Limits != want {
+		t.Errorf("%+v", d.Limits)
+	}
+	none := load(t, "", "")
+	rules, _ = none.Egress()
+	audit, _ := none.Audit()
+	hosts, _ := none.AttachHosts()
+	if rules.Networks != nil || rules.Proxy || audit != AuditOn || hosts != nil {
+		t.Errorf("%+v, %s, %v", rules, audit, hosts)
+	}
+}
+
 func TestMalformed(t *testing.T) {
 	d := `digest = "` + digestA + `"` + "\n"
 	tests := []struct {
@@ -448,6 +458,14 @@ func TestMalformed(t *testing.T) {
 		{"unknown key at top", "timeout = 3", "1:1", "unknown key"},
 		{"unknown key", "[operator]\nallow_no = true", "2:1", "did you mean allow_yes?"},
 		{"key in another case", "[plugin.p]\nGrants = []", "2:1", "unknown key"},
+		{"networks of bits that are not its own", "[operator]\nnetworks = [\"10.0.0.1/8\"]", "2:13", "bits after the prefix are 0"},
+		{"networks that are none", "[operator]\nnetworks = [\"10.0.0.1\"]", "2:13", "networks holds addresses"},
+		{"attach with a port", "[operator]\nattach = [\"build-host:9222\"]", "2:11", "without a port"},
+		{"attach to all", "[operator]\nattach = [\"*.example.com\"]", "2:11", "names or addresses of hosts"},
+		{"proxy of another kind", "[operator]\nproxy = \"http://proxy:3128\"", "2:9", "none"},
+		{"audit of another kind", "[operator]\naudit = true", "2:9", ""},
+		{"a limit of zero", "[plugin.p.limits]\nopen_files = 0", "2:14", "between 1 and"},
+		{"a limit that is too large", "[plugin.p.limits]\nhost_calls = 1000001", "2:14", "between 1 and"},
 		{"unknown key of a plugin", "[plugin.p]\ngrant = []", "2:1", "did you mean grants?"},
 		{"unknown limit", "[plugin.p.limits]\ncpu = 3", "2:1", "unknown key \"cpu\" in [plugin.p.limits]"},
 		{"unknown list of a caller", "[callers.cli]\nalow = []", "2:1", "did you mean allow?"},

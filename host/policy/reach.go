@@ -12,10 +12,11 @@ var outside = []string{
 	// The browser, its other targets, its profile, the machine that it runs on.
 	"cdp.browser.", "cdp.target.", "cdp.systeminfo.", "cdp.tethering.", "cdp.extensions.", "cdp.pwa.",
 	"cdp.filesystem.", "cdp.cast.", "cdp.deviceaccess.", "cdp.autofill.", "cdp.tracing.", "cdp.memory.",
+	"cdp.bluetoothemulation.", "cdp.smartcardemulation.",
 	// The browser's own verbs that choose a program, a profile or a page that is not the plugin's.
 	"cdp.open", "cdp.close", "cdp.targets", "cdp.activate",
-	// Files and downloads.
-	"cdp.dom.setfileinputfiles", "cdp.dom.getfileinfo", "cdp.page.setdownloadbehavior",
+	// Files, also those that are dropped on a page, and downloads.
+	"cdp.dom.setfileinputfiles", "cdp.input.dispatchdragevent", "cdp.dom.getfileinfo", "cdp.page.setdownloadbehavior",
 	"cdp.page.getspellcheckcustomdictionary",
 	// Cookies and storage of any site, and loading with the browser's own reach.
 	"cdp.storage.", "cdp.network.getcookies", "cdp.network.getallcookies", "cdp.network.setcookie",

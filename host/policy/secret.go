@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +18,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// maxSecret bounds a secret, in bytes.
-const maxSecret = 64 << 10
+// MaxSecret bounds a secret, in bytes.
+const MaxSecret = 64 << 10
 
 // secretTimeout bounds a command that is asked for a secret.
 const secretTimeout = 15 * time.Second
@@ -47,8 +48,8 @@ func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 		return "", host.Errorf(host.ConfigError, "secret %s has no value: %v%s", shown(name), cause(err), at).WithNext("parley secret set " + name)
 	}
 	value = strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
-	if value == "" || len(value) > maxSecret {
-		return "", host.Errorf(host.ConfigError, "secret %s is empty or longer than %d bytes", shown(name), maxSecret).WithNext("parley secret set " + name)
+	if value == "" || len(value) > MaxSecret {
+		return "", host.Errorf(host.ConfigError, "secret %s is empty or longer than %d bytes", shown(name), MaxSecret).WithNext("parley secret set " + name)
 	}
 	return value, nil
 }
@@ -96,7 +97,7 @@ func runForSecret(ctx context.Context, command string) (string, error) {
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(data []byte) (int, error) {
-	if room := maxSecret + 3 - b.Len(); room > 0 {
+	if room := MaxSecret + 3 - b.Len(); room > 0 {
 		b.Buffer.Write(data[:min(room, len(data))])
 	}
 	return len(data), nil
@@ -119,8 +120,50 @@ func readSecret(path string, open func(fs.FileInfo) bool, complaint string) (str
 		return "", fmt.Errorf("%s: %w", path, cause(err))
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxSecret+3))
+	data, err := io.ReadAll(io.LimitReader(f, MaxSecret+3))
 	return string(data), err
+}
+
+// SecretSource says where a secret comes from, and nothing of its value.
+type SecretSource struct {
+	Name string `json:"name"`
+	From string `json:"from"`         // "store", "env:NAME", "file:PATH" or "cmd:PROGRAM"
+	At   string `json:"at,omitempty"` // the line of the policy that says so
+}
+
+// Secrets lists what the store keeps and what the policy takes from elsewhere, by name.
+func (p *Policy) Secrets() ([]SecretSource, error) {
+	s, err := p.current()
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]SecretSource{}
+	if p.env.Store != "" {
+		names, err := Store{p.env.Store}.Names()
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			found[name] = SecretSource{Name: name, From: "store"}
+		}
+	}
+	files := s.files()
+	slices.Reverse(files) // the winning one last
+	for _, f := range files {
+		for name, src := range f.secrets {
+			from := src.from
+			if command, ok := strings.CutPrefix(from, "cmd:"); ok {
+				words, _ := splitWords(command) // its arguments may be secret, too
+				from = "cmd:" + words[0]
+			}
+			found[name] = SecretSource{name, from, src.at.String()}
+		}
+	}
+	list := make([]SecretSource, 0, len(found))
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		list = append(list, found[name])
+	}
+	return list, nil
 }
 
 // Store keeps secrets as files of mode 0600 in a folder of mode 0700.
@@ -134,8 +177,8 @@ func (s Store) Set(name, value string) error {
 	if !isName(name) {
 		return host.Errorf(host.InvalidArgs, "%s is no secret's name: expected letters, digits and underscores", shown(name))
 	}
-	if value == "" || len(value) > maxSecret {
-		return host.Errorf(host.InvalidArgs, "a secret has between 1 and %d bytes, and this one has %d", maxSecret, len(value))
+	if value == "" || len(value) > MaxSecret {
+		return host.Errorf(host.InvalidArgs, "a secret has between 1 and %d bytes, and this one has %d", MaxSecret, len(value))
 	}
 	names, err := s.Names()
 	if err != nil {

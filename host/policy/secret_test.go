@@ -43,7 +43,7 @@ from = "file:` + filepath.Join(dir, "gone") + `"
 [secrets.FOLDER]
 from = "file:` + dir + `"
 [secrets.LONG]
-from = "file:` + path("long", strings.Repeat("x", maxSecret+1), 0o600) + `"
+from = "file:` + path("long", strings.Repeat("x", MaxSecret+1), 0o600) + `"
 [secrets.KEPT]
 from = "store"
 [secrets.CMD]
@@ -124,7 +124,7 @@ func TestStore(t *testing.T) {
 	for _, tt := range []struct {
 		name, value string
 		code        host.Code
-	}{{"a", "1", host.AlreadyExists}, {"../A", "1", host.InvalidArgs}, {"", "1", host.InvalidArgs}, {"C", "", host.InvalidArgs}, {"C", strings.Repeat("x", maxSecret+1), host.InvalidArgs}} {
+	}{{"a", "1", host.AlreadyExists}, {"../A", "1", host.InvalidArgs}, {"", "1", host.InvalidArgs}, {"C", "", host.InvalidArgs}, {"C", strings.Repeat("x", MaxSecret+1), host.InvalidArgs}} {
 		if err := s.Set(tt.name, tt.value); err == nil || host.AsError(err).Code != tt.code {
 			t.Errorf("%q: got %v, want %s", tt.name, err, tt.code)
 		}

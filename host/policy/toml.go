@@ -259,6 +259,15 @@ func (t table) integer(key string, most int) int {
 	return int(n)
 }
 
+// oneOf reads one of a few words; "" where the key is absent.
+func (t table) oneOf(key string, words ...string) string {
+	s, ok := t.text(key)
+	if ok && !slices.Contains(words, s) {
+		t.complain(key, "%s must be \"%s\" or \"%s\", not %s", key, strings.Join(words[:len(words)-1], `", "`), words[len(words)-1], shown(s))
+	}
+	return s
+}
+
 // duration reads a time such as "30s", longer than nothing and at most a day.
 func (t table) duration(key string) time.Duration {
 	s, ok := t.text(key)

@@ -193,13 +193,9 @@ func (w *weigher) secret(a manifest.SecretCapability) {
 			r.by = append(r.by, given)
 		}
 	}
-	if use && (read || a.Header != "" || !a.Read) {
-		i := slices.IndexFunc(w.grant.Secrets, func(s host.SecretGrant) bool { return s.Name == a.Name })
-		if i < 0 {
-			w.grant.Secrets = append(w.grant.Secrets, host.SecretGrant{Name: a.Name})
-			i = len(w.grant.Secrets) - 1
-		}
-		w.grant.Secrets[i].Read = w.grant.Secrets[i].Read || a.Read && read
+	given := host.SecretGrant{Name: a.Name, Read: a.Read && read, URL: a.URL, Header: a.Header}
+	if use && (given.Read || a.Header != "" || !a.Read) && !slices.Contains(w.grant.Secrets, given) {
+		w.grant.Secrets = append(w.grant.Secrets, given)
 	}
 	missing := ""
 	if !use || a.Read && !read {

@@ -1,0 +1,255 @@
+// Package origin reads where requests go, by one grammar for what operators grant, what manifests ask for and what guests send.
+package origin
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Origin is where requests may go: a scheme, a host and a port.
+//
+//	origin = ("http" | "https") "://" host [":" port]
+//	host   = name | "*." name with a dot | IPv4 | "[" IPv6 "]"
+//
+// Names are ASCII (internationalised ones in their xn-- form), of letters, digits, hyphens and
+// underscores. "*.example.com" stands for every name below example.com at any depth and not for
+// example.com itself; it knows nothing of public suffixes, so "*.co.uk" is as wide as it looks. The
+// port is that of the scheme unless it is written. Upper and lower case are the same. Everything that
+// one parser may read in another way than the next is refused instead of mended: user names, a
+// trailing dot, percent signs, addresses that are not in their canonical spelling, empty or padded ports.
+type Origin struct {
+	Scheme   string // http or https
+	Host     string // in lower case, without brackets and without "*."
+	Port     int
+	Wildcard bool // any name below Host
+}
+
+// Parse reads an origin, which has no path, not even "/".
+func Parse(s string) (Origin, error) {
+	o, rest, err := parse(s)
+	if err != nil {
+		return Origin{}, err
+	}
+	if rest != "" {
+		return Origin{}, fmt.Errorf("%s has a path, and an origin has none: write %s", shown(s), o)
+	}
+	return o, nil
+}
+
+// Of returns the origin of a URL that a request goes to, by the same grammar without "*.". Its errors show nothing of a user name, a path
+// or a query, which may hold secrets.
+func Of(rawURL string) (Origin, error) {
+	o, rest, err := parse(rawURL)
+	if err != nil {
+		return Origin{}, err
+	}
+	if o.Wildcard {
+		return Origin{}, fmt.Errorf("%s names no host", shown(rawURL))
+	}
+	// The client that dials reads the URL with net/url: both must have read the same host.
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return Origin{}, fmt.Errorf("%s is not a URL", shown(rawURL))
+	}
+	authority := rawURL[strings.Index(rawURL, "://")+3 : len(rawURL)-len(rest)]
+	if u.User != nil || u.Opaque != "" || u.Host != authority || !strings.EqualFold(u.Hostname(), o.Host) {
+		return Origin{}, fmt.Errorf("%s can be read in two ways", shown(rawURL))
+	}
+	return o, nil
+}
+
+// Covers tells whether everything that p allows is allowed by o.
+func (o Origin) Covers(p Origin) bool {
+	if o.Scheme != p.Scheme || o.Port != p.Port {
+		return false
+	}
+	if !o.Wildcard {
+		return !p.Wildcard && o.Host == p.Host
+	}
+	if p.Wildcard && o.Host == p.Host {
+		return true
+	}
+	return strings.HasSuffix(p.Host, "."+o.Host)
+}
+
+// String is the canonical spelling, which Parse reads back.
+func (o Origin) String() string {
+	host := o.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if o.Wildcard {
+		host = "*." + host
+	}
+	if o.Port != defaultPort(o.Scheme) {
+		host += ":" + strconv.Itoa(o.Port)
+	}
+	return o.Scheme + "://" + host
+}
+
+func defaultPort(scheme string) int {
+	if scheme == "https" {
+		return 443
+	}
+	return 80
+}
+
+// parse reads the origin that s begins with and returns what follows it.
+func parse(s string) (o Origin, rest string, err error) {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c == 0x7f || c == '\\' {
+			return o, "", fmt.Errorf("%s holds white space, a control character or a backslash", shown(s))
+		}
+	}
+	scheme, after, ok := strings.Cut(s, "://")
+	o.Scheme = strings.ToLower(scheme)
+	if !ok || o.Scheme != "http" && o.Scheme != "https" {
+		return o, "", fmt.Errorf("%s does not begin with http:// or https://", shown(s))
+	}
+	authority := after
+	if i := strings.IndexAny(after, "/?#"); i >= 0 {
+		authority, rest = after[:i], after[i:]
+	}
+	if strings.Contains(authority, "@") {
+		return o, "", fmt.Errorf("%s holds a user name: leave it out, a secret belongs into a header", shown(s))
+	}
+	host, port, hasPort := authority, "", false
+	if strings.HasPrefix(authority, "[") {
+		end := strings.IndexByte(authority, ']')
+		if end < 0 {
+			return o, "", fmt.Errorf("%s has no ] after its address", shown(s))
+		}
+		host = authority[:end+1]
+		if after := authority[end+1:]; after != "" {
+			if after[0] != ':' {
+				return o, "", fmt.Errorf("%s has something between ] and the port", shown(s))
+			}
+			port, hasPort = after[1:], true
+		}
+	} else {
+		host, port, hasPort = strings.Cut(authority, ":")
+	}
+	o.Port = defaultPort(o.Scheme)
+	if hasPort {
+		if o.Port, err = parsePort(port); err != nil {
+			return o, "", fmt.Errorf("%s: %w", shown(s), err)
+		}
+	}
+	if below, ok := strings.CutPrefix(host, "*."); ok {
+		o.Wildcard = true
+		host = below
+	}
+	if o.Host, err = parseHost(host); err != nil {
+		return o, "", fmt.Errorf("%s: %w", shown(s), err)
+	}
+	if o.Wildcard && (!strings.Contains(o.Host, ".") || isAddress(o.Host)) {
+		return o, "", fmt.Errorf("%s is too wide: after \"*.\" comes a name with a dot, such as *.example.com", shown(s))
+	}
+	return o, rest, nil
+}
+
+func parsePort(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n == 0 || strconv.FormatUint(n, 10) != s {
+		return 0, fmt.Errorf("port %s is not a number from 1 to 65535 without leading zeros", quoted(s))
+	}
+	return int(n), nil
+}
+
+// parseHost returns a host in lower case; of an IPv6 address without its brackets.
+func parseHost(s string) (string, error) {
+	host := strings.ToLower(s)
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		inner = strings.TrimSuffix(inner, "]")
+		a, err := netip.ParseAddr(inner)
+		switch {
+		case err != nil || !a.Is6() || a.Zone() != "":
+			return "", fmt.Errorf("%s is not an IPv6 address without a zone", quoted(s))
+		case a.Is4In6():
+			return "", fmt.Errorf("%s hides an IPv4 address: write %s", quoted(s), a.Unmap())
+		case a.String() != inner:
+			return "", fmt.Errorf("%s is not in its canonical spelling: write [%s]", quoted(s), a)
+		}
+		return inner, nil
+	}
+	for _, r := range host {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+		case r == '*':
+			return "", fmt.Errorf("host %s: \"*\" stands only at the beginning, as in *.example.com", quoted(s))
+		case r == '%':
+			return "", fmt.Errorf("host %s holds a percent sign: write the characters themselves", quoted(s))
+		case r > 0x7f:
+			return "", fmt.Errorf("host %s is not ASCII: write its xn-- form", quoted(s))
+		default:
+			return "", fmt.Errorf("host %s holds characters that no host name has", quoted(s))
+		}
+	}
+	if host == "" || len(host) > 253 {
+		return "", fmt.Errorf("host %s is empty or longer than 253 characters", quoted(s))
+	}
+	if strings.HasSuffix(host, ".") {
+		return "", fmt.Errorf("host %s ends in a dot: leave it out", quoted(s))
+	}
+	labels := strings.Split(host, ".")
+	for _, l := range labels {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || l == "xn--" {
+			return "", fmt.Errorf("host %s has a part that is empty, too long, or begins or ends in a hyphen", quoted(s))
+		}
+	}
+	// A host whose last part is a number is an address to browsers and C libraries, in forms that others take for names.
+	if last := labels[len(labels)-1]; isNumber(last) {
+		a, err := netip.ParseAddr(host)
+		if err != nil || a.String() != host {
+			return "", fmt.Errorf("host %s is an address in an odd spelling: write four decimal numbers, such as 192.0.2.1", quoted(s))
+		}
+	}
+	return host, nil
+}
+
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// isNumber tells whether a part of a host would be read as a number: decimal, octal or hexadecimal.
+func isNumber(label string) bool {
+	if strings.HasPrefix(label, "0x") {
+		return strings.Trim(label[2:], "0123456789abcdef") == ""
+	}
+	return strings.Trim(label, "0123456789") == ""
+}
+
+// shown quotes what an error may show of a URL: its scheme and host, no user name, no path, no query.
+func shown(s string) string {
+	begin, ends := 0, `/?#\`
+	if i := strings.Index(s, "://"); i >= 0 {
+		begin = i + 3
+	} else if strings.HasPrefix(s, "//") {
+		begin = 2
+	} else {
+		ends += ":"
+	}
+	if i := strings.IndexAny(s[begin:], ends); i >= 0 && begin+i+1 < len(s) {
+		s = s[:begin+i+1] + "..."
+	}
+	if i := strings.LastIndexByte(s, '@'); i >= begin {
+		s = s[:begin] + "..." + s[i:]
+	}
+	return quoted(s)
+}
+
+// quoted is a foreign text for an error: on one line, nothing hidden, bounded.
+func quoted(s string) string {
+	const most = 200
+	s = manifest.CleanLine(strings.ToValidUTF8(s, "\uFFFD"))
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return strconv.Quote(s)
+}

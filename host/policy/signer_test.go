@@ -1,0 +1,145 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// signedBy is an Env in which builds were signed as a table says.
+func signedBy(signers map[string]Signer) Env {
+	return Env{Signer: func(_, digest string) (Signer, error) { return signers[digest], nil }}
+}
+
+// TestSigner: what policy.toml demands of signatures, for one plugin and for all.
+func TestSigner(t *testing.T) {
+	pinned := "[plugin.p]\nsigner = \"RWQkey\"\ngrants = [\"clock\"]\n"
+	required := "[operator]\nrequire_signer = true\n"
+	for _, c := range []struct {
+		name, hand, made string
+		by               Signer
+		want             string // in the error; "" if it runs
+		clock            bool
+	}{
+		{"pinned and signed", pinned, "", Signer{Key: "RWQkey"}, "", true},
+		{"pinned, signed and trusted", pinned, "", Signer{Key: "RWQkey", Trusted: true}, "", true},
+		{"pinned, another signer", pinned, "", Signer{Key: "RWQother", Trusted: true}, "policy.toml:2 wants p signed with the key RWQkey, and this build is signed with the key RWQother; nothing was run", false},
+		{"pinned, unsigned", pinned, "", Signer{}, "policy.toml:2 wants p signed with the key RWQkey, and this build has no signature that fits", false},
+		{"pinned, shipped", pinned, "", Signer{Shipped: true}, "this build has no signature that fits", false},
+		{"required, trusted", required, "", Signer{Key: "RWQkey", Trusted: true}, "", false},
+		{"required, not trusted", required, "", Signer{Key: "RWQkey"}, "policy.toml:2 wants every plugin signed with a trusted key, and p: this build is signed with the key RWQkey, which is not trusted", false},
+		{"required, unsigned", required, "", Signer{}, "policy.toml:2 wants every plugin signed", false},
+		{"required, shipped", required, "", Signer{Shipped: true}, "", false},
+		{"required, and pinned by hand", required + pinned, "", Signer{Key: "RWQkey"}, "", true},
+		{"not required", "[operator]\nrequire_signer = false\n", required, Signer{}, "", false},
+		{"required by the other file", "", required, Signer{}, "grants.toml:2 wants every plugin signed", false},
+		{"granted to a signer", "", pinned, Signer{Key: "RWQkey", Trusted: true}, "", true},
+		{"granted to a signer that is not trusted", "", pinned, Signer{Key: "RWQkey"}, "", false},
+		{"granted to a signer that is trusted for this", "[plugin.p]\nsigner = \"RWQkey\"\n", pinned, Signer{Key: "RWQkey"}, "", true},
+		{"granted to another signer", "", pinned, Signer{Key: "RWQother", Trusted: true}, "", false},
+		{"a digest and a signer, both right", "[plugin.p]\ndigest = \"" + digestA + "\"\nsigner = \"RWQkey\"\n", "", Signer{Key: "RWQkey"}, "", false},
+		{"a digest and a signer, the digest wrong", "[plugin.p]\ndigest = \"" + digestB + "\"\nsigner = \"RWQkey\"\n", "", Signer{Key: "RWQkey"}, "policy.toml:2 approves p as " + digestB, false},
+		{"a digest and a signer, the signer wrong", "[plugin.p]\ndigest = \"" + digestA + "\"\nsigner = \"RWQkey\"\n", "", Signer{}, "policy.toml:3 wants p signed", false},
+	} {
+		p, err := Load(folder(t, c.hand, c.made), signedBy(map[string]Signer{digestA: c.by}))
+		must(t, err)
+		d, err := p.Decide(context.Background(), host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA,
+			Capabilities: manifest.Capabilities{Clock: &manifest.PlainCapability{Optional: true}}})
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if (err == nil) != (c.want == "") || !strings.Contains(got, c.want) || err != nil && host.AsError(err).Code != host.Integrity {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+		if d.Grant.Clock != c.clock {
+			t.Errorf("%s: clock %v", c.name, d.Grant.Clock)
+		}
+		if _, err := p.Decide(context.Background(), host.Ask{Caller: "cli", Plugin: "p", Tool: "t"}); err != nil {
+			t.Errorf("%s: what is compiled in: %v", c.name, err)
+		}
+	}
+}
+
+// TestSignerUnknown: where nobody knows signers, nobody has signed; where they cannot be told, nothing runs.
+func TestSignerUnknown(t *testing.T) {
+	ask := host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA}
+	dir := folder(t, "[operator]\nrequire_signer = true\n", "")
+	p, err := Load(dir, Env{})
+	must(t, err)
+	if _, err := p.Decide(context.Background(), ask); host.AsError(err).Code != host.Integrity {
+		t.Errorf("nobody knows signers: %v", err)
+	}
+	broken := host.Errorf(host.ConfigError, "the list is broken")
+	p, err = Load(dir, Env{Signer: func(string, string) (Signer, error) { return Signer{}, broken }})
+	must(t, err)
+	if _, err := p.Decide(context.Background(), ask); !errors.Is(err, broken) || err.Error() != "the list is broken" {
+		t.Errorf("signers cannot be told: %v", err)
+	}
+}
+
+// TestDifference: a build that is not the approved one is refused together with how their manifests differ.
+func TestDifference(t *testing.T) {
+	env := Env{Difference: func(plugin, approved, found string) string { return "- " + approved + "\n+ " + found + "\n" }}
+	p, err := Load(folder(t, "[plugin.p]\ndigest = \""+digestB+"\"\n", ""), env)
+	must(t, err)
+	_, err = p.Decide(context.Background(), host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA})
+	if want := "; nothing was run\n- " + digestB + "\n+ " + digestA; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want it to end in %q", err, want)
+	}
+	if x := p.Explain(host.Info{Name: "p", Digest: digestA}, nil, ""); len(x.Notes) != 1 || !strings.HasPrefix(x.Notes[0], "it does not run: ") || strings.Contains(x.Notes[0], "\n") {
+		t.Errorf("explained before anything runs: %q", x.Notes)
+	}
+}
+
+// TestGrantToASignedBuild: a build that the signer of policy.toml signed may be granted rights, and no other.
+func TestGrantToASignedBuild(t *testing.T) {
+	p, err := Load(folder(t, "[plugin.p]\nsigner = \"RWQkey\"\n", ""), signedBy(map[string]Signer{digestA: {Key: "RWQkey"}}))
+	must(t, err)
+	if _, err := p.Grant("p", digestA, grants(t, "clock")...); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Grant("p", "RWQkey", grants(t, "clock")...); err != nil {
+		t.Error(err)
+	}
+	for _, to := range []string{digestB, "RWQother"} {
+		if _, err := p.Grant("p", to, grants(t, "clock")...); host.AsError(err).Code != host.ConfigError {
+			t.Errorf("to %s: %v", to, err)
+		}
+	}
+}
+
+// TestOutlived: what was granted to another build goes, what was granted to this one or its signer stays.
+func TestOutlived(t *testing.T) {
+	toA := "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = [\"clock\", \"random\"]\n"
+	toKey := "[plugin.p]\nsigner = \"RWQkey\"\ngrants = [\"clock\"]\n"
+	for _, c := range []struct {
+		name, hand, made, digest string
+		gone                     []string
+	}{
+		{"another build", "", toA, digestB, []string{"clock", "random"}},
+		{"the same build", "", toA, digestA, nil},
+		{"the same signer", "", toKey, digestB, nil},
+		{"another signer", "", toKey, digestA, []string{"clock"}},
+		{"by hand", toA, "", digestB, nil},
+		{"the plugin is gone", "", toA, "", []string{"clock", "random"}},
+		{"the plugin is gone, signed", "", toKey, "", []string{"clock"}},
+		{"nothing", "", "", digestB, nil},
+		{"limits alone", "", "[plugin.p]\ndigest = \"" + digestA + "\"\nisolate = \"none\"\n", digestB, nil},
+	} {
+		p, err := Load(folder(t, c.hand, c.made), signedBy(map[string]Signer{digestB: {Key: "RWQkey", Trusted: true}}))
+		must(t, err)
+		edit, some, err := p.Outlived("P", c.digest)
+		if err != nil || some != (c.gone != nil) || !slices.Equal(edit.Removed, c.gone) {
+			t.Errorf("%s: %v, %v, %v", c.name, edit.Removed, some, err)
+		}
+		if said := strings.Join(edit.Notes, ""); (c.hand != "") != strings.Contains(said, "policy.toml:3 sets the grants of P by hand, and those stay") {
+			t.Errorf("%s: notes %q", c.name, edit.Notes)
+		}
+	}
+}
