@@ -1,0 +1,214 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// guard decides which addresses are dialled:
+//
+//   - those that are public, which are all that no row of special names;
+//   - the address that the URL itself names, where a grant reaches that URL: the operator has written this very address;
+//   - loopback for the name localhost, where a grant reaches it; nothing but loopback is dialled for that name;
+//   - what the operator's networks hold, for hosts that a grant reaches.
+//
+// It looks up names itself and dials addresses, so that no second look-up can bring another one.
+type guard struct {
+	networks []netip.Prefix
+	resolve  func(ctx context.Context, name string) ([]netip.Addr, error)
+}
+
+// target is what shall be dialled.
+type target struct {
+	host    string // as package origin writes it
+	port    int
+	granted bool   // a grant reaches it
+	right   string // what is missing where it is refused
+}
+
+// dial tries the addresses that may be dialled one after the other; each has its share of the time that is left.
+func (g guard) dial(ctx context.Context, t target) (net.Conn, error) {
+	addresses, err := g.addresses(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range addresses {
+		var conn net.Conn
+		if conn, err = dialOne(ctx, netip.AddrPortFrom(a, uint16(t.port)), len(addresses)-i); err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, err
+}
+
+func dialOne(ctx context.Context, to netip.AddrPort, left int) (net.Conn, error) {
+	var d net.Dialer
+	if deadline, ok := ctx.Deadline(); ok && left > 1 {
+		d.Timeout = time.Until(deadline) / time.Duration(left)
+	}
+	return d.DialContext(ctx, "tcp", to.String())
+}
+
+// addresses are those of a target that may be dialled. None is an error: denied, if all that there are were refused.
+func (g guard) addresses(ctx context.Context, t target) ([]netip.Addr, error) {
+	found, err := g.lookup(ctx, t.host)
+	if err != nil {
+		return nil, err
+	}
+	var allowed []netip.Addr
+	var refused []string
+	for _, a := range found {
+		// An IPv4 address is the same in its IPv6 clothes.
+		a = a.Unmap()
+		if what := g.refuses(t, a.WithZone("")); what == "" {
+			allowed = append(allowed, a)
+		} else {
+			refused = append(refused, a.String()+" ("+what+")")
+		}
+	}
+	switch {
+	case len(allowed) > 0:
+		return allowed, nil
+	case len(refused) > 0:
+		return nil, g.denied(t, found[0].Unmap().WithZone(""), refused)
+	}
+	return nil, &net.DNSError{Err: "no address", Name: t.host, IsNotFound: true}
+}
+
+func (g guard) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	return g.resolve(ctx, name)
+}
+
+// refuses says what an address is that must not be dialled, "" if it may be.
+func (g guard) refuses(t target, a netip.Addr) string {
+	what := kindOf(a)
+	switch {
+	case t.host == "localhost" && !a.IsLoopback():
+		return "not loopback, which localhost is"
+	case what == "" || t.granted && g.named(t.host, a):
+		return ""
+	}
+	return what
+}
+
+// named tells whether the policy names an address that is not public, given that a grant reaches the host.
+func (g guard) named(name string, a netip.Addr) bool {
+	within := func(a netip.Addr) bool {
+		return slices.ContainsFunc(g.networks, func(n netip.Prefix) bool { return n.Contains(a) })
+	}
+	inner, wraps := embedded(a)
+	return name == a.String() || name == "localhost" || within(a) || wraps && within(inner)
+}
+
+func (g guard) denied(t target, first netip.Addr, refused []string) error {
+	const most = 3
+	list := strings.Join(refused[:min(len(refused), most)], ", ")
+	if len(refused) > most {
+		list += fmt.Sprintf(" and %d more", len(refused)-most)
+	}
+	why := fmt.Sprintf("%s is at %s", t.host, list)
+	switch {
+	case !t.granted && (t.host == first.String() || t.host == "localhost"):
+		why = list + " is dialled only for a grant that names " + t.host
+	case t.host != "localhost":
+		why += fmt.Sprintf("; where that is meant, the operator names the address: by networks = [\"%s\"] under [operator], for hosts that are granted, or by a grant of %s itself",
+			netip.PrefixFrom(first, first.BitLen()), first)
+	}
+	return denied(t.right, why)
+}
+
+func denied(right, why string) *host.Error {
+	return &host.Error{Code: host.Denied, Message: "not granted: " + right + ": " + why, Denied: []host.Denial{{Right: right, Why: why}}}
+}
+
+// special are the networks that are not public, after IANA's registries of special-purpose addresses (RFC 6890) and of the IPv6 space,
+// with the addresses at which clouds tell secrets to their machines. The first that holds an address names it.
+var special = []struct {
+	network netip.Prefix
+	what    string
+}{
+	{netip.MustParsePrefix("0.0.0.0/32"), "unspecified"},
+	{netip.MustParsePrefix("0.0.0.0/8"), "this network"},
+	{netip.MustParsePrefix("10.0.0.0/8"), "private"},
+	{netip.MustParsePrefix("100.100.100.200/32"), "cloud metadata"},
+	{netip.MustParsePrefix("100.64.0.0/10"), "shared by carriers"},
+	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},
+	{netip.MustParsePrefix("168.63.129.16/32"), "cloud metadata"},
+	{netip.MustParsePrefix("169.254.169.254/32"), "cloud metadata"},
+	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},
+	{netip.MustParsePrefix("172.16.0.0/12"), "private"},
+	{netip.MustParsePrefix("192.0.0.0/24"), "reserved for protocols"},
+	{netip.MustParsePrefix("192.0.2.0/24"), "documentation"},
+	{netip.MustParsePrefix("192.88.99.0/24"), "relays of 6to4"},
+	{netip.MustParsePrefix("192.168.0.0/16"), "private"},
+	{netip.MustParsePrefix("198.18.0.0/15"), "benchmarks"},
+	{netip.MustParsePrefix("198.51.100.0/24"), "documentation"},
+	{netip.MustParsePrefix("203.0.113.0/24"), "documentation"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "multicast"},
+	{netip.MustParsePrefix("255.255.255.255/32"), "broadcast"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
+
+	{netip.MustParsePrefix("::/128"), "unspecified"},
+	{netip.MustParsePrefix("::1/128"), "loopback"},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), "NAT64 of a local network"},
+	{netip.MustParsePrefix("2001::/32"), "Teredo"},
+	{netip.MustParsePrefix("2001::/23"), "reserved for protocols"},
+	{netip.MustParsePrefix("2001:db8::/32"), "documentation"},
+	{netip.MustParsePrefix("3fff::/20"), "documentation"},
+	{netip.MustParsePrefix("fd00:ec2::254/128"), "cloud metadata"},
+	{netip.MustParsePrefix("fd20:ce::254/128"), "cloud metadata"},
+	{netip.MustParsePrefix("fc00::/7"), "unique-local"},
+	{netip.MustParsePrefix("fe80::/10"), "link-local"},
+	{netip.MustParsePrefix("fec0::/10"), "site-local"},
+	{netip.MustParsePrefix("ff00::/8"), "multicast"},
+}
+
+var (
+	globalUnicast = netip.MustParsePrefix("2000::/3") // all of IPv6 that is given out
+	nat64         = netip.MustParsePrefix("64:ff9b::/96")
+	sixToFour     = netip.MustParsePrefix("2002::/16")
+)
+
+// kindOf says what an address is that is not public, "" for one that is. An address that carries an IPv4 address is what that one is.
+func kindOf(a netip.Addr) string {
+	if inner, ok := embedded(a); ok {
+		if what := kindOf(inner); what != "" {
+			return inner.String() + " within IPv6, " + what
+		}
+		return ""
+	}
+	for _, s := range special {
+		if s.network.Contains(a) {
+			return s.what
+		}
+	}
+	if a.Is6() && !globalUnicast.Contains(a) {
+		return "outside of what IPv6 gives out"
+	}
+	return ""
+}
+
+// embedded is the IPv4 address that a gateway would send to: of NAT64 (RFC 6052) the last four bytes, of 6to4 (RFC 3056) those after the prefix.
+func embedded(a netip.Addr) (netip.Addr, bool) {
+	b := a.As16()
+	switch {
+	case nat64.Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:16])), true
+	case sixToFour.Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6])), true
+	}
+	return netip.Addr{}, false
+}

@@ -1,0 +1,264 @@
+package egress
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+func TestKindOf(t *testing.T) {
+	for address, want := range map[string]string{
+		"8.8.8.8": "", "1.1.1.1": "", "9.255.255.255": "", "11.0.0.0": "", "100.63.255.255": "", "100.128.0.0": "", "126.255.255.255": "", "128.0.0.0": "",
+		"169.253.255.255": "", "169.255.0.0": "", "172.15.255.255": "", "172.32.0.0": "", "192.167.255.255": "", "192.169.0.0": "", "198.17.255.255": "",
+		"198.20.0.0": "", "223.255.255.255": "",
+
+		"0.0.0.0": "unspecified", "0.1.2.3": "this network", "10.0.0.0": "private", "10.255.255.255": "private", "100.64.0.0": "shared by carriers",
+		"100.127.255.255": "shared by carriers", "100.100.100.200": "cloud metadata", "127.0.0.1": "loopback", "127.255.255.255": "loopback",
+		"168.63.129.16": "cloud metadata", "169.254.0.1": "link-local", "169.254.169.254": "cloud metadata", "169.254.170.2": "link-local",
+		"172.16.0.0": "private", "172.31.255.255": "private", "192.0.0.192": "reserved for protocols", "192.0.2.1": "documentation", "192.88.99.1": "relays of 6to4",
+		"192.168.0.0": "private", "192.168.255.255": "private", "198.18.0.0": "benchmarks", "198.19.255.255": "benchmarks", "198.51.100.1": "documentation",
+		"203.0.113.1": "documentation", "224.0.0.1": "multicast", "239.255.255.255": "multicast", "240.0.0.1": "reserved", "255.255.255.255": "broadcast",
+
+		"2606:4700:4700::1111": "", "2a00::1": "", "2001:200::1": "", "2001:4860:4860::8888": "", "2003::1": "", "3ffe::1": "",
+
+		"::": "unspecified", "::1": "loopback", "::2": "outside of what IPv6 gives out", "::7f00:1": "outside of what IPv6 gives out",
+		"::ffff:0:7f00:1": "outside of what IPv6 gives out", "100::1": "outside of what IPv6 gives out", "5f00::1": "outside of what IPv6 gives out",
+		"4000::1": "outside of what IPv6 gives out", "2001:db8::1": "documentation", "3fff::1": "documentation", "2001::7f00:1": "Teredo",
+		"2001:10::1": "reserved for protocols", "2001:2::1": "reserved for protocols", "fc00::1": "unique-local", "fdff::1": "unique-local",
+		"fd00:ec2::254": "cloud metadata", "fd20:ce::254": "cloud metadata", "fe80::1": "link-local", "febf::1": "link-local", "fec0::1": "site-local",
+		"ff02::1": "multicast",
+
+		"64:ff9b::808:808": "", "64:ff9b::7f00:1": "127.0.0.1 within IPv6, loopback", "64:ff9b::a9fe:a9fe": "169.254.169.254 within IPv6, cloud metadata",
+		"64:ff9b::a00:1": "10.0.0.1 within IPv6, private", "64:ff9b:1::808:808": "NAT64 of a local network", "64:ff9b:0:1::808:808": "outside of what IPv6 gives out",
+		"2002:808:808::1": "", "2002:7f00:1::1": "127.0.0.1 within IPv6, loopback", "2002:c0a8:1::": "192.168.0.1 within IPv6, private",
+	} {
+		if got := kindOf(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: %q, want %q", address, got, want)
+		}
+	}
+}
+
+// Which addresses of a name, or of a URL's own, may be dialled.
+func TestAddresses(t *testing.T) {
+	for _, tt := range []struct {
+		host     string
+		found    string // what the name resolves to
+		networks string
+		granted  bool
+		want     string // what is dialled, or "denied: ..."
+	}{
+		{"a.test", "8.8.8.8", "", true, "8.8.8.8"},
+		{"a.test", "8.8.8.8", "", false, "8.8.8.8"},
+		{"a.test", "8.8.8.8 2606:4700::1", "", true, "8.8.8.8 2606:4700::1"},
+		{"a.test", "10.0.0.1 8.8.8.8 127.0.0.1", "", true, "8.8.8.8"},
+		{"a.test", "10.0.0.1", "", true, "denied: 10.0.0.1 (private)"},
+		{"a.test", "10.0.0.1 ::1", "", true, "denied: 10.0.0.1 (private), ::1 (loopback)"},
+		{"a.test", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4", "", true, "denied: 10.0.0.3 (private) and 1 more"},
+		{"a.test", "::ffff:127.0.0.1", "", true, "denied: 127.0.0.1 (loopback)"},
+		{"a.test", "::ffff:169.254.169.254", "", true, "denied: 169.254.169.254 (cloud metadata)"},
+		{"a.test", "::ffff:8.8.8.8", "", true, "8.8.8.8"},
+		{"a.test", "64:ff9b::a00:1", "", true, "denied: 64:ff9b::a00:1 (10.0.0.1 within IPv6, private)"},
+		{"a.test", "fe80::1%lo", "", true, "denied: (link-local)"},
+		{"a.test", "", "", true, "no address"},
+
+		{"a.test", "10.0.0.1 10.1.0.1", "10.1.0.0/16", true, "10.1.0.1"},
+		{"a.test", "10.1.0.1", "10.1.0.0/16", false, "denied: for hosts that are granted"},
+		{"a.test", "::ffff:10.1.0.1", "10.1.0.0/16", true, "10.1.0.1"},
+		{"a.test", "64:ff9b::a01:1", "10.1.0.0/16", true, "64:ff9b::a01:1"},
+		{"a.test", "64:ff9b:1::1", "64:ff9b:1::/48", true, "64:ff9b:1::1"},
+		{"a.test", "fe80::1%lo", "fe80::/10", true, "fe80::1%lo"},
+		{"a.test", "169.254.169.254", "169.254.169.254/32", true, "169.254.169.254"},
+
+		{"10.0.0.1", "", "", true, "10.0.0.1"},
+		{"10.0.0.1", "", "", false, "denied: 10.0.0.1 (private) is dialled only for a grant that names 10.0.0.1"},
+		{"169.254.169.254", "", "", true, "169.254.169.254"},
+		{"::1", "", "", true, "::1"},
+		{"::1", "", "", false, "denied: ::1 (loopback)"},
+		{"64:ff9b::7f00:1", "", "", true, "64:ff9b::7f00:1"},
+
+		{"localhost", "127.0.0.1 ::1", "", true, "127.0.0.1 ::1"},
+		{"localhost", "127.0.0.1", "", false, "denied: 127.0.0.1 (loopback) is dialled only for a grant that names localhost"},
+		{"localhost", "8.8.8.8 127.9.9.9", "", true, "127.9.9.9"},
+		{"localhost", "8.8.8.8", "", true, "denied: 8.8.8.8 (not loopback, which localhost is)"},
+		{"localhost", "10.0.0.1", "10.0.0.0/8", true, "denied: 10.0.0.1 (not loopback"},
+		{"a.localhost", "127.0.0.1", "", true, "denied: 127.0.0.1 (loopback)"},
+	} {
+		g := guard{resolve: func(context.Context, string) ([]netip.Addr, error) {
+			var all []netip.Addr
+			for _, s := range strings.Fields(tt.found) {
+				all = append(all, netip.MustParseAddr(s))
+			}
+			return all, nil
+		}}
+		for _, n := range strings.Fields(tt.networks) {
+			g.networks = append(g.networks, netip.MustParsePrefix(n))
+		}
+		found, err := g.addresses(context.Background(), target{tt.host, 80, tt.granted, "http:GET:http://x"})
+		words, wantDenied := strings.CutPrefix(tt.want, "denied: ")
+		switch {
+		case wantDenied:
+			fails(t, err, host.Denied, "http:GET:http://x", words)
+		case tt.want == "no address":
+			if err == nil || complaintOf(err).text != "its name has no address" {
+				t.Errorf("%s: %v", tt.host, err)
+			}
+		default:
+			var got []string
+			for _, a := range found {
+				got = append(got, a.String())
+			}
+			if err != nil || strings.Join(got, " ") != tt.want {
+				t.Errorf("%s at %s: got %q, %v, want %s", tt.host, tt.found, got, err, tt.want)
+			}
+		}
+	}
+}
+
+// A name whose address changes between two look-ups: what was looked at is what is dialled, at each hop again.
+func TestRebinding(t *testing.T) {
+	inner := 0
+	secret := serve(t, "127.0.0.3", func(http.ResponseWriter, *http.Request) { inner++ })
+	port := portOf(secret)
+	var lookups []string
+	answers := [][]netip.Addr{{netip.MustParseAddr("127.0.0.2")}, {netip.MustParseAddr("127.0.0.3")}}
+	w := newWorld(t, Config{Resolve: func(_ context.Context, name string) ([]netip.Addr, error) {
+		lookups = append(lookups, name)
+		return answers[min(len(lookups), len(answers))-1], nil
+	}})
+	w.networks("127.0.0.2/32")
+	l, err := net.Listen("tcp", "127.0.0.2:"+port)
+	if err != nil {
+		t.Skip("the port is taken on the other address")
+	}
+	t.Cleanup(func() { l.Close() })
+	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/again" {
+			http.Redirect(w, r, "/x", http.StatusFound)
+			return
+		}
+		io.WriteString(w, "public")
+	}))
+	url := "http://a.test:" + port
+	answer, err := w.send(host.HTTPRequest{URL: url}, "GET "+url)
+	succeeds(t, answer, err, "public")
+	if len(lookups) != 1 {
+		t.Errorf("%d look-ups for one hop", len(lookups))
+	}
+	lookups = nil
+	_, err = w.send(host.HTTPRequest{URL: url + "/again"}, "GET "+url)
+	fails(t, err, host.Denied, "127.0.0.3 (loopback)")
+	if len(lookups) != 2 || inner != 0 {
+		t.Errorf("%d look-ups, %d requests inside", len(lookups), inner)
+	}
+}
+
+// The next address is tried where one does not answer, and each has its share of the time.
+func TestSeveralAddresses(t *testing.T) {
+	s := serve(t, "127.0.0.2", hello)
+	w := newWorld(t, Config{})
+	w.networks("127.0.0.0/8")
+	w.names["a.test"] = []string{"127.0.0.9", "127.0.0.2"}
+	url := "http://a.test:" + portOf(s)
+	answer, err := w.send(host.HTTPRequest{URL: url + "/x"}, "GET "+url)
+	succeeds(t, answer, err, "hello /x")
+	w.names["a.test"] = []string{"127.0.0.9", "127.0.0.8"}
+	_, err = w.send(host.HTTPRequest{URL: url + "/x?secret"}, "GET "+url)
+	fails(t, err, host.Unavailable, url+": connection refused")
+	w.names["a.test"] = nil
+	_, err = w.send(host.HTTPRequest{URL: url + "/x?secret"}, "GET "+url)
+	fails(t, err, host.Unavailable, url+": its name has no address")
+}
+
+func TestLocalhost(t *testing.T) {
+	s := serve(t, "127.0.0.1", hello)
+	w := newWorld(t, Config{})
+	w.names["localhost"] = []string{"127.0.0.1"}
+	url := "http://localhost:" + portOf(s)
+	answer, err := w.send(host.HTTPRequest{URL: url + "/x"}, "GET "+url)
+	succeeds(t, answer, err, "hello /x")
+	// A grant for the name is none for the address, nor the other way round.
+	_, err = w.send(host.HTTPRequest{URL: s.URL}, "GET "+url)
+	fails(t, err, host.Denied, "http:GET:"+s.URL)
+	_, err = w.send(host.HTTPRequest{URL: url}, "GET "+s.URL)
+	fails(t, err, host.Denied, "http:GET:"+url)
+	six := serve(t, "::1", hello)
+	answer, err = w.send(host.HTTPRequest{URL: six.URL + "/six"}, "GET "+six.URL)
+	succeeds(t, answer, err, "hello /six")
+}
+
+func TestDial(t *testing.T) {
+	l := listen(t, "127.0.0.2")
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	w := newWorld(t, Config{})
+	w.names["a.test"] = []string{"127.0.0.2"}
+	for _, tt := range []struct {
+		address  string
+		grants   string
+		networks string
+		code     host.Code
+		words    string
+	}{
+		{"127.0.0.2:P", "GET http://127.0.0.2:P", "", host.OK, ""},
+		{"127.0.0.2:P", "GET https://127.0.0.2:P", "", host.OK, ""}, // only connections are seen
+		{"127.0.0.2:P", "", "", host.Denied, "http:GET:http://127.0.0.2:P"},
+		{"127.0.0.2:P", "GET http://127.0.0.2", "", host.Denied, "http:GET:http://127.0.0.2:P"},
+		{"127.0.0.2:P", "GET http://a.test:P", "", host.Denied, "http:GET:http://127.0.0.2:P"},
+		{"127.0.0.2:P", "", "127.0.0.0/8", host.Denied, "loopback"},
+		{"127.0.0.2:443", "", "", host.Denied, "http:GET:https://127.0.0.2"},
+		{"a.test:P", "GET http://a.test:P", "127.0.0.0/8", host.OK, ""},
+		{"A.TEST:P", "GET http://*.test.test:P;GET http://a.test:P", "127.0.0.0/8", host.OK, ""},
+		{"a.test:P", "GET http://a.test", "127.0.0.0/8", host.Denied, "loopback"},
+		{"a.test:P", "GET http://a.test:P", "", host.Denied, "loopback"},
+		{"[::ffff:127.0.0.2]:P", "GET http://127.0.0.2:P", "", host.InvalidURL, "hides an IPv4 address"},
+		{"2130706434:P", "GET http://127.0.0.2:P", "", host.InvalidURL, "odd spelling"},
+		{"127.0.0.2.:P", "GET http://127.0.0.2:P", "", host.InvalidURL, "dot"},
+		{"user@127.0.0.2:P", "GET http://127.0.0.2:P", "", host.InvalidURL, "user name"},
+		{"127.0.0.2:P/x", "GET http://127.0.0.2:P", "", host.InvalidURL, "path"},
+		{"*.test.test:P", "GET http://*.test.test:P", "", host.InvalidURL, "names no host"},
+		{"127.0.0.2", "GET http://127.0.0.2:P", "", host.InvalidURL, "the form HOST"},
+		{":P", "", "", host.InvalidURL, "empty"},
+		{"", "", "", host.InvalidURL, "the form HOST"},
+		{"b.test:P", "", "", host.Unavailable, "no address"},
+		{"127.0.0.2:1", "GET http://127.0.0.2:1", "", host.Unavailable, "refused"},
+	} {
+		at := func(s string) string { return strings.ReplaceAll(s, ":P", ":"+port) }
+		w.networks(strings.Fields(tt.networks)...)
+		grants := slices.DeleteFunc(strings.Split(at(tt.grants), ";"), func(s string) bool { return s == "" })
+		conn, err := w.Dial(context.Background(), at(tt.address), granted(grants...))
+		if tt.code != host.OK {
+			fails(t, err, tt.code, at(tt.words))
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tt.address, err)
+			continue
+		}
+		// The connection outlives the call that made it.
+		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("%s: %v", tt.address, err)
+		}
+		conn.Close()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := w.Dial(ctx, "127.0.0.2:"+port, granted("GET http://127.0.0.2:"+port))
+	fails(t, err, host.Interrupted)
+}

@@ -1,0 +1,232 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+func TestGuestHeaders(t *testing.T) {
+	s := serve(t, "127.0.0.1", echo)
+	w := newWorld(t, Config{UserAgent: "parley/1.2.3"})
+	answer, err := w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{"x-one", "a"}, {"X-One", "b\tc"}, {"X-Empty", ""}, {"x-latin", "\xe9"}}}, "GET "+s.URL)
+	a := arrivedOf(t, answer, err)
+	if !slices.Equal(a.Header["X-One"], []string{"a", "b\tc"}) || a.Header.Get("User-Agent") != "parley/1.2.3" || a.Header.Get("Accept-Encoding") != "gzip" ||
+		a.Header.Get("Connection") != "close" {
+		t.Errorf("arrived %v", a.Header)
+	}
+	answer, err = w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{"user-agent", "mine"}, {"range", "bytes=0-1"}}}, "GET "+s.URL)
+	if a := arrivedOf(t, answer, err); a.Header.Get("User-Agent") != "mine" || a.Header.Get("Accept-Encoding") != "identity" {
+		t.Errorf("arrived %v", a.Header)
+	}
+
+	many := make([][2]string, maxHeaders+1)
+	for i := range many {
+		many[i] = [2]string{"X-Y", "z"}
+	}
+	for _, tt := range []struct {
+		name, value, words string
+	}{
+		{"Host", "evil.test", "host's own"}, {"HOST", "evil.test", "host's own"}, {"connection", "x-a", "host's own"}, {"Keep-Alive", "1", "host's own"},
+		{"Content-Length", "3", "host's own"}, {"Transfer-Encoding", "chunked", "host's own"}, {"Upgrade", "websocket", "host's own"},
+		{"Proxy-Authorization", "x", "host's own"}, {"proxy-connection", "x", "host's own"}, {"TE", "trailers", "host's own"}, {"Trailer", "x", "host's own"},
+		{"Expect", "100-continue", "host's own"}, {"Accept-Encoding", "br", "host's own"}, {"HTTP2-Settings", "x", "host's own"},
+		{"", "x", "no name"}, {"a b", "x", "no name"}, {"a:", "x", "no name"}, {":authority", "x", "no name"}, {"a\r\nb", "x", "no name"}, {"ä", "x", "no name"},
+		{" Host", "x", "no name"}, {"Host ", "x", "no name"},
+		{"X-A", "b\r\nHost: evil.test", "line break"}, {"X-A", "b\nc", "line break"}, {"X-A", "\x00", "control"}, {"X-A", "\x7f", "control"},
+		{"X-A", strings.Repeat("x", maxHeaderBytes), "more than 32768 bytes"},
+	} {
+		_, err := w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{tt.name, tt.value}}}, "GET "+s.URL)
+		fails(t, err, host.InvalidArgs, tt.words)
+	}
+	_, err = w.send(host.HTTPRequest{URL: s.URL, Headers: many}, "GET "+s.URL)
+	fails(t, err, host.InvalidArgs, "at most 100")
+	if len(w.touched) != 2 {
+		t.Errorf("sent %q", w.touched)
+	}
+}
+
+// vaultOf gives values and notes which were asked for.
+type vaultOf struct {
+	values map[string]string
+	asked  []string
+}
+
+func (v *vaultOf) value(_ context.Context, name string) (string, error) {
+	v.asked = append(v.asked, name)
+	value, ok := v.values[name]
+	if !ok {
+		return "", host.Errorf(host.ConfigError, "secret %s has no value", name)
+	}
+	return value, nil
+}
+
+func TestSecrets(t *testing.T) {
+	// Both servers have a certificate for example.com and what is below it; they are told apart by their ports.
+	second := serveTLS(t, "127.0.0.2", redirects)
+	first := serveTLS(t, "127.0.0.1", redirects)
+	plain := serve(t, "127.0.0.3", echo)
+	w := newWorld(t, Config{RootCAs: rootsOf(first)})
+	w.Client.cfg.RootCAs.AddCert(second.Certificate())
+	w.networks("127.0.0.0/8")
+	w.names["example.com"], w.names["api.example.com"], w.names["plain.test"] = []string{"127.0.0.1"}, []string{"127.0.0.2"}, []string{"127.0.0.3"}
+	one, two := "https://example.com:"+portOf(first), "https://api.example.com:"+portOf(second)
+	three := "http://plain.test:" + portOf(plain)
+
+	secrets := []host.SecretGrant{
+		{Name: "ONE", URL: one, Header: "Authorization: Bearer {secret}"},
+		{Name: "BELOW", URL: "https://*.example.com:" + portOf(second), Header: "X-Key: {secret}"},
+		{Name: "BELOW", URL: "https://*.example.com:" + portOf(second), Header: "x-key:{secret}"},
+		{Name: "LOCAL", URL: plain.URL, Header: "x-local: <{secret}|{secret}>"},
+		{Name: "PLAIN", URL: three, Header: "Authorization: {secret}"},
+		{Name: "READ", Read: true},
+		{Name: "OTHER", URL: "https://other.test", Header: "Authorization: {secret}"},
+	}
+	values := map[string]string{"ONE": "first-value", "BELOW": "second-value", "LOCAL": "third-value", "PLAIN": "fourth", "READ": "fifth", "OTHER": "sixth"}
+	send := func(url string, headers ...[2]string) (*vaultOf, *host.HTTPResponse, error) {
+		v := &vaultOf{values: values}
+		answer, err := w.Send(context.Background(), &host.HTTPRequest{URL: url, Headers: headers},
+			host.Outbound{HTTP: granted("GET "+one, "GET "+two, "GET "+three, "GET "+plain.URL), Secrets: secrets, Value: v.value})
+		return v, answer, err
+	}
+	for _, tt := range []struct {
+		name, url string
+		asked     []string
+		auth      string
+		key       []string
+		local     string
+	}{
+		{"its own URL", one + "/x", []string{"ONE"}, "Bearer first-value", nil, ""},
+		{"a wildcard, bound twice", two + "/x", []string{"BELOW", "BELOW"}, "Basic guest", []string{"second-value"}, ""},
+		{"loopback by http", plain.URL, []string{"LOCAL"}, "Basic guest", nil, "<third-value|third-value>"},
+		{"decided anew by each hop", redirectTo(one, "307", two+"/x"), []string{"ONE", "BELOW", "BELOW"}, "", []string{"second-value"}, ""},
+		{"there and back", redirectTo(one, "307", redirectTo(two, "307", one+"/x")), []string{"ONE", "BELOW", "BELOW", "ONE"}, "Bearer first-value", nil, ""},
+		{"to http", redirectTo(one, "307", plain.URL), []string{"ONE", "LOCAL"}, "", nil, "<third-value|third-value>"},
+	} {
+		v, answer, err := send(tt.url, [2]string{"authorization", "Basic guest"})
+		a := arrivedOf(t, answer, err)
+		if !slices.Equal(v.asked, tt.asked) || a.Header.Get("Authorization") != tt.auth || len(a.Header["Authorization"]) > 1 ||
+			!slices.Equal(a.Header["X-Key"], tt.key) || a.Header.Get("X-Local") != tt.local {
+			t.Errorf("%s: asked for %q, arrived %v", tt.name, v.asked, a.Header)
+		}
+	}
+
+	// A guest's header of the same name is not sent beside the secret's, whatever it is.
+	v, answer, err := send(two, [2]string{"X-KEY", "guest"}, [2]string{"x-key", "guest"})
+	if a := arrivedOf(t, answer, err); !slices.Equal(a.Header["X-Key"], []string{"second-value"}) {
+		t.Errorf("asked for %q, arrived %v", v.asked, a.Header)
+	}
+
+	// No secret leaves this machine in the clear, and none is asked for.
+	v, _, err = send(three)
+	fails(t, err, host.Denied, "secret:PLAIN", "by https")
+	if len(v.asked) > 0 {
+		t.Errorf("asked for %q", v.asked)
+	}
+}
+
+func TestSecretsThatCannotBeSent(t *testing.T) {
+	s := serve(t, "127.0.0.1", func(http.ResponseWriter, *http.Request) { t.Error("a request arrived") })
+	w := newWorld(t, Config{})
+	broken := errors.New("the store is gone")
+	for _, tt := range []struct {
+		header, value string
+		err           error
+		code          host.Code
+		words         string
+	}{
+		{"X-Key: {secret}", "hunter2\nHost: evil.test", nil, host.ConfigError, "secret KEY holds a line break"},
+		{"X-Key: {secret}", "hunter2\x00", nil, host.ConfigError, "control character"},
+		{"X-Key: {secret}", "", host.Errorf(host.ConfigError, "secret KEY has no value"), host.ConfigError, "secret KEY has no value"},
+		{"X-Key: {secret}", "", broken, host.Unavailable, s.URL},
+		{"Host: {secret}", "hunter2", nil, host.InvalidPlugin, "not for a plugin to set"},
+		{"Proxy-Authorization: {secret}", "hunter2", nil, host.InvalidPlugin, "not for a plugin to set"},
+		{"X Key: {secret}", "hunter2", nil, host.InvalidPlugin, "not for a plugin to set"},
+		{"", "hunter2", nil, host.InvalidPlugin, "not for a plugin to set"},
+	} {
+		_, err := w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
+			HTTP: granted("GET " + s.URL), Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: tt.header}},
+			Value:   func(context.Context, string) (string, error) { return tt.value, tt.err },
+			Touched: func(string, string) { t.Error("a request was made") },
+		})
+		fails(t, err, tt.code, tt.words)
+		if strings.Contains(err.Error(), "hunter2") {
+			t.Error(err)
+		}
+	}
+	_, err := w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
+		HTTP: granted("GET " + s.URL), Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}}})
+	fails(t, err, host.ConfigError, "nobody keeps secrets")
+	// A secret that the call does not reach is not looked at.
+	_, err = w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
+		Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}},
+		Value: func(context.Context, string) (string, error) {
+			t.Error("a secret was asked for without a grant")
+			return "", nil
+		}})
+	fails(t, err, host.Denied, "http:GET:"+s.URL)
+}
+
+// A server that repeats what it was told, in each place that a guest or a log can see. What comes back whole is for the host to redact; what
+// is said in an error must hold nothing of it.
+func TestEchoedSecrets(t *testing.T) {
+	const secret = "Hunter2+of-the-Vault"
+	var location string
+	echoing := func(w http.ResponseWriter, r *http.Request) {
+		got := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch {
+		case r.URL.Path != "/":
+			io.WriteString(w, r.URL.Path)
+		case location != "":
+			w.Header().Set("Location", location)
+			w.WriteHeader(http.StatusFound)
+		default:
+			w.Header().Set("X-Echo", got)
+			io.WriteString(w, "you said "+got)
+		}
+	}
+	s := serve(t, "127.0.0.1", echoing)
+	w := newWorld(t, Config{})
+	send := func(url string, more ...string) (*host.HTTPResponse, error) {
+		return w.Send(context.Background(), &host.HTTPRequest{URL: url}, host.Outbound{
+			HTTP: granted(append(more, "GET "+url)...), Secrets: []host.SecretGrant{{Name: "KEY", URL: url, Header: "Authorization: Bearer {secret}"}},
+			Value: func(context.Context, string) (string, error) { return secret, nil },
+		})
+	}
+	answer, err := send(s.URL)
+	succeeds(t, answer, err, "you said "+secret)
+	// To another origin it does not go within a URL either, neither if that one is granted.
+	other := serve(t, "127.0.0.2", func(http.ResponseWriter, *http.Request) { t.Error("a secret arrived at another origin") })
+	for mode, to := range map[string]string{
+		"host": "http://SECRET.evil.test/", "user": "http://SECRET@a.test/", "password": "http://x:SECRET@a.test/", "odd": "http://a.test./SECRET", "scheme": "SECRET://a.test/",
+		"opaque": "javascript:SECRET", "path": other.URL + "/SECRET", "query": other.URL + "/?x=SECRET", "fragment": other.URL + "/#SECRET",
+	} {
+		location = strings.ReplaceAll(to, "SECRET", url.PathEscape(secret))
+		_, err := send(s.URL, "GET "+other.URL)
+		fails(t, err, host.Denied, "secret:KEY", s.URL+" redirected to another origin with this secret in the URL")
+		if err != nil && strings.Contains(strings.ToLower(err.Error()), strings.ToLower(secret)) {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+	location = "/own?x=" + secret
+	answer, err = send(s.URL)
+	succeeds(t, answer, err, "/own")
+	for name, text := range map[string]string{
+		"no HTTP": secret + "\r\n\r\n", "bad status": "HTTP/1.1 2" + secret + "\r\n\r\n", "bad header": "HTTP/1.1 200 OK\r\n" + secret + "\r\n\r\n",
+		"bad length": "HTTP/1.1 200 OK\r\nContent-Length: " + secret + "\r\n\r\n", "bad coding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + secret + "\r\n\r\n",
+		"bad chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + secret + "\r\n", "odd coding": "HTTP/1.1 200 OK\r\nContent-Encoding: " + secret + "\r\n\r\nx",
+	} {
+		_, err := send(serveRaw(t, answers(text)))
+		fails(t, err, host.Unavailable)
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

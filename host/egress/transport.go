@@ -1,0 +1,114 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/parley-tools/parley/host"
+)
+
+const maxAnswerHeader = 64 << 10 // bytes of a status line and all headers
+
+// transport is made for one hop and dropped with it: a connection that was opened under one grant, to an address that this grant
+// names, must never serve a request under another. HTTP/1.1 alone is spoken, since a second request on a connection never comes.
+//
+// The context that net/http gives to what dials outlives the request, and so does what it dials for itself: everything here is bound to
+// the context of the request instead.
+func (t *trip) transport(ctx context.Context, r *http.Request) (*http.Transport, error) {
+	security := &tls.Config{RootCAs: t.client.cfg.RootCAs} // TLS 1.2 or newer, as is the default
+	tr := &http.Transport{
+		TLSClientConfig:        security,
+		DisableKeepAlives:      true,
+		MaxResponseHeaderBytes: maxAnswerHeader,
+		OnProxyConnectResponse: refusedByProxy,
+	}
+	proxy, err := t.proxy(r)
+	if err != nil {
+		return nil, err
+	}
+	if proxy != nil {
+		tr.Proxy = http.ProxyURL(proxy)
+		tr.DialContext = func(_ context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			return bound(ctx, conn, err)
+		}
+		return tr, nil
+	}
+	tr.DialContext = func(context.Context, string, string) (net.Conn, error) {
+		conn, err := t.client.guard(t.rules).dial(ctx, target{t.to.Host, t.to.Port, true, t.right()})
+		return bound(ctx, conn, err)
+	}
+	tr.DialTLSContext = func(context.Context, string, string) (net.Conn, error) {
+		conn, err := t.client.guard(t.rules).dial(ctx, target{t.to.Host, t.to.Port, true, t.right()})
+		if err != nil {
+			return nil, err
+		}
+		security.ServerName = t.to.Host
+		secure := tls.Client(conn, security)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		return bound(ctx, secure, nil)
+	}
+	return tr, nil
+}
+
+// proxy is the proxy of a request, nil where it goes its own way.
+func (t *trip) proxy(r *http.Request) (*url.URL, error) {
+	if !t.rules.Proxy {
+		return nil, nil
+	}
+	proxy, err := t.client.cfg.Proxy(r)
+	if err != nil {
+		// The cause may hold the proxy's password.
+		return nil, host.Errorf(host.ConfigError, "the environment names a proxy that is no URL: look at HTTP_PROXY and HTTPS_PROXY")
+	}
+	return proxy, nil
+}
+
+func refusedByProxy(_ context.Context, _ *url.URL, asked *http.Request, answer *http.Response) error {
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	return host.Errorf(host.Unavailable, "the proxy answered %d when asked to connect to %s", answer.StatusCode, asked.Host)
+}
+
+// patient is a connection on which the client speaks first. What a server sends before it was asked waits; net/http would put it into the
+// process's log.
+type patient struct {
+	net.Conn
+	once  sync.Once
+	asked chan struct{}
+}
+
+// bound makes a connection patient, and ends it with the context.
+func bound(ctx context.Context, conn net.Conn, err error) (net.Conn, error) {
+	if err != nil {
+		return nil, err
+	}
+	p := &patient{Conn: conn, asked: make(chan struct{})}
+	context.AfterFunc(ctx, func() { p.Close() })
+	return p, nil
+}
+
+func (p *patient) open() { p.once.Do(func() { close(p.asked) }) }
+
+func (p *patient) Read(b []byte) (int, error) {
+	<-p.asked
+	return p.Conn.Read(b)
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	p.open()
+	return p.Conn.Write(b)
+}
+
+func (p *patient) Close() error {
+	p.open()
+	return p.Conn.Close()
+}
