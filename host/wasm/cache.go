@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/cpu"
 
+	"github.com/parley-tools/parley/host/internal/private"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
@@ -98,30 +99,11 @@ func (e *Engine) cacheDir() string {
 	if e.cfg.CacheDir == "" {
 		return ""
 	}
-	if err := privateDir(e.cfg.CacheDir); err != nil {
+	if err := private.Dir(e.cfg.CacheDir); err != nil {
 		e.cfg.Debug("no compile cache: " + err.Error())
 		return ""
 	}
 	return e.cfg.CacheDir
-}
-
-// privateDir makes a folder that only this user may read and write, or takes such rights from one that is there.
-func privateDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	switch {
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return fmt.Errorf("%s is not a folder", dir)
-	case !ownedByUser(info):
-		return fmt.Errorf("%s belongs to another user", dir)
-	case info.Mode().Perm()&0o077 != 0:
-		return os.Chmod(dir, 0o700)
-	}
-	return nil
 }
 
 // seal describes a slot that has just been filled, and returns the description with the husk as the module's wasm.
@@ -201,7 +183,7 @@ func (s slot) read() (*seal, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.IsDir(), !ownedByUser(info), info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows":
+	case !info.IsDir(), !private.Owned(info), info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows":
 		return nil, errors.New("others may write to it")
 	}
 	data, err := readBounded(filepath.Join(s.dir, sealName), maxSeal)
@@ -221,7 +203,7 @@ func (s slot) read() (*seal, error) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%v", err)
-		case !info.Mode().IsRegular(), !ownedByUser(info):
+		case !info.Mode().IsRegular(), !private.Owned(info):
 			return nil, fmt.Errorf("%s is not a file of this user", f.Name)
 		case info.Size() != f.Size:
 			return nil, fmt.Errorf("%s is damaged", f.Name)

@@ -2,11 +2,11 @@ package wasm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,24 +19,34 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Defaults and bounds of a call. What a manifest or a policy says takes the place of the first three.
+// Defaults of a call: a policy may say otherwise, and a manifest of the first three. The policy only lowers those, and sets the others.
 const (
-	defaultMemoryMiB = 256
-	defaultTimeout   = 30 * time.Second
-	defaultOutput    = 1 << 20
+	defaultMemoryMiB       = 256
+	defaultTimeout         = 30 * time.Second
+	defaultOutput          = 1 << 20
+	defaultLogBytes        = 1 << 20
+	defaultHostCalls       = 10_000 // of call_tool, http_request and read_secret together
+	defaultOpenFiles       = 256
+	defaultFilesCreated    = 10_000
+	defaultBytesWritten    = 1 << 30
+	defaultConcurrentCalls = 32 // of one plugin
 
-	maxOutput    = 64 << 20
-	maxLogBytes  = 1 << 20
-	maxHostCalls = 10_000 // of call_tool, http_request and read_secret together
-	maxLogCalls  = 100_000
-	keptStderr   = 4 << 10 // of its beginning and of its end
+	maxOutput   = 16 << 20
+	unaskedMiB  = 1 << 10 // of memory, where the policy does not name a limit
+	maxLogCalls = 100_000
+	keptStderr  = 4 << 10 // of its beginning and of its end
 )
 
 // limits bound one call.
 type limits struct {
-	pages   uint32 // of 64 KiB
-	timeout time.Duration
-	output  int // bytes
+	pages     uint32 // of 64 KiB
+	timeout   time.Duration
+	output    int // bytes
+	log       int // bytes
+	hostCalls int
+	openFiles int
+	created   int // files
+	written   int64
 }
 
 // askedMemory is what a plugin may have when no policy says less, in MiB.
@@ -54,9 +64,7 @@ func limitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) limits {
 	if m.Limits.MemoryMiB == 0 && cfg.MemoryMiB > 0 {
 		memory = uint32(cfg.MemoryMiB)
 	}
-	if r.Limits.MemoryMiB > 0 {
-		memory = min(memory, uint32(r.Limits.MemoryMiB))
-	}
+	memory = min(memory, uint32(cmp.Or(r.Limits.MemoryMiB, unaskedMiB)))
 	timeout := firstSet(r.Options.Timeout, time.Duration(m.Limits.TimeoutMS)*time.Millisecond, cfg.Timeout, defaultTimeout)
 	if r.Limits.Timeout > 0 {
 		timeout = min(timeout, r.Limits.Timeout)
@@ -65,7 +73,14 @@ func limitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) limits {
 	if r.Limits.OutputBytes > 0 {
 		output = min(output, r.Limits.OutputBytes)
 	}
-	return limits{pages: min(memory, maxPages/pagesPerMiB) * pagesPerMiB, timeout: timeout, output: output}
+	return limits{
+		pages: min(memory, maxPages/pagesPerMiB) * pagesPerMiB, timeout: timeout, output: output,
+		log:       cmp.Or(r.Limits.LogBytes, defaultLogBytes),
+		hostCalls: cmp.Or(r.Limits.HostCalls, defaultHostCalls),
+		openFiles: cmp.Or(r.Limits.OpenFiles, defaultOpenFiles),
+		created:   cmp.Or(r.Limits.FilesCreated, defaultFilesCreated),
+		written:   int64(cmp.Or(r.Limits.BytesWritten, defaultBytesWritten)),
+	}
 }
 
 func firstSet[T int | time.Duration](values ...T) T {
@@ -84,11 +99,10 @@ type call struct {
 	m      *manifest.Manifest
 	r      *host.Request
 	limits limits
-	desk   *desk
+	desk   asker
 
 	ctx      context.Context
 	deadline time.Time
-	began    time.Time
 	mod      api.Module
 
 	stdin  *bytes.Reader
@@ -100,6 +114,16 @@ type call struct {
 	memoryRefused bool
 	fault         *host.Error // a limit that the host found broken, whatever the guest made of it
 	files         fileTable
+	asked         int // questions to the host
+	logged        int // bytes
+	logCalls      int
+}
+
+// asker answers what a guest asks the host for: a desk, or what asks one in another process.
+type asker interface {
+	answer(ctx context.Context, function string, question []byte) []byte
+	// deny notes that a right was refused, and returns the error that says so.
+	deny(right, why string) *host.Error
 }
 
 type callKey struct{}
@@ -107,10 +131,15 @@ type callKey struct{}
 // callOf finds the call that a host function serves.
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-func newCall(e *Engine, u *unit, m *manifest.Manifest, r *host.Request) *call {
-	c := &call{engine: e, unit: u, m: m, r: r, limits: limitsOf(e.cfg.Limits, m, r), stdin: bytes.NewReader(nil)}
-	c.desk = &desk{r: r, plugin: m.Name}
-	return c
+func newCall(e *Engine, u *unit, m *manifest.Manifest, r *host.Request, desk asker) *call {
+	return &call{engine: e, unit: u, m: m, r: r, limits: limitsOf(e.cfg.Limits, m, r), desk: desk, stdin: bytes.NewReader(nil)}
+}
+
+// touch notes what a right was used for.
+func (c *call) touch(what string) {
+	if c.r.Touch != nil {
+		c.r.Touch(what)
+	}
 }
 
 // run makes an instance, runs the call in it and drops it, however it ended.
@@ -119,7 +148,6 @@ func (c *call) run(ctx context.Context) (result *host.Result, err error) {
 		return nil, host.Errorf(host.LimitExceeded, "%s starts with %d MiB of memory and the limit is %d MiB", c.m.Name,
 			c.unit.module.MemoryMin/pagesPerMiB, c.limits.pages/pagesPerMiB)
 	}
-	c.began = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
 	defer cancel()
 	ctx = context.WithValue(ctx, callKey{}, c)
@@ -137,14 +165,7 @@ func (c *call) run(ctx context.Context) (result *host.Result, err error) {
 		err = c.timeIsUp()
 	}
 	if err != nil {
-		e := asHostError(err)
-		if len(c.desk.denied) > 0 {
-			e.Denied = append(e.Denied, c.desk.denied...)
-		}
-		return nil, e
-	}
-	for _, d := range c.desk.denied {
-		result.Warnings = append(result.Warnings, "refused: "+d.Right+" ("+d.Why+")")
+		return nil, err
 	}
 	return result, nil
 }
@@ -202,10 +223,7 @@ func (c *call) stop(format string, args ...any) {
 func (c *call) timeIsUp() *host.Error {
 	cause := c.ctx.Err()
 	if errors.Is(cause, context.DeadlineExceeded) {
-		// What was left at the start is a hair less than what was asked for.
-		allowed := c.deadline.Sub(c.began).Round(10 * time.Millisecond)
-		return &host.Error{Code: host.Timeout, Cause: cause,
-			Message: fmt.Sprintf("%s did not end within %s and was stopped", c.toolName(), max(allowed, 0))}
+		return &host.Error{Code: host.Timeout, Cause: cause, Message: fmt.Sprintf("%s did not end within %s and was stopped", c.toolName(), c.limits.timeout)}
 	}
 	return &host.Error{Code: host.Interrupted, Cause: cause, Message: c.toolName() + " was interrupted"}
 }
@@ -290,12 +308,15 @@ func (c *call) lastWords() string {
 	if c.stderr == nil {
 		return ""
 	}
-	head, tail := c.stderr.ends()
+	head, _ := c.stderr.ends()
 	for line := range strings.Lines(head) {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 			return cut(manifest.CleanLine(line), 300)
 		}
 	}
-	lines := slices.DeleteFunc(strings.Split(manifest.Clean(tail), "\n"), func(s string) bool { return strings.TrimSpace(s) == "" })
-	return cut(manifest.CleanLine(strings.Join(lines[max(0, len(lines)-3):], " | ")), 400)
+	lines, before := c.stderr.lastLines(3)
+	if before > 0 {
+		lines = append([]string{fmt.Sprintf("(%d bytes before)", before)}, lines...)
+	}
+	return cut(manifest.CleanLine(strings.Join(lines, " | ")), 400)
 }

@@ -76,9 +76,11 @@ func (c *call) exitCode(code uint32) error {
 
 // lastLines is the end of stderr, several lines as they are.
 func (c *call) lastLines() string {
-	_, tail := c.stderr.ends()
-	lines := strings.Split(strings.TrimSpace(manifest.Clean(tail)), "\n")
-	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+	lines, before := c.stderr.lastLines(10)
+	if before > 0 {
+		lines = append([]string{fmt.Sprintf("(the end of what it wrote; %d bytes stand before)", before)}, lines...)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // output makes the result of what the program wrote.

@@ -200,18 +200,9 @@ func (e *Engine) fill(ctx context.Context, name string, module *instrument.Modul
 	}
 	began := time.Now()
 	b := e.budget(module.CodeBytes)
-	cmd := e.cfg.Child()
-	cmd.Args = append(cmd.Args[:1], dir, strconv.FormatInt(b.cpu.Milliseconds(), 10), strconv.FormatUint(b.memory, 10))
-	// What the compiler needs of the environment is the door; the user's is none of its business.
-	cmd.Env = append(cmd.Env, "PARLEY_CHILD="+CompileJob, "GOTRACEBACK=none")
-	for _, needed := range []string{"SYSTEMROOT", "GOCOVERDIR"} {
-		if v := os.Getenv(needed); v != "" {
-			cmd.Env = append(cmd.Env, needed+"="+v)
-		}
-	}
+	cmd := e.child(CompileJob, dir, strconv.FormatInt(b.cpu.Milliseconds(), 10), strconv.FormatUint(b.memory, 10))
 	said, crash := &head{most: 4 << 10}, &head{most: 4 << 10}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(module.Wasm), said, crash
-	detach(cmd)
 	if err := cmd.Start(); err != nil {
 		return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("the compiler for %s cannot be started: %v", name, err), Next: []string{"parley doctor"}}
 	}
@@ -253,8 +244,14 @@ func (e *Engine) fill(ctx context.Context, name string, module *instrument.Modul
 	return host.Errorf(host.InvalidPlugin, "%s is refused: the compiler crashed on it", name)
 }
 
+// outOfMemory tells whether a runtime's last words are about memory that the kernel did not give: for the heap, or for the stack of a thread.
 func outOfMemory(said string) bool {
-	return strings.Contains(said, "out of memory") || strings.Contains(said, syscall.ENOMEM.Error())
+	for _, words := range []string{"out of memory", syscall.ENOMEM.Error(), "failed to allocate", "failed to reserve", "failed to create new OS thread", "pthread_create failed"} {
+		if strings.Contains(said, words) {
+			return true
+		}
+	}
+	return false
 }
 
 func (e *Engine) notCompiled(name string, err error) error {

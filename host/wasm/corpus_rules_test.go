@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,7 +51,51 @@ var rules = map[string]func(n int) []byte{
 		return module([]string{"->", "->" + results}, []int{0, 1}, [][]byte{take, give}, export("_start", 0), export("memory", 2))
 	},
 
-	// What declares more than it has.
+	// What runs long without a loop that could count it.
+	"fills":  func(n int) []byte { return unrolled(n, 1000) },
+	"chase":  chase,
+	"copies": func(n int) []byte { return commandIn(2048, looped(scatteredCopies(n))) },
+	"init-large": func(n int) []byte { // a data segment of so many bytes is copied for ever
+		body := append(append([]byte{0x41, 0, 0x41, 0, 0x41}, signedLEB(n)...), 0xfc, 8, 0, 0)
+		return commandIn(n>>16+1, looped(body), section(12, []byte{1}), section(11, append(append([]byte{1, 1}, unsignedLEB(n)...), make([]byte, n)...)))
+	},
+
+	// Ends of all codes.
+	"exit": func(n int) []byte {
+		body := append(append([]byte{0, 0x41}, signedLEB(n)...), 0x10, 0, 0x0b)
+		return wholeModule(section(1, []byte{2, 0x60, 1, 0x7f, 0, 0x60, 0, 0}),
+			section(2, []byte("\x01\x16wasi_snapshot_preview1\x09proc_exit\x00\x00")), section(3, []byte{1, 1}), section(5, []byte{1, 0, 1}),
+			section(7, vector([][]byte{append(export("_start", 0)[:8], 1), export("memory", 2)})),
+			section(10, append([]byte{1}, append(unsignedLEB(len(body)), body...)...)))
+	},
+
+	// What declares more than it has, or has more than anybody needs.
+	"exports-twice": func(n int) []byte {
+		return module([]string{"->"}, []int{0}, [][]byte{{1}}, append([][]byte{export("_start", 0), export("memory", 2)}, repeated(n, export("again", 0))...)...)
+	},
+	"types": func(n int) []byte {
+		return wholeModule(section(1, vector(repeated(n, []byte{0x60, 0, 0}))), section(3, []byte{1, 0}), section(5, []byte{1, 0, 1}),
+			section(7, vector([][]byte{export("_start", 0), export("memory", 2)})), section(10, []byte{1, 2, 0, 0x0b}))
+	},
+	"globals": func(n int) []byte {
+		return wholeModule(section(1, []byte{1, 0x60, 0, 0}), section(3, []byte{1, 0}), section(5, []byte{1, 0, 1}), section(6, vector(repeated(n, []byte{0x7e, 1, 0x42, 0, 0x0b}))),
+			section(7, vector([][]byte{export("_start", 0), export("memory", 2)})), section(10, []byte{1, 2, 0, 0x0b}))
+	},
+	"elements": func(n int) []byte { // so many segments, each as long as the table
+		one := append(append([]byte{0, 0x41, 0, 0x0b}, unsignedLEB(10_000)...), make([]byte, 10_000)...)
+		return withElements(10_000, vector(repeated(n, one)))
+	},
+	"elements-passive": func(n int) []byte {
+		return withElements(1, append(append([]byte{1, 1, 0}, unsignedLEB(n)...), make([]byte, n)...))
+	},
+	"data-large": func(n int) []byte {
+		return commandIn(n>>16+1, nil, section(11, append(append([]byte{1, 0, 0x41, 0, 0x0b}, unsignedLEB(n)...), make([]byte, n)...)))
+	},
+	"local-groups": func(n int) []byte { // of no locals each
+		body := append(append(unsignedLEB(n), bytes.Repeat([]byte{0, 0x7e}, n)...), 0x0b)
+		return wholeModule(section(1, []byte{1, 0x60, 0, 0}), section(3, []byte{1, 0}), section(5, []byte{1, 0, 1}),
+			section(7, vector([][]byte{export("_start", 0), export("memory", 2)})), section(10, append([]byte{1}, append(unsignedLEB(len(body)), body...)...)))
+	},
 	"exports": func(n int) []byte {
 		names := [][]byte{export("_start", 0), export("memory", 2)}
 		for i := range n {
@@ -71,6 +116,52 @@ var rules = map[string]func(n int) []byte{
 		return append(commandOf([]byte{1}), section(11, vector(repeated(n, []byte{0, 0x41, 0, 0x0b, 0})))...)
 	},
 	"cut": func(n int) []byte { whole := commandOf([]byte{1}, []byte{1}); return whole[:len(whole)-n] },
+}
+
+// commandIn is a command of one function with one local, which is an i32, in so many pages of memory. More sections may follow; the code
+// stands where the format wants it.
+func commandIn(pages int, body []byte, more ...[]byte) []byte {
+	code := append(append([]byte{1, 1, 0x7f}, body...), 0x0b)
+	sections := [][]byte{section(1, []byte{1, 0x60, 0, 0}), section(3, []byte{1, 0}), section(5, append([]byte{1, 0}, unsignedLEB(pages)...)),
+		section(7, vector([][]byte{export("_start", 0), export("memory", 2)})), section(10, append([]byte{1}, append(unsignedLEB(len(code)), code...)...))}
+	rank := map[byte]int{12: 1, 10: 2, 11: 3}
+	sections = append(sections, more...)
+	slices.SortStableFunc(sections, func(a, b []byte) int { return rank[a[0]] - rank[b[0]] })
+	return wholeModule(sections...)
+}
+
+func looped(body []byte) []byte { return append(append([]byte{0x03, 0x40}, body...), 0x0c, 0, 0x0b) }
+
+// chase follows n pointers without a loop, each into another line of 128 MiB, again and again.
+func chase(n int) []byte {
+	number := func(b []byte, v int) []byte { return append(append(b, 0x41), signedLEB(v)...) }
+	b := []byte{0x03, 0x40, 0x20, 0, 0x20, 0} // for each line: its content is a multiple of 64, as a generator of random numbers gives it
+	b = append(number(b, 1103515245), 0x6c)
+	b = append(number(b, 12345*64), 0x6a)
+	b = append(number(b, 0x7ffffc0), 0x71, 0x36, 2, 0)
+	b = append(number(append(b, 0x20, 0), 64), 0x6a, 0x22, 0)
+	b = append(number(b, 128<<20), 0x49, 0x0d, 0, 0x0b, 0x41, 0, 0x21, 0)
+	return commandIn(2048, append(b, looped(bytes.Repeat([]byte{0x20, 0, 0x28, 2, 0, 0x21, 0}, n))...))
+}
+
+// scatteredCopies are copies of a kilobyte between places of 128 MiB.
+func scatteredCopies(n int) []byte {
+	var b []byte
+	x := uint32(1)
+	for range n {
+		x ^= x << 13
+		x ^= x >> 17
+		x ^= x << 5
+		b = append(append(b, 0x41), signedLEB(int(x&0x7fff000))...)
+		b = append(append(b, 0x41), signedLEB(int(x>>5&0x7fff000))...)
+		b = append(b, 0x41, 0x80, 8, 0xfc, 10, 0, 0)
+	}
+	return b
+}
+
+func withElements(size int, elements []byte) []byte {
+	return wholeModule(section(1, []byte{1, 0x60, 0, 0}), section(3, []byte{1, 0}), section(4, append([]byte{1, 0x70, 0}, unsignedLEB(size)...)),
+		section(5, []byte{1, 0, 1}), section(7, vector([][]byte{export("_start", 0), export("memory", 2)})), section(9, elements), section(10, []byte{1, 2, 0, 0x0b}))
 }
 
 // commandOf is a command with so many functions of no arguments, the first of which is the entry.
@@ -95,12 +186,14 @@ func manyParams(n int) []byte {
 	return module([]string{"->", types + "->"}, []int{0, 1}, [][]byte{call, {}}, export("_start", 0), export("memory", 2))
 }
 
-// answering is a guest of kind parley/1 whose response is the text.
-func answering(text []byte) []byte {
-	pages := len(text)>>16 + 2
-	offset := 1 << 10
+// answering is a guest of kind parley/1 whose response is the text, with room for requests of so many bytes.
+func answering(text []byte, room int) []byte {
+	const offset = 1 << 10
+	behind := (offset+len(text))>>16<<16 + 1<<16
+	pages := (behind+room)>>16 + 1
 	packed := append([]byte{0x42}, signedLEB64(int64(offset)<<32|int64(len(text)))...)
-	code := vector([][]byte{{4, 0, 0x41, 16, 0x0b}, append(unsignedLEB(len(packed)+2), append(append([]byte{0}, packed...), 0x0b)...)})
+	alloc := append(append([]byte{0, 0x41}, signedLEB(behind)...), 0x0b)
+	code := vector([][]byte{append(unsignedLEB(len(alloc)), alloc...), append(unsignedLEB(len(packed)+2), append(append([]byte{0}, packed...), 0x0b)...)})
 	return wholeModule(section(1, []byte{2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 2, 0x7f, 0x7f, 1, 0x7e}), section(3, []byte{2, 0, 1}),
 		section(5, append([]byte{1, 0}, unsignedLEB(pages)...)),
 		section(7, vector([][]byte{export("memory", 2), append(export("parley_alloc", 0)[:14], 0), append(export("parley_call", 0)[:13], 1)})),
@@ -108,17 +201,25 @@ func answering(text []byte) []byte {
 		section(11, append(append([]byte{1, 0, 0x41}, signedLEB(offset)...), append([]byte{0x0b}, append(unsignedLEB(len(text)), text...)...)...)))
 }
 
+// packing is a guest of kind parley/1 whose parley_call returns a number, whatever lies there.
+func packing(packed uint64) []byte {
+	body := append(append([]byte{0, 0x42}, signedLEB64(int64(packed))...), 0x0b)
+	code := vector([][]byte{{4, 0, 0x41, 16, 0x0b}, append(unsignedLEB(len(body)), body...)})
+	return wholeModule(section(1, []byte{2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 2, 0x7f, 0x7f, 1, 0x7e}), section(3, []byte{2, 0, 1}), section(5, []byte{1, 0, 1}),
+		section(7, vector([][]byte{export("memory", 2), append(export("parley_alloc", 0)[:14], 0), append(export("parley_call", 0)[:13], 1)})), section(10, code))
+}
+
 func signedLEB64(n int64) []byte {
 	var out []byte
-	for n >= 0x40 {
+	for n >= 0x40 || n < -0x40 {
 		out = append(out, byte(n)&0x7f|0x80)
 		n >>= 7
 	}
-	return append(out, byte(n))
+	return append(out, byte(n)&0x7f)
 }
 
-// hostileModule makes the module that a case of the corpus names: a file, RULE(NUMBER), hex:BYTES, or answer:TEXT in the syntax of Go, where
-// {N*TEXT} stands for N times TEXT.
+// hostileModule makes the module that a case of the corpus names: a file, RULE(NUMBER), hex:BYTES, packed:NUMBER, or answer:TEXT in the syntax
+// of Go, where {{N*TEXT}} stands for N times TEXT.
 func hostileModule(t testing.TB, source string) []byte {
 	t.Helper()
 	if digits, ok := strings.CutPrefix(source, "hex:"); ok {
@@ -129,7 +230,14 @@ func hostileModule(t testing.TB, source string) []byte {
 		return append([]byte("\x00asm\x01\x00\x00\x00"), data...)
 	}
 	if text, ok := strings.CutPrefix(source, "answer:"); ok {
-		return answering(expand(t, text))
+		return answering(expand(t, text), 1000)
+	}
+	if text, ok := strings.CutPrefix(source, "packed:"); ok {
+		n, err := strconv.ParseUint(text, 0, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return packing(n)
 	}
 	if name, rest, ok := strings.Cut(source, "("); ok {
 		n, err := strconv.Atoi(strings.TrimSuffix(rest, ")"))
@@ -141,25 +249,30 @@ func hostileModule(t testing.TB, source string) []byte {
 	return readFile(t, hostileDir+"/"+source)
 }
 
-// expand reads a text of the table.
+// expand reads a text of a table.
 func expand(t testing.TB, text string) []byte {
 	t.Helper()
-	for {
-		before, rest, ok := strings.Cut(text, "{{")
-		if !ok {
-			break
-		}
-		inner, after, _ := strings.Cut(rest, "}}")
-		count, what, _ := strings.Cut(inner, "*")
-		n, err := strconv.Atoi(count)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = before + strings.Repeat(what, n) + after
-	}
-	out, err := strconv.Unquote(`"` + text + `"`)
+	out, err := strconv.Unquote(`"` + repeatedIn(t, text) + `"`)
 	if err != nil {
 		t.Fatalf("%.100s: %v", text, err)
 	}
 	return []byte(out)
+}
+
+// repeatedIn writes {{N*TEXT}} out, the innermost first.
+func repeatedIn(t testing.TB, text string) string {
+	t.Helper()
+	for {
+		start := strings.LastIndex(text, "{{")
+		if start < 0 {
+			return text
+		}
+		inner, after, ok := strings.Cut(text[start+2:], "}}")
+		count, what, _ := strings.Cut(inner, "*")
+		n, err := strconv.Atoi(count)
+		if err != nil || !ok {
+			t.Fatalf("%.100s: %v", text[start:], err)
+		}
+		text = text[:start] + strings.Repeat(what, n) + after
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -16,13 +17,25 @@ import (
 // desk is where a guest of one call asks the host for what lies outside its instance: JSON in, JSON out, so that
 // the same code can serve a guest in this process or one behind a pipe. It decides by the grant and notes what it refused.
 type desk struct {
-	r      *host.Request
-	plugin string
+	r *host.Request
 
-	asked    int
-	logged   int
-	logCalls int
-	denied   []host.Denial
+	mu     sync.Mutex // an answer that nobody waits for any more may still be on its way
+	denied []host.Denial
+}
+
+// conclude adds to what became of a call what was refused during it.
+func (d *desk) conclude(result *host.Result, err error) (*host.Result, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		e := asHostError(err)
+		e.Denied = append(e.Denied, d.denied...)
+		return nil, e
+	}
+	for _, denial := range d.denied {
+		result.Warnings = append(result.Warnings, "refused: "+denial.Right+" ("+denial.Why+")")
+	}
+	return result, nil
 }
 
 // answer serves one question; it always is {"ok":true,"result":..} or {"ok":false,"error":{..}}.
@@ -33,9 +46,9 @@ func (d *desk) answer(ctx context.Context, function string, question []byte) []b
 	case "call_tool":
 		result, err = d.callTool(ctx, question)
 	case "http_request":
-		result, err = d.httpRequest(question)
+		result, err = d.httpRequest(ctx, question)
 	case "read_secret":
-		result, err = d.readSecret(question)
+		result, err = d.readSecret(ctx, question)
 	default:
 		err = host.Errorf(host.NotFound, "the host has no function %s", function)
 	}
@@ -63,6 +76,8 @@ func marshal(v any) []byte {
 // deny notes a refusal once and returns the error that the guest is answered with.
 func (d *desk) deny(right, why string) *host.Error {
 	denial := host.Denial{Right: right, Why: why}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if len(d.denied) < 100 && !slices.Contains(d.denied, denial) {
 		d.denied = append(d.denied, denial)
 	}
@@ -94,28 +109,26 @@ func (d *desk) callTool(ctx context.Context, question []byte) (*host.Result, err
 	return result, err
 }
 
-// httpRequest refuses: nothing grants the network yet.
-func (d *desk) httpRequest(question []byte) (*host.Result, error) {
-	var q struct {
-		Method string `json:"method"`
-		URL    string `json:"url"`
-	}
-	if err := json.Unmarshal(question, &q); err != nil {
-		return nil, badQuestion("http_request", `{"method":"GET","url":"https://example.com/"}`, err)
-	}
-	method := firstText(strings.ToUpper(cut(manifest.CleanLine(q.Method), 20)), "GET")
-	return nil, d.deny("http:"+method+":"+cut(manifest.CleanLine(q.URL), 200), "plugins have no network")
-}
-
-// readSecret refuses: no secrets can be read yet.
-func (d *desk) readSecret(question []byte) (*host.Result, error) {
+// readSecret gives a secret that the guest may see.
+func (d *desk) readSecret(ctx context.Context, question []byte) (*host.Result, error) {
 	var q struct {
 		Name string `json:"name"`
 	}
 	if err := json.Unmarshal(question, &q); err != nil {
 		return nil, badQuestion("read_secret", `{"name":"SIGNING_KEY"}`, err)
 	}
-	return nil, d.deny("secret:read:"+cut(manifest.CleanLine(q.Name), 100), "plugins read no secrets")
+	right := "secret:read:" + cut(manifest.CleanLine(q.Name), 100)
+	if d.r.ReadSecret == nil {
+		return nil, d.deny(right, "no secrets can be read here")
+	}
+	value, err := d.r.ReadSecret(ctx, q.Name)
+	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied {
+		return nil, d.deny(right, e.Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &host.Result{Data: marshal(value)}, nil
 }
 
 func badQuestion(function, expected string, err error) *host.Error {

@@ -97,6 +97,7 @@ func (e *Engine) Close(ctx context.Context) error {
 // unit is one compiled plugin. It has an engine of its own, so that nothing of one plugin can be found by another.
 type unit struct {
 	module   *instrument.Module // without its wasm
+	slot     slot               // where its compiled code is kept; without a folder where it is not
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
 	compiled wazero.CompiledModule
@@ -202,8 +203,12 @@ func (e *Engine) compile(ctx context.Context, name string, module *instrument.Mo
 			var u *unit
 			u, err = e.compileIn(ctx, name, module, slot{temp, s.key})
 			if err == nil && parent != "" && os.Rename(temp, s.dir) == nil {
+				u.slot = s
 				e.evict(dir, s.key)
 				return u, nil
+			}
+			if u != nil {
+				u.slot = slot{}
 			}
 			if err := os.RemoveAll(temp); err != nil {
 				e.cfg.Debug(err.Error())
@@ -234,7 +239,7 @@ func (e *Engine) compileIn(ctx context.Context, name string, module *instrument.
 // open hands the husk of a slot to wazero, which finds the native code in the slot.
 func open(s slot, sealed *seal) (_ *unit, err error) {
 	ctx := compilerContext()
-	u := &unit{module: &sealed.Module}
+	u := &unit{module: &sealed.Module, slot: s}
 	if u.cache, err = wazero.NewCompilationCacheWithDir(s.dir); err != nil {
 		return nil, err
 	}

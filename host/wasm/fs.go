@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,23 +18,20 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// Quotas of one call, over all its mounts.
-const (
-	maxOpenFiles    = 256
-	maxCreated      = 10_000
-	maxBytesWritten = 1 << 30
-)
-
-// fileTable is what a call has open and has used up.
+// fileTable is what a call has open and has used up, over all its mounts.
 type fileTable struct {
 	scratch *memFS // of kind wasi: input and output files in memory; may be nil
 	roots   []*os.Root
+	held    map[*rootFile]bool // open: wazero closes them only where an instance came to be
 	open    int
 	created int
 	written int64
 }
 
 func (t *fileTable) closeAll() {
+	for f := range t.held {
+		_ = f.Close()
+	}
 	for _, r := range t.roots {
 		_ = r.Close()
 	}
@@ -53,7 +51,7 @@ func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
 				Message: "the folder " + g.Source + " that is granted to " + c.m.Name + " cannot be opened: " + err.Error()}
 		}
 		c.files.roots = append(c.files.roots, root)
-		put(&rootFS{c: c, root: root, writable: g.Mode == "rw"}, path.Clean("/"+g.Path))
+		put(&rootFS{c: c, root: root, grant: g, writable: g.Mode == "rw"}, path.Clean("/"+g.Path))
 	}
 	return config.WithFSConfig(fsConfig), nil
 }
@@ -65,7 +63,19 @@ type rootFS struct {
 	experimentalsys.UnimplementedFS
 	c        *call
 	root     *os.Root
+	grant    host.FSGrant
 	writable bool
+}
+
+// touch notes what was done with a file of this machine.
+func (f *rootFS) touch(how, name string) {
+	f.c.touch("fs:" + how + ":" + filepath.Join(f.grant.Source, name))
+}
+
+// readOnly notes that a change was refused.
+func (f *rootFS) readOnly() experimentalsys.Errno {
+	f.c.desk.deny("fs:rw:"+f.grant.Source+"="+f.grant.Path, "it may only read there")
+	return experimentalsys.EROFS
 }
 
 // errnoOf maps an error of package os. What leads out of the folder is not permitted.
@@ -74,8 +84,7 @@ func errnoOf(err error) experimentalsys.Errno {
 		return 0
 	}
 	errno := experimentalsys.UnwrapOSError(err)
-	var p *fs.PathError
-	if errno == experimentalsys.EIO && errors.As(err, &p) && strings.Contains(p.Err.Error(), "escapes") {
+	if errno == experimentalsys.EIO && strings.HasSuffix(err.Error(), "path escapes from parent") {
 		return experimentalsys.EPERM
 	}
 	return errno
@@ -100,7 +109,7 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 		flag &^= writeFlags // a folder is opened to be read, whatever rights a libc asks for
 	}
 	if flag&writeFlags != 0 && !f.writable {
-		return nil, experimentalsys.EROFS
+		return nil, f.readOnly()
 	}
 	// Nothing but files and folders is opened: the opening alone of a device can do harm, and of a pipe can wait forever.
 	info, err := f.root.Lstat(name)
@@ -120,8 +129,8 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	case err != nil:
 		f.c.countCreated()
 	}
-	if f.c.files.open >= maxOpenFiles {
-		f.c.stop("%s has more than %d files open", f.c.toolName(), maxOpenFiles)
+	if f.c.files.open >= f.c.limits.openFiles {
+		f.c.stop("%s has more than %d files open", f.c.toolName(), f.c.limits.openFiles)
 	}
 	file, err := f.root.OpenFile(name, osFlags(flag)|openNonblock, perm.Perm())
 	if err != nil {
@@ -141,7 +150,17 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 		return nil, experimentalsys.ENOTDIR
 	}
 	f.c.files.open++
-	return &rootFile{fs: f, name: name, file: file, dir: info.IsDir(), flag: flag}, 0
+	if flag&writeFlags != 0 {
+		f.touch("write", name)
+	} else {
+		f.touch("read", name)
+	}
+	opened := &rootFile{fs: f, name: name, file: file, dir: info.IsDir(), flag: flag}
+	if f.c.files.held == nil {
+		f.c.files.held = map[*rootFile]bool{}
+	}
+	f.c.files.held[opened] = true
+	return opened, 0
 }
 
 func plain(info fs.FileInfo) bool { return info.Mode().IsRegular() || info.IsDir() }
@@ -166,15 +185,16 @@ func osFlags(flag experimentalsys.Oflag) int {
 }
 
 func (c *call) countCreated() {
-	if c.files.created++; c.files.created > maxCreated {
-		c.stop("%s created more than %d files", c.toolName(), maxCreated)
+	if c.files.created++; c.files.created > c.limits.created {
+		c.stop("%s created more than %d files", c.toolName(), c.limits.created)
 	}
 }
 
 func (c *call) countWritten(n int64) {
-	if c.files.written += n; c.files.written > maxBytesWritten {
-		c.stop("%s wrote more than %d bytes to files", c.toolName(), maxBytesWritten)
+	if n > c.limits.written-c.files.written {
+		c.stop("%s wrote more than %d bytes to files", c.toolName(), c.limits.written)
 	}
+	c.files.written += n
 }
 
 func (f *rootFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
@@ -203,18 +223,19 @@ func (f *rootFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	return sys.NewStat_t(info), 0
 }
 
-// change runs an operation that alters the folder.
-func (f *rootFS) change(op func() error) experimentalsys.Errno {
+// change runs an operation that alters what name stands for.
+func (f *rootFS) change(name string, op func() error) experimentalsys.Errno {
 	f.c.checkpoint()
 	if !f.writable {
-		return experimentalsys.EROFS
+		return f.readOnly()
 	}
+	f.touch("write", name)
 	return errnoOf(op())
 }
 
 func (f *rootFS) Mkdir(name string, perm fs.FileMode) experimentalsys.Errno {
 	name, _ = local(name)
-	return f.change(func() error {
+	return f.change(name, func() error {
 		f.c.countCreated()
 		return f.root.Mkdir(name, perm.Perm())
 	})
@@ -223,12 +244,15 @@ func (f *rootFS) Mkdir(name string, perm fs.FileMode) experimentalsys.Errno {
 func (f *rootFS) Rename(from, to string) experimentalsys.Errno {
 	from, _ = local(from)
 	to, _ = local(to)
-	return f.change(func() error { return f.root.Rename(from, to) })
+	return f.change(to, func() error {
+		f.touch("write", from)
+		return f.root.Rename(from, to)
+	})
 }
 
 func (f *rootFS) Rmdir(name string) experimentalsys.Errno {
 	name, _ = local(name)
-	return f.change(func() error {
+	return f.change(name, func() error {
 		if info, err := f.root.Lstat(name); err != nil {
 			return err
 		} else if !info.IsDir() {
@@ -240,7 +264,7 @@ func (f *rootFS) Rmdir(name string) experimentalsys.Errno {
 
 func (f *rootFS) Unlink(name string) experimentalsys.Errno {
 	name, folder := local(name)
-	return f.change(func() error {
+	return f.change(name, func() error {
 		info, err := f.root.Lstat(name)
 		switch {
 		case err != nil:
@@ -257,7 +281,7 @@ func (f *rootFS) Unlink(name string) experimentalsys.Errno {
 func (f *rootFS) Link(from, to string) experimentalsys.Errno {
 	from, _ = local(from)
 	to, _ = local(to)
-	return f.change(func() error {
+	return f.change(to, func() error {
 		info, err := f.root.Lstat(from)
 		if err != nil {
 			return err
@@ -272,7 +296,7 @@ func (f *rootFS) Link(from, to string) experimentalsys.Errno {
 
 func (f *rootFS) Symlink(_, _ string) experimentalsys.Errno {
 	if !f.writable {
-		return experimentalsys.EROFS
+		return f.readOnly()
 	}
 	return experimentalsys.EPERM
 }
@@ -286,7 +310,7 @@ func (f *rootFS) Readlink(name string) (string, experimentalsys.Errno) {
 
 func (f *rootFS) Utimens(name string, atim, mtim int64) experimentalsys.Errno {
 	name, _ = local(name)
-	return f.change(func() error { return f.root.Chtimes(name, timeOf(atim), timeOf(mtim)) })
+	return f.change(name, func() error { return f.root.Chtimes(name, timeOf(atim), timeOf(mtim)) })
 }
 
 // timeOf makes a time of nanoseconds; the zero time leaves what is there.
@@ -308,6 +332,7 @@ type rootFile struct {
 	file   *os.File
 	dir    bool
 	flag   experimentalsys.Oflag
+	sought bool // it may stand behind its end
 	closed bool
 }
 
@@ -368,6 +393,11 @@ func (f *rootFile) Write(p []byte) (int, experimentalsys.Errno) {
 	if !f.canWrite() {
 		return 0, f.cannotWrite()
 	}
+	if f.sought && !f.IsAppend() {
+		if at, err := f.file.Seek(0, io.SeekCurrent); err == nil {
+			f.countGap(at)
+		}
+	}
 	f.fs.c.countWritten(int64(len(p)))
 	return f.inPieces(p, func(p []byte, _ int) (int, error) { return f.file.Write(p) })
 }
@@ -381,8 +411,16 @@ func (f *rootFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
 	case f.IsAppend():
 		return 0, experimentalsys.ENOTSUP
 	}
+	f.countGap(off)
 	f.fs.c.countWritten(int64(len(p)))
 	return f.inPieces(p, func(p []byte, done int) (int, error) { return f.file.WriteAt(p, off+int64(done)) })
+}
+
+// countGap counts what a write at an offset leaves empty behind the end of the file: whoever copies the file writes it.
+func (f *rootFile) countGap(at int64) {
+	if info, err := f.file.Stat(); err == nil && at > info.Size() {
+		f.fs.c.countWritten(at - info.Size())
+	}
 }
 
 func (f *rootFile) cannotWrite() experimentalsys.Errno {
@@ -415,6 +453,7 @@ func (f *rootFile) Seek(offset fileOffset, whence int) (int64, experimentalsys.E
 	if f.dir && (offset != 0 || whence != io.SeekStart) {
 		return 0, experimentalsys.EISDIR
 	}
+	f.sought = f.sought || offset != 0
 	at, err := f.file.Seek(offset, whence)
 	return at, errnoOf(err)
 }
@@ -452,13 +491,7 @@ func (f *rootFile) Truncate(size int64) experimentalsys.Errno {
 	case size < 0:
 		return experimentalsys.EINVAL
 	}
-	info, err := f.file.Stat()
-	if err != nil {
-		return errnoOf(err)
-	}
-	if grown := size - info.Size(); grown > 0 {
-		f.fs.c.countWritten(grown)
-	}
+	f.countGap(size)
 	return errnoOf(f.file.Truncate(size))
 }
 
@@ -467,7 +500,16 @@ func (f *rootFile) Sync() experimentalsys.Errno {
 		return 0
 	}
 	f.fs.c.checkpoint()
-	return errnoOf(f.file.Sync())
+	// A disk may take seconds; closing the file waits for it in the background.
+	done := make(chan error, 1)
+	go func() { done <- f.file.Sync() }()
+	select {
+	case err := <-done:
+		return errnoOf(err)
+	case <-f.fs.c.ctx.Done():
+		f.fs.c.checkpoint()
+		return experimentalsys.EINTR
+	}
 }
 
 func (f *rootFile) Datasync() experimentalsys.Errno { return f.Sync() }
@@ -482,5 +524,6 @@ func (f *rootFile) Close() experimentalsys.Errno {
 	}
 	f.closed = true
 	f.fs.c.files.open--
+	delete(f.fs.c.files.held, f)
 	return errnoOf(f.file.Close())
 }

@@ -3,14 +3,19 @@
 package wasm
 
 import (
+	"io/fs"
 	"os"
 	"testing"
 )
 
 // makePipe makes a plain file where there are no named pipes.
-func makePipe(t *testing.T, path string) {
+func makePipe(t testing.TB, path string) {
 	t.Helper()
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
+
+func makeSocket(t testing.TB, path string) { makePipe(t, path) }
+
+func linksTo(fs.FileInfo) uint64 { return 1 }

@@ -16,7 +16,7 @@ func fuzzCall() *call {
 	r.CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
 		return &host.Result{}, nil
 	}
-	return newCall(New(Config{}), nil, m, r)
+	return newCall(New(Config{}), nil, m, r, &desk{r: r})
 }
 
 // FuzzResponse: whatever a guest answers becomes a result or a *host.Error.

@@ -124,6 +124,9 @@ func decodeLine(line string) (Entry, bool) {
 	}
 	installed, err := time.Parse(time.RFC3339, f.text(`,"installed_at":`))
 	e.InstalledAt = installed
+	if strings.HasPrefix(f.rest, `,"signer":`) {
+		e.Signer = f.text(`,"signer":`)
+	}
 	return e, err == nil && !f.bad && f.rest == "}"
 }
 

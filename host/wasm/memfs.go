@@ -142,8 +142,8 @@ func (m *memFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode)
 		m.used -= len(n.data)
 		n.data = nil
 	}
-	if m.c.files.open >= maxOpenFiles {
-		m.c.stop("%s has more than %d files open", m.c.toolName(), maxOpenFiles)
+	if m.c.files.open >= m.c.limits.openFiles {
+		m.c.stop("%s has more than %d files open", m.c.toolName(), m.c.limits.openFiles)
 	}
 	m.c.files.open++
 	return &memFile{fs: m, node: n, flag: flag}, 0

@@ -5,7 +5,13 @@ package wasm
 import "golang.org/x/sys/unix"
 
 // mappedPages lie outside the Go heap: they cost the collector nothing, never move when they grow, and go back to the system at once.
-type mappedPages struct{ data []byte }
+type mappedPages struct {
+	data []byte
+	used uint64
+}
+
+// slowToUnmap is the size from which giving memory back takes longer than the end of a call may.
+const slowToUnmap = 32 << 20
 
 func newPages(limit uint64) pages {
 	if limit == 0 {
@@ -15,14 +21,22 @@ func newPages(limit uint64) pages {
 	if err != nil {
 		return &heapPages{}
 	}
-	return &mappedPages{data}
+	return &mappedPages{data: data}
 }
 
-func (m *mappedPages) resize(size uint64) []byte { return m.data[:size:size] }
+func (m *mappedPages) resize(size uint64) []byte {
+	m.used = max(m.used, size)
+	return m.data[:size:size]
+}
 
 func (m *mappedPages) free() {
-	if m.data != nil {
-		_ = unix.Munmap(m.data)
-		m.data = nil
+	data := m.data
+	m.data = nil
+	switch {
+	case data == nil:
+	case m.used > slowToUnmap:
+		go func() { _ = unix.Munmap(data) }()
+	default:
+		_ = unix.Munmap(data)
 	}
 }

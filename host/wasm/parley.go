@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -28,11 +30,13 @@ var parleyFunctions = map[string]instrument.FuncType{
 }
 
 const (
-	maxRequestToHost = 16 << 20 // of call_tool and http_request
-	maxMessage       = 2 << 10  // of an error, a log line or a progress report
-	maxDetails       = 64 << 10 // of a tool's own error details
-	maxWarnings      = 50
-	maxInvalid       = 100
+	maxRequestToHost  = 16 << 20 // of call_tool and http_request
+	maxSecretQuestion = 4 << 10
+	maxBesideResult   = 1 << 20  // of each part of a response but its result
+	maxMessage        = 2 << 10  // of an error, a log line or a progress report
+	maxDetails        = 64 << 10 // of a tool's own error details
+	maxWarnings       = 50
+	maxInvalid        = 100
 )
 
 // request is what parley_call is given.
@@ -72,20 +76,22 @@ func grantedOf(g host.Grant) granted {
 		out.HTTP = append(out.HTTP, h.URL)
 	}
 	for _, s := range g.Secrets {
-		out.Secrets = append(out.Secrets, s.Name)
+		if !slices.Contains(out.Secrets, s.Name) {
+			out.Secrets = append(out.Secrets, s.Name)
+		}
 	}
 	return out
 }
 
 // response is what parley_call answers.
 type response struct {
-	OK       *bool           `json:"ok"`
-	Result   json.RawMessage `json:"result"`
-	Warnings []string        `json:"warnings"`
-	Exit     *int64          `json:"exit"`
-	Message  string          `json:"message"`
-	Details  json.RawMessage `json:"details"`
-	Invalid  []invalid       `json:"invalid"`
+	OK       *bool
+	Result   json.RawMessage
+	Warnings []string
+	Exit     *int64
+	Message  string
+	Details  json.RawMessage
+	Invalid  []invalid
 }
 
 type invalid struct {
@@ -164,10 +170,14 @@ func (c *call) fetch(packed uint64) ([]byte, error) {
 
 // conclude turns a response into a result or an error.
 func (c *call) conclude(data []byte) (*host.Result, error) {
-	var r response
-	switch err := json.Unmarshal(data, &r); {
-	case !utf8.Valid(data):
+	if !utf8.Valid(data) {
 		return nil, host.Errorf(host.InvalidResult, "%s answered with bytes that are not UTF-8", c.toolName())
+	}
+	r, err := readResponse(data)
+	var tooLarge *host.Error
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, tooLarge
 	case err != nil:
 		return nil, &host.Error{Code: host.InvalidResult, Cause: err, Message: c.toolName() + " did not answer with a response of parley/1: " + cut(manifest.CleanLine(err.Error()), 200)}
 	case r.OK == nil:
@@ -182,6 +192,39 @@ func (c *call) conclude(data []byte) (*host.Result, error) {
 		return nil, host.Errorf(host.InvalidResult, "%s answered \"ok\":false without \"exit\" or \"invalid\"", c.toolName())
 	}
 	return nil, c.failed(*r.Exit, r.Message, r.Details)
+}
+
+// readResponse decodes a response. Only its result, which stays as it is, may be large: a million empty violations fit into a few
+// megabytes and into gigabytes of memory.
+func readResponse(data []byte) (response, error) {
+	var parts struct {
+		Warnings json.RawMessage `json:"warnings"`
+		Message  json.RawMessage `json:"message"`
+		Details  json.RawMessage `json:"details"`
+		Invalid  json.RawMessage `json:"invalid"`
+		OK       *bool           `json:"ok"`
+		Result   json.RawMessage `json:"result"`
+		Exit     *int64          `json:"exit"`
+	}
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return response{}, err
+	}
+	r := response{OK: parts.OK, Result: parts.Result, Exit: parts.Exit, Details: parts.Details}
+	for _, p := range []struct {
+		name string
+		raw  json.RawMessage
+		into any
+	}{{"warnings", parts.Warnings, &r.Warnings}, {"message", parts.Message, &r.Message}, {"details", parts.Details, nil}, {"invalid", parts.Invalid, &r.Invalid}} {
+		if len(p.raw) > maxBesideResult {
+			return r, host.Errorf(host.LimitExceeded, "the answer has %d bytes of %s, and %d are allowed", len(p.raw), p.name, maxBesideResult)
+		}
+		if p.into != nil && len(p.raw) > 0 {
+			if err := json.Unmarshal(p.raw, p.into); err != nil {
+				return r, err
+			}
+		}
+	}
+	return r, nil
 }
 
 func cleanWarnings(warnings []string) []string {
@@ -307,17 +350,29 @@ func (c *call) serve(ctx context.Context, function string, mod api.Module, at, n
 		// Its answer would need parley_alloc again, which would ask again.
 		panic(halt{c.blame(host.Errorf(host.Trapped, "%s called %s from within parley_alloc", c.toolName(), function))})
 	}
-	if c.desk.asked++; c.desk.asked > maxHostCalls {
-		c.stop("%s asked the host more than %d times in one call", c.toolName(), maxHostCalls)
+	if c.asked++; c.asked > c.limits.hostCalls {
+		c.stop("%s asked the host more than %d times in one call", c.toolName(), c.limits.hostCalls)
 	}
 	question, ok := mod.Memory().Read(at, n)
 	if !ok {
 		panic(halt{c.blame(host.Errorf(host.InvalidResult, "%s called %s with %d bytes at %d, and its memory ends at %d", c.toolName(), function, n, at, mod.Memory().Size()))})
 	}
-	if n > maxRequestToHost {
-		c.stop("%s called %s with %d bytes, and %d are allowed", c.toolName(), function, n, maxRequestToHost)
+	most := uint32(maxRequestToHost)
+	if function == "read_secret" {
+		most = maxSecretQuestion
 	}
-	answer := c.desk.answer(c.ctx, function, bytes.Clone(question))
+	if n > most {
+		c.stop("%s called %s with %d bytes, and %d are allowed", c.toolName(), function, n, most)
+	}
+	// Reading a large question takes its time, and so may a browser: what comes after the deadline nobody waits for.
+	answered := make(chan []byte, 1)
+	question = bytes.Clone(question)
+	go func() { answered <- c.desk.answer(c.ctx, function, question) }()
+	var answer []byte
+	select {
+	case answer = <-answered:
+	case <-c.ctx.Done():
+	}
 	c.checkpoint()
 	where, err := c.place(answer)
 	if err != nil {
@@ -341,9 +396,9 @@ func (c *call) text(mod api.Module, at, n uint32) string {
 	if !ok {
 		panic(halt{c.blame(host.Errorf(host.InvalidResult, "%s logged %d bytes at %d, and its memory ends at %d", c.toolName(), n, at, mod.Memory().Size()))})
 	}
-	c.desk.logged += int(n)
-	if c.desk.logCalls++; c.desk.logged > maxLogBytes || c.desk.logCalls > maxLogCalls {
-		c.stop("%s logged more than %d bytes or %d lines in one call", c.toolName(), maxLogBytes, maxLogCalls)
+	c.logged += int(n)
+	if c.logCalls++; c.logged > c.limits.log || c.logCalls > maxLogCalls {
+		c.stop("%s logged more than %d bytes or %d lines in one call", c.toolName(), c.limits.log, maxLogCalls)
 	}
 	return cut(manifest.CleanLine(string(view)), maxMessage)
 }

@@ -1,9 +1,11 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -19,6 +21,8 @@ type Provider struct {
 
 	loading chan struct{} // holds a token while somebody loads the unit
 	unit    *unit
+
+	calls atomic.Int32 // under way
 }
 
 var _ host.Provider = (*Provider)(nil)
@@ -132,15 +136,31 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	leave, err := p.engine.enter()
+	leave, err := p.enter(r.Limits)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	c := newCall(p.engine, u, m, r)
-	result, err := c.run(ctx)
+	d := &desk{r: r}
+	if r.Isolate == isolateProcess {
+		return d.conclude(p.engine.runApart(ctx, u, m, r, d))
+	}
+	return d.conclude(newCall(p.engine, u, m, r, d).run(ctx))
+}
+
+// enter counts a call that begins; leave must be called when it ends.
+func (p *Provider) enter(l host.Limits) (leave func(), err error) {
+	leaveEngine, err := p.engine.enter()
 	if err != nil {
 		return nil, err
 	}
-	return result, nil
+	leave = func() {
+		p.calls.Add(-1)
+		leaveEngine()
+	}
+	if most := cmp.Or(l.ConcurrentCalls, defaultConcurrentCalls); int(p.calls.Add(1)) > most {
+		leave()
+		return nil, host.Errorf(host.Busy, "%d calls of %s are under way, and it may have no more; try again when one has ended", most, p.src.Info.Name)
+	}
+	return leave, nil
 }

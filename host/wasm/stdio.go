@@ -2,6 +2,8 @@ package wasm
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
@@ -19,14 +21,25 @@ type capture struct {
 
 	data    []byte // the first keep bytes
 	tail    []byte // the last bytes, where data does not reach
-	pending []byte // an unfinished line
 	total   int
-	lines   int // bytes given to line
+	pending []byte // the beginning of an unfinished line
+	length  int    // of that line
+	passed  int    // bytes given to line
+	left    int    // bytes that it was not given
 }
 
 func (w *capture) Write(p []byte) (int, error) {
 	w.c.checkpoint()
-	written := len(p)
+	for rest := p; len(rest) > 0; w.c.checkpoint() {
+		n := min(len(rest), pieceBytes)
+		w.take(rest[:n])
+		rest = rest[n:]
+	}
+	return len(p), nil
+}
+
+// take keeps a piece of what is written, or passes it on.
+func (w *capture) take(p []byte) {
 	w.total += len(p)
 	if w.strict && w.total > w.keep {
 		w.c.stop("%s wrote more than the %d bytes that are allowed on %s; ask for less, or raise output_bytes in the plugin's limits", w.c.toolName(), w.keep, w.name)
@@ -43,36 +56,53 @@ func (w *capture) Write(p []byte) (int, error) {
 	if len(w.tail) > 2*keptStderr {
 		w.tail = append(w.tail[:0], w.tail[len(w.tail)-keptStderr:]...)
 	}
-	return written, nil
 }
 
 // feed passes on whole lines, up to a total that keeps the log readable.
 func (w *capture) feed(p []byte) {
-	if w.line == nil || w.lines > maxLogBytes {
+	if w.line == nil {
 		return
 	}
-	for len(p) > 0 && w.lines <= maxLogBytes {
-		i := bytes.IndexByte(p, '\n')
-		if i < 0 {
-			if len(w.pending) < keptStderr {
-				w.pending = append(w.pending, p[:min(len(p), keptStderr-len(w.pending))]...)
-			}
+	for len(p) > 0 {
+		if w.passed > w.c.limits.log {
+			w.left += len(p)
 			return
 		}
-		w.pending = append(w.pending, p[:min(i, keptStderr)]...)
-		p = p[i+1:]
-		w.flush()
+		w.c.checkpoint()
+		text, rest, ended := bytes.Cut(p, []byte("\n"))
+		w.length += len(text)
+		w.pending = append(w.pending, text[:max(0, min(len(text), keptStderr-len(w.pending)))]...)
+		p = rest
+		if ended {
+			w.passed++
+			w.pass()
+		}
 	}
 }
 
-// flush passes on what is left of an unfinished line.
-func (w *capture) flush() {
-	if w.line == nil || len(w.pending) == 0 {
+// pass passes on a line.
+func (w *capture) pass() {
+	if w.length == 0 {
 		return
 	}
-	w.lines += len(w.pending) + 1
-	w.line(manifest.CleanLine(string(w.pending)))
-	w.pending = w.pending[:0]
+	w.passed += len(w.pending)
+	text := manifest.CleanLine(string(w.pending))
+	if w.length > len(w.pending) {
+		text += fmt.Sprintf("… (%d bytes in all)", w.length)
+	}
+	w.line(text)
+	w.pending, w.length = w.pending[:0], 0
+}
+
+// flush passes on an unfinished line, and says what was not passed on.
+func (w *capture) flush() {
+	if w.line == nil {
+		return
+	}
+	w.pass()
+	if w.left > 0 {
+		w.line(fmt.Sprintf("… (%d more bytes on %s are not shown)", w.left, w.name))
+	}
 }
 
 // ends returns the beginning and the end of what was written.
@@ -83,6 +113,24 @@ func (w *capture) ends() (head, tail string) {
 		tail = strings.ToValidUTF8(tail[len(tail)-keptStderr:], "")
 	}
 	return head, tail
+}
+
+// lastLines returns the last lines with text, cleaned, and how many bytes were written before them.
+func (w *capture) lastLines(most int) (lines []string, before int) {
+	_, tail := w.ends()
+	from := len(tail)
+	for from > 0 && len(lines) < most {
+		i := strings.LastIndexByte(tail[:from], '\n') + 1
+		if line := strings.TrimSpace(manifest.Clean(tail[i:from])); line != "" {
+			lines = append(lines, line)
+		}
+		from = max(i-1, 0)
+	}
+	slices.Reverse(lines)
+	if len(strings.TrimSpace(tail[:from])) == 0 {
+		from = 0
+	}
+	return lines, w.total - len(tail) + from
 }
 
 // streams sets up a guest's three standard streams. The log gets what it writes on stderr.

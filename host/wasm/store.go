@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -21,7 +22,7 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// Names of the files in a store. A plugin's files lie in NAME/DIGEST.
+// Names of the files in a store. A plugin's files lie in NAME/DIGEST, and its signature beside its wasm (see signatureSuffix).
 const (
 	lockName     = "lock.json"
 	guardName    = ".guard" // held while the store is changed; says nothing by its content
@@ -62,6 +63,7 @@ type Entry struct {
 	ManifestSHA256 string    `json:"manifest_sha256"` // so that a list of tools need not read the wasm to trust the manifest
 	Source         string    `json:"source"`          // the path it came from, absolute
 	InstalledAt    time.Time `json:"installed_at"`
+	Signer         string    `json:"signer,omitempty"` // the key whose signature fitted when it was installed; says nothing of trust
 }
 
 // OpenStore returns the store in the folder dir. It touches nothing: a folder that does not exist is an
@@ -115,28 +117,56 @@ func (s *Store) Find(name string) (Entry, error) {
 	return entries[at], nil
 }
 
+// Replaces returns the entry that installing a plugin would replace, nil if there is none. An older version in place of a
+// newer one is refused (87) unless downgrade.
+func (s *Store) Replaces(c *Candidate, downgrade bool) (*Entry, error) {
+	entries, err := readLock(s.lockPath())
+	if err != nil {
+		return nil, err
+	}
+	return replaced(entries, c, downgrade)
+}
+
+func replaced(entries []Entry, c *Candidate, downgrade bool) (*Entry, error) {
+	at := indexOf(entries, c.Manifest.Name)
+	if at < 0 {
+		return nil, nil
+	}
+	old := entries[at]
+	if old.Digest != c.Digest && !downgrade && older(c.Manifest.Version, old.Version) {
+		return nil, host.Errorf(host.Integrity, "%s %s is installed, and %s holds the older version %s: it takes its place only with --downgrade; nothing was changed",
+			old.Name, manifest.CleanLine(old.Version), c.Path, manifest.CleanLine(c.Manifest.Version)).
+			WithNext("parley plugin install " + manifest.ShellQuote(c.Path) + " --downgrade")
+	}
+	return &old, nil
+}
+
 // Install puts a plugin into the store and returns its entry, together with the entry that it replaced: nil
-// if no plugin had the name, the very same entry if nothing had to be done. A plugin of the same name is
-// replaced, whatever its version; names are compared without regard to case.
-func (s *Store) Install(c *Candidate) (now Entry, before *Entry, err error) {
+// if no plugin had the name, the very same entry if nothing had to be done. Names are compared without regard to
+// case. What Replaces refuses is refused.
+func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry, err error) {
 	if err := checkName(c.Manifest.Name); err != nil {
 		return Entry{}, nil, err
 	}
-	entry := entryOf(c)
-	err = s.change(func(entries []Entry) ([]Entry, error) {
-		at := indexOf(entries, entry.Name)
-		if at >= 0 {
-			old := entries[at]
-			before = &old
-			if old.Digest == entry.Digest && s.intact(old) {
-				entry = old
+	entry, signature := entryOf(c), c.Signature
+	err = s.change(func(entries []Entry) (_ []Entry, err error) {
+		if before, err = replaced(entries, c, downgrade); err != nil {
+			return nil, err
+		}
+		if before == nil {
+			return append(entries, entry), s.place(entry, c, signature)
+		}
+		if before.Digest == entry.Digest {
+			if kept, err := s.Signature(*before); err == nil && (signature == nil || entry.Signer == "" && before.Signer != "") {
+				entry.Signer, signature = before.Signer, kept // a signature goes only for one that says more
+			}
+			if s.intact(*before, signature) && before.Signer == entry.Signer {
+				entry = *before
 				return nil, nil
 			}
-			entries[at] = entry
-		} else {
-			entries = append(entries, entry)
 		}
-		return entries, s.place(entry, c)
+		entries[indexOf(entries, entry.Name)] = entry
+		return entries, s.place(entry, c, signature)
 	}, nil)
 	if err != nil {
 		return Entry{}, nil, err
@@ -164,8 +194,9 @@ func (s *Store) Remove(name string) (Entry, error) {
 	return gone, nil
 }
 
-// Source returns what runs an installed plugin. Nothing is read before it is asked for. A manifest or a wasm that is not the installed one is refused (87); a search segment that does not fit is
-// built anew, and kept if the store can be written at that moment.
+// Source returns what runs an installed plugin. Nothing is read before it is asked for. A manifest or a wasm that is not the
+// installed one is refused (87), with how the manifest differs; a search segment that does not fit is built anew, and kept if
+// the store can be written at that moment.
 func (s *Store) Source(e Entry) Source {
 	manifestJSON := sync.OnceValues(func() ([]byte, error) { return s.readManifest(e) })
 	parsed := sync.OnceValues(func() (*manifest.Manifest, error) {
@@ -173,12 +204,7 @@ func (s *Store) Source(e Entry) Source {
 		if err != nil {
 			return nil, err
 		}
-		m, err := manifest.Load(data)
-		if err != nil {
-			return nil, &host.Error{Code: host.InvalidPlugin, Cause: err,
-				Message: fmt.Sprintf("the manifest of %s cannot be read by this host: %v", e.Name, err)}
-		}
-		return m, nil
+		return s.parse(e, data)
 	})
 	return Source{
 		Info:     e.Info(),
@@ -224,6 +250,9 @@ func (s *Store) change(edit func([]Entry) ([]Entry, error), committed func()) er
 	if committed != nil {
 		committed()
 	}
+	if edited != nil {
+		s.forgetApproved(edited)
+	}
 	return nil
 }
 
@@ -261,7 +290,7 @@ func (s *Store) lock(wait time.Duration) (unlock func(), err error) {
 }
 
 // place writes the files of a plugin and makes them last before the lock may name them.
-func (s *Store) place(e Entry, c *Candidate) error {
+func (s *Store) place(e Entry, c *Candidate, signature []byte) error {
 	dir := s.pluginDir(e)
 	if err := makeDir(dir); err != nil {
 		return s.cannotWrite(err)
@@ -274,18 +303,20 @@ func (s *Store) place(e Entry, c *Candidate) error {
 			return s.cannotWrite(err)
 		}
 	}
+	if err := s.keepSignature(e, signature); err != nil {
+		return s.cannotWrite(err)
+	}
+	if err := s.keepApproved(e, c.ManifestJSON); err != nil {
+		return s.cannotWrite(err)
+	}
 	return nil
 }
 
-// intact tells whether the files of an installed plugin are still what was installed, so that installing it
-// again mends a damaged one.
-func (s *Store) intact(e Entry) bool {
-	manifestJSON, err := s.readManifest(e)
-	if err != nil {
-		return false
-	}
-	_, err = s.readWasm(e, manifestJSON)
-	return err == nil
+// intact tells whether the files of an installed plugin are still what was installed and the signature is the one given, so
+// that installing it again mends a damaged one.
+func (s *Store) intact(e Entry, signature []byte) bool {
+	c, err := s.Open(e)
+	return err == nil && bytes.Equal(c.Signature, signature)
 }
 
 // discard removes the folder of a plugin that is not installed, and the folder above it if nothing is left in that.
@@ -334,24 +365,51 @@ func (s *Store) eachUnnamed(entries []Entry, fn func(path string)) {
 
 func (s *Store) readManifest(e Entry) ([]byte, error) {
 	path := filepath.Join(s.pluginDir(e), manifestName)
-	data, err := os.ReadFile(path)
+	data, err := s.readPart(e, "manifest", path, maxManifest)
 	if err != nil {
-		return nil, s.cannotRead(e, err)
+		return nil, err
 	}
-	if got := sha256.Sum256(data); hex.EncodeToString(got[:]) != e.ManifestSHA256 {
-		return nil, differs(e, "manifest", path)
+	if hashOf(data) != e.ManifestSHA256 {
+		return nil, s.differs(e, "manifest", path, data)
 	}
 	return data, nil
 }
 
+// parse reads the manifest of an installed plugin, which must be the one that lock.json describes.
+func (s *Store) parse(e Entry, manifestJSON []byte) (*manifest.Manifest, error) {
+	m, err := manifest.Load(manifestJSON)
+	if err != nil {
+		return nil, &host.Error{Code: host.InvalidPlugin, Cause: err,
+			Message: fmt.Sprintf("the manifest of %s cannot be read by this host: %v", e.Name, err)}
+	}
+	if d := described(m); d.Name != e.Name || d.Version != e.Version || d.Kind != e.Kind || d.Brief != e.Brief || d.Groups != e.Groups || d.Tools != e.Tools {
+		return nil, host.Errorf(host.Integrity, "%s describes %s %s otherwise than its manifest does; it was not used. Install the plugin again if you trust where it comes from",
+			s.lockPath(), e.Name, manifest.CleanLine(e.Version)).WithNext(reinstall(e))
+	}
+	return m, nil
+}
+
+// readWasm reads the wasm once: what is returned is what was hashed.
 func (s *Store) readWasm(e Entry, manifestJSON []byte) ([]byte, error) {
 	path := filepath.Join(s.pluginDir(e), wasmName)
-	data, err := os.ReadFile(path)
+	data, err := s.readPart(e, "wasm", path, maxWasm)
 	if err != nil {
-		return nil, s.cannotRead(e, err)
+		return nil, err
 	}
 	if Digest(data, manifestJSON) != e.Digest {
-		return nil, differs(e, "wasm", path)
+		return nil, s.differs(e, "wasm", path, manifestJSON)
+	}
+	return data, nil
+}
+
+func (s *Store) readPart(e Entry, what, path string, limit int64) ([]byte, error) {
+	data, err := readBounded(path, limit)
+	var pathErr *fs.PathError
+	switch {
+	case errors.As(err, &pathErr):
+		return nil, s.cannotRead(e, err)
+	case err != nil: // no regular file, or too large: nothing that was ever installed
+		return nil, s.differs(e, what, path, nil)
 	}
 	return data, nil
 }
@@ -416,13 +474,12 @@ func (s *Store) cannotRead(e Entry, err error) error {
 			Message: fmt.Sprintf("plugin %s %s was replaced or removed while it was used; run it again", e.Name, e.Version),
 			Next:    []string{"parley plugin list"}}
 	}
+	if !isDir(s.pluginDir(e)) {
+		return &host.Error{Code: host.Integrity, Cause: err, Next: []string{reinstall(e)},
+			Message: fmt.Sprintf("%s names a build of %s that is not there: %s; one of them was changed. Install the plugin again", s.lockPath(), e.Name, e.Digest)}
+	}
 	return &host.Error{Code: host.InvalidPlugin, Cause: err,
 		Message: fmt.Sprintf("a file of plugin %s is gone: %v; install it again", e.Name, err), Next: []string{reinstall(e)}}
-}
-
-func differs(e Entry, what, path string) error {
-	return host.Errorf(host.Integrity, "the %s of plugin %s is not the one that was installed: %s does not belong to %s; it was not used. Install the plugin again if you trust where it comes from",
-		what, e.Name, path, e.Digest).WithNext(reinstall(e))
 }
 
 func reinstall(e Entry) string { return "parley plugin install " + manifest.ShellQuote(e.Source) }
@@ -452,15 +509,15 @@ func checkName(name string) error {
 }
 
 func entryOf(c *Candidate) Entry {
-	hash := sha256.Sum256(c.ManifestJSON)
-	m := c.Manifest
-	return Entry{
-		Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: manifest.CleanLine(m.Docs.Brief),
-		Groups: len(m.Groups), Tools: len(m.Tools),
-		Digest: Digest(c.Wasm, c.ManifestJSON), WasmSize: int64(len(c.Wasm)),
-		ManifestSHA256: hex.EncodeToString(hash[:]),
-		Source:         c.Path, InstalledAt: time.Now().UTC().Truncate(time.Second),
-	}
+	e := described(c.Manifest)
+	e.Digest, e.WasmSize, e.ManifestSHA256 = Digest(c.Wasm, c.ManifestJSON), int64(len(c.Wasm)), hashOf(c.ManifestJSON)
+	e.Source, e.InstalledAt, e.Signer = c.Path, time.Now().UTC().Truncate(time.Second), c.Signer
+	return e
+}
+
+// described fills in what an entry says of a manifest.
+func described(m *manifest.Manifest) Entry {
+	return Entry{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: manifest.CleanLine(m.Docs.Brief), Groups: len(m.Groups), Tools: len(m.Tools)}
 }
 
 func buildSegment(m *manifest.Manifest) []byte { return host.BuildSegment(m.Name, host.SearchDocs(m)) }

@@ -31,6 +31,9 @@ type Candidate struct {
 	ManifestJSON []byte
 	Manifest     *manifest.Manifest
 	Digest       string
+	Carried      bool   // the manifest is a part of Wasm
+	Signature    []byte // the content of the signature file beside it; nil if there is none
+	Signer       string // the key whose signature fits, as far as somebody has looked; "" otherwise
 }
 
 // ReadCandidate reads a plugin from a wasm file or from a folder that holds exactly one, and judges it as
@@ -38,10 +41,11 @@ type Candidate struct {
 //
 // A wasm file may be gzipped if its name ends in ".gz". Its manifest is in the custom section
 // parley.manifest, or beside X.wasm as X.manifest.json; beside plugin.wasm also as manifest.json, so that
-// the folder of an installed plugin can be installed again. Both at once must say the same.
+// the folder of an installed plugin can be installed again. Both at once must say the same. A signature beside
+// it (see SignatureName) is read too, and judged by nobody here. Each file is read once.
 //
 // The errors are *host.Error: 81 for a path that does not exist, 84 for a reserved name, 86 for what the
-// files hold, 105 for what cannot be read.
+// files hold, 87 for a signature that can be none, 105 for what cannot be read.
 func ReadCandidate(path, hostVersion string) (*Candidate, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -89,6 +93,7 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
+	carried := from == path
 	m, err := manifest.Parse(manifestJSON, hostVersion)
 	if err != nil {
 		return nil, badManifest(from, err)
@@ -99,10 +104,15 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 	if err := Check(wasm, m); err != nil {
 		return nil, asInvalid(path, err)
 	}
+	signature, err := signatureBeside(path)
+	if err != nil {
+		return nil, err
+	}
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
 	}
-	return &Candidate{Path: path, Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m, Digest: Digest(wasm, manifestJSON)}, nil
+	return &Candidate{Path: path, Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m, Digest: Digest(wasm, manifestJSON),
+		Carried: carried, Signature: signature}, nil
 }
 
 // manifestOf finds the manifest of a wasm file, and says where it was.

@@ -23,13 +23,13 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 	})
 	s := OpenStore(dir, nil)
 	c := candidate(t, "text", "1.0.0")
-	entry, _, err := s.Install(c)
+	entry, _, err := s.Install(c, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var full error
 	for _, name := range []string{"a", "b", "c", "d", "e"} { // 50 kB each
-		if _, _, err := s.Install(candidate(t, name, "1.0.0")); err != nil {
+		if _, _, err := s.Install(candidate(t, name, "1.0.0"), false); err != nil {
 			full = err
 			break
 		}
@@ -49,7 +49,7 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 	if err := unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, "size=256k"); err != nil {
 		t.Skipf("it cannot be made read-only: %v", err)
 	}
-	_, _, err = s.Install(candidate(t, "z", "1.0.0"))
+	_, _, err = s.Install(candidate(t, "z", "1.0.0"), false)
 	wantError(t, "read-only", err, host.Unavailable, "read-only file system")
 	wantError(t, "read-only", second(s.Remove("text")), host.Unavailable, dir)
 	if got := names(t, s); got != before {

@@ -62,7 +62,7 @@ func TestInstallListRemove(t *testing.T) {
 	}
 	for _, name := range []string{"zeta", "Alpha", "mid"} {
 		c := candidate(t, name, "1.0.0")
-		now, before, err := s.Install(c)
+		now, before, err := s.Install(c, false)
 		if err != nil || before != nil {
 			t.Fatalf("install: %v, %v", before, err)
 		}
@@ -140,13 +140,13 @@ func TestUpgradeReplaces(t *testing.T) {
 func TestSameDigestIsNoChange(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	c := candidate(t, "text", "1.0.0")
-	first, _, err := s.Install(c)
+	first, _, err := s.Install(c, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lock := content(t, s.lockPath())
 	c.Path = "/elsewhere.wasm"
-	again, before, err := s.Install(c)
+	again, before, err := s.Install(c, false)
 	if err != nil || before == nil || *before != first || again != first {
 		t.Errorf("again %+v, before %+v, %v", again, before, err)
 	}
@@ -165,7 +165,7 @@ func TestReservedNames(t *testing.T) {
 	}
 	c := candidate(t, "text", "1.0.0")
 	c.Manifest.Name = "../evil"
-	_, _, err := s.Install(c)
+	_, _, err := s.Install(c, false)
 	wantError(t, "path", err, host.InvalidPlugin, "no plugin name")
 }
 
@@ -188,7 +188,7 @@ func TestDamagedLock(t *testing.T) {
 		put(t, s.lockPath(), []byte(lock))
 		_, err := s.List()
 		wantError(t, name, err, host.ConfigError, s.lockPath())
-		_, _, err = s.Install(candidate(t, "other", "1.0.0"))
+		_, _, err = s.Install(candidate(t, "other", "1.0.0"), false)
 		wantError(t, name, err, host.ConfigError, s.lockPath())
 		wantError(t, name, second(s.Remove("text")), host.ConfigError, s.lockPath())
 		if got := content(t, s.lockPath()); got != lock {
@@ -206,7 +206,7 @@ func FuzzLock(f *testing.F) {
 	f.Add([]byte(`{"version":1,"plugins":[{"name":"text","digest":"sha256:` + strings.Repeat("a", 64) + `","installed_at":"2026-07-01T00:00:00Z"}]}`))
 	whole, err := encodeLock([]Entry{
 		entryOf(candidate(f, "text", "1.0.0")),
-		{Name: "b", Digest: "sha256:" + strings.Repeat("b", 64), Brief: `<ä> "quoted" \\ …`, Source: "C:\\x", Tools: 12, WasmSize: -1},
+		{Name: "b", Digest: "sha256:" + strings.Repeat("b", 64), Brief: `<ä> "quoted" \\ …`, Source: "C:\\x", Tools: 12, WasmSize: -1, Signer: "RWS16PaZ"},
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -262,7 +262,7 @@ func TestWhatDiffersIsRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := OpenStore(t.TempDir(), nil)
 			c := candidate(t, "text", "1.0.0")
-			entry, _, err := s.Install(c)
+			entry, _, err := s.Install(c, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -294,7 +294,7 @@ func TestWhatDiffersIsRefused(t *testing.T) {
 				}
 			}
 			// Installing it again mends it.
-			if _, before, err := s.Install(c); err != nil || before == nil || before.Digest != c.Digest {
+			if _, before, err := s.Install(c, false); err != nil || before == nil || before.Digest != c.Digest {
 				t.Fatalf("again: %v, %v", before, err)
 			}
 			checkSource(t, s.Source(entry), c)
@@ -317,7 +317,7 @@ func TestSegmentIsRebuilt(t *testing.T) {
 	var said []string
 	s := OpenStore(t.TempDir(), func(line string) { said = append(said, line) })
 	c := candidate(t, "text", "1.0.0")
-	entry, _, err := s.Install(c)
+	entry, _, err := s.Install(c, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +404,7 @@ func TestBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wait = 50 * time.Millisecond
-	_, _, err = s.Install(candidate(t, "other", "1.0.0"))
+	_, _, err = s.Install(candidate(t, "other", "1.0.0"), false)
 	wantError(t, "install", err, host.Busy, "another install or remove")
 	wantError(t, "remove", second(s.Remove("text")), host.Busy, "nothing was changed")
 	if got := names(t, s); got != "text" {
@@ -423,7 +423,7 @@ func TestConcurrentChanges(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, c := range candidates {
 		wg.Go(func() {
-			if _, _, err := s.Install(c); err != nil {
+			if _, _, err := s.Install(c, false); err != nil {
 				t.Errorf("install %d: %v", i, err)
 			}
 			if i%3 == 0 {
@@ -453,7 +453,7 @@ func TestStoreChild(t *testing.T) {
 	fmt.Println("ready")
 	for i := 0; ; i++ {
 		for _, c := range []*Candidate{a, b} {
-			if _, _, err := s.Install(c); err != nil {
+			if _, _, err := s.Install(c, true); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -472,7 +472,7 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	s := OpenStore(dir, nil)
 	keep := candidate(t, "keep", "1.0.0")
-	if _, _, err := s.Install(keep); err != nil {
+	if _, _, err := s.Install(keep, false); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 30 {
@@ -541,7 +541,7 @@ func TestCannotWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	put(t, file, nil)
 	s := OpenStore(filepath.Join(file, "plugins"), nil)
-	_, _, err := s.Install(candidate(t, "text", "1.0.0"))
+	_, _, err := s.Install(candidate(t, "text", "1.0.0"), false)
 	wantError(t, "install", err, host.Unavailable, "not a directory")
 	wantError(t, "install", err, host.Unavailable, file)
 }
@@ -706,7 +706,7 @@ func wantError(t *testing.T, what string, err error, code host.Code, text string
 
 func install(t *testing.T, s *Store, name, version string) (Entry, *Entry) {
 	t.Helper()
-	now, before, err := s.Install(candidate(t, name, version))
+	now, before, err := s.Install(candidate(t, name, version), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ const (
 	maxVectors    = 1024
 	maxDescriptor = 4096
 	maxPath       = 4096
+	maxEntries    = 1 << 20 // bytes of a folder's entries
 
 	errnoBadf        = 8
 	errnoInval       = 28
@@ -51,9 +52,15 @@ var guards = sync.OnceValue(func() map[string]instrument.Guard {
 	for _, name := range []string{"path_open", "path_filestat_get", "path_filestat_set_times"} {
 		add(name, maxPath, errnoNametoolong, 3)
 	}
+	add("fd_readdir", maxEntries, errnoInval, 2)
 	add("path_link", maxPath, errnoNametoolong, 3, 6)
 	add("path_rename", maxPath, errnoNametoolong, 2, 5)
 	add("path_symlink", maxPath, errnoNametoolong, 1, 4)
+	for _, name := range []string{"args_get", "environ_get", "fd_readdir", "poll_oneoff"} { // each may take a tenth of a millisecond and more
+		guard := g[wasiModule+"."+name]
+		guard.Type, guard.Heavy = wasiFunctions[name], true
+		g[wasiModule+"."+name] = guard
+	}
 	return g
 })
 

@@ -24,13 +24,18 @@ const guestDir = "../../testdata/wasm"
 // testCache keeps compiled code for all tests of one run.
 var testCache string
 
-// TestMain is also the door of the compilers that these tests start.
+// TestMain is also the door of the processes that these tests start.
 func TestMain(m *testing.M) {
-	if os.Getenv("PARLEY_CHILD") == CompileJob {
+	switch os.Getenv("PARLEY_CHILD") {
+	case CompileJob:
 		if os.Getenv("PARLEY_TEST_CRASH") != "" {
 			panic("as asked")
 		}
 		os.Exit(CompileMain())
+	case IsolateJob:
+		os.Exit(IsolateMain())
+	case probeJob:
+		os.Exit(probeMain())
 	}
 	dir, err := os.MkdirTemp("", "parley-wasm-test-")
 	if err != nil {
@@ -42,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// compiler starts this program again as a compiler.
+// compiler starts this program again, as whatever its environment will say.
 func compiler() *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {

@@ -1,0 +1,226 @@
+package wasm
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// harmless is the manifest that the lines of testdata/hostile/manifests.txt poison.
+const harmless = `{"manifest":1,"name":"poison","version":"1.0.0","kind":"parley/1","docs":{"brief":"A plugin","standard":"Text","full":"More text"},
+	"keywords":["word"],"groups":[{"name":"group","docs":{"brief":"A group"}}],"exit_codes":[{"code":10,"name":"ten","meaning":"Ten","suggestion":"Try again"}],
+	"tutorial":[{"say":"Hello","run":"parley poison call"}],"capabilities":{"env":[{"name":"LANG","why":"To know"}]},
+	"tools":[{"name":"call","group":"group","docs":{"brief":"A tool","standard":"Text of the tool","full":"More text"},"effect":"read",
+		"params":{"type":"object","properties":{"p":{"type":"string","description":"A parameter","enum":["a","b"]}}},"returns":{"type":"object","description":"What comes back"},
+		"examples":[{"title":"Call it","kind":"minimal","params":{"p":"a"}}],"exit_codes":["ten"],"aliases":["alias"],"keywords":["key"],"tasks":["do it"],
+		"when":"Now","when_not":"Later","related":[{"tool":"poison.other","why":"Because"}],"limitations":["Few"],"since":"1.0.0",
+		"deprecated":{"since":"1.0.0","message":"Old","use":"poison.other"}}]}`
+
+// poisoned makes the manifest of a line: "raw: TEXT", or changes "/POINTER = JSON" of the harmless one, with semicolons between them.
+func poisoned(t testing.TB, line string) []byte {
+	t.Helper()
+	if text, ok := strings.CutPrefix(line, "raw:"); ok {
+		return expand(t, strings.ReplaceAll(strings.TrimSpace(text), `"`, `\"`))
+	}
+	var doc any
+	if err := json.Unmarshal([]byte(harmless), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for change := range strings.SplitSeq(line, " ; ") {
+		pointer, value, ok := strings.Cut(change, " = ")
+		if !ok {
+			t.Fatalf("%s: no change", change)
+		}
+		// Escapes are JSON's here; only repetition is expanded before.
+		doc = changed(t, doc, strings.Split(pointer, "/")[1:], json.RawMessage(repeatedIn(t, value)))
+	}
+	data, err := manifest.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func changed(t testing.TB, doc any, path []string, value any) any {
+	t.Helper()
+	if len(path) == 0 {
+		return value
+	}
+	switch doc := doc.(type) {
+	case map[string]any:
+		doc[path[0]] = changed(t, doc[path[0]], path[1:], value)
+		return doc
+	case []any:
+		i, err := strconv.Atoi(path[0])
+		if err != nil || i > len(doc) {
+			t.Fatal(path)
+		}
+		if i == len(doc) {
+			doc = append(doc, nil)
+		}
+		doc[i] = changed(t, doc[i], path[1:], value)
+		return doc
+	case nil:
+		return map[string]any{path[0]: changed(t, nil, path[1:], value)}
+	}
+	t.Fatalf("nothing is at %q", path)
+	return nil
+}
+
+// TestPoisonedManifests installs plugins that are harmless but for their manifest. What is accepted is shown in all ways in which a host shows
+// it, and nothing of it steers a terminal or hides from a reader.
+func TestPoisonedManifests(t *testing.T) {
+	for _, l := range tableLines(t, "manifests.txt") {
+		source, end, says := l.fields[0], l.fields[1], l.fields[2]
+		t.Run(fmt.Sprintf("%s:%d:%.40s", l.section, l.number, source), func(t *testing.T) {
+			path := writePlugin(t, source)
+			began := time.Now()
+			c, err := ReadCandidate(path, "0.1.0")
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if err != nil {
+				e := host.AsError(err)
+				checkAllShown(t, "the error", e.Object())
+				if string(e.Code) != end || !strings.Contains(e.Message, says) && !strings.Contains(fmt.Sprint(e.Details), says) {
+					t.Errorf("refused as %s %.500q, want %s and %q", e.Code, e.Message, end, says)
+				}
+				if data := marshal(e.Object()); len(data) > 64<<10 {
+					t.Errorf("the error has %d bytes", len(data))
+				}
+				return
+			}
+			if end != "ok" {
+				t.Fatalf("accepted, want %s", end)
+			}
+			if shown := showAll(t, c); !strings.Contains(shown, says) {
+				t.Errorf("%.2000q\nis shown without %q", shown, says)
+			}
+		})
+	}
+}
+
+// writePlugin makes the file of a plugin: the smallest module with a poisoned manifest in it, or as "module: KIND" says, a module that carries
+// a harmless one in a way that it should not.
+func writePlugin(t testing.TB, source string) (path string) {
+	t.Helper()
+	wasm := readFile(t, filepath.Join(guestDir, "smallest.wasm"))
+	path = filepath.Join(t.TempDir(), "poison.wasm")
+	kind, special := strings.CutPrefix(source, "module: ")
+	data := []byte(harmless)
+	if !special {
+		data = poisoned(t, source)
+	}
+	named := append([]byte("\x0f"+manifest.SectionName), data...)
+	var err error
+	switch kind {
+	case "twice":
+		wasm = append(append(wasm, section(0, named)...), section(0, named)...)
+	case "last": // where only a whole walk finds it
+		wasm = append(wasm, section(0, named)...)
+	case "beside differs":
+		err = os.WriteFile(strings.TrimSuffix(path, ".wasm")+".manifest.json", bytes.Replace(data, []byte(`"read"`), []byte(`"write"`), 1), 0o600)
+		wasm = append(wasm, section(0, named)...)
+	case "longer than the file":
+		wasm = append(append(wasm, 0, 0xff, 0xff, 0xff, 0xff, 0x0f), named...)
+	case "name longer than the section":
+		wasm = append(wasm, section(0, append([]byte{0xff, 0x7f}, named[1:]...))...)
+	case "length of ten bytes":
+		wasm = append(append(wasm, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0), named...)
+	case "in a name of another":
+		wasm = append(wasm, section(0, append([]byte("\x10"+manifest.SectionName+"\x00"), data...))...)
+	case "empty":
+		wasm = append(wasm, section(0, named[:16])...)
+	case "a hundred thousand sections before it":
+		wasm = append(append(wasm, bytes.Repeat(section(0, []byte("\x01x")), 100_000)...), section(0, named)...)
+	case "257 megabytes in one":
+		path += ".gz"
+		var b bytes.Buffer
+		z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+		zeros := make([]byte, 1<<20)
+		for range 1<<8 + 1 {
+			_, err = z.Write(zeros)
+		}
+		_ = z.Close()
+		wasm = b.Bytes()
+	default:
+		if special {
+			t.Fatalf("%s: no such module", source)
+		}
+		wasm, err = manifest.WriteSection(wasm, data)
+	}
+	if err == nil {
+		err = os.WriteFile(path, wasm, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// showAll returns all that a host shows of a plugin, and holds each text of it.
+func showAll(t testing.TB, c *Candidate) string {
+	t.Helper()
+	ctx := context.Background()
+	e := New(Config{})
+	defer e.Close(ctx)
+	p := e.Provider(c.Source())
+	catalog, err := host.NewCatalog(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := host.New(host.Config{Catalog: catalog})
+	var all bytes.Buffer
+	show := func(what string, v any, err error) {
+		t.Helper()
+		if err != nil {
+			checkAllShown(t, what, host.AsError(err).Object())
+			return
+		}
+		// Examples and values to choose from stay what they are; as JSON, what is hidden in them is visible.
+		text, err := manifest.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkShown(t, what, string(text))
+		all.Write(append(text, '\n'))
+	}
+	show("the list", p.Info(), nil)
+	groups, err := p.Groups()
+	show("the groups", groups, err)
+	for _, g := range append(groups, host.GroupLine{}) {
+		lines, err := p.Lines(g.Name)
+		show("the lines", lines, err)
+	}
+	names, err := p.Names()
+	show("the names", names, err)
+	for _, name := range names[:min(3, len(names))] {
+		for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
+			docs, err := h.Describe(ctx, "cli", "", c.Manifest.Name+"."+name, tier)
+			show("the description", docs, err)
+			text := manifest.Describe(c.Manifest, c.Manifest.Tool(name), tier).Text()
+			checkShown(t, "the text of a description", text)
+			all.WriteString(text)
+		}
+	}
+	for _, detail := range []string{"names", "signatures", "full"} {
+		found, notes, err := h.SearchDetailed(ctx, "cli", "", host.SearchQuery{Text: "call a tool do it"}, detail)
+		show("what is found", found, err)
+		show("notes of a search", notes, nil)
+	}
+	show("the lint", manifest.Lint(c.Manifest), nil)
+	_, err = catalog.Find(c.Manifest.Name + ".cal")
+	show("the nearest", nil, err)
+	return all.String()
+}

@@ -1,0 +1,183 @@
+package wasm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// schemaRules make those schemas that are too large to be read; each takes one number and gives the schema of "p" and the definitions.
+var schemaRules = map[string]func(n int) (p, defs string){
+	// Each level applies the next one twice.
+	"chain":    func(n int) (string, string) { return levels(n, `{"allOf":[%[1]s,%[1]s]}`) },
+	"anychain": func(n int) (string, string) { return levels(n, `{"anyOf":[%[1]s,%[1]s]}`) },
+	"notchain": func(n int) (string, string) { return levels(n, `{"not":%[1]s}`) },
+	// Each level of the value is judged by the next level twice.
+	"pairs": func(n int) (string, string) {
+		return levels(n, `{"anyOf":[{"items":%[1]s},{"items":%[1]s}]}`)
+	},
+	"ring": func(n int) (string, string) {
+		_, defs := levels(n, `%s`)
+		return `{"$ref":"#/$defs/l0"}`, strings.Replace(defs, `"l`+strconv.Itoa(n)+`":true`, `"l`+strconv.Itoa(n)+`":{"$ref":"#/$defs/l0"}`, 1)
+	},
+	"refs": func(n int) (string, string) { // so many targets
+		var p, defs []string
+		for i := range n {
+			p, defs = append(p, fmt.Sprintf(`{"$ref":"#/$defs/r%d"}`, i)), append(defs, fmt.Sprintf(`"r%d":true`, i))
+		}
+		return `{"anyOf":[` + strings.Join(p, ",") + `]}`, "{" + strings.Join(defs, ",") + "}"
+	},
+	"defaults": func(n int) (string, string) { // each holds the next twice
+		var defs []string
+		for i := range n {
+			defs = append(defs, fmt.Sprintf(`"l%[1]d":{"type":"object","default":{},"properties":{"a":{"$ref":"#/$defs/l%[2]d"},"b":{"$ref":"#/$defs/l%[2]d"}}}`, i, i+1))
+		}
+		return `{"$ref":"#/$defs/l0"}`, "{" + strings.Join(append(defs, fmt.Sprintf(`"l%d":{"default":1}`, n)), ",") + "}"
+	},
+	"patterns": func(n int) (string, string) {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"(a|b|c|d){%d}":true`, 100+i))
+		}
+		return `{"patternProperties":{` + strings.Join(all, ",") + `}}`, "{}"
+	},
+	"properties": func(n int) (string, string) {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"p%d":true`, i))
+		}
+		return `{"properties":{` + strings.Join(all, ",") + `}}`, "{}"
+	},
+	"nested-not":   func(n int) (string, string) { return nestedJSON(n, `{"not":`) },
+	"nested-items": func(n int) (string, string) { return nestedJSON(n, `{"items":`) },
+}
+
+// levels are definitions l0 to ln, each made by a form of a reference to the next; the last one allows all.
+func levels(n int, form string) (p, defs string) {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`"l%d":`, i)+fmt.Sprintf(form, fmt.Sprintf(`{"$ref":"#/$defs/l%d"}`, i+1)))
+	}
+	return `{"$ref":"#/$defs/l0"}`, "{" + strings.Join(append(all, fmt.Sprintf(`"l%d":true`, n)), ",") + "}"
+}
+
+func nestedJSON(n int, open string) (p, defs string) {
+	return strings.Repeat(open, n) + "true" + strings.Repeat("}", n), "{}"
+}
+
+// hostileParams are the parameters of a tool whose "p" has the schema of a line: a rule, or JSON with definitions after a comma.
+func hostileParams(t testing.TB, source string) string {
+	t.Helper()
+	var p, defs string
+	if name, rest, ok := strings.Cut(source, "("); ok && schemaRules[name] != nil {
+		n, err := strconv.Atoi(strings.TrimSuffix(rest, ")"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, defs = schemaRules[name](n)
+	} else {
+		p, defs, ok = strings.Cut(source, "}, {")
+		if defs = "{" + defs; ok {
+			p += "}"
+		} else {
+			defs = "{}"
+		}
+		p, defs = repeatedIn(t, p), repeatedIn(t, defs)
+	}
+	return `{"type":"object","properties":{"p":` + p + `},"$defs":` + defs + `}`
+}
+
+// TestHostileSchemas installs plugins whose parameters are described by hostile schemas, and calls those that are accepted, through the whole
+// path of a call; the same schemas judge results, too. Beside it an honest plugin goes on answering.
+func TestHostileSchemas(t *testing.T) {
+	e := testEngine(t)
+	c := startCanary(t, e)
+	defer c.end()
+	for _, l := range tableLines(t, "schemas.txt") {
+		schema, value, end, says := l.fields[0], l.fields[1], l.fields[2], l.fields[3]
+		t.Run(fmt.Sprintf("%s:%d:%.40s", l.section, l.number, schema), func(t *testing.T) {
+			_, answered := c.since(0)
+			began := time.Now()
+			params, returns := hostileParams(t, schema), `true`
+			value = fmt.Sprintf(`{"p":%s}`, repeatedIn(t, value))
+			given, answer := value, `1`
+			if l.section == "results" {
+				params, returns, given, answer = `{"type":"object"}`, params, `{}`, value
+			}
+			gotEnd, message := installAndCall(t, e, params, returns, given, answer)
+			if took := time.Since(began); took > schemaPromise*margin && !raceDetector {
+				t.Errorf("it took %v", took)
+			}
+			if gotEnd != end || !strings.Contains(message, says) {
+				t.Errorf("ended in %s %.400q, want %s and %q", gotEnd, message, end, says)
+			}
+			answers, _ := c.since(answered)
+			if worst := slices.Max(append(answers, 0)); worst > margin*canaryPromise && !raceDetector {
+				t.Errorf("meanwhile another plugin answered after %v", worst)
+			}
+		})
+	}
+}
+
+// schemaPromise is how long installing a plugin and judging one value by its schema takes at most, whatever both are.
+const schemaPromise = 3 * time.Second
+
+// installAndCall reads a plugin with these schemas as an install does, and calls it as any caller; the guest answers the same to all.
+func installAndCall(t *testing.T, e *Engine, params, returns, given, answer string) (end, message string) {
+	t.Helper()
+	doc := `{"manifest":1,"name":"schemas","version":"1.0.0","kind":"parley/1","docs":{"brief":"A test"},"limits":{"output_bytes":8000000},
+		"tools":[{"name":"call","docs":{"brief":"Call it"},"effect":"read","params":` + params + `,"returns":` + returns + `}]}`
+	wasm, err := manifest.WriteSection(answering([]byte(`{"ok":true,"result":`+answer+`}`), len(given)+1<<10), []byte(doc))
+	path := filepath.Join(t.TempDir(), "schemas.wasm")
+	if err == nil {
+		err = os.WriteFile(path, wasm, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := ReadCandidate(path, "0.1.0")
+	if err != nil {
+		return endOf(t, host.AsError(err))
+	}
+	catalog, err := host.NewCatalog(e.Provider(c.Source()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := host.New(host.Config{Catalog: catalog, Policy: allowAll{}})
+	a := h.Call(context.Background(), host.Call{Name: "schemas.call", Params: json.RawMessage(given), Caller: "cli"})
+	for _, w := range a.Warnings {
+		checkShown(t, "a warning", w)
+	}
+	if a.Err != nil {
+		return endOf(t, a.Err)
+	}
+	return "ok", string(a.Data)
+}
+
+func endOf(t *testing.T, e *host.Error) (end, message string) {
+	t.Helper()
+	checkShown(t, "the message", e.Message)
+	text, err := manifest.Marshal(e.Object())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkShown(t, "the error", string(manifest.EscapeJSON(text)))
+	return string(e.Code), e.Message + string(text)
+}
+
+// allowAll is a policy that lets everybody do everything and grants nothing.
+type allowAll struct{}
+
+func (allowAll) Decide(context.Context, host.Ask) (host.Decision, error) {
+	return host.Decision{Verdict: host.Allow}, nil
+}

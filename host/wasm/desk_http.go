@@ -1,0 +1,147 @@
+package wasm
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// httpRequest makes a request in the guest's name. The host knows what is granted; what it refuses is noted here.
+func (d *desk) httpRequest(ctx context.Context, question []byte) (*host.Result, error) {
+	q, err := readHTTPQuestion(question)
+	if err != nil {
+		return nil, badQuestion("http_request", `{"method":"GET","url":"https://example.com/","headers":[["accept","text/html"]],"body":".."} or "body_base64"`, err)
+	}
+	if d.r.HTTP == nil {
+		to, err := origin.Of(q.URL)
+		if err != nil {
+			return nil, host.Errorf(host.InvalidURL, "%v", err)
+		}
+		return nil, d.deny("http:"+cut(manifest.CleanLine(q.Method), 40)+":"+to.String(), "plugins have no network here")
+	}
+	answer, err := d.r.HTTP(ctx, q)
+	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied && len(e.Denied) > 0 {
+		return nil, d.deny(e.Denied[0].Right, e.Denied[0].Why)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &host.Result{Data: httpAnswer(answer)}, nil
+}
+
+// readHTTPQuestion reads what http_request is given. What it does not know is refused: a field that is overlooked could be the one that
+// the author relied on. Null is as good as absent. The method is given back in capitals.
+func readHTTPQuestion(question []byte) (*host.HTTPRequest, error) {
+	value, err := schema.Decode(question, schema.Limits{Depth: 4, Bytes: maxRequestToHost})
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("it is no object")
+	}
+	q := &host.HTTPRequest{Method: "GET"}
+	var bodies int
+	for _, name := range sortedNames(fields) {
+		field := fields[name]
+		if field == nil {
+			continue
+		}
+		switch name {
+		case "method":
+			q.Method, err = textOf(field)
+			q.Method = strings.ToUpper(q.Method)
+		case "url":
+			q.URL, err = textOf(field)
+		case "headers":
+			q.Headers, err = pairsOf(field)
+		case "body":
+			var text string
+			text, err = textOf(field)
+			q.Body = []byte(text)
+			bodies++
+		case "body_base64":
+			q.Body, err = bytesOf(field)
+			bodies++
+		default:
+			err = errors.New("it is unknown; known are method, url, headers, body and body_base64")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("field %q: %w", cut(manifest.CleanLine(name), 100), err)
+		}
+	}
+	switch {
+	case q.URL == "":
+		return nil, errors.New("it has no url")
+	case bodies > 1:
+		return nil, errors.New("it has both body and body_base64")
+	}
+	return q, nil
+}
+
+func textOf(field any) (string, error) {
+	text, ok := field.(string)
+	if !ok {
+		return "", errors.New("it is no string")
+	}
+	return text, nil
+}
+
+func bytesOf(field any) ([]byte, error) {
+	text, err := textOf(field)
+	if err != nil {
+		return nil, err
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, errors.New("it is not base64 of the standard alphabet, padded")
+	}
+	return data, nil
+}
+
+func pairsOf(field any) ([][2]string, error) {
+	list, ok := field.([]any)
+	if !ok {
+		return nil, errors.New("it is no array")
+	}
+	var pairs [][2]string
+	for i, item := range list {
+		pair, _ := item.([]any)
+		if len(pair) != 2 {
+			return nil, fmt.Errorf("item %d is no pair of name and value", i)
+		}
+		name, isName := pair[0].(string)
+		value, isValue := pair[1].(string)
+		if !isName || !isValue {
+			return nil, fmt.Errorf("item %d is no pair of strings", i)
+		}
+		pairs = append(pairs, [2]string{name, value})
+	}
+	return pairs, nil
+}
+
+// httpAnswer writes what came back: the body as text where it is UTF-8. Bytes of headers that are not become U+FFFD.
+func httpAnswer(a *host.HTTPResponse) json.RawMessage {
+	answer := struct {
+		Status  int         `json:"status"`
+		Headers [][2]string `json:"headers"`
+		Text    *string     `json:"body,omitempty"`
+		Binary  []byte      `json:"body_base64,omitempty"`
+	}{Status: a.Status, Headers: append([][2]string{}, a.Headers...)}
+	if utf8.Valid(a.Body) {
+		text := string(a.Body)
+		answer.Text = &text
+	} else {
+		answer.Binary = a.Body
+	}
+	return marshal(answer)
+}

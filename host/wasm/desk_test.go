@@ -1,0 +1,201 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+func TestHTTPQuestion(t *testing.T) {
+	for question, want := range map[string]string{
+		`{"url":"https://a.test/"}`:                                               `GET https://a.test/ [] ""`,
+		`{"method":"post","url":"https://a.test","body":"text"}`:                  `POST https://a.test [] "text"`,
+		`{"method":"PUT","url":"u","body_base64":"/wA="}`:                         `PUT u [] "\xff\x00"`,
+		`{"url":"u","headers":[["a","b"],["a","c"],["D",""]]}`:                    `GET u [[a b] [a c] [D ]] ""`,
+		`{"method":null,"url":"u","headers":null,"body":null,"body_base64":null}`: `GET u [] ""`,
+		`{"url":"u","headers":[],"body":""}`:                                      `GET u [] ""`,
+
+		``:                                       "invalid JSON",
+		`null`:                                   "no object",
+		`[]`:                                     "no object",
+		`{}`:                                     "no url",
+		`{"url":""}`:                             "no url",
+		`{"url":null}`:                           "no url",
+		`{"url":1}`:                              `field "url": it is no string`,
+		`{"url":"u","method":1}`:                 `field "method": it is no string`,
+		`{"url":"u","body":{}}`:                  `field "body": it is no string`,
+		`{"url":"u","body_base64":1}`:            `field "body_base64": it is no string`,
+		`{"url":"u","body_base64":"/w"}`:         "base64 of the standard alphabet, padded",
+		`{"url":"u","body_base64":"_w=="}`:       "base64 of the standard alphabet, padded",
+		`{"url":"u","body":"","body_base64":""}`: "both body and body_base64",
+		`{"url":"u","headers":{}}`:               `field "headers": it is no array`,
+		`{"url":"u","headers":["a"]}`:            "item 0 is no pair",
+		`{"url":"u","headers":[["a","b"],["a"]]}`: "item 1 is no pair",
+		`{"url":"u","headers":[["a","b","c"]]}`:   "item 0 is no pair",
+		`{"url":"u","headers":[["a",1]]}`:         "item 0 is no pair of strings",
+		`{"url":"u","headers":[[["a"],"b"]]}`:     "item 0 is no pair of strings",
+		`{"url":"u","headers":[[[["a"]],"b"]]}`:   "invalid JSON",
+		`{"url":"u","timeout":"1s"}`:              `field "timeout": it is unknown; known are method, url, headers, body and body_base64`,
+		`{"URL":"u"}`:                             `field "URL": it is unknown`,
+		`{"url":"u","\u001b[31m\nx":1}`:           `field "x": it is unknown`,
+		`{"url":"u","url":"v"}`:                   "invalid JSON",
+		`{"url":"u"} {}`:                          "invalid JSON",
+		"{\"url\":\"\xff\"}":                      "invalid JSON",
+	} {
+		q, err := readHTTPQuestion([]byte(question))
+		if err != nil {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", question, err, want)
+			}
+			continue
+		}
+		if got := fmt.Sprintf("%s %s %v %q", q.Method, q.URL, q.Headers, q.Body); got != want {
+			t.Errorf("%s: %s, want %s", question, got, want)
+		}
+	}
+	big := `{"url":"u","body":"` + strings.Repeat("x", maxRequestToHost) + `"}`
+	if _, err := readHTTPQuestion([]byte(big)); err == nil {
+		t.Error("a question of any size is read")
+	}
+}
+
+// deskFor is the desk of a call whose requests f answers.
+func deskFor(f func(*host.HTTPRequest) (*host.HTTPResponse, error)) *desk {
+	r := &host.Request{}
+	if f != nil {
+		r.HTTP = func(_ context.Context, q *host.HTTPRequest) (*host.HTTPResponse, error) { return f(q) }
+	}
+	return &desk{r: r}
+}
+
+func TestHTTPAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		answer *host.HTTPResponse
+		err    error
+		want   string
+		denied string
+	}{
+		{"text", &host.HTTPResponse{Status: 200, Headers: [][2]string{{"set-cookie", "b=1"}, {"set-cookie", "a=2"}}, Body: []byte("<ü>")}, nil,
+			`{"ok":true,"result":{"status":200,"headers":[["set-cookie","b=1"],["set-cookie","a=2"]],"body":"<ü>"}}`, ""},
+		{"bytes", &host.HTTPResponse{Status: 404, Body: []byte{0xff, 0}}, nil, `{"ok":true,"result":{"status":404,"headers":[],"body_base64":"/wA="}}`, ""},
+		{"nothing", &host.HTTPResponse{Status: 204}, nil, `{"ok":true,"result":{"status":204,"headers":[],"body":""}}`, ""},
+		{"a header that is not UTF-8", &host.HTTPResponse{Status: 200, Headers: [][2]string{{"x", "\xe9"}}}, nil,
+			`{"ok":true,"result":{"status":200,"headers":[["x","\ufffd"]],"body":""}}`, ""},
+		{"denied", nil, &host.Error{Code: host.Denied, Message: "m", Denied: []host.Denial{{Right: "http:GET:http://b.test", Why: "http://a.test redirected there"}}},
+			`{"ok":false,"error":{"code":"denied","exit_code":82,"message":"not granted: http:GET:http://b.test",` +
+				`"denied":[{"right":"http:GET:http://b.test","why":"http://a.test redirected there"}]}}`, "http:GET:http://b.test"},
+		{"unavailable", nil, host.Errorf(host.Unavailable, "down"), `{"ok":false,"error":{"code":"unavailable","exit_code":105,"message":"down"}}`, ""},
+		{"no error of ours", nil, io.EOF, `{"ok":false,"error":{"code":"internal","exit_code":110,"message":"EOF"}}`, ""},
+	} {
+		d := deskFor(func(*host.HTTPRequest) (*host.HTTPResponse, error) { return tt.answer, tt.err })
+		if got := d.answer(context.Background(), "http_request", []byte(`{"url":"http://a.test/"}`)); !sameJSON(t, got, json.RawMessage(tt.want)) {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+		switch {
+		case tt.denied == "" && len(d.denied) > 0, tt.denied != "" && (len(d.denied) != 1 || d.denied[0].Right != tt.denied):
+			t.Errorf("%s: noted %v", tt.name, d.denied)
+		}
+	}
+}
+
+// A host without a network denies, in the grammar of grants; what is no URL is said to be none, and what is secret in it is not repeated.
+func TestNoNetwork(t *testing.T) {
+	d := deskFor(nil)
+	for question, want := range map[string]string{
+		`{"url":"https://A.test:443/path?key"}`:           `"message":"not granted: http:GET:https://a.test"`,
+		`{"method":"post","url":"http://127.0.0.1:8080"}`: `"message":"not granted: http:POST:http://127.0.0.1:8080"`,
+		`{"url":"https://user:key@a.test/"}`:              `"code":"invalid_url"`,
+		`{"url":"file:///key"}`:                           `"code":"invalid_url"`,
+		`{"url":"http://a.test","x":1}`:                   `"code":"invalid_args"`,
+	} {
+		got := string(d.answer(context.Background(), "http_request", []byte(question)))
+		if !strings.Contains(got, want) || strings.Contains(got, "key") {
+			t.Errorf("%s: %s", question, got)
+		}
+	}
+	if len(d.denied) != 2 {
+		t.Errorf("noted %v", d.denied)
+	}
+}
+
+// A guest in C asks a real server.
+func TestFetch(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("X-Seen", r.Method+" "+r.URL.Path+" "+r.Header.Get("X-Given")+".")
+		w.Write(body)
+	}))
+	defer server.Close()
+	definition := bytes.ReplaceAll(readFile(t, filepath.Join(guestDir, "fetch.manifest.json")), []byte("http://127.0.0.1"), []byte(server.URL))
+	p := testEngine(t).Provider(sourceOf(readFile(t, filepath.Join(guestDir, "fetch.wasm")), loadManifest(t, definition)))
+	get := func(params string) (*host.Result, *host.Error) {
+		r := requestFor(t, p, "get", params)
+		r.HTTP = func(ctx context.Context, q *host.HTTPRequest) (*host.HTTPResponse, error) {
+			if !strings.HasPrefix(q.URL, server.URL+"/") {
+				return nil, &host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "http:" + q.Method + ":elsewhere", Why: "no grant reaches it"}}}
+			}
+			request, err := http.NewRequestWithContext(ctx, q.Method, q.URL, bytes.NewReader(q.Body))
+			if err != nil {
+				return nil, err
+			}
+			for _, h := range q.Headers {
+				request.Header.Add(h[0], h[1])
+			}
+			answer, err := server.Client().Do(request)
+			if err != nil {
+				return nil, err
+			}
+			defer answer.Body.Close()
+			body, err := io.ReadAll(answer.Body)
+			return &host.HTTPResponse{Status: answer.StatusCode, Headers: [][2]string{{"x-seen", answer.Header.Get("X-Seen")}}, Body: body}, err
+		}
+		return invokeRequest(t, p, r)
+	}
+	for params, want := range map[string]string{
+		`{"url":"` + server.URL + `/a"}`: `{"status":200,"headers":[["x-seen","GET /a ."]],"body":""}`,
+		`{"url":"` + server.URL + `/b","method":"POST","headers":[["x-given","y"]],"body":"\"}"}`: `{"status":200,"headers":[["x-seen","POST /b y."]],"body":"\"}"}`,
+		`{"url":"` + server.URL + `/c","method":"PUT","body_base64":"/wA="}`:                      `{"status":200,"headers":[["x-seen","PUT /c ."]],"body_base64":"/wA="}`,
+	} {
+		if result, err := get(params); err != nil || !sameJSON(t, result.Data, json.RawMessage(want)) {
+			t.Errorf("%s: %+v, %v", params, result, err)
+		}
+	}
+	_, err := get(`{"url":"http://elsewhere.test/"}`)
+	if err == nil || err.Code != "not_answered" || err.ExitCode() != 10 || len(err.Denied) != 1 || err.Denied[0].Right != "http:GET:elsewhere" ||
+		!strings.Contains(string(err.Tool.Details), "no grant reaches it") {
+		t.Errorf("%+v", err)
+	}
+}
+
+// FuzzHTTPQuestion: what is read as a question is a request, and reading what it says again gives the same one.
+func FuzzHTTPQuestion(f *testing.F) {
+	for _, s := range []string{
+		`{"method":"get","url":"https://a.test/","headers":[["a","b"]],"body":"c"}`, `{"url":"u","body_base64":"/wA="}`, `{"url":"u","headers":[["a"]]}`,
+		`{"url":"\ud83d\ude00","x":null}`, `{"url":"u","url":"v"}`, `[[[[`, `{"url":1e400}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, question []byte) {
+		q, err := readHTTPQuestion(question)
+		if err != nil {
+			return
+		}
+		if q.URL == "" || q.Method != strings.ToUpper(q.Method) {
+			t.Fatalf("%q became %+v", question, q)
+		}
+		again, err := readHTTPQuestion(marshal(map[string]any{"method": q.Method, "url": q.URL, "headers": q.Headers, "body_base64": q.Body}))
+		if err != nil || fmt.Sprint(*again) != fmt.Sprint(*q) {
+			t.Fatalf("%q became %+v, and that %+v, %v", question, q, again, err)
+		}
+	})
+}

@@ -1,0 +1,237 @@
+package wasm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// fuzzPaths are the texts that statements choose from.
+var fuzzPaths = []string{".", "..", "file", "dir", "dir/deep", "in-file", "in-dir", "out-file", "out-dir", "up", "up/secret", "self", "self/file", "loop",
+	"new", "new/new", "dir/new", "pipe", "socket", "../outside/secret", "/", "", "root/etc", "~00", "~ff", "dir/../file", "file/", "chain55", "in.json", "out.json", "dangling"}
+
+// fuzzScript makes statements of wasi.c of bytes: each takes one byte for the function and as many as its parameters need.
+func fuzzScript(data []byte) string {
+	names := slices.Sorted(maps.Keys(wasiFunctions))
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "proc_exit" })
+	next := func() byte {
+		if len(data) == 0 {
+			return 0
+		}
+		b := data[0]
+		data = data[1:]
+		return b
+	}
+	var script strings.Builder
+	for n := 0; len(data) > 0 && n < 50; n++ {
+		name := names[int(next())%len(names)]
+		params, _, _ := strings.Cut(string(wasiFunctions[name]), "->")
+		script.WriteString(name)
+		for left := strings.Count(params, ",") + 1; left > 0 && params != ""; left-- {
+			script.WriteByte(' ')
+			b := next()
+			switch {
+			case b < 64:
+				fmt.Fprint(&script, b%8)
+			case b < 112 && left >= 2:
+				fmt.Fprintf(&script, "'%s'", fuzzPaths[int(next())%len(fuzzPaths)])
+				left--
+			case b < 128 && left >= 2:
+				fmt.Fprintf(&script, "<%d*%d>", int(next())*int(next())*8, next()%8)
+				left--
+			case b < 160:
+				script.WriteByte('@')
+			case b < 192:
+				script.WriteByte('$')
+			case b < 208:
+				script.WriteByte('^')
+			case b < 232:
+				fmt.Fprint(&script, 1<<(b%8))
+			default:
+				var number [8]byte
+				for i := range number {
+					number[i] = next()
+				}
+				fmt.Fprint(&script, int64(binary.LittleEndian.Uint64(number[:])))
+			}
+		}
+		script.WriteByte(';')
+	}
+	return script.String()
+}
+
+// FuzzWASI: whatever a guest calls with whatever arguments, its call ends in time, what lies outside of its folders stays as it is, and
+// nothing of it is read.
+func FuzzWASI(f *testing.F) {
+	m := scriptManifest(f)
+	m.Tools[0].WASI.Files = []manifest.WASIFile{{Path: "/in.json", From: "{script}"}}
+	m.Tools[0].WASI.Output = "file:/out.json"
+	p := testEngine(f).Provider(sourceOf(readFile(f, hostileDir+"/wasi.wasm"), m))
+	inside, outside := tree(f)
+	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("not yours"), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	before := snapshot(f, outside)
+	for i := range 64 {
+		f.Add([]byte(strings.Repeat(string([]byte{byte(i), 4, 64, byte(i), 130, 1, 66, 216, 130, 170}), 3)))
+	}
+	runs := 0
+	f.Fuzz(func(t *testing.T, data []byte) {
+		script := fuzzScript(data)
+		r := requestFor(t, p, "run", string(marshal(map[string]string{"script": script})))
+		r.Options.Timeout = time.Second
+		r.Grant.FS = []host.FSGrant{{Path: "/data", Source: inside, Mode: []string{"ro", "rw"}[len(data)%2]}}
+		r.Log = func(_ int, line string) { checkShown(t, "the log", line) }
+		began := time.Now()
+		result, err := invokeRequest(t, p, r)
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s\nended after %v", script, took)
+		}
+		if err != nil {
+			checkAllShown(t, "the error", err.Object())
+		} else if strings.Contains(string(result.Data), "not yours") {
+			t.Errorf("%s\nreads what is outside", script)
+		}
+		if changes := changesIn(before, snapshot(t, outside)); changes != "" {
+			t.Errorf("%s\nchanged what is outside:\n%s", script, changes)
+		}
+		if runs++; runs%1000 == 0 {
+			emptied(t, inside)
+		}
+	})
+}
+
+// emptied takes away what many runs have made.
+func emptied(t testing.TB, dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			_ = os.Truncate(path, 0)
+		}
+		return nil
+	})
+	for _, name := range []string{"new", "hard", "moved"} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// FuzzStderr: however a guest cuts what it writes, each byte is passed on, counted as left out or dropped as hidden.
+func FuzzStderr(f *testing.F) {
+	f.Add([]byte("one\ntwo\n\nthree"), uint8(3))
+	f.Add([]byte("\x1b[2J\xff\xfe\n\u202e\n"), uint8(1))
+	f.Add([]byte(strings.Repeat("x", 5000)+"\n"+strings.Repeat("\n", 100)), uint8(200))
+	f.Fuzz(func(t *testing.T, data []byte, size uint8) {
+		c := fuzzCall()
+		c.ctx, c.deadline = t.Context(), time.Now().Add(time.Hour)
+		c.limits.log = 1000
+		var lines []string
+		c.r.Log = func(_ int, line string) { lines = append(lines, line) }
+		c.streams(&capture{c: c})
+		for rest := data; len(rest) > 0; {
+			n := min(len(rest), int(size)+1)
+			if wrote, err := c.stderr.Write(rest[:n]); wrote != n || err != nil {
+				t.Fatal(wrote, err)
+			}
+			rest = rest[n:]
+		}
+		c.stderr.flush()
+		total := 0
+		for _, line := range lines {
+			total += len(line)
+			if strings.IndexFunc(line, manifest.Hidden) >= 0 || !utf8.ValidString(line) || strings.Contains(line, "\n") {
+				t.Errorf("%q", line)
+			}
+		}
+		if c.stderr.total != len(data) || c.stderr.passed+c.stderr.left > len(data) || c.stderr.left > 0 != strings.Contains(strings.Join(lines, "\n"), "more bytes on stderr are not shown") {
+			t.Errorf("of %d bytes %d were passed on and %d left", len(data), c.stderr.passed, c.stderr.left)
+		}
+		if total > 4*(c.limits.log+keptStderr)+1000 {
+			t.Errorf("%d bytes were passed on", total)
+		}
+		head, tail := c.stderr.ends()
+		if len(head) > keptStderr || len(tail) > keptStderr || !strings.HasPrefix(string(data), head) {
+			t.Errorf("%d and %d bytes are kept", len(head), len(tail))
+		}
+	})
+}
+
+// FuzzHusk: what the rewriter makes of a module has a husk that the engine takes for the same module without its code.
+func FuzzHusk(f *testing.F) {
+	for _, a := range attacks(f) {
+		if strings.HasSuffix(a.source, ".wasm") || strings.HasPrefix(a.source, "hex:") {
+			f.Add(hostileModule(f, a.source))
+		}
+	}
+	f.Fuzz(func(t *testing.T, wasm []byte) {
+		m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: guards()})
+		if err != nil {
+			return
+		}
+		again, err := instrument.Rewrite(instrument.Husk(m.Wasm), instrument.Config{MaxPages: maxPages, Plain: true})
+		if err != nil {
+			t.Fatalf("the husk of %x is refused: %v", wasm, err)
+		}
+		whole, err := instrument.Rewrite(m.Wasm, instrument.Config{MaxPages: maxPages, Plain: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(again.Imports, again.Exports, again.MemoryMin, again.MemoryMax, again.HasStart) != fmt.Sprint(whole.Imports, whole.Exports, whole.MemoryMin, whole.MemoryMax, whole.HasStart) {
+			t.Errorf("%x: the husk is another module", wasm)
+		}
+	})
+}
+
+// FuzzCandidate: any file is a plugin or refused with a reason that can be shown.
+func FuzzCandidate(f *testing.F) {
+	for _, kind := range []string{"twice", "last", "name longer than the section", "empty"} {
+		f.Add(readFile(f, writePlugin(f, "module: "+kind)), false)
+	}
+	f.Add(readFile(f, writePlugin(f, "/x-note = 1")), true)
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte, packed bool) {
+		path := filepath.Join(dir, "x.wasm")
+		if packed {
+			path += ".gz"
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := ReadCandidate(path, "0.1.0")
+		if err == nil {
+			showAll(t, c)
+			return
+		}
+		checkAllShown(t, "the error", host.AsError(err).Object())
+	})
+}
+
+// FuzzSeal: what lies in the cache is a whole slot or none.
+func FuzzSeal(f *testing.F) {
+	f.Add([]byte(`{"key":"k","module":{},"husk":{"name":"husk.wasm","sha256":"x"},"code":{"name":"code","sha256":"y"}}`), []byte("husk"))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, sealed, husk []byte) {
+		for name, data := range map[string][]byte{sealName: sealed, huskName: husk, "code": []byte("code")} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := slot{dir, "k"}
+		got, err := s.read()
+		if err == nil && (got.Key != "k" || string(got.Module.Wasm) != string(husk)) {
+			t.Errorf("%+v", got)
+		}
+	})
+}

@@ -1,0 +1,266 @@
+package wasm
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// IsolateJob is the value of PARLEY_CHILD that makes a program the process of one isolated call: its main must then call IsolateMain before
+// it does anything else.
+const IsolateJob = "isolate"
+
+const isolateProcess = "process"
+
+// job is what the process of a guest is given.
+type job struct {
+	Slot     string             `json:"slot"` // folder of the compiled code
+	Key      string             `json:"key"`
+	Host     string             `json:"host"`
+	Defaults host.Limits        `json:"defaults"` // of the engine
+	Left     time.Duration      `json:"left"`     // until the deadline
+	Manifest *manifest.Manifest `json:"manifest"` // with the one tool
+	Params   json.RawMessage    `json:"params"`
+	Caller   string             `json:"caller"`
+	Session  string             `json:"session"`
+	CallID   string             `json:"call_id"`
+	Grant    host.Grant         `json:"grant"`
+	Limits   host.Limits        `json:"limits"`
+	Options  host.Options       `json:"options"`
+	Settings json.RawMessage    `json:"settings,omitempty"`
+	Log      bool               `json:"log"` // somebody reads it
+	Progress bool               `json:"progress"`
+}
+
+// report is a line of the log, or progress.
+type report struct {
+	Level   int     `json:"level,omitempty"`
+	Done    float64 `json:"done,omitempty"`
+	Total   float64 `json:"total,omitempty"`
+	Message string  `json:"message"`
+}
+
+// outcome is how a call ended.
+type outcome struct {
+	Data     json.RawMessage `json:"data,omitempty"`
+	Warnings []string        `json:"warnings,omitempty"`
+	Err      *failure        `json:"error,omitempty"`
+}
+
+// failure carries what of a host.Error a call of a guest can have.
+type failure struct {
+	Code    host.Code       `json:"code"`
+	Exit    int             `json:"exit,omitempty"`
+	Message string          `json:"message"`
+	Details []host.Detail   `json:"details,omitempty"`
+	Tool    *host.ToolError `json:"tool,omitempty"`
+	Next    []string        `json:"next,omitempty"`
+}
+
+func failureOf(e *host.Error) *failure {
+	return &failure{Code: e.Code, Exit: e.Exit, Message: e.Message, Details: e.Details, Tool: e.Tool, Next: e.Next}
+}
+
+// error takes a failure at its word as far as it concerns the plugin alone: a process that was taken over says what it likes.
+func (f *failure) error() *host.Error {
+	e := &host.Error{Code: f.Code, Exit: f.Exit, Message: cut(manifest.Clean(f.Message), 2*maxMessage), Details: f.Details, Tool: f.Tool, Next: f.Next}
+	for i := range e.Details {
+		d := &e.Details[i]
+		d.Parameter, d.Keyword = manifest.CleanLine(d.Parameter), manifest.CleanLine(d.Keyword)
+		d.Provided, d.Expected, d.Suggestion = manifest.CleanLine(d.Provided), manifest.CleanLine(d.Expected), manifest.CleanLine(d.Suggestion)
+	}
+	for i := range e.Next {
+		e.Next[i] = manifest.CleanLine(e.Next[i])
+	}
+	return e
+}
+
+// runApart runs a call in a process of its own, which asks this one for all that lies outside of it, and ends it when its time is over.
+func (e *Engine) runApart(ctx context.Context, u *unit, m *manifest.Manifest, r *host.Request, d *desk) (*host.Result, error) {
+	if e.cfg.Child == nil || u.slot.dir == "" {
+		return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, and there is no folder for its compiled code; nothing was run", m.Name).
+			WithNext("parley doctor")
+	}
+	c := newCall(e, u, m, r, d)
+	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
+	defer cancel()
+	c.ctx = ctx
+	c.deadline, _ = ctx.Deadline()
+
+	a := &apart{c: c, desk: d}
+	result, err := a.run()
+	if ctx.Err() != nil {
+		return nil, c.timeIsUp()
+	}
+	return result, err
+}
+
+// apart is the host's end of an isolated call.
+type apart struct {
+	c    *call
+	desk *desk
+	in   io.Writer
+
+	logged int
+	lacks  []string
+}
+
+func (a *apart) run() (*host.Result, error) {
+	cmd := a.c.engine.child(IsolateJob)
+	crash := &head{most: 4 << 10}
+	cmd.Stderr = crash
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, a.notStarted(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, a.notStarted(err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, a.notStarted(err)
+	}
+	stop := context.AfterFunc(a.c.ctx, func() { _ = cmd.Process.Kill() })
+	defer stop()
+	a.in = stdin
+	result, err := a.serve(bufio.NewReader(stdout))
+	_ = cmd.Process.Kill()
+	_ = stdin.Close()
+	_ = cmd.Wait()
+	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = a.died(cmd, crash.String())
+	}
+	for _, l := range a.lacks {
+		a.c.engine.cfg.Debug("isolation lacks " + l)
+		if err == nil {
+			result.Warnings = append(result.Warnings, "isolated without "+l)
+		}
+	}
+	return result, err
+}
+
+func (a *apart) notStarted(err error) error {
+	return &host.Error{Code: host.Unavailable, Cause: err, Next: []string{"parley doctor"},
+		Message: fmt.Sprintf("the process for %s cannot be started: %v; nothing was run", a.c.m.Name, err)}
+}
+
+// died says why a process is gone that had not answered.
+func (a *apart) died(cmd *exec.Cmd, said string) error {
+	state := cmd.ProcessState
+	a.c.engine.cfg.Debug(fmt.Sprintf("the process of %s: %v: %s", a.c.m.Name, state, cut(manifest.CleanLine(said), 1000)))
+	switch {
+	case outOfMemory(said):
+		return host.Errorf(host.LimitExceeded, "%s and its process need more than the memory that they may have", a.c.toolName())
+	case state != nil && state.UserTime()+state.SystemTime() > a.c.limits.timeout:
+		return host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.c.toolName(), a.c.limits.timeout)
+	}
+	return host.Errorf(host.Trapped, "the process of %s ended without an answer: %v", a.c.toolName(), state)
+}
+
+// serve hands over the job and answers until the call is done.
+func (a *apart) serve(out io.Reader) (*host.Result, error) {
+	c := a.c
+	m := *c.m
+	m.Tools = []manifest.Tool{}
+	if c.r.Def != nil {
+		m.Tools = append(m.Tools, *c.r.Def)
+	}
+	body, err := json.Marshal(job{
+		Slot: c.unit.slot.dir, Key: c.unit.slot.key, Host: c.engine.cfg.HostVersion, Defaults: c.engine.cfg.Limits, Left: time.Until(c.deadline),
+		Manifest: &m, Params: orJSON(c.r.Params, "{}"), Caller: c.r.Caller, Session: c.r.Session, CallID: c.r.CallID,
+		Grant: c.r.Grant, Limits: c.r.Limits, Options: c.r.Options, Settings: c.r.Settings, Log: c.r.Log != nil, Progress: c.r.Progress != nil,
+	})
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "the parameters are no JSON: %v", err)
+	}
+	if err := writeFrame(a.in, frameJob, body); err != nil {
+		return nil, io.ErrUnexpectedEOF
+	}
+	for {
+		// Of a text that a guest wrote, each byte may be six in JSON.
+		kind, body, err := readFrame(out, max(6*c.limits.output, maxRequestToHost)+frameRoom)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, err
+		case err != nil:
+			return nil, host.Errorf(host.Trapped, "the process of %s sent %v", c.toolName(), err)
+		case kind == frameDone:
+			return a.done(body)
+		}
+		if err := a.handle(kind, body); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// handle serves a frame, by the same limits that hold in the process: it may not be what it was any more.
+func (a *apart) handle(kind byte, body []byte) error {
+	c := a.c
+	word, rest, _ := bytes.Cut(body, []byte("\n"))
+	switch kind {
+	case frameAsk:
+		if c.asked++; c.asked > c.limits.hostCalls {
+			return host.Errorf(host.LimitExceeded, "%s asked the host more than %d times in one call", c.toolName(), c.limits.hostCalls)
+		}
+		if err := writeFrame(a.in, frameAnswer, a.desk.answer(c.ctx, string(word), rest)); err != nil {
+			return io.ErrUnexpectedEOF
+		}
+	case frameDeny:
+		a.desk.deny(cut(manifest.CleanLine(string(word)), 4<<10), cut(manifest.CleanLine(string(rest)), maxMessage))
+	case frameTouch:
+		c.touch(cut(string(body), 8<<10))
+	case frameLacks:
+		a.lacks = append(a.lacks, string(body))
+	case frameLog, frameProgress:
+		var r report
+		// Twice what the guest may write: what it logs and what it writes on stderr.
+		if a.logged += len(body); json.Unmarshal(body, &r) != nil || a.logged > 2*(c.limits.log+frameRoom) {
+			return host.Errorf(host.LimitExceeded, "%s logged more than %d bytes in one call", c.toolName(), c.limits.log)
+		}
+		r.Message = cut(manifest.CleanLine(r.Message), 2*maxMessage) // the process has cut it already
+		switch {
+		case kind == frameLog && c.r.Log != nil:
+			c.r.Log(min(max(r.Level, 0), 3), r.Message)
+		case kind == frameProgress && c.r.Progress != nil:
+			c.r.Progress(r.Done, r.Total, r.Message)
+		}
+	default:
+		return host.Errorf(host.Trapped, "the process of %s sent a message of an unknown kind", c.toolName())
+	}
+	return nil
+}
+
+func (a *apart) done(body []byte) (*host.Result, error) {
+	var o outcome
+	switch err := json.Unmarshal(body, &o); {
+	case err != nil:
+		return nil, host.Errorf(host.Trapped, "the process of %s sent no outcome: %s", a.c.toolName(), cut(manifest.CleanLine(err.Error()), 200))
+	case o.Err != nil:
+		return nil, o.Err.error()
+	}
+	return &host.Result{Data: orJSON(o.Data, "null"), Warnings: cleanWarnings(o.Warnings)}, nil
+}
+
+// child makes the command of a job of this same program. What it needs of the environment is the door; the user's is none of its business.
+func (e *Engine) child(jobName string, args ...string) *exec.Cmd {
+	cmd := e.cfg.Child()
+	cmd.Args = append(cmd.Args[:1], args...)
+	cmd.Env = append(cmd.Env, "PARLEY_CHILD="+jobName, "GOTRACEBACK=none")
+	for _, needed := range []string{"SYSTEMROOT", "GOCOVERDIR"} {
+		if v := os.Getenv(needed); v != "" {
+			cmd.Env = append(cmd.Env, needed+"="+v)
+		}
+	}
+	detach(cmd)
+	return cmd
+}

@@ -1,0 +1,240 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// invokeApart is invokeRequest in a process of its own.
+func invokeApart(t testing.TB, p *Provider, r *host.Request) (*host.Result, *host.Error) {
+	t.Helper()
+	r.Isolate = isolateProcess
+	result, err := invokeRequest(t, p, r)
+	if result != nil {
+		result.Warnings = slices.DeleteFunc(result.Warnings, func(w string) bool { return strings.HasPrefix(w, "isolated without") })
+	}
+	return result, err
+}
+
+// TestIsolatedCallsEndAlike makes each call in this process and in one of its own: nobody can tell the difference.
+func TestIsolatedCallsEndAlike(t *testing.T) {
+	e := testEngine(t)
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("hello"), 0o600))
+	tests := []struct {
+		p            *Provider
+		tool, params string
+	}{
+		{guest(t, e, "echo", "echo"), "echo", `{"value":[1,"zwei",{"x":null}]}`},
+		{guest(t, e, "echo", "echo"), "fail", `{}`},
+		{guest(t, e, "echo", "echo"), "invalid", `{"value":1}`},
+		{guest(t, e, "echo", "echo"), "trap", `{}`},
+		{guest(t, e, "echo", "echo"), "exit", `{"code":3}`},
+		{guest(t, e, "echo", "echo"), "exit", `{"code":-268435457}`},
+		{guest(t, e, "echo", "echo"), "flood-log", `{}`},
+		{guest(t, e, "echo", "echo"), "flood-result", `{}`},
+		{guest(t, e, "echo", "echo"), "outside", `{}`},
+		{guest(t, e, "echo", "echo"), "bad-json", `{}`},
+		{guest(t, e, "echo", "echo"), "ansi", `{}`},
+		{guest(t, e, "echo", "echo"), "grow", `{}`},
+		{guest(t, e, "echo", "echo"), "call-tool", `{"tool":"cdp.open"}`},
+		{guest(t, e, "echo", "echo"), "log", `{}`},
+		{guest(t, e, "echo", "echo"), "progress", `{}`},
+		{guest(t, e, "echo", "echo"), "warn", `{}`},
+		{guest(t, e, "echo", "echo"), "print", `{}`},
+		{guest(t, e, "echo", "echo"), "ask-no-room", `{"tool":"cdp.open"}`},
+		{guest(t, e, "rev", "rev"), "word", `{"text":"abc"}`},
+		{guest(t, e, "rev", "rev"), "end", `{"code":3}`},
+		{shipped(t, e, "text"), "hash", `{"text":"abc","algorithm":"sha256"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.tool, func(t *testing.T) {
+			type ending struct {
+				Result *host.Result
+				Err    *failure
+				Denied []host.Denial
+				Said   []string
+			}
+			end := func(isolate string) ending {
+				var out ending
+				r := requestFor(t, tt.p, tt.tool, tt.params)
+				r.Log = func(_ int, m string) { out.Said = append(out.Said, m) }
+				r.Progress = func(_, _ float64, m string) { out.Said = append(out.Said, m) }
+				r.CallTool = func(_ context.Context, tool string, _ json.RawMessage, _ host.Options) (*host.Result, error) {
+					return nil, host.Errorf(host.Denied, "%s is not for you", tool)
+				}
+				var err *host.Error
+				if isolate == "" {
+					out.Result, err = invokeRequest(t, tt.p, r)
+				} else {
+					out.Result, err = invokeApart(t, tt.p, r)
+				}
+				if err != nil {
+					out.Err, out.Denied = failureOf(err), err.Denied
+				}
+				// How much of a flood arrives before its end is a matter of buffers.
+				out.Said = out.Said[:min(len(out.Said), 3)]
+				return out
+			}
+			here, apart := end(""), end(isolateProcess)
+			if a, b := marshal(here), marshal(apart); !bytes.Equal(a, b) {
+				t.Errorf("here  %.1000s\napart %.1000s", a, b)
+			}
+		})
+	}
+}
+
+// TestIsolatedFiles: what is granted can be used, and the host is told of it; of what is not granted a guest sees nothing.
+func TestIsolatedFiles(t *testing.T) {
+	p := localGuest(t, testEngine(t), "probe")
+	inside, outside := tree(t)
+	before := snapshot(t, outside)
+	for _, tt := range []struct {
+		mode string
+		args []string
+		want string // of its output
+		told string // what was touched or refused
+	}{
+		{"ro", []string{"read", "/data/file"}, "content", "fs:read:" + inside + "/file"},
+		{"ro", []string{"write", "/data/file", "x"}, "errno", "fs:rw:" + inside + "=/data"},
+		{"rw", []string{"write", "/data/new", "x"}, "ok", "fs:write:" + inside + "/new"},
+		{"rw", []string{"rename", "/data/new", "/data/dir/new"}, "ok", "fs:write:" + inside + "/dir/new"},
+		{"rw", []string{"read", "/data/out-file"}, "errno", ""},
+		{"rw", []string{"write", "/data/up/x", "y"}, "errno", ""},
+		{"rw", []string{"read", "/etc/passwd"}, "errno", ""},
+	} {
+		r := requestFor(t, p, "run", argParams(tt.args...))
+		r.Grant.FS = []host.FSGrant{{Source: inside, Path: "/data", Mode: tt.mode}}
+		var told []string
+		r.Touch = func(what string) { told = append(told, what) }
+		result, err := invokeApart(t, p, r)
+		if err != nil {
+			t.Fatalf("%v: %v", tt.args, err)
+		}
+		told = append(told, result.Warnings...)
+		if !strings.Contains(string(result.Data), tt.want) || !strings.Contains(strings.Join(told, "\n"), tt.told) {
+			t.Errorf("%v: %s, told %q", tt.args, result.Data, told)
+		}
+	}
+	if after := snapshot(t, outside); after != before {
+		t.Errorf("outside was\n%s\nand is\n%s", before, after)
+	}
+}
+
+// TestIsolatedCallsEndInTime: a process is killed when the time of its call is over, whatever it does.
+func TestIsolatedCallsEndInTime(t *testing.T) {
+	e := testEngine(t)
+	const timeout = 300 * time.Millisecond
+	for _, tool := range []string{"spin", "sleep"} {
+		p := guest(t, e, "echo", "echo")
+		must(t, p.Prepare(context.Background()))
+		r := requestFor(t, p, tool, "{}")
+		r.Options.Timeout = timeout
+		began := time.Now()
+		_, err := invokeApart(t, p, r)
+		if took := time.Since(began); err == nil || err.Code != host.Timeout || took > timeout+2*time.Second {
+			t.Errorf("%s: %v after %v", tool, err, took)
+		}
+	}
+}
+
+// TestIsolationNeedsItsParts: a promise that cannot be kept is refused.
+func TestIsolationNeedsItsParts(t *testing.T) {
+	for name, cfg := range map[string]Config{"no child": {CacheDir: testCache}, "no cache": {Child: compiler}} {
+		e := New(cfg)
+		p := guest(t, e, "echo", "echo")
+		if _, err := invokeApart(t, p, requestFor(t, p, "echo", `{}`)); err == nil || err.Code != host.Unavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+		must(t, e.Close(context.Background()))
+	}
+}
+
+// TestIsolatedCorpus runs the attacks in processes of their own: each ends as it does here.
+func TestIsolatedCorpus(t *testing.T) {
+	if raceDetector {
+		t.Skip("its budgets are those of code that runs at full speed")
+	}
+	e := testEngine(t)
+	hammer := os.Getenv("PARLEY_HAMMER") != ""
+	for i, a := range attacks(t) {
+		if a.heavy || strings.HasPrefix(a.kind, "decoder") || strings.HasPrefix(a.kind, "compile") {
+			continue // they never come to run
+		}
+		if i%8 != 0 && !hammer {
+			continue
+		}
+		t.Run(a.String(), func(t *testing.T) {
+			p := a.provider(t, e)
+			if p.Prepare(context.Background()) != nil {
+				t.Skip("it is refused before it runs")
+			}
+			wait := 500 * time.Millisecond
+			if a.end != string(host.Timeout) {
+				wait = 20 * time.Second
+			}
+			r := a.request(t, p, wait)
+			changes := a.mounts(t, r)
+			result, err := invokeApart(t, p, r)
+			a.checkEnd(t, result, err)
+			if changed := changes(); changed != "" {
+				t.Errorf("outside of what it may change:\n%s", changed)
+			}
+		})
+	}
+}
+
+// onlyTool is a plugin's manifest with one of its tools.
+func onlyTool(t testing.TB, p *Provider, name string) *manifest.Manifest {
+	t.Helper()
+	m, err := p.Manifest()
+	must(t, err)
+	one := *m
+	one.Tools = []manifest.Tool{*m.Tool(name)}
+	return &one
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzFrames: what a process that was taken over sends is a message or an error.
+func FuzzFrames(f *testing.F) {
+	var whole bytes.Buffer
+	for kind, body := range map[byte]string{
+		frameAsk: "call_tool\n{}", frameDeny: "fs:rw:/x=/y\nno", frameTouch: "fs:read:/x", frameLog: `{"level":1,"message":"m"}`, frameDone: `{"data":1}`,
+	} {
+		must(f, writeFrame(&whole, kind, []byte(body)))
+	}
+	f.Add(whole.Bytes())
+	f.Add([]byte("e\xff\xff\xff\xff"))
+	m := loadManifest(f, readFile(f, filepath.Join(guestDir, "smallest.manifest.json")))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := &host.Request{Tool: "call", Params: json.RawMessage("{}"), Log: func(int, string) {}}
+		d := &desk{r: r}
+		u := &unit{slot: slot{"x", "y"}}
+		c := newCall(New(Config{}), u, m, r, d)
+		c.ctx = context.Background()
+		a := &apart{c: c, desk: d, in: io.Discard}
+		_, err := a.serve(bytes.NewReader(data))
+		var known *host.Error
+		if err != nil && !errors.As(err, &known) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package wasm
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"github.com/landlock-lsm/go-landlock/landlock"
+	lsm "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// IsolationLacks says what the kernel does not give to the process of an isolated call; nothing where it gives all.
+func IsolationLacks() []string {
+	var lacks []string
+	if version, err := lsm.LandlockGetABIVersion(); err != nil || version < 1 {
+		lacks = append(lacks, "a private view of files: this kernel has no Landlock")
+	}
+	if _, err := arch.GetInfo(""); err != nil || !seccomp.Supported() {
+		lacks = append(lacks, "a filter of system calls: this kernel has no seccomp")
+	}
+	return lacks
+}
+
+// lockDown takes from this process what its guest's call does not need: it may use so much, see the granted folders, and call what Go's
+// runtime, memory and files need; no network, no other processes, no new privileges. What the kernel refused is returned.
+func lockDown(l limits, grants []host.FSGrant, code int64) (lacks []string) {
+	cpu, memory, open := limitsOfProcess(l, code)
+	for resource, most := range map[int]uint64{
+		unix.RLIMIT_CPU: uint64(math.Ceil(cpu.Seconds())), unix.RLIMIT_DATA: memory, unix.RLIMIT_NOFILE: open, unix.RLIMIT_CORE: 0,
+	} {
+		// A lower limit that is there already stays.
+		_ = unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most})
+	}
+	if err := confineFiles(grants); err != nil {
+		lacks = append(lacks, fmt.Sprintf("a private view of files: %v", err))
+	}
+	if err := confineCalls(); err != nil {
+		lacks = append(lacks, fmt.Sprintf("a filter of system calls: %v", err))
+	}
+	return lacks
+}
+
+func confineFiles(grants []host.FSGrant) error {
+	version, err := lsm.LandlockGetABIVersion()
+	if err != nil || version < 1 {
+		return fmt.Errorf("this kernel has no Landlock")
+	}
+	var rules []landlock.Rule
+	for _, g := range grants {
+		rule := landlock.RODirs(g.Source)
+		if g.Mode == "rw" {
+			rule = landlock.RWDirs(g.Source)
+			if version >= 2 { // before, nothing could be moved between folders
+				rule = rule.WithRefer()
+			}
+		}
+		rules = append(rules, rule.IgnoreIfMissing())
+	}
+	return landlock.V10.BestEffort().Restrict(rules...)
+}
+
+// allowedCalls are what Go's runtime, its files and its pipes use. Files are opened from the granted folders alone, which Landlock sees to.
+var allowedCalls = []string{
+	"read", "write", "readv", "writev", "pread64", "pwrite64", "lseek", "close", "fcntl", "fsync", "fdatasync", "ftruncate", "fallocate", "fadvise64",
+	"openat", "openat2", "fstat", "newfstatat", "statx", "getdents64", "readlinkat", "unlinkat", "renameat", "renameat2", "mkdirat", "linkat", "utimensat",
+	"fchmod", "fchmodat", "umask",
+	"mmap", "munmap", "mprotect", "mremap", "madvise", "mincore", "brk", "membarrier",
+	"futex", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "sched_yield", "sched_getaffinity", "getrandom", "rseq",
+	"epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "epoll_wait", "eventfd2", "pipe2", "poll", "ppoll",
+	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall", "set_robust_list",
+	"getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrusage", "exit", "exit_group",
+}
+
+// confineCalls refuses with EPERM every system call that is not allowed.
+func confineCalls() error {
+	machine, err := arch.GetInfo("")
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, name := range allowedCalls {
+		if _, known := machine.SyscallNames[name]; known {
+			names = append(names, name)
+		}
+	}
+	only := func(name string, argument uint32, op seccomp.Operation, value uint64) seccomp.NameWithConditions {
+		return seccomp.NameWithConditions{Name: name, Conditions: seccomp.ArgumentConditions{{Argument: argument, Operation: op, Value: value}}}
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return seccomp.LoadFilter(seccomp.Filter{
+		NoNewPrivs: true,
+		Flag:       seccomp.FilterFlagTSync,
+		Policy: seccomp.Policy{
+			DefaultAction: seccomp.ActionErrno,
+			Syscalls: []seccomp.SyscallGroup{
+				{
+					Action: seccomp.ActionAllow,
+					Names:  names,
+					NamesWithCondtions: []seccomp.NameWithConditions{
+						only("clone", 0, seccomp.BitsSet, unix.CLONE_THREAD), // threads, no processes
+						only("tgkill", 0, seccomp.Equal, uint64(os.Getpid())),
+						only("prctl", 0, seccomp.Equal, unix.PR_SET_VMA), // Go names its memory
+					},
+				},
+				// Its flags lie in memory, where a filter cannot see them; a libc that finds it missing takes clone.
+				{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}},
+			},
+		},
+	})
+}

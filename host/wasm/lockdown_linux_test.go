@@ -1,0 +1,198 @@
+package wasm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// probeJob makes the test binary a process that locks itself down as that of a guest does, and then tries what a guest would that had
+// taken it over. It prints what went through.
+const probeJob = "probe"
+
+func probeMain() int {
+	ro, rw, outside, port := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
+	parent := os.Getppid()
+	lacks := lockDown(limits{pages: 16, timeout: 10 * time.Second, openFiles: 16}, []host.FSGrant{{Source: ro, Mode: "ro"}, {Source: rw, Mode: "rw"}}, 1<<20)
+	tries := map[string]func() error{
+		"read granted":    func() error { _, err := os.ReadFile(filepath.Join(ro, "a")); return err },
+		"write granted":   func() error { return os.WriteFile(filepath.Join(rw, "new"), []byte("x"), 0o600) },
+		"move granted":    func() error { return os.Rename(filepath.Join(rw, "old"), filepath.Join(rw, "sub", "old")) },
+		"threads":         func() error { done := make(chan bool); go func() { close(done) }(); <-done; return nil },
+		"memory":          func() error { b := make([]byte, 8<<20); b[len(b)-1] = 1; return nil },
+		"read outside":    func() error { _, err := os.ReadFile(filepath.Join(outside, "a")); return err },
+		"list outside":    func() error { _, err := os.ReadDir(outside); return err },
+		"write outside":   func() error { return os.WriteFile(filepath.Join(outside, "b"), nil, 0o600) },
+		"remove outside":  func() error { return os.Remove(filepath.Join(outside, "a")) },
+		"write read-only": func() error { return os.WriteFile(filepath.Join(ro, "b"), nil, 0o600) },
+		"read a password": func() error { _, err := os.ReadFile("/etc/passwd"); return err },
+		"dial":            func() error { return dialed(net.DialTimeout("tcp", "127.0.0.1:"+port, time.Second)) },
+		"send a datagram": func() error { return dialed(net.Dial("udp", "127.0.0.1:9")) },
+		"a unix socket":   func() error { return dialed(net.Dial("unix", filepath.Join(rw, "socket"))) },
+		"run a program":   func() error { return exec.Command("/bin/true").Run() },
+		"signal":          func() error { return unix.Kill(parent, 0) },
+		"trace":           func() error { return unix.PtraceAttach(parent) },
+		"a namespace":     func() error { return unix.Unshare(unix.CLONE_NEWUSER) },
+		"privileges":      func() error { return unix.Setuid(0) },
+		"limits":          func() error { return unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: 1 << 30, Max: 1 << 30}) },
+		"a mount":         func() error { return unix.Mount("none", rw, "tmpfs", 0, "") },
+		"a chroot":        func() error { return unix.Chroot(rw) },
+		"a device":        func() error { return unix.Mknod(filepath.Join(rw, "dev"), unix.S_IFCHR|0o600, 259) },
+		"much memory": func() error {
+			b, err := unix.Mmap(-1, 0, 2<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+			if err == nil {
+				_ = unix.Munmap(b)
+			}
+			return err
+		},
+	}
+	var files []*os.File
+	result := map[string]string{"lacks": strings.Join(lacks, "; ")}
+	for name, try := range tries {
+		if err := try(); err != nil {
+			result[name] = err.Error()
+		} else {
+			result[name] = "went through"
+		}
+	}
+	// Last, because nothing can be opened after it.
+	for result["many files"] = "went through"; len(files) < 200; {
+		f, err := os.Open(filepath.Join(ro, "a"))
+		if err != nil {
+			result["many files"] = err.Error()
+			break
+		}
+		files = append(files, f)
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(result)
+	return 0
+}
+
+func dialed(c net.Conn, err error) error {
+	if err == nil {
+		_ = c.Close()
+	}
+	return err
+}
+
+// TestLockdown: a process that was taken over can use what its call was granted and nothing else.
+func TestLockdown(t *testing.T) {
+	if lacks := IsolationLacks(); len(lacks) > 0 {
+		t.Skip(lacks)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"ro/a", "rw/old", "rw/sub/x", "outside/a"} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("secret"), 0o600))
+	}
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer server.Close()
+	local, err := net.Listen("unix", filepath.Join(dir, "rw", "socket"))
+	must(t, err)
+	defer local.Close()
+	cmd := compiler()
+	cmd.Args = append(cmd.Args, filepath.Join(dir, "ro"), filepath.Join(dir, "rw"), filepath.Join(dir, "outside"), strconv.Itoa(server.Addr().(*net.TCPAddr).Port))
+	cmd.Env = append(os.Environ(), "PARLEY_CHILD="+probeJob)
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		errors.As(err, &exit)
+		t.Fatalf("%v\n%s\n%.2000s", err, out, exit.Stderr)
+	}
+	var result map[string]string
+	must(t, json.Unmarshal(out, &result))
+	allowed := map[string]bool{"read granted": true, "write granted": true, "move granted": true, "threads": true, "memory": true}
+	for name, got := range result {
+		if name == "lacks" {
+			if got != "" {
+				t.Errorf("the kernel refused: %s", got)
+			}
+			continue
+		}
+		if (got == "went through") != allowed[name] {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if entries, _ := os.ReadDir(filepath.Join(dir, "outside")); len(entries) != 1 {
+		t.Errorf("outside: %v", entries)
+	}
+}
+
+// TestIsolatedProcessDies: whoever kills the process of a guest ends its call, and nothing else.
+func TestIsolatedProcessDies(t *testing.T) {
+	e := testEngine(t)
+	p := guest(t, e, "echo", "echo")
+	must(t, p.Prepare(context.Background()))
+	r := requestFor(t, p, "call-tool", `{"tool":"cdp.open"}`)
+	r.CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
+		for _, pid := range children(t) {
+			process, _ := os.FindProcess(pid)
+			_ = process.Kill()
+		}
+		return &host.Result{Data: json.RawMessage(`{}`)}, nil
+	}
+	if _, err := invokeApart(t, p, r); err == nil || err.Code != host.Trapped {
+		t.Errorf("%v, want trapped", err)
+	}
+	if result, err := invokeApart(t, p, requestFor(t, p, "echo", `{"value":1}`)); err != nil || string(result.Data) != `{"value":1}` {
+		t.Errorf("the next call: %v, %v", result, err)
+	}
+}
+
+// TestOrphans: the process of a guest ends when its starter is gone.
+func TestOrphans(t *testing.T) {
+	e := testEngine(t)
+	p := guest(t, e, "echo", "echo")
+	must(t, p.Prepare(t.Context()))
+	cmd := e.child(IsolateJob)
+	stdin, err := cmd.StdinPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	must(t, writeFrame(stdin, frameJob, marshal(job{
+		Slot: p.unit.slot.dir, Key: p.unit.slot.key, Left: time.Hour, Manifest: onlyTool(t, p, "spin"), Params: json.RawMessage("{}"),
+	})))
+	must(t, stdin.Close()) // as if the starter had died
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-ended:
+		if code := cmd.ProcessState.ExitCode(); code != isolateOrphan {
+			t.Errorf("it ended with %d", code)
+		}
+	case <-time.After(20 * time.Second):
+		_ = cmd.Process.Kill()
+		t.Error("it went on without its starter")
+	}
+}
+
+// children are the processes that this one has started and that still run.
+func children(t testing.TB) []int {
+	t.Helper()
+	var pids []int
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, task := range tasks {
+		data, err := os.ReadFile(task)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		for _, word := range strings.Fields(string(data)) {
+			pid, _ := strconv.Atoi(word)
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

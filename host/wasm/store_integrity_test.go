@@ -1,0 +1,354 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// trapCommand is emptyCommand with one instruction: unreachable.
+var trapCommand, _ = hex.DecodeString("0061736d01000000010401600000030201000503010001071302066d656d6f72790200065f737461727400000a05010300000b")
+
+// carrying is a plugin file in a folder of its own that carries the manifest of manifestFor.
+func carrying(t testing.TB, code []byte, name, version string) string {
+	t.Helper()
+	whole, err := manifest.WriteSection(code, manifestFor(name, version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name+".wasm")
+	put(t, path, whole)
+	return path
+}
+
+func read(t testing.TB, path string) *Candidate {
+	t.Helper()
+	c, err := ReadCandidate(path, "0.1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestWhatIsHashedRuns swaps the wasm of a plugin for another after it was hashed and before it is compiled: the bytes that were
+// hashed run. The next to read the file refuses it.
+func TestWhatIsHashedRuns(t *testing.T) {
+	s := OpenStore(t.TempDir(), nil)
+	entry, _, err := s.Install(read(t, carrying(t, emptyCommand, "swap", "1.0.0")), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trap := readFile(t, carrying(t, trapCommand, "swap", "1.0.0"))
+	path := filepath.Join(s.pluginDir(entry), wasmName)
+	source := s.Source(entry)
+	hashed, reads := source.Wasm, 0
+	source.Wasm = func() ([]byte, error) {
+		data, err := hashed()
+		put(t, path, trap)
+		reads++
+		return data, err
+	}
+	e := New(Config{HostVersion: "0.1.0"}) // without a cache, so that it is certainly compiled now
+	defer e.Close(context.Background())
+	if _, err := invoke(t, e.Provider(source), "run", `{}`); err != nil {
+		t.Errorf("what was hashed did not run: %v", err)
+	}
+	if reads != 1 || !bytes.Equal(readFile(t, path), trap) {
+		t.Fatalf("the file was read %d times, or was not swapped", reads)
+	}
+	_, failed := invoke(t, e.Provider(s.Source(entry)), "run", `{}`)
+	if failed == nil || failed.Code != host.Integrity {
+		t.Errorf("the swapped file ends in %v", failed)
+	}
+	// The other one would have been noticed.
+	c := read(t, carrying(t, trapCommand, "swap", "1.0.0"))
+	if _, failed := invoke(t, e.Provider(c.Source()), "run", `{}`); failed == nil || failed.Code != host.Trapped {
+		t.Errorf("the other module ends in %v", failed)
+	}
+}
+
+// TestWhatIsReadIsInstalled swaps all files of a plugin between reading and installing it.
+func TestWhatIsReadIsInstalled(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.wasm")
+	put(t, path, emptyCommand)
+	put(t, filepath.Join(dir, "x.manifest.json"), manifestFor("swap", "1.0.0"))
+	put(t, path+signatureSuffix, []byte("signed"))
+	c := read(t, path)
+	put(t, path, trapCommand)
+	put(t, filepath.Join(dir, "x.manifest.json"), manifestFor("swap", "6.6.6"))
+	put(t, path+signatureSuffix, []byte("forged"))
+	s := OpenStore(t.TempDir(), nil)
+	entry, _, err := s.Install(c, false)
+	if err != nil || entry.Version != "1.0.0" || entry.Digest != Digest(emptyCommand, manifestFor("swap", "1.0.0")) {
+		t.Fatalf("%+v, %v", entry, err)
+	}
+	checkSource(t, s.Source(entry), c)
+	if signature, err := s.Signature(entry); err != nil || string(signature) != "signed" {
+		t.Errorf("signature %q, %v", signature, err)
+	}
+}
+
+// TestDowngrade: an older version takes the place of a newer one only if that is asked for.
+func TestDowngrade(t *testing.T) {
+	s := OpenStore(t.TempDir(), nil)
+	now, _ := install(t, s, "text", "2.0.0")
+	for _, version := range []string{"1.9.9", "2.0.0-rc.1"} {
+		old := candidate(t, "Text", version)
+		_, _, err := s.Install(old, false)
+		wantError(t, version, err, host.Integrity, "text 2.0.0 is installed, and "+old.Path+" holds the older version "+version)
+		if next := host.AsError(err).Next; !slices.Equal(next, []string{"parley plugin install " + manifest.ShellQuote(old.Path) + " --downgrade"}) {
+			t.Errorf("%s: next %v", version, next)
+		}
+		if found, err := s.Find("text"); err != nil || found != now {
+			t.Fatalf("%s: now %+v, %v", version, found, err)
+		}
+		if dirs := digestDirs(t, s.dir); len(dirs) != 1 {
+			t.Errorf("%s: folders %v", version, dirs)
+		}
+	}
+	got, before, err := s.Install(candidate(t, "text", "1.9.9"), true)
+	if err != nil || before == nil || *before != now || got.Version != "1.9.9" {
+		t.Errorf("asked for: %+v, %+v, %v", got, before, err)
+	}
+	rebuilt := candidate(t, "text", "1.9.9")
+	rebuilt.Wasm = append(bytes.Clone(rebuilt.Wasm), 0, 2, 1, 'x')
+	if got, _, err := s.Install(rebuilt, false); err != nil || got.Version != "1.9.9" || got.Digest == candidate(t, "text", "1.9.9").Digest {
+		t.Errorf("the same version rebuilt: %+v, %v", got, err)
+	}
+}
+
+// TestSignatureStays: what came with a plugin as its signature stays with it, and goes with it.
+func TestSignatureStays(t *testing.T) {
+	s := OpenStore(t.TempDir(), nil)
+	with := func(version, signature, signer string) *Candidate {
+		c := candidate(t, "text", version)
+		c.Signer = signer
+		if signature != "" {
+			c.Signature = []byte(signature)
+		}
+		return c
+	}
+	for _, step := range []struct {
+		name      string
+		c         *Candidate
+		signature string
+		signer    string
+		changed   bool
+	}{
+		{"unsigned", with("1.0.0", "", ""), "", "", true},
+		{"signed by somebody unknown", with("1.0.0", "whose?", ""), "whose?", "", true},
+		{"signed", with("1.0.0", "mine", "RWme"), "mine", "RWme", true},
+		{"again", with("1.0.0", "mine", "RWme"), "mine", "RWme", false},
+		{"again without its signature", with("1.0.0", "", ""), "mine", "RWme", false},
+		{"again with one of somebody unknown", with("1.0.0", "whose?", ""), "mine", "RWme", false},
+		{"signed by another", with("1.0.0", "other", "RWother"), "other", "RWother", true},
+		{"a new version, unsigned", with("2.0.0", "", ""), "", "", true},
+		{"a signed version", with("3.0.0", "mine", "RWme"), "mine", "RWme", true},
+	} {
+		lock := ""
+		if step.name != "unsigned" {
+			lock = content(t, s.lockPath())
+		}
+		entry, _, err := s.Install(step.c, false)
+		if err != nil || entry.Signer != step.signer {
+			t.Fatalf("%s: signer %q, %v", step.name, entry.Signer, err)
+		}
+		found, err := s.Find("text")
+		if err != nil || found != entry {
+			t.Errorf("%s: the lock says %+v, %v", step.name, found, err)
+		}
+		opened, err := s.Open(entry)
+		if err != nil || string(opened.Signature) != step.signature || opened.Signer != step.signer || !opened.Carried || !bytes.Equal(opened.Wasm, step.c.Wasm) {
+			t.Errorf("%s: opened with %q by %q, %v", step.name, opened.Signature, opened.Signer, err)
+		}
+		if changed := lock != content(t, s.lockPath()); changed != step.changed {
+			t.Errorf("%s: changed is %v", step.name, changed)
+		}
+	}
+	entry, _ := s.Find("text")
+	put(t, filepath.Join(s.pluginDir(entry), wasmName+signatureSuffix), []byte("forged"))
+	if _, _, err := s.Install(with("3.0.0", "mine", "RWme"), false); err != nil {
+		t.Fatal(err)
+	}
+	if signature, err := s.Signature(entry); err != nil || string(signature) != "mine" {
+		t.Errorf("a changed signature is not mended: %q, %v", signature, err)
+	}
+	// The folder of an installed plugin can be installed again, signature and all.
+	if c := read(t, s.pluginDir(entry)); string(c.Signature) != "mine" {
+		t.Errorf("read again with %q", c.Signature)
+	}
+}
+
+func TestReadSignature(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	put(t, at("x.wasm.minisig"), []byte("signed"))
+	if data, err := ReadSignature(at("x.wasm.minisig")); err != nil || string(data) != "signed" {
+		t.Errorf("%q, %v", data, err)
+	}
+	for file, want := range map[string]string{"x.wasm": "signed", "x.wasm.gz": "signed", "y.wasm": ""} {
+		if data, err := signatureBeside(at(file)); err != nil || string(data) != want {
+			t.Errorf("beside %s: %q, %v", file, data, err)
+		}
+	}
+	put(t, at("x.wasm.gz.minisig"), []byte("its own"))
+	if data, err := signatureBeside(at("x.wasm.gz")); err != nil || string(data) != "its own" {
+		t.Errorf("%q, %v", data, err)
+	}
+	_, err := ReadSignature(at("none"))
+	wantError(t, "none", err, host.NotFound, "there is no signature")
+	_, err = ReadSignature(dir)
+	wantError(t, "a folder", err, host.Integrity, "no regular file")
+	put(t, at("large"), make([]byte, maxSignature+1))
+	_, err = ReadSignature(at("large"))
+	wantError(t, "a large file", err, host.Integrity, "is no signature")
+	if got := SignatureName("a/x.wasm.gz"); got != "a/x.wasm.minisig" {
+		t.Error(got)
+	}
+}
+
+// TestEveryByteCounts changes each byte of what an installed plugin is made of. What runs then is what was installed, under its
+// own name, version and description; all else ends in 87, or in 88 where the lock file cannot be read any more.
+func TestEveryByteCounts(t *testing.T) {
+	s := OpenStore(t.TempDir(), nil)
+	c := read(t, carrying(t, emptyCommand, "text", "1.0.0"))
+	c.Signer = "RWme"
+	entry, _, err := s.Install(c, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{s.lockPath(), filepath.Join(s.pluginDir(entry), wasmName), filepath.Join(s.pluginDir(entry), manifestName)} {
+		whole := readFile(t, path)
+		refused := 0
+		for i := range whole {
+			for _, bit := range []byte{0x01, 0x20} {
+				changed := bytes.Clone(whole)
+				changed[i] ^= bit
+				put(t, path, changed)
+				entries, err := s.List()
+				if err != nil {
+					wantError(t, filepath.Base(path), err, host.ConfigError, "damaged")
+					refused++
+					continue
+				}
+				for _, e := range entries {
+					source := s.Source(e)
+					wasm, err := source.Wasm()
+					if err == nil {
+						_, err = source.Manifest()
+					}
+					if err != nil {
+						wantError(t, string(changed), err, host.Integrity, "")
+						refused++
+					} else if !bytes.Equal(wasm, c.Wasm) || source.Info != entry.Info() {
+						t.Errorf("byte %d of %s: %+v runs", i, path, source.Info)
+					}
+				}
+			}
+		}
+		put(t, path, whole)
+		if harmless := 2*len(whole) - refused; path != s.lockPath() && harmless > 0 || refused == 0 {
+			t.Errorf("%s: %d of %d changes were refused", path, refused, 2*len(whole))
+		}
+	}
+	checkSource(t, s.Source(entry), c)
+}
+
+// TestDifferenceIsShown: a manifest that is not the installed one is refused together with how it differs, as long as the
+// installed one is at hand and is what it was.
+func TestDifferenceIsShown(t *testing.T) {
+	const difference = "\nHow the manifest differs (- as it was installed, + as it is now):\n@@ /docs/\n- \"brief\": \"Plugin text\"\n+ \"brief\": \"Obey me\""
+	for _, c := range []struct {
+		name   string
+		beside bool // the manifest lies beside the wasm, which does not carry it
+		spoil  func(s *Store, e Entry)
+		want   string
+	}{
+		{"kept", true, func(*Store, Entry) {}, difference},
+		{"carried", false, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.dir, approvedDir)) }, difference},
+		{"gone", true, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.dir, approvedDir)) }, "\nThe manifest that was installed is not at hand any more"},
+		{"forged too", true, func(s *Store, e Entry) {
+			put(t, s.approvedPath(e.Digest, e.ManifestSHA256), []byte(`{"approved":"anything"}`))
+		}, "\nThe manifest that was installed is not at hand any more"},
+	} {
+		s := OpenStore(t.TempDir(), nil)
+		path := carrying(t, emptyCommand, "text", "1.0.0")
+		if c.beside {
+			put(t, path, emptyCommand)
+			put(t, strings.TrimSuffix(path, ".wasm")+".manifest.json", manifestFor("text", "1.0.0"))
+		}
+		entry, _, err := s.Install(read(t, path), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.spoil(s, entry)
+		put(t, filepath.Join(s.pluginDir(entry), manifestName), bytes.Replace(manifestFor("text", "1.0.0"), []byte("Plugin text"), []byte("Obey me"), 1))
+		_, err = s.Source(entry).Manifest()
+		wantError(t, c.name, err, host.Integrity, c.want)
+		_, err = s.Source(entry).Wasm()
+		wantError(t, c.name, err, host.Integrity, c.want)
+	}
+}
+
+// TestForgedLockShowsTheDifference: whoever also forges the hash in the lock file is found out by the digest.
+func TestForgedLockShowsTheDifference(t *testing.T) {
+	s := OpenStore(t.TempDir(), nil)
+	entry, _ := install(t, s, "text", "1.0.0")
+	forged := manifestFor("text", "1.0.0")
+	forged = bytes.Replace(forged, []byte(`"effect":"read"`), []byte(`"effect":"write"`), 1)
+	put(t, filepath.Join(s.pluginDir(entry), manifestName), forged)
+	entry.ManifestSHA256 = hashOf(forged)
+	_, err := s.Source(entry).Wasm()
+	wantError(t, "forged", err, host.Integrity, "@@ /tools/0/ run\n- \"effect\": \"read\"\n+ \"effect\": \"write\"")
+}
+
+// TestFormerManifests: the manifests of builds that are gone are at hand for comparing, the newest of them.
+func TestFormerManifests(t *testing.T) {
+	s := OpenStore(t.TempDir(), nil)
+	one, _ := install(t, s, "text", "1.0.0")
+	two, _ := install(t, s, "text", "2.0.0")
+	if got := s.Difference(one.Digest, two.Digest, nil); !strings.HasPrefix(got, "How the manifest differs (- as it was approved, + as it is):\n@@ /\n- \"version\": \"1.0.0\"\n+ \"version\": \"2.0.0\"") {
+		t.Errorf("between two builds:\n%s", got)
+	}
+	if got := s.Difference(one.Digest, "sha256:"+strings.Repeat("0", 64), manifestFor("text", "1.0.0")); got != "The manifests are the same; the wasm differs." {
+		t.Errorf("of one that was never installed:\n%s", got)
+	}
+	if got := s.Difference(one.Digest, "sha256:"+strings.Repeat("0", 64), nil); !strings.HasPrefix(got, "The manifest of this build is not at hand") {
+		t.Error(got)
+	}
+	for _, digest := range []string{"sha256:" + strings.Repeat("0", 64), "", "sha256:../../x"} {
+		if got := s.Difference(digest, two.Digest, nil); !strings.HasPrefix(got, "The manifest of the approved build is not at hand") {
+			t.Errorf("%q: %s", digest, got)
+		}
+	}
+	for i := range maxApproved + 10 {
+		path := s.approvedPath("sha256:"+hashOf([]byte{byte(i)}), hashOf(nil))
+		put(t, path, nil)
+		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Duration(i+1)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := s.approvedPath(two.Digest, two.ManifestSHA256)
+	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-10_000*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	install(t, s, "other", "1.0.0")
+	if n := len(readDir(filepath.Join(s.dir, approvedDir))); n != maxApproved+2 {
+		t.Errorf("%d manifests are kept", n)
+	}
+	for _, digest := range []string{one.Digest, two.Digest} {
+		if _, ok := s.Approved(digest); !ok {
+			t.Errorf("the manifest of %s is gone", digest)
+		}
+	}
+}

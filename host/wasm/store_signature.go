@@ -1,0 +1,90 @@
+package wasm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// A signature lies beside the wasm file under its name and this. What it says is another room's business: here it is bytes that
+// belong to a plugin.
+const (
+	signatureSuffix = ".minisig"
+	maxSignature    = 64 << 10
+)
+
+// SignatureName is what the signature of a wasm file is called. It is over the wasm, so a file that is gzipped has the one of
+// the file that it unpacks to.
+func SignatureName(path string) string { return strings.TrimSuffix(path, ".gz") + signatureSuffix }
+
+// ReadSignature reads a signature file. The errors are *host.Error: 83 if there is none, 87 for what cannot be one, 105 for what
+// cannot be read.
+func ReadSignature(path string) ([]byte, error) {
+	data, err := readBounded(path, maxSignature)
+	var pathErr *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &host.Error{Code: host.NotFound, Cause: err, Message: fmt.Sprintf("there is no signature %s", manifest.CleanLine(path))}
+	case errors.As(err, &pathErr):
+		return nil, &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot read the signature: %v", err)}
+	case err != nil:
+		return nil, &host.Error{Code: host.Integrity, Cause: err, Message: fmt.Sprintf("%s is no signature: %v", manifest.CleanLine(path), err)}
+	}
+	return data, nil
+}
+
+// signatureBeside reads the signature of a wasm file, nil if there is none.
+func signatureBeside(path string) ([]byte, error) {
+	for _, name := range []string{path + signatureSuffix, SignatureName(path)} {
+		data, err := ReadSignature(name)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return data, err
+		}
+	}
+	return nil, nil
+}
+
+// Signature returns the signature that was installed with a plugin, nil if there is none.
+func (s *Store) Signature(e Entry) ([]byte, error) {
+	return signatureBeside(filepath.Join(s.pluginDir(e), wasmName))
+}
+
+// Open reads an installed plugin as a candidate with its signature. A manifest or a wasm that is not the installed one is
+// refused (87).
+func (s *Store) Open(e Entry) (*Candidate, error) {
+	manifestJSON, err := s.readManifest(e)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.parse(e, manifestJSON)
+	if err != nil {
+		return nil, err
+	}
+	wasm, err := s.readWasm(e, manifestJSON)
+	if err != nil {
+		return nil, err
+	}
+	c := &Candidate{Path: filepath.Join(s.pluginDir(e), wasmName), Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m, Digest: e.Digest, Signer: e.Signer}
+	section, err := manifest.ReadSection(wasm)
+	c.Carried = err == nil && string(section) == string(manifestJSON)
+	c.Signature, err = s.Signature(e)
+	return c, err
+}
+
+// keepSignature puts the signature of a plugin into its folder; without one, none may be left there.
+func (s *Store) keepSignature(e Entry, signature []byte) error {
+	path := filepath.Join(s.pluginDir(e), wasmName+signatureSuffix)
+	if signature != nil {
+		return writeFile(path, signature)
+	}
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
