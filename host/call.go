@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-tools/parley/manifest"
@@ -24,8 +27,11 @@ const (
 	maxCorrected = 8 << 10
 	// maxSuggested bounds how much of them the single violations repeat.
 	maxSuggested = 2 << 10
-	// maxDepthOfCalls bounds plugins that call plugins.
+	// maxDepthOfCalls bounds plugins that call plugins, maxCallsInAll all the calls that come of one.
 	maxDepthOfCalls = 8
+	maxCallsInAll   = 10_000
+	// maxTouched bounds what a record says of the things that a call used its rights for.
+	maxTouched = 200
 )
 
 // Call is what a caller wants run.
@@ -37,25 +43,36 @@ type Call struct {
 	Session string
 	Options Options
 
+	// Teach wants tier 2 of the tool along with the first use of it that goes well in a session.
+	Teach bool
+
 	// Invalid says that the caller could not even put the parameters together; the call is refused with it.
 	Invalid *Error
 	// Filter changes the data before it is cut to Options.MaxBytes. May be nil.
 	Filter func(json.RawMessage) (json.RawMessage, error)
-	// Progress, Log, Emit and Started are as in Request. May be nil.
+	// Progress, Log, Emit, Started, Until, Out and Drain are as in Request. May be nil.
 	Progress func(done, total float64, message string)
 	Log      func(level int, message string)
 	Emit     func(record json.RawMessage) error
 	Started  func()
+	Until    func(record json.RawMessage) bool
+	Out      io.Writer
+	Drain    bool
 
 	// outer are the callers in whose name a plugin calls, the first one first: it gains nothing that one of them
-	// lacks. held are the tools that it was granted.
-	outer []caller
-	held  []string
+	// lacks. held is what it was granted, within is the id of the call that it makes this one in.
+	outer  []caller
+	held   Grant
+	within string
+	// made counts the calls that plugins made in the name of the first one; vault knows what their records must not say.
+	made  *atomic.Int32
+	vault *vault
 }
 
 type caller struct {
 	name   string
 	remote bool
+	held   []string
 }
 
 // Answer is what became of a call: data, or Err.
@@ -68,7 +85,10 @@ type Answer struct {
 	Warnings []string
 	Next     []string
 	Duration time.Duration
-	Cut      bool // Data is a part of the result, wrapped
+	Docs     *Docs // with Call.Teach, where this session had not been shown them
+	Cut      bool  // Data is a part of the result, wrapped
+	Written  int64 // as in Result: the result went to Call.Out, and Data is empty
+	Raw      bool
 }
 
 // Call is the one way in which anything is run, whoever asks: look up, mend and validate, ask the
@@ -76,7 +96,10 @@ type Answer struct {
 func (h *Host) Call(ctx context.Context, c Call) *Answer {
 	began := time.Now()
 	a := &Answer{Tool: shown(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
-	run := &run{host: h, call: c, answer: a}
+	run := &run{host: h, mode: h.mode(ctx), call: c, answer: a, vault: &vault{source: h.cfg.Secrets, outer: c.vault}, made: c.made}
+	if run.made == nil {
+		run.made = new(atomic.Int32)
+	}
 	err := run.do(ctx)
 	a.Duration = time.Since(began)
 	if err != nil {
@@ -86,7 +109,7 @@ func (h *Host) Call(ctx context.Context, c Call) *Answer {
 	if run.address.Tool != nil {
 		run.remember(a.Err)
 	}
-	h.record(run.event(began))
+	h.record(run.event("call", began))
 	return a
 }
 
@@ -105,6 +128,7 @@ func overdue(ctx context.Context, err error) error {
 // run is one call on its way.
 type run struct {
 	host    *Host
+	mode    string
 	call    Call
 	answer  *Answer
 	address Address
@@ -112,6 +136,38 @@ type run struct {
 	tiers   []int
 	retryOf string
 	heeded  bool // these are the parameters that the last failure was answered with
+	vault   *vault
+	rights  []string
+	made    *atomic.Int32
+
+	mu          sync.Mutex
+	touched     []string
+	touchedMore int
+	refused     []string
+}
+
+// touch notes what a right was used for.
+func (r *run) touch(what string) {
+	what = manifest.CleanLine(r.vault.hide(what))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case slices.Contains(r.touched, what):
+	case len(r.touched) < maxTouched:
+		r.touched = append(r.touched, what)
+	default:
+		r.touchedMore++
+	}
+}
+
+// miss notes a right that was asked for in vain.
+func (r *run) miss(right string) {
+	right = manifest.CleanLine(r.vault.hide(right))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.refused) < maxTouched && !slices.Contains(r.refused, right) {
+		r.refused = append(r.refused, right)
+	}
 }
 
 func (r *run) do(ctx context.Context) error {
@@ -148,17 +204,32 @@ func (r *run) do(ctx context.Context) error {
 		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, decision.Grant.Names(), decision.Verdict == Confirm})
 		return err
 	}
+	if err := r.begin(decision); err != nil {
+		return err
+	}
 	began := time.Now()
 	result, err := r.invoke(ctx, decision)
 	debug("invoke: ended after %s", time.Since(began).Round(time.Microsecond))
+	if err == nil && (result.Written > 0 || result.Raw) {
+		// It was never held here: there is nothing to hold against a schema, or to show.
+		r.answer.Written, r.answer.Raw, r.answer.Warnings = result.Written, result.Raw, append(r.answer.Warnings, result.Warnings...)
+		return nil
+	}
 	if err == nil {
-		r.answer.Warnings = append(r.answer.Warnings, result.Warnings...)
+		for _, w := range result.Warnings {
+			r.answer.Warnings = append(r.answer.Warnings, r.vault.hide(w))
+		}
 		err = r.accept(result.Data)
+		r.answer.Data = r.vault.hideJSON(r.answer.Data)
 	}
 	if err != nil {
 		e := AsError(err)
+		r.vault.hideError(e)
 		if e.Tool != nil && isOutcome(e.Code) {
 			e.Code = ToolFailed // a plugin's own name for a failure must not read like one of the host's
+		}
+		if len(e.Denied) > 0 && len(e.Next) == 0 {
+			e.Next = []string{"parley policy explain " + r.address.Plugin}
 		}
 		if e.Tool != nil && len(e.Next) == 0 {
 			e.Next = []string{"parley " + r.address.Plugin + " " + r.address.Tool.Name + " --describe"}
@@ -216,6 +287,14 @@ func (r *run) validate() error {
 		}
 		return nil
 	}
+	if err = r.hold(judge, value); err != nil && AsError(err).Code == InvalidArgs {
+		return r.refuse(AsError(err))
+	}
+	return err
+}
+
+// hold mends what may be mended in parameters and holds them against their schema.
+func (r *run) hold(judge *schema.Schema, value any) error {
 	mended, slips := judge.Mend(value)
 	violations, err := judge.Validate(mended)
 	var tooCostly *schema.CostError
@@ -225,13 +304,32 @@ func (r *run) validate() error {
 	case err != nil:
 		return err
 	case len(violations) > 0:
-		return r.refuse(r.violated(judge, value, mended, violations))
+		return r.violated(judge, value, mended, violations)
 	}
 	for _, s := range slips {
 		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", pointerOr(s.Pointer), s.From, s.To))
 	}
 	r.params = schema.Marshal(mended)
 	return nil
+}
+
+// CheckParams treats the parameters of what is no tool of a catalog, such as MCP's own three, as Call does those of a tool: mended,
+// with defaults, and warnings of what was mended; or invalid_args with everything that is wrong.
+func CheckParams(name string, judge *schema.Schema, raw json.RawMessage) (json.RawMessage, []string, *Error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	value, err := schema.Decode(raw, schema.Limits{Bytes: MaxParams})
+	if err != nil {
+		return nil, nil, syntaxError(err, raw)
+	}
+	r := &run{answer: &Answer{Tool: name}, address: Address{Tool: &manifest.Tool{}}}
+	if err := r.hold(judge, value); err != nil {
+		e := AsError(err)
+		e.Command = "" // there is none
+		return nil, nil, e
+	}
+	return r.params, r.answer.Warnings, nil
 }
 
 func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
@@ -245,15 +343,7 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	timeout := r.timeout(d)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req := &Request{
-		Tool: r.address.Tool.Name, Def: r.address.Tool, Params: r.params,
-		Caller: r.call.Caller, Session: r.call.Session, CallID: r.answer.CallID,
-		Grant: d.Grant, Limits: d.Limits, Options: r.call.Options, Settings: d.Settings,
-		Progress: r.call.Progress, Log: r.call.Log, Emit: r.call.Emit, Started: r.call.Started,
-	}
-	req.CallTool = func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error) {
-		return r.callTool(ctx, d.Grant.Tools, tool, params, o)
-	}
+	req := r.request(d)
 	invoke := r.address.Provider.Invoke
 	if s, ok := r.address.Provider.(Streamer); ok && r.call.Emit != nil {
 		invoke = s.Stream
@@ -266,6 +356,73 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 		return nil, Errorf(Internal, "%s answered nothing", r.answer.Tool)
 	}
 	return result, err
+}
+
+// begin prepares what the call is granted, and asks the audit whether it may go on.
+func (r *run) begin(d Decision) error {
+	r.rights = d.Grant.Names()
+	r.vault.grants = d.Grant.Secrets
+	if r.host.cfg.Audit == nil {
+		return nil
+	}
+	return r.host.cfg.Audit.Begin(r.event("begin", time.Now()))
+}
+
+func (r *run) request(d Decision) *Request {
+	req := &Request{
+		Tool: r.address.Tool.Name, Def: r.address.Tool, Params: r.params,
+		Caller: r.call.Caller, Session: r.call.Session, CallID: r.answer.CallID,
+		Grant: d.Grant, CallerGrant: r.call.held, Limits: d.Limits, Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate,
+		Emit: r.call.Emit, Started: r.call.Started, Until: r.call.Until, Out: r.call.Out, Drain: r.call.Drain,
+		Touch: r.touch, ReadSecret: r.readSecret,
+	}
+	if r.call.Progress != nil {
+		req.Progress = func(done, total float64, message string) { r.call.Progress(done, total, r.vault.hide(message)) }
+	}
+	if r.call.Log != nil {
+		req.Log = func(level int, message string) { r.call.Log(level, r.vault.hide(message)) }
+	}
+	req.CallTool = func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error) {
+		return r.callTool(ctx, d.Grant, tool, params, o)
+	}
+	if r.host.cfg.Egress != nil {
+		req.HTTP = func(ctx context.Context, q *HTTPRequest) (*HTTPResponse, error) { return r.send(ctx, d.Grant, q) }
+	}
+	return req
+}
+
+// send is what a plugin may send: the guest sees none of the secrets that are put in for it, not even where a server repeats them.
+func (r *run) send(ctx context.Context, g Grant, q *HTTPRequest) (*HTTPResponse, error) {
+	answer, err := r.host.cfg.Egress.Send(ctx, q, Outbound{
+		HTTP: g.HTTP, Secrets: g.Secrets,
+		Value: func(ctx context.Context, name string) (string, error) {
+			r.touch("secret:" + name)
+			return r.vault.value(ctx, name)
+		},
+		Touched: func(method, origin string) { r.touch("http:" + method + ":" + origin) },
+	})
+	if err != nil {
+		e := AsError(err)
+		r.vault.hideError(e)
+		for _, d := range e.Denied {
+			r.miss(d.Right)
+		}
+		return nil, e
+	}
+	answer.Body = []byte(r.vault.hideUnread(string(answer.Body)))
+	for i, h := range answer.Headers {
+		answer.Headers[i] = [2]string{r.vault.hideUnread(h[0]), r.vault.hideUnread(h[1])}
+	}
+	return answer, nil
+}
+
+func (r *run) readSecret(ctx context.Context, name string) (string, error) {
+	if !r.vault.readable(name) {
+		r.miss("secret:read:" + shown(name))
+		return "", Errorf(Denied, "secret %s may not be read", shown(name))
+	}
+	r.touch("secret:read:" + name)
+	return r.vault.value(ctx, name)
 }
 
 // ended judges a call whose context is over by the context, never by what the tool claims. A provider
@@ -305,14 +462,23 @@ func (r *run) timeout(d Decision) time.Duration {
 }
 
 // callTool is what a plugin may do in its call's name: the whole path again, as that plugin.
-func (r *run) callTool(ctx context.Context, held []string, tool string, params json.RawMessage, o Options) (*Result, error) {
+func (r *run) callTool(ctx context.Context, held Grant, tool string, params json.RawMessage, o Options) (*Result, error) {
 	if len(r.call.outer) >= maxDepthOfCalls {
 		return nil, Errorf(LimitExceeded, "plugins call each other more than %d deep", maxDepthOfCalls)
 	}
+	if r.made.Add(1) > maxCallsInAll {
+		return nil, Errorf(LimitExceeded, "one call has led to more than %d calls of plugins by plugins", maxCallsInAll)
+	}
+	o.Isolate = r.call.Options.Isolate // a caller that wants this of a plugin wants it of those that the plugin calls
 	a := r.host.Call(ctx, Call{
-		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session,
-		Options: o, held: held, outer: append(slices.Clone(r.call.outer), caller{r.call.Caller, r.call.Remote}),
+		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session, Options: o,
+		held: held, outer: append(slices.Clone(r.call.outer), caller{r.call.Caller, r.call.Remote, r.call.held.Tools}), made: r.made, vault: r.vault, within: r.answer.CallID,
 	})
+	if a.Err != nil && a.Err.Code == Denied {
+		r.miss("tool:" + a.Tool)
+	} else {
+		r.touch("tool:" + a.Tool)
+	}
 	if a.Err != nil {
 		return nil, a.Err
 	}
@@ -332,6 +498,10 @@ func (r *run) accept(data json.RawMessage) error {
 		return nil
 	}
 	value, err := schema.Decode(data, limits)
+	var malformed *schema.SyntaxError
+	if errors.As(err, &malformed) && malformed.TooMany() {
+		return &Error{Code: LimitExceeded, Message: fmt.Sprintf("%s answered with more values than can be held against a schema", r.answer.Tool), Cause: err}
+	}
 	if err != nil {
 		return &Error{Code: InvalidResult, Message: fmt.Sprintf("%s answered with something that is not JSON: %v", r.answer.Tool, err), Cause: err}
 	}
@@ -356,10 +526,7 @@ func (r *run) accept(data json.RawMessage) error {
 	}
 	e := Errorf(InvalidResult, "%s answered with a result that breaks its own schema: %s", r.answer.Tool, plural(len(violations), "violation"))
 	for _, v := range violations {
-		e.Details = append(e.Details, Detail{
-			Parameter: manifest.CleanLine(v.Pointer), Keyword: v.Keyword,
-			Provided: manifest.CleanLine(v.Provided), Expected: manifest.CleanLine(v.Expected),
-		})
+		e.Details = append(e.Details, detailOf(v))
 	}
 	return e.WithNext("parley " + r.address.Plugin + " " + r.address.Tool.Name + " --describe --tier 3")
 }
@@ -411,13 +578,29 @@ func (r *run) remember(e *Error) {
 			if !r.call.Options.DryRun {
 				delete(s.Failed, r.answer.Tool)
 			}
+			if r.call.Teach && r.call.Session != "" && !s.shown(r.answer.Tool, manifest.Tier2) && !s.shown(r.answer.Tool, manifest.Tier3) {
+				r.teach(s)
+			}
 			return
 		}
+		e.Earlier = s.made(r.answer.Tool, e)
 		if s.Failed == nil {
 			s.Failed = map[string]failure{}
 		}
 		s.Failed[r.answer.Tool] = failure{CallID: r.answer.CallID, Corrected: e.Corrected}
 	})
+}
+
+// teach adds what a tool's documentation says beyond the signature that it was called by.
+func (r *run) teach(s *session) {
+	docs, err := r.address.describe(r.address.Tool, manifest.Tier2)
+	if err != nil {
+		return
+	}
+	s.show(r.answer.Tool, manifest.Tier2)
+	r.answer.Docs = docs
+	r.tiers = append(r.tiers, manifest.Tier2)
+	r.host.cfg.Debug("docs: tier 2 of %s, first use", r.answer.Tool)
 }
 
 func sameJSON(a, b []byte) bool {
@@ -429,11 +612,15 @@ func sameJSON(a, b []byte) bool {
 	return err == nil && bytes.Equal(schema.Marshal(x), schema.Marshal(y))
 }
 
-func (r *run) event(began time.Time) Event {
+func (r *run) event(op string, began time.Time) Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	e := Event{
-		Time: began, Op: "call", CallID: r.answer.CallID, Session: r.call.Session, Caller: r.call.Caller,
-		Tool: r.answer.Tool, Mode: r.host.cfg.Mode, Tiers: r.tiers, Params: r.call.Params, Err: r.answer.Err,
-		Duration: r.answer.Duration, OutBytes: len(r.answer.Data), RetryOf: r.retryOf, SuggestionUsed: r.heeded, Result: r.answer.Data,
+		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session, Caller: r.call.Caller,
+		Tool: r.answer.Tool, Mode: r.mode, Tiers: r.tiers, Params: r.vault.hideAll(r.call.Params), Err: r.answer.Err,
+		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf, SuggestionUsed: r.heeded,
+		Result: r.vault.hideAll(r.answer.Data), Rights: r.rights, Touched: r.touched, TouchedMore: r.touchedMore,
+		Refused: r.refused, Within: r.call.within, DryRun: r.call.Options.DryRun,
 	}
 	if r.address.Provider != nil {
 		e.Digest = r.address.Provider.Info().Digest
@@ -445,6 +632,9 @@ func (r *run) event(began time.Time) Event {
 		if r.answer.Err.Docs != nil {
 			e.DocsTokens = r.answer.Err.Docs.Tokens()
 		}
+	}
+	if r.answer.Docs != nil {
+		e.DocsTokens = r.answer.Docs.Tokens()
 	}
 	return e
 }

@@ -219,14 +219,17 @@ func TestCallMends(t *testing.T) {
 	}
 }
 
-// TestCallDocs holds which documentation a parameter error carries: tier 2, then in the same session tier 3.
+// TestCallDocs holds which documentation a parameter error carries: tier 2, then in the same session tier 3, then none.
 func TestCallDocs(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	fails := func(session, tool, params string) int {
 		a := h.Call(t.Context(), host.Call{Name: tool, Params: json.RawMessage(params), Caller: "cli", Session: session})
-		return failsWith(t, a, host.InvalidArgs).Docs.Tier
+		if docs := failsWith(t, a, host.InvalidArgs).Docs; docs != nil {
+			return docs.Tier
+		}
+		return 0
 	}
-	for i, want := range []int{2, 3, 3} {
+	for i, want := range []int{2, 3, 0, 0} {
 		if got := fails("s", "shop.add", `{}`); got != want {
 			t.Errorf("failure %d of a session: tier %d, expected %d", i+1, got, want)
 		}

@@ -1,16 +1,19 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 func (r *run) decide(ctx context.Context) (Decision, error) {
 	info := r.address.Provider.Info()
-	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Held: r.call.held, Plugin: info.Name, Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Digest: info.Digest}
+	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Held: r.call.held.Tools, Plugin: info.Name, Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Digest: info.Digest}
 	if info.Kind != manifest.KindBuiltin {
 		m, err := r.address.Provider.Manifest()
 		if err != nil {
@@ -23,7 +26,7 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 		return d, err
 	}
 	for _, c := range r.call.outer {
-		as, err := r.host.cfg.Policy.Decide(ctx, Ask{Caller: c.name, Remote: c.remote, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect})
+		as, err := r.host.cfg.Policy.Decide(ctx, Ask{Caller: c.name, Remote: c.remote, Held: c.held, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect})
 		if err != nil {
 			return d, err
 		}
@@ -45,10 +48,14 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 		return d, &Error{Code: Denied, Denied: d.Missing, Next: d.Next,
 			Message: fmt.Sprintf("%s needs rights that are not granted: %s; nothing was run", info.Name, strings.Join(rights, ", "))}
 	}
-	if d.Isolate == "process" {
-		// A promise that cannot be kept is refused, never weakened in silence.
-		return d, Errorf(Unavailable, "the policy wants %s isolated in a process of its own, which this version cannot do; nothing was run", info.Name).
-			WithNext(`set isolate = "none" for it in policy.toml if that is enough`)
+	if r.call.Options.Isolate == "process" {
+		if info.Kind == manifest.KindBuiltin && len(r.call.outer) == 0 {
+			return d, Errorf(InvalidArgs, "%s is built in: there is no guest to isolate", info.Name)
+		}
+		d.Isolate = "process"
+	}
+	if err := r.settings(&d); err != nil {
+		return d, err
 	}
 	if d.Verdict == Confirm && !r.call.Options.DryRun {
 		return d, r.confirm(ctx, ask, d)
@@ -60,9 +67,46 @@ func (r *run) confirm(ctx context.Context, ask Ask, d Decision) error {
 	if r.host.cfg.Confirm == nil {
 		return &Error{Code: Denied, Next: d.Next, Message: fmt.Sprintf("%s must be confirmed (%s) and nobody can be asked; nothing was run", r.answer.Tool, d.Reason)}
 	}
+	ask.Params, ask.Within = r.params, r.call.within
 	yes, err := r.host.cfg.Confirm(ctx, ask, d.Reason)
 	if err == nil && !yes {
 		err = Errorf(Denied, "%s was not confirmed; nothing was run", r.answer.Tool)
 	}
 	return err
+}
+
+// settings holds what the operator set for the plugin against the manifest's schema of it, and fills in its defaults. A plugin that was not
+// given what it needs is not run.
+func (r *run) settings(d *Decision) error {
+	m, err := r.address.Provider.Manifest()
+	if err != nil || len(m.Settings) == 0 {
+		return err
+	}
+	judge, err := r.address.judge(m.Settings, "settings")
+	if judge == nil || err != nil {
+		return err
+	}
+	given := d.Settings
+	if len(given) == 0 {
+		given = json.RawMessage("{}")
+	}
+	value, err := schema.Decode(given, schema.Limits{})
+	if err != nil {
+		return Errorf(ConfigError, "the settings of %s cannot be read: %v", r.address.Plugin, err)
+	}
+	value, _ = judge.Mend(value)
+	violations, err := judge.Validate(value)
+	if err != nil {
+		return &Error{Code: LimitExceeded, Message: "holding the settings of " + r.address.Plugin + " against their schema would take too long", Cause: err}
+	}
+	if len(violations) == 0 {
+		d.Settings = schema.Marshal(value)
+		return nil
+	}
+	e := Errorf(Denied, "%s has not the settings that it needs: %s; nothing was run", r.address.Plugin, plural(len(violations), "violation"))
+	for _, v := range violations {
+		e.Details = append(e.Details, detailOf(v))
+		e.Next = append(e.Next, fmt.Sprintf("write %s = ... under %s", cmp.Or(manifest.CleanLine(property(v.Pointer)), "KEY"), d.SettingsIn))
+	}
+	return e
 }

@@ -33,6 +33,8 @@ type ErrorObject struct {
 	Corrected  json.RawMessage `json:"corrected,omitempty"`
 	Command    string          `json:"command,omitempty"`
 	DidYouMean []Suggestion    `json:"did_you_mean,omitempty"`
+	Marked     string          `json:"marked,omitempty"`
+	Earlier    []string        `json:"earlier,omitempty"`
 	Docs       *Docs           `json:"docs,omitempty"`
 	Tool       *ToolError      `json:"tool,omitempty"`
 	CDP        *ProtocolError  `json:"cdp,omitempty"`
@@ -42,7 +44,7 @@ type ErrorObject struct {
 func (e *Error) Object() *ErrorObject {
 	return &ErrorObject{
 		Code: e.Code, ExitCode: e.ExitCode(), Message: e.Message, Details: e.Details, Denied: e.Denied, Corrected: e.Corrected,
-		Command: e.Command, DidYouMean: e.DidYouMean, Docs: e.Docs, Tool: e.Tool, CDP: e.Protocol,
+		Command: e.Command, DidYouMean: e.DidYouMean, Marked: e.Marked, Earlier: e.Earlier, Docs: e.Docs, Tool: e.Tool, CDP: e.Protocol,
 	}
 }
 

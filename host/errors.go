@@ -60,13 +60,13 @@ var outcomes = [...]Outcome{
 	{1, ToolFailed, "without a declared code"},
 	{80, InvalidURL, ""},
 	{81, InvalidArgs, "option, parameter or JSON"},
-	{82, Denied, "by the policy"},
+	{82, Denied, ""},
 	{83, NotFound, ""},
 	{84, AlreadyExists, ""},
 	{85, Busy, ""},
 	{86, InvalidPlugin, ""},
 	{87, Integrity, "not what was approved"},
-	{88, ConfigError, "policy, config, environment"},
+	{88, ConfigError, "policy too"},
 	{100, ChromeLaunch, ""},
 	{101, ChromeConnection, "no browser open"},
 	{102, Timeout, ""},
@@ -75,7 +75,7 @@ var outcomes = [...]Outcome{
 	{105, Unavailable, ""},
 	{106, InvalidResult, "breaks the tool's schema"},
 	{107, TargetCrashed, ""},
-	{110, Internal, "a fault in Parley"},
+	{110, Internal, ""},
 	{130, Interrupted, ""},
 	{143, Terminated, ""},
 }
@@ -93,9 +93,13 @@ type Error struct {
 	Corrected  json.RawMessage
 	Command    string
 	DidYouMean []Suggestion
-	Docs       *Docs
-	Next       []string
-	Cause      error // never shown, only unwrapped
+	// Marked is the caller's JSON with a mark at each fault; see Mark.
+	Marked string
+	// Earlier are the errors that this session already made with the tool, the last one last.
+	Earlier []string
+	Docs    *Docs
+	Next    []string
+	Cause   error // never shown, only unwrapped
 }
 
 // Detail is one violation, found by the host or told by the tool.

@@ -21,6 +21,9 @@ type Config struct {
 	Catalog  *Catalog
 	Policy   Policy
 	Recorder Recorder
+	Audit    Auditor
+	Secrets  Secrets // nil: none has a value
+	Egress   Egress  // nil: there is no network
 	Sessions *Sessions
 	// Confirm asks a person; nil means that nobody can be asked.
 	Confirm func(ctx context.Context, ask Ask, reason string) (bool, error)
@@ -68,9 +71,26 @@ func (h *Host) Subscribe(f func(Event)) (cancel func()) {
 	}
 }
 
+type modeKey struct{}
+
+// WithMode says in which documentation mode a caller is, where it is another than Config.Mode.
+func WithMode(ctx context.Context, mode string) context.Context {
+	return context.WithValue(ctx, modeKey{}, mode)
+}
+
+func (h *Host) mode(ctx context.Context) string {
+	if mode, ok := ctx.Value(modeKey{}).(string); ok {
+		return mode
+	}
+	return h.cfg.Mode
+}
+
 func (h *Host) record(e Event) {
 	if h.cfg.Recorder != nil {
 		h.cfg.Recorder.Record(e)
+	}
+	if h.cfg.Audit != nil {
+		h.cfg.Audit.Record(e)
 	}
 	h.mu.Lock()
 	followers := make([]func(Event), 0, len(h.subscribers))
@@ -88,7 +108,7 @@ func (h *Host) record(e Event) {
 func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, tier int) (*Docs, error) {
 	began := time.Now()
 	a, err := h.Catalog().Find(name)
-	e := Event{Time: began, Op: "describe", CallID: newCallID(), Session: sessionName, Caller: caller, Tool: a.Name(), Mode: h.cfg.Mode}
+	e := Event{Time: began, Op: "describe", CallID: newCallID(), Session: sessionName, Caller: caller, Tool: a.Name(), Mode: h.mode(ctx)}
 	var d *Docs
 	switch {
 	case err != nil:

@@ -78,6 +78,11 @@ func (o Options) Check() error {
 	case o.MaxBytes < 0:
 		return Errorf(InvalidArgs, "max_bytes: %d is negative", o.MaxBytes)
 	}
+	switch o.Isolate {
+	case "", "none", "process":
+	default:
+		return Errorf(InvalidArgs, "isolate: %q is not one of none, process", manifest.CleanLine(o.Isolate))
+	}
 	switch o.OnDialog {
 	case "", "accept", "dismiss", "fail":
 		return nil

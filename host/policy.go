@@ -24,6 +24,11 @@ type Ask struct {
 	Effect       string
 	Digest       string // "" for what is compiled in
 	Capabilities manifest.Capabilities
+
+	// Params are what the tool would be called with, and Within is the id of the call in which a plugin makes this one. Both are
+	// for whoever is asked to confirm; a policy does not see them.
+	Params json.RawMessage
+	Within string
 }
 
 // Verdict is the answer of a policy.
@@ -44,8 +49,10 @@ type Decision struct {
 	Missing  []Denial // rights that are asked, not optional and not given: the call ends before anything runs
 	Limits   Limits
 	Settings json.RawMessage
-	Isolate  string   // "process": run it in a process of its own; "" or "none": in this one
-	Next     []string // what the operator would type to allow it
+	// SettingsIn is where they are written: "[plugin.NAME.settings] of /path/policy.toml".
+	SettingsIn string
+	Isolate    string   // "process": run it in a process of its own; "" or "none": in this one
+	Next       []string // what the operator would type to allow it
 }
 
 // Asked lists the rights that a manifest asks for, in the grammar of grants as far as the plugin can know

@@ -5,6 +5,8 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,8 +115,10 @@ type Request struct {
 	Session string          // "" without one
 	CallID  string
 	Grant   Grant
-	Limits  Limits
-	Options Options
+	// CallerGrant is what the plugin that calls was granted for the call that it makes this one in; zero where no plugin calls.
+	CallerGrant Grant
+	Limits      Limits
+	Options     Options
 
 	// Settings is what the operator set for the plugin: an object, or nil.
 	Settings json.RawMessage
@@ -125,8 +129,24 @@ type Request struct {
 	Emit func(record json.RawMessage) error
 	// Started is called once a stream can miss nothing any more. It may be nil.
 	Started func()
+	// Until is asked of each record that could be the last of a stream, and the first true is. Nil: any such record is.
+	Until func(record json.RawMessage) bool
+	// Out takes the result as JSON text, piece by piece, where it is too large to be held; the Result then says how much
+	// was written, and has no Data. Nil: the result must be held.
+	Out io.Writer
+	// Drain asks that the stream of bytes that the result names is read to its end into Out.
+	Drain bool
+	// Isolate is "process" for a call that must run in a process of its own.
+	Isolate string
+
 	// CallTool runs a tool of another plugin in this call's name. It goes through the whole path of Call.
 	CallTool func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error)
+	// HTTP sends a request within the grant; what it brings back holds no secret that the guest may not read.
+	HTTP func(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
+	// ReadSecret gives a secret that the grant lets the guest read.
+	ReadSecret func(ctx context.Context, name string) (string, error)
+	// Touch notes what a right was used for, in the words of Event.Touched.
+	Touch func(what string)
 }
 
 // Options are what a caller may say about one call, the same for every caller.
@@ -140,19 +160,30 @@ type Options struct {
 	SendAnyway bool
 	// OnDialog says what becomes of a JavaScript dialog: accept, dismiss or fail (default).
 	OnDialog string
+	// Isolate is "process" for a call that shall run in a process of its own also where the policy does not say so. Plugins and
+	// files cannot set it.
+	Isolate string
 }
 
 // Limits bound one call of a wasm plugin. Zero means the default that host/wasm documents.
 type Limits struct {
-	MemoryMiB   int
-	Timeout     time.Duration
-	OutputBytes int
+	MemoryMiB       int
+	Timeout         time.Duration
+	OutputBytes     int
+	LogBytes        int
+	HostCalls       int // of call_tool, http_request and read_secret together
+	OpenFiles       int // at one time
+	FilesCreated    int
+	BytesWritten    int // to granted folders
+	ConcurrentCalls int // of the plugin in one host
 }
 
 // Result is what a tool answered.
 type Result struct {
 	Data     json.RawMessage
 	Warnings []string
+	Written  int64 // bytes that Request.Out took in the place of Data; 0 when it was not used
+	Raw      bool  // what Out took is the content itself, not JSON
 }
 
 // Grant is what a call may touch: asked by the manifest and given by the policy. The zero value is nothing.
@@ -179,10 +210,12 @@ type HTTPGrant struct {
 	Methods []string
 }
 
-// SecretGrant lets the host use a secret where the manifest says; with Read the guest may see it.
+// SecretGrant lets the host use a secret where the manifest says; with Read the guest may see it. A name may stand in several.
 type SecretGrant struct {
-	Name string
-	Read bool
+	Name   string
+	Read   bool
+	URL    string // origin of the requests that it is put into; "" for one that is only read
+	Header string // "Authorization: Bearer {secret}"
 }
 
 // Names lists the grants one word each, as `--dry-run` and the audit show them: "fs:ro:/srv/data=/data".
@@ -201,10 +234,12 @@ func (g Grant) Names() []string {
 		names = append(names, "env:"+name)
 	}
 	for _, s := range g.Secrets {
+		name := "secret:" + s.Name
 		if s.Read {
-			names = append(names, "secret:read:"+s.Name)
-		} else {
-			names = append(names, "secret:"+s.Name)
+			name = "secret:read:" + s.Name
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	if g.Clock {

@@ -19,6 +19,7 @@ func syntaxError(err error, raw []byte) *Error {
 			Parameter: manifest.CleanLine(at.Pointer), Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)), Expected: "one JSON object",
 			Suggestion: fmt.Sprintf("mend line %d, column %d", at.Line, at.Column),
 		}}
+		e.Marked = markSyntax(raw, int(at.Offset), at.Line, at.Column, at.Msg)
 	}
 	return e
 }
@@ -41,16 +42,14 @@ func pointerOr(pointer string) string {
 func (r *run) violated(judge *schema.Schema, given, value any, violations []schema.Violation) *Error {
 	e := &Error{Code: InvalidArgs}
 	for _, v := range violations {
-		d := Detail{
-			Parameter: manifest.CleanLine(v.Pointer), Keyword: v.Keyword,
-			Provided: manifest.CleanLine(v.Provided), Expected: manifest.CleanLine(v.Expected),
-		}
+		d := detailOf(v)
 		d.Suggestion = suggestion(v)
 		e.Details = append(e.Details, d)
 		for _, name := range v.DidYouMean {
 			e.DidYouMean = append(e.DidYouMean, Suggestion{manifest.CleanLine(name), distance(wordOf(value, v), name)})
 		}
 	}
+	e.Marked = Mark(given, e.Details)
 	if fixed, ok := r.corrected(judge, value, violations); ok {
 		fixed = withoutDefaults(fixed, given, violations)
 		if whole := schema.Marshal(fixed); len(whole) <= maxCorrected {
@@ -70,6 +69,14 @@ func (r *run) violated(judge *schema.Schema, given, value any, violations []sche
 	e.DidYouMean = Closest(e.DidYouMean)
 	e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(violations), "violation"))
 	return e
+}
+
+// detailOf is a violation as errors carry it.
+func detailOf(v schema.Violation) Detail {
+	return Detail{
+		Parameter: manifest.CleanLine(v.Pointer), Keyword: v.Keyword,
+		Provided: manifest.CleanLine(v.Provided), Expected: manifest.CleanLine(v.Expected),
+	}
 }
 
 // corrected mends what can be mended with certainty, and takes from the tool's own examples what is still wrong or
@@ -207,17 +214,23 @@ func plural(n int, noun string) string {
 }
 
 // refuse adds to a parameter error what helps to mend it: this tool's documentation, one tier deeper
-// when the session has been shown the second, and the command that shows it again.
+// when the session has been shown the second and none when it has seen all, and the command that shows it again.
 func (r *run) refuse(e *Error) error {
 	tool := r.address.Tool
 	tier, why := manifest.Tier2, "first parameter error"
 	r.host.cfg.Sessions.update(r.call.Session, func(s *session) {
-		if s.shown(r.answer.Tool, manifest.Tier2) {
+		switch {
+		case s.shown(r.answer.Tool, manifest.Tier3):
+			tier = 0
+			return
+		case s.shown(r.answer.Tool, manifest.Tier2):
 			tier, why = manifest.Tier3, "parameter error after tier 2 was shown"
 		}
 		s.show(r.answer.Tool, tier)
 	})
-	if docs, err := r.address.describe(tool, tier); err == nil {
+	if tier == 0 {
+		r.host.cfg.Debug("docs: none of %s, this session was shown all", r.answer.Tool)
+	} else if docs, err := r.address.describe(tool, tier); err == nil {
 		e.Docs = docs
 		r.tiers = append(r.tiers, tier)
 		r.host.cfg.Debug("docs: tier %d of %s, %s", tier, r.answer.Tool, why)
@@ -234,6 +247,9 @@ func (r *run) adopt(e *Error) {
 	if e.Code == InvalidArgs && e.Docs == nil && len(e.Details) > 0 {
 		if e.Message == "" {
 			e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(e.Details), "violation"))
+		}
+		if given, err := schema.Decode(r.params, schema.Limits{Bytes: MaxParams}); err == nil {
+			e.Marked = Mark(given, e.Details)
 		}
 		_ = r.refuse(e)
 	}

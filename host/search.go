@@ -94,12 +94,47 @@ type SearchResult struct {
 func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery) (data *SearchData, weak bool, err error) {
 	began := time.Now()
 	data, weak, err = h.search(q)
-	e := Event{Time: began, Op: "search", CallID: newCallID(), Session: session, Caller: caller, Query: q.Text, Mode: h.cfg.Mode, Duration: time.Since(began)}
+	e := Event{Time: began, Op: "search", CallID: newCallID(), Session: session, Caller: caller, Query: q.Text, Mode: h.mode(ctx), Duration: time.Since(began)}
 	if err != nil {
 		e.Err = AsError(err)
 	}
 	h.record(e)
 	return data, weak, err
+}
+
+// SearchAnswer is what a search found, with as much of each tool as was asked for.
+type SearchAnswer struct {
+	*SearchData
+	Docs []*Docs `json:"docs,omitempty"`
+}
+
+// SearchDetailed is Search, cut to a detail: with "names" only a confident first hit has its signature, as it can be called at once,
+// with "signatures" all have, and "full" adds tier 2 of each. The warnings say when nothing fits well.
+func (h *Host) SearchDetailed(ctx context.Context, caller, session string, q SearchQuery, detail string) (*SearchAnswer, []string, error) {
+	data, weak, err := h.Search(ctx, caller, session, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, warnings := &SearchAnswer{SearchData: data}, []string{}
+	for i := range data.Results {
+		r := &data.Results[i]
+		if detail == "full" {
+			if d, err := h.Describe(ctx, caller, session, r.Name, manifest.Tier2); err == nil {
+				answer.Docs = append(answer.Docs, d)
+			}
+		}
+		if detail == "names" && (i > 0 || r.Confidence != "high") {
+			r.Signature = ""
+		}
+	}
+	if weak {
+		w := "nothing fits well"
+		if len(data.NearestGroups) > 0 {
+			w += "; nearest groups: " + strings.Join(data.NearestGroups, ", ")
+		}
+		warnings = append(warnings, w)
+	}
+	return answer, warnings, nil
 }
 
 func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {

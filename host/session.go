@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -21,6 +22,8 @@ import (
 type Sessions struct {
 	Dir string // "" keeps nothing
 	Now func() time.Time
+
+	mu sync.Mutex // before the lock among processes, which is taken by trying again and again
 }
 
 const (
@@ -29,12 +32,17 @@ const (
 	// resultsKept bounds the whole results that are kept for a session beside what was cut off.
 	resultsKept     = 16
 	resultKeptBytes = 64 << 20
+	// errorsKept bounds what a session remembers of the errors made with one tool, toolsKept with how many tools.
+	errorsKept = 8
+	toolsKept  = 256
 )
 
 // session is the file of one session.
 type session struct {
 	Tiers  map[string][]int   `json:"tiers,omitempty"`  // tool -> tiers shown
 	Failed map[string]failure `json:"failed,omitempty"` // tool -> the last call of it, if it failed
+	// Errors are, tool by tool, the errors made so far: what was expected where, never what was given.
+	Errors map[string][]string `json:"errors,omitempty"`
 }
 
 type failure struct {
@@ -53,6 +61,41 @@ func (s *session) show(tool string, tier int) {
 	}
 	s.Tiers[tool] = append(s.Tiers[tool], tier)
 	slices.Sort(s.Tiers[tool])
+}
+
+// made returns the errors made with a tool before, and remembers those of e.
+func (s *session) made(tool string, e *Error) []string {
+	before := slices.Clone(s.Errors[tool])
+	if s.Errors == nil {
+		s.Errors = map[string][]string{}
+	}
+	list := s.Errors[tool]
+	for _, said := range e.brief() {
+		if i := slices.Index(list, said); i >= 0 {
+			list = slices.Delete(list, i, i+1)
+		}
+		list = append(list, said)
+	}
+	if before != nil || len(s.Errors) < toolsKept {
+		s.Errors[tool] = list[max(0, len(list)-errorsKept):]
+	}
+	return before
+}
+
+// brief says an error in lines without values: where what was expected, or its code.
+func (e *Error) brief() []string {
+	if e.Code != InvalidArgs || len(e.Details) == 0 {
+		said := string(e.Code)
+		if e.Tool != nil && e.Tool.Name != "" && e.Tool.Name != said {
+			said += ": " + e.Tool.Name
+		}
+		return []string{shown(said)}
+	}
+	var lines []string
+	for _, d := range e.Details[:min(len(e.Details), errorsKept)] {
+		lines = append(lines, shown(pointerOr(d.Parameter)+": expected "+d.Expected))
+	}
+	return lines
 }
 
 // isPlain tells a name that is fit to be a file's: letters, digits, _ and -, at most 64, the first no sign. (A regular
@@ -74,6 +117,8 @@ func (s *Sessions) update(name string, change func(*session)) {
 		change(&session{})
 		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	path := filepath.Join(s.Dir, fileName(name)+".json")
 	ctx, cancel := context.WithTimeout(context.Background(), sessionLockWait)
 	defer cancel()

@@ -1,0 +1,183 @@
+package host
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+const (
+	// maxMarked bounds the echo of a caller's JSON, maxUnmarked what it shows of a value without a fault.
+	maxMarked   = 4 << 10
+	maxUnmarked = 60
+)
+
+// Mark writes a caller's JSON down with a mark at each fault, one a line:
+//
+//	{
+//	  "urls": [
+//	    3 // ✗ /urls/0: expected string, got number 3
+//	  ]
+//	}
+//
+// A fault of what is not there stands where it is missing. What has no fault is shown in short, and the echo ends with "…"
+// where it would be longer than 4 KiB.
+func Mark(value any, faults []Detail) string {
+	m := &marker{faults: faults, placed: make([]bool, len(faults)), exact: map[string][]int{}, above: map[string]bool{}}
+	for i, f := range faults {
+		m.exact[f.Parameter] = append(m.exact[f.Parameter], i)
+		for at := strings.LastIndexByte(f.Parameter, '/'); at >= 0; at = strings.LastIndexByte(f.Parameter[:at], '/') {
+			m.above[f.Parameter[:at]] = true
+		}
+	}
+	m.write(value, "", "", "")
+	text := strings.TrimSuffix(m.b.String(), "\n")
+	if len(text) > maxMarked {
+		text = strings.ToValidUTF8(text[:maxMarked], "") + "…"
+	}
+	return text
+}
+
+type marker struct {
+	faults []Detail
+	placed []bool
+	exact  map[string][]int // pointer -> faults of this place
+	above  map[string]bool  // pointers that a fault stands below
+	b      strings.Builder
+}
+
+// write shows a value with what stands before it, its key, and after it, a comma.
+func (m *marker) write(value any, pointer, before, after string) {
+	if m.b.Len() > maxMarked {
+		return
+	}
+	indent := before[:len(before)-len(strings.TrimLeft(before, " "))]
+	open, shut := "", ""
+	switch value.(type) {
+	case map[string]any:
+		open, shut = "{", "}"
+	case []any:
+		open, shut = "[", "]"
+	}
+	if open == "" || !m.within(pointer) {
+		m.line(before+short(value)+after, m.at(pointer))
+		return
+	}
+	m.line(before+open, m.at(pointer))
+	m.members(value, pointer, indent+"  ")
+	for i, f := range m.faults { // what no member took is missing here
+		if m.b.Len() <= maxMarked && !m.placed[i] && (below(f.Parameter, pointer) || pointer == "") {
+			m.placed[i] = true
+			m.line(indent+"  "+mark(f), nil)
+		}
+	}
+	m.line(indent+shut+after, nil)
+}
+
+func (m *marker) members(value any, pointer, indent string) {
+	switch v := value.(type) {
+	case map[string]any:
+		names := sortedKeys(v)
+		for i, name := range names {
+			m.write(v[name], pointer+"/"+escape(name), indent+short(name)+": ", comma(i, len(names)))
+		}
+	case []any:
+		skipped := 0
+		for i, item := range v {
+			at := pointer + "/" + strconv.Itoa(i)
+			if m.b.Len() > maxMarked {
+				return
+			}
+			if !m.within(at) && len(m.exact[at]) == 0 && len(v) > 3 {
+				skipped++
+				continue
+			}
+			skipped = m.skip(skipped, indent)
+			m.write(item, at, indent, comma(i, len(v)))
+		}
+		m.skip(skipped, indent)
+	}
+}
+
+func (m *marker) skip(n int, indent string) int {
+	if n > 0 {
+		m.line(fmt.Sprintf("%s… %d more", indent, n), nil)
+	}
+	return 0
+}
+
+// line writes a line with the marks of the faults that stand there; further ones get lines of their own below it.
+func (m *marker) line(text string, faults []Detail) {
+	for i, f := range faults {
+		if i == 0 {
+			text += " " + mark(f)
+			continue
+		}
+		text += "\n" + text[:len(text)-len(strings.TrimLeft(text, " "))] + mark(f)
+	}
+	m.b.WriteString(text + "\n")
+}
+
+// at takes the faults of exactly this place.
+func (m *marker) at(pointer string) []Detail {
+	var here []Detail
+	for _, i := range m.exact[manifest.CleanLine(pointer)] {
+		if !m.placed[i] && (pointer != "" || m.faults[i].Keyword != "required") {
+			m.placed[i] = true
+			here = append(here, m.faults[i])
+		}
+	}
+	return here
+}
+
+// within tells whether a fault stands somewhere below a place.
+func (m *marker) within(pointer string) bool { return m.above[manifest.CleanLine(pointer)] }
+
+func below(fault, pointer string) bool {
+	return strings.HasPrefix(fault, manifest.CleanLine(pointer)+"/")
+}
+
+func mark(f Detail) string {
+	text := "// ✗ " + pointerOr(f.Parameter) + ": "
+	if f.Provided == "" {
+		return text + "expected " + f.Expected
+	}
+	return text + "expected " + f.Expected + ", got " + f.Provided
+}
+
+func comma(i, n int) string {
+	if i == n-1 {
+		return ""
+	}
+	return ","
+}
+
+func escape(step string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(step, "~", "~0"), "/", "~1")
+}
+
+// short is a value as JSON on one line, cut where it is long. What is hidden in it is written as escapes.
+func short(value any) string {
+	text := string(manifest.EscapeJSON(schema.Marshal(value)))
+	if len(text) <= maxUnmarked {
+		return text
+	}
+	cut := maxUnmarked
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+// markSyntax shows the line that a text stops being JSON in, up to that place.
+func markSyntax(raw []byte, offset, line, column int, message string) string {
+	offset = max(0, min(offset, len(raw)))
+	from := strings.LastIndexByte(string(raw[:offset]), '\n') + 1
+	from = max(from, offset-2*maxUnmarked)
+	shown := manifest.CleanLine(strings.ToValidUTF8(string(raw[from:offset]), "\ufffd"))
+	return fmt.Sprintf("%s // ✗ line %d, column %d: %s", shown, line, column, manifest.CleanLine(message))
+}

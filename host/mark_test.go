@@ -1,0 +1,108 @@
+package host_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// TestMarked holds the echo of a caller's JSON, with a mark at each fault and short where there is none.
+func TestMarked(t *testing.T) {
+	h := newHost(t, host.Config{}, newFake(t, shop, nil))
+	long := strings.Repeat("x", 200)
+	for _, c := range []struct {
+		name, params, want string
+	}{
+		{"a wrong item", `{"title":"tea","tags":["a",3,"c"]}`, `{
+  "tags": [
+    "a",
+    3, // ✗ /tags/1: expected string, got number 3
+    "c"
+  ],
+  "title": "tea"
+}`},
+		{"a missing one", `{}`, `{
+  // ✗ /title: expected string of at least 1 character, got nothing
+}`},
+		{"a wrong one deep down", `{"title":"tea","extra":{"depth":"x","a/b":1}}`, `{
+  "extra": {
+    "a/b": 1,
+    "depth": "x" // ✗ /extra/depth: expected integer, got string "x"
+  },
+  "title": "tea"
+}`},
+		{"no object", `[1]`, `[1] // ✗ parameters: expected object, got array[1]`},
+		{"what is well is short", `{"title":"` + long + `","count":0}`, `{
+  "count": 0, // ✗ /count: expected integer >= 1 and <= 99, got number 0
+  "title": "` + long[:59] + `…
+}`},
+		{"hidden characters", `{"title":"a\u202eb","price":"\u001b[2J"}`, `{
+  "price": "\u001b[2J", // ✗ /price: expected number, got string "\u001b[2J"
+  "title": "a\u202eb"
+}`},
+		{"no JSON", "{\n \"title\": tea}", `"title": // ✗ line 2, column 11: `},
+	} {
+		e := failsWith(t, call(t, h, "shop.add", c.params), host.InvalidArgs)
+		if e.Object().Marked != e.Marked {
+			t.Errorf("%s: it does not leave the host", c.name)
+		}
+		if c.name == "no JSON" && strings.HasPrefix(e.Marked, c.want) {
+			continue
+		}
+		if e.Marked != c.want {
+			t.Errorf("%s:\n%s\nexpected\n%s\n%+v", c.name, e.Marked, c.want, e.Details)
+		}
+	}
+	many := `{"title":"tea","tags":[` + strings.Repeat(`"a",`, 500) + `1` + strings.Repeat(`,2`, 3000) + `]}`
+	if e := failsWith(t, call(t, h, "shop.add", many), host.InvalidArgs); len(e.Marked) > 5<<10 || !strings.Contains(e.Marked, "… 500 more") {
+		t.Errorf("%d bytes: %.300s", len(e.Marked), e.Marked)
+	}
+}
+
+// TestEarlierErrors holds that a session's next error with a tool names those before it, without the values that were given.
+func TestEarlierErrors(t *testing.T) {
+	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
+	fail := func(session, params string) string {
+		a := h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: session})
+		return strings.Join(failsWith(t, a, host.InvalidArgs).Object().Earlier, "; ")
+	}
+	for _, c := range [][2]string{
+		{`{}`, ""},
+		{`{"title":"tea","count":0}`, "/title: expected string of at least 1 character"},
+		{`{}`, "/title: expected string of at least 1 character; /count: expected integer >= 1 and <= 99"},
+		{`{}`, "/count: expected integer >= 1 and <= 99; /title: expected string of at least 1 character"},
+	} {
+		if got := fail("s", c[0]); got != c[1] {
+			t.Errorf("%s: earlier %q, expected %q", c[0], got, c[1])
+		}
+	}
+	if got := fail("other", `{}`) + fail("", `{}`) + fail("", `{}`); got != "" {
+		t.Errorf("of another session, or of none: %q", got)
+	}
+}
+
+// TestTeach holds that the first use of a tool in a session brings tier 2 along where it is wanted, once.
+func TestTeach(t *testing.T) {
+	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
+	use := func(session string, teach bool) int {
+		a := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: session, Teach: teach})
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		if a.Docs != nil {
+			return a.Docs.Tier
+		}
+		return 0
+	}
+	if got := []int{use("s", false), use("s", true), use("s", true), use("", true)}; got[0] != 0 || got[1] != 2 || got[2] != 0 || got[3] != 0 {
+		t.Errorf("tiers %v", got)
+	}
+	if _, err := h.Describe(t.Context(), "cli", "d", "shop.echo", 3); err != nil {
+		t.Fatal(err)
+	}
+	if got := use("d", true); got != 0 {
+		t.Errorf("after tier 3 was shown: tier %d", got)
+	}
+}

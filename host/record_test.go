@@ -1,0 +1,64 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// wall is an egress that refuses everything.
+type wall struct{}
+
+func (wall) Send(context.Context, *host.HTTPRequest, host.Outbound) (*host.HTTPResponse, error) {
+	return nil, &host.Error{Code: host.Denied, Message: "no", Denied: []host.Denial{{Right: "http:GET:https://evil.example"}}}
+}
+
+func (wall) Dial(context.Context, string, []host.HTTPGrant) (net.Conn, error) { return nil, nil }
+
+// A call that was refused things leaves evidence of that also where it then went well; what it was refused it did not touch.
+func TestEventsSayWhatWasRefused(t *testing.T) {
+	greedy := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		for range 2 {
+			_, _ = r.ReadSecret(ctx, "KEY")
+			_, _ = r.HTTP(ctx, &host.HTTPRequest{URL: "https://evil.example"})
+			_, _ = r.CallTool(ctx, "third.echo", json.RawMessage(`{}`), host.Options{})
+			_, _ = r.CallTool(ctx, "second.echo", json.RawMessage(`{}`), host.Options{})
+		}
+		return &host.Result{Data: json.RawMessage(`{}`)}, nil
+	}
+	rec := &recorder{}
+	h := newHost(t, host.Config{Recorder: rec, Egress: wall{}, Policy: holding(map[string][]string{"first": {"second.echo"}})},
+		newFake(t, shopNamed("first"), map[string]handler{"echo": greedy}), newFake(t, shopNamed("second"), nil), newFake(t, shopNamed("third"), nil))
+	if a := call(t, h, "first.echo", `{}`); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	events := rec.all()
+	outer := events[len(events)-1]
+	if want := []string{"secret:read:KEY", "http:GET:https://evil.example", "tool:third.echo"}; !slices.Equal(outer.Refused, want) {
+		t.Errorf("refused %q, want %q", outer.Refused, want)
+	}
+	if want := []string{"tool:second.echo"}; !slices.Equal(outer.Touched, want) {
+		t.Errorf("touched %q, want %q", outer.Touched, want)
+	}
+	for _, e := range events[:len(events)-1] {
+		if e.Within != outer.CallID || e.Caller != "plugin:first" {
+			t.Errorf("%s by %s within %q, want %q", e.Tool, e.Caller, e.Within, outer.CallID)
+		}
+	}
+	if len(events) != 5 || outer.Within != "" || outer.DryRun {
+		t.Errorf("%d events, the last %+v", len(events), outer)
+	}
+}
+
+func TestEventsOfDryRuns(t *testing.T) {
+	rec := &recorder{}
+	h := newHost(t, host.Config{Recorder: rec}, newFake(t, shop, nil))
+	h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{DryRun: true}})
+	if events := rec.all(); len(events) != 1 || !events[0].DryRun {
+		t.Errorf("%+v", events)
+	}
+}

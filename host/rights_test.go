@@ -1,0 +1,370 @@
+package host_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// passOn is a tool that calls another one and answers what that answers.
+func passOn(tool string) handler {
+	return func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		return r.CallTool(ctx, tool, json.RawMessage(`{}`), host.Options{})
+	}
+}
+
+func shopNamed(name string) string {
+	return strings.Replace(shop, `"name": "shop"`, `"name": "`+name+`"`, 1)
+}
+
+// holding is a policy in which a plugin may call what it holds, and holds what the table says.
+func holding(held map[string][]string) policy {
+	return func(a host.Ask) (host.Decision, error) {
+		d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: held[a.Plugin]}}
+		if strings.HasPrefix(a.Caller, "plugin:") && !slices.Contains(a.Held, a.Plugin+"."+a.Tool) {
+			d.Verdict, d.Reason = host.Deny, "not held"
+		}
+		return d, nil
+	}
+}
+
+func TestNestedCallsIntersectRights(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		held map[string][]string
+		want host.Code
+	}{
+		{"each holds what it reaches", map[string][]string{"first": {"second.echo", "third.echo"}, "second": {"third.echo"}}, ""},
+		{"the first gains nothing by the second", map[string][]string{"first": {"second.echo"}, "second": {"third.echo"}}, host.Denied},
+		{"the second gains nothing by the first", map[string][]string{"first": {"second.echo", "third.echo"}}, host.Denied},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h := newHost(t, host.Config{Policy: holding(tc.held)},
+				newFake(t, shopNamed("first"), map[string]handler{"echo": passOn("second.echo")}),
+				newFake(t, shopNamed("second"), map[string]handler{"echo": passOn("third.echo")}),
+				newFake(t, shopNamed("third"), nil))
+			a := call(t, h, "first.echo", `{}`)
+			if tc.want != "" {
+				failsWith(t, a, tc.want)
+			} else if a.Err != nil {
+				t.Fatal(a.Err)
+			}
+		})
+	}
+}
+
+func TestCallsOfCallsAreBounded(t *testing.T) {
+	made := 0
+	h := newHost(t, host.Config{},
+		newFake(t, shopNamed("first"), map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			for {
+				if _, err := r.CallTool(ctx, "second.echo", nil, host.Options{}); err != nil {
+					return nil, err
+				}
+				made++
+			}
+		}}),
+		newFake(t, shopNamed("second"), nil))
+	failsWith(t, call(t, h, "first.echo", `{}`), host.LimitExceeded)
+	if made != 10_000 {
+		t.Errorf("%d calls were made before it ended", made)
+	}
+}
+
+// keeper of secrets, and an egress that answers with what it was sent.
+type secrets map[string]string
+
+func (s secrets) Secret(_ context.Context, name string) (string, error) {
+	if v, ok := s[name]; ok {
+		return v, nil
+	}
+	return "", host.Errorf(host.ConfigError, "secret %s has no value", name)
+}
+
+type mirror struct{ sent []string }
+
+func (m *mirror) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound) (*host.HTTPResponse, error) {
+	var said []string
+	for _, s := range o.Secrets {
+		if s.URL == "" {
+			continue
+		}
+		value, err := o.Value(ctx, s.Name)
+		if err != nil {
+			return nil, err
+		}
+		said = append(said, strings.ReplaceAll(s.Header, "{secret}", value))
+	}
+	o.Touched(r.Method, "https://api.example.com")
+	m.sent = append(m.sent, said...)
+	all := strings.Join(said, "; ")
+	if r.URL == "fail" {
+		return nil, host.Errorf(host.Unavailable, "the server said %s", all)
+	}
+	return &host.HTTPResponse{Status: 200, Headers: [][2]string{{"x-echo", all}}, Body: []byte(all)}, nil
+}
+
+func (*mirror) Dial(context.Context, string, []host.HTTPGrant) (net.Conn, error) {
+	return nil, errors.New("not here")
+}
+
+const token = `s3cret/"va lue"`
+
+// secretive is a policy that grants one secret to be sent and one to be read.
+var secretive = policy(func(host.Ask) (host.Decision, error) {
+	return host.Decision{Verdict: host.Allow, Grant: host.Grant{Secrets: []host.SecretGrant{
+		{Name: "TOKEN", URL: "https://api.example.com", Header: "Authorization: Bearer {secret}"}, {Name: "KEY", Read: true},
+	}}}, nil
+})
+
+func TestSecretsAreSentAndNeverSeen(t *testing.T) {
+	out, rec := &mirror{}, &recorder{}
+	var guest string
+	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"TOKEN": token}, Egress: out, Recorder: rec},
+		newFake(t, shop, map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				answer, err := r.HTTP(ctx, &host.HTTPRequest{Method: "GET", URL: "https://api.example.com/"})
+				if err != nil {
+					return nil, err
+				}
+				guest = string(answer.Body) + answer.Headers[0][1]
+				return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			},
+			"order.list": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				_, err := r.HTTP(ctx, &host.HTTPRequest{Method: "GET", URL: "fail"})
+				return nil, err
+			},
+		}))
+	if a := call(t, h, "shop.echo", `{}`); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	if !slices.Equal(out.sent, []string{"Authorization: Bearer " + token}) {
+		t.Errorf("sent %q", out.sent)
+	}
+	if strings.Contains(guest, "s3cret") || !strings.Contains(guest, "[secret TOKEN]") {
+		t.Errorf("the guest saw %q", guest)
+	}
+	if e := rec.last(t); !slices.Equal(e.Touched, []string{"secret:TOKEN", "http:GET:https://api.example.com"}) {
+		t.Errorf("touched %q", e.Touched)
+	}
+	if e := failsWith(t, call(t, h, "shop.order.list", `{}`), host.Unavailable); strings.Contains(e.Message, "s3cret") {
+		t.Errorf("the error says %q", e.Message)
+	}
+}
+
+func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
+	for _, tc := range []struct{ name, form string }{
+		{"as it is", token},
+		{"in a longer text", "x" + token + "y"},
+		{"query", url.QueryEscape(token)},
+		{"path", url.PathEscape(token)},
+		{"hex", hex.EncodeToString([]byte("-" + token))},
+		{"base64", base64.StdEncoding.EncodeToString([]byte(token))},
+		{"base64, one byte on", base64.StdEncoding.EncodeToString([]byte("u" + token + "!"))},
+		{"base64, two bytes on", base64.URLEncoding.EncodeToString([]byte("u:" + token))},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			rec := &recorder{}
+			var said []string
+			h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec}, newFake(t, shop, map[string]handler{
+				"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+					key, err := r.ReadSecret(ctx, "KEY")
+					if err != nil || key != token {
+						t.Errorf("read %q, %v", key, err)
+					}
+					r.Log(1, "log "+tc.form)
+					r.Progress(1, 2, "progress "+tc.form)
+					data, _ := json.Marshal(map[string]any{tc.form: []string{tc.form}})
+					if string(r.Params) == `{"fail":true}` {
+						return nil, &host.Error{Code: host.ToolFailed, Message: "failed with " + tc.form, Tool: &host.ToolError{Exit: 1, Details: data}}
+					}
+					return &host.Result{Data: data, Warnings: []string{"warning " + tc.form}}, nil
+				}}))
+			for _, params := range []string{`{}`, `{"fail":true}`} {
+				a := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Caller: "cli",
+					Log:      func(_ int, m string) { said = append(said, m) },
+					Progress: func(_, _ float64, m string) { said = append(said, m) }})
+				envelope, _ := json.Marshal(a.Envelope())
+				said = append(said, string(envelope), string(rec.last(t).Result))
+			}
+			for _, s := range said {
+				if core := tc.form[len(tc.form)/3 : len(tc.form)*2/3]; strings.Contains(s, core) {
+					t.Errorf("%q holds %q", s, core)
+				}
+			}
+		})
+	}
+}
+
+func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
+	rec := &recorder{}
+	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec},
+		newFake(t, shopNamed("first"), map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			key, _ := r.ReadSecret(ctx, "KEY")
+			params, _ := json.Marshal(map[string]string{"key": key})
+			answer, err := r.CallTool(ctx, "second.echo", params, host.Options{})
+			if err != nil || !strings.Contains(string(answer.Data), "s3cret") {
+				t.Errorf("the first got %s, %v", answer.Data, err)
+			}
+			return &host.Result{Data: json.RawMessage(`{}`)}, err
+		}}),
+		newFake(t, shopNamed("second"), nil))
+	if a := call(t, h, "first.echo", `{}`); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	for _, e := range rec.all() {
+		if strings.Contains(string(e.Params)+string(e.Result), "s3cret") {
+			t.Errorf("%s: %s -> %s", e.Tool, e.Params, e.Result)
+		}
+	}
+}
+
+func TestSecretsThatAreNotGranted(t *testing.T) {
+	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"TOKEN": token, "OTHER": token}}, newFake(t, shop, map[string]handler{
+		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			for _, name := range []string{"TOKEN", "OTHER", ""} {
+				if value, err := r.ReadSecret(ctx, name); host.AsError(err).Code != host.Denied {
+					t.Errorf("%s: %q, %v", name, value, err)
+				}
+			}
+			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+		}}))
+	if a := call(t, h, "shop.echo", `{}`); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	text := strings.Replace(shop, `"limits"`, `"settings": {"type":"object","required":["org"],"additionalProperties":false,
+		"properties":{"org":{"type":"string"},"pages":{"type":"integer","default":5}}}, "limits"`, 1)
+	for _, tc := range []struct{ given, want, parameter string }{
+		{`{"org":"abc"}`, `{"org":"abc","pages":5}`, ""},
+		{``, "", "/org"},
+		{`{"org":3}`, "", "/org"},
+		{`{"org":"abc","typo":1}`, "", "/typo"},
+	} {
+		p := newFake(t, text, nil)
+		h := newHost(t, host.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
+			return host.Decision{Verdict: host.Allow, Settings: json.RawMessage(tc.given), SettingsIn: "[plugin.shop.settings] in /etc/policy.toml"}, nil
+		})}, p)
+		a := call(t, h, "shop.echo", `{}`)
+		if tc.parameter == "" {
+			if a.Err != nil || string(p.requests()[0].Settings) != tc.want {
+				t.Errorf("%s: %v, %s", tc.given, a.Err, p.requests()[0].Settings)
+			}
+			continue
+		}
+		e := failsWith(t, a, host.Denied)
+		if len(p.requests()) > 0 || e.Details[0].Parameter != tc.parameter || !strings.Contains(fmt.Sprint(e.Next), "[plugin.shop.settings] in /etc/policy.toml") {
+			t.Errorf("%s: %+v", tc.given, e)
+		}
+	}
+}
+
+// auditor refuses to begin while err is set.
+type auditor struct {
+	recorder
+	err error
+}
+
+func (a *auditor) Begin(e host.Event) error {
+	if a.err == nil {
+		a.Record(e)
+	}
+	return a.err
+}
+
+func TestAudit(t *testing.T) {
+	a := &auditor{}
+	p := newFake(t, shop, nil)
+	h := newHost(t, host.Config{Audit: a, Policy: policy(func(host.Ask) (host.Decision, error) {
+		return host.Decision{Verdict: host.Allow, Grant: host.Grant{Clock: true}}, nil
+	})}, p)
+	if answer := call(t, h, "shop.echo", `{}`); answer.Err != nil {
+		t.Fatal(answer.Err)
+	}
+	events := a.all()
+	if len(events) != 2 || events[0].Op != "begin" || events[1].Op != "call" || events[0].CallID != events[1].CallID || !slices.Equal(events[1].Rights, []string{"clock"}) {
+		t.Errorf("%+v", events)
+	}
+	a.err = host.Errorf(host.Unavailable, "the log cannot be written")
+	failsWith(t, call(t, h, "shop.echo", `{}`), host.Unavailable)
+	if len(p.requests()) != 1 {
+		t.Error("a call ran that could not be recorded")
+	}
+}
+
+func TestBuiltinsAreNotIsolated(t *testing.T) {
+	p := newFake(t, shop, nil)
+	h := newHost(t, host.Config{}, p, newFake(t, shopNamed("inner"), nil).builtin())
+	for name, code := range map[string]host.Code{"shop.echo": "", "inner.echo": host.InvalidArgs} {
+		a := h.Call(t.Context(), host.Call{Name: name, Caller: "cli", Options: host.Options{Isolate: "process"}})
+		if code != "" {
+			failsWith(t, a, code)
+		} else if a.Err != nil || p.requests()[0].Isolate != "process" {
+			t.Errorf("%v, %q", a.Err, p.requests()[0].Isolate)
+		}
+	}
+}
+
+// TestResultsOfManyValues: what would take gigabytes to hold against a schema is refused; one long text is not.
+func TestResultsOfManyValues(t *testing.T) {
+	for name, tc := range map[string]struct {
+		data string
+		code host.Code
+	}{
+		"many": {"[" + strings.Repeat("1,", 2<<20) + "1]", host.LimitExceeded},
+		"long": {`"` + strings.Repeat("x", 8<<20) + `"`, ""},
+	} {
+		h := newHost(t, host.Config{}, newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+			return &host.Result{Data: json.RawMessage(tc.data)}, nil
+		}}))
+		if a := call(t, h, "shop.echo", `{}`); tc.code != "" {
+			failsWith(t, a, tc.code)
+		} else if a.Err != nil {
+			t.Errorf("%s: %v", name, a.Err)
+		}
+	}
+}
+
+func TestAProviderIsToldWhatTheCallingPluginHolds(t *testing.T) {
+	held := map[string]host.Grant{
+		"first":  {HTTP: []host.HTTPGrant{{URL: "http://127.0.0.1:1", Methods: []string{"GET"}}}},
+		"second": {HTTP: []host.HTTPGrant{{URL: "http://127.0.0.1:2", Methods: []string{"GET"}}}, FS: []host.FSGrant{{Path: "/d", Source: "/srv", Mode: "ro"}}},
+		"third":  {Clock: true},
+	}
+	told := map[string]host.Grant{}
+	note := func(name string, then handler) handler {
+		return func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			told[name] = r.CallerGrant
+			return then(ctx, r)
+		}
+	}
+	p := policy(func(a host.Ask) (host.Decision, error) {
+		return host.Decision{Verdict: host.Allow, Grant: held[a.Plugin]}, nil
+	})
+	h := newHost(t, host.Config{Policy: p},
+		newFake(t, shopNamed("first"), map[string]handler{"echo": note("first", passOn("second.echo"))}),
+		newFake(t, shopNamed("second"), map[string]handler{"echo": note("second", passOn("third.echo"))}),
+		newFake(t, shopNamed("third"), map[string]handler{"echo": note("third", func(context.Context, *host.Request) (*host.Result, error) {
+			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+		})}))
+	if a := call(t, h, "first.echo", `{}`); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	want := map[string]host.Grant{"first": {}, "second": held["first"], "third": held["second"]}
+	if !reflect.DeepEqual(told, want) {
+		t.Errorf("the providers were told %+v, want %+v", told, want)
+	}
+}

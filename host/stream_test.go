@@ -1,0 +1,31 @@
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// TestResultThatGoesToAWriter passes writer, drain and the end of streams on to the provider, and takes a result that was written.
+func TestResultThatGoesToAWriter(t *testing.T) {
+	var seen *host.Request
+	f := newFake(t, shop, map[string]handler{"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
+		seen = r
+		n, err := io.WriteString(r.Out, "written")
+		return &host.Result{Written: int64(n), Raw: r.Drain, Warnings: []string{"so"}}, err
+	}})
+	var out bytes.Buffer
+	a := newHost(t, host.Config{}, f).Call(t.Context(), host.Call{
+		Name: "shop.echo", Caller: "cli", Out: &out, Drain: true, Until: func(json.RawMessage) bool { return true },
+	})
+	if a.Err != nil || a.Written != 7 || !a.Raw || len(a.Data) != 0 || out.String() != "written" || len(a.Warnings) != 1 {
+		t.Errorf("answer %+v, out %q", a, out.String())
+	}
+	if seen.Until == nil || !seen.Until(nil) {
+		t.Error("the end of streams is not passed on")
+	}
+}

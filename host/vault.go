@@ -1,0 +1,180 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// vault gives a call the secrets of its grant, and takes their values out of all that leaves the call again.
+type vault struct {
+	source Secrets
+	grants []SecretGrant
+	outer  *vault // of the call in whose name this one is made
+
+	mu     sync.Mutex
+	values map[string]string // by name, those that were asked for
+	hider  *strings.Replacer
+}
+
+// value returns a secret of the grant.
+func (v *vault) value(ctx context.Context, name string) (string, error) {
+	if !slices.ContainsFunc(v.grants, func(g SecretGrant) bool { return g.Name == name }) {
+		return "", Errorf(Denied, "secret %s is not granted", shown(name))
+	}
+	if v.source == nil {
+		return "", Errorf(ConfigError, "secret %s has no value: this host keeps none", name)
+	}
+	v.mu.Lock()
+	value, known := v.values[name]
+	v.mu.Unlock()
+	if known {
+		return value, nil
+	}
+	value, err := v.source.Secret(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.values == nil {
+		v.values = map[string]string{}
+	}
+	v.values[name] = value
+	v.hider = hiderOf(v.values)
+	return value, nil
+}
+
+// readable tells whether the guest may see a secret.
+func (v *vault) readable(name string) bool {
+	return slices.ContainsFunc(v.grants, func(g SecretGrant) bool { return g.Name == name && g.Read })
+}
+
+// hide replaces each value that was asked for, also where it was encoded on its way.
+func (v *vault) hide(s string) string {
+	v.mu.Lock()
+	hider := v.hider
+	v.mu.Unlock()
+	if hider == nil {
+		return s
+	}
+	return hider.Replace(s)
+}
+
+func (v *vault) hideJSON(data json.RawMessage) json.RawMessage {
+	if v.idle() || len(data) == 0 {
+		return data
+	}
+	return manifest.MapJSON(data, v.hide)
+}
+
+// hideAll is hideJSON for records, which must not hold what the calls around this one know either.
+func (v *vault) hideAll(data json.RawMessage) json.RawMessage {
+	for ; v != nil; v = v.outer {
+		data = v.hideJSON(data)
+	}
+	return data
+}
+
+func (v *vault) idle() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.hider == nil
+}
+
+// hideUnread is hide for what comes to the guest itself, which may hold the secrets that it may read.
+func (v *vault) hideUnread(s string) string {
+	v.mu.Lock()
+	unread := map[string]string{}
+	for name, value := range v.values {
+		if !v.readable(name) {
+			unread[name] = value
+		}
+	}
+	v.mu.Unlock()
+	if len(unread) == 0 {
+		return s
+	}
+	return hiderOf(unread).Replace(s)
+}
+
+// hideError takes secrets out of everything in an error that may repeat what a guest said.
+func (v *vault) hideError(e *Error) {
+	if v.idle() {
+		return
+	}
+	e.Message = v.hide(e.Message)
+	for i := range e.Details {
+		d := &e.Details[i]
+		d.Parameter, d.Provided, d.Expected, d.Suggestion = v.hide(d.Parameter), v.hide(d.Provided), v.hide(d.Expected), v.hide(d.Suggestion)
+	}
+	for i := range e.Denied {
+		e.Denied[i].Right, e.Denied[i].Why = v.hide(e.Denied[i].Right), v.hide(e.Denied[i].Why)
+	}
+	for i := range e.Next {
+		e.Next[i] = v.hide(e.Next[i])
+	}
+	if e.Tool != nil {
+		e.Tool.Name, e.Tool.Details = v.hide(e.Tool.Name), v.hideJSON(e.Tool.Details)
+	}
+	e.Corrected, e.Command = v.hideJSON(e.Corrected), v.hide(e.Command)
+}
+
+// minFragment is the length from which an encoded form is looked for: shorter ones are found everywhere.
+const minFragment = 8
+
+// hiderOf looks for each value as it is and in the forms that a server, a log or a guest commonly gives it. Longer forms go first, so
+// that no part of one is left over.
+func hiderOf(values map[string]string) *strings.Replacer {
+	type pair struct{ form, name string }
+	var pairs []pair
+	for name, value := range values {
+		for _, form := range formsOf(value) {
+			pairs = append(pairs, pair{form, name})
+		}
+	}
+	slices.SortFunc(pairs, func(a, b pair) int {
+		return cmp.Or(len(b.form)-len(a.form), strings.Compare(a.form, b.form), strings.Compare(a.name, b.name))
+	})
+	var words []string
+	for _, p := range pairs {
+		words = append(words, p.form, "[secret "+p.name+"]")
+	}
+	return strings.NewReplacer(words...)
+}
+
+func formsOf(value string) []string {
+	forms := []string{value}
+	add := func(form string) {
+		if len(form) >= minFragment {
+			forms = append(forms, form)
+		}
+	}
+	add(url.QueryEscape(value))
+	add(url.PathEscape(value))
+	quoted, _ := json.Marshal(value)
+	add(strings.Trim(string(quoted), `"`))
+	add(hex.EncodeToString([]byte(value)))
+	add(strings.ToUpper(hex.EncodeToString([]byte(value))))
+	// Inside of a longer text, base64 depends on where in its group of three bytes a value begins; the characters that it
+	// shares with its neighbours are left out.
+	for shift := range 3 {
+		padded := append(make([]byte, shift), value...)
+		whole := len(padded) / 3 * 4
+		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			from := []int{0, 2, 3}[shift]
+			if encoded := enc.EncodeToString(padded); whole > from {
+				add(encoded[from:whole])
+			}
+		}
+	}
+	return forms
+}
