@@ -6,23 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
-	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // KeeperJob is the value of PARLEY_CHILD that makes this binary a keeper, and KeeperMain what it then runs.
 const KeeperJob = "keeper"
 
-// KeeperMain is the keeper process.
-func KeeperMain() int { return keeper.Main() }
+// KeeperMain is the keeper process. egress makes the guard through which the pages of plugins dial; it is asked before the keeper serves, and where it
+// fails plugins are refused.
+func KeeperMain(egress func() (host.Egress, error)) int { return keeper.Main(egress) }
 
 // Close ends this process's connections; the browsers stay.
 func (p *Provider) Close() {
@@ -37,6 +34,10 @@ func (p *Provider) Close() {
 // Invoke runs a verb, or sends a command to the browser.
 func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r, err := p.confined(r)
+	if err != nil {
 		return nil, err
 	}
 	if verb := p.verb(r.Tool); verb != nil {
@@ -65,7 +66,7 @@ func (p *Provider) verb(name string) func(context.Context, *host.Request) (*host
 
 // command sends a command and judges what looks like success: a page that did not load, a script that threw.
 func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, error) {
-	c, err := p.client(ctx, r.Options.Browser)
+	c, err := p.as(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +75,34 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 			return nil, err
 		}
 	}
-	data, err := c.Call(ctx, keeper.CallRequest{Target: r.Options.Target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog})
+	if r.Drain {
+		return p.drain(ctx, c, r)
+	}
+	data, written, err := send(ctx, c, r, r.Options.Target)
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
+	if written > 0 {
+		return &host.Result{Written: written}, nil
+	}
+	if err := judge(data, r.Params); err != nil {
+		return nil, err
+	}
+	return &host.Result{Data: data}, nil
+}
+
+// send sends a command and takes its result: as a whole, or where it is large and the caller has room for it, piece by piece.
+func send(ctx context.Context, c *keeper.Client, r *host.Request, target string) (data json.RawMessage, written int64, err error) {
+	q := keeper.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog}
+	if r.Out != nil && !r.Drain {
+		return c.CallInto(ctx, q, r.Out)
+	}
+	data, err = c.Call(ctx, q)
+	return data, 0, err
+}
+
+// judge finds the failure in what looks like success.
+func judge(data, params json.RawMessage) error {
 	var judged struct {
 		ErrorText        string          `json:"errorText"`
 		ExceptionDetails json.RawMessage `json:"exceptionDetails"`
@@ -85,12 +110,12 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 	if json.Unmarshal(data, &judged) == nil {
 		switch {
 		case judged.ErrorText != "":
-			return nil, navigationFailed(judged.ErrorText, r.Params)
+			return navigationFailed(judged.ErrorText, params)
 		case len(judged.ExceptionDetails) > 0:
-			return nil, scriptError(judged.ExceptionDetails)
+			return scriptError(judged.ExceptionDetails)
 		}
 	}
-	return &host.Result{Data: data}, nil
+	return nil
 }
 
 // client returns this process's connection to a browser's keeper.
@@ -143,11 +168,26 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 	if err := checkURL(r.Params); err != nil {
 		return nil, err
 	}
-	c, err := p.start(ctx, r.Options.Browser, q)
+	page, notes, err := p.openPage(ctx, r, q)
+	if err != nil && host.AsError(err).Code == host.ChromeConnection {
+		// The browser that was there had just been killed, and its keeper was about to notice: what was asked for is an open browser.
+		p.drop(r.Options.Browser)
+		page, notes, err = p.openPage(ctx, r, q)
+	}
 	if err != nil {
 		return nil, err
 	}
+	return result(page, notes...)
+}
+
+// openPage makes a page in the browser that is open, or in one that it starts.
+func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) (keeper.Page, []string, error) {
+	c, err := p.start(ctx, r.Options.Browser, q)
+	if err != nil {
+		return keeper.Page{}, nil, err
+	}
 	notes := c.Notes()
+	c = c.As(callerOf(r))
 	if c.Started() {
 		if s, err := c.Status(ctx); err == nil {
 			notes = append(notes, s.Notes...)
@@ -155,9 +195,9 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 	}
 	page, err := c.Open(ctx, keeper.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog})
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return page, nil, p.hostError(err, r)
 	}
-	return result(page, notes...)
+	return page, notes, nil
 }
 
 // start connects to the keeper of a browser and starts one where there is none.
@@ -172,13 +212,23 @@ func (p *Provider) start(ctx context.Context, name string, q openParams) (*keepe
 		RunDir: p.cfg.RunDir, Browser: name, Version: p.cfg.Version, Headed: q.Headed,
 		UserDataDir: q.UserDataDir, Attach: q.Attach, Idle: p.cfg.Idle,
 	}
+	if deadline, ok := ctx.Deadline(); ok && q.Attach != "" {
+		// Somebody may have to allow it in the browser first. What is left lets the keeper say how it went.
+		cfg.LaunchTimeout = time.Until(deadline) * 9 / 10
+	}
+	if q.Attach != "" && p.cfg.AttachHosts != nil {
+		var err error
+		if cfg.AttachHosts, err = p.cfg.AttachHosts(); err != nil {
+			return nil, err
+		}
+	}
 	if q.Attach == "" {
-		path, from, err := findChrome(q.Chrome, p.cfg.Env, p.cfg.Chrome)
+		found, err := findChrome(q.Chrome, p.cfg.Env, p.cfg.Chrome)
 		if err != nil {
 			return nil, err
 		}
-		p.cfg.Debug("browser: %s, found by %s", path, from)
-		cfg.Chrome, cfg.FoundBy = path, from
+		p.cfg.Debug("browser: %s: %s", found.Path, found.Why())
+		cfg.Chrome, cfg.FoundBy, cfg.Why = found.Path, found.From, found.Why()
 	}
 	c, err := keeper.Start(ctx, cfg)
 	if err != nil {
@@ -227,7 +277,7 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 		return nil, err
 	}
 	if r.Options.Target != "" {
-		c, err := p.client(ctx, r.Options.Browser)
+		c, err := p.as(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -236,6 +286,9 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 			return nil, p.hostError(err, r)
 		}
 		return result(closed{[]string{page.Target}})
+	}
+	if isPlugin(r.Caller) {
+		return p.closeOwn(ctx, r)
 	}
 	names := []string{r.Options.Browser}
 	if q.All {
@@ -249,17 +302,21 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 		}
 	}
 	done := closed{[]string{}}
+	var failed error
 	for _, name := range names {
 		p.drop(name)
 		was, err := keeper.Stop(ctx, p.cfg.RunDir, name, p.cfg.Version)
-		if err != nil {
-			return nil, p.hostError(err, r)
+		if err != nil && failed == nil {
+			failed = err // the others are closed all the same
 		}
 		if was {
 			done.Closed = append(done.Closed, shownName(name))
 		}
 	}
-	if len(done.Closed) == 0 {
+	switch {
+	case failed != nil:
+		return nil, p.hostError(failed, r)
+	case len(done.Closed) == 0:
 		return result(done, "no browser was open")
 	}
 	return result(done)
@@ -303,14 +360,16 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 		}
 		c, err := p.client(ctx, e.Browser)
 		if err == nil {
-			s, err := c.Status(ctx)
+			s, err := c.As(callerOf(r)).Status(ctx)
 			if err == nil {
 				list.Browsers = append(list.Browsers, s)
 				continue
 			}
 		}
 		notes = append(notes, fmt.Sprintf("browser %s does not answer (keeper process %d)", e.Browser, e.PID))
-		list.Browsers = append(list.Browsers, e)
+		if isPerson(r.Caller) {
+			list.Browsers = append(list.Browsers, e)
+		}
 	}
 	if len(list.Browsers) == 0 {
 		notes = append(notes, "no browser is open")
@@ -319,7 +378,7 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 }
 
 func (p *Provider) targets(ctx context.Context, r *host.Request) (*host.Result, error) {
-	c, err := p.client(ctx, r.Options.Browser)
+	c, err := p.as(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -339,7 +398,7 @@ func (p *Provider) activate(ctx context.Context, r *host.Request) (*host.Result,
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
 	}
-	c, err := p.client(ctx, r.Options.Browser)
+	c, err := p.as(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -348,97 +407,6 @@ func (p *Provider) activate(ctx context.Context, r *host.Request) (*host.Result,
 		return nil, p.hostError(err, r)
 	}
 	return result(page)
-}
-
-type eventsParams struct {
-	Match     []string `json:"match"`
-	Since     int64    `json:"since"`
-	Limit     int      `json:"limit"`
-	Until     string   `json:"until"`
-	Max       int      `json:"max"`
-	TimeoutMS int64    `json:"timeout_ms"`
-}
-
-func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, error) {
-	var q eventsParams
-	if err := json.Unmarshal(r.Params, &q); err != nil {
-		return nil, err
-	}
-	if err := p.checkEvents(r, append(q.Match, q.Until)); err != nil {
-		return nil, err
-	}
-	c, err := p.client(ctx, r.Options.Browser)
-	if err != nil {
-		return nil, err
-	}
-	found, err := c.Events(ctx, keeper.EventsRequest{Since: q.Since, Patterns: q.Match, Target: r.Options.Target, Limit: q.Limit})
-	if err != nil {
-		return nil, p.hostError(err, r)
-	}
-	found.Events = append([]json.RawMessage{}, found.Events...)
-	return result(found)
-}
-
-// checkEvents refuses patterns that no event of the protocol matches: waiting for them would never end.
-func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
-	if r.Options.SendAnyway {
-		return nil
-	}
-	var names []string
-	for _, pattern := range patterns {
-		if e, ok := p.protocol.Event(pattern); pattern == "" || ok && e.Name == pattern {
-			continue
-		}
-		if names == nil {
-			names = p.eventNames()
-		}
-		if slices.ContainsFunc(names, func(name string) bool { ok, _ := path.Match(pattern, name); return ok }) {
-			continue
-		}
-		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithNext("parley search " + manifest.ShellQuote(manifest.CleanLine(strings.Trim(pattern, "*."))) + " --kind event")
-		for _, n := range schema.Nearest(pattern, names, 3) {
-			e.DidYouMean = append(e.DidYouMean, host.Suggestion{Name: Name + "." + n.Name, Distance: n.Distance})
-		}
-		return e
-	}
-	return nil
-}
-
-func (p *Provider) eventNames() []string {
-	var names []string
-	for _, d := range p.protocol.Domains() {
-		for _, m := range p.protocol.Members(d.Name) {
-			if m.Kind == protocol.KindEvent {
-				names = append(names, d.Name+"."+m.Name)
-			}
-		}
-	}
-	return names
-}
-
-// Stream is Invoke; for events it sends records as they come, and its result says why it ended.
-func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, error) {
-	if r.Tool != "events" {
-		return p.Invoke(ctx, r)
-	}
-	var q eventsParams
-	if err := json.Unmarshal(r.Params, &q); err != nil {
-		return nil, err
-	}
-	if err := p.checkEvents(r, append(q.Match, q.Until)); err != nil {
-		return nil, err
-	}
-	c, err := p.client(ctx, r.Options.Browser)
-	if err != nil {
-		return nil, err
-	}
-	end, err := c.Listen(ctx, keeper.ListenRequest{
-		Patterns: q.Match, Target: r.Options.Target, Until: q.Until, Max: q.Max, TimeoutMS: q.TimeoutMS,
-	}, r.Started, r.Emit)
-	if err != nil {
-		return nil, p.hostError(err, r)
-	}
-	return result(end)
 }
 
 func result(v any, warnings ...string) (*host.Result, error) {
@@ -460,6 +428,13 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		e.Protocol = &host.ProtocolError{Code: k.Chrome.Code, Message: manifest.Clean(k.Chrome.Message), Data: manifest.Clean(k.Chrome.Data)}
 	}
 	switch k.Code {
+	case keeper.CodeDenied:
+		for _, d := range k.Denied {
+			e.Denied = append(e.Denied, host.Denial{Right: manifest.CleanLine(d.Right), Why: manifest.CleanLine(d.Why)})
+			if r != nil {
+				e.Next = append(e.Next, grantCommand(r, d.Right))
+			}
+		}
 	case keeper.CodeNavigationFailed:
 		declared(e, exitNavigationFailed, "navigation_failed", nil)
 		e.Next = []string{"check the URL and that the server runs"}
@@ -489,6 +464,9 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		e.Next = []string{"give it longer with --timeout " + longer(r)}
 	case keeper.CodeLimitExceeded:
 		e.Next = []string{"ask for less, such as a part of the page"}
+		if k.Bytes > 0 && r != nil && r.Caller == "cli" && r.Out == nil {
+			e.Next = append([]string{"add --out FILE, without --jq: it takes a result of any size"}, e.Next...)
+		}
 	}
 	return e
 }

@@ -22,18 +22,25 @@ const Name = "cdp"
 
 // Config says where the plugin finds things. Only RunDir is needed to make calls.
 type Config struct {
-	RunDir  string              // folder of sockets and locks, 0700
-	Env     func(string) string // default: no environment
-	Chrome  string              // configured path of the browser; "" looks in the usual places
-	Idle    time.Duration       // a keeper that nobody used for this long ends; 0: 30 minutes
-	Version string              // of this host
-	Debug   func(format string, args ...any)
+	RunDir   string              // folder of sockets and locks, 0700
+	CacheDir string              // where protocols of browsers are kept; "": nowhere
+	Env      func(string) string // default: no environment
+	Chrome   string              // configured path of the browser; "" looks in the usual places
+	Idle     time.Duration       // a keeper that nobody used for this long ends; 0: 30 minutes
+	Version  string              // of this host
+	// AttachHosts are the hosts outside of this machine whose browsers the operator lets be attached to; nil: none.
+	AttachHosts func() ([]string, error)
+	Debug       func(format string, args ...any)
 }
 
 // Provider is the plugin. It is safe for concurrent use.
 type Provider struct {
 	cfg      Config
 	protocol *protocol.Protocol
+
+	// What is made of the protocol is made once: the calls of a batch or of a session are mostly of a few tools.
+	info  func() host.Info
+	tools *sync.Map // *manifest.Tool by name in lower case
 
 	mu      sync.Mutex
 	clients map[string]*keeper.Client // by browser name
@@ -56,11 +63,20 @@ func New(cfg Config) *Provider {
 	if cfg.Debug == nil {
 		cfg.Debug = func(string, ...any) {}
 	}
-	return &Provider{cfg: cfg, protocol: protocol.Embedded(), clients: map[string]*keeper.Client{}}
+	p := &Provider{cfg: cfg, clients: map[string]*keeper.Client{}}
+	p.speak(protocol.Embedded())
+	return p
+}
+
+// speak makes a protocol the one that the plugin knows.
+func (p *Provider) speak(of *protocol.Protocol) {
+	p.protocol, p.info, p.tools = of, sync.OnceValue(p.count), &sync.Map{}
 }
 
 // Info counts what the protocol holds.
-func (p *Provider) Info() host.Info {
+func (p *Provider) Info() host.Info { return p.info() }
+
+func (p *Provider) count() host.Info {
 	info := host.Info{Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin, Brief: brief, Tools: len(verbs())}
 	for _, d := range p.protocol.Domains() {
 		info.Groups++
@@ -203,10 +219,16 @@ func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 			return &t, nil
 		}
 	}
-	if c, ok := p.protocol.Command(name); ok {
-		return p.commandTool(c), nil
+	key := strings.ToLower(name)
+	if made, ok := p.tools.Load(key); ok {
+		return made.(*manifest.Tool), nil
 	}
-	return nil, nil
+	c, ok := p.protocol.Command(name)
+	if !ok {
+		return nil, nil
+	}
+	made, _ := p.tools.LoadOrStore(key, p.commandTool(c))
+	return made.(*manifest.Tool), nil
 }
 
 // Pass makes a tool of a command that the protocol data does not know, for callers that send it anyway.

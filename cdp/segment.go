@@ -17,7 +17,12 @@ import (
 var segment []byte
 
 // Segment returns the search index over verbs, commands, events and types.
-func (p *Provider) Segment() ([]byte, error) { return segment, nil }
+func (p *Provider) Segment() ([]byte, error) {
+	if p.protocol != protocol.Embedded() {
+		return p.buildSegment(), nil
+	}
+	return segment, nil
+}
 
 func (p *Provider) buildSegment() []byte {
 	var docs []host.SearchDoc

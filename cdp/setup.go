@@ -8,23 +8,27 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// FindChrome tells which browser would be started and why it is that one. The error is chrome_launch, names what was
+// FindChrome tells which browser would be started, and in a sentence why it is that one. The error is chrome_launch, names what was
 // looked for, and its first next step installs one.
-func FindChrome(env func(string) string, configured string) (path, from string, err error) {
-	return findChrome("", env, configured)
+func FindChrome(env func(string) string, configured string) (path, why string, err error) {
+	found, err := findChrome("", env, configured)
+	if err != nil {
+		return "", "", err
+	}
+	return found.Path, found.Why(), nil
 }
 
-func findChrome(wanted string, env func(string) string, configured string) (path, from string, err error) {
+func findChrome(wanted string, env func(string) string, configured string) (browser.Found, error) {
 	found, err := browser.Find(wanted, env(browser.EnvVar), configured)
 	if err == nil {
-		return found.Path, found.From, nil
+		return found, nil
 	}
 	e := &host.Error{Code: host.ChromeLaunch, Message: err.Error(), Cause: err}
 	var missing *browser.NotFoundError
 	if errors.As(err, &missing) {
 		e.Next = []string{missing.Install, "parley doctor"}
 	}
-	return "", "", e
+	return browser.Found{}, e
 }
 
 // SocketPath is where the keeper of the default browser listens.

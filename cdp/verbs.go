@@ -48,6 +48,7 @@ func verbs() []manifest.Tool {
 "all":{"type":"boolean","default":false,"description":"Close every open browser"}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["closed"],"properties":{
 "closed":{"type":"array","items":{"type":"string"},"description":"Browsers or pages that were closed"}}}`),
+			Positional: []string{"all"},
 			Examples: []manifest.Example{
 				{Title: "Close the browser", Kind: "minimal", Params: json.RawMessage(`{}`)},
 				{Title: "Close every browser", Kind: "full", Params: json.RawMessage(`{"all":true}`)},
@@ -58,14 +59,18 @@ func verbs() []manifest.Tool {
 			Name: "status", Category: "query", Effect: manifest.EffectRead, Idempotent: true,
 			Docs: manifest.Docs{
 				Brief:    "Tell what the browser is and how it does",
-				Standard: "Says which browser is open, since when, what it runs and how long it may stay idle. With no browser open it says so and ends well.",
+				Standard: "Says which browser is open, since when, what it runs, why it is that one, where its log is, and after how long unused it ends. With no browser open it says so and ends well.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
 "all":{"type":"boolean","default":false,"description":"Every browser, also stale ones"}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["browsers"],"properties":{
-"browsers":{"type":"array","items":{"type":"object"},"description":"One object a browser: name, product, pids, targets, idle limit"}}}`),
-			Examples: []manifest.Example{{Title: "Ask for the default browser", Kind: "minimal", Params: json.RawMessage(`{}`)}},
-			Tasks:    []string{"is a browser open", "which chrome is running", "browser status"},
+"browsers":{"type":"array","items":{"type":"object"},"description":"One object a browser: name, product, executable, why, pids, targets, idle limit, log"}}}`),
+			Positional: []string{"all"},
+			Examples: []manifest.Example{
+				{Title: "Ask for the default browser", Kind: "minimal", Params: json.RawMessage(`{}`)},
+				{Title: "Ask for every browser", Kind: "full", Params: json.RawMessage(`{"all":true}`)},
+			},
+			Tasks: []string{"is a browser open", "which chrome is running", "browser status"},
 		},
 		{
 			Name: "targets", Category: "query", Effect: manifest.EffectRead, Idempotent: true,
@@ -75,7 +80,7 @@ func verbs() []manifest.Tool {
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["targets"],"properties":{
-"targets":{"type":"array","items":{"type":"object"},"description":"index, id, type, url, title, current, crashed, parent, opener, dialog"}}}`),
+"targets":{"type":"array","items":{"type":"object"},"description":"index, id, type, url, title, current, crashed, owner, parent, opener, dialog"}}}`),
 			Examples: []manifest.Example{{Title: "List the targets", Kind: "minimal", Params: json.RawMessage(`{}`)}},
 			Tasks:    []string{"list open tabs", "which pages are open", "list tabs"}, Keywords: []string{"tabs", "pages", "windows"},
 		},

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,8 +25,8 @@ type AttachConfig struct {
 	// Endpoint is a port ("9222"), an http:// address of the DevTools server, or the
 	// ws:// address of the browser itself.
 	Endpoint string
-	// AllowRemote permits an address outside this machine.
-	AllowRemote bool
+	// Hosts are those outside of this machine that may be attached to, in lower case.
+	Hosts []string
 	// MaxMessage is the largest message read whole. Default DefaultMaxMessage.
 	MaxMessage int
 	// Timeout bounds the whole attempt, a consent dialog of the browser included. Default 30 s.
@@ -45,8 +48,8 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if !cfg.AllowRemote && !isLocal(u.Hostname()) {
-		return nil, "", fmt.Errorf("%s is not an address of this machine: attach takes local addresses only, for whoever reaches a DevTools port owns the browser", u.Host)
+	if !isLocal(u.Hostname()) && !slices.Contains(cfg.Hosts, strings.ToLower(u.Hostname())) {
+		return nil, "", fmt.Errorf("%s is not an address of this machine, and whoever reaches a DevTools port owns the browser: the operator allows such a host by attach = [%q] under [operator] of policy.toml", u.Host, strings.ToLower(u.Hostname()))
 	}
 	if u.Scheme == "http" {
 		if u, err = discover(ctx, u); err != nil {
@@ -59,6 +62,9 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 	if err != nil {
 		if resp != nil {
 			return nil, "", fmt.Errorf("%s answered %s instead of a DevTools connection", u, resp.Status)
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, "", fmt.Errorf("%s took no connection within %s: if the browser asks its user to allow remote debugging, allow it and try again", u, cfg.Timeout)
 		}
 		return nil, "", fmt.Errorf("cannot reach a browser at %s: %w", u, err)
 	}
@@ -98,11 +104,7 @@ func discover(ctx context.Context, base *url.URL) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	resp, err := client.Do(req)
+	resp, err := direct().Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("no browser answers at %s: start one with --remote-debugging-port and a --user-data-dir of its own (%w)", base.Host, err)
 	}
@@ -134,8 +136,11 @@ type wsConn struct {
 	ws    *websocket.Conn
 	out   *outbox
 	limit int
+	spill func(beginning []byte) io.Writer
 	once  sync.Once
 }
+
+func (c *wsConn) Spill(where func([]byte) io.Writer) { c.spill = where }
 
 func (c *wsConn) Send(message []byte) error { return c.out.send(message) }
 
@@ -156,19 +161,33 @@ func (c *wsConn) Receive() (Message, error) {
 		if kind != websocket.TextMessage {
 			continue
 		}
-		data, err := io.ReadAll(io.LimitReader(r, int64(c.limit)+1))
-		if err != nil {
+		var data bytes.Buffer
+		size, err := io.CopyN(&data, r, min(spillSize, int64(c.limit)))
+		if err == nil && c.spill != nil {
+			if into := c.spill(data.Bytes()); into != nil {
+				into.Write(data.Bytes())
+				rest, err := io.Copy(into, r)
+				if err != nil {
+					return Message{}, closedError(err)
+				}
+				return Message{Data: beginning(data.Bytes()), Size: size + rest, Spilled: true}, nil
+			}
+		}
+		if err == nil {
+			var more int64
+			more, err = io.CopyN(&data, r, int64(c.limit)+1-size)
+			size += more
+		}
+		if err == nil {
+			var rest int64
+			if rest, err = io.Copy(io.Discard, r); err == nil {
+				return Message{Data: beginning(data.Bytes()), Size: size + rest}, nil
+			}
+		}
+		if !errors.Is(err, io.EOF) {
 			return Message{}, closedError(err)
 		}
-		if len(data) <= c.limit {
-			return Message{Data: data, Size: int64(len(data))}, nil
-		}
-		rest, err := io.Copy(io.Discard, r)
-		if err != nil {
-			return Message{}, closedError(err)
-		}
-		size := int64(len(data)) + rest
-		return Message{Data: append([]byte(nil), data[:min(cutPrefix, c.limit)]...), Size: size}, nil
+		return Message{Data: data.Bytes(), Size: size}, nil
 	}
 }
 

@@ -395,6 +395,13 @@ func TestAttach(t *testing.T) {
 			t.Errorf("%q: %v, want %q", endpoint, err, want)
 		}
 	}
+	// A host that the operator names is dialled; nobody answers at this one.
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, _, err := Attach(ctx, AttachConfig{Endpoint: "http://Named.invalid:9222", Hosts: []string{"named.invalid"}})
+	if err == nil || strings.Contains(err.Error(), "not an address of this machine") {
+		t.Errorf("a named host: %v", err)
+	}
 }
 
 // FuzzPipeReceive feeds foreign bytes to the pipe's reader: messages end at NUL,

@@ -3,6 +3,7 @@ package browser
 import (
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 )
 
@@ -18,6 +19,8 @@ const (
 	maxQueuedBytes = 2 * MaxRequest
 	// Of a message over the limit, this much is kept: Chrome writes the id first.
 	cutPrefix = 4 << 10
+	// spillSize is the size from which a message may be spilled: 1 MiB.
+	spillSize = 1 << 20
 )
 
 var (
@@ -36,19 +39,28 @@ type Conn interface {
 	// Receive waits for the next message. One goroutine must call it in a loop, for
 	// Chrome drops messages when its peer stops reading (it buffers 256 MiB).
 	Receive() (Message, error)
+	// Spill says who is asked, within Receive, where a message of more than 1 MiB goes, by its
+	// beginning: to a writer, whose errors are the writer's own matter, or nil for as any other.
+	// It is called before the first Receive.
+	Spill(where func(beginning []byte) io.Writer)
 	// Close ends the connection; a waiting Receive returns.
 	Close() error
 }
 
 // Message is one message of the browser. When Size is above len(Data) it was over
-// the limit: Data is its beginning only and the rest was read and dropped.
+// the limit: Data is its beginning only and the rest was read and dropped, or the whole
+// went to the writer that Spill's function named.
 type Message struct {
-	Data []byte
-	Size int64
+	Data    []byte
+	Size    int64
+	Spilled bool
 }
 
 // Cut reports whether the message was over the limit.
-func (m Message) Cut() bool { return m.Size > int64(len(m.Data)) }
+func (m Message) Cut() bool { return m.Size > int64(len(m.Data)) && !m.Spilled }
+
+// beginning is what is kept of a message that is not kept.
+func beginning(data []byte) []byte { return append([]byte(nil), data[:min(len(data), cutPrefix)]...) }
 
 // TooLargeError says that a message to the browser is over MaxRequest.
 type TooLargeError struct{ Size, Limit int }

@@ -19,6 +19,35 @@ type Found struct {
 	From string
 }
 
+// Why says in a sentence why it is this browser and no other.
+func (f Found) Why() string {
+	switch f.From {
+	case FromFlag:
+		return "the parameter chrome names it"
+	case EnvVar:
+		return EnvVar + " names it"
+	case fromConfig:
+		return "the configuration names it"
+	}
+	var missing []string
+	for _, place := range usualPlaces(runtime.GOOS, os.Getenv) {
+		if place == f.From {
+			break
+		}
+		missing = append(missing, place)
+	}
+	if len(missing) == 0 {
+		return f.From + " is looked for first"
+	}
+	return f.From + " is there, and none of " + strings.Join(missing, ", ")
+}
+
+// FromFlag is Found.From of a browser that the call itself named.
+const (
+	FromFlag   = "flag"
+	fromConfig = "config"
+)
+
 // NotFoundError says that there is no browser, what was looked for and how to get one.
 type NotFoundError struct {
 	// Asked is the explicit wish that failed, as "PARLEY_CHROME=/x"; empty when none was made.
@@ -42,7 +71,7 @@ func (e *NotFoundError) Error() string {
 // path or a name in PATH; empty means none. The error is a *NotFoundError.
 func Find(flag, env, config string) (Found, error) {
 	for _, wish := range []struct{ value, from, prefix string }{
-		{flag, "flag", ""}, {env, EnvVar, EnvVar + "="}, {config, "config", "the configured browser "},
+		{flag, FromFlag, ""}, {env, EnvVar, EnvVar + "="}, {config, fromConfig, "the configured browser "},
 	} {
 		if wish.value == "" {
 			continue

@@ -14,6 +14,7 @@ type pipeConn struct {
 	to    io.WriteCloser
 	out   *outbox
 	limit int
+	spill func(beginning []byte) io.Writer
 	once  sync.Once
 }
 
@@ -38,10 +39,14 @@ func (c *pipeConn) write(message []byte) error {
 	return err
 }
 
+func (c *pipeConn) Spill(where func([]byte) io.Writer) { c.spill = where }
+
 func (c *pipeConn) Receive() (Message, error) {
 	var (
-		data []byte
-		size int64
+		data  []byte
+		size  int64
+		asked bool
+		into  io.Writer
 	)
 	for {
 		part, err := c.r.ReadSlice(0)
@@ -52,15 +57,25 @@ func (c *pipeConn) Receive() (Message, error) {
 			return Message{}, closedError(err)
 		}
 		size += int64(len(part))
-		if size <= int64(c.limit) {
+		if size > spillSize && !asked && c.spill != nil {
+			asked = true
+			if into = c.spill(data); into != nil {
+				into.Write(data)
+				data = beginning(data)
+			}
+		}
+		switch {
+		case into != nil:
+			into.Write(part)
+		case size <= int64(c.limit):
 			data = append(data, part...)
-		} else if len(data) > cutPrefix {
-			data = append([]byte(nil), data[:cutPrefix]...)
-		} else if len(data) < cutPrefix {
+		case len(data) > cutPrefix:
+			data = beginning(data)
+		case len(data) < cutPrefix:
 			data = append(data, part[:min(len(part), cutPrefix-len(data))]...)
 		}
 		if whole {
-			return Message{Data: data, Size: size}, nil
+			return Message{Data: data, Size: size, Spilled: into != nil}, nil
 		}
 	}
 }

@@ -29,7 +29,9 @@ type CallRequest struct {
 	// TimeoutMS bounds the call. Default: what is left of the context, else DefaultTimeout.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
 	// MaxBytes is the largest result taken, else CodeLimitExceeded. Default: what the connection reads.
-	MaxBytes int64  `json:"max_bytes,omitempty"`
+	MaxBytes int64 `json:"max_bytes,omitempty"`
+	// Pieces is set by CallInto: a large result comes piece by piece, however large it is.
+	Pieces   bool   `json:"pieces,omitempty"`
 	OnDialog string `json:"on_dialog,omitempty"`
 }
 
@@ -58,6 +60,8 @@ type Target struct {
 	Current  bool   `json:"current,omitempty"`
 	Attached bool   `json:"attached"`
 	Crashed  bool   `json:"crashed,omitempty"`
+	// Owner is who opened it, where that is not who asks.
+	Owner string `json:"owner,omitempty"`
 	// Parent is the page of a frame or worker, Opener the page that opened this one.
 	Parent string  `json:"parent,omitempty"`
 	Opener string  `json:"opener,omitempty"`
@@ -69,9 +73,11 @@ type Status struct {
 	Browser    string   `json:"browser"`
 	Mode       string   `json:"mode"` // launched or attached
 	Product    string   `json:"product"`
+	Revision   string   `json:"revision"`
 	Protocol   string   `json:"protocol"`
 	Executable string   `json:"executable,omitempty"`
 	FoundBy    string   `json:"found_by,omitempty"`
+	Why        string   `json:"why,omitempty"` // it is this executable
 	Endpoint   string   `json:"endpoint,omitempty"`
 	Headed     bool     `json:"headed"`
 	Profile    string   `json:"profile,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -14,6 +15,12 @@ import (
 // Client is a connection to a keeper. Its methods may be used at once by many
 // goroutines; every error is an *Error.
 type Client struct {
+	*link
+	by Caller
+}
+
+// link is what the clients of one connection share.
+type link struct {
 	conn    net.Conn
 	hello   hello
 	notes   []string
@@ -73,10 +80,13 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 		return nil, &otherKeeper{pid: pid, wire: theirs.Wire, version: theirs.Version}
 	}
 	conn.SetDeadline(time.Time{})
-	c := &Client{conn: conn, hello: theirs, waits: map[int64]chan answer{}, done: make(chan struct{})}
+	c := &Client{&link{conn: conn, hello: theirs, waits: map[int64]chan answer{}, done: make(chan struct{})}, commandLine}
 	go c.read(r)
 	return c, nil
 }
+
+// As answers a client on the same connection that speaks for another caller. Without it a client speaks for the command line.
+func (c *Client) As(by Caller) *Client { return &Client{c.link, by} }
 
 // Notes says what is worth knowing about how this connection came to be.
 func (c *Client) Notes() []string { return c.notes }
@@ -94,6 +104,33 @@ func (c *Client) Close() error { return c.conn.Close() }
 func (c *Client) Call(ctx context.Context, q CallRequest) (json.RawMessage, error) {
 	q.TimeoutMS = remaining(ctx, q.TimeoutMS)
 	return c.ask(ctx, "call", q)
+}
+
+// CallInto is Call for a result of any size: a large one goes into out, piece by piece, and what
+// is answered is how much of it there was; a small one is answered, and 0.
+func (c *Client) CallInto(ctx context.Context, q CallRequest, out io.Writer) (result json.RawMessage, written int64, err error) {
+	q.TimeoutMS, q.Pieces = remaining(ctx, q.TimeoutMS), true
+	id, answers, err := c.send("call", q, 8)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer c.forget(id)
+	for {
+		a, err := c.await(ctx, answers, q.Method)
+		if err != nil {
+			c.cancel(id)
+			return nil, written, err
+		}
+		if a.piece == nil {
+			result, err := a.get()
+			return result, written, err
+		}
+		n, err := out.Write(a.piece)
+		if written += int64(n); err != nil {
+			c.cancel(id)
+			return nil, written, err
+		}
+	}
 }
 
 // Open opens a page, which becomes the current one, and waits for its load event.
@@ -144,6 +181,11 @@ func (c *Client) CloseBrowser(ctx context.Context) error {
 		time.Sleep(time.Millisecond)
 	}
 	return nil
+}
+
+// CloseAll ends what a plugin has in the browser, and answers the pages that were closed.
+func (c *Client) CloseAll(ctx context.Context) (pages []string, err error) {
+	return pages, c.askInto(ctx, "close", struct{}{}, &pages)
 }
 
 // Listen streams events: each gets every line, an event or a loss, as JSON. It is
@@ -218,30 +260,39 @@ func (c *Client) ask(ctx context.Context, op string, body any) (json.RawMessage,
 		return nil, err
 	}
 	defer c.forget(id)
+	a, err := c.await(ctx, answers, op)
+	if err != nil {
+		c.cancel(id)
+		return nil, err
+	}
+	return a.get()
+}
+
+// await answers what comes next about a request; the error says that nothing will.
+func (c *Client) await(ctx context.Context, answers <-chan answer, op string) (answer, error) {
 	select {
 	case a := <-answers:
-		return a.get()
+		return a, nil
 	case <-c.done:
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			select {
 			case a := <-answers:
-				return a.get()
+				return a, nil
 			case <-c.done:
 			case <-time.After(patience):
 			}
 		}
-		c.cancel(id)
 	}
 	select {
 	case a := <-answers:
-		return a.get()
+		return a, nil
 	default:
 	}
 	if ctx.Err() != nil {
-		return nil, contextError(ctx, op)
+		return answer{}, contextError(ctx, op)
 	}
-	return nil, c.gone
+	return answer{}, c.gone
 }
 
 func (a answer) get() (json.RawMessage, error) {
@@ -257,7 +308,7 @@ func (c *Client) send(op string, body any, room int) (int64, chan answer, error)
 		return 0, nil, errf(CodeInvalidArgs, "the parameters are not JSON: %v", err)
 	}
 	if len(raw) > maxRequest-4096 {
-		return 0, nil, &Error{Code: CodeLimitExceeded, Message: "the request has " + itoa(len(raw)) + " bytes; the browser takes at most " + itoa(maxRequest-4096), Bytes: int64(len(raw))}
+		return 0, nil, &Error{Code: CodeLimitExceeded, Message: "the request has " + itoa(len(raw)) + " bytes; the browser takes at most " + itoa(maxRequest-4096)}
 	}
 	answers := make(chan answer, room)
 	c.mu.Lock()
@@ -279,6 +330,7 @@ func (c *Client) send(op string, body any, room int) (int64, chan answer, error)
 func (c *Client) writeRequest(id int64, op string, body []byte) error {
 	head := []byte(`{"id":` + itoa(int(id)) + `,"op":"` + op + `"`)
 	if body != nil {
+		head = append(append(head, `,"by":`...), mustJSON(c.by)...)
 		head = append(head, `,"body":`...)
 	}
 	c.writing.Lock()
@@ -313,7 +365,7 @@ func (c *Client) read(r *bufio.Reader) {
 		if wait == nil {
 			continue
 		}
-		if a.item == nil {
+		if a.item == nil && a.piece == nil {
 			select {
 			case wait <- a:
 			default: // a stream that is full; its reader is a goroutine, so wait below

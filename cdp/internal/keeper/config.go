@@ -16,9 +16,10 @@ type Config struct {
 	// Version is the program's, shown to others.
 	Version string `json:"version,omitempty"`
 
-	// Chrome is the executable, and FoundBy why it is that one.
+	// Chrome is the executable, FoundBy what named it, as in browser.Found, and Why that in a sentence.
 	Chrome  string `json:"chrome,omitempty"`
 	FoundBy string `json:"found_by,omitempty"`
+	Why     string `json:"why,omitempty"`
 	// Headed shows windows.
 	Headed bool `json:"headed,omitempty"`
 	// UserDataDir is the profile to use and keep. Default: a temporary one.
@@ -30,8 +31,8 @@ type Config struct {
 
 	// Attach is a port, http:// or ws:// address of a running browser to use instead.
 	Attach string `json:"attach,omitempty"`
-	// AllowRemote permits Attach to leave this machine.
-	AllowRemote bool `json:"allow_remote,omitempty"`
+	// AttachHosts are those outside of this machine that Attach may name, in lower case.
+	AttachHosts []string `json:"attach_hosts,omitempty"`
 
 	// Idle is how long a keeper lives that is not asked anything. Default 30 min, below 0 for ever.
 	Idle time.Duration `json:"idle,omitempty"`

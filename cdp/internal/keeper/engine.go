@@ -16,6 +16,7 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/host"
 )
 
 // engine speaks with one browser: it numbers messages, follows targets, and sees to
@@ -32,12 +33,20 @@ type engine struct {
 	targets   map[string]*target
 	order     []*target // oldest first
 	sessions  map[string]*target
-	current   *target
-	spare     *target // the blank page that the first open uses
+	contexts  map[string]string  // of plugins: the caller's name by the id of his browser context
+	current   *target            // the person's
+	currents  map[string]*target // other callers', by their names
+	scopes    map[string]*scope  // of plugins, by their names
+	entering  chan struct{}      // held while a scope is made
+	seconds   map[string]*target // of sessions that callers have made beside ours
+	egress    host.Egress        // nil: plugins are refused
+	chrome    int                // the browser's process
+	spare     *target            // the blank page that the first open uses
 	events    *ring
 	listeners map[*listener]bool
 	calls     int64
 	gone      *Error
+	spool     *spool        // the reply that is being read, see spill
 	changed   chan struct{} // closed and replaced at every change that somebody may wait for
 
 	done chan struct{} // closed when the connection has ended
@@ -46,10 +55,12 @@ type engine struct {
 type target struct {
 	id, kind, url, title string
 	opener               string
+	owner                string  // the name of the caller who opened it; "" if nobody did
 	parent               *target // of a frame or worker
 	session              string
 	ready                bool // events of the page are on
 	crashed, closed      bool
+	strayed              *Error // it shows what its owner may not open, and is being closed
 	dialog               *Dialog
 	loaders              []string // of the main frame, the newest last
 	loaded               bool     // the newest loader's load event came
@@ -63,27 +74,37 @@ type pending struct {
 	target   *target // nil: the browser
 	maxBytes int64
 	onDialog string
+	pieces   bool
 	done     chan reply
 	after    func(reply) // called with the engine locked; may be nil
 }
 
+// reply is one of a result, a large result in a spool, and an error.
 type reply struct {
 	result json.RawMessage
+	spool  *spool
 	err    *Error
 }
 
 func newEngine(conn browser.Conn, name string, lazy bool, cfg *Config) *engine {
-	return &engine{
+	e := &engine{
 		conn: conn, name: name, lazy: lazy, maxMessage: cfg.MaxMessage,
 		lastID:    1, // browser.AskVersion used it
 		pending:   map[int64]*pending{},
 		targets:   map[string]*target{},
 		sessions:  map[string]*target{},
+		contexts:  map[string]string{},
+		currents:  map[string]*target{},
+		scopes:    map[string]*scope{},
+		entering:  make(chan struct{}, 1),
+		seconds:   map[string]*target{},
 		events:    newRing(cfg.RingEvents, cfg.RingBytes),
 		listeners: map[*listener]bool{},
 		changed:   make(chan struct{}),
 		done:      make(chan struct{}),
 	}
+	conn.Spill(e.spill)
+	return e
 }
 
 // start begins to read and to follow targets.
@@ -134,9 +155,17 @@ func (e *engine) read() {
 	}
 }
 
-// fail ends everything that waits.
+// fail is the end of the connection.
 func (e *engine) fail(why *Error) {
+	e.end(why)
+	close(e.done)
+}
+
+// end ends everything that waits. Before a browser is ended it is called for itself: the last messages would say that
+// targets were closed.
+func (e *engine) end(why *Error) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	if e.gone == nil {
 		e.gone = why
 	}
@@ -147,8 +176,6 @@ func (e *engine) fail(why *Error) {
 		l.finish("closed")
 	}
 	e.broadcast()
-	e.mu.Unlock()
-	close(e.done)
 }
 
 func (e *engine) handle(m browser.Message) {
@@ -177,6 +204,10 @@ func (e *engine) handle(m browser.Message) {
 	})
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if m.Spilled {
+		e.spilled(id)
+		return
+	}
 	if m.Cut() {
 		if p := e.pending[id]; p != nil && id != 0 {
 			e.finish(p, reply{err: &Error{Code: CodeLimitExceeded, Bytes: m.Size, Message: fmt.Sprintf(
@@ -262,6 +293,7 @@ func contextError(ctx context.Context, what string) *Error {
 type opts struct {
 	maxBytes int64
 	onDialog string
+	pieces   bool
 }
 
 // ask sends a command of our own, made of the protocol's generated types, and reads its
@@ -286,12 +318,18 @@ func tell[P, R any](e *engine, t *target, c cdp.Command[P, R], params P, after f
 // do sends one command to a target (nil: the browser) and waits for its reply, the
 // end of the target or the context's.
 func (e *engine) do(ctx context.Context, t *target, method string, params json.RawMessage, o opts) (json.RawMessage, *Error) {
+	r := e.exchange(ctx, t, method, params, o)
+	return r.result, r.err
+}
+
+// exchange is do for a caller that may take a large result in pieces.
+func (e *engine) exchange(ctx context.Context, t *target, method string, params json.RawMessage, o opts) reply {
 	started := time.Now()
 	for {
 		e.mu.Lock()
 		if err := e.refusal(t, method, o); err != nil {
 			e.mu.Unlock()
-			return nil, err
+			return reply{err: err}
 		}
 		root := t.root()
 		if root == nil || root.dialog == nil || unblocks(method) {
@@ -301,18 +339,18 @@ func (e *engine) do(ctx context.Context, t *target, method string, params json.R
 		e.answerDialog(root, o.onDialog)
 		e.mu.Unlock()
 		if err := e.wait(ctx, "for the dialog to close", func() (bool, *Error) { return root.dialog == nil || root.closed || root.crashed, nil }); err != nil {
-			return nil, err
+			return reply{err: err}
 		}
 	}
-	p := &pending{method: method, target: t, maxBytes: o.maxBytes, onDialog: o.onDialog}
+	p := &pending{method: method, target: t, maxBytes: o.maxBytes, onDialog: o.onDialog, pieces: o.pieces}
 	err := e.send(p, params)
 	e.mu.Unlock()
 	if err != nil {
-		return nil, err
+		return reply{err: err}
 	}
 	select {
 	case r := <-p.done:
-		return r.result, r.err
+		return r
 	case <-ctx.Done():
 	}
 	e.mu.Lock()
@@ -320,12 +358,12 @@ func (e *engine) do(ctx context.Context, t *target, method string, params json.R
 	e.mu.Unlock()
 	select {
 	case r := <-p.done: // it came at the same moment
-		return r.result, r.err
+		return r
 	default:
 	}
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		go e.unstick(t)
-		return nil, contextError(ctx, method)
+		return reply{err: contextError(ctx, method)}
 	}
 	failure := errf(CodeTimeout, "%s did not answer within %s", method, time.Since(started).Round(10*time.Millisecond))
 	if said := e.unstick(t); said != "" {
@@ -334,7 +372,7 @@ func (e *engine) do(ctx context.Context, t *target, method string, params json.R
 	if t != nil {
 		failure.Target = t.id
 	}
-	return nil, failure
+	return reply{err: failure}
 }
 
 // refusal says why a call cannot be sent now.
@@ -344,6 +382,8 @@ func (e *engine) refusal(t *target, method string, o opts) *Error {
 		return e.gone
 	case t == nil:
 		return nil
+	case t.strayed != nil:
+		return t.strayed
 	case t.closed:
 		return closedTarget(t)
 	case t.crashed && !revives(method):
@@ -422,7 +462,7 @@ func (e *engine) send(p *pending, params json.RawMessage) *Error {
 	if err := e.conn.Send(b); err != nil {
 		var tooLarge *browser.TooLargeError
 		if errors.As(err, &tooLarge) {
-			return &Error{Code: CodeLimitExceeded, Message: p.method + ": " + err.Error(), Bytes: int64(tooLarge.Size)}
+			return &Error{Code: CodeLimitExceeded, Message: p.method + ": " + err.Error()}
 		}
 		return errf(CodeChromeConnection, "%s was not sent: %v", p.method, err)
 	}
@@ -481,38 +521,50 @@ func (e *engine) unstick(t *target) string {
 const probeTime = 500 * time.Millisecond
 
 // call is the command of a client.
-func (e *engine) call(ctx context.Context, q CallRequest) (json.RawMessage, *Error) {
+func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 	domain, command, ok := strings.Cut(q.Method, ".")
 	if !ok || domain == "" || command == "" {
-		return nil, errf(CodeInvalidArgs, "%q is not a command's name, as Page.navigate is", clip(q.Method, 80))
+		return reply{err: errf(CodeInvalidArgs, "%q is not a command's name, as Page.navigate is", clip(q.Method, 80))}
 	}
 	if len(q.Params) > 0 && !object(q.Params) {
-		return nil, errf(CodeInvalidArgs, "the parameters of %s are not one JSON object", q.Method)
+		return reply{err: errf(CodeInvalidArgs, "the parameters of %s are not one JSON object", q.Method)}
 	}
 	if err := checkOnDialog(q.OnDialog); err != nil {
-		return nil, err
+		return reply{err: err}
 	}
 	e.mu.Lock()
 	e.calls++
 	e.mu.Unlock()
-	o := opts{maxBytes: q.MaxBytes, onDialog: q.OnDialog}
+	if by.person() {
+		return e.direct(ctx, by, q)
+	}
+	return e.called(ctx, by, q)
+}
+
+// direct sends a command where it belongs.
+func (e *engine) direct(ctx context.Context, by Caller, q CallRequest) reply {
+	domain, command, _ := strings.Cut(q.Method, ".")
+	o := opts{maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
 	if q.Target == BrowserTarget || q.Target == "" && ofBrowser(domain) {
-		return e.do(ctx, nil, q.Method, q.Params, o)
+		return e.exchange(ctx, nil, q.Method, q.Params, o)
 	}
-	t, err := e.resolve(q.Target)
+	t, err := e.resolve(by, q.Target)
 	if err != nil {
-		return nil, err
+		return reply{err: err}
 	}
+	e.mu.Lock()
+	e.claim(by, t)
+	e.mu.Unlock()
 	if err := e.attach(ctx, t, q.Method); err != nil {
-		return nil, err
+		return reply{err: err}
 	}
-	result, err := e.do(ctx, t, q.Method, q.Params, o)
-	if err == nil {
+	r := e.exchange(ctx, t, q.Method, q.Params, o)
+	if r.err == nil {
 		e.mu.Lock()
 		e.noteCalled(t, domain, command)
 		e.mu.Unlock()
 	}
-	return result, err
+	return r
 }
 
 func checkOnDialog(s string) *Error {
@@ -572,27 +624,31 @@ func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 
 const attachTime = 10 * time.Second
 
-// resolve finds the target that a selector means.
-func (e *engine) resolve(selector string) (*target, *Error) {
+// resolve finds the target that a caller means by a selector. Of those that he may not use it does not even tell that they exist.
+func (e *engine) resolve(by Caller, selector string) (*target, *Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.gone != nil {
 		return nil, e.gone
 	}
 	if selector == "" {
-		if e.current == nil {
+		if t := e.currentOf(by); t != nil {
+			return t, nil
+		}
+		if by.person() {
 			return nil, errf(CodeNotFound, "the browser has no page; open one")
 		}
-		return e.current, nil
+		return nil, errf(CodeNotFound, "%s has no page in this browser; open one", clip(by.Name, 80))
 	}
-	if t := e.targets[selector]; t != nil {
+	all := e.seen(by)
+	if t := e.targets[selector]; t != nil && by.sees(t.owner) {
 		return t, nil
 	}
 	if n, err := strconv.Atoi(selector); err == nil && len(selector) < 4 {
-		if n < 0 || n >= len(e.order) {
-			return nil, errf(CodeNotFound, "there is no target %d; there are %d, counted from 0", n, len(e.order))
+		if n < 0 || n >= len(all) {
+			return nil, errf(CodeNotFound, "there is no target %d; there are %d, counted from 0", n, len(all))
 		}
-		return e.order[n], nil
+		return all[n], nil
 	}
 	for _, match := range []func(*target) bool{
 		func(t *target) bool { return len(selector) >= 4 && strings.HasPrefix(t.id, strings.ToUpper(selector)) },
@@ -600,7 +656,7 @@ func (e *engine) resolve(selector string) (*target, *Error) {
 		func(t *target) bool { return strings.Contains(t.url, selector) },
 	} {
 		var found []*target
-		for _, t := range e.order {
+		for _, t := range all {
 			if match(t) {
 				found = append(found, t)
 			}
@@ -616,45 +672,74 @@ func (e *engine) resolve(selector string) (*target, *Error) {
 			return nil, errf(CodeNotFound, "%q means %d targets: %s; give an id", clip(selector, 80), len(found), strings.Join(names, ", "))
 		}
 	}
-	return nil, errf(CodeNotFound, "no target has the id or the index %q, or has it in its URL; there are %d", clip(selector, 80), len(e.order))
+	return nil, errf(CodeNotFound, "no target has the id or the index %q, or has it in its URL; there are %d", clip(selector, 80), len(all))
 }
 
 // open makes a page, or takes the blank one of the start, and waits for its load.
-func (e *engine) open(ctx context.Context, q OpenRequest) (Page, *Error) {
+func (e *engine) open(ctx context.Context, by Caller, q OpenRequest) (Page, *Error) {
 	if q.URL == "" {
-		q.URL = "about:blank"
+		q.URL = blank
 	}
 	if err := checkOnDialog(q.OnDialog); err != nil {
 		return Page{}, err
+	}
+	if by.plugin() {
+		return e.openWithin(ctx, by, q)
 	}
 	e.mu.Lock()
 	e.calls++
 	t := e.spare
 	e.spare = nil
-	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil
+	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil && by.sees(t.owner)
+	if usable {
+		t.owner = by.Name
+	}
 	e.mu.Unlock()
 	if !usable {
-		made, err := ask(ctx, e, nil, cdptarget.CreateTarget, cdptarget.CreateTargetParams{URL: "about:blank"}, opts{})
-		if err != nil {
-			return Page{}, err
-		}
-		if err := e.wait(ctx, "for the new page", func() (bool, *Error) {
-			t = e.targets[string(made.TargetID)]
-			return t != nil, nil
-		}); err != nil {
+		var err *Error
+		if t, err = e.newPage(ctx, by, ""); err != nil {
 			return Page{}, err
 		}
 	}
+	return e.show(ctx, by, t, q, usable)
+}
+
+// openWithin is open for a plugin.
+func (e *engine) openWithin(ctx context.Context, by Caller, q OpenRequest) (Page, *Error) {
+	s, leave, err := e.enter(ctx, by)
+	if err != nil {
+		return Page{}, err
+	}
+	defer leave()
+	e.mu.Lock()
+	e.calls++
+	e.mu.Unlock()
+	t, err := e.newPage(ctx, by, s.context)
+	if err != nil {
+		return Page{}, err
+	}
+	since := s.proxy.refusals()
+	p, err := e.show(ctx, by, t, q, false)
+	if err != nil && err.Code == CodeNavigationFailed {
+		if refused := s.refusedDial(since, q.URL); refused != nil {
+			return Page{}, refused
+		}
+	}
+	return p, err
+}
+
+// show brings a new page to a URL and makes it the current one; first says that it is the one of the browser's start.
+func (e *engine) show(ctx context.Context, by Caller, t *target, q OpenRequest, first bool) (Page, *Error) {
 	if err := e.attach(ctx, t, ""); err != nil {
 		return Page{}, err
 	}
 	e.settle(ctx, t)
 	if err := e.navigate(ctx, t, q); err != nil {
-		e.discardFailed(t, err, usable)
+		e.discardFailed(by, t, err, first)
 		return Page{}, err
 	}
 	e.mu.Lock()
-	e.current = t
+	e.makeCurrent(by, t)
 	e.mu.Unlock()
 	return e.page(ctx, t)
 }
@@ -672,19 +757,19 @@ const settleTime = time.Second
 
 // discardFailed removes a page that never had content; one that only is slow, or
 // shows a dialog, stays and is the current target, so that it can be looked at.
-func (e *engine) discardFailed(t *target, err *Error, first bool) {
+func (e *engine) discardFailed(by Caller, t *target, err *Error, first bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTime)
 	defer cancel()
 	switch {
 	case err.Code != CodeNavigationFailed && err.Code != CodeProtocolError:
 		e.mu.Lock()
-		e.current = t
+		e.makeCurrent(by, t)
 		e.mu.Unlock()
 	case first:
 		// The next navigation would be aborted by this one's commit, so it is waited for.
-		if e.navigate(ctx, t, OpenRequest{URL: "about:blank"}) == nil {
+		if e.navigate(ctx, t, OpenRequest{URL: blank}) == nil {
 			e.mu.Lock()
-			e.spare = t
+			e.spare, t.owner = t, ""
 			e.mu.Unlock()
 		}
 	default:
@@ -749,8 +834,8 @@ func (e *engine) page(ctx context.Context, t *target) (Page, *Error) {
 }
 
 // activate brings a page to the front and makes it the current target.
-func (e *engine) activate(ctx context.Context, selector string) (Page, *Error) {
-	t, err := e.resolve(selector)
+func (e *engine) activate(ctx context.Context, by Caller, selector string) (Page, *Error) {
+	t, err := e.resolve(by, selector)
 	if err != nil {
 		return Page{}, err
 	}
@@ -760,14 +845,14 @@ func (e *engine) activate(ctx context.Context, selector string) (Page, *Error) {
 		}
 	}
 	e.mu.Lock()
-	e.current = t
+	e.makeCurrent(by, t)
 	e.mu.Unlock()
 	return e.page(ctx, t)
 }
 
 // closeTarget closes a page and waits until it is gone.
-func (e *engine) closeTarget(ctx context.Context, selector string) (Page, *Error) {
-	t, err := e.resolve(selector)
+func (e *engine) closeTarget(ctx context.Context, by Caller, selector string) (Page, *Error) {
+	t, err := e.resolve(by, selector)
 	if err != nil {
 		return Page{}, err
 	}
@@ -786,16 +871,21 @@ func (e *engine) closeTarget(ctx context.Context, selector string) (Page, *Error
 	return closed, err
 }
 
-// list answers the targets, the oldest first.
-func (e *engine) list() []Target {
+// list answers the targets that a caller may use, the oldest first.
+func (e *engine) list(by Caller) []Target {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := make([]Target, 0, len(e.order))
-	for i, t := range e.order {
-		one := Target{Index: i, ID: t.id, Type: t.kind, URL: t.url, Title: t.title, Current: t == e.current,
+	seen := e.seen(by)
+	current := e.currentOf(by)
+	all := make([]Target, 0, len(seen))
+	for i, t := range seen {
+		one := Target{Index: i, ID: t.id, Type: t.kind, URL: t.url, Title: t.title, Current: t == current,
 			Attached: t.session != "", Crashed: t.crashed, Opener: t.opener, Dialog: t.dialog}
 		if t.parent != nil {
 			one.Parent = t.parent.id
+		}
+		if t.owner != by.Name {
+			one.Owner = t.owner
 		}
 		all = append(all, one)
 	}

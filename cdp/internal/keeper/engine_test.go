@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -51,6 +52,8 @@ func (f *fakeBrowser) Receive() (browser.Message, error) {
 	}
 }
 
+func (f *fakeBrowser) Spill(func([]byte) io.Writer) {}
+
 func (f *fakeBrowser) Close() error {
 	close(f.gone)
 	return nil
@@ -93,8 +96,7 @@ func command(t *testing.T, e *engine, f *fakeBrowser, method string) (asked, <-c
 	t.Helper()
 	ended := make(chan *Error, 1)
 	go func() {
-		_, err := e.call(context.Background(), CallRequest{Method: method})
-		ended <- err
+		ended <- e.call(context.Background(), commandLine, CallRequest{Method: method}).err
 	}()
 	synctest.Wait()
 	select {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/parley-tools/parley/host"
 )
 
 // The codes of an Error, of the host's one table.
@@ -20,6 +22,7 @@ const (
 	CodeProtocolError    = "protocol_error"    // Chrome answered with an error, see Error.Chrome
 	CodeInvalidArgs      = "invalid_args"
 	CodeUnavailable      = "unavailable" // on this platform
+	CodeDenied           = "denied"      // to this caller
 	CodeInternal         = "internal"
 )
 
@@ -34,6 +37,8 @@ type Error struct {
 	Dialog *Dialog `json:"dialog,omitempty"`
 	// Bytes is the size of the reply that was over the limit, with CodeLimitExceeded; 0 when unknown.
 	Bytes int64 `json:"bytes,omitempty"`
+	// Denied are the rights that were missing, with CodeDenied; none where no right helps.
+	Denied []host.Denial `json:"denied,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Message }

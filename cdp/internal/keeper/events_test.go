@@ -3,23 +3,13 @@
 package keeper
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/gorilla/websocket"
-
-	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
 // aLine is any line of a stream.
@@ -318,99 +308,6 @@ func TestSlowListenerLosesAndNobodyWaits(t *testing.T) {
 	if err != nil || len(next.Events) != 1 || next.Dropped != 0 || parseLine(t, next.Events[0]).Seq != parseLine(t, ev.Events[9]).Seq+1 {
 		t.Errorf("reading on: %+v, %v", next, err)
 	}
-}
-
-// TestAttach uses a Chrome that others run, here one with a debugging port.
-func TestAttach(t *testing.T) {
-	t.Parallel()
-	cfg := config(t)
-	profile := filepath.Join(tempDir(t), "theirs")
-	cmd := exec.Command(cfg.Chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
-	cmd.Env = append(os.Environ(), "BREAKPAD_DUMP_LOCATION="+profile)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		cmd.Wait()
-		killOrphans(profile, 0)
-		browser.RemoveSingleton(profile)
-		removeTree(profile)
-	})
-	address := ""
-	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		if _, after, ok := strings.Cut(lines.Text(), "DevTools listening on "); ok {
-			address = strings.TrimSpace(after)
-			break
-		}
-	}
-	go func() {
-		for b := make([]byte, 4096); ; {
-			if _, err := stderr.Read(b); err != nil {
-				return
-			}
-		}
-	}()
-	cfg.Chrome, cfg.Attach = "", address
-	c := start(t, cfg)
-	s, err := c.Status(bounded(t))
-	if err != nil || s.Mode != "attached" || s.Endpoint != address || len(s.Targets) != 1 || s.Targets[0].Attached {
-		t.Errorf("status %+v, %v", s, err)
-	}
-	wantValue(t, c, "", "1+1", "2") // attached when it is first used
-	p := open(t, c, site(t, map[string]string{"/": plainPage}))
-	all, _ := c.Targets(bounded(t))
-	if p.Title != "Plain" || len(all) != 2 {
-		t.Errorf("page %+v of %+v", p, all)
-	}
-	_, err = evaluate(t, c, "", "alert('hi')")
-	wantCode(t, err, CodeBusy, "hi")
-	if _, err := c.CloseTarget(bounded(t), ""); err != nil {
-		t.Error(err)
-	}
-	if err := c.CloseBrowser(bounded(t)); err != nil {
-		t.Error(err)
-	}
-	if !processExists(cmd.Process.Pid) || isZombie(cmd.Process.Pid) {
-		t.Error("closing ended a browser that is not ours")
-	}
-	nothingLeft(t, cfg)
-
-	// The browser ends: so do the calls, and the keeper.
-	c = start(t, cfg)
-	waiting := inBackground(t, c, never)
-	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	wantCode(t, ended(t, waiting), CodeChromeConnection)
-	nothingLeft(t, cfg)
-}
-
-// TestAttachToASilentServer attaches to one that never answers.
-func TestAttachToASilentServer(t *testing.T) {
-	t.Parallel()
-	cfg := config(t)
-	var up websocket.Upgrader
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if ws, err := up.Upgrade(w, r, nil); err == nil {
-			defer ws.Close()
-			for {
-				if _, _, err := ws.ReadMessage(); err != nil {
-					return
-				}
-			}
-		}
-	}))
-	defer server.Close()
-	cfg.Attach = "ws" + strings.TrimPrefix(server.URL, "http")
-	cfg.LaunchTimeout = 500 * time.Millisecond
-	_, err := Start(bounded(t), cfg)
-	wantCode(t, err, CodeChromeConnection, "did not answer")
-	nothingLeft(t, cfg)
 }
 
 // TestWarmCallFromAColdClient holds ten times the promise: 8 ms over the bare round trip.

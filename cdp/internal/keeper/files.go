@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,11 @@ func (f files) profile() string { return filepath.Join(f.dir, f.name+".profile")
 
 // A unix socket's path has at most 108 bytes on Linux and 104 elsewhere, the last a NUL.
 const maxSocketPath = 100
+
+// plantedError says that something else is where a keeper's socket should be.
+type plantedError struct{ path, what string }
+
+func (e *plantedError) Error() string { return e.path + " " + e.what }
 
 // socketPath is NAME.sock in the folder, with a long name its hash; with a long
 // folder, a hash of both in a folder of the user's under the system's temporary one.
@@ -202,6 +208,29 @@ type Entry struct {
 // List answers every browser of a folder, stale ones too, by name. A folder that
 // does not exist has none.
 func List(runDir string) ([]Entry, error) {
+	all, err := filesIn(runDir)
+	if err != nil {
+		return nil, err
+	}
+	entries := []Entry{}
+	for _, f := range all {
+		name := f.name
+		if name == protocolName {
+			continue
+		}
+		i := f.readInfo()
+		e := Entry{Browser: name, Alive: f.held(), PID: i.PID, ChromePID: i.ChromePID, Version: i.Version, Wire: i.Wire,
+			Product: i.Product, Profile: i.Profile, Attach: i.Attach, Started: i.Started}
+		if e.Alive && e.PID == 0 {
+			e.PID = f.lockPID()
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// filesIn answers the files of a folder by the names that they belong to, in order.
+func filesIn(runDir string) (all []files, err error) {
 	dir := absolute(runDir)
 	found, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -212,38 +241,29 @@ func List(runDir string) ([]Entry, error) {
 		ext := filepath.Ext(entry.Name())
 		switch ext {
 		case ".lock", ".json", ".sock", ".log", ".profile":
-			if name := strings.TrimSuffix(entry.Name(), ext); checkName(name) == nil {
+			if name := strings.TrimSuffix(entry.Name(), ext); name == protocolName || checkName(name) == nil {
 				names[name] = true
 			}
 		}
 	}
-	entries := []Entry{}
-	for name := range names {
-		f := files{dir, name}
-		i := f.readInfo()
-		e := Entry{Browser: name, Alive: f.held(), PID: i.PID, ChromePID: i.ChromePID, Version: i.Version, Wire: i.Wire,
-			Product: i.Product, Profile: i.Profile, Attach: i.Attach, Started: i.Started}
-		if e.Alive && e.PID == 0 {
-			e.PID = f.lockPID()
-		}
-		entries = append(entries, e)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, files{dir, name})
 	}
-	sort.Slice(entries, func(a, b int) bool { return entries[a].Browser < entries[b].Browser })
-	return entries, nil
+	return all, nil
 }
 
 // Sweep removes what dead keepers left in a folder, and answers their names.
 func Sweep(runDir string) (cleaned []string, err error) {
-	entries, err := List(runDir)
+	all, err := filesIn(runDir)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		swept, e2 := files{absolute(runDir), e.Browser}.sweep()
+	for _, f := range all {
+		swept, e := f.sweep()
 		if swept {
-			cleaned = append(cleaned, e.Browser)
+			cleaned = append(cleaned, f.name)
 		}
-		err = errors.Join(err, e2)
+		err = errors.Join(err, e)
 	}
 	return cleaned, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -54,15 +55,29 @@ func ownDir(dir string) error {
 	return nil
 }
 
-// ownSocket refuses what is not a socket of this user, as a link planted in its place.
+// ownSocket refuses what is not a socket that this user alone can reach: a link planted in its place, somebody else's, one that is open to others, or
+// that lies where others can put another one. Who answers on it is looked at once more when it is connected.
 func ownSocket(path string) error {
-	st, err := os.Lstat(path)
-	if err != nil {
-		return err
-	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if st.Mode().Type() != os.ModeSocket || !ok || int(sys.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s is not a socket of this user", path)
+	for _, one := range []struct {
+		path   string
+		kind   os.FileMode
+		name   string
+		others os.FileMode // what others must not have of it
+	}{
+		{filepath.Dir(path), os.ModeDir, "folder", 0o022},
+		{path, os.ModeSocket, "socket", 0o077},
+	} {
+		st, err := os.Lstat(one.path)
+		if err != nil {
+			return err
+		}
+		sys, ok := st.Sys().(*syscall.Stat_t)
+		switch {
+		case st.Mode().Type() != one.kind || !ok || int(sys.Uid) != os.Geteuid():
+			return &plantedError{one.path, "is not a " + one.name + " of this user"}
+		case st.Mode().Perm()&one.others != 0:
+			return &plantedError{one.path, "is open to other users"}
+		}
 	}
 	return nil
 }

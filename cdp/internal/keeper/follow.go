@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"strings"
 	"time"
 
@@ -16,12 +17,13 @@ import (
 // Of events only the fields that matter here are read, so that nothing else that a
 // later browser says in them can be in the way.
 type targetInfo struct {
-	ID     string `json:"targetId"`
-	Type   string `json:"type"`
-	URL    string `json:"url"`
-	Title  string `json:"title"`
-	Opener string `json:"openerId"`
-	Parent string `json:"parentId"`
+	ID      string `json:"targetId"`
+	Type    string `json:"type"`
+	URL     string `json:"url"`
+	Title   string `json:"title"`
+	Opener  string `json:"openerId"`
+	Parent  string `json:"parentId"`
+	Context string `json:"browserContextId"`
 }
 
 // event follows what changes the state of targets, keeps the event and hands it to
@@ -32,7 +34,7 @@ func (e *engine) event(session, method string, params json.RawMessage) {
 	if t != nil {
 		id = t.id
 	}
-	r := &record{t: time.Now().UnixMilli(), target: id, method: method, params: params, replayed: t != nil && t.replaying(method)}
+	r := &record{t: time.Now().UnixMilli(), target: id, method: method, params: params, owner: e.ownerOf(t, method, params), replayed: t != nil && t.replaying(method)}
 	e.events.add(r)
 	for l := range e.listeners {
 		l.offer(r, t)
@@ -78,10 +80,12 @@ func (e *engine) targetSeen(via *target, method string, params json.RawMessage) 
 		e.order = append(e.order, t)
 	}
 	t.kind, t.url, t.title, t.opener = p.Info.Type, p.Info.URL, p.Info.Title, p.Info.Opener
+	e.adopt(t, p.Info.Context, via)
+	e.keepWithin(t, t.url)
 	if method == cdptarget.AttachedToTarget.Method {
 		e.attached(t, via, p.Session, p.Waiting)
 	}
-	if e.current == nil && t.kind == "page" {
+	if e.current == nil && t.kind == "page" && !e.ofPlugin(t) {
 		e.current = t
 	}
 	e.broadcast()
@@ -118,6 +122,7 @@ func (e *engine) refresh(ctx context.Context) {
 func (e *engine) attached(t, via *target, session string, waiting bool) {
 	if t.session != "" {
 		// A second session of the same target, made by a caller: it must not stay paused.
+		e.seconds[session] = t
 		if waiting {
 			second := &target{id: t.id, kind: t.kind, session: session}
 			tell(e, second, runtime.RunIfWaitingForDebugger, cdp.Empty{}, nil)
@@ -168,6 +173,7 @@ func (e *engine) targetLost(method string, params json.RawMessage) {
 			e.crash(t)
 		}
 	case cdptarget.DetachedFromTarget.Method:
+		delete(e.seconds, p.Session)
 		if t := e.sessions[p.Session]; t != nil {
 			delete(e.sessions, p.Session)
 			t.session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
@@ -203,13 +209,9 @@ func (e *engine) forget(t *target) {
 	}
 	e.failPending(t, closedTarget(t))
 	if e.current == t {
-		e.current = nil
-		for _, other := range e.order {
-			if other.kind == "page" {
-				e.current = other
-			}
-		}
+		e.current = e.newest(commandLine)
 	}
+	maps.DeleteFunc(e.currents, func(_ string, current *target) bool { return current == t })
 	if e.spare == t {
 		e.spare = nil
 	}
@@ -287,7 +289,8 @@ func (e *engine) navigated(t *target, method string, params json.RawMessage) {
 	if json.Unmarshal(params, &p) != nil || p.Frame.Parent != "" {
 		return
 	}
-	if t == e.spare && p.Frame.URL != "about:blank" && !strings.HasPrefix(p.Frame.URL, "chrome-error:") {
+	e.keepWithin(t, p.Frame.URL)
+	if t == e.spare && p.Frame.URL != blank && !strings.HasPrefix(p.Frame.URL, "chrome-error:") {
 		e.spare = nil // a caller has made it his own
 	}
 	if len(t.loaders) == 8 {

@@ -105,7 +105,8 @@ func checkPatterns(patterns ...string) *Error {
 	return nil
 }
 
-func matches(patterns []string, method string) bool {
+// Matches reports whether one of the patterns, such as Network.*, is meant by an event's name.
+func Matches(patterns []string, method string) bool {
 	for _, p := range patterns {
 		if ok, _ := path.Match(p, method); ok {
 			return true
@@ -125,6 +126,7 @@ type listener struct {
 	patterns []string
 	until    string
 	max      int
+	by       Caller
 	scope    *target // nil: all
 	domains  []string
 	wake     func()
@@ -145,8 +147,8 @@ type queued struct {
 }
 
 // listen registers a stream and enables what it needs.
-func (e *engine) listen(q ListenRequest, scope *target, wake func()) (*listener, *Error) {
-	l := &listener{patterns: q.Patterns, until: q.Until, max: q.Max, scope: scope, wake: wake, over: make(chan struct{})}
+func (e *engine) listen(by Caller, q ListenRequest, scope *target, wake func()) (*listener, *Error) {
+	l := &listener{by: by, patterns: q.Patterns, until: q.Until, max: q.Max, scope: scope, wake: wake, over: make(chan struct{})}
 	all := q.Patterns
 	if q.Until != "" {
 		all = append(append([]string(nil), q.Patterns...), q.Until)
@@ -191,15 +193,17 @@ func (e *engine) unlisten(l *listener) {
 	}
 }
 
-func (l *listener) covers(t *target) bool { return l.scope == nil || t.within(l.scope) }
+func (l *listener) covers(t *target) bool {
+	return l.by.sees(t.owner) && (l.scope == nil || t.within(l.scope))
+}
 
 // offer takes an event that the stream wants, without ever waiting.
 func (l *listener) offer(r *record, t *target) {
-	if l.scope != nil && (t == nil || !t.within(l.scope)) {
+	if !l.by.sees(r.owner) || l.scope != nil && (t == nil || !t.within(l.scope)) {
 		return
 	}
-	wanted := matches(l.patterns, r.method)
-	last := l.until != "" && matches([]string{l.until}, r.method)
+	wanted := Matches(l.patterns, r.method)
+	last := l.until != "" && Matches([]string{l.until}, r.method)
 	if !wanted && !last {
 		return
 	}
@@ -208,7 +212,7 @@ func (l *listener) offer(r *record, t *target) {
 		l.mu.Unlock()
 		return
 	}
-	if len(l.queue) >= maxWaiting || l.bytes+r.size() > maxWaitingBytes {
+	if !last && (len(l.queue) >= maxWaiting || l.bytes+r.size() > maxWaitingBytes) {
 		l.drop(r.seq)
 	} else {
 		l.queue = append(l.queue, queued{event: r})
@@ -227,7 +231,7 @@ func (l *listener) offer(r *record, t *target) {
 
 // lose counts an event that was too large to be read.
 func (l *listener) lose(method string, seq int64) {
-	if !matches(l.patterns, method) {
+	if !Matches(l.patterns, method) {
 		return
 	}
 	l.mu.Lock()
@@ -281,15 +285,15 @@ func (l *listener) take(browser string) (line []byte, end string) {
 	return next.event.line(browser), ""
 }
 
-// kept answers the events of the ring.
-func (e *engine) kept(q EventsRequest) (Events, *Error) {
+// kept answers the events of the ring that a caller may see.
+func (e *engine) kept(by Caller, q EventsRequest) (Events, *Error) {
 	if err := checkPatterns(q.Patterns...); err != nil {
 		return Events{}, err
 	}
 	var only *target
 	if q.Target != "" && q.Target != BrowserTarget {
 		var err *Error
-		if only, err = e.resolve(q.Target); err != nil {
+		if only, err = e.resolve(by, q.Target); err != nil {
 			return Events{}, err
 		}
 	}
@@ -303,7 +307,8 @@ func (e *engine) kept(q EventsRequest) (Events, *Error) {
 	out := Events{Events: []json.RawMessage{}, Dropped: dropped, LastSeq: last}
 	for _, r := range records {
 		switch {
-		case len(q.Patterns) > 0 && !matches(q.Patterns, r.method):
+		case !by.sees(r.owner):
+		case len(q.Patterns) > 0 && !Matches(q.Patterns, r.method):
 		case only != nil && r.target != only.id:
 		case q.Target == BrowserTarget && r.target != BrowserTarget:
 		case len(out.Events) == q.Limit:

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/host"
 )
 
 const (
@@ -30,6 +32,8 @@ const (
 	lockFD  = 4
 
 	maxLog = 4 << 20
+	// memoryLimit is above what the rings, and what waits for streams, take together.
+	memoryLimit = 64 << 20
 )
 
 // readyLine is the one line that a new keeper says to its starter.
@@ -42,7 +46,7 @@ type readyLine struct {
 // before it does anything else, and exits with what it answers. The configuration
 // comes as JSON on stdin, descriptor 3 takes one line that says ready or why not,
 // and descriptor 4 is the held lock.
-func Main() int {
+func Main(egress func() (host.Egress, error)) int {
 	os.Unsetenv(ChildVar)
 	prepareChild(readyFD, lockFD)
 	ready := os.NewFile(readyFD, "ready")
@@ -56,10 +60,12 @@ func Main() int {
 		fmt.Fprintln(ready, string(mustJSON(readyLine{Error: errf(CodeInternal, "the keeper's configuration: %v", err)})))
 		return 2
 	}
-	k := &keeper{cfg: cfg, files: files{cfg.RunDir, cfg.Browser}, lock: lock, started: time.Now(), endings: make(chan string, 1)}
+	k := &keeper{egress: egress, cfg: cfg, files: files{cfg.RunDir, cfg.Browser}, lock: lock, started: time.Now(), endings: make(chan string, 1)}
 	k.cfg.setDefaults()
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
 	log.SetOutput(&cappedWriter{w: os.Stderr, left: maxLog})
+	// What a large reply took is given back soon after, not at some later collection.
+	debug.SetMemoryLimit(memoryLimit)
 
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
 	defer stop()
@@ -86,6 +92,7 @@ func Main() int {
 
 // keeper is the process: a browser, an engine, a server and their files.
 type keeper struct {
+	egress  func() (host.Egress, error)
 	cfg     Config
 	files   files
 	lock    *os.File
@@ -119,6 +126,7 @@ func (k *keeper) start(ctx context.Context) *Error {
 		return err
 	}
 	k.engine = newEngine(conn, k.cfg.Browser, k.proc == nil, &k.cfg)
+	k.guard()
 	if err := k.engine.start(ctx); err != nil {
 		err.Message = "the browser started, but: " + err.Message
 		err.Code = CodeChromeLaunch
@@ -131,10 +139,23 @@ func (k *keeper) start(ctx context.Context) *Error {
 	return nil
 }
 
+// guard gives the engine what plugins' pages dial through. A keeper without it serves everybody else.
+func (k *keeper) guard() {
+	if k.proc == nil || k.egress == nil {
+		return
+	}
+	egress, err := k.egress()
+	if err != nil {
+		log.Print("plugins are refused, for their pages cannot be guarded: ", err)
+		return
+	}
+	k.engine.egress, k.engine.chrome = egress, k.proc.PID
+}
+
 // connect launches the browser, or attaches to the one named.
 func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 	if k.cfg.Attach != "" {
-		conn, endpoint, err := browser.Attach(ctx, browser.AttachConfig{Endpoint: k.cfg.Attach, AllowRemote: k.cfg.AllowRemote,
+		conn, endpoint, err := browser.Attach(ctx, browser.AttachConfig{Endpoint: k.cfg.Attach, Hosts: k.cfg.AttachHosts,
 			MaxMessage: k.cfg.MaxMessage, Timeout: k.cfg.LaunchTimeout})
 		if err != nil {
 			return nil, errf(CodeChromeConnection, "%v", err)
@@ -243,6 +264,9 @@ func (k *keeper) run(ctx context.Context) {
 				log.Print("ends: not used for ", k.cfg.Idle)
 				return
 			}
+			if k.cfg.Idle > 0 {
+				k.engine.disposeIdle(k.cfg.Idle)
+			}
 			// Without its folder nobody finds this keeper any more.
 			if !sameFile(k.lock, k.files.lock()) {
 				log.Print("ends: its files were removed")
@@ -272,21 +296,27 @@ func (k *keeper) stop() {
 		k.listener.Close()
 	}
 	if k.proc != nil {
-		if k.engine != nil && !k.temporary {
-			// A profile that stays deserves an orderly end.
-			ctx, cancel := context.WithTimeout(context.Background(), closePatience)
-			ask(ctx, k.engine, nil, cdpbrowser.Close, cdp.Empty{}, opts{})
+		orderly := k.engine != nil && !k.temporary // a profile that stays deserves it
+		if orderly {
+			k.engine.mu.Lock()
+			tell(k.engine, nil, cdpbrowser.Close, cdp.Empty{}, nil)
+			k.engine.mu.Unlock()
+		}
+		if k.engine != nil {
+			k.engine.end(errf(CodeChromeConnection, "the browser was closed"))
+		}
+		if orderly {
 			select {
 			case <-k.proc.Done():
-			case <-ctx.Done():
+			case <-time.After(closePatience):
 			}
-			cancel()
 		}
 		k.proc.Kill()
 	}
 	if k.engine != nil {
 		k.engine.conn.Close()
 		<-k.engine.done
+		k.engine.closeProxies()
 	}
 	if err := k.files.clean(); err != nil {
 		log.Print("cleaning up: ", err)
@@ -301,14 +331,17 @@ func (k *keeper) stop() {
 	k.lock.Close()
 }
 
-func (k *keeper) status() Status {
-	s := Status{Browser: k.cfg.Browser, Mode: k.mode(), Product: k.version.Product, Protocol: k.version.Protocol,
-		Executable: k.cfg.Chrome, FoundBy: k.cfg.FoundBy, Endpoint: k.endpoint, Headed: k.cfg.Headed,
+func (k *keeper) status(by Caller) Status {
+	s := Status{Browser: k.cfg.Browser, Mode: k.mode(), Product: k.version.Product, Revision: k.version.Revision, Protocol: k.version.Protocol,
+		Executable: k.cfg.Chrome, FoundBy: k.cfg.FoundBy, Why: k.cfg.Why, Endpoint: k.endpoint, Headed: k.cfg.Headed,
 		Profile: k.profile, Temporary: k.temporary, KeeperPID: os.Getpid(), Version: k.cfg.Version, Wire: WireVersion,
 		UptimeMS: time.Since(k.started).Milliseconds(), IdleLimit: max(0, k.cfg.Idle).Milliseconds(),
-		Clients: k.server.clientCount(), Targets: k.engine.list(), Log: k.files.log(), Notes: k.notes}
+		Clients: k.server.clientCount(), Targets: k.engine.list(by), Log: k.files.log(), Notes: k.notes}
 	if k.proc != nil {
 		s.ChromePID = k.proc.PID
+	}
+	if by.plugin() {
+		return s.ofPages()
 	}
 	e := k.engine
 	e.mu.Lock()

@@ -18,6 +18,7 @@ import (
 // oldKeeper is a keeper of another version: it says hello as wire 99. With
 // OLD_KEEPER=obeys it ends when it is asked, with =deaf it answers nothing at all.
 func oldKeeper() int {
+	syscall.Umask(0o077)
 	f := files{os.Args[1], "default"}
 	if ownDir(f.dir) != nil {
 		return 1

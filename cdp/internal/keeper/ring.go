@@ -10,6 +10,7 @@ type record struct {
 	seq      int64
 	t        int64 // ms since 1970
 	target   string
+	owner    string // of the target
 	method   string
 	params   json.RawMessage
 	replayed bool

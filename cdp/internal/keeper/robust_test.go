@@ -3,8 +3,11 @@
 package keeper
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -252,6 +255,65 @@ func TestReplyOverTheLimit(t *testing.T) {
 	wantCode(t, err, CodeInvalidArgs)
 	wantValue(t, c, "", "1+1", "2")
 }
+
+// TestResultInPieces takes results of any size, above the limit too, through a writer, and leaves no file of those given up.
+func TestResultInPieces(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	cfg.MaxMessage = 4 << 20
+	c := start(t, cfg)
+	open(t, c, "")
+	inPieces(t, c)
+
+	stop := errors.New("the disk is full")
+	_, _, err := c.CallInto(bounded(t), evaluation("'x'.repeat(8e6)"), writer(func([]byte) (int, error) { return 0, stop }))
+	if err != stop {
+		t.Errorf("the writer's error: %v", err)
+	}
+	_, n, err := c.CallInto(bounded(t), evaluation("'x'.repeat(2e6) + y"), io.Discard)
+	if err != nil || n != 0 {
+		t.Errorf("what throws: %d bytes, %v", n, err)
+	}
+	leaver, err := Dial(bounded(t), cfg.RunDir, "", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan error, 1)
+	go func() {
+		_, _, err := leaver.CallInto(bounded(t), evaluation("'x'.repeat(30e6)"), writer(func(b []byte) (int, error) { leaver.Close(); return len(b), nil }))
+		left <- err
+	}()
+	wantCode(t, ended(t, left), CodeChromeConnection)
+	wantValue(t, c, "", "1+1", "2")
+	waitFor(t, "the files of replies to close", func() bool {
+		links, _ := filepath.Glob("/proc/" + itoa(c.hello.PID) + "/fd/*")
+		for _, link := range links {
+			if to, err := os.Readlink(link); err == nil && strings.Contains(to, "parley-reply-") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// inPieces takes a result of some megabytes in pieces, and a small one as a whole.
+func inPieces(t *testing.T, c *Client) {
+	t.Helper()
+	var got bytes.Buffer
+	const want = `{"result":{"type":"string","value":"`
+	_, n, err := c.CallInto(bounded(t), evaluation("'x'.repeat(8e6)"), &got)
+	if err != nil || n != int64(got.Len()) || got.String() != want+strings.Repeat("x", 8e6)+`"}}` {
+		t.Errorf("%d bytes, %.60s..., %v", n, got.String(), err)
+	}
+	small, n, err := c.CallInto(bounded(t), evaluation("'y'"), io.Discard)
+	if err != nil || n != 0 || string(small) != want+`y"}}` {
+		t.Errorf("a small one: %s, %d, %v", small, n, err)
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }
 
 func TestHammerHugeReplyEnds(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -14,7 +15,7 @@ import (
 type server struct {
 	engine *engine
 	hello  hello
-	status func() Status
+	status func(by Caller) Status
 	// end asks the keeper to end, and is closed over what follows, see Main.
 	end func(reason string)
 	// ended is closed when the browser is gone and its files are removed.
@@ -42,9 +43,12 @@ type client struct {
 	closed  bool
 }
 
+// stream is what comes piece by piece: events of a listener, or the result in a spool.
 type stream struct {
-	id int64
-	l  *listener
+	id    int64
+	l     *listener
+	spool *spool
+	over  chan struct{} // closed when the spool is read, or will not be
 }
 
 const (
@@ -229,8 +233,18 @@ func (c *client) drop() {
 	c.mu.Unlock()
 	c.stir()
 	for _, s := range streams {
-		c.s.engine.unlisten(s.l)
+		c.end(s)
 	}
+}
+
+// end frees what a stream holds.
+func (c *client) end(s *stream) {
+	if s.l != nil {
+		c.s.engine.unlisten(s.l)
+		return
+	}
+	s.spool.close()
+	close(s.over)
 }
 
 // write sends what is there until the connection ends.
@@ -271,6 +285,9 @@ func (c *client) next() (parts [][]byte, idle, ok bool) {
 	streams := c.streams
 	c.mu.Unlock()
 	for _, s := range streams {
+		if s.spool != nil {
+			return c.piece(s), false, true
+		}
 		line, end := s.l.take(c.s.engine.name)
 		switch {
 		case line != nil:
@@ -281,6 +298,19 @@ func (c *client) next() (parts [][]byte, idle, ok bool) {
 		}
 	}
 	return nil, true, true
+}
+
+// piece answers the frame with the next piece of a spool, or the last of its answer.
+func (c *client) piece(s *stream) [][]byte {
+	piece, err := s.spool.next()
+	if err == nil {
+		return pieceParts(s.id, piece)
+	}
+	c.removeStream(s)
+	if err != io.EOF {
+		return answerParts(s.id, "error", mustJSON(errf(CodeUnavailable, "the reply on disk cannot be read: %v", err)))
+	}
+	return answerParts(s.id, "result", []byte("{}"))
 }
 
 // sleep waits until there may be something to send; false when the client is to be closed.
@@ -299,6 +329,9 @@ func (c *client) sleep() bool {
 
 func (c *client) anyWaiting() bool {
 	for _, s := range c.streams {
+		if s.spool != nil {
+			return true
+		}
 		s.l.mu.Lock()
 		waiting := len(s.l.queue) > 0 || s.l.end != ""
 		s.l.mu.Unlock()
@@ -325,14 +358,20 @@ func (c *client) removeStream(s *stream) {
 			kept = append(kept, other)
 		}
 	}
+	was := len(kept) < len(c.streams)
 	c.streams = kept
 	c.mu.Unlock()
-	c.s.engine.unlisten(s.l)
+	if was {
+		c.end(s)
+	}
 }
 
 // serve runs one request. A nil result without a failure: a stream answers later.
 func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error) {
 	e := c.s.engine
+	if err := e.admit(q.by); err != nil {
+		return nil, err
+	}
 	switch q.op {
 	case "call":
 		var b CallRequest
@@ -341,7 +380,11 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 		}
 		ctx, cancel := timeout(ctx, b.TimeoutMS)
 		defer cancel()
-		return e.call(ctx, b)
+		r := e.call(ctx, q.by, b)
+		if r.spool != nil {
+			c.pour(ctx, q.id, r.spool)
+		}
+		return r.result, r.err
 	case "open":
 		var b OpenRequest
 		if err := decode(q, &b); err != nil {
@@ -349,7 +392,7 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 		}
 		ctx, cancel := timeout(ctx, b.TimeoutMS)
 		defer cancel()
-		return answered(e.open(ctx, b))
+		return answered(e.open(ctx, q.by, b))
 	case "activate", "close_target":
 		var b targetRequest
 		if err := decode(q, &b); err != nil {
@@ -358,28 +401,31 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 		ctx, cancel := timeout(ctx, b.TimeoutMS)
 		defer cancel()
 		if q.op == "activate" {
-			return answered(e.activate(ctx, b.Target))
+			return answered(e.activate(ctx, q.by, b.Target))
 		}
-		return answered(e.closeTarget(ctx, b.Target))
+		return answered(e.closeTarget(ctx, q.by, b.Target))
 	case "targets":
 		e.refresh(ctx)
-		return mustJSON(e.list()), nil
+		return mustJSON(e.list(q.by)), nil
 	case "status":
 		e.refresh(ctx)
-		return mustJSON(c.s.status()), nil
+		return mustJSON(c.s.status(q.by)), nil
 	case "events":
 		var b EventsRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
-		return answered(e.kept(b))
+		return answered(e.kept(q.by, b))
 	case "listen":
 		var b ListenRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
-		return nil, c.listen(ctx, q.id, b)
+		return nil, c.listen(ctx, q.id, q.by, b)
 	case "close":
+		if q.by.plugin() {
+			return answered(e.closeAll(q.by))
+		}
 		c.s.end("closed by a client")
 		<-c.s.ended
 		return json.RawMessage("{}"), nil
@@ -387,19 +433,38 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 	return nil, errf(CodeInvalidArgs, "the keeper has no operation %q", clip(q.op, 40))
 }
 
+// pour sends a spool piece by piece, and stays until that is done or given up.
+func (c *client) pour(ctx context.Context, id int64, spool *spool) {
+	s := &stream{id: id, spool: spool, over: make(chan struct{})}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		spool.close()
+		return
+	}
+	c.streams = append(c.streams, s)
+	c.mu.Unlock()
+	c.stir()
+	select {
+	case <-ctx.Done():
+		c.removeStream(s)
+	case <-s.over:
+	}
+}
+
 // listen starts a stream and stays until it ends or is cancelled.
-func (c *client) listen(ctx context.Context, id int64, b ListenRequest) *Error {
+func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenRequest) *Error {
 	var scope *target
 	if b.Target != "" {
 		var err *Error
-		if scope, err = c.s.engine.resolve(b.Target); err != nil {
+		if scope, err = c.s.engine.resolve(by, b.Target); err != nil {
 			return err
 		}
 		if err := c.s.engine.attach(ctx, scope, ""); err != nil {
 			return err
 		}
 	}
-	l, err := c.s.engine.listen(b, scope, c.stir)
+	l, err := c.s.engine.listen(by, b, scope, c.stir)
 	if err != nil {
 		return err
 	}
@@ -411,7 +476,7 @@ func (c *client) listen(ctx context.Context, id int64, b ListenRequest) *Error {
 	}
 	// The first item is the promise that nothing after it is missed.
 	c.replies = append(c.replies, answerParts(id, "item", []byte(`{"listening":true}`)))
-	c.streams = append(c.streams, &stream{id, l})
+	c.streams = append(c.streams, &stream{id: id, l: l})
 	c.mu.Unlock()
 	c.stir()
 	go func() {

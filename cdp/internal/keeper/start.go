@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
 const pollTime = 20 * time.Millisecond
@@ -55,6 +57,9 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 			notes = append(notes, other.note())
 			continue
 		}
+		if err := f.planted(err); err != nil {
+			return nil, err
+		}
 		lock, err := f.tryLock()
 		switch {
 		case errors.Is(err, errLocked):
@@ -86,6 +91,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	if err := f.clean(); err != nil {
 		return errf(CodeInternal, "cannot remove what an earlier browser left: %v", err)
 	}
+	Sweep(f.dir) // of other names; what cannot be removed there is nothing to this one
 	self, err := os.Executable()
 	if err != nil {
 		return errf(CodeInternal, "cannot find this program itself: %v", err)
@@ -165,6 +171,9 @@ func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 		if errors.As(err, &other) {
 			return nil, errf(CodeChromeConnection, "%s; opening or closing the browser replaces it", other.Error())
 		}
+		if err := f.planted(err); err != nil {
+			return nil, err
+		}
 		if swept, _ := f.sweep(); swept {
 			return nil, errf(CodeChromeConnection, "browser %q is not open any more: its keeper was ended from outside, and what it left is removed", f.name)
 		}
@@ -175,6 +184,15 @@ func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 			return nil, errf(CodeChromeConnection, "browser %q is just being started or ended; try again in a moment", f.name)
 		}
 	}
+}
+
+// planted makes the error of a keeper that runs while something else is in its socket's place; what is left of one that is dead is removed instead.
+func (f files) planted(err error) error {
+	var planted *plantedError
+	if errors.As(err, &planted) && f.held() {
+		return errf(CodeChromeConnection, "%v, so nothing is said to it; remove it, and close browser %q", planted, f.name)
+	}
+	return nil
 }
 
 const endingTime = 500 * time.Millisecond
@@ -199,6 +217,7 @@ func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 			err = c.CloseBrowser(asking)
 			c.Close()
 			if err == nil {
+				Sweep(f.dir)
 				return true, nil
 			}
 			err = replace(force, f, &otherKeeper{pid: c.hello.PID, stuck: true})
@@ -207,7 +226,9 @@ func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 			err := replace(force, f, other)
 			return err == nil, err
 		case !f.held():
-			return f.sweep()
+			swept, err := f.sweep()
+			Sweep(f.dir) // of other names
+			return swept, err
 		}
 		// It is just being started or ended.
 		if pause(asking) != nil {
@@ -314,7 +335,7 @@ func differences(cfg Config, h hello) (notes []string) {
 	if cfg.Attach != "" && cfg.Attach != h.Attach {
 		ignored = append(ignored, "attach")
 	}
-	if cfg.FoundBy == "flag" && cfg.Attach == "" && cfg.Chrome != h.Chrome {
+	if cfg.FoundBy == browser.FromFlag && cfg.Attach == "" && cfg.Chrome != h.Chrome {
 		ignored = append(ignored, "chrome")
 	}
 	if len(ignored) > 0 {

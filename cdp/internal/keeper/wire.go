@@ -11,7 +11,7 @@ import (
 )
 
 // WireVersion is the version of the wire between keeper and client.
-const WireVersion = 1
+const WireVersion = 2
 
 const (
 	maxHello   = 64 << 10
@@ -112,6 +112,7 @@ func readHello(r io.Reader) (hello, error) {
 type request struct {
 	id   int64
 	op   string
+	by   Caller
 	body json.RawMessage
 }
 
@@ -127,6 +128,8 @@ func readRequest(r io.Reader) (q request, err error) {
 			return err
 		case "op":
 			return json.Unmarshal(value, &q.op)
+		case "by":
+			return json.Unmarshal(value, &q.by)
 		case "body":
 			q.body = value
 		}
@@ -138,18 +141,22 @@ func readRequest(r io.Reader) (q request, err error) {
 	return q, err
 }
 
-// answer is what the keeper says about a request: one of result, failure and item.
+// answer is what the keeper says about a request: one of result, failure, item and piece.
 type answer struct {
 	id      int64
 	result  json.RawMessage
 	failure *Error
 	item    json.RawMessage
+	piece   []byte
 }
 
 func readAnswer(r io.Reader) (a answer, err error) {
 	payload, err := readFrame(r, maxReply)
 	if err != nil {
 		return a, err
+	}
+	if len(payload) > pieceHead && payload[0] == 0 {
+		return answer{id: int64(binary.BigEndian.Uint64(payload[1:])), piece: payload[pieceHead:]}, nil
 	}
 	err = fields(payload, func(key string, value []byte) error {
 		switch key {
@@ -170,6 +177,14 @@ func readAnswer(r io.Reader) (a answer, err error) {
 		err = errors.New("an answer without a result, an error or an item")
 	}
 	return a, err
+}
+
+// pieceHead is the size of what comes before a piece in its frame: a zero byte and the id.
+const pieceHead = 9
+
+// pieceParts are the parts of a frame with a piece of a large result.
+func pieceParts(id int64, piece []byte) [][]byte {
+	return [][]byte{binary.BigEndian.AppendUint64([]byte{0}, uint64(id)), piece}
 }
 
 // answerParts are the parts of an answer's frame; kind is result, error or item.

@@ -138,6 +138,7 @@ func FuzzWire(f *testing.F) {
 	f.Add(frame(`{"parley_keeper":1}`))
 	f.Add(append(frame(`{"id":1,"op":"call","body":{}}`), frame(`{"id":1,"result":{}}`)...))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
+	f.Add(frame("\x00\x00\x00\x00\x00\x00\x00\x00\x01piece"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		readHello(bytes.NewReader(data))
 		r := bytes.NewReader(data)

@@ -13,7 +13,9 @@ var embedded string
 type Protocol struct{ data string }
 
 // Embedded answers the pinned protocol. It costs nothing: every look-up reads only what it needs.
-func Embedded() *Protocol { return &Protocol{data: embedded} }
+func Embedded() *Protocol { return pinned }
+
+var pinned = &Protocol{data: embedded}
 
 // Parse reads the document that a browser answers at /json/protocol. What people wrote about the commands of the pinned protocol (effects,
 // tasks, common examples) is taken over for commands of the same name. A document that is not a protocol, is larger than 16 MiB, or

@@ -1,0 +1,199 @@
+package cdp
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+const (
+	// drainChunk is how much one IO.read asks for.
+	drainChunk = 1 << 20
+	// drainClose bounds the closing of a stream whose call is over.
+	drainClose = 2 * time.Second
+)
+
+// drain sends a command and reads the stream that its result, or the event that follows it, names: to the end, into r.Out.
+func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request) (*host.Result, error) {
+	if r.Out == nil {
+		return nil, host.Errorf(host.InvalidArgs, "a stream is drained into a file").WithNext("add --out FILE")
+	}
+	// A handle means something in its own target alone, and another one may be opened meanwhile.
+	target, err := pinned(ctx, c, r.Options.Target)
+	if err != nil {
+		return nil, p.hostError(err, r)
+	}
+	var named namedStream
+	var warnings []string
+	if r.Tool == "Tracing.end" {
+		named, err = endTrace(ctx, c, r, target)
+		if named.Loss {
+			warnings = append(warnings, "the trace is not complete: its buffer was full")
+		}
+	} else {
+		var data json.RawMessage
+		if data, _, err = send(ctx, c, r, target); err == nil {
+			if err := judge(data, r.Params); err != nil {
+				return nil, err
+			}
+			named, err = nameStream(r, data)
+		}
+	}
+	if err != nil {
+		return nil, p.hostError(err, r)
+	}
+	if named.Handle == "" {
+		return nil, noStream(r.Tool)
+	}
+	written, err := named.read(ctx, c, target, r.Out)
+	if err != nil {
+		return nil, p.hostError(err, r)
+	}
+	return &host.Result{Written: written, Raw: true, Warnings: warnings}, nil
+}
+
+// namedStream is a stream of bytes that Chrome holds, and what was read of it already.
+type namedStream struct {
+	Handle string
+	Loss   bool // of a trace
+	first  *chunk
+}
+
+// chunk is what IO.read answers.
+type chunk struct {
+	Data   string `json:"data"`
+	Base64 bool   `json:"base64Encoded"`
+	EOF    bool   `json:"eof"`
+}
+
+// nameStream finds the handle in a result: "stream", at its top or one level below, or for IO.read the one it was given.
+func nameStream(r *host.Request, data json.RawMessage) (namedStream, error) {
+	if r.Tool == "IO.read" {
+		var asked struct {
+			Handle string `json:"handle"`
+		}
+		n := namedStream{first: &chunk{}}
+		if err := json.Unmarshal(r.Params, &asked); err != nil {
+			return n, err
+		}
+		n.Handle = asked.Handle
+		return n, json.Unmarshal(data, n.first)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return namedStream{}, err
+	}
+	for _, within := range append([]json.RawMessage{data}, values(fields)...) {
+		var one struct {
+			Stream string `json:"stream"`
+		}
+		if json.Unmarshal(within, &one) == nil && one.Stream != "" {
+			return namedStream{Handle: one.Stream}, nil
+		}
+	}
+	return namedStream{}, nil
+}
+
+func values(fields map[string]json.RawMessage) (all []json.RawMessage) {
+	for _, v := range fields {
+		all = append(all, v)
+	}
+	return all
+}
+
+// endTrace ends tracing and waits for the event that names the trace.
+func endTrace(ctx context.Context, c *keeper.Client, r *host.Request, target string) (namedStream, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var complete struct {
+		Method string `json:"method"`
+		Params struct {
+			Stream string `json:"stream"`
+			Loss   bool   `json:"dataLossOccurred"`
+		} `json:"params"`
+	}
+	q := keeper.ListenRequest{Patterns: []string{"Tracing.tracingComplete"}, Target: target, Max: 1}
+	_, err := c.Listen(ctx, q, func() {
+		go func() {
+			if _, _, err := send(ctx, c, r, target); err != nil {
+				cancel(err)
+			}
+		}()
+	}, func(line json.RawMessage) error { return json.Unmarshal(line, &complete) })
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	return namedStream{Handle: complete.Params.Stream, Loss: complete.Params.Loss}, err
+}
+
+func noStream(tool string) *host.Error {
+	e := host.Errorf(host.InvalidArgs, "%s named no stream that could be drained", tool)
+	switch tool {
+	case "Tracing.end":
+		return e.WithNext("start it with parley cdp Tracing.start --param transferMode=ReturnAsStream")
+	case "Page.printToPDF":
+		return e.WithNext("add --param transferMode=ReturnAsStream, or leave out --drain")
+	}
+	return e.WithNext("leave out --drain")
+}
+
+// read reads a stream to its end, closes it, and answers how many bytes it had.
+func (n *namedStream) read(ctx context.Context, c *keeper.Client, target string, out io.Writer) (written int64, err error) {
+	call := func(ctx context.Context, method string, params any) (json.RawMessage, error) {
+		raw, err := manifest.Marshal(params)
+		if err != nil {
+			return nil, err
+		}
+		return c.Call(ctx, keeper.CallRequest{Target: target, Method: method, Params: raw})
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainClose)
+		defer cancel()
+		_, _ = call(closing, "IO.close", map[string]any{"handle": n.Handle}) // Chrome forgets it with the target at the latest
+	}()
+	for next := n.first; ; next = nil {
+		if next == nil {
+			raw, err := call(ctx, "IO.read", map[string]any{"handle": n.Handle, "size": drainChunk})
+			if err != nil {
+				return written, err
+			}
+			next = &chunk{}
+			if err := json.Unmarshal(raw, next); err != nil {
+				return written, err
+			}
+		}
+		content := []byte(next.Data)
+		if next.Base64 {
+			if content, err = base64.StdEncoding.DecodeString(next.Data); err != nil {
+				return written, host.Errorf(host.InvalidResult, "IO.read answered something that is no base64: %v", err)
+			}
+		}
+		k, err := out.Write(content)
+		if written += int64(k); err != nil || next.EOF {
+			return written, err
+		}
+	}
+}
+
+// pinned is the id of the target that a selector means now.
+func pinned(ctx context.Context, c *keeper.Client, selector string) (string, error) {
+	if selector != "" {
+		return selector, nil
+	}
+	targets, err := c.Targets(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, t := range targets {
+		if t.Current {
+			return t.ID, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,154 @@
+package cdp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+type eventsParams struct {
+	Match     []string `json:"match"`
+	Since     int64    `json:"since"`
+	Limit     int      `json:"limit"`
+	Until     string   `json:"until"`
+	Max       int      `json:"max"`
+	TimeoutMS int64    `json:"timeout_ms"`
+}
+
+func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, error) {
+	var q eventsParams
+	if err := json.Unmarshal(r.Params, &q); err != nil {
+		return nil, err
+	}
+	if err := p.checkEvents(r, append(q.Match, q.Until)); err != nil {
+		return nil, err
+	}
+	c, err := p.as(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.Events(ctx, keeper.EventsRequest{Since: q.Since, Patterns: q.Match, Target: r.Options.Target, Limit: q.Limit})
+	if err != nil {
+		return nil, p.hostError(err, r)
+	}
+	found.Events = append([]json.RawMessage{}, found.Events...)
+	return result(found)
+}
+
+// checkEvents refuses patterns that no event of the protocol matches: waiting for them would never end.
+func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
+	if r.Options.SendAnyway {
+		return nil
+	}
+	var names []string
+	for _, pattern := range patterns {
+		if e, ok := p.protocol.Event(pattern); pattern == "" || ok && e.Name == pattern {
+			continue
+		}
+		if names == nil {
+			names = p.eventNames()
+		}
+		if slices.ContainsFunc(names, func(name string) bool { ok, _ := path.Match(pattern, name); return ok }) {
+			continue
+		}
+		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithNext("parley search " + manifest.ShellQuote(manifest.CleanLine(strings.Trim(pattern, "*."))) + " --kind event")
+		for _, n := range schema.Nearest(pattern, names, 3) {
+			e.DidYouMean = append(e.DidYouMean, host.Suggestion{Name: Name + "." + n.Name, Distance: n.Distance})
+		}
+		return e
+	}
+	return nil
+}
+
+func (p *Provider) eventNames() []string {
+	var names []string
+	for _, d := range p.protocol.Domains() {
+		for _, m := range p.protocol.Members(d.Name) {
+			if m.Kind == protocol.KindEvent {
+				names = append(names, d.Name+"."+m.Name)
+			}
+		}
+	}
+	return names
+}
+
+// Stream is Invoke; for events it sends records as they come, and its result says why it ended.
+func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, error) {
+	if r.Tool != "events" {
+		return p.Invoke(ctx, r)
+	}
+	var q eventsParams
+	if err := json.Unmarshal(r.Params, &q); err != nil {
+		return nil, err
+	}
+	if err := p.checkEvents(r, append(q.Match, q.Until)); err != nil {
+		return nil, err
+	}
+	c, err := p.as(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	wanted := keeper.ListenRequest{Patterns: q.Match, Target: r.Options.Target, Until: q.Until, Max: q.Max, TimeoutMS: q.TimeoutMS}
+	emit := r.Emit
+	if q.Until != "" && r.Until != nil {
+		// The keeper sends all that could be the last; which one is, is judged here.
+		wanted.Patterns, wanted.Until, wanted.Max = append(slices.Clone(q.Match), q.Until), "", 0
+		emit = (&judged{eventsParams: q, last: r.Until, emit: r.Emit}).take
+	}
+	end, err := c.Listen(ctx, wanted, r.Started, emit)
+	var over streamOver
+	if errors.As(err, &over) {
+		return result(keeper.ListenEnd{End: string(over)})
+	}
+	if err != nil {
+		return nil, p.hostError(err, r)
+	}
+	return result(end)
+}
+
+// judged is a stream whose caller judges the events that could be its last.
+type judged struct {
+	eventsParams
+	last  func(record json.RawMessage) bool
+	emit  func(record json.RawMessage) error
+	taken int
+}
+
+// take passes a record on if it was asked for or is the last.
+func (j *judged) take(record json.RawMessage) error {
+	var event struct {
+		Method string `json:"method"` // "" of a loss
+	}
+	if err := json.Unmarshal(record, &event); err != nil {
+		return err
+	}
+	last := keeper.Matches([]string{j.Until}, event.Method) && j.last(record)
+	if event.Method != "" && !last && !keeper.Matches(j.Match, event.Method) {
+		return nil
+	}
+	if err := j.emit(record); err != nil || event.Method == "" {
+		return err
+	}
+	j.taken++
+	switch {
+	case last:
+		return streamOver("until")
+	case j.Max > 0 && j.taken >= j.Max:
+		return streamOver("max")
+	}
+	return nil
+}
+
+// streamOver ends a stream from its reader's side, for the reason that it is.
+type streamOver string
+
+func (o streamOver) Error() string { return "the stream is over: " + string(o) }

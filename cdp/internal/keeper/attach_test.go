@@ -1,0 +1,209 @@
+//go:build linux
+
+package keeper
+
+import (
+	"bufio"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
+)
+
+// theirs starts a Chrome that others run, with a debugging port, and answers its process and its address.
+func theirs(t *testing.T, chrome string) (pid int, address string) {
+	t.Helper()
+	profile := filepath.Join(tempDir(t), "theirs")
+	cmd := exec.Command(chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
+	cmd.Env = append(os.Environ(), "BREAKPAD_DUMP_LOCATION="+profile)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		cmd.Wait()
+		killOrphans(profile, 0)
+		browser.RemoveSingleton(profile)
+		removeTree(profile)
+	})
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if _, after, ok := strings.Cut(lines.Text(), "DevTools listening on "); ok {
+			address = strings.TrimSpace(after)
+			break
+		}
+	}
+	go func() {
+		for b := make([]byte, 4096); ; {
+			if _, err := stderr.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	return cmd.Process.Pid, address
+}
+
+// TestAttach uses a Chrome that others run, by each form of its address.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	pid, address := theirs(t, cfg.Chrome)
+	port := strings.Split(strings.TrimPrefix(address, "ws://127.0.0.1:"), "/")[0]
+	for _, form := range []string{port, "http://127.0.0.1:" + port, "http://localhost:" + port + "/", "localhost:" + port} {
+		other := cfg
+		other.Chrome, other.Attach, other.Browser = "", form, "form"
+		c := start(t, other)
+		wantValue(t, c, "", "1+1", "2")
+		if err := c.CloseBrowser(bounded(t)); err != nil {
+			t.Errorf("%s: %v", form, err)
+		}
+	}
+	cfg.Chrome, cfg.Attach = "", address
+	c := start(t, cfg)
+	s, err := c.Status(bounded(t))
+	if err != nil || s.Mode != "attached" || s.Endpoint != address || len(s.Targets) != 1 || s.Targets[0].Attached {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	wantValue(t, c, "", "1+1", "2") // attached when it is first used
+	p := open(t, c, site(t, map[string]string{"/": plainPage}))
+	all, _ := c.Targets(bounded(t))
+	if p.Title != "Plain" || len(all) != 2 {
+		t.Errorf("page %+v of %+v", p, all)
+	}
+	inPieces(t, c)
+	_, err = evaluate(t, c, "", "alert('hi')")
+	wantCode(t, err, CodeBusy, "hi")
+	if _, err := c.CloseTarget(bounded(t), ""); err != nil {
+		t.Error(err)
+	}
+	if err := c.CloseBrowser(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	if !processExists(pid) || isZombie(pid) {
+		t.Error("closing ended a browser that is not ours")
+	}
+	nothingLeft(t, cfg)
+
+	// The browser ends: so do the calls, and the keeper.
+	c = start(t, cfg)
+	waiting := inBackground(t, c, never)
+	syscall.Kill(-pid, syscall.SIGKILL)
+	wantCode(t, ended(t, waiting), CodeChromeConnection)
+	nothingLeft(t, cfg)
+}
+
+// TestAttachToASilentServer attaches to one that never answers.
+func TestAttachToASilentServer(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	var up websocket.Upgrader
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ws, err := up.Upgrade(w, r, nil); err == nil {
+			defer ws.Close()
+			for {
+				if _, _, err := ws.ReadMessage(); err != nil {
+					return
+				}
+			}
+		}
+	}))
+	defer server.Close()
+	cfg.Attach = "ws" + strings.TrimPrefix(server.URL, "http")
+	cfg.LaunchTimeout = 500 * time.Millisecond
+	_, err := Start(bounded(t), cfg)
+	wantCode(t, err, CodeChromeConnection, "did not answer")
+	nothingLeft(t, cfg)
+}
+
+// TestAttachToABrowserThatAsks attaches to one that asks its user first, tells nothing about itself, and asks at each
+// connection: one is made and held, whoever calls.
+func TestAttachToABrowserThatAsks(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	_, address := theirs(t, cfg.Chrome)
+	consent := make(chan struct{})
+	var asked atomic.Int32
+	var up websocket.Upgrader
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/devtools/browser" {
+			http.NotFound(w, r)
+			return
+		}
+		asked.Add(1)
+		select {
+		case <-consent:
+		case <-r.Context().Done():
+			return
+		}
+		there, _, err := websocket.DefaultDialer.Dial(address, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer there.Close()
+		here, err := up.Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer here.Close()
+		go forward(here, there)
+		forward(there, here)
+	}))
+	t.Cleanup(server.Close)
+	cfg.Chrome, cfg.Attach = "", server.URL
+
+	// Nobody allows it: that is said, within its time.
+	cfg.LaunchTimeout = 300 * time.Millisecond
+	_, err := Start(bounded(t), cfg)
+	wantCode(t, err, CodeChromeConnection, "allow remote debugging")
+	nothingLeft(t, cfg)
+
+	cfg.LaunchTimeout = limit
+	before := asked.Load()
+	go func() {
+		for asked.Load() == before {
+			time.Sleep(time.Millisecond)
+		}
+		close(consent)
+	}()
+	c := start(t, cfg)
+	open(t, c, site(t, map[string]string{"/": plainPage}))
+	for range 3 {
+		again, err := Start(bounded(t), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantValue(t, again, "", "document.title", `"Plain"`)
+		again.Close()
+	}
+	inPieces(t, c)
+	if n := asked.Load() - before; n != 1 {
+		t.Errorf("the user was asked %d times", n)
+	}
+}
+
+// forward passes messages on until one side ends.
+func forward(from, to *websocket.Conn) {
+	for {
+		kind, message, err := from.ReadMessage()
+		if err != nil || to.WriteMessage(kind, message) != nil {
+			to.Close()
+			return
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package keeper
+
+import (
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// Caller is who asks. What he may call was decided before he is here; the keeper knows whose targets are whose, and what a plugin's pages
+// may dial.
+type Caller struct {
+	// Name is "cli", "mcp:CLIENT" or "plugin:NAME".
+	Name string `json:"name"`
+	// HTTP is what a plugin was granted of the network. Its pages are held to it, also after the call, until the plugin's next one.
+	HTTP []host.HTTPGrant `json:"http,omitempty"`
+}
+
+// commandLine is the person at the command line, who may do everything.
+var commandLine = Caller{Name: "cli"}
+
+func (c Caller) person() bool { return c.Name == commandLine.Name }
+
+func (c Caller) plugin() bool { return strings.HasPrefix(c.Name, pluginPrefix) }
+
+const pluginPrefix = "plugin:"
+
+// ofPages is what of a status concerns pages, for who is told nothing of the machine and of others.
+func (s Status) ofPages() Status {
+	return Status{Browser: s.Browser, Mode: s.Mode, Product: s.Product, Revision: s.Revision, Protocol: s.Protocol, Headed: s.Headed,
+		Version: s.Version, Wire: s.Wire, IdleLimit: s.IdleLimit, Targets: s.Targets}
+}
+
+func (c Caller) check() *Error {
+	kind, name, _ := strings.Cut(c.Name, ":")
+	if c.person() || (kind == "mcp" || kind == "plugin") && name != "" {
+		return nil
+	}
+	return errf(CodeInvalidArgs, "%q is no caller: a request comes from cli, mcp:CLIENT or plugin:NAME", clip(c.Name, 80))
+}
+
+// sees reports whether a caller may see and use what belongs to an owner. What nobody opened through the bridge, such as a page of an attached
+// browser, has no owner and is open to all but plugins, who have nothing outside of their own browser context.
+func (c Caller) sees(owner string) bool {
+	return c.person() || c.Name == owner || owner == "" && !c.plugin()
+}

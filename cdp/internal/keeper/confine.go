@@ -1,0 +1,282 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	cdptarget "github.com/chromedp/cdproto/target"
+)
+
+// A command that names a target is sent to that one, which must be the caller's. But some commands name targets, sessions and contexts in their
+// parameters, or are about the browser as a whole, whatever they are sent to. For anybody but the person those are held here to what is his.
+
+// A barrier is what a plugin is not given even by name, because it would reach what is not its own: whole groups end in a dot. Of the groups Browser
+// and Target, whose commands all reach out of a page, a plugin is given what ownCommands names.
+var barriers = map[string]string{
+	"Extensions.": "extensions belong to the whole browser",
+	"PWA.":        "apps are installed into the person's profile",
+	"Tethering.":  "it opens ports of this machine",
+	"Tracing.":    "a trace records the pages of all callers",
+
+	"Memory.getAllTimeSamplingProfile":          "it profiles the browser's processes, not a page",
+	"Memory.getBrowserSamplingProfile":          "it profiles the browser's processes, not a page",
+	"Memory.simulatePressureNotification":       "it reaches the pages of all callers",
+	"Memory.setPressureNotificationsSuppressed": "it reaches the pages of all callers",
+
+	"Browser.close":                 "the browser is not the plugin's; cdp.close ends what the plugin has in it",
+	"Browser.crash":                 "the browser is not the plugin's",
+	"Browser.crashGpuProcess":       "the browser is not the plugin's",
+	"Browser.getWindowBounds":       "windows have numbers that do not say whose they are",
+	"Browser.setWindowBounds":       "windows have numbers that do not say whose they are",
+	"Browser.setContentsSize":       "windows have numbers that do not say whose they are",
+	"Target.attachToBrowserTarget":  "a session with the browser reaches the pages of all callers",
+	"Target.createBrowserContext":   "a plugin works in one context, whose network is guarded",
+	"Target.exposeDevToolsProtocol": "a page would send commands past the policy",
+	"Target.sendMessageToTarget":    "it carries other commands past the policy",
+	"Target.setRemoteLocations":     "it would reach browsers elsewhere",
+	"Target.setAutoAttach":          "the bridge follows targets itself; a call can be sent to each",
+	"Target.autoAttachRelated":      "the bridge follows targets itself; a call can be sent to each",
+	"Target.setDiscoverTargets":     "the bridge follows targets itself; cdp.targets lists them",
+}
+
+// past are those of them that nobody but the person is given, for the policy would not see what they carry.
+var past = []string{"Target.exposeDevToolsProtocol", "Target.sendMessageToTarget"}
+
+// ownCommands are the commands of Browser and Target that a plugin can be given, and others that are about a browser context. Those that are go to the browser
+// with the plugin's context, which the keeper puts in: without one Chrome takes the person's, for Storage.getCookies also in the session of a page elsewhere.
+var ownCommands = map[string]struct{ inContext bool }{
+	"Storage.clearCookies":          {true},
+	"Storage.getCookies":            {true},
+	"Storage.setCookies":            {true},
+	"Browser.getVersion":            {},
+	"Browser.getBrowserCommandLine": {},
+	"Browser.getWindowForTarget":    {},
+	"Browser.cancelDownload":        {true},
+	"Browser.grantPermissions":      {true},
+	"Browser.resetPermissions":      {true},
+	"Browser.setPermission":         {true},
+	"Browser.setDownloadBehavior":   {true},
+	"Target.activateTarget":         {},
+	"Target.attachToTarget":         {},
+	"Target.closeTarget":            {},
+	"Target.createTarget":           {true},
+	"Target.detachFromTarget":       {},
+	"Target.disposeBrowserContext":  {true},
+	"Target.getBrowserContexts":     {},
+	"Target.getTargetInfo":          {},
+	"Target.getTargets":             {},
+}
+
+// barrier says why a caller is not given a command whatever he was granted, "" if he is.
+func barrier(by Caller, method string) string {
+	if !by.plugin() {
+		if slices.Contains(past, method) {
+			return barriers[method]
+		}
+		return ""
+	}
+	domain, _, _ := strings.Cut(method, ".")
+	if why := barriers[method]; why != "" {
+		return why
+	}
+	if why := barriers[domain+"."]; why != "" {
+		return why
+	}
+	if _, own := ownCommands[method]; !own && (domain == "Browser" || domain == "Target") {
+		return "it is about the browser as a whole, which is not the plugin's"
+	}
+	return ""
+}
+
+// confine holds a call to what is the caller's, and puts in what the keeper knows. s is his scope, nil for who is no plugin.
+func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
+	if why := barrier(by, q.Method); why != "" {
+		return errf(CodeDenied, "%s is never given to %s: %s", q.Method, clip(by.Name, 80), why)
+	}
+	if s != nil && q.Target == BrowserTarget {
+		return errf(CodeDenied, "%s cannot be sent to the browser itself by a plugin: name one of its targets, or none", q.Method)
+	}
+	if q.Target == BrowserTarget && domainOf(q.Method) == "Fetch" {
+		return errf(CodeDenied, "%s sent to the browser itself would stop the requests of all callers: send it to a target", q.Method)
+	}
+	params := map[string]json.RawMessage{}
+	if len(q.Params) > 0 {
+		if err := json.Unmarshal(q.Params, &params); err != nil {
+			return errf(CodeInvalidArgs, "the parameters of %s: %v", q.Method, err)
+		}
+	}
+	if s != nil && ownCommands[q.Method].inContext && params["browserContextId"] == nil {
+		params["browserContextId"] = quoted(string(s.context))
+	}
+	if s != nil && (ofBrowser(domainOf(q.Method)) || ownCommands[q.Method].inContext) {
+		if err := e.aboutTarget(by, q, params); err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if domain := domainOf(q.Method); domain == "Target" || domain == "Browser" {
+		if err := e.ownIDs(by, params); err != nil {
+			return err
+		}
+	}
+	if raw, named := params["browserContextId"]; named {
+		var id string
+		if json.Unmarshal(raw, &id) != nil || s != nil && id != string(s.context) || s == nil && e.contexts[id] != "" {
+			return errf(CodeNotFound, "%s has no browser context with that id", clip(by.Name, 80))
+		}
+	}
+	q.Params = mustJSON(params)
+	return nil
+}
+
+// aboutTarget makes a command of the browser, which a plugin has sent to a target or to none, one about that target, where it is about any. It goes to the
+// browser itself, for a page's session could answer it with more than its own.
+func (e *engine) aboutTarget(by Caller, q *CallRequest, params map[string]json.RawMessage) *Error {
+	about := q.Method == cdptarget.CommandGetTargetInfo || q.Method == cdpbrowser.CommandGetWindowForTarget
+	if about && params["targetId"] == nil {
+		t, err := e.resolve(by, q.Target)
+		if err != nil {
+			return err
+		}
+		params["targetId"] = quoted(t.id)
+	}
+	q.Target = BrowserTarget
+	return nil
+}
+
+// ownIDs refuses targets and sessions that are not the caller's; whether they are another's it does not tell. The engine is locked.
+func (e *engine) ownIDs(by Caller, params map[string]json.RawMessage) *Error {
+	for _, kind := range []struct {
+		name string
+		find func(id string) *target
+	}{
+		{"targetId", func(id string) *target { return e.targets[id] }},
+		{"sessionId", func(id string) *target { return e.sessionOf(id) }},
+	} {
+		raw, named := params[kind.name]
+		if !named {
+			continue
+		}
+		var id string
+		if err := json.Unmarshal(raw, &id); err != nil {
+			return errf(CodeInvalidArgs, "/%s is not a string", kind.name)
+		}
+		t := kind.find(id)
+		if t == nil && !by.plugin() {
+			continue // a tab, or what else the keeper does not follow
+		}
+		if t == nil || !by.sees(t.owner) {
+			return errf(CodeNotFound, "%s has no target with the %s %q", clip(by.Name, 80), kind.name, clip(id, 80))
+		}
+	}
+	return nil
+}
+
+// sessionOf is the target of a session, also of one that a caller has made beside the keeper's.
+func (e *engine) sessionOf(id string) *target {
+	if t := e.sessions[id]; t != nil {
+		return t
+	}
+	return e.seconds[id]
+}
+
+func domainOf(method string) string {
+	domain, _, _ := strings.Cut(method, ".")
+	return domain
+}
+
+// own takes out of a result what is not the caller's.
+func (e *engine) own(by Caller, s *scope, method string, result json.RawMessage) json.RawMessage {
+	switch method {
+	case cdptarget.CommandGetTargets:
+		var all struct {
+			Infos []json.RawMessage `json:"targetInfos"`
+		}
+		if json.Unmarshal(result, &all) != nil {
+			return json.RawMessage(`{"targetInfos":[]}`)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		all.Infos = slices.DeleteFunc(all.Infos, func(raw json.RawMessage) bool {
+			var info targetInfo
+			if json.Unmarshal(raw, &info) != nil {
+				return true
+			}
+			owner := e.contexts[info.Context]
+			if t := e.targets[info.ID]; t != nil && owner == "" {
+				owner = t.owner
+			}
+			return !by.sees(owner)
+		})
+		return mustJSON(all)
+	case cdptarget.CommandGetBrowserContexts:
+		if s != nil {
+			return mustJSON(map[string][]string{"browserContextIds": {string(s.context)}})
+		}
+	}
+	return result
+}
+
+// called is call for anybody but the person.
+func (e *engine) called(ctx context.Context, by Caller, q CallRequest) reply {
+	var s *scope
+	if by.plugin() {
+		entered, leave, err := e.enter(ctx, by)
+		if err != nil {
+			return reply{err: err}
+		}
+		defer leave()
+		s = entered
+	}
+	if err := e.confine(by, s, &q); err != nil {
+		return reply{err: err}
+	}
+	switch {
+	case s != nil && q.Method == cdptarget.CommandDisposeBrowserContext:
+		return reply{result: json.RawMessage("{}"), err: e.dispose(s)}
+	case s != nil && q.Target == "":
+		if err := e.firstPage(ctx, by, s); err != nil {
+			return reply{err: err}
+		}
+	}
+	since := 0
+	if s != nil {
+		since = s.proxy.refusals()
+	}
+	r := e.direct(ctx, by, q)
+	switch {
+	case r.err != nil || r.spool != nil:
+	case s != nil && navigationError(r.result):
+		var asked struct {
+			URL string `json:"url"`
+		}
+		json.Unmarshal(q.Params, &asked)
+		if refused := s.refusedDial(since, asked.URL); refused != nil {
+			return reply{err: refused}
+		}
+	case q.Method == cdptarget.CommandCreateTarget:
+		e.opened(by, r.result)
+	default:
+		r.result = e.own(by, s, q.Method, r.result)
+	}
+	return r
+}
+
+// opened gives a new target to who made it by a command.
+func (e *engine) opened(by Caller, result json.RawMessage) {
+	var made struct {
+		ID string `json:"targetId"`
+	}
+	if json.Unmarshal(result, &made) != nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.targets[made.ID]; t != nil && t.owner == "" {
+		t.owner = by.Name
+	}
+}

@@ -1,0 +1,152 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+)
+
+func TestBarriers(t *testing.T) {
+	one, some := Caller{Name: "plugin:one"}, Caller{Name: "mcp:some"}
+	for _, c := range []struct {
+		method         string
+		plugin, client bool // whether each can be given it
+	}{
+		{"Page.navigate", true, true},
+		{"SystemInfo.getInfo", true, true},
+		{"Browser.getVersion", true, true},
+		{"Browser.setDownloadBehavior", true, true},
+		{"Browser.close", false, true},
+		{"Browser.setWindowBounds", false, true},
+		{"Browser.somethingNew", false, true},
+		{"Target.createTarget", true, true},
+		{"Target.createBrowserContext", false, true},
+		{"Target.attachToBrowserTarget", false, true},
+		{"Target.setAutoAttach", false, true},
+		{"Target.somethingNew", false, true},
+		{"Target.sendMessageToTarget", false, false},
+		{"Target.exposeDevToolsProtocol", false, false},
+		{"Tracing.start", false, true},
+		{"Tethering.bind", false, true},
+		{"Extensions.loadUnpacked", false, true},
+		{"PWA.install", false, true},
+	} {
+		if got := barrier(one, c.method) == ""; got != c.plugin {
+			t.Errorf("a plugin is given %s: %v", c.method, got)
+		}
+		if got := barrier(some, c.method) == ""; got != c.client {
+			t.Errorf("an MCP client is given %s: %v", c.method, got)
+		}
+	}
+}
+
+// What goes to the browser for a plugin says its context, and goes nowhere else.
+func TestCommandsOfPluginsSayTheirContext(t *testing.T) {
+	one := Caller{Name: "plugin:one"}
+	for _, c := range []struct{ method, target, params, want, code string }{
+		{"Target.createTarget", "", `{"url":"http://a/"}`, `{"browserContextId":"C","url":"http://a/"}`, ""},
+		{"Target.createTarget", "MINE", `{"url":"http://a/"}`, `{"browserContextId":"C","url":"http://a/"}`, ""},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"C"}`, `{"browserContextId":"C","url":"http://a/"}`, ""},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"D"}`, "", CodeNotFound},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":null}`, "", CodeNotFound},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":["C"]}`, "", CodeNotFound},
+		{"Browser.grantPermissions", "", `{"permissions":[]}`, `{"browserContextId":"C","permissions":[]}`, ""},
+		{"Storage.getCookies", "", `{}`, `{"browserContextId":"C"}`, ""},
+		{"Storage.getCookies", "MINE", `{}`, `{"browserContextId":"C"}`, ""},
+		{"Storage.getCookies", "browser", `{}`, "", CodeDenied},
+		{"Page.reload", "browser", `{}`, "", CodeDenied},
+		{"Target.closeTarget", "", `{"targetId":"MINE"}`, `{"targetId":"MINE"}`, ""},
+		{"Target.closeTarget", "", `{"targetId":"T"}`, "", CodeNotFound},
+		{"Target.closeTarget", "", `{"targetId":"NONE"}`, "", CodeNotFound},
+		{"Target.closeTarget", "", `{"targetId":7}`, "", CodeInvalidArgs},
+		{"Target.closeTarget", "", `{"\u0074argetId":"T"}`, "", CodeNotFound},
+		{"Target.detachFromTarget", "", `{"sessionId":"S"}`, "", CodeNotFound},
+		{"Target.detachFromTarget", "", `{"sessionId":"M"}`, `{"sessionId":"M"}`, ""},
+		{"Target.getTargetInfo", "", `{}`, `{"targetId":"MINE"}`, ""},
+		{"Browser.getWindowForTarget", "MINE", `{}`, `{"targetId":"MINE"}`, ""},
+		{"Browser.getWindowForTarget", "T", `{}`, "", CodeNotFound},
+	} {
+		t.Run(c.method+" "+c.params, func(t *testing.T) {
+			inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+				e.mu.Lock()
+				e.contexts["C"], e.scopes[one.Name] = one.Name, &scope{caller: one.Name, context: "C"}
+				e.mu.Unlock()
+				f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"M","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
+				synctest.Wait()
+				q := CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
+				err := e.confine(one, e.scopes[one.Name], &q)
+				switch {
+				case err != nil && err.Code != c.code, err == nil && c.code != "":
+					t.Errorf("error %v, want %q", err, c.code)
+				case err == nil && (string(q.Params) != c.want || q.Target != BrowserTarget):
+					t.Errorf("%s is sent to %q, want %s", q.Params, q.Target, c.want)
+				}
+			})
+		})
+	}
+}
+
+// An MCP client has nothing to do with a plugin's context, nor with another client's targets.
+func TestCommandsOfClientsStayOutOfOthersContexts(t *testing.T) {
+	some := Caller{Name: "mcp:some"}
+	for _, c := range []struct{ method, params, code string }{
+		{"Target.createTarget", `{"url":"http://a/"}`, ""},
+		{"Target.createTarget", `{"url":"http://a/","browserContextId":"D"}`, ""},
+		{"Target.createTarget", `{"url":"http://a/","browserContextId":"C"}`, CodeNotFound},
+		{"Storage.getCookies", `{"browserContextId":"C"}`, CodeNotFound},
+		{"Target.closeTarget", `{"targetId":"T"}`, ""},
+		{"Target.closeTarget", `{"targetId":"PLUGINS"}`, CodeNotFound},
+		{"Target.sendMessageToTarget", `{"message":"{}","targetId":"T"}`, CodeDenied},
+		{"Fetch.enable", `{}`, CodeDenied},
+	} {
+		inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			e.mu.Lock()
+			e.contexts["C"] = "plugin:one"
+			e.mu.Unlock()
+			f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"P","targetInfo":{"targetId":"PLUGINS","type":"page","url":"http://b/","browserContextId":"C"}}}`
+			synctest.Wait()
+			q := CallRequest{Target: BrowserTarget, Method: c.method, Params: json.RawMessage(c.params)}
+			if err := e.confine(some, nil, &q); err != nil && err.Code != c.code || err == nil && c.code != "" {
+				t.Errorf("%s %s: %v, want %q", c.method, c.params, err, c.code)
+			}
+		})
+	}
+}
+
+// The person's commands are sent as they are.
+func TestThePersonIsNotConfined(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		ended := make(chan *Error, 1)
+		go func() {
+			ended <- e.call(context.Background(), commandLine, CallRequest{Method: "Target.createBrowserContext", Params: json.RawMessage(`{"proxyServer":"direct://"}`)}).err
+		}()
+		synctest.Wait()
+		q := <-f.asked
+		if q.Method != "Target.createBrowserContext" || string(q.Params) != `{"proxyServer":"direct://"}` {
+			t.Errorf("sent %+v", q)
+		}
+		f.answer(q, `{"browserContextId":"D"}`)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestURLsThatOthersMayOpen(t *testing.T) {
+	for _, c := range []struct {
+		url         string
+		open, shown bool
+	}{
+		{"", true, true}, {"about:blank", true, true}, {"http://a/", true, true}, {"HTTPS://a/", true, true}, {"https://a/?file:///etc", true, true},
+		{"about:blank#blocked", false, true}, {"about:blank?x", false, true}, {"chrome-error://chromewebdata/", false, true},
+		{"file:///etc/passwd", false, false}, {"FILE:/etc", false, false}, {" http://a/", false, false}, {"view-source:http://a/", false, false}, {"data:text/html,x", false, false},
+		{"javascript:1", false, false}, {"chrome://version/", false, false}, {"chrome-error://other/", false, false}, {"blob:http://a/x", false, false},
+		{"filesystem:http://a/t/x", false, false}, {"about:srcdoc", false, false}, {"about:version", false, false}, {"http:a", false, false}, {"ftp://a/", false, false},
+		{"devtools://devtools/x", false, false}, {"ht\ntp://a/", false, false},
+	} {
+		if MayOpen(c.url) != c.open || mayShow(c.url) != c.shown {
+			t.Errorf("%q: may be opened %v, shown %v", c.url, MayOpen(c.url), mayShow(c.url))
+		}
+	}
+}

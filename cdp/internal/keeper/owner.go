@@ -1,0 +1,109 @@
+package keeper
+
+import (
+	"encoding/json"
+
+	cdptarget "github.com/chromedp/cdproto/target"
+)
+
+// Each target belongs to the caller who opened it, and so does what comes of it: pop-ups, frames, workers. A plugin's are those of its browser
+// context, whoever opened them there.
+
+// adopt says to whom a target belongs, once it is known where it comes from. The engine is locked.
+func (e *engine) adopt(t *target, context string, via *target) {
+	if owner := e.contexts[context]; owner != "" {
+		t.owner = owner
+	}
+	if t.owner != "" {
+		return
+	}
+	if opener := e.targets[t.opener]; opener != nil {
+		t.owner = opener.owner
+	} else if via != nil {
+		t.owner = via.owner
+	}
+}
+
+// claim gives a page that nobody opened to the first who uses it. Those of a browser that others run stay theirs. The engine is locked.
+func (e *engine) claim(by Caller, t *target) {
+	if root := t.root(); root != nil && root.owner == "" && !e.lazy && root.kind == "page" {
+		root.owner = by.Name
+	}
+}
+
+// currentOf is the target that a caller means who names none, nil if he has none. The engine is locked.
+func (e *engine) currentOf(by Caller) *target {
+	if by.person() {
+		return e.current
+	}
+	if t := e.currents[by.Name]; t != nil && t.strayed == nil {
+		return t
+	}
+	if e.current != nil && by.sees(e.current.owner) {
+		return e.current
+	}
+	return e.newest(by)
+}
+
+// newest is the page that was opened last of those that a caller may use. For the person a plugin's pages do not count: who names no target
+// does not mean them. The engine is locked.
+func (e *engine) newest(by Caller) (found *target) {
+	for _, t := range e.order {
+		if t.kind == "page" && t.strayed == nil && by.sees(t.owner) && !(by.person() && e.ofPlugin(t)) {
+			found = t
+		}
+	}
+	return found
+}
+
+func (e *engine) ofPlugin(t *target) bool { return Caller{Name: t.owner}.plugin() }
+
+// makeCurrent is called with the engine locked.
+func (e *engine) makeCurrent(by Caller, t *target) {
+	if by.person() {
+		e.current = t
+	} else {
+		e.currents[by.Name] = t
+	}
+}
+
+// seen answers the targets that a caller may use, the oldest first. The engine is locked.
+func (e *engine) seen(by Caller) []*target {
+	all := make([]*target, 0, len(e.order))
+	for _, t := range e.order {
+		if by.sees(t.owner) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// ownerOf says whom an event concerns: the owner of its session's target, or of the target that it tells of. The engine is locked.
+func (e *engine) ownerOf(t *target, method string, params json.RawMessage) string {
+	if t != nil {
+		return t.owner
+	}
+	switch method {
+	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method,
+		cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
+	default:
+		return ""
+	}
+	var p struct {
+		Info    targetInfo `json:"targetInfo"`
+		ID      string     `json:"targetId"`
+		Session string     `json:"sessionId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return ""
+	}
+	if owner := e.contexts[p.Info.Context]; owner != "" {
+		return owner
+	}
+	for _, told := range []*target{e.targets[p.Info.ID], e.targets[p.ID], e.sessions[p.Session], e.targets[p.Info.Opener]} {
+		if told != nil {
+			return told.owner
+		}
+	}
+	return ""
+}

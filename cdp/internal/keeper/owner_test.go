@@ -1,0 +1,560 @@
+//go:build linux
+
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+var (
+	someClient  = Caller{Name: "mcp:some"}
+	otherClient = Caller{Name: "mcp:other"}
+)
+
+// plugin is a plugin that was granted addresses.
+func plugin(name string, urls ...string) Caller {
+	c := Caller{Name: pluginPrefix + name}
+	for _, u := range urls {
+		c.HTTP = append(c.HTTP, host.HTTPGrant{URL: strings.TrimSuffix(u, "/"), Methods: []string{"GET"}})
+	}
+	return c
+}
+
+func ids(t *testing.T, c *Client) (all []string) {
+	t.Helper()
+	targets, err := c.Targets(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range targets {
+		all = append(all, one.ID)
+	}
+	return all
+}
+
+func TestTargetsBelongToWhoOpenedThem(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	url := site(t, map[string]string{"/": plainPage, "/pop": "<title>Pop</title>"})
+	owners := []Caller{commandLine, someClient, otherClient, plugin("one", url), plugin("two", url)}
+	pages := map[string]string{}
+	for _, by := range owners {
+		p, err := c.As(by).Open(bounded(t), OpenRequest{URL: url + "/?" + by.Name})
+		if err != nil {
+			t.Fatalf("%s: %v", by.Name, err)
+		}
+		pages[by.Name] = p.Target
+	}
+	for _, by := range owners {
+		mine := c.As(by)
+		// Who names none means his own.
+		wantValue(t, mine, "", "location.search.slice(1)", `"`+by.Name+`"`)
+		wantValue(t, mine, "0", "1+1", "2")
+		for name, id := range pages {
+			selectors := []string{id, id[:8], "?" + name}
+			for _, selector := range selectors {
+				got, err := evaluate(t, mine, selector, "location.search.slice(1)")
+				switch {
+				case by.person() || by.Name == name:
+					if err != nil || got != `"`+name+`"` {
+						t.Errorf("%s in %s's page by %s: %s, %v", by.Name, name, selector, got, err)
+					}
+				default:
+					wantCode(t, err, CodeNotFound)
+				}
+			}
+			if by.person() || by.Name == name {
+				continue
+			}
+			for what, err := range map[string]error{
+				"activate": second(mine.Activate(bounded(t), id)),
+				"close":    second(mine.CloseTarget(bounded(t), id)),
+				"listen":   second(mine.Listen(bounded(t), ListenRequest{Patterns: []string{"*"}, Target: id}, nil, nil)),
+				"events":   second(mine.Events(bounded(t), EventsRequest{Target: id})),
+				"info":     second(mine.Call(bounded(t), CallRequest{Method: "Target.getTargetInfo", Params: params(map[string]any{"targetId": id})})),
+				"end":      second(mine.Call(bounded(t), CallRequest{Method: "Target.closeTarget", Params: params(map[string]any{"targetId": id})})),
+				"attach":   second(mine.Call(bounded(t), CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})),
+			} {
+				t.Run(by.Name+" "+what+" "+name, func(t *testing.T) { wantCode(t, err, CodeNotFound) })
+			}
+		}
+		for _, one := range first(mine.Targets(bounded(t))) {
+			if by.person() && pages[one.Owner] != one.ID && one.Owner != "" || !by.person() && one.Owner != "" {
+				t.Errorf("%s is told that %s is %s's", by.Name, one.ID, one.Owner)
+			}
+		}
+		seen := ids(t, mine)
+		if by.person() != (len(seen) == len(owners)) || !slices.Contains(seen, pages[by.Name]) || !by.person() && len(seen) != 1 {
+			t.Errorf("%s sees %v", by.Name, seen)
+		}
+	}
+	// What a page opens is its owner's.
+	for _, by := range []Caller{someClient, owners[3]} {
+		for _, features := range []string{"", "noopener"} {
+			if _, err := c.As(by).Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Target: pages[by.Name],
+				Params: params(map[string]any{"expression": `open("/pop", "_blank", "` + features + `"); 1`, "userGesture": true})}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waitFor(t, "the pop-ups of "+by.Name, func() bool { return len(ids(t, c.As(by))) == 3 })
+		for _, other := range []Caller{otherClient, owners[4]} {
+			if seen := ids(t, c.As(other)); len(seen) != 1 {
+				t.Errorf("%s sees %v after %s opened pop-ups", other.Name, seen, by.Name)
+			}
+		}
+	}
+}
+
+func first[T any](all T, _ error) T { return all }
+
+func second[T any](_ T, err error) error { return err }
+
+func TestEventsBelongToTheirTargetsOwner(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	url := site(t, map[string]string{"/": plainPage})
+	one, two := plugin("one", url), plugin("two", url)
+	pages := map[string]string{}
+	for _, by := range []Caller{commandLine, someClient, one, two} {
+		p, err := c.As(by).Open(bounded(t), OpenRequest{URL: url + "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[by.Name] = p.Target
+	}
+	for _, by := range []Caller{someClient, one} {
+		var heard []aLine
+		end, err := c.As(by).Listen(bounded(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled", "Target.*"}, Until: "Runtime.consoleAPICalled"}, func() {
+			go func() {
+				for _, other := range []Caller{commandLine, two, by} {
+					evaluate(t, c.As(other), "", "console.log(1); 0")
+				}
+			}()
+		}, func(raw json.RawMessage) error {
+			heard = append(heard, parseLine(t, raw))
+			return nil
+		})
+		if err != nil || end.End != "until" {
+			t.Fatal(end, err)
+		}
+		if last := heard[len(heard)-1]; last.Target != pages[by.Name] {
+			t.Errorf("%s hears of another's page: %+v", by.Name, last)
+		}
+		kept, err := c.As(by).Events(bounded(t), EventsRequest{})
+		if err != nil || len(kept.Events) == 0 {
+			t.Fatal(kept, err)
+		}
+		for _, raw := range kept.Events {
+			for name, id := range pages {
+				if name != by.Name && (parseLine(t, raw).Target == id || by.plugin() && strings.Contains(string(raw), id)) {
+					t.Errorf("%s is told of %s's page: %s", by.Name, name, raw)
+				}
+			}
+		}
+	}
+}
+
+// status tells plugins nothing of the machine.
+func TestStatusForPlugins(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	c := start(t, cfg)
+	open(t, c, "")
+	s, err := c.As(plugin("one")).Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw := string(mustJSON(s)); strings.Contains(raw, cfg.RunDir) || strings.Contains(raw, cfg.Chrome) || s.KeeperPID != 0 || s.ChromePID != 0 || len(s.Targets) != 0 || s.Product == "" {
+		t.Errorf("status %s", raw)
+	}
+}
+
+func TestPluginsHaveWhatTheirGrantReaches(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	granted := site(t, map[string]string{"/": "<title>Granted</title>"})
+	ended := make(chan struct{})
+	stream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/stream" {
+			w.Header().Set("Content-Type", "text/html")
+			io.WriteString(w, "<title>Stream</title>")
+			return
+		}
+		io.WriteString(w, "begun")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		close(ended)
+	}))
+	t.Cleanup(func() {
+		stream.CloseClientConnections()
+		stream.Close()
+	})
+
+	mine := c.As(plugin("one", granted))
+	if p, err := mine.Open(bounded(t), OpenRequest{URL: granted + "/"}); err != nil || p.Title != "Granted" {
+		t.Fatal(p, err)
+	}
+	_, err := mine.Open(bounded(t), OpenRequest{URL: stream.URL})
+	wantCode(t, err, CodeDenied, "not granted: http:GET:"+stream.URL)
+	_, err = mine.Call(bounded(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": stream.URL})})
+	wantCode(t, err, CodeDenied, "not granted")
+	if e := asError(err); len(e.Denied) != 1 || e.Denied[0].Right != "http:GET:"+stream.URL {
+		t.Errorf("denied %+v", e.Denied)
+	}
+
+	// The person goes where he likes, and the plugin's proxy is not in his way.
+	open(t, c, stream.URL)
+
+	// Another grant of the same plugin counts from its next call on, and so does one that it has no more.
+	more := c.As(plugin("one", granted, stream.URL))
+	if _, err := more.Open(bounded(t), OpenRequest{URL: stream.URL + "/"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := more.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
+		"expression": "fetch('/stream').then(r => r.body.getReader().read()).then(() => 1)", "awaitPromise": true})}); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, mine, "", "1", "1")
+	select {
+	case <-ended:
+	case <-time.After(limit):
+		t.Error("a connection outlives the grant that it was dialled by")
+	}
+}
+
+func TestPluginsPagesEndWithTheirContext(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	c := start(t, cfg)
+	url := site(t, map[string]string{"/": plainPage})
+	persons := open(t, c, url+"/")
+	mine := c.As(plugin("one", url))
+	visit := func() {
+		t.Helper()
+		if _, err := mine.Open(bounded(t), OpenRequest{URL: url + "/"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	visit()
+	evaluate(t, mine, "", "document.cookie = 'mine=1; max-age=1000'; localStorage.mine = 1; 0")
+	visit()
+	wantValue(t, mine, "", "document.cookie + localStorage.mine", `"mine=11"`)
+	wantValue(t, c, persons.Target, "document.cookie + localStorage.mine", `"undefined"`)
+
+	closed, err := mine.CloseAll(bounded(t))
+	if err != nil || len(closed) != 2 {
+		t.Errorf("closed %v, %v", closed, err)
+	}
+	waitFor(t, "the plugin's pages to go", func() bool { return len(ids(t, c)) == 1 })
+	wantValue(t, c, persons.Target, "1+1", "2")
+	visit()
+	wantValue(t, mine, "", "document.cookie + localStorage.mine", `"undefined"`)
+
+	if _, err := mine.Call(bounded(t), CallRequest{Method: "Target.disposeBrowserContext"}); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, "the plugin's pages to go", func() bool { return len(ids(t, c)) == 1 })
+
+	// A page is there without being asked for.
+	wantValue(t, mine, "", "location.href", `"about:blank"`)
+}
+
+func TestIdleContextsAreDisposed(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	cfg.Idle = 300 * time.Millisecond
+	c := start(t, cfg)
+	ctx, stop := context.WithCancel(bounded(t))
+	over := make(chan struct{})
+	go func() { // who listens keeps the browser open
+		defer close(over)
+		c.Listen(ctx, ListenRequest{Patterns: []string{"Page.none"}}, nil, func(json.RawMessage) error { return nil })
+	}()
+	wantValue(t, c.As(plugin("one")), "", "1", "1")
+	waitFor(t, "the idle context to go", func() bool { return len(ids(t, c)) == 1 })
+	stop()
+	<-over
+}
+
+// TestPagesDoNotStray goes round the parameters, which the provider looks at, to what a page can do by itself and Chrome lets it.
+func TestPagesDoNotStray(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	url := site(t, map[string]string{"/": plainPage})
+	for _, by := range []Caller{someClient, plugin("one", url)} {
+		for _, stray := range []string{
+			"location = URL.createObjectURL(new Blob(['<title>astray</title>'], {type: 'text/html'})); 1",
+			"",
+		} {
+			t.Run(by.Name+stray, func(t *testing.T) {
+				mine := c.As(by)
+				p, err := mine.Open(bounded(t), OpenRequest{URL: url + "/"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				waiting := make(chan error, 1)
+				go func() {
+					q := never
+					q.Target = p.Target
+					_, err := mine.Call(bounded(t), q)
+					waiting <- err
+				}()
+				if stray != "" {
+					evaluate(t, mine, p.Target, stray)
+				} else { // as no caller can, for the provider looks at the parameter
+					mine.Call(bounded(t), CallRequest{Target: p.Target, Method: "Page.navigate", Params: json.RawMessage(`{"url":"file:///etc/hostname"}`)})
+				}
+				waitFor(t, "the page to be closed", func() bool { return !slices.Contains(ids(t, c), p.Target) })
+				if err := <-waiting; err == nil {
+					t.Error("a call went on in a page that strayed")
+				}
+			})
+		}
+	}
+	// The person may.
+	p := open(t, c, "file:///etc/hostname")
+	wantValue(t, c, p.Target, "location.protocol", `"file:"`)
+}
+
+// TestAnsweredRequestsLeadNowhereElse lets a plugin answer its page's requests itself, with what leads out.
+func TestAnsweredRequestsLeadNowhereElse(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	url := site(t, map[string]string{"/": plainPage})
+	closed := site(t, map[string]string{"/": "kept"})
+	file := filepath.Join(tempDir(t), "file.html")
+	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	redirect := func(to string) map[string]any {
+		return map[string]any{"responseCode": 302, "responseHeaders": []any{map[string]any{"name": "Location", "value": to}}}
+	}
+	for _, answer := range []struct {
+		method string
+		params map[string]any
+	}{
+		{"Fetch.fulfillRequest", redirect("file://" + file)},
+		{"Fetch.fulfillRequest", redirect(closed + "/")},
+		{"Fetch.continueRequest", map[string]any{"url": "file://" + file}},
+		{"Fetch.continueRequest", map[string]any{"url": closed + "/"}},
+	} {
+		for _, ask := range []CallRequest{
+			{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/again"})},
+			{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": "fetch('/again').then(r => r.text(), () => 'refused')", "awaitPromise": true})},
+		} {
+			mine := c.As(plugin("one", url))
+			p, err := mine.Open(bounded(t), OpenRequest{URL: url + "/"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := mine.answerPaused(t, p.Target, CallRequest{Target: p.Target, Method: answer.method}, answer.params)
+			ask.Target, ask.TimeoutMS = p.Target, 5000
+			got, err := mine.Call(bounded(t), ask)
+			shown, _ := evaluate(t, mine, p.Target, "document.documentElement ? document.documentElement.innerText : ''")
+			if strings.Contains(string(got)+shown, "kept") {
+				t.Errorf("%s of %s with %v leads to %s %s", answer.method, ask.Method, answer.params, got, shown)
+			}
+			t.Logf("%s of %s: %s, %v; %s", answer.method, ask.Method, got, err, shown)
+			stop()
+			if _, err := mine.CloseAll(bounded(t)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// answerPaused answers the first request of a page with a call, and lets all others go on.
+func (c *Client) answerPaused(t *testing.T, target string, first CallRequest, with map[string]any) (stop func()) {
+	t.Helper()
+	if _, err := c.Call(bounded(t), CallRequest{Target: target, Method: "Fetch.enable"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(bounded(t))
+	begun, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		c.Listen(ctx, ListenRequest{Patterns: []string{"Fetch.requestPaused"}, Target: target}, func() { close(begun) }, func(raw json.RawMessage) error {
+			var paused struct {
+				RequestID string `json:"requestId"`
+			}
+			json.Unmarshal(parseLine(t, raw).Params, &paused)
+			q := CallRequest{Target: target, Method: "Fetch.continueRequest"}
+			all := map[string]any{"requestId": paused.RequestID}
+			if first.Method != "" {
+				q, first.Method = first, ""
+				maps.Copy(all, with)
+			}
+			q.Params = params(all)
+			c.Call(ctx, q)
+			return nil
+		})
+	}()
+	<-begun
+	return func() {
+		cancel()
+		<-over
+	}
+}
+
+func TestPluginsAreRefusedInAttachedBrowsers(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	cfg.Args = []string{"--remote-debugging-port=0"}
+	c := start(t, cfg)
+	s, err := c.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open(t, c, "")
+	port, err := os.ReadFile(filepath.Join(s.Profile, "DevToolsActivePort"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(port), "\n")
+	attached, err := Start(bounded(t), Config{RunDir: cfg.RunDir, Browser: "attached", Attach: first, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Stop(context.Background(), cfg.RunDir, "attached", "test")
+	mine := attached.As(plugin("one"))
+	for what, err := range map[string]error{
+		"open":    second(mine.Open(bounded(t), OpenRequest{})),
+		"call":    second(mine.Call(bounded(t), evaluation("1"))),
+		"browser": second(mine.Call(bounded(t), CallRequest{Method: "Target.getTargets"})),
+		"targets": second(mine.Targets(bounded(t))),
+		"status":  second(mine.Status(bounded(t))),
+		"events":  second(mine.Events(bounded(t), EventsRequest{})),
+		"close":   second(mine.CloseAll(bounded(t))),
+	} {
+		t.Run(what, func(t *testing.T) { wantCode(t, err, CodeDenied, "attached") })
+	}
+	// The pages of such a browser are nobody's, and everybody else's to use.
+	if seen := ids(t, attached.As(someClient)); len(seen) == 0 {
+		t.Error("an MCP client sees nothing of an attached browser")
+	}
+}
+
+func TestRequestsSayWhoAsks(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	for _, name := range []string{"", "CLI", "cli:x", "mcp", "mcp:", "plugin:", "root", "plugin"} {
+		_, err := c.As(Caller{Name: name}).Targets(bounded(t))
+		wantCode(t, err, CodeInvalidArgs, "no caller")
+	}
+}
+
+func TestSocketIsOfThisUserAlone(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	c := start(t, cfg)
+	socket := SocketPath(cfg.RunDir, "")
+	for path, want := range map[string]os.FileMode{socket: 0o700 | os.ModeSocket, cfg.RunDir: 0o700 | os.ModeDir} {
+		if st, err := os.Lstat(path); err != nil || st.Mode() != want {
+			t.Errorf("%s is %v, %v; want %v", path, st.Mode(), err, want)
+		}
+	}
+	refused := func(what string) {
+		t.Helper()
+		_, err := Dial(bounded(t), cfg.RunDir, "", "test")
+		wantCode(t, err, CodeChromeConnection, what)
+		if filepath.Dir(socket) == cfg.RunDir && strings.HasPrefix(what, "is not") {
+			_, err = Start(bounded(t), cfg)
+			wantCode(t, err, CodeChromeConnection, what)
+		}
+	}
+	os.Chmod(socket, 0o777)
+	refused("open to other users")
+	stranger(t, cfg.RunDir, socket)
+	os.Chmod(socket, 0o700)
+	os.Chmod(cfg.RunDir, 0o777)
+	refused("open to other users")
+	os.Chmod(cfg.RunDir, 0o700)
+
+	// A link in its place, even to itself, is not followed, and a folder of links neither.
+	elsewhere := filepath.Join(cfg.RunDir, "moved")
+	if err := os.Rename(socket, elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	os.Symlink(elsewhere, socket)
+	refused("is not a socket of this user")
+	os.Remove(socket)
+	os.WriteFile(socket, nil, 0o600)
+	refused("is not a socket of this user")
+	os.Remove(socket)
+	if err := os.Rename(elsewhere, socket); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Dial(bounded(t), cfg.RunDir, "", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, again, "", "1", "1")
+	again.Close()
+	wantValue(t, c, "", "1", "1")
+}
+
+// stranger connects as another user, where the test may do that, and gets no word.
+func stranger(t *testing.T, dir, socket string) {
+	if os.Geteuid() != 0 {
+		t.Log("only root can be another user")
+		return
+	}
+	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+		st, err := os.Stat(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Chmod(d, 0o711)
+		defer os.Chmod(d, st.Mode().Perm())
+	}
+	os.Chmod(os.TempDir(), 0o711)
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
+	cmd := exec.Command("/proc/self/fd/3", socket)
+	cmd.ExtraFiles = []*os.File{self}
+	cmd.Env = append(os.Environ(), ChildVar+"=stranger")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "connected, not a word\n" {
+		t.Errorf("another user: %v, %q", err, out)
+	}
+}
+
+// strange is what another user does.
+func strange(socket string) int {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer conn.Close()
+	fmt.Print("connected, ")
+	writeFrame(conn, mustJSON(hello{Wire: WireVersion}))
+	conn.SetDeadline(time.Now().Add(limit))
+	if h, err := readHello(conn); err == nil {
+		fmt.Println("answered", h)
+		return 1
+	}
+	fmt.Println("not a word")
+	return 0
+}

@@ -1,0 +1,317 @@
+//go:build linux
+
+package keeper
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// world serves testdata/site, and beside it /redirect/N, /loop, /slow, /never, /large.json, /file (a download) and /echo (a
+// WebSocket).
+func world(t *testing.T) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir("testdata/site")))
+	mux.HandleFunc("/redirect/{n}", func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(r.PathValue("n"))
+		to := "/inner.html"
+		if n > 1 {
+			to = fmt.Sprint("/redirect/", n-1)
+		}
+		http.Redirect(w, r, to, http.StatusFound)
+	})
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "<!doctype html><title>Slow")
+		w.(http.Flusher).Flush()
+		time.Sleep(300 * time.Millisecond)
+		io.WriteString(w, "ly</title>")
+	})
+	mux.HandleFunc("/never", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<!doctype html><title>Never</title><p>so far"+strings.Repeat(" ", 4096))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	mux.HandleFunc("/large.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(largeJSON())
+	})
+	mux.HandleFunc("/file", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Content-Disposition", `attachment; filename="file.bin"`)
+		w.Write(bytes.Repeat([]byte("0123456789"), 10_000))
+	})
+	var up websocket.Upgrader
+	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
+		ws, err := up.Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer ws.Close()
+		for {
+			kind, message, err := ws.ReadMessage()
+			if err != nil || ws.WriteMessage(kind, message) != nil {
+				return
+			}
+		}
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
+
+// largeJSON has somewhat over 10 MB.
+func largeJSON() []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"list":[0`)
+	for i := 1; b.Len() < 10<<20; i++ {
+		fmt.Fprintf(&b, `,{"n":%d,"text":"text with \"quotes\", \\ and \u00fc"}`, i)
+	}
+	b.WriteString(`]}`)
+	return b.Bytes()
+}
+
+// awaited evaluates what a promise is kept with.
+func awaited(t *testing.T, c *Client, target, expression string) string {
+	t.Helper()
+	raw, err := c.Call(bounded(t), CallRequest{Target: target, Method: "Runtime.evaluate",
+		Params: params(map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true})})
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	var reply struct {
+		Result struct {
+			Value json.RawMessage `json:"value"`
+		} `json:"result"`
+		Exception json.RawMessage `json:"exceptionDetails"`
+	}
+	if err := json.Unmarshal(raw, &reply); err != nil || reply.Exception != nil {
+		t.Fatalf("%s: %s %v", expression, reply.Exception, err)
+	}
+	return string(reply.Result.Value)
+}
+
+func TestFramesOfTheSameOriginAreOfTheirPage(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	open(t, c, world(t)+"/frames.html")
+	wantValue(t, c, "", "document.getElementById('same').contentWindow.here", `"inner"`)
+	wantValue(t, c, "", "document.getElementById('data').contentDocument.title", `"Written"`)
+	if all, err := c.Targets(bounded(t)); err != nil || len(all) != 1 {
+		t.Errorf("targets %+v, %v", all, err)
+	}
+	// Each has a context of its own, which a call can be sent to.
+	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Runtime.executionContextCreated"}, Max: 3}, nil)
+	for _, l := range lines {
+		var p struct {
+			Context struct {
+				UniqueID string `json:"uniqueId"`
+			} `json:"context"`
+		}
+		json.Unmarshal(l.Params, &p)
+		_, err := c.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": "document.title", "uniqueContextId": p.Context.UniqueID})})
+		if err != nil || !l.Replayed {
+			t.Errorf("context %s: %v", l.Params, err)
+		}
+	}
+}
+
+func TestDownload(t *testing.T) {
+	t.Parallel()
+	folder := tempDir(t) // removed after the browser has ended
+	c := start(t, config(t))
+	url := world(t)
+	p := open(t, c, url+"/inner.html")
+	if _, err := c.Call(bounded(t), CallRequest{Method: "Browser.setDownloadBehavior",
+		Params: params(map[string]any{"behavior": "allow", "downloadPath": folder, "eventsEnabled": true})}); err != nil {
+		t.Fatal(err)
+	}
+	var began, completed bool
+	stop := io.EOF
+	_, err := c.Listen(bounded(t), ListenRequest{Patterns: []string{"Browser.download*"}}, func() {
+		go evaluate(t, c, "", "location = '/file'")
+	}, func(raw json.RawMessage) error {
+		l := parseLine(t, raw)
+		began = began || l.Method == "Browser.downloadWillBegin"
+		if completed = strings.Contains(string(l.Params), `"state":"completed"`); completed {
+			return stop
+		}
+		return nil
+	})
+	if err != stop || !began {
+		t.Fatalf("the download: %v, begun %v", err, began)
+	}
+	if info, err := os.Stat(filepath.Join(folder, "file.bin")); err != nil || info.Size() != 100_000 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+	wantValue(t, c, p.Target, "document.title", `"Inner"`) // the page stays
+	// A page that is opened for it fails, for it shows nothing.
+	_, err = c.Open(bounded(t), OpenRequest{URL: url + "/file"})
+	wantCode(t, err, CodeNavigationFailed, "net::ERR_ABORTED")
+}
+
+func TestServiceWorker(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	open(t, c, world(t)+"/worker.html")
+	awaited(t, c, "", "ready.then(() => 1)")
+	if got := awaited(t, c, "", "fetch('made').then(r => r.text())"); got != `"made by the worker"` {
+		t.Errorf("fetched through the worker: %s", got)
+	}
+	var worker Target
+	waitFor(t, "the worker", func() bool {
+		all, err := c.Targets(bounded(t))
+		for _, one := range all {
+			if one.Type == "service_worker" && one.Attached {
+				worker = one
+			}
+		}
+		return err != nil || worker.ID != ""
+	})
+	wantValue(t, c, worker.ID, "here", `"service worker"`)
+	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 1}, func() {
+		evaluate(t, c, worker.ID, "console.log('from the worker')")
+	})
+	if len(lines) != 1 || lines[0].Target != worker.ID {
+		t.Errorf("events of the worker: %+v", lines)
+	}
+}
+
+func TestWebSocket(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	p := open(t, c, world(t)+"/socket.html")
+	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Network.webSocket*"}, Until: "Network.webSocketClosed"}, func() {
+		evaluate(t, c, p.Target, "echo('over and out'); 0")
+	})
+	var seen []string
+	for _, l := range lines {
+		seen = append(seen, strings.TrimPrefix(l.Method, "Network.webSocket"))
+		if l.Method == "Network.webSocketFrameReceived" && !strings.Contains(string(l.Params), "over and out") {
+			t.Errorf("frame %s", l.Params)
+		}
+	}
+	want := "Created WillSendHandshakeRequest HandshakeResponseReceived FrameSent FrameReceived"
+	if got := strings.Join(seen, " "); end.End != "until" || !strings.HasPrefix(got, want) {
+		t.Errorf("%s (%s), want %s", got, end.End, want)
+	}
+}
+
+func TestTenMegabytesOfJSON(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	url := world(t)
+	open(t, c, url+"/inner.html")
+	size := strconv.Itoa(len(largeJSON()))
+	if got := awaited(t, c, "", "fetch('large.json').then(r => r.text()).then(text => text.length)"); got != size {
+		t.Errorf("%s bytes, want %s", got, size)
+	}
+	var whole struct {
+		List []json.RawMessage `json:"list"`
+	}
+	if err := json.Unmarshal([]byte(awaited(t, c, "", "fetch('large.json').then(r => r.json())")), &whole); err != nil || len(whole.List) < 100_000 {
+		t.Errorf("%d values, %v", len(whole.List), err)
+	}
+	// As a response that was watched, and as a page.
+	if _, err := c.Call(bounded(t), CallRequest{Method: "Network.enable"}); err != nil { // else it is forgotten when nobody listens
+		t.Fatal(err)
+	}
+	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Network.loadingFinished"}, Max: 1}, func() {
+		evaluate(t, c, "", "fetch('large.json').then(r => r.text()); 0")
+	})
+	var finished struct {
+		RequestID string `json:"requestId"`
+	}
+	json.Unmarshal(lines[0].Params, &finished)
+	body, err := c.Call(bounded(t), CallRequest{Method: "Network.getResponseBody", Params: params(map[string]any{"requestId": finished.RequestID})})
+	if err != nil || len(body) < 10<<20 {
+		t.Errorf("body of %d bytes, %v", len(body), err)
+	}
+	if p := open(t, c, url+"/large.json"); p.URL != url+"/large.json" {
+		t.Errorf("page %+v", p)
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	url := world(t)
+	if p := open(t, c, url+"/redirect/5"); p.URL != url+"/inner.html" || p.Title != "Inner" {
+		t.Errorf("page %+v", p)
+	}
+	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Network.requestWillBeSent"}, Until: "Page.loadEventFired"}, func() {
+		c.Call(bounded(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/redirect/5"})})
+	})
+	redirected := 0
+	for _, l := range lines {
+		if strings.Contains(string(l.Params), `"redirectResponse"`) {
+			redirected++
+		}
+	}
+	if redirected != 5 {
+		t.Errorf("%d redirects in %d lines", redirected, len(lines))
+	}
+	_, err := c.Open(bounded(t), OpenRequest{URL: url + "/loop"})
+	wantCode(t, err, CodeNavigationFailed, "ERR_TOO_MANY_REDIRECTS")
+}
+
+func TestSlowAndUnendingResponses(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	url := world(t)
+	if p := open(t, c, url+"/slow"); p.Title != "Slowly" {
+		t.Errorf("page %+v", p)
+	}
+	_, err := c.Open(bounded(t), OpenRequest{URL: url + "/never", TimeoutMS: 500})
+	wantCode(t, err, CodeTimeout, "the page stays open")
+	wantValue(t, c, "", "document.body.innerText.trim()", `"so far"`) // it can be looked at, and left
+	if _, err := c.Call(bounded(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/inner.html"})}); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, "the next page", func() bool { v, err := evaluate(t, c, "", "document.title"); return err == nil && v == `"Inner"` })
+}
+
+// TestConsoleFloodAtLoad keeps what the rings hold of a page that says more, and counts the rest.
+func TestConsoleFloodAtLoad(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	cfg.RingEvents = 1000
+	c := start(t, cfg)
+	url := world(t)
+	open(t, c, url+"/inner.html")
+	var lines, dropped int64
+	end, err := c.Listen(bounded(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.loadEventFired"}, func() {
+		go c.Call(bounded(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/flood.html"})})
+	}, func(raw json.RawMessage) error {
+		l := parseLine(t, raw)
+		if dropped += l.Dropped; l.Method == "Runtime.consoleAPICalled" {
+			lines++
+		}
+		return nil
+	})
+	if err != nil || end.End != "until" || lines+dropped != 20_000 {
+		t.Errorf("%d lines and %d dropped, %+v, %v", lines, dropped, end, err)
+	}
+	ev, err := c.Events(bounded(t), EventsRequest{Limit: 5000})
+	if err != nil || len(ev.Events) > 1000 || ev.Dropped < 19_000 {
+		t.Errorf("%d events, %d dropped, %v", len(ev.Events), ev.Dropped, err)
+	}
+	wantValue(t, c, "", "document.title", `"Flood"`)
+}

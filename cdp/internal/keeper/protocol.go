@@ -1,0 +1,50 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
+)
+
+// protocolName is the name, one that no browser can have, of the files of a browser that is started for its protocol.
+const protocolName = "_protocol"
+
+// Protocol starts the browser cfg.Chrome on a profile that it throws away, reads its protocol and ends it. What a kill
+// leaves is removed as what a keeper leaves. The error is chrome_launch.
+func Protocol(ctx context.Context, cfg Config) ([]byte, browser.Version, error) {
+	cfg.setDefaults()
+	if !supported {
+		return nil, browser.Version{}, errf(CodeUnavailable, "no browser can be started on this platform")
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.LaunchTimeout)
+	defer cancel()
+	f := files{absolute(cfg.RunDir), protocolName}
+	if err := ownDir(f.dir); err != nil {
+		return nil, browser.Version{}, errf(CodeInternal, "the run folder: %v", err)
+	}
+	lock, err := f.tryLock()
+	for errors.Is(err, errLocked) {
+		if pause(ctx) != nil {
+			return nil, browser.Version{}, contextError(ctx, "waiting for another process that reads the protocol")
+		}
+		lock, err = f.tryLock()
+	}
+	if err != nil {
+		return nil, browser.Version{}, errf(CodeInternal, "cannot lock %s: %v", f.lock(), err)
+	}
+	defer f.unlock(lock)
+	if err := f.clean(); err != nil {
+		return nil, browser.Version{}, errf(CodeInternal, "cannot remove what an earlier browser left: %v", err)
+	}
+	defer f.clean()
+	if err := os.Mkdir(f.profile(), 0o700); err != nil {
+		return nil, browser.Version{}, errf(CodeChromeLaunch, "cannot make the profile: %v", err)
+	}
+	document, version, err := browser.LaunchForProtocol(ctx, browser.LaunchConfig{Path: cfg.Chrome, Profile: f.profile(), Timeout: cfg.LaunchTimeout})
+	if err != nil {
+		return nil, version, errf(CodeChromeLaunch, "%v", err)
+	}
+	return document, version, nil
+}

@@ -1,0 +1,88 @@
+package keeper
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// fromBrowser reports whether the other end of a loopback connection is a process of the group that the browser leads. Where the browser's processes
+// do not let themselves be looked into, it must at least be one of this user.
+func fromBrowser(conn net.Conn, chrome int) bool {
+	from, okFrom := conn.RemoteAddr().(*net.TCPAddr)
+	to, okTo := conn.LocalAddr().(*net.TCPAddr)
+	if !okFrom || !okTo {
+		return false
+	}
+	uid, inode := socketOf(from, to)
+	if inode == "" || uid != os.Geteuid() {
+		return false
+	}
+	hidden := false
+	folders, _ := filepath.Glob("/proc/[0-9]*")
+	for _, folder := range folders {
+		pid, err := strconv.Atoi(filepath.Base(folder))
+		if err != nil {
+			continue
+		}
+		if group, err := syscall.Getpgid(pid); err != nil || group != chrome {
+			continue
+		}
+		holds, err := holdsSocket(folder, inode)
+		if holds {
+			return true
+		}
+		hidden = hidden || err != nil
+	}
+	return hidden
+}
+
+func holdsSocket(process, inode string) (bool, error) {
+	fds, err := os.ReadDir(process + "/fd")
+	if err != nil {
+		return false, err
+	}
+	for _, fd := range fds {
+		if link, err := os.Readlink(process + "/fd/" + fd.Name()); err == nil && link == "socket:["+inode+"]" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// socketOf finds the end of a connection that is not ours in the kernel's table: whose it is, and its inode, "" if it is not there.
+func socketOf(from, to *net.TCPAddr) (uid int, inode string) {
+	table, err := os.Open("/proc/net/tcp")
+	if err != nil {
+		return 0, ""
+	}
+	defer table.Close()
+	local, remote := tableAddress(from), tableAddress(to)
+	for lines := bufio.NewScanner(table); lines.Scan(); {
+		// sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
+		f := strings.Fields(lines.Text())
+		if len(f) > 9 && f[1] == local && f[2] == remote {
+			uid, err := strconv.Atoi(f[7])
+			if err != nil || f[9] == "0" {
+				return 0, "" // closed already
+			}
+			return uid, f[9]
+		}
+	}
+	return 0, ""
+}
+
+// tableAddress is an address as that table has it: the number as it lies in memory, then the port.
+func tableAddress(a *net.TCPAddr) string {
+	ip := a.IP.To4()
+	if ip == nil {
+		return ""
+	}
+	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip), a.Port)
+}

@@ -1,0 +1,207 @@
+//go:build linux
+
+package keeper
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// testProxy is a proxy that takes this test for the browser.
+func testProxy(t *testing.T, granted ...string) *proxy {
+	t.Helper()
+	p, err := newProxy(guard{}, syscall.Getpgrp())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	p.allow(plugin("one", granted...).HTTP)
+	return p
+}
+
+// say sends a text to a proxy and answers all that comes back.
+func say(t *testing.T, p *proxy, text string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(limit))
+	io.WriteString(conn, text)
+	answer, err := io.ReadAll(conn)
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+	return string(answer)
+}
+
+func TestProxyForwardsWhatIsGranted(t *testing.T) {
+	var got *http.Request
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		w.Header()["Content-Type"] = nil
+		w.Header()["Date"] = nil
+		io.WriteString(w, "<p>served")
+	}))
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	p := testProxy(t, server.URL)
+	answer := say(t, p, "GET http://"+address+"/a?b;c=%zz HTTP/1.1\r\nHost: elsewhere.test\r\nX-Own: 1\r\nProxy-Connection: keep-alive\r\nConnection: close\r\n\r\n")
+	if !strings.HasPrefix(answer, "HTTP/1.1 200") || !strings.HasSuffix(answer, "<p>served") {
+		t.Errorf("answer %q", answer)
+	}
+	for _, added := range []string{"Content-Type", "Date", "Via"} {
+		if strings.Contains(answer, added+":") {
+			t.Errorf("%s was added: %q", added, answer)
+		}
+	}
+	if got.RequestURI != "/a?b;c=%zz" || got.Host != address || got.Header.Get("X-Own") != "1" || got.Header.Get("X-Forwarded-For") != "" || got.Header.Get("Proxy-Connection") != "" {
+		t.Errorf("the server got %s for %s, %v", got.RequestURI, got.Host, got.Header)
+	}
+}
+
+func TestProxyAnswersNothingElse(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") }))
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	p := testProxy(t, "http://127.0.0.1:1")
+	for _, text := range []string{
+		"GET http://" + address + "/ HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
+		"CONNECT " + address + " HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
+		"GET https://" + address + "/ HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
+		"GET ftp://" + address + "/ HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
+		"OPTIONS * HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
+		"CONNECT / HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
+	} {
+		if answer := say(t, p, text); answer != "" {
+			t.Errorf("%q is answered %q", text, answer)
+		}
+	}
+	if refused := p.refusedSince(0, address); refused == nil || refused.Code != host.Denied || p.refusals() < 2 {
+		t.Errorf("refused %v, %d times", refused, p.refusals())
+	}
+}
+
+func TestProxyTunnels(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				io.WriteString(conn, "hello ")
+				io.Copy(conn, conn)
+			}()
+		}
+	}()
+	p := testProxy(t, "http://"+l.Addr().String())
+	tunnel := func() (net.Conn, *bufio.Reader) {
+		conn, err := net.Dial("tcp", p.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.SetDeadline(time.Now().Add(limit))
+		io.WriteString(conn, "CONNECT "+l.Addr().String()+" HTTP/1.1\r\nHost: x\r\n\r\nearly")
+		r := bufio.NewReader(conn)
+		answer, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatal(answer, err)
+		}
+		return conn, r
+	}
+	conn, r := tunnel()
+	conn.(*net.TCPConn).CloseWrite()
+	if all, err := io.ReadAll(r); err != nil || string(all) != "hello early" {
+		t.Errorf("through the tunnel came %q, %v", all, err)
+	}
+	conn.Close()
+
+	// What was dialled ends with the grant, and with the proxy.
+	for what, end := range map[string]func(){
+		"the grant": func() { p.allow(nil) },
+		"the proxy": p.close,
+	} {
+		p.allow(plugin("one", "http://"+l.Addr().String()).HTTP)
+		conn, r := tunnel()
+		p.allow(plugin("one", "http://"+l.Addr().String()).HTTP) // the same again changes nothing
+		if _, err := io.ReadFull(r, make([]byte, len("hello early"))); err != nil {
+			t.Error(err)
+		}
+		end()
+		if _, err := r.ReadByte(); err == nil || errors.Is(err, syscall.ETIMEDOUT) {
+			t.Errorf("a tunnel outlives %s: %v", what, err)
+		}
+		conn.Close()
+		if what == "the proxy" {
+			break
+		}
+	}
+	waitFor(t, "the proxy to forget its connections", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.open) == 0
+	})
+}
+
+func TestProxyTakesConnectionsOfItsBrowserAlone(t *testing.T) {
+	p, err := newProxy(guard{}, 1) // a process that is not this test's
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	conn, err := net.Dial("tcp", p.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(limit))
+	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, syscall.ETIMEDOUT) {
+		t.Errorf("another process is served: %v", err)
+	}
+}
+
+func TestProxyBoundsConnections(t *testing.T) {
+	p := testProxy(t)
+	var open []net.Conn
+	defer func() {
+		for _, c := range open {
+			c.Close()
+		}
+	}()
+	room := p.listener.(*guarded).room
+	for range maxConnections + 1 {
+		conn, err := net.Dial("tcp", p.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
+	}
+	last := open[maxConnections]
+	last.SetDeadline(time.Now().Add(limit))
+	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, syscall.ETIMEDOUT) {
+		t.Errorf("one connection too many is held: %v", err)
+	}
+	for _, c := range open {
+		c.Close()
+	}
+	waitFor(t, "room", func() bool { return len(room) == 0 })
+}

@@ -1,0 +1,245 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	cdptarget "github.com/chromedp/cdproto/target"
+)
+
+// scope is where a plugin works: a browser context of its own, whose cookies and storage are shared with nobody, and whose only way to the
+// network is a proxy that dials within the plugin's grants. It is made at the plugin's first call and ends when it was idle for long, when the
+// plugin closes it, and with the browser.
+type scope struct {
+	caller  string
+	context cdp.BrowserContextID
+	proxy   *proxy
+	used    time.Time
+	serving int // calls under way
+}
+
+// maxScopes bounds the plugins that work in one browser.
+const maxScopes = 64
+
+// admit refuses who is no caller, and plugins where they cannot be held to what is theirs.
+func (e *engine) admit(by Caller) *Error {
+	switch {
+	case by.check() != nil:
+		return by.check()
+	case !by.plugin():
+		return nil
+	case e.lazy:
+		return errf(CodeDenied, "plugins do not work in a browser that Parley is attached to: it is somebody's own; open one that Parley starts")
+	case e.egress == nil:
+		return errf(CodeDenied, "this keeper has no guard for what pages dial, so plugins do not work in its browser; its log says why")
+	}
+	return nil
+}
+
+// enter answers the scope of a plugin, which is made when it is missing, and holds its pages to what this call brings. leave ends the call.
+func (e *engine) enter(ctx context.Context, by Caller) (s *scope, leave func(), err *Error) {
+	select { // one at a time: two first calls of one plugin must not make two
+	case e.entering <- struct{}{}:
+		defer func() { <-e.entering }()
+	case <-ctx.Done():
+		return nil, nil, contextError(ctx, "waiting for the plugin's browser context")
+	}
+	e.mu.Lock()
+	s, full := e.scopes[by.Name], len(e.scopes) >= maxScopes
+	e.mu.Unlock()
+	if s == nil {
+		if full {
+			return nil, nil, errf(CodeLimitExceeded, "%d plugins work in this browser already", maxScopes)
+		}
+		if s, err = e.newScope(ctx, by); err != nil {
+			return nil, nil, err
+		}
+	}
+	s.proxy.allow(by.HTTP)
+	e.mu.Lock()
+	s.serving++
+	e.mu.Unlock()
+	return s, func() {
+		e.mu.Lock()
+		s.serving--
+		s.used = time.Now()
+		e.mu.Unlock()
+	}, nil
+}
+
+func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
+	p, failed := newProxy(e.egress, e.chrome)
+	if failed != nil {
+		return nil, errf(CodeInternal, "the plugin's proxy cannot listen: %v", failed)
+	}
+	made, err := ask(ctx, e, nil, cdptarget.CreateBrowserContext, cdptarget.CreateBrowserContextParams{
+		// Chrome goes past a proxy to loopback, unless this says otherwise.
+		ProxyServer: "http://" + p.address(), ProxyBypassList: "<-loopback>",
+	}, opts{})
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	s := &scope{caller: by.Name, context: made.BrowserContextID, proxy: p, used: time.Now()}
+	e.mu.Lock()
+	e.contexts[string(s.context)] = by.Name
+	e.mu.Unlock()
+	// A page can start a download by itself, and Chrome would put it among the person's.
+	_, err = ask(ctx, e, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: s.context,
+	}, opts{})
+	if err != nil {
+		e.dispose(s)
+		return nil, err
+	}
+	e.mu.Lock()
+	e.scopes[by.Name] = s
+	e.mu.Unlock()
+	return s, nil
+}
+
+// dispose ends a scope with all its pages. That its context's id stays known keeps what the browser still tells of it from others.
+func (e *engine) dispose(s *scope) *Error {
+	e.mu.Lock()
+	if e.scopes[s.caller] == s {
+		delete(e.scopes, s.caller)
+	}
+	e.mu.Unlock()
+	s.proxy.close()
+	ctx, cancel := context.WithTimeout(context.Background(), disposeTime)
+	defer cancel()
+	_, err := ask(ctx, e, nil, cdptarget.DisposeBrowserContext, cdptarget.DisposeBrowserContextParams{BrowserContextID: s.context}, opts{})
+	return err
+}
+
+const disposeTime = 5 * time.Second
+
+// disposeIdle ends the scopes that no call has used for so long.
+func (e *engine) disposeIdle(limit time.Duration) {
+	e.mu.Lock()
+	var idle []*scope
+	for _, s := range e.scopes {
+		if s.serving == 0 && time.Since(s.used) >= limit {
+			delete(e.scopes, s.caller)
+			idle = append(idle, s)
+		}
+	}
+	e.mu.Unlock()
+	for _, s := range idle {
+		go e.dispose(s)
+	}
+}
+
+// closeProxies ends the ways out of all scopes, when there is no browser any more.
+func (e *engine) closeProxies() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.scopes {
+		s.proxy.close()
+	}
+}
+
+// closeAll ends what a plugin has in this browser, and answers the pages that it closed.
+func (e *engine) closeAll(by Caller) ([]string, *Error) {
+	pages := []string{}
+	e.mu.Lock()
+	for _, t := range e.seen(by) {
+		if t.kind == "page" {
+			pages = append(pages, t.id)
+		}
+	}
+	s := e.scopes[by.Name]
+	e.mu.Unlock()
+	if s == nil {
+		return pages, nil
+	}
+	return pages, e.dispose(s)
+}
+
+// newPage makes a blank page in a context, "" for the person's, for a caller.
+func (e *engine) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID) (t *target, err *Error) {
+	made, err := ask(ctx, e, nil, cdptarget.CreateTarget, cdptarget.CreateTargetParams{URL: blank, BrowserContextID: in}, opts{})
+	if err != nil {
+		return nil, err
+	}
+	err = e.wait(ctx, "for the new page", func() (bool, *Error) {
+		if t = e.targets[string(made.TargetID)]; t != nil && t.owner == "" {
+			t.owner = by.Name
+		}
+		return t != nil, nil
+	})
+	return t, err
+}
+
+// firstPage sees to it that a plugin has a page to work in.
+func (e *engine) firstPage(ctx context.Context, by Caller, s *scope) *Error {
+	e.mu.Lock()
+	has := e.currentOf(by) != nil
+	e.mu.Unlock()
+	if has {
+		return nil
+	}
+	t, err := e.newPage(ctx, by, s.context)
+	if err != nil {
+		return err
+	}
+	if err := e.attach(ctx, t, ""); err != nil {
+		return err
+	}
+	e.settle(ctx, t)
+	e.mu.Lock()
+	e.makeCurrent(by, t)
+	e.mu.Unlock()
+	return nil
+}
+
+// keepWithin closes a page of anybody but the person that shows what only the person may open. No parameter leads there, and Chrome itself
+// does not let a page go there; this holds should a way be found. The engine is locked.
+func (e *engine) keepWithin(t *target, url string) {
+	if t.owner == "" || t.owner == commandLine.Name || t.kind != "page" || t.strayed != nil || mayShow(url) {
+		return
+	}
+	t.strayed = errf(CodeDenied, "the page went to %s and was closed: only http and https pages are open to %s", clip(url, 100), clip(t.owner, 80))
+	t.strayed.Target = t.id
+	e.failPending(t, t.strayed)
+	tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}, nil)
+}
+
+// refusedDial explains a navigation of a plugin that failed because its proxy did not dial.
+func (s *scope) refusedDial(since int, to string) *Error {
+	refused := s.proxy.refusedSince(since, addressOf(to))
+	if refused == nil {
+		return nil
+	}
+	e := errf(CodeDenied, "%s", refused.Message)
+	e.Denied = slices.Clone(refused.Denied)
+	return e
+}
+
+// addressOf is what is dialled for a URL, as "host:port"; "" for what is none.
+func addressOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// navigationError reads the failure in what Page.navigate answers as a success.
+func navigationError(result json.RawMessage) bool {
+	var nav struct {
+		ErrorText string `json:"errorText"`
+	}
+	return json.Unmarshal(result, &nav) == nil && nav.ErrorText != ""
+}

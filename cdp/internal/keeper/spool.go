@@ -1,0 +1,125 @@
+package keeper
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+)
+
+// spool is a large reply on disk, on its way from the browser to the one who asked for it in pieces: the browser is
+// read as fast as it writes, and the caller takes his time. Its file has no name, so that nothing can leave it behind.
+type spool struct {
+	file   *os.File
+	tail   []byte // what follows the result in the browser's message
+	start  int64  // where the result begins
+	size   int64  // of the message, then of what is left to be read
+	failed error  // of the first write that failed
+}
+
+// newSpool answers nil when the beginning of a message is not one of a result.
+func newSpool(beginning []byte, session string) *spool {
+	const key = `"result":`
+	at := bytes.Index(beginning[:min(len(beginning), 100)], []byte(key))
+	if at < 0 {
+		return nil
+	}
+	s := &spool{start: int64(at + len(key)), tail: []byte("}")}
+	if session != "" {
+		s.tail = append([]byte(`,"sessionId":`), append(quoted(session), '}')...)
+	}
+	if s.file, s.failed = os.CreateTemp("", "parley-reply-"); s.failed == nil {
+		s.failed = os.Remove(s.file.Name())
+	}
+	return s
+}
+
+// Write keeps a piece of the message. It never fails: the browser is to be read to the end of its message.
+func (s *spool) Write(b []byte) (int, error) {
+	if s.failed == nil {
+		_, s.failed = s.file.Write(b)
+	}
+	s.size += int64(len(b))
+	return len(b), nil
+}
+
+// result makes the spool ready to be read: the result alone.
+func (s *spool) result() error {
+	if s.failed != nil {
+		return s.failed
+	}
+	end := make([]byte, len(s.tail))
+	if _, err := s.file.ReadAt(end, s.size-int64(len(end))); err != nil {
+		return err
+	}
+	if !bytes.Equal(end, s.tail) {
+		return errors.New("the browser's message does not end as expected: " + strconv.QuoteToASCII(string(end)))
+	}
+	s.size -= s.start + int64(len(end))
+	_, err := s.file.Seek(s.start, io.SeekStart)
+	return err
+}
+
+// next answers the next piece of the result, io.EOF after the last.
+func (s *spool) next() ([]byte, error) {
+	if s.size == 0 {
+		return nil, io.EOF
+	}
+	piece := make([]byte, min(s.size, pieceSize))
+	if _, err := io.ReadFull(s.file, piece); err != nil {
+		return nil, unexpected(err)
+	}
+	s.size -= int64(len(piece))
+	return piece, nil
+}
+
+const pieceSize = 256 << 10
+
+func (s *spool) close() {
+	if s != nil && s.file != nil {
+		s.file.Close()
+	}
+}
+
+// spill is asked where a large message goes: to a spool if it is the reply to a call that takes pieces.
+func (e *engine) spill(beginning []byte) io.Writer {
+	var id int64
+	fields(beginning, func(key string, value []byte) (err error) {
+		if key == "id" {
+			id, err = strconv.ParseInt(string(value), 10, 64)
+		}
+		return err
+	})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.pending[id]
+	if p == nil || !p.pieces {
+		return nil
+	}
+	session := ""
+	if p.target != nil {
+		session = p.target.session
+	}
+	if e.spool = newSpool(beginning, session); e.spool == nil {
+		return nil
+	}
+	return e.spool
+}
+
+// spilled delivers a spool. The engine is locked.
+func (e *engine) spilled(id int64) {
+	s := e.spool
+	e.spool = nil
+	p := e.pending[id]
+	if p == nil {
+		s.close() // abandoned
+		return
+	}
+	if err := s.result(); err != nil {
+		s.close()
+		e.finish(p, reply{err: errf(CodeUnavailable, "the reply to %s cannot be kept on disk in %s: %v", p.method, os.TempDir(), err)})
+		return
+	}
+	e.finish(p, reply{spool: s})
+}

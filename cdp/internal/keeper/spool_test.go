@@ -1,0 +1,74 @@
+package keeper
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+// unspooled writes a message to a spool in pieces, as it comes from the browser, and reads the result back.
+func unspooled(message, session string, cut int) (string, error) {
+	s := newSpool([]byte(message), session)
+	if s == nil {
+		return "", io.EOF
+	}
+	defer s.close()
+	io.WriteString(s, message[:cut])
+	io.WriteString(s, message[cut:])
+	if err := s.result(); err != nil {
+		return "", err
+	}
+	var result strings.Builder
+	for {
+		piece, err := s.next()
+		if err == io.EOF {
+			return result.String(), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		result.Write(piece)
+	}
+}
+
+func TestSpool(t *testing.T) {
+	large := `{"data":"` + strings.Repeat("x", pieceSize) + `"}`
+	for _, c := range []struct{ message, session, want string }{
+		{`{"id":7,"result":{"a":1}}`, "", `{"a":1}`},
+		{`{"id":7,"result":{"a":1},"sessionId":"S"}`, "S", `{"a":1}`},
+		{`{"id":7,"result":` + large + `,"sessionId":"S"}`, "S", large},
+		{`{"id":7,"result":{"a":"\"result\":"},"sessionId":"S"}`, "S", `{"a":"\"result\":"}`},
+		{`{"id":7,"error":{"message":"no"}}`, "", "EOF"},
+		{`{"id":7,"result":{"a":1},"sessionId":"other"}`, "S", `does not end as expected`},
+		{`{"id":7,"result":`, "", "does not end"},
+	} {
+		got, err := unspooled(c.message, c.session, len(c.message)/2)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want && !(err != nil && strings.Contains(got, c.want)) {
+			t.Errorf("%.60s in %q: %.60s, want %.60s", c.message, c.session, got, c.want)
+		}
+	}
+}
+
+// FuzzSpool feeds foreign messages to a spool: what a message has as its result is what comes out.
+func FuzzSpool(f *testing.F) {
+	f.Add(`{"a":1}`, "S", `{"id":1,"result":{}}`)
+	f.Add(`"}"`, "", `{"result":`)
+	f.Fuzz(func(t *testing.T, result, session, raw string) {
+		unspooled(raw, session, len(raw)/2)
+		if !json.Valid([]byte(result)) {
+			return
+		}
+		message := fmt.Sprintf(`{"id":1,"result":%s}`, result)
+		if session != "" {
+			message = fmt.Sprintf(`{"id":1,"result":%s,"sessionId":%s}`, result, quoted(session))
+		}
+		if got, err := unspooled(message, session, len(message)/2); err != nil || got != result {
+			t.Fatalf("%q came out as %q, %v", result, got, err)
+		}
+	})
+}

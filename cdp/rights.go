@@ -1,0 +1,263 @@
+package cdp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// What a caller may call is the host's to say, by policy. What is within a call is looked at here, for anybody but the person at the command line: which
+// addresses it opens, which files it gives to a page, which program it would start.
+
+// as answers this process's connection to the browser of a call, in the name of who makes it.
+func (p *Provider) as(ctx context.Context, r *host.Request) (*keeper.Client, error) {
+	c, err := p.client(ctx, r.Options.Browser)
+	if err != nil {
+		return nil, err
+	}
+	return c.As(callerOf(r)), nil
+}
+
+func callerOf(r *host.Request) keeper.Caller {
+	by := keeper.Caller{Name: r.Caller}
+	if isPlugin(r.Caller) {
+		by.HTTP = r.CallerGrant.HTTP
+	}
+	return by
+}
+
+func isPerson(caller string) bool { return caller == "cli" }
+
+func isPlugin(caller string) bool { return strings.HasPrefix(caller, "plugin:") }
+
+// confined answers a call as it may be made, the same for the person.
+func (p *Provider) confined(r *host.Request) (*host.Request, error) {
+	if isPerson(r.Caller) {
+		return r, nil
+	}
+	params, err := plainObject(r.Params)
+	if err != nil {
+		return nil, err
+	}
+	if err := openable(r.Tool, params); err != nil {
+		return nil, err
+	}
+	if r.Tool == "open" {
+		if err := opensOnly(r.Caller, params); err != nil {
+			return nil, err
+		}
+	}
+	if isPlugin(r.Caller) {
+		if err := p.known(r); err != nil {
+			return nil, err
+		}
+		if err := withFiles(r, params); err != nil {
+			return nil, err
+		}
+	}
+	held := *r
+	if held.Params, err = json.Marshal(params); err != nil {
+		return nil, err
+	}
+	return &held, nil
+}
+
+// plainObject reads parameters and with that leaves one spelling of them: a name that stands twice could be read in one way here and in another by Chrome.
+func plainObject(raw json.RawMessage) (map[string]any, error) {
+	params := map[string]any{}
+	if len(raw) == 0 {
+		return params, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&params); err != nil || params == nil {
+		return nil, host.Errorf(host.InvalidArgs, "parameters are an object: --params '{...}'")
+	}
+	return params, nil
+}
+
+// onlyNames are commands whose parameter url names something that is there already and opens nothing.
+var onlyNames = []string{
+	"DOMDebugger.setXHRBreakpoint", "DOMDebugger.removeXHRBreakpoint", "Debugger.setBreakpointByUrl",
+	"Network.setCookie", "Network.deleteCookies", "Page.deleteCookie", "Page.getResourceContent", "Page.searchInResource", "Page.addCompilationCache",
+}
+
+// openable refuses URLs that only the person may open, in whatever command: file:, chrome:, data: and all others but those of the web.
+func openable(tool string, params map[string]any) error {
+	given, ok := params["url"].(string)
+	if !ok || slices.Contains(onlyNames, tool) || keeper.MayOpen(given) {
+		return nil
+	}
+	if err := checkURL(mustMarshal(params)); err != nil {
+		return err // is no URL at all, and this says what was meant
+	}
+	scheme, _, _ := strings.Cut(given, ":")
+	return denied("", "%s: only http and https pages, and about:blank, are open to anybody but the command line; this is a %s: URL",
+		tool, manifest.CleanLine(strings.ToLower(strings.TrimSpace(scheme))))
+}
+
+func mustMarshal(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// opensOnly refuses what of open chooses more than a page: a program to run, a folder of this machine, somebody's own browser.
+func opensOnly(caller string, params map[string]any) error {
+	for _, name := range []string{"chrome", "user_data_dir"} {
+		if params[name] != nil {
+			return denied("", "open: %s names what of this machine is run or used, which is for the command line alone", name)
+		}
+	}
+	if params["attach"] != nil && isPlugin(caller) {
+		return denied("", "open: plugins do not work in a browser that Parley is attached to: it is somebody's own")
+	}
+	return nil
+}
+
+// known refuses a command that the protocol data does not know, unless the plugin was granted it by name: whether it reaches outside of a page cannot be told.
+func (p *Provider) known(r *host.Request) error {
+	if p.verb(r.Tool) != nil {
+		return nil
+	}
+	if _, ok := p.protocol.Command(r.Tool); ok {
+		return nil
+	}
+	if slices.ContainsFunc(r.CallerGrant.Tools, func(g string) bool { return strings.EqualFold(g, Name+"."+r.Tool) }) {
+		return nil
+	}
+	return denied("tool:"+Name+"."+r.Tool, "what reaches outside a page is never granted by a wildcard, and of a command that is not known that cannot be told").
+		WithNext(grantCommand(r, "tool:"+Name+"."+r.Tool))
+}
+
+func denied(right, format string, args ...any) *host.Error {
+	why := fmt.Sprintf(format, args...)
+	e := &host.Error{Code: host.Denied, Message: why + "; nothing was run"}
+	if right != "" {
+		e.Message = "not granted: " + manifest.CleanLine(right) + ": " + e.Message
+		e.Denied = []host.Denial{{Right: manifest.CleanLine(right), Why: why}}
+	}
+	return e
+}
+
+func grantCommand(r *host.Request, right string) string {
+	return "parley policy grant " + manifest.CleanLine(strings.TrimPrefix(r.Caller, "plugin:")) + " " + manifest.ShellQuote(manifest.CleanLine(right))
+}
+
+// withFiles holds the files that a command gives to a page, or takes from it, against the plugin's grants, and names them as this machine does.
+func withFiles(r *host.Request, params map[string]any) error {
+	switch r.Tool {
+	case "DOM.setFileInputFiles":
+		return granted(r, params, "files")
+	case "Input.dispatchDragEvent": // what is dropped on a page is read by it
+		if data, ok := params["data"].(map[string]any); ok && data["files"] != nil {
+			return granted(r, data, "files")
+		}
+	case "Page.setDownloadBehavior", "Browser.setDownloadBehavior":
+		switch params["behavior"] {
+		case "deny":
+			delete(params, "downloadPath")
+			return nil
+		case "allow", "allowAndName":
+		default:
+			return denied("", "%s: downloads of a plugin go to a folder that it was granted, or nowhere: behavior is allow, allowAndName or deny", r.Tool)
+		}
+		folder, _ := params["downloadPath"].(string)
+		source, err := onMachine(r, folder, "rw")
+		if err != nil {
+			return err
+		}
+		if info, err := os.Stat(source); err != nil || !info.IsDir() {
+			return denied("", "%s: %s is no folder", r.Tool, manifest.CleanLine(folder))
+		}
+		params["downloadPath"] = source
+	}
+	return nil
+}
+
+func granted(r *host.Request, in map[string]any, name string) error {
+	given, ok := in[name].([]any)
+	if !ok {
+		return host.Errorf(host.InvalidArgs, "%s: /%s is a list of paths", r.Tool, name)
+	}
+	for i, one := range given {
+		file, ok := one.(string)
+		if !ok {
+			return host.Errorf(host.InvalidArgs, "%s: /%s is a list of paths", r.Tool, name)
+		}
+		source, err := onMachine(r, file, "ro")
+		if err != nil {
+			return err
+		}
+		given[i] = source
+	}
+	return nil
+}
+
+// onMachine finds a file or folder that a plugin names, as it sees it or as this machine does, within what it was granted. Links within are followed here, as
+// far as they stay there.
+func onMachine(r *host.Request, name, mode string) (string, error) {
+	right := "fs:" + mode + ":" + name + "=PATH"
+	refused := denied(right, "%s reaches files only for a grant of the folder that they are in", r.Tool).
+		WithNext(grantCommand(r, "fs:"+mode+":"+path.Dir(name)+"=/files"))
+	if path.Clean(name) != name || !path.IsAbs(name) {
+		return "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute and plain path", r.Tool, manifest.CleanLine(name))
+	}
+	for _, as := range []func(host.FSGrant) string{
+		func(g host.FSGrant) string { return g.Path },
+		func(g host.FSGrant) string { return filepath.ToSlash(g.Source) },
+	} {
+		for _, g := range r.CallerGrant.FS {
+			rest, within := below(name, as(g))
+			if !within || mode == "rw" && g.Mode != "rw" {
+				continue
+			}
+			root, err := filepath.EvalSymlinks(g.Source)
+			if err != nil {
+				return "", refused
+			}
+			source, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(rest)))
+			if err != nil {
+				return "", host.Errorf(host.InvalidArgs, "%s: there is no %s", r.Tool, manifest.CleanLine(name))
+			}
+			if _, within := below(filepath.ToSlash(source), filepath.ToSlash(root)); !within {
+				return "", refused
+			}
+			return source, nil
+		}
+	}
+	return "", refused
+}
+
+// below answers what of a path follows a folder, if it is that folder or in it.
+func below(name, folder string) (rest string, within bool) {
+	if name == folder {
+		return ".", true
+	}
+	return strings.CutPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// closeOwn is close for a plugin: it ends what the plugin has in the browser, which stays.
+func (p *Provider) closeOwn(ctx context.Context, r *host.Request) (*host.Result, error) {
+	c, err := p.as(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := c.CloseAll(ctx)
+	if err != nil {
+		return nil, p.hostError(err, r)
+	}
+	return result(closed{pages}, "the browser stays open: it is not this plugin's alone")
+}
