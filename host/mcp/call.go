@@ -1,0 +1,184 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// progressEvery bounds how often a client is told how far a call is.
+const progressEvery = 50 * time.Millisecond
+
+func (f *face) searchTools(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
+	var p struct {
+		Query, Detail string
+		Limit         int
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(p.Query) == "" {
+		return f.failed(&host.Answer{Err: host.Errorf(host.InvalidArgs, "search_tools needs a query").WithNext(`search_tools {"query":"take a screenshot"}`)})
+	}
+	c := callerOf(f.Server, r)
+	found, warnings, err := f.cfg.Host.SearchDetailed(ctx, c.name, c.session, host.SearchQuery{Text: p.Query, Limit: p.Limit}, p.Detail)
+	if err != nil {
+		return f.failed(&host.Answer{Err: host.AsError(err)})
+	}
+	next := []string{}
+	if len(found.Results) > 0 {
+		next = append(next, describeStep(found.Results[0].Name, nil))
+	}
+	return document(struct {
+		*host.SearchAnswer
+		Next []string `json:"next"`
+	}{found, next}, warnings)
+}
+
+func (f *face) describeTool(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
+	var p struct {
+		Name string
+		Tier int
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, err
+	}
+	c := callerOf(f.Server, r)
+	docs, err := f.cfg.Host.Describe(ctx, c.name, c.session, f.qualified(p.Name), p.Tier)
+	if err != nil {
+		e := host.AsError(err)
+		return f.failed(&host.Answer{Err: e, Next: e.Next})
+	}
+	docs.Next = f.steps(docs.Next)
+	return document(docs, nil)
+}
+
+func (f *face) callTool(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
+	var p struct {
+		Name      string
+		Arguments json.RawMessage
+		Options   json.RawMessage
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, err
+	}
+	options, err := host.ParseOptions(p.Options)
+	if err != nil {
+		return f.failed(&host.Answer{Err: host.AsError(err)})
+	}
+	return f.run(ctx, r, f.qualified(p.Name), p.Arguments, options)
+}
+
+// unlistedKey is the key of a context under which the name of a tool stands that is called by its own name, though tools/list of this mode
+// does not show it.
+type unlistedKey struct{}
+
+// unlisted makes a call of a tool's own name one of call_tool. What no plugin has is an error of the protocol.
+func (f *face) unlisted(ctx context.Context, r *sdk.CallToolRequest) (context.Context, error) {
+	name := f.qualified(r.Params.Name)
+	if a, err := f.cfg.Host.Catalog().Find(name); err == nil && a.Tool != nil {
+		r.Params.Name = callTool
+		return context.WithValue(ctx, unlistedKey{}, name), nil
+	}
+	c := callerOf(f.Server, r)
+	a := f.cfg.Host.Call(ctx, host.Call{Name: name, Params: r.Params.Arguments, Caller: c.name, Remote: c.remote, Session: c.session})
+	if a.Err == nil { // it came to be since
+		a.Err = host.Errorf(host.NotFound, "%s is no tool", a.Tool)
+	}
+	data, _ := manifest.Marshal(f.failure(a))
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool: " + a.Err.Message, Data: manifest.EscapeJSON(data)}
+}
+
+// qualified is the name of a tool as the catalog has it. Only names that were too long for tools/list differ beyond their dots.
+func (f *face) qualified(name string) string {
+	if len(name) != maxName {
+		return name
+	}
+	for _, p := range f.cfg.Host.Catalog().Providers() {
+		if !strings.HasPrefix(strings.ToLower(name), strings.ToLower(p.Info().Name)+"__") {
+			continue
+		}
+		names, _ := p.Names()
+		for _, n := range names {
+			if q := p.Info().Name + "." + n; ListedName(q) == name {
+				return q
+			}
+		}
+	}
+	return name
+}
+
+// run calls a tool of the catalog as the client that asks.
+func (f *face) run(ctx context.Context, r *sdk.CallToolRequest, name string, params json.RawMessage, options host.Options) (*sdk.CallToolResult, error) {
+	select {
+	case f.calls <- struct{}{}:
+		defer func() { <-f.calls }()
+	default:
+		if f.ending.Err() != nil {
+			return f.failed(&host.Answer{Err: host.AsError(context.Cause(f.ending))})
+		}
+		return f.failed(&host.Answer{Err: host.Errorf(host.Busy, "%d calls are under way; nothing was run", maxCalls).WithNext("call again when one has ended")})
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(f.ending, func() { cancel(context.Cause(f.ending)) })()
+
+	c := callerOf(f.Server, r)
+	asker := &asker{server: f.Server, request: r, caller: c}
+	call := host.Call{
+		Name: name, Params: params, Caller: c.name, Remote: c.remote, Session: c.session, Teach: f.mode != Full,
+		Options: f.cfg.Options(options), Progress: progress(ctx, r),
+	}
+	if call.Options.MaxBytes == 0 {
+		call.Options.MaxBytes = f.room(name)
+	}
+	answer := f.cfg.Host.Call(context.WithValue(ctx, askerKey{}, asker), call)
+	var asked *question
+	if answer.Err != nil && errors.As(answer.Err, &asked) {
+		return asked.result(), nil
+	}
+	if answer.Err != nil {
+		return f.failed(answer)
+	}
+	return succeeded(answer)
+}
+
+// room is how much of a tool's result is shown: content that a client shows itself is not cut like text that a model reads.
+func (f *face) room(name string) int {
+	if a, err := f.cfg.Host.Catalog().Find(name); err == nil && a.Tool != nil && binary(a.Tool.Returns) {
+		return maxBinary
+	}
+	return DefaultMaxBytes
+}
+
+// progress tells the client how far a call is, where it asked to be told: ever further, and not too often.
+func progress(ctx context.Context, r *sdk.CallToolRequest) func(done, total float64, message string) {
+	token := r.Params.GetProgressToken()
+	if token == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	var last float64
+	var told time.Time
+	return func(done, total float64, message string) {
+		mu.Lock()
+		defer mu.Unlock()
+		final := total > 0 && done >= total
+		if !told.IsZero() && (done <= last || !final && time.Since(told) < progressEvery) {
+			return
+		}
+		last, told = done, time.Now()
+		_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+			ProgressToken: token, Progress: done, Total: total, Message: manifest.CleanLine(message),
+		})
+	}
+}

@@ -1,0 +1,382 @@
+package mcp_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
+)
+
+const token = "correct-horse-battery"
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+
+// post sends a body with headers, "Host" among them, and returns the status and the answer.
+func post(t testing.TB, url, body string, headers ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(text)
+}
+
+// TestStrangersAreRefused holds who gets in: by a name of this machine, from no foreign page, with a token.
+func TestStrangersAreRefused(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, lenient)
+	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{"another-token-123", token}, Hosts: []string{"tools.example"}})
+	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), mcp.Path)
+	_, port, _ := net.SplitHostPort(address)
+	auth := "Bearer " + token
+	for _, c := range []struct {
+		name    string
+		headers []string
+		status  int
+	}{
+		{"with the token", []string{"Authorization", auth}, 200},
+		{"with the other token", []string{"Authorization", "Bearer another-token-123"}, 200},
+		{"without a token", nil, 401},
+		{"with a wrong token", []string{"Authorization", "Bearer correct-horse-batter"}, 401},
+		{"with another scheme", []string{"Authorization", "Basic " + token}, 401},
+		{"by localhost", []string{"Authorization", auth, "Host", "localhost:" + port}, 200},
+		{"by IPv6", []string{"Authorization", auth, "Host", "[::1]:" + port}, 200},
+		{"by an allowed name", []string{"Authorization", auth, "Host", "tools.example:" + port}, 200},
+		{"by a name that was made to lead here", []string{"Authorization", auth, "Host", "evil.example:" + port}, 403},
+		{"by a name that looks near", []string{"Authorization", auth, "Host", "localhost.evil.example"}, 403},
+		{"from its own origin", []string{"Authorization", auth, "Origin", "http://" + address}, 200},
+		{"from another origin", []string{"Authorization", auth, "Origin", "https://evil.example"}, 403},
+		{"from another port of this machine", []string{"Authorization", auth, "Origin", "http://127.0.0.1:1"}, 403},
+		{"from a page without origin", []string{"Authorization", auth, "Origin", "null"}, 403},
+		{"from another site", []string{"Authorization", auth, "Sec-Fetch-Site", "cross-site"}, 403},
+	} {
+		status, body := post(t, url, initialize, c.headers...)
+		if status != c.status {
+			t.Errorf("%s: status %d, expected %d: %s", c.name, status, c.status, body)
+		}
+		if status == 403 {
+			var e struct{ Error failure }
+			if json.Unmarshal([]byte(body), &e) != nil || e.Error.Code != "denied" {
+				t.Errorf("%s: %s", c.name, body)
+			}
+		}
+	}
+	if f.shop.ran() != "" {
+		t.Errorf("ran %s", f.shop.ran())
+	}
+}
+
+// TestModesOverHTTP holds that each mode has a path, on both wires, and that an unknown one names the three.
+func TestModesOverHTTP(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, lenient, "shop.add")
+	url := f.listen(t, mcp.HTTPConfig{})
+	for _, revision := range revisions {
+		for path, want := range map[string]int{"": 3, "/minimal": 3, "/progressive": 4, "/full": 13} {
+			if names := listed(t, client{revision: revision}.http(t, url+path)); len(names) != want {
+				t.Errorf("%s %s: %q", revision, path, names)
+			}
+		}
+	}
+	call(t, client{}.http(t, url+"/full"), "shop__echo", `{}`)
+	if e := f.rec.last(); e.Mode != mcp.Full {
+		t.Errorf("a call at /full is recorded in mode %s", e.Mode)
+	}
+	if status, body := post(t, url+"/tiny", initialize); status != 404 || !strings.Contains(body, "minimal, progressive, full") {
+		t.Errorf("an unknown mode: %d %s", status, body)
+	}
+	if status, _ := post(t, strings.TrimSuffix(url, mcp.Path)+"/", initialize); status != 404 {
+		t.Errorf("elsewhere: %d", status)
+	}
+}
+
+// endless is a body of 100 MB that counts how much of it was taken.
+type endless struct {
+	left  int
+	taken atomic.Int64
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(p), e.left)
+	for i := range p[:n] {
+		p[i] = ' '
+	}
+	e.left -= n
+	e.taken.Add(int64(n))
+	return n, nil
+}
+
+// TestLargeBodies holds that a body beyond the bound is refused, announced or not, and what a garbled one does.
+func TestLargeBodies(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, lenient)
+	url := f.listen(t, mcp.HTTPConfig{})
+	for _, announced := range []int64{100 << 20, -1} {
+		body := &endless{left: 100 << 20}
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
+		r.ContentLength = announced
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(r)
+		if err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode != http.StatusRequestEntityTooLarge {
+				t.Errorf("100 MB, announced as %d: %d", announced, answer.StatusCode)
+			}
+		} // else the connection was closed while it was sent
+		if n := body.taken.Load(); n > 40<<20 {
+			t.Errorf("%d bytes of it were taken", n)
+		}
+	}
+	for _, body := range []string{"", "{", "[]", "null", strings.Repeat("[", 1<<20), `{"jsonrpc":"2.0","id":1,"method":"nothing"}`, `{"jsonrpc":"1.0"}`} {
+		for _, version := range []string{"", "2025-11-25", "2026-07-28", "9999"} {
+			if status, answer := post(t, url, body, "Mcp-Protocol-Version", version); status < 400 || status >= 500 {
+				t.Errorf("%.20q under %q: %d %s", body, version, status, answer)
+			}
+		}
+	}
+	// It still serves.
+	if names := listed(t, client{}.http(t, url)); len(names) != 3 {
+		t.Errorf("it lists %q", names)
+	}
+}
+
+// TestArgumentsOfAnySize holds that what the command line takes, HTTP takes.
+func TestArgumentsOfAnySize(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, lenient)
+	s := client{}.http(t, f.listen(t, mcp.HTTPConfig{}))
+	r, text := call(t, s, "call_tool", `{"name":"shop.echo","arguments":{"a":"`+strings.Repeat("x", 5<<20)+`"},"options":{"max_bytes":100}}`)
+	if r.IsError || !strings.Contains(text, `"truncated":true`) {
+		t.Errorf("5 MB of arguments: %.300s", text)
+	}
+}
+
+// TestSlowClients holds that a client that sends its headers or its body drop by drop is cut off, and one that never reads holds nothing up.
+func TestSlowClients(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, lenient)
+	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}, Patience: 2 * time.Second})
+	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), mcp.Path)
+	dial := func(start string) net.Conn {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, start); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	head := "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+	var wait sync.WaitGroup
+	for name, start := range map[string]string{
+		"headers":                "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-A: ",
+		"a body":                 head + "Content-Length: 1000\r\n\r\n{",
+		"the body of a stranger": "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{",
+	} {
+		conn := dial(start)
+		defer conn.Close()
+		wait.Go(func() {
+			began := time.Now()
+			_ = conn.SetReadDeadline(began.Add(20 * time.Second))
+			if _, err := io.Copy(io.Discard, conn); err != nil && strings.Contains(err.Error(), "timeout") {
+				t.Errorf("a client that does not end %s is still connected after %s", name, time.Since(began))
+			}
+		})
+	}
+	// Half-open: asked, and gone without a word; the server goes on.
+	for range 50 {
+		dial(head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(initialize), initialize)).Close()
+	}
+	if names := listed(t, client{token: token}.http(t, url)); len(names) != 3 {
+		t.Errorf("beside slow clients it lists %q", names)
+	}
+	wait.Wait()
+}
+
+// TestManyClients holds that no call is lost among many clients.
+func TestManyClients(t *testing.T) {
+	const clients, calls = 16, 20
+	f := newFixture(t, mcp.Minimal, lenient)
+	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}})
+	var wait sync.WaitGroup
+	for i := range clients {
+		s := client{revision: revisions[i%2], token: token}.http(t, url)
+		wait.Go(func() {
+			for n := range calls {
+				want := fmt.Sprintf(`{"n":%d}`, i*1000+n)
+				r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "shop__echo", Arguments: json.RawMessage(want)})
+				if err != nil || r.IsError || first(r) != want {
+					t.Errorf("client %d, call %d: %v %v", i, n, r, err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if got := strings.Count(f.shop.ran(), "echo"); got != clients*calls {
+		t.Errorf("%d of %d calls were run", got, clients*calls)
+	}
+}
+
+// TestShutdown holds that the end of a server ends the calls under way, and takes no more.
+func TestShutdown(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, lenient)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.HTTP(ctx, listener, mcp.HTTPConfig{}) }()
+	s := client{progress: func(*sdk.ProgressNotificationParams) { cancel(host.Errorf(host.Terminated, "terminated")) }}.http(t, "http://"+listener.Addr().String()+mcp.Path)
+	p := &sdk.CallToolParams{Name: "shop__order__slow"}
+	p.SetProgressToken(1)
+	r, err := s.CallTool(t.Context(), p)
+	if err != nil || !r.IsError || !strings.Contains(first(r), "terminated") {
+		t.Errorf("the call under way answers %+v, %v", r, err)
+	}
+	select {
+	case err := <-ended:
+		if host.AsError(err).Code != host.Terminated {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
+	}
+	select {
+	case <-f.shop.ended:
+	case <-time.After(10 * time.Second):
+		t.Error("the tool was not told")
+	}
+	if _, err := net.Dial("tcp", listener.Addr().String()); err == nil {
+		t.Error("it still takes connections")
+	}
+}
+
+// TestSpawned holds the whole way of an agent to a process of its own, on both revisions.
+func TestSpawned(t *testing.T) {
+	for _, revision := range revisions {
+		s := spawned(t, mcp.Minimal, client{revision: revision, answer: "accept"})
+		if names := listed(t, s); strings.Join(names, " ") != "call_tool describe_tool search_tools" {
+			t.Errorf("%s: it lists %q", revision, names)
+		}
+		if r, text := call(t, s, "call_tool", `{"name":"shop.order.cancel","arguments":{"id":1}}`); r.IsError || text != `{"id":1}` {
+			t.Errorf("%s: %s", revision, text)
+		}
+	}
+}
+
+// TestBadLines holds that a line which is no message is answered and skipped, and that what was asked before the end of input is answered.
+func TestBadLines(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, lenient)
+	in := initialize + "\n" + "garbage\n\n" + `{"jsonrpc":"2.0","id":` + strings.Repeat(" ", 17<<20) + "9}\n" +
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"shop__echo","arguments":{"a":"b"}}}`
+	var out strings.Builder
+	if err := f.Stdio(t.Context(), strings.NewReader(in), &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"protocolVersion":"2025-11-25"`, `"code":-32700`, `longer than`, `{\"a\":\"b\"}`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s is missing in %s", want, out.String())
+		}
+	}
+	for line := range strings.Lines(out.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+}
+
+// TestAClientThatNeverReads holds that the server stops reading one, instead of gathering what it cannot write.
+func TestAClientThatNeverReads(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, lenient)
+	toServer, fromClient := io.Pipe()
+	toClient, fromServer := io.Pipe()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Stdio(ctx, toServer, fromServer) }()
+	reader := bufio.NewReader(toClient)
+	go func() { _, _ = io.WriteString(fromClient, initialize+"\n") }()
+	if _, err := reader.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	wrote := make(chan int)
+	go func() {
+		n := 0
+		defer func() { wrote <- n }()
+		line := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"shop__large","arguments":{"bytes":20000}}}` + "\n"
+		for ; n < 100_000; n++ {
+			if _, err := fmt.Fprintf(fromClient, line, n+10); err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case n := <-wrote:
+		t.Errorf("%d requests were taken of a client that reads nothing", n)
+	case <-time.After(2 * time.Second): // it is held up, as it should be
+	}
+	cancel(host.Errorf(host.Terminated, "terminated"))
+	select {
+	case err := <-ended:
+		if host.AsError(err).Code != host.Terminated {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it does not end")
+	}
+	_ = toServer.Close()
+	if n := <-wrote; n > 2000 {
+		t.Errorf("%d requests were taken", n)
+	}
+	_ = toClient.Close()
+}
+
+// FuzzStdio holds that no input ends or stops a server but the end of it.
+func FuzzStdio(f *testing.F) {
+	f.Add([]byte(initialize))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool","arguments":{"name":"shop.add","arguments":[]}}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop__echo","_meta":{"progressToken":{},"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`))
+	f.Add([]byte(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1,"method":"ping"}]`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"parley://docs/shop/%zz?tier=%"}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":3,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"tool","value":"\u0000"}}}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		s, err := newServer(mcp.Minimal, host.Config{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		_ = s.Stdio(ctx, strings.NewReader(initialize+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+string(line)+"\n"), &out)
+		if ctx.Err() != nil {
+			t.Fatalf("it hangs on %q", line)
+		}
+	})
+}

@@ -1,0 +1,708 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/manifest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// listed are the names in tools/list, of all its pages.
+func listed(t testing.TB, s *sdk.ClientSession) (names []string) {
+	t.Helper()
+	params := &sdk.ListToolsParams{}
+	for {
+		page, err := s.ListTools(t.Context(), params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range page.Tools {
+			names = append(names, tool.Name)
+		}
+		if page.NextCursor == "" {
+			return names
+		}
+		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
+	}
+}
+
+// wire is the result of a request as it goes over stdio, by its bytes.
+func wire(t testing.TB, s *mcp.Server, method string) string {
+	t.Helper()
+	lines := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"` + method + `"}
+`
+	var out bytes.Buffer
+	if err := s.Stdio(t.Context(), strings.NewReader(lines), &out); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		var answer struct {
+			ID     int
+			Result json.RawMessage
+		}
+		if json.Unmarshal([]byte(line), &answer) == nil && answer.ID == 2 {
+			return string(answer.Result)
+		}
+	}
+	t.Fatalf("no answer in %s", out.String())
+	return ""
+}
+
+// TestListsAreGolden holds what each mode lists, byte for byte from run to run.
+func TestListsAreGolden(t *testing.T) {
+	for _, mode := range mcp.Modes() {
+		list := func() string {
+			return wire(t, newFixture(t, mode, usual, "shop.order.cancel", "shop__add", "shop.add").Server, "tools/list")
+		}
+		seen := list()
+		if again := list(); again != seen {
+			t.Errorf("%s: two runs differ:\n%s\n%s", mode, seen, again)
+		}
+		path := filepath.Join("testdata", mode+".json")
+		if *update {
+			if err := os.WriteFile(path, []byte(seen+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen+"\n" != string(want) {
+			t.Errorf("%s lists\n%s\nexpected\n%s\n(-update rewrites it)", mode, seen, want)
+		}
+	}
+}
+
+// many is a plugin of n tools.
+func many(t testing.TB, name string, n int) *fake {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"manifest":1,"name":%q,"version":"1.0.0","kind":"parley/1","docs":{"brief":"Many tools"},"tools":[`, name)
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"name":"tool%05d","docs":{"brief":"Do the thing of number %d"},"effect":"read","params":{"type":"object","properties":{"url":{"type":"string"}},"required":["url"]}}`, i, i)
+	}
+	b.WriteString("]}")
+	f, err := newFake(b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestMinimalIsConstant holds the cost of minimal mode at ten and at ten thousand tools, and that full mode comes in pages.
+func TestMinimalIsConstant(t *testing.T) {
+	var sizes []int
+	for _, n := range []int{10, 5000} {
+		s, err := newServer(mcp.Minimal, host.Config{}, nil, many(t, "many", n), many(t, "more", n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, len(wire(t, s, "tools/list")))
+	}
+	if sizes[0] != sizes[1] || manifest.Tokens(strings.Repeat("x", sizes[0])) > 450 {
+		t.Errorf("minimal mode lists %d bytes", sizes)
+	}
+	t.Logf("minimal: %d bytes, %d tokens", sizes[0], sizes[0]*2/9)
+
+	s, err := newServer(mcp.Full, host.Config{}, nil, many(t, "many", 2500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := (&fixture{Server: s}).stdio(t, client{})
+	page, err := session.ListTools(t.Context(), nil)
+	if err != nil || page.NextCursor == "" || len(page.Tools) != 1000 {
+		t.Errorf("the first page holds %d tools, %v", len(page.Tools), err)
+	}
+	if names := listed(t, session); len(names) != 2503 || !slices.IsSorted(names) {
+		t.Errorf("all pages hold %d tools", len(names))
+	}
+}
+
+// TestProgressiveBudget holds 22 pinned tools within 1,200 tokens.
+func TestProgressiveBudget(t *testing.T) {
+	var pinned []string
+	for i := range 22 {
+		pinned = append(pinned, fmt.Sprintf("many.tool%05d", i))
+	}
+	s, err := newServer(mcp.Progressive, host.Config{}, pinned, many(t, "many", 30))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := wire(t, s, "tools/list")
+	if got := manifest.Tokens(list); strings.Count(list, `"name":"`) != 25 || got > 1200 {
+		t.Errorf("%d tokens: %s", got, list)
+	} else {
+		t.Logf("%d tokens", got)
+	}
+}
+
+func TestInstructions(t *testing.T) {
+	var providers []host.Provider
+	for i := range 60 {
+		providers = append(providers, many(t, fmt.Sprintf("plugin%02d", i), 1))
+	}
+	s, err := newServer(mcp.Minimal, host.Config{}, nil, providers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := (&fixture{Server: s}).stdio(t, client{}).InitializeResult().Instructions
+	if manifest.Tokens(text) > 120 || !strings.Contains(text, "plugin00, plugin01") || !strings.Contains(text, " more.") {
+		t.Errorf("%d tokens: %s", manifest.Tokens(text), text)
+	}
+	for _, step := range []string{"search_tools", "describe_tool", "call_tool"} {
+		if !strings.Contains(text, step) {
+			t.Errorf("%s is not named: %s", step, text)
+		}
+	}
+}
+
+// TestMistakesAtStart holds that an unknown mode names the three, and that pins that are none are refused.
+func TestMistakesAtStart(t *testing.T) {
+	_, err := newServer("tiny", host.Config{}, nil)
+	if e := host.AsError(err); e.Code != host.InvalidArgs || !strings.Contains(e.Message, "minimal, progressive, full") {
+		t.Errorf("an unknown mode: %v", err)
+	}
+	for pin, want := range map[string]string{"shop.ad": "shop.add", "shop.order": "", "shop": ""} {
+		_, err := newServer(mcp.Minimal, host.Config{}, []string{pin})
+		e := host.AsError(err)
+		if err == nil || e.Code != host.ConfigError || !strings.Contains(e.Message, "pinned_tools") || want != "" && e.DidYouMean[0].Name != want {
+			t.Errorf("pinned %s: %v", pin, err)
+		}
+	}
+}
+
+// TestEveryToolInEveryMode holds that the same calls are accepted whatever is listed, by each name that a tool has.
+func TestEveryToolInEveryMode(t *testing.T) {
+	for _, mode := range mcp.Modes() {
+		f := newFixture(t, mode, usual, "shop.add")
+		s := f.stdio(t, client{})
+		for _, c := range [][2]string{
+			{"shop__add", `{"title":"tea","count":"5"}`},
+			{"shop.add", `{"title":"tea","count":"5"}`},
+			{"call_tool", `{"name":"shop.add","arguments":{"title":"tea","count":"5"}}`},
+			{"call_tool", `{"name":"shop__add","arguments":"{\"title\":\"tea\",\"count\":\"5\"}"}`},
+		} {
+			r, text := call(t, s, c[0], c[1])
+			if r.IsError || text != `{"id":1}` || !strings.Contains(all(r), "warning: /count: took string") {
+				t.Errorf("%s: %s %s answers %s", mode, c[0], c[1], all(r))
+			}
+			structured, _ := json.Marshal(r.StructuredContent)
+			if string(structured) != `{"id":1}` {
+				t.Errorf("%s: structured content %s", mode, structured)
+			}
+		}
+		if got := strings.Count(f.shop.ran(), "mcp:Test-Client add"); got != 4 {
+			t.Errorf("%s: ran %s", mode, f.shop.ran())
+		}
+		if e := f.rec.last(); e.Mode != mode || !strings.HasPrefix(e.Session, "mcp-") {
+			t.Errorf("%s: recorded as %+v", mode, e)
+		}
+	}
+}
+
+// all is every text of a result.
+func all(r *sdk.CallToolResult) string {
+	var texts []string
+	for _, c := range r.Content {
+		if c, ok := c.(*sdk.TextContent); ok {
+			texts = append(texts, c.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// TestMeta drives the three tools on every wire: search, describe, call, and what is wrong with each.
+func TestMeta(t *testing.T) {
+	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		s := connect(client{})
+		var found struct {
+			host.SearchData
+			Next []string
+		}
+		if _, text := call(t, s, "search_tools", `{"query":"sell something new"}`); json.Unmarshal([]byte(text), &found) != nil || len(found.Results) == 0 ||
+			found.Results[0].Name != "shop.add" || found.Results[0].Signature == "" || found.Next[0] != `describe_tool {"name":"shop.add"}` {
+			t.Errorf("search found %s", text)
+		}
+		var docs host.Docs
+		if _, text := call(t, s, "describe_tool", `{"name":"shop__add","tier":"3"}`); json.Unmarshal([]byte(text), &docs) != nil || docs.Tier != 3 || docs.Name != "shop.add" ||
+			!slices.Contains(docs.Next, `call_tool {"name":"shop.add","arguments":{"title":"tea"}}`) {
+			t.Errorf("described as %s", text)
+		}
+		for _, c := range []struct{ name, arguments, code, want string }{
+			{"search_tools", `{}`, "invalid_args", "// ✗ /query: expected string"},
+			{"search_tools", `{"query":" "}`, "invalid_args", "needs a query"},
+			{"search_tools", `{"query":"x","detail":"all"}`, "invalid_args", "/detail"},
+			{"describe_tool", `{"name":"shop.ad"}`, "not_found", "Name:shop.add"},
+			{"describe_tool", `{"name":"shop.add","tier":4}`, "invalid_args", "/tier"},
+			{"call_tool", `{"name":"shop.add","params":{}}`, "invalid_args", "/params"},
+			{"call_tool", `{"name":"nothing.add"}`, "not_found", "no plugin is named nothing"},
+			{"call_tool", `{"name":"shop"}`, "invalid_args", "name one of its tools"},
+			{"call_tool", `{"name":"shop.add","options":{"timeout":1}}`, "invalid_args", "timeout"},
+			{"call_tool", `{"name":"shop.add","options":{"time":"1s"}}`, "invalid_args", "known are timeout"},
+		} {
+			e := fails(t, s, c.name, c.arguments, c.code)
+			if text := fmt.Sprintf("%+v", e); !strings.Contains(text, c.want) || len(e.Next) == 0 && e.Marked == "" {
+				t.Errorf("%s %s fails with %s, expected %q", c.name, c.arguments, text, c.want)
+			}
+		}
+		if _, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "shop__ad"}); err == nil || !strings.Contains(err.Error(), "unknown tool") {
+			t.Errorf("an unknown tool: %v", err)
+		}
+		if r, text := call(t, s, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"},"options":{"dry_run":true}}`); r.IsError || !strings.Contains(text, `"dry_run":true`) || strings.Contains(f.shop.ran(), "add") {
+			t.Errorf("a dry run: %s, ran %s", text, f.shop.ran())
+		}
+	})
+}
+
+// TestDocsOfASession holds when documentation comes: tier 2 with the first use or mistake, tier 3 with the second, then none.
+func TestDocsOfASession(t *testing.T) {
+	each(t, mcp.Progressive, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		s := connect(client{})
+		wrong := `{"name":"shop.add","arguments":{"tags":["a",3],"title":"tea"}}`
+		for i, want := range []int{2, 3, 0, 0} {
+			e := fails(t, s, "call_tool", wrong, "invalid_args")
+			got := 0
+			if e.Docs != nil {
+				got = e.Docs.Tier
+			}
+			if got != want || !strings.Contains(e.Marked, "3 // ✗ /tags/1: expected string, got number") || (i > 0) != slices.Contains(e.Earlier, "/tags/1: expected string") {
+				t.Errorf("failure %d: tier %d of %d, earlier %q, marked\n%s", i+1, got, want, e.Earlier, e.Marked)
+			}
+		}
+		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); !strings.Contains(all(r), "About this tool") {
+			t.Errorf("the first use of a tool brings %s", all(r))
+		}
+		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); strings.Contains(all(r), "About this tool") {
+			t.Errorf("the second use of a tool brings %s", all(r))
+		}
+		if e := fails(t, s, "call_tool", `{"name":"shop.ech"}`, "not_found"); e.Docs != nil {
+			t.Errorf("another failure carries docs: %+v", e.Docs)
+		}
+	})
+}
+
+// TestSessionsOfTheStatelessWire holds that a client is known by what it says in _meta, else by its token, else not at all.
+func TestSessionsOfTheStatelessWire(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		tokens []string
+		meta   [2]string
+		same   bool
+	}{
+		{"by its token", []string{"token-of-a-client"}, [2]string{"", ""}, true},
+		{"by what it says", nil, [2]string{"one", "one"}, true},
+		{"by two sessions", []string{"token-of-a-client"}, [2]string{"one", "two"}, false},
+		{"not at all", nil, [2]string{"", ""}, false},
+	} {
+		f := newFixture(t, mcp.Minimal, lenient)
+		who := client{revision: "2026-07-28"}
+		if c.tokens != nil {
+			who.token = c.tokens[0]
+		}
+		s := who.http(t, f.listen(t, mcp.HTTPConfig{Tokens: c.tokens}))
+		var tiers []string
+		for _, session := range c.meta {
+			params := &sdk.CallToolParams{Name: "shop__add", Arguments: json.RawMessage(`{}`)}
+			if session != "" {
+				params.Meta = sdk.Meta{mcp.SessionKey: session}
+			}
+			r, err := s.CallTool(t.Context(), params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e failure
+			_ = json.Unmarshal([]byte(first(r)), &e)
+			tiers = append(tiers, fmt.Sprint(e.Docs.Tier))
+		}
+		want := "2 2"
+		if c.same {
+			want = "2 3"
+		}
+		if got := strings.Join(tiers, " "); got != want {
+			t.Errorf("known %s: tiers %s, expected %s", c.name, got, want)
+		}
+	}
+}
+
+// TestResults holds the forms of results: text, structured, binary, and cut with the whole kept.
+func TestResults(t *testing.T) {
+	each(t, mcp.Full, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		s := connect(client{})
+		if r, text := call(t, s, "shop__text", `{}`); text != "one\ntwo" || r.StructuredContent != nil {
+			t.Errorf("a text: %q %v", text, r.StructuredContent)
+		}
+		png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 60<<10)...)
+		r, _ := call(t, s, "shop__picture", `{"bytes":61440}`)
+		if image, ok := r.Content[0].(*sdk.ImageContent); !ok || string(image.Data) != string(png) || image.MIMEType != "image/png" || !strings.Contains(all(r), `{"width":3}`) {
+			t.Errorf("a picture: %T %s", r.Content[0], all(r))
+		}
+		r, _ = call(t, s, "shop__picture", `{"kind":"wav"}`)
+		if audio, ok := r.Content[0].(*sdk.AudioContent); !ok || audio.MIMEType != "audio/wav" {
+			t.Errorf("a sound: %+v", r.Content[0])
+		}
+		r, _ = call(t, s, "call_tool", `{"name":"shop.picture","arguments":{"kind":"other"}}`)
+		if blob, ok := r.Content[0].(*sdk.EmbeddedResource); !ok || blob.Resource.MIMEType != "image/png" && !strings.HasPrefix(string(blob.Resource.Blob), "\x00\x01\x02") {
+			if image, ok := r.Content[0].(*sdk.ImageContent); !ok || base64.StdEncoding.EncodeToString(image.Data)[:4] != "AAEC" {
+				t.Errorf("something else: %+v", r.Content[0])
+			}
+		}
+
+		r, text := call(t, s, "shop__large", `{"bytes":100000}`)
+		var cut struct {
+			Truncated  bool
+			TotalBytes int    `json:"total_bytes"`
+			ShownBytes int    `json:"shown_bytes"`
+			Next       string `json:"next"`
+		}
+		if err := json.Unmarshal([]byte(text), &cut); err != nil || !cut.Truncated || cut.ShownBytes > mcp.DefaultMaxBytes || cut.TotalBytes != 100011 || r.IsError {
+			t.Fatalf("a large result: %.200s", text)
+		}
+		whole, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: cut.Next})
+		if err != nil || len(whole.Contents[0].Text) != 100011 {
+			t.Errorf("%s: %v", cut.Next, err)
+		}
+		if r, text := call(t, s, "call_tool", `{"name":"shop.large","arguments":{"bytes":100000},"options":{"max_bytes":200000}}`); r.IsError || len(text) != 100011 {
+			t.Errorf("with max_bytes: %d bytes", len(text))
+		}
+		if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "parley://result/c0000000000000000"}); err == nil || !strings.Contains(err.Error(), "no result is kept") {
+			t.Errorf("a result that is not kept: %v", err)
+		}
+	})
+}
+
+// TestPolicy holds that a client is held to the policy as mcp, or as one over the network.
+func TestPolicy(t *testing.T) {
+	for _, revision := range revisions {
+		f := newFixture(t, mcp.Minimal, usual)
+		near := f.stdio(t, client{revision: revision})
+		call(t, near, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`)
+		far := client{revision: revision}.http(t, f.listen(t, mcp.HTTPConfig{}))
+		if e := fails(t, far, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`, "denied"); e.ExitCode != 82 || e.Docs != nil {
+			t.Errorf("denied with %+v", e)
+		}
+		call(t, far, "call_tool", `{"name":"shop.echo"}`)
+		if got := f.shop.ran(); got != "mcp:Test-Client add; mcp:Test-Client echo" {
+			t.Errorf("ran %s", got)
+		}
+	}
+}
+
+// TestConfirm holds that a person is asked before what is destructive, and that nothing runs without a yes.
+func TestConfirm(t *testing.T) {
+	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
+		var asked []string
+		if r, text := call(t, connect(client{answer: "accept", asked: &asked}), "call_tool", cancel); r.IsError || text != `{"id":7}` {
+			t.Errorf("accepted: %s", text)
+		}
+		if len(asked) != 1 || !strings.Contains(asked[0], `mcp:Test-Client wants to call shop.order.cancel {"id":7} (it is destructive)`) {
+			t.Errorf("asked %q", asked)
+		}
+		if got := f.shop.ran(); got != "mcp:Test-Client order.cancel" {
+			t.Errorf("ran %s", got)
+		}
+	})
+	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
+		if e := fails(t, connect(client{answer: "decline"}), "call_tool", cancel, "denied"); e.ExitCode != 82 || !strings.Contains(e.Message, "was not confirmed") {
+			t.Errorf("declined: %+v", e)
+		}
+		if f.shop.ran() != "" {
+			t.Errorf("ran %s", f.shop.ran())
+		}
+	})
+	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
+		if e := fails(t, connect(client{}), "call_tool", cancel, "denied"); e.ExitCode != 82 || !strings.Contains(e.Message, "this client cannot ask") {
+			t.Errorf("a client that cannot ask: %+v", e)
+		}
+		if f.shop.ran() != "" {
+			t.Errorf("ran %s", f.shop.ran())
+		}
+	})
+}
+
+// TestConfirmWithinACall holds that a plugin's call of what is destructive is asked about where the wire can ask half-way, and denied where not.
+func TestConfirmWithinACall(t *testing.T) {
+	both := policy(func(a host.Ask) (host.Decision, error) {
+		d, err := lenient(a)
+		d.Grant.Tools = []string{"shop.*"}
+		return d, err
+	})
+	for _, revision := range revisions {
+		f := newFixture(t, mcp.Minimal, both)
+		var asked []string
+		s := f.stdio(t, client{revision: revision, answer: "accept", asked: &asked})
+		r, text := call(t, s, "call_tool", `{"name":"shop.order.nested"}`)
+		if revision == "2025-11-25" && (r.IsError || len(asked) == 0 || !strings.HasPrefix(asked[0], "Within a call")) {
+			t.Errorf("%s: %s, asked %q", revision, text, asked)
+		}
+		if revision == "2026-07-28" && (!r.IsError || len(asked) != 0 || !strings.Contains(text, "half-way")) {
+			t.Errorf("%s: %s, asked %q", revision, text, asked)
+		}
+	}
+}
+
+// TestAnAnswerHoldsOnce holds that an answer to a question is good for the very call that was asked about, once.
+func TestAnAnswerHoldsOnce(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, lenient)
+	toServer := client{revision: "2026-07-28", answer: "accept"}
+	o := toServer.options()
+	o.MultiRoundTrip = &sdk.MultiRoundTripOptions{Disabled: true}
+	s, err := sdk.NewClient(&sdk.Implementation{Name: "Test Client", Version: "1"}, o).
+		Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.listen(t, mcp.HTTPConfig{}), MaxRetries: -1}, &sdk.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	try := func(id int, state string, answered bool) *sdk.CallToolResult {
+		t.Helper()
+		p := &sdk.CallToolParams{Name: "shop__order__cancel", Arguments: json.RawMessage(fmt.Sprintf(`{"id":%d}`, id)), RequestState: state}
+		if answered {
+			p.InputResponses = sdk.InputResponseMap{"confirm": &sdk.ElicitResult{Action: "accept"}}
+		}
+		r, err := s.CallTool(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	asked := try(1, "", false)
+	if !asked.NeedsInput() || asked.RequestState == "" || f.shop.ran() != "" {
+		t.Fatalf("the question is %+v, ran %s", asked, f.shop.ran())
+	}
+	for name, r := range map[string]*sdk.CallToolResult{
+		"another call": try(2, asked.RequestState, true), "no ticket": try(1, "", true), "a made-up ticket": try(1, "bm9uY2UuOTk5OTk5OTk5OTkuMDA", true),
+	} {
+		if !r.IsError || f.shop.ran() != "" {
+			t.Errorf("%s: %s, ran %s", name, first(r), f.shop.ran())
+		}
+	}
+	if r := try(1, asked.RequestState, true); r.IsError || f.shop.ran() != "mcp:Test-Client order.cancel" {
+		t.Errorf("the answer: %s", first(r))
+	}
+	if r := try(1, asked.RequestState, true); !r.IsError {
+		t.Errorf("the answer again: %s", first(r))
+	}
+}
+
+// TestCancellation holds that a client that gives up ends the tool.
+func TestCancellation(t *testing.T) {
+	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		started := make(chan struct{}, 1)
+		s := connect(client{progress: func(*sdk.ProgressNotificationParams) { started <- struct{}{} }})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-started
+			cancel()
+		}()
+		p := &sdk.CallToolParams{Name: "shop__order__slow"}
+		p.SetProgressToken("p1")
+		if _, err := s.CallTool(ctx, p); err == nil {
+			t.Error("a cancelled call answers")
+		}
+		select {
+		case <-f.shop.ended:
+		case <-time.After(10 * time.Second):
+			t.Error("the tool was not told")
+		}
+	})
+}
+
+// TestProgress holds that progress comes to the client that asked for it, ever further, without what hides in it.
+func TestProgress(t *testing.T) {
+	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		seen := make(chan string, 10)
+		s := connect(client{progress: func(p *sdk.ProgressNotificationParams) {
+			seen <- fmt.Sprintf("%v %g/%g %s", p.ProgressToken, p.Progress, p.Total, p.Message)
+		}})
+		p := &sdk.CallToolParams{Name: "shop__order__steps"}
+		p.SetProgressToken("mine")
+		if _, err := s.CallTool(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"mine 1/3 one", "mine 3/3 done"} {
+			select {
+			case got := <-seen:
+				if got != want {
+					t.Errorf("progress %q, expected %q", got, want)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("no progress %q", want)
+			}
+		}
+		call(t, s, "shop__order__steps", `{}`) // it did not ask
+		if len(seen) > 0 {
+			t.Errorf("progress that nobody asked for: %s", <-seen)
+		}
+	})
+}
+
+// TestDocuments holds the resources: plugins, groups and tools, and what is not there.
+func TestDocuments(t *testing.T) {
+	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		s := connect(client{})
+		list, err := s.ListResources(t.Context(), nil)
+		if err != nil || len(list.Resources) != 1 || list.Resources[0].URI != "parley://docs/shop" {
+			t.Errorf("resources: %+v %v", list, err)
+		}
+		templates, err := s.ListResourceTemplates(t.Context(), nil)
+		if err != nil || len(templates.ResourceTemplates) != 2 {
+			t.Errorf("templates: %+v %v", templates, err)
+		}
+		for uri, want := range map[string]string{
+			"parley://docs/shop":                      `"groups":[{"name":"order"`,
+			"parley://docs/shop/order":                `"name":"shop.order.cancel"`,
+			"parley://docs/shop/add":                  `"tier":2`,
+			"parley://docs/shop/order.cancel?tier=1":  `"tier":1`,
+			"parley://docs/shop/order__cancel?tier=3": `"params_schema"`,
+		} {
+			r, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
+			if err != nil || !strings.Contains(r.Contents[0].Text, want) || r.Contents[0].URI != uri {
+				t.Errorf("%s: %+v %v", uri, r, err)
+			}
+		}
+		for uri, want := range map[string]string{
+			"parley://docs/shop/ad": "no tool", "parley://docs/": "not found", "parley://docs/none/x": "no plugin", "parley://docs/shop/add?tier=9": "tier", "parley://docs/shop/add?tier=x": "tier",
+			"parley://other/x": "not found", "file:///etc/passwd": "not found", "parley://result/../../x": "not found", "parley://result/x": "no result",
+		} {
+			if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, expected %q", uri, err, want)
+			}
+		}
+	})
+}
+
+// TestResultTypes holds that each result of 2026-07-28 says whether it is complete, also where a call was led elsewhere.
+func TestResultTypes(t *testing.T) {
+	const about = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}}`
+	requests := [][2]string{
+		{`"method":"server/discover","params":{`, "complete"},
+		{`"method":"tools/list","params":{`, "complete"},
+		{`"method":"tools/call","params":{"name":"search_tools","arguments":{"query":"tea"},`, "complete"},
+		{`"method":"tools/call","params":{"name":"shop__echo",`, "complete"},
+		{`"method":"tools/call","params":{"name":"shop__order__cancel","arguments":{"id":1},`, "input_required"},
+		{`"method":"tools/call","params":{"name":"call_tool","arguments":{"name":"shop.order.cancel","arguments":{"id":1}},`, "input_required"},
+		{`"method":"resources/read","params":{"uri":"parley://docs/shop/add",`, "complete"},
+		{`"method":"resources/list","params":{`, "complete"},
+		{`"method":"prompts/get","params":{"name":"learn_shop",`, "complete"},
+	}
+	var in, out bytes.Buffer
+	for i, r := range requests {
+		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,%s%s}}`+"\n", i, r[0], about)
+	}
+	if err := newFixture(t, mcp.Minimal, usual).Stdio(t.Context(), &in, &out); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		var answer struct {
+			ID     int
+			Result struct{ ResultType string }
+		}
+		if err := json.Unmarshal([]byte(line), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if want := requests[answer.ID][1]; answer.Result.ResultType != want {
+			t.Errorf("%s is answered by %s, expected a result of type %s", requests[answer.ID][0], line, want)
+		}
+	}
+	if got := strings.Count(out.String(), "\n"); got != len(requests) {
+		t.Errorf("%d answers", got)
+	}
+}
+
+// TestPromptsAndCompletion holds the prompts that tutorials make, and the completion of names and values.
+func TestPromptsAndCompletion(t *testing.T) {
+	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		s := connect(client{})
+		list, err := s.ListPrompts(t.Context(), nil)
+		if err != nil || len(list.Prompts) != 2 || list.Prompts[0].Name != "learn_shop" {
+			t.Fatalf("prompts: %+v %v", list, err)
+		}
+		text := func(name string, arguments map[string]string) string {
+			r, err := s.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: name, Arguments: arguments})
+			if err != nil {
+				return err.Error()
+			}
+			return r.Messages[0].Content.(*sdk.TextContent).Text
+		}
+		if got := text("learn_shop", nil); !strings.Contains(got, `call_tool {"name":"shop.add","arguments":{"count":2,"title":"tea"}}`) || !strings.Contains(got, "It fails with exit code 10") {
+			t.Errorf("the tutorial is\n%s", got)
+		}
+		if got := text("use_tool", map[string]string{"tool": "shop.add", "parameter": "size", "value": "small"}); !strings.Contains(got, "shop.add with size = small") || !strings.Contains(got, "title: string") {
+			t.Errorf("use_tool says\n%s", got)
+		}
+		if got := text("use_tool", map[string]string{"tool": "shop.ad"}); !strings.Contains(got, "no tool or group ad") {
+			t.Errorf("use_tool of nothing says %s", got)
+		}
+		for _, c := range []struct {
+			ref   *sdk.CompleteReference
+			name  string
+			typed string
+			known map[string]string
+			want  string
+		}{
+			{&sdk.CompleteReference{Type: "ref/resource", URI: "parley://docs/{plugin}/{tool}{?tier}"}, "plugin", "s", nil, "shop"},
+			{&sdk.CompleteReference{Type: "ref/resource", URI: "parley://docs/{plugin}/{tool}{?tier}"}, "tool", "order.c", map[string]string{"plugin": "shop"}, "order.cancel"},
+			{&sdk.CompleteReference{Type: "ref/resource", URI: "parley://docs/{plugin}/{tool}{?tier}"}, "tier", "", nil, "1 2 3"},
+			{&sdk.CompleteReference{Type: "ref/prompt", Name: "use_tool"}, "tool", "cancel", nil, "shop.order.cancel"},
+			{&sdk.CompleteReference{Type: "ref/prompt", Name: "use_tool"}, "parameter", "", map[string]string{"tool": "shop.add"}, "count size tags title"},
+			{&sdk.CompleteReference{Type: "ref/prompt", Name: "use_tool"}, "value", "", map[string]string{"tool": "shop.add", "parameter": "size"}, "small medium large"},
+			{&sdk.CompleteReference{Type: "ref/prompt", Name: "use_tool"}, "value", "", map[string]string{"tool": "shop.none", "parameter": "size"}, ""},
+		} {
+			p := &sdk.CompleteParams{Ref: c.ref, Argument: sdk.CompleteParamsArgument{Name: c.name, Value: c.typed}}
+			if c.known != nil {
+				p.Context = &sdk.CompleteContext{Arguments: c.known}
+			}
+			r, err := s.Complete(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(r.Completion.Values, " "); got != c.want {
+				t.Errorf("%s %q completes to %q, expected %q", c.name, c.typed, got, c.want)
+			}
+		}
+	})
+}
+
+// TestLongNames holds that names are what model APIs accept, and lead back to their tools.
+func TestLongNames(t *testing.T) {
+	long := "a" + strings.Repeat("b", 70)
+	f, err := newFake(`{"manifest":1,"name":"wide","version":"1.0.0","kind":"parley/1","docs":{"brief":"Long names"},"tools":[{"name":"` + long + `","docs":{"brief":"Do it"},"effect":"read","params":{"type":"object"}}]}`)
+	if err != nil {
+		t.Skip(err) // manifests may be held to shorter names
+	}
+	name := mcp.ListedName("wide." + long)
+	for _, mode := range []string{mcp.Minimal, mcp.Full} {
+		s, err := newServer(mode, host.Config{}, nil, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := (&fixture{Server: s}).stdio(t, client{})
+		if r, text := call(t, session, name, `{"x":1}`); len(name) != 64 || r.IsError || text != `{"x":1}` {
+			t.Errorf("%s: %s answers %s", mode, name, text)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// failure is the error object of the command line, with what stands beside it there.
+type failure struct {
+	*host.ErrorObject
+	Warnings []string `json:"warnings,omitempty"`
+	Next     []string `json:"next"`
+	CallID   string   `json:"call_id,omitempty"`
+}
+
+func (f *face) failure(a *host.Answer) failure {
+	next := a.Next
+	if len(next) == 0 {
+		next = a.Err.Next
+	}
+	object := a.Err.Object()
+	if object.Docs != nil {
+		docs := *object.Docs
+		docs.Next = nil // what to do next stands beside it
+		object.Docs = &docs
+	}
+	steps := f.steps(next)
+	if object.Corrected != nil && a.Tool != "" {
+		steps = append([]string{callStep(a.Tool, object.Corrected)}, f.steps(withoutWord(next, object.Command))...)
+	}
+	return failure{object, a.Warnings, steps, a.CallID}
+}
+
+func withoutWord(words []string, word string) []string {
+	var kept []string
+	for _, w := range words {
+		if w != word {
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}
+
+// failed makes the result of what went wrong.
+func (f *face) failed(a *host.Answer) (*sdk.CallToolResult, error) {
+	result, err := document(f.failure(a), nil)
+	if err == nil {
+		result.IsError = true
+	}
+	return result, err
+}
+
+// document is a result of one JSON document.
+func document(v any, warnings []string) (*sdk.CallToolResult, error) {
+	raw, err := manifest.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return warned(&sdk.CallToolResult{Content: []sdk.Content{text(string(manifest.EscapeJSON(raw)))}}, warnings), nil
+}
+
+func text(s string) *sdk.TextContent { return &sdk.TextContent{Text: s} }
+
+func warned(r *sdk.CallToolResult, warnings []string) *sdk.CallToolResult {
+	if r == nil || len(warnings) == 0 || len(r.InputRequests) > 0 {
+		return r
+	}
+	var b strings.Builder
+	for _, w := range warnings {
+		b.WriteString("warning: " + manifest.CleanLine(w) + "\n")
+	}
+	r.Content = append(r.Content, text(strings.TrimSuffix(b.String(), "\n")))
+	return r
+}
+
+// succeeded makes the result of a call that went well: the data as text, an object as structured content too, and binary content in
+// the form that clients show. Warnings, and the documentation that a first use brings, follow in texts of their own.
+func succeeded(a *host.Answer) (*sdk.CallToolResult, error) {
+	result := &sdk.CallToolResult{}
+	content, rest, ok := binaryContent(a)
+	switch {
+	case ok:
+		result.Content = append(result.Content, content)
+		if len(rest) > 0 {
+			result.Content = append(result.Content, text(string(rest)))
+		}
+	default:
+		data := manifest.EscapeJSON(a.Data)
+		if len(data) > 0 && data[0] == '{' {
+			result.StructuredContent = json.RawMessage(data)
+		}
+		result.Content = append(result.Content, text(shown(data)))
+	}
+	warned(result, a.Warnings)
+	if a.Docs != nil {
+		result.Content = append(result.Content, text("About this tool, said once:\n"+strings.TrimSpace(a.Docs.Text())))
+	}
+	return result, nil
+}
+
+// shown is data as text: a string itself, without what hides in it, anything else as JSON.
+func shown(data json.RawMessage) string {
+	var s string
+	if len(data) > 0 && data[0] == '"' && json.Unmarshal(data, &s) == nil {
+		return manifest.Clean(s)
+	}
+	return string(data)
+}
+
+// binaryContent finds the binary content that a tool's schema declares, and what the result says beside it.
+func binaryContent(a *host.Answer) (content sdk.Content, rest json.RawMessage, ok bool) {
+	if a.Cut {
+		return nil, nil, false
+	}
+	encoded, declared, ok := manifest.Binary(a.Data, a.Returns)
+	if !ok {
+		return nil, nil, false
+	}
+	raw, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, nil, false
+	}
+	media := mediaType(raw, declared)
+	switch {
+	case strings.HasPrefix(media, "image/"):
+		content = &sdk.ImageContent{Data: raw, MIMEType: media}
+	case strings.HasPrefix(media, "audio/"):
+		content = &sdk.AudioContent{Data: raw, MIMEType: media}
+	default:
+		content = &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: resultURI + a.CallID, MIMEType: media, Blob: raw}}
+	}
+	return content, beside(a.Data, encoded), true
+}
+
+// mediaType is what the content shows itself to be, else what is declared.
+func mediaType(content []byte, declared string) string {
+	found := http.DetectContentType(content)
+	if strings.HasPrefix(found, "image/") || strings.HasPrefix(found, "audio/") || found == "application/pdf" {
+		if found == "audio/wave" {
+			return "audio/wav"
+		}
+		return found
+	}
+	if declared = manifest.CleanLine(declared); declared != "" {
+		return declared
+	}
+	return "application/octet-stream"
+}
+
+// beside is an object without the member that holds a text; nothing where that was all.
+func beside(data json.RawMessage, encoded string) json.RawMessage {
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(data, &members) != nil {
+		return nil
+	}
+	for name, raw := range members {
+		var s string
+		if bytes.HasPrefix(raw, []byte(`"`)) && json.Unmarshal(raw, &s) == nil && s == encoded {
+			delete(members, name)
+		}
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	left, err := manifest.Marshal(members)
+	if err != nil {
+		return nil
+	}
+	return manifest.EscapeJSON(left)
+}

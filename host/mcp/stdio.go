@@ -1,0 +1,239 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+)
+
+const (
+	// maxMessage bounds one message of a client.
+	maxMessage = host.MaxParams + 64<<10
+	// maxOpen bounds the requests of one stdio client that are not answered yet.
+	maxOpen = 256
+	// shutdownGrace is how long a server waits for calls that it has ended.
+	shutdownGrace = 3 * time.Second
+)
+
+// Stdio serves one client over a pair of pipes until it hangs up, which is no error, or ctx ends, which ends its calls. What was asked
+// before the client hung up is still answered.
+func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	f, err := s.face(s.cfg.Mode)
+	if err != nil {
+		return err
+	}
+	w := &lineWriter{w: out}
+	transport := &boundedTransport{
+		hangUp: s.hangUp,
+		inner:  &sdk.IOTransport{Reader: newLines(in, w), Writer: w, MaxLineLength: maxMessage + 2},
+	}
+	session, err := f.server.Connect(context.WithoutCancel(ctx), transport, nil)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- session.Wait() }()
+	select {
+	case err := <-ended:
+		s.shutdown(host.Errorf(host.Interrupted, "the client hung up"))
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return err
+	case <-ctx.Done():
+		s.shutdown(context.Cause(ctx))
+		go session.Close() // it waits for answers that a client may never read
+		select {
+		case <-ended:
+		case <-time.After(shutdownGrace):
+		}
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Server) shutdown(cause error) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	defer cancel()
+	s.Shutdown(ctx, cause)
+}
+
+// lineWriter writes whole lines, whoever writes.
+type lineWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lineWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+func (l *lineWriter) Close() error { return nil }
+
+// lines reads messages, one a line. A line that is too long or no JSON is answered with an error and skipped, so that one slip does
+// not end a connection.
+type lines struct {
+	r      *bufio.Reader
+	out    io.Writer
+	rest   []byte
+	err    error
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newLines(in io.Reader, out io.Writer) *lines {
+	return &lines{r: bufio.NewReaderSize(in, 64<<10), out: out, closed: make(chan struct{})}
+}
+
+func (l *lines) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	for len(l.rest) == 0 {
+		if l.err != nil {
+			return 0, l.err
+		}
+		l.next()
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+func (l *lines) next() {
+	line, tooLong, err := readLine(l.r, maxMessage)
+	l.err = err
+	switch line = bytes.TrimSpace(line); {
+	case tooLong:
+		l.complain(jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message is longer than %d bytes", maxMessage))
+	case len(line) == 0:
+	case !json.Valid(line):
+		l.complain(jsonrpc.CodeParseError, "a line is not one JSON value")
+	default:
+		l.rest = append(line, '\n')
+	}
+}
+
+func (l *lines) complain(code int64, message string) {
+	_, err := fmt.Fprintf(l.out, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
+	if err != nil && l.err == nil {
+		l.err = err
+	}
+}
+
+// readLine reads a line; of one that is too long it keeps nothing.
+func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if tooLong = tooLong || len(line)+len(part) > limit; tooLong {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, tooLong, err
+		}
+	}
+}
+
+// boundedTransport bounds the requests of a client that are open at one time. More are refused by the reader itself, and a client
+// that does not read answers is thereby not read any further.
+type boundedTransport struct {
+	inner  sdk.Transport
+	hangUp func()
+}
+
+func (t *boundedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
+	inner, err := t.inner.Connect(ctx)
+	return &boundedConn{Connection: inner, hangUp: t.hangUp, open: map[jsonrpc.ID]bool{}, changed: make(chan struct{}, 1)}, err
+}
+
+type boundedConn struct {
+	sdk.Connection
+	hangUp  func()
+	mu      sync.Mutex
+	open    map[jsonrpc.ID]bool
+	changed chan struct{} // holds a value when open may have become empty
+}
+
+func (c *boundedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		message, err := c.Connection.Read(ctx)
+		if errors.Is(err, io.EOF) {
+			c.hangUp()
+			c.drain(ctx)
+		}
+		request, ok := message.(*jsonrpc.Request)
+		if err != nil || !ok || !request.IsCall() {
+			return message, err
+		}
+		if c.begin(request.ID) {
+			return message, nil
+		}
+		busy := &jsonrpc.Response{ID: request.ID, Error: &jsonrpc.Error{
+			Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("busy: %d requests are not answered yet; nothing was run", maxOpen),
+		}}
+		if err := c.Connection.Write(ctx, busy); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// begin counts a request; it reports whether there was room.
+func (c *boundedConn) begin(id jsonrpc.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) >= maxOpen {
+		return false
+	}
+	c.open[id] = true
+	return true
+}
+
+func (c *boundedConn) Write(ctx context.Context, message jsonrpc.Message) error {
+	err := c.Connection.Write(ctx, message)
+	if response, ok := message.(*jsonrpc.Response); ok {
+		c.mu.Lock()
+		delete(c.open, response.ID)
+		empty := len(c.open) == 0
+		c.mu.Unlock()
+		if empty {
+			select {
+			case c.changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+	return err
+}
+
+// drain waits until everything is answered that a client asked before it hung up.
+func (c *boundedConn) drain(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		empty := len(c.open) == 0
+		c.mu.Unlock()
+		if empty {
+			return
+		}
+		select {
+		case <-c.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package mcp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// maxName is the length of a tool's name that model APIs take.
+const maxName = 64
+
+// ListedName is a tool's name in tools/list: model APIs refuse dots, so each is "__", and what is too long ends in a hash.
+func ListedName(qualified string) string {
+	name := strings.ReplaceAll(qualified, ".", "__")
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(qualified))
+	return name[:maxName-9] + "_" + hex.EncodeToString(sum[:4])
+}
+
+// callTool is the name of the tool that calls others.
+const callTool = "call_tool"
+
+// brief leaves out of a schema what a model does not need to be told.
+var brief = strings.NewReplacer(`,"additionalProperties":false`, "", `,"minimum":1`, "", `,"maximum":100`, "", `,"maximum":3`, "", `"type":"string","enum"`, `"enum"`)
+
+// meta are the tools that each mode has.
+var meta = []struct {
+	name, description, schema string
+	reads                     bool
+	run                       func(*face, context.Context, *sdk.CallToolRequest, json.RawMessage) (*sdk.CallToolResult, error)
+}{
+	{callTool, "Run a tool",
+		`{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"options":{"type":"object","description":"timeout, max_bytes, browser, target, dry_run"}},"required":["name"],"additionalProperties":false}`,
+		false, (*face).callTool},
+	{"describe_tool", "Show how a tool is used",
+		`{"type":"object","properties":{"name":{"type":"string"},"tier":{"type":"integer","minimum":1,"maximum":3,"default":2}},"required":["name"],"additionalProperties":false}`,
+		true, (*face).describeTool},
+	{"search_tools", "Find tools by what you want to do",
+		`{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":100,"default":5},"detail":{"type":"string","enum":["names","signatures","full"],"default":"names"}},"required":["query"],"additionalProperties":false}`,
+		true, (*face).searchTools},
+}
+
+func (f *face) addTools() error {
+	for _, m := range meta {
+		judge, err := schema.Own([]byte(m.schema))
+		if err != nil {
+			return err
+		}
+		t := &sdk.Tool{Name: m.name, Description: m.description, InputSchema: json.RawMessage(brief.Replace(m.schema))}
+		if m.reads {
+			t.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true}
+		}
+		f.shown[m.name] = ""
+		f.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			if name, ok := ctx.Value(unlistedKey{}).(string); ok {
+				return f.run(ctx, r, name, r.Params.Arguments, host.Options{})
+			}
+			params, warnings, refused := host.CheckParams(m.name, judge, r.Params.Arguments)
+			if refused != nil {
+				return f.failed(&host.Answer{Err: refused})
+			}
+			result, err := m.run(f, ctx, r, params)
+			return warned(result, warnings), err
+		})
+	}
+	switch f.mode {
+	case Progressive:
+		return f.addPinned()
+	case Full:
+		return f.addAll()
+	}
+	return nil
+}
+
+// pinned finds the tools that progressive mode shows, sorted, each once.
+func (s *Server) pinned() ([]host.Address, error) {
+	var found []host.Address
+	for _, name := range s.cfg.Pinned {
+		a, err := s.cfg.Host.Catalog().Find(name)
+		if err != nil {
+			e := *host.AsError(err)
+			e.Code, e.Message = host.ConfigError, "pinned_tools: "+e.Message
+			return nil, &e
+		}
+		if a.Tool == nil {
+			return nil, host.Errorf(host.ConfigError, "pinned_tools: %s is no tool; name one of its tools", a.Name()).WithNext(a.ListCommand())
+		}
+		found = append(found, a)
+	}
+	slices.SortFunc(found, func(a, b host.Address) int { return cmp.Compare(a.Name(), b.Name()) })
+	return slices.CompactFunc(found, func(a, b host.Address) bool { return a.Name() == b.Name() }), nil
+}
+
+func (f *face) addPinned() error {
+	pinned, err := f.pinned()
+	if err != nil {
+		return err
+	}
+	for _, a := range pinned {
+		f.add(a, &sdk.Tool{
+			Description: manifest.CleanLine(a.Tool.Docs.Brief), InputSchema: signature(a.Tool.Params), Annotations: annotations(a.Tool),
+		})
+	}
+	return nil
+}
+
+func (f *face) addAll() error {
+	for _, p := range f.cfg.Host.Catalog().Providers() {
+		names, err := p.Names()
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			a, err := f.cfg.Host.Catalog().FindIn(p.Info().Name, name)
+			if err != nil || a.Tool == nil {
+				continue
+			}
+			f.add(a, whole(a))
+		}
+	}
+	return nil
+}
+
+func (f *face) add(a host.Address, t *sdk.Tool) {
+	name := a.Name()
+	t.Name = ListedName(name)
+	f.shown[t.Name] = name
+	f.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return f.run(ctx, r, name, r.Params.Arguments, host.Options{})
+	})
+}
+
+// signature is a tool's first tier as a schema: what it requires, by type. It is open to every further parameter.
+func signature(params json.RawMessage) json.RawMessage {
+	type property struct {
+		Type any               `json:"type,omitempty"`
+		Enum []json.RawMessage `json:"enum,omitempty"`
+	}
+	s := struct {
+		Type       string              `json:"type"`
+		Properties map[string]property `json:"properties,omitempty"`
+		Required   []string            `json:"required,omitempty"`
+	}{Type: "object", Properties: map[string]property{}}
+	for _, p := range manifest.Params(params) {
+		if !p.Required {
+			continue
+		}
+		types := slices.DeleteFunc(strings.Split(p.Type, "|"), func(t string) bool { return !slices.Contains(schemaTypes, t) })
+		one := property{Enum: p.Enum}
+		switch {
+		case len(types) == 1:
+			one.Type = types[0]
+		case len(types) > 1:
+			one.Type = types
+		}
+		s.Properties[p.Name] = one
+		s.Required = append(s.Required, p.Name)
+	}
+	raw, _ := manifest.Marshal(s)
+	return raw
+}
+
+var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+// whole is a tool with everything that MCP has a place for.
+func whole(a host.Address) *sdk.Tool {
+	t := a.Tool
+	description := manifest.CleanLine(t.Docs.Brief)
+	for _, more := range []string{manifest.Clean(t.Docs.Standard), prefixed("Use it when ", t.When), prefixed("Not when ", t.WhenNot)} {
+		if more != "" && more != description {
+			description += "\n" + more
+		}
+	}
+	hints := annotations(t)
+	hints.IdempotentHint, hints.OpenWorldHint = t.Idempotent, &t.OpenWorld
+	return &sdk.Tool{Description: description, InputSchema: input(t.Params), OutputSchema: output(a), Annotations: hints}
+}
+
+// annotations say a tool's effect.
+func annotations(t *manifest.Tool) *sdk.ToolAnnotations {
+	if t.Effect == manifest.EffectRead {
+		return &sdk.ToolAnnotations{ReadOnlyHint: true}
+	}
+	destroys := t.Effect != manifest.EffectWrite
+	return &sdk.ToolAnnotations{DestructiveHint: &destroys}
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + manifest.CleanLine(text)
+}
+
+// input is a tool's schema of parameters as MCP takes it: an object at its root, and nothing in it that makes a client put a
+// parameter into an HTTP header.
+func input(params json.RawMessage) any {
+	value, err := schema.Decode(params, schema.Limits{})
+	object, ok := value.(map[string]any)
+	if err != nil || !ok {
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	if object["type"] == "object" && !bytes.Contains(params, []byte("x-mcp-header")) {
+		return manifest.CleanJSON(params)
+	}
+	object["type"] = "object"
+	without(object, "x-mcp-header")
+	return manifest.CleanJSON(schema.Marshal(object))
+}
+
+func without(value any, key string) {
+	switch v := value.(type) {
+	case map[string]any:
+		delete(v, key)
+		for _, inner := range v {
+			without(inner, key)
+		}
+	case []any:
+		for _, inner := range v {
+			without(inner, key)
+		}
+	}
+}
+
+// output is the schema that a result is held against by the host, for tools whose result is an object without binary content. A
+// result that is too large comes as a part of it, in the form that the second branch has. Chrome's results may be newer than the
+// protocol's data, and those of kind mcp are not checked: they promise nothing.
+func output(a host.Address) any {
+	kind := a.Provider.Info().Kind
+	if kind == manifest.KindBuiltin || kind == manifest.KindMCP || !promises(a.Tool.Returns) {
+		return nil
+	}
+	value, err := schema.Decode(a.Tool.Returns, schema.Limits{})
+	object, ok := value.(map[string]any)
+	if err != nil || !ok {
+		return nil
+	}
+	root := map[string]any{"type": "object"}
+	for _, key := range []string{"$schema", "$defs", "definitions"} { // what is referred to from the root stays there
+		if v, has := object[key]; has {
+			root[key] = v
+			delete(object, key)
+		}
+	}
+	part := map[string]any{"type": "object", "required": []any{"truncated"}, "properties": map[string]any{"truncated": map[string]any{"const": true}}}
+	root["anyOf"] = []any{object, part}
+	return manifest.CleanJSON(schema.Marshal(root))
+}
+
+// promises tells whether a schema of results is one of objects that can be put below another root.
+func promises(returns json.RawMessage) bool {
+	kind, _ := manifest.TypeAt(returns)
+	return kind == "object" && !binary(returns) && !bytes.Contains(returns, []byte(`"$id"`)) && !bytes.Contains(returns, []byte(`"$anchor"`)) &&
+		!bytes.Contains(returns, []byte(`"#"`)) && !bytes.Contains(returns, []byte(`"#/properties`)) && !bytes.Contains(returns, []byte(`"#/items`))
+}
+
+func binary(returns json.RawMessage) bool { return bytes.Contains(returns, []byte("contentEncoding")) }
