@@ -6,6 +6,8 @@ import (
 	"os/exec"
 
 	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/egress"
 	"github.com/parley-tools/parley/host/wasm"
 )
 
@@ -19,12 +21,29 @@ func Child() (code int, entered bool) {
 	case "":
 		return 0, false
 	case cdp.KeeperJob:
-		return cdp.KeeperMain(), true
+		return cdp.KeeperMain(keeperEgress(egress.Config{})), true
 	case wasm.CompileJob:
 		return wasm.CompileMain(), true
+	case wasm.IsolateJob:
+		return wasm.IsolateMain(), true
 	default:
 		fmt.Fprintf(os.Stderr, "Error: %s=%q is no job of this binary\n", childVariable, job)
 		return 88, true
+	}
+}
+
+// keeperEgress makes what the pages of plugins dial through, by the operator's rules as they are when they dial. The folders are found before the
+// keeper leaves the one that it was started in.
+func keeperEgress(cfg egress.Config) func() (host.Egress, error) {
+	app := newApp(System(), nil)
+	app.dirs()
+	return func() (host.Egress, error) {
+		rules, err := app.policy()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Rules = rules.Egress
+		return egress.New(cfg), nil
 	}
 }
 

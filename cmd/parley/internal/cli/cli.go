@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -50,6 +51,9 @@ func Main(args []string, streams *Streams) (code int) {
 	defer stop()
 	app := newApp(streams, args)
 	defer app.close()
+	// What a library says beside its results, foreign words among them, is for whoever looks for a fault.
+	log.SetFlags(0)
+	log.SetOutput(lines(func(line string) { app.debugf("%s", manifest.CleanLine(line)) }))
 	defer func() {
 		if fault := recover(); fault != nil {
 			app.debugf("%s", debug.Stack())
@@ -113,6 +117,8 @@ type App struct {
 	rooms
 	json    bool
 	debug   bool
+	live    bool
+	liveOf  string // the browser that --live means; "": the configured one
 	loads   []string
 	lines   []string // debug lines
 	notices []string // things said once, beside the answer
@@ -352,6 +358,14 @@ func wrapped(line string, width int, indent string) string {
 		column += n
 	}
 	return b.String()
+}
+
+// lines is a function that takes what is written as one line.
+type lines func(string)
+
+func (f lines) Write(p []byte) (int, error) {
+	f(string(p))
+	return len(p), nil
 }
 
 // color returns a terminal sequence, or nothing where colours are not wanted.

@@ -23,6 +23,7 @@ import (
 // settings are the values of this command line's configuration, each from where it was said most specifically.
 type settings struct {
 	DocMode      string
+	Pinned       []string
 	Timeout      time.Duration
 	MaxBytes     int
 	Browser      string
@@ -59,6 +60,7 @@ var settingTable = []setting{
 		s.DocMode = v
 		return oneOf(v, "minimal", "progressive", "full")
 	}},
+	{"pinned_tools", "", "tools that MCP's progressive mode shows at once", true, func(s *settings, v string) error { s.Pinned = splitList(v); return nil }},
 	{"timeout", "0s", "bound of a call that sets none; 0s: the tool's own", true, func(s *settings, v string) error { return duration(&s.Timeout, v) }},
 	{"max_bytes", "0", "cut larger results; 0: never", true, func(s *settings, v string) error { return count(&s.MaxBytes, v) }},
 	{"browser", "default", "name of the browser that calls use", true, func(s *settings, v string) error { s.Browser = v; return nil }},
@@ -75,6 +77,11 @@ func oneOf(v string, allowed ...string) error {
 		}
 	}
 	return fmt.Errorf("%q is not one of %s", v, strings.Join(allowed, ", "))
+}
+
+// splitList splits a list that is written with commas or spaces.
+func splitList(v string) []string {
+	return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 func duration(to *time.Duration, v string) error {
@@ -226,7 +233,15 @@ func flatten(prefix string, tree map[string]any, into map[string]string) {
 			flatten(prefix+key+".", sub, into)
 			continue
 		}
-		into[prefix+key] = fmt.Sprint(value)
+		list, ok := value.([]any)
+		if !ok {
+			list = []any{value}
+		}
+		var values []string
+		for _, v := range list {
+			values = append(values, fmt.Sprint(v))
+		}
+		into[prefix+key] = strings.Join(values, ",")
 	}
 }
 

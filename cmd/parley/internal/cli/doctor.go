@@ -15,6 +15,8 @@ import (
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/audit"
+	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -41,7 +43,7 @@ const minFree = 512 << 20
 
 // doctor checks all that Parley depends on. It ends in 0 also when something is wrong: that is its answer.
 func (a *App) doctor(ctx context.Context) error {
-	checks := []check{a.checkPlatform(), a.checkConfig(), a.checkPolicy(), a.checkPlugins()}
+	checks := []check{a.checkPlatform(), a.checkConfig(), a.checkPolicy(), a.checkAudit(), a.checkPlugins()}
 	s, err := a.settings()
 	chrome := ""
 	if err == nil {
@@ -53,7 +55,7 @@ func (a *App) doctor(ctx context.Context) error {
 		c.Name += "_dir"
 		checks = append(checks, c)
 	}
-	checks = append(checks, a.checkCompiled(), a.checkSocket(), a.checkKeepers())
+	checks = append(checks, a.checkCompiled(), checkIsolation(), a.checkSocket(), a.checkKeepers())
 	for _, t := range []struct{ name, version, fix string }{
 		{"go", "version", "install Go 1.26 to build Go plugins"},
 		{"clang", "--version", "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32, to build C plugins"},
@@ -96,6 +98,15 @@ func (a *App) checkPlatform() check {
 	return c
 }
 
+// checkIsolation says what isolate = "process" gives here.
+func checkIsolation() check {
+	lacks := wasm.IsolationLacks()
+	if len(lacks) == 0 {
+		return check{Name: "isolation", Status: "ok", Detail: `isolate = "process": a process with limits, a private view of files, a filter of system calls`}
+	}
+	return check{"isolation", "warn", `isolate = "process" gives a process of its own here, without ` + strings.Join(lacks, "; without "), "use a Linux kernel with Landlock and seccomp"}
+}
+
 func (a *App) checkConfig() check {
 	if _, err := a.settings(); err != nil {
 		return check{"config", "fail", err.Error(), "edit " + filepath.Join(a.dirs().config, "config.toml")}
@@ -114,6 +125,35 @@ func (a *App) checkPolicy() check {
 	return check{Name: "policy", Status: "ok", Detail: path}
 }
 
+// checkAudit looks at the end of the log; whether all of it is whole, audit verify tells.
+func (a *App) checkAudit() check {
+	log := a.audit()
+	mode, err := log.Mode()
+	switch {
+	case err != nil: // which the check of the policy tells
+		mode = audit.On
+	case mode == audit.Off:
+		return check{Name: "audit", Status: "ok", Detail: "off, by the policy: calls are not recorded"}
+	}
+	if c := checkDir(namedPath{"audit", log.Dir()}); c.Status == "fail" {
+		c.Detail += ", and calls are not recorded"
+		if mode == audit.Required {
+			c.Detail += ", so none runs"
+		}
+		return c
+	}
+	s, err := log.State()
+	if err != nil {
+		return check{"audit", "fail", err.Error(), "chown or move " + log.Dir()}
+	}
+	c := check{Name: "audit", Status: "ok", Detail: fmt.Sprintf("%s, %s, %s, %.1f MiB in %s", mode, plural(int(s.Head.Seq), "record"), plural(s.Files, "file"), float64(s.Bytes)/(1<<20), log.Dir())}
+	if s.Torn > 0 {
+		c.Status, c.Fix = "warn", "parley audit verify; the next record takes its place, saying so"
+		c.Detail += fmt.Sprintf("; %s at its end are half a record", plural(int(s.Torn), "byte"))
+	}
+	return c
+}
+
 func (a *App) checkPlugins() check {
 	catalog, err := a.catalog()
 	if err != nil {
@@ -124,7 +164,7 @@ func (a *App) checkPlugins() check {
 }
 
 func (a *App) checkChrome(configured string) check {
-	path, from, err := cdp.FindChrome(a.Env, configured)
+	path, why, err := cdp.FindChrome(a.Env, configured)
 	if err != nil {
 		fix := ""
 		if e := host.AsError(err); len(e.Next) > 0 {
@@ -132,7 +172,7 @@ func (a *App) checkChrome(configured string) check {
 		}
 		return check{"chrome", "fail", err.Error(), fix}
 	}
-	return check{Name: "chrome", Status: "ok", Detail: path + ", found by " + from}
+	return check{Name: "chrome", Status: "ok", Detail: path + ": " + why}
 }
 
 // checkDir tells whether a folder, or the first one above it that exists, can be written, and what space it has.

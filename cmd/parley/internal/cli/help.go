@@ -36,6 +36,13 @@ type helpCommand struct {
 	Options     []helpOption `json:"options"`
 	More        []string     `json:"more_options,omitempty"` // by name alone; the full form explains them
 	Examples    []string     `json:"examples"`
+	// Commands are those of a command that has some, in the help about it alone.
+	Commands []childCommand `json:"commands,omitempty"`
+}
+
+type childCommand struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
 }
 
 type helpOption struct {
@@ -48,8 +55,7 @@ type helpOption struct {
 
 // essential are the options that the compact form explains: those of a first call. The full form has all.
 var essential = map[string][]string{
-	"parley": {"list", "describe", "tier", "params", "param", "jq", "out", "json"},
-	"search": {"plugin", "limit"},
+	"parley": {"list", "describe", "tier", "params", "param", "jq", "out"},
 }
 
 // forAgents are the commands that an agent runs; the others are for persons, and the compact form shows no example.
@@ -231,6 +237,9 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) helpCommand {
 	}
 	if full {
 		cmd.InheritedFlags().VisitAll(visit)
+		for _, child := range cmd.Commands() {
+			h.Commands = append(h.Commands, childCommand{strings.TrimPrefix(commandName(child), "parley "), child.Short})
+		}
 	}
 	return h
 }
@@ -290,8 +299,9 @@ func helpText(w io.Writer, c helpCommand, full bool) {
 		return
 	}
 	fmt.Fprintf(w, "parley %s\n", c.Name)
-	for line := range strings.Lines(c.Description) {
-		fmt.Fprintln(w, wrapped("  "+strings.TrimSpace(line), 80, "  "))
+	fmt.Fprintln(w, wrapped("  "+strings.ReplaceAll(c.Description, "\n", " "), 80, "  "))
+	for _, child := range c.Commands {
+		fmt.Fprintf(w, "    %-26s %s\n", child.Name, fit(child.Description, 49))
 	}
 	for _, o := range c.Options {
 		text := o.Description
@@ -302,7 +312,10 @@ func helpText(w io.Writer, c helpCommand, full bool) {
 		if o.Type != "boolean" && strings.HasPrefix(name, "--") {
 			name += " " + strings.ToUpper(o.Type)
 		}
-		fmt.Fprintln(w, wrapped(fmt.Sprintf("    %-22s", name), 80, "")+strings.Repeat(" ", max(1, 27-len(name)-4))+text)
+		// Wrapped as if it began where it will stand, and its name put there.
+		indent := strings.Repeat(" ", 27)
+		lead := fmt.Sprintf("    %-22s ", name)
+		fmt.Fprintln(w, lead+strings.TrimLeft(wrapped(strings.Repeat(" ", max(27, len(lead)))+text, 80, indent), " "))
 	}
 	more()
 	for _, e := range c.Examples {

@@ -3,7 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"strings"
 	"time"
+
+	"github.com/itchyny/gojq"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -12,6 +16,8 @@ import (
 const (
 	// listenForever bounds a stream for which nobody said otherwise.
 	listenForever = 24 * time.Hour
+	// judgeTime bounds the judging of one event.
+	judgeTime = time.Second
 	// listenGrace is how much longer than the stream its call may take to end.
 	listenGrace = 10 * time.Second
 )
@@ -29,9 +35,14 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 	if err != nil {
 		return err
 	}
+	trigger, triggerParams, err := a.readTrigger(f.trigger)
+	if err != nil {
+		return err
+	}
 	params := map[string]any{"match": f.listen}
+	until, condition, judged := strings.Cut(f.until, ":")
 	if f.until != "" {
-		params["until"] = f.until
+		params["until"] = until
 	}
 	if f.max > 0 {
 		params["max"] = f.max
@@ -64,30 +75,40 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 			return err
 		},
 	}
-	triggered := make(chan struct{})
-	if f.trigger == "" || options.DryRun {
-		close(triggered)
-	} else {
-		call.Started = func() {
-			go func() {
-				defer close(triggered)
-				o := options
-				o.Timeout = f.timeout
-				answer := h.Call(ctx, host.Call{Name: at.Plugin + "." + f.trigger, Caller: "cli", Session: call.Session, Options: o})
-				if answer.Err != nil {
-					cancel(answer.Err)
-				}
-			}()
+	var failing *lastEvent
+	if judged || trigger != "" && f.until != "" {
+		if failing, err = a.lastEvent(ctx, condition, judged, trigger != ""); err != nil {
+			return err
 		}
+		call.Until = failing.is
+	}
+	listening, triggered := false, make(chan struct{})
+	call.Started = func() {
+		listening = true
+		go func() {
+			defer close(triggered)
+			if trigger == "" {
+				return
+			}
+			o := options
+			o.Timeout = f.timeout
+			answer := h.Call(ctx, host.Call{Name: at.Plugin + "." + trigger, Params: triggerParams, Caller: "cli", Session: call.Session, Options: o})
+			a.judgeTrigger(answer.Err, cancel)
+		}()
 	}
 	answer := h.Call(ctx, call)
 	if answer.Err != nil {
+		if listening && (answer.Err.Code == host.Interrupted || answer.Err.Code == host.Terminated) {
+			_, _ = io.WriteString(a.Out, `{"end":"closed"}`+"\n")
+		}
 		return &failure{answer.Err, answer.Envelope()}
 	}
 	if options.DryRun {
 		return a.envelope(answer.Envelope(), nil)
 	}
-	<-triggered
+	if listening {
+		<-triggered
+	}
 	var end struct {
 		End string `json:"end"`
 	}
@@ -100,7 +121,82 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		return writeError(err)
 	}
 	if f.until != "" && end.End != "until" {
+		if failing != nil && failing.failed != nil {
+			a.notice("the condition of --until could not be judged: " + failing.failed.Error())
+		}
 		return &exitStatus{host.Errorf(host.Timeout, "").ExitCode()}
 	}
 	return nil
+}
+
+// readTrigger takes apart what --trigger calls: a tool, and after a space its parameters as --params takes them.
+func (a *App) readTrigger(given string) (tool string, params json.RawMessage, err error) {
+	tool, rest, _ := strings.Cut(strings.TrimSpace(given), " ")
+	if rest = strings.TrimSpace(rest); rest != "" {
+		params, err = a.readParams(rest)
+	}
+	return tool, params, err
+}
+
+// judgeTrigger ends the stream when its trigger was refused or could not run. One that ran and failed, as a navigation to
+// nowhere, may be just what is watched: that is said, and the stream goes on.
+func (a *App) judgeTrigger(failed *host.Error, end context.CancelCauseFunc) {
+	switch {
+	case failed == nil:
+	case failed.Tool != nil && failed.Protocol == nil:
+		a.notice("the trigger: " + failed.Message)
+	default:
+		end(failed)
+	}
+}
+
+// lastEvent tells which event ends a stream.
+type lastEvent struct {
+	ctx       context.Context
+	condition *gojq.Code // of the event's parameters; nil: any event
+	fresh     bool       // history that is told again does not count: something is to happen first
+	failed    error      // why the condition could not be judged, the last time
+}
+
+func (a *App) lastEvent(ctx context.Context, condition string, judged, fresh bool) (*lastEvent, error) {
+	l := &lastEvent{ctx: ctx, fresh: fresh}
+	if !judged {
+		return l, nil
+	}
+	var err error
+	if l.condition, err = compileJQ(condition); err != nil {
+		return nil, jqError("--until EVENT:", condition, err).WithNext("--until 'Network.responseReceived:.response.status == 404'")
+	}
+	return l, nil
+}
+
+// is reports whether a record is the last: its condition has an output that is neither null nor false.
+func (l *lastEvent) is(record json.RawMessage) bool {
+	var event struct {
+		Params   any  `json:"params"`
+		Replayed bool `json:"replayed"`
+	}
+	if err := json.Unmarshal(record, &event); err != nil || event.Replayed && l.fresh {
+		return false
+	}
+	if l.condition == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, judgeTime)
+	defer cancel()
+	for outputs := l.condition.RunWithContext(ctx, event.Params); ; {
+		switch v, more := outputs.Next(); v := v.(type) {
+		case error:
+			l.failed = v
+			return false
+		case bool:
+			if v {
+				return true
+			}
+		default:
+			if !more || v != nil {
+				return more
+			}
+		}
+	}
 }

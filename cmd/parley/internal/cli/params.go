@@ -19,7 +19,14 @@ func (a *App) buildParams(t *manifest.Tool, words []string, f *callFlags) (json.
 	if err != nil {
 		return nil, err
 	}
-	if len(words) == 0 && len(f.param) == 0 {
+	given := f.param
+	if f.all {
+		given = append([]string{"all=true"}, given...)
+		if kind, _ := manifest.TypeAt(t.Params, "all"); kind != "boolean" {
+			return nil, host.Errorf(host.InvalidArgs, "--all means nothing to %s", t.Name).WithNext("leave it out")
+		}
+	}
+	if len(words) == 0 && len(given) == 0 {
 		return raw, nil // as it was given: the host says what is wrong with it
 	}
 	params := map[string]any{}
@@ -37,7 +44,7 @@ func (a *App) buildParams(t *manifest.Tool, words []string, f *callFlags) (json.
 	if err := positional(params, t, words); err != nil {
 		return nil, err
 	}
-	for _, p := range f.param {
+	for _, p := range given {
 		if err := setParam(params, t, p); err != nil {
 			return nil, err
 		}
@@ -108,6 +115,9 @@ func positional(params map[string]any, t *manifest.Tool, words []string) error {
 			return err
 		}
 		params[name] = typed(words[i], kind, item)
+		if kind == "boolean" && words[i] == name {
+			params[name] = true // the name of a switch turns it on
+		}
 	}
 	return nil
 }

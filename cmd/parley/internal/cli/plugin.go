@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,17 +15,6 @@ import (
 )
 
 func newPlugin(app *App) *cobra.Command {
-	install := &cobra.Command{
-		Use:     "install FILE|DIR",
-		Short:   "Install a plugin; it is granted nothing",
-		Example: "parley plugin install ./hello/plugin.wasm",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("plugin install", "one FILE or DIR", "parley plugin install ./hello/plugin.wasm")
-			}
-			return app.install(cmd.Context(), args[0])
-		},
-	}
 	list := &cobra.Command{
 		Use:     "list",
 		Short:   "List installed and shipped plugins",
@@ -66,7 +55,8 @@ func newPlugin(app *App) *cobra.Command {
 			return app.showPlugin(args[0])
 		},
 	}
-	return parent("plugin", "Install, list, show, remove, build", install, list, show, remove, newPluginBuild(app))
+	return parent("plugin", "Manage plugins", newPluginInstall(app), list, show, remove, newPluginBuild(app),
+		newPluginSign(app), newPluginVerify(app), newPluginTrust(app))
 }
 
 // installed is what install, list, show and remove say of a plugin.
@@ -80,10 +70,21 @@ type installed struct {
 	Digest   string `json:"digest,omitempty"`
 	From     string `json:"from"` // a path, "shipped" or "builtin"
 	Replaced string `json:"replaced,omitempty"`
-	// Unchanged says that the very same plugin was installed already.
+	// Rebuilt says that what it replaced was another build of the same version.
+	Rebuilt bool `json:"rebuilt,omitempty"`
+	// Unchanged says that the very same build was installed already.
 	Unchanged bool `json:"unchanged,omitempty"`
+	*signed        // nil for what is shipped or built in
 	// Asks are the rights that the plugin asks for, with its own words why. Asking grants nothing.
 	Asks []host.Denial `json:"asks"`
+	// NewRights are those of Asks that the replaced build did not ask for, DroppedRights those that only it asked for.
+	NewRights     []string `json:"new_rights,omitempty"`
+	DroppedRights []string `json:"dropped_rights,omitempty"`
+	// ManifestDiff is how the manifest differs from that of the replaced build, in at most 20 lines ("-" before, "+" now).
+	ManifestDiff []string `json:"manifest_diff,omitempty"`
+	// Granted is what --grant gave to this build; Revoked is what had been granted to a build that is gone now.
+	Granted []string `json:"granted,omitempty"`
+	Revoked []string `json:"revoked,omitempty"`
 }
 
 func installedOf(info host.Info, from string, m *manifest.Manifest) installed {
@@ -97,51 +98,6 @@ func installedOf(info host.Info, from string, m *manifest.Manifest) installed {
 	return i
 }
 
-func (a *App) install(ctx context.Context, path string) error {
-	c, err := wasm.ReadCandidate(path, Version)
-	if err != nil {
-		return err
-	}
-	// Compiled before it is installed: what cannot be compiled within its bounds is no plugin, and the first call is quick.
-	if err := a.engine().Provider(c.Source()).Prepare(ctx); err != nil {
-		return err
-	}
-	entry, before, err := a.store().Install(c)
-	if err != nil {
-		return err
-	}
-	data := installedOf(entry.Info(), entry.Source, c.Manifest)
-	if before != nil && before.Digest == entry.Digest {
-		data.Unchanged = true
-	} else if before != nil {
-		data.Replaced = before.Version
-	}
-	next := []string{"parley " + entry.Name + " --list"}
-	return a.answer(data, next, func(w io.Writer) {
-		verb := "Installed"
-		if data.Unchanged {
-			verb = "Already installed:"
-		}
-		fmt.Fprintf(w, "%s %s %s (%s, %s)\n  %s\n", verb, data.Name, data.Version, data.Kind, plural(data.Tools, "tool"), data.Digest)
-		if data.Replaced != "" {
-			fmt.Fprintf(w, "  in place of %s\n", data.Replaced)
-		}
-		writeAsks(w, data.Asks)
-		fmt.Fprintln(w, "Next: "+next[0])
-	})
-}
-
-func writeAsks(w io.Writer, asks []host.Denial) {
-	if len(asks) == 0 {
-		fmt.Fprintln(w, "  asks for no rights")
-		return
-	}
-	fmt.Fprintln(w, "  asks for these rights, none of which is granted by installing it:")
-	for _, r := range asks {
-		fmt.Fprintf(w, "    %s  %q\n", r.Right, r.Why)
-	}
-}
-
 func (a *App) listInstalled() error {
 	catalog, err := a.catalog()
 	if err != nil {
@@ -151,13 +107,9 @@ func (a *App) listInstalled() error {
 	if err != nil {
 		return err
 	}
-	sources := map[string]string{}
-	for _, e := range entries {
-		sources[e.Digest] = e.Source
-	}
 	list := []installed{}
 	for _, p := range catalog.Providers() {
-		list = append(list, installedOf(p.Info(), sourceOf(p.Info(), sources), nil))
+		list = append(list, a.listed(p.Info(), entries, nil))
 	}
 	data := struct {
 		Plugins []installed `json:"plugins"`
@@ -172,14 +124,18 @@ func (a *App) listInstalled() error {
 	})
 }
 
-func sourceOf(info host.Info, sources map[string]string) string {
+// listed says of a plugin what the lock file says; whether a key is trusted is the list's of this moment.
+func (a *App) listed(info host.Info, entries []wasm.Entry, m *manifest.Manifest) installed {
+	at := slices.IndexFunc(entries, func(e wasm.Entry) bool { return e.Digest == info.Digest })
 	switch {
 	case info.Kind == manifest.KindBuiltin:
-		return "builtin"
-	case sources[info.Digest] != "":
-		return sources[info.Digest]
+		return installedOf(info, "builtin", m)
+	case at < 0:
+		return installedOf(info, "shipped", m)
 	}
-	return "shipped"
+	i := installedOf(info, entries[at].Source, m)
+	i.signed = a.recorded(entries[at])
+	return i
 }
 
 func (a *App) showPlugin(name string) error {
@@ -195,11 +151,9 @@ func (a *App) showPlugin(name string) error {
 	if err != nil {
 		return err
 	}
-	sources := map[string]string{}
-	if entries, err := a.store().List(); err == nil {
-		for _, e := range entries {
-			sources[e.Digest] = e.Source
-		}
+	entries, err := a.store().List()
+	if err != nil {
+		return err
 	}
 	info := at.Provider.Info()
 	data := struct {
@@ -209,7 +163,7 @@ func (a *App) showPlugin(name string) error {
 		Homepage    string              `json:"homepage,omitempty"`
 		ExitCodes   []manifest.ExitCode `json:"exit_codes"`
 	}{
-		installedOf(info, sourceOf(info, sources), m), manifest.Clean(m.Docs.Standard), manifest.CleanLine(m.License),
+		a.listed(info, entries, m), manifest.Clean(m.Docs.Standard), manifest.CleanLine(m.License),
 		manifest.CleanLine(m.Homepage), append([]manifest.ExitCode{}, m.ExitCodes...),
 	}
 	next := []string{"parley " + info.Name + " --list"}
@@ -221,7 +175,10 @@ func (a *App) showPlugin(name string) error {
 		if data.Digest != "" {
 			fmt.Fprintln(w, "  "+data.Digest)
 		}
-		writeAsks(w, data.Asks)
+		if data.signed != nil {
+			fmt.Fprintln(w, "  "+data.said())
+		}
+		writeAsks(w, data.Asks, nil)
 		for _, c := range data.ExitCodes {
 			fmt.Fprintf(w, "  exit %d %s: %s\n", c.Code, manifest.CleanLine(c.Name), manifest.CleanLine(c.Meaning))
 		}
@@ -233,7 +190,7 @@ func (a *App) remove(name string) error {
 	if strings.EqualFold(name, cdp.Name) {
 		return host.Errorf(host.InvalidArgs, "%s is built in and cannot be removed", cdp.Name)
 	}
-	entry, err := a.store().Remove(name)
+	entry, err := a.store().Find(name)
 	if err != nil {
 		if catalog, failed := a.catalog(); failed == nil && host.AsError(err).Code == host.NotFound {
 			if _, shipped := catalog.Provider(name); shipped {
@@ -243,13 +200,42 @@ func (a *App) remove(name string) error {
 		}
 		return err
 	}
-	if rules, err := a.policy(); err == nil {
-		if edit, err := rules.Revoke(entry.Name); err == nil && rules.WriteGrants(edit) == nil {
-			a.notice("its grants went with it: " + strings.Join(edit.Removed, ", "))
-		}
+	// Its grants go first: whatever fails after that, none outlives the plugin.
+	revoked, err := a.revokeAll(entry.Name)
+	if err != nil {
+		return err
 	}
+	if entry, err = a.store().Remove(name); err != nil {
+		return err
+	}
+	a.note("remove", entry.Name, entry.Version, entry.Digest)
 	data := installedOf(entry.Info(), entry.Source, nil)
+	data.Revoked = revoked
 	return a.answer(data, []string{"parley plugin list"}, func(w io.Writer) {
 		fmt.Fprintf(w, "Removed %s %s\n", entry.Name, entry.Version)
 	})
+}
+
+// revokeAll takes all grants from a plugin, saying so. Those that are written by hand stay, and that is said too.
+func (a *App) revokeAll(name string) ([]string, error) {
+	rules, err := a.policy()
+	if err != nil {
+		return nil, err
+	}
+	edit, some, err := rules.Outlived(name, "")
+	if err == nil && some {
+		err = a.writeGrants(rules, edit)
+	}
+	if err != nil {
+		failed := host.AsError(err)
+		failed.Message += "; nothing was removed, for its grants would outlive it"
+		return nil, failed
+	}
+	if some {
+		a.notice("its grants went with it: " + strings.Join(edit.Removed, ", "))
+	}
+	for _, note := range edit.Notes {
+		a.notice(note)
+	}
+	return edit.Removed, nil
 }

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,11 +43,11 @@ func newPolicy(app *App) *cobra.Command {
 		Short:             "Give rights to this build of a plugin",
 		Example:           "parley policy grant github 'fs:ro:./data=/data' 'tool:text.*'",
 		ValidArgsFunction: app.completePlugins,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return missingWord("policy grant", "a PLUGIN and rights", "parley policy grant github 'fs:ro:./data=/data'")
 			}
-			return app.changeGrants(args[0], args[1:], true, yes)
+			return app.changeGrants(cmd.Context(), args[0], args[1:], true, yes)
 		},
 	}
 	revoke := &cobra.Command{
@@ -53,11 +55,11 @@ func newPolicy(app *App) *cobra.Command {
 		Short:             "Take rights from a plugin, all if none is named",
 		Example:           "parley policy revoke github",
 		ValidArgsFunction: app.completePlugins,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return missingWord("policy revoke", "a PLUGIN", "parley policy revoke github")
 			}
-			return app.changeGrants(args[0], args[1:], false, yes)
+			return app.changeGrants(cmd.Context(), args[0], args[1:], false, yes)
 		},
 	}
 	for _, c := range []*cobra.Command{grant, revoke} {
@@ -120,7 +122,7 @@ func (a *App) explainPolicy(name string) error {
 }
 
 // changeGrants writes grants.toml after a person at the terminal has seen the change and said yes.
-func (a *App) changeGrants(name string, rights []string, give, yes bool) error {
+func (a *App) changeGrants(ctx context.Context, name string, rights []string, give, yes bool) error {
 	rules, err := a.policy()
 	if err != nil {
 		return err
@@ -154,10 +156,10 @@ func (a *App) changeGrants(name string, rights []string, give, yes bool) error {
 	} else if edit, err = rules.Revoke(name, grants...); err != nil {
 		return err
 	}
-	if err := a.approve(rules, edit, yes); err != nil {
+	if err := a.approve(ctx, rules, edit.Diff(), "Write this?", yes); err != nil {
 		return err
 	}
-	if err := rules.WriteGrants(edit); err != nil {
+	if err := a.writeGrants(rules, edit); err != nil {
 		return err
 	}
 	data := struct {
@@ -174,9 +176,23 @@ func (a *App) changeGrants(name string, rights []string, give, yes bool) error {
 	})
 }
 
+// writeGrants writes a change that was approved, and records it.
+func (a *App) writeGrants(rules *policy.Policy, edit policy.Edit) error {
+	if err := rules.WriteGrants(edit); err != nil {
+		return err
+	}
+	if len(edit.Removed) > 0 {
+		a.note("revoke", edit.Plugin, edit.Removed...)
+	}
+	if len(edit.Added) > 0 {
+		a.note("grant", edit.Plugin, append(slices.Clone(edit.Added), "to "+edit.To)...)
+	}
+	return nil
+}
+
 // approve shows a change at the controlling terminal and asks. Without a terminal it is refused, unless the operator's
 // own policy lets --yes stand for him.
-func (a *App) approve(rules *policy.Policy, edit policy.Edit, yes bool) error {
+func (a *App) approve(ctx context.Context, rules *policy.Policy, change, question string, yes bool) error {
 	if yes {
 		allowed, err := rules.AllowYes()
 		if err != nil || allowed {
@@ -186,16 +202,31 @@ func (a *App) approve(rules *policy.Policy, edit policy.Edit, yes bool) error {
 	}
 	tty, err := openTerminal()
 	if err != nil {
-		return host.Errorf(host.Denied, "rights are granted by a person at a terminal, and there is none; nothing was changed").
-			WithNext("run it at a terminal, or write policy.toml by hand")
+		return host.Errorf(host.Denied, "rights and trust are given by a person at a terminal, and there is none; nothing was changed").
+			WithNext("run it at a terminal, or write the file by hand")
 	}
 	defer tty.Close()
-	fmt.Fprintf(tty, "%sWrite this? [y/N] ", edit.Diff())
-	line, _ := bufio.NewReader(tty).ReadString('\n')
-	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-		return host.Errorf(host.Denied, "not confirmed; nothing was changed")
+	fmt.Fprintf(tty, "%s%s [y/N] ", change, question)
+	yes, err = saysYes(ctx, tty)
+	if err == nil && !yes {
+		err = host.Errorf(host.Denied, "not confirmed; nothing was changed")
 	}
-	return nil
+	return err
+}
+
+// saysYes reads an answer at a terminal, unless the context ends before.
+func saysYes(ctx context.Context, tty *os.File) (bool, error) {
+	answers := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(tty).ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case a := <-answers:
+		return a == "y" || a == "yes", nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
 }
 
 // openTerminal opens the controlling terminal, which an agent behind a pipe does not have.

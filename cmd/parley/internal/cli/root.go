@@ -21,7 +21,7 @@ func newRoot(app *App) *cobra.Command {
 	flags := &callFlags{}
 	root := &cobra.Command{
 		Use:   "parley PLUGIN [TOOL] [WORD...]",
-		Short: "List, describe, search or run the tools of a plugin",
+		Short: "Use the tools of a plugin",
 		Example: "parley cdp Network --list\n" +
 			"parley cdp Network.getCookies --describe\n" +
 			`parley cdp Runtime.evaluate --params '{"expression":"1+1"}'`,
@@ -55,22 +55,24 @@ func newRoot(app *App) *cobra.Command {
 	}
 	flags.add(root.Flags())
 	completeDialog(root)
-	root.Flags().BoolVar(&flags.list, "list", false, "list plugins, groups or tools")
+	root.Flags().BoolVar(&flags.list, "list", false, "list what there is")
 	root.Flags().BoolVar(&flags.describe, "describe", false, "document a tool")
 	root.Flags().IntVar(&flags.tier, "tier", manifest.Tier2, "detail of --describe: 1, 2 or 3")
 	root.Flags().StringVar(&flags.search, "search", "", "search the tools of a plugin")
 	flags.addStream(root.Flags())
+	root.Flags().BoolVar(&flags.diff, "diff", false, "what the browser's protocol has that ours has not")
 	root.Flags().BoolVar(&flags.version, "version", false, "print the version")
 	_ = root.Flags().MarkHidden("version") // the command of that name is the documented form
 	root.Flags().BoolVar(&app.full, "full", false, "with --help: all commands with all options")
 	root.PersistentFlags().BoolVar(&app.json, "json", app.json, "answer in JSON")
 	root.PersistentFlags().BoolVar(&app.debug, "debug", app.debug, "say what is done and why")
+	root.PersistentFlags().BoolVar(&app.live, "live", false, "take the protocol of the browser that runs")
 	root.PersistentFlags().StringArrayVar(&app.loads, "load", nil, "add a plugin FILE.wasm for this command")
 	root.PersistentFlags().BoolP("help", "h", false, "explain a command")
 	root.Flags().SortFlags = false
 
 	root.AddCommand(
-		newSearch(app), newCall(app), newBatch(app), newPlugin(app), newPolicy(app), newConfig(app), newDoctor(app),
+		newSearch(app), newCall(app), newBatch(app), newPlugin(app), newPolicy(app), newAudit(app), newSecret(app), newConfig(app), newMCP(app), newDoctor(app),
 		newList(app), newHelp(app), newVersion(app), newCompletion(app),
 	)
 	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
@@ -89,6 +91,7 @@ func newRoot(app *App) *cobra.Command {
 
 // dispatch runs what the words after parley name: a plugin, a group, a tool, an event or a type.
 func (a *App) dispatch(cmd *cobra.Command, words []string, f *callFlags) error {
+	a.liveOf = f.browser
 	h, err := a.host(cmd.Context())
 	if err != nil {
 		return err
@@ -159,6 +162,8 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 		return tooManyWords(h.Catalog(), at, rest[0])
 	}
 	switch {
+	case f.diff:
+		return a.diff(cmd.Context(), at, f.browser)
 	case f.search != "":
 		return a.search(cmd.Context(), &searchFlags{plugin: at.Plugin, group: at.Group, limit: 10, detail: "names"}, f.search)
 	case f.list && isTool:
@@ -188,7 +193,7 @@ func checkTogether(cmd *cobra.Command, f *callFlags) error {
 	if name := firstSet(cmd, "until", "max", "trigger"); name != "" && len(f.listen) == 0 {
 		return host.Errorf(host.InvalidArgs, "--%s needs --listen EVENT", name).WithNext("parley cdp --listen 'Network.*' --max 10")
 	}
-	asked := firstSet(cmd, "list", "describe", "search", "listen")
+	asked := firstSet(cmd, "list", "describe", "search", "listen", "diff")
 	if asked == "" {
 		return nil
 	}

@@ -2,12 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -28,10 +25,13 @@ type callFlags struct {
 	browser    string
 	target     string
 	onDialog   string
+	isolate    string
 	dryRun     bool
 	sendAnyway bool
 	jq         string
 	out        string
+	drain      bool
+	all        bool
 
 	listen  []string
 	until   string
@@ -42,42 +42,46 @@ type callFlags struct {
 	describe bool
 	tier     int
 	search   string
+	diff     bool
 	version  bool
 }
 
 // runs tells whether the options ask for a call rather than for discovery.
 func (f *callFlags) runs() bool {
-	return !f.list && !f.describe && f.search == "" && len(f.listen) == 0
+	return !f.list && !f.describe && !f.diff && f.search == "" && len(f.listen) == 0
 }
 
 // callOnly are the options that mean nothing without a tool.
-var callOnly = []string{"params", "param", "dry-run", "jq", "out", "send-anyway"}
+var callOnly = []string{"params", "param", "dry-run", "jq", "out", "drain", "all", "send-anyway", "isolate"}
 
 func (f *callFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.params, "params", "", "JSON, @FILE, or - for stdin")
-	set.StringArrayVar(&f.param, "param", nil, "KEY=VALUE or KEY=@FILE; a.b=1 nests")
+	set.StringArrayVar(&f.param, "param", nil, "KEY=VALUE or KEY=@FILE; a.b=1")
 	set.DurationVar(&f.timeout, "timeout", 0, "end the call after this long, such as 10s")
 	set.IntVar(&f.maxBytes, "max-bytes", 0, "cut a larger result, saying so")
 	set.StringVar(&f.browser, "browser", "", "which browser, by name")
 	set.StringVar(&f.target, "target", "", "which page: id, part of its URL, or index")
 	set.BoolVar(&f.dryRun, "dry-run", false, "validate and ask the policy, run nothing")
-	set.StringVar(&f.jq, "jq", "", "filter the result with a jq expression")
-	set.StringVar(&f.out, "out", "", "write the result to FILE, binary decoded")
+	set.StringVar(&f.jq, "jq", "", "filter the result by jq")
+	set.StringVar(&f.out, "out", "", "write it to FILE, binary decoded")
+	set.BoolVar(&f.drain, "drain", false, "with --out: read the stream that the result names")
+	set.BoolVar(&f.all, "all", false, "cdp status and cdp close: every browser")
 	set.StringVar(&f.onDialog, "on-dialog", "", "JavaScript dialogs: accept, dismiss or fail")
+	set.StringVar(&f.isolate, "isolate", "", "process: run the plugin in one of its own")
 	set.BoolVar(&f.sendAnyway, "send-anyway", false, "send what the protocol data does not know")
 }
 
 func (f *callFlags) addStream(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.listen, "listen", nil, "stream events that match, such as Network.*")
-	set.StringVar(&f.until, "until", "", "with --listen: end after this event")
+	set.StringVar(&f.until, "until", "", "with --listen: end after EVENT or EVENT:JQ")
 	set.IntVar(&f.max, "max", 0, "with --listen: end after this many events")
-	set.StringVar(&f.trigger, "trigger", "", "with --listen: call this tool once listening")
+	set.StringVar(&f.trigger, "trigger", "", "with --listen: call TOOL [JSON] once listening")
 }
 
 func (f *callFlags) options(cfg *settings) (host.Options, error) {
 	o := host.Options{
 		Timeout: f.timeout, MaxBytes: f.maxBytes, Browser: f.browser, Target: f.target,
-		DryRun: f.dryRun, SendAnyway: f.sendAnyway, OnDialog: f.onDialog,
+		DryRun: f.dryRun, SendAnyway: f.sendAnyway, OnDialog: f.onDialog, Isolate: f.isolate,
 	}
 	return cfg.complete(o), o.Check()
 }
@@ -93,6 +97,7 @@ func newCall(app *App) *cobra.Command {
 			if len(args) == 0 {
 				return missingWord("call", "NAME", "parley call text.hash --param text=hello")
 			}
+			app.liveOf = flags.browser
 			h, err := app.host(cmd.Context())
 			if err != nil {
 				return err
@@ -147,9 +152,24 @@ func (a *App) run(ctx context.Context, h *host.Host, at host.Address, words []st
 	if f.out != "" {
 		call.Options.MaxBytes = 0 // the file takes it whole
 	}
-	if f.jq != "" {
+	var file *outFile
+	if f.out != "" && !f.dryRun {
+		file = &outFile{path: f.out, raw: f.drain}
+		defer file.discard()
+	}
+	switch {
+	case f.jq != "" && f.drain:
+		return host.Errorf(host.InvalidArgs, "--jq filters JSON, and --drain writes the content of a stream").WithNext("leave one of them out")
+	case f.drain && f.out == "":
+		return host.Errorf(host.InvalidArgs, "--drain needs --out FILE").WithNext("--drain --out page.pdf")
+	case f.jq != "":
 		if call.Filter, err = jqFilter(f.jq); err != nil {
 			return err
+		}
+	case file != nil:
+		call.Out, call.Drain = file, f.drain
+		if at.Tool != nil {
+			file.returns = at.Tool.Returns
 		}
 	}
 	answer := h.Call(ctx, call)
@@ -157,14 +177,15 @@ func (a *App) run(ctx context.Context, h *host.Host, at host.Address, words []st
 		return &failure{answer.Err, answer.Envelope()}
 	}
 	env := answer.Envelope()
-	if f.out != "" && !f.dryRun {
-		returns := answer.Returns
-		if f.jq != "" {
-			returns = nil // what was filtered has no schema
-		}
-		if env.Data, err = writeOut(f.out, answer.Data, returns); err != nil {
-			return err
-		}
+	switch {
+	case file == nil:
+	case answer.Written > 0 || answer.Raw:
+		env.Data, err = file.done()
+	default:
+		env.Data, err = file.whole(answer.Data)
+	}
+	if err != nil {
+		return err
 	}
 	return a.envelope(env, nil)
 }
@@ -185,15 +206,23 @@ func (a *App) progress() func(done, total float64, message string) {
 
 // jqFilter compiles a jq expression. One output is the data; none or several become an array.
 func jqFilter(expr string) (func(json.RawMessage) (json.RawMessage, error), error) {
-	query, err := gojq.Parse(expr)
-	if err == nil {
-		var code *gojq.Code
-		if code, err = gojq.Compile(query); err == nil {
-			return func(data json.RawMessage) (json.RawMessage, error) { return filter(code, expr, data) }, nil
-		}
+	code, err := compileJQ(expr)
+	if err != nil {
+		return nil, jqError("--jq ", expr, err).WithNext(`a jq expression, such as --jq '.items[0].name'`)
 	}
-	return nil, host.Errorf(host.InvalidArgs, "--jq %s: %s", manifest.ShellQuote(manifest.CleanLine(expr)), manifest.CleanLine(err.Error())).
-		WithNext(`a jq expression, such as --jq '.items[0].name'`)
+	return func(data json.RawMessage) (json.RawMessage, error) { return filter(code, expr, data) }, nil
+}
+
+func compileJQ(expr string) (*gojq.Code, error) {
+	query, err := gojq.Parse(expr)
+	if err != nil {
+		return nil, err
+	}
+	return gojq.Compile(query)
+}
+
+func jqError(option, expr string, err error) *host.Error {
+	return host.Errorf(host.InvalidArgs, "%s%s: %s", option, manifest.ShellQuote(manifest.CleanLine(expr)), manifest.CleanLine(err.Error()))
 }
 
 func filter(code *gojq.Code, expr string, data json.RawMessage) (json.RawMessage, error) {
@@ -214,7 +243,7 @@ func filter(code *gojq.Code, expr string, data json.RawMessage) (json.RawMessage
 			if errors.As(err, &halt) && halt.Value() == nil {
 				break
 			}
-			return nil, host.Errorf(host.InvalidArgs, "--jq %s: %s", manifest.ShellQuote(manifest.CleanLine(expr)), manifest.CleanLine(err.Error()))
+			return nil, jqError("--jq ", expr, err)
 		}
 		outputs = append(outputs, v)
 	}
@@ -222,67 +251,4 @@ func filter(code *gojq.Code, expr string, data json.RawMessage) (json.RawMessage
 		return gojq.Marshal(outputs[0])
 	}
 	return gojq.Marshal(outputs)
-}
-
-// writeOut writes a result to a file: decoded where the schema says that it is binary, else as JSON.
-func writeOut(path string, data, returns json.RawMessage) (json.RawMessage, error) {
-	content, mime := []byte(data), "application/json"
-	if text, media, ok := manifest.Binary(data, returns); ok {
-		decoded, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			return nil, host.Errorf(host.InvalidResult, "the result is declared as base64 and is none: %v", err)
-		}
-		content, mime = decoded, sniff(decoded, media)
-	} else {
-		content = append(content, '\n')
-	}
-	if err := writeFile(path, content); err != nil {
-		return nil, host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(path), err)
-	}
-	return manifest.Marshal(struct {
-		Out   string `json:"out"`
-		Bytes int    `json:"bytes"`
-		Mime  string `json:"mime"`
-	}{path, len(content), mime})
-}
-
-// writeFile replaces a file whole, or leaves it as it was. What is no regular file (a pipe, /dev/stdout) is written to.
-func writeFile(path string, content []byte) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		if info.IsDir() {
-			return fmt.Errorf("it is a directory")
-		}
-		return os.WriteFile(path, content, 0o644)
-	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".parley-out-*")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(content)
-	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name())
-	}
-	return err
-}
-
-// sniff tells an image format that the caller chose from the one that the schema names.
-func sniff(content []byte, declared string) string {
-	for magic, mime := range map[string]string{
-		"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff": "image/jpeg", "%PDF-": "application/pdf",
-	} {
-		if strings.HasPrefix(string(content[:min(len(content), 16)]), magic) {
-			return mime
-		}
-	}
-	if len(content) > 12 && string(content[:4]) == "RIFF" && string(content[8:12]) == "WEBP" {
-		return "image/webp"
-	}
-	if declared == "" {
-		return "application/octet-stream"
-	}
-	return declared
 }

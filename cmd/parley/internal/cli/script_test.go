@@ -27,6 +27,9 @@ import (
 // TestMain makes the test binary parley, too: for the scripts as a command of that name, and for the processes that
 // parley starts from its own binary, which come in by the same door as in main.
 func TestMain(m *testing.M) {
+	if code, entered := namingKeeper(); entered {
+		os.Exit(code)
+	}
 	if code, entered := Child(); entered {
 		os.Exit(code)
 	}

@@ -77,40 +77,17 @@ func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 	if err != nil {
 		return err
 	}
-	session := a.Env("PARLEY_SESSION")
-	data, weak, err := h.Search(ctx, "cli", session, host.SearchQuery{
+	found, warnings, err := h.SearchDetailed(ctx, "cli", a.Env("PARLEY_SESSION"), host.SearchQuery{
 		Text: text, Plugin: f.plugin, Group: f.group, Effect: f.effect, Category: f.category, Kind: f.kind, Limit: f.limit, Explain: f.explain,
-	})
+	}, f.detail)
 	if err != nil {
 		return err
 	}
-	var docs []*host.Docs
-	for i := range data.Results {
-		r := &data.Results[i]
-		if f.detail == "full" {
-			if d, err := h.Describe(ctx, "cli", session, r.Name, manifest.Tier2); err == nil {
-				docs = append(docs, d)
-			}
-		}
-		if f.detail == "names" && (i > 0 || r.Confidence != "high") {
-			r.Signature = "" // only a confident first hit can be called at once
-		}
-	}
-	env := &host.Envelope{OK: true, Warnings: []string{}, Next: searchNext(f, text, data)}
-	if weak {
-		w := "nothing fits well"
-		if len(data.NearestGroups) > 0 {
-			w += "; nearest groups: " + strings.Join(data.NearestGroups, ", ")
-		}
-		env.Warnings = append(env.Warnings, w)
-	}
-	if env.Data, err = manifest.Marshal(struct {
-		*host.SearchData
-		Docs []*host.Docs `json:"docs,omitempty"`
-	}{data, docs}); err != nil {
+	env := &host.Envelope{OK: true, Warnings: warnings, Next: searchNext(f, text, found.SearchData)}
+	if env.Data, err = manifest.Marshal(found); err != nil {
 		return err
 	}
-	return a.envelope(env, func(w io.Writer) { a.searchText(w, data, docs, env.Next) })
+	return a.envelope(env, func(w io.Writer) { a.searchText(w, found.SearchData, found.Docs, env.Next) })
 }
 
 func (a *App) searchText(w io.Writer, data *host.SearchData, docs []*host.Docs, next []string) {

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/audit"
+	"github.com/parley-tools/parley/host/egress"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/trace"
 	"github.com/parley-tools/parley/host/wasm"
@@ -26,6 +28,11 @@ type rooms struct {
 	catalog_ *host.Catalog
 	browser  *cdp.Provider
 	engine_  *wasm.Engine
+	rules    *policy.Policy
+	log      *audit.Log
+	signers_ *signers
+	memory   *host.Sessions
+	confirm  func(context.Context, host.Ask, string) (bool, error) // who is asked; nil: the person at the terminal
 	places   *dirs
 }
 
@@ -84,7 +91,14 @@ func (r *rooms) catalog() (*host.Catalog, error) {
 		return nil, err
 	}
 	r.browser = cdp.New(cdp.Config{
-		RunDir: r.dirs().run, Env: r.app.Env, Chrome: s.Chrome, Idle: s.BrowserIdle, Version: Version, Debug: r.app.debugf,
+		RunDir: r.dirs().run, CacheDir: r.dirs().cache, Env: r.app.Env, Chrome: s.Chrome, Idle: s.BrowserIdle, Version: Version, Debug: r.app.debugf,
+		AttachHosts: func() ([]string, error) {
+			rules, err := r.policy()
+			if err != nil {
+				return nil, err
+			}
+			return rules.AttachHosts()
+		},
 	})
 	found := map[string]host.Provider{}
 	var order []string
@@ -129,6 +143,7 @@ func (r *rooms) catalog() (*host.Catalog, error) {
 		if found[key] != nil {
 			r.app.debugf("--load %s takes the place of the plugin %s for this command", path, c.Manifest.Name)
 		}
+		r.signers().hold(c)
 		add(r.engine().Provider(c.Source()))
 	}
 	providers := make([]host.Provider, 0, len(order))
@@ -161,7 +176,7 @@ func shippedSource(f plugins.File) wasm.Source {
 	}
 }
 
-// host depends on catalog, settings and the policy.
+// host depends on catalog, settings, the policy and the audit log.
 func (r *rooms) host(ctx context.Context) (*host.Host, error) {
 	catalog, err := r.catalog()
 	if err != nil {
@@ -171,24 +186,72 @@ func (r *rooms) host(ctx context.Context) (*host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.app.live {
+		if err := r.browser.Live(ctx, cmp.Or(r.app.liveOf, s.Browser)); err != nil {
+			return nil, err
+		}
+	}
 	rules, err := r.policy()
 	if err != nil {
 		return nil, err
+	}
+	ask := confirm
+	if r.confirm != nil {
+		ask = r.confirm
 	}
 	return host.New(host.Config{
 		Version: Version, Catalog: catalog, Policy: rules, Mode: s.DocMode,
 		Recorder: trace.Open(filepath.Join(r.dirs().state, "traces"), trace.Config{
 			Off: s.TracesOff, Values: s.TracesValues, Warn: func(err error) { r.app.debugf("traces: %v", err) },
 		}),
-		Sessions: &host.Sessions{Dir: filepath.Join(r.dirs().state, "sessions")},
-		Confirm:  confirm,
+		Secrets:  rules,
+		Egress:   egress.New(egress.Config{Rules: rules.Egress, UserAgent: "parley/" + Version}),
+		Audit:    r.audit(),
+		Sessions: r.sessions(),
+		Confirm:  ask,
 		Debug:    r.app.debugf,
 	}), nil
 }
 
-// policy depends on dirs.
+// sessions depends on dirs.
+func (r *rooms) sessions() *host.Sessions {
+	if r.memory == nil {
+		r.memory = &host.Sessions{Dir: filepath.Join(r.dirs().state, "sessions")}
+	}
+	return r.memory
+}
+
+// policy depends on dirs and signers. It reads its files again when they have changed. A list of trusted keys that cannot be
+// read stops everything, as a policy does.
 func (r *rooms) policy() (*policy.Policy, error) {
-	return policy.Load(r.dirs().config, policy.Env{Store: filepath.Join(r.dirs().data, "secrets")})
+	if _, err := r.signers().trust.Keys(); err != nil {
+		return nil, err
+	}
+	if r.rules == nil {
+		rules, err := policy.Load(r.dirs().config, policy.Env{Store: r.secretStore().Dir, Signer: r.signers().signer, Difference: r.signers().difference})
+		if err != nil {
+			return nil, err
+		}
+		r.rules = rules
+	}
+	return r.rules, nil
+}
+
+// audit depends on dirs and the policy.
+func (r *rooms) audit() *audit.Log {
+	if r.log == nil {
+		r.log = audit.Open(filepath.Join(r.dirs().state, "audit"), audit.Config{
+			Mode: func() (string, error) {
+				rules, err := r.policy()
+				if err != nil {
+					return "", err
+				}
+				return rules.Audit()
+			},
+			Warn: func(err error) { r.app.notice(err.Error()) },
+		})
+	}
+	return r.log
 }
 
 // close ends what a command has started in this process.
@@ -210,15 +273,5 @@ func confirm(ctx context.Context, ask host.Ask, reason string) (bool, error) {
 	}
 	defer tty.Close()
 	fmt.Fprintf(tty, "%s wants to call %s.%s (%s). Go on? [y/N] ", ask.Caller, ask.Plugin, ask.Tool, manifest.CleanLine(reason))
-	answers := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(tty).ReadString('\n')
-		answers <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case a := <-answers:
-		return a == "y" || a == "yes", nil
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	}
+	return saysYes(ctx, tty)
 }

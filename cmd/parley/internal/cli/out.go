@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// replacement is a file that is replaced whole or left as it was. What is no regular file, such as a pipe or /dev/stdout,
+// is written to.
+type replacement struct {
+	*os.File
+	path string
+	temp string // its name until it is in its place; "" for what is no regular file
+}
+
+func replace(path string) (*replacement, error) {
+	r := &replacement{path: path}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return nil, errors.New("it is a directory")
+	case err == nil && !info.Mode().IsRegular():
+		r.File, err = os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	default:
+		if r.File, err = os.CreateTemp(filepath.Dir(path), ".parley-out-*"); err == nil {
+			r.temp = r.Name()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// done puts the file into its place.
+func (r *replacement) done() (err error) {
+	if r.temp != "" {
+		err = r.Chmod(0o644)
+	}
+	if err = errors.Join(err, r.Close()); err == nil && r.temp != "" {
+		err = os.Rename(r.temp, r.path)
+	}
+	if err == nil {
+		r.temp = ""
+	}
+	return err
+}
+
+// discard removes what was not done.
+func (r *replacement) discard() {
+	_ = r.Close()
+	if r.temp != "" {
+		_ = os.Remove(r.temp)
+	}
+}
+
+// writeFile replaces a file.
+func writeFile(path string, content []byte) error {
+	r, err := replace(path)
+	if err != nil {
+		return err
+	}
+	defer r.discard()
+	if _, err := r.Write(content); err != nil {
+		return err
+	}
+	return r.done()
+}
+
+// outFile is what --out names: it takes a result as a whole or piece by piece, decoded where the schema says that it is
+// binary, else as JSON.
+type outFile struct {
+	path    string
+	returns json.RawMessage // the schema of the result
+	raw     bool            // what is written is the content itself
+
+	file   *replacement // nil until something is written
+	decode *decoder
+	head   []byte // the first bytes of the content
+	bytes  int64
+	media  string
+}
+
+// Write takes a piece of the result.
+func (o *outFile) Write(piece []byte) (int, error) {
+	if o.file == nil {
+		if err := o.begin(piece); err != nil {
+			return 0, err
+		}
+	}
+	content := piece
+	if o.decode != nil {
+		var err error
+		if content, err = o.decode.next(piece); err != nil {
+			return 0, host.Errorf(host.InvalidResult, "the result is declared as base64 and is none: %v", err)
+		}
+	}
+	return len(piece), o.put(content)
+}
+
+// begin opens the file and finds out by the first piece what the result is.
+func (o *outFile) begin(piece []byte) (err error) {
+	if !o.raw {
+		o.media = "application/json"
+		if at, media := binaryAt(piece, o.returns); at >= 0 {
+			o.media, o.decode = media, &decoder{skip: at}
+		}
+	}
+	o.file, err = replace(o.path)
+	return o.failed(err)
+}
+
+func (o *outFile) put(content []byte) error {
+	if len(o.head) < 16 {
+		o.head = append(o.head, content[:min(len(content), 16)]...)
+	}
+	o.bytes += int64(len(content))
+	_, err := o.file.Write(content)
+	return o.failed(err)
+}
+
+func (o *outFile) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(o.path), err)
+}
+
+// whole takes a result that is held in memory, and is done.
+func (o *outFile) whole(data json.RawMessage) (json.RawMessage, error) {
+	if text, media, ok := manifest.Binary(data, o.returns); ok {
+		content, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, host.Errorf(host.InvalidResult, "the result is declared as base64 and is none: %v", err)
+		}
+		o.raw, o.media = true, media
+		data = content
+	}
+	if _, err := o.Write(data); err != nil {
+		return nil, err
+	}
+	return o.done()
+}
+
+// done puts the file into its place and answers what it holds.
+func (o *outFile) done() (json.RawMessage, error) {
+	if o.file == nil { // an empty stream is an empty file
+		if _, err := o.Write(nil); err != nil {
+			return nil, err
+		}
+	}
+	if !o.raw && o.decode == nil {
+		if err := o.put([]byte{'\n'}); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.file.done(); err != nil {
+		return nil, o.failed(err)
+	}
+	mime := o.media
+	if o.raw || o.decode != nil {
+		mime = sniff(o.head, o.media)
+	}
+	return manifest.Marshal(struct {
+		Out   string `json:"out"`
+		Bytes int64  `json:"bytes"`
+		Mime  string `json:"mime"`
+	}{o.path, o.bytes, mime})
+}
+
+// discard removes what was begun and not done.
+func (o *outFile) discard() {
+	if o.file != nil {
+		o.file.discard()
+	}
+}
+
+// binaryAt answers where in the beginning of a result the base64 text starts that its schema promises, and its media
+// type; -1 where there is none.
+func binaryAt(beginning []byte, returns json.RawMessage) (at int, media string) {
+	if _, media, ok := manifest.Binary(json.RawMessage(`""`), returns); ok && bytes.HasPrefix(beginning, []byte{'"'}) {
+		return 1, media
+	}
+	dec := json.NewDecoder(bytes.NewReader(beginning))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return -1, ""
+	}
+	for {
+		t, err := dec.Token()
+		name, isName := t.(string)
+		if err != nil || !isName {
+			return -1, ""
+		}
+		probe, _ := json.Marshal(map[string]string{name: ""})
+		_, media, ok := manifest.Binary(probe, returns)
+		rest := beginning[dec.InputOffset():]
+		value := bytes.TrimLeft(rest, ": \t\r\n")
+		if ok && bytes.HasPrefix(value, []byte{'"'}) {
+			return len(beginning) - len(value) + 1, media
+		}
+		var skipped json.RawMessage
+		if dec.Decode(&skipped) != nil {
+			return -1, ""
+		}
+	}
+}
+
+// decoder decodes a base64 text that comes in pieces, from a place in the first one to the quote that ends it.
+type decoder struct {
+	skip  int
+	rest  []byte // fewer than four characters
+	ended bool
+}
+
+func (d *decoder) next(piece []byte) ([]byte, error) {
+	piece = piece[d.skip:]
+	d.skip = 0
+	if d.ended {
+		return nil, nil
+	}
+	text := append(d.rest, piece...)
+	if end := bytes.IndexByte(text, '"'); end >= 0 {
+		text, d.ended = text[:end], true
+	}
+	whole := len(text)
+	if !d.ended {
+		whole -= whole % 4
+	}
+	d.rest = append([]byte(nil), text[whole:]...)
+	content := make([]byte, base64.StdEncoding.DecodedLen(whole))
+	n, err := base64.StdEncoding.Decode(content, text[:whole])
+	return content[:n], err
+}
+
+// sniff tells an image format that the caller chose from the one that the schema names.
+func sniff(content []byte, declared string) string {
+	for magic, mime := range map[string]string{
+		"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff": "image/jpeg", "%PDF-": "application/pdf", "\x1f\x8b": "application/gzip",
+		`{"`: "application/json", // as a trace is, with nothing declared
+	} {
+		if strings.HasPrefix(string(content[:min(len(content), 16)]), magic) {
+			return mime
+		}
+	}
+	if len(content) > 12 && string(content[:4]) == "RIFF" && string(content[8:12]) == "WEBP" {
+		return "image/webp"
+	}
+	if declared == "" {
+		return "application/octet-stream"
+	}
+	return declared
+}

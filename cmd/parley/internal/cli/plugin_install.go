@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+)
+
+type installFlags struct {
+	grants         []string
+	signature      string
+	downgrade, yes bool
+}
+
+func newPluginInstall(app *App) *cobra.Command {
+	f := &installFlags{}
+	cmd := &cobra.Command{
+		Use:   "install FILE|DIR",
+		Short: "Install a plugin; it is granted nothing",
+		Long: "Shows what the plugin asks for and why, in its own words. Rights are given by --grant fs:ro:./data=/data and the like, which\n" +
+			"asks at the terminal, or later by parley policy grant. A signature beside the file (FILE.minisig) must fit.",
+		Example: "parley plugin install ./hello/plugin.wasm",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return missingWord("plugin install", "one FILE or DIR", "parley plugin install ./hello/plugin.wasm")
+			}
+			return app.install(cmd.Context(), args[0], f)
+		},
+	}
+	cmd.Flags().StringArrayVar(&f.grants, "grant", nil, "give this right to this build, as policy grant does; repeatable")
+	cmd.Flags().StringVar(&f.signature, "signature", "", "signature file, if it is not beside FILE")
+	cmd.Flags().BoolVar(&f.downgrade, "downgrade", false, "let an older version take the place of a newer one")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask about --grant; only where the policy says allow_yes")
+	return cmd
+}
+
+// shortDiff bounds the difference of manifests that install shows.
+const shortDiff = 20
+
+func (a *App) install(ctx context.Context, path string, f *installFlags) error {
+	c, who, err := a.readSigned(path, f.signature)
+	if err != nil {
+		return err
+	}
+	before, err := a.store().Replaces(c, f.downgrade)
+	if err != nil {
+		return err
+	}
+	// Compiled before it is installed: what cannot be compiled within its bounds is no plugin, and the first call is quick.
+	if err := a.engine().Provider(c.Source()).Prepare(ctx); err != nil {
+		return err
+	}
+	data := installedOf(c.Source().Info, c.Path, c.Manifest)
+	data.signed = &who
+	a.compareWith(&data, before, c)
+	a.signers().hold(c)
+	rules, err := a.policy()
+	if err != nil {
+		return err
+	}
+	edit, err := a.askToGrant(ctx, rules, c, data, f)
+	if err != nil {
+		return err
+	}
+	entry, _, err := a.store().Install(c, f.downgrade)
+	if err != nil {
+		return err
+	}
+	a.note("install", entry.Name, entry.Version, entry.Digest, "from "+entry.Source)
+	data.From = entry.Source
+	if err := a.settleGrants(rules, &data, edit); err != nil {
+		return err
+	}
+	for _, note := range rules.Explain(c.Source().Info, c.Manifest, "").Notes {
+		a.notice(note)
+	}
+	next := append([]string{"parley " + data.Name + " --list"}, who.next()...)
+	if len(data.Asks) > 0 {
+		next = append(next, "parley policy explain "+data.Name)
+	}
+	return a.answer(data, next, func(w io.Writer) {
+		verb := "Installed"
+		if data.Unchanged {
+			verb = "Already installed:"
+		}
+		data.write(w, verb)
+		if len(data.Granted) > 0 {
+			fmt.Fprintln(w, "  granted: "+strings.Join(data.Granted, ", "))
+		}
+		if len(data.Revoked) > 0 {
+			fmt.Fprintln(w, "  what was granted to the build before went with it: "+strings.Join(data.Revoked, ", "))
+		}
+		fmt.Fprintln(w, "Next: "+next[0])
+		for _, n := range who.next() {
+			fmt.Fprintln(w, "      "+n)
+		}
+	})
+}
+
+// readSigned reads a plugin and its signature, from sigFile if that is named. A signature that does not fit is an error.
+func (a *App) readSigned(path, sigFile string) (*wasm.Candidate, signed, error) {
+	c, err := wasm.ReadCandidate(path, Version)
+	if err != nil {
+		return nil, signed{}, err
+	}
+	if sigFile != "" {
+		if c.Signature, err = wasm.ReadSignature(sigFile); err != nil {
+			return nil, signed{}, err
+		}
+	}
+	who, err := a.judge(c)
+	if err != nil {
+		refused := host.AsError(err)
+		refused.Message += "; nothing was installed"
+		return nil, signed{}, refused.WithNext("parley plugin verify " + manifest.ShellQuote(path))
+	}
+	c.Signer = who.Signer
+	return c, who, nil
+}
+
+// compareWith says what installing a build changes.
+func (a *App) compareWith(data *installed, before *wasm.Entry, c *wasm.Candidate) {
+	switch {
+	case before == nil:
+		return
+	case before.Digest == c.Digest:
+		data.Unchanged = true
+		return
+	}
+	data.Replaced, data.Rebuilt = before.Version, before.Version == c.Manifest.Version
+	old, ok := a.store().Approved(before.Digest)
+	if !ok {
+		return
+	}
+	data.ManifestDiff = strings.Split(wasm.ManifestDiff(old, c.ManifestJSON, shortDiff), "\n")
+	m, err := manifest.Load(old)
+	if err != nil {
+		return
+	}
+	was, is := rightsOf(host.Asked(m.Capabilities)), rightsOf(data.Asks)
+	data.NewRights = slices.DeleteFunc(slices.Clone(is), func(r string) bool { return slices.Contains(was, r) })
+	data.DroppedRights = slices.DeleteFunc(was, func(r string) bool { return slices.Contains(is, r) })
+}
+
+func rightsOf(asks []host.Denial) []string {
+	rights := make([]string, len(asks))
+	for i, a := range asks {
+		rights[i] = a.Right
+	}
+	return rights
+}
+
+// askToGrant prepares the grants that go with an install and asks a person about them. Nothing has been installed then. What the
+// manifest does not ask for is refused.
+func (a *App) askToGrant(ctx context.Context, rules *policy.Policy, c *wasm.Candidate, data installed, f *installFlags) (policy.Edit, error) {
+	if len(f.grants) == 0 {
+		return policy.Edit{}, nil
+	}
+	grants := make([]policy.Grant, len(f.grants))
+	for i, text := range f.grants {
+		g, err := policy.ParseGrant(text)
+		if err != nil {
+			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s; nothing was installed", manifest.CleanLine(err.Error())).WithNext("parley help plugin install")
+		}
+		if !g.AskedBy(c.Manifest.Capabilities) {
+			asks := "no rights"
+			if len(data.Asks) > 0 {
+				asks = strings.Join(rightsOf(data.Asks), ", ")
+			}
+			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s does not ask for %s: it asks for %s; nothing was installed", data.Name, g, asks).
+				WithNext("parley plugin install " + manifest.ShellQuote(data.From))
+		}
+		grants[i] = g
+	}
+	edit, err := rules.Grant(data.Name, data.Digest, grants...)
+	if err != nil {
+		return edit, err
+	}
+	var text strings.Builder
+	data.write(&text, "To be installed:")
+	text.WriteString(edit.Diff())
+	return edit, a.approve(ctx, rules, text.String(), "Install it and write this?", f.yes)
+}
+
+// settleGrants writes what was granted with the install, and takes away what another build of the name had been granted.
+func (a *App) settleGrants(rules *policy.Policy, data *installed, edit policy.Edit) error {
+	if edit.Path == "" {
+		var some bool
+		var err error
+		if edit, some, err = rules.Outlived(data.Name, data.Digest); err != nil || !some {
+			return err
+		}
+	}
+	if err := a.writeGrants(rules, edit); err != nil {
+		failed := host.AsError(err)
+		failed.Message = fmt.Sprintf("%s is installed, but its grants are not written: %s", data.Name, failed.Message)
+		return failed
+	}
+	data.Granted, data.Revoked = edit.Added, edit.Removed
+	return nil
+}
+
+// write says what a plugin is that is installed or is to be.
+func (i installed) write(w io.Writer, verb string) {
+	fmt.Fprintf(w, "%s %s %s (%s, %s)\n  %s\n  %s\n", verb, i.Name, manifest.CleanLine(i.Version), i.Kind, plural(i.Tools, "tool"), i.Digest, i.said())
+	switch {
+	case i.Rebuilt:
+		fmt.Fprintf(w, "  in place of another build of the same version %s: it was built again, and no grants carry over\n", manifest.CleanLine(i.Replaced))
+	case i.Replaced != "":
+		fmt.Fprintf(w, "  in place of %s; no grants carry over\n", manifest.CleanLine(i.Replaced))
+	}
+	writeAsks(w, i.Asks, i.NewRights)
+	if len(i.DroppedRights) > 0 {
+		fmt.Fprintln(w, "  asks no longer for "+strings.Join(i.DroppedRights, ", "))
+	}
+	if len(i.ManifestDiff) > 0 {
+		fmt.Fprintln(w, "  how its manifest differs (- before, + now):")
+		for _, line := range i.ManifestDiff {
+			fmt.Fprintln(w, "    "+line)
+		}
+	}
+}
+
+// writeAsks lists the rights that a plugin asks for, marking those that are new.
+func writeAsks(w io.Writer, asks []host.Denial, added []string) {
+	if len(asks) == 0 {
+		fmt.Fprintln(w, "  asks for no rights")
+		return
+	}
+	fmt.Fprintln(w, "  asks for these rights, none of which is granted by installing it:")
+	for _, r := range asks {
+		mark := ""
+		if slices.Contains(added, r.Right) {
+			mark = " (new)"
+		}
+		fmt.Fprintf(w, "    %s  %q%s\n", r.Right, r.Why, mark)
+	}
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/wasm"
+)
+
+// TestSignersOfALongProcess: in one process, what is trusted and what lies on disk counts as it is at each question.
+func TestSignersOfALongProcess(t *testing.T) {
+	home := t.TempDir()
+	app := newApp(&Streams{Env: func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }}, nil)
+	path := filepath.Join(t.TempDir(), "smallest.wasm")
+	fixture := filepath.Join("..", "..", "..", "..", "testdata", "wasm", "smallest")
+	copyFile(t, fixture+".wasm", path)
+	copyFile(t, fixture+".manifest.json", strings.TrimSuffix(path, ".wasm")+".manifest.json")
+	mine, other := secretKey(t), secretKey(t)
+	c, err := wasm.ReadCandidate(path, Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Signature = mine.Sign(buildOf(c))
+	c.Signer = string(mine.Public())
+	entry, _, err := app.store().Install(c, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(home, "data", "plugins", entry.Name, strings.TrimPrefix(entry.Digest, "sha256:"), "plugin.wasm.minisig")
+	trusted := filepath.Join(home, "config", signature.TrustFile)
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	who := app.signers()
+	for _, step := range []struct {
+		name string
+		do   func()
+		want policy.Signer
+	}{
+		{"nobody is trusted", func() {}, policy.Signer{Key: string(mine.Public())}},
+		{"trusted", func() { write(trusted, string(mine.Public())+" me\n") }, policy.Signer{Key: string(mine.Public()), Trusted: true}},
+		{"trusted among others", func() { write(trusted, string(other.Public())+"\n"+string(mine.Public())+"\n") }, policy.Signer{Key: string(mine.Public()), Trusted: true}},
+		{"no longer trusted", func() { write(trusted, string(other.Public())+"\n") }, policy.Signer{Key: string(mine.Public())}},
+		{"signed by another on disk", func() { write(kept, string(other.Sign(buildOf(c)))) }, policy.Signer{Key: string(other.Public()), Trusted: true}},
+		{"a signature of something else", func() {
+			write(kept, string(other.Sign(signature.Build{Name: "x", Version: "1.0.0", Digest: "sha256:0"})))
+		}, policy.Signer{}},
+		{"no signature any more", func() { write(kept, "hello") }, policy.Signer{}},
+		{"as it was", func() { write(kept, string(c.Signature)) }, policy.Signer{Key: string(mine.Public())}},
+	} {
+		step.do()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if got, err := who.signer("Smallest", entry.Digest); err != nil || got != step.want {
+					t.Errorf("%s: %+v, %v", step.name, got, err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	if got, err := who.signer("smallest", "sha256:0"); err != nil || got != (policy.Signer{}) {
+		t.Errorf("of a build that is not there: %+v, %v", got, err)
+	}
+	write(trusted, "hello")
+	if _, err := who.signer("smallest", entry.Digest); err == nil || !strings.Contains(err.Error(), signature.TrustFile+":1") {
+		t.Errorf("with a list that is broken: %v", err)
+	}
+}
+
+func secretKey(t *testing.T) signature.SecretKey {
+	t.Helper()
+	k, err := signature.NewSecretKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
