@@ -1,5 +1,5 @@
-// Command bench times whole processes of Parley beside baselines of the same run: an empty Go program and node.
-// Subjects take turns, so that a busy machine slows all of them alike: trust the ratios more than the milliseconds.
+// Command bench times whole processes of Parley beside baselines of the same run: an empty Go program and node; and the code of
+// guests beside the same code without metering. Subjects take turns, so that a busy machine slows all of them alike: trust the ratios more than the milliseconds.
 // Nothing here passes or fails.
 package main
 
@@ -42,7 +42,7 @@ func run(rounds, plugins int, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s/%s, %d processors, %s, %d rounds\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), rounds)
-	return errors.Join(b.discovery(), b.calls(), b.crowd(plugins), b.inits())
+	return errors.Join(b.discovery(), b.calls(), b.overhead(), b.crowd(plugins), b.browser(), b.inits())
 }
 
 type bench struct {
@@ -246,11 +246,7 @@ func (b *bench) inits() error {
 	w := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "least ms\tallocations\t  ")
 	for _, c := range costs {
-		flag := ""
-		if c.ms > flagged {
-			flag = "  OVER"
-		}
-		fmt.Fprintf(w, "%.2f\t%s\t  %s%s\n", c.ms, c.allocs, c.name, flag)
+		fmt.Fprintf(w, "%.2f\t%s\t  %s%s\n", c.ms, c.allocs, c.name, over(c.ms > flagged))
 	}
 	return w.Flush()
 }

@@ -4,7 +4,7 @@
 // The tables of this file are policy, not a description. When one of its tests fails, mend the import; change the
 // table only together with the design that it states:
 //
-//	cmd -> {host/mcp, host/wasm, host/policy, host/trace, host/oci, cdp, plugins, sdk} -> host -> manifest -> manifest/schema
+//	cmd -> {host/audit, host/egress, host/mcp, host/wasm, host/policy, host/signature, host/trace, host/oci, cdp, plugins, sdk} -> host -> manifest -> manifest/schema
 //
 // Siblings never import each other. What one needs of another is an interface in host, handed over by cmd. sdk/go and
 // the plugins are compiled into guests, so they see nothing of the host, and sdk/go only the standard library.
@@ -39,7 +39,10 @@ var rooms = map[string][]string{
 	"host/wasm":         {"host", "manifest", "manifest/schema"},
 	"host/mcp":          {"host", "manifest", "manifest/schema"},
 	"host/policy":       {"host", "manifest", "manifest/schema"},
+	"host/signature":    {"host", "manifest"},
+	"host/egress":       {"host", "manifest"},
 	"host/trace":        {"host", "manifest", "manifest/schema"},
+	"host/audit":        {"host", "manifest", "manifest/schema"},
 	"host/oci":          {"host", "manifest", "manifest/schema"},
 	"cdp":               {"host", "manifest", "manifest/schema"},
 	"sdk":               {},
@@ -48,7 +51,7 @@ var rooms = map[string][]string{
 	"plugins/json":      {"sdk/go"},
 	"plugins/text":      {"sdk/go"},
 	"cmd": {
-		"cdp", "host", "host/mcp", "host/oci", "host/policy", "host/trace", "host/wasm", "manifest", "manifest/schema", "plugins", "sdk",
+		"cdp", "host", "host/audit", "host/egress", "host/mcp", "host/oci", "host/policy", "host/signature", "host/trace", "host/wasm", "manifest", "manifest/schema", "plugins", "sdk",
 	},
 	"bench":            {},
 	"internal/demo":    {},
@@ -67,11 +70,14 @@ var testsMayImport = map[string][]string{
 // dependencies says which rooms may import a module of somebody else; go.mod's other modules come with these. RATIONALE.md says
 // why each is there at all.
 var dependencies = map[string][]string{
+	"aead.dev/minisign":                      {"host/signature"},
 	"github.com/chromedp/cdproto":            {"cdp"},
-	"github.com/gofrs/flock":                 {"cdp", "cmd", "host", "host/policy", "host/wasm"},
+	"github.com/elastic/go-seccomp-bpf":      {"host/wasm"},
+	"github.com/gofrs/flock":                 {"cdp", "cmd", "host", "host/audit", "host/policy", "host/wasm"},
 	"github.com/gorilla/websocket":           {"cdp"},
 	"github.com/itchyny/gojq":                {"cmd", "plugins/json"},
 	"github.com/kaptinlin/jsonschema":        {"manifest/schema"},
+	"github.com/landlock-lsm/go-landlock":    {"host/wasm"},
 	"github.com/pelletier/go-toml/v2":        {"host/policy", "cmd"},
 	"github.com/rogpeppe/go-internal":        {"cmd"}, // tests
 	"github.com/spf13/cobra":                 {"cmd"},
@@ -201,6 +207,7 @@ func TestJudge(t *testing.T) {
 		{"host", false, module + "/host/wasm", false},
 		{"host", true, module + "/cdp", false},
 		{"host/wasm", false, module + "/host/policy", false},
+		{"host/wasm", true, module + "/host/egress", false},
 		{"host/wasm", false, module + "/host/providertest", false},
 		{"host/wasm", true, module + "/host/providertest", true},
 		{"cdp", false, module + "/host/trace", false},

@@ -1,0 +1,430 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// peer is the least that a program can do to evaluate an expression in a page: it dials, asks and ends. For each more word
+// it asks once more; it prints how long each answer took.
+const peer = `package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+func main() {
+	ws, _, err := websocket.DefaultDialer.Dial(os.Args[1], nil)
+	for range os.Args[1:] {
+		start := time.Now()
+		if err == nil {
+			err = ws.WriteMessage(websocket.TextMessage, []byte("{\"id\":1,\"method\":\"Runtime.evaluate\",\"params\":{\"expression\":\"6*7\"}}"))
+		}
+		if err == nil {
+			_, _, err = ws.ReadMessage()
+		}
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(time.Since(start).Nanoseconds())
+	}
+}
+`
+
+const (
+	// oneCall is the same as a line of a batch, %s a target.
+	oneCall = `{"tool":"cdp.Runtime.evaluate","params":{"expression":"6*7","returnByValue":true},"options":{"target":%q}}`
+
+	roundTrips  = 500
+	navigations = 1000
+	floodTime   = 3 * time.Second
+)
+
+// browser times calls of a browser: one that has a port, so that others can use the same one, and then one of the keeper's own.
+func (b *bench) browser() error {
+	chrome, err := b.chrome()
+	if err != nil {
+		return err
+	}
+	if chrome == "" {
+		fmt.Fprintln(b.out, "\nNo browser is here; its figures are left out.")
+		return nil
+	}
+	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, "<!doctype html><title>%s</title><p>%s", r.URL.Path, strings.Repeat("text ", 200))
+	}))
+	defer pages.Close()
+	return errors.Join(b.beside(chrome, pages.URL), b.flood(pages.URL), b.navigate(pages.URL))
+}
+
+// chrome is the browser that Parley finds; "" where there is none.
+func (b *bench) chrome() (string, error) {
+	var answer struct {
+		Data struct {
+			Checks []struct{ Name, Status, Detail string }
+		}
+	}
+	raw, err := b.parleySays("own", "doctor", "--json")
+	if err == nil {
+		err = json.Unmarshal(raw, &answer)
+	}
+	for _, c := range answer.Data.Checks {
+		if c.Name == "chrome" && c.Status == "ok" {
+			path, _, _ := strings.Cut(c.Detail, ": ")
+			return path, nil
+		}
+	}
+	return "", err
+}
+
+// beside times an evaluation by Parley beside the bare round trip and the least program, in the same page of one browser.
+func (b *bench) beside(chrome, url string) error {
+	endpoint, end, err := b.launch(chrome)
+	if err != nil {
+		return err
+	}
+	defer end()
+	host := strings.TrimPrefix(strings.Split(endpoint, "/devtools/")[0], "ws://")
+	var page struct {
+		Target string `json:"target"`
+	}
+	opened, err := b.parleySays("attached", "cdp", "open", url+"/page", "--param", "attach="+endpoint)
+	if err == nil {
+		err = json.Unmarshal(opened, &page)
+	}
+	if err != nil {
+		return err
+	}
+	defer b.closed("attached")
+	pageURL := "ws://" + host + "/devtools/page/" + page.Target
+	source := filepath.Join("bench", "peer.tmp.go") // within the module, whose dependency it needs
+	if err := os.WriteFile(source, []byte("//go:build ignore\n\n"+peer), 0o644); err != nil {
+		return err
+	}
+	defer os.Remove(source)
+	least := filepath.Join(b.work, "peer.exe")
+	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", least, source).CombinedOutput(); err != nil {
+		return fmt.Errorf("build the peer: %w\n%s", err, out)
+	}
+
+	bare, err := bareRoundTrips(least, pageURL)
+	if err != nil {
+		return err
+	}
+	batch, err := b.startBatch("attached")
+	if err != nil {
+		return err
+	}
+	batched, err := batch.calls(page.Target, roundTrips)
+	if err = errors.Join(err, batch.end()); err != nil {
+		return err
+	}
+	program := &subject{name: "the least Go program: dials, evaluates, ends", args: []string{least, pageURL}}
+	cold := b.says("parley cdp Runtime.evaluate", "attached", "cdp", "Runtime.evaluate", "--params", `{"expression":"6*7","returnByValue":true}`, "--target", page.Target)
+	for round := range b.rounds + 1 {
+		for _, s := range []*subject{program, cold} {
+			if err := b.time(s); err != nil {
+				return err
+			}
+			if round == 0 {
+				s.took = nil
+			}
+		}
+	}
+	fmt.Fprintf(b.out, "\nRuntime.evaluate in one page of one browser\n")
+	w := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "median ms\tover bare\t  ")
+	for _, r := range []struct {
+		name string
+		took []time.Duration
+	}{
+		{"bare round trip over an open websocket", bare},
+		{"an open parley batch (aim: at most 0.3 over bare)", batched},
+		{program.name, program.took},
+		{"cold process: " + cold.name + " (aim: at most 8 over bare)", cold.took},
+	} {
+		fmt.Fprintf(w, "%.2f\t%.2f\t  %s\n", milliseconds(median(r.took)), milliseconds(median(r.took)-median(bare)), r.name)
+	}
+	return w.Flush()
+}
+
+// launch starts a browser with a port, and answers its address.
+func (b *bench) launch(chrome string) (endpoint string, end func(), err error) {
+	profile := filepath.Join(b.work, "profile")
+	cmd := exec.Command(chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	end = func() {
+		_ = cmd.Process.Signal(os.Interrupt) // it ends its helpers, too
+		_ = cmd.Wait()
+	}
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if _, address, ok := strings.Cut(lines.Text(), "DevTools listening on "); ok {
+			go io.Copy(io.Discard, stderr)
+			return strings.TrimSpace(address), end, nil
+		}
+	}
+	end()
+	return "", nil, errors.New("the browser does not say where it listens")
+}
+
+// bareRoundTrips times answers over one open websocket.
+func bareRoundTrips(peer, pageURL string) (took []time.Duration, err error) {
+	args := []string{pageURL}
+	for range roundTrips {
+		args = append(args, "again")
+	}
+	out, err := exec.Command(peer, args...).Output()
+	for line := range strings.Lines(string(out)) {
+		n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, time.Duration(n))
+	}
+	return took, err
+}
+
+// flood times calls to one page while another one makes some 10,000 events a second, which go into the ring.
+func (b *bench) flood(url string) error {
+	quiet, loud, err := b.twoPages(url)
+	if err != nil {
+		return err
+	}
+	defer b.closed("own")
+	batch, err := b.startBatch("own")
+	if err != nil {
+		return err
+	}
+	defer batch.end()
+	idle, err := batch.during(quiet, floodTime)
+	if err != nil {
+		return err
+	}
+	before, err := b.status()
+	if err != nil {
+		return err
+	}
+	for _, line := range []string{
+		fmt.Sprintf(`{"tool":"cdp.Runtime.enable","options":{"target":%q}}`, loud),
+		fmt.Sprintf(`{"tool":"cdp.Runtime.evaluate","params":{"expression":"setInterval(() => { for (let i = 0; i < 100; i++) console.log(i) }, 10); 0"},"options":{"target":%q}}`, loud),
+	} {
+		if _, err := batch.ask(line); err != nil {
+			return err
+		}
+	}
+	if _, err := batch.during(quiet, floodTime); err != nil { // until the ring is full
+		return err
+	}
+	full, err := b.status()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	busy, err := batch.during(quiet, 2*floodTime)
+	if err != nil {
+		return err
+	}
+	after, err := b.status()
+	if err != nil {
+		return err
+	}
+	rate := float64(after.Events.LastSeq-full.Events.LastSeq) / time.Since(start).Seconds()
+	fmt.Fprintf(b.out, "\nCalls to one page while another makes %.0f events a second\n", rate)
+	fmt.Fprintf(b.out, "  p99 %.2f ms, idle %.2f ms: %.1f times (aim: at most 3)\n",
+		milliseconds(p99(busy)), milliseconds(p99(idle)), float64(p99(busy))/float64(p99(idle)))
+	fmt.Fprintf(b.out, "  median %.2f ms, idle %.2f ms\n", milliseconds(median(busy)), milliseconds(median(idle)))
+	fmt.Fprintf(b.out, "  the keeper takes %.1f MB, %.1f with its ring full, %.1f some %.0f events later\n",
+		megabytes(before), megabytes(full), megabytes(after), float64(after.Events.LastSeq-full.Events.LastSeq))
+	return nil
+}
+
+// twoPages opens a browser of the keeper's own with two pages.
+func (b *bench) twoPages(url string) (one, two string, err error) {
+	for _, id := range []*string{&two, &one} {
+		var page struct {
+			Target string `json:"target"`
+		}
+		raw, err := b.parleySays("own", "cdp", "open", url+"/page")
+		if err == nil {
+			err = json.Unmarshal(raw, &page)
+		}
+		if err != nil {
+			return "", "", err
+		}
+		*id = page.Target
+	}
+	return one, two, nil
+}
+
+// navigate watches what the keeper takes while a page goes from one document to another.
+func (b *bench) navigate(url string) error {
+	page, _, err := b.twoPages(url)
+	if err != nil {
+		return err
+	}
+	defer b.closed("own")
+	batch, err := b.startBatch("own")
+	if err != nil {
+		return err
+	}
+	defer batch.end()
+	fmt.Fprintf(b.out, "\nThe keeper's memory over %d navigations\n ", navigations)
+	for i := range navigations + 1 {
+		line := fmt.Sprintf(`{"tool":"cdp.Page.navigate","params":{"url":"%s/%d"},"options":{"target":%q}}`, url, i, page)
+		if _, err := batch.ask(line); err != nil {
+			return err
+		}
+		if i%(navigations/5) == 0 {
+			s, err := b.status()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(b.out, " after %d: %.1f MB", i, megabytes(s))
+		}
+	}
+	fmt.Fprintln(b.out)
+	return nil
+}
+
+// keeperStatus is what cdp.status says of the keeper.
+type keeperStatus struct {
+	PID    int `json:"keeper_pid"`
+	Events struct {
+		LastSeq int64 `json:"last_seq"`
+	} `json:"events"`
+	rss int64 // KiB
+}
+
+func (b *bench) status() (keeperStatus, error) {
+	var data struct {
+		Browsers []keeperStatus `json:"browsers"`
+	}
+	raw, err := b.parleySays("own", "cdp", "status")
+	if err == nil {
+		err = json.Unmarshal(raw, &data)
+	}
+	if err != nil || len(data.Browsers) != 1 {
+		return keeperStatus{}, fmt.Errorf("no status of the keeper: %w", err)
+	}
+	s := data.Browsers[0]
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID))
+	if _, after, ok := strings.Cut(string(text), "VmRSS:"); ok {
+		_, err = fmt.Sscan(after, &s.rss)
+	}
+	return s, err
+}
+
+func megabytes(s keeperStatus) float64 { return float64(s.rss) / 1000 }
+
+func p99(took []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(took))
+	return sorted[len(sorted)*99/100]
+}
+
+// parleySays runs Parley and answers what it says.
+func (b *bench) parleySays(home string, args ...string) ([]byte, error) {
+	cmd := exec.Command(b.parley, args...)
+	cmd.Env = b.env(home)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("parley %s: %w\n%s", strings.Join(args, " "), err, exit.Stderr)
+	}
+	return out, err
+}
+
+// closed ends the browser of a home.
+func (b *bench) closed(home string) { _, _ = b.parleySays(home, "cdp", "close") }
+
+// batch is a parley batch that stays open.
+type batch struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	answers *bufio.Reader
+	cancel  context.CancelFunc
+}
+
+func (b *bench) startBatch(home string) (*batch, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	one := &batch{cmd: exec.CommandContext(ctx, b.parley, "batch", "-"), cancel: cancel}
+	one.cmd.Env, one.cmd.Stderr = b.env(home), os.Stderr
+	var err error
+	if one.in, err = one.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := one.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	one.answers = bufio.NewReader(out)
+	return one, one.cmd.Start()
+}
+
+// ask sends one line, and answers how long its answer took.
+func (t *batch) ask(line string) (time.Duration, error) {
+	start := time.Now()
+	if _, err := io.WriteString(t.in, line+"\n"); err != nil {
+		return 0, err
+	}
+	answer, err := t.answers.ReadString('\n')
+	took := time.Since(start)
+	if err == nil && !strings.Contains(answer, `"ok":true`) {
+		err = errors.New(answer)
+	}
+	return took, err
+}
+
+// calls times so many evaluations, after a few that fill caches.
+func (t *batch) calls(target string, n int) (took []time.Duration, err error) {
+	for range n + 20 {
+		one, err := t.ask(fmt.Sprintf(oneCall, target))
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, one)
+	}
+	return took[20:], nil
+}
+
+// during times evaluations for so long.
+func (t *batch) during(target string, long time.Duration) (took []time.Duration, err error) {
+	for end := time.Now().Add(long); time.Now().Before(end); {
+		some, err := t.calls(target, 100)
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, some...)
+	}
+	return took, nil
+}
+
+func (t *batch) end() error {
+	defer t.cancel()
+	return errors.Join(t.in.Close(), t.cmd.Wait())
+}
