@@ -62,7 +62,8 @@ type sealedFile struct {
 }
 
 func (f sealedFile) same(info fs.FileInfo) bool {
-	return info.Mode().IsRegular() && info.Size() == f.Size && info.ModTime().Equal(f.Changed) && inodeOf(info) == f.Inode
+	inode, changed := stamp(info)
+	return info.Mode().IsRegular() && info.Size() == f.Size && inode == f.Inode && changed.Equal(f.Changed)
 }
 
 // slotPattern is the form of the names in the cache folder that are ours to remove; tempPattern that of slots not filled yet.
@@ -148,7 +149,8 @@ func (s slot) verify(sealed *seal) error {
 		if f.SHA256 != "" && f.SHA256 != sum {
 			return fmt.Errorf("%s is damaged", f.Name)
 		}
-		f.SHA256, f.Size, f.Changed, f.Inode = sum, info.Size(), info.ModTime(), inodeOf(info)
+		f.SHA256, f.Size = sum, info.Size()
+		f.Inode, f.Changed = stamp(info)
 	}
 	return nil
 }

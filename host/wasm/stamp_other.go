@@ -1,0 +1,11 @@
+//go:build !linux && !darwin
+
+package wasm
+
+import (
+	"io/fs"
+	"time"
+)
+
+// stamp returns the time of a file's last change; its inode is not known here.
+func stamp(info fs.FileInfo) (inode uint64, changed time.Time) { return 0, info.ModTime() }
