@@ -61,6 +61,7 @@ func (a *App) doctor(ctx context.Context) error {
 		{"clang", "--version", "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32, to build C plugins"},
 		{"rustc", "--version", "install Rust with a wasm32-wasi target to build Rust plugins"},
 		{"node", "--version", "install Node to build AssemblyScript plugins"},
+		{"npm", "--version", "install npm, which fetches the AssemblyScript compiler"},
 	} {
 		checks = append(checks, checkTool(ctx, t.name, t.version, t.fix))
 	}

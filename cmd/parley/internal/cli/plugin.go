@@ -118,7 +118,11 @@ func (a *App) listInstalled() error {
 	next := []string{"parley plugin install FILE", "parley plugin show text"}
 	return a.answer(data, next, func(w io.Writer) {
 		for _, i := range list {
-			fmt.Fprintf(w, "%-12s %-14s %-9s %s\n", i.Name, i.Version, i.Kind, i.From)
+			from := i.From
+			if i.signed != nil && i.SignerID != "" {
+				from += "; " + i.said()
+			}
+			fmt.Fprintf(w, "%-12s %-14s %-9s %s\n", i.Name, i.Version, i.Kind, from)
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
