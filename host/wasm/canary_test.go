@@ -19,6 +19,14 @@ const (
 	margin        = 10
 )
 
+// atFullSpeed leaves a test to the run without the race detector: one that measures, or computes much with nothing concurrent in it.
+func atFullSpeed(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("this wants the speed of code without the race detector")
+	}
+}
+
 const canaryEvery = 5 * time.Millisecond
 
 // canary calls an honest plugin again and again, beside whatever else goes on.

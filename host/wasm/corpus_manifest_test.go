@@ -81,6 +81,7 @@ func changed(t testing.TB, doc any, path []string, value any) any {
 // TestPoisonedManifests installs plugins that are harmless but for their manifest. What is accepted is shown in all ways in which a host shows
 // it, and nothing of it steers a terminal or hides from a reader.
 func TestPoisonedManifests(t *testing.T) {
+	atFullSpeed(t)
 	for _, l := range tableLines(t, "manifests.txt") {
 		source, end, says := l.fields[0], l.fields[1], l.fields[2]
 		t.Run(fmt.Sprintf("%s:%d:%.40s", l.section, l.number, source), func(t *testing.T) {

@@ -100,6 +100,7 @@ func hostileParams(t testing.TB, source string) string {
 // TestHostileSchemas installs plugins whose parameters are described by hostile schemas, and calls those that are accepted, through the whole
 // path of a call; the same schemas judge results, too. Beside it an honest plugin goes on answering.
 func TestHostileSchemas(t *testing.T) {
+	atFullSpeed(t)
 	e := testEngine(t)
 	c := startCanary(t, e)
 	defer c.end()
@@ -115,14 +116,14 @@ func TestHostileSchemas(t *testing.T) {
 				params, returns, given, answer = `{"type":"object"}`, params, `{}`, value
 			}
 			gotEnd, message := installAndCall(t, e, params, returns, given, answer)
-			if took := time.Since(began); took > schemaPromise*margin && !raceDetector {
+			if took := time.Since(began); took > schemaPromise*margin {
 				t.Errorf("it took %v", took)
 			}
 			if gotEnd != end || !strings.Contains(message, says) {
 				t.Errorf("ended in %s %.400q, want %s and %q", gotEnd, message, end, says)
 			}
 			answers, _ := c.since(answered)
-			if worst := slices.Max(append(answers, 0)); worst > margin*canaryPromise && !raceDetector {
+			if worst := slices.Max(append(answers, 0)); worst > margin*canaryPromise {
 				t.Errorf("meanwhile another plugin answered after %v", worst)
 			}
 		})

@@ -152,9 +152,7 @@ var crowd = sync.OnceValue(func() string {
 // called all the time, the clock is looked at, and what lies outside the granted folders is compared before and after. Compiling has a small
 // budget. PARLEY_HAMMER=1 adds what takes long, with the real one.
 func TestCorpus(t *testing.T) {
-	if raceDetector {
-		t.Skip("its budgets are those of code that runs at full speed; TestConcurrent looks for races")
-	}
+	atFullSpeed(t)
 	e := testEngine(t)
 	hammer := os.Getenv("PARLEY_HAMMER") != ""
 	c := startCanary(t, e)

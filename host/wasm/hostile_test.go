@@ -72,6 +72,7 @@ func signedLEB(n int) []byte {
 
 // TestHostileCommands: loops, recursion and floods end by the deadline, and what they ask WASI for is bounded.
 func TestHostileCommands(t *testing.T) {
+	atFullSpeed(t)
 	e := testEngine(t)
 	timeout := 150 * time.Millisecond
 	providers := map[string]*Provider{"unrolled": e.Provider(sourceOf(unrolled(10_000, 1000), commandManifest(t, "unrolled")))}
@@ -117,7 +118,7 @@ func TestHostileCommands(t *testing.T) {
 			}
 			if tt.code == host.Timeout {
 				t.Logf("ended %v after its deadline", took-timeout)
-				if took > timeout+200*time.Millisecond {
+				if took > timeout+margin*latePromise {
 					t.Errorf("ended %v after its deadline", took-timeout)
 				}
 			}
@@ -140,6 +141,7 @@ func TestAskingFromAlloc(t *testing.T) {
 
 // TestGoGuestAsks builds a Go guest that asks the host many times: each answer is placed by an export that runs while an import does.
 func TestGoGuestAsks(t *testing.T) {
+	atFullSpeed(t)
 	if testing.Short() {
 		t.Skip("builds a Go guest")
 	}

@@ -164,9 +164,7 @@ func TestIsolationNeedsItsParts(t *testing.T) {
 
 // TestIsolatedCorpus runs the attacks in processes of their own: each ends as it does here.
 func TestIsolatedCorpus(t *testing.T) {
-	if raceDetector {
-		t.Skip("its budgets are those of code that runs at full speed")
-	}
+	atFullSpeed(t)
 	e := testEngine(t)
 	hammer := os.Getenv("PARLEY_HAMMER") != ""
 	for i, a := range attacks(t) {

@@ -105,14 +105,8 @@ const scriptResult = `{"sum":5050,"most":100,"wrote":false}`
 
 // TestInterpreters runs CPython, Ruby and PHP as plugins of kind wasi, and CPython once more through the command line.
 func TestInterpreters(t *testing.T) {
+	atFullSpeed(t)
 	fetched := fetchPrograms(t)
-	if raceDetector { // which makes compiling ten times slower, and finds nothing in what is compiled
-		out, err := exec.Command("go", "test", "-count=1", "-run=^TestInterpreters$", "-v", ".").CombinedOutput()
-		if t.Logf("%s", out); err != nil {
-			t.Error(err)
-		}
-		return
-	}
 	work := t.TempDir()
 	data := filepath.Join(work, "data")
 	var numbers strings.Builder

@@ -1,0 +1,16 @@
+package wasm
+
+import (
+	"io/fs"
+	"syscall"
+	"time"
+)
+
+// stamp returns what changes with a file's content whoever writes it: its inode, and the time of its last change, which no
+// call can set back.
+func stamp(info fs.FileInfo) (inode uint64, changed time.Time) {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Ino, time.Unix(st.Ctimespec.Unix())
+	}
+	return 0, info.ModTime()
+}
