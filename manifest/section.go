@@ -40,19 +40,35 @@ func CheckHeader(wasm []byte) error {
 			Fix: "rebuild it for WASI preview 1: cargo build --target wasm32-wasip1, or GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared, or clang --target=wasm32-wasi"}
 	case len(wasm) < 8 && (bytes.HasPrefix(moduleHeader, wasm) || bytes.HasPrefix(wasm, moduleHeader[:4])):
 		return &FormatError{Offset: len(wasm), Message: "the file ends within the header", Fix: "copy or build it again"}
-	case bytes.HasPrefix(wasm, []byte{0x1f, 0x8b}):
-		return &FormatError{Message: "this is a gzip file", Fix: "gunzip it first"}
-	case bytes.HasPrefix(wasm, []byte("\x7fELF")):
-		return &FormatError{Message: "this is a native Linux program", Fix: "build it with GOOS=wasip1 GOARCH=wasm or --target=wasm32-wasi"}
 	case isText(wasm):
 		return &FormatError{Message: "this is WebAssembly text", Fix: "run wat2wasm on it first"}
 	case len(wasm) < 8 || !bytes.Equal(wasm[:4], moduleHeader[:4]):
+		for _, f := range foreign {
+			if bytes.HasPrefix(wasm, []byte(f.start)) {
+				return &FormatError{Message: "this is " + f.what, Fix: f.fix}
+			}
+		}
 		return &FormatError{Message: fmt.Sprintf("it begins with %q, not with \"\\x00asm\"", wasm[:min(len(wasm), 8)])}
 	case !bytes.Equal(wasm, moduleHeader) && !bytes.Equal(wasm[4:8], moduleHeader[4:]):
 		return &FormatError{Offset: 4, Message: fmt.Sprintf("its binary version is %d, and Parley reads version 1", binary.LittleEndian.Uint32(wasm[4:8]))}
 	}
 	return nil
 }
+
+// foreign are other formats that begin in a way of their own, and what makes a plugin of them.
+var foreign = []struct{ start, what, fix string }{
+	{"\x1f\x8b", "a gzip file", "gunzip it first"},
+	{"PK\x03\x04", "a zip file", "unzip it first"},
+	{"\x7fELF", "a native Linux program", rebuildForWASI},
+	{"\xcf\xfa\xed\xfe", "a native macOS program", rebuildForWASI},
+	{"\xca\xfe\xba\xbe", "a native macOS program or a Java class", rebuildForWASI},
+	{"MZ", "a native Windows program", rebuildForWASI},
+	{"BC\xc0\xde", "LLVM bitcode", "link it: clang --target=wasm32-wasi without -c and -flto"},
+	{"!<arch>\n", "a library of object files", "link it: clang --target=wasm32-wasi or wasm-ld"},
+	{"#!", "a script", "a plugin is a wasm module; an interpreter built for WASI runs scripts"},
+}
+
+const rebuildForWASI = "build it with GOOS=wasip1 GOARCH=wasm or --target=wasm32-wasi"
 
 // isText tells the text format, which begins with a list or a comment.
 func isText(wasm []byte) bool {
