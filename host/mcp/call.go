@@ -94,8 +94,13 @@ func (f *face) unlisted(ctx context.Context, r *sdk.CallToolRequest) (context.Co
 	if a.Err == nil { // it came to be since
 		a.Err = host.Errorf(host.NotFound, "%s is no tool", a.Tool)
 	}
-	data, _ := manifest.Marshal(f.failure(a))
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool: " + a.Err.Message, Data: manifest.EscapeJSON(data)}
+	return nil, f.invalid("unknown tool: ", a)
+}
+
+// invalid is the protocol's own error for a request that cannot be taken for one, with the error object as its data.
+func (f *face) invalid(what string, a *host.Answer) error {
+	data, _ := escaped(f.failure(a))
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: what + manifest.CleanLine(a.Err.Message), Data: data}
 }
 
 // qualified is the name of a tool as the catalog has it. Only names that were too long for tools/list differ beyond their dots.
@@ -136,20 +141,22 @@ func (f *face) run(ctx context.Context, r *sdk.CallToolRequest, name string, par
 	asker := &asker{server: f.Server, request: r, caller: c}
 	call := host.Call{
 		Name: name, Params: params, Caller: c.name, Remote: c.remote, Session: c.session, Teach: f.mode != Full,
-		Options: f.cfg.Options(options), Progress: progress(ctx, r),
+		Options: f.cfg.Options(options), Progress: progress(ctx, r), Log: logger(ctx, r, name),
 	}
 	if call.Options.MaxBytes == 0 {
 		call.Options.MaxBytes = f.room(name)
 	}
 	answer := f.cfg.Host.Call(context.WithValue(ctx, askerKey{}, asker), call)
 	var asked *question
-	if answer.Err != nil && errors.As(answer.Err, &asked) {
+	switch {
+	case answer.Err == nil:
+		return succeeded(answer)
+	case errors.As(answer.Err, &asked):
 		return asked.result(), nil
+	case errors.Is(answer.Err, errState):
+		return nil, f.invalid("", answer)
 	}
-	if answer.Err != nil {
-		return f.failed(answer)
-	}
-	return succeeded(answer)
+	return f.failed(answer)
 }
 
 // room is how much of a tool's result is shown: content that a client shows itself is not cut like text that a model reads.
@@ -179,6 +186,21 @@ func progress(ctx context.Context, r *sdk.CallToolRequest) func(done, total floa
 		last, told = done, time.Now()
 		_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
 			ProgressToken: token, Progress: done, Total: total, Message: manifest.CleanLine(message),
+		})
+	}
+}
+
+// levels are what MCP calls the levels of a plugin's log.
+//
+//lint:ignore SA1019 revisions before 2026-07-28 have it, and their clients ask for it
+var levels = []sdk.LoggingLevel{"debug", "info", "warning", "error"}
+
+// logger sends what a plugin logs to a client that said from which level on it wants to read that, and to no other.
+func logger(ctx context.Context, r *sdk.CallToolRequest, name string) func(level int, message string) {
+	return func(level int, message string) {
+		//lint:ignore SA1019 revisions before 2026-07-28 have it, and their clients ask for it
+		_ = r.Session.Log(ctx, &sdk.LoggingMessageParams{
+			Level: levels[min(max(level, 0), len(levels)-1)], Logger: name, Data: manifest.CleanLine(message),
 		})
 	}
 }

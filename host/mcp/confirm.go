@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -89,8 +90,12 @@ func (q *question) result() *sdk.CallToolResult {
 	return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{confirmID: q.params}, RequestState: q.state}
 }
 
+// errState is the cause of a call's failure that brought an answer with a state that this server did not make for it.
+var errState = errors.New("the state is not of this call")
+
 // returned looks for the answer that the client came back with, and returns the question where there is none. An answer holds for the
-// very call that was asked about, once. A call that a plugin has begun cannot be begun again.
+// very call that was asked about, once; the protocol wants what comes with another state refused as an error of its own. A call that a plugin
+// has begun cannot be begun again.
 func (a *asker) returned(ask host.Ask, reason string) (bool, error) {
 	if ask.Within != "" {
 		return false, refused(ask, reason, "a plugin calls it, in a call that cannot be asked about half-way in this revision of MCP")
@@ -98,7 +103,9 @@ func (a *asker) returned(ask host.Ask, reason string) (bool, error) {
 	about := a.about(ask)
 	if answer, ok := a.request.Params.InputResponses[confirmID].(*sdk.ElicitResult); ok {
 		if !a.server.redeem(a.request.Params.RequestState, about) {
-			return false, refused(ask, reason, "the answer that came belongs to another call, is too old or was used before")
+			e := refused(ask, reason, "the answer that came belongs to another call, is too old or was used before")
+			e.Cause = errState
+			return false, e
 		}
 		return answer.Action == "accept", nil
 	}

@@ -81,6 +81,8 @@ type face struct {
 	mode   string
 	server *sdk.Server
 	shown  map[string]string // names in tools/list -> qualified names; "" for the three of MCP's own
+
+	resources map[string]bool // URIs in resources/list
 }
 
 // New makes a server. The error is invalid_args for an unknown mode, or config_error for a pinned tool that does not exist.
@@ -124,7 +126,7 @@ func (s *Server) face(mode string) (*face, error) {
 	if f := s.faces[mode]; f != nil {
 		return f, nil
 	}
-	f := &face{Server: s, mode: mode, shown: map[string]string{}}
+	f := &face{Server: s, mode: mode, shown: map[string]string{}, resources: map[string]bool{}}
 	f.server = sdk.NewServer(&sdk.Implementation{Name: "parley", Version: s.cfg.Version}, &sdk.ServerOptions{
 		Instructions:      s.instructions(),
 		PageSize:          pageSize,
@@ -133,7 +135,11 @@ func (s *Server) face(mode string) (*face, error) {
 		Logger:            slog.New(slog.DiscardHandler),
 		Capabilities: &sdk.ServerCapabilities{ // nothing that is listed changes while the server runs
 			Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Prompts: &sdk.PromptCapabilities{},
+			//lint:ignore SA1019 revisions before 2026-07-28 have it, and their clients ask for it
+			Logging: &sdk.LoggingCapabilities{},
 		},
+		SubscribeHandler:   f.subscribe,
+		UnsubscribeHandler: func(context.Context, *sdk.UnsubscribeRequest) error { return nil },
 	})
 	if err := f.addTools(); err != nil {
 		return nil, err

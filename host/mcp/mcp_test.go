@@ -477,35 +477,33 @@ func TestAnAnswerHoldsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	try := func(id int, state string, answered bool) *sdk.CallToolResult {
-		t.Helper()
+	try := func(id int, state string, answered bool) (*sdk.CallToolResult, error) {
 		p := &sdk.CallToolParams{Name: "shop__order__cancel", Arguments: json.RawMessage(fmt.Sprintf(`{"id":%d}`, id)), RequestState: state}
 		if answered {
 			p.InputResponses = sdk.InputResponseMap{"confirm": &sdk.ElicitResult{Action: "accept"}}
 		}
-		r, err := s.CallTool(t.Context(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
+		return s.CallTool(t.Context(), p)
 	}
-	asked := try(1, "", false)
-	if !asked.NeedsInput() || asked.RequestState == "" || f.shop.ran() != "" {
+	asked, err := try(1, "", false)
+	if err != nil || !asked.NeedsInput() || asked.RequestState == "" || f.shop.ran() != "" {
 		t.Fatalf("the question is %+v, ran %s", asked, f.shop.ran())
 	}
-	for name, r := range map[string]*sdk.CallToolResult{
-		"another call": try(2, asked.RequestState, true), "no ticket": try(1, "", true), "a made-up ticket": try(1, "bm9uY2UuOTk5OTk5OTk5OTkuMDA", true),
-	} {
-		if !r.IsError || f.shop.ran() != "" {
-			t.Errorf("%s: %s, ran %s", name, first(r), f.shop.ran())
+	refused := func(name string, id int, state string) {
+		t.Helper()
+		if r, err := try(id, state, true); err == nil || !strings.Contains(err.Error(), "belongs to another call") {
+			t.Errorf("%s: %+v %v", name, r, err)
 		}
 	}
-	if r := try(1, asked.RequestState, true); r.IsError || f.shop.ran() != "mcp:Test-Client order.cancel" {
-		t.Errorf("the answer: %s", first(r))
+	refused("another call", 2, asked.RequestState)
+	refused("no ticket", 1, "")
+	refused("a made-up ticket", 1, "bm9uY2UuOTk5OTk5OTk5OTkuMDA")
+	if f.shop.ran() != "" {
+		t.Errorf("it ran %s", f.shop.ran())
 	}
-	if r := try(1, asked.RequestState, true); !r.IsError {
-		t.Errorf("the answer again: %s", first(r))
+	if r, err := try(1, asked.RequestState, true); err != nil || r.IsError || f.shop.ran() != "mcp:Test-Client order.cancel" {
+		t.Errorf("the answer: %+v %v", r, err)
 	}
+	refused("the answer again", 1, asked.RequestState)
 }
 
 // TestCancellation holds that a client that gives up ends the tool.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
@@ -71,9 +70,7 @@ func (f *face) useTool(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPr
 	c := callerOf(f.Server, r)
 	docs, err := f.cfg.Host.Describe(ctx, c.name, c.session, f.qualified(r.Params.Arguments["tool"]), manifest.Tier2)
 	if err != nil {
-		e := host.AsError(err)
-		data, _ := escaped(f.failure(&host.Answer{Err: e}))
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: manifest.CleanLine(e.Message), Data: data}
+		return nil, f.invalid("", &host.Answer{Err: host.AsError(err)})
 	}
 	wish := ""
 	if p := r.Params.Arguments["parameter"]; p != "" {

@@ -27,7 +27,7 @@ const (
 func (f *face) addResources() {
 	for _, p := range f.cfg.Host.Catalog().Providers() {
 		info := p.Info()
-		f.server.AddResource(&sdk.Resource{
+		f.addResource(&sdk.Resource{
 			URI: docsURI + info.Name, Name: info.Name, Description: manifest.CleanLine(info.Brief), MIMEType: jsonType,
 		}, f.read)
 	}
@@ -37,6 +37,20 @@ func (f *face) addResources() {
 	f.server.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: resultTemplate, Name: "result", Description: "The whole of a result that was cut", MIMEType: jsonType,
 	}, f.read)
+}
+
+func (f *face) addResource(r *sdk.Resource, read sdk.ResourceHandler) {
+	f.resources[r.URI] = true
+	f.server.AddResource(r, read)
+}
+
+// subscribe lets a client wait for changes of what is listed, of which there are none while the server runs. Other documents are too many
+// to be kept watch over.
+func (f *face) subscribe(_ context.Context, r *sdk.SubscribeRequest) error {
+	if !f.resources[r.Params.URI] {
+		return sdk.ResourceNotFoundError(r.Params.URI)
+	}
+	return nil
 }
 
 func (f *face) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {

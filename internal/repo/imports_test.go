@@ -55,6 +55,7 @@ var rooms = map[string][]string{
 	},
 	"bench":            {},
 	"internal/demo":    {},
+	"internal/foreign": {},
 	"internal/release": {},
 	"internal/repo":    {},
 }
@@ -63,8 +64,9 @@ var rooms = map[string][]string{
 var testsMayImport = map[string][]string{
 	"host":      {"host/providertest"},
 	"cdp":       {"host/providertest"},
-	"host/wasm": {"host/providertest"},
-	"cmd":       {"host/providertest"},
+	"host/mcp":  {"host/wasm", "internal/foreign"},
+	"host/wasm": {"host/providertest", "internal/foreign"},
+	"cmd":       {"host/providertest", "internal/foreign"},
 }
 
 // dependencies says which rooms may import a module of somebody else; go.mod's other modules come with these. RATIONALE.md says

@@ -17,6 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/internal/foreign"
 )
 
 // refuel is what both generators name the export that gives a module's loops and functions new fuel.
@@ -60,18 +61,12 @@ func TestDifferentialGenerated(t *testing.T) {
 // root is the repository, seen from this package.
 const root = "../../../.."
 
-// fetchPrograms fetches what is pinned in the tree and not there yet.
-func fetchPrograms(t *testing.T) {
-	t.Helper()
-	if out, err := exec.Command("bash", filepath.Join(root, ".ci/programs")).CombinedOutput(); err != nil {
-		t.Logf("%v: %s", err, out)
-	}
-}
-
 // wasmOpt finds binaryen, which .ci/programs unpacks into bin.
 func wasmOpt(t *testing.T) string {
 	t.Helper()
-	fetchPrograms(t)
+	if _, err := foreign.Fetch(root); err != nil {
+		t.Log(err)
+	}
 	for _, name := range []string{filepath.Join(root, "bin/binaryen/usr/bin/wasm-opt"), "wasm-opt"} {
 		if found, err := exec.LookPath(name); err == nil {
 			return found

