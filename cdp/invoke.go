@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -199,6 +200,21 @@ func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) 
 	}
 	return page, notes, nil
 }
+
+// MissingOpen names open for what needs a browser while none is open.
+func (p *Provider) MissingOpen(tool string) string {
+	if slices.Contains([]string{"open", "close", "status"}, tool) {
+		return ""
+	}
+	open, err := keeper.List(p.cfg.RunDir)
+	if err != nil || slices.ContainsFunc(open, func(e keeper.Entry) bool { return e.Alive }) {
+		return ""
+	}
+	return openCommand
+}
+
+// openCommand is what to type where no browser is open.
+const openCommand = "parley cdp open URL"
 
 // start connects to the keeper of a browser and starts one where there is none.
 func (p *Provider) start(ctx context.Context, name string, q openParams) (*keeper.Client, error) {
@@ -451,7 +467,7 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		if r != nil {
 			p.drop(r.Options.Browser) // the next call connects anew
 		}
-		e.Next = []string{"parley cdp open URL"}
+		e.Next = []string{openCommand}
 	case keeper.CodeChromeLaunch:
 		e.Next = []string{"parley doctor"}
 	case keeper.CodeTargetCrashed:

@@ -53,6 +53,7 @@ var (
 	_ host.Projector = (*Provider)(nil)
 	_ host.Streamer  = (*Provider)(nil)
 	_ host.Passer    = (*Provider)(nil)
+	_ host.Opener    = (*Provider)(nil)
 )
 
 // New makes the plugin over the embedded protocol. It costs nothing until it is asked something.

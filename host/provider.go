@@ -100,6 +100,12 @@ type Preparer interface {
 	Prepare(ctx context.Context) error
 }
 
+// Opener is a provider whose tools work on something that must be open, such as a browser.
+type Opener interface {
+	// MissingOpen returns the command that opens what a tool needs, "" where nothing is missing. It looks, and starts nothing.
+	MissingOpen(tool string) string
+}
+
 // Streamer is a provider whose tool can emit records before it ends.
 type Streamer interface {
 	// Stream is Invoke for a call that emits records through r.Emit.

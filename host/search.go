@@ -106,6 +106,8 @@ func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery
 type SearchAnswer struct {
 	*SearchData
 	Docs []*Docs `json:"docs,omitempty"`
+	// Open is the command without which the first result cannot be called yet; "" where nothing is missing.
+	Open string `json:"-"`
 }
 
 // SearchDetailed is Search, cut to a detail: with "names" only a confident first hit has its signature, as it can be called at once,
@@ -127,6 +129,9 @@ func (h *Host) SearchDetailed(ctx context.Context, caller, session string, q Sea
 			r.Signature = ""
 		}
 	}
+	if len(data.Results) > 0 {
+		answer.Open = h.missingOpen(data.Results[0].Name)
+	}
 	if weak {
 		w := "nothing fits well"
 		if len(data.NearestGroups) > 0 {
@@ -135,6 +140,16 @@ func (h *Host) SearchDetailed(ctx context.Context, caller, session string, q Sea
 		warnings = append(warnings, w)
 	}
 	return answer, warnings, nil
+}
+
+// missingOpen asks the provider of a tool what must be opened before it can be called.
+func (h *Host) missingOpen(name string) string {
+	plugin, tool, _ := strings.Cut(name, ".")
+	p, _ := h.Catalog().Provider(plugin)
+	if o, ok := p.(Opener); ok {
+		return o.MissingOpen(tool)
+	}
+	return ""
 }
 
 func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {

@@ -37,6 +37,9 @@ func (f *face) searchTools(ctx context.Context, r *sdk.CallToolRequest, params j
 	next := []string{}
 	if len(found.Results) > 0 {
 		next = append(next, describeStep(found.Results[0].Name, nil))
+		if found.Open != "" {
+			next = append(next, f.step(found.Open))
+		}
 	}
 	return document(struct {
 		*host.SearchAnswer

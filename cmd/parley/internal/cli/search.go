@@ -83,14 +83,14 @@ func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 	if err != nil {
 		return err
 	}
-	env := &host.Envelope{OK: true, Warnings: warnings, Next: searchNext(f, text, found.SearchData)}
+	env := &host.Envelope{OK: true, Warnings: warnings, Next: searchNext(f, text, found)}
 	if env.Data, err = manifest.Marshal(found); err != nil {
 		return err
 	}
-	return a.envelope(env, func(w io.Writer) { a.searchText(w, found.SearchData, found.Docs, env.Next) })
+	return a.envelope(env, func(w io.Writer) { a.searchText(w, found, env.Next) })
 }
 
-func (a *App) searchText(w io.Writer, data *host.SearchData, docs []*host.Docs, next []string) {
+func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 	for i, r := range data.Results {
 		head := r.Name
 		if r.Signature != "" {
@@ -104,8 +104,8 @@ func (a *App) searchText(w io.Writer, data *host.SearchData, docs []*host.Docs, 
 		for _, p := range r.Parts {
 			fmt.Fprintf(w, "    %+.3f  %s ~ %s, %s in %s\n", p.Score, p.Word, p.Match, p.How, p.Field)
 		}
-		if i < len(docs) {
-			a.docsText(w, docs[i])
+		if i < len(data.Docs) {
+			a.docsText(w, data.Docs[i])
 		}
 	}
 	if more := data.Total - len(data.Results); more > 0 {
@@ -117,13 +117,19 @@ func (a *App) searchText(w io.Writer, data *host.SearchData, docs []*host.Docs, 
 	if len(next) > 0 {
 		fmt.Fprintln(w, "Next: "+next[0])
 	}
+	if data.Open != "" {
+		fmt.Fprintln(w, "Before the call: "+data.Open)
+	}
 }
 
-func searchNext(f *searchFlags, text string, data *host.SearchData) []string {
+func searchNext(f *searchFlags, text string, data *host.SearchAnswer) []string {
 	next := []string{}
 	if len(data.Results) > 0 {
 		plugin, tool, _ := strings.Cut(data.Results[0].Name, ".")
 		next = append(next, "parley "+plugin+" "+tool+" --describe")
+		if data.Open != "" {
+			next = append(next, data.Open)
+		}
 	} else {
 		next = append(next, "parley --list")
 	}
