@@ -27,6 +27,8 @@ const (
 	maxCorrected = 8 << 10
 	// maxSuggested bounds how much of them the single violations repeat.
 	maxSuggested = 2 << 10
+	// maxRepaired is the size up to which parameters that are nearly JSON are repaired for the same.
+	maxRepaired = 4 << 10
 	// maxDepthOfCalls bounds plugins that call plugins, maxCallsInAll all the calls that come of one.
 	maxDepthOfCalls = 8
 	maxCallsInAll   = 10_000
@@ -272,13 +274,17 @@ func (r *run) validate() error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	value, err := schema.Decode(raw, schema.Limits{Bytes: MaxParams})
-	if err != nil {
-		return r.refuse(syntaxError(err, raw))
-	}
 	judge, err := r.address.judge(r.address.Tool.Params, "params")
 	if err != nil {
 		return err
+	}
+	value, err := schema.Decode(raw, schema.Limits{Bytes: MaxParams})
+	if err != nil {
+		e := syntaxError(err, raw)
+		if object, ok := repaired(string(raw)); ok && judge != nil {
+			r.propose(e, judge, object)
+		}
+		return r.refuse(e)
 	}
 	if judge == nil || r.call.Options.SendAnyway {
 		r.params = raw

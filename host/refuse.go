@@ -50,12 +50,10 @@ func (r *run) violated(judge *schema.Schema, given, value any, violations []sche
 		}
 	}
 	e.Marked = Mark(given, e.Details)
-	if fixed, ok := r.corrected(judge, value, violations); ok {
-		fixed = withoutDefaults(fixed, given, violations)
-		if whole := schema.Marshal(fixed); len(whole) <= maxCorrected {
-			e.Corrected = whole
-			e.Command = manifest.CommandLine(r.answer.Tool, whole)
-		}
+	if _, isObject := value.(map[string]any); isObject {
+		r.proposeFrom(e, judge, given, value, violations)
+	} else {
+		r.propose(e, judge, meant(value))
 	}
 	if e.Corrected != nil {
 		whole := "--params " + manifest.ShellQuote(string(e.Corrected))
@@ -69,6 +67,59 @@ func (r *run) violated(judge *schema.Schema, given, value any, violations []sche
 	e.DidYouMean = Closest(e.DidYouMean)
 	e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(violations), "violation"))
 	return e
+}
+
+// propose adds to an error the call with an object as it would be accepted.
+func (r *run) propose(e *Error, judge *schema.Schema, object map[string]any) {
+	mended, _ := judge.Mend(object)
+	if violations, err := judge.Validate(mended); err == nil {
+		r.proposeFrom(e, judge, object, mended, violations)
+	}
+}
+
+// proposeFrom is propose where it is known what is wrong with the parameters that were given, after mending.
+func (r *run) proposeFrom(e *Error, judge *schema.Schema, given, mended any, violations []schema.Violation) {
+	fixed, ok := r.corrected(judge, mended, violations)
+	if !ok {
+		return
+	}
+	fixed = withoutDefaults(fixed, given, violations)
+	if whole := schema.Marshal(fixed); len(whole) <= maxCorrected {
+		e.Corrected = whole
+		e.Command = manifest.CommandLine(r.answer.Tool, whole)
+	}
+}
+
+// meant is the object that parameters were meant to be which are none: the one that stands alone in a list, or in a text that is nearly
+// JSON. Of anything else nothing is kept.
+func meant(value any) map[string]any {
+	switch v := value.(type) {
+	case []any:
+		if len(v) == 1 {
+			if object, ok := v[0].(map[string]any); ok {
+				return object
+			}
+		}
+	case string:
+		if object, ok := repaired(v); ok {
+			return object
+		}
+	}
+	return map[string]any{}
+}
+
+// repaired reads an object from a text that is nearly JSON.
+func repaired(text string) (map[string]any, bool) {
+	if len(text) > maxRepaired {
+		return nil, false
+	}
+	raw, ok := schema.Repair(text)
+	if !ok {
+		return nil, false
+	}
+	value, err := schema.Decode(raw, schema.Limits{})
+	object, isObject := value.(map[string]any)
+	return object, err == nil && isObject
 }
 
 // detailOf is a violation as errors carry it.
@@ -88,7 +139,7 @@ func (r *run) corrected(judge *schema.Schema, value any, violations []schema.Vio
 	}
 	left, err := judge.Validate(fixed)
 	if err == nil && len(left) == 0 {
-		return fixed, ok
+		return fixed, true
 	}
 	object, isObject := fixed.(map[string]any)
 	if err != nil || !isObject {

@@ -1,0 +1,167 @@
+package schema
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Repair rewrites a text that is nearly JSON as what it was meant to be: names without quotes or in single ones, Python's and
+// JavaScript's words for true, false and null, commas too many or too few, line breaks within strings, and whatever the end lacks. ok is false where
+// that is not clear. The result is a proposal: it is for showing, never for running unasked.
+func Repair(text string) (repaired json.RawMessage, ok bool) {
+	r := &repairer{rest: text}
+	if !r.value(0) {
+		return nil, false
+	}
+	// One closing bracket too many is a slip, anything else is another text.
+	if strings.Trim(r.rest, " \t\r\n]};") != "" {
+		return nil, false
+	}
+	repaired = json.RawMessage(r.out.String())
+	return repaired, json.Valid(repaired)
+}
+
+// repairDepth is how deep what is repaired may be nested.
+const repairDepth = 100
+
+// repairer reads rest and writes out, strictly.
+type repairer struct {
+	rest string
+	out  strings.Builder
+}
+
+// words are what other languages call the values of JSON.
+var words = map[string]string{
+	"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null", "nil": "null", "undefined": "null",
+}
+
+func (r *repairer) value(depth int) bool {
+	if depth > repairDepth {
+		return false
+	}
+	r.space()
+	switch {
+	case r.take("{"):
+		return r.list("{", "}", depth, func() bool { return r.name() && r.value(depth+1) })
+	case r.take("["):
+		return r.list("[", "]", depth, func() bool { return r.value(depth + 1) })
+	case strings.HasPrefix(r.rest, `"`) || strings.HasPrefix(r.rest, "'"):
+		return r.quoted()
+	}
+	word := r.word(",]}\n")
+	switch {
+	case words[word] != "":
+		r.out.WriteString(words[word])
+	case json.Valid([]byte(word)): // a number
+		r.out.WriteString(word)
+	case isWord(word):
+		r.out.Write(Marshal(word))
+	default:
+		return false
+	}
+	return true
+}
+
+// isWord tells whether a text without quotes can be taken for a name or a word.
+func isWord(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("_-.$", c)
+	})
+}
+
+// list reads the members between two brackets, of which the closing one may be missing at the end of the text.
+func (r *repairer) list(open, shut string, depth int, member func() bool) bool {
+	r.out.WriteString(open)
+	for n := 0; ; n++ {
+		separated := n == 0
+		for r.space(); r.take(","); r.space() {
+			separated = true
+		}
+		if r.rest == "" || r.take(shut) {
+			r.out.WriteString(shut)
+			return true
+		}
+		// Without a comma only what is quoted or in brackets of its own shows where the next member begins.
+		if !separated && !strings.ContainsAny(r.rest[:1], `"'{[`) {
+			return false
+		}
+		if n > 0 {
+			r.out.WriteByte(',')
+		}
+		if !member() {
+			return false
+		}
+	}
+}
+
+// name reads the name of a member and what stands between it and its value.
+func (r *repairer) name() bool {
+	if strings.HasPrefix(r.rest, `"`) || strings.HasPrefix(r.rest, "'") {
+		if !r.quoted() {
+			return false
+		}
+	} else {
+		name := r.word(":=")
+		if !isWord(name) {
+			return false
+		}
+		r.out.Write(Marshal(name))
+	}
+	r.space()
+	if !r.take(":") && !r.take("=") {
+		return false
+	}
+	r.out.WriteByte(':')
+	return true
+}
+
+// quoted reads a string in either kind of quotes; at the end of the text the closing one may be missing.
+func (r *repairer) quoted() bool {
+	quote := rune(r.rest[0])
+	var text strings.Builder
+	text.WriteByte('"')
+	escaped, end := false, len(r.rest)
+	for i, c := range r.rest[1:] {
+		if !escaped && c == quote {
+			end = 1 + i + utf8.RuneLen(c)
+			break
+		}
+		switch {
+		case escaped && c == '\'':
+			text.WriteByte('\'')
+		case escaped:
+			text.WriteString("\\" + string(c))
+		case c == '\\':
+		case c == '"' || c < ' ':
+			escape := Marshal(string(c))
+			text.Write(escape[1 : len(escape)-1])
+		default:
+			text.WriteRune(c)
+		}
+		escaped = !escaped && c == '\\'
+	}
+	text.WriteByte('"')
+	r.rest = r.rest[end:]
+	r.out.WriteString(text.String())
+	return json.Valid([]byte(text.String()))
+}
+
+// word reads up to one of some signs, without the space around.
+func (r *repairer) word(until string) string {
+	end := strings.IndexAny(r.rest, until)
+	if end < 0 {
+		end = len(r.rest)
+	}
+	word := strings.TrimSpace(r.rest[:end])
+	r.rest = r.rest[end:]
+	return word
+}
+
+func (r *repairer) space() { r.rest = strings.TrimLeft(r.rest, " \t\r\n") }
+
+func (r *repairer) take(sign string) (ok bool) {
+	r.rest, ok = strings.CutPrefix(r.rest, sign)
+	return ok
+}
