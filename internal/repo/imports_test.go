@@ -90,7 +90,7 @@ var dependencies = map[string][]string{
 	"go.yaml.in/yaml/v3":                     {"plugins/json"},
 	"golang.org/x/sys":                       {"host/wasm", "host/policy", "cdp", "cmd"},
 	"golang.org/x/term":                      {"cmd"},
-	"github.com/modelcontextprotocol/go-sdk": {"host/mcp"},
+	"github.com/modelcontextprotocol/go-sdk": {"host/mcp", "bench"},
 	"oras.land/oras-go/v2":                   {"host/oci"},
 }
 

@@ -249,3 +249,63 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 		}
 	}
 }
+
+// TestClientSnippets holds what README shows of the files of MCP clients: each is what parley mcp config prints, and starts a server that a
+// client can talk to. The block of Parley's own configuration is taken by one, too.
+func TestClientSnippets(t *testing.T) {
+	shown := 0
+	binary := filepath.Join(binaryFolder(t), executable())
+	for _, block := range blocks(readme(t)) {
+		words := strings.Fields(block.kind) // the language, the client and a mode other than the configured one
+		if len(words) < 2 || words[0] != "json" && words[0] != "toml" {
+			continue
+		}
+		shown++
+		home := t.TempDir()
+		if words[1] == "config" {
+			write(t, filepath.Join(home, ".config", "parley", "config.toml"), block.text)
+			if said := output(t, binary, home, hello, "mcp"); !strings.Contains(said, `"name":"cdp__open"`) {
+				t.Errorf("with this config.toml no tool is pinned:\n%s\n%s", block.text, said)
+			}
+			continue
+		}
+		args, serve := []string{"mcp", "config", "--client", words[1]}, []string{"mcp"}
+		if len(words) > 2 {
+			args, serve = append(args, "--docs", words[2]), append(serve, "--docs", words[2])
+		}
+		printed := output(t, binary, home, "", args...)
+		if got := strings.ReplaceAll(printed, strconv.Quote(binary), `"/usr/local/bin/parley"`); strings.TrimSpace(got) != strings.TrimSpace(block.text) {
+			t.Errorf("parley %s prints\n%s\nREADME.md shows\n%s", strings.Join(args, " "), got, block.text)
+		}
+		if said := output(t, binary, home, hello, serve...); !strings.Contains(said, `"name":"search_tools"`) {
+			t.Errorf("parley %s lists no tools: %s", strings.Join(serve, " "), said)
+		}
+	}
+	if shown != 4 {
+		t.Errorf("README.md shows %d snippets, expected those of 3 clients and one of config.toml", shown)
+	}
+}
+
+// hello is how a client begins on stdio.
+const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`
+
+// output runs parley as somebody would who has set nothing, and returns what it says on stdout.
+func output(t *testing.T, binary, home, input string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PARLEY_") && !strings.HasPrefix(v, "XDG_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, "HOME="+home, "USERPROFILE="+home)
+	cmd.Stdin, cmd.Stderr = strings.NewReader(input), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("parley %s: %v", strings.Join(args, " "), err)
+	}
+	return string(out)
+}

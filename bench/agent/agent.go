@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// face is a way to Parley. An agent that comes by one knows what anybody knows of a program or of an MCP server, and reads the rest.
+type face interface {
+	// begin reads what there is to read at first: help, or what an MCP server says of itself.
+	begin(ctx context.Context) (text string, err error)
+	search(ctx context.Context, want string) (answer, error)
+	describe(ctx context.Context, name string) (answer, error)
+	call(ctx context.Context, name string, params json.RawMessage) (answer, error)
+	// follow does what an answer says to do next. Done is false for what only tells more: a search, a list, a description.
+	follow(ctx context.Context, step string) (a answer, done bool, err error)
+	close() error
+}
+
+// answer is what came of one thing that the agent did.
+type answer struct {
+	text   string // as it is read
+	failed bool
+	data   json.RawMessage // what was asked for
+	err    failure         // where it failed
+	next   []string
+}
+
+// failure is what Parley says of a call that failed, as far as an agent can act on it.
+type failure struct {
+	Code      string          `json:"code"`
+	Message   string          `json:"message"`
+	Corrected json.RawMessage `json:"corrected"`
+	Details   []struct {
+		Parameter, Keyword, Provided, Expected, Suggestion string
+	} `json:"details"`
+	Docs *docs `json:"docs"`
+}
+
+// docs is a description, as far as an agent uses it.
+type docs struct {
+	Name       string
+	Tier       int
+	Parameters []struct {
+		Name     string
+		Required bool
+	}
+	Examples []struct {
+		Kind     string
+		Params   json.RawMessage
+		ExitCode int `json:"exit_code"`
+	}
+	ParamsSchema json.RawMessage `json:"params_schema"`
+	Next         []string
+}
+
+// hit is a result of a search.
+type hit struct{ Name, Signature string }
+
+func (a answer) hits() ([]hit, error) {
+	var found struct{ Results []hit }
+	if err := json.Unmarshal(a.data, &found); err != nil {
+		return nil, fmt.Errorf("a search answered %.200s: %w", a.text, err)
+	}
+	return found.Results, nil
+}
+
+// goal is what somebody wants of an agent: in words, with what is to be taken for it, by the names that they have in the world.
+type goal struct {
+	want  string
+	given map[string]any
+}
+
+// reached says how an agent came to its first result.
+type reached struct {
+	data   json.RawMessage
+	calls  int
+	tokens int
+	story  []string // one line a call
+}
+
+// reach goes from knowing nothing to the first call that succeeds: it searches for what it wants, takes the first result, does what the answer
+// says to do before, and calls. Where the result has no signature, or names what it was not given, it reads the description.
+func reach(ctx context.Context, f face, g goal) (r reached, err error) {
+	note := func(what string, a answer) answer {
+		r.calls++
+		n := tokens(a.text)
+		r.tokens += n
+		r.story = append(r.story, fmt.Sprintf("%4d tokens  %s", n, what))
+		return a
+	}
+	text, err := f.begin(ctx)
+	if err != nil {
+		return r, err
+	}
+	note("help", answer{text: text})
+	found, err := f.search(ctx, g.want)
+	if err != nil {
+		return r, err
+	}
+	note("search "+g.want, found)
+	hits, err := found.hits()
+	if err != nil || len(hits) == 0 {
+		return r, fmt.Errorf("nothing found for %q: %v", g.want, err)
+	}
+	tool := hits[0]
+	params, ok := fill(required(tool.Signature), g.given)
+	if tool.Signature == "" || !ok {
+		described, err := f.describe(ctx, tool.Name)
+		if err != nil {
+			return r, err
+		}
+		note("describe "+tool.Name, described)
+		if params, err = g.describedParams(described); err != nil {
+			return r, err
+		}
+	}
+	for _, step := range found.next {
+		a, done, err := f.follow(ctx, g.filled(step))
+		if err != nil {
+			return r, err
+		}
+		if !done {
+			continue
+		}
+		if note(step, a); a.failed {
+			return r, fmt.Errorf("%s: %s", step, a.text)
+		}
+	}
+	for {
+		a, err := f.call(ctx, tool.Name, params)
+		if err != nil {
+			return r, err
+		}
+		note("call "+tool.Name, a)
+		switch {
+		case !a.failed:
+			r.data = a.data
+			return r, nil
+		case a.err.Corrected != nil && r.calls < 10:
+			params = a.err.Corrected
+		default:
+			return r, fmt.Errorf("call %s %s: %s", tool.Name, params, a.text)
+		}
+	}
+}
+
+// filled puts what was given in the place of the words that stand for it: URL.
+func (g goal) filled(step string) string {
+	for name, value := range g.given {
+		if s, ok := value.(string); ok {
+			step = strings.ReplaceAll(step, strings.ToUpper(name), s)
+		}
+	}
+	return step
+}
+
+// describedParams fills in what a description requires; what was not given is taken from its first example.
+func (g goal) describedParams(described answer) (json.RawMessage, error) {
+	var d docs
+	if err := json.Unmarshal(described.data, &d); err != nil {
+		return nil, err
+	}
+	given := map[string]any{}
+	if len(d.Examples) > 0 {
+		if err := json.Unmarshal(d.Examples[0].Params, &given); err != nil {
+			return nil, err
+		}
+	}
+	maps.Copy(given, g.given)
+	var names []string
+	for _, p := range d.Parameters {
+		if p.Required {
+			names = append(names, p.Name)
+		}
+	}
+	params, ok := fill(names, given)
+	if !ok {
+		return nil, fmt.Errorf("%s wants %q, and neither the goal nor an example has them", d.Name, names)
+	}
+	return params, nil
+}
+
+// required are the parameters that a signature such as "hash(text: string, algorithm?: string)" asks for.
+func required(signature string) []string {
+	return slices.DeleteFunc(parameters(signature), func(name string) bool { return strings.HasSuffix(name, "?") })
+}
+
+// parameters are the names in a signature, optional ones with their "?".
+func parameters(signature string) (names []string) {
+	_, list, _ := strings.Cut(strings.TrimSuffix(signature, ")"), "(")
+	for part := range strings.SplitSeq(list, ", ") {
+		if name, _, ok := strings.Cut(part, ": "); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// fill makes parameters of what was given; ok is false where something is missing.
+func fill(names []string, given map[string]any) (params json.RawMessage, ok bool) {
+	taken := map[string]any{}
+	for _, name := range names {
+		value, has := given[name]
+		if !has {
+			return nil, false
+		}
+		taken[name] = value
+	}
+	params, err := json.Marshal(taken)
+	return params, err == nil
+}

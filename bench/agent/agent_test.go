@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// parley is built once for all tests, in a folder of its own.
+var parley = sync.OnceValues(func() (binary string, err error) {
+	folder, err := os.MkdirTemp("", "parley-agent-")
+	if err != nil {
+		return "", err
+	}
+	binary, err = build(context.Background(), folder)
+	return binary, err
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built, err := parley(); err == nil {
+		os.RemoveAll(filepath.Dir(built))
+	}
+	os.Exit(code)
+}
+
+func binary(t *testing.T) string {
+	t.Helper()
+	built, err := parley()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+// TestFirstCall holds the way from knowing nothing to the first result, by both faces, for Chrome, a plugin in Go and an ordinary WASI
+// command: help, search, open, call, in at most 4 calls and 1,500 tokens.
+func TestFirstCall(t *testing.T) {
+	url, stop, err := serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	home := t.TempDir()
+	must(t, home, "plugin", "install", filepath.Join("..", "..", "testdata", "wasm", "rev.wasm"))
+	for _, c := range []struct {
+		name string
+		goal goal
+		want string
+	}{
+		{"Chrome", goal{"evaluate JavaScript in the page", map[string]any{"url": url, "expression": "document.title"}}, "Harbour"},
+		{"a plugin in Go", goal{"compute a checksum of a text", map[string]any{"text": "hello"}}, "2cf24dba"},
+		{"a WASI command", goal{"write a text backwards", map[string]any{"text": "abc"}}, "cba"},
+	} {
+		for by, f := range map[string]face{"the command line": &shell{binary: binary(t), home: home}, "MCP": &client{binary: binary(t), home: home}} {
+			t.Run(c.name+" by "+by, func(t *testing.T) {
+				if c.name == "Chrome" {
+					needBrowser(t)
+					defer must(t, home, "cdp", "close")
+				}
+				defer f.close()
+				r, err := reach(t.Context(), f, c.goal)
+				t.Logf("%d calls, %d tokens:\n%s", r.calls, r.tokens, strings.Join(r.story, "\n"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !strings.Contains(string(r.data), c.want) {
+					t.Errorf("it answered %s, want %q in it", r.data, c.want)
+				}
+				if r.calls > 4 || r.tokens > 1500 {
+					t.Errorf("%d calls and %d tokens; 4 and 1500 are allowed", r.calls, r.tokens)
+				}
+			})
+		}
+	}
+}
+
+// TestWhatIsLearnt holds what the agent knows beforehand: nothing that help or the list do not say.
+func TestWhatIsLearnt(t *testing.T) {
+	var h help
+	if err := json.Unmarshal([]byte(`{"commands":[{"name":"search QUERY","options":[{"name":"--json"}],"more_options":["--tier"]}]}`), &h); err != nil {
+		t.Fatal(err)
+	}
+	for word, want := range map[string]bool{"search": true, "--json": true, "--tier": true, "sea": false, "call": false, "--params": false} {
+		if h.names(word) != want {
+			t.Errorf("%s: %v", word, !want)
+		}
+	}
+	if got := strings.Join(parameters("hash(text: string, algorithm?: string)"), " "); got != "text algorithm?" {
+		t.Error(got)
+	}
+	if got := required("list()"); len(got) != 0 {
+		t.Error(got)
+	}
+	if _, ok := fill([]string{"text"}, map[string]any{"txt": "x"}); ok {
+		t.Error("a parameter came from nowhere")
+	}
+}
+
+// must runs a command that has to succeed.
+func must(t *testing.T, home string, args ...string) {
+	t.Helper()
+	a, err := (&shell{binary: binary(t), home: home}).run(t.Context(), args...)
+	if err != nil || a.failed {
+		t.Errorf("parley %s: %v %s", strings.Join(args, " "), err, a.text)
+	}
+}
+
+// needBrowser skips where there is no Chrome; with CI=true that is a failure.
+func needBrowser(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command(binary(t), "doctor", "--json")
+	cmd.Env = environment(t.TempDir())
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	var answer struct {
+		Data struct {
+			Checks []struct{ Name, Status string }
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
+		t.Fatalf("parley doctor --json: %v in %s", err, out.Bytes())
+	}
+	for _, c := range answer.Data.Checks {
+		if c.Name == "chrome" && c.Status == "ok" {
+			return
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("no browser was found, and nothing may be skipped here; run make setup")
+	}
+	t.Skip("needs Chromium; run make setup")
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// shell is the face of the command line. All that it knows beforehand is that a program answers --help, and --json where help says so.
+type shell struct {
+	binary string
+	home   string // PARLEY_HOME
+	help   help
+}
+
+// help is what the agent takes from --help --json.
+type help struct {
+	Commands []struct {
+		Name    string
+		Options []struct{ Name string }
+		More    []string `json:"more_options"`
+	}
+}
+
+func (s *shell) begin(ctx context.Context) (string, error) {
+	a, err := s.run(ctx, "--help", "--json")
+	if err != nil || a.failed {
+		return "", errors.Join(err, fmt.Errorf("parley --help: %s", a.text))
+	}
+	if err := json.Unmarshal([]byte(a.text), &s.help); err != nil {
+		return "", err
+	}
+	for _, word := range []string{"search", "call", "--params", "--describe", "--json"} {
+		if !s.help.names(word) {
+			return "", fmt.Errorf("parley --help does not name %s", word)
+		}
+	}
+	return a.text, nil
+}
+
+// names tells whether help names a command or an option.
+func (h help) names(word string) bool {
+	for _, c := range h.Commands {
+		if c.Name == word || strings.HasPrefix(c.Name, word+" ") {
+			return true
+		}
+		for _, o := range c.Options {
+			c.More = append(c.More, o.Name)
+		}
+		for _, o := range c.More {
+			if o == word {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *shell) search(ctx context.Context, want string) (answer, error) {
+	return s.run(ctx, "search", want, "--json")
+}
+
+func (s *shell) describe(ctx context.Context, name string) (answer, error) {
+	a, err := s.run(ctx, "call", name, "--describe")
+	a.data = json.RawMessage(a.text)
+	return a, err
+}
+
+func (s *shell) call(ctx context.Context, name string, params json.RawMessage) (answer, error) {
+	return s.run(ctx, "call", name, "--params", string(params), "--json")
+}
+
+func (s *shell) follow(ctx context.Context, step string) (answer, bool, error) {
+	words := strings.Fields(step) // quoted words stand in searches alone
+	if len(words) < 2 || words[0] != "parley" || words[1] == "search" || strings.Contains(step, " --describe") || strings.Contains(step, " --list") {
+		return answer{}, false, nil
+	}
+	a, err := s.run(ctx, append(words[1:], "--json")...)
+	return a, true, err
+}
+
+func (s *shell) close() error { return nil }
+
+// run runs one command. What the agent reads is its answer on stdout, or on stderr where it failed.
+func (s *shell) run(ctx context.Context, args ...string) (a answer, err error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, s.binary, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment(s.home), &stdout, &stderr
+	var exit *exec.ExitError
+	if err = cmd.Run(); err != nil && !errors.As(err, &exit) {
+		return a, err
+	}
+	a.text, a.failed = stdout.String(), err != nil
+	if a.failed {
+		a.text = stderr.String()
+	}
+	var envelope struct {
+		Data  json.RawMessage
+		Error failure
+		Next  []string
+	}
+	if json.Unmarshal([]byte(a.text), &envelope) == nil {
+		a.data, a.err, a.next = envelope.Data, envelope.Error, envelope.Next
+	}
+	return a, nil
+}
+
+// environment is that of somebody who has just arrived, but for the folder that holds everything.
+func environment(home string) []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PARLEY_") || strings.HasPrefix(v, "PARLEY_CHROME=") {
+			env = append(env, v)
+		}
+	}
+	return append(env, "PARLEY_HOME="+home, "PARLEY_SESSION=agent", "NO_COLOR=1")
+}

@@ -1,0 +1,202 @@
+// Command agent is a scripted agent without a model. It knows of Parley what anybody knows of a program or of an MCP server, reads the
+// rest, and does what answers say: next steps, signatures, corrected calls.
+//
+// It shows what that costs: the way to a first result, four scenarios in each documentation mode, and how far an error's own words go
+// after a mistake. With -update FILE it also writes the figures between the markers in that file.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func main() {
+	update := flag.String("update", "", "write the figures between the markers in this file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *update); err != nil {
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, update string) error {
+	work, err := os.MkdirTemp("", "parley-agent-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	binary, err := build(ctx, work)
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(work, "home")
+	costs, err := playAll(ctx, binary, home)
+	if err != nil {
+		return err
+	}
+	counts, err := fumbleAll(ctx, binary, home)
+	if err != nil {
+		return err
+	}
+	sections := map[string]string{modesSection: modesTable(costs), mistakesSection: counts.String()}
+	for _, name := range slices.Sorted(maps.Keys(sections)) {
+		fmt.Println(sections[name])
+		if update != "" {
+			if err := write(update, name, sections[name]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// build compiles parley into a folder.
+func build(ctx context.Context, folder string) (string, error) {
+	binary := filepath.Join(folder, "parley.exe") // a name that every system runs
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/parley-tools/parley/cmd/parley")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("build parley: %w", err)
+	}
+	return binary, nil
+}
+
+// The sections of README.md that are made here.
+const (
+	modesSection    = "modes"
+	mistakesSection = "mistakes"
+)
+
+func marks(section string) (start, end string) {
+	return "<!-- " + section + ": written by `go run ./bench/agent -update README.md` -->\n", "<!-- /" + section + " -->"
+}
+
+// section returns what stands between the markers of a section.
+func section(text, name string) (before, inside, after string, err error) {
+	start, end := marks(name)
+	before, rest, ok := strings.Cut(text, start)
+	inside, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return "", "", "", fmt.Errorf("the markers %s and %s are missing", strings.TrimSpace(start), end)
+	}
+	return before, inside, after, nil
+}
+
+func write(file, name, content string) error {
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, _, after, err := section(string(old), name)
+	if err != nil {
+		return err
+	}
+	start, end := marks(name)
+	return os.WriteFile(file, []byte(before+start+content+end+after), 0o644)
+}
+
+// modes are the three documentation modes, the one first that the others are compared with.
+var modes = []string{"full", "progressive", "minimal"}
+
+// playAll plays every scenario in every mode, in the order of both.
+func playAll(ctx context.Context, binary, home string) (costs [][]cost, err error) {
+	url, stop, err := serve()
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	if err := pin(home); err != nil {
+		return nil, err
+	}
+	for _, s := range scenarios() {
+		var row []cost
+		for _, mode := range modes {
+			c, err := play(ctx, binary, home, mode, url, s)
+			closeBrowser(binary, home)
+			if err != nil {
+				return nil, err
+			}
+			row = append(row, c)
+		}
+		costs = append(costs, row)
+	}
+	return costs, nil
+}
+
+// closeBrowser ends the browser of a home, if one is open.
+func closeBrowser(binary, home string) {
+	cmd := exec.Command(binary, "cdp", "close")
+	cmd.Env = environment(home)
+	_ = cmd.Run() // whatever went wrong before is what matters
+}
+
+// modesTable is the comparison of the modes, with the sum of all scenarios.
+func modesTable(costs [][]cost) string {
+	var b strings.Builder
+	b.WriteString("| scenario | mode | calls | failures | turns | tokens |\n|---|---|---|---|---|---|\n")
+	for i, s := range scenarios() {
+		for j, mode := range modes {
+			row(&b, s.name, mode, costs[i][j])
+		}
+	}
+	for j, mode := range modes {
+		row(&b, "all four", mode, sum(costs, j))
+	}
+	return b.String()
+}
+
+// sum adds up what all scenarios took in a mode.
+func sum(costs [][]cost, mode int) (all cost) {
+	for _, row := range costs {
+		c := row[mode]
+		all.calls, all.failures, all.turns, all.tokens = all.calls+c.calls, all.failures+c.failures, all.turns+c.turns, all.tokens+c.tokens
+	}
+	return all
+}
+
+func row(b *strings.Builder, name, mode string, c cost) {
+	fmt.Fprintf(b, "| %s | %s | %d | %d | %d | %d |\n", name, mode, c.calls, c.failures, c.turns, c.tokens)
+}
+
+// String says what became of all mistakes.
+func (o outcomes) String() string {
+	all := o.sum()
+	return fmt.Sprintf("%d mistakes of %d kinds, each with every tool that it can be made with: the first call mended %d, as the answer says; of the others\n"+
+		"the second call succeeded in %.1f %%.\n", all.made, len(o), all.mended, 100*all.share())
+}
+
+// serve shows one page on loopback.
+func serve() (url string, stop func(), err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, "<!doctype html><title>Harbour</title>")
+	})}
+	go server.Serve(listener)
+	return "http://" + listener.Addr().String() + "/", func() { server.Close() }, nil
+}
+
+// tokens is the estimate that the host itself uses.
+func tokens(text string) int { return int(float64(len(text))/4.5 + 0.5) }
+
+// passing is what differs from run to run without a difference in length: names of calls and pages, and ports.
+var passing = regexp.MustCompile(`\bc[0-9a-f]{16}\b|\b[0-9A-F]{32}\b|127\.0\.0\.1:\d+`)
+
+// steady is an answer with the same words in the place of those.
+func steady(text string) string { return passing.ReplaceAllString(text, "c0123456789abcdef") }

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// client is the face of MCP. What it knows beforehand are initialize and tools/list; which tool searches, describes and calls it tells by their
+// schemas.
+type client struct {
+	binary string
+	home   string // PARLEY_HOME
+	mode   string // "": the configured one
+
+	session *mcp.ClientSession
+	listed  map[string]*mcp.Tool
+	// The three tools that lead to all others.
+	searcher, describer, caller string
+}
+
+func (c *client) begin(ctx context.Context) (string, error) {
+	args := []string{"mcp"}
+	if c.mode != "" {
+		args = append(args, "--docs", c.mode)
+	}
+	cmd := exec.Command(c.binary, args...)
+	cmd.Env, cmd.Stderr = environment(c.home), os.Stderr
+	var err error
+	c.session, err = mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).
+		Connect(ctx, &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		return "", err
+	}
+	text := c.session.InitializeResult().Instructions
+	c.listed = map[string]*mcp.Tool{}
+	for t, err := range c.session.Tools(ctx, nil) {
+		if err != nil {
+			return "", err
+		}
+		raw, err := json.Marshal(t)
+		if err != nil {
+			return "", err
+		}
+		text += "\n" + string(raw)
+		c.listed[t.Name] = t
+		switch properties, required := shape(t.InputSchema); {
+		case slices.Contains(required, "query"):
+			c.searcher = t.Name
+		case slices.Contains(required, "name") && slices.Contains(properties, "arguments"):
+			c.caller = t.Name
+		case slices.Contains(required, "name") && slices.Contains(properties, "tier"):
+			c.describer = t.Name
+		}
+	}
+	if c.searcher == "" || c.describer == "" || c.caller == "" {
+		return "", fmt.Errorf("no tool of %q searches, describes and calls others", slices.Collect(maps.Keys(c.listed)))
+	}
+	return text, nil
+}
+
+// shape are the parameters of a schema, and those that it requires.
+func shape(inputSchema any) (properties, required []string) {
+	raw, err := json.Marshal(inputSchema)
+	var s struct {
+		Properties map[string]json.RawMessage
+		Required   []string
+	}
+	if err != nil || json.Unmarshal(raw, &s) != nil {
+		return nil, nil
+	}
+	return slices.Sorted(maps.Keys(s.Properties)), s.Required
+}
+
+func (c *client) search(ctx context.Context, want string) (answer, error) {
+	return c.use(ctx, c.searcher, map[string]any{"query": want})
+}
+
+func (c *client) describe(ctx context.Context, name string) (answer, error) {
+	return c.use(ctx, c.describer, map[string]any{"name": name})
+}
+
+// call uses a tool that stands in the list by its own name there, any other by the one that calls others.
+func (c *client) call(ctx context.Context, name string, params json.RawMessage) (answer, error) {
+	if own := listedName(name); c.listed[own] != nil {
+		return c.use(ctx, own, params)
+	}
+	return c.use(ctx, c.caller, map[string]any{"name": name, "arguments": params})
+}
+
+// listedName is a tool's name as tools/list has it.
+func listedName(name string) string { return strings.ReplaceAll(name, ".", "__") }
+
+func (c *client) follow(ctx context.Context, step string) (answer, bool, error) {
+	tool, arguments, ok := strings.Cut(step, " ")
+	if !ok || tool != c.caller {
+		return answer{}, false, nil
+	}
+	a, err := c.use(ctx, tool, json.RawMessage(arguments))
+	return a, true, err
+}
+
+func (c *client) close() error {
+	if c.session == nil {
+		return nil
+	}
+	return c.session.Close()
+}
+
+// use calls a tool of the list. What the agent reads are all texts of the result.
+func (c *client) use(ctx context.Context, tool string, arguments any) (a answer, err error) {
+	r, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		return a, fmt.Errorf("%s: %w", tool, err)
+	}
+	var texts []string
+	for _, content := range r.Content {
+		if t, ok := content.(*mcp.TextContent); ok {
+			texts = append(texts, t.Text)
+		}
+	}
+	a.text, a.failed = strings.Join(texts, "\n"), r.IsError
+	if len(texts) == 0 {
+		return a, nil
+	}
+	a.data = json.RawMessage(texts[0])
+	var said struct{ Next []string }
+	if json.Unmarshal(a.data, &said) == nil {
+		a.next = said.Next
+	}
+	if a.failed {
+		err = json.Unmarshal(a.data, &a.err)
+	}
+	return a, err
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestModes plays all scenarios in all modes and holds what is said of them: no mode makes more failures or tenth more turns than full does,
+// no documentation is read twice, and README has these figures.
+func TestModes(t *testing.T) {
+	needBrowser(t)
+	costs, err := playAll(t.Context(), binary(t), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range scenarios() {
+		for j, mode := range modes {
+			for docs, times := range costs[i][j].docs {
+				if times > 1 {
+					t.Errorf("%s, %s: %s was read %d times", s.name, mode, docs, times)
+				}
+			}
+			if costs[i][j].failures > costs[i][0].failures {
+				t.Errorf("%s, %s: %d failures, %d in full", s.name, mode, costs[i][j].failures, costs[i][0].failures)
+			}
+		}
+	}
+	full := sum(costs, 0)
+	for j, mode := range modes {
+		if c := sum(costs, j); float64(c.turns) > 1.1*float64(full.turns) {
+			t.Errorf("%s: %d turns, %d in full", mode, c.turns, full.turns)
+		}
+	}
+	current(t, modesSection, modesTable(costs))
+}
+
+// current holds a section of README against what it would be.
+func current(t *testing.T, name, want string) {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _, err := section(string(readme), name)
+	if err != nil {
+		t.Fatal("README.md: ", err)
+	}
+	if strings.TrimSpace(shown) != strings.TrimSpace(want) {
+		t.Errorf("README.md shows\n%s\nit is\n%s\nrun go run ./bench/agent -update README.md", shown, want)
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// outcome counts what became of mistakes of one class.
+type outcome struct {
+	made   int
+	mended int      // the first call took it as what it was meant to be, and said so
+	second int      // the second call succeeded
+	lost   []string // neither
+}
+
+// outcomes are those of all classes of mistakes.
+type outcomes map[string]*outcome
+
+func (o outcomes) of(class string) *outcome {
+	if o[class] == nil {
+		o[class] = &outcome{}
+	}
+	return o[class]
+}
+
+// sum adds up all classes.
+func (o outcomes) sum() (all outcome) {
+	for _, r := range o {
+		all.made += r.made
+		all.mended += r.mended
+		all.second += r.second
+		all.lost = append(all.lost, r.lost...)
+	}
+	return all
+}
+
+// share is how many of the calls that failed at first succeeded at the second.
+func (o outcome) share() float64 { return float64(o.second) / float64(max(1, o.made-o.mended)) }
+
+// subject is a tool that mistakes are made with.
+type subject struct {
+	name   string
+	schema json.RawMessage // of its parameters
+	right  json.RawMessage // parameters that it takes: the largest of its examples
+}
+
+// subjects are all tools of a server in full mode.
+func (c *client) subjects(ctx context.Context) (all []subject, err error) {
+	for _, listed := range slices.Sorted(maps.Keys(c.listed)) {
+		if !strings.Contains(listed, "__") {
+			continue
+		}
+		name := strings.ReplaceAll(listed, "__", ".")
+		a, err := c.use(ctx, c.describer, map[string]any{"name": name, "tier": 3})
+		if err != nil {
+			return nil, err
+		}
+		var d docs
+		if err := json.Unmarshal(a.data, &d); err != nil {
+			return nil, err
+		}
+		s := subject{name: name}
+		for _, e := range d.Examples {
+			if e.ExitCode == 0 && len(e.Params) > len(s.right) {
+				s.right = e.Params
+			}
+		}
+		if s.schema, err = json.Marshal(c.listed[listed].InputSchema); err != nil || s.right == nil {
+			return nil, fmt.Errorf("%s has no example of a call: %v", name, err)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// fumble makes each mistake with a tool, and calls again with what the error says and nothing else.
+func fumble(ctx context.Context, f face, s subject, counts outcomes) error {
+	made, err := mistakes(s.schema, s.right)
+	if err != nil {
+		return err
+	}
+	for _, m := range made {
+		a, err := f.call(ctx, s.name, m.params)
+		if err != nil {
+			return err
+		}
+		o := counts.of(m.class)
+		o.made++
+		if !a.failed {
+			o.mended++
+			continue
+		}
+		second := answer{failed: true}
+		if params, ok := heed(a.err); ok {
+			if second, err = f.call(ctx, s.name, params); err != nil {
+				return err
+			}
+		}
+		if second.failed {
+			o.lost = append(o.lost, fmt.Sprintf("%s: %s %s: %s", m.class, s.name, m.params, a.text))
+		} else {
+			o.second++
+		}
+	}
+	return nil
+}
+
+// heed takes the parameters of the next call from an error: the corrected ones, or else those of an example in the documentation that it carries.
+func heed(e failure) (params json.RawMessage, ok bool) {
+	switch {
+	case e.Corrected != nil:
+		return e.Corrected, true
+	case e.Docs != nil && len(e.Docs.Examples) > 0:
+		return e.Docs.Examples[0].Params, true
+	}
+	return nil, false
+}
+
+// dryShell and dryClient are the faces of an agent that has its calls checked and not run.
+type dryShell struct{ *shell }
+
+func (d dryShell) call(ctx context.Context, name string, params json.RawMessage) (answer, error) {
+	return d.run(ctx, "call", name, "--params", string(params), "--dry-run", "--json")
+}
+
+type dryClient struct{ *client }
+
+// call hands what is no JSON on as the text that a model wrote.
+func (d dryClient) call(ctx context.Context, name string, params json.RawMessage) (answer, error) {
+	arguments := any(params)
+	if !json.Valid(params) {
+		arguments = string(params)
+	}
+	return d.use(ctx, d.caller, map[string]any{"name": name, "arguments": arguments, "options": map[string]any{"dry_run": true}})
+}
+
+// perServer is how many tools one server is asked for: an agent's session knows a few dozen, not all.
+const perServer = 40
+
+// fumbleAll makes every mistake with every tool by MCP, and with those of wasm plugins by the command line as well.
+func fumbleAll(ctx context.Context, binary, home string) (outcomes, error) {
+	full := &client{binary: binary, home: home, mode: "full"}
+	if _, err := full.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer full.close()
+	all, err := full.subjects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts := outcomes{}
+	for some := range slices.Chunk(all, perServer) {
+		c := &client{binary: binary, home: home}
+		if _, err := c.begin(ctx); err != nil {
+			return nil, err
+		}
+		for _, s := range some {
+			if err := fumble(ctx, dryClient{c}, s, counts); err != nil {
+				return nil, err
+			}
+		}
+		if err := c.close(); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range all {
+		if strings.HasPrefix(s.name, "cdp.") {
+			continue
+		}
+		if err := fumble(ctx, dryShell{&shell{binary: binary, home: home}}, s, counts); err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
+}
