@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -26,7 +27,7 @@ type child struct {
 
 // startChild starts the browser with the pipe on its descriptors 3 and 4 and
 // answers our ends of it.
-func startChild(path, crashes string, args []string, words *tail) (c *child, from io.ReadCloser, to io.WriteCloser, err error) {
+func startChild(cfg LaunchConfig, args []string, words *tail) (c *child, from io.ReadCloser, to io.WriteCloser, err error) {
 	var ends [3][2]*os.File // what it reads, what it writes, its stderr
 	for i := range ends {
 		if ends[i][0], ends[i][1], err = os.Pipe(); err != nil {
@@ -34,9 +35,12 @@ func startChild(path, crashes string, args []string, words *tail) (c *child, fro
 			return nil, nil, nil, err
 		}
 	}
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(cfg.Path, args...)
 	// Chrome keeps reports of crashes in the user's own folder otherwise.
-	cmd.Env = append(os.Environ(), "BREAKPAD_DUMP_LOCATION="+crashes)
+	cmd.Env = append(os.Environ(), "BREAKPAD_DUMP_LOCATION="+filepath.Join(cfg.Profile, "Crash Reports"))
+	if cfg.Temp != "" {
+		cmd.Env = append(cmd.Env, "TMPDIR="+cfg.Temp)
+	}
 	cmd.Stderr = ends[2][1]
 	cmd.ExtraFiles = []*os.File{ends[0][0], ends[1][1]}
 	cmd.SysProcAttr = childAttributes()

@@ -22,6 +22,9 @@ type LaunchConfig struct {
 	Path string
 	// Profile is the user data directory; Chrome makes it when it is missing.
 	Profile string
+	// Temp is the browser's temporary directory, an absolute path of at most MaxTemp bytes. A browser that is killed
+	// leaves things there: the socket of its profile, halves of files. Default: the system's.
+	Temp string
 	// Headed shows windows. Default: headless.
 	Headed bool
 	// Args are further command-line flags, after Parley's own.
@@ -33,6 +36,9 @@ type LaunchConfig struct {
 	// Log takes what Chrome writes on its stderr. Default: nowhere.
 	Log io.Writer
 }
+
+// MaxTemp leaves room in a socket's path, of 108 bytes, for what Chrome makes below its temporary directory.
+const MaxTemp = 56
 
 // Version is what a browser says about itself.
 type Version struct {
@@ -51,10 +57,8 @@ type Process struct {
 	// Notes says what was done unasked, as --no-sandbox for root.
 	Notes []string
 
-	child     *child
-	tail      *tail
-	profile   string
-	singleton string // see RemoveSingleton; known once the browser has answered
+	child *child
+	tail  *tail
 }
 
 // LaunchError says why a browser did not start.
@@ -85,11 +89,11 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 
 	args, notes := arguments(cfg, isRoot(), smallSharedMemory())
 	words := &tail{log: cfg.Log}
-	ch, from, to, err := startChild(cfg.Path, filepath.Join(cfg.Profile, "Crash Reports"), args, words)
+	ch, from, to, err := startChild(cfg, args, words)
 	if err != nil {
 		return nil, &LaunchError{Reason: fmt.Sprintf("cannot start %s: %v", cfg.Path, err), ExitCode: -1}
 	}
-	p := &Process{Conn: NewPipe(from, to, cfg.MaxMessage), PID: ch.pid, Notes: notes, child: ch, tail: words, profile: cfg.Profile}
+	p := &Process{Conn: NewPipe(from, to, cfg.MaxMessage), PID: ch.pid, Notes: notes, child: ch, tail: words}
 
 	answered := make(chan error, 1)
 	go func() {
@@ -101,7 +105,6 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	select {
 	case err = <-answered:
 		if err == nil {
-			p.singleton = singleton(cfg.Profile)
 			return p, nil
 		}
 		// A pipe that closes comes just before the exit, whose code says more.
@@ -177,14 +180,11 @@ func (p *Process) ExitCode() int { return p.child.exitCode }
 // LastWords are the last lines that the browser wrote on its stderr.
 func (p *Process) LastWords() []string { return p.tail.lines() }
 
-// Kill ends the browser with all its processes, waits until it is gone, and removes
-// what it leaves outside its profile.
+// Kill ends the browser with all its processes and waits until it is gone.
 func (p *Process) Kill() {
 	p.Conn.Close()
 	p.child.kill()
 	<-p.child.done
-	removeSingleton(p.singleton)
-	RemoveSingleton(p.profile)
 }
 
 // arguments builds the command line: quiet in closed networks, nothing of the

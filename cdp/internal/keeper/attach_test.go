@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-
-	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
 // theirs starts a Chrome that others run, with a debugging port, and answers its process and its address.
@@ -26,7 +24,7 @@ func theirs(t *testing.T, chrome string) (pid int, address string) {
 	profile := filepath.Join(tempDir(t), "theirs")
 	cmd := exec.Command(chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
-	cmd.Env = append(os.Environ(), "BREAKPAD_DUMP_LOCATION="+profile)
+	cmd.Env = append(os.Environ(), "BREAKPAD_DUMP_LOCATION="+profile, "TMPDIR="+filepath.Dir(profile))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -39,8 +37,6 @@ func theirs(t *testing.T, chrome string) (pid int, address string) {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		cmd.Wait()
 		killOrphans(profile, 0)
-		browser.RemoveSingleton(profile)
-		removeTree(profile)
 	})
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		if _, after, ok := strings.Cut(lines.Text(), "DevTools listening on "); ok {
@@ -101,7 +97,7 @@ func TestAttach(t *testing.T) {
 
 	// The browser ends: so do the calls, and the keeper.
 	c = start(t, cfg)
-	waiting := inBackground(t, c, never)
+	waiting := underWay(t, c, never)
 	syscall.Kill(-pid, syscall.SIGKILL)
 	wantCode(t, ended(t, waiting), CodeChromeConnection)
 	nothingLeft(t, cfg)

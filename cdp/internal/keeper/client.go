@@ -37,7 +37,7 @@ type link struct {
 
 // patience is how much longer than the keeper a client waits for the keeper's own
 // word on a timeout, which says more.
-const patience = 3 * time.Second
+const patience = probeTime + stopTime + time.Second
 
 // connect dials a keeper and says hello. The error is an *otherKeeper when one is
 // there that cannot be used.
@@ -45,7 +45,7 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 	if !supported {
 		return nil, errors.New("no keepers on this platform")
 	}
-	socket, _ := f.socketPath()
+	socket := f.socket()
 	if err := ownSocket(socket); err != nil {
 		return nil, err
 	}

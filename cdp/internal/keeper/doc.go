@@ -15,10 +15,11 @@
 //
 //	NAME.lock     held (flock) from before the start until after the end; its content
 //	              is the keeper's pid. Whoever can take it knows that the rest is stale
-//	NAME.sock     the socket; elsewhere when its path would be too long, see socketPath
+//	NAME.sock     the socket; elsewhere when its path would be too long, see short
 //	NAME.json     who keeps what: pids, product, profile
 //	NAME.log      what the keeper and Chrome said
 //	NAME.profile  Chrome's user data directory, unless the user gave his own
+//	NAME.tmp      Chrome's temporary directory; elsewhere as NAME.sock
 //
 // A killed keeper leaves them; every command that meets them removes them first.
 //

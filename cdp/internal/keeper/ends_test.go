@@ -14,74 +14,82 @@ func TestEveryCallEnds(t *testing.T) {
 	t.Parallel()
 	const (
 		atOnce  = 300 * time.Millisecond
-		overdue = 300 * time.Millisecond // the call's own time, and what follows it: a probe, and a script that is stopped
-		reading = 3 * time.Second        // of what is over the limit
+		overdue = 300 * time.Millisecond         // the call's own time
+		stopped = overdue + probeTime + stopTime // and what follows it: a probe, and a script that is stopped
+		reading = 3 * time.Second                // of what is over the limit
 	)
-	waiting := never
 	late := func(q CallRequest) CallRequest {
 		q.TimeoutMS = overdue.Milliseconds()
 		return q
 	}
+	cfg := config(t)
+	cfg.MaxMessage = 16 << 20
+	shared := start(t, cfg)
+	url := site(t, map[string]string{"/": plainPage})
 	for _, c := range []struct {
 		name    string
 		call    CallRequest
-		cause   func(t *testing.T, c *Client, s Status) // once the call is under way; nil: the call is its own cause
+		before  func(t *testing.T, c *Client, s Status) // what makes the call hang, nil: the call itself
+		after   func(t *testing.T, c *Client, s Status) // what ends it once it is under way, nil: it ends by itself
 		code    string
 		words   []string
 		promise time.Duration
+		fatal   bool // to the browser, which cannot be shared then
 	}{
-		{"page crash", waiting, func(t *testing.T, c *Client, _ Status) {
+		{name: "page crash", call: never, after: func(t *testing.T, c *Client, _ Status) {
 			c.Call(bounded(t), CallRequest{Method: "Page.crash"})
-		}, CodeTargetCrashed, []string{"Page.reload", "Page.navigate"}, atOnce},
-		{"target closed", waiting, func(t *testing.T, c *Client, s Status) {
-			c.CloseTarget(bounded(t), s.Targets[0].ID)
-		}, CodeNotFound, []string{"was closed"}, atOnce},
-		{"page closed by its own command", waiting, func(t *testing.T, c *Client, _ Status) {
+		}, code: CodeTargetCrashed, words: []string{"Page.reload", "Page.navigate"}, promise: atOnce},
+		{name: "target closed", call: never, after: func(t *testing.T, c *Client, _ Status) {
+			c.CloseTarget(bounded(t), "")
+		}, code: CodeNotFound, words: []string{"was closed"}, promise: atOnce},
+		{name: "page closed by its own command", call: never, after: func(t *testing.T, c *Client, _ Status) {
 			c.Call(bounded(t), CallRequest{Method: "Page.close"})
-		}, CodeNotFound, []string{"was closed"}, atOnce},
-		{"dialog", evaluation("prompt('Name?')"), nil, CodeBusy, []string{"dialog", "prompt", "Name?"}, atOnce},
-		{"dialog of another call", waiting, func(t *testing.T, c *Client, _ Status) {
+		}, code: CodeNotFound, words: []string{"was closed"}, promise: atOnce},
+		{name: "dialog", call: evaluation("prompt('Name?')"), code: CodeBusy, words: []string{"dialog", "prompt", "Name?"}, promise: atOnce},
+		{name: "dialog of another call", call: never, after: func(t *testing.T, c *Client, _ Status) {
 			evaluate(t, c, "", "setTimeout(() => alert('later'))")
-		}, CodeBusy, []string{"alert", "later"}, atOnce},
-		{"endless loop", late(evaluation("for (;;) {}")), nil, CodeTimeout, []string{"stopped"}, 3 * overdue},
-		{"endless loop, then another call", late(CallRequest{Method: "DOM.getDocument"}), nil, CodeTimeout, nil, 3 * overdue},
-		{"promise that is never kept", late(waiting), nil, CodeTimeout, nil, overdue},
-		{"reply over the limit", evaluation("'x'.repeat(20e6)"), nil, CodeLimitExceeded, []string{"bytes"}, reading},
-		{"request of 101 MB", evaluation(strings.Repeat("x", 101e6)), nil, CodeLimitExceeded, []string{"at most"}, reading},
-		{"browser stopped", late(evaluation("1")), func(t *testing.T, _ *Client, s Status) { syscall.Kill(s.ChromePID, syscall.SIGSTOP) }, "", nil, 3 * overdue},
-		{"browser killed", waiting, func(t *testing.T, _ *Client, s Status) { syscall.Kill(s.ChromePID, syscall.SIGKILL) }, CodeChromeConnection, nil, atOnce},
-		{"keeper killed", waiting, func(t *testing.T, c *Client, _ Status) { syscall.Kill(c.hello.PID, syscall.SIGKILL) }, CodeChromeConnection, nil, atOnce},
-		{"browser closed by another", waiting, func(t *testing.T, c *Client, _ Status) { go c.CloseBrowser(bounded(t)) }, CodeChromeConnection, []string{"closed"}, 2 * atOnce},
+		}, code: CodeBusy, words: []string{"alert", "later"}, promise: atOnce},
+		{name: "endless loop", call: late(loop), code: CodeTimeout, words: []string{"stopped"}, promise: stopped},
+		{name: "endless loop, then another call", call: late(CallRequest{Method: "DOM.getDocument"}), before: func(t *testing.T, c *Client, _ Status) {
+			looping(bounded(t), t, c)
+		}, code: CodeTimeout, promise: stopped},
+		{name: "promise that is never kept", call: late(never), code: CodeTimeout, promise: overdue},
+		{name: "reply over the limit", call: evaluation("'x'.repeat(20e6)"), code: CodeLimitExceeded, words: []string{"bytes"}, promise: reading},
+		{name: "request of 101 MB", call: evaluation(strings.Repeat("x", 101e6)), code: CodeLimitExceeded, words: []string{"at most"}, promise: reading},
+		{name: "browser stopped", call: late(evaluation("1")), before: func(t *testing.T, _ *Client, s Status) {
+			syscall.Kill(s.ChromePID, syscall.SIGSTOP)
+		}, code: CodeTimeout, promise: stopped, fatal: true},
+		{name: "browser killed", call: never, after: func(t *testing.T, _ *Client, s Status) {
+			syscall.Kill(s.ChromePID, syscall.SIGKILL)
+		}, code: CodeChromeConnection, promise: atOnce, fatal: true},
+		{name: "keeper killed", call: never, after: func(t *testing.T, c *Client, _ Status) {
+			syscall.Kill(c.hello.PID, syscall.SIGKILL)
+		}, code: CodeChromeConnection, promise: atOnce, fatal: true},
+		{name: "browser closed by another", call: never, after: func(t *testing.T, c *Client, _ Status) {
+			go c.CloseBrowser(t.Context())
+		}, code: CodeChromeConnection, words: []string{"closed"}, promise: atOnce, fatal: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := config(t)
-			cfg.MaxMessage = 16 << 20
-			client := start(t, cfg)
-			open(t, client, site(t, map[string]string{"/": plainPage}))
+			client := shared
+			if c.fatal {
+				client = start(t, config(t))
+			}
+			open(t, client, url)
 			status, err := client.Status(bounded(t))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.name == "endless loop, then another call" {
-				go client.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", TimeoutMS: 10_000, Params: params(map[string]any{"expression": "for (;;) {}"})})
-				waitFor(t, "the loop", func() bool {
-					s, err := client.Status(bounded(t))
-					return err == nil && s.Calls > status.Calls
-				})
+			if c.before != nil {
+				c.before(t, client, status)
 			}
-			var result <-chan error
 			began := time.Now()
-			switch {
-			case c.code == "": // the cause comes before the call
-				c.cause(t, client, status)
-				c.code = CodeTimeout
-				result = inCall(t, client, c.call)
-			case c.cause == nil:
-				result = inCall(t, client, c.call)
-			default:
+			var result <-chan error
+			if c.after == nil {
 				result = inBackground(t, client, c.call)
+			} else {
+				result = underWay(t, client, c.call)
 				began = time.Now()
-				c.cause(t, client, status)
+				c.after(t, client, status)
 			}
 			err = ended(t, result)
 			took := time.Since(began)
@@ -92,15 +100,6 @@ func TestEveryCallEnds(t *testing.T) {
 			}
 		})
 	}
-}
-
-func inCall(t *testing.T, c *Client, q CallRequest) <-chan error {
-	result := make(chan error, 1)
-	go func() {
-		_, err := c.Call(bounded(t), q)
-		result <- err
-	}()
-	return result
 }
 
 // TestFullPipe stops the browser and asks until nothing more is queued for it: what does not fit is refused at once, what

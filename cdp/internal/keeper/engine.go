@@ -185,14 +185,14 @@ func (e *engine) handle(m browser.Message) {
 		params, result  json.RawMessage
 		failure         json.RawMessage
 	)
-	err := fields(m.Data, func(key string, value []byte) (err error) {
-		switch key {
+	err := fields(m.Data, func(key, value []byte) (err error) {
+		switch string(key) {
 		case "id":
 			id, err = strconv.ParseInt(string(value), 10, 64)
 		case "method":
-			err = json.Unmarshal(value, &method)
+			method, err = text(value)
 		case "sessionId":
-			err = json.Unmarshal(value, &session)
+			session, err = text(value)
 		case "params":
 			params = value
 		case "result":
@@ -512,13 +512,16 @@ func (e *engine) unstick(t *target) string {
 	select {
 	case <-probe.done:
 		return "the page was busy with a script that did not end, which was stopped"
-	case <-time.After(4 * probeTime):
+	case <-time.After(stopTime):
 		return "the page does not answer at all, and its script could not be stopped; Page.reload or closing it may help"
 	}
 }
 
-// Long enough for a page on a busy machine: one that is only slow must not lose its script.
-const probeTime = 500 * time.Millisecond
+const (
+	// probeTime is long enough for a page on a busy machine: one that is only slow must not lose its script.
+	probeTime = time.Second
+	stopTime  = 2 * time.Second // for a script to be stopped
+)
 
 // call is the command of a client.
 func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {

@@ -3,7 +3,6 @@
 package keeper
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -59,7 +58,7 @@ func TestListenUntilMaxTimeout(t *testing.T) {
 	p := open(t, c, url+"/")
 	reload := func() { c.Call(bounded(t), CallRequest{Method: "Page.reload"}) }
 
-	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Network.*"}, Until: "Page.loadEventFired", TimeoutMS: 15_000}, reload)
+	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Network.*"}, Until: "Page.loadEventFired", TimeoutMS: limit.Milliseconds()}, reload)
 	if end.End != "until" || len(lines) < 3 {
 		t.Fatalf("end %+v after %d lines", end, len(lines))
 	}
@@ -85,7 +84,8 @@ func TestListenUntilMaxTimeout(t *testing.T) {
 		t.Errorf("timeout: %+v %d", end, len(lines))
 	}
 
-	// Nobody listens any more, so nothing of the network is told.
+	// Nobody listens any more, so nothing of the network is told, from when the page has heard of it.
+	wantValue(t, c, "", "1+1", "2")
 	ev, err := c.Events(bounded(t), EventsRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestClosedTargetEndsItsCalls(t *testing.T) {
 	c := start(t, config(t))
 	first := open(t, c, "")
 	second := open(t, c, site(t, map[string]string{"/": plainPage}))
-	waiting := inBackground(t, c, never)
+	waiting := underWay(t, c, never)
 	if _, err := c.CloseTarget(bounded(t), second.Target); err != nil {
 		t.Fatal(err)
 	}
@@ -259,10 +259,8 @@ func TestSlowListenerLosesAndNobodyWaits(t *testing.T) {
 	listening := make(chan struct{})
 	go func() {
 		var r result
-		ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
-		defer cancel()
 		var err error
-		r.end, err = slow.Listen(ctx, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.frameStartedNavigating"},
+		r.end, err = slow.Listen(bounded(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.frameStartedNavigating"},
 			func() { close(listening) },
 			func(raw json.RawMessage) error {
 				<-reading
@@ -327,7 +325,7 @@ func TestWarmCallFromAColdClient(t *testing.T) {
 		best = min(best, time.Since(started))
 	}
 	t.Log("best: ", best)
-	if best > 80*time.Millisecond {
+	if best > slow*80*time.Millisecond {
 		t.Errorf("a warm call takes %s", best)
 	}
 	if rss, err := os.ReadFile("/proc/" + itoa(c.hello.PID) + "/status"); err == nil {

@@ -23,8 +23,13 @@ type files struct{ dir, name string }
 
 func (f files) lock() string    { return filepath.Join(f.dir, f.name+".lock") }
 func (f files) info() string    { return filepath.Join(f.dir, f.name+".json") }
+func (f files) newInfo() string { return f.info() + ".new" } // before it is renamed
 func (f files) log() string     { return filepath.Join(f.dir, f.name+".log") }
 func (f files) profile() string { return filepath.Join(f.dir, f.name+".profile") }
+
+// socket is where the keeper listens, temp Chrome's temporary folder, in which it listens, too.
+func (f files) socket() string { return f.short(".sock", maxSocketPath) }
+func (f files) temp() string   { return f.short(".tmp", browser.MaxTemp) }
 
 // A unix socket's path has at most 108 bytes on Linux and 104 elsewhere, the last a NUL.
 const maxSocketPath = 100
@@ -34,30 +39,39 @@ type plantedError struct{ path, what string }
 
 func (e *plantedError) Error() string { return e.path + " " + e.what }
 
-// socketPath is NAME.sock in the folder, with a long name its hash; with a long
-// folder, a hash of both in a folder of the user's under the system's temporary one.
-func (f files) socketPath() (path string, inTemp bool) {
+// short is a path of at most so many bytes: NAME.ext in the folder, with a long name its hash, which is no browser's name;
+// with a long folder, a hash of both in a folder of the user's under the system's temporary one.
+func (f files) short(ext string, bytes int) string {
 	hash := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
-		return hex.EncodeToString(sum[:8]) + ".sock"
+		return "_" + hex.EncodeToString(sum[:8]) + ext
 	}
-	if path = filepath.Join(f.dir, f.name+".sock"); len(path) <= maxSocketPath {
-		return path, false
+	all := filepath.Join("parley-"+strconv.Itoa(os.Geteuid()), hash(f.dir+"\x00"+f.name))
+	for _, path := range []string{filepath.Join(f.dir, f.name+ext), filepath.Join(f.dir, hash(f.name)), filepath.Join(os.TempDir(), all)} {
+		if len(path) <= bytes {
+			return path
+		}
 	}
-	if path = filepath.Join(f.dir, hash(f.name)); len(path) <= maxSocketPath {
-		return path, false
+	return filepath.Join("/tmp", all)
+}
+
+// ownDirOf makes the folder of a short path.
+func (f files) ownDirOf(path string) error {
+	if dir := filepath.Dir(path); dir != f.dir {
+		return ownDir(dir)
 	}
-	own := "parley-" + strconv.Itoa(os.Geteuid())
-	if path = filepath.Join(os.TempDir(), own, hash(f.dir+"\x00"+f.name)); len(path) <= maxSocketPath {
-		return path, true
-	}
-	return filepath.Join("/tmp", own, hash(f.dir+"\x00"+f.name)), true
+	return nil
+}
+
+// makeTemp makes Chrome's temporary folder.
+func (f files) makeTemp() (string, error) {
+	path := f.temp()
+	return path, errors.Join(f.ownDirOf(path), ownDir(path))
 }
 
 // SocketPath is where the keeper of a browser listens.
 func SocketPath(runDir, name string) string {
-	path, _ := files{absolute(runDir), orDefault(name)}.socketPath()
-	return path
+	return files{absolute(runDir), orDefault(name)}.socket()
 }
 
 // info is what NAME.json holds.
@@ -128,8 +142,7 @@ func (f files) held() bool {
 
 // leftovers reports whether files of a keeper are there.
 func (f files) leftovers() bool {
-	socket, _ := f.socketPath()
-	for _, path := range []string{f.lock(), f.info(), f.log(), f.profile(), socket} {
+	for _, path := range []string{f.lock(), f.info(), f.log(), f.profile(), f.temp(), f.socket()} {
 		if _, err := os.Lstat(path); err == nil {
 			return true
 		}
@@ -144,12 +157,9 @@ func (f files) clean() error {
 	killOrphans(f.profile(), 0)
 	if i.ChromePID > 0 && i.Profile != "" && !i.Temporary {
 		killOrphans(i.Profile, i.ChromePID)
-		browser.RemoveSingleton(i.Profile)
 	}
-	socket, _ := f.socketPath()
-	browser.RemoveSingleton(f.profile())
-	err := removeTree(f.profile())
-	for _, path := range []string{socket, f.info(), f.log()} {
+	err := errors.Join(removeTree(f.profile()), removeTree(f.temp()))
+	for _, path := range []string{f.socket(), f.newInfo(), f.info(), f.log()} {
 		if e := os.Remove(path); e != nil && !errors.Is(e, os.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
@@ -240,7 +250,7 @@ func filesIn(runDir string) (all []files, err error) {
 	for _, entry := range found {
 		ext := filepath.Ext(entry.Name())
 		switch ext {
-		case ".lock", ".json", ".sock", ".log", ".profile":
+		case ".lock", ".json", ".sock", ".log", ".profile", ".tmp":
 			if name := strings.TrimSuffix(entry.Name(), ext); name == protocolName || checkName(name) == nil {
 				names[name] = true
 			}

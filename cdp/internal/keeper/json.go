@@ -14,7 +14,7 @@ var errJSON = errors.New("not a JSON object")
 // bytes of its value, and copies nothing. It finds the ends of values without
 // judging what is within, so it is fast on replies of many megabytes, and it visits
 // what comes before the place where a text was cut off. Keys must be plain.
-func fields(data []byte, visit func(key string, value []byte) error) error {
+func fields(data []byte, visit func(key, value []byte) error) error {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '{' {
 		return errJSON
@@ -31,7 +31,7 @@ func fields(data []byte, visit func(key string, value []byte) error) error {
 		if end < 0 {
 			return fmt.Errorf("%w: cut off in a key", errJSON)
 		}
-		key := string(data[i+1 : end-1])
+		key := data[i+1 : end-1]
 		i = skipSpace(data, end)
 		if i >= len(data) || data[i] != ':' {
 			return fmt.Errorf("%w: no value at byte %d", errJSON, i)
@@ -39,14 +39,14 @@ func fields(data []byte, visit func(key string, value []byte) error) error {
 		i = skipSpace(data, i+1)
 		end = skipValue(data, i)
 		if end <= i {
-			return fmt.Errorf("%w: cut off in %q", errJSON, clip(key, 40))
+			return fmt.Errorf("%w: cut off in %q", errJSON, clip(string(key), 40))
 		}
 		if err := visit(key, data[i:end]); err != nil {
 			return err
 		}
 		i = skipSpace(data, end)
 		if i >= len(data) {
-			return fmt.Errorf("%w: cut off after %q", errJSON, clip(key, 40))
+			return fmt.Errorf("%w: cut off after %q", errJSON, clip(string(key), 40))
 		}
 		switch data[i] {
 		case ',':
@@ -126,6 +126,15 @@ func skipValue(data []byte, i int) int {
 		}
 		return i
 	}
+}
+
+// text reads a JSON string. One without escapes, as nearly all are, is taken as it is.
+func text(value []byte) (s string, err error) {
+	if n := len(value); n >= 2 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
+		return string(value[1 : n-1]), nil
+	}
+	err = json.Unmarshal(value, &s)
+	return s, err
 }
 
 // object reports whether raw is one valid JSON object.

@@ -47,13 +47,6 @@ func runTidily(m *testing.M) int {
 	code := m.Run()
 	// The folder of sockets whose own folder has too long a path is one for all, and stays.
 	os.Remove(filepath.Join(dir, fmt.Sprint("parley-", os.Geteuid())))
-	// A Chrome that is killed while it writes a file leaves the one that it writes first, under a name that does not say whose it is.
-	halves, _ := filepath.Glob(filepath.Join(dir, ".org.chromium.Chromium.*"))
-	for _, name := range halves {
-		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
-			os.Remove(name)
-		}
-	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		fmt.Println("left in the temporary folder: ", left, err)
 		return max(code, 1)
@@ -70,8 +63,8 @@ func rounds(many int) int {
 	return many
 }
 
-// limit bounds everything that a test waits for.
-const limit = slow * 20 * time.Second
+// limit bounds everything that a test waits for: long enough for a machine that is busy with much else.
+const limit = 2 * time.Minute
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()
@@ -134,7 +127,7 @@ func start(t *testing.T, cfg Config) *Client {
 func nothingLeft(t *testing.T, cfg Config) {
 	t.Helper()
 	var left []string
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		left = left[:0]
 		for pid, cmdline := range processes() {
 			if strings.Contains(cmdline, cfg.RunDir) {
@@ -198,7 +191,7 @@ func params(v any) json.RawMessage { return mustJSON(v) }
 // evaluate runs an expression and answers its value as JSON.
 func evaluate(t *testing.T, c *Client, target, expression string) (string, error) {
 	t.Helper()
-	raw, err := c.Call(bounded(t), CallRequest{Target: target, Method: "Runtime.evaluate", TimeoutMS: 10_000,
+	raw, err := c.Call(bounded(t), CallRequest{Target: target, Method: "Runtime.evaluate",
 		Params: params(map[string]any{"expression": expression, "returnByValue": true})})
 	var reply struct {
 		Result struct {

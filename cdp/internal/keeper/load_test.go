@@ -3,12 +3,20 @@
 package keeper
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
-	"sort"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
 // BenchmarkCall is one evaluation through an open connection, and through a new one.
@@ -54,7 +62,7 @@ func BenchmarkCall(b *testing.B) {
 			times = append(times, time.Since(t))
 		}
 		after, _ := c.Status(b.Context())
-		sort.Slice(times, func(i, j int) bool { return times[i] < times[j] })
+		slices.Sort(times)
 		b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-us")
 		b.ReportMetric(float64(after.Events.LastSeq-before.Events.LastSeq)/time.Since(started).Seconds(), "events/s")
 	})
@@ -129,4 +137,122 @@ func TestHammerCallsAndStreams(t *testing.T) {
 		t.Errorf("%d answers are waited for", len(c.waits))
 	}
 	c.mu.Unlock()
+}
+
+// aConsoleEvent is what Chromium says of console.log(1) in a page.
+const aConsoleEvent = `{"method":"Runtime.consoleAPICalled","params":{"type":"log","args":[{"type":"number","value":1,"description":"1"}],"executionContextId":3,` +
+	`"timestamp":1790000000000.123,"stackTrace":{"callFrames":[{"functionName":"","scriptId":"5","url":"http://127.0.0.1:9/page","lineNumber":0,"columnNumber":64}]}},"sessionId":"S"}`
+
+// BenchmarkEvent is what the keeper does with one event.
+func BenchmarkEvent(b *testing.B) {
+	var cfg Config
+	cfg.setDefaults()
+	e := newEngine(newFakeBrowser(), "test", false, &cfg)
+	e.targets["T"] = &target{id: "T", session: "S", kind: "page", domains: map[string]*domain{}}
+	e.sessions["S"] = e.targets["T"]
+	b.SetBytes(int64(len(aConsoleEvent)))
+	for b.Loop() {
+		e.handle(browser.Message{Data: []byte(aConsoleEvent), Size: int64(len(aConsoleEvent))})
+	}
+}
+
+// BenchmarkFlood is a call through an open connection, alone and while 10,000 events a second come through the pipe, from a peer
+// that answers at once: what is slower is the keeper's doing, not Chrome's.
+func BenchmarkFlood(b *testing.B) {
+	for _, rate := range []int{0, 10_000} {
+		b.Run(fmt.Sprint(rate), func(b *testing.B) {
+			c, e := pipePeer(b, rate)
+			began, before := time.Now(), e.seenEvents()
+			var took []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				if _, err := c.Call(b.Context(), CallRequest{Method: "Runtime.evaluate", Target: "T"}); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(start))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+			b.ReportMetric(float64(e.seenEvents()-before)/time.Since(began).Seconds(), "events/s")
+		})
+	}
+}
+
+func (e *engine) seenEvents() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.events.lastSeq
+}
+
+// pipePeer is a client of a keeper whose browser is a goroutine at the other end of a pipe: it answers every command, and says
+// so many events a second.
+func pipePeer(b *testing.B, rate int) (*Client, *engine) {
+	b.Helper()
+	var ends [2][2]*os.File
+	for i := range ends {
+		var err error
+		if ends[i][0], ends[i][1], err = os.Pipe(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var mu sync.Mutex
+	say := func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		io.WriteString(ends[1][1], text+"\x00")
+	}
+	go func() {
+		for r := bufio.NewReader(ends[0][0]); ; {
+			message, err := r.ReadBytes(0)
+			if err != nil {
+				return
+			}
+			var q asked
+			json.Unmarshal(message[:len(message)-1], &q)
+			say(fmt.Sprintf(`{"id":%d,"result":{"result":{"type":"number","value":42}},"sessionId":"S"}`, q.ID))
+		}
+	}()
+	ctx, cancel := context.WithCancel(b.Context())
+	var cfg Config
+	cfg.setDefaults()
+	e := newEngine(browser.NewPipe(ends[1][0], ends[0][1], 0), "test", false, &cfg)
+	go e.read()
+	say(`{"method":"Target.attachedToTarget","params":{"sessionId":"S","targetInfo":{"targetId":"T","type":"page","url":"http://a/","title":"A"}}}`)
+	if rate > 0 {
+		go func() {
+			began, said := time.Now(), 0
+			for ctx.Err() == nil {
+				for due := int(time.Since(began).Seconds() * float64(rate)); said < due; said++ {
+					say(aConsoleEvent) // each a write of its own, as Chrome's are
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}()
+	}
+	f := files{b.TempDir(), "test"}
+	l, err := net.Listen("unix", f.socket())
+	if err == nil {
+		err = os.Chmod(f.socket(), 0o600) // as the keeper's umask does
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := newServer(e, hello{Wire: WireVersion, PID: os.Getpid()})
+	go s.serve(l)
+	c, err := connect(b.Context(), f, "test")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		c.Close()
+		l.Close()
+		cancel()
+		e.conn.Close()
+		<-e.done
+		for _, end := range ends {
+			end[0].Close()
+			end[1].Close()
+		}
+	})
+	return c, e
 }

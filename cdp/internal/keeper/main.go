@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -176,9 +175,13 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 			return nil, errf(CodeChromeLaunch, "cannot make the profile: %v", err)
 		}
 	}
+	temp, err := k.files.makeTemp()
+	if err != nil {
+		return nil, errf(CodeChromeLaunch, "cannot make the browser's temporary folder: %v", err)
+	}
 	// Written before Chrome starts, so that a kill in between can be cleaned up after.
 	k.writeInfo()
-	proc, err := browser.Launch(ctx, browser.LaunchConfig{Path: k.cfg.Chrome, Profile: k.profile, Headed: k.cfg.Headed, Args: k.cfg.Args,
+	proc, err := browser.Launch(ctx, browser.LaunchConfig{Path: k.cfg.Chrome, Profile: k.profile, Temp: temp, Headed: k.cfg.Headed, Args: k.cfg.Args,
 		Timeout: k.cfg.LaunchTimeout, MaxMessage: k.cfg.MaxMessage, Log: log.Writer()})
 	if err != nil {
 		return nil, errf(CodeChromeLaunch, "%v", err)
@@ -188,11 +191,9 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 }
 
 func (k *keeper) listen() error {
-	path, inTemp := k.files.socketPath()
-	if inTemp {
-		if err := ownDir(filepath.Dir(path)); err != nil {
-			return err
-		}
+	path := k.files.socket()
+	if err := k.files.ownDirOf(path); err != nil {
+		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -226,9 +227,8 @@ func (k *keeper) writeInfo() {
 	if k.proc != nil {
 		i.ChromePID = k.proc.PID
 	}
-	temp := k.files.info() + ".new"
-	if err := os.WriteFile(temp, append(mustJSON(i), '\n'), 0o600); err == nil {
-		os.Rename(temp, k.files.info())
+	if err := os.WriteFile(k.files.newInfo(), append(mustJSON(i), '\n'), 0o600); err == nil {
+		os.Rename(k.files.newInfo(), k.files.info())
 	}
 }
 

@@ -28,7 +28,7 @@ func oldKeeper() int {
 		return 1
 	}
 	fmt.Fprintln(lock, os.Getpid())
-	socket, _ := f.socketPath()
+	socket := f.socket()
 	os.Remove(socket)
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -80,7 +80,7 @@ func startOld(t *testing.T, dir, manners string) int {
 }
 
 func socketAnswers(f files) bool {
-	socket, _ := f.socketPath()
+	socket := f.socket()
 	conn, err := net.Dial("unix", socket)
 	if err == nil {
 		conn.Close()

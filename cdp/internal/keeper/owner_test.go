@@ -279,7 +279,7 @@ func TestPluginsPagesEndWithTheirContext(t *testing.T) {
 func TestIdleContextsAreDisposed(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	cfg.Idle = 300 * time.Millisecond
+	cfg.Idle = shortIdle
 	c := start(t, cfg)
 	ctx, stop := context.WithCancel(bounded(t))
 	over := make(chan struct{})

@@ -42,7 +42,11 @@ func Protocol(ctx context.Context, cfg Config) ([]byte, browser.Version, error) 
 	if err := os.Mkdir(f.profile(), 0o700); err != nil {
 		return nil, browser.Version{}, errf(CodeChromeLaunch, "cannot make the profile: %v", err)
 	}
-	document, version, err := browser.LaunchForProtocol(ctx, browser.LaunchConfig{Path: cfg.Chrome, Profile: f.profile(), Timeout: cfg.LaunchTimeout})
+	temp, err := f.makeTemp()
+	if err != nil {
+		return nil, browser.Version{}, errf(CodeChromeLaunch, "cannot make the browser's temporary folder: %v", err)
+	}
+	document, version, err := browser.LaunchForProtocol(ctx, browser.LaunchConfig{Path: cfg.Chrome, Profile: f.profile(), Temp: temp, Timeout: cfg.LaunchTimeout})
 	if err != nil {
 		return nil, version, errf(CodeChromeLaunch, "%v", err)
 	}

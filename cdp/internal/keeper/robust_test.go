@@ -9,6 +9,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,24 +19,50 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// inBackground starts a call and answers where its error comes, after the browser has got it.
+// inBackground starts a call and answers where its error comes.
 func inBackground(t *testing.T, c *Client, q CallRequest) <-chan error {
-	t.Helper()
-	before, err := c.Status(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	result := make(chan error, 1)
 	go func() {
 		_, err := c.Call(bounded(t), q)
 		result <- err
 	}()
-	waitFor(t, "the call to start", func() bool {
-		s, err := c.Status(bounded(t))
-		return err != nil || s.Calls > before.Calls
+	return result
+}
+
+// underWay is inBackground for a call that logs in the page, and waits until it has.
+func underWay(t *testing.T, c *Client, q CallRequest) (result <-chan error) {
+	t.Helper()
+	begun := errors.New("the call is under way")
+	_, err := c.Listen(bounded(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: q.Target}, func() {
+		result = inBackground(t, c, q)
+	}, func(line json.RawMessage) error {
+		if parseLine(t, line).Replayed {
+			return nil
+		}
+		return begun
 	})
+	if err != begun {
+		t.Fatal("listen: ", err)
+	}
+	return result
+}
+
+// looping is inBackground for a loop without an end, and waits until the page, which must be of a site, is busy with it.
+func looping(ctx context.Context, t *testing.T, c *Client) <-chan error {
+	t.Helper()
+	busy := make(chan error, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { busy <- nil }))
+	t.Cleanup(server.Close)
+	result := make(chan error, 1)
+	go func() {
+		_, err := c.Call(ctx, evaluation(`x = new XMLHttpRequest; x.open("GET", "`+server.URL+`", false); try { x.send() } catch {} for (;;) {}`))
+		result <- err
+	}()
+	ended(t, busy)
 	return result
 }
 
@@ -49,11 +77,13 @@ func ended(t *testing.T, result <-chan error) error {
 	}
 }
 
-var never = CallRequest{Method: "Runtime.evaluate", TimeoutMS: 60_000,
-	Params: json.RawMessage(`{"expression":"new Promise(() => {})","awaitPromise":true}`)}
+// never is a call that is never answered; it logs first, as underWay wants.
+var never = CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"console.log('never'); new Promise(() => {})","awaitPromise":true}`)}
+
+var loop = evaluation("for (;;) {}")
 
 func evaluation(expression string) CallRequest {
-	return CallRequest{Method: "Runtime.evaluate", TimeoutMS: 15_000, Params: params(map[string]any{"expression": expression, "returnByValue": true})}
+	return CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": expression, "returnByValue": true})}
 }
 
 func TestHammerCrashedPageFailsAtOnceAndIsRevived(t *testing.T) {
@@ -68,7 +98,7 @@ func TestHammerCrashedPageFailsAtOnceAndIsRevived(t *testing.T) {
 		{Method: "Page.reload"},
 	} {
 		for range rounds(20) {
-			waiting := inBackground(t, c, never)
+			waiting := underWay(t, c, never)
 			c.Call(bounded(t), crash)
 			wantCode(t, ended(t, waiting), CodeTargetCrashed, "Page.reload")
 			// At once: the second of the crash's events may still be under way.
@@ -180,8 +210,8 @@ func TestDialogs(t *testing.T) {
 
 func TestEndlessLoopTimesOutAndIsStopped(t *testing.T) {
 	c := start(t, config(t))
-	open(t, c, "")
-	q := evaluation("for(;;){}")
+	open(t, c, site(t, map[string]string{"/": plainPage}))
+	q := loop
 	q.TimeoutMS = 500
 	_, err := c.Call(bounded(t), q)
 	wantCode(t, err, CodeTimeout, "stopped")
@@ -202,8 +232,6 @@ func TestEndlessLoopTimesOutAndIsStopped(t *testing.T) {
 	// The context's own deadline, and a caller who leaves, stop it as well.
 	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 	defer cancel()
-	loop := evaluation("for(;;){}")
-	loop.TimeoutMS = 0
 	_, err = c.Call(ctx, loop)
 	wantCode(t, err, CodeTimeout, "stopped")
 
@@ -211,15 +239,15 @@ func TestEndlessLoopTimesOutAndIsStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := inBackground(t, leaver, evaluation("for(;;){}"))
+	left := looping(bounded(t), t, leaver)
 	leaver.Close()
 	wantCode(t, ended(t, left), CodeChromeConnection)
 	wantValue(t, c, "", "1+1", "2")
 
 	ctx, cancel = context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
-	_, err = c.Call(ctx, evaluation("for(;;){}"))
-	wantCode(t, err, CodeTimeout)
+	left = looping(ctx, t, c)
+	cancel()
+	wantCode(t, ended(t, left), CodeTimeout, "given up")
 	wantValue(t, c, "", "1+1", "2")
 }
 
@@ -374,7 +402,7 @@ func TestKillingChromeEndsCallsAndKeeper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting := inBackground(t, c, never)
+	waiting := underWay(t, c, never)
 	syscall.Kill(s.ChromePID, syscall.SIGKILL)
 	wantCode(t, ended(t, waiting), CodeChromeConnection)
 	nothingLeft(t, cfg)
@@ -388,7 +416,7 @@ func TestKilledKeeperIsRecovered(t *testing.T) {
 	for _, next := range []string{"start", "dial", "sweep", "stop"} {
 		c := start(t, cfg)
 		open(t, c, "")
-		waiting := inBackground(t, c, never)
+		waiting := underWay(t, c, never)
 		syscall.Kill(c.hello.PID, syscall.SIGKILL)
 		wantCode(t, ended(t, waiting), CodeChromeConnection)
 		waitFor(t, "its end", func() bool { return !files{cfg.RunDir, "default"}.held() })
@@ -526,7 +554,7 @@ func TestDeadSocketAndForeignThingsInPlace(t *testing.T) {
 	if err := ownDir(cfg.RunDir); err != nil {
 		t.Fatal(err)
 	}
-	socket, _ := f.socketPath()
+	socket := f.socket()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
@@ -556,6 +584,28 @@ func TestDeadSocketAndForeignThingsInPlace(t *testing.T) {
 	_, err = Start(bounded(t), cfg)
 	wantCode(t, err, CodeInternal, "lock")
 	os.Remove(f.lock())
+}
+
+// TestShortPaths holds every path that sockets are made in to its length, and none to be taken for another browser's.
+func TestShortPaths(t *testing.T) {
+	seen := map[string]files{}
+	for _, dir := range []string{"/run", "/" + strings.Repeat("d", 40), "/" + strings.Repeat("d", 74), "/" + strings.Repeat("d", 200)} {
+		for _, name := range []string{"default", strings.Repeat("n", 30), strings.Repeat("n", 64)} {
+			f := files{dir, name}
+			for path, most := range map[string]int{f.socket(): maxSocketPath, f.temp(): browser.MaxTemp} {
+				if len(path) > most {
+					t.Errorf("%s has %d bytes, at most %d are allowed", path, len(path), most)
+				}
+				if other, twice := seen[path]; twice {
+					t.Errorf("%+v and %+v share %s", f, other, path)
+				}
+				seen[path] = f
+				if base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)); base != name && checkName(base) == nil {
+					t.Errorf("%s of %+v looks like a browser's named %s", path, f, base)
+				}
+			}
+		}
+	}
 }
 
 func TestFolderWithALongPath(t *testing.T) {
@@ -620,17 +670,20 @@ func TestProfileInUse(t *testing.T) {
 	}
 }
 
+// shortIdle is a limit that no test comes near by being slow.
+const shortIdle = 3 * time.Second
+
 func TestIdleKeeperEnds(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	cfg.Idle = time.Second
+	cfg.Idle = shortIdle
 	c := start(t, cfg)
 	s, err := c.Status(bounded(t))
-	if err != nil || s.IdleLimit != 1000 {
+	if err != nil || s.IdleLimit != shortIdle.Milliseconds() {
 		t.Errorf("%+v %v", s, err)
 	}
 	// Who listens uses it, who is only connected does not.
-	if _, end := listen(t, c, ListenRequest{Patterns: []string{"Page.*"}, TimeoutMS: 1500}, nil); end.End != "timeout" {
+	if _, end := listen(t, c, ListenRequest{Patterns: []string{"Page.*"}, TimeoutMS: shortIdle.Milliseconds() * 3 / 2}, nil); end.End != "timeout" {
 		t.Errorf("end %+v", end)
 	}
 	nothingLeft(t, cfg)

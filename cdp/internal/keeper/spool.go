@@ -85,8 +85,8 @@ func (s *spool) close() {
 // spill is asked where a large message goes: to a spool if it is the reply to a call that takes pieces.
 func (e *engine) spill(beginning []byte) io.Writer {
 	var id int64
-	fields(beginning, func(key string, value []byte) (err error) {
-		if key == "id" {
+	fields(beginning, func(key, value []byte) (err error) {
+		if string(key) == "id" {
 			id, err = strconv.ParseInt(string(value), 10, 64)
 		}
 		return err

@@ -272,7 +272,7 @@ func orUnknown(version string) string {
 // replace ends a keeper: it asks, and what does not listen is killed, but only when
 // it is certain who it is.
 func replace(ctx context.Context, f files, o *otherKeeper) error {
-	socket, _ := f.socketPath()
+	socket := f.socket()
 	asked, pid := false, 0
 	if conn, err := net.DialTimeout("unix", socket, time.Second); err == nil {
 		_, pid, _ = peer(conn)

@@ -121,13 +121,14 @@ func readRequest(r io.Reader) (q request, err error) {
 	if err != nil {
 		return q, err
 	}
-	err = fields(payload, func(key string, value []byte) error {
-		switch key {
+	err = fields(payload, func(key, value []byte) error {
+		switch string(key) {
 		case "id":
 			q.id, err = strconv.ParseInt(string(value), 10, 64)
 			return err
 		case "op":
-			return json.Unmarshal(value, &q.op)
+			q.op, err = text(value)
+			return err
 		case "by":
 			return json.Unmarshal(value, &q.by)
 		case "body":
@@ -158,8 +159,8 @@ func readAnswer(r io.Reader) (a answer, err error) {
 	if len(payload) > pieceHead && payload[0] == 0 {
 		return answer{id: int64(binary.BigEndian.Uint64(payload[1:])), piece: payload[pieceHead:]}, nil
 	}
-	err = fields(payload, func(key string, value []byte) error {
-		switch key {
+	err = fields(payload, func(key, value []byte) error {
+		switch string(key) {
 		case "id":
 			a.id, err = strconv.ParseInt(string(value), 10, 64)
 			return err

@@ -62,8 +62,8 @@ func TestRequestsAndAnswers(t *testing.T) {
 
 func TestFieldsOfACutMessage(t *testing.T) {
 	var seen []string
-	err := fields([]byte(`{"id":12,"result":{"result":{"value":"xxxxx`), func(key string, value []byte) error {
-		seen = append(seen, key+"="+string(value))
+	err := fields([]byte(`{"id":12,"result":{"result":{"value":"xxxxx`), func(key, value []byte) error {
+		seen = append(seen, string(key)+"="+string(value))
 		return nil
 	})
 	if err == nil || len(seen) != 1 || seen[0] != "id=12" {
@@ -113,9 +113,9 @@ func FuzzFields(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got := map[string]string{}
 		plain := true
-		err := fields(data, func(key string, value []byte) error {
-			got[key] = string(value)
-			plain = plain && !strings.Contains(key, `\`)
+		err := fields(data, func(key, value []byte) error {
+			got[string(key)] = string(value)
+			plain = plain && !strings.Contains(string(key), `\`)
 			return nil
 		})
 		var want map[string]json.RawMessage
