@@ -51,6 +51,9 @@ type batchAnswer struct {
 	*host.Envelope
 }
 
+// results are the data of the calls that succeeded, by id: read when something refers to them.
+type results map[string]json.RawMessage
+
 func (a *App) batch(ctx context.Context, path string, goOn bool) error {
 	input := a.In
 	if path != "-" {
@@ -69,7 +72,7 @@ func (a *App) batch(ctx context.Context, path string, goOn bool) error {
 	if err != nil {
 		return err
 	}
-	earlier := map[string]any{}
+	earlier := results{}
 	lines := bufio.NewReaderSize(input, 64<<10)
 	first := error(nil)
 	for number := 1; ; number++ {
@@ -116,7 +119,7 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text []byte, number int, earlier map[string]any) (json.RawMessage, *host.Answer) {
+func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text []byte, number int, earlier results) (json.RawMessage, *host.Answer) {
 	id := json.RawMessage(strconv.Itoa(number))
 	refuse := func(err error) (json.RawMessage, *host.Answer) {
 		e := host.AsError(err)
@@ -156,9 +159,7 @@ func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text [
 		Log: func(level int, message string) { a.debugf("%s: %s", line.Tool, message) },
 	})
 	if answer.Err == nil {
-		if data, err := schema.Decode(answer.Data, schema.Limits{Bytes: max(1, len(answer.Data)), ReplaceSurrogates: true}); err == nil {
-			earlier[key] = data
-		}
+		earlier[key] = answer.Data
 	}
 	return id, answer
 }
@@ -172,7 +173,7 @@ func idKey(id json.RawMessage) string {
 }
 
 // substitute replaces references to earlier results in the strings of a call's parameters.
-func substitute(params json.RawMessage, earlier map[string]any) (json.RawMessage, error) {
+func substitute(params json.RawMessage, earlier results) (json.RawMessage, error) {
 	if !bytes.Contains(params, []byte("${")) {
 		return params, nil
 	}
@@ -187,7 +188,7 @@ func substitute(params json.RawMessage, earlier map[string]any) (json.RawMessage
 	return schema.Marshal(replaced), nil
 }
 
-func replaceRefs(value any, earlier map[string]any) (any, error) {
+func replaceRefs(value any, earlier results) (any, error) {
 	switch v := value.(type) {
 	case string:
 		return expand(v, earlier)
@@ -215,7 +216,7 @@ func replaceRefs(value any, earlier map[string]any) (any, error) {
 
 // expand replaces each ${id.path} of a string. A string that is one reference and nothing else becomes the value
 // with its type; within a longer text only what has a text form can stand.
-func expand(s string, earlier map[string]any) (any, error) {
+func expand(s string, earlier results) (any, error) {
 	var b strings.Builder
 	for rest := s; ; {
 		at := strings.Index(rest, "${")
@@ -252,11 +253,15 @@ func expand(s string, earlier map[string]any) (any, error) {
 	}
 }
 
-func lookUp(ref string, earlier map[string]any) (any, error) {
+func lookUp(ref string, earlier results) (any, error) {
 	id, path, _ := strings.Cut(ref, ".")
-	value, ok := earlier[id]
+	data, ok := earlier[id]
 	if !ok {
 		return nil, host.Errorf(host.InvalidArgs, "params: ${%s}: no earlier call that succeeded has the id %s", manifest.CleanLine(ref), manifest.CleanLine(id))
+	}
+	value, err := schema.Decode(data, schema.Limits{Bytes: max(1, len(data)), ReplaceSurrogates: true})
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "params: ${%s}: the result of %s cannot be read: %s", manifest.CleanLine(ref), manifest.CleanLine(id), manifest.CleanLine(err.Error()))
 	}
 	if path == "" {
 		return value, nil

@@ -9,9 +9,9 @@ import (
 )
 
 func TestReferences(t *testing.T) {
-	earlier := map[string]any{
-		"1":    map[string]any{"frameId": "F", "n": json.Number("7"), "list": []any{"a", map[string]any{"b": true}}, "none": nil},
-		"open": "whole",
+	earlier := results{
+		"1":    json.RawMessage(`{"frameId":"F","n":7,"list":["a",{"b":true}],"none":null}`),
+		"open": json.RawMessage(`"whole"`),
 	}
 	for _, c := range []struct{ params, want, fails string }{
 		{`{"a":"${1.frameId}"}`, `{"a":"F"}`, ""},
@@ -48,7 +48,7 @@ func TestReferences(t *testing.T) {
 func FuzzReferences(f *testing.F) {
 	f.Add([]byte(`{"a":"${1.frameId}"}`))
 	f.Add([]byte(`{"a":["$${x","${","${1..0}"]}`))
-	earlier := map[string]any{"1": map[string]any{"frameId": "F", "": []any{json.Number("1")}}}
+	earlier := results{"1": json.RawMessage(`{"frameId":"F","":[1]}`)}
 	f.Fuzz(func(t *testing.T, params []byte) {
 		got, err := substitute(params, earlier)
 		if err != nil {
