@@ -73,7 +73,23 @@ func (b *bench) browser() error {
 		fmt.Fprintf(w, "<!doctype html><title>%s</title><p>%s", r.URL.Path, strings.Repeat("text ", 200))
 	}))
 	defer pages.Close()
-	return errors.Join(b.beside(chrome, pages.URL), b.flood(pages.URL), b.navigate(pages.URL))
+	return errors.Join(b.beside(chrome, pages.URL), b.flood(pages.URL), b.keeperAlone(), b.navigate(pages.URL))
+}
+
+// keeperAlone is the same flood without Chrome, which tells what of the delay is the keeper's.
+func (b *bench) keeperAlone() error {
+	const pkg = "./cdp/internal/keeper"
+	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "^BenchmarkFlood$", "-benchtime", floodTime.String(), pkg).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go test -bench BenchmarkFlood %s: %w\n%s", pkg, err, out)
+	}
+	fmt.Fprintln(b.out, "\nThe same of the keeper alone: its browser is a goroutine at the other end of the pipe")
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "BenchmarkFlood/") {
+			fmt.Fprint(b.out, "  ", line)
+		}
+	}
+	return nil
 }
 
 // chrome is the browser that Parley finds; "" where there is none.
@@ -210,7 +226,8 @@ func bareRoundTrips(peer, pageURL string) (took []time.Duration, err error) {
 	return took, err
 }
 
-// flood times calls to one page while another one makes some 10,000 events a second, which go into the ring.
+// flood times calls to one page while another one makes some 10,000 events a second, which go into the ring. They are calls of a binding,
+// the events that cost Chrome the least: on few processors what it takes to make them is what delays calls.
 func (b *bench) flood(url string) error {
 	quiet, loud, err := b.twoPages(url)
 	if err != nil {
@@ -232,7 +249,8 @@ func (b *bench) flood(url string) error {
 	}
 	for _, line := range []string{
 		fmt.Sprintf(`{"tool":"cdp.Runtime.enable","options":{"target":%q}}`, loud),
-		fmt.Sprintf(`{"tool":"cdp.Runtime.evaluate","params":{"expression":"setInterval(() => { for (let i = 0; i < 100; i++) console.log(i) }, 10); 0"},"options":{"target":%q}}`, loud),
+		fmt.Sprintf(`{"tool":"cdp.Runtime.addBinding","params":{"name":"tell"},"options":{"target":%q}}`, loud),
+		fmt.Sprintf(`{"tool":"cdp.Runtime.evaluate","params":{"expression":"setInterval(() => { for (let i = 0; i < 40; i++) tell('event') }, 4); 0"},"options":{"target":%q}}`, loud),
 	} {
 		if _, err := batch.ask(line); err != nil {
 			return err

@@ -24,14 +24,15 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 25, "runs of each subject; at least 15 make a median")
 	plugins := flag.Int("plugins", 1000, "how many plugins are installed for the discovery figures")
+	part := flag.String("part", "", "one of discovery, calls, overhead, crowd, browser, inits; all of them when empty")
 	flag.Parse()
-	if err := run(*rounds, *plugins, os.Stdout); err != nil {
+	if err := run(*rounds, *plugins, *part, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(rounds, plugins int, out io.Writer) error {
+func run(rounds, plugins int, part string, out io.Writer) error {
 	work, err := os.MkdirTemp("", "parley-bench-")
 	if err != nil {
 		return err
@@ -42,7 +43,19 @@ func run(rounds, plugins int, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s/%s, %d processors, %s, %d rounds\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), rounds)
-	return errors.Join(b.discovery(), b.calls(), b.overhead(), b.crowd(plugins), b.browser(), b.inits())
+	var failed error
+	for _, p := range []struct {
+		name string
+		time func() error
+	}{
+		{"discovery", b.discovery}, {"calls", b.calls}, {"overhead", b.overhead},
+		{"crowd", func() error { return b.crowd(plugins) }}, {"browser", b.browser}, {"inits", b.inits},
+	} {
+		if part == "" || part == p.name {
+			failed = errors.Join(failed, p.time())
+		}
+	}
+	return failed
 }
 
 type bench struct {
