@@ -189,7 +189,10 @@ func (d *Description) Text() string {
 func (d *Description) Tokens() int { return Tokens(d.Text()) }
 
 // Tokens estimates the tokens of a text as bytes/4.5, within 5 % of o200k on tool schemas.
-func Tokens(s string) int { return (len(s)*2 + 8) / 9 }
+func Tokens(s string) int { return TokensOf(len(s)) }
+
+// TokensOf is Tokens of a text of so many bytes.
+func TokensOf(bytes int) int { return (bytes*2 + 8) / 9 }
 
 // Text renders a parameter on one line: name, type, what it takes, what it means.
 func (p Param) Text() string {
@@ -236,6 +239,43 @@ func ShellQuote(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// ShellWords splits a line as a POSIX shell does that has no variables: words, '...', "..." and backslashes. It reports false for a
+// quote that does not end.
+func ShellWords(line string) ([]string, bool) {
+	var words []string
+	var word strings.Builder
+	in, quote := false, rune(0)
+	escaped := false
+	for _, r := range line {
+		switch {
+		case escaped:
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			in, escaped = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			in, quote = true, r
+		case r == ' ':
+			if in {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			in = false
+		default:
+			in = true
+			word.WriteRune(r)
+		}
+	}
+	if in {
+		words = append(words, word.String())
+	}
+	return words, quote == 0 && !escaped
 }
 
 func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {

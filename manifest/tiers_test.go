@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -166,6 +167,24 @@ func TestShellQuote(t *testing.T) {
 	for _, word := range []string{"plain", "/a/b-c_d.e", "a=b", "user@host:x,y+z%"} {
 		if got := ShellQuote(word); got != word {
 			t.Errorf("%q needs no quotes and has them: %s", word, got)
+		}
+	}
+}
+
+func TestShellWords(t *testing.T) {
+	for _, word := range shellWords {
+		if got, ok := ShellWords("a  " + ShellQuote(word) + " b"); !ok || !slices.Equal(got, []string{"a", word, "b"}) {
+			t.Errorf("%q, quoted %s, became %q, %v", word, ShellQuote(word), got, ok)
+		}
+	}
+	for line, want := range map[string]string{`a"b c"'d e'f`: "ab cd ef", `a\ b`: "a b", `"a\"b"`: `a"b`} {
+		if got, ok := ShellWords(line); !ok || len(got) != 1 || got[0] != want {
+			t.Errorf("%s became %q, %v", line, got, ok)
+		}
+	}
+	for _, line := range []string{"'a", `"a`, `a\`} {
+		if got, ok := ShellWords(line); ok {
+			t.Errorf("%s became %q", line, got)
 		}
 	}
 }

@@ -21,45 +21,24 @@ func (f *face) steps(commands []string) []string {
 	return steps
 }
 
-func (f *face) step(command string) string {
-	words, ok := shellWords(command)
-	if !ok || len(words) < 2 || words[0] != "parley" {
-		return command
-	}
-	words = words[1:]
-	catalog := f.cfg.Host.Catalog()
-	if words[0] == "search" && len(words) > 1 {
-		return searchStep(words[1])
-	}
-	if words[0] == "--list" {
-		return searchStep("what you want to do")
-	}
-	if words[0] == "call" {
-		words = words[1:]
-	}
-	if len(words) == 0 {
-		return command
-	}
-	plugin, local, _ := strings.Cut(words[0], ".")
-	rest := words[1:]
-	if local == "" && len(rest) > 0 && !strings.HasPrefix(rest[0], "--") {
-		local, rest = rest[0], rest[1:]
-	}
-	at, err := catalog.FindIn(plugin, local)
+func (f *face) step(line string) string {
+	c, ok := f.cfg.Host.Catalog().Command(line)
 	switch {
-	case err != nil:
-		return command
-	case slices.Contains(rest, "--list") || at.Tool == nil && at.Entry == nil:
-		return searchStep(strings.ReplaceAll(at.Name(), ".", " "))
-	case slices.Contains(rest, "--describe"):
-		return describeStep(at.Name(), rest)
-	case at.Tool == nil:
-		return command
+	case !ok:
+		return line
+	case c.Op == "search":
+		return searchStep(c.Query)
+	case c.Op == "list" && c.At.Plugin == "":
+		return searchStep("what you want to do")
+	case c.Op == "list":
+		return searchStep(strings.ReplaceAll(c.At.Name(), ".", " "))
+	case c.Op == "describe":
+		return describeStep(c.At.Name(), c.Rest)
 	}
-	if params, ok := paramsOf(at, rest); ok {
-		return callStep(at.Name(), params)
+	if params, ok := paramsOf(c.At, c.Rest); ok {
+		return callStep(c.At.Name(), params)
 	}
-	return command
+	return line
 }
 
 func searchStep(query string) string {
@@ -93,6 +72,8 @@ func paramsOf(at host.Address, rest []string) (json.RawMessage, bool) {
 				return nil, false
 			}
 			params[key] = typed(at, key, value)
+		case word == "--out" && i+1 < len(rest):
+			i++ // a client is given the content itself
 		case strings.HasPrefix(word, "--") || place >= len(at.Tool.Positional):
 			return nil, false
 		default:
@@ -115,40 +96,4 @@ func typed(at host.Address, key, word string) any {
 		return b
 	}
 	return word
-}
-
-// shellWords splits a command as a POSIX shell does that has no variables: words, '...' and "...".
-func shellWords(line string) ([]string, bool) {
-	var words []string
-	var word strings.Builder
-	in, quote := false, rune(0)
-	escaped := false
-	for _, r := range line {
-		switch {
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			in, escaped = true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			in, quote = true, r
-		case r == ' ':
-			if in {
-				words = append(words, word.String())
-				word.Reset()
-			}
-			in = false
-		default:
-			in = true
-			word.WriteRune(r)
-		}
-	}
-	if in {
-		words = append(words, word.String())
-	}
-	return words, quote == 0 && !escaped
 }
