@@ -128,7 +128,7 @@ func (s *Server) face(mode string) (*face, error) {
 	}
 	f := &face{Server: s, mode: mode, shown: map[string]string{}, resources: map[string]bool{}}
 	f.server = sdk.NewServer(&sdk.Implementation{Name: "parley", Version: s.cfg.Version}, &sdk.ServerOptions{
-		Instructions:      s.instructions(),
+		Instructions:      s.Instructions(),
 		PageSize:          pageSize,
 		CompletionHandler: f.complete,
 		SetCacheable:      cacheable,
@@ -194,8 +194,8 @@ func (l *toolList) MarshalJSON() ([]byte, error) {
 	return bytes.ReplaceAll(raw, []byte(`,"readOnlyHint":false}`), []byte("}")), err
 }
 
-// instructions name the steps and the plugins, in at most 120 tokens.
-func (s *Server) instructions() string {
+// Instructions name the steps and the plugins, in at most 120 tokens.
+func (s *Server) Instructions() string {
 	const steps = "Sandboxed tools, described when needed. search_tools finds tools by what you want to do; describe_tool shows parameters and examples " +
 		"(skip it when a search result has a signature); call_tool runs one. Errors say what to correct: apply it and call again. Plugins: "
 	return steps + joinWithin(s.plugins(), maxInstructions-len(steps)) + "."

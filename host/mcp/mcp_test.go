@@ -704,3 +704,28 @@ func TestLongNames(t *testing.T) {
 		}
 	}
 }
+
+// TestClientGetsTheBytes: a client within the process is answered with what goes over the wire, in each mode, and an error is one.
+func TestClientGetsTheBytes(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, usual, "shop.add")
+	for _, mode := range mcp.Modes() {
+		c, err := f.Dial(t.Context(), mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.Ask(t.Context(), "tools/list", struct{}{})
+		if want := wire(t, newFixture(t, mode, usual, "shop.add").Server, "tools/list"); err != nil || string(got) != want {
+			t.Errorf("%s: %v\n%s\nthe wire has\n%s", mode, err, got, want)
+		}
+		if _, err := c.Ask(t.Context(), "tools/fly", struct{}{}); err == nil {
+			t.Errorf("%s: a method that does not exist was answered", mode)
+		}
+		if got, err = c.Ask(t.Context(), "tools/call", map[string]any{"name": "describe_tool", "arguments": map[string]any{"name": "shop.add"}}); err != nil || !strings.Contains(string(got), "shop.add") {
+			t.Errorf("%s: %v, %s", mode, err, got)
+		}
+		c.Close()
+	}
+	if _, err := f.Dial(t.Context(), "tiny"); host.AsError(err).Code != host.InvalidArgs {
+		t.Error(err)
+	}
+}

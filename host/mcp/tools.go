@@ -183,7 +183,10 @@ func whole(a host.Address) *sdk.Tool {
 	t := a.Tool
 	description := manifest.CleanLine(t.Docs.Brief)
 	for _, more := range []string{manifest.Clean(t.Docs.Standard), prefixed("Use it when ", t.When), prefixed("Not when ", t.WhenNot)} {
-		if more != "" && more != description {
+		switch {
+		case strings.HasPrefix(more, description): // nothing is said twice
+			description = more
+		case more != "":
 			description += "\n" + more
 		}
 	}

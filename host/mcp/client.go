@@ -1,0 +1,76 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Client asks a server within this process what any client asks over a pipe, and gets the bytes that such a one gets: for those who
+// count what is sent, or pass it on. It is not safe for concurrent use.
+type Client struct {
+	conn    sdk.Connection
+	session *sdk.ServerSession
+	asked   int64
+}
+
+// Dial connects a client to the server in one mode. The error is invalid_args for an unknown mode.
+func (s *Server) Dial(ctx context.Context, mode string) (*Client, error) {
+	f, err := s.face(mode)
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := sdk.NewInMemoryTransports()
+	c := &Client{}
+	if c.session, err = f.server.Connect(ctx, ours, nil); err != nil {
+		return nil, err
+	}
+	if c.conn, err = theirs.Connect(ctx); err != nil {
+		return nil, err
+	}
+	hello := json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"parley","version":"` + s.cfg.Version + `"}}`)
+	if _, err := c.Ask(ctx, "initialize", hello); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, c.conn.Write(ctx, &jsonrpc.Request{Method: "notifications/initialized"})
+}
+
+// Ask makes one request and returns its result as it was sent.
+func (c *Client) Ask(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	raw, err := manifest.Marshal(params)
+	if err != nil {
+		return nil, err
+	}
+	c.asked++
+	id, err := jsonrpc.MakeID(float64(c.asked))
+	if err != nil {
+		return nil, err
+	}
+	if err := c.conn.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: raw}); err != nil {
+		return nil, err
+	}
+	for { // what the server says of its own accord is for others
+		message, err := c.conn.Read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if answer, ok := message.(*jsonrpc.Response); ok && answer.ID == id {
+			if answer.Error != nil {
+				return nil, fmt.Errorf("%s: %w", method, answer.Error)
+			}
+			return answer.Result, nil
+		}
+	}
+}
+
+// Close hangs up.
+func (c *Client) Close() {
+	_ = c.conn.Close()
+	_ = c.session.Wait()
+}
