@@ -64,7 +64,7 @@ func newAudit(app *App) *cobra.Command {
 		Args:    noWords,
 		RunE:    func(*cobra.Command, []string) error { return app.auditHead() },
 	}
-	cmd := parent("audit", "Show or verify the audit log", show, verify, head)
+	cmd := parent("audit", "Read the audit log", show, verify, head)
 	cmd.Long = "Each call leaves a JSON line that holds the hash of the line before: who called what, rights, what they were used for, outcome. " +
 		"No parameters, no results. show shows them, verify proves that none was changed, head prints what to keep elsewhere for that. " +
 		"A file of 64 MiB is closed, and ten closed ones are kept; the record that begins a new file says what was dropped. " +

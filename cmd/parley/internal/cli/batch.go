@@ -23,7 +23,7 @@ func newBatch(app *App) *cobra.Command {
 	goOn := false
 	cmd := &cobra.Command{
 		Use:   "batch FILE|-",
-		Short: "Run NDJSON calls in order, with references",
+		Short: "Run NDJSON calls in order",
 		Long: "Each line is {\"id\":1,\"tool\":\"cdp.Page.navigate\",\"params\":{..},\"options\":{..}} and is answered by one line with the same id\n" +
 			"(default: the line's number). \"${1.frameId}\" is earlier data with its type; $${ stands for ${.",
 		Example: "parley batch calls.ndjson",

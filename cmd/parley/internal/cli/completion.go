@@ -15,7 +15,7 @@ var shells = []string{"bash", "zsh", "fish", "powershell"}
 func newCompletion(app *App) *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion SHELL",
-		Short:     "Print shell completion",
+		Short:     "Print completions",
 		Example:   "parley completion bash",
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {

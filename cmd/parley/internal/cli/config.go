@@ -304,7 +304,7 @@ func parent(name, short string, children ...*cobra.Command) *cobra.Command {
 				names = append(names, c.Name())
 			}
 			if len(args) == 0 {
-				return host.Errorf(host.InvalidArgs, "parley %s needs one of %s", name, strings.Join(names, ", ")).WithNext(children[0].Example)
+				return host.Errorf(host.InvalidArgs, "parley %s needs one of %s", name, strings.Join(names, ", ")).WithNext(strings.Split(children[0].Example, "\n")...)
 			}
 			e := unknownValue(strings.ToUpper(name)+" COMMAND", args[0], names)
 			e.Code, e.Details = host.NotFound, nil

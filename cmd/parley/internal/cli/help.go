@@ -178,7 +178,7 @@ func exitTable() [][2]string {
 	for _, o := range host.Outcomes() {
 		rows = append(rows, [2]string{strconv.Itoa(o.Exit), o.Meaning()})
 		if o.Exit == 1 {
-			rows = append(rows, [2]string{"2-79", "declared by the tool"})
+			rows = append(rows, [2]string{"2-79", "the tool's own"})
 		}
 	}
 	return rows

@@ -28,7 +28,7 @@ func newMCP(app *App) *cobra.Command {
 	f := &mcpFlags{}
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "Serve tools over MCP",
+		Short: "Serve MCP",
 		Long: "Without --http it speaks on stdin and stdout. Over HTTP a client must send the bearer token that is printed on stderr at the start,\n" +
 			"or one of --token-file. " + mcp.Path + "/MODE is another documentation mode. pinned_tools in the configuration are what progressive mode shows.",
 		Example: "parley mcp\nparley mcp --docs minimal\nparley mcp --http 127.0.0.1:8931 --token-file ~/.config/parley/tokens",

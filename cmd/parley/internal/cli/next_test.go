@@ -14,7 +14,7 @@ import (
 var placeholder = regexp.MustCompile(`(^|[=./])[A-Z]{3,}$`)
 
 // discovery are the words of a command line that runs no tool.
-var discovery = regexp.MustCompile(`^(--list|--describe|--help|--version|search|list|help|plugin|config|doctor|version|completion)$`)
+var discovery = regexp.MustCompile(`^(--list|--describe|--help|--version|search|list|help|plugin|config|audit|docs|learn|doctor|version|completion)$`)
 
 // TestNextCommandsExist takes what many commands, good and bad, name as the next one, and runs it: discovery as it
 // stands, a call as a dry run; install and batch need a file of the reader's. An answer that sends its reader nowhere is worse than none.
@@ -58,6 +58,10 @@ func TestNextCommandsExist(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"--help"}, {"--list"}, {"cdp", "--list"}, {"text", "--list"}, {"json", "--list"}, {"cdp", "Network", "--list"},
 		{"cdp", "Schema", "--list"}, {"cdp", "Inspector", "--list"}, {"plugin", "list"}, {"plugin", "show", "text"}, {"config", "list"},
+		{"docs", "audit", "text"}, {"docs", "audit", "--coverage"}, {"docs", "export", "text", "--format", "skill"}, {"docs", "export", "--format", "prompt"},
+		{"docs"}, {"docs", "adit"}, {"docs", "audit", "--mode", "tiny"}, {"docs", "audit", "nope"}, {"docs", "audit", "--coverage", "text"},
+		{"docs", "export"}, {"docs", "export", "--format", "mpc"}, {"docs", "export", "text", "--format", "prompt"}, {"docs", "export", "cdp.Network.Cookie", "--format", "mcp"},
+		{"learn"}, {"learn", "text"}, {"learn", "cdp"}, {"learn", "nope"}, {"learn", "text", "json"}, {"audit"}, {"audit", "show"}, {"audit", "verify"},
 		{"doctor"}, {"version"}, {"search", "cookie"}, {"search", "it's a \"quoted\" $HOME word"}, {"search", "zzqqxv"},
 		{"cdp", "--search", "cookie"}, {"cdp", "Network", "--search", "cookie"},
 		{"text", "hash", "--describe"}, {"text", "hash", "--describe", "--tier", "1"}, {"text", "hash", "--describe", "--tier", "3"},

@@ -65,7 +65,7 @@ func newPolicy(app *App) *cobra.Command {
 	for _, c := range []*cobra.Command{grant, revoke} {
 		c.Flags().BoolVar(&yes, "yes", false, "do not ask; only where the policy says allow_yes")
 	}
-	return parent("policy", "Say what plugins may do", check, explain, grant, revoke)
+	return parent("policy", "Grant rights", check, explain, grant, revoke)
 }
 
 func (a *App) checkPolicyFiles() error {

@@ -21,7 +21,7 @@ func newRoot(app *App) *cobra.Command {
 	flags := &callFlags{}
 	root := &cobra.Command{
 		Use:   "parley PLUGIN [TOOL] [WORD...]",
-		Short: "Use the tools of a plugin",
+		Short: "Use a plugin's tools",
 		Example: "parley cdp Network --list\n" +
 			"parley cdp Network.getCookies --describe\n" +
 			`parley cdp Runtime.evaluate --params '{"expression":"1+1"}'`,
@@ -57,7 +57,7 @@ func newRoot(app *App) *cobra.Command {
 	completeDialog(root)
 	root.Flags().BoolVar(&flags.list, "list", false, "list what there is")
 	root.Flags().BoolVar(&flags.describe, "describe", false, "document a tool")
-	root.Flags().IntVar(&flags.tier, "tier", manifest.Tier2, "detail of --describe: 1, 2 or 3")
+	root.Flags().IntVar(&flags.tier, "tier", manifest.Tier2, "detail, 1 to 3")
 	root.Flags().StringVar(&flags.search, "search", "", "search the tools of a plugin")
 	flags.addStream(root.Flags())
 	root.Flags().BoolVar(&flags.diff, "diff", false, "what the browser's protocol has that ours has not")
@@ -72,7 +72,7 @@ func newRoot(app *App) *cobra.Command {
 	root.Flags().SortFlags = false
 
 	root.AddCommand(
-		newSearch(app), newCall(app), newBatch(app), newPlugin(app), newPolicy(app), newAudit(app), newSecret(app), newConfig(app), newMCP(app), newDoctor(app),
+		newSearch(app), newCall(app), newBatch(app), newPlugin(app), newPolicy(app), newAudit(app), newSecret(app), newConfig(app), newMCP(app), newDocs(app), newLearn(app), newDoctor(app),
 		newList(app), newHelp(app), newVersion(app), newCompletion(app),
 	)
 	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})

@@ -55,15 +55,15 @@ func (f *callFlags) runs() bool {
 var callOnly = []string{"params", "param", "dry-run", "jq", "out", "drain", "all", "send-anyway", "isolate"}
 
 func (f *callFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.params, "params", "", "JSON, @FILE, or - for stdin")
-	set.StringArrayVar(&f.param, "param", nil, "KEY=VALUE or KEY=@FILE; a.b=1")
+	set.StringVar(&f.params, "params", "", "JSON, @FILE or - (stdin)")
+	set.StringArrayVar(&f.param, "param", nil, "KEY=VALUE, KEY=@FILE, a.b=1")
 	set.DurationVar(&f.timeout, "timeout", 0, "end the call after this long, such as 10s")
 	set.IntVar(&f.maxBytes, "max-bytes", 0, "cut a larger result, saying so")
 	set.StringVar(&f.browser, "browser", "", "which browser, by name")
 	set.StringVar(&f.target, "target", "", "which page: id, part of its URL, or index")
 	set.BoolVar(&f.dryRun, "dry-run", false, "validate and ask the policy, run nothing")
-	set.StringVar(&f.jq, "jq", "", "filter the result by jq")
-	set.StringVar(&f.out, "out", "", "write it to FILE, binary decoded")
+	set.StringVar(&f.jq, "jq", "", "filter the result")
+	set.StringVar(&f.out, "out", "", "write to FILE, binary decoded")
 	set.BoolVar(&f.drain, "drain", false, "with --out: read the stream that the result names")
 	set.BoolVar(&f.all, "all", false, "cdp status and cdp close: every browser")
 	set.StringVar(&f.onDialog, "on-dialog", "", "JavaScript dialogs: accept, dismiss or fail")
@@ -90,7 +90,7 @@ func newCall(app *App) *cobra.Command {
 	flags := &callFlags{}
 	cmd := &cobra.Command{
 		Use:               "call NAME [WORD...]",
-		Short:             "Run a tool by its qualified name",
+		Short:             "Run a tool by its full name",
 		Example:           `parley call text.hash --param text=hello`,
 		ValidArgsFunction: app.completeQualified,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -54,7 +54,7 @@ func newSecret(app *App) *cobra.Command {
 			return app.removeSecret(args[0])
 		},
 	}
-	return parent("secret", "Keep values that plugins may send", set, list, remove)
+	return parent("secret", "Keep secrets", set, list, remove)
 }
 
 // secretStore depends on dirs.

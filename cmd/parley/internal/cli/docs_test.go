@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host/docs"
+	"github.com/parley-tools/parley/host/learn"
+	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// TestAuditCountsTheWire: what an audit says a mode costs are the bytes that parley mcp sends in it.
+func TestAuditCountsTheWire(t *testing.T) {
+	home := t.TempDir()
+	run := func(in string, args ...string) string {
+		var out, errs strings.Builder
+		env := func(name string) string {
+			return map[string]string{"PARLEY_HOME": home, "PARLEY_PINNED_TOOLS": "text.hash,cdp.Page.navigate"}[name]
+		}
+		if code := Main(args, &Streams{In: strings.NewReader(in), Out: &out, Err: &errs, Env: env}); code != 0 {
+			t.Fatalf("parley %s ends in %d: %s", strings.Join(args, " "), code, errs.String())
+		}
+		return out.String()
+	}
+	var audit struct{ Data docs.Audit }
+	if err := json.Unmarshal([]byte(run("", "docs", "audit", "--json")), &audit); err != nil {
+		t.Fatal(err)
+	}
+	if len(audit.Data.Modes) != len(mcp.Modes()) {
+		t.Fatalf("%d modes", len(audit.Data.Modes))
+	}
+	for _, m := range audit.Data.Modes {
+		const asked = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`
+		for line := range strings.Lines(run(asked, "mcp", "--docs", m.Mode)) {
+			var answer struct {
+				ID     int
+				Result struct{ Tools json.RawMessage }
+			}
+			if err := json.Unmarshal([]byte(line), &answer); err != nil {
+				t.Fatal(err)
+			}
+			if sent := len(answer.Result.Tools); answer.ID == 2 && (sent != m.Bytes || manifest.TokensOf(sent) != m.Tokens) {
+				t.Errorf("%s sends %d bytes, and the audit says %d, %d tokens", m.Mode, sent, m.Bytes, m.Tokens)
+			}
+		}
+	}
+}
+
+// TestTutorialsRun runs every step of every shipped tutorial as it stands, against the real tools, and holds that parley learn sees
+// each and goes on to the next.
+func TestTutorialsRun(t *testing.T) {
+	for _, plugin := range []string{"cdp", "json", "text"} {
+		t.Run(plugin, func(t *testing.T) {
+			if _, _, err := cdp.FindChrome(os.Getenv, ""); plugin == "cdp" && err != nil {
+				if os.Getenv("CI") == "true" {
+					t.Fatal(err)
+				}
+				t.Skip("no Chromium")
+			}
+			home, err := os.MkdirTemp("", "parley-learn-") // short, for the keeper's socket
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(home) })
+			t.Chdir(t.TempDir()) // where a step puts its file
+			env := func(name string) string {
+				if value, set := map[string]string{"PARLEY_HOME": home, "PARLEY_SESSION": "learner"}[name]; set {
+					return value
+				}
+				return os.Getenv(name)
+			}
+			run := func(args ...string) (out, errs string, code int) {
+				var o, e strings.Builder
+				code = Main(args, &Streams{In: strings.NewReader(""), Out: &o, Err: &e, Env: env})
+				return o.String(), e.String(), code
+			}
+			t.Cleanup(func() { run("cdp", "close") })
+			progress := func() learn.Progress {
+				var answer struct{ Data learn.Progress }
+				out, errs, code := run("learn", plugin, "--json")
+				if err := json.Unmarshal([]byte(out), &answer); err != nil {
+					t.Fatal(err, code, errs)
+				}
+				return answer.Data
+			}
+			seen := 0
+			for range progress().Steps {
+				p := progress()
+				if p.Finished {
+					break
+				}
+				for _, s := range p.Due() {
+					words, ok := manifest.ShellWords(s.Run)
+					if !ok || words[0] != "parley" || s.Say == "" {
+						t.Fatalf("step %d is no command: %q", s.Step, s.Run)
+					}
+					if _, errs, code := run(words[1:]...); code != s.ExitCode {
+						t.Fatalf("step %d, %s, ends in %d instead of %d: %s", s.Step, s.Run, code, s.ExitCode, errs)
+					}
+					seen = s.Step
+				}
+				if after := progress(); after.Done != seen {
+					t.Fatalf("after step %d learn says %+v", seen, after)
+				}
+			}
+			if p := progress(); !p.Finished || p.Done != len(p.Steps) || seen < 5 {
+				t.Errorf("in the end: %+v", p)
+			}
+		})
+	}
+}

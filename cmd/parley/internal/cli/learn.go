@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/learn"
+	"github.com/parley-tools/parley/host/trace"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// learnSince is how far back what was done counts: as long as a session is remembered.
+const learnSince = 24 * time.Hour
+
+func newLearn(app *App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "learn [PLUGIN]",
+		Short: "Learn by doing",
+		Long: "It says what to run, finds in the traces of the last 24 hours that it was done, and goes on to the next step: call it again after each.\n" +
+			"A session (PARLEY_SESSION) has a walk of its own; another name begins anew. Without PLUGIN it lists the tutorials.",
+		Example: "parley learn text\nPARLEY_SESSION=first parley learn cdp --json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return host.Errorf(host.InvalidArgs, "parley learn takes one plugin, and got %q after it", manifest.CleanLine(args[1])).WithNext("parley learn " + manifest.ShellQuote(args[0]))
+			}
+			return nil
+		},
+		ValidArgsFunction: app.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return app.listTutorials(cmd.Context())
+			}
+			return app.learn(cmd.Context(), args[0])
+		},
+	}
+}
+
+// tutorialLine is a tutorial in the list of all.
+type tutorialLine struct {
+	Plugin   string `json:"plugin"`
+	Brief    string `json:"brief"`
+	Steps    int    `json:"steps"`
+	Done     int    `json:"done"`
+	Finished bool   `json:"finished"`
+}
+
+func (a *App) listTutorials(ctx context.Context) error {
+	h, err := a.host(ctx)
+	if err != nil {
+		return err
+	}
+	seen, err := a.seen()
+	if err != nil {
+		return err
+	}
+	lines, next := []tutorialLine{}, []string{}
+	for _, p := range h.Catalog().Providers() {
+		m, err := p.Manifest()
+		if err != nil {
+			return err
+		}
+		if len(m.Tutorial) == 0 {
+			continue
+		}
+		progress := learn.Walk(h.Catalog(), p.Info().Name, m.Tutorial, seen)
+		lines = append(lines, tutorialLine{p.Info().Name, manifest.CleanLine(p.Info().Brief), len(m.Tutorial), progress.Done, progress.Finished})
+		if !progress.Finished {
+			next = append(next, "parley learn "+p.Info().Name)
+		}
+	}
+	if len(next) == 0 {
+		next = append(next, "parley --list")
+	}
+	data := map[string]any{"tutorials": lines, "total": len(lines)}
+	return a.answer(data, next, func(w io.Writer) {
+		for _, l := range lines {
+			fmt.Fprintf(w, "%s  %s (%d of %s done)\n", l.Plugin, fit(l.Brief, a.columns()-len(l.Plugin)-24), l.Done, plural(l.Steps, "step"))
+		}
+		fmt.Fprintln(w, "Next: "+strings.Join(next, "  |  "))
+	})
+}
+
+// learn says which steps of a plugin's tutorial were done, and which is next.
+func (a *App) learn(ctx context.Context, plugin string) error {
+	h, err := a.host(ctx)
+	if err != nil {
+		return err
+	}
+	at, err := h.Catalog().FindIn(plugin, "")
+	if err != nil {
+		return err
+	}
+	m, err := at.Provider.Manifest()
+	if err != nil {
+		return err
+	}
+	if len(m.Tutorial) == 0 {
+		return host.Errorf(host.NotFound, "%s has no tutorial", at.Plugin).WithNext(at.ListCommand(), "parley learn")
+	}
+	seen, err := a.seen()
+	if err != nil {
+		return err
+	}
+	progress := learn.Walk(h.Catalog(), at.Plugin, m.Tutorial, seen)
+	next := []string{}
+	for _, s := range progress.Due() {
+		if strings.HasPrefix(s.Run, "parley ") {
+			next = append(next, s.Run)
+		}
+	}
+	if progress.Finished {
+		next = append(next, at.ListCommand(), "parley learn")
+	} else {
+		next = append(next, "parley learn "+at.Plugin)
+	}
+	return a.answer(progress, next, func(w io.Writer) { learnText(w, progress, next) })
+}
+
+func learnText(w io.Writer, p *learn.Progress, next []string) {
+	fmt.Fprintf(w, "%s: %d of %s done\n", p.Plugin, p.Done, plural(len(p.Steps), "step"))
+	for _, s := range p.Steps {
+		if s.State == learn.Later {
+			break
+		}
+		fmt.Fprintf(w, "  %-4s  %d. %s\n", s.State, s.Step, s.Say)
+		if s.State == learn.Now && s.Run != "" {
+			fmt.Fprintf(w, "        $ %s\n", s.Run)
+		}
+		if s.State == learn.Now && s.ExitCode != 0 {
+			fmt.Fprintf(w, "        It ends in %d, and that is what it shows.\n", s.ExitCode)
+		}
+	}
+	if p.Tried != nil {
+		fmt.Fprintf(w, "The last try ended in %d (%s): look at what it said, and run the step as it stands here.\n", p.Tried.ExitCode, manifest.CleanLine(p.Tried.Code))
+	}
+	if p.Finished {
+		fmt.Fprintf(w, "That was all of it. Next: %s\n", next[len(next)-2])
+		return
+	}
+	fmt.Fprintf(w, "Then: %s\n", next[len(next)-1])
+}
+
+// seen is what this session did, or, without one, whoever had none.
+func (a *App) seen() ([]learn.Seen, error) {
+	s, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	if s.TracesOff {
+		return nil, host.Errorf(host.ConfigError, "traces are off, and without them nobody can tell which step was done; set traces.off to false").
+			WithNext("parley config list")
+	}
+	session := a.Env("PARLEY_SESSION")
+	var seen []learn.Seen
+	for r, err := range trace.Read(filepath.Join(a.dirs().state, "traces"), trace.Filter{Since: time.Now().Add(-learnSince), Session: session}) {
+		if err != nil {
+			return nil, host.Errorf(host.Unavailable, "the traces cannot be read: %s", manifest.CleanLine(err.Error())).WithNext("parley doctor")
+		}
+		if r.Session != session {
+			continue
+		}
+		op := r.Op
+		if op == "" {
+			op = "call"
+		}
+		seen = append(seen, learn.Seen{Op: op, Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode})
+	}
+	return seen, nil
+}

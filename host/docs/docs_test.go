@@ -1,0 +1,287 @@
+package docs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// plugin is a provider for look-ups alone.
+type plugin struct {
+	host.Provider
+	m *manifest.Manifest
+}
+
+func (p plugin) Info() host.Info                          { return host.Info{Name: p.m.Name, Kind: p.m.Kind} }
+func (p plugin) Manifest() (*manifest.Manifest, error)    { return p.m, nil }
+func (p plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
+
+func (p plugin) Names() (names []string, err error) {
+	for _, t := range p.m.Tools {
+		names = append(names, t.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (p plugin) Groups() (lines []host.GroupLine, err error) {
+	for _, g := range p.m.Groups {
+		lines = append(lines, host.GroupLine{Name: g.Name, Brief: g.Docs.Brief})
+	}
+	return lines, nil
+}
+
+// hostile is a plugin whose texts would be more than text if they could.
+var hostile = &manifest.Manifest{
+	Name: "a_b", Kind: manifest.KindParley,
+	Docs:      manifest.Docs{Brief: "Say \"x\": y <b>", Standard: "One\n# two\n```\nthree\x1b[2J", Full: strings.Repeat("word ", 1000)},
+	ExitCodes: []manifest.ExitCode{{Code: 10, Name: "gone", Meaning: "a | b", Suggestion: "c"}},
+	Groups:    []manifest.Group{{Name: "g", Docs: manifest.Docs{Brief: "A group"}}, {Name: "empty"}},
+	Tools: []manifest.Tool{
+		{Name: "one", Docs: manifest.Docs{Brief: "Do | it"}, Effect: "read", Tasks: []string{"do it"}, ExitCodes: []string{"gone"},
+			Params: json.RawMessage(`{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{"type":"string","description":"x | <y>"},"b":{"$ref":"#/$defs/b"}},"$defs":{"b":{"type":"integer"}}}`),
+			Examples: []manifest.Example{
+				{Title: "Fence", Params: json.RawMessage(`{"a":"` + "````" + `"}`)},
+				{Title: "Wrong", Params: json.RawMessage(`{"a":1}`), ExitCode: 81},
+			}},
+		{Name: "g.two", Group: "g", Docs: manifest.Docs{Brief: "Do more"}, Effect: "write", Params: json.RawMessage(`{"type":"object"}`)},
+	},
+}
+
+// list is tools/list as a server would answer it, two tools a page.
+func list(catalog *host.Catalog) func(context.Context, string, string, any) (json.RawMessage, error) {
+	return func(_ context.Context, mode, method string, params any) (json.RawMessage, error) {
+		if method != "tools/list" {
+			return json.RawMessage(`{"content":[{"type":"text","text":"123456789"}]}`), nil
+		}
+		var tools []any
+		for _, p := range catalog.Providers() {
+			names, _ := p.Names()
+			for _, n := range names {
+				t, _ := p.Tool(n)
+				tools = append(tools, map[string]any{"name": underscored(p.Info().Name + "." + n), "description": t.Docs.Brief, "inputSchema": t.Params})
+			}
+		}
+		if mode != "full" {
+			tools = tools[:1]
+		}
+		raw, _ := json.Marshal(params)
+		var asked struct {
+			Cursor int `json:",string"`
+		}
+		_ = json.Unmarshal(raw, &asked)
+		page := map[string]any{"tools": tools[asked.Cursor:min(len(tools), asked.Cursor+2)]}
+		if asked.Cursor+2 < len(tools) {
+			page["nextCursor"] = fmt.Sprint(asked.Cursor + 2)
+		}
+		return json.Marshal(page)
+	}
+}
+
+func underscored(name string) string { return strings.ReplaceAll(name, ".", "__") }
+
+func newSource(t *testing.T, manifests ...*manifest.Manifest) *Source {
+	t.Helper()
+	var providers []host.Provider
+	for _, m := range manifests {
+		providers = append(providers, plugin{m: m})
+	}
+	catalog, err := host.NewCatalog(providers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Source{
+		Host: host.New(host.Config{Catalog: catalog}), Modes: []string{"minimal", "full"}, Ask: list(catalog), Listed: underscored, Instructions: "Ask first.",
+	}
+}
+
+func TestAudit(t *testing.T) {
+	many := &manifest.Manifest{Name: "many", Kind: manifest.KindParley}
+	for i := range 12 {
+		many.Tools = append(many.Tools, manifest.Tool{Name: fmt.Sprintf("t%02d", i), Docs: manifest.Docs{Brief: strings.Repeat("x", 100-i%3)}, Params: json.RawMessage(`{}`)})
+	}
+	a, err := newSource(t, hostile, many).Audit(t.Context(), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := a.Modes[1]
+	if len(a.Tools) != 14 || full.Tools != 14 || a.Modes[0].Tools != 1 || full.Saved != 0 || a.Modes[0].Saved <= 0.8 {
+		t.Errorf("%+v", a.Modes)
+	}
+	if a.Search != (AnswerCost{2, 2}) || a.Modes[0].Even != (full.Tokens-a.Modes[0].Tokens)/4 {
+		t.Errorf("search %+v, even after %d", a.Search, a.Modes[0].Even)
+	}
+	if len(a.Fattest) != fattest || a.Fattest[0].Name != "a_b.one" || a.Fattest[1].Name != "many.t00" || a.Fattest[2].Name != "many.t03" {
+		t.Errorf("fattest are %+v", a.Fattest)
+	}
+	a, err = newSource(t, hostile, many).Audit(t.Context(), "minimal", []string{"many.t01", "a_b.g", "a_b.g.two"})
+	if err != nil || len(a.Modes) != 1 || len(a.Tools) != 2 || a.Tools[0].Name != "many.t01" || a.Tools[0].Listed != 0 || len(a.Fattest) != 1 {
+		t.Errorf("%v, %+v", err, a)
+	}
+}
+
+func TestCover(t *testing.T) {
+	c, err := Cover(newSource(t, hostile).Host.Catalog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Plugins[0]
+	half := Share{2, 1, 0.5}
+	if p.Groups != half || p.Tools != (Share{2, 2, 1}) || p.Parameters != half || p.Examples != half || p.Errors != half || p.Tasks != half {
+		t.Errorf("%+v", p)
+	}
+	if !slices.Equal(p.WithoutTasks, []string{"a_b.g.two"}) || c.Total.Tasks != half {
+		t.Errorf("without tasks: %v, in all %+v", p.WithoutTasks, c.Total)
+	}
+}
+
+// document is a form of tools and examples, as its taker reads it.
+func document(t *testing.T, s *Source, format string) (tools, examples []map[string]any) {
+	t.Helper()
+	x, err := s.Export(t.Context(), format, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct{ Tools, Examples []map[string]any }
+	if err := json.Unmarshal(x.Files[0].Content, &d); err != nil || !x.Files[0].JSON || x.Tools != len(d.Tools) {
+		t.Fatal(err, x)
+	}
+	return d.Tools, d.Examples
+}
+
+// TestAPIsAreGivenWhatTheyTake: no combination of schemas at the root, no failing call as an example, no text that is too long.
+func TestAPIsAreGivenWhatTheyTake(t *testing.T) {
+	long := &manifest.Manifest{Name: "long", Kind: manifest.KindParley, Tools: []manifest.Tool{
+		{Name: "t", Docs: manifest.Docs{Brief: strings.Repeat("häufig ", 300)}, Params: json.RawMessage(`{"type":"object"}`)}}}
+	s := newSource(t, hostile, long)
+	tools, examples := document(t, s, "mcp")
+	if tools[1]["inputSchema"].(map[string]any)["anyOf"] == nil {
+		t.Error("mcp: the schema is not as it is listed")
+	}
+	if len(examples) != 3 || examples[1]["title"] != "Fence" { // each without one has the least call
+		t.Errorf("mcp: examples are %v", examples)
+	}
+	tools, _ = document(t, s, "anthropic")
+	if root := tools[1]["input_schema"].(map[string]any); root["anyOf"] != nil || root["properties"] == nil {
+		t.Errorf("anthropic: %v", root)
+	}
+	tools, examples = document(t, s, "openai")
+	f := tools[1]["function"].(map[string]any)
+	if root := f["parameters"].(map[string]any); root["anyOf"] != nil || root["properties"] == nil {
+		t.Errorf("openai: %v", root)
+	}
+	if d := tools[2]["function"].(map[string]any)["description"].(string); utf8.RuneCountInString(d) > openAIDescription || !strings.HasSuffix(d, "häufig…") {
+		t.Errorf("openai: a description of %d characters ends in %q", utf8.RuneCountInString(d), d[len(d)-20:])
+	}
+	if call := examples[1]["call"].(map[string]any)["function"].(map[string]any); call["arguments"] != `{"a":"`+"````"+`"}` {
+		t.Errorf("openai: the arguments are %v", call["arguments"])
+	}
+}
+
+func TestJSONSchemaKeepsReferences(t *testing.T) {
+	x, err := newSource(t, hostile).Export(t.Context(), "jsonschema", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Defs map[string]struct {
+			ID   string         `json:"$id"`
+			Defs map[string]any `json:"$defs"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(x.Files[0].Content, &d); err != nil {
+		t.Fatal(err)
+	}
+	if one := d.Defs["a_b__one"]; one.ID != "urn:parley:a_b__one" || one.Defs["b"] == nil {
+		t.Errorf("%s", x.Files[0].Content)
+	}
+	for given, want := range map[string]string{`{}`: `{"$id":"x"}`, `{"$id":"y","type":"object"}`: `{"$id":"x","type":"object"}`, `true`: `{"$id":"x","type":"object"}`} {
+		if got := string(identified(json.RawMessage(given), "x")); got != want {
+			t.Errorf("%s becomes %s, want %s", given, got, want)
+		}
+	}
+}
+
+// skillHead reads the head of a SKILL.md.
+var skillHead = regexp.MustCompile(`(?s)^---\nname: ([a-z0-9]+(?:-[a-z0-9]+)*)\ndescription: (".*?")\ncompatibility: [A-Za-z ]+\n---\n\n(.*)$`)
+
+// TestSkillsKeepTheLimits: whatever a plugin says, a skill has a name of its folder, a description and a body within the limits.
+func TestSkillsKeepTheLimits(t *testing.T) {
+	huge := &manifest.Manifest{Name: "Huge", Kind: manifest.KindParley, Docs: manifest.Docs{Brief: "Much", Full: strings.Repeat("line\n\n", 400)}}
+	for i := range 700 {
+		huge.Tools = append(huge.Tools, manifest.Tool{Name: fmt.Sprintf("t%d", i), Docs: manifest.Docs{Brief: "Do"}, Tasks: []string{"do what has a long name"}, Params: json.RawMessage(`{}`)})
+	}
+	same := &manifest.Manifest{Name: "a-b", Kind: manifest.KindParley, Tools: hostile.Tools}
+	x, err := newSource(t, hostile, same, huge).Export(t.Context(), "skill", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, f := range x.Files {
+		m := skillHead.FindStringSubmatch(string(f.Content))
+		if m == nil || f.Path != m[1]+"/SKILL.md" || len(m[1]) > 64 || seen[m[1]] {
+			t.Fatalf("%s: %.200s", f.Path, f.Content)
+		}
+		seen[m[1]] = true
+		var about string
+		if err := json.Unmarshal([]byte(m[2]), &about); err != nil || about == "" || utf8.RuneCountInString(about) > skillDescription {
+			t.Errorf("%s: the description has %d characters, %v", f.Path, utf8.RuneCountInString(about), err)
+		}
+		if lines := strings.Count(m[3], "\n"); lines >= skillLines {
+			t.Errorf("%s: %d lines", f.Path, lines)
+		}
+	}
+	if len(seen) != 3 || !seen["parley-a-b"] || !seen["parley-a-b-2"] || !seen["parley-huge"] {
+		t.Errorf("skills are %v", seen)
+	}
+}
+
+// TestTextsStayTexts: what a plugin says can neither end a block of code, nor begin a heading, a row or a tag.
+func TestTextsStayTexts(t *testing.T) {
+	for _, format := range []string{"markdown", "skill"} {
+		x, err := newSource(t, hostile).Export(t.Context(), format, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := string(x.Files[0].Content)
+		for _, never := range []string{"\n# two", "<b>", "\n```\nthree", "\x1b", "a | b", "x | <y>"} {
+			if strings.Contains(page, never) {
+				t.Errorf("%s holds %q", format, never)
+			}
+		}
+		if format == "markdown" && !strings.Contains(page, "`````json\n{\"name\":\"a_b__one\",\"arguments\":{\"a\":\"````\"}}\n`````\n") {
+			t.Errorf("the fence does not hold:\n%s", page)
+		}
+	}
+}
+
+func TestExportRefuses(t *testing.T) {
+	s := newSource(t, hostile)
+	for _, c := range []struct {
+		format string
+		names  []string
+		code   host.Code
+		says   string
+	}{
+		{"yaml", nil, host.InvalidArgs, strings.Join(Formats(), ", ")},
+		{"prompt", []string{"a_b"}, host.InvalidArgs, "no name"},
+		{"mcp", []string{"nope"}, host.NotFound, "nope"},
+	} {
+		_, err := s.Export(t.Context(), c.format, c.names)
+		if e := host.AsError(err); err == nil || e.Code != c.code || !strings.Contains(e.Message, c.says) {
+			t.Errorf("%s %v: %v", c.format, c.names, err)
+		}
+	}
+	x, err := s.Export(t.Context(), "prompt", nil)
+	if err != nil || !strings.HasPrefix(string(x.Files[0].Content), "Ask first.\n") {
+		t.Error(err, x)
+	}
+}

@@ -1,0 +1,288 @@
+package docs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// File is a part of what was exported.
+type File struct {
+	Path    string // with slashes, below the folder that is exported to
+	Content []byte
+	JSON    bool
+}
+
+// Export is a catalog, or a part of it, in one form.
+type Export struct {
+	Format string
+	Tools  int
+	Files  []File
+	// Warnings say what whoever takes the form will not take.
+	Warnings []string
+}
+
+// form is one way in which others take tools.
+type form struct {
+	name  string
+	write func(*exporter) ([]File, error)
+}
+
+var forms = []form{
+	{"mcp", (*exporter).mcp},
+	{"openai", (*exporter).openai},
+	{"anthropic", (*exporter).anthropic},
+	{"jsonschema", (*exporter).jsonSchema},
+	{"markdown", (*exporter).markdown},
+	{"skill", (*exporter).skills},
+	{"prompt", (*exporter).prompt},
+}
+
+// Formats are the names of all forms.
+func Formats() []string {
+	var names []string
+	for _, f := range forms {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+const (
+	// OpenAI takes descriptions of so many characters, and so many tools in one request.
+	openAIDescription = 1024
+	openAITools       = 128
+	// schemaID begins the identity of a tool's schema within another.
+	schemaID = "urn:parley:"
+)
+
+// exporter holds what the forms are made of.
+type exporter struct {
+	*Source
+	tools    []exported
+	named    bool // not the whole catalog
+	warnings []string
+}
+
+// exported is one tool with its documentation in full.
+type exported struct {
+	at     host.Address
+	docs   *host.Docs
+	listed listed // as the mode that lists every tool whole shows it
+}
+
+// Export writes what plugins, groups and tools of these names hold (without one, everything) in a form. The error is invalid_args for
+// an unknown form.
+func (s *Source) Export(ctx context.Context, format string, names []string) (*Export, error) {
+	i := slices.IndexFunc(forms, func(f form) bool { return f.name == format })
+	if i < 0 {
+		return nil, host.Errorf(host.InvalidArgs, "there is no format %q; expected one of %s", manifest.CleanLine(format), strings.Join(Formats(), ", ")).
+			WithNext("parley docs export --format mcp")
+	}
+	found, err := s.tools(names)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.list(ctx, s.whole())
+	if err != nil {
+		return nil, err
+	}
+	shown := make(map[string]listed, len(list))
+	for _, t := range list {
+		shown[t.Name] = t
+	}
+	x := &exporter{Source: s, named: len(names) > 0}
+	for _, at := range found {
+		d, err := s.describe(ctx, at, manifest.Tier3)
+		if err != nil {
+			return nil, err
+		}
+		x.tools = append(x.tools, exported{at, d, shown[s.Listed(at.Name())]})
+	}
+	files, err := forms[i].write(x)
+	if err != nil {
+		return nil, err
+	}
+	return &Export{Format: format, Tools: len(x.tools), Files: files, Warnings: x.warnings}, nil
+}
+
+// examples are the calls of a tool that go well.
+func (e exported) examples() []manifest.ExampleDoc {
+	return slices.DeleteFunc(slices.Clone(e.docs.Examples), func(d manifest.ExampleDoc) bool { return d.ExitCode != 0 })
+}
+
+// toolSet is a form of tool definitions, with examples as the calls that a model would make.
+type toolSet struct {
+	Tools    []any         `json:"tools"`
+	Examples []exampleCall `json:"examples"`
+}
+
+type exampleCall struct {
+	Title  string          `json:"title"`
+	Call   any             `json:"call"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// toolSet makes the one file of such a form. The number that call gets counts the examples from 1.
+func (x *exporter) toolSet(name string, define func(listed) any, call func(n int, name string, params json.RawMessage) any) ([]File, error) {
+	set := toolSet{Tools: []any{}, Examples: []exampleCall{}}
+	for _, t := range x.tools {
+		set.Tools = append(set.Tools, define(t.listed))
+		for _, e := range t.examples() {
+			set.Examples = append(set.Examples, exampleCall{e.Title, call(len(set.Examples)+1, t.listed.Name, e.Params), e.Result})
+		}
+	}
+	return jsonFile(name, set)
+}
+
+func jsonFile(name string, v any) ([]File, error) {
+	raw, err := manifest.Marshal(v)
+	return []File{{Path: name, Content: append(manifest.EscapeJSON(raw), '\n'), JSON: true}}, err
+}
+
+// namedArguments is a call in the words of MCP.
+type namedArguments struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// mcp is tools/list as the mode that lists every tool whole sends it, without the tools of MCP's own.
+func (x *exporter) mcp() ([]File, error) {
+	type request struct {
+		Method string         `json:"method"`
+		Params namedArguments `json:"params"`
+	}
+	return x.toolSet("mcp.json",
+		func(t listed) any { return t.raw },
+		func(_ int, name string, params json.RawMessage) any {
+			return request{"tools/call", namedArguments{name, params}}
+		})
+}
+
+// openai is "tools" of OpenAI's chat completions.
+func (x *exporter) openai() ([]File, error) {
+	type function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+	type tool struct {
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
+	type called struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"` // JSON within JSON
+	}
+	type call struct {
+		ID       string `json:"id"`
+		Type     string `json:"type"`
+		Function called `json:"function"`
+	}
+	if len(x.tools) > openAITools {
+		x.warnings = append(x.warnings, fmt.Sprintf("a request to OpenAI takes at most %d tools, and these are %d: name plugins, groups or tools", openAITools, len(x.tools)))
+	}
+	return x.toolSet("openai.json",
+		func(t listed) any {
+			return tool{"function", function{t.Name, cut(t.Description, openAIDescription), plainObject(t.InputSchema)}}
+		},
+		func(n int, name string, params json.RawMessage) any {
+			return call{fmt.Sprintf("call_%d", n), "function", called{name, string(manifest.CompactJSON(params))}}
+		})
+}
+
+// anthropic is "tools" of Anthropic's messages.
+func (x *exporter) anthropic() ([]File, error) {
+	type tool struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"input_schema"`
+	}
+	type call struct {
+		Type  string          `json:"type"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	return x.toolSet("anthropic.json",
+		func(t listed) any { return tool{t.Name, t.Description, plainObject(t.InputSchema)} },
+		func(n int, name string, params json.RawMessage) any {
+			return call{"tool_use", fmt.Sprintf("toolu_%d", n), name, params}
+		})
+}
+
+// jsonSchema is one schema that holds for a call {"name","arguments"} of each tool. Each tool's own schema is a resource of its own in
+// it, so that what it refers to within itself is found.
+func (x *exporter) jsonSchema() ([]File, error) {
+	type object = map[string]any
+	names, cases, examples, defs := []string{}, []object{}, []namedArguments{}, map[string]json.RawMessage{}
+	for _, t := range x.tools {
+		name := t.listed.Name
+		names = append(names, name)
+		cases = append(cases, object{
+			"if":   object{"properties": object{"name": object{"const": name}}},
+			"then": object{"title": t.docs.Brief, "properties": object{"arguments": object{"$ref": schemaID + name}}},
+		})
+		defs[name] = identified(t.listed.InputSchema, schemaID+name)
+		for _, e := range t.examples() {
+			examples = append(examples, namedArguments{name, e.Params})
+		}
+	}
+	return jsonFile("schema.json", object{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A call of a tool", "type": "object",
+		"properties": object{"name": object{"enum": names}, "arguments": object{"type": "object"}},
+		"required":   []string{"name", "arguments"},
+		"allOf":      cases, "examples": examples, "$defs": defs,
+	})
+}
+
+// identified is a schema with an identity.
+func identified(params json.RawMessage, id string) json.RawMessage {
+	rest := without(params, "$id")[1:]
+	head := `{"$id":"` + id + `"`
+	if string(rest) != "}" {
+		head += ","
+	}
+	return append([]byte(head), rest...)
+}
+
+// plainObject is a schema of parameters without what model APIs refuse at the root of one. The host still holds calls against it.
+func plainObject(params json.RawMessage) json.RawMessage {
+	return without(params, "allOf", "anyOf", "enum", "not", "oneOf")
+}
+
+// without leaves keywords out of the root of a schema, and leaves one that has none of them as it is.
+func without(params json.RawMessage, keywords ...string) json.RawMessage {
+	params = manifest.CompactJSON(params)
+	value, err := schema.Decode(params, schema.Limits{})
+	object, ok := value.(map[string]any)
+	if err != nil || !ok {
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	before := len(object)
+	for _, k := range keywords {
+		delete(object, k)
+	}
+	if len(object) == before {
+		return params
+	}
+	return schema.Marshal(object)
+}
+
+// cut shortens a text to at most n characters, at a space.
+func cut(text string, n int) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	short := string([]rune(text)[:n-1])
+	if space := strings.LastIndexAny(short, " \n"); space > len(short)/2 {
+		short = short[:space]
+	}
+	return strings.TrimRight(short, " \n,.;:") + "…"
+}

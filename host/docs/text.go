@@ -1,0 +1,263 @@
+package docs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Limits of an Agent Skill, and below which number of tools one names each.
+const (
+	skillDescription = 1024
+	skillLines       = 500
+	skillTools       = 60
+)
+
+// byPlugin are the tools plugin by plugin, in the order in which they came.
+func (x *exporter) byPlugin() (groups [][]exported) {
+	at := map[string]int{}
+	for _, t := range x.tools {
+		i, known := at[t.at.Plugin]
+		if !known {
+			i = len(groups)
+			at[t.at.Plugin] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], t)
+	}
+	return groups
+}
+
+// perPlugin writes a file for each plugin.
+func (x *exporter) perPlugin(write func(m *manifest.Manifest, tools []exported) (path, text string)) ([]File, error) {
+	var files []File
+	for _, tools := range x.byPlugin() {
+		m, err := tools[0].at.Provider.Manifest()
+		if err != nil {
+			return nil, err
+		}
+		path, text := write(m, tools)
+		files = append(files, File{Path: path, Content: []byte(text)})
+	}
+	return files, nil
+}
+
+// markdown is a reference, a page for each plugin.
+func (x *exporter) markdown() ([]File, error) {
+	return x.perPlugin(func(m *manifest.Manifest, tools []exported) (string, string) {
+		var b strings.Builder
+		fmt.Fprintf(&b, "# %s\n\n%s\n", m.Name, about(m))
+		for _, t := range tools {
+			x.toolPage(&b, t)
+		}
+		codes(&b, m)
+		return m.Name + ".md", b.String()
+	})
+}
+
+// about is what a plugin says of itself.
+func about(m *manifest.Manifest) string {
+	text := prose(m.Docs.Brief)
+	for _, more := range []string{m.Docs.Standard, m.Docs.Full} {
+		if more = prose(more); more != "" {
+			text += "\n\n" + more
+		}
+	}
+	return text
+}
+
+// toolPage is all there is to know of a tool.
+func (x *exporter) toolPage(b *strings.Builder, t exported) {
+	d := t.docs
+	fmt.Fprintf(b, "\n## %s\n\n%s", d.Name, prose(d.Brief))
+	fmt.Fprintf(b, " (%s)\n", d.Effect)
+	if d.DeprecationMessage != "" {
+		fmt.Fprintf(b, "\n%s\n", prose(d.DeprecationMessage))
+	}
+	if d.Description != d.Brief {
+		fmt.Fprintf(b, "\n%s\n", prose(d.Description))
+	}
+	if len(d.Parameters) > 0 {
+		b.WriteString("\n| parameter | type | | meaning |\n|---|---|---|---|\n")
+	}
+	for _, p := range d.Parameters {
+		use := "optional"
+		switch {
+		case p.Required:
+			use = "required"
+		case p.Default != nil:
+			use = "= " + string(p.Default)
+		}
+		kind := p.Type
+		if p.Items != nil {
+			kind += " of " + p.Items.Type
+		}
+		for i, v := range p.Enum {
+			kind += map[bool]string{true: ": ", false: ", "}[i == 0] + string(v)
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", p.Name, cell(kind), cell(use), cell(p.Description))
+	}
+	if len(d.Returns) > 0 {
+		b.WriteString("\nReturns:\n\n")
+		for _, r := range d.Returns {
+			fmt.Fprintf(b, "- `%s`: %s\n", r.Name, strings.TrimSuffix(r.Type+", "+prose(r.Description), ", "))
+		}
+	}
+	for _, line := range [][2]string{{"Use it when ", d.When}, {"Not when ", d.WhenNot}} {
+		if line[1] != "" {
+			fmt.Fprintf(b, "\n%s%s.\n", line[0], prose(strings.TrimSuffix(line[1], ".")))
+		}
+	}
+	for _, l := range d.Limitations {
+		fmt.Fprintf(b, "\nLimit: %s.\n", prose(strings.TrimSuffix(l, ".")))
+	}
+	for _, e := range d.Examples {
+		title := prose(e.Title)
+		if e.ExitCode != 0 {
+			title += fmt.Sprintf(" (ends in %d)", e.ExitCode)
+		}
+		call, _ := manifest.Marshal(namedArguments{t.listed.Name, e.Params})
+		fmt.Fprintf(b, "\n%s:\n\n%s%s", title, fenced("sh", e.Command), fenced("json", string(manifest.EscapeJSON(call))))
+		if len(e.Result) > 0 {
+			b.WriteString("\nanswers\n\n" + fenced("json", string(manifest.CompactJSON(e.Result))))
+		}
+	}
+}
+
+// codes are the exit codes that a plugin declares.
+func codes(b *strings.Builder, m *manifest.Manifest) {
+	if len(m.ExitCodes) == 0 {
+		return
+	}
+	b.WriteString("\n## Exit codes\n\n| code | name | meaning | what to do |\n|---|---|---|---|\n")
+	for _, c := range m.ExitCodes {
+		fmt.Fprintf(b, "| %d | %s | %s | %s |\n", c.Code, cell(c.Name), cell(c.Meaning), cell(c.Suggestion))
+	}
+}
+
+// skills are Agent Skills, one for each plugin: a folder with a SKILL.md, that names the tools and how to find out the rest.
+func (x *exporter) skills() ([]File, error) {
+	taken := map[string]bool{}
+	return x.perPlugin(func(m *manifest.Manifest, tools []exported) (string, string) {
+		name := skillOf(m.Name)
+		for taken[name] { // another plugin differs in its signs alone
+			name += "-2"
+		}
+		taken[name] = true
+		var b strings.Builder
+		fmt.Fprintf(&b, "---\nname: %s\ndescription: %s\ncompatibility: Needs the parley command\n---\n\n", name, yamlText(skillAbout(m, tools)))
+		b.WriteString(x.skillBody(m, tools))
+		return name + "/SKILL.md", b.String()
+	})
+}
+
+// skillOf makes the name of a skill: lower-case letters, digits and single hyphens. A plugin's name is far shorter than the limit.
+func skillOf(plugin string) string {
+	words := strings.FieldsFunc(strings.ToLower(plugin), func(r rune) bool { return r == '_' || r == '-' })
+	return "parley-" + strings.Join(words, "-")
+}
+
+// skillAbout says what a plugin does and when to use it, within the limit.
+func skillAbout(m *manifest.Manifest, tools []exported) string {
+	text := manifest.CleanLine(m.Docs.Brief) + "."
+	if more := manifest.CleanLine(m.Docs.Standard); more != "" {
+		text += " " + more
+	}
+	var tasks []string
+	for _, t := range tools {
+		if len(t.docs.Tasks) > 0 {
+			tasks = append(tasks, t.docs.Tasks[0])
+		}
+	}
+	if len(tasks) > 0 {
+		text += " For tasks such as: " + strings.Join(tasks, "; ") + "."
+	}
+	return cut(prose(text), skillDescription)
+}
+
+func (x *exporter) skillBody(m *manifest.Manifest, tools []exported) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n", m.Name, about(m))
+	fmt.Fprintf(&b, "Each tool is a command, and prints its result as JSON. A failure prints on stderr what was wrong and what to type instead: correct the\ncall and run it again.\n\n")
+	fmt.Fprintf(&b, "- What a tool takes, with examples: `parley %s TOOL --describe`\n- A tool for a task: `parley search \"what you want\" --plugin %s`\n", m.Name, m.Name)
+	if len(m.Tutorial) > 0 {
+		fmt.Fprintf(&b, "- A first use, step by step: `parley learn %s`\n", m.Name)
+	}
+	b.WriteString("\n## Tools\n\n")
+	each := tools
+	if len(tools) > skillTools { // the groups stand for what is in them
+		each = nil
+		counts := map[string]int{}
+		for _, t := range tools {
+			if t.at.Tool.Group == "" {
+				each = append(each, t)
+			}
+			counts[t.at.Tool.Group]++
+		}
+		groups, _ := tools[0].at.Provider.Groups()
+		fmt.Fprintf(&b, "%d tools in groups; `parley %s GROUP --list` names those of one.\n\n", len(tools)-counts[""], m.Name)
+		for _, g := range groups {
+			if counts[g.Name] > 0 {
+				fmt.Fprintf(&b, "- `%s` (%d): %s\n", g.Name, counts[g.Name], cut(prose(g.Brief), 160))
+			}
+		}
+		b.WriteString("\n")
+	}
+	for _, t := range each {
+		fmt.Fprintf(&b, "- `%s`: %s", t.docs.Tool, prose(t.docs.Brief))
+		if t.docs.Effect != manifest.EffectRead {
+			fmt.Fprintf(&b, " (%s)", t.docs.Effect)
+		}
+		b.WriteString("\n")
+		if examples := t.examples(); len(examples) > 0 && len(examples[0].Command) <= host.LongCommand && !strings.Contains(examples[0].Command, "`") {
+			fmt.Fprintf(&b, "  `%s`\n", examples[0].Command)
+		}
+	}
+	codes(&b, m)
+	return within(b.String(), skillLines-1, "\nFor the rest: `parley "+m.Name+" --list`\n")
+}
+
+// within keeps a text to a number of lines; what is cut off is replaced by a last word.
+func within(text string, lines int, last string) string {
+	all := strings.SplitAfter(text, "\n")
+	if len(all) <= lines {
+		return text
+	}
+	return strings.Join(all[:lines-strings.Count(last, "\n")], "") + last
+}
+
+// prompt is what an agent is told of all tools at the start.
+func (x *exporter) prompt() ([]File, error) {
+	if x.named {
+		return nil, host.Errorf(host.InvalidArgs, "the prompt is about all plugins; it takes no name").WithNext("parley docs export --format prompt")
+	}
+	text := x.Instructions + "\n\nIn a shell the same steps are `parley search \"what you want\"`, `parley PLUGIN TOOL --describe` and\n`parley PLUGIN TOOL --params '{...}'`.\n"
+	return []File{{Path: "prompt.md", Content: []byte(text)}}, nil
+}
+
+// prose is a foreign text in Markdown, where it can be nothing but text.
+func prose(text string) string {
+	return strings.NewReplacer("<", "&lt;", "\n#", "\n\\#", "```", "'''").Replace(manifest.Clean(text))
+}
+
+// cell is a foreign text within a row of a table.
+func cell(text string) string {
+	return strings.ReplaceAll(prose(manifest.CleanLine(text)), "|", `\|`)
+}
+
+// fenced is a block of code; its fence is longer than any within.
+func fenced(language, code string) string {
+	fence := "```"
+	for strings.Contains(code, fence) {
+		fence += "`"
+	}
+	return fence + language + "\n" + code + "\n" + fence + "\n"
+}
+
+// yamlText is a text as YAML reads one, whatever stands in it.
+func yamlText(text string) string {
+	raw, _ := manifest.Marshal(text)
+	return string(raw)
+}

@@ -1,0 +1,85 @@
+package learn
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// plugin is a provider for look-ups alone.
+type plugin struct {
+	host.Provider
+	m *manifest.Manifest
+}
+
+func (p plugin) Info() host.Info                          { return host.Info{Name: p.m.Name} }
+func (p plugin) Groups() ([]host.GroupLine, error)        { return nil, nil }
+func (p plugin) Names() ([]string, error)                 { return nil, nil }
+func (p plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
+
+func TestWalk(t *testing.T) {
+	catalog, err := host.NewCatalog(plugin{m: &manifest.Manifest{Name: "shop", Tools: []manifest.Tool{{Name: "add"}, {Name: "sell"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := []manifest.Step{
+		{Say: "Look around.", Run: "parley shop --list"},
+		{Say: "Add something.", Run: "parley shop add tea"},
+		{Say: "This is what it was for."},
+		{Say: "Find out how to sell.", Run: `parley shop --search "sell tea"`},
+		{Say: "Sell what is not there.", Run: `parley call shop.sell --params '{"what":"it''s"}'`, Expect: &manifest.Expect{ExitCode: 10}},
+		{Say: "That is all.\x1b[2J"},
+	}
+	add, search := Seen{Op: "call", Tool: "shop.Add", Code: "ok"}, Seen{Op: "search", Code: "ok"}
+	sold, soldOut := Seen{Op: "call", Tool: "shop.sell", Code: "ok"}, Seen{Op: "call", Tool: "shop.sell", Code: "tool_failed", ExitCode: 10}
+	wrong := Seen{Op: "call", Tool: "shop.add", Code: "invalid_args", ExitCode: 81}
+	for _, c := range []struct {
+		name     string
+		seen     []Seen
+		states   string // d done, n now, l later
+		tried    int
+		finished bool
+	}{
+		{"nothing", nil, "nnllll", 0, false},
+		{"one", []Seen{add}, "ddnnll", 0, false},
+		{"described is not called", []Seen{{Op: "describe", Tool: "shop.add"}}, "nnllll", 0, false},
+		{"failed", []Seen{wrong, wrong}, "nnllll", 81, false},
+		{"failed, then not", []Seen{wrong, add}, "ddnnll", 0, false},
+		{"failed, after it was done", []Seen{add, wrong}, "ddnnll", 0, false},
+		{"out of turn", []Seen{search, soldOut, add}, "ddnnll", 0, false},
+		{"two", []Seen{add, search}, "ddddnl", 0, false},
+		{"went well, and should not", []Seen{add, search, sold}, "ddddnl", 0, false},
+		{"all, with others between", []Seen{add, add, search, sold, soldOut, add}, "dddddn", 0, true},
+	} {
+		p := Walk(catalog, "shop", steps, c.seen)
+		states, done := "", 0
+		for _, s := range p.Steps {
+			states += s.State[:1]
+			if s.State == Done {
+				done++
+			}
+		}
+		tried := p.Tried != nil
+		wantTried := c.tried != 0 || strings.HasPrefix(c.name, "went well")
+		if states != c.states || p.Finished != c.finished || p.Done != done || tried != wantTried || tried && p.Tried.ExitCode != c.tried {
+			t.Errorf("%s: %s, %+v", c.name, states, p)
+		}
+	}
+	if say := Walk(catalog, "shop", steps, nil).Steps[5].Say; say != "That is all." {
+		t.Errorf("said is %q", say)
+	}
+}
+
+// TestWalkOfStepsThatCannotBeSeen: a tutorial that only lists is all due at once, and is no trap.
+func TestWalkOfStepsThatCannotBeSeen(t *testing.T) {
+	catalog, err := host.NewCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Walk(catalog, "gone", []manifest.Step{{Say: "List.", Run: "parley --list"}, {Say: "Run what is not there.", Run: "parley gone tool"}}, nil)
+	if !p.Finished || len(p.Due()) != 2 || p.Done != 0 {
+		t.Errorf("%+v", p)
+	}
+}
