@@ -22,11 +22,11 @@ type served struct {
 	stopped chan error
 }
 
-// serveHTTP starts a server and reads what it says of itself.
-func serveHTTP(t *testing.T, lines int, args ...string) *served {
+// serveHTTP starts a server whose files are in home, and reads so many lines of what it says of itself.
+func serveHTTP(t *testing.T, home string, lines int, args ...string) *served {
 	t.Helper()
 	s := &served{cmd: exec.Command("parley", append([]string{"mcp", "--http", "127.0.0.1:0"}, args...)...), stopped: make(chan error, 1)}
-	s.cmd.Env = append(os.Environ(), "PARLEY_HOME="+t.TempDir())
+	s.cmd.Env = append(os.Environ(), "PARLEY_HOME="+home)
 	errs, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestServeHTTP(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it ends servers by signals")
 	}
-	s := serveHTTP(t, 2)
+	s := serveHTTP(t, t.TempDir(), 2)
 	if len(s.said) != 1 || !strings.HasPrefix(s.said[0], "Authorization: Bearer ") || !strings.HasPrefix(s.url, "http://127.0.0.1:") {
 		t.Fatalf("it says %q, at %s", s.said, s.url)
 	}
@@ -107,13 +107,13 @@ func TestServeHTTP(t *testing.T) {
 	if err := os.WriteFile(file, []byte("# mine\nfirst-token-of-two\n\nsecond-token-of-two\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s = serveHTTP(t, 1, "--token-file", file)
+	s = serveHTTP(t, t.TempDir(), 1, "--token-file", file)
 	for token, want := range map[string]int{"first-token-of-two": 200, "second-token-of-two": 200, "# mine": 401, "third-token-of-two": 401} {
 		if got := s.ask(t, "Bearer "+token); got != want {
 			t.Errorf("%s: %d, expected %d", token, got, want)
 		}
 	}
-	s = serveHTTP(t, 1, "--no-token")
+	s = serveHTTP(t, t.TempDir(), 1, "--no-token")
 	if got := s.ask(t, ""); got != 200 {
 		t.Errorf("--no-token: %d", got)
 	}
