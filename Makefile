@@ -25,7 +25,7 @@ ifeq ($(shell command -v gcc),)
 export CC := clang
 endif
 
-.PHONY: build demo test lint bench hammer fuzz plugins fixtures generate check-generated check-plugins check-fixtures \
+.PHONY: build demo test lint bench tokens hammer fuzz plugins fixtures generate check-generated check-plugins check-fixtures \
 	check-generate cross release setup programs clean help
 
 build: ## build bin/parley
@@ -49,6 +49,9 @@ lint: ## gofmt, go vet, staticcheck
 
 bench: build ## medians of whole processes against baselines of the same run
 	$(GO) run ./bench
+
+tokens: build programs ## what tools/list costs, of parley and of servers by others
+	$(GO) run ./bench/tokens
 
 hammer: ## the long runs: concurrency again and again, more random rounds
 	CGO_ENABLED=1 PARLEY_HAMMER=$(HAMMER) $(GO) test -race -timeout 60m -count $(HAMMER) -run Hammer \

@@ -112,12 +112,61 @@ func (f *face) addPinned() error {
 	if err != nil {
 		return err
 	}
-	for _, a := range pinned {
-		f.add(a, &sdk.Tool{
-			Description: manifest.CleanLine(a.Tool.Docs.Brief), InputSchema: signature(a.Tool.Params), Annotations: annotations(a.Tool),
-		})
+	pins := make([]*pin, len(pinned))
+	for i, a := range pinned {
+		s := signature(a.Tool.Params)
+		schema, _ := manifest.Marshal(s)
+		pins[i] = &pin{a, &sdk.Tool{Description: manifest.CleanLine(a.Tool.Docs.Brief), InputSchema: schema, Annotations: annotations(a.Tool)}, s.Required}
+	}
+	fit(pins, pinnedBytes*max(len(pins), manyPins))
+	for _, p := range pins {
+		f.add(p.address, p.tool)
 	}
 	return nil
+}
+
+// manyPins tools, whichever they are, and the three meta-tools stay within 1,200 tokens: their signatures may take pinnedBytes each on average.
+const (
+	manyPins    = 22
+	pinnedBytes = 155
+)
+
+// pin is a pinned tool as it is shown.
+type pin struct {
+	address  host.Address
+	tool     *sdk.Tool
+	required []string // parameters
+}
+
+// bytes is about what the tool takes in tools/list.
+func (p *pin) bytes() int {
+	annotations, _ := manifest.Marshal(p.tool.Annotations)
+	return len(p.address.Name()) + len(p.tool.Description) + len(p.tool.InputSchema.(json.RawMessage)) + len(annotations)
+}
+
+// fit shortens signatures until all have room, the longest first: they name what they require without saying more of it, and if that is
+// not enough they say nothing of parameters. A call that leaves them out is answered with them.
+func fit(pins []*pin, room int) {
+	total := 0
+	for _, p := range pins {
+		total += p.bytes()
+	}
+	for _, named := range []bool{true, false} {
+		longest := slices.Clone(pins)
+		slices.SortStableFunc(longest, func(a, b *pin) int { return cmp.Compare(b.bytes(), a.bytes()) })
+		for _, p := range longest {
+			if total <= room {
+				return
+			}
+			total -= p.bytes()
+			p.tool.InputSchema = json.RawMessage(`{"type":"object"}`)
+			p.tool.Description = manifest.CleanLine(p.address.Tool.Docs.Brief)
+			if named && len(p.required) > 0 {
+				p.tool.Description += " (needs " + strings.Join(p.required, ", ") + ")"
+			}
+			total += p.bytes()
+		}
+	}
 }
 
 func (f *face) addAll() error {
@@ -146,17 +195,21 @@ func (f *face) add(a host.Address, t *sdk.Tool) {
 	})
 }
 
+// required is a schema of what a tool requires.
+type required struct {
+	Type       string              `json:"type"`
+	Properties map[string]property `json:"properties,omitempty"`
+	Required   []string            `json:"required,omitempty"`
+}
+
+type property struct {
+	Type any               `json:"type,omitempty"`
+	Enum []json.RawMessage `json:"enum,omitempty"`
+}
+
 // signature is a tool's first tier as a schema: what it requires, by type. It is open to every further parameter.
-func signature(params json.RawMessage) json.RawMessage {
-	type property struct {
-		Type any               `json:"type,omitempty"`
-		Enum []json.RawMessage `json:"enum,omitempty"`
-	}
-	s := struct {
-		Type       string              `json:"type"`
-		Properties map[string]property `json:"properties,omitempty"`
-		Required   []string            `json:"required,omitempty"`
-	}{Type: "object", Properties: map[string]property{}}
+func signature(params json.RawMessage) required {
+	s := required{Type: "object", Properties: map[string]property{}}
 	for _, p := range manifest.Params(params) {
 		if !p.Required {
 			continue
@@ -172,8 +225,7 @@ func signature(params json.RawMessage) json.RawMessage {
 		s.Properties[p.Name] = one
 		s.Required = append(s.Required, p.Name)
 	}
-	raw, _ := manifest.Marshal(s)
-	return raw
+	return s
 }
 
 var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}

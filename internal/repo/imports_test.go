@@ -55,7 +55,7 @@ var rooms = map[string][]string{
 	"cmd": {
 		"cdp", "host", "host/audit", "host/docs", "host/egress", "host/learn", "host/mcp", "host/oci", "host/policy", "host/signature", "host/trace", "host/wasm", "manifest", "manifest/schema", "plugins", "sdk",
 	},
-	"bench":            {},
+	"bench":            {"internal/foreign"},
 	"internal/demo":    {},
 	"internal/foreign": {},
 	"internal/release": {},
@@ -83,6 +83,8 @@ var dependencies = map[string][]string{
 	"github.com/kaptinlin/jsonschema":        {"manifest/schema"},
 	"github.com/landlock-lsm/go-landlock":    {"host/wasm"},
 	"github.com/pelletier/go-toml/v2":        {"host/policy", "cmd"},
+	"github.com/pkoukk/tiktoken-go":          {"bench"},
+	"github.com/pkoukk/tiktoken-go-loader":   {"bench"},
 	"github.com/rogpeppe/go-internal":        {"cmd"}, // tests
 	"github.com/spf13/cobra":                 {"cmd"},
 	"github.com/spf13/pflag":                 {"cmd"},

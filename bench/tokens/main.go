@@ -1,0 +1,108 @@
+// Command tokens counts what a model reads before its first call: the tools/list of parley mcp in each mode, and those of servers by others,
+// all in one run and offline. Tokens are those of o200k_base, counted exactly.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/parley-tools/parley/internal/foreign"
+)
+
+// patience is how long a server may take to answer all that it is asked.
+const patience = 2 * time.Minute
+
+func main() {
+	parley := flag.String("parley", filepath.Join("bin", "parley"), "the binary that is counted")
+	flag.Parse()
+	if err := run(context.Background(), *parley, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "tokens:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, parley string, out io.Writer) error {
+	modules, err := foreign.Fetch(".")
+	if err != nil {
+		return err
+	}
+	node, err := foreign.Node(modules)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "parley-tokens-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	subjects, err := parleys(parley, filepath.Join("testdata", "wasm", "smallest.wasm"), work)
+	if err != nil {
+		return err
+	}
+	for _, s := range others {
+		s.command = append([]string{node, filepath.Join(modules, s.command[0])}, s.command[1:]...)
+		subjects = append(subjects, s)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "tools\ttools/list\twithout results\t  ")
+	for _, s := range subjects {
+		l, err := s.list(ctx, work)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		whole, parameters, err := l.tokens()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%d\t%d\t%d\t  %s\n", len(l), whole, parameters, s.name)
+	}
+	return w.Flush()
+}
+
+// others are servers of testdata/programs, each with what it needs to start.
+var others = []subject{
+	{name: "chrome-devtools-mcp", command: []string{"chrome-devtools-mcp/build/src/bin/chrome-devtools-mcp.js"}},
+	{name: "@playwright/mcp", command: []string{"@playwright/mcp/cli.js"}},
+	{name: "@modelcontextprotocol/server-github", command: []string{"@modelcontextprotocol/server-github/dist/index.js"}},
+	{name: "@modelcontextprotocol/server-filesystem", command: []string{"@modelcontextprotocol/server-filesystem/dist/index.js", "."}},
+	{name: "@modelcontextprotocol/server-memory", command: []string{"@modelcontextprotocol/server-memory/dist/index.js"}},
+	{name: "@modelcontextprotocol/server-everything", command: []string{"@modelcontextprotocol/server-everything/dist/index.js"}},
+}
+
+// list is the tools of a server, as it sent them.
+type list []json.RawMessage
+
+// tokens counts a list whole, and with only what every client hands to a model: names, descriptions and parameters.
+func (l list) tokens() (whole, parameters int, err error) {
+	raw, err := plain(l)
+	if err != nil {
+		return 0, 0, err
+	}
+	type tool struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+	}
+	short := make([]tool, len(l))
+	for i, t := range l {
+		if err := json.Unmarshal(t, &short[i]); err != nil {
+			return 0, 0, err
+		}
+	}
+	rest, err := plain(short)
+	if err != nil {
+		return 0, 0, err
+	}
+	if whole, err = count(raw); err != nil {
+		return 0, 0, err
+	}
+	parameters, err = count(rest)
+	return whole, parameters, err
+}

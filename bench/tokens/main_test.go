@@ -1,0 +1,117 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What is promised of tools/list, in tokens and in shares of full mode that are saved.
+const (
+	minimalTokens     = 450
+	progressiveTokens = 1200
+	minimalSaves      = 0.73
+	progressiveSaves  = 0.60
+)
+
+// TestPromises counts parley mcp in each mode, as the command does, and holds it to what is promised.
+func TestPromises(t *testing.T) {
+	work := t.TempDir()
+	parley := filepath.Join(work, "parley.exe")
+	if out, err := exec.Command("go", "build", "-o", parley, "../../cmd/parley").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	subjects, err := parleys(parley, "../../testdata/wasm/smallest.wasm", work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]int{}
+	sizes := map[string]int{}
+	for _, s := range subjects {
+		l, err := s.list(t.Context(), work)
+		if err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		if counted[s.name], _, err = l.tokens(); err != nil {
+			t.Fatal(err)
+		}
+		sizes[s.name] = len(l)
+		t.Logf("%6d tokens, %3d tools: %s", counted[s.name], len(l), s.name)
+	}
+	full := float64(counted["parley mcp --docs full"])
+	for name, n := range counted {
+		most, saves, tools := 0, 0.0, 0
+		switch {
+		case strings.Contains(name, "minimal"):
+			most, saves, tools = minimalTokens, minimalSaves, 3
+		case strings.Contains(name, "progressive"):
+			most, saves, tools = progressiveTokens, progressiveSaves, 3+len(usual)
+		default:
+			continue
+		}
+		if saved := 1 - float64(n)/full; n > most || saved < saves || sizes[name] != tools {
+			t.Errorf("%s: %d tokens for %d tools, %.0f %% saved; expected at most %d for %d, and %.0f %%", name, n, sizes[name], 100*saved, most, tools, 100*saves)
+		}
+	}
+	t.Run("any pins", func(t *testing.T) { anyPins(t, parley, work) })
+}
+
+// anyPins pins the tools with the longest names of all, those with the longest signatures, and all others in turn.
+func anyPins(t *testing.T, parley, work string) {
+	pinned := func(names []string) list {
+		l, err := subject{command: []string{parley, "mcp", "--docs", "progressive"}, env: []string{"PARLEY_PINNED_TOOLS=" + strings.Join(names, ",")}}.list(t.Context(), work)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l, err := subject{command: []string{parley, "mcp", "--docs", "full"}}.list(t.Context(), work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fat := map[string]int{}
+	var names []string
+	for _, raw := range l {
+		var tool struct {
+			Name        string
+			InputSchema struct{ Required []string }
+		}
+		if err := json.Unmarshal(raw, &tool); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(tool.Name, "__") {
+			names = append(names, tool.Name)
+			fat[tool.Name] = len(tool.Name) + len(strings.Join(tool.InputSchema.Required, `{"type":"string"}`))
+		}
+	}
+	byLength := func(length func(string) int) []string {
+		all := slices.Clone(names)
+		slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(length(b), length(a)) })
+		return all[:len(usual)]
+	}
+	worst := 0
+	sets := [][]string{byLength(func(name string) int { return len(name) }), byLength(func(name string) int { return fat[name] })}
+	for _, set := range slices.AppendSeq(sets, slices.Chunk(names, len(usual))) {
+		n, _, err := pinned(set).tokens()
+		if err != nil || n > progressiveTokens {
+			t.Errorf("%d tokens with %q pinned (%v); expected at most %d", n, set, err, progressiveTokens)
+		}
+		worst = max(worst, n)
+	}
+	t.Logf("%6d tokens with the worst 22 pinned", worst)
+}
+
+// TestCount holds the tokenizer to what another implementation, npm's gpt-tokenizer, counts.
+func TestCount(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "hello world": 2, `{"type":"object","properties":{"name":{"type":"string"}}}`: 14, "Größe → 大きさ": 6, "<|endoftext|>": 7,
+	} {
+		if n, err := count([]byte(text)); err != nil || n != want {
+			t.Errorf("%q has %d tokens (%v), expected %d", text, n, err, want)
+		}
+	}
+}
