@@ -24,7 +24,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 25, "runs of each subject; at least 15 make a median")
 	plugins := flag.Int("plugins", 1000, "how many plugins are installed for the discovery figures")
-	part := flag.String("part", "", "one of discovery, calls, overhead, crowd, browser, inits; all of them when empty")
+	part := flag.String("part", "", "one of discovery, calls, overhead, crowd, mcp, browser, inits; all of them when empty")
 	flag.Parse()
 	if err := run(*rounds, *plugins, *part, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -49,7 +49,7 @@ func run(rounds, plugins int, part string, out io.Writer) error {
 		time func() error
 	}{
 		{"discovery", b.discovery}, {"calls", b.calls}, {"overhead", b.overhead},
-		{"crowd", func() error { return b.crowd(plugins) }}, {"browser", b.browser}, {"inits", b.inits},
+		{"crowd", func() error { return b.crowd(plugins) }}, {"mcp", b.mcp}, {"browser", b.browser}, {"inits", b.inits},
 	} {
 		if part == "" || part == p.name {
 			failed = errors.Join(failed, p.time())
@@ -70,6 +70,8 @@ type subject struct {
 	home string // PARLEY_HOME, below work; "" for what is not Parley
 	args []string
 	took []time.Duration
+
+	stdin string // all that it is given to read
 }
 
 func (b *bench) build() error {
@@ -188,7 +190,7 @@ func (b *bench) table(title string, subjects ...*subject) error {
 func (b *bench) time(s *subject) error {
 	cmd := exec.Command(s.args[0], s.args[1:]...)
 	var stderr bytes.Buffer
-	cmd.Env, cmd.Stderr = b.env(s.home), &stderr
+	cmd.Env, cmd.Stdin, cmd.Stderr = b.env(s.home), strings.NewReader(s.stdin), &stderr
 	start := time.Now()
 	err := cmd.Run()
 	s.took = append(s.took, time.Since(start))

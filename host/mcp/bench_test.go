@@ -2,7 +2,10 @@ package mcp_test
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -10,7 +13,7 @@ import (
 	"github.com/parley-tools/parley/host/mcp"
 )
 
-// BenchmarkCall compares a call over stdio, and over HTTP on both revisions, with the same call in process.
+// BenchmarkCall compares a call over stdio, and over HTTP on both revisions, with the same call in process. `make bench` prints its medians.
 func BenchmarkCall(b *testing.B) {
 	b.Run("in process", func(b *testing.B) {
 		f, err := newFake(shop)
@@ -22,21 +25,23 @@ func BenchmarkCall(b *testing.B) {
 			b.Fatal(err)
 		}
 		h := host.New(host.Config{Catalog: catalog, Policy: lenient, Sessions: &host.Sessions{Dir: b.TempDir()}})
-		for b.Loop() {
+		median(b, func() error {
 			if a := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`), Caller: "mcp:c", Session: "s"}); a.Err != nil {
-				b.Fatal(a.Err)
+				return a.Err
 			}
-		}
+			return nil
+		})
 	})
 	over := func(connect func(f *fixture) *sdk.ClientSession) func(*testing.B) {
 		return func(b *testing.B) {
 			s := connect(newFixture(b, mcp.Minimal, lenient))
-			for b.Loop() {
+			median(b, func() error {
 				r, err := s.CallTool(b.Context(), &sdk.CallToolParams{Name: "call_tool", Arguments: json.RawMessage(`{"name":"shop.echo","arguments":{"a":"b"}}`)})
-				if err != nil || r.IsError {
-					b.Fatal(err, first(r))
+				if err == nil && r.IsError {
+					err = errors.New(first(r))
 				}
-			}
+				return err
+			})
 		}
 	}
 	b.Run("stdio", over(func(f *fixture) *sdk.ClientSession { return f.stdio(b, client{}) }))
@@ -45,4 +50,18 @@ func BenchmarkCall(b *testing.B) {
 			return client{revision: revision}.http(b, f.listen(b, mcp.HTTPConfig{}))
 		}))
 	}
+}
+
+// median runs a call again and again and reports its median in microseconds.
+func median(b *testing.B, call func() error) {
+	var took []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if err := call(); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1000, "us-p50")
 }

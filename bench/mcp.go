@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+)
+
+// listTools is all that a client says until it knows the tools; the end of its input ends the server.
+const listTools = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`
+
+// callOverheadMs is what a call over stdio may take beyond the same call in process, at the median.
+const callOverheadMs = 0.5
+
+var callLine = regexp.MustCompile(`^BenchmarkCall/(\S+?)(?:-\d+)?\s`)
+
+// mcp times servers on stdio from their start to their end, with tools/list between, and what a call costs over each wire.
+func (b *bench) mcp() error {
+	var servers []*subject
+	for _, mode := range []string{"minimal", "progressive", "full"} {
+		s := b.says("parley mcp --docs "+mode+", from its start to tools/list and its end", "plain", "mcp", "--docs", mode)
+		s.stdin = listTools
+		servers = append(servers, s)
+	}
+	return errors.Join(b.table("Cold process that serves MCP on stdio", servers...), b.wires())
+}
+
+// wires prints what the benchmark of host/mcp measures: one call, in process and over each wire.
+func (b *bench) wires() error {
+	cmd := exec.Command("go", "test", "-run=^$", "-bench=^BenchmarkCall$", "./host/mcp")
+	var stdout bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("measure calls over MCP: %w\n%s", err, stdout.String())
+	}
+	fmt.Fprintf(b.out, "\nOne call over MCP, with a client in the same process (stdio: at most %.1f ms more than in process)\n", callOverheadMs)
+	w := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "median us\tmore us\t  ")
+	inProcess := 0.0
+	for line := range strings.Lines(stdout.String()) {
+		m := callLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		p50 := metric(line, "us-p50")
+		if inProcess == 0 {
+			inProcess = p50
+		}
+		more := p50 - inProcess
+		fmt.Fprintf(w, "%.0f\t%.0f\t  %s%s\n", p50, more, strings.ReplaceAll(m[1], "_", " "), over(m[1] == "stdio" && more > 1000*callOverheadMs))
+	}
+	if inProcess == 0 {
+		return fmt.Errorf("measure calls over MCP: nothing was measured:\n%s", stdout.String())
+	}
+	return w.Flush()
+}
