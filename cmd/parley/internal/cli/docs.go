@@ -23,7 +23,7 @@ func newDocs(app *App) *cobra.Command {
 	coverage := false
 	audit := &cobra.Command{
 		Use:   "audit [NAME...]",
-		Short: "Show what documentation costs an agent, or what it covers",
+		Short: "Show what documentation costs, or what it covers",
 		Long: "Tokens are estimated (bytes/4.5). What a mode costs is its tools/list as it is sent; a search and a description are measured over\n" +
 			"all tools, each searched for by its first task or its brief. NAME is a plugin, a group or a tool, to show each tool of it.",
 		Example:           "parley docs audit\nparley docs audit text --mode minimal\nparley docs audit --coverage --json",
