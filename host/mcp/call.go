@@ -149,6 +149,13 @@ func (f *face) run(ctx context.Context, r *sdk.CallToolRequest, name string, par
 	if call.Options.MaxBytes == 0 {
 		call.Options.MaxBytes = f.room(name)
 	}
+	if call.Options.MaxBytes > maxSmall {
+		free, err := f.admitLarge(ctx)
+		if err != nil {
+			return f.failed(&host.Answer{Err: err})
+		}
+		defer free()
+	}
 	answer := f.cfg.Host.Call(context.WithValue(ctx, askerKey{}, asker), call)
 	var asked *question
 	switch {
@@ -160,6 +167,21 @@ func (f *face) run(ctx context.Context, r *sdk.CallToolRequest, name string, par
 		return nil, f.invalid("", answer)
 	}
 	return f.failed(answer)
+}
+
+// admitLarge lets a call in that may answer with much: a few at one time, and none while clients do not take what they asked for.
+func (s *Server) admitLarge(ctx context.Context) (free func(), refused *host.Error) {
+	select {
+	case s.large <- struct{}{}:
+	case <-ctx.Done():
+		return func() {}, nil // the call itself says why it does not begin
+	}
+	if s.untaken.Load() > maxUntaken {
+		<-s.large
+		return nil, host.Errorf(host.Busy, "more than %d bytes of answers wait for their clients to read them; nothing was run", maxUntaken).
+			WithNext("call again, or ask for less with the option max_bytes")
+	}
+	return func() { <-s.large }, nil
 }
 
 // room is how much of a tool's result is shown: content that a client shows itself is not cut like text that a model reads.

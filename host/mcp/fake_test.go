@@ -23,22 +23,56 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// serveVariable makes the test binary a server on stdio.
-const serveVariable = "MCP_TEST_SERVE"
+// serveVariable makes the test binary a server of a mode on stdio; with httpVariable over HTTP, to whom the network is near, until its
+// stdin ends.
+const (
+	serveVariable = "MCP_TEST_SERVE"
+	httpVariable  = "MCP_TEST_HTTP"
+)
 
 func TestMain(m *testing.M) {
-	if os.Getenv(serveVariable) != "" {
-		s, err := newServer(os.Getenv(serveVariable), host.Config{Sessions: &host.Sessions{Dir: os.Getenv("MCP_TEST_DIR")}}, nil)
-		if err == nil {
-			err = s.Stdio(context.Background(), os.Stdin, os.Stdout)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	mode := os.Getenv(serveVariable)
+	if mode == "" {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	serve := serveStdio
+	if os.Getenv(httpVariable) != "" {
+		serve = serveHTTP
+	}
+	if err := serve(mode); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func serveStdio(mode string) error {
+	s, err := newServer(mode, host.Config{Sessions: &host.Sessions{Dir: os.Getenv("MCP_TEST_DIR")}}, nil)
+	if err != nil {
+		return err
+	}
+	return s.Stdio(context.Background(), os.Stdin, os.Stdout)
+}
+
+// serveHTTP says its address on stdout.
+func serveHTTP(mode string) error {
+	s, err := newServer(mode, host.Config{Policy: lenient}, nil)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + listener.Addr().String() + mcp.Path)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel(io.EOF)
+	}()
+	if err := s.HTTP(ctx, listener, mcp.HTTPConfig{Tokens: []string{token}, Patience: 2 * time.Second}); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
 }
 
 // shop is the manifest of the plugin that most tests call.

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -35,9 +36,14 @@ const (
 	idleWithin  = 2 * time.Minute  // between two requests on a connection
 	sessionIdle = 30 * time.Minute // between two requests of a session
 	maxHeader   = 64 << 10
-	// maxSmall is the size from which a body is large; at most maxLarge of those are held at one time.
-	maxSmall       = 1 << 20
-	maxLarge       = 4
+	// maxSmall is the size from which a body, or what a call may answer, is large; at most maxLarge of each are held at one time.
+	maxSmall = 1 << 20
+	maxLarge = 4
+	// maxRequests bounds the requests that are not yet answered to the end, those included whose client does not read; beside all calls
+	// that may be under way there is room for what ends one.
+	maxRequests = 2 * maxCalls
+	// maxUntaken is how many bytes of answers may wait for clients to take them before no further large one is made.
+	maxUntaken     = 32 << 20
 	maxConnections = 1024
 	maxSessions    = 512
 )
@@ -96,7 +102,8 @@ func (s *Server) closeSessions() {
 
 // Handler serves Path and the modes below it.
 func (s *Server) Handler(cfg HTTPConfig) http.Handler {
-	g := &gate{server: s, hosts: cfg.Hosts, patience: cmp.Or(cfg.Patience, patience), large: make(chan struct{}, maxLarge), wires: map[string]*wires{}}
+	g := &gate{server: s, hosts: cfg.Hosts, patience: cmp.Or(cfg.Patience, patience), large: make(chan struct{}, maxLarge),
+		requests: make(chan struct{}, maxRequests), wires: map[string]*wires{}}
 	for _, t := range cfg.Tokens {
 		g.tokens = append(g.tokens, sha256.Sum256([]byte(t)))
 	}
@@ -105,7 +112,7 @@ func (s *Server) Handler(cfg HTTPConfig) http.Handler {
 		inner = auth.RequireBearerToken(g.verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(inner)
 	}
 	return http.HandlerFunc(func(raw http.ResponseWriter, r *http.Request) {
-		w := &patientWriter{raw, g.patience}
+		w := &patientWriter{raw, g.patience, &s.untaken}
 		defer w.extend() // what is sent last is sent after this
 		if r.ContentLength != 0 {
 			_ = http.NewResponseController(raw).SetReadDeadline(time.Now().Add(g.patience))
@@ -125,6 +132,7 @@ type gate struct {
 	hosts    []string
 	patience time.Duration
 	large    chan struct{}
+	requests chan struct{}
 
 	mu    sync.Mutex
 	wires map[string]*wires
@@ -190,6 +198,15 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	if g.server.ending.Err() != nil {
 		refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server ends"))
 		return
+	}
+	if r.Method == http.MethodPost {
+		select {
+		case g.requests <- struct{}{}:
+			defer func() { <-g.requests }()
+		default:
+			refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d requests are under way", maxRequests).WithNext("send it again"))
+			return
+		}
 	}
 	done, ok := g.body(w, r)
 	if !ok {
@@ -313,12 +330,15 @@ func refuseHTTP(w http.ResponseWriter, status int, e *host.Error) {
 type patientWriter struct {
 	http.ResponseWriter
 	patience time.Duration
+	untaken  *atomic.Int64
 }
 
 func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *patientWriter) Write(p []byte) (int, error) {
 	w.extend()
+	w.untaken.Add(int64(len(p)))
+	defer w.untaken.Add(-int64(len(p)))
 	return w.ResponseWriter.Write(p)
 }
 

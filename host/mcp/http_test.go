@@ -219,31 +219,6 @@ func TestSlowClients(t *testing.T) {
 	wait.Wait()
 }
 
-// TestManyClients holds that no call is lost among many clients.
-func TestManyClients(t *testing.T) {
-	const clients, calls = 16, 20
-	f := newFixture(t, mcp.Minimal, lenient)
-	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}})
-	var wait sync.WaitGroup
-	for i := range clients {
-		s := client{revision: revisions[i%2], token: token}.http(t, url)
-		wait.Go(func() {
-			for n := range calls {
-				want := fmt.Sprintf(`{"n":%d}`, i*1000+n)
-				r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "shop__echo", Arguments: json.RawMessage(want)})
-				if err != nil || r.IsError || first(r) != want {
-					t.Errorf("client %d, call %d: %v %v", i, n, r, err)
-					return
-				}
-			}
-		})
-	}
-	wait.Wait()
-	if got := strings.Count(f.shop.ran(), "echo"); got != clients*calls {
-		t.Errorf("%d of %d calls were run", got, clients*calls)
-	}
-}
-
 // TestShutdown holds that the end of a server ends the calls under way, and takes no more.
 func TestShutdown(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, lenient)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -63,6 +64,9 @@ type Server struct {
 	id    string // of this process: the session of a client on stdio
 	key   []byte // signs what a client carries between two rounds of a call
 	calls chan struct{}
+	large chan struct{} // calls among them that may answer with more than maxSmall
+
+	untaken atomic.Int64 // bytes of answers that are on their way to clients over HTTP
 
 	ending context.Context // done when the server ends, with the outcome as its cause
 	end    context.CancelCauseFunc
@@ -87,7 +91,7 @@ type face struct {
 
 // New makes a server. The error is invalid_args for an unknown mode, or config_error for a pinned tool that does not exist.
 func New(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, id: newID(), key: make([]byte, 32), calls: make(chan struct{}, maxCalls), faces: map[string]*face{}, used: map[string]time.Time{}}
+	s := &Server{cfg: cfg, id: newID(), key: make([]byte, 32), calls: make(chan struct{}, maxCalls), large: make(chan struct{}, maxLarge), faces: map[string]*face{}, used: map[string]time.Time{}}
 	_, _ = rand.Read(s.key)
 	s.ending, s.end = context.WithCancelCause(context.Background())
 	s.gone, s.hangUp = context.WithCancel(context.Background())

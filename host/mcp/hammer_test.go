@@ -1,0 +1,206 @@
+package mcp_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host/mcp"
+)
+
+// mostResident is what a server may ever hold in memory, in bytes: with 64 clients at work it is some 40 MiB, beside clients that never read
+// some 600, however many those are.
+const mostResident = 1 << 30
+
+// served is a server over HTTP in a process of its own.
+type served struct {
+	url string
+	pid int
+}
+
+// serveAlone starts one, which ends with the test.
+func serveAlone(t *testing.T, mode string) *served {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), serveVariable+"="+mode, httpVariable+"=1")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &served{strings.TrimSpace(url), cmd.Process.Pid}
+}
+
+func (s *served) address() string {
+	return strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), mcp.Path)
+}
+
+// checkMemory holds what the process has held at most, where the system tells it.
+func (s *served) checkMemory(t *testing.T) {
+	t.Helper()
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.pid), "status"))
+	if err != nil {
+		t.Log("nobody says here how much memory a process holds: ", err)
+		return
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		t.Fatalf("no VmHWM in %s", status)
+	}
+	kib, err := strconv.Atoi(fields[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("it held at most %d MiB", kib>>10)
+	if kib<<10 > mostResident {
+		t.Errorf("it held %d MiB, at most %d are allowed", kib>>10, mostResident>>20)
+	}
+}
+
+// TestHammerClients holds that no call is lost among many clients of both revisions, and that the server's memory stays bounded: 16 clients with
+// 20 calls each, and with PARLEY_HAMMER set 64 with 200.
+func TestHammerClients(t *testing.T) {
+	clients, calls := 16, 20
+	if os.Getenv("PARLEY_HAMMER") != "" {
+		clients, calls = 64, 200
+	}
+	s := serveAlone(t, mcp.Minimal)
+	var wait sync.WaitGroup
+	for i := range clients {
+		session := client{revision: revisions[i%2], token: token}.http(t, s.url)
+		wait.Go(func() {
+			for n := range calls {
+				want := fmt.Sprintf(`{"n":%d}`, i*1000+n)
+				r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "shop__echo", Arguments: json.RawMessage(want)})
+				if err != nil || r.IsError || first(r) != want {
+					t.Errorf("client %d, call %d: %v %v", i, n, r, err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	s.checkMemory(t)
+}
+
+// request is a call as a client of the stateless wire sends it over a connection of its own.
+func request(arguments string) string {
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool","arguments":` + arguments +
+		`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	return "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\nContent-Type: application/json\r\n" +
+		"Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: call_tool\r\n" +
+		fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// TestHammerClientsThatNeverRead holds that clients which ask for much over HTTP and read nothing are cut off, that others are served
+// beside them, and that what they do not take does not pile up.
+func TestHammerClientsThatNeverRead(t *testing.T) {
+	s := serveAlone(t, mcp.Minimal)
+	ask := request(`{"name":"shop.large","arguments":{"bytes":4000000},"options":{"max_bytes":8000000}}`)
+
+	// The request is one that is answered.
+	conn := dial(t, s.address())
+	if _, err := io.WriteString(conn, ask); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(status, " 200 ") {
+		t.Fatalf("%q, %v", status, err)
+	}
+	_ = conn.Close()
+
+	// One that goes on asking is cut off.
+	conn = dial(t, s.address())
+	_ = conn.SetWriteDeadline(time.Now().Add(time.Minute))
+	for {
+		if _, err := io.WriteString(conn, ask); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a client that reads nothing is still connected after a minute")
+		} else if err == nil {
+			continue
+		}
+		break
+	}
+
+	clients := 16
+	if os.Getenv("PARLEY_HAMMER") != "" {
+		clients = 64
+	}
+	for range clients {
+		conn := dial(t, s.address())
+		defer conn.Close()
+		if _, err := io.WriteString(conn, ask+ask+ask); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, revision := range revisions {
+		session := client{revision: revision, token: token}.http(t, s.url)
+		for n := range 20 {
+			if r, text := call(t, session, "shop__echo", fmt.Sprintf(`{"n":%d}`, n)); r.IsError || text != fmt.Sprintf(`{"n":%d}`, n) {
+				t.Errorf("beside clients that read nothing, %s: %s", revision, text)
+			}
+		}
+	}
+	s.checkMemory(t)
+}
+
+// TestHalfOpen holds that a client which closes its half of a connection is let go.
+func TestHalfOpen(t *testing.T) {
+	s := serveAlone(t, mcp.Minimal)
+	for _, ask := range []string{request(`{"name":"shop.echo","arguments":{"a":"b"}}`), "POST /mcp HTTP/1.1\r\n", ""} {
+		conn := dial(t, s.address())
+		if _, err := io.WriteString(conn, ask); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := io.Copy(io.Discard, conn); err != nil {
+			t.Errorf("%.30q: %v", ask, err)
+		}
+		_ = conn.Close()
+	}
+}
+
+func dial(t *testing.T, address string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
