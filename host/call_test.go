@@ -106,6 +106,13 @@ func TestCallRefusesParams(t *testing.T) {
 		{"all at once, sorted", `{"zzz":1,"count":"x","tags":[1,"a",2],"size":"huge","extra":{"depth":{}}}`,
 			"/count type,/extra/depth type,/size enum,/tags/0 type,/tags/2 type,/title required,/zzz additionalProperties", ``},
 		{"not towards a string", `{"title":"a","tags":5}`, "/tags type", ``},
+		{"nearly JSON", `{'title':'a',`, " syntax", `{"title":"a"}`},
+		{"no JSON", `{title`, " syntax", ``},
+		{"in a list", `[{"title":"a"}]`, " type", `{"title":"a"}`},
+		{"in a text that is nearly JSON", `"{title:\"a\""`, " type", `{"title":"a"}`},
+		{"one level too deep", `{"arguments":{"title":"a"}}`, "/arguments additionalProperties,/title required", `{"title":"a"}`},
+		{"a value in a list", `{"title":["a"]}`, "/title type", `{"title":"a"}`},
+		{"a value one level too deep", `{"title":{"value":"a"}}`, "/title type", `{"title":"a"}`},
 	} {
 		e := failsWith(t, call(t, h, "shop.add", c.params), host.InvalidArgs)
 		var got []string
@@ -121,7 +128,7 @@ func TestCallRefusesParams(t *testing.T) {
 		if e.ExitCode() != 81 || e.Docs == nil || e.Docs.Name != "shop.add" || e.Docs.Tier != 2 || !slices.Contains(e.Next, "parley shop add --describe") {
 			t.Errorf("%s: %+v", c.name, e)
 		}
-		if want := "Tool 'shop.add' failed: "; !strings.HasPrefix(e.Message, want) {
+		if want := "Tool 'shop.add' failed: "; !strings.HasPrefix(e.Message, want) && c.details != " syntax" {
 			t.Errorf("%s: %s", c.name, e.Message)
 		}
 		if c.corrected != "" && !corrects(t, e.Corrected, c.corrected) {

@@ -50,10 +50,14 @@ func (r *run) violated(judge *schema.Schema, given, value any, violations []sche
 		}
 	}
 	e.Marked = Mark(given, e.Details)
-	if _, isObject := value.(map[string]any); isObject {
-		r.proposeFrom(e, judge, given, value, violations)
-	} else {
+	_, isObject := value.(map[string]any)
+	switch inner := within(given); {
+	case !isObject:
 		r.propose(e, judge, meant(value))
+	case inner != nil && accepts(judge, inner):
+		r.propose(e, judge, inner)
+	default:
+		r.proposeFrom(e, judge, given, value, violations)
 	}
 	if e.Corrected != nil {
 		whole := "--params " + manifest.ShellQuote(string(e.Corrected))
@@ -106,6 +110,26 @@ func meant(value any) map[string]any {
 		}
 	}
 	return map[string]any{}
+}
+
+// within is the object that is the only member of another: parameters one level too deep. Nil where there is none.
+func within(given any) map[string]any {
+	object, _ := given.(map[string]any)
+	if len(object) != 1 {
+		return nil
+	}
+	for _, value := range object {
+		inner, _ := value.(map[string]any)
+		return inner
+	}
+	return nil
+}
+
+// accepts tells whether an object would be taken, mended where that is safe.
+func accepts(judge *schema.Schema, object map[string]any) bool {
+	mended, _ := judge.Mend(object)
+	violations, err := judge.Validate(mended)
+	return err == nil && len(violations) == 0
 }
 
 // repaired reads an object from a text that is nearly JSON.

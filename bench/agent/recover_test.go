@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -21,4 +23,44 @@ func TestEveryMistakeIsRecovered(t *testing.T) {
 		}
 	}
 	current(t, mistakesSection, counts.String())
+}
+
+// TestMistakesInTheBrowser makes some mistakes for real: the call that the error says does what was wanted.
+func TestMistakesInTheBrowser(t *testing.T) {
+	needBrowser(t)
+	url, stop, err := serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	home := t.TempDir()
+	t.Cleanup(func() { closeBrowser(binary(t), home) })
+	c := &client{binary: binary(t), home: home}
+	if _, err := c.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.close() })
+	for _, m := range []struct{ tool, wrong, want string }{
+		{"cdp.open", `{"ulr":"` + url + `"}`, `"title":"Harbour"`},
+		{"cdp.open", `{"params":{"url":"` + url + `"}}`, `"title":"Harbour"`},
+		{"cdp.Runtime.evaluate", `{"expresion":"document.title","returnByValue":"yes"}`, `Harbour`},
+		{"cdp.Page.navigate", `{"url":["` + url + `"]}`, `frameId`},
+		{"cdp.Page.captureScreenshot", `{"format":"PNG"}`, ``},
+		{"cdp.Page.captureScreenshot", `{"format":"jpeg","quality":50.5}`, ``},
+		{"cdp.Emulation.setGeolocationOverride", `{"latitude":"north"}`, `{}`},
+	} {
+		a, err := c.call(t.Context(), m.tool, json.RawMessage(m.wrong))
+		if err != nil || !a.failed {
+			t.Errorf("%s %s: %v, %s", m.tool, m.wrong, err, a.text)
+			continue
+		}
+		params, ok := heed(a.err)
+		if !ok {
+			t.Errorf("%s %s: nothing to go by: %s", m.tool, m.wrong, a.text)
+			continue
+		}
+		if a, err = c.call(t.Context(), m.tool, params); err != nil || a.failed || !strings.Contains(a.text, m.want) {
+			t.Errorf("%s %s, then %s: %v, %s", m.tool, m.wrong, params, err, a.text)
+		}
+	}
 }

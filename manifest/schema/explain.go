@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -231,7 +232,7 @@ func (s *Schema) corrected(f fault) (any, bool) {
 		m := s.mender()
 		v, ok := m.slip(f.node, f.v, nil)
 		if !ok {
-			return nil, false
+			return s.alone(f.node, f.v)
 		}
 		c = v
 	case "minimum":
@@ -249,6 +250,21 @@ func (s *Schema) corrected(f fault) (any, bool) {
 		return nil, false
 	}
 	return c, true
+}
+
+// alone is the valid value that stands alone in a list or an object where neither is wanted.
+func (s *Schema) alone(n *node, v any) (any, bool) {
+	var inner []any
+	switch v := v.(type) {
+	case []any:
+		inner = v
+	case map[string]any:
+		inner = slices.Collect(maps.Values(v))
+	}
+	if len(inner) != 1 || !s.quickWalker().check(n, inner[0], nil, nil, nil) {
+		return nil, false
+	}
+	return copyOf(inner[0]), true
 }
 
 // whole is the bound itself, or, for a bound that is excluded, the integer beside it where integers are wanted.
