@@ -35,7 +35,7 @@ func (s *shell) begin(ctx context.Context) (string, error) {
 	if err := json.Unmarshal([]byte(a.text), &s.help); err != nil {
 		return "", err
 	}
-	for _, word := range []string{"search", "call", "--params", "--describe", "--json"} {
+	for _, word := range []string{"search", "call", "--params", "--describe", "--json", "--limit"} {
 		if !s.help.names(word) {
 			return "", fmt.Errorf("parley --help does not name %s", word)
 		}
@@ -61,8 +61,9 @@ func (h help) names(word string) bool {
 	return false
 }
 
+// search asks for as few results as it will look at: each costs tokens.
 func (s *shell) search(ctx context.Context, want string) (answer, error) {
-	return s.run(ctx, "search", want, "--json")
+	return s.run(ctx, "search", want, "--limit", "5", "--json")
 }
 
 func (s *shell) describe(ctx context.Context, name string) (answer, error) {

@@ -19,6 +19,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/parley-tools/parley/bench/internal/o200k"
 )
 
 func main() {
@@ -192,10 +194,10 @@ func serve() (url string, stop func(), err error) {
 	return "http://" + listener.Addr().String() + "/", func() { server.Close() }, nil
 }
 
-// tokens is the estimate that the host itself uses.
-func tokens(text string) int { return int(float64(len(text))/4.5 + 0.5) }
+// tokens counts a text as models read it.
+func tokens(text string) int { return o200k.Count(steady(text)) }
 
-// passing is what differs from run to run without a difference in length: names of calls and pages, and ports.
+// passing is what differs from run to run, and then a little in tokens: names of calls and pages, and ports.
 var passing = regexp.MustCompile(`\bc[0-9a-f]{16}\b|\b[0-9A-F]{32}\b|127\.0\.0\.1:\d+`)
 
 // steady is an answer with the same words in the place of those.

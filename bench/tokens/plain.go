@@ -1,0 +1,15 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// plain is JSON without escapes for HTML, as servers write it.
+func plain(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
