@@ -227,11 +227,11 @@ func (s slot) read() (*seal, error) {
 	return &sealed, nil
 }
 
-// unchanged tells whether the native code is still the file that was checked. Had it been missing when wazero looked for it,
-// wazero would have compiled the husk and put another in its place.
+// unchanged tells whether the native code is still what was checked; a file that was only touched or linked is hashed once
+// more. Had it been missing when wazero looked for it, wazero would have compiled the husk and put another in its place.
 func (s slot) unchanged(sealed *seal) bool {
 	info, err := os.Lstat(filepath.Join(s.dir, sealed.Code.Name))
-	return err == nil && sealed.Code.same(info)
+	return err == nil && (sealed.Code.same(info) || s.verify(sealed) == nil)
 }
 
 // remove takes a slot away at once, whoever is about to use it.

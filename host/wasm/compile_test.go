@@ -251,7 +251,19 @@ func TestHuskNeedsItsCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(s.dir, sealed.Code.Name)); err != nil {
+	code := filepath.Join(s.dir, sealed.Code.Name)
+	if err := os.Link(code, code+".link"); err != nil { // which changes nothing that matters
+		t.Fatal(err)
+	}
+	u, err := open(s, sealed)
+	if err != nil {
+		t.Fatal("linked: ", err)
+	}
+	_ = u.close(context.Background())
+	if sealed, err = s.read(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(code); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := open(s, sealed); err == nil || !strings.Contains(err.Error(), "changed while it was opened") {
