@@ -24,15 +24,20 @@ type eventsParams struct {
 	TimeoutMS int64    `json:"timeout_ms"`
 }
 
+// asked reads a request for events, and connects its caller.
+func (p *Provider) asked(ctx context.Context, r *host.Request) (q eventsParams, c *keeper.Client, err error) {
+	if err = json.Unmarshal(r.Params, &q); err != nil {
+		return q, nil, err
+	}
+	if err = p.checkEvents(r, append(q.Match, q.Until)); err != nil {
+		return q, nil, err
+	}
+	c, err = p.as(ctx, r)
+	return q, c, err
+}
+
 func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, error) {
-	var q eventsParams
-	if err := json.Unmarshal(r.Params, &q); err != nil {
-		return nil, err
-	}
-	if err := p.checkEvents(r, append(q.Match, q.Until)); err != nil {
-		return nil, err
-	}
-	c, err := p.as(ctx, r)
+	q, c, err := p.asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +91,7 @@ func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, e
 	if r.Tool != "events" {
 		return p.Invoke(ctx, r)
 	}
-	var q eventsParams
-	if err := json.Unmarshal(r.Params, &q); err != nil {
-		return nil, err
-	}
-	if err := p.checkEvents(r, append(q.Match, q.Until)); err != nil {
-		return nil, err
-	}
-	c, err := p.as(ctx, r)
+	q, c, err := p.asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
