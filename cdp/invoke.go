@@ -129,7 +129,7 @@ func (p *Provider) client(ctx context.Context, name string) (*keeper.Client, err
 	}
 	c, err := keeper.Dial(ctx, p.cfg.RunDir, name, p.cfg.Version)
 	if err != nil {
-		return nil, p.hostError(err, nil)
+		return nil, p.hostError(err, &host.Request{Options: host.Options{Browser: name}})
 	}
 	p.keep(name, c)
 	return c, nil
@@ -183,6 +183,11 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 
 // openPage makes a page in the browser that is open, or in one that it starts.
 func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) (keeper.Page, []string, error) {
+	if !isPerson(r.Caller) {
+		if err := keeper.Room(p.cfg.RunDir, r.Options.Browser); err != nil {
+			return keeper.Page{}, nil, p.hostError(err, r)
+		}
+	}
 	c, err := p.start(ctx, r.Options.Browser, q)
 	if err != nil {
 		return keeper.Page{}, nil, err
@@ -276,7 +281,11 @@ func checkURL(params json.RawMessage) error {
 	}
 	e := host.Errorf(host.InvalidURL, "%q is not a URL that can be opened; expected one such as https://example.com/", manifest.CleanLine(given))
 	e.Details = []host.Detail{{Parameter: "/url", Keyword: "format", Provided: fmt.Sprintf("string %q", manifest.CleanLine(given)), Expected: "an absolute URL with a scheme"}}
-	if fixed, err := url.Parse("https://" + given); err == nil && strings.Contains(fixed.Host, ".") && !strings.ContainsAny(given, " ") {
+	local, scheme := strings.HasPrefix(strings.ToLower(given), "localhost"), "https://"
+	if local {
+		scheme = "http://"
+	}
+	if fixed, err := url.Parse(scheme + given); err == nil && (local || strings.Contains(fixed.Host, ".")) && !strings.ContainsAny(given, " ") {
 		q["url"] = fixed.String()
 		e.Corrected, _ = json.Marshal(q)
 		e.Details[0].Suggestion = fixed.String()
@@ -467,15 +476,15 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		if r != nil {
 			p.drop(r.Options.Browser) // the next call connects anew
 		}
-		e.Next = []string{openCommand}
+		e.Next = []string{openCommand + browserOf(r)}
 	case keeper.CodeChromeLaunch:
 		e.Next = []string{"parley doctor"}
 	case keeper.CodeTargetCrashed:
-		e.Next = []string{"parley cdp Page.reload", "parley cdp Page.navigate --param url=URL"}
+		e.Next = []string{"parley cdp Page.reload" + pageOf(r), "parley cdp Page.navigate --param url=URL" + pageOf(r)}
 	case keeper.CodeNotFound:
-		e.Next = []string{"parley cdp targets"}
+		e.Next = []string{"parley cdp targets" + browserOf(r)}
 	case keeper.CodeBusy:
-		e.Next = []string{`parley cdp Page.handleJavaScriptDialog --params '{"accept":true}'`}
+		e.Next = []string{`parley cdp Page.handleJavaScriptDialog --params '{"accept":true}'` + pageOf(r)}
 	case keeper.CodeTimeout:
 		e.Next = []string{"give it longer with --timeout " + longer(r)}
 	case keeper.CodeLimitExceeded:
@@ -485,6 +494,21 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		}
 	}
 	return e
+}
+
+// browserOf and pageOf are the options that lead another command to the browser of a call, and to its page.
+func browserOf(r *host.Request) string {
+	if r == nil || r.Options.Browser == "" || r.Options.Browser == keeper.DefaultBrowser {
+		return ""
+	}
+	return " --browser " + manifest.ShellQuote(r.Options.Browser)
+}
+
+func pageOf(r *host.Request) string {
+	if r == nil || r.Options.Target == "" {
+		return browserOf(r)
+	}
+	return browserOf(r) + " --target " + manifest.ShellQuote(manifest.CleanLine(r.Options.Target))
 }
 
 func longer(r *host.Request) string {

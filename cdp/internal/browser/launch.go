@@ -67,6 +67,8 @@ type LaunchError struct {
 	Reason string
 	// ExitCode is Chrome's, or -1 when it did not exit by itself.
 	ExitCode int
+	// Killed says that it was ended by a signal from elsewhere, or crashed, before it answered.
+	Killed bool
 	// Stderr holds the last lines that Chrome wrote.
 	Stderr []string
 }
@@ -128,7 +130,7 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	failure := &LaunchError{ExitCode: -1, Stderr: words.lines()}
 	switch {
 	case exited:
-		failure.ExitCode = ch.exitCode
+		failure.ExitCode, failure.Killed = ch.exitCode, ch.exitCode == -1
 		failure.Reason = exitReason(cfg, ch.exitCode)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		failure.Reason = fmt.Sprintf("%s did not answer within %s and was ended", cfg.Path, cfg.Timeout)

@@ -118,6 +118,11 @@ func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if q.Method == cdptarget.CommandCreateTarget {
+		if err := e.crowded(by); err != nil {
+			return err
+		}
+	}
 	if domain := domainOf(q.Method); domain == "Target" || domain == "Browser" {
 		if err := e.ownIDs(by, params); err != nil {
 			return err

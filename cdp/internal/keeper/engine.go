@@ -60,7 +60,7 @@ type target struct {
 	session              string
 	ready                bool // events of the page are on
 	crashed, closed      bool
-	strayed              *Error // it shows what its owner may not open, and is being closed
+	strayed              *Error // why it is being closed: its owner may not have it
 	dialog               *Dialog
 	loaders              []string // of the main frame, the newest last
 	loaded               bool     // the newest loader's load event came
@@ -756,7 +756,7 @@ func (e *engine) settle(ctx context.Context, t *target) {
 	e.wait(ctx, "for the blank page", func() (bool, *Error) { return t.title != "" || t.closed || t.crashed, nil })
 }
 
-const settleTime = time.Second
+const settleTime = 5 * time.Second
 
 // discardFailed removes a page that never had content; one that only is slow, or
 // shows a dialog, stays and is the current target, so that it can be looked at.

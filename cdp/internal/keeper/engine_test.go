@@ -203,3 +203,37 @@ func TestResultsAreReadLeniently(t *testing.T) {
 		}
 	})
 }
+
+// TestPagesAreBounded gives a plugin as many pages as it may have: what it asks for is refused then, and what a page opens by itself is closed.
+func TestPagesAreBounded(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		by := plugin("one")
+		created := func(n int) {
+			f.says <- fmt.Sprintf(`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page","browserContextId":"C"}}}`, n)
+			synctest.Wait()
+		}
+		e.contexts["C"] = by.Name
+		for n := range maxPages {
+			if err := e.crowded(by); err != nil {
+				t.Fatalf("with %d pages: %v", n, err)
+			}
+			created(n)
+		}
+		_, err := e.newPage(t.Context(), by, "C")
+		wantCode(t, err, CodeLimitExceeded, by.Name, fmt.Sprint(maxPages), "close one")
+		err = e.confine(by, &scope{context: "C"}, &CallRequest{Method: "Target.createTarget"})
+		wantCode(t, err, CodeLimitExceeded, "close one")
+		created(maxPages)
+		select {
+		case q := <-f.asked:
+			if q.Method != "Target.closeTarget" || string(q.Params) != fmt.Sprintf(`{"targetId":"P%d"}`, maxPages) {
+				t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+			}
+		default:
+			t.Error("one page too many stays")
+		}
+		if err := e.crowded(commandLine); err != nil {
+			t.Errorf("the person: %v", err)
+		}
+	})
+}

@@ -239,6 +239,30 @@ func List(runDir string) ([]Entry, error) {
 	return entries, nil
 }
 
+// maxBrowsers is how many browsers are open when nobody but the person opens another one.
+const maxBrowsers = 8
+
+// Room refuses to start a browser where maxBrowsers are open already, unless it is one of them.
+func Room(runDir, name string) error {
+	all, err := List(runDir)
+	if err != nil {
+		return err
+	}
+	open := 0
+	for _, e := range all {
+		if e.Alive && e.Browser == orDefault(name) {
+			return nil
+		}
+		if e.Alive {
+			open++
+		}
+	}
+	if open >= maxBrowsers {
+		return errf(CodeLimitExceeded, "%d browsers are open, and only the command line opens more than %d: use one of them, or let it close one", open, maxBrowsers)
+	}
+	return nil
+}
+
 // filesIn answers the files of a folder by the names that they belong to, in order.
 func filesIn(runDir string) (all []files, err error) {
 	dir := absolute(runDir)

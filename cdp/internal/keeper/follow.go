@@ -74,7 +74,8 @@ func (e *engine) targetSeen(via *target, method string, params json.RawMessage) 
 		return
 	}
 	t := e.targets[p.Info.ID]
-	if t == nil {
+	fresh := t == nil
+	if fresh {
 		t = &target{id: p.Info.ID, kind: p.Info.Type, domains: map[string]*domain{}}
 		e.targets[t.id] = t
 		e.order = append(e.order, t)
@@ -82,6 +83,9 @@ func (e *engine) targetSeen(via *target, method string, params json.RawMessage) 
 	t.kind, t.url, t.title, t.opener = p.Info.Type, p.Info.URL, p.Info.Title, p.Info.Opener
 	e.adopt(t, p.Info.Context, via)
 	e.keepWithin(t, t.url)
+	if fresh {
+		e.keepBounded(t)
+	}
 	if method == cdptarget.AttachedToTarget.Method {
 		e.attached(t, via, p.Session, p.Waiting)
 	}

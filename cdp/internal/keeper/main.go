@@ -181,8 +181,14 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 	}
 	// Written before Chrome starts, so that a kill in between can be cleaned up after.
 	k.writeInfo()
-	proc, err := browser.Launch(ctx, browser.LaunchConfig{Path: k.cfg.Chrome, Profile: k.profile, Temp: temp, Headed: k.cfg.Headed, Args: k.cfg.Args,
-		Timeout: k.cfg.LaunchTimeout, MaxMessage: k.cfg.MaxMessage, Log: log.Writer()})
+	cfg := browser.LaunchConfig{Path: k.cfg.Chrome, Profile: k.profile, Temp: temp, Headed: k.cfg.Headed, Args: k.cfg.Args,
+		Timeout: k.cfg.LaunchTimeout, MaxMessage: k.cfg.MaxMessage, Log: log.Writer()}
+	proc, err := browser.Launch(ctx, cfg)
+	if failed := (*browser.LaunchError)(nil); errors.As(err, &failed) && failed.Killed {
+		// On a machine that is very busy Chrome now and then crashes while it starts.
+		log.Print("once more: ", failed)
+		proc, err = browser.Launch(ctx, cfg)
+	}
 	if err != nil {
 		return nil, errf(CodeChromeLaunch, "%v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -586,6 +587,25 @@ func TestDeadSocketAndForeignThingsInPlace(t *testing.T) {
 	os.Remove(f.lock())
 }
 
+// TestRoom holds the locks of as many browsers as may be open.
+func TestRoom(t *testing.T) {
+	dir := tempDir(t)
+	for n := range maxBrowsers {
+		if err := Room(dir, "another"); err != nil {
+			t.Fatalf("with %d browsers: %v", n, err)
+		}
+		lock, err := files{dir, fmt.Sprint("b", n)}.tryLock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lock.Close()
+	}
+	wantCode(t, Room(dir, "another"), CodeLimitExceeded, fmt.Sprint(maxBrowsers))
+	if err := Room(dir, "b1"); err != nil {
+		t.Errorf("one that is open: %v", err)
+	}
+}
+
 // TestShortPaths holds every path that sockets are made in to its length, and none to be taken for another browser's.
 func TestShortPaths(t *testing.T) {
 	seen := map[string]files{}
@@ -641,6 +661,26 @@ func TestLaunchErrorsReachTheStarter(t *testing.T) {
 	cfg.Browser = "../evil"
 	_, err = Start(bounded(t), cfg)
 	wantCode(t, err, CodeInvalidArgs)
+}
+
+// TestBrowserThatCrashesAtItsStart starts one that does so the first time.
+func TestBrowserThatCrashesAtItsStart(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	dir := tempDir(t)
+	script := fmt.Sprintf("#!/bin/sh\nif [ ! -e %[1]s/tried ]; then touch %[1]s/tried; kill -SEGV $$; fi\nexec %[2]s \"$@\"\n", dir, cfg.Chrome)
+	cfg.Chrome = filepath.Join(dir, "chrome")
+	if err := os.WriteFile(cfg.Chrome, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, start(t, cfg), "", "1+1", "2")
+
+	cfg.Browser = "never"
+	if err := os.WriteFile(cfg.Chrome, []byte("#!/bin/sh\nkill -SEGV $$\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Start(bounded(t), cfg)
+	wantCode(t, err, CodeChromeLaunch, "was killed")
 }
 
 func TestProfileInUse(t *testing.T) {

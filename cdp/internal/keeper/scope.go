@@ -163,8 +163,51 @@ func (e *engine) closeAll(by Caller) ([]string, *Error) {
 	return pages, e.dispose(s)
 }
 
+// maxPages bounds the pages of a caller other than the person, pop-ups among them.
+const maxPages = 32
+
+// crowded refuses a caller one page more than he may have. The engine is locked.
+func (e *engine) crowded(by Caller) *Error {
+	if by.person() || e.pagesOf(by.Name) < maxPages {
+		return nil
+	}
+	return errf(CodeLimitExceeded, "%s has %d pages open in this browser, which is the most: close one first, by cdp.close with its target", clip(by.Name, 80), maxPages)
+}
+
+func (e *engine) pagesOf(owner string) (n int) {
+	for _, t := range e.order {
+		if t.kind == "page" && t.owner == owner && t.strayed == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// keepBounded closes a page that came without being asked for, as pop-ups do, where its owner has as many as he may. The engine is locked.
+func (e *engine) keepBounded(t *target) {
+	by := Caller{Name: t.owner}
+	if t.kind != "page" || t.owner == "" || by.person() || e.pagesOf(t.owner) <= maxPages {
+		return
+	}
+	e.expel(t, errf(CodeLimitExceeded, "the page was closed: %s has %d pages open, which is the most", clip(t.owner, 80), maxPages))
+}
+
+// expel closes a page that its owner may not have. The engine is locked.
+func (e *engine) expel(t *target, why *Error) {
+	t.strayed = why
+	t.strayed.Target = t.id
+	e.failPending(t, t.strayed)
+	tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}, nil)
+}
+
 // newPage makes a blank page in a context, "" for the person's, for a caller.
 func (e *engine) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID) (t *target, err *Error) {
+	e.mu.Lock()
+	err = e.crowded(by)
+	e.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
 	made, err := ask(ctx, e, nil, cdptarget.CreateTarget, cdptarget.CreateTargetParams{URL: blank, BrowserContextID: in}, opts{})
 	if err != nil {
 		return nil, err
@@ -206,10 +249,7 @@ func (e *engine) keepWithin(t *target, url string) {
 	if t.owner == "" || t.owner == commandLine.Name || t.kind != "page" || t.strayed != nil || mayShow(url) {
 		return
 	}
-	t.strayed = errf(CodeDenied, "the page went to %s and was closed: only http and https pages are open to %s", clip(url, 100), clip(t.owner, 80))
-	t.strayed.Target = t.id
-	e.failPending(t, t.strayed)
-	tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}, nil)
+	e.expel(t, errf(CodeDenied, "the page went to %s and was closed: only http and https pages are open to %s", clip(url, 100), clip(t.owner, 80)))
 }
 
 // refusedDial explains a navigation of a plugin that failed because its proxy did not dial.

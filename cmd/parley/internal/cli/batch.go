@@ -25,7 +25,7 @@ func newBatch(app *App) *cobra.Command {
 		Use:   "batch FILE|-",
 		Short: "Run NDJSON calls in order",
 		Long: "Each line is {\"id\":1,\"tool\":\"cdp.Page.navigate\",\"params\":{..},\"options\":{..}} and is answered by one line with the same id\n" +
-			"(default: the line's number). \"${1.frameId}\" is earlier data with its type; $${ stands for ${.",
+			"(default: the line's number). \"${1.frameId}\" in params or options is earlier data with its type; $${ stands for ${.",
 		Example: "parley batch calls.ndjson",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -145,15 +145,19 @@ func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text [
 	if line.Tool == "" {
 		return refuse(host.Errorf(host.InvalidArgs, "line %d: \"tool\" is missing", number).WithNext(`{"id":1,"tool":"text.hash","params":{"text":"hello"}}`))
 	}
-	options, err := host.ParseOptions(line.Options)
-	if err != nil {
-		return refuse(err)
-	}
-	options = cfg.complete(options)
 	params, err := substitute(line.Params, earlier)
 	if err != nil {
 		return refuse(err)
 	}
+	given, err := substitute(line.Options, earlier)
+	if err != nil {
+		return refuse(err)
+	}
+	options, err := host.ParseOptions(given)
+	if err != nil {
+		return refuse(err)
+	}
+	options = cfg.complete(options)
 	answer := h.Call(ctx, host.Call{
 		Name: line.Tool, Params: params, Caller: "cli", Session: a.Env("PARLEY_SESSION"), Options: options,
 		Log: func(level int, message string) { a.debugf("%s: %s", line.Tool, message) },
@@ -172,14 +176,14 @@ func idKey(id json.RawMessage) string {
 	return string(id)
 }
 
-// substitute replaces references to earlier results in the strings of a call's parameters.
+// substitute replaces references to earlier results in the strings of a call's parameters, or of its options.
 func substitute(params json.RawMessage, earlier results) (json.RawMessage, error) {
 	if !bytes.Contains(params, []byte("${")) {
 		return params, nil
 	}
 	value, err := schema.Decode(params, schema.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "params: %s", manifest.CleanLine(err.Error()))
+		return nil, host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error()))
 	}
 	replaced, err := replaceRefs(value, earlier)
 	if err != nil {
@@ -231,7 +235,7 @@ func expand(s string, earlier results) (any, error) {
 		}
 		end := strings.IndexByte(rest[at:], '}')
 		if end < 0 {
-			return nil, host.Errorf(host.InvalidArgs, "params: %q has a ${ without }; write $${ for the characters themselves", manifest.CleanLine(s))
+			return nil, host.Errorf(host.InvalidArgs, "%q has a ${ without }; write $${ for the characters themselves", manifest.CleanLine(s))
 		}
 		value, err := lookUp(rest[at+2:at+end], earlier)
 		if err != nil {
@@ -247,7 +251,7 @@ func expand(s string, earlier results) (any, error) {
 		case json.Number, bool:
 			fmt.Fprint(&b, v)
 		default:
-			return nil, host.Errorf(host.InvalidArgs, "params: ${%s} is no text or number and cannot stand within a longer text", manifest.CleanLine(rest[at+2:at+end]))
+			return nil, host.Errorf(host.InvalidArgs, "${%s} is no text or number and cannot stand within a longer text", manifest.CleanLine(rest[at+2:at+end]))
 		}
 		rest = rest[at+end+1:]
 	}
@@ -257,11 +261,11 @@ func lookUp(ref string, earlier results) (any, error) {
 	id, path, _ := strings.Cut(ref, ".")
 	data, ok := earlier[id]
 	if !ok {
-		return nil, host.Errorf(host.InvalidArgs, "params: ${%s}: no earlier call that succeeded has the id %s", manifest.CleanLine(ref), manifest.CleanLine(id))
+		return nil, host.Errorf(host.InvalidArgs, "${%s}: no earlier call that succeeded has the id %s", manifest.CleanLine(ref), manifest.CleanLine(id))
 	}
 	value, err := schema.Decode(data, schema.Limits{Bytes: max(1, len(data)), ReplaceSurrogates: true})
 	if err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "params: ${%s}: the result of %s cannot be read: %s", manifest.CleanLine(ref), manifest.CleanLine(id), manifest.CleanLine(err.Error()))
+		return nil, host.Errorf(host.InvalidArgs, "${%s}: the result of %s cannot be read: %s", manifest.CleanLine(ref), manifest.CleanLine(id), manifest.CleanLine(err.Error()))
 	}
 	if path == "" {
 		return value, nil
@@ -280,7 +284,7 @@ func lookUp(ref string, earlier results) (any, error) {
 			ok = false
 		}
 		if !ok {
-			return nil, host.Errorf(host.InvalidArgs, "params: ${%s}: the result of %s has no %s", manifest.CleanLine(ref), manifest.CleanLine(id), manifest.CleanLine(step))
+			return nil, host.Errorf(host.InvalidArgs, "${%s}: the result of %s has no %s", manifest.CleanLine(ref), manifest.CleanLine(id), manifest.CleanLine(step))
 		}
 	}
 	return value, nil

@@ -30,7 +30,8 @@ type home struct {
 	random    *rand.Rand
 }
 
-const killPatience = 20 * time.Second
+// killPatience is long enough for a machine that is busy with much else.
+const killPatience = 2 * time.Minute
 
 func (h *home) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("parley", args...)

@@ -46,7 +46,7 @@ func scriptNoProcs(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	left := processesOf(home)
-	for end := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(end); left = processesOf(home) {
+	for end := time.Now().Add(killPatience); len(left) > 0 && time.Now().Before(end); left = processesOf(home) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	for _, p := range left {
