@@ -323,7 +323,7 @@ func (b *bench) navigate(url string) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(b.out, " after %d: %.1f MB", i, megabytes(s))
+			fmt.Fprintf(b.out, " after %d: %.1f MB, %d events kept;", i, megabytes(s), s.Events.Kept)
 		}
 	}
 	fmt.Fprintln(b.out)
@@ -335,6 +335,7 @@ type keeperStatus struct {
 	PID    int `json:"keeper_pid"`
 	Events struct {
 		LastSeq int64 `json:"last_seq"`
+		Kept    int   `json:"kept"`
 	} `json:"events"`
 	rss int64 // KiB
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
 // Client is a connection to a keeper. Its methods may be used at once by many
@@ -303,12 +305,18 @@ func (a answer) get() (json.RawMessage, error) {
 }
 
 func (c *Client) send(op string, body any, room int) (int64, chan answer, error) {
+	tooLarge := func(bytes int) error {
+		return errf(CodeLimitExceeded, "the request has %d bytes; the browser takes at most %d", bytes, browser.MaxRequest)
+	}
+	if q, isCall := body.(CallRequest); isCall && len(q.Params) > browser.MaxRequest { // seen without reading them
+		return 0, nil, tooLarge(len(q.Params))
+	}
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil, errf(CodeInvalidArgs, "the parameters are not JSON: %v", err)
 	}
 	if len(raw) > maxRequest-4096 {
-		return 0, nil, &Error{Code: CodeLimitExceeded, Message: "the request has " + itoa(len(raw)) + " bytes; the browser takes at most " + itoa(maxRequest-4096)}
+		return 0, nil, tooLarge(len(raw))
 	}
 	answers := make(chan answer, room)
 	c.mu.Lock()

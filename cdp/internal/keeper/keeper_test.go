@@ -127,7 +127,7 @@ func start(t *testing.T, cfg Config) *Client {
 func nothingLeft(t *testing.T, cfg Config) {
 	t.Helper()
 	var left []string
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // each look costs much
 		left = left[:0]
 		for pid, cmdline := range processes() {
 			if strings.Contains(cmdline, cfg.RunDir) {

@@ -278,8 +278,6 @@ func TestReplyOverTheLimit(t *testing.T) {
 	if raw, err := c.Call(bounded(t), q); err != nil || len(raw) < 1e6 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
-	_, err = c.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": strings.Repeat("x", 101<<20)})})
-	wantCode(t, err, CodeLimitExceeded, "at most")
 	_, err = c.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}` + "\x00{}")})
 	wantCode(t, err, CodeInvalidArgs)
 	wantValue(t, c, "", "1+1", "2")

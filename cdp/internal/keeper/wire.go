@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
 // WireVersion is the version of the wire between keeper and client.
@@ -15,7 +17,7 @@ const WireVersion = 2
 
 const (
 	maxHello   = 64 << 10
-	maxRequest = 66 << 20 // what the browser takes, and room for the rest
+	maxRequest = browser.MaxRequest + 2<<20 // what the browser takes, and room for the rest
 	maxReply   = 1 << 30
 )
 
