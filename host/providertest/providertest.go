@@ -216,24 +216,35 @@ func search(t *testing.T, p host.Provider) {
 	}
 }
 
-// concurrent asks everything at once; run it with -race.
+// concurrent asks each question at once, and then all of them; run it with -race. Each has its own turn, for the locks that an earlier
+// question takes may hide a race in a later one.
 func concurrent(t *testing.T, p host.Provider) {
 	all := must(p.Names())
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			p.Info()
-			_, err1 := p.Groups()
-			_, err2 := p.Manifest()
-			_, err3 := p.Lines("")
-			_, err4 := p.Tool(all[i%len(all)])
-			_, err5 := p.Segment()
-			if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
-				t.Error(err)
-			}
-		})
+	questions := []func(i int) error{
+		func(int) error { p.Info(); return nil },
+		func(int) error { _, err := p.Groups(); return err },
+		func(int) error { _, err := p.Manifest(); return err },
+		func(int) error { _, err := p.Lines(""); return err },
+		func(i int) error { _, err := p.Tool(all[i%len(all)]); return err },
+		func(int) error { _, err := p.Segment(); return err },
 	}
-	wg.Wait()
+	for turn := range len(questions) + 1 {
+		asked := questions
+		if turn < len(questions) {
+			asked = questions[turn : turn+1]
+		}
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				for _, ask := range asked {
+					if err := ask(i); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
 }
 
 func request(t *testing.T, p host.Provider, c Case) *host.Request {

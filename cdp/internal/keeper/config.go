@@ -1,10 +1,6 @@
 package keeper
 
-import (
-	"regexp"
-	"sync"
-	"time"
-)
+import "time"
 
 // Config says which browser to open and how. RunDir and one of Chrome and Attach
 // must be set.
@@ -72,11 +68,13 @@ func orDefault(name string) string {
 	return name
 }
 
-// Compiled when first needed: most processes that hold this package open no browser.
-var browserName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
-
+// checkName holds a browser's name to what a file's name can be everywhere: a letter or digit, then also _ and -, at most 64 in all.
 func checkName(name string) *Error {
-	if !browserName().MatchString(name) {
+	ok := name != "" && len(name) <= 64 && name[0] != '_' && name[0] != '-'
+	for _, c := range []byte(name) {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-')
+	}
+	if !ok {
 		return errf(CodeInvalidArgs, "%q is not a browser's name: letters, digits, _ and -, at most 64", clip(name, 80))
 	}
 	return nil
