@@ -209,15 +209,12 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.begin(decision); err != nil {
 		return err
 	}
-	// What the result is held against is compiled while the tool works.
-	compiled := make(chan struct{})
-	go func() {
-		defer close(compiled)
-		_, _ = r.address.judge(r.address.Tool.Returns, "returns")
-	}()
+	if info.Kind == manifest.KindBuiltin {
+		// What the result is held against is compiled while the tool works; accept looks for it there. A plugin's schema may take long.
+		go r.address.judge(r.address.Tool.Returns, "returns")
+	}
 	began := time.Now()
 	result, err := r.invoke(ctx, decision)
-	<-compiled
 	debug("invoke: ended after %s", time.Since(began).Round(time.Microsecond))
 	if err == nil && (result.Written > 0 || result.Raw) {
 		// It was never held here: there is nothing to hold against a schema, or to show.
