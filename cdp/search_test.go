@@ -29,7 +29,14 @@ func TestSearch(t *testing.T) {
 			"typo":    {Success1: 0.97, Success5: 1},
 			"concept": {Success1: 0.8, Success5: 0.95, NDCG10: 0.85},
 		},
-		"cdp_later.jsonl": {"concept": {Success1: 0.55, Success5: 0.8, NDCG10: 0.57}},
+		"cdp_later.jsonl": {"concept": {Success1: 0.55, Success5: 0.85, NDCG10: 0.6}},
+		"cdp_holdout.jsonl": {
+			"exact":   {Success1: 1, Success5: 1},
+			"partial": {Success1: 0.95, Success5: 1},
+			"typo":    {Success1: 0.97, Success5: 1},
+			"param":   {Success1: 0.65, Success5: 0.85, NDCG10: 0.65},
+			"concept": {Success1: 0.8, Success5: 0.95, NDCG10: 0.8},
+		},
 	} {
 		t.Run(file, func(t *testing.T) {
 			f, err := os.Open("../testdata/search/" + file)
@@ -51,7 +58,11 @@ func TestSearch(t *testing.T) {
 					t.Errorf("%s of half %q: %+v; at least %+v was expected", s.Kind, s.Half, s, l)
 				}
 			}
-			if want := 3 * (len(least) + 1); len(r.Scores) != want {
+			halves := 3 // both, a and b
+			if set[0].Half == "" {
+				halves = 1
+			}
+			if want := halves * (len(least) + 1); len(r.Scores) != want {
 				t.Errorf("%d rows; %d were expected", len(r.Scores), want)
 			}
 		})

@@ -28,12 +28,12 @@ var fieldNames = [fieldCount]string{"name", "group", "alias", "keyword", "task",
 // weights are BM25F's: what one occurrence counts, and how much a field longer than usual (in words) takes from it.
 // The usual lengths are constants, so that a document weighs the same in every plugin.
 var weights = [fieldCount]struct{ boost, b, usual float64 }{
-	inName:    {boost: 6, b: 0.5, usual: 3},
+	inName:    {boost: 4.5, b: 0.5, usual: 3},
 	inGroup:   {boost: 1.8},
 	inAlias:   {boost: 4.5},
 	inKeyword: {boost: 4},
-	inTask:    {boost: 3.2},
-	inBrief:   {boost: 2.6, b: 0.4, usual: 7},
+	inTask:    {boost: 2.2},
+	inBrief:   {boost: 5, b: 0.4, usual: 7},
 	inParam:   {boost: 1.3, b: 0.4, usual: 8},
 	inText:    {boost: 0.8, b: 0.5, usual: 25},
 }
@@ -106,6 +106,11 @@ func Build(plugin string, docs []Doc) []byte {
 		group, _ := own(p.doc.Name)
 		out = append(out, byte(min(255, len(identifier(group)))))
 	}
+	for _, p := range sorted[:perKind[0]] {
+		for _, x := range direction(plugin, p.doc) {
+			out = append(out, byte(x))
+		}
+	}
 	section(2)
 	for _, p := range sorted {
 		out = append(out, p.record...)
@@ -129,6 +134,25 @@ func Build(plugin string, docs []Doc) []byte {
 	put(out[12:], uint32(len(out)))
 	put(out[16:], crc32.ChecksumIEEE(out[20:]))
 	return out
+}
+
+// direction is what a document is about.
+func direction(plugin string, d *Doc) [vectorSize]int8 {
+	var m meaning
+	m.add(plugin, 1)
+	m.add(d.Name, 1)
+	m.add(d.Brief, 1.5)
+	m.add(d.Text, 0.5)
+	for _, phrases := range [][]string{d.Aliases, d.Keywords, d.Tasks} {
+		for _, p := range phrases {
+			m.add(p, 0.5)
+		}
+	}
+	for _, p := range d.Params {
+		m.add(p.Name+" "+p.Text+" "+strings.Join(p.Enum, " "), 0.2)
+	}
+	v, _ := m.direction()
+	return v
 }
 
 type packed struct {

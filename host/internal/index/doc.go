@@ -15,9 +15,11 @@
 // a word is a known one with two letters wrong. Known words are weighed by BM25F over the fields of a document. Two
 // adjacent words also count as one ("web socket"), parts of names count less than whole words, and what the thesaurus
 // calls nearly the same counts less than what was asked for. The best candidates are then compared with each alias and
-// task phrase as a whole. Deprecated and experimental documents rank lower.
+// task phrase as a whole. Of queries that are more than one known word, what they are about is compared with what each
+// tool is about, by vectors of words: that finds tools which share no word with the query, and orders those that share as much.
+// Deprecated and experimental documents rank lower.
 //
-// # Layout, version 2
+// # Layout, version 3
 //
 // All integers are little-endian; "v" is an unsigned varint; "str" is a v length and that many bytes.
 //
@@ -33,7 +35,7 @@
 //	        72  str name of the plugin
 //	strings     v count, then str each: groups, categories and effects, named by number elsewhere
 //	docs        u32 per document: offset of its record within records; u8 per document: length of the group's part in
-//	            its normalised name (255: longer)
+//	            its normalised name (255: longer); per tool 64 signed bytes that say what it is about
 //	records     u8 flags (kind, deprecated, experimental), str name, v group, v category, v effect, str brief,
 //	            str signature, v aliases, v tasks, str each
 //	names       per document its name in lower case, letters and digits only, then "\n"

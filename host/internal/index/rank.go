@@ -15,6 +15,13 @@ const fullStrength = 0.88
 // of many documents with the one word that was asked for the shortest name comes first.
 const wordShare = 0.86
 
+// What a meaning alike adds, and where words leave room for it.
+const (
+	meaningShare = 0.5  // of what a score lacks, a meaning wholly alike adds
+	nearEnough   = 0.35 // likeness from which a document without any word of the query is a candidate
+	allCovered   = 0.9  // share of the query that a document holds from which on such documents are none
+)
+
 // What lowers the score of a document that fits as well as others: harmless tools come first.
 const (
 	lowerWrite       = 0.008
@@ -28,6 +35,7 @@ type candidate struct {
 	score float64
 	cover float64 // share of the query's weight that the document holds in some form
 	name  *named  // the strongest evidence by name
+	near  float64 // how near its meaning comes to the query's
 }
 
 // judged is a candidate after a closer look.
@@ -110,7 +118,7 @@ func (s *search) gather() []candidate {
 				rows = append(rows, w)
 			}
 		}
-		if len(rows) == 0 && byDoc == nil {
+		if len(rows) == 0 && byDoc == nil && p.alike == nil {
 			continue
 		}
 		for doc := p.lo; doc < p.hi; doc++ {
@@ -127,7 +135,11 @@ func (s *search) gather() []candidate {
 			if byDoc != nil {
 				c.name = byDoc[doc]
 			}
-			if c.score == 0 && c.name == nil || !p.allows(doc) {
+			near := 0.0
+			if p.alike != nil {
+				near = p.alike[doc-p.lo]
+			}
+			if c.score == 0 && c.name == nil && near < nearEnough || !p.allows(doc) {
 				continue
 			}
 			if p.ideal > 0 {
@@ -138,12 +150,16 @@ func (s *search) gather() []candidate {
 				c.score = max(c.score, c.name.score)
 				c.cover = max(c.cover, 1)
 			}
-			if best = max(best, c.cover); c.cover >= best/3 {
+			if near > 0 {
+				c.score += (1 - c.score) * meaningShare * near
+			}
+			if best = max(best, c.cover); c.cover >= best/3 || near >= nearEnough {
+				c.near = near
 				list = append(list, c)
 			}
 		}
 	}
-	return slices.DeleteFunc(list, func(c candidate) bool { return c.cover < best/3 })
+	return slices.DeleteFunc(list, func(c candidate) bool { return c.cover < best/3 && (best >= allCovered || c.near < nearEnough) })
 }
 
 // worth is what a word counts in a document that matched it by c: a common synonym of a rare word counts as common.
@@ -227,18 +243,24 @@ func (s *search) lookClosely(c *judged) {
 		c.why = "parameter " + v
 	}
 	c.sure = ph.fit > 0.99
+	if c.near > 0 {
+		grow("meaning", "", meaningShare*c.near)
+	}
 	score = min(score, 0.96) // words alone never reach a name
-	rely := 0.0              // how much the evidence by name shields from what makes others rank lower
+	rely := 0.0              // how much the evidence by name or phrase shields from what makes others rank lower
+	if c.sure {
+		rely = 0.8
+	}
 	if n := c.name; n != nil {
-		why := "name"
-		rely = 0.98
+		why, shield := "name", 0.98
 		switch {
 		case n.how == inPartOfName:
 			why = "name part"
-			rely = 0.7 * min(1, float64(len(s.fields[0]))/10)
+			shield = 0.7 * min(1, float64(len(s.fields[0]))/10)
 		case n.typo != "":
 			why = "typo " + n.typo + "≈" + string(r.name)
 		}
+		rely = max(rely, shield)
 		if n.score >= score {
 			grow("identifier", string(r.name), (n.score-score)/max(1e-9, 1-score))
 			c.why = why
@@ -427,6 +449,9 @@ func (s *search) reason(c *judged, word int, cover float64, ph phrase) string {
 		return fmt.Sprintf("%s %q", fieldNames[ph.field], ph.text)
 	}
 	if word < 0 {
+		if c.name == nil {
+			return "meaning"
+		}
 		return "name"
 	}
 	for w, row := range c.part.rows {

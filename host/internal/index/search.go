@@ -29,6 +29,7 @@ func Search(segs []*Segment, q Query) Results {
 	}
 	s.mend()
 	s.weigh()
+	s.compare()
 	return s.results()
 }
 
@@ -90,6 +91,7 @@ type part struct {
 	idf    []float64 // by word
 	most   []float64 // by variant: the most that a synonym may count, 0 for others
 	ideal  float64
+	alike  []float64 // by document - lo: how near its meaning comes to the query's; nil when the query has none
 	allow  *allowed
 	spell  []spelling // words of this index that matched, for comparing phrases
 }
@@ -345,9 +347,10 @@ func (s *search) namePart(word int) {
 }
 
 // weigh settles what each word is worth: much when few documents hold it. A small segment knows little about that, so
-// its own count is mixed with everybody's, as if it had borrowed prior documents from all segments.
+// its own count is mixed with everybody's, as if it had borrowed prior documents from all segments. Borrowing many keeps
+// a word that is all over a plugin, and says what it is for, from counting less there than in one that has it in passing.
 func (s *search) weigh() {
-	const prior = 30
+	const prior = 1000
 	idf := func(docs, of int, all float64) float64 {
 		share := (float64(docs) + prior*all) / (float64(of) + prior)
 		return min(6, max(0.35, -math.Log(share)))
@@ -398,6 +401,31 @@ func (s *search) weigh() {
 			if v.how == asSynonym && p.docs[i] > 0 {
 				p.most[i] = idf(int(p.docs[i]), p.hi-p.lo, share(v.docs))
 			}
+		}
+	}
+}
+
+// compare says of each document how near its meaning comes to the query's.
+func (s *search) compare() {
+	if s.kind != 0 || len(s.words) == 1 && s.words[0].known {
+		return // events and types have none; of one known word all is said
+	}
+	var m meaning
+	known, of := 0.0, 0.0
+	for _, w := range s.words {
+		if of += w.light; m.add(w.text, w.light) {
+			known += w.light
+		}
+	}
+	query, ok := m.direction()
+	if !ok {
+		return
+	}
+	all := make([]float64, s.docs)
+	for _, p := range s.parts {
+		p.alike, all = all[:p.hi-p.lo], all[p.hi-p.lo:]
+		for i := range p.alike {
+			p.alike[i] = known / of * alike(&query, p.seg.vectors[vectorSize*i:])
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 const (
 	magic      = "PARLEYIX"
-	version    = 2
+	version    = 3
 	headerSize = 72
 )
 
@@ -32,6 +32,7 @@ type Segment struct {
 	strings []byte
 	offsets []byte // u32 each
 	owns    []byte // u8 each
+	vectors []byte // vectorSize bytes for each tool
 	records []byte
 	names   [3][]byte // by kind, one line each
 	filter  []byte
@@ -77,7 +78,7 @@ func Open(data []byte) (*Segment, error) {
 	}
 	part := func(i int) []byte { return data[at[i]:at[i+1]:at[i+1]] }
 	slots := u32(32)
-	if s.total > len(data) || len(part(1)) != 5*s.total || len(part(3)) < s.total ||
+	if s.perKind[0] > len(data) || s.total > len(data) || len(part(1)) != 5*s.total+vectorSize*s.perKind[0] || len(part(3)) < s.total ||
 		s.width != 2 && s.width != 4 || slots <= 0 || slots&(slots-1) != 0 || len(part(4))/(s.width+1) != slots || len(part(4))%(s.width+1) != 0 {
 		return nil, fmt.Errorf("%w: counts and sizes differ", ErrDamaged)
 	}
@@ -91,7 +92,7 @@ func Open(data []byte) (*Segment, error) {
 		return nil, fmt.Errorf("%w: names are missing", ErrDamaged)
 	}
 	s.names = [3][]byte{names[:first], names[first:second], names[second:]}
-	s.offsets, s.owns = part(1)[:4*s.total], part(1)[4*s.total:]
+	s.offsets, s.owns, s.vectors = part(1)[:4*s.total], part(1)[4*s.total:5*s.total], part(1)[5*s.total:]
 	for k, lines := range s.names {
 		if r.bad || bytes.Count(lines, newline) != s.perKind[k] || len(lines) > 0 && lines[len(lines)-1] != '\n' {
 			return nil, fmt.Errorf("%w: names are missing", ErrDamaged)

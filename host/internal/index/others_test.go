@@ -1,0 +1,247 @@
+package index
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// others reads testdata/search/others_tools.jsonl, tools as servers of other people describe them: the documents of each plugin.
+func others(t testing.TB) (plugins []string, docs map[string][]Doc) {
+	t.Helper()
+	docs = map[string][]Doc{}
+	eachLine(t, "others_tools.jsonl", func(line []byte) error {
+		var tool struct {
+			Plugin, Name, Description string
+			Params                    []struct {
+				Name, Description string
+				Enum              []string
+			}
+		}
+		if err := json.Unmarshal(line, &tool); err != nil {
+			return err
+		}
+		brief, rest, _ := strings.Cut(tool.Description, ". ")
+		d := Doc{Name: tool.Name, Brief: brief, Text: rest}
+		for _, p := range tool.Params {
+			d.Params = append(d.Params, Param{Name: p.Name, Text: p.Description, Enum: p.Enum})
+		}
+		if docs[tool.Plugin] == nil {
+			plugins = append(plugins, tool.Plugin)
+		}
+		docs[tool.Plugin] = append(docs[tool.Plugin], d)
+		return nil
+	})
+	return plugins, docs
+}
+
+func eachLine(t testing.TB, file string, f func([]byte) error) {
+	t.Helper()
+	in, err := os.Open("../../../testdata/search/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if err := f(lines.Bytes()); err != nil {
+			t.Fatalf("%s: %v in %s", file, err, lines.Text())
+		}
+	}
+}
+
+// TestOthers holds search over tools that nobody wrote phrases for to what it reached, and to a lead over plain BM25F.
+func TestOthers(t *testing.T) {
+	plugins, docs := others(t)
+	segs := make([]*Segment, len(plugins))
+	for i, name := range plugins {
+		segs[i] = open(t, name, docs[name])
+	}
+	browser, err := os.ReadFile("../../../cdp/segment.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cdp, err := Open(browser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	besideCDP := append(slices.Clone(segs), cdp)
+	plain := newBaseline(plugins, docs)
+	rankers := []struct {
+		name string
+		rank func(query string) []string
+	}{
+		{"search", func(query string) []string { return names(Search(segs, Query{Text: query})) }},
+		{"search beside cdp", func(query string) []string { return names(Search(besideCDP, Query{Text: query})) }},
+		{"BM25F", plain.bm25f},
+		{"substring, distance", plain.substring},
+	}
+	for file, least := range map[string]struct{ ndcg, lead, beside float64 }{ // of each half
+		"others.jsonl":       {ndcg: 0.65, lead: 0.14, beside: 0.57},
+		"others_later.jsonl": {ndcg: 0.45, lead: 0.08, beside: 0.37},
+	} {
+		t.Run(file, func(t *testing.T) {
+			var scores [4][3]oneAnswer
+			eachLine(t, file, func(line []byte) error {
+				var q struct {
+					Query, Half string
+					Relevant    map[string]float64
+				}
+				if err := json.Unmarshal(line, &q); err != nil {
+					return err
+				}
+				for i, r := range rankers {
+					place := slices.IndexFunc(r.rank(q.Query), func(name string) bool { return q.Relevant[name] > 0 })
+					scores[i][0].add(place)
+					scores[i][1+strings.Index("ab", q.Half)].add(place)
+				}
+				return nil
+			})
+			for half, name := range []string{"", "a", "b"} {
+				for i, r := range rankers {
+					s := scores[i][half]
+					t.Logf("%1s %-19s %3.0f queries: success@1 %.3f, success@5 %.3f, NDCG@10 %.3f", name, r.name, s.queries, s.first/s.queries, s.five/s.queries, s.ndcg())
+				}
+				ours, beside, plain := scores[0][half].ndcg(), scores[1][half].ndcg(), scores[2][half].ndcg()
+				if ours < least.ndcg || ours-plain < least.lead || beside < least.beside {
+					t.Errorf("half %q: NDCG@10 %.3f, beside cdp %.3f, BM25F %.3f; expected %.2f, %.2f and a lead of %.2f", name, ours, beside, plain, least.ndcg, least.beside, least.lead)
+				}
+			}
+		})
+	}
+}
+
+// oneAnswer counts queries that have one answer each.
+type oneAnswer struct{ queries, first, five, gain float64 }
+
+// add counts a query whose answer stands at a place, -1 for none.
+func (s *oneAnswer) add(place int) {
+	s.queries++
+	if place < 0 || place >= 10 {
+		return
+	}
+	s.gain += 1 / math.Log2(float64(place)+2)
+	if place == 0 {
+		s.first++
+	}
+	if place < 5 {
+		s.five++
+	}
+}
+
+func (s *oneAnswer) ndcg() float64 { return s.gain / s.queries }
+
+func names(r Results) (out []string) {
+	for _, h := range r.Hits {
+		out = append(out, full(h))
+	}
+	return out
+}
+
+// baseline ranks the same documents in two plain ways, to see what the engine is worth.
+type baseline struct {
+	names []string
+	texts [][3][]string // per document the stems of its name, its description and its parameters
+	lower []string
+	docs  map[string]int // stem: documents that hold it
+	mean  [3]float64     // length of each field
+}
+
+func newBaseline(plugins []string, docs map[string][]Doc) *baseline {
+	b := &baseline{docs: map[string]int{}}
+	for _, plugin := range plugins {
+		for _, d := range docs[plugin] {
+			var params []string
+			for _, p := range d.Params {
+				params = append(append(params, p.Name, p.Text), p.Enum...)
+			}
+			texts := [3]string{plugin + " " + d.Name, d.Brief + " " + d.Text, strings.Join(params, " ")}
+			var stems [3][]string
+			seen := map[string]bool{}
+			for f, text := range texts {
+				stems[f] = stemsOf(text)
+				b.mean[f] += float64(len(stems[f]))
+				for _, s := range stems[f] {
+					if !seen[s] {
+						b.docs[s]++
+					}
+					seen[s] = true
+				}
+			}
+			b.names = append(b.names, plugin+"."+d.Name)
+			b.texts = append(b.texts, stems)
+			b.lower = append(b.lower, strings.ToLower(strings.Join(texts[:], " ")))
+		}
+	}
+	for f := range b.mean {
+		b.mean[f] /= float64(len(b.names))
+	}
+	return b
+}
+
+func stemsOf(text string) (out []string) {
+	for _, c := range chunks(text, 1000) {
+		for _, p := range c.parts {
+			if !stopWord(p) {
+				out = append(out, stem(p))
+			}
+		}
+	}
+	return out
+}
+
+func (b *baseline) ranked(score func(doc int) float64) (out []string) {
+	type hit struct {
+		name  string
+		score float64
+	}
+	var hits []hit
+	for i, name := range b.names {
+		if s := score(i); s > 0 {
+			hits = append(hits, hit{name, s})
+		}
+	}
+	slices.SortFunc(hits, func(x, y hit) int { return cmp.Or(cmp.Compare(y.score, x.score), cmp.Compare(x.name, y.name)) })
+	for _, h := range hits[:min(10, len(hits))] {
+		out = append(out, h.name)
+	}
+	return out
+}
+
+// bm25f is the textbook's formula over three fields, with Porter2 stems.
+func (b *baseline) bm25f(query string) []string {
+	boost := [3]float64{3, 1.5, 1}
+	return b.ranked(func(doc int) (sum float64) {
+		for _, q := range stemsOf(query) {
+			tf := 0.0
+			for f, words := range b.texts[doc] {
+				n := 0.0
+				for _, w := range words {
+					if w == q {
+						n++
+					}
+				}
+				tf += boost[f] * n / (0.25 + 0.75*float64(len(words))/b.mean[f])
+			}
+			n, of := float64(b.docs[q]), float64(len(b.names))
+			sum += math.Log(1+(of-n+0.5)/(n+0.5)) * tf / (1.2 + tf)
+		}
+		return sum
+	})
+}
+
+// substring counts the query as a whole in a text, else how near it comes to a name.
+func (b *baseline) substring(query string) []string {
+	query = strings.ToLower(query)
+	return b.ranked(func(doc int) float64 {
+		if strings.Contains(b.lower[doc], query) {
+			return 1
+		}
+		a, n := identifier(query), identifier(b.names[doc])
+		return max(0, 0.9-float64(distance([]byte(a), []byte(n), 20))/20)
+	})
+}
