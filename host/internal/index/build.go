@@ -107,9 +107,8 @@ func Build(plugin string, docs []Doc) []byte {
 		out = append(out, byte(min(255, len(identifier(group)))))
 	}
 	for _, p := range sorted[:perKind[0]] {
-		for _, x := range direction(plugin, p.doc) {
-			out = append(out, byte(x))
-		}
+		m := meaningOf(plugin, p.doc).packed()
+		out = append(out, m[:]...)
 	}
 	section(2)
 	for _, p := range sorted {
@@ -136,9 +135,9 @@ func Build(plugin string, docs []Doc) []byte {
 	return out
 }
 
-// direction is what a document is about.
-func direction(plugin string, d *Doc) [vectorSize]int8 {
-	var m meaning
+// meaningOf is what a document is about.
+func meaningOf(plugin string, d *Doc) *meaning {
+	m := &meaning{}
 	m.add(plugin, 1)
 	m.add(d.Name, 1)
 	m.add(d.Brief, 1.5)
@@ -151,8 +150,7 @@ func direction(plugin string, d *Doc) [vectorSize]int8 {
 	for _, p := range d.Params {
 		m.add(p.Name+" "+p.Text+" "+strings.Join(p.Enum, " "), 0.2)
 	}
-	v, _ := m.direction()
-	return v
+	return m
 }
 
 type packed struct {

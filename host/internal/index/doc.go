@@ -35,7 +35,7 @@
 //	        72  str name of the plugin
 //	strings     v count, then str each: groups, categories and effects, named by number elsewhere
 //	docs        u32 per document: offset of its record within records; u8 per document: length of the group's part in
-//	            its normalised name (255: longer); per tool 64 signed bytes that say what it is about
+//	            its normalised name (255: longer); per tool 64 signed nibbles that say what it is about
 //	records     u8 flags (kind, deprecated, experimental), str name, v group, v category, v effect, str brief,
 //	            str signature, v aliases, v tasks, str each
 //	names       per document its name in lower case, letters and digits only, then "\n"

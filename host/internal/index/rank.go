@@ -118,7 +118,7 @@ func (s *search) gather() []candidate {
 				rows = append(rows, w)
 			}
 		}
-		if len(rows) == 0 && byDoc == nil && p.alike == nil {
+		if len(rows) == 0 && byDoc == nil && p.nearest < nearEnough {
 			continue
 		}
 		for doc := p.lo; doc < p.hi; doc++ {
@@ -246,8 +246,10 @@ func (s *search) lookClosely(c *judged) {
 	if c.near > 0 {
 		grow("meaning", "", meaningShare*c.near)
 	}
-	score = min(score, 0.96) // words alone never reach a name
-	rely := 0.0              // how much the evidence by name or phrase shields from what makes others rank lower
+	if score > 0.9 {
+		score = 0.9 + 0.6*(score-0.9) // words alone never reach a name
+	}
+	rely := 0.0 // how much the evidence by name or phrase shields from what makes others rank lower
 	if c.sure {
 		rely = 0.8
 	}
@@ -509,9 +511,9 @@ func confidence(list []judged, i int) string {
 	switch {
 	case c.sure && c.score >= 0.8:
 		return "high"
-	case c.score >= 0.7 && i == 0 && (len(list) == 1 || c.score-list[1].score >= 0.04):
+	case c.score >= 0.7 && i == 0 && (len(list) == 1 || c.score-list[1].score >= 0.03):
 		return "high"
-	case c.score >= 0.45:
+	case c.score >= 0.5:
 		return "medium"
 	}
 	return "low"

@@ -82,18 +82,19 @@ type variant struct {
 
 // part is the search within one segment.
 type part struct {
-	seg    *Segment
-	lo, hi int
-	names  []byte   // of the documents from lo to hi
-	rows   [][]cell // by word, then document - lo; nil while nothing matched
-	docs   []int32  // by variant: how many hold it
-	named  []named
-	idf    []float64 // by word
-	most   []float64 // by variant: the most that a synonym may count, 0 for others
-	ideal  float64
-	alike  []float64 // by document - lo: how near its meaning comes to the query's; nil when the query has none
-	allow  *allowed
-	spell  []spelling // words of this index that matched, for comparing phrases
+	seg     *Segment
+	lo, hi  int
+	names   []byte   // of the documents from lo to hi
+	rows    [][]cell // by word, then document - lo; nil while nothing matched
+	docs    []int32  // by variant: how many hold it
+	named   []named
+	idf     []float64 // by word
+	most    []float64 // by variant: the most that a synonym may count, 0 for others
+	ideal   float64
+	alike   []float64 // by document - lo: how near its meaning comes to the query's; nil when the query has none
+	nearest float64   // the most of alike
+	allow   *allowed
+	spell   []spelling // words of this index that matched, for comparing phrases
 }
 
 // cell is the best evidence that a document has for a word.
@@ -421,11 +422,14 @@ func (s *search) compare() {
 	if !ok {
 		return
 	}
+	var like likeness
+	like.to(query)
 	all := make([]float64, s.docs)
 	for _, p := range s.parts {
 		p.alike, all = all[:p.hi-p.lo], all[p.hi-p.lo:]
 		for i := range p.alike {
-			p.alike[i] = known / of * alike(&query, p.seg.vectors[vectorSize*i:])
+			p.alike[i] = known / of * like.of(p.seg.vectors[vectorSize/2*i:])
+			p.nearest = max(p.nearest, p.alike[i])
 		}
 	}
 }

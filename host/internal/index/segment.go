@@ -32,7 +32,7 @@ type Segment struct {
 	strings []byte
 	offsets []byte // u32 each
 	owns    []byte // u8 each
-	vectors []byte // vectorSize bytes for each tool
+	vectors []byte // vectorSize/2 bytes for each tool
 	records []byte
 	names   [3][]byte // by kind, one line each
 	filter  []byte
@@ -78,7 +78,7 @@ func Open(data []byte) (*Segment, error) {
 	}
 	part := func(i int) []byte { return data[at[i]:at[i+1]:at[i+1]] }
 	slots := u32(32)
-	if s.perKind[0] > len(data) || s.total > len(data) || len(part(1)) != 5*s.total+vectorSize*s.perKind[0] || len(part(3)) < s.total ||
+	if s.perKind[0] > len(data) || s.total > len(data) || len(part(1)) != 5*s.total+vectorSize/2*s.perKind[0] || len(part(3)) < s.total ||
 		s.width != 2 && s.width != 4 || slots <= 0 || slots&(slots-1) != 0 || len(part(4))/(s.width+1) != slots || len(part(4))%(s.width+1) != 0 {
 		return nil, fmt.Errorf("%w: counts and sizes differ", ErrDamaged)
 	}

@@ -18,8 +18,10 @@ var vectorData string
 
 const (
 	vectorSize = 64
-	// vectorLength is the length that a document's vector is brought to before its parts are cut to bytes.
+	// vectorLength is what the sum of a text's vectors is brought to. Its parts are mostly below an eighth of that, which is
+	// rounded to a step of a nibble.
 	vectorLength = 256
+	roundingStep = 11
 )
 
 // meaning is what a text is about: the sum of its words' vectors, each times a weight. The zero value is about nothing.
@@ -46,8 +48,8 @@ func (m *meaning) add(text string, weight float64) (some bool) {
 	return some
 }
 
-// direction is the sum at the usual length, in bytes; ok says that there is any.
-func (m *meaning) direction() (v [vectorSize]int8, ok bool) {
+// direction is the sum brought to one length; ok says that there is any.
+func (m *meaning) direction() (v [vectorSize]int16, ok bool) {
 	length := 0.0
 	for _, x := range m.sum {
 		length += x * x
@@ -56,19 +58,47 @@ func (m *meaning) direction() (v [vectorSize]int8, ok bool) {
 		return v, false
 	}
 	for i, x := range m.sum {
-		v[i] = int8(max(-127, min(127, math.Round(x*vectorLength/math.Sqrt(length)))))
+		v[i] = int16(math.Round(x * vectorLength / math.Sqrt(length)))
 	}
 	return v, true
 }
 
-// alike is the cosine of a direction and of one in place: 1 for the same meaning, 0 for none in common.
-func alike(a *[vectorSize]int8, b []byte) float64 {
-	b = b[:vectorSize]
-	sum := int32(0)
-	for i, x := range a {
-		sum += int32(x) * int32(int8(b[i]))
+// packed is the direction in a nibble a dimension, the even ones low: an index has one for each tool.
+func (m *meaning) packed() (out [vectorSize / 2]byte) {
+	v, _ := m.direction()
+	nibble := func(x int16) byte { return byte(max(-7, min(7, (int(x)+roundingStep/2*sign(x))/roundingStep))) & 15 }
+	for i := range out {
+		out[i] = nibble(v[2*i]) | nibble(v[2*i+1])<<4
 	}
-	return float64(sum) / (vectorLength * vectorLength)
+	return out
+}
+
+func sign(x int16) int {
+	if x < 0 {
+		return -1
+	}
+	return 1
+}
+
+// likeness compares one direction with many packed ones: for each of their bytes it knows what every value adds.
+type likeness [vectorSize / 2][256]int16
+
+func (l *likeness) to(v [vectorSize]int16) {
+	for i := range l {
+		low, high := int(v[2*i]), int(v[2*i+1])
+		for b := range l[i] {
+			l[i][b] = int16(low*int(int8(b<<4)>>4) + high*int(int8(b)>>4))
+		}
+	}
+}
+
+// of is the cosine with a packed direction, nearly: 1 for the same meaning, 0 for none in common.
+func (l *likeness) of(packed []byte) float64 {
+	sum := 0
+	for i, b := range packed[:vectorSize/2] {
+		sum += int(l[i][b])
+	}
+	return float64(sum) * roundingStep / (vectorLength * vectorLength)
 }
 
 // vectorOf is the vector of a word, or of the word without a common ending; empty when there is none.

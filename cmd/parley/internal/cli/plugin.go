@@ -55,7 +55,7 @@ func newPlugin(app *App) *cobra.Command {
 			return app.showPlugin(args[0])
 		},
 	}
-	return parent("plugin", "Manage plugins", newPluginInstall(app), list, show, remove, newPluginBuild(app),
+	return parent("plugin", "Manage plugins", newPluginInstall(app), list, show, remove, newPluginBuild(app), newPluginCheck(app),
 		newPluginSign(app), newPluginVerify(app), newPluginTrust(app))
 }
 
