@@ -119,40 +119,6 @@ func (b *bench) calls() error {
 	)
 }
 
-// crowd installs many plugins, one tool each.
-func (b *bench) crowd(plugins int) error {
-	manifest, err := os.ReadFile(filepath.Join("testdata", "wasm", "smallest.manifest.json"))
-	if err != nil {
-		return err
-	}
-	module, err := os.ReadFile(filepath.Join("testdata", "wasm", "smallest.wasm"))
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(b.work, "member")
-	if err := os.WriteFile(file+".wasm", module, 0o644); err != nil {
-		return err
-	}
-	start := time.Now()
-	for i := range plugins {
-		named := bytes.Replace(manifest, []byte(`"smallest"`), fmt.Appendf(nil, `"member%04d"`, i), 1)
-		if err := os.WriteFile(file+".manifest.json", named, 0o644); err != nil {
-			return err
-		}
-		if err := b.once("crowd", "plugin", "install", file+".wasm"); err != nil {
-			return err
-		}
-	}
-	each := time.Since(start) / time.Duration(max(plugins, 1))
-	one := fmt.Sprintf("member%04d", plugins/2)
-	return b.table(fmt.Sprintf("Cold process with %d plugins installed (%.1f ms each to install)", plugins, milliseconds(each)),
-		b.says("parley --list", "crowd", "--list"),
-		b.says("parley "+one+" call --describe", "crowd", one, "call", "--describe"),
-		b.says("parley search \"take a picture\"", "crowd", "search", "take a picture"),
-		b.says("parley "+one+" call", "crowd", one, "call"),
-	)
-}
-
 // once runs Parley and minds only whether it ended well.
 func (b *bench) once(home string, args ...string) error {
 	s := b.says("", home, args...)

@@ -11,6 +11,9 @@ import (
 	"testing"
 )
 
+// maxBrief is the longest brief that a manifest may have; what is longer stands in the documentation.
+const maxBrief = 64
+
 // others reads testdata/search/others_tools.jsonl, tools as servers of other people describe them: the documents of each plugin.
 func others(t testing.TB) (plugins []string, docs map[string][]Doc) {
 	t.Helper()
@@ -28,6 +31,9 @@ func others(t testing.TB) (plugins []string, docs map[string][]Doc) {
 		}
 		brief, rest, _ := strings.Cut(tool.Description, ". ")
 		d := Doc{Name: tool.Name, Brief: brief, Text: rest}
+		if len(brief) > maxBrief {
+			d.Brief, d.Text = brief[:maxBrief], tool.Description
+		}
 		for _, p := range tool.Params {
 			d.Params = append(d.Params, Param{Name: p.Name, Text: p.Description, Enum: p.Enum})
 		}
