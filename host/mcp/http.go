@@ -62,8 +62,9 @@ type HTTPConfig struct {
 // HTTP serves clients that connect to a listener until ctx ends; then it takes no more, ends the calls under way and returns the cause.
 func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig) error {
 	cfg.Patience = cmp.Or(cfg.Patience, patience)
+	g := s.gate(cfg)
 	server := &http.Server{
-		Handler:           s.Handler(cfg),
+		Handler:           g.handler(),
 		ReadHeaderTimeout: cfg.Patience,
 		IdleTimeout:       idleWithin,
 		MaxHeaderBytes:    maxHeader,
@@ -82,6 +83,7 @@ func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig
 	s.shutdown(context.Cause(ctx))
 	last, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 	defer cancel()
+	g.drain(last)
 	s.closeSessions()
 	if server.Shutdown(last) != nil {
 		_ = server.Close()
@@ -100,19 +102,36 @@ func (s *Server) closeSessions() {
 	}
 }
 
-// Handler serves Path and the modes below it.
-func (s *Server) Handler(cfg HTTPConfig) http.Handler {
+// gate lets requests in, and bounds them.
+type gate struct {
+	server   *Server
+	tokens   [][32]byte
+	hosts    []string
+	patience time.Duration
+	large    chan struct{}
+	requests chan struct{}
+
+	mu    sync.Mutex
+	wires map[string]*wires
+}
+
+func (s *Server) gate(cfg HTTPConfig) *gate {
 	g := &gate{server: s, hosts: cfg.Hosts, patience: cmp.Or(cfg.Patience, patience), large: make(chan struct{}, maxLarge),
 		requests: make(chan struct{}, maxRequests), wires: map[string]*wires{}}
 	for _, t := range cfg.Tokens {
 		g.tokens = append(g.tokens, sha256.Sum256([]byte(t)))
 	}
+	return g
+}
+
+// handler serves Path and the modes below it.
+func (g *gate) handler() http.Handler {
 	inner := http.Handler(http.HandlerFunc(g.serve))
 	if len(g.tokens) > 0 {
 		inner = auth.RequireBearerToken(g.verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(inner)
 	}
 	return http.HandlerFunc(func(raw http.ResponseWriter, r *http.Request) {
-		w := &patientWriter{raw, g.patience, &s.untaken}
+		w := &patientWriter{raw, g.patience, &g.server.untaken}
 		defer w.extend() // what is sent last is sent after this
 		if r.ContentLength != 0 {
 			_ = http.NewResponseController(raw).SetReadDeadline(time.Now().Add(g.patience))
@@ -125,17 +144,15 @@ func (s *Server) Handler(cfg HTTPConfig) http.Handler {
 	})
 }
 
-// gate lets requests in, and bounds them.
-type gate struct {
-	server   *Server
-	tokens   [][32]byte
-	hosts    []string
-	patience time.Duration
-	large    chan struct{}
-	requests chan struct{}
-
-	mu    sync.Mutex
-	wires map[string]*wires
+// drain waits until what was asked is answered, or ctx ends; the server takes no more then.
+func (g *gate) drain(ctx context.Context) {
+	for range maxRequests { // each that has ended gives its slot
+		select {
+		case g.requests <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // wires are the two handlers of one mode: revisions from 2026-07-28 on know no sessions.
