@@ -44,10 +44,10 @@ func TestMistakesInTheBrowser(t *testing.T) {
 		{"cdp.open", `{"ulr":"` + url + `"}`, `"title":"Harbour"`},
 		{"cdp.open", `{"params":{"url":"` + url + `"}}`, `"title":"Harbour"`},
 		{"cdp.Runtime.evaluate", `{"expresion":"document.title","returnByValue":"yes"}`, `Harbour`},
-		{"cdp.Page.navigate", `{"url":["` + url + `"]}`, `frameId`},
 		{"cdp.Page.captureScreenshot", `{"format":"PNG"}`, ``},
 		{"cdp.Page.captureScreenshot", `{"format":"jpeg","quality":50.5}`, ``},
 		{"cdp.Emulation.setGeolocationOverride", `{"latitude":"north"}`, `{}`},
+		{"cdp.Page.navigate", `{"url":["` + url + `"]}`, `frameId`}, // last, for it does not wait for the page
 	} {
 		a, err := c.call(t.Context(), m.tool, json.RawMessage(m.wrong))
 		if err != nil || !a.failed {

@@ -171,6 +171,7 @@ func TestInvalidCode(t *testing.T) {
 
 // TestDamagedCache: whatever happens to the compile cache, the call is answered rightly, and what was damaged is made anew.
 func TestDamagedCache(t *testing.T) {
+	atFullSpeed(t)
 	dir := t.TempDir()
 	call := func(want string) {
 		t.Helper()

@@ -30,6 +30,7 @@ func invokeApart(t testing.TB, p *Provider, r *host.Request) (*host.Result, *hos
 
 // TestIsolatedCallsEndAlike makes each call in this process and in one of its own: nobody can tell the difference.
 func TestIsolatedCallsEndAlike(t *testing.T) {
+	atFullSpeed(t)
 	e := testEngine(t)
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("hello"), 0o600))

@@ -18,8 +18,11 @@ import (
 // 2,000, of all attacks that ever come to run.
 func TestHammer(t *testing.T) {
 	calls, each := 200, 3
-	if os.Getenv("PARLEY_HAMMER") != "" {
+	switch {
+	case os.Getenv("PARLEY_HAMMER") != "":
 		calls, each = 2000, 1
+	case raceDetector: // which makes compiling them ten times slower
+		each = 15
 	}
 	e := testEngine(t)
 	type pair struct {

@@ -178,6 +178,7 @@ func TestProvider(t *testing.T) {
 
 // TestExamples runs every runnable example of the guests and holds it against what the manifest declares.
 func TestExamples(t *testing.T) {
+	atFullSpeed(t)
 	e := testEngine(t)
 	for _, p := range []*Provider{guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev"), guest(t, e, "smallest", "smallest")} {
 		runExamples(t, p)
