@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -130,17 +131,19 @@ func (s *Sessions) update(name string, change func(*session)) {
 	defer lock.Unlock()
 
 	var old session
-	if info, err := os.Stat(path); err == nil && s.now().Sub(info.ModTime()) < sessionLife {
-		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &old) != nil {
+	var before []byte // as the file is; what is too old counts as nothing
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		s.sweep() // a new session is the moment to forget old ones
+		before = []byte("{}")
+	case err == nil && s.now().Sub(info.ModTime()) < sessionLife:
+		if before, err = os.ReadFile(path); err == nil && json.Unmarshal(before, &old) != nil {
 			old = session{} // a damaged memory is no memory
 		}
-	} else if errors.Is(err, fs.ErrNotExist) {
-		s.sweep() // a new session is the moment to forget old ones
 	}
-	before, _ := json.Marshal(old)
 	change(&old)
 	after, _ := json.Marshal(old)
-	if string(before) == string(after) {
+	if bytes.Equal(before, after) {
 		_ = os.Chtimes(path, time.Time{}, s.now()) // it was used
 		return
 	}
