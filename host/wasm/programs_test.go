@@ -116,6 +116,12 @@ func TestInterpreters(t *testing.T) {
 	}
 	writeFiles(t, data, map[string]string{"numbers.txt": numbers.String()})
 	e := testEngine(t)
+	// They take 4 to 9 s of CPU time alone, and up to twice that where processors are shared; TestCompileBudget holds the budget itself.
+	e.budget = func(codeBytes int) budget {
+		b := compileBudget(codeBytes)
+		b.cpu *= 4
+		return b
+	}
 	t.Run("run", func(t *testing.T) {
 		for _, i := range interpreters {
 			t.Run(i.name, func(t *testing.T) {
