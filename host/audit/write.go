@@ -15,6 +15,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/parley-tools/parley/host/internal/durable"
 	"github.com/parley-tools/parley/host/internal/private"
 )
 
@@ -81,7 +82,7 @@ func (l *Log) tryAppend(r Record, sync bool) error {
 		_ = os.Remove(filepath.Join(l.dir, name))
 	}
 	if sync && fresh {
-		return syncDir(l.dir)
+		return durable.SyncDir(l.dir)
 	}
 	return nil
 }

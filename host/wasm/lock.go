@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/durable"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -235,7 +236,7 @@ func writeFile(path string, data []byte) (err error) {
 	if err := os.Rename(temp, path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // makeDir makes a folder with all those above it, and makes each new one last.
@@ -255,7 +256,7 @@ func makeDir(path string) error {
 	if err := os.Mkdir(path, 0o755); err != nil && !isDir(path) { // another process may have been first
 		return err
 	}
-	return syncDir(parent)
+	return durable.SyncDir(parent)
 }
 
 func isDir(path string) bool {

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package audit
+package durable
 
 // syncDir does nothing: Windows has no such call, and NTFS journals names by itself.
 func syncDir(string) error { return nil }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package audit
+package durable
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// syncDir makes the names in a folder last. Some file systems cannot: what they promise is all there is.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
