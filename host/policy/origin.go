@@ -1,12 +1,6 @@
 package policy
 
-import (
-	"strconv"
-	"strings"
-
-	"github.com/parley-tools/parley/host/internal/origin"
-	"github.com/parley-tools/parley/manifest"
-)
+import "github.com/parley-tools/parley/host/internal/origin"
 
 // Origin is where requests may go: a scheme, a host and a port. Its grammar:
 //
@@ -19,12 +13,5 @@ type Origin = origin.Origin
 // ParseOrigin reads an origin, which has no path, not even "/".
 func ParseOrigin(s string) (Origin, error) { return origin.Parse(s) }
 
-// shown quotes a foreign text for an error: on one line, nothing hidden, bounded.
-func shown(s string) string {
-	const most = 200
-	s = manifest.CleanLine(strings.ToValidUTF8(s, "\uFFFD"))
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return strconv.Quote(s)
-}
+// shown quotes a foreign text for an error.
+func shown(s string) string { return origin.Quoted(s) }

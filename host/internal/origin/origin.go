@@ -156,7 +156,7 @@ func parse(s string) (o Origin, rest string, err error) {
 func parsePort(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 || strconv.FormatUint(n, 10) != s {
-		return 0, fmt.Errorf("port %s is not a number from 1 to 65535 without leading zeros", quoted(s))
+		return 0, fmt.Errorf("port %s is not a number from 1 to 65535 without leading zeros", Quoted(s))
 	}
 	return int(n), nil
 }
@@ -169,11 +169,11 @@ func parseHost(s string) (string, error) {
 		a, err := netip.ParseAddr(inner)
 		switch {
 		case err != nil || !a.Is6() || a.Zone() != "":
-			return "", fmt.Errorf("%s is not an IPv6 address without a zone", quoted(s))
+			return "", fmt.Errorf("%s is not an IPv6 address without a zone", Quoted(s))
 		case a.Is4In6():
-			return "", fmt.Errorf("%s hides an IPv4 address: write %s", quoted(s), a.Unmap())
+			return "", fmt.Errorf("%s hides an IPv4 address: write %s", Quoted(s), a.Unmap())
 		case a.String() != inner:
-			return "", fmt.Errorf("%s is not in its canonical spelling: write [%s]", quoted(s), a)
+			return "", fmt.Errorf("%s is not in its canonical spelling: write [%s]", Quoted(s), a)
 		}
 		return inner, nil
 	}
@@ -181,32 +181,32 @@ func parseHost(s string) (string, error) {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
 		case r == '*':
-			return "", fmt.Errorf("host %s: \"*\" stands only at the beginning, as in *.example.com", quoted(s))
+			return "", fmt.Errorf("host %s: \"*\" stands only at the beginning, as in *.example.com", Quoted(s))
 		case r == '%':
-			return "", fmt.Errorf("host %s holds a percent sign: write the characters themselves", quoted(s))
+			return "", fmt.Errorf("host %s holds a percent sign: write the characters themselves", Quoted(s))
 		case r > 0x7f:
-			return "", fmt.Errorf("host %s is not ASCII: write its xn-- form", quoted(s))
+			return "", fmt.Errorf("host %s is not ASCII: write its xn-- form", Quoted(s))
 		default:
-			return "", fmt.Errorf("host %s holds characters that no host name has", quoted(s))
+			return "", fmt.Errorf("host %s holds characters that no host name has", Quoted(s))
 		}
 	}
 	if host == "" || len(host) > 253 {
-		return "", fmt.Errorf("host %s is empty or longer than 253 characters", quoted(s))
+		return "", fmt.Errorf("host %s is empty or longer than 253 characters", Quoted(s))
 	}
 	if strings.HasSuffix(host, ".") {
-		return "", fmt.Errorf("host %s ends in a dot: leave it out", quoted(s))
+		return "", fmt.Errorf("host %s ends in a dot: leave it out", Quoted(s))
 	}
 	labels := strings.Split(host, ".")
 	for _, l := range labels {
 		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || l == "xn--" {
-			return "", fmt.Errorf("host %s has a part that is empty, too long, or begins or ends in a hyphen", quoted(s))
+			return "", fmt.Errorf("host %s has a part that is empty, too long, or begins or ends in a hyphen", Quoted(s))
 		}
 	}
 	// A host whose last part is a number is an address to browsers and C libraries, in forms that others take for names.
 	if last := labels[len(labels)-1]; isNumber(last) {
 		a, err := netip.ParseAddr(host)
 		if err != nil || a.String() != host {
-			return "", fmt.Errorf("host %s is an address in an odd spelling: write four decimal numbers, such as 192.0.2.1", quoted(s))
+			return "", fmt.Errorf("host %s is an address in an odd spelling: write four decimal numbers, such as 192.0.2.1", Quoted(s))
 		}
 	}
 	return host, nil
@@ -241,11 +241,11 @@ func shown(s string) string {
 	if i := strings.LastIndexByte(s, '@'); i >= begin {
 		s = s[:begin] + "..." + s[i:]
 	}
-	return quoted(s)
+	return Quoted(s)
 }
 
-// quoted is a foreign text for an error: on one line, nothing hidden, bounded.
-func quoted(s string) string {
+// Quoted is a foreign text for an error: on one line, nothing hidden, bounded.
+func Quoted(s string) string {
 	const most = 200
 	s = manifest.CleanLine(strings.ToValidUTF8(s, "\uFFFD"))
 	if len(s) > most {
