@@ -37,13 +37,23 @@ func yieldsOf(t *testing.T, wasm []byte, cfg instrument.Config) (yields, calls i
 	return yields, calls
 }
 
-// function is a module with memory 0, an import h.h, a table that holds it, a passive segment of data, and one function with one local.
+// function is a module with memory 0, an import h.h, a table that holds it, a passive segment of data, and two functions with one local each: 1
+// is exported as f, 2 does nothing.
 func function(data int, body ...byte) []byte {
 	body = append(append([]byte{1, 1, 0x7f}, body...), 0x0b)
 	body = append(leb(len(body)), body...)
-	return module([]byte{1, 1, 0x60, 0, 0}, []byte("\x02\x01\x01h\x01h\x00\x00"), []byte{3, 1, 0}, []byte{4, 1, 0x70, 0, 1}, []byte{5, 1, 0, 100},
-		[]byte("\x07\x01\x01f\x00\x01"), []byte{9, 1, 0, 0x41, 0, 0x0b, 1, 0}, []byte{12, 1}, append([]byte{10, 1}, body...),
+	return module([]byte{1, 1, 0x60, 0, 0}, []byte("\x02\x01\x01h\x01h\x00\x00"), []byte{3, 2, 0, 0}, []byte{4, 1, 0x70, 0, 1}, []byte{5, 1, 0, 100},
+		[]byte("\x07\x01\x01f\x00\x01"), []byte{9, 1, 0, 0x41, 0, 0x0b, 1, 0}, []byte{12, 1}, append(append([]byte{10, 2}, body...), 4, 1, 1, 0x7f, 0x0b),
 		append(append([]byte{11, 1, 1}, leb(data)...), make([]byte, data)...))
+}
+
+// millionCalls is a loop that calls function 2 1,000,000 times.
+var millionCalls = slices.Insert(million(), 4, 0x10, 2)
+
+// million is a loop that counts to 1,000,000 in local 0, with what stands behind the jump back.
+func million(behind ...byte) []byte {
+	loop := []byte{0x02, 0x40, 0x03, 0x40, 0x20, 0, 0x41, 1, 0x6a, 0x22, 0, 0x41, 0xc0, 0x84, 0x3d, 0x49, 0x0d, 0}
+	return append(append(loop, behind...), 0x0b, 0x0b)
 }
 
 // times repeats a body in a loop that counts to 1,000.
@@ -108,6 +118,9 @@ func TestCharged(t *testing.T) {
 		{"a jump back to a number that is computed", function(1, jumping(0x41, 0, 0x45, 0x45, 0x21, 0, 0x0c, 1)...), instrument.Config{}, 0, 15},
 		{"a jump back on a condition", function(1, jumping(0x41, 0, 0x21, 0, 0x41, 1, 0x0d, 1)...), instrument.Config{}, 0, 15},
 		{"a jump back by a table", function(1, jumping(0x41, 0, 0x21, 0, 0x41, 1, 0x0e, 1, 0, 1)...), instrument.Config{}, 0, 15},
+		{"a loop of a few instructions", function(1, million()...), instrument.Config{}, 0, 15},
+		{"a loop that passes a call by", function(1, million(0x0c, 1, 0x10, 1)...), instrument.Config{}, 0, 15}, // br 1, call f
+		{"a loop that calls what others pay for", function(1, millionCalls...), instrument.Config{}, 0, 15},
 		{"memory.init", function(4<<20, times(0x41, 0, 0x41, 0, 0x41, 0x80, 0x80, 0x80, 0x02, 0xfc, 8, 0, 0)...), instrument.Config{}, 0, 1000},
 	}
 	for _, tt := range tests {

@@ -78,11 +78,19 @@ type frame struct {
 	paid      bool // a small function has been charged on every way to here
 	stretches int  // before it
 
-	// Of a loop: what the function weighs before it; where in the new body the loop's weight goes, and where its negative.
-	units           int
-	weight, restart []int
+	// Of a loop: what the function weighs before it; where in the new body the weight of what is counted at once goes, where its negative, and
+	// where the weight of one round.
+	units                 int
+	weight, restart, free []int
 
 	labels *dispatch // set for a block that this jumps to
+}
+
+// fill writes the weights of a loop.
+func (f *frame) fill(b []byte, weight, round int) {
+	fill(b, f.weight, weight)
+	fill(b, f.restart, -weight)
+	fill(b, f.free, round)
 }
 
 // localTypes reads the types of a function's locals: how many groups they stand in, the groups as they stand, and how many locals there
@@ -129,16 +137,14 @@ func (d *decoder) function(f int) {
 	} else {
 		b = d.instructions(d.emitEntry(b, &m), locals, &m)
 		weight = 1 + min(m.units(d.pos), stretch)
-		if m.loops > 0 {
+		if m.loops > m.unmetered {
 			weight += firstTick // what its loops have counted and not yet told when it returns
 		}
 	}
 	if d.err != nil {
 		return
 	}
-	for _, at := range m.charges {
-		putPadded(b[at:], min(weight, yieldEvery))
-	}
+	fill(b, m.charges, min(weight, yieldEvery))
 	d.body = b
 }
 
@@ -149,6 +155,7 @@ const (
 	opElse  = 0x05
 	opEnd   = 0x0b
 	opBr    = 0x0c
+	opBrIf  = 0x0d
 	opCall  = 0x10
 )
 
@@ -159,6 +166,7 @@ func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 	frames := append(d.frames[:0], frame{op: opBlock})
 	loops := 0
 	var jumps *dispatch  // of the loop that is open, if it is of that kind
+	var turn *innermost  // the loop that was opened last, until it or one in it ends
 	var last, before int // where this instruction begins and the one before it
 	for len(frames) > 0 {
 		if n := m.units(d.pos) - m.stretchFrom; m.on && n > stretch {
@@ -187,12 +195,14 @@ func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 				m.loops++
 				if m.on && d.err == nil {
 					b = append(b, d.data[from:at]...)
+					turn = &innermost{frame: len(frames), begin: len(b), opener: d.data[at:d.pos]}
 					if loops == 1 {
 						b = emitFreeRound(b, m.counter, &f)
 					}
-					b = append(b, d.data[at:d.pos]...)
+					b = append(b, turn.opener...)
 					from = d.pos
 					b = d.emitLoop(b, m.counter, params, &f)
+					turn.body, turn.source, turn.accesses = len(b), d.pos, m.accesses
 					if loops == 1 && params == 0 {
 						jumps = d.dispatch(len(frames))
 					}
@@ -220,23 +230,21 @@ func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 			if top.op == opLoop {
 				loops--
 				if m.on && d.err == nil {
-					weight := min(1+m.units(d.pos)-top.units, maxPadded)
+					round := min(1+m.units(d.pos)-top.units, maxPadded)
 					if jumps != nil && jumps.loop == len(frames) {
-						for _, at := range jumps.weight {
-							putPadded(b[at:], weight)
-						}
-						jumps, weight = nil, 1
+						fill(b, jumps.weight, round)
+						top.fill(b, 1, 1)
+						jumps = nil
+					} else {
+						b, from = d.endLoop(b, from, m, top, turn, round, set, at)
 					}
-					for _, at := range top.weight {
-						putPadded(b[at:], weight)
-					}
-					for _, at := range top.restart {
-						putPadded(b[at:], -weight)
-					}
+					turn = nil
 				}
 			}
-		case op == opBr || op == 0x0d: // br, br_if
-			if n := d.index("label", len(frames)); jumps != nil && d.err == nil && len(frames)-1-int(n) == jumps.loop {
+		case op == opBr || op == opBrIf:
+			n := d.index("label", len(frames))
+			turn.jump(at+1, d.pos, n, len(frames))
+			if jumps != nil && d.err == nil && len(frames)-1-int(n) == jumps.loop {
 				back, known := 0, false
 				if op == opBr {
 					back, known = d.jump(jumps, frames, value, set, m.units(at))
@@ -248,7 +256,9 @@ func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 		case op == 0x0e: // br_table
 			again := false
 			for range d.count("labels", 1, maxBody) + 1 {
+				at := d.pos
 				n := d.index("label", len(frames))
+				turn.jump(at, d.pos, n, len(frames))
 				again = again || jumps != nil && len(frames)-1-int(n) == jumps.loop
 			}
 			if again && d.err == nil {
@@ -258,6 +268,9 @@ func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 		case op == opCall:
 			f := d.index("function", len(d.funcs))
 			if m.on && d.err == nil {
+				if int(f) >= d.imported && d.prepaid[f] == 0 && jumps == nil { // what is taken away would move the places of a dispatch
+					turn.call(len(frames))
+				}
 				b = d.emitCall(append(b, d.data[from:at]...), m, top, int(d.prepaid[f]))
 				b = appendU32(append(b, opCall), d.shifted(f))
 				from = d.pos
@@ -329,61 +342,6 @@ func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 		return nil
 	}
 	return append(b, d.data[from:d.pos]...)
-}
-
-// dispatch is a loop that does nothing but jump: a nest of blocks, and in it a br_table by a local. Go's compiler makes one of each function, and of
-// each jump in it, forward or back, a number in that local and a branch to the loop. Its rounds are not charged, but the jumps back: a jump
-// forward, to the end of a block that is still open, leads to nothing that the function's own weight does not hold.
-type dispatch struct {
-	loop     int         // which frame the loop is
-	selector uint32      // the local
-	targets  []int       // which frame each number leads to the end of
-	end      int         // of the nest's beginning, in the file
-	closed   map[int]int // of a frame of the nest that has ended: what the function weighs up to there
-	weight   []int       // where the weight of the whole loop goes
-}
-
-// dispatch looks whether the loop that begins here, which will be the given frame, is one; nil if it is not.
-func (d *decoder) dispatch(loop int) *dispatch {
-	r := reader{data: d.data, pos: d.pos, end: d.end}
-	nest := 0
-	for r.left() > 2 && d.data[r.pos] == opBlock && d.data[r.pos+1] == 0x40 {
-		nest++
-		r.pos += 2
-	}
-	j := &dispatch{loop: loop, end: r.pos, closed: map[int]int{}}
-	if r.byte() != 0x20 { // local.get
-		return nil
-	}
-	if j.selector = r.u32(); r.byte() != 0x0e {
-		return nil
-	}
-	for range r.count("labels", 1, maxBody) {
-		j.targets = append(j.targets, loop+nest-int(r.u32()))
-	}
-	if r.err != nil {
-		return nil
-	}
-	return j
-}
-
-// jump reads the number that the two instructions before a branch put into the selector, and tells how many units the jump goes back; 0
-// for one that goes forward. It is not known where those instructions are others.
-func (d *decoder) jump(j *dispatch, frames []frame, value, set, units int) (back int, known bool) {
-	r := reader{data: d.data, pos: value, end: d.end}
-	if r.byte() != 0x41 {
-		return 0, false
-	}
-	n := r.signed(32)
-	if r.pos != set || r.byte() != 0x21 || r.u32() != j.selector || n < 0 || n >= int64(len(j.targets)) {
-		return 0, false
-	}
-	target := j.targets[n]
-	if target < len(frames) && frames[target].labels == j {
-		return 0, true
-	}
-	end, ok := j.closed[target]
-	return 1 + units - end, ok
 }
 
 func (d *decoder) unknown(at int, format string, args ...any) {

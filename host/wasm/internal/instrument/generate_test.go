@@ -272,7 +272,7 @@ func (g *generator) statement() {
 		return
 	}
 	t := valueTypes[g.IntN(len(valueTypes))]
-	switch g.IntN(22) {
+	switch g.IntN(23) {
 	case 0, 1:
 		g.value(t)
 		g.emit(0x21).uleb(g.local(t))
@@ -302,6 +302,8 @@ func (g *generator) statement() {
 		})
 	case 9, 10:
 		g.counted()
+	case 22:
+		g.short()
 	case 11, 12:
 		g.typed(g.IntN(len(g.types)))
 	case 13: // br_if
@@ -398,6 +400,46 @@ func (g *generator) counted() {
 		g.statements()
 		g.emit(0x20).uleb(counter).emit(0x41, 1, 0x6b, 0x22).uleb(counter).emit(0x0d, 0)
 	})
+}
+
+// short is a loop of few instructions, with jumps out of it and back from its middle, and either end.
+func (g *generator) short() {
+	if g.depth > 2 {
+		return
+	}
+	counter := leb(len(g.locals) - 1 - g.depth)
+	get := func() *generator { return g.emit(0x20).emit(counter...) }
+	g.emit(0x41).sleb(int64(1+g.IntN(40))).emit(0x21).emit(counter...).emit(0x02, 0x40, 0x03, 0x40)
+	for range 2 { // memory[counter] = 3*memory[counter] + counter
+		get().emit(0x41, 63, 0x71)
+	}
+	g.emit(0x2d, 0, 0, 0x41, 3, 0x6c)
+	get().emit(0x6a, 0x3a, 0, 0)
+	get().emit(0x41, 1, 0x6b, 0x21).emit(counter...)
+	for range g.IntN(3) {
+		k := byte(g.IntN(30))
+		switch g.IntN(5) {
+		case 0: // out
+			get().emit(0x41, k, 0x46, 0x0d, 1)
+		case 1: // back
+			get().emit(0x41, 0, 0x4a)
+			get().emit(0x41, k&7, 0x71, 0x41, k&7, 0x46, 0x71, 0x0d, 0)
+		case 2: // out of a block in it, or only to the block's end
+			g.emit(0x02, 0x40)
+			get().emit(0x41, k, 0x46, 0x0d, byte(2*g.IntN(2))).emit(0x0b)
+		case 3: // out by a table
+			g.emit(0x02, 0x40)
+			get().emit(0x41, k, 0x46, 0x0e, 1, 0, 2, 0x0b)
+		case 4: // out of an if in it
+			get().emit(0x41, k, 0x46, 0x04, 0x40, 0x0c, 2, 0x0b)
+		}
+	}
+	if get(); g.IntN(2) == 0 {
+		g.emit(0x41, 0, 0x4a, 0x0d, 0)
+	} else {
+		g.emit(0x41, 0, 0x4c, 0x0d, 1, 0x0c, 0)
+	}
+	g.emit(0x0b, 0x0b)
 }
 
 // typed is a block, a loop or an if with a type of its own.

@@ -7,9 +7,9 @@
 // v1.12.0). Here each loop counts in a local variable and each function in a global. When the budget is used up, one imported
 // function is called, which lets Go's scheduler and collector do their work and ends the guest where its time is over.
 //
-// A function is charged where it begins, with all its code; a loop from its second round on. A small function without
-// loops is charged by those who call it, and pays itself only for the small ones that it calls: so a leaf costs nothing, and
-// recursion pays at every level.
+// A function is charged where it begins, with all its code; a loop from its second round on, several rounds at once where these are short. A
+// small function without loops is charged by those who call it, and pays itself only for the small ones that it calls: so a leaf costs
+// nothing, and recursion pays at every level.
 //
 // What the guest wrote must not reach what was added: every index in the module is checked against the
 // counts that the module itself declares, before the additions.
@@ -19,7 +19,7 @@ import "fmt"
 
 // Version changes whenever the same input would be rewritten to another output. It belongs in the key of
 // whatever caches the output.
-const Version = 5
+const Version = 6
 
 // YieldModule and YieldName name the imported function of type () -> () that rewritten modules call.
 const (

@@ -42,10 +42,11 @@ type meter struct {
 	atCalls bool   // the function is small and without loops: it is charged where it calls, not where it begins
 	charges []int  // where in the new body its weight goes
 
-	start    int // of its code in the file
-	loops    int // so far, as what follows
-	accesses int // of memory and tables
-	callees  int // units of what it calls and what does not charge itself
+	start     int // of its code in the file
+	loops     int // so far, as what follows
+	unmetered int // of the loops
+	accesses  int // of memory and tables
+	callees   int // units of what it calls and what does not charge itself
 
 	stretches   int // how many have begun, besides the first
 	stretchFrom int // units before the last
@@ -104,7 +105,7 @@ func (d *decoder) emitLanding(b []byte, from int, m *meter, f *frame) ([]byte, i
 // emitFreeRound takes a loop's weight from the local counter before the loop: its first round is part of the function's own weight.
 func emitFreeRound(b []byte, counter uint32, f *frame) []byte {
 	b = appendU32(append(b, 0x20), counter) // local.get
-	b = emitPadded(b, &f.weight)
+	b = emitPadded(b, &f.free)
 	b = append(b, 0x6b)                        // i32.sub
 	return appendU32(append(b, 0x21), counter) // local.set
 }
@@ -148,6 +149,13 @@ func emitPadded(b []byte, places *[]int) []byte {
 	b = append(b, 0x41, 0x80, 0x80, 0x00)
 	*places = append(*places, len(b)-3)
 	return b
+}
+
+// fill writes a number to places that emitPadded has left.
+func fill(b []byte, places []int, v int) {
+	for _, at := range places {
+		putPadded(b[at:], v)
+	}
 }
 
 // addCode writes the bodies of tick, fill, copy and the guards.

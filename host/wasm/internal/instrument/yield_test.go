@@ -113,7 +113,7 @@ func (g *flow) target(tables bool) int {
 }
 
 func (g *flow) statement() {
-	switch b := g.next(); b % 16 {
+	switch b := g.next(); b % 18 {
 	case 0, 1:
 		g.work(g.next())
 	case 2:
@@ -168,7 +168,33 @@ func (g *flow) statement() {
 	case 15:
 		g.number(0x41, g.next()%8)
 		g.emit(0x21, localTarget)
+	case 16:
+		g.short(func() { g.work(g.next() % 24) })
+	case 17:
+		g.short(func() { g.emit(0x10, byte(g.next()%flowFunctions)) })
 	}
+}
+
+// short is a loop of few instructions that ends by beginning again, always or as chance has it.
+func (g *flow) short(body func()) {
+	g.open(0x02, label{}, func() {
+		g.open(0x03, label{}, func() {
+			for range g.next() % 3 {
+				body()
+				if n := g.next(); n%2 == 0 {
+					g.random(n % 16)
+					g.emit(0x45, 0x0d, byte(n/16%2)) // i32.eqz, br_if
+				}
+			}
+			if g.next()%2 == 0 {
+				g.random(15)
+				g.emit(0x45, 0x0d, 1, 0x0c, 0) // i32.eqz, br_if 1, br 0
+			} else {
+				g.random(15)
+				g.emit(0x0d, 0)
+			}
+		})
+	})
 }
 
 // dispatch is what Go's compiler makes of a function: a loop, a nest of blocks, a table of jumps, and code behind each block.
