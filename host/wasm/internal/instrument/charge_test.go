@@ -136,3 +136,12 @@ func TestCharged(t *testing.T) {
 		t.Errorf("%v, want a data segment refused that cannot be copied at once", err)
 	}
 }
+
+// TestUnrolledWithinBounds: a module of nothing but loops does not grow by each of them.
+func TestUnrolledWithinBounds(t *testing.T) {
+	loop := slices.Insert(million(), 4, bytes.Repeat([]byte{0x01}, 40)...)
+	wasm := function(1, bytes.Repeat(loop, 20_000)...)
+	if grown := float64(len(rewrite(t, wasm, instrument.Config{}))) / float64(len(wasm)); grown > 2 {
+		t.Errorf("it grows %.1f times, want 2 at most", grown)
+	}
+}

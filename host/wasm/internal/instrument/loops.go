@@ -55,10 +55,12 @@ func (d *decoder) endLoop(b []byte, from int, m *meter, f *frame, l *innermost, 
 	return b, from
 }
 
-// A loop is unrolled to at most unrolled bytes, and so many rounds.
+// A loop is unrolled to at most unrolled bytes, and so many rounds. All loops of a module may grow by mostGrown bytes and a quarter of its code,
+// so that one of nothing but loops does not take several times as long to compile.
 const (
 	unrolled  = 384
 	mostTurns = 4
+	mostGrown = 64 << 10
 )
 
 // unroll writes a small loop that ends by beginning again as several rounds behind each other, which are counted as one: on a round of a few
@@ -74,9 +76,11 @@ const (
 func (d *decoder) unroll(b []byte, l *innermost, last, end int) (_ []byte, from, turns int) {
 	turns = min(unrolled/max(end-l.source, 1), mostTurns)
 	again := d.data[last:end]
-	if turns < 2 || l.opener[1] != 0x40 || len(again) != 2 || again[1] != 0 || again[0] != opBr && again[0] != opBrIf {
+	grown := d.grown + (turns-1)*(end-l.source)
+	if turns < 2 || grown > mostGrown+d.found.CodeBytes/4 || l.opener[1] != 0x40 || len(again) != 2 || again[1] != 0 || again[0] != opBr && again[0] != opBrIf {
 		return b, l.source, 1
 	}
+	d.grown = grown
 	if again[0] == opBr {
 		for range turns - 1 {
 			b = append(b, d.data[l.source:last]...)

@@ -49,6 +49,7 @@ type decoder struct {
 
 	prepaid     []uint8 // of each function: its weight in units if it does not charge itself, else 0
 	mostPrepaid int
+	grown       int // bytes by which loops were unrolled
 
 	body   []byte  // the function that is being rewritten
 	frames []frame // kept from function to function
