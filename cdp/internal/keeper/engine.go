@@ -548,7 +548,7 @@ func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 func (e *engine) direct(ctx context.Context, by Caller, q CallRequest) reply {
 	domain, command, _ := strings.Cut(q.Method, ".")
 	o := opts{maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
-	if q.Target == BrowserTarget || q.Target == "" && ofBrowser(domain) {
+	if q.Target == BrowserTarget || q.Target == "" && ofBrowser(domain) && q.Method != windowOf {
 		return e.exchange(ctx, nil, q.Method, q.Params, o)
 	}
 	t, err := e.resolve(by, q.Target)
@@ -577,6 +577,9 @@ func checkOnDialog(s string) *Error {
 	}
 	return errf(CodeInvalidArgs, "on_dialog is %q; it is accept, dismiss or fail", clip(s, 40))
 }
+
+// windowOf is of the domain Browser and means the page that it is sent to.
+const windowOf = "Browser.getWindowForTarget"
 
 // ofBrowser names the domains that pages do not have, or that mean the browser.
 func ofBrowser(domain string) bool {

@@ -260,6 +260,11 @@ func TestOpenEvaluateClose(t *testing.T) {
 	_, err = evaluate(t, c, "7", "1")
 	wantCode(t, err, CodeNotFound, "no target 7")
 
+	// A command of the domain Browser that means a page means the current one, too.
+	if _, err := c.Call(bounded(t), CallRequest{Method: "Browser.getWindowForTarget", Params: json.RawMessage("{}")}); err != nil {
+		t.Error(err)
+	}
+
 	if _, err := c.Activate(bounded(t), "0"); err != nil {
 		t.Error(err)
 	}
