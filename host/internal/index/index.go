@@ -53,9 +53,9 @@ type Hit struct {
 
 // Part is one piece of evidence in a score: a word of the query, or an adjustment.
 type Part struct {
-	Word  string  // of the query; empty for evidence that concerns all of it
-	Match string  // what it met: a word of the index, a phrase, a name
-	How   string  // "word", "stem", "synonym", "typo", "prefix", "joined", "name part", "identifier", "phrase", "deprecated", ..
-	Field string  // the best field it stands in: "name", "group", "alias", ..
-	Score float64 // what it adds to the score; adjustments may be negative
+	Word  string  `json:"word,omitempty"`  // of the query; empty for evidence that concerns all of it
+	Match string  `json:"match,omitempty"` // what it met: a word of the index, a phrase, a name
+	How   string  `json:"how"`             // "word", "synonym", "typo", "prefix", "joined", "name part", "identifier", "phrase", "deprecated", ..
+	Field string  `json:"field,omitempty"` // the best field it stands in: "name", "group", "alias", ..
+	Score float64 `json:"score"`           // what it adds to the score; adjustments may be negative
 }

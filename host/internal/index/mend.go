@@ -16,7 +16,11 @@ func (s *search) mend() {
 		}
 		if !w.known {
 			if !s.matched(i, asSynonym) {
-				typos = append(typos, newTypo(i, w.text, 1))
+				t := newTypo(i, w.text, 1)
+				if s.alone() && t.most == 1 {
+					t.most = 2 // there is nothing else to go by
+				}
+				typos = append(typos, t)
 			}
 		} else if len(w.text) >= 6 && s.suspicious(i) {
 			// Texts bring misspellings into the index: a rare word of descriptions only may be one.
@@ -35,6 +39,9 @@ func (s *search) mend() {
 		s.mendOne(t)
 	}
 }
+
+// alone says whether the query is one word.
+func (s *search) alone() bool { return len(s.words) == 1 }
 
 func (s *search) matched(word, how int) bool {
 	return slices.ContainsFunc(s.variants, func(v variant) bool { return v.first == word && v.how == how && v.docs > 0 })
@@ -157,20 +164,27 @@ func (t *typo) best(strong bool, n int) []guess {
 }
 
 func (s *search) mendOne(t *typo) {
-	if guesses := t.best(true, 6); len(guesses) > 0 {
-		s.guess(t, guesses)
+	if s.guess(t, true, 6) {
 		return
 	}
-	if t.factor < 1 || s.nearThesaurus(t) || s.split(t) {
+	if t.factor < 1 || s.nearThesaurus(t) && !s.alone() || s.split(t) {
 		return
 	}
-	s.guess(t, t.best(false, 4))
+	s.guess(t, false, 4)
 }
 
-func (s *search) guess(t *typo, guesses []guess) {
-	for _, g := range guesses {
-		s.late(variant{first: t.word, last: t.word, how: g.how, text: g.text, exact: g.how == asPrefix, weight: g.weight})
+// guess looks up the best guesses until most of them are met: some words stand in documents of another kind only.
+func (s *search) guess(t *typo, strong bool, most int) (met bool) {
+	left := most
+	for _, g := range t.best(strong, 4*most) {
+		if s.late(variant{first: t.word, last: t.word, how: g.how, text: g.text, exact: g.how == asPrefix, weight: g.weight}) > 0 {
+			met = true
+			if left--; left == 0 {
+				break
+			}
+		}
 	}
+	return met
 }
 
 // late adds a variant and looks it up.

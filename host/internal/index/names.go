@@ -143,8 +143,11 @@ func (p *part) exactName(id string, within bool) bool {
 	})
 	if local != id && local != "" {
 		p.hits([]byte(local), func(doc int, line []byte, own, at int) {
-			if len(line) == len(local) || string(line[own:]) == local {
+			if len(line) == len(local) {
 				p.named = append(p.named, named{doc: doc, score: full})
+				found = true
+			} else if string(line[own:]) == local {
+				p.named = append(p.named, named{doc: doc, score: bare})
 				found = true
 			}
 		})

@@ -247,7 +247,9 @@ func (s *search) lookClosely(c *judged) {
 		grow("meaning", "", meaningShare*c.near)
 	}
 	if score > 0.9 {
-		score = 0.9 + 0.6*(score-0.9) // words alone never reach a name
+		over := 0.4 * (score - 0.9) // words alone never reach a name
+		c.explain(s, Part{How: "less than a name", Score: -round(over)})
+		score -= over
 	}
 	rely := 0.0 // how much the evidence by name or phrase shields from what makes others rank lower
 	if c.sure {

@@ -162,7 +162,7 @@ func (s *search) readWords(text string) {
 			s.add(variant{first: i, last: i + 1, how: asJoined, text: j, weight: 0.95})
 		}
 	}
-	if n := len(s.words); n > 1 && len(s.fields) > 0 && len(s.fields[0]) <= maxTerm {
+	if n := len(s.words); n > 0 && len(s.fields) > 0 && s.fields[0] != s.words[0].text && len(s.fields[0]) <= maxTerm {
 		s.whole = len(s.variants)
 		s.add(variant{last: n - 1, how: asJoined, text: s.fields[0], weight: 0.95})
 	}

@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -362,4 +363,60 @@ func FuzzSearch(f *testing.F) {
 			t.Fatal("two searches differ")
 		}
 	})
+}
+
+// What follows the name of the plugin is a whole name before it is the end of one.
+func TestNameAfterPlugin(t *testing.T) {
+	seg := open(t, "cdp", []Doc{{Name: "Page.close", Effect: "read"}, {Name: "IO.close"}, {Name: "close", Effect: "destructive"}})
+	for _, query := range []string{"cdp.close", "cdp close", "cdp__close", "CDP.CLOSE"} {
+		if h := Search([]*Segment{seg}, Query{Text: query}).Hits; len(h) != 3 || h[0].Name != "close" {
+			t.Errorf("%q: %+v", query, h)
+		}
+	}
+}
+
+// A parameter is met as a whole also when only one of its parts is a word that counts.
+func TestParameterWithStopWord(t *testing.T) {
+	seg := open(t, "cdp", []Doc{
+		{Name: "Network.setCookie", Brief: "Set a cookie", Params: []Param{{Name: "sameSite", Enum: []string{"Strict"}}}},
+		{Name: "Network.fetchSite", Brief: "Fetch the site of an origin"},
+	})
+	for _, h := range Search([]*Segment{seg}, Query{Text: "sameSite"}).Hits {
+		if h.Name == "Network.setCookie" && h.Why != "parameter samesite" {
+			t.Errorf("found for %q", h.Why)
+		}
+	}
+}
+
+// Two slips in a word of five letters are many, but where the query is that word alone there is nothing else to go by.
+func TestTwoSlipsInShortWord(t *testing.T) {
+	var events []Doc // their words come first and are no help
+	for _, name := range []string{"abash", "abate", "about", "above", "annul", "apish"} {
+		events = append(events, Doc{Name: name, Kind: "event"})
+	}
+	seg := open(t, "cdp", append(events, Doc{Name: "Page.launch"}, Doc{Name: "Page.enable"}))
+	for query, want := range map[string]string{"lunhc": "Page.launch", "enbal": "Page.enable"} {
+		r := Search([]*Segment{seg}, Query{Text: query})
+		if len(r.Hits) == 0 || r.Hits[0].Name != want || !strings.HasPrefix(r.Hits[0].Why, "typo") {
+			t.Errorf("%q: %+v", query, r.Hits)
+		}
+	}
+	if r := Search([]*Segment{seg}, Query{Text: "paper lunhc"}); r.Total != 0 {
+		t.Errorf("beside another word: %+v", r.Hits)
+	}
+}
+
+// The parts of a score, as they are shown, make it up.
+func TestExplainedPartsAddUp(t *testing.T) {
+	for _, query := range []string{"getCookies", "take a picture", "delete cookies", "override geolocation", "refresh", "captureScrenshot"} {
+		for _, h := range Search(corpus(t), Query{Text: query, Explain: true}).Hits {
+			sum := 0.0
+			for _, p := range h.Parts {
+				sum += p.Score
+			}
+			if math.Abs(sum-h.Score) > 0.001 {
+				t.Errorf("%q: %s has %.4f, its parts %.4f", query, full(h), h.Score, sum)
+			}
+		}
+	}
 }
