@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/parley-tools/parley/host/internal/index"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -105,6 +106,7 @@ func (c *Catalog) Find(name string) (Address, error) {
 
 // split cuts a qualified name after its plugin.
 func split(name string) (plugin, local string) {
+	name = strings.TrimSpace(name)
 	plugin, local, dotted := strings.Cut(name, ".")
 	if !dotted {
 		plugin, local, _ = strings.Cut(name, "__")
@@ -116,7 +118,7 @@ func split(name string) (plugin, local string) {
 func (c *Catalog) FindIn(plugin, local string) (Address, error) {
 	p, ok := c.Provider(plugin)
 	if !ok {
-		return Address{}, c.noPlugin(plugin)
+		return Address{}, c.noName(plugin, local)
 	}
 	a := Address{Provider: p, Plugin: p.Info().Name, catalog: c}
 	if local == "" {
@@ -132,7 +134,7 @@ func (c *Catalog) FindIn(plugin, local string) (Address, error) {
 	if err != nil {
 		return a, err
 	}
-	return a, noTool(p, strings.ReplaceAll(local, "__", "."), groups)
+	return a, c.noTool(p, strings.ReplaceAll(local, "__", "."), groups)
 }
 
 // forms are the ways in which a local name may have been written: as it is, with "__" for each dot, or with the
@@ -200,7 +202,28 @@ func (c *Catalog) noPlugin(name string) *Error {
 	return e.WithNext("parley --list", "parley search "+manifest.ShellQuote(shown(name)))
 }
 
-func noTool(p Provider, local string, groups []GroupLine) *Error {
+// noName is noPlugin where a tool may have been meant. Written without its plugin, it is looked for in all.
+func (c *Catalog) noName(plugin, local string) *Error {
+	e := c.noPlugin(plugin)
+	typed := plugin
+	if local != "" {
+		typed += "." + local
+		e.Next[len(e.Next)-1] = "parley search " + manifest.ShellQuote(shown(typed))
+		for _, s := range e.DidYouMean {
+			if p, ok := c.Provider(s.Name); ok {
+				names, _ := p.Names()
+				e.DidYouMean = append(e.DidYouMean, nearestTools(s.Name, typed, names)...)
+			}
+		}
+		e.DidYouMean = Closest(e.DidYouMean)
+	}
+	if len(e.DidYouMean) == 0 {
+		e.DidYouMean = c.meant(c.providers, typed)
+	}
+	return e
+}
+
+func (c *Catalog) noTool(p Provider, local string, groups []GroupLine) *Error {
 	plugin := p.Info().Name
 	group, _, dotted := strings.Cut(local, ".")
 	known := ""
@@ -212,7 +235,9 @@ func noTool(p Provider, local string, groups []GroupLine) *Error {
 	names, _ := p.Names()
 	if known != "" {
 		e := Errorf(NotFound, "%s has no tool %s in group %s", plugin, shown(local), known)
-		e.DidYouMean = nearestTools(plugin, local, names)
+		if e.DidYouMean = nearestTools(plugin, local, names); len(e.DidYouMean) == 0 {
+			e.DidYouMean = c.meant([]Provider{p}, local)
+		}
 		return e.WithNext("parley " + plugin + " " + known + " --list")
 	}
 	e := Errorf(NotFound, "%s has no tool or group %s", plugin, shown(local))
@@ -225,8 +250,27 @@ func noTool(p Provider, local string, groups []GroupLine) *Error {
 			e.DidYouMean = append(e.DidYouMean, Suggestion{plugin + "." + g.Name, d})
 		}
 	}
-	e.DidYouMean = Closest(e.DidYouMean)
+	if e.DidYouMean = Closest(e.DidYouMean); len(e.DidYouMean) == 0 {
+		e.DidYouMean = c.meant([]Provider{p}, local)
+	}
 	return e.WithNext("parley "+plugin+" --list", "parley search "+manifest.ShellQuote(shown(local)))
+}
+
+// meant asks search what a name may have meant that is near to none: another word for it, or a part. Of what it finds
+// only what fits about as well as the first counts.
+func (c *Catalog) meant(providers []Provider, typed string) []Suggestion {
+	const asWell = 0.05
+	var near []Suggestion
+	hits := index.Search(c.segmentsOf(providers, nil), index.Query{Text: manifest.CleanLine(typed)}).Hits
+	for _, hit := range hits {
+		if strings.EqualFold(hit.Group, typed) {
+			return []Suggestion{{hit.Plugin + "." + hit.Group, 0}}
+		}
+		if hit.Confidence != "low" && hit.Score >= hits[0].Score-asWell && len(near) < 3 {
+			near = append(near, Suggestion{hit.Plugin + "." + hit.Name, nearestForm(hit.Plugin, hit.Name, typed)})
+		}
+	}
+	return near
 }
 
 // nearestTools compares what was typed with each bare and each qualified name and takes the nearer.
@@ -235,10 +279,8 @@ func nearestTools(plugin, typed string, names []string) []Suggestion {
 	limit := limitFor(typed)
 	var near []Suggestion
 	for _, name := range names {
-		lower := strings.ToLower(name)
-		bare := lower[strings.LastIndexByte(lower, '.')+1:]
 		d := limit + 1
-		for _, form := range []string{bare, lower, strings.ToLower(plugin) + "." + lower} {
+		for _, form := range written(plugin, name) {
 			if gap := len(form) - len(typed); gap <= limit && gap >= -limit {
 				d = min(d, schema.Distance(typed, form))
 			}
@@ -248,6 +290,19 @@ func nearestTools(plugin, typed string, names []string) []Suggestion {
 		}
 	}
 	return Closest(near)
+}
+
+// written are the forms in which a tool's name is typed: its own, with its group, with its plugin.
+func written(plugin, name string) [3]string {
+	lower := strings.ToLower(name)
+	return [3]string{lower[strings.LastIndexByte(lower, '.')+1:], lower, strings.ToLower(plugin) + "." + lower}
+}
+
+// nearestForm is the distance to the form that comes nearest.
+func nearestForm(plugin, name, typed string) int {
+	typed = strings.ToLower(typed)
+	forms := written(plugin, name)
+	return min(schema.Distance(typed, forms[0]), schema.Distance(typed, forms[1]), schema.Distance(typed, forms[2]))
 }
 
 // Closest keeps the three nearest, ties by name.

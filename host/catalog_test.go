@@ -196,11 +196,47 @@ func TestSearch(t *testing.T) {
 	if _, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "a", Plugin: "sop"}); err == nil || host.AsError(err).Code != host.NotFound || names(host.AsError(err).DidYouMean) != "shop" {
 		t.Errorf("an unknown plugin: %v", err)
 	}
+	if data, got, _ := find(host.SearchQuery{Text: "\x1b[31mfe\x00ed\x1b[0m"}); !strings.HasPrefix(got, "zoo.feed") || data.Query != "feed" {
+		t.Errorf("%q found %s", data.Query, got)
+	}
+	for _, c := range [][3]string{{"oder", "", "broken.order shop.order zoo.order"}, {"zoo.oder", "zoo", "zoo.order"}, {"food", "", ""}} {
+		_, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "list", Group: c[0], Plugin: c[1]})
+		if e := host.AsError(err); err == nil || e.Code != host.NotFound || names(e.DidYouMean) != c[2] {
+			t.Errorf("an unknown group %s: %v", c[0], err)
+		}
+	}
 	if len(f.requests())+len(z.requests()) > 0 {
 		t.Error("searching has run a tool")
 	}
 	if err := host.SegmentUsable([]byte("nothing")); err == nil {
 		t.Error("a damaged segment is usable")
+	}
+}
+
+// A name that is near to none is looked for as search would: in all plugins, by other words, and for a group.
+func TestMeant(t *testing.T) {
+	h := newHost(t, host.Config{}, newFake(t, shop, nil))
+	for name, want := range map[string]string{
+		"order.cancel": "shop.order.cancel", "order__cancel": "shop.order.cancel", "cancel": "shop.order.cancel", "order": "shop.order",
+		"shpo.order.cancel": "shop shop.order.cancel", "shop.sell_something": "shop.add", "sell something new": "shop.add",
+		"zzqqxv": "", "shop.zzqqxv": "", " shop.ad ": "shop.add",
+	} {
+		_, err := h.Catalog().Find(name)
+		if e := host.AsError(err); err == nil || e.Code != host.NotFound || names(e.DidYouMean) != want {
+			t.Errorf("%q: %v, did you mean %v, expected %s", name, err, e.DidYouMean, want)
+		}
+	}
+	_, err := h.Catalog().Find("order.cancel")
+	if e := host.AsError(err); !slices.Contains(e.Next, "parley search order.cancel") || e.DidYouMean[0].Distance != 0 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// What a plugin says of its tools is shown as the reason of a hit, without what steers a terminal.
+func TestSearchDocIsClean(t *testing.T) {
+	d := host.SearchDocOf(&manifest.Tool{Name: "add", Aliases: []string{"snap\x1b[2J\u202eper\nzap"}, Keywords: []string{"key\x07word"}, Tasks: []string{"see the \x1b[31mmoon"}})
+	if got := strings.Join(slices.Concat(d.Aliases, d.Keywords, d.Tasks), "|"); got != "snapper zap|keyword|see the moon" {
+		t.Errorf("%q", got)
 	}
 }
 

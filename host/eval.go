@@ -98,7 +98,9 @@ func ReadEval(r io.Reader) ([]EvalQuery, error) {
 func readEvalLine(line []byte) (q EvalQuery, err error) {
 	if err := json.Unmarshal(line, &q); err != nil {
 		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) && kind.Field != "" {
+		if errors.As(err, &kind) && kind.Field == "" {
+			return q, fmt.Errorf("a JSON %s; expected an object of query and relevant", kind.Value)
+		} else if kind != nil {
 			return q, fmt.Errorf("%s is a JSON %s; expected %s", shown(kind.Field), kind.Value, map[bool]string{true: "names with grades", false: "a string"}[strings.HasPrefix(kind.Field, "relevant")])
 		}
 		return q, fmt.Errorf("no JSON object of query and relevant: %s", manifest.CleanLine(err.Error()))

@@ -42,16 +42,25 @@ func SearchDocOf(t *manifest.Tool) SearchDoc {
 		Brief: manifest.CleanLine(t.Docs.Brief), Signature: manifest.Signature(Bare(t.Name), params),
 		Deprecated: t.Deprecated != nil, Experimental: t.Experimental,
 		Text:    manifest.CleanLine(strings.Join([]string{t.Docs.Standard, t.Docs.Full, t.When}, " ")),
-		Aliases: t.Aliases, Keywords: t.Keywords, Tasks: t.Tasks,
+		Aliases: cleaned(t.Aliases), Keywords: cleaned(t.Keywords), Tasks: cleaned(t.Tasks),
 	}
 	for _, p := range params {
-		sp := SearchParam{Name: p.Name, Text: p.Description}
+		sp := SearchParam{Name: p.Name, Text: manifest.CleanLine(p.Description)}
 		for _, v := range p.Enum {
 			sp.Enum = append(sp.Enum, strings.Trim(string(v), `"`))
 		}
 		d.Params = append(d.Params, sp)
 	}
 	return d
+}
+
+// cleaned is what a plugin says of a tool as an answer may repeat it: a phrase is named as the reason of a hit.
+func cleaned(phrases []string) []string {
+	clean := make([]string, len(phrases))
+	for i, p := range phrases {
+		clean[i] = manifest.CleanLine(p)
+	}
+	return clean
 }
 
 // SearchQuery says what to look for; empty filters let everything pass.
@@ -65,6 +74,9 @@ type SearchQuery struct {
 	Limit    int    // 0: 10
 	Explain  bool
 }
+
+// SearchPart is a piece of evidence in a score.
+type SearchPart = index.Part
 
 // SearchData is the data of a search's answer.
 type SearchData struct {
@@ -86,7 +98,7 @@ type SearchResult struct {
 	Kind         string       `json:"kind,omitempty"` // "event" or "type"
 	Deprecated   bool         `json:"deprecated,omitempty"`
 	Experimental bool         `json:"experimental,omitempty"`
-	Parts        []index.Part `json:"parts,omitempty"`
+	Parts        []SearchPart `json:"parts,omitempty"`
 }
 
 // Search finds tools by what an agent would say. It starts no engine and uses no network. Weak says that
@@ -162,19 +174,16 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 		}
 		providers = []Provider{p}
 	}
-	var segments []*index.Segment
-	for _, p := range providers {
-		segment, err := catalog.segment(p)
-		if err != nil {
-			h.cfg.Debug("search: %s has no usable index: %v", p.Info().Name, err)
-			continue
-		}
-		segments = append(segments, segment)
-	}
-	found := index.Search(segments, index.Query{
-		Text: q.Text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
+	text := manifest.Clean(q.Text) // what the answer repeats is what was looked for
+	found := index.Search(catalog.segmentsOf(providers, h.cfg.Debug), index.Query{
+		Text: text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
 	})
-	data := &SearchData{Query: manifest.Clean(q.Text), Total: found.Total, Results: []SearchResult{}, NearestGroups: found.Groups}
+	if found.Total == 0 && q.Group != "" {
+		if err := noGroup(providers, q.Group); err != nil {
+			return nil, false, err
+		}
+	}
+	data := &SearchData{Query: text, Total: found.Total, Results: []SearchResult{}, NearestGroups: found.Groups}
 	for _, hit := range found.Hits {
 		r := SearchResult{
 			Name: hit.Plugin + "." + hit.Name, Brief: hit.Brief, Why: hit.Why, Score: hit.Score, Confidence: hit.Confidence,
@@ -186,6 +195,43 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 		data.Results = append(data.Results, r)
 	}
 	return data, found.Weak, nil
+}
+
+// noGroup says that none of the plugins has a group of this name; nil when one has.
+func noGroup(providers []Provider, name string) error {
+	e, next := Errorf(NotFound, "no plugin has a group named %s", shown(name)), "parley --list"
+	if len(providers) == 1 {
+		plugin := providers[0].Info().Name
+		e.Message, next = plugin+" has no group named "+shown(name), "parley "+plugin+" --list"
+	}
+	for _, p := range providers {
+		plugin := p.Info().Name
+		groups, _ := p.Groups()
+		var names []string
+		for _, g := range groups {
+			if strings.EqualFold(name, g.Name) || strings.EqualFold(name, plugin+"."+g.Name) {
+				return nil
+			}
+			names = append(names, g.Name)
+		}
+		e.DidYouMean = append(e.DidYouMean, nearestTools(plugin, name, names)...)
+	}
+	e.DidYouMean = Closest(e.DidYouMean)
+	return e.WithNext(next)
+}
+
+// segmentsOf opens the segments of plugins; one that cannot be used is left out, and debug, if given, told.
+func (c *Catalog) segmentsOf(providers []Provider, debug func(string, ...any)) []*index.Segment {
+	var segments []*index.Segment
+	for _, p := range providers {
+		segment, err := c.segment(p)
+		if err == nil {
+			segments = append(segments, segment)
+		} else if debug != nil {
+			debug("search: %s has no usable index: %v", p.Info().Name, err)
+		}
+	}
+	return segments
 }
 
 // segment opens a plugin's search segment once: what it learns of its words it keeps for the next query.

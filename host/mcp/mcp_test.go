@@ -245,6 +245,13 @@ func TestMeta(t *testing.T) {
 			found.Results[0].Name != "shop.add" || found.Results[0].Signature == "" || found.Next[0] != `describe_tool {"name":"shop.add"}` {
 			t.Errorf("search found %s", text)
 		}
+		if _, text := call(t, s, "search_tools", `{"query":"order","limit":1}`); json.Unmarshal([]byte(text), &found) != nil ||
+			found.Next[len(found.Next)-1] != fmt.Sprintf(`search_tools {"query":"order","limit":%d}`, found.Total) {
+			t.Errorf("the rest is asked for by %q", found.Next)
+		}
+		if _, text := call(t, s, "search_tools", `{"query":"zzqqxv"}`); json.Unmarshal([]byte(text), &found) != nil || len(found.Next) == 0 {
+			t.Errorf("nothing leads on from %s", text)
+		}
 		var docs host.Docs
 		if _, text := call(t, s, "describe_tool", `{"name":"shop__add","tier":"3"}`); json.Unmarshal([]byte(text), &docs) != nil || docs.Tier != 3 || docs.Name != "shop.add" ||
 			!slices.Contains(docs.Next, `call_tool {"name":"shop.add","arguments":{"title":"tea"}}`) {
@@ -253,6 +260,7 @@ func TestMeta(t *testing.T) {
 		for _, c := range []struct{ name, arguments, code, want string }{
 			{"search_tools", `{}`, "invalid_args", "// ✗ /query: expected string"},
 			{"search_tools", `{"query":" "}`, "invalid_args", "needs a query"},
+			{"search_tools", `{"query":"\u0000\u202e"}`, "invalid_args", "needs a query"},
 			{"search_tools", `{"query":"x","detail":"all"}`, "invalid_args", "/detail"},
 			{"describe_tool", `{"name":"shop.ad"}`, "not_found", "Name:shop.add"},
 			{"describe_tool", `{"name":"shop.add","tier":4}`, "invalid_args", "/tier"},
