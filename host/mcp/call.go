@@ -26,7 +26,7 @@ func (f *face) searchTools(ctx context.Context, r *sdk.CallToolRequest, params j
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(p.Query) == "" {
+	if manifest.CleanLine(p.Query) == "" {
 		return f.failed(&host.Answer{Err: host.Errorf(host.InvalidArgs, "search_tools needs a query").WithNext(`search_tools {"query":"take a screenshot"}`)})
 	}
 	c := callerOf(f.Server, r)
@@ -40,6 +40,11 @@ func (f *face) searchTools(ctx context.Context, r *sdk.CallToolRequest, params j
 		if found.Open != "" {
 			next = append(next, f.step(found.Open))
 		}
+	} else {
+		next = append(next, f.step("parley --list"))
+	}
+	if shown := len(found.Results); found.Total > shown && shown < maxLimit {
+		next = append(next, moreStep(found.Query, min(found.Total, maxLimit)))
 	}
 	return document(struct {
 		*host.SearchAnswer

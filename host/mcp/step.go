@@ -46,6 +46,15 @@ func searchStep(query string) string {
 	return "search_tools " + string(raw)
 }
 
+// moreStep asks for the same again, with more of what was found.
+func moreStep(query string, limit int) string {
+	raw, _ := manifest.Marshal(struct {
+		Query string `json:"query"`
+		Limit int    `json:"limit"`
+	}{query, limit})
+	return "search_tools " + string(raw)
+}
+
 func describeStep(name string, rest []string) string {
 	if i := slices.Index(rest, "--tier"); i >= 0 && i+1 < len(rest) && rest[i+1] == "3" {
 		return `describe_tool {"name":"` + name + `","tier":3}`

@@ -39,6 +39,9 @@ var brief = strings.NewReplacer(`,"additionalProperties":false`, "", `,"minimum"
 // lenient leaves the arguments of a call to the tool that they are for: it knows what is wrong with them.
 var lenient = strings.NewReplacer(`"arguments":{"type":"object"}`, `"arguments":{}`)
 
+// maxLimit is the most hits that search_tools gives at once, as its schema says.
+const maxLimit = 100
+
 // meta are the tools that each mode has.
 var meta = []struct {
 	name, description, schema string
