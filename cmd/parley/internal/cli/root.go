@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ func newRoot(app *App) *cobra.Command {
 			switch {
 			case flags.list:
 				return app.listPlugins()
-			case flags.search != "":
+			case cmd.Flags().Changed("search"):
 				return app.search(cmd.Context(), &searchFlags{limit: 10, detail: "names"}, flags.search)
 			}
 			if name := firstSet(cmd, callOnly...); name != "" {
@@ -142,10 +143,13 @@ func (a *App) unknownWord(root *cobra.Command, catalog *host.Catalog, word strin
 			names = append(names, c.Name())
 		}
 	}
-	for _, n := range schema.Nearest(word, names, 3) {
-		e.DidYouMean = append(e.DidYouMean, host.Suggestion(n))
+	if near := schema.Nearest(word, names, 3); len(near) > 0 {
+		e.DidYouMean = slices.DeleteFunc(e.DidYouMean, func(s host.Suggestion) bool { return s.Distance > 3 }) // found by search
+		for _, n := range near {
+			e.DidYouMean = append(e.DidYouMean, host.Suggestion(n))
+		}
+		e.DidYouMean = host.Closest(e.DidYouMean)
 	}
-	e.DidYouMean = host.Closest(e.DidYouMean)
 	return e
 }
 
@@ -164,7 +168,7 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 	switch {
 	case f.diff:
 		return a.diff(cmd.Context(), at, f.browser)
-	case f.search != "":
+	case cmd.Flags().Changed("search"):
 		return a.search(cmd.Context(), &searchFlags{plugin: at.Plugin, group: at.Group, limit: 10, detail: "names"}, f.search)
 	case f.list && isTool:
 		return host.Errorf(host.InvalidArgs, "%s is no plugin or group, there is nothing to list", at.Name()).

@@ -29,7 +29,14 @@ func newSearch(app *App) *cobra.Command {
 		Example:           "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.eval != "" {
+			if cmd.Flags().Changed("eval") {
+				if name := firstSet(cmd, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain"); name != "" {
+					return host.Errorf(host.InvalidArgs, "--%s means nothing with --eval", name).WithNext("leave one of them out")
+				}
+				if len(args) > 0 {
+					return host.Errorf(host.InvalidArgs, "--eval takes its queries from a file, and %q after it means nothing", manifest.CleanLine(args[0])).
+						WithNext("leave one of them out")
+				}
 				return app.evaluate(cmd.Context(), f.eval)
 			}
 			return app.search(cmd.Context(), f, strings.Join(args, " "))
@@ -39,9 +46,9 @@ func newSearch(app *App) *cobra.Command {
 	cmd.Flags().StringVar(&f.group, "group", "", "only this group")
 	cmd.Flags().StringVar(&f.effect, "effect", "", "only read, write or destructive")
 	cmd.Flags().StringVar(&f.category, "category", "", "only this category")
-	cmd.Flags().StringVar(&f.kind, "kind", "tool", "tool, event or type")
+	cmd.Flags().StringVar(&f.kind, "kind", searchDefaults["kind"], "tool, event or type")
 	cmd.Flags().IntVar(&f.limit, "limit", 10, "how many")
-	cmd.Flags().StringVar(&f.detail, "detail", "names", "names, signatures or full")
+	cmd.Flags().StringVar(&f.detail, "detail", searchDefaults["detail"], "names, signatures or full")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "show the parts of each score")
 	cmd.Flags().StringVar(&f.eval, "eval", "", "score a JSONL set of queries with graded answers")
 	cmd.Flags().SortFlags = false
@@ -54,11 +61,17 @@ func newSearch(app *App) *cobra.Command {
 	return cmd
 }
 
+// searchDefaults are the words of options that are left out of what to type next.
+var searchDefaults = map[string]string{"kind": "tool", "detail": "names"}
+
 // searchValues are the options that take one of a few words.
 var searchValues = map[string]string{
 	"effect": "read write destructive", "kind": "tool event type", "detail": "names signatures full",
 	"category": "generation review correction planning query action",
 }
+
+// maxLimit is how many hits may be asked for at once.
+const maxLimit = 1000
 
 // search prints the tools that fit, best first, why and how surely.
 func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
@@ -67,10 +80,10 @@ func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 			return unknownValue(c[0], c[1], allowed)
 		}
 	}
-	if f.limit < 1 || f.limit > 1000 {
-		return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and 1000", f.limit)
+	if f.limit < 1 || f.limit > maxLimit {
+		return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and %d", f.limit, maxLimit).WithNext("parley help search")
 	}
-	if strings.TrimSpace(text) == "" {
+	if manifest.CleanLine(text) == "" {
 		return missingWord("search", "a QUERY", `parley search "take a screenshot"`)
 	}
 	h, err := a.host(ctx)
@@ -96,20 +109,28 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 		if r.Signature != "" {
 			head = r.Name[:strings.LastIndexByte(r.Name, '.')+1] + r.Signature
 		}
-		why := r.Why + ", " + r.Confidence
+		why := manifest.CleanLine(r.Why) + ", " + r.Confidence
+		if r.Deprecated {
+			why += ", deprecated"
+		} else if r.Experimental {
+			why += ", experimental"
+		}
 		if room := a.columns() - len(head) - len([]rune(why)) - 5; room >= 12 {
 			head += "  " + fit(manifest.CleanLine(r.Brief), room)
 		}
 		fmt.Fprintf(w, "%s (%s)\n", head, why)
 		for _, p := range r.Parts {
-			fmt.Fprintf(w, "    %+.3f  %s ~ %s, %s in %s\n", p.Score, p.Word, p.Match, p.How, p.Field)
+			fmt.Fprintf(w, "    %+.3f  %s\n", p.Score, partText(&p))
 		}
 		if i < len(data.Docs) {
 			a.docsText(w, data.Docs[i])
 		}
 	}
-	if more := data.Total - len(data.Results); more > 0 {
+	switch more := data.Total - len(data.Results); {
+	case more > 0 && len(data.Results) < maxLimit:
 		fmt.Fprintf(w, "(%d more: %s)\n", more, next[len(next)-1])
+	case more > 0:
+		fmt.Fprintf(w, "(%d more: say more exactly what you want)\n", more)
 	}
 	if data.Total == 0 {
 		fmt.Fprintf(w, "nothing found for %q\n", data.Query)
@@ -122,6 +143,20 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 	}
 }
 
+// partText is a part of a score: "cookie ~ cookies, typo in name", or what concerns the whole query.
+func partText(p *host.SearchPart) string {
+	text := p.How
+	if p.Word != "" {
+		text = p.Word + " ~ " + p.Match + ", " + p.How
+	} else if p.Match != "" {
+		text += ": " + p.Match
+	}
+	if p.Field != "" {
+		text += " in " + p.Field
+	}
+	return manifest.CleanLine(text)
+}
+
 func searchNext(f *searchFlags, text string, data *host.SearchAnswer) []string {
 	next := []string{}
 	if len(data.Results) > 0 {
@@ -130,32 +165,39 @@ func searchNext(f *searchFlags, text string, data *host.SearchAnswer) []string {
 		if data.Open != "" {
 			next = append(next, data.Open)
 		}
+	} else if f.plugin != "" {
+		next = append(next, "parley "+manifest.ShellQuote(f.plugin)+" --list")
 	} else {
 		next = append(next, "parley --list")
 	}
-	if data.Total > len(data.Results) {
+	if data.Total > len(data.Results) && len(data.Results) < maxLimit {
 		more := "parley search " + manifest.ShellQuote(manifest.CleanLine(text))
-		for _, o := range [][2]string{{"plugin", f.plugin}, {"group", f.group}, {"effect", f.effect}, {"category", f.category}} {
-			if o[1] != "" {
+		for _, o := range [][2]string{{"plugin", f.plugin}, {"group", f.group}, {"effect", f.effect}, {"category", f.category}, {"kind", f.kind}, {"detail", f.detail}} {
+			if o[1] != "" && o[1] != searchDefaults[o[0]] {
 				more += " --" + o[0] + " " + manifest.ShellQuote(manifest.CleanLine(o[1]))
 			}
 		}
-		next = append(next, fmt.Sprintf("%s --limit %d", more, data.Total))
+		next = append(next, fmt.Sprintf("%s --limit %d", more, min(data.Total, maxLimit)))
 	}
 	return next
 }
+
+const evalLine = `one line a query: {"query":"take a picture","relevant":{"cdp.Page.captureScreenshot":3}}`
 
 // evaluate scores search by a set of queries, so that an author can hold one of his own in CI.
 func (a *App) evaluate(ctx context.Context, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error())).
-			WithNext(`one line a query: {"query":"take a picture","relevant":{"cdp.Page.captureScreenshot":3}}`)
+		return host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error())).WithNext(evalLine)
 	}
 	defer file.Close()
 	set, err := host.ReadEval(file)
 	if err != nil {
-		return err
+		e := host.AsError(err)
+		if e.Code == host.Internal { // it could not be read, such as a folder
+			e = host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error()))
+		}
+		return e.WithNext(evalLine)
 	}
 	h, err := a.host(ctx)
 	if err != nil {
