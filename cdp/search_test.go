@@ -37,6 +37,13 @@ func TestSearch(t *testing.T) {
 			"param":   {Success1: 0.65, Success5: 0.85, NDCG10: 0.65},
 			"concept": {Success1: 0.8, Success5: 0.95, NDCG10: 0.8},
 		},
+		"cdp_hostile.jsonl": {
+			"exact":   {Success1: 1, Success5: 1},
+			"partial": {Success1: 0.9, Success5: 1},
+			"typo":    {Success1: 0.97, Success5: 1},
+			"param":   {Success1: 0.8, Success5: 1, NDCG10: 0.8},
+			"concept": {Success1: 0.8, Success5: 0.95, NDCG10: 0.8},
+		},
 	} {
 		t.Run(file, func(t *testing.T) {
 			f, err := os.Open("../testdata/search/" + file)
