@@ -28,6 +28,14 @@ const (
 	lowerDestructive = 0.02
 )
 
+// Where many tools are, some hold a part of any query by chance: what one lacks of the query lowers its score the more, the more tools its plugin
+// has. Up to fewTools it costs nothing, from manyTools on lowerLacking of the score where all is lacking.
+const (
+	lowerLacking = 0.4
+	fewTools     = 40
+	manyTools    = 640
+)
+
 // candidate is a document that fits, with the score of its words and name.
 type candidate struct {
 	part  *part
@@ -276,6 +284,9 @@ func (s *search) lookClosely(c *judged) {
 		c.explain(s, Part{How: how, Score: -round(by)})
 		score -= by
 	}
+	if c.cover < 1 {
+		lower("lacks a part", lowerLacking*(1-c.cover)*p.crowd())
+	}
 	if r.flags&flagDeprecated != 0 {
 		lower("deprecated", 0.22)
 	}
@@ -289,6 +300,11 @@ func (s *search) lookClosely(c *judged) {
 		lower("destructive", lowerDestructive)
 	}
 	c.score = round(min(1, score))
+}
+
+// crowd says how many documents stand beside each other, from 0 for few to 1 for many.
+func (p *part) crowd() float64 {
+	return min(1, max(0, math.Log2(float64(p.hi-p.lo)/fewTools)/math.Log2(manyTools/fewTools)))
 }
 
 func (c *judged) explain(s *search, p Part) {
@@ -515,7 +531,7 @@ func confidence(list []judged, i int) string {
 		return "high"
 	case c.score >= 0.7 && i == 0 && (len(list) == 1 || c.score-list[1].score >= 0.03):
 		return "high"
-	case c.score >= 0.5:
+	case c.score >= 0.47:
 		return "medium"
 	}
 	return "low"

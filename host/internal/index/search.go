@@ -187,11 +187,14 @@ func newWord(text string) queryWord {
 	return queryWord{text: text, stem: st, light: light(st)}
 }
 
-// addWord adds the word itself and its synonyms.
+// addWord adds the word itself and its synonyms, without those that are asked for themselves: a word of a document answers one of the query's.
 func (s *search) addWord(i int) {
 	w := s.words[i]
 	s.add(variant{first: i, last: i, how: asWord, text: w.text, stem: w.stem, weight: 1})
 	for _, syn := range thesaurus()[w.stem] {
+		if slices.ContainsFunc(s.words, func(w queryWord) bool { return w.stem == syn.stem }) {
+			continue
+		}
 		s.add(variant{first: i, last: i, how: asSynonym, text: syn.stem, stem: syn.stem, weight: syn.weight, scope: syn.scope})
 	}
 }
