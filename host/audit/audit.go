@@ -4,6 +4,9 @@ package audit
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -39,13 +42,18 @@ type Config struct {
 }
 
 // Log is an audit log in a folder. It is safe for concurrent use, and so is the folder among processes: what a record is chained to is
-// read from the file under a lock, never remembered.
+// read from the file under a lock, or known because nobody else has written since.
 type Log struct {
 	dir    string
 	cfg    Config
 	wait   time.Duration // for the lock
-	turn   chan struct{} // one of this process writes at a time
 	warned sync.Once
+
+	turn   chan struct{} // one of this process writes at a time; the rest is of who has it
+	others lock          // one process writes at a time
+	file   *os.File      // what was written to last, open for the next record; nil where there is none
+	opened fs.FileInfo   // file as it was opened
+	last   end           // of file
 }
 
 var _ host.Auditor = (*Log)(nil)
@@ -61,7 +69,10 @@ func Open(dir string, cfg Config) *Log {
 	if cfg.Keep <= 0 {
 		cfg.Keep = defaultKeep
 	}
-	return &Log{dir: dir, cfg: cfg, wait: lockWait, turn: make(chan struct{}, 1)}
+	return &Log{
+		dir: dir, cfg: cfg, wait: lockWait,
+		turn: make(chan struct{}, 1), others: lock{path: filepath.Join(dir, lockName)},
+	}
 }
 
 // Dir is the folder of the log.

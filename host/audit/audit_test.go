@@ -283,10 +283,67 @@ func TestLockIsHeld(t *testing.T) {
 	intact(t, l, 2)
 }
 
+// What others do between two records of a log that keeps its files open is seen by the second one.
+func TestOthersBetween(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		others  func(t *testing.T, dir string)
+		records int // of the chain at the end
+	}{
+		{"nothing", func(*testing.T, string) {}, 2},
+		{"a record", func(t *testing.T, dir string) { openTest(t, dir, Config{}).Record(called("c2")) }, 3},
+		{"a rotation", func(t *testing.T, dir string) { openTest(t, dir, Config{MaxBytes: 1}).Record(called("c2")) }, 4},
+		{"half a record", func(t *testing.T, dir string) { put(t, dir, currentName, content(t, dir)+`{"v":1,`) }, 3},
+		{"its lock is removed and made anew", func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, lockName)); err != nil {
+				t.Fatal(err)
+			}
+			openTest(t, dir, Config{}).Record(called("c2"))
+		}, 3},
+		{"all is removed", func(t *testing.T, dir string) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		}, 1},
+		{"all is removed and made anew", func(t *testing.T, dir string) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			openTest(t, dir, Config{}).Record(called("c2"))
+		}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := openTest(t, filepath.Join(t.TempDir(), "audit"), Config{})
+			l.Record(called("c1"))
+			tt.others(t, l.dir)
+			l.Record(called("c3"))
+			intact(t, openTest(t, l.dir, Config{}), tt.records)
+		})
+	}
+}
+
+// A lock on a file that was removed excludes nobody.
+func TestLockIsTheOneThatOthersSee(t *testing.T) {
+	l := openTest(t, t.TempDir(), Config{})
+	l.Record(called("c1"))
+	if err := os.Remove(filepath.Join(l.dir, lockName)); err != nil {
+		t.Fatal(err)
+	}
+	other := flock.New(filepath.Join(l.dir, lockName))
+	if err := other.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Unlock()
+	l.wait = 20 * time.Millisecond
+	if err := l.Note("grant", "echo"); err == nil || !strings.Contains(err.Error(), "audit.lock") {
+		t.Errorf("Note: %v", err)
+	}
+}
+
 // What a host that was killed leaves at the end is cut off, and the next record says so; other strange lines stay where they are.
 func TestEnds(t *testing.T) {
 	line := func(seq uint64, prev string) string {
-		data, err := chain(end{seq: seq - 1, hash: prev}, Record{Time: noon, Op: "grant"})
+		data, _, err := chain(end{seq: seq - 1, hash: prev}, Record{Time: noon, Op: "grant"})
 		if err != nil {
 			t.Fatal(err)
 		}

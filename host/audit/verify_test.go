@@ -64,7 +64,7 @@ func TestTampering(t *testing.T) {
 		return func(lines []string) []string { return slices.Insert(lines, line, text(lines)) }
 	}
 	forged := func(lines []string, after int, seq uint64) string {
-		data, err := chain(end{seq: seq - 1, hash: hashLine([]byte(lines[after]))}, recordOf(called("forged")))
+		data, _, err := chain(end{seq: seq - 1, hash: hashLine([]byte(lines[after]))}, recordOf(called("forged")))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/parley-tools/parley/host/internal/durable"
 	"github.com/parley-tools/parley/host/internal/private"
@@ -36,7 +33,7 @@ func (l *Log) append(r Record, sync bool) error {
 	return nil
 }
 
-func (l *Log) tryAppend(r Record, sync bool) error {
+func (l *Log) tryAppend(r Record, sync bool) (err error) {
 	if r.Time.IsZero() {
 		r.Time = l.cfg.Now()
 	}
@@ -48,15 +45,19 @@ func (l *Log) tryAppend(r Record, sync bool) error {
 		return err
 	}
 	defer release()
+	defer func() {
+		if err != nil || !staysOpen {
+			l.letGo()
+		}
+	}()
 
-	f, last, err := l.openCurrent()
-	if err != nil {
+	if err := l.openCurrent(); err != nil {
 		return err
 	}
-	defer f.Close()
+	last := l.last
 	size, torn := last.size, last.torn
 	if torn > 0 {
-		if err := os.Truncate(f.Name(), size); err != nil {
+		if err := os.Truncate(l.file.Name(), size); err != nil {
 			return err
 		}
 	}
@@ -71,13 +72,14 @@ func (l *Log) tryAppend(r Record, sync bool) error {
 	if torn > 0 {
 		records = append(records, Record{Time: l.cfg.Now(), Op: opRepair, Torn: torn})
 	}
-	data, err := chain(last, append(records, r)...)
+	data, last, err := chain(last, append(records, r)...)
 	if err != nil {
 		return err
 	}
-	if err := write(f, size, data, sync || len(drop) > 0); err != nil {
+	if err := write(l.file, size, data, sync || len(drop) > 0); err != nil {
 		return err
 	}
+	l.last = end{size: size + int64(len(data)), hash: last.hash, seq: last.seq}
 	for _, name := range drop { // after the record that says so; one that stays is dropped again by the next rotation
 		_ = os.Remove(filepath.Join(l.dir, name))
 	}
@@ -89,72 +91,97 @@ func (l *Log) tryAppend(r Record, sync bool) error {
 
 // lock makes this the only writer among all processes. A lock on the log itself would move with the file when it is closed.
 func (l *Log) lock() (release func(), err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), l.wait)
-	defer cancel()
 	busy := fmt.Errorf("another process has held its lock, %s, for longer than %s", lockName, l.wait)
+	var late <-chan time.Time // made for those who wait
 	select {
 	case l.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, busy
-	}
-	lock := flock.New(filepath.Join(l.dir, lockName), flock.SetPermissions(0o600))
-	if ok, err := lock.TryLockContext(ctx, time.Millisecond); !ok {
-		<-l.turn
-		if err == nil || errors.Is(err, context.DeadlineExceeded) {
-			err = busy
+	default:
+		late = time.After(l.wait)
+		select {
+		case l.turn <- struct{}{}:
+		case <-late:
+			return nil, busy
 		}
+	}
+	for {
+		ok, err := l.others.try()
+		if ok {
+			return func() {
+				l.others.release()
+				<-l.turn
+			}, nil
+		}
+		if late == nil {
+			late = time.After(l.wait)
+		}
+		if err == nil {
+			select {
+			case <-time.After(time.Millisecond):
+				continue
+			case <-late:
+				err = busy
+			}
+		}
+		<-l.turn
 		return nil, err
 	}
-	return func() {
-		_ = lock.Unlock()
-		<-l.turn
-	}, nil
 }
 
-// openCurrent opens the file that records go to, a new one if the last has grown to its size.
-func (l *Log) openCurrent() (*os.File, end, error) {
+// openCurrent opens the file that records go to, a new one if the last has grown to its size. If it is open already, still the one that the
+// others write to, and as long as this process left it, then nothing was added and its end is known.
+func (l *Log) openCurrent() error {
 	path := filepath.Join(l.dir, currentName)
-	f, last, err := openLog(path)
-	if err != nil || last.size < l.cfg.MaxBytes {
-		return f, last, err
+	if l.file != nil && l.last.size < l.cfg.MaxBytes {
+		if there, err := os.Lstat(path); err == nil && os.SameFile(l.opened, there) && there.Size() == l.last.size && forUserAlone(there) {
+			return nil
+		}
 	}
-	if last.torn > 0 { // a closed file ends whole, so what is torn must go first; the next record says so
-		return f, last, nil
+	l.letGo()
+	if err := l.open(path); err != nil || l.last.size < l.cfg.MaxBytes {
+		return err
+	}
+	if l.last.torn > 0 { // a closed file ends whole, so what is torn must go first; the next record says so
+		return nil
 	}
 	closed, err := l.closed()
 	if err != nil {
-		f.Close()
-		return nil, end{}, err
+		return err
 	}
 	number := 1
 	if len(closed) > 0 {
 		number = numberOf(closed[len(closed)-1]) + 1
 	}
-	f.Close() // Windows renames no file that is open
+	l.letGo() // Windows renames no file that is open
 	if err := os.Rename(path, filepath.Join(l.dir, fmt.Sprintf(closedName, number))); err != nil {
 		l.warn(fmt.Errorf("%s could not be closed and grows on: %w", path, err))
 	}
-	return openLog(path)
+	return l.open(path)
 }
 
-func openLog(path string) (*os.File, end, error) {
+func (l *Log) open(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, end{}, err
+		return err
 	}
-	info, err := f.Stat()
-	if err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+	l.file = f
+	if l.opened, err = f.Stat(); err == nil && !forUserAlone(l.opened) {
 		err = f.Chmod(0o600)
 	}
-	var last end
 	if err == nil {
-		last, err = readEnd(f, info.Size())
+		l.last, err = readEnd(f, l.opened.Size())
 	}
-	if err != nil {
-		f.Close()
-		return nil, end{}, err
+	return err
+}
+
+func forUserAlone(info fs.FileInfo) bool {
+	return info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows"
+}
+
+func (l *Log) letGo() {
+	if l.file != nil {
+		_ = l.file.Close()
+		l.file = nil
 	}
-	return f, last, nil
 }
 
 // beginFile returns what a new file goes on from. In all but the first, its first record says so, and which files are dropped for it.
@@ -192,8 +219,8 @@ func (l *Log) endOf(name string) (end, error) {
 	return readEnd(f, info.Size())
 }
 
-// chain writes records as the lines that follow an end.
-func chain(last end, records ...Record) ([]byte, error) {
+// chain writes records as the lines that follow an end, and returns the end that they make but for its size.
+func chain(last end, records ...Record) ([]byte, end, error) {
 	var data []byte
 	for _, r := range records {
 		if last.seq >= maxSeq { // no log gets there by itself, and what comes after a forged number must be readable, too
@@ -202,12 +229,12 @@ func chain(last end, records ...Record) ([]byte, error) {
 		r.V, r.Seq, r.Prev, r.Time = version, last.seq+1, last.hash, r.Time.UTC()
 		line, err := encode(r)
 		if err != nil {
-			return nil, err
+			return nil, last, err
 		}
 		data = append(data, line...)
 		last.seq, last.hash = r.Seq, hashLine(line)
 	}
-	return data, nil
+	return data, last, nil
 }
 
 // write puts lines at the end of a file at once. If not all of them fit, none stays. (A file that is open for appending cannot be cut

@@ -5,6 +5,7 @@ package trace
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -77,8 +78,7 @@ type Violation struct {
 
 // Open returns a recorder that appends to DIR/YYYY-MM-DD.jsonl, by the day (UTC) on which an event happened.
 // The folder and the files are made when they are needed, for the user alone. Processes may share the
-// folder: a line is one write. The recorder is safe for concurrent use, holds no file open, and never fails
-// a call.
+// folder: a line is one write. The recorder is safe for concurrent use, and never fails a call.
 func Open(dir string, cfg Config) host.Recorder {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -89,8 +89,12 @@ func Open(dir string, cfg Config) host.Recorder {
 type recorder struct {
 	dir    string
 	cfg    Config
-	mu     sync.Mutex // one open file at a time is enough
 	warned sync.Once
+
+	mu     sync.Mutex
+	file   *os.File    // of the last line, open for the next one; nil where there is none
+	opened os.FileInfo // file as it was opened
+	end    int64       // of the last line in file
 }
 
 // Record implements host.Recorder.
@@ -113,44 +117,64 @@ func (r *recorder) Record(e host.Event) {
 func (r *recorder) write(day time.Time, line []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	path := filepath.Join(r.dir, day.UTC().Format(dayFormat)+suffix)
-	f, err := openLog(path)
-	if os.IsNotExist(err) {
-		if err = os.MkdirAll(r.dir, 0o700); err == nil {
-			f, err = openLog(path)
-		}
-	}
+	size, err := r.open(filepath.Join(r.dir, day.UTC().Format(dayFormat)+suffix))
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(mended(f), line...))
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
+	if size != r.end && r.severed(size) {
+		line = append([]byte{'\n'}, line...)
+	}
+	_, err = r.file.Write(line)
+	if r.end = size + int64(len(line)); err != nil || runtime.GOOS == "windows" { // which removes no file that is open
+		err = errors.Join(err, r.close())
 	}
 	return err
 }
 
-func openLog(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+// open makes file the one at a path, if it is not that already, and returns its size.
+func (r *recorder) open(path string) (size int64, err error) {
+	if r.file != nil {
+		if there, err := os.Lstat(path); err == nil && os.SameFile(there, r.opened) && forUserAlone(there) {
+			return there.Size(), nil
+		}
+		_ = r.close()
+	}
+	const how = os.O_RDWR | os.O_APPEND | os.O_CREATE
+	f, err := os.OpenFile(path, how, 0o600)
+	if os.IsNotExist(err) {
+		if err = os.MkdirAll(r.dir, 0o700); err == nil {
+			f, err = os.OpenFile(path, how, 0o600)
+		}
+	}
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	if info, err := f.Stat(); err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		f.Chmod(0o600) // it was made by something else; nobody else needs to read it
+	r.file, r.end = f, 0
+	if r.opened, err = f.Stat(); err != nil {
+		return 0, errors.Join(err, r.close())
 	}
-	return f, nil
+	if !forUserAlone(r.opened) {
+		_ = f.Chmod(0o600) // it was made by something else; nobody else needs to read it
+	}
+	return r.opened.Size(), nil
 }
 
-// mended returns what must go before a line: the line break that a write left out when the disk was full,
-// so that one damaged line does not take the next one with it.
-func mended(f *os.File) []byte {
+func (r *recorder) close() error {
+	f := r.file
+	r.file = nil
+	return f.Close()
+}
+
+func forUserAlone(info os.FileInfo) bool {
+	return info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows"
+}
+
+// severed tells that the last line lacks its break, which a write left out when the disk was full: one damaged line must
+// not take the next one with it.
+func (r *recorder) severed(size int64) bool {
 	var last [1]byte
-	if info, err := f.Stat(); err != nil || info.Size() == 0 {
-		return nil
-	} else if _, err := f.ReadAt(last[:], info.Size()-1); err != nil || last[0] == '\n' {
-		return nil
-	}
-	return []byte{'\n'}
+	_, err := r.file.ReadAt(last[:], size-1)
+	return err == nil && last[0] != '\n'
 }
 
 // encode writes a record as a line with its end: the time in UTC to the millisecond, <, > and & as they are.

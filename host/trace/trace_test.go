@@ -190,18 +190,47 @@ func TestConcurrentWritersKeepLinesWhole(t *testing.T) {
 }
 
 func TestAHalfLineTakesNoOtherWithIt(t *testing.T) {
+	const half = `{"v":1,"t":"2026-07-01T1`
 	dir := t.TempDir()
 	path := filepath.Join(dir, "2026-07-01.jsonl")
-	if err := os.WriteFile(path, []byte(`{"v":1,"t":"2026-07-01T1`), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(half), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	Open(dir, Config{}).Record(refused())
+	rec := Open(dir, Config{})
+	rec.Record(refused())
 	var damaged []int
 	if r := only(t, dir, Filter{Damaged: func(_ string, line int) { damaged = append(damaged, line) }}); r.Call != "c1" {
 		t.Errorf("got %+v", r)
 	}
 	if fmt.Sprint(damaged) != "[1]" {
 		t.Errorf("damaged lines %v", damaged)
+	}
+	// Another one's half line behind one of our own.
+	if err := os.WriteFile(path, []byte(half+"\n"+half), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rec.Record(refused())
+	if r := only(t, dir, Filter{}); r.Call != "c1" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// A file that was removed, as by pruning, is made anew.
+func TestAFileThatIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "traces")
+	rec := Open(dir, Config{})
+	for _, gone := range []string{filepath.Join(dir, "2026-07-01.jsonl"), dir} {
+		rec.Record(refused())
+		if err := os.RemoveAll(gone); err != nil {
+			t.Fatal(err)
+		}
+		rec.Record(refused())
+		if r := only(t, dir, Filter{}); r.Call != "c1" {
+			t.Errorf("%s: got %+v", gone, r)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
