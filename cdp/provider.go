@@ -215,9 +215,9 @@ func share(part, whole int) float64 {
 
 // Tool builds one command, or finds a verb.
 func (p *Provider) Tool(name string) (*manifest.Tool, error) {
-	for _, t := range verbs() {
-		if strings.EqualFold(t.Name, name) {
-			return &t, nil
+	for i := range verbs() {
+		if t := &verbs()[i]; strings.EqualFold(t.Name, name) {
+			return t, nil
 		}
 	}
 	key := strings.ToLower(name)

@@ -2,12 +2,13 @@ package cdp
 
 import (
 	"encoding/json"
+	"sync"
 
 	"github.com/parley-tools/parley/manifest"
 )
 
-// verbs are the browser's own tools, beside the protocol's commands. They are few and built on demand.
-func verbs() []manifest.Tool {
+// verbs are the browser's own tools, beside the protocol's commands. They are few, built on demand, and not to be changed.
+var verbs = sync.OnceValue(func() []manifest.Tool {
 	return []manifest.Tool{
 		{
 			Name: "open", Category: "action", Effect: manifest.EffectWrite, OpenWorld: true,
@@ -123,4 +124,4 @@ func verbs() []manifest.Tool {
 			Tasks: []string{"read console messages", "see network requests that were made", "what events happened"}, Keywords: []string{"console", "log", "listen", "stream"},
 		},
 	}
-}
+})

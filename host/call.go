@@ -209,7 +209,7 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.begin(decision); err != nil {
 		return err
 	}
-	if info.Kind == manifest.KindBuiltin {
+	if info.Kind == manifest.KindBuiltin && !r.address.judged("returns") {
 		// What the result is held against is compiled while the tool works; accept looks for it there. A plugin's schema may take long.
 		go r.address.judge(r.address.Tool.Returns, "returns")
 	}

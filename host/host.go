@@ -205,6 +205,12 @@ func (a Address) judge(raw []byte, part string) (*schema.Schema, error) {
 	return s, nil
 }
 
+// judged tells that judge has compiled the schema before.
+func (a Address) judged(part string) bool {
+	_, ok := a.catalog.schemas.Load(partKey{a.Name(), part})
+	return ok
+}
+
 func newCallID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
