@@ -18,6 +18,9 @@ type Caller struct {
 // commandLine is the person at the command line, who may do everything.
 var commandLine = Caller{Name: "cli"}
 
+// byCommandLine is commandLine as JSON.
+const byCommandLine = `{"name":"cli"}`
+
 func (c Caller) person() bool { return c.Name == commandLine.Name }
 
 func (c Caller) plugin() bool { return strings.HasPrefix(c.Name, pluginPrefix) }

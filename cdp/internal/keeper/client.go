@@ -343,11 +343,7 @@ func (c *Client) writeRequest(id int64, op string, body []byte) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	w := bufio.NewWriterSize(c.conn, 4096)
-	if err := writeFrame(w, head, body, []byte{'}'}); err != nil {
-		return err
-	}
-	return w.Flush()
+	return sendFrame(c.conn, head, body, []byte{'}'})
 }
 
 func (c *Client) cancel(id int64) { c.writeRequest(id, "cancel", nil) }

@@ -29,11 +29,13 @@ type server struct {
 
 // client is one connection. Its writer sends replies first and events when no
 // reply waits, so a reply never waits behind events, nor the engine for a client.
+// While the writer has nothing to do, a reply is sent by who has it.
 type client struct {
 	conn net.Conn
 	s    *server
 
-	wake chan struct{} // holds one when there may be something to send
+	wake    chan struct{} // holds one when there may be something to send
+	sending sync.Mutex    // held by who writes to conn
 
 	mu      sync.Mutex
 	replies [][][]byte
@@ -160,6 +162,8 @@ func (s *server) hangUp(patience time.Duration) {
 
 // read takes requests until the client closes or says something that is none.
 func (c *client) read(r *bufio.Reader) {
+	jobs := make(chan job)
+	defer close(jobs)
 	for {
 		q, err := readRequest(r)
 		if err != nil {
@@ -187,32 +191,71 @@ func (c *client) read(r *bufio.Reader) {
 			if twice {
 				return
 			}
-			c.reply(q.id, nil, errf(CodeLimitExceeded, "%d requests are under way on this connection; wait for their answers", maxInFlight))
+			c.queue(answerParts(q.id, "error", mustJSON(errf(CodeLimitExceeded, "%d requests are under way on this connection; wait for their answers", maxInFlight))))
 			continue
 		}
 		c.s.used(1)
-		go func() {
-			defer c.s.used(-1)
-			defer cancel()
-			result, failure := c.serve(ctx, q)
-			if result != nil || failure != nil {
-				c.reply(q.id, result, failure)
-			}
-			c.mu.Lock()
-			delete(c.calls, q.id)
-			c.mu.Unlock()
+		next := job{q, ctx, cancel}
+		select {
+		case jobs <- next:
+		default:
+			go c.work(next, jobs)
+		}
+	}
+}
+
+// job is a request that is to be served.
+type job struct {
+	request
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// work serves a request, and then those that come while it has nothing to do: its stack has grown to what that takes.
+func (c *client) work(j job, jobs <-chan job) {
+	for ok := true; ok; j, ok = <-jobs {
+		result, failure := c.serve(j.ctx, j.request)
+		if result != nil || failure != nil {
+			c.reply(j.id, result, failure)
+		}
+		j.cancel()
+		c.mu.Lock()
+		delete(c.calls, j.id)
+		ending := c.ending
+		c.mu.Unlock()
+		if ending {
 			c.stir()
-		}()
+		}
+		c.s.used(-1)
 	}
 }
 
 func (c *client) reply(id int64, result json.RawMessage, failure *Error) {
-	var parts [][]byte
+	parts := answerParts(id, "result", result)
 	if failure != nil {
 		parts = answerParts(id, "error", mustJSON(failure))
-	} else {
-		parts = answerParts(id, "result", result)
 	}
+	if !c.sendNow(parts) {
+		c.queue(parts)
+	}
+}
+
+// sendNow sends a reply unless the writer is at work. It waits for a client that does not read, so it is for those whom nobody waits for.
+func (c *client) sendNow(parts [][]byte) bool {
+	if !c.sending.TryLock() {
+		return false
+	}
+	defer c.sending.Unlock()
+	c.mu.Lock()
+	free := !c.closed && len(c.replies) == 0
+	c.mu.Unlock()
+	if free && sendFrame(c.conn, parts...) != nil {
+		c.conn.Close()
+	}
+	return free
+}
+
+func (c *client) queue(parts [][]byte) {
 	c.mu.Lock()
 	if !c.closed {
 		c.replies = append(c.replies, parts)
@@ -250,6 +293,8 @@ func (c *client) end(s *stream) {
 // write sends what is there until the connection ends.
 func (c *client) write() {
 	w := bufio.NewWriterSize(c.conn, 64<<10)
+	c.sending.Lock()
+	defer c.sending.Unlock()
 	for {
 		parts, idle, ok := c.next()
 		if !ok {
@@ -257,7 +302,13 @@ func (c *client) write() {
 			return
 		}
 		if idle {
-			if w.Flush() != nil || !c.sleep() {
+			if w.Flush() != nil {
+				return
+			}
+			c.sending.Unlock()
+			more := c.sleep()
+			c.sending.Lock()
+			if !more {
 				return
 			}
 			continue
@@ -374,9 +425,9 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 	}
 	switch q.op {
 	case "call":
-		var b CallRequest
-		if err := decode(q, &b); err != nil {
-			return nil, err
+		b, err := readCall(q.body)
+		if err != nil {
+			return nil, badBody(q, err)
 		}
 		ctx, cancel := timeout(ctx, b.TimeoutMS)
 		defer cancel()
@@ -505,9 +556,13 @@ func decode(q request, into any) *Error {
 		return nil
 	}
 	if err := json.Unmarshal(q.body, into); err != nil {
-		return errf(CodeInvalidArgs, "the body of %s: %v", q.op, err)
+		return badBody(q, err)
 	}
 	return nil
+}
+
+func badBody(q request, err error) *Error {
+	return errf(CodeInvalidArgs, "the body of %s: %v", q.op, err)
 }
 
 func answered[T any](result T, err *Error) (json.RawMessage, *Error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strconv"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
@@ -46,24 +47,34 @@ func (e *frameTooLarge) Error() string {
 
 // writeFrame writes the parts as one frame.
 func writeFrame(w io.Writer, parts ...[]byte) error {
+	frame, err := frameOf(parts)
+	for _, p := range frame {
+		if err != nil {
+			break
+		}
+		_, err = w.Write(p)
+	}
+	return err
+}
+
+// sendFrame is writeFrame at once, for what is not collected.
+func sendFrame(conn net.Conn, parts ...[]byte) error {
+	frame, err := frameOf(parts)
+	if err == nil {
+		_, err = frame.WriteTo(conn)
+	}
+	return err
+}
+
+func frameOf(parts [][]byte) (net.Buffers, error) {
 	size := 0
 	for _, p := range parts {
 		size += len(p)
 	}
 	if int64(size) > maxReply {
-		return &frameTooLarge{int64(size), maxReply}
+		return nil, &frameTooLarge{int64(size), maxReply}
 	}
-	var head [4]byte
-	binary.BigEndian.PutUint32(head[:], uint32(size))
-	if _, err := w.Write(head[:]); err != nil {
-		return err
-	}
-	for _, p := range parts {
-		if _, err := w.Write(p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return append(net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(size))}, parts...), nil
 }
 
 // readFrame reads one frame. Memory grows with what arrives, never by the length
@@ -132,6 +143,10 @@ func readRequest(r io.Reader) (q request, err error) {
 			q.op, err = text(value)
 			return err
 		case "by":
+			if string(value) == byCommandLine { // as nearly all are
+				q.by = commandLine
+				return nil
+			}
 			return json.Unmarshal(value, &q.by)
 		case "body":
 			q.body = value
@@ -141,6 +156,30 @@ func readRequest(r io.Reader) (q request, err error) {
 	if err == nil && (q.op == "" || q.id <= 0) {
 		err = errors.New("a request needs an op and an id above 0")
 	}
+	return q, err
+}
+
+// readCall reads the body of a call, the operation that is asked the most. Whether its parameters are JSON is judged with the call.
+func readCall(body []byte) (q CallRequest, err error) {
+	err = fields(body, func(key, value []byte) error {
+		switch string(key) {
+		case "target":
+			q.Target, err = text(value)
+		case "method":
+			q.Method, err = text(value)
+		case "params":
+			q.Params = value
+		case "timeout_ms":
+			q.TimeoutMS, err = strconv.ParseInt(string(value), 10, 64)
+		case "max_bytes":
+			q.MaxBytes, err = strconv.ParseInt(string(value), 10, 64)
+		case "pieces":
+			q.Pieces, err = strconv.ParseBool(string(value))
+		case "on_dialog":
+			q.OnDialog, err = text(value)
+		}
+		return err
+	})
 	return q, err
 }
 
