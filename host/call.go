@@ -518,20 +518,18 @@ func (r *run) accept(data json.RawMessage) error {
 	if judge == nil {
 		return nil
 	}
-	violations, err := judge.Validate(value)
-	if err != nil && builtin {
+	if builtin {
+		doubts, _ := judge.Doubts(value)
+		for _, v := range doubts[:min(3, len(doubts))] {
+			r.answer.Warnings = append(r.answer.Warnings, manifest.CleanLine(fmt.Sprintf("result %s: expected %s, got %s", v.Pointer, v.Expected, v.Provided)))
+		}
 		return nil
 	}
+	violations, err := judge.Validate(value)
 	if err != nil {
 		return &Error{Code: LimitExceeded, Message: fmt.Sprintf("holding the result of %s against its schema would take too long", r.answer.Tool), Cause: err}
 	}
 	if len(violations) == 0 {
-		return nil
-	}
-	if builtin {
-		for _, v := range violations[:min(3, len(violations))] {
-			r.answer.Warnings = append(r.answer.Warnings, manifest.CleanLine(fmt.Sprintf("result %s: expected %s, got %s", v.Pointer, v.Expected, v.Provided)))
-		}
 		return nil
 	}
 	e := Errorf(InvalidResult, "%s answered with a result that breaks its own schema: %s", r.answer.Tool, plural(len(violations), "violation"))

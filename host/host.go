@@ -195,7 +195,7 @@ func (a Address) judge(raw []byte, part string) (*schema.Schema, error) {
 	}
 	compile := schema.Foreign
 	if info.Kind == manifest.KindBuiltin {
-		compile = schema.Own
+		compile = schema.Generated
 	}
 	s, err := compile(raw)
 	if err != nil {

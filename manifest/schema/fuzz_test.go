@@ -148,6 +148,9 @@ func judgeTwice(t *testing.T, schema, value string) {
 		t.Fatal(err)
 	}
 	agreed(t, own, v, a)
+	if doubts, err := own.Doubts(v); err != nil || fmt.Sprint(doubts) != fmt.Sprint(a) {
+		t.Fatalf("schema %s\nvalue %s\nown    %v\ndoubts %v, %v", schema, value, a, doubts, err)
+	}
 	agreed(t, foreign, v, b)
 	if fmt.Sprint(a) != fmt.Sprint(b) {
 		t.Fatalf("schema %s\nvalue %s\nown     %v\nforeign %v", schema, value, a, b)

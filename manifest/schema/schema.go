@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A Schema is a compiled schema. It does not change and may be used by many goroutines at once.
 type Schema struct {
 	doc     any
 	root    *node
-	engine  engine
+	engine  func() (engine, error)
 	foreign bool
 	uneval  bool
 }
@@ -19,6 +20,19 @@ type Schema struct {
 // Own compiles a schema that this project wrote or generated, in draft-07. References must be local. The error is a
 // *SyntaxError or a *GateError when the fault can be placed.
 func Own(raw []byte) (*Schema, error) {
+	s, err := Generated(raw)
+	if err == nil {
+		_, err = s.engine()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Generated is Own for a schema whose generator is tested: the engine, which costs the most, is made when Validate first
+// asks it, and tells only then what it holds against the schema.
+func Generated(raw []byte) (*Schema, error) {
 	doc, err := Decode(raw, Limits{Bytes: 16 << 20})
 	if err != nil {
 		return nil, err
@@ -57,15 +71,17 @@ func compileWith(doc any, foreign bool) (*Schema, error) {
 			}
 		}
 	}
-	newEngine := newOwnEngine
-	if foreign {
-		newEngine = newForeignEngine
+	s := &Schema{doc: doc, root: root, foreign: foreign, uneval: c.uneval}
+	if !foreign {
+		s.engine = sync.OnceValues(func() (engine, error) { return newOwnEngine(newPrinter(c), root) })
+		return s, nil
 	}
-	e, err := newEngine(newPrinter(c), root)
+	e, err := newForeignEngine(newPrinter(c), root) // what others wrote is refused now, if it has to be
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{doc: doc, root: root, engine: e, foreign: foreign, uneval: c.uneval}, nil
+	s.engine = func() (engine, error) { return e, nil }
+	return s, nil
 }
 
 // Root is the schema's document as it was read, for those who print it. It must not be changed.
@@ -119,7 +135,11 @@ func (s *Schema) Validate(v any) ([]Violation, error) {
 	w.check(s.root, v, nil, &faults, nil)
 	// Both engines spend microseconds and kilobytes on each fault, so a value with thousands of them is not shown to them.
 	if len(faults) <= MaxViolations {
-		ok, err := s.engine.valid(v)
+		e, err := s.engine()
+		if err != nil {
+			return nil, err
+		}
+		ok, err := e.valid(v)
 		if err != nil {
 			return nil, err
 		}
@@ -130,6 +150,19 @@ func (s *Schema) Validate(v any) ([]Violation, error) {
 	if len(faults) == 0 {
 		return []Violation{{Keyword: "schema", Provided: render(v), Expected: describe(s.root)}}, nil
 	}
+	return s.violations(faults), nil
+}
+
+// Doubts is Validate for what is only warned about, by a schema of our own: it goes by our own walk alone, for making
+// an engine takes longer than the call whose result is looked at.
+func (s *Schema) Doubts(v any) ([]Violation, error) {
+	v, err := plain(v)
+	if err != nil {
+		return nil, err
+	}
+	w := s.walker()
+	var faults []fault
+	w.check(s.root, v, nil, &faults, nil)
 	return s.violations(faults), nil
 }
 

@@ -64,11 +64,24 @@ func (w *schemaWriter) str(s string) { w.b = appendString(w.b, s) }
 
 // appendString writes s as JSON, without the escapes that only HTML needs.
 func appendString(b []byte, s string) []byte {
+	if isPlain(s) { // as nearly all are
+		return append(append(append(b, '"'), s...), '"')
+	}
 	var out strings.Builder
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	enc.Encode(s) // a string always encodes
 	return append(b, out.String()[:out.Len()-1]...)
+}
+
+// isPlain tells that a text needs no escapes.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *schemaWriter) whole(domain string, nodes []node) []byte {
