@@ -34,7 +34,7 @@ var (
 type Conn interface {
 	// Send queues one message and never blocks: it answers ErrFull when the browser
 	// has stopped reading, ErrClosed after the end, and a TooLargeError above MaxRequest.
-	// The message must not be changed afterwards.
+	// The message must not be used afterwards.
 	Send(message []byte) error
 	// Receive waits for the next message. One goroutine must call it in a loop, for
 	// Chrome drops messages when its peer stops reading (it buffers 256 MiB).

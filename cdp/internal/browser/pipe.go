@@ -32,10 +32,7 @@ func NewPipe(from io.ReadCloser, to io.WriteCloser, limit int) Conn {
 func (c *pipeConn) Send(message []byte) error { return c.out.send(message) }
 
 func (c *pipeConn) write(message []byte) error {
-	if _, err := c.to.Write(message); err != nil {
-		return err
-	}
-	_, err := c.to.Write([]byte{0})
+	_, err := c.to.Write(append(message, 0))
 	return err
 }
 

@@ -343,7 +343,7 @@ func (c *Client) writeRequest(id int64, op string, body []byte) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	return sendFrame(c.conn, head, body, []byte{'}'})
+	return writeFrame(c.conn, head, body, []byte{'}'})
 }
 
 func (c *Client) cancel(id int64) { c.writeRequest(id, "cancel", nil) }

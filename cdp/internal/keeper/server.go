@@ -249,7 +249,7 @@ func (c *client) sendNow(parts [][]byte) bool {
 	c.mu.Lock()
 	free := !c.closed && len(c.replies) == 0
 	c.mu.Unlock()
-	if free && sendFrame(c.conn, parts...) != nil {
+	if free && writeFrame(c.conn, parts...) != nil {
 		c.conn.Close()
 	}
 	return free

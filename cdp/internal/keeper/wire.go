@@ -45,36 +45,18 @@ func (e *frameTooLarge) Error() string {
 	return fmt.Sprintf("a frame of %d bytes, at most %d are allowed", e.size, e.limit)
 }
 
-// writeFrame writes the parts as one frame.
+// writeFrame writes the parts as one frame, to a connection at once.
 func writeFrame(w io.Writer, parts ...[]byte) error {
-	frame, err := frameOf(parts)
-	for _, p := range frame {
-		if err != nil {
-			break
-		}
-		_, err = w.Write(p)
-	}
-	return err
-}
-
-// sendFrame is writeFrame at once, for what is not collected.
-func sendFrame(conn net.Conn, parts ...[]byte) error {
-	frame, err := frameOf(parts)
-	if err == nil {
-		_, err = frame.WriteTo(conn)
-	}
-	return err
-}
-
-func frameOf(parts [][]byte) (net.Buffers, error) {
 	size := 0
 	for _, p := range parts {
 		size += len(p)
 	}
 	if int64(size) > maxReply {
-		return nil, &frameTooLarge{int64(size), maxReply}
+		return &frameTooLarge{int64(size), maxReply}
 	}
-	return append(net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(size))}, parts...), nil
+	frame := append(net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(size))}, parts...)
+	_, err := frame.WriteTo(w)
+	return err
 }
 
 // readFrame reads one frame. Memory grows with what arrives, never by the length

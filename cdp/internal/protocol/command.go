@@ -253,12 +253,12 @@ func guessEffect(name string) Effect {
 // deprecation says what the protocol's own text says about the replacement of a command.
 func (p *Protocol) deprecation(m memberRecord, d domainRecord) (message, use string) {
 	if !m.Deprecated {
-		return "The domain " + d.Name + " is deprecated. " + strings.Join(strings.Fields(d.Description), " "), ""
+		return "The domain " + d.Name + " is deprecated. " + oneLine(d.Description), ""
 	}
 	if _, target := p.redirected(m); target != "" {
 		return "Use " + target + " instead.", target
 	}
-	text := strings.Join(strings.Fields(m.Description), " ")
+	text := oneLine(m.Description)
 	if _, rest, ok := cutFold(text, "use "); ok {
 		word, _, _ := strings.Cut(rest, " ")
 		word = strings.Trim(word, "`.,;:()")

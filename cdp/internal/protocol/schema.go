@@ -8,14 +8,14 @@ import (
 // ParamsSchema answers the draft-07 JSON Schema of the command's parameters. Unknown parameters are refused, because Chrome would ignore
 // them without a word. Enums are inlined, named objects and arrays stand once under definitions, properties keep the protocol's order.
 func (p *Protocol) ParamsSchema(c *Command) []byte {
-	w := schemaWriter{p: p, strict: true}
+	w := schemaWriter{p: p, strict: true, b: make([]byte, 0, usualSize)}
 	return w.whole(c.source.domain, c.source.Parameters)
 }
 
 // ReturnsSchema answers the draft-07 JSON Schema of what the command answers. Fields that a newer browser adds are welcome. A string that
 // holds base64 says so by contentEncoding, and by contentMediaType what it decodes to.
 func (p *Protocol) ReturnsSchema(c *Command) []byte {
-	w := schemaWriter{p: p, command: c.source.qualified}
+	w := schemaWriter{p: p, command: c.source.qualified, b: make([]byte, 0, usualSize)}
 	return w.whole(c.source.domain, c.source.Returns)
 }
 
@@ -57,6 +57,9 @@ type schemaWriter struct {
 	queue   []string // qualified names that need a definition, in the order met
 	queued  map[string]bool
 }
+
+// usualSize is room for most schemas.
+const usualSize = 8 << 10
 
 func (w *schemaWriter) raw(s string) { w.b = append(w.b, s...) }
 
@@ -181,7 +184,7 @@ func (w *schemaWriter) body(domain string, n *node, top bool) {
 
 	if description != "" {
 		field("description")
-		w.str(strings.Join(strings.Fields(description), " "))
+		w.str(oneLine(description))
 	}
 	if n.Deprecated {
 		field("deprecated")

@@ -37,7 +37,7 @@ func clause(s string, size int) string {
 
 // sentence answers the first sentence of a text on one line, without its full stop.
 func sentence(text string) string {
-	s := strings.Join(strings.Fields(text), " ")
+	s := oneLine(text)
 	for i := 0; i < len(s); i++ {
 		if s[i] != '.' && s[i] != '!' || i+1 < len(s) && s[i+1] != ' ' {
 			continue
@@ -49,6 +49,16 @@ func sentence(text string) string {
 		return head
 	}
 	return strings.TrimRight(s, ".:;, ")
+}
+
+// oneLine has single spaces where a text has breaks and more of them.
+func oneLine(text string) string {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == ' ' && i > 0 && text[i-1] == ' ' {
+			return strings.Join(strings.Fields(text), " ")
+		}
+	}
+	return strings.Trim(text, " ") // as nearly all are
 }
 
 func startsSentence(c byte) bool { return c < 'a' || c > 'z' }
