@@ -39,8 +39,9 @@ type Provider struct {
 	protocol *protocol.Protocol
 
 	// What is made of the protocol is made once: the calls of a batch or of a session are mostly of a few tools.
-	info  func() host.Info
-	tools *sync.Map // *manifest.Tool by name in lower case
+	info     func() host.Info
+	manifest func() *manifest.Manifest
+	tools    *sync.Map // *manifest.Tool by name in lower case
 
 	mu      sync.Mutex
 	clients map[string]*keeper.Client // by browser name
@@ -71,7 +72,7 @@ func New(cfg Config) *Provider {
 
 // speak makes a protocol the one that the plugin knows.
 func (p *Provider) speak(of *protocol.Protocol) {
-	p.protocol, p.info, p.tools = of, sync.OnceValue(p.count), &sync.Map{}
+	p.protocol, p.info, p.manifest, p.tools = of, sync.OnceValue(p.count), sync.OnceValue(p.whole), &sync.Map{}
 }
 
 // Info counts what the protocol holds.
@@ -96,7 +97,9 @@ const (
 )
 
 // Manifest describes the plugin as a whole; its tools are asked for one by one.
-func (p *Provider) Manifest() (*manifest.Manifest, error) {
+func (p *Provider) Manifest() (*manifest.Manifest, error) { return p.manifest(), nil }
+
+func (p *Provider) whole() *manifest.Manifest {
 	return &manifest.Manifest{
 		Manifest: manifest.Version, Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin,
 		Docs: manifest.Docs{
@@ -109,7 +112,7 @@ func (p *Provider) Manifest() (*manifest.Manifest, error) {
 			{Code: exitProtocolError, Name: "protocol_error", Meaning: "Chrome refused the command", Retry: "fix_input", Suggestion: "read Chrome's message"},
 		},
 		Tutorial: tutorial(),
-	}, nil
+	}
 }
 
 func tutorial() []manifest.Step {

@@ -2,6 +2,7 @@
 package private
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,10 +12,12 @@ import (
 // Dir makes a folder that only this user may read and write, or takes such rights from one that is there. One that belongs to another
 // user, and a link in its place, is an error.
 func Dir(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
-	}
 	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(path, 0o700); err == nil {
+			info, err = os.Lstat(path)
+		}
+	}
 	switch {
 	case err != nil:
 		return err
