@@ -215,44 +215,40 @@ type job struct {
 func (c *client) work(j job, jobs <-chan job) {
 	for ok := true; ok; j, ok = <-jobs {
 		result, failure := c.serve(j.ctx, j.request)
-		if result != nil || failure != nil {
-			c.reply(j.id, result, failure)
+		switch {
+		case failure != nil:
+			c.finish(j.id, answerParts(j.id, "error", mustJSON(failure)))
+		case result != nil:
+			c.finish(j.id, answerParts(j.id, "result", result))
+		default: // a stream has answered
+			c.finish(j.id, nil)
 		}
 		j.cancel()
-		c.mu.Lock()
-		delete(c.calls, j.id)
-		ending := c.ending
-		c.mu.Unlock()
-		if ending {
-			c.stir()
-		}
 		c.s.used(-1)
 	}
 }
 
-func (c *client) reply(id int64, result json.RawMessage, failure *Error) {
-	parts := answerParts(id, "result", result)
-	if failure != nil {
-		parts = answerParts(id, "error", mustJSON(failure))
+// finish makes room for another request, and then answers this one. While the writer sleeps the answer is sent here, which waits for a
+// client that does not read, as nobody else does.
+func (c *client) finish(id int64, parts [][]byte) {
+	asleep := parts != nil && c.sending.TryLock()
+	if asleep {
+		defer c.sending.Unlock()
 	}
-	if !c.sendNow(parts) {
-		c.queue(parts)
-	}
-}
-
-// sendNow sends a reply unless the writer is at work. It waits for a client that does not read, so it is for those whom nobody waits for.
-func (c *client) sendNow(parts [][]byte) bool {
-	if !c.sending.TryLock() {
-		return false
-	}
-	defer c.sending.Unlock()
 	c.mu.Lock()
-	free := !c.closed && len(c.replies) == 0
+	delete(c.calls, id)
+	now := asleep && !c.closed && len(c.replies) == 0
+	if parts != nil && !now && !c.closed {
+		c.replies = append(c.replies, parts)
+	}
+	wake := !now || c.ending
 	c.mu.Unlock()
-	if free && writeFrame(c.conn, parts...) != nil {
+	if now && writeFrame(c.conn, parts...) != nil {
 		c.conn.Close()
 	}
-	return free
+	if wake {
+		c.stir()
+	}
 }
 
 func (c *client) queue(parts [][]byte) {
