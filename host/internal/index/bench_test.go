@@ -54,10 +54,21 @@ func fleet(b testing.TB, plugins, tools int) (segs []*Segment, size int) {
 }
 
 func BenchmarkSearch(b *testing.B) {
-	for _, f := range []struct{ plugins, tools int }{{1, 677}, {1, 10000}, {1000, 10}} {
+	for _, f := range []struct {
+		plugins, tools int
+		merged         bool
+	}{{1, 677, false}, {1, 10000, false}, {1000, 10, false}, {1000, 10, true}} {
 		segs, size := fleet(b, f.plugins, f.tools)
+		if f.merged {
+			data := Merge(segs, func(string) string { return "" })
+			one, err := Open(data)
+			if err != nil {
+				b.Fatal(err)
+			}
+			segs, size = []*Segment{one}, len(data)
+		}
 		for _, q := range []string{"list_issues", "delete a row of the table", "set cokie", "screenshot of the whole page"} {
-			b.Run(fmt.Sprintf("%dx%d/%s", f.plugins, f.tools, strings.ReplaceAll(q, " ", "-")), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%dx%d,merged=%v/%s", f.plugins, f.tools, f.merged, strings.ReplaceAll(q, " ", "-")), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					Search(segs, Query{Text: q})
@@ -81,5 +92,22 @@ func BenchmarkBuild(b *testing.B) {
 	docs := synthetic(1, 677)
 	for b.Loop() {
 		Build("plugin", docs)
+	}
+}
+
+func BenchmarkMerge(b *testing.B) {
+	segs, _ := fleet(b, 1000, 10)
+	for b.Loop() {
+		Merge(segs, func(string) string { return "" })
+	}
+}
+
+func BenchmarkOpenMerged(b *testing.B) {
+	segs, _ := fleet(b, 1000, 10)
+	data := Merge(segs, func(string) string { return "" })
+	for b.Loop() {
+		if _, err := Open(data); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package index
 import (
 	"cmp"
 	"encoding/binary"
-	"hash/crc32"
 	"math"
 	"slices"
 	"sort"
@@ -44,6 +43,7 @@ const (
 	flagKind         = 3 // mask: 0 tool, 1 event, 2 type
 	flagDeprecated   = 4
 	flagExperimental = 8
+	flagOwnName      = 16 // the signature begins with the document's own name, which is not written again
 )
 
 var kinds = [3]string{"tool", "event", "type"}
@@ -60,16 +60,14 @@ func kindOf(kind string) int {
 // of an unknown kind is taken for a tool.
 func Build(plugin string, docs []Doc) []byte {
 	b := builder{terms: map[string]*term{}, numbers: map[string]int{}}
-	var perKind [3]uint32
 	sorted := make([]packed, len(docs))
 	for i := range docs {
 		sorted[i] = packed{doc: &docs[i], kind: max(0, kindOf(docs[i].Kind))}
-		perKind[sorted[i].kind]++
 		for _, s := range []string{docs[i].Group, docs[i].Category, docs[i].Effect} {
 			b.numbers[s] = 0
 		}
 	}
-	shared := b.number()
+	m := draft{plugin: plugin, strings: b.number()}
 	for i := range sorted {
 		sorted[i].record = b.record(sorted[i].doc, sorted[i].kind)
 	}
@@ -78,61 +76,14 @@ func Build(plugin string, docs []Doc) []byte {
 	})
 	for i, p := range sorted {
 		b.words(i, p.doc)
-	}
-	groups := b.groups()
-	terms, slots, width := hashed(groups)
-	filter := filtered(groups, len(slots)/width)
-
-	out := make([]byte, headerSize, headerSize+len(plugin)+8+len(shared)+len(terms)+len(slots))
-	copy(out, magic)
-	put := binary.LittleEndian.PutUint32
-	put(out[8:], version)
-	for k, n := range perKind {
-		put(out[20+4*k:], n)
-	}
-	put(out[32:], uint32(len(slots)/width))
-	put(out[36:], uint32(width))
-	out = appendString(out, plugin)
-	section := func(i int) { put(out[40+4*i:], uint32(len(out))) }
-	section(0)
-	out = append(out, shared...)
-	section(1)
-	at := 0
-	for _, p := range sorted {
-		out = binary.LittleEndian.AppendUint32(out, uint32(at))
-		at += len(p.record)
-	}
-	for _, p := range sorted {
 		group, _ := own(p.doc.Name)
-		out = append(out, byte(min(255, len(identifier(group)))))
-	}
-	for _, p := range sorted[:perKind[0]] {
-		m := meaningOf(plugin, p.doc).packed()
-		out = append(out, m[:]...)
-	}
-	section(2)
-	for _, p := range sorted {
-		out = append(out, p.record...)
-	}
-	section(3)
-	var firsts [3]int // where the names of each kind begin
-	for _, p := range sorted {
-		for k := p.kind + 1; k < 3; k++ {
-			firsts[k] += len(identifier(p.doc.Name)) + 1
+		d := draftDoc{record: p.record, name: []byte(identifier(p.doc.Name)), own: byte(min(255, len(identifier(group))))}
+		if p.kind == 0 {
+			d.meaning = meaningOf(plugin, p.doc).packed()
 		}
-		out = append(out, identifier(p.doc.Name)...)
-		out = append(out, '\n')
+		m.docs[p.kind] = append(m.docs[p.kind], d)
 	}
-	put(out[64:], uint32(firsts[1]))
-	put(out[68:], uint32(firsts[2]))
-	section(4)
-	out = append(out, filter...)
-	out = append(out, slots...)
-	section(5)
-	out = append(out, terms...)
-	put(out[12:], uint32(len(out)))
-	put(out[16:], crc32.ChecksumIEEE(out[20:]))
-	return out
+	return layout([]draft{m}, b.entries())
 }
 
 // meaningOf is what a document is about.
@@ -165,13 +116,14 @@ type builder struct {
 }
 
 type term struct {
-	word     string
-	postings []posting
+	word string
+	docs []occurrences
 }
 
-type posting struct {
+// occurrences are those of a word in a document.
+type occurrences struct {
 	doc  int
-	tf   [fieldCount]float64 // occurrences, already divided by the field's length norm
+	tf   [fieldCount]float64 // already divided by the field's length norm
 	mask byte
 }
 
@@ -198,12 +150,17 @@ func (b *builder) record(d *Doc, kind int) []byte {
 	if d.Experimental {
 		flags |= flagExperimental
 	}
+	signature := d.Signature
+	if _, name := own(d.Name); strings.HasPrefix(signature, name) {
+		flags |= flagOwnName
+		signature = signature[len(name):]
+	}
 	r := appendString([]byte{flags}, d.Name)
 	for _, s := range []string{d.Group, d.Category, d.Effect} {
 		r = binary.AppendUvarint(r, uint64(b.numbers[s]))
 	}
 	r = appendString(r, d.Brief)
-	r = appendString(r, d.Signature)
+	r = appendString(r, signature)
 	r = binary.AppendUvarint(r, uint64(len(d.Aliases)))
 	r = binary.AppendUvarint(r, uint64(len(d.Tasks)))
 	for _, s := range d.Aliases {
@@ -278,130 +235,29 @@ func (b *builder) field(doc, field int, everyWord bool, texts ...string) {
 			t = &term{word: word}
 			b.terms[word] = t
 		}
-		if n := len(t.postings); n == 0 || t.postings[n-1].doc != doc {
-			t.postings = append(t.postings, posting{doc: doc})
+		if n := len(t.docs); n == 0 || t.docs[n-1].doc != doc {
+			t.docs = append(t.docs, occurrences{doc: doc})
 		}
-		p := &t.postings[len(t.postings)-1]
+		p := &t.docs[len(t.docs)-1]
 		p.tf[field] += min(n, 3) / norm
 		p.mask |= 1 << field
 	}
 }
 
-type group struct {
-	stem  string
-	terms []*term
-}
-
-// groups are the terms by their stems, sorted.
-func (b *builder) groups() []group {
-	byStem := map[string]int{}
-	var out []group
+// entries are the terms with what each says of a document brought to a byte.
+func (b *builder) entries() map[string]*entry {
+	out := make(map[string]*entry, len(b.terms))
 	for word, t := range b.terms {
-		s := stem(word)
-		i, ok := byStem[s]
-		if !ok {
-			i = len(out)
-			byStem[s] = i
-			out = append(out, group{stem: s})
+		e := &entry{word: word, postings: make([]posting, len(t.docs))}
+		for i, o := range t.docs {
+			sum := 0.0
+			for f, tf := range o.tf {
+				sum += weights[f].boost * tf
+			}
+			weight := math.Round(255 * sum / (saturation + sum))
+			e.postings[i] = posting{doc: o.doc, weight: byte(max(1, weight)), mask: o.mask}
 		}
-		out[i].terms = append(out[i].terms, t)
-	}
-	slices.SortFunc(out, func(x, y group) int { return cmp.Compare(x.stem, y.stem) })
-	for _, g := range out {
-		slices.SortFunc(g.terms, func(x, y *term) int { return cmp.Compare(x.word, y.word) })
+		out[word] = e
 	}
 	return out
-}
-
-// hashed writes the groups and the table that finds them by stem.
-func hashed(groups []group) (terms, slots []byte, width int) {
-	offsets := make([]int, len(groups))
-	for i, g := range groups {
-		offsets[i] = len(terms)
-		terms = append(terms, byte(len(g.stem)))
-		terms = append(terms, g.stem...)
-		terms = binary.AppendUvarint(terms, uint64(len(g.terms)))
-		for _, t := range g.terms {
-			keep := 0
-			for keep < len(g.stem) && keep < len(t.word) && g.stem[keep] == t.word[keep] {
-				keep++
-			}
-			terms = append(terms, byte(keep), byte(len(t.word)-keep))
-			terms = append(terms, t.word[keep:]...)
-			terms = appendString(terms, string(t.packed()))
-		}
-	}
-	n := 1
-	for 3*n < 4*len(groups) { // at most three quarters full
-		n *= 2
-	}
-	width = 2
-	if len(terms) >= math.MaxUint16 {
-		width = 4
-	}
-	slots = make([]byte, n*width)
-	for i, g := range groups {
-		for h := hash(g.stem); ; h++ {
-			slot := slots[int(h&uint32(n-1))*width:][:width]
-			if slotValue(slot) != 0 {
-				continue
-			}
-			if width == 2 {
-				binary.LittleEndian.PutUint16(slot, uint16(offsets[i]+1))
-			} else {
-				binary.LittleEndian.PutUint32(slot, uint32(offsets[i]+1))
-			}
-			break
-		}
-	}
-	return terms, slots, width
-}
-
-// filtered is a Bloom filter of two bits a stem over as many bytes as there are slots, which is 11 to 21 bits a stem: all
-// but a few in a hundred of the stems that a segment does not hold are refused without touching its table. A search of
-// a thousand plugins asks for tens of thousands.
-func filtered(groups []group, size int) []byte {
-	filter := make([]byte, size)
-	for _, g := range groups {
-		a, b := filterBits(hash(g.stem), size)
-		filter[a>>3] |= 1 << (a & 7)
-		filter[b>>3] |= 1 << (b & 7)
-	}
-	return filter
-}
-
-// filterBits are the bits of a stem in a filter of size bytes, a power of two.
-func filterBits(h uint32, size int) (a, b uint32) {
-	mask := uint32(8*size - 1)
-	return h >> 5 & mask, h * 0x9e3779b1 >> 3 & mask
-}
-
-// packed are the postings of a term in bytes.
-func (t *term) packed() []byte {
-	var out []byte
-	last := 0
-	for _, p := range t.postings {
-		sum := 0.0
-		for f, tf := range p.tf {
-			sum += weights[f].boost * tf
-		}
-		weight := math.Round(255 * sum / (saturation + sum))
-		out = binary.AppendUvarint(out, uint64(p.doc-last))
-		out = append(out, byte(max(1, weight)), p.mask)
-		last = p.doc
-	}
-	return out
-}
-
-// hash is FNV-1a.
-func hash(s string) uint32 {
-	h := uint32(2166136261)
-	for i := 0; i < len(s); i++ {
-		h = (h ^ uint32(s[i])) * 16777619
-	}
-	return h
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }

@@ -4,9 +4,12 @@
 // # What a segment is
 //
 // Build turns the documents of one plugin into bytes, Open reads them in place (a file, a mapping, an embedded string)
-// and Search merges any number of segments. Nothing here touches a file or the network. Segments are judged apart:
-// the score of a document is a share of what the query could have reached in its segment at best, so that a plugin of
+// and Search ranks the documents of any number of segments. Nothing here touches a file or the network. Plugins are judged
+// apart: the score of a document is a share of what the query could have reached in its plugin at best, so that a plugin of
 // 677 tools and one of three compete fairly.
+//
+// Merge makes one segment of many plugins' segments. A search finds the same in it to the last digit, but looks each word up once
+// instead of a thousand times. Merging builds nothing anew: it takes the documents as they are and puts the words together.
 //
 // # How documents are ranked
 //
@@ -19,7 +22,7 @@
 // tool is about, by vectors of words: that finds tools which share no word with the query, and orders those that share as much.
 // Deprecated and experimental documents rank lower.
 //
-// # Layout, version 3
+// # Layout, version 4
 //
 // All integers are little-endian; "v" is an unsigned varint; "str" is a v length and that many bytes.
 //
@@ -27,25 +30,23 @@
 //	         8  u32 version
 //	        12  u32 size of the whole segment in bytes
 //	        16  u32 CRC-32 (IEEE) of everything from byte 20 on
-//	        20  u32 number of tools, of events, of types    documents are sorted by kind, then by name
-//	        32  u32 number of slots (a power of two)
-//	        36  u32 width of a slot in bytes (2 or 4)
-//	        40  u32 offsets of: strings, docs, records, names, slots, terms
-//	        64  u32 offsets within names of the first event and the first type
-//	        72  str name of the plugin
-//	strings     v count, then str each: groups, categories and effects, named by number elsewhere
-//	docs        u32 per document: offset of its record within records; u8 per document: length of the group's part in
+//	        20  u32 number of tools, of events, of types    documents are sorted by kind, then by plugin, then by name
+//	        32  u32 width of a number in stems, in bytes (2 or 4)
+//	        36  u32 offsets of: plugins, strings, docs, records, names, stems, terms
+//	plugins     v count, then sorted by name: str name, str what it was built from (empty unless merged), v number of its tools,
+//	            of its events, of its types, v size of its strings, of its records
+//	strings     per plugin: v count, then str each: groups, categories and effects, named by number elsewhere
+//	docs        u32 per document: offset of its record within its plugin's; u8 per document: length of the group's part in
 //	            its normalised name (255: longer); per tool 64 signed nibbles that say what it is about
-//	records     u8 flags (kind, deprecated, experimental), str name, v group, v category, v effect, str brief,
-//	            str signature, v aliases, v tasks, str each
+//	records     per plugin, per document: u8 flags (kind, deprecated, experimental, signature begins with the own name, which is
+//	            left out there), str name, v group, v category, v effect, str brief, str signature, v aliases, v tasks, str each
 //	names       per document its name in lower case, letters and digits only, then "\n"
-//	slots       filter: a byte per slot, two bits set for each stem; then the hash table of stems: offset of a group of
-//	            terms + 1, 0 when free; FNV-1a, linear probing
-//	terms       groups of words with one stem: u8 length, stem, v number of words; each word: u8 bytes shared with the
+//	stems       per stem, sorted: offset of its group of terms
+//	terms       groups of words with one stem: str stem, v number of words; each word: u8 bytes shared with the
 //	            stem, u8 length and bytes of the rest, v length of the postings, postings
 //	postings    per document: v distance from the one before, u8 weight (BM25F's saturated frequency, 255 = 1.0),
 //	            u8 mask of the fields it stands in
 //
 // Words longer than 40 bytes are not indexed. A segment of another version is refused with ErrVersion and must be built
-// again; the bytes are a function of plugin and documents alone, whatever their order.
+// again; the bytes are a function of plugins and documents alone, whatever their order.
 package index

@@ -5,8 +5,8 @@ import "strings"
 // allowed are the numbers of the strings that the filters let pass; a nil set lets all pass.
 type allowed struct{ group, category, effect map[int]bool }
 
-// allow is nil when nothing of a segment can pass.
-func allow(seg *Segment, q Query) *allowed {
+// allow is nil when nothing of a plugin can pass.
+func allow(m *member, q Query) *allowed {
 	a := &allowed{}
 	ok := true
 	numbers := func(want string) map[int]bool {
@@ -14,7 +14,7 @@ func allow(seg *Segment, q Query) *allowed {
 			return nil
 		}
 		set := map[int]bool{}
-		r := reader{b: seg.strings}
+		r := reader{b: m.strings}
 		for i := range r.count() {
 			if strings.EqualFold(string(r.str()), want) {
 				set[i] = true
@@ -24,7 +24,7 @@ func allow(seg *Segment, q Query) *allowed {
 		return set
 	}
 	group := q.Group
-	if i := strings.IndexByte(group, '.'); i >= 0 && strings.EqualFold(group[:i], seg.plugin) {
+	if i := strings.IndexByte(group, '.'); i >= 0 && strings.EqualFold(group[:i], m.plugin) {
 		group = group[i+1:]
 	}
 	a.group, a.category, a.effect = numbers(group), numbers(q.Category), numbers(q.Effect)
@@ -38,7 +38,7 @@ func (p *part) allows(doc int) bool {
 	if p.allow == nil {
 		return true
 	}
-	r := p.seg.record(doc)
+	r := p.src.seg.record(doc)
 	pass := func(set map[int]bool, n int) bool { return set == nil || set[n] }
 	return pass(p.allow.group, r.group) && pass(p.allow.category, r.category) && pass(p.allow.effect, r.effect)
 }

@@ -32,8 +32,8 @@ func (s *search) mend() {
 	if len(typos) == 0 {
 		return
 	}
-	for _, p := range s.parts {
-		scan(p.seg, typos)
+	for _, src := range s.sources {
+		src.scan(typos)
 	}
 	for _, t := range typos {
 		s.mendOne(t)
@@ -89,9 +89,9 @@ func newTypo(word int, text string, factor float64) *typo {
 }
 
 // scan compares all words of a segment with all typos.
-func scan(seg *Segment, typos []*typo) {
+func (src *source) scan(typos []*typo) {
 	var buf [maxTerm]byte
-	words := seg.vocabulary()
+	words := src.seg.words()
 	for _, t := range typos {
 		shortest, longest := len(t.text)-t.most, len(t.text)+t.most
 		for i := range words {
@@ -101,17 +101,25 @@ func scan(seg *Segment, typos []*typo) {
 				continue
 			}
 			if n <= longest && near(t.set, w.set, t.most) || n > len(t.text) && t.set&^w.set == 0 {
-				t.compare(seg.spell(*w, &buf))
+				if word := src.seg.spell(*w, &buf); !t.seen[string(word)] && src.holds(src.seg.postings(*w)) {
+					t.compare(word)
+				}
 			}
 		}
 	}
 }
 
+// holds says whether a word stands in a document of a plugin that is searched, of whatever kind.
+func (src *source) holds(postings []byte) (found bool) {
+	if len(src.active) == len(src.parts) {
+		return true
+	}
+	each(postings, 0, src.seg.total, func(doc int, _, _ byte) { found = found || src.of(doc) != nil })
+	return found
+}
+
 // compare notes whether the typo may stand for a word of the index.
 func (t *typo) compare(word []byte) {
-	if t.seen[string(word)] {
-		return // in another plugin
-	}
 	t.seen[string(word)] = true
 	if extra := len(word) - len(t.text); extra <= t.most {
 		if d := distance(t.text, word, t.most); d > 0 && d <= t.most {
@@ -194,10 +202,7 @@ func (s *search) late(v variant) (docs int) {
 	if len(s.variants) == i {
 		return 0
 	}
-	for _, p := range s.parts {
-		p.docs = append(p.docs, 0)
-		s.apply(p, i)
-	}
+	s.apply(i)
 	return s.variants[i].docs
 }
 
@@ -208,16 +213,16 @@ func (s *search) nearThesaurus(t *typo) bool {
 	}
 	st := []byte(stem(string(t.text)))
 	set, best := letters(st), ""
-	for key := range thesaurus() {
+	eachSynonymous(func(key string) {
 		if d := len(key) - len(st); d > 1 || d < -1 || !near(set, letters([]byte(key)), 1) || distance(st, []byte(key), 1) > 1 {
-			continue
+			return
 		}
 		if best == "" || key < best {
 			best = key
 		}
-	}
+	})
 	docs := 0
-	for _, syn := range thesaurus()[best] {
+	for _, syn := range synonyms(best) {
 		docs += s.late(variant{first: t.word, last: t.word, how: asSynonym, text: syn.stem, stem: syn.stem, weight: 0.8 * syn.weight, scope: syn.scope})
 	}
 	return docs > 0
@@ -242,18 +247,15 @@ func (s *search) split(t *typo) bool {
 	}
 	s.words[t.word] = newWord(text[:best])
 	s.words = append(s.words, newWord(text[best:]))
-	for _, p := range s.parts {
-		p.rows = append(p.rows, nil)
-		p.rows[t.word] = nil
+	for _, src := range s.sources {
+		src.rows = append(src.rows, nil)
+		src.rows[t.word] = nil
 	}
 	for _, w := range []int{t.word, len(s.words) - 1} {
 		from := len(s.variants)
 		s.addWord(w)
 		for i := from; i < len(s.variants); i++ {
-			for _, p := range s.parts {
-				p.docs = append(p.docs, 0)
-				s.apply(p, i)
-			}
+			s.apply(i)
 		}
 	}
 	return true
@@ -261,10 +263,14 @@ func (s *search) split(t *typo) bool {
 
 func (s *search) anyHolds(word string) bool {
 	st := stem(word)
-	h := hash(st)
-	return slices.ContainsFunc(s.parts, func(p *part) bool {
-		r := p.seg.find(st, h)
-		return len(r.b) > 0
+	return slices.ContainsFunc(s.sources, func(src *source) (found bool) {
+		r := src.seg.find(st)
+		if len(r.b) == 0 {
+			return false
+		}
+		var buf [512]byte
+		r.group(&buf, func(ix indexed) { found = found || src.holds(ix.postings) })
+		return found
 	})
 }
 

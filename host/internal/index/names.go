@@ -56,14 +56,14 @@ func looksLikeName(field string) bool {
 
 // names looks for names that the query is, or holds, or is a part of; found means that one is met exactly.
 func (s *search) names() (found bool) {
-	for _, p := range s.parts {
+	for _, src := range s.sources {
 		for i, id := range s.fields {
-			if id != "" && p.exactName(id, i > 0) {
+			if id != "" && s.exactName(src, id, i > 0) {
 				found = true
 			}
 		}
 		if len(s.fields) > 0 && len(s.fields[0]) >= 3 {
-			p.partOfName(s.fields[0])
+			s.partOfName(src, s.fields[0])
 		}
 	}
 	return found
@@ -87,114 +87,149 @@ func (s *search) nearNames() {
 		if len(id) < 4 || !doubtful && len(id) < 10 {
 			continue
 		}
-		for _, p := range s.parts {
-			p.nearName(id, doubt)
+		for _, src := range s.sources {
+			s.nearName(src, id, doubt)
 		}
 	}
 }
 
-// lines calls f with the identifier of each document of the part and where in it the document's own name begins.
-func (p *part) lines(f func(doc int, line []byte, own int)) {
-	names := p.names
-	for doc := p.lo; doc < p.hi; doc++ {
-		end := bytes.IndexByte(names, '\n')
-		line := names[:end]
-		f(doc, line, min(len(line), int(p.seg.owns[doc])))
-		names = names[end+1:]
+// note keeps evidence for a document; of several, the strongest that came first counts.
+func (s *search) note(src *source, n named) {
+	if src.best == nil {
+		src.best = s.counts.take(src.hi - src.lo)
+	}
+	if best := &src.best[n.doc-src.lo]; *best == 0 || n.score > src.named[*best-1].score {
+		src.named = append(src.named, n)
+		*best = int32(len(src.named))
 	}
 }
 
-// hits calls f for each document of the part whose identifier holds text, with the first place in it.
-func (p *part) hits(text []byte, f func(doc int, line []byte, own, at int)) {
-	names, doc := p.names, p.lo
-	for {
-		i := bytes.Index(names, text)
-		if i < 0 {
-			return
+// A holder is a document whose identifier holds a text.
+type holder struct {
+	doc     int
+	line    []byte // the identifier
+	own, at int    // where in it the document's own name begins, and the text for the first time
+}
+
+// holders finds a text in the identifiers of all documents, once: a query of one word is looked for as a name, as a part of one, and
+// as a word.
+func (src *source) holders(text string) []holder {
+	list, ok := src.held[text]
+	if !ok {
+		list = src.holdersIn(src.lo, src.hi, text)
+		if src.held == nil {
+			src.held = map[string][]holder{}
 		}
-		doc += bytes.Count(names[:i], newline)
-		start := bytes.LastIndexByte(names[:i], '\n') + 1
-		end := i + bytes.IndexByte(names[i:], '\n')
-		line := names[start:end]
-		f(doc, line, min(len(line), int(p.seg.owns[doc])), i-start)
-		names = names[end+1:]
-		doc++
+		src.held[text] = list
 	}
+	return list
 }
 
-var newline = []byte{'\n'}
+func (src *source) holdersIn(lo, hi int, text string) (list []holder) {
+	pattern, names := []byte(text), src.seg.idents()
+	set := letters(pattern)
+	for doc := lo; doc < hi; doc++ {
+		n := &names[doc]
+		if n.set&set != set {
+			continue
+		}
+		line := src.seg.lines[n.at:][:n.size]
+		if at := bytes.Index(line, pattern); at >= 0 && src.of(doc) != nil {
+			list = append(list, holder{doc, line, int(n.own), at})
+		}
+	}
+	return list
+}
+
+// within calls f for each plugin whose name id begins with, with the rest of id.
+func (src *source) within(id string, f func(p *part, local string)) {
+	for _, p := range src.active {
+		if local := strings.TrimPrefix(id, p.ident); local != id {
+			f(p, local)
+		}
+	}
+}
 
 // exactName looks for documents that are called id: in full, with the plugin before it, or by their own name.
-func (p *part) exactName(id string, within bool) bool {
+func (s *search) exactName(src *source, id string, within bool) bool {
 	found := false
 	full, bare := 1.0, 0.985
 	if within {
 		full, bare = 0.975, 0.97
 	}
-	local := strings.TrimPrefix(id, p.seg.ident)
-	p.hits([]byte(id), func(doc int, line []byte, own, at int) {
-		if len(line) == len(id) {
-			p.named = append(p.named, named{doc: doc, score: full})
+	for _, h := range src.holders(id) {
+		switch {
+		case len(h.line) == len(id):
+			s.note(src, named{doc: h.doc, score: full})
 			found = true
-		} else if at+len(id) == len(line) && string(line[own:]) == id {
-			p.named = append(p.named, named{doc: doc, score: bare})
+		case h.at+len(id) == len(h.line) && string(h.line[h.own:]) == id:
+			s.note(src, named{doc: h.doc, score: bare})
 			found = true
 		}
-	})
-	if local != id && local != "" {
-		p.hits([]byte(local), func(doc int, line []byte, own, at int) {
-			if len(line) == len(local) {
-				p.named = append(p.named, named{doc: doc, score: full})
+	}
+	src.within(id, func(p *part, local string) {
+		if local == "" {
+			return
+		}
+		for _, h := range src.holdersIn(p.lo, p.hi, local) {
+			if len(h.line) == len(local) {
+				s.note(src, named{doc: h.doc, score: full})
 				found = true
-			} else if string(line[own:]) == local {
-				p.named = append(p.named, named{doc: doc, score: bare})
+			} else if string(h.line[h.own:]) == local {
+				s.note(src, named{doc: h.doc, score: bare})
 				found = true
 			}
-		})
-	}
+		}
+	})
 	return found
 }
 
 // partOfName looks for documents whose name holds id.
-func (p *part) partOfName(id string) {
-	try := func(id string) {
-		p.hits([]byte(id), func(doc int, line []byte, own, at int) {
-			if at+len(id) <= own || len(line) == len(id) {
-				return // in the group's name only
-			}
-			name := p.seg.record(doc).name
-			starts := startsPart(name, at)
-			ends := at+len(id) == len(line) || startsPart(name, at+len(id))
-			length := len(line)
-			if at >= own {
-				length -= own
-			}
-			score := 0.0
-			switch {
-			case starts && ends:
-				score = 0.8
-			case starts && at == own && len(id) >= 6:
-				score = 0.82
-			case starts && len(id) >= 5:
-				score = 0.74
-			case starts:
-				score = 0.6
-			case len(id) >= 5:
-				score = 0.3
-			default:
-				return
-			}
-			if starts && at != 0 && at != own {
-				score -= 0.08
-			}
-			score += 0.15 * min(1, float64(len(id))/float64(length))
-			p.named = append(p.named, named{doc: doc, score: score, how: inPartOfName})
-		})
+func (s *search) partOfName(src *source, id string) {
+	for _, h := range src.holders(id) {
+		s.addPart(src, h, id)
 	}
-	try(id)
-	if local := strings.TrimPrefix(id, p.seg.ident); local != id && len(local) >= 3 {
-		try(local)
+	src.within(id, func(p *part, local string) {
+		if len(local) >= 3 {
+			for _, h := range src.holdersIn(p.lo, p.hi, local) {
+				s.addPart(src, h, local)
+			}
+		}
+	})
+}
+
+// addPart notes that the name of a document holds id.
+func (s *search) addPart(src *source, h holder, id string) {
+	if h.at+len(id) <= h.own || len(h.line) == len(id) {
+		return // in the group's name only
 	}
+	name := src.seg.name(h.doc)
+	starts := startsPart(name, h.at)
+	ends := h.at+len(id) == len(h.line) || startsPart(name, h.at+len(id))
+	length := len(h.line)
+	if h.at >= h.own {
+		length -= h.own
+	}
+	score := 0.0
+	switch {
+	case starts && ends:
+		score = 0.8
+	case starts && h.at == h.own && len(id) >= 6:
+		score = 0.82
+	case starts && len(id) >= 5:
+		score = 0.74
+	case starts:
+		score = 0.6
+	case len(id) >= 5:
+		score = 0.3
+	default:
+		return
+	}
+	if starts && h.at != 0 && h.at != h.own {
+		score -= 0.08
+	}
+	score += 0.15 * min(1, float64(len(id))/float64(length))
+	s.note(src, named{doc: h.doc, score: score, how: inPartOfName})
 }
 
 // startsPart says whether the letter of name that stands at place at of its identifier begins a part of the name.
@@ -213,7 +248,7 @@ func startsPart(name []byte, at int) bool {
 }
 
 // nearName looks for documents whose name is id with up to three letters wrong.
-func (p *part) nearName(id string, doubt float64) {
+func (s *search) nearName(src *source, id string, doubt float64) {
 	most := 1
 	switch {
 	case len(id) >= 16:
@@ -221,31 +256,36 @@ func (p *part) nearName(id string, doubt float64) {
 	case len(id) >= 7:
 		most = 2
 	}
-	try := func(id string) {
+	names, lines := src.seg.idents(), src.seg.lines
+	try := func(lo, hi int, id string) {
 		pattern := []byte(id)
-		set := letters(pattern)
-		p.lines(func(doc int, line []byte, own int) {
-			best := most + 1
-			for _, name := range [2][]byte{line, line[own:]} {
-				if d := len(name) - len(pattern); d > most || d < -most || len(name) < 4 {
-					continue
-				}
-				if near(set, letters(name), most) {
-					best = min(best, distance(pattern, name, most))
-				}
-				if own == 0 {
-					break
-				}
+		set, shortest, longest := letters(pattern), max(4, len(id)-most), len(id)+most
+		for doc := lo; doc < hi; doc++ {
+			n := &names[doc]
+			size, own := int(n.size), int(n.own)
+			fits := size >= shortest && size <= longest && near(set, n.set, most)
+			ownFits := own > 0 && size-own >= shortest && size-own <= longest && near(set, n.ownSet, most)
+			if !fits && !ownFits || src.of(doc) == nil {
+				continue
+			}
+			best, line := most+1, lines[n.at:][:n.size]
+			if fits {
+				best = distance(pattern, line, most)
+			}
+			if ownFits {
+				best = min(best, distance(pattern, line[own:], most))
 			}
 			if best == 0 || best > most {
-				return
+				continue
 			}
 			score := 0.96 - 0.02*float64(best) - 0.3*float64(best)/float64(len(pattern)) - doubt
-			p.named = append(p.named, named{doc: doc, score: score, how: nearName, typo: id})
-		})
+			s.note(src, named{doc: doc, score: score, how: nearName, typo: id})
+		}
 	}
-	try(id)
-	if local := strings.TrimPrefix(id, p.seg.ident); local != id && len(local) >= 4 {
-		try(local)
-	}
+	try(src.lo, src.hi, id)
+	src.within(id, func(p *part, local string) {
+		if len(local) >= 4 {
+			try(p.lo, p.hi, local)
+		}
+	})
 }

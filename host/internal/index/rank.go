@@ -38,27 +38,30 @@ const (
 
 // candidate is a document that fits, with the score of its words and name.
 type candidate struct {
-	part  *part
-	doc   int
 	score float64
 	cover float64 // share of the query's weight that the document holds in some form
-	name  *named  // the strongest evidence by name
 	near  float64 // how near its meaning comes to the query's
+	part  int32   // number of its part
+	doc   int32
+	name  int32 // the strongest evidence by name: its place in named of the source + 1, 0 without any
 }
 
 // judged is a candidate after a closer look.
 type judged struct {
 	candidate
+	part  *part
+	doc   int
+	name  *named
 	why   string
 	sure  bool // the query is its name or one of its phrases
 	parts []Part
 }
 
-// spelling is a word of an index that matched a word of the query.
+// spelling is what a word of an index, which matched a word of the query, counts for it.
 type spelling struct {
-	text   string
 	word   int
 	weight float64
+	scope  string // plugin it is limited to
 }
 
 // phrase is an alias or a task phrase that a document has, against the query.
@@ -78,14 +81,19 @@ func (s *search) results() Results {
 		limit = len(found)
 	}
 	order := func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.part.seg.plugin, b.part.seg.plugin), cmp.Compare(a.doc, b.doc))
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.part, b.part), cmp.Compare(a.doc, b.doc))
 	}
 	out := Results{Total: len(found)}
 	found = top(found, max(candidates, 2*limit), order)
+	s.readSpellings()
 	list := make([]judged, len(found))
 	for i := range list {
-		list[i].candidate = found[i]
-		s.lookClosely(&list[i])
+		c := &list[i]
+		c.candidate, c.part, c.doc = found[i], s.parts[found[i].part], int(found[i].doc)
+		if at := found[i].name; at > 0 {
+			c.name = &c.part.src.named[at-1]
+		}
+		s.lookClosely(c)
 	}
 	slices.SortStableFunc(list, func(a, b judged) int { return order(a.candidate, b.candidate) })
 
@@ -95,7 +103,7 @@ func (s *search) results() Results {
 	}
 	for i := range list[:min(limit, len(list))] {
 		c := &list[i]
-		hit := c.part.seg.Doc(c.doc)
+		hit := c.part.src.seg.Doc(c.doc)
 		hit.Score, hit.Why, hit.Confidence = c.score, c.why, confidence(list, i)
 		if s.q.Explain {
 			hit.Parts = c.parts
@@ -107,32 +115,35 @@ func (s *search) results() Results {
 
 // gather scores every document and keeps those that hold a fair share of what the best one holds.
 func (s *search) gather() []candidate {
-	var list []candidate
-	best := 0.0
+	list, best := s.list, 0.0
 	for _, p := range s.parts {
-		byDoc := map[int]*named(nil)
-		for i := range p.named {
-			n := &p.named[i]
-			if byDoc == nil {
-				byDoc = map[int]*named{}
-			}
-			if old := byDoc[n.doc]; old == nil || n.score > old.score {
-				byDoc[n.doc] = n
-			}
-		}
-		rows := make([]int, 0, 16)
-		for w, row := range p.rows {
-			if row != nil {
-				rows = append(rows, w)
+		src := p.src
+		if src.matched == nil {
+			src.matched = make([]int, 0, len(src.rows))
+			for w, row := range src.rows {
+				if row != nil {
+					src.matched = append(src.matched, w)
+				}
 			}
 		}
-		if len(rows) == 0 && byDoc == nil && p.nearest < nearEnough {
+		if len(src.matched) == 0 && src.best == nil && p.nearest < nearEnough {
 			continue
 		}
 		for doc := p.lo; doc < p.hi; doc++ {
-			c := candidate{part: p, doc: doc}
-			for _, w := range rows {
-				x := &p.rows[w][doc-p.lo]
+			at, near := doc-src.lo, 0.0
+			if src.alike != nil {
+				near = src.alike[at]
+			}
+			name := int32(0)
+			if src.best != nil {
+				name = src.best[at]
+			}
+			if !src.touched[at] && name == 0 && near < nearEnough || !p.allows(doc) {
+				continue
+			}
+			c := candidate{part: int32(p.number), doc: int32(doc), name: name}
+			for _, w := range src.matched {
+				x := &src.rows[w][at]
 				if x.strength == 0 {
 					continue
 				}
@@ -140,22 +151,15 @@ func (s *search) gather() []candidate {
 				c.score += idf * min(1, float64(x.strength)/fullStrength)
 				c.cover += idf * s.variants[x.variant].weight
 			}
-			if byDoc != nil {
-				c.name = byDoc[doc]
-			}
-			near := 0.0
-			if p.alike != nil {
-				near = p.alike[doc-p.lo]
-			}
-			if c.score == 0 && c.name == nil && near < nearEnough || !p.allows(doc) {
+			if c.score == 0 && name == 0 && near < nearEnough {
 				continue
 			}
 			if p.ideal > 0 {
 				c.score *= wordShare / p.ideal
 				c.cover /= p.ideal
 			}
-			if c.name != nil {
-				c.score = max(c.score, c.name.score)
+			if c.name > 0 {
+				c.score = max(c.score, src.named[c.name-1].score)
 				c.cover = max(c.cover, 1)
 			}
 			if near > 0 {
@@ -167,15 +171,24 @@ func (s *search) gather() []candidate {
 			}
 		}
 	}
+	s.list = list
 	return slices.DeleteFunc(list, func(c candidate) bool { return c.cover < best/3 && (best >= allCovered || c.near < nearEnough) })
 }
 
 // worth is what a word counts in a document that matched it by c: a common synonym of a rare word counts as common.
 func (s *search) worth(p *part, w int, c cell) float64 {
-	if most := p.most[c.variant]; most > 0 {
-		return min(p.idf[w], most)
+	v := &s.variants[c.variant]
+	if v.how != asSynonym {
+		return p.idf[w]
 	}
-	return p.idf[w]
+	if v.most == nil {
+		v.most = s.floats.take(len(s.parts))
+	}
+	most := &v.most[p.number]
+	if *most == 0 {
+		*most = idf(v.in(p), p.hi-p.lo, s.share(v.docs))
+	}
+	return min(p.idf[w], *most)
 }
 
 // top are the first n of list in order, sorted; it keeps a heap with the worst on top.
@@ -214,16 +227,15 @@ func top(list []candidate, n int, order func(a, b candidate) int) []candidate {
 
 // lookClosely settles the score of a candidate and says why it was found.
 func (s *search) lookClosely(c *judged) {
-	p := c.part
-	r := p.seg.record(c.doc)
-	s.spellings(p)
+	p, src := c.part, c.part.src
+	r := src.seg.record(c.doc)
 	score, bestWord := 0.0, -1
 	bestWorth := 0.0
-	for w, row := range p.rows {
-		if row == nil || row[c.doc-p.lo].strength == 0 {
+	for w, row := range src.rows {
+		if row == nil || row[c.doc-src.lo].strength == 0 {
 			continue
 		}
-		x := row[c.doc-p.lo]
+		x := row[c.doc-src.lo]
 		worth := wordShare * s.worth(p, w, x) * min(1, float64(x.strength)/fullStrength) / p.ideal
 		score += worth
 		if worth > bestWorth {
@@ -293,7 +305,7 @@ func (s *search) lookClosely(c *judged) {
 	if r.flags&flagExperimental != 0 {
 		lower("experimental", 0.04)
 	}
-	switch string(p.seg.shared(r.effect)) {
+	switch string(p.shared(r.effect)) {
 	case "write":
 		lower("write", lowerWrite)
 	case "destructive":
@@ -316,31 +328,37 @@ func (c *judged) explain(s *search, p Part) {
 // round keeps four digits: what lies beyond differs between machines and must not decide an order.
 func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
-// spellings collects, once for each segment that has candidates, its words that matched.
-func (s *search) spellings(p *part) {
-	if p.spell != nil {
-		return
-	}
-	p.spell = []spelling{}
+// readSpellings collects the words of the segments that matched, for comparing phrases.
+func (s *search) readSpellings() {
 	var buf [512]byte
 	for i := range s.variants {
 		v := &s.variants[i]
-		if p.docs[i] == 0 || v.how == asNamePart {
+		if v.docs == 0 || v.how == asNamePart {
 			continue
 		}
-		r := p.seg.find(v.stem, v.hash)
-		if len(r.b) == 0 {
-			continue
-		}
-		r.group(&buf, func(ix indexed) {
-			if weight := v.weight * form(v, ix.text); weight > 0 {
-				for w := v.first; w <= v.last; w++ {
-					p.spell = append(p.spell, spelling{string(ix.text), w, weight})
-				}
+		for _, src := range s.sources {
+			r := src.seg.find(v.stem)
+			if len(r.b) == 0 {
+				continue
 			}
-		})
+			r.group(&buf, func(ix indexed) {
+				weight := v.weight * form(v, ix.text)
+				if weight == 0 {
+					return
+				}
+				for w := v.first; w <= v.last; w++ {
+					s.addSpelling(string(ix.text), spelling{w, weight, v.scope})
+				}
+			})
+		}
 	}
-	slices.SortStableFunc(p.spell, func(a, b spelling) int { return cmp.Compare(b.weight, a.weight) })
+}
+
+// addSpelling keeps one of those that are alike: many segments know a word.
+func (s *search) addSpelling(text string, sp spelling) {
+	if !slices.Contains(s.spelled[text], sp) {
+		s.spelled[text] = append(s.spelled[text], sp)
+	}
 }
 
 // What is read of a document's phrases, so that a search is bounded whatever a plugin says.
@@ -359,8 +377,8 @@ func (s *search) fits(p *part, text []byte, everyWord bool) (cover, asked float6
 		}
 		n++
 		best := 0.0
-		for _, sp := range p.spell {
-			if len(sp.text) == len(word) && sp.text == string(word) {
+		for _, sp := range s.spelled[string(word)] {
+			if sp.scope == "" || sp.scope == p.plugin {
 				best = max(best, sp.weight)
 				met[sp.word] = max(met[sp.word], sp.weight)
 			}
@@ -449,12 +467,12 @@ func (s *search) bestPhrase(p *part, r stored) phrase {
 // wholeParameter says whether the whole query, of several words, is a parameter of the document or one of its values.
 func (s *search) wholeParameter(c *judged) (found bool) {
 	p := c.part
-	if s.whole == 0 || p.docs[s.whole] == 0 {
+	if s.whole == 0 || s.variants[s.whole].in(p) == 0 {
 		return false
 	}
 	v := &s.variants[s.whole]
 	var buf [512]byte
-	r := p.seg.find(v.stem, v.hash)
+	r := p.src.seg.find(v.stem)
 	r.group(&buf, func(ix indexed) {
 		if string(ix.text) == v.text {
 			each(ix.postings, c.doc, c.doc+1, func(_ int, _, mask byte) { found = found || mask&(1<<inParam) != 0 })
@@ -474,13 +492,14 @@ func (s *search) reason(c *judged, word int, cover float64, ph phrase) string {
 		}
 		return "name"
 	}
-	for w, row := range c.part.rows {
-		if row != nil && row[c.doc-c.part.lo].strength > 0 && s.variants[row[c.doc-c.part.lo].variant].how == asTypo {
+	src := c.part.src
+	for w, row := range src.rows {
+		if row != nil && row[c.doc-src.lo].strength > 0 && s.variants[row[c.doc-src.lo].variant].how == asTypo {
 			word = w
 			break
 		}
 	}
-	x := c.part.rows[word][c.doc-c.part.lo]
+	x := src.rows[word][c.doc-src.lo]
 	v := s.variants[x.variant]
 	switch v.how {
 	case asTypo:
@@ -541,8 +560,8 @@ func confidence(list []judged, i int) string {
 func (s *search) nearestGroups(list []judged) []string {
 	scores := map[string]float64{}
 	for _, c := range list[:min(20, len(list))] {
-		r := c.part.seg.record(c.doc)
-		scores[groupName(c.part.seg, r.group)] += c.score
+		r := c.part.src.seg.record(c.doc)
+		scores[groupName(c.part.member, r.group)] += c.score
 	}
 	if len(list) == 0 {
 		for _, p := range s.parts {
@@ -559,31 +578,31 @@ func (s *search) nearestGroups(list []judged) []string {
 	return names[:min(3, len(names))]
 }
 
-func groupName(seg *Segment, number int) string {
-	if group := seg.shared(number); len(group) > 0 {
-		return seg.plugin + "." + string(group)
+func groupName(m *member, number int) string {
+	if group := m.shared(number); len(group) > 0 {
+		return m.plugin + "." + string(group)
 	}
-	return seg.plugin
+	return m.plugin
 }
 
-// groupsLike scores the groups of a segment, and the plugin, by how near their names come to a word of the query.
+// groupsLike scores the groups of a plugin, and the plugin, by how near their names come to a word of the query.
 func (s *search) groupsLike(p *part, scores map[string]float64) {
 	used := map[int]bool{}
 	for doc := p.lo; doc < p.hi; doc++ {
-		r := p.seg.record(doc)
+		r := p.src.seg.record(doc)
 		used[r.group] = true
 	}
-	list := reader{b: p.seg.strings}
+	list := reader{b: p.strings}
 	for number := range list.count() {
 		group := string(list.str())
 		if !used[number] {
 			continue
 		}
-		full := p.seg.plugin
+		full := p.plugin
 		if group != "" {
 			full += "." + group
 		}
-		for _, name := range []string{p.seg.plugin, group} {
+		for _, name := range []string{p.plugin, group} {
 			id := identifier(name)
 			for _, w := range s.words {
 				most := min(4, len(w.text)/2)

@@ -22,6 +22,7 @@ func Search(segs []*Segment, q Query) Results {
 	if s == nil {
 		return Results{Weak: true}
 	}
+	defer s.release()
 	exact := s.names()
 	s.wordByWord()
 	if !exact {
@@ -41,9 +42,11 @@ type search struct {
 	words    []queryWord
 	variants []variant
 	whole    int // variant that is the whole query as one word
-	parts    []*part
-	docs     int // of the kind, in all segments
-	arena    []cell
+	sources  []*source
+	parts    []*part // of all sources, by plugin
+	docs     int     // of the kind, in all parts
+	spelled  map[string][]spelling
+	*scratch
 }
 
 type queryWord struct {
@@ -72,29 +75,40 @@ type variant struct {
 	first, last int // words it stands for
 	how         int
 	text, stem  string
-	hash        uint32
 	exact       bool // only this word, not others of its stem
 	weight      float64
-	scope       string // plugin it is limited to
-	docs        int    // that hold it, in all segments
-	mask        byte   // fields it stands in, in all segments
+	scope       string    // plugin it is limited to
+	docs        int       // that hold it, in all segments
+	mask        byte      // fields it stands in, in all segments
+	counts      []int32   // by part: how many hold it; nil while none does
+	most        []float64 // by part: the most that a synonym may count, 0 while nobody has asked
 }
 
-// part is the search within one segment.
-type part struct {
+// source is the search within one segment: what was found of each of its documents.
+type source struct {
 	seg     *Segment
-	lo, hi  int
-	names   []byte   // of the documents from lo to hi
-	rows    [][]cell // by word, then document - lo; nil while nothing matched
-	docs    []int32  // by variant: how many hold it
+	lo, hi  int                 // documents of the kind
+	parts   []*part             // by member of the segment; nil for one that is not searched
+	active  []*part             // those that are, by plugin
+	rows    [][]cell            // by word, then document - lo; nil while nothing matched
+	matched []int               // words that have a row
+	touched []bool              // by document - lo: whether it has anything in the rows
+	held    map[string][]holder // by text: the documents whose names hold it
 	named   []named
-	idf     []float64 // by word
-	most    []float64 // by variant: the most that a synonym may count, 0 for others
-	ideal   float64
+	best    []int32   // by document - lo: its strongest in named, + 1; nil while there is none
 	alike   []float64 // by document - lo: how near its meaning comes to the query's; nil when the query has none
-	nearest float64   // the most of alike
+}
+
+// part is the search within one plugin.
+type part struct {
+	*member
+	src     *source
+	number  int // among all parts
+	lo, hi  int
+	idf     []float64 // by word
+	ideal   float64
+	nearest float64 // the most of alike
 	allow   *allowed
-	spell   []spelling // words of this index that matched, for comparing phrases
 }
 
 // cell is the best evidence that a document has for a word.
@@ -105,7 +119,7 @@ type cell struct {
 }
 
 func newSearch(segs []*Segment, q Query) *search {
-	s := &search{q: q, kind: kindOf(q.Kind)}
+	s := &search{q: q, kind: kindOf(q.Kind), spelled: map[string][]spelling{}}
 	if s.kind < 0 {
 		return nil
 	}
@@ -115,28 +129,54 @@ func newSearch(segs []*Segment, q Query) *search {
 	if len(s.words) == 0 && len(s.fields) == 0 {
 		return nil
 	}
-	s.parts = make([]*part, 0, len(segs))
-	backing := make([]part, len(segs))
-	for i, seg := range segs {
+	s.scratch = scratches.Get().(*scratch)
+	for _, seg := range segs {
+		s.addSource(seg)
+	}
+	// Equal scores go by name, so the order of the segments must not matter.
+	slices.SortStableFunc(s.parts, func(a, b *part) int { return cmp.Compare(a.plugin, b.plugin) })
+	for i, p := range s.parts {
+		p.number = i
+	}
+	return s
+}
+
+// release gives the memory back that the search worked in.
+func (s *search) release() {
+	s.scratch.reset()
+	scratches.Put(s.scratch)
+}
+
+// addSource adds the plugins of a segment that have documents of the kind which the filters let pass.
+func (s *search) addSource(seg *Segment) {
+	src := &source{seg: seg, parts: make([]*part, len(seg.members))}
+	src.lo, src.hi = seg.bounds(s.kind)
+	backing := make([]part, len(seg.members))
+	for i := range seg.members {
 		p := &backing[i]
-		p.seg = seg
-		p.lo, p.hi = seg.bounds(s.kind)
-		p.names = seg.names[s.kind]
-		if p.lo == p.hi {
+		p.member, p.src = &seg.members[i], src
+		p.lo = p.first[s.kind]
+		p.hi = p.lo + p.docs[s.kind]
+		if p.left || p.lo == p.hi {
 			continue
 		}
-		if q.Group != "" || q.Effect != "" || q.Category != "" {
-			if p.allow = allow(seg, q); p.allow == nil {
+		if s.q.Group != "" || s.q.Effect != "" || s.q.Category != "" {
+			if p.allow = allow(p.member, s.q); p.allow == nil {
 				continue
 			}
 		}
 		s.docs += p.hi - p.lo
-		s.parts = append(s.parts, p)
+		src.parts[i] = p
+		src.active = append(src.active, p)
 	}
-	// Equal scores go by name, so the order of the segments must not matter.
-	slices.SortStableFunc(s.parts, func(a, b *part) int { return cmp.Compare(a.seg.plugin, b.seg.plugin) })
-	return s
+	if len(src.active) > 0 {
+		s.sources = append(s.sources, src)
+		s.parts = append(s.parts, src.active...)
+	}
 }
+
+// of is the part that a document is in, nil when it is not searched.
+func (src *source) of(doc int) *part { return src.parts[src.seg.owner[doc]] }
 
 // readWords takes the words off the query, each stem once.
 func (s *search) readWords(text string) {
@@ -191,7 +231,7 @@ func newWord(text string) queryWord {
 func (s *search) addWord(i int) {
 	w := s.words[i]
 	s.add(variant{first: i, last: i, how: asWord, text: w.text, stem: w.stem, weight: 1})
-	for _, syn := range thesaurus()[w.stem] {
+	for _, syn := range synonyms(w.stem) {
 		if slices.ContainsFunc(s.words, func(w queryWord) bool { return w.stem == syn.stem }) {
 			continue
 		}
@@ -206,21 +246,17 @@ func (s *search) add(v variant) {
 	if v.stem == "" {
 		v.stem = stem(v.text)
 	}
-	v.hash = hash(v.stem)
 	s.variants = append(s.variants, v)
 }
 
 // wordByWord looks up every variant in every segment.
 func (s *search) wordByWord() {
-	words, variants := len(s.words), len(s.variants)
-	wide, long := words+4, variants+words+8 // with room for what mend adds
-	rows, docs := make([][]cell, wide*len(s.parts)), make([]int32, long*len(s.parts))
-	for k, p := range s.parts {
-		p.rows = rows[k*wide:][:words:wide]
-		p.docs = docs[k*long:][:variants:long]
-		for i := range s.variants {
-			s.apply(p, i)
-		}
+	for _, src := range s.sources {
+		src.rows = make([][]cell, len(s.words))
+		src.touched = s.flags.take(src.hi - src.lo)
+	}
+	for i := range s.variants {
+		s.apply(i)
 	}
 	for i := range s.words {
 		s.namePart(i)
@@ -237,37 +273,67 @@ func (s *search) knows(i int) bool {
 	})
 }
 
-// apply puts what variant i meets in a segment into its rows.
-func (s *search) apply(p *part, i int) {
+// apply looks variant i up and puts what it meets into the rows.
+func (s *search) apply(i int) {
+	for _, src := range s.sources {
+		s.applyTo(src, i)
+	}
+}
+
+func (s *search) applyTo(src *source, i int) {
 	v := &s.variants[i]
-	if v.scope != "" && v.scope != p.seg.plugin {
+	if v.how == asWord {
+		for _, p := range src.active {
+			if p.ident == v.text {
+				s.applyPlugin(p, i)
+			}
+		}
+	}
+	if v.scope != "" && !slices.ContainsFunc(src.active, v.reaches) {
 		return
 	}
-	if v.how == asWord && v.text == p.seg.ident {
-		s.applyPlugin(p, i)
-	}
-	r := p.seg.find(v.stem, v.hash)
+	r := src.seg.find(v.stem)
 	if len(r.b) == 0 {
 		return
 	}
+	if v.counts == nil {
+		v.counts = s.counts.take(len(s.parts))
+	}
 	var buf [512]byte
-	count := int32(0)
 	r.group(&buf, func(ix indexed) {
 		weight := v.weight * form(v, ix.text)
 		if weight == 0 {
 			return
 		}
-		each(ix.postings, p.lo, p.hi, func(doc int, w, mask byte) {
-			count++
+		each(ix.postings, src.lo, src.hi, func(doc int, w, mask byte) {
+			p := src.of(doc)
+			if p == nil || !v.reaches(p) {
+				return
+			}
+			v.counts[p.number]++
 			v.mask |= mask
 			strength := float32(weight * float64(w) / 255)
 			for word := v.first; word <= v.last; word++ {
-				s.put(p, word, doc, cell{strength, uint16(i), mask})
+				s.put(src, word, doc, cell{strength, uint16(i), mask})
 			}
 		})
 	})
-	p.docs[i] = min(count, int32(p.hi-p.lo))
-	v.docs += int(p.docs[i])
+	for _, p := range src.active {
+		n := &v.counts[p.number]
+		*n = min(*n, int32(p.hi-p.lo))
+		v.docs += int(*n)
+	}
+}
+
+// reaches says whether a variant is meant for a plugin.
+func (v *variant) reaches(p *part) bool { return v.scope == "" || v.scope == p.plugin }
+
+// in is how many documents of a part hold the variant.
+func (v *variant) in(p *part) int {
+	if v.counts == nil {
+		return 0
+	}
+	return int(v.counts[p.number])
 }
 
 // applyPlugin lets the plugin's own name speak a little for each of its documents.
@@ -275,28 +341,19 @@ func (s *search) applyPlugin(p *part, i int) {
 	v := &s.variants[i]
 	s.words[v.first].plugin = true
 	for doc := p.lo; doc < p.hi; doc++ {
-		s.put(p, v.first, doc, cell{0.3, uint16(i), 0})
+		s.put(p.src, v.first, doc, cell{0.3, uint16(i), 0})
 	}
 	v.docs++
 }
 
-func (s *search) put(p *part, word, doc int, c cell) {
-	if p.rows[word] == nil {
-		p.rows[word] = s.row(p.hi - p.lo)
+func (s *search) put(src *source, word, doc int, c cell) {
+	if src.rows[word] == nil {
+		src.rows[word] = s.cells.take(src.hi - src.lo)
 	}
-	if at := &p.rows[word][doc-p.lo]; c.strength > at.strength {
+	src.touched[doc-src.lo] = true
+	if at := &src.rows[word][doc-src.lo]; c.strength > at.strength {
 		*at = c
 	}
-}
-
-// row takes n cells from the arena: a search of many small segments needs thousands of short rows.
-func (s *search) row(n int) []cell {
-	if n > len(s.arena) {
-		s.arena = make([]cell, max(n, 8192))
-	}
-	row := s.arena[:n:n]
-	s.arena = s.arena[n:]
-	return row
 }
 
 // form is what a word of the index counts for a variant of the same stem: all when it is written alike, little when the
@@ -325,28 +382,27 @@ func (s *search) namePart(word int) {
 	if len(s.variants) == i {
 		return
 	}
-	v, pattern := &s.variants[i], []byte(text)
-	for _, p := range s.parts {
-		p.docs = append(p.docs, 0)
-		p.hits(pattern, func(doc int, line []byte, own, at int) {
-			if row := p.rows[word]; row != nil && row[doc-p.lo].mask&(1<<inName|1<<inGroup) != 0 {
-				return
+	v := &s.variants[i]
+	v.counts = s.counts.take(len(s.parts))
+	for _, src := range s.sources {
+		for _, h := range src.holders(text) {
+			if row := src.rows[word]; row != nil && row[h.doc-src.lo].mask&(1<<inName|1<<inGroup) != 0 {
+				continue
 			}
 			c := cell{0.28, uint16(i), 1 << inName}
-			r := p.seg.record(doc)
-			if startsPart(r.name, at) {
+			if startsPart(src.seg.name(h.doc), h.at) {
 				c.strength = 0.52
 			} else if len(text) < 5 {
-				return
+				continue
 			}
-			if at < own {
+			if h.at < h.own {
 				c.mask = 1 << inGroup
 				c.strength /= 2
 			}
-			p.docs[i]++
+			v.counts[src.of(h.doc).number]++
 			v.docs++
-			s.put(p, word, doc, c)
-		})
+			s.put(src, word, h.doc, c)
+		}
 	}
 }
 
@@ -354,12 +410,6 @@ func (s *search) namePart(word int) {
 // its own count is mixed with everybody's, as if it had borrowed prior documents from all segments. Borrowing many keeps
 // a word that is all over a plugin, and says what it is for, from counting less there than in one that has it in passing.
 func (s *search) weigh() {
-	const prior = 1000
-	idf := func(docs, of int, all float64) float64 {
-		share := (float64(docs) + prior*all) / (float64(of) + prior)
-		return min(6, max(0.35, -math.Log(share)))
-	}
-	share := func(docs int) float64 { return min(1, (float64(docs)+0.5)/(float64(s.docs)+1)) }
 	known, sum := 0, 0.0
 	counts := make([][]int, len(s.words)) // variants that say how common a word is
 	for w := range s.words {
@@ -369,7 +419,7 @@ func (s *search) weigh() {
 			docs += s.variants[v].docs
 		}
 		if docs > 0 {
-			s.words[w].idf = idf(0, 0, share(docs)) * s.words[w].light
+			s.words[w].idf = idf(0, 0, s.share(docs)) * s.words[w].light
 			known++
 			sum += s.words[w].idf
 		}
@@ -380,34 +430,48 @@ func (s *search) weigh() {
 			s.words[w].idf = 0.6 * max(1, sum/float64(max(1, known)))
 		}
 	}
-	words, variants := len(s.words), len(s.variants)
-	floats := make([]float64, (words+variants)*len(s.parts))
-	for k, p := range s.parts {
-		own := floats[k*(words+variants):][:words+variants]
-		p.idf, p.most = own[:words], own[words:]
-		for w := range s.words {
-			docs, all := 0, 0
+	floats := s.floats.take(len(s.words) * len(s.parts))
+	for w := range s.words {
+		all := 0
+		for _, v := range counts[w] {
+			all += s.variants[v].docs
+		}
+		share := s.share(all)
+		var last struct {
+			docs, of int
+			idf      float64
+		}
+		for i, p := range s.parts {
+			p.idf = floats[i*len(s.words):][:len(s.words)]
+			docs := 0
 			for _, v := range counts[w] {
-				docs += int(p.docs[v])
-				all += s.variants[v].docs
+				docs += s.variants[v].in(p)
 			}
-			switch {
+			switch of := p.hi - p.lo; {
 			case all == 0:
 				p.idf[w] = s.words[w].idf
 			case s.words[w].plugin:
 				p.idf[w] = 2.5
 			default:
-				p.idf[w] = idf(min(docs, p.hi-p.lo), p.hi-p.lo, share(all)) * s.words[w].light
+				if docs = min(docs, of); of != last.of || docs != last.docs {
+					last.docs, last.of, last.idf = docs, of, idf(docs, of, share)*s.words[w].light
+				}
+				p.idf[w] = last.idf // of many small plugins most know a word alike
 			}
 			p.ideal += p.idf[w]
 		}
-		for i, v := range s.variants {
-			if v.how == asSynonym && p.docs[i] > 0 {
-				p.most[i] = idf(int(p.docs[i]), p.hi-p.lo, share(v.docs))
-			}
-		}
 	}
 }
+
+// idf is what a word is worth that so many of a part's documents hold, and such a share of all.
+func idf(docs, of int, all float64) float64 {
+	const prior = 1000
+	share := (float64(docs) + prior*all) / (float64(of) + prior)
+	return min(6, max(0.35, -math.Log(share)))
+}
+
+// share is the share of all documents that so many of them are.
+func (s *search) share(docs int) float64 { return min(1, (float64(docs)+0.5)/(float64(s.docs)+1)) }
 
 // compare says of each document how near its meaning comes to the query's.
 func (s *search) compare() {
@@ -427,12 +491,14 @@ func (s *search) compare() {
 	}
 	var like likeness
 	like.to(query)
-	all := make([]float64, s.docs)
-	for _, p := range s.parts {
-		p.alike, all = all[:p.hi-p.lo], all[p.hi-p.lo:]
-		for i := range p.alike {
-			p.alike[i] = known / of * like.of(p.seg.vectors[vectorSize/2*i:])
-			p.nearest = max(p.nearest, p.alike[i])
+	for _, src := range s.sources {
+		src.alike = s.floats.take(src.hi - src.lo)
+		for _, p := range src.active {
+			for doc := p.lo; doc < p.hi; doc++ {
+				near := known / of * like.of(src.seg.meanings[vectorSize/2*doc:])
+				src.alike[doc-src.lo] = near
+				p.nearest = max(p.nearest, near)
+			}
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 const (
 	magic      = "PARLEYIX"
-	version    = 3
-	headerSize = 72
+	version    = 4
+	headerSize = 64
 )
 
 var (
@@ -22,30 +22,37 @@ var (
 	ErrDamaged = errors.New("damaged search index")
 )
 
-// Segment is an open index of one plugin. It reads the bytes it was opened with, which must not change, and may be used
-// by many goroutines at once.
+// Segment is an open index of one plugin or, after Merge, of many. It reads the bytes it was opened with, which must not
+// change, and may be used by many goroutines at once.
 type Segment struct {
-	plugin  string
-	ident   string // plugin's name as an identifier
-	perKind [3]int
-	total   int
-	strings []byte
-	offsets []byte // u32 each
-	owns    []byte // u8 each
-	vectors []byte // vectorSize/2 bytes for each tool
-	records []byte
-	names   [3][]byte // by kind, one line each
-	filter  []byte
-	slots   []byte
-	width   int
-	terms   []byte
+	members  []member // sorted by plugin
+	totals   [3]int   // documents of each kind
+	total    int
+	offsets  []byte  // u32 each
+	owns     []byte  // u8 each
+	meanings []byte  // vectorSize/2 bytes for each tool
+	owner    []int32 // by document: its member
+	lines    []byte  // the names of all documents as identifiers
+	stems    []byte  // u16 or u32 each
+	width    int
+	terms    []byte
 
-	once  sync.Once
-	words []spelled // all words, for finding slips; read when the first is looked for
+	// What is read once, by the first search that needs it.
+	idents func() []spelledName // by document
+	words  func() []spelled     // all of them, for finding slips
+}
+
+// member is a plugin within a segment.
+type member struct {
+	plugin, build    string
+	ident            string // plugin as an identifier
+	first, docs      [3]int // by kind: its first document, and how many it has
+	strings, records []byte
+	left             bool // out: see Keep
 }
 
 // Open checks a segment and readies it for search, without copying it. It costs one pass of CRC-32 over the bytes, some
-// 15 µs for half a megabyte. The error is ErrVersion or ErrDamaged, with what was found.
+// 15 µs for half a megabyte, and little for each plugin. The error is ErrVersion or ErrDamaged, with what was found.
 //
 // A checksum is no signature: whatever else the bytes hold, reading them never panics and is bounded by their size.
 func Open(data []byte) (*Segment, error) {
@@ -62,13 +69,13 @@ func Open(data []byte) (*Segment, error) {
 	if crc32.ChecksumIEEE(data[20:]) != binary.LittleEndian.Uint32(data[16:]) {
 		return nil, fmt.Errorf("%w: wrong checksum", ErrDamaged)
 	}
-	s := &Segment{perKind: [3]int{u32(20), u32(24), u32(28)}, width: u32(36)}
-	s.total = s.perKind[0] + s.perKind[1] + s.perKind[2]
-	var at [7]int
-	for i := range 6 {
-		at[i] = u32(40 + 4*i)
+	s := &Segment{totals: [3]int{u32(20), u32(24), u32(28)}, width: u32(32)}
+	s.total = s.totals[0] + s.totals[1] + s.totals[2]
+	var at [8]int
+	for i := range 7 {
+		at[i] = u32(36 + 4*i)
 	}
-	at[6] = len(data)
+	at[7] = len(data)
 	before := headerSize
 	for _, a := range at {
 		if a < before || a > len(data) {
@@ -77,48 +84,92 @@ func Open(data []byte) (*Segment, error) {
 		before = a
 	}
 	part := func(i int) []byte { return data[at[i]:at[i+1]:at[i+1]] }
-	slots := u32(32)
-	if s.perKind[0] > len(data) || s.total > len(data) || len(part(1)) != 5*s.total+vectorSize/2*s.perKind[0] || len(part(3)) < s.total ||
-		s.width != 2 && s.width != 4 || slots <= 0 || slots&(slots-1) != 0 || len(part(4))/(s.width+1) != slots || len(part(4))%(s.width+1) != 0 {
+	if s.totals[0] > len(data) || s.total > len(data) || len(part(2)) != 5*s.total+vectorSize/2*s.totals[0] || len(part(4)) < s.total ||
+		s.width != 2 && s.width != 4 || len(part(5))%s.width != 0 {
 		return nil, fmt.Errorf("%w: counts and sizes differ", ErrDamaged)
 	}
-	r := reader{b: data[headerSize:at[0]]}
-	s.plugin = string(r.str())
-	s.ident = identifier(s.plugin)
-	s.strings, s.records, s.terms = part(0), part(2), part(5)
-	s.filter, s.slots = part(4)[:slots:slots], part(4)[slots:]
-	names, first, second := part(3), u32(64), u32(68)
-	if first > second || second > len(names) {
+	s.offsets, s.owns, s.meanings = part(2)[:4*s.total], part(2)[4*s.total:5*s.total], part(2)[5*s.total:]
+	s.stems, s.terms = part(5), part(6)
+	s.lines = part(4)
+	if bytes.Count(s.lines, []byte{'\n'}) != s.total || s.total > 0 && s.lines[len(s.lines)-1] != '\n' {
 		return nil, fmt.Errorf("%w: names are missing", ErrDamaged)
 	}
-	s.names = [3][]byte{names[:first], names[first:second], names[second:]}
-	s.offsets, s.owns, s.vectors = part(1)[:4*s.total], part(1)[4*s.total:5*s.total], part(1)[5*s.total:]
-	for k, lines := range s.names {
-		if r.bad || bytes.Count(lines, newline) != s.perKind[k] || len(lines) > 0 && lines[len(lines)-1] != '\n' {
-			return nil, fmt.Errorf("%w: names are missing", ErrDamaged)
-		}
-	}
-	return s, nil
+	s.idents, s.words = sync.OnceValue(s.readNames), sync.OnceValue(s.readWords)
+	return s, s.readMembers(part(0), part(1), part(3))
 }
 
-// Plugin is the name that the segment was built for.
-func (s *Segment) Plugin() string { return s.plugin }
+// readMembers reads the table of plugins and shares out among them what is theirs.
+func (s *Segment) readMembers(table, shared, records []byte) error {
+	text := string(table) // one copy for all names
+	r := reader{b: table}
+	str := func() string {
+		b := r.str()
+		end := len(table) - len(r.b)
+		return text[max(0, end-len(b)):end]
+	}
+	rest, bad := [2]reader{{b: shared}, {b: records}}, false
+	const least = 7 // bytes that a plugin takes
+	n := r.count()
+	if n > len(table)/least {
+		return fmt.Errorf("%w: plugins are missing", ErrDamaged)
+	}
+	s.members = make([]member, n)
+	s.owner = make([]int32, s.total)
+	next := [3]int{0, s.totals[0], s.totals[0] + s.totals[1]}
+	limit := [3]int{next[1], next[2], s.total}
+	for i := range s.members {
+		m := &s.members[i]
+		m.plugin, m.build = str(), str()
+		m.ident = identifier(m.plugin)
+		for k := range kinds {
+			docs := r.int()
+			if docs > limit[k]-next[k] {
+				return fmt.Errorf("%w: documents are missing", ErrDamaged)
+			}
+			m.first[k], m.docs[k] = next[k], docs
+			next[k] += docs
+			for doc := m.first[k]; doc < next[k]; doc++ {
+				s.owner[doc] = int32(i)
+			}
+		}
+		m.strings, m.records = rest[0].take(r.int()), rest[1].take(r.int())
+		bad = bad || r.bad || rest[0].bad || rest[1].bad || i > 0 && s.members[i-1].plugin > m.plugin
+	}
+	if bad || r.bad || next != limit {
+		return fmt.Errorf("%w: plugins are missing", ErrDamaged)
+	}
+	return nil
+}
+
+// Keep leaves those plugins of a segment out of all searches that keep refuses, as if they were not there. It is to be called before
+// the first search.
+func (s *Segment) Keep(keep func(plugin, build string) bool) {
+	for i := range s.members {
+		m := &s.members[i]
+		m.left = !keep(m.plugin, m.build)
+	}
+}
 
 // Len is the number of documents of all kinds.
 func (s *Segment) Len() int { return s.total }
 
-// Doc is what is stored of document i, without score: tools first, then events, then types, each sorted by name.
+// Doc is what is stored of document i, without score: tools first, then events, then types, each sorted by plugin and name.
 func (s *Segment) Doc(i int) Hit {
 	if i < 0 || i >= s.total {
 		return Hit{}
 	}
-	r := s.record(i)
-	return Hit{
-		Plugin: s.plugin, Name: string(r.name), Kind: kinds[r.kind()],
+	r, m := s.record(i), &s.members[s.owner[i]]
+	hit := Hit{
+		Plugin: m.plugin, Name: string(r.name), Kind: kinds[r.kind()],
 		Brief: string(r.brief), Signature: string(r.signature),
-		Group: string(s.shared(r.group)), Category: string(s.shared(r.category)), Effect: string(s.shared(r.effect)),
+		Group: string(m.shared(r.group)), Category: string(m.shared(r.category)), Effect: string(m.shared(r.effect)),
 		Deprecated: r.flags&flagDeprecated != 0, Experimental: r.flags&flagExperimental != 0,
 	}
+	if r.flags&flagOwnName != 0 {
+		_, name := own(hit.Name)
+		hit.Signature = name + hit.Signature
+	}
+	return hit
 }
 
 // stored is a record in place.
@@ -134,11 +185,7 @@ func (r *stored) kind() int { return min(2, int(r.flags&flagKind)) }
 
 func (s *Segment) record(i int) stored {
 	var out stored
-	at := int(binary.LittleEndian.Uint32(s.offsets[4*i:]))
-	if at >= len(s.records) {
-		return out
-	}
-	r := reader{b: s.records[at:]}
+	r := s.recordAt(i)
 	out.flags = r.byte()
 	out.name = r.str()
 	out.group, out.category, out.effect = r.int(), r.int(), r.int()
@@ -148,9 +195,22 @@ func (s *Segment) record(i int) stored {
 	return out
 }
 
+// recordAt begins to read the record of a document; it is followed by those of the documents after it.
+func (s *Segment) recordAt(i int) reader {
+	at, records := int(binary.LittleEndian.Uint32(s.offsets[4*i:])), s.members[s.owner[i]].records
+	return reader{b: records[min(at, len(records)):]}
+}
+
+// name is the name of a document.
+func (s *Segment) name(i int) []byte {
+	r := s.recordAt(i)
+	r.byte()
+	return r.str()
+}
+
 // shared is a string by its number.
-func (s *Segment) shared(number int) []byte {
-	r := reader{b: s.strings}
+func (m *member) shared(number int) []byte {
+	r := reader{b: m.strings}
 	if n := r.int(); number < 0 || number >= n {
 		return nil
 	}
@@ -165,29 +225,39 @@ func (s *Segment) shared(number int) []byte {
 // bounds is the range of the documents of a kind.
 func (s *Segment) bounds(kind int) (lo, hi int) {
 	for k := range kind {
-		lo += s.perKind[k]
+		lo += s.totals[k]
 	}
-	return lo, lo + s.perKind[kind]
+	return lo, lo + s.totals[kind]
 }
 
-// find returns the group of words with a stem whose hash is h, or an empty reader.
-func (s *Segment) find(stem string, h uint32) reader {
-	if a, b := filterBits(h, len(s.filter)); s.filter[a>>3]&(1<<(a&7)) == 0 || s.filter[b>>3]&(1<<(b&7)) == 0 {
-		return reader{}
-	}
-	mask := len(s.slots)/s.width - 1
-	for i := range mask + 1 {
-		at := (int(h) + i) & mask
-		offset := slotValue(s.slots[at*s.width:][:s.width]) - 1
-		if offset < 0 || offset >= len(s.terms) {
+// find returns the group of words with a stem, or an empty reader.
+func (s *Segment) find(stem string) reader {
+	lo, hi := 0, len(s.stems)/s.width
+	for lo < hi {
+		mid := (lo + hi) / 2
+		at := s.stemAt(mid)
+		if at >= len(s.terms) {
 			return reader{}
 		}
-		r := reader{b: s.terms[offset:]}
-		if n := int(r.byte()); string(r.take(n)) == stem {
-			return reader{b: s.terms[offset:]}
+		r := reader{b: s.terms[at:]}
+		switch got := r.str(); {
+		case string(got) == stem:
+			return reader{b: s.terms[at:]}
+		case string(got) < stem:
+			lo = mid + 1
+		default:
+			hi = mid
 		}
 	}
 	return reader{}
+}
+
+// stemAt is where in terms group i begins.
+func (s *Segment) stemAt(i int) int {
+	if s.width == 2 {
+		return int(binary.LittleEndian.Uint16(s.stems[2*i:]))
+	}
+	return int(binary.LittleEndian.Uint32(s.stems[4*i:]))
 }
 
 // A word is a term of the index in place; its text is valid until the next one is read.
@@ -198,7 +268,7 @@ type indexed struct {
 
 // group reads the next group of words, calling f for each.
 func (r *reader) group(buf *[2 * 256]byte, f func(indexed)) {
-	stem := r.take(int(r.byte()))
+	stem := r.str()
 	for range r.count() {
 		keep, rest := int(r.byte()), int(r.byte())
 		tail := r.take(rest)
@@ -216,46 +286,72 @@ func (r *reader) group(buf *[2 * 256]byte, f func(indexed)) {
 // spelled is a word of a segment in a form that is fast to go through.
 type spelled struct {
 	set      uint32 // its letters
-	stem, at uint32 // where in terms its group and its own entry begin
+	stem, at uint32 // where in terms its group's stem and its own entry begin
 	size     uint8
 }
 
-// vocabulary is all words of the segment. They are read at the first call, which costs a few µs for a plugin of ten
-// tools: a search for slips looks at every word of every plugin.
-func (s *Segment) vocabulary() []spelled {
-	s.once.Do(func() {
-		s.words = make([]spelled, 0, len(s.slots)/s.width)
-		var text [2 * 256]byte
-		r := reader{b: s.terms}
-		for len(r.b) > 0 {
-			group := len(s.terms) - len(r.b)
-			stem := r.take(int(r.byte()))
-			copy(text[:], stem)
-			for range r.count() {
-				at := len(s.terms) - len(r.b)
-				keep, rest := int(r.byte()), int(r.byte())
-				tail := r.take(rest)
-				r.take(r.int())
-				if r.bad || keep > len(stem) {
-					return
-				}
-				if n := keep + rest; n <= maxTerm {
-					copy(text[:], stem[:keep])
-					copy(text[keep:], tail)
-					s.words = append(s.words, spelled{letters(text[:n]), uint32(group), uint32(at), uint8(n)})
-				}
+// readWords reads all words of the segment: a search for slips looks at every one.
+func (s *Segment) readWords() []spelled {
+	words := make([]spelled, 0, len(s.stems)/s.width*3/2)
+	var text [2 * 256]byte
+	r := reader{b: s.terms}
+	for len(r.b) > 0 {
+		stem := r.str()
+		group := len(s.terms) - len(r.b) - len(stem)
+		copy(text[:], stem)
+		for range r.count() {
+			at := len(s.terms) - len(r.b)
+			keep, rest := int(r.byte()), int(r.byte())
+			tail := r.take(rest)
+			r.take(r.int())
+			if r.bad || keep > len(stem) {
+				return words
+			}
+			if n := keep + rest; n <= maxTerm {
+				copy(text[:], stem[:keep])
+				copy(text[keep:], tail)
+				words = append(words, spelled{letters(text[:n]), uint32(group), uint32(at), uint8(n)})
 			}
 		}
-	})
-	return s.words
+	}
+	return words
+}
+
+// spelledName is the name of a document as an identifier, in a form that is fast to go through.
+type spelledName struct {
+	at, size, own uint32 // where it begins within lines, its length, and where in it the document's own name begins
+	set, ownSet   uint32 // the letters of both
+}
+
+// readNames reads the names of all documents.
+func (s *Segment) readNames() []spelledName {
+	all := make([]spelledName, s.total)
+	at := 0
+	for doc := range all {
+		size := bytes.IndexByte(s.lines[at:], '\n')
+		line := s.lines[at : at+size]
+		n := spelledName{at: uint32(at), size: uint32(size), own: uint32(min(size, int(s.owns[doc]))), set: letters(line)}
+		if n.ownSet = n.set; n.own > 0 {
+			n.ownSet = letters(line[n.own:])
+		}
+		all[doc] = n
+		at += size + 1
+	}
+	return all
 }
 
 // spell puts a word of the vocabulary together.
 func (s *Segment) spell(w spelled, buf *[maxTerm]byte) []byte {
 	keep, rest := int(s.terms[w.at]), int(s.terms[w.at+1])
-	n := copy(buf[:], s.terms[w.stem+1:][:keep])
+	n := copy(buf[:], s.terms[w.stem:][:keep])
 	n += copy(buf[n:], s.terms[w.at+2:][:rest])
 	return buf[:n]
+}
+
+// postings are those of a word of the vocabulary.
+func (s *Segment) postings(w spelled) []byte {
+	r := reader{b: s.terms[int(w.at)+2+int(s.terms[w.at+1]):]}
+	return r.str()
 }
 
 // each calls f for every posting of a document within [lo, hi).
@@ -272,13 +368,6 @@ func each(postings []byte, lo, hi int, f func(doc int, weight, mask byte)) {
 			f(doc, weight, mask)
 		}
 	}
-}
-
-func slotValue(slot []byte) int {
-	if len(slot) == 2 {
-		return int(binary.LittleEndian.Uint16(slot))
-	}
-	return int(binary.LittleEndian.Uint32(slot))
 }
 
 // reader takes values off foreign bytes; once one is missing, all others are empty.

@@ -2,14 +2,16 @@ package index
 
 import (
 	_ "embed"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
-//go:embed thesaurus.txt
-var thesaurusText string
+// thesaurusTable is thesaurus.txt in a form that is searched in place, because a process that searches once should not stem
+// two thousand words: a line for each stem, sorted, with what else it is called: stem, percent and scope of each.
+//
+//go:generate go test -run TestThesaurusTable -update .
+//go:embed thesaurus.table
+var thesaurusTable string
 
 // A synonym is what else a word may be called in the tools of plugin scope ("": everywhere).
 type synonym struct {
@@ -17,46 +19,35 @@ type synonym struct {
 	weight      float64 // share of a direct match
 }
 
-// thesaurus maps the stem of a word to its synonyms. It is read at the first search, not at the start of the process.
-var thesaurus = sync.OnceValue(func() map[string][]synonym {
-	table := make(map[string][]synonym, 512)
-	for line := range strings.Lines(thesaurusText) {
-		from, to, scope, weight := thesaurusLine(line)
-		for _, a := range from {
-			for _, b := range to {
-				known := slices.ContainsFunc(table[a], func(s synonym) bool { return s.stem == b && s.scope == scope })
-				if a != b && !known {
-					table[a] = append(table[a], synonym{b, scope, weight})
-				}
-			}
-		}
-	}
-	return table
-})
-
-func thesaurusLine(line string) (from, to []string, scope string, weight float64) {
-	line, _, _ = strings.Cut(line, "#")
-	fields := strings.Fields(line)
-	if len(fields) < 3 {
-		return nil, nil, "", 0
-	}
-	if fields[0] != "*" {
-		scope = fields[0]
-	}
-	percent, _ := strconv.Atoi(fields[1])
-	oneWay := false
-	for _, f := range fields[2:] {
+// synonyms are those of the word with a stem.
+func synonyms(stem string) (list []synonym) {
+	lo, hi := 0, len(thesaurusTable) // where the line begins, if there is one
+	for lo < hi {
+		start := strings.LastIndexByte(thesaurusTable[:(lo+hi)/2], '\n') + 1
+		key, rest, _ := strings.Cut(thesaurusTable[start:], "\t")
 		switch {
-		case f == ">":
-			oneWay = true
-		case oneWay:
-			to = append(to, stem(f))
+		case key == stem:
+			line, _, _ := strings.Cut(rest, "\n")
+			for entry := range strings.SplitSeq(line, "\t") {
+				stem, rest, _ := strings.Cut(entry, " ")
+				percent, scope, _ := strings.Cut(rest, " ")
+				n, _ := strconv.Atoi(percent)
+				list = append(list, synonym{stem, scope, float64(n) / 100})
+			}
+			return list
+		case key < stem:
+			lo = start + strings.IndexByte(thesaurusTable[start:], '\n') + 1
 		default:
-			from = append(from, stem(f))
+			hi = start
 		}
 	}
-	if !oneWay {
-		to = from
+	return nil
+}
+
+// eachSynonymous calls f with every stem that has synonyms, sorted.
+func eachSynonymous(f func(stem string)) {
+	for line := range strings.Lines(thesaurusTable) {
+		stem, _, _ := strings.Cut(line, "\t")
+		f(stem)
 	}
-	return from, to, scope, float64(percent) / 100
 }

@@ -2,6 +2,7 @@ package index
 
 import (
 	_ "embed"
+	"encoding/binary"
 	"math"
 	"strings"
 )
@@ -94,9 +95,13 @@ func (l *likeness) to(v [vectorSize]int16) {
 
 // of is the cosine with a packed direction, nearly: 1 for the same meaning, 0 for none in common.
 func (l *likeness) of(packed []byte) float64 {
+	const word = 8 // bytes read at once
 	sum := 0
-	for i, b := range packed[:vectorSize/2] {
-		sum += int(l[i][b])
+	for i := 0; i < len(l); i += word {
+		b := binary.LittleEndian.Uint64(packed[i:])
+		t := (*[word][256]int16)(l[i : i+word])
+		sum += int(t[0][b&255]) + int(t[1][b>>8&255]) + int(t[2][b>>16&255]) + int(t[3][b>>24&255]) +
+			int(t[4][b>>32&255]) + int(t[5][b>>40&255]) + int(t[6][b>>48&255]) + int(t[7][b>>56])
 	}
 	return float64(sum) * roundingStep / (vectorLength * vectorLength)
 }

@@ -1,0 +1,154 @@
+package index
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+	"slices"
+)
+
+// draft is a plugin on its way into a segment.
+type draft struct {
+	plugin, build string
+	strings       []byte
+	docs          [3][]draftDoc // by kind, sorted by name
+}
+
+type draftDoc struct {
+	record  []byte
+	name    []byte // as an identifier
+	own     byte
+	meaning [vectorSize / 2]byte // of a tool
+}
+
+// entry is a word on its way into a segment, with the documents that hold it in the order of the segment.
+type entry struct {
+	word     string
+	postings []posting
+}
+
+type posting struct {
+	doc          int
+	weight, mask byte
+}
+
+// layout writes a segment: the only place that knows the order of its parts, besides Open. The drafts are sorted by plugin.
+func layout(drafts []draft, words map[string]*entry) []byte {
+	var table, shared, records, names []byte
+	var offsets, owns, meanings []byte
+	var totals [3]int
+	table = binary.AppendUvarint(table, uint64(len(drafts)))
+	for _, d := range drafts {
+		table = appendString(appendString(table, d.plugin), d.build)
+		size := 0
+		for k := range kinds {
+			for i := range d.docs[k] {
+				size += len(d.docs[k][i].record)
+			}
+			totals[k] += len(d.docs[k])
+			table = binary.AppendUvarint(table, uint64(len(d.docs[k])))
+		}
+		table = binary.AppendUvarint(binary.AppendUvarint(table, uint64(len(d.strings))), uint64(size))
+		shared = append(shared, d.strings...)
+	}
+	at := make([]int, len(drafts)) // within the records of each plugin
+	for k := range kinds {
+		for i := range drafts {
+			for _, doc := range drafts[i].docs[k] {
+				offsets = binary.LittleEndian.AppendUint32(offsets, uint32(at[i]))
+				at[i] += len(doc.record)
+				owns = append(owns, doc.own)
+				names = append(append(names, doc.name...), '\n')
+				if k == 0 {
+					meanings = append(meanings, doc.meaning[:]...)
+				}
+			}
+		}
+	}
+	for i := range drafts {
+		for k := range kinds {
+			for _, doc := range drafts[i].docs[k] {
+				records = append(records, doc.record...)
+			}
+		}
+	}
+	stems, terms, width := dictionary(words)
+
+	out := make([]byte, headerSize)
+	copy(out, magic)
+	put := binary.LittleEndian.PutUint32
+	put(out[8:], version)
+	for k := range kinds {
+		put(out[20+4*k:], uint32(totals[k]))
+	}
+	put(out[32:], uint32(width))
+	for i, section := range [][]byte{table, shared, slices.Concat(offsets, owns, meanings), records, names, stems, terms} {
+		put(out[36+4*i:], uint32(len(out)))
+		out = append(out, section...)
+	}
+	put(out[12:], uint32(len(out)))
+	put(out[16:], crc32.ChecksumIEEE(out[20:]))
+	return out
+}
+
+// dictionary writes the words by their stems, and where each stem begins.
+func dictionary(words map[string]*entry) (stems, terms []byte, width int) {
+	type stemmed struct {
+		*entry
+		stem string
+	}
+	list := make([]stemmed, 0, len(words))
+	for _, e := range words {
+		list = append(list, stemmed{e, stem(e.word)})
+	}
+	slices.SortFunc(list, func(x, y stemmed) int { return cmp.Or(cmp.Compare(x.stem, y.stem), cmp.Compare(x.word, y.word)) })
+	var offsets []int
+	var packed []byte
+	for len(list) > 0 {
+		stem, n := list[0].stem, 1
+		for n < len(list) && list[n].stem == stem {
+			n++
+		}
+		offsets = append(offsets, len(terms))
+		terms = appendString(terms, stem)
+		terms = binary.AppendUvarint(terms, uint64(n))
+		for _, e := range list[:n] {
+			keep := 0
+			for keep < len(stem) && keep < len(e.word) && stem[keep] == e.word[keep] {
+				keep++
+			}
+			terms = append(terms, byte(keep), byte(len(e.word)-keep))
+			terms = append(terms, e.word[keep:]...)
+			packed = e.packed(packed[:0])
+			terms = append(binary.AppendUvarint(terms, uint64(len(packed))), packed...)
+		}
+		list = list[n:]
+	}
+	width = 2
+	if len(terms) > math.MaxUint16 {
+		width = 4
+	}
+	for _, o := range offsets {
+		if width == 2 {
+			stems = binary.LittleEndian.AppendUint16(stems, uint16(o))
+		} else {
+			stems = binary.LittleEndian.AppendUint32(stems, uint32(o))
+		}
+	}
+	return stems, terms, width
+}
+
+func (e *entry) packed(out []byte) []byte {
+	last := 0
+	for _, p := range e.postings {
+		out = binary.AppendUvarint(out, uint64(p.doc-last))
+		out = append(out, p.weight, p.mask)
+		last = p.doc
+	}
+	return out
+}
+
+func appendString[T string | []byte](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
