@@ -20,7 +20,7 @@ type Catalog struct {
 	// What is made of a tool when it is first needed lives as long as the catalog that holds the tool.
 	docs     sync.Map // tierKey -> *Docs
 	schemas  sync.Map // partKey -> *schema.Schema
-	segments sync.Map // plugin -> *index.Segment
+	searched searched
 }
 
 // tierKey names the documentation of a tool at a tier, partKey the schema of its parameters or of its results.

@@ -219,35 +219,3 @@ func noGroup(providers []Provider, name string) error {
 	e.DidYouMean = Closest(e.DidYouMean)
 	return e.WithNext(next)
 }
-
-// segmentsOf opens the segments of plugins; one that cannot be used is left out, and debug, if given, told.
-func (c *Catalog) segmentsOf(providers []Provider, debug func(string, ...any)) []*index.Segment {
-	var segments []*index.Segment
-	for _, p := range providers {
-		segment, err := c.segment(p)
-		if err == nil {
-			segments = append(segments, segment)
-		} else if debug != nil {
-			debug("search: %s has no usable index: %v", p.Info().Name, err)
-		}
-	}
-	return segments
-}
-
-// segment opens a plugin's search segment once: what it learns of its words it keeps for the next query.
-func (c *Catalog) segment(p Provider) (*index.Segment, error) {
-	name := p.Info().Name
-	if s, ok := c.segments.Load(name); ok {
-		return s.(*index.Segment), nil
-	}
-	raw, err := p.Segment()
-	if err != nil {
-		return nil, err
-	}
-	opened, err := index.Open(raw)
-	if err != nil {
-		return nil, err
-	}
-	s, _ := c.segments.LoadOrStore(name, opened)
-	return s.(*index.Segment), nil
-}

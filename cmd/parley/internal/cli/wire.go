@@ -150,8 +150,11 @@ func (r *rooms) catalog() (*host.Catalog, error) {
 	for _, key := range order {
 		providers = append(providers, found[key])
 	}
-	r.catalog_, err = host.NewCatalog(providers...)
-	return r.catalog_, err
+	if r.catalog_, err = host.NewCatalog(providers...); err != nil {
+		return nil, err
+	}
+	r.catalog_.KeepSearchIn(filepath.Join(r.dirs().cache, "search"))
+	return r.catalog_, nil
 }
 
 // shippedSource makes a source of a plugin that is part of this binary: its docs stand beside the wasm, which is
