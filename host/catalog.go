@@ -34,23 +34,32 @@ type (
 
 // NewCatalog gathers plugins; two of one name are already_exists.
 func NewCatalog(providers ...Provider) (*Catalog, error) {
-	c := &Catalog{providers: slices.Clone(providers), byName: map[string]Provider{}}
-	slices.SortStableFunc(c.providers, func(a, b Provider) int {
-		x, y := a.Info(), b.Info()
-		if (x.Kind == manifest.KindBuiltin) != (y.Kind == manifest.KindBuiltin) {
-			if x.Kind == manifest.KindBuiltin {
+	type named struct {
+		Provider
+		name    string
+		builtin bool
+	}
+	sorted := make([]named, len(providers))
+	for i, p := range providers {
+		info := p.Info()
+		sorted[i] = named{p, info.Name, info.Kind == manifest.KindBuiltin}
+	}
+	slices.SortStableFunc(sorted, func(a, b named) int {
+		if a.builtin != b.builtin {
+			if a.builtin {
 				return -1
 			}
 			return 1
 		}
-		return strings.Compare(x.Name, y.Name)
+		return strings.Compare(a.name, b.name)
 	})
-	for _, p := range c.providers {
-		key := strings.ToLower(p.Info().Name)
+	c := &Catalog{providers: make([]Provider, len(sorted)), byName: make(map[string]Provider, len(sorted))}
+	for i, p := range sorted {
+		key := strings.ToLower(p.name)
 		if c.byName[key] != nil {
-			return nil, Errorf(AlreadyExists, "two plugins are named %s; names are unique without regard to case", p.Info().Name)
+			return nil, Errorf(AlreadyExists, "two plugins are named %s; names are unique without regard to case", p.name)
 		}
-		c.byName[key] = p
+		c.byName[key], c.providers[i] = p.Provider, p.Provider
 	}
 	return c, nil
 }

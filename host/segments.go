@@ -88,7 +88,7 @@ func openSegment(p Provider) (*index.Segment, error) {
 // change: plugins that are gone are left out of it, and a few new ones are searched beside it. When it is made anew, plugins that
 // have not changed are taken from the old one.
 func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []Provider) {
-	builds := map[string]string{}
+	builds := make(map[string]string, len(c.providers))
 	for _, p := range c.providers {
 		if info := p.Info(); info.Digest != "" {
 			builds[info.Name] = info.Digest
@@ -126,7 +126,7 @@ func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []P
 
 // keepOf leaves the plugins out of a merged segment that are not of these builds. It returns those that remain, and how many do not.
 func keepOf(merged *index.Segment, builds map[string]string) (held map[string]bool, gone int) {
-	held = map[string]bool{}
+	held = make(map[string]bool, len(builds))
 	if merged == nil {
 		return held, 0
 	}

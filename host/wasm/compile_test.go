@@ -395,9 +395,9 @@ func TestPackedNeedsNoUnpacking(t *testing.T) {
 	call := func(manifest string) *host.Error {
 		e, _ := cacheEngine(t, Config{CacheDir: dir})
 		p := guest(t, e, "smallest", manifest)
-		wasm := p.src.Wasm
-		p.src.Packed = []byte("packed")
-		p.src.Wasm = func() ([]byte, error) { unpacked++; return wasm() }
+		wasm := p.body().src.Wasm
+		p.body().src.Packed = []byte("packed")
+		p.body().src.Wasm = func() ([]byte, error) { unpacked++; return wasm() }
 		tool := "call"
 		if manifest == "rev" {
 			tool = "word"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,7 +35,7 @@ type lockFile struct {
 // readLock reads lock.json; one that does not exist holds nothing. A damaged one is refused rather than
 // taken for an empty one: the next install would throw away everything that it named.
 func readLock(path string) ([]Entry, error) {
-	data, err := os.ReadFile(path)
+	data, err := readText(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -55,11 +56,26 @@ func readLock(path string) ([]Entry, error) {
 		}}
 }
 
-func decodeLock(data []byte) ([]Entry, error) {
-	entries, ok := decodeLines(string(data))
+// readText is os.ReadFile as a string, without a copy: entries are pieces of it.
+func readText(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var text strings.Builder
+	if info, err := f.Stat(); err == nil {
+		text.Grow(int(min(info.Size(), 1<<30)))
+	}
+	_, err = io.Copy(&text, f)
+	return text.String(), err
+}
+
+func decodeLock(data string) ([]Entry, error) {
+	entries, ok := decodeLines(data)
 	if !ok {
 		var l lockFile
-		if err := json.Unmarshal(data, &l); err != nil {
+		if err := json.Unmarshal([]byte(data), &l); err != nil {
 			return nil, err
 		}
 		if l.Version != lockVersion {
@@ -68,7 +84,8 @@ func decodeLock(data []byte) ([]Entry, error) {
 		entries = l.Plugins
 	}
 	seen := make(map[string]bool, len(entries))
-	for _, e := range entries {
+	for i := range entries {
+		e := &entries[i]
 		key := strings.ToLower(e.Name)
 		switch {
 		case !isName(e.Name): // names and digests become paths

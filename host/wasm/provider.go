@@ -14,36 +14,56 @@ import (
 // Provider is one plugin. Discovery reads its manifest and nothing else; the module is read, judged and compiled at
 // the first call.
 type Provider struct {
-	engine   *Engine
+	engine *Engine
+	info   host.Info
+	open   func() Source
+	opened sync.Once
+	made   body // see body
+
+	unit  *unit
+	calls atomic.Int32 // under way
+}
+
+// body is what a provider has as soon as it is asked for more than its info: a list of a thousand plugins asks none.
+type body struct {
 	src      Source
 	manifest func() (*manifest.Manifest, error)
 	segment  func() ([]byte, error)
-
-	loading chan struct{} // holds a token while somebody loads the unit
-	unit    *unit
-
-	calls atomic.Int32 // under way
+	loading  chan struct{} // holds a token while somebody loads the unit
 }
 
 var _ host.Provider = (*Provider)(nil)
 
 // Provider makes a plugin of its parts.
 func (e *Engine) Provider(src Source) *Provider {
-	return &Provider{engine: e, src: src, loading: make(chan struct{}, 1), manifest: sync.OnceValues(src.Manifest), segment: sync.OnceValues(src.Segment)}
+	return &Provider{engine: e, info: src.Info, open: func() Source { return src }}
+}
+
+// Installed makes a plugin of an entry of a store.
+func (e *Engine) Installed(s *Store, entry Entry) *Provider {
+	return &Provider{engine: e, info: entry.Info(), open: func() Source { return s.Source(entry) }}
+}
+
+func (p *Provider) body() *body {
+	p.opened.Do(func() {
+		src := p.open()
+		p.made = body{src: src, manifest: sync.OnceValues(src.Manifest), segment: sync.OnceValues(src.Segment), loading: make(chan struct{}, 1)}
+	})
+	return &p.made
 }
 
 // Info returns what the source knows without reading anything.
-func (p *Provider) Info() host.Info { return p.src.Info }
+func (p *Provider) Info() host.Info { return p.info }
 
 // Manifest returns the whole manifest, tools included.
-func (p *Provider) Manifest() (*manifest.Manifest, error) { return p.manifest() }
+func (p *Provider) Manifest() (*manifest.Manifest, error) { return p.body().manifest() }
 
 // Segment returns the search segment.
-func (p *Provider) Segment() ([]byte, error) { return p.segment() }
+func (p *Provider) Segment() ([]byte, error) { return p.body().segment() }
 
 // Groups returns the groups in the manifest's order.
 func (p *Provider) Groups() ([]host.GroupLine, error) {
-	m, err := p.manifest()
+	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +80,7 @@ func (p *Provider) Groups() ([]host.GroupLine, error) {
 
 // Lines returns the tools of a group in the manifest's order.
 func (p *Provider) Lines(group string) ([]host.Line, error) {
-	m, err := p.manifest()
+	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +100,7 @@ func (p *Provider) Lines(group string) ([]host.Line, error) {
 
 // Names returns the names of all tools, sorted.
 func (p *Provider) Names() ([]string, error) {
-	m, err := p.manifest()
+	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +114,7 @@ func (p *Provider) Names() ([]string, error) {
 
 // Tool returns a tool, or nil.
 func (p *Provider) Tool(name string) (*manifest.Tool, error) {
-	m, err := p.manifest()
+	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
 	}
@@ -110,25 +130,25 @@ func (p *Provider) Prepare(ctx context.Context) error {
 
 func (p *Provider) load(ctx context.Context) (*unit, error) {
 	select {
-	case p.loading <- struct{}{}:
-		defer func() { <-p.loading }()
+	case p.body().loading <- struct{}{}:
+		defer func() { <-p.body().loading }()
 	case <-ctx.Done():
-		return nil, stopped(ctx, p.src.Info.Name)
+		return nil, stopped(ctx, p.info.Name)
 	}
 	if p.unit != nil {
 		return p.unit, nil
 	}
-	m, err := p.manifest()
+	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
 	}
-	p.unit, err = p.engine.load(ctx, p.src, m)
+	p.unit, err = p.engine.load(ctx, p.body().src, m)
 	return p.unit, err
 }
 
 // Invoke runs a call in a fresh instance, on the goroutine that calls it.
 func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
-	m, err := p.manifest()
+	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +180,7 @@ func (p *Provider) enter(l host.Limits) (leave func(), err error) {
 	}
 	if most := cmp.Or(l.ConcurrentCalls, defaultConcurrentCalls); int(p.calls.Add(1)) > most {
 		leave()
-		return nil, host.Errorf(host.Busy, "%d calls of %s are under way, and it may have no more; try again when one has ended", most, p.src.Info.Name)
+		return nil, host.Errorf(host.Busy, "%d calls of %s are under way, and it may have no more; try again when one has ended", most, p.info.Name)
 	}
 	return leave, nil
 }

@@ -222,7 +222,7 @@ func FuzzLock(f *testing.F) {
 				t.Fatalf("%q: by line %+v, by encoding/json %+v, %v", data, lines, l, err)
 			}
 		}
-		entries, err := decodeLock(data)
+		entries, err := decodeLock(string(data))
 		if err != nil {
 			return
 		}
@@ -230,7 +230,7 @@ func FuzzLock(f *testing.F) {
 		if err != nil {
 			return // a time that RFC 3339 cannot write
 		}
-		again, err := decodeLock(encoded)
+		again, err := decodeLock(string(encoded))
 		if err != nil || len(again) != len(entries) {
 			t.Fatalf("%q: written as %q, read as %v, %v", data, encoded, again, err)
 		}

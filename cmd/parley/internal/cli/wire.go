@@ -100,34 +100,36 @@ func (r *rooms) catalog() (*host.Catalog, error) {
 			return rules.AttachHosts()
 		},
 	})
-	found := map[string]host.Provider{}
-	var order []string
-	add := func(p host.Provider) {
-		key := strings.ToLower(p.Info().Name)
-		if found[key] == nil {
-			order = append(order, key)
-		}
-		found[key] = p
-	}
-	add(r.browser)
 	shipped, err := plugins.Shipped()
 	if err != nil {
 		return nil, err
-	}
-	for _, f := range shipped {
-		add(r.engine().Provider(shippedSource(f)))
 	}
 	store := r.store()
 	entries, err := store.List()
 	if err != nil {
 		return nil, err
 	}
+	var providers []host.Provider
+	found := make(map[string]int, len(entries)) // places in providers
+	add := func(p host.Provider) {
+		key := strings.ToLower(p.Info().Name)
+		if at, ok := found[key]; ok {
+			providers[at] = p
+			return
+		}
+		found[key] = len(providers)
+		providers = append(providers, p)
+	}
+	add(r.browser)
+	for _, f := range shipped {
+		add(r.engine().Provider(shippedSource(f)))
+	}
 	for _, e := range entries {
 		if manifest.Reserved(e.Name) {
 			r.app.notice(fmt.Sprintf("the installed plugin %s has a reserved name and is ignored", e.Name))
 			continue
 		}
-		add(r.engine().Provider(store.Source(e)))
+		add(r.engine().Installed(store, e))
 	}
 	loaded := map[string]string{}
 	for _, path := range r.app.loads {
@@ -140,15 +142,11 @@ func (r *rooms) catalog() (*host.Catalog, error) {
 			return nil, host.Errorf(host.AlreadyExists, "--load %s and --load %s are both named %s", other, path, c.Manifest.Name)
 		}
 		loaded[key] = path
-		if found[key] != nil {
+		if _, ok := found[key]; ok {
 			r.app.debugf("--load %s takes the place of the plugin %s for this command", path, c.Manifest.Name)
 		}
 		r.signers().hold(c)
 		add(r.engine().Provider(c.Source()))
-	}
-	providers := make([]host.Provider, 0, len(order))
-	for _, key := range order {
-		providers = append(providers, found[key])
 	}
 	if r.catalog_, err = host.NewCatalog(providers...); err != nil {
 		return nil, err
