@@ -122,10 +122,11 @@ check-generate:
 	fi; \
 	echo "ok go generate"
 
-cross: ## build and vet for all six platforms
+cross: ## build for all six platforms, and vet for each system
 	@for platform in $(PLATFORMS); do \
 	  export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
-	  echo "== $$platform"; $(GO) build ./...; $(GO) vet ./...; \
+	  echo "== $$platform"; $(GO) build ./...; \
+	  if [[ $$platform != */arm64 ]]; then $(GO) vet ./...; fi; \
 	done
 
 release: ## archives with checksums for all six platforms, in dist/
