@@ -23,6 +23,9 @@ type plugin struct {
 func (p plugin) Info() host.Info                          { return host.Info{Name: p.m.Name, Kind: p.m.Kind} }
 func (p plugin) Manifest() (*manifest.Manifest, error)    { return p.m, nil }
 func (p plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
+func (p plugin) Segment() ([]byte, error) {
+	return host.BuildSegment(p.m.Name, host.SearchDocs(p.m)), nil
+}
 
 func (p plugin) Names() (names []string, err error) {
 	for _, t := range p.m.Tools {
