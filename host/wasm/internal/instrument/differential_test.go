@@ -28,7 +28,7 @@ func modulesToCompare() int {
 	if n, err := strconv.Atoi(os.Getenv("DIFFERENTIAL_MODULES")); err == nil {
 		return n
 	}
-	return 250
+	return 150
 }
 
 // TestDifferentialBinaryen runs modules that binaryen's wasm-opt makes of random bytes, as they are and rewritten: results, traps, calls of the
