@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
 
@@ -155,7 +154,7 @@ func readMerged(dir string) (*index.Segment, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular(), !private.Owned(info), info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows":
+	case !info.Mode().IsRegular(), !private.Trusted(info):
 		return nil, errors.New("others may write to it")
 	case info.Size() > maxMerged:
 		return nil, fmt.Errorf("it has %d bytes", info.Size())

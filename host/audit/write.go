@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,7 +131,7 @@ func (l *Log) lock() (release func(), err error) {
 func (l *Log) openCurrent() error {
 	path := filepath.Join(l.dir, currentName)
 	if l.file != nil && l.last.size < l.cfg.MaxBytes {
-		if there, err := os.Lstat(path); err == nil && os.SameFile(l.opened, there) && there.Size() == l.last.size && forUserAlone(there) {
+		if there, same := private.Still(path, l.opened); same && there.Size() == l.last.size {
 			return nil
 		}
 	}
@@ -164,17 +163,13 @@ func (l *Log) open(path string) error {
 		return err
 	}
 	l.file = f
-	if l.opened, err = f.Stat(); err == nil && !forUserAlone(l.opened) {
+	if l.opened, err = f.Stat(); err == nil && !private.Alone(l.opened) {
 		err = f.Chmod(0o600)
 	}
 	if err == nil {
 		l.last, err = readEnd(f, l.opened.Size())
 	}
 	return err
-}
-
-func forUserAlone(info fs.FileInfo) bool {
-	return info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows"
 }
 
 func (l *Log) letGo() {

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/private"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -134,7 +135,7 @@ func (r *recorder) write(day time.Time, line []byte) error {
 // open makes file the one at a path, if it is not that already, and returns its size.
 func (r *recorder) open(path string) (size int64, err error) {
 	if r.file != nil {
-		if there, err := os.Lstat(path); err == nil && os.SameFile(there, r.opened) && forUserAlone(there) {
+		if there, same := private.Still(path, r.opened); same {
 			return there.Size(), nil
 		}
 		_ = r.close()
@@ -153,7 +154,7 @@ func (r *recorder) open(path string) (size int64, err error) {
 	if r.opened, err = f.Stat(); err != nil {
 		return 0, errors.Join(err, r.close())
 	}
-	if !forUserAlone(r.opened) {
+	if !private.Alone(r.opened) {
 		_ = f.Chmod(0o600) // it was made by something else; nobody else needs to read it
 	}
 	return r.opened.Size(), nil
@@ -163,10 +164,6 @@ func (r *recorder) close() error {
 	f := r.file
 	r.file = nil
 	return f.Close()
-}
-
-func forUserAlone(info os.FileInfo) bool {
-	return info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows"
 }
 
 // severed tells that the last line lacks its break, which a write left out when the disk was full: one damaged line must

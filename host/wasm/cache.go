@@ -185,7 +185,7 @@ func (s slot) read() (*seal, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.IsDir(), !private.Owned(info), info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows":
+	case !info.IsDir(), !private.Trusted(info):
 		return nil, errors.New("others may write to it")
 	}
 	data, err := readBounded(filepath.Join(s.dir, sealName), maxSeal)

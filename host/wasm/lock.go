@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,7 +34,7 @@ type lockFile struct {
 // readLock reads lock.json; one that does not exist holds nothing. A damaged one is refused rather than
 // taken for an empty one: the next install would throw away everything that it named.
 func readLock(path string) ([]Entry, error) {
-	data, err := readText(path)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -43,7 +42,7 @@ func readLock(path string) ([]Entry, error) {
 		return nil, &host.Error{Code: host.Unavailable, Cause: err,
 			Message: fmt.Sprintf("cannot read the list of installed plugins: %v", err), Next: []string{"parley doctor"}}
 	}
-	entries, err := decodeLock(data)
+	entries, err := decodeLock(string(data))
 	if err == nil {
 		return entries, nil
 	}
@@ -54,21 +53,6 @@ func readLock(path string) ([]Entry, error) {
 			"mv " + manifest.ShellQuote(dir) + " " + manifest.ShellQuote(dir+".damaged"),
 			"parley plugin install " + manifest.ShellQuote(dir+".damaged") + "/NAME/DIGEST",
 		}}
-}
-
-// readText is os.ReadFile as a string, without a copy: entries are pieces of it.
-func readText(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	var text strings.Builder
-	if info, err := f.Stat(); err == nil {
-		text.Grow(int(min(info.Size(), 1<<30)))
-	}
-	_, err = io.Copy(&text, f)
-	return text.String(), err
 }
 
 func decodeLock(data string) ([]Entry, error) {

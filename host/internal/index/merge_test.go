@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// installed are the segments of what the queries of testdata/search ask for: cdp and the plugins of others.
+// installed are the segments of what the queries of testdata/search ask for: cdp, and then the plugins of others.
 func installed(t testing.TB) []*Segment {
 	t.Helper()
 	data, err := os.ReadFile("../../../cdp/segment.bin")

@@ -63,19 +63,8 @@ func eachLine(t testing.TB, file string, f func([]byte) error) {
 // TestOthers holds search over tools that nobody wrote phrases for to what it reached, and to a lead over plain BM25F.
 func TestOthers(t *testing.T) {
 	plugins, docs := others(t)
-	segs := make([]*Segment, len(plugins))
-	for i, name := range plugins {
-		segs[i] = open(t, name, docs[name])
-	}
-	browser, err := os.ReadFile("../../../cdp/segment.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cdp, err := Open(browser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	besideCDP := append(slices.Clone(segs), cdp)
+	besideCDP := installed(t)
+	segs := besideCDP[1:]
 	plain := newBaseline(plugins, docs)
 	rankers := []struct {
 		name string

@@ -1,4 +1,4 @@
-// Package private is about folders that no other user may reach into.
+// Package private is about files and folders that no other user may reach into.
 package private
 
 import (
@@ -25,10 +25,24 @@ func Dir(path string) error {
 		return fmt.Errorf("%s is not a folder", path)
 	case !Owned(info):
 		return fmt.Errorf("%s belongs to another user", path)
-	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
+	case !Alone(info):
 		return os.Chmod(path, 0o700)
 	}
 	return nil
+}
+
+// Alone tells whether nobody but the owner has any right to a file. On Windows it relies on the access list that a user's own folders have.
+func Alone(info fs.FileInfo) bool { return runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 }
+
+// Trusted tells whether a file belongs to this user and nobody else may write to it.
+func Trusted(info fs.FileInfo) bool {
+	return Owned(info) && (runtime.GOOS == "windows" || info.Mode().Perm()&0o022 == 0)
+}
+
+// Still returns what is at a path, and whether that is the file that was opened there before and for its owner alone.
+func Still(path string, opened fs.FileInfo) (there fs.FileInfo, same bool) {
+	there, err := os.Lstat(path)
+	return there, err == nil && os.SameFile(opened, there) && Alone(there)
 }
 
 // Owned tells whether a file belongs to this user.
