@@ -13,8 +13,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 PLUGINS := $(patsubst plugins/%/,%,$(wildcard plugins/*/))
 # Packages whose work is concurrency; tested with the race detector, the others without. The hostile corpus of ./host/wasm, whose
-# budgets are those of full speed, wants both.
-RACE := ./host ./host/audit ./host/wasm ./host/trace ./cdp/internal/keeper
+# budgets are those of full speed, wants both. What takes longest comes first, beside the others.
+RACE := ./cdp/internal/keeper ./host/wasm ./host ./host/audit ./host/trace
 
 # How long each fuzz target runs, and how many times the hammer tests repeat themselves.
 FUZZTIME ?= 30s
@@ -36,7 +36,7 @@ demo: setup build ## show the main job against a real browser
 
 test: setup programs build ## run all tests, the concurrent packages with the race detector
 	@status=0; \
-	$(GO) test -timeout 10m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE))") ./host/wasm || status=1; \
+	$(GO) test -timeout 10m ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))") || status=1; \
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $(RACE) || status=1; \
 	exit $$status
 

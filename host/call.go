@@ -577,38 +577,39 @@ type truncated struct {
 
 // remember keeps in the session what the next call of this tool should know: where this one failed, or that it did not.
 func (r *run) remember(e *Error) {
-	r.host.cfg.Sessions.update(r.call.Session, func(s *session) {
-		if last, failed := s.Failed[r.answer.Tool]; failed {
+	r.host.cfg.Sessions.update(r.call.Session, func(s *session) (changed bool) {
+		last, failed := s.Failed[r.answer.Tool]
+		if failed {
 			r.retryOf = last.CallID
 			r.heeded = len(last.Corrected) > 0 && sameJSON(last.Corrected, r.call.Params)
 		}
 		if e == nil {
-			if !r.call.Options.DryRun {
+			if failed && !r.call.Options.DryRun {
 				delete(s.Failed, r.answer.Tool)
+				changed = true
 			}
 			if r.call.Teach && r.call.Session != "" && !s.shown(r.answer.Tool, manifest.Tier2) && !s.shown(r.answer.Tool, manifest.Tier3) {
-				r.teach(s)
+				changed = r.teach(s) || changed
 			}
-			return
+			return changed
 		}
 		e.Earlier = s.made(r.answer.Tool, e)
-		if s.Failed == nil {
-			s.Failed = map[string]failure{}
-		}
-		s.Failed[r.answer.Tool] = failure{CallID: r.answer.CallID, Corrected: e.Corrected}
+		s.fail(r.answer.Tool, failure{CallID: r.answer.CallID, Corrected: bytes.Clone(e.Corrected)})
+		return true
 	})
 }
 
 // teach adds what a tool's documentation says beyond the signature that it was called by.
-func (r *run) teach(s *session) {
+func (r *run) teach(s *session) (taught bool) {
 	docs, err := r.address.describe(r.address.Tool, manifest.Tier2)
 	if err != nil {
-		return
+		return false
 	}
 	s.show(r.answer.Tool, manifest.Tier2)
 	r.answer.Docs = docs
 	r.tiers = append(r.tiers, manifest.Tier2)
 	r.host.cfg.Debug("docs: tier 2 of %s, first use", r.answer.Tool)
+	return true
 }
 
 func sameJSON(a, b []byte) bool {

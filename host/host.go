@@ -126,7 +126,7 @@ func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, t
 	if d != nil {
 		d.Next = nextAfterDescribe(d)
 		e.Tiers, e.DocsTokens = []int{tier}, d.Tokens()
-		h.cfg.Sessions.update(sessionName, func(s *session) { s.show(d.Name, tier) })
+		h.cfg.Sessions.update(sessionName, func(s *session) bool { return s.show(d.Name, tier) })
 		h.cfg.Debug("docs: tier %d of %s, asked for", tier, d.Name)
 	}
 	if err != nil {

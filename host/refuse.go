@@ -293,15 +293,15 @@ func plural(n int, noun string) string {
 func (r *run) refuse(e *Error) error {
 	tool := r.address.Tool
 	tier, why := manifest.Tier2, "first parameter error"
-	r.host.cfg.Sessions.update(r.call.Session, func(s *session) {
+	r.host.cfg.Sessions.update(r.call.Session, func(s *session) bool {
 		switch {
 		case s.shown(r.answer.Tool, manifest.Tier3):
 			tier = 0
-			return
+			return false
 		case s.shown(r.answer.Tool, manifest.Tier2):
 			tier, why = manifest.Tier3, "parameter error after tier 2 was shown"
 		}
-		s.show(r.answer.Tool, tier)
+		return s.show(r.answer.Tool, tier)
 	})
 	if tier == 0 {
 		r.host.cfg.Debug("docs: none of %s, this session was shown all", r.answer.Tool)

@@ -81,13 +81,20 @@ func TestMergedSegment(t *testing.T) {
 	const many = 40
 	dir := filepath.Join(t.TempDir(), "cache", "search")
 	file := filepath.Join(dir, "merged")
+	wanted := map[string]string{}
+	expected := func(t *testing.T, n int, builds map[int]string) string {
+		key := fmt.Sprint(n, builds)
+		if wanted[key] == "" {
+			plain, _ := crowd(t, n, builds)
+			wanted[key] = found(t, newHost(t, host.Config{}, plain...))
+		}
+		return wanted[key]
+	}
 	// search compares with a host that keeps nothing, and returns how many segments were opened; one more is that of --plugin.
 	search := func(t *testing.T, n int, builds map[int]string) int {
 		t.Helper()
-		plain, _ := crowd(t, n, builds)
-		want := found(t, newHost(t, host.Config{}, plain...))
 		list, times := crowd(t, n, builds)
-		if got := found(t, keeping(t, dir, list...)); got != want {
+		if got, want := found(t, keeping(t, dir, list...)), expected(t, n, builds); got != want {
 			t.Errorf("got %s\nexpected %s", got, want)
 		}
 		return int(times.Load()) - 1
@@ -181,9 +188,7 @@ func TestMergedSegment(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 8 {
 			list, _ := crowd(t, many+i%2*30, nil)
-			h := keeping(t, dir, list...)
-			plain, _ := crowd(t, many+i%2*30, nil)
-			want := found(t, newHost(t, host.Config{}, plain...))
+			h, want := keeping(t, dir, list...), expected(t, many+i%2*30, nil)
 			all.Go(func() {
 				if found(t, h) != want {
 					t.Error("one of many found something else")

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,7 +23,14 @@ type Sessions struct {
 	Dir string // "" keeps nothing
 	Now func() time.Time
 
-	mu sync.Mutex // before the lock among processes, which is taken by trying again and again
+	mu   sync.Mutex // before the lock among processes, which is taken by trying again and again
+	last lastSession
+}
+
+// lastSession is the session that this process used last, which need not be read again while its file is the same.
+type lastSession struct {
+	file fs.FileInfo
+	is   session
 }
 
 const (
@@ -33,7 +39,9 @@ const (
 	// resultsKept bounds the whole results that are kept for a session beside what was cut off.
 	resultsKept     = 16
 	resultKeptBytes = 64 << 20
-	// errorsKept bounds what a session remembers of the errors made with one tool, toolsKept with how many tools.
+	// sessionTouched is how old a session's file may get before a use that changes nothing is written down.
+	sessionTouched = time.Minute
+	// errorsKept bounds what a session remembers of the errors made with one tool, toolsKept of how many tools it remembers errors and a failed call.
 	errorsKept = 8
 	toolsKept  = 256
 )
@@ -53,15 +61,27 @@ type failure struct {
 
 func (s *session) shown(tool string, tier int) bool { return slices.Contains(s.Tiers[tool], tier) }
 
-func (s *session) show(tool string, tier int) {
+// show reports whether it is new that this was shown.
+func (s *session) show(tool string, tier int) bool {
 	if s.shown(tool, tier) {
-		return
+		return false
 	}
 	if s.Tiers == nil {
 		s.Tiers = map[string][]int{}
 	}
 	s.Tiers[tool] = append(s.Tiers[tool], tier)
 	slices.Sort(s.Tiers[tool])
+	return true
+}
+
+// fail remembers the last call of a tool as one that failed.
+func (s *session) fail(tool string, f failure) {
+	if s.Failed == nil {
+		s.Failed = map[string]failure{}
+	}
+	if _, before := s.Failed[tool]; before || len(s.Failed) < toolsKept {
+		s.Failed[tool] = f
+	}
 }
 
 // made returns the errors made with a tool before, and remembers those of e.
@@ -111,16 +131,15 @@ func isPlain(name string) bool {
 	return name != "" && len(name) <= 64
 }
 
-// update reads a session, lets change alter it and writes it back, alone among all processes. Without a
-// name, and where the state directory cannot be written, change gets a session that nobody keeps.
-func (s *Sessions) update(name string, change func(*session)) {
+// update lets change look at a session and alter it, alone among all processes; what it reports as changed is written back.
+// Without a name, and where the state directory cannot be written, change gets a session that nobody keeps.
+func (s *Sessions) update(name string, change func(*session) (changed bool)) {
 	if s == nil || s.Dir == "" || name == "" || os.MkdirAll(s.Dir, 0o700) != nil {
 		change(&session{})
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	path := filepath.Join(s.Dir, fileName(name)+".json")
 	ctx, cancel := context.WithTimeout(context.Background(), sessionLockWait)
 	defer cancel()
 	lock := flock.New(filepath.Join(s.Dir, "lock"), flock.SetPermissions(0o600))
@@ -130,26 +149,47 @@ func (s *Sessions) update(name string, change func(*session)) {
 	}
 	defer lock.Unlock()
 
-	var old session
-	var before []byte // as the file is; what is too old counts as nothing
-	switch info, err := os.Stat(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		s.sweep() // a new session is the moment to forget old ones
-		before = []byte("{}")
-	case err == nil && s.now().Sub(info.ModTime()) < sessionLife:
-		if before, err = os.ReadFile(path); err == nil && json.Unmarshal(before, &old) != nil {
-			old = session{} // a damaged memory is no memory
-		}
+	path := filepath.Join(s.Dir, fileName(name)+".json")
+	s.read(path)
+	if change(&s.last.is) {
+		s.write(path)
+	} else if s.last.file != nil && s.now().Sub(s.last.file.ModTime()) > sessionTouched {
+		_ = os.Chtimes(path, time.Time{}, s.now())
+		s.last.file = nil
 	}
-	change(&old)
-	after, _ := json.Marshal(old)
-	if bytes.Equal(before, after) {
-		_ = os.Chtimes(path, time.Time{}, s.now()) // it was used
+}
+
+// read makes the session in a file the last one. What is too old or damaged is no memory.
+func (s *Sessions) read(path string) {
+	there, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.sweep() // a new session is the moment to forget old ones
+	}
+	if err != nil || s.now().Sub(there.ModTime()) >= sessionLife {
+		s.last = lastSession{}
 		return
 	}
-	if temp := path + ".new"; os.WriteFile(temp, after, 0o600) == nil {
-		_ = os.Rename(temp, path)
+	if l := s.last.file; l != nil && os.SameFile(l, there) && l.Size() == there.Size() && l.ModTime().Equal(there.ModTime()) {
+		return
 	}
+	s.last = lastSession{file: there}
+	if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, &s.last.is) != nil {
+		s.last = lastSession{}
+	}
+}
+
+// write puts the last session into its file.
+func (s *Sessions) write(path string) {
+	data, err := json.Marshal(s.last.is)
+	if err != nil {
+		return
+	}
+	temp := path + ".new"
+	if os.WriteFile(temp, data, 0o600) != nil || os.Rename(temp, path) != nil {
+		s.last = lastSession{}
+		return
+	}
+	s.last.file, _ = os.Stat(path)
 }
 
 // keepResult keeps a whole result of which only a part was shown. It reports whether it could.

@@ -22,7 +22,7 @@ func TestHammer(t *testing.T) {
 	case os.Getenv("PARLEY_HAMMER") != "":
 		calls, each = 2000, 1
 	case raceDetector: // which makes compiling them ten times slower
-		each = 15
+		each = 30
 	}
 	e := testEngine(t)
 	type pair struct {
