@@ -154,14 +154,24 @@ func (b *bench) table(title string, subjects ...*subject) error {
 }
 
 func (b *bench) time(s *subject) error {
+	// Files, for a pipe is a goroutine of this process, which would be timed as well.
+	stderr, err := os.CreateTemp(b.work, "stderr")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(stderr.Name())
+	defer stderr.Close()
 	cmd := exec.Command(s.args[0], s.args[1:]...)
-	var stderr bytes.Buffer
-	cmd.Env, cmd.Stdin, cmd.Stderr = b.env(s.home), strings.NewReader(s.stdin), &stderr
+	cmd.Env, cmd.Stderr = b.env(s.home), stderr
+	if s.stdin != "" {
+		cmd.Stdin = strings.NewReader(s.stdin)
+	}
 	start := time.Now()
-	err := cmd.Run()
+	err = cmd.Run()
 	s.took = append(s.took, time.Since(start))
 	if err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(s.args, " "), err, stderr.String())
+		said, _ := os.ReadFile(stderr.Name())
+		return fmt.Errorf("%s: %w\n%s", strings.Join(s.args, " "), err, said)
 	}
 	return nil
 }
