@@ -131,17 +131,19 @@ func (p *Provider) client(ctx context.Context, name string) (*keeper.Client, err
 	if err != nil {
 		return nil, p.hostError(err, &host.Request{Options: host.Options{Browser: name}})
 	}
-	p.keep(name, c)
-	return c, nil
+	return p.keep(name, c), nil
 }
 
-func (p *Provider) keep(name string, c *keeper.Client) {
+// keep remembers a new connection. Of two that were made at once the first stays, for calls may be under way on it.
+func (p *Provider) keep(name string, c *keeper.Client) *keeper.Client {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if old := p.clients[name]; old != nil && old != c {
-		_ = old.Close()
+	if first := p.clients[name]; first != nil && !first.Ended() {
+		_ = c.Close()
+		return first
 	}
 	p.clients[name] = c
+	return c
 }
 
 func (p *Provider) drop(name string) {
@@ -255,8 +257,7 @@ func (p *Provider) start(ctx context.Context, name string, q openParams) (*keepe
 	if err != nil {
 		return nil, p.hostError(err, nil)
 	}
-	p.keep(name, c)
-	return c, nil
+	return p.keep(name, c), nil
 }
 
 // checkURL refuses what Chrome would not load, before it is sent, and says what may have been meant.

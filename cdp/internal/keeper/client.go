@@ -99,6 +99,16 @@ func (c *Client) Started() bool { return c.started }
 // Browser is the name of the browser.
 func (c *Client) Browser() string { return c.hello.Browser }
 
+// Ended reports whether the connection is over.
+func (c *Client) Ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Close ends the connection; the browser stays. Calls under way are abandoned.
 func (c *Client) Close() error { return c.conn.Close() }
 

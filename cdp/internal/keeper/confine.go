@@ -281,7 +281,7 @@ func (e *engine) opened(by Caller, result json.RawMessage) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if t := e.targets[made.ID]; t != nil && t.owner == "" {
-		t.owner = by.Name
+	if t := e.targets[made.ID]; t != nil {
+		e.give(t, by)
 	}
 }

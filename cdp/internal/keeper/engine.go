@@ -354,7 +354,11 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 	case <-ctx.Done():
 	}
 	e.mu.Lock()
-	delete(e.pending, p.id)
+	if method == cdptarget.CommandCreateTarget {
+		p.after = e.closeMade
+	} else {
+		delete(e.pending, p.id)
+	}
 	e.mu.Unlock()
 	select {
 	case r := <-p.done: // it came at the same moment
@@ -373,6 +377,14 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 		failure.Target = t.id
 	}
 	return reply{err: failure}
+}
+
+// closeMade closes a target that nobody waits for any more: it would belong to nobody. The engine is locked.
+func (e *engine) closeMade(r reply) {
+	var made cdptarget.CreateTargetResult
+	if json.Unmarshal(r.result, &made) == nil && made.TargetID != "" {
+		tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: made.TargetID}, nil)
+	}
 }
 
 // refusal says why a call cannot be sent now.

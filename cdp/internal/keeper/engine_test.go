@@ -205,6 +205,65 @@ func TestResultsAreReadLeniently(t *testing.T) {
 	})
 }
 
+// TestPageOfNobodyIsClosed gives up a page that is being made: once it is there it is closed, for nobody knows of it.
+func TestPageOfNobodyIsClosed(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		ctx, giveUp := context.WithCancel(t.Context())
+		ended := make(chan *Error, 1)
+		go func() {
+			_, err := e.newPage(ctx, Caller{Name: "mcp:one"}, "")
+			ended <- err
+		}()
+		making := <-f.asked
+		giveUp()
+		wantEnded(t, "a page that was given up", ended, CodeTimeout)
+		f.answer(making, `{"targetId":"N"}`)
+		synctest.Wait()
+		select {
+		case q := <-f.asked:
+			if q.Method != "Target.closeTarget" || string(q.Params) != `{"targetId":"N"}` {
+				t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+			}
+		default:
+			t.Error("it stays")
+		}
+	})
+}
+
+// TestPagesMadeAtOnceAreBounded makes more pages at once than a caller may have: each was asked for while there was room.
+func TestPagesMadeAtOnceAreBounded(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		const tooMany = 3
+		ended := make(chan *Error, maxPages+tooMany)
+		for range maxPages + tooMany {
+			go func() {
+				_, err := e.newPage(t.Context(), Caller{Name: "mcp:one"}, "")
+				ended <- err
+			}()
+		}
+		synctest.Wait()
+		for n := range maxPages + tooMany {
+			f.says <- fmt.Sprintf(`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page"}}}`, n)
+			f.answer(<-f.asked, fmt.Sprintf(`{"targetId":"P%d"}`, n))
+			synctest.Wait()
+		}
+		for range maxPages + tooMany {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		closed := 0
+		for len(f.asked) > 0 {
+			if q := <-f.asked; q.Method == "Target.closeTarget" {
+				closed++
+			}
+		}
+		if closed != tooMany {
+			t.Errorf("%d of %d pages were closed, expected %d", closed, maxPages+tooMany, tooMany)
+		}
+	})
+}
+
 // TestPagesAreBounded gives a plugin as many pages as it may have: what it asks for is refused then, and what a page opens by itself is closed.
 func TestPagesAreBounded(t *testing.T) {
 	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {

@@ -24,6 +24,14 @@ func (e *engine) adopt(t *target, context string, via *target) {
 	}
 }
 
+// give makes a new target the caller's who asked for it. Of several asked for at once some may be too many. The engine is locked.
+func (e *engine) give(t *target, by Caller) {
+	if t.owner == "" {
+		t.owner = by.Name
+		e.keepBounded(t)
+	}
+}
+
 // claim gives a page that nobody opened to the first who uses it. Those of a browser that others run stay theirs. The engine is locked.
 func (e *engine) claim(by Caller, t *target) {
 	if root := t.root(); root != nil && root.owner == "" && !e.lazy && root.kind == "page" {

@@ -213,8 +213,8 @@ func (e *engine) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID
 		return nil, err
 	}
 	err = e.wait(ctx, "for the new page", func() (bool, *Error) {
-		if t = e.targets[string(made.TargetID)]; t != nil && t.owner == "" {
-			t.owner = by.Name
+		if t = e.targets[string(made.TargetID)]; t != nil {
+			e.give(t, by)
 		}
 		return t != nil, nil
 	})

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host/docs"
 	"github.com/parley-tools/parley/host/learn"
 	"github.com/parley-tools/parley/host/mcp"
@@ -58,11 +57,8 @@ func TestAuditCountsTheWire(t *testing.T) {
 func TestTutorialsRun(t *testing.T) {
 	for _, plugin := range []string{"cdp", "json", "text"} {
 		t.Run(plugin, func(t *testing.T) {
-			if _, _, err := cdp.FindChrome(os.Getenv, ""); plugin == "cdp" && err != nil {
-				if os.Getenv("CI") == "true" {
-					t.Fatal(err)
-				}
-				t.Skip("no Chromium")
+			if plugin == "cdp" {
+				needBrowser(t)
 			}
 			home, err := os.MkdirTemp("", "parley-learn-") // short, for the keeper's socket
 			if err != nil {

@@ -126,12 +126,7 @@ func TestPluginsHaveNoWayOut(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs several loopback addresses")
 	}
-	if _, _, err := cdp.FindChrome(os.Getenv, ""); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("in CI nothing is skipped: ", err)
-		}
-		t.Skip("needs a browser: ", err)
-	}
+	needBrowser(t)
 	t.Run("by a wildcard", func(t *testing.T) { tryAll(t, []string{"tool:cdp.*"}, func(o outcome) string { return o.wild }) })
 	t.Run("by name", func(t *testing.T) {
 		var asked struct {

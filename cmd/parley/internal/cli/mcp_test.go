@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -9,9 +10,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // served is parley mcp --http as a process of its own.
@@ -132,5 +136,43 @@ func TestListenAddress(t *testing.T) {
 		if got != want {
 			t.Errorf("%s is %q, expected %q", given, got, want)
 		}
+	}
+}
+
+// TestBrowserAtOnce lets one client open pages all at once: while none is there, then while another process has the browser open, which
+// this one must find first. Each call has its page.
+func TestBrowserAtOnce(t *testing.T) {
+	needBrowser(t)
+	home := t.TempDir()
+	parley := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("parley", args...)
+		cmd.Env = append(os.Environ(), "PARLEY_HOME="+home, "HOME="+home)
+		return cmd
+	}
+	t.Cleanup(func() { _ = parley("cdp", "close", "--all").Run() })
+	for range 2 {
+		s, err := sdk.NewClient(&sdk.Implementation{Name: "once", Version: "1"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: parley("mcp")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "call_tool", Arguments: map[string]any{
+					"name": "cdp.open", "arguments": map[string]any{"url": "about:blank"}, "options": map[string]any{"timeout": "120s"}}})
+				if err != nil || r.IsError {
+					text, _ := json.Marshal(r)
+					t.Errorf("%v %s", err, text)
+				}
+			})
+		}
+		all.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	out, err := parley("cdp", "targets", "--json").Output()
+	if n := strings.Count(string(out), `"type":"page"`); err != nil || n != 12 {
+		t.Errorf("12 pages were opened, %d are there: %v\n%s", n, err, out)
 	}
 }

@@ -464,3 +464,13 @@ func (w *watched) waitFor(part string, patience time.Duration) bool {
 		}
 	}
 }
+
+// needBrowser skips a test where no browser is. In CI one must be there.
+func needBrowser(t *testing.T) {
+	t.Helper()
+	if found, err := scriptCondition("chromium"); err != nil {
+		t.Fatal(err)
+	} else if !found {
+		t.Skip("needs a browser")
+	}
+}
