@@ -230,7 +230,9 @@ func (c *checker) exitCodes() {
 
 var pointerStep = strings.NewReplacer("~", "~0", "/", "~1")
 
-var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
+// Placeholder matches a {name} of a parameter in what a tool of kind wasi says of its command; the name is the first group.
+// It is compiled at need, like all that most commands never use: what is compiled before main delays each of them.
+var Placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`) })
 
 func (c *checker) tool(at string, t *Tool) {
 	names := map[string]bool{}
@@ -320,7 +322,7 @@ func (c *checker) example(at string, data json.RawMessage, judge *schema.Schema)
 
 func (c *checker) wasi(at string, w *WASI, names map[string]bool) {
 	use := func(pointer, text string) {
-		for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
+		for _, match := range Placeholder().FindAllStringSubmatch(text, -1) {
 			if !names[match[1]] {
 				c.add(pointer, "{%s} is no parameter of the tool", match[1])
 			}

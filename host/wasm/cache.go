@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,11 +67,11 @@ func (f sealedFile) same(info fs.FileInfo) bool {
 	return info.Mode().IsRegular() && info.Size() == f.Size && inode == f.Inode && changed.Equal(f.Changed)
 }
 
-// slotPattern is the form of the names in the cache folder that are ours to remove; tempPattern that of slots not filled yet.
-var (
-	slotPattern = regexp.MustCompile(`^[0-9a-f]{32}-[0-9]+(-[0-9a-f]{8})?$`)
-	tempPattern = regexp.MustCompile(`^filling-.*\.tmp$`)
-)
+// slotPattern is the form of the names in the cache folder that are ours to remove.
+var slotPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{32}-[0-9]+(-[0-9a-f]{8})?$`) })
+
+// unfilled tells the name of a slot that is not filled yet.
+func unfilled(name string) bool { return strings.HasPrefix(name, "filling-") && strings.HasSuffix(name, ".tmp") }
 
 // keyOf names the slot of a module by the bytes that it comes from, and by all that its native code depends on besides.
 func keyOf(form string, data []byte) string {
@@ -257,10 +258,10 @@ func (e *Engine) evict(dir, keep string) {
 		if err != nil || !d.IsDir() {
 			continue
 		}
-		if tempPattern.MatchString(d.Name()) && time.Since(info.ModTime()) > staleTemp {
+		if unfilled(d.Name()) && time.Since(info.ModTime()) > staleTemp {
 			_ = os.RemoveAll(filepath.Join(dir, d.Name()))
 		}
-		if !slotPattern.MatchString(d.Name()) {
+		if !slotPattern().MatchString(d.Name()) {
 			continue
 		}
 		c := candidate{name: d.Name(), used: info.ModTime(), size: sizeOf(filepath.Join(dir, d.Name()))}

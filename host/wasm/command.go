@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -130,9 +129,6 @@ func (c *call) wantsBase64() bool {
 	return c.r.Def != nil && json.Unmarshal(c.r.Def.Returns, &schema) == nil && schema.ContentEncoding == "base64"
 }
 
-// placeholder is {name} of a parameter. manifest.Parse has checked that each names one.
-var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
-
 // command fills the tool's templates with the call's parameters.
 func (c *call) command() (*command, error) {
 	cmd := &command{output: "text", env: map[string]string{}, files: map[string]string{}}
@@ -189,9 +185,9 @@ func (t *template) text(name string) string {
 	return string(manifest.CompactJSON(raw))
 }
 
-// fill puts values into a text; where is set for texts that end at a NUL and so must not have one.
+// fill puts values into a text, whose names manifest.Parse has checked; where is set for texts that end at a NUL and so must not have one.
 func (t *template) fill(where, text string) string {
-	return placeholder.ReplaceAllStringFunc(text, func(match string) string {
+	return manifest.Placeholder().ReplaceAllStringFunc(text, func(match string) string {
 		name := match[1 : len(match)-1]
 		value := t.text(name)
 		if where != "" && strings.ContainsRune(value, 0) && t.err == nil {
@@ -205,7 +201,7 @@ func (t *template) fill(where, text string) string {
 // given tells whether each parameter in a list of words was given: not absent, not null, and true where it is a boolean.
 func (t *template) given(words []string) bool {
 	for _, word := range words {
-		for _, match := range placeholder.FindAllStringSubmatch(word, -1) {
+		for _, match := range manifest.Placeholder().FindAllStringSubmatch(word, -1) {
 			switch raw := t.values[match[1]]; string(raw) {
 			case "", "null", "false":
 				return false
@@ -217,6 +213,6 @@ func (t *template) given(words []string) bool {
 
 // isFlag tells whether a word is nothing but a boolean parameter: it says that its list stays, and is no argument itself.
 func (t *template) isFlag(word string) bool {
-	match := placeholder.FindStringSubmatch(word)
+	match := manifest.Placeholder().FindStringSubmatch(word)
 	return match != nil && match[0] == word && string(t.values[match[1]]) == "true"
 }

@@ -225,10 +225,9 @@ func (a *App) module(ctx context.Context, dir string) ([]string, error) {
 	return []string{"-modfile=" + copied}, nil
 }
 
-var oddInModule = regexp.MustCompile(`[^a-z0-9._-]+`)
-
 func moduleName(folder string) string {
-	name := strings.Trim(oddInModule.ReplaceAllString(strings.ToLower(folder), "-"), "-.")
+	odd := regexp.MustCompile(`[^a-z0-9._-]+`)
+	name := strings.Trim(odd.ReplaceAllString(strings.ToLower(folder), "-"), "-.")
 	if name == "" {
 		return "plugin"
 	}
