@@ -617,7 +617,7 @@ func (e *engine) noteCalled(t *target, domain, command string) {
 	}
 }
 
-// attach makes sure that a target has a session in which a command can be sent.
+// attach makes sure that a target has a session in which a command can be sent, for as long as the caller waits.
 func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 	usable := func() bool { return t.session != "" && (t.ready || unblocks(method)) }
 	e.mu.Lock()
@@ -626,8 +626,6 @@ func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 	if now {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, attachTime)
-	defer cancel()
 	if unasked {
 		if _, err := ask(ctx, e, nil, cdptarget.AttachToTarget, cdptarget.AttachToTargetParams{TargetID: cdptarget.ID(t.id), Flatten: new(true)}, opts{}); err != nil {
 			return err
@@ -639,8 +637,6 @@ func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 	}
 	return err
 }
-
-const attachTime = 10 * time.Second
 
 // resolve finds the target that a caller means by a selector. Of those that he may not use it does not even tell that they exist.
 func (e *engine) resolve(by Caller, selector string) (*target, *Error) {

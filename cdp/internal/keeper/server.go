@@ -507,6 +507,8 @@ func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenReques
 		if scope, err = c.s.engine.resolve(by, b.Target); err != nil {
 			return err
 		}
+		ctx, cancel := timeout(ctx, 0) // the stream itself may have no end
+		defer cancel()
 		if err := c.s.engine.attach(ctx, scope, ""); err != nil {
 			return err
 		}
