@@ -124,7 +124,7 @@ func (p *Provider) client(ctx context.Context, name string) (*keeper.Client, err
 	p.mu.Lock()
 	c := p.clients[name]
 	p.mu.Unlock()
-	if c != nil {
+	if c != nil && !c.Ended() {
 		return c, nil
 	}
 	c, err := keeper.Dial(ctx, p.cfg.RunDir, name, p.cfg.Version)
@@ -138,9 +138,12 @@ func (p *Provider) client(ctx context.Context, name string) (*keeper.Client, err
 func (p *Provider) keep(name string, c *keeper.Client) *keeper.Client {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if first := p.clients[name]; first != nil && !first.Ended() {
-		_ = c.Close()
-		return first
+	if first := p.clients[name]; first != nil {
+		if !first.Ended() {
+			_ = c.Close()
+			return first
+		}
+		_ = first.Close()
 	}
 	p.clients[name] = c
 	return c
@@ -174,7 +177,6 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 	page, notes, err := p.openPage(ctx, r, q)
 	if err != nil && host.AsError(err).Code == host.ChromeConnection {
 		// The browser that was there had just been killed, and its keeper was about to notice: what was asked for is an open browser.
-		p.drop(r.Options.Browser)
 		page, notes, err = p.openPage(ctx, r, q)
 	}
 	if err != nil {
@@ -474,9 +476,6 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 			e.Next = []string{"parley cdp " + r.Tool + " --describe"}
 		}
 	case keeper.CodeChromeConnection:
-		if r != nil {
-			p.drop(r.Options.Browser) // the next call connects anew
-		}
 		e.Next = []string{openCommand + browserOf(r)}
 	case keeper.CodeChromeLaunch:
 		e.Next = []string{"parley doctor"}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
@@ -35,6 +36,8 @@ type link struct {
 	waits  map[int64]chan answer
 	gone   *Error
 	done   chan struct{}
+
+	ending atomic.Bool // the browser has ended, says the keeper, which ends with it
 }
 
 // patience is how much longer than the keeper a client waits for the keeper's own
@@ -99,13 +102,13 @@ func (c *Client) Started() bool { return c.started }
 // Browser is the name of the browser.
 func (c *Client) Browser() string { return c.hello.Browser }
 
-// Ended reports whether the connection is over.
+// Ended reports whether the connection is of no more use: it is over, or the browser is.
 func (c *Client) Ended() bool {
 	select {
 	case <-c.done:
 		return true
 	default:
-		return false
+		return c.ending.Load()
 	}
 }
 
@@ -340,6 +343,7 @@ func (c *Client) send(op string, body any, room int) (int64, chan answer, error)
 	c.mu.Unlock()
 	if err := c.writeRequest(id, op, raw); err != nil {
 		c.forget(id)
+		c.ending.Store(true)
 		return 0, nil, errf(CodeChromeConnection, "the browser's keeper has gone: %v", err)
 	}
 	return id, answers, nil
@@ -372,6 +376,9 @@ func (c *Client) read(r *bufio.Reader) {
 		if err != nil {
 			why = errf(CodeChromeConnection, "the browser's keeper has gone; its browser was closed, or has ended")
 			break
+		}
+		if a.failure != nil && a.failure.Code == CodeChromeConnection {
+			c.ending.Store(true)
 		}
 		c.mu.Lock()
 		wait := c.waits[a.id]

@@ -139,8 +139,8 @@ func TestListenAddress(t *testing.T) {
 	}
 }
 
-// TestBrowserAtOnce lets one client open pages all at once: while none is there, then while another process has the browser open, which
-// this one must find first. Each call has its page.
+// TestBrowserAtOnce lets a client open pages all at once: while no browser is there, when the browser has just been killed, and as another
+// process, which finds it open. Each call has its page.
 func TestBrowserAtOnce(t *testing.T) {
 	needBrowser(t)
 	home := t.TempDir()
@@ -150,29 +150,72 @@ func TestBrowserAtOnce(t *testing.T) {
 		return cmd
 	}
 	t.Cleanup(func() { _ = parley("cdp", "close", "--all").Run() })
-	for range 2 {
-		s, err := sdk.NewClient(&sdk.Implementation{Name: "once", Version: "1"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: parley("mcp")}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+	const calls = 6
+	openAll := func(when string, s *sdk.ClientSession) {
+		t.Helper()
 		var all sync.WaitGroup
-		for range 6 {
+		for range calls {
 			all.Go(func() {
 				r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "call_tool", Arguments: map[string]any{
 					"name": "cdp.open", "arguments": map[string]any{"url": "about:blank"}, "options": map[string]any{"timeout": "120s"}}})
 				if err != nil || r.IsError {
 					text, _ := json.Marshal(r)
-					t.Errorf("%v %s", err, text)
+					t.Errorf("%s: %v %s", when, err, text)
 				}
 			})
 		}
 		all.Wait()
-		if err := s.Close(); err != nil {
-			t.Error(err)
+	}
+	status := func() (pid, pages int) {
+		t.Helper()
+		var answer struct {
+			Data struct {
+				Browsers []struct {
+					Chrome  int `json:"chrome_pid"`
+					Targets []struct{ Type, Owner string }
+				}
+			}
 		}
+		out, err := parley("cdp", "status", "--json").Output()
+		if err == nil {
+			err = json.Unmarshal(out, &answer)
+		}
+		if err != nil || len(answer.Data.Browsers) != 1 {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, x := range answer.Data.Browsers[0].Targets {
+			if x.Type == "page" && x.Owner == "mcp:once" {
+				pages++
+			}
+		}
+		return answer.Data.Browsers[0].Chrome, pages
 	}
-	out, err := parley("cdp", "targets", "--json").Output()
-	if n := strings.Count(string(out), `"type":"page"`); err != nil || n != 12 {
-		t.Errorf("12 pages were opened, %d are there: %v\n%s", n, err, out)
+	want := func(when string, pages int) (chrome int) {
+		t.Helper()
+		chrome, n := status()
+		if n != pages {
+			t.Errorf("%s: %d pages are there, expected %d", when, n, pages)
+		}
+		return chrome
 	}
+	connect := func() *sdk.ClientSession {
+		t.Helper()
+		s, err := sdk.NewClient(&sdk.Implementation{Name: "once", Version: "1"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: parley("mcp")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+
+	first := connect()
+	openAll("no browser", first)
+	chrome := want("no browser", calls)
+	if p, err := os.FindProcess(chrome); err != nil || p.Kill() != nil {
+		t.Fatalf("the browser cannot be killed: %v", err)
+	}
+	openAll("a browser that was killed", first)
+	want("a browser that was killed", calls)
+	openAll("a browser that is open", connect())
+	want("a browser that is open", 2*calls)
 }
