@@ -48,7 +48,7 @@ func CheckHeader(wasm []byte) error {
 				return &FormatError{Message: "this is " + f.what, Fix: f.fix}
 			}
 		}
-		return &FormatError{Message: fmt.Sprintf("it begins with %q, not with \"\\x00asm\"", wasm[:min(len(wasm), 8)])}
+		return &FormatError{Message: fmt.Sprintf("it begins with %+q, not with \"\\x00asm\"", wasm[:min(len(wasm), 8)])}
 	case !bytes.Equal(wasm, moduleHeader) && !bytes.Equal(wasm[4:8], moduleHeader[4:]):
 		return &FormatError{Offset: 4, Message: fmt.Sprintf("its binary version is %d, and Parley reads version 1", binary.LittleEndian.Uint32(wasm[4:8]))}
 	}
