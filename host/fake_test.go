@@ -90,33 +90,9 @@ func (f *fake) Segment() ([]byte, error) {
 	return host.BuildSegment(f.info.Name, host.SearchDocs(f.manifest)), nil
 }
 
-func (f *fake) Lines(group string) ([]host.Line, error) {
-	var lines []host.Line
-	for _, t := range f.manifest.Tools {
-		if t.Group == group {
-			lines = append(lines, host.Line{Name: t.Name, Signature: manifest.Signature(t.Name[strings.LastIndexByte(t.Name, '.')+1:], manifest.Params(t.Params)), Brief: t.Docs.Brief, Effect: t.Effect})
-		}
-	}
-	return lines, nil
-}
-
-func (f *fake) Groups() ([]host.GroupLine, error) {
-	var groups []host.GroupLine
-	for _, g := range f.manifest.Groups {
-		lines, _ := f.Lines(g.Name)
-		groups = append(groups, host.GroupLine{Name: g.Name, Brief: g.Docs.Brief, Tools: len(lines)})
-	}
-	return groups, nil
-}
-
-func (f *fake) Names() ([]string, error) {
-	var names []string
-	for _, t := range f.manifest.Tools {
-		names = append(names, t.Name)
-	}
-	slices.Sort(names)
-	return names, nil
-}
+func (f *fake) Groups() ([]host.GroupLine, error)       { return host.GroupsOf(f.manifest), nil }
+func (f *fake) Lines(group string) ([]host.Line, error) { return host.LinesOf(f.manifest, group), nil }
+func (f *fake) Names() ([]string, error)                { return host.NamesOf(f.manifest), nil }
 
 func (f *fake) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	f.mu.Lock()

@@ -71,7 +71,9 @@ func (f sealedFile) same(info fs.FileInfo) bool {
 var slotPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{32}-[0-9]+(-[0-9a-f]{8})?$`) })
 
 // unfilled tells the name of a slot that is not filled yet.
-func unfilled(name string) bool { return strings.HasPrefix(name, "filling-") && strings.HasSuffix(name, ".tmp") }
+func unfilled(name string) bool {
+	return strings.HasPrefix(name, "filling-") && strings.HasSuffix(name, ".tmp")
+}
 
 // keyOf names the slot of a module by the bytes that it comes from, and by all that its native code depends on besides.
 func keyOf(form string, data []byte) string {

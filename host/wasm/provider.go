@@ -3,7 +3,6 @@ package wasm
 import (
 	"cmp"
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -67,15 +66,7 @@ func (p *Provider) Groups() ([]host.GroupLine, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts := map[string]int{}
-	for i := range m.Tools {
-		counts[m.Tools[i].Group]++
-	}
-	lines := []host.GroupLine{}
-	for _, g := range m.Groups {
-		lines = append(lines, host.GroupLine{Name: g.Name, Brief: manifest.CleanLine(g.Docs.Brief), Tools: counts[g.Name]})
-	}
-	return lines, nil
+	return host.GroupsOf(m), nil
 }
 
 // Lines returns the tools of a group in the manifest's order.
@@ -84,18 +75,7 @@ func (p *Provider) Lines(group string) ([]host.Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := []host.Line{}
-	for i := range m.Tools {
-		t := &m.Tools[i]
-		if t.Group != group {
-			continue
-		}
-		lines = append(lines, host.Line{
-			Name: t.Name, Signature: manifest.Signature(t.Name, manifest.Params(t.Params)), Brief: manifest.CleanLine(t.Docs.Brief),
-			Effect: t.Effect, Deprecated: t.Deprecated != nil, Experimental: t.Experimental,
-		})
-	}
-	return lines, nil
+	return host.LinesOf(m, group), nil
 }
 
 // Names returns the names of all tools, sorted.
@@ -104,12 +84,7 @@ func (p *Provider) Names() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(m.Tools))
-	for i := range m.Tools {
-		names[i] = m.Tools[i].Name
-	}
-	slices.Sort(names)
-	return names, nil
+	return host.NamesOf(m), nil
 }
 
 // Tool returns a tool, or nil.
