@@ -213,6 +213,7 @@ func (c *Client) Listen(ctx context.Context, q ListenRequest, started func(), ea
 	}
 	defer c.forget(id)
 	first := true
+	cancelled, late := ctx.Done(), (<-chan time.Time)(nil)
 	for {
 		select {
 		case a := <-answers:
@@ -222,6 +223,9 @@ func (c *Client) Listen(ctx context.Context, q ListenRequest, started func(), ea
 			case a.result != nil:
 				var end ListenEnd
 				json.Unmarshal(a.result, &end)
+				if end.End == "closed" && ctx.Err() != nil {
+					return end, contextError(ctx, "listening")
+				}
 				return end, nil
 			case first:
 				first = false
@@ -234,8 +238,11 @@ func (c *Client) Listen(ctx context.Context, q ListenRequest, started func(), ea
 					return ListenEnd{End: "closed"}, err
 				}
 			}
-		case <-ctx.Done():
+		case <-cancelled:
+			// What was before is still to come: it may be the event that all this was about, and even the last.
 			c.cancel(id)
+			cancelled, late = nil, time.After(flushPatience)
+		case <-late:
 			return ListenEnd{End: "closed"}, contextError(ctx, "listening")
 		case <-c.done:
 			// What was read before the end still counts.

@@ -110,7 +110,7 @@ func newEngine(conn browser.Conn, name string, lazy bool, cfg *Config) *engine {
 // start begins to read and to follow targets.
 func (e *engine) start(ctx context.Context) *Error {
 	go e.read()
-	if _, err := ask(ctx, e, nil, cdptarget.SetDiscoverTargets, cdptarget.SetDiscoverTargetsParams{Discover: true, Filter: pages()}, opts{}); err != nil {
+	if _, err := ask(ctx, e, nil, cdptarget.SetDiscoverTargets, discovery(), opts{}); err != nil {
 		return err
 	}
 	if e.lazy {
@@ -135,6 +135,10 @@ func (e *engine) start(ctx context.Context) *Error {
 // address bar's list.
 func pages() cdptarget.Filter {
 	return cdptarget.Filter{{Type: "browser", Exclude: true}, {Type: "tab", Exclude: true}, {Type: "browser_ui", Exclude: true}, {}}
+}
+
+func discovery() cdptarget.SetDiscoverTargetsParams {
+	return cdptarget.SetDiscoverTargetsParams{Discover: true, Filter: pages()}
 }
 
 // autoAttach follows what a target opens. In our own browser it starts paused, so that
@@ -561,7 +565,13 @@ func (e *engine) direct(ctx context.Context, by Caller, q CallRequest) reply {
 	domain, command, _ := strings.Cut(q.Method, ".")
 	o := opts{maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
 	if q.Target == BrowserTarget || q.Target == "" && ofBrowser(domain) && q.Method != windowOf {
-		return e.exchange(ctx, nil, q.Method, q.Params, o)
+		r := e.exchange(ctx, nil, q.Method, q.Params, o)
+		if r.err == nil {
+			e.mu.Lock()
+			e.followOn(nil, q.Method)
+			e.mu.Unlock()
+		}
+		return r
 	}
 	t, err := e.resolve(by, q.Target)
 	if err != nil {
@@ -569,6 +579,9 @@ func (e *engine) direct(ctx context.Context, by Caller, q CallRequest) reply {
 	}
 	e.mu.Lock()
 	e.claim(by, t)
+	if q.Method == page.CommandHandleJavaScriptDialog {
+		t = t.root() // it answers for its frames
+	}
 	e.mu.Unlock()
 	if err := e.attach(ctx, t, q.Method); err != nil {
 		return reply{err: err}
@@ -577,6 +590,7 @@ func (e *engine) direct(ctx context.Context, by Caller, q CallRequest) reply {
 	if r.err == nil {
 		e.mu.Lock()
 		e.noteCalled(t, domain, command)
+		e.followOn(t, q.Method)
 		e.mu.Unlock()
 	}
 	return r
@@ -617,6 +631,29 @@ func (e *engine) noteCalled(t *target, domain, command string) {
 	}
 }
 
+// followOn says again how targets are followed, after a caller's own command may have said otherwise: without it what is opened would never be
+// attached, and what is closed never be missed. The engine is locked.
+func (e *engine) followOn(t *target, method string) {
+	switch method {
+	case cdptarget.CommandSetDiscoverTargets:
+		tell(e, t, cdptarget.SetDiscoverTargets, discovery(), nil)
+	case cdptarget.CommandSetAutoAttach:
+		if t != nil || !e.lazy {
+			tell(e, t, cdptarget.SetAutoAttach, e.autoAttach(), nil)
+		}
+	case cdptarget.CommandDetachFromTarget:
+		for _, t := range e.order {
+			if t.session == "" && !e.lazy {
+				tell(e, nil, cdptarget.AttachToTarget, attachment(t), nil)
+			}
+		}
+	}
+}
+
+func attachment(t *target) cdptarget.AttachToTargetParams {
+	return cdptarget.AttachToTargetParams{TargetID: cdptarget.ID(t.id), Flatten: new(true)}
+}
+
 // attach makes sure that a target has a session in which a command can be sent, for as long as the caller waits.
 func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 	usable := func() bool { return t.session != "" && (t.ready || unblocks(method)) }
@@ -627,7 +664,7 @@ func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 		return nil
 	}
 	if unasked {
-		if _, err := ask(ctx, e, nil, cdptarget.AttachToTarget, cdptarget.AttachToTargetParams{TargetID: cdptarget.ID(t.id), Flatten: new(true)}, opts{}); err != nil {
+		if _, err := ask(ctx, e, nil, cdptarget.AttachToTarget, attachment(t), opts{}); err != nil {
 			return err
 		}
 	}
@@ -744,12 +781,13 @@ func (e *engine) openWithin(ctx context.Context, by Caller, q OpenRequest) (Page
 
 // show brings a new page to a URL and makes it the current one; first says that it is the one of the browser's start.
 func (e *engine) show(ctx context.Context, by Caller, t *target, q OpenRequest, first bool) (Page, *Error) {
-	if err := e.attach(ctx, t, ""); err != nil {
-		return Page{}, err
+	err := e.attach(ctx, t, "")
+	if err == nil {
+		e.settle(ctx, t)
+		err = e.navigate(ctx, t, q)
 	}
-	e.settle(ctx, t)
-	if err := e.navigate(ctx, t, q); err != nil {
-		e.discardFailed(by, t, err, first)
+	if err != nil {
+		e.discardFailed(by, t, err, first, ctx.Err() == context.Canceled)
 		return Page{}, err
 	}
 	e.mu.Lock()
@@ -769,13 +807,13 @@ func (e *engine) settle(ctx context.Context, t *target) {
 
 const settleTime = 5 * time.Second
 
-// discardFailed removes a page that never had content; one that only is slow, or
-// shows a dialog, stays and is the current target, so that it can be looked at.
-func (e *engine) discardFailed(by Caller, t *target, err *Error, first bool) {
+// discardFailed removes a page that never had content, or whose caller has given it up; one that only is slow,
+// or shows a dialog, stays and is the current target, so that it can be looked at.
+func (e *engine) discardFailed(by Caller, t *target, err *Error, first, givenUp bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTime)
 	defer cancel()
 	switch {
-	case err.Code != CodeNavigationFailed && err.Code != CodeProtocolError:
+	case !givenUp && err.Code != CodeNavigationFailed && err.Code != CodeProtocolError:
 		e.mu.Lock()
 		e.makeCurrent(by, t)
 		e.mu.Unlock()

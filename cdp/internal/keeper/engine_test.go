@@ -16,15 +16,17 @@ import (
 // fakeBrowser is a connection whose other end is the test. It answers what an engine
 // does by itself, so that a test sees only its own calls.
 type fakeBrowser struct {
-	asked chan asked
-	says  chan string
-	gone  chan struct{}
+	asked    chan asked
+	followed []asked // what an engine does by itself
+	says     chan string
+	gone     chan struct{}
 }
 
 type asked struct {
-	ID     int64           `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
+	ID      int64           `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Session string          `json:"sessionId"`
 }
 
 func newFakeBrowser() *fakeBrowser {
@@ -37,6 +39,7 @@ func (f *fakeBrowser) Send(message []byte) error {
 		return err
 	}
 	if slices.Contains([]string{"Target.setAutoAttach", "Page.enable"}, q.Method) {
+		f.followed = append(f.followed, q)
 		f.answer(q, `{}`)
 	} else {
 		f.asked <- q
@@ -297,6 +300,113 @@ func TestPagesAreBounded(t *testing.T) {
 		}
 		if err := e.crowded(commandLine); err != nil {
 			t.Errorf("the person: %v", err)
+		}
+	})
+}
+
+// TestStreamEndsWithItsTarget listens to one page, which is closed: nothing more can come.
+func TestStreamEndsWithItsTarget(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		listen := func(scope *target) (*listener, *Error) {
+			return e.listen(commandLine, ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
+		}
+		page := e.targets["T"]
+		of, err := listen(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := listen(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.says <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
+		synctest.Wait()
+		if of.end != "closed" || all.end != "" {
+			t.Errorf("the page's stream ends with %q, that of all with %q", of.end, all.end)
+		}
+		if _, err := listen(page); err == nil || err.Code != CodeNotFound {
+			t.Errorf("a stream of a page that was closed: %v", err)
+		}
+	})
+}
+
+// TestCallersDoNotBlindTheEngine sends commands that would end how targets are followed: the engine says them its way again.
+func TestCallersDoNotBlindTheEngine(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		done := func(method string) {
+			t.Helper()
+			q, ended := command(t, e, f, method)
+			if q.Method != "" { // else the fake has answered
+				f.answer(q, `{}`)
+			}
+			wantEnded(t, method, ended, "")
+		}
+		next := func() asked {
+			select {
+			case q := <-f.asked:
+				return q
+			default:
+				return asked{}
+			}
+		}
+		done("Target.setDiscoverTargets")
+		if q := next(); q.Method != "Target.setDiscoverTargets" || !strings.Contains(string(q.Params), `"discover":true`) {
+			t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+		}
+		done("Target.setAutoAttach")
+		if q := f.followed[len(f.followed)-1]; q.Method != "Target.setAutoAttach" || !strings.Contains(string(q.Params), `"autoAttach":true`) {
+			t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+		}
+		f.says <- `{"method":"Target.detachedFromTarget","params":{"sessionId":"S","targetId":"T"}}`
+		synctest.Wait()
+		done("Target.detachFromTarget")
+		if q := next(); q.Method != "Target.attachToTarget" || !strings.Contains(string(q.Params), `"targetId":"T"`) {
+			t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+		}
+	})
+}
+
+// TestDialogOfAFrameIsAnsweredInItsPage sends the answer where a call to the frame was told to send it.
+func TestDialogOfAFrameIsAnsweredInItsPage(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		f.says <- `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F","targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}}}`
+		synctest.Wait()
+		go e.call(t.Context(), commandLine, CallRequest{Method: "Page.handleJavaScriptDialog", Target: "frame"})
+		if q := <-f.asked; q.Session != "S" {
+			t.Errorf("%s goes to session %q", q.Method, q.Session)
+		}
+	})
+}
+
+// TestGivenUpOpenLeavesNoPage gives up a page while it loads.
+func TestGivenUpOpenLeavesNoPage(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		ctx, giveUp := context.WithCancel(t.Context())
+		ended := make(chan *Error, 1)
+		go func() {
+			_, err := e.open(ctx, commandLine, OpenRequest{URL: "http://slow/"})
+			ended <- err
+		}()
+		making := <-f.asked
+		f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank"}}}`
+		f.answer(making, `{"targetId":"N"}`)
+		if q := <-f.asked; q.Method != "Page.navigate" {
+			t.Fatalf("the browser is asked %s", q.Method)
+		}
+		giveUp()
+		synctest.Wait()
+		for {
+			select {
+			case q := <-f.asked:
+				if q.Method == "Target.closeTarget" && string(q.Params) == `{"targetId":"N"}` {
+					f.answer(q, `{"success":true}`)
+					wantEnded(t, "a page that was given up", ended, CodeTimeout)
+					return
+				}
+				f.answer(q, `{}`) // whether it is stuck
+			default:
+				t.Fatal("it stays")
+			}
 		}
 	})
 }

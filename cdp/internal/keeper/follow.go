@@ -212,6 +212,11 @@ func (e *engine) forget(t *target) {
 		}
 	}
 	e.failPending(t, closedTarget(t))
+	for l := range e.listeners {
+		if l.scope == t {
+			l.finish("closed")
+		}
+	}
 	if e.current == t {
 		e.current = e.newest(commandLine)
 	}

@@ -162,6 +162,9 @@ func (e *engine) listen(by Caller, q ListenRequest, scope *target, wake func()) 
 	if e.gone != nil {
 		return nil, e.gone
 	}
+	if scope != nil && scope.closed {
+		return nil, closedTarget(scope)
+	}
 	e.listeners[l] = true
 	for _, t := range e.order {
 		if t.session != "" && l.covers(t) {

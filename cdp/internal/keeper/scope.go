@@ -218,6 +218,11 @@ func (e *engine) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID
 		}
 		return t != nil, nil
 	})
+	if err != nil {
+		e.mu.Lock()
+		tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: made.TargetID}, nil)
+		e.mu.Unlock()
+	}
 	return t, err
 }
 

@@ -82,6 +82,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		}
 		call.Until = failing.is
 	}
+	var refused *host.Error
 	listening, triggered := false, make(chan struct{})
 	call.Started = func() {
 		listening = true
@@ -93,7 +94,9 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 			o := options
 			o.Timeout = f.timeout
 			answer := h.Call(ctx, host.Call{Name: at.Plugin + "." + trigger, Params: triggerParams, Caller: "cli", Session: call.Session, Options: o})
-			a.judgeTrigger(answer.Err, cancel)
+			if refused = a.judgeTrigger(answer.Err); refused != nil {
+				cancel(refused)
+			}
 		}()
 	}
 	answer := h.Call(ctx, call)
@@ -107,7 +110,9 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		return a.envelope(answer.Envelope(), nil)
 	}
 	if listening {
-		<-triggered
+		if <-triggered; refused != nil {
+			a.notice("the trigger: " + refused.Message) // but the stream had its end
+		}
 	}
 	var end struct {
 		End string `json:"end"`
@@ -138,16 +143,14 @@ func (a *App) readTrigger(given string) (tool string, params json.RawMessage, er
 	return tool, params, err
 }
 
-// judgeTrigger ends the stream when its trigger was refused or could not run. One that ran and failed, as a navigation to
-// nowhere, may be just what is watched: that is said, and the stream goes on.
-func (a *App) judgeTrigger(failed *host.Error, end context.CancelCauseFunc) {
-	switch {
-	case failed == nil:
-	case failed.Tool != nil && failed.Protocol == nil:
+// judgeTrigger answers the error of a trigger that was refused or could not run, with which the stream ends. One that ran and
+// failed, as a navigation to nowhere, may be just what is watched: that is said, and the stream goes on.
+func (a *App) judgeTrigger(failed *host.Error) *host.Error {
+	if failed != nil && failed.Tool != nil && failed.Protocol == nil {
 		a.notice("the trigger: " + failed.Message)
-	default:
-		end(failed)
+		return nil
 	}
+	return failed
 }
 
 // lastEvent tells which event ends a stream.
