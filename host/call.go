@@ -150,7 +150,7 @@ type run struct {
 
 // touch notes what a right was used for.
 func (r *run) touch(what string) {
-	what = manifest.CleanLine(r.vault.hide(what))
+	what = manifest.CleanLine(r.vault.hideAll(what))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -164,7 +164,7 @@ func (r *run) touch(what string) {
 
 // miss notes a right that was asked for in vain.
 func (r *run) miss(right string) {
-	right = manifest.CleanLine(r.vault.hide(right))
+	right = manifest.CleanLine(r.vault.hideAll(right))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.refused) < maxTouched && !slices.Contains(r.refused, right) {
@@ -555,7 +555,7 @@ func (r *run) show() error {
 	whole := r.answer.Data
 	text := strings.ToValidUTF8(string(whole[:limit]), "")
 	cut := truncated{Truncated: true, TotalBytes: len(whole), ShownBytes: len(text), Text: text}
-	if r.host.cfg.Sessions.keepResult(r.call.Session, r.answer.CallID, whole) {
+	if r.host.cfg.Sessions.keepResult(r.call.Session, r.answer.CallID, r.vault.hideAllJSON(whole)) {
 		cut.Next = "parley://result/" + r.answer.CallID
 	} else {
 		cut.Next = "ask for less, or write the whole with --out FILE"
@@ -593,8 +593,9 @@ func (r *run) remember(e *Error) {
 			}
 			return changed
 		}
-		e.Earlier = s.made(r.answer.Tool, e)
-		s.fail(r.answer.Tool, failure{CallID: r.answer.CallID, Corrected: bytes.Clone(e.Corrected)})
+		kept := r.vault.hideAllError(e)
+		e.Earlier = s.made(r.answer.Tool, kept)
+		s.fail(r.answer.Tool, failure{CallID: r.answer.CallID, Corrected: bytes.Clone(kept.Corrected)})
 		return true
 	})
 }
@@ -626,9 +627,9 @@ func (r *run) event(op string, began time.Time) Event {
 	defer r.mu.Unlock()
 	e := Event{
 		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session, Caller: r.call.Caller,
-		Tool: r.answer.Tool, Mode: r.mode, Tiers: r.tiers, Params: r.vault.hideAll(r.call.Params), Err: r.answer.Err,
+		Tool: r.vault.hideAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers, Params: r.vault.hideAllJSON(r.call.Params), Err: r.vault.hideAllError(r.answer.Err),
 		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf, SuggestionUsed: r.heeded,
-		Result: r.vault.hideAll(r.answer.Data), Rights: r.rights, Touched: r.touched, TouchedMore: r.touchedMore,
+		Result: r.vault.hideAllJSON(r.answer.Data), Rights: r.rights, Touched: r.touched, TouchedMore: r.touchedMore,
 		Refused: r.refused, Within: r.call.within, DryRun: r.call.Options.DryRun,
 	}
 	if r.address.Provider != nil {

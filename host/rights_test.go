@@ -1,20 +1,26 @@
 package host_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // passOn is a tool that calls another one and answers what that answers.
@@ -119,7 +125,7 @@ func (*mirror) Dial(context.Context, string, []host.HTTPGrant) (net.Conn, error)
 	return nil, errors.New("not here")
 }
 
-const token = `s3cret/"va lue"`
+const token = `s3cret/"<va lue>&"`
 
 // secretive is a policy that grants one secret to be sent and one to be read.
 var secretive = policy(func(host.Ask) (host.Decision, error) {
@@ -172,6 +178,10 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 		{"hex", hex.EncodeToString([]byte("-" + token))},
 		{"base64", base64.StdEncoding.EncodeToString([]byte(token))},
 		{"base64, one byte on", base64.StdEncoding.EncodeToString([]byte("u" + token + "!"))},
+		{"query, small letters", strings.ToLower(url.QueryEscape(token))},
+		{"JSON, < and > as they are", strings.Trim(string(schema.Marshal(token)), `"`)},
+		{"HTML", html.EscapeString(token)},
+		{"HTML of Python", strings.ReplaceAll(html.EscapeString(token), "&#34;", "&quot;")},
 		{"base64, two bytes on", base64.URLEncoding.EncodeToString([]byte("u:" + token))},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -207,9 +217,33 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 	}
 }
 
+// What a guest says on one line after the other comes in pieces, and in a message it stands on one.
+func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
+	const key = "-----BEGIN KEY-----\nMIIBVwIBADANBgkqhki\n\tG9w0BAQEFAASCAT8wgg\n-----END KEY-----\n"
+	var said []string
+	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": key}}, newFake(t, shop, map[string]handler{
+		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			_, err := r.ReadSecret(ctx, "KEY")
+			for line := range strings.Lines(key) {
+				r.Log(1, manifest.CleanLine(line))
+			}
+			r.Log(1, manifest.CleanLine(key))
+			return &host.Result{Data: json.RawMessage(`{}`), Warnings: []string{manifest.CleanLine("it is " + key)}}, err
+		}}))
+	a := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Log: func(_ int, m string) { said = append(said, m) }})
+	if a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	for _, s := range append(said, a.Warnings...) {
+		if !strings.Contains(s, "[secret KEY]") || strings.Contains(s, "MIIB") || strings.Contains(s, "G9w0") {
+			t.Errorf("said %q", s)
+		}
+	}
+}
+
 func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
-	rec := &recorder{}
-	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec},
+	rec, dir := &recorder{}, t.TempDir()
+	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec, Sessions: &host.Sessions{Dir: dir}},
 		newFake(t, shopNamed("first"), map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			key, _ := r.ReadSecret(ctx, "KEY")
 			params, _ := json.Marshal(map[string]string{"key": key})
@@ -217,15 +251,42 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 			if err != nil || !strings.Contains(string(answer.Data), "s3cret") {
 				t.Errorf("the first got %s, %v", answer.Data, err)
 			}
-			return &host.Result{Data: json.RawMessage(`{}`)}, err
+			if _, err := r.CallTool(ctx, "second."+key, nil, host.Options{}); err == nil {
+				t.Error("a tool has the name of a secret")
+			}
+			if _, err := r.CallTool(ctx, "second.order.list", params, host.Options{}); err == nil || !strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("the first was told %v", err)
+			}
+			return &host.Result{Data: json.RawMessage(`{}`)}, nil
 		}}),
-		newFake(t, shopNamed("second"), nil))
-	if a := call(t, h, "first.echo", `{}`); a.Err != nil {
+		newFake(t, shopNamed("second"), map[string]handler{
+			"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
+				r.Touch("fs:read:/srv/" + string(r.Params))
+				return &host.Result{Data: r.Params}, nil
+			},
+			"order.list": func(_ context.Context, r *host.Request) (*host.Result, error) {
+				return nil, &host.Error{Code: host.InvalidArgs, Message: "it is " + token, Details: []host.Detail{{Parameter: "/" + token, Expected: "no " + token}}}
+			},
+		}))
+	if a := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Session: "s"}); a.Err != nil {
 		t.Fatal(a.Err)
 	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	for _, f := range files {
+		if data, _ := os.ReadFile(f); bytes.Contains(data, []byte("s3cret")) {
+			t.Errorf("the session keeps %s", data)
+		}
+	}
+	if len(files) == 0 {
+		t.Error("nothing is kept of the session")
+	}
 	for _, e := range rec.all() {
-		if strings.Contains(string(e.Params)+string(e.Result), "s3cret") {
-			t.Errorf("%s: %s -> %s", e.Tool, e.Params, e.Result)
+		kept := fmt.Sprintf("%s %s %s %q %q", e.Tool, e.Params, e.Result, e.Touched, e.Refused)
+		if e.Err != nil {
+			kept += fmt.Sprintf("%+v", e.Err.Object())
+		}
+		if strings.Contains(kept, "s3cret") {
+			t.Errorf("%s: %s", e.CallID, kept)
 		}
 	}
 }

@@ -76,12 +76,36 @@ func (v *vault) hideJSON(data json.RawMessage) json.RawMessage {
 	return manifest.MapJSON(data, v.hide)
 }
 
-// hideAll is hideJSON for records, which must not hold what the calls around this one know either.
-func (v *vault) hideAll(data json.RawMessage) json.RawMessage {
+// hideAll, hideAllJSON and hideAllError are for what is kept of a call: it must not hold what the calls around this one know either.
+func (v *vault) hideAll(s string) string {
+	for ; v != nil; v = v.outer {
+		s = v.hide(s)
+	}
+	return s
+}
+
+func (v *vault) hideAllJSON(data json.RawMessage) json.RawMessage {
 	for ; v != nil; v = v.outer {
 		data = v.hideJSON(data)
 	}
 	return data
+}
+
+// hideAllError returns a copy, for the caller of a nested call sees more than is kept of it.
+func (v *vault) hideAllError(e *Error) *Error {
+	if e == nil {
+		return nil
+	}
+	kept := *e
+	kept.Details, kept.Denied, kept.Next = slices.Clone(e.Details), slices.Clone(e.Denied), slices.Clone(e.Next)
+	if e.Tool != nil {
+		tool := *e.Tool
+		kept.Tool = &tool
+	}
+	for ; v != nil; v = v.outer {
+		v.hideError(&kept)
+	}
+	return &kept
 }
 
 func (v *vault) idle() bool {
@@ -125,7 +149,7 @@ func (v *vault) hideError(e *Error) {
 	if e.Tool != nil {
 		e.Tool.Name, e.Tool.Details = v.hide(e.Tool.Name), v.hideJSON(e.Tool.Details)
 	}
-	e.Corrected, e.Command = v.hideJSON(e.Corrected), v.hide(e.Command)
+	e.Corrected, e.Command, e.Marked = v.hideJSON(e.Corrected), v.hide(e.Command), v.hide(e.Marked)
 }
 
 // minFragment is the length from which an encoded form is looked for: shorter ones are found everywhere.
@@ -158,10 +182,25 @@ func formsOf(value string) []string {
 			forms = append(forms, form)
 		}
 	}
-	add(url.QueryEscape(value))
-	add(url.PathEscape(value))
+	// A log has one line after the other, and in a message all stand in one.
+	add(manifest.Clean(value))
+	add(manifest.CleanLine(value))
+	if strings.Contains(value, "\n") {
+		for line := range strings.Lines(value) {
+			add(manifest.CleanLine(line))
+		}
+	}
+	for _, escaped := range []string{url.QueryEscape(value), url.PathEscape(value)} {
+		add(escaped)
+		add(lowerEscapes(escaped))
+	}
 	quoted, _ := json.Marshal(value)
+	plain, _ := manifest.Marshal(value) // < > and & as they are
 	add(strings.Trim(string(quoted), `"`))
+	add(strings.Trim(string(plain), `"`))
+	for _, marks := range [][2]string{{"&#34;", "&#39;"}, {"&quot;", "&#39;"}, {"&quot;", "&#x27;"}, {"&quot;", "&#039;"}} {
+		add(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, marks[0], "'", marks[1]).Replace(value))
+	}
 	add(hex.EncodeToString([]byte(value)))
 	add(strings.ToUpper(hex.EncodeToString([]byte(value))))
 	// Inside of a longer text, base64 depends on where in its group of three bytes a value begins; the characters that it
@@ -177,4 +216,13 @@ func formsOf(value string) []string {
 		}
 	}
 	return forms
+}
+
+// lowerEscapes writes the escapes of a URL with small letters.
+func lowerEscapes(escaped string) string {
+	parts := strings.Split(escaped, "%")
+	for i, p := range parts[1:] {
+		parts[i+1] = strings.ToLower(p[:2]) + p[2:]
+	}
+	return strings.Join(parts, "%")
 }
