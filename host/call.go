@@ -345,7 +345,7 @@ func CheckParams(name string, judge *schema.Schema, raw json.RawMessage) (json.R
 func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	if p, ok := r.address.Provider.(Preparer); ok {
 		if err := p.Prepare(ctx); err != nil && ctx.Err() != nil {
-			return nil, r.ended(ctx, 0, err)
+			return nil, r.ended(ctx, d, 0, err)
 		} else if err != nil {
 			return nil, err
 		}
@@ -360,7 +360,7 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	}
 	result, err := invoke(ctx, req)
 	if ctx.Err() != nil && (err != nil || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
-		return nil, r.ended(ctx, timeout, err)
+		return nil, r.ended(ctx, d, timeout, err)
 	}
 	if err == nil && result == nil {
 		return nil, Errorf(Internal, "%s answered nothing", r.answer.Tool)
@@ -437,7 +437,7 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 
 // ended judges a call whose context is over by the context, never by what the tool claims. A provider
 // that says more about a timeout is kept.
-func (r *run) ended(ctx context.Context, timeout time.Duration, err error) error {
+func (r *run) ended(ctx context.Context, d Decision, timeout time.Duration, err error) error {
 	var cause, said *Error
 	if errors.As(context.Cause(ctx), &cause) {
 		return cause
@@ -446,7 +446,10 @@ func (r *run) ended(ctx context.Context, timeout time.Duration, err error) error
 		if !errors.As(err, &said) || said.Code != Timeout || said.Tool != nil {
 			said = Errorf(Timeout, "%s did not end within %s", r.answer.Tool, timeout)
 		}
-		if len(said.Next) == 0 {
+		switch {
+		case d.Limits.Timeout > 0 && timeout >= d.Limits.Timeout: // whatever a provider advises, no option makes it longer
+			said.Next = []string{fmt.Sprintf("ask for less: the policy gives it no longer than %s", timeout), "parley policy explain " + r.address.Plugin}
+		case len(said.Next) == 0:
 			said.Next = []string{fmt.Sprintf("give it longer, such as --timeout %s, or ask for less", 4*timeout)}
 		}
 		return said

@@ -417,15 +417,16 @@ func TestCallEnds(t *testing.T) {
 		code   host.Code
 		says   string
 		took   time.Duration
+		next   string
 	}{
 		{name: "the manifest's timeout", run: after("", errors.New("x")), code: host.Timeout, says: "did not end within 5s", took: 5 * time.Second},
 		{name: "an answer that comes too late", run: after("{}", nil), code: host.Timeout, took: 5 * time.Second},
 		{name: "another error that comes too late", run: after("", host.Errorf(host.Trapped, "unreachable")), code: host.Timeout, took: 5 * time.Second},
 		{name: "a timeout with more to say", run: after("", timeoutSaid), code: host.Timeout, says: "endless loop", took: 5 * time.Second},
-		{name: "what the caller asked", run: after("{}", nil), asked: 2 * time.Second, code: host.Timeout, says: "within 2s", took: 2 * time.Second},
+		{name: "what the caller asked", run: after("{}", nil), asked: 2 * time.Second, code: host.Timeout, says: "within 2s", took: 2 * time.Second, next: "--timeout 8s"},
 		{name: "the caller may ask for longer", run: after("{}", nil), asked: time.Minute, code: host.Timeout, took: time.Minute},
-		{name: "the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: time.Second}, code: host.Timeout, says: "within 1s", took: time.Second},
-		{name: "nobody goes over the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second}, asked: time.Minute, code: host.Timeout, took: 3 * time.Second},
+		{name: "the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: time.Second}, code: host.Timeout, says: "within 1s", took: time.Second, next: "policy gives it no longer than 1s"},
+		{name: "nobody goes over the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second}, asked: time.Minute, code: host.Timeout, took: 3 * time.Second, next: "parley policy explain shop"},
 		{name: "the policy does not make it longer", run: after("{}", nil), limits: host.Limits{Timeout: time.Hour}, code: host.Timeout, took: 5 * time.Second},
 		{name: "interrupted", run: after("", context.Canceled), cancel: context.Canceled, code: host.Interrupted, says: "was interrupted", took: time.Second},
 		{name: "interrupted, says the tool timeout", run: after("", timeoutSaid), cancel: context.Canceled, code: host.Interrupted, took: time.Second},
@@ -456,8 +457,12 @@ func TestCallEnds(t *testing.T) {
 					}
 					return
 				}
-				if e := failsWith(t, a, c.code); !strings.Contains(e.Message, c.says) {
+				e := failsWith(t, a, c.code)
+				if !strings.Contains(e.Message, c.says) {
 					t.Errorf("got %q, expected %q", e.Message, c.says)
+				}
+				if next := strings.Join(a.Next, "; "); !strings.Contains(next, c.next) || strings.Contains(next, "policy") && strings.Contains(next, "--timeout") {
+					t.Errorf("advises %q, expected %q", next, c.next)
 				}
 			})
 		})
