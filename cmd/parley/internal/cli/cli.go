@@ -82,12 +82,15 @@ type exitStatus struct{ code int }
 
 func (e *exitStatus) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// signalContext is cancelled by SIGINT and SIGTERM, with the outcome that the process then ends with.
+// signalContext is cancelled by SIGINT, SIGTERM and the end of the terminal, with the outcome that the process then ends with.
 // A second signal ends it at once.
 func signalContext() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup leaves it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		for n := 0; ; n++ {
 			s, ok := <-signals
@@ -95,7 +98,7 @@ func signalContext() (context.Context, func()) {
 				return
 			}
 			e := host.Errorf(host.Interrupted, "interrupted")
-			if s == syscall.SIGTERM {
+			if s != os.Interrupt {
 				e = host.Errorf(host.Terminated, "terminated")
 			}
 			if n > 0 {

@@ -371,7 +371,7 @@ var feed = strings.Repeat(" ", 1<<20)
 // is not "-", printed it; then holds its exit code: signal INT 130 PRINTED FILE parley ...
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 5 {
-		ts.Fatalf("usage: signal INT|TERM|KILL CODE PRINTED|- FILE program [args...]")
+		ts.Fatalf("usage: signal INT|TERM|HUP|KILL CODE PRINTED|- FILE program [args...]")
 	}
 	want, err := strconv.Atoi(args[1])
 	ts.Check(err)
