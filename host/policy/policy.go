@@ -296,6 +296,15 @@ func readPolicyFile(dir, path string) (data []byte, there bool, err error) {
 	refuse := func(format string, args ...any) ([]byte, bool, error) {
 		return nil, false, host.Errorf(host.ConfigError, "%s: %s", path, fmt.Sprintf(format, args...)).WithNext("parley policy check")
 	}
+	// Whoever may write in the folder can take a policy away, and put one there.
+	folder, err := os.Stat(dir)
+	switch {
+	case err != nil: // the file will not be there either, or cannot be read
+	case writableByAll(folder):
+		return refuse("everybody may write in its folder %s, so it is nobody's policy: chmod o-w the folder and look through the file", dir)
+	case foreign(folder):
+		return refuse("its folder %s belongs to another user, so it is not this user's policy: look through it, then chown the folder", dir)
+	}
 	// Lstat, because a link that leads nowhere is a policy that cannot be read.
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -318,8 +327,8 @@ func readPolicyFile(dir, path string) (data []byte, there bool, err error) {
 	if writableByAll(info) {
 		return refuse("everybody may write it, so it is nobody's policy: chmod o-w it and look through it")
 	}
-	if info, err := os.Stat(dir); err != nil || writableByAll(info) {
-		return refuse("everybody may write in its folder %s, so it is nobody's policy: chmod o-w the folder and look through the file", dir)
+	if foreign(info) {
+		return refuse("belongs to another user, so it is not this user's policy: look through it, then chown it")
 	}
 	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {

@@ -566,6 +566,16 @@ func TestFailsClosed(t *testing.T) {
 	}{
 		{"world-writable", func(t *testing.T, dir, path string) { must(t, os.Chmod(path, 0o646)) }, "everybody may write it"},
 		{"world-writable folder", func(t *testing.T, dir, path string) { must(t, os.Chmod(dir, 0o777)) }, "everybody may write in its folder"},
+		{"taken from a world-writable folder", func(t *testing.T, dir, path string) {
+			must(t, os.Remove(path))
+			must(t, os.Chmod(dir, 0o777))
+		}, "everybody may write in its folder"},
+		{"replaced by another user", func(t *testing.T, dir, path string) {
+			must(t, os.Remove(path))
+			must(t, os.WriteFile(path, []byte(good+"# theirs\n"), 0o644))
+			disown(t, path)
+		}, "belongs to another user"},
+		{"in the folder of another user", func(t *testing.T, dir, path string) { disown(t, dir) }, "its folder"},
 		{"a folder", func(t *testing.T, dir, path string) { must(t, os.Remove(path)); must(t, os.Mkdir(path, 0o700)) }, "is not a file"},
 		{"a link to nowhere", func(t *testing.T, dir, path string) {
 			must(t, os.Remove(path))
@@ -588,7 +598,7 @@ func TestFailsClosed(t *testing.T) {
 				if err != nil && !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("got %v, want ...%s", err, tt.want)
 				}
-				if tt.name == "world-writable folder" {
+				if strings.Contains(tt.name, "folder of another") || tt.name == "world-writable folder" {
 					return // the folder is looked at when a file is read
 				}
 				if _, err := p.Decide(context.Background(), call("cli", "a.b", "read", false)); err == nil {
@@ -611,6 +621,14 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// disown gives a file to another user, which only root can.
+func disown(t *testing.T, path string) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	must(t, os.Chown(path, 65534, 65534))
 }
 
 func TestDecideSeesChanges(t *testing.T) {
