@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -16,6 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // fileTable is what a call has open and has used up, over all its mounts.
@@ -45,15 +47,33 @@ func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
 		put(c.files.scratch, "/")
 	}
 	for _, g := range c.r.Grant.FS {
-		root, err := os.OpenRoot(g.Source)
+		root, err := openFolder(g.Source)
 		if err != nil {
-			return nil, &host.Error{Code: host.ConfigError, Cause: err,
-				Message: "the folder " + g.Source + " that is granted to " + c.m.Name + " cannot be opened: " + err.Error()}
+			return nil, c.blame(&host.Error{Code: host.ConfigError, Cause: err, Next: []string{"parley policy explain " + c.m.Name},
+				Message: "the folder " + manifest.CleanLine(g.Source) + " that is granted to " + c.m.Name + " cannot be opened: " + reason(err) + "; nothing was run"})
 		}
 		c.files.roots = append(c.files.roots, root)
 		put(&rootFS{c: c, root: root, grant: g, writable: g.Mode == "rw"}, path.Clean("/"+g.Path))
 	}
 	return config.WithFSConfig(fsConfig), nil
+}
+
+// openFolder looks first: opening a pipe would wait for its writer.
+func openFolder(path string) (*os.Root, error) {
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, syscall.ENOTDIR
+	}
+	return os.OpenRoot(path)
+}
+
+// reason strips the path, which the message has already.
+func reason(err error) string {
+	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
+		err = pathErr.Err
+	}
+	return err.Error()
 }
 
 // rootFS is a folder of this machine as a guest sees it. Symbolic links are followed only within the folder (os.Root sees to that, also

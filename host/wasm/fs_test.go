@@ -221,6 +221,28 @@ func TestMounts(t *testing.T) {
 }
 
 // TestClockRandomEnv: without a grant the wall clock stands and randomness repeats; the monotonic clock always runs.
+// An operator may grant what is no folder, or is none any more: that is no fault of the plugin, and nothing waits for a pipe.
+func TestGrantsOfNoFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	makePipe(t, filepath.Join(dir, "pipe"))
+	e := testEngine(t)
+	reactor, command := guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev")
+	for _, name := range []string{"missing", "file", "pipe"} {
+		for _, r := range []struct {
+			plugin *Provider
+			*host.Request
+		}{{reactor, requestFor(t, reactor, "echo", `{"value":1}`)}, {command, requestFor(t, command, "word", `{"text":"a"}`)}} {
+			r.Grant.FS = []host.FSGrant{{Path: "/data", Source: filepath.Join(dir, name), Mode: "ro"}}
+			if _, err := invokeRequest(t, r.plugin, r.Request); err == nil || err.Code != host.ConfigError || !strings.Contains(err.Message, filepath.Join(dir, name)) {
+				t.Errorf("%s, granted %s: %v", r.plugin.Info().Name, name, err)
+			}
+		}
+	}
+}
+
 func TestClockRandomEnv(t *testing.T) {
 	p := localGuest(t, testEngine(t), "probe")
 	if got := probe(t, p, host.Grant{}, "time"); got != "epoch runs" {
