@@ -22,6 +22,9 @@ const IsolateJob = "isolate"
 
 const isolateProcess = "process"
 
+// maxLacks bounds what a process can say that it could not give up.
+const maxLacks = 16
+
 // job is what the process of a guest is given.
 type job struct {
 	Slot     string             `json:"slot"` // folder of the compiled code
@@ -223,7 +226,9 @@ func (a *apart) handle(kind byte, body []byte) error {
 	case frameTouch:
 		c.touch(cut(string(body), 8<<10))
 	case frameLacks:
-		a.lacks = append(a.lacks, string(body))
+		if len(a.lacks) < maxLacks {
+			a.lacks = append(a.lacks, cut(manifest.CleanLine(string(body)), 300))
+		}
 	case frameLog, frameProgress:
 		var r report
 		// Twice what the guest may write: what it logs and what it writes on stderr.

@@ -212,6 +212,26 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// What a process says that it could not give up is shown to people, so one that was taken over must not say what it likes there.
+func TestLacksAreFewAndClean(t *testing.T) {
+	var sent bytes.Buffer
+	for range 1000 {
+		must(t, writeFrame(&sent, frameLacks, []byte("\x1b[31m"+strings.Repeat("x", 10_000))))
+	}
+	must(t, writeFrame(&sent, frameDone, []byte(`{"data":1}`)))
+	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
+	r := &host.Request{Tool: "call"}
+	d := &desk{r: r}
+	c := newCall(New(Config{}), &unit{slot: slot{"x", "y"}}, m, r, d)
+	a := &apart{c: c, desk: d, in: io.Discard}
+	if _, err := a.serve(&sent); err != nil {
+		t.Fatal(err)
+	}
+	if said := strings.Join(a.lacks, ""); len(a.lacks) == 0 || len(said) > 10_000 || strings.Contains(said, "\x1b") {
+		t.Errorf("%d lacks of %d bytes: %.100q", len(a.lacks), len(said), said)
+	}
+}
+
 // FuzzFrames: what a process that was taken over sends is a message or an error.
 func FuzzFrames(f *testing.F) {
 	var whole bytes.Buffer
