@@ -55,7 +55,7 @@ type batchAnswer struct {
 type results map[string]json.RawMessage
 
 func (a *App) batch(ctx context.Context, path string, goOn bool) error {
-	input := a.In
+	input := a.input(ctx)
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
@@ -78,6 +78,9 @@ func (a *App) batch(ctx context.Context, path string, goOn bool) error {
 	for number := 1; ; number++ {
 		line, err := readLine(lines, host.MaxParams)
 		if err != nil && !errors.Is(err, io.EOF) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			return host.Errorf(host.InvalidArgs, "batch: line %d: %v", number, err)
 		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -41,6 +43,34 @@ func TestReferences(t *testing.T) {
 				t.Errorf("%s: got %s, %v; want an error with %q", c.params, got, err, c.fails)
 			}
 		}
+	}
+}
+
+// TestWaitingForInputEndsWithASignal leaves a command that waits for stdin, whose other end says nothing.
+func TestWaitingForInputEndsWithASignal(t *testing.T) {
+	for name, command := range map[string]func(context.Context, *App) error{
+		"batch -":    func(ctx context.Context, a *App) error { return a.batch(ctx, "-", true) },
+		"--params -": func(ctx context.Context, a *App) error { _, err := a.readParams(ctx, "-"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, silent := io.Pipe()
+			defer silent.Close()
+			home := t.TempDir()
+			app := newApp(&Streams{In: in, Out: io.Discard, Err: io.Discard, Env: func(name string) string {
+				if name == "PARLEY_HOME" {
+					return home
+				}
+				return ""
+			}}, nil)
+			defer app.close()
+			ctx, signal := context.WithCancelCause(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- command(ctx, app) }()
+			signal(host.Errorf(host.Terminated, "terminated"))
+			if err := <-ended; err == nil || host.AsError(err).Code != host.Terminated {
+				t.Errorf("it ends with %v", err)
+			}
+		})
 	}
 }
 

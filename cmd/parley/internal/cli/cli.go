@@ -114,6 +114,30 @@ func signalContext() (context.Context, func()) {
 	}
 }
 
+// input is stdin until a signal comes: a read that waits cannot be ended, but it can be left.
+func (a *App) input(ctx context.Context) io.Reader { return leftReader{ctx, a.In} }
+
+type leftReader struct {
+	ctx context.Context
+	in  io.Reader
+}
+
+func (r leftReader) Read(b []byte) (int, error) {
+	own, ended := make([]byte, len(b)), make(chan error, 1)
+	n := 0
+	go func() {
+		var err error
+		n, err = r.in.Read(own)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		return copy(b, own[:n]), err
+	case <-r.ctx.Done():
+		return 0, context.Cause(r.ctx)
+	}
+}
+
 // App is one run of the command line: its streams, its global flags, and the rooms, made when first needed.
 type App struct {
 	*Streams

@@ -35,7 +35,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 	if err != nil {
 		return err
 	}
-	trigger, triggerParams, err := a.readTrigger(f.trigger)
+	trigger, triggerParams, err := a.readTrigger(ctx, f.trigger)
 	if err != nil {
 		return err
 	}
@@ -135,10 +135,10 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 }
 
 // readTrigger takes apart what --trigger calls: a tool, and after a space its parameters as --params takes them.
-func (a *App) readTrigger(given string) (tool string, params json.RawMessage, err error) {
+func (a *App) readTrigger(ctx context.Context, given string) (tool string, params json.RawMessage, err error) {
 	tool, rest, _ := strings.Cut(strings.TrimSpace(given), " ")
 	if rest = strings.TrimSpace(rest); rest != "" {
-		params, err = a.readParams(rest)
+		params, err = a.readParams(ctx, rest)
 	}
 	return tool, params, err
 }

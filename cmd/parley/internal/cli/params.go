@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -14,8 +15,8 @@ import (
 )
 
 // buildParams gathers a call's parameters: --params, then the words after the tool, then each --param.
-func (a *App) buildParams(t *manifest.Tool, words []string, f *callFlags) (json.RawMessage, error) {
-	raw, err := a.readParams(f.params)
+func (a *App) buildParams(ctx context.Context, t *manifest.Tool, words []string, f *callFlags) (json.RawMessage, error) {
+	raw, err := a.readParams(ctx, f.params)
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +54,14 @@ func (a *App) buildParams(t *manifest.Tool, words []string, f *callFlags) (json.
 }
 
 // readParams reads the value of --params: JSON, @FILE or - for stdin.
-func (a *App) readParams(given string) (json.RawMessage, error) {
+func (a *App) readParams(ctx context.Context, given string) (json.RawMessage, error) {
 	switch {
 	case given == "-":
-		data, err := io.ReadAll(io.LimitReader(a.In, host.MaxParams+1))
+		data, err := io.ReadAll(io.LimitReader(a.input(ctx), host.MaxParams+1))
 		if err != nil {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
 			return nil, host.Errorf(host.InvalidArgs, "--params -: %v", err)
 		}
 		return data, tooLarge(data)

@@ -145,7 +145,7 @@ func (a *App) run(ctx context.Context, h *host.Host, at host.Address, words []st
 		Progress: a.progress(),
 	}
 	if at.Tool != nil {
-		if call.Params, err = a.buildParams(at.Tool, words, f); err != nil {
+		if call.Params, err = a.buildParams(ctx, at.Tool, words, f); err != nil {
 			call.Invalid = host.AsError(err)
 		}
 	}
