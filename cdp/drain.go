@@ -132,6 +132,21 @@ func endTrace(ctx context.Context, c *keeper.Client, r *host.Request, target str
 	return namedStream{Handle: complete.Params.Stream, Loss: complete.Params.Loss}, err
 }
 
+// undrained refuses a document that is asked for as a stream and goes into a file that would stay empty, for its result names only the stream.
+func undrained(r *host.Request) error {
+	if r.Tool != "Page.printToPDF" || r.Out == nil || r.Drain {
+		return nil
+	}
+	var q struct {
+		Mode string `json:"transferMode"`
+	}
+	if json.Unmarshal(r.Params, &q) != nil || q.Mode != "ReturnAsStream" {
+		return nil
+	}
+	return host.Errorf(host.InvalidArgs, "--out alone does not read the stream in which transferMode=ReturnAsStream gives the document").
+		WithNext("add --drain, or leave out transferMode")
+}
+
 func noStream(tool string) *host.Error {
 	e := host.Errorf(host.InvalidArgs, "%s named no stream that could be drained", tool)
 	switch tool {

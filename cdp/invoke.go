@@ -79,6 +79,9 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 	if r.Drain {
 		return p.drain(ctx, c, r)
 	}
+	if err := undrained(r); err != nil {
+		return nil, err
+	}
 	data, written, err := send(ctx, c, r, r.Options.Target)
 	if err != nil {
 		return nil, p.hostError(err, r)
@@ -175,7 +178,7 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 		return nil, err
 	}
 	page, notes, err := p.openPage(ctx, r, q)
-	if err != nil && host.AsError(err).Code == host.ChromeConnection {
+	if err != nil && host.AsError(err).Code == host.ChromeConnection && q.Attach == "" {
 		// The browser that was there had just been killed, and its keeper was about to notice: what was asked for is an open browser.
 		page, notes, err = p.openPage(ctx, r, q)
 	}

@@ -75,7 +75,10 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 
 func parseEndpoint(text string) (*url.URL, error) {
 	wanted := fmt.Errorf("%q is not a DevTools address: give a port (9222), http://127.0.0.1:9222 or ws://127.0.0.1:9222/devtools/browser/ID", text)
-	if port, err := strconv.ParseUint(text, 10, 16); err == nil && port > 0 {
+	if number, err := strconv.Atoi(text); err == nil {
+		if number < 1 || number > 65535 {
+			return nil, wanted
+		}
 		return &url.URL{Scheme: "http", Host: "127.0.0.1:" + text}, nil
 	}
 	if !strings.Contains(text, "://") {

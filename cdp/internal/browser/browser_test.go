@@ -321,6 +321,7 @@ func TestAttach(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"":                            "is not a DevTools address",
 		"ftp://x":                     "is not a DevTools address",
+		"99999":                       "is not a DevTools address",
 		"http://192.0.2.1:9222":       "not an address of this machine",
 		"ws://evil.example/x":         "not an address of this machine",
 		"ws://" + host + "/other":     "404",

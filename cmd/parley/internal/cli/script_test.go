@@ -343,9 +343,15 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 // touched holds the touches of each server by its URL.
 var touched sync.Map
 
-// scriptTouched waits until a page has fetched /touched: then a call is certainly under way.
-func scriptTouched(ts *testscript.TestScript, _ bool, _ []string) {
+// scriptTouched waits until a page has fetched /touched: then a call is certainly under way. ! touched holds that nobody has since.
+func scriptTouched(ts *testscript.TestScript, neg bool, _ []string) {
 	touches, _ := touched.Load(ts.Getenv("URL"))
+	if neg {
+		if len(touches.(chan struct{})) > 0 {
+			ts.Fatalf("somebody fetched /touched")
+		}
+		return
+	}
 	select {
 	case <-touches.(chan struct{}):
 	case <-time.After(30 * time.Second):
