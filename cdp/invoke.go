@@ -312,7 +312,7 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 		if err != nil {
 			return nil, err
 		}
-		page, err := c.CloseTarget(ctx, r.Options.Target)
+		page, err := c.CloseTarget(ctx, r.Options.Target, r.Options.OnDialog)
 		if err != nil {
 			return nil, p.hostError(err, r)
 		}

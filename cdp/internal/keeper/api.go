@@ -144,4 +144,5 @@ type ListenEnd struct {
 type targetRequest struct {
 	Target    string `json:"target"`
 	TimeoutMS int64  `json:"timeout_ms,omitempty"`
+	OnDialog  string `json:"on_dialog,omitempty"` // of close_target
 }

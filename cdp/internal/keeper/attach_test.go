@@ -84,7 +84,7 @@ func TestAttach(t *testing.T) {
 	inPieces(t, c)
 	_, err = evaluate(t, c, "", "alert('hi')")
 	wantCode(t, err, CodeBusy, "hi")
-	if _, err := c.CloseTarget(bounded(t), ""); err != nil {
+	if _, err := c.CloseTarget(bounded(t), "", ""); err != nil {
 		t.Error(err)
 	}
 	if err := c.CloseBrowser(bounded(t)); err != nil {

@@ -161,12 +161,12 @@ func (c *Client) Targets(ctx context.Context) (all []Target, err error) {
 
 // Activate brings a page to the front and makes it the current one.
 func (c *Client) Activate(ctx context.Context, target string) (p Page, err error) {
-	return p, c.askInto(ctx, "activate", targetRequest{target, remaining(ctx, 0)}, &p)
+	return p, c.askInto(ctx, "activate", targetRequest{Target: target, TimeoutMS: remaining(ctx, 0)}, &p)
 }
 
-// CloseTarget closes one page, by default the current one.
-func (c *Client) CloseTarget(ctx context.Context, target string) (p Page, err error) {
-	return p, c.askInto(ctx, "close_target", targetRequest{target, remaining(ctx, 0)}, &p)
+// CloseTarget closes one page, by default the current one. A page that asks whether it may be left is closed where onDialog is accept.
+func (c *Client) CloseTarget(ctx context.Context, target, onDialog string) (p Page, err error) {
+	return p, c.askInto(ctx, "close_target", targetRequest{target, remaining(ctx, 0), onDialog}, &p)
 }
 
 // Status answers what the keeper knows about itself.

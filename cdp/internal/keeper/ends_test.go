@@ -40,7 +40,7 @@ func TestEveryCallEnds(t *testing.T) {
 			c.Call(bounded(t), CallRequest{Method: "Page.crash"})
 		}, code: CodeTargetCrashed, words: []string{"Page.reload", "Page.navigate"}, promise: atOnce},
 		{name: "target closed", call: never, after: func(t *testing.T, c *Client, _ Status) {
-			c.CloseTarget(bounded(t), "")
+			c.CloseTarget(bounded(t), "", "")
 		}, code: CodeNotFound, words: []string{"was closed"}, promise: atOnce},
 		{name: "page closed by its own command", call: never, after: func(t *testing.T, c *Client, _ Status) {
 			c.Call(bounded(t), CallRequest{Method: "Page.close"})

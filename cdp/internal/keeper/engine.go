@@ -903,7 +903,7 @@ func (e *engine) activate(ctx context.Context, by Caller, selector string) (Page
 }
 
 // closeTarget closes a page and waits until it is gone.
-func (e *engine) closeTarget(ctx context.Context, by Caller, selector string) (Page, *Error) {
+func (e *engine) closeTarget(ctx context.Context, by Caller, selector, onDialog string) (Page, *Error) {
 	t, err := e.resolve(by, selector)
 	if err != nil {
 		return Page{}, err
@@ -915,7 +915,11 @@ func (e *engine) closeTarget(ctx context.Context, by Caller, selector string) (P
 		return Page{}, err
 	}
 	err = e.wait(ctx, "for the page to close", func() (bool, *Error) {
-		if d := t.dialog; d != nil && d.Type == "beforeunload" {
+		if d := t.dialog; d != nil && d.Type == "beforeunload" && !t.closed {
+			if onDialog == DialogAccept {
+				e.answerDialog(t, onDialog)
+				return false, nil
+			}
 			return false, blockedTarget(t, d)
 		}
 		return t.closed, nil

@@ -410,3 +410,28 @@ func TestGivenUpOpenLeavesNoPage(t *testing.T) {
 		}
 	})
 }
+
+// TestPageThatAsksBeforeItIsLeftIsClosed answers the page's question as the caller wishes.
+func TestPageThatAsksBeforeItIsLeftIsClosed(t *testing.T) {
+	for onDialog, code := range map[string]string{"": CodeBusy, DialogDismiss: CodeBusy, DialogAccept: ""} {
+		inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			ended := make(chan *Error, 1)
+			go func() {
+				_, err := e.closeTarget(t.Context(), commandLine, "", onDialog)
+				ended <- err
+			}()
+			f.answer(<-f.asked, `{"success":true}`)
+			f.says <- `{"method":"Page.javascriptDialogOpening","sessionId":"S","params":{"type":"beforeunload"}}`
+			synctest.Wait()
+			select {
+			case q := <-f.asked:
+				if q.Method != "Page.handleJavaScriptDialog" || code != "" {
+					t.Errorf("%q: the browser is asked %s", onDialog, q.Method)
+				}
+				f.says <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
+			default:
+			}
+			wantEnded(t, "on_dialog "+onDialog, ended, code)
+		})
+	}
+}

@@ -224,11 +224,11 @@ func TestClosedTargetEndsItsCalls(t *testing.T) {
 	first := open(t, c, "")
 	second := open(t, c, site(t, map[string]string{"/": plainPage}))
 	waiting := underWay(t, c, never)
-	if _, err := c.CloseTarget(bounded(t), second.Target); err != nil {
+	if _, err := c.CloseTarget(bounded(t), second.Target, ""); err != nil {
 		t.Fatal(err)
 	}
 	wantCode(t, ended(t, waiting), CodeNotFound, "was closed")
-	if _, err := c.CloseTarget(bounded(t), first.Target); err != nil {
+	if _, err := c.CloseTarget(bounded(t), first.Target, ""); err != nil {
 		t.Fatal(err)
 	}
 	_, err := evaluate(t, c, "", "1")

@@ -269,7 +269,7 @@ func TestOpenEvaluateClose(t *testing.T) {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "document.title", `"Plain"`)
-	if _, err := c.CloseTarget(bounded(t), ""); err != nil {
+	if _, err := c.CloseTarget(bounded(t), "", ""); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "document.title", `"Two"`)

@@ -85,7 +85,7 @@ func TestTargetsBelongToWhoOpenedThem(t *testing.T) {
 			}
 			for what, err := range map[string]error{
 				"activate": second(mine.Activate(bounded(t), id)),
-				"close":    second(mine.CloseTarget(bounded(t), id)),
+				"close":    second(mine.CloseTarget(bounded(t), id, "")),
 				"listen":   second(mine.Listen(bounded(t), ListenRequest{Patterns: []string{"*"}, Target: id}, nil, nil)),
 				"events":   second(mine.Events(bounded(t), EventsRequest{Target: id})),
 				"info":     second(mine.Call(bounded(t), CallRequest{Method: "Target.getTargetInfo", Params: params(map[string]any{"targetId": id})})),

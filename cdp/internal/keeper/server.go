@@ -450,7 +450,7 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 		if q.op == "activate" {
 			return answered(e.activate(ctx, q.by, b.Target))
 		}
-		return answered(e.closeTarget(ctx, q.by, b.Target))
+		return answered(e.closeTarget(ctx, q.by, b.Target, b.OnDialog))
 	case "targets":
 		e.refresh(ctx)
 		return mustJSON(e.list(q.by)), nil
