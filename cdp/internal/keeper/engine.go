@@ -387,7 +387,7 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 func (e *engine) closeMade(r reply) {
 	var made cdptarget.CreateTargetResult
 	if json.Unmarshal(r.result, &made) == nil && made.TargetID != "" {
-		tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: made.TargetID}, nil)
+		tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams(made), nil)
 	}
 }
 

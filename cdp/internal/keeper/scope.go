@@ -220,7 +220,7 @@ func (e *engine) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID
 	})
 	if err != nil {
 		e.mu.Lock()
-		tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: made.TargetID}, nil)
+		tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams(made), nil)
 		e.mu.Unlock()
 	}
 	return t, err
