@@ -99,7 +99,11 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 func send(ctx context.Context, c *keeper.Client, r *host.Request, target string) (data json.RawMessage, written int64, err error) {
 	q := keeper.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog}
 	if r.Out != nil && !r.Drain {
-		return c.CallInto(ctx, q, r.Out)
+		watch := &thrownWatch{out: r.Out}
+		if data, written, err = c.CallInto(ctx, q, watch); err == nil {
+			err = watch.err()
+		}
+		return data, written, err
 	}
 	data, err = c.Call(ctx, q)
 	return data, 0, err
