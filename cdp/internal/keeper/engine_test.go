@@ -233,6 +233,29 @@ func TestPageOfNobodyIsClosed(t *testing.T) {
 	})
 }
 
+// TestFirstPageIsMadeOnce lets a plugin make its first calls at once: they share one page.
+func TestFirstPageIsMadeOnce(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		by, s := Caller{Name: pluginPrefix + "one"}, &scope{context: "C", first: make(chan struct{}, 1)}
+		e.contexts["C"] = by.Name
+		ended := make(chan *Error, 2)
+		for range cap(ended) {
+			go func() { ended <- e.firstPage(t.Context(), by, s) }()
+		}
+		synctest.Wait()
+		f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank","browserContextId":"C"}}}`
+		f.answer(<-f.asked, `{"targetId":"N"}`)
+		for range cap(ended) {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		if len(f.asked) > 0 {
+			t.Errorf("the browser is asked %s as well", (<-f.asked).Method)
+		}
+	})
+}
+
 // TestPagesMadeAtOnceAreBounded makes more pages at once than a caller may have: each was asked for while there was room.
 func TestPagesMadeAtOnceAreBounded(t *testing.T) {
 	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {

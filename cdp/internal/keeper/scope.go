@@ -22,7 +22,8 @@ type scope struct {
 	context cdp.BrowserContextID
 	proxy   *proxy
 	used    time.Time
-	serving int // calls under way
+	serving int           // calls under way
+	first   chan struct{} // held while its first page is made
 }
 
 // maxScopes bounds the plugins that work in one browser.
@@ -53,6 +54,9 @@ func (e *engine) enter(ctx context.Context, by Caller) (s *scope, leave func(), 
 	}
 	e.mu.Lock()
 	s, full := e.scopes[by.Name], len(e.scopes) >= maxScopes
+	if s != nil {
+		s.serving++ // from now on it is not idle
+	}
 	e.mu.Unlock()
 	if s == nil {
 		if full {
@@ -63,9 +67,6 @@ func (e *engine) enter(ctx context.Context, by Caller) (s *scope, leave func(), 
 		}
 	}
 	s.proxy.allow(by.HTTP)
-	e.mu.Lock()
-	s.serving++
-	e.mu.Unlock()
 	return s, func() {
 		e.mu.Lock()
 		s.serving--
@@ -87,7 +88,7 @@ func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
 		p.close()
 		return nil, err
 	}
-	s := &scope{caller: by.Name, context: made.BrowserContextID, proxy: p, used: time.Now()}
+	s := &scope{caller: by.Name, context: made.BrowserContextID, proxy: p, serving: 1, first: make(chan struct{}, 1)}
 	e.mu.Lock()
 	e.contexts[string(s.context)] = by.Name
 	e.mu.Unlock()
@@ -228,6 +229,12 @@ func (e *engine) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID
 
 // firstPage sees to it that a plugin has a page to work in.
 func (e *engine) firstPage(ctx context.Context, by Caller, s *scope) *Error {
+	select { // one at a time, as in enter
+	case s.first <- struct{}{}:
+		defer func() { <-s.first }()
+	case <-ctx.Done():
+		return contextError(ctx, "waiting for the plugin's first page")
+	}
 	e.mu.Lock()
 	has := e.currentOf(by) != nil
 	e.mu.Unlock()
