@@ -37,6 +37,9 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := p.checkBrowser(r.Options.Browser); err != nil {
+		return nil, err
+	}
 	r, err := p.confined(r)
 	if err != nil {
 		return nil, err
@@ -45,6 +48,14 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 		return verb(ctx, r)
 	}
 	return p.command(ctx, r)
+}
+
+// checkBrowser refuses what is no browser's name, instead of saying that none of that name is open.
+func (p *Provider) checkBrowser(name string) error {
+	if err := keeper.CheckName(name); err != nil {
+		return host.AsError(p.hostError(err, nil)).WithNext("parley cdp status --all")
+	}
+	return nil
 }
 
 func (p *Provider) verb(name string) func(context.Context, *host.Request) (*host.Result, error) {

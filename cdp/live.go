@@ -64,6 +64,9 @@ func (p *Provider) live(ctx context.Context, name string) (*protocol.Protocol, s
 // document is the text of a browser's protocol. One that has a port is asked; of one that has none the same binary is started
 // once with a port, and its answer is kept by product and revision.
 func (p *Provider) document(ctx context.Context, name string) (document []byte, product string, err error) {
+	if err := p.checkBrowser(name); err != nil {
+		return nil, "", err
+	}
 	var open keeper.Status
 	if c, err := p.client(ctx, name); err == nil {
 		if open, err = c.Status(ctx); err != nil {

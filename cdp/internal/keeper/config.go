@@ -68,7 +68,15 @@ func orDefault(name string) string {
 	return name
 }
 
-// checkName holds a browser's name to what a file's name can be everywhere: a letter or digit, then also _ and -, at most 64 in all.
+// CheckName holds a browser's name to what a file's name can be everywhere: a letter or digit, then also _ and -, at most 64 in all. "" is
+// DefaultBrowser.
+func CheckName(name string) error {
+	if err := checkName(orDefault(name)); err != nil {
+		return err
+	}
+	return nil
+}
+
 func checkName(name string) *Error {
 	ok := name != "" && len(name) <= 64 && name[0] != '_' && name[0] != '-'
 	for _, c := range []byte(name) {
