@@ -136,6 +136,7 @@ func (a *App) changeGrants(ctx context.Context, name string, rights []string, gi
 		grants = append(grants, g)
 	}
 	edit := policy.Edit{}
+	var to host.Provider
 	if give {
 		catalog, err := a.catalog()
 		if err != nil {
@@ -145,7 +146,8 @@ func (a *App) changeGrants(ctx context.Context, name string, rights []string, gi
 		if err != nil {
 			return err
 		}
-		info := at.Provider.Info()
+		to = at.Provider
+		info := to.Info()
 		if info.Digest == "" {
 			return host.Errorf(host.InvalidArgs, "%s is built in and asks for no rights", info.Name)
 		}
@@ -162,6 +164,9 @@ func (a *App) changeGrants(ctx context.Context, name string, rights []string, gi
 	if err := a.writeGrants(rules, edit); err != nil {
 		return err
 	}
+	if to != nil {
+		a.noteIdle(rules, to, edit.Added)
+	}
 	data := struct {
 		File    string   `json:"file"`
 		Plugin  string   `json:"plugin"`
@@ -174,6 +179,19 @@ func (a *App) changeGrants(ctx context.Context, name string, rights []string, gi
 	return a.answer(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Wrote %s: %d added, %d removed\n", edit.Path, len(edit.Added), len(edit.Removed))
 	})
+}
+
+// noteIdle says which of the grants that a plugin was given are of no use to it.
+func (a *App) noteIdle(rules *policy.Policy, to host.Provider, added []string) {
+	m, err := to.Manifest()
+	if err != nil {
+		return // whatever is wrong with it, the next call says
+	}
+	for _, note := range rules.Explain(to.Info(), m, "").Notes {
+		if slices.ContainsFunc(added, func(g string) bool { return strings.HasPrefix(note, g+" (") }) {
+			a.notice(note)
+		}
+	}
 }
 
 // writeGrants writes a change that was approved, and records it.
