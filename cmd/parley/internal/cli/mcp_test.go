@@ -3,6 +3,8 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -10,12 +12,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // served is parley mcp --http as a process of its own.
@@ -139,6 +138,28 @@ func TestListenAddress(t *testing.T) {
 	}
 }
 
+// stdioServer is parley mcp on stdin and stdout, a message a line.
+type stdioServer struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func (s *stdioServer) write(t *testing.T, message string) {
+	t.Helper()
+	if _, err := io.WriteString(s.in, message+"\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *stdioServer) read(t *testing.T) string {
+	t.Helper()
+	line, err := s.out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
 // TestBrowserAtOnce lets a client open pages all at once: while no browser is there, when the browser has just been killed, and as another
 // process, which finds it open. Each call has its page.
 func TestBrowserAtOnce(t *testing.T) {
@@ -151,20 +172,17 @@ func TestBrowserAtOnce(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = parley("cdp", "close", "--all").Run() })
 	const calls = 6
-	openAll := func(when string, s *sdk.ClientSession) {
+	openAll := func(when string, s *stdioServer) {
 		t.Helper()
-		var all sync.WaitGroup
-		for range calls {
-			all.Go(func() {
-				r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "call_tool", Arguments: map[string]any{
-					"name": "cdp.open", "arguments": map[string]any{"url": "about:blank"}, "options": map[string]any{"timeout": "120s"}}})
-				if err != nil || r.IsError {
-					text, _ := json.Marshal(r)
-					t.Errorf("%s: %v %s", when, err, text)
-				}
-			})
+		for id := range calls {
+			s.write(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"call_tool","arguments":`+
+				`{"name":"cdp.open","arguments":{"url":"about:blank"},"options":{"timeout":"120s"}}}}`, id+1))
 		}
-		all.Wait()
+		for range calls {
+			if answer := s.read(t); !strings.Contains(answer, `"result"`) || strings.Contains(answer, `"isError":true`) {
+				t.Errorf("%s: %s", when, answer)
+			}
+		}
 	}
 	status := func() (pid, pages int) {
 		t.Helper()
@@ -198,13 +216,25 @@ func TestBrowserAtOnce(t *testing.T) {
 		}
 		return chrome
 	}
-	connect := func() *sdk.ClientSession {
+	connect := func() *stdioServer {
 		t.Helper()
-		s, err := sdk.NewClient(&sdk.Implementation{Name: "once", Version: "1"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: parley("mcp")}, nil)
-		if err != nil {
+		cmd := parley("mcp")
+		in, err := cmd.StdinPipe()
+		out, err2 := cmd.StdoutPipe()
+		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.Close() })
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = in.Close()
+			_ = cmd.Wait()
+		})
+		s := &stdioServer{in, bufio.NewReader(out)}
+		s.write(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"once","version":"1"}}}`)
+		s.read(t)
+		s.write(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		return s
 	}
 
