@@ -279,7 +279,7 @@ func TestSlowAndUnendingResponses(t *testing.T) {
 	if p := open(t, c, url+"/slow"); p.Title != "Slowly" {
 		t.Errorf("page %+v", p)
 	}
-	_, err := c.Open(bounded(t), OpenRequest{URL: url + "/never", TimeoutMS: 500})
+	_, err := c.Open(bounded(t), OpenRequest{URL: url + "/never", TimeoutMS: 3000}) // enough to come so far on a busy machine
 	wantCode(t, err, CodeTimeout, "the page stays open")
 	wantValue(t, c, "", "document.body.innerText.trim()", `"so far"`) // it can be looked at, and left
 	if _, err := c.Call(bounded(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/inner.html"})}); err != nil {
