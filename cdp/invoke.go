@@ -52,7 +52,7 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 
 // checkBrowser refuses what is no browser's name, instead of saying that none of that name is open.
 func (p *Provider) checkBrowser(name string) error {
-	if err := keeper.CheckName(name); err != nil {
+	if err := keeper.CheckName(shownName(name)); err != nil {
 		return host.AsError(p.hostError(err, nil)).WithNext("parley cdp status --all")
 	}
 	return nil

@@ -68,16 +68,8 @@ func orDefault(name string) string {
 	return name
 }
 
-// CheckName holds a browser's name to what a file's name can be everywhere: a letter or digit, then also _ and -, at most 64 in all. "" is
-// DefaultBrowser.
-func CheckName(name string) error {
-	if err := checkName(orDefault(name)); err != nil {
-		return err
-	}
-	return nil
-}
-
-func checkName(name string) *Error {
+// CheckName holds a browser's name to what a file's name can be everywhere: a letter or digit, then also _ and -, at most 64 in all.
+func CheckName(name string) *Error {
 	ok := name != "" && len(name) <= 64 && name[0] != '_' && name[0] != '-'
 	for _, c := range []byte(name) {
 		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-')

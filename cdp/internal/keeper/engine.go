@@ -387,8 +387,13 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 func (e *engine) closeMade(r reply) {
 	var made cdptarget.CreateTargetResult
 	if json.Unmarshal(r.result, &made) == nil && made.TargetID != "" {
-		tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams(made), nil)
+		e.shut(made.TargetID)
 	}
+}
+
+// shut closes a target without waiting for it. The engine is locked.
+func (e *engine) shut(id cdptarget.ID) {
+	tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: id}, nil)
 }
 
 // refusal says why a call cannot be sent now.
@@ -562,16 +567,9 @@ func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 
 // direct sends a command where it belongs.
 func (e *engine) direct(ctx context.Context, by Caller, q CallRequest) reply {
-	domain, command, _ := strings.Cut(q.Method, ".")
 	o := opts{maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
-	if q.Target == BrowserTarget || q.Target == "" && ofBrowser(domain) && q.Method != windowOf {
-		r := e.exchange(ctx, nil, q.Method, q.Params, o)
-		if r.err == nil {
-			e.mu.Lock()
-			e.followOn(nil, q.Method)
-			e.mu.Unlock()
-		}
-		return r
+	if q.Target == BrowserTarget || q.Target == "" && ofBrowser(domainOf(q.Method)) && q.Method != windowOf {
+		return e.exchanged(ctx, nil, q, o)
 	}
 	t, err := e.resolve(by, q.Target)
 	if err != nil {
@@ -586,10 +584,17 @@ func (e *engine) direct(ctx context.Context, by Caller, q CallRequest) reply {
 	if err := e.attach(ctx, t, q.Method); err != nil {
 		return reply{err: err}
 	}
+	return e.exchanged(ctx, t, q, o)
+}
+
+// exchanged is exchange for a caller's own command, which may change what the engine goes by.
+func (e *engine) exchanged(ctx context.Context, t *target, q CallRequest, o opts) reply {
 	r := e.exchange(ctx, t, q.Method, q.Params, o)
 	if r.err == nil {
 		e.mu.Lock()
-		e.noteCalled(t, domain, command)
+		if t != nil {
+			e.noteCalled(t, q.Method)
+		}
 		e.followOn(t, q.Method)
 		e.mu.Unlock()
 	}
@@ -617,7 +622,8 @@ func ofBrowser(domain string) bool {
 }
 
 // noteCalled remembers what a caller's own command changed. The engine is locked.
-func (e *engine) noteCalled(t *target, domain, command string) {
+func (e *engine) noteCalled(t *target, method string) {
+	domain, command, _ := strings.Cut(method, ".")
 	switch {
 	case command == "enable":
 		t.domain(domain).byCaller = true

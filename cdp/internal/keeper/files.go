@@ -275,7 +275,7 @@ func filesIn(runDir string) (all []files, err error) {
 		ext := filepath.Ext(entry.Name())
 		switch ext {
 		case ".lock", ".json", ".sock", ".log", ".profile", ".tmp":
-			if name := strings.TrimSuffix(entry.Name(), ext); name == protocolName || checkName(name) == nil {
+			if name := strings.TrimSuffix(entry.Name(), ext); name == protocolName || CheckName(name) == nil {
 				names[name] = true
 			}
 		}

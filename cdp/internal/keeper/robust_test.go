@@ -618,7 +618,7 @@ func TestShortPaths(t *testing.T) {
 					t.Errorf("%+v and %+v share %s", f, other, path)
 				}
 				seen[path] = f
-				if base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)); base != name && checkName(base) == nil {
+				if base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)); base != name && CheckName(base) == nil {
 					t.Errorf("%s of %+v looks like a browser's named %s", path, f, base)
 				}
 			}

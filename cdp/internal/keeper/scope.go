@@ -198,7 +198,7 @@ func (e *engine) expel(t *target, why *Error) {
 	t.strayed = why
 	t.strayed.Target = t.id
 	e.failPending(t, t.strayed)
-	tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}, nil)
+	e.shut(cdptarget.ID(t.id))
 }
 
 // newPage makes a blank page in a context, "" for the person's, for a caller.
@@ -221,7 +221,7 @@ func (e *engine) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID
 	})
 	if err != nil {
 		e.mu.Lock()
-		tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams(made), nil)
+		e.shut(made.TargetID)
 		e.mu.Unlock()
 	}
 	return t, err

@@ -26,7 +26,7 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 	if !supported {
 		return nil, errf(CodeUnavailable, "a browser of one's own needs inherited file descriptors and file locks, which are not available on this platform")
 	}
-	if err := checkName(cfg.Browser); err != nil {
+	if err := CheckName(cfg.Browser); err != nil {
 		return nil, err
 	}
 	if cfg.RunDir == "" || cfg.Chrome == "" && cfg.Attach == "" {
@@ -158,7 +158,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 // is CodeChromeConnection, and what a dead one left is removed.
 func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 	f := files{absolute(runDir), orDefault(name)}
-	if err := checkName(f.name); err != nil {
+	if err := CheckName(f.name); err != nil {
 		return nil, err
 	}
 	// A keeper that is just ending, or was just killed, holds its lock a moment longer.
@@ -201,7 +201,7 @@ const endingTime = 500 * time.Millisecond
 // it is left. It answers whether there was one.
 func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 	f := files{absolute(runDir), orDefault(name)}
-	if err := checkName(f.name); err != nil {
+	if err := CheckName(f.name); err != nil {
 		return false, err
 	}
 	asking, cancel := context.WithTimeout(ctx, stopPatience)
