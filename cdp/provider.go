@@ -138,13 +138,10 @@ func (p *Provider) Groups() ([]host.GroupLine, error) {
 
 // Lines returns the commands of a domain, or the verbs.
 func (p *Provider) Lines(group string) ([]host.Line, error) {
-	var lines []host.Line
 	if group == "" {
-		for _, t := range verbs() {
-			lines = append(lines, host.Line{Name: t.Name, Signature: manifest.Signature(t.Name, manifest.Params(t.Params)), Brief: t.Docs.Brief, Effect: t.Effect})
-		}
-		return lines, nil
+		return host.LinesOf(&manifest.Manifest{Tools: verbs()}, ""), nil
 	}
+	var lines []host.Line
 	for _, m := range p.protocol.Members(group) {
 		if m.Kind != protocol.KindCommand {
 			continue
