@@ -220,8 +220,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestClockRandomEnv: without a grant the wall clock stands and randomness repeats; the monotonic clock always runs.
-// An operator may grant what is no folder, or is none any more: that is no fault of the plugin, and nothing waits for a pipe.
+// TestGrantsOfNoFolder: an operator may grant what is no folder, or is none any more: that is no fault of the plugin, and nothing waits for a pipe.
 func TestGrantsOfNoFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
@@ -243,6 +242,7 @@ func TestGrantsOfNoFolder(t *testing.T) {
 	}
 }
 
+// TestClockRandomEnv: without a grant the wall clock stands and randomness repeats; the monotonic clock always runs.
 func TestClockRandomEnv(t *testing.T) {
 	p := localGuest(t, testEngine(t), "probe")
 	if got := probe(t, p, host.Grant{}, "time"); got != "epoch runs" {

@@ -114,9 +114,10 @@ func signalContext() (context.Context, func()) {
 	}
 }
 
-// input is stdin until a signal comes: a read that waits cannot be ended, but it can be left.
+// input is stdin until a signal comes.
 func (a *App) input(ctx context.Context) io.Reader { return leftReader{ctx, a.In} }
 
+// leftReader reads until its context ends: a read that waits cannot be ended, but it can be left.
 type leftReader struct {
 	ctx context.Context
 	in  io.Reader

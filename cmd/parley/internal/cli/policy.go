@@ -234,17 +234,12 @@ func (a *App) approve(ctx context.Context, rules *policy.Policy, change, questio
 
 // saysYes reads an answer at a terminal, unless the context ends before.
 func saysYes(ctx context.Context, tty *os.File) (bool, error) {
-	answers := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(tty).ReadString('\n')
-		answers <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case a := <-answers:
-		return a == "y" || a == "yes", nil
-	case <-ctx.Done():
+	line, err := bufio.NewReader(leftReader{ctx, tty}).ReadString('\n')
+	if err != nil && ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
+	a := strings.ToLower(strings.TrimSpace(line))
+	return a == "y" || a == "yes", nil
 }
 
 // openTerminal opens the controlling terminal, which an agent behind a pipe does not have.
