@@ -119,6 +119,11 @@ func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if q.Method == cdptarget.CommandCreateTarget {
+		for _, name := range []string{"forTab", "hidden"} {
+			if given := string(params[name]); given != "" && given != "false" {
+				return errf(CodeDenied, "%s with %s makes what is not counted as a page, which is for the command line alone", q.Method, name)
+			}
+		}
 		if err := e.crowded(by); err != nil {
 			return err
 		}
@@ -174,7 +179,7 @@ func (e *engine) ownIDs(by Caller, params map[string]json.RawMessage) *Error {
 		if t == nil && !by.plugin() {
 			continue // a tab, or what else the keeper does not follow
 		}
-		if t == nil || !by.sees(t.owner) {
+		if t == nil || !e.uses(by, t) {
 			return errf(CodeNotFound, "%s has no target with the %s %q", clip(by.Name, 80), kind.name, clip(id, 80))
 		}
 	}
@@ -211,11 +216,10 @@ func (e *engine) own(by Caller, s *scope, method string, result json.RawMessage)
 			if json.Unmarshal(raw, &info) != nil {
 				return true
 			}
-			owner := e.contexts[info.Context]
-			if t := e.targets[info.ID]; t != nil && owner == "" {
-				owner = t.owner
+			if t := e.targets[info.ID]; t != nil {
+				return !e.uses(by, t)
 			}
-			return !by.sees(owner)
+			return !by.sees(e.contexts[info.Context])
 		})
 		return mustJSON(all)
 	case cdptarget.CommandGetBrowserContexts:
@@ -263,8 +267,6 @@ func (e *engine) called(ctx context.Context, by Caller, q CallRequest) reply {
 		if refused := s.refusedDial(since, asked.URL); refused != nil {
 			return reply{err: refused}
 		}
-	case q.Method == cdptarget.CommandCreateTarget:
-		e.opened(by, r.result)
 	default:
 		r.result = e.own(by, s, q.Method, r.result)
 	}

@@ -150,3 +150,15 @@ func TestURLsThatOthersMayOpen(t *testing.T) {
 		}
 	}
 }
+
+func TestURLsOfFramesAndWorkers(t *testing.T) {
+	for url, want := range map[string]bool{
+		"": false, "http://a/": true, "https://a/w.js": true, "about:blank": true, "about:srcdoc": true, "data:text/html,x": true, "blob:http://a/1": true,
+		"blob:null/1": true, "chrome-error://chromewebdata/": true, "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/index.html": false,
+		"blob:chrome-extension://a/1": false, "chrome://settings/": false, "chrome-untrusted://x/": false, "devtools://x/": false, "file:///etc": false,
+	} {
+		if ofWeb(url) != want {
+			t.Errorf("%q is of the web: %v", url, ofWeb(url))
+		}
+	}
+}

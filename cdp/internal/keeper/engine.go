@@ -42,6 +42,8 @@ type engine struct {
 	egress    host.Egress        // nil: plugins are refused
 	chrome    int                // the browser's process
 	spare     *target            // the blank page that the first open uses
+	begun     bool               // what comes from now on was asked for by somebody
+	asked     []askedPage        // by pages, the newest last
 	events    *ring
 	listeners map[*listener]bool
 	calls     int64
@@ -56,6 +58,7 @@ type target struct {
 	id, kind, url, title string
 	opener               string
 	owner                string  // the name of the caller who opened it; "" if nobody did
+	guessed              bool    // whether the owner may yet turn out to be another
 	parent               *target // of a frame or worker
 	session              string
 	ready                bool // events of the page are on
@@ -71,6 +74,7 @@ type target struct {
 type pending struct {
 	id       int64
 	method   string
+	by       string  // who asks; "" if the keeper does
 	target   *target // nil: the browser
 	maxBytes int64
 	onDialog string
@@ -122,7 +126,7 @@ func (e *engine) start(ctx context.Context) *Error {
 	err := e.wait(ctx, "for the first page", func() (bool, *Error) {
 		for _, t := range e.order {
 			if t.kind == "page" && t.session != "" {
-				e.current, e.spare = t, t
+				e.current, e.spare, e.begun = t, t, true
 				return true, nil
 			}
 		}
@@ -295,6 +299,7 @@ func contextError(ctx context.Context, what string) *Error {
 
 // opts are the wishes of a call.
 type opts struct {
+	by       string
 	maxBytes int64
 	onDialog string
 	pieces   bool
@@ -346,7 +351,7 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 			return reply{err: err}
 		}
 	}
-	p := &pending{method: method, target: t, maxBytes: o.maxBytes, onDialog: o.onDialog, pieces: o.pieces}
+	p := &pending{method: method, by: o.by, target: t, maxBytes: o.maxBytes, onDialog: o.onDialog, pieces: o.pieces}
 	err := e.send(p, params)
 	e.mu.Unlock()
 	if err != nil {
@@ -567,9 +572,13 @@ func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 
 // direct sends a command where it belongs.
 func (e *engine) direct(ctx context.Context, by Caller, q CallRequest) reply {
-	o := opts{maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
+	o := opts{by: by.Name, maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
 	if q.Target == BrowserTarget || q.Target == "" && ofBrowser(domainOf(q.Method)) && q.Method != windowOf {
-		return e.exchanged(ctx, nil, q, o)
+		r := e.exchanged(ctx, nil, q, o)
+		if r.err == nil && q.Method == cdptarget.CommandCreateTarget {
+			e.opened(by, r.result)
+		}
+		return r
 	}
 	t, err := e.resolve(by, q.Target)
 	if err != nil {
@@ -698,7 +707,7 @@ func (e *engine) resolve(by Caller, selector string) (*target, *Error) {
 		return nil, errf(CodeNotFound, "%s has no page in this browser; open one", clip(by.Name, 80))
 	}
 	all := e.seen(by)
-	if t := e.targets[selector]; t != nil && by.sees(t.owner) {
+	if t := e.targets[selector]; t != nil && e.uses(by, t) {
 		return t, nil
 	}
 	if n, err := strconv.Atoi(selector); err == nil && len(selector) < 4 {

@@ -34,14 +34,16 @@ func (e *engine) event(session, method string, params json.RawMessage) {
 	if t != nil {
 		id = t.id
 	}
+	switch method {
+	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method:
+		e.targetSeen(t, method, params) // first, for whose the event is follows from it
+	}
 	r := &record{t: time.Now().UnixMilli(), target: id, method: method, params: params, owner: e.ownerOf(t, method, params), replayed: t != nil && t.replaying(method)}
 	e.events.add(r)
 	for l := range e.listeners {
 		l.offer(r, t)
 	}
 	switch method {
-	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method:
-		e.targetSeen(t, method, params)
 	case cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
 		e.targetLost(method, params)
 	case inspector.TargetCrashed.Method:
@@ -56,6 +58,10 @@ func (e *engine) event(session, method string, params json.RawMessage) {
 	case page.JavascriptDialogOpening.Method, page.JavascriptDialogClosed.Method:
 		if t != nil {
 			e.dialog(t, method, params)
+		}
+	case page.FrameRequestedNavigation.Method:
+		if t != nil {
+			e.requested(t, params)
 		}
 	case page.FrameNavigated.Method, page.LoadEventFired.Method:
 		if t != nil && t.kind == "page" {
@@ -82,6 +88,9 @@ func (e *engine) targetSeen(via *target, method string, params json.RawMessage) 
 	}
 	t.kind, t.url, t.title, t.opener = p.Info.Type, p.Info.URL, p.Info.Title, p.Info.Opener
 	e.adopt(t, p.Info.Context, via)
+	if fresh {
+		e.guess(t)
+	}
 	e.keepWithin(t, t.url)
 	if fresh {
 		e.keepBounded(t)

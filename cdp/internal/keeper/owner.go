@@ -2,7 +2,10 @@ package keeper
 
 import (
 	"encoding/json"
+	"slices"
+	"time"
 
+	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
 )
 
@@ -12,22 +15,74 @@ import (
 // adopt says to whom a target belongs, once it is known where it comes from. The engine is locked.
 func (e *engine) adopt(t *target, context string, via *target) {
 	if owner := e.contexts[context]; owner != "" {
-		t.owner = owner
+		t.owner, t.guessed = owner, false
 	}
-	if t.owner != "" {
+	if t.owner != "" && !t.guessed {
 		return
 	}
 	if opener := e.targets[t.opener]; opener != nil {
-		t.owner = opener.owner
+		t.owner, t.guessed = opener.owner, false
 	} else if via != nil {
-		t.owner = via.owner
+		t.owner, t.guessed = via.owner, false
 	}
+}
+
+// guess says whose a new target is taken to be that comes from nowhere in our own browser: of who waits for one, else of whose page has just asked for one, as by
+// a click with Ctrl, which leaves no opener. What nobody asked for is the person's. The engine is locked.
+func (e *engine) guess(t *target) {
+	if t.owner != "" || !e.begun {
+		return
+	}
+	t.owner, t.guessed = commandLine.Name, true
+	if t.kind != "page" {
+		return
+	}
+	var first *pending
+	for _, p := range e.pending {
+		if p.method == cdptarget.CommandCreateTarget && p.by != "" && !(Caller{Name: p.by}).plugin() && (first == nil || p.id < first.id) {
+			first = p
+		}
+	}
+	if first != nil {
+		t.owner = first.by
+		return
+	}
+	for i, a := range e.asked {
+		if a.url == t.url && time.Since(a.at) < askedTime {
+			t.owner = a.owner
+			e.asked = slices.Delete(e.asked, i, i+1)
+			return
+		}
+	}
+}
+
+// askedPage is a page that another one has asked for.
+type askedPage struct {
+	url, owner string
+	at         time.Time
+}
+
+const (
+	askedTime = 2 * time.Second
+	maxAsked  = 16
+)
+
+// requested remembers that a page has asked for another one. The engine is locked.
+func (e *engine) requested(t *target, params json.RawMessage) {
+	var p page.EventFrameRequestedNavigation
+	if json.Unmarshal(params, &p) != nil || p.Disposition != page.ClientNavigationDispositionNewTab && p.Disposition != page.ClientNavigationDispositionNewWindow {
+		return
+	}
+	if len(e.asked) == maxAsked {
+		e.asked = append(e.asked[:0], e.asked[1:]...)
+	}
+	e.asked = append(e.asked, askedPage{p.URL, t.owner, time.Now()})
 }
 
 // give makes a new target the caller's who asked for it. Of several asked for at once some may be too many. The engine is locked.
 func (e *engine) give(t *target, by Caller) {
-	if t.owner == "" {
-		t.owner = by.Name
+	if t.owner == "" || t.guessed {
+		t.owner, t.guessed = by.Name, false
 		e.keepBounded(t)
 	}
 }
@@ -47,17 +102,23 @@ func (e *engine) currentOf(by Caller) *target {
 	if t := e.currents[by.Name]; t != nil && t.strayed == nil {
 		return t
 	}
-	if e.current != nil && by.sees(e.current.owner) {
+	if e.current != nil && e.uses(by, e.current) {
 		return e.current
 	}
 	return e.newest(by)
+}
+
+// uses reports whether a caller may use a target: one that is his, and shows nothing of the browser's own, as the viewer of a PDF does, which is an extension
+// within the page. His own pages that stray there are closed, see keepWithin. The engine is locked.
+func (e *engine) uses(by Caller, t *target) bool {
+	return by.sees(t.owner) && (by.person() || t.kind == "page" && t.owner != "" || ofWeb(t.url))
 }
 
 // newest is the page that was opened last of those that a caller may use. For the person a plugin's pages do not count: who names no target
 // does not mean them. The engine is locked.
 func (e *engine) newest(by Caller) (found *target) {
 	for _, t := range e.order {
-		if t.kind == "page" && t.strayed == nil && by.sees(t.owner) && !(by.person() && e.ofPlugin(t)) {
+		if t.kind == "page" && t.strayed == nil && e.uses(by, t) && !(by.person() && e.ofPlugin(t)) {
 			found = t
 		}
 	}
@@ -79,7 +140,7 @@ func (e *engine) makeCurrent(by Caller, t *target) {
 func (e *engine) seen(by Caller) []*target {
 	all := make([]*target, 0, len(e.order))
 	for _, t := range e.order {
-		if by.sees(t.owner) {
+		if e.uses(by, t) {
 			all = append(all, t)
 		}
 	}

@@ -122,6 +122,90 @@ func TestTargetsBelongToWhoOpenedThem(t *testing.T) {
 	}
 }
 
+// What a command makes, and what a click opens without an opener, is of who sent them, and counts among his pages.
+func TestPagesWithoutAnOpenerBelongToWhoAskedForThem(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	url := site(t, map[string]string{"/": `<title>x</title><a href=/pop style="position:absolute;left:0;top:0;width:100px;height:100px">pop</a>`, "/pop": "<title>Pop</title>"})
+	const click = `{"x":30,"y":20,"clickCount":1,"button":"left","modifiers":2,"type":"`
+	for _, by := range []Caller{commandLine, someClient} {
+		mine := c.As(by)
+		p, err := mine.Open(bounded(t), OpenRequest{URL: url + "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		had := len(ids(t, mine))
+		made, err := mine.Call(bounded(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": url + "/made"})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by.person() {
+			if _, err := mine.Call(bounded(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": url + "/tab", "forTab": true})}); err != nil {
+				t.Fatal(err)
+			}
+			had++
+		}
+		for _, kind := range []string{"mousePressed", "mouseReleased"} {
+			if _, err := mine.Call(bounded(t), CallRequest{Method: "Input.dispatchMouseEvent", Target: p.Target, Params: json.RawMessage(click + kind + `"}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waitFor(t, "the pages that "+by.Name+" asked for", func() bool { return len(ids(t, mine)) == had+2 })
+		if seen := ids(t, c.As(otherClient)); len(seen) != 0 {
+			t.Errorf("a client sees %v after %s was given %s", seen, by.Name, made)
+		}
+		for _, raw := range first(c.As(otherClient).Events(bounded(t), EventsRequest{})).Events {
+			if strings.Contains(string(raw), url) {
+				t.Errorf("a client is told of what %s opens: %s", by.Name, raw)
+			}
+		}
+	}
+	for _, name := range []string{"forTab", "hidden"} {
+		_, err := c.As(someClient).Call(bounded(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": blank, name: true})})
+		wantCode(t, err, CodeDenied, name)
+	}
+}
+
+// A PDF is shown by an extension in a frame of the page, which may do more than a page.
+func TestTheViewerOfPDFsIsThePersonsAlone(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/pdf")
+		io.WriteString(w, "%PDF-1.1\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj "+
+			"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]>>endobj\ntrailer<</Size 4/Root 1 0 R>>\n%%EOF")
+	}))
+	t.Cleanup(server.Close)
+	const viewer = "chrome-extension://"
+	for _, by := range []Caller{someClient, plugin("one", server.URL)} {
+		mine := c.As(by)
+		if _, err := mine.Open(bounded(t), OpenRequest{URL: server.URL + "/" + by.Name + ".pdf"}); err != nil {
+			t.Fatal(err)
+		}
+		var id string
+		waitFor(t, "the viewer", func() bool {
+			for _, one := range first(c.Targets(bounded(t))) {
+				if strings.HasPrefix(one.URL, viewer) && one.Owner == by.Name {
+					id = one.ID
+				}
+			}
+			return id != ""
+		})
+		for _, selector := range []string{id, viewer} {
+			_, err := evaluate(t, mine, selector, "Object.keys(chrome)")
+			wantCode(t, err, CodeNotFound)
+		}
+		_, err := mine.Call(bounded(t), CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})
+		if by.plugin() {
+			wantCode(t, err, CodeNotFound)
+		}
+		if slices.Contains(ids(t, mine), id) {
+			t.Errorf("%s sees the viewer", by.Name)
+		}
+		wantValue(t, c, id, "typeof chrome.tabs", `"object"`)
+	}
+}
+
 func first[T any](all T, _ error) T { return all }
 
 func second[T any](_ T, err error) error { return err }

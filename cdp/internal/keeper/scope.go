@@ -209,7 +209,7 @@ func (e *engine) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID
 	if err != nil {
 		return nil, err
 	}
-	made, err := ask(ctx, e, nil, cdptarget.CreateTarget, cdptarget.CreateTargetParams{URL: blank, BrowserContextID: in}, opts{})
+	made, err := ask(ctx, e, nil, cdptarget.CreateTarget, cdptarget.CreateTargetParams{URL: blank, BrowserContextID: in}, opts{by: by.Name})
 	if err != nil {
 		return nil, err
 	}

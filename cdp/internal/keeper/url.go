@@ -18,3 +18,17 @@ func web(url string) bool {
 func mayShow(url string) bool {
 	return MayOpen(url) || strings.HasPrefix(url, blank+"#") || strings.HasPrefix(url, blank+"?") || url == "chrome-error://chromewebdata/"
 }
+
+// ofWeb reports whether what shows a URL came from the web, in Chrome's own spelling: a page, or a frame or worker that a page has made of what it holds. One that
+// has no URL yet may become anything.
+func ofWeb(url string) bool {
+	if url == "" {
+		return false
+	}
+	for _, made := range []string{"about:", "data:", "blob:http://", "blob:https://", "blob:null/"} {
+		if strings.HasPrefix(url, made) {
+			return true
+		}
+	}
+	return mayShow(url)
+}
