@@ -64,6 +64,9 @@ func (p *Provider) confined(r *host.Request) (*host.Request, error) {
 		if err := withFiles(r, params); err != nil {
 			return nil, err
 		}
+		if pastes(r.Tool, params) && !named(r) {
+			return nil, byNameAlone(r, "a key that pastes reads what others have copied, and what reaches outside a page is never granted by a wildcard")
+		}
 	}
 	held := *r
 	if held.Params, err = json.Marshal(params); err != nil {
@@ -135,11 +138,45 @@ func (p *Provider) known(r *host.Request) error {
 	if _, ok := p.protocol.Command(r.Tool); ok {
 		return nil
 	}
-	if slices.ContainsFunc(r.CallerGrant.Tools, func(g string) bool { return strings.EqualFold(g, Name+"."+r.Tool) }) {
+	if named(r) {
 		return nil
 	}
-	return denied("tool:"+Name+"."+r.Tool, "what reaches outside a page is never granted by a wildcard, and of a command that is not known that cannot be told").
-		WithNext(grantCommand(r, "tool:"+Name+"."+r.Tool))
+	return byNameAlone(r, "what reaches outside a page is never granted by a wildcard, and of a command that is not known that cannot be told")
+}
+
+// named reports whether a plugin was granted a command by its name.
+func named(r *host.Request) bool {
+	return slices.ContainsFunc(r.CallerGrant.Tools, func(g string) bool { return strings.EqualFold(g, Name+"."+r.Tool) })
+}
+
+func byNameAlone(r *host.Request, why string) error {
+	right := "tool:" + Name + "." + r.Tool
+	return denied(right, "%s", why).WithNext(grantCommand(r, right))
+}
+
+// pastes reports whether a key would put the clipboard into the page: all pages of a browser have one, and where it shows windows it is the person's. Chrome
+// takes Ctrl+V and Shift+Insert so, by the number of the key; commands of the editor can come with any.
+func pastes(tool string, params map[string]any) bool {
+	if tool != "Input.dispatchKeyEvent" {
+		return false
+	}
+	commands, _ := params["commands"].([]any)
+	for _, c := range commands {
+		if name, ok := c.(string); !ok || strings.Contains(strings.ToLower(name), "paste") {
+			return true
+		}
+	}
+	const ctrl, meta, shift = 2, 4, 8
+	const keyV, keyInsert = 'V', 45
+	modifiers, code := number(params["modifiers"]), number(params["windowsVirtualKeyCode"])
+	return code == keyV && modifiers&(ctrl|meta) != 0 || code == keyInsert && modifiers&shift != 0
+}
+
+// number reads an integer as Chrome does, which takes 86.0 for one.
+func number(v any) int {
+	n, _ := v.(json.Number)
+	f, _ := n.Float64()
+	return int(f)
 }
 
 func denied(right, format string, args ...any) *host.Error {

@@ -102,6 +102,14 @@ func TestWhatIsWithinACall(t *testing.T) {
 		{"Browser.setDownloadBehavior", `{"behavior":"deny"}`, everybody, ""},
 		{"Page.setDownloadBehavior", downloads("allow", "/etc"), []string{person, client}, ""},
 
+		{"Input.dispatchKeyEvent", `{"type":"keyDown","key":"v","windowsVirtualKeyCode":86}`, everybody, ""},
+		{"Input.dispatchKeyEvent", `{"type":"keyDown","commands":["selectAll"]}`, everybody, ""},
+		{"Input.dispatchKeyEvent", `{"type":"keyDown","commands":["paste"]}`, []string{person, client}, ""},
+		{"Input.dispatchKeyEvent", `{"type":"keyDown","commands":["copy","PasteAndMatchStyle"]}`, []string{person, client}, ""},
+		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":2,"windowsVirtualKeyCode":86}`, []string{person, client}, ""},
+		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":10.0,"windowsVirtualKeyCode":8.6e1}`, []string{person, client}, ""},
+		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":8,"windowsVirtualKeyCode":45}`, []string{person, client}, ""},
+
 		{"Novel.reach", `{}`, []string{person, client}, ""},
 		{"Novel.named", `{}`, everybody, ""},
 	} {

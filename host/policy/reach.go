@@ -18,6 +18,9 @@ var outside = []string{
 	// Files, also those that are dropped on a page, and downloads.
 	"cdp.dom.setfileinputfiles", "cdp.input.dispatchdragevent", "cdp.dom.getfileinfo", "cdp.page.setdownloadbehavior",
 	"cdp.page.getspellcheckcustomdictionary",
+	// The screens, which all pages of a browser have in common.
+	"cdp.emulation.addscreen", "cdp.emulation.getscreeninfos", "cdp.emulation.removescreen", "cdp.emulation.setprimaryscreen",
+	"cdp.emulation.updatescreen", "cdp.page.startscreenrecording",
 	// Cookies and storage of any site, and loading with the browser's own reach.
 	"cdp.storage.", "cdp.network.getcookies", "cdp.network.getallcookies", "cdp.network.setcookie",
 	"cdp.network.setcookies", "cdp.network.deletecookies", "cdp.network.clearbrowsercookies",

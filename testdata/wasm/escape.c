@@ -147,6 +147,19 @@ static const struct step { const char *way, *tool, *params, *options; } steps[] 
   {"remote", "cdp.Target.setRemoteLocations", "{'locations':[{'host':'127.0.0.1','port':$PORT}]}", 0},
   {"browser-close", "cdp.Browser.close", "{}", 0},
   {"browser-crash", "cdp.Browser.crash", "{}", 0},
+  {"screens", "cdp.Emulation.updateScreen", "{'screenId':'1','width':333,'height':333}", 0},
+  // The clipboard is one of all pages.
+#define PASTED(way, key) AT_HOME(way), \
+  EVALUATE(way, "const t = document.createElement(`textarea`); document.body.append(t); t.focus(); 1"), \
+  {way, "cdp.Input.dispatchKeyEvent", key, 0}, \
+  EVALUATE(way, "new Promise(r => setTimeout(() => r(`pasted ` + document.querySelector(`textarea`).value), 200))")
+  PASTED("paste", "{'type':'keyDown','commands':['paste']}"),
+  PASTED("paste-by-key", "{'type':'rawKeyDown','modifiers':2,'key':'v','code':'KeyV','windowsVirtualKeyCode':86}"),
+  PASTED("paste-by-key-name", "{'type':'rawKeyDown','modifiers':2,'key':'v','code':'KeyV'}"),
+  PASTED("paste-by-native-key", "{'type':'rawKeyDown','modifiers':2,'key':'v','code':'KeyV','nativeVirtualKeyCode':86}"),
+  PASTED("paste-by-insert", "{'type':'rawKeyDown','modifiers':8,'key':'Insert','code':'Insert','windowsVirtualKeyCode':45}"),
+  PASTED("paste-by-script", "{'type':'rawKeyDown','key':'a','code':'KeyA','windowsVirtualKeyCode':65}"),
+  {"paste-by-script", "cdp.Runtime.evaluate", "{'expression':'document.execCommand(`paste`); navigator.clipboard.readText().catch(() => ``).then(t => `pasted ` + t + document.querySelector(`textarea`).value)','awaitPromise':true,'returnByValue':true,'userGesture':true}", 0},
   {"trace", "cdp.Tracing.start", "{}", 0},
   {"system", "cdp.SystemInfo.getProcessInfo", "{}", 0},
   {"port", "cdp.Tethering.bind", "{'port':9333}", 0},

@@ -21,6 +21,11 @@ var barriers = map[string]string{
 	"Tethering.":  "it opens ports of this machine",
 	"Tracing.":    "a trace records the pages of all callers",
 
+	"Emulation.addScreen":        "the screens are those of all callers' pages",
+	"Emulation.removeScreen":     "the screens are those of all callers' pages",
+	"Emulation.setPrimaryScreen": "the screens are those of all callers' pages",
+	"Emulation.updateScreen":     "the screens are those of all callers' pages",
+
 	"Memory.getAllTimeSamplingProfile":          "it profiles the browser's processes, not a page",
 	"Memory.getBrowserSamplingProfile":          "it profiles the browser's processes, not a page",
 	"Memory.simulatePressureNotification":       "it reaches the pages of all callers",

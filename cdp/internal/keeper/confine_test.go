@@ -28,6 +28,8 @@ func TestBarriers(t *testing.T) {
 		{"Target.sendMessageToTarget", false, false},
 		{"Target.exposeDevToolsProtocol", false, false},
 		{"Tracing.start", false, true},
+		{"Emulation.updateScreen", false, true},
+		{"Emulation.setTimezoneOverride", true, true},
 		{"Tethering.bind", false, true},
 		{"Extensions.loadUnpacked", false, true},
 		{"PWA.install", false, true},

@@ -116,6 +116,9 @@ var outcomes = map[string]outcome{
 	"browser-close": outside(denied), "browser-crash": outside(denied), "trace": outside(denied), "system": same(denied), "port": outside(denied),
 	"extension": outside(denied), "unknown": same(denied), "program": outside(denied), "profile": outside(denied), "attach": outside(denied),
 
+	"screens": outside(denied), "paste": saying("pasted"), "paste-by-key": saying("pasted"), "paste-by-key-name": saying("pasted"),
+	"paste-by-native-key": saying("pasted"), "paste-by-insert": saying("pasted"), "paste-by-script": saying("pasted"),
+
 	"file-input": outside(denied), "file-input-link": outside(denied), "file-input-up": outside("invalid_args"), "file-input-granted": {wild: ok, named: ok},
 	"file-drop": outside(denied), "file-download": outside(denied), "file-download-default": outside(denied), "file-download-read-only": outside(denied),
 }
@@ -236,6 +239,13 @@ const secret = document.title
 localStorage.kept = secret
 const database = new Promise(r => { const q = indexedDB.open(secret); q.onsuccess = () => r(q.result) })
 const cache = caches.open(secret)
+function copySecret() {
+	const text = document.createElement("textarea")
+	text.value = secret
+	document.body.append(text)
+	text.select()
+	return document.execCommand("copy")
+}
 async function keptAll() {
 	await database
 	return document.cookie + " " + localStorage.kept + " " + (await indexedDB.databases()).map(d => d.name) + " " + await caches.keys()
@@ -310,6 +320,11 @@ func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
 	w.parley(&opened, "cdp", "open", "http://"+persons+"/person")
 	person = true
 	w.person = opened.Target
+	var copied struct{ Result struct{ Value bool } }
+	w.parley(&copied, "cdp", "Runtime.evaluate", "--target", w.person, "--params", `{"expression":"copySecret()","userGesture":true}`)
+	if !copied.Result.Value {
+		t.Fatal("the person's page has copied nothing")
+	}
 	t.Cleanup(func() { w.run(nil, "cdp", "close", "--all") })
 	var info struct {
 		Info struct{ BrowserContextID string } `json:"targetInfo"`
