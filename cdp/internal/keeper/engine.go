@@ -341,7 +341,7 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 			return reply{err: err}
 		}
 		root := t.root()
-		if root == nil || root.dialog == nil || unblocks(method) {
+		if root == nil || root.dialog == nil || root.dialog.endedBy(method) {
 			break
 		}
 		// The caller wants dialogs answered: this one first.
@@ -417,7 +417,7 @@ func (e *engine) refusal(t *target, method string, o opts) *Error {
 	case t.session == "":
 		return errf(CodeNotFound, "target %s (%s) is not attached any more; try again", t.id, clip(t.url, 80))
 	}
-	if d := t.root().dialog; d != nil && !unblocks(method) && o.onDialog != DialogAccept && o.onDialog != DialogDismiss {
+	if d := t.root().dialog; d != nil && !d.endedBy(method) && o.onDialog != DialogAccept && o.onDialog != DialogDismiss {
 		return blockedTarget(t, d)
 	}
 	return nil
@@ -436,7 +436,11 @@ func crashedTarget(t *target) *Error {
 }
 
 func blockedTarget(t *target, d *Dialog) *Error {
-	e := errf(CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; answer it with Page.handleJavaScriptDialog {\"accept\":true}, or reload or close the page", d.Type, clip(d.Message, 300))
+	way := `{"accept":true}, or reload or close the page`
+	if d.Type == beforeUnload {
+		way = `{"accept":true}, which leaves the page, or {"accept":false}, which stays`
+	}
+	e := errf(CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; answer it with Page.handleJavaScriptDialog %s", d.Type, clip(d.Message, 300), way)
 	e.Target, e.Dialog = t.id, d
 	return e
 }
@@ -446,9 +450,12 @@ func revives(method string) bool {
 	return method == page.CommandNavigate || method == page.CommandReload || method == page.CommandClose
 }
 
-// unblocks names the commands that end an open dialog.
-func unblocks(method string) bool {
-	return method == page.CommandHandleJavaScriptDialog || revives(method)
+// beforeUnload is the type of the dialog that asks whether the page may be left.
+const beforeUnload = "beforeunload"
+
+// endedBy reports whether a command ends the dialog. While a page asks whether it may be left, Chrome takes what would leave it and does nothing.
+func (d *Dialog) endedBy(method string) bool {
+	return method == page.CommandHandleJavaScriptDialog || revives(method) && d.Type != beforeUnload
 }
 
 // root is the page whose dialogs block t: itself, or the page of a frame.
@@ -671,7 +678,7 @@ func attachment(t *target) cdptarget.AttachToTargetParams {
 
 // attach makes sure that a target has a session in which a command can be sent, for as long as the caller waits.
 func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
-	usable := func() bool { return t.session != "" && (t.ready || unblocks(method)) }
+	usable := func() bool { return t.session != "" && (t.ready || method == page.CommandHandleJavaScriptDialog || revives(method)) }
 	e.mu.Lock()
 	now, unasked := usable() || t.closed || t.crashed, e.lazy && t.session == ""
 	e.mu.Unlock()
@@ -925,12 +932,13 @@ func (e *engine) closeTarget(ctx context.Context, by Caller, selector, onDialog 
 	}
 	e.mu.Lock()
 	closed := Page{Browser: e.name, Target: t.id, URL: t.url, Title: t.title}
+	before := t.dialog // ends with the page
 	e.mu.Unlock()
 	if _, err := ask(ctx, e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}, opts{}); err != nil {
 		return Page{}, err
 	}
 	err = e.wait(ctx, "for the page to close", func() (bool, *Error) {
-		if d := t.dialog; d != nil && d.Type == "beforeunload" && !t.closed {
+		if d := t.dialog; d != nil && d != before && d.Type == beforeUnload && !t.closed {
 			if onDialog == DialogAccept {
 				e.answerDialog(t, onDialog)
 				return false, nil

@@ -458,3 +458,23 @@ func TestPageThatAsksBeforeItIsLeftIsClosed(t *testing.T) {
 		})
 	}
 }
+
+// TestFrameOfAPageOutOfSightIsForgotten tells on of a frame whose page was left and is kept for going back: no call can reach it.
+func TestFrameOfAPageOutOfSightIsForgotten(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		const frame = `"targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}`
+		attached := `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F",` + frame + `}}`
+		f.says <- attached
+		f.says <- `{"method":"Target.detachedFromTarget","sessionId":"S","params":{"sessionId":"F","targetId":"frame"}}`
+		f.says <- `{"method":"Target.targetInfoChanged","params":{` + frame + `}}`
+		synctest.Wait()
+		if all := e.list(commandLine); len(all) != 1 {
+			t.Errorf("targets %+v", all)
+		}
+		f.says <- attached // the page is gone back to
+		synctest.Wait()
+		if all := e.list(commandLine); len(all) != 2 || all[1].Parent != "T" {
+			t.Errorf("targets after going back %+v", all)
+		}
+	})
+}

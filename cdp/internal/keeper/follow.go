@@ -81,6 +81,9 @@ func (e *engine) targetSeen(via *target, method string, params json.RawMessage) 
 	}
 	t := e.targets[p.Info.ID]
 	fresh := t == nil
+	if fresh && method == cdptarget.TargetInfoChanged.Method {
+		return // a frame of a page that was left, kept for going back: nothing reaches it until it is attached again
+	}
 	if fresh {
 		t = &target{id: p.Info.ID, kind: p.Info.Type, domains: map[string]*domain{}}
 		e.targets[t.id] = t
@@ -275,7 +278,7 @@ func (e *engine) dialog(t *target, method string, params json.RawMessage) {
 		switch {
 		case p.onDialog == DialogAccept || p.onDialog == DialogDismiss:
 			answer = p.onDialog
-		case unblocks(p.method) && d.Type != "beforeunload":
+		case d.endedBy(p.method):
 		default:
 			e.finish(p, reply{err: blockedTarget(t, d)})
 		}

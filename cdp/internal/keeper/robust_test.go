@@ -209,6 +209,45 @@ func TestDialogs(t *testing.T) {
 	}
 }
 
+// TestQuestionBeforeThePageIsLeft has a page ask whether it may be left: another navigation does not end the question, its answer does.
+func TestQuestionBeforeThePageIsLeft(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	url := site(t, map[string]string{"/": "<title>Stay</title><script>onbeforeunload = e => e.preventDefault()</script>", "/two": "<title>Two</title>"})
+	to := func(path string) CallRequest {
+		return CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + path})}
+	}
+	ask := func() {
+		t.Helper()
+		open(t, c, url+"/")
+		touch := evaluation("1") // a page that nobody has touched may not ask
+		touch.Params = params(map[string]any{"expression": "1", "userGesture": true})
+		if _, err := c.Call(bounded(t), touch); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.Call(bounded(t), to("/two"))
+		wantCode(t, err, CodeBusy, "beforeunload")
+	}
+	ask()
+	for _, lost := range []CallRequest{to("/two"), {Method: "Page.reload"}, {Method: "Page.close"}} {
+		_, err := c.Call(bounded(t), lost)
+		wantCode(t, err, CodeBusy, "beforeunload", "handleJavaScriptDialog")
+		if err != nil && strings.Contains(err.Error(), "reload") {
+			t.Errorf("%s: %v", lost.Method, err)
+		}
+	}
+	yes := to("/two")
+	yes.OnDialog = DialogAccept
+	if _, err := c.Call(bounded(t), yes); err != nil {
+		t.Error("answered first: ", err)
+	}
+	waitFor(t, "the page to be left", func() bool { title, _ := evaluate(t, c, "", "document.title"); return title == `"Two"` })
+	ask()
+	if _, err := c.CloseTarget(bounded(t), "", ""); err != nil {
+		t.Error("closing what asks: ", err)
+	}
+}
+
 func TestEndlessLoopTimesOutAndIsStopped(t *testing.T) {
 	c := start(t, config(t))
 	open(t, c, site(t, map[string]string{"/": plainPage}))
