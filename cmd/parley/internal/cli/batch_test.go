@@ -51,6 +51,7 @@ func TestWaitingForInputEndsWithASignal(t *testing.T) {
 	for name, command := range map[string]func(context.Context, *App) error{
 		"batch -":    func(ctx context.Context, a *App) error { return a.batch(ctx, "-", true) },
 		"--params -": func(ctx context.Context, a *App) error { _, err := a.readParams(ctx, "-"); return err },
+		"secret set": func(ctx context.Context, a *App) error { return a.setSecret(ctx, "TOKEN") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, silent := io.Pipe()

@@ -115,27 +115,43 @@ func signalContext() (context.Context, func()) {
 }
 
 // input is stdin until a signal comes.
-func (a *App) input(ctx context.Context) io.Reader { return leftReader{ctx, a.In} }
+func (a *App) input(ctx context.Context) io.Reader { return &leftReader{ctx: ctx, in: a.In} }
 
 // leftReader reads until its context ends: a read that waits cannot be ended, but it can be left.
 type leftReader struct {
 	ctx context.Context
 	in  io.Reader
+	own []byte // what is read into: a read that was left may still write there
 }
 
-func (r leftReader) Read(b []byte) (int, error) {
-	own, ended := make([]byte, len(b)), make(chan error, 1)
-	n := 0
+func (r *leftReader) Read(b []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	if len(r.own) < len(b) {
+		r.own = make([]byte, len(b))
+	}
+	n, err := left(r.ctx, func() (int, error) { return r.in.Read(r.own[:len(b)]) })
+	return copy(b, r.own[:n]), err
+}
+
+// left answers what something says that waits for a person or a program and cannot be ended, or why the context ended before.
+func left[T any](ctx context.Context, waits func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	ended := make(chan outcome, 1)
 	go func() {
-		var err error
-		n, err = r.in.Read(own)
-		ended <- err
+		value, err := waits()
+		ended <- outcome{value, err}
 	}()
 	select {
-	case err := <-ended:
-		return copy(b, own[:n]), err
-	case <-r.ctx.Done():
-		return 0, context.Cause(r.ctx)
+	case o := <-ended:
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -19,11 +20,11 @@ func newSecret(app *App) *cobra.Command {
 		Use:     "set NAME",
 		Short:   "Keep a value, read from stdin",
 		Example: "parley secret set GITHUB_TOKEN < token.txt",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return missingWord("secret set", "one NAME; the value comes from stdin", "parley secret set GITHUB_TOKEN < token.txt")
 			}
-			return app.setSecret(args[0])
+			return app.setSecret(cmd.Context(), args[0])
 		},
 	}
 	list := &cobra.Command{
@@ -63,8 +64,8 @@ func (r *rooms) secretStore() policy.Store {
 }
 
 // setSecret keeps what stdin holds, but for a newline at its end. The value is never shown, not even in an error.
-func (a *App) setSecret(name string) error {
-	value, err := a.readSecret(name)
+func (a *App) setSecret(ctx context.Context, name string) error {
+	value, err := a.readSecret(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -80,17 +81,27 @@ func (a *App) setSecret(name string) error {
 	return a.answer(data, next, func(w io.Writer) { fmt.Fprintf(w, "Keeps %s (%d bytes)\n", name, len(value)) })
 }
 
-func (a *App) readSecret(name string) (string, error) {
+func (a *App) readSecret(ctx context.Context, name string) (string, error) {
 	if f, ok := a.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		fmt.Fprintf(a.Err, "Value of %s (not shown): ", name)
-		value, err := term.ReadPassword(int(f.Fd()))
+		shown, err := term.GetState(int(f.Fd()))
+		if err != nil {
+			return "", host.Errorf(host.Unavailable, "the terminal cannot hide what is typed: %v; nothing was changed", err)
+		}
+		value, err := left(ctx, func() ([]byte, error) { return term.ReadPassword(int(f.Fd())) })
 		fmt.Fprintln(a.Err)
 		if err != nil {
-			return "", host.Errorf(host.Interrupted, "no value was read; nothing was changed")
+			_ = term.Restore(int(f.Fd()), shown) // a read that was left would have done so at its end
 		}
-		return string(value), nil
+		if err != nil && ctx.Err() == nil {
+			err = host.Errorf(host.Interrupted, "no value was read; nothing was changed")
+		}
+		return string(value), err
 	}
-	data, err := io.ReadAll(io.LimitReader(a.In, policy.MaxSecret+3))
+	data, err := io.ReadAll(io.LimitReader(a.input(ctx), policy.MaxSecret+3))
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
 	if err != nil {
 		return "", host.Errorf(host.InvalidArgs, "stdin cannot be read: %v; nothing was changed", err)
 	}
