@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -63,6 +64,9 @@ func Main(egress func() (host.Egress, error)) int {
 	k.cfg.setDefaults()
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
 	log.SetOutput(&cappedWriter{w: os.Stderr, left: maxLog})
+	// It waits more than it works, for the browser and its clients in turn: on one processor whoever has to go on runs at once,
+	// where a second would be woken for it first.
+	runtime.GOMAXPROCS(1)
 	// What a large reply took is given back soon after, not at some later collection.
 	debug.SetMemoryLimit(memoryLimit)
 
