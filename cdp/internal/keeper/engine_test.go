@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
@@ -477,4 +478,40 @@ func TestFrameOfAPageOutOfSightIsForgotten(t *testing.T) {
 			t.Errorf("targets after going back %+v", all)
 		}
 	})
+}
+
+// A page that moves on before it has taken in what a stream needs would tell nothing of what comes next.
+func TestListeningBeginsOnceTheEventsAreOn(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		tells func(f *fakeBrowser, q asked)
+		waits time.Duration
+	}{
+		{"an answer", func(f *fakeBrowser, q asked) { f.answer(q, `{}`) }, 0},
+		{"a dialog", func(f *fakeBrowser, _ asked) { f.event("Page.javascriptDialogOpening") }, 0},
+		{"a crash", func(f *fakeBrowser, _ asked) { f.event("Target.targetCrashed") }, 0},
+		{"nothing", func(*fakeBrowser, asked) {}, enableTime},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+				l, err := e.listen(commandLine, ListenRequest{Patterns: []string{"Runtime.*", "Runtime.consoleAPICalled"}}, nil, func() {})
+				if err != nil {
+					t.Fatal(err)
+				}
+				q, began, heard := <-f.asked, time.Now(), make(chan time.Duration, 1)
+				go func() {
+					e.heard(t.Context(), l)
+					heard <- time.Since(began)
+				}()
+				synctest.Wait()
+				if len(heard) > 0 {
+					t.Fatal("it begins before the page has answered")
+				}
+				c.tells(f, q)
+				if waited := <-heard; q.Method != "Runtime.enable" || waited != c.waits {
+					t.Errorf("after %s it begins in %s, want %s", q.Method, waited, c.waits)
+				}
+			})
+		})
+	}
 }

@@ -1,11 +1,13 @@
 package keeper
 
 import (
+	"context"
 	"encoding/json"
 	"path"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/chromedp/cdproto/page"
 )
@@ -42,7 +44,10 @@ func (e *engine) enable(t *target, name string) {
 		return
 	}
 	d.enabling = true
-	e.turn(t, name, true, func(reply) { d.enabling = false })
+	e.turn(t, name, true, func(reply) {
+		d.enabling = false
+		e.broadcast()
+	})
 }
 
 func (e *engine) disable(t *target, name string) {
@@ -175,6 +180,28 @@ func (e *engine) listen(by Caller, q ListenRequest, scope *target, wake func()) 
 	}
 	return l, nil
 }
+
+// heard waits until what a stream needs is on wherever it can be: a page that moves on before would not tell it. One that is busy or blocked
+// says so only later, and is not waited for longer than enableTime.
+func (e *engine) heard(ctx context.Context, l *listener) {
+	ctx, cancel := context.WithTimeout(ctx, enableTime)
+	defer cancel()
+	e.wait(ctx, "for the events to come", func() (bool, *Error) {
+		for _, t := range e.order {
+			if t.session == "" || t.closed || t.crashed || t.root().dialog != nil || !l.covers(t) {
+				continue
+			}
+			for _, d := range l.domains {
+				if t.domain(d).enabling {
+					return false, nil
+				}
+			}
+		}
+		return true, nil
+	})
+}
+
+const enableTime = time.Second
 
 // unlisten ends a stream's part in the engine.
 func (e *engine) unlisten(l *listener) {
