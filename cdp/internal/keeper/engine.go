@@ -678,7 +678,9 @@ func attachment(t *target) cdptarget.AttachToTargetParams {
 
 // attach makes sure that a target has a session in which a command can be sent, for as long as the caller waits.
 func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
-	usable := func() bool { return t.session != "" && (t.ready || method == page.CommandHandleJavaScriptDialog || revives(method)) }
+	usable := func() bool {
+		return t.session != "" && (t.ready || method == page.CommandHandleJavaScriptDialog || revives(method))
+	}
 	e.mu.Lock()
 	now, unasked := usable() || t.closed || t.crashed, e.lazy && t.session == ""
 	e.mu.Unlock()
