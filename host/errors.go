@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 )
 
@@ -100,6 +101,15 @@ type Error struct {
 	Docs    *Docs
 	Next    []string
 	Cause   error // never shown, only unwrapped
+}
+
+// WithoutPath is an error without the path that it begins with, for a message that names the path itself.
+func WithoutPath(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }
 
 // Detail is one violation, found by the host or told by the tool.

@@ -189,7 +189,7 @@ func (p *Policy) edit(plugin string) (*state, Edit, error) {
 	edit.Path = filepath.Join(p.dir, GrantsFile)
 	old, err := os.ReadFile(edit.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, edit, host.Errorf(host.ConfigError, "%s cannot be read: %v", edit.Path, cause(err))
+		return nil, edit, host.Errorf(host.ConfigError, "%s cannot be read: %v", edit.Path, host.WithoutPath(err))
 	}
 	edit.Old = string(old)
 	return s, edit, nil

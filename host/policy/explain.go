@@ -24,7 +24,12 @@ type Explanation struct {
 	Rights   []Right  `json:"rights"`
 	Callers  []Access `json:"callers"` // who may call the tool
 	Notes    []string `json:"notes,omitempty"`
+
+	Idle []Idle `json:"-"` // the notes about grants that give nothing
 }
+
+// Idle is a grant, as it is written, that the plugin does not ask for, and the note that says so.
+type Idle struct{ Grant, Note string }
 
 // Right is a right that the manifest asks for, in the grammar of grants.
 type Right struct {
@@ -127,7 +132,8 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 	} else {
 		for _, g := range p.grants {
 			if !used[g.subject()] {
-				x.Notes = append(x.Notes, fmt.Sprintf("%s (%s) gives nothing: the manifest does not ask for it", g, g.at))
+				idle := Idle{g.String(), fmt.Sprintf("%s (%s) gives nothing: the manifest does not ask for it", g, g.at)}
+				x.Idle, x.Notes = append(x.Idle, idle), append(x.Notes, idle.Note)
 			}
 		}
 	}

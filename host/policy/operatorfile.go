@@ -24,7 +24,7 @@ func (f OperatorFile) Read() (data []byte, there bool, err error) {
 // any more ("" if there was none), nothing is written and the error is busy.
 func (f OperatorFile) Replace(old, text string) error {
 	fail := func(err error) error {
-		return &host.Error{Code: host.ConfigError, Message: fmt.Sprintf("%s cannot be written: %v", f.Path, cause(err)), Cause: err}
+		return &host.Error{Code: host.ConfigError, Message: fmt.Sprintf("%s cannot be written: %v", f.Path, host.WithoutPath(err)), Cause: err}
 	}
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 		return fail(err)

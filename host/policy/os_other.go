@@ -5,8 +5,6 @@ package policy
 import "io/fs"
 
 // Modes say nothing about others here: access lists do, and the profile's folder has them.
-func writableByAll(fs.FileInfo) bool    { return false }
-func readableByOthers(fs.FileInfo) bool { return false }
-func foreign(fs.FileInfo) bool          { return false }
+func writableByAll(fs.FileInfo) bool { return false }
 
 func inode(fs.FileInfo) uint64 { return 0 }

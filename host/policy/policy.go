@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/private"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -302,7 +303,7 @@ func readPolicyFile(dir, path string) (data []byte, there bool, err error) {
 	case err != nil: // the file will not be there either, or cannot be read
 	case writableByAll(folder):
 		return refuse("everybody may write in its folder %s, so it is nobody's policy: chmod o-w the folder and look through the file", dir)
-	case foreign(folder):
+	case private.Foreign(folder):
 		return refuse("its folder %s belongs to another user, so it is not this user's policy: look through it, then chown the folder", dir)
 	}
 	// Lstat, because a link that leads nowhere is a policy that cannot be read.
@@ -311,14 +312,14 @@ func readPolicyFile(dir, path string) (data []byte, there bool, err error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return refuse("cannot be read: %v", cause(err))
+		return refuse("cannot be read: %v", host.WithoutPath(err))
 	}
 	if !info.Mode().IsRegular() {
 		return refuse("is not a file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return refuse("cannot be read: %v", cause(err))
+		return refuse("cannot be read: %v", host.WithoutPath(err))
 	}
 	defer f.Close()
 	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
@@ -327,26 +328,17 @@ func readPolicyFile(dir, path string) (data []byte, there bool, err error) {
 	if writableByAll(info) {
 		return refuse("everybody may write it, so it is nobody's policy: chmod o-w it and look through it")
 	}
-	if foreign(info) {
+	if private.Foreign(info) {
 		return refuse("belongs to another user, so it is not this user's policy: look through it, then chown it")
 	}
 	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return refuse("cannot be read: %v", cause(err))
+		return refuse("cannot be read: %v", host.WithoutPath(err))
 	}
 	if len(data) > maxFile {
 		return refuse("is larger than %d bytes", maxFile)
 	}
 	return data, true, nil
-}
-
-// cause strips the path, which the message has already.
-func cause(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }
 
 // files are the files that are there, the winning one first.

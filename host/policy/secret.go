@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/private"
 )
 
 // MaxSecret bounds a secret, in bytes.
@@ -45,7 +46,7 @@ func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 		if src.at.file != "" {
 			at = " (" + src.at.String() + ")"
 		}
-		return "", host.Errorf(host.ConfigError, "secret %s has no value: %v%s", shown(name), cause(err), at).WithNext("parley secret set " + name)
+		return "", host.Errorf(host.ConfigError, "secret %s has no value: %v%s", shown(name), host.WithoutPath(err), at).WithNext("parley secret set " + name)
 	}
 	value = strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
 	if value == "" || len(value) > MaxSecret {
@@ -107,7 +108,7 @@ func (b *bounded) Write(data []byte) (int, error) {
 func readSecret(path string, open func(fs.FileInfo) bool, complaint string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, cause(err))
+		return "", fmt.Errorf("%s: %w", path, host.WithoutPath(err))
 	}
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is not a file", path)
@@ -117,7 +118,7 @@ func readSecret(path string, open func(fs.FileInfo) bool, complaint string) (str
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, cause(err))
+		return "", fmt.Errorf("%s: %w", path, host.WithoutPath(err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, MaxSecret+3))
@@ -192,7 +193,7 @@ func (s Store) Set(name, value string) error {
 		err = writeFile(filepath.Join(s.Dir, storePrefix+name), []byte(value))
 	}
 	if err != nil {
-		return host.Errorf(host.ConfigError, "secret %s cannot be kept in %s: %v", name, s.Dir, cause(err))
+		return host.Errorf(host.ConfigError, "secret %s cannot be kept in %s: %v", name, s.Dir, host.WithoutPath(err))
 	}
 	return nil
 }
@@ -205,7 +206,7 @@ func (s Store) Names() ([]string, error) {
 	}
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, host.Errorf(host.ConfigError, "%s cannot be read: %v", s.Dir, cause(err))
+		return nil, host.Errorf(host.ConfigError, "%s cannot be read: %v", s.Dir, host.WithoutPath(err))
 	}
 	for _, e := range entries {
 		if name, ok := strings.CutPrefix(e.Name(), storePrefix); ok && isName(name) {
@@ -226,7 +227,7 @@ func (s Store) Remove(name string) error {
 		return host.Errorf(host.NotFound, "there is no secret %s", shown(name)).WithNext("parley secret list")
 	}
 	if err := os.Remove(filepath.Join(s.Dir, storePrefix+name)); err != nil {
-		return host.Errorf(host.ConfigError, "secret %s cannot be removed: %v", name, cause(err))
+		return host.Errorf(host.ConfigError, "secret %s cannot be removed: %v", name, host.WithoutPath(err))
 	}
 	return nil
 }
@@ -235,7 +236,8 @@ func (s Store) get(name string) (string, error) {
 	if s.Dir == "" || !isName(name) {
 		return "", errors.New("there is no store for it")
 	}
-	value, err := readSecret(filepath.Join(s.Dir, storePrefix+name), readableByOthers, "others may read it: chmod 600 it and change the secret")
+	shared := func(info fs.FileInfo) bool { return !private.Alone(info) }
+	value, err := readSecret(filepath.Join(s.Dir, storePrefix+name), shared, "others may read it: chmod 600 it and change the secret")
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", errors.New("nothing was stored under that name")
 	}

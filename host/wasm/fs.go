@@ -50,7 +50,7 @@ func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
 		root, err := openFolder(g.Source)
 		if err != nil {
 			return nil, c.blame(&host.Error{Code: host.ConfigError, Cause: err, Next: []string{"parley policy explain " + c.m.Name},
-				Message: "the folder " + manifest.CleanLine(g.Source) + " that is granted to " + c.m.Name + " cannot be opened: " + reason(err) + "; nothing was run"})
+				Message: "the folder " + manifest.CleanLine(g.Source) + " that is granted to " + c.m.Name + " cannot be opened: " + host.WithoutPath(err).Error() + "; nothing was run"})
 		}
 		c.files.roots = append(c.files.roots, root)
 		put(&rootFS{c: c, root: root, grant: g, writable: g.Mode == "rw"}, path.Clean("/"+g.Path))
@@ -66,14 +66,6 @@ func openFolder(path string) (*os.Root, error) {
 		return nil, syscall.ENOTDIR
 	}
 	return os.OpenRoot(path)
-}
-
-// reason strips the path, which the message has already.
-func reason(err error) string {
-	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
-		err = pathErr.Err
-	}
-	return err.Error()
 }
 
 // rootFS is a folder of this machine as a guest sees it. Symbolic links are followed only within the folder (os.Root sees to that, also

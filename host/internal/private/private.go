@@ -47,3 +47,6 @@ func Still(path string, opened fs.FileInfo) (there fs.FileInfo, same bool) {
 
 // Owned tells whether a file belongs to this user.
 func Owned(info fs.FileInfo) bool { return owned(info) }
+
+// Foreign tells whether a file belongs to somebody who is neither this user nor the administrator.
+func Foreign(info fs.FileInfo) bool { return !Owned(info) && !ofRoot(info) }

@@ -8,7 +8,10 @@ import (
 	"syscall"
 )
 
-func owned(info fs.FileInfo) bool {
+func owned(info fs.FileInfo) bool  { return belongs(info, os.Geteuid()) }
+func ofRoot(info fs.FileInfo) bool { return belongs(info, 0) }
+
+func belongs(info fs.FileInfo, uid int) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Geteuid()
+	return ok && int(st.Uid) == uid
 }

@@ -187,9 +187,9 @@ func (a *App) noteIdle(rules *policy.Policy, to host.Provider, added []string) {
 	if err != nil {
 		return // whatever is wrong with it, the next call says
 	}
-	for _, note := range rules.Explain(to.Info(), m, "").Notes {
-		if slices.ContainsFunc(added, func(g string) bool { return strings.HasPrefix(note, g+" (") }) {
-			a.notice(note)
+	for _, idle := range rules.Explain(to.Info(), m, "").Idle {
+		if slices.Contains(added, idle.Grant) {
+			a.notice(idle.Note)
 		}
 	}
 }
