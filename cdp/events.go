@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -46,7 +47,11 @@ func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, e
 		return nil, p.hostError(err, r)
 	}
 	found.Events = append([]json.RawMessage{}, found.Events...)
-	return result(found)
+	var warnings []string
+	if q.Since > found.LastSeq {
+		warnings = append(warnings, fmt.Sprintf("since %d is more than there were: the browser was started again and counts from 1, and this is what it has kept", q.Since))
+	}
+	return result(found, warnings...)
 }
 
 // checkEvents refuses patterns that no event of the protocol matches: waiting for them would never end.
