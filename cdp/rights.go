@@ -31,7 +31,12 @@ func (p *Provider) as(ctx context.Context, r *host.Request) (*keeper.Client, err
 func callerOf(r *host.Request) keeper.Caller {
 	by := keeper.Caller{Name: r.Caller}
 	if isPlugin(r.Caller) {
-		by.HTTP = r.CallerGrant.HTTP
+		by.Digest, by.HTTP = r.CallerDigest, r.CallerGrant.HTTP
+		for _, g := range r.CallerGrant.FS {
+			if g.Mode == "rw" {
+				by.Folders = append(by.Folders, g.Source)
+			}
+		}
 	}
 	return by
 }

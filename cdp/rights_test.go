@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -156,6 +158,23 @@ func sameJSON(t *testing.T, a, b string) bool {
 		texts[i] = string(raw)
 	}
 	return texts[0] == texts[1]
+}
+
+// What the keeper is told of who calls.
+func TestCallersOfTheKeeper(t *testing.T) {
+	grant := host.Grant{
+		FS:   []host.FSGrant{{Path: "/a", Source: "/srv/a", Mode: "ro"}, {Path: "/b", Source: "/srv/b", Mode: "rw"}},
+		HTTP: []host.HTTPGrant{{URL: "https://a.test"}},
+	}
+	for caller, want := range map[string]keeper.Caller{
+		"cli":        {Name: "cli"},
+		"mcp:some":   {Name: "mcp:some"},
+		"plugin:one": {Name: "plugin:one", Digest: "sha256:1", Folders: []string{"/srv/b"}, HTTP: grant.HTTP},
+	} {
+		if got := callerOf(&host.Request{Caller: caller, CallerDigest: "sha256:1", CallerGrant: grant}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is told as %+v, want %+v", caller, got, want)
+		}
+	}
 }
 
 // Numbers of a call are sent as they were given.

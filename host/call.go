@@ -65,6 +65,7 @@ type Call struct {
 	// lacks. held is what it was granted, within is the id of the call that it makes this one in.
 	outer  []caller
 	held   Grant
+	digest string // of that plugin
 	within string
 	// made counts the calls that plugins made in the name of the first one; vault knows what their records must not say.
 	made  *atomic.Int32
@@ -382,7 +383,7 @@ func (r *run) request(d Decision) *Request {
 	req := &Request{
 		Tool: r.address.Tool.Name, Def: r.address.Tool, Params: r.params,
 		Caller: r.call.Caller, Session: r.call.Session, CallID: r.answer.CallID,
-		Grant: d.Grant, CallerGrant: r.call.held, Limits: d.Limits, Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate,
+		Grant: d.Grant, CallerGrant: r.call.held, CallerDigest: r.call.digest, Limits: d.Limits, Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate,
 		Emit: r.call.Emit, Started: r.call.Started, Until: r.call.Until, Out: r.call.Out, Drain: r.call.Drain,
 		Touch: r.touch, ReadSecret: r.readSecret,
 	}
@@ -485,7 +486,7 @@ func (r *run) callTool(ctx context.Context, held Grant, tool string, params json
 	o.Isolate = r.call.Options.Isolate // a caller that wants this of a plugin wants it of those that the plugin calls
 	a := r.host.Call(ctx, Call{
 		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session, Options: o,
-		held: held, outer: append(slices.Clone(r.call.outer), caller{r.call.Caller, r.call.Remote, r.call.held.Tools}), made: r.made, vault: r.vault, within: r.answer.CallID,
+		held: held, digest: r.address.Provider.Info().Digest, outer: append(slices.Clone(r.call.outer), caller{r.call.Caller, r.call.Remote, r.call.held.Tools}), made: r.made, vault: r.vault, within: r.answer.CallID,
 	})
 	if a.Err != nil && a.Err.Code == Denied {
 		r.miss("tool:" + a.Tool)

@@ -123,8 +123,10 @@ type Request struct {
 	Grant   Grant
 	// CallerGrant is what the plugin that calls was granted for the call that it makes this one in; zero where no plugin calls.
 	CallerGrant Grant
-	Limits      Limits
-	Options     Options
+	// CallerDigest is which version of that plugin calls, as in Info; "" where no plugin calls.
+	CallerDigest string
+	Limits       Limits
+	Options      Options
 
 	// Settings is what the operator set for the plugin: an object, or nil.
 	Settings json.RawMessage

@@ -405,19 +405,20 @@ func TestAProviderIsToldWhatTheCallingPluginHolds(t *testing.T) {
 		"second": {HTTP: []host.HTTPGrant{{URL: "http://127.0.0.1:2", Methods: []string{"GET"}}}, FS: []host.FSGrant{{Path: "/d", Source: "/srv", Mode: "ro"}}},
 		"third":  {Clock: true},
 	}
-	told := map[string]host.Grant{}
+	told, digests := map[string]host.Grant{}, map[string]string{}
 	note := func(name string, then handler) handler {
 		return func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			told[name] = r.CallerGrant
+			told[name], digests[name] = r.CallerGrant, r.CallerDigest
 			return then(ctx, r)
 		}
 	}
 	p := policy(func(a host.Ask) (host.Decision, error) {
 		return host.Decision{Verdict: host.Allow, Grant: held[a.Plugin]}, nil
 	})
-	h := newHost(t, host.Config{Policy: p},
-		newFake(t, shopNamed("first"), map[string]handler{"echo": note("first", passOn("second.echo"))}),
-		newFake(t, shopNamed("second"), map[string]handler{"echo": note("second", passOn("third.echo"))}),
+	first := newFake(t, shopNamed("first"), map[string]handler{"echo": note("first", passOn("second.echo"))})
+	second := newFake(t, shopNamed("second"), map[string]handler{"echo": note("second", passOn("third.echo"))})
+	first.info.Digest, second.info.Digest = "sha256:1", "sha256:2"
+	h := newHost(t, host.Config{Policy: p}, first, second,
 		newFake(t, shopNamed("third"), map[string]handler{"echo": note("third", func(context.Context, *host.Request) (*host.Result, error) {
 			return &host.Result{Data: json.RawMessage(`{}`)}, nil
 		})}))
@@ -427,5 +428,8 @@ func TestAProviderIsToldWhatTheCallingPluginHolds(t *testing.T) {
 	want := map[string]host.Grant{"first": {}, "second": held["first"], "third": held["second"]}
 	if !reflect.DeepEqual(told, want) {
 		t.Errorf("the providers were told %+v, want %+v", told, want)
+	}
+	if want := map[string]string{"first": "", "second": "sha256:1", "third": "sha256:2"}; !reflect.DeepEqual(digests, want) {
+		t.Errorf("the providers were told of the versions %v, want %v", digests, want)
 	}
 }

@@ -11,6 +11,10 @@ import (
 type Caller struct {
 	// Name is "cli", "mcp:CLIENT" or "plugin:NAME".
 	Name string `json:"name"`
+	// Digest says which version of a plugin it is: what one has in the browser is not another's.
+	Digest string `json:"digest,omitempty"`
+	// Folders are those that a plugin may write into. Downloads that were led elsewhere before are refused from now on.
+	Folders []string `json:"folders,omitempty"`
 	// HTTP is what a plugin was granted of the network. Its pages are held to it, also after the call, until the plugin's next one.
 	HTTP []host.HTTPGrant `json:"http,omitempty"`
 }

@@ -44,6 +44,7 @@ type engine struct {
 	spare     *target            // the blank page that the first open uses
 	begun     bool               // what comes from now on was asked for by somebody
 	asked     []askedPage        // by pages, the newest last
+	downloads map[string]string  // under way: whose they are, by their ids
 	events    *ring
 	listeners map[*listener]bool
 	calls     int64
@@ -102,6 +103,7 @@ func newEngine(conn browser.Conn, name string, lazy bool, cfg *Config) *engine {
 		scopes:    map[string]*scope{},
 		entering:  make(chan struct{}, 1),
 		seconds:   map[string]*target{},
+		downloads: map[string]string{},
 		events:    newRing(cfg.RingEvents, cfg.RingBytes),
 		listeners: map[*listener]bool{},
 		changed:   make(chan struct{}),

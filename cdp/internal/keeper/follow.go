@@ -38,7 +38,12 @@ func (e *engine) event(session, method string, params json.RawMessage) {
 	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method:
 		e.targetSeen(t, method, params) // first, for whose the event is follows from it
 	}
-	r := &record{t: time.Now().UnixMilli(), target: id, method: method, params: params, owner: e.ownerOf(t, method, params), replayed: t != nil && t.replaying(method)}
+	of := t
+	if of == nil && e.seconds[session] != nil {
+		of = e.seconds[session]
+		id = of.id
+	}
+	r := &record{t: time.Now().UnixMilli(), target: id, method: method, params: params, owner: e.ownerOf(of, method, params), replayed: t != nil && t.replaying(method)}
 	e.events.add(r)
 	for l := range e.listeners {
 		l.offer(r, t)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
 )
@@ -153,6 +154,8 @@ func (e *engine) ownerOf(t *target, method string, params json.RawMessage) strin
 		return t.owner
 	}
 	switch method {
+	case cdpbrowser.DownloadWillBegin.Method, cdpbrowser.DownloadProgress.Method:
+		return e.ownerOfDownload(params)
 	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method,
 		cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
 	default:
@@ -176,3 +179,28 @@ func (e *engine) ownerOf(t *target, method string, params json.RawMessage) strin
 	}
 	return ""
 }
+
+// ownerOfDownload is the owner of the page that has begun a download; where that is not known it is the person's. The engine is locked.
+func (e *engine) ownerOfDownload(params json.RawMessage) string {
+	var p struct {
+		Frame string `json:"frameId"`
+		ID    string `json:"guid"`
+		State string `json:"state"`
+	}
+	if json.Unmarshal(params, &p) != nil || e.lazy {
+		return ""
+	}
+	if t := e.targets[p.Frame]; t != nil && len(e.downloads) < maxDownloads {
+		e.downloads[p.ID] = t.owner
+	}
+	owner, known := e.downloads[p.ID]
+	if p.State != "" && p.State != "inProgress" {
+		delete(e.downloads, p.ID)
+	}
+	if !known {
+		return commandLine.Name
+	}
+	return owner
+}
+
+const maxDownloads = 1024 // under way; of more it is not known whose they are

@@ -323,6 +323,127 @@ func TestPluginsHaveWhatTheirGrantReaches(t *testing.T) {
 	}
 }
 
+// Also a call that needs no page brings what the plugin is granted now.
+func TestAnyCallBringsItsGrants(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/stream" {
+			io.WriteString(w, "begun")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			close(ended)
+		}
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	mine := c.As(plugin("one", server.URL))
+	if _, err := mine.Open(bounded(t), OpenRequest{URL: server.URL + "/"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mine.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
+		"expression": "fetch('/stream').then(r => r.body.getReader().read()).then(() => 1)", "awaitPromise": true})}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.As(plugin("one")).Events(bounded(t), EventsRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(limit):
+		t.Error("a connection outlives the grant that it was dialled by")
+	}
+}
+
+// Downloads go on into a folder for as long as the plugin may write into it.
+func TestDownloadsEndWithTheirGrant(t *testing.T) {
+	t.Parallel()
+	folder := tempDir(t)
+	c := start(t, config(t))
+	url := world(t)
+	by := plugin("one", url)
+	by.Folders = []string{folder}
+	if _, err := c.As(by).Open(bounded(t), OpenRequest{URL: url + "/inner.html"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.As(by).Call(bounded(t), CallRequest{Method: "Browser.setDownloadBehavior",
+		Params: params(map[string]any{"behavior": "allow", "downloadPath": folder, "eventsEnabled": true})}); err != nil {
+		t.Fatal(err)
+	}
+	// The same grant again changes nothing.
+	for _, one := range []struct {
+		folders []string
+		state   string
+	}{{by.Folders, "completed"}, {nil, "canceled"}} {
+		by.Folders = one.folders
+		stop, state := io.EOF, ""
+		_, err := c.Listen(bounded(t), ListenRequest{Patterns: []string{"*.downloadProgress"}}, func() {
+			go evaluate(t, c.As(by), "", "location = '/file'")
+		}, func(raw json.RawMessage) error {
+			var p struct{ State string }
+			if json.Unmarshal(parseLine(t, raw).Params, &p); p.State != "inProgress" {
+				state = p.State
+				return stop
+			}
+			return nil
+		})
+		if err != stop || state != one.state {
+			t.Errorf("with %v the download ended %q, %v; want %s", one.folders, state, err, one.state)
+		}
+	}
+	if kept, err := c.As(someClient).Events(bounded(t), EventsRequest{Patterns: []string{"*.download*"}}); err != nil || len(kept.Events) != 0 {
+		t.Errorf("a client is told of the downloads of a plugin: %s, %v", kept.Events, err)
+	}
+	if all, err := os.ReadDir(folder); err != nil || len(all) != 1 {
+		t.Errorf("in the folder are %v, %v", all, err)
+	}
+}
+
+// What a version of a plugin has in the browser is not the next one's, which was granted other things, and may be somebody else's.
+func TestAnotherVersionOfAPluginInheritsNothing(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	url := site(t, map[string]string{"/": plainPage})
+	old := plugin("one", url)
+	old.Digest = "sha256:old"
+	for _, ask := range []struct {
+		what string
+		with func(*Client) (string, error)
+	}{
+		{"targets", func(c *Client) (string, error) { all, err := c.Targets(bounded(t)); return string(mustJSON(all)), err }},
+		{"events", func(c *Client) (string, error) {
+			kept, err := c.Events(bounded(t), EventsRequest{})
+			return string(mustJSON(kept.Events)), err
+		}},
+		{"a call", func(c *Client) (string, error) { return evaluate(t, c, "", "location.href") }},
+		{"open", func(c *Client) (string, error) {
+			if _, err := c.Open(bounded(t), OpenRequest{URL: url + "/"}); err != nil {
+				return "", err
+			}
+			return evaluate(t, c, "", "document.cookie")
+		}},
+	} {
+		t.Run(ask.what, func(t *testing.T) {
+			p, err := c.As(old).Open(bounded(t), OpenRequest{URL: url + "/?kept"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := evaluate(t, c.As(old), p.Target, "document.cookie = 'kept=1; max-age=1000'"); err != nil {
+				t.Fatal(got, err)
+			}
+			next := old
+			next.Digest = "sha256:" + ask.what
+			if got, err := ask.with(c.As(next)); err != nil || strings.Contains(got, "kept") {
+				t.Errorf("another version is told %s, %v", got, err)
+			}
+			waitFor(t, "the page of the old version to go", func() bool { return !slices.Contains(ids(t, c), p.Target) })
+		})
+	}
+}
+
 func TestPluginsPagesEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)

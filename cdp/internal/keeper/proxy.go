@@ -32,6 +32,7 @@ type proxy struct {
 
 	mu      sync.Mutex
 	grants  []host.HTTPGrant
+	cuts    int              // how often the grants have changed
 	open    map[*lively]bool // what was dialled, and the browser's ends of tunnels
 	refused []refusal        // the newest of them
 	count   int              // of all that was refused
@@ -94,6 +95,9 @@ func (p *proxy) allow(grants []host.HTTPGrant) {
 	p.mu.Lock()
 	same := len(p.grants)+len(grants) == 0 || reflect.DeepEqual(p.grants, grants)
 	p.grants = grants
+	if !same {
+		p.cuts++
+	}
 	p.mu.Unlock()
 	if !same {
 		p.cut()
@@ -120,7 +124,7 @@ func (p *proxy) cut() {
 // dial asks the guard.
 func (p *proxy) dial(ctx context.Context, address string) (*lively, error) {
 	p.mu.Lock()
-	grants := p.grants
+	grants, cuts := p.grants, p.cuts
 	p.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -130,12 +134,12 @@ func (p *proxy) dial(ctx context.Context, address string) (*lively, error) {
 		p.note(address, err)
 		return nil, err
 	}
-	return p.lively(conn)
+	return p.lively(conn, cuts)
 }
 
-// lively follows a connection, until it is closed.
-func (p *proxy) lively(conn net.Conn) (*lively, error) {
-	c := &lively{Conn: conn, forget: func(c *lively) {
+// lively follows a connection, until it is closed. One that was begun before a cut would outlive the grant that it was dialled by.
+func (p *proxy) lively(conn net.Conn, cuts int) (*lively, error) {
+	c := &lively{Conn: conn, cuts: cuts, forget: func(c *lively) {
 		p.mu.Lock()
 		delete(p.open, c)
 		p.mu.Unlock()
@@ -143,8 +147,9 @@ func (p *proxy) lively(conn net.Conn) (*lively, error) {
 	c.stir()
 	p.mu.Lock()
 	p.open[c] = true
+	late := cuts != p.cuts
 	p.mu.Unlock()
-	if p.ctx.Err() != nil {
+	if late || p.ctx.Err() != nil {
 		c.Close()
 		return nil, net.ErrClosed
 	}
@@ -163,7 +168,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	here, err := p.lively(conn)
+	here, err := p.lively(conn, there.cuts)
 	if err != nil {
 		conn.Close()
 		return
@@ -244,6 +249,7 @@ func hangUp(w http.ResponseWriter) {
 // lively is a connection that ends when nothing moves on it for long.
 type lively struct {
 	net.Conn
+	cuts   int // that were before it was dialled
 	forget func(*lively)
 }
 

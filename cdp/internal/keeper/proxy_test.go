@@ -4,6 +4,7 @@ package keeper
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -160,6 +161,43 @@ func TestProxyTunnels(t *testing.T) {
 		defer p.mu.Unlock()
 		return len(p.open) == 0
 	})
+}
+
+// slowGuard is an egress that dials when it is let.
+type slowGuard struct {
+	guard
+	dialling chan struct{}
+	let      chan struct{}
+}
+
+func (s slowGuard) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
+	conn, err := s.guard.Dial(ctx, address, grants)
+	s.dialling <- struct{}{}
+	<-s.let
+	return conn, err
+}
+
+func TestProxyDropsWhatWasBeingDialledWhenTheGrantEnded(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s := slowGuard{dialling: make(chan struct{}), let: make(chan struct{})}
+	p, err := newProxy(s, syscall.Getpgrp())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	p.allow(plugin("one", "http://"+l.Addr().String()).HTTP)
+	go func() {
+		<-s.dialling
+		p.allow(nil)
+		close(s.let)
+	}()
+	if answer := say(t, p, "CONNECT "+l.Addr().String()+" HTTP/1.1\r\nHost: x\r\n\r\n"); answer != "" {
+		t.Errorf("answered %q by a grant that has ended", answer)
+	}
 }
 
 func TestProxyTakesConnectionsOfItsBrowserAlone(t *testing.T) {

@@ -105,3 +105,12 @@ func (g *ring) since(seq int64) (kept []*record, dropped int64) {
 	}
 	return kept, g.lastSeq - seq - int64(len(kept))
 }
+
+// disown takes an owner's name from his records.
+func (r *ring) disown(owner string) {
+	for _, one := range r.records {
+		if one != nil && one.owner == owner {
+			one.owner = pluginPrefix
+		}
+	}
+}

@@ -19,6 +19,8 @@ import (
 // plugin closes it, and with the browser.
 type scope struct {
 	caller  string
+	digest  string
+	folders []string
 	context cdp.BrowserContextID
 	proxy   *proxy
 	used    time.Time
@@ -52,27 +54,86 @@ func (e *engine) enter(ctx context.Context, by Caller) (s *scope, leave func(), 
 	case <-ctx.Done():
 		return nil, nil, contextError(ctx, "waiting for the plugin's browser context")
 	}
+	s, leave, err = e.held(ctx, by)
+	if s != nil || err != nil {
+		return s, leave, err
+	}
 	e.mu.Lock()
-	s, full := e.scopes[by.Name], len(e.scopes) >= maxScopes
+	full := len(e.scopes) >= maxScopes
+	e.mu.Unlock()
+	if full {
+		return nil, nil, errf(CodeLimitExceeded, "%d plugins work in this browser already", maxScopes)
+	}
+	if s, err = e.newScope(ctx, by); err != nil {
+		return nil, nil, err
+	}
+	return s, e.leaving(s), nil
+}
+
+// hold holds what a plugin has in the browser, if anything, to what a call brings that needs no page.
+func (e *engine) hold(ctx context.Context, by Caller) *Error {
+	select { // as in enter
+	case e.entering <- struct{}{}:
+		defer func() { <-e.entering }()
+	case <-ctx.Done():
+		return contextError(ctx, "waiting for the plugin's browser context")
+	}
+	s, leave, err := e.held(ctx, by)
 	if s != nil {
+		leave()
+	}
+	return err
+}
+
+// held answers the scope of a plugin as this call holds it, nil if it has none: that of another version is ended.
+func (e *engine) held(ctx context.Context, by Caller) (s *scope, leave func(), err *Error) {
+	e.mu.Lock()
+	s = e.scopes[by.Name]
+	another := s != nil && s.digest != by.Digest
+	switch {
+	case another:
+		e.disown(s)
+	case s != nil:
 		s.serving++ // from now on it is not idle
 	}
 	e.mu.Unlock()
-	if s == nil {
-		if full {
-			return nil, nil, errf(CodeLimitExceeded, "%d plugins work in this browser already", maxScopes)
-		}
-		if s, err = e.newScope(ctx, by); err != nil {
+	switch {
+	case s == nil:
+		return nil, nil, nil
+	case another:
+		return nil, nil, e.dispose(s)
+	}
+	leave = e.leaving(s)
+	s.proxy.allow(by.HTTP)
+	if !slices.Equal(s.folders, by.Folders) {
+		if err := e.denyDownloads(ctx, s); err != nil {
+			leave()
 			return nil, nil, err
 		}
+		s.folders = by.Folders
 	}
-	s.proxy.allow(by.HTTP)
-	return s, func() {
+	return s, leave, nil
+}
+
+func (e *engine) leaving(s *scope) func() {
+	return func() {
 		e.mu.Lock()
 		s.serving--
 		s.used = time.Now()
 		e.mu.Unlock()
-	}, nil
+	}
+}
+
+// disown takes from a plugin's name what the browser tells of a scope. The engine is locked.
+func (e *engine) disown(s *scope) {
+	e.contexts[string(s.context)] = pluginPrefix // nobody's name
+	for _, t := range e.order {
+		if t.owner == s.caller {
+			t.owner = pluginPrefix
+		}
+	}
+	e.events.disown(s.caller)
+	delete(e.currents, s.caller)
 }
 
 func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
@@ -88,15 +149,12 @@ func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
 		p.close()
 		return nil, err
 	}
-	s := &scope{caller: by.Name, context: made.BrowserContextID, proxy: p, serving: 1, first: make(chan struct{}, 1)}
+	p.allow(by.HTTP)
+	s := &scope{caller: by.Name, digest: by.Digest, folders: by.Folders, context: made.BrowserContextID, proxy: p, serving: 1, first: make(chan struct{}, 1)}
 	e.mu.Lock()
 	e.contexts[string(s.context)] = by.Name
 	e.mu.Unlock()
-	// A page can start a download by itself, and Chrome would put it among the person's.
-	_, err = ask(ctx, e, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
-		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: s.context,
-	}, opts{})
-	if err != nil {
+	if err := e.denyDownloads(ctx, s); err != nil {
 		e.dispose(s)
 		return nil, err
 	}
@@ -104,6 +162,14 @@ func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
 	e.scopes[by.Name] = s
 	e.mu.Unlock()
 	return s, nil
+}
+
+// denyDownloads is how a scope begins: a page can start a download by itself, and Chrome would put it among the person's.
+func (e *engine) denyDownloads(ctx context.Context, s *scope) *Error {
+	_, err := ask(ctx, e, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: s.context,
+	}, opts{})
+	return err
 }
 
 // dispose ends a scope with all its pages. That its context's id stays known keeps what the browser still tells of it from others.

@@ -419,6 +419,13 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 	if err := e.admit(q.by); err != nil {
 		return nil, err
 	}
+	if q.by.plugin() && q.op != "call" && q.op != "open" { // which enter
+		ctx, cancel := timeout(ctx, 0)
+		defer cancel()
+		if err := e.hold(ctx, q.by); err != nil {
+			return nil, err
+		}
+	}
 	switch q.op {
 	case "call":
 		b, err := readCall(q.body)

@@ -14,7 +14,7 @@ import (
 )
 
 // WireVersion is the version of the wire between keeper and client.
-const WireVersion = 2
+const WireVersion = 3
 
 const (
 	maxHello   = 64 << 10
