@@ -103,6 +103,42 @@ func TestAttach(t *testing.T) {
 	nothingLeft(t, cfg)
 }
 
+// TestListenInABrowserOfOthers hears the pages that were there and were never used, and those that come.
+func TestListenInABrowserOfOthers(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	_, address := theirs(t, cfg.Chrome)
+	url := site(t, map[string]string{"/": plainPage, "/ticks": `<title>T</title><script>setInterval(() => console.log("tick"), 50)</script>`})
+	theirOwn := config(t)
+	theirOwn.Chrome, theirOwn.Attach = "", address
+	other := start(t, theirOwn) // stands for them
+	unused := open(t, other, url+"/ticks")
+	cfg.Chrome, cfg.Attach = "", address
+	c := start(t, cfg)
+	q := ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 2, TimeoutMS: 20_000}
+	lines, end := listen(t, c, q, nil)
+	if end.End != "max" || lines[0].Target != unused.Target {
+		t.Errorf("of a page that was not used: %+v, %v", lines, end)
+	}
+	if _, err := other.CloseTarget(bounded(t), unused.Target, ""); err != nil {
+		t.Fatal(err)
+	}
+	var come Page
+	lines, end = listen(t, c, q, func() { come, _ = other.Open(bounded(t), OpenRequest{URL: url + "/ticks"}) })
+	if end.End != "max" || lines[0].Target == unused.Target {
+		t.Errorf("of %s, that came: %+v, %v", come.Target, lines, end)
+	}
+	// What only the browser tells needs no page.
+	open(t, other, url+"/")
+	if _, end = listen(t, c, ListenRequest{Patterns: []string{"Target.*"}, TimeoutMS: 50}, nil); end.End != "timeout" {
+		t.Errorf("of targets: %+v", end)
+	}
+	all, err := c.Targets(bounded(t))
+	if err != nil || len(all) != 3 || all[len(all)-1].Attached {
+		t.Errorf("targets %+v, %v", all, err)
+	}
+}
+
 // TestAttachToASilentServer attaches to one that never answers.
 func TestAttachToASilentServer(t *testing.T) {
 	t.Parallel()

@@ -62,6 +62,7 @@ type target struct {
 	guessed              bool    // whether the owner may yet turn out to be another
 	parent               *target // of a frame or worker
 	session              string
+	attaching            bool // in a browser of others: asked for, not yet there
 	ready                bool // events of the page are on
 	crashed, closed      bool
 	strayed              *Error // why it is being closed: its owner may not have it
@@ -684,7 +685,7 @@ func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 		return t.session != "" && (t.ready || method == page.CommandHandleJavaScriptDialog || revives(method))
 	}
 	e.mu.Lock()
-	now, unasked := usable() || t.closed || t.crashed, e.lazy && t.session == ""
+	now, unasked := usable() || t.closed || t.crashed, e.lazy && t.session == "" && !t.attaching
 	e.mu.Unlock()
 	if now {
 		return nil
@@ -699,6 +700,15 @@ func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 		err.Message += "; the page is busy, or has a JavaScript dialog open that was there before: Page.reload frees it"
 	}
 	return err
+}
+
+// attachTold attaches to a target of a browser of others without waiting for it. The engine is locked.
+func (e *engine) attachTold(t *target) {
+	t.attaching = true
+	tell(e, nil, cdptarget.AttachToTarget, attachment(t), func(reply) {
+		t.attaching = false
+		e.broadcast()
+	})
 }
 
 // resolve finds the target that a caller means by a selector. Of those that he may not use it does not even tell that they exist.

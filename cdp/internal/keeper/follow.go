@@ -106,6 +106,14 @@ func (e *engine) targetSeen(via *target, method string, params json.RawMessage) 
 	if method == cdptarget.AttachedToTarget.Method {
 		e.attached(t, via, p.Session, p.Waiting)
 	}
+	if fresh && e.lazy && method == cdptarget.TargetCreated.Method {
+		for l := range e.listeners {
+			if l.everyPage() && l.attaches(t) {
+				e.attachTold(t)
+				break
+			}
+		}
+	}
 	if e.current == nil && t.kind == "page" && !e.ofPlugin(t) {
 		e.current = t
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -179,6 +180,42 @@ func (e *engine) listen(by Caller, q ListenRequest, scope *target, wake func()) 
 		}
 	}
 	return l, nil
+}
+
+// joinTime bounds how long a stream waits for the pages of a browser of others before it begins. One that sleeps, or is busy, joins when it can.
+const joinTime = 2 * time.Second
+
+// join attaches to what a stream of every page is to hear in a browser of others, where nobody may have used it yet.
+func (e *engine) join(ctx context.Context, l *listener) {
+	if !e.lazy || !l.everyPage() {
+		return
+	}
+	var joining []*target
+	e.mu.Lock()
+	for _, t := range e.order {
+		if l.attaches(t) {
+			joining = append(joining, t)
+			e.attachTold(t)
+		}
+	}
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, joinTime)
+	defer cancel()
+	_ = e.wait(ctx, "for the pages to be attached", func() (bool, *Error) {
+		return !slices.ContainsFunc(joining, func(t *target) bool { return t.attaching }), nil
+	})
+}
+
+// everyPage reports whether a stream asks for events that pages tell, whichever page.
+func (l *listener) everyPage() bool {
+	return l.scope == nil && slices.ContainsFunc(append([]string{l.until}, l.patterns...), func(pattern string) bool {
+		return pattern != "" && !ofBrowser(domainOf(pattern))
+	})
+}
+
+// attaches reports whether a stream of every page wants a page that nobody is attached to.
+func (l *listener) attaches(t *target) bool {
+	return t.kind == "page" && t.session == "" && !t.attaching && l.covers(t)
 }
 
 // heard waits until what a stream needs is on wherever it can be: a page that moves on before would not tell it. One that is busy or blocked

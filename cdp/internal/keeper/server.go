@@ -524,6 +524,7 @@ func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenReques
 	if err != nil {
 		return err
 	}
+	c.s.engine.join(ctx, l)
 	c.s.engine.heard(ctx, l)
 	c.mu.Lock()
 	if c.closed {
