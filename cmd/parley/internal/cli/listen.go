@@ -20,6 +20,10 @@ const (
 	judgeTime = time.Second
 	// listenGrace is how much longer than the stream its call may take to end.
 	listenGrace = 10 * time.Second
+	// triggerGrace is how long a stream that is over waits for its trigger's answer.
+	triggerGrace = 2 * time.Second
+	// tellTime is how long a stream goes on after its trigger crashed the page or was blocked by a dialog, for what tells of that.
+	tellTime = time.Second
 )
 
 // listen streams a plugin's events to stdout, one JSON line each; the last line says why it ended.
@@ -83,7 +87,9 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		call.Until = failing.is
 	}
 	var refused *host.Error
-	listening, triggered := false, make(chan struct{})
+	listening, triggered, over := false, make(chan struct{}), make(chan struct{})
+	triggering, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	call.Started = func() {
 		listening = true
 		go func() {
@@ -93,13 +99,20 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 			}
 			o := options
 			o.Timeout = f.timeout
-			answer := h.Call(ctx, host.Call{Name: at.Plugin + "." + trigger, Params: triggerParams, Caller: "cli", Session: call.Session, Options: o})
+			answer := h.Call(triggering, host.Call{Name: at.Plugin + "." + trigger, Params: triggerParams, Caller: "cli", Session: call.Session, Options: o})
+			if triggering.Err() != nil {
+				return // what it was called for is over
+			}
 			if refused = a.judgeTrigger(answer.Err); refused != nil {
+				if refused.Code == host.TargetCrashed || refused.Code == host.Busy {
+					await(over, tellTime)
+				}
 				cancel(refused)
 			}
 		}()
 	}
 	answer := h.Call(ctx, call)
+	close(over)
 	if answer.Err != nil {
 		if listening && (answer.Err.Code == host.Interrupted || answer.Err.Code == host.Terminated) {
 			_, _ = io.WriteString(a.Out, `{"end":"closed"}`+"\n")
@@ -110,7 +123,12 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		return a.envelope(answer.Envelope(), nil)
 	}
 	if listening {
-		if <-triggered; refused != nil {
+		if !await(triggered, triggerGrace) {
+			giveUp()
+			<-triggered
+			a.notice("the trigger: " + trigger + " had not answered when the stream was over, and was given up")
+		}
+		if refused != nil {
 			a.notice("the trigger: " + refused.Message) // but the stream had its end
 		}
 	}
@@ -132,6 +150,18 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		return &exitStatus{host.Errorf(host.Timeout, "").ExitCode()}
 	}
 	return nil
+}
+
+// await waits until something is done, but not for long, and reports whether it is.
+func await(done <-chan struct{}, patience time.Duration) bool {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-done:
+		return true
+	case <-late.C:
+		return false
+	}
 }
 
 // readTrigger takes apart what --trigger calls: a tool, and after a space its parameters as --params takes them.

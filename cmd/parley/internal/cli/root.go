@@ -178,6 +178,9 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).WithNext(at.ListCommand())
 		}
 		return a.describe(cmd.Context(), h, at.Name(), f.tier)
+	case len(f.listen) > 0 && isTool:
+		return host.Errorf(host.InvalidArgs, "--listen streams events and does not call %s", at.Name()).
+			WithNext("parley "+at.Plugin+" --listen EVENT --trigger "+strings.TrimPrefix(at.Name(), at.Plugin+"."), "leave out --listen")
 	case len(f.listen) > 0:
 		return a.listen(cmd.Context(), h, at, f)
 	case isTool:
@@ -197,13 +200,16 @@ func checkTogether(cmd *cobra.Command, f *callFlags) error {
 	if name := firstSet(cmd, "until", "max", "trigger"); name != "" && len(f.listen) == 0 {
 		return host.Errorf(host.InvalidArgs, "--%s needs --listen EVENT", name).WithNext("parley cdp --listen 'Network.*' --max 10")
 	}
+	if cmd.Flags().Changed("max") && f.max < 1 {
+		return host.Errorf(host.InvalidArgs, "--max is at least 1, and got %d", f.max).WithNext("--max 10, or leave it out")
+	}
 	asked := firstSet(cmd, "list", "describe", "search", "listen", "diff")
 	if asked == "" {
 		return nil
 	}
 	useless := callOnly
 	if asked == "listen" {
-		useless = []string{"params", "param", "out"}
+		useless = []string{"params", "param", "out", "drain", "all"}
 	}
 	if name := firstSet(cmd, useless...); name != "" {
 		return host.Errorf(host.InvalidArgs, "--%s means nothing with --%s", name, asked).WithNext("leave one of them out")
