@@ -192,15 +192,40 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 	if err := checkURL(r.Params); err != nil {
 		return nil, err
 	}
-	page, notes, err := p.openPage(ctx, r, q)
-	if err != nil && host.AsError(err).Code == host.ChromeConnection && q.Attach == "" {
-		// The browser that was there had just been killed, and its keeper was about to notice: what was asked for is an open browser.
-		page, notes, err = p.openPage(ctx, r, q)
+	tries := openTries
+	if q.Attach != "" {
+		tries = 1 // their browser's user may have been asked
 	}
+	var page keeper.Page
+	var notes []string
+	err := whileItEnds(ctx, tries, r.Options.Browser, func() (err error) {
+		page, notes, err = p.openPage(ctx, r, q)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	return result(page, notes...)
+}
+
+// openTries is how often open starts over when the browser ends under it.
+const openTries = 4
+
+// whileItEnds opens again when the browser that was there had just been killed or is closed by somebody else: what was asked for is an open
+// browser.
+func whileItEnds(ctx context.Context, tries int, name string, open func() error) error {
+	for try := 1; ; try++ {
+		err := open()
+		if err == nil || host.AsError(err).Code != host.ChromeConnection || tries == 1 || ctx.Err() != nil {
+			return err
+		}
+		if try == tries {
+			e := *host.AsError(err)
+			e.Message = fmt.Sprintf("browser %q ended %d times while it was opened, so it crashes, or somebody else closes it: %s", shownName(name), tries, e.Message)
+			e.Next = []string{"parley cdp status --all", openCommand + " --browser NAME, with a name that nobody else uses"}
+			return &e
+		}
+	}
 }
 
 // openPage makes a page in the browser that is open, or in one that it starts.

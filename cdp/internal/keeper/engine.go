@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -616,8 +617,21 @@ func (e *engine) exchanged(ctx context.Context, t *target, q CallRequest, o opts
 		}
 		e.followOn(t, q.Method)
 		e.mu.Unlock()
+		if q.Method == cdpbrowser.CommandClose {
+			e.awaitEnd(ctx)
+		}
 	}
 	return r
+}
+
+// awaitEnd waits for the browser to end as it said it would: what is called next must not meet what is left of it.
+func (e *engine) awaitEnd(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closePatience)
+	defer cancel()
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+	}
 }
 
 func checkOnDialog(s string) *Error {

@@ -515,3 +515,29 @@ func TestListeningBeginsOnceTheEventsAreOn(t *testing.T) {
 		})
 	}
 }
+
+// TestLossIsCountedOnce reads the kept events page by page: what was lost is told with the page that it would have been in.
+func TestLossIsCountedOnce(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.events = newRing(10, 10_000)
+		for _, kept := range []bool{true, false, true, true, false, false, true} {
+			if kept {
+				e.events.add(&record{method: "A.b"})
+			} else {
+				e.events.skip()
+			}
+		}
+		var since, dropped int64
+		var read int
+		for range 5 {
+			page, err := e.kept(commandLine, EventsRequest{Since: since, Limit: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			since, dropped, read = page.LastSeq, dropped+page.Dropped, read+len(page.Events)
+		}
+		if since != 7 || dropped != 3 || read != 4 {
+			t.Errorf("%d read and %d lost until %d", read, dropped, since)
+		}
+	})
+}

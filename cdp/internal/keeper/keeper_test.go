@@ -223,6 +223,20 @@ func wantCode(t *testing.T, err error, code string, words ...string) {
 	}
 }
 
+// TestBrowserThatIsToldToClose ends it by its own command: the next call meets no browser, nor half of one.
+func TestBrowserThatIsToldToClose(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	c := start(t, cfg)
+	open(t, c, "")
+	if _, err := c.Call(bounded(t), CallRequest{Method: "Browser.close"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := evaluate(t, c, "", "1")
+	wantCode(t, err, CodeChromeConnection)
+	nothingLeft(t, cfg)
+}
+
 func TestOpenEvaluateClose(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)

@@ -372,14 +372,15 @@ func (e *engine) kept(by Caller, q EventsRequest) (Events, *Error) {
 	last := e.events.lastSeq
 	e.mu.Unlock()
 	out := Events{Events: []json.RawMessage{}, Dropped: dropped, LastSeq: last}
-	for _, r := range records {
+	for i, r := range records {
 		switch {
 		case !by.sees(r.owner):
 		case len(q.Patterns) > 0 && !Matches(q.Patterns, r.method):
 		case only != nil && r.target != only.id:
 		case q.Target == BrowserTarget && r.target != BrowserTarget:
 		case len(out.Events) == q.Limit:
-			out.LastSeq = r.seq - 1 // reading on finds this one
+			out.LastSeq = r.seq - 1                                   // reading on finds this one,
+			out.Dropped -= last - out.LastSeq - int64(len(records)-i) // and what was lost after it
 			return out, nil
 		default:
 			out.Events = append(out.Events, r.line(e.name))

@@ -1,0 +1,41 @@
+package cdp
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// TestOpenStartsOver opens a browser that ends meanwhile.
+func TestOpenStartsOver(t *testing.T) {
+	ended := host.Errorf(host.ChromeConnection, "the browser was closed")
+	for _, c := range []struct {
+		name   string
+		fails  int
+		err    error
+		tries  int
+		opened int
+		want   string
+	}{
+		{"closed three times", 3, ended, openTries, 4, ""},
+		{"closed for ever", 99, ended, openTries, openTries, "somebody else closes it: the browser was closed"},
+		{"attached to", 99, ended, 1, 1, "the browser was closed"},
+		{"another failure", 99, errors.New("no room"), openTries, 1, "no room"},
+	} {
+		opened := 0
+		err := whileItEnds(t.Context(), c.tries, "", func() error {
+			if opened++; opened <= c.fails {
+				return c.err
+			}
+			return nil
+		})
+		if opened != c.opened || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: opened %d times, %v", c.name, opened, err)
+		}
+	}
+	if ended.Message != "the browser was closed" {
+		t.Errorf("an error that others may have was changed: %s", ended.Message)
+	}
+}
