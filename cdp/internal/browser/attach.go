@@ -33,6 +33,21 @@ type AttachConfig struct {
 	Timeout time.Duration
 }
 
+// AddressError is an endpoint that names no DevTools server.
+type AddressError struct{ Given string }
+
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("%q is not a DevTools address: give a port (9222), http://127.0.0.1:9222 or ws://127.0.0.1:9222/devtools/browser/ID", e.Given)
+}
+
+// ForeignHostError is an endpoint outside of this machine that nobody has allowed.
+type ForeignHostError struct{ Address *url.URL }
+
+func (e *ForeignHostError) Error() string {
+	return fmt.Sprintf("%s is not an address of this machine, and whoever reaches a DevTools port owns the browser: the operator allows such a host by attach = [%q] under [operator] of policy.toml",
+		e.Address.Host, strings.ToLower(e.Address.Hostname()))
+}
+
 // Attach connects to a running browser and answers the address that it used.
 func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 	if cfg.Timeout <= 0 {
@@ -49,7 +64,7 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 		return nil, "", err
 	}
 	if !isLocal(u.Hostname()) && !slices.Contains(cfg.Hosts, strings.ToLower(u.Hostname())) {
-		return nil, "", fmt.Errorf("%s is not an address of this machine, and whoever reaches a DevTools port owns the browser: the operator allows such a host by attach = [%q] under [operator] of policy.toml", u.Host, strings.ToLower(u.Hostname()))
+		return nil, "", &ForeignHostError{u}
 	}
 	if u.Scheme == "http" {
 		if u, err = discover(ctx, u); err != nil {
@@ -74,7 +89,7 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 }
 
 func parseEndpoint(text string) (*url.URL, error) {
-	wanted := fmt.Errorf("%q is not a DevTools address: give a port (9222), http://127.0.0.1:9222 or ws://127.0.0.1:9222/devtools/browser/ID", text)
+	wanted := &AddressError{text}
 	if number, err := strconv.Atoi(text); err == nil {
 		if number < 1 || number > 65535 {
 			return nil, wanted

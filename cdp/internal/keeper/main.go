@@ -161,7 +161,7 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 		conn, endpoint, err := browser.Attach(ctx, browser.AttachConfig{Endpoint: k.cfg.Attach, Hosts: k.cfg.AttachHosts,
 			MaxMessage: k.cfg.MaxMessage, Timeout: k.cfg.LaunchTimeout})
 		if err != nil {
-			return nil, errf(CodeChromeConnection, "%v", err)
+			return nil, errf(attachCode(err), "%v", err)
 		}
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
 		k.version, err = browser.AskVersion(conn)
@@ -198,6 +198,19 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 	}
 	k.proc, k.version, k.notes = proc, proc.Version, proc.Notes
 	return proc.Conn, nil
+}
+
+// attachCode is the code of an attempt to attach that failed.
+func attachCode(err error) string {
+	var address *browser.AddressError
+	var foreign *browser.ForeignHostError
+	switch {
+	case errors.As(err, &address):
+		return CodeInvalidArgs
+	case errors.As(err, &foreign):
+		return CodeDenied
+	}
+	return CodeChromeConnection
 }
 
 func (k *keeper) listen() error {
