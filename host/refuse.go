@@ -310,6 +310,9 @@ func (r *run) refuse(e *Error) error {
 		r.tiers = append(r.tiers, tier)
 		r.host.cfg.Debug("docs: tier %d of %s, %s", tier, r.answer.Tool, why)
 	}
+	if e.Command == "" && len(e.Corrected) > 0 { // by who put the parameters together
+		e.Command = manifest.CommandLine(r.answer.Tool, e.Corrected)
+	}
 	if e.Command != "" {
 		e.Next = append(e.Next, e.Command)
 	}

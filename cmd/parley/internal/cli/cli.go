@@ -159,6 +159,7 @@ func left[T any](ctx context.Context, waits func() (T, error)) (T, error) {
 type App struct {
 	*Streams
 	rooms
+	args    []string // the command line, as given
 	json    bool
 	debug   bool
 	live    bool
@@ -169,7 +170,7 @@ type App struct {
 }
 
 func newApp(streams *Streams, args []string) *App {
-	app := &App{Streams: streams}
+	app := &App{Streams: streams, args: args}
 	app.rooms.app = app
 	// Flags may be wrong before they are all read, and then the error must already have its form.
 	for _, a := range args {

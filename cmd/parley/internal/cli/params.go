@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -100,7 +101,7 @@ func readInput(option, path string) ([]byte, error) {
 func positional(params map[string]any, t *manifest.Tool, words []string) error {
 	for i := 0; i < len(words); i++ {
 		if i >= len(t.Positional) {
-			return tooManyPositional(t, words[i])
+			return tooManyPositional(params, t, words)
 		}
 		name := t.Positional[i]
 		kind, item := manifest.TypeAt(t.Params, name)
@@ -126,12 +127,19 @@ func positional(params map[string]any, t *manifest.Tool, words []string) error {
 	return nil
 }
 
-func tooManyPositional(t *manifest.Tool, word string) error {
+// tooManyPositional refuses the first word that no parameter takes. Where a text is all that the tool needs, a single word is meant as it.
+func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) error {
 	takes := "takes no words"
 	if len(t.Positional) > 0 {
 		takes = "takes " + strings.Join(t.Positional, ", ")
 	}
-	return host.Errorf(host.InvalidArgs, "%q after %s means nothing: it %s; other parameters go into --params or --param", manifest.CleanLine(word), t.Name, takes)
+	word := words[len(t.Positional)]
+	e := host.Errorf(host.InvalidArgs, "%q after %s means nothing: it %s; other parameters go into --params or --param", manifest.CleanLine(word), t.Name, takes)
+	needs := slices.DeleteFunc(manifest.Params(t.Params), func(p manifest.Param) bool { return !p.Required })
+	if len(words) == 1 && len(params) == 0 && len(needs) == 1 && needs[0].Type == "string" && manifest.Clean(word) == word {
+		e.Corrected = schema.Marshal(map[string]any{needs[0].Name: word})
+	}
+	return e
 }
 
 // setParam sets one KEY=VALUE. A dotted key nests, unless the tool has a parameter of that very name; a key

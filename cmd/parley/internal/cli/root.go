@@ -84,7 +84,7 @@ func newRoot(app *App) *cobra.Command {
 			app.helpErr = app.help(cmd)
 		}
 	})
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(app.flagError)
 	root.SetOut(app.Out)
 	root.SetErr(app.Err)
 	return root
@@ -252,7 +252,7 @@ func (a *App) intro() error {
 }
 
 // flagError turns what pflag says into what was given, what exists and what to type next.
-func flagError(cmd *cobra.Command, err error) error {
+func (a *App) flagError(cmd *cobra.Command, err error) error {
 	e := &host.Error{Code: host.InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
@@ -271,15 +271,17 @@ func flagError(cmd *cobra.Command, err error) error {
 		for _, n := range schema.Nearest(given, names, 3) {
 			e.DidYouMean = append(e.DidYouMean, host.Suggestion{Name: "--" + n.Name, Distance: n.Distance})
 		}
+		if line := a.retyped(cmd); line != "" {
+			e.Next = append(e.Next, line)
+		} else if !cmd.HasParent() {
+			e.Next = append(e.Next, "a tool's own parameters go into --param KEY=VALUE or --params JSON")
+		}
 	case errors.As(err, &value):
 		e.Message = fmt.Sprintf("option --%s: %q is no %s", value.GetFlag().Name, manifest.CleanLine(value.GetValue()), optionType(value.GetFlag()))
 		e.Details = []host.Detail{{Parameter: "--" + value.GetFlag().Name, Keyword: "type",
 			Provided: manifest.CleanLine(value.GetValue()), Expected: optionType(value.GetFlag())}}
 	case errors.As(err, &missing):
 		e.Message = "option --" + missing.GetSpecifiedName() + " needs a value"
-	}
-	if unknown != nil && !cmd.HasParent() {
-		e.Next = append(e.Next, "a tool's own parameters go into --param KEY=VALUE or --params JSON")
 	}
 	return e.WithNext(strings.TrimSuffix("parley help "+strings.TrimPrefix(cmd.CommandPath(), "parley"), " "))
 }
