@@ -508,7 +508,7 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		}
 	case keeper.CodeNavigationFailed:
 		declared(e, exitNavigationFailed, "navigation_failed", nil)
-		e.Next = []string{"check the URL and that the server runs"}
+		e.Next = []string{navigationAdvice(k.Message)}
 	case keeper.CodeProtocolError:
 		if k.Chrome != nil && strings.Contains(k.Chrome.Message, "invalid URL") {
 			e.Code = host.InvalidURL
@@ -572,10 +572,18 @@ func navigationFailed(text string, params json.RawMessage) *host.Error {
 		URL string `json:"url"`
 	}
 	_ = json.Unmarshal(params, &q)
-	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("navigation to %s failed: %s", q.URL, text)), Next: []string{"check the URL and that the server runs"}}
+	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("navigation to %s failed: %s", q.URL, text)), Next: []string{navigationAdvice(text)}}
 	details, _ := json.Marshal(map[string]string{"error_text": manifest.CleanLine(text)})
 	declared(e, exitNavigationFailed, "navigation_failed", details)
 	return e
+}
+
+// navigationAdvice is what helps where a page did not load, by the reason that Chrome names.
+func navigationAdvice(reason string) string {
+	if strings.Contains(reason, "net::ERR_ABORTED") {
+		return "a download and an empty answer show no page; parley cdp targets tells whether the page has crashed"
+	}
+	return "check the URL and that the server runs"
 }
 
 // maxExceptionDetails bounds what of a page's exception goes into an error.
