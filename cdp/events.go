@@ -110,12 +110,22 @@ func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, e
 	end, err := c.Listen(ctx, wanted, r.Started, emit)
 	var over streamOver
 	if errors.As(err, &over) {
-		return result(keeper.ListenEnd{End: string(over)})
+		end, err = keeper.ListenEnd{End: string(over)}, nil
 	}
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
-	return result(end)
+	return result(end, unheard(q.Match)...)
+}
+
+// unheard warns of a pattern that names no domain: of the events that it means come only those whose domains are on already.
+func unheard(patterns []string) (warnings []string) {
+	for _, pattern := range patterns {
+		if domain, _, _ := strings.Cut(pattern, "."); strings.ContainsAny(domain, "*?[") {
+			warnings = append(warnings, fmt.Sprintf("%s turns on no domain, so only what was on already was heard; name the domain, such as Network.*", manifest.CleanLine(pattern)))
+		}
+	}
+	return warnings
 }
 
 // judged is a stream whose caller judges the events that could be its last.

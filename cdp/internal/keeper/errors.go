@@ -55,6 +55,7 @@ type Dialog struct {
 	Type    string `json:"type"` // alert, confirm, prompt or beforeunload
 	Message string `json:"message"`
 	URL     string `json:"url,omitempty"`
+	Default string `json:"defaultPrompt,omitempty"` // of a prompt
 }
 
 func errf(code, format string, args ...any) *Error {

@@ -304,7 +304,11 @@ func (e *engine) dialog(t *target, method string, params json.RawMessage) {
 
 // answerDialog answers the open dialog of a page. The engine is locked.
 func (e *engine) answerDialog(t *target, how string) {
-	tell(e, t, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: how == DialogAccept}, nil)
+	answer := page.HandleJavaScriptDialogParams{Accept: how == DialogAccept}
+	if t.dialog != nil && answer.Accept {
+		answer.PromptText = t.dialog.Default // what stands there already, as for a person who presses OK
+	}
+	tell(e, t, page.HandleJavaScriptDialog, answer, nil)
 }
 
 func (e *engine) navigated(t *target, method string, params json.RawMessage) {

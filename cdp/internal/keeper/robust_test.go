@@ -171,7 +171,12 @@ func TestDialogs(t *testing.T) {
 			t.Errorf("on_dialog %s: %s, %v", how, raw, err)
 		}
 	}
-	q := evaluation("1")
+	q := evaluation("prompt('Name?', 'Ada')")
+	q.OnDialog = DialogAccept
+	if raw, err := c.Call(bounded(t), q); err != nil || !strings.Contains(string(raw), `"value":"Ada"`) {
+		t.Errorf("a prompt that is accepted as it is: %s, %v", raw, err)
+	}
+	q = evaluation("1")
 	q.OnDialog = "maybe"
 	_, err = c.Call(bounded(t), q)
 	wantCode(t, err, CodeInvalidArgs, "accept, dismiss or fail")

@@ -260,9 +260,28 @@ func expand(s string, earlier results) (any, error) {
 	}
 }
 
+// find takes a reference apart at the dot after an id, which may have dots itself: the longest that there is.
+func (r results) find(ref string) (id, path string, data json.RawMessage, ok bool) {
+	for end := len(ref); end >= 0; end = strings.LastIndexByte(ref[:end], '.') {
+		if data, ok := r[ref[:end]]; ok {
+			return ref[:end], strings.TrimPrefix(ref[end:], "."), data, true
+		}
+	}
+	id, path, _ = strings.Cut(ref, ".")
+	return id, path, nil, false
+}
+
+// isCut reports whether a result is what stands for one that was larger than its call allowed.
+func isCut(data json.RawMessage) bool {
+	var cut struct {
+		Truncated bool  `json:"truncated"`
+		Total     int64 `json:"total_bytes"`
+	}
+	return json.Unmarshal(data, &cut) == nil && cut.Truncated && cut.Total > 0
+}
+
 func lookUp(ref string, earlier results) (any, error) {
-	id, path, _ := strings.Cut(ref, ".")
-	data, ok := earlier[id]
+	id, path, data, ok := earlier.find(ref)
 	if !ok {
 		return nil, host.Errorf(host.InvalidArgs, "${%s}: no earlier call that succeeded has the id %s", manifest.CleanLine(ref), manifest.CleanLine(id))
 	}
@@ -285,6 +304,10 @@ func lookUp(ref string, earlier results) (any, error) {
 			}
 		default:
 			ok = false
+		}
+		if !ok && isCut(data) {
+			return nil, host.Errorf(host.InvalidArgs, "${%s}: the result of %s was cut by max_bytes; leave that out where a result is referred to",
+				manifest.CleanLine(ref), manifest.CleanLine(id))
 		}
 		if !ok {
 			return nil, host.Errorf(host.InvalidArgs, "${%s}: the result of %s has no %s", manifest.CleanLine(ref), manifest.CleanLine(id), manifest.CleanLine(step))

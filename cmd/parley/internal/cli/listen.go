@@ -132,6 +132,9 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 			a.notice("the trigger: " + refused.Message) // but the stream had its end
 		}
 	}
+	for _, warning := range answer.Warnings {
+		a.notice(warning)
+	}
 	var end struct {
 		End string `json:"end"`
 	}
