@@ -104,7 +104,9 @@ func (d *desk) callTool(ctx context.Context, question []byte) (*host.Result, err
 	}
 	result, err := d.r.CallTool(ctx, name, orJSON(q.Params, "{}"), options)
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied {
-		return nil, d.deny("tool:"+cut(manifest.CleanLine(name), 200), e.Message)
+		refused := d.deny("tool:"+cut(manifest.CleanLine(name), 200), e.Message)
+		refused.Message = e.Message // what is not granted may be another right, which the tool needs for these parameters
+		return nil, refused
 	}
 	return result, err
 }
