@@ -164,3 +164,24 @@ func TestURLsOfFramesAndWorkers(t *testing.T) {
 		}
 	}
 }
+
+// A session that a caller makes beside the keeper's tells of his target, and nobody else hears it.
+func TestEventsOfOtherSessionsAreOfTheirTarget(t *testing.T) {
+	one, some, other := Caller{Name: "plugin:one"}, Caller{Name: "mcp:some"}, Caller{Name: "mcp:other"}
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.mu.Lock()
+		e.contexts["C"] = one.Name
+		e.mu.Unlock()
+		for _, session := range []string{"S1", "S2"} {
+			f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"` + session + `","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
+		}
+		f.says <- `{"method":"Network.requestWillBeSent","sessionId":"S2","params":{}}`
+		synctest.Wait()
+		for by, want := range map[string]int{one.Name: 1, some.Name: 0, other.Name: 0} {
+			kept, err := e.kept(Caller{Name: by}, EventsRequest{Patterns: []string{"Network.*"}})
+			if err != nil || len(kept.Events) != want {
+				t.Errorf("%s is told %s, %v", by, kept.Events, err)
+			}
+		}
+	})
+}

@@ -222,6 +222,10 @@ func TestEventsBelongToTheirTargetsOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		pages[by.Name] = p.Target
+		// For whoever listens the domain is on in his pages alone; here it is on in all.
+		if _, err := c.As(by).Call(bounded(t), CallRequest{Method: "Runtime.enable"}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, by := range []Caller{someClient, one} {
 		var heard []aLine

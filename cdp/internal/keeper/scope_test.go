@@ -4,8 +4,10 @@ package keeper
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"slices"
+	"testing"
 
 	"github.com/parley-tools/parley/host"
 )
@@ -25,4 +27,49 @@ func (guard) Dial(ctx context.Context, address string, grants []host.HTTPGrant) 
 		return nil, &host.Error{Code: host.Denied, Message: "not granted: " + right, Denied: []host.Denial{{Right: right, Why: "it is loopback"}}}
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
+}
+
+// A scope's only way out is its proxy, and nothing is downloaded in it unasked.
+func TestScopesBeginClosed(t *testing.T) {
+	cfg := Config{}
+	cfg.setDefaults()
+	f := newFakeBrowser()
+	e := newEngine(f, "test", false, &cfg)
+	e.egress = guard{}
+	go e.read()
+	defer func() {
+		f.Close()
+		<-e.done
+	}()
+	made := make(chan *scope)
+	go func() {
+		s, err := e.newScope(t.Context(), Caller{Name: pluginPrefix + "one"})
+		if err != nil {
+			t.Error(err)
+		}
+		made <- s
+	}()
+	var asked struct{ ProxyServer, ProxyBypassList, Behavior, BrowserContextID string }
+	q := <-f.asked
+	json.Unmarshal(q.Params, &asked)
+	if q.Method != "Target.createBrowserContext" || asked.ProxyServer == "" || asked.ProxyBypassList != "<-loopback>" {
+		t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+	}
+	server := asked.ProxyServer
+	f.answer(q, `{"browserContextId":"C"}`)
+	select {
+	case q = <-f.asked:
+	case <-made:
+		t.Fatal("the scope is made before its downloads are refused")
+	}
+	json.Unmarshal(q.Params, &asked)
+	if q.Method != "Browser.setDownloadBehavior" || asked.Behavior != "deny" || asked.BrowserContextID != "C" {
+		t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+	}
+	f.answer(q, `{}`)
+	s := <-made
+	defer s.proxy.close()
+	if server != "http://"+s.proxy.address() {
+		t.Errorf("the context's proxy is %s, not %s", server, s.proxy.address())
+	}
 }

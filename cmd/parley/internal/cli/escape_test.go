@@ -200,7 +200,7 @@ func tryAll(t *testing.T, grants []string, want func(outcome) string) {
 		if got == ok && !strings.Contains(string(last.Result), expected.says) {
 			t.Errorf("%s: %.300s, want %q in it", a.ID, last.Result, expected.says)
 		}
-		for _, kept := range []string{secret, "root:", `d":"` + w.person, w.home + "/"} {
+		for _, kept := range []string{secret, "root:", `d":"` + w.person, w.context, w.home + "/"} {
 			if strings.Contains(line, kept) {
 				t.Errorf("%s: the plugin was told %s: %s", a.ID, kept, line)
 			}
@@ -254,12 +254,13 @@ async function keptAll() {
 
 // escapeWorld is a browser with a person's page in it, a policy, and servers.
 type escapeWorld struct {
-	t      *testing.T
-	env    []string
-	plugin string // the wasm
-	home   string
-	person string // the id of the person's page
-	with   json.RawMessage
+	t       *testing.T
+	env     []string
+	plugin  string // the wasm
+	home    string
+	person  string // the id of the person's page
+	context string // of it
+	with    json.RawMessage
 
 	mu   sync.Mutex
 	hits map[string]bool
@@ -330,8 +331,9 @@ func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
 		Info struct{ BrowserContextID string } `json:"targetInfo"`
 	}
 	w.parley(&info, "cdp", "Target.getTargetInfo", "--param", "targetId="+w.person)
+	w.context = info.Info.BrowserContextID
 	with, err := json.Marshal(map[string]string{
-		"HOME": home, "SECRET": closed, "PORT": port, "PORT2": port2, "PORT3": port3, "PORT6": port6, "UDP": udp, "PERSONS": persons, "PERSON": w.person, "CONTEXT": info.Info.BrowserContextID,
+		"HOME": home, "SECRET": closed, "PORT": port, "PORT2": port2, "PORT3": port3, "PORT6": port6, "UDP": udp, "PERSONS": persons, "PERSON": w.person, "CONTEXT": w.context,
 	})
 	w.check(err)
 	w.with = with
