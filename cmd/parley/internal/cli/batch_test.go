@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -59,26 +61,45 @@ func TestWaitingForInputEndsWithASignal(t *testing.T) {
 		"--params -": func(ctx context.Context, a *App) error { _, err := a.readParams(ctx, "-"); return err },
 		"secret set": func(ctx context.Context, a *App) error { return a.setSecret(ctx, "TOKEN") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			in, silent := io.Pipe()
-			defer silent.Close()
-			home := t.TempDir()
-			app := newApp(&Streams{In: in, Out: io.Discard, Err: io.Discard, Env: func(name string) string {
-				if name == "PARLEY_HOME" {
-					return home
+		for _, isFile := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, a file: %t", name, isFile), func(t *testing.T) {
+				in, home := silence(t, isFile), t.TempDir()
+				app := newApp(&Streams{In: in, Out: io.Discard, Err: io.Discard, Env: func(name string) string {
+					if name == "PARLEY_HOME" {
+						return home
+					}
+					return ""
+				}}, nil)
+				defer app.close()
+				ctx, signal := context.WithCancelCause(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- command(ctx, app) }()
+				signal(host.Errorf(host.Terminated, "terminated"))
+				if err := <-ended; err == nil || host.AsError(err).Code != host.Terminated {
+					t.Errorf("it ends with %v", err)
 				}
-				return ""
-			}}, nil)
-			defer app.close()
-			ctx, signal := context.WithCancelCause(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- command(ctx, app) }()
-			signal(host.Errorf(host.Terminated, "terminated"))
-			if err := <-ended; err == nil || host.AsError(err).Code != host.Terminated {
-				t.Errorf("it ends with %v", err)
-			}
-		})
+			})
+		}
 	}
+}
+
+// silence is an input that never says anything: a pipe of the system's, which is a file, or one of this process.
+func silence(t *testing.T, isFile bool) io.Reader {
+	t.Helper()
+	if !isFile {
+		in, end := io.Pipe()
+		t.Cleanup(func() { end.Close() })
+		return in
+	}
+	in, end, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		end.Close()
+		in.Close()
+	})
+	return in
 }
 
 // FuzzReferences: whatever a line refers to, the answer is JSON or an error of the caller's, never a panic.

@@ -115,18 +115,29 @@ func signalContext() (context.Context, func()) {
 }
 
 // input is stdin until a signal comes.
-func (a *App) input(ctx context.Context) io.Reader { return &leftReader{ctx: ctx, in: a.In} }
+func (a *App) input(ctx context.Context) io.Reader { return newLeftReader(ctx, a.In) }
 
 // leftReader reads until its context ends: a read that waits cannot be ended, but it can be left.
 type leftReader struct {
-	ctx context.Context
-	in  io.Reader
-	own []byte // what is read into: a read that was left may still write there
+	ctx   context.Context
+	in    io.Reader
+	ready func() error // waits in place of a read; nil where the system cannot
+	own   []byte       // what is read into where it cannot: a read that was left may still write there
+}
+
+func newLeftReader(ctx context.Context, in io.Reader) *leftReader {
+	return &leftReader{ctx: ctx, in: in, ready: readiness(ctx, in)}
 }
 
 func (r *leftReader) Read(b []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
+	}
+	if r.ready != nil {
+		if err := r.ready(); err != nil {
+			return 0, err
+		}
+		return r.in.Read(b)
 	}
 	if len(r.own) < len(b) {
 		r.own = make([]byte, len(b))

@@ -234,7 +234,7 @@ func (a *App) approve(ctx context.Context, rules *policy.Policy, change, questio
 
 // saysYes reads an answer at a terminal, unless the context ends before.
 func saysYes(ctx context.Context, tty *os.File) (bool, error) {
-	line, err := bufio.NewReader(&leftReader{ctx: ctx, in: tty}).ReadString('\n')
+	line, err := bufio.NewReader(newLeftReader(ctx, tty)).ReadString('\n')
 	if err != nil && ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
