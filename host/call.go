@@ -141,6 +141,7 @@ type run struct {
 	heeded  bool // these are the parameters that the last failure was answered with
 	vault   *vault
 	rights  []string
+	audit   string
 	made    *atomic.Int32
 
 	mu          sync.Mutex
@@ -199,6 +200,7 @@ func (r *run) do(ctx context.Context) error {
 	info := r.address.Provider.Info()
 	debug("call: %s %s (%s), parameters are valid", r.answer.Tool, info.Version, info.Kind)
 	decision, err := r.decide(ctx)
+	r.audit = decision.Audit
 	if err != nil {
 		return err
 	}
@@ -634,7 +636,7 @@ func (r *run) event(op string, began time.Time) Event {
 		Tool: r.vault.hideAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers, Params: r.vault.hideAllJSON(r.call.Params), Err: r.vault.hideAllError(r.answer.Err),
 		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf, SuggestionUsed: r.heeded,
 		Result: r.vault.hideAllJSON(r.answer.Data), Rights: r.rights, Touched: r.touched, TouchedMore: r.touchedMore,
-		Refused: r.refused, Within: r.call.within, DryRun: r.call.Options.DryRun,
+		Refused: r.refused, Within: r.call.within, DryRun: r.call.Options.DryRun, Audit: r.audit,
 	}
 	if r.address.Provider != nil {
 		e.Digest = r.address.Provider.Info().Digest

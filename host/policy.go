@@ -52,6 +52,7 @@ type Decision struct {
 	// SettingsIn is where they are written: "[plugin.NAME.settings] of /path/policy.toml".
 	SettingsIn string
 	Isolate    string   // "process": run it in a process of its own; "" or "none": in this one
+	Audit      string   // how the call depends on the audit log, in the log's words; "" leaves it to the log
 	Next       []string // what the operator would type to allow it
 }
 

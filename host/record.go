@@ -39,6 +39,7 @@ type Event struct {
 	Refused     []string // what it asked for while it ran and was not given, in the same words, whether it went well or not
 	Within      string   // call id of the call in which a plugin made this one
 	DryRun      bool     // nothing was to run
+	Audit       string   // what the policy said of the call's record, as in Decision; "" where it was not asked
 }
 
 // Auditor is a recorder that evidence rests on: it may hold a call back that it could not write about.

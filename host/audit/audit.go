@@ -27,7 +27,7 @@ const (
 
 // Config says how a log is kept. The zero value keeps one as with On.
 type Config struct {
-	// Mode is asked for each record: On, Required or Off; nil is On. With Required each record is also made to last (fsync) before its
+	// Mode is asked for each record of which its event says nothing: On, Required or Off; nil is On. With Required each record is also made to last (fsync) before its
 	// call goes on, which costs what the disk takes; otherwise a crash of the machine, though not of a host, may lose the last ones.
 	// Where Mode fails no call begins, and what happened is recorded as with On.
 	Mode func() (string, error)
@@ -86,12 +86,20 @@ func (l *Log) Mode() (string, error) {
 	return l.cfg.Mode()
 }
 
+// modeOf is what the policy said when it was asked about a call, whatever it says meanwhile.
+func (l *Log) modeOf(e host.Event) (string, error) {
+	if e.Audit != "" {
+		return e.Audit, nil
+	}
+	return l.Mode()
+}
+
 // Record implements host.Recorder. Searches and describes are not recorded.
 func (l *Log) Record(e host.Event) {
 	if e.Op != opCall {
 		return
 	}
-	mode, err := l.Mode()
+	mode, err := l.modeOf(e)
 	if mode == Off && err == nil {
 		return
 	}
@@ -103,7 +111,7 @@ func (l *Log) Record(e host.Event) {
 // Begin implements host.Auditor. Only with Required it does something: it records that a call begins, and refuses one that it cannot
 // record. A beginning without an end in the log is a call that still runs, or whose host was killed.
 func (l *Log) Begin(e host.Event) error {
-	mode, err := l.Mode()
+	mode, err := l.modeOf(e)
 	if err != nil || mode != Required {
 		return err
 	}

@@ -103,7 +103,7 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		// What the policy grants to the name is not yet what this build of it asked for and was given.
 		j = judgement{verdict: host.Deny, reason: "the tool is not among those that " + shown(name) + " asked for and was granted"}
 	}
-	d := host.Decision{Verdict: j.verdict, Reason: j.reason}
+	d := host.Decision{Verdict: j.verdict, Reason: j.reason, Audit: s.audit()}
 	if d.Verdict == host.Deny {
 		if d.Next = []string{j.next}; j.next == "" {
 			d.Next[0] = "parley policy explain " + ask.Plugin + "." + ask.Tool
@@ -186,12 +186,7 @@ func (p *Policy) Audit() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, f := range s.files() {
-		if f.audit != "" {
-			return f.audit, nil
-		}
-	}
-	return AuditOn, nil
+	return s.audit(), nil
 }
 
 // AllowYes tells whether --yes may stand for a person where there is no terminal.
@@ -344,6 +339,15 @@ func readPolicyFile(dir, path string) (data []byte, there bool, err error) {
 // files are the files that are there, the winning one first.
 func (s *state) files() []*file {
 	return slices.DeleteFunc([]*file{s.hand, s.made}, func(f *file) bool { return f == nil })
+}
+
+func (s *state) audit() string {
+	for _, f := range s.files() {
+		if f.audit != "" {
+			return f.audit
+		}
+	}
+	return AuditOn
 }
 
 func (s *state) timeout() time.Duration {
