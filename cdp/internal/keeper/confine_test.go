@@ -185,3 +185,20 @@ func TestEventsOfOtherSessionsAreOfTheirTarget(t *testing.T) {
 		}
 	})
 }
+
+// What is kept of the page of the start is of who takes it.
+func TestEventsOfTheFirstPageAreOfWhoTakesIt(t *testing.T) {
+	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		f.says <- `{"method":"Page.frameStoppedLoading","sessionId":"S","params":{}}`
+		synctest.Wait()
+		e.mu.Lock()
+		e.claim(Caller{Name: "mcp:some"}, e.sessions["S"])
+		e.mu.Unlock()
+		for by, want := range map[string]int{"cli": 1, "mcp:some": 1, "mcp:other": 0} {
+			kept, err := e.kept(Caller{Name: by}, EventsRequest{Patterns: []string{"Page.*"}})
+			if err != nil || len(kept.Events) != want {
+				t.Errorf("%s is told %s, %v", by, kept.Events, err)
+			}
+		}
+	})
+}

@@ -793,7 +793,7 @@ func (e *engine) open(ctx context.Context, by Caller, q OpenRequest) (Page, *Err
 	e.spare = nil
 	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil && by.sees(t.owner)
 	if usable {
-		t.owner = by.Name
+		e.take(by, t)
 	}
 	e.mu.Unlock()
 	if !usable {

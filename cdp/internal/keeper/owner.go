@@ -64,7 +64,7 @@ type askedPage struct {
 }
 
 const (
-	askedTime = 2 * time.Second
+	askedTime = 10 * time.Second
 	maxAsked  = 16
 )
 
@@ -91,8 +91,14 @@ func (e *engine) give(t *target, by Caller) {
 // claim gives a page that nobody opened to the first who uses it. Those of a browser that others run stay theirs. The engine is locked.
 func (e *engine) claim(by Caller, t *target) {
 	if root := t.root(); root != nil && root.owner == "" && !e.lazy && root.kind == "page" {
-		root.owner = by.Name
+		e.take(by, root)
 	}
+}
+
+// take makes a page that was nobody's a caller's, with what is kept of it. The engine is locked.
+func (e *engine) take(by Caller, t *target) {
+	t.owner = by.Name
+	e.events.give(by.Name, func(r *record) bool { return r.target == t.id && r.owner == "" })
 }
 
 // currentOf is the target that a caller means who names none, nil if he has none. The engine is locked.

@@ -106,11 +106,11 @@ func (g *ring) since(seq int64) (kept []*record, dropped int64) {
 	return kept, g.lastSeq - seq - int64(len(kept))
 }
 
-// disown takes an owner's name from his records.
-func (r *ring) disown(owner string) {
+// give makes the records that are meant another owner's.
+func (r *ring) give(owner string, meant func(*record) bool) {
 	for _, one := range r.records {
-		if one != nil && one.owner == owner {
-			one.owner = pluginPrefix
+		if one != nil && meant(one) {
+			one.owner = owner
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (e *engine) disown(s *scope) {
 			t.owner = pluginPrefix
 		}
 	}
-	e.events.disown(s.caller)
+	e.events.give(pluginPrefix, func(r *record) bool { return r.owner == s.caller })
 	delete(e.currents, s.caller)
 }
 
