@@ -66,8 +66,10 @@ type target struct {
 	attaching            bool // in a browser of others: asked for, not yet there
 	ready                bool // events of the page are on
 	crashed, closed      bool
+	deaf                 bool   // since it crashed, until it shows a page again
 	strayed              *Error // why it is being closed: its owner may not have it
 	dialog               *Dialog
+	leaving              string   // for this URL, which has not come yet
 	loaders              []string // of the main frame, the newest last
 	loaded               bool     // the newest loader's load event came
 	domains              map[string]*domain
@@ -523,35 +525,49 @@ func (e *engine) unstick(t *target) string {
 		return ""
 	}
 	e.mu.Lock()
-	if e.gone != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil {
-		e.mu.Unlock()
+	idle := e.gone != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil
+	e.mu.Unlock()
+	if idle {
 		return ""
 	}
-	probe := &pending{method: runtime.CommandEvaluate, target: t}
-	err := e.send(probe, mustJSON(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
-	e.mu.Unlock()
+	answered, forget, err := e.probe(t)
+	defer forget()
 	if err != nil {
 		return "the browser has stopped reading"
 	}
-	defer func() {
-		e.mu.Lock()
-		delete(e.pending, probe.id)
-		e.mu.Unlock()
-	}()
 	select {
-	case <-probe.done:
+	case <-answered:
 		return ""
 	case <-time.After(probeTime):
 	}
 	e.mu.Lock()
-	tell(e, t, runtime.TerminateExecution, cdp.Empty{}, nil)
+	leaving := t.root().leaving
+	if leaving == "" {
+		tell(e, t, runtime.TerminateExecution, cdp.Empty{}, nil)
+	}
 	e.mu.Unlock()
+	if leaving != "" { // what is sent now goes to the page that comes, whose script must not be stopped
+		return "a navigation to " + clip(leaving, 200) + " is under way, which has not been answered"
+	}
 	select {
-	case <-probe.done:
+	case <-answered:
 		return "the page was busy with a script that did not end, which was stopped"
 	case <-time.After(stopTime):
 		return "the page does not answer at all, and its script could not be stopped; Page.reload or closing it may help"
 	}
+}
+
+// probe asks a target for what costs nothing.
+func (e *engine) probe(t *target) (answered <-chan reply, forget func(), err *Error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := &pending{method: runtime.CommandEvaluate, target: t}
+	err = e.send(p, mustJSON(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
+	return p.done, func() {
+		e.mu.Lock()
+		delete(e.pending, p.id)
+		e.mu.Unlock()
+	}, err
 }
 
 const (
@@ -895,7 +911,7 @@ func (e *engine) navigate(ctx context.Context, t *target, q OpenRequest) *Error 
 	if nav.LoaderID == "" {
 		return nil // within the document that is shown already
 	}
-	return e.wait(ctx, "for "+clip(q.URL, 200)+" to load (the page stays open)", func() (bool, *Error) {
+	err = e.wait(ctx, "for "+clip(q.URL, 200)+" to load (the page stays open)", func() (bool, *Error) {
 		switch {
 		case t.closed:
 			return false, closedTarget(t)
@@ -910,6 +926,12 @@ func (e *engine) navigate(ctx context.Context, t *target, q OpenRequest) *Error 
 		}
 		return t.loaded && t.hasLoaded(string(nav.LoaderID)), nil
 	})
+	if err != nil && err.Code == CodeTimeout {
+		if said := e.unstick(t); said != "" {
+			err.Message += "; " + said
+		}
+	}
+	return err
 }
 
 // hasLoaded reports whether the main frame showed a loader; a page may have moved on since.

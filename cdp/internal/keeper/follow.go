@@ -68,6 +68,10 @@ func (e *engine) event(session, method string, params json.RawMessage) {
 		if t != nil {
 			e.requested(t, params)
 		}
+	case page.FrameStartedNavigating.Method, page.FrameStoppedLoading.Method:
+		if t != nil && t.kind == "page" {
+			t.leave(method, params)
+		}
 	case page.FrameNavigated.Method, page.LoadEventFired.Method:
 		if t != nil && t.kind == "page" {
 			e.navigated(t, method, params)
@@ -267,9 +271,19 @@ func (e *engine) crash(t *target) {
 	if t.crashed {
 		return
 	}
-	t.crashed, t.dialog = true, nil
+	t.crashed, t.deaf, t.dialog, t.leaving = true, true, nil, ""
 	e.failPending(t, crashedTarget(t))
 	e.broadcast()
+}
+
+// turnOnAgain says again what a crashed page was told for streams: Chrome answered it, but nobody heard it. It is said when the new page is there, for what comes
+// before is lost as well.
+func (e *engine) turnOnAgain(t *target) {
+	for name, d := range t.domains {
+		if d.listeners > 0 {
+			e.turn(t, name, true, nil) // what the new page has said until now is no history
+		}
+	}
 }
 
 func (e *engine) dialog(t *target, method string, params json.RawMessage) {
@@ -311,6 +325,22 @@ func (e *engine) answerDialog(t *target, how string) {
 	tell(e, t, page.HandleJavaScriptDialog, answer, nil)
 }
 
+// leave follows whether a page is being left for another one.
+func (t *target) leave(method string, params json.RawMessage) {
+	var p struct {
+		Frame string `json:"frameId"`
+		URL   string `json:"url"`
+		Type  string `json:"navigationType"`
+	}
+	switch {
+	case json.Unmarshal(params, &p) != nil || p.Frame != t.id:
+	case method == page.FrameStoppedLoading.Method:
+		t.leaving = ""
+	case !strings.HasSuffix(strings.ToLower(p.Type), "samedocument"):
+		t.leaving = p.URL
+	}
+}
+
 func (e *engine) navigated(t *target, method string, params json.RawMessage) {
 	if method == page.LoadEventFired.Method {
 		t.loaded = true
@@ -335,6 +365,10 @@ func (e *engine) navigated(t *target, method string, params json.RawMessage) {
 		t.loaders = append(t.loaders[:0], t.loaders[1:]...)
 	}
 	t.loaders = append(t.loaders, p.Frame.Loader)
-	t.loaded, t.crashed, t.dialog = false, false, nil
+	t.loaded, t.crashed, t.dialog, t.leaving = false, false, nil, ""
+	if t.deaf {
+		t.deaf = false
+		e.turnOnAgain(t)
+	}
 	e.broadcast()
 }
