@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,7 @@ func newBatch(app *App) *cobra.Command {
 			if len(args) != 1 {
 				return missingWord("batch", "one FILE, or - for stdin", "parley batch calls.ndjson")
 			}
+			runtime.GOMAXPROCS(1) // one line runs at a time: a second processor would only be woken to go on with it
 			return app.batch(cmd.Context(), args[0], goOn)
 		},
 	}
