@@ -31,13 +31,13 @@
 // keeper and with it through the host's guard, within what the plugin was granted. What
 // a caller may call at all was decided by the host before.
 //
-// # Wire, version 2
+// # Wire, version 3
 //
 // A frame is the length of its payload, 4 bytes, big endian, then the payload, one
 // JSON object. The first frame of each side is its hello:
 //
-//	{"parley_keeper":2,"version":"0.1.0"}                                   the client
-//	{"parley_keeper":2,"version":"0.1.0","browser":"default","pid":7, ...}  the keeper
+//	{"parley_keeper":3,"version":"0.1.0"}                                   the client
+//	{"parley_keeper":3,"version":"0.1.0","browser":"default","pid":7, ...}  the keeper
 //
 // The hello's frame form and its fields parley_keeper and replace hold for every
 // version, past and to come. A client that meets a keeper of another version says

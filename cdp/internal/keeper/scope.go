@@ -230,69 +230,6 @@ func (e *engine) closeAll(by Caller) ([]string, *Error) {
 	return pages, e.dispose(s)
 }
 
-// maxPages bounds the pages of a caller other than the person, pop-ups among them.
-const maxPages = 32
-
-// crowded refuses a caller one page more than he may have. The engine is locked.
-func (e *engine) crowded(by Caller) *Error {
-	if by.person() || e.pagesOf(by.Name) < maxPages {
-		return nil
-	}
-	return errf(CodeLimitExceeded, "%s has %d pages open in this browser, which is the most: close one first, by cdp.close with its target", clip(by.Name, 80), maxPages)
-}
-
-func (e *engine) pagesOf(owner string) (n int) {
-	for _, t := range e.order {
-		if t.kind == "page" && t.owner == owner && t.strayed == nil {
-			n++
-		}
-	}
-	return n
-}
-
-// keepBounded closes a page that came without being asked for, as pop-ups do, where its owner has as many as he may. The engine is locked.
-func (e *engine) keepBounded(t *target) {
-	by := Caller{Name: t.owner}
-	if t.kind != "page" || t.owner == "" || by.person() || e.pagesOf(t.owner) <= maxPages {
-		return
-	}
-	e.expel(t, errf(CodeLimitExceeded, "the page was closed: %s has %d pages open, which is the most", clip(t.owner, 80), maxPages))
-}
-
-// expel closes a page that its owner may not have. The engine is locked.
-func (e *engine) expel(t *target, why *Error) {
-	t.strayed = why
-	t.strayed.Target = t.id
-	e.failPending(t, t.strayed)
-	e.shut(cdptarget.ID(t.id))
-}
-
-// newPage makes a blank page in a context, "" for the person's, for a caller.
-func (e *engine) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID) (t *target, err *Error) {
-	e.mu.Lock()
-	err = e.crowded(by)
-	e.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	made, err := ask(ctx, e, nil, cdptarget.CreateTarget, cdptarget.CreateTargetParams{URL: blank, BrowserContextID: in}, opts{by: by.Name})
-	if err != nil {
-		return nil, err
-	}
-	err = e.wait(ctx, "for the new page", func() (bool, *Error) {
-		if t = e.targets[string(made.TargetID)]; t != nil {
-			e.give(t, by)
-		}
-		return t != nil, nil
-	})
-	if err != nil {
-		e.mu.Lock()
-		e.shut(made.TargetID)
-		e.mu.Unlock()
-	}
-	return t, err
-}
-
 // firstPage sees to it that a plugin has a page to work in.
 func (e *engine) firstPage(ctx context.Context, by Caller, s *scope) *Error {
 	select { // one at a time, as in enter
