@@ -607,10 +607,7 @@ func scriptError(raw json.RawMessage) *host.Error {
 	case len(thrown.Exception.Value) > 0:
 		text += " " + string(thrown.Exception.Value)
 	}
-	if len(text) > 1000 {
-		text = strings.ToValidUTF8(text[:1000], "") + "…"
-	}
-	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("the page's script threw: %s (line %d, column %d)", text, thrown.LineNumber+1, thrown.ColumnNumber+1))}
+	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("the page's script threw: %s (line %d, column %d)", manifest.Clip(text, 1000), thrown.LineNumber+1, thrown.ColumnNumber+1))}
 	if len(raw) > maxExceptionDetails {
 		raw = nil
 	}

@@ -330,10 +330,7 @@ func limitFor(word string) int { return max(1, min(3, len(word)/3)) }
 
 // shown makes a name that somebody typed fit for a message.
 func shown(name string) string {
-	name = manifest.CleanLine(name)
-	if len(name) > 80 {
-		name = strings.ToValidUTF8(name[:80], "") + "…"
-	}
+	name = manifest.Clip(manifest.CleanLine(name), 80)
 	if name == "" {
 		return `""`
 	}

@@ -35,11 +35,7 @@ func Mark(value any, faults []Detail) string {
 		}
 	}
 	m.write(value, "", "", "")
-	text := strings.TrimSuffix(m.b.String(), "\n")
-	if len(text) > maxMarked {
-		text = strings.ToValidUTF8(text[:maxMarked], "") + "…"
-	}
-	return text
+	return manifest.Clip(strings.TrimSuffix(m.b.String(), "\n"), maxMarked)
 }
 
 type marker struct {

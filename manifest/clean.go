@@ -35,6 +35,15 @@ func CleanLine(s string) string {
 	return strings.Join(strings.Fields(Clean(s)), " ")
 }
 
+// Clip shortens a text to at most so many bytes, between two characters, and ends it with an ellipsis where it did.
+func Clip(s string, bytes int) string {
+	const ellipsis = "…"
+	if len(s) <= bytes {
+		return s
+	}
+	return strings.ToValidUTF8(s[:max(0, bytes-len(ellipsis))], "") + ellipsis
+}
+
 // Hidden tells whether a rune steers a terminal or a reader's eye instead of being read.
 func Hidden(r rune) bool {
 	switch {

@@ -202,3 +202,17 @@ func textsOf(v any) string {
 	}
 	return ""
 }
+
+func TestClip(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		bytes int
+		want  string
+	}{
+		{"short", 5, "short"}, {"longer", 5, "lo…"}, {"äöü", 6, "äöü"}, {"äöüß", 6, "ä…"}, {"äöüß", 7, "äö…"}, {"none", 1, "…"}, {"", 0, ""},
+	} {
+		if got := Clip(c.text, c.bytes); got != c.want {
+			t.Errorf("Clip(%q, %d) = %q, want %q", c.text, c.bytes, got, c.want)
+		}
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -113,8 +112,8 @@ func noteOf(op, subject string, details []string) Record {
 	return Record{Op: name(op), Caller: "cli", Subject: text(subject), Details: texts(details)}
 }
 
-func name(s string) string { return cut(manifest.CleanLine(s), maxName) }
-func text(s string) string { return cut(manifest.CleanLine(s), maxText) }
+func name(s string) string { return manifest.Clip(manifest.CleanLine(s), maxName) }
+func text(s string) string { return manifest.Clip(manifest.CleanLine(s), maxText) }
 
 func texts(list []string) []string {
 	var out []string
@@ -122,17 +121,6 @@ func texts(list []string) []string {
 		out = append(out, text(s))
 	}
 	return out
-}
-
-// cut shortens a text to at most n bytes, between two characters.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const mark = "…"
-	for n -= len(mark); n > 0 && !utf8.RuneStart(s[n]); n-- {
-	}
-	return s[:n] + mark
 }
 
 // encode writes a record as a line with its end. Of the longest list the last half goes until the line is within its bounds.

@@ -147,11 +147,4 @@ func isThisMachine(name string) bool {
 }
 
 // shown quotes what a guest wrote for an error.
-func shown(s string) string {
-	const most = 80
-	s = manifest.CleanLine(s)
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return strconv.Quote(s)
-}
+func shown(s string) string { return strconv.Quote(manifest.Clip(manifest.CleanLine(s), 80)) }

@@ -123,11 +123,7 @@ func elicitation(ask host.Ask, reason string) *sdk.ElicitParams {
 	if ask.Within != "" {
 		message = "Within a call that is under way, " + message
 	}
-	message = manifest.CleanLine(message)
-	if len(message) > maxQuestion {
-		message = strings.ToValidUTF8(message[:maxQuestion], "") + "…"
-	}
-	return &sdk.ElicitParams{Mode: "form", Message: message, RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
+	return &sdk.ElicitParams{Mode: "form", Message: manifest.Clip(manifest.CleanLine(message), maxQuestion), RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
 }
 
 // ticket is what the client must bring back with an answer about something.

@@ -37,7 +37,7 @@ func Shapes(params json.RawMessage) json.RawMessage {
 	}
 	s := scanner{data: data}
 	if data[0] != '{' {
-		return quoted(cut(s.value(0).String(), maxShape))
+		return quoted(manifest.Clip(s.value(0).String(), maxShape))
 	}
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -50,7 +50,7 @@ func Shapes(params json.RawMessage) json.RawMessage {
 			}
 			b.Write(quoted(key))
 			b.WriteByte(':')
-			b.Write(quoted(cut(shape.String(), maxShape)))
+			b.Write(quoted(manifest.Clip(shape.String(), maxShape)))
 		}
 		n++
 	})
@@ -118,7 +118,7 @@ func (s *scanner) objectShape(depth int) shape {
 	if n > maxKeys {
 		keys = append(keys, fmt.Sprintf("+%d", n-maxKeys))
 	}
-	return shape{kind: cut("object{"+strings.Join(keys, ",")+"}", maxShape)}
+	return shape{kind: manifest.Clip("object{"+strings.Join(keys, ",")+"}", maxShape)}
 }
 
 func (s *scanner) arrayShape(depth int) shape {
@@ -143,7 +143,7 @@ func (s *scanner) arrayShape(depth int) shape {
 	if others {
 		texts = append(texts, "…")
 	}
-	return shape{kind: cut(fmt.Sprintf("array[%d]<%s>", n, strings.Join(texts, "|")), maxShape)}
+	return shape{kind: manifest.Clip(fmt.Sprintf("array[%d]<%s>", n, strings.Join(texts, "|")), maxShape)}
 }
 
 // add counts one more shape among those of an array; false if there are too many to tell it apart.
@@ -209,12 +209,12 @@ func (s *scanner) scalar() []byte {
 func keyName(raw []byte) string {
 	var key string
 	if len(raw) > 16*maxKeyBytes { // only its beginning matters
-		return cut(manifest.CleanLine(strings.ToValidUTF8(string(raw[1:2*maxKeyBytes]), "")), maxKeyBytes)
+		return manifest.Clip(manifest.CleanLine(strings.ToValidUTF8(string(raw[1:2*maxKeyBytes]), "")), maxKeyBytes)
 	}
 	if json.Unmarshal(raw, &key) != nil {
 		return "?"
 	}
-	return cut(manifest.CleanLine(key), maxKeyBytes)
+	return manifest.Clip(manifest.CleanLine(key), maxKeyBytes)
 }
 
 // characters counts the characters of a quoted JSON string; a pair of surrogate escapes is one.

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/private"
@@ -201,7 +200,7 @@ func recordOf(e host.Event, values bool) Record {
 		r.Op = e.Op
 	}
 	if values {
-		r.Query = cut(manifest.CleanLine(e.Query), maxQuery)
+		r.Query = manifest.Clip(manifest.CleanLine(e.Query), maxQuery)
 	}
 	r.Params = params(e.Params, values)
 	if e.Err == nil {
@@ -226,18 +225,7 @@ func params(given json.RawMessage, values bool) json.RawMessage {
 
 func milliseconds(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }
 
-func short(s string) string { return cut(manifest.CleanLine(s), maxName) }
-
-// cut shortens a text to at most n bytes, between two characters.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const mark = "…"
-	for n -= len(mark); n > 0 && !utf8.RuneStart(s[n]); n-- {
-	}
-	return strings.TrimRight(s[:n], " ") + mark
-}
+func short(s string) string { return manifest.Clip(manifest.CleanLine(s), maxName) }
 
 // Prune removes the files of days that are keep days or more before today (UTC), and returns how many. Other
 // files are not touched. A folder that does not exist holds none.

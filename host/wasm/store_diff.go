@@ -165,10 +165,10 @@ func namesOf(list []any) ([]string, bool) {
 func (d *difference) show(at place, sign byte, lines []string) {
 	if d.under != at.around || len(d.lines) == 0 {
 		d.under = at.around
-		d.lines = append(d.lines, strings.TrimRight("@@ "+clip(escaped(at.around+"/ "+at.within)), " "))
+		d.lines = append(d.lines, strings.TrimRight("@@ "+manifest.Clip(escaped(at.around+"/ "+at.within), diffWidth), " "))
 	}
 	for _, l := range lines {
-		d.lines = append(d.lines, string(sign)+" "+clip(l))
+		d.lines = append(d.lines, string(sign)+" "+manifest.Clip(l, diffWidth))
 	}
 }
 
@@ -202,12 +202,4 @@ func nearDifference(lead, a, b string) (string, string) {
 		from--
 	}
 	return lead + "…" + a[from:], lead + "…" + b[from:]
-}
-
-// clip cuts a line that is too long to be shown.
-func clip(line string) string {
-	if len(line) <= diffWidth {
-		return line
-	}
-	return strings.ToValidUTF8(line[:diffWidth], "") + "…"
 }

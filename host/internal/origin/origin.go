@@ -246,10 +246,5 @@ func shown(s string) string {
 
 // Quoted is a foreign text for an error: on one line, nothing hidden, bounded.
 func Quoted(s string) string {
-	const most = 200
-	s = manifest.CleanLine(strings.ToValidUTF8(s, "\uFFFD"))
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return strconv.Quote(s)
+	return strconv.Quote(manifest.Clip(manifest.CleanLine(strings.ToValidUTF8(s, "\uFFFD")), 200))
 }

@@ -46,7 +46,7 @@ func newRoot(app *App) *cobra.Command {
 			case flags.list:
 				return app.listPlugins()
 			case cmd.Flags().Changed("search"):
-				return app.search(cmd.Context(), &searchFlags{limit: 10, detail: "names"}, flags.search)
+				return app.search(cmd.Context(), searchWithin("", ""), flags.search)
 			}
 			if name := firstSet(cmd, callOnly...); name != "" {
 				return host.Errorf(host.InvalidArgs, "--%s needs a tool: parley PLUGIN TOOL --%s ...", name, name).WithNext("parley --list")
@@ -169,7 +169,7 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 	case f.diff:
 		return a.diff(cmd.Context(), at, f.browser)
 	case cmd.Flags().Changed("search"):
-		return a.search(cmd.Context(), &searchFlags{plugin: at.Plugin, group: at.Group, limit: 10, detail: "names"}, f.search)
+		return a.search(cmd.Context(), searchWithin(at.Plugin, at.Group), f.search)
 	case f.list && isTool:
 		return host.Errorf(host.InvalidArgs, "%s is no plugin or group, there is nothing to list", at.Name()).
 			WithNext("parley " + at.Plugin + " --list")

@@ -21,6 +21,13 @@ type searchFlags struct {
 	eval                                          string
 }
 
+const defaultLimit = 10
+
+// searchWithin is a search of a plugin or group, of everything where both are "", as --search asks for it.
+func searchWithin(plugin, group string) *searchFlags {
+	return &searchFlags{plugin: plugin, group: group, limit: defaultLimit, kind: searchDefaults["kind"], detail: searchDefaults["detail"]}
+}
+
 func newSearch(app *App) *cobra.Command {
 	f := &searchFlags{}
 	cmd := &cobra.Command{
@@ -47,7 +54,7 @@ func newSearch(app *App) *cobra.Command {
 	cmd.Flags().StringVar(&f.effect, "effect", "", "only read, write or destructive")
 	cmd.Flags().StringVar(&f.category, "category", "", "only this category")
 	cmd.Flags().StringVar(&f.kind, "kind", searchDefaults["kind"], "tool, event or type")
-	cmd.Flags().IntVar(&f.limit, "limit", 10, "how many")
+	cmd.Flags().IntVar(&f.limit, "limit", defaultLimit, "how many")
 	cmd.Flags().StringVar(&f.detail, "detail", searchDefaults["detail"], "names, signatures or full")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "show the parts of each score")
 	cmd.Flags().StringVar(&f.eval, "eval", "", "score a JSONL set of queries with graded answers")
