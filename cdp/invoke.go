@@ -240,7 +240,7 @@ func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) 
 		return keeper.Page{}, nil, err
 	}
 	notes := c.Notes()
-	c = c.As(callerOf(r))
+	c = spokenFor(c, r)
 	if c.Started() {
 		if s, err := c.Status(ctx); err == nil {
 			notes = append(notes, s.Notes...)
@@ -431,7 +431,7 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 		}
 		c, err := p.client(ctx, e.Browser)
 		if err == nil {
-			s, err := c.As(callerOf(r)).Status(ctx)
+			s, err := spokenFor(c, r).Status(ctx)
 			if err == nil {
 				list.Browsers = append(list.Browsers, s)
 				continue

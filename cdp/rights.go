@@ -25,7 +25,12 @@ func (p *Provider) as(ctx context.Context, r *host.Request) (*keeper.Client, err
 	if err != nil {
 		return nil, err
 	}
-	return c.As(callerOf(r)), nil
+	return spokenFor(c, r), nil
+}
+
+// spokenFor is a connection in the name of who makes a call, which tells the call what pages have dialled.
+func spokenFor(c *keeper.Client, r *host.Request) *keeper.Client {
+	return c.As(callerOf(r)).Telling(r.Touch)
 }
 
 func callerOf(r *host.Request) keeper.Caller {

@@ -19,7 +19,8 @@ import (
 // goroutines; every error is an *Error.
 type Client struct {
 	*link
-	by Caller
+	by    Caller
+	touch func(right string) // may be nil
 }
 
 // link is what the clients of one connection share.
@@ -85,13 +86,17 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 		return nil, &otherKeeper{pid: pid, wire: theirs.Wire, version: theirs.Version}
 	}
 	conn.SetDeadline(time.Time{})
-	c := &Client{&link{conn: conn, hello: theirs, waits: map[int64]chan answer{}, done: make(chan struct{})}, commandLine}
+	c := &Client{&link{conn: conn, hello: theirs, waits: map[int64]chan answer{}, done: make(chan struct{})}, commandLine, nil}
 	go c.read(r)
 	return c, nil
 }
 
 // As answers a client on the same connection that speaks for another caller. Without it a client speaks for the command line.
-func (c *Client) As(by Caller) *Client { return &Client{c.link, by} }
+func (c *Client) As(by Caller) *Client { return &Client{c.link, by, c.touch} }
+
+// Telling answers a client on the same connection that tells what the pages of a plugin have dialled since its call before, each once, in the
+// words of grants: "http:GET:http://example.com", and of a tunnel "http:CONNECT:https://example.com" or "http:CONNECT:example.com:8443".
+func (c *Client) Telling(touch func(right string)) *Client { return &Client{c.link, c.by, touch} }
 
 // Notes says what is worth knowing about how this connection came to be.
 func (c *Client) Notes() []string { return c.notes }
@@ -137,7 +142,7 @@ func (c *Client) CallInto(ctx context.Context, q CallRequest, out io.Writer) (re
 			return nil, written, err
 		}
 		if a.piece == nil {
-			result, err := a.get()
+			result, err := c.get(a)
 			return result, written, err
 		}
 		n, err := out.Write(a.piece)
@@ -287,7 +292,7 @@ func (c *Client) ask(ctx context.Context, op string, body any) (json.RawMessage,
 		c.cancel(id)
 		return nil, err
 	}
-	return a.get()
+	return c.get(a)
 }
 
 // await answers what comes next about a request; the error says that nothing will.
@@ -317,7 +322,12 @@ func (c *Client) await(ctx context.Context, answers <-chan answer, op string) (a
 	return answer{}, c.gone
 }
 
-func (a answer) get() (json.RawMessage, error) {
+func (c *Client) get(a answer) (json.RawMessage, error) {
+	for _, right := range a.touched {
+		if c.touch != nil {
+			c.touch(right)
+		}
+	}
 	if a.failure != nil {
 		return nil, a.failure
 	}

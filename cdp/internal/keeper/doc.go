@@ -53,6 +53,8 @@
 //	{"id":1,"error":{"code":"timeout","message":"..."}}
 //	{"id":2,"item":{"seq":9,"t":1700000000000,"browser":"default","target":"..","method":"..","params":{}}}
 //
+// The answer to a plugin has also what its pages have dialled since the one before, "touched":["http:GET:http://example.com"].
+//
 // A call that asks for pieces has a result above 1 MiB sent, before its answer, in frames
 // of another form: a zero byte, the id in 8 bytes, big endian, and a piece of the result.
 //

@@ -327,6 +327,40 @@ func TestPluginsHaveWhatTheirGrantReaches(t *testing.T) {
 	}
 }
 
+// TestWhatPagesDialIsTold holds what an operator sees of a plugin's pages: each origin and method once a call, and nothing that was refused.
+func TestWhatPagesDialIsTold(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	url := world(t)
+	var told []string
+	mine := c.As(plugin("one", url)).Telling(func(right string) { told = append(told, right) })
+	in := func(script string) {
+		t.Helper()
+		told = nil
+		if _, err := mine.Call(bounded(t), CallRequest{Method: "Runtime.evaluate",
+			Params: params(map[string]any{"expression": script, "awaitPromise": true})}); err != nil {
+			t.Error(err)
+		}
+		slices.Sort(told)
+	}
+	open(t, mine, url+"/frames.html")
+	in("0") // whatever the page still loads was told by now, and is not told again
+	for script, want := range map[string]string{
+		"fetch('/inner.html').then(() => fetch('/inner.html?again'))":                                           "http:GET:" + url,
+		"fetch('/inner.html', {method: 'POST'}).then(() => fetch('/inner.html'))":                               "http:GET:" + url + " http:POST:" + url,
+		"new Promise(done => { new WebSocket(location.origin.replace('http', 'ws') + '/echo').onopen = done })": "http:CONNECT:" + strings.TrimPrefix(url, "http://"),
+		"fetch('http://127.0.0.2:1/').catch(() => 0)":                                                           "",
+	} {
+		if in(script); strings.Join(told, " ") != want {
+			t.Errorf("%s: told %q, want %q", script, told, want)
+		}
+	}
+	told = nil
+	if _, err := mine.Targets(bounded(t)); err != nil || told != nil {
+		t.Errorf("told %q again, %v", told, err)
+	}
+}
+
 // Also a call that needs no page brings what the plugin is granted now.
 func TestAnyCallBringsItsGrants(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +37,7 @@ type proxy struct {
 	open    map[*lively]bool // what was dialled, and the browser's ends of tunnels
 	refused []refusal        // the newest of them
 	count   int              // of all that was refused
+	touched []string         // what was dialled since that was told, each once, in the words of grants
 }
 
 const (
@@ -43,6 +45,7 @@ const (
 	quietTime      = 10 * time.Minute // after which a connection on which nothing moves is closed
 	headTime       = 30 * time.Second // for the browser to say what it wants
 	keptRefusals   = 16
+	keptTouched    = 100
 )
 
 // newProxy listens on a port of its own for the browser whose process is chrome.
@@ -61,7 +64,10 @@ func newProxy(egress host.Egress, chrome int) (*proxy, error) {
 			r.Out.Host = r.In.Host
 		},
 		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
+			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+				method, _ := ctx.Value(methodOf{}).(string)
+				return p.dial(ctx, method, "http://"+strings.TrimSuffix(address, ":80"), address)
+			},
 			// Each request dials anew, so that none goes over a connection that an earlier grant allowed.
 			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
 		},
@@ -77,7 +83,7 @@ func newProxy(egress host.Egress, chrome int) (*proxy, error) {
 			case r.URL.Scheme == "http" && r.URL.Host != "":
 				// Go's server would add these where the answer does not say them.
 				w.Header()["Content-Type"], w.Header()["Date"] = nil, nil
-				forward.ServeHTTP(w, r)
+				forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), methodOf{}, r.Method)))
 			default: // not asked as a proxy, as by a page that has found the port
 				hangUp(w)
 			}
@@ -87,6 +93,9 @@ func newProxy(egress host.Egress, chrome int) (*proxy, error) {
 	go p.server.Serve(p.listener)
 	return p, nil
 }
+
+// methodOf is the key of a request's method, for who dials for it.
+type methodOf struct{}
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
@@ -121,8 +130,8 @@ func (p *proxy) cut() {
 	}
 }
 
-// dial asks the guard.
-func (p *proxy) dial(ctx context.Context, address string) (*lively, error) {
+// dial asks the guard. What is dialled is told by its origin, of a tunnel as far as its port tells one.
+func (p *proxy) dial(ctx context.Context, method, origin, address string) (*lively, error) {
 	p.mu.Lock()
 	grants, cuts := p.grants, p.cuts
 	p.mu.Unlock()
@@ -134,7 +143,26 @@ func (p *proxy) dial(ctx context.Context, address string) (*lively, error) {
 		p.note(address, err)
 		return nil, err
 	}
+	p.touch("http:" + method + ":" + origin)
 	return p.lively(conn, cuts)
+}
+
+// touch notes what a grant was used for.
+func (p *proxy) touch(right string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.touched) < keptTouched && !slices.Contains(p.touched, right) {
+		p.touched = append(p.touched, right)
+	}
+}
+
+// tell answers what was dialled since it was asked before.
+func (p *proxy) tell() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	touched := p.touched
+	p.touched = nil
+	return touched
 }
 
 // lively follows a connection, until it is closed. One that was begun before a cut would outlive the grant that it was dialled by.
@@ -158,7 +186,11 @@ func (p *proxy) lively(conn net.Conn, cuts int) (*lively, error) {
 
 // tunnel connects the browser with an address, for https and for WebSockets.
 func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
-	there, err := p.dial(r.Context(), r.Host)
+	origin := r.Host
+	if name, isTLS := strings.CutSuffix(r.Host, ":443"); isTLS {
+		origin = "https://" + name
+	}
+	there, err := p.dial(r.Context(), r.Method, origin, r.Host)
 	if err != nil {
 		hangUp(w)
 		return

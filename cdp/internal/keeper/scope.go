@@ -115,6 +115,17 @@ func (e *engine) held(ctx context.Context, by Caller) (s *scope, leave func(), e
 	return s, leave, nil
 }
 
+// touched answers what a plugin's pages have dialled since that was told before.
+func (e *engine) touched(by Caller) []string {
+	e.mu.Lock()
+	s := e.scopes[by.Name]
+	e.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	return s.proxy.tell()
+}
+
 func (e *engine) leaving(s *scope) func() {
 	return func() {
 		e.mu.Lock()

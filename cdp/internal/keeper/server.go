@@ -215,11 +215,15 @@ type job struct {
 func (c *client) work(j job, jobs <-chan job) {
 	for ok := true; ok; j, ok = <-jobs {
 		result, failure := c.serve(j.ctx, j.request)
+		var touched []string
+		if j.by.plugin() && (failure != nil || result != nil) {
+			touched = c.s.engine.touched(j.by)
+		}
 		switch {
 		case failure != nil:
-			c.finish(j.id, answerParts(j.id, "error", mustJSON(failure)))
+			c.finish(j.id, answerParts(j.id, "error", mustJSON(failure), touched...))
 		case result != nil:
-			c.finish(j.id, answerParts(j.id, "result", result))
+			c.finish(j.id, answerParts(j.id, "result", result, touched...))
 		default: // a stream has answered
 			c.finish(j.id, nil)
 		}

@@ -165,9 +165,11 @@ func readCall(body []byte) (q CallRequest, err error) {
 	return q, err
 }
 
-// answer is what the keeper says about a request: one of result, failure, item and piece.
+// answer is what the keeper says about a request: one of result, failure, item and piece. With a result or failure comes what the pages of a
+// plugin that asks have dialled since it asked before.
 type answer struct {
 	id      int64
+	touched []string
 	result  json.RawMessage
 	failure *Error
 	item    json.RawMessage
@@ -191,6 +193,8 @@ func readAnswer(r io.Reader) (a answer, err error) {
 			a.result = value
 		case "item":
 			a.item = value
+		case "touched":
+			return json.Unmarshal(value, &a.touched)
 		case "error":
 			a.failure = &Error{}
 			return json.Unmarshal(value, a.failure)
@@ -212,8 +216,11 @@ func pieceParts(id int64, piece []byte) [][]byte {
 }
 
 // answerParts are the parts of an answer's frame; kind is result, error or item.
-func answerParts(id int64, kind string, value []byte) [][]byte {
+func answerParts(id int64, kind string, value []byte, touched ...string) [][]byte {
 	head := strconv.AppendInt([]byte(`{"id":`), id, 10)
+	if len(touched) > 0 {
+		head = append(append(head, `,"touched":`...), mustJSON(touched)...)
+	}
 	head = append(head, `,"`...)
 	head = append(head, kind...)
 	head = append(head, `":`...)
