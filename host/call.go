@@ -266,7 +266,11 @@ type dryRun struct {
 
 func notCallable(a Address) *Error {
 	if a.Entry != nil {
-		return Errorf(InvalidArgs, "%s is a %s and cannot be called", a.Name(), a.Entry.Kind).WithNext("parley " + a.Plugin + " " + a.Entry.Tool.Name + " --describe")
+		what := "a type"
+		if a.Entry.Kind == "event" {
+			what = "an event"
+		}
+		return Errorf(InvalidArgs, "%s is %s and cannot be called", a.Name(), what).WithNext("parley " + a.Plugin + " " + a.Entry.Tool.Name + " --describe")
 	}
 	what := "plugin"
 	if a.Group != "" {

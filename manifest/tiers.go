@@ -92,10 +92,10 @@ func Describe(m *Manifest, t *Tool, tier int) *Description {
 	d.ExitCodes = exitCodes(m, t)
 	d.When, d.WhenNot = CleanLine(t.When), CleanLine(t.WhenNot)
 	examples := t.Examples
-	if len(examples) == 0 {
+	if len(examples) == 0 && t.Effect != "" { // what has no effect, an event or a type, cannot be called
 		examples = []Example{{Title: "Call it", Kind: "minimal", Params: minimalParams(d.Parameters)}}
 	}
-	if tier == Tier2 {
+	if tier == Tier2 && len(examples) > 1 {
 		examples = examples[:1]
 	}
 	for _, e := range examples {

@@ -133,10 +133,13 @@ func TestDescribeWithoutExample(t *testing.T) {
 		`{"type":"object"}`: `parley p t`,
 		`{"properties":{"s":{"type":"string"},"i":{"type":"integer"},"n":{"type":"number"},"b":{"type":"boolean"},"a":{"type":"array"},"o":{"type":"object"},"x":{},"e":{"enum":["q","r"]},"d":{"type":"string","default":"w"},"u":{"type":["integer","null"]},"z":{"type":"null"},"opt":{"type":"string"}},"required":["s","i","n","b","a","o","x","e","d","u","z"]}`: `parley p t --params '{"s":"text","i":1,"n":1,"b":true,"a":[],"o":{},"x":"text","e":"q","d":"w","u":1,"z":null}'`,
 	} {
-		d := Describe(m, &Tool{Name: "t", Params: json.RawMessage(schema)}, Tier2)
+		d := Describe(m, &Tool{Name: "t", Effect: EffectRead, Params: json.RawMessage(schema)}, Tier2)
 		if len(d.Examples) != 1 || d.Examples[0].Command != want || !json.Valid(d.Examples[0].Params) {
 			t.Errorf("got %+v, expected %s", d.Examples, want)
 		}
+	}
+	if d := Describe(m, &Tool{Name: "event", Params: json.RawMessage(`{}`)}, Tier2); d.Examples == nil || len(d.Examples) > 0 {
+		t.Errorf("what cannot be called has the examples %+v", d.Examples)
 	}
 }
 
