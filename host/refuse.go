@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -165,8 +166,14 @@ func (r *run) corrected(judge *schema.Schema, value any, violations []schema.Vio
 	if err == nil && len(left) == 0 {
 		return fixed, true
 	}
+	if err != nil {
+		return nil, false
+	}
+	if filled, ok := r.filled(judge, fixed, left); ok {
+		return filled, true
+	}
 	object, isObject := fixed.(map[string]any)
-	if err != nil || !isObject {
+	if !isObject {
 		return nil, false
 	}
 	object = maps.Clone(object)
@@ -174,7 +181,7 @@ func (r *run) corrected(judge *schema.Schema, value any, violations []schema.Vio
 		name := property(v.Pointer)
 		if v.Remove {
 			delete(object, name)
-		} else if sample, known := r.sample(name); known {
+		} else if sample, known := r.sample("/" + escape(name)); known {
 			object[name] = sample
 		}
 	}
@@ -182,16 +189,35 @@ func (r *run) corrected(judge *schema.Schema, value any, violations []schema.Vio
 	return object, err == nil && len(again) == 0
 }
 
-// sample is a value that an example of the tool gives to a parameter.
-func (r *run) sample(name string) (any, bool) {
+// filled takes from the examples just what is wrong or missing, however deep, and keeps what was given around it.
+func (r *run) filled(judge *schema.Schema, value any, violations []schema.Violation) (any, bool) {
+	sampled := slices.Clone(violations)
+	for i, v := range sampled {
+		if sample, known := r.sample(v.Pointer); known && !v.Remove && v.Pointer != "" {
+			sampled[i].Corrected = sample
+		}
+	}
+	object, ok := schema.Correct(value, sampled)
+	if !ok {
+		return nil, false
+	}
+	again, err := judge.Validate(object)
+	return object, err == nil && len(again) == 0
+}
+
+// sample is a value that an example of the tool has at a JSON pointer.
+func (r *run) sample(pointer string) (any, bool) {
 	for _, e := range r.address.Tool.Examples {
 		if e.ExitCode != 0 {
 			continue
 		}
-		if value, err := schema.Decode(e.Params, schema.Limits{}); err == nil {
-			if object, ok := value.(map[string]any); ok && object[name] != nil {
-				return object[name], true
-			}
+		value, err := schema.Decode(e.Params, schema.Limits{})
+		for _, step := range strings.Split(pointer, "/")[1:] {
+			object, _ := value.(map[string]any)
+			value = object[unescape(step)]
+		}
+		if err == nil && value != nil {
+			return value, true
 		}
 	}
 	return nil, false
