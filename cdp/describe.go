@@ -13,6 +13,8 @@ const (
 	tier2Bytes = 1800
 	// optionalShown is how many optional parameters the second tier explains; the rest stand by name.
 	optionalShown = 8
+	// enumCut says of an enum that it is not whole; it is short enough to be kept.
+	enumCut = "and others: tier 3"
 )
 
 // Describe fits Chrome's texts, which nobody here can edit, into the tiers: the second keeps the first
@@ -63,7 +65,7 @@ func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.Description {
 	}
 	for _, width := range []int{24, 0} {
 		for i := range d.Parameters {
-			if size(d) > tier2Bytes {
+			if size(d) > tier2Bytes && d.Parameters[i].Description != enumCut {
 				d.Parameters[i].Description = clip(d.Parameters[i].Description, width)
 			}
 		}
@@ -99,10 +101,13 @@ func size(d *manifest.Description) int {
 // shorten cuts every text to a width, and long enums with them: tier 3 has them whole.
 func shorten(d *manifest.Description, width int) {
 	cut := func(q *manifest.Param) {
+		if q.Description == enumCut {
+			return
+		}
 		q.Description = clip(q.Description, width)
 		if width <= 50 && len(q.Enum) > 4 {
 			q.Enum = q.Enum[:4]
-			q.Description = clip("one of these and others, see tier 3", max(width, 40))
+			q.Description = enumCut
 		}
 	}
 	for i := range d.Parameters {

@@ -516,7 +516,7 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		}
 		declared(e, exitProtocolError, "protocol_error", nil)
 		if r != nil {
-			e.Next = []string{"parley cdp " + r.Tool + " --describe"}
+			e.Next = p.protocolAdvice(r, chromeSays(k))
 		}
 	case keeper.CodeChromeConnection:
 		e.Next = []string{openCommand + browserOf(r)}

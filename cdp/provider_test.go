@@ -46,6 +46,11 @@ func TestTier2Fits(t *testing.T) {
 			t.Errorf("%s: %d tokens", name, n)
 		}
 		for _, q := range manifest.Params(tool.Params) {
+			for _, shown := range d.Parameters {
+				if shown.Name == q.Name && len(shown.Enum) < len(q.Enum) && !strings.Contains(shown.Description, "tier 3") {
+					t.Errorf("%s: %s shows %d of %d values and does not say so: %q", name, q.Name, len(shown.Enum), len(q.Enum), shown.Description)
+				}
+			}
 			if q.Required && !strings.Contains(string(raw), `"name":"`+q.Name+`"`) {
 				t.Errorf("%s: the required parameter %s is not shown", name, q.Name)
 			}
