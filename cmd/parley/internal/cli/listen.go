@@ -64,7 +64,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 	defer cancel(nil)
 	each := func(record json.RawMessage) (json.RawMessage, error) { return record, nil }
 	if f.jq != "" {
-		if each, err = jqFilter(f.jq); err != nil {
+		if each, err = jqFilter(f.jq, true); err != nil {
 			return err
 		}
 	}
@@ -72,7 +72,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		Name: at.Plugin + ".events", Params: raw, Caller: "cli", Session: a.Env("PARLEY_SESSION"), Options: options,
 		Emit: func(record json.RawMessage) error {
 			line, err := each(record)
-			if err != nil {
+			if err != nil || line == nil {
 				return err
 			}
 			_, err = a.Out.Write(append(manifest.EscapeJSON(line), '\n'))
@@ -149,6 +149,8 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 	if f.until != "" && end.End != "until" {
 		if failing != nil && failing.failed != nil {
 			a.notice("the condition of --until could not be judged: " + failing.failed.Error())
+		} else if failing != nil && failing.missed {
+			a.notice("of the events that --until names none met its condition, which is asked about the params alone, as in " + conditionSample)
 		}
 		return &exitStatus{host.Errorf(host.Timeout, "").ExitCode()}
 	}
@@ -192,7 +194,11 @@ type lastEvent struct {
 	condition *gojq.Code // of the event's parameters; nil: any event
 	fresh     bool       // history that is told again does not count: something is to happen first
 	failed    error      // why the condition could not be judged, the last time
+	missed    bool       // an event did not meet the condition
 }
+
+// conditionSample is a condition as --until takes it.
+const conditionSample = ".response.status == 404"
 
 func (a *App) lastEvent(ctx context.Context, condition string, judged, fresh bool) (*lastEvent, error) {
 	l := &lastEvent{ctx: ctx, fresh: fresh}
@@ -201,7 +207,7 @@ func (a *App) lastEvent(ctx context.Context, condition string, judged, fresh boo
 	}
 	var err error
 	if l.condition, err = compileJQ(condition); err != nil {
-		return nil, jqError("--until EVENT:", condition, err).WithNext("--until 'Network.responseReceived:.response.status == 404'")
+		return nil, jqError("--until EVENT:", condition, err).WithNext("--until 'Network.responseReceived:" + conditionSample + "'")
 	}
 	return l, nil
 }
@@ -231,6 +237,7 @@ func (l *lastEvent) is(record json.RawMessage) bool {
 			}
 		default:
 			if !more || v != nil {
+				l.missed = l.missed || !more
 				return more
 			}
 		}

@@ -73,7 +73,7 @@ func (f *callFlags) add(set *pflag.FlagSet) {
 
 func (f *callFlags) addStream(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.listen, "listen", nil, "stream events that match, such as Network.*")
-	set.StringVar(&f.until, "until", "", "with --listen: end after EVENT or EVENT:JQ")
+	set.StringVar(&f.until, "until", "", "with --listen: end after EVENT, or EVENT:JQ of its params")
 	set.IntVar(&f.max, "max", 0, "with --listen: end after this many events")
 	set.StringVar(&f.trigger, "trigger", "", "with --listen: call TOOL [JSON] once listening")
 }
@@ -163,7 +163,7 @@ func (a *App) run(ctx context.Context, h *host.Host, at host.Address, words []st
 	case f.drain && f.out == "":
 		return host.Errorf(host.InvalidArgs, "--drain needs --out FILE").WithNext("--drain --out page.pdf")
 	case f.jq != "":
-		if call.Filter, err = jqFilter(f.jq); err != nil {
+		if call.Filter, err = jqFilter(f.jq, false); err != nil {
 			return err
 		}
 	case file != nil:
@@ -204,13 +204,24 @@ func (a *App) progress() func(done, total float64, message string) {
 	}
 }
 
-// jqFilter compiles a jq expression. One output is the data; none or several become an array.
-func jqFilter(expr string) (func(json.RawMessage) (json.RawMessage, error), error) {
+// jqFilter compiles a jq expression. One output is the data; none or several become an array, but none is nothing in a stream.
+func jqFilter(expr string, inStream bool) (func(json.RawMessage) (json.RawMessage, error), error) {
 	code, err := compileJQ(expr)
 	if err != nil {
 		return nil, jqError("--jq ", expr, err).WithNext(`a jq expression, such as --jq '.items[0].name'`)
 	}
-	return func(data json.RawMessage) (json.RawMessage, error) { return filter(code, expr, data) }, nil
+	return func(data json.RawMessage) (json.RawMessage, error) {
+		outputs, err := filter(code, expr, data)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(outputs) == 1:
+			return gojq.Marshal(outputs[0])
+		case len(outputs) == 0 && inStream:
+			return nil, nil
+		}
+		return gojq.Marshal(outputs)
+	}, nil
 }
 
 func compileJQ(expr string) (*gojq.Code, error) {
@@ -225,7 +236,7 @@ func jqError(option, expr string, err error) *host.Error {
 	return host.Errorf(host.InvalidArgs, "%s%s: %s", option, manifest.ShellQuote(manifest.CleanLine(expr)), manifest.CleanLine(err.Error()))
 }
 
-func filter(code *gojq.Code, expr string, data json.RawMessage) (json.RawMessage, error) {
+func filter(code *gojq.Code, expr string, data json.RawMessage) ([]any, error) {
 	dec := json.NewDecoder(strings.NewReader(string(data)))
 	dec.UseNumber()
 	var input any
@@ -247,8 +258,5 @@ func filter(code *gojq.Code, expr string, data json.RawMessage) (json.RawMessage
 		}
 		outputs = append(outputs, v)
 	}
-	if len(outputs) == 1 {
-		return gojq.Marshal(outputs[0])
-	}
-	return gojq.Marshal(outputs)
+	return outputs, nil
 }
