@@ -163,7 +163,7 @@ func document(t *testing.T, s *Source, format string) (tools, examples []map[str
 // TestAPIsAreGivenWhatTheyTake: no combination of schemas at the root, no failing call as an example, no text that is too long.
 func TestAPIsAreGivenWhatTheyTake(t *testing.T) {
 	long := &manifest.Manifest{Name: "long", Kind: manifest.KindParley, Tools: []manifest.Tool{
-		{Name: "t", Docs: manifest.Docs{Brief: strings.Repeat("häufig ", 300)}, Params: json.RawMessage(`{"type":"object"}`)}}}
+		{Name: "t", Effect: "read", Docs: manifest.Docs{Brief: strings.Repeat("häufig ", 300)}, Params: json.RawMessage(`{"type":"object"}`)}}}
 	s := newSource(t, hostile, long)
 	tools, examples := document(t, s, "mcp")
 	if tools[1]["inputSchema"].(map[string]any)["anyOf"] == nil {
