@@ -218,13 +218,17 @@ func (k *keeper) listen() error {
 	if err := k.files.ownDirOf(path); err != nil {
 		return err
 	}
+	if !sameFile(k.lock, k.files.lock()) {
+		return errors.New("its files were removed while it started")
+	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	l, err := net.Listen("unix", path)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return err
 	}
+	l.SetUnlinkOnClose(false) // clean knows whether it is still this one
 	k.listener = l
 	h := hello{Wire: WireVersion, Version: k.cfg.Version, Browser: k.cfg.Browser, PID: os.Getpid(), Mode: k.mode(), Headed: k.cfg.Headed,
 		Attach: k.cfg.Attach, Profile: k.profile, Chrome: k.cfg.Chrome}
@@ -341,17 +345,32 @@ func (k *keeper) stop() {
 		<-k.engine.done
 		k.engine.closeProxies()
 	}
-	if err := k.files.clean(); err != nil {
-		log.Print("cleaning up: ", err)
-	}
+	unlock := k.clean()
 	if k.server != nil {
 		close(k.server.ended)
 		k.server.hangUp(flushPatience)
 	}
-	if sameFile(k.lock, k.files.lock()) {
-		os.Remove(k.files.lock())
+	unlock()
+}
+
+// clean removes the keeper's files, and answers what gives its lock back. Where the folder was removed another keeper may have its files
+// there by now: they are left alone.
+func (k *keeper) clean() (unlock func()) {
+	lock := k.lock
+	if !sameFile(lock, k.files.lock()) {
+		lock.Close()
+		var err error
+		if lock, err = k.files.tryLock(); errors.Is(err, errLocked) {
+			return func() {}
+		}
 	}
-	k.lock.Close()
+	if err := k.files.clean(); err != nil {
+		log.Print("cleaning up: ", err)
+	}
+	if lock == nil { // there is no folder
+		return func() {}
+	}
+	return func() { k.files.unlock(lock) }
 }
 
 func (k *keeper) status(by Caller) Status {

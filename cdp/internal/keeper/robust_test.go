@@ -782,6 +782,28 @@ func TestKeeperWithoutItsFolderEnds(t *testing.T) {
 	nothingLeft(t, cfg)
 }
 
+// TestKeeperWithoutItsFolderLeavesTheNextAlone removes the folder and starts anew in it at once, before the first keeper has seen that.
+func TestKeeperWithoutItsFolderLeavesTheNextAlone(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	first := start(t, cfg)
+	if err := removeTree(cfg.RunDir); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, cfg)
+	if first.hello.PID == second.hello.PID {
+		t.Fatal("the first keeper is still used")
+	}
+	waitFor(t, "the end of the first keeper", func() bool { return !processExists(first.hello.PID) || isZombie(first.hello.PID) })
+	wantValue(t, second, "", "1+1", "2")
+	again, err := Dial(bounded(t), cfg.RunDir, "", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	wantValue(t, again, "", "1+1", "2")
+}
+
 func TestFailedNavigation(t *testing.T) {
 	t.Parallel()
 	c := start(t, config(t))
