@@ -541,6 +541,56 @@ func TestKilledStarterLeavesNothing(t *testing.T) {
 	nothingLeft(t, cfg)
 }
 
+// TestStarterWhoseBinaryWasRemoved is what is left running of a program that was replaced by another version.
+func TestStarterWhoseBinaryWasRemoved(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	binary := filepath.Join(tempDir(t), "starter")
+	data, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = os.WriteFile(binary, data, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary)
+	cmd.Env = append(os.Environ(), ChildVar+"=starter")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
+	if err := os.Remove(binary); err != nil {
+		t.Fatal(err)
+	}
+	stdin.Write(mustJSON(cfg))
+	stdin.Close()
+	waitFor(t, "the socket", func() bool { return ownSocket(files{cfg.RunDir, "default"}.socket()) == nil })
+	wantValue(t, start(t, cfg), "", "1+1", "2")
+}
+
+// TestStuckKeeperWithoutANumberInItsLock is one that began while the disk was full.
+func TestStuckKeeperWithoutANumberInItsLock(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	c := start(t, cfg)
+	if err := os.Truncate(files{cfg.RunDir, "default"}.lock(), 0); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(c.hello.PID, syscall.SIGSTOP)
+	if ok, err := Stop(bounded(t), cfg.RunDir, "", "test"); !ok || err != nil {
+		t.Errorf("stop: %v, %v", ok, err)
+		syscall.Kill(c.hello.PID, syscall.SIGKILL)
+	}
+	nothingLeft(t, cfg)
+}
+
 // starter is a program that opens a browser and stays.
 func starter() int {
 	var cfg Config
@@ -548,7 +598,10 @@ func starter() int {
 		return 1
 	}
 	os.Unsetenv(ChildVar)
-	Start(context.Background(), cfg)
+	if _, err := Start(context.Background(), cfg); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	select {}
 }
 

@@ -3,6 +3,7 @@ package keeper
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,7 +93,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 		return errf(CodeInternal, "cannot remove what an earlier browser left: %v", err)
 	}
 	Sweep(f.dir) // of other names; what cannot be removed there is nothing to this one
-	self, err := os.Executable()
+	cmd, err := selfCommand()
 	if err != nil {
 		return errf(CodeInternal, "cannot find this program itself: %v", err)
 	}
@@ -107,7 +108,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	}
 	defer ready.Close()
 	// The arguments are for whoever reads a list of processes.
-	cmd := exec.Command(self, childName, cfg.Browser, cfg.RunDir)
+	cmd.Args = append(cmd.Args, childName, cfg.Browser, cfg.RunDir)
 	cmd.Env = append(os.Environ(), ChildVar+"="+childName)
 	cmd.Stdin = bytes.NewReader(mustJSON(cfg))
 	cmd.Stdout, cmd.Stderr = logFile, logFile
@@ -153,6 +154,21 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	}
 	return said.Error
 }
+
+// selfCommand runs this program again; where the system can, the very one that runs now, for another may stand in its place since.
+func selfCommand() (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	if _, err := os.Stat(procSelf); err == nil {
+		cmd.Path, cmd.Err = procSelf, nil
+	}
+	return cmd, nil
+}
+
+const procSelf = "/proc/self/exe"
 
 // Dial answers a connection to a running keeper. When there is none the error's code
 // is CodeChromeConnection, and what a dead one left is removed.
@@ -288,7 +304,7 @@ func replace(ctx context.Context, f files, o *otherKeeper) error {
 		return err
 	}
 	// The kernel names who made the socket; without one, the process must be a keeper by its environment.
-	held := f.lockPID()
+	held := cmp.Or(f.lockPID(), pid, o.pid) // a full disk took no number into the lock
 	if held > 0 && f.held() {
 		if pid != held && !isKeeper(held) {
 			return errf(CodeInternal, "the lock %s names process %d, which is not certainly a keeper; end it by hand", f.lock(), held)
