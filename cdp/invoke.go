@@ -424,9 +424,7 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 			continue
 		}
 		if !e.Alive {
-			if q.All {
-				notes = append(notes, fmt.Sprintf("browser %s ended without cleaning up; the next open or close removes what it left", e.Browser))
-			}
+			notes = append(notes, fmt.Sprintf("browser %s ended without cleaning up; what it left %s", e.Browser, swept(p.cfg.RunDir)))
 			continue
 		}
 		c, err := p.client(ctx, e.Browser)
@@ -446,6 +444,14 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 		notes = append(notes, "no browser is open")
 	}
 	return result(list, notes...)
+}
+
+// swept removes what dead keepers left, and tells how that went.
+func swept(runDir string) string {
+	if _, err := keeper.Sweep(runDir); err != nil {
+		return "cannot be removed: " + manifest.CleanLine(err.Error())
+	}
+	return "was removed"
 }
 
 func (p *Provider) targets(ctx context.Context, r *host.Request) (*host.Result, error) {
@@ -522,6 +528,8 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		e.Next = []string{openCommand + browserOf(r)}
 	case keeper.CodeChromeLaunch:
 		e.Next = []string{"parley doctor"}
+	case keeper.CodeConfigError:
+		e.Next = []string{"set PARLEY_HOME to a folder that you may write to"}
 	case keeper.CodeTargetCrashed:
 		e.Next = []string{"parley cdp Page.reload" + pageOf(r), "parley cdp Page.navigate --param url=URL" + pageOf(r)}
 	case keeper.CodeNotFound:

@@ -21,8 +21,9 @@ const (
 	CodeNavigationFailed = "navigation_failed" // the browser's errorText
 	CodeProtocolError    = "protocol_error"    // Chrome answered with an error, see Error.Chrome
 	CodeInvalidArgs      = "invalid_args"
-	CodeUnavailable      = "unavailable" // on this platform
-	CodeDenied           = "denied"      // to this caller
+	CodeUnavailable      = "unavailable"  // on this platform
+	CodeConfigError      = "config_error" // the run folder cannot be used
+	CodeDenied           = "denied"       // to this caller
 	CodeInternal         = "internal"
 )
 

@@ -18,6 +18,11 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
+// unusable makes the error of a run folder in which the files of a keeper cannot be made, locked or removed; err names the file.
+func unusable(err error) *Error {
+	return errf(CodeConfigError, "the run folder cannot be used: %v", err)
+}
+
 // files are the files of one keeper, see the package's documentation.
 type files struct{ dir, name string }
 

@@ -22,7 +22,7 @@ func Protocol(ctx context.Context, cfg Config) ([]byte, browser.Version, error) 
 	defer cancel()
 	f := files{absolute(cfg.RunDir), protocolName}
 	if err := ownDir(f.dir); err != nil {
-		return nil, browser.Version{}, errf(CodeInternal, "the run folder: %v", err)
+		return nil, browser.Version{}, unusable(err)
 	}
 	lock, err := f.tryLock()
 	for errors.Is(err, errLocked) {
@@ -32,11 +32,11 @@ func Protocol(ctx context.Context, cfg Config) ([]byte, browser.Version, error) 
 		lock, err = f.tryLock()
 	}
 	if err != nil {
-		return nil, browser.Version{}, errf(CodeInternal, "cannot lock %s: %v", f.lock(), err)
+		return nil, browser.Version{}, unusable(err)
 	}
 	defer f.unlock(lock)
 	if err := f.clean(); err != nil {
-		return nil, browser.Version{}, errf(CodeInternal, "cannot remove what an earlier browser left: %v", err)
+		return nil, browser.Version{}, unusable(err)
 	}
 	defer f.clean()
 	if err := os.Mkdir(f.profile(), 0o700); err != nil {

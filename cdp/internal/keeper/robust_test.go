@@ -678,7 +678,7 @@ func TestDeadSocketAndForeignThingsInPlace(t *testing.T) {
 	// A link in the lock's place is refused.
 	os.Symlink(elsewhere, f.lock())
 	_, err = Start(bounded(t), cfg)
-	wantCode(t, err, CodeInternal, "lock")
+	wantCode(t, err, CodeConfigError, "lock")
 	os.Remove(f.lock())
 }
 

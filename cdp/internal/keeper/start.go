@@ -38,7 +38,7 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 		cfg.UserDataDir = absolute(cfg.UserDataDir)
 	}
 	if err := ownDir(cfg.RunDir); err != nil {
-		return nil, errf(CodeInternal, "the run folder: %v", err)
+		return nil, unusable(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.LaunchTimeout+15*time.Second)
 	defer cancel()
@@ -70,7 +70,7 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 			}
 			continue
 		case err != nil:
-			return nil, errf(CodeInternal, "cannot lock %s: %v", f.lock(), err)
+			return nil, unusable(err)
 		}
 		if err := spawn(ctx, cfg, f, lock); err != nil {
 			f.clean()
@@ -90,7 +90,7 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 // spawn starts the keeper and waits until it says ready. On an error no keeper is left.
 func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	if err := f.clean(); err != nil {
-		return errf(CodeInternal, "cannot remove what an earlier browser left: %v", err)
+		return unusable(err)
 	}
 	Sweep(f.dir) // of other names; what cannot be removed there is nothing to this one
 	cmd, err := selfCommand()
@@ -99,7 +99,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	}
 	logFile, err := os.OpenFile(f.log(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return errf(CodeInternal, "%v", err)
+		return unusable(err)
 	}
 	defer logFile.Close()
 	ready, theirs, err := os.Pipe()
