@@ -8,6 +8,15 @@ func (s *Server) Extend(mode string) (*Extension, error) {
 	return &Extension{f}, err
 }
 
+// Step is what a client calls where a person types a line.
+func (s *Server) Step(line string) (string, error) {
+	f, err := s.face(Minimal)
+	if err != nil {
+		return "", err
+	}
+	return f.step(line), nil
+}
+
 // Extension adds to a server beside its plugins.
 type Extension struct{ face *face }
 

@@ -737,3 +737,28 @@ func TestClientGetsTheBytes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSteps: what the command line is told to type is told to a client as what it can call.
+func TestSteps(t *testing.T) {
+	s, err := newServer(mcp.Minimal, host.Config{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"parley shop add tea":                                               `call_tool {"name":"shop.add","arguments":{"title":"tea"}}`,
+		"parley shop add tea --browser b --target 'a b'":                    `call_tool {"name":"shop.add","arguments":{"title":"tea"},"options":{"browser":"b","target":"a b"}}`,
+		`parley shop add --params '{"title":"tea"}' --timeout 4s`:           `call_tool {"name":"shop.add","arguments":{"title":"tea"},"options":{"timeout":"4s"}}`,
+		`parley shop add --param title=tea --out FILE`:                      `call_tool {"name":"shop.add","arguments":{"title":"tea"}}`,
+		"parley shop --listen 'order.*'":                                    `call_tool {"name":"shop.events","arguments":{"match":["order.*"]}}`,
+		"parley shop add --colour red":                                      "parley shop add --colour red",
+		"parley shop add tea --browser":                                     "parley shop add tea --browser",
+		"give it longer with --timeout 4s":                                  `give it longer with options {"timeout":"4s"}`,
+		"give it longer, such as --timeout 1m0s, or ask for less":           `give it longer, such as options {"timeout":"1m0s"}, or ask for less`,
+		"check the URL and that the server runs":                            "check the URL and that the server runs",
+		"parley policy grant shop --grant tool:shop.add --timeout 4s --yes": "parley policy grant shop --grant tool:shop.add --timeout 4s --yes",
+	} {
+		if got, err := s.Step(line); err != nil || got != want {
+			t.Errorf("%s\n got %s, %v\nwant %s", line, got, err, want)
+		}
+	}
+}

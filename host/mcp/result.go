@@ -34,7 +34,7 @@ func (f *face) failure(a *host.Answer) failure {
 	}
 	steps := f.steps(next)
 	if object.Corrected != nil && a.Tool != "" {
-		steps = append([]string{callStep(a.Tool, object.Corrected)}, f.steps(withoutWord(next, object.Command))...)
+		steps = append([]string{callStep(a.Tool, object.Corrected, nil)}, f.steps(withoutWord(next, object.Command))...)
 	}
 	return failure{object, a.Warnings, steps, a.CallID}
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,8 +25,10 @@ func (f *face) steps(commands []string) []string {
 func (f *face) step(line string) string {
 	c, ok := f.cfg.Host.Catalog().Command(line)
 	switch {
+	case !ok && strings.HasPrefix(line, "parley "):
+		return listenStep(line)
 	case !ok:
-		return line
+		return timeoutOption.ReplaceAllString(line, `options {"timeout":"$1"}`)
 	case c.Op == "search":
 		return searchStep(c.Query)
 	case c.Op == "list" && c.At.Plugin == "":
@@ -35,10 +38,23 @@ func (f *face) step(line string) string {
 	case c.Op == "describe":
 		return describeStep(c.At.Name(), c.Rest)
 	}
-	if params, ok := paramsOf(c.At, c.Rest); ok {
-		return callStep(c.At.Name(), params)
+	if params, options, ok := paramsOf(c.At, c.Rest); ok {
+		return callStep(c.At.Name(), params, options)
 	}
 	return line
+}
+
+// timeoutOption is how advice to somebody at a shell names more time.
+var timeoutOption = regexp.MustCompile(`--timeout ([0-9a-z.]+)`)
+
+// listenStep reads the events that were kept where a shell would stream them; another line stays as it is.
+func listenStep(line string) string {
+	words, _ := manifest.ShellWords(line)
+	if len(words) != 4 || words[2] != "--listen" {
+		return line
+	}
+	raw, _ := manifest.Marshal(map[string][]string{"match": {words[3]}})
+	return callStep(words[1]+".events", raw, nil)
 }
 
 func searchStep(query string) string {
@@ -62,37 +78,52 @@ func describeStep(name string, rest []string) string {
 	return `describe_tool {"name":"` + name + `"}`
 }
 
-func callStep(name string, params json.RawMessage) string {
-	return `call_tool {"name":"` + name + `","arguments":` + string(manifest.EscapeJSON(manifest.CompactJSON(params))) + `}`
+func callStep(name string, params json.RawMessage, options map[string]string) string {
+	step := `call_tool {"name":"` + name + `","arguments":` + string(manifest.EscapeJSON(manifest.CompactJSON(params)))
+	if len(options) > 0 {
+		raw, _ := manifest.Marshal(options)
+		step += `,"options":` + string(manifest.EscapeJSON(raw))
+	}
+	return step + "}"
 }
 
-// paramsOf reads the parameters of a command line of one tool: --params, --param, and words.
-func paramsOf(at host.Address, rest []string) (json.RawMessage, bool) {
-	params := map[string]any{}
+// paramsOf reads the parameters of a command line of one tool: --params, --param, and words; and the options that a client can give too.
+func paramsOf(at host.Address, rest []string) (raw json.RawMessage, options map[string]string, ok bool) {
+	params, options := map[string]any{}, map[string]string{}
 	place := 0
 	for i := 0; i < len(rest); i++ {
-		switch word := rest[i]; {
-		case word == "--params" && i+1 < len(rest):
-			return json.RawMessage(rest[i+1]), json.Valid([]byte(rest[i+1])) && len(rest) == 2
-		case word == "--param" && i+1 < len(rest):
-			i++
-			key, value, ok := strings.Cut(rest[i], "=")
-			if !ok || strings.Contains(key, ".") {
-				return nil, false
+		word, value := rest[i], ""
+		if strings.HasPrefix(word, "--") {
+			if i++; i == len(rest) {
+				return nil, nil, false
 			}
-			params[key] = typed(at, key, value)
-		case word == "--out" && i+1 < len(rest):
-			i++ // a client is given the content itself
+			value = rest[i]
+		}
+		switch {
+		case word == "--params" && raw == nil && json.Valid([]byte(value)):
+			raw = json.RawMessage(value)
+		case word == "--param":
+			key, text, ok := strings.Cut(value, "=")
+			if !ok || strings.Contains(key, ".") {
+				return nil, nil, false
+			}
+			params[key] = typed(at, key, text)
+		case word == "--browser" || word == "--target" || word == "--timeout":
+			options[strings.TrimPrefix(word, "--")] = value
+		case word == "--out": // a client is given the content itself
 		case strings.HasPrefix(word, "--") || place >= len(at.Tool.Positional):
-			return nil, false
+			return nil, nil, false
 		default:
 			key := at.Tool.Positional[place]
 			params[key] = typed(at, key, word)
 			place++
 		}
 	}
+	if raw != nil {
+		return raw, options, len(params) == 0
+	}
 	raw, err := manifest.Marshal(params)
-	return raw, err == nil
+	return raw, options, err == nil
 }
 
 // typed is a word as the value that the parameter takes.
