@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -91,8 +92,23 @@ func (r *run) proposeFrom(e *Error, judge *schema.Schema, given, mended any, vio
 	fixed = withoutDefaults(fixed, given, violations)
 	if whole := schema.Marshal(fixed); len(whole) <= maxCorrected {
 		e.Corrected = whole
-		e.Command = manifest.CommandLine(r.answer.Tool, whole)
+		e.Command = r.commandLine(whole)
 	}
+}
+
+// defaultBrowser is the one that needs no naming.
+const defaultBrowser = "default"
+
+// commandLine is the call with other parameters, where this one was to run.
+func (r *run) commandLine(params json.RawMessage) string {
+	line := manifest.CommandLine(r.answer.Tool, params)
+	if browser := r.call.Options.Browser; browser != "" && browser != defaultBrowser {
+		line += " --browser " + manifest.ShellQuote(manifest.CleanLine(browser))
+	}
+	if target := r.call.Options.Target; target != "" {
+		line += " --target " + manifest.ShellQuote(manifest.CleanLine(target))
+	}
+	return line
 }
 
 // meant is the object that parameters were meant to be which are none: the one that stands alone in a list, or in a text that is nearly
@@ -337,7 +353,7 @@ func (r *run) refuse(e *Error) error {
 		r.host.cfg.Debug("docs: tier %d of %s, %s", tier, r.answer.Tool, why)
 	}
 	if e.Command == "" && len(e.Corrected) > 0 { // by who put the parameters together
-		e.Command = manifest.CommandLine(r.answer.Tool, e.Corrected)
+		e.Command = r.commandLine(e.Corrected)
 	}
 	if e.Command != "" {
 		e.Next = append(e.Next, e.Command)

@@ -299,6 +299,10 @@ func TestDocsOfASession(t *testing.T) {
 				t.Errorf("failure %d: tier %d of %d, earlier %q, marked\n%s", i+1, got, want, e.Earlier, e.Marked)
 			}
 		}
+		elsewhere := `{"name":"shop.add","arguments":{"titel":"tea"},"options":{"browser":"b","target":"t"}}`
+		if e := fails(t, s, "call_tool", elsewhere, "invalid_args"); e.Next[0] != `call_tool {"name":"shop.add","arguments":{"title":"tea"},"options":{"browser":"b","target":"t"}}` {
+			t.Errorf("what was asked of another page is mended with %s", e.Next[0])
+		}
 		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); !strings.Contains(all(r), "About this tool") {
 			t.Errorf("the first use of a tool brings %s", all(r))
 		}

@@ -33,8 +33,8 @@ func (f *face) failure(a *host.Answer) failure {
 		object.Docs = &docs
 	}
 	steps := f.steps(next)
-	if object.Corrected != nil && a.Tool != "" {
-		steps = append([]string{callStep(a.Tool, object.Corrected, nil)}, f.steps(withoutWord(next, object.Command))...)
+	if object.Corrected != nil && a.Tool != "" && object.Command != "" {
+		steps = append([]string{f.step(object.Command)}, f.steps(withoutWord(next, object.Command))...)
 	}
 	return failure{object, a.Warnings, steps, a.CallID}
 }
