@@ -154,6 +154,8 @@ func noStream(tool string) *host.Error {
 		return e.WithNext("start it with parley cdp Tracing.start --param transferMode=ReturnAsStream")
 	case "Page.printToPDF":
 		return e.WithNext("add --param transferMode=ReturnAsStream, or leave out --drain")
+	case "HeapProfiler.takeHeapSnapshot":
+		return e.WithNext("parley cdp --listen HeapProfiler.addHeapSnapshotChunk --trigger HeapProfiler.takeHeapSnapshot --timeout 30s --jq .params.chunk")
 	}
 	return e.WithNext("leave out --drain")
 }

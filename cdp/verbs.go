@@ -34,7 +34,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				{Title: "Open an empty page in a window", Kind: "common", Params: json.RawMessage(`{"headed":true}`)},
 				{Title: "Attach to a running Chrome", Kind: "full", Params: json.RawMessage(`{"attach":"9222","url":"https://example.com/"}`)},
 			},
-			Tasks:    []string{"open a web page", "start the browser", "launch chrome", "go to a url", "visit a website", "attach to a running chrome"},
+			Tasks:    []string{"open a page", "open a web page", "start the browser", "launch chrome", "go to a url", "visit a website", "attach to a running chrome"},
 			Keywords: []string{"browser", "launch", "start", "goto", "visit"}, Aliases: []string{"launch", "goto"},
 			When: "before anything else", WhenNot: "to move the current page: use Page.navigate",
 			Related: []manifest.Related{{Tool: "cdp.close", Why: "ends the browser"}, {Tool: "cdp.Page.navigate", Why: "moves the current page"}},
@@ -103,7 +103,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Name: "events", Category: "query", Effect: manifest.EffectRead,
 			Docs: manifest.Docs{
 				Brief:    "Read events that the browser has sent",
-				Standard: "Returns kept events by sequence number, oldest first, and says how many were dropped. Read on with since set to last_seq. To wait for events, use --listen.",
+				Standard: "Returns kept events by sequence number, oldest first, and says how many were dropped. Read on with since set to last_seq.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
 "match":{"type":"array","items":{"type":"string","minLength":1},"description":"Event names such as Network.* or Page.loadEventFired; default all"},
@@ -121,7 +121,9 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				{Title: "Read what is there", Kind: "minimal", Params: json.RawMessage(`{}`)},
 				{Title: "Read requests on from event 120", Kind: "full", Params: json.RawMessage(`{"match":["Network.requestWillBeSent"],"since":120,"limit":50}`)},
 			},
-			Tasks: []string{"read console messages", "see network requests that were made", "what events happened"}, Keywords: []string{"console", "log", "listen", "stream"},
+			Tasks: []string{"read console messages", "see network requests that were made", "what events happened", "read console errors", "which requests failed", "wait for an event"},
+			When:  "after its domain was turned on, as by Network.enable", WhenNot: "to wait for an event: parley cdp --listen EVENT --until EVENT",
+			Keywords: []string{"console", "log", "listen", "stream"},
 		},
 	}
 })
