@@ -573,7 +573,11 @@ func (r *run) show() error {
 	var err error
 	r.answer.Cut = true
 	r.answer.Data, err = manifest.Marshal(cut)
-	r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("the result was cut: %d of %d bytes are shown", len(text), len(whole)))
+	said := fmt.Sprintf("the result was cut: %d of %d bytes are shown", len(text), len(whole))
+	if r.call.Caller == "cli" {
+		said += "; --out FILE takes it whole"
+	}
+	r.answer.Warnings = append(r.answer.Warnings, said)
 	return err
 }
 
