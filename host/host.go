@@ -159,13 +159,14 @@ func (a Address) describe(t *manifest.Tool, tier int) (*Docs, error) {
 	return &d, nil
 }
 
-// LongCommand is the length from which an example's command is not said a second time as the next step.
+// LongCommand is the length from which an example's command is not said a second time as the next step; the third tier, which has no
+// other step, says it all the same.
 const LongCommand = 160
 
 func nextAfterDescribe(d *Docs) []string {
 	var next []string
 	if d.Kind == "" && len(d.Examples) > 0 {
-		if len(d.Examples[0].Command) <= LongCommand {
+		if len(d.Examples[0].Command) <= LongCommand || d.Tier == manifest.Tier3 {
 			next = append(next, d.Examples[0].Command)
 		}
 	} else if d.Kind == "" {
@@ -176,6 +177,9 @@ func nextAfterDescribe(d *Docs) []string {
 	}
 	if d.Tier == manifest.Tier2 {
 		next = append(next, "parley "+d.Plugin+" "+d.Tool+" --describe --tier 3")
+	}
+	if len(next) == 0 {
+		next = append(next, Address{Plugin: d.Plugin, Group: d.Group}.ListCommand())
 	}
 	return next
 }
