@@ -522,7 +522,7 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		}
 		declared(e, exitProtocolError, "protocol_error", nil)
 		if r != nil {
-			e.Next = p.protocolAdvice(r, chromeSays(k))
+			e.Next = p.protocolAdvice(r, k)
 		}
 	case keeper.CodeChromeConnection:
 		e.Next = []string{openCommand + browserOf(r)}
