@@ -377,7 +377,8 @@ func (c *Client) writeRequest(id int64, op string, body []byte) error {
 	return writeFrame(c.conn, head, body, []byte{'}'})
 }
 
-func (c *Client) cancel(id int64) { c.writeRequest(id, "cancel", nil) }
+// cancel gives a request up, and does not wait for a keeper that takes nothing now.
+func (c *Client) cancel(id int64) { go c.writeRequest(id, "cancel", nil) }
 
 func (c *Client) forget(id int64) {
 	c.mu.Lock()

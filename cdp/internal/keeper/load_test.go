@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -137,6 +138,56 @@ func TestHammerCallsAndStreams(t *testing.T) {
 		t.Errorf("%d answers are waited for", len(c.waits))
 	}
 	c.mu.Unlock()
+}
+
+// TestClientThatAsksOnAndNeverReads is not listened to for as long as much waits for it, and served to the end once it reads.
+func TestClientThatAsksOnAndNeverReads(t *testing.T) {
+	var cfg Config
+	cfg.setDefaults()
+	e := newEngine(newFakeBrowser(), "test", false, &cfg)
+	large := []byte(`{"method":"Target.targetCrashed","params":{"pad":"` + strings.Repeat("x", 512<<10) + `"}}`)
+	e.handle(browser.Message{Data: large, Size: int64(len(large))})
+	f := files{tempDir(t), "test"}
+	l, err := net.Listen("unix", f.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s := newServer(e, hello{Wire: WireVersion})
+	go s.serve(l)
+	const many = maxUnread>>19 + maxInFlight + 100 // requests, of which each is answered with half a megabyte
+	pad := strings.Repeat(" ", 64<<10)             // so that few fit into the socket
+	askOn := func() (conn net.Conn, r *bufio.Reader, asked int) {
+		conn, err := net.Dial("unix", f.socket())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if err := writeFrame(conn, mustJSON(hello{Wire: WireVersion})); err != nil {
+			t.Fatal(err)
+		}
+		r = bufio.NewReader(conn)
+		if _, err := readHello(r); err != nil {
+			t.Fatal(err)
+		}
+		conn.SetWriteDeadline(time.Now().Add(2 * time.Second))
+		for writeFrame(conn, fmt.Appendf(nil, `{"id":%d,"op":"events","by":{"name":"cli"},"body":{}%s}`, asked+1, pad)) == nil {
+			if asked++; asked == many {
+				t.Fatalf("%d requests were taken, and nothing was read", asked)
+			}
+		}
+		return conn, r, asked
+	}
+	_, r, asked := askOn()
+	for range asked {
+		if a, err := readAnswer(r); err != nil || a.failure != nil {
+			t.Fatal(a.failure, err)
+		}
+	}
+	// One that goes away unheard leaves nothing.
+	gone, _, _ := askOn()
+	gone.Close()
+	waitFor(t, "its end", func() bool { return s.clientCount() == 1 })
 }
 
 // aConsoleEvent is what Chromium says of console.log(1) in a page.

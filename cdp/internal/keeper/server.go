@@ -39,6 +39,8 @@ type client struct {
 
 	mu      sync.Mutex
 	replies [][][]byte
+	unread  int           // bytes of replies
+	fewer   chan struct{} // holds one when there may be fewer of them
 	streams []*stream
 	calls   map[int64]context.CancelFunc
 	ending  bool
@@ -55,6 +57,7 @@ type stream struct {
 
 const (
 	maxInFlight  = 256
+	maxUnread    = 16 << 20 // bytes of answers that wait for a client, above which it is not listened to
 	helloTimeout = 10 * time.Second
 )
 
@@ -96,7 +99,7 @@ func (s *server) client(conn net.Conn) {
 	}
 	conn.SetDeadline(time.Time{})
 
-	c := &client{conn: conn, s: s, wake: make(chan struct{}, 1), calls: map[int64]context.CancelFunc{}}
+	c := &client{conn: conn, s: s, wake: make(chan struct{}, 1), fewer: make(chan struct{}, 1), calls: map[int64]context.CancelFunc{}}
 	s.mu.Lock()
 	s.clients[c] = true
 	s.mu.Unlock()
@@ -105,6 +108,7 @@ func (s *server) client(conn net.Conn) {
 		defer close(written)
 		c.write()
 		conn.Close()
+		c.drop() // for a client that is not listened to
 	}()
 	c.read(r)
 	c.drop()
@@ -160,11 +164,12 @@ func (s *server) hangUp(patience time.Duration) {
 	}
 }
 
-// read takes requests until the client closes or says something that is none.
+// read takes requests until the client closes or says something that is none. One who asks on, and does not read, has to wait.
 func (c *client) read(r *bufio.Reader) {
 	jobs := make(chan job)
 	defer close(jobs)
 	for {
+		c.awaitReader()
 		q, err := readRequest(r)
 		if err != nil {
 			return
@@ -201,6 +206,27 @@ func (c *client) read(r *bufio.Reader) {
 		default:
 			go c.work(next, jobs)
 		}
+	}
+}
+
+// awaitReader waits while more than maxUnread bytes wait for the client.
+func (c *client) awaitReader() {
+	for {
+		c.mu.Lock()
+		behind := c.unread > maxUnread && !c.closed
+		c.mu.Unlock()
+		if !behind {
+			return
+		}
+		<-c.fewer
+	}
+}
+
+// keep lets a reply wait for the writer. The client is locked.
+func (c *client) keep(parts [][]byte) {
+	if !c.closed {
+		c.replies = append(c.replies, parts)
+		c.unread += sizeOf(parts)
 	}
 }
 
@@ -242,8 +268,8 @@ func (c *client) finish(id int64, parts [][]byte) {
 	c.mu.Lock()
 	delete(c.calls, id)
 	now := asleep && !c.closed && len(c.replies) == 0
-	if parts != nil && !now && !c.closed {
-		c.replies = append(c.replies, parts)
+	if parts != nil && !now {
+		c.keep(parts)
 	}
 	wake := !now || c.ending
 	c.mu.Unlock()
@@ -257,9 +283,7 @@ func (c *client) finish(id int64, parts [][]byte) {
 
 func (c *client) queue(parts [][]byte) {
 	c.mu.Lock()
-	if !c.closed {
-		c.replies = append(c.replies, parts)
-	}
+	c.keep(parts)
 	c.mu.Unlock()
 	c.stir()
 }
@@ -275,6 +299,7 @@ func (c *client) drop() {
 	c.streams = nil
 	c.mu.Unlock()
 	c.stir()
+	nudge(c.fewer)
 	for _, s := range streams {
 		c.end(s)
 	}
@@ -330,7 +355,9 @@ func (c *client) next() (parts [][]byte, idle, ok bool) {
 		parts = c.replies[0]
 		c.replies[0] = nil
 		c.replies = c.replies[1:]
+		c.unread -= sizeOf(parts)
 		c.mu.Unlock()
+		nudge(c.fewer)
 		return parts, false, true
 	}
 	streams := c.streams
@@ -394,9 +421,12 @@ func (c *client) anyWaiting() bool {
 }
 
 // stir wakes the writer and never waits, for the engine calls it while locked.
-func (c *client) stir() {
+func (c *client) stir() { nudge(c.wake) }
+
+// nudge lets a channel hold one.
+func nudge(one chan struct{}) {
 	select {
-	case c.wake <- struct{}{}:
+	case one <- struct{}{}:
 	default:
 	}
 }
@@ -537,7 +567,7 @@ func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenReques
 		return nil
 	}
 	// The first item is the promise that nothing after it is missed.
-	c.replies = append(c.replies, answerParts(id, "item", []byte(`{"listening":true}`)))
+	c.keep(answerParts(id, "item", []byte(`{"listening":true}`)))
 	c.streams = append(c.streams, &stream{id: id, l: l})
 	c.mu.Unlock()
 	c.stir()

@@ -47,16 +47,20 @@ func (e *frameTooLarge) Error() string {
 
 // writeFrame writes the parts as one frame, to a connection at once.
 func writeFrame(w io.Writer, parts ...[]byte) error {
-	size := 0
-	for _, p := range parts {
-		size += len(p)
-	}
+	size := sizeOf(parts)
 	if int64(size) > maxReply {
 		return &frameTooLarge{int64(size), maxReply}
 	}
 	frame := append(net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(size))}, parts...)
 	_, err := frame.WriteTo(w)
 	return err
+}
+
+func sizeOf(parts [][]byte) (bytes int) {
+	for _, p := range parts {
+		bytes += len(p)
+	}
+	return bytes
 }
 
 // readFrame reads one frame. Memory grows with what arrives, never by the length
