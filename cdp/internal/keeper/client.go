@@ -123,7 +123,7 @@ func (c *Client) Close() error { return c.conn.Close() }
 // Call runs one DevTools command and answers its raw result.
 func (c *Client) Call(ctx context.Context, q CallRequest) (json.RawMessage, error) {
 	q.TimeoutMS = remaining(ctx, q.TimeoutMS)
-	return c.ask(ctx, "call", q)
+	return c.askFor(ctx, "call", q.Method, q)
 }
 
 // CallInto is Call for a result of any size: a large one goes into out, piece by piece, and what
@@ -279,15 +279,20 @@ func (c *Client) askInto(ctx context.Context, op string, body, into any) error {
 }
 
 func (c *Client) ask(ctx context.Context, op string, body any) (json.RawMessage, error) {
+	return c.askFor(ctx, op, op, body)
+}
+
+// askFor is ask for an operation that its errors name otherwise.
+func (c *Client) askFor(ctx context.Context, op, name string, body any) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, contextError(ctx, op)
+		return nil, contextError(ctx, name)
 	}
 	id, answers, err := c.send(op, body, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer c.forget(id)
-	a, err := c.await(ctx, answers, op)
+	a, err := c.await(ctx, answers, name)
 	if err != nil {
 		c.cancel(id)
 		return nil, err
@@ -296,7 +301,7 @@ func (c *Client) ask(ctx context.Context, op string, body any) (json.RawMessage,
 }
 
 // await answers what comes next about a request; the error says that nothing will.
-func (c *Client) await(ctx context.Context, answers <-chan answer, op string) (answer, error) {
+func (c *Client) await(ctx context.Context, answers <-chan answer, name string) (answer, error) {
 	select {
 	case a := <-answers:
 		return a, nil
@@ -308,6 +313,7 @@ func (c *Client) await(ctx context.Context, answers <-chan answer, op string) (a
 				return a, nil
 			case <-c.done:
 			case <-time.After(patience):
+				return answer{}, errf(CodeTimeout, "%s took longer than allowed, and the browser's keeper (process %d) does not answer; closing the browser ends it", name, c.hello.PID)
 			}
 		}
 	}
@@ -317,7 +323,7 @@ func (c *Client) await(ctx context.Context, answers <-chan answer, op string) (a
 	default:
 	}
 	if ctx.Err() != nil {
-		return answer{}, contextError(ctx, op)
+		return answer{}, contextError(ctx, name)
 	}
 	return answer{}, c.gone
 }

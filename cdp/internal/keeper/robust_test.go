@@ -436,6 +436,18 @@ func TestHammerStoppedChromeEndsInTimeoutsAndCloses(t *testing.T) {
 	nothingLeft(t, cfg)
 }
 
+func TestStoppedKeeperEndsInTimeouts(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	syscall.Kill(c.hello.PID, syscall.SIGSTOP)
+	ctx, cancel := context.WithTimeout(bounded(t), 50*time.Millisecond)
+	defer cancel()
+	// Not a command that what runs on while the signal is on its way could answer.
+	_, err := c.Call(ctx, CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": "new Promise(() => 0)", "awaitPromise": true})})
+	syscall.Kill(c.hello.PID, syscall.SIGCONT)
+	wantCode(t, err, CodeTimeout, "Runtime.evaluate", "keeper", fmt.Sprint(c.hello.PID))
+}
+
 func TestKillingChromeEndsCallsAndKeeper(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
