@@ -46,7 +46,10 @@ func (p *Provider) protocolAdvice(r *host.Request, e *keeper.Error) (next []stri
 			next = append(next, step+pageOf(r))
 		}
 	}
-	return append(next, "parley cdp "+r.Tool+" --describe")
+	if _, known := p.protocol.Command(r.Tool); known {
+		next = append(next, "parley cdp "+r.Tool+" --describe")
+	}
+	return next
 }
 
 // lacking are the commands that get what an answer says is not there.
