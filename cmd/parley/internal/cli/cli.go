@@ -274,12 +274,16 @@ func (a *App) fail(err error) int {
 	if len(e.Next) == 0 {
 		e.Next = nextFor(e.Code) // no error leaves its reader without a next step
 	}
+	e.Next = a.stayLive(e.Next)
 	if a.json {
 		env := (&host.Answer{Err: e, Next: e.Next}).Envelope()
 		var f *failure
 		if errors.As(err, &f) {
 			env = f.envelope
 			env.Next = append([]string{}, e.Next...)
+			if o := env.Error; o != nil {
+				o.Command = a.stayLive([]string{o.Command})[0]
+			}
 		} else {
 			env.Meta = nil
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 
 	"github.com/parley-tools/parley/host"
 )
@@ -11,6 +12,10 @@ func (a *App) describe(ctx context.Context, h *host.Host, name string, tier int)
 	docs, err := h.Describe(ctx, "cli", a.Env("PARLEY_SESSION"), name, tier)
 	if err != nil {
 		return err
+	}
+	docs.Next, docs.Examples = a.stayLive(docs.Next), slices.Clone(docs.Examples)
+	for i, e := range docs.Examples {
+		docs.Examples[i].Command = a.stayLive([]string{e.Command})[0]
 	}
 	return a.document(docs)
 }

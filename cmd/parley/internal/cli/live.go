@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
@@ -50,4 +51,19 @@ func (a *App) diff(ctx context.Context, at host.Address, browser string) error {
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
+}
+
+// stayLive makes commands about what --live showed use the same protocol, which may be the only one that knows of it.
+func (a *App) stayLive(commands []string) []string {
+	if !a.live {
+		return commands
+	}
+	live := make([]string, len(commands))
+	for i, c := range commands {
+		if words := strings.Fields(c); len(words) > 2 && words[1] == cdp.Name && strings.Contains(words[2], ".") && !strings.HasSuffix(c, " --live") {
+			c += " --live"
+		}
+		live[i] = c
+	}
+	return live
 }
