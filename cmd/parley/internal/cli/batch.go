@@ -128,6 +128,9 @@ func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text [
 	id := json.RawMessage(strconv.Itoa(number))
 	refuse := func(err error) (json.RawMessage, *host.Answer) {
 		e := host.AsError(err)
+		if len(e.Next) == 0 {
+			e = e.WithNext("parley help batch")
+		}
 		return id, &host.Answer{Err: e, Next: e.Next}
 	}
 	if _, err := schema.Decode(text, schema.Limits{Bytes: host.MaxParams}); err != nil {
