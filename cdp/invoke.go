@@ -428,14 +428,15 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 			continue
 		}
 		c, err := p.client(ctx, e.Browser)
+		var s keeper.Status
 		if err == nil {
-			s, err := spokenFor(c, r).Status(ctx)
-			if err == nil {
-				list.Browsers = append(list.Browsers, s)
-				continue
-			}
+			s, err = spokenFor(c, r).Status(ctx)
 		}
-		notes = append(notes, fmt.Sprintf("browser %s does not answer (keeper process %d)", e.Browser, e.PID))
+		if err == nil {
+			list.Browsers = append(list.Browsers, s)
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("browser %s: %s", e.Browser, manifest.CleanLine(err.Error())))
 		if isPerson(r.Caller) {
 			list.Browsers = append(list.Browsers, e)
 		}
