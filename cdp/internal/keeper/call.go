@@ -8,13 +8,15 @@ import (
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 // call is the command of a client.
 func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 	domain, command, ok := strings.Cut(q.Method, ".")
 	if !ok || domain == "" || command == "" {
-		return reply{err: errf(CodeInvalidArgs, "%q is not a command's name, as Page.navigate is", clip(q.Method, 80))}
+		return reply{err: errf(CodeInvalidArgs, "%q is not a command's name, as Page.navigate is", manifest.Clip(q.Method, 80))}
 	}
 	if len(q.Params) > 0 && !object(q.Params) {
 		return reply{err: errf(CodeInvalidArgs, "the parameters of %s are not one JSON object", q.Method)}
@@ -89,7 +91,7 @@ func checkOnDialog(s string) *Error {
 	case "", DialogFail, DialogAccept, DialogDismiss:
 		return nil
 	}
-	return errf(CodeInvalidArgs, "on_dialog is %q; it is accept, dismiss or fail", clip(s, 40))
+	return errf(CodeInvalidArgs, "on_dialog is %q; it is accept, dismiss or fail", manifest.Clip(s, 40))
 }
 
 // windowOf is of the domain Browser and means the page that it is sent to.
@@ -189,7 +191,7 @@ func (e *engine) resolve(by Caller, selector string) (*target, *Error) {
 		if by.person() {
 			return nil, errf(CodeNotFound, "the browser has no page; open one")
 		}
-		return nil, errf(CodeNotFound, "%s has no page in this browser; open one", clip(by.Name, 80))
+		return nil, errf(CodeNotFound, "%s has no page in this browser; open one", manifest.Clip(by.Name, 80))
 	}
 	all := e.seen(by)
 	if t := e.targets[selector]; t != nil && e.uses(by, t) {
@@ -218,10 +220,10 @@ func (e *engine) resolve(by Caller, selector string) (*target, *Error) {
 		case len(found) > 1:
 			var names []string
 			for _, t := range found[:min(len(found), 5)] {
-				names = append(names, t.id+" "+clip(t.url, 60))
+				names = append(names, t.id+" "+manifest.Clip(t.url, 60))
 			}
-			return nil, errf(CodeNotFound, "%q means %d targets: %s; give an id", clip(selector, 80), len(found), strings.Join(names, ", "))
+			return nil, errf(CodeNotFound, "%q means %d targets: %s; give an id", manifest.Clip(selector, 80), len(found), strings.Join(names, ", "))
 		}
 	}
-	return nil, errf(CodeNotFound, "no target has the id or the index %q, or has it in its URL; there are %d", clip(selector, 80), len(all))
+	return nil, errf(CodeNotFound, "no target has the id or the index %q, or has it in its URL; there are %d", manifest.Clip(selector, 80), len(all))
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // Caller is who asks. What he may call was decided before he is here; the keeper knows whose targets are whose, and what a plugin's pages
@@ -42,7 +43,7 @@ func (c Caller) check() *Error {
 	if c.person() || (kind == "mcp" || kind == "plugin") && name != "" {
 		return nil
 	}
-	return errf(CodeInvalidArgs, "%q is no caller: a request comes from cli, mcp:CLIENT or plugin:NAME", clip(c.Name, 80))
+	return errf(CodeInvalidArgs, "%q is no caller: a request comes from cli, mcp:CLIENT or plugin:NAME", manifest.Clip(c.Name, 80))
 }
 
 // sees reports whether a caller may see and use what belongs to an owner. What nobody opened through the bridge, such as a page of an attached

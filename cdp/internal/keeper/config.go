@@ -1,6 +1,10 @@
 package keeper
 
-import "time"
+import (
+	"time"
+
+	"github.com/parley-tools/parley/manifest"
+)
 
 // Config says which browser to open and how. RunDir and one of Chrome and Attach
 // must be set.
@@ -75,7 +79,7 @@ func CheckName(name string) *Error {
 		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-')
 	}
 	if !ok {
-		return errf(CodeInvalidArgs, "%q is not a browser's name: letters, digits, _ and -, at most 64", clip(name, 80))
+		return errf(CodeInvalidArgs, "%q is not a browser's name: letters, digits, _ and -, at most 64", manifest.Clip(name, 80))
 	}
 	return nil
 }

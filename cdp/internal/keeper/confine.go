@@ -8,6 +8,8 @@ import (
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 // A command that names a target is sent to that one, which must be the caller's. But some commands name targets, sessions and contexts in their
@@ -99,7 +101,7 @@ func barrier(by Caller, method string) string {
 // confine holds a call to what is the caller's, and puts in what the keeper knows. s is his scope, nil for who is no plugin.
 func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 	if why := barrier(by, q.Method); why != "" {
-		return errf(CodeDenied, "%s is never given to %s: %s", q.Method, clip(by.Name, 80), why)
+		return errf(CodeDenied, "%s is never given to %s: %s", q.Method, manifest.Clip(by.Name, 80), why)
 	}
 	if s != nil && q.Target == BrowserTarget {
 		return errf(CodeDenied, "%s cannot be sent to the browser itself by a plugin: name one of its targets, or none", q.Method)
@@ -141,7 +143,7 @@ func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 	if raw, named := params["browserContextId"]; named {
 		var id string
 		if json.Unmarshal(raw, &id) != nil || s != nil && id != string(s.context) || s == nil && e.contexts[id] != "" {
-			return errf(CodeNotFound, "%s has no browser context with that id", clip(by.Name, 80))
+			return errf(CodeNotFound, "%s has no browser context with that id", manifest.Clip(by.Name, 80))
 		}
 	}
 	q.Params = mustJSON(params)
@@ -185,7 +187,7 @@ func (e *engine) ownIDs(by Caller, params map[string]json.RawMessage) *Error {
 			continue // a tab, or what else the keeper does not follow
 		}
 		if t == nil || !e.uses(by, t) {
-			return errf(CodeNotFound, "%s has no target with the %s %q", clip(by.Name, 80), kind.name, clip(id, 80))
+			return errf(CodeNotFound, "%s has no target with the %s %q", manifest.Clip(by.Name, 80), kind.name, manifest.Clip(id, 80))
 		}
 	}
 	return nil

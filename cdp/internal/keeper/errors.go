@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // The codes of an Error, of the host's one table.
@@ -80,7 +80,7 @@ func chromeError(method string, raw json.RawMessage) *Error {
 		Data    json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &foreign); err != nil {
-		return errf(CodeProtocolError, "%s failed with an error that cannot be read: %s", method, clip(string(raw), 200))
+		return errf(CodeProtocolError, "%s failed with an error that cannot be read: %s", method, manifest.Clip(string(raw), 200))
 	}
 	data := string(foreign.Data)
 	var text string
@@ -93,12 +93,4 @@ func chromeError(method string, raw json.RawMessage) *Error {
 	}
 	e.Chrome = &ChromeError{Code: foreign.Code, Message: foreign.Message, Data: data}
 	return e
-}
-
-// clip shortens a foreign text at a character's edge.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "..."
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 var errJSON = errors.New("not a JSON object")
@@ -39,14 +41,14 @@ func fields(data []byte, visit func(key, value []byte) error) error {
 		i = skipSpace(data, i+1)
 		end = skipValue(data, i)
 		if end <= i {
-			return fmt.Errorf("%w: cut off in %q", errJSON, clip(string(key), 40))
+			return fmt.Errorf("%w: cut off in %q", errJSON, manifest.Clip(string(key), 40))
 		}
 		if err := visit(key, data[i:end]); err != nil {
 			return err
 		}
 		i = skipSpace(data, end)
 		if i >= len(data) {
-			return fmt.Errorf("%w: cut off after %q", errJSON, clip(string(key), 40))
+			return fmt.Errorf("%w: cut off after %q", errJSON, manifest.Clip(string(key), 40))
 		}
 		switch data[i] {
 		case ',':

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // TestMain is the door: the keepers of these tests are this program, run again.
@@ -131,7 +132,7 @@ func nothingLeft(t *testing.T, cfg Config) {
 		left = left[:0]
 		for pid, cmdline := range processes() {
 			if strings.Contains(cmdline, cfg.RunDir) {
-				left = append(left, fmt.Sprint("process ", pid, " ", clip(cmdline, 100)))
+				left = append(left, fmt.Sprint("process ", pid, " ", manifest.Clip(cmdline, 100)))
 			}
 		}
 		entries, _ := os.ReadDir(cfg.RunDir)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/page"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 // domain is what is known of a DevTools domain in one session.
@@ -105,7 +107,7 @@ func domainsOf(patterns []string) (domains []string) {
 func checkPatterns(patterns ...string) *Error {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return errf(CodeInvalidArgs, "%q is not an event's name or a pattern such as Network.*", clip(p, 80))
+			return errf(CodeInvalidArgs, "%q is not an event's name or a pattern such as Network.*", manifest.Clip(p, 80))
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 // Pages: how they come to be, are shown and end, and how many a caller may have.
@@ -123,14 +125,14 @@ func (e *engine) navigate(ctx context.Context, t *target, q OpenRequest) *Error 
 		return err
 	}
 	if nav.ErrorText != "" {
-		err := errf(CodeNavigationFailed, "cannot open %s: %s", clip(q.URL, 200), nav.ErrorText)
+		err := errf(CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(q.URL, 200), nav.ErrorText)
 		err.Target = t.id
 		return err
 	}
 	if nav.LoaderID == "" {
 		return nil // within the document that is shown already
 	}
-	err = e.wait(ctx, "for "+clip(q.URL, 200)+" to load (the page stays open)", func() (bool, *Error) {
+	err = e.wait(ctx, "for "+manifest.Clip(q.URL, 200)+" to load (the page stays open)", func() (bool, *Error) {
 		switch {
 		case t.closed:
 			return false, closedTarget(t)
@@ -248,7 +250,7 @@ func (e *engine) crowded(by Caller) *Error {
 	if by.person() || e.pagesOf(by.Name) < maxPages {
 		return nil
 	}
-	return errf(CodeLimitExceeded, "%s has %d pages open in this browser, which is the most: close one first, by cdp.close with its target", clip(by.Name, 80), maxPages)
+	return errf(CodeLimitExceeded, "%s has %d pages open in this browser, which is the most: close one first, by cdp.close with its target", manifest.Clip(by.Name, 80), maxPages)
 }
 
 func (e *engine) pagesOf(owner string) (n int) {
@@ -266,7 +268,7 @@ func (e *engine) keepBounded(t *target) {
 	if t.kind != "page" || t.owner == "" || by.person() || e.pagesOf(t.owner) <= maxPages {
 		return
 	}
-	e.expel(t, errf(CodeLimitExceeded, "the page was closed: %s has %d pages open, which is the most", clip(t.owner, 80), maxPages))
+	e.expel(t, errf(CodeLimitExceeded, "the page was closed: %s has %d pages open, which is the most", manifest.Clip(t.owner, 80), maxPages))
 }
 
 // expel closes a page that its owner may not have. The engine is locked.

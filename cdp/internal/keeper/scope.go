@@ -12,6 +12,8 @@ import (
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 // scope is where a plugin works: a browser context of its own, whose cookies and storage are shared with nobody, and whose only way to the
@@ -275,7 +277,7 @@ func (e *engine) keepWithin(t *target, url string) {
 	if t.owner == "" || t.owner == commandLine.Name || t.kind != "page" || t.strayed != nil || mayShow(url) {
 		return
 	}
-	e.expel(t, errf(CodeDenied, "the page went to %s and was closed: only http and https pages are open to %s", clip(url, 100), clip(t.owner, 80)))
+	e.expel(t, errf(CodeDenied, "the page went to %s and was closed: only http and https pages are open to %s", manifest.Clip(url, 100), manifest.Clip(t.owner, 80)))
 }
 
 // refusedDial explains a navigation of a plugin that failed because its proxy did not dial.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 // server answers clients on the socket.
@@ -518,7 +520,7 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 		<-c.s.ended
 		return json.RawMessage("{}"), nil
 	}
-	return nil, errf(CodeInvalidArgs, "the keeper has no operation %q", clip(q.op, 40))
+	return nil, errf(CodeInvalidArgs, "the keeper has no operation %q", manifest.Clip(q.op, 40))
 }
 
 // pour sends a spool piece by piece, and stays until that is done or given up.

@@ -6,6 +6,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 // What keeps a call from being sent, or from ending.
@@ -24,7 +26,7 @@ func (e *engine) refusal(t *target, method string, o opts) *Error {
 	case t.crashed && !revives(method):
 		return crashedTarget(t)
 	case t.session == "":
-		return errf(CodeNotFound, "target %s (%s) is not attached any more; try again", t.id, clip(t.url, 80))
+		return errf(CodeNotFound, "target %s (%s) is not attached any more; try again", t.id, manifest.Clip(t.url, 80))
 	}
 	if d := t.root().dialog; d != nil && !d.endedBy(method) && o.onDialog != DialogAccept && o.onDialog != DialogDismiss {
 		return blockedTarget(t, d)
@@ -33,13 +35,13 @@ func (e *engine) refusal(t *target, method string, o opts) *Error {
 }
 
 func closedTarget(t *target) *Error {
-	e := errf(CodeNotFound, "target %s (%s) was closed", t.id, clip(t.url, 80))
+	e := errf(CodeNotFound, "target %s (%s) was closed", t.id, manifest.Clip(t.url, 80))
 	e.Target = t.id
 	return e
 }
 
 func crashedTarget(t *target) *Error {
-	e := errf(CodeTargetCrashed, "the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it", t.id, clip(t.url, 80))
+	e := errf(CodeTargetCrashed, "the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it", t.id, manifest.Clip(t.url, 80))
 	e.Target = t.id
 	return e
 }
@@ -49,7 +51,7 @@ func blockedTarget(t *target, d *Dialog) *Error {
 	if d.Type == beforeUnload {
 		way = `{"accept":true}, which leaves the page, or {"accept":false}, which stays`
 	}
-	e := errf(CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; answer it with Page.handleJavaScriptDialog %s", d.Type, clip(d.Message, 300), way)
+	e := errf(CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; answer it with Page.handleJavaScriptDialog %s", d.Type, manifest.Clip(d.Message, 300), way)
 	e.Target, e.Dialog = t.id, d
 	return e
 }
@@ -97,7 +99,7 @@ func (e *engine) unstick(t *target) string {
 	}
 	e.mu.Unlock()
 	if leaving != "" { // what is sent now goes to the page that comes, whose script must not be stopped
-		return "a navigation to " + clip(leaving, 200) + " is under way, which has not been answered"
+		return "a navigation to " + manifest.Clip(leaving, 200) + " is under way, which has not been answered"
 	}
 	select {
 	case <-answered:

@@ -1,0 +1,142 @@
+package cdp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// hostError gives a keeper's error the form, the code and the next step that callers see.
+func (p *Provider) hostError(err error, r *host.Request) error {
+	var k *keeper.Error
+	if !errors.As(err, &k) {
+		return err
+	}
+	e := &host.Error{Code: host.Code(k.Code), Message: manifest.Clean(k.Message), Cause: err}
+	if k.Chrome != nil {
+		e.Protocol = &host.ProtocolError{Code: k.Chrome.Code, Message: manifest.Clean(k.Chrome.Message), Data: manifest.Clean(k.Chrome.Data)}
+	}
+	switch k.Code {
+	case keeper.CodeDenied:
+		for _, d := range k.Denied {
+			e.Denied = append(e.Denied, host.Denial{Right: manifest.CleanLine(d.Right), Why: manifest.CleanLine(d.Why)})
+			if r != nil {
+				e.Next = append(e.Next, grantCommand(r, d.Right))
+			}
+		}
+	case keeper.CodeNavigationFailed:
+		declared(e, exitNavigationFailed, "navigation_failed", nil)
+		e.Next = []string{navigationAdvice(k.Message)}
+	case keeper.CodeProtocolError:
+		if k.Chrome != nil && strings.Contains(k.Chrome.Message, "invalid URL") {
+			e.Code = host.InvalidURL
+			break
+		}
+		declared(e, exitProtocolError, "protocol_error", nil)
+		if r != nil {
+			e.Next = p.protocolAdvice(r, k)
+		}
+	case keeper.CodeChromeConnection:
+		e.Next = []string{openCommand + browserOf(r)}
+	case keeper.CodeChromeLaunch:
+		e.Next = []string{"parley doctor"}
+	case keeper.CodeConfigError:
+		e.Next = []string{"set PARLEY_HOME to a folder that you may write to"}
+	case keeper.CodeTargetCrashed:
+		e.Next = []string{"parley cdp Page.reload" + pageOf(r), "parley cdp Page.navigate --param url=URL" + pageOf(r)}
+	case keeper.CodeNotFound:
+		e.Next = []string{"parley cdp targets" + browserOf(r)}
+	case keeper.CodeBusy:
+		e.Next = []string{`parley cdp Page.handleJavaScriptDialog --params '{"accept":true}'` + pageOf(r)}
+	case keeper.CodeTimeout:
+		e.Next = []string{"give it longer with --timeout " + longer(r)}
+	case keeper.CodeLimitExceeded:
+		e.Next = []string{"ask for less, such as a part of the page"}
+		if k.Bytes > 0 && r != nil && r.Caller == "cli" && r.Out == nil {
+			e.Next = append([]string{"add --out FILE, without --jq: it takes a result of any size"}, e.Next...)
+		}
+	}
+	return e
+}
+
+// browserOf and pageOf are the options that lead another command to the browser of a call, and to its page.
+func browserOf(r *host.Request) string {
+	if r == nil || r.Options.Browser == "" || r.Options.Browser == keeper.DefaultBrowser {
+		return ""
+	}
+	return " --browser " + manifest.ShellQuote(r.Options.Browser)
+}
+
+func pageOf(r *host.Request) string {
+	if r == nil || r.Options.Target == "" {
+		return browserOf(r)
+	}
+	return browserOf(r) + " --target " + manifest.ShellQuote(manifest.CleanLine(r.Options.Target))
+}
+
+func longer(r *host.Request) string {
+	if r == nil || r.Options.Timeout <= 0 {
+		return (2 * host.DefaultTimeout).String()
+	}
+	return (4 * r.Options.Timeout).Round(time.Second).String()
+}
+
+// declared makes an error one of the codes that the plugin declares.
+func declared(e *host.Error, exit int, name string, details json.RawMessage) {
+	e.Code, e.Exit = host.Code(name), exit
+	e.Tool = &host.ToolError{Exit: exit, Name: name, Details: details}
+}
+
+func navigationFailed(text string, params json.RawMessage) *host.Error {
+	var q struct {
+		URL string `json:"url"`
+	}
+	_ = json.Unmarshal(params, &q)
+	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("navigation to %s failed: %s", q.URL, text)), Next: []string{navigationAdvice(text)}}
+	details, _ := json.Marshal(map[string]string{"error_text": manifest.CleanLine(text)})
+	declared(e, exitNavigationFailed, "navigation_failed", details)
+	return e
+}
+
+// navigationAdvice is what helps where a page did not load, by the reason that Chrome names.
+func navigationAdvice(reason string) string {
+	if strings.Contains(reason, "net::ERR_ABORTED") {
+		return "a download and an empty answer show no page; parley cdp targets tells whether the page has crashed"
+	}
+	return "check the URL and that the server runs"
+}
+
+// maxExceptionDetails bounds what of a page's exception goes into an error.
+const maxExceptionDetails = 4096
+
+func scriptError(raw json.RawMessage) *host.Error {
+	var thrown struct {
+		Text         string `json:"text"`
+		LineNumber   int    `json:"lineNumber"`
+		ColumnNumber int    `json:"columnNumber"`
+		Exception    struct {
+			Description string          `json:"description"`
+			Value       json.RawMessage `json:"value"`
+		} `json:"exception"`
+	}
+	_ = json.Unmarshal(raw, &thrown)
+	text := thrown.Text
+	switch {
+	case thrown.Exception.Description != "":
+		text, _, _ = strings.Cut(thrown.Exception.Description, "\n")
+	case len(thrown.Exception.Value) > 0:
+		text += " " + string(thrown.Exception.Value)
+	}
+	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("the page's script threw: %s (line %d, column %d)", manifest.Clip(text, 1000), thrown.LineNumber+1, thrown.ColumnNumber+1))}
+	if len(raw) > maxExceptionDetails {
+		raw = nil
+	}
+	declared(e, exitScriptError, "script_error", raw)
+	return e
+}

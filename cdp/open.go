@@ -1,0 +1,179 @@
+package cdp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+type openParams struct {
+	URL         string `json:"url"`
+	Headed      bool   `json:"headed"`
+	Attach      string `json:"attach"`
+	UserDataDir string `json:"user_data_dir"`
+	Chrome      string `json:"chrome"`
+}
+
+func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, error) {
+	var q openParams
+	if err := json.Unmarshal(r.Params, &q); err != nil {
+		return nil, err
+	}
+	if err := checkURL(r.Params); err != nil {
+		return nil, err
+	}
+	tries := openTries
+	if q.Attach != "" {
+		tries = 1 // their browser's user may have been asked
+	}
+	var page keeper.Page
+	var notes []string
+	err := whileItEnds(ctx, tries, r.Options.Browser, func() (err error) {
+		page, notes, err = p.openPage(ctx, r, q)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return result(page, notes...)
+}
+
+// openTries is how often open starts over when the browser ends under it.
+const openTries = 4
+
+// whileItEnds opens again when the browser that was there had just been killed or is closed by somebody else: what was asked for is an open
+// browser.
+func whileItEnds(ctx context.Context, tries int, name string, open func() error) error {
+	for try := 1; ; try++ {
+		err := open()
+		if err == nil || host.AsError(err).Code != host.ChromeConnection || tries == 1 || ctx.Err() != nil {
+			return err
+		}
+		if try == tries {
+			e := *host.AsError(err)
+			e.Message = fmt.Sprintf("browser %q ended %d times while it was opened, so it crashes, or somebody else closes it: %s", shownName(name), tries, e.Message)
+			e.Next = []string{"parley cdp status --all", openCommand + " --browser NAME, with a name that nobody else uses"}
+			return &e
+		}
+	}
+}
+
+// openPage makes a page in the browser that is open, or in one that it starts.
+func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) (keeper.Page, []string, error) {
+	if !isPerson(r.Caller) {
+		if err := keeper.Room(p.cfg.RunDir, r.Options.Browser); err != nil {
+			return keeper.Page{}, nil, p.hostError(err, r)
+		}
+	}
+	c, err := p.start(ctx, r.Options.Browser, q)
+	if err != nil {
+		return keeper.Page{}, nil, err
+	}
+	notes := c.Notes()
+	c = spokenFor(c, r)
+	if c.Started() {
+		if s, err := c.Status(ctx); err == nil {
+			notes = append(notes, s.Notes...)
+		}
+	}
+	page, err := c.Open(ctx, keeper.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog})
+	if err != nil {
+		return page, nil, p.hostError(err, r)
+	}
+	return page, notes, nil
+}
+
+// MissingOpen names open for what needs a browser while none is open.
+func (p *Provider) MissingOpen(tool string) string {
+	if slices.Contains([]string{"open", "close", "status"}, tool) {
+		return ""
+	}
+	open, err := keeper.List(p.cfg.RunDir)
+	if err != nil || slices.ContainsFunc(open, func(e keeper.Entry) bool { return e.Alive }) {
+		return ""
+	}
+	return openCommand
+}
+
+// openCommand is what to type where no browser is open.
+const openCommand = "parley cdp open URL"
+
+// start connects to the keeper of a browser and starts one where there is none.
+func (p *Provider) start(ctx context.Context, name string, q openParams) (*keeper.Client, error) {
+	plain := q.Attach == "" && q.UserDataDir == "" && q.Chrome == "" && !q.Headed
+	if plain {
+		if c, err := p.client(ctx, name); err == nil {
+			return c, nil
+		}
+	}
+	cfg := keeper.Config{
+		RunDir: p.cfg.RunDir, Browser: name, Version: p.cfg.Version, Headed: q.Headed,
+		UserDataDir: q.UserDataDir, Attach: q.Attach, Idle: p.cfg.Idle,
+	}
+	if deadline, ok := ctx.Deadline(); ok && q.Attach != "" {
+		// Somebody may have to allow it in the browser first. What is left lets the keeper say how it went.
+		cfg.LaunchTimeout = time.Until(deadline) * 9 / 10
+	}
+	if q.Attach != "" && p.cfg.AttachHosts != nil {
+		var err error
+		if cfg.AttachHosts, err = p.cfg.AttachHosts(); err != nil {
+			return nil, err
+		}
+	}
+	if q.Attach == "" {
+		found, err := findChrome(q.Chrome, p.cfg.Env, p.cfg.Chrome)
+		if err != nil {
+			return nil, err
+		}
+		p.cfg.Debug("browser: %s: %s", found.Path, found.Why())
+		cfg.Chrome, cfg.FoundBy, cfg.Why = found.Path, found.From, found.Why()
+	}
+	c, err := keeper.Start(ctx, cfg)
+	if err != nil {
+		return nil, p.hostError(err, nil)
+	}
+	return p.keep(name, c), nil
+}
+
+// checkURL refuses what Chrome would not load, before it is sent, and says what may have been meant.
+func checkURL(params json.RawMessage) error {
+	var q map[string]any
+	if json.Unmarshal(params, &q) != nil {
+		return nil
+	}
+	given, ok := q["url"].(string)
+	if !ok {
+		return nil
+	}
+	u, err := url.Parse(strings.TrimSpace(given))
+	switch {
+	case err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "" || u.Path != "") && !strings.Contains(u.Scheme, "."):
+		if (u.Scheme == "http" || u.Scheme == "https") && u.Host == "" || strings.EqualFold(u.Scheme, "localhost") {
+			break
+		}
+		return nil
+	case given == "":
+		return nil
+	}
+	e := host.Errorf(host.InvalidURL, "%q is not a URL that can be opened; expected one such as https://example.com/", manifest.CleanLine(given))
+	e.Details = []host.Detail{{Parameter: "/url", Keyword: "format", Provided: fmt.Sprintf("string %q", manifest.CleanLine(given)), Expected: "an absolute URL with a scheme"}}
+	local, scheme := strings.HasPrefix(strings.ToLower(given), "localhost"), "https://"
+	if local {
+		scheme = "http://"
+	}
+	if fixed, err := url.Parse(scheme + given); err == nil && (local || strings.Contains(fixed.Host, ".")) && !strings.ContainsAny(given, " ") {
+		q["url"] = fixed.String()
+		e.Corrected, _ = json.Marshal(q)
+		e.Details[0].Suggestion = fixed.String()
+		e.Next = []string{"parley cdp open " + manifest.ShellQuote(fixed.String())}
+	}
+	return e
+}
