@@ -50,6 +50,8 @@ type Call struct {
 
 	// Invalid says that the caller could not even put the parameters together; the call is refused with it.
 	Invalid *Error
+	// Answered is given the answer before it is recorded, by a caller whose own caller need not wait for that. May be nil.
+	Answered func(*Answer)
 	// Filter changes the data before it is cut to Options.MaxBytes. May be nil.
 	Filter func(json.RawMessage) (json.RawMessage, error)
 	// Progress, Log, Emit, Started, Until, Out and Drain are as in Request. May be nil.
@@ -112,7 +114,11 @@ func (h *Host) Call(ctx context.Context, c Call) *Answer {
 	if run.address.Tool != nil {
 		run.remember(a.Err)
 	}
-	h.record(run.event("call", began))
+	ended := run.event("call", began)
+	if c.Answered != nil {
+		c.Answered(a)
+	}
+	h.record(ended)
 	return a
 }
 

@@ -86,14 +86,8 @@ func (a *App) batch(ctx context.Context, path string, goOn bool) error {
 			return host.Errorf(host.InvalidArgs, "batch: line %d: %v", number, err)
 		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {
-			id, answer := a.batchCall(ctx, h, cfg, text, number, earlier)
-			env := answer.Envelope()
-			if a.debug {
-				env.Debug, a.lines = a.lines, nil
-			}
-			if raw, err := manifest.Marshal(batchAnswer{id, env}); err != nil {
-				return err
-			} else if _, err := a.Out.Write(append(manifest.EscapeJSON(raw), '\n')); err != nil {
+			answer, err := a.batchCall(ctx, h, cfg, text, number, earlier)
+			if err != nil {
 				return writeError(err)
 			}
 			if answer.Err != nil && first == nil {
@@ -124,14 +118,16 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text []byte, number int, earlier results) (json.RawMessage, *host.Answer) {
+// batchCall runs a line and prints its answer. The error says that it could not be printed.
+func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text []byte, number int, earlier results) (*host.Answer, error) {
 	id := json.RawMessage(strconv.Itoa(number))
-	refuse := func(err error) (json.RawMessage, *host.Answer) {
+	refuse := func(err error) (*host.Answer, error) {
 		e := host.AsError(err)
 		if len(e.Next) == 0 {
 			e = e.WithNext("parley help batch")
 		}
-		return id, &host.Answer{Err: e, Next: e.Next}
+		answer := &host.Answer{Err: e, Next: e.Next}
+		return answer, a.printLine(id, answer)
 	}
 	if _, err := schema.Decode(text, schema.Limits{Bytes: host.MaxParams}); err != nil {
 		return refuse(host.Errorf(host.InvalidArgs, "line %d: %s", number, manifest.CleanLine(err.Error())))
@@ -166,14 +162,29 @@ func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text [
 		return refuse(err)
 	}
 	options = cfg.complete(options)
+	var unprinted error
 	answer := h.Call(ctx, host.Call{
 		Name: line.Tool, Params: params, Caller: "cli", Session: a.Env("PARLEY_SESSION"), Options: options,
-		Log: func(level int, message string) { a.debugf("%s: %s", line.Tool, message) },
+		Log:      func(level int, message string) { a.debugf("%s: %s", line.Tool, message) },
+		Answered: func(answer *host.Answer) { unprinted = a.printLine(id, answer) }, // whoever sends the lines goes on while it is recorded
 	})
 	if answer.Err == nil {
 		earlier[key] = answer.Data
 	}
-	return id, answer
+	return answer, unprinted
+}
+
+// printLine prints the answer to a line.
+func (a *App) printLine(id json.RawMessage, answer *host.Answer) error {
+	env := answer.Envelope()
+	if a.debug {
+		env.Debug, a.lines = a.lines, nil
+	}
+	raw, err := manifest.Marshal(batchAnswer{id, env})
+	if err == nil {
+		_, err = a.Out.Write(append(manifest.EscapeJSON(raw), '\n'))
+	}
+	return err
 }
 
 func idKey(id json.RawMessage) string {

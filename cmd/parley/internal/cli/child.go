@@ -17,7 +17,11 @@ const childVariable = "PARLEY_CHILD"
 // Child is the one door for processes that Parley starts from its own binary. It must be the first thing
 // that main does: a child shares nothing with the command line but the binary.
 func Child() (code int, entered bool) {
-	switch job := os.Getenv(childVariable); job {
+	job := os.Getenv(childVariable)
+	if job != "" { // on Linux it was started as /proc/self/exe, and lists of processes would call it "exe"
+		_ = os.WriteFile("/proc/self/comm", []byte("parley"), 0)
+	}
+	switch job {
 	case "":
 		return 0, false
 	case cdp.KeeperJob:
