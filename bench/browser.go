@@ -73,7 +73,9 @@ func (b *bench) browser() error {
 		fmt.Fprintf(w, "<!doctype html><title>%s</title><p>%s", r.URL.Path, strings.Repeat("text ", 200))
 	}))
 	defer pages.Close()
-	return errors.Join(b.beside(chrome, pages.URL), b.flood(pages.URL), b.keeperAlone(), b.navigate(pages.URL))
+	return errors.Join(
+		b.beside(chrome, pages.URL), b.inOwn(pages.URL, b.flood), b.keeperAlone(),
+		b.inOwn(pages.URL, func(batch *batch, page, _ string) error { return b.navigate(batch, page, pages.URL) }))
 }
 
 // keeperAlone is the same flood without Chrome, which tells what of the delay is the keeper's.
@@ -228,17 +230,7 @@ func bareRoundTrips(peer, pageURL string) (took []time.Duration, err error) {
 
 // flood times calls to one page while another one makes some 10,000 events a second, which go into the ring. They are calls of a binding,
 // the events that cost Chrome the least: on few processors what it takes to make them is what delays calls.
-func (b *bench) flood(url string) error {
-	quiet, loud, err := b.twoPages(url)
-	if err != nil {
-		return err
-	}
-	defer b.closed("own")
-	batch, err := b.startBatch("own")
-	if err != nil {
-		return err
-	}
-	defer batch.end()
+func (b *bench) flood(batch *batch, quiet, loud string) error {
 	idle, err := batch.during(quiet, floodTime)
 	if err != nil {
 		return err
@@ -282,36 +274,31 @@ func (b *bench) flood(url string) error {
 	return nil
 }
 
-// twoPages opens a browser of the keeper's own with two pages.
-func (b *bench) twoPages(url string) (one, two string, err error) {
-	for _, id := range []*string{&two, &one} {
-		var page struct {
-			Target string `json:"target"`
-		}
+// inOwn runs what is measured in a browser of the keeper's own, with a batch open and two pages.
+func (b *bench) inOwn(url string, measure func(batch *batch, one, two string) error) error {
+	defer b.closed("own")
+	var pages [2]struct {
+		Target string `json:"target"`
+	}
+	for i := range pages {
 		raw, err := b.parleySays("own", "cdp", "open", url+"/page")
 		if err == nil {
-			err = json.Unmarshal(raw, &page)
+			err = json.Unmarshal(raw, &pages[i])
 		}
 		if err != nil {
-			return "", "", err
+			return err
 		}
-		*id = page.Target
 	}
-	return one, two, nil
-}
-
-// navigate watches what the keeper takes while a page goes from one document to another.
-func (b *bench) navigate(url string) error {
-	page, _, err := b.twoPages(url)
-	if err != nil {
-		return err
-	}
-	defer b.closed("own")
 	batch, err := b.startBatch("own")
 	if err != nil {
 		return err
 	}
 	defer batch.end()
+	return measure(batch, pages[1].Target, pages[0].Target)
+}
+
+// navigate watches what the keeper takes while a page goes from one document to another.
+func (b *bench) navigate(batch *batch, page, url string) error {
 	fmt.Fprintf(b.out, "\nThe keeper's memory over %d navigations\n ", navigations)
 	for i := range navigations + 1 {
 		line := fmt.Sprintf(`{"tool":"cdp.Page.navigate","params":{"url":"%s/%d"},"options":{"target":%q}}`, url, i, page)
