@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -392,6 +393,11 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Dir, cmd.Env = ts.MkAbs("."), []string{}
 	for _, name := range []string{"PARLEY_HOME", "HOME", "PATH", "TMPDIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	if s := signals[args[0]]; signal.Ignored(s) { // as nohup leaves it, and the program would inherit that
+		caught := make(chan os.Signal, 1)
+		signal.Notify(caught, s)
+		defer signal.Stop(caught)
 	}
 	var out, errs watched
 	cmd.Stdout, cmd.Stderr = &out, &errs
