@@ -114,11 +114,10 @@ func (h *Host) Call(ctx context.Context, c Call) *Answer {
 	if run.address.Tool != nil {
 		run.remember(a.Err)
 	}
-	ended := run.event("call", began)
 	if c.Answered != nil {
 		c.Answered(a)
 	}
-	h.record(ended)
+	h.record(run.event("call", began))
 	return a
 }
 
