@@ -177,7 +177,7 @@ func TestChildTargets(t *testing.T) {
 	}
 	wantValue(t, c, frame.ID, "here", `"inner"`)
 	worker := find("worker")
-	wantValue(t, c, worker.ID, "here", `"worker"`)
+	waitFor(t, "the worker's script", func() bool { here, err := evaluate(t, c, worker.ID, "here"); return err == nil && here == `"worker"` })
 
 	// A dialog of a frame blocks its page, too, and the other way round.
 	_, err := evaluate(t, c, frame.ID, "alert('from within')")
