@@ -10,12 +10,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/host"
 )
 
 const pollTime = 20 * time.Millisecond
@@ -93,10 +93,6 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 		return unusable(err)
 	}
 	Sweep(f.dir) // of other names; what cannot be removed there is nothing to this one
-	cmd, err := selfCommand()
-	if err != nil {
-		return errf(CodeInternal, "cannot find this program itself: %v", err)
-	}
 	logFile, err := os.OpenFile(f.log(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return unusable(err)
@@ -108,6 +104,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	}
 	defer ready.Close()
 	// The arguments are for whoever reads a list of processes.
+	cmd := host.SelfCommand()
 	cmd.Args = append(cmd.Args, childName, cfg.Browser, cfg.RunDir)
 	cmd.Env = append(os.Environ(), ChildVar+"="+childName)
 	cmd.Stdin = bytes.NewReader(mustJSON(cfg))
@@ -154,21 +151,6 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	}
 	return said.Error
 }
-
-// selfCommand runs this program again; where the system can, the very one that runs now, for another may stand in its place since.
-func selfCommand() (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self)
-	if _, err := os.Stat(procSelf); err == nil {
-		cmd.Path, cmd.Err = procSelf, nil
-	}
-	return cmd, nil
-}
-
-const procSelf = "/proc/self/exe"
 
 // Dial answers a connection to a running keeper. When there is none the error's code
 // is CodeChromeConnection, and what a dead one left is removed.

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"os/exec"
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
@@ -49,19 +48,4 @@ func keeperEgress(cfg egress.Config) func() (host.Egress, error) {
 		cfg.Rules = rules.Egress
 		return egress.New(cfg), nil
 	}
-}
-
-// selfCommand starts this binary again, for a job that its caller names in the environment. Where the system can, it
-// is the very binary that runs now: another may stand in its place since.
-func selfCommand() *exec.Cmd {
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
-	}
-	if _, err := os.Stat("/proc/self/exe"); err == nil {
-		cmd := exec.Command("/proc/self/exe")
-		cmd.Args[0] = self
-		return cmd
-	}
-	return exec.Command(self)
 }

@@ -73,7 +73,7 @@ func (r *rooms) debugLine() func(string) {
 func (r *rooms) engine() *wasm.Engine {
 	if r.engine_ == nil {
 		r.engine_ = wasm.New(wasm.Config{
-			CacheDir: filepath.Join(r.dirs().cache, "wasm"), HostVersion: Version, Child: selfCommand,
+			CacheDir: filepath.Join(r.dirs().cache, "wasm"), HostVersion: Version, Child: host.SelfCommand,
 			Notice: r.app.notice, Debug: func(line string) { r.app.debugf("%s", line) },
 		})
 	}
