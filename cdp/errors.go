@@ -67,17 +67,17 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 
 // browserOf and pageOf are the options that lead another command to the browser of a call, and to its page.
 func browserOf(r *host.Request) string {
-	if r == nil || r.Options.Browser == "" || r.Options.Browser == keeper.DefaultBrowser {
+	if r == nil {
 		return ""
 	}
-	return " --browser " + manifest.ShellQuote(r.Options.Browser)
+	return host.Options{Browser: r.Options.Browser}.Place()
 }
 
 func pageOf(r *host.Request) string {
-	if r == nil || r.Options.Target == "" {
-		return browserOf(r)
+	if r == nil {
+		return ""
 	}
-	return browserOf(r) + " --target " + manifest.ShellQuote(manifest.CleanLine(r.Options.Target))
+	return r.Options.Place()
 }
 
 func longer(r *host.Request) string {

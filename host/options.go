@@ -43,6 +43,20 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 	return options, options.Check()
 }
 
+// DefaultBrowser is the name of the browser that nobody named.
+const DefaultBrowser = "default"
+
+// Place is what a command line ends with that is to act in the same browser and on the same page: " --browser NAME --target ID", or "".
+func (o Options) Place() (place string) {
+	if o.Browser != "" && o.Browser != DefaultBrowser {
+		place += " --browser " + manifest.ShellQuote(manifest.CleanLine(o.Browser))
+	}
+	if o.Target != "" {
+		place += " --target " + manifest.ShellQuote(manifest.CleanLine(o.Target))
+	}
+	return place
+}
+
 const optionsExample = `"options":{"timeout":"10s","max_bytes":32768}`
 
 var optionNames = []string{"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog"}

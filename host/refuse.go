@@ -96,19 +96,9 @@ func (r *run) proposeFrom(e *Error, judge *schema.Schema, given, mended any, vio
 	}
 }
 
-// defaultBrowser is the one that needs no naming.
-const defaultBrowser = "default"
-
 // commandLine is the call with other parameters, where this one was to run.
 func (r *run) commandLine(params json.RawMessage) string {
-	line := manifest.CommandLine(r.answer.Tool, params)
-	if browser := r.call.Options.Browser; browser != "" && browser != defaultBrowser {
-		line += " --browser " + manifest.ShellQuote(manifest.CleanLine(browser))
-	}
-	if target := r.call.Options.Target; target != "" {
-		line += " --target " + manifest.ShellQuote(manifest.CleanLine(target))
-	}
-	return line
+	return manifest.CommandLine(r.answer.Tool, params) + r.call.Options.Place()
 }
 
 // meant is the object that parameters were meant to be which are none: the one that stands alone in a list, or in a text that is nearly

@@ -3,6 +3,7 @@ package keeper
 import (
 	"time"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -44,7 +45,7 @@ type Config struct {
 }
 
 // DefaultBrowser is the name of the browser that nobody named.
-const DefaultBrowser = "default"
+const DefaultBrowser = host.DefaultBrowser
 
 func (c *Config) setDefaults() {
 	c.Browser = orDefault(c.Browser)
