@@ -282,7 +282,7 @@ func (a *App) fail(err error) int {
 			env = f.envelope
 			env.Next = append([]string{}, e.Next...)
 			if o := env.Error; o != nil {
-				o.Command = a.stayLive([]string{o.Command})[0]
+				o.Command = a.liveCommand(o.Command)
 			}
 		} else {
 			env.Meta = nil

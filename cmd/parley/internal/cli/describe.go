@@ -15,7 +15,7 @@ func (a *App) describe(ctx context.Context, h *host.Host, name string, tier int)
 	}
 	docs.Next, docs.Examples = a.stayLive(docs.Next), slices.Clone(docs.Examples)
 	for i, e := range docs.Examples {
-		docs.Examples[i].Command = a.stayLive([]string{e.Command})[0]
+		docs.Examples[i].Command = a.liveCommand(e.Command)
 	}
 	return a.document(docs)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp"
@@ -55,15 +56,18 @@ func (a *App) diff(ctx context.Context, at host.Address, browser string) error {
 
 // stayLive makes commands about what --live showed use the same protocol, which may be the only one that knows of it.
 func (a *App) stayLive(commands []string) []string {
-	if !a.live {
-		return commands
-	}
-	live := make([]string, len(commands))
-	for i, c := range commands {
-		if words := strings.Fields(c); len(words) > 2 && words[1] == cdp.Name && strings.Contains(words[2], ".") && !strings.HasSuffix(c, " --live") {
-			c += " --live"
-		}
-		live[i] = c
+	live := slices.Clone(commands)
+	for i, c := range live {
+		live[i] = a.liveCommand(c)
 	}
 	return live
+}
+
+// liveCommand is stayLive for one command.
+func (a *App) liveCommand(command string) string {
+	words := strings.Fields(command)
+	if a.live && len(words) > 2 && words[1] == cdp.Name && strings.Contains(words[2], ".") && !strings.HasSuffix(command, " --live") {
+		return command + " --live"
+	}
+	return command
 }
