@@ -317,7 +317,7 @@ func (r *run) validate() error {
 
 // hold mends what may be mended in parameters and holds them against their schema.
 func (r *run) hold(judge *schema.Schema, value any) error {
-	mended, slips := judge.Mend(value)
+	mended, slips := judge.Coerce(value)
 	violations, err := judge.Validate(mended)
 	var tooCostly *schema.CostError
 	switch {

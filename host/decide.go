@@ -94,7 +94,7 @@ func (r *run) settings(d *Decision) error {
 	if err != nil {
 		return Errorf(ConfigError, "the settings of %s cannot be read: %v", r.address.Plugin, err)
 	}
-	value, _ = judge.Mend(value)
+	value, _ = judge.Coerce(value)
 	violations, err := judge.Validate(value)
 	if err != nil {
 		return &Error{Code: LimitExceeded, Message: "holding the settings of " + r.address.Plugin + " against their schema would take too long", Cause: err}

@@ -197,9 +197,9 @@ func (a Address) judge(raw []byte, part string) (*schema.Schema, error) {
 	if s, ok := a.catalog.schemas.Load(k); ok {
 		return s.(*schema.Schema), nil
 	}
-	compile := schema.Foreign
+	compile := schema.CompileUntrusted
 	if info.Kind == manifest.KindBuiltin {
-		compile = schema.Generated
+		compile = schema.CompileGenerated
 	}
 	s, err := compile(raw)
 	if err != nil {

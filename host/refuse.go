@@ -77,7 +77,7 @@ func (r *run) violated(judge *schema.Schema, given, value any, violations []sche
 
 // propose adds to an error the call with an object as it would be accepted.
 func (r *run) propose(e *Error, judge *schema.Schema, object map[string]any) {
-	mended, _ := judge.Mend(object)
+	mended, _ := judge.Coerce(object)
 	if violations, err := judge.Validate(mended); err == nil {
 		r.proposeFrom(e, judge, object, mended, violations)
 	}
@@ -134,7 +134,7 @@ func within(given any) map[string]any {
 
 // accepts tells whether an object would be taken, mended where that is safe.
 func accepts(judge *schema.Schema, object map[string]any) bool {
-	mended, _ := judge.Mend(object)
+	mended, _ := judge.Coerce(object)
 	violations, err := judge.Validate(mended)
 	return err == nil && len(violations) == 0
 }

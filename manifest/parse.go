@@ -21,7 +21,7 @@ var schemaJSON []byte
 // Schema returns the draft-07 schema that manifests of version 1 are checked against.
 func Schema() []byte { return bytes.Clone(schemaJSON) }
 
-var ownSchema = sync.OnceValues(func() (*schema.Schema, error) { return schema.Own(schemaJSON) })
+var ownSchema = sync.OnceValues(func() (*schema.Schema, error) { return schema.CompileTrusted(schemaJSON) })
 
 // Bounds of a manifest as a document.
 const (
@@ -165,7 +165,7 @@ func check(m *Manifest) []Problem {
 	c.names()
 	c.exitCodes()
 	if len(m.Settings) > 0 {
-		if _, err := schema.Foreign(m.Settings); err != nil {
+		if _, err := schema.CompileUntrusted(m.Settings); err != nil {
 			c.add("/settings", "%v", err)
 		}
 	}
@@ -266,14 +266,14 @@ func (c *checker) tool(at string, t *Tool) {
 			c.add(at+"/params/properties", "the parameter %q cannot be typed as it is shown: it holds hidden characters or white space around it", name)
 		}
 	}
-	judge, err := schema.Foreign(t.Params)
+	judge, err := schema.CompileUntrusted(t.Params)
 	if err != nil {
 		c.add(at+"/params", "%v", err)
 		return
 	}
 	var returns *schema.Schema
 	if len(t.Returns) > 0 {
-		if returns, err = schema.Foreign(t.Returns); err != nil {
+		if returns, err = schema.CompileUntrusted(t.Returns); err != nil {
 			c.add(at+"/returns", "%v", err)
 		}
 	}

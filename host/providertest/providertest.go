@@ -128,9 +128,9 @@ func effect(e string) bool {
 
 func tools(t *testing.T, p host.Provider) {
 	m := must(p.Manifest())
-	compile := schema.Foreign
+	compile := schema.CompileUntrusted
 	if p.Info().Kind == manifest.KindBuiltin {
-		compile = schema.Own
+		compile = schema.CompileTrusted
 	}
 	declared := map[string]bool{}
 	for _, e := range m.ExitCodes {

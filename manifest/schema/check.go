@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// A place is where in the value a check stands.
-type place struct {
-	up       *place
+// A location is where in the value a check stands.
+type location struct {
+	up       *location
 	token    string
 	optional bool // a property that may be left out
 }
 
-func (p *place) pointer() string {
+func (p *location) pointer() string {
 	var tokens []string
 	for ; p != nil; p = p.up {
 		tokens = append(tokens, p.token)
@@ -24,23 +24,23 @@ func (p *place) pointer() string {
 	return pointerOf(tokens)
 }
 
-func (p *place) key(k string) *place { return &place{up: p, token: k} }
-func (p *place) index(i int) *place  { return &place{up: p, token: strconv.Itoa(i)} }
+func (p *location) key(k string) *location { return &location{up: p, token: k} }
+func (p *location) index(i int) *location  { return &location{up: p, token: strconv.Itoa(i)} }
 
 // A fault is a violation before it is put into words.
 type fault struct {
-	at      *place
+	at      *location
 	keyword string
 	node    *node // whose keyword is broken; nil if several are
 	v       any   // what stands at the place
 	absent  bool  // nothing stands there
 
-	child    *node          // for a missing property: its schema, if it has one
-	known    []string       // for an unknown property: the names that the object knows
-	beside   map[string]any // and what it holds
-	allowed  []any          // for values to choose from that no single enum holds
-	expected string         // when the keyword does not say it all
-	unsure   bool           // one of several ways to be wrong: correct nothing
+	child     *node          // for a missing property: its schema, if it has one
+	known     []string       // for an unknown property: the names that the object knows
+	beside    map[string]any // and what it holds
+	allowed   []any          // for values to choose from that no single enum holds
+	expected  string         // when the keyword does not say it all
+	ambiguous bool           // one of several ways to be wrong: correct nothing
 }
 
 // A record collects which parts of one value some schema has looked at, for the unevaluated keywords.
@@ -85,7 +85,7 @@ func (s *Schema) walker() *walker { return &walker{uneval: s.uneval, steps: 1 <<
 
 // check says whether v is valid at n. With faults it collects all of them, without it stops at the first. seen, if not
 // nil, learns which parts of v were looked at.
-func (w *walker) check(n *node, v any, at *place, faults *[]fault, seen *record) bool {
+func (w *walker) check(n *node, v any, at *location, faults *[]fault, seen *record) bool {
 	if w.steps--; w.steps < 0 {
 		return false
 	}
@@ -159,7 +159,7 @@ func add(faults *[]fault, f fault) {
 	}
 }
 
-func everything(v any, s *record) {
+func markAll(v any, s *record) {
 	switch v := v.(type) {
 	case map[string]any:
 		for k := range v {
@@ -212,7 +212,7 @@ func checkString(n *node, v string, fail func(fault)) {
 	}
 }
 
-func (w *walker) array(n *node, v []any, at *place, faults *[]fault, seen *record, fail func(fault)) bool {
+func (w *walker) array(n *node, v []any, at *location, faults *[]fault, seen *record, fail func(fault)) bool {
 	ok := true
 	for i, item := range v {
 		s := n.items
@@ -256,7 +256,7 @@ func duplicate(v []any) bool {
 	return false
 }
 
-func (w *walker) containing(n *node, v []any, at *place, seen *record, fail func(fault)) {
+func (w *walker) containing(n *node, v []any, at *location, seen *record, fail func(fault)) {
 	count := 0
 	for i, item := range v {
 		if w.check(n.contains, item, at, nil, nil) {
@@ -276,7 +276,7 @@ func (w *walker) containing(n *node, v []any, at *place, seen *record, fail func
 	}
 }
 
-func (w *walker) object(n *node, v map[string]any, at *place, faults *[]fault, seen *record, fail func(fault)) bool {
+func (w *walker) object(n *node, v map[string]any, at *location, faults *[]fault, seen *record, fail func(fault)) bool {
 	ok := true
 	for _, name := range n.required {
 		if _, given := v[name]; !given {
@@ -318,7 +318,7 @@ func (w *walker) object(n *node, v map[string]any, at *place, faults *[]fault, s
 	return ok
 }
 
-func (w *walker) property(n *node, name string, beside map[string]any, up *place, faults *[]fault, seen *record) bool {
+func (w *walker) property(n *node, name string, beside map[string]any, up *location, faults *[]fault, seen *record) bool {
 	v := beside[name]
 	at := up.key(name)
 	at.optional = !slices.Contains(n.required, name)
@@ -351,7 +351,7 @@ func (w *walker) property(n *node, name string, beside map[string]any, up *place
 	return ok
 }
 
-func (w *walker) logic(n *node, v any, at *place, faults *[]fault, seen *record, fail func(fault)) bool {
+func (w *walker) logic(n *node, v any, at *location, faults *[]fault, seen *record, fail func(fault)) bool {
 	ok := true
 	both := func(s *node) {
 		if s != nil && (ok || faults != nil) && !w.check(s, v, at, faults, seen) {
@@ -396,7 +396,7 @@ func (w *walker) logic(n *node, v any, at *place, faults *[]fault, seen *record,
 
 // union checks anyOf and oneOf. When no branch accepts, it tells the faults of the one that was most likely meant, or,
 // where several are as likely, one fault that names them.
-func (w *walker) union(n *node, keyword string, branches []*node, v any, at *place, faults *[]fault, seen *record, fail func(fault)) bool {
+func (w *walker) union(n *node, keyword string, branches []*node, v any, at *location, faults *[]fault, seen *record, fail func(fault)) bool {
 	valid := 0
 	all := make([][]fault, len(branches))
 	for i, b := range branches {
@@ -425,16 +425,16 @@ func (w *walker) union(n *node, keyword string, branches []*node, v any, at *pla
 		return false
 	}
 	if faults != nil {
-		*faults = append(*faults, likeliest(n, keyword, branches, v, at, all)...)
+		*faults = append(*faults, likeliestFaults(n, keyword, branches, v, at, all)...)
 		if seen != nil {
-			everything(v, seen)
+			markAll(v, seen)
 		}
 	}
 	return false
 }
 
-// likeliest picks the faults to tell when no branch of a union accepts v.
-func likeliest(n *node, keyword string, branches []*node, v any, at *place, all [][]fault) []fault {
+// likeliestFaults picks the faults to tell when no branch of a union accepts v.
+func likeliestFaults(n *node, keyword string, branches []*node, v any, at *location, all [][]fault) []fault {
 	type option struct {
 		index, wrongKind, wrongTag, count int
 	}
@@ -458,7 +458,7 @@ func likeliest(n *node, keyword string, branches []*node, v any, at *place, all 
 		options = append(options, o)
 	}
 	if choice {
-		return []fault{chosen(n, keyword, v, at, all)}
+		return []fault{mergeChoices(n, keyword, v, at, all)}
 	}
 	better := func(a, b option) int {
 		if a.wrongKind != b.wrongKind {
@@ -483,11 +483,11 @@ func likeliest(n *node, keyword string, branches []*node, v any, at *place, all 
 			tied = append(tied, branches[o.index])
 		}
 	}
-	return []fault{{at: at, keyword: keyword, node: n, v: v, expected: describeUnion(tied), unsure: true}}
+	return []fault{{at: at, keyword: keyword, node: n, v: v, expected: describeUnion(tied), ambiguous: true}}
 }
 
-// chosen merges branches that each wanted a type or a value into one fault.
-func chosen(n *node, keyword string, v any, at *place, all [][]fault) fault {
+// mergeChoices merges branches that each wanted a type or a value into one fault.
+func mergeChoices(n *node, keyword string, v any, at *location, all [][]fault) fault {
 	merged := fault{at: at, keyword: keyword, node: n, v: v}
 	var wants []*node
 	enums := true
@@ -504,7 +504,7 @@ func chosen(n *node, keyword string, v any, at *place, all [][]fault) fault {
 		merged.keyword = "enum"
 		return merged
 	}
-	merged.keyword, merged.allowed, merged.unsure = "type", nil, true
+	merged.keyword, merged.allowed, merged.ambiguous = "type", nil, true
 	merged.expected = describeUnion(wants)
 	return merged
 }
@@ -524,7 +524,7 @@ func (f fault) choices() []any {
 
 // commonTag finds the property whose value every branch of a union refuses by const or enum: the tag that tells the
 // branches apart.
-func commonTag(all [][]fault, at *place, sameKind bool) *fault {
+func commonTag(all [][]fault, at *location, sameKind bool) *fault {
 	if !sameKind {
 		return nil
 	}
@@ -546,7 +546,7 @@ func commonTag(all [][]fault, at *place, sameKind bool) *fault {
 	return tag
 }
 
-func (w *walker) unevaluated(n *node, v any, at *place, faults *[]fault, seen *record) bool {
+func (w *walker) unevaluated(n *node, v any, at *location, faults *[]fault, seen *record) bool {
 	ok := true
 	switch v := v.(type) {
 	case map[string]any:
@@ -604,8 +604,8 @@ func knownNames(n *node) []string {
 // v0.9.8, which also takes half a kilobyte for each). An array of 4 MiB of three-digit numbers passes.
 const budget = 1_500_000
 
-// afford refuses a value whose judging would pass the budget.
-func afford(root *node, v any) error {
+// checkCost refuses a value whose judging would pass the budget.
+func checkCost(root *node, v any) error {
 	m := meter{left: budget}
 	if !m.visit(root, v, 0) {
 		return &CostError{Budget: budget}

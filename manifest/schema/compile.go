@@ -86,7 +86,7 @@ const (
 var kindNames = map[string]kinds{"null": kindNull, "boolean": kindBoolean, "object": kindObject, "array": kindArray,
 	"number": kindNumber, "string": kindString, "integer": kindInteger}
 
-// The bounds of the gate for foreign schemas. Each stops something that hung or killed a process when it was tried.
+// The bounds of the gate for untrusted schemas. Each stops something that hung or killed a process when it was tried.
 const (
 	gateBytes       = 256 << 10
 	gateDepth       = 100
@@ -114,9 +114,9 @@ func (e *GateError) Error() string {
 }
 
 type compiler struct {
-	doc     any
-	foreign bool
-	rootID  string
+	doc       any
+	untrusted bool
+	rootID    string
 	// In draft-06 and draft-07 a "$ref" hides everything beside it.
 	refHides bool
 
@@ -163,14 +163,14 @@ func (c *compiler) dialect() error {
 	if !ok {
 		return nil
 	}
-	c.refHides = !c.foreign
+	c.refHides = !c.untrusted
 	if v, ok := m["$schema"]; ok {
 		uri, _ := v.(string)
 		name, known := dialectName(uri)
 		if !known {
 			return refuse("/$schema", "dialect %s is not known here: use draft-06, draft-07, 2019-09 or 2020-12", render(v))
 		}
-		if !c.foreign && name != "draft-07" {
+		if !c.untrusted && name != "draft-07" {
 			return refuse("/$schema", "our own schemas are written in draft-07, not %s", name)
 		}
 		c.refHides = name == "draft-06" || name == "draft-07"
@@ -331,7 +331,7 @@ func (c *compiler) resolve(p pendingRef) error {
 	if !c.isRef[target] {
 		c.isRef[target] = true
 		c.targets = append(c.targets, target)
-		if c.foreign && len(c.targets) > gateRefTargets {
+		if c.untrusted && len(c.targets) > gateRefTargets {
 			return refuse(at, "more than %d different targets of $ref", gateRefTargets)
 		}
 	}
@@ -387,7 +387,7 @@ func (c *compiler) values(n *node, m map[string]any) error {
 		if len(list) == 0 {
 			return refuse(n.at+"/enum", "an empty list allows no value at all")
 		}
-		if c.foreign && len(list) > gateValues {
+		if c.untrusted && len(list) > gateValues {
 			return refuse(n.at+"/enum", "%d values, at most %d", len(list), gateValues)
 		}
 		seen := map[string]bool{}
@@ -446,7 +446,7 @@ func (c *compiler) strings(n *node, m map[string]any) error {
 }
 
 func (c *compiler) pattern(source, at string) (*pattern, error) {
-	if c.foreign && len(source) > gatePatternLen {
+	if c.untrusted && len(source) > gatePatternLen {
 		return nil, refuse(at, "a pattern of %d bytes, at most %d", len(source), gatePatternLen)
 	}
 	tree, err := syntax.Parse(source, syntax.Perl)
@@ -461,11 +461,11 @@ func (c *compiler) pattern(source, at string) (*pattern, error) {
 	if err != nil {
 		return nil, refuse(at, "the pattern %s is not RE2: %v", quoteCut(source), err)
 	}
-	if c.foreign && len(prog.Inst) > gatePatternSize {
+	if c.untrusted && len(prog.Inst) > gatePatternSize {
 		return nil, refuse(at, "the pattern %s needs a program of %d instructions, at most %d: use smaller repeat counts",
 			quoteCut(source), len(prog.Inst), gatePatternSize)
 	}
-	if c.regexps += len(prog.Inst); c.foreign && c.regexps > gatePatternsSum {
+	if c.regexps += len(prog.Inst); c.untrusted && c.regexps > gatePatternsSum {
 		return nil, refuse(at, "the patterns of this schema need more than %d instructions together", gatePatternsSum)
 	}
 	re, err := regexp.Compile(source)
@@ -689,7 +689,7 @@ func (c *compiler) names(v any, at string) ([]string, error) {
 	if !ok {
 		return nil, refuse(at, "must be an array of property names, not %s", render(v))
 	}
-	if c.foreign && len(list) > gateValues {
+	if c.untrusted && len(list) > gateValues {
 		return nil, refuse(at, "%d names, at most %d", len(list), gateValues)
 	}
 	var names []string
@@ -729,7 +729,7 @@ func (c *compiler) inPlace() error {
 				return 0, err
 			}
 			sum += k
-			if c.foreign && sum > gateInPlace {
+			if c.untrusted && sum > gateInPlace {
 				return 0, refuse(n.at, "more than %d schemas apply to one value here", gateInPlace)
 			}
 		}

@@ -503,7 +503,7 @@ func appendJSON(b []byte, v any) []byte {
 		}
 		return append(b, '}')
 	default: // not from Decode
-		c, err := plain(v)
+		c, err := normalize(v)
 		if err != nil {
 			return append(b, "null"...)
 		}
@@ -550,10 +550,10 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// plain turns a Go value into what Decode would have read: the callers' literals may hold ints, floats and []string.
+// normalize turns a Go value into what Decode would have read: the callers' literals may hold ints, floats and []string.
 // A value that already is plain is returned as it stands, without a copy.
-func plain(v any) (any, error) {
-	if isPlain(v) {
+func normalize(v any) (any, error) {
+	if isNormal(v) {
 		return v, nil
 	}
 	data, err := json.Marshal(v)
@@ -563,20 +563,20 @@ func plain(v any) (any, error) {
 	return Decode(data, Limits{Bytes: math.MaxInt, Depth: 1000})
 }
 
-func isPlain(v any) bool {
+func isNormal(v any) bool {
 	switch v := v.(type) {
 	case nil, bool, string, json.Number:
 		return true
 	case []any:
 		for _, item := range v {
-			if !isPlain(item) {
+			if !isNormal(item) {
 				return false
 			}
 		}
 		return true
 	case map[string]any:
 		for _, item := range v {
-			if !isPlain(item) {
+			if !isNormal(item) {
 				return false
 			}
 		}

@@ -17,9 +17,9 @@ type engine interface {
 	valid(v any) (bool, error)
 }
 
-type ownEngine struct{ schema *gojsonschema.Schema }
+type trustedEngine struct{ schema *gojsonschema.Schema }
 
-func newOwnEngine(p *printer, root *node) (engine, error) {
+func newTrustedEngine(p *printer, root *node) (engine, error) {
 	loader := gojsonschema.NewSchemaLoader()
 	loader.AutoDetect = false
 	loader.Draft = gojsonschema.Draft7
@@ -27,10 +27,10 @@ func newOwnEngine(p *printer, root *node) (engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	return ownEngine{s}, nil
+	return trustedEngine{s}, nil
 }
 
-func (e ownEngine) valid(v any) (bool, error) {
+func (e trustedEngine) valid(v any) (bool, error) {
 	r, err := e.schema.Validate(gojsonschema.NewRawLoader(v))
 	if err != nil {
 		return false, fmt.Errorf("schema: %w", err)
@@ -64,14 +64,14 @@ func (l noLoader) JsonReference() (gojsonreference.JsonReference, error) {
 }
 func (l noLoader) LoaderFactory() gojsonschema.JSONLoaderFactory { return closedFactory{} }
 
-type foreignEngine struct {
+type untrustedEngine struct {
 	schema *jsonschema.Schema
 	// v0.9.8 compiles patterns while it validates and keeps them in the schema without a lock.
 	mu       sync.Mutex
 	patterns bool
 }
 
-func newForeignEngine(p *printer, root *node) (engine, error) {
+func newUntrustedEngine(p *printer, root *node) (engine, error) {
 	c := jsonschema.NewCompiler()
 	clear(c.Loaders) // no network, whatever the schema says
 	doc := p.document(root)
@@ -82,10 +82,10 @@ func newForeignEngine(p *printer, root *node) (engine, error) {
 	if left := s.UnresolvedReferenceURIs(); len(left) > 0 {
 		return nil, refuse("", "unresolved reference %s", quoteCut(left[0]))
 	}
-	return &foreignEngine{schema: s, patterns: p.patterns}, nil
+	return &untrustedEngine{schema: s, patterns: p.patterns}, nil
 }
 
-func (e *foreignEngine) valid(v any) (bool, error) {
+func (e *untrustedEngine) valid(v any) (bool, error) {
 	if e.patterns {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -103,7 +103,7 @@ type printer struct {
 }
 
 func newPrinter(c *compiler) *printer {
-	p := &printer{draft7: !c.foreign, names: map[*node]string{}, targets: c.targets}
+	p := &printer{draft7: !c.untrusted, names: map[*node]string{}, targets: c.targets}
 	for i, n := range c.targets {
 		p.names[n] = "t" + strconv.Itoa(i)
 	}

@@ -27,7 +27,7 @@ func (s *Schema) explain(f fault) Violation {
 		}
 		if child != nil {
 			v.Expected = describe(child)
-			if c, ok := certain(child); ok && !f.unsure && s.quickWalker().check(child, c, nil, nil, nil) {
+			if c, ok := onlyValue(child); ok && !f.ambiguous && s.boundedWalker().check(child, c, nil, nil, nil) {
 				v.Corrected = c
 			}
 		}
@@ -58,13 +58,13 @@ func (s *Schema) explain(f fault) Violation {
 			v.DidYouMean = append(v.DidYouMean, plainText(x))
 		}
 		switch {
-		case f.unsure:
+		case f.ambiguous:
 		case len(allowed) == 1:
-			v.Corrected = copyOf(allowed[0])
+			v.Corrected = deepCopy(allowed[0])
 		case len(near) == 1:
 			v.Corrected = near[0]
 		}
-		if f.node != nil && v.Corrected != nil && !s.quickWalker().check(f.node, v.Corrected, nil, nil, nil) {
+		if f.node != nil && v.Corrected != nil && !s.boundedWalker().check(f.node, v.Corrected, nil, nil, nil) {
 			v.Corrected = nil
 		}
 		return v
@@ -73,7 +73,7 @@ func (s *Schema) explain(f fault) Violation {
 	if v.Expected == "" {
 		v.Expected = expectation(f)
 	}
-	if f.unsure {
+	if f.ambiguous {
 		return v
 	}
 	if c, ok := s.corrected(f); ok {
@@ -85,7 +85,7 @@ func (s *Schema) explain(f fault) Violation {
 }
 
 // schemaAt finds the schema of a place by what holds there whatever the value.
-func (s *Schema) schemaAt(at *place) *node {
+func (s *Schema) schemaAt(at *location) *node {
 	if at == nil {
 		return s.root
 	}
@@ -118,9 +118,9 @@ func (s *Schema) unknown(v *Violation, f fault) {
 	v.DidYouMean = nearestNames(f.at.token, free)
 	switch len(v.DidYouMean) {
 	case 0:
-		v.Remove = !f.unsure
+		v.Remove = !f.ambiguous
 	case 1:
-		if !f.unsure {
+		if !f.ambiguous {
 			v.Rename = v.DidYouMean[0]
 		}
 	}
@@ -199,15 +199,15 @@ func valuesOf(n *node) []any {
 	return nil
 }
 
-// certain returns the one value that n can have been meant to hold: its default, or the only one it allows.
-func certain(n *node) (any, bool) {
+// onlyValue returns the one value that n can have been meant to hold: its default, or the only one it allows.
+func onlyValue(n *node) (any, bool) {
 	for _, c := range n.conjuncts() {
 		if c.hasDefault {
-			return copyOf(c.fallback), true
+			return deepCopy(c.fallback), true
 		}
 	}
 	if values := valuesOf(n); len(values) == 1 {
-		return copyOf(values[0]), true
+		return deepCopy(values[0]), true
 	}
 	return nil, false
 }
@@ -229,31 +229,31 @@ func (s *Schema) corrected(f fault) (any, bool) {
 	var c any
 	switch f.keyword {
 	case "type":
-		m := s.mender()
-		v, ok := m.slip(f.node, f.v, nil)
+		m := s.coercer()
+		v, ok := m.coerceType(f.node, f.v, nil)
 		if !ok {
-			return s.alone(f.node, f.v)
+			return s.unwrap(f.node, f.v)
 		}
 		c = v
 	case "minimum":
-		c = whole(f.node, f.node.min.rat, f.node.min.text, 0)
+		c = boundValue(f.node, f.node.min.rat, f.node.min.text, 0)
 	case "maximum":
-		c = whole(f.node, f.node.max.rat, f.node.max.text, 0)
+		c = boundValue(f.node, f.node.max.rat, f.node.max.text, 0)
 	case "exclusiveMinimum":
-		c = whole(f.node, f.node.exclMin.rat, "", 1)
+		c = boundValue(f.node, f.node.exclMin.rat, "", 1)
 	case "exclusiveMaximum":
-		c = whole(f.node, f.node.exclMax.rat, "", -1)
+		c = boundValue(f.node, f.node.exclMax.rat, "", -1)
 	case "uniqueItems":
 		c = withoutDuplicates(f.v.([]any))
 	}
-	if c == nil || !s.quickWalker().check(f.node, c, nil, nil, nil) {
+	if c == nil || !s.boundedWalker().check(f.node, c, nil, nil, nil) {
 		return nil, false
 	}
 	return c, true
 }
 
-// alone is the valid value that stands alone in a list or an object where neither is wanted.
-func (s *Schema) alone(n *node, v any) (any, bool) {
+// unwrap is the valid value that stands alone in a list or an object where neither is wanted.
+func (s *Schema) unwrap(n *node, v any) (any, bool) {
 	var inner []any
 	switch v := v.(type) {
 	case []any:
@@ -261,14 +261,14 @@ func (s *Schema) alone(n *node, v any) (any, bool) {
 	case map[string]any:
 		inner = slices.Collect(maps.Values(v))
 	}
-	if len(inner) != 1 || !s.quickWalker().check(n, inner[0], nil, nil, nil) {
+	if len(inner) != 1 || !s.boundedWalker().check(n, inner[0], nil, nil, nil) {
 		return nil, false
 	}
-	return copyOf(inner[0]), true
+	return deepCopy(inner[0]), true
 }
 
-// whole is the bound itself, or, for a bound that is excluded, the integer beside it where integers are wanted.
-func whole(n *node, bound *big.Rat, text json.Number, step int64) any {
+// boundValue is the bound itself, or, for a bound that is excluded, the integer beside it where integers are wanted.
+func boundValue(n *node, bound *big.Rat, text json.Number, step int64) any {
 	if step == 0 {
 		return text
 	}
@@ -284,7 +284,7 @@ func withoutDuplicates(v []any) any {
 	for _, x := range v {
 		if key := identityOf(x); !found[key] {
 			found[key] = true
-			list = append(list, copyOf(x))
+			list = append(list, deepCopy(x))
 		}
 	}
 	return list

@@ -64,7 +64,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func FuzzForeign(f *testing.F) {
+func FuzzCompileUntrusted(f *testing.F) {
 	for _, s := range fuzzSchemas {
 		f.Add([]byte(s))
 	}
@@ -77,7 +77,7 @@ func FuzzForeign(f *testing.F) {
 		values = append(values, decode(f, text))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		s, err := Foreign(raw)
+		s, err := CompileUntrusted(raw)
 		if err != nil {
 			var gate *GateError
 			var syn *SyntaxError
@@ -88,18 +88,18 @@ func FuzzForeign(f *testing.F) {
 		}
 		for _, v := range values {
 			if vs, err := s.Validate(v); err == nil {
-				agreed(t, s, v, vs)
+				checkAgreement(t, s, v, vs)
 				Correct(v, vs)
 			}
-			s.Mend(v)
+			s.Coerce(v)
 		}
 	})
 }
 
-// agreed holds the engine and the walk over the graph against each other.
-func agreed(t *testing.T, s *Schema, v any, vs []Violation) {
+// checkAgreement holds the engine and the walk over the graph against each other.
+func checkAgreement(t *testing.T, s *Schema, v any, vs []Violation) {
 	t.Helper()
-	if valid := s.quickWalker().check(s.root, v, nil, nil, nil); valid != (len(vs) == 0) {
+	if valid := s.boundedWalker().check(s.root, v, nil, nil, nil); valid != (len(vs) == 0) {
 		t.Fatalf("schema %s\nvalue %s\nthe walk says valid = %v, the engine has %v", Marshal(s.Root()), Marshal(v), valid, vs)
 	}
 	for _, f := range vs {
@@ -116,10 +116,10 @@ func FuzzValidate(f *testing.F) {
 			f.Add(s, v)
 		}
 	}
-	f.Fuzz(judgeTwice)
+	f.Fuzz(validateTwice)
 }
 
-func judgeTwice(t *testing.T, schema, value string) {
+func validateTwice(t *testing.T, schema, value string) {
 	doc, err := Decode([]byte(schema), Limits{Depth: 30, Bytes: 1 << 12})
 	if err != nil || hasLongNumber(doc) {
 		return
@@ -131,11 +131,11 @@ func judgeTwice(t *testing.T, schema, value string) {
 	if m, ok := doc.(map[string]any); ok {
 		m["$schema"] = "http://json-schema.org/draft-07/schema#"
 	}
-	own, err := Own(Marshal(doc))
+	own, err := CompileTrusted(Marshal(doc))
 	if err != nil {
 		return
 	}
-	foreign, err := Foreign(Marshal(doc))
+	foreign, err := CompileUntrusted(Marshal(doc))
 	if err != nil {
 		return
 	}
@@ -147,11 +147,11 @@ func judgeTwice(t *testing.T, schema, value string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agreed(t, own, v, a)
+	checkAgreement(t, own, v, a)
 	if doubts, err := own.Doubts(v); err != nil || fmt.Sprint(doubts) != fmt.Sprint(a) {
 		t.Fatalf("schema %s\nvalue %s\nown    %v\ndoubts %v, %v", schema, value, a, doubts, err)
 	}
-	agreed(t, foreign, v, b)
+	checkAgreement(t, foreign, v, b)
 	if fmt.Sprint(a) != fmt.Sprint(b) {
 		t.Fatalf("schema %s\nvalue %s\nown     %v\nforeign %v", schema, value, a, b)
 	}
@@ -189,18 +189,18 @@ func hasLongNumber(v any) bool {
 	return false
 }
 
-// FuzzMend: a valid value stays valid, the value itself stays as it is, and each slip that is told can be found.
-func FuzzMend(f *testing.F) {
+// FuzzCoerce: a valid value stays valid, the value itself stays as it is, and each slip that is told can be found.
+func FuzzCoerce(f *testing.F) {
 	for _, s := range fuzzSchemas {
 		for _, v := range fuzzValues {
 			f.Add(s, v)
 		}
 	}
-	f.Fuzz(mendsRight)
+	f.Fuzz(checkCoerce)
 }
 
-func mendsRight(t *testing.T, schema, value string) {
-	s, err := Foreign([]byte(schema))
+func checkCoerce(t *testing.T, schema, value string) {
+	s, err := CompileUntrusted([]byte(schema))
 	if err != nil {
 		return
 	}
@@ -213,26 +213,26 @@ func mendsRight(t *testing.T, schema, value string) {
 		return
 	}
 	text := string(Marshal(v))
-	mended, slips := s.Mend(v)
+	coerced, coercions := s.Coerce(v)
 	if string(Marshal(v)) != text {
 		t.Fatalf("schema %s\n%s became %s itself", schema, text, Marshal(v))
 	}
-	after, err := s.Validate(mended)
+	after, err := s.Validate(coerced)
 	if err != nil {
 		return
 	}
-	if len(before) == 0 && (len(after) > 0 || len(slips) > 0) {
-		t.Fatalf("schema %s\nvalid %s was mended to %s: %v %v", schema, value, Marshal(mended), slips, after)
+	if len(before) == 0 && (len(after) > 0 || len(coercions) > 0) {
+		t.Fatalf("schema %s\nvalid %s was coerced to %s: %v %v", schema, value, Marshal(coerced), coercions, after)
 	}
-	for _, slip := range slips {
-		tokens, _ := splitPointer(slip.Pointer)
-		if at, ok := lookup(mended, tokens); !ok || render(at) != slip.To {
-			t.Fatalf("schema %s\n%s mended to %s, but %v is not in it", schema, value, Marshal(mended), slip)
+	for _, coercion := range coercions {
+		tokens, _ := splitPointer(coercion.Pointer)
+		if at, ok := lookup(coerced, tokens); !ok || render(at) != coercion.To {
+			t.Fatalf("schema %s\n%s coerced to %s, but %v is not in it", schema, value, Marshal(coerced), coercion)
 		}
 	}
 }
 
-// TestRandom does what FuzzValidate and FuzzMend do, with schemas and values from a grammar: nearly all of them mean
+// TestRandom does what FuzzValidate and FuzzCoerce do, with schemas and values from a grammar: nearly all of them mean
 // something, which mutated bytes seldom do.
 func TestRandom(t *testing.T) {
 	rounds := 1000
@@ -248,8 +248,8 @@ func TestRandom(t *testing.T) {
 		text := string(Marshal(schema))
 		for range 5 {
 			value := string(Marshal(g.value(3)))
-			judgeTwice(t, text, value)
-			mendsRight(t, text, value)
+			validateTwice(t, text, value)
+			checkCoerce(t, text, value)
 		}
 	}
 }

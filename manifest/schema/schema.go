@@ -10,17 +10,17 @@ import (
 
 // A Schema is a compiled schema. It does not change and may be used by many goroutines at once.
 type Schema struct {
-	doc     any
-	root    *node
-	engine  func() (engine, error)
-	foreign bool
-	uneval  bool
+	doc       any
+	root      *node
+	engine    func() (engine, error)
+	untrusted bool
+	uneval    bool
 }
 
-// Own compiles a schema that this project wrote or generated, in draft-07. References must be local. The error is a
+// CompileTrusted compiles a schema that this project wrote or generated, in draft-07. References must be local. The error is a
 // *SyntaxError or a *GateError when the fault can be placed.
-func Own(raw []byte) (*Schema, error) {
-	s, err := Generated(raw)
+func CompileTrusted(raw []byte) (*Schema, error) {
+	s, err := CompileGenerated(raw)
 	if err == nil {
 		_, err = s.engine()
 	}
@@ -30,9 +30,9 @@ func Own(raw []byte) (*Schema, error) {
 	return s, nil
 }
 
-// Generated is Own for a schema whose generator is tested: the engine, which costs the most, is made when Validate first
+// CompileGenerated is CompileTrusted for a schema whose generator is tested: the engine, which costs the most, is made when Validate first
 // asks it, and tells only then what it holds against the schema.
-func Generated(raw []byte) (*Schema, error) {
+func CompileGenerated(raw []byte) (*Schema, error) {
 	doc, err := Decode(raw, Limits{Bytes: 16 << 20})
 	if err != nil {
 		return nil, err
@@ -40,10 +40,10 @@ func Generated(raw []byte) (*Schema, error) {
 	return compileWith(doc, false)
 }
 
-// Foreign compiles a schema that somebody else wrote: 2020-12 unless its "$schema" names draft-06, draft-07 or 2019-09.
+// CompileUntrusted compiles a schema that somebody else wrote: 2020-12 unless its "$schema" names draft-06, draft-07 or 2019-09.
 // What cannot be judged faithfully, safely and in bounded time is refused with a *GateError; text that is no JSON with a
 // *SyntaxError.
-func Foreign(raw []byte) (*Schema, error) {
+func CompileUntrusted(raw []byte) (*Schema, error) {
 	doc, err := Decode(raw, Limits{Bytes: gateBytes, Depth: gateDepth})
 	var syn *SyntaxError
 	if errors.As(err, &syn) && syn.limit {
@@ -58,25 +58,25 @@ func Foreign(raw []byte) (*Schema, error) {
 	return compileWith(doc, true)
 }
 
-func compileWith(doc any, foreign bool) (*Schema, error) {
-	c := &compiler{doc: doc, foreign: foreign}
+func compileWith(doc any, untrusted bool) (*Schema, error) {
+	c := &compiler{doc: doc, untrusted: untrusted}
 	root, err := c.compile()
 	if err != nil {
 		return nil, err
 	}
-	if !foreign {
+	if !untrusted {
 		for _, at := range sortedKeys(c.nodes) {
 			if n := c.nodes[at]; n.unevalProps != nil || n.unevalItems != nil || n.minContains != nil || n.maxContains != nil {
 				return nil, refuse(at, "our own schemas are written in draft-07, which has no unevaluated* and no min- or maxContains")
 			}
 		}
 	}
-	s := &Schema{doc: doc, root: root, foreign: foreign, uneval: c.uneval}
-	if !foreign {
-		s.engine = sync.OnceValues(func() (engine, error) { return newOwnEngine(newPrinter(c), root) })
+	s := &Schema{doc: doc, root: root, untrusted: untrusted, uneval: c.uneval}
+	if !untrusted {
+		s.engine = sync.OnceValues(func() (engine, error) { return newTrustedEngine(newPrinter(c), root) })
 		return s, nil
 	}
-	e, err := newForeignEngine(newPrinter(c), root) // what others wrote is refused now, if it has to be
+	e, err := newUntrustedEngine(newPrinter(c), root) // what others wrote is refused now, if it has to be
 	if err != nil {
 		return nil, err
 	}
@@ -118,15 +118,15 @@ func (e *CostError) Error() string {
 const MaxViolations = 1000
 
 // Validate returns all violations of v, sorted by pointer, then keyword; none means valid. v is a value from Decode, or
-// of the Go types that encoding/json writes. The error is a *CostError (schemas from Foreign only) when judging would
+// of the Go types that encoding/json writes. The error is a *CostError (schemas from CompileUntrusted only) when judging would
 // pass the budget, and otherwise says that v is no JSON at all.
 func (s *Schema) Validate(v any) ([]Violation, error) {
-	v, err := plain(v)
+	v, err := normalize(v)
 	if err != nil {
 		return nil, err
 	}
-	if s.foreign {
-		if err := afford(s.root, v); err != nil {
+	if s.untrusted {
+		if err := checkCost(s.root, v); err != nil {
 			return nil, err
 		}
 	}
@@ -156,7 +156,7 @@ func (s *Schema) Validate(v any) ([]Violation, error) {
 // Doubts is Validate for what is only warned about, by a schema of our own: it goes by our own walk alone, for making
 // an engine takes longer than the call whose result is looked at.
 func (s *Schema) Doubts(v any) ([]Violation, error) {
-	v, err := plain(v)
+	v, err := normalize(v)
 	if err != nil {
 		return nil, err
 	}

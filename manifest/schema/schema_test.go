@@ -13,7 +13,7 @@ import (
 
 type compileFunc func([]byte) (*Schema, error)
 
-var engines = map[string]compileFunc{"own": Own, "foreign": Foreign}
+var engines = map[string]compileFunc{"own": CompileTrusted, "foreign": CompileUntrusted}
 
 func decode(t testing.TB, text string) any {
 	t.Helper()
@@ -192,7 +192,7 @@ func TestKnownNamesAreCut(t *testing.T) {
 	for i := range 20 {
 		props[fmt.Sprintf("p%02d", i)] = true
 	}
-	s := compile(t, Own, string(Marshal(map[string]any{"properties": props, "additionalProperties": false})))
+	s := compile(t, CompileTrusted, string(Marshal(map[string]any{"properties": props, "additionalProperties": false})))
 	vs, _ := s.Validate(map[string]any{"zzzzzz": 1})
 	if len(vs) != 1 || !strings.HasSuffix(vs[0].Expected, `"p11" and 8 more`) {
 		t.Errorf("got %v", vs)
@@ -200,7 +200,7 @@ func TestKnownNamesAreCut(t *testing.T) {
 }
 
 func TestValidateTakesGoValues(t *testing.T) {
-	s := compile(t, Own, `{"properties":{"a":{"type":"integer"},"b":{"type":"array"},"c":{"type":"number"}}}`)
+	s := compile(t, CompileTrusted, `{"properties":{"a":{"type":"integer"},"b":{"type":"array"},"c":{"type":"number"}}}`)
 	vs, err := s.Validate(map[string]any{"a": 1, "b": []string{"x"}, "c": 1.5})
 	if err != nil || vs != nil {
 		t.Errorf("got %v, %v", vs, err)
@@ -289,7 +289,7 @@ func TestForeignRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			start := time.Now()
-			_, err := Foreign([]byte(tt.schema))
+			_, err := CompileUntrusted([]byte(tt.schema))
 			var gate *GateError
 			if !errors.As(err, &gate) {
 				t.Fatalf("got %v, want a *GateError", err)
@@ -303,7 +303,7 @@ func TestForeignRefuses(t *testing.T) {
 		})
 	}
 	var syn *SyntaxError
-	if _, err := Foreign([]byte(`{"a":1,"a":2}`)); !errors.As(err, &syn) {
+	if _, err := CompileUntrusted([]byte(`{"a":1,"a":2}`)); !errors.As(err, &syn) {
 		t.Errorf("a schema with a duplicate key: %v", err)
 	}
 }
@@ -316,7 +316,7 @@ func TestForeignAccepts(t *testing.T) {
 		strings.Repeat(`{"items":`, 98) + "{}" + strings.Repeat("}", 98),
 		`{"pattern":"^[^@\\s]+@[^@\\s]+\\.[a-z]{2,63}$","x-anything":[{"$ref":"#/nowhere"}]}`,
 	} {
-		if _, err := Foreign([]byte(schema)); err != nil {
+		if _, err := CompileUntrusted([]byte(schema)); err != nil {
 			t.Errorf("%.80s: %v", schema, err)
 		}
 	}
@@ -334,7 +334,7 @@ func TestOwnRefuses(t *testing.T) {
 		`{"minLength":3,"maxLength":2}`,
 		`{`,
 	} {
-		if _, err := Own([]byte(schema)); err == nil {
+		if _, err := CompileTrusted([]byte(schema)); err == nil {
 			t.Errorf("%s was accepted", schema)
 		}
 	}
@@ -351,7 +351,7 @@ func TestCostError(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := compile(t, Foreign, tt.schema)
+			s := compile(t, CompileUntrusted, tt.schema)
 			v := decode(t, tt.value)
 			start := time.Now()
 			_, err := s.Validate(v)
@@ -359,8 +359,8 @@ func TestCostError(t *testing.T) {
 			if !errors.As(err, &cost) {
 				t.Errorf("got %v, want a *CostError", err)
 			}
-			if out, slips := s.Mend(v); !equal(out, v) || slips != nil {
-				t.Error("Mend changed what cannot be judged")
+			if out, coercions := s.Coerce(v); !equal(out, v) || coercions != nil {
+				t.Error("Coerce changed what cannot be judged")
 			}
 			if d := time.Since(start); d > 10*time.Second {
 				t.Errorf("took %v", d)
@@ -368,7 +368,7 @@ func TestCostError(t *testing.T) {
 		})
 	}
 	// What is recursive but does not double is judged at any depth that Decode reads.
-	s := compile(t, Foreign, `{"type":"array","items":{"$ref":"#"}}`)
+	s := compile(t, CompileUntrusted, `{"type":"array","items":{"$ref":"#"}}`)
 	if vs, err := s.Validate(decode(t, nested(200))); vs != nil || err != nil {
 		t.Errorf("got %v, %v", vs, err)
 	}
@@ -388,7 +388,7 @@ func TestConcurrentUse(t *testing.T) {
 						t.Errorf("%s: %v %v", name, vs, err)
 						return
 					}
-					s.Mend(v)
+					s.Coerce(v)
 				}
 			})
 		}
@@ -397,7 +397,7 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func TestDeterministic(t *testing.T) {
-	s := compile(t, Own, `{"properties":{"a":{"type":"string"},"b":{"anyOf":[{"required":["x"]},{"minProperties":5}]}},"required":["c","d"],"additionalProperties":false}`)
+	s := compile(t, CompileTrusted, `{"properties":{"a":{"type":"string"},"b":{"anyOf":[{"required":["x"]},{"minProperties":5}]}},"required":["c","d"],"additionalProperties":false}`)
 	v := decode(t, `{"a":1,"b":{},"e":1,"f":2,"g":3}`)
 	want := ""
 	for i := range 50 {
@@ -415,7 +415,7 @@ func TestDeterministic(t *testing.T) {
 }
 
 func TestRootIsTheDocument(t *testing.T) {
-	s := compile(t, Foreign, `{"title":"T","items":[{"description":"d"}]}`)
+	s := compile(t, CompileUntrusted, `{"title":"T","items":[{"description":"d"}]}`)
 	if got := string(Marshal(s.Root())); got != `{"items":[{"description":"d"}],"title":"T"}` {
 		t.Error(got)
 	}

@@ -166,19 +166,19 @@ func quoteCut(s string) string {
 	return string(appendString(nil, short))
 }
 
-// copyOf copies a decoded value deeply.
-func copyOf(v any) any {
+// deepCopy copies a decoded value deeply.
+func deepCopy(v any) any {
 	switch v := v.(type) {
 	case []any:
 		c := make([]any, len(v))
 		for i, x := range v {
-			c[i] = copyOf(x)
+			c[i] = deepCopy(x)
 		}
 		return c
 	case map[string]any:
 		c := make(map[string]any, len(v))
 		for k, x := range v {
-			c[k] = copyOf(x)
+			c[k] = deepCopy(x)
 		}
 		return c
 	default:

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-func TestMend(t *testing.T) {
-	tests := []struct{ name, schema, value, want, slips string }{
+func TestCoerce(t *testing.T) {
+	tests := []struct{ name, schema, value, want, coercions string }{
 		{"number", `{"type":"number"}`, `"-1.5e3"`, `-1.5e3`, `[{ string "-1.5e3" number -1.5e3}]`},
 		{"integer", `{"type":"integer"}`, `"5"`, `5`, `[{ string "5" number 5}]`},
 		{"integer from a fraction", `{"type":"integer"}`, `"5.5"`, `"5.5"`, `[]`},
@@ -25,7 +25,7 @@ func TestMend(t *testing.T) {
 			`[{ object array[1]} {/0/n string "1" number 1}]`},
 		{"wrong value for an array", `{"type":"array","items":{"type":"string"}}`, `5`, `5`, `[]`},
 		{"any array", `{"type":"array"}`, `5`, `5`, `[]`},
-		{"two slips at one place", `{"type":"array","items":{"type":"integer"}}`, `"5"`, `"5"`, `[]`},
+		{"two coercions at one place", `{"type":"array","items":{"type":"integer"}}`, `"5"`, `"5"`, `[]`},
 		{"too short an array", `{"type":"array","items":{"type":"string"},"minItems":2}`, `"a"`, `"a"`, `[]`},
 		{"JSON text for an array", `{"type":"array","items":{"type":"string"}}`, `"[\"a\"]"`, `["a"]`, `[{ string "[\"a\"]" array[1]}]`},
 		{"JSON text for an object", `{"type":"object","properties":{"n":{"type":"integer"}}}`, `" {\"n\":\"1\"}"`, `{"n":1}`,
@@ -62,9 +62,9 @@ func TestMend(t *testing.T) {
 			t.Run(tt.name+"/"+name, func(t *testing.T) {
 				s := compile(t, f, tt.schema)
 				v := decode(t, tt.value)
-				got, slips := s.Mend(v)
-				if string(Marshal(got)) != tt.want || fmt.Sprint(slips) != tt.slips {
-					t.Errorf("got %s %v\nwant %s %s", Marshal(got), slips, tt.want, tt.slips)
+				got, coercions := s.Coerce(v)
+				if string(Marshal(got)) != tt.want || fmt.Sprint(coercions) != tt.coercions {
+					t.Errorf("got %s %v\nwant %s %s", Marshal(got), coercions, tt.want, tt.coercions)
 				}
 				if string(Marshal(v)) != string(Marshal(decode(t, tt.value))) {
 					t.Error("the value itself was changed")
@@ -74,7 +74,7 @@ func TestMend(t *testing.T) {
 	}
 }
 
-func TestMendIsBounded(t *testing.T) {
+func TestCoerceIsBounded(t *testing.T) {
 	// Each level holds two of the next: 2^40 objects, if all were filled in.
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/definitions/d40","definitions":{"d0":{}`)
@@ -82,8 +82,8 @@ func TestMendIsBounded(t *testing.T) {
 		fmt.Fprintf(&b, `,"d%d":{"properties":{"a":{"allOf":[{"$ref":"#/definitions/d%d"}],"default":{}},"b":{"allOf":[{"$ref":"#/definitions/d%d"}],"default":{}}}}`, i, i-1, i-1)
 	}
 	b.WriteString(`}}`)
-	s := compile(t, Foreign, b.String())
-	if got, _ := s.Mend(decode(t, `{}`)); string(Marshal(got)) != `{}` {
+	s := compile(t, CompileUntrusted, b.String())
+	if got, _ := s.Coerce(decode(t, `{}`)); string(Marshal(got)) != `{}` {
 		t.Errorf("%.100s", Marshal(got))
 	}
 }
@@ -108,7 +108,7 @@ func TestCorrect(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := compile(t, Own, schema)
+			s := compile(t, CompileTrusted, schema)
 			v := decode(t, tt.value)
 			vs, err := s.Validate(v)
 			if err != nil {

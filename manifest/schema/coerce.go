@@ -7,77 +7,77 @@ import (
 	"strings"
 )
 
-// A Slip is a small fault that was mended: the value at Pointer was From and is now To.
-type Slip struct {
+// A Coercion is a small fault that was coerced: the value at Pointer was From and is now To.
+type Coercion struct {
 	Pointer  string
 	From, To string // like Violation.Provided
 }
 
-// Mend mends safe slips and fills in defaults, in a copy; v itself stays as it is. Slips are a numeric string where a
+// Coerce mends safe coercions and fills in defaults, in a copy; v itself stays as it is. Coercions are a numeric string where a
 // number is wanted, "true" or "false" where a boolean is, one value where an array of its type is, and JSON text where an
 // object or array is: never anything that should be a string, never at a union (several types, anyOf, oneOf), and only
-// if the mended value is valid for its place. A property that is absent gets a copy of its schema's default, unless that
-// is not valid itself, or would make a valid value invalid. Slips come in the order of Validate's violations.
+// if the coerced value is valid for its place. A property that is absent gets a copy of its schema's default, unless that
+// is not valid itself, or would make a valid value invalid. Coercions come in the order of Validate's violations.
 //
-// What Mend cannot make valid it leaves for Validate to tell.
-func (s *Schema) Mend(v any) (any, []Slip) {
-	p, err := plain(v)
+// What Coerce cannot make valid it leaves for Validate to tell.
+func (s *Schema) Coerce(v any) (any, []Coercion) {
+	p, err := normalize(v)
 	if err != nil {
 		return v, nil
 	}
-	if s.foreign && afford(s.root, p) != nil {
-		return copyOf(p), nil
+	if s.untrusted && checkCost(s.root, p) != nil {
+		return deepCopy(p), nil
 	}
-	m := s.mender()
-	m.defaults = &filling{left: maxFilled, open: map[*node]bool{}}
-	out, _ := m.mend(s.root, p, nil)
+	m := s.coercer()
+	m.defaults = &defaultFiller{left: maxFilled, open: map[*node]bool{}}
+	out, _ := m.coerce(s.root, p, nil)
 	if d := m.defaults; d.left < 0 || d.any && !m.valid(s.root, out) {
 		// A default may break what looks at the object as a whole. Then the value may be valid without.
-		bare := s.mender()
-		if without, _ := bare.mend(s.root, p, nil); d.left < 0 || bare.valid(s.root, without) {
+		bare := s.coercer()
+		if without, _ := bare.coerce(s.root, p, nil); d.left < 0 || bare.valid(s.root, without) {
 			m, out = bare, without
 		}
 	}
-	slices.SortStableFunc(m.slips, func(a, b Slip) int { return comparePointers(a.Pointer, b.Pointer) })
-	return out, m.slips
+	slices.SortStableFunc(m.coercions, func(a, b Coercion) int { return comparePointers(a.Pointer, b.Pointer) })
+	return out, m.coercions
 }
 
-// mendSteps bounds one mender: slips inside slips are tried again at each level.
-const mendSteps = 4 * budget
+// coerceSteps bounds one coercer: coercions inside coercions are tried again at each level.
+const coerceSteps = 4 * budget
 
-type mender struct {
-	w        *walker
-	defaults *filling // nil: fill in none
-	slips    []Slip
+type coercer struct {
+	w         *walker
+	defaults  *defaultFiller // nil: fill in none
+	coercions []Coercion
 }
 
 // maxFilled bounds what all defaults together add to a value, in bytes of text: defaults that hold objects with defaults
 // would double at each level.
 const maxFilled = 16 << 20
 
-// filling is what the menders of one value know about its defaults.
-type filling struct {
+// defaultFiller is what the coercers of one value know about its defaults.
+type defaultFiller struct {
 	left int
 	any  bool           // something was filled in
 	open map[*node]bool // schemas whose default is being completed: such a default is not completed by itself
 }
 
-func (s *Schema) mender() *mender { return &mender{w: s.quickWalker()} }
+func (s *Schema) coercer() *coercer { return &coercer{w: s.boundedWalker()} }
 
-// quickWalker is a walker for a question on the side, which may remain unanswered.
-func (s *Schema) quickWalker() *walker { return &walker{uneval: s.uneval, steps: mendSteps} }
+// boundedWalker is a walker for a question on the side, which may remain unanswered.
+func (s *Schema) boundedWalker() *walker { return &walker{uneval: s.uneval, steps: coerceSteps} }
 
-func (m *mender) valid(n *node, v any) bool { return m.w.check(n, v, nil, nil, nil) }
+func (m *coercer) valid(n *node, v any) bool { return m.w.check(n, v, nil, nil, nil) }
 
-// mend returns a mended copy of v, and whether anything is different.
-func (m *mender) mend(n *node, v any, at *place) (any, bool) {
+// coerce returns a coerced copy of v, and whether anything is different.
+func (m *coercer) coerce(n *node, v any, at *location) (any, bool) {
 	all := n.conjuncts()
 	want, single := wanted(all)
 	if single && want&kindOf(v) == 0 {
-		if mended, ok := m.slip(n, v, at); ok {
-			return mended, true
+		if coerced, ok := m.coerceType(n, v, at); ok {
+			return coerced, true
 		}
-		return copyOf(v), false
+		return deepCopy(v), false
 	}
 	switch v := v.(type) {
 	case []any:
@@ -110,20 +110,20 @@ func wanted(all []*node) (kinds, bool) {
 	return want, want != 0
 }
 
-// slip tries to turn v, which has the wrong type for n, into what was meant.
-func (m *mender) slip(n *node, v any, at *place) (any, bool) {
+// coerceType tries to turn v, which has the wrong type for n, into what was meant.
+func (m *coercer) coerceType(n *node, v any, at *location) (any, bool) {
 	all := n.conjuncts()
 	want, single := wanted(all)
 	if !single {
 		return nil, false
 	}
 	for _, candidate := range candidates(all, want, v) {
-		// What stands inside may hold slips of its own.
-		inner := &mender{w: m.w, defaults: m.defaults}
-		mended, _ := inner.mend(n, candidate, at)
-		if m.valid(n, mended) {
-			m.slips = append(append(m.slips, Slip{at.pointer(), render(v), render(mended)}), inner.slips...)
-			return mended, true
+		// What stands inside may hold coercions of its own.
+		inner := &coercer{w: m.w, defaults: m.defaults}
+		coerced, _ := inner.coerce(n, candidate, at)
+		if m.valid(n, coerced) {
+			m.coercions = append(append(m.coercions, Coercion{at.pointer(), render(v), render(coerced)}), inner.coercions...)
+			return coerced, true
 		}
 	}
 	return nil, false
@@ -170,17 +170,17 @@ func embedded(text string, open byte) (any, bool) {
 	return v, err == nil
 }
 
-func (m *mender) array(all []*node, v []any, at *place) (any, bool) {
+func (m *coercer) array(all []*node, v []any, at *location) (any, bool) {
 	out := make([]any, len(v))
 	changed := false
 	for i, item := range v {
 		if s := itemSchema(all, i); s != nil {
 			var c bool
-			out[i], c = m.mend(s, item, at.index(i))
+			out[i], c = m.coerce(s, item, at.index(i))
 			changed = changed || c
 			continue
 		}
-		out[i] = copyOf(item)
+		out[i] = deepCopy(item)
 	}
 	return out, changed
 }
@@ -204,17 +204,17 @@ func itemSchema(all []*node, i int) *node {
 	return found
 }
 
-func (m *mender) object(all []*node, v map[string]any, at *place) (any, bool) {
+func (m *coercer) object(all []*node, v map[string]any, at *location) (any, bool) {
 	out := make(map[string]any, len(v))
 	changed := false
 	for _, name := range sortedKeys(v) {
 		if s := propSchema(all, name); s != nil {
 			var c bool
-			out[name], c = m.mend(s, v[name], at.key(name))
+			out[name], c = m.coerce(s, v[name], at.key(name))
 			changed = changed || c
 			continue
 		}
-		out[name] = copyOf(v[name])
+		out[name] = deepCopy(v[name])
 	}
 	if m.defaults == nil {
 		return out, changed
@@ -233,7 +233,7 @@ func (m *mender) object(all []*node, v map[string]any, at *place) (any, bool) {
 }
 
 // fallback is a copy of n's default, completed by the defaults of what it leaves out itself.
-func (m *mender) fallback(n *node) (any, bool) {
+func (m *coercer) fallback(n *node) (any, bool) {
 	value, ok := defaultOf(n)
 	d := m.defaults
 	if !ok || d.left < 0 {
@@ -243,10 +243,10 @@ func (m *mender) fallback(n *node) (any, bool) {
 		return nil, false
 	}
 	if d.open[n] {
-		value = copyOf(value)
+		value = deepCopy(value)
 	} else {
 		d.open[n] = true
-		value, _ = (&mender{w: m.w, defaults: d}).mend(n, value, nil)
+		value, _ = (&coercer{w: m.w, defaults: d}).coerce(n, value, nil)
 		delete(d.open, n)
 	}
 	if !m.valid(n, value) {
@@ -322,13 +322,13 @@ func propSchema(all []*node, name string) *node {
 // Correct applies what the violations of v propose to a copy of it: corrected values, renamed and removed properties.
 // ok says whether anything was changed; the result may still be invalid, so validate it again.
 func Correct(v any, violations []Violation) (any, bool) {
-	p, err := plain(v)
+	p, err := normalize(v)
 	if err != nil {
 		return v, false
 	}
-	out := copyOf(p)
+	out := deepCopy(p)
 	changed := false
-	// Inner faults first: an array or object that is replaced as a whole was computed before its parts were mended, so it
+	// Inner faults first: an array or object that is replaced as a whole was computed before its parts were coerced, so it
 	// is left alone once one of them was.
 	order := slices.Clone(violations)
 	slices.SortStableFunc(order, func(a, b Violation) int {
@@ -345,11 +345,11 @@ func Correct(v any, violations []Violation) (any, bool) {
 		}
 		if len(tokens) == 0 {
 			if f.Corrected != nil {
-				out, changed = copyOf(f.Corrected), true
+				out, changed = deepCopy(f.Corrected), true
 			}
 			continue
 		}
-		if !amend(out, tokens, f) {
+		if !applyViolation(out, tokens, f) {
 			continue
 		}
 		changed = true
@@ -361,8 +361,8 @@ func Correct(v any, violations []Violation) (any, bool) {
 	return out, changed
 }
 
-// amend applies f to the value at tokens inside root.
-func amend(root any, tokens []string, f Violation) bool {
+// applyViolation applies f to the value at tokens inside root.
+func applyViolation(root any, tokens []string, f Violation) bool {
 	parent, ok := lookup(root, tokens[:len(tokens)-1])
 	if !ok {
 		return false
@@ -374,7 +374,7 @@ func amend(root any, tokens []string, f Violation) bool {
 		if err != nil || !isIndex(last) || i >= len(p) || f.Corrected == nil {
 			return false
 		}
-		p[i] = copyOf(f.Corrected)
+		p[i] = deepCopy(f.Corrected)
 		return true
 	case map[string]any:
 		old, given := p[last]
@@ -388,7 +388,7 @@ func amend(root any, tokens []string, f Violation) bool {
 		case f.Remove && given:
 			delete(p, last)
 		case f.Corrected != nil:
-			p[last] = copyOf(f.Corrected)
+			p[last] = deepCopy(f.Corrected)
 		default:
 			return false
 		}
