@@ -21,7 +21,7 @@ var schemaJSON []byte
 // Schema returns the draft-07 schema that manifests of version 1 are checked against.
 func Schema() []byte { return bytes.Clone(schemaJSON) }
 
-var ownSchema = sync.OnceValues(func() (*schema.Schema, error) { return schema.CompileTrusted(schemaJSON) })
+var manifestSchema = sync.OnceValues(func() (*schema.Schema, error) { return schema.CompileTrusted(schemaJSON) })
 
 // Bounds of a manifest as a document.
 const (
@@ -74,7 +74,7 @@ func Parse(data []byte, hostVersion string) (*Manifest, error) {
 	if err := checkVersion(doc, hostVersion); err != nil {
 		return nil, err
 	}
-	own, err := ownSchema()
+	own, err := manifestSchema()
 	if err != nil {
 		return nil, refuse("", "the schema of manifests does not compile: %v", err)
 	}
@@ -162,15 +162,15 @@ func versionParts(v string) (parts [3]int) {
 // check finds what the document's schema cannot say.
 func check(m *Manifest) []Problem {
 	c := &checker{m: m}
-	c.names()
-	c.exitCodes()
+	c.checkNames()
+	c.checkExitCodes()
 	if len(m.Settings) > 0 {
 		if _, err := schema.CompileUntrusted(m.Settings); err != nil {
 			c.add("/settings", "%v", err)
 		}
 	}
 	for i := range m.Tools {
-		c.tool(fmt.Sprintf("/tools/%d", i), &m.Tools[i])
+		c.checkTool(fmt.Sprintf("/tools/%d", i), &m.Tools[i])
 	}
 	return c.found
 }
@@ -184,7 +184,7 @@ func (c *checker) add(pointer, format string, args ...any) {
 	c.found = append(c.found, Problem{CleanLine(pointer), CleanLine(fmt.Sprintf(format, args...))})
 }
 
-func (c *checker) names() {
+func (c *checker) checkNames() {
 	if strings.Contains(c.m.Name, "__") {
 		c.add("/name", "a name cannot hold \"__\", which stands for a dot where model APIs refuse one")
 	}
@@ -211,7 +211,7 @@ func (c *checker) names() {
 	}
 }
 
-func (c *checker) exitCodes() {
+func (c *checker) checkExitCodes() {
 	codes, names := map[int]bool{}, map[string]bool{}
 	for i, e := range c.m.ExitCodes {
 		if codes[e.Code] || names[e.Name] {
@@ -234,21 +234,21 @@ var pointerStep = strings.NewReplacer("~", "~0", "/", "~1")
 // It is compiled at need, like all that most commands never use: what is compiled before main delays each of them.
 var Placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`) })
 
-func (c *checker) tool(at string, t *Tool) {
+func (c *checker) checkTool(at string, t *Tool) {
 	names := map[string]bool{}
 	params := Params(t.Params)
 	for _, p := range params {
 		names[p.Name] = true
 	}
-	c.listing(at+"/params", params)
-	c.listing(at+"/returns", Params(t.Returns))
+	c.checkListing(at+"/params", params)
+	c.checkListing(at+"/returns", Params(t.Returns))
 	for i, name := range t.Positional {
 		if !names[name] {
 			c.add(fmt.Sprintf("%s/positional/%d", at, i), "%q is no parameter of the tool", name)
 		}
 	}
 	if t.WASI != nil {
-		c.wasi(at+"/wasi", t.WASI, names)
+		c.checkWASI(at+"/wasi", t.WASI, names)
 		if c.m.Kind != KindWASI {
 			c.add(at+"/wasi", "only a plugin of kind wasi has it; this one is %s", c.m.Kind)
 		}
@@ -266,7 +266,7 @@ func (c *checker) tool(at string, t *Tool) {
 			c.add(at+"/params/properties", "the parameter %q cannot be typed as it is shown: it holds hidden characters or white space around it", name)
 		}
 	}
-	judge, err := schema.CompileUntrusted(t.Params)
+	paramsSchema, err := schema.CompileUntrusted(t.Params)
 	if err != nil {
 		c.add(at+"/params", "%v", err)
 		return
@@ -281,10 +281,10 @@ func (c *checker) tool(at string, t *Tool) {
 		const invalidArgs = 81 // shows how parameters are refused, by the schema or by the tool
 		pointer := fmt.Sprintf("%s/examples/%d", at, i)
 		if e.ExitCode != invalidArgs {
-			c.example(pointer+"/params", e.Params, judge)
+			c.checkExample(pointer+"/params", e.Params, paramsSchema)
 		}
 		if e.ExitCode == 0 && len(e.Result) > 0 && returns != nil {
-			c.example(pointer+"/result", e.Result, returns)
+			c.checkExample(pointer+"/result", e.Result, returns)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func (c *checker) tool(at string, t *Tool) {
 // parameters, would fill an agent's context from a small file.
 const maxListing = 64 << 10
 
-func (c *checker) listing(at string, params []Param) {
+func (c *checker) checkListing(at string, params []Param) {
 	size := 0
 	for _, p := range params {
 		if size += len(p.Text()) + len(p.Fields); size > maxListing {
@@ -303,14 +303,14 @@ func (c *checker) listing(at string, params []Param) {
 	}
 }
 
-// example holds a value of an example against the schema of its place.
-func (c *checker) example(at string, data json.RawMessage, judge *schema.Schema) {
+// checkExample holds a value of an example against the schema of its place.
+func (c *checker) checkExample(at string, data json.RawMessage, against *schema.Schema) {
 	value, err := schema.Decode(data, schema.Limits{})
 	if err != nil {
 		c.add(at, "%v", err)
 		return
 	}
-	violations, err := judge.Validate(value)
+	violations, err := against.Validate(value)
 	if err != nil {
 		c.add(at, "%v", err)
 	}
@@ -320,7 +320,7 @@ func (c *checker) example(at string, data json.RawMessage, judge *schema.Schema)
 	}
 }
 
-func (c *checker) wasi(at string, w *WASI, names map[string]bool) {
+func (c *checker) checkWASI(at string, w *WASI, names map[string]bool) {
 	use := func(pointer, text string) {
 		for _, match := range Placeholder().FindAllStringSubmatch(text, -1) {
 			if !names[match[1]] {

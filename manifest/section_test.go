@@ -148,11 +148,11 @@ func TestWriteSection(t *testing.T) {
 		t.Error("the section that stood there before was not dropped")
 	}
 	twice := module(custom(SectionName, "1"), types, custom(SectionName, "2"))
-	mended, err := WriteSection(twice, []byte("3"))
+	rewritten, err := WriteSection(twice, []byte("3"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadSection(mended); err != nil || string(got) != "3" {
+	if got, err := ReadSection(rewritten); err != nil || string(got) != "3" {
 		t.Errorf("of two sections, one must be left: %q, %v", got, err)
 	}
 	if _, err := WriteSection(bare, nil); err != nil {
