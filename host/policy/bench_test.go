@@ -8,7 +8,7 @@ import (
 )
 
 func BenchmarkDecide(b *testing.B) {
-	p := load(b, plug("tool:cdp.*", "env:LANG", "clock"), "")
+	p := load(b, grantsToP("tool:cdp.*", "env:LANG", "clock"), "")
 	ask := host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Effect: "read", Digest: digestA, Capabilities: everything(true)}
 	for b.Loop() {
 		if _, err := p.Decide(context.Background(), ask); err != nil {
@@ -18,7 +18,7 @@ func BenchmarkDecide(b *testing.B) {
 }
 
 func BenchmarkLoad(b *testing.B) {
-	dir := folder(b, plug("tool:cdp.*", "env:LANG", "clock"), "")
+	dir := folderOf(b, grantsToP("tool:cdp.*", "env:LANG", "clock"), "")
 	for b.Loop() {
 		if _, err := Load(dir, Env{}); err != nil {
 			b.Fatal(err)

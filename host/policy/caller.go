@@ -20,7 +20,7 @@ const (
 // caller is an entry of [callers]. A list that is nil is not written.
 type caller struct {
 	pattern string // as written
-	at      place
+	pos     position
 	lists   [3]*rules // by verb
 }
 
@@ -37,7 +37,7 @@ var verbs = [3]string{"deny", "confirm", "allow"}
 
 // rules is a list of a caller: which tools it is about.
 type rules struct {
-	at    place // zero for a default
+	pos   position // zero for a default
 	rules []rule
 }
 
@@ -49,32 +49,32 @@ type rule struct {
 }
 
 func (f *file) addCaller(all table, name string) {
-	t, ok := all.sub(name)
+	t, ok := all.subtable(name)
 	if !ok {
 		return
 	}
-	c := &caller{pattern: name, at: all.at(name)}
+	c := &caller{pattern: name, pos: all.keyPos(name)}
 	if !isCaller(name) {
-		t.d.complain(c.at, "%s is no caller: expected cli, mcp:CLIENT, mcp-http:CLIENT or plugin:NAME, where \"*\" may end a name", shown(name))
+		t.doc.addProblem(c.pos, "%s is no caller: expected cli, mcp:CLIENT, mcp-http:CLIENT or plugin:NAME, where \"*\" may end a name", quote(name))
 		return
 	}
 	for _, other := range f.callers {
 		if strings.EqualFold(other.pattern, name) {
-			t.d.complain(c.at, "caller %s stands in line %d already; names do not differ by case", shown(name), other.at.line)
+			t.doc.addProblem(c.pos, "caller %s stands in line %d already; names do not differ by case", quote(name), other.pos.line)
 			return
 		}
 	}
-	t.only("allow", "deny", "confirm")
+	t.allowKeys("allow", "deny", "confirm")
 	for v, key := range verbs {
 		items, ok := t.list(key)
 		if !ok {
 			continue
 		}
-		list := &rules{at: t.at(key)}
-		for _, it := range items {
-			r, err := parseRule(it.text)
+		list := &rules{pos: t.keyPos(key)}
+		for _, element := range items {
+			r, err := parseRule(element.text)
 			if err != nil {
-				t.d.complain(it.at, "%v", err)
+				t.doc.addProblem(element.pos, "%v", err)
 				continue
 			}
 			list.rules = append(list.rules, r)
@@ -92,7 +92,7 @@ func isCaller(s string) bool {
 	case kindCLI:
 		return s == kindCLI
 	case kindMCP, kindHTTP:
-		return name == "*" || madeOf(strings.TrimSuffix(name, "*"), strings.ReplaceAll(printable, "*", " "))
+		return name == "*" || consistsOf(strings.TrimSuffix(name, "*"), strings.ReplaceAll(printable, "*", " "))
 	case kindPlugin:
 		return name == "*" || isPlugin(strings.TrimSuffix(name, "*"))
 	}
@@ -102,7 +102,7 @@ func isCaller(s string) bool {
 func parseRule(s string) (rule, error) {
 	if effect, ok := strings.CutPrefix(s, "effect:"); ok {
 		if severity(effect) < 0 {
-			return rule{}, fmt.Errorf("%s: an effect is read, write or destructive", shown(s))
+			return rule{}, fmt.Errorf("%s: an effect is read, write or destructive", quote(s))
 		}
 		return rule{text: s, effect: effect}, nil
 	}
@@ -144,25 +144,25 @@ func defaultRules(kind string, v verb) *rules {
 	return list
 }
 
-// judgement is a verdict and what it rests on.
-type judgement struct {
+// access is a verdict and what it rests on.
+type access struct {
 	verdict host.Verdict
 	reason  string
 	next    string // what the operator would type, where one command helps
 }
 
-// judge says whether a caller may call a tool. All that is needed of ask is who, what and its effect.
-func (p *state) judge(ask host.Ask) judgement {
+// accessOf says whether a caller may call a tool. All that is needed of ask is who, what and its effect.
+func (s *state) accessOf(ask host.Ask) access {
 	kind, name, _ := strings.Cut(ask.Caller, ":")
 	remote := ask.Remote
 	if kind == kindHTTP {
 		kind, remote = kindMCP, true
 	}
 	if _, known := defaults[kind]; !known || (kind == kindCLI) != (ask.Caller == kindCLI) || kind != kindCLI && name == "" {
-		return judgement{verdict: host.Deny, reason: "the policy knows no caller " + shown(ask.Caller)}
+		return access{verdict: host.Deny, reason: "the policy knows no caller " + quote(ask.Caller)}
 	}
 	if kind == kindCLI && remote {
-		return judgement{verdict: host.Deny, reason: "the command line is not reached over the network"}
+		return access{verdict: host.Deny, reason: "the command line is not reached over the network"}
 	}
 	tool := strings.ToLower(ask.Plugin + "." + ask.Tool)
 	effect := ask.Effect
@@ -170,24 +170,24 @@ func (p *state) judge(ask host.Ask) judgement {
 		effect = manifest.EffectDestructive // nobody said that it is harmless
 	}
 	if kind != kindMCP || !remote {
-		j := p.judgeAs(kind, name, tool, effect, true)
-		if kind == kindPlugin && j.verdict != host.Deny {
-			by, refused := p.mayCall(name, ask.Plugin+"."+ask.Tool)
+		a := s.accessAs(kind, name, tool, effect, true)
+		if kind == kindPlugin && a.verdict != host.Deny {
+			by, refused := s.grantFor(name, ask.Plugin+"."+ask.Tool)
 			if refused != "" {
-				return judgement{host.Deny, refused, grantCommand(name, "tool:"+ask.Plugin+"."+ask.Tool)}
+				return access{host.Deny, refused, grantCommand(name, "tool:"+ask.Plugin+"."+ask.Tool)}
 			}
-			if j.verdict == host.Allow {
-				j.reason += "; " + by
+			if a.verdict == host.Allow {
+				a.reason += "; " + by
 			}
 		}
-		return j
+		return a
 	}
 	// Over the network the entries for mcp hold as well: a deny written for mcp:* is meant for all of MCP.
-	j := p.judgeAs(kindHTTP, name, tool, effect, true)
-	if both := p.judgeAs(kindMCP, name, tool, effect, false); stricter(both.verdict, j.verdict) {
-		return both
+	a := s.accessAs(kindHTTP, name, tool, effect, true)
+	if byMCP := s.accessAs(kindMCP, name, tool, effect, false); stricter(byMCP.verdict, a.verdict) {
+		return byMCP
 	}
-	return j
+	return a
 }
 
 func stricter(a, b host.Verdict) bool {
@@ -195,20 +195,20 @@ func stricter(a, b host.Verdict) bool {
 	return slices.Index(order, a) > slices.Index(order, b)
 }
 
-// judgeAs applies the lists of one kind. Without fallback, what is not written restricts nothing.
-func (p *state) judgeAs(kind, name, tool, effect string, fallback bool) judgement {
-	who := kind
+// accessAs applies the lists of one kind. Without fallback, what is not written restricts nothing.
+func (s *state) accessAs(kind, name, tool, effect string, fallback bool) access {
+	caller := kind
 	if kind != kindCLI {
-		who += ":" + name
+		caller += ":" + name
 	}
-	find := func(v verb) (*rules, string, bool) {
-		if list := p.rulesFor(who, v); list != nil {
-			return list, list.at.String(), true
+	rulesOf := func(v verb) (*rules, string, bool) {
+		if list := s.rulesFor(caller, v); list != nil {
+			return list, list.pos.String(), true
 		}
 		return defaultRules(kind, v), "the default for " + kind, fallback
 	}
 	for _, v := range []verb{deny, confirm} {
-		list, origin, ok := find(v)
+		list, origin, ok := rulesOf(v)
 		if !ok {
 			continue
 		}
@@ -217,46 +217,46 @@ func (p *state) judgeAs(kind, name, tool, effect string, fallback bool) judgemen
 				continue
 			}
 			if v == deny {
-				return judgement{verdict: host.Deny, reason: origin + " denies " + r.text}
+				return access{verdict: host.Deny, reason: origin + " denies " + r.text}
 			}
-			if j := p.allowed(kind, who, tool, effect, fallback); j.verdict != host.Allow {
-				return j
+			if a := s.accessByAllow(kind, caller, tool, effect, fallback); a.verdict != host.Allow {
+				return a
 			}
-			return judgement{verdict: host.Confirm, reason: origin + " wants " + r.text + " confirmed"}
+			return access{verdict: host.Confirm, reason: origin + " wants " + r.text + " confirmed"}
 		}
 	}
-	return p.allowed(kind, who, tool, effect, fallback)
+	return s.accessByAllow(kind, caller, tool, effect, fallback)
 }
 
-func (p *state) allowed(kind, who, tool, effect string, fallback bool) judgement {
-	list := p.rulesFor(who, allow)
+func (s *state) accessByAllow(kind, caller, tool, effect string, fallback bool) access {
+	list := s.rulesFor(caller, allow)
 	origin := "the default for " + kind
 	if list != nil {
-		origin = list.at.String()
+		origin = list.pos.String()
 	} else if list = defaultRules(kind, allow); !fallback {
-		return judgement{verdict: host.Allow}
+		return access{verdict: host.Allow}
 	}
 	words := make([]string, 0, len(list.rules))
 	for _, r := range list.rules {
 		if r.matches(allow, tool, effect) {
-			return judgement{verdict: host.Allow, reason: origin + " allows " + r.text}
+			return access{verdict: host.Allow, reason: origin + " allows " + r.text}
 		}
 		words = append(words, r.text)
 	}
 	if len(words) == 0 {
-		return judgement{verdict: host.Deny, reason: origin + " allows nothing"}
+		return access{verdict: host.Deny, reason: origin + " allows nothing"}
 	}
-	return judgement{verdict: host.Deny, reason: origin + " allows only " + strings.Join(words, ", ")}
+	return access{verdict: host.Deny, reason: origin + " allows only " + strings.Join(words, ", ")}
 }
 
 // rulesFor finds the list of the most specific entry that has one: an exact name before a pattern, a
 // longer pattern before a shorter one, policy.toml before grants.toml.
-func (p *state) rulesFor(who string, v verb) *rules {
+func (s *state) rulesFor(caller string, v verb) *rules {
 	var best *rules
 	bestLen := -1
-	for _, f := range p.files() {
+	for _, f := range s.files() {
 		for _, c := range f.callers {
-			if n := c.fits(who); n > bestLen && c.lists[v] != nil {
+			if n := c.specificity(caller); n > bestLen && c.lists[v] != nil {
 				best, bestLen = c.lists[v], n
 			}
 		}
@@ -264,31 +264,31 @@ func (p *state) rulesFor(who string, v verb) *rules {
 	return best
 }
 
-// fits returns how specifically an entry is about a caller, -1 if it is not.
-func (c *caller) fits(who string) int {
+// specificity returns how specifically an entry is about a caller, -1 if it is not.
+func (c *caller) specificity(name string) int {
 	prefix, wild := strings.CutSuffix(c.pattern, "*")
 	if !wild {
-		if strings.EqualFold(c.pattern, who) {
+		if strings.EqualFold(c.pattern, name) {
 			return 1 << 20
 		}
 		return -1
 	}
-	if len(who) >= len(prefix) && strings.EqualFold(who[:len(prefix)], prefix) {
+	if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
 		return len(prefix)
 	}
 	return -1
 }
 
-// mayCall says by which grant a plugin may call a tool, or else why it may not. Whether the plugin asked
+// grantFor says by which grant a plugin may call a tool, or else why it may not. Whether the plugin asked
 // for it and is the one that it was granted to was decided when its own call began: the grant of that
 // call names the tools. Here only what a wildcard never gives is held back.
-func (p *state) mayCall(plugin, tool string) (by, refused string) {
-	for _, g := range p.entry(plugin).grants() {
+func (s *state) grantFor(plugin, tool string) (grantedBy, refused string) {
+	for _, g := range s.entry(plugin).grants() {
 		if g.Kind != Tool {
 			continue
 		}
 		if pat, err := parsePattern(g.Name); err == nil && pat.grants(strings.ToLower(tool)) {
-			return fmt.Sprintf("%s (%s) gives it", g, g.at), ""
+			return fmt.Sprintf("%s (%s) gives it", g, g.pos), ""
 		}
 	}
 	if outsidePage(strings.ToLower(tool)) {

@@ -62,26 +62,26 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 	}
 	edit.To = to
 	e := s.entry(plugin)
-	if e.hand != nil && e.hand.granted {
-		return edit, host.Errorf(host.ConfigError, "%s:%d sets the grants of %s by hand, and that wins over %s: change them there", e.hand.at.file, e.hand.grantsAt.line, plugin, GrantsFile)
+	if e.manual != nil && e.manual.granted {
+		return edit, host.Errorf(host.ConfigError, "%s:%d sets the grants of %s by hand, and that wins over %s: change them there", e.manual.pos.file, e.manual.grantsPos.line, plugin, GrantsFile)
 	}
 	if !isDigest(to) && (!isSigner(to) || strings.HasPrefix(to, "sha256:")) {
-		return edit, host.Errorf(host.InvalidArgs, "grants are bound to a digest (sha256: and 64 digits) or to a signer, and %s is neither", shown(to))
+		return edit, host.Errorf(host.InvalidArgs, "grants are bound to a digest (sha256: and 64 digits) or to a signer, and %s is neither", quote(to))
 	}
-	if pin := e.hand; pin != nil && !pin.admits(to, p.env) {
-		return edit, host.Errorf(host.ConfigError, "%s:%d binds %s to another build, so the grant would give nothing: change that line first", pin.at.file, pin.bindAt.line, plugin)
+	if pin := e.manual; pin != nil && !pin.acceptsGrantsTo(to, p.env) {
+		return edit, host.Errorf(host.ConfigError, "%s:%d binds %s to another build, so the grant would give nothing: change that line first", pin.pos.file, pin.boundPos.line, plugin)
 	}
 	var list []Grant
-	if made := e.made; made != nil {
-		if made.digest == to || made.digest == "" && made.signer == to {
-			for _, g := range made.grants {
+	if generated := e.generated; generated != nil {
+		if generated.digest == to || generated.digest == "" && generated.signer == to {
+			for _, g := range generated.grants {
 				list = append(list, g.Grant)
 			}
-		} else if len(made.grants) > 0 {
-			for _, g := range made.grants {
+		} else if len(generated.grants) > 0 {
+			for _, g := range generated.grants {
 				edit.Removed = append(edit.Removed, g.String())
 			}
-			edit.Notes = append(edit.Notes, "what is removed was granted to "+orElse(made.digest, made.signer)+" and does not carry over")
+			edit.Notes = append(edit.Notes, "what is removed was granted to "+orElse(generated.digest, generated.signer)+" and does not carry over")
 		}
 	}
 	dir := p.env.Dir
@@ -105,19 +105,19 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 		return edit, err
 	}
 	e := s.entry(plugin)
-	if e.made == nil || len(e.made.grants) == 0 {
-		if e.hand != nil && len(e.hand.grants) > 0 {
-			return edit, host.Errorf(host.ConfigError, "the grants of %s are written by hand at %s:%d: change them there", plugin, e.hand.at.file, e.hand.grantsAt.line)
+	if e.generated == nil || len(e.generated.grants) == 0 {
+		if e.manual != nil && len(e.manual.grants) > 0 {
+			return edit, host.Errorf(host.ConfigError, "the grants of %s are written by hand at %s:%d: change them there", plugin, e.manual.pos.file, e.manual.grantsPos.line)
 		}
 		return edit, host.Errorf(host.NotFound, "%s has no grants", plugin).WithNext("parley policy explain " + plugin)
 	}
-	edit.To = orElse(e.made.digest, e.made.signer)
-	var list, left []Grant
-	for _, g := range e.made.grants {
+	edit.To = orElse(e.generated.digest, e.generated.signer)
+	var list, remaining []Grant
+	for _, g := range e.generated.grants {
 		list = append(list, g.Grant)
 	}
-	if e.hand != nil && e.hand.granted {
-		edit.Notes = append(edit.Notes, fmt.Sprintf("%s:%d sets the grants of %s by hand, and those stay", e.hand.at.file, e.hand.grantsAt.line, plugin))
+	if e.manual != nil && e.manual.granted {
+		edit.Notes = append(edit.Notes, fmt.Sprintf("%s:%d sets the grants of %s by hand, and those stay", e.manual.pos.file, e.manual.grantsPos.line, plugin))
 	}
 	if len(grants) == 0 {
 		grants = list
@@ -133,7 +133,7 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 				if len(methods) > 0 {
 					kept := list[i]
 					kept.Methods = methods
-					left = append(left, kept)
+					remaining = append(remaining, kept)
 					edit.Added = append(edit.Added, kept.String())
 				}
 			}
@@ -141,17 +141,17 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 			break
 		}
 		if list[i].Kind != "" {
-			left = append(left, list[i])
+			remaining = append(remaining, list[i])
 		}
 	}
 	if len(edit.Removed) == 0 {
-		names := make([]string, len(left))
-		for i, g := range left {
+		names := make([]string, len(remaining))
+		for i, g := range remaining {
 			names[i] = g.String()
 		}
 		return edit, host.Errorf(host.NotFound, "%s is not granted that; it has %s", plugin, strings.Join(names, ", ")).WithNext("parley policy explain " + plugin)
 	}
-	return edit, edit.write(s, plugin, left)
+	return edit, edit.write(s, plugin, remaining)
 }
 
 // WriteGrants makes a prepared change, in one step that others see whole or not at all. If the file has
@@ -180,7 +180,7 @@ func (p *Policy) edit(plugin string) (*state, Edit, error) {
 		return nil, edit, host.Errorf(host.ConfigError, "there is no folder for %s", GrantsFile)
 	}
 	if !isPlugin(plugin) {
-		return nil, edit, host.Errorf(host.InvalidArgs, "%s is no plugin's name", shown(plugin))
+		return nil, edit, host.Errorf(host.InvalidArgs, "%s is no plugin's name", quote(plugin))
 	}
 	s, err := p.current()
 	if err != nil {
@@ -197,7 +197,7 @@ func (p *Policy) edit(plugin string) (*state, Edit, error) {
 
 // add puts a grant into a list, in the place of one about the same.
 func (e *Edit) add(list []Grant, g Grant) []Grant {
-	i := slices.IndexFunc(list, func(old Grant) bool { return old.subject() == g.subject() })
+	i := slices.IndexFunc(list, func(existing Grant) bool { return existing.subject() == g.subject() })
 	if i < 0 {
 		e.Added = append(e.Added, g.String())
 		return append(list, g)
@@ -211,11 +211,11 @@ func (e *Edit) add(list []Grant, g Grant) []Grant {
 		}
 		g.Methods = methods
 	}
-	if old := list[i].String(); old != g.String() {
-		if j := slices.Index(e.Added, old); j >= 0 {
-			e.Added = slices.Delete(e.Added, j, j+1)
+	if existing := list[i].String(); existing != g.String() {
+		if i := slices.Index(e.Added, existing); i >= 0 {
+			e.Added = slices.Delete(e.Added, i, i+1)
 		} else {
-			e.Removed = append(e.Removed, old)
+			e.Removed = append(e.Removed, existing)
 		}
 		e.Added = append(e.Added, g.String())
 		list[i] = g
@@ -233,30 +233,30 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 	if plugins == nil {
 		plugins = map[string]any{}
 	}
-	if made := s.entry(plugin).made; made != nil {
-		plugin = made.name // the spelling of the file
+	if generated := s.entry(plugin).generated; generated != nil {
+		plugin = generated.name // the spelling of the file
 	}
-	one, _ := plugins[plugin].(map[string]any)
-	if one == nil {
-		one = map[string]any{}
+	section, _ := plugins[plugin].(map[string]any)
+	if section == nil {
+		section = map[string]any{}
 	}
-	delete(one, "digest")
-	delete(one, "signer")
-	delete(one, "grants")
+	delete(section, "digest")
+	delete(section, "signer")
+	delete(section, "grants")
 	if len(list) > 0 {
 		grants := make([]string, len(list))
 		for i, g := range list {
 			grants[i] = g.String()
 		}
-		one["grants"] = grants
+		section["grants"] = grants
 		if strings.HasPrefix(e.To, "sha256:") {
-			one["digest"] = e.To
+			section["digest"] = e.To
 		} else {
-			one["signer"] = e.To
+			section["signer"] = e.To
 		}
 	}
-	plugins[plugin] = one
-	if len(one) == 0 {
+	plugins[plugin] = section
+	if len(section) == 0 {
 		delete(plugins, plugin)
 	}
 	doc["plugin"] = plugins

@@ -125,7 +125,7 @@ func TestEditRefuses(t *testing.T) {
 	if _, err := p.Revoke("pinned", grants(t, "clock")...); host.AsError(err).Code != host.NotFound {
 		t.Errorf("got %v", err)
 	}
-	made := load(t, "", plug("clock"))
+	made := load(t, "", grantsToP("clock"))
 	if _, err := made.Revoke("p", grants(t, "random")...); err == nil || !strings.Contains(err.Error(), "it has clock") {
 		t.Errorf("got %v", err)
 	}
@@ -217,15 +217,15 @@ func FuzzLoad(f *testing.F) {
 		parsed, problems := parseFile("f.toml", []byte(text))
 		lines := strings.Count(text, "\n") + 1
 		for _, p := range problems {
-			if p.at.line < 1 || p.at.line > lines || p.at.column < 1 || p.text == "" {
-				t.Fatalf("%q: problem at %d:%d of %d lines: %s", text, p.at.line, p.at.column, lines, p.text)
+			if p.pos.line < 1 || p.pos.line > lines || p.pos.column < 1 || p.text == "" {
+				t.Fatalf("%q: problem at %d:%d of %d lines: %s", text, p.pos.line, p.pos.column, lines, p.text)
 			}
 		}
 		if len(problems) > 0 {
 			return
 		}
 		// What was read can be decided by and explained.
-		p := &Policy{state: &state{hand: parsed}}
+		p := &Policy{state: &state{manual: parsed}}
 		for _, plugin := range parsed.plugins {
 			m := &manifest.Manifest{Capabilities: everything(false)}
 			p.Explain(host.Info{Name: plugin.name, Digest: digestA}, m, "x")

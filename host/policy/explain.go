@@ -25,11 +25,11 @@ type Explanation struct {
 	Callers  []Access `json:"callers"` // who may call the tool
 	Notes    []string `json:"notes,omitempty"`
 
-	Idle []Idle `json:"-"` // the notes about grants that give nothing
+	Unused []UnusedGrant `json:"-"` // the notes about grants that give nothing
 }
 
 // Idle is a grant, as it is written, that the plugin does not ask for, and the note that says so.
-type Idle struct{ Grant, Note string }
+type UnusedGrant struct{ Grant, Note string }
 
 // Right is a right that the manifest asks for, in the grammar of grants.
 type Right struct {
@@ -104,10 +104,10 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 
 func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 	used := map[string]bool{}
-	for _, r := range e.weigh(m.Capabilities, x.Digest, env).rights {
-		right := Right{Right: r.asked, Why: r.why, Optional: r.optional, Granted: r.refused == "", Refused: r.refused, Reason: r.remark}
-		for _, g := range r.by {
-			right.By = append(right.By, fmt.Sprintf("%s (%s)", g, g.at))
+	for _, r := range e.evaluate(m.Capabilities, x.Digest, env).rights {
+		right := Right{Right: r.requested, Why: r.why, Optional: r.optional, Granted: r.refused == "", Refused: r.refused, Reason: r.reason}
+		for _, g := range r.grantedBy {
+			right.By = append(right.By, fmt.Sprintf("%s (%s)", g, g.pos))
 			used[g.subject()] = true
 		}
 		switch {
@@ -116,29 +116,29 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 			right.Next = grantCommand(x.Plugin, r.grantable)
 			if right.Reason == "" {
 				right.Reason = "no grant gives it"
-				if len(r.by) > 0 {
+				if len(r.grantedBy) > 0 {
 					right.Reason = "no grant gives all of it"
 				}
 			}
 		}
 		x.Rights = append(x.Rights, right)
 	}
-	p := e.granting()
+	p := e.grantSource()
 	if p == nil {
 		return
 	}
-	if why := e.unbound(p, x.Digest, env); why != "" && len(p.grants) > 0 {
-		x.Notes = append(x.Notes, fmt.Sprintf("its %s in %s count for nothing: %s", count(len(p.grants), "grant"), p.at, why))
+	if why := e.unboundReason(p, x.Digest, env); why != "" && len(p.grants) > 0 {
+		x.Notes = append(x.Notes, fmt.Sprintf("its %s in %s count for nothing: %s", count(len(p.grants), "grant"), p.pos, why))
 	} else {
 		for _, g := range p.grants {
 			if !used[g.subject()] {
-				idle := Idle{g.String(), fmt.Sprintf("%s (%s) gives nothing: the manifest does not ask for it", g, g.at)}
-				x.Idle, x.Notes = append(x.Idle, idle), append(x.Notes, idle.Note)
+				unused := UnusedGrant{g.String(), fmt.Sprintf("%s (%s) gives nothing: the manifest does not ask for it", g, g.pos)}
+				x.Unused, x.Notes = append(x.Unused, unused), append(x.Notes, unused.Note)
 			}
 		}
 	}
-	if e.hand != nil && e.hand.granted && e.made != nil && e.made.granted {
-		x.Notes = append(x.Notes, fmt.Sprintf("the %s in %s are ignored: %s sets grants", count(len(e.made.grants), "grant"), e.made.at, e.hand.grantsAt))
+	if e.manual != nil && e.manual.granted && e.generated != nil && e.generated.granted {
+		x.Notes = append(x.Notes, fmt.Sprintf("the %s in %s are ignored: %s sets grants", count(len(e.generated.grants), "grant"), e.generated.pos, e.manual.grantsPos))
 	}
 }
 
@@ -150,7 +150,7 @@ func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 			patterns = append(patterns, c.pattern)
 		}
 		for _, p := range f.plugins {
-			if slices.ContainsFunc(p.grants, func(g given) bool { return g.Kind == Tool }) {
+			if slices.ContainsFunc(p.grants, func(g locatedGrant) bool { return g.Kind == Tool }) {
 				patterns = append(patterns, "plugin:"+p.name)
 			}
 		}
@@ -165,9 +165,9 @@ func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 		ask := ask
 		// For "mcp:*" the question is what a client may do that no other entry is about: no client has this name.
 		ask.Caller = strings.Replace(pattern, "*", "\x00", 1)
-		j := s.judge(ask)
-		verdict := [...]string{host.Deny: "deny", host.Allow: "allow", host.Confirm: "confirm"}[j.verdict]
-		reason := strings.ReplaceAll(j.reason, "\x00", "*")
+		a := s.accessOf(ask)
+		verdict := [...]string{host.Deny: "deny", host.Allow: "allow", host.Confirm: "confirm"}[a.verdict]
+		reason := strings.ReplaceAll(a.reason, "\x00", "*")
 		x.Callers = append(x.Callers, Access{pattern, verdict, reason})
 	}
 }

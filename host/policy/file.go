@@ -18,8 +18,8 @@ type file struct {
 	path     string
 	allowYes *bool
 	// requireSigner demands a trusted signature of every installed plugin.
-	requireSigner *bool
-	requireAt     place
+	requireSigner    *bool
+	requireSignerPos position
 
 	networks []netip.Prefix
 	proxy    string
@@ -34,31 +34,31 @@ type file struct {
 
 // plugin is what one file says of a plugin.
 type plugin struct {
-	name     string
-	at       place
-	digest   string
-	signer   string
-	bindAt   place // of digest or else signer
-	signAt   place // of signer
-	granted  bool  // the key grants is there
-	grantsAt place
-	grants   []given
-	isolate  string
-	limits   host.Limits
-	settings json.RawMessage
-	setAt    place
+	name        string
+	pos         position
+	digest      string
+	signer      string
+	boundPos    position // of digest or else signer
+	signerPos   position // of signer
+	granted     bool     // the key grants is there
+	grantsPos   position
+	grants      []locatedGrant
+	isolate     string
+	limits      host.Limits
+	settings    json.RawMessage
+	settingsPos position
 }
 
-// given is a grant and where it stands.
-type given struct {
+// locatedGrant is a grant and where it stands.
+type locatedGrant struct {
 	Grant
-	at place
+	pos position
 }
 
 // source is where a secret comes from.
 type source struct {
 	from string // "env:NAME", "file:PATH", "store" or "cmd:WORDS"
-	at   place
+	pos  position
 }
 
 const (
@@ -72,7 +72,7 @@ func isPlugin(name string) bool { return len(name) <= 40 && isIdentifier(name) }
 
 func isDigest(s string) bool {
 	sum, ok := strings.CutPrefix(s, "sha256:")
-	return ok && len(sum) == 64 && madeOf(sum, digits+"abcdef")
+	return ok && len(sum) == 64 && consistsOf(sum, digits+"abcdef")
 }
 
 // isSigner takes any printable ASCII without white space: a minisign public key is such a word.
@@ -90,58 +90,58 @@ func parseFile(path string, data []byte) (*file, []problem) {
 		return f, d.problems
 	}
 	root := d.table()
-	root.only("operator", "defaults", "plugin", "callers", "secrets")
-	if t, ok := root.sub("operator"); ok {
+	root.allowKeys("operator", "defaults", "plugin", "callers", "secrets")
+	if t, ok := root.subtable("operator"); ok {
 		f.addOperator(t)
 	}
-	if t, ok := root.sub("defaults"); ok {
-		t.only("timeout", "isolate")
+	if t, ok := root.subtable("defaults"); ok {
+		t.allowKeys("timeout", "isolate")
 		f.timeout = t.duration("timeout")
 		f.isolate = t.oneOf("isolate", isolateNone, isolateProcess)
 	}
-	if t, ok := root.sub("plugin"); ok {
+	if t, ok := root.subtable("plugin"); ok {
 		for _, name := range t.names() {
 			f.addPlugin(t, name)
 		}
 	}
-	if t, ok := root.sub("callers"); ok {
+	if t, ok := root.subtable("callers"); ok {
 		for _, name := range t.names() {
 			f.addCaller(t, name)
 		}
 	}
-	if t, ok := root.sub("secrets"); ok {
+	if t, ok := root.subtable("secrets"); ok {
 		for _, name := range t.names() {
 			f.addSecret(t, name)
 		}
 	}
-	slices.SortStableFunc(d.problems, func(a, b problem) int { return a.at.compare(b.at, "", "") })
+	slices.SortStableFunc(d.problems, func(a, b problem) int { return a.pos.compare(b.pos, "", "") })
 	return f, d.problems
 }
 
 func (f *file) addOperator(t table) {
-	t.only("allow_yes", "require_signer", "networks", "proxy", "audit", "attach")
+	t.allowKeys("allow_yes", "require_signer", "networks", "proxy", "audit", "attach")
 	if yes, ok := t.boolean("allow_yes"); ok {
 		f.allowYes = &yes
 	}
 	if yes, ok := t.boolean("require_signer"); ok {
-		f.requireSigner, f.requireAt = &yes, t.value("require_signer")
+		f.requireSigner, f.requireSignerPos = &yes, t.valuePos("require_signer")
 	}
 	f.proxy = t.oneOf("proxy", proxyNone, proxyEnvironment)
 	f.audit = t.oneOf("audit", AuditOn, AuditRequired, AuditOff)
 	hosts, _ := t.list("attach")
-	for _, it := range hosts {
-		o, err := origin.Parse("http://" + it.text)
+	for _, element := range hosts {
+		o, err := origin.Parse("http://" + element.text)
 		if err != nil || o.Wildcard || o.Port != 80 {
-			t.d.complain(it.at, "attach holds names or addresses of hosts, without a port, such as \"build-host\", not %s", shown(it.text))
+			t.doc.addProblem(element.pos, "attach holds names or addresses of hosts, without a port, such as \"build-host\", not %s", quote(element.text))
 			continue
 		}
 		f.attach = append(f.attach, o.Host)
 	}
 	items, _ := t.list("networks")
-	for _, it := range items {
-		network, err := netip.ParsePrefix(it.text)
+	for _, element := range items {
+		network, err := netip.ParsePrefix(element.text)
 		if err != nil || network != network.Masked() {
-			t.d.complain(it.at, "networks holds addresses such as \"10.1.0.0/16\", whose bits after the prefix are 0, not %s", shown(it.text))
+			t.doc.addProblem(element.pos, "networks holds addresses such as \"10.1.0.0/16\", whose bits after the prefix are 0, not %s", quote(element.text))
 			continue
 		}
 		f.networks = append(f.networks, network)
@@ -149,40 +149,40 @@ func (f *file) addOperator(t table) {
 }
 
 func (f *file) addPlugin(all table, name string) {
-	t, ok := all.sub(name)
+	t, ok := all.subtable(name)
 	if !ok {
 		return
 	}
-	p := &plugin{name: name, at: all.at(name)}
+	p := &plugin{name: name, pos: all.keyPos(name)}
 	if !isPlugin(name) {
-		t.d.complain(p.at, "%s is no plugin's name", shown(name))
+		t.doc.addProblem(p.pos, "%s is no plugin's name", quote(name))
 		return
 	}
 	if other := f.plugins[strings.ToLower(name)]; other != nil {
-		t.d.complain(p.at, "plugin %s stands in line %d already; names do not differ by case", name, other.at.line)
+		t.doc.addProblem(p.pos, "plugin %s stands in line %d already; names do not differ by case", name, other.pos.line)
 		return
 	}
 	f.plugins[strings.ToLower(name)] = p
-	t.only("digest", "signer", "grants", "isolate", "limits", "settings")
+	t.allowKeys("digest", "signer", "grants", "isolate", "limits", "settings")
 	if p.digest, ok = t.text("digest"); ok {
-		p.bindAt = t.value("digest")
+		p.boundPos = t.valuePos("digest")
 		if !isDigest(p.digest) {
-			t.complain("digest", "digest must be \"sha256:\" and 64 digits from 0 to f, not %s", shown(p.digest))
+			t.addProblem("digest", "digest must be \"sha256:\" and 64 digits from 0 to f, not %s", quote(p.digest))
 		}
 	}
 	if p.signer, ok = t.text("signer"); ok {
-		p.signAt = t.value("signer")
+		p.signerPos = t.valuePos("signer")
 		if p.digest == "" {
-			p.bindAt = p.signAt
+			p.boundPos = p.signerPos
 		}
 		if !isSigner(p.signer) {
-			t.complain("signer", "signer must be a public key without white space, not %s", shown(p.signer))
+			t.addProblem("signer", "signer must be a public key without white space, not %s", quote(p.signer))
 		}
 	}
 	p.isolate = t.oneOf("isolate", isolateNone, isolateProcess)
 	f.addGrants(t, p)
-	if l, ok := t.sub("limits"); ok {
-		l.only("memory_mib", "timeout", "output_bytes", "log_bytes", "host_calls", "open_files", "files_created", "bytes_written", "concurrent_calls")
+	if l, ok := t.subtable("limits"); ok {
+		l.allowKeys("memory_mib", "timeout", "output_bytes", "log_bytes", "host_calls", "open_files", "files_created", "bytes_written", "concurrent_calls")
 		p.limits = host.Limits{
 			MemoryMiB:       l.integer("memory_mib", 4096),
 			Timeout:         l.duration("timeout"),
@@ -195,8 +195,8 @@ func (f *file) addPlugin(all table, name string) {
 			ConcurrentCalls: l.integer("concurrent_calls", 1000),
 		}
 	}
-	if s, ok := t.sub("settings"); ok {
-		p.setAt = t.at("settings")
+	if s, ok := t.subtable("settings"); ok {
+		p.settingsPos = t.keyPos("settings")
 		p.settings = s.json()
 	}
 }
@@ -206,50 +206,50 @@ func (f *file) addGrants(t table, p *plugin) {
 	if !ok {
 		return
 	}
-	p.granted, p.grantsAt = true, t.at("grants")
+	p.granted, p.grantsPos = true, t.keyPos("grants")
 	if len(items) > 0 && p.digest == "" && p.signer == "" {
-		t.d.complain(p.grantsAt, "[%s] has grants but neither digest nor signer: a grant is bound to what it was given to; `parley plugin list --json` shows digests", t.name)
+		t.doc.addProblem(p.grantsPos, "[%s] has grants but neither digest nor signer: a grant is bound to what it was given to; `parley plugin list --json` shows digests", t.name)
 	}
 	lines := map[string]int{}
-	for _, it := range items {
-		g, err := ParseGrant(it.text)
+	for _, element := range items {
+		g, err := ParseGrant(element.text)
 		if err != nil {
-			t.d.complain(it.at, "%v", err)
+			t.doc.addProblem(element.pos, "%v", err)
 			continue
 		}
 		if g.Kind == FS && !filepath.IsAbs(g.Source) {
-			t.d.complain(it.at, "grant %s: the folder must be absolute here, because a policy has no current folder", shown(it.text))
+			t.doc.addProblem(element.pos, "grant %s: the folder must be absolute here, because a policy has no current folder", quote(element.text))
 			continue
 		}
 		if line := lines[g.subject()]; line > 0 {
-			t.d.complain(it.at, "grant %s is about the same as the grant in line %d: write one", shown(it.text), line)
+			t.doc.addProblem(element.pos, "grant %s is about the same as the grant in line %d: write one", quote(element.text), line)
 			continue
 		}
-		lines[g.subject()] = it.at.line
-		p.grants = append(p.grants, given{g, it.at})
+		lines[g.subject()] = element.pos.line
+		p.grants = append(p.grants, locatedGrant{g, element.pos})
 	}
 }
 
 func (f *file) addSecret(all table, name string) {
-	t, ok := all.sub(name)
+	t, ok := all.subtable(name)
 	if !ok {
 		return
 	}
 	if !isName(name) {
-		t.d.complain(all.at(name), "%s is no secret's name: expected letters, digits and underscores", shown(name))
+		t.doc.addProblem(all.keyPos(name), "%s is no secret's name: expected letters, digits and underscores", quote(name))
 	}
-	t.only("from")
+	t.allowKeys("from")
 	from, ok := t.text("from")
 	if !ok {
-		if _, there := t.m["from"]; !there {
-			t.d.complain(all.at(name), "[%s] lacks from = \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\"", t.name)
+		if _, there := t.values["from"]; !there {
+			t.doc.addProblem(all.keyPos(name), "[%s] lacks from = \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\"", t.name)
 		}
 		return
 	}
 	if err := checkSource(from); err != nil {
-		t.complain("from", "%v", err)
+		t.addProblem("from", "%v", err)
 	}
-	f.secrets[name] = source{from, t.value("from")}
+	f.secrets[name] = source{from, t.valuePos("from")}
 }
 
 func checkSource(from string) error {
@@ -262,12 +262,12 @@ func checkSource(from string) error {
 	case kind == "file" && filepath.IsAbs(rest):
 		return nil
 	case kind == "file":
-		return fmt.Errorf("%s: the path must be absolute", shown(from))
+		return fmt.Errorf("%s: the path must be absolute", quote(from))
 	case kind == "cmd":
 		_, err := splitWords(rest)
 		return err
 	}
-	return fmt.Errorf("from must be \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\", not %s", shown(from))
+	return fmt.Errorf("from must be \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\", not %s", quote(from))
 }
 
 // splitWords splits a command at white space; single and double quotes hold words together. There is no shell.
@@ -275,15 +275,15 @@ func splitWords(s string) ([]string, error) {
 	var words []string
 	var word strings.Builder
 	inWord := false
-	quote := rune(0)
+	openQuote := rune(0)
 	for _, r := range s {
 		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
+		case openQuote != 0 && r == openQuote:
+			openQuote = 0
+		case openQuote != 0:
 			word.WriteRune(r)
 		case r == '\'' || r == '"':
-			quote, inWord = r, true
+			openQuote, inWord = r, true
 		case r == ' ' || r == '\t' || r == '\n':
 			if inWord {
 				words = append(words, word.String())
@@ -295,8 +295,8 @@ func splitWords(s string) ([]string, error) {
 			inWord = true
 		}
 	}
-	if quote != 0 {
-		return nil, fmt.Errorf("command %s has an open quote", shown(s))
+	if openQuote != 0 {
+		return nil, fmt.Errorf("command %s has an open quote", quote(s))
 	}
 	if inWord {
 		words = append(words, word.String())

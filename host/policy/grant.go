@@ -45,9 +45,9 @@ type Grant struct {
 
 // ParseGrant reads a grant. A relative SOURCE stays relative: see Absolute.
 func ParseGrant(s string) (Grant, error) {
-	const most = 8 << 10
-	if len(s) > most {
-		return Grant{}, fmt.Errorf("a grant is longer than %d characters", most)
+	const limit = 8 << 10
+	if len(s) > limit {
+		return Grant{}, fmt.Errorf("a grant is longer than %d characters", limit)
 	}
 	kind, rest, hasRest := strings.Cut(s, ":")
 	g := Grant{Kind: kind}
@@ -59,27 +59,27 @@ func ParseGrant(s string) (Grant, error) {
 	case Tool:
 		p, err := parsePattern(rest)
 		if err != nil {
-			return Grant{}, fmt.Errorf("grant %s: %w", shown(s), err)
+			return Grant{}, fmt.Errorf("grant %s: %w", quote(s), err)
 		}
 		if p.wild && onlyOutsidePage(p.name) {
-			return Grant{}, fmt.Errorf("grant %s: what reaches outside a page is never granted by a wildcard; name each tool", shown(s))
+			return Grant{}, fmt.Errorf("grant %s: what reaches outside a page is never granted by a wildcard; name each tool", quote(s))
 		}
 		g.Name = rest
 	case EnvVar:
 		if g.Name = rest; !isName(rest) {
-			return Grant{}, fmt.Errorf("grant %s: expected env:NAME with a name of letters, digits and underscores", shown(s))
+			return Grant{}, fmt.Errorf("grant %s: expected env:NAME with a name of letters, digits and underscores", quote(s))
 		}
 	case Secret:
 		name, read := strings.CutPrefix(rest, "read:")
 		if g.Name, g.Read = name, read; !isName(name) {
-			return Grant{}, fmt.Errorf("grant %s: expected secret:NAME or secret:read:NAME with a name of letters, digits and underscores", shown(s))
+			return Grant{}, fmt.Errorf("grant %s: expected secret:NAME or secret:read:NAME with a name of letters, digits and underscores", quote(s))
 		}
 	case Clock, Random:
 		if hasRest {
-			return Grant{}, fmt.Errorf("grant %s: expected only %q", shown(s), kind)
+			return Grant{}, fmt.Errorf("grant %s: expected only %q", quote(s), kind)
 		}
 	default:
-		return Grant{}, fmt.Errorf("%s is no grant: expected fs:ro:SOURCE=/GUEST, fs:rw:SOURCE=/GUEST, http:GET:https://HOST, tool:NAME, env:NAME, secret:NAME, secret:read:NAME, clock or random", shown(s))
+		return Grant{}, fmt.Errorf("%s is no grant: expected fs:ro:SOURCE=/GUEST, fs:rw:SOURCE=/GUEST, http:GET:https://HOST, tool:NAME, env:NAME, secret:NAME, secret:read:NAME, clock or random", quote(s))
 	}
 	return g, nil
 }
@@ -88,14 +88,14 @@ func parseFS(s, rest string) (Grant, error) {
 	mode, both, _ := strings.Cut(rest, ":")
 	i := strings.LastIndexByte(both, '=')
 	if mode != "ro" && mode != "rw" || i < 1 {
-		return Grant{}, fmt.Errorf("grant %s: expected fs:ro:SOURCE=/GUEST or fs:rw:SOURCE=/GUEST, such as fs:ro:/srv/data=/data", shown(s))
+		return Grant{}, fmt.Errorf("grant %s: expected fs:ro:SOURCE=/GUEST or fs:rw:SOURCE=/GUEST, such as fs:ro:/srv/data=/data", quote(s))
 	}
 	g := Grant{Kind: FS, Mode: mode, Source: both[:i], Path: both[i+1:]}
 	if err := checkGuestPath(g.Path); err != nil {
-		return Grant{}, fmt.Errorf("grant %s: %w", shown(s), err)
+		return Grant{}, fmt.Errorf("grant %s: %w", quote(s), err)
 	}
 	if manifest.Clean(g.Source) != g.Source || strings.ContainsAny(g.Source, "\n\t") {
-		return Grant{}, fmt.Errorf("grant %s: the folder's name holds characters that cannot be seen", shown(s))
+		return Grant{}, fmt.Errorf("grant %s: the folder's name holds characters that cannot be seen", quote(s))
 	}
 	g.Source = filepath.Clean(g.Source)
 	return g, nil
@@ -104,13 +104,13 @@ func parseFS(s, rest string) (Grant, error) {
 // checkGuestPath wants the one spelling of a path, because grants and asks are compared by it.
 func checkGuestPath(p string) error {
 	if manifest.Clean(p) != p || strings.ContainsAny(p, "\n\t\\") {
-		return fmt.Errorf("guest path %s holds a backslash or characters that cannot be seen", shown(p))
+		return fmt.Errorf("guest path %s holds a backslash or characters that cannot be seen", quote(p))
 	}
 	if strings.Contains(p, "=") {
-		return fmt.Errorf("guest path %s holds \"=\"", shown(p))
+		return fmt.Errorf("guest path %s holds \"=\"", quote(p))
 	}
 	if !strings.HasPrefix(p, "/") || path.Clean(p) != p {
-		return fmt.Errorf("guest path %s is not absolute and plain: write it as %s", shown(p), path.Clean("/"+p))
+		return fmt.Errorf("guest path %s is not absolute and plain: write it as %s", quote(p), path.Clean("/"+p))
 	}
 	return nil
 }
@@ -119,13 +119,13 @@ func parseHTTP(s, rest string) (Grant, error) {
 	methods, origin, ok := strings.Cut(rest, ":")
 	g := Grant{Kind: HTTP, Methods: strings.Split(methods, ",")}
 	for i, m := range g.Methods {
-		if !ok || !madeOf(m, capitals) || slices.Contains(g.Methods[:i], m) {
-			return Grant{}, fmt.Errorf("grant %s: expected http:METHODS:ORIGIN with methods in capitals, each once, such as http:GET,POST:https://api.example.com", shown(s))
+		if !ok || !consistsOf(m, capitals) || slices.Contains(g.Methods[:i], m) {
+			return Grant{}, fmt.Errorf("grant %s: expected http:METHODS:ORIGIN with methods in capitals, each once, such as http:GET,POST:https://api.example.com", quote(s))
 		}
 	}
 	o, err := ParseOrigin(origin)
 	if err != nil {
-		return Grant{}, fmt.Errorf("grant %s: %w", shown(s), err)
+		return Grant{}, fmt.Errorf("grant %s: %w", quote(s), err)
 	}
 	g.Origin = o
 	return g, nil
@@ -182,7 +182,7 @@ type pattern struct {
 }
 
 func parsePattern(s string) (pattern, error) {
-	const most = 200
+	const limit = 200
 	name, wild := strings.CutSuffix(s, "*")
 	if wild && name == "" {
 		return pattern{wild: true}, nil
@@ -192,8 +192,8 @@ func parsePattern(s string) (pattern, error) {
 		plain = strings.TrimSuffix(name, ".")
 	}
 	parts := strings.Split(plain, ".")
-	if len(s) > most || len(parts) > 3 || slices.ContainsFunc(parts, func(p string) bool { return !isIdentifier(p) }) {
-		return pattern{}, fmt.Errorf("%s names no tools: expected PLUGIN.TOOL, or the beginning of such names and then \"*\", as in cdp.Page.* or *", shown(s))
+	if len(s) > limit || len(parts) > 3 || slices.ContainsFunc(parts, func(p string) bool { return !isIdentifier(p) }) {
+		return pattern{}, fmt.Errorf("%s names no tools: expected PLUGIN.TOOL, or the beginning of such names and then \"*\", as in cdp.Page.* or *", quote(s))
 	}
 	return pattern{strings.ToLower(name), wild}, nil
 }
@@ -218,15 +218,15 @@ const (
 	digits   = "0123456789"
 )
 
-// madeOf tells whether s is one or more characters of a set.
-func madeOf(s, of string) bool { return s != "" && strings.Trim(s, of) == "" }
+// consistsOf tells whether s is one or more characters of a set.
+func consistsOf(s, of string) bool { return s != "" && strings.Trim(s, of) == "" }
 
 // isName is the form of names of variables and secrets.
 func isName(s string) bool {
-	return len(s) <= 200 && madeOf(s, letters+digits+"_") && !strings.Contains(digits, s[:1])
+	return len(s) <= 200 && consistsOf(s, letters+digits+"_") && !strings.Contains(digits, s[:1])
 }
 
 // isIdentifier is the form of plugins' names, and of groups' and tools'.
 func isIdentifier(s string) bool {
-	return madeOf(s, letters+digits+"_-") && strings.Contains(letters, s[:1])
+	return consistsOf(s, letters+digits+"_-") && strings.Contains(letters, s[:1])
 }

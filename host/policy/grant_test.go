@@ -8,7 +8,7 @@ import (
 )
 
 func TestParseGrant(t *testing.T) {
-	tests := []struct{ in, want, complaint string }{
+	tests := []struct{ in, want, wantErr string }{
 		{"fs:ro:/srv/data=/data", "fs:ro:/srv/data=/data", ""},
 		{"fs:rw:/srv/./data/=/data", "fs:rw:/srv/data=/data", ""},
 		{"fs:ro:./data=/data", "fs:ro:data=/data", ""},
@@ -78,8 +78,8 @@ func TestParseGrant(t *testing.T) {
 			t.Errorf("%q: %v, want %s", tt.in, err, tt.want)
 		case err == nil && filepath.ToSlash(g.String()) != tt.want:
 			t.Errorf("%q: got %s, want %q", tt.in, g, tt.want)
-		case err != nil && !strings.Contains(err.Error(), tt.complaint):
-			t.Errorf("%q: got %v, want ...%s...", tt.in, err, tt.complaint)
+		case err != nil && !strings.Contains(err.Error(), tt.wantErr):
+			t.Errorf("%q: got %v, want ...%s...", tt.in, err, tt.wantErr)
 		}
 	}
 }
@@ -131,14 +131,14 @@ func TestMatchTool(t *testing.T) {
 }
 
 // What stands in the list of what reaches outside a page exists, so that a renamed command does not slip out of it.
-func TestOutsideExists(t *testing.T) {
+func TestOutsideToolsExist(t *testing.T) {
 	data, err := os.ReadFile("../../cdp/internal/gen/effects.tsv")
 	if err != nil {
 		t.Skip(err)
 	}
 	commands := strings.ToLower(string(data))
 	verbs := []string{"cdp.open", "cdp.close", "cdp.targets", "cdp.activate"}
-	for _, o := range outside {
+	for _, o := range outsideTools {
 		found := strings.Contains(commands, "\n"+strings.TrimPrefix(o, "cdp."))
 		for _, v := range verbs {
 			found = found || v == o

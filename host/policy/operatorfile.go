@@ -16,7 +16,7 @@ type OperatorFile struct{ Path string }
 
 // Read returns the whole file; there is false only if nothing of that name exists. A file that cannot be opened, that others
 // may write or that has more than 1 MiB is a *host.Error of code config_error.
-func (f OperatorFile) Read() (data []byte, there bool, err error) {
+func (f OperatorFile) Read() (data []byte, exists bool, err error) {
 	return readPolicyFile(filepath.Dir(f.Path), f.Path)
 }
 
@@ -34,11 +34,11 @@ func (f OperatorFile) Replace(old, text string) error {
 		return fail(err)
 	}
 	defer lock.Unlock()
-	now, _, err := f.Read()
+	current, _, err := f.Read()
 	if err != nil {
 		return err
 	}
-	if string(now) != old {
+	if string(current) != old {
 		return host.Errorf(host.Busy, "%s was changed by somebody else in the meantime; nothing was written", f.Path).WithNext("look at it and do it again")
 	}
 	if err := writeFile(f.Path, []byte(text)); err != nil {

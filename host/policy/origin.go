@@ -13,5 +13,5 @@ type Origin = origin.Origin
 // ParseOrigin reads an origin, which has no path, not even "/".
 func ParseOrigin(s string) (Origin, error) { return origin.Parse(s) }
 
-// shown quotes a foreign text for an error.
-func shown(s string) string { return origin.Quoted(s) }
+// quote quotes a foreign text for an error.
+func quote(s string) string { return origin.Quoted(s) }

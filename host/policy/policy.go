@@ -66,7 +66,7 @@ type Policy struct {
 
 	mu     sync.Mutex
 	state  *state
-	stamps [2]stamp
+	stamps [2]fileStamp
 }
 
 var _ host.Policy = (*Policy)(nil)
@@ -98,21 +98,21 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 	if err != nil {
 		return host.Decision{}, err
 	}
-	j := s.judge(ask)
-	if name, isPlugin := strings.CutPrefix(ask.Caller, kindPlugin+":"); isPlugin && j.verdict != host.Deny && !MatchTool(ask.Held, ask.Plugin+"."+ask.Tool) {
+	a := s.accessOf(ask)
+	if name, isPlugin := strings.CutPrefix(ask.Caller, kindPlugin+":"); isPlugin && a.verdict != host.Deny && !MatchTool(ask.Held, ask.Plugin+"."+ask.Tool) {
 		// What the policy grants to the name is not yet what this build of it asked for and was given.
-		j = judgement{verdict: host.Deny, reason: "the tool is not among those that " + shown(name) + " asked for and was granted"}
+		a = access{verdict: host.Deny, reason: "the tool is not among those that " + quote(name) + " asked for and was granted"}
 	}
-	d := host.Decision{Verdict: j.verdict, Reason: j.reason, Audit: s.audit()}
+	d := host.Decision{Verdict: a.verdict, Reason: a.reason, Audit: s.audit()}
 	if d.Verdict == host.Deny {
-		if d.Next = []string{j.next}; j.next == "" {
+		if d.Next = []string{a.next}; a.next == "" {
 			d.Next[0] = "parley policy explain " + ask.Plugin + "." + ask.Tool
 		}
 		return d, nil
 	}
 	e := s.entry(ask.Plugin)
 	if err := s.approve(ask.Plugin, ask.Digest, p.env); err != nil {
-		return d, s.refuse(err, ask.Plugin, ask.Digest, p.env)
+		return d, s.describeRefusal(err, ask.Plugin, ask.Digest, p.env)
 	}
 	d.Limits, d.Settings = e.limits(s.timeout()), e.settings(ask.Digest, p.env)
 	d.SettingsIn = "[plugin." + ask.Plugin + ".settings] in " + filepath.Join(p.dir, PolicyFile)
@@ -120,15 +120,15 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		return d, nil
 	}
 	d.Isolate = s.isolate(ask.Plugin)
-	w := e.weigh(ask.Capabilities, ask.Digest, p.env)
-	d.Grant = w.grant
-	for _, r := range w.rights {
+	ev := e.evaluate(ask.Capabilities, ask.Digest, p.env)
+	d.Grant = ev.grant
+	for _, r := range ev.rights {
 		if r.refused == "" || r.optional {
 			continue
 		}
 		why := r.why
-		if r.remark != "" {
-			why = strings.TrimPrefix(why+"; ", "; ") + r.remark
+		if r.reason != "" {
+			why = strings.TrimPrefix(why+"; ", "; ") + r.reason
 		}
 		d.Missing = append(d.Missing, host.Denial{Right: r.refused, Why: why})
 		if r.grantable != "" {
@@ -210,12 +210,12 @@ func (p *Policy) current() (*state, error) {
 	if p.dir == "" {
 		return p.state, nil
 	}
-	hand, made := filepath.Join(p.dir, PolicyFile), filepath.Join(p.dir, GrantsFile)
-	stamps := [2]stamp{stampOf(hand), stampOf(made)}
+	manualPath, generatedPath := filepath.Join(p.dir, PolicyFile), filepath.Join(p.dir, GrantsFile)
+	stamps := [2]fileStamp{stampOf(manualPath), stampOf(generatedPath)}
 	if p.state != nil && stamps == p.stamps {
 		return p.state, nil
 	}
-	s, err := readState(p.dir, hand, made)
+	s, err := readState(p.dir, manualPath, generatedPath)
 	if err != nil {
 		p.state = nil // fail closed until the files are whole again
 		return nil, err
@@ -224,44 +224,44 @@ func (p *Policy) current() (*state, error) {
 	return s, nil
 }
 
-// stamp tells whether a file may have changed.
-type stamp struct {
-	there    bool
+// fileStamp tells whether a file may have changed.
+type fileStamp struct {
+	exists   bool
 	modified time.Time
 	size     int64
 	mode     fs.FileMode
 	inode    uint64
 }
 
-func stampOf(path string) stamp {
+func stampOf(path string) fileStamp {
 	// A link that leads nowhere is there: it changes the stamp, and reading it fails.
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return stamp{}
+		return fileStamp{}
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return stamp{there: true}
+		return fileStamp{exists: true}
 	}
-	return stamp{true, info.ModTime(), info.Size(), info.Mode(), inode(info)}
+	return fileStamp{true, info.ModTime(), info.Size(), info.Mode(), inode(info)}
 }
 
 // state is both files as they were read. A file that is not there is nil.
 type state struct {
-	hand, made *file
+	manual, generated *file
 }
 
-func readState(dir, hand, made string) (*state, error) {
+func readState(dir, manualPath, generatedPath string) (*state, error) {
 	s := &state{}
 	var problems []problem
 	for _, f := range []struct {
 		path string
 		into **file
-	}{{hand, &s.hand}, {made, &s.made}} {
-		data, there, err := readPolicyFile(dir, f.path)
+	}{{manualPath, &s.manual}, {generatedPath, &s.generated}} {
+		data, exists, err := readPolicyFile(dir, f.path)
 		if err != nil {
 			return nil, err
 		}
-		if !there {
+		if !exists {
 			continue
 		}
 		parsed, found := parseFile(f.path, data)
@@ -275,20 +275,20 @@ func readState(dir, hand, made string) (*state, error) {
 }
 
 func configError(problems []problem) *host.Error {
-	const most = 8
+	const limit = 8
 	var lines []string
 	for i, p := range problems {
-		if i == most {
-			lines = append(lines, fmt.Sprintf("and %d more", len(problems)-most))
+		if i == limit {
+			lines = append(lines, fmt.Sprintf("and %d more", len(problems)-limit))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("%s:%d:%d: %s", p.at.file, p.at.line, p.at.column, manifest.CleanLine(p.text)))
+		lines = append(lines, fmt.Sprintf("%s:%d:%d: %s", p.pos.file, p.pos.line, p.pos.column, manifest.CleanLine(p.text)))
 	}
 	return host.Errorf(host.ConfigError, "%s", strings.Join(lines, "\n")).WithNext("parley policy check")
 }
 
 // readPolicyFile reads a file whole; there is false only if nothing of that name exists.
-func readPolicyFile(dir, path string) (data []byte, there bool, err error) {
+func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
 	refuse := func(format string, args ...any) ([]byte, bool, error) {
 		return nil, false, host.Errorf(host.ConfigError, "%s: %s", path, fmt.Sprintf(format, args...)).WithNext("parley policy check")
 	}
@@ -338,7 +338,7 @@ func readPolicyFile(dir, path string) (data []byte, there bool, err error) {
 
 // files are the files that are there, the winning one first.
 func (s *state) files() []*file {
-	return slices.DeleteFunc([]*file{s.hand, s.made}, func(f *file) bool { return f == nil })
+	return slices.DeleteFunc([]*file{s.manual, s.generated}, func(f *file) bool { return f == nil })
 }
 
 func (s *state) audit() string {
@@ -376,27 +376,27 @@ func (s *state) isolate(name string) string {
 
 // entry is what both files say of one plugin; either may say nothing.
 type entry struct {
-	hand, made *plugin
+	manual, generated *plugin
 }
 
 func (s *state) entry(name string) entry {
 	var e entry
 	name = strings.ToLower(name)
-	if s.hand != nil {
-		e.hand = s.hand.plugins[name]
+	if s.manual != nil {
+		e.manual = s.manual.plugins[name]
 	}
-	if s.made != nil {
-		e.made = s.made.plugins[name]
+	if s.generated != nil {
+		e.generated = s.generated.plugins[name]
 	}
 	return e
 }
 
 func (e entry) parts() []*plugin {
-	return slices.DeleteFunc([]*plugin{e.hand, e.made}, func(p *plugin) bool { return p == nil })
+	return slices.DeleteFunc([]*plugin{e.manual, e.generated}, func(p *plugin) bool { return p == nil })
 }
 
-// granting is the part whose grants count, nil if there is none.
-func (e entry) granting() *plugin {
+// grantSource is the part whose grants count, nil if there is none.
+func (e entry) grantSource() *plugin {
 	for _, p := range e.parts() {
 		if p.granted {
 			return p
@@ -406,8 +406,8 @@ func (e entry) granting() *plugin {
 }
 
 // grants are the grants as they are written, whoever they are bound to.
-func (e entry) grants() []given {
-	if p := e.granting(); p != nil {
+func (e entry) grants() []locatedGrant {
+	if p := e.grantSource(); p != nil {
 		return p.grants
 	}
 	return nil
@@ -438,7 +438,7 @@ func (e entry) settings(digest string, env Env) []byte {
 		if p.settings == nil {
 			continue
 		}
-		if e.unbound(p, digest, env) != "" {
+		if e.unboundReason(p, digest, env) != "" {
 			return nil
 		}
 		return p.settings
@@ -446,17 +446,17 @@ func (e entry) settings(digest string, env Env) []byte {
 	return nil
 }
 
-// unbound says why a part is not about this digest; "" if it is. A digest or signer that policy.toml
+// unboundReason says why a part is not about this digest; "" if it is. A digest or signer that policy.toml
 // names binds what grants.toml gives as well: it is the operator's own pin.
-func (e entry) unbound(p *plugin, digest string, env Env) string {
-	for _, b := range []*plugin{p, e.hand} {
-		if b == nil {
+func (e entry) unboundReason(part *plugin, digest string, env Env) string {
+	for _, bound := range []*plugin{part, e.manual} {
+		if bound == nil {
 			continue
 		}
-		if b.digest != "" && b.digest != digest {
-			return fmt.Sprintf("granted to another digest (%s)", b.bindAt)
+		if bound.digest != "" && bound.digest != digest {
+			return fmt.Sprintf("granted to another digest (%s)", bound.boundPos)
 		}
-		if why := e.unsigned(b, digest, env); why != "" {
+		if why := e.signerMismatch(bound, digest, env); why != "" {
 			return why
 		}
 	}
@@ -464,7 +464,7 @@ func (e entry) unbound(p *plugin, digest string, env Env) string {
 }
 
 // String is FILE:LINE without the folder, as explanations show it.
-func (p place) String() string {
+func (p position) String() string {
 	return filepath.Base(p.file) + ":" + strconv.Itoa(p.line)
 }
 

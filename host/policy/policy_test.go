@@ -22,8 +22,8 @@ const (
 	digestB = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 )
 
-// folder writes policy files; "" leaves one out.
-func folder(t testing.TB, hand, made string) string {
+// folderOf writes policy files; "" leaves one out.
+func folderOf(t testing.TB, hand, made string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{PolicyFile: hand, GrantsFile: made} {
@@ -43,7 +43,7 @@ var testEnv = Env{LookupEnv: func(name string) (string, bool) {
 
 func load(t testing.TB, hand, made string) *Policy {
 	t.Helper()
-	p, err := Load(folder(t, hand, made), testEnv)
+	p, err := Load(folderOf(t, hand, made), testEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestDefaultsGrantPluginsNothing(t *testing.T) {
+func TestPluginsHaveNoRightsByDefault(t *testing.T) {
 	ask := host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Effect: "read", Digest: digestA, Capabilities: everything(false)}
 	d := decide(t, Default(), ask)
 	if !reflect.DeepEqual(d.Grant, host.Grant{}) {
@@ -335,15 +335,15 @@ func TestCallers(t *testing.T) {
 		{"both entries, the stricter", "[callers.\"mcp-http:*\"]\nallow = [\"*\"]\n[callers.\"mcp:*\"]\nconfirm = [\"effect:write\"]", call("mcp:x", "a.b", "destructive", true), host.Confirm, ""},
 		{"a client that calls itself cli", "[callers.\"mcp:*\"]\nallow = []", call("mcp:cli", "a.b", "read", false), host.Deny, ""},
 		{"a client whose name is a pattern", "[callers.\"mcp:claude\"]\nallow = []", call("mcp:*", "a.b", "read", false), host.Allow, ""},
-		{"a plugin with the grant", plug("tool:text.*"), call("plugin:P", "text.hash", "read", false), host.Allow, ""},
-		{"a plugin with another grant", plug("tool:text.*"), call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, "plugin p is not granted tool:cdp.DOM.focus"},
-		{"another plugin", plug("tool:text.*"), call("plugin:q", "text.hash", "read", false), host.Deny, ""},
-		{"a plugin that is denied what it was granted", plug("tool:text.*") + "[callers.\"plugin:p\"]\ndeny = [\"text.hash\"]", call("plugin:p", "text.hash", "read", false), host.Deny, ""},
-		{"a plugin that is allowed what it was not granted", plug("tool:text.*") + "[callers.\"plugin:p\"]\nallow = [\"*\"]", call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, ""},
-		{"a plugin outside a page by wildcard", plug("tool:cdp.*"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Deny, "plugin p is not granted tool:cdp.Target.createTarget by name, and it reaches outside a page"},
-		{"a plugin outside a page by name", plug("tool:cdp.Target.createTarget"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Allow, ""},
-		{"a plugin whose build was not granted what its name was", plug("tool:*"), call("plugin:p", "json.query", "read", false), host.Deny, "the tool is not among those that \"p\" asked for and was granted"},
-		{"a plugin inside a page", plug("tool:cdp.*"), call("plugin:p", "cdp.Page.navigate", "write", false), host.Allow, ""},
+		{"a plugin with the grant", grantsToP("tool:text.*"), call("plugin:P", "text.hash", "read", false), host.Allow, ""},
+		{"a plugin with another grant", grantsToP("tool:text.*"), call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, "plugin p is not granted tool:cdp.DOM.focus"},
+		{"another plugin", grantsToP("tool:text.*"), call("plugin:q", "text.hash", "read", false), host.Deny, ""},
+		{"a plugin that is denied what it was granted", grantsToP("tool:text.*") + "[callers.\"plugin:p\"]\ndeny = [\"text.hash\"]", call("plugin:p", "text.hash", "read", false), host.Deny, ""},
+		{"a plugin that is allowed what it was not granted", grantsToP("tool:text.*") + "[callers.\"plugin:p\"]\nallow = [\"*\"]", call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, ""},
+		{"a plugin outside a page by wildcard", grantsToP("tool:cdp.*"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Deny, "plugin p is not granted tool:cdp.Target.createTarget by name, and it reaches outside a page"},
+		{"a plugin outside a page by name", grantsToP("tool:cdp.Target.createTarget"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Allow, ""},
+		{"a plugin whose build was not granted what its name was", grantsToP("tool:*"), call("plugin:p", "json.query", "read", false), host.Deny, "the tool is not among those that \"p\" asked for and was granted"},
+		{"a plugin inside a page", grantsToP("tool:cdp.*"), call("plugin:p", "cdp.Page.navigate", "write", false), host.Allow, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -358,7 +358,7 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-func plug(grants ...string) string {
+func grantsToP(grants ...string) string {
 	return "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = " + tomlList(grants) + "\n"
 }
 
@@ -542,13 +542,13 @@ func wantConfigError(t *testing.T, err error) {
 	}
 }
 
-func TestAllProblemsAtOnce(t *testing.T) {
-	_, err := Load(folder(t, "[operator]\nx = 1\ny = 2\n", "[defaults]\nz = 3\n"), Env{})
+func TestReportsAllProblems(t *testing.T) {
+	_, err := Load(folderOf(t, "[operator]\nx = 1\ny = 2\n", "[defaults]\nz = 3\n"), Env{})
 	wantConfigError(t, err)
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 3 {
 		t.Errorf("got %q", lines)
 	}
-	_, err = Load(folder(t, "[operator]\n"+strings.Repeat("a", 1)+"=1\nb=1\nc=1\nd=1\ne=1\nf=1\ng=1\nh=1\ni=1\n", ""), Env{})
+	_, err = Load(folderOf(t, "[operator]\n"+strings.Repeat("a", 1)+"=1\nb=1\nc=1\nd=1\ne=1\nf=1\ng=1\nh=1\ni=1\n", ""), Env{})
 	if !strings.HasSuffix(err.Error(), "\nand 1 more") {
 		t.Errorf("got %v", err)
 	}
@@ -573,9 +573,9 @@ func TestFailsClosed(t *testing.T) {
 		{"replaced by another user", func(t *testing.T, dir, path string) {
 			must(t, os.Remove(path))
 			must(t, os.WriteFile(path, []byte(good+"# theirs\n"), 0o644))
-			disown(t, path)
+			chownToNobody(t, path)
 		}, "belongs to another user"},
-		{"in the folder of another user", func(t *testing.T, dir, path string) { disown(t, dir) }, "its folder"},
+		{"in the folder of another user", func(t *testing.T, dir, path string) { chownToNobody(t, dir) }, "its folder"},
 		{"a folder", func(t *testing.T, dir, path string) { must(t, os.Remove(path)); must(t, os.Mkdir(path, 0o700)) }, "is not a file"},
 		{"a link to nowhere", func(t *testing.T, dir, path string) {
 			must(t, os.Remove(path))
@@ -610,7 +610,7 @@ func TestFailsClosed(t *testing.T) {
 	if os.Getuid() == 0 {
 		return // root reads everything
 	}
-	dir := folder(t, good, "")
+	dir := folderOf(t, good, "")
 	must(t, os.Chmod(filepath.Join(dir, PolicyFile), 0))
 	_, err := Load(dir, Env{})
 	wantConfigError(t, err)
@@ -623,8 +623,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// disown gives a file to another user, which only root can.
-func disown(t *testing.T, path string) {
+// chownToNobody gives a file to another user, which only root can.
+func chownToNobody(t *testing.T, path string) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
 	}
@@ -632,7 +632,7 @@ func disown(t *testing.T, path string) {
 }
 
 func TestDecideSeesChanges(t *testing.T) {
-	dir := folder(t, "", plug("tool:text.*"))
+	dir := folderOf(t, "", grantsToP("tool:text.*"))
 	p, err := Load(dir, Env{})
 	must(t, err)
 	ask := call("plugin:p", "text.hash", "read", false)

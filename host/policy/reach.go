@@ -2,13 +2,13 @@ package policy
 
 import "strings"
 
-// outside are the tools of cdp that reach beyond the page that a plugin works in: the browser as a
+// outsideTools are the tools of cdp that reach beyond the page that a plugin works in: the browser as a
 // whole, other targets, the machine, files, downloads, and what other pages have stored. A wildcard in
 // a plugin's tool: grants never gives them; each must be named. Who adds a command to Chrome's protocol
 // does not ask us, so whole groups stand here where a group is about such things. All in lower case.
 //
 // Entries that end in a dot are groups.
-var outside = []string{
+var outsideTools = []string{
 	// The browser, its other targets, its profile, the machine that it runs on.
 	"cdp.browser.", "cdp.target.", "cdp.systeminfo.", "cdp.tethering.", "cdp.extensions.", "cdp.pwa.",
 	"cdp.filesystem.", "cdp.cast.", "cdp.deviceaccess.", "cdp.autofill.", "cdp.tracing.", "cdp.memory.",
@@ -29,7 +29,7 @@ var outside = []string{
 
 // outsidePage tells whether the tool of this qualified name, in lower case, reaches outside a page.
 func outsidePage(name string) bool {
-	for _, o := range outside {
+	for _, o := range outsideTools {
 		if name == o || strings.HasSuffix(o, ".") && strings.HasPrefix(name, o) {
 			return true
 		}
@@ -39,7 +39,7 @@ func outsidePage(name string) bool {
 
 // onlyOutsidePage tells whether every tool whose name begins with prefix reaches outside a page.
 func onlyOutsidePage(prefix string) bool {
-	for _, o := range outside {
+	for _, o := range outsideTools {
 		if strings.HasSuffix(o, ".") && strings.HasPrefix(prefix, o) {
 			return true
 		}

@@ -43,14 +43,14 @@ func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 	value, err := p.fetch(ctx, name, src.from)
 	if err != nil {
 		at := ""
-		if src.at.file != "" {
-			at = " (" + src.at.String() + ")"
+		if src.pos.file != "" {
+			at = " (" + src.pos.String() + ")"
 		}
-		return "", host.Errorf(host.ConfigError, "secret %s has no value: %v%s", shown(name), host.WithoutPath(err), at).WithNext("parley secret set " + name)
+		return "", host.Errorf(host.ConfigError, "secret %s has no value: %v%s", quote(name), host.WithoutPath(err), at).WithNext("parley secret set " + name)
 	}
 	value = strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
 	if value == "" || len(value) > MaxSecret {
-		return "", host.Errorf(host.ConfigError, "secret %s is empty or longer than %d bytes", shown(name), MaxSecret).WithNext("parley secret set " + name)
+		return "", host.Errorf(host.ConfigError, "secret %s is empty or longer than %d bytes", quote(name), MaxSecret).WithNext("parley secret set " + name)
 	}
 	return value, nil
 }
@@ -82,30 +82,30 @@ func runForSecret(ctx context.Context, command string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.WaitDelay = time.Second // a grandchild that keeps the pipe open
-	out := &bounded{}
+	out := &boundedBuffer{}
 	cmd.Stdout = out
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("%s did not end in time", shown(words[0]))
+		return "", fmt.Errorf("%s did not end in time", quote(words[0]))
 	case err != nil:
-		return "", fmt.Errorf("%s failed: %w", shown(words[0]), err)
+		return "", fmt.Errorf("%s failed: %w", quote(words[0]), err)
 	}
 	return out.String(), nil
 }
 
-// bounded keeps a little more than a secret can be and drops the rest.
-type bounded struct{ bytes.Buffer }
+// boundedBuffer keeps a little more than a secret can be and drops the rest.
+type boundedBuffer struct{ bytes.Buffer }
 
-func (b *bounded) Write(data []byte) (int, error) {
-	if room := MaxSecret + 3 - b.Len(); room > 0 {
-		b.Buffer.Write(data[:min(room, len(data))])
+func (b *boundedBuffer) Write(data []byte) (int, error) {
+	if free := MaxSecret + 3 - b.Len(); free > 0 {
+		b.Buffer.Write(data[:min(free, len(data))])
 	}
 	return len(data), nil
 }
 
 // readSecret reads a file unless others may do with it what they must not.
-func readSecret(path string, open func(fs.FileInfo) bool, complaint string) (string, error) {
+func readSecret(path string, tooOpen func(fs.FileInfo) bool, tooOpenReason string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", path, host.WithoutPath(err))
@@ -113,8 +113,8 @@ func readSecret(path string, open func(fs.FileInfo) bool, complaint string) (str
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is not a file", path)
 	}
-	if open(info) {
-		return "", fmt.Errorf("%s: %s", path, complaint)
+	if tooOpen(info) {
+		return "", fmt.Errorf("%s: %s", path, tooOpenReason)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *Policy) Secrets() ([]SecretSource, error) {
 				words, _ := splitWords(command) // its arguments may be secret, too
 				from = "cmd:" + words[0]
 			}
-			found[name] = SecretSource{name, from, src.at.String()}
+			found[name] = SecretSource{name, from, src.pos.String()}
 		}
 	}
 	list := make([]SecretSource, 0, len(found))
@@ -176,7 +176,7 @@ const storePrefix = "secret-"
 // Set keeps a value under a name, replacing an older one.
 func (s Store) Set(name, value string) error {
 	if !isName(name) {
-		return host.Errorf(host.InvalidArgs, "%s is no secret's name: expected letters, digits and underscores", shown(name))
+		return host.Errorf(host.InvalidArgs, "%s is no secret's name: expected letters, digits and underscores", quote(name))
 	}
 	if value == "" || len(value) > MaxSecret {
 		return host.Errorf(host.InvalidArgs, "a secret has between 1 and %d bytes, and this one has %d", MaxSecret, len(value))
@@ -224,7 +224,7 @@ func (s Store) Remove(name string) error {
 		return err
 	}
 	if !slices.Contains(names, name) {
-		return host.Errorf(host.NotFound, "there is no secret %s", shown(name)).WithNext("parley secret list")
+		return host.Errorf(host.NotFound, "there is no secret %s", quote(name)).WithNext("parley secret list")
 	}
 	if err := os.Remove(filepath.Join(s.Dir, storePrefix+name)); err != nil {
 		return host.Errorf(host.ConfigError, "secret %s cannot be removed: %v", name, host.WithoutPath(err))

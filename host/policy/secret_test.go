@@ -55,9 +55,9 @@ from = "cmd:/does/not/exist x"
 [secrets.FLOOD]
 from = "cmd:head -c 10000000 /dev/zero"
 `
-	p, err := Load(folder(t, text, ""), Env{LookupEnv: testEnv.LookupEnv, Store: store.Dir})
+	p, err := Load(folderOf(t, text, ""), Env{LookupEnv: testEnv.LookupEnv, Store: store.Dir})
 	must(t, err)
-	tests := []struct{ name, want, complaint string }{
+	tests := []struct{ name, want, wantErr string }{
 		{"ENV", "C.UTF-8", ""},
 		{"UNSET", "", "NONE is not set (policy.toml:5)"},
 		{"BLANK", "", "is empty"},
@@ -77,14 +77,14 @@ from = "cmd:head -c 10000000 /dev/zero"
 	}
 	for _, tt := range tests {
 		got, err := p.Secret(context.Background(), tt.name)
-		if got != tt.want || (err != nil) != (tt.complaint != "") {
+		if got != tt.want || (err != nil) != (tt.wantErr != "") {
 			t.Errorf("%s: got %q, %v", tt.name, got, err)
 		}
 		if err == nil {
 			continue
 		}
-		if host.AsError(err).Code != host.ConfigError || !strings.Contains(err.Error(), tt.complaint) {
-			t.Errorf("%s: got %v, want ...%s...", tt.name, err, tt.complaint)
+		if host.AsError(err).Code != host.ConfigError || !strings.Contains(err.Error(), tt.wantErr) {
+			t.Errorf("%s: got %v, want ...%s...", tt.name, err, tt.wantErr)
 		}
 		if strings.Contains(err.Error(), "topsecret") {
 			t.Errorf("%s: the value is in the error: %v", tt.name, err)

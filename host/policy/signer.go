@@ -28,9 +28,9 @@ func (s *state) approve(plugin, digest string, env Env) error {
 	if digest == "" {
 		return nil
 	}
-	pin := s.entry(plugin).hand
+	pin := s.entry(plugin).manual
 	if pin != nil && pin.digest != "" && pin.digest != digest {
-		return host.Errorf(host.Integrity, "%s:%d approves %s as %s, and this build is %s", pin.at.file, pin.bindAt.line, plugin, pin.digest, digest).
+		return host.Errorf(host.Integrity, "%s:%d approves %s as %s, and this build is %s", pin.pos.file, pin.boundPos.line, plugin, pin.digest, digest).
 			WithNext("install the approved build again, or change that line after looking at parley plugin show " + plugin)
 	}
 	demand := s.requireSigner()
@@ -45,20 +45,20 @@ func (s *state) approve(plugin, digest string, env Env) error {
 		if by.Key == pin.signer {
 			return nil
 		}
-		return host.Errorf(host.Integrity, "%s:%d wants %s signed with the key %s, and %s", pin.at.file, pin.signAt.line, plugin, pin.signer, by.said()).
+		return host.Errorf(host.Integrity, "%s:%d wants %s signed with the key %s, and %s", pin.pos.file, pin.signerPos.line, plugin, pin.signer, by.describe()).
 			WithNext("install a build that is signed with that key, or change that line after parley plugin verify " + plugin)
 	case by.Trusted || by.Shipped:
 		return nil
 	}
-	refused := host.Errorf(host.Integrity, "%s:%d wants every plugin signed with a trusted key, and %s: %s", demand.file, demand.line, plugin, by.said())
+	refused := host.Errorf(host.Integrity, "%s:%d wants every plugin signed with a trusted key, and %s: %s", demand.file, demand.line, plugin, by.describe())
 	if by.Key != "" {
 		refused.Next = append(refused.Next, "parley plugin trust "+shellQuote(by.Key))
 	}
 	return refused.WithNext("parley plugin verify " + plugin)
 }
 
-// said says who signed a build.
-func (s Signer) said() string {
+// describe says who signed a build.
+func (s Signer) describe() string {
 	switch {
 	case s.Key == "":
 		return "this build has no signature that fits"
@@ -74,18 +74,18 @@ func (p *Policy) Signer(plugin string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if pin := s.entry(plugin).hand; pin != nil {
+	if pin := s.entry(plugin).manual; pin != nil {
 		return pin.signer, nil
 	}
 	return "", nil
 }
 
 // requireSigner is where a trusted signature is demanded of every plugin; nil if it is not.
-func (s *state) requireSigner() *place {
+func (s *state) requireSigner() *position {
 	for _, f := range s.files() {
 		if f.requireSigner != nil {
 			if *f.requireSigner {
-				return &f.requireAt
+				return &f.requireSignerPos
 			}
 			return nil
 		}
@@ -93,64 +93,64 @@ func (s *state) requireSigner() *place {
 	return nil
 }
 
-// unsigned says why a part that is bound to a signer is not about a build; "" if it is. A key that policy.toml names needs no
+// signerMismatch says why a part that is bound to a signer is not about a build; "" if it is. A key that policy.toml names needs no
 // other trust.
-func (e entry) unsigned(b *plugin, digest string, env Env) string {
-	if b.signer == "" {
+func (e entry) signerMismatch(bound *plugin, digest string, env Env) string {
+	if bound.signer == "" {
 		return ""
 	}
-	by, err := env.signer(b.name, digest)
+	by, err := env.signer(bound.name, digest)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("granted to a signer that cannot be told (%s): %v", b.signAt, err)
-	case by.Key != b.signer:
-		return fmt.Sprintf("granted to another signer (%s)", b.signAt)
-	case !by.Trusted && b != e.hand && (e.hand == nil || e.hand.signer != by.Key):
-		return fmt.Sprintf("granted to a signer that is not trusted (%s)", b.signAt)
+		return fmt.Sprintf("granted to a signer that cannot be told (%s): %v", bound.signerPos, err)
+	case by.Key != bound.signer:
+		return fmt.Sprintf("granted to another signer (%s)", bound.signerPos)
+	case !by.Trusted && bound != e.manual && (e.manual == nil || e.manual.signer != by.Key):
+		return fmt.Sprintf("granted to a signer that is not trusted (%s)", bound.signerPos)
 	}
 	return ""
 }
 
-// admits tells whether grants to a digest or signer would hold beside what the part itself is bound to.
-func (b *plugin) admits(to string, env Env) bool {
+// acceptsGrantsTo tells whether grants to a digest or signer would hold beside what the part itself is bound to.
+func (pin *plugin) acceptsGrantsTo(to string, env Env) bool {
 	switch {
-	case b.digest != "" && b.digest != to:
+	case pin.digest != "" && pin.digest != to:
 		return false
-	case b.signer == "" || b.signer == to:
+	case pin.signer == "" || pin.signer == to:
 		return true
 	}
-	return isDigest(to) && (entry{hand: b}).unsigned(b, to, env) == ""
+	return isDigest(to) && (entry{manual: pin}).signerMismatch(pin, to, env) == ""
 }
 
-// refuse ends a call of a build that the operator did not approve; it shows how its manifest differs from the approved one's.
-func (s *state) refuse(err error, plugin, digest string, env Env) error {
+// describeRefusal ends a call of a build that the operator did not approve; it shows how its manifest differs from the approved one's.
+func (s *state) describeRefusal(err error, plugin, digest string, env Env) error {
 	refused := host.AsError(err)
 	if refused.Code != host.Integrity {
 		return err
 	}
 	refused.Message += "; nothing was run"
-	if pin := s.entry(plugin).hand; pin != nil && pin.digest != "" && pin.digest != digest && env.Difference != nil {
+	if pin := s.entry(plugin).manual; pin != nil && pin.digest != "" && pin.digest != digest && env.Difference != nil {
 		refused.Message += strings.TrimRight("\n"+env.Difference(plugin, pin.digest, digest), "\n")
 	}
 	return refused
 }
 
-// Outlived prepares a change that takes away what grants.toml gives to another build of a plugin than the one with this
+// RevokeStale prepares a change that takes away what grants.toml gives to another build of a plugin than the one with this
 // digest; with "" the plugin is gone. There is nothing to change (false) where nothing is given, or to this build or its
 // signer. Notes say what policy.toml gives, which only the operator can take away.
-func (p *Policy) Outlived(plugin, digest string) (Edit, bool, error) {
+func (p *Policy) RevokeStale(plugin, digest string) (Edit, bool, error) {
 	s, err := p.current()
 	if err != nil {
 		return Edit{}, false, err
 	}
 	e := s.entry(plugin)
-	if e.made != nil && len(e.made.grants) > 0 && (entry{made: e.made}).unbound(e.made, digest, p.env) != "" {
+	if e.generated != nil && len(e.generated.grants) > 0 && (entry{generated: e.generated}).unboundReason(e.generated, digest, p.env) != "" {
 		edit, err := p.Revoke(plugin)
 		return edit, err == nil, err
 	}
 	var edit Edit
-	if e.hand != nil && len(e.hand.grants) > 0 {
-		edit.Notes = []string{fmt.Sprintf("%s:%d sets the grants of %s by hand, and those stay", e.hand.at.file, e.hand.grantsAt.line, plugin)}
+	if e.manual != nil && len(e.manual.grants) > 0 {
+		edit.Notes = []string{fmt.Sprintf("%s:%d sets the grants of %s by hand, and those stay", e.manual.pos.file, e.manual.grantsPos.line, plugin)}
 	}
 	return edit, false, nil
 }

@@ -46,7 +46,7 @@ func TestSigner(t *testing.T) {
 		{"a digest and a signer, the digest wrong", "[plugin.p]\ndigest = \"" + digestB + "\"\nsigner = \"RWQkey\"\n", "", Signer{Key: "RWQkey"}, "policy.toml:2 approves p as " + digestB, false},
 		{"a digest and a signer, the signer wrong", "[plugin.p]\ndigest = \"" + digestA + "\"\nsigner = \"RWQkey\"\n", "", Signer{}, "policy.toml:3 wants p signed", false},
 	} {
-		p, err := Load(folder(t, c.hand, c.made), signedBy(map[string]Signer{digestA: c.by}))
+		p, err := Load(folderOf(t, c.hand, c.made), signedBy(map[string]Signer{digestA: c.by}))
 		must(t, err)
 		d, err := p.Decide(context.Background(), host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA,
 			Capabilities: manifest.Capabilities{Clock: &manifest.PlainCapability{Optional: true}}})
@@ -69,7 +69,7 @@ func TestSigner(t *testing.T) {
 // TestSignerUnknown: where nobody knows signers, nobody has signed; where they cannot be told, nothing runs.
 func TestSignerUnknown(t *testing.T) {
 	ask := host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA}
-	dir := folder(t, "[operator]\nrequire_signer = true\n", "")
+	dir := folderOf(t, "[operator]\nrequire_signer = true\n", "")
 	p, err := Load(dir, Env{})
 	must(t, err)
 	if _, err := p.Decide(context.Background(), ask); host.AsError(err).Code != host.Integrity {
@@ -86,7 +86,7 @@ func TestSignerUnknown(t *testing.T) {
 // TestDifference: a build that is not the approved one is refused together with how their manifests differ.
 func TestDifference(t *testing.T) {
 	env := Env{Difference: func(plugin, approved, found string) string { return "- " + approved + "\n+ " + found + "\n" }}
-	p, err := Load(folder(t, "[plugin.p]\ndigest = \""+digestB+"\"\n", ""), env)
+	p, err := Load(folderOf(t, "[plugin.p]\ndigest = \""+digestB+"\"\n", ""), env)
 	must(t, err)
 	_, err = p.Decide(context.Background(), host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA})
 	if want := "; nothing was run\n- " + digestB + "\n+ " + digestA; err == nil || !strings.HasSuffix(err.Error(), want) {
@@ -99,7 +99,7 @@ func TestDifference(t *testing.T) {
 
 // TestGrantToASignedBuild: a build that the signer of policy.toml signed may be granted rights, and no other.
 func TestGrantToASignedBuild(t *testing.T) {
-	p, err := Load(folder(t, "[plugin.p]\nsigner = \"RWQkey\"\n", ""), signedBy(map[string]Signer{digestA: {Key: "RWQkey"}}))
+	p, err := Load(folderOf(t, "[plugin.p]\nsigner = \"RWQkey\"\n", ""), signedBy(map[string]Signer{digestA: {Key: "RWQkey"}}))
 	must(t, err)
 	if _, err := p.Grant("p", digestA, grants(t, "clock")...); err != nil {
 		t.Error(err)
@@ -114,8 +114,8 @@ func TestGrantToASignedBuild(t *testing.T) {
 	}
 }
 
-// TestOutlived: what was granted to another build goes, what was granted to this one or its signer stays.
-func TestOutlived(t *testing.T) {
+// TestRevokeStale: what was granted to another build goes, what was granted to this one or its signer stays.
+func TestRevokeStale(t *testing.T) {
 	toA := "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = [\"clock\", \"random\"]\n"
 	toKey := "[plugin.p]\nsigner = \"RWQkey\"\ngrants = [\"clock\"]\n"
 	for _, c := range []struct {
@@ -132,9 +132,9 @@ func TestOutlived(t *testing.T) {
 		{"nothing", "", "", digestB, nil},
 		{"limits alone", "", "[plugin.p]\ndigest = \"" + digestA + "\"\nisolate = \"none\"\n", digestB, nil},
 	} {
-		p, err := Load(folder(t, c.hand, c.made), signedBy(map[string]Signer{digestB: {Key: "RWQkey", Trusted: true}}))
+		p, err := Load(folderOf(t, c.hand, c.made), signedBy(map[string]Signer{digestB: {Key: "RWQkey", Trusted: true}}))
 		must(t, err)
-		edit, some, err := p.Outlived("P", c.digest)
+		edit, some, err := p.RevokeStale("P", c.digest)
 		if err != nil || some != (c.gone != nil) || !slices.Equal(edit.Removed, c.gone) {
 			t.Errorf("%s: %v, %v, %v", c.name, edit.Removed, some, err)
 		}

@@ -17,26 +17,26 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// place is where something is written, for errors and explanations. Lines and columns begin at 1.
-type place struct {
+// position is where something is written, for errors and explanations. Lines and columns begin at 1.
+type position struct {
 	file         string
 	line, column int
 }
 
 // problem is one thing that is wrong in a file.
 type problem struct {
-	at   place
+	pos  position
 	text string
 }
 
-// document is a TOML text with the place of each key and value. go-toml's own strict decoding into
+// document is a TOML text with the position of each key and value. go-toml's own strict decoding into
 // structs takes keys without regard to case and knows no places of what it has read, so we walk the
 // generic tree ourselves.
 type document struct {
 	file     string
 	root     map[string]any
-	keys     map[string]place // by pathKey: where the key is written first
-	values   map[string]place // where the value begins; arrays have none
+	keys     map[string]position // by pathKey: where the key is written first
+	values   map[string]position // where the value begins; arrays have none
 	problems []problem
 }
 
@@ -45,9 +45,9 @@ const maxNesting = 64
 
 // parseDocument reads a TOML text. Of a text that is not TOML it returns the document with one problem.
 func parseDocument(file string, data []byte) *document {
-	d := &document{file: file, keys: map[string]place{}, values: map[string]place{}}
+	d := &document{file: file, keys: map[string]position{}, values: map[string]position{}}
 	if err := toml.Unmarshal(data, &d.root); err != nil {
-		at := place{file: file, line: 1, column: 1}
+		at := position{file: file, line: 1, column: 1}
 		text := err.Error()
 		var decode *toml.DecodeError
 		if errors.As(err, &decode) {
@@ -70,17 +70,17 @@ func (d *document) locate(data []byte) {
 			lines = append(lines, i)
 		}
 	}
-	at := func(r unstable.Range) place {
+	at := func(r unstable.Range) position {
 		offset := int(r.Offset)
 		line := sort.SearchInts(lines, offset+1)
-		return place{d.file, line, offset - lines[max(line, 1)-1] + 1}
+		return position{d.file, line, offset - lines[max(line, 1)-1] + 1}
 	}
-	var last place // of the last key, for values that have no place of their own
-	key := func(prefix string, depth int, it unstable.Iterator) (string, int) {
-		for it.Next() && depth <= maxNesting {
+	var last position // of the last key, for values that have no position of their own
+	key := func(prefix string, depth int, element unstable.Iterator) (string, int) {
+		for element.Next() && depth <= maxNesting {
 			depth++
-			prefix = pathKey(prefix, string(it.Node().Data))
-			last = at(it.Node().Raw)
+			prefix = pathKey(prefix, string(element.Node().Data))
+			last = at(element.Node().Raw)
 			if _, seen := d.keys[prefix]; !seen {
 				d.keys[prefix] = last
 			}
@@ -91,21 +91,21 @@ func (d *document) locate(data []byte) {
 	value = func(path string, depth int, n *unstable.Node) {
 		if depth > maxNesting {
 			if len(d.problems) == 0 {
-				d.complain(last, "keys and values are nested more than %d deep", maxNesting)
+				d.addProblem(last, "keys and values are nested more than %d deep", maxNesting)
 			}
 			return
 		}
 		switch n.Kind {
 		case unstable.Array:
 			i := 0
-			for it := n.Children(); it.Next(); i++ {
-				value(pathKey(path, strconv.Itoa(i)), depth+1, it.Node())
+			for element := n.Children(); element.Next(); i++ {
+				value(pathKey(path, strconv.Itoa(i)), depth+1, element.Node())
 			}
 		case unstable.InlineTable:
 			d.values[path] = at(n.Raw)
-			for it := n.Children(); it.Next(); {
-				inner, depth := key(path, depth, it.Node().Key())
-				value(inner, depth, it.Node().Value())
+			for element := n.Children(); element.Next(); {
+				inner, depth := key(path, depth, element.Node().Key())
+				value(inner, depth, element.Node().Value())
 			}
 		default:
 			d.values[path] = at(n.Raw)
@@ -119,7 +119,7 @@ func (d *document) locate(data []byte) {
 		case unstable.Table, unstable.ArrayTable:
 			table, depth = key("", 0, e.Key())
 			if depth > maxNesting && len(d.problems) == 0 {
-				d.complain(last, "keys and values are nested more than %d deep", maxNesting)
+				d.addProblem(last, "keys and values are nested more than %d deep", maxNesting)
 			}
 		case unstable.KeyValue:
 			inner, depth := key(table, depth, e.Key())
@@ -133,45 +133,45 @@ func pathKey(path, part string) string {
 	return path + strconv.Quote(part) + "."
 }
 
-func (d *document) complain(at place, format string, args ...any) {
+func (d *document) addProblem(at position, format string, args ...any) {
 	d.problems = append(d.problems, problem{at, fmt.Sprintf(format, args...)})
 }
 
 // table is a table of a document and what it is called in errors.
 type table struct {
-	d    *document
-	path string
-	name string
-	m    map[string]any
+	doc    *document
+	path   string
+	name   string
+	values map[string]any
 }
 
-func (d *document) table() table { return table{d: d, m: d.root} }
+func (d *document) table() table { return table{doc: d, values: d.root} }
 
-func (t table) at(key string) place { return t.d.keys[pathKey(t.path, key)] }
+func (t table) keyPos(key string) position { return t.doc.keys[pathKey(t.path, key)] }
 
-// value is where the value of a key begins.
-func (t table) value(key string) place {
-	if at, ok := t.d.values[pathKey(t.path, key)]; ok {
+// valuePos is where the value of a key begins.
+func (t table) valuePos(key string) position {
+	if at, ok := t.doc.values[pathKey(t.path, key)]; ok {
 		return at
 	}
-	return t.at(key)
+	return t.keyPos(key)
 }
 
-func (t table) complain(key, format string, args ...any) {
-	t.d.complain(t.value(key), format, args...)
+func (t table) addProblem(key, format string, args ...any) {
+	t.doc.addProblem(t.valuePos(key), format, args...)
 }
 
 // names are the keys in the order of the file.
 func (t table) names() []string {
-	names := make([]string, 0, len(t.m))
-	for k := range t.m {
+	names := make([]string, 0, len(t.values))
+	for k := range t.values {
 		names = append(names, k)
 	}
-	slices.SortFunc(names, func(a, b string) int { return t.at(a).compare(t.at(b), a, b) })
+	slices.SortFunc(names, func(a, b string) int { return t.keyPos(a).compare(t.keyPos(b), a, b) })
 	return names
 }
 
-func (p place) compare(q place, a, b string) int {
+func (p position) compare(q position, a, b string) int {
 	if p.line != q.line {
 		return p.line - q.line
 	}
@@ -181,8 +181,8 @@ func (p place) compare(q place, a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// only refuses keys that are not known.
-func (t table) only(known ...string) {
+// allowKeys refuses keys that are not known.
+func (t table) allowKeys(known ...string) {
 	for _, k := range t.names() {
 		if slices.Contains(known, k) {
 			continue
@@ -196,12 +196,12 @@ func (t table) only(known ...string) {
 		} else {
 			hint = "; expected " + strings.Join(known, ", ")
 		}
-		t.d.complain(t.at(k), "unknown key %s%s%s", shown(k), in, hint)
+		t.doc.addProblem(t.keyPos(k), "unknown key %s%s%s", quote(k), in, hint)
 	}
 }
 
-func (t table) sub(key string) (table, bool) {
-	v, ok := t.m[key]
+func (t table) subtable(key string) (table, bool) {
+	v, ok := t.values[key]
 	if !ok {
 		return table{}, false
 	}
@@ -211,49 +211,49 @@ func (t table) sub(key string) (table, bool) {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		t.complain(key, "%s must be a table, not %s: write [%s]", name, kindOf(v), name)
+		t.addProblem(key, "%s must be a table, not %s: write [%s]", name, typeName(v), name)
 		return table{}, false
 	}
-	return table{t.d, pathKey(t.path, key), name, m}, true
+	return table{t.doc, pathKey(t.path, key), name, m}, true
 }
 
 func (t table) text(key string) (string, bool) {
-	v, ok := t.m[key]
+	v, ok := t.values[key]
 	if !ok {
 		return "", false
 	}
 	s, ok := v.(string)
 	if !ok {
-		t.complain(key, "%s must be a string, not %s", key, kindOf(v))
+		t.addProblem(key, "%s must be a string, not %s", key, typeName(v))
 	}
 	return s, ok
 }
 
 func (t table) boolean(key string) (bool, bool) {
-	v, ok := t.m[key]
+	v, ok := t.values[key]
 	if !ok {
 		return false, false
 	}
 	b, ok := v.(bool)
 	if !ok {
-		t.complain(key, "%s must be true or false, not %s", key, kindOf(v))
+		t.addProblem(key, "%s must be true or false, not %s", key, typeName(v))
 	}
 	return b, ok
 }
 
 // integer reads a whole number between 1 and most.
-func (t table) integer(key string, most int) int {
-	v, ok := t.m[key]
+func (t table) integer(key string, limit int) int {
+	v, ok := t.values[key]
 	if !ok {
 		return 0
 	}
 	n, ok := v.(int64)
 	if !ok {
-		t.complain(key, "%s must be a whole number, not %s", key, kindOf(v))
+		t.addProblem(key, "%s must be a whole number, not %s", key, typeName(v))
 		return 0
 	}
-	if n < 1 || n > int64(most) {
-		t.complain(key, "%s must be between 1 and %d, not %d", key, most, n)
+	if n < 1 || n > int64(limit) {
+		t.addProblem(key, "%s must be between 1 and %d, not %d", key, limit, n)
 		return 0
 	}
 	return int(n)
@@ -263,7 +263,7 @@ func (t table) integer(key string, most int) int {
 func (t table) oneOf(key string, words ...string) string {
 	s, ok := t.text(key)
 	if ok && !slices.Contains(words, s) {
-		t.complain(key, "%s must be \"%s\" or \"%s\", not %s", key, strings.Join(words[:len(words)-1], `", "`), words[len(words)-1], shown(s))
+		t.addProblem(key, "%s must be \"%s\" or \"%s\", not %s", key, strings.Join(words[:len(words)-1], `", "`), words[len(words)-1], quote(s))
 	}
 	return s
 }
@@ -276,78 +276,78 @@ func (t table) duration(key string) time.Duration {
 	}
 	dur, err := time.ParseDuration(s)
 	if err != nil || dur < time.Millisecond || dur > 24*time.Hour {
-		t.complain(key, "%s must be a time between 1ms and 24h such as \"30s\", not %s", key, shown(s))
+		t.addProblem(key, "%s must be a time between 1ms and 24h such as \"30s\", not %s", key, quote(s))
 		return 0
 	}
 	return dur
 }
 
-// item is an element of a list of strings.
-type item struct {
+// element is an element of a list of strings.
+type element struct {
 	text string
-	at   place
+	pos  position
 }
 
-func (t table) list(key string) ([]item, bool) {
-	v, ok := t.m[key]
+func (t table) list(key string) ([]element, bool) {
+	v, ok := t.values[key]
 	if !ok {
 		return nil, false
 	}
 	a, ok := v.([]any)
 	if !ok {
-		t.complain(key, "%s must be a list of strings, not %s", key, kindOf(v))
+		t.addProblem(key, "%s must be a list of strings, not %s", key, typeName(v))
 		return nil, false
 	}
-	items := make([]item, 0, len(a))
+	items := make([]element, 0, len(a))
 	for i, v := range a {
-		at, ok := t.d.values[pathKey(pathKey(t.path, key), strconv.Itoa(i))]
+		at, ok := t.doc.values[pathKey(pathKey(t.path, key), strconv.Itoa(i))]
 		if !ok {
-			at = t.at(key)
+			at = t.keyPos(key)
 		}
 		s, ok := v.(string)
 		if !ok {
-			t.d.complain(at, "%s must hold strings, not %s", key, kindOf(v))
+			t.doc.addProblem(at, "%s must hold strings, not %s", key, typeName(v))
 			continue
 		}
-		items = append(items, item{s, at})
+		items = append(items, element{s, at})
 	}
 	return items, true
 }
 
 // json returns a table as a JSON object. Dates become strings; numbers that JSON has not are refused.
 func (t table) json() json.RawMessage {
-	if !t.finite(t.path, t.m) {
+	if !t.allFinite(t.path, t.values) {
 		return nil
 	}
-	data, err := json.Marshal(t.m)
+	data, err := json.Marshal(t.values)
 	if err != nil {
-		t.d.complain(t.d.keys[t.path], "[%s] cannot be written as JSON: %v", t.name, err)
+		t.doc.addProblem(t.doc.keys[t.path], "[%s] cannot be written as JSON: %v", t.name, err)
 		return nil
 	}
 	return data
 }
 
-func (t table) finite(path string, v any) bool {
+func (t table) allFinite(path string, v any) bool {
 	ok := true
 	switch v := v.(type) {
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			t.d.complain(t.d.values[path], "[%s] holds a number that JSON does not have", t.name)
+			t.doc.addProblem(t.doc.values[path], "[%s] holds a number that JSON does not have", t.name)
 			return false
 		}
 	case map[string]any:
 		for k, v := range v {
-			ok = t.finite(pathKey(path, k), v) && ok
+			ok = t.allFinite(pathKey(path, k), v) && ok
 		}
 	case []any:
 		for i, v := range v {
-			ok = t.finite(pathKey(path, strconv.Itoa(i)), v) && ok
+			ok = t.allFinite(pathKey(path, strconv.Itoa(i)), v) && ok
 		}
 	}
 	return ok
 }
 
-func kindOf(v any) string {
+func typeName(v any) string {
 	switch v.(type) {
 	case string:
 		return "a string"

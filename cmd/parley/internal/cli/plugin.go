@@ -226,7 +226,7 @@ func (a *App) revokeAll(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	edit, some, err := rules.Outlived(name, "")
+	edit, some, err := rules.RevokeStale(name, "")
 	if err == nil && some {
 		err = a.writeGrants(rules, edit)
 	}

@@ -171,7 +171,7 @@ func (a *App) askToGrant(ctx context.Context, rules *policy.Policy, c *wasm.Cand
 		if err != nil {
 			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s; nothing was installed", manifest.CleanLine(err.Error())).WithNext("parley help plugin install")
 		}
-		if !g.AskedBy(c.Manifest.Capabilities) {
+		if !g.RequestedBy(c.Manifest.Capabilities) {
 			asks := "no rights"
 			if len(data.Asks) > 0 {
 				asks = strings.Join(rightsOf(data.Asks), ", ")
@@ -196,7 +196,7 @@ func (a *App) settleGrants(rules *policy.Policy, data *installed, edit policy.Ed
 	if edit.Path == "" {
 		var some bool
 		var err error
-		if edit, some, err = rules.Outlived(data.Name, data.Digest); err != nil || !some {
+		if edit, some, err = rules.RevokeStale(data.Name, data.Digest); err != nil || !some {
 			return err
 		}
 	}

@@ -165,7 +165,7 @@ func (a *App) changeGrants(ctx context.Context, name string, rights []string, gi
 		return err
 	}
 	if to != nil {
-		a.noteIdle(rules, to, edit.Added)
+		a.noteUnused(rules, to, edit.Added)
 	}
 	data := struct {
 		File    string   `json:"file"`
@@ -181,15 +181,15 @@ func (a *App) changeGrants(ctx context.Context, name string, rights []string, gi
 	})
 }
 
-// noteIdle says which of the grants that a plugin was given are of no use to it.
-func (a *App) noteIdle(rules *policy.Policy, to host.Provider, added []string) {
+// noteUnused says which of the grants that a plugin was given are of no use to it.
+func (a *App) noteUnused(rules *policy.Policy, to host.Provider, added []string) {
 	m, err := to.Manifest()
 	if err != nil {
 		return // whatever is wrong with it, the next call says
 	}
-	for _, idle := range rules.Explain(to.Info(), m, "").Idle {
-		if slices.Contains(added, idle.Grant) {
-			a.notice(idle.Note)
+	for _, unused := range rules.Explain(to.Info(), m, "").Unused {
+		if slices.Contains(added, unused.Grant) {
+			a.notice(unused.Note)
 		}
 	}
 }

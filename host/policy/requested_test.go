@@ -6,7 +6,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func TestAskedBy(t *testing.T) {
+func TestRequestedBy(t *testing.T) {
 	caps := manifest.Capabilities{
 		FS:      []manifest.FSCapability{{Path: "/data", Mode: "ro"}, {Path: "/out", Mode: "rw"}},
 		HTTP:    []manifest.HTTPCapability{{URL: "https://api.github.com", Methods: []string{"GET", "POST"}}, {URL: "https://*.example.com"}},
@@ -26,12 +26,12 @@ func TestAskedBy(t *testing.T) {
 		"tool:cdp.Page.navigate": true, "tool:cdp.*": true, "tool:text.hash": true, "tool:text.*": true, "tool:json.merge": false, "tool:json.*": false,
 		"clock": true, "random": false,
 	} {
-		if got := grants(t, text)[0].AskedBy(caps); got != want {
+		if got := grants(t, text)[0].RequestedBy(caps); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
 	for _, text := range []string{"fs:ro:/srv=/data", "http:GET:https://api.github.com", "secret:TOKEN", "env:LANG", "tool:*", "clock", "random"} {
-		if grants(t, text)[0].AskedBy(manifest.Capabilities{}) {
+		if grants(t, text)[0].RequestedBy(manifest.Capabilities{}) {
 			t.Errorf("%s: asked for by nobody", text)
 		}
 	}

@@ -1,0 +1,286 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// evaluation is what comes of the rights that a manifest asks for.
+type evaluation struct {
+	grant  host.Grant
+	rights []right
+}
+
+// right is one right that was asked for.
+type right struct {
+	requested string // in the grammar of grants; PATH stands for a folder that only the operator knows
+	why       string // the manifest's words, cleaned
+	optional  bool
+	grantedBy []locatedGrant // what gives it, in whole or in part
+	refused   string         // what of it is not given; "" if all is
+	reason    string         // why not
+	grantable string         // what to grant, where granting helps
+}
+
+// evaluate holds what is asked against what is granted: the grant holds nothing that is not in both.
+func (e entry) evaluate(caps manifest.Capabilities, digest string, env Env) evaluation {
+	ev := &evaluator{env: env}
+	if p := e.grantSource(); p != nil && len(p.grants) > 0 {
+		if ev.unboundReason = e.unboundReason(p, digest, env); ev.unboundReason == "" {
+			ev.grants = p.grants
+		}
+	}
+	ev.fs(caps.FS)
+	for _, c := range caps.HTTP {
+		ev.http(c)
+	}
+	for _, c := range caps.Secrets {
+		ev.secret(c)
+	}
+	for _, c := range caps.Env {
+		ev.envVar(c)
+	}
+	for _, c := range caps.Tools {
+		ev.tool(c)
+	}
+	ev.flag(Clock, caps.Clock, &ev.grant.Clock)
+	ev.flag(Random, caps.Random, &ev.grant.Random)
+	return ev.evaluation
+}
+
+type evaluator struct {
+	evaluation
+	env           Env
+	grants        []locatedGrant
+	unboundReason string // why no grant counts
+}
+
+// add notes a right. What is missing of it is refused; unless hopeless says why not, granting helps.
+func (ev *evaluator) add(r right, missing, ungrantable string) {
+	r.requested, r.refused = manifest.CleanLine(r.requested), manifest.CleanLine(missing)
+	r.why = manifest.CleanLine(r.why)
+	if missing != "" {
+		switch {
+		case ungrantable != "":
+			r.reason = ungrantable
+		default:
+			r.reason, r.grantable = ev.unboundReason, r.refused
+		}
+	}
+	ev.rights = append(ev.rights, r)
+}
+
+func (ev *evaluator) ofKind(kind string) []locatedGrant {
+	var found []locatedGrant
+	for _, g := range ev.grants {
+		if g.Kind == kind {
+			found = append(found, g)
+		}
+	}
+	return found
+}
+
+// fs mounts each granted folder whose guest path was asked for, or lies below one that was. A grant is
+// never cut down to a folder inside of it: a plugin that may write there could have put a link in the
+// place of that folder. So a grant for / does not give /data; one for /data gives what is below.
+func (ev *evaluator) fs(asks []manifest.FSCapability) {
+	for _, g := range ev.ofKind(FS) {
+		mode := ""
+		for _, a := range asks {
+			if checkGuestPath(a.Path) == nil && below(g.Path, a.Path) {
+				if mode = "ro"; a.Mode == "rw" && g.Mode == "rw" {
+					mode = "rw"
+					break
+				}
+			}
+		}
+		if mode != "" {
+			ev.grant.FS = append(ev.grant.FS, host.FSGrant{Path: g.Path, Source: g.Source, Mode: mode})
+		}
+	}
+	for _, a := range asks {
+		r := right{requested: "fs:" + a.Mode + ":PATH=" + a.Path, why: a.Why, optional: a.Optional}
+		if err := checkGuestPath(a.Path); err != nil {
+			ev.add(r, r.requested, err.Error())
+			continue
+		}
+		granted := false
+		for _, f := range ev.grant.FS {
+			if below(a.Path, f.Path) {
+				granted = granted || f.Mode == "rw" || a.Mode == "ro"
+			} else if !below(f.Path, a.Path) {
+				continue
+			}
+			r.grantedBy = append(r.grantedBy, ev.bySubject("fs:"+f.Path))
+		}
+		missing := ""
+		if !granted {
+			missing = r.requested
+		}
+		ev.add(r, missing, "")
+	}
+}
+
+func (ev *evaluator) bySubject(subject string) locatedGrant {
+	i := slices.IndexFunc(ev.grants, func(g locatedGrant) bool { return g.subject() == subject })
+	return ev.grants[i]
+}
+
+func (ev *evaluator) http(a manifest.HTTPCapability) {
+	requested := a.Methods
+	if len(requested) == 0 {
+		requested = []string{"GET"}
+	}
+	r := right{requested: "http:" + strings.Join(requested, ",") + ":" + a.URL, why: a.Why, optional: a.Optional}
+	origin, err := ParseOrigin(a.URL)
+	if err != nil {
+		ev.add(r, r.requested, "the manifest asks for what is no origin: "+err.Error())
+		return
+	}
+	missing := slices.Clone(requested)
+	for _, g := range ev.ofKind(HTTP) {
+		var methods []string
+		for _, m := range requested {
+			if slices.Contains(g.Methods, m) {
+				methods = append(methods, m)
+			}
+		}
+		granted := origin
+		switch {
+		case len(methods) == 0:
+			continue
+		case g.Origin.Covers(origin):
+			missing = slices.DeleteFunc(missing, func(m string) bool { return slices.Contains(methods, m) })
+		case origin.Covers(g.Origin):
+			granted = g.Origin
+		default:
+			continue
+		}
+		r.grantedBy = append(r.grantedBy, g)
+		ev.addHTTP(granted.String(), methods)
+	}
+	refused := ""
+	if len(missing) > 0 {
+		refused = "http:" + strings.Join(missing, ",") + ":" + origin.String()
+	}
+	ev.add(r, refused, "")
+}
+
+// addHTTP keeps one grant for each origin.
+func (ev *evaluator) addHTTP(origin string, methods []string) {
+	i := slices.IndexFunc(ev.grant.HTTP, func(h host.HTTPGrant) bool { return h.URL == origin })
+	if i < 0 {
+		ev.grant.HTTP = append(ev.grant.HTTP, host.HTTPGrant{URL: origin})
+		i = len(ev.grant.HTTP) - 1
+	}
+	for _, m := range methods {
+		if !slices.Contains(ev.grant.HTTP[i].Methods, m) {
+			ev.grant.HTTP[i].Methods = append(ev.grant.HTTP[i].Methods, m)
+		}
+	}
+}
+
+func (ev *evaluator) secret(a manifest.SecretCapability) {
+	g := Grant{Kind: Secret, Name: a.Name, Read: a.Read}
+	r := right{requested: g.String(), why: a.Why, optional: a.Optional}
+	use, read := false, false
+	for _, grant := range ev.ofKind(Secret) {
+		if grant.Name == a.Name {
+			use, read = true, read || grant.Read
+			r.grantedBy = append(r.grantedBy, grant)
+		}
+	}
+	grant := host.SecretGrant{Name: a.Name, Read: a.Read && read, URL: a.URL, Header: a.Header}
+	if use && (grant.Read || a.Header != "" || !a.Read) && !slices.Contains(ev.grant.Secrets, grant) {
+		ev.grant.Secrets = append(ev.grant.Secrets, grant)
+	}
+	missing := ""
+	if !use || a.Read && !read {
+		missing = r.requested
+	}
+	ev.add(r, missing, "")
+}
+
+func (ev *evaluator) envVar(a manifest.NamedCapability) {
+	r := right{requested: "env:" + a.Name, why: a.Why, optional: a.Optional}
+	missing := r.requested
+	for _, g := range ev.ofKind(EnvVar) {
+		if g.Name != a.Name {
+			continue
+		}
+		missing = ""
+		r.grantedBy = append(r.grantedBy, g)
+		// A variable that is granted and not set is not set for the plugin either.
+		if value, ok := ev.env.lookup(a.Name); ok {
+			if ev.grant.Env == nil {
+				ev.grant.Env = map[string]string{}
+			}
+			ev.grant.Env[a.Name] = value
+		}
+	}
+	ev.add(r, missing, "")
+}
+
+func (ev *evaluator) tool(a manifest.NamedCapability) {
+	r := right{requested: "tool:" + a.Name, why: a.Why, optional: a.Optional}
+	requested, err := parsePattern(a.Name)
+	if err != nil {
+		ev.add(r, r.requested, "the manifest asks for what names no tool: "+err.Error())
+		return
+	}
+	ungrantable := ""
+	if requested.wild && onlyOutsidePage(requested.name) {
+		ungrantable = "what reaches outside a page is never granted by a wildcard: grant what the plugin needs of it by name, if it can do with less"
+	}
+	missing := r.requested
+	for _, g := range ev.ofKind(Tool) {
+		p, err := parsePattern(g.Name)
+		granted := ""
+		switch {
+		case err != nil:
+			continue
+		case p.covers(requested):
+			if !requested.wild && !p.grants(requested.name) {
+				continue // the grant is a wildcard and the tool must be named
+			}
+			granted, missing = a.Name, ""
+		case requested.covers(p):
+			granted = g.Name
+		default:
+			continue
+		}
+		r.grantedBy = append(r.grantedBy, g)
+		if !slices.Contains(ev.grant.Tools, granted) {
+			ev.grant.Tools = append(ev.grant.Tools, granted)
+		}
+	}
+	ev.add(r, missing, ungrantable)
+}
+
+func (ev *evaluator) flag(kind string, a *manifest.PlainCapability, granted *bool) {
+	if a == nil {
+		return
+	}
+	r := right{requested: kind, why: a.Why, optional: a.Optional}
+	if r.grantedBy = ev.ofKind(kind); len(r.grantedBy) > 0 {
+		*granted = true
+		ev.add(r, "", "")
+		return
+	}
+	ev.add(r, kind, "")
+}
+
+// MatchTool tells whether granted tools, names and globs as host.Grant has them, give the tool of this
+// qualified name. A glob never gives what reaches outside a page.
+func MatchTool(granted []string, name string) bool {
+	name = strings.ToLower(name)
+	for _, g := range granted {
+		if p, err := parsePattern(g); err == nil && p.grants(name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,37 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// RequestedBy tells whether a manifest asks for what a grant gives: for something of its name and for its whole mode, all its
+// methods and the reading of its secret. More than what is asked has no effect, and is most likely meant for another plugin.
+func (g Grant) RequestedBy(caps manifest.Capabilities) bool {
+	only := entry{generated: &plugin{granted: true, grants: []locatedGrant{{Grant: g}}}}
+	evaluated := only.evaluate(caps, "", Env{LookupEnv: func(string) (string, bool) { return "", true }})
+	granted := evaluated.grant
+	switch g.Kind {
+	case FS:
+		return len(granted.FS) > 0 && granted.FS[0].Mode == g.Mode
+	case HTTP:
+		return !slices.ContainsFunc(g.Methods, func(m string) bool {
+			for _, h := range granted.HTTP {
+				if slices.Contains(h.Methods, m) {
+					return false
+				}
+			}
+			return true
+		})
+	case Tool:
+		return len(granted.Tools) > 0
+	case EnvVar:
+		return len(granted.Env) > 0
+	case Secret:
+		return len(granted.Secrets) > 0 && (granted.Secrets[0].Read || !g.Read)
+	case Clock:
+		return granted.Clock
+	}
+	return granted.Random
+}
