@@ -69,6 +69,7 @@ func TestScripts(t *testing.T) {
 			"lines":    scriptLines,
 			"mode":     scriptMode,
 			"noprocs":  scriptNoProcs,
+			"oldhome":  scriptOldHome,
 			"pad":      scriptPad,
 			"serve":    scriptServe,
 			"signal":   scriptSignal,
