@@ -11,10 +11,10 @@ import (
 // chromeUnknown is Chrome's code for a command that it does not have.
 const chromeUnknown = -32601
 
-// lacks are the answers of Chrome that name what is not there, with the commands that get it.
-var lacks = []struct {
-	says string
-	next []string
+// remedies are the answers of Chrome that name what is not there, with the commands that get it.
+var remedies = []struct {
+	message string
+	next    []string
 }{
 	{"node with given", []string{"parley cdp DOM.getDocument"}}, // ids come of it, and end with the page
 	{"No resource with given id", []string{"parley cdp Network.enable", "parley cdp Page.reload"}},
@@ -33,8 +33,8 @@ var lacks = []struct {
 	{"Tracing has already been started", []string{"parley cdp Tracing.end"}},
 }
 
-// protocolAdvice is what to type after Chrome refused a command: what gets it what it lacks, then its documentation.
-func (p *Provider) protocolAdvice(r *host.Request, e *keeper.Error) (next []string) {
+// protocolSteps is what to type after Chrome refused a command: what gets it what it lacks, then its documentation.
+func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []string) {
 	switch {
 	case e.Chrome == nil:
 	case e.Chrome.Code == chromeUnknown:
@@ -42,7 +42,7 @@ func (p *Provider) protocolAdvice(r *host.Request, e *keeper.Error) (next []stri
 	case strings.Contains(e.Chrome.Message, "only be executed on top-level targets"):
 		next = []string{"parley cdp targets" + browserOf(r)}
 	default:
-		for _, step := range p.lacking(r.Tool, e.Chrome.Message) {
+		for _, step := range p.remedyFor(r.Tool, e.Chrome.Message) {
 			next = append(next, step+pageOf(r))
 		}
 	}
@@ -52,22 +52,22 @@ func (p *Provider) protocolAdvice(r *host.Request, e *keeper.Error) (next []stri
 	return next
 }
 
-// lacking are the commands that get what an answer says is not there.
-func (p *Provider) lacking(tool, answer string) []string {
-	for _, l := range lacks {
-		if strings.Contains(answer, l.says) {
+// remedyFor are the commands that get what an answer says is not there.
+func (p *Provider) remedyFor(tool, answer string) []string {
+	for _, l := range remedies {
+		if strings.Contains(answer, l.message) {
 			return l.next
 		}
 	}
-	if enable := p.enabling(tool, answer); enable != "" {
+	if enable := p.enableCommand(tool, answer); enable != "" {
 		return []string{"parley cdp " + enable}
 	}
 	return nil
 }
 
-// enabling is the command that turns on the domain that an answer says is off, as in "DOM agent needs to be enabled first": the one that it
+// enableCommand is the command that turns on the domain that an answer says is off, as in "DOM agent needs to be enabled first": the one that it
 // names, or else the refused command's own.
-func (p *Provider) enabling(tool, answer string) string {
+func (p *Provider) enableCommand(tool, answer string) string {
 	words := strings.Fields(answer)
 	if !slices.ContainsFunc(words, func(w string) bool { return strings.Trim(w, ".") == "enabled" }) || strings.Contains(answer, "while") {
 		return ""

@@ -11,9 +11,9 @@ import (
 func TestProtocolAdvice(t *testing.T) {
 	p := New(Config{})
 	for _, c := range []struct {
-		tool, says string
-		code       int
-		want       string
+		tool, message string
+		code          int
+		want          string
 	}{
 		{"DOM.querySelector", "Could not find node with given id", -32000, "parley cdp DOM.getDocument --browser b --target t"},
 		{"DOM.resolveNode", "No node with given id found", -32000, "parley cdp DOM.getDocument --browser b --target t"},
@@ -29,13 +29,13 @@ func TestProtocolAdvice(t *testing.T) {
 		{"PWA.getOsAppState", "Unknown web-app manifest id", -32602, ""},
 	} {
 		r := &host.Request{Tool: c.tool, Options: host.Options{Browser: "b", Target: "t"}}
-		got := p.protocolAdvice(r, &keeper.Error{Chrome: &keeper.ChromeError{Code: c.code, Message: c.says}})
+		got := p.protocolSteps(r, &keeper.Error{Chrome: &keeper.ChromeError{Code: c.code, Message: c.message}})
 		describe := "parley cdp " + c.tool + " --describe"
 		if c.tool == "Page.future" {
 			describe = c.want // what the data does not know has no documentation
 		}
 		if c.want == "" && (len(got) != 1 || got[0] != describe) || c.want != "" && (got[0] != c.want || got[len(got)-1] != describe) {
-			t.Errorf("%s: %s: got %q, want %s", c.tool, c.says, got, c.want)
+			t.Errorf("%s: %s: got %q, want %s", c.tool, c.message, got, c.want)
 		}
 	}
 }

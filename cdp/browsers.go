@@ -18,7 +18,7 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 		return nil, err
 	}
 	if r.Options.Target != "" {
-		c, err := p.as(ctx, r)
+		c, err := p.clientFor(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -26,7 +26,7 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 		if err != nil {
 			return nil, p.hostError(err, r)
 		}
-		return result(closed{[]string{page.Target}})
+		return result(closeResult{[]string{page.Target}})
 	}
 	if isPlugin(r.Caller) {
 		return p.closeOwn(ctx, r)
@@ -42,16 +42,16 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 			names = append(names, e.Browser)
 		}
 	}
-	done := closed{[]string{}}
+	done := closeResult{[]string{}}
 	var failed error
 	for _, name := range names {
-		p.drop(name)
+		p.dropClient(name)
 		was, err := keeper.Stop(ctx, p.cfg.RunDir, name, p.cfg.Version)
 		if err != nil && failed == nil {
 			failed = err // the others are closed all the same
 		}
 		if was {
-			done.Closed = append(done.Closed, shownName(name))
+			done.Closed = append(done.Closed, displayName(name))
 		}
 	}
 	switch {
@@ -63,11 +63,11 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 	return result(done)
 }
 
-type closed struct {
+type closeResult struct {
 	Closed []string `json:"closed"`
 }
 
-func shownName(name string) string {
+func displayName(name string) string {
 	if name == "" {
 		return keeper.DefaultBrowser
 	}
@@ -90,17 +90,17 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 	}{[]any{}}
 	var notes []string
 	for _, e := range entries {
-		if !q.All && e.Browser != shownName(r.Options.Browser) {
+		if !q.All && e.Browser != displayName(r.Options.Browser) {
 			continue
 		}
 		if !e.Alive {
-			notes = append(notes, fmt.Sprintf("browser %s ended without cleaning up; what it left %s", e.Browser, swept(p.cfg.RunDir)))
+			notes = append(notes, fmt.Sprintf("browser %s ended without cleaning up; what it left %s", e.Browser, sweepStale(p.cfg.RunDir)))
 			continue
 		}
 		c, err := p.client(ctx, e.Browser)
 		var s keeper.Status
 		if err == nil {
-			s, err = spokenFor(c, r).Status(ctx)
+			s, err = onBehalfOf(c, r).Status(ctx)
 		}
 		if err == nil {
 			list.Browsers = append(list.Browsers, s)
@@ -117,8 +117,8 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 	return result(list, notes...)
 }
 
-// swept removes what dead keepers left, and tells how that went.
-func swept(runDir string) string {
+// sweepStale removes what dead keepers left, and tells how that went.
+func sweepStale(runDir string) string {
 	if _, err := keeper.Sweep(runDir); err != nil {
 		return "cannot be removed: " + manifest.CleanLine(err.Error())
 	}
@@ -126,7 +126,7 @@ func swept(runDir string) string {
 }
 
 func (p *Provider) targets(ctx context.Context, r *host.Request) (*host.Result, error) {
-	c, err := p.as(ctx, r)
+	c, err := p.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (p *Provider) activate(ctx context.Context, r *host.Request) (*host.Result,
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
 	}
-	c, err := p.as(ctx, r)
+	c, err := p.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,9 @@ import (
 
 const (
 	// drainChunk is how much one IO.read asks for.
-	drainChunk = 1 << 20
+	readSize = 1 << 20
 	// drainClose bounds the closing of a stream whose call is over.
-	drainClose = 2 * time.Second
+	closeTimeout = 2 * time.Second
 )
 
 // drain sends a command and reads the stream that its result, or the event that follows it, names: to the end, into r.Out.
@@ -25,41 +25,41 @@ func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request)
 		return nil, host.Errorf(host.InvalidArgs, "a stream is drained into a file").WithNext("add --out FILE")
 	}
 	// A handle means something in its own target alone, and another one may be opened meanwhile.
-	target, err := pinned(ctx, c, r.Options.Target)
+	target, err := resolveTarget(ctx, c, r.Options.Target)
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
-	var named namedStream
+	var stream ioStream
 	var warnings []string
 	if r.Tool == "Tracing.end" {
-		named, err = endTrace(ctx, c, r, target)
-		if named.Loss {
+		stream, err = endTrace(ctx, c, r, target)
+		if stream.Loss {
 			warnings = append(warnings, "the trace is not complete: its buffer was full")
 		}
 	} else {
 		var data json.RawMessage
 		if data, _, err = send(ctx, c, r, target); err == nil {
-			if err := judge(data, r.Params); err != nil {
+			if err := checkResult(data, r.Params); err != nil {
 				return nil, err
 			}
-			named, err = nameStream(r, data)
+			stream, err = findStream(r, data)
 		}
 	}
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
-	if named.Handle == "" {
-		return nil, noStream(r.Tool)
+	if stream.Handle == "" {
+		return nil, noStreamError(r.Tool)
 	}
-	written, err := named.read(ctx, c, target, r.Out)
+	written, err := stream.read(ctx, c, target, r.Out)
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
 	return &host.Result{Written: written, Raw: true, Warnings: warnings}, nil
 }
 
-// namedStream is a stream of bytes that Chrome holds, and what was read of it already.
-type namedStream struct {
+// ioStream is a stream of bytes that Chrome holds, and what was read of it already.
+type ioStream struct {
 	Handle string
 	Loss   bool // of a trace
 	first  *chunk
@@ -72,35 +72,35 @@ type chunk struct {
 	EOF    bool   `json:"eof"`
 }
 
-// nameStream finds the handle in a result: "stream", at its top or one level below, or for IO.read the one it was given.
-func nameStream(r *host.Request, data json.RawMessage) (namedStream, error) {
+// findStream finds the handle in a result: "stream", at its top or one level below, or for IO.read the one it was given.
+func findStream(r *host.Request, data json.RawMessage) (ioStream, error) {
 	if r.Tool == "IO.read" {
-		var asked struct {
+		var params struct {
 			Handle string `json:"handle"`
 		}
-		n := namedStream{first: &chunk{}}
-		if err := json.Unmarshal(r.Params, &asked); err != nil {
+		n := ioStream{first: &chunk{}}
+		if err := json.Unmarshal(r.Params, &params); err != nil {
 			return n, err
 		}
-		n.Handle = asked.Handle
+		n.Handle = params.Handle
 		return n, json.Unmarshal(data, n.first)
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
-		return namedStream{}, err
+		return ioStream{}, err
 	}
-	for _, within := range append([]json.RawMessage{data}, values(fields)...) {
+	for _, within := range append([]json.RawMessage{data}, memberValues(fields)...) {
 		var one struct {
 			Stream string `json:"stream"`
 		}
 		if json.Unmarshal(within, &one) == nil && one.Stream != "" {
-			return namedStream{Handle: one.Stream}, nil
+			return ioStream{Handle: one.Stream}, nil
 		}
 	}
-	return namedStream{}, nil
+	return ioStream{}, nil
 }
 
-func values(fields map[string]json.RawMessage) (all []json.RawMessage) {
+func memberValues(fields map[string]json.RawMessage) (all []json.RawMessage) {
 	for _, v := range fields {
 		all = append(all, v)
 	}
@@ -108,7 +108,7 @@ func values(fields map[string]json.RawMessage) (all []json.RawMessage) {
 }
 
 // endTrace ends tracing and waits for the event that names the trace.
-func endTrace(ctx context.Context, c *keeper.Client, r *host.Request, target string) (namedStream, error) {
+func endTrace(ctx context.Context, c *keeper.Client, r *host.Request, target string) (ioStream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var complete struct {
@@ -129,11 +129,11 @@ func endTrace(ctx context.Context, c *keeper.Client, r *host.Request, target str
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
-	return namedStream{Handle: complete.Params.Stream, Loss: complete.Params.Loss}, err
+	return ioStream{Handle: complete.Params.Stream, Loss: complete.Params.Loss}, err
 }
 
-// undrained refuses a document that is asked for as a stream and goes into a file that would stay empty, for its result names only the stream.
-func undrained(r *host.Request) error {
+// checkDrain refuses a document that is asked for as a stream and goes into a file that would stay empty, for its result names only the stream.
+func checkDrain(r *host.Request) error {
 	if r.Tool != "Page.printToPDF" || r.Out == nil || r.Drain {
 		return nil
 	}
@@ -147,7 +147,7 @@ func undrained(r *host.Request) error {
 		WithNext("add --drain, or leave out transferMode")
 }
 
-func noStream(tool string) *host.Error {
+func noStreamError(tool string) *host.Error {
 	e := host.Errorf(host.InvalidArgs, "%s named no stream that could be drained", tool)
 	switch tool {
 	case "Tracing.end":
@@ -161,7 +161,7 @@ func noStream(tool string) *host.Error {
 }
 
 // read reads a stream to its end, closes it, and answers how many bytes it had.
-func (n *namedStream) read(ctx context.Context, c *keeper.Client, target string, out io.Writer) (written int64, err error) {
+func (n *ioStream) read(ctx context.Context, c *keeper.Client, target string, out io.Writer) (written int64, err error) {
 	call := func(ctx context.Context, method string, params any) (json.RawMessage, error) {
 		raw, err := manifest.Marshal(params)
 		if err != nil {
@@ -170,13 +170,13 @@ func (n *namedStream) read(ctx context.Context, c *keeper.Client, target string,
 		return c.Call(ctx, keeper.CallRequest{Target: target, Method: method, Params: raw})
 	}
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainClose)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		_, _ = call(closing, "IO.close", map[string]any{"handle": n.Handle}) // Chrome forgets it with the target at the latest
 	}()
 	for next := n.first; ; next = nil {
 		if next == nil {
-			raw, err := call(ctx, "IO.read", map[string]any{"handle": n.Handle, "size": drainChunk})
+			raw, err := call(ctx, "IO.read", map[string]any{"handle": n.Handle, "size": readSize})
 			if err != nil {
 				return written, err
 			}
@@ -198,8 +198,8 @@ func (n *namedStream) read(ctx context.Context, c *keeper.Client, target string,
 	}
 }
 
-// pinned is the id of the target that a selector means now.
-func pinned(ctx context.Context, c *keeper.Client, selector string) (string, error) {
+// resolveTarget is the id of the target that a selector means now.
+func resolveTarget(ctx context.Context, c *keeper.Client, selector string) (string, error) {
 	if selector != "" {
 		return selector, nil
 	}

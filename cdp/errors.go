@@ -31,16 +31,16 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 			}
 		}
 	case keeper.CodeNavigationFailed:
-		declared(e, exitNavigationFailed, "navigation_failed", nil)
+		setDeclaredExit(e, exitNavigationFailed, "navigation_failed", nil)
 		e.Next = []string{navigationAdvice(k.Message)}
 	case keeper.CodeProtocolError:
 		if k.Chrome != nil && strings.Contains(k.Chrome.Message, "invalid URL") {
 			e.Code = host.InvalidURL
 			break
 		}
-		declared(e, exitProtocolError, "protocol_error", nil)
+		setDeclaredExit(e, exitProtocolError, "protocol_error", nil)
 		if r != nil {
-			e.Next = p.protocolAdvice(r, k)
+			e.Next = p.protocolSteps(r, k)
 		}
 	case keeper.CodeChromeConnection:
 		e.Next = []string{openCommand + browserOf(r)}
@@ -55,7 +55,7 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 	case keeper.CodeBusy:
 		e.Next = []string{`parley cdp Page.handleJavaScriptDialog --params '{"accept":true}'` + pageOf(r)}
 	case keeper.CodeTimeout:
-		e.Next = []string{"give it longer with --timeout " + longer(r)}
+		e.Next = []string{"give it longer with --timeout " + longerTimeout(r)}
 	case keeper.CodeLimitExceeded:
 		e.Next = []string{"ask for less, such as a part of the page"}
 		if k.Bytes > 0 && r != nil && r.Caller == "cli" && r.Out == nil {
@@ -80,27 +80,27 @@ func pageOf(r *host.Request) string {
 	return r.Options.Place()
 }
 
-func longer(r *host.Request) string {
+func longerTimeout(r *host.Request) string {
 	if r == nil || r.Options.Timeout <= 0 {
 		return (2 * host.DefaultTimeout).String()
 	}
 	return (4 * r.Options.Timeout).Round(time.Second).String()
 }
 
-// declared makes an error one of the codes that the plugin declares.
-func declared(e *host.Error, exit int, name string, details json.RawMessage) {
+// setDeclaredExit makes an error one of the codes that the plugin declares.
+func setDeclaredExit(e *host.Error, exit int, name string, details json.RawMessage) {
 	e.Code, e.Exit = host.Code(name), exit
 	e.Tool = &host.ToolError{Exit: exit, Name: name, Details: details}
 }
 
-func navigationFailed(text string, params json.RawMessage) *host.Error {
+func navigationError(text string, params json.RawMessage) *host.Error {
 	var q struct {
 		URL string `json:"url"`
 	}
 	_ = json.Unmarshal(params, &q)
 	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("navigation to %s failed: %s", q.URL, text)), Next: []string{navigationAdvice(text)}}
 	details, _ := json.Marshal(map[string]string{"error_text": manifest.CleanLine(text)})
-	declared(e, exitNavigationFailed, "navigation_failed", details)
+	setDeclaredExit(e, exitNavigationFailed, "navigation_failed", details)
 	return e
 }
 
@@ -116,7 +116,7 @@ func navigationAdvice(reason string) string {
 const maxExceptionDetails = 4096
 
 func scriptError(raw json.RawMessage) *host.Error {
-	var thrown struct {
+	var exception struct {
 		Text         string `json:"text"`
 		LineNumber   int    `json:"lineNumber"`
 		ColumnNumber int    `json:"columnNumber"`
@@ -125,18 +125,18 @@ func scriptError(raw json.RawMessage) *host.Error {
 			Value       json.RawMessage `json:"value"`
 		} `json:"exception"`
 	}
-	_ = json.Unmarshal(raw, &thrown)
-	text := thrown.Text
+	_ = json.Unmarshal(raw, &exception)
+	text := exception.Text
 	switch {
-	case thrown.Exception.Description != "":
-		text, _, _ = strings.Cut(thrown.Exception.Description, "\n")
-	case len(thrown.Exception.Value) > 0:
-		text += " " + string(thrown.Exception.Value)
+	case exception.Exception.Description != "":
+		text, _, _ = strings.Cut(exception.Exception.Description, "\n")
+	case len(exception.Exception.Value) > 0:
+		text += " " + string(exception.Exception.Value)
 	}
-	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("the page's script threw: %s (line %d, column %d)", manifest.Clip(text, 1000), thrown.LineNumber+1, thrown.ColumnNumber+1))}
+	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("the page's script threw: %s (line %d, column %d)", manifest.Clip(text, 1000), exception.LineNumber+1, exception.ColumnNumber+1))}
 	if len(raw) > maxExceptionDetails {
 		raw = nil
 	}
-	declared(e, exitScriptError, "script_error", raw)
+	setDeclaredExit(e, exitScriptError, "script_error", raw)
 	return e
 }

@@ -25,20 +25,20 @@ type eventsParams struct {
 	TimeoutMS int64    `json:"timeout_ms"`
 }
 
-// asked reads a request for events, and connects its caller.
-func (p *Provider) asked(ctx context.Context, r *host.Request) (q eventsParams, c *keeper.Client, err error) {
+// prepareEvents reads a request for events, and connects its caller.
+func (p *Provider) prepareEvents(ctx context.Context, r *host.Request) (q eventsParams, c *keeper.Client, err error) {
 	if err = json.Unmarshal(r.Params, &q); err != nil {
 		return q, nil, err
 	}
 	if err = p.checkEvents(r, append(q.Match, q.Until)); err != nil {
 		return q, nil, err
 	}
-	c, err = p.as(ctx, r)
+	c, err = p.clientFor(ctx, r)
 	return q, c, err
 }
 
 func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, error) {
-	q, c, err := p.asked(ctx, r)
+	q, c, err := p.prepareEvents(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -96,30 +96,30 @@ func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, e
 	if r.Tool != "events" {
 		return p.Invoke(ctx, r)
 	}
-	q, c, err := p.asked(ctx, r)
+	q, c, err := p.prepareEvents(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	wanted := keeper.ListenRequest{Patterns: q.Match, Target: r.Options.Target, Until: q.Until, Max: q.Max, TimeoutMS: q.TimeoutMS}
+	request := keeper.ListenRequest{Patterns: q.Match, Target: r.Options.Target, Until: q.Until, Max: q.Max, TimeoutMS: q.TimeoutMS}
 	emit := r.Emit
 	if q.Until != "" && r.Until != nil {
 		// The keeper sends all that could be the last; which one is, is judged here.
-		wanted.Patterns, wanted.Until, wanted.Max = append(slices.Clone(q.Match), q.Until), "", 0
-		emit = (&judged{eventsParams: q, last: r.Until, emit: r.Emit}).take
+		request.Patterns, request.Until, request.Max = append(slices.Clone(q.Match), q.Until), "", 0
+		emit = (&untilFilter{eventsParams: q, last: r.Until, emit: r.Emit}).filter
 	}
-	end, err := c.Listen(ctx, wanted, r.Started, emit)
-	var over streamOver
+	end, err := c.Listen(ctx, request, r.Started, emit)
+	var over streamEnd
 	if errors.As(err, &over) {
 		end, err = keeper.ListenEnd{End: string(over)}, nil
 	}
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
-	return result(end, unheard(q.Match)...)
+	return result(end, warnWildcardDomains(q.Match)...)
 }
 
-// unheard warns of a pattern that names no domain: of the events that it means come only those whose domains are on already.
-func unheard(patterns []string) (warnings []string) {
+// warnWildcardDomains warns of a pattern that names no domain: of the events that it means come only those whose domains are on already.
+func warnWildcardDomains(patterns []string) (warnings []string) {
 	for _, pattern := range patterns {
 		if domain, _, _ := strings.Cut(pattern, "."); strings.ContainsAny(domain, "*?[") {
 			warnings = append(warnings, fmt.Sprintf("%s turns on no domain, so only what was on already was heard; name the domain, such as Network.*", manifest.CleanLine(pattern)))
@@ -128,16 +128,16 @@ func unheard(patterns []string) (warnings []string) {
 	return warnings
 }
 
-// judged is a stream whose caller judges the events that could be its last.
-type judged struct {
+// untilFilter is a stream whose caller judges the events that could be its last.
+type untilFilter struct {
 	eventsParams
-	last  func(record json.RawMessage) bool
-	emit  func(record json.RawMessage) error
-	taken int
+	last    func(record json.RawMessage) bool
+	emit    func(record json.RawMessage) error
+	emitted int
 }
 
-// take passes a record on if it was asked for or is the last.
-func (j *judged) take(record json.RawMessage) error {
+// filter passes a record on if it was asked for or is the last.
+func (j *untilFilter) filter(record json.RawMessage) error {
 	var event struct {
 		Method string `json:"method"` // "" of a loss
 	}
@@ -151,17 +151,17 @@ func (j *judged) take(record json.RawMessage) error {
 	if err := j.emit(record); err != nil || event.Method == "" {
 		return err
 	}
-	j.taken++
+	j.emitted++
 	switch {
 	case last:
-		return streamOver("until")
-	case j.Max > 0 && j.taken >= j.Max:
-		return streamOver("max")
+		return streamEnd("until")
+	case j.Max > 0 && j.emitted >= j.Max:
+		return streamEnd("max")
 	}
 	return nil
 }
 
-// streamOver ends a stream from its reader's side, for the reason that it is.
-type streamOver string
+// streamEnd ends a stream from its reader's side, for the reason that it is.
+type streamEnd string
 
-func (o streamOver) Error() string { return "the stream is over: " + string(o) }
+func (o streamEnd) Error() string { return "the stream is over: " + string(o) }

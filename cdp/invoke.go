@@ -34,25 +34,25 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err := p.checkBrowser(r.Options.Browser); err != nil {
 		return nil, err
 	}
-	r, err := p.confined(r)
+	r, err := p.confine(r)
 	if err != nil {
 		return nil, err
 	}
-	if verb := p.verb(r.Tool); verb != nil {
-		return verb(ctx, r)
+	if handler := p.verbHandler(r.Tool); handler != nil {
+		return handler(ctx, r)
 	}
 	return p.command(ctx, r)
 }
 
 // checkBrowser refuses what is no browser's name, instead of saying that none of that name is open.
 func (p *Provider) checkBrowser(name string) error {
-	if err := keeper.CheckName(shownName(name)); err != nil {
+	if err := keeper.CheckName(displayName(name)); err != nil {
 		return host.AsError(p.hostError(err, nil)).WithNext("parley cdp status --all")
 	}
 	return nil
 }
 
-func (p *Provider) verb(name string) func(context.Context, *host.Request) (*host.Result, error) {
+func (p *Provider) verbHandler(name string) func(context.Context, *host.Request) (*host.Result, error) {
 	switch name {
 	case "open":
 		return p.open
@@ -72,7 +72,7 @@ func (p *Provider) verb(name string) func(context.Context, *host.Request) (*host
 
 // command sends a command and judges what looks like success: a page that did not load, a script that threw.
 func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, error) {
-	c, err := p.as(ctx, r)
+	c, err := p.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 	if r.Drain {
 		return p.drain(ctx, c, r)
 	}
-	if err := undrained(r); err != nil {
+	if err := checkDrain(r); err != nil {
 		return nil, err
 	}
 	data, written, err := send(ctx, c, r, r.Options.Target)
@@ -94,7 +94,7 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 	if written > 0 {
 		return &host.Result{Written: written}, nil
 	}
-	if err := judge(data, r.Params); err != nil {
+	if err := checkResult(data, r.Params); err != nil {
 		return nil, err
 	}
 	return &host.Result{Data: data}, nil
@@ -104,7 +104,7 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 func send(ctx context.Context, c *keeper.Client, r *host.Request, target string) (data json.RawMessage, written int64, err error) {
 	q := keeper.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog}
 	if r.Out != nil && !r.Drain {
-		watch := &thrownWatch{out: r.Out}
+		watch := &exceptionDetector{out: r.Out}
 		if data, written, err = c.CallInto(ctx, q, watch); err == nil {
 			err = watch.err()
 		}
@@ -114,18 +114,18 @@ func send(ctx context.Context, c *keeper.Client, r *host.Request, target string)
 	return data, 0, err
 }
 
-// judge finds the failure in what looks like success.
-func judge(data, params json.RawMessage) error {
-	var judged struct {
+// checkResult finds the failure in what looks like success.
+func checkResult(data, params json.RawMessage) error {
+	var outcome struct {
 		ErrorText        string          `json:"errorText"`
 		ExceptionDetails json.RawMessage `json:"exceptionDetails"`
 	}
-	if json.Unmarshal(data, &judged) == nil {
+	if json.Unmarshal(data, &outcome) == nil {
 		switch {
-		case judged.ErrorText != "":
-			return navigationFailed(judged.ErrorText, params)
-		case len(judged.ExceptionDetails) > 0:
-			return scriptError(judged.ExceptionDetails)
+		case outcome.ErrorText != "":
+			return navigationError(outcome.ErrorText, params)
+		case len(outcome.ExceptionDetails) > 0:
+			return scriptError(outcome.ExceptionDetails)
 		}
 	}
 	return nil
@@ -143,11 +143,11 @@ func (p *Provider) client(ctx context.Context, name string) (*keeper.Client, err
 	if err != nil {
 		return nil, p.hostError(err, &host.Request{Options: host.Options{Browser: name}})
 	}
-	return p.keep(name, c), nil
+	return p.addClient(name, c), nil
 }
 
-// keep remembers a new connection. Of two that were made at once the first stays, for calls may be under way on it.
-func (p *Provider) keep(name string, c *keeper.Client) *keeper.Client {
+// addClient remembers a new connection. Of two that were made at once the first stays, for calls may be under way on it.
+func (p *Provider) addClient(name string, c *keeper.Client) *keeper.Client {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if first := p.clients[name]; first != nil {
@@ -161,7 +161,7 @@ func (p *Provider) keep(name string, c *keeper.Client) *keeper.Client {
 	return c
 }
 
-func (p *Provider) drop(name string) {
+func (p *Provider) dropClient(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c := p.clients[name]; c != nil {

@@ -17,11 +17,11 @@ import (
 // validation. It is called before anything else is asked. The browser is the open one of that name, or else the one that
 // would be started. The error is chrome_launch or chrome_connection.
 func (p *Provider) Live(ctx context.Context, name string) error {
-	live, _, err := p.live(ctx, name)
+	live, _, err := p.fetchLive(ctx, name)
 	if err != nil {
 		return err
 	}
-	p.speak(live)
+	p.setProtocol(live)
 	return nil
 }
 
@@ -39,7 +39,7 @@ type Changes = protocol.Changes
 // Diff compares the embedded protocol with that of a browser, chosen as Live does.
 func (p *Provider) Diff(ctx context.Context, name string) (*Difference, error) {
 	embedded := protocol.Embedded()
-	live, product, err := p.live(ctx, name)
+	live, product, err := p.fetchLive(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func (p *Provider) Diff(ctx context.Context, name string) (*Difference, error) {
 	return d, nil
 }
 
-// live reads the protocol of a browser and says which product it is.
-func (p *Provider) live(ctx context.Context, name string) (*protocol.Protocol, string, error) {
-	document, product, err := p.document(ctx, name)
+// fetchLive reads the protocol of a browser and says which product it is.
+func (p *Provider) fetchLive(ctx context.Context, name string) (*protocol.Protocol, string, error) {
+	document, product, err := p.fetchDocument(ctx, name)
 	if err != nil {
 		return nil, "", p.hostError(err, nil)
 	}
@@ -61,9 +61,9 @@ func (p *Provider) live(ctx context.Context, name string) (*protocol.Protocol, s
 	return live, product, nil
 }
 
-// document is the text of a browser's protocol. One that has a port is asked; of one that has none the same binary is started
+// fetchDocument is the text of a browser's protocol. One that has a port is asked; of one that has none the same binary is started
 // once with a port, and its answer is kept by product and revision.
-func (p *Provider) document(ctx context.Context, name string) (document []byte, product string, err error) {
+func (p *Provider) fetchDocument(ctx context.Context, name string) (document []byte, product string, err error) {
 	if err := p.checkBrowser(name); err != nil {
 		return nil, "", err
 	}
@@ -81,7 +81,7 @@ func (p *Provider) document(ctx context.Context, name string) (document []byte, 
 		return document, open.Product, nil
 	}
 	if open.Product != "" {
-		if document, err := os.ReadFile(p.kept(open.Product, open.Revision)); err == nil && json.Valid(document) {
+		if document, err := os.ReadFile(p.cachePath(open.Product, open.Revision)); err == nil && json.Valid(document) {
 			p.cfg.Debug("live: the protocol of %s as it was kept", open.Product)
 			return document, open.Product, nil
 		}
@@ -99,17 +99,17 @@ func (p *Provider) document(ctx context.Context, name string) (document []byte, 
 	if err != nil {
 		return nil, "", err
 	}
-	p.keepDocument(p.kept(version.Product, version.Revision), document)
+	p.cacheDocument(p.cachePath(version.Product, version.Revision), document)
 	return document, version.Product, nil
 }
 
-// kept is the file of a protocol that was read before.
-func (p *Provider) kept(product, revision string) string {
-	return filepath.Join(p.cfg.CacheDir, "protocol", fileName(product+"_"+revision)+".json")
+// cachePath is the file of a protocol that was read before.
+func (p *Provider) cachePath(product, revision string) string {
+	return filepath.Join(p.cfg.CacheDir, "protocol", sanitizeFileName(product+"_"+revision)+".json")
 }
 
-// fileName leaves of a text what can stand in the name of a file.
-func fileName(text string) string {
+// sanitizeFileName leaves of a text what can stand in the name of a file.
+func sanitizeFileName(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '.' || r == '-' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' {
 			return r
@@ -118,8 +118,8 @@ func fileName(text string) string {
 	}, text)
 }
 
-// keepDocument keeps a protocol for later. It only saves time, so what fails is only told to those who debug.
-func (p *Provider) keepDocument(path string, document []byte) {
+// cacheDocument keeps a protocol for later. It only saves time, so what fails is only told to those who debug.
+func (p *Provider) cacheDocument(path string, document []byte) {
 	if p.cfg.CacheDir == "" {
 		return
 	}

@@ -30,13 +30,13 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 	if err := checkURL(r.Params); err != nil {
 		return nil, err
 	}
-	tries := openTries
+	attempts := maxOpenAttempts
 	if q.Attach != "" {
-		tries = 1 // their browser's user may have been asked
+		attempts = 1 // their browser's user may have been asked
 	}
 	var page keeper.Page
 	var notes []string
-	err := whileItEnds(ctx, tries, r.Options.Browser, func() (err error) {
+	err := retryOpen(ctx, attempts, r.Options.Browser, func() (err error) {
 		page, notes, err = p.openPage(ctx, r, q)
 		return err
 	})
@@ -46,20 +46,20 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 	return result(page, notes...)
 }
 
-// openTries is how often open starts over when the browser ends under it.
-const openTries = 4
+// maxOpenAttempts is how often open starts over when the browser ends under it.
+const maxOpenAttempts = 4
 
-// whileItEnds opens again when the browser that was there had just been killed or is closed by somebody else: what was asked for is an open
+// retryOpen opens again when the browser that was there had just been killed or is closed by somebody else: what was asked for is an open
 // browser.
-func whileItEnds(ctx context.Context, tries int, name string, open func() error) error {
-	for try := 1; ; try++ {
+func retryOpen(ctx context.Context, attempts int, name string, open func() error) error {
+	for attempt := 1; ; attempt++ {
 		err := open()
-		if err == nil || host.AsError(err).Code != host.ChromeConnection || tries == 1 || ctx.Err() != nil {
+		if err == nil || host.AsError(err).Code != host.ChromeConnection || attempts == 1 || ctx.Err() != nil {
 			return err
 		}
-		if try == tries {
+		if attempt == attempts {
 			e := *host.AsError(err)
-			e.Message = fmt.Sprintf("browser %q ended %d times while it was opened, so it crashes, or somebody else closes it: %s", shownName(name), tries, e.Message)
+			e.Message = fmt.Sprintf("browser %q ended %d times while it was opened, so it crashes, or somebody else closes it: %s", displayName(name), attempts, e.Message)
 			e.Next = []string{"parley cdp status --all", openCommand + " --browser NAME, with a name that nobody else uses"}
 			return &e
 		}
@@ -78,7 +78,7 @@ func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) 
 		return keeper.Page{}, nil, err
 	}
 	notes := c.Notes()
-	c = spokenFor(c, r)
+	c = onBehalfOf(c, r)
 	if c.Started() {
 		if s, err := c.Status(ctx); err == nil {
 			notes = append(notes, s.Notes...)
@@ -140,7 +140,7 @@ func (p *Provider) start(ctx context.Context, name string, q openParams) (*keepe
 	if err != nil {
 		return nil, p.hostError(err, nil)
 	}
-	return p.keep(name, c), nil
+	return p.addClient(name, c), nil
 }
 
 // checkURL refuses what Chrome would not load, before it is sent, and says what may have been meant.

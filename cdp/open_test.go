@@ -8,24 +8,24 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestOpenStartsOver opens a browser that ends meanwhile.
-func TestOpenStartsOver(t *testing.T) {
+// TestOpenRetries opens a browser that ends meanwhile.
+func TestOpenRetries(t *testing.T) {
 	ended := host.Errorf(host.ChromeConnection, "the browser was closed")
 	for _, c := range []struct {
-		name   string
-		fails  int
-		err    error
-		tries  int
-		opened int
-		want   string
+		name     string
+		fails    int
+		err      error
+		attempts int
+		opened   int
+		want     string
 	}{
-		{"closed three times", 3, ended, openTries, 4, ""},
-		{"closed for ever", 99, ended, openTries, openTries, "somebody else closes it: the browser was closed"},
+		{"closed three times", 3, ended, maxOpenAttempts, 4, ""},
+		{"closed for ever", 99, ended, maxOpenAttempts, maxOpenAttempts, "somebody else closes it: the browser was closed"},
 		{"attached to", 99, ended, 1, 1, "the browser was closed"},
-		{"another failure", 99, errors.New("no room"), openTries, 1, "no room"},
+		{"another failure", 99, errors.New("no room"), maxOpenAttempts, 1, "no room"},
 	} {
 		opened := 0
-		err := whileItEnds(t.Context(), c.tries, "", func() error {
+		err := retryOpen(t.Context(), c.attempts, "", func() error {
 			if opened++; opened <= c.fails {
 				return c.err
 			}

@@ -66,19 +66,19 @@ func New(cfg Config) *Provider {
 		cfg.Debug = func(string, ...any) {}
 	}
 	p := &Provider{cfg: cfg, clients: map[string]*keeper.Client{}}
-	p.speak(protocol.Embedded())
+	p.setProtocol(protocol.Embedded())
 	return p
 }
 
-// speak makes a protocol the one that the plugin knows.
-func (p *Provider) speak(of *protocol.Protocol) {
-	p.protocol, p.info, p.manifest, p.tools = of, sync.OnceValue(p.count), sync.OnceValue(p.whole), &sync.Map{}
+// setProtocol makes a protocol the one that the plugin knows.
+func (p *Provider) setProtocol(of *protocol.Protocol) {
+	p.protocol, p.info, p.manifest, p.tools = of, sync.OnceValue(p.buildInfo), sync.OnceValue(p.buildManifest), &sync.Map{}
 }
 
 // Info counts what the protocol holds.
 func (p *Provider) Info() host.Info { return p.info() }
 
-func (p *Provider) count() host.Info {
+func (p *Provider) buildInfo() host.Info {
 	info := host.Info{Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin, Brief: brief, Tools: len(verbs())}
 	for _, d := range p.protocol.Domains() {
 		info.Groups++
@@ -99,7 +99,7 @@ const (
 // Manifest describes the plugin as a whole; its tools are asked for one by one.
 func (p *Provider) Manifest() (*manifest.Manifest, error) { return p.manifest(), nil }
 
-func (p *Provider) whole() *manifest.Manifest {
+func (p *Provider) buildManifest() *manifest.Manifest {
 	return &manifest.Manifest{
 		Manifest: manifest.Version, Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin,
 		Docs: manifest.Docs{

@@ -19,17 +19,17 @@ import (
 // What a caller may call is the host's to say, by policy. What is within a call is looked at here, for anybody but the person at the command line: which
 // addresses it opens, which files it gives to a page, which program it would start.
 
-// as answers this process's connection to the browser of a call, in the name of who makes it.
-func (p *Provider) as(ctx context.Context, r *host.Request) (*keeper.Client, error) {
+// clientFor answers this process's connection to the browser of a call, in the name of who makes it.
+func (p *Provider) clientFor(ctx context.Context, r *host.Request) (*keeper.Client, error) {
 	c, err := p.client(ctx, r.Options.Browser)
 	if err != nil {
 		return nil, err
 	}
-	return spokenFor(c, r), nil
+	return onBehalfOf(c, r), nil
 }
 
-// spokenFor is a connection in the name of who makes a call, which tells the call what pages have dialled.
-func spokenFor(c *keeper.Client, r *host.Request) *keeper.Client {
+// onBehalfOf is a connection in the name of who makes a call, which tells the call what pages have dialled.
+func onBehalfOf(c *keeper.Client, r *host.Request) *keeper.Client {
 	return c.As(callerOf(r)).Telling(r.Touch)
 }
 
@@ -50,43 +50,43 @@ func isPerson(caller string) bool { return caller == "cli" }
 
 func isPlugin(caller string) bool { return strings.HasPrefix(caller, "plugin:") }
 
-// confined answers a call as it may be made, the same for the person.
-func (p *Provider) confined(r *host.Request) (*host.Request, error) {
+// confine answers a call as it may be made, the same for the person.
+func (p *Provider) confine(r *host.Request) (*host.Request, error) {
 	if isPerson(r.Caller) {
 		return r, nil
 	}
-	params, err := plainObject(r.Params)
+	params, err := decodeParams(r.Params)
 	if err != nil {
 		return nil, err
 	}
-	if err := openable(r.Tool, params); err != nil {
+	if err := checkScheme(r.Tool, params); err != nil {
 		return nil, err
 	}
 	if r.Tool == "open" {
-		if err := opensOnly(r.Caller, params); err != nil {
+		if err := checkOpenParams(r.Caller, params); err != nil {
 			return nil, err
 		}
 	}
 	if isPlugin(r.Caller) {
-		if err := p.known(r); err != nil {
+		if err := p.checkKnown(r); err != nil {
 			return nil, err
 		}
-		if err := withFiles(r, params); err != nil {
+		if err := resolveFiles(r, params); err != nil {
 			return nil, err
 		}
-		if pastes(r.Tool, params) && !named(r) {
-			return nil, byNameAlone(r, "a key that pastes reads what others have copied, and what reaches outside a page is never granted by a wildcard")
+		if isPaste(r.Tool, params) && !grantedByName(r) {
+			return nil, denyUnnamed(r, "a key that pastes reads what others have copied, and what reaches outside a page is never granted by a wildcard")
 		}
 	}
-	held := *r
-	if held.Params, err = json.Marshal(params); err != nil {
+	allowed := *r
+	if allowed.Params, err = json.Marshal(params); err != nil {
 		return nil, err
 	}
-	return &held, nil
+	return &allowed, nil
 }
 
-// plainObject reads parameters and with that leaves one spelling of them: a name that stands twice could be read in one way here and in another by Chrome.
-func plainObject(raw json.RawMessage) (map[string]any, error) {
+// decodeParams reads parameters and with that leaves one spelling of them: a name that stands twice could be read in one way here and in another by Chrome.
+func decodeParams(raw json.RawMessage) (map[string]any, error) {
 	params := map[string]any{}
 	if len(raw) == 0 {
 		return params, nil
@@ -99,27 +99,27 @@ func plainObject(raw json.RawMessage) (map[string]any, error) {
 	return params, nil
 }
 
-// onlyNames are commands whose parameter url names something that is there already and opens nothing.
-var onlyNames = []string{
+// urlReferences are commands whose parameter url names something that is there already and opens nothing.
+var urlReferences = []string{
 	"DOMDebugger.setXHRBreakpoint", "DOMDebugger.removeXHRBreakpoint", "Debugger.setBreakpointByUrl",
 	"Network.setCookie", "Network.deleteCookies", "Page.deleteCookie", "Page.getResourceContent", "Page.searchInResource", "Page.addCompilationCache",
 }
 
-// openable refuses URLs that only the person may open, in whatever command: file:, chrome:, data: and all others but those of the web.
-func openable(tool string, params map[string]any) error {
+// checkScheme refuses URLs that only the person may open, in whatever command: file:, chrome:, data: and all others but those of the web.
+func checkScheme(tool string, params map[string]any) error {
 	given, ok := params["url"].(string)
-	if !ok || slices.Contains(onlyNames, tool) || keeper.MayOpen(given) {
+	if !ok || slices.Contains(urlReferences, tool) || keeper.MayOpen(given) {
 		return nil
 	}
-	if err := checkURL(mustMarshal(params)); err != nil {
+	if err := checkURL(marshalOrNil(params)); err != nil {
 		return err // is no URL at all, and this says what was meant
 	}
 	scheme, _, _ := strings.Cut(given, ":")
-	return denied("", "%s: only http and https pages, and about:blank, are open to anybody but the command line; this is a %s: URL",
+	return deny("", "%s: only http and https pages, and about:blank, are open to anybody but the command line; this is a %s: URL",
 		tool, manifest.CleanLine(strings.ToLower(strings.TrimSpace(scheme))))
 }
 
-func mustMarshal(v any) json.RawMessage {
+func marshalOrNil(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil
@@ -127,46 +127,46 @@ func mustMarshal(v any) json.RawMessage {
 	return raw
 }
 
-// opensOnly refuses what of open chooses more than a page: a program to run, a folder of this machine, somebody's own browser.
-func opensOnly(caller string, params map[string]any) error {
+// checkOpenParams refuses what of open chooses more than a page: a program to run, a folder of this machine, somebody's own browser.
+func checkOpenParams(caller string, params map[string]any) error {
 	for _, name := range []string{"chrome", "user_data_dir"} {
 		if params[name] != nil {
-			return denied("", "open: %s names what of this machine is run or used, which is for the command line alone", name)
+			return deny("", "open: %s names what of this machine is run or used, which is for the command line alone", name)
 		}
 	}
 	if params["attach"] != nil && isPlugin(caller) {
-		return denied("", "open: plugins do not work in a browser that Parley is attached to: it is somebody's own")
+		return deny("", "open: plugins do not work in a browser that Parley is attached to: it is somebody's own")
 	}
 	return nil
 }
 
-// known refuses a command that the protocol data does not know, unless the plugin was granted it by name: whether it reaches outside of a page cannot be told.
-func (p *Provider) known(r *host.Request) error {
-	if p.verb(r.Tool) != nil {
+// checkKnown refuses a command that the protocol data does not know, unless the plugin was granted it by name: whether it reaches outside of a page cannot be told.
+func (p *Provider) checkKnown(r *host.Request) error {
+	if p.verbHandler(r.Tool) != nil {
 		return nil
 	}
 	if _, ok := p.protocol.Command(r.Tool); ok {
 		return nil
 	}
-	if named(r) {
+	if grantedByName(r) {
 		return nil
 	}
-	return byNameAlone(r, "what reaches outside a page is never granted by a wildcard, and of a command that is not known that cannot be told")
+	return denyUnnamed(r, "what reaches outside a page is never granted by a wildcard, and of a command that is not known that cannot be told")
 }
 
-// named reports whether a plugin was granted a command by its name.
-func named(r *host.Request) bool {
+// grantedByName reports whether a plugin was granted a command by its name.
+func grantedByName(r *host.Request) bool {
 	return slices.ContainsFunc(r.CallerGrant.Tools, func(g string) bool { return strings.EqualFold(g, Name+"."+r.Tool) })
 }
 
-func byNameAlone(r *host.Request, why string) error {
+func denyUnnamed(r *host.Request, why string) error {
 	right := "tool:" + Name + "." + r.Tool
-	return denied(right, "%s", why).WithNext(grantCommand(r, right))
+	return deny(right, "%s", why).WithNext(grantCommand(r, right))
 }
 
-// pastes reports whether a key would put the clipboard into the page: all pages of a browser have one, and where it shows windows it is the person's. Chrome
+// isPaste reports whether a key would put the clipboard into the page: all pages of a browser have one, and where it shows windows it is the person's. Chrome
 // takes Ctrl+V and Shift+Insert so, by the number of the key; commands of the editor can come with any.
-func pastes(tool string, params map[string]any) bool {
+func isPaste(tool string, params map[string]any) bool {
 	if tool != "Input.dispatchKeyEvent" {
 		return false
 	}
@@ -178,18 +178,18 @@ func pastes(tool string, params map[string]any) bool {
 	}
 	const ctrl, meta, shift = 2, 4, 8
 	const keyV, keyInsert = 'V', 45
-	modifiers, code := number(params["modifiers"]), number(params["windowsVirtualKeyCode"])
+	modifiers, code := toInt(params["modifiers"]), toInt(params["windowsVirtualKeyCode"])
 	return code == keyV && modifiers&(ctrl|meta) != 0 || code == keyInsert && modifiers&shift != 0
 }
 
-// number reads an integer as Chrome does, which takes 86.0 for one.
-func number(v any) int {
+// toInt reads an integer as Chrome does, which takes 86.0 for one.
+func toInt(v any) int {
 	n, _ := v.(json.Number)
 	f, _ := n.Float64()
 	return int(f)
 }
 
-func denied(right, format string, args ...any) *host.Error {
+func deny(right, format string, args ...any) *host.Error {
 	why := fmt.Sprintf(format, args...)
 	e := &host.Error{Code: host.Denied, Message: why + "; nothing was run"}
 	if right != "" {
@@ -203,14 +203,14 @@ func grantCommand(r *host.Request, right string) string {
 	return "parley policy grant " + manifest.CleanLine(strings.TrimPrefix(r.Caller, "plugin:")) + " " + manifest.ShellQuote(manifest.CleanLine(right))
 }
 
-// withFiles holds the files that a command gives to a page, or takes from it, against the plugin's grants, and names them as this machine does.
-func withFiles(r *host.Request, params map[string]any) error {
+// resolveFiles holds the files that a command gives to a page, or takes from it, against the plugin's grants, and names them as this machine does.
+func resolveFiles(r *host.Request, params map[string]any) error {
 	switch r.Tool {
 	case "DOM.setFileInputFiles":
-		return granted(r, params, "files")
+		return resolvePaths(r, params, "files")
 	case "Input.dispatchDragEvent": // what is dropped on a page is read by it
 		if data, ok := params["data"].(map[string]any); ok && data["files"] != nil {
-			return granted(r, data, "files")
+			return resolvePaths(r, data, "files")
 		}
 	case "Page.setDownloadBehavior", "Browser.setDownloadBehavior":
 		switch params["behavior"] {
@@ -219,32 +219,32 @@ func withFiles(r *host.Request, params map[string]any) error {
 			return nil
 		case "allow", "allowAndName":
 		default:
-			return denied("", "%s: downloads of a plugin go to a folder that it was granted, or nowhere: behavior is allow, allowAndName or deny", r.Tool)
+			return deny("", "%s: downloads of a plugin go to a folder that it was granted, or nowhere: behavior is allow, allowAndName or deny", r.Tool)
 		}
 		folder, _ := params["downloadPath"].(string)
-		source, err := onMachine(r, folder, "rw")
+		source, err := resolvePath(r, folder, "rw")
 		if err != nil {
 			return err
 		}
 		if info, err := os.Stat(source); err != nil || !info.IsDir() {
-			return denied("", "%s: %s is no folder", r.Tool, manifest.CleanLine(folder))
+			return deny("", "%s: %s is no folder", r.Tool, manifest.CleanLine(folder))
 		}
 		params["downloadPath"] = source
 	}
 	return nil
 }
 
-func granted(r *host.Request, in map[string]any, name string) error {
+func resolvePaths(r *host.Request, in map[string]any, name string) error {
 	given, ok := in[name].([]any)
 	if !ok {
 		return host.Errorf(host.InvalidArgs, "%s: /%s is a list of paths", r.Tool, name)
 	}
-	for i, one := range given {
-		file, ok := one.(string)
+	for i, value := range given {
+		file, ok := value.(string)
 		if !ok {
 			return host.Errorf(host.InvalidArgs, "%s: /%s is a list of paths", r.Tool, name)
 		}
-		source, err := onMachine(r, file, "ro")
+		source, err := resolvePath(r, file, "ro")
 		if err != nil {
 			return err
 		}
@@ -253,21 +253,21 @@ func granted(r *host.Request, in map[string]any, name string) error {
 	return nil
 }
 
-// onMachine finds a file or folder that a plugin names, as it sees it or as this machine does, within what it was granted. Links within are followed here, as
+// resolvePath finds a file or folder that a plugin names, as it sees it or as this machine does, within what it was granted. Links within are followed here, as
 // far as they stay there.
-func onMachine(r *host.Request, name, mode string) (string, error) {
+func resolvePath(r *host.Request, name, mode string) (string, error) {
 	right := "fs:" + mode + ":" + name + "=PATH"
-	refused := denied(right, "%s reaches files only for a grant of the folder that they are in", r.Tool).
+	refused := deny(right, "%s reaches files only for a grant of the folder that they are in", r.Tool).
 		WithNext(grantCommand(r, "fs:"+mode+":"+path.Dir(name)+"=/files"))
 	if path.Clean(name) != name || !path.IsAbs(name) {
 		return "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute and plain path", r.Tool, manifest.CleanLine(name))
 	}
-	for _, as := range []func(host.FSGrant) string{
+	for _, pathOf := range []func(host.FSGrant) string{
 		func(g host.FSGrant) string { return g.Path },
 		func(g host.FSGrant) string { return filepath.ToSlash(g.Source) },
 	} {
 		for _, g := range r.CallerGrant.FS {
-			rest, within := below(name, as(g))
+			rest, within := relativeTo(name, pathOf(g))
 			if !within || mode == "rw" && g.Mode != "rw" {
 				continue
 			}
@@ -279,7 +279,7 @@ func onMachine(r *host.Request, name, mode string) (string, error) {
 			if err != nil {
 				return "", host.Errorf(host.InvalidArgs, "%s: there is no %s", r.Tool, manifest.CleanLine(name))
 			}
-			if _, within := below(filepath.ToSlash(source), filepath.ToSlash(root)); !within {
+			if _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); !within {
 				return "", refused
 			}
 			return source, nil
@@ -288,8 +288,8 @@ func onMachine(r *host.Request, name, mode string) (string, error) {
 	return "", refused
 }
 
-// below answers what of a path follows a folder, if it is that folder or in it.
-func below(name, folder string) (rest string, within bool) {
+// relativeTo answers what of a path follows a folder, if it is that folder or in it.
+func relativeTo(name, folder string) (rest string, within bool) {
 	if name == folder {
 		return ".", true
 	}
@@ -298,7 +298,7 @@ func below(name, folder string) (rest string, within bool) {
 
 // closeOwn is close for a plugin: it ends what the plugin has in the browser, which stays.
 func (p *Provider) closeOwn(ctx context.Context, r *host.Request) (*host.Result, error) {
-	c, err := p.as(ctx, r)
+	c, err := p.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -306,5 +306,5 @@ func (p *Provider) closeOwn(ctx context.Context, r *host.Request) (*host.Result,
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
-	return result(closed{pages}, "the browser stays open: it is not this plugin's alone")
+	return result(closeResult{pages}, "the browser stays open: it is not this plugin's alone")
 }

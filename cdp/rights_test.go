@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-func TestWhatIsWithinACall(t *testing.T) {
+func TestConfine(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestWhatIsWithinACall(t *testing.T) {
 			if by == plugin {
 				r.CallerGrant = grant
 			}
-			got, err := p.confined(r)
+			got, err := p.confine(r)
 			may := strings.Contains(strings.Join(c.may, " "), by)
 			switch {
 			case !may && err == nil:
@@ -178,23 +178,23 @@ func TestCallersOfTheKeeper(t *testing.T) {
 }
 
 // Numbers of a call are sent as they were given.
-func TestNumbersStayWhatTheyAre(t *testing.T) {
+func TestNumbersAreUnchanged(t *testing.T) {
 	p := New(Config{})
 	const params = `{"x":12345678901234567890,"y":0.1000000000000000055511151231257827,"z":1e400}`
-	got, err := p.confined(&host.Request{Tool: "Input.dispatchMouseEvent", Params: json.RawMessage(params), Caller: "mcp:some"})
+	got, err := p.confine(&host.Request{Tool: "Input.dispatchMouseEvent", Params: json.RawMessage(params), Caller: "mcp:some"})
 	if err != nil || string(got.Params) != params {
 		t.Errorf("%s, %v", got.Params, err)
 	}
 }
 
 // FuzzConfined: what a plugin may send opens nothing but the web, however it is written.
-func FuzzConfined(f *testing.F) {
+func FuzzConfine(f *testing.F) {
 	f.Add([]byte(`{"url":"http://a/","url":"file:///etc/passwd"}`))
 	f.Add([]byte(`{"\u0075rl":"\tfile:///etc/passwd"}`))
 	f.Add([]byte(`{"url":{"url":"file:///"}}`))
 	p := New(Config{})
 	f.Fuzz(func(t *testing.T, params []byte) {
-		r, err := p.confined(&host.Request{Tool: "Page.navigate", Params: params, Caller: "plugin:one"})
+		r, err := p.confine(&host.Request{Tool: "Page.navigate", Params: params, Caller: "plugin:one"})
 		if err != nil {
 			return
 		}

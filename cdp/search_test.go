@@ -136,7 +136,7 @@ func TestEveryNameMistyped(t *testing.T) {
 		if len(bare) < 6 {
 			return // "cleer" is as near to others
 		}
-		for _, query := range []string{slip(r, bare), domain + "." + slip(r, bare), slip(r, strings.ReplaceAll(snake(bare), "_", " "))} {
+		for _, query := range []string{misspell(r, bare), domain + "." + misspell(r, bare), misspell(r, strings.ReplaceAll(snake(bare), "_", " "))} {
 			tried++
 			if got := first(t, h, query); got != name && !strings.EqualFold(bareOf(got), bare) {
 				missed = append(missed, fmt.Sprintf("%q gives %s", query, got))
@@ -189,8 +189,8 @@ func snake(name string) string {
 	return strings.ToLower(b.String())
 }
 
-// slip changes one letter behind the first.
-func slip(r *rand.Rand, name string) string {
+// misspell changes one letter behind the first.
+func misspell(r *rand.Rand, name string) string {
 	for {
 		i := 1 + r.IntN(len(name)-2)
 		wrong := name

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-func TestThrownWatch(t *testing.T) {
-	for text, threw := range map[string]bool{
+func TestExceptionDetector(t *testing.T) {
+	for text, thrown := range map[string]bool{
 		`{"result":{"type":"string","value":"x"},"exceptionDetails":{"text":"Uncaught"}}`: true,
 		`{"exceptionDetails":null}`:                                           true,
 		` { "a" : [1,{"b":2}] , "exceptionDetails" : {} } `:                   true,
@@ -20,7 +20,7 @@ func TestThrownWatch(t *testing.T) {
 	} {
 		for size := 1; size <= len(text); size += 3 {
 			var out strings.Builder
-			w := &thrownWatch{out: &out}
+			w := &exceptionDetector{out: &out}
 			for rest := []byte(text); len(rest) > 0; {
 				n, err := w.Write(rest[:min(size, len(rest))])
 				if err != nil {
@@ -31,7 +31,7 @@ func TestThrownWatch(t *testing.T) {
 			if out.String() != text || w.bytes != int64(len(text)) {
 				t.Errorf("%s became %s, %d bytes", text, out.String(), w.bytes)
 			}
-			if got := w.err() != nil; got != threw {
+			if got := w.err() != nil; got != thrown {
 				t.Errorf("%s in pieces of %d: threw %v", text, size, got)
 			}
 		}
