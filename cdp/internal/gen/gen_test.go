@@ -9,19 +9,19 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 )
 
-func TestCommittedFormIsGenerated(t *testing.T) {
+func TestEmbeddedIsGenerated(t *testing.T) {
 	p, err := generate("../protocol", ".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Form() != protocol.Embedded().Form() {
+	if p.Encoded() != protocol.Embedded().Encoded() {
 		t.Error("protocol.bin is not what its sources and tables give; run go generate ./cdp/...")
 	}
 	again, err := generate("../protocol", ".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.Form() != p.Form() {
+	if again.Encoded() != p.Encoded() {
 		t.Error("two runs give different forms")
 	}
 }
@@ -36,8 +36,8 @@ func TestReadmeNamesTheRevision(t *testing.T) {
 	}
 }
 
-// TestTablesThatDoNotFit changes one table at a time and expects to be told.
-func TestTablesThatDoNotFit(t *testing.T) {
+// TestInvalidTables changes one table at a time and expects to be told.
+func TestInvalidTables(t *testing.T) {
 	for name, test := range map[string]struct{ table, old, new, message string }{
 		"a command without effect":     {effectsTable, "Page.navigate\twrite\n", "", "command Page.navigate is missing"},
 		"an effect of no command":      {effectsTable, "Page.navigate\twrite\n", "Page.navigate\twrite\nPage.noSuch\tread\n", "there is no command Page.noSuch"},

@@ -28,13 +28,13 @@ func run(folder, tables string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, "protocol.bin"), []byte(p.Form()), 0o644)
+	return os.WriteFile(filepath.Join(folder, "protocol.bin"), []byte(p.Encoded()), 0o644)
 }
 
 func generate(folder, tables string) (*protocol.Protocol, error) {
 	var documents [][]byte
 	for _, name := range []string{"browser_protocol.json.gz", "js_protocol.json.gz"} {
-		raw, err := unzip(filepath.Join(folder, "source", name))
+		raw, err := gunzip(filepath.Join(folder, "source", name))
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func generate(folder, tables string) (*protocol.Protocol, error) {
 	return protocol.Build(revision, notes, documents...)
 }
 
-func unzip(file string) ([]byte, error) {
+func gunzip(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err

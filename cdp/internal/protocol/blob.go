@@ -52,8 +52,8 @@ type Note struct {
 	Examples    []Example
 }
 
-// Form is the flat form, as the generator writes it to protocol.bin.
-func (p *Protocol) Form() string { return p.data }
+// Encoded is the flat form, as the generator writes it to protocol.bin.
+func (p *Protocol) Encoded() string { return p.data }
 
 // Build makes a Protocol of the documents, in their order. It is deterministic. A domain may stand in one document only.
 func Build(revision string, notes Notes, documents ...[]byte) (*Protocol, error) {
@@ -172,9 +172,9 @@ func (w *writer) strs(list []string) {
 
 func (w *writer) node(n *node) {
 	bits := 0
-	for i, has := range []bool{n.Description != "", n.Type != "", n.Optional, n.Experimental, n.Deprecated, n.Ref != "", n.Items != nil,
+	for i, present := range []bool{n.Description != "", n.Type != "", n.Optional, n.Experimental, n.Deprecated, n.Ref != "", n.Items != nil,
 		n.Enum != nil, n.Properties != nil, n.Parameters != nil, n.Returns != nil, n.Redirect != ""} {
-		if has {
+		if present {
 			bits |= 1 << i
 		}
 	}

@@ -80,7 +80,7 @@ func (p *Protocol) Command(name string) (*Command, bool) {
 	if c.Description == "" {
 		c.Description = words(m.Name) + "."
 	}
-	c.source, c.Redirect = p.redirected(m)
+	c.source, c.Redirect = p.resolveRedirect(m)
 	c.Params = p.params(c.source.domain, c.source.Parameters)
 	c.Returns = p.params(c.source.domain, c.source.Returns)
 	if c.Deprecated {
@@ -101,7 +101,7 @@ func (p *Protocol) Event(name string) (*Event, bool) {
 	m := r.member()
 	d, _ := p.domain(m.domain)
 	return &Event{
-		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize), Description: described(m.Description, m.Name),
+		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize), Description: descriptionOr(m.Description, m.Name),
 		Params: p.params(m.domain, m.Parameters), Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
 	}, true
 }
@@ -115,7 +115,7 @@ func (p *Protocol) Type(name string) (*Type, bool) {
 	d, _ := p.domain(m.domain)
 	self := p.param(m.domain, &m.node)
 	t := &Type{
-		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize), Description: described(m.Description, m.Name),
+		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize), Description: descriptionOr(m.Description, m.Name),
 		Type: self.Type, Items: self.Items, Enum: self.Enum, Properties: p.params(m.domain, m.Properties),
 		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
 	}
@@ -142,15 +142,15 @@ func (p *Protocol) typeRecord(name string) (memberRecord, bool) {
 	return r.member(), true
 }
 
-func described(description, name string) string {
+func descriptionOr(description, name string) string {
 	if description == "" {
 		return words(name) + "."
 	}
 	return description
 }
 
-// redirected follows a redirect to the command that answers. A redirect to nothing leaves the command as it is.
-func (p *Protocol) redirected(m memberRecord) (answers memberRecord, name string) {
+// resolveRedirect follows a redirect to the command that answers. A redirect to nothing leaves the command as it is.
+func (p *Protocol) resolveRedirect(m memberRecord) (answers memberRecord, name string) {
 	if m.Redirect == "" {
 		return m, ""
 	}
@@ -177,12 +177,12 @@ const binaryMark = "(Encoded as a base64 string when passed over JSON)"
 
 func (p *Protocol) param(domain string, n *node) Param {
 	q := Param{Name: n.Name, Type: n.Type, Enum: n.Enum, Optional: n.Optional, Experimental: n.Experimental, Deprecated: n.Deprecated}
-	q.Description, q.Binary = plain(n)
-	described := ""
+	q.Description, q.Binary = splitBinaryMark(n)
+	typeDescription := ""
 	if n.Ref != "" {
 		q.Ref = qualify(domain, n.Ref)
 		if t, ok := p.typeHead(q.Ref); ok {
-			q.Ref, q.Type, q.Enum, described = t.qualified, t.Type, t.Enum, t.Description
+			q.Ref, q.Type, q.Enum, typeDescription = t.qualified, t.Type, t.Enum, t.Description
 			if t.Items != nil {
 				q.Items = p.jsonType(t.domain, t.Items)
 			}
@@ -194,7 +194,7 @@ func (p *Protocol) param(domain string, n *node) Param {
 		if n.Items.Ref != "" {
 			q.Ref = qualify(domain, n.Items.Ref)
 			if t, ok := p.typeHead(q.Ref); ok {
-				q.Ref, q.Enum, described = t.qualified, t.Enum, t.Description
+				q.Ref, q.Enum, typeDescription = t.qualified, t.Enum, t.Description
 			}
 		}
 	}
@@ -202,8 +202,8 @@ func (p *Protocol) param(domain string, n *node) Param {
 		q.Type = "any"
 	}
 	q.Properties = p.params(domain, n.Properties)
-	if q.Description == "" && described != "" {
-		q.Description = sentence(described) + "."
+	if q.Description == "" && typeDescription != "" {
+		q.Description = sentence(typeDescription) + "."
 	}
 	if q.Description == "" {
 		q.Description = words(n.Name) + "."
@@ -211,8 +211,8 @@ func (p *Protocol) param(domain string, n *node) Param {
 	return q
 }
 
-// plain answers a description without the mark that stands for binary values.
-func plain(n *node) (description string, binary bool) {
+// splitBinaryMark answers a description without the mark that stands for binary values.
+func splitBinaryMark(n *node) (description string, binary bool) {
 	if n.Type == "string" && strings.Contains(n.Description, binaryMark) {
 		return strings.TrimSpace(strings.Replace(n.Description, binaryMark, "", 1)), true
 	}
@@ -255,7 +255,7 @@ func (p *Protocol) deprecation(m memberRecord, d domainRecord) (message, use str
 	if !m.Deprecated {
 		return "The domain " + d.Name + " is deprecated. " + oneLine(d.Description), ""
 	}
-	if _, target := p.redirected(m); target != "" {
+	if _, target := p.resolveRedirect(m); target != "" {
 		return "Use " + target + " instead.", target
 	}
 	text := oneLine(m.Description)

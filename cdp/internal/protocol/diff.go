@@ -111,8 +111,8 @@ func fieldsOf(owner string, n *node) map[string]node {
 
 // changes compares two nodes of one name.
 func changes(name string, was, is *node) (list []Change) {
-	_, wasBinary := plain(was)
-	_, isBinary := plain(is)
+	_, wasBinary := splitBinaryMark(was)
+	_, isBinary := splitBinaryMark(is)
 	for _, c := range []Change{
 		{Attribute: "type", Was: typeOf(was), Is: typeOf(is)},
 		{Attribute: "items", Was: itemsOf(was), Is: itemsOf(is)},

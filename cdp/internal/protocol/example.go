@@ -17,7 +17,7 @@ type Example struct {
 // Examples answers the smallest call (required parameters, and one of those of which Chrome wants one), the calls that are common in
 // practice, where people wrote them down, and one with all parameters that go together and are not deprecated.
 func (p *Protocol) Examples(c *Command) []Example {
-	e := exampler{p: p}
+	e := exampleBuilder{p: p}
 	return e.examples(c)
 }
 
@@ -27,17 +27,17 @@ const (
 	maxExampleValues = 1000
 )
 
-type exampler struct {
-	p       *Protocol
-	unknown func(owner, name string) // told of a value that nobody wrote down; may be nil
-	values  int                      // written into the example under way
+type exampleBuilder struct {
+	p          *Protocol
+	onFallback func(owner, name string) // told of a value that nobody wrote down; may be nil
+	values     int                      // written into the example under way
 }
 
-func (e *exampler) examples(c *Command) []Example {
+func (e *exampleBuilder) examples(c *Command) []Example {
 	owner, domain, nodes := c.source.qualified, c.source.domain, c.source.Parameters
-	wanted := wanted(owner, nodes)
-	excluded := excluded(owner, nodes)
-	minimal := e.object(owner, domain, nodes, false, 0, func(n *node) bool { return !n.Optional || slices.Contains(wanted, n.Name) })
+	implied := impliedParams(owner, nodes)
+	excluded := excludedParams(owner, nodes)
+	minimal := e.object(owner, domain, nodes, false, 0, func(n *node) bool { return !n.Optional || slices.Contains(implied, n.Name) })
 	full := e.object(owner, domain, nodes, true, 0, func(n *node) bool { return !n.Optional || !n.Deprecated && !slices.Contains(excluded, n.Name) })
 
 	title := "Smallest call"
@@ -46,7 +46,7 @@ func (e *exampler) examples(c *Command) []Example {
 	}
 	list := []Example{{title, "minimal", minimal}}
 	for _, common := range c.examples {
-		if known := e.known(common.Params, nodes); known && !bytes.Equal(common.Params, minimal) {
+		if supported := e.supports(common.Params, nodes); supported && !bytes.Equal(common.Params, minimal) {
 			list = append(list, common)
 		}
 	}
@@ -56,8 +56,8 @@ func (e *exampler) examples(c *Command) []Example {
 	return list
 }
 
-// known is false for parameters that this version of the protocol does not have.
-func (e *exampler) known(params json.RawMessage, nodes []node) bool {
+// supports is false for parameters that this version of the protocol does not have.
+func (e *exampleBuilder) supports(params json.RawMessage, nodes []node) bool {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(params, &object) != nil {
 		return false
@@ -71,7 +71,7 @@ func (e *exampler) known(params json.RawMessage, nodes []node) bool {
 }
 
 // object answers JSON for the nodes that keep accepts.
-func (e *exampler) object(owner, domain string, nodes []node, full bool, depth int, keep func(*node) bool) []byte {
+func (e *exampleBuilder) object(owner, domain string, nodes []node, full bool, depth int, keep func(*node) bool) []byte {
 	if depth == 0 {
 		e.values = 0
 	}
@@ -95,7 +95,7 @@ func (e *exampler) object(owner, domain string, nodes []node, full bool, depth i
 }
 
 // value answers JSON for n, which is called name in owner.
-func (e *exampler) value(owner, domain, name string, n *node, full bool, depth int) []byte {
+func (e *exampleBuilder) value(owner, domain, name string, n *node, full bool, depth int) []byte {
 	if v, ok := lookup(owner + "." + name); ok {
 		return v
 	}
@@ -107,15 +107,15 @@ func (e *exampler) value(owner, domain, name string, n *node, full bool, depth i
 		if v, ok := lookup(t.qualified); ok {
 			return v
 		}
-		return e.shaped(t.qualified, t.domain, name, &t.node, full, depth)
+		return e.valueByType(t.qualified, t.domain, name, &t.node, full, depth)
 	}
-	return e.shaped(owner, domain, name, n, full, depth)
+	return e.valueByType(owner, domain, name, n, full, depth)
 }
 
-// shaped answers JSON by the form of n: an enum, an array, an object, or a plain value that is known by type and name.
-func (e *exampler) shaped(owner, domain, name string, n *node, full bool, depth int) []byte {
+// valueByType answers JSON by the form of n: an enum, an array, an object, or a plain value that is known by type and name.
+func (e *exampleBuilder) valueByType(owner, domain, name string, n *node, full bool, depth int) []byte {
 	if len(n.Enum) > 0 {
-		return appendString(nil, choose(n.Enum))
+		return appendString(nil, pickEnum(n.Enum))
 	}
 	if v, ok := lookup(n.Type + " " + name); ok {
 		return v
@@ -138,24 +138,24 @@ func (e *exampler) shaped(owner, domain, name string, n *node, full bool, depth 
 	return e.fallback(owner, name, n.Type)
 }
 
-func (e *exampler) fallback(owner, name, typed string) []byte {
+func (e *exampleBuilder) fallback(owner, name, typed string) []byte {
 	switch typed {
 	case "boolean":
 		return []byte("true")
 	case "integer", "number":
-		if e.unknown != nil {
-			e.unknown(owner, name)
+		if e.onFallback != nil {
+			e.onFallback(owner, name)
 		}
 		return []byte("1")
 	}
-	if e.unknown != nil {
-		e.unknown(owner, name)
+	if e.onFallback != nil {
+		e.onFallback(owner, name)
 	}
 	return appendString(nil, strings.ToLower(words(name)))
 }
 
-// choose takes the first value that says something.
-func choose(enum []string) string {
+// pickEnum takes the first value that says something.
+func pickEnum(enum []string) string {
 	for _, v := range enum {
 		switch v {
 		case "none", "default", "unknown", "invalid", "other", "auto", "", "Unknown", "None", "Default", "UNKNOWN", "Unspecified":
@@ -176,13 +176,13 @@ func lookup(key string) ([]byte, bool) {
 	return []byte(r.str()), true
 }
 
-func has(nodes []node, name string) bool {
+func hasNode(nodes []node, name string) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.Name == name })
 }
 
-// wanted names the optional parameters that the smallest call needs nevertheless: Chrome wants one of several, or refuses a call without
+// impliedParams names the optional parameters that the smallest call needs nevertheless: Chrome wants one of several, or refuses a call without
 // them, or the call would do nothing. (Found by sending every example to Chromium 156.)
-func wanted(command string, nodes []node) []string {
+func impliedParams(command string, nodes []node) []string {
 	switch command {
 	case "Animation.seekAnimations":
 		return []string{"currentTime"}
@@ -231,8 +231,8 @@ func wanted(command string, nodes []node) []string {
 	return nil
 }
 
-// excluded names the parameters that a call with all parameters leaves out, because they exclude others.
-func excluded(command string, nodes []node) []string {
+// excludedParams names the parameters that a call with all parameters leaves out, because they exclude others.
+func excludedParams(command string, nodes []node) []string {
 	switch command {
 	case "Autofill.trigger":
 		return []string{"address"}
@@ -261,7 +261,7 @@ func excluded(command string, nodes []node) []string {
 	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId", "selector"}, {"storageKey", "securityOrigin", "storageBucket"}} {
 		taken := false
 		for _, name := range group {
-			if !has(nodes, name) {
+			if !hasNode(nodes, name) {
 				continue
 			}
 			if taken {

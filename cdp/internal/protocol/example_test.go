@@ -34,7 +34,7 @@ func TestExamples(t *testing.T) {
 	p := Embedded()
 	for _, name := range p.Names() {
 		c, _ := p.Command(name)
-		e := &exampler{p: p, unknown: func(owner, param string) {
+		e := &exampleBuilder{p: p, onFallback: func(owner, param string) {
 			t.Errorf("%s: gen/values.tsv has nothing for %s in %s", name, param, owner)
 		}}
 		list := e.examples(c)
@@ -51,8 +51,8 @@ func TestExamples(t *testing.T) {
 			if err := json.Unmarshal(x.Params, &v); err != nil {
 				t.Errorf("%s, %s: %v", name, x.Title, err)
 			}
-			hollow(v, func(s string) {
-				if !meant[name+": "+x.Title] {
+			visitPlaceholders(v, func(s string) {
+				if !intentionallyEmpty[name+": "+x.Title] {
 					t.Errorf("%s, %s: %q says nothing: %s", name, x.Title, s, x.Params)
 				}
 			})
@@ -60,15 +60,15 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// meant are examples whose point is that something is empty.
-var meant = map[string]bool{
+// intentionallyEmpty are examples whose point is that something is empty.
+var intentionallyEmpty = map[string]bool{
 	"DOMDebugger.setXHRBreakpoint: Pause on every request":           true,
 	"Input.dispatchTouchEvent: Lift all fingers":                     true,
 	"Network.emulateNetworkConditionsByRule: Slow 3G for everything": true,
 }
 
-// hollow reports strings that only hold a place.
-func hollow(v any, report func(string)) {
+// visitPlaceholders reports strings that only hold a place.
+func visitPlaceholders(v any, report func(string)) {
 	switch v := v.(type) {
 	case nil:
 		report("null")
@@ -82,11 +82,11 @@ func hollow(v any, report func(string)) {
 			report("[]")
 		}
 		for _, x := range v {
-			hollow(x, report)
+			visitPlaceholders(x, report)
 		}
 	case map[string]any:
 		for _, x := range v {
-			hollow(x, report)
+			visitPlaceholders(x, report)
 		}
 	}
 }

@@ -55,13 +55,13 @@ func TestParseEqualsEmbedded(t *testing.T) {
 	}
 }
 
-// another wraps domains in a document.
-func another(domains string) string {
+// documentOf wraps domains in a document.
+func documentOf(domains string) string {
 	return `{"version":{"major":"1","minor":"3"},"domains":[` + domains + `]}`
 }
 
 func TestParseNewerProtocol(t *testing.T) {
-	p, err := Parse([]byte(another(`{"domain":"Page","unheardOf":{"a":[1]},"commands":[
+	p, err := Parse([]byte(documentOf(`{"domain":"Page","unheardOf":{"a":[1]},"commands":[
 		{"name":"navigate","parameters":[{"name":"url","type":"string"},{"name":"bytes","type":"binary","optional":true},{"name":"mode","$ref":"NoSuchType","optional":true}]},
 		{"name":"clearEverything"},{"name":"getNews","deprecated":true,"description":"Use navigate instead."},
 		{"name":"captureScreenshot","parameters":[{"name":"shape","$ref":"Shape"}],"returns":[{"name":"self","$ref":"Loop"}]}],
@@ -103,30 +103,30 @@ func TestParseRefuses(t *testing.T) {
 		"empty":            {``, "unexpected end"},
 		"no object":        {`[]`, "not as /json/protocol"},
 		"no domains":       {`{}`, `no "domains"`},
-		"a string":         {another(`"Page"`), "not as /json/protocol"},
+		"a string":         {documentOf(`"Page"`), "not as /json/protocol"},
 		"no version":       {`{"domains":[{"domain":"Page"}]}`, "version"},
-		"bad domain":       {another(`{"domain":"Pa ge"}`), "Pa ge"},
-		"hidden domain":    {another(`{"domain":"Page\u202e"}`), "name of letters"},
-		"two domains":      {another(`{"domain":"Page"},{"domain":"page"}`), "two domains"},
-		"two commands":     {another(`{"domain":"Page","commands":[{"name":"a"},{"name":"A"}]}`), "two commands"},
-		"nameless":         {another(`{"domain":"Page","commands":[{}]}`), "command 0 of Page"},
-		"dotted":           {another(`{"domain":"Page","commands":[{"name":"a.b"}]}`), "a.b"},
-		"two parameters":   {another(`{"domain":"Page","commands":[{"name":"a","parameters":[{"name":"x"},{"name":"x"}]}]}`), `"x"`},
-		"deep":             {another(`{"domain":"Page","types":[{"id":"T","type":"array","items":` + deep + `}]}`), "nested deeper"},
-		"bad type":         {another(`{"domain":"Page","types":[{"id":"T","type":"\u001b[31m"}]}`), "name of a type"},
-		"bad reference":    {another(`{"domain":"Page","types":[{"id":"T","$ref":"A.B.C"}]}`), "$ref"},
-		"bad redirect":     {another(`{"domain":"Page","commands":[{"name":"a","redirect":"x y"}]}`), "redirect"},
-		"bad dependency":   {another(`{"domain":"Page","dependencies":["\u0007"]}`), "depends on"},
-		"hidden enum":      {another(`{"domain":"Page","types":[{"id":"T","type":"string","enum":["a\u200b"]}]}`), "hidden characters"},
+		"bad domain":       {documentOf(`{"domain":"Pa ge"}`), "Pa ge"},
+		"hidden domain":    {documentOf(`{"domain":"Page\u202e"}`), "name of letters"},
+		"two domains":      {documentOf(`{"domain":"Page"},{"domain":"page"}`), "two domains"},
+		"two commands":     {documentOf(`{"domain":"Page","commands":[{"name":"a"},{"name":"A"}]}`), "two commands"},
+		"nameless":         {documentOf(`{"domain":"Page","commands":[{}]}`), "command 0 of Page"},
+		"dotted":           {documentOf(`{"domain":"Page","commands":[{"name":"a.b"}]}`), "a.b"},
+		"two parameters":   {documentOf(`{"domain":"Page","commands":[{"name":"a","parameters":[{"name":"x"},{"name":"x"}]}]}`), `"x"`},
+		"deep":             {documentOf(`{"domain":"Page","types":[{"id":"T","type":"array","items":` + deep + `}]}`), "nested deeper"},
+		"bad type":         {documentOf(`{"domain":"Page","types":[{"id":"T","type":"\u001b[31m"}]}`), "name of a type"},
+		"bad reference":    {documentOf(`{"domain":"Page","types":[{"id":"T","$ref":"A.B.C"}]}`), "$ref"},
+		"bad redirect":     {documentOf(`{"domain":"Page","commands":[{"name":"a","redirect":"x y"}]}`), "redirect"},
+		"bad dependency":   {documentOf(`{"domain":"Page","dependencies":["\u0007"]}`), "depends on"},
+		"hidden enum":      {documentOf(`{"domain":"Page","types":[{"id":"T","type":"string","enum":["a\u200b"]}]}`), "hidden characters"},
 		"too large":        {strings.Repeat(" ", maxDocument+1), "at most"},
-		"too many domains": {another(strings.Repeat(`{"domain":"A"},`, maxDomains) + `{"domain":"A"}`), "domains"},
+		"too many domains": {documentOf(strings.Repeat(`{"domain":"A"},`, maxDomains) + `{"domain":"A"}`), "domains"},
 	} {
 		_, err := Parse([]byte(test.document))
 		if err == nil || !strings.Contains(err.Error(), test.message) {
 			t.Errorf("%s: the error is %v; %q was expected in it", name, err, test.message)
 		}
 	}
-	p, err := Parse([]byte(another(`{"domain":"Page","description":"a\u001b[31mb\u202ec"}`)))
+	p, err := Parse([]byte(documentOf(`{"domain":"Page","description":"a\u001b[31mb\u202ec"}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestParseExplosion(t *testing.T) {
 	for i := range 900 {
 		properties = append(properties, fmt.Sprintf(`{"name":"p%d","$ref":"T"}`, i))
 	}
-	p, err := Parse([]byte(another(`{"domain":"Page","commands":[{"name":"a","parameters":[{"name":"x","$ref":"T"}]}],
+	p, err := Parse([]byte(documentOf(`{"domain":"Page","commands":[{"name":"a","parameters":[{"name":"x","$ref":"T"}]}],
 		"types":[{"id":"T","type":"object","properties":[` + strings.Join(properties, ",") + `]}]}`)))
 	if err != nil {
 		t.Fatal(err)
@@ -155,9 +155,9 @@ func TestParseExplosion(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(another(`{"domain":"Page","commands":[{"name":"navigate","parameters":[{"name":"url","type":"string"},{"name":"t","$ref":"T","optional":true}],"returns":[{"name":"data","type":"string","description":"x (Encoded as a base64 string when passed over JSON)"}]}],"events":[{"name":"e"}],"types":[{"id":"T","type":"object","properties":[{"name":"next","$ref":"T"}]}]}`)))
-	f.Add([]byte(another(`{"domain":"A","deprecated":true,"commands":[{"name":"b","redirect":"C","deprecated":true,"description":"Deprecated. Use C.b"}]},{"domain":"C","commands":[{"name":"b","redirect":"A"}]}`)))
-	f.Add([]byte(another(`{"domain":"A","types":[{"id":"L","type":"array","items":{"$ref":"L"}}],"commands":[{"name":"x","parameters":[{"name":"l","$ref":"L"},{"name":"e","type":"string","enum":[]}]}]}`)))
+	f.Add([]byte(documentOf(`{"domain":"Page","commands":[{"name":"navigate","parameters":[{"name":"url","type":"string"},{"name":"t","$ref":"T","optional":true}],"returns":[{"name":"data","type":"string","description":"x (Encoded as a base64 string when passed over JSON)"}]}],"events":[{"name":"e"}],"types":[{"id":"T","type":"object","properties":[{"name":"next","$ref":"T"}]}]}`)))
+	f.Add([]byte(documentOf(`{"domain":"A","deprecated":true,"commands":[{"name":"b","redirect":"C","deprecated":true,"description":"Deprecated. Use C.b"}]},{"domain":"C","commands":[{"name":"b","redirect":"A"}]}`)))
+	f.Add([]byte(documentOf(`{"domain":"A","types":[{"id":"L","type":"array","items":{"$ref":"L"}}],"commands":[{"name":"x","parameters":[{"name":"l","$ref":"L"},{"name":"e","type":"string","enum":[]}]}]}`)))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		p, err := Parse(raw)
 		if err != nil {

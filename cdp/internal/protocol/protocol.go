@@ -13,9 +13,9 @@ var embedded string
 type Protocol struct{ data string }
 
 // Embedded answers the pinned protocol. It costs nothing: every look-up reads only what it needs.
-func Embedded() *Protocol { return pinned }
+func Embedded() *Protocol { return embeddedProtocol }
 
-var pinned = &Protocol{data: embedded}
+var embeddedProtocol = &Protocol{data: embedded}
 
 // Parse reads the document that a browser answers at /json/protocol. What people wrote about the commands of the pinned protocol (effects,
 // tasks, common examples) is taken over for commands of the same name. A document that is not a protocol, is larger than 16 MiB, or
@@ -140,7 +140,7 @@ func (p *Protocol) line(d *domainRecord, k Kind, r *reader) Line {
 		if note.Brief != "" {
 			l.Brief = note.Brief
 		}
-		target, _ := p.redirected(m)
+		target, _ := p.resolveRedirect(m)
 		l.Signature, l.Short = p.signature(m.Name, target)
 	case KindEvent:
 		l.Signature, l.Short = p.signature(m.Name, m)
@@ -173,14 +173,14 @@ func (p *Protocol) signature(name string, m memberRecord) (whole, short string) 
 			names = append(names, n.Name)
 		}
 	}
-	written := func(lists ...[]string) string { return name + "(" + strings.Join(slices.Concat(lists...), ", ") + ")" }
-	whole = written(required, optional)
+	render := func(lists ...[]string) string { return name + "(" + strings.Join(slices.Concat(lists...), ", ") + ")" }
+	whole = render(required, optional)
 	rest := optional
 	if len(optional) > 1 || len(optional) == 1 && len(required) > 0 {
 		rest = []string{"..."}
 	}
-	if short = written(required, rest); len(short) > maxShort {
-		short = written(names, rest)
+	if short = render(required, rest); len(short) > maxShort {
+		short = render(names, rest)
 	}
 	return whole, short
 }
@@ -244,23 +244,23 @@ func countDomain(d *sourceDomain, notes map[string]Note) Coverage {
 	for _, n := range d.Commands {
 		note := notes[d.Domain+"."+n.Name]
 		c.CommandsWithExamples++
-		c.CommandsWithCommonExamples += one(len(note.Examples) > 0)
-		c.CommandsWithTasks += one(len(note.Tasks) > 0)
+		c.CommandsWithCommonExamples += btoi(len(note.Examples) > 0)
+		c.CommandsWithTasks += btoi(len(note.Tasks) > 0)
 		c.Parameters += len(n.Parameters)
-		c.ExperimentalCommands += one(n.Experimental)
-		c.DeprecatedCommands += one(n.Deprecated)
-		c.DescribedCommands += one(n.Description != "")
+		c.ExperimentalCommands += btoi(n.Experimental)
+		c.DeprecatedCommands += btoi(n.Deprecated)
+		c.DescribedCommands += btoi(n.Description != "")
 		for _, q := range n.Parameters {
-			c.DescribedParameters += one(q.Description != "")
+			c.DescribedParameters += btoi(q.Description != "")
 		}
 	}
 	for _, n := range d.Events {
-		c.DescribedEvents += one(n.Description != "")
+		c.DescribedEvents += btoi(n.Description != "")
 	}
 	return c
 }
 
-func one(b bool) int {
+func btoi(b bool) int {
 	if b {
 		return 1
 	}

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// counted is a source document without knowledge of this package.
-type counted struct {
+// sourceCounts is a source document without knowledge of this package.
+type sourceCounts struct {
 	Domains []struct {
 		Domain   string
 		Commands []struct {
@@ -36,7 +36,7 @@ func TestCountsEqualTheSource(t *testing.T) {
 	p := Embedded()
 	want := Coverage{}
 	for _, raw := range sources(t) {
-		var doc counted
+		var doc sourceCounts
 		if err := json.Unmarshal(raw, &doc); err != nil {
 			t.Fatal(err)
 		}
@@ -54,11 +54,11 @@ func TestCountsEqualTheSource(t *testing.T) {
 			want.Types += len(d.Types)
 			for _, c := range d.Commands {
 				want.Parameters += len(c.Parameters)
-				want.ExperimentalCommands += one(c.Experimental)
-				want.DeprecatedCommands += one(c.Deprecated)
-				want.DescribedCommands += one(c.Description != "")
+				want.ExperimentalCommands += btoi(c.Experimental)
+				want.DeprecatedCommands += btoi(c.Deprecated)
+				want.DescribedCommands += btoi(c.Description != "")
 				for _, q := range c.Parameters {
-					want.DescribedParameters += one(q.Description != "")
+					want.DescribedParameters += btoi(q.Description != "")
 				}
 				found, ok := p.Command(d.Domain + "." + c.Name)
 				if !ok || found.Name != d.Domain+"."+c.Name {
@@ -66,7 +66,7 @@ func TestCountsEqualTheSource(t *testing.T) {
 				}
 			}
 			for _, e := range d.Events {
-				want.DescribedEvents += one(e.Description != "")
+				want.DescribedEvents += btoi(e.Description != "")
 				if found, ok := p.Event(d.Domain + "." + e.Name); !ok || found.Name != d.Domain+"."+e.Name {
 					t.Errorf("event %s.%s is not found", d.Domain, e.Name)
 				}
@@ -81,9 +81,9 @@ func TestCountsEqualTheSource(t *testing.T) {
 	for _, name := range p.Names() {
 		c, _ := p.Command(name)
 		list := p.Examples(c)
-		want.CommandsWithExamples += one(len(list) > 0)
-		want.CommandsWithCommonExamples += one(len(c.examples) > 0)
-		want.CommandsWithTasks += one(len(c.Tasks) > 0)
+		want.CommandsWithExamples += btoi(len(list) > 0)
+		want.CommandsWithCommonExamples += btoi(len(c.examples) > 0)
+		want.CommandsWithTasks += btoi(len(c.Tasks) > 0)
 	}
 	if got := p.Coverage(); got != want {
 		t.Errorf("coverage\n got %+v\nwant %+v", got, want)

@@ -8,15 +8,15 @@ import (
 // ParamsSchema answers the draft-07 JSON Schema of the command's parameters. Unknown parameters are refused, because Chrome would ignore
 // them without a word. Enums are inlined, named objects and arrays stand once under definitions, properties keep the protocol's order.
 func (p *Protocol) ParamsSchema(c *Command) []byte {
-	w := schemaWriter{p: p, strict: true, b: make([]byte, 0, usualSize)}
-	return w.whole(c.source.domain, c.source.Parameters)
+	w := schemaWriter{p: p, strict: true, b: make([]byte, 0, schemaCapacity)}
+	return w.objectSchema(c.source.domain, c.source.Parameters)
 }
 
 // ReturnsSchema answers the draft-07 JSON Schema of what the command answers. Fields that a newer browser adds are welcome. A string that
 // holds base64 says so by contentEncoding, and by contentMediaType what it decodes to.
 func (p *Protocol) ReturnsSchema(c *Command) []byte {
-	w := schemaWriter{p: p, command: c.source.qualified, b: make([]byte, 0, usualSize)}
-	return w.whole(c.source.domain, c.source.Returns)
+	w := schemaWriter{p: p, command: c.source.qualified, b: make([]byte, 0, schemaCapacity)}
+	return w.objectSchema(c.source.domain, c.source.Returns)
 }
 
 // TypeSchema answers the draft-07 JSON Schema of a named type.
@@ -46,7 +46,7 @@ func (p *Protocol) EventSchema(name string) ([]byte, bool) {
 	}
 	m := r.member()
 	w := schemaWriter{p: p}
-	return w.whole(m.domain, m.Parameters), true
+	return w.objectSchema(m.domain, m.Parameters), true
 }
 
 type schemaWriter struct {
@@ -58,8 +58,8 @@ type schemaWriter struct {
 	queued  map[string]bool
 }
 
-// usualSize is room for most schemas.
-const usualSize = 8 << 10
+// schemaCapacity is room for most schemas.
+const schemaCapacity = 8 << 10
 
 func (w *schemaWriter) raw(s string) { w.b = append(w.b, s...) }
 
@@ -67,7 +67,7 @@ func (w *schemaWriter) str(s string) { w.b = appendString(w.b, s) }
 
 // appendString writes s as JSON, without the escapes that only HTML needs.
 func appendString(b []byte, s string) []byte {
-	if isPlain(s) { // as nearly all are
+	if needsNoEscape(s) { // as nearly all are
 		return append(append(append(b, '"'), s...), '"')
 	}
 	var out strings.Builder
@@ -77,8 +77,8 @@ func appendString(b []byte, s string) []byte {
 	return append(b, out.String()[:out.Len()-1]...)
 }
 
-// isPlain tells that a text needs no escapes.
-func isPlain(s string) bool {
+// needsNoEscape tells that a text needs no escapes.
+func needsNoEscape(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\' {
 			return false
@@ -87,7 +87,7 @@ func isPlain(s string) bool {
 	return true
 }
 
-func (w *schemaWriter) whole(domain string, nodes []node) []byte {
+func (w *schemaWriter) objectSchema(domain string, nodes []node) []byte {
 	w.raw(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"`)
 	w.properties(domain, nodes, true)
 	w.definitions()
@@ -160,7 +160,7 @@ func (w *schemaWriter) body(domain string, n *node, top bool) {
 		w.str(key)
 		w.raw(`:`)
 	}
-	description, binary := plain(n)
+	description, binary := splitBinaryMark(n)
 	if !top {
 		description = sentence(description)
 	}
@@ -199,7 +199,7 @@ func (w *schemaWriter) body(domain string, n *node, top bool) {
 		w.ref(reference)
 		return
 	}
-	if known(typed) {
+	if isJSONType(typed) {
 		field("type")
 		w.str(typed)
 	}
@@ -244,8 +244,8 @@ func (w *schemaWriter) ref(name string) {
 	w.str("#/definitions/" + name)
 }
 
-// known is true for the types that JSON Schema has too; "any" is the absence of one.
-func known(t string) bool {
+// isJSONType is true for the types that JSON Schema has too; "any" is the absence of one.
+func isJSONType(t string) bool {
 	switch t {
 	case "string", "integer", "number", "boolean", "object", "array":
 		return true

@@ -110,7 +110,7 @@ func check(doc *document) error {
 	}
 	for _, number := range []string{doc.Version.Major, doc.Version.Minor} {
 		if number == "" || len(number) > 9 || strings.Trim(number, "0123456789") != "" {
-			return fmt.Errorf("the version is %q.%q; two numbers were expected", short(doc.Version.Major), short(doc.Version.Minor))
+			return fmt.Errorf("the version is %q.%q; two numbers were expected", truncate(doc.Version.Major), truncate(doc.Version.Minor))
 		}
 	}
 	members := 0
@@ -118,11 +118,11 @@ func check(doc *document) error {
 		d := &doc.Domains[i]
 		d.Description = manifest.Clean(d.Description)
 		if !identifier(d.Domain) {
-			return fmt.Errorf("domain %d is called %q; a name of letters, digits and _ was expected", i, short(d.Domain))
+			return fmt.Errorf("domain %d is called %q; a name of letters, digits and _ was expected", i, truncate(d.Domain))
 		}
 		for _, other := range d.Dependencies {
 			if !identifier(other) {
-				return fmt.Errorf("%s depends on %q; the name of a domain was expected", d.Domain, short(other))
+				return fmt.Errorf("%s depends on %q; the name of a domain was expected", d.Domain, truncate(other))
 			}
 		}
 		for _, k := range kinds {
@@ -136,7 +136,7 @@ func check(doc *document) error {
 					n.Name, n.ID = n.ID, ""
 				}
 				if !identifier(n.Name) {
-					return fmt.Errorf("%s %d of %s is called %q; a name of letters, digits and _ was expected", k, j, d.Domain, short(n.Name))
+					return fmt.Errorf("%s %d of %s is called %q; a name of letters, digits and _ was expected", k, j, d.Domain, truncate(n.Name))
 				}
 				if fold := strings.ToLower(n.Name); names[fold] {
 					return fmt.Errorf("two %ss of %s are called %s", k, d.Domain, n.Name)
@@ -162,23 +162,23 @@ func checkNode(n *node, depth int) error {
 	}
 	for _, v := range n.Enum {
 		if manifest.Clean(v) != v {
-			return fmt.Errorf("an enum value with hidden characters: %q", short(v))
+			return fmt.Errorf("an enum value with hidden characters: %q", truncate(v))
 		}
 	}
 	switch {
 	case n.Type == "binary": // what a browser says where the npm package says string and explains
 		n.Type, n.Description = "string", strings.TrimSpace(n.Description+" "+binaryMark)
 	case n.Type != "" && !identifier(n.Type):
-		return fmt.Errorf("the type is %q; the name of a type was expected", short(n.Type))
-	case n.Type != "" && !known(n.Type):
+		return fmt.Errorf("the type is %q; the name of a type was expected", truncate(n.Type))
+	case n.Type != "" && !isJSONType(n.Type):
 		n.Type = "any"
 	}
 	domain, name, dotted := strings.Cut(n.Ref, ".")
 	if n.Ref != "" && (!identifier(domain) || dotted && !identifier(name)) {
-		return fmt.Errorf("$ref is %q; the name of a type was expected", short(n.Ref))
+		return fmt.Errorf("$ref is %q; the name of a type was expected", truncate(n.Ref))
 	}
 	if n.Redirect != "" && !identifier(n.Redirect) {
-		return fmt.Errorf("redirect is %q; the name of a domain was expected", short(n.Redirect))
+		return fmt.Errorf("redirect is %q; the name of a domain was expected", truncate(n.Redirect))
 	}
 	n.Description = manifest.Clean(n.Description)
 	if n.Items != nil {
@@ -194,7 +194,7 @@ func checkNode(n *node, depth int) error {
 		for i := range list {
 			p := &list[i]
 			if !identifier(p.Name) || names[p.Name] {
-				return fmt.Errorf("parameter %d is called %q; a name of letters, digits and _ that no other has was expected", i, short(p.Name))
+				return fmt.Errorf("parameter %d is called %q; a name of letters, digits and _ that no other has was expected", i, truncate(p.Name))
 			}
 			names[p.Name] = true
 			if err := checkNode(p, depth+1); err != nil {
@@ -220,7 +220,7 @@ func identifier(s string) bool {
 	return true
 }
 
-func short(s string) string {
+func truncate(s string) string {
 	if len(s) > 40 {
 		return s[:40]
 	}

@@ -89,19 +89,19 @@ func TestEmbeddedEqualsSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got, want) {
-			t.Errorf("document %d: the embedded form does not hold what its source holds:\n%s", i, difference("", want, got))
+			t.Errorf("document %d: the embedded form does not hold what its source holds:\n%s", i, firstDifference("", want, got))
 		}
 	}
 }
 
-// difference names the first place where two JSON values differ.
-func difference(path string, want, got any) string {
+// firstDifference names the first place where two JSON values differ.
+func firstDifference(path string, want, got any) string {
 	switch w := want.(type) {
 	case map[string]any:
 		g, _ := got.(map[string]any)
 		for k, v := range w {
 			if !reflect.DeepEqual(v, g[k]) {
-				return difference(path+"/"+k, v, g[k])
+				return firstDifference(path+"/"+k, v, g[k])
 			}
 		}
 		for k := range g {
@@ -114,7 +114,7 @@ func difference(path string, want, got any) string {
 		for i, v := range w {
 			if i >= len(g) || !reflect.DeepEqual(v, g[i]) {
 				if i < len(g) {
-					return difference(path+"/"+string(rune('0'+i%10)), v, g[i])
+					return firstDifference(path+"/"+string(rune('0'+i%10)), v, g[i])
 				}
 				return path + " is shorter"
 			}

@@ -64,8 +64,8 @@ func oneLine(text string) string {
 func startsSentence(c byte) bool { return c < 'a' || c > 'z' }
 
 func abbreviated(head string) bool {
-	for _, short := range []string{"e.g", "i.e", "etc", "vs", "aka", "cf"} {
-		if strings.HasSuffix(head, short) {
+	for _, abbreviation := range []string{"e.g", "i.e", "etc", "vs", "aka", "cf"} {
+		if strings.HasSuffix(head, abbreviation) {
 			return true
 		}
 	}
