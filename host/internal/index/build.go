@@ -76,7 +76,7 @@ func Build(plugin string, docs []Doc) []byte {
 	})
 	for i, p := range sorted {
 		b.words(i, p.doc)
-		group, _ := own(p.doc.Name)
+		group, _ := splitName(p.doc.Name)
 		d := draftDoc{record: p.record, name: []byte(identifier(p.doc.Name)), own: byte(min(255, len(identifier(group))))}
 		if p.kind == 0 {
 			d.meaning = meaningOf(plugin, p.doc).packed()
@@ -151,7 +151,7 @@ func (b *builder) record(d *Doc, kind int) []byte {
 		flags |= flagExperimental
 	}
 	signature := d.Signature
-	if _, name := own(d.Name); strings.HasPrefix(signature, name) {
+	if _, name := splitName(d.Name); strings.HasPrefix(signature, name) {
 		flags |= flagOwnName
 		signature = signature[len(name):]
 	}
@@ -174,7 +174,7 @@ func (b *builder) record(d *Doc, kind int) []byte {
 
 // words adds the words of a document to the terms.
 func (b *builder) words(doc int, d *Doc) {
-	prefix, name := own(d.Name)
+	prefix, name := splitName(d.Name)
 	b.field(doc, inName, true, name)
 	if prefix == "" {
 		prefix = d.Group
@@ -200,11 +200,11 @@ func (b *builder) words(doc int, d *Doc) {
 
 // field counts the words of texts; stop words only where every word matters.
 func (b *builder) field(doc, field int, everyWord bool, texts ...string) {
-	const most = 5000 // words of one document's field
+	const maxCount = 5000 // words of one document's field
 	counts := map[string]float64{}
 	length := 0.0
 	for _, text := range texts {
-		for _, c := range chunks(text, most) {
+		for _, c := range chunks(text, maxCount) {
 			for _, part := range c.parts {
 				if !everyWord && stopWord(part) {
 					continue

@@ -10,7 +10,7 @@ func tool(line string, phrases ...string) Doc {
 		f[i] = strings.TrimSpace(f[i])
 	}
 	d := Doc{Name: f[0], Brief: strings.TrimLeft(f[1], "!~"), Deprecated: strings.HasPrefix(f[1], "!"), Experimental: strings.HasPrefix(f[1], "~"), Effect: "read"}
-	group, name := own(d.Name)
+	group, name := splitName(d.Name)
 	d.Group = strings.TrimSuffix(group, ".")
 	if len(f) > 2 && f[2] != "" {
 		for _, p := range strings.Split(f[2], ";") {

@@ -2,12 +2,12 @@ package index
 
 import "strings"
 
-// allowed are the numbers of the strings that the filters let pass; a nil set lets all pass.
-type allowed struct{ group, category, effect map[int]bool }
+// filter are the numbers of the strings that the filters let pass; a nil set lets all pass.
+type filter struct{ group, category, effect map[int]bool }
 
-// allow is nil when nothing of a plugin can pass.
-func allow(m *member, q Query) *allowed {
-	a := &allowed{}
+// newFilter is nil when nothing of a plugin can pass.
+func newFilter(m *member, q Query) *filter {
+	a := &filter{}
 	ok := true
 	numbers := func(want string) map[int]bool {
 		if want == "" {
@@ -35,10 +35,10 @@ func allow(m *member, q Query) *allowed {
 }
 
 func (p *part) allows(doc int) bool {
-	if p.allow == nil {
+	if p.filter == nil {
 		return true
 	}
 	r := p.src.seg.record(doc)
 	pass := func(set map[int]bool, n int) bool { return set == nil || set[n] }
-	return pass(p.allow.group, r.group) && pass(p.allow.category, r.category) && pass(p.allow.effect, r.effect)
+	return pass(p.filter.group, r.group) && pass(p.filter.category, r.category) && pass(p.filter.effect, r.effect)
 }

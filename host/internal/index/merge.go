@@ -12,7 +12,7 @@ func Merge(segs []*Segment, build func(plugin string) string) []byte {
 	var order []from
 	for i, s := range segs {
 		for k := range s.members {
-			if !s.members[k].left {
+			if !s.members[k].excluded {
 				order = append(order, from{i, k})
 			}
 		}
@@ -51,7 +51,7 @@ func Merge(segs []*Segment, build func(plugin string) string) []byte {
 					return
 				}
 				e := words[string(ix.text)]
-				each(ix.postings, 0, s.total, func(doc int, weight, mask byte) {
+				eachPosting(ix.postings, 0, s.total, func(doc int, weight, mask byte) {
 					if n := numbers[i][doc]; n > 0 {
 						if e == nil {
 							e = &entry{word: string(ix.text)}
@@ -76,14 +76,14 @@ func byDoc(a, b posting) int { return cmp.Compare(a.doc, b.doc) }
 // drafts are the documents of a kind that a plugin has in the segment.
 func (s *Segment) drafts(m *member, kind int) []draftDoc {
 	docs := make([]draftDoc, m.docs[kind])
-	names, room := s.idents(), len(m.records) // no more than the plugin's records are, whatever a damaged one says of its parts
+	names, remaining := s.idents(), len(m.records) // no more than the plugin's records are, whatever a damaged one says of its parts
 	for i := range docs {
 		d, doc := &docs[i], m.first[kind]+i
 		d.name = s.lines[names[doc].at:][:names[doc].size]
 		d.own = s.owns[doc]
-		if size := s.recordSize(doc); size <= room {
+		if size := s.recordSize(doc); size <= remaining {
 			d.record = s.recordAt(doc).b[:size]
-			room -= size
+			remaining -= size
 		}
 		if kind == 0 {
 			copy(d.meaning[:], s.meanings[vectorSize/2*doc:])

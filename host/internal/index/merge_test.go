@@ -39,14 +39,14 @@ func merged(t testing.TB, segs ...*Segment) *Segment {
 
 // TestMergeFindsTheSame asks all queries of testdata/search, as they are, with a slip and with filters, of plugins apart and merged.
 func TestMergeFindsTheSame(t *testing.T) {
-	apart := installed(t)
-	whole := merged(t, apart...)
+	separate := installed(t)
+	whole := merged(t, separate...)
 	some := merged(t, whole) // a merged one may be merged again
-	left := func(plugin string) bool { return len(plugin)%3 == 0 }
-	some.Keep(func(plugin, _ string) bool { return !left(plugin) })
+	removed := func(plugin string) bool { return len(plugin)%3 == 0 }
+	some.Keep(func(plugin, _ string) bool { return !removed(plugin) })
 	mixed := []*Segment{some}
-	for _, s := range apart {
-		if left(s.members[0].plugin) {
+	for _, s := range separate {
+		if removed(s.members[0].plugin) {
 			mixed = append(mixed, s)
 		}
 	}
@@ -57,7 +57,7 @@ func TestMergeFindsTheSame(t *testing.T) {
 	ask := func(q Query) {
 		n++
 		q.Explain = true
-		want := Search(apart, q)
+		want := Search(separate, q)
 		segs := mixed
 		if n%2 == 0 {
 			segs = []*Segment{whole}
@@ -73,10 +73,10 @@ func TestMergeFindsTheSame(t *testing.T) {
 				return err
 			}
 			ask(Query{Text: q.Query, Limit: 20})
-			if slip := []byte(q.Query); n%3 == 0 && len(slip) > 6 {
-				i := 2 + n%(len(slip)-4)
-				slip[i], slip[i+1] = slip[i+1], slip[i]
-				ask(Query{Text: string(slip)})
+			if typo := []byte(q.Query); n%3 == 0 && len(typo) > 6 {
+				i := 2 + n%(len(typo)-4)
+				typo[i], typo[i+1] = typo[i+1], typo[i]
+				ask(Query{Text: string(typo)})
 			}
 			switch n % 10 {
 			case 0:

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// named is evidence that the query is the name of a document, or a part of it.
-type named struct {
+// evidence is evidence that the query is the name of a document, or a part of it.
+type nameEvidence struct {
 	doc   int
 	score float64
 	how   int
@@ -15,9 +15,9 @@ type named struct {
 
 // how a query stands to a name.
 const (
-	isName = iota
-	nearName
-	inPartOfName
+	matchName = iota
+	matchNearName
+	matchNamePart
 )
 
 // readFields finds what could be the name of a document.
@@ -72,19 +72,19 @@ func (s *search) names() (found bool) {
 // nearNames looks for names that the query, or a field of it, nearly is. A query of known words is only taken for a
 // misspelt name when it is long, and with doubt when it is not written like one.
 func (s *search) nearNames() {
-	doubtful := s.doubtful()
+	mayBeMisspelled := s.mayBeMisspelled()
 	for i, id := range s.fields {
 		doubt := 0.0
 		switch {
 		case i > 0:
 			doubt = 0.08
-		case doubtful || looksLikeName(s.q.Text) && len(strings.Fields(s.q.Text)) == 1:
+		case mayBeMisspelled || looksLikeName(s.q.Text) && len(strings.Fields(s.q.Text)) == 1:
 		case len(s.words) <= 4:
 			doubt = 0.15
 		default:
 			continue
 		}
-		if len(id) < 4 || !doubtful && len(id) < 10 {
+		if len(id) < 4 || !mayBeMisspelled && len(id) < 10 {
 			continue
 		}
 		for _, src := range s.sources {
@@ -94,38 +94,38 @@ func (s *search) nearNames() {
 }
 
 // note keeps evidence for a document; of several, the strongest that came first counts.
-func (s *search) note(src *source, n named) {
+func (s *search) note(src *source, n nameEvidence) {
 	if src.best == nil {
 		src.best = s.counts.take(src.hi - src.lo)
 	}
-	if best := &src.best[n.doc-src.lo]; *best == 0 || n.score > src.named[*best-1].score {
-		src.named = append(src.named, n)
-		*best = int32(len(src.named))
+	if best := &src.best[n.doc-src.lo]; *best == 0 || n.score > src.evidence[*best-1].score {
+		src.evidence = append(src.evidence, n)
+		*best = int32(len(src.evidence))
 	}
 }
 
 // A holder is a document whose identifier holds a text.
-type holder struct {
+type nameMatch struct {
 	doc     int
 	line    []byte // the identifier
 	own, at int    // where in it the document's own name begins, and the text for the first time
 }
 
-// holders finds a text in the identifiers of all documents, once: a query of one word is looked for as a name, as a part of one, and
+// nameMatches finds a text in the identifiers of all documents, once: a query of one word is looked for as a name, as a part of one, and
 // as a word.
-func (src *source) holders(text string) []holder {
-	list, ok := src.held[text]
+func (src *source) nameMatches(text string) []nameMatch {
+	list, ok := src.nameCache[text]
 	if !ok {
-		list = src.holdersIn(src.lo, src.hi, text)
-		if src.held == nil {
-			src.held = map[string][]holder{}
+		list = src.nameMatchesIn(src.lo, src.hi, text)
+		if src.nameCache == nil {
+			src.nameCache = map[string][]nameMatch{}
 		}
-		src.held[text] = list
+		src.nameCache[text] = list
 	}
 	return list
 }
 
-func (src *source) holdersIn(lo, hi int, text string) (list []holder) {
+func (src *source) nameMatchesIn(lo, hi int, text string) (list []nameMatch) {
 	pattern, names := []byte(text), src.seg.idents()
 	set := letters(pattern)
 	for doc := lo; doc < hi; doc++ {
@@ -134,15 +134,15 @@ func (src *source) holdersIn(lo, hi int, text string) (list []holder) {
 			continue
 		}
 		line := src.seg.lines[n.at:][:n.size]
-		if at := bytes.Index(line, pattern); at >= 0 && src.of(doc) != nil {
-			list = append(list, holder{doc, line, int(n.own), at})
+		if at := bytes.Index(line, pattern); at >= 0 && src.partOf(doc) != nil {
+			list = append(list, nameMatch{doc, line, int(n.own), at})
 		}
 	}
 	return list
 }
 
-// within calls f for each plugin whose name id begins with, with the rest of id.
-func (src *source) within(id string, f func(p *part, local string)) {
+// eachPrefixed calls f for each plugin whose name id begins with, with the rest of id.
+func (src *source) eachPrefixed(id string, f func(p *part, local string)) {
 	for _, p := range src.active {
 		if local := strings.TrimPrefix(id, p.ident); local != id {
 			f(p, local)
@@ -157,26 +157,26 @@ func (s *search) exactName(src *source, id string, within bool) bool {
 	if within {
 		full, bare = 0.975, 0.97
 	}
-	for _, h := range src.holders(id) {
+	for _, h := range src.nameMatches(id) {
 		switch {
 		case len(h.line) == len(id):
-			s.note(src, named{doc: h.doc, score: full})
+			s.note(src, nameEvidence{doc: h.doc, score: full})
 			found = true
 		case h.at+len(id) == len(h.line) && string(h.line[h.own:]) == id:
-			s.note(src, named{doc: h.doc, score: bare})
+			s.note(src, nameEvidence{doc: h.doc, score: bare})
 			found = true
 		}
 	}
-	src.within(id, func(p *part, local string) {
+	src.eachPrefixed(id, func(p *part, local string) {
 		if local == "" {
 			return
 		}
-		for _, h := range src.holdersIn(p.lo, p.hi, local) {
+		for _, h := range src.nameMatchesIn(p.lo, p.hi, local) {
 			if len(h.line) == len(local) {
-				s.note(src, named{doc: h.doc, score: full})
+				s.note(src, nameEvidence{doc: h.doc, score: full})
 				found = true
 			} else if string(h.line[h.own:]) == local {
-				s.note(src, named{doc: h.doc, score: bare})
+				s.note(src, nameEvidence{doc: h.doc, score: bare})
 				found = true
 			}
 		}
@@ -186,12 +186,12 @@ func (s *search) exactName(src *source, id string, within bool) bool {
 
 // partOfName looks for documents whose name holds id.
 func (s *search) partOfName(src *source, id string) {
-	for _, h := range src.holders(id) {
+	for _, h := range src.nameMatches(id) {
 		s.addPart(src, h, id)
 	}
-	src.within(id, func(p *part, local string) {
+	src.eachPrefixed(id, func(p *part, local string) {
 		if len(local) >= 3 {
-			for _, h := range src.holdersIn(p.lo, p.hi, local) {
+			for _, h := range src.nameMatchesIn(p.lo, p.hi, local) {
 				s.addPart(src, h, local)
 			}
 		}
@@ -199,13 +199,13 @@ func (s *search) partOfName(src *source, id string) {
 }
 
 // addPart notes that the name of a document holds id.
-func (s *search) addPart(src *source, h holder, id string) {
+func (s *search) addPart(src *source, h nameMatch, id string) {
 	if h.at+len(id) <= h.own || len(h.line) == len(id) {
 		return // in the group's name only
 	}
 	name := src.seg.name(h.doc)
-	starts := startsPart(name, h.at)
-	ends := h.at+len(id) == len(h.line) || startsPart(name, h.at+len(id))
+	starts := startsNamePart(name, h.at)
+	ends := h.at+len(id) == len(h.line) || startsNamePart(name, h.at+len(id))
 	length := len(h.line)
 	if h.at >= h.own {
 		length -= h.own
@@ -229,11 +229,11 @@ func (s *search) addPart(src *source, h holder, id string) {
 		score -= 0.08
 	}
 	score += 0.15 * min(1, float64(len(id))/float64(length))
-	s.note(src, named{doc: h.doc, score: score, how: inPartOfName})
+	s.note(src, nameEvidence{doc: h.doc, score: score, how: matchNamePart})
 }
 
-// startsPart says whether the letter of name that stands at place at of its identifier begins a part of the name.
-func startsPart(name []byte, at int) bool {
+// startsNamePart says whether the letter of name that stands at place at of its identifier begins a part of the name.
+func startsNamePart(name []byte, at int) bool {
 	n := 0
 	for i, c := range name {
 		if !asciiLetter(c) && c < 0x80 {
@@ -249,41 +249,41 @@ func startsPart(name []byte, at int) bool {
 
 // nearName looks for documents whose name is id with up to three letters wrong.
 func (s *search) nearName(src *source, id string, doubt float64) {
-	most := 1
+	maxEdits := 1
 	switch {
 	case len(id) >= 16:
-		most = 3
+		maxEdits = 3
 	case len(id) >= 7:
-		most = 2
+		maxEdits = 2
 	}
 	names, lines := src.seg.idents(), src.seg.lines
 	try := func(lo, hi int, id string) {
 		pattern := []byte(id)
-		set, shortest, longest := letters(pattern), max(4, len(id)-most), len(id)+most
+		set, shortest, longest := letters(pattern), max(4, len(id)-maxEdits), len(id)+maxEdits
 		for doc := lo; doc < hi; doc++ {
 			n := &names[doc]
 			size, own := int(n.size), int(n.own)
-			fits := size >= shortest && size <= longest && near(set, n.set, most)
-			ownFits := own > 0 && size-own >= shortest && size-own <= longest && near(set, n.ownSet, most)
-			if !fits && !ownFits || src.of(doc) == nil {
+			fits := size >= shortest && size <= longest && near(set, n.set, maxEdits)
+			ownFits := own > 0 && size-own >= shortest && size-own <= longest && near(set, n.ownSet, maxEdits)
+			if !fits && !ownFits || src.partOf(doc) == nil {
 				continue
 			}
-			best, line := most+1, lines[n.at:][:n.size]
+			best, line := maxEdits+1, lines[n.at:][:n.size]
 			if fits {
-				best = distance(pattern, line, most)
+				best = distance(pattern, line, maxEdits)
 			}
 			if ownFits {
-				best = min(best, distance(pattern, line[own:], most))
+				best = min(best, distance(pattern, line[own:], maxEdits))
 			}
-			if best == 0 || best > most {
+			if best == 0 || best > maxEdits {
 				continue
 			}
 			score := 0.96 - 0.02*float64(best) - 0.3*float64(best)/float64(len(pattern)) - doubt
-			s.note(src, named{doc: doc, score: score, how: nearName, typo: id})
+			s.note(src, nameEvidence{doc: doc, score: score, how: matchNearName, typo: id})
 		}
 	}
 	try(src.lo, src.hi, id)
-	src.within(id, func(p *part, local string) {
+	src.eachPrefixed(id, func(p *part, local string) {
 		if len(local) >= 4 {
 			try(p.lo, p.hi, local)
 		}

@@ -90,9 +90,9 @@ func TestOthers(t *testing.T) {
 					return err
 				}
 				for i, r := range rankers {
-					place := slices.IndexFunc(r.rank(q.Query), func(name string) bool { return q.Relevant[name] > 0 })
-					scores[i][0].add(place)
-					scores[i][1+strings.Index("ab", q.Half)].add(place)
+					rank := slices.IndexFunc(r.rank(q.Query), func(name string) bool { return q.Relevant[name] > 0 })
+					scores[i][0].add(rank)
+					scores[i][1+strings.Index("ab", q.Half)].add(rank)
 				}
 				return nil
 			})
@@ -114,16 +114,16 @@ func TestOthers(t *testing.T) {
 type oneAnswer struct{ queries, first, five, gain float64 }
 
 // add counts a query whose answer stands at a place, -1 for none.
-func (s *oneAnswer) add(place int) {
+func (s *oneAnswer) add(rank int) {
 	s.queries++
-	if place < 0 || place >= 10 {
+	if rank < 0 || rank >= 10 {
 		return
 	}
-	s.gain += 1 / math.Log2(float64(place)+2)
-	if place == 0 {
+	s.gain += 1 / math.Log2(float64(rank)+2)
+	if rank == 0 {
 		s.first++
 	}
-	if place < 5 {
+	if rank < 5 {
 		s.five++
 	}
 }

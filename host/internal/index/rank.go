@@ -17,9 +17,9 @@ const wordShare = 0.86
 
 // What a meaning alike adds, and where words leave room for it.
 const (
-	meaningShare = 0.5  // of what a score lacks, a meaning wholly alike adds
-	nearEnough   = 0.35 // likeness from which a document without any word of the query is a candidate
-	allCovered   = 0.9  // share of the query that a document holds from which on such documents are none
+	meaningShare  = 0.5  // of what a score lacks, a meaning wholly alike adds
+	minSimilarity = 0.35 // likeness from which a document without any word of the query is a candidate
+	allCovered    = 0.9  // share of the query that a document holds from which on such documents are none
 )
 
 // What lowers the score of a document that fits as well as others: harmless tools come first.
@@ -46,12 +46,12 @@ type candidate struct {
 	name  int32 // the strongest evidence by name: its place in named of the source + 1, 0 without any
 }
 
-// judged is a candidate after a closer look.
-type judged struct {
+// scored is a candidate after a closer look.
+type scored struct {
 	candidate
 	part  *part
 	doc   int
-	name  *named
+	name  *nameEvidence
 	why   string
 	sure  bool // the query is its name or one of its phrases
 	parts []Part
@@ -84,18 +84,18 @@ func (s *search) results() Results {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.part, b.part), cmp.Compare(a.doc, b.doc))
 	}
 	out := Results{Total: len(found)}
-	found = top(found, max(candidates, 2*limit), order)
+	found = topCandidates(found, max(candidates, 2*limit), order)
 	s.readSpellings()
-	list := make([]judged, len(found))
+	list := make([]scored, len(found))
 	for i := range list {
 		c := &list[i]
 		c.candidate, c.part, c.doc = found[i], s.parts[found[i].part], int(found[i].doc)
 		if at := found[i].name; at > 0 {
-			c.name = &c.part.src.named[at-1]
+			c.name = &c.part.src.evidence[at-1]
 		}
-		s.lookClosely(c)
+		s.rescore(c)
 	}
-	slices.SortStableFunc(list, func(a, b judged) int { return order(a.candidate, b.candidate) })
+	slices.SortStableFunc(list, func(a, b scored) int { return order(a.candidate, b.candidate) })
 
 	out.Weak = len(list) == 0 || confidence(list, 0) == "low"
 	if out.Weak {
@@ -126,19 +126,19 @@ func (s *search) gather() []candidate {
 				}
 			}
 		}
-		if len(src.matched) == 0 && src.best == nil && p.nearest < nearEnough {
+		if len(src.matched) == 0 && src.best == nil && p.nearest < minSimilarity {
 			continue
 		}
 		for doc := p.lo; doc < p.hi; doc++ {
 			at, near := doc-src.lo, 0.0
-			if src.alike != nil {
-				near = src.alike[at]
+			if src.similarity != nil {
+				near = src.similarity[at]
 			}
 			name := int32(0)
 			if src.best != nil {
 				name = src.best[at]
 			}
-			if !src.touched[at] && name == 0 && near < nearEnough || !p.allows(doc) {
+			if !src.touched[at] && name == 0 && near < minSimilarity || !p.allows(doc) {
 				continue
 			}
 			c := candidate{part: int32(p.number), doc: int32(doc), name: name}
@@ -147,11 +147,11 @@ func (s *search) gather() []candidate {
 				if x.strength == 0 {
 					continue
 				}
-				idf := s.worth(p, w, *x)
+				idf := s.wordValue(p, w, *x)
 				c.score += idf * min(1, float64(x.strength)/fullStrength)
 				c.cover += idf * s.variants[x.variant].weight
 			}
-			if c.score == 0 && name == 0 && near < nearEnough {
+			if c.score == 0 && name == 0 && near < minSimilarity {
 				continue
 			}
 			if p.ideal > 0 {
@@ -159,40 +159,40 @@ func (s *search) gather() []candidate {
 				c.cover /= p.ideal
 			}
 			if c.name > 0 {
-				c.score = max(c.score, src.named[c.name-1].score)
+				c.score = max(c.score, src.evidence[c.name-1].score)
 				c.cover = max(c.cover, 1)
 			}
 			if near > 0 {
 				c.score += (1 - c.score) * meaningShare * near
 			}
-			if best = max(best, c.cover); c.cover >= best/3 || near >= nearEnough {
+			if best = max(best, c.cover); c.cover >= best/3 || near >= minSimilarity {
 				c.near = near
 				list = append(list, c)
 			}
 		}
 	}
 	s.list = list
-	return slices.DeleteFunc(list, func(c candidate) bool { return c.cover < best/3 && (best >= allCovered || c.near < nearEnough) })
+	return slices.DeleteFunc(list, func(c candidate) bool { return c.cover < best/3 && (best >= allCovered || c.near < minSimilarity) })
 }
 
-// worth is what a word counts in a document that matched it by c: a common synonym of a rare word counts as common.
-func (s *search) worth(p *part, w int, c cell) float64 {
+// wordValue is what a word counts in a document that matched it by c: a common synonym of a rare word counts as common.
+func (s *search) wordValue(p *part, w int, c cell) float64 {
 	v := &s.variants[c.variant]
 	if v.how != asSynonym {
 		return p.idf[w]
 	}
-	if v.most == nil {
-		v.most = s.floats.take(len(s.parts))
+	if v.maxIDF == nil {
+		v.maxIDF = s.floats.take(len(s.parts))
 	}
-	most := &v.most[p.number]
-	if *most == 0 {
-		*most = idf(v.in(p), p.hi-p.lo, s.share(v.docs))
+	maxIDF := &v.maxIDF[p.number]
+	if *maxIDF == 0 {
+		*maxIDF = idf(v.in(p), p.hi-p.lo, s.share(v.docs))
 	}
-	return min(p.idf[w], *most)
+	return min(p.idf[w], *maxIDF)
 }
 
-// top are the first n of list in order, sorted; it keeps a heap with the worst on top.
-func top(list []candidate, n int, order func(a, b candidate) int) []candidate {
+// topCandidates are the first n of list in order, sorted; it keeps a heap with the worst on top.
+func topCandidates(list []candidate, n int, order func(a, b candidate) int) []candidate {
 	if len(list) > 4*n {
 		heap := list[:n]
 		down := func(i int) {
@@ -225,8 +225,8 @@ func top(list []candidate, n int, order func(a, b candidate) int) []candidate {
 	return list[:min(n, len(list))]
 }
 
-// lookClosely settles the score of a candidate and says why it was found.
-func (s *search) lookClosely(c *judged) {
+// rescore settles the score of a candidate and says why it was found.
+func (s *search) rescore(c *scored) {
 	p, src := c.part, c.part.src
 	r := src.seg.record(c.doc)
 	score, bestWord := 0.0, -1
@@ -236,14 +236,14 @@ func (s *search) lookClosely(c *judged) {
 			continue
 		}
 		x := row[c.doc-src.lo]
-		worth := wordShare * s.worth(p, w, x) * min(1, float64(x.strength)/fullStrength) / p.ideal
+		worth := wordShare * s.wordValue(p, w, x) * min(1, float64(x.strength)/fullStrength) / p.ideal
 		score += worth
 		if worth > bestWorth {
 			bestWord, bestWorth = w, worth
 		}
 		if s.q.Explain {
 			v := s.variants[x.variant]
-			c.parts = append(c.parts, Part{Word: s.words[w].text, Match: v.text, How: hows[v.how], Field: firstField(x.mask), Score: round(worth)})
+			c.parts = append(c.parts, Part{Word: s.words[w].text, Match: v.text, How: matchKinds[v.how], Field: firstField(x.mask), Score: round(worth)})
 		}
 	}
 	grow := func(how, match string, share float64) {
@@ -278,7 +278,7 @@ func (s *search) lookClosely(c *judged) {
 	if n := c.name; n != nil {
 		why, shield := "name", 0.98
 		switch {
-		case n.how == inPartOfName:
+		case n.how == matchNamePart:
 			why = "name part"
 			shield = 0.7 * min(1, float64(len(s.fields[0]))/10)
 		case n.typo != "":
@@ -289,7 +289,7 @@ func (s *search) lookClosely(c *judged) {
 			grow("identifier", string(r.name), (n.score-score)/max(1e-9, 1-score))
 			c.why = why
 		}
-		c.sure = c.sure || n.how == isName
+		c.sure = c.sure || n.how == matchName
 	}
 	lower := func(how string, by float64) {
 		by *= score * (1 - rely)
@@ -319,7 +319,7 @@ func (p *part) crowd() float64 {
 	return min(1, max(0, math.Log2(float64(p.hi-p.lo)/fewTools)/math.Log2(manyTools/fewTools)))
 }
 
-func (c *judged) explain(s *search, p Part) {
+func (c *scored) explain(s *search, p Part) {
 	if s.q.Explain {
 		c.parts = append(c.parts, p)
 	}
@@ -356,8 +356,8 @@ func (s *search) readSpellings() {
 
 // addSpelling keeps one of those that are alike: many segments know a word.
 func (s *search) addSpelling(text string, sp spelling) {
-	if !slices.Contains(s.spelled[text], sp) {
-		s.spelled[text] = append(s.spelled[text], sp)
+	if !slices.Contains(s.spellings[text], sp) {
+		s.spellings[text] = append(s.spellings[text], sp)
 	}
 }
 
@@ -377,7 +377,7 @@ func (s *search) fits(p *part, text []byte, everyWord bool) (cover, asked float6
 		}
 		n++
 		best := 0.0
-		for _, sp := range s.spelled[string(word)] {
+		for _, sp := range s.spellings[string(word)] {
 			if sp.scope == "" || sp.scope == p.plugin {
 				best = max(best, sp.weight)
 				met[sp.word] = max(met[sp.word], sp.weight)
@@ -465,7 +465,7 @@ func (s *search) bestPhrase(p *part, r stored) phrase {
 }
 
 // wholeParameter says whether the whole query, of several words, is a parameter of the document or one of its values.
-func (s *search) wholeParameter(c *judged) (found bool) {
+func (s *search) wholeParameter(c *scored) (found bool) {
 	p := c.part
 	if s.whole == 0 || s.variants[s.whole].in(p) == 0 {
 		return false
@@ -475,14 +475,14 @@ func (s *search) wholeParameter(c *judged) (found bool) {
 	r := p.src.seg.find(v.stem)
 	r.group(&buf, func(ix indexed) {
 		if string(ix.text) == v.text {
-			each(ix.postings, c.doc, c.doc+1, func(_ int, _, mask byte) { found = found || mask&(1<<inParam) != 0 })
+			eachPosting(ix.postings, c.doc, c.doc+1, func(_ int, _, mask byte) { found = found || mask&(1<<inParam) != 0 })
 		}
 	})
 	return found
 }
 
 // reason says in a few words why a document was found.
-func (s *search) reason(c *judged, word int, cover float64, ph phrase) string {
+func (s *search) reason(c *scored, word int, cover float64, ph phrase) string {
 	if ph.fit >= 0.6 {
 		return fmt.Sprintf("%s %q", fieldNames[ph.field], ph.text)
 	}
@@ -543,7 +543,7 @@ func firstField(mask byte) string {
 }
 
 // confidence judges candidate i by its score and, for the first, by its lead.
-func confidence(list []judged, i int) string {
+func confidence(list []scored, i int) string {
 	c := &list[i]
 	switch {
 	case c.sure && c.score >= 0.8:
@@ -557,7 +557,7 @@ func confidence(list []judged, i int) string {
 }
 
 // nearestGroups are the groups of the best candidates or, when there are none, those whose name comes nearest to a word.
-func (s *search) nearestGroups(list []judged) []string {
+func (s *search) nearestGroups(list []scored) []string {
 	scores := map[string]float64{}
 	for _, c := range list[:min(20, len(list))] {
 		r := c.part.src.seg.record(c.doc)
@@ -605,8 +605,8 @@ func (s *search) groupsLike(p *part, scores map[string]float64) {
 		for _, name := range []string{p.plugin, group} {
 			id := identifier(name)
 			for _, w := range s.words {
-				most := min(4, len(w.text)/2)
-				if d := distance([]byte(w.text), []byte(id), most); d <= most {
+				maxDist := min(4, len(w.text)/2)
+				if d := distance([]byte(w.text), []byte(id), maxDist); d <= maxDist {
 					scores[full] = max(scores[full], 1-float64(d)/float64(len(w.text)+1))
 				}
 			}

@@ -28,24 +28,24 @@ func Search(segs []*Segment, q Query) Results {
 	if !exact {
 		s.nearNames()
 	}
-	s.mend()
-	s.weigh()
-	s.compare()
+	s.correctWords()
+	s.computeIDF()
+	s.compareMeanings()
 	return s.results()
 }
 
 // search is one query under way.
 type search struct {
-	q        Query
-	kind     int
-	fields   []string // identifiers: the whole query first, then the fields of it that look like names
-	words    []queryWord
-	variants []variant
-	whole    int // variant that is the whole query as one word
-	sources  []*source
-	parts    []*part // of all sources, by plugin
-	docs     int     // of the kind, in all parts
-	spelled  map[string][]spelling
+	q         Query
+	kind      int
+	fields    []string // identifiers: the whole query first, then the fields of it that look like names
+	words     []queryWord
+	variants  []variant
+	whole     int // variant that is the whole query as one word
+	sources   []*source
+	parts     []*part // of all sources, by plugin
+	docs      int     // of the kind, in all parts
+	spellings map[string][]spelling
 	*scratch
 }
 
@@ -68,7 +68,7 @@ const (
 	asPlugin
 )
 
-var hows = [...]string{"word", "joined", "synonym", "prefix", "typo", "name part", "plugin"}
+var matchKinds = [...]string{"word", "joined", "synonym", "prefix", "typo", "name part", "plugin"}
 
 // A variant is something to look up for a word of the query, or for two that were joined.
 type variant struct {
@@ -81,22 +81,22 @@ type variant struct {
 	docs        int       // that hold it, in all segments
 	mask        byte      // fields it stands in, in all segments
 	counts      []int32   // by part: how many hold it; nil while none does
-	most        []float64 // by part: the most that a synonym may count, 0 while nobody has asked
+	maxIDF      []float64 // by part: the most that a synonym may count, 0 while nobody has asked
 }
 
 // source is the search within one segment: what was found of each of its documents.
 type source struct {
-	seg     *Segment
-	lo, hi  int                 // documents of the kind
-	parts   []*part             // by member of the segment; nil for one that is not searched
-	active  []*part             // those that are, by plugin
-	rows    [][]cell            // by word, then document - lo; nil while nothing matched
-	matched []int               // words that have a row
-	touched []bool              // by document - lo: whether it has anything in the rows
-	held    map[string][]holder // by text: the documents whose names hold it
-	named   []named
-	best    []int32   // by document - lo: its strongest in named, + 1; nil while there is none
-	alike   []float64 // by document - lo: how near its meaning comes to the query's; nil when the query has none
+	seg        *Segment
+	lo, hi     int                    // documents of the kind
+	parts      []*part                // by member of the segment; nil for one that is not searched
+	active     []*part                // those that are, by plugin
+	rows       [][]cell               // by word, then document - lo; nil while nothing matched
+	matched    []int                  // words that have a row
+	touched    []bool                 // by document - lo: whether it has anything in the rows
+	nameCache  map[string][]nameMatch // by text: the documents whose names hold it
+	evidence   []nameEvidence
+	best       []int32   // by document - lo: its strongest in named, + 1; nil while there is none
+	similarity []float64 // by document - lo: how near its meaning comes to the query's; nil when the query has none
 }
 
 // part is the search within one plugin.
@@ -108,7 +108,7 @@ type part struct {
 	idf     []float64 // by word
 	ideal   float64
 	nearest float64 // the most of alike
-	allow   *allowed
+	filter  *filter
 }
 
 // cell is the best evidence that a document has for a word.
@@ -119,7 +119,7 @@ type cell struct {
 }
 
 func newSearch(segs []*Segment, q Query) *search {
-	s := &search{q: q, kind: kindOf(q.Kind), spelled: map[string][]spelling{}}
+	s := &search{q: q, kind: kindOf(q.Kind), spellings: map[string][]spelling{}}
 	if s.kind < 0 {
 		return nil
 	}
@@ -157,11 +157,11 @@ func (s *search) addSource(seg *Segment) {
 		p.member, p.src = &seg.members[i], src
 		p.lo = p.first[s.kind]
 		p.hi = p.lo + p.docs[s.kind]
-		if p.left || p.lo == p.hi {
+		if p.excluded || p.lo == p.hi {
 			continue
 		}
 		if s.q.Group != "" || s.q.Effect != "" || s.q.Category != "" {
-			if p.allow = allow(p.member, s.q); p.allow == nil {
+			if p.filter = newFilter(p.member, s.q); p.filter == nil {
 				continue
 			}
 		}
@@ -175,8 +175,8 @@ func (s *search) addSource(seg *Segment) {
 	}
 }
 
-// of is the part that a document is in, nil when it is not searched.
-func (src *source) of(doc int) *part { return src.parts[src.seg.owner[doc]] }
+// partOf is the part that a document is in, nil when it is not searched.
+func (src *source) partOf(doc int) *part { return src.parts[src.seg.owner[doc]] }
 
 // readWords takes the words off the query, each stem once.
 func (s *search) readWords(text string) {
@@ -262,12 +262,12 @@ func (s *search) wordByWord() {
 		s.namePart(i)
 	}
 	for i := range s.words {
-		s.words[i].known = s.knows(i)
+		s.words[i].known = s.isKnown(i)
 	}
 }
 
-// knows says whether some segment holds word i itself, alone or joined to its neighbour, or is called so.
-func (s *search) knows(i int) bool {
+// isKnown says whether some segment holds word i itself, alone or joined to its neighbour, or is called so.
+func (s *search) isKnown(i int) bool {
 	return slices.ContainsFunc(s.variants, func(v variant) bool {
 		return v.first <= i && i <= v.last && v.docs > 0 && (v.how == asWord || v.how == asJoined || v.how == asPlugin)
 	})
@@ -289,7 +289,7 @@ func (s *search) applyTo(src *source, i int) {
 			}
 		}
 	}
-	if v.scope != "" && !slices.ContainsFunc(src.active, v.reaches) {
+	if v.scope != "" && !slices.ContainsFunc(src.active, v.appliesTo) {
 		return
 	}
 	r := src.seg.find(v.stem)
@@ -305,9 +305,9 @@ func (s *search) applyTo(src *source, i int) {
 		if weight == 0 {
 			return
 		}
-		each(ix.postings, src.lo, src.hi, func(doc int, w, mask byte) {
-			p := src.of(doc)
-			if p == nil || !v.reaches(p) {
+		eachPosting(ix.postings, src.lo, src.hi, func(doc int, w, mask byte) {
+			p := src.partOf(doc)
+			if p == nil || !v.appliesTo(p) {
 				return
 			}
 			v.counts[p.number]++
@@ -325,8 +325,8 @@ func (s *search) applyTo(src *source, i int) {
 	}
 }
 
-// reaches says whether a variant is meant for a plugin.
-func (v *variant) reaches(p *part) bool { return v.scope == "" || v.scope == p.plugin }
+// appliesTo says whether a variant is meant for a plugin.
+func (v *variant) appliesTo(p *part) bool { return v.scope == "" || v.scope == p.plugin }
 
 // in is how many documents of a part hold the variant.
 func (v *variant) in(p *part) int {
@@ -385,12 +385,12 @@ func (s *search) namePart(word int) {
 	v := &s.variants[i]
 	v.counts = s.counts.take(len(s.parts))
 	for _, src := range s.sources {
-		for _, h := range src.holders(text) {
+		for _, h := range src.nameMatches(text) {
 			if row := src.rows[word]; row != nil && row[h.doc-src.lo].mask&(1<<inName|1<<inGroup) != 0 {
 				continue
 			}
 			c := cell{0.28, uint16(i), 1 << inName}
-			if startsPart(src.seg.name(h.doc), h.at) {
+			if startsNamePart(src.seg.name(h.doc), h.at) {
 				c.strength = 0.52
 			} else if len(text) < 5 {
 				continue
@@ -399,17 +399,17 @@ func (s *search) namePart(word int) {
 				c.mask = 1 << inGroup
 				c.strength /= 2
 			}
-			v.counts[src.of(h.doc).number]++
+			v.counts[src.partOf(h.doc).number]++
 			v.docs++
 			s.put(src, word, h.doc, c)
 		}
 	}
 }
 
-// weigh settles what each word is worth: much when few documents hold it. A small segment knows little about that, so
+// computeIDF settles what each word is worth: much when few documents hold it. A small segment knows little about that, so
 // its own count is mixed with everybody's, as if it had borrowed prior documents from all segments. Borrowing many keeps
 // a word that is all over a plugin, and says what it is for, from counting less there than in one that has it in passing.
-func (s *search) weigh() {
+func (s *search) computeIDF() {
 	known, sum := 0, 0.0
 	counts := make([][]int, len(s.words)) // variants that say how common a word is
 	for w := range s.words {
@@ -473,8 +473,8 @@ func idf(docs, of int, all float64) float64 {
 // share is the share of all documents that so many of them are.
 func (s *search) share(docs int) float64 { return min(1, (float64(docs)+0.5)/(float64(s.docs)+1)) }
 
-// compare says of each document how near its meaning comes to the query's.
-func (s *search) compare() {
+// compareMeanings says of each document how near its meaning comes to the query's.
+func (s *search) compareMeanings() {
 	if s.kind != 0 || len(s.words) == 1 && s.words[0].known {
 		return // events and types have none; of one known word all is said
 	}
@@ -489,14 +489,14 @@ func (s *search) compare() {
 	if !ok {
 		return
 	}
-	var like likeness
-	like.to(query)
+	var like cosineTable
+	like.init(query)
 	for _, src := range s.sources {
-		src.alike = s.floats.take(src.hi - src.lo)
+		src.similarity = s.floats.take(src.hi - src.lo)
 		for _, p := range src.active {
 			for doc := p.lo; doc < p.hi; doc++ {
-				near := known / of * like.of(src.seg.meanings[vectorSize/2*doc:])
-				src.alike[doc-src.lo] = near
+				near := known / of * like.cosine(src.seg.meanings[vectorSize/2*doc:])
+				src.similarity[doc-src.lo] = near
 				p.nearest = max(p.nearest, near)
 			}
 		}

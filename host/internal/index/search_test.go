@@ -167,7 +167,7 @@ func TestHarmlessFirst(t *testing.T) {
 	}
 }
 
-func TestTotalCountsWhatHoldsTheWord(t *testing.T) {
+func TestTotalCountsEveryMatch(t *testing.T) {
 	want := 0
 	for _, d := range browserDocs {
 		if d.Kind == "" && strings.Contains(strings.ToLower(d.Name+d.Brief), "cookie") {
@@ -389,7 +389,7 @@ func TestParameterWithStopWord(t *testing.T) {
 }
 
 // Two slips in a word of five letters are many, but where the query is that word alone there is nothing else to go by.
-func TestTwoSlipsInShortWord(t *testing.T) {
+func TestTwoTyposInShortWord(t *testing.T) {
 	var events []Doc // their words come first and are no help
 	for _, name := range []string{"abash", "abate", "about", "above", "annul", "apish"} {
 		events = append(events, Doc{Name: name, Kind: "event"})

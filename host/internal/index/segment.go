@@ -38,8 +38,8 @@ type Segment struct {
 	terms    []byte
 
 	// What is read once, by the first search that needs it.
-	idents func() []spelledName // by document
-	words  func() []spelled     // all of them, for finding slips
+	idents func() []docName   // by document
+	words  func() []vocabWord // all of them, for finding slips
 }
 
 // member is a plugin within a segment.
@@ -48,7 +48,7 @@ type member struct {
 	ident            string // plugin as an identifier
 	first, docs      [3]int // by kind: its first document, and how many it has
 	strings, records []byte
-	left             bool // out: see Keep
+	excluded         bool // out: see Keep
 }
 
 // Open checks a segment and readies it for search, without copying it. It costs one pass of CRC-32 over the bytes, some
@@ -146,7 +146,7 @@ func (s *Segment) readMembers(table, shared, records []byte) error {
 func (s *Segment) Keep(keep func(plugin, build string) bool) {
 	for i := range s.members {
 		m := &s.members[i]
-		m.left = !keep(m.plugin, m.build)
+		m.excluded = !keep(m.plugin, m.build)
 	}
 }
 
@@ -166,7 +166,7 @@ func (s *Segment) Doc(i int) Hit {
 		Deprecated: r.flags&flagDeprecated != 0, Experimental: r.flags&flagExperimental != 0,
 	}
 	if r.flags&flagOwnName != 0 {
-		_, name := own(hit.Name)
+		_, name := splitName(hit.Name)
 		hit.Signature = name + hit.Signature
 	}
 	return hit
@@ -283,16 +283,16 @@ func (r *reader) group(buf *[2 * 256]byte, f func(indexed)) {
 	}
 }
 
-// spelled is a word of a segment in a form that is fast to go through.
-type spelled struct {
+// spellings is a word of a segment in a form that is fast to go through.
+type vocabWord struct {
 	set      uint32 // its letters
 	stem, at uint32 // where in terms its group's stem and its own entry begin
 	size     uint8
 }
 
 // readWords reads all words of the segment: a search for slips looks at every one.
-func (s *Segment) readWords() []spelled {
-	words := make([]spelled, 0, len(s.stems)/s.width*3/2)
+func (s *Segment) readWords() []vocabWord {
+	words := make([]vocabWord, 0, len(s.stems)/s.width*3/2)
 	var text [2 * 256]byte
 	r := reader{b: s.terms}
 	for len(r.b) > 0 {
@@ -310,27 +310,27 @@ func (s *Segment) readWords() []spelled {
 			if n := keep + rest; n <= maxTerm {
 				copy(text[:], stem[:keep])
 				copy(text[keep:], tail)
-				words = append(words, spelled{letters(text[:n]), uint32(group), uint32(at), uint8(n)})
+				words = append(words, vocabWord{letters(text[:n]), uint32(group), uint32(at), uint8(n)})
 			}
 		}
 	}
 	return words
 }
 
-// spelledName is the name of a document as an identifier, in a form that is fast to go through.
-type spelledName struct {
+// docName is the name of a document as an identifier, in a form that is fast to go through.
+type docName struct {
 	at, size, own uint32 // where it begins within lines, its length, and where in it the document's own name begins
 	set, ownSet   uint32 // the letters of both
 }
 
 // readNames reads the names of all documents.
-func (s *Segment) readNames() []spelledName {
-	all := make([]spelledName, s.total)
+func (s *Segment) readNames() []docName {
+	all := make([]docName, s.total)
 	at := 0
 	for doc := range all {
 		size := bytes.IndexByte(s.lines[at:], '\n')
 		line := s.lines[at : at+size]
-		n := spelledName{at: uint32(at), size: uint32(size), own: uint32(min(size, int(s.owns[doc]))), set: letters(line)}
+		n := docName{at: uint32(at), size: uint32(size), own: uint32(min(size, int(s.owns[doc]))), set: letters(line)}
 		if n.ownSet = n.set; n.own > 0 {
 			n.ownSet = letters(line[n.own:])
 		}
@@ -341,7 +341,7 @@ func (s *Segment) readNames() []spelledName {
 }
 
 // spell puts a word of the vocabulary together.
-func (s *Segment) spell(w spelled, buf *[maxTerm]byte) []byte {
+func (s *Segment) spell(w vocabWord, buf *[maxTerm]byte) []byte {
 	keep, rest := int(s.terms[w.at]), int(s.terms[w.at+1])
 	n := copy(buf[:], s.terms[w.stem:][:keep])
 	n += copy(buf[n:], s.terms[w.at+2:][:rest])
@@ -349,13 +349,13 @@ func (s *Segment) spell(w spelled, buf *[maxTerm]byte) []byte {
 }
 
 // postings are those of a word of the vocabulary.
-func (s *Segment) postings(w spelled) []byte {
+func (s *Segment) postings(w vocabWord) []byte {
 	r := reader{b: s.terms[int(w.at)+2+int(s.terms[w.at+1]):]}
 	return r.str()
 }
 
-// each calls f for every posting of a document within [lo, hi).
-func each(postings []byte, lo, hi int, f func(doc int, weight, mask byte)) {
+// eachPosting calls f for every posting of a document within [lo, hi).
+func eachPosting(postings []byte, lo, hi int, f func(doc int, weight, mask byte)) {
 	r := reader{b: postings}
 	doc := 0
 	for len(r.b) > 0 {

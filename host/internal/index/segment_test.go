@@ -79,7 +79,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenNoticesEveryFlipAndCut(t *testing.T) {
+func TestOpenDetectsCorruption(t *testing.T) {
 	good := Build("text", textDocs)
 	data := slices.Clone(good)
 	for i := range data {
@@ -96,8 +96,8 @@ func TestOpenNoticesEveryFlipAndCut(t *testing.T) {
 	}
 }
 
-// seal gives damaged bytes a size and a checksum that fit, as somebody with intent would.
-func seal(data []byte) {
+// fixChecksum gives damaged bytes a size and a checksum that fit, as somebody with intent would.
+func fixChecksum(data []byte) {
 	if len(data) >= headerSize {
 		copy(data, magic)
 		binary.LittleEndian.PutUint32(data[8:], version)
@@ -134,7 +134,7 @@ func TestHostileSegments(t *testing.T) {
 		for _, v := range []byte{0, 1, 0x7f, 0x80, 0xff} {
 			old := data[i]
 			data[i] = v
-			seal(data)
+			fixChecksum(data)
 			if seg, err := Open(data); err == nil && (i%7 == 0 || i < 400) {
 				exercise(seg, queries...)
 			}
@@ -147,7 +147,7 @@ func TestHostileSegments(t *testing.T) {
 		for range 1 + r.IntN(20) {
 			data[headerSize+r.IntN(len(data)-headerSize)] = byte(r.IntN(256))
 		}
-		seal(data)
+		fixChecksum(data)
 		if seg, err := Open(data); err == nil {
 			exercise(seg, queries...)
 		}
@@ -179,9 +179,9 @@ func FuzzOpen(f *testing.F) {
 		if seg, err := Open(data); err == nil {
 			exercise(seg, query)
 		}
-		sealed := slices.Clone(data)
-		seal(sealed)
-		if seg, err := Open(sealed); err == nil {
+		fixed := slices.Clone(data)
+		fixChecksum(fixed)
+		if seg, err := Open(fixed); err == nil {
 			exercise(seg, query, "json", "a b")
 		}
 	})

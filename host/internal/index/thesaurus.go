@@ -44,8 +44,8 @@ func synonyms(stem string) (list []synonym) {
 	return nil
 }
 
-// eachSynonymous calls f with every stem that has synonyms, sorted.
-func eachSynonymous(f func(stem string)) {
+// eachStem calls f with every stem that has synonyms, sorted.
+func eachStem(f func(stem string)) {
 	for line := range strings.Lines(thesaurusTable) {
 		stem, _, _ := strings.Cut(line, "\t")
 		f(stem)

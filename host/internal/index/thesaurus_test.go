@@ -62,7 +62,7 @@ func TestThesaurusTable(t *testing.T) {
 		}
 	}
 	n := 0
-	eachSynonymous(func(stem string) {
+	eachStem(func(stem string) {
 		n++
 		if table[stem] == nil {
 			t.Errorf("%q has no synonyms", stem)

@@ -32,8 +32,8 @@ type meaning struct {
 
 // add adds the words of a text; some says whether any of them is known.
 func (m *meaning) add(text string, weight float64) (some bool) {
-	const most = 400 // words of a text
-	for _, c := range chunks(text, most) {
+	const maxCount = 400 // words of a text
+	for _, c := range chunks(text, maxCount) {
 		for _, word := range c.parts {
 			if stopWord(word) {
 				continue
@@ -81,10 +81,10 @@ func sign(x int16) int {
 	return 1
 }
 
-// likeness compares one direction with many packed ones: for each of their bytes it knows what every value adds.
-type likeness [vectorSize / 2][256]int16
+// cosineTable compares one direction with many packed ones: for each of their bytes it knows what every value adds.
+type cosineTable [vectorSize / 2][256]int16
 
-func (l *likeness) to(v [vectorSize]int16) {
+func (l *cosineTable) init(v [vectorSize]int16) {
 	for i := range l {
 		low, high := int(v[2*i]), int(v[2*i+1])
 		for b := range l[i] {
@@ -93,8 +93,8 @@ func (l *likeness) to(v [vectorSize]int16) {
 	}
 }
 
-// of is the cosine with a packed direction, nearly: 1 for the same meaning, 0 for none in common.
-func (l *likeness) of(packed []byte) float64 {
+// cosine is the cosine with a packed direction, nearly: 1 for the same meaning, 0 for none in common.
+func (l *cosineTable) cosine(packed []byte) float64 {
 	const word = 8 // bytes read at once
 	sum := 0
 	for i := 0; i < len(l); i += word {

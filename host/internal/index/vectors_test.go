@@ -42,10 +42,10 @@ func TestLikeness(t *testing.T) {
 		if !ok {
 			return 0
 		}
-		var like likeness
-		like.to(query)
+		var like cosineTable
+		like.init(query)
 		packed := y.packed()
-		return like.of(packed[:])
+		return like.cosine(packed[:])
 	}
 	if c := cosine("merge branches of the repository", "merge branches of the repository"); math.Abs(c-1) > 0.2 {
 		t.Errorf("a text and itself: %.3f", c)

@@ -17,10 +17,10 @@ type chunk struct {
 
 // chunks splits text at everything that is neither letter nor digit. "getDOMStorage" has the parts get, dom and storage;
 // writing without spaces (Chinese, Japanese, Korean, Thai) is cut into pairs of letters. It stops after most parts.
-func chunks(text string, most int) []chunk {
+func chunks(text string, limit int) []chunk {
 	var out []chunk
 	n := 0
-	for text != "" && n < most {
+	for text != "" && n < limit {
 		r, size := utf8.DecodeRuneInString(text)
 		if !wordRune(r, size) {
 			text = text[size:]
@@ -162,7 +162,7 @@ func identifier(name string) string {
 }
 
 // own splits a name into the part of its group and its own: "Network." and "getCookies".
-func own(name string) (group, last string) {
+func splitName(name string) (group, last string) {
 	i := strings.LastIndexByte(name, '.') + 1
 	return name[:i], name[i:]
 }

@@ -108,11 +108,11 @@ func TestDistance(t *testing.T) {
 	for range 200_000 {
 		a, b := word(), word()
 		want := reference(a, b)
-		for most := 1; most <= 3; most++ {
-			if got := distance([]byte(a), []byte(b), most); got != min(want, most+1) {
-				t.Fatalf("%q %q within %d: %d, expected %d", a, b, most, got, min(want, most+1))
+		for maxDist := 1; maxDist <= 3; maxDist++ {
+			if got := distance([]byte(a), []byte(b), maxDist); got != min(want, maxDist+1) {
+				t.Fatalf("%q %q within %d: %d, expected %d", a, b, maxDist, got, min(want, maxDist+1))
 			}
-			if want <= most && !near(letters([]byte(a)), letters([]byte(b)), most) {
+			if want <= maxDist && !near(letters([]byte(a)), letters([]byte(b)), maxDist) {
 				t.Fatalf("%q %q: the test by letters says too far for %d", a, b, want)
 			}
 		}

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	given  = 512 // dimensions of the model
-	kept   = 64  // .. of what is written
-	scale  = 256 // length of the vector of a rare word, in steps of a signed byte
-	rounds = 60  // of the search for the principal axes
-	half   = 300 // a word at this place of words.txt, which has the most common first, counts half
+	modelDims = 512 // dimensions of the model
+	keptDims  = 64  // .. of what is written
+	scale     = 256 // length of the vector of a rare word, in steps of a signed byte
+	rounds    = 60  // of the search for the principal axes
+	halfRank  = 300 // a word at this place of words.txt, which has the most common first, counts half
 )
 
 func main() {
@@ -39,14 +39,14 @@ func run(wordFile, embedded, out string) error {
 		return err
 	}
 	words := strings.Fields(string(list))
-	if len(raw) != 4*given*len(words) {
-		return fmt.Errorf("%s has %d bytes; %d words need %d", embedded, len(raw), len(words), 4*given*len(words))
+	if len(raw) != 4*modelDims*len(words) {
+		return fmt.Errorf("%s has %d bytes; %d words need %d", embedded, len(raw), len(words), 4*modelDims*len(words))
 	}
 	vectors := make([][]float64, len(words))
 	for i := range vectors {
-		vectors[i] = make([]float64, given)
-		for j := range given {
-			vectors[i][j] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*(given*i+j):])))
+		vectors[i] = make([]float64, modelDims)
+		for j := range modelDims {
+			vectors[i][j] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*(modelDims*i+j):])))
 		}
 	}
 	return os.WriteFile(out, pack(words, reduce(vectors)), 0o644)
@@ -55,7 +55,7 @@ func run(wordFile, embedded, out string) error {
 // reduce centres the vectors and turns them to their principal axes: the first, in which all words are alike, is left out,
 // the next are kept. The more common a word is, the less it says and the shorter it gets.
 func reduce(vectors [][]float64) [][]float64 {
-	mean := make([]float64, given)
+	mean := make([]float64, modelDims)
 	for _, v := range vectors {
 		for i, x := range v {
 			mean[i] += x / float64(len(vectors))
@@ -65,25 +65,25 @@ func reduce(vectors [][]float64) [][]float64 {
 		for i := range v {
 			v[i] -= mean[i]
 		}
-		stretch(v, 1)
+		setLength(v, 1)
 	}
-	axes := principal(vectors, 1+kept)[1:]
+	axes := principal(vectors, 1+keptDims)[1:]
 	out := make([][]float64, len(vectors))
-	for place, v := range vectors {
-		out[place] = make([]float64, kept)
+	for rank, v := range vectors {
+		out[rank] = make([]float64, keptDims)
 		for i, axis := range axes {
-			out[place][i] = dot(v, axis)
+			out[rank][i] = dot(v, axis)
 		}
-		stretch(out[place], float64(place)/float64(place+half))
+		setLength(out[rank], float64(rank)/float64(rank+halfRank))
 	}
 	return out
 }
 
 // principal are the first n principal axes, found by turning n axes towards the covariance again and again.
 func principal(vectors [][]float64, n int) [][]float64 {
-	covariance := make([][]float64, given)
+	covariance := make([][]float64, modelDims)
 	for i := range covariance {
-		covariance[i] = make([]float64, given)
+		covariance[i] = make([]float64, modelDims)
 	}
 	for _, v := range vectors {
 		for i, x := range v {
@@ -95,12 +95,12 @@ func principal(vectors [][]float64, n int) [][]float64 {
 	}
 	axes := make([][]float64, n)
 	for a := range axes {
-		axes[a] = make([]float64, given)
+		axes[a] = make([]float64, modelDims)
 		axes[a][a] = 1
 	}
 	for range rounds {
 		for a, axis := range axes {
-			turned := make([]float64, given)
+			turned := make([]float64, modelDims)
 			for i := range turned {
 				turned[i] = dot(covariance[i], axis)
 			}
@@ -110,7 +110,7 @@ func principal(vectors [][]float64, n int) [][]float64 {
 					turned[i] -= along * before[i]
 				}
 			}
-			stretch(turned, 1)
+			setLength(turned, 1)
 			axes[a] = turned
 		}
 	}
@@ -124,8 +124,8 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// stretch gives v a length.
-func stretch(v []float64, length float64) {
+// setLength gives v a length.
+func setLength(v []float64, length float64) {
 	if now := math.Sqrt(dot(v, v)); now > 0 {
 		for i := range v {
 			v[i] *= length / now

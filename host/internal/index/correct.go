@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// mend looks for what unknown words could have meant.
-func (s *search) mend() {
+// correctWords looks for what unknown words could have meant.
+func (s *search) correctWords() {
 	var typos []*typo
 	for i := range s.words {
 		w := &s.words[i]
@@ -17,15 +17,15 @@ func (s *search) mend() {
 		if !w.known {
 			if !s.matched(i, asSynonym) {
 				t := newTypo(i, w.text, 1)
-				if s.alone() && t.most == 1 {
-					t.most = 2 // there is nothing else to go by
+				if s.isSingleWord() && t.maxEdits == 1 {
+					t.maxEdits = 2 // there is nothing else to go by
 				}
 				typos = append(typos, t)
 			}
-		} else if len(w.text) >= 6 && s.suspicious(i) {
+		} else if len(w.text) >= 6 && s.likelyTypo(i) {
 			// Texts bring misspellings into the index: a rare word of descriptions only may be one.
 			t := newTypo(i, w.text, 0.5)
-			t.most = 1
+			t.maxEdits = 1
 			typos = append(typos, t)
 		}
 	}
@@ -36,18 +36,18 @@ func (s *search) mend() {
 		src.scan(typos)
 	}
 	for _, t := range typos {
-		s.mendOne(t)
+		s.correctWord(t)
 	}
 }
 
-// alone says whether the query is one word.
-func (s *search) alone() bool { return len(s.words) == 1 }
+// isSingleWord says whether the query is one word.
+func (s *search) isSingleWord() bool { return len(s.words) == 1 }
 
 func (s *search) matched(word, how int) bool {
 	return slices.ContainsFunc(s.variants, func(v variant) bool { return v.first == word && v.how == how && v.docs > 0 })
 }
 
-func (s *search) suspicious(word int) bool {
+func (s *search) likelyTypo(word int) bool {
 	docs, mask := 0, byte(0)
 	for _, v := range s.variants {
 		if v.first <= word && word <= v.last && (v.how == asWord || v.how == asJoined || v.how == asPlugin) {
@@ -60,13 +60,13 @@ func (s *search) suspicious(word int) bool {
 
 // typo is an unknown word and the words of the index that it comes near.
 type typo struct {
-	word   int
-	text   []byte
-	set    uint32
-	most   int
-	factor float64
-	found  map[string]guess
-	seen   map[string]bool // words that were compared
+	word     int
+	text     []byte
+	set      uint32
+	maxEdits int
+	factor   float64
+	found    map[string]guess
+	seen     map[string]bool // words that were compared
 }
 
 type guess struct {
@@ -81,9 +81,9 @@ func newTypo(word int, text string, factor float64) *typo {
 	t.set = letters(t.text)
 	switch {
 	case len(text) >= 6:
-		t.most = 2
+		t.maxEdits = 2
 	case len(text) >= 4:
-		t.most = 1
+		t.maxEdits = 1
 	}
 	return t
 }
@@ -93,15 +93,15 @@ func (src *source) scan(typos []*typo) {
 	var buf [maxTerm]byte
 	words := src.seg.words()
 	for _, t := range typos {
-		shortest, longest := len(t.text)-t.most, len(t.text)+t.most
+		shortest, longest := len(t.text)-t.maxEdits, len(t.text)+t.maxEdits
 		for i := range words {
 			w := &words[i]
 			n := int(w.size)
 			if n < shortest {
 				continue
 			}
-			if n <= longest && near(t.set, w.set, t.most) || n > len(t.text) && t.set&^w.set == 0 {
-				if word := src.seg.spell(*w, &buf); !t.seen[string(word)] && src.holds(src.seg.postings(*w)) {
+			if n <= longest && near(t.set, w.set, t.maxEdits) || n > len(t.text) && t.set&^w.set == 0 {
+				if word := src.seg.spell(*w, &buf); !t.seen[string(word)] && src.contains(src.seg.postings(*w)) {
 					t.compare(word)
 				}
 			}
@@ -109,20 +109,20 @@ func (src *source) scan(typos []*typo) {
 	}
 }
 
-// holds says whether a word stands in a document of a plugin that is searched, of whatever kind.
-func (src *source) holds(postings []byte) (found bool) {
+// contains says whether a word stands in a document of a plugin that is searched, of whatever kind.
+func (src *source) contains(postings []byte) (found bool) {
 	if len(src.active) == len(src.parts) {
 		return true
 	}
-	each(postings, 0, src.seg.total, func(doc int, _, _ byte) { found = found || src.of(doc) != nil })
+	eachPosting(postings, 0, src.seg.total, func(doc int, _, _ byte) { found = found || src.partOf(doc) != nil })
 	return found
 }
 
 // compare notes whether the typo may stand for a word of the index.
 func (t *typo) compare(word []byte) {
 	t.seen[string(word)] = true
-	if extra := len(word) - len(t.text); extra <= t.most {
-		if d := distance(t.text, word, t.most); d > 0 && d <= t.most {
+	if extra := len(word) - len(t.text); extra <= t.maxEdits {
+		if d := distance(t.text, word, t.maxEdits); d > 0 && d <= t.maxEdits {
 			t.near(word, d)
 			return
 		}
@@ -171,21 +171,21 @@ func (t *typo) best(strong bool, n int) []guess {
 	return out[:min(n, len(out))]
 }
 
-func (s *search) mendOne(t *typo) {
+func (s *search) correctWord(t *typo) {
 	if s.guess(t, true, 6) {
 		return
 	}
-	if t.factor < 1 || s.nearThesaurus(t) && !s.alone() || s.split(t) {
+	if t.factor < 1 || s.matchThesaurus(t) && !s.isSingleWord() || s.split(t) {
 		return
 	}
 	s.guess(t, false, 4)
 }
 
 // guess looks up the best guesses until most of them are met: some words stand in documents of another kind only.
-func (s *search) guess(t *typo, strong bool, most int) (met bool) {
-	left := most
-	for _, g := range t.best(strong, 4*most) {
-		if s.late(variant{first: t.word, last: t.word, how: g.how, text: g.text, exact: g.how == asPrefix, weight: g.weight}) > 0 {
+func (s *search) guess(t *typo, strong bool, limit int) (met bool) {
+	left := limit
+	for _, g := range t.best(strong, 4*limit) {
+		if s.addLate(variant{first: t.word, last: t.word, how: g.how, text: g.text, exact: g.how == asPrefix, weight: g.weight}) > 0 {
 			met = true
 			if left--; left == 0 {
 				break
@@ -195,8 +195,8 @@ func (s *search) guess(t *typo, strong bool, most int) (met bool) {
 	return met
 }
 
-// late adds a variant and looks it up.
-func (s *search) late(v variant) (docs int) {
+// addLate adds a variant and looks it up.
+func (s *search) addLate(v variant) (docs int) {
 	i := len(s.variants)
 	s.add(v)
 	if len(s.variants) == i {
@@ -206,14 +206,14 @@ func (s *search) late(v variant) (docs int) {
 	return s.variants[i].docs
 }
 
-// nearThesaurus takes a word with one letter wrong for a word of the thesaurus that has synonyms here.
-func (s *search) nearThesaurus(t *typo) bool {
+// matchThesaurus takes a word with one letter wrong for a word of the thesaurus that has synonyms here.
+func (s *search) matchThesaurus(t *typo) bool {
 	if len(t.text) < 5 {
 		return false
 	}
 	st := []byte(stem(string(t.text)))
 	set, best := letters(st), ""
-	eachSynonymous(func(key string) {
+	eachStem(func(key string) {
 		if d := len(key) - len(st); d > 1 || d < -1 || !near(set, letters([]byte(key)), 1) || distance(st, []byte(key), 1) > 1 {
 			return
 		}
@@ -223,7 +223,7 @@ func (s *search) nearThesaurus(t *typo) bool {
 	})
 	docs := 0
 	for _, syn := range synonyms(best) {
-		docs += s.late(variant{first: t.word, last: t.word, how: asSynonym, text: syn.stem, stem: syn.stem, weight: 0.8 * syn.weight, scope: syn.scope})
+		docs += s.addLate(variant{first: t.word, last: t.word, how: asSynonym, text: syn.stem, stem: syn.stem, weight: 0.8 * syn.weight, scope: syn.scope})
 	}
 	return docs > 0
 }
@@ -238,7 +238,7 @@ func (s *search) split(t *typo) bool {
 		if !digitsMeet && (i < shortest || len(text)-i < shortest) {
 			continue
 		}
-		if n := min(i, len(text)-i); n > score && s.anyHolds(text[:i]) && s.anyHolds(text[i:]) {
+		if n := min(i, len(text)-i); n > score && s.anyContains(text[:i]) && s.anyContains(text[i:]) {
 			best, score = i, n
 		}
 	}
@@ -261,7 +261,7 @@ func (s *search) split(t *typo) bool {
 	return true
 }
 
-func (s *search) anyHolds(word string) bool {
+func (s *search) anyContains(word string) bool {
 	st := stem(word)
 	return slices.ContainsFunc(s.sources, func(src *source) (found bool) {
 		r := src.seg.find(st)
@@ -269,15 +269,15 @@ func (s *search) anyHolds(word string) bool {
 			return false
 		}
 		var buf [512]byte
-		r.group(&buf, func(ix indexed) { found = found || src.holds(ix.postings) })
+		r.group(&buf, func(ix indexed) { found = found || src.contains(ix.postings) })
 		return found
 	})
 }
 
-// doubtful says whether some word of the query may be misspelt.
-func (s *search) doubtful() bool {
+// mayBeMisspelled says whether some word of the query may be misspelt.
+func (s *search) mayBeMisspelled() bool {
 	for i, w := range s.words {
-		if !w.known || s.suspicious(i) {
+		if !w.known || s.likelyTypo(i) {
 			return true
 		}
 	}

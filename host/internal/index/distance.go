@@ -19,16 +19,16 @@ func letters(word []byte) uint32 {
 }
 
 // near is the cheap test before distance: one edit takes away at most one letter of the set and adds at most one.
-func near(a, b uint32, most int) bool {
-	return bits.OnesCount32(a&^b) <= most && bits.OnesCount32(b&^a) <= most
+func near(a, b uint32, maxDist int) bool {
+	return bits.OnesCount32(a&^b) <= maxDist && bits.OnesCount32(b&^a) <= maxDist
 }
 
 // distance is the true Damerau-Levenshtein distance of two words in bytes, or most+1 as soon as it is certain to be
 // larger. Words over 64 bytes are never near.
-func distance(a, b []byte, most int) int {
+func distance(a, b []byte, maxDist int) int {
 	const limit = 64
-	far := most + 1
-	if len(a) > limit || len(b) > limit || len(a)-len(b) > most || len(b)-len(a) > most {
+	far := maxDist + 1
+	if len(a) > limit || len(b) > limit || len(a)-len(b) > maxDist || len(b)-len(a) > maxDist {
 		return far
 	}
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
@@ -49,7 +49,7 @@ func distance(a, b []byte, most int) int {
 		d[0][j] = uint8(j)
 	}
 	for i := 1; i <= len(a); i++ {
-		lo, hi := max(1, i-most), min(len(b), i+most)
+		lo, hi := max(1, i-maxDist), min(len(b), i+maxDist)
 		if lo > 1 {
 			d[i][lo-1] = uint8(far)
 		}
@@ -61,12 +61,12 @@ func distance(a, b []byte, most int) int {
 			}
 			v := min(d[i-1][j-1]+cost, d[i][j-1]+1, d[i-1][j]+1)
 			if i > 1 && j > 1 && v > 1 {
-				v = min(v, swapped(a, b, i, j, most, &d))
+				v = min(v, swapped(a, b, i, j, maxDist, &d))
 			}
 			d[i][j] = v
 			best = min(best, v)
 		}
-		if int(best) > most {
+		if int(best) > maxDist {
 			// No later row can be near: a swap that reaches back over this row costs no less than leaving out the
 			// letters between, which is a near cell in this row.
 			return far
@@ -79,13 +79,13 @@ func distance(a, b []byte, most int) int {
 }
 
 // swapped is the cost of ending both words in two letters that changed places, with edits between them.
-func swapped(a, b []byte, i, j, most int, d *[65][65]uint8) uint8 {
-	for k := i - 1; k >= 1 && i-k <= most; k-- {
+func swapped(a, b []byte, i, j, maxDist int, d *[65][65]uint8) uint8 {
+	for k := i - 1; k >= 1 && i-k <= maxDist; k-- {
 		if a[k-1] != b[j-1] {
 			continue
 		}
-		for l := j - 1; l >= 1 && j-l <= most; l-- {
-			if b[l-1] != a[i-1] || k-l > most || l-k > most {
+		for l := j - 1; l >= 1 && j-l <= maxDist; l-- {
+			if b[l-1] != a[i-1] || k-l > maxDist || l-k > maxDist {
 				continue
 			}
 			return d[k-1][l-1] + uint8(i-k-1) + 1 + uint8(j-l-1)
