@@ -112,7 +112,7 @@ func (e *Engine) cacheDir() string {
 
 // seal describes a slot that has just been filled, and returns the description with the husk as the module's wasm.
 func (s slot) seal(module *instrument.Module) (*seal, error) {
-	husk := instrument.Husk(module.Wasm)
+	husk := instrument.Stub(module.Wasm)
 	if err := os.WriteFile(filepath.Join(s.dir, huskName), husk, 0o600); err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func produce(module []byte, dir string) error {
 	if err := compileInto(full, module); err != nil {
 		return err
 	}
-	if err := compileInto(dir, instrument.Husk(module)); err != nil {
+	if err := compileInto(dir, instrument.Stub(module)); err != nil {
 		return err
 	}
 	code, err := onlyEntry(full)

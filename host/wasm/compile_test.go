@@ -424,11 +424,11 @@ func TestHusk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	husk := instrument.Husk(whole.Wasm)
+	husk := instrument.Stub(whole.Wasm)
 	if err := compileInto(t.TempDir(), husk); err != nil {
 		t.Error(err)
 	}
-	if twice := instrument.Husk(husk); !bytes.Equal(twice, husk) || len(husk) >= len(whole.Wasm) {
+	if twice := instrument.Stub(husk); !bytes.Equal(twice, husk) || len(husk) >= len(whole.Wasm) {
 		t.Errorf("the husk has %d bytes, the module %d", len(husk), len(whole.Wasm))
 	}
 }

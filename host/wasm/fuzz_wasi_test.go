@@ -180,7 +180,7 @@ func FuzzHusk(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := instrument.Rewrite(instrument.Husk(m.Wasm), instrument.Config{MaxPages: maxPages, Plain: true})
+		again, err := instrument.Rewrite(instrument.Stub(m.Wasm), instrument.Config{MaxPages: maxPages, Plain: true})
 		if err != nil {
 			t.Fatalf("the husk of %x is refused: %v", wasm, err)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
-// yieldsOf runs the export "f" of a module, which may import h.h of type () -> (), and counts its yields and how often it called h.
-func yieldsOf(t *testing.T, wasm []byte, cfg instrument.Config) (yields, calls int) {
+// countYields runs the export "f" of a module, which may import h.h of type () -> (), and counts its yields and how often it called h.
+func countYields(t *testing.T, wasm []byte, cfg instrument.Config) (yields, calls int) {
 	t.Helper()
 	ctx := context.Background()
 	r := wazero.NewRuntime(ctx)
@@ -37,9 +37,9 @@ func yieldsOf(t *testing.T, wasm []byte, cfg instrument.Config) (yields, calls i
 	return yields, calls
 }
 
-// function is a module with memory 0, an import h.h, a table that holds it, a passive segment of data, and two functions with one local each: 1
+// moduleWithBody is a module with memory 0, an import h.h, a table that holds it, a passive segment of data, and two functions with one local each: 1
 // is exported as f, 2 does nothing.
-func function(data int, body ...byte) []byte {
+func moduleWithBody(data int, body ...byte) []byte {
 	body = append(append([]byte{1, 1, 0x7f}, body...), 0x0b)
 	body = append(leb(len(body)), body...)
 	return module([]byte{1, 1, 0x60, 0, 0}, []byte("\x02\x01\x01h\x01h\x00\x00"), []byte{3, 2, 0, 0}, []byte{4, 1, 0x70, 0, 1}, []byte{5, 1, 0, 100},
@@ -48,35 +48,35 @@ func function(data int, body ...byte) []byte {
 }
 
 // millionCalls is a loop that calls function 2 1,000,000 times.
-var millionCalls = slices.Insert(million(), 4, 0x10, 2)
+var millionCalls = slices.Insert(countToMillion(), 4, 0x10, 2)
 
-// million is a loop that counts to 1,000,000 in local 0, with what stands behind the jump back.
-func million(behind ...byte) []byte {
+// countToMillion is a loop that counts to 1,000,000 in local 0, with what stands behind the jump back.
+func countToMillion(behind ...byte) []byte {
 	loop := []byte{0x02, 0x40, 0x03, 0x40, 0x20, 0, 0x41, 1, 0x6a, 0x22, 0, 0x41, 0xc0, 0x84, 0x3d, 0x49, 0x0d, 0}
 	return append(append(loop, behind...), 0x0b, 0x0b)
 }
 
-// times repeats a body in a loop that counts to 1,000.
-func times(body ...byte) []byte {
+// repeated1000Times repeats a body in a loop that counts to 1,000.
+func repeated1000Times(body ...byte) []byte {
 	loop := append([]byte{0x03, 0x40}, body...)
 	return append(loop, 0x20, 0, 0x41, 1, 0x6a, 0x22, 0, 0x41, 0xe8, 0x07, 0x49, 0x0d, 0, 0x0b)
 }
 
-// deep is the body of a small function that calls itself 30,000 deep, counting in memory; with an else, it does so
+// recursiveBody is the body of a small function that calls itself 30,000 deep, counting in memory; with an else, it does so
 // there, beside a call that is never made.
-func deep(behindElse bool) []byte {
-	load := []byte{0x41, 0, 0x28, 2, 0}                                            // i32.const 0, i32.load
-	count := append(append([]byte{0x41, 0}, load...), 0x41, 1, 0x6a, 0x36, 2, 0)   // i32.const 1, i32.add, i32.store
-	again := append(load, 0x41, 0xb0, 0xea, 0x01, 0x49, 0x04, 0x40, 0x10, 1, 0x0b) // i32.const 30000, i32.lt_u, if, call, end
+func recursiveBody(behindElse bool) []byte {
+	load := []byte{0x41, 0, 0x28, 2, 0}                                              // i32.const 0, i32.load
+	count := append(append([]byte{0x41, 0}, load...), 0x41, 1, 0x6a, 0x36, 2, 0)     // i32.const 1, i32.add, i32.store
+	recurse := append(load, 0x41, 0xb0, 0xea, 0x01, 0x49, 0x04, 0x40, 0x10, 1, 0x0b) // i32.const 30000, i32.lt_u, if, call, end
 	if behindElse {
-		again = slices.Concat(load, []byte{0x45, 0x04, 0x40, 0x10, 1, 0x05}, again, []byte{0x0b}) // i32.eqz, if, call, else, .., end
+		recurse = slices.Concat(load, []byte{0x45, 0x04, 0x40, 0x10, 1, 0x05}, recurse, []byte{0x0b}) // i32.eqz, if, call, else, .., end
 	}
-	return slices.Concat(count, again)
+	return slices.Concat(count, recurse)
 }
 
-// jumping is a body of the form that Go's compiler gives each function: a loop that jumps to the end of one of two blocks by local 0. Behind the
+// dispatchLoop is a body of the form that Go's compiler gives each function: a loop that jumps to the end of one of two blocks by local 0. Behind the
 // first a thousand instructions stand and a jump to the second, behind that what leads back to the first, 20,000 times.
-func jumping(back ...byte) []byte {
+func dispatchLoop(back ...byte) []byte {
 	load := []byte{0x41, 0, 0x28, 2, 0}
 	return slices.Concat(
 		[]byte{0x03, 0x40, 0x02, 0x40, 0x02, 0x40, 0x20, 0, 0x0e, 2, 0, 1, 1, 0x0b}, // loop, block, block, local.get 0, br_table, end
@@ -85,8 +85,8 @@ func jumping(back ...byte) []byte {
 		load, []byte{0x41, 0xa0, 0x9c, 0x01, 0x49, 0x04, 0x40}, back, []byte{0x0b, 0x0b}) // i32.const 20000, i32.lt_u, if, .., end, end
 }
 
-// hurdles is straight code of megabytes in which each place where a new stretch begins lies in a block that is jumped over.
-func hurdles() []byte {
+// skippedSegmentCharges is straight code of megabytes in which each place where a new stretch begins lies in a block that is jumped over.
+func skippedSegmentCharges() []byte {
 	const period, first = (1<<14 + 1) * 16, 40 // bytes of a stretch; how far its end lies behind the beginning of a block
 	block := slices.Concat([]byte{0x02, 0x40, 0x0c, 0}, bytes.Repeat([]byte{0x01}, 64), []byte{0x0b})
 	body := bytes.Repeat([]byte{0x01}, period-first)
@@ -96,9 +96,9 @@ func hurdles() []byte {
 	return body
 }
 
-// TestCharged: what takes long without a loop of its own yields often enough: the host's functions, however they are reached, long stretches of
+// TestYieldsWithoutGuestLoops: what takes long without a loop of its own yields often enough: the host's functions, however they are reached, long stretches of
 // code, and the copying of data segments.
-func TestCharged(t *testing.T) {
+func TestYieldsWithoutGuestLoops(t *testing.T) {
 	heavy := instrument.Config{Guards: map[string]instrument.Guard{"h.h": {Type: "->", Heavy: true}}}
 	tests := []struct {
 		name         string
@@ -106,41 +106,41 @@ func TestCharged(t *testing.T) {
 		cfg          instrument.Config
 		calls, least int
 	}{
-		{"calls of the host", function(1, times(0x10, 0)...), instrument.Config{}, 1000, 15},
-		{"calls through a table", function(1, times(0x41, 0, 0x11, 0, 0)...), instrument.Config{}, 1000, 15},
-		{"calls without a loop", function(1, bytes.Repeat([]byte{0x10, 0}, 1000)...), instrument.Config{}, 1000, 15},
-		{"calls that take long", function(1, times(0x10, 0)...), heavy, 1000, 1000},
-		{"code without a loop", function(1, bytes.Repeat([]byte{0x01}, 4<<20-100)...), instrument.Config{}, 0, 3},
-		{"code whose charges are jumped over", function(1, hurdles()...), instrument.Config{}, 0, 3},
-		{"recursion of a small function", function(1, deep(false)...), instrument.Config{}, 0, 2},
-		{"recursion behind an else", function(1, deep(true)...), instrument.Config{}, 0, 2},
-		{"a jump back", function(1, jumping(0x41, 0, 0x21, 0, 0x0c, 1)...), instrument.Config{}, 0, 15},
-		{"a jump back to a number that is computed", function(1, jumping(0x41, 0, 0x45, 0x45, 0x21, 0, 0x0c, 1)...), instrument.Config{}, 0, 15},
-		{"a jump back on a condition", function(1, jumping(0x41, 0, 0x21, 0, 0x41, 1, 0x0d, 1)...), instrument.Config{}, 0, 15},
-		{"a jump back by a table", function(1, jumping(0x41, 0, 0x21, 0, 0x41, 1, 0x0e, 1, 0, 1)...), instrument.Config{}, 0, 15},
-		{"a loop of a few instructions", function(1, million()...), instrument.Config{}, 0, 15},
-		{"a loop that passes a call by", function(1, million(0x0c, 1, 0x10, 1)...), instrument.Config{}, 0, 15}, // br 1, call f
-		{"a loop that calls what others pay for", function(1, millionCalls...), instrument.Config{}, 0, 15},
-		{"memory.init", function(4<<20, times(0x41, 0, 0x41, 0, 0x41, 0x80, 0x80, 0x80, 0x02, 0xfc, 8, 0, 0)...), instrument.Config{}, 0, 1000},
+		{"calls of the host", moduleWithBody(1, repeated1000Times(0x10, 0)...), instrument.Config{}, 1000, 15},
+		{"calls through a table", moduleWithBody(1, repeated1000Times(0x41, 0, 0x11, 0, 0)...), instrument.Config{}, 1000, 15},
+		{"calls without a loop", moduleWithBody(1, bytes.Repeat([]byte{0x10, 0}, 1000)...), instrument.Config{}, 1000, 15},
+		{"calls that take long", moduleWithBody(1, repeated1000Times(0x10, 0)...), heavy, 1000, 1000},
+		{"code without a loop", moduleWithBody(1, bytes.Repeat([]byte{0x01}, 4<<20-100)...), instrument.Config{}, 0, 3},
+		{"code whose charges are jumped over", moduleWithBody(1, skippedSegmentCharges()...), instrument.Config{}, 0, 3},
+		{"recursion of a small function", moduleWithBody(1, recursiveBody(false)...), instrument.Config{}, 0, 2},
+		{"recursion behind an else", moduleWithBody(1, recursiveBody(true)...), instrument.Config{}, 0, 2},
+		{"a jump back", moduleWithBody(1, dispatchLoop(0x41, 0, 0x21, 0, 0x0c, 1)...), instrument.Config{}, 0, 15},
+		{"a jump back to a number that is computed", moduleWithBody(1, dispatchLoop(0x41, 0, 0x45, 0x45, 0x21, 0, 0x0c, 1)...), instrument.Config{}, 0, 15},
+		{"a jump back on a condition", moduleWithBody(1, dispatchLoop(0x41, 0, 0x21, 0, 0x41, 1, 0x0d, 1)...), instrument.Config{}, 0, 15},
+		{"a jump back by a table", moduleWithBody(1, dispatchLoop(0x41, 0, 0x21, 0, 0x41, 1, 0x0e, 1, 0, 1)...), instrument.Config{}, 0, 15},
+		{"a loop of a few instructions", moduleWithBody(1, countToMillion()...), instrument.Config{}, 0, 15},
+		{"a loop that passes a call by", moduleWithBody(1, countToMillion(0x0c, 1, 0x10, 1)...), instrument.Config{}, 0, 15}, // br 1, call f
+		{"a loop that calls what others pay for", moduleWithBody(1, millionCalls...), instrument.Config{}, 0, 15},
+		{"memory.init", moduleWithBody(4<<20, repeated1000Times(0x41, 0, 0x41, 0, 0x41, 0x80, 0x80, 0x80, 0x02, 0xfc, 8, 0, 0)...), instrument.Config{}, 0, 1000},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			yields, calls := yieldsOf(t, tt.wasm, tt.cfg)
+			yields, calls := countYields(t, tt.wasm, tt.cfg)
 			if calls != tt.calls || yields < tt.least {
 				t.Errorf("%d calls and %d yields, want %d and at least %d", calls, yields, tt.calls, tt.least)
 			}
 		})
 	}
-	wasm := function(4<<20+1, 0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 8, 0, 0)
+	wasm := moduleWithBody(4<<20+1, 0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 8, 0, 0)
 	if _, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: 1000}); err == nil || !strings.Contains(err.Error(), "copied by instructions") {
 		t.Errorf("%v, want a data segment refused that cannot be copied at once", err)
 	}
 }
 
-// TestUnrolledWithinBounds: a module of nothing but loops does not grow by each of them.
-func TestUnrolledWithinBounds(t *testing.T) {
-	loop := slices.Insert(million(), 4, bytes.Repeat([]byte{0x01}, 40)...)
-	wasm := function(1, bytes.Repeat(loop, 20_000)...)
+// TestUnrollingIsBounded: a module of nothing but loops does not grow by each of them.
+func TestUnrollingIsBounded(t *testing.T) {
+	loop := slices.Insert(countToMillion(), 4, bytes.Repeat([]byte{0x01}, 40)...)
+	wasm := moduleWithBody(1, bytes.Repeat(loop, 20_000)...)
 	if grown := float64(len(rewrite(t, wasm, instrument.Config{}))) / float64(len(wasm)); grown > 2 {
 		t.Errorf("it grows %.1f times, want 2 at most", grown)
 	}

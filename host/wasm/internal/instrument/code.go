@@ -10,12 +10,12 @@ func (d *decoder) readCode() {
 	}
 	total := n
 	if !d.cfg.Plain {
-		total += d.added()
-		d.weighSmall(n)
+		total += d.addedFunctions()
+		d.measureSmallFunctions(n)
 	}
-	content := appendU32(make([]byte, 0, d.left()+d.left()/3+256), uint32(total))
+	content := appendU32(make([]byte, 0, d.remaining()+d.remaining()/3+256), uint32(total))
 	for i := range n {
-		d.inBody(func() { d.function(d.imported + i) })
+		d.readBody(func() { d.rewriteFunction(d.imported + i) })
 		if d.err != nil {
 			return
 		}
@@ -26,17 +26,17 @@ func (d *decoder) readCode() {
 		content = d.addCode(content)
 	}
 	if d.dataCount >= 0 && (d.usesData || d.cfg.Plain) {
-		d.write(secDataCount, appendU32(nil, uint32(d.dataCount)))
+		d.writeSection(secDataCount, appendU32(nil, uint32(d.dataCount)))
 	}
-	d.write(secCode, content)
+	d.writeSection(secCode, content)
 }
 
-// inBody reads the size of the next body and lets read see that much and no more.
-func (d *decoder) inBody(read func()) {
+// readBody reads the size of the next body and lets read see that much and no more.
+func (d *decoder) readBody(read func()) {
 	at := d.pos
 	size := d.u32()
-	if d.err == nil && int64(size) > int64(d.left()) {
-		d.fail(at, "a body of %d bytes is declared and %d are left", size, d.left())
+	if d.err == nil && int64(size) > int64(d.remaining()) {
+		d.fail(at, "a body of %d bytes is declared and %d are left", size, d.remaining())
 	}
 	if d.err == nil && size > maxBody {
 		d.fail(at, "a function of %d bytes is too large to compile, at most %d are accepted", size, maxBody)
@@ -51,21 +51,21 @@ func (d *decoder) inBody(read func()) {
 	}
 }
 
-// weighSmall finds the small functions without loops, which do not charge themselves, and what they weigh.
-func (d *decoder) weighSmall(n int) {
+// measureSmallFunctions finds the small functions without loops, which do not charge themselves, and what they weigh.
+func (d *decoder) measureSmallFunctions(n int) {
 	start := d.pos
-	d.prepaid = make([]uint8, d.imported+n)
-	for f := d.imported; f < len(d.prepaid) && d.err == nil; f++ {
-		d.inBody(func() {
-			if d.left() > smallBody {
+	d.callerPays = make([]uint8, d.imported+n)
+	for f := d.imported; f < len(d.callerPays) && d.err == nil; f++ {
+		d.readBody(func() {
+			if d.remaining() > maxSmallBody {
 				d.pos = d.end
 				return
 			}
-			_, _, locals := d.localTypes(f)
+			_, _, locals := d.readLocals(f)
 			m := meter{start: d.pos}
-			if d.body = d.instructions(d.body[:0], locals, &m); d.err == nil && m.loops == 0 {
-				d.prepaid[f] = uint8(1 + m.units(d.pos))
-				d.mostPrepaid = max(d.mostPrepaid, int(d.prepaid[f]))
+			if d.body = d.rewriteInstructions(d.body[:0], locals, &m); d.err == nil && m.loops == 0 {
+				d.callerPays[f] = uint8(1 + m.units(d.pos))
+				d.maxCallerPays = max(d.maxCallerPays, int(d.callerPays[f]))
 			}
 		})
 	}
@@ -74,28 +74,28 @@ func (d *decoder) weighSmall(n int) {
 
 // frame is an open block.
 type frame struct {
-	op        byte // of its opening instruction
-	paid      bool // a small function has been charged on every way to here
-	stretches int  // before it
+	op       byte // of its opening instruction
+	charged  bool // a small function has been charged on every way to here
+	segments int  // before it
 
 	// Of a loop: what the function weighs before it; where in the new body the weight of what is counted at once goes, where its negative, and
 	// where the weight of one round.
-	units                 int
-	weight, restart, free []int
+	units                                      int
+	weightOffsets, restartOffsets, freeOffsets []int
 
-	labels *dispatch // set for a block that this jumps to
+	dispatch *dispatch // set for a block that this jumps to
 }
 
-// fill writes the weights of a loop.
-func (f *frame) fill(b []byte, weight, round int) {
-	fill(b, f.weight, weight)
-	fill(b, f.restart, -weight)
-	fill(b, f.free, round)
+// fillWeights writes the weights of a loop.
+func (f *frame) fillWeights(b []byte, weight, round int) {
+	fillPadded(b, f.weightOffsets, weight)
+	fillPadded(b, f.restartOffsets, -weight)
+	fillPadded(b, f.freeOffsets, round)
 }
 
-// localTypes reads the types of a function's locals: how many groups they stand in, the groups as they stand, and how many locals there
+// readLocals reads the types of a function's locals: how many groups they stand in, the groups as they stand, and how many locals there
 // are with the parameters.
-func (d *decoder) localTypes(f int) (groups int, declared []byte, locals int) {
+func (d *decoder) readLocals(f int) (groups int, declared []byte, locals int) {
 	groups = d.count("groups of locals", 2, maxLocals)
 	start := d.pos
 	locals = d.params[d.funcs[f]]
@@ -112,10 +112,10 @@ func (d *decoder) localTypes(f int) (groups int, declared []byte, locals int) {
 	return groups, d.data[start:d.pos], locals
 }
 
-// function rewrites the body between pos and end into d.body.
-func (d *decoder) function(f int) {
+// rewriteFunction rewrites the body between pos and end into d.body.
+func (d *decoder) rewriteFunction(f int) {
 	start := d.pos
-	groups, declared, locals := d.localTypes(f)
+	groups, declared, locals := d.readLocals(f)
 	if d.locals += locals - d.params[d.funcs[f]]; d.locals > maxAllLocals {
 		d.fail(start, "the functions have more than %d locals together", maxAllLocals)
 	}
@@ -124,19 +124,19 @@ func (d *decoder) function(f int) {
 	}
 	if d.cfg.Plain {
 		b := append(appendU32(d.body[:0], uint32(groups)), declared...)
-		d.body = d.instructions(b, locals, &meter{start: d.pos})
+		d.body = d.rewriteInstructions(b, locals, &meter{start: d.pos})
 		return
 	}
 	b := append(appendU32(d.body[:0], uint32(groups+1)), declared...)
 	b = append(b, 1, typeI32)
-	m := meter{on: true, counter: uint32(locals), start: d.pos, atCalls: d.prepaid[f] > 0}
+	m := meter{enabled: true, counter: uint32(locals), start: d.pos, chargeAtCalls: d.callerPays[f] > 0}
 	var weight int
-	if m.atCalls {
-		b = d.instructions(b, locals, &m)
+	if m.chargeAtCalls {
+		b = d.rewriteInstructions(b, locals, &m)
 		weight = 1 + m.callees // its own code is charged by who calls it
 	} else {
-		b = d.instructions(d.emitEntry(b, &m), locals, &m)
-		weight = 1 + min(m.units(d.pos), stretch)
+		b = d.rewriteInstructions(d.emitEntry(b, &m), locals, &m)
+		weight = 1 + min(m.units(d.pos), segmentUnits)
 		if m.loops > m.unmetered {
 			weight += firstTick // what its loops have counted and not yet told when it returns
 		}
@@ -144,7 +144,7 @@ func (d *decoder) function(f int) {
 	if d.err != nil {
 		return
 	}
-	fill(b, m.charges, min(weight, yieldEvery))
+	fillPadded(b, m.chargeOffsets, min(weight, yieldEvery))
 	d.body = b
 }
 
@@ -159,32 +159,32 @@ const (
 	opCall  = 0x10
 )
 
-// instructions copies the instructions of a body to b, checking each and adding the metering.
+// rewriteInstructions copies the instructions of a body to b, checking each and adding the metering.
 // Copied is everything between from and pos that has not been written yet.
-func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
-	from := d.pos
+func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
+	copied := d.pos
 	frames := append(d.frames[:0], frame{op: opBlock})
 	loops := 0
-	var jumps *dispatch  // of the loop that is open, if it is of that kind
-	var turn *innermost  // the loop that was opened last, until it or one in it ends
-	var last, before int // where this instruction begins and the one before it
+	var disp *dispatch       // of the loop that is open, if it is of that kind
+	var inner *innermostLoop // the loop that was opened last, until it or one in it ends
+	var lastAt, prevAt int   // where this instruction begins and the one before it
 	for len(frames) > 0 {
-		if n := m.units(d.pos) - m.stretchFrom; m.on && n > stretch {
-			b = append(b, d.data[from:d.pos]...)
-			from = d.pos
-			b = d.emitTick(b, stretch)
-			m.stretchFrom += n
-			m.stretches++
+		if n := m.units(d.pos) - m.segmentStart; m.enabled && n > segmentUnits {
+			b = append(b, d.data[copied:d.pos]...)
+			copied = d.pos
+			b = d.emitTick(b, segmentUnits)
+			m.segmentStart += n
+			m.segments++
 		}
 		at := d.pos
 		op := d.byte()
 		top := &frames[len(frames)-1]
-		set, value := last, before // where the instructions before this one begin
-		last, before = at, last
+		setAt, valueAt := lastAt, prevAt // where the instructions before this one begin
+		lastAt, prevAt = at, lastAt
 		switch {
 		case op == opBlock || op == opLoop || op == opIf:
-			params := d.blockType()
-			f := frame{op: op, paid: top.paid, units: m.units(at), stretches: m.stretches}
+			params := d.readBlockType()
+			f := frame{op: op, charged: top.charged, units: m.units(at), segments: m.segments}
 			if len(frames) >= maxNesting {
 				d.fail(at, "blocks are nested more than %d deep", maxNesting)
 			}
@@ -193,23 +193,23 @@ func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 					d.fail(at, "loops are nested more than %d deep, which takes too long to compile", maxLoopNesting)
 				}
 				m.loops++
-				if m.on && d.err == nil {
-					b = append(b, d.data[from:at]...)
-					turn = &innermost{frame: len(frames), begin: len(b), opener: d.data[at:d.pos]}
+				if m.enabled && d.err == nil {
+					b = append(b, d.data[copied:at]...)
+					inner = &innermostLoop{frame: len(frames), begin: len(b), opener: d.data[at:d.pos]}
 					if loops == 1 {
 						b = emitFreeRound(b, m.counter, &f)
 					}
-					b = append(b, turn.opener...)
-					from = d.pos
+					b = append(b, inner.opener...)
+					copied = d.pos
 					b = d.emitLoop(b, m.counter, params, &f)
-					turn.body, turn.source, turn.accesses = len(b), d.pos, m.accesses
+					inner.body, inner.source, inner.accesses = len(b), d.pos, m.accesses
 					if loops == 1 && params == 0 {
-						jumps = d.dispatch(len(frames))
+						disp = d.matchDispatch(len(frames))
 					}
 				}
 			}
-			if jumps != nil && op == opBlock && at < jumps.end {
-				f.labels = jumps
+			if disp != nil && op == opBlock && at < disp.headerEnd {
+				f.dispatch = disp
 			}
 			frames = append(frames, f)
 		case op == opElse:
@@ -217,70 +217,70 @@ func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 				d.fail(at, "an else without its if")
 				break
 			}
-			top.op, top.paid = opElse, frames[len(frames)-2].paid
-			b, from = d.emitLanding(b, from, m, top)
+			top.op, top.charged = opElse, frames[len(frames)-2].charged
+			b, copied = d.emitJoin(b, copied, m, top)
 		case op == opEnd:
 			frames = frames[:len(frames)-1]
 			if len(frames) > 0 {
-				b, from = d.emitLanding(b, from, m, top)
+				b, copied = d.emitJoin(b, copied, m, top)
 			}
-			if top.labels != nil {
-				jumps.closed[len(frames)] = m.units(d.pos)
+			if top.dispatch != nil {
+				disp.closedAt[len(frames)] = m.units(d.pos)
 			}
 			if top.op == opLoop {
 				loops--
-				if m.on && d.err == nil {
+				if m.enabled && d.err == nil {
 					round := min(1+m.units(d.pos)-top.units, maxPadded)
-					if jumps != nil && jumps.loop == len(frames) {
-						fill(b, jumps.weight, round)
-						top.fill(b, 1, 1)
-						jumps = nil
+					if disp != nil && disp.loopFrame == len(frames) {
+						fillPadded(b, disp.weight, round)
+						top.fillWeights(b, 1, 1)
+						disp = nil
 					} else {
-						b, from = d.endLoop(b, from, m, top, turn, round, set, at)
+						b, copied = d.endLoop(b, copied, m, top, inner, round, setAt, at)
 					}
-					turn = nil
+					inner = nil
 				}
 			}
 		case op == opBr || op == opBrIf:
 			n := d.index("label", len(frames))
-			turn.jump(at+1, d.pos, n, len(frames))
-			if jumps != nil && d.err == nil && len(frames)-1-int(n) == jumps.loop {
+			inner.recordBranch(at+1, d.pos, n, len(frames))
+			if disp != nil && d.err == nil && len(frames)-1-int(n) == disp.loopFrame {
 				back, known := 0, false
 				if op == opBr {
-					back, known = d.jump(jumps, frames, value, set, m.units(at))
+					back, known = d.branchUnits(disp, frames, valueAt, setAt, m.units(at))
 				}
-				if b, from = append(b, d.data[from:at]...), at; !known || back > 0 {
-					b = jumps.emitJump(b, m.counter, back)
+				if b, copied = append(b, d.data[copied:at]...), at; !known || back > 0 {
+					b = disp.emitBranch(b, m.counter, back)
 				}
 			}
 		case op == 0x0e: // br_table
-			again := false
+			branchesBack := false
 			for range d.count("labels", 1, maxBody) + 1 {
 				at := d.pos
 				n := d.index("label", len(frames))
-				turn.jump(at, d.pos, n, len(frames))
-				again = again || jumps != nil && len(frames)-1-int(n) == jumps.loop
+				inner.recordBranch(at, d.pos, n, len(frames))
+				branchesBack = branchesBack || disp != nil && len(frames)-1-int(n) == disp.loopFrame
 			}
-			if again && d.err == nil {
-				b, from = append(b, d.data[from:at]...), at
-				b = jumps.emitJump(b, m.counter, 0)
+			if branchesBack && d.err == nil {
+				b, copied = append(b, d.data[copied:at]...), at
+				b = disp.emitBranch(b, m.counter, 0)
 			}
 		case op == opCall:
 			f := d.index("function", len(d.funcs))
-			if m.on && d.err == nil {
-				if int(f) >= d.imported && d.prepaid[f] == 0 && jumps == nil { // what is taken away would move the places of a dispatch
-					turn.call(len(frames))
+			if m.enabled && d.err == nil {
+				if int(f) >= d.imported && d.callerPays[f] == 0 && disp == nil { // what is taken away would move the places of a dispatch
+					inner.recordCall(len(frames))
 				}
-				b = d.emitCall(append(b, d.data[from:at]...), m, top, int(d.prepaid[f]))
-				b = appendU32(append(b, opCall), d.shifted(f))
-				from = d.pos
+				b = d.emitCall(append(b, d.data[copied:at]...), m, top, int(d.callerPays[f]))
+				b = appendU32(append(b, opCall), d.newIndex(f))
+				copied = d.pos
 			}
 		case op == 0x11: // call_indirect
 			d.index("type", len(d.types))
 			d.index("table", d.tables)
-			if m.on && d.err == nil {
-				b = d.emitCall(append(b, d.data[from:at]...), m, top, d.mostPrepaid)
-				from = at
+			if m.enabled && d.err == nil {
+				b = d.emitCall(append(b, d.data[copied:at]...), m, top, d.maxCallerPays)
+				copied = at
 			}
 		case op == 0x1c: // select with a type
 			if n := d.u32(); n != 1 {
@@ -295,15 +295,15 @@ func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 			d.index("table", d.tables)
 			m.accesses++
 		case op >= 0x28 && op <= 0x3e:
-			d.memArg()
+			d.readMemArg()
 			m.accesses++
 		case op == 0x3f:
 			d.zero("a memory index")
 		case op == 0x40: // memory.grow
 			d.zero("a memory index")
-			if m.on && d.err == nil {
-				b = append(b, d.data[from:d.pos]...)
-				from = d.pos
+			if m.enabled && d.err == nil {
+				b = append(b, d.data[copied:d.pos]...)
+				copied = d.pos
 				b = d.emitTick(b, yieldNow) // growing is the host's work, and takes its time
 			}
 		case op == 0x41:
@@ -318,19 +318,19 @@ func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 			d.refType()
 		case op == 0xd2: // ref.func
 			f := d.index("function", len(d.funcs))
-			if m.on && d.err == nil {
-				b = append(b, d.data[from:at+1]...)
-				b = appendU32(b, d.shifted(f))
-				from = d.pos
+			if m.enabled && d.err == nil {
+				b = append(b, d.data[copied:at+1]...)
+				b = appendU32(b, d.newIndex(f))
+				copied = d.pos
 			}
 		case op == 0xfc:
-			b, from = d.misc(b, at, from, m, top)
+			b, copied = d.rewritePrefixFC(b, at, copied, m, top)
 		case op == 0xfd:
-			d.vector(at, m)
+			d.readVector(at, m)
 		case op <= 0x01, op == 0x0f, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
 			// without immediates
 		default:
-			d.unknown(at, "instruction 0x%02x", op)
+			d.failUnknown(at, "instruction 0x%02x", op)
 		}
 		if d.err != nil {
 			return nil
@@ -338,13 +338,13 @@ func (d *decoder) instructions(b []byte, locals int, m *meter) []byte {
 	}
 	d.frames = frames
 	if d.pos != d.end {
-		d.fail(d.pos, "%d bytes stand behind the end of a function", d.left())
+		d.fail(d.pos, "%d bytes stand behind the end of a function", d.remaining())
 		return nil
 	}
-	return append(b, d.data[from:d.pos]...)
+	return append(b, d.data[copied:d.pos]...)
 }
 
-func (d *decoder) unknown(at int, format string, args ...any) {
+func (d *decoder) failUnknown(at int, format string, args ...any) {
 	if d.err != nil {
 		return
 	}
@@ -352,8 +352,8 @@ func (d *decoder) unknown(at int, format string, args ...any) {
 	d.err.Fix = "build for WebAssembly 2.0, without tail calls, exceptions, threads, relaxed SIMD and GC"
 }
 
-// blockType reads the type of a block and returns how many parameters it has.
-func (d *decoder) blockType() int {
+// readBlockType reads the type of a block and returns how many parameters it has.
+func (d *decoder) readBlockType() int {
 	at := d.pos
 	t := d.s33()
 	switch {
@@ -369,7 +369,7 @@ func (d *decoder) blockType() int {
 	return 0
 }
 
-func (d *decoder) memArg() {
+func (d *decoder) readMemArg() {
 	at := d.pos
 	if align := d.u32(); align > 15 {
 		d.fail(at, "an alignment of 2^%d", align)
@@ -377,8 +377,8 @@ func (d *decoder) memArg() {
 	d.u32()
 }
 
-// misc reads an instruction with prefix 0xfc.
-func (d *decoder) misc(b []byte, at, from int, m *meter, top *frame) ([]byte, int) {
+// rewritePrefixFC reads an instruction with prefix 0xfc.
+func (d *decoder) rewritePrefixFC(b []byte, at, from int, m *meter, top *frame) ([]byte, int) {
 	replace, charge := uint32(0), int32(0)
 	switch op := d.u32(); {
 	case op <= 7: // saturating truncations
@@ -400,22 +400,22 @@ func (d *decoder) misc(b []byte, at, from int, m *meter, top *frame) ([]byte, in
 	case op == 12: // table.init
 		d.index("element segment", d.elements)
 		d.index("table", d.tables)
-		charge = bulkCharge
+		charge = tableOpCharge
 	case op == 13: // elem.drop
 		d.index("element segment", d.elements)
 	case op == 14: // table.copy
 		d.index("table", d.tables)
 		d.index("table", d.tables)
-		charge = bulkCharge
+		charge = tableOpCharge
 	case op == 15 || op == 17: // table.grow, table.fill
 		d.index("table", d.tables)
-		charge = bulkCharge
+		charge = tableOpCharge
 	case op == 16: // table.size
 		d.index("table", d.tables)
 	default:
-		d.unknown(at, "instruction 0xfc %d", op)
+		d.failUnknown(at, "instruction 0xfc %d", op)
 	}
-	if !m.on || d.err != nil {
+	if !m.enabled || d.err != nil {
 		return b, from
 	}
 	switch {
@@ -429,25 +429,25 @@ func (d *decoder) misc(b []byte, at, from int, m *meter, top *frame) ([]byte, in
 	return b, from
 }
 
-// vector reads an instruction with prefix 0xfd. The engine reads its number as one byte and takes the 0x01 that
+// readVector reads an instruction with prefix 0xfd. The engine reads its number as one byte and takes the 0x01 that
 // follows a number from 128 up for a nop, so that no other spelling of it may pass.
-func (d *decoder) vector(at int, m *meter) {
+func (d *decoder) readVector(at int, m *meter) {
 	op := d.byte()
 	if op >= 0x80 {
 		if next := d.byte(); next != 1 {
-			d.unknown(at, "vector instruction %d", int(op&0x7f)|int(next)<<7)
+			d.failUnknown(at, "vector instruction %d", int(op&0x7f)|int(next)<<7)
 		}
 	}
 	switch {
 	case op <= 11, op == 92, op == 93:
-		d.memArg()
+		d.readMemArg()
 		m.accesses++
 	case op == 12 || op == 13:
 		d.skip(16)
 	case op >= 21 && op <= 34:
 		d.byte()
 	case op >= 84 && op <= 91:
-		d.memArg()
+		d.readMemArg()
 		d.byte()
 		m.accesses++
 	}

@@ -23,8 +23,8 @@ import (
 // refuel is what both generators name the export that gives a module's loops and functions new fuel.
 const refuel = "hangLimitInitializer"
 
-// modulesToCompare is how many modules each generator makes; DIFFERENTIAL_MODULES says otherwise.
-func modulesToCompare() int {
+// moduleCount is how many modules each generator makes; DIFFERENTIAL_MODULES says otherwise.
+func moduleCount() int {
 	if n, err := strconv.Atoi(os.Getenv("DIFFERENTIAL_MODULES")); err == nil {
 		return n
 	}
@@ -82,7 +82,7 @@ func wasmOpt(t *testing.T) string {
 // differential compares as many modules as are asked for.
 func differential(t *testing.T, make func(seed uint64) ([]byte, error)) {
 	var all tally
-	for seed := range uint64(modulesToCompare()) {
+	for seed := range uint64(moduleCount()) {
 		wasm, err := make(seed)
 		if err != nil {
 			t.Fatal(err)
@@ -100,15 +100,15 @@ func differential(t *testing.T, make func(seed uint64) ([]byte, error)) {
 }
 
 // tally counts what was compared.
-type tally struct{ modules, refused, invalid, stillborn, returned, trapped, hostCalls, yielded int }
+type tally struct{ modules, refused, invalid, trappedAtStart, returned, trapped, hostCalls, yielded int }
 
 func (c tally) String() string {
 	return fmt.Sprintf("%d modules, of which the gate refused %d, the engine %d, and %d trapped when instantiated; %d calls returned, %d trapped, %d calls of the host, %d yields",
-		c.modules, c.refused, c.invalid, c.stillborn, c.returned, c.trapped, c.hostCalls, c.yielded)
+		c.modules, c.refused, c.invalid, c.trappedAtStart, c.returned, c.trapped, c.hostCalls, c.yielded)
 }
 
-// form is a module as it is or rewritten, and what it did.
-type form struct {
+// variant is a module as it is or rewritten, and what it did.
+type variant struct {
 	runtime  wazero.Runtime
 	instance api.Module
 	invalid  bool
@@ -118,11 +118,11 @@ type form struct {
 }
 
 // run instantiates a module. No form is ended by the test: what its generator makes ends by itself.
-func run(t *testing.T, wasm []byte) *form {
+func run(t *testing.T, wasm []byte) *variant {
 	t.Helper()
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithDebugInfoEnabled(false))
-	f := &form{runtime: r}
+	f := &variant{runtime: r}
 	support := r.NewHostModuleBuilder("fuzzing-support")
 	for name, kind := range map[string]api.ValueType{"log-i32": i32, "log-i64": i64, "log-f32": f32, "log-f64": f64, "log-v128": v128} {
 		log := api.GoFunc(func(_ context.Context, stack []uint64) {
@@ -200,7 +200,7 @@ func compare(t *testing.T, seed uint64, wasm []byte, all *tally) bool {
 		all.invalid++
 		return true
 	case before.err != nil:
-		all.stillborn++
+		all.trappedAtStart++
 		return true
 	}
 	ctx := context.Background()
@@ -214,7 +214,7 @@ func compare(t *testing.T, seed uint64, wasm []byte, all *tally) bool {
 				}
 			}
 		}) {
-			for _, f := range []*form{before, after} {
+			for _, f := range []*variant{before, after} {
 				if fresh := f.instance.ExportedFunction(refuel); fresh != nil {
 					if _, err := fresh.Call(ctx); err != nil {
 						t.Error(err)
@@ -247,7 +247,7 @@ func trap(err error) string {
 	if err == nil {
 		return ""
 	}
-	return innermost(err)
+	return innermostLoop(err)
 }
 
 // arguments are zeros in the first round, then small and large numbers. A reference is null or, where it leads out of the module, any number.
@@ -266,7 +266,7 @@ func arguments(random *rand.Rand, kinds []api.ValueType, round int) []uint64 {
 }
 
 // sameState compares what the last call has left, and says what differs.
-func sameState(before, after *form, globals int) string {
+func sameState(before, after *variant, globals int) string {
 	if !slices.Equal(before.trace, after.trace) {
 		return fmt.Sprintf("the host was called with %v, and %v", before.trace, after.trace)
 	}

@@ -30,11 +30,11 @@ type generator struct {
 	pages     int         // of memory
 
 	// Of the function that is being written:
-	code   []byte
-	locals []byte
-	labels [][]byte // the types that a branch takes to each label, the innermost last
-	left   int      // instructions that may be written yet
-	depth  int
+	code             []byte
+	locals           []byte
+	labels           [][]byte // the types that a branch takes to each label, the innermost last
+	instructionsLeft int      // instructions that may be written yet
+	depth            int
 }
 
 type signature struct{ params, results []byte }
@@ -107,7 +107,7 @@ func (g *generator) module() []byte {
 	for _, t := range g.globals {
 		g.code = nil
 		if t == funcref {
-			g.emit(0xd2).uleb(imports + g.held())
+			g.emit(0xd2).uleb(imports + g.initialReference())
 		} else {
 			g.constant(t)
 		}
@@ -168,19 +168,19 @@ func (g *generator) sleb(v int64) *generator {
 func (g *generator) function(s signature) []byte {
 	params := len(s.params)
 	g.locals = slices.Concat(s.params, valueTypes, []byte{i32, i32, i32}) // the last three count rounds
-	g.labels, g.left, g.depth = [][]byte{s.results}, 1<<g.IntN(9), 0
+	g.labels, g.instructionsLeft, g.depth = [][]byte{s.results}, 1<<g.IntN(9), 0
 	g.code = leb(len(g.locals) - params)
 	for _, t := range g.locals[params:] {
 		g.emit(1, t)
 	}
-	g.burn()
+	g.consumeFuel()
 	g.statements()
 	g.values(s.results)
 	return g.emit(0x0b).code
 }
 
-// burn takes one unit of fuel and traps where there is none.
-func (g *generator) burn() {
+// consumeFuel takes one unit of fuel and traps where there is none.
+func (g *generator) consumeFuel() {
 	g.emit(0x23, 0, 0x45, 0x04, 0x40, 0x00, 0x0b, 0x23, 0, 0x41, 1, 0x6b, 0x24, 0)
 }
 
@@ -229,9 +229,9 @@ func (g *generator) global(t byte) int {
 // address is an i32 that lies within the memory, as a rule.
 func (g *generator) address() {
 	if g.pages > 1 {
-		g.few(21)
+		g.smallInt(21)
 	} else {
-		g.few(16)
+		g.smallInt(16)
 	}
 }
 
@@ -239,25 +239,25 @@ func (g *generator) address() {
 func (g *generator) length() {
 	switch {
 	case g.IntN(3) == 0:
-		g.few(11)
+		g.smallInt(11)
 	case g.pages > 1:
-		g.few(20)
+		g.smallInt(20)
 		g.emit(0x41).sleb(1 << 20).emit(0x72)
 	default:
-		g.few(15)
+		g.smallInt(15)
 	}
 }
 
-// few is an i32 below 2^bits, as a rule.
-func (g *generator) few(bits int) {
+// smallInt is an i32 below 2^bits, as a rule.
+func (g *generator) smallInt(bits int) {
 	g.value(i32)
 	if g.IntN(40) > 0 {
 		g.emit(0x41).sleb(1<<bits - 1).emit(0x71)
 	}
 }
 
-// inside writes what stands in a block whose label takes the given types.
-func (g *generator) inside(label []byte, write func()) {
+// withLabel writes what stands in a block whose label takes the given types.
+func (g *generator) withLabel(label []byte, write func()) {
 	g.labels = append(g.labels, label)
 	g.depth++
 	write()
@@ -267,7 +267,7 @@ func (g *generator) inside(label []byte, write func()) {
 }
 
 func (g *generator) statement() {
-	if g.left--; g.left < 0 || g.depth > 6 {
+	if g.instructionsLeft--; g.instructionsLeft < 0 || g.depth > 6 {
 		g.emit(0x01)
 		return
 	}
@@ -293,7 +293,7 @@ func (g *generator) statement() {
 	case 8: // if and else
 		g.value(i32)
 		g.emit(0x04, 0x40)
-		g.inside(nil, func() {
+		g.withLabel(nil, func() {
 			g.statements()
 			if g.IntN(2) == 0 {
 				g.emit(0x05)
@@ -301,11 +301,11 @@ func (g *generator) statement() {
 			}
 		})
 	case 9, 10:
-		g.counted()
+		g.countedLoop()
 	case 22:
-		g.short()
+		g.shortLoop()
 	case 11, 12:
-		g.typed(g.IntN(len(g.types)))
+		g.typedBlock(g.IntN(len(g.types)))
 	case 13: // br_if
 		n := g.IntN(len(g.labels))
 		types := g.labels[len(g.labels)-1-n]
@@ -345,17 +345,17 @@ func (g *generator) statement() {
 			return
 		}
 		g.address()
-		g.few(5)
-		g.few(5)
+		g.smallInt(5)
+		g.smallInt(5)
 		g.emit(0xfc, 8, byte(1+g.IntN(segments-1)), 0)
 	case 19: // table.set, table.fill
 		table, t, bits := g.reference()
-		g.few(bits)
+		g.smallInt(bits)
 		g.value(t)
 		if g.IntN(2) == 0 {
 			g.emit(0x26, table)
 		} else {
-			g.few(2)
+			g.smallInt(2)
 			g.emit(0xfc, 17, table)
 		}
 	case 20: // table.init, elem.drop, table.copy
@@ -364,14 +364,14 @@ func (g *generator) statement() {
 			g.emit(0xfc, 13, byte(g.IntN(segments)))
 		case 1, 2, 3:
 			table, _, bits := g.reference()
-			g.few(bits)
-			g.few(bits)
-			g.few(2)
+			g.smallInt(bits)
+			g.smallInt(bits)
+			g.smallInt(2)
 			g.emit(0xfc, 14, table, table)
 		default:
-			g.few(3)
-			g.few(2)
-			g.few(2)
+			g.smallInt(3)
+			g.smallInt(2)
+			g.smallInt(2)
 			g.emit(0xfc, 12, byte(1+g.IntN(segments-1)), 0) // the active one is dropped from the beginning
 		}
 	default:
@@ -388,22 +388,22 @@ func (g *generator) reference() (table, t byte, bits int) {
 	return 1, externref, 2
 }
 
-// counted is a loop of so many rounds.
-func (g *generator) counted() {
+// countedLoop is a loop of so many rounds.
+func (g *generator) countedLoop() {
 	if g.depth > 2 {
 		return
 	}
 	counter := len(g.locals) - 1 - g.depth
 	g.emit(0x41).sleb(int64(1+g.IntN(1<<(1+g.IntN(13))))).emit(0x21).uleb(counter).emit(0x03, 0x40)
-	g.inside(nil, func() {
-		g.burn()
+	g.withLabel(nil, func() {
+		g.consumeFuel()
 		g.statements()
 		g.emit(0x20).uleb(counter).emit(0x41, 1, 0x6b, 0x22).uleb(counter).emit(0x0d, 0)
 	})
 }
 
-// short is a loop of few instructions, with jumps out of it and back from its middle, and either end.
-func (g *generator) short() {
+// shortLoop is a loop of few instructions, with jumps out of it and back from its middle, and either end.
+func (g *generator) shortLoop() {
 	if g.depth > 2 {
 		return
 	}
@@ -442,18 +442,18 @@ func (g *generator) short() {
 	g.emit(0x0b, 0x0b)
 }
 
-// typed is a block, a loop or an if with a type of its own.
-func (g *generator) typed(n int) {
+// typedBlock is a block, a loop or an if with a type of its own.
+func (g *generator) typedBlock(n int) {
 	s := g.types[n]
 	g.values(s.params)
 	switch g.IntN(3) {
 	case 0:
 		g.emit(0x02).uleb(n)
-		g.inside(s.results, func() { g.half(s) })
+		g.withLabel(s.results, func() { g.body(s) })
 	case 1: // a loop, which a branch enters again with other values
 		g.emit(0x03).uleb(n)
-		g.inside(s.params, func() {
-			g.burn()
+		g.withLabel(s.params, func() {
+			g.consumeFuel()
 			g.pop(s.params)
 			g.statements()
 			g.values(s.params)
@@ -465,17 +465,17 @@ func (g *generator) typed(n int) {
 	case 2:
 		g.value(i32)
 		g.emit(0x04).uleb(n)
-		g.inside(s.results, func() {
-			g.half(s)
+		g.withLabel(s.results, func() {
+			g.body(s)
 			g.emit(0x05)
-			g.half(s)
+			g.body(s)
 		})
 	}
 	g.pop(s.results)
 }
 
-// half is a body that begins with values on the stack and leaves others.
-func (g *generator) half(s signature) {
+// body is a body that begins with values on the stack and leaves others.
+func (g *generator) body(s signature) {
 	g.pop(s.params)
 	g.statements()
 	g.values(s.results)
@@ -484,7 +484,7 @@ func (g *generator) half(s signature) {
 // table is a br_table among labels that take the same types. It is passed by as a rule: what follows would not run otherwise.
 func (g *generator) table() {
 	g.emit(0x02, 0x40)
-	g.inside(nil, func() {
+	g.withLabel(nil, func() {
 		g.value(i32)
 		g.emit(0x41, 7, 0x71, 0x0d, 0)
 		want := g.labels[g.IntN(len(g.labels))]
@@ -495,7 +495,7 @@ func (g *generator) table() {
 			}
 		}
 		g.values(want)
-		g.few(2)
+		g.smallInt(2)
 		g.emit(0x0e).uleb(len(same))
 		for range len(same) + 1 {
 			g.uleb(same[g.IntN(len(same))])
@@ -503,8 +503,8 @@ func (g *generator) table() {
 	})
 }
 
-// held is the function that the globals of references hold in the beginning.
-func (g *generator) held() int { return len(g.functions) - 1 }
+// initialReference is the function that the globals of references hold in the beginning.
+func (g *generator) initialReference() int { return len(g.functions) - 1 }
 
 func (g *generator) call() {
 	f := g.IntN(len(g.functions))
@@ -516,7 +516,7 @@ func (g *generator) call() {
 	case 2: // what the table holds there from the beginning, as a rule
 		g.values(s.params)
 		if g.IntN(4) == 0 {
-			g.few(3)
+			g.smallInt(3)
 		} else {
 			g.emit(0x41).sleb(int64(f))
 		}
@@ -526,7 +526,7 @@ func (g *generator) call() {
 		if g.IntN(2) == 0 {
 			g.emit(0xd2).uleb(imports + f)
 		} else {
-			f = g.held()
+			f = g.initialReference()
 			s = g.types[g.functions[f]]
 			g.emit(0x23).uleb(g.global(funcref))
 		}
@@ -539,7 +539,7 @@ func (g *generator) call() {
 
 // value writes what leaves one value of a type on the stack.
 func (g *generator) value(t byte) {
-	if g.left--; g.left < 0 || g.depth > 8 {
+	if g.instructionsLeft--; g.instructionsLeft < 0 || g.depth > 8 {
 		g.simple(t)
 		return
 	}
@@ -550,7 +550,7 @@ func (g *generator) value(t byte) {
 		g.simple(t)
 	case 2: // a block with this result
 		g.emit(0x02, t)
-		g.inside([]byte{t}, func() { g.half(signature{results: []byte{t}}) })
+		g.withLabel([]byte{t}, func() { g.body(signature{results: []byte{t}}) })
 	case 3: // select
 		g.value(t)
 		g.value(t)
@@ -625,7 +625,7 @@ func (g *generator) operation(t byte) {
 		if t == externref {
 			table, bits = 1, 2
 		}
-		g.few(bits)
+		g.smallInt(bits)
 		g.emit(0x25, table)
 		return
 	}
@@ -634,14 +634,14 @@ func (g *generator) operation(t byte) {
 		case 0:
 			g.emit(0x3f, 0)
 		case 1: // memory.grow
-			g.few(1)
+			g.smallInt(1)
 			g.emit(0x40, 0)
 		case 2:
 			g.emit(0xfc, 16, byte(g.IntN(2)))
 		case 3: // table.grow
 			table, t, _ := g.reference()
 			g.value(t)
-			g.few(2)
+			g.smallInt(2)
 			g.emit(0xfc, 15, table)
 		case 4: // ref.is_null
 			_, t, _ := g.reference()

@@ -31,17 +31,17 @@ const (
 // between two yields at most yieldEvery are used, plus what one stretch of code or one bulk operation costs. That is
 // some tens of microseconds for plain code, and 10 ms for what is made to be slow.
 const (
-	unitBytes  = 16
-	yieldEvery = 1 << 16
-	yieldNow   = yieldEvery + 1 // charged, it yields whatever is left
-	tickEvery  = 1 << 10        // a loop tells its local count to the global one this often,
-	firstTick  = 1 << 6         // and first after so many units, which the function's charge covers: short loops never tell
-	smallBody  = 128            // bytes of a function that others pay for, if it has no loop
-	stretch    = yieldEvery / 4 // of code: the function's charge holds the first, each other is charged where it begins, on all ways to it
+	unitBytes    = 16
+	yieldEvery   = 1 << 16
+	yieldNow     = yieldEvery + 1 // charged, it yields whatever is left
+	tickEvery    = 1 << 10        // a loop tells its local count to the global one this often,
+	firstTick    = 1 << 6         // and first after so many units, which the function's charge covers: short loops never tell
+	maxSmallBody = 128            // bytes of a function that others pay for, if it has no loop
+	segmentUnits = yieldEvery / 4 // of code: the function's charge holds the first, each other is charged where it begins, on all ways to it
 	// importCharge is what a call of the host costs: it may take up to a hundred microseconds.
 	importCharge = yieldEvery / 64
-	// bulkCharge is what an operation on a table costs, whose length is not looked at: the limit of tables bounds it.
-	bulkCharge = yieldEvery / 8
+	// tableOpCharge is what an operation on a table costs, whose length is not looked at: the limit of tables bounds it.
+	tableOpCharge = yieldEvery / 8
 )
 
 // Limits of what is accepted. Each stops something that kills or stalls the process when it reaches wazero;
@@ -162,7 +162,7 @@ func Rewrite(wasm []byte, cfg Config) (*Module, error) {
 		return nil, &Error{Offset: 0, Message: fmt.Sprintf("the file has %d bytes, at most %d are read", len(wasm), maxFile)}
 	}
 	d := &decoder{reader: reader{data: wasm, end: len(wasm)}, cfg: cfg}
-	if err := d.module(); err != nil {
+	if err := d.decodeModule(); err != nil {
 		return nil, err
 	}
 	d.found.Wasm = d.out

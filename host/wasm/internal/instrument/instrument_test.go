@@ -36,7 +36,7 @@ func leb(n int) []byte {
 
 var huge = []byte{0xff, 0xff, 0xff, 0xff, 0x0f}
 
-func with(head []byte, tail ...byte) []byte { return append(bytes.Clone(head), tail...) }
+func concat(head []byte, tail ...byte) []byte { return append(bytes.Clone(head), tail...) }
 
 // code is a code section with one function of the given body, behind a type and a function section.
 func code(body ...byte) []byte {
@@ -64,25 +64,25 @@ func TestRefused(t *testing.T) {
 		{"sections out of order", module([]byte{3, 0}, []byte{1, 0}), "too late"},
 		{"unknown section", module([]byte{13, 0}), "no section"},
 		{"bytes left over", module([]byte{1, 0, 0}), "left over"},
-		{"types", module(with([]byte{1}, huge...)), "types are declared"},
-		{"imports", module(with([]byte{2}, huge...)), "imports are declared"},
-		{"functions", module(with([]byte{3}, huge...)), "functions are declared"},
+		{"types", module(concat([]byte{1}, huge...)), "types are declared"},
+		{"imports", module(concat([]byte{2}, huge...)), "imports are declared"},
+		{"functions", module(concat([]byte{3}, huge...)), "functions are declared"},
 		{"many functions", module([]byte{3, 0xff, 0xff, 3}), "only"},
-		{"tables", module(with([]byte{4}, huge...)), "tables are declared"},
-		{"table size", module(with([]byte{4, 1, 0x70, 0}, 0xff, 0xff, 0xff, 0x3f)), "entries"},
+		{"tables", module(concat([]byte{4}, huge...)), "tables are declared"},
+		{"table size", module(concat([]byte{4, 1, 0x70, 0}, 0xff, 0xff, 0xff, 0x3f)), "entries"},
 		{"memory", module([]byte{5, 1, 0, 0x81, 0x80, 0x04}), "4097 MiB of memory"},
 		{"shared memory", module([]byte{5, 1, 3, 1, 1}), "shared"},
 		{"two memories", module([]byte{5, 2, 0, 1, 0, 1}), "memories"},
-		{"globals", module(with([]byte{6}, huge...)), "globals are declared"},
-		{"exports", module(with([]byte{7}, huge...)), "exports are declared"},
-		{"elements", module(with([]byte{9}, huge...)), "element segments are declared"},
-		{"elements of a segment", module([]byte{4, 1, 0x70, 0, 1}, with([]byte{9, 1, 0, 0x41, 0, 0x0b}, huge...)), "elements are declared"},
-		{"data segments", module(with([]byte{11}, huge...)), "data segments are declared"},
-		{"data count", module(with([]byte{12}, huge...)), "data segments are declared"},
-		{"data length", module([]byte{5, 1, 0, 1}, with([]byte{11, 1, 1}, huge...)), "bytes of data"},
-		{"bodies", module(with([]byte{10}, huge...)), "function bodies"},
+		{"globals", module(concat([]byte{6}, huge...)), "globals are declared"},
+		{"exports", module(concat([]byte{7}, huge...)), "exports are declared"},
+		{"elements", module(concat([]byte{9}, huge...)), "element segments are declared"},
+		{"elements of a segment", module([]byte{4, 1, 0x70, 0, 1}, concat([]byte{9, 1, 0, 0x41, 0, 0x0b}, huge...)), "elements are declared"},
+		{"data segments", module(concat([]byte{11}, huge...)), "data segments are declared"},
+		{"data count", module(concat([]byte{12}, huge...)), "data segments are declared"},
+		{"data length", module([]byte{5, 1, 0, 1}, concat([]byte{11, 1, 1}, huge...)), "bytes of data"},
+		{"bodies", module(concat([]byte{10}, huge...)), "function bodies"},
 		{"bodies missing", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}), "code section is missing"},
-		{"locals", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}, with([]byte{10, 1, 8, 1}, append(bytes.Clone(huge), 0x7f, 0x0b)...)), "locals"},
+		{"locals", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}, concat([]byte{10, 1, 8, 1}, append(bytes.Clone(huge), 0x7f, 0x0b)...)), "locals"},
 		{"parameters", module([]byte{1, 1, 0x60, 0xff, 0xff, 3}), "parameters are declared"},
 		{"name that is not UTF-8", module([]byte{2, 1, 1, 0xff, 0, 0, 0}), "UTF-8"},
 		{"imported memory", module([]byte{2, 1, 1, 'e', 1, 'm', 2, 0, 1}), "a memory, e.m"},
@@ -114,8 +114,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOutOfReach: a guest must not get at what is added to it, by an index that is valid only afterwards.
-func TestOutOfReach(t *testing.T) {
+// TestAddedIndicesAreUnreachable: a guest must not get at what is added to it, by an index that is valid only afterwards.
+func TestAddedIndicesAreUnreachable(t *testing.T) {
 	looping := []byte{0x03, 0x40, 0x0b} // makes the function have an added local
 	tests := map[string][]byte{
 		"local":        append(bytes.Clone(looping), 0x20, 0, 0x1a, 0x0b),

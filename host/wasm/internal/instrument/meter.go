@@ -19,7 +19,7 @@ func (d *decoder) addFunctions(b []byte) []byte {
 	b = appendU32(b, uint32(len(d.types)+2))
 	b = appendU32(b, uint32(len(d.types)+2))
 	for _, g := range d.guards {
-		b = appendU32(b, g.typ)
+		b = appendU32(b, g.typeIndex)
 	}
 	return b
 }
@@ -37,10 +37,10 @@ func (d *decoder) emitTick(b []byte, n int32) []byte {
 
 // meter is what is known of one function while it is rewritten.
 type meter struct {
-	on      bool
-	counter uint32 // the local that loops count in
-	atCalls bool   // the function is small and without loops: it is charged where it calls, not where it begins
-	charges []int  // where in the new body its weight goes
+	enabled       bool
+	counter       uint32 // the local that loops count in
+	chargeAtCalls bool   // the function is small and without loops: it is charged where it calls, not where it begins
+	chargeOffsets []int  // where in the new body its weight goes
 
 	start     int // of its code in the file
 	loops     int // so far, as what follows
@@ -48,8 +48,8 @@ type meter struct {
 	accesses  int // of memory and tables
 	callees   int // units of what it calls and what does not charge itself
 
-	stretches   int // how many have begun, besides the first
-	stretchFrom int // units before the last
+	segments     int // how many have begun, besides the first
+	segmentStart int // units before the last
 }
 
 // units is what the function weighs up to a place in the file.
@@ -65,7 +65,7 @@ func (d *decoder) emitCharge(b []byte, m *meter) []byte {
 	g := d.counterIndex()
 	b = append(b, opLoop, 0x40)
 	b = appendU32(append(b, 0x23), g) // global.get
-	b = emitPadded(b, &m.charges)
+	b = emitPadded(b, &m.chargeOffsets)
 	b = append(b, 0x6b)               // i32.sub
 	b = appendU32(append(b, 0x24), g) // global.set
 	b = appendU32(append(b, 0x23), g) // global.get
@@ -86,26 +86,26 @@ func (d *decoder) emitEntry(b []byte, m *meter) []byte {
 // has been done on every way to here.
 func (d *decoder) emitCall(b []byte, m *meter, f *frame, units int) []byte {
 	m.callees += units
-	if !m.atCalls || f.paid || units == 0 {
+	if !m.chargeAtCalls || f.charged || units == 0 {
 		return b
 	}
-	f.paid = true
+	f.charged = true
 	return d.emitCharge(b, m)
 }
 
-// emitLanding charges a stretch of code where a block ends, or an else begins, if a stretch began within it: a jump to here may have passed its charge by.
-func (d *decoder) emitLanding(b []byte, from int, m *meter, f *frame) ([]byte, int) {
-	if f.stretches == m.stretches {
+// emitJoin charges a stretch of code where a block ends, or an else begins, if a stretch began within it: a jump to here may have passed its charge by.
+func (d *decoder) emitJoin(b []byte, from int, m *meter, f *frame) ([]byte, int) {
+	if f.segments == m.segments {
 		return b, from
 	}
 	b = append(b, d.data[from:d.pos]...)
-	return d.emitTick(b, stretch), d.pos
+	return d.emitTick(b, segmentUnits), d.pos
 }
 
 // emitFreeRound takes a loop's weight from the local counter before the loop: its first round is part of the function's own weight.
 func emitFreeRound(b []byte, counter uint32, f *frame) []byte {
 	b = appendU32(append(b, 0x20), counter) // local.get
-	b = emitPadded(b, &f.free)
+	b = emitPadded(b, &f.freeOffsets)
 	b = append(b, 0x6b)                        // i32.sub
 	return appendU32(append(b, 0x21), counter) // local.set
 }
@@ -114,7 +114,7 @@ func emitFreeRound(b []byte, counter uint32, f *frame) []byte {
 // parameters cannot be begun again, because they are used up: it goes on.
 func (d *decoder) emitLoop(b []byte, counter uint32, params int, f *frame) []byte {
 	b = appendU32(append(b, 0x20), counter) // local.get
-	b = emitPadded(b, &f.weight)
+	b = emitPadded(b, &f.weightOffsets)
 	b = append(b, 0x6a)                       // i32.add
 	b = appendU32(append(b, 0x22), counter)   // local.tee
 	b = appendS32(append(b, 0x41), tickEvery) // i32.const
@@ -123,7 +123,7 @@ func (d *decoder) emitLoop(b []byte, counter uint32, params int, f *frame) []byt
 	b = appendU32(append(b, 0x20), counter) // local.get
 	b = appendU32(append(b, opCall), d.tickIndex())
 	if params == 0 {
-		b = emitPadded(b, &f.restart)
+		b = emitPadded(b, &f.restartOffsets)
 		b = appendU32(append(b, 0x21), counter) // local.set
 		return append(b, opBr, 1, opEnd)
 	}
@@ -132,29 +132,29 @@ func (d *decoder) emitLoop(b []byte, counter uint32, params int, f *frame) []byt
 	return append(b, opEnd)
 }
 
-// emitJump counts what a jump of a dispatch goes back over; 0 stands for the whole loop.
-func (j *dispatch) emitJump(b []byte, counter uint32, back int) []byte {
+// emitBranch counts what a jump of a dispatch goes back over; 0 stands for the whole loop.
+func (disp *dispatch) emitBranch(b []byte, counter uint32, back int) []byte {
 	b = appendU32(append(b, 0x20), counter) // local.get
 	if back > 0 {
 		b = appendS32(append(b, 0x41), int32(back)) // i32.const
 	} else {
-		b = emitPadded(b, &j.weight)
+		b = emitPadded(b, &disp.weight)
 	}
 	b = append(b, 0x6a)                        // i32.add
 	return appendU32(append(b, 0x21), counter) // local.set
 }
 
 // emitPadded writes an i32.const whose number is filled in later, and remembers where.
-func emitPadded(b []byte, places *[]int) []byte {
+func emitPadded(b []byte, offsets *[]int) []byte {
 	b = append(b, 0x41, 0x80, 0x80, 0x00)
-	*places = append(*places, len(b)-3)
+	*offsets = append(*offsets, len(b)-3)
 	return b
 }
 
-// fill writes a number to places that emitPadded has left.
-func fill(b []byte, places []int, v int) {
-	for _, at := range places {
-		putPadded(b[at:], v)
+// fillPadded writes a number to places that emitPadded has left.
+func fillPadded(b []byte, offsets []int, v int) {
+	for _, offset := range offsets {
+		putPadded(b[offset:], v)
 	}
 }
 
@@ -201,7 +201,7 @@ func (d *decoder) fillBody() []byte {
 	}
 	whole := []byte{0x20, 0, 0x20, 1, 0x20, 2, 0xfc, 11, 0}
 	b := []byte{0}
-	b = d.shortCut(b, whole)
+	b = d.emitSmallBulk(b, whole)
 	b = rangeCheck(b, whole, 0)
 	b = append(b, opLoop, 0x40)
 	b = d.emitTick(b, largeBulk>>bulkShift)
@@ -224,7 +224,7 @@ func (d *decoder) copyBody() []byte {
 	}
 	whole := []byte{0x20, 0, 0x20, 1, 0x20, 2, 0xfc, 10, 0, 0}
 	b := []byte{0}
-	b = d.shortCut(b, whole)
+	b = d.emitSmallBulk(b, whole)
 	b = rangeCheck(b, whole, 0)
 	b = rangeCheck(b, whole, 1)
 
@@ -255,8 +255,8 @@ func (d *decoder) copyBody() []byte {
 	return append(b, opEnd)
 }
 
-// shortCut does a small operation at once, and one that is not large after charging it.
-func (d *decoder) shortCut(b, whole []byte) []byte {
+// emitSmallBulk does a small operation at once, and one that is not large after charging it.
+func (d *decoder) emitSmallBulk(b, whole []byte) []byte {
 	b = appendS32(append(b, 0x20, 2, 0x41), smallBulk)
 	b = append(b, 0x4d, opIf, 0x40) // i32.le_u, if
 	b = append(b, whole...)
@@ -298,9 +298,9 @@ func (d *decoder) guardBody(g guard) []byte {
 		b = appendS32(append(b, 0x41), g.Errno)
 		b = append(b, 0x0f, opEnd)
 	}
-	for i := range d.params[g.typ] {
+	for i := range d.params[g.typeIndex] {
 		b = appendU32(append(b, 0x20), uint32(i))
 	}
-	b = appendU32(append(b, opCall), g.of)
+	b = appendU32(append(b, opCall), g.index)
 	return append(b, opEnd)
 }

@@ -22,7 +22,7 @@ func (r *reader) fail(at int, format string, args ...any) {
 	r.pos = r.end
 }
 
-func (r *reader) left() int { return r.end - r.pos }
+func (r *reader) remaining() int { return r.end - r.pos }
 
 func (r *reader) byte() byte {
 	if r.pos >= r.end {
@@ -35,8 +35,8 @@ func (r *reader) byte() byte {
 }
 
 func (r *reader) skip(n int) {
-	if n > r.left() {
-		r.fail(r.pos, "%d bytes are needed and %d are left", n, r.left())
+	if n > r.remaining() {
+		r.fail(r.pos, "%d bytes are needed and %d are left", n, r.remaining())
 		return
 	}
 	r.pos += n
@@ -102,8 +102,8 @@ func (r *reader) count(what string, size, limit int) int {
 	case n > limit:
 		r.fail(at, "%d %s are declared, at most %d are accepted", n, what, limit)
 		return 0
-	case n > r.left()/size:
-		r.fail(at, "%d %s are declared and only %d bytes are left", n, what, r.left())
+	case n > r.remaining()/size:
+		r.fail(at, "%d %s are declared and only %d bytes are left", n, what, r.remaining())
 		return 0
 	}
 	return n

@@ -47,9 +47,9 @@ type decoder struct {
 	usesData  bool // an instruction names a data segment
 	locals    int  // declared so far, in all functions
 
-	prepaid     []uint8 // of each function: its weight in units if it does not charge itself, else 0
-	mostPrepaid int
-	grown       int // bytes by which loops were unrolled
+	callerPays    []uint8 // of each function: its weight in units if it does not charge itself, else 0
+	maxCallerPays int
+	growth        int // bytes by which loops were unrolled
 
 	body   []byte  // the function that is being rewritten
 	frames []frame // kept from function to function
@@ -69,15 +69,15 @@ const helpers = 3
 // guard is an added function that stands between the module and one of its imports.
 type guard struct {
 	Guard
-	of  uint32 // the imported function
-	typ uint32
+	index     uint32 // the imported function
+	typeIndex uint32
 }
 
-func (d *decoder) added() int { return helpers + len(d.guards) }
+func (d *decoder) addedFunctions() int { return helpers + len(d.guards) }
 
-// shifted is where a function of the module stands after the import of yield was put behind the imported ones. What
+// newIndex is where a function of the module stands after the import of yield was put behind the imported ones. What
 // stands for an import is its guard.
-func (d *decoder) shifted(f uint32) uint32 {
+func (d *decoder) newIndex(f uint32) uint32 {
 	switch {
 	case d.cfg.Plain:
 		return f
@@ -87,7 +87,7 @@ func (d *decoder) shifted(f uint32) uint32 {
 	return d.guardIndex(int(f))
 }
 
-func (d *decoder) module() error {
+func (d *decoder) decodeModule() error {
 	if err := checkHeader(d.data); err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (d *decoder) module() error {
 		d.end, d.section = len(d.data), ""
 		id := d.byte()
 		size := d.u32()
-		if d.err == nil && int64(size) > int64(d.left()) {
-			d.fail(at, "a section of %d bytes is declared and %d are left", size, d.left())
+		if d.err == nil && int64(size) > int64(d.remaining()) {
+			d.fail(at, "a section of %d bytes is declared and %d are left", size, d.remaining())
 		}
 		if d.err == nil && int(id) >= len(sectionNames) {
 			d.fail(at, "%d is no section that Parley reads", id)
@@ -118,30 +118,30 @@ func (d *decoder) module() error {
 		if sectionRank[id] <= rank {
 			return &Error{Offset: at, Message: "section " + sectionNames[id] + " comes twice or too late"}
 		}
-		if err := d.bodiesLack(rank, sectionRank[id]); err != nil {
+		if err := d.checkCodeSection(rank, sectionRank[id]); err != nil {
 			return err
 		}
-		d.additions(rank+1, sectionRank[id]-1)
+		d.writeAddedSections(rank+1, sectionRank[id]-1)
 		rank = sectionRank[id]
 		d.section = sectionNames[id]
-		d.read(id)
+		d.readSection(id)
 		if d.err == nil && d.pos != d.end {
-			d.fail(d.pos, "%d bytes are left over", d.left())
+			d.fail(d.pos, "%d bytes are left over", d.remaining())
 		}
 		if d.err != nil {
 			return d.err
 		}
 	}
 	d.section = ""
-	if err := d.bodiesLack(rank, sectionRank[secData]+1); err != nil {
+	if err := d.checkCodeSection(rank, sectionRank[secData]+1); err != nil {
 		return err
 	}
-	d.additions(rank+1, sectionRank[secData])
+	d.writeAddedSections(rank+1, sectionRank[secData])
 	return nil
 }
 
-// bodiesLack tells whether the code section should have stood between two ranks that follow each other.
-func (d *decoder) bodiesLack(from, to int) error {
+// checkCodeSection tells whether the code section should have stood between two ranks that follow each other.
+func (d *decoder) checkCodeSection(from, to int) error {
 	code := sectionRank[secCode]
 	if n := len(d.funcs) - d.imported; n > 0 && from < code && code < to {
 		return &Error{Offset: d.pos, Message: fmt.Sprintf("%d functions are declared and the code section is missing; the file is probably truncated", n)}
@@ -149,8 +149,8 @@ func (d *decoder) bodiesLack(from, to int) error {
 	return nil
 }
 
-// additions writes the sections between two ranks that the module does not have and the metering needs.
-func (d *decoder) additions(from, to int) {
+// writeAddedSections writes the sections between two ranks that the module does not have and the metering needs.
+func (d *decoder) writeAddedSections(from, to int) {
 	if d.cfg.Plain {
 		return
 	}
@@ -160,26 +160,26 @@ func (d *decoder) additions(from, to int) {
 		}
 		switch id {
 		case secType:
-			d.write(id, d.addTypes(appendU32(nil, 3)))
+			d.writeSection(id, d.addTypes(appendU32(nil, 3)))
 		case secImport:
-			d.write(id, d.addImport(appendU32(nil, 1)))
+			d.writeSection(id, d.addImport(appendU32(nil, 1)))
 		case secFunction:
-			d.write(id, d.addFunctions(appendU32(nil, uint32(d.added()))))
+			d.writeSection(id, d.addFunctions(appendU32(nil, uint32(d.addedFunctions()))))
 		case secGlobal:
-			d.write(id, addGlobal(appendU32(nil, 1)))
+			d.writeSection(id, addGlobal(appendU32(nil, 1)))
 		case secCode:
-			d.write(id, d.addCode(appendU32(nil, uint32(d.added()))))
+			d.writeSection(id, d.addCode(appendU32(nil, uint32(d.addedFunctions()))))
 		}
 	}
 }
 
-func (d *decoder) write(id byte, content []byte) {
+func (d *decoder) writeSection(id byte, content []byte) {
 	d.out = append(d.out, id)
 	d.out = appendU32(d.out, uint32(len(content)))
 	d.out = append(d.out, content...)
 }
 
-func (d *decoder) read(id byte) {
+func (d *decoder) readSection(id byte) {
 	start := d.pos
 	added := !d.cfg.Plain
 	switch id {
@@ -187,14 +187,14 @@ func (d *decoder) read(id byte) {
 		d.readTypes()
 		if added {
 			b := appendU32(nil, uint32(len(d.types)+3))
-			d.write(id, d.addTypes(append(b, d.rest(start)...)))
+			d.writeSection(id, d.addTypes(append(b, d.vectorBody(start)...)))
 			return
 		}
 	case secImport:
 		d.readImports()
 		if added {
 			b := appendU32(nil, uint32(d.imported+1))
-			d.write(id, d.addImport(append(b, d.rest(start)...)))
+			d.writeSection(id, d.addImport(append(b, d.vectorBody(start)...)))
 			return
 		}
 	case secFunction:
@@ -203,32 +203,32 @@ func (d *decoder) read(id byte) {
 			d.funcs = append(d.funcs, d.index("type", len(d.types)))
 		}
 		if added {
-			b := appendU32(nil, uint32(n+d.added()))
-			d.write(id, d.addFunctions(append(b, d.rest(start)...)))
+			b := appendU32(nil, uint32(n+d.addedFunctions()))
+			d.writeSection(id, d.addFunctions(append(b, d.vectorBody(start)...)))
 			return
 		}
 	case secTable:
-		d.write(id, d.readTables())
+		d.writeSection(id, d.readTables())
 		return
 	case secMemory:
-		d.write(id, d.readMemory())
+		d.writeSection(id, d.readMemory())
 		return
 	case secGlobal:
 		b := d.readGlobals()
 		if added {
 			b = addGlobal(b)
 		}
-		d.write(id, b)
+		d.writeSection(id, b)
 		return
 	case secExport:
-		d.write(id, d.readExports())
+		d.writeSection(id, d.readExports())
 		return
 	case secStart:
 		d.found.HasStart = true
-		d.write(id, appendU32(nil, d.shifted(d.index("function", len(d.funcs)))))
+		d.writeSection(id, appendU32(nil, d.newIndex(d.index("function", len(d.funcs)))))
 		return
 	case secElement:
-		d.write(id, d.readElements())
+		d.writeSection(id, d.readElements())
 		return
 	case secDataCount:
 		d.dataCount = int(d.u32())
@@ -240,16 +240,16 @@ func (d *decoder) read(id byte) {
 		d.readCode()
 		return
 	case secData:
-		d.write(id, d.readData())
+		d.writeSection(id, d.readData())
 		return
 	}
 	if d.err == nil {
-		d.write(id, d.data[start:d.end])
+		d.writeSection(id, d.data[start:d.end])
 	}
 }
 
-// rest returns the vector that begins at start without its count.
-func (d *decoder) rest(start int) []byte {
+// vectorBody returns the vector that begins at start without its count.
+func (d *decoder) vectorBody(start int) []byte {
 	if d.err != nil {
 		return nil
 	}
@@ -269,10 +269,10 @@ func (d *decoder) readTypes() {
 		}
 		b.Reset()
 		n := d.count("parameters", 1, maxParams)
-		d.typeList(&b, n)
+		d.readTypeList(&b, n)
 		b.WriteString("->")
 		results := d.count("results", 1, maxParams)
-		d.typeList(&b, results)
+		d.readTypeList(&b, results)
 		if all += n + results; all > maxAllParams {
 			d.fail(at, "the types have more than %d parameters and results together", maxAllParams)
 		}
@@ -281,7 +281,7 @@ func (d *decoder) readTypes() {
 	}
 }
 
-func (d *decoder) typeList(b *strings.Builder, n int) {
+func (d *decoder) readTypeList(b *strings.Builder, n int) {
 	for i := range n {
 		if i > 0 {
 			b.WriteByte(',')
@@ -302,7 +302,7 @@ func (d *decoder) readImports() {
 				if kind <= KindGlobal {
 					what = [...]string{"", "a table", "a memory", "a global"}[kind]
 				}
-				d.fail(at, "the module imports %s, %s.%s, and only functions can be imported", what, short(module), short(name))
+				d.fail(at, "the module imports %s, %s.%s, and only functions can be imported", what, shortName(module), shortName(name))
 				if kind == KindMemory {
 					d.err.Fix = "link it without --import-memory"
 				}
@@ -324,8 +324,8 @@ func (d *decoder) readImports() {
 	}
 }
 
-// short makes a name of the guest fit for a message.
-func short(s string) string {
+// shortName makes a name of the guest fit for a message.
+func shortName(s string) string {
 	s = manifest.CleanLine(s)
 	if len(s) > 60 {
 		s = strings.ToValidUTF8(s[:60], "") + "..."
@@ -343,7 +343,7 @@ func (d *decoder) readTables() []byte {
 		if flag > 1 && d.err == nil {
 			d.fail(at, "table limits of form %d are not accepted", flag)
 		}
-		size, most := d.u32(), uint32(maxTableSize)
+		size, maxEntries := d.u32(), uint32(maxTableSize)
 		if size > maxTableSize && d.err == nil {
 			d.fail(at, "a table of %d entries is asked for, at most %d are given", size, maxTableSize)
 		}
@@ -352,11 +352,11 @@ func (d *decoder) readTables() []byte {
 			if declared < size && d.err == nil {
 				d.fail(at, "a table's minimum %d is above its maximum %d", size, declared)
 			}
-			most = min(most, declared)
+			maxEntries = min(maxEntries, declared)
 		}
 		b = append(b, 1)
 		b = appendU32(b, size)
-		b = appendU32(b, most)
+		b = appendU32(b, maxEntries)
 	}
 	return b
 }
@@ -372,22 +372,22 @@ func (d *decoder) readMemory() []byte {
 		d.fail(at, "the memory is shared or has 64-bit addresses")
 		d.err.Fix = "build it without threads and without memory64"
 	}
-	size, most := d.u32(), d.cfg.MaxPages
+	size, maxPages := d.u32(), d.cfg.MaxPages
 	if flag == 1 {
 		declared := d.u32()
 		if (declared < size || declared > 1<<16) && d.err == nil {
 			d.fail(at, "the memory's maximum of %d pages is below its minimum %d or above 65536", declared, size)
 		}
-		most = min(most, declared)
+		maxPages = min(maxPages, declared)
 	}
 	if size > d.cfg.MaxPages && d.err == nil {
 		d.fail(at, "the module starts with %d MiB of memory, and %d MiB are allowed", (uint64(size)+15)/16, d.cfg.MaxPages/16)
 		d.err.Fix = "raise the plugin's memory limit, or build it with less"
 	}
-	d.found.HasMemory, d.found.MemoryMin, d.found.MemoryMax = true, size, most
+	d.found.HasMemory, d.found.MemoryMin, d.found.MemoryMax = true, size, maxPages
 	b := append(appendU32(nil, 1), 1)
 	b = appendU32(b, size)
-	return appendU32(b, most)
+	return appendU32(b, maxPages)
 }
 
 func (d *decoder) readGlobals() []byte {
@@ -405,14 +405,14 @@ func (d *decoder) readGlobals() []byte {
 			d.fail(at, "a global's mutability must be 0 or 1 and is %d", mutable)
 		}
 		b = append(b, mutable)
-		b = d.constant(b)
+		b = d.copyConstant(b)
 		d.globals++
 	}
 	return b
 }
 
-// constant copies a constant expression of one instruction.
-func (d *decoder) constant(b []byte) []byte {
+// copyConstant copies a constant expression of one instruction.
+func (d *decoder) copyConstant(b []byte) []byte {
 	at := d.pos
 	switch op := d.byte(); op {
 	case 0x41:
@@ -434,7 +434,7 @@ func (d *decoder) constant(b []byte) []byte {
 		d.skip(16)
 	case 0xd2:
 		f := d.index("function", len(d.funcs))
-		b = appendU32(append(b, op), d.shifted(f))
+		b = appendU32(append(b, op), d.newIndex(f))
 		at = d.pos
 	default:
 		if d.err == nil {
@@ -467,7 +467,7 @@ func (d *decoder) readExports() []byte {
 			if d.err == nil {
 				e.Type, e.Imported = d.types[d.funcs[f]], int(f) < d.imported
 			}
-			b = appendU32(b, d.shifted(f))
+			b = appendU32(b, d.newIndex(f))
 		case KindTable:
 			b = appendU32(b, d.index("table", d.tables))
 		case KindMemory:
@@ -505,7 +505,7 @@ func (d *decoder) readElements() []byte {
 			if flag&2 != 0 {
 				b = appendU32(b, d.index("table", d.tables))
 			}
-			b = d.constant(b)
+			b = d.copyConstant(b)
 		}
 		if flag&3 != 0 { // the element kind or type is written
 			if flag&4 == 0 {
@@ -523,9 +523,9 @@ func (d *decoder) readElements() []byte {
 		b = appendU32(b, uint32(n))
 		for range n {
 			if flag&4 == 0 {
-				b = appendU32(b, d.shifted(d.index("function", len(d.funcs))))
+				b = appendU32(b, d.newIndex(d.index("function", len(d.funcs))))
 			} else {
-				b = d.constant(b)
+				b = d.copyConstant(b)
 			}
 			if d.err != nil {
 				return nil
@@ -543,7 +543,7 @@ func (d *decoder) readData() []byte {
 	if d.dataCount >= 0 && n != d.dataCount && d.err == nil {
 		d.fail(at, "%d data segments are declared before the code and %d follow", d.dataCount, n)
 	}
-	m := merger{out: make([]byte, 0, d.left()+64), mayMerge: !d.cfg.Plain && !d.usesData}
+	m := merger{out: make([]byte, 0, d.remaining()+64), mayMerge: !d.cfg.Plain && !d.usesData}
 	for range n {
 		at := d.pos
 		flag := d.u32()
@@ -555,7 +555,7 @@ func (d *decoder) readData() []byte {
 		}
 		var offset []byte
 		if flag != 1 {
-			offset = d.constant(nil)
+			offset = d.copyConstant(nil)
 		}
 		size := d.count("bytes of data", 1, maxFile)
 		if d.usesData && size > maxInitData && d.err == nil {
@@ -568,7 +568,7 @@ func (d *decoder) readData() []byte {
 		d.pos += size
 	}
 	m.flush()
-	return append(appendU32(nil, uint32(m.n)), m.out...)
+	return append(appendU32(nil, uint32(m.count)), m.out...)
 }
 
 // maxGap is how many bytes may lie between two segments that are put together; they are written as zeros.
@@ -578,7 +578,7 @@ const maxGap = 64
 type merger struct {
 	mayMerge bool
 	out      []byte
-	n        int
+	count    int
 
 	data       []byte // of the segment that may still grow; nil when there is none
 	start, end uint64
@@ -592,8 +592,8 @@ type span struct{ start, end uint64 }
 // maxSpans keeps the search for earlier segments short, however many there are. Go's linker writes two ascending runs.
 const maxSpans = 256
 
-// untouched returns how far from start on nothing has been written.
-func (m *merger) untouched(start uint64) uint64 {
+// unwrittenUntil returns how far from start on nothing has been written.
+func (m *merger) unwrittenUntil(start uint64) uint64 {
 	if len(m.earlier) >= maxSpans {
 		return start
 	}
@@ -613,7 +613,7 @@ func (m *merger) add(flag uint32, offset, data []byte) {
 		if flag != 1 {
 			m.mayMerge = false // it may lie anywhere, and later ones over it
 		}
-		m.n++
+		m.count++
 		m.out = appendU32(m.out, flag&1) // form 2 with memory 0 is form 0
 		m.out = append(m.out, offset...)
 		m.out = append(appendU32(m.out, uint32(len(data))), data...)
@@ -623,7 +623,7 @@ func (m *merger) add(flag uint32, offset, data []byte) {
 		m.data = append(append(m.data, make([]byte, gap)...), data...)
 	} else {
 		m.flush()
-		m.start, m.limit, m.data = at, m.untouched(at), append(make([]byte, 0, len(data)), data...)
+		m.start, m.limit, m.data = at, m.unwrittenUntil(at), append(make([]byte, 0, len(data)), data...)
 	}
 	m.end = m.start + uint64(len(m.data))
 }
@@ -635,7 +635,7 @@ func (m *merger) flush() {
 	if len(m.earlier) < maxSpans {
 		m.earlier = append(m.earlier, span{m.start, m.end})
 	}
-	m.n++
+	m.count++
 	m.out = append(m.out, 0, 0x41)
 	m.out = append(appendS32(m.out, int32(uint32(m.start))), opEnd)
 	m.out = append(appendU32(m.out, uint32(len(m.data))), m.data...)

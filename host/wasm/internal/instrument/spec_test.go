@@ -156,8 +156,8 @@ func (s *specRun) call(c specCommand) {
 	s.calls++
 	want, errWant := s.original.ExportedFunction(c.Action.Field).Call(ctx, args...)
 	got, errGot := s.result.ExportedFunction(c.Action.Field).Call(ctx, args...)
-	if innermost(errWant) != innermost(errGot) {
-		s.t.Errorf("%s:%d: %s gives the error %q, and %q when metered", s.file, c.Line, c.Action.Field, innermost(errWant), innermost(errGot))
+	if innermostLoop(errWant) != innermostLoop(errGot) {
+		s.t.Errorf("%s:%d: %s gives the error %q, and %q when metered", s.file, c.Line, c.Action.Field, innermostLoop(errWant), innermostLoop(errGot))
 	}
 	// References are addresses, which differ from instance to instance.
 	if !slices.Equal(want, got) && !strings.HasPrefix(s.file, "ref_") {
@@ -188,7 +188,7 @@ func (s *specRun) arg(v any) []uint64 {
 	return []uint64{binary.LittleEndian.Uint64(bits.Bytes()), binary.LittleEndian.Uint64(bits.Bytes()[8:])}
 }
 
-func innermost(err error) string {
+func innermostLoop(err error) string {
 	if err == nil {
 		return ""
 	}

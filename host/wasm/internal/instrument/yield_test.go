@@ -15,13 +15,13 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
-// flow makes functions of nothing but jumps and work, of bytes: each says what comes next. What is done is counted in a global, so that it can be
+// flowGenerator makes functions of nothing but jumps and work, of bytes: each says what comes next. What is done is counted in a global, so that it can be
 // held against the yields.
-type flow struct {
-	data   []byte
-	out    []byte
-	labels []label
-	left   int // statements
+type flowGenerator struct {
+	data           []byte
+	out            []byte
+	labels         []label
+	statementsLeft int // statements
 }
 
 type label struct {
@@ -30,14 +30,14 @@ type label struct {
 }
 
 const (
-	flowFunctions = 5
-	globalRandom  = 0
-	globalWork    = 1
-	localTarget   = 0
-	mostWork      = 4 << 20 // bytes of code between two yields: yieldEvery units of 16 bytes are a quarter of it
+	flowFunctions        = 5
+	globalRandom         = 0
+	globalWork           = 1
+	localTarget          = 0
+	maxWorkBetweenYields = 4 << 20 // bytes of code between two yields: yieldEvery units of 16 bytes are a quarter of it
 )
 
-func (g *flow) next() int {
+func (g *flowGenerator) next() int {
 	if len(g.data) == 0 {
 		return 0
 	}
@@ -46,9 +46,9 @@ func (g *flow) next() int {
 	return int(b)
 }
 
-func (g *flow) emit(b ...byte) { g.out = append(g.out, b...) }
+func (g *flowGenerator) emit(b ...byte) { g.out = append(g.out, b...) }
 
-func (g *flow) number(op byte, v int) { g.out = append(append(g.out, op), sleb(v)...) }
+func (g *flowGenerator) number(op byte, v int) { g.out = append(append(g.out, op), sleb(v)...) }
 
 func sleb(v int) []byte {
 	var out []byte
@@ -60,7 +60,7 @@ func sleb(v int) []byte {
 }
 
 // random leaves a number from 0 to mask on the stack.
-func (g *flow) random(mask int) {
+func (g *flowGenerator) random(mask int) {
 	g.emit(0x23, globalRandom)
 	g.number(0x41, 1103515245)
 	g.emit(0x6c)
@@ -71,7 +71,7 @@ func (g *flow) random(mask int) {
 }
 
 // work does nothing for so many bytes.
-func (g *flow) work(n int) {
+func (g *flowGenerator) work(n int) {
 	g.emit(0x23, globalWork)
 	g.number(0x42, n)
 	g.emit(0x7c, 0x24, globalWork)
@@ -80,7 +80,7 @@ func (g *flow) work(n int) {
 	}
 }
 
-func (g *flow) open(op byte, l label, body func()) {
+func (g *flowGenerator) open(op byte, l label, body func()) {
 	if l.param {
 		g.emit(0x41, 0, op, 1, 0x1a) // i32.const, type 1, drop
 	} else {
@@ -94,15 +94,15 @@ func (g *flow) open(op byte, l label, body func()) {
 
 const opEnd = 0x0b
 
-func (g *flow) statements() {
-	for n := g.next() % 6; n >= 0 && g.left > 0; n-- {
-		g.left--
+func (g *flowGenerator) statements() {
+	for n := g.next() % 6; n >= 0 && g.statementsLeft > 0; n-- {
+		g.statementsLeft--
 		g.statement()
 	}
 }
 
 // target chooses a label, and puts there what a jump to it takes. Only labels without can share a table.
-func (g *flow) target(tables bool) int {
+func (g *flowGenerator) target(tables bool) int {
 	n := g.next() % len(g.labels)
 	for i := range g.labels {
 		if d := (n + i) % len(g.labels); !tables || !g.labels[len(g.labels)-1-d].param {
@@ -112,7 +112,7 @@ func (g *flow) target(tables bool) int {
 	return 0
 }
 
-func (g *flow) statement() {
+func (g *flowGenerator) statement() {
 	switch b := g.next(); b % 18 {
 	case 0, 1:
 		g.work(g.next())
@@ -169,14 +169,14 @@ func (g *flow) statement() {
 		g.number(0x41, g.next()%8)
 		g.emit(0x21, localTarget)
 	case 16:
-		g.short(func() { g.work(g.next() % 24) })
+		g.shortLoop(func() { g.work(g.next() % 24) })
 	case 17:
-		g.short(func() { g.emit(0x10, byte(g.next()%flowFunctions)) })
+		g.shortLoop(func() { g.emit(0x10, byte(g.next()%flowFunctions)) })
 	}
 }
 
-// short is a loop of few instructions that ends by beginning again, always or as chance has it.
-func (g *flow) short(body func()) {
+// shortLoop is a loop of few instructions that ends by beginning again, always or as chance has it.
+func (g *flowGenerator) shortLoop(body func()) {
 	g.open(0x02, label{}, func() {
 		g.open(0x03, label{}, func() {
 			for range g.next() % 3 {
@@ -198,7 +198,7 @@ func (g *flow) short(body func()) {
 }
 
 // dispatch is what Go's compiler makes of a function: a loop, a nest of blocks, a table of jumps, and code behind each block.
-func (g *flow) dispatch() {
+func (g *flowGenerator) dispatch() {
 	n := 1 + g.next()%6
 	g.open(0x03, label{dispatch: n}, func() {
 		for range n {
@@ -227,7 +227,7 @@ func (g *flow) dispatch() {
 }
 
 // jump goes to a number of the nearest dispatch, in the instructions that Go uses, or in others.
-func (g *flow) jump() {
+func (g *flowGenerator) jump() {
 	for d := range g.labels {
 		l := g.labels[len(g.labels)-1-d]
 		if l.dispatch == 0 {
@@ -257,13 +257,13 @@ func (g *flow) jump() {
 func flowModule(data []byte) []byte {
 	var bodies [][]byte
 	for i := range flowFunctions {
-		g := &flow{left: 60, labels: []label{{}}}
+		g := &flowGenerator{statementsLeft: 60, labels: []label{{}}}
 		g.data = data[i*len(data)/flowFunctions : (i+1)*len(data)/flowFunctions]
 		if g.next()%2 == 0 { // all of it, as Go's compiler does
 			g.dispatch()
 		}
-		for len(g.data) > 0 && g.left > 0 {
-			g.left--
+		for len(g.data) > 0 && g.statementsLeft > 0 {
+			g.statementsLeft--
 			g.statement()
 		}
 		body := append(append([]byte{1, 2, 0x7f}, g.out...), opEnd)
@@ -282,8 +282,8 @@ func flowModule(data []byte) []byte {
 
 var errEnough = errors.New("enough")
 
-// yieldsEnough runs a module of flowModule until it has yielded often, and holds what it does between two yields.
-func yieldsEnough(t *testing.T, wasm []byte) (yields int) {
+// checkYields runs a module of flowModule until it has yielded often, and holds what it does between two yields.
+func checkYields(t *testing.T, wasm []byte) (yields int) {
 	t.Helper()
 	m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: 1})
 	if err != nil {
@@ -295,7 +295,7 @@ func yieldsEnough(t *testing.T, wasm []byte) (yields int) {
 	last := uint64(0)
 	check := func(mod api.Module) {
 		work := mod.ExportedGlobal("w").Get()
-		if work-last > mostWork {
+		if work-last > maxWorkBetweenYields {
 			t.Errorf("%x\ndoes %d bytes of work between two yields", wasm, work-last)
 		}
 		last = work
@@ -315,12 +315,12 @@ func yieldsEnough(t *testing.T, wasm []byte) (yields int) {
 		t.Fatalf("%x: %v", wasm, err)
 	}
 	// Code that never comes back cannot be ended: the whole program is.
-	never := time.AfterFunc(time.Minute, func() {
+	watchdog := time.AfterFunc(time.Minute, func() {
 		fmt.Fprintf(os.Stderr, "%x\nnever yields\n", wasm)
 		os.Exit(3)
 	})
 	_, _ = mod.ExportedFunction("f").Call(ctx)
-	never.Stop()
+	watchdog.Stop()
 	check(mod)
 	return yields
 }
@@ -338,7 +338,7 @@ func TestYields(t *testing.T) {
 			data[i] = byte(random.Uint32())
 		}
 		ran++
-		if yieldsEnough(t, flowModule(data)) > 0 {
+		if checkYields(t, flowModule(data)) > 0 {
 			yielded++
 		}
 	}
@@ -359,7 +359,7 @@ func FuzzYields(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) < 2000 {
-			yieldsEnough(t, flowModule(data))
+			checkYields(t, flowModule(data))
 		}
 	})
 }

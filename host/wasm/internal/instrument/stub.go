@@ -1,12 +1,12 @@
 package instrument
 
-// Husk is an instrumented module without its code: each body only traps. Decoding and validating it costs an engine next
+// Stub is an instrumented module without its code: each body only traps. Decoding and validating it costs an engine next
 // to nothing, and an instance of it needs nothing else where the native code of the bodies is at hand already.
 // It must be given what Rewrite made.
-func Husk(module []byte) []byte {
+func Stub(module []byte) []byte {
 	out := append(make([]byte, 0, 1<<16), module[:8]...)
 	r := reader{data: module, pos: 8, end: len(module)}
-	for r.left() > 0 && r.err == nil {
+	for r.remaining() > 0 && r.err == nil {
 		at := r.pos
 		id := r.byte()
 		size := int(r.u32())
