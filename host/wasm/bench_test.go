@@ -45,7 +45,7 @@ func BenchmarkFirstCall(b *testing.B) {
 			if _, err := invoke(b, c.make(testEngine(b)), c.tool, c.params); err != nil {
 				b.Fatal(err)
 			}
-			source := c.make(nil).body().src
+			source := c.make(nil).loadParts().src
 			for b.Loop() {
 				e := New(Config{CacheDir: testCache})
 				if _, err := invoke(b, e.Provider(source), c.tool, c.params); err != nil {
@@ -64,11 +64,11 @@ func BenchmarkAdmit(b *testing.B) {
 	for _, c := range callsToTime(b) {
 		b.Run(c.name, func(b *testing.B) {
 			p := c.make(nil)
-			wasm, _ := p.body().src.Wasm()
+			wasm, _ := p.loadParts().src.Wasm()
 			m, _ := p.Manifest()
 			b.SetBytes(int64(len(wasm)))
 			for b.Loop() {
-				if _, err := admit(wasm, m); err != nil {
+				if _, err := validateModule(wasm, m); err != nil {
 					b.Fatal(err)
 				}
 			}

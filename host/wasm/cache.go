@@ -26,16 +26,16 @@ import (
 
 // Names of the files in a slot of the cache.
 const (
-	sealName = "seal.json"
-	huskName = "husk.wasm"
+	checksumsName = "seal.json"
+	stubName      = "husk.wasm"
 )
 
 const (
 	defaultCacheSize = 1 << 30
-	maxSeal          = 1 << 20
-	touchEvery       = time.Hour   // an entry that is used is marked so, this often at most
+	maxChecksums     = 1 << 20
+	markUsedEvery    = time.Hour   // an entry that is used is marked so, this often at most
 	staleTemp        = time.Hour   // a folder that is being filled for so long was left behind
-	settled          = time.Second // a file that changed so shortly before it was hashed may have changed again unseen
+	settleTime       = time.Second // a file that changed so shortly before it was hashed may have changed again unseen
 )
 
 // slot is a folder of the cache, which holds one module compiled for one kind of machine: the native code, the husk of the
@@ -44,17 +44,17 @@ const (
 // the system); the digests guard against damage, so a file that has not changed since it was hashed is not hashed again.
 type slot struct{ dir, key string }
 
-// seal is written last.
-type seal struct {
+// checksums is written last.
+type checksums struct {
 	Key     string            `json:"key"` // the slot's: one under another's name is not used
 	Module  instrument.Module `json:"module"`
-	Husk    sealedFile        `json:"husk"`
-	Code    sealedFile        `json:"code"`
+	Stub    hashedFile        `json:"husk"`
+	Code    hashedFile        `json:"code"`
 	Checked time.Time         `json:"checked"` // when both were hashed last
 }
 
-// sealedFile is a file as it was when it was hashed.
-type sealedFile struct {
+// hashedFile is a file as it was when it was hashed.
+type hashedFile struct {
 	Name    string    `json:"name"`
 	SHA256  string    `json:"sha256"`
 	Size    int64     `json:"size"`
@@ -62,7 +62,7 @@ type sealedFile struct {
 	Inode   uint64    `json:"inode,omitempty"`
 }
 
-func (f sealedFile) same(info fs.FileInfo) bool {
+func (f hashedFile) matches(info fs.FileInfo) bool {
 	inode, changed := stamp(info)
 	return info.Mode().IsRegular() && info.Size() == f.Size && inode == f.Inode && changed.Equal(f.Changed)
 }
@@ -70,21 +70,21 @@ func (f sealedFile) same(info fs.FileInfo) bool {
 // slotPattern is the form of the names in the cache folder that are ours to remove.
 var slotPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{32}-[0-9]+(-[0-9a-f]{8})?$`) })
 
-// unfilled tells the name of a slot that is not filled yet.
-func unfilled(name string) bool {
+// isUnfinished tells the name of a slot that is not filled yet.
+func isUnfinished(name string) bool {
 	return strings.HasPrefix(name, "filling-") && strings.HasSuffix(name, ".tmp")
 }
 
-// keyOf names the slot of a module by the bytes that it comes from, and by all that its native code depends on besides.
-func keyOf(form string, data []byte) string {
+// cacheKey names the slot of a module by the bytes that it comes from, and by all that its native code depends on besides.
+func cacheKey(form string, data []byte) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d\n", form, len(data))
 	h.Write(data)
-	return fmt.Sprintf("%s-%d-%s", hex.EncodeToString(h.Sum(nil)[:16]), instrument.Version, machine())
+	return fmt.Sprintf("%s-%d-%s", hex.EncodeToString(h.Sum(nil)[:16]), instrument.Version, machineID())
 }
 
-// machine stands for what wazero v1.12.0 names its own entries by, besides the module.
-var machine = sync.OnceValue(func() string {
+// machineID stands for what wazero v1.12.0 names its own entries by, besides the module.
+var machineID = sync.OnceValue(func() string {
 	version := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -110,10 +110,10 @@ func (e *Engine) cacheDir() string {
 	return e.cfg.CacheDir
 }
 
-// seal describes a slot that has just been filled, and returns the description with the husk as the module's wasm.
-func (s slot) seal(module *instrument.Module) (*seal, error) {
-	husk := instrument.Stub(module.Wasm)
-	if err := os.WriteFile(filepath.Join(s.dir, huskName), husk, 0o600); err != nil {
+// checksums describes a slot that has just been filled, and returns the description with the husk as the module's wasm.
+func (s slot) writeChecksums(module *instrument.Module) (*checksums, error) {
+	stub := instrument.Stub(module.Wasm)
+	if err := os.WriteFile(filepath.Join(s.dir, stubName), stub, 0o600); err != nil {
 		return nil, err
 	}
 	code, err := onlyEntry(s.dir)
@@ -123,18 +123,18 @@ func (s slot) seal(module *instrument.Module) (*seal, error) {
 	if code, err = filepath.Rel(s.dir, code); err != nil {
 		return nil, err
 	}
-	sealed := &seal{Key: s.key, Module: *module, Husk: sealedFile{Name: huskName}, Code: sealedFile{Name: code}}
-	sealed.Module.Exports, sealed.Module.Wasm = neededExports(module), husk
-	if err := s.verify(sealed); err != nil {
+	sums := &checksums{Key: s.key, Module: *module, Stub: hashedFile{Name: stubName}, Code: hashedFile{Name: code}}
+	sums.Module.Exports, sums.Module.Wasm = neededExports(module), stub
+	if err := s.verify(sums); err != nil {
 		return nil, err
 	}
-	return sealed, s.save(sealed)
+	return sums, s.save(sums)
 }
 
 // verify hashes the files that a seal names, and brings it up to date with them.
-func (s slot) verify(sealed *seal) error {
-	sealed.Checked = time.Now()
-	for _, f := range []*sealedFile{&sealed.Husk, &sealed.Code} {
+func (s slot) verify(sums *checksums) error {
+	sums.Checked = time.Now()
+	for _, f := range []*hashedFile{&sums.Stub, &sums.Code} {
 		file, err := os.Open(filepath.Join(s.dir, f.Name))
 		if err != nil {
 			return err
@@ -159,21 +159,21 @@ func (s slot) verify(sealed *seal) error {
 }
 
 // save writes the seal, whole or not at all.
-func (s slot) save(sealed *seal) error {
-	data, err := json.Marshal(sealed)
+func (s slot) save(sums *checksums) error {
+	data, err := json.Marshal(sums)
 	if err != nil {
 		return err
 	}
-	if len(data) > maxSeal {
+	if len(data) > maxChecksums {
 		return fmt.Errorf("its seal would have %d bytes", len(data))
 	}
-	temp, err := os.CreateTemp(s.dir, sealName+".*"+tempSuffix)
+	temp, err := os.CreateTemp(s.dir, checksumsName+".*"+tempSuffix)
 	if err != nil {
 		return err
 	}
 	_, err = temp.Write(data)
 	if err = errors.Join(err, temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), filepath.Join(s.dir, sealName))
+		err = os.Rename(temp.Name(), filepath.Join(s.dir, checksumsName))
 	}
 	if err != nil {
 		_ = os.Remove(temp.Name())
@@ -183,7 +183,7 @@ func (s slot) save(sealed *seal) error {
 
 // read checks a slot and returns its seal, with the husk as the module's wasm. fs.ErrNotExist says that there is no such
 // slot; any other error, that it must not be used.
-func (s slot) read() (*seal, error) {
+func (s slot) read() (*checksums, error) {
 	info, err := os.Lstat(s.dir)
 	switch {
 	case err != nil:
@@ -191,19 +191,19 @@ func (s slot) read() (*seal, error) {
 	case !info.IsDir(), !private.Trusted(info):
 		return nil, errors.New("others may write to it")
 	}
-	data, err := readBounded(filepath.Join(s.dir, sealName), maxSeal)
+	data, err := readBounded(filepath.Join(s.dir, checksumsName), maxChecksums)
 	if err != nil {
 		return nil, fmt.Errorf("its seal: %v", err)
 	}
-	var sealed seal
-	if err := json.Unmarshal(data, &sealed); err != nil {
+	var sums checksums
+	if err := json.Unmarshal(data, &sums); err != nil {
 		return nil, fmt.Errorf("its seal: %v", err)
 	}
-	if sealed.Key != s.key || sealed.Husk.Name != huskName || !filepath.IsLocal(sealed.Code.Name) || sealed.Husk.SHA256 == "" || sealed.Code.SHA256 == "" {
+	if sums.Key != s.key || sums.Stub.Name != stubName || !filepath.IsLocal(sums.Code.Name) || sums.Stub.SHA256 == "" || sums.Code.SHA256 == "" {
 		return nil, errors.New("its seal is another's")
 	}
 	fresh := true
-	for _, f := range []sealedFile{sealed.Husk, sealed.Code} {
+	for _, f := range []hashedFile{sums.Stub, sums.Code} {
 		info, err := os.Lstat(filepath.Join(s.dir, f.Name))
 		switch {
 		case err != nil:
@@ -213,41 +213,41 @@ func (s slot) read() (*seal, error) {
 		case info.Size() != f.Size:
 			return nil, fmt.Errorf("%s is damaged", f.Name)
 		}
-		fresh = fresh && f.same(info) && sealed.Checked.Sub(f.Changed) > settled
+		fresh = fresh && f.matches(info) && sums.Checked.Sub(f.Changed) > settleTime
 	}
 	if !fresh {
-		if err := s.verify(&sealed); err != nil {
+		if err := s.verify(&sums); err != nil {
 			return nil, err
 		}
-		_ = s.save(&sealed) // it only spares hashing again
+		_ = s.save(&sums) // it only spares hashing again
 	}
-	if sealed.Module.Wasm, err = os.ReadFile(filepath.Join(s.dir, huskName)); err != nil {
+	if sums.Module.Wasm, err = os.ReadFile(filepath.Join(s.dir, stubName)); err != nil {
 		return nil, fmt.Errorf("%v", err)
 	}
-	if now := time.Now(); now.Sub(info.ModTime()) > touchEvery {
+	if now := time.Now(); now.Sub(info.ModTime()) > markUsedEvery {
 		_ = os.Chtimes(s.dir, now, now)
 	}
-	return &sealed, nil
+	return &sums, nil
 }
 
-// unchanged tells whether the native code is still what was checked; a file that was only touched or linked is hashed once
+// isUnchanged tells whether the native code is still what was checked; a file that was only touched or linked is hashed once
 // more. Had it been missing when wazero looked for it, wazero would have compiled the husk and put another in its place.
-func (s slot) unchanged(sealed *seal) bool {
-	info, err := os.Lstat(filepath.Join(s.dir, sealed.Code.Name))
-	return err == nil && (sealed.Code.same(info) || s.verify(sealed) == nil)
+func (s slot) isUnchanged(sums *checksums) bool {
+	info, err := os.Lstat(filepath.Join(s.dir, sums.Code.Name))
+	return err == nil && (sums.Code.matches(info) || s.verify(sums) == nil)
 }
 
 // remove takes a slot away at once, whoever is about to use it.
 func (s slot) remove() error {
-	gone := filepath.Join(filepath.Dir(s.dir), fmt.Sprintf("filling-%d-%d%s", os.Getpid(), time.Now().UnixNano(), tempSuffix))
-	if err := os.Rename(s.dir, gone); err != nil {
+	discarded := filepath.Join(filepath.Dir(s.dir), fmt.Sprintf("filling-%d-%d%s", os.Getpid(), time.Now().UnixNano(), tempSuffix))
+	if err := os.Rename(s.dir, discarded); err != nil {
 		return err
 	}
-	return os.RemoveAll(gone)
+	return os.RemoveAll(discarded)
 }
 
 // evict removes what was used least recently until the cache is within its size, but not the slot named keep.
-func (e *Engine) evict(dir, keep string) {
+func (e *Engine) evict(dir, except string) {
 	type candidate struct {
 		name string
 		size int64
@@ -260,25 +260,25 @@ func (e *Engine) evict(dir, keep string) {
 		if err != nil || !d.IsDir() {
 			continue
 		}
-		if unfilled(d.Name()) && time.Since(info.ModTime()) > staleTemp {
+		if isUnfinished(d.Name()) && time.Since(info.ModTime()) > staleTemp {
 			_ = os.RemoveAll(filepath.Join(dir, d.Name()))
 		}
 		if !slotPattern().MatchString(d.Name()) {
 			continue
 		}
-		c := candidate{name: d.Name(), used: info.ModTime(), size: sizeOf(filepath.Join(dir, d.Name()))}
+		c := candidate{name: d.Name(), used: info.ModTime(), size: dirSize(filepath.Join(dir, d.Name()))}
 		total += c.size
-		if c.name != keep {
+		if c.name != except {
 			all = append(all, c)
 		}
 	}
-	most := e.cfg.CacheSize
-	if most <= 0 {
-		most = defaultCacheSize
+	limit := e.cfg.CacheSize
+	if limit <= 0 {
+		limit = defaultCacheSize
 	}
 	slices.SortFunc(all, func(a, b candidate) int { return a.used.Compare(b.used) })
 	for _, c := range all {
-		if total <= most {
+		if total <= limit {
 			return
 		}
 		if err := (slot{dir: filepath.Join(dir, c.name)}).remove(); err == nil {
@@ -288,7 +288,7 @@ func (e *Engine) evict(dir, keep string) {
 	}
 }
 
-func sizeOf(dir string) (total int64) {
+func dirSize(dir string) (total int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			if info, err := d.Info(); err == nil {

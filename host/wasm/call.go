@@ -31,10 +31,10 @@ const (
 	defaultBytesWritten    = 1 << 30
 	defaultConcurrentCalls = 32 // of one plugin
 
-	maxOutput   = 16 << 20
-	unaskedMiB  = 1 << 10 // of memory, where the policy does not name a limit
-	maxLogCalls = 100_000
-	keptStderr  = 4 << 10 // of its beginning and of its end
+	maxOutput       = 16 << 20
+	maxUnlimitedMiB = 1 << 10 // of memory, where the policy does not name a limit
+	maxLogCalls     = 100_000
+	stderrExcerpt   = 4 << 10 // of its beginning and of its end
 )
 
 // limits bound one call.
@@ -49,8 +49,8 @@ type limits struct {
 	written   int64
 }
 
-// askedMemory is what a plugin may have when no policy says less, in MiB.
-func askedMemory(m *manifest.Manifest) uint32 {
+// requestedMemoryMiB is what a plugin may have when no policy says less, in MiB.
+func requestedMemoryMiB(m *manifest.Manifest) uint32 {
 	if m.Limits.MemoryMiB > 0 {
 		return uint32(min(m.Limits.MemoryMiB, maxPages/pagesPerMiB))
 	}
@@ -60,16 +60,16 @@ func askedMemory(m *manifest.Manifest) uint32 {
 // limitsOf combines what the plugin asks for, what the engine takes as default and what the policy allows. The time that the
 // caller asks for replaces the plugin's own, as the host does; only the policy's is a bound for both.
 func limitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) limits {
-	memory := askedMemory(m)
+	memory := requestedMemoryMiB(m)
 	if m.Limits.MemoryMiB == 0 && cfg.MemoryMiB > 0 {
 		memory = uint32(cfg.MemoryMiB)
 	}
-	memory = min(memory, uint32(cmp.Or(r.Limits.MemoryMiB, unaskedMiB)))
-	timeout := firstSet(r.Options.Timeout, time.Duration(m.Limits.TimeoutMS)*time.Millisecond, cfg.Timeout, defaultTimeout)
+	memory = min(memory, uint32(cmp.Or(r.Limits.MemoryMiB, maxUnlimitedMiB)))
+	timeout := firstPositive(r.Options.Timeout, time.Duration(m.Limits.TimeoutMS)*time.Millisecond, cfg.Timeout, defaultTimeout)
 	if r.Limits.Timeout > 0 {
 		timeout = min(timeout, r.Limits.Timeout)
 	}
-	output := min(firstSet(m.Limits.OutputBytes, cfg.OutputBytes, defaultOutput), maxOutput)
+	output := min(firstPositive(m.Limits.OutputBytes, cfg.OutputBytes, defaultOutput), maxOutput)
 	if r.Limits.OutputBytes > 0 {
 		output = min(output, r.Limits.OutputBytes)
 	}
@@ -83,7 +83,7 @@ func limitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) limits {
 	}
 }
 
-func firstSet[T int | time.Duration](values ...T) T {
+func firstPositive[T int | time.Duration](values ...T) T {
 	for _, v := range values {
 		if v > 0 {
 			return v
@@ -94,12 +94,12 @@ func firstSet[T int | time.Duration](values ...T) T {
 
 // call is one run of one instance. It is used by one goroutine only.
 type call struct {
-	engine *Engine
-	unit   *unit
-	m      *manifest.Manifest
-	r      *host.Request
-	limits limits
-	desk   asker
+	engine    *Engine
+	plugin    *compiledPlugin
+	m         *manifest.Manifest
+	r         *host.Request
+	limits    limits
+	functions dispatcher
 
 	ctx      context.Context
 	deadline time.Time
@@ -109,19 +109,19 @@ type call struct {
 	stdout *capture
 	stderr *capture
 
-	placing       bool // parley_alloc is running
-	memory        []*boundedMemory
-	memoryRefused bool
-	fault         *host.Error // a limit that the host found broken, whatever the guest made of it
-	files         fileTable
-	asked         int // questions to the host
-	logged        int // bytes
-	logCalls      int
+	inAlloc      bool // parley_alloc is running
+	memory       []*boundedMemory
+	memoryDenied bool
+	fatal        *host.Error // a limit that the host found broken, whatever the guest made of it
+	files        fileTable
+	hostCalls    int // questions to the host
+	logged       int // bytes
+	logCalls     int
 }
 
-// asker answers what a guest asks the host for: a desk, or what asks one in another process.
-type asker interface {
-	answer(ctx context.Context, function string, question []byte) []byte
+// dispatcher answers what a guest asks the host for: a desk, or what asks one in another process.
+type dispatcher interface {
+	dispatch(ctx context.Context, function string, request []byte) []byte
 	// deny notes that a right was refused, and returns the error that says so.
 	deny(right, why string) *host.Error
 }
@@ -131,12 +131,12 @@ type callKey struct{}
 // callOf finds the call that a host function serves.
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-func newCall(e *Engine, u *unit, m *manifest.Manifest, r *host.Request, desk asker) *call {
-	return &call{engine: e, unit: u, m: m, r: r, limits: limitsOf(e.cfg.Limits, m, r), desk: desk, stdin: bytes.NewReader(nil)}
+func newCall(e *Engine, p *compiledPlugin, m *manifest.Manifest, r *host.Request, functions dispatcher) *call {
+	return &call{engine: e, plugin: p, m: m, r: r, limits: limitsOf(e.cfg.Limits, m, r), functions: functions, stdin: bytes.NewReader(nil)}
 }
 
-// touch notes what a right was used for.
-func (c *call) touch(what string) {
+// recordUse notes what a right was used for.
+func (c *call) recordUse(what string) {
 	if c.r.Touch != nil {
 		c.r.Touch(what)
 	}
@@ -144,16 +144,16 @@ func (c *call) touch(what string) {
 
 // run makes an instance, runs the call in it and drops it, however it ended.
 func (c *call) run(ctx context.Context) (result *host.Result, err error) {
-	if c.unit.module.MemoryMin > c.limits.pages {
+	if c.plugin.module.MemoryMin > c.limits.pages {
 		return nil, host.Errorf(host.LimitExceeded, "%s starts with %d MiB of memory and the limit is %d MiB", c.m.Name,
-			c.unit.module.MemoryMin/pagesPerMiB, c.limits.pages/pagesPerMiB)
+			c.plugin.module.MemoryMin/pagesPerMiB, c.limits.pages/pagesPerMiB)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
 	defer cancel()
 	ctx = context.WithValue(ctx, callKey{}, c)
 	c.ctx = experimental.WithMemoryAllocator(ctx, c)
 	c.deadline, _ = ctx.Deadline()
-	defer c.drop()
+	defer c.close()
 
 	switch c.m.Kind {
 	case manifest.KindParley:
@@ -162,7 +162,7 @@ func (c *call) run(ctx context.Context) (result *host.Result, err error) {
 		result, err = c.runCommand()
 	}
 	if c.ctx.Err() != nil {
-		err = c.timeIsUp()
+		err = c.contextError()
 	}
 	if err != nil {
 		return nil, err
@@ -172,19 +172,19 @@ func (c *call) run(ctx context.Context) (result *host.Result, err error) {
 
 // instantiate makes the instance; the functions named by start are run in it.
 func (c *call) instantiate(config wazero.ModuleConfig, start ...string) error {
-	config, err := c.mount(c.system(config.WithName("").WithStartFunctions(start...)))
+	config, err := c.mount(c.configureSystem(config.WithName("").WithStartFunctions(start...)))
 	if err != nil {
 		return err
 	}
-	for _, name := range sortedNames(c.r.Grant.Env) {
+	for _, name := range sortedKeys(c.r.Grant.Env) {
 		config = config.WithEnv(name, c.r.Grant.Env[name])
 	}
-	c.mod, err = c.unit.runtime.InstantiateModule(c.ctx, c.unit.compiled, config)
+	c.mod, err = c.plugin.runtime.InstantiateModule(c.ctx, c.plugin.compiled, config)
 	return err
 }
 
-// drop frees everything that belongs to the call.
-func (c *call) drop() {
+// close frees everything that belongs to the call.
+func (c *call) close() {
 	if c.mod != nil {
 		_ = c.mod.Close(context.WithoutCancel(c.ctx))
 	}
@@ -197,11 +197,11 @@ func (c *call) drop() {
 	}
 }
 
-// halt is what a host function panics with to end the guest. wazero makes an error of it that wraps it.
-type halt struct{ err *host.Error }
+// guestHalt is what a host function panics with to end the guest. wazero makes an error of it that wraps it.
+type guestHalt struct{ err *host.Error }
 
-func (h halt) Error() string { return h.err.Message }
-func (h halt) Unwrap() error { return h.err }
+func (h guestHalt) Error() string { return h.err.Message }
+func (h guestHalt) Unwrap() error { return h.err }
 
 // checkpoint ends the guest when its time is over. It is called by rewritten code, and by every host function that may work long.
 func (c *call) checkpoint() {
@@ -211,16 +211,16 @@ func (c *call) checkpoint() {
 		}
 		<-c.ctx.Done() // its timer is late, not wrong
 	}
-	panic(halt{c.timeIsUp()})
+	panic(guestHalt{c.contextError()})
 }
 
-// stop ends the guest because of a limit.
-func (c *call) stop(format string, args ...any) {
-	c.fault = host.Errorf(host.LimitExceeded, format, args...)
-	panic(halt{c.fault})
+// exceedLimit ends the guest because of a limit.
+func (c *call) exceedLimit(format string, args ...any) {
+	c.fatal = host.Errorf(host.LimitExceeded, format, args...)
+	panic(guestHalt{c.fatal})
 }
 
-func (c *call) timeIsUp() *host.Error {
+func (c *call) contextError() *host.Error {
 	cause := c.ctx.Err()
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return &host.Error{Code: host.Timeout, Cause: cause, Message: fmt.Sprintf("%s did not end within %s and was stopped", c.toolName(), c.limits.timeout)}
@@ -230,44 +230,44 @@ func (c *call) timeIsUp() *host.Error {
 
 func (c *call) toolName() string { return c.m.Name + "." + c.r.Tool }
 
-// judge says why a guest ended that did not return. The guest's own words are no evidence: the context, the host's own
+// guestError says why a guest ended that did not return. The guest's own words are no evidence: the context, the host's own
 // finding and the engine's error are, in this order.
-func (c *call) judge(err error) error {
+func (c *call) guestError(err error) error {
 	var exit *sys.ExitError
-	var h halt
+	var h guestHalt
 	switch {
 	case c.ctx.Err() != nil:
-		return c.timeIsUp()
-	case c.fault != nil:
-		return c.fault
+		return c.contextError()
+	case c.fatal != nil:
+		return c.fatal
 	case errors.As(err, &h):
 		return h.err
 	case errors.As(err, &exit):
-		return c.exited(exit.ExitCode())
-	case c.memoryRefused:
+		return c.exitError(exit.ExitCode())
+	case c.memoryDenied:
 		return &host.Error{Code: host.LimitExceeded, Cause: err,
 			Message: fmt.Sprintf("%s needs more than its %d MiB of memory", c.toolName(), c.limits.pages/pagesPerMiB)}
 	}
 	message := c.toolName() + " crashed: " + trapReason(err)
-	if said := c.lastWords(); said != "" {
-		message += "; it said: " + said
+	if logged := c.stderrSummary(); logged != "" {
+		message += "; it said: " + logged
 	}
 	return &host.Error{Code: host.Trapped, Message: message, Cause: err}
 }
 
-// exited is the end of a guest that called proc_exit where it should have answered.
-func (c *call) exited(code uint32) error {
-	if c.memoryRefused && code != 0 {
+// exitError is the end of a guest that called proc_exit where it should have answered.
+func (c *call) exitError(code uint32) error {
+	if c.memoryDenied && code != 0 {
 		return host.Errorf(host.LimitExceeded, "%s needs more than its %d MiB of memory", c.toolName(), c.limits.pages/pagesPerMiB)
 	}
 	message := fmt.Sprintf("%s ended itself with exit code %d instead of answering", c.toolName(), code)
-	if said := c.lastWords(); said != "" {
-		message += "; it said: " + said
+	if logged := c.stderrSummary(); logged != "" {
+		message += "; it said: " + logged
 	}
 	if code == 0 {
 		return host.Errorf(host.InvalidResult, "%s", message)
 	}
-	return c.failed(int64(code), message, nil)
+	return c.toolError(int64(code), message, nil)
 }
 
 // traps are the reasons that the engine gives, in words for people.
@@ -303,20 +303,20 @@ func trapReason(err error) string {
 	return "unknown trap"
 }
 
-// lastWords is what the guest wrote on stderr before it ended, made fit for a message: the line of a Go panic, else the last lines.
-func (c *call) lastWords() string {
+// stderrSummary is what the guest wrote on stderr before it ended, made fit for a message: the line of a Go panic, else the last lines.
+func (c *call) stderrSummary() string {
 	if c.stderr == nil {
 		return ""
 	}
-	head, _ := c.stderr.ends()
+	head, _ := c.stderr.excerpts()
 	for line := range strings.Lines(head) {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-			return cut(manifest.CleanLine(line), 300)
+			return truncate(manifest.CleanLine(line), 300)
 		}
 	}
 	lines, before := c.stderr.lastLines(3)
 	if before > 0 {
 		lines = append([]string{fmt.Sprintf("(%d bytes before)", before)}, lines...)
 	}
-	return cut(manifest.CleanLine(strings.Join(lines, " | ")), 400)
+	return truncate(manifest.CleanLine(strings.Join(lines, " | ")), 400)
 }

@@ -14,13 +14,13 @@ import (
 // What is promised, and asserted at ten times of it, for machines that do other things meanwhile: an honest plugin answers within 100 ms
 // whatever another one does, and a guest ends within 20 ms of its deadline. PARLEY_HAMMER=1 prints what is measured.
 const (
-	canaryPromise = 100 * time.Millisecond
-	latePromise   = 20 * time.Millisecond
-	margin        = 10
+	canaryLimit  = 100 * time.Millisecond
+	overrunLimit = 20 * time.Millisecond
+	busyFactor   = 10
 )
 
-// atFullSpeed leaves a test to the run without the race detector: one that measures, or computes much with nothing concurrent in it.
-func atFullSpeed(t *testing.T) {
+// skipWithRace leaves a test to the run without the race detector: one that measures, or computes much with nothing concurrent in it.
+func skipWithRace(t *testing.T) {
 	t.Helper()
 	if raceDetector {
 		t.Skip("this wants the speed of code without the race detector")
@@ -31,11 +31,11 @@ const canaryEvery = 5 * time.Millisecond
 
 // canary calls an honest plugin again and again, beside whatever else goes on.
 type canary struct {
-	stop context.CancelFunc
-	done sync.WaitGroup
+	cancel context.CancelFunc
+	done   sync.WaitGroup
 
-	mu      sync.Mutex
-	answers []time.Duration
+	mu        sync.Mutex
+	latencies []time.Duration
 }
 
 func startCanary(t testing.TB, e *Engine) *canary {
@@ -45,32 +45,32 @@ func startCanary(t testing.TB, e *Engine) *canary {
 	}
 	r := requestFor(t, p, "call", "{}")
 	ctx, stop := context.WithCancel(context.Background())
-	c := &canary{stop: stop}
+	c := &canary{cancel: stop}
 	c.done.Go(func() {
 		// Times count from when a call was due, so that one that could not even begin counts as one that waited.
-		for due := time.Now(); ctx.Err() == nil; due = later(due.Add(canaryEvery), time.Now()) {
+		for due := time.Now(); ctx.Err() == nil; due = maxTime(due.Add(canaryEvery), time.Now()) {
 			time.Sleep(time.Until(due))
 			if _, err := p.Invoke(context.Background(), r); err != nil {
 				t.Errorf("the canary: %v", err)
 				return
 			}
 			c.mu.Lock()
-			c.answers = append(c.answers, time.Since(due))
+			c.latencies = append(c.latencies, time.Since(due))
 			c.mu.Unlock()
 		}
 	})
 	return c
 }
 
-func later(a, b time.Time) time.Time {
+func maxTime(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
 	}
 	return a
 }
 
-func (c *canary) end() {
-	c.stop()
+func (c *canary) stop() {
+	c.cancel()
 	c.done.Wait()
 }
 
@@ -83,8 +83,8 @@ func TestManyAtOnce(t *testing.T) {
 	if raceDetector { // which makes compiling them ten times slower
 		each = 2
 	}
-	for _, a := range attacks(t) {
-		if a.end != string(host.Timeout) || a.heavy || kinds[a.kind] >= each {
+	for _, a := range loadAttacks(t) {
+		if a.wantEnd != string(host.Timeout) || a.heavy || kinds[a.kind] >= each {
 			continue
 		}
 		p := a.provider(t, e)
@@ -105,10 +105,10 @@ func TestManyAtOnce(t *testing.T) {
 		wg.Go(call)
 	}
 	wg.Wait()
-	c.end()
+	c.stop()
 	answers, _ := c.since(0)
 	t.Logf("figures: an honest plugin beside %d attacks at once answered: %s", len(calls), spread(answers))
-	if len(answers) == 0 || slices.Max(answers) > margin*canaryPromise && !raceDetector {
+	if len(answers) == 0 || slices.Max(answers) > busyFactor*canaryLimit && !raceDetector {
 		t.Errorf("an honest plugin answered: %s", spread(answers))
 	}
 }
@@ -117,7 +117,7 @@ func TestManyAtOnce(t *testing.T) {
 func (c *canary) since(n int) ([]time.Duration, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.answers[n:]), len(c.answers)
+	return slices.Clone(c.latencies[n:]), len(c.latencies)
 }
 
 // spread says how a measured time is distributed.

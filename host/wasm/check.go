@@ -13,45 +13,45 @@ import (
 // the binary format with all its counts and bounds, what it imports, what it must export, the memory it starts with.
 // Errors are *host.Error of code invalid_plugin and say what is wrong and what to do.
 func Check(wasm []byte, m *manifest.Manifest) error {
-	_, err := admit(wasm, m)
+	_, err := validateModule(wasm, m)
 	return err
 }
 
-// admit is the gate: what passes is instrumented and may be compiled.
-func admit(wasm []byte, m *manifest.Manifest) (*instrument.Module, error) {
-	module, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: guards()})
+// validateModule is the gate: what passes is instrumented and may be compiled.
+func validateModule(wasm []byte, m *manifest.Manifest) (*instrument.Module, error) {
+	module, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: wasiGuards()})
 	if err != nil {
 		e := &host.Error{Code: host.InvalidPlugin, Cause: err, Message: m.Name + ": " + err.Error()}
 		return nil, e
 	}
-	if err := suits(module, m); err != nil {
+	if err := checkModule(module, m); err != nil {
 		return nil, err
 	}
 	return module, nil
 }
 
-// suits holds a module against its manifest.
-func suits(module *instrument.Module, m *manifest.Manifest) error {
+// checkModule holds a module against its manifest.
+func checkModule(module *instrument.Module, m *manifest.Manifest) error {
 	if err := checkImports(module, m); err != nil {
 		return err
 	}
 	if err := checkExports(module, m); err != nil {
 		return err
 	}
-	if limit := askedMemory(m); module.MemoryMin > limit*pagesPerMiB {
-		return refuse(m, "the module starts with %d MiB of memory and its manifest asks for %d MiB; write \"limits\": {\"memory_mib\": %d} into the manifest, or more",
+	if limit := requestedMemoryMiB(m); module.MemoryMin > limit*pagesPerMiB {
+		return moduleError(m, "the module starts with %d MiB of memory and its manifest asks for %d MiB; write \"limits\": {\"memory_mib\": %d} into the manifest, or more",
 			(module.MemoryMin+15)/16, limit, (module.MemoryMin+15)/16)
 	}
 	return nil
 }
 
-func refuse(m *manifest.Manifest, format string, args ...any) *host.Error {
+func moduleError(m *manifest.Manifest, format string, args ...any) *host.Error {
 	return host.Errorf(host.InvalidPlugin, "%s: %s", m.Name, fmt.Sprintf(format, args...))
 }
 
 func checkImports(module *instrument.Module, m *manifest.Manifest) error {
 	for _, i := range module.Imports {
-		name := cut(manifest.CleanLine(i.Module), 60) + "." + cut(manifest.CleanLine(i.Name), 60)
+		name := truncate(manifest.CleanLine(i.Module), 60) + "." + truncate(manifest.CleanLine(i.Name), 60)
 		var known map[string]instrument.FuncType
 		switch {
 		case i.Module == wasiModule:
@@ -59,22 +59,22 @@ func checkImports(module *instrument.Module, m *manifest.Manifest) error {
 		case i.Module == parleyModule && m.Kind == manifest.KindParley:
 			known = parleyFunctions
 		case i.Module == parleyModule:
-			return refuse(m, "it imports %s, which only plugins of kind parley/1 may; set \"kind\": \"parley/1\" or remove the import", name)
+			return moduleError(m, "it imports %s, which only plugins of kind parley/1 may; set \"kind\": \"parley/1\" or remove the import", name)
 		case i.Module == "gojs" || i.Module == "go":
-			return refuse(m, "it imports %s: it was built for a browser; build it with GOOS=wasip1 GOARCH=wasm", name)
+			return moduleError(m, "it imports %s: it was built for a browser; build it with GOOS=wasip1 GOARCH=wasm", name)
 		case i.Module == "wasi_unstable":
-			return refuse(m, "it imports %s, a draft of WASI; rebuild it for WASI preview 1 (wasi_snapshot_preview1)", name)
+			return moduleError(m, "it imports %s, a draft of WASI; rebuild it for WASI preview 1 (wasi_snapshot_preview1)", name)
 		case i.Module == "env":
-			return refuse(m, "it imports %s: that function was left undefined by the linker; define it, or build for wasm32-wasi without --allow-undefined", name)
+			return moduleError(m, "it imports %s: that function was left undefined by the linker; define it, or build for wasm32-wasi without --allow-undefined", name)
 		default:
-			return refuse(m, "it imports %s, and a plugin of kind %s may import from %s only", name, m.Kind, allowedModules(m.Kind))
+			return moduleError(m, "it imports %s, and a plugin of kind %s may import from %s only", name, m.Kind, allowedModules(m.Kind))
 		}
 		want, ok := known[i.Name]
 		if !ok {
-			return refuse(m, "it imports %s, and there is no such function", name)
+			return moduleError(m, "it imports %s, and there is no such function", name)
 		}
 		if want != i.Type {
-			return refuse(m, "it imports %s as (%s), and its type is (%s)", name, i.Type, want)
+			return moduleError(m, "it imports %s as (%s), and its type is (%s)", name, i.Type, want)
 		}
 	}
 	return nil
@@ -106,20 +106,20 @@ func checkExports(module *instrument.Module, m *manifest.Manifest) error {
 	case manifest.KindWASI:
 		needs = []need{{name: "memory", kind: instrument.KindMemory}, {name: "_start", typ: "->"}}
 	default:
-		return refuse(m, "plugins of kind %q cannot be run; known kinds are parley/1 and wasi", cut(manifest.CleanLine(m.Kind), 40))
+		return moduleError(m, "plugins of kind %q cannot be run; known kinds are parley/1 and wasi", truncate(manifest.CleanLine(m.Kind), 40))
 	}
 	for _, n := range needs {
 		e := module.Export(n.name)
 		switch {
 		case e == nil && n.optional:
 		case e == nil:
-			return refuse(m, "it does not export %s%s", describe(n.name, n.kind, n.typ), exportHint(module, m, n.name))
+			return moduleError(m, "it does not export %s%s", describeExport(n.name, n.kind, n.typ), exportHint(module, m, n.name))
 		case e.Kind != n.kind:
-			return refuse(m, "its export %s must be a %s", n.name, kindName(n.kind))
+			return moduleError(m, "its export %s must be a %s", n.name, kindName(n.kind))
 		case n.kind == instrument.KindFunc && e.Type != n.typ:
-			return refuse(m, "its export %s has type (%s) and must have (%s)", n.name, e.Type, n.typ)
+			return moduleError(m, "its export %s has type (%s) and must have (%s)", n.name, e.Type, n.typ)
 		case e.Imported:
-			return refuse(m, "its export %s is an import that it hands on; it must be a function of its own", n.name)
+			return moduleError(m, "its export %s is an import that it hands on; it must be a function of its own", n.name)
 		}
 	}
 	return nil
@@ -140,7 +140,7 @@ func kindName(kind byte) string {
 	return [...]string{"function", "table", "memory", "global"}[kind]
 }
 
-func describe(name string, kind byte, typ instrument.FuncType) string {
+func describeExport(name string, kind byte, typ instrument.FuncType) string {
 	if kind == instrument.KindMemory {
 		return "its memory as \"memory\""
 	}

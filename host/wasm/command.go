@@ -28,11 +28,11 @@ type command struct {
 
 // runCommand runs a WASI command: its parameters as the manifest's wasi object says, its exit code as exit code.
 func (c *call) runCommand() (*host.Result, error) {
-	cmd, err := c.command()
+	cmd, err := c.buildCommand()
 	if err != nil {
 		return nil, err
 	}
-	stdout := &capture{c: c, keep: c.limits.output, strict: true, name: "stdout"}
+	stdout := &capture{c: c, limit: c.limits.output, strict: true, name: "stdout"}
 	c.streams(stdout)
 	c.stdin = bytes.NewReader([]byte(cmd.stdin))
 	target, toFile := strings.CutPrefix(cmd.output, "file:")
@@ -40,41 +40,41 @@ func (c *call) runCommand() (*host.Result, error) {
 		c.files.scratch = newMemFS(c, cmd.files, toFile)
 	}
 	config := wazero.NewModuleConfig().WithArgs(append([]string{c.m.Name}, cmd.args...)...)
-	for _, name := range sortedNames(cmd.env) {
+	for _, name := range sortedKeys(cmd.env) {
 		config = config.WithEnv(name, cmd.env[name])
 	}
 	err = c.instantiate(config, "_start")
 	var exit *sys.ExitError
 	switch {
-	case c.ctx.Err() != nil || c.fault != nil:
-		return nil, c.judge(err)
+	case c.ctx.Err() != nil || c.fatal != nil:
+		return nil, c.guestError(err)
 	case errors.As(err, &exit) && exit.ExitCode() == 0:
 	case errors.As(err, &exit):
-		return nil, c.exitCode(exit.ExitCode())
+		return nil, c.exitCodeError(exit.ExitCode())
 	case err != nil:
-		return nil, c.judge(err)
+		return nil, c.guestError(err)
 	}
 	data := stdout.data
 	if toFile {
 		content, ok := c.files.scratch.content(target)
 		if !ok {
-			return nil, host.Errorf(host.InvalidResult, "%s ended well and did not write its output file %s", c.toolName(), cut(manifest.CleanLine(target), 100))
+			return nil, host.Errorf(host.InvalidResult, "%s ended well and did not write its output file %s", c.toolName(), truncate(manifest.CleanLine(target), 100))
 		}
 		data = content
 	}
-	return c.output(cmd.output, data)
+	return c.commandResult(cmd.output, data)
 }
 
-// exitCode turns a program's exit code into an error, with the last lines of stderr as message.
-func (c *call) exitCode(code uint32) error {
-	if c.memoryRefused {
-		return c.exited(code)
+// exitCodeError turns a program's exit code into an error, with the last lines of stderr as message.
+func (c *call) exitCodeError(code uint32) error {
+	if c.memoryDenied {
+		return c.exitError(code)
 	}
-	return c.failed(int64(code), c.lastLines(), nil)
+	return c.toolError(int64(code), c.stderrTail(), nil)
 }
 
-// lastLines is the end of stderr, several lines as they are.
-func (c *call) lastLines() string {
+// stderrTail is the end of stderr, several lines as they are.
+func (c *call) stderrTail() string {
 	lines, before := c.stderr.lastLines(10)
 	if before > 0 {
 		lines = append([]string{fmt.Sprintf("(the end of what it wrote; %d bytes stand before)", before)}, lines...)
@@ -82,12 +82,12 @@ func (c *call) lastLines() string {
 	return strings.Join(lines, "\n")
 }
 
-// output makes the result of what the program wrote.
-func (c *call) output(kind string, data []byte) (*host.Result, error) {
+// commandResult makes the result of what the program wrote.
+func (c *call) commandResult(kind string, data []byte) (*host.Result, error) {
 	switch kind {
 	case "json":
 		if !utf8.Valid(data) || !json.Valid(data) {
-			return nil, host.Errorf(host.InvalidResult, "%s ended well and did not write JSON on stdout, but %s", c.toolName(), excerptOf(data))
+			return nil, host.Errorf(host.InvalidResult, "%s ended well and did not write JSON on stdout, but %s", c.toolName(), excerpt(data))
 		}
 		return &host.Result{Data: bytes.TrimSpace(data)}, nil
 	case "lines":
@@ -114,11 +114,11 @@ func textResult(v any, data []byte) (*host.Result, error) {
 	return r, nil
 }
 
-func excerptOf(data []byte) string {
+func excerpt(data []byte) string {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return "nothing"
 	}
-	return fmt.Sprintf("%q", cut(manifest.CleanLine(string(data[:min(len(data), 200)])), 80))
+	return fmt.Sprintf("%q", truncate(manifest.CleanLine(string(data[:min(len(data), 200)])), 80))
 }
 
 // wantsBase64 tells whether the tool's returns schema says that its result is binary.
@@ -130,36 +130,36 @@ func (c *call) wantsBase64() bool {
 }
 
 // command fills the tool's templates with the call's parameters.
-func (c *call) command() (*command, error) {
+func (c *call) buildCommand() (*command, error) {
 	cmd := &command{output: "text", env: map[string]string{}, files: map[string]string{}}
 	if c.r.Def == nil || c.r.Def.WASI == nil {
 		return cmd, nil
 	}
 	w := c.r.Def.WASI
 	t := template{values: map[string]json.RawMessage{}}
-	if err := json.Unmarshal(orJSON(c.r.Params, "{}"), &t.values); err != nil {
+	if err := json.Unmarshal(jsonOr(c.r.Params, "{}"), &t.values); err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "parameters are an object: --params '{...}'")
 	}
 	for _, arg := range w.Argv {
 		switch {
 		case arg.List == nil:
-			cmd.args = append(cmd.args, t.fill("argv", arg.Word))
-		case t.given(arg.List):
+			cmd.args = append(cmd.args, t.expand("argv", arg.Word))
+		case t.allGiven(arg.List):
 			for _, word := range arg.List {
 				if !t.isFlag(word) {
-					cmd.args = append(cmd.args, t.fill("argv", word))
+					cmd.args = append(cmd.args, t.expand("argv", word))
 				}
 			}
 		}
 	}
-	cmd.stdin = t.fill("", w.Stdin)
+	cmd.stdin = t.expand("", w.Stdin)
 	for name, value := range w.Env {
-		cmd.env[name] = t.fill("env", value)
+		cmd.env[name] = t.expand("env", value)
 	}
 	for _, f := range w.Files {
-		cmd.files[path.Clean("/"+f.Path)] = t.fill("", f.From)
+		cmd.files[path.Clean("/"+f.Path)] = t.expand("", f.From)
 	}
-	cmd.output = firstText(w.Output, "text")
+	cmd.output = firstNonEmpty(w.Output, "text")
 	if t.err != nil {
 		return nil, t.err
 	}
@@ -185,21 +185,21 @@ func (t *template) text(name string) string {
 	return string(manifest.CompactJSON(raw))
 }
 
-// fill puts values into a text, whose names manifest.Parse has checked; where is set for texts that end at a NUL and so must not have one.
-func (t *template) fill(where, text string) string {
+// expand puts values into a text, whose names manifest.Parse has checked; where is set for texts that end at a NUL and so must not have one.
+func (t *template) expand(target, text string) string {
 	return manifest.Placeholder().ReplaceAllStringFunc(text, func(match string) string {
 		name := match[1 : len(match)-1]
 		value := t.text(name)
-		if where != "" && strings.ContainsRune(value, 0) && t.err == nil {
-			t.err = &host.Error{Code: host.InvalidArgs, Message: fmt.Sprintf("parameter %s holds a NUL character, which a program cannot be given in %s", name, where),
+		if target != "" && strings.ContainsRune(value, 0) && t.err == nil {
+			t.err = &host.Error{Code: host.InvalidArgs, Message: fmt.Sprintf("parameter %s holds a NUL character, which a program cannot be given in %s", name, target),
 				Details: []host.Detail{{Parameter: "/" + name, Keyword: "semantic", Provided: "a text with U+0000", Expected: "a text without U+0000"}}}
 		}
 		return value
 	})
 }
 
-// given tells whether each parameter in a list of words was given: not absent, not null, and true where it is a boolean.
-func (t *template) given(words []string) bool {
+// allGiven tells whether each parameter in a list of words was given: not absent, not null, and true where it is a boolean.
+func (t *template) allGiven(words []string) bool {
 	for _, word := range words {
 		for _, match := range manifest.Placeholder().FindAllStringSubmatch(word, -1) {
 			switch raw := t.values[match[1]]; string(raw) {

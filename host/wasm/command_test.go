@@ -22,9 +22,9 @@ func TestLastLines(t *testing.T) {
 		{"\x1b[31mone\x1b[0m\n\x00two\n", 2, "one|two", 0},
 		{long + "end\n", 2, "0123456789|end", 11*999 - 1},
 	} {
-		w := &capture{keep: keptStderr}
-		w.data = []byte(tt.written[:min(len(tt.written), keptStderr)])
-		w.tail = []byte(tt.written[max(len(w.data), len(tt.written)-keptStderr):])
+		w := &capture{limit: stderrExcerpt}
+		w.data = []byte(tt.written[:min(len(tt.written), stderrExcerpt)])
+		w.tail = []byte(tt.written[max(len(w.data), len(tt.written)-stderrExcerpt):])
 		w.total = len(tt.written)
 		lines, before := w.lastLines(tt.most)
 		if got := strings.Join(lines, "|"); got != tt.want || before != tt.before {

@@ -32,13 +32,13 @@ const CompileJob = "compile"
 
 // What one compile may use. CPython, Ruby and PHP need 4 to 9 s of CPU time and less than 768 MiB.
 const (
-	compileMemory  = 2 << 30
-	compileEntry   = 1 << 30 // of native code on disk
-	compileCPU     = 10 * time.Second
-	compileCPUMost = 60 * time.Second
-	compileWall    = 10 // times the CPU time
-	maxCompiling   = 2  // at once in an engine
-	watchEvery     = 10 * time.Millisecond
+	compileMemory         = 2 << 30
+	compileEntry          = 1 << 30 // of native code on disk
+	compileCPU            = 10 * time.Second
+	maxCompileCPU         = 60 * time.Second
+	compileWallFactor     = 10 // times the CPU time
+	maxConcurrentCompiles = 2  // at once in an engine
+	watchEvery            = 10 * time.Millisecond
 )
 
 // Exit codes of the compiler.
@@ -47,10 +47,10 @@ const (
 	_         // 1 and 2 are a crash
 	_
 	compileRefused // by the engine; stdout says why
-	compileLate
-	compileLarge
-	compileNoDisk // stdout says why
-	compileOrphan
+	compileOverTime
+	compileOverMemory
+	compileDiskError // stdout says why
+	compileOrphaned
 	compileMisused
 )
 
@@ -62,7 +62,7 @@ type budget struct {
 
 // compileBudget is what compiling a code section of so many bytes may take: 10 s of CPU time and one for each MiB, at most 60; 2 GiB.
 func compileBudget(codeBytes int) budget {
-	return budget{min(compileCPU+time.Duration(codeBytes>>20)*time.Second, compileCPUMost), compileMemory}
+	return budget{min(compileCPU+time.Duration(codeBytes>>20)*time.Second, maxCompileCPU), compileMemory}
 }
 
 // CompileMain is the compiler: a process of its own, because compiling can neither be bounded nor interrupted
@@ -83,15 +83,15 @@ func CompileMain() int {
 		return compileMisused
 	}
 	limitProcess(b)
-	go watch(b, os.Getppid())
+	go watchBudget(b, os.Getppid())
 	// Collecting less often saves CPU time; near the limit memory counts more.
 	debug.SetGCPercent(300)
 	debug.SetMemoryLimit(int64(b.memory / 2))
 	module, err := io.ReadAll(os.Stdin)
 	if err != nil {
-		return compileOrphan
+		return compileOrphaned
 	}
-	err = produce(module, dir)
+	err = compileModule(module, dir)
 	var disk *fs.PathError
 	var link *os.LinkError
 	switch {
@@ -99,31 +99,31 @@ func CompileMain() int {
 		return compileOK
 	case errors.As(err, &disk), errors.As(err, &link):
 		fmt.Print(err)
-		return compileNoDisk
+		return compileDiskError
 	}
 	fmt.Print(err)
 	return compileRefused
 }
 
-// watch ends this process when it has used what it may.
-func watch(b budget, parent int) {
+// watchBudget ends this process when it has used what it may.
+func watchBudget(b budget, parent int) {
 	memory := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for range time.Tick(watchEvery) {
 		metrics.Read(memory)
 		switch {
 		case cpuTime() > b.cpu:
-			os.Exit(compileLate)
+			os.Exit(compileOverTime)
 		case memory[0].Value.Uint64()-memory[1].Value.Uint64() > b.memory*15/16:
-			os.Exit(compileLarge)
+			os.Exit(compileOverMemory)
 		case os.Getppid() != parent:
-			os.Exit(compileOrphan)
+			os.Exit(compileOrphaned)
 		}
 	}
 }
 
-// produce compiles an instrumented module and leaves in dir what wazero takes for the compiled form of its husk: that
+// compileModule compiles an instrumented module and leaves in dir what wazero takes for the compiled form of its husk: that
 // spares each later process reading and validating the bodies, which takes longer than all else together.
-func produce(module []byte, dir string) error {
+func compileModule(module []byte, dir string) error {
 	full := filepath.Join(dir, "full")
 	if err := compileInto(full, module); err != nil {
 		return err
@@ -135,11 +135,11 @@ func produce(module []byte, dir string) error {
 	if err != nil {
 		return err
 	}
-	husk, err := onlyEntry(dir)
+	stub, err := onlyEntry(dir)
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(code, husk); err != nil {
+	if err := os.Rename(code, stub); err != nil {
 		return err
 	}
 	return os.RemoveAll(full)
@@ -152,13 +152,13 @@ func compileInto(dir string, module []byte) error {
 	}
 	ctx := compilerContext()
 	defer cache.Close(ctx)
-	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig().WithCompilationCache(cache))
+	r := wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(cache))
 	defer r.Close(ctx)
 	_, err = r.CompileModule(ctx, module)
 	return err
 }
 
-func runtimeConfig() wazero.RuntimeConfig {
+func engineConfig() wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
 }
 
@@ -178,106 +178,106 @@ func onlyEntry(dir string) (string, error) {
 	return found[0], nil
 }
 
-// errNoDisk says that compiled code could not be written.
-type errNoDisk struct{ error }
+// diskError says that compiled code could not be written.
+type diskError struct{ error }
 
-// fill puts the compiled form of a module into an empty folder: in a process of its own if the engine has one. Errors are
+// runCompiler puts the compiled form of a module into an empty folder: in a process of its own if the engine has one. Errors are
 // *host.Error or errNoDisk.
-func (e *Engine) fill(ctx context.Context, name string, module *instrument.Module, dir string) error {
+func (e *Engine) runCompiler(ctx context.Context, name string, module *instrument.Module, dir string) error {
 	select {
 	case e.compiling <- struct{}{}:
 		defer func() { <-e.compiling }()
 	case <-ctx.Done():
-		return stopped(ctx, name)
+		return compileInterrupted(ctx, name)
 	}
 	if e.cfg.Child == nil {
-		err := produce(module.Wasm, dir)
+		err := compileModule(module.Wasm, dir)
 		var disk *fs.PathError
 		if errors.As(err, &disk) {
-			return errNoDisk{err}
+			return diskError{err}
 		}
-		return e.notCompiled(name, err)
+		return e.compileError(name, err)
 	}
-	began := time.Now()
+	start := time.Now()
 	b := e.budget(module.CodeBytes)
-	cmd := e.child(CompileJob, dir, strconv.FormatInt(b.cpu.Milliseconds(), 10), strconv.FormatUint(b.memory, 10))
-	said, crash := &head{most: 4 << 10}, &head{most: 4 << 10}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(module.Wasm), said, crash
+	cmd := e.childCommand(CompileJob, dir, strconv.FormatInt(b.cpu.Milliseconds(), 10), strconv.FormatUint(b.memory, 10))
+	stdout, stderr := &prefixWriter{limit: 4 << 10}, &prefixWriter{limit: 4 << 10}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(module.Wasm), stdout, stderr
 	if err := cmd.Start(); err != nil {
 		return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("the compiler for %s cannot be started: %v", name, err), Next: []string{"parley doctor"}}
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
 	var err error
 	select {
-	case err = <-ended:
+	case err = <-exited:
 	case <-ctx.Done():
 		_ = cmd.Process.Kill()
-		<-ended
-		return stopped(ctx, name)
-	case <-time.After(b.cpu * compileWall):
+		<-exited
+		return compileInterrupted(ctx, name)
+	case <-time.After(b.cpu * compileWallFactor):
 		_ = cmd.Process.Kill()
-		<-ended
-		return host.Errorf(host.Busy, "compiling %s did not end within %v because the machine is busy; try again later", name, b.cpu*compileWall)
+		<-exited
+		return host.Errorf(host.Busy, "compiling %s did not end within %v because the machine is busy; try again later", name, b.cpu*compileWallFactor)
 	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	e.cfg.Debug(fmt.Sprintf("compiled %s in %v, %v of CPU time: %v", name, time.Since(began).Round(time.Millisecond), used.Round(time.Millisecond), cmd.ProcessState))
+	e.cfg.Debug(fmt.Sprintf("compiled %s in %v, %v of CPU time: %v", name, time.Since(start).Round(time.Millisecond), used.Round(time.Millisecond), cmd.ProcessState))
 	if err == nil {
 		return nil
 	}
-	if crash.n > 0 {
-		e.cfg.Debug("the compiler: " + cut(manifest.CleanLine(crash.String()), 1000))
+	if stderr.written > 0 {
+		e.cfg.Debug("the compiler: " + truncate(manifest.CleanLine(stderr.String()), 1000))
 	}
 	// Budgets are judged by what the kernel says, too: who is killed cannot tell why.
 	switch code := cmd.ProcessState.ExitCode(); {
-	case code == compileLate, code < 0 && used >= b.cpu:
+	case code == compileOverTime, code < 0 && used >= b.cpu:
 		return host.Errorf(host.InvalidPlugin, "%s is refused: compiling its %d bytes of code takes more than %v of CPU time", name, module.CodeBytes, b.cpu)
-	case code == compileLarge, code < 0, outOfMemory(crash.String()):
+	case code == compileOverMemory, code < 0, isOutOfMemory(stderr.String()):
 		return host.Errorf(host.InvalidPlugin, "%s is refused: compiling its %d bytes of code takes more than %d MiB of memory", name, module.CodeBytes, b.memory>>20)
-	case code == compileNoDisk:
-		return errNoDisk{errors.New(said.String())}
+	case code == compileDiskError:
+		return diskError{errors.New(stdout.String())}
 	case code == compileRefused:
-		return e.notCompiled(name, errors.New(said.String()))
-	case code == compileMisused || code == compileOrphan:
+		return e.compileError(name, errors.New(stdout.String()))
+	case code == compileMisused || code == compileOrphaned:
 		return host.Errorf(host.Internal, "the compiler for %s ended with %d", name, code)
 	}
 	return host.Errorf(host.InvalidPlugin, "%s is refused: the compiler crashed on it", name)
 }
 
-// outOfMemory tells whether a runtime's last words are about memory that the kernel did not give: for the heap, or for the stack of a thread.
-func outOfMemory(said string) bool {
+// isOutOfMemory tells whether a runtime's last words are about memory that the kernel did not give: for the heap, or for the stack of a thread.
+func isOutOfMemory(output string) bool {
 	for _, words := range []string{"out of memory", syscall.ENOMEM.Error(), "failed to allocate", "failed to reserve", "failed to create new OS thread", "pthread_create failed"} {
-		if strings.Contains(said, words) {
+		if strings.Contains(output, words) {
 			return true
 		}
 	}
 	return false
 }
 
-func (e *Engine) notCompiled(name string, err error) error {
+func (e *Engine) compileError(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("%s cannot be compiled: %s", name, cut(manifest.CleanLine(err.Error()), 300))}
+	return &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("%s cannot be compiled: %s", name, truncate(manifest.CleanLine(err.Error()), 300))}
 }
 
-func stopped(ctx context.Context, name string) error {
+func compileInterrupted(ctx context.Context, name string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &host.Error{Code: host.Timeout, Cause: ctx.Err(), Message: name + " was not compiled in time"}
 	}
 	return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "compiling " + name + " was interrupted"}
 }
 
-// head keeps the beginning of what is written to it.
-type head struct {
-	most, n int
-	kept    []byte
+// prefixWriter keeps the beginning of what is written to it.
+type prefixWriter struct {
+	limit, written int
+	data           []byte
 }
 
-func (t *head) Write(p []byte) (int, error) {
-	t.n += len(p)
-	t.kept = append(t.kept, p[:min(len(p), t.most-len(t.kept))]...)
+func (w *prefixWriter) Write(p []byte) (int, error) {
+	w.written += len(p)
+	w.data = append(w.data, p[:min(len(p), w.limit-len(w.data))]...)
 	return len(p), nil
 }
 
-func (t *head) String() string { return string(t.kept) }
+func (w *prefixWriter) String() string { return string(w.data) }

@@ -12,8 +12,8 @@ import (
 // limited: Go reserves far more addresses than it uses.
 func limitProcess(b budget) {
 	seconds := uint64(b.cpu/time.Second) + 2
-	for resource, most := range map[int]uint64{unix.RLIMIT_CPU: seconds, unix.RLIMIT_DATA: b.memory, unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: compileEntry} {
+	for resource, limit := range map[int]uint64{unix.RLIMIT_CPU: seconds, unix.RLIMIT_DATA: b.memory, unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: compileEntry} {
 		// A lower limit that is there already stays.
-		_ = unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most})
+		_ = unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit})
 	}
 }

@@ -22,16 +22,16 @@ import (
 func cacheEngine(t testing.TB, cfg Config) (*Engine, *[]string) {
 	t.Helper()
 	var mu sync.Mutex
-	said := &[]string{}
-	say := func(line string) {
+	lines := &[]string{}
+	record := func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
-		*said = append(*said, line)
+		*lines = append(*lines, line)
 	}
-	cfg.Notice, cfg.Debug, cfg.HostVersion = say, say, "0.1.0"
+	cfg.Notice, cfg.Debug, cfg.HostVersion = record, record, "0.1.0"
 	e := New(cfg)
 	t.Cleanup(func() { _ = e.Close(context.Background()) })
-	return e, said
+	return e, lines
 }
 
 // slots are the names of the folders in a cache.
@@ -57,9 +57,9 @@ func TestCompileBudget(t *testing.T) {
 		memory = 160 // its own runtime needs so much before it begins
 	}
 	tests := []struct {
-		name   string
-		budget budget
-		says   string
+		name     string
+		budget   budget
+		wantText string
 	}{
 		{"cpu", budget{500 * time.Millisecond, compileMemory}, "500ms of CPU time"},
 		{"memory", budget{time.Minute, memory << 20}, fmt.Sprint(memory, " MiB of memory")},
@@ -71,15 +71,15 @@ func TestCompileBudget(t *testing.T) {
 			e.budget = func(int) budget { return tt.budget }
 			p := e.Provider(sourceOf(cpuBomb(2), commandManifest(t, "bomb")))
 			_, err := invoke(t, p, "run", "{}")
-			if err == nil || err.Code != host.InvalidPlugin || err.ExitCode() != 86 || !strings.Contains(err.Message, tt.says) {
-				t.Fatalf("%v, want 86 and %q", err, tt.says)
+			if err == nil || err.Code != host.InvalidPlugin || err.ExitCode() != 86 || !strings.Contains(err.Message, tt.wantText) {
+				t.Fatalf("%v, want 86 and %q", err, tt.wantText)
 			}
-			began := time.Now()
-			if _, again := invoke(t, p, "run", "{}"); again == nil || again.Message != err.Message || time.Since(began) > 300*time.Millisecond {
-				t.Errorf("%v after %v, want the same at once", again, time.Since(began))
+			start := time.Now()
+			if _, again := invoke(t, p, "run", "{}"); again == nil || again.Message != err.Message || time.Since(start) > 300*time.Millisecond {
+				t.Errorf("%v after %v, want the same at once", again, time.Since(start))
 			}
-			if left := slots(t, dir); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
+			if remaining := slots(t, dir); len(remaining) > 0 {
+				t.Errorf("left behind: %q", remaining)
 			}
 			// Other plugins are not refused with it.
 			e.budget = compileBudget
@@ -104,27 +104,27 @@ func TestCompileInterrupted(t *testing.T) {
 	e, _ := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
 	bomb := cpuBomb(20)
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, maxCompiling+1)
-	for i := range maxCompiling + 1 {
+	done := make(chan error, maxConcurrentCompiles+1)
+	for i := range maxConcurrentCompiles + 1 {
 		p := e.Provider(sourceOf(bomb, commandManifest(t, fmt.Sprint("bomb", i))))
-		go func() { ended <- p.Prepare(ctx) }()
+		go func() { done <- p.Prepare(ctx) }()
 	}
-	for len(e.compiling) < maxCompiling {
+	for len(e.compiling) < maxConcurrentCompiles {
 		runtime.Gosched()
 	}
 	cancel()
-	began := time.Now()
-	for range maxCompiling + 1 {
-		err := <-ended
+	start := time.Now()
+	for range maxConcurrentCompiles + 1 {
+		err := <-done
 		if e := host.AsError(err); e.Code != host.Interrupted || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, want interrupted", err)
 		}
 	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %v to end", took)
+	if elapsed := time.Since(start); elapsed > 2*time.Second {
+		t.Errorf("it took %v to end", elapsed)
 	}
-	if left := slots(t, dir); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
+	if remaining := slots(t, dir); len(remaining) > 0 {
+		t.Errorf("left behind: %q", remaining)
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
@@ -134,25 +134,25 @@ func TestCompileInterrupted(t *testing.T) {
 	}
 }
 
-// TestCompilerTroubles: a compiler that cannot start, that is something else, that is called by hand.
-func TestCompilerTroubles(t *testing.T) {
+// TestCompilerFailures: a compiler that cannot start, that is something else, that is called by hand.
+func TestCompilerFailures(t *testing.T) {
 	for _, tt := range []struct {
-		child func() *exec.Cmd
-		code  host.Code
-		says  string
+		child    func() *exec.Cmd
+		code     host.Code
+		wantText string
 	}{
 		{func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "nothing")) }, host.Unavailable, "cannot be started"},
 		{func() *exec.Cmd { c := compiler(); c.Env = []string{"PARLEY_TEST_CRASH=1"}; return c }, host.InvalidPlugin, "crashed"},
 	} {
 		e, _ := cacheEngine(t, Config{CacheDir: t.TempDir(), Child: tt.child})
 		_, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}")
-		if err == nil || err.Code != tt.code || !strings.Contains(err.Message, tt.says) {
-			t.Errorf("%v, want %s and %q", err, tt.code, tt.says)
+		if err == nil || err.Code != tt.code || !strings.Contains(err.Message, tt.wantText) {
+			t.Errorf("%v, want %s and %q", err, tt.code, tt.wantText)
 		}
 	}
-	byHand := compiler()
-	byHand.Env = []string{"PARLEY_CHILD=" + CompileJob}
-	if out, err := byHand.CombinedOutput(); err == nil || !strings.Contains(string(out), "not by hand") {
+	misused := compiler()
+	misused.Env = []string{"PARLEY_CHILD=" + CompileJob}
+	if out, err := misused.CombinedOutput(); err == nil || !strings.Contains(string(out), "not by hand") {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -171,15 +171,15 @@ func TestInvalidCode(t *testing.T) {
 
 // TestDamagedCache: whatever happens to the compile cache, the call is answered rightly, and what was damaged is made anew.
 func TestDamagedCache(t *testing.T) {
-	atFullSpeed(t)
+	skipWithRace(t)
 	dir := t.TempDir()
 	call := func(want string) {
 		t.Helper()
-		e, said := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
+		e, logged := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
 		if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.Join(*said, "\n"); !strings.Contains(text, want) || want == "" && text != "" {
+		if text := strings.Join(*logged, "\n"); !strings.Contains(text, want) || want == "" && text != "" {
 			t.Errorf("said %q, want %q", text, want)
 		}
 	}
@@ -199,20 +199,20 @@ func TestDamagedCache(t *testing.T) {
 	}
 
 	tests := map[string]func(){
-		"husk":      overwrite(in(huskName)),
+		"husk":      overwrite(in(stubName)),
 		"code":      overwrite(code[0]),
 		"code flip": func() { b := []byte(content(t, code[0])); b[30] ^= 1; put(t, code[0], b) },
-		"seal":      overwrite(in(sealName)),
-		"seal cut":  func() { put(t, in(sealName), []byte(content(t, in(sealName))[:100])) },
+		"seal":      overwrite(in(checksumsName)),
+		"seal cut":  func() { put(t, in(checksumsName), []byte(content(t, in(checksumsName))[:100])) },
 		"code cut":  func() { put(t, code[0], nil) },
 		"code gone": func() { os.Remove(code[0]) },
-		"husk gone": func() { os.Remove(in(huskName)) },
-		"seal gone": func() { os.Remove(in(sealName)) },
+		"husk gone": func() { os.Remove(in(stubName)) },
+		"seal gone": func() { os.Remove(in(checksumsName)) },
 		"leads out": func() {
-			put(t, in(sealName), []byte(strings.Replace(content(t, in(sealName)), `"name":"wazero-`, `"name":"../wazero-`, 1)))
+			put(t, in(checksumsName), []byte(strings.Replace(content(t, in(checksumsName)), `"name":"wazero-`, `"name":"../wazero-`, 1)))
 		},
 		"another's": func() {
-			put(t, in(sealName), []byte(strings.Replace(content(t, in(sealName)), only[0], "another", 1)))
+			put(t, in(checksumsName), []byte(strings.Replace(content(t, in(checksumsName)), only[0], "another", 1)))
 		},
 	}
 	if runtime.GOOS != "windows" {
@@ -239,8 +239,8 @@ func TestDamagedCache(t *testing.T) {
 	}
 }
 
-// TestHuskNeedsItsCode: native code that is gone when the husk is opened is found missing: the husk alone would only trap.
-func TestHuskNeedsItsCode(t *testing.T) {
+// TestStubRequiresCode: native code that is gone when the husk is opened is found missing: the husk alone would only trap.
+func TestStubRequiresCode(t *testing.T) {
 	dir := t.TempDir()
 	e, _ := cacheEngine(t, Config{CacheDir: dir})
 	if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
@@ -248,32 +248,32 @@ func TestHuskNeedsItsCode(t *testing.T) {
 	}
 	key := slots(t, dir)[0]
 	s := slot{filepath.Join(dir, key), key}
-	sealed, err := s.read()
+	sums, err := s.read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := filepath.Join(s.dir, sealed.Code.Name)
+	code := filepath.Join(s.dir, sums.Code.Name)
 	if err := os.Link(code, code+".link"); err != nil { // which changes nothing that matters
 		t.Fatal(err)
 	}
-	u, err := open(s, sealed)
+	u, err := openSlot(s, sums)
 	if err != nil {
 		t.Fatal("linked: ", err)
 	}
 	_ = u.close(context.Background())
-	if sealed, err = s.read(); err != nil {
+	if sums, err = s.read(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(code); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(s, sealed); err == nil || !strings.Contains(err.Error(), "changed while it was opened") {
+	if _, err := openSlot(s, sums); err == nil || !strings.Contains(err.Error(), "changed while it was opened") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestSealSparesHashing: files are hashed again when they have changed or may have, and not otherwise.
-func TestSealSparesHashing(t *testing.T) {
+// TestChecksumsAvoidHashing: files are hashed again when they have changed or may have, and not otherwise.
+func TestChecksumsAvoidHashing(t *testing.T) {
 	dir := t.TempDir()
 	e, _ := cacheEngine(t, Config{CacheDir: dir})
 	if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
@@ -281,20 +281,20 @@ func TestSealSparesHashing(t *testing.T) {
 	}
 	key := slots(t, dir)[0]
 	s := slot{filepath.Join(dir, key), key}
-	sealed, err := s.read()
+	sums, err := s.read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// As if it had been hashed long after it was written: then looking at the files is enough.
-	sealed.Checked = time.Now().Add(time.Hour)
-	if err := s.save(sealed); err != nil {
+	sums.Checked = time.Now().Add(time.Hour)
+	if err := s.save(sums); err != nil {
 		t.Fatal(err)
 	}
 	again, err := s.read()
-	if err != nil || !again.Checked.Equal(sealed.Checked) {
-		t.Errorf("%v %v, want no check after %v", again, err, sealed.Checked)
+	if err != nil || !again.Checked.Equal(sums.Checked) {
+		t.Errorf("%v %v, want no check after %v", again, err, sums.Checked)
 	}
-	code := filepath.Join(s.dir, sealed.Code.Name)
+	code := filepath.Join(s.dir, sums.Code.Name)
 	before, err := os.Stat(code)
 	if err != nil {
 		t.Fatal(err)
@@ -320,15 +320,15 @@ func TestNoCache(t *testing.T) {
 	for _, dir := range []string{"", file, filepath.Join(file, "below")} {
 		temp := t.TempDir()
 		t.Setenv("TMPDIR", temp)
-		e, said := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
+		e, logged := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
 		if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
 			t.Error(err)
 		}
-		if text := strings.Join(*said, "\n"); !strings.Contains(text, "compiling smallest 1.0.0") || strings.Contains(text, "once") {
+		if text := strings.Join(*logged, "\n"); !strings.Contains(text, "compiling smallest 1.0.0") || strings.Contains(text, "once") {
 			t.Errorf("said %q", text)
 		}
-		if left := slots(t, temp); len(left) > 0 {
-			t.Errorf("left behind: %q", left)
+		if remaining := slots(t, temp); len(remaining) > 0 {
+			t.Errorf("left behind: %q", remaining)
 		}
 	}
 }
@@ -357,14 +357,14 @@ func TestEviction(t *testing.T) {
 	}
 	use(dir, 0, "smallest", "smallest", "call", "{}") // marks it as used
 	use(measure, 0, "rev", "rev", "word", `{"text":"a"}`)
-	use(dir, sizeOf(dir)-2500+sizeOf(measure), "rev", "rev", "word", `{"text":"a"}`)
-	left := strings.Join(slots(t, dir), " ")
-	if !strings.Contains(left, smallest) || strings.Contains(left, "000000") || strings.Contains(left, "tmp") || !strings.Contains(left, "mine") {
-		t.Errorf("left: %s", left)
+	use(dir, dirSize(dir)-2500+dirSize(measure), "rev", "rev", "word", `{"text":"a"}`)
+	remaining := strings.Join(slots(t, dir), " ")
+	if !strings.Contains(remaining, smallest) || strings.Contains(remaining, "000000") || strings.Contains(remaining, "tmp") || !strings.Contains(remaining, "mine") {
+		t.Errorf("left: %s", remaining)
 	}
 	use(dir, 1, "echo", "echo", "echo", `{"value":1}`)
-	if left := slots(t, dir); len(left) != 2 || left[1] != "mine" && left[0] != "mine" {
-		t.Errorf("left: %q, want what was just made and what is not ours", left)
+	if remaining := slots(t, dir); len(remaining) != 2 || remaining[1] != "mine" && remaining[0] != "mine" {
+		t.Errorf("left: %q, want what was just made and what is not ours", remaining)
 	}
 }
 
@@ -383,21 +383,21 @@ func TestSharedCache(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if left := slots(t, dir); len(left) != 1 {
-		t.Errorf("left: %q", left)
+	if remaining := slots(t, dir); len(remaining) != 1 {
+		t.Errorf("left: %q", remaining)
 	}
 }
 
-// TestPackedNeedsNoUnpacking: compiled code is found by the packed bytes, and another manifest is held against it all the same.
-func TestPackedNeedsNoUnpacking(t *testing.T) {
+// TestPackedLookup: compiled code is found by the packed bytes, and another manifest is held against it all the same.
+func TestPackedLookup(t *testing.T) {
 	dir := t.TempDir()
 	unpacked := 0
 	call := func(manifest string) *host.Error {
 		e, _ := cacheEngine(t, Config{CacheDir: dir})
 		p := guest(t, e, "smallest", manifest)
-		wasm := p.body().src.Wasm
-		p.body().src.Packed = []byte("packed")
-		p.body().src.Wasm = func() ([]byte, error) { unpacked++; return wasm() }
+		wasm := p.loadParts().src.Wasm
+		p.loadParts().src.Packed = []byte("packed")
+		p.loadParts().src.Wasm = func() ([]byte, error) { unpacked++; return wasm() }
 		tool := "call"
 		if manifest == "rev" {
 			tool = "word"
@@ -418,17 +418,17 @@ func TestPackedNeedsNoUnpacking(t *testing.T) {
 	}
 }
 
-// TestHusk: the husk of a module is one that the gate's own reader takes, with as many functions.
-func TestHusk(t *testing.T) {
-	whole, err := admit(readFile(t, filepath.Join(guestDir, "echo.wasm")), loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json"))))
+// TestStub: the husk of a module is one that the gate's own reader takes, with as many functions.
+func TestStub(t *testing.T) {
+	whole, err := validateModule(readFile(t, filepath.Join(guestDir, "echo.wasm")), loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json"))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	husk := instrument.Stub(whole.Wasm)
-	if err := compileInto(t.TempDir(), husk); err != nil {
+	stub := instrument.Stub(whole.Wasm)
+	if err := compileInto(t.TempDir(), stub); err != nil {
 		t.Error(err)
 	}
-	if twice := instrument.Stub(husk); !bytes.Equal(twice, husk) || len(husk) >= len(whole.Wasm) {
-		t.Errorf("the husk has %d bytes, the module %d", len(husk), len(whole.Wasm))
+	if again := instrument.Stub(stub); !bytes.Equal(again, stub) || len(stub) >= len(whole.Wasm) {
+		t.Errorf("the husk has %d bytes, the module %d", len(stub), len(whole.Wasm))
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// harmless is the manifest that the lines of testdata/hostile/manifests.txt poison.
-const harmless = `{"manifest":1,"name":"poison","version":"1.0.0","kind":"parley/1","docs":{"brief":"A plugin","standard":"Text","full":"More text"},
+// baseManifest is the manifest that the lines of testdata/hostile/manifests.txt poison.
+const baseManifest = `{"manifest":1,"name":"poison","version":"1.0.0","kind":"parley/1","docs":{"brief":"A plugin","standard":"Text","full":"More text"},
 	"keywords":["word"],"groups":[{"name":"group","docs":{"brief":"A group"}}],"exit_codes":[{"code":10,"name":"ten","meaning":"Ten","suggestion":"Try again"}],
 	"tutorial":[{"say":"Hello","run":"parley poison call"}],"capabilities":{"env":[{"name":"LANG","why":"To know"}]},
 	"tools":[{"name":"call","group":"group","docs":{"brief":"A tool","standard":"Text of the tool","full":"More text"},"effect":"read",
@@ -27,14 +27,14 @@ const harmless = `{"manifest":1,"name":"poison","version":"1.0.0","kind":"parley
 		"when":"Now","when_not":"Later","related":[{"tool":"poison.other","why":"Because"}],"limitations":["Few"],"since":"1.0.0",
 		"deprecated":{"since":"1.0.0","message":"Old","use":"poison.other"}}]}`
 
-// poisoned makes the manifest of a line: "raw: TEXT", or changes "/POINTER = JSON" of the harmless one, with semicolons between them.
-func poisoned(t testing.TB, line string) []byte {
+// hostileManifest makes the manifest of a line: "raw: TEXT", or changes "/POINTER = JSON" of the harmless one, with semicolons between them.
+func hostileManifest(t testing.TB, line string) []byte {
 	t.Helper()
 	if text, ok := strings.CutPrefix(line, "raw:"); ok {
 		return expand(t, strings.ReplaceAll(strings.TrimSpace(text), `"`, `\"`))
 	}
 	var doc any
-	if err := json.Unmarshal([]byte(harmless), &doc); err != nil {
+	if err := json.Unmarshal([]byte(baseManifest), &doc); err != nil {
 		t.Fatal(err)
 	}
 	for change := range strings.SplitSeq(line, " ; ") {
@@ -43,7 +43,7 @@ func poisoned(t testing.TB, line string) []byte {
 			t.Fatalf("%s: no change", change)
 		}
 		// Escapes are JSON's here; only repetition is expanded before.
-		doc = changed(t, doc, strings.Split(pointer, "/")[1:], json.RawMessage(repeatedIn(t, value)))
+		doc = setPointer(t, doc, strings.Split(pointer, "/")[1:], json.RawMessage(repeatedIn(t, value)))
 	}
 	data, err := manifest.Marshal(doc)
 	if err != nil {
@@ -52,14 +52,14 @@ func poisoned(t testing.TB, line string) []byte {
 	return data
 }
 
-func changed(t testing.TB, doc any, path []string, value any) any {
+func setPointer(t testing.TB, doc any, path []string, value any) any {
 	t.Helper()
 	if len(path) == 0 {
 		return value
 	}
 	switch doc := doc.(type) {
 	case map[string]any:
-		doc[path[0]] = changed(t, doc[path[0]], path[1:], value)
+		doc[path[0]] = setPointer(t, doc[path[0]], path[1:], value)
 		return doc
 	case []any:
 		i, err := strconv.Atoi(path[0])
@@ -69,31 +69,31 @@ func changed(t testing.TB, doc any, path []string, value any) any {
 		if i == len(doc) {
 			doc = append(doc, nil)
 		}
-		doc[i] = changed(t, doc[i], path[1:], value)
+		doc[i] = setPointer(t, doc[i], path[1:], value)
 		return doc
 	case nil:
-		return map[string]any{path[0]: changed(t, nil, path[1:], value)}
+		return map[string]any{path[0]: setPointer(t, nil, path[1:], value)}
 	}
 	t.Fatalf("nothing is at %q", path)
 	return nil
 }
 
-// TestPoisonedManifests installs plugins that are harmless but for their manifest. What is accepted is shown in all ways in which a host shows
+// TestHostileManifests installs plugins that are harmless but for their manifest. What is accepted is shown in all ways in which a host shows
 // it, and nothing of it steers a terminal or hides from a reader.
-func TestPoisonedManifests(t *testing.T) {
-	atFullSpeed(t)
+func TestHostileManifests(t *testing.T) {
+	skipWithRace(t)
 	for _, l := range tableLines(t, "manifests.txt") {
 		source, end, says := l.fields[0], l.fields[1], l.fields[2]
 		t.Run(fmt.Sprintf("%s:%d:%.40s", l.section, l.number, source), func(t *testing.T) {
 			path := writePlugin(t, source)
-			began := time.Now()
+			start := time.Now()
 			c, err := ReadCandidate(path, "0.1.0")
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("it took %v", took)
+			if elapsed := time.Since(start); elapsed > 10*time.Second {
+				t.Errorf("it took %v", elapsed)
 			}
 			if err != nil {
 				e := host.AsError(err)
-				checkAllShown(t, "the error", e.Object())
+				checkAllDisplayed(t, "the error", e.Object())
 				if string(e.Code) != end || !strings.Contains(e.Message, says) && !strings.Contains(fmt.Sprint(e.Details), says) {
 					t.Errorf("refused as %s %.500q, want %s and %q", e.Code, e.Message, end, says)
 				}
@@ -105,7 +105,7 @@ func TestPoisonedManifests(t *testing.T) {
 			if end != "ok" {
 				t.Fatalf("accepted, want %s", end)
 			}
-			if shown := showAll(t, c); !strings.Contains(shown, says) {
+			if shown := renderAll(t, c); !strings.Contains(shown, says) {
 				t.Errorf("%.2000q\nis shown without %q", shown, says)
 			}
 		})
@@ -119,9 +119,9 @@ func writePlugin(t testing.TB, source string) (path string) {
 	wasm := readFile(t, filepath.Join(guestDir, "smallest.wasm"))
 	path = filepath.Join(t.TempDir(), "poison.wasm")
 	kind, special := strings.CutPrefix(source, "module: ")
-	data := []byte(harmless)
+	data := []byte(baseManifest)
 	if !special {
-		data = poisoned(t, source)
+		data = hostileManifest(t, source)
 	}
 	named := append([]byte("\x0f"+manifest.SectionName), data...)
 	var err error
@@ -170,8 +170,8 @@ func writePlugin(t testing.TB, source string) (path string) {
 	return path
 }
 
-// showAll returns all that a host shows of a plugin, and holds each text of it.
-func showAll(t testing.TB, c *Candidate) string {
+// renderAll returns all that a host shows of a plugin, and holds each text of it.
+func renderAll(t testing.TB, c *Candidate) string {
 	t.Helper()
 	ctx := context.Background()
 	e := New(Config{})
@@ -186,7 +186,7 @@ func showAll(t testing.TB, c *Candidate) string {
 	show := func(what string, v any, err error) {
 		t.Helper()
 		if err != nil {
-			checkAllShown(t, what, host.AsError(err).Object())
+			checkAllDisplayed(t, what, host.AsError(err).Object())
 			return
 		}
 		// Examples and values to choose from stay what they are; as JSON, what is hidden in them is visible.
@@ -194,7 +194,7 @@ func showAll(t testing.TB, c *Candidate) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkShown(t, what, string(text))
+		checkDisplayed(t, what, string(text))
 		all.Write(append(text, '\n'))
 	}
 	show("the list", p.Info(), nil)
@@ -211,7 +211,7 @@ func showAll(t testing.TB, c *Candidate) string {
 			docs, err := h.Describe(ctx, "cli", "", c.Manifest.Name+"."+name, tier)
 			show("the description", docs, err)
 			text := manifest.Describe(c.Manifest, c.Manifest.Tool(name), tier).Text()
-			checkShown(t, "the text of a description", text)
+			checkDisplayed(t, "the text of a description", text)
 			all.WriteString(text)
 		}
 	}

@@ -53,11 +53,11 @@ var rules = map[string]func(n int) []byte{
 
 	// What runs long without a loop that could count it.
 	"fills":  func(n int) []byte { return unrolled(n, 1000) },
-	"chase":  chase,
-	"copies": func(n int) []byte { return commandIn(2048, looped(scatteredCopies(n))) },
+	"chase":  pointerChase,
+	"copies": func(n int) []byte { return commandIn(2048, endlessLoop(scatteredCopies(n))) },
 	"init-large": func(n int) []byte { // a data segment of so many bytes is copied for ever
 		body := append(append([]byte{0x41, 0, 0x41, 0, 0x41}, signedLEB(n)...), 0xfc, 8, 0, 0)
-		return commandIn(n>>16+1, looped(body), section(12, []byte{1}), section(11, append(append([]byte{1, 1}, unsignedLEB(n)...), make([]byte, n)...)))
+		return commandIn(n>>16+1, endlessLoop(body), section(12, []byte{1}), section(11, append(append([]byte{1, 1}, unsignedLEB(n)...), make([]byte, n)...)))
 	},
 
 	// Ends of all codes.
@@ -130,10 +130,12 @@ func commandIn(pages int, body []byte, more ...[]byte) []byte {
 	return wholeModule(sections...)
 }
 
-func looped(body []byte) []byte { return append(append([]byte{0x03, 0x40}, body...), 0x0c, 0, 0x0b) }
+func endlessLoop(body []byte) []byte {
+	return append(append([]byte{0x03, 0x40}, body...), 0x0c, 0, 0x0b)
+}
 
-// chase follows n pointers without a loop, each into another line of 128 MiB, again and again.
-func chase(n int) []byte {
+// pointerChase follows n pointers without a loop, each into another line of 128 MiB, again and again.
+func pointerChase(n int) []byte {
 	number := func(b []byte, v int) []byte { return append(append(b, 0x41), signedLEB(v)...) }
 	b := []byte{0x03, 0x40, 0x20, 0, 0x20, 0} // for each line: its content is a multiple of 64, as a generator of random numbers gives it
 	b = append(number(b, 1103515245), 0x6c)
@@ -141,7 +143,7 @@ func chase(n int) []byte {
 	b = append(number(b, 0x7ffffc0), 0x71, 0x36, 2, 0)
 	b = append(number(append(b, 0x20, 0), 64), 0x6a, 0x22, 0)
 	b = append(number(b, 128<<20), 0x49, 0x0d, 0, 0x0b, 0x41, 0, 0x21, 0)
-	return commandIn(2048, append(b, looped(bytes.Repeat([]byte{0x20, 0, 0x28, 2, 0, 0x21, 0}, n))...))
+	return commandIn(2048, append(b, endlessLoop(bytes.Repeat([]byte{0x20, 0, 0x28, 2, 0, 0x21, 0}, n))...))
 }
 
 // scatteredCopies are copies of a kilobyte between places of 128 MiB.
@@ -186,8 +188,8 @@ func manyParams(n int) []byte {
 	return module([]string{"->", types + "->"}, []int{0, 1}, [][]byte{call, {}}, export("_start", 0), export("memory", 2))
 }
 
-// answering is a guest of kind parley/1 whose response is the text, with room for requests of so many bytes.
-func answering(text []byte, room int) []byte {
+// respondingModule is a guest of kind parley/1 whose response is the text, with room for requests of so many bytes.
+func respondingModule(text []byte, room int) []byte {
 	const offset = 1 << 10
 	behind := (offset+len(text))>>16<<16 + 1<<16
 	pages := (behind+room)>>16 + 1
@@ -201,8 +203,8 @@ func answering(text []byte, room int) []byte {
 		section(11, append(append([]byte{1, 0, 0x41}, signedLEB(offset)...), append([]byte{0x0b}, append(unsignedLEB(len(text)), text...)...)...)))
 }
 
-// packing is a guest of kind parley/1 whose parley_call returns a number, whatever lies there.
-func packing(packed uint64) []byte {
+// returnPacked is a guest of kind parley/1 whose parley_call returns a number, whatever lies there.
+func returnPacked(packed uint64) []byte {
 	body := append(append([]byte{0, 0x42}, signedLEB64(int64(packed))...), 0x0b)
 	code := vector([][]byte{{4, 0, 0x41, 16, 0x0b}, append(unsignedLEB(len(body)), body...)})
 	return wholeModule(section(1, []byte{2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 2, 0x7f, 0x7f, 1, 0x7e}), section(3, []byte{2, 0, 1}), section(5, []byte{1, 0, 1}),
@@ -230,14 +232,14 @@ func hostileModule(t testing.TB, source string) []byte {
 		return append([]byte("\x00asm\x01\x00\x00\x00"), data...)
 	}
 	if text, ok := strings.CutPrefix(source, "answer:"); ok {
-		return answering(expand(t, text), 1000)
+		return respondingModule(expand(t, text), 1000)
 	}
 	if text, ok := strings.CutPrefix(source, "packed:"); ok {
 		n, err := strconv.ParseUint(text, 0, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return packing(n)
+		return returnPacked(n)
 	}
 	if name, rest, ok := strings.Cut(source, "("); ok {
 		n, err := strconv.Atoi(strings.TrimSuffix(rest, ")"))

@@ -100,45 +100,45 @@ func hostileParams(t testing.TB, source string) string {
 // TestHostileSchemas installs plugins whose parameters are described by hostile schemas, and calls those that are accepted, through the whole
 // path of a call; the same schemas judge results, too. Beside it an honest plugin goes on answering.
 func TestHostileSchemas(t *testing.T) {
-	atFullSpeed(t)
+	skipWithRace(t)
 	e := testEngine(t)
 	c := startCanary(t, e)
-	defer c.end()
+	defer c.stop()
 	for _, l := range tableLines(t, "schemas.txt") {
 		schema, value, end, says := l.fields[0], l.fields[1], l.fields[2], l.fields[3]
 		t.Run(fmt.Sprintf("%s:%d:%.40s", l.section, l.number, schema), func(t *testing.T) {
 			_, answered := c.since(0)
-			began := time.Now()
+			start := time.Now()
 			params, returns := hostileParams(t, schema), `true`
 			value = fmt.Sprintf(`{"p":%s}`, repeatedIn(t, value))
-			given, answer := value, `1`
+			given, result := value, `1`
 			if l.section == "results" {
-				params, returns, given, answer = `{"type":"object"}`, params, `{}`, value
+				params, returns, given, result = `{"type":"object"}`, params, `{}`, value
 			}
-			gotEnd, message := installAndCall(t, e, params, returns, given, answer)
-			if took := time.Since(began); took > schemaPromise*margin {
-				t.Errorf("it took %v", took)
+			gotEnd, message := installAndCall(t, e, params, returns, given, result)
+			if elapsed := time.Since(start); elapsed > schemaLimit*busyFactor {
+				t.Errorf("it took %v", elapsed)
 			}
 			if gotEnd != end || !strings.Contains(message, says) {
 				t.Errorf("ended in %s %.400q, want %s and %q", gotEnd, message, end, says)
 			}
 			answers, _ := c.since(answered)
-			if worst := slices.Max(append(answers, 0)); worst > margin*canaryPromise {
+			if worst := slices.Max(append(answers, 0)); worst > busyFactor*canaryLimit {
 				t.Errorf("meanwhile another plugin answered after %v", worst)
 			}
 		})
 	}
 }
 
-// schemaPromise is how long installing a plugin and judging one value by its schema takes at most, whatever both are.
-const schemaPromise = 3 * time.Second
+// schemaLimit is how long installing a plugin and judging one value by its schema takes at most, whatever both are.
+const schemaLimit = 3 * time.Second
 
 // installAndCall reads a plugin with these schemas as an install does, and calls it as any caller; the guest answers the same to all.
-func installAndCall(t *testing.T, e *Engine, params, returns, given, answer string) (end, message string) {
+func installAndCall(t *testing.T, e *Engine, params, returns, given, result string) (end, message string) {
 	t.Helper()
 	doc := `{"manifest":1,"name":"schemas","version":"1.0.0","kind":"parley/1","docs":{"brief":"A test"},"limits":{"output_bytes":8000000},
 		"tools":[{"name":"call","docs":{"brief":"Call it"},"effect":"read","params":` + params + `,"returns":` + returns + `}]}`
-	wasm, err := manifest.WriteSection(answering([]byte(`{"ok":true,"result":`+answer+`}`), len(given)+1<<10), []byte(doc))
+	wasm, err := manifest.WriteSection(respondingModule([]byte(`{"ok":true,"result":`+result+`}`), len(given)+1<<10), []byte(doc))
 	path := filepath.Join(t.TempDir(), "schemas.wasm")
 	if err == nil {
 		err = os.WriteFile(path, wasm, 0o600)
@@ -148,7 +148,7 @@ func installAndCall(t *testing.T, e *Engine, params, returns, given, answer stri
 	}
 	c, err := ReadCandidate(path, "0.1.0")
 	if err != nil {
-		return endOf(t, host.AsError(err))
+		return errorOutcome(t, host.AsError(err))
 	}
 	catalog, err := host.NewCatalog(e.Provider(c.Source()))
 	if err != nil {
@@ -157,22 +157,22 @@ func installAndCall(t *testing.T, e *Engine, params, returns, given, answer stri
 	h := host.New(host.Config{Catalog: catalog, Policy: allowAll{}})
 	a := h.Call(context.Background(), host.Call{Name: "schemas.call", Params: json.RawMessage(given), Caller: "cli"})
 	for _, w := range a.Warnings {
-		checkShown(t, "a warning", w)
+		checkDisplayed(t, "a warning", w)
 	}
 	if a.Err != nil {
-		return endOf(t, a.Err)
+		return errorOutcome(t, a.Err)
 	}
 	return "ok", string(a.Data)
 }
 
-func endOf(t *testing.T, e *host.Error) (end, message string) {
+func errorOutcome(t *testing.T, e *host.Error) (end, message string) {
 	t.Helper()
-	checkShown(t, "the message", e.Message)
+	checkDisplayed(t, "the message", e.Message)
 	text, err := manifest.Marshal(e.Object())
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkShown(t, "the error", string(manifest.EscapeJSON(text)))
+	checkDisplayed(t, "the error", string(manifest.EscapeJSON(text)))
 	return string(e.Code), e.Message + string(text)
 }
 

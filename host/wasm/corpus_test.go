@@ -24,19 +24,19 @@ const hostileDir = "../../testdata/hostile"
 
 // attack is a line of testdata/hostile/cases.txt.
 type attack struct {
-	line                    int
-	kind, source, end, says string
-	heavy                   bool
+	line                            int
+	kind, source, wantEnd, wantText string
+	heavy                           bool
 }
 
 func (a attack) String() string { return fmt.Sprintf("%s:%d:%.40s", a.kind, a.line, a.source) }
 
-// attacks reads the table.
-func attacks(t testing.TB) []attack {
+// loadAttacks reads the table.
+func loadAttacks(t testing.TB) []attack {
 	t.Helper()
 	var all []attack
 	for _, l := range tableLines(t, "cases.txt") {
-		a := attack{line: l.number, kind: l.section, source: l.fields[0], end: l.fields[1], says: l.fields[2]}
+		a := attack{line: l.number, kind: l.section, source: l.fields[0], wantEnd: l.fields[1], wantText: l.fields[2]}
 		a.source, a.heavy = strings.CutPrefix(a.source, "! ")
 		all = append(all, a)
 	}
@@ -152,7 +152,7 @@ var crowd = sync.OnceValue(func() string {
 // called all the time, the clock is looked at, and what lies outside the granted folders is compared before and after. Compiling has a small
 // budget. PARLEY_HAMMER=1 adds what takes long, with the real one.
 func TestCorpus(t *testing.T) {
-	atFullSpeed(t)
+	skipWithRace(t)
 	e := testEngine(t)
 	hammer := os.Getenv("PARLEY_HAMMER") != ""
 	c := startCanary(t, e)
@@ -161,7 +161,7 @@ func TestCorpus(t *testing.T) {
 	}
 	alone, before := c.since(0)
 	var late []time.Duration
-	cases := attacks(t)
+	cases := loadAttacks(t)
 	for _, a := range cases {
 		t.Run(a.String(), func(t *testing.T) {
 			if a.heavy && !hammer {
@@ -174,14 +174,14 @@ func TestCorpus(t *testing.T) {
 			// Who else uses the machine can make a call slow, but not the same one three times.
 			for try := 1; ; try++ {
 				_, answered := c.since(0)
-				ended := a.run(t, p)
-				late = append(late, ended)
+				done := a.runOnce(t, p)
+				late = append(late, done)
 				answers, _ := c.since(answered)
 				worst := slices.Max(append(answers, 0))
-				if ended > latePromise || worst > canaryPromise {
-					t.Logf("it ended %v after its deadline, and meanwhile another plugin answered after %v", ended, worst)
+				if done > overrunLimit || worst > canaryLimit {
+					t.Logf("it ended %v after its deadline, and meanwhile another plugin answered after %v", done, worst)
 				}
-				if ended <= margin*latePromise && worst <= margin*canaryPromise {
+				if done <= busyFactor*overrunLimit && worst <= busyFactor*canaryLimit {
 					return
 				}
 				if try == 3 || t.Failed() {
@@ -191,39 +191,39 @@ func TestCorpus(t *testing.T) {
 			}
 		})
 	}
-	c.end()
+	c.stop()
 	during, _ := c.since(before)
 	t.Logf("figures: an honest plugin alone answered: %s", spread(alone))
 	t.Logf("figures: an honest plugin beside %d attacks answered: %s", len(cases), spread(during))
 	t.Logf("figures: guests ended after their deadline: %s", spread(slices.DeleteFunc(late, func(d time.Duration) bool { return d == 0 })))
 }
 
-// run runs an attack once, and returns how long after its deadline it ended, 0 for one that ends by itself.
-func (a attack) run(t *testing.T, p *Provider) (late time.Duration) {
+// runOnce runs an attack once, and returns how long after its deadline it ended, 0 for one that ends by itself.
+func (a attack) runOnce(t *testing.T, p *Provider) (overrun time.Duration) {
 	const timeout = 150 * time.Millisecond
 	wait := timeout
-	if a.end != string(host.Timeout) {
+	if a.wantEnd != string(host.Timeout) {
 		wait = 20 * time.Second // however busy the machine is
 	}
 	loadErr := p.Prepare(context.Background())
 	r := a.request(t, p, wait)
-	r.Log = func(_ int, line string) { checkShown(t, "the log", line) }
-	r.Progress = func(_, _ float64, line string) { checkShown(t, "progress", line) }
+	r.Log = func(_ int, line string) { checkDisplayed(t, "the log", line) }
+	r.Progress = func(_, _ float64, line string) { checkDisplayed(t, "progress", line) }
 	changes := a.mounts(t, r)
 	files := openFiles()
-	began := time.Now()
+	start := time.Now()
 	result, err := invokeRequest(t, p, r)
-	took := time.Since(began)
+	elapsed := time.Since(start)
 
-	a.checkEnd(t, result, err)
+	a.checkOutcome(t, result, err)
 	if changed := changes(); changed != "" {
 		t.Errorf("outside of what it may change:\n%s", changed)
 	}
 	if now := openFiles(); now > files+4 { // a disk may still be syncing one
 		t.Errorf("%d descriptors were open before and %d after", files, now)
 	}
-	if loadErr == nil && a.end == string(host.Timeout) {
-		return max(took-timeout, 1)
+	if loadErr == nil && a.wantEnd == string(host.Timeout) {
+		return max(elapsed-timeout, 1)
 	}
 	return 0
 }
@@ -234,29 +234,29 @@ func openFiles() int {
 	return len(files)
 }
 
-// checkEnd holds how an attack ended against its line of the table.
-func (a attack) checkEnd(t *testing.T, result *host.Result, err *host.Error) {
+// checkOutcome holds how an attack ended against its line of the table.
+func (a attack) checkOutcome(t *testing.T, result *host.Result, err *host.Error) {
 	t.Helper()
 	end, text := "ok", ""
 	if err != nil {
 		end, text = string(err.Code), err.Message
-		checkAllShown(t, "the error", err.Object())
+		checkAllDisplayed(t, "the error", err.Object())
 		if len(text) > 4<<10 {
 			t.Errorf("the message has %d bytes: %.300q", len(text), text)
 		}
 	} else {
 		text = string(result.Data)
 		for _, w := range result.Warnings {
-			checkShown(t, "a warning", w)
+			checkDisplayed(t, "a warning", w)
 		}
 	}
-	if end != a.end || !strings.Contains(text, a.says) {
-		t.Errorf("ended in %s %.300q, want %s and %q", end, text, a.end, a.says)
+	if end != a.wantEnd || !strings.Contains(text, a.wantText) {
+		t.Errorf("ended in %s %.300q, want %s and %q", end, text, a.wantEnd, a.wantText)
 	}
 }
 
-// checkShown holds that a text steers no terminal and no reader's eye.
-func checkShown(t testing.TB, what, text string) {
+// checkDisplayed holds that a text steers no terminal and no reader's eye.
+func checkDisplayed(t testing.TB, what, text string) {
 	t.Helper()
 	if i := strings.IndexFunc(text, manifest.Hidden); i >= 0 {
 		t.Errorf("%s holds a hidden character at %d: %.300q", what, i, text)
@@ -266,8 +266,8 @@ func checkShown(t testing.TB, what, text string) {
 	}
 }
 
-// checkAllShown is checkShown for all texts that a value has as JSON.
-func checkAllShown(t testing.TB, what string, v any) {
+// checkAllDisplayed is checkShown for all texts that a value has as JSON.
+func checkAllDisplayed(t testing.TB, what string, v any) {
 	t.Helper()
 	data, err := json.Marshal(v)
 	var decoded any
@@ -281,14 +281,14 @@ func checkAllShown(t testing.TB, what string, v any) {
 	walk = func(v any) {
 		switch v := v.(type) {
 		case string:
-			checkShown(t, what, v)
+			checkDisplayed(t, what, v)
 		case []any:
 			for _, x := range v {
 				walk(x)
 			}
 		case map[string]any:
 			for k, x := range v {
-				checkShown(t, what, k)
+				checkDisplayed(t, what, k)
 				walk(x)
 			}
 		}
@@ -324,8 +324,8 @@ func TestCorpusSources(t *testing.T) {
 		if strings.Contains(string(readFile(t, source)), "--debug-names") {
 			cmd.Args = append(cmd.Args, "--debug-names")
 		}
-		if said, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", source, err, said)
+		if logged, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", source, err, logged)
 		} else if !bytes.Equal(readFile(t, out), readFile(t, module)) {
 			t.Errorf("%s is not what its source gives", module)
 		}

@@ -44,30 +44,30 @@ type Config struct {
 type Engine struct {
 	cfg Config
 
-	mu     sync.Mutex
-	units  map[*unit]bool
-	closed bool
-	// refused are modules that cannot be compiled, by key.
-	refused map[string]*host.Error
+	mu      sync.Mutex
+	plugins map[*compiledPlugin]bool
+	closed  bool
+	// invalid are modules that cannot be compiled, by key.
+	invalid map[string]*host.Error
 
 	compiling chan struct{} // holds one token for each compile under way
 	budget    func(codeBytes int) budget
 
-	calls atomic.Int32 // under way
+	activeCalls atomic.Int32 // under way
 }
 
 // maxConcurrent bounds what calls under way may have together: memory above all. A call beyond it is refused and does not wait, because
 // what it waited for might be the call that asked for it.
 const maxConcurrent = 64
 
-// enter counts a call that begins; leave must be called when it ends.
-func (e *Engine) enter() (leave func(), err error) {
-	leave = func() { e.calls.Add(-1) }
-	if n := e.calls.Add(1); n > maxConcurrent {
-		leave()
+// acquire counts a call that begins; leave must be called when it ends.
+func (e *Engine) acquire() (release func(), err error) {
+	release = func() { e.activeCalls.Add(-1) }
+	if n := e.activeCalls.Add(1); n > maxConcurrent {
+		release()
 		return nil, host.Errorf(host.Busy, "%d calls of plugins are under way, and no more are begun; try again when one has ended", maxConcurrent)
 	}
-	return leave, nil
+	return release, nil
 }
 
 // New makes an engine.
@@ -78,7 +78,7 @@ func New(cfg Config) *Engine {
 	if cfg.Debug == nil {
 		cfg.Debug = func(string) {}
 	}
-	return &Engine{cfg: cfg, units: map[*unit]bool{}, refused: map[string]*host.Error{}, compiling: make(chan struct{}, maxCompiling), budget: compileBudget}
+	return &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, invalid: map[string]*host.Error{}, compiling: make(chan struct{}, maxConcurrentCompiles), budget: compileBudget}
 }
 
 // Close frees all compiled code. No call may be under way.
@@ -87,15 +87,15 @@ func (e *Engine) Close(ctx context.Context) error {
 	defer e.mu.Unlock()
 	e.closed = true
 	var all []error
-	for u := range e.units {
-		all = append(all, u.close(ctx))
+	for p := range e.plugins {
+		all = append(all, p.close(ctx))
 	}
-	clear(e.units)
+	clear(e.plugins)
 	return errors.Join(all...)
 }
 
-// unit is one compiled plugin. It has an engine of its own, so that nothing of one plugin can be found by another.
-type unit struct {
+// compiledPlugin is one compiled plugin. It has an engine of its own, so that nothing of one plugin can be found by another.
+type compiledPlugin struct {
 	module   *instrument.Module // without its wasm
 	slot     slot               // where its compiled code is kept; without a folder where it is not
 	runtime  wazero.Runtime
@@ -103,51 +103,51 @@ type unit struct {
 	compiled wazero.CompiledModule
 }
 
-func (u *unit) close(ctx context.Context) error {
-	err := u.runtime.Close(ctx)
-	if u.cache != nil {
-		err = errors.Join(err, u.cache.Close(ctx))
+func (p *compiledPlugin) close(ctx context.Context) error {
+	err := p.runtime.Close(ctx)
+	if p.cache != nil {
+		err = errors.Join(err, p.cache.Close(ctx))
 	}
 	return err
 }
 
-// load makes a unit of a module, from the cache where it can.
-func (e *Engine) load(ctx context.Context, src Source, m *manifest.Manifest) (*unit, error) {
-	u, err := e.unit(ctx, src, m)
+// load makes a compiled plugin of a module, from the cache where it can.
+func (e *Engine) load(ctx context.Context, src Source, m *manifest.Manifest) (*compiledPlugin, error) {
+	p, err := e.findOrCompile(ctx, src, m)
 	if err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return nil, errors.Join(host.Errorf(host.Unavailable, "the engine is closed"), u.close(ctx))
+		return nil, errors.Join(host.Errorf(host.Unavailable, "the engine is closed"), p.close(ctx))
 	}
-	e.units[u] = true
-	return u, nil
+	e.plugins[p] = true
+	return p, nil
 }
 
-// unit looks for compiled code by the bytes that the module comes from, and reads, judges, rewrites and compiles the module only where there is none.
-func (e *Engine) unit(ctx context.Context, src Source, m *manifest.Manifest) (*unit, error) {
+// findOrCompile looks for compiled code by the bytes that the module comes from, and reads, judges, rewrites and compiles the module only where there is none.
+func (e *Engine) findOrCompile(ctx context.Context, src Source, m *manifest.Manifest) (*compiledPlugin, error) {
 	var wasm []byte
 	var err error
 	key := ""
 	if len(src.Packed) > 0 {
-		key = keyOf("packed", src.Packed)
+		key = cacheKey("packed", src.Packed)
 	} else {
 		if wasm, err = src.Wasm(); err != nil {
 			return nil, err
 		}
-		key = keyOf("wasm", wasm)
+		key = cacheKey("wasm", wasm)
 	}
 	dir := e.cacheDir()
 	s := slot{filepath.Join(dir, key), key}
 	if dir != "" {
-		u, err := e.fromCache(s, m)
+		p, err := e.openCached(s, m)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return u, err
+			return p, err
 		}
 	}
-	if err := e.refusedBefore(key); err != nil {
+	if err := e.knownInvalid(key); err != nil {
 		return nil, err
 	}
 	if wasm == nil {
@@ -155,38 +155,38 @@ func (e *Engine) unit(ctx context.Context, src Source, m *manifest.Manifest) (*u
 			return nil, err
 		}
 	}
-	module, err := admit(wasm, m)
+	module, err := validateModule(wasm, m)
 	if err != nil {
 		return nil, err
 	}
-	once := ""
+	suffix := ""
 	if dir != "" {
-		once = " (happens once)"
+		suffix = " (happens once)"
 	}
-	e.cfg.Notice(fmt.Sprintf("compiling %s %s%s", m.Name, manifest.CleanLine(m.Version), once))
-	u, err := e.compile(ctx, m.Name, module, s, dir)
+	e.cfg.Notice(fmt.Sprintf("compiling %s %s%s", m.Name, manifest.CleanLine(m.Version), suffix))
+	p, err := e.compile(ctx, m.Name, module, s, dir)
 	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.InvalidPlugin {
-		e.refuse(key, known)
+		e.rememberInvalid(key, known)
 	}
-	return u, err
+	return p, err
 }
 
-// fromCache opens a slot. fs.ErrNotExist says that there was none, or that there is none any more because it was damaged.
-func (e *Engine) fromCache(s slot, m *manifest.Manifest) (*unit, error) {
-	sealed, err := s.read()
+// openCached opens a slot. fs.ErrNotExist says that there was none, or that there is none any more because it was damaged.
+func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, error) {
+	sums, err := s.read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if err == nil {
-		if err := suits(&sealed.Module, m); err != nil {
+		if err := checkModule(&sums.Module, m); err != nil {
 			return nil, err
 		}
-		var u *unit
-		if u, err = open(s, sealed); err == nil {
-			return u, nil
+		var p *compiledPlugin
+		if p, err = openSlot(s, sums); err == nil {
+			return p, nil
 		}
 	}
-	e.cfg.Debug(fmt.Sprintf("the compiled code of %s is thrown away and made anew: %s", m.Name, cut(manifest.CleanLine(err.Error()), 300)))
+	e.cfg.Debug(fmt.Sprintf("the compiled code of %s is thrown away and made anew: %s", m.Name, truncate(manifest.CleanLine(err.Error()), 300)))
 	if err := s.remove(); err != nil {
 		e.cfg.Debug(err.Error())
 	}
@@ -195,99 +195,99 @@ func (e *Engine) fromCache(s slot, m *manifest.Manifest) (*unit, error) {
 
 // compile fills a new folder, opens it and makes it the slot s; where there is no cache folder (dir is "") or nothing can be written to it, the
 // folder is one for temporary files and does not stay.
-func (e *Engine) compile(ctx context.Context, name string, module *instrument.Module, s slot, dir string) (*unit, error) {
-	var why error
+func (e *Engine) compile(ctx context.Context, name string, module *instrument.Module, s slot, dir string) (*compiledPlugin, error) {
+	var lastErr error
 	for _, parent := range slices.Compact([]string{dir, ""}) {
 		temp, err := os.MkdirTemp(parent, "filling-*"+tempSuffix)
 		if err == nil {
-			var u *unit
-			u, err = e.compileIn(ctx, name, module, slot{temp, s.key})
+			var p *compiledPlugin
+			p, err = e.compileIn(ctx, name, module, slot{temp, s.key})
 			if err == nil && parent != "" && os.Rename(temp, s.dir) == nil {
-				u.slot = s
+				p.slot = s
 				e.evict(dir, s.key)
-				return u, nil
+				return p, nil
 			}
-			if u != nil {
-				u.slot = slot{}
+			if p != nil {
+				p.slot = slot{}
 			}
 			if err := os.RemoveAll(temp); err != nil {
 				e.cfg.Debug(err.Error())
 			}
 			if known := (*host.Error)(nil); err == nil || errors.As(err, &known) {
-				return u, err
+				return p, err
 			}
 		}
 		e.cfg.Debug("compiled code cannot be kept: " + manifest.CleanLine(err.Error()))
-		why = err
+		lastErr = err
 	}
-	return nil, &host.Error{Code: host.Unavailable, Cause: why, Next: []string{"parley doctor"},
-		Message: fmt.Sprintf("the compiled code of %s cannot be written: %s", name, cut(manifest.CleanLine(why.Error()), 300))}
+	return nil, &host.Error{Code: host.Unavailable, Cause: lastErr, Next: []string{"parley doctor"},
+		Message: fmt.Sprintf("the compiled code of %s cannot be written: %s", name, truncate(manifest.CleanLine(lastErr.Error()), 300))}
 }
 
 // compileIn fills a folder, seals it and opens it. What is no *host.Error is a fault of the folder.
-func (e *Engine) compileIn(ctx context.Context, name string, module *instrument.Module, s slot) (*unit, error) {
-	if err := e.fill(ctx, name, module, s.dir); err != nil {
+func (e *Engine) compileIn(ctx context.Context, name string, module *instrument.Module, s slot) (*compiledPlugin, error) {
+	if err := e.runCompiler(ctx, name, module, s.dir); err != nil {
 		return nil, err
 	}
-	sealed, err := s.seal(module)
+	sums, err := s.writeChecksums(module)
 	if err != nil {
 		return nil, err
 	}
-	return open(s, sealed)
+	return openSlot(s, sums)
 }
 
-// open hands the husk of a slot to wazero, which finds the native code in the slot.
-func open(s slot, sealed *seal) (_ *unit, err error) {
+// openSlot hands the husk of a slot to wazero, which finds the native code in the slot.
+func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
 	ctx := compilerContext()
-	u := &unit{module: &sealed.Module, slot: s}
-	if u.cache, err = wazero.NewCompilationCacheWithDir(s.dir); err != nil {
+	p := &compiledPlugin{module: &sums.Module, slot: s}
+	if p.cache, err = wazero.NewCompilationCacheWithDir(s.dir); err != nil {
 		return nil, err
 	}
-	u.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig().WithCompilationCache(u.cache))
+	p.runtime = wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(p.cache))
 	defer func() {
 		if err != nil {
-			_ = u.close(ctx)
+			_ = p.close(ctx)
 		}
 	}()
-	if u.compiled, err = u.runtime.CompileModule(ctx, sealed.Module.Wasm); err != nil {
+	if p.compiled, err = p.runtime.CompileModule(ctx, sums.Module.Wasm); err != nil {
 		return nil, err
 	}
-	sealed.Module.Wasm = nil
-	if !s.unchanged(sealed) {
+	sums.Module.Wasm = nil
+	if !s.isUnchanged(sums) {
 		return nil, errors.New("it was changed while it was opened")
 	}
-	if err = hostModules(ctx, u); err != nil {
+	if err = instantiateHostModules(ctx, p); err != nil {
 		return nil, err
 	}
-	return u, nil
+	return p, nil
 }
 
-// maxRefused bounds how many verdicts are remembered.
-const maxRefused = 1000
+// maxKnownInvalid bounds how many verdicts are remembered.
+const maxKnownInvalid = 1000
 
-// refuse remembers that a module cannot be compiled, so that asking for it again costs nothing.
-func (e *Engine) refuse(key string, err *host.Error) {
+// rememberInvalid remembers that a module cannot be compiled, so that asking for it again costs nothing.
+func (e *Engine) rememberInvalid(key string, err *host.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.refused) >= maxRefused {
-		clear(e.refused)
+	if len(e.invalid) >= maxKnownInvalid {
+		clear(e.invalid)
 	}
-	e.refused[key] = err
+	e.invalid[key] = err
 }
 
-// refusedBefore returns a fresh copy, for callers add to errors.
-func (e *Engine) refusedBefore(key string) error {
+// knownInvalid returns a fresh copy, for callers add to errors.
+func (e *Engine) knownInvalid(key string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.refused[key]; err != nil {
-		again := *err
-		return &again
+	if err := e.invalid[key]; err != nil {
+		copied := *err
+		return &copied
 	}
 	return nil
 }
 
-// cut shortens a text that is shown to people, saying so.
-func cut(s string, n int) string {
+// truncate shortens a text that is shown to people, saying so.
+func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

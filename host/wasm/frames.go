@@ -10,18 +10,18 @@ import (
 // job and then answers; the process sends all else, and done last.
 const (
 	frameJob      = 'j' // job as JSON
-	frameAnswer   = 'r' // to a question, as a guest gets it
-	frameLacks    = 'm' // a part of the lockdown that the kernel does not give
-	frameAsk      = 'a' // function, a newline, the question
+	frameReply    = 'r' // to a question, as a guest gets it
+	frameMissing  = 'm' // a part of the lockdown that the kernel does not give
+	frameRequest  = 'a' // function, a newline, the question
 	frameDeny     = 'd' // right, a newline, why
-	frameTouch    = 't' // what a right was used for
+	frameUse      = 't' // what a right was used for
 	frameLog      = 'l' // report as JSON
 	frameProgress = 'p' // report as JSON
 	frameDone     = 'e' // outcome as JSON
 )
 
-// frameRoom is what a frame may hold beside a result or a question: an error with its details, escapes of JSON.
-const frameRoom = 1 << 20
+// frameOverhead is what a frame may hold beside a result or a question: an error with its details, escapes of JSON.
+const frameOverhead = 1 << 20
 
 func writeFrame(w io.Writer, kind byte, body []byte) error {
 	frame := make([]byte, 0, 5+len(body))
@@ -32,14 +32,14 @@ func writeFrame(w io.Writer, kind byte, body []byte) error {
 }
 
 // readFrame reads a frame of at most so many bytes. io.EOF says that there is none left.
-func readFrame(r io.Reader, most int) (kind byte, body []byte, err error) {
+func readFrame(r io.Reader, limit int) (kind byte, body []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
 	}
 	n := binary.BigEndian.Uint32(head[1:])
-	if uint64(n) > uint64(most) {
-		return 0, nil, fmt.Errorf("a message of %d bytes, and %d are allowed", n, most)
+	if uint64(n) > uint64(limit) {
+		return 0, nil, fmt.Errorf("a message of %d bytes, and %d are allowed", n, limit)
 	}
 	// Grown as it arrives: the length is a claim.
 	body, err = io.ReadAll(io.LimitReader(r, int64(n)))

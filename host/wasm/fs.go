@@ -22,16 +22,16 @@ import (
 
 // fileTable is what a call has open and has used up, over all its mounts.
 type fileTable struct {
-	scratch *memFS // of kind wasi: input and output files in memory; may be nil
-	roots   []*os.Root
-	held    map[*rootFile]bool // open: wazero closes them only where an instance came to be
-	open    int
-	created int
-	written int64
+	scratch   *memFS // of kind wasi: input and output files in memory; may be nil
+	roots     []*os.Root
+	openFiles map[*rootFile]bool // open: wazero closes them only where an instance came to be
+	openCount int
+	created   int
+	written   int64
 }
 
 func (t *fileTable) closeAll() {
-	for f := range t.held {
+	for f := range t.openFiles {
 		_ = f.Close()
 	}
 	for _, r := range t.roots {
@@ -42,18 +42,18 @@ func (t *fileTable) closeAll() {
 // mount gives the guest the granted folders, each behind a file system that never leaves it.
 func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
 	fsConfig := wazero.NewFSConfig()
-	put := func(f experimentalsys.FS, at string) { fsConfig = fsConfig.(sysfs.FSConfig).WithSysFSMount(f, at) }
+	mountAt := func(f experimentalsys.FS, at string) { fsConfig = fsConfig.(sysfs.FSConfig).WithSysFSMount(f, at) }
 	if c.files.scratch != nil {
-		put(c.files.scratch, "/")
+		mountAt(c.files.scratch, "/")
 	}
 	for _, g := range c.r.Grant.FS {
 		root, err := openFolder(g.Source)
 		if err != nil {
-			return nil, c.blame(&host.Error{Code: host.ConfigError, Cause: err, Next: []string{"parley policy explain " + c.m.Name},
+			return nil, c.recordFatal(&host.Error{Code: host.ConfigError, Cause: err, Next: []string{"parley policy explain " + c.m.Name},
 				Message: "the folder " + manifest.CleanLine(g.Source) + " that is granted to " + c.m.Name + " cannot be opened: " + host.WithoutPath(err).Error() + "; nothing was run"})
 		}
 		c.files.roots = append(c.files.roots, root)
-		put(&rootFS{c: c, root: root, grant: g, writable: g.Mode == "rw"}, path.Clean("/"+g.Path))
+		mountAt(&rootFS{c: c, root: root, grant: g, writable: g.Mode == "rw"}, path.Clean("/"+g.Path))
 	}
 	return config.WithFSConfig(fsConfig), nil
 }
@@ -79,14 +79,14 @@ type rootFS struct {
 	writable bool
 }
 
-// touch notes what was done with a file of this machine.
-func (f *rootFS) touch(how, name string) {
-	f.c.touch("fs:" + how + ":" + filepath.Join(f.grant.Source, name))
+// recordUse notes what was done with a file of this machine.
+func (f *rootFS) recordUse(how, name string) {
+	f.c.recordUse("fs:" + how + ":" + filepath.Join(f.grant.Source, name))
 }
 
-// readOnly notes that a change was refused.
-func (f *rootFS) readOnly() experimentalsys.Errno {
-	f.c.desk.deny("fs:rw:"+f.grant.Source+"="+f.grant.Path, "it may only read there")
+// denyWrite notes that a change was refused.
+func (f *rootFS) denyWrite() experimentalsys.Errno {
+	f.c.functions.deny("fs:rw:"+f.grant.Source+"="+f.grant.Path, "it may only read there")
 	return experimentalsys.EROFS
 }
 
@@ -102,8 +102,8 @@ func errnoOf(err error) experimentalsys.Errno {
 	return errno
 }
 
-// local takes the trailing slash off a path and tells whether there was one: then it must be a folder.
-func local(name string) (string, bool) {
+// trimSlash takes the trailing slash off a path and tells whether there was one: then it must be a folder.
+func trimSlash(name string) (string, bool) {
 	trimmed := strings.TrimRight(name, "/")
 	if trimmed == "" {
 		return ".", true
@@ -115,13 +115,13 @@ const writeFlags = experimentalsys.O_RDWR | experimentalsys.O_WRONLY | experimen
 
 func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
 	f.c.checkpoint()
-	name, folder := local(name)
+	name, folder := trimSlash(name)
 	folder = folder || flag&experimentalsys.O_DIRECTORY != 0
 	if folder {
 		flag &^= writeFlags // a folder is opened to be read, whatever rights a libc asks for
 	}
 	if flag&writeFlags != 0 && !f.writable {
-		return nil, f.readOnly()
+		return nil, f.denyWrite()
 	}
 	// Nothing but files and folders is opened: the opening alone of a device can do harm, and of a pipe can wait forever.
 	info, err := f.root.Lstat(name)
@@ -132,7 +132,7 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 		info, err = f.root.Stat(name)
 	}
 	switch {
-	case err == nil && !plain(info):
+	case err == nil && !isRegularOrDir(info):
 		return nil, experimentalsys.EPERM
 	case err == nil && info.IsDir() && flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0:
 		return nil, experimentalsys.EISDIR
@@ -141,8 +141,8 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	case err != nil:
 		f.c.countCreated()
 	}
-	if f.c.files.open >= f.c.limits.openFiles {
-		f.c.stop("%s has more than %d files open", f.c.toolName(), f.c.limits.openFiles)
+	if f.c.files.openCount >= f.c.limits.openFiles {
+		f.c.exceedLimit("%s has more than %d files open", f.c.toolName(), f.c.limits.openFiles)
 	}
 	file, err := f.root.OpenFile(name, osFlags(flag)|openNonblock, perm.Perm())
 	if err != nil {
@@ -154,28 +154,28 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	case err != nil:
 		_ = file.Close()
 		return nil, errnoOf(err)
-	case !plain(info):
+	case !isRegularOrDir(info):
 		_ = file.Close()
 		return nil, experimentalsys.EPERM
 	case folder && !info.IsDir():
 		_ = file.Close()
 		return nil, experimentalsys.ENOTDIR
 	}
-	f.c.files.open++
+	f.c.files.openCount++
 	if flag&writeFlags != 0 {
-		f.touch("write", name)
+		f.recordUse("write", name)
 	} else {
-		f.touch("read", name)
+		f.recordUse("read", name)
 	}
 	opened := &rootFile{fs: f, name: name, file: file, dir: info.IsDir(), flag: flag}
-	if f.c.files.held == nil {
-		f.c.files.held = map[*rootFile]bool{}
+	if f.c.files.openFiles == nil {
+		f.c.files.openFiles = map[*rootFile]bool{}
 	}
-	f.c.files.held[opened] = true
+	f.c.files.openFiles[opened] = true
 	return opened, 0
 }
 
-func plain(info fs.FileInfo) bool { return info.Mode().IsRegular() || info.IsDir() }
+func isRegularOrDir(info fs.FileInfo) bool { return info.Mode().IsRegular() || info.IsDir() }
 
 func osFlags(flag experimentalsys.Oflag) int {
 	out := os.O_RDONLY
@@ -198,20 +198,20 @@ func osFlags(flag experimentalsys.Oflag) int {
 
 func (c *call) countCreated() {
 	if c.files.created++; c.files.created > c.limits.created {
-		c.stop("%s created more than %d files", c.toolName(), c.limits.created)
+		c.exceedLimit("%s created more than %d files", c.toolName(), c.limits.created)
 	}
 }
 
 func (c *call) countWritten(n int64) {
 	if n > c.limits.written-c.files.written {
-		c.stop("%s wrote more than %d bytes to files", c.toolName(), c.limits.written)
+		c.exceedLimit("%s wrote more than %d bytes to files", c.toolName(), c.limits.written)
 	}
 	c.files.written += n
 }
 
 func (f *rootFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	f.c.checkpoint()
-	name, folder := local(name)
+	name, folder := trimSlash(name)
 	if folder {
 		return f.Stat(name)
 	}
@@ -224,7 +224,7 @@ func (f *rootFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
 
 func (f *rootFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	f.c.checkpoint()
-	name, folder := local(name)
+	name, folder := trimSlash(name)
 	info, err := f.root.Stat(name)
 	switch {
 	case err != nil:
@@ -235,36 +235,36 @@ func (f *rootFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	return sys.NewStat_t(info), 0
 }
 
-// change runs an operation that alters what name stands for.
-func (f *rootFS) change(name string, op func() error) experimentalsys.Errno {
+// modify runs an operation that alters what name stands for.
+func (f *rootFS) modify(name string, op func() error) experimentalsys.Errno {
 	f.c.checkpoint()
 	if !f.writable {
-		return f.readOnly()
+		return f.denyWrite()
 	}
-	f.touch("write", name)
+	f.recordUse("write", name)
 	return errnoOf(op())
 }
 
 func (f *rootFS) Mkdir(name string, perm fs.FileMode) experimentalsys.Errno {
-	name, _ = local(name)
-	return f.change(name, func() error {
+	name, _ = trimSlash(name)
+	return f.modify(name, func() error {
 		f.c.countCreated()
 		return f.root.Mkdir(name, perm.Perm())
 	})
 }
 
 func (f *rootFS) Rename(from, to string) experimentalsys.Errno {
-	from, _ = local(from)
-	to, _ = local(to)
-	return f.change(to, func() error {
-		f.touch("write", from)
+	from, _ = trimSlash(from)
+	to, _ = trimSlash(to)
+	return f.modify(to, func() error {
+		f.recordUse("write", from)
 		return f.root.Rename(from, to)
 	})
 }
 
 func (f *rootFS) Rmdir(name string) experimentalsys.Errno {
-	name, _ = local(name)
-	return f.change(name, func() error {
+	name, _ = trimSlash(name)
+	return f.modify(name, func() error {
 		if info, err := f.root.Lstat(name); err != nil {
 			return err
 		} else if !info.IsDir() {
@@ -275,8 +275,8 @@ func (f *rootFS) Rmdir(name string) experimentalsys.Errno {
 }
 
 func (f *rootFS) Unlink(name string) experimentalsys.Errno {
-	name, folder := local(name)
-	return f.change(name, func() error {
+	name, folder := trimSlash(name)
+	return f.modify(name, func() error {
 		info, err := f.root.Lstat(name)
 		switch {
 		case err != nil:
@@ -291,9 +291,9 @@ func (f *rootFS) Unlink(name string) experimentalsys.Errno {
 }
 
 func (f *rootFS) Link(from, to string) experimentalsys.Errno {
-	from, _ = local(from)
-	to, _ = local(to)
-	return f.change(to, func() error {
+	from, _ = trimSlash(from)
+	to, _ = trimSlash(to)
+	return f.modify(to, func() error {
 		info, err := f.root.Lstat(from)
 		if err != nil {
 			return err
@@ -308,21 +308,21 @@ func (f *rootFS) Link(from, to string) experimentalsys.Errno {
 
 func (f *rootFS) Symlink(_, _ string) experimentalsys.Errno {
 	if !f.writable {
-		return f.readOnly()
+		return f.denyWrite()
 	}
 	return experimentalsys.EPERM
 }
 
 func (f *rootFS) Readlink(name string) (string, experimentalsys.Errno) {
 	f.c.checkpoint()
-	name, _ = local(name)
+	name, _ = trimSlash(name)
 	target, err := f.root.Readlink(name)
 	return target, errnoOf(err)
 }
 
 func (f *rootFS) Utimens(name string, atim, mtim int64) experimentalsys.Errno {
-	name, _ = local(name)
-	return f.change(name, func() error { return f.root.Chtimes(name, timeOf(atim), timeOf(mtim)) })
+	name, _ = trimSlash(name)
+	return f.modify(name, func() error { return f.root.Chtimes(name, timeOf(atim), timeOf(mtim)) })
 }
 
 // timeOf makes a time of nanoseconds; the zero time leaves what is there.
@@ -339,13 +339,13 @@ type fileOffset = int64
 // rootFile is an open file or folder of a rootFS.
 type rootFile struct {
 	experimentalsys.UnimplementedFile
-	fs     *rootFS
-	name   string
-	file   *os.File
-	dir    bool
-	flag   experimentalsys.Oflag
-	sought bool // it may stand behind its end
-	closed bool
+	fs           *rootFS
+	name         string
+	file         *os.File
+	dir          bool
+	flag         experimentalsys.Oflag
+	mayBePastEnd bool // it may stand behind its end
+	closed       bool
 }
 
 func (f *rootFile) canWrite() bool {
@@ -388,7 +388,7 @@ func (f *rootFile) Read(p []byte) (int, experimentalsys.Errno) {
 	if f.dir {
 		return 0, experimentalsys.EISDIR
 	}
-	return f.inPieces(p, func(p []byte, _ int) (int, error) { return f.file.Read(p) })
+	return f.inChunks(p, func(p []byte, _ int) (int, error) { return f.file.Read(p) })
 }
 
 func (f *rootFile) Pread(p []byte, off int64) (int, experimentalsys.Errno) {
@@ -398,26 +398,26 @@ func (f *rootFile) Pread(p []byte, off int64) (int, experimentalsys.Errno) {
 	case off < 0:
 		return 0, experimentalsys.EINVAL
 	}
-	return f.inPieces(p, func(p []byte, done int) (int, error) { return f.file.ReadAt(p, off+int64(done)) })
+	return f.inChunks(p, func(p []byte, done int) (int, error) { return f.file.ReadAt(p, off+int64(done)) })
 }
 
 func (f *rootFile) Write(p []byte) (int, experimentalsys.Errno) {
 	if !f.canWrite() {
-		return 0, f.cannotWrite()
+		return 0, f.writeErrno()
 	}
-	if f.sought && !f.IsAppend() {
+	if f.mayBePastEnd && !f.IsAppend() {
 		if at, err := f.file.Seek(0, io.SeekCurrent); err == nil {
 			f.countGap(at)
 		}
 	}
 	f.fs.c.countWritten(int64(len(p)))
-	return f.inPieces(p, func(p []byte, _ int) (int, error) { return f.file.Write(p) })
+	return f.inChunks(p, func(p []byte, _ int) (int, error) { return f.file.Write(p) })
 }
 
 func (f *rootFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
 	switch {
 	case !f.canWrite():
-		return 0, f.cannotWrite()
+		return 0, f.writeErrno()
 	case off < 0:
 		return 0, experimentalsys.EINVAL
 	case f.IsAppend():
@@ -425,7 +425,7 @@ func (f *rootFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
 	}
 	f.countGap(off)
 	f.fs.c.countWritten(int64(len(p)))
-	return f.inPieces(p, func(p []byte, done int) (int, error) { return f.file.WriteAt(p, off+int64(done)) })
+	return f.inChunks(p, func(p []byte, done int) (int, error) { return f.file.WriteAt(p, off+int64(done)) })
 }
 
 // countGap counts what a write at an offset leaves empty behind the end of the file: whoever copies the file writes it.
@@ -435,20 +435,20 @@ func (f *rootFile) countGap(at int64) {
 	}
 }
 
-func (f *rootFile) cannotWrite() experimentalsys.Errno {
+func (f *rootFile) writeErrno() experimentalsys.Errno {
 	if f.dir {
 		return experimentalsys.EISDIR
 	}
 	return experimentalsys.EBADF
 }
 
-// inPieces works through p and looks at the clock between the pieces. The caller wants all of p or an end of file: wazero (v1.12.0)
+// inChunks works through p and looks at the clock between the pieces. The caller wants all of p or an end of file: wazero (v1.12.0)
 // goes on with the next vector after a short write.
-func (f *rootFile) inPieces(p []byte, step func(p []byte, done int) (int, error)) (int, experimentalsys.Errno) {
+func (f *rootFile) inChunks(p []byte, step func(p []byte, done int) (int, error)) (int, experimentalsys.Errno) {
 	f.fs.c.checkpoint()
 	done := 0
 	for {
-		piece := p[done:min(len(p), done+pieceBytes)]
+		piece := p[done:min(len(p), done+chunkBytes)]
 		n, err := step(piece, done)
 		done += n
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -465,7 +465,7 @@ func (f *rootFile) Seek(offset fileOffset, whence int) (int64, experimentalsys.E
 	if f.dir && (offset != 0 || whence != io.SeekStart) {
 		return 0, experimentalsys.EISDIR
 	}
-	f.sought = f.sought || offset != 0
+	f.mayBePastEnd = f.mayBePastEnd || offset != 0
 	at, err := f.file.Seek(offset, whence)
 	return at, errnoOf(err)
 }
@@ -499,7 +499,7 @@ func (f *rootFile) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Err
 func (f *rootFile) Truncate(size int64) experimentalsys.Errno {
 	switch {
 	case !f.canWrite():
-		return f.cannotWrite()
+		return f.writeErrno()
 	case size < 0:
 		return experimentalsys.EINVAL
 	}
@@ -535,7 +535,7 @@ func (f *rootFile) Close() experimentalsys.Errno {
 		return 0
 	}
 	f.closed = true
-	f.fs.c.files.open--
-	delete(f.fs.c.files.held, f)
+	f.fs.c.files.openCount--
+	delete(f.fs.c.files.openFiles, f)
 	return errnoOf(f.file.Close())
 }

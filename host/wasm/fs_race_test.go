@@ -77,8 +77,8 @@ func TestSwapped(t *testing.T) {
 		if err != nil && err.Code != host.LimitExceeded { // for what it created
 			t.Error(err)
 		}
-		var said string
-		if err == nil && json.Unmarshal(result.Data, &said) == nil && strings.Contains(said, "not yours") {
+		var logged string
+		if err == nil && json.Unmarshal(result.Data, &logged) == nil && strings.Contains(logged, "not yours") {
 			t.Errorf("what is outside was read by %s", scripts[calls%len(scripts)])
 		}
 		calls++
@@ -114,12 +114,12 @@ func swap(t testing.TB, root *os.Root, random *rand.Rand, outside, temp string) 
 	default:
 		_ = root.WriteFile(temp, []byte("inside"), 0o600)
 	}
-	place := []string{"x", "x", "d/x", "d"}[random.IntN(4)]
-	if place == "d/x" {
+	target := []string{"x", "x", "d/x", "d"}[random.IntN(4)]
+	if target == "d/x" {
 		_ = root.Mkdir("d", 0o700)
 	}
-	if root.Rename(temp, place) != nil {
-		_ = root.RemoveAll(place) // it is of another kind
-		_ = root.Rename(temp, place)
+	if root.Rename(temp, target) != nil {
+		_ = root.RemoveAll(target) // it is of another kind
+		_ = root.Rename(temp, target)
 	}
 }

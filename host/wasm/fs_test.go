@@ -112,7 +112,7 @@ func changesIn(before, after string) string {
 	return b.String()
 }
 
-func probe(t *testing.T, p *Provider, grant host.Grant, args ...string) string {
+func runProbe(t *testing.T, p *Provider, grant host.Grant, args ...string) string {
 	t.Helper()
 	r := requestFor(t, p, "run", argParams(args...))
 	r.Grant = grant
@@ -166,13 +166,13 @@ func TestMounts(t *testing.T) {
 	}
 	for _, grant := range []host.Grant{readOnly, writable} {
 		for _, tt := range both {
-			if got := probe(t, p, grant, tt.args...); !strings.Contains(got, tt.want) {
+			if got := runProbe(t, p, grant, tt.args...); !strings.Contains(got, tt.want) {
 				t.Errorf("%s %v: %q, want %q", grant.FS[0].Mode, tt.args, got, tt.want)
 			}
 		}
 	}
 	for _, args := range changes {
-		if got := probe(t, p, readOnly, args...); !strings.HasPrefix(got, "errno") {
+		if got := runProbe(t, p, readOnly, args...); !strings.HasPrefix(got, "errno") {
 			t.Errorf("ro %v: %q, want it refused", args, got)
 		}
 	}
@@ -211,7 +211,7 @@ func TestMounts(t *testing.T) {
 		{[]string{"truncate", "/data/out-file"}, "errno"},
 		{[]string{"unlink", "/data/out-file"}, "ok"}, // the link itself
 	} {
-		if got := probe(t, p, writable, tt.args...); !strings.HasPrefix(got, tt.want) {
+		if got := runProbe(t, p, writable, tt.args...); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("rw %v: %q, want %q", tt.args, got, tt.want)
 		}
 	}
@@ -220,8 +220,8 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestGrantsOfNoFolder: an operator may grant what is no folder, or is none any more: that is no fault of the plugin, and nothing waits for a pipe.
-func TestGrantsOfNoFolder(t *testing.T) {
+// TestInvalidFolderGrants: an operator may grant what is no folder, or is none any more: that is no fault of the plugin, and nothing waits for a pipe.
+func TestInvalidFolderGrants(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -245,25 +245,25 @@ func TestGrantsOfNoFolder(t *testing.T) {
 // TestClockRandomEnv: without a grant the wall clock stands and randomness repeats; the monotonic clock always runs.
 func TestClockRandomEnv(t *testing.T) {
 	p := localGuest(t, testEngine(t), "probe")
-	if got := probe(t, p, host.Grant{}, "time"); got != "epoch runs" {
+	if got := runProbe(t, p, host.Grant{}, "time"); got != "epoch runs" {
 		t.Errorf("without a grant: %q", got)
 	}
-	if got := probe(t, p, host.Grant{Clock: true}, "time"); got != "now runs" {
+	if got := runProbe(t, p, host.Grant{Clock: true}, "time"); got != "now runs" {
 		t.Errorf("with a grant: %q", got)
 	}
-	a, b := probe(t, p, host.Grant{}, "random"), probe(t, p, host.Grant{}, "random")
+	a, b := runProbe(t, p, host.Grant{}, "random"), runProbe(t, p, host.Grant{}, "random")
 	if a != b || len(a) != 32 {
 		t.Errorf("without a grant: %q and %q", a, b)
 	}
-	c, d := probe(t, p, host.Grant{Random: true}, "random"), probe(t, p, host.Grant{Random: true}, "random")
+	c, d := runProbe(t, p, host.Grant{Random: true}, "random"), runProbe(t, p, host.Grant{Random: true}, "random")
 	if c == d || c == a || len(c) != 32 {
 		t.Errorf("with a grant: %q and %q", c, d)
 	}
 	t.Setenv("PARLEY_TEST_SECRET", "must not be seen")
-	if got := probe(t, p, host.Grant{}, "env"); got != "" {
+	if got := runProbe(t, p, host.Grant{}, "env"); got != "" {
 		t.Errorf("environment without a grant: %q", got)
 	}
-	if got := probe(t, p, host.Grant{Env: map[string]string{"LANG": "C"}}, "env"); got != "LANG=C" {
+	if got := runProbe(t, p, host.Grant{Env: map[string]string{"LANG": "C"}}, "env"); got != "LANG=C" {
 		t.Errorf("environment with a grant: %q", got)
 	}
 }

@@ -16,7 +16,7 @@ func fuzzCall() *call {
 	r.CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
 		return &host.Result{}, nil
 	}
-	return newCall(New(Config{}), nil, m, r, &desk{r: r})
+	return newCall(New(Config{}), nil, m, r, &hostFunctions{r: r})
 }
 
 // FuzzResponse: whatever a guest answers becomes a result or a *host.Error.
@@ -26,7 +26,7 @@ func FuzzResponse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		result, err := fuzzCall().conclude(data)
+		result, err := fuzzCall().interpretResponse(data)
 		var e *host.Error
 		switch {
 		case err == nil && !json.Valid(result.Data):
@@ -41,14 +41,14 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// FuzzQuestion: whatever a guest asks is answered with JSON.
-func FuzzQuestion(f *testing.F) {
+// FuzzHostRequest: whatever a guest asks is answered with JSON.
+func FuzzHostRequest(f *testing.F) {
 	f.Add("call_tool", []byte(`{"tool":"cdp.open","params":{},"options":{"timeout":"1s"}}`))
 	f.Add("http_request", []byte(`{"method":"GET","url":"http://127.0.0.1"}`))
 	f.Add("read_secret", []byte(`{"name":"\u001b[31m"}`))
-	f.Fuzz(func(t *testing.T, function string, question []byte) {
-		if answer := fuzzCall().desk.answer(context.Background(), function, question); !json.Valid(answer) {
-			t.Errorf("%q", answer)
+	f.Fuzz(func(t *testing.T, function string, request []byte) {
+		if reply := fuzzCall().functions.dispatch(context.Background(), function, request); !json.Valid(reply) {
+			t.Errorf("%q", reply)
 		}
 	})
 }

@@ -39,18 +39,18 @@ func fuzzScript(data []byte) string {
 		name := names[int(next())%len(names)]
 		params, _, _ := strings.Cut(string(wasiFunctions[name]), "->")
 		script.WriteString(name)
-		for left := strings.Count(params, ",") + 1; left > 0 && params != ""; left-- {
+		for remaining := strings.Count(params, ",") + 1; remaining > 0 && params != ""; remaining-- {
 			script.WriteByte(' ')
 			b := next()
 			switch {
 			case b < 64:
 				fmt.Fprint(&script, b%8)
-			case b < 112 && left >= 2:
+			case b < 112 && remaining >= 2:
 				fmt.Fprintf(&script, "'%s'", fuzzPaths[int(next())%len(fuzzPaths)])
-				left--
-			case b < 128 && left >= 2:
+				remaining--
+			case b < 128 && remaining >= 2:
 				fmt.Fprintf(&script, "<%d*%d>", int(next())*int(next())*8, next()%8)
-				left--
+				remaining--
 			case b < 160:
 				script.WriteByte('@')
 			case b < 192:
@@ -93,14 +93,14 @@ func FuzzWASI(f *testing.F) {
 		r := requestFor(t, p, "run", string(marshal(map[string]string{"script": script})))
 		r.Options.Timeout = time.Second
 		r.Grant.FS = []host.FSGrant{{Path: "/data", Source: inside, Mode: []string{"ro", "rw"}[len(data)%2]}}
-		r.Log = func(_ int, line string) { checkShown(t, "the log", line) }
-		began := time.Now()
+		r.Log = func(_ int, line string) { checkDisplayed(t, "the log", line) }
+		start := time.Now()
 		result, err := invokeRequest(t, p, r)
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("%s\nended after %v", script, took)
+		if elapsed := time.Since(start); elapsed > 10*time.Second {
+			t.Errorf("%s\nended after %v", script, elapsed)
 		}
 		if err != nil {
-			checkAllShown(t, "the error", err.Object())
+			checkAllDisplayed(t, "the error", err.Object())
 		} else if strings.Contains(string(result.Data), "not yours") {
 			t.Errorf("%s\nreads what is outside", script)
 		}
@@ -155,28 +155,28 @@ func FuzzStderr(f *testing.F) {
 				t.Errorf("%q", line)
 			}
 		}
-		if c.stderr.total != len(data) || c.stderr.passed+c.stderr.left > len(data) || c.stderr.left > 0 != strings.Contains(strings.Join(lines, "\n"), "more bytes on stderr are not shown") {
-			t.Errorf("of %d bytes %d were passed on and %d left", len(data), c.stderr.passed, c.stderr.left)
+		if c.stderr.total != len(data) || c.stderr.forwarded+c.stderr.dropped > len(data) || c.stderr.dropped > 0 != strings.Contains(strings.Join(lines, "\n"), "more bytes on stderr are not shown") {
+			t.Errorf("of %d bytes %d were passed on and %d left", len(data), c.stderr.forwarded, c.stderr.dropped)
 		}
-		if total > 4*(c.limits.log+keptStderr)+1000 {
+		if total > 4*(c.limits.log+stderrExcerpt)+1000 {
 			t.Errorf("%d bytes were passed on", total)
 		}
-		head, tail := c.stderr.ends()
-		if len(head) > keptStderr || len(tail) > keptStderr || !strings.HasPrefix(string(data), head) {
+		head, tail := c.stderr.excerpts()
+		if len(head) > stderrExcerpt || len(tail) > stderrExcerpt || !strings.HasPrefix(string(data), head) {
 			t.Errorf("%d and %d bytes are kept", len(head), len(tail))
 		}
 	})
 }
 
-// FuzzHusk: what the rewriter makes of a module has a husk that the engine takes for the same module without its code.
-func FuzzHusk(f *testing.F) {
-	for _, a := range attacks(f) {
+// FuzzStub: what the rewriter makes of a module has a husk that the engine takes for the same module without its code.
+func FuzzStub(f *testing.F) {
+	for _, a := range loadAttacks(f) {
 		if strings.HasSuffix(a.source, ".wasm") || strings.HasPrefix(a.source, "hex:") {
 			f.Add(hostileModule(f, a.source))
 		}
 	}
 	f.Fuzz(func(t *testing.T, wasm []byte) {
-		m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: guards()})
+		m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: wasiGuards()})
 		if err != nil {
 			return
 		}
@@ -211,26 +211,26 @@ func FuzzCandidate(f *testing.F) {
 		}
 		c, err := ReadCandidate(path, "0.1.0")
 		if err == nil {
-			showAll(t, c)
+			renderAll(t, c)
 			return
 		}
-		checkAllShown(t, "the error", host.AsError(err).Object())
+		checkAllDisplayed(t, "the error", host.AsError(err).Object())
 	})
 }
 
-// FuzzSeal: what lies in the cache is a whole slot or none.
-func FuzzSeal(f *testing.F) {
+// FuzzChecksums: what lies in the cache is a whole slot or none.
+func FuzzChecksums(f *testing.F) {
 	f.Add([]byte(`{"key":"k","module":{},"husk":{"name":"husk.wasm","sha256":"x"},"code":{"name":"code","sha256":"y"}}`), []byte("husk"))
 	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, sealed, husk []byte) {
-		for name, data := range map[string][]byte{sealName: sealed, huskName: husk, "code": []byte("code")} {
+	f.Fuzz(func(t *testing.T, sums, stub []byte) {
+		for name, data := range map[string][]byte{checksumsName: sums, stubName: stub, "code": []byte("code")} {
 			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		s := slot{dir, "k"}
 		got, err := s.read()
-		if err == nil && (got.Key != "k" || string(got.Module.Wasm) != string(husk)) {
+		if err == nil && (got.Key != "k" || string(got.Module.Wasm) != string(stub)) {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -22,27 +22,27 @@ const IsolateJob = "isolate"
 
 const isolateProcess = "process"
 
-// maxLacks bounds what a process can say that it could not give up.
-const maxLacks = 16
+// maxMissing bounds what a process can say that it could not give up.
+const maxMissing = 16
 
 // job is what the process of a guest is given.
 type job struct {
-	Slot     string             `json:"slot"` // folder of the compiled code
-	Key      string             `json:"key"`
-	Host     string             `json:"host"`
-	Defaults host.Limits        `json:"defaults"` // of the engine
-	Left     time.Duration      `json:"left"`     // until the deadline
-	Manifest *manifest.Manifest `json:"manifest"` // with the one tool
-	Params   json.RawMessage    `json:"params"`
-	Caller   string             `json:"caller"`
-	Session  string             `json:"session"`
-	CallID   string             `json:"call_id"`
-	Grant    host.Grant         `json:"grant"`
-	Limits   host.Limits        `json:"limits"`
-	Options  host.Options       `json:"options"`
-	Settings json.RawMessage    `json:"settings,omitempty"`
-	Log      bool               `json:"log"` // somebody reads it
-	Progress bool               `json:"progress"`
+	Slot      string             `json:"slot"` // folder of the compiled code
+	Key       string             `json:"key"`
+	Host      string             `json:"host"`
+	Defaults  host.Limits        `json:"defaults"` // of the engine
+	Remaining time.Duration      `json:"left"`     // until the deadline
+	Manifest  *manifest.Manifest `json:"manifest"` // with the one tool
+	Params    json.RawMessage    `json:"params"`
+	Caller    string             `json:"caller"`
+	Session   string             `json:"session"`
+	CallID    string             `json:"call_id"`
+	Grant     host.Grant         `json:"grant"`
+	Limits    host.Limits        `json:"limits"`
+	Options   host.Options       `json:"options"`
+	Settings  json.RawMessage    `json:"settings,omitempty"`
+	Log       bool               `json:"log"` // somebody reads it
+	Progress  bool               `json:"progress"`
 }
 
 // report is a line of the log, or progress.
@@ -74,9 +74,9 @@ func failureOf(e *host.Error) *failure {
 	return &failure{Code: e.Code, Exit: e.Exit, Message: e.Message, Details: e.Details, Tool: e.Tool, Next: e.Next}
 }
 
-// error takes a failure at its word as far as it concerns the plugin alone: a process that was taken over says what it likes.
-func (f *failure) error() *host.Error {
-	e := &host.Error{Code: f.Code, Exit: f.Exit, Message: cut(manifest.Clean(f.Message), 2*maxMessage), Details: f.Details, Tool: f.Tool, Next: f.Next}
+// hostError takes a failure at its word as far as it concerns the plugin alone: a process that was taken over says what it likes.
+func (f *failure) hostError() *host.Error {
+	e := &host.Error{Code: f.Code, Exit: f.Exit, Message: truncate(manifest.Clean(f.Message), 2*maxMessage), Details: f.Details, Tool: f.Tool, Next: f.Next}
 	for i := range e.Details {
 		d := &e.Details[i]
 		d.Parameter, d.Keyword = manifest.CleanLine(d.Parameter), manifest.CleanLine(d.Keyword)
@@ -88,53 +88,53 @@ func (f *failure) error() *host.Error {
 	return e
 }
 
-// runApart runs a call in a process of its own, which asks this one for all that lies outside of it, and ends it when its time is over.
-func (e *Engine) runApart(ctx context.Context, u *unit, m *manifest.Manifest, r *host.Request, d *desk) (*host.Result, error) {
-	if e.cfg.Child == nil || u.slot.dir == "" {
+// runIsolated runs a call in a process of its own, which asks this one for all that lies outside of it, and ends it when its time is over.
+func (e *Engine) runIsolated(ctx context.Context, p *compiledPlugin, m *manifest.Manifest, r *host.Request, functions *hostFunctions) (*host.Result, error) {
+	if e.cfg.Child == nil || p.slot.dir == "" {
 		return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, and there is no folder for its compiled code; nothing was run", m.Name).
 			WithNext("parley doctor")
 	}
-	c := newCall(e, u, m, r, d)
+	c := newCall(e, p, m, r, functions)
 	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
 	defer cancel()
 	c.ctx = ctx
 	c.deadline, _ = ctx.Deadline()
 
-	a := &apart{c: c, desk: d}
-	result, err := a.run()
+	isolated := &isolatedCall{c: c, functions: functions}
+	result, err := isolated.run()
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil {
 		<-ctx.Done() // its clock was a little ahead of ours
 	}
 	if ctx.Err() != nil {
-		return nil, c.timeIsUp()
+		return nil, c.contextError()
 	}
 	return result, err
 }
 
-// apart is the host's end of an isolated call.
-type apart struct {
-	c    *call
-	desk *desk
-	in   io.Writer
+// isolatedCall is the host's end of an isolated call.
+type isolatedCall struct {
+	c         *call
+	functions *hostFunctions
+	in        io.Writer
 
-	logged int
-	lacks  []string
+	logged  int
+	missing []string
 }
 
-func (a *apart) run() (*host.Result, error) {
-	cmd := a.c.engine.child(IsolateJob)
-	crash := &head{most: 4 << 10}
-	cmd.Stderr = crash
+func (a *isolatedCall) run() (*host.Result, error) {
+	cmd := a.c.engine.childCommand(IsolateJob)
+	stderr := &prefixWriter{limit: 4 << 10}
+	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, a.notStarted(err)
+		return nil, a.startError(err)
 	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, a.notStarted(err)
+		return nil, a.startError(err)
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, a.notStarted(err)
+		return nil, a.startError(err)
 	}
 	stop := context.AfterFunc(a.c.ctx, func() { _ = cmd.Process.Kill() })
 	defer stop()
@@ -144,9 +144,9 @@ func (a *apart) run() (*host.Result, error) {
 	_ = stdin.Close()
 	_ = cmd.Wait()
 	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = a.died(cmd, crash.String())
+		err = a.crashError(cmd, stderr.String())
 	}
-	for _, l := range a.lacks {
+	for _, l := range a.missing {
 		a.c.engine.cfg.Debug("isolation lacks " + l)
 		if err == nil {
 			result.Warnings = append(result.Warnings, "isolated without "+l)
@@ -155,17 +155,17 @@ func (a *apart) run() (*host.Result, error) {
 	return result, err
 }
 
-func (a *apart) notStarted(err error) error {
+func (a *isolatedCall) startError(err error) error {
 	return &host.Error{Code: host.Unavailable, Cause: err, Next: []string{"parley doctor"},
 		Message: fmt.Sprintf("the process for %s cannot be started: %v; nothing was run", a.c.m.Name, err)}
 }
 
-// died says why a process is gone that had not answered.
-func (a *apart) died(cmd *exec.Cmd, said string) error {
+// crashError says why a process is gone that had not answered.
+func (a *isolatedCall) crashError(cmd *exec.Cmd, stderr string) error {
 	state := cmd.ProcessState
-	a.c.engine.cfg.Debug(fmt.Sprintf("the process of %s: %v: %s", a.c.m.Name, state, cut(manifest.CleanLine(said), 1000)))
+	a.c.engine.cfg.Debug(fmt.Sprintf("the process of %s: %v: %s", a.c.m.Name, state, truncate(manifest.CleanLine(stderr), 1000)))
 	switch {
-	case outOfMemory(said):
+	case isOutOfMemory(stderr):
 		return host.Errorf(host.LimitExceeded, "%s and its process need more than the memory that they may have", a.c.toolName())
 	case state != nil && state.UserTime()+state.SystemTime() > a.c.limits.timeout:
 		return host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.c.toolName(), a.c.limits.timeout)
@@ -174,7 +174,7 @@ func (a *apart) died(cmd *exec.Cmd, said string) error {
 }
 
 // serve hands over the job and answers until the call is done.
-func (a *apart) serve(out io.Reader) (*host.Result, error) {
+func (a *isolatedCall) serve(out io.Reader) (*host.Result, error) {
 	c := a.c
 	m := *c.m
 	m.Tools = []manifest.Tool{}
@@ -182,8 +182,8 @@ func (a *apart) serve(out io.Reader) (*host.Result, error) {
 		m.Tools = append(m.Tools, *c.r.Def)
 	}
 	body, err := json.Marshal(job{
-		Slot: c.unit.slot.dir, Key: c.unit.slot.key, Host: c.engine.cfg.HostVersion, Defaults: c.engine.cfg.Limits, Left: time.Until(c.deadline),
-		Manifest: &m, Params: orJSON(c.r.Params, "{}"), Caller: c.r.Caller, Session: c.r.Session, CallID: c.r.CallID,
+		Slot: c.plugin.slot.dir, Key: c.plugin.slot.key, Host: c.engine.cfg.HostVersion, Defaults: c.engine.cfg.Limits, Remaining: time.Until(c.deadline),
+		Manifest: &m, Params: jsonOr(c.r.Params, "{}"), Caller: c.r.Caller, Session: c.r.Session, CallID: c.r.CallID,
 		Grant: c.r.Grant, Limits: c.r.Limits, Options: c.r.Options, Settings: c.r.Settings, Log: c.r.Log != nil, Progress: c.r.Progress != nil,
 	})
 	if err != nil {
@@ -194,14 +194,14 @@ func (a *apart) serve(out io.Reader) (*host.Result, error) {
 	}
 	for {
 		// Of a text that a guest wrote, each byte may be six in JSON.
-		kind, body, err := readFrame(out, max(6*c.limits.output, maxRequestToHost)+frameRoom)
+		kind, body, err := readFrame(out, max(6*c.limits.output, maxHostRequest)+frameOverhead)
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed), errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, err
 		case err != nil:
 			return nil, host.Errorf(host.Trapped, "the process of %s sent %v", c.toolName(), err)
 		case kind == frameDone:
-			return a.done(body)
+			return a.decodeOutcome(body)
 		}
 		if err := a.handle(kind, body); err != nil {
 			return nil, err
@@ -210,32 +210,32 @@ func (a *apart) serve(out io.Reader) (*host.Result, error) {
 }
 
 // handle serves a frame, by the same limits that hold in the process: it may not be what it was any more.
-func (a *apart) handle(kind byte, body []byte) error {
+func (a *isolatedCall) handle(kind byte, body []byte) error {
 	c := a.c
 	word, rest, _ := bytes.Cut(body, []byte("\n"))
 	switch kind {
-	case frameAsk:
-		if c.asked++; c.asked > c.limits.hostCalls {
+	case frameRequest:
+		if c.hostCalls++; c.hostCalls > c.limits.hostCalls {
 			return host.Errorf(host.LimitExceeded, "%s asked the host more than %d times in one call", c.toolName(), c.limits.hostCalls)
 		}
-		if err := writeFrame(a.in, frameAnswer, a.desk.answer(c.ctx, string(word), rest)); err != nil {
+		if err := writeFrame(a.in, frameReply, a.functions.dispatch(c.ctx, string(word), rest)); err != nil {
 			return io.ErrUnexpectedEOF
 		}
 	case frameDeny:
-		a.desk.deny(cut(manifest.CleanLine(string(word)), 4<<10), cut(manifest.CleanLine(string(rest)), maxMessage))
-	case frameTouch:
-		c.touch(cut(string(body), 8<<10))
-	case frameLacks:
-		if len(a.lacks) < maxLacks {
-			a.lacks = append(a.lacks, cut(manifest.CleanLine(string(body)), 300))
+		a.functions.deny(truncate(manifest.CleanLine(string(word)), 4<<10), truncate(manifest.CleanLine(string(rest)), maxMessage))
+	case frameUse:
+		c.recordUse(truncate(string(body), 8<<10))
+	case frameMissing:
+		if len(a.missing) < maxMissing {
+			a.missing = append(a.missing, truncate(manifest.CleanLine(string(body)), 300))
 		}
 	case frameLog, frameProgress:
 		var r report
 		// Twice what the guest may write: what it logs and what it writes on stderr.
-		if a.logged += len(body); json.Unmarshal(body, &r) != nil || a.logged > 2*(c.limits.log+frameRoom) {
+		if a.logged += len(body); json.Unmarshal(body, &r) != nil || a.logged > 2*(c.limits.log+frameOverhead) {
 			return host.Errorf(host.LimitExceeded, "%s logged more than %d bytes in one call", c.toolName(), c.limits.log)
 		}
-		r.Message = cut(manifest.CleanLine(r.Message), 2*maxMessage) // the process has cut it already
+		r.Message = truncate(manifest.CleanLine(r.Message), 2*maxMessage) // the process has cut it already
 		switch {
 		case kind == frameLog && c.r.Log != nil:
 			c.r.Log(min(max(r.Level, 0), 3), r.Message)
@@ -248,19 +248,19 @@ func (a *apart) handle(kind byte, body []byte) error {
 	return nil
 }
 
-func (a *apart) done(body []byte) (*host.Result, error) {
+func (a *isolatedCall) decodeOutcome(body []byte) (*host.Result, error) {
 	var o outcome
 	switch err := json.Unmarshal(body, &o); {
 	case err != nil:
-		return nil, host.Errorf(host.Trapped, "the process of %s sent no outcome: %s", a.c.toolName(), cut(manifest.CleanLine(err.Error()), 200))
+		return nil, host.Errorf(host.Trapped, "the process of %s sent no outcome: %s", a.c.toolName(), truncate(manifest.CleanLine(err.Error()), 200))
 	case o.Err != nil:
-		return nil, o.Err.error()
+		return nil, o.Err.hostError()
 	}
-	return &host.Result{Data: orJSON(o.Data, "null"), Warnings: cleanWarnings(o.Warnings)}, nil
+	return &host.Result{Data: jsonOr(o.Data, "null"), Warnings: cleanWarnings(o.Warnings)}, nil
 }
 
-// child makes the command of a job of this same program. What it needs of the environment is the door; the user's is none of its business.
-func (e *Engine) child(jobName string, args ...string) *exec.Cmd {
+// childCommand makes the command of a job of this same program. What it needs of the environment is the door; the user's is none of its business.
+func (e *Engine) childCommand(jobName string, args ...string) *exec.Cmd {
 	cmd := e.cfg.Child()
 	cmd.Args = append(cmd.Args[:1], args...)
 	cmd.Env = append(cmd.Env, "PARLEY_CHILD="+jobName, "GOTRACEBACK=none")

@@ -17,8 +17,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// invokeApart is invokeRequest in a process of its own.
-func invokeApart(t testing.TB, p *Provider, r *host.Request) (*host.Result, *host.Error) {
+// invokeIsolated is invokeRequest in a process of its own.
+func invokeIsolated(t testing.TB, p *Provider, r *host.Request) (*host.Result, *host.Error) {
 	t.Helper()
 	r.Isolate = isolateProcess
 	result, err := invokeRequest(t, p, r)
@@ -28,9 +28,9 @@ func invokeApart(t testing.TB, p *Provider, r *host.Request) (*host.Result, *hos
 	return result, err
 }
 
-// TestIsolatedCallsEndAlike makes each call in this process and in one of its own: nobody can tell the difference.
-func TestIsolatedCallsEndAlike(t *testing.T) {
-	atFullSpeed(t)
+// TestIsolatedCallsMatchLocalCalls makes each call in this process and in one of its own: nobody can tell the difference.
+func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
+	skipWithRace(t)
 	e := testEngine(t)
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("hello"), 0o600))
@@ -80,7 +80,7 @@ func TestIsolatedCallsEndAlike(t *testing.T) {
 				if isolate == "" {
 					out.Result, err = invokeRequest(t, tt.p, r)
 				} else {
-					out.Result, err = invokeApart(t, tt.p, r)
+					out.Result, err = invokeIsolated(t, tt.p, r)
 				}
 				if err != nil {
 					out.Err, out.Denied = failureOf(err), err.Denied
@@ -89,8 +89,8 @@ func TestIsolatedCallsEndAlike(t *testing.T) {
 				out.Said = out.Said[:min(len(out.Said), 3)]
 				return out
 			}
-			here, apart := end(""), end(isolateProcess)
-			if a, b := marshal(here), marshal(apart); !bytes.Equal(a, b) {
+			local, isolated := end(""), end(isolateProcess)
+			if a, b := marshal(local), marshal(isolated); !bytes.Equal(a, b) {
 				t.Errorf("here  %.1000s\napart %.1000s", a, b)
 			}
 		})
@@ -103,10 +103,10 @@ func TestIsolatedFiles(t *testing.T) {
 	inside, outside := tree(t)
 	before := snapshot(t, outside)
 	for _, tt := range []struct {
-		mode string
-		args []string
-		want string // of its output
-		told string // what was touched or refused
+		mode    string
+		args    []string
+		want    string // of its output
+		wantUse string // what was touched or refused
 	}{
 		{"ro", []string{"read", "/data/file"}, "content", "fs:read:" + inside + "/file"},
 		{"ro", []string{"write", "/data/file", "x"}, "errno", "fs:rw:" + inside + "=/data"},
@@ -118,15 +118,15 @@ func TestIsolatedFiles(t *testing.T) {
 	} {
 		r := requestFor(t, p, "run", argParams(tt.args...))
 		r.Grant.FS = []host.FSGrant{{Source: inside, Path: "/data", Mode: tt.mode}}
-		var told []string
-		r.Touch = func(what string) { told = append(told, what) }
-		result, err := invokeApart(t, p, r)
+		var uses []string
+		r.Touch = func(what string) { uses = append(uses, what) }
+		result, err := invokeIsolated(t, p, r)
 		if err != nil {
 			t.Fatalf("%v: %v", tt.args, err)
 		}
-		told = append(told, result.Warnings...)
-		if !strings.Contains(string(result.Data), tt.want) || !strings.Contains(strings.Join(told, "\n"), tt.told) {
-			t.Errorf("%v: %s, told %q", tt.args, result.Data, told)
+		uses = append(uses, result.Warnings...)
+		if !strings.Contains(string(result.Data), tt.want) || !strings.Contains(strings.Join(uses, "\n"), tt.wantUse) {
+			t.Errorf("%v: %s, told %q", tt.args, result.Data, uses)
 		}
 	}
 	if after := snapshot(t, outside); after != before {
@@ -134,8 +134,8 @@ func TestIsolatedFiles(t *testing.T) {
 	}
 }
 
-// TestIsolatedCallsEndInTime: a process is killed when the time of its call is over, whatever it does.
-func TestIsolatedCallsEndInTime(t *testing.T) {
+// TestIsolatedDeadline: a process is killed when the time of its call is over, whatever it does.
+func TestIsolatedDeadline(t *testing.T) {
 	e := testEngine(t)
 	const timeout = 300 * time.Millisecond
 	for _, tool := range []string{"spin", "sleep"} {
@@ -143,20 +143,20 @@ func TestIsolatedCallsEndInTime(t *testing.T) {
 		must(t, p.Prepare(context.Background()))
 		r := requestFor(t, p, tool, "{}")
 		r.Options.Timeout = timeout
-		began := time.Now()
-		_, err := invokeApart(t, p, r)
-		if took := time.Since(began); err == nil || err.Code != host.Timeout || took > timeout+2*time.Second {
-			t.Errorf("%s: %v after %v", tool, err, took)
+		start := time.Now()
+		_, err := invokeIsolated(t, p, r)
+		if elapsed := time.Since(start); err == nil || err.Code != host.Timeout || elapsed > timeout+2*time.Second {
+			t.Errorf("%s: %v after %v", tool, err, elapsed)
 		}
 	}
 }
 
-// TestIsolationNeedsItsParts: a promise that cannot be kept is refused.
-func TestIsolationNeedsItsParts(t *testing.T) {
+// TestIsolationRequirements: a promise that cannot be kept is refused.
+func TestIsolationRequirements(t *testing.T) {
 	for name, cfg := range map[string]Config{"no child": {CacheDir: testCache}, "no cache": {Child: compiler}} {
 		e := New(cfg)
 		p := guest(t, e, "echo", "echo")
-		if _, err := invokeApart(t, p, requestFor(t, p, "echo", `{}`)); err == nil || err.Code != host.Unavailable {
+		if _, err := invokeIsolated(t, p, requestFor(t, p, "echo", `{}`)); err == nil || err.Code != host.Unavailable {
 			t.Errorf("%s: %v", name, err)
 		}
 		must(t, e.Close(context.Background()))
@@ -165,10 +165,10 @@ func TestIsolationNeedsItsParts(t *testing.T) {
 
 // TestIsolatedCorpus runs the attacks in processes of their own: each ends as it does here.
 func TestIsolatedCorpus(t *testing.T) {
-	atFullSpeed(t)
+	skipWithRace(t)
 	e := testEngine(t)
 	hammer := os.Getenv("PARLEY_HAMMER") != ""
-	for i, a := range attacks(t) {
+	for i, a := range loadAttacks(t) {
 		if a.heavy || strings.HasPrefix(a.kind, "decoder") || strings.HasPrefix(a.kind, "compile") {
 			continue // they never come to run
 		}
@@ -181,13 +181,13 @@ func TestIsolatedCorpus(t *testing.T) {
 				t.Skip("it is refused before it runs")
 			}
 			wait := 500 * time.Millisecond
-			if a.end != string(host.Timeout) {
+			if a.wantEnd != string(host.Timeout) {
 				wait = 20 * time.Second
 			}
 			r := a.request(t, p, wait)
 			changes := a.mounts(t, r)
-			result, err := invokeApart(t, p, r)
-			a.checkEnd(t, result, err)
+			result, err := invokeIsolated(t, p, r)
+			a.checkOutcome(t, result, err)
 			if changed := changes(); changed != "" {
 				t.Errorf("outside of what it may change:\n%s", changed)
 			}
@@ -213,22 +213,22 @@ func must(t testing.TB, err error) {
 }
 
 // What a process says that it could not give up is shown to people, so one that was taken over must not say what it likes there.
-func TestLacksAreFewAndClean(t *testing.T) {
+func TestMissingIsolationIsBounded(t *testing.T) {
 	var sent bytes.Buffer
 	for range 1000 {
-		must(t, writeFrame(&sent, frameLacks, []byte("\x1b[31m"+strings.Repeat("x", 10_000))))
+		must(t, writeFrame(&sent, frameMissing, []byte("\x1b[31m"+strings.Repeat("x", 10_000))))
 	}
 	must(t, writeFrame(&sent, frameDone, []byte(`{"data":1}`)))
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
 	r := &host.Request{Tool: "call"}
-	d := &desk{r: r}
-	c := newCall(New(Config{}), &unit{slot: slot{"x", "y"}}, m, r, d)
-	a := &apart{c: c, desk: d, in: io.Discard}
+	d := &hostFunctions{r: r}
+	c := newCall(New(Config{}), &compiledPlugin{slot: slot{"x", "y"}}, m, r, d)
+	a := &isolatedCall{c: c, functions: d, in: io.Discard}
 	if _, err := a.serve(&sent); err != nil {
 		t.Fatal(err)
 	}
-	if said := strings.Join(a.lacks, ""); len(a.lacks) == 0 || len(said) > 10_000 || strings.Contains(said, "\x1b") {
-		t.Errorf("%d lacks of %d bytes: %.100q", len(a.lacks), len(said), said)
+	if logged := strings.Join(a.missing, ""); len(a.missing) == 0 || len(logged) > 10_000 || strings.Contains(logged, "\x1b") {
+		t.Errorf("%d lacks of %d bytes: %.100q", len(a.missing), len(logged), logged)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestLacksAreFewAndClean(t *testing.T) {
 func FuzzFrames(f *testing.F) {
 	var whole bytes.Buffer
 	for kind, body := range map[byte]string{
-		frameAsk: "call_tool\n{}", frameDeny: "fs:rw:/x=/y\nno", frameTouch: "fs:read:/x", frameLog: `{"level":1,"message":"m"}`, frameDone: `{"data":1}`,
+		frameRequest: "call_tool\n{}", frameDeny: "fs:rw:/x=/y\nno", frameUse: "fs:read:/x", frameLog: `{"level":1,"message":"m"}`, frameDone: `{"data":1}`,
 	} {
 		must(f, writeFrame(&whole, kind, []byte(body)))
 	}
@@ -245,11 +245,11 @@ func FuzzFrames(f *testing.F) {
 	m := loadManifest(f, readFile(f, filepath.Join(guestDir, "smallest.manifest.json")))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := &host.Request{Tool: "call", Params: json.RawMessage("{}"), Log: func(int, string) {}}
-		d := &desk{r: r}
-		u := &unit{slot: slot{"x", "y"}}
+		d := &hostFunctions{r: r}
+		u := &compiledPlugin{slot: slot{"x", "y"}}
 		c := newCall(New(Config{}), u, m, r, d)
 		c.ctx = context.Background()
-		a := &apart{c: c, desk: d, in: io.Discard}
+		a := &isolatedCall{c: c, functions: d, in: io.Discard}
 		_, err := a.serve(bytes.NewReader(data))
 		var known *host.Error
 		if err != nil && !errors.As(err, &known) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {

@@ -72,7 +72,7 @@ func decodeLock(data string) ([]Entry, error) {
 		e := &entries[i]
 		key := strings.ToLower(e.Name)
 		switch {
-		case !isName(e.Name): // names and digests become paths
+		case !isPluginName(e.Name): // names and digests become paths
 			return nil, fmt.Errorf("%q is no plugin name", e.Name)
 		case !strings.HasPrefix(e.Digest, digestPrefix) || !isHash(hexOf(e.Digest)):
 			return nil, fmt.Errorf("%q is no digest", e.Digest)
@@ -117,7 +117,7 @@ func decodeLines(data string) (entries []Entry, ok bool) {
 }
 
 func decodeLine(line string) (Entry, bool) {
-	f := fields{rest: line}
+	f := lineFields{rest: line}
 	e := Entry{
 		Name: f.text(`{"name":`), Version: f.text(`,"version":`), Kind: f.text(`,"kind":`), Brief: f.text(`,"brief":`),
 		Groups: int(f.number(`,"groups":`)), Tools: int(f.number(`,"tools":`)),
@@ -129,46 +129,46 @@ func decodeLine(line string) (Entry, bool) {
 	if strings.HasPrefix(f.rest, `,"signer":`) {
 		e.Signer = f.text(`,"signer":`)
 	}
-	return e, err == nil && !f.bad && f.rest == "}"
+	return e, err == nil && !f.failed && f.rest == "}"
 }
 
-// fields takes plain members off a line of JSON: strings without escapes, and numbers of at most 15 digits.
-type fields struct {
-	rest string
-	bad  bool
+// lineFields takes plain members off a line of JSON: strings without escapes, and numbers of at most 15 digits.
+type lineFields struct {
+	rest   string
+	failed bool
 }
 
-func (f *fields) value(key string) string {
+func (f *lineFields) skipKey(key string) string {
 	rest, ok := strings.CutPrefix(f.rest, key)
-	f.bad = f.bad || !ok || rest == ""
-	if f.bad {
+	f.failed = f.failed || !ok || rest == ""
+	if f.failed {
 		return " "
 	}
 	return rest
 }
 
-func (f *fields) text(key string) string {
-	s := f.value(key)
+func (f *lineFields) text(key string) string {
+	s := f.skipKey(key)
 	for i := 1; s[0] == '"' && i < len(s) && s[i] != '\\' && s[i] >= ' '; i++ {
 		if s[i] == '"' {
 			f.rest = s[i+1:]
-			f.bad = f.bad || !utf8.ValidString(s[1:i])
+			f.failed = f.failed || !utf8.ValidString(s[1:i])
 			return s[1:i]
 		}
 	}
-	f.bad = true
+	f.failed = true
 	return ""
 }
 
-func (f *fields) number(key string) int64 {
-	s := f.value(key)
+func (f *lineFields) number(key string) int64 {
+	s := f.skipKey(key)
 	var n int64
 	i := 0
 	for ; i < len(s) && i < 15 && s[i] >= '0' && s[i] <= '9'; i++ {
 		n = n*10 + int64(s[i]-'0')
 	}
 	if i == 0 || s[0] == '0' && i > 1 {
-		f.bad = true
+		f.failed = true
 	}
 	f.rest = s[i:]
 	return n
@@ -271,8 +271,8 @@ func readDir(path string) []fs.DirEntry {
 	return entries
 }
 
-// isName tells whether a name has the form of a plugin's, which no path but a plain file name has.
-func isName(s string) bool {
+// isPluginName tells whether a name has the form of a plugin's, which no path but a plain file name has.
+func isPluginName(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'

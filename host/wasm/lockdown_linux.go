@@ -15,38 +15,38 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// IsolationLacks says what the kernel does not give to the process of an isolated call; nothing where it gives all.
-func IsolationLacks() []string {
-	var lacks []string
+// MissingIsolation says what the kernel does not give to the process of an isolated call; nothing where it gives all.
+func MissingIsolation() []string {
+	var missing []string
 	if version, err := lsm.LandlockGetABIVersion(); err != nil || version < 1 {
-		lacks = append(lacks, "a private view of files: this kernel has no Landlock")
+		missing = append(missing, "a private view of files: this kernel has no Landlock")
 	}
 	if _, err := arch.GetInfo(""); err != nil || !seccomp.Supported() {
-		lacks = append(lacks, "a filter of system calls: this kernel has no seccomp")
+		missing = append(missing, "a filter of system calls: this kernel has no seccomp")
 	}
-	return lacks
+	return missing
 }
 
 // lockDown takes from this process what its guest's call does not need: it may use so much, see the granted folders, and call what Go's
 // runtime, memory and files need; no network, no other processes, no new privileges. What the kernel refused is returned.
-func lockDown(l limits, grants []host.FSGrant, code int64) (lacks []string) {
-	cpu, memory, open := limitsOfProcess(l, code)
-	for resource, most := range map[int]uint64{
+func lockDown(l limits, grants []host.FSGrant, code int64) (missing []string) {
+	cpu, memory, open := processLimits(l, code)
+	for resource, limit := range map[int]uint64{
 		unix.RLIMIT_CPU: uint64(math.Ceil(cpu.Seconds())), unix.RLIMIT_DATA: memory, unix.RLIMIT_NOFILE: open, unix.RLIMIT_CORE: 0,
 	} {
 		// A lower limit that is there already stays.
-		_ = unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most})
+		_ = unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit})
 	}
-	if err := confineFiles(grants); err != nil {
-		lacks = append(lacks, fmt.Sprintf("a private view of files: %v", err))
+	if err := restrictFiles(grants); err != nil {
+		missing = append(missing, fmt.Sprintf("a private view of files: %v", err))
 	}
-	if err := confineCalls(); err != nil {
-		lacks = append(lacks, fmt.Sprintf("a filter of system calls: %v", err))
+	if err := restrictSyscalls(); err != nil {
+		missing = append(missing, fmt.Sprintf("a filter of system calls: %v", err))
 	}
-	return lacks
+	return missing
 }
 
-func confineFiles(grants []host.FSGrant) error {
+func restrictFiles(grants []host.FSGrant) error {
 	version, err := lsm.LandlockGetABIVersion()
 	if err != nil || version < 1 {
 		return fmt.Errorf("this kernel has no Landlock")
@@ -65,8 +65,8 @@ func confineFiles(grants []host.FSGrant) error {
 	return landlock.V10.BestEffort().Restrict(rules...)
 }
 
-// allowedCalls are what Go's runtime, its files and its pipes use. Files are opened from the granted folders alone, which Landlock sees to.
-var allowedCalls = []string{
+// allowedSyscalls are what Go's runtime, its files and its pipes use. Files are opened from the granted folders alone, which Landlock sees to.
+var allowedSyscalls = []string{
 	"read", "write", "readv", "writev", "pread64", "pwrite64", "lseek", "close", "fcntl", "fsync", "fdatasync", "ftruncate", "fallocate", "fadvise64",
 	"openat", "openat2", "fstat", "newfstatat", "statx", "getdents64", "readlinkat", "unlinkat", "renameat", "renameat2", "mkdirat", "linkat", "utimensat",
 	"fchmod", "fchmodat", "umask",
@@ -77,14 +77,14 @@ var allowedCalls = []string{
 	"getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrusage", "exit", "exit_group",
 }
 
-// confineCalls refuses with EPERM every system call that is not allowed.
-func confineCalls() error {
+// restrictSyscalls refuses with EPERM every system call that is not allowed.
+func restrictSyscalls() error {
 	machine, err := arch.GetInfo("")
 	if err != nil {
 		return err
 	}
 	var names []string
-	for _, name := range allowedCalls {
+	for _, name := range allowedSyscalls {
 		if _, known := machine.SyscallNames[name]; known {
 			names = append(names, name)
 		}

@@ -26,7 +26,7 @@ const probeJob = "probe"
 func probeMain() int {
 	ro, rw, outside, port := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
 	parent := os.Getppid()
-	lacks := lockDown(limits{pages: 16, timeout: 10 * time.Second, openFiles: 16}, []host.FSGrant{{Source: ro, Mode: "ro"}, {Source: rw, Mode: "rw"}}, 1<<20)
+	missing := lockDown(limits{pages: 16, timeout: 10 * time.Second, openFiles: 16}, []host.FSGrant{{Source: ro, Mode: "ro"}, {Source: rw, Mode: "rw"}}, 1<<20)
 	tries := map[string]func() error{
 		"read granted":    func() error { _, err := os.ReadFile(filepath.Join(ro, "a")); return err },
 		"write granted":   func() error { return os.WriteFile(filepath.Join(rw, "new"), []byte("x"), 0o600) },
@@ -39,9 +39,9 @@ func probeMain() int {
 		"remove outside":  func() error { return os.Remove(filepath.Join(outside, "a")) },
 		"write read-only": func() error { return os.WriteFile(filepath.Join(ro, "b"), nil, 0o600) },
 		"read a password": func() error { _, err := os.ReadFile("/etc/passwd"); return err },
-		"dial":            func() error { return dialed(net.DialTimeout("tcp", "127.0.0.1:"+port, time.Second)) },
-		"send a datagram": func() error { return dialed(net.Dial("udp", "127.0.0.1:9")) },
-		"a unix socket":   func() error { return dialed(net.Dial("unix", filepath.Join(rw, "socket"))) },
+		"dial":            func() error { return closeConn(net.DialTimeout("tcp", "127.0.0.1:"+port, time.Second)) },
+		"send a datagram": func() error { return closeConn(net.Dial("udp", "127.0.0.1:9")) },
+		"a unix socket":   func() error { return closeConn(net.Dial("unix", filepath.Join(rw, "socket"))) },
 		"run a program":   func() error { return exec.Command("/bin/true").Run() },
 		"signal":          func() error { return unix.Kill(parent, 0) },
 		"trace":           func() error { return unix.PtraceAttach(parent) },
@@ -60,7 +60,7 @@ func probeMain() int {
 		},
 	}
 	var files []*os.File
-	result := map[string]string{"lacks": strings.Join(lacks, "; ")}
+	result := map[string]string{"lacks": strings.Join(missing, "; ")}
 	for name, try := range tries {
 		if err := try(); err != nil {
 			result[name] = err.Error()
@@ -81,7 +81,7 @@ func probeMain() int {
 	return 0
 }
 
-func dialed(c net.Conn, err error) error {
+func closeConn(c net.Conn, err error) error {
 	if err == nil {
 		_ = c.Close()
 	}
@@ -90,8 +90,8 @@ func dialed(c net.Conn, err error) error {
 
 // TestLockdown: a process that was taken over can use what its call was granted and nothing else.
 func TestLockdown(t *testing.T) {
-	if lacks := IsolationLacks(); len(lacks) > 0 {
-		t.Skip(lacks)
+	if missing := MissingIsolation(); len(missing) > 0 {
+		t.Skip(missing)
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"ro/a", "rw/old", "rw/sub/x", "outside/a"} {
@@ -145,10 +145,10 @@ func TestIsolatedProcessDies(t *testing.T) {
 		}
 		return &host.Result{Data: json.RawMessage(`{}`)}, nil
 	}
-	if _, err := invokeApart(t, p, r); err == nil || err.Code != host.Trapped {
+	if _, err := invokeIsolated(t, p, r); err == nil || err.Code != host.Trapped {
 		t.Errorf("%v, want trapped", err)
 	}
-	if result, err := invokeApart(t, p, requestFor(t, p, "echo", `{"value":1}`)); err != nil || string(result.Data) != `{"value":1}` {
+	if result, err := invokeIsolated(t, p, requestFor(t, p, "echo", `{"value":1}`)); err != nil || string(result.Data) != `{"value":1}` {
 		t.Errorf("the next call: %v, %v", result, err)
 	}
 }
@@ -158,18 +158,18 @@ func TestOrphans(t *testing.T) {
 	e := testEngine(t)
 	p := guest(t, e, "echo", "echo")
 	must(t, p.Prepare(t.Context()))
-	cmd := e.child(IsolateJob)
+	cmd := e.childCommand(IsolateJob)
 	stdin, err := cmd.StdinPipe()
 	must(t, err)
 	must(t, cmd.Start())
 	must(t, writeFrame(stdin, frameJob, marshal(job{
-		Slot: p.unit.slot.dir, Key: p.unit.slot.key, Left: time.Hour, Manifest: onlyTool(t, p, "spin"), Params: json.RawMessage("{}"),
+		Slot: p.plugin.slot.dir, Key: p.plugin.slot.key, Remaining: time.Hour, Manifest: onlyTool(t, p, "spin"), Params: json.RawMessage("{}"),
 	})))
 	must(t, stdin.Close()) // as if the starter had died
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
 	select {
-	case <-ended:
+	case <-done:
 		if code := cmd.ProcessState.ExitCode(); code != isolateOrphan {
 			t.Errorf("it ended with %d", code)
 		}

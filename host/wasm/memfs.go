@@ -27,18 +27,18 @@ const maxMemNodes = 1_000
 type memNode struct {
 	ino      uint64
 	dir      bool
-	input    bool // one of the given files: never written to
+	readOnly bool // one of the given files: never written to
 	data     []byte
 	children map[string]*memNode
 }
 
 func newMemFS(c *call, files map[string]string, writable bool) *memFS {
 	m := &memFS{c: c, writable: true}
-	m.root = m.node(true)
-	for _, name := range sortedNames(files) {
+	m.root = m.newNode(true)
+	for _, name := range sortedKeys(files) {
 		m.makeParents(path.Dir(name))
-		n := m.node(false)
-		n.data, n.input = []byte(files[name]), true
+		n := m.newNode(false)
+		n.data, n.readOnly = []byte(files[name]), true
 		if parent, base := m.parent(name); parent != nil {
 			parent.children[base] = n
 		}
@@ -47,9 +47,9 @@ func newMemFS(c *call, files map[string]string, writable bool) *memFS {
 	return m
 }
 
-func (m *memFS) node(dir bool) *memNode {
+func (m *memFS) newNode(dir bool) *memNode {
 	if m.nodes++; m.nodes > maxMemNodes {
-		m.c.stop("%s created more than %d files", m.c.toolName(), maxMemNodes)
+		m.c.exceedLimit("%s created more than %d files", m.c.toolName(), maxMemNodes)
 	}
 	n := &memNode{ino: uint64(m.nodes), dir: dir}
 	if dir {
@@ -59,38 +59,38 @@ func (m *memFS) node(dir bool) *memNode {
 }
 
 func (m *memFS) makeParents(dir string) {
-	at := m.root
-	for _, part := range parts(dir) {
-		next := at.children[part]
+	node := m.root
+	for _, part := range splitPath(dir) {
+		next := node.children[part]
 		if next == nil {
-			next = m.node(true)
-			at.children[part] = next
+			next = m.newNode(true)
+			node.children[part] = next
 		}
 		if !next.dir {
 			return
 		}
-		at = next
+		node = next
 	}
 }
 
-func parts(name string) []string {
+func splitPath(name string) []string {
 	return slices.DeleteFunc(strings.Split(path.Clean("/"+name), "/"), func(s string) bool { return s == "" })
 }
 
 func (m *memFS) find(name string) *memNode {
-	at := m.root
-	for _, part := range parts(name) {
-		if at == nil || !at.dir {
+	node := m.root
+	for _, part := range splitPath(name) {
+		if node == nil || !node.dir {
 			return nil
 		}
-		at = at.children[part]
+		node = node.children[part]
 	}
-	return at
+	return node
 }
 
 // parent returns the folder that holds name, nil if there is none, and the last part of name.
 func (m *memFS) parent(name string) (*memNode, string) {
-	p := parts(name)
+	p := splitPath(name)
 	if len(p) == 0 {
 		return nil, ""
 	}
@@ -127,7 +127,7 @@ func (m *memFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode)
 		if parent == nil {
 			return nil, experimentalsys.ENOENT
 		}
-		n = m.node(false)
+		n = m.newNode(false)
 		parent.children[base] = n
 	case flag&experimentalsys.O_CREAT != 0 && flag&experimentalsys.O_EXCL != 0:
 		return nil, experimentalsys.EEXIST
@@ -135,17 +135,17 @@ func (m *memFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode)
 		return nil, experimentalsys.EISDIR
 	case !n.dir && flag&experimentalsys.O_DIRECTORY != 0:
 		return nil, experimentalsys.ENOTDIR
-	case n.input && write:
+	case n.readOnly && write:
 		return nil, experimentalsys.EROFS
 	}
 	if flag&experimentalsys.O_TRUNC != 0 {
 		m.used -= len(n.data)
 		n.data = nil
 	}
-	if m.c.files.open >= m.c.limits.openFiles {
-		m.c.stop("%s has more than %d files open", m.c.toolName(), m.c.limits.openFiles)
+	if m.c.files.openCount >= m.c.limits.openFiles {
+		m.c.exceedLimit("%s has more than %d files open", m.c.toolName(), m.c.limits.openFiles)
 	}
-	m.c.files.open++
+	m.c.files.openCount++
 	return &memFile{fs: m, node: n, flag: flag}, 0
 }
 
@@ -178,7 +178,7 @@ func (m *memFS) Mkdir(name string, _ fs.FileMode) experimentalsys.Errno {
 	case parent == nil:
 		return experimentalsys.ENOENT
 	}
-	parent.children[base] = m.node(true)
+	parent.children[base] = m.newNode(true)
 	return 0
 }
 
@@ -196,7 +196,7 @@ func (m *memFS) Rename(from, to string) experimentalsys.Errno {
 		return 0
 	case n.dir || old != nil && old.dir:
 		return experimentalsys.ENOTSUP // programs write a file under another name first; folders stay where they are
-	case n.input || old != nil && old.input:
+	case n.readOnly || old != nil && old.readOnly:
 		return experimentalsys.EROFS
 	}
 	delete(fromDir.children, fromBase)
@@ -219,7 +219,7 @@ func (m *memFS) remove(name string, dir bool) experimentalsys.Errno {
 		return experimentalsys.ENOTDIR
 	case !dir && n.dir:
 		return experimentalsys.EISDIR
-	case n.input:
+	case n.readOnly:
 		return experimentalsys.EROFS
 	case len(n.children) > 0:
 		return experimentalsys.ENOTEMPTY
@@ -238,12 +238,12 @@ func (m *memFS) Utimens(string, int64, int64) experimentalsys.Errno {
 // memFile is an open file or folder of a memFS.
 type memFile struct {
 	experimentalsys.UnimplementedFile
-	fs     *memFS
-	node   *memNode
-	flag   experimentalsys.Oflag
-	at     int64
-	listed int
-	closed bool
+	fs          *memFS
+	node        *memNode
+	flag        experimentalsys.Oflag
+	offset      int64
+	entriesRead int
+	closed      bool
 }
 
 func (f *memFile) Stat() (sys.Stat_t, experimentalsys.Errno) { return f.node.stat(), 0 }
@@ -260,8 +260,8 @@ func (f *memFile) SetAppend(on bool) experimentalsys.Errno {
 }
 
 func (f *memFile) Read(p []byte) (int, experimentalsys.Errno) {
-	n, errno := f.Pread(p, f.at)
-	f.at += int64(n)
+	n, errno := f.Pread(p, f.offset)
+	f.offset += int64(n)
 	return n, errno
 }
 
@@ -280,10 +280,10 @@ func (f *memFile) Pread(p []byte, off int64) (int, experimentalsys.Errno) {
 
 func (f *memFile) Write(p []byte) (int, experimentalsys.Errno) {
 	if f.IsAppend() {
-		f.at = int64(len(f.node.data))
+		f.offset = int64(len(f.node.data))
 	}
-	n, errno := f.Pwrite(p, f.at)
-	f.at += int64(n)
+	n, errno := f.Pwrite(p, f.offset)
+	f.offset += int64(n)
 	return n, errno
 }
 
@@ -305,7 +305,7 @@ func (f *memFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
 func (f *memFile) resize(size int64) {
 	grown := size - int64(len(f.node.data))
 	if limit := f.fs.c.limits.output; int64(f.fs.used)+grown > int64(limit) {
-		f.fs.c.stop("%s wrote more than the %d bytes that are allowed to its output file; ask for less, or raise output_bytes in the plugin's limits", f.fs.c.toolName(), limit)
+		f.fs.c.exceedLimit("%s wrote more than the %d bytes that are allowed to its output file; ask for less, or raise output_bytes in the plugin's limits", f.fs.c.toolName(), limit)
 	}
 	f.fs.used += int(grown)
 	if grown <= 0 {
@@ -331,7 +331,7 @@ func (f *memFile) Truncate(size int64) experimentalsys.Errno {
 func (f *memFile) Seek(offset fileOffset, whence int) (int64, experimentalsys.Errno) {
 	switch whence {
 	case io.SeekCurrent:
-		offset += f.at
+		offset += f.offset
 	case io.SeekEnd:
 		offset += int64(len(f.node.data))
 	}
@@ -342,9 +342,9 @@ func (f *memFile) Seek(offset fileOffset, whence int) (int64, experimentalsys.Er
 		if offset != 0 {
 			return 0, experimentalsys.EISDIR
 		}
-		f.listed = 0
+		f.entriesRead = 0
 	}
-	f.at = offset
+	f.offset = offset
 	return offset, 0
 }
 
@@ -352,12 +352,12 @@ func (f *memFile) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Errn
 	if !f.node.dir {
 		return nil, experimentalsys.ENOTDIR
 	}
-	names := sortedNames(f.node.children)
-	names = names[min(f.listed, len(names)):]
+	names := sortedKeys(f.node.children)
+	names = names[min(f.entriesRead, len(names)):]
 	if n > 0 {
 		names = names[:min(n, len(names))]
 	}
-	f.listed += len(names)
+	f.entriesRead += len(names)
 	var out []experimentalsys.Dirent
 	for _, name := range names {
 		child := f.node.children[name]
@@ -371,7 +371,7 @@ func (f *memFile) Utimens(int64, int64) experimentalsys.Errno { return 0 }
 func (f *memFile) Close() experimentalsys.Errno {
 	if !f.closed {
 		f.closed = true
-		f.fs.c.files.open--
+		f.fs.c.files.openCount--
 	}
 	return 0
 }

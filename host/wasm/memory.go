@@ -12,9 +12,9 @@ const (
 
 // Allocate gives the instance of a call its linear memory, and remembers a growth that the limit refused: the guest only sees -1, and
 // most crash on it.
-func (c *call) Allocate(_, most uint64) experimental.LinearMemory {
-	limit := min(most, uint64(c.limits.pages)*pageBytes)
-	m := &boundedMemory{call: c, limit: limit, pages: newPages(limit)}
+func (c *call) Allocate(_, limit uint64) experimental.LinearMemory {
+	bound := min(limit, uint64(c.limits.pages)*pageBytes)
+	m := &boundedMemory{call: c, limit: bound, pages: newPages(bound)}
 	c.memory = append(c.memory, m)
 	return m
 }
@@ -33,7 +33,7 @@ type pages interface {
 
 func (m *boundedMemory) Reallocate(size uint64) []byte {
 	if size > m.limit {
-		m.call.memoryRefused = true
+		m.call.memoryDenied = true
 		return nil
 	}
 	return m.pages.resize(size)

@@ -30,17 +30,17 @@ var parleyFunctions = map[string]instrument.FuncType{
 }
 
 const (
-	maxRequestToHost  = 16 << 20 // of call_tool and http_request
-	maxSecretQuestion = 4 << 10
-	maxBesideResult   = 1 << 20  // of each part of a response but its result
-	maxMessage        = 2 << 10  // of an error, a log line or a progress report
-	maxDetails        = 64 << 10 // of a tool's own error details
-	maxWarnings       = 50
-	maxInvalid        = 100
+	maxHostRequest   = 16 << 20 // of call_tool and http_request
+	maxSecretRequest = 4 << 10
+	maxResponsePart  = 1 << 20  // of each part of a response but its result
+	maxMessage       = 2 << 10  // of an error, a log line or a progress report
+	maxDetails       = 64 << 10 // of a tool's own error details
+	maxWarnings      = 50
+	maxViolations    = 100
 )
 
-// request is what parley_call is given.
-type request struct {
+// callRequest is what parley_call is given.
+type callRequest struct {
 	Tool       string          `json:"tool"`
 	Params     json.RawMessage `json:"params"`
 	CallID     string          `json:"call_id"`
@@ -49,28 +49,28 @@ type request struct {
 	Host       string          `json:"host"`
 	DeadlineMS int64           `json:"deadline_ms"`
 	Settings   json.RawMessage `json:"settings"`
-	Granted    granted         `json:"granted"`
+	Granted    grantSummary    `json:"granted"`
 }
 
-type granted struct {
-	FS      []grantedFS `json:"fs"`
-	HTTP    []string    `json:"http"`
-	Tools   []string    `json:"tools"`
-	Secrets []string    `json:"secrets"`
-	Env     []string    `json:"env"`
-	Clock   bool        `json:"clock"`
-	Random  bool        `json:"random"`
+type grantSummary struct {
+	FS      []grantedFolder `json:"fs"`
+	HTTP    []string        `json:"http"`
+	Tools   []string        `json:"tools"`
+	Secrets []string        `json:"secrets"`
+	Env     []string        `json:"env"`
+	Clock   bool            `json:"clock"`
+	Random  bool            `json:"random"`
 }
 
-type grantedFS struct {
+type grantedFolder struct {
 	Path string `json:"path"`
 	Mode string `json:"mode"`
 }
 
-func grantedOf(g host.Grant) granted {
-	out := granted{FS: []grantedFS{}, HTTP: []string{}, Tools: append([]string{}, g.Tools...), Secrets: []string{}, Env: sortedNames(g.Env), Clock: g.Clock, Random: g.Random}
+func summarizeGrant(g host.Grant) grantSummary {
+	out := grantSummary{FS: []grantedFolder{}, HTTP: []string{}, Tools: append([]string{}, g.Tools...), Secrets: []string{}, Env: sortedKeys(g.Env), Clock: g.Clock, Random: g.Random}
 	for _, f := range g.FS {
-		out.FS = append(out.FS, grantedFS{f.Path, f.Mode})
+		out.FS = append(out.FS, grantedFolder{f.Path, f.Mode})
 	}
 	for _, h := range g.HTTP {
 		out.HTTP = append(out.HTTP, h.URL)
@@ -83,18 +83,18 @@ func grantedOf(g host.Grant) granted {
 	return out
 }
 
-// response is what parley_call answers.
-type response struct {
+// callResponse is what parley_call answers.
+type callResponse struct {
 	OK       *bool
 	Result   json.RawMessage
 	Warnings []string
 	Exit     *int64
 	Message  string
 	Details  json.RawMessage
-	Invalid  []invalid
+	Invalid  []violation
 }
 
-type invalid struct {
+type violation struct {
 	Pointer    string `json:"pointer"`
 	Expected   string `json:"expected"`
 	Provided   string `json:"provided"`
@@ -105,71 +105,71 @@ type invalid struct {
 func (c *call) runReactor() (*host.Result, error) {
 	c.streams(&capture{c: c, name: "stdout"})
 	if err := c.instantiate(wazero.NewModuleConfig().WithArgs(c.m.Name), "_initialize"); err != nil {
-		return nil, c.judge(err)
+		return nil, c.guestError(err)
 	}
-	body, err := json.Marshal(request{
-		Tool: c.r.Tool, Params: orJSON(c.r.Params, "{}"), CallID: c.r.CallID, Session: c.r.Session, Caller: c.r.Caller,
+	body, err := json.Marshal(callRequest{
+		Tool: c.r.Tool, Params: jsonOr(c.r.Params, "{}"), CallID: c.r.CallID, Session: c.r.Session, Caller: c.r.Caller,
 		Host: c.engine.cfg.HostVersion, DeadlineMS: max(time.Until(c.deadline).Milliseconds(), 1),
-		Settings: orJSON(c.r.Settings, "{}"), Granted: grantedOf(c.r.Grant),
+		Settings: jsonOr(c.r.Settings, "{}"), Granted: summarizeGrant(c.r.Grant),
 	})
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are no JSON: %v", err)
 	}
-	at, err := c.place(body)
+	addr, err := c.copyToGuest(body)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.mod.ExportedFunction("parley_call").Call(c.ctx, uint64(at), uint64(len(body)))
+	results, err := c.mod.ExportedFunction("parley_call").Call(c.ctx, uint64(addr), uint64(len(body)))
 	if err != nil {
-		return nil, c.judge(err)
+		return nil, c.guestError(err)
 	}
-	data, err := c.fetch(answer[0])
+	data, err := c.copyFromGuest(results[0])
 	if err != nil {
 		return nil, err
 	}
-	return c.conclude(data)
+	return c.interpretResponse(data)
 }
 
-func orJSON(data json.RawMessage, otherwise string) json.RawMessage {
+func jsonOr(data json.RawMessage, fallback string) json.RawMessage {
 	if len(bytes.TrimSpace(data)) == 0 {
-		return json.RawMessage(otherwise)
+		return json.RawMessage(fallback)
 	}
 	return data
 }
 
-// place copies data into memory that the guest gives.
-func (c *call) place(data []byte) (uint32, error) {
-	c.placing = true
-	defer func() { c.placing = false }()
-	got, err := c.mod.ExportedFunction("parley_alloc").Call(c.ctx, uint64(len(data)))
+// copyToGuest copies data into memory that the guest gives.
+func (c *call) copyToGuest(data []byte) (uint32, error) {
+	c.inAlloc = true
+	defer func() { c.inAlloc = false }()
+	results, err := c.mod.ExportedFunction("parley_alloc").Call(c.ctx, uint64(len(data)))
 	if err != nil {
-		return 0, c.judge(err)
+		return 0, c.guestError(err)
 	}
-	at := uint32(got[0])
-	if at == 0 {
+	addr := uint32(results[0])
+	if addr == 0 {
 		return 0, host.Errorf(host.LimitExceeded, "%s has no room for a message of %d bytes: parley_alloc gave 0", c.toolName(), len(data))
 	}
-	if !c.mod.Memory().Write(at, data) {
-		return 0, host.Errorf(host.InvalidResult, "%s gave memory at %d for %d bytes, and its memory ends at %d", c.toolName(), at, len(data), c.mod.Memory().Size())
+	if !c.mod.Memory().Write(addr, data) {
+		return 0, host.Errorf(host.InvalidResult, "%s gave memory at %d for %d bytes, and its memory ends at %d", c.toolName(), addr, len(data), c.mod.Memory().Size())
 	}
-	return at, nil
+	return addr, nil
 }
 
-// fetch copies a response out of the guest's memory.
-func (c *call) fetch(packed uint64) ([]byte, error) {
-	at, n := uint32(packed>>32), uint32(packed)
-	view, ok := c.mod.Memory().Read(at, n)
+// copyFromGuest copies a response out of the guest's memory.
+func (c *call) copyFromGuest(packed uint64) ([]byte, error) {
+	addr, n := uint32(packed>>32), uint32(packed)
+	view, ok := c.mod.Memory().Read(addr, n)
 	switch {
 	case !ok:
-		return nil, host.Errorf(host.InvalidResult, "%s answered with %d bytes at %d, and its memory ends at %d", c.toolName(), n, at, c.mod.Memory().Size())
+		return nil, host.Errorf(host.InvalidResult, "%s answered with %d bytes at %d, and its memory ends at %d", c.toolName(), n, addr, c.mod.Memory().Size())
 	case int64(n) > int64(c.limits.output):
 		return nil, host.Errorf(host.LimitExceeded, "%s answered with %d bytes, and %d are allowed; ask for less, or raise output_bytes in the plugin's limits", c.toolName(), n, c.limits.output)
 	}
 	return bytes.Clone(view), nil
 }
 
-// conclude turns a response into a result or an error.
-func (c *call) conclude(data []byte) (*host.Result, error) {
+// interpretResponse turns a response into a result or an error.
+func (c *call) interpretResponse(data []byte) (*host.Result, error) {
 	if !utf8.Valid(data) {
 		return nil, host.Errorf(host.InvalidResult, "%s answered with bytes that are not UTF-8", c.toolName())
 	}
@@ -179,24 +179,24 @@ func (c *call) conclude(data []byte) (*host.Result, error) {
 	case errors.As(err, &tooLarge):
 		return nil, tooLarge
 	case err != nil:
-		return nil, &host.Error{Code: host.InvalidResult, Cause: err, Message: c.toolName() + " did not answer with a response of parley/1: " + cut(manifest.CleanLine(err.Error()), 200)}
+		return nil, &host.Error{Code: host.InvalidResult, Cause: err, Message: c.toolName() + " did not answer with a response of parley/1: " + truncate(manifest.CleanLine(err.Error()), 200)}
 	case r.OK == nil:
 		return nil, host.Errorf(host.InvalidResult, "%s answered without \"ok\"; expected {\"ok\":true,\"result\":..} or {\"ok\":false,..}", c.toolName())
 	case *r.OK && (r.Exit != nil || r.Invalid != nil):
 		return nil, host.Errorf(host.InvalidResult, "%s answered \"ok\":true together with \"exit\" or \"invalid\"", c.toolName())
 	case *r.OK:
-		return &host.Result{Data: orJSON(r.Result, "null"), Warnings: cleanWarnings(r.Warnings)}, nil
+		return &host.Result{Data: jsonOr(r.Result, "null"), Warnings: cleanWarnings(r.Warnings)}, nil
 	case len(r.Invalid) > 0:
-		return nil, c.refusedParams(r)
+		return nil, c.paramsError(r)
 	case r.Exit == nil:
 		return nil, host.Errorf(host.InvalidResult, "%s answered \"ok\":false without \"exit\" or \"invalid\"", c.toolName())
 	}
-	return nil, c.failed(*r.Exit, r.Message, r.Details)
+	return nil, c.toolError(*r.Exit, r.Message, r.Details)
 }
 
 // readResponse decodes a response. Only its result, which stays as it is, may be large: a million empty violations fit into a few
 // megabytes and into gigabytes of memory.
-func readResponse(data []byte) (response, error) {
+func readResponse(data []byte) (callResponse, error) {
 	var parts struct {
 		Warnings json.RawMessage `json:"warnings"`
 		Message  json.RawMessage `json:"message"`
@@ -207,16 +207,16 @@ func readResponse(data []byte) (response, error) {
 		Exit     *int64          `json:"exit"`
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
-		return response{}, err
+		return callResponse{}, err
 	}
-	r := response{OK: parts.OK, Result: parts.Result, Exit: parts.Exit, Details: parts.Details}
+	r := callResponse{OK: parts.OK, Result: parts.Result, Exit: parts.Exit, Details: parts.Details}
 	for _, p := range []struct {
 		name string
 		raw  json.RawMessage
 		into any
 	}{{"warnings", parts.Warnings, &r.Warnings}, {"message", parts.Message, &r.Message}, {"details", parts.Details, nil}, {"invalid", parts.Invalid, &r.Invalid}} {
-		if len(p.raw) > maxBesideResult {
-			return r, host.Errorf(host.LimitExceeded, "the answer has %d bytes of %s, and %d are allowed", len(p.raw), p.name, maxBesideResult)
+		if len(p.raw) > maxResponsePart {
+			return r, host.Errorf(host.LimitExceeded, "the answer has %d bytes of %s, and %d are allowed", len(p.raw), p.name, maxResponsePart)
 		}
 		if p.into != nil && len(p.raw) > 0 {
 			if err := json.Unmarshal(p.raw, p.into); err != nil {
@@ -233,19 +233,19 @@ func cleanWarnings(warnings []string) []string {
 		if i == maxWarnings {
 			return append(out, fmt.Sprintf("%d more warnings were left out", len(warnings)-i))
 		}
-		out = append(out, cut(manifest.CleanLine(w), 500))
+		out = append(out, truncate(manifest.CleanLine(w), 500))
 	}
 	return out
 }
 
-// refusedParams is an error as if the host had found it.
-func (c *call) refusedParams(r response) *host.Error {
+// paramsError is an error as if the host had found it.
+func (c *call) paramsError(r callResponse) *host.Error {
 	e := &host.Error{Code: host.InvalidArgs}
 	n := len(r.Invalid)
-	for _, v := range r.Invalid[:min(n, maxInvalid)] {
+	for _, v := range r.Invalid[:min(n, maxViolations)] {
 		e.Details = append(e.Details, host.Detail{
-			Parameter: cut(manifest.CleanLine(v.Pointer), 200), Keyword: "tool", Provided: cut(manifest.CleanLine(v.Provided), 300),
-			Expected: cut(manifest.CleanLine(v.Expected), 300), Suggestion: cut(manifest.CleanLine(v.Suggestion), 300),
+			Parameter: truncate(manifest.CleanLine(v.Pointer), 200), Keyword: "tool", Provided: truncate(manifest.CleanLine(v.Provided), 300),
+			Expected: truncate(manifest.CleanLine(v.Expected), 300), Suggestion: truncate(manifest.CleanLine(v.Suggestion), 300),
 		})
 	}
 	e.Message = fmt.Sprintf("Tool '%s' failed: %d violations", c.toolName(), n)
@@ -255,10 +255,10 @@ func (c *call) refusedParams(r response) *host.Error {
 	return e
 }
 
-// failed is the error of a tool that ended with an exit code of its own.
-func (c *call) failed(exit int64, message string, details json.RawMessage) *host.Error {
+// toolError is the error of a tool that ended with an exit code of its own.
+func (c *call) toolError(exit int64, message string, details json.RawMessage) *host.Error {
 	e := &host.Error{Code: host.ToolFailed, Tool: &host.ToolError{Exit: int(exit)}}
-	message = cut(strings.TrimSpace(manifest.Clean(message)), maxMessage)
+	message = truncate(strings.TrimSpace(manifest.Clean(message)), maxMessage)
 	if len(details) > 0 && string(details) != "null" {
 		if len(details) <= maxDetails {
 			e.Tool.Details = manifest.CleanJSON(details)
@@ -266,28 +266,28 @@ func (c *call) failed(exit int64, message string, details json.RawMessage) *host
 			e.Tool.Details = json.RawMessage(fmt.Sprintf(`{"omitted_bytes":%d}`, len(details)))
 		}
 	}
-	if declared := c.declared(exit); declared != nil {
+	if declared := c.declaredExit(exit); declared != nil {
 		e.Exit, e.Code, e.Tool.Name = declared.Code, host.Code(declared.Name), declared.Name
-		message = firstText(message, manifest.CleanLine(declared.Meaning))
+		message = firstNonEmpty(message, manifest.CleanLine(declared.Meaning))
 		if advice := manifest.CleanLine(declared.Suggestion); strings.HasPrefix(advice, "parley ") {
 			e.Next = append(e.Next, advice)
 		} else if advice != "" {
 			message += " (" + advice + ")"
 		}
 	}
-	e.Message = firstText(message, fmt.Sprintf("%s failed with exit code %d and said nothing", c.toolName(), exit))
+	e.Message = firstNonEmpty(message, fmt.Sprintf("%s failed with exit code %d and said nothing", c.toolName(), exit))
 	return e
 }
 
-func firstText(a, b string) string {
+func firstNonEmpty(a, b string) string {
 	if a != "" {
 		return a
 	}
 	return b
 }
 
-// declared finds an exit code that may pass through: one of the manifest, and of the tool where it lists its own.
-func (c *call) declared(exit int64) *manifest.ExitCode {
+// declaredExit finds an exit code that may pass through: one of the manifest, and of the tool where it lists its own.
+func (c *call) declaredExit(exit int64) *manifest.ExitCode {
 	if exit < 2 || exit > 79 {
 		return nil
 	}
@@ -306,20 +306,20 @@ func (c *call) declared(exit int64) *manifest.ExitCode {
 	return code
 }
 
-// parleyImports builds the module that kind parley/1 imports.
-func parleyImports(ctx context.Context, r wazero.Runtime) error {
+// instantiateParleyModule builds the module that kind parley/1 imports.
+func instantiateParleyModule(ctx context.Context, r wazero.Runtime) error {
 	i32, i64, f64 := api.ValueTypeI32, api.ValueTypeI64, api.ValueTypeF64
 	b := r.NewHostModuleBuilder(parleyModule)
 	for _, name := range []string{"call_tool", "http_request", "read_secret"} {
-		ask := func(ctx context.Context, mod api.Module, stack []uint64) {
+		hostCall := func(ctx context.Context, mod api.Module, stack []uint64) {
 			c := callOf(ctx)
-			stack[0] = c.serve(ctx, name, mod, uint32(stack[0]), uint32(stack[1]))
+			stack[0] = c.serveHostCall(ctx, name, mod, uint32(stack[0]), uint32(stack[1]))
 		}
-		b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(ask), []api.ValueType{i32, i32}, []api.ValueType{i64}).Export(name)
+		b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(hostCall), []api.ValueType{i32, i32}, []api.ValueType{i64}).Export(name)
 	}
 	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module, stack []uint64) {
 		c := callOf(ctx)
-		text := c.text(mod, uint32(stack[1]), uint32(stack[2]))
+		text := c.readMessage(mod, uint32(stack[1]), uint32(stack[2]))
 		if c.r.Log != nil {
 			c.r.Log(int(min(uint32(stack[0]), 3)), c.m.Name+": "+text)
 		}
@@ -327,8 +327,8 @@ func parleyImports(ctx context.Context, r wazero.Runtime) error {
 	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module, stack []uint64) {
 		c := callOf(ctx)
 		done, total := api.DecodeF64(stack[0]), api.DecodeF64(stack[1])
-		text := c.text(mod, uint32(stack[2]), uint32(stack[3]))
-		if c.r.Progress != nil && finite(done) && finite(total) {
+		text := c.readMessage(mod, uint32(stack[2]), uint32(stack[3]))
+		if c.r.Progress != nil && isFinite(done) && isFinite(total) {
 			c.r.Progress(done, total, text)
 		}
 	}), []api.ValueType{f64, f64, i32, i32}, nil).Export("progress")
@@ -336,69 +336,69 @@ func parleyImports(ctx context.Context, r wazero.Runtime) error {
 	return err
 }
 
-func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// serve answers one question of the guest to the host, in its own memory.
-func (c *call) serve(ctx context.Context, function string, mod api.Module, at, n uint32) uint64 {
+// serveHostCall answers one question of the guest to the host, in its own memory.
+func (c *call) serveHostCall(ctx context.Context, function string, mod api.Module, addr, n uint32) uint64 {
 	c.checkpoint()
 	if c.mod == nil {
 		// Called from a start function: there is no instance yet to ask for memory.
 		c.mod = mod
 		defer func() { c.mod = nil }()
 	}
-	if c.placing {
+	if c.inAlloc {
 		// Its answer would need parley_alloc again, which would ask again.
-		panic(halt{c.blame(host.Errorf(host.Trapped, "%s called %s from within parley_alloc", c.toolName(), function))})
+		panic(guestHalt{c.recordFatal(host.Errorf(host.Trapped, "%s called %s from within parley_alloc", c.toolName(), function))})
 	}
-	if c.asked++; c.asked > c.limits.hostCalls {
-		c.stop("%s asked the host more than %d times in one call", c.toolName(), c.limits.hostCalls)
+	if c.hostCalls++; c.hostCalls > c.limits.hostCalls {
+		c.exceedLimit("%s asked the host more than %d times in one call", c.toolName(), c.limits.hostCalls)
 	}
-	question, ok := mod.Memory().Read(at, n)
+	request, ok := mod.Memory().Read(addr, n)
 	if !ok {
-		panic(halt{c.blame(host.Errorf(host.InvalidResult, "%s called %s with %d bytes at %d, and its memory ends at %d", c.toolName(), function, n, at, mod.Memory().Size()))})
+		panic(guestHalt{c.recordFatal(host.Errorf(host.InvalidResult, "%s called %s with %d bytes at %d, and its memory ends at %d", c.toolName(), function, n, addr, mod.Memory().Size()))})
 	}
-	most := uint32(maxRequestToHost)
+	limit := uint32(maxHostRequest)
 	if function == "read_secret" {
-		most = maxSecretQuestion
+		limit = maxSecretRequest
 	}
-	if n > most {
-		c.stop("%s called %s with %d bytes, and %d are allowed", c.toolName(), function, n, most)
+	if n > limit {
+		c.exceedLimit("%s called %s with %d bytes, and %d are allowed", c.toolName(), function, n, limit)
 	}
 	// Reading a large question takes its time, and so may a browser: what comes after the deadline nobody waits for.
-	answered := make(chan []byte, 1)
-	question = bytes.Clone(question)
-	go func() { answered <- c.desk.answer(c.ctx, function, question) }()
-	var answer []byte
+	replied := make(chan []byte, 1)
+	request = bytes.Clone(request)
+	go func() { replied <- c.functions.dispatch(c.ctx, function, request) }()
+	var reply []byte
 	select {
-	case answer = <-answered:
+	case reply = <-replied:
 	case <-c.ctx.Done():
 	}
 	c.checkpoint()
-	where, err := c.place(answer)
+	replyAddr, err := c.copyToGuest(reply)
 	if err != nil {
-		panic(halt{c.blame(asHostError(err))})
+		panic(guestHalt{c.recordFatal(asHostError(err))})
 	}
-	return uint64(where)<<32 | uint64(uint32(len(answer)))
+	return uint64(replyAddr)<<32 | uint64(uint32(len(reply)))
 }
 
-// blame remembers what ended the guest.
-func (c *call) blame(e *host.Error) *host.Error {
-	if c.fault == nil {
-		c.fault = e
+// recordFatal remembers what ended the guest.
+func (c *call) recordFatal(e *host.Error) *host.Error {
+	if c.fatal == nil {
+		c.fatal = e
 	}
-	return c.fault
+	return c.fatal
 }
 
-// text reads a message of the guest, counted against what it may write.
-func (c *call) text(mod api.Module, at, n uint32) string {
+// readMessage reads a message of the guest, counted against what it may write.
+func (c *call) readMessage(mod api.Module, addr, n uint32) string {
 	c.checkpoint()
-	view, ok := mod.Memory().Read(at, n)
+	view, ok := mod.Memory().Read(addr, n)
 	if !ok {
-		panic(halt{c.blame(host.Errorf(host.InvalidResult, "%s logged %d bytes at %d, and its memory ends at %d", c.toolName(), n, at, mod.Memory().Size()))})
+		panic(guestHalt{c.recordFatal(host.Errorf(host.InvalidResult, "%s logged %d bytes at %d, and its memory ends at %d", c.toolName(), n, addr, mod.Memory().Size()))})
 	}
 	c.logged += int(n)
 	if c.logCalls++; c.logged > c.limits.log || c.logCalls > maxLogCalls {
-		c.stop("%s logged more than %d bytes or %d lines in one call", c.toolName(), c.limits.log, maxLogCalls)
+		c.exceedLimit("%s logged more than %d bytes or %d lines in one call", c.toolName(), c.limits.log, maxLogCalls)
 	}
-	return cut(manifest.CleanLine(string(view)), maxMessage)
+	return truncate(manifest.CleanLine(string(view)), maxMessage)
 }

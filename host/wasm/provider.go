@@ -13,52 +13,52 @@ import (
 // Provider is one plugin. Discovery reads its manifest and nothing else; the module is read, judged and compiled at
 // the first call.
 type Provider struct {
-	engine *Engine
-	info   host.Info
-	open   func() Source
-	opened sync.Once
-	made   body // see body
+	engine     *Engine
+	info       host.Info
+	openSource func() Source
+	partsOnce  sync.Once
+	parts      pluginParts // see body
 
-	unit  *unit
-	calls atomic.Int32 // under way
+	plugin      *compiledPlugin
+	activeCalls atomic.Int32 // under way
 }
 
-// body is what a provider has as soon as it is asked for more than its info: a list of a thousand plugins asks none.
-type body struct {
+// pluginParts is what a provider has as soon as it is asked for more than its info: a list of a thousand plugins asks none.
+type pluginParts struct {
 	src      Source
 	manifest func() (*manifest.Manifest, error)
 	segment  func() ([]byte, error)
-	loading  chan struct{} // holds a token while somebody loads the unit
+	loading  chan struct{} // holds a token while somebody loads the compiled plugin
 }
 
 var _ host.Provider = (*Provider)(nil)
 
 // Provider makes a plugin of its parts.
 func (e *Engine) Provider(src Source) *Provider {
-	return &Provider{engine: e, info: src.Info, open: func() Source { return src }}
+	return &Provider{engine: e, info: src.Info, openSource: func() Source { return src }}
 }
 
 // Installed makes a plugin of an entry of a store.
 func (e *Engine) Installed(s *Store, entry Entry) *Provider {
-	return &Provider{engine: e, info: entry.Info(), open: func() Source { return s.Source(entry) }}
+	return &Provider{engine: e, info: entry.Info(), openSource: func() Source { return s.Source(entry) }}
 }
 
-func (p *Provider) body() *body {
-	p.opened.Do(func() {
-		src := p.open()
-		p.made = body{src: src, manifest: sync.OnceValues(src.Manifest), segment: sync.OnceValues(src.Segment), loading: make(chan struct{}, 1)}
+func (p *Provider) loadParts() *pluginParts {
+	p.partsOnce.Do(func() {
+		src := p.openSource()
+		p.parts = pluginParts{src: src, manifest: sync.OnceValues(src.Manifest), segment: sync.OnceValues(src.Segment), loading: make(chan struct{}, 1)}
 	})
-	return &p.made
+	return &p.parts
 }
 
 // Info returns what the source knows without reading anything.
 func (p *Provider) Info() host.Info { return p.info }
 
 // Manifest returns the whole manifest, tools included.
-func (p *Provider) Manifest() (*manifest.Manifest, error) { return p.body().manifest() }
+func (p *Provider) Manifest() (*manifest.Manifest, error) { return p.loadParts().manifest() }
 
 // Segment returns the search segment.
-func (p *Provider) Segment() ([]byte, error) { return p.body().segment() }
+func (p *Provider) Segment() ([]byte, error) { return p.loadParts().segment() }
 
 // Groups returns the groups in the manifest's order.
 func (p *Provider) Groups() ([]host.GroupLine, error) {
@@ -103,22 +103,22 @@ func (p *Provider) Prepare(ctx context.Context) error {
 	return err
 }
 
-func (p *Provider) load(ctx context.Context) (*unit, error) {
+func (p *Provider) load(ctx context.Context) (*compiledPlugin, error) {
 	select {
-	case p.body().loading <- struct{}{}:
-		defer func() { <-p.body().loading }()
+	case p.loadParts().loading <- struct{}{}:
+		defer func() { <-p.loadParts().loading }()
 	case <-ctx.Done():
-		return nil, stopped(ctx, p.info.Name)
+		return nil, compileInterrupted(ctx, p.info.Name)
 	}
-	if p.unit != nil {
-		return p.unit, nil
+	if p.plugin != nil {
+		return p.plugin, nil
 	}
 	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
 	}
-	p.unit, err = p.engine.load(ctx, p.body().src, m)
-	return p.unit, err
+	p.plugin, err = p.engine.load(ctx, p.loadParts().src, m)
+	return p.plugin, err
 }
 
 // Invoke runs a call in a fresh instance, on the goroutine that calls it.
@@ -127,35 +127,35 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	u, err := p.load(ctx)
+	plugin, err := p.load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	leave, err := p.enter(r.Limits)
+	release, err := p.acquire(r.Limits)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	d := &desk{r: r}
+	defer release()
+	functions := &hostFunctions{r: r}
 	if r.Isolate == isolateProcess {
-		return d.conclude(p.engine.runApart(ctx, u, m, r, d))
+		return functions.withDenials(p.engine.runIsolated(ctx, plugin, m, r, functions))
 	}
-	return d.conclude(newCall(p.engine, u, m, r, d).run(ctx))
+	return functions.withDenials(newCall(p.engine, plugin, m, r, functions).run(ctx))
 }
 
-// enter counts a call that begins; leave must be called when it ends.
-func (p *Provider) enter(l host.Limits) (leave func(), err error) {
-	leaveEngine, err := p.engine.enter()
+// acquire counts a call that begins; leave must be called when it ends.
+func (p *Provider) acquire(l host.Limits) (release func(), err error) {
+	releaseEngine, err := p.engine.acquire()
 	if err != nil {
 		return nil, err
 	}
-	leave = func() {
-		p.calls.Add(-1)
-		leaveEngine()
+	release = func() {
+		p.activeCalls.Add(-1)
+		releaseEngine()
 	}
-	if most := cmp.Or(l.ConcurrentCalls, defaultConcurrentCalls); int(p.calls.Add(1)) > most {
-		leave()
-		return nil, host.Errorf(host.Busy, "%d calls of %s are under way, and it may have no more; try again when one has ended", most, p.info.Name)
+	if limit := cmp.Or(l.ConcurrentCalls, defaultConcurrentCalls); int(p.activeCalls.Add(1)) > limit {
+		release()
+		return nil, host.Errorf(host.Busy, "%d calls of %s are under way, and it may have no more; try again when one has ended", limit, p.info.Name)
 	}
-	return leave, nil
+	return release, nil
 }

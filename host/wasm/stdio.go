@@ -12,86 +12,86 @@ import (
 // capture takes what a guest writes on a stream.
 type capture struct {
 	c *call
-	// keep is how many bytes are kept; a guest that writes more is ended where strict is set, and is not told otherwise.
-	keep   int
+	// limit is how many bytes are kept; a guest that writes more is ended where strict is set, and is not told otherwise.
+	limit  int
 	strict bool
 	name   string
 	// line gets each whole line, cleaned; may be nil.
 	line func(string)
 
-	data    []byte // the first keep bytes
-	tail    []byte // the last bytes, where data does not reach
-	total   int
-	pending []byte // the beginning of an unfinished line
-	length  int    // of that line
-	passed  int    // bytes given to line
-	left    int    // bytes that it was not given
+	data       []byte // the first keep bytes
+	tail       []byte // the last bytes, where data does not reach
+	total      int
+	pending    []byte // the beginning of an unfinished line
+	lineLength int    // of that line
+	forwarded  int    // bytes given to line
+	dropped    int    // bytes that it was not given
 }
 
 func (w *capture) Write(p []byte) (int, error) {
 	w.c.checkpoint()
 	for rest := p; len(rest) > 0; w.c.checkpoint() {
-		n := min(len(rest), pieceBytes)
-		w.take(rest[:n])
+		n := min(len(rest), chunkBytes)
+		w.store(rest[:n])
 		rest = rest[n:]
 	}
 	return len(p), nil
 }
 
-// take keeps a piece of what is written, or passes it on.
-func (w *capture) take(p []byte) {
+// store keeps a piece of what is written, or passes it on.
+func (w *capture) store(p []byte) {
 	w.total += len(p)
-	if w.strict && w.total > w.keep {
-		w.c.stop("%s wrote more than the %d bytes that are allowed on %s; ask for less, or raise output_bytes in the plugin's limits", w.c.toolName(), w.keep, w.name)
+	if w.strict && w.total > w.limit {
+		w.c.exceedLimit("%s wrote more than the %d bytes that are allowed on %s; ask for less, or raise output_bytes in the plugin's limits", w.c.toolName(), w.limit, w.name)
 	}
-	w.feed(p)
-	if n := min(w.keep-len(w.data), len(p)); n > 0 {
+	w.forward(p)
+	if n := min(w.limit-len(w.data), len(p)); n > 0 {
 		w.data = append(w.data, p[:n]...)
 		p = p[n:]
 	}
-	if len(p) > keptStderr {
-		w.tail, p = w.tail[:0], p[len(p)-keptStderr:]
+	if len(p) > stderrExcerpt {
+		w.tail, p = w.tail[:0], p[len(p)-stderrExcerpt:]
 	}
 	w.tail = append(w.tail, p...)
-	if len(w.tail) > 2*keptStderr {
-		w.tail = append(w.tail[:0], w.tail[len(w.tail)-keptStderr:]...)
+	if len(w.tail) > 2*stderrExcerpt {
+		w.tail = append(w.tail[:0], w.tail[len(w.tail)-stderrExcerpt:]...)
 	}
 }
 
-// feed passes on whole lines, up to a total that keeps the log readable.
-func (w *capture) feed(p []byte) {
+// forward passes on whole lines, up to a total that keeps the log readable.
+func (w *capture) forward(p []byte) {
 	if w.line == nil {
 		return
 	}
 	for len(p) > 0 {
-		if w.passed > w.c.limits.log {
-			w.left += len(p)
+		if w.forwarded > w.c.limits.log {
+			w.dropped += len(p)
 			return
 		}
 		w.c.checkpoint()
-		text, rest, ended := bytes.Cut(p, []byte("\n"))
-		w.length += len(text)
-		w.pending = append(w.pending, text[:max(0, min(len(text), keptStderr-len(w.pending)))]...)
+		text, rest, done := bytes.Cut(p, []byte("\n"))
+		w.lineLength += len(text)
+		w.pending = append(w.pending, text[:max(0, min(len(text), stderrExcerpt-len(w.pending)))]...)
 		p = rest
-		if ended {
-			w.passed++
-			w.pass()
+		if done {
+			w.forwarded++
+			w.forwardLine()
 		}
 	}
 }
 
-// pass passes on a line.
-func (w *capture) pass() {
-	if w.length == 0 {
+// forwardLine passes on a line.
+func (w *capture) forwardLine() {
+	if w.lineLength == 0 {
 		return
 	}
-	w.passed += len(w.pending)
+	w.forwarded += len(w.pending)
 	text := manifest.CleanLine(string(w.pending))
-	if w.length > len(w.pending) {
-		text += fmt.Sprintf("… (%d bytes in all)", w.length)
+	if w.lineLength > len(w.pending) {
+		text += fmt.Sprintf("… (%d bytes in all)", w.lineLength)
 	}
 	w.line(text)
-	w.pending, w.length = w.pending[:0], 0
+	w.pending, w.lineLength = w.pending[:0], 0
 }
 
 // flush passes on an unfinished line, and says what was not passed on.
@@ -99,27 +99,27 @@ func (w *capture) flush() {
 	if w.line == nil {
 		return
 	}
-	w.pass()
-	if w.left > 0 {
-		w.line(fmt.Sprintf("… (%d more bytes on %s are not shown)", w.left, w.name))
+	w.forwardLine()
+	if w.dropped > 0 {
+		w.line(fmt.Sprintf("… (%d more bytes on %s are not shown)", w.dropped, w.name))
 	}
 }
 
-// ends returns the beginning and the end of what was written.
-func (w *capture) ends() (head, tail string) {
+// excerpts returns the beginning and the end of what was written.
+func (w *capture) excerpts() (head, tail string) {
 	head = string(w.data)
 	tail = head + string(w.tail)
-	if len(tail) > keptStderr {
-		tail = strings.ToValidUTF8(tail[len(tail)-keptStderr:], "")
+	if len(tail) > stderrExcerpt {
+		tail = strings.ToValidUTF8(tail[len(tail)-stderrExcerpt:], "")
 	}
 	return head, tail
 }
 
 // lastLines returns the last lines with text, cleaned, and how many bytes were written before them.
-func (w *capture) lastLines(most int) (lines []string, before int) {
-	_, tail := w.ends()
+func (w *capture) lastLines(n int) (lines []string, before int) {
+	_, tail := w.excerpts()
 	from := len(tail)
-	for from > 0 && len(lines) < most {
+	for from > 0 && len(lines) < n {
 		i := strings.LastIndexByte(tail[:from], '\n') + 1
 		if line := strings.TrimSpace(manifest.Clean(tail[i:from])); line != "" {
 			lines = append(lines, line)
@@ -136,7 +136,7 @@ func (w *capture) lastLines(most int) (lines []string, before int) {
 // streams sets up a guest's three standard streams. The log gets what it writes on stderr.
 func (c *call) streams(stdout *capture) {
 	c.stdout = stdout
-	c.stderr = &capture{c: c, keep: keptStderr, name: "stderr"}
+	c.stderr = &capture{c: c, limit: stderrExcerpt, name: "stderr"}
 	if c.r.Log != nil {
 		c.stderr.line = func(line string) { c.r.Log(0, c.m.Name+": "+line) }
 	}

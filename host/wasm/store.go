@@ -99,7 +99,7 @@ func (s *Store) List() ([]Entry, error) {
 		return nil, err
 	}
 	if s.debug != nil {
-		s.eachUnnamed(entries, func(path string) { s.logf("%s: ignored, %s does not name it", path, lockName) })
+		s.forEachUnlisted(entries, func(path string) { s.logf("%s: ignored, %s does not name it", path, lockName) })
 	}
 	return entries, nil
 }
@@ -124,10 +124,10 @@ func (s *Store) Replaces(c *Candidate, downgrade bool) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return replaced(entries, c, downgrade)
+	return entryToReplace(entries, c, downgrade)
 }
 
-func replaced(entries []Entry, c *Candidate, downgrade bool) (*Entry, error) {
+func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, error) {
 	at := indexOf(entries, c.Manifest.Name)
 	if at < 0 {
 		return nil, nil
@@ -148,25 +148,25 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 	if err := checkName(c.Manifest.Name); err != nil {
 		return Entry{}, nil, err
 	}
-	entry, signature := entryOf(c), c.Signature
-	err = s.change(func(entries []Entry) (_ []Entry, err error) {
-		if before, err = replaced(entries, c, downgrade); err != nil {
+	entry, signature := newEntry(c), c.Signature
+	err = s.update(func(entries []Entry) (_ []Entry, err error) {
+		if before, err = entryToReplace(entries, c, downgrade); err != nil {
 			return nil, err
 		}
 		if before == nil {
-			return append(entries, entry), s.place(entry, c, signature)
+			return append(entries, entry), s.writePlugin(entry, c, signature)
 		}
 		if before.Digest == entry.Digest {
-			if kept, err := s.Signature(*before); err == nil && (signature == nil || entry.Signer == "" && before.Signer != "") {
-				entry.Signer, signature = before.Signer, kept // a signature goes only for one that says more
+			if installed, err := s.Signature(*before); err == nil && (signature == nil || entry.Signer == "" && before.Signer != "") {
+				entry.Signer, signature = before.Signer, installed // a signature goes only for one that says more
 			}
-			if s.intact(*before, signature) && before.Signer == entry.Signer {
+			if s.isIntact(*before, signature) && before.Signer == entry.Signer {
 				entry = *before
 				return nil, nil
 			}
 		}
 		entries[indexOf(entries, entry.Name)] = entry
-		return entries, s.place(entry, c, signature)
+		return entries, s.writePlugin(entry, c, signature)
 	}, nil)
 	if err != nil {
 		return Entry{}, nil, err
@@ -179,19 +179,19 @@ func (s *Store) Remove(name string) (Entry, error) {
 	if _, err := s.Find(name); err != nil {
 		return Entry{}, err // before anything is written: a store that cannot be written says not_found too
 	}
-	var gone Entry
-	err := s.change(func(entries []Entry) ([]Entry, error) {
+	var removed Entry
+	err := s.update(func(entries []Entry) ([]Entry, error) {
 		at := indexOf(entries, name)
 		if at < 0 {
 			return nil, notInstalled(name, entries)
 		}
-		gone = entries[at]
+		removed = entries[at]
 		return append(entries[:at], entries[at+1:]...), nil
-	}, func() { s.discard(gone) })
+	}, func() { s.discard(removed) })
 	if err != nil {
 		return Entry{}, err
 	}
-	return gone, nil
+	return removed, nil
 }
 
 // Source returns what runs an installed plugin. Nothing is read before it is asked for. A manifest or a wasm that is not the
@@ -220,12 +220,12 @@ func (s *Store) Source(e Entry) Source {
 	}
 }
 
-// change runs one change of the store under its guard: edit gets the entries and returns them as they shall
+// update runs one change of the store under its guard: edit gets the entries and returns them as they shall
 // be, or nil to leave everything as it is; committed, if not nil, runs when that is done. Leftovers of
 // changes that were killed are removed first, which also frees the room they take.
-func (s *Store) change(edit func([]Entry) ([]Entry, error), committed func()) error {
+func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) error {
 	if err := makeDir(s.dir); err != nil {
-		return s.cannotWrite(err)
+		return s.writeError(err)
 	}
 	unlock, err := s.lock(s.wait)
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *Store) change(edit func([]Entry) ([]Entry, error), committed func()) er
 	s.sweep(entries)
 	edited, err := edit(entries)
 	if err == nil && edited != nil {
-		err = s.commit(edited)
+		err = s.writeLock(edited)
 	}
 	if err != nil {
 		if entries, lockErr := readLock(s.lockPath()); lockErr == nil {
@@ -251,18 +251,18 @@ func (s *Store) change(edit func([]Entry) ([]Entry, error), committed func()) er
 		committed()
 	}
 	if edited != nil {
-		s.forgetApproved(edited)
+		s.pruneApproved(edited)
 	}
 	return nil
 }
 
-func (s *Store) commit(entries []Entry) error {
+func (s *Store) writeLock(entries []Entry) error {
 	data, err := encodeLock(entries)
 	if err != nil {
 		return host.Errorf(host.Internal, "%s: %v", s.lockPath(), err)
 	}
 	if err := writeFile(s.lockPath(), data); err != nil {
-		return s.cannotWrite(err)
+		return s.writeError(err)
 	}
 	return nil
 }
@@ -281,7 +281,7 @@ func (s *Store) lock(wait time.Duration) (unlock func(), err error) {
 	}
 	switch {
 	case err != nil:
-		return nil, s.cannotWrite(err)
+		return nil, s.writeError(err)
 	case !taken:
 		return nil, host.Errorf(host.Busy, "another install or remove has held %s for %v; nothing was changed", path, wait).
 			WithNext("parley plugin list")
@@ -289,32 +289,32 @@ func (s *Store) lock(wait time.Duration) (unlock func(), err error) {
 	return func() { _ = guard.Unlock() }, nil
 }
 
-// place writes the files of a plugin and makes them last before the lock may name them.
-func (s *Store) place(e Entry, c *Candidate, signature []byte) error {
+// writePlugin writes the files of a plugin and makes them last before the lock may name them.
+func (s *Store) writePlugin(e Entry, c *Candidate, signature []byte) error {
 	dir := s.pluginDir(e)
 	if err := makeDir(dir); err != nil {
-		return s.cannotWrite(err)
+		return s.writeError(err)
 	}
 	for _, f := range []struct {
 		name string
 		data []byte
 	}{{wasmName, c.Wasm}, {manifestName, c.ManifestJSON}, {segmentName, wrapSegment(e.Digest, buildSegment(c.Manifest))}} {
 		if err := writeFile(filepath.Join(dir, f.name), f.data); err != nil {
-			return s.cannotWrite(err)
+			return s.writeError(err)
 		}
 	}
-	if err := s.keepSignature(e, signature); err != nil {
-		return s.cannotWrite(err)
+	if err := s.writeSignature(e, signature); err != nil {
+		return s.writeError(err)
 	}
-	if err := s.keepApproved(e, c.ManifestJSON); err != nil {
-		return s.cannotWrite(err)
+	if err := s.saveApproved(e, c.ManifestJSON); err != nil {
+		return s.writeError(err)
 	}
 	return nil
 }
 
-// intact tells whether the files of an installed plugin are still what was installed and the signature is the one given, so
+// isIntact tells whether the files of an installed plugin are still what was installed and the signature is the one given, so
 // that installing it again mends a damaged one.
-func (s *Store) intact(e Entry, signature []byte) bool {
+func (s *Store) isIntact(e Entry, signature []byte) bool {
 	c, err := s.Open(e)
 	return err == nil && bytes.Equal(c.Signature, signature)
 }
@@ -329,7 +329,7 @@ func (s *Store) discard(e Entry) {
 
 // sweep removes what the lock does not name: what killed installs left, and versions that were replaced.
 func (s *Store) sweep(entries []Entry) {
-	s.eachUnnamed(entries, func(path string) {
+	s.forEachUnlisted(entries, func(path string) {
 		s.logf("%s: removed, %s does not name it", path, lockName)
 		if err := os.RemoveAll(path); err != nil {
 			s.logf("%v", err)
@@ -340,9 +340,9 @@ func (s *Store) sweep(entries []Entry) {
 	})
 }
 
-// eachUnnamed calls fn for each path below the store that has a form of ours and is named by no entry. What
+// forEachUnlisted calls fn for each path below the store that has a form of ours and is named by no entry. What
 // has another form was put there by somebody else and is not touched.
-func (s *Store) eachUnnamed(entries []Entry, fn func(path string)) {
+func (s *Store) forEachUnlisted(entries []Entry, fn func(path string)) {
 	named := make(map[string]bool, len(entries))
 	for _, e := range entries {
 		named[strings.ToLower(e.Name)+"/"+hexOf(e.Digest)] = true
@@ -370,7 +370,7 @@ func (s *Store) readManifest(e Entry) ([]byte, error) {
 		return nil, err
 	}
 	if hashOf(data) != e.ManifestSHA256 {
-		return nil, s.differs(e, "manifest", path, data)
+		return nil, s.integrityError(e, "manifest", path, data)
 	}
 	return data, nil
 }
@@ -382,7 +382,7 @@ func (s *Store) parse(e Entry, manifestJSON []byte) (*manifest.Manifest, error) 
 		return nil, &host.Error{Code: host.InvalidPlugin, Cause: err,
 			Message: fmt.Sprintf("the manifest of %s cannot be read by this host: %v", e.Name, err)}
 	}
-	if d := described(m); d.Name != e.Name || d.Version != e.Version || d.Kind != e.Kind || d.Brief != e.Brief || d.Groups != e.Groups || d.Tools != e.Tools {
+	if d := entryFromManifest(m); d.Name != e.Name || d.Version != e.Version || d.Kind != e.Kind || d.Brief != e.Brief || d.Groups != e.Groups || d.Tools != e.Tools {
 		return nil, host.Errorf(host.Integrity, "%s describes %s %s otherwise than its manifest does; it was not used. Install the plugin again if you trust where it comes from",
 			s.lockPath(), e.Name, manifest.CleanLine(e.Version)).WithNext(reinstall(e))
 	}
@@ -397,7 +397,7 @@ func (s *Store) readWasm(e Entry, manifestJSON []byte) ([]byte, error) {
 		return nil, err
 	}
 	if Digest(data, manifestJSON) != e.Digest {
-		return nil, s.differs(e, "wasm", path, manifestJSON)
+		return nil, s.integrityError(e, "wasm", path, manifestJSON)
 	}
 	return data, nil
 }
@@ -407,9 +407,9 @@ func (s *Store) readPart(e Entry, what, path string, limit int64) ([]byte, error
 	var pathErr *fs.PathError
 	switch {
 	case errors.As(err, &pathErr):
-		return nil, s.cannotRead(e, err)
+		return nil, s.readError(e, err)
 	case err != nil: // no regular file, or too large: nothing that was ever installed
-		return nil, s.differs(e, what, path, nil)
+		return nil, s.integrityError(e, what, path, nil)
 	}
 	return data, nil
 }
@@ -417,10 +417,10 @@ func (s *Store) readPart(e Entry, what, path string, limit int64) ([]byte, error
 // segment returns the stored search segment, or builds it from the manifest.
 func (s *Store) segment(e Entry, parsed func() (*manifest.Manifest, error)) ([]byte, error) {
 	path := filepath.Join(s.pluginDir(e), segmentName)
-	stored, why := os.ReadFile(path)
-	if why == nil {
+	stored, loadErr := os.ReadFile(path)
+	if loadErr == nil {
 		var segment []byte
-		if segment, why = unwrapSegment(e.Digest, stored); why == nil {
+		if segment, loadErr = unwrapSegment(e.Digest, stored); loadErr == nil {
 			return segment, nil
 		}
 	}
@@ -429,13 +429,13 @@ func (s *Store) segment(e Entry, parsed func() (*manifest.Manifest, error)) ([]b
 		return nil, err
 	}
 	built := buildSegment(m)
-	s.logf("%s: rebuilt: %v", path, why)
-	s.keepSegment(e, path, built)
+	s.logf("%s: rebuilt: %v", path, loadErr)
+	s.saveSegment(e, path, built)
 	return built, nil
 }
 
-// keepSegment writes a rebuilt segment back if nobody changes the store just now. It matters to speed alone.
-func (s *Store) keepSegment(e Entry, path string, segment []byte) {
+// saveSegment writes a rebuilt segment back if nobody changes the store just now. It matters to speed alone.
+func (s *Store) saveSegment(e Entry, path string, segment []byte) {
 	unlock, err := s.lock(0)
 	if err != nil {
 		s.logf("%s: not kept: %v", path, err)
@@ -457,14 +457,14 @@ func (s *Store) logf(format string, args ...any) {
 	}
 }
 
-func (s *Store) cannotWrite(err error) error {
+func (s *Store) writeError(err error) error {
 	return &host.Error{Code: host.Unavailable, Cause: err,
 		Message: fmt.Sprintf("cannot write the folder of installed plugins: %v; what was installed before is as it was", err),
 		Next:    []string{"parley doctor"}}
 }
 
-// cannotRead says why a file of an installed plugin could not be read: gone, replaced meanwhile, or not readable.
-func (s *Store) cannotRead(e Entry, err error) error {
+// readError says why a file of an installed plugin could not be read: gone, replaced meanwhile, or not readable.
+func (s *Store) readError(e Entry, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot read plugin %s: %v", e.Name, err),
 			Next: []string{"parley doctor"}}
@@ -498,7 +498,7 @@ func notInstalled(name string, entries []Entry) error {
 
 // checkName refuses a name that a plugin cannot have: one that could never be reached, or leads out of the store.
 func checkName(name string) error {
-	if !isName(name) {
+	if !isPluginName(name) {
 		return host.Errorf(host.InvalidPlugin, "%q is no plugin name: expected a letter, then letters, digits, _ and -", name)
 	}
 	if manifest.Reserved(name) {
@@ -508,15 +508,15 @@ func checkName(name string) error {
 	return nil
 }
 
-func entryOf(c *Candidate) Entry {
-	e := described(c.Manifest)
+func newEntry(c *Candidate) Entry {
+	e := entryFromManifest(c.Manifest)
 	e.Digest, e.WasmSize, e.ManifestSHA256 = Digest(c.Wasm, c.ManifestJSON), int64(len(c.Wasm)), hashOf(c.ManifestJSON)
 	e.Source, e.InstalledAt, e.Signer = c.Path, time.Now().UTC().Truncate(time.Second), c.Signer
 	return e
 }
 
-// described fills in what an entry says of a manifest.
-func described(m *manifest.Manifest) Entry {
+// entryFromManifest fills in what an entry says of a manifest.
+func entryFromManifest(m *manifest.Manifest) Entry {
 	return Entry{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: manifest.CleanLine(m.Docs.Brief), Groups: len(m.Groups), Tools: len(m.Tools)}
 }
 

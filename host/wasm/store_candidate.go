@@ -26,14 +26,14 @@ const (
 
 // Candidate is a plugin that has been read and judged but not installed. It can be run as it is.
 type Candidate struct {
-	Path         string // of the wasm file, absolute
-	Wasm         []byte
-	ManifestJSON []byte
-	Manifest     *manifest.Manifest
-	Digest       string
-	Carried      bool   // the manifest is a part of Wasm
-	Signature    []byte // the content of the signature file beside it; nil if there is none
-	Signer       string // the key whose signature fits, as far as somebody has looked; "" otherwise
+	Path             string // of the wasm file, absolute
+	Wasm             []byte
+	ManifestJSON     []byte
+	Manifest         *manifest.Manifest
+	Digest           string
+	ManifestEmbedded bool   // the manifest is a part of Wasm
+	Signature        []byte // the content of the signature file beside it; nil if there is none
+	Signer           string // the key whose signature fits, as far as somebody has looked; "" otherwise
 }
 
 // ReadCandidate reads a plugin from a wasm file or from a folder that holds exactly one, and judges it as
@@ -49,10 +49,10 @@ type Candidate struct {
 func ReadCandidate(path, hostVersion string) (*Candidate, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, cannotOpen(path, err)
+		return nil, openError(path, err)
 	}
 	if info.IsDir() {
-		if path, err = onlyPlugin(path); err != nil {
+		if path, err = findOnlyPlugin(path); err != nil {
 			return nil, err
 		}
 	}
@@ -63,7 +63,7 @@ func ReadCandidate(path, hostVersion string) (*Candidate, error) {
 func ReadCandidateFile(path, hostVersion string) (*Candidate, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, cannotOpen(path, err)
+		return nil, openError(path, err)
 	}
 	if info.IsDir() {
 		return nil, host.Errorf(host.InvalidArgs, "%s is a folder; expected a plugin file, FILE.wasm. A folder that holds one plugin can be installed", path).
@@ -89,22 +89,22 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	manifestJSON, from, err := manifestOf(path, wasm)
+	manifestJSON, from, err := findManifest(path, wasm)
 	if err != nil {
 		return nil, err
 	}
-	carried := from == path
+	embedded := from == path
 	m, err := manifest.Parse(manifestJSON, hostVersion)
 	if err != nil {
-		return nil, badManifest(from, err)
+		return nil, manifestError(from, err)
 	}
 	if err := checkName(m.Name); err != nil {
 		return nil, err
 	}
 	if err := Check(wasm, m); err != nil {
-		return nil, asInvalid(path, err)
+		return nil, asInvalidPlugin(path, err)
 	}
-	signature, err := signatureBeside(path)
+	signature, err := findSignature(path)
 	if err != nil {
 		return nil, err
 	}
@@ -112,23 +112,23 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 		path = absolute
 	}
 	return &Candidate{Path: path, Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m, Digest: Digest(wasm, manifestJSON),
-		Carried: carried, Signature: signature}, nil
+		ManifestEmbedded: embedded, Signature: signature}, nil
 }
 
-// manifestOf finds the manifest of a wasm file, and says where it was.
-func manifestOf(path string, wasm []byte) (data []byte, from string, err error) {
+// findManifest finds the manifest of a wasm file, and says where it was.
+func findManifest(path string, wasm []byte) (data []byte, from string, err error) {
 	embedded, err := manifest.ReadSection(wasm)
 	if err != nil && !errors.Is(err, manifest.ErrNoSection) {
-		return nil, "", asInvalid(path, err)
+		return nil, "", asInvalidPlugin(path, err)
 	}
-	names := besideNames(path)
+	names := sidecarNames(path)
 	for _, name := range names {
 		beside, err := readBounded(name, maxManifest)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, "", asInvalid(name, err)
+			return nil, "", asInvalidPlugin(name, err)
 		}
 		if embedded == nil {
 			return beside, name, nil
@@ -145,9 +145,9 @@ func manifestOf(path string, wasm []byte) (data []byte, from string, err error) 
 	return embedded, path, nil
 }
 
-// besideNames are the files beside a wasm file that can hold its manifest, the usual one first.
-func besideNames(path string) []string {
-	dir, stem := filepath.Dir(path), stemOf(filepath.Base(path))
+// sidecarNames are the files beside a wasm file that can hold its manifest, the usual one first.
+func sidecarNames(path string) []string {
+	dir, stem := filepath.Dir(path), pluginStem(filepath.Base(path))
 	names := []string{filepath.Join(dir, stem+".manifest.json")}
 	if stem == "plugin" {
 		names = append(names, filepath.Join(dir, manifestName))
@@ -155,16 +155,16 @@ func besideNames(path string) []string {
 	return names
 }
 
-// stemOf takes .wasm and .wasm.gz off a file name.
-func stemOf(name string) string {
+// pluginStem takes .wasm and .wasm.gz off a file name.
+func pluginStem(name string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".wasm")
 }
 
-// onlyPlugin finds the one plugin in a folder; where it lies both plain and gzipped, it takes the plain one.
-func onlyPlugin(dir string) (string, error) {
+// findOnlyPlugin finds the one plugin in a folder; where it lies both plain and gzipped, it takes the plain one.
+func findOnlyPlugin(dir string) (string, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return "", cannotOpen(dir, err)
+		return "", openError(dir, err)
 	}
 	found := map[string]string{}
 	for _, f := range files { // sorted, so that x.wasm comes before x.wasm.gz
@@ -172,7 +172,7 @@ func onlyPlugin(dir string) (string, error) {
 		if f.IsDir() || !strings.HasSuffix(strings.TrimSuffix(name, ".gz"), ".wasm") {
 			continue
 		}
-		if stem := stemOf(name); found[stem] == "" {
+		if stem := pluginStem(name); found[stem] == "" {
 			found[stem] = name
 		}
 	}
@@ -200,15 +200,15 @@ func onlyPlugin(dir string) (string, error) {
 func readWasmFile(path string) ([]byte, error) {
 	data, err := readBounded(path, maxWasm)
 	if err != nil {
-		return nil, asInvalid(path, err)
+		return nil, asInvalidPlugin(path, err)
 	}
 	if strings.HasSuffix(path, ".gz") {
 		if data, err = gunzip(data); err != nil {
-			return nil, asInvalid(path, err)
+			return nil, asInvalidPlugin(path, err)
 		}
 	}
 	if err := manifest.CheckHeader(data); err != nil {
-		return nil, asInvalid(path, err)
+		return nil, asInvalidPlugin(path, err)
 	}
 	return data, nil
 }
@@ -262,8 +262,8 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	}
 }
 
-// cannotOpen says why a path that was given could not be looked at.
-func cannotOpen(path string, err error) error {
+// openError says why a path that was given could not be looked at.
+func openError(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
 		if path == "" {
 			path = `""`
@@ -274,15 +274,15 @@ func cannotOpen(path string, err error) error {
 	return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot read the plugin: %v", err)}
 }
 
-// asInvalid says of a file that it is no plugin, unless the error already says it all or the file cannot be read.
-func asInvalid(path string, err error) error {
+// asInvalidPlugin says of a file that it is no plugin, unless the error already says it all or the file cannot be read.
+func asInvalidPlugin(path string, err error) error {
 	var e *host.Error
 	if errors.As(err, &e) {
 		return err
 	}
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
-		return cannotOpen(path, err)
+		return openError(path, err)
 	}
 	invalid := &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("%s: %v", path, err)}
 	var format *manifest.FormatError
@@ -292,8 +292,8 @@ func asInvalid(path string, err error) error {
 	return invalid
 }
 
-// badManifest turns the problems of a manifest into the details of one error.
-func badManifest(from string, err error) error {
+// manifestError turns the problems of a manifest into the details of one error.
+func manifestError(from string, err error) error {
 	invalid := &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("the manifest in %s is refused: %v", from, err)}
 	var refused *manifest.Error
 	if errors.As(err, &refused) {

@@ -23,7 +23,7 @@ const (
 // ManifestDiff shows how manifest b differs from manifest a in lines of indented JSON: "-" before what only a says, "+" before
 // what only b says, and over each group "@@" with the JSON pointer of the object or list that it is in. Tools and whatever else
 // has a name are compared by name. It has at most so many lines; what steers a terminal is written as an escape.
-func ManifestDiff(a, b []byte, most int) string {
+func ManifestDiff(a, b []byte, maxLines int) string {
 	limits := schema.Limits{Bytes: maxManifest, Depth: 100}
 	before, err := schema.Decode(a, limits)
 	if err != nil {
@@ -33,67 +33,67 @@ func ManifestDiff(a, b []byte, most int) string {
 	if err != nil {
 		return "+ it is not JSON: " + manifest.CleanLine(err.Error())
 	}
-	d := &difference{}
-	d.compare(place{}, before, after)
+	d := &differ{}
+	d.compare(location{}, before, after)
 	switch {
 	case len(d.lines) == 0 && bytes.Equal(a, b):
 		return "they are the same"
 	case len(d.lines) == 0:
 		return "they say the same; white space differs, or the order of what has a name"
-	case len(d.lines) > most:
-		d.lines = append(d.lines[:most-1], fmt.Sprintf("… and %d more lines", len(d.lines)-most+1))
+	case len(d.lines) > maxLines:
+		d.lines = append(d.lines[:maxLines-1], fmt.Sprintf("… and %d more lines", len(d.lines)-maxLines+1))
 	}
 	return strings.Join(d.lines, "\n")
 }
 
-// difference gathers the lines; under is the pointer of the last heading.
-type difference struct {
-	lines []string
-	under string
+// differ gathers the lines; under is the pointer of the last heading.
+type differ struct {
+	lines   []string
+	heading string
 }
 
-// place is where a value stands: the pointer of the object or list around it, its own step from there, and what stands before
+// location is where a value stands: the pointer of the object or list around it, its own step from there, and what stands before
 // it in a line of JSON. name is what the nearest thing with a name is called that the value is or is in; within is the same of
 // what is around it.
-type place struct{ around, step, lead, name, within string }
+type location struct{ parent, step, prefix, name, parentName string }
 
-func (p place) pointer() string { return p.around + p.step }
+func (l location) pointer() string { return l.parent + l.step }
 
-func (p place) key(k string) place {
+func (l location) key(k string) location {
 	step := strings.ReplaceAll(strings.ReplaceAll(k, "~", "~0"), "/", "~1")
-	return place{p.pointer(), "/" + step, string(schema.Marshal(k)) + ": ", p.name, p.name}
+	return location{l.pointer(), "/" + step, string(schema.Marshal(k)) + ": ", l.name, l.name}
 }
 
-func (p place) index(i int) place {
-	return place{p.pointer(), "/" + strconv.Itoa(i), "", p.name, p.name}
+func (l location) index(i int) location {
+	return location{l.pointer(), "/" + strconv.Itoa(i), "", l.name, l.name}
 }
 
-func (p place) named(name string) place {
-	p.name = name
-	return p
+func (l location) named(name string) location {
+	l.name = name
+	return l
 }
 
-func (d *difference) compare(at place, a, b any) {
+func (d *differ) compare(at location, a, b any) {
 	objectA, isObjectA := a.(map[string]any)
 	objectB, isObjectB := b.(map[string]any)
 	listA, isListA := a.([]any)
 	listB, isListB := b.([]any)
 	switch {
 	case isObjectA && isObjectB:
-		d.objects(at, objectA, objectB)
+		d.compareObjects(at, objectA, objectB)
 	case isListA && isListB:
-		d.lists(at, listA, listB)
+		d.compareLists(at, listA, listB)
 	case !reflect.DeepEqual(a, b):
-		was, is := linesOf(at, a), linesOf(at, b)
+		was, is := jsonLines(at, a), jsonLines(at, b)
 		if len(was) == 1 && len(is) == 1 {
-			was[0], is[0] = nearDifference(at.lead, was[0], is[0])
+			was[0], is[0] = trimCommonPrefix(at.prefix, was[0], is[0])
 		}
-		d.show(at, '-', was)
-		d.show(at, '+', is)
+		d.addLines(at, '-', was)
+		d.addLines(at, '+', is)
 	}
 }
 
-func (d *difference) objects(at place, a, b map[string]any) {
+func (d *differ) compareObjects(at location, a, b map[string]any) {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	for _, k := range slices.Sorted(maps.Keys(all)) {
@@ -101,17 +101,17 @@ func (d *difference) objects(at place, a, b map[string]any) {
 		is, inB := b[k]
 		switch {
 		case !inB:
-			d.show(at.key(k), '-', linesOf(at.key(k), was))
+			d.addLines(at.key(k), '-', jsonLines(at.key(k), was))
 		case !inA:
-			d.show(at.key(k), '+', linesOf(at.key(k), is))
+			d.addLines(at.key(k), '+', jsonLines(at.key(k), is))
 		default:
 			d.compare(at.key(k), was, is)
 		}
 	}
 }
 
-// lists compares what has a name by name; else what is between the equal beginnings and the equal ends, in order.
-func (d *difference) lists(at place, a, b []any) {
+// compareLists compares what has a name by name; else what is between the equal beginnings and the equal ends, in order.
+func (d *differ) compareLists(at location, a, b []any) {
 	namesA, namedA := namesOf(a)
 	namesB, namedB := namesOf(b)
 	if namedA && namedB {
@@ -119,12 +119,12 @@ func (d *difference) lists(at place, a, b []any) {
 			if j := slices.Index(namesB, name); j >= 0 {
 				d.compare(at.index(j).named(name), a[i], b[j])
 			} else {
-				d.show(at.index(i), '-', linesOf(at.index(i), a[i]))
+				d.addLines(at.index(i), '-', jsonLines(at.index(i), a[i]))
 			}
 		}
 		for j, name := range namesB {
 			if !slices.Contains(namesA, name) {
-				d.show(at.index(j), '+', linesOf(at.index(j), b[j]))
+				d.addLines(at.index(j), '+', jsonLines(at.index(j), b[j]))
 			}
 		}
 		return
@@ -139,9 +139,9 @@ func (d *difference) lists(at place, a, b []any) {
 	for i := head; i < max(len(a), len(b)); i++ {
 		switch {
 		case i >= len(b):
-			d.show(at.index(i), '-', linesOf(at.index(i), a[i]))
+			d.addLines(at.index(i), '-', jsonLines(at.index(i), a[i]))
 		case i >= len(a):
-			d.show(at.index(i), '+', linesOf(at.index(i), b[i]))
+			d.addLines(at.index(i), '+', jsonLines(at.index(i), b[i]))
 		default:
 			d.compare(at.index(i), a[i], b[i])
 		}
@@ -162,44 +162,44 @@ func namesOf(list []any) ([]string, bool) {
 	return names, len(list) > 0
 }
 
-func (d *difference) show(at place, sign byte, lines []string) {
-	if d.under != at.around || len(d.lines) == 0 {
-		d.under = at.around
-		d.lines = append(d.lines, strings.TrimRight("@@ "+manifest.Clip(escaped(at.around+"/ "+at.within), diffWidth), " "))
+func (d *differ) addLines(at location, sign byte, lines []string) {
+	if d.heading != at.parent || len(d.lines) == 0 {
+		d.heading = at.parent
+		d.lines = append(d.lines, strings.TrimRight("@@ "+manifest.Clip(escapeText(at.parent+"/ "+at.parentName), diffWidth), " "))
 	}
 	for _, l := range lines {
 		d.lines = append(d.lines, string(sign)+" "+manifest.Clip(l, diffWidth))
 	}
 }
 
-// linesOf writes a value as indented JSON.
-func linesOf(at place, v any) []string {
+// jsonLines writes a value as indented JSON.
+func jsonLines(at location, v any) []string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	_ = enc.Encode(v) // it was decoded from JSON
-	return strings.Split(escaped(at.lead+strings.TrimSuffix(b.String(), "\n")), "\n")
+	return strings.Split(escapeText(at.prefix+strings.TrimSuffix(b.String(), "\n")), "\n")
 }
 
-func escaped(text string) string { return string(manifest.EscapeJSON([]byte(text))) }
+func escapeText(text string) string { return string(manifest.EscapeJSON([]byte(text))) }
 
-// nearDifference cuts the beginning that two long lines share, so that what differs is not behind their end.
-func nearDifference(lead, a, b string) (string, string) {
+// trimCommonPrefix cuts the beginning that two long lines share, so that what differs is not behind their end.
+func trimCommonPrefix(prefix, a, b string) (string, string) {
 	if len(a) <= diffWidth && len(b) <= diffWidth {
 		return a, b
 	}
-	same := 0
-	for same < len(a) && same < len(b) && a[same] == b[same] {
-		same++
+	common := 0
+	for common < len(a) && common < len(b) && a[common] == b[common] {
+		common++
 	}
-	from := same - diffContext
-	lead = escaped(lead)
-	if from <= len(lead) {
+	from := common - diffContext
+	prefix = escapeText(prefix)
+	if from <= len(prefix) {
 		return a, b
 	}
 	for !utf8.RuneStart(a[from]) {
 		from--
 	}
-	return lead + "…" + a[from:], lead + "…" + b[from:]
+	return prefix + "…" + a[from:], prefix + "…" + b[from:]
 }

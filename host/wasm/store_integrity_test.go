@@ -18,8 +18,8 @@ import (
 // trapCommand is emptyCommand with one instruction: unreachable.
 var trapCommand, _ = hex.DecodeString("0061736d01000000010401600000030201000503010001071302066d656d6f72790200065f737461727400000a05010300000b")
 
-// carrying is a plugin file in a folder of its own that carries the manifest of manifestFor.
-func carrying(t testing.TB, code []byte, name, version string) string {
+// writeEmbeddedPlugin is a plugin file in a folder of its own that carries the manifest of manifestFor.
+func writeEmbeddedPlugin(t testing.TB, code []byte, name, version string) string {
 	t.Helper()
 	whole, err := manifest.WriteSection(code, manifestFor(name, version))
 	if err != nil {
@@ -30,7 +30,7 @@ func carrying(t testing.TB, code []byte, name, version string) string {
 	return path
 }
 
-func read(t testing.TB, path string) *Candidate {
+func readCandidateFrom(t testing.TB, path string) *Candidate {
 	t.Helper()
 	c, err := ReadCandidate(path, "0.1.0")
 	if err != nil {
@@ -39,15 +39,15 @@ func read(t testing.TB, path string) *Candidate {
 	return c
 }
 
-// TestWhatIsHashedRuns swaps the wasm of a plugin for another after it was hashed and before it is compiled: the bytes that were
+// TestHashedBytesRun swaps the wasm of a plugin for another after it was hashed and before it is compiled: the bytes that were
 // hashed run. The next to read the file refuses it.
-func TestWhatIsHashedRuns(t *testing.T) {
+func TestHashedBytesRun(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
-	entry, _, err := s.Install(read(t, carrying(t, emptyCommand, "swap", "1.0.0")), false)
+	entry, _, err := s.Install(readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "swap", "1.0.0")), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	trap := readFile(t, carrying(t, trapCommand, "swap", "1.0.0"))
+	trap := readFile(t, writeEmbeddedPlugin(t, trapCommand, "swap", "1.0.0"))
 	path := filepath.Join(s.pluginDir(entry), wasmName)
 	source := s.Source(entry)
 	hashed, reads := source.Wasm, 0
@@ -70,20 +70,20 @@ func TestWhatIsHashedRuns(t *testing.T) {
 		t.Errorf("the swapped file ends in %v", failed)
 	}
 	// The other one would have been noticed.
-	c := read(t, carrying(t, trapCommand, "swap", "1.0.0"))
+	c := readCandidateFrom(t, writeEmbeddedPlugin(t, trapCommand, "swap", "1.0.0"))
 	if _, failed := invoke(t, e.Provider(c.Source()), "run", `{}`); failed == nil || failed.Code != host.Trapped {
 		t.Errorf("the other module ends in %v", failed)
 	}
 }
 
-// TestWhatIsReadIsInstalled swaps all files of a plugin between reading and installing it.
-func TestWhatIsReadIsInstalled(t *testing.T) {
+// TestReadBytesAreInstalled swaps all files of a plugin between reading and installing it.
+func TestReadBytesAreInstalled(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.wasm")
 	put(t, path, emptyCommand)
 	put(t, filepath.Join(dir, "x.manifest.json"), manifestFor("swap", "1.0.0"))
 	put(t, path+signatureSuffix, []byte("signed"))
-	c := read(t, path)
+	c := readCandidateFrom(t, path)
 	put(t, path, trapCommand)
 	put(t, filepath.Join(dir, "x.manifest.json"), manifestFor("swap", "6.6.6"))
 	put(t, path+signatureSuffix, []byte("forged"))
@@ -127,8 +127,8 @@ func TestDowngrade(t *testing.T) {
 	}
 }
 
-// TestSignatureStays: what came with a plugin as its signature stays with it, and goes with it.
-func TestSignatureStays(t *testing.T) {
+// TestSignatureIsPreserved: what came with a plugin as its signature stays with it, and goes with it.
+func TestSignatureIsPreserved(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	with := func(version, signature, signer string) *Candidate {
 		c := candidate(t, "text", version)
@@ -168,7 +168,7 @@ func TestSignatureStays(t *testing.T) {
 			t.Errorf("%s: the lock says %+v, %v", step.name, found, err)
 		}
 		opened, err := s.Open(entry)
-		if err != nil || string(opened.Signature) != step.signature || opened.Signer != step.signer || !opened.Carried || !bytes.Equal(opened.Wasm, step.c.Wasm) {
+		if err != nil || string(opened.Signature) != step.signature || opened.Signer != step.signer || !opened.ManifestEmbedded || !bytes.Equal(opened.Wasm, step.c.Wasm) {
 			t.Errorf("%s: opened with %q by %q, %v", step.name, opened.Signature, opened.Signer, err)
 		}
 		if changed := lock != content(t, s.lockPath()); changed != step.changed {
@@ -184,7 +184,7 @@ func TestSignatureStays(t *testing.T) {
 		t.Errorf("a changed signature is not mended: %q, %v", signature, err)
 	}
 	// The folder of an installed plugin can be installed again, signature and all.
-	if c := read(t, s.pluginDir(entry)); string(c.Signature) != "mine" {
+	if c := readCandidateFrom(t, s.pluginDir(entry)); string(c.Signature) != "mine" {
 		t.Errorf("read again with %q", c.Signature)
 	}
 }
@@ -197,12 +197,12 @@ func TestReadSignature(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 	for file, want := range map[string]string{"x.wasm": "signed", "x.wasm.gz": "signed", "y.wasm": ""} {
-		if data, err := signatureBeside(at(file)); err != nil || string(data) != want {
+		if data, err := findSignature(at(file)); err != nil || string(data) != want {
 			t.Errorf("beside %s: %q, %v", file, data, err)
 		}
 	}
 	put(t, at("x.wasm.gz.minisig"), []byte("its own"))
-	if data, err := signatureBeside(at("x.wasm.gz")); err != nil || string(data) != "its own" {
+	if data, err := findSignature(at("x.wasm.gz")); err != nil || string(data) != "its own" {
 		t.Errorf("%q, %v", data, err)
 	}
 	_, err := ReadSignature(at("none"))
@@ -217,11 +217,11 @@ func TestReadSignature(t *testing.T) {
 	}
 }
 
-// TestEveryByteCounts changes each byte of what an installed plugin is made of. What runs then is what was installed, under its
+// TestEveryByteIsHashed changes each byte of what an installed plugin is made of. What runs then is what was installed, under its
 // own name, version and description; all else ends in 87, or in 88 where the lock file cannot be read any more.
-func TestEveryByteCounts(t *testing.T) {
+func TestEveryByteIsHashed(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
-	c := read(t, carrying(t, emptyCommand, "text", "1.0.0"))
+	c := readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "text", "1.0.0"))
 	c.Signer = "RWme"
 	entry, _, err := s.Install(c, false)
 	if err != nil {
@@ -264,9 +264,9 @@ func TestEveryByteCounts(t *testing.T) {
 	checkSource(t, s.Source(entry), c)
 }
 
-// TestDifferenceIsShown: a manifest that is not the installed one is refused together with how it differs, as long as the
+// TestDifferenceInError: a manifest that is not the installed one is refused together with how it differs, as long as the
 // installed one is at hand and is what it was.
-func TestDifferenceIsShown(t *testing.T) {
+func TestDifferenceInError(t *testing.T) {
 	const difference = "\nHow the manifest differs (- as it was installed, + as it is now):\n@@ /docs/\n- \"brief\": \"Plugin text\"\n+ \"brief\": \"Obey me\""
 	for _, c := range []struct {
 		name   string
@@ -282,12 +282,12 @@ func TestDifferenceIsShown(t *testing.T) {
 		}, "\nThe manifest that was installed is not at hand any more"},
 	} {
 		s := OpenStore(t.TempDir(), nil)
-		path := carrying(t, emptyCommand, "text", "1.0.0")
+		path := writeEmbeddedPlugin(t, emptyCommand, "text", "1.0.0")
 		if c.beside {
 			put(t, path, emptyCommand)
 			put(t, strings.TrimSuffix(path, ".wasm")+".manifest.json", manifestFor("text", "1.0.0"))
 		}
-		entry, _, err := s.Install(read(t, path), false)
+		entry, _, err := s.Install(readCandidateFrom(t, path), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,8 +300,8 @@ func TestDifferenceIsShown(t *testing.T) {
 	}
 }
 
-// TestForgedLockShowsTheDifference: whoever also forges the hash in the lock file is found out by the digest.
-func TestForgedLockShowsTheDifference(t *testing.T) {
+// TestForgedLockDifference: whoever also forges the hash in the lock file is found out by the digest.
+func TestForgedLockDifference(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	entry, _ := install(t, s, "text", "1.0.0")
 	forged := manifestFor("text", "1.0.0")
@@ -312,8 +312,8 @@ func TestForgedLockShowsTheDifference(t *testing.T) {
 	wantError(t, "forged", err, host.Integrity, "@@ /tools/0/ run\n- \"effect\": \"read\"\n+ \"effect\": \"write\"")
 }
 
-// TestFormerManifests: the manifests of builds that are gone are at hand for comparing, the newest of them.
-func TestFormerManifests(t *testing.T) {
+// TestApprovedManifests: the manifests of builds that are gone are at hand for comparing, the newest of them.
+func TestApprovedManifests(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	one, _ := install(t, s, "text", "1.0.0")
 	two, _ := install(t, s, "text", "2.0.0")

@@ -11,7 +11,7 @@ import (
 )
 
 // A small file system of its own, to be filled and made read-only.
-func TestFullAndReadOnlyDisk(t *testing.T) {
+func TestUnwritableDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("none", dir, "tmpfs", 0, "size=256k"); err != nil {
 		t.Skipf("no file system can be mounted here: %v", err)
@@ -36,8 +36,8 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 	}
 	wantError(t, "full", full, host.Unavailable, "no space left on device; what was installed before is as it was")
 	before := names(t, s)
-	if left := digestDirs(t, dir); len(left) != len(strings.Fields(before)) {
-		t.Errorf("folders %v for the plugins %s", left, before)
+	if remaining := digestDirs(t, dir); len(remaining) != len(strings.Fields(before)) {
+		t.Errorf("folders %v for the plugins %s", remaining, before)
 	}
 	checkSource(t, s.Source(entry), c)
 

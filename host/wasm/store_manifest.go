@@ -65,8 +65,8 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// keepApproved keeps the manifest of a build that is being installed.
-func (s *Store) keepApproved(e Entry, manifestJSON []byte) error {
+// saveApproved keeps the manifest of a build that is being installed.
+func (s *Store) saveApproved(e Entry, manifestJSON []byte) error {
 	if _, ok := s.approved(e.Digest, e.ManifestSHA256); ok {
 		return nil
 	}
@@ -76,8 +76,8 @@ func (s *Store) keepApproved(e Entry, manifestJSON []byte) error {
 	return writeFile(s.approvedPath(e.Digest, e.ManifestSHA256), manifestJSON)
 }
 
-// forgetApproved removes the oldest manifests of builds that are not installed, beyond maxApproved.
-func (s *Store) forgetApproved(entries []Entry) {
+// pruneApproved removes the oldest manifests of builds that are not installed, beyond maxApproved.
+func (s *Store) pruneApproved(entries []Entry) {
 	dir := filepath.Join(s.dir, approvedDir)
 	var former []os.FileInfo
 	for _, f := range readDir(dir) {
@@ -94,8 +94,8 @@ func (s *Store) forgetApproved(entries []Entry) {
 	}
 }
 
-// differs says that a part of an installed plugin is not what was installed and, for a manifest, how: found is what is there now.
-func (s *Store) differs(e Entry, what, path string, found []byte) error {
+// integrityError says that a part of an installed plugin is not what was installed and, for a manifest, how: found is what is there now.
+func (s *Store) integrityError(e Entry, what, path string, found []byte) error {
 	err := host.Errorf(host.Integrity, "the %s of plugin %s is not the one that was installed: %s does not belong to %s; it was not used. Install the plugin again if you trust where it comes from",
 		what, e.Name, path, e.Digest).WithNext(reinstall(e))
 	if found == nil {
@@ -106,7 +106,7 @@ func (s *Store) differs(e Entry, what, path string, found []byte) error {
 		approved, ok = s.Approved(e.Digest)
 	}
 	if !ok {
-		approved, ok = s.carried(e)
+		approved, ok = s.embeddedManifest(e)
 	}
 	if !ok {
 		err.Message += "\nThe manifest that was installed is not at hand any more, so the difference cannot be shown."
@@ -118,8 +118,8 @@ func (s *Store) differs(e Entry, what, path string, found []byte) error {
 	return err
 }
 
-// carried returns the manifest that the wasm of an installed plugin carries, if that is the one that was installed.
-func (s *Store) carried(e Entry) ([]byte, bool) {
+// embeddedManifest returns the manifest that the wasm of an installed plugin carries, if that is the one that was installed.
+func (s *Store) embeddedManifest(e Entry) ([]byte, bool) {
 	wasm, err := readBounded(filepath.Join(s.pluginDir(e), wasmName), maxWasm)
 	if err != nil {
 		return nil, false

@@ -39,8 +39,8 @@ func ReadSignature(path string) ([]byte, error) {
 	return data, nil
 }
 
-// signatureBeside reads the signature of a wasm file, nil if there is none.
-func signatureBeside(path string) ([]byte, error) {
+// findSignature reads the signature of a wasm file, nil if there is none.
+func findSignature(path string) ([]byte, error) {
 	for _, name := range []string{path + signatureSuffix, SignatureName(path)} {
 		data, err := ReadSignature(name)
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +52,7 @@ func signatureBeside(path string) ([]byte, error) {
 
 // Signature returns the signature that was installed with a plugin, nil if there is none.
 func (s *Store) Signature(e Entry) ([]byte, error) {
-	return signatureBeside(filepath.Join(s.pluginDir(e), wasmName))
+	return findSignature(filepath.Join(s.pluginDir(e), wasmName))
 }
 
 // Open reads an installed plugin as a candidate with its signature. A manifest or a wasm that is not the installed one is
@@ -72,13 +72,13 @@ func (s *Store) Open(e Entry) (*Candidate, error) {
 	}
 	c := &Candidate{Path: filepath.Join(s.pluginDir(e), wasmName), Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m, Digest: e.Digest, Signer: e.Signer}
 	section, err := manifest.ReadSection(wasm)
-	c.Carried = err == nil && string(section) == string(manifestJSON)
+	c.ManifestEmbedded = err == nil && string(section) == string(manifestJSON)
 	c.Signature, err = s.Signature(e)
 	return c, err
 }
 
-// keepSignature puts the signature of a plugin into its folder; without one, none may be left there.
-func (s *Store) keepSignature(e Entry, signature []byte) error {
+// writeSignature puts the signature of a plugin into its folder; without one, none may be left there.
+func (s *Store) writeSignature(e Entry, signature []byte) error {
 	path := filepath.Join(s.pluginDir(e), wasmName+signatureSuffix)
 	if signature != nil {
 		return writeFile(path, signature)

@@ -101,7 +101,7 @@ func TestInstallListRemove(t *testing.T) {
 	}
 }
 
-func TestRemoveOfWhatIsNotThere(t *testing.T) {
+func TestRemoveMissing(t *testing.T) {
 	s := OpenStore(filepath.Join(t.TempDir(), "plugins"), nil)
 	wantError(t, "empty store", second(s.Remove("text")), host.NotFound, `no plugin "text" is installed`)
 	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
@@ -132,12 +132,12 @@ func TestUpgradeReplaces(t *testing.T) {
 	install(t, s, "other", "1.0.0") // the next change clears the old version away
 	_, err := late.Manifest()
 	wantError(t, "late", err, host.Unavailable, "was replaced or removed while it was used; run it again")
-	if left := digestDirs(t, s.dir); len(left) != 2 {
-		t.Errorf("folders %v", left)
+	if remaining := digestDirs(t, s.dir); len(remaining) != 2 {
+		t.Errorf("folders %v", remaining)
 	}
 }
 
-func TestSameDigestIsNoChange(t *testing.T) {
+func TestReinstallIsNoOp(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	c := candidate(t, "text", "1.0.0")
 	first, _, err := s.Install(c, false)
@@ -205,7 +205,7 @@ func FuzzLock(f *testing.F) {
 	f.Add([]byte(`{"version":1,"plugins":[]}`))
 	f.Add([]byte(`{"version":1,"plugins":[{"name":"text","digest":"sha256:` + strings.Repeat("a", 64) + `","installed_at":"2026-07-01T00:00:00Z"}]}`))
 	whole, err := encodeLock([]Entry{
-		entryOf(candidate(f, "text", "1.0.0")),
+		newEntry(candidate(f, "text", "1.0.0")),
 		{Name: "b", Digest: "sha256:" + strings.Repeat("b", 64), Brief: `<ä> "quoted" \\ …`, Source: "C:\\x", Tools: 12, WasmSize: -1, Signer: "RWS16PaZ"},
 	})
 	if err != nil {
@@ -242,7 +242,7 @@ func FuzzLock(f *testing.F) {
 	})
 }
 
-func TestWhatDiffersIsRefused(t *testing.T) {
+func TestModifiedFilesAreRefused(t *testing.T) {
 	other := candidate(t, "text", "6.6.6")
 	tests := []struct {
 		name     string
@@ -303,10 +303,10 @@ func TestWhatDiffersIsRefused(t *testing.T) {
 }
 
 // Whoever edits the manifest and its hash in the lock shows another manifest, but cannot run under it.
-func TestAForgedLockRunsNothing(t *testing.T) {
+func TestForgedLockRunsNothing(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	entry, _ := install(t, s, "text", "1.0.0")
-	forged := entryOf(candidate(t, "text", "6.6.6"))
+	forged := newEntry(candidate(t, "text", "6.6.6"))
 	put(t, filepath.Join(s.pluginDir(entry), manifestName), candidate(t, "text", "6.6.6").ManifestJSON)
 	entry.ManifestSHA256 = forged.ManifestSHA256
 	_, err := s.Source(entry).Wasm()
@@ -314,8 +314,8 @@ func TestAForgedLockRunsNothing(t *testing.T) {
 }
 
 func TestSegmentIsRebuilt(t *testing.T) {
-	var said []string
-	s := OpenStore(t.TempDir(), func(line string) { said = append(said, line) })
+	var logged []string
+	s := OpenStore(t.TempDir(), func(line string) { logged = append(logged, line) })
 	c := candidate(t, "text", "1.0.0")
 	entry, _, err := s.Install(c, false)
 	if err != nil {
@@ -333,19 +333,19 @@ func TestSegmentIsRebuilt(t *testing.T) {
 		if name == "gone" {
 			os.Remove(path)
 		}
-		said = nil
+		logged = nil
 		checkSource(t, s.Source(entry), c)
-		if len(said) != 1 || !strings.Contains(said[0], path+": rebuilt: ") {
-			t.Errorf("%s: said %q", name, said)
+		if len(logged) != 1 || !strings.Contains(logged[0], path+": rebuilt: ") {
+			t.Errorf("%s: said %q", name, logged)
 		}
 		if content(t, path) != whole {
 			t.Errorf("%s: it was not written back", name)
 		}
 	}
-	said = nil
+	logged = nil
 	checkSource(t, s.Source(entry), c)
-	if len(said) != 0 {
-		t.Errorf("said %q of a sound segment", said)
+	if len(logged) != 0 {
+		t.Errorf("said %q of a sound segment", logged)
 	}
 	// While somebody installs, it is rebuilt but not kept.
 	put(t, path, nil)
@@ -360,9 +360,9 @@ func TestSegmentIsRebuilt(t *testing.T) {
 	}
 }
 
-func TestNextChangeClearsLeftovers(t *testing.T) {
-	var said []string
-	s := OpenStore(t.TempDir(), func(line string) { said = append(said, line) })
+func TestLeftoversAreRemoved(t *testing.T) {
+	var logged []string
+	s := OpenStore(t.TempDir(), func(line string) { logged = append(logged, line) })
 	install(t, s, "text", "1.0.0")
 	hash := strings.Repeat("0", 64)
 	leftovers := []string{filepath.Join("text", hash), filepath.Join("killed", hash), lockName + tempSuffix}
@@ -374,13 +374,13 @@ func TestNextChangeClearsLeftovers(t *testing.T) {
 	for _, f := range foreign {
 		put(t, filepath.Join(s.dir, f), []byte("mine"))
 	}
-	said = nil
+	logged = nil
 	if got := names(t, s); got != "text" {
 		t.Errorf("list: %s", got)
 	}
 	for _, path := range leftovers {
-		if want := filepath.Join(s.dir, path) + ": ignored"; !strings.Contains(strings.Join(said, "\n"), want) {
-			t.Errorf("said %q, want %q", said, want)
+		if want := filepath.Join(s.dir, path) + ": ignored"; !strings.Contains(strings.Join(logged, "\n"), want) {
+			t.Errorf("said %q, want %q", logged, want)
 		}
 	}
 	install(t, s, "other", "1.0.0")
@@ -662,7 +662,7 @@ func BenchmarkList(b *testing.B) {
 	c := candidate(b, "text", "1.0.0")
 	var entries []Entry
 	for i := range 1000 {
-		e := entryOf(c)
+		e := newEntry(c)
 		e.Name = fmt.Sprintf("plugin-%04d", i)
 		entries = append(entries, e)
 	}

@@ -35,11 +35,11 @@ const (
 	errnoNametoolong = 37
 )
 
-// guards are what the instrumentation puts around WASI's functions.
-var guards = sync.OnceValue(func() map[string]instrument.Guard {
+// wasiGuards are what the instrumentation puts around WASI's functions.
+var wasiGuards = sync.OnceValue(func() map[string]instrument.Guard {
 	g := map[string]instrument.Guard{}
-	add := func(name string, most uint32, errno int32, params ...int) {
-		g[wasiModule+"."+name] = instrument.Guard{Type: wasiFunctions[name], Params: params, Max: most, Errno: errno}
+	add := func(name string, limit uint32, errno int32, params ...int) {
+		g[wasiModule+"."+name] = instrument.Guard{Type: wasiFunctions[name], Params: params, Max: limit, Errno: errno}
 	}
 	add("fd_renumber", maxDescriptor, errnoBadf, 1)
 	for _, name := range []string{"fd_read", "fd_pread", "fd_write", "fd_pwrite"} {
@@ -64,17 +64,17 @@ var guards = sync.OnceValue(func() map[string]instrument.Guard {
 	return g
 })
 
-// hostModules gives a runtime what guests may import. Everything that belongs to one call is found through the context.
-func hostModules(ctx context.Context, u *unit) error {
-	if _, err := wasi_snapshot_preview1.Instantiate(ctx, u.runtime); err != nil {
+// instantiateHostModules gives a runtime what guests may import. Everything that belongs to one call is found through the context.
+func instantiateHostModules(ctx context.Context, p *compiledPlugin) error {
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err != nil {
 		return err
 	}
-	meter := u.runtime.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder()
+	meter := p.runtime.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder()
 	if _, err := meter.WithGoFunction(api.GoFunc(yield), nil, nil).
 		Export(instrument.YieldName).Instantiate(ctx); err != nil {
 		return err
 	}
-	return parleyImports(ctx, u.runtime)
+	return instantiateParleyModule(ctx, p.runtime)
 }
 
 // yield is where metered code comes back to, a few times in a millisecond. Letting others run at once, and not when the scheduler
@@ -84,9 +84,9 @@ func yield(ctx context.Context, _ []uint64) {
 	runtime.Gosched()
 }
 
-// system gives a guest its clocks, its randomness and its streams.
-func (c *call) system(config wazero.ModuleConfig) wazero.ModuleConfig {
-	began := time.Now()
+// configureSystem gives a guest its clocks, its randomness and its streams.
+func (c *call) configureSystem(config wazero.ModuleConfig) wazero.ModuleConfig {
+	start := time.Now()
 	wall := func() (int64, int32) { return 0, 0 }
 	if c.r.Grant.Clock {
 		wall = func() (int64, int32) {
@@ -96,10 +96,10 @@ func (c *call) system(config wazero.ModuleConfig) wazero.ModuleConfig {
 	}
 	return config.
 		WithWalltime(wall, sys.ClockResolution(time.Microsecond)).
-		WithNanotime(func() int64 { return int64(time.Since(began)) }, 1).
+		WithNanotime(func() int64 { return int64(time.Since(start)) }, 1).
 		WithNanosleep(c.sleep).
 		WithOsyield(c.checkpoint).
-		WithRandSource(c.randomness()).
+		WithRandSource(c.randomSource()).
 		WithStdin(c.stdin).WithStdout(c.stdout).WithStderr(c.stderr)
 }
 
@@ -114,24 +114,24 @@ func (c *call) sleep(ns int64) {
 	c.checkpoint()
 }
 
-// randomness is real where it is granted, and the same stream in every call where it is not.
-func (c *call) randomness() io.Reader {
+// randomSource is real where it is granted, and the same stream in every call where it is not.
+func (c *call) randomSource() io.Reader {
 	if c.r.Grant.Random {
-		return c.bounded(cryptorand.Reader)
+		return c.withCheckpoints(cryptorand.Reader)
 	}
-	return c.bounded(rand.NewChaCha8([32]byte([]byte("parley: no randomness is granted"))))
+	return c.withCheckpoints(rand.NewChaCha8([32]byte([]byte("parley: no randomness is granted"))))
 }
 
-// bounded reads in pieces and looks at the clock between them.
-func (c *call) bounded(r io.Reader) io.Reader {
+// withCheckpoints reads in pieces and looks at the clock between them.
+func (c *call) withCheckpoints(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		c.checkpoint()
-		return r.Read(p[:min(len(p), pieceBytes)])
+		return r.Read(p[:min(len(p), chunkBytes)])
 	})
 }
 
-// pieceBytes is how much a host function works on before it looks at the clock again.
-const pieceBytes = 1 << 20
+// chunkBytes is how much a host function works on before it looks at the clock again.
+const chunkBytes = 1 << 20
 
 type readerFunc func([]byte) (int, error)
 

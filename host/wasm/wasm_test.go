@@ -178,7 +178,7 @@ func TestProvider(t *testing.T) {
 
 // TestExamples runs every runnable example of the guests and holds it against what the manifest declares.
 func TestExamples(t *testing.T) {
-	atFullSpeed(t)
+	skipWithRace(t)
 	e := testEngine(t)
 	for _, p := range []*Provider{guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev"), guest(t, e, "smallest", "smallest")} {
 		runExamples(t, p)
@@ -253,7 +253,7 @@ func TestOutcomes(t *testing.T) {
 		tool, params string
 		code         host.Code
 		exit         int
-		says         string
+		wantText     string
 	}{
 		{"fail", `{}`, "declared", 10, "declared failure"},
 		{"fail-undeclared", `{}`, host.ToolFailed, 1, "undeclared failure"},
@@ -284,8 +284,8 @@ func TestOutcomes(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			if err.Code != tt.code || err.ExitCode() != tt.exit || !strings.Contains(err.Message, tt.says) {
-				t.Errorf("%s %d %q, want %s %d and %q in it", err.Code, err.ExitCode(), err.Message, tt.code, tt.exit, tt.says)
+			if err.Code != tt.code || err.ExitCode() != tt.exit || !strings.Contains(err.Message, tt.wantText) {
+				t.Errorf("%s %d %q, want %s %d and %q in it", err.Code, err.ExitCode(), err.Message, tt.code, tt.exit, tt.wantText)
 			}
 		})
 	}
@@ -309,15 +309,15 @@ func TestDeadline(t *testing.T) {
 			}
 			r := requestFor(t, p, tt.tool, "{}")
 			r.Options.Timeout = timeout
-			began := time.Now()
+			start := time.Now()
 			_, err := invokeRequest(t, p, r)
-			took := time.Since(began)
+			elapsed := time.Since(start)
 			if err == nil || err.Code != host.Timeout {
 				t.Fatalf("%v, want a timeout", err)
 			}
-			t.Logf("ended %v after its deadline: %s", took-timeout, err.Message)
-			if took > timeout+200*time.Millisecond {
-				t.Errorf("ended %v after its deadline", took-timeout)
+			t.Logf("ended %v after its deadline: %s", elapsed-timeout, err.Message)
+			if elapsed > timeout+200*time.Millisecond {
+				t.Errorf("ended %v after its deadline", elapsed-timeout)
 			}
 		})
 	}

@@ -101,7 +101,7 @@ func (a *App) checkPlatform() check {
 
 // checkIsolation says what isolate = "process" gives here.
 func checkIsolation() check {
-	lacks := wasm.IsolationLacks()
+	lacks := wasm.MissingIsolation()
 	if len(lacks) == 0 {
 		return check{Name: "isolation", Status: "ok", Detail: `isolate = "process": a process with limits, a private view of files, a filter of system calls`}
 	}

@@ -134,7 +134,7 @@ func (s *signers) difference(_, approved, found string) string {
 }
 
 func buildOf(c *wasm.Candidate) signature.Build {
-	return signature.Build{Name: c.Manifest.Name, Version: c.Manifest.Version, Digest: c.Digest, Wasm: c.Wasm, Carried: c.Carried}
+	return signature.Build{Name: c.Manifest.Name, Version: c.Manifest.Version, Digest: c.Digest, Wasm: c.Wasm, Carried: c.ManifestEmbedded}
 }
 
 // signed is what commands say of a plugin's signature. Without one all is empty.

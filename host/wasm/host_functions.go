@@ -14,41 +14,41 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// desk is where a guest of one call asks the host for what lies outside its instance: JSON in, JSON out, so that
+// hostFunctions is where a guest of one call asks the host for what lies outside its instance: JSON in, JSON out, so that
 // the same code can serve a guest in this process or one behind a pipe. It decides by the grant and notes what it refused.
-type desk struct {
+type hostFunctions struct {
 	r *host.Request
 
 	mu     sync.Mutex // an answer that nobody waits for any more may still be on its way
 	denied []host.Denial
 }
 
-// conclude adds to what became of a call what was refused during it.
-func (d *desk) conclude(result *host.Result, err error) (*host.Result, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// withDenials adds to what became of a call what was refused during it.
+func (h *hostFunctions) withDenials(result *host.Result, err error) (*host.Result, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if err != nil {
 		e := asHostError(err)
-		e.Denied = append(e.Denied, d.denied...)
+		e.Denied = append(e.Denied, h.denied...)
 		return nil, e
 	}
-	for _, denial := range d.denied {
+	for _, denial := range h.denied {
 		result.Warnings = append(result.Warnings, "refused: "+denial.Right+" ("+denial.Why+")")
 	}
 	return result, nil
 }
 
-// answer serves one question; it always is {"ok":true,"result":..} or {"ok":false,"error":{..}}.
-func (d *desk) answer(ctx context.Context, function string, question []byte) []byte {
+// dispatch serves one question; it always is {"ok":true,"result":..} or {"ok":false,"error":{..}}.
+func (h *hostFunctions) dispatch(ctx context.Context, function string, request []byte) []byte {
 	var result *host.Result
 	var err error
 	switch function {
 	case "call_tool":
-		result, err = d.callTool(ctx, question)
+		result, err = h.callTool(ctx, request)
 	case "http_request":
-		result, err = d.httpRequest(ctx, question)
+		result, err = h.httpRequest(ctx, request)
 	case "read_secret":
-		result, err = d.readSecret(ctx, question)
+		result, err = h.readSecret(ctx, request)
 	default:
 		err = host.Errorf(host.NotFound, "the host has no function %s", function)
 	}
@@ -62,7 +62,7 @@ func (d *desk) answer(ctx context.Context, function string, question []byte) []b
 		OK       bool            `json:"ok"`
 		Result   json.RawMessage `json:"result"`
 		Warnings []string        `json:"warnings,omitempty"`
-	}{true, orJSON(result.Data, "null"), result.Warnings})
+	}{true, jsonOr(result.Data, "null"), result.Warnings})
 }
 
 func marshal(v any) []byte {
@@ -74,37 +74,37 @@ func marshal(v any) []byte {
 }
 
 // deny notes a refusal once and returns the error that the guest is answered with.
-func (d *desk) deny(right, why string) *host.Error {
+func (h *hostFunctions) deny(right, why string) *host.Error {
 	denial := host.Denial{Right: right, Why: why}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.denied) < 100 && !slices.Contains(d.denied, denial) {
-		d.denied = append(d.denied, denial)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.denied) < 100 && !slices.Contains(h.denied, denial) {
+		h.denied = append(h.denied, denial)
 	}
 	return &host.Error{Code: host.Denied, Message: "not granted: " + right, Denied: []host.Denial{denial}}
 }
 
 // callTool runs a tool of another plugin through the host, which asks the policy; what it refuses is noted here.
-func (d *desk) callTool(ctx context.Context, question []byte) (*host.Result, error) {
-	var q struct {
+func (h *hostFunctions) callTool(ctx context.Context, request []byte) (*host.Result, error) {
+	var in struct {
 		Tool    string          `json:"tool"`
 		Params  json.RawMessage `json:"params"`
 		Options json.RawMessage `json:"options"`
 	}
-	if err := json.Unmarshal(question, &q); err != nil {
-		return nil, badQuestion("call_tool", `{"tool":"cdp.Page.navigate","params":{},"options":{}}`, err)
+	if err := json.Unmarshal(request, &in); err != nil {
+		return nil, badRequest("call_tool", `{"tool":"cdp.Page.navigate","params":{},"options":{}}`, err)
 	}
-	options, err := host.ParseOptions(q.Options)
+	options, err := host.ParseOptions(in.Options)
 	if err != nil {
 		return nil, err
 	}
-	name := strings.ReplaceAll(q.Tool, "__", ".")
-	if d.r.CallTool == nil {
-		return nil, d.deny("tool:"+cut(manifest.CleanLine(name), 200), "no other tools can be called here")
+	name := strings.ReplaceAll(in.Tool, "__", ".")
+	if h.r.CallTool == nil {
+		return nil, h.deny("tool:"+truncate(manifest.CleanLine(name), 200), "no other tools can be called here")
 	}
-	result, err := d.r.CallTool(ctx, name, orJSON(q.Params, "{}"), options)
+	result, err := h.r.CallTool(ctx, name, jsonOr(in.Params, "{}"), options)
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied {
-		refused := d.deny("tool:"+cut(manifest.CleanLine(name), 200), e.Message)
+		refused := h.deny("tool:"+truncate(manifest.CleanLine(name), 200), e.Message)
 		refused.Message = e.Message // what is not granted may be another right, which the tool needs for these parameters
 		return nil, refused
 	}
@@ -112,20 +112,20 @@ func (d *desk) callTool(ctx context.Context, question []byte) (*host.Result, err
 }
 
 // readSecret gives a secret that the guest may see.
-func (d *desk) readSecret(ctx context.Context, question []byte) (*host.Result, error) {
-	var q struct {
+func (h *hostFunctions) readSecret(ctx context.Context, request []byte) (*host.Result, error) {
+	var in struct {
 		Name string `json:"name"`
 	}
-	if err := json.Unmarshal(question, &q); err != nil {
-		return nil, badQuestion("read_secret", `{"name":"SIGNING_KEY"}`, err)
+	if err := json.Unmarshal(request, &in); err != nil {
+		return nil, badRequest("read_secret", `{"name":"SIGNING_KEY"}`, err)
 	}
-	right := "secret:read:" + cut(manifest.CleanLine(q.Name), 100)
-	if d.r.ReadSecret == nil {
-		return nil, d.deny(right, "no secrets can be read here")
+	right := "secret:read:" + truncate(manifest.CleanLine(in.Name), 100)
+	if h.r.ReadSecret == nil {
+		return nil, h.deny(right, "no secrets can be read here")
 	}
-	value, err := d.r.ReadSecret(ctx, q.Name)
+	value, err := h.r.ReadSecret(ctx, in.Name)
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied {
-		return nil, d.deny(right, e.Message)
+		return nil, h.deny(right, e.Message)
 	}
 	if err != nil {
 		return nil, err
@@ -133,11 +133,11 @@ func (d *desk) readSecret(ctx context.Context, question []byte) (*host.Result, e
 	return &host.Result{Data: marshal(value)}, nil
 }
 
-func badQuestion(function, expected string, err error) *host.Error {
+func badRequest(function, expected string, err error) *host.Error {
 	return &host.Error{Code: host.InvalidArgs, Cause: err,
-		Message: fmt.Sprintf("%s was not given a request: %s; expected %s", function, cut(manifest.CleanLine(err.Error()), 200), expected)}
+		Message: fmt.Sprintf("%s was not given a request: %s; expected %s", function, truncate(manifest.CleanLine(err.Error()), 200), expected)}
 }
 
-func sortedNames[V any](m map[string]V) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(m))...)
 }

@@ -16,32 +16,32 @@ import (
 )
 
 // httpRequest makes a request in the guest's name. The host knows what is granted; what it refuses is noted here.
-func (d *desk) httpRequest(ctx context.Context, question []byte) (*host.Result, error) {
-	q, err := readHTTPQuestion(question)
+func (h *hostFunctions) httpRequest(ctx context.Context, request []byte) (*host.Result, error) {
+	in, err := decodeHTTPRequest(request)
 	if err != nil {
-		return nil, badQuestion("http_request", `{"method":"GET","url":"https://example.com/","headers":[["accept","text/html"]],"body":".."} or "body_base64"`, err)
+		return nil, badRequest("http_request", `{"method":"GET","url":"https://example.com/","headers":[["accept","text/html"]],"body":".."} or "body_base64"`, err)
 	}
-	if d.r.HTTP == nil {
-		to, err := origin.Of(q.URL)
+	if h.r.HTTP == nil {
+		to, err := origin.Of(in.URL)
 		if err != nil {
 			return nil, host.Errorf(host.InvalidURL, "%v", err)
 		}
-		return nil, d.deny("http:"+cut(manifest.CleanLine(q.Method), 40)+":"+to.String(), "plugins have no network here")
+		return nil, h.deny("http:"+truncate(manifest.CleanLine(in.Method), 40)+":"+to.String(), "plugins have no network here")
 	}
-	answer, err := d.r.HTTP(ctx, q)
+	response, err := h.r.HTTP(ctx, in)
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied && len(e.Denied) > 0 {
-		return nil, d.deny(e.Denied[0].Right, e.Denied[0].Why)
+		return nil, h.deny(e.Denied[0].Right, e.Denied[0].Why)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &host.Result{Data: httpAnswer(answer)}, nil
+	return &host.Result{Data: encodeHTTPResponse(response)}, nil
 }
 
-// readHTTPQuestion reads what http_request is given. What it does not know is refused: a field that is overlooked could be the one that
+// decodeHTTPRequest reads what http_request is given. What it does not know is refused: a field that is overlooked could be the one that
 // the author relied on. Null is as good as absent. The method is given back in capitals.
-func readHTTPQuestion(question []byte) (*host.HTTPRequest, error) {
-	value, err := schema.Decode(question, schema.Limits{Depth: 4, Bytes: maxRequestToHost})
+func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
+	value, err := schema.Decode(data, schema.Limits{Depth: 4, Bytes: maxHostRequest})
 	if err != nil {
 		return nil, err
 	}
@@ -49,46 +49,46 @@ func readHTTPQuestion(question []byte) (*host.HTTPRequest, error) {
 	if !ok {
 		return nil, errors.New("it is no object")
 	}
-	q := &host.HTTPRequest{Method: "GET"}
+	request := &host.HTTPRequest{Method: "GET"}
 	var bodies int
-	for _, name := range sortedNames(fields) {
+	for _, name := range sortedKeys(fields) {
 		field := fields[name]
 		if field == nil {
 			continue
 		}
 		switch name {
 		case "method":
-			q.Method, err = textOf(field)
-			q.Method = strings.ToUpper(q.Method)
+			request.Method, err = stringField(field)
+			request.Method = strings.ToUpper(request.Method)
 		case "url":
-			q.URL, err = textOf(field)
+			request.URL, err = stringField(field)
 		case "headers":
-			q.Headers, err = pairsOf(field)
+			request.Headers, err = headersField(field)
 		case "body":
 			var text string
-			text, err = textOf(field)
-			q.Body = []byte(text)
+			text, err = stringField(field)
+			request.Body = []byte(text)
 			bodies++
 		case "body_base64":
-			q.Body, err = bytesOf(field)
+			request.Body, err = base64Field(field)
 			bodies++
 		default:
 			err = errors.New("it is unknown; known are method, url, headers, body and body_base64")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("field %q: %w", cut(manifest.CleanLine(name), 100), err)
+			return nil, fmt.Errorf("field %q: %w", truncate(manifest.CleanLine(name), 100), err)
 		}
 	}
 	switch {
-	case q.URL == "":
+	case request.URL == "":
 		return nil, errors.New("it has no url")
 	case bodies > 1:
 		return nil, errors.New("it has both body and body_base64")
 	}
-	return q, nil
+	return request, nil
 }
 
-func textOf(field any) (string, error) {
+func stringField(field any) (string, error) {
 	text, ok := field.(string)
 	if !ok {
 		return "", errors.New("it is no string")
@@ -96,8 +96,8 @@ func textOf(field any) (string, error) {
 	return text, nil
 }
 
-func bytesOf(field any) ([]byte, error) {
-	text, err := textOf(field)
+func base64Field(field any) ([]byte, error) {
+	text, err := stringField(field)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func bytesOf(field any) ([]byte, error) {
 	return data, nil
 }
 
-func pairsOf(field any) ([][2]string, error) {
+func headersField(field any) ([][2]string, error) {
 	list, ok := field.([]any)
 	if !ok {
 		return nil, errors.New("it is no array")
@@ -129,19 +129,19 @@ func pairsOf(field any) ([][2]string, error) {
 	return pairs, nil
 }
 
-// httpAnswer writes what came back: the body as text where it is UTF-8. Bytes of headers that are not become U+FFFD.
-func httpAnswer(a *host.HTTPResponse) json.RawMessage {
-	answer := struct {
+// encodeHTTPResponse writes what came back: the body as text where it is UTF-8. Bytes of headers that are not become U+FFFD.
+func encodeHTTPResponse(r *host.HTTPResponse) json.RawMessage {
+	out := struct {
 		Status  int         `json:"status"`
 		Headers [][2]string `json:"headers"`
 		Text    *string     `json:"body,omitempty"`
 		Binary  []byte      `json:"body_base64,omitempty"`
-	}{Status: a.Status, Headers: append([][2]string{}, a.Headers...)}
-	if utf8.Valid(a.Body) {
-		text := string(a.Body)
-		answer.Text = &text
+	}{Status: r.Status, Headers: append([][2]string{}, r.Headers...)}
+	if utf8.Valid(r.Body) {
+		text := string(r.Body)
+		out.Text = &text
 	} else {
-		answer.Binary = a.Body
+		out.Binary = r.Body
 	}
-	return marshal(answer)
+	return marshal(out)
 }

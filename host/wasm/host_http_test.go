@@ -15,8 +15,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-func TestHTTPQuestion(t *testing.T) {
-	for question, want := range map[string]string{
+func TestHTTPRequest(t *testing.T) {
+	for input, want := range map[string]string{
 		`{"url":"https://a.test/"}`:                                               `GET https://a.test/ [] ""`,
 		`{"method":"post","url":"https://a.test","body":"text"}`:                  `POST https://a.test [] "text"`,
 		`{"method":"PUT","url":"u","body_base64":"/wA="}`:                         `PUT u [] "\xff\x00"`,
@@ -51,39 +51,39 @@ func TestHTTPQuestion(t *testing.T) {
 		`{"url":"u"} {}`:                          "invalid JSON",
 		"{\"url\":\"\xff\"}":                      "invalid JSON",
 	} {
-		q, err := readHTTPQuestion([]byte(question))
+		request, err := decodeHTTPRequest([]byte(input))
 		if err != nil {
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %s", question, err, want)
+				t.Errorf("%s: %v, want %s", input, err, want)
 			}
 			continue
 		}
-		if got := fmt.Sprintf("%s %s %v %q", q.Method, q.URL, q.Headers, q.Body); got != want {
-			t.Errorf("%s: %s, want %s", question, got, want)
+		if got := fmt.Sprintf("%s %s %v %q", request.Method, request.URL, request.Headers, request.Body); got != want {
+			t.Errorf("%s: %s, want %s", input, got, want)
 		}
 	}
-	big := `{"url":"u","body":"` + strings.Repeat("x", maxRequestToHost) + `"}`
-	if _, err := readHTTPQuestion([]byte(big)); err == nil {
+	big := `{"url":"u","body":"` + strings.Repeat("x", maxHostRequest) + `"}`
+	if _, err := decodeHTTPRequest([]byte(big)); err == nil {
 		t.Error("a question of any size is read")
 	}
 }
 
-// deskFor is the desk of a call whose requests f answers.
-func deskFor(f func(*host.HTTPRequest) (*host.HTTPResponse, error)) *desk {
+// hostFunctionsFor is the desk of a call whose requests f answers.
+func hostFunctionsFor(f func(*host.HTTPRequest) (*host.HTTPResponse, error)) *hostFunctions {
 	r := &host.Request{}
 	if f != nil {
 		r.HTTP = func(_ context.Context, q *host.HTTPRequest) (*host.HTTPResponse, error) { return f(q) }
 	}
-	return &desk{r: r}
+	return &hostFunctions{r: r}
 }
 
-func TestHTTPAnswer(t *testing.T) {
+func TestHTTPResponse(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		answer *host.HTTPResponse
-		err    error
-		want   string
-		denied string
+		name     string
+		response *host.HTTPResponse
+		err      error
+		want     string
+		denied   string
 	}{
 		{"text", &host.HTTPResponse{Status: 200, Headers: [][2]string{{"set-cookie", "b=1"}, {"set-cookie", "a=2"}}, Body: []byte("<ü>")}, nil,
 			`{"ok":true,"result":{"status":200,"headers":[["set-cookie","b=1"],["set-cookie","a=2"]],"body":"<ü>"}}`, ""},
@@ -97,8 +97,8 @@ func TestHTTPAnswer(t *testing.T) {
 		{"unavailable", nil, host.Errorf(host.Unavailable, "down"), `{"ok":false,"error":{"code":"unavailable","exit_code":105,"message":"down"}}`, ""},
 		{"no error of ours", nil, io.EOF, `{"ok":false,"error":{"code":"internal","exit_code":110,"message":"EOF"}}`, ""},
 	} {
-		d := deskFor(func(*host.HTTPRequest) (*host.HTTPResponse, error) { return tt.answer, tt.err })
-		if got := d.answer(context.Background(), "http_request", []byte(`{"url":"http://a.test/"}`)); !sameJSON(t, got, json.RawMessage(tt.want)) {
+		d := hostFunctionsFor(func(*host.HTTPRequest) (*host.HTTPResponse, error) { return tt.response, tt.err })
+		if got := d.dispatch(context.Background(), "http_request", []byte(`{"url":"http://a.test/"}`)); !sameJSON(t, got, json.RawMessage(tt.want)) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 		switch {
@@ -109,18 +109,18 @@ func TestHTTPAnswer(t *testing.T) {
 }
 
 // A host without a network denies, in the grammar of grants; what is no URL is said to be none, and what is secret in it is not repeated.
-func TestNoNetwork(t *testing.T) {
-	d := deskFor(nil)
-	for question, want := range map[string]string{
+func TestNetworkDenied(t *testing.T) {
+	d := hostFunctionsFor(nil)
+	for input, want := range map[string]string{
 		`{"url":"https://A.test:443/path?key"}`:           `"message":"not granted: http:GET:https://a.test"`,
 		`{"method":"post","url":"http://127.0.0.1:8080"}`: `"message":"not granted: http:POST:http://127.0.0.1:8080"`,
 		`{"url":"https://user:key@a.test/"}`:              `"code":"invalid_url"`,
 		`{"url":"file:///key"}`:                           `"code":"invalid_url"`,
 		`{"url":"http://a.test","x":1}`:                   `"code":"invalid_args"`,
 	} {
-		got := string(d.answer(context.Background(), "http_request", []byte(question)))
+		got := string(d.dispatch(context.Background(), "http_request", []byte(input)))
 		if !strings.Contains(got, want) || strings.Contains(got, "key") {
-			t.Errorf("%s: %s", question, got)
+			t.Errorf("%s: %s", input, got)
 		}
 	}
 	if len(d.denied) != 2 {
@@ -129,7 +129,7 @@ func TestNoNetwork(t *testing.T) {
 }
 
 // A guest in C asks a real server.
-func TestFetch(t *testing.T) {
+func TestGuestFetch(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("X-Seen", r.Method+" "+r.URL.Path+" "+r.Header.Get("X-Given")+".")
@@ -151,13 +151,13 @@ func TestFetch(t *testing.T) {
 			for _, h := range q.Headers {
 				request.Header.Add(h[0], h[1])
 			}
-			answer, err := server.Client().Do(request)
+			response, err := server.Client().Do(request)
 			if err != nil {
 				return nil, err
 			}
-			defer answer.Body.Close()
-			body, err := io.ReadAll(answer.Body)
-			return &host.HTTPResponse{Status: answer.StatusCode, Headers: [][2]string{{"x-seen", answer.Header.Get("X-Seen")}}, Body: body}, err
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			return &host.HTTPResponse{Status: response.StatusCode, Headers: [][2]string{{"x-seen", response.Header.Get("X-Seen")}}, Body: body}, err
 		}
 		return invokeRequest(t, p, r)
 	}
@@ -177,25 +177,25 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// FuzzHTTPQuestion: what is read as a question is a request, and reading what it says again gives the same one.
-func FuzzHTTPQuestion(f *testing.F) {
+// FuzzHTTPRequest: what is read as a question is a request, and reading what it says again gives the same one.
+func FuzzHTTPRequest(f *testing.F) {
 	for _, s := range []string{
 		`{"method":"get","url":"https://a.test/","headers":[["a","b"]],"body":"c"}`, `{"url":"u","body_base64":"/wA="}`, `{"url":"u","headers":[["a"]]}`,
 		`{"url":"\ud83d\ude00","x":null}`, `{"url":"u","url":"v"}`, `[[[[`, `{"url":1e400}`,
 	} {
 		f.Add([]byte(s))
 	}
-	f.Fuzz(func(t *testing.T, question []byte) {
-		q, err := readHTTPQuestion(question)
+	f.Fuzz(func(t *testing.T, input []byte) {
+		request, err := decodeHTTPRequest(input)
 		if err != nil {
 			return
 		}
-		if q.URL == "" || q.Method != strings.ToUpper(q.Method) {
-			t.Fatalf("%q became %+v", question, q)
+		if request.URL == "" || request.Method != strings.ToUpper(request.Method) {
+			t.Fatalf("%q became %+v", input, request)
 		}
-		again, err := readHTTPQuestion(marshal(map[string]any{"method": q.Method, "url": q.URL, "headers": q.Headers, "body_base64": q.Body}))
-		if err != nil || fmt.Sprint(*again) != fmt.Sprint(*q) {
-			t.Fatalf("%q became %+v, and that %+v, %v", question, q, again, err)
+		reread, err := decodeHTTPRequest(marshal(map[string]any{"method": request.Method, "url": request.URL, "headers": request.Headers, "body_base64": request.Body}))
+		if err != nil || fmt.Sprint(*reread) != fmt.Sprint(*request) {
+			t.Fatalf("%q became %+v, and that %+v, %v", input, request, reread, err)
 		}
 	})
 }
