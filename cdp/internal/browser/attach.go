@@ -40,10 +40,10 @@ func (e *AddressError) Error() string {
 	return fmt.Sprintf("%q is not a DevTools address: give a port (9222), http://127.0.0.1:9222 or ws://127.0.0.1:9222/devtools/browser/ID", e.Given)
 }
 
-// ForeignHostError is an endpoint outside of this machine that nobody has allowed.
-type ForeignHostError struct{ Address *url.URL }
+// RemoteHostError is an endpoint outside of this machine that nobody has allowed.
+type RemoteHostError struct{ Address *url.URL }
 
-func (e *ForeignHostError) Error() string {
+func (e *RemoteHostError) Error() string {
 	return fmt.Sprintf("%s is not an address of this machine, and whoever reaches a DevTools port owns the browser: the operator allows such a host by attach = [%q] under [operator] of policy.toml",
 		e.Address.Host, strings.ToLower(e.Address.Hostname()))
 }
@@ -64,7 +64,7 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 		return nil, "", err
 	}
 	if !isLocal(u.Hostname()) && !slices.Contains(cfg.Hosts, strings.ToLower(u.Hostname())) {
-		return nil, "", &ForeignHostError{u}
+		return nil, "", &RemoteHostError{u}
 	}
 	if u.Scheme == "http" {
 		if u, err = discover(ctx, u); err != nil {
@@ -84,15 +84,15 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 		return nil, "", fmt.Errorf("cannot reach a browser at %s: %w", u, err)
 	}
 	c := &wsConn{ws: ws, limit: cfg.MaxMessage}
-	c.out = newOutbox(c.write, func() { c.Close() })
+	c.queue = newSendQueue(c.write, func() { c.Close() })
 	return c, u.String(), nil
 }
 
 func parseEndpoint(text string) (*url.URL, error) {
-	wanted := &AddressError{text}
+	invalid := &AddressError{text}
 	if number, err := strconv.Atoi(text); err == nil {
 		if number < 1 || number > 65535 {
-			return nil, wanted
+			return nil, invalid
 		}
 		return &url.URL{Scheme: "http", Host: "127.0.0.1:" + text}, nil
 	}
@@ -101,7 +101,7 @@ func parseEndpoint(text string) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "ws") {
-		return nil, wanted
+		return nil, invalid
 	}
 	return u, nil
 }
@@ -122,7 +122,7 @@ func discover(ctx context.Context, base *url.URL) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := direct().Do(req)
+	resp, err := directClient().Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("no browser answers at %s: start one with --remote-debugging-port and a --user-data-dir of its own (%w)", base.Host, err)
 	}
@@ -152,15 +152,15 @@ func discover(ctx context.Context, base *url.URL) (*url.URL, error) {
 // wsConn is a browser behind a websocket.
 type wsConn struct {
 	ws    *websocket.Conn
-	out   *outbox
+	queue *sendQueue
 	limit int
 	spill func(beginning []byte) io.Writer
 	once  sync.Once
 }
 
-func (c *wsConn) Spill(where func([]byte) io.Writer) { c.spill = where }
+func (c *wsConn) SetSpill(spill func([]byte) io.Writer) { c.spill = spill }
 
-func (c *wsConn) Send(message []byte) error { return c.out.send(message) }
+func (c *wsConn) Send(message []byte) error { return c.queue.send(message) }
 
 func (c *wsConn) write(message []byte) error {
 	return c.ws.WriteMessage(websocket.TextMessage, message)
@@ -182,13 +182,13 @@ func (c *wsConn) Receive() (Message, error) {
 		var data bytes.Buffer
 		size, err := io.CopyN(&data, r, min(spillSize, int64(c.limit)))
 		if err == nil && c.spill != nil {
-			if into := c.spill(data.Bytes()); into != nil {
-				into.Write(data.Bytes())
-				rest, err := io.Copy(into, r)
+			if spill := c.spill(data.Bytes()); spill != nil {
+				spill.Write(data.Bytes())
+				rest, err := io.Copy(spill, r)
 				if err != nil {
 					return Message{}, closedError(err)
 				}
-				return Message{Data: beginning(data.Bytes()), Size: size + rest, Spilled: true}, nil
+				return Message{Data: prefix(data.Bytes()), Size: size + rest, Spilled: true}, nil
 			}
 		}
 		if err == nil {
@@ -199,7 +199,7 @@ func (c *wsConn) Receive() (Message, error) {
 		if err == nil {
 			var rest int64
 			if rest, err = io.Copy(io.Discard, r); err == nil {
-				return Message{Data: beginning(data.Bytes()), Size: size + rest}, nil
+				return Message{Data: prefix(data.Bytes()), Size: size + rest}, nil
 			}
 		}
 		if !errors.Is(err, io.EOF) {
@@ -211,7 +211,7 @@ func (c *wsConn) Receive() (Message, error) {
 
 func (c *wsConn) Close() error {
 	c.once.Do(func() {
-		c.out.close()
+		c.queue.close()
 		c.ws.Close()
 	})
 	return nil

@@ -21,9 +21,9 @@ import (
 
 // TestMain gives the tests, and the browsers that they start, a temporary folder of their
 // own, and fails when something is left in it.
-func TestMain(m *testing.M) { os.Exit(runTidily(m)) }
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
-func runTidily(m *testing.M) int {
+func runTests(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "parley-test-")
 	if err != nil {
 		fmt.Println(err)
@@ -39,7 +39,7 @@ func runTidily(m *testing.M) int {
 	return code
 }
 
-func chrome(t *testing.T) string {
+func findChrome(t *testing.T) string {
 	t.Helper()
 	found, err := Find("", os.Getenv(EnvVar), "")
 	if err != nil {
@@ -51,18 +51,18 @@ func chrome(t *testing.T) string {
 	return found.Path
 }
 
-// limit bounds what a test waits for: long enough for a machine that is busy with much else.
-const limit = 2 * time.Minute
+// testTimeout bounds what a test waits for: long enough for a machine that is busy with much else.
+const testTimeout = 2 * time.Minute
 
-// launch is a configuration with a folder of its own.
-func launch(t *testing.T) LaunchConfig {
+// launchConfig is a configuration with a folder of its own.
+func launchConfig(t *testing.T) LaunchConfig {
 	t.Helper()
-	dir := profile(t)
-	return LaunchConfig{Path: chrome(t), Profile: dir, Temp: dir}
+	dir := tempProfile(t)
+	return LaunchConfig{Path: findChrome(t), Profile: dir, Temp: dir}
 }
 
-// profile is a folder that is removed even while processes that end still write into it.
-func profile(t *testing.T) string {
+// tempProfile is a folder that is removed even while processes that end still write into it.
+func tempProfile(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "p")
 	if err != nil {
@@ -80,7 +80,7 @@ func profile(t *testing.T) string {
 	return dir
 }
 
-func TestFindTakesTheFirstWishAndNoOther(t *testing.T) {
+func TestFindUsesFirstExplicitChoice(t *testing.T) {
 	dir := t.TempDir()
 	exe := filepath.Join(dir, "chrome.exe")
 	if err := os.WriteFile(exe, []byte("#!/bin/sh\n"), 0o755); err != nil {
@@ -103,13 +103,13 @@ func TestFindTakesTheFirstWishAndNoOther(t *testing.T) {
 	}
 }
 
-func TestNothingFoundNamesPlacesAndCommand(t *testing.T) {
+func TestNotFoundErrorListsCandidatesAndInstallCommand(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin", "windows"} {
-		places := usualPlaces(goos, func(name string) string { return "/" + name })
-		err := &NotFoundError{Looked: places, Install: installCommand(goos, func(string) bool { return false })}
-		for _, place := range places {
-			if !strings.Contains(err.Error(), place) {
-				t.Errorf("%s: %q is not named", goos, place)
+		paths := candidates(goos, func(name string) string { return "/" + name })
+		err := &NotFoundError{Tried: paths, Install: installCommand(goos, func(string) bool { return false })}
+		for _, path := range paths {
+			if !strings.Contains(err.Error(), path) {
+				t.Errorf("%s: %q is not named", goos, path)
 			}
 		}
 		if !strings.Contains(err.Error(), "install") {
@@ -136,7 +136,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-func TestPipeCutsWhatIsTooLarge(t *testing.T) {
+func TestPipeTruncatesLargeMessages(t *testing.T) {
 	r, w := io.Pipe()
 	c := NewPipe(r, nopWriteCloser{io.Discard}, 10_000)
 	defer c.Close()
@@ -149,9 +149,9 @@ func TestPipeCutsWhatIsTooLarge(t *testing.T) {
 	for _, want := range []struct {
 		size int64
 		data int
-	}{{5, 5}, {10_000, 10_000}, {10_001, cutPrefix}, {3_000_000, cutPrefix}, {7, 7}} {
+	}{{5, 5}, {10_000, 10_000}, {10_001, truncatedSize}, {3_000_000, truncatedSize}, {7, 7}} {
 		m, err := c.Receive()
-		if err != nil || m.Size != want.size || len(m.Data) != want.data || m.Cut() != (want.data == cutPrefix) {
+		if err != nil || m.Size != want.size || len(m.Data) != want.data || m.Truncated() != (want.data == truncatedSize) {
 			t.Fatalf("want %+v, got %d of %d, %v", want, len(m.Data), m.Size, err)
 		}
 	}
@@ -185,8 +185,8 @@ func TestSendNeverBlocks(t *testing.T) {
 	}
 }
 
-func TestLaunchAnswersAndEnds(t *testing.T) {
-	p, err := Launch(t.Context(), launch(t))
+func TestLaunchAndKill(t *testing.T) {
+	p, err := Launch(t.Context(), launchConfig(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,15 +204,15 @@ func TestLaunchAnswersAndEnds(t *testing.T) {
 	}
 }
 
-func TestLaunchClosingThePipeEndsChrome(t *testing.T) {
-	p, err := Launch(t.Context(), launch(t))
+func TestClosingPipeEndsChrome(t *testing.T) {
+	p, err := Launch(t.Context(), launchConfig(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Conn.Close()
 	select {
 	case <-p.Done():
-	case <-time.After(limit):
+	case <-time.After(testTimeout):
 		p.Kill()
 		t.Error("Chrome outlives its pipe")
 	}
@@ -242,7 +242,7 @@ func TestLaunchErrors(t *testing.T) {
 		{"another program", script("cat", `printf 'hello\0' >&4; sleep 100`), "does not speak the DevTools protocol", -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			timeout := limit
+			timeout := testTimeout
 			if tc.name == "hangs" {
 				timeout = 500 * time.Millisecond
 			}
@@ -261,7 +261,7 @@ func TestLaunchErrors(t *testing.T) {
 func TestLaunchCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Launch(ctx, launch(t))
+	_, err := Launch(ctx, launchConfig(t))
 	if err == nil || !strings.Contains(err.Error(), "cancelled") {
 		t.Errorf("error %v", err)
 	}
@@ -306,11 +306,11 @@ func TestAttach(t *testing.T) {
 		if at != "ws://"+host+"/devtools/browser/x" {
 			t.Errorf("%s: attached at %s", endpoint, at)
 		}
-		if v, err := AskVersion(c); err != nil || v.Product != "Fake/1" {
+		if v, err := FetchVersion(c); err != nil || v.Product != "Fake/1" {
 			t.Errorf("%s: %v %v", endpoint, v, err)
 		}
 		c.Send([]byte("big"))
-		if m, err := c.Receive(); err != nil || m.Size != 50_000 || !m.Cut() {
+		if m, err := c.Receive(); err != nil || m.Size != 50_000 || !m.Truncated() {
 			t.Errorf("%s: big: %d of %d, %v", endpoint, len(m.Data), m.Size, err)
 		}
 		c.Close()

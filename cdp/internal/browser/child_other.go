@@ -16,7 +16,7 @@ type child struct {
 	exitCode int
 }
 
-func startChild(LaunchConfig, []string, *tail) (*child, io.ReadCloser, io.WriteCloser, error) {
+func startChild(LaunchConfig, []string, *lastLines) (*child, io.ReadCloser, io.WriteCloser, error) {
 	return nil, nil, nil, errors.New("launching a browser is not available on this platform: the debugging pipe needs inherited file descriptors")
 }
 

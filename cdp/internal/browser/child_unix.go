@@ -27,11 +27,11 @@ type child struct {
 
 // startChild starts the browser with the pipe on its descriptors 3 and 4 and
 // answers our ends of it.
-func startChild(cfg LaunchConfig, args []string, words *tail) (c *child, from io.ReadCloser, to io.WriteCloser, err error) {
-	var ends [3][2]*os.File // what it reads, what it writes, its stderr
-	for i := range ends {
-		if ends[i][0], ends[i][1], err = os.Pipe(); err != nil {
-			closeAll(ends[:i])
+func startChild(cfg LaunchConfig, args []string, stderr *lastLines) (c *child, from io.ReadCloser, to io.WriteCloser, err error) {
+	var pipes [3][2]*os.File // what it reads, what it writes, its stderr
+	for i := range pipes {
+		if pipes[i][0], pipes[i][1], err = os.Pipe(); err != nil {
+			closeAll(pipes[:i])
 			return nil, nil, nil, err
 		}
 	}
@@ -41,8 +41,8 @@ func startChild(cfg LaunchConfig, args []string, words *tail) (c *child, from io
 	if cfg.Temp != "" {
 		cmd.Env = append(cmd.Env, "TMPDIR="+cfg.Temp)
 	}
-	cmd.Stderr = ends[2][1]
-	cmd.ExtraFiles = []*os.File{ends[0][0], ends[1][1]}
+	cmd.Stderr = pipes[2][1]
+	cmd.ExtraFiles = []*os.File{pipes[0][0], pipes[1][1]}
 	cmd.SysProcAttr = childAttributes()
 
 	c = &child{done: make(chan struct{}), drained: make(chan struct{}), exitCode: -1}
@@ -61,18 +61,18 @@ func startChild(cfg LaunchConfig, args []string, words *tail) (c *child, from io
 		close(c.done)
 	}()
 	if err := <-started; err != nil {
-		closeAll(ends[:])
+		closeAll(pipes[:])
 		return nil, nil, nil, err
 	}
-	ends[0][0].Close()
-	ends[1][1].Close()
-	ends[2][1].Close()
+	pipes[0][0].Close()
+	pipes[1][1].Close()
+	pipes[2][1].Close()
 	go func() {
-		words.drain(ends[2][0])
-		ends[2][0].Close()
+		stderr.drain(pipes[2][0])
+		pipes[2][0].Close()
 		close(c.drained)
 	}()
-	return c, ends[1][0], ends[0][1], nil
+	return c, pipes[1][0], pipes[0][1], nil
 }
 
 func (c *child) kill() {

@@ -18,7 +18,7 @@ const (
 	maxQueued      = 4096
 	maxQueuedBytes = 2 * MaxRequest
 	// Of a message over the limit, this much is kept: Chrome writes the id first.
-	cutPrefix = 4 << 10
+	truncatedSize = 4 << 10
 	// spillSize is the size from which a message may be spilled: 1 MiB.
 	spillSize = 1 << 20
 )
@@ -39,10 +39,10 @@ type Conn interface {
 	// Receive waits for the next message. One goroutine must call it in a loop, for
 	// Chrome drops messages when its peer stops reading (it buffers 256 MiB).
 	Receive() (Message, error)
-	// Spill says who is asked, within Receive, where a message of more than 1 MiB goes, by its
+	// SetSpill says who is asked, within Receive, where a message of more than 1 MiB goes, by its
 	// beginning: to a writer, whose errors are the writer's own matter, or nil for as any other.
 	// It is called before the first Receive.
-	Spill(where func(beginning []byte) io.Writer)
+	SetSpill(spill func(beginning []byte) io.Writer)
 	// Close ends the connection; a waiting Receive returns.
 	Close() error
 }
@@ -56,11 +56,11 @@ type Message struct {
 	Spilled bool
 }
 
-// Cut reports whether the message was over the limit.
-func (m Message) Cut() bool { return m.Size > int64(len(m.Data)) && !m.Spilled }
+// Truncated reports whether the message was over the limit.
+func (m Message) Truncated() bool { return m.Size > int64(len(m.Data)) && !m.Spilled }
 
-// beginning is what is kept of a message that is not kept.
-func beginning(data []byte) []byte { return append([]byte(nil), data[:min(len(data), cutPrefix)]...) }
+// prefix is what is kept of a message that is not kept.
+func prefix(data []byte) []byte { return append([]byte(nil), data[:min(len(data), truncatedSize)]...) }
 
 // TooLargeError says that a message to the browser is over MaxRequest.
 type TooLargeError struct{ Size, Limit int }
@@ -69,10 +69,10 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the message has %d bytes, the browser takes at most %d", e.Size, e.Limit)
 }
 
-// outbox is the bounded queue between callers, who must not block, and the one
+// sendQueue is the bounded queue between callers, who must not block, and the one
 // goroutine that writes. A message is written whole or the connection is over, so
 // a browser that stops reading for a while finds an unbroken stream afterwards.
-type outbox struct {
+type sendQueue struct {
 	mu     sync.Mutex
 	wake   sync.Cond
 	queue  [][]byte
@@ -80,71 +80,71 @@ type outbox struct {
 	closed bool
 }
 
-func newOutbox(write func([]byte) error, failed func()) *outbox {
-	o := &outbox{}
-	o.wake.L = &o.mu
+func newSendQueue(write func([]byte) error, onFailure func()) *sendQueue {
+	q := &sendQueue{}
+	q.wake.L = &q.mu
 	go func() {
 		for {
-			message, ok := o.next()
+			message, ok := q.next()
 			if !ok {
 				return
 			}
 			if err := write(message); err != nil {
-				o.close()
-				failed()
+				q.close()
+				onFailure()
 				return
 			}
-			o.written(message)
+			q.release(message)
 		}
 	}()
-	return o
+	return q
 }
 
-func (o *outbox) send(message []byte) error {
+func (q *sendQueue) send(message []byte) error {
 	if len(message) > MaxRequest {
 		return &TooLargeError{len(message), MaxRequest}
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	switch {
-	case o.closed:
+	case q.closed:
 		return ErrClosed
-	case len(o.queue) >= maxQueued || o.bytes+len(message) > maxQueuedBytes:
+	case len(q.queue) >= maxQueued || q.bytes+len(message) > maxQueuedBytes:
 		return ErrFull
 	}
-	o.queue = append(o.queue, message)
-	o.bytes += len(message)
-	o.wake.Signal()
+	q.queue = append(q.queue, message)
+	q.bytes += len(message)
+	q.wake.Signal()
 	return nil
 }
 
-func (o *outbox) next() ([]byte, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for len(o.queue) == 0 && !o.closed {
-		o.wake.Wait()
+func (q *sendQueue) next() ([]byte, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.queue) == 0 && !q.closed {
+		q.wake.Wait()
 	}
-	if o.closed {
+	if q.closed {
 		return nil, false
 	}
-	message := o.queue[0]
-	o.queue[0] = nil
-	o.queue = o.queue[1:]
+	message := q.queue[0]
+	q.queue[0] = nil
+	q.queue = q.queue[1:]
 	return message, true
 }
 
-// written gives back the bytes only after the write, so that a message stuck in
+// release gives back the bytes only after the write, so that a message stuck in
 // the pipe still counts.
-func (o *outbox) written(message []byte) {
-	o.mu.Lock()
-	o.bytes -= len(message)
-	o.mu.Unlock()
+func (q *sendQueue) release(message []byte) {
+	q.mu.Lock()
+	q.bytes -= len(message)
+	q.mu.Unlock()
 }
 
-func (o *outbox) close() {
-	o.mu.Lock()
-	o.closed = true
-	o.queue = nil
-	o.mu.Unlock()
-	o.wake.Broadcast()
+func (q *sendQueue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.queue = nil
+	q.mu.Unlock()
+	q.wake.Broadcast()
 }

@@ -30,11 +30,11 @@ func (f Found) Why() string {
 		return "the configuration names it"
 	}
 	var missing []string
-	for _, place := range usualPlaces(runtime.GOOS, os.Getenv) {
-		if place == f.From {
+	for _, candidate := range candidates(runtime.GOOS, os.Getenv) {
+		if candidate == f.From {
 			break
 		}
-		missing = append(missing, place)
+		missing = append(missing, candidate)
 	}
 	if len(missing) == 0 {
 		return f.From + " is looked for first"
@@ -50,19 +50,19 @@ const (
 
 // NotFoundError says that there is no browser, what was looked for and how to get one.
 type NotFoundError struct {
-	// Asked is the explicit wish that failed, as "PARLEY_CHROME=/x"; empty when none was made.
-	Asked string
-	// Looked lists every name and path tried, in order.
-	Looked []string
+	// Requested is the explicit wish that failed, as "PARLEY_CHROME=/x"; empty when none was made.
+	Requested string
+	// Tried lists every name and path tried, in order.
+	Tried []string
 	// Install is a command that installs a browser on this platform.
 	Install string
 }
 
 func (e *NotFoundError) Error() string {
-	if e.Asked != "" {
-		return fmt.Sprintf("%s is not a program that can be run; give the path of Chrome, Chromium or Edge, or leave it out", e.Asked)
+	if e.Requested != "" {
+		return fmt.Sprintf("%s is not a program that can be run; give the path of Chrome, Chromium or Edge, or leave it out", e.Requested)
 	}
-	return fmt.Sprintf("no Chrome, Chromium or Edge found; looked for %s; install one: %s", strings.Join(e.Looked, ", "), e.Install)
+	return fmt.Sprintf("no Chrome, Chromium or Edge found; looked for %s; install one: %s", strings.Join(e.Tried, ", "), e.Install)
 }
 
 // Find answers the browser to launch: the flag, else PARLEY_CHROME, else the
@@ -70,34 +70,34 @@ func (e *NotFoundError) Error() string {
 // A wish that fails is an error, never replaced by another browser. Each wish is a
 // path or a name in PATH; empty means none. The error is a *NotFoundError.
 func Find(flag, env, config string) (Found, error) {
-	for _, wish := range []struct{ value, from, prefix string }{
+	for _, choice := range []struct{ value, from, prefix string }{
 		{flag, FromFlag, ""}, {env, EnvVar, EnvVar + "="}, {config, fromConfig, "the configured browser "},
 	} {
-		if wish.value == "" {
+		if choice.value == "" {
 			continue
 		}
-		path, err := exec.LookPath(wish.value)
+		path, err := exec.LookPath(choice.value)
 		if err != nil {
-			return Found{}, &NotFoundError{Asked: wish.prefix + wish.value, Looked: []string{wish.value}, Install: installCommand(runtime.GOOS, exists)}
+			return Found{}, &NotFoundError{Requested: choice.prefix + choice.value, Tried: []string{choice.value}, Install: installCommand(runtime.GOOS, exists)}
 		}
 		if abs, err := filepath.Abs(path); err == nil {
 			path = abs
 		}
-		return Found{path, wish.from}, nil
+		return Found{path, choice.from}, nil
 	}
-	places := usualPlaces(runtime.GOOS, os.Getenv)
-	for _, place := range places {
-		if path, err := exec.LookPath(place); err == nil {
+	paths := candidates(runtime.GOOS, os.Getenv)
+	for _, candidate := range paths {
+		if path, err := exec.LookPath(candidate); err == nil {
 			if abs, err := filepath.Abs(path); err == nil {
-				return Found{abs, place}, nil
+				return Found{abs, candidate}, nil
 			}
 		}
 	}
-	return Found{}, &NotFoundError{Looked: places, Install: installCommand(runtime.GOOS, exists)}
+	return Found{}, &NotFoundError{Tried: paths, Install: installCommand(runtime.GOOS, exists)}
 }
 
-// usualPlaces lists names (looked up in PATH) and paths, the preferred first.
-func usualPlaces(goos string, getenv func(string) string) []string {
+// candidates lists names (looked up in PATH) and paths, the preferred first.
+func candidates(goos string, getenv func(string) string) []string {
 	switch goos {
 	case "darwin":
 		apps := []string{
@@ -105,24 +105,24 @@ func usualPlaces(goos string, getenv func(string) string) []string {
 			"Chromium.app/Contents/MacOS/Chromium",
 			"Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
 		}
-		var places []string
+		var paths []string
 		for _, app := range apps {
-			places = append(places, "/Applications/"+app)
+			paths = append(paths, "/Applications/"+app)
 			if home := getenv("HOME"); home != "" {
-				places = append(places, home+"/Applications/"+app)
+				paths = append(paths, home+"/Applications/"+app)
 			}
 		}
-		return append(places, "google-chrome", "chromium")
+		return append(paths, "google-chrome", "chromium")
 	case "windows":
-		var places []string
+		var paths []string
 		for _, app := range []string{`Google\Chrome\Application\chrome.exe`, `Chromium\Application\chrome.exe`, `Microsoft\Edge\Application\msedge.exe`} {
 			for _, root := range []string{"ProgramFiles", "ProgramFiles(x86)", "LocalAppData"} {
 				if dir := getenv(root); dir != "" {
-					places = append(places, dir+`\`+app)
+					paths = append(paths, dir+`\`+app)
 				}
 			}
 		}
-		return append(places, "chrome.exe", "msedge.exe")
+		return append(paths, "chrome.exe", "msedge.exe")
 	default:
 		return []string{
 			"google-chrome-stable", "google-chrome", "/opt/google/chrome/chrome",

@@ -57,8 +57,8 @@ type Process struct {
 	// Notes says what was done unasked, as --no-sandbox for root.
 	Notes []string
 
-	child *child
-	tail  *tail
+	child  *child
+	stderr *lastLines
 }
 
 // LaunchError says why a browser did not start.
@@ -90,48 +90,48 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	defer cancel()
 
 	args, notes := arguments(cfg, isRoot(), smallSharedMemory())
-	words := &tail{log: cfg.Log}
-	ch, from, to, err := startChild(cfg, args, words)
+	stderr := &lastLines{log: cfg.Log}
+	child, from, to, err := startChild(cfg, args, stderr)
 	if err != nil {
 		return nil, &LaunchError{Reason: fmt.Sprintf("cannot start %s: %v", cfg.Path, err), ExitCode: -1}
 	}
-	p := &Process{Conn: NewPipe(from, to, cfg.MaxMessage), PID: ch.pid, Notes: notes, child: ch, tail: words}
+	p := &Process{Conn: NewPipe(from, to, cfg.MaxMessage), PID: child.pid, Notes: notes, child: child, stderr: stderr}
 
-	answered := make(chan error, 1)
+	versionErr := make(chan error, 1)
 	go func() {
 		var err error
-		p.Version, err = AskVersion(p.Conn)
-		answered <- err
-		close(answered)
+		p.Version, err = FetchVersion(p.Conn)
+		versionErr <- err
+		close(versionErr)
 	}()
 	select {
-	case err = <-answered:
+	case err = <-versionErr:
 		if err == nil {
 			return p, nil
 		}
 		// A pipe that closes comes just before the exit, whose code says more.
 		if errors.Is(err, ErrClosed) {
 			select {
-			case <-ch.done:
+			case <-child.done:
 			case <-ctx.Done():
 			}
 		}
-	case <-ch.done:
+	case <-child.done:
 	case <-ctx.Done():
 	}
-	exited := isClosed(ch.done)
+	exited := isClosed(child.done)
 	p.Kill()
-	<-answered
+	<-versionErr
 	// A helper that outlives the browser may hold its stderr open.
 	select {
-	case <-ch.drained:
-	case <-time.After(lastWordsTime):
+	case <-child.drained:
+	case <-time.After(stderrTimeout):
 	}
-	failure := &LaunchError{ExitCode: -1, Stderr: words.lines()}
+	failure := &LaunchError{ExitCode: -1, Stderr: stderr.lines()}
 	switch {
 	case exited:
-		failure.ExitCode, failure.Killed = ch.exitCode, ch.exitCode == -1
-		failure.Reason = exitReason(cfg, ch.exitCode)
+		failure.ExitCode, failure.Killed = child.exitCode, child.exitCode == -1
+		failure.Reason = exitReason(cfg, child.exitCode)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		failure.Reason = fmt.Sprintf("%s did not answer within %s and was ended", cfg.Path, cfg.Timeout)
 	case ctx.Err() != nil:
@@ -142,11 +142,11 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	return nil, failure
 }
 
-const lastWordsTime = 500 * time.Millisecond
+const stderrTimeout = 500 * time.Millisecond
 
-// AskVersion sends Browser.getVersion as the first message of a connection and
+// FetchVersion sends Browser.getVersion as the first message of a connection and
 // reads the answer. It uses the message id 1.
-func AskVersion(c Conn) (Version, error) {
+func FetchVersion(c Conn) (Version, error) {
 	if err := c.Send([]byte(`{"id":1,"method":"` + cdpbrowser.CommandGetVersion + `"}`)); err != nil {
 		return Version{}, err
 	}
@@ -179,8 +179,8 @@ func (p *Process) Done() <-chan struct{} { return p.child.done }
 // ExitCode is the browser's exit code, -1 for one that was killed; valid after Done.
 func (p *Process) ExitCode() int { return p.child.exitCode }
 
-// LastWords are the last lines that the browser wrote on its stderr.
-func (p *Process) LastWords() []string { return p.tail.lines() }
+// LastLines are the last lines that the browser wrote on its stderr.
+func (p *Process) LastLines() []string { return p.stderr.lines() }
 
 // Kill ends the browser with all its processes and waits until it is gone.
 func (p *Process) Kill() {
@@ -239,28 +239,28 @@ func exitReason(cfg LaunchConfig, code int) string {
 	return fmt.Sprintf("%s exited with %d before it answered", name, code)
 }
 
-// tail keeps the last lines of a text and passes everything on to a log.
-type tail struct {
+// lastLines keeps the last lines of a text and passes everything on to a log.
+type lastLines struct {
 	log  io.Writer
 	mu   sync.Mutex
-	kept []string
+	last []string
 }
 
 const (
-	tailLines = 12
-	tailWidth = 400
+	maxLastLines = 12
+	maxLineBytes = 400
 )
 
 // drain reads until the writer's end.
-func (t *tail) drain(r io.Reader) {
+func (l *lastLines) drain(r io.Reader) {
 	br := bufio.NewReaderSize(r, 16<<10)
 	for {
 		line, err := br.ReadSlice('\n')
 		if len(line) > 0 {
-			if t.log != nil {
-				t.log.Write(line)
+			if l.log != nil {
+				l.log.Write(line)
 			}
-			t.keep(strings.TrimRight(string(line[:min(len(line), tailWidth)]), "\r\n"))
+			l.add(strings.TrimRight(string(line[:min(len(line), maxLineBytes)]), "\r\n"))
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
@@ -268,22 +268,22 @@ func (t *tail) drain(r io.Reader) {
 	}
 }
 
-func (t *tail) keep(line string) {
+func (l *lastLines) add(line string) {
 	if strings.TrimSpace(line) == "" {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.kept) == tailLines {
-		t.kept = append(t.kept[:0], t.kept[1:]...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.last) == maxLastLines {
+		l.last = append(l.last[:0], l.last[1:]...)
 	}
-	t.kept = append(t.kept, line)
+	l.last = append(l.last, line)
 }
 
-func (t *tail) lines() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append([]string(nil), t.kept...)
+func (l *lastLines) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.last...)
 }
 
 func isClosed(c <-chan struct{}) bool {

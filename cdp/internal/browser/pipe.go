@@ -12,7 +12,7 @@ type pipeConn struct {
 	r     *bufio.Reader
 	from  io.Closer
 	to    io.WriteCloser
-	out   *outbox
+	queue *sendQueue
 	limit int
 	spill func(beginning []byte) io.Writer
 	once  sync.Once
@@ -25,61 +25,61 @@ func NewPipe(from io.ReadCloser, to io.WriteCloser, limit int) Conn {
 		limit = DefaultMaxMessage
 	}
 	c := &pipeConn{r: bufio.NewReaderSize(from, 256<<10), from: from, to: to, limit: limit}
-	c.out = newOutbox(c.write, func() { c.Close() })
+	c.queue = newSendQueue(c.write, func() { c.Close() })
 	return c
 }
 
-func (c *pipeConn) Send(message []byte) error { return c.out.send(message) }
+func (c *pipeConn) Send(message []byte) error { return c.queue.send(message) }
 
 func (c *pipeConn) write(message []byte) error {
 	_, err := c.to.Write(append(message, 0))
 	return err
 }
 
-func (c *pipeConn) Spill(where func([]byte) io.Writer) { c.spill = where }
+func (c *pipeConn) SetSpill(spill func([]byte) io.Writer) { c.spill = spill }
 
 func (c *pipeConn) Receive() (Message, error) {
 	var (
-		data  []byte
-		size  int64
-		asked bool
-		into  io.Writer
+		data    []byte
+		size    int64
+		offered bool
+		spill   io.Writer
 	)
 	for {
 		part, err := c.r.ReadSlice(0)
-		whole := err == nil
-		if whole {
+		complete := err == nil
+		if complete {
 			part = part[:len(part)-1]
 		} else if !errors.Is(err, bufio.ErrBufferFull) {
 			return Message{}, closedError(err)
 		}
 		size += int64(len(part))
-		if size > spillSize && !asked && c.spill != nil {
-			asked = true
-			if into = c.spill(data); into != nil {
-				into.Write(data)
-				data = beginning(data)
+		if size > spillSize && !offered && c.spill != nil {
+			offered = true
+			if spill = c.spill(data); spill != nil {
+				spill.Write(data)
+				data = prefix(data)
 			}
 		}
 		switch {
-		case into != nil:
-			into.Write(part)
+		case spill != nil:
+			spill.Write(part)
 		case size <= int64(c.limit):
 			data = append(data, part...)
-		case len(data) > cutPrefix:
-			data = beginning(data)
-		case len(data) < cutPrefix:
-			data = append(data, part[:min(len(part), cutPrefix-len(data))]...)
+		case len(data) > truncatedSize:
+			data = prefix(data)
+		case len(data) < truncatedSize:
+			data = append(data, part[:min(len(part), truncatedSize-len(data))]...)
 		}
-		if whole {
-			return Message{Data: data, Size: size, Spilled: into != nil}, nil
+		if complete {
+			return Message{Data: data, Size: size, Spilled: spill != nil}, nil
 		}
 	}
 }
 
 func (c *pipeConn) Close() error {
 	c.once.Do(func() {
-		c.out.close()
+		c.queue.close()
 		c.to.Close()
 		c.from.Close()
 	})

@@ -15,8 +15,8 @@ import (
 
 const (
 	// maxProtocol bounds the document at /json/protocol. Chrome 148 answers 1.6 MB.
-	maxProtocol = 16 << 20
-	portPoll    = 10 * time.Millisecond
+	maxProtocol      = 16 << 20
+	portPollInterval = 10 * time.Millisecond
 )
 
 // FetchProtocol reads the protocol of the browser behind a DevTools address, as Attach answers it.
@@ -30,7 +30,7 @@ func FetchProtocol(ctx context.Context, endpoint string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := direct().Do(req)
+	resp, err := directClient().Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%s does not answer: %w", from.Host, err)
 	}
@@ -45,8 +45,8 @@ func FetchProtocol(ctx context.Context, endpoint string) ([]byte, error) {
 	return document, err
 }
 
-// direct is a client that no proxy of the environment and no redirect leads elsewhere.
-func direct() *http.Client {
+// directClient is a client that no proxy of the environment and no redirect leads elsewhere.
+func directClient() *http.Client {
 	return &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -74,7 +74,7 @@ func LaunchForProtocol(ctx context.Context, cfg LaunchConfig) ([]byte, Version, 
 			return document, p.Version, err
 		}
 		select {
-		case <-time.After(portPoll):
+		case <-time.After(portPollInterval):
 		case <-p.Done():
 			return nil, p.Version, errors.New("the browser ended before it told its protocol")
 		case <-ctx.Done():

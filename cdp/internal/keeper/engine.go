@@ -109,7 +109,7 @@ func newEngine(conn browser.Conn, name string, lazy bool, cfg *Config) *engine {
 		changed:   make(chan struct{}),
 		done:      make(chan struct{}),
 	}
-	conn.Spill(e.spill)
+	conn.SetSpill(e.spill)
 	return e
 }
 
@@ -218,7 +218,7 @@ func (e *engine) handle(m browser.Message) {
 		e.spilled(id)
 		return
 	}
-	if m.Cut() {
+	if m.Truncated() {
 		if p := e.pending[id]; p != nil && id != 0 {
 			e.finish(p, reply{err: &Error{Code: CodeLimitExceeded, Bytes: m.Size, Message: fmt.Sprintf(
 				"the reply to %s has %d bytes; at most %d are read", p.method, m.Size, e.maxMessage)}})

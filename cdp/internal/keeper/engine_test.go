@@ -57,7 +57,7 @@ func (f *fakeBrowser) Receive() (browser.Message, error) {
 	}
 }
 
-func (f *fakeBrowser) Spill(func([]byte) io.Writer) {}
+func (f *fakeBrowser) SetSpill(func([]byte) io.Writer) {}
 
 func (f *fakeBrowser) Close() error {
 	close(f.gone)

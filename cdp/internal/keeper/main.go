@@ -164,7 +164,7 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 			return nil, errf(attachCode(err), "%v", err)
 		}
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
-		k.version, err = browser.AskVersion(conn)
+		k.version, err = browser.FetchVersion(conn)
 		if err != nil || !stop() {
 			conn.Close()
 			return nil, errf(CodeChromeConnection, "%s took the connection but did not answer", endpoint)
@@ -203,7 +203,7 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 // attachCode is the code of an attempt to attach that failed.
 func attachCode(err error) string {
 	var address *browser.AddressError
-	var foreign *browser.ForeignHostError
+	var foreign *browser.RemoteHostError
 	switch {
 	case errors.As(err, &address):
 		return CodeInvalidArgs
