@@ -95,7 +95,7 @@ func (p *Provider) fetchDocument(ctx context.Context, name string) (document []b
 		path = found.Path
 	}
 	p.cfg.Debug("live: %s is started for its protocol", path)
-	document, version, err := keeper.Protocol(ctx, keeper.Config{RunDir: p.cfg.RunDir, Chrome: path})
+	document, version, err := keeper.FetchProtocol(ctx, keeper.Config{RunDir: p.cfg.RunDir, Chrome: path})
 	if err != nil {
 		return nil, "", err
 	}

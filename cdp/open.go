@@ -69,7 +69,7 @@ func retryOpen(ctx context.Context, attempts int, name string, open func() error
 // openPage makes a page in the browser that is open, or in one that it starts.
 func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) (keeper.Page, []string, error) {
 	if !isPerson(r.Caller) {
-		if err := keeper.Room(p.cfg.RunDir, r.Options.Browser); err != nil {
+		if err := keeper.CheckBrowserLimit(p.cfg.RunDir, r.Options.Browser); err != nil {
 			return keeper.Page{}, nil, p.hostError(err, r)
 		}
 	}

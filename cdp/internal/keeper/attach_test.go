@@ -18,8 +18,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// theirs starts a Chrome that others run, with a debugging port, and answers its process and its address.
-func theirs(t *testing.T, chrome string) (pid int, address string) {
+// startExternalChrome starts a Chrome that others run, with a debugging port, and answers its process and its address.
+func startExternalChrome(t *testing.T, chrome string) (pid int, address string) {
 	t.Helper()
 	profile := filepath.Join(tempDir(t), "theirs")
 	cmd := exec.Command(chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run", "--disable-background-networking",
@@ -58,89 +58,89 @@ func theirs(t *testing.T, chrome string) (pid int, address string) {
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	pid, address := theirs(t, cfg.Chrome)
+	pid, address := startExternalChrome(t, cfg.Chrome)
 	port := strings.Split(strings.TrimPrefix(address, "ws://127.0.0.1:"), "/")[0]
 	for _, form := range []string{port, "http://127.0.0.1:" + port, "http://localhost:" + port + "/", "localhost:" + port} {
 		other := cfg
 		other.Chrome, other.Attach, other.Browser = "", form, "form"
-		c := start(t, other)
+		c := startBrowser(t, other)
 		wantValue(t, c, "", "1+1", "2")
-		if err := c.CloseBrowser(bounded(t)); err != nil {
+		if err := c.CloseBrowser(testContext(t)); err != nil {
 			t.Errorf("%s: %v", form, err)
 		}
 	}
 	cfg.Chrome, cfg.Attach = "", address
-	c := start(t, cfg)
-	s, err := c.Status(bounded(t))
+	c := startBrowser(t, cfg)
+	s, err := c.Status(testContext(t))
 	if err != nil || s.Mode != "attached" || s.Endpoint != address || len(s.Targets) != 1 || s.Targets[0].Attached {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	wantValue(t, c, "", "1+1", "2") // attached when it is first used
-	p := open(t, c, site(t, map[string]string{"/": plainPage}))
-	all, _ := c.Targets(bounded(t))
+	p := openPage(t, c, site(t, map[string]string{"/": plainPage}))
+	all, _ := c.Targets(testContext(t))
 	if p.Title != "Plain" || len(all) != 2 {
 		t.Errorf("page %+v of %+v", p, all)
 	}
-	inPieces(t, c)
+	testPieces(t, c)
 	_, err = evaluate(t, c, "", "alert('hi')")
 	wantCode(t, err, CodeBusy, "hi")
-	if _, err := c.CloseTarget(bounded(t), "", ""); err != nil {
+	if _, err := c.CloseTarget(testContext(t), "", ""); err != nil {
 		t.Error(err)
 	}
-	if err := c.CloseBrowser(bounded(t)); err != nil {
+	if err := c.CloseBrowser(testContext(t)); err != nil {
 		t.Error(err)
 	}
 	if !processExists(pid) || isZombie(pid) {
 		t.Error("closing ended a browser that is not ours")
 	}
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 
 	// The browser ends: so do the calls, and the keeper.
-	c = start(t, cfg)
-	waiting := underWay(t, c, never)
+	c = startBrowser(t, cfg)
+	waiting := startCall(t, c, neverReturns)
 	syscall.Kill(-pid, syscall.SIGKILL)
-	wantCode(t, ended(t, waiting), CodeChromeConnection)
-	nothingLeft(t, cfg)
+	wantCode(t, awaitError(t, waiting), CodeChromeConnection)
+	requireNothingLeft(t, cfg)
 }
 
-// TestListenInABrowserOfOthers hears the pages that were there and were never used, and those that come.
-func TestListenInABrowserOfOthers(t *testing.T) {
+// TestListenInExternalBrowser hears the pages that were there and were never used, and those that come.
+func TestListenInExternalBrowser(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	_, address := theirs(t, cfg.Chrome)
+	_, address := startExternalChrome(t, cfg.Chrome)
 	url := site(t, map[string]string{"/": plainPage, "/ticks": `<title>T</title><script>setInterval(() => console.log("tick"), 50)</script>`})
 	theirOwn := config(t)
 	theirOwn.Chrome, theirOwn.Attach = "", address
-	other := start(t, theirOwn) // stands for them
-	unused := open(t, other, url+"/ticks")
+	other := startBrowser(t, theirOwn) // stands for them
+	unused := openPage(t, other, url+"/ticks")
 	cfg.Chrome, cfg.Attach = "", address
-	c := start(t, cfg)
+	c := startBrowser(t, cfg)
 	q := ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 2, TimeoutMS: 20_000}
 	lines, end := listen(t, c, q, nil)
 	if end.End != "max" || lines[0].Target != unused.Target {
 		t.Errorf("of a page that was not used: %+v, %v", lines, end)
 	}
-	if _, err := other.CloseTarget(bounded(t), unused.Target, ""); err != nil {
+	if _, err := other.CloseTarget(testContext(t), unused.Target, ""); err != nil {
 		t.Fatal(err)
 	}
 	var come Page
-	lines, end = listen(t, c, q, func() { come, _ = other.Open(bounded(t), OpenRequest{URL: url + "/ticks"}) })
+	lines, end = listen(t, c, q, func() { come, _ = other.Open(testContext(t), OpenRequest{URL: url + "/ticks"}) })
 	if end.End != "max" || lines[0].Target == unused.Target {
 		t.Errorf("of %s, that came: %+v, %v", come.Target, lines, end)
 	}
 	// What only the browser tells needs no page.
-	open(t, other, url+"/")
+	openPage(t, other, url+"/")
 	if _, end = listen(t, c, ListenRequest{Patterns: []string{"Target.*"}, TimeoutMS: 50}, nil); end.End != "timeout" {
 		t.Errorf("of targets: %+v", end)
 	}
-	all, err := c.Targets(bounded(t))
+	all, err := c.Targets(testContext(t))
 	if err != nil || len(all) != 3 || all[len(all)-1].Attached {
 		t.Errorf("targets %+v, %v", all, err)
 	}
 }
 
-// TestAttachToASilentServer attaches to one that never answers.
-func TestAttachToASilentServer(t *testing.T) {
+// TestAttachToSilentServer attaches to one that never answers.
+func TestAttachToSilentServer(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	var up websocket.Upgrader
@@ -157,17 +157,17 @@ func TestAttachToASilentServer(t *testing.T) {
 	defer server.Close()
 	cfg.Attach = "ws" + strings.TrimPrefix(server.URL, "http")
 	cfg.LaunchTimeout = 500 * time.Millisecond
-	_, err := Start(bounded(t), cfg)
+	_, err := Start(testContext(t), cfg)
 	wantCode(t, err, CodeChromeConnection, "did not answer")
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 }
 
-// TestAttachToABrowserThatAsks attaches to one that asks its user first, tells nothing about itself, and asks at each
+// TestAttachWithConsentPrompt attaches to one that asks its user first, tells nothing about itself, and asks at each
 // connection: one is made and held, whoever calls.
-func TestAttachToABrowserThatAsks(t *testing.T) {
+func TestAttachWithConsentPrompt(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	_, address := theirs(t, cfg.Chrome)
+	_, address := startExternalChrome(t, cfg.Chrome)
 	consent := make(chan struct{})
 	var asked atomic.Int32
 	var up websocket.Upgrader
@@ -201,11 +201,11 @@ func TestAttachToABrowserThatAsks(t *testing.T) {
 
 	// Nobody allows it: that is said, within its time.
 	cfg.LaunchTimeout = 300 * time.Millisecond
-	_, err := Start(bounded(t), cfg)
+	_, err := Start(testContext(t), cfg)
 	wantCode(t, err, CodeChromeConnection, "allow remote debugging")
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 
-	cfg.LaunchTimeout = limit
+	cfg.LaunchTimeout = testTimeout
 	before := asked.Load()
 	go func() {
 		for asked.Load() == before {
@@ -213,17 +213,17 @@ func TestAttachToABrowserThatAsks(t *testing.T) {
 		}
 		close(consent)
 	}()
-	c := start(t, cfg)
-	open(t, c, site(t, map[string]string{"/": plainPage}))
+	c := startBrowser(t, cfg)
+	openPage(t, c, site(t, map[string]string{"/": plainPage}))
 	for range 3 {
-		again, err := Start(bounded(t), cfg)
+		again, err := Start(testContext(t), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		wantValue(t, again, "", "document.title", `"Plain"`)
 		again.Close()
 	}
-	inPieces(t, c)
+	testPieces(t, c)
 	if n := asked.Load() - before; n != 1 {
 		t.Errorf("the user was asked %d times", n)
 	}

@@ -18,28 +18,28 @@ func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 	if !ok || domain == "" || command == "" {
 		return reply{err: errf(CodeInvalidArgs, "%q is not a command's name, as Page.navigate is", manifest.Clip(q.Method, 80))}
 	}
-	if len(q.Params) > 0 && !object(q.Params) {
+	if len(q.Params) > 0 && !isObject(q.Params) {
 		return reply{err: errf(CodeInvalidArgs, "the parameters of %s are not one JSON object", q.Method)}
 	}
 	if err := checkOnDialog(q.OnDialog); err != nil {
 		return reply{err: err}
 	}
 	e.mu.Lock()
-	e.calls++
+	e.callCount++
 	e.mu.Unlock()
-	if by.person() {
-		return e.direct(ctx, by, q)
+	if by.isCommandLine() {
+		return e.dispatch(ctx, by, q)
 	}
-	return e.called(ctx, by, q)
+	return e.callConfined(ctx, by, q)
 }
 
-// direct sends a command where it belongs.
-func (e *engine) direct(ctx context.Context, by Caller, q CallRequest) reply {
-	o := opts{by: by.Name, maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
-	if q.Target == BrowserTarget || q.Target == "" && ofBrowser(domainOf(q.Method)) && q.Method != windowOf {
-		r := e.exchanged(ctx, nil, q, o)
+// dispatch sends a command where it belongs.
+func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
+	o := callOptions{by: by.Name, maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
+	if q.Target == BrowserTarget || q.Target == "" && isBrowserDomain(domainOf(q.Method)) && q.Method != getWindowForTarget {
+		r := e.exchangeForCaller(ctx, nil, q, o)
 		if r.err == nil && q.Method == cdptarget.CommandCreateTarget {
-			e.opened(by, r.result)
+			e.assignCreated(by, r.result)
 		}
 		return r
 	}
@@ -56,29 +56,29 @@ func (e *engine) direct(ctx context.Context, by Caller, q CallRequest) reply {
 	if err := e.attach(ctx, t, q.Method); err != nil {
 		return reply{err: err}
 	}
-	return e.exchanged(ctx, t, q, o)
+	return e.exchangeForCaller(ctx, t, q, o)
 }
 
-// exchanged is exchange for a caller's own command, which may change what the engine goes by.
-func (e *engine) exchanged(ctx context.Context, t *target, q CallRequest, o opts) reply {
+// exchangeForCaller is exchange for a caller's own command, which may change what the engine goes by.
+func (e *engine) exchangeForCaller(ctx context.Context, t *target, q CallRequest, o callOptions) reply {
 	r := e.exchange(ctx, t, q.Method, q.Params, o)
 	if r.err == nil {
 		e.mu.Lock()
 		if t != nil {
-			e.noteCalled(t, q.Method)
+			e.trackDomain(t, q.Method)
 		}
-		e.followOn(t, q.Method)
+		e.restoreTracking(t, q.Method)
 		e.mu.Unlock()
 		if q.Method == cdpbrowser.CommandClose {
-			e.awaitEnd(ctx)
+			e.awaitDisconnect(ctx)
 		}
 	}
 	return r
 }
 
-// awaitEnd waits for the browser to end as it said it would: what is called next must not meet what is left of it.
-func (e *engine) awaitEnd(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, closePatience)
+// awaitDisconnect waits for the browser to end as it said it would: what is called next must not meet what is left of it.
+func (e *engine) awaitDisconnect(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	select {
 	case <-e.done:
@@ -94,11 +94,11 @@ func checkOnDialog(s string) *Error {
 	return errf(CodeInvalidArgs, "on_dialog is %q; it is accept, dismiss or fail", manifest.Clip(s, 40))
 }
 
-// windowOf is of the domain Browser and means the page that it is sent to.
-const windowOf = "Browser.getWindowForTarget"
+// getWindowForTarget is of the domain Browser and means the page that it is sent to.
+const getWindowForTarget = "Browser.getWindowForTarget"
 
-// ofBrowser names the domains that pages do not have, or that mean the browser.
-func ofBrowser(domain string) bool {
+// isBrowserDomain names the domains that pages do not have, or that mean the browser.
+func isBrowserDomain(domain string) bool {
 	switch domain {
 	case "Browser", "Target", "SystemInfo", "Tethering":
 		return true
@@ -106,8 +106,8 @@ func ofBrowser(domain string) bool {
 	return false
 }
 
-// noteCalled remembers what a caller's own command changed. The engine is locked.
-func (e *engine) noteCalled(t *target, method string) {
+// trackDomain remembers what a caller's own command changed. The engine is locked.
+func (e *engine) trackDomain(t *target, method string) {
 	domain, command, _ := strings.Cut(method, ".")
 	switch {
 	case command == "enable":
@@ -122,26 +122,26 @@ func (e *engine) noteCalled(t *target, method string) {
 	}
 }
 
-// followOn says again how targets are followed, after a caller's own command may have said otherwise: without it what is opened would never be
+// restoreTracking says again how targets are followed, after a caller's own command may have said otherwise: without it what is opened would never be
 // attached, and what is closed never be missed. The engine is locked.
-func (e *engine) followOn(t *target, method string) {
+func (e *engine) restoreTracking(t *target, method string) {
 	switch method {
 	case cdptarget.CommandSetDiscoverTargets:
-		tell(e, t, cdptarget.SetDiscoverTargets, discovery(), nil)
+		postCommand(e, t, cdptarget.SetDiscoverTargets, discoverParams(), nil)
 	case cdptarget.CommandSetAutoAttach:
-		if t != nil || !e.lazy {
-			tell(e, t, cdptarget.SetAutoAttach, e.autoAttach(), nil)
+		if t != nil || !e.external {
+			postCommand(e, t, cdptarget.SetAutoAttach, e.autoAttachParams(), nil)
 		}
 	case cdptarget.CommandDetachFromTarget:
 		for _, t := range e.order {
-			if t.session == "" && !e.lazy {
-				tell(e, nil, cdptarget.AttachToTarget, attachment(t), nil)
+			if t.session == "" && !e.external {
+				postCommand(e, nil, cdptarget.AttachToTarget, attachParams(t), nil)
 			}
 		}
 	}
 }
 
-func attachment(t *target) cdptarget.AttachToTargetParams {
+func attachParams(t *target) cdptarget.AttachToTargetParams {
 	return cdptarget.AttachToTargetParams{TargetID: cdptarget.ID(t.id), Flatten: new(true)}
 }
 
@@ -151,13 +151,13 @@ func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 		return t.session != "" && (t.ready || method == page.CommandHandleJavaScriptDialog || revives(method))
 	}
 	e.mu.Lock()
-	now, unasked := usable() || t.closed || t.crashed, e.lazy && t.session == "" && !t.attaching
+	now, unattached := usable() || t.closed || t.crashed, e.external && t.session == "" && !t.attaching
 	e.mu.Unlock()
 	if now {
 		return nil
 	}
-	if unasked {
-		if _, err := ask(ctx, e, nil, cdptarget.AttachToTarget, attachment(t), opts{}); err != nil {
+	if unattached {
+		if _, err := execute(ctx, e, nil, cdptarget.AttachToTarget, attachParams(t), callOptions{}); err != nil {
 			return err
 		}
 	}
@@ -168,10 +168,10 @@ func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 	return err
 }
 
-// attachTold attaches to a target of a browser of others without waiting for it. The engine is locked.
-func (e *engine) attachTold(t *target) {
+// attachAsync attaches to a target of a browser of others without waiting for it. The engine is locked.
+func (e *engine) attachAsync(t *target) {
 	t.attaching = true
-	tell(e, nil, cdptarget.AttachToTarget, attachment(t), func(reply) {
+	postCommand(e, nil, cdptarget.AttachToTarget, attachParams(t), func(reply) {
 		t.attaching = false
 		e.broadcast()
 	})
@@ -181,20 +181,20 @@ func (e *engine) attachTold(t *target) {
 func (e *engine) resolve(by Caller, selector string) (*target, *Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.gone != nil {
-		return nil, e.gone
+	if e.closeErr != nil {
+		return nil, e.closeErr
 	}
 	if selector == "" {
 		if t := e.currentOf(by); t != nil {
 			return t, nil
 		}
-		if by.person() {
+		if by.isCommandLine() {
 			return nil, errf(CodeNotFound, "the browser has no page; open one")
 		}
 		return nil, errf(CodeNotFound, "%s has no page in this browser; open one", manifest.Clip(by.Name, 80))
 	}
-	all := e.seen(by)
-	if t := e.targets[selector]; t != nil && e.uses(by, t) {
+	all := e.visibleTo(by)
+	if t := e.targets[selector]; t != nil && e.canUse(by, t) {
 		return t, nil
 	}
 	if n, err := strconv.Atoi(selector); err == nil && len(selector) < 4 {

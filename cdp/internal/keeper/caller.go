@@ -23,31 +23,31 @@ type Caller struct {
 // commandLine is the person at the command line, who may do everything.
 var commandLine = Caller{Name: "cli"}
 
-// byCommandLine is commandLine as JSON.
-const byCommandLine = `{"name":"cli"}`
+// commandLineJSON is commandLine as JSON.
+const commandLineJSON = `{"name":"cli"}`
 
-func (c Caller) person() bool { return c.Name == commandLine.Name }
+func (c Caller) isCommandLine() bool { return c.Name == commandLine.Name }
 
-func (c Caller) plugin() bool { return strings.HasPrefix(c.Name, pluginPrefix) }
+func (c Caller) isPlugin() bool { return strings.HasPrefix(c.Name, pluginPrefix) }
 
 const pluginPrefix = "plugin:"
 
-// ofPages is what of a status concerns pages, for who is told nothing of the machine and of others.
-func (s Status) ofPages() Status {
+// forPlugin is what of a status concerns pages, for who is told nothing of the machine and of others.
+func (s Status) forPlugin() Status {
 	return Status{Browser: s.Browser, Mode: s.Mode, Product: s.Product, Revision: s.Revision, Protocol: s.Protocol, Headed: s.Headed,
 		Version: s.Version, Wire: s.Wire, IdleLimit: s.IdleLimit, Targets: s.Targets}
 }
 
-func (c Caller) check() *Error {
+func (c Caller) validate() *Error {
 	kind, name, _ := strings.Cut(c.Name, ":")
-	if c.person() || (kind == "mcp" || kind == "plugin") && name != "" {
+	if c.isCommandLine() || (kind == "mcp" || kind == "plugin") && name != "" {
 		return nil
 	}
 	return errf(CodeInvalidArgs, "%q is no caller: a request comes from cli, mcp:CLIENT or plugin:NAME", manifest.Clip(c.Name, 80))
 }
 
-// sees reports whether a caller may see and use what belongs to an owner. What nobody opened through the bridge, such as a page of an attached
+// canSee reports whether a caller may see and use what belongs to an owner. What nobody opened through the bridge, such as a page of an attached
 // browser, has no owner and is open to all but plugins, who have nothing outside of their own browser context.
-func (c Caller) sees(owner string) bool {
-	return c.person() || c.Name == owner || owner == "" && !c.plugin()
+func (c Caller) canSee(owner string) bool {
+	return c.isCommandLine() || c.Name == owner || owner == "" && !c.isPlugin()
 }

@@ -18,32 +18,32 @@ import (
 // Client is a connection to a keeper. Its methods may be used at once by many
 // goroutines; every error is an *Error.
 type Client struct {
-	*link
-	by    Caller
-	touch func(right string) // may be nil
+	*connection
+	by        Caller
+	recordUse func(right string) // may be nil
 }
 
-// link is what the clients of one connection share.
-type link struct {
+// connection is what the clients of one connection share.
+type connection struct {
 	conn    net.Conn
 	hello   hello
 	notes   []string
 	started bool
 
-	writing sync.Mutex
+	writeMu sync.Mutex
 
-	mu     sync.Mutex
-	lastID int64
-	waits  map[int64]chan answer
-	gone   *Error
-	done   chan struct{}
+	mu       sync.Mutex
+	lastID   int64
+	waiters  map[int64]chan response
+	closeErr *Error
+	done     chan struct{}
 
-	ending atomic.Bool // the browser has ended, says the keeper, which ends with it
+	browserEnded atomic.Bool // the browser has ended, says the keeper, which ends with it
 }
 
-// patience is how much longer than the keeper a client waits for the keeper's own
+// timeoutGrace is how much longer than the keeper a client waits for the keeper's own
 // word on a timeout, which says more.
-const patience = probeTime + stopTime + time.Second
+const timeoutGrace = probeTimeout + terminateTimeout + time.Second
 
 // connect dials a keeper and says hello. The error is an *otherKeeper when one is
 // there that cannot be used.
@@ -52,7 +52,7 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 		return nil, errors.New("no keepers on this platform")
 	}
 	socket := f.socket()
-	if err := ownSocket(socket); err != nil {
+	if err := checkSocket(socket); err != nil {
 		return nil, err
 	}
 	var d net.Dialer
@@ -60,7 +60,7 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	uid, pid, err := peer(conn)
+	uid, pid, err := peerCredentials(conn)
 	if err != nil || uid != os.Geteuid() {
 		conn.Close()
 		return nil, errors.New("the socket belongs to another user")
@@ -77,26 +77,28 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 	if err != nil {
 		conn.Close()
 		if ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil, &otherKeeper{pid: pid, stuck: true}
+			return nil, &unusableKeeperError{pid: pid, hung: true}
 		}
 		return nil, err
 	}
 	if theirs.Wire != WireVersion {
 		conn.Close()
-		return nil, &otherKeeper{pid: pid, wire: theirs.Wire, version: theirs.Version}
+		return nil, &unusableKeeperError{pid: pid, wire: theirs.Wire, version: theirs.Version}
 	}
 	conn.SetDeadline(time.Time{})
-	c := &Client{&link{conn: conn, hello: theirs, waits: map[int64]chan answer{}, done: make(chan struct{})}, commandLine, nil}
+	c := &Client{&connection{conn: conn, hello: theirs, waiters: map[int64]chan response{}, done: make(chan struct{})}, commandLine, nil}
 	go c.read(r)
 	return c, nil
 }
 
 // As answers a client on the same connection that speaks for another caller. Without it a client speaks for the command line.
-func (c *Client) As(by Caller) *Client { return &Client{c.link, by, c.touch} }
+func (c *Client) As(by Caller) *Client { return &Client{c.connection, by, c.recordUse} }
 
-// Telling answers a client on the same connection that tells what the pages of a plugin have dialled since its call before, each once, in the
+// WithUseRecorder answers a client on the same connection that tells what the pages of a plugin have dialled since its call before, each once, in the
 // words of grants: "http:GET:http://example.com", and of a tunnel "http:CONNECT:https://example.com" or "http:CONNECT:example.com:8443".
-func (c *Client) Telling(touch func(right string)) *Client { return &Client{c.link, c.by, touch} }
+func (c *Client) WithUseRecorder(record func(right string)) *Client {
+	return &Client{c.connection, c.by, record}
+}
 
 // Notes says what is worth knowing about how this connection came to be.
 func (c *Client) Notes() []string { return c.notes }
@@ -113,7 +115,7 @@ func (c *Client) Ended() bool {
 	case <-c.done:
 		return true
 	default:
-		return c.ending.Load()
+		return c.browserEnded.Load()
 	}
 }
 
@@ -122,27 +124,27 @@ func (c *Client) Close() error { return c.conn.Close() }
 
 // Call runs one DevTools command and answers its raw result.
 func (c *Client) Call(ctx context.Context, q CallRequest) (json.RawMessage, error) {
-	q.TimeoutMS = remaining(ctx, q.TimeoutMS)
-	return c.askFor(ctx, "call", q.Method, q)
+	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
+	return c.requestNamed(ctx, "call", q.Method, q)
 }
 
 // CallInto is Call for a result of any size: a large one goes into out, piece by piece, and what
 // is answered is how much of it there was; a small one is answered, and 0.
 func (c *Client) CallInto(ctx context.Context, q CallRequest, out io.Writer) (result json.RawMessage, written int64, err error) {
-	q.TimeoutMS, q.Pieces = remaining(ctx, q.TimeoutMS), true
-	id, answers, err := c.send("call", q, 8)
+	q.TimeoutMS, q.Pieces = timeoutMS(ctx, q.TimeoutMS), true
+	id, responses, err := c.send("call", q, 8)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer c.forget(id)
 	for {
-		a, err := c.await(ctx, answers, q.Method)
+		a, err := c.awaitResponse(ctx, responses, q.Method)
 		if err != nil {
 			c.cancel(id)
 			return nil, written, err
 		}
 		if a.piece == nil {
-			result, err := c.get(a)
+			result, err := c.result(a)
 			return result, written, err
 		}
 		n, err := out.Write(a.piece)
@@ -155,39 +157,39 @@ func (c *Client) CallInto(ctx context.Context, q CallRequest, out io.Writer) (re
 
 // Open opens a page, which becomes the current one, and waits for its load event.
 func (c *Client) Open(ctx context.Context, q OpenRequest) (p Page, err error) {
-	q.TimeoutMS = remaining(ctx, q.TimeoutMS)
-	return p, c.askInto(ctx, "open", q, &p)
+	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
+	return p, c.requestInto(ctx, "open", q, &p)
 }
 
 // Targets answers all targets, the oldest first.
 func (c *Client) Targets(ctx context.Context) (all []Target, err error) {
-	return all, c.askInto(ctx, "targets", struct{}{}, &all)
+	return all, c.requestInto(ctx, "targets", struct{}{}, &all)
 }
 
 // Activate brings a page to the front and makes it the current one.
 func (c *Client) Activate(ctx context.Context, target string) (p Page, err error) {
-	return p, c.askInto(ctx, "activate", targetRequest{Target: target, TimeoutMS: remaining(ctx, 0)}, &p)
+	return p, c.requestInto(ctx, "activate", targetRequest{Target: target, TimeoutMS: timeoutMS(ctx, 0)}, &p)
 }
 
 // CloseTarget closes one page, by default the current one. A page that asks whether it may be left is closed where onDialog is accept.
 func (c *Client) CloseTarget(ctx context.Context, target, onDialog string) (p Page, err error) {
-	return p, c.askInto(ctx, "close_target", targetRequest{target, remaining(ctx, 0), onDialog}, &p)
+	return p, c.requestInto(ctx, "close_target", targetRequest{target, timeoutMS(ctx, 0), onDialog}, &p)
 }
 
 // Status answers what the keeper knows about itself.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
-	return s, c.askInto(ctx, "status", struct{}{}, &s)
+	return s, c.requestInto(ctx, "status", struct{}{}, &s)
 }
 
 // Events reads kept events.
 func (c *Client) Events(ctx context.Context, q EventsRequest) (ev Events, err error) {
-	return ev, c.askInto(ctx, "events", q, &ev)
+	return ev, c.requestInto(ctx, "events", q, &ev)
 }
 
 // CloseBrowser ends the browser (an attached one is only let go) and its keeper, and
 // waits until the process is gone and its files are removed.
 func (c *Client) CloseBrowser(ctx context.Context) error {
-	if _, err := c.ask(ctx, "close", struct{}{}); err != nil {
+	if _, err := c.request(ctx, "close", struct{}{}); err != nil {
 		return err
 	}
 	// The keeper hangs up before it ends, and ends at once.
@@ -205,23 +207,23 @@ func (c *Client) CloseBrowser(ctx context.Context) error {
 
 // CloseAll ends what a plugin has in the browser, and answers the pages that were closed.
 func (c *Client) CloseAll(ctx context.Context) (pages []string, err error) {
-	return pages, c.askInto(ctx, "close", struct{}{}, &pages)
+	return pages, c.requestInto(ctx, "close", struct{}{}, &pages)
 }
 
 // Listen streams events: each gets every line, an event or a loss, as JSON. It is
 // called from this goroutine; an error from it ends the stream and is returned.
 // started, if not nil, is called once nothing can be missed any more.
 func (c *Client) Listen(ctx context.Context, q ListenRequest, started func(), each func(line json.RawMessage) error) (ListenEnd, error) {
-	id, answers, err := c.send("listen", q, 1024)
+	id, responses, err := c.send("listen", q, 1024)
 	if err != nil {
 		return ListenEnd{}, err
 	}
 	defer c.forget(id)
 	first := true
-	cancelled, late := ctx.Done(), (<-chan time.Time)(nil)
+	cancelled, graceOver := ctx.Done(), (<-chan time.Time)(nil)
 	for {
 		select {
-		case a := <-answers:
+		case a := <-responses:
 			switch {
 			case a.failure != nil:
 				return ListenEnd{}, a.failure
@@ -246,12 +248,12 @@ func (c *Client) Listen(ctx context.Context, q ListenRequest, started func(), ea
 		case <-cancelled:
 			// What was before is still to come: it may be the event that all this was about, and even the last.
 			c.cancel(id)
-			cancelled, late = nil, time.After(flushPatience)
-		case <-late:
+			cancelled, graceOver = nil, time.After(flushTimeout)
+		case <-graceOver:
 			return ListenEnd{End: "closed"}, contextError(ctx, "listening")
 		case <-c.done:
 			// What was read before the end still counts.
-			if len(answers) > 0 {
+			if len(responses) > 0 {
 				continue
 			}
 			return ListenEnd{End: "closed"}, nil
@@ -259,16 +261,16 @@ func (c *Client) Listen(ctx context.Context, q ListenRequest, started func(), ea
 	}
 }
 
-// remaining is the time that the keeper is given, in ms: as asked, or what the context has left.
-func remaining(ctx context.Context, asked int64) int64 {
-	if deadline, ok := ctx.Deadline(); ok && asked <= 0 {
+// timeoutMS is the time that the keeper is given, in ms: as asked, or what the context has left.
+func timeoutMS(ctx context.Context, requested int64) int64 {
+	if deadline, ok := ctx.Deadline(); ok && requested <= 0 {
 		return max(1, time.Until(deadline).Milliseconds())
 	}
-	return asked
+	return requested
 }
 
-func (c *Client) askInto(ctx context.Context, op string, body, into any) error {
-	raw, err := c.ask(ctx, op, body)
+func (c *Client) requestInto(ctx context.Context, op string, body, into any) error {
+	raw, err := c.request(ctx, op, body)
 	if err != nil {
 		return err
 	}
@@ -278,60 +280,60 @@ func (c *Client) askInto(ctx context.Context, op string, body, into any) error {
 	return nil
 }
 
-func (c *Client) ask(ctx context.Context, op string, body any) (json.RawMessage, error) {
-	return c.askFor(ctx, op, op, body)
+func (c *Client) request(ctx context.Context, op string, body any) (json.RawMessage, error) {
+	return c.requestNamed(ctx, op, op, body)
 }
 
-// askFor is ask for an operation that its errors name otherwise.
-func (c *Client) askFor(ctx context.Context, op, name string, body any) (json.RawMessage, error) {
+// requestNamed is ask for an operation that its errors name otherwise.
+func (c *Client) requestNamed(ctx context.Context, op, name string, body any) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, contextError(ctx, name)
 	}
-	id, answers, err := c.send(op, body, 1)
+	id, responses, err := c.send(op, body, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer c.forget(id)
-	a, err := c.await(ctx, answers, name)
+	a, err := c.awaitResponse(ctx, responses, name)
 	if err != nil {
 		c.cancel(id)
 		return nil, err
 	}
-	return c.get(a)
+	return c.result(a)
 }
 
-// await answers what comes next about a request; the error says that nothing will.
-func (c *Client) await(ctx context.Context, answers <-chan answer, name string) (answer, error) {
+// awaitResponse answers what comes next about a request; the error says that nothing will.
+func (c *Client) awaitResponse(ctx context.Context, responses <-chan response, name string) (response, error) {
 	select {
-	case a := <-answers:
+	case a := <-responses:
 		return a, nil
 	case <-c.done:
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			select {
-			case a := <-answers:
+			case a := <-responses:
 				return a, nil
 			case <-c.done:
-			case <-time.After(patience):
-				return answer{}, errf(CodeTimeout, "%s took longer than allowed, and the browser's keeper (process %d) does not answer; closing the browser ends it", name, c.hello.PID)
+			case <-time.After(timeoutGrace):
+				return response{}, errf(CodeTimeout, "%s took longer than allowed, and the browser's keeper (process %d) does not answer; closing the browser ends it", name, c.hello.PID)
 			}
 		}
 	}
 	select {
-	case a := <-answers:
+	case a := <-responses:
 		return a, nil
 	default:
 	}
 	if ctx.Err() != nil {
-		return answer{}, contextError(ctx, name)
+		return response{}, contextError(ctx, name)
 	}
-	return answer{}, c.gone
+	return response{}, c.closeErr
 }
 
-func (c *Client) get(a answer) (json.RawMessage, error) {
-	for _, right := range a.touched {
-		if c.touch != nil {
-			c.touch(right)
+func (c *Client) result(a response) (json.RawMessage, error) {
+	for _, right := range a.usedRights {
+		if c.recordUse != nil {
+			c.recordUse(right)
 		}
 	}
 	if a.failure != nil {
@@ -340,7 +342,7 @@ func (c *Client) get(a answer) (json.RawMessage, error) {
 	return a.result, nil
 }
 
-func (c *Client) send(op string, body any, room int) (int64, chan answer, error) {
+func (c *Client) send(op string, body any, buffer int) (int64, chan response, error) {
 	tooLarge := func(bytes int) error {
 		return errf(CodeLimitExceeded, "the request has %d bytes; the browser takes at most %d", bytes, browser.MaxRequest)
 	}
@@ -354,22 +356,22 @@ func (c *Client) send(op string, body any, room int) (int64, chan answer, error)
 	if len(raw) > maxRequest-4096 {
 		return 0, nil, tooLarge(len(raw))
 	}
-	answers := make(chan answer, room)
+	responses := make(chan response, buffer)
 	c.mu.Lock()
-	if c.gone != nil {
+	if c.closeErr != nil {
 		c.mu.Unlock()
-		return 0, nil, c.gone
+		return 0, nil, c.closeErr
 	}
 	c.lastID++
 	id := c.lastID
-	c.waits[id] = answers
+	c.waiters[id] = responses
 	c.mu.Unlock()
 	if err := c.writeRequest(id, op, raw); err != nil {
 		c.forget(id)
-		c.ending.Store(true)
+		c.browserEnded.Store(true)
 		return 0, nil, errf(CodeChromeConnection, "the browser's keeper has gone: %v", err)
 	}
-	return id, answers, nil
+	return id, responses, nil
 }
 
 func (c *Client) writeRequest(id int64, op string, body []byte) error {
@@ -378,8 +380,8 @@ func (c *Client) writeRequest(id int64, op string, body []byte) error {
 		head = append(append(head, `,"by":`...), mustJSON(c.by)...)
 		head = append(head, `,"body":`...)
 	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
 	return writeFrame(c.conn, head, body, []byte{'}'})
 }
 
@@ -388,56 +390,56 @@ func (c *Client) cancel(id int64) { go c.writeRequest(id, "cancel", nil) }
 
 func (c *Client) forget(id int64) {
 	c.mu.Lock()
-	delete(c.waits, id)
+	delete(c.waiters, id)
 	c.mu.Unlock()
 }
 
 // read delivers answers until the connection ends.
 func (c *Client) read(r *bufio.Reader) {
-	var why *Error
+	var closeErr *Error
 	for {
-		a, err := readAnswer(r)
+		a, err := readResponse(r)
 		if err != nil {
-			why = errf(CodeChromeConnection, "the browser's keeper has gone; its browser was closed, or has ended")
+			closeErr = errf(CodeChromeConnection, "the browser's keeper has gone; its browser was closed, or has ended")
 			break
 		}
 		if a.failure != nil && a.failure.Code == CodeChromeConnection {
-			c.ending.Store(true)
+			c.browserEnded.Store(true)
 		}
 		c.mu.Lock()
-		wait := c.waits[a.id]
+		waiter := c.waiters[a.id]
 		c.mu.Unlock()
-		if wait == nil {
+		if waiter == nil {
 			continue
 		}
 		if a.item == nil && a.piece == nil {
 			select {
-			case wait <- a:
+			case waiter <- a:
 			default: // a stream that is full; its reader is a goroutine, so wait below
-				c.deliver(a, wait)
+				c.deliver(a, waiter)
 			}
 			continue
 		}
-		c.deliver(a, wait)
+		c.deliver(a, waiter)
 	}
 	c.conn.Close()
 	c.mu.Lock()
-	c.gone = why
+	c.closeErr = closeErr
 	c.mu.Unlock()
 	close(c.done)
 }
 
 // deliver waits for a stream's reader, unless it has left.
-func (c *Client) deliver(a answer, wait chan answer) {
+func (c *Client) deliver(a response, waiter chan response) {
 	for {
 		select {
-		case wait <- a:
+		case waiter <- a:
 			return
 		case <-time.After(50 * time.Millisecond):
 			c.mu.Lock()
-			_, still := c.waits[a.id]
+			_, waiting := c.waiters[a.id]
 			c.mu.Unlock()
-			if !still {
+			if !waiting {
 				return
 			}
 		}

@@ -17,7 +17,7 @@ import (
 
 // A barrier is what a plugin is not given even by name, because it would reach what is not its own: whole groups end in a dot. Of the groups Browser
 // and Target, whose commands all reach out of a page, a plugin is given what ownCommands names.
-var barriers = map[string]string{
+var pluginDenylist = map[string]string{
 	"Extensions.": "extensions belong to the whole browser",
 	"PWA.":        "apps are installed into the person's profile",
 	"Tethering.":  "it opens ports of this machine",
@@ -49,12 +49,12 @@ var barriers = map[string]string{
 	"Target.setDiscoverTargets":     "the bridge follows targets itself; cdp.targets lists them",
 }
 
-// past are those of them that nobody but the person is given, for the policy would not see what they carry.
-var past = []string{"Target.exposeDevToolsProtocol", "Target.sendMessageToTarget"}
+// clientDenylist are those of them that nobody but the person is given, for the policy would not see what they carry.
+var clientDenylist = []string{"Target.exposeDevToolsProtocol", "Target.sendMessageToTarget"}
 
-// ownCommands are the commands of Browser and Target that a plugin can be given, and others that are about a browser context. Those that are go to the browser
+// pluginAllowlist are the commands of Browser and Target that a plugin can be given, and others that are about a browser context. Those that are go to the browser
 // with the plugin's context, which the keeper puts in: without one Chrome takes the person's, for Storage.getCookies also in the session of a page elsewhere.
-var ownCommands = map[string]struct{ inContext bool }{
+var pluginAllowlist = map[string]struct{ inContext bool }{
 	"Storage.clearCookies":          {true},
 	"Storage.getCookies":            {true},
 	"Storage.setCookies":            {true},
@@ -77,22 +77,22 @@ var ownCommands = map[string]struct{ inContext bool }{
 	"Target.getTargets":             {},
 }
 
-// barrier says why a caller is not given a command whatever he was granted, "" if he is.
-func barrier(by Caller, method string) string {
-	if !by.plugin() {
-		if slices.Contains(past, method) {
-			return barriers[method]
+// denyReason says why a caller is not given a command whatever he was granted, "" if he is.
+func denyReason(by Caller, method string) string {
+	if !by.isPlugin() {
+		if slices.Contains(clientDenylist, method) {
+			return pluginDenylist[method]
 		}
 		return ""
 	}
 	domain, _, _ := strings.Cut(method, ".")
-	if why := barriers[method]; why != "" {
+	if why := pluginDenylist[method]; why != "" {
 		return why
 	}
-	if why := barriers[domain+"."]; why != "" {
+	if why := pluginDenylist[domain+"."]; why != "" {
 		return why
 	}
-	if _, own := ownCommands[method]; !own && (domain == "Browser" || domain == "Target") {
+	if _, own := pluginAllowlist[method]; !own && (domain == "Browser" || domain == "Target") {
 		return "it is about the browser as a whole, which is not the plugin's"
 	}
 	return ""
@@ -100,7 +100,7 @@ func barrier(by Caller, method string) string {
 
 // confine holds a call to what is the caller's, and puts in what the keeper knows. s is his scope, nil for who is no plugin.
 func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
-	if why := barrier(by, q.Method); why != "" {
+	if why := denyReason(by, q.Method); why != "" {
 		return errf(CodeDenied, "%s is never given to %s: %s", q.Method, manifest.Clip(by.Name, 80), why)
 	}
 	if s != nil && q.Target == BrowserTarget {
@@ -115,11 +115,11 @@ func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 			return errf(CodeInvalidArgs, "the parameters of %s: %v", q.Method, err)
 		}
 	}
-	if s != nil && ownCommands[q.Method].inContext && params["browserContextId"] == nil {
-		params["browserContextId"] = quoted(string(s.context))
+	if s != nil && pluginAllowlist[q.Method].inContext && params["browserContextId"] == nil {
+		params["browserContextId"] = quote(string(s.context))
 	}
-	if s != nil && (ofBrowser(domainOf(q.Method)) || ownCommands[q.Method].inContext) {
-		if err := e.aboutTarget(by, q, params); err != nil {
+	if s != nil && (isBrowserDomain(domainOf(q.Method)) || pluginAllowlist[q.Method].inContext) {
+		if err := e.routeToBrowser(by, q, params); err != nil {
 			return err
 		}
 	}
@@ -131,18 +131,18 @@ func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 				return errf(CodeDenied, "%s with %s makes what is not counted as a page, which is for the command line alone", q.Method, name)
 			}
 		}
-		if err := e.crowded(by); err != nil {
+		if err := e.checkPageLimit(by); err != nil {
 			return err
 		}
 	}
 	if domain := domainOf(q.Method); domain == "Target" || domain == "Browser" {
-		if err := e.ownIDs(by, params); err != nil {
+		if err := e.checkIDs(by, params); err != nil {
 			return err
 		}
 	}
 	if raw, named := params["browserContextId"]; named {
 		var id string
-		if json.Unmarshal(raw, &id) != nil || s != nil && id != string(s.context) || s == nil && e.contexts[id] != "" {
+		if json.Unmarshal(raw, &id) != nil || s != nil && id != string(s.context) || s == nil && e.contextOwners[id] != "" {
 			return errf(CodeNotFound, "%s has no browser context with that id", manifest.Clip(by.Name, 80))
 		}
 	}
@@ -150,23 +150,23 @@ func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 	return nil
 }
 
-// aboutTarget makes a command of the browser, which a plugin has sent to a target or to none, one about that target, where it is about any. It goes to the
+// routeToBrowser makes a command of the browser, which a plugin has sent to a target or to none, one about that target, where it is about any. It goes to the
 // browser itself, for a page's session could answer it with more than its own.
-func (e *engine) aboutTarget(by Caller, q *CallRequest, params map[string]json.RawMessage) *Error {
+func (e *engine) routeToBrowser(by Caller, q *CallRequest, params map[string]json.RawMessage) *Error {
 	about := q.Method == cdptarget.CommandGetTargetInfo || q.Method == cdpbrowser.CommandGetWindowForTarget
 	if about && params["targetId"] == nil {
 		t, err := e.resolve(by, q.Target)
 		if err != nil {
 			return err
 		}
-		params["targetId"] = quoted(t.id)
+		params["targetId"] = quote(t.id)
 	}
 	q.Target = BrowserTarget
 	return nil
 }
 
-// ownIDs refuses targets and sessions that are not the caller's; whether they are another's it does not tell. The engine is locked.
-func (e *engine) ownIDs(by Caller, params map[string]json.RawMessage) *Error {
+// checkIDs refuses targets and sessions that are not the caller's; whether they are another's it does not tell. The engine is locked.
+func (e *engine) checkIDs(by Caller, params map[string]json.RawMessage) *Error {
 	for _, kind := range []struct {
 		name string
 		find func(id string) *target
@@ -183,10 +183,10 @@ func (e *engine) ownIDs(by Caller, params map[string]json.RawMessage) *Error {
 			return errf(CodeInvalidArgs, "/%s is not a string", kind.name)
 		}
 		t := kind.find(id)
-		if t == nil && !by.plugin() {
+		if t == nil && !by.isPlugin() {
 			continue // a tab, or what else the keeper does not follow
 		}
-		if t == nil || !e.uses(by, t) {
+		if t == nil || !e.canUse(by, t) {
 			return errf(CodeNotFound, "%s has no target with the %s %q", manifest.Clip(by.Name, 80), kind.name, manifest.Clip(id, 80))
 		}
 	}
@@ -198,7 +198,7 @@ func (e *engine) sessionOf(id string) *target {
 	if t := e.sessions[id]; t != nil {
 		return t
 	}
-	return e.seconds[id]
+	return e.extraSessions[id]
 }
 
 func domainOf(method string) string {
@@ -206,8 +206,8 @@ func domainOf(method string) string {
 	return domain
 }
 
-// own takes out of a result what is not the caller's.
-func (e *engine) own(by Caller, s *scope, method string, result json.RawMessage) json.RawMessage {
+// filterResult takes out of a result what is not the caller's.
+func (e *engine) filterResult(by Caller, s *scope, method string, result json.RawMessage) json.RawMessage {
 	switch method {
 	case cdptarget.CommandGetTargets:
 		var all struct {
@@ -224,9 +224,9 @@ func (e *engine) own(by Caller, s *scope, method string, result json.RawMessage)
 				return true
 			}
 			if t := e.targets[info.ID]; t != nil {
-				return !e.uses(by, t)
+				return !e.canUse(by, t)
 			}
-			return !by.sees(e.contexts[info.Context])
+			return !by.canSee(e.contextOwners[info.Context])
 		})
 		return mustJSON(all)
 	case cdptarget.CommandGetBrowserContexts:
@@ -237,15 +237,15 @@ func (e *engine) own(by Caller, s *scope, method string, result json.RawMessage)
 	return result
 }
 
-// called is call for anybody but the person.
-func (e *engine) called(ctx context.Context, by Caller, q CallRequest) reply {
+// callConfined is call for anybody but the person.
+func (e *engine) callConfined(ctx context.Context, by Caller, q CallRequest) reply {
 	var s *scope
-	if by.plugin() {
-		entered, leave, err := e.enter(ctx, by)
+	if by.isPlugin() {
+		entered, release, err := e.enterScope(ctx, by)
 		if err != nil {
 			return reply{err: err}
 		}
-		defer leave()
+		defer release()
 		s = entered
 	}
 	if err := e.confine(by, s, &q); err != nil {
@@ -261,27 +261,27 @@ func (e *engine) called(ctx context.Context, by Caller, q CallRequest) reply {
 	}
 	since := 0
 	if s != nil {
-		since = s.proxy.refusals()
+		since = s.proxy.refusalCount()
 	}
-	r := e.direct(ctx, by, q)
+	r := e.dispatch(ctx, by, q)
 	switch {
 	case r.err != nil || r.spool != nil:
-	case s != nil && navigationError(r.result):
+	case s != nil && navigationFailed(r.result):
 		var asked struct {
 			URL string `json:"url"`
 		}
 		json.Unmarshal(q.Params, &asked)
-		if refused := s.refusedDial(since, asked.URL); refused != nil {
+		if refused := s.dialError(since, asked.URL); refused != nil {
 			return reply{err: refused}
 		}
 	default:
-		r.result = e.own(by, s, q.Method, r.result)
+		r.result = e.filterResult(by, s, q.Method, r.result)
 	}
 	return r
 }
 
-// opened gives a new target to who made it by a command.
-func (e *engine) opened(by Caller, result json.RawMessage) {
+// assignCreated gives a new target to who made it by a command.
+func (e *engine) assignCreated(by Caller, result json.RawMessage) {
 	var made struct {
 		ID string `json:"targetId"`
 	}
@@ -291,6 +291,6 @@ func (e *engine) opened(by Caller, result json.RawMessage) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if t := e.targets[made.ID]; t != nil {
-		e.give(t, by)
+		e.assign(t, by)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-func TestBarriers(t *testing.T) {
+func TestDenyReason(t *testing.T) {
 	one, some := Caller{Name: "plugin:one"}, Caller{Name: "mcp:some"}
 	for _, c := range []struct {
 		method         string
@@ -34,17 +34,17 @@ func TestBarriers(t *testing.T) {
 		{"Extensions.loadUnpacked", false, true},
 		{"PWA.install", false, true},
 	} {
-		if got := barrier(one, c.method) == ""; got != c.plugin {
+		if got := denyReason(one, c.method) == ""; got != c.plugin {
 			t.Errorf("a plugin is given %s: %v", c.method, got)
 		}
-		if got := barrier(some, c.method) == ""; got != c.client {
+		if got := denyReason(some, c.method) == ""; got != c.client {
 			t.Errorf("an MCP client is given %s: %v", c.method, got)
 		}
 	}
 }
 
 // What goes to the browser for a plugin says its context, and goes nowhere else.
-func TestCommandsOfPluginsSayTheirContext(t *testing.T) {
+func TestPluginCommandsCarryTheirContext(t *testing.T) {
 	one := Caller{Name: "plugin:one"}
 	for _, c := range []struct{ method, target, params, want, code string }{
 		{"Target.createTarget", "", `{"url":"http://a/"}`, `{"browserContextId":"C","url":"http://a/"}`, ""},
@@ -70,11 +70,11 @@ func TestCommandsOfPluginsSayTheirContext(t *testing.T) {
 		{"Browser.getWindowForTarget", "T", `{}`, "", CodeNotFound},
 	} {
 		t.Run(c.method+" "+c.params, func(t *testing.T) {
-			inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 				e.mu.Lock()
-				e.contexts["C"], e.scopes[one.Name] = one.Name, &scope{caller: one.Name, context: "C"}
+				e.contextOwners["C"], e.scopes[one.Name] = one.Name, &scope{caller: one.Name, context: "C"}
 				e.mu.Unlock()
-				f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"M","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
+				f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"M","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
 				synctest.Wait()
 				q := CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
 				err := e.confine(one, e.scopes[one.Name], &q)
@@ -90,7 +90,7 @@ func TestCommandsOfPluginsSayTheirContext(t *testing.T) {
 }
 
 // An MCP client has nothing to do with a plugin's context, nor with another client's targets.
-func TestCommandsOfClientsStayOutOfOthersContexts(t *testing.T) {
+func TestClientCommandsStayOutOfPluginContexts(t *testing.T) {
 	some := Caller{Name: "mcp:some"}
 	for _, c := range []struct{ method, params, code string }{
 		{"Target.createTarget", `{"url":"http://a/"}`, ""},
@@ -102,11 +102,11 @@ func TestCommandsOfClientsStayOutOfOthersContexts(t *testing.T) {
 		{"Target.sendMessageToTarget", `{"message":"{}","targetId":"T"}`, CodeDenied},
 		{"Fetch.enable", `{}`, CodeDenied},
 	} {
-		inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 			e.mu.Lock()
-			e.contexts["C"] = "plugin:one"
+			e.contextOwners["C"] = "plugin:one"
 			e.mu.Unlock()
-			f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"P","targetInfo":{"targetId":"PLUGINS","type":"page","url":"http://b/","browserContextId":"C"}}}`
+			f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"P","targetInfo":{"targetId":"PLUGINS","type":"page","url":"http://b/","browserContextId":"C"}}}`
 			synctest.Wait()
 			q := CallRequest{Target: BrowserTarget, Method: c.method, Params: json.RawMessage(c.params)}
 			if err := e.confine(some, nil, &q); err != nil && err.Code != c.code || err == nil && c.code != "" {
@@ -117,14 +117,14 @@ func TestCommandsOfClientsStayOutOfOthersContexts(t *testing.T) {
 }
 
 // The person's commands are sent as they are.
-func TestThePersonIsNotConfined(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+func TestCommandLineIsNotConfined(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		ended := make(chan *Error, 1)
 		go func() {
 			ended <- e.call(context.Background(), commandLine, CallRequest{Method: "Target.createBrowserContext", Params: json.RawMessage(`{"proxyServer":"direct://"}`)}).err
 		}()
 		synctest.Wait()
-		q := <-f.asked
+		q := <-f.sent
 		if q.Method != "Target.createBrowserContext" || string(q.Params) != `{"proxyServer":"direct://"}` {
 			t.Errorf("sent %+v", q)
 		}
@@ -135,7 +135,7 @@ func TestThePersonIsNotConfined(t *testing.T) {
 	})
 }
 
-func TestURLsThatOthersMayOpen(t *testing.T) {
+func TestMayOpenAndMayShow(t *testing.T) {
 	for _, c := range []struct {
 		url         string
 		open, shown bool
@@ -153,32 +153,32 @@ func TestURLsThatOthersMayOpen(t *testing.T) {
 	}
 }
 
-func TestURLsOfFramesAndWorkers(t *testing.T) {
+func TestIsFromWeb(t *testing.T) {
 	for url, want := range map[string]bool{
 		"": false, "http://a/": true, "https://a/w.js": true, "about:blank": true, "about:srcdoc": true, "data:text/html,x": true, "blob:http://a/1": true,
 		"blob:null/1": true, "chrome-error://chromewebdata/": true, "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/index.html": false,
 		"blob:chrome-extension://a/1": false, "chrome://settings/": false, "chrome-untrusted://x/": false, "devtools://x/": false, "file:///etc": false,
 	} {
-		if ofWeb(url) != want {
-			t.Errorf("%q is of the web: %v", url, ofWeb(url))
+		if isFromWeb(url) != want {
+			t.Errorf("%q is of the web: %v", url, isFromWeb(url))
 		}
 	}
 }
 
 // A session that a caller makes beside the keeper's tells of his target, and nobody else hears it.
-func TestEventsOfOtherSessionsAreOfTheirTarget(t *testing.T) {
+func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 	one, some, other := Caller{Name: "plugin:one"}, Caller{Name: "mcp:some"}, Caller{Name: "mcp:other"}
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		e.mu.Lock()
-		e.contexts["C"] = one.Name
+		e.contextOwners["C"] = one.Name
 		e.mu.Unlock()
 		for _, session := range []string{"S1", "S2"} {
-			f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"` + session + `","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
+			f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"` + session + `","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
 		}
-		f.says <- `{"method":"Network.requestWillBeSent","sessionId":"S2","params":{}}`
+		f.messages <- `{"method":"Network.requestWillBeSent","sessionId":"S2","params":{}}`
 		synctest.Wait()
 		for by, want := range map[string]int{one.Name: 1, some.Name: 0, other.Name: 0} {
-			kept, err := e.kept(Caller{Name: by}, EventsRequest{Patterns: []string{"Network.*"}})
+			kept, err := e.storedEvents(Caller{Name: by}, EventsRequest{Patterns: []string{"Network.*"}})
 			if err != nil || len(kept.Events) != want {
 				t.Errorf("%s is told %s, %v", by, kept.Events, err)
 			}
@@ -187,15 +187,15 @@ func TestEventsOfOtherSessionsAreOfTheirTarget(t *testing.T) {
 }
 
 // What is kept of the page of the start is of who takes it.
-func TestEventsOfTheFirstPageAreOfWhoTakesIt(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		f.says <- `{"method":"Page.frameStoppedLoading","sessionId":"S","params":{}}`
+func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		f.messages <- `{"method":"Page.frameStoppedLoading","sessionId":"S","params":{}}`
 		synctest.Wait()
 		e.mu.Lock()
 		e.claim(Caller{Name: "mcp:some"}, e.sessions["S"])
 		e.mu.Unlock()
 		for by, want := range map[string]int{"cli": 1, "mcp:some": 1, "mcp:other": 0} {
-			kept, err := e.kept(Caller{Name: by}, EventsRequest{Patterns: []string{"Page.*"}})
+			kept, err := e.storedEvents(Caller{Name: by}, EventsRequest{Patterns: []string{"Page.*"}})
 			if err != nil || len(kept.Events) != want {
 				t.Errorf("%s is told %s, %v", by, kept.Events, err)
 			}

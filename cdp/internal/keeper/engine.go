@@ -21,33 +21,33 @@ import (
 type engine struct {
 	conn       browser.Conn
 	name       string
-	lazy       bool // a browser that others run: attach to a target when it is first used
+	external   bool // a browser that others run: attach to a target when it is first used
 	maxMessage int
 
-	mu        sync.Mutex
-	lastID    int64
-	pending   map[int64]*pending
-	targets   map[string]*target
-	order     []*target // oldest first
-	sessions  map[string]*target
-	contexts  map[string]string  // of plugins: the caller's name by the id of his browser context
-	current   *target            // the person's
-	currents  map[string]*target // other callers', by their names
-	scopes    map[string]*scope  // of plugins, by their names
-	entering  chan struct{}      // held while a scope is made
-	seconds   map[string]*target // of sessions that callers have made beside ours
-	egress    host.Egress        // nil: plugins are refused
-	chrome    int                // the browser's process
-	spare     *target            // the blank page that the first open uses
-	begun     bool               // what comes from now on was asked for by somebody
-	asked     []askedPage        // by pages, the newest last
-	downloads map[string]string  // under way: whose they are, by their ids
-	events    *ring
-	listeners map[*listener]bool
-	calls     int64
-	gone      *Error
-	spool     *spool        // the reply that is being read, see spill
-	changed   chan struct{} // closed and replaced at every change that somebody may wait for
+	mu             sync.Mutex
+	lastID         int64
+	pending        map[int64]*pending
+	targets        map[string]*target
+	order          []*target // oldest first
+	sessions       map[string]*target
+	contextOwners  map[string]string  // of plugins: the caller's name by the id of his browser context
+	current        *target            // the person's
+	callerCurrent  map[string]*target // other callers', by their names
+	scopes         map[string]*scope  // of plugins, by their names
+	scopeLock      chan struct{}      // held while a scope is made
+	extraSessions  map[string]*target // of sessions that callers have made beside ours
+	egress         host.Egress        // nil: plugins are refused
+	chromePID      int                // the browser's process
+	sparePage      *target            // the blank page that the first open uses
+	started        bool               // what comes from now on was asked for by somebody
+	requestedPages []requestedPage    // by pages, the newest last
+	downloadOwners map[string]string  // under way: whose they are, by their ids
+	events         *ring
+	listeners      map[*listener]bool
+	callCount      int64
+	closeErr       *Error
+	spool          *spool        // the reply that is being read, see spill
+	changed        chan struct{} // closed and replaced at every change that somebody may wait for
 
 	done chan struct{} // closed when the connection has ended
 }
@@ -56,16 +56,16 @@ type target struct {
 	id, kind, url, title string
 	opener               string
 	owner                string  // the name of the caller who opened it; "" if nobody did
-	guessed              bool    // whether the owner may yet turn out to be another
+	ownerTentative       bool    // whether the owner may yet turn out to be another
 	parent               *target // of a frame or worker
 	session              string
 	attaching            bool // in a browser of others: asked for, not yet there
 	ready                bool // events of the page are on
 	crashed, closed      bool
-	deaf                 bool   // since it crashed, until it shows a page again
-	strayed              *Error // why it is being closed: its owner may not have it
+	needsReenable        bool   // since it crashed, until it shows a page again
+	evictErr             *Error // why it is being closed: its owner may not have it
 	dialog               *Dialog
-	leaving              string   // for this URL, which has not come yet
+	pendingURL           string   // for this URL, which has not come yet
 	loaders              []string // of the main frame, the newest last
 	loaded               bool     // the newest loader's load event came
 	domains              map[string]*domain
@@ -91,23 +91,23 @@ type reply struct {
 	err    *Error
 }
 
-func newEngine(conn browser.Conn, name string, lazy bool, cfg *Config) *engine {
+func newEngine(conn browser.Conn, name string, external bool, cfg *Config) *engine {
 	e := &engine{
-		conn: conn, name: name, lazy: lazy, maxMessage: cfg.MaxMessage,
-		lastID:    1, // browser.AskVersion used it
-		pending:   map[int64]*pending{},
-		targets:   map[string]*target{},
-		sessions:  map[string]*target{},
-		contexts:  map[string]string{},
-		currents:  map[string]*target{},
-		scopes:    map[string]*scope{},
-		entering:  make(chan struct{}, 1),
-		seconds:   map[string]*target{},
-		downloads: map[string]string{},
-		events:    newRing(cfg.RingEvents, cfg.RingBytes),
-		listeners: map[*listener]bool{},
-		changed:   make(chan struct{}),
-		done:      make(chan struct{}),
+		conn: conn, name: name, external: external, maxMessage: cfg.MaxMessage,
+		lastID:         1, // browser.AskVersion used it
+		pending:        map[int64]*pending{},
+		targets:        map[string]*target{},
+		sessions:       map[string]*target{},
+		contextOwners:  map[string]string{},
+		callerCurrent:  map[string]*target{},
+		scopes:         map[string]*scope{},
+		scopeLock:      make(chan struct{}, 1),
+		extraSessions:  map[string]*target{},
+		downloadOwners: map[string]string{},
+		events:         newRing(cfg.RingEvents, cfg.RingBytes),
+		listeners:      map[*listener]bool{},
+		changed:        make(chan struct{}),
+		done:           make(chan struct{}),
 	}
 	conn.SetSpill(e.spill)
 	return e
@@ -116,19 +116,19 @@ func newEngine(conn browser.Conn, name string, lazy bool, cfg *Config) *engine {
 // start begins to read and to follow targets.
 func (e *engine) start(ctx context.Context) *Error {
 	go e.read()
-	if _, err := ask(ctx, e, nil, cdptarget.SetDiscoverTargets, discovery(), opts{}); err != nil {
+	if _, err := execute(ctx, e, nil, cdptarget.SetDiscoverTargets, discoverParams(), callOptions{}); err != nil {
 		return err
 	}
-	if e.lazy {
+	if e.external {
 		return nil
 	}
-	if _, err := ask(ctx, e, nil, cdptarget.SetAutoAttach, e.autoAttach(), opts{}); err != nil {
+	if _, err := execute(ctx, e, nil, cdptarget.SetAutoAttach, e.autoAttachParams(), callOptions{}); err != nil {
 		return err
 	}
 	err := e.wait(ctx, "for the first page", func() (bool, *Error) {
 		for _, t := range e.order {
 			if t.kind == "page" && t.session != "" {
-				e.current, e.spare, e.begun = t, t, true
+				e.current, e.sparePage, e.started = t, t, true
 				return true, nil
 			}
 		}
@@ -137,20 +137,20 @@ func (e *engine) start(ctx context.Context) *Error {
 	return err
 }
 
-// pages leaves out tabs, which only wrap pages, and Chrome's own surfaces, such as the
+// targetFilter leaves out tabs, which only wrap pages, and Chrome's own surfaces, such as the
 // address bar's list.
-func pages() cdptarget.Filter {
+func targetFilter() cdptarget.Filter {
 	return cdptarget.Filter{{Type: "browser", Exclude: true}, {Type: "tab", Exclude: true}, {Type: "browser_ui", Exclude: true}, {}}
 }
 
-func discovery() cdptarget.SetDiscoverTargetsParams {
-	return cdptarget.SetDiscoverTargetsParams{Discover: true, Filter: pages()}
+func discoverParams() cdptarget.SetDiscoverTargetsParams {
+	return cdptarget.SetDiscoverTargetsParams{Discover: true, Filter: targetFilter()}
 }
 
-// autoAttach follows what a target opens. In our own browser it starts paused, so that
+// autoAttachParams follows what a target opens. In our own browser it starts paused, so that
 // nothing of its life is missed; in a browser of others it must not stop for us.
-func (e *engine) autoAttach() cdptarget.SetAutoAttachParams {
-	return cdptarget.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: !e.lazy, Flatten: new(true), Filter: pages()}
+func (e *engine) autoAttachParams() cdptarget.SetAutoAttachParams {
+	return cdptarget.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: !e.external, Flatten: new(true), Filter: targetFilter()}
 }
 
 // read takes every message of the browser until the end.
@@ -158,29 +158,29 @@ func (e *engine) read() {
 	for {
 		m, err := e.conn.Receive()
 		if err != nil {
-			e.fail(errf(CodeChromeConnection, "the connection to the browser has ended: it was closed or has crashed"))
+			e.disconnect(errf(CodeChromeConnection, "the connection to the browser has ended: it was closed or has crashed"))
 			return
 		}
 		e.handle(m)
 	}
 }
 
-// fail is the end of the connection.
-func (e *engine) fail(why *Error) {
-	e.end(why)
+// disconnect is the end of the connection.
+func (e *engine) disconnect(why *Error) {
+	e.failAll(why)
 	close(e.done)
 }
 
-// end ends everything that waits. Before a browser is ended it is called for itself: the last messages would say that
+// failAll ends everything that waits. Before a browser is ended it is called for itself: the last messages would say that
 // targets were closed.
-func (e *engine) end(why *Error) {
+func (e *engine) failAll(why *Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.gone == nil {
-		e.gone = why
+	if e.closeErr == nil {
+		e.closeErr = why
 	}
 	for _, p := range e.pending {
-		e.finish(p, reply{err: e.gone})
+		e.finish(p, reply{err: e.closeErr})
 	}
 	for l := range e.listeners {
 		l.finish("closed")
@@ -195,14 +195,14 @@ func (e *engine) handle(m browser.Message) {
 		params, result  json.RawMessage
 		failure         json.RawMessage
 	)
-	err := fields(m.Data, func(key, value []byte) (err error) {
+	err := eachField(m.Data, func(key, value []byte) (err error) {
 		switch string(key) {
 		case "id":
 			id, err = strconv.ParseInt(string(value), 10, 64)
 		case "method":
-			method, err = text(value)
+			method, err = parseString(value)
 		case "sessionId":
-			session, err = text(value)
+			session, err = parseString(value)
 		case "params":
 			params = value
 		case "result":
@@ -215,7 +215,7 @@ func (e *engine) handle(m browser.Message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if m.Spilled {
-		e.spilled(id)
+		e.deliverSpool(id)
 		return
 	}
 	if m.Truncated() {
@@ -225,7 +225,7 @@ func (e *engine) handle(m browser.Message) {
 		} else if id == 0 {
 			e.events.skip()
 			for l := range e.listeners {
-				l.lose(method, e.events.lastSeq)
+				l.recordLoss(method, e.events.lastSeq)
 			}
 		}
 		return
@@ -234,7 +234,7 @@ func (e *engine) handle(m browser.Message) {
 		return // not a message; what waits for it ends by its own deadline
 	}
 	if id == 0 {
-		e.event(session, method, params)
+		e.onEvent(session, method, params)
 		return
 	}
 	p := e.pending[id]
@@ -277,7 +277,7 @@ func (e *engine) wait(ctx context.Context, what string, ready func() (bool, *Err
 		e.mu.Lock()
 		ok, err := ready()
 		if !ok && err == nil {
-			err = e.gone
+			err = e.closeErr
 		}
 		changed := e.changed
 		e.mu.Unlock()
@@ -299,18 +299,18 @@ func contextError(ctx context.Context, what string) *Error {
 	return errf(CodeTimeout, "%s was given up, because the caller has gone", what)
 }
 
-// opts are the wishes of a call.
-type opts struct {
+// callOptions are the wishes of a call.
+type callOptions struct {
 	by       string
 	maxBytes int64
 	onDialog string
 	pieces   bool
 }
 
-// ask sends a command of our own, made of the protocol's generated types, and reads its
+// execute sends a command of our own, made of the protocol's generated types, and reads its
 // result with encoding/json: it takes what later browsers add or a page's broken text,
 // where the generated types' own decoder is strict.
-func ask[P, R any](ctx context.Context, e *engine, t *target, c cdp.Command[P, R], params P, o opts) (result R, err *Error) {
+func execute[P, R any](ctx context.Context, e *engine, t *target, c cdp.Command[P, R], params P, o callOptions) (result R, err *Error) {
 	raw, err := e.do(ctx, t, c.Method, mustJSON(params), o)
 	if err != nil {
 		return result, err
@@ -321,24 +321,24 @@ func ask[P, R any](ctx context.Context, e *engine, t *target, c cdp.Command[P, R
 	return result, nil
 }
 
-// tell is ask for a reply that nobody waits for; after may be nil. The engine is locked.
-func tell[P, R any](e *engine, t *target, c cdp.Command[P, R], params P, after func(reply)) {
+// postCommand is ask for a reply that nobody waits for; after may be nil. The engine is locked.
+func postCommand[P, R any](e *engine, t *target, c cdp.Command[P, R], params P, after func(reply)) {
 	e.post(t, c.Method, mustJSON(params), after)
 }
 
 // do sends one command to a target (nil: the browser) and waits for its reply, the
 // end of the target or the context's.
-func (e *engine) do(ctx context.Context, t *target, method string, params json.RawMessage, o opts) (json.RawMessage, *Error) {
+func (e *engine) do(ctx context.Context, t *target, method string, params json.RawMessage, o callOptions) (json.RawMessage, *Error) {
 	r := e.exchange(ctx, t, method, params, o)
 	return r.result, r.err
 }
 
 // exchange is do for a caller that may take a large result in pieces.
-func (e *engine) exchange(ctx context.Context, t *target, method string, params json.RawMessage, o opts) reply {
+func (e *engine) exchange(ctx context.Context, t *target, method string, params json.RawMessage, o callOptions) reply {
 	started := time.Now()
 	for {
 		e.mu.Lock()
-		if err := e.refusal(t, method, o); err != nil {
+		if err := e.checkSendable(t, method, o); err != nil {
 			e.mu.Unlock()
 			return reply{err: err}
 		}
@@ -366,7 +366,7 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 	}
 	e.mu.Lock()
 	if method == cdptarget.CommandCreateTarget {
-		p.after = e.closeMade
+		p.after = e.closeCreated
 	} else {
 		delete(e.pending, p.id)
 	}
@@ -381,8 +381,8 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 		return reply{err: contextError(ctx, method)}
 	}
 	failure := errf(CodeTimeout, "%s did not answer within %s", method, time.Since(started).Round(10*time.Millisecond))
-	if said := e.unstick(t); said != "" {
-		failure.Message += "; " + said
+	if diagnosis := e.unstick(t); diagnosis != "" {
+		failure.Message += "; " + diagnosis
 	}
 	if t != nil {
 		failure.Target = t.id
@@ -390,17 +390,17 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 	return reply{err: failure}
 }
 
-// closeMade closes a target that nobody waits for any more: it would belong to nobody. The engine is locked.
-func (e *engine) closeMade(r reply) {
+// closeCreated closes a target that nobody waits for any more: it would belong to nobody. The engine is locked.
+func (e *engine) closeCreated(r reply) {
 	var made cdptarget.CreateTargetResult
 	if json.Unmarshal(r.result, &made) == nil && made.TargetID != "" {
-		e.shut(made.TargetID)
+		e.postClose(made.TargetID)
 	}
 }
 
-// shut closes a target without waiting for it. The engine is locked.
-func (e *engine) shut(id cdptarget.ID) {
-	tell(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: id}, nil)
+// postClose closes a target without waiting for it. The engine is locked.
+func (e *engine) postClose(id cdptarget.ID) {
+	postCommand(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: id}, nil)
 }
 
 // root is the page whose dialogs block t: itself, or the page of a frame.
@@ -421,20 +421,20 @@ func (t *target) within(top *target) bool {
 
 // send numbers a message and queues it. The engine is locked.
 func (e *engine) send(p *pending, params json.RawMessage) *Error {
-	if e.gone != nil {
-		return e.gone
+	if e.closeErr != nil {
+		return e.closeErr
 	}
 	e.lastID++
 	p.id = e.lastID
 	p.done = make(chan reply, 1)
 	b := make([]byte, 0, len(params)+len(p.method)+96)
 	b = strconv.AppendInt(append(b, `{"id":`...), p.id, 10)
-	b = append(append(b, `,"method":`...), quoted(p.method)...)
+	b = append(append(b, `,"method":`...), quote(p.method)...)
 	if len(params) > 0 {
 		b = append(append(b, `,"params":`...), params...)
 	}
 	if p.target != nil {
-		b = append(append(b, `,"sessionId":`...), quoted(p.target.session)...)
+		b = append(append(b, `,"sessionId":`...), quote(p.target.session)...)
 	}
 	b = append(b, '}')
 	if err := e.conn.Send(b); err != nil {

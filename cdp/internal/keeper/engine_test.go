@@ -17,13 +17,13 @@ import (
 // fakeBrowser is a connection whose other end is the test. It answers what an engine
 // does by itself, so that a test sees only its own calls.
 type fakeBrowser struct {
-	asked    chan asked
-	followed []asked // what an engine does by itself
-	says     chan string
-	gone     chan struct{}
+	sent      chan sentCommand
+	automatic []sentCommand // what an engine does by itself
+	messages  chan string
+	closed    chan struct{}
 }
 
-type asked struct {
+type sentCommand struct {
 	ID      int64           `json:"id"`
 	Method  string          `json:"method"`
 	Params  json.RawMessage `json:"params"`
@@ -31,28 +31,28 @@ type asked struct {
 }
 
 func newFakeBrowser() *fakeBrowser {
-	return &fakeBrowser{asked: make(chan asked, 100), says: make(chan string, 100), gone: make(chan struct{})}
+	return &fakeBrowser{sent: make(chan sentCommand, 100), messages: make(chan string, 100), closed: make(chan struct{})}
 }
 
 func (f *fakeBrowser) Send(message []byte) error {
-	var q asked
+	var q sentCommand
 	if err := json.Unmarshal(message, &q); err != nil {
 		return err
 	}
 	if slices.Contains([]string{"Target.setAutoAttach", "Page.enable"}, q.Method) {
-		f.followed = append(f.followed, q)
+		f.automatic = append(f.automatic, q)
 		f.answer(q, `{}`)
 	} else {
-		f.asked <- q
+		f.sent <- q
 	}
 	return nil
 }
 
 func (f *fakeBrowser) Receive() (browser.Message, error) {
 	select {
-	case m := <-f.says:
+	case m := <-f.messages:
 		return browser.Message{Data: []byte(m), Size: int64(len(m))}, nil
-	case <-f.gone:
+	case <-f.closed:
 		return browser.Message{}, browser.ErrClosed
 	}
 }
@@ -60,28 +60,28 @@ func (f *fakeBrowser) Receive() (browser.Message, error) {
 func (f *fakeBrowser) SetSpill(func([]byte) io.Writer) {}
 
 func (f *fakeBrowser) Close() error {
-	close(f.gone)
+	close(f.closed)
 	return nil
 }
 
-func (f *fakeBrowser) answer(q asked, result string) {
-	f.says <- fmt.Sprintf(`{"id":%d,"sessionId":"S","result":%s}`, q.ID, result)
+func (f *fakeBrowser) answer(q sentCommand, result string) {
+	f.messages <- fmt.Sprintf(`{"id":%d,"sessionId":"S","result":%s}`, q.ID, result)
 }
 
 func (f *fakeBrowser) event(name string) {
 	switch name {
 	case "attached":
-		f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"S","waitingForDebugger":false,"targetInfo":{"targetId":"T","type":"page","url":"http://a/","title":"A"}}}`
+		f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"S","waitingForDebugger":false,"targetInfo":{"targetId":"T","type":"page","url":"http://a/","title":"A"}}}`
 	case "Target.targetCrashed":
-		f.says <- `{"method":"Target.targetCrashed","params":{"targetId":"T","status":"crashed","errorCode":11}}`
+		f.messages <- `{"method":"Target.targetCrashed","params":{"targetId":"T","status":"crashed","errorCode":11}}`
 	default:
-		f.says <- `{"method":"` + name + `","sessionId":"S","params":{}}`
+		f.messages <- `{"method":"` + name + `","sessionId":"S","params":{}}`
 	}
 }
 
-// inPage runs a test against an engine with one page, in a bubble in which synctest.Wait
+// withPage runs a test against an engine with one page, in a bubble in which synctest.Wait
 // waits until everything said was taken in.
-func inPage(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
+func withPage(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{}
 		cfg.setDefaults()
@@ -96,8 +96,8 @@ func inPage(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
 	})
 }
 
-// command starts a call and answers what the browser was asked, and where the call's error comes.
-func command(t *testing.T, e *engine, f *fakeBrowser, method string) (asked, <-chan *Error) {
+// startCommand starts a call and answers what the browser was asked, and where the call's error comes.
+func startCommand(t *testing.T, e *engine, f *fakeBrowser, method string) (sentCommand, <-chan *Error) {
 	t.Helper()
 	ended := make(chan *Error, 1)
 	go func() {
@@ -105,17 +105,17 @@ func command(t *testing.T, e *engine, f *fakeBrowser, method string) (asked, <-c
 	}()
 	synctest.Wait()
 	select {
-	case q := <-f.asked:
+	case q := <-f.sent:
 		if q.Method != method {
 			t.Fatalf("%s was sent instead of %s", q.Method, method)
 		}
 		return q, ended
 	default:
-		return asked{}, ended
+		return sentCommand{}, ended
 	}
 }
 
-func wantEnded(t *testing.T, what string, ended <-chan *Error, code string) {
+func wantResult(t *testing.T, what string, ended <-chan *Error, code string) {
 	t.Helper()
 	synctest.Wait()
 	select {
@@ -133,25 +133,25 @@ func wantEnded(t *testing.T, what string, ended <-chan *Error, code string) {
 
 // Two events tell of each crash. What revives the page may be sent after the first and
 // must survive the second.
-func TestRevivingSurvivesTheSecondEventOfACrash(t *testing.T) {
+func TestRevivalSurvivesSecondCrashEvent(t *testing.T) {
 	const first, second = "Inspector.targetCrashed", "Target.targetCrashed"
 	for _, order := range [][2]string{{first, second}, {second, first}} {
 		for _, method := range []string{"Page.navigate", "Page.reload", "Page.close"} {
 			t.Run(order[0]+" "+method, func(t *testing.T) {
-				inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-					_, waiting := command(t, e, f, "Runtime.evaluate")
+				withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+					_, waiting := startCommand(t, e, f, "Runtime.evaluate")
 					f.event(order[0])
-					wantEnded(t, "a call under way", waiting, CodeTargetCrashed)
-					reviving, revived := command(t, e, f, method)
+					wantResult(t, "a call under way", waiting, CodeTargetCrashed)
+					reviving, revived := startCommand(t, e, f, method)
 					f.event(order[1])
-					_, refused := command(t, e, f, "Runtime.evaluate")
-					wantEnded(t, "a call before the revival", refused, CodeTargetCrashed)
+					_, refused := startCommand(t, e, f, "Runtime.evaluate")
+					wantResult(t, "a call before the revival", refused, CodeTargetCrashed)
 					f.event("Inspector.targetReloadedAfterCrash")
 					f.answer(reviving, `{}`)
-					wantEnded(t, method, revived, "")
-					again, ended := command(t, e, f, "Runtime.evaluate")
+					wantResult(t, method, revived, "")
+					again, ended := startCommand(t, e, f, "Runtime.evaluate")
 					f.answer(again, `{}`)
-					wantEnded(t, "a call after the revival", ended, "")
+					wantResult(t, "a call after the revival", ended, "")
 				})
 			})
 		}
@@ -160,31 +160,31 @@ func TestRevivingSurvivesTheSecondEventOfACrash(t *testing.T) {
 
 // A navigation that was under way when the renderer crashed may never be answered, nor
 // one whose own new renderer crashes.
-func TestNavigationUnderWayFailsWithTheCrash(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		_, navigating := command(t, e, f, "Page.navigate")
+func TestPendingNavigationFailsOnCrash(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		_, navigating := startCommand(t, e, f, "Page.navigate")
 		f.event("Inspector.targetCrashed")
 		f.event("Target.targetCrashed")
-		wantEnded(t, "a navigation under way", navigating, CodeTargetCrashed)
-		_, reviving := command(t, e, f, "Page.navigate")
+		wantResult(t, "a navigation under way", navigating, CodeTargetCrashed)
+		_, reviving := startCommand(t, e, f, "Page.navigate")
 		f.event("Inspector.targetReloadedAfterCrash")
 		f.event("Inspector.targetCrashed")
 		f.event("Target.targetCrashed")
-		wantEnded(t, "a revival that crashes", reviving, CodeTargetCrashed)
+		wantResult(t, "a revival that crashes", reviving, CodeTargetCrashed)
 	})
 }
 
 // The reply of a navigation that crashes the page comes before the crash, but its caller
 // may wake up after it.
-func TestLateReplyIsNoRevival(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		crashing, ended := command(t, e, f, "Page.navigate")
+func TestLateReplyDoesNotRevive(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		crashing, ended := startCommand(t, e, f, "Page.navigate")
 		f.answer(crashing, `{"frameId":"T","errorText":"net::ERR_ABORTED"}`)
 		f.event("Inspector.targetCrashed")
 		f.event("Target.targetCrashed")
-		wantEnded(t, "the crashing navigation", ended, "")
-		q, refused := command(t, e, f, "Runtime.evaluate")
-		wantEnded(t, "a call to the crashed page", refused, CodeTargetCrashed)
+		wantResult(t, "the crashing navigation", ended, "")
+		q, refused := startCommand(t, e, f, "Runtime.evaluate")
+		wantResult(t, "a call to the crashed page", refused, CodeTargetCrashed)
 		if q.Method != "" {
 			t.Error("a call was sent to a crashed page")
 		}
@@ -192,39 +192,39 @@ func TestLateReplyIsNoRevival(t *testing.T) {
 }
 
 // What a later browser adds or a page garbles must not be in the way of our own calls.
-func TestResultsAreReadLeniently(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+func TestPageInfoToleratesUnknownFields(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		opened := make(chan Page, 1)
 		go func() {
-			p, err := e.page(context.Background(), e.targets["T"])
+			p, err := e.pageInfo(context.Background(), e.targets["T"])
 			if err != nil {
 				t.Error(err)
 			}
 			opened <- p
 		}()
-		f.answer(<-f.asked, `{"targetInfo":{"targetId":"T","type":"hologram","title":"\ud800 x","title2":{},"url":"u","attached":true,"embedderData":[1],"subtype":"new"}}`)
+		f.answer(<-f.sent, `{"targetInfo":{"targetId":"T","type":"hologram","title":"\ud800 x","title2":{},"url":"u","attached":true,"embedderData":[1],"subtype":"new"}}`)
 		if p := <-opened; p.URL != "u" || p.Title != "\ufffd x" {
 			t.Errorf("page %+v", p)
 		}
 	})
 }
 
-// TestPageOfNobodyIsClosed gives up a page that is being made: once it is there it is closed, for nobody knows of it.
-func TestPageOfNobodyIsClosed(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+// TestAbandonedPageIsClosed gives up a page that is being made: once it is there it is closed, for nobody knows of it.
+func TestAbandonedPageIsClosed(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		ctx, giveUp := context.WithCancel(t.Context())
 		ended := make(chan *Error, 1)
 		go func() {
 			_, err := e.newPage(ctx, Caller{Name: "mcp:one"}, "")
 			ended <- err
 		}()
-		making := <-f.asked
+		making := <-f.sent
 		giveUp()
-		wantEnded(t, "a page that was given up", ended, CodeTimeout)
+		wantResult(t, "a page that was given up", ended, CodeTimeout)
 		f.answer(making, `{"targetId":"N"}`)
 		synctest.Wait()
 		select {
-		case q := <-f.asked:
+		case q := <-f.sent:
 			if q.Method != "Target.closeTarget" || string(q.Params) != `{"targetId":"N"}` {
 				t.Errorf("the browser is asked %s %s", q.Method, q.Params)
 			}
@@ -234,32 +234,32 @@ func TestPageOfNobodyIsClosed(t *testing.T) {
 	})
 }
 
-// TestFirstPageIsMadeOnce lets a plugin make its first calls at once: they share one page.
-func TestFirstPageIsMadeOnce(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		by, s := Caller{Name: pluginPrefix + "one"}, &scope{context: "C", first: make(chan struct{}, 1)}
-		e.contexts["C"] = by.Name
+// TestFirstPageIsCreatedOnce lets a plugin make its first calls at once: they share one page.
+func TestFirstPageIsCreatedOnce(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		by, s := Caller{Name: pluginPrefix + "one"}, &scope{context: "C", firstPageLock: make(chan struct{}, 1)}
+		e.contextOwners["C"] = by.Name
 		ended := make(chan *Error, 2)
 		for range cap(ended) {
 			go func() { ended <- e.firstPage(t.Context(), by, s) }()
 		}
 		synctest.Wait()
-		f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank","browserContextId":"C"}}}`
-		f.answer(<-f.asked, `{"targetId":"N"}`)
+		f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank","browserContextId":"C"}}}`
+		f.answer(<-f.sent, `{"targetId":"N"}`)
 		for range cap(ended) {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
 		}
-		if len(f.asked) > 0 {
-			t.Errorf("the browser is asked %s as well", (<-f.asked).Method)
+		if len(f.sent) > 0 {
+			t.Errorf("the browser is asked %s as well", (<-f.sent).Method)
 		}
 	})
 }
 
-// TestPagesMadeAtOnceAreBounded makes more pages at once than a caller may have: each was asked for while there was room.
-func TestPagesMadeAtOnceAreBounded(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+// TestPageLimitHoldsForConcurrentRequests makes more pages at once than a caller may have: each was asked for while there was room.
+func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		const tooMany = 3
 		ended := make(chan *Error, maxPages+tooMany)
 		for range maxPages + tooMany {
@@ -270,8 +270,8 @@ func TestPagesMadeAtOnceAreBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		for n := range maxPages + tooMany {
-			f.says <- fmt.Sprintf(`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page"}}}`, n)
-			f.answer(<-f.asked, fmt.Sprintf(`{"targetId":"P%d"}`, n))
+			f.messages <- fmt.Sprintf(`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page"}}}`, n)
+			f.answer(<-f.sent, fmt.Sprintf(`{"targetId":"P%d"}`, n))
 			synctest.Wait()
 		}
 		for range maxPages + tooMany {
@@ -280,8 +280,8 @@ func TestPagesMadeAtOnceAreBounded(t *testing.T) {
 			}
 		}
 		closed := 0
-		for len(f.asked) > 0 {
-			if q := <-f.asked; q.Method == "Target.closeTarget" {
+		for len(f.sent) > 0 {
+			if q := <-f.sent; q.Method == "Target.closeTarget" {
 				closed++
 			}
 		}
@@ -291,17 +291,17 @@ func TestPagesMadeAtOnceAreBounded(t *testing.T) {
 	})
 }
 
-// TestPagesAreBounded gives a plugin as many pages as it may have: what it asks for is refused then, and what a page opens by itself is closed.
-func TestPagesAreBounded(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+// TestPageLimit gives a plugin as many pages as it may have: what it asks for is refused then, and what a page opens by itself is closed.
+func TestPageLimit(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		by := Caller{Name: pluginPrefix + "one"}
 		created := func(n int) {
-			f.says <- fmt.Sprintf(`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page","browserContextId":"C"}}}`, n)
+			f.messages <- fmt.Sprintf(`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page","browserContextId":"C"}}}`, n)
 			synctest.Wait()
 		}
-		e.contexts["C"] = by.Name
+		e.contextOwners["C"] = by.Name
 		for n := range maxPages {
-			if err := e.crowded(by); err != nil {
+			if err := e.checkPageLimit(by); err != nil {
 				t.Fatalf("with %d pages: %v", n, err)
 			}
 			created(n)
@@ -315,14 +315,14 @@ func TestPagesAreBounded(t *testing.T) {
 		}
 		created(maxPages)
 		select {
-		case q := <-f.asked:
+		case q := <-f.sent:
 			if q.Method != "Target.closeTarget" || string(q.Params) != fmt.Sprintf(`{"targetId":"P%d"}`, maxPages) {
 				t.Errorf("the browser is asked %s %s", q.Method, q.Params)
 			}
 		default:
 			t.Error("one page too many stays")
 		}
-		if err := e.crowded(commandLine); err != nil {
+		if err := e.checkPageLimit(commandLine); err != nil {
 			t.Errorf("the person: %v", err)
 		}
 	})
@@ -330,7 +330,7 @@ func TestPagesAreBounded(t *testing.T) {
 
 // TestStreamEndsWithItsTarget listens to one page, which is closed: nothing more can come.
 func TestStreamEndsWithItsTarget(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		listen := func(scope *target) (*listener, *Error) {
 			return e.listen(commandLine, ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
 		}
@@ -343,7 +343,7 @@ func TestStreamEndsWithItsTarget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.says <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
+		f.messages <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
 		synctest.Wait()
 		if of.end != "closed" || all.end != "" {
 			t.Errorf("the page's stream ends with %q, that of all with %q", of.end, all.end)
@@ -354,23 +354,23 @@ func TestStreamEndsWithItsTarget(t *testing.T) {
 	})
 }
 
-// TestCallersDoNotBlindTheEngine sends commands that would end how targets are followed: the engine says them its way again.
-func TestCallersDoNotBlindTheEngine(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+// TestCallersCannotDisableTargetTracking sends commands that would end how targets are followed: the engine says them its way again.
+func TestCallersCannotDisableTargetTracking(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		done := func(method string) {
 			t.Helper()
-			q, ended := command(t, e, f, method)
+			q, ended := startCommand(t, e, f, method)
 			if q.Method != "" { // else the fake has answered
 				f.answer(q, `{}`)
 			}
-			wantEnded(t, method, ended, "")
+			wantResult(t, method, ended, "")
 		}
-		next := func() asked {
+		next := func() sentCommand {
 			select {
-			case q := <-f.asked:
+			case q := <-f.sent:
 				return q
 			default:
-				return asked{}
+				return sentCommand{}
 			}
 		}
 		done("Target.setDiscoverTargets")
@@ -378,10 +378,10 @@ func TestCallersDoNotBlindTheEngine(t *testing.T) {
 			t.Errorf("the browser is asked %s %s", q.Method, q.Params)
 		}
 		done("Target.setAutoAttach")
-		if q := f.followed[len(f.followed)-1]; q.Method != "Target.setAutoAttach" || !strings.Contains(string(q.Params), `"autoAttach":true`) {
+		if q := f.automatic[len(f.automatic)-1]; q.Method != "Target.setAutoAttach" || !strings.Contains(string(q.Params), `"autoAttach":true`) {
 			t.Errorf("the browser is asked %s %s", q.Method, q.Params)
 		}
-		f.says <- `{"method":"Target.detachedFromTarget","params":{"sessionId":"S","targetId":"T"}}`
+		f.messages <- `{"method":"Target.detachedFromTarget","params":{"sessionId":"S","targetId":"T"}}`
 		synctest.Wait()
 		done("Target.detachFromTarget")
 		if q := next(); q.Method != "Target.attachToTarget" || !strings.Contains(string(q.Params), `"targetId":"T"`) {
@@ -390,41 +390,41 @@ func TestCallersDoNotBlindTheEngine(t *testing.T) {
 	})
 }
 
-// TestDialogOfAFrameIsAnsweredInItsPage sends the answer where a call to the frame was told to send it.
-func TestDialogOfAFrameIsAnsweredInItsPage(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		f.says <- `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F","targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}}}`
+// TestFrameDialogIsHandledInItsPage sends the answer where a call to the frame was told to send it.
+func TestFrameDialogIsHandledInItsPage(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		f.messages <- `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F","targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}}}`
 		synctest.Wait()
 		go e.call(t.Context(), commandLine, CallRequest{Method: "Page.handleJavaScriptDialog", Target: "frame"})
-		if q := <-f.asked; q.Session != "S" {
+		if q := <-f.sent; q.Session != "S" {
 			t.Errorf("%s goes to session %q", q.Method, q.Session)
 		}
 	})
 }
 
-// TestGivenUpOpenLeavesNoPage gives up a page while it loads.
-func TestGivenUpOpenLeavesNoPage(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+// TestCancelledOpenLeavesNoPage gives up a page while it loads.
+func TestCancelledOpenLeavesNoPage(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		ctx, giveUp := context.WithCancel(t.Context())
 		ended := make(chan *Error, 1)
 		go func() {
 			_, err := e.open(ctx, commandLine, OpenRequest{URL: "http://slow/"})
 			ended <- err
 		}()
-		making := <-f.asked
-		f.says <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank"}}}`
+		making := <-f.sent
+		f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank"}}}`
 		f.answer(making, `{"targetId":"N"}`)
-		if q := <-f.asked; q.Method != "Page.navigate" {
+		if q := <-f.sent; q.Method != "Page.navigate" {
 			t.Fatalf("the browser is asked %s", q.Method)
 		}
 		giveUp()
 		synctest.Wait()
 		for {
 			select {
-			case q := <-f.asked:
+			case q := <-f.sent:
 				if q.Method == "Target.closeTarget" && string(q.Params) == `{"targetId":"N"}` {
 					f.answer(q, `{"success":true}`)
-					wantEnded(t, "a page that was given up", ended, CodeTimeout)
+					wantResult(t, "a page that was given up", ended, CodeTimeout)
 					return
 				}
 				f.answer(q, `{}`) // whether it is stuck
@@ -435,72 +435,72 @@ func TestGivenUpOpenLeavesNoPage(t *testing.T) {
 	})
 }
 
-// TestPageThatAsksBeforeItIsLeftIsClosed answers the page's question as the caller wishes.
-func TestPageThatAsksBeforeItIsLeftIsClosed(t *testing.T) {
+// TestCloseTargetWithBeforeUnloadDialog answers the page's question as the caller wishes.
+func TestCloseTargetWithBeforeUnloadDialog(t *testing.T) {
 	for onDialog, code := range map[string]string{"": CodeBusy, DialogDismiss: CodeBusy, DialogAccept: ""} {
-		inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 			ended := make(chan *Error, 1)
 			go func() {
 				_, err := e.closeTarget(t.Context(), commandLine, "", onDialog)
 				ended <- err
 			}()
-			f.answer(<-f.asked, `{"success":true}`)
-			f.says <- `{"method":"Page.javascriptDialogOpening","sessionId":"S","params":{"type":"beforeunload"}}`
+			f.answer(<-f.sent, `{"success":true}`)
+			f.messages <- `{"method":"Page.javascriptDialogOpening","sessionId":"S","params":{"type":"beforeunload"}}`
 			synctest.Wait()
 			select {
-			case q := <-f.asked:
+			case q := <-f.sent:
 				if q.Method != "Page.handleJavaScriptDialog" || code != "" {
 					t.Errorf("%q: the browser is asked %s", onDialog, q.Method)
 				}
-				f.says <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
+				f.messages <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
 			default:
 			}
-			wantEnded(t, "on_dialog "+onDialog, ended, code)
+			wantResult(t, "on_dialog "+onDialog, ended, code)
 		})
 	}
 }
 
-// TestFrameOfAPageOutOfSightIsForgotten tells on of a frame whose page was left and is kept for going back: no call can reach it.
-func TestFrameOfAPageOutOfSightIsForgotten(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+// TestFrameInBackForwardCacheIsForgotten tells on of a frame whose page was left and is kept for going back: no call can reach it.
+func TestFrameInBackForwardCacheIsForgotten(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		const frame = `"targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}`
 		attached := `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F",` + frame + `}}`
-		f.says <- attached
-		f.says <- `{"method":"Target.detachedFromTarget","sessionId":"S","params":{"sessionId":"F","targetId":"frame"}}`
-		f.says <- `{"method":"Target.targetInfoChanged","params":{` + frame + `}}`
+		f.messages <- attached
+		f.messages <- `{"method":"Target.detachedFromTarget","sessionId":"S","params":{"sessionId":"F","targetId":"frame"}}`
+		f.messages <- `{"method":"Target.targetInfoChanged","params":{` + frame + `}}`
 		synctest.Wait()
-		if all := e.list(commandLine); len(all) != 1 {
+		if all := e.listTargets(commandLine); len(all) != 1 {
 			t.Errorf("targets %+v", all)
 		}
-		f.says <- attached // the page is gone back to
+		f.messages <- attached // the page is gone back to
 		synctest.Wait()
-		if all := e.list(commandLine); len(all) != 2 || all[1].Parent != "T" {
+		if all := e.listTargets(commandLine); len(all) != 2 || all[1].Parent != "T" {
 			t.Errorf("targets after going back %+v", all)
 		}
 	})
 }
 
 // A page that moves on before it has taken in what a stream needs would tell nothing of what comes next.
-func TestListeningBeginsOnceTheEventsAreOn(t *testing.T) {
+func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		tells func(f *fakeBrowser, q asked)
+		tells func(f *fakeBrowser, q sentCommand)
 		waits time.Duration
 	}{
-		{"an answer", func(f *fakeBrowser, q asked) { f.answer(q, `{}`) }, 0},
-		{"a dialog", func(f *fakeBrowser, _ asked) { f.event("Page.javascriptDialogOpening") }, 0},
-		{"a crash", func(f *fakeBrowser, _ asked) { f.event("Target.targetCrashed") }, 0},
-		{"nothing", func(*fakeBrowser, asked) {}, enableTime},
+		{"an answer", func(f *fakeBrowser, q sentCommand) { f.answer(q, `{}`) }, 0},
+		{"a dialog", func(f *fakeBrowser, _ sentCommand) { f.event("Page.javascriptDialogOpening") }, 0},
+		{"a crash", func(f *fakeBrowser, _ sentCommand) { f.event("Target.targetCrashed") }, 0},
+		{"nothing", func(*fakeBrowser, sentCommand) {}, enableTimeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 				l, err := e.listen(commandLine, ListenRequest{Patterns: []string{"Runtime.*", "Runtime.consoleAPICalled"}}, nil, func() {})
 				if err != nil {
 					t.Fatal(err)
 				}
-				q, began, heard := <-f.asked, time.Now(), make(chan time.Duration, 1)
+				q, began, heard := <-f.sent, time.Now(), make(chan time.Duration, 1)
 				go func() {
-					e.heard(t.Context(), l)
+					e.awaitEnabled(t.Context(), l)
 					heard <- time.Since(began)
 				}()
 				synctest.Wait()
@@ -516,9 +516,9 @@ func TestListeningBeginsOnceTheEventsAreOn(t *testing.T) {
 	}
 }
 
-// TestLossIsCountedOnce reads the kept events page by page: what was lost is told with the page that it would have been in.
-func TestLossIsCountedOnce(t *testing.T) {
-	inPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+// TestDroppedEventsAreCountedOnce reads the kept events page by page: what was lost is told with the page that it would have been in.
+func TestDroppedEventsAreCountedOnce(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		e.events = newRing(10, 10_000)
 		for _, kept := range []bool{true, false, true, true, false, false, true} {
 			if kept {
@@ -530,7 +530,7 @@ func TestLossIsCountedOnce(t *testing.T) {
 		var since, dropped int64
 		var read int
 		for range 5 {
-			page, err := e.kept(commandLine, EventsRequest{Since: since, Limit: 1})
+			page, err := e.storedEvents(commandLine, EventsRequest{Since: since, Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

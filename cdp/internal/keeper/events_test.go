@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// aLine is any line of a stream.
-type aLine struct {
+// streamLine is any line of a stream.
+type streamLine struct {
 	Seq      int64           `json:"seq"`
 	T        int64           `json:"t"`
 	Browser  string          `json:"browser"`
@@ -23,7 +23,7 @@ type aLine struct {
 	Dropped  int64           `json:"dropped"`
 }
 
-func parseLine(t *testing.T, raw []byte) (l aLine) {
+func parseLine(t *testing.T, raw []byte) (l streamLine) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
@@ -34,10 +34,10 @@ func parseLine(t *testing.T, raw []byte) (l aLine) {
 }
 
 // listen collects a stream's lines; then is run when nothing can be missed any more.
-func listen(t *testing.T, c *Client, q ListenRequest, then func()) ([]aLine, ListenEnd) {
+func listen(t *testing.T, c *Client, q ListenRequest, then func()) ([]streamLine, ListenEnd) {
 	t.Helper()
-	var lines []aLine
-	end, err := c.Listen(bounded(t), q, func() {
+	var lines []streamLine
+	end, err := c.Listen(testContext(t), q, func() {
 		if then != nil {
 			go then()
 		}
@@ -53,12 +53,12 @@ func listen(t *testing.T, c *Client, q ListenRequest, then func()) ([]aLine, Lis
 
 func TestListenUntilMaxTimeout(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	url := site(t, map[string]string{"/": plainPage, "/two": "<title>Two</title>"})
-	p := open(t, c, url+"/")
-	reload := func() { c.Call(bounded(t), CallRequest{Method: "Page.reload"}) }
+	p := openPage(t, c, url+"/")
+	reload := func() { c.Call(testContext(t), CallRequest{Method: "Page.reload"}) }
 
-	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Network.*"}, Until: "Page.loadEventFired", TimeoutMS: limit.Milliseconds()}, reload)
+	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Network.*"}, Until: "Page.loadEventFired", TimeoutMS: testTimeout.Milliseconds()}, reload)
 	if end.End != "until" || len(lines) < 3 {
 		t.Fatalf("end %+v after %d lines", end, len(lines))
 	}
@@ -86,42 +86,42 @@ func TestListenUntilMaxTimeout(t *testing.T) {
 
 	// Nobody listens any more, so nothing of the network is told, from when the page has heard of it.
 	wantValue(t, c, "", "1+1", "2")
-	ev, err := c.Events(bounded(t), EventsRequest{})
+	ev, err := c.Events(testContext(t), EventsRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines, _ = listen(t, c, ListenRequest{Patterns: []string{"Page.loadEventFired"}, Max: 1}, reload)
-	after, err := c.Events(bounded(t), EventsRequest{Since: ev.LastSeq, Patterns: []string{"Network.*"}})
+	after, err := c.Events(testContext(t), EventsRequest{Since: ev.LastSeq, Patterns: []string{"Network.*"}})
 	if err != nil || len(after.Events) != 0 || len(lines) != 1 {
 		t.Errorf("after the stream: %d events, %v", len(after.Events), err)
 	}
 
 	// What a caller enabled himself stays on.
-	if _, err := c.Call(bounded(t), CallRequest{Method: "Network.enable"}); err != nil {
+	if _, err := c.Call(testContext(t), CallRequest{Method: "Network.enable"}); err != nil {
 		t.Fatal(err)
 	}
 	listen(t, c, ListenRequest{Patterns: []string{"Network.*"}, Max: 1}, reload)
 	lines, _ = listen(t, c, ListenRequest{Patterns: []string{"Page.loadEventFired"}, Max: 1}, reload)
-	after, err = c.Events(bounded(t), EventsRequest{Since: lines[0].Seq - 50, Patterns: []string{"Network.*"}})
+	after, err = c.Events(testContext(t), EventsRequest{Since: lines[0].Seq - 50, Patterns: []string{"Network.*"}})
 	if err != nil || len(after.Events) == 0 {
 		t.Errorf("enabled by the caller: %d events, %v", len(after.Events), err)
 	}
 
 	// An error of the reader ends the stream, as does a pattern that is none.
 	stop := errors.New("enough")
-	_, err = c.Listen(bounded(t), ListenRequest{Patterns: []string{"Page.*"}}, func() { go reload() }, func(json.RawMessage) error { return stop })
+	_, err = c.Listen(testContext(t), ListenRequest{Patterns: []string{"Page.*"}}, func() { go reload() }, func(json.RawMessage) error { return stop })
 	if err != stop {
 		t.Errorf("the reader's error: %v", err)
 	}
-	_, err = c.Listen(bounded(t), ListenRequest{Patterns: []string{"["}}, nil, nil)
+	_, err = c.Listen(testContext(t), ListenRequest{Patterns: []string{"["}}, nil, nil)
 	wantCode(t, err, CodeInvalidArgs)
 	wantValue(t, c, "", "1+1", "2")
 }
 
 func TestListenMarksReplayedHistory(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	open(t, c, "")
+	c := startBrowser(t, config(t))
+	openPage(t, c, "")
 	if _, err := evaluate(t, c, "", "console.log('before'); 0"); err != nil {
 		t.Fatal(err)
 	}
@@ -133,35 +133,35 @@ func TestListenMarksReplayedHistory(t *testing.T) {
 	}
 }
 
-func TestListenEndsWithTheBrowser(t *testing.T) {
+func TestListenEndsWithBrowser(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	c := start(t, cfg)
-	other, err := Dial(bounded(t), cfg.RunDir, "", "test")
+	c := startBrowser(t, cfg)
+	other, err := Dial(testContext(t), cfg.RunDir, "", "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Page.*"}}, func() { other.CloseBrowser(bounded(t)) })
+	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Page.*"}}, func() { other.CloseBrowser(testContext(t)) })
 	if end.End != "closed" {
 		t.Errorf("end %+v, %d lines", end, len(lines))
 	}
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 }
 
 func TestChildTargets(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	inner := strings.Replace(site(t, map[string]string{"/": "<title>In</title><script>var here = 'inner'</script>"}), "127.0.0.1", "localhost", 1)
 	url := site(t, map[string]string{
 		"/":     `<title>Out</title><iframe src="` + inner + `/"></iframe><script>w = new Worker("/w.js")</script>`,
 		"/w.js": `var here = "worker"`, "/pop": "<title>Pop</title>",
 	})
-	p := open(t, c, url+"/")
+	p := openPage(t, c, url+"/")
 	find := func(kind string) (found Target) {
 		t.Helper()
 		waitFor(t, kind, func() bool {
-			all, err := c.Targets(bounded(t))
+			all, err := c.Targets(testContext(t))
 			for _, one := range all {
 				if one.Type == kind && one.Attached && one.ID != p.Target {
 					found = one
@@ -184,7 +184,7 @@ func TestChildTargets(t *testing.T) {
 	wantCode(t, err, CodeBusy, "from within")
 	_, err = evaluate(t, c, p.Target, "1")
 	wantCode(t, err, CodeBusy)
-	if _, err := c.Call(bounded(t), CallRequest{Target: p.Target, Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
+	if _, err := c.Call(testContext(t), CallRequest{Target: p.Target, Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, frame.ID, "1+1", "2")
@@ -200,7 +200,7 @@ func TestChildTargets(t *testing.T) {
 
 	q := evaluation("window.open('/pop'); 0")
 	q.Params = params(map[string]any{"expression": "window.open('/pop'); 0", "userGesture": true})
-	if _, err := c.Call(bounded(t), q); err != nil {
+	if _, err := c.Call(testContext(t), q); err != nil {
 		t.Fatal(err)
 	}
 	pop := find("page")
@@ -220,15 +220,15 @@ func TestChildTargets(t *testing.T) {
 
 func TestClosedTargetEndsItsCalls(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	first := open(t, c, "")
-	second := open(t, c, site(t, map[string]string{"/": plainPage}))
-	waiting := underWay(t, c, never)
-	if _, err := c.CloseTarget(bounded(t), second.Target, ""); err != nil {
+	c := startBrowser(t, config(t))
+	first := openPage(t, c, "")
+	second := openPage(t, c, site(t, map[string]string{"/": plainPage}))
+	waiting := startCall(t, c, neverReturns)
+	if _, err := c.CloseTarget(testContext(t), second.Target, ""); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, ended(t, waiting), CodeNotFound, "was closed")
-	if _, err := c.CloseTarget(bounded(t), first.Target, ""); err != nil {
+	wantCode(t, awaitError(t, waiting), CodeNotFound, "was closed")
+	if _, err := c.CloseTarget(testContext(t), first.Target, ""); err != nil {
 		t.Fatal(err)
 	}
 	_, err := evaluate(t, c, "", "1")
@@ -237,14 +237,14 @@ func TestClosedTargetEndsItsCalls(t *testing.T) {
 	}
 }
 
-// TestSlowListenerLosesAndNobodyWaits floods a listener that does not read.
-func TestSlowListenerLosesAndNobodyWaits(t *testing.T) {
+// TestSlowListenerDropsEvents floods a listener that does not read.
+func TestSlowListenerDropsEvents(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.RingEvents, cfg.RingBytes = 500, 1<<20
-	c := start(t, cfg)
-	open(t, c, "")
-	slow, err := Dial(bounded(t), cfg.RunDir, "", "test")
+	c := startBrowser(t, cfg)
+	openPage(t, c, "")
+	slow, err := Dial(testContext(t), cfg.RunDir, "", "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestSlowListenerLosesAndNobodyWaits(t *testing.T) {
 	go func() {
 		var r result
 		var err error
-		r.end, err = slow.Listen(bounded(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.frameStartedNavigating"},
+		r.end, err = slow.Listen(testContext(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.frameStartedNavigating"},
 			func() { close(listening) },
 			func(raw json.RawMessage) error {
 				<-reading
@@ -284,39 +284,39 @@ func TestSlowListenerLosesAndNobodyWaits(t *testing.T) {
 	<-listening
 	const n = 40_000
 	flood := evaluation("for (let i = 0; i < 40000; i++) console.log(i, 'x'.repeat(300)); 1")
-	if _, err := c.Call(bounded(t), flood); err != nil {
+	if _, err := c.Call(testContext(t), flood); err != nil {
 		t.Fatal(err)
 	}
 	wantValue(t, c, "", "1+1", "2")
-	open(t, c, site(t, map[string]string{"/": plainPage})) // its navigation is the until
+	openPage(t, c, site(t, map[string]string{"/": plainPage})) // its navigation is the until
 	close(reading)
 	r := <-done
 	if r.end.End != "until" || r.dropped == 0 || r.lines+r.dropped < n {
 		t.Errorf("%+v", r)
 	}
-	s, err := c.Status(bounded(t))
+	s, err := c.Status(testContext(t))
 	if err != nil || s.Events.Kept > 500 || s.Events.Bytes > 1<<20 || s.Events.Dropped == 0 {
 		t.Errorf("ring %+v, %v", s.Events, err)
 	}
-	ev, err := c.Events(bounded(t), EventsRequest{Since: 0, Limit: 10})
+	ev, err := c.Events(testContext(t), EventsRequest{Since: 0, Limit: 10})
 	if err != nil || len(ev.Events) != 10 || ev.Dropped != s.Events.LastSeq-int64(s.Events.Kept) && ev.Dropped == 0 {
 		t.Errorf("events %d, dropped %d, last %d, %v", len(ev.Events), ev.Dropped, ev.LastSeq, err)
 	}
-	next, err := c.Events(bounded(t), EventsRequest{Since: ev.LastSeq, Limit: 1})
+	next, err := c.Events(testContext(t), EventsRequest{Since: ev.LastSeq, Limit: 1})
 	if err != nil || len(next.Events) != 1 || next.Dropped != 0 || parseLine(t, next.Events[0]).Seq != parseLine(t, ev.Events[9]).Seq+1 {
 		t.Errorf("reading on: %+v, %v", next, err)
 	}
 }
 
-// TestWarmCallFromAColdClient holds ten times the promise: 8 ms over the bare round trip.
-func TestWarmCallFromAColdClient(t *testing.T) {
+// TestWarmCallLatency holds ten times the promise: 8 ms over the bare round trip.
+func TestWarmCallLatency(t *testing.T) {
 	cfg := config(t)
-	c := start(t, cfg)
-	open(t, c, "")
+	c := startBrowser(t, cfg)
+	openPage(t, c, "")
 	best := time.Hour
 	for range 20 {
 		started := time.Now()
-		one, err := Dial(bounded(t), cfg.RunDir, "", "test")
+		one, err := Dial(testContext(t), cfg.RunDir, "", "test")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +325,7 @@ func TestWarmCallFromAColdClient(t *testing.T) {
 		best = min(best, time.Since(started))
 	}
 	t.Log("best: ", best)
-	if best > slow*80*time.Millisecond {
+	if best > raceFactor*80*time.Millisecond {
 		t.Errorf("a warm call takes %s", best)
 	}
 	if rss, err := os.ReadFile("/proc/" + itoa(c.hello.PID) + "/status"); err == nil {

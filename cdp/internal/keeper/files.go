@@ -18,8 +18,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// unusable makes the error of a run folder in which the files of a keeper cannot be made, locked or removed; err names the file.
-func unusable(err error) *Error {
+// runDirError makes the error of a run folder in which the files of a keeper cannot be made, locked or removed; err names the file.
+func runDirError(err error) *Error {
 	return errf(CodeConfigError, "the run folder cannot be used: %v", err)
 }
 
@@ -33,37 +33,37 @@ func (f files) log() string     { return filepath.Join(f.dir, f.name+".log") }
 func (f files) profile() string { return filepath.Join(f.dir, f.name+".profile") }
 
 // socket is where the keeper listens, temp Chrome's temporary folder, in which it listens, too.
-func (f files) socket() string { return f.short(".sock", maxSocketPath) }
-func (f files) temp() string   { return f.short(".tmp", browser.MaxTemp) }
+func (f files) socket() string { return f.shortPath(".sock", maxSocketPath) }
+func (f files) temp() string   { return f.shortPath(".tmp", browser.MaxTemp) }
 
 // A unix socket's path has at most 108 bytes on Linux and 104 elsewhere, the last a NUL.
 const maxSocketPath = 100
 
-// plantedError says that something else is where a keeper's socket should be.
-type plantedError struct{ path, what string }
+// socketError says that something else is where a keeper's socket should be.
+type socketError struct{ path, problem string }
 
-func (e *plantedError) Error() string { return e.path + " " + e.what }
+func (e *socketError) Error() string { return e.path + " " + e.problem }
 
-// short is a path of at most so many bytes: NAME.ext in the folder, with a long name its hash, which is no browser's name;
+// shortPath is a path of at most so many bytes: NAME.ext in the folder, with a long name its hash, which is no browser's name;
 // with a long folder, a hash of both in a folder of the user's under the system's temporary one.
-func (f files) short(ext string, bytes int) string {
+func (f files) shortPath(ext string, bytes int) string {
 	hash := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
 		return "_" + hex.EncodeToString(sum[:8]) + ext
 	}
-	all := filepath.Join("parley-"+strconv.Itoa(os.Geteuid()), hash(f.dir+"\x00"+f.name))
-	for _, path := range []string{filepath.Join(f.dir, f.name+ext), filepath.Join(f.dir, hash(f.name)), filepath.Join(os.TempDir(), all)} {
+	shared := filepath.Join("parley-"+strconv.Itoa(os.Geteuid()), hash(f.dir+"\x00"+f.name))
+	for _, path := range []string{filepath.Join(f.dir, f.name+ext), filepath.Join(f.dir, hash(f.name)), filepath.Join(os.TempDir(), shared)} {
 		if len(path) <= bytes {
 			return path
 		}
 	}
-	return filepath.Join("/tmp", all)
+	return filepath.Join("/tmp", shared)
 }
 
-// ownDirOf makes the folder of a short path.
-func (f files) ownDirOf(path string) error {
+// ensureDirOf makes the folder of a short path.
+func (f files) ensureDirOf(path string) error {
 	if dir := filepath.Dir(path); dir != f.dir {
-		return ownDir(dir)
+		return ensurePrivateDir(dir)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (f files) ownDirOf(path string) error {
 // makeTemp makes Chrome's temporary folder.
 func (f files) makeTemp() (string, error) {
 	path := f.temp()
-	return path, errors.Join(f.ownDirOf(path), ownDir(path))
+	return path, errors.Join(f.ensureDirOf(path), ensurePrivateDir(path))
 }
 
 // SocketPath is where the keeper of a browser listens.
@@ -131,8 +131,8 @@ func (f files) tryLock() (*os.File, error) {
 	return nil, fmt.Errorf("%s does not stay in its place", f.lock())
 }
 
-// held reports whether somebody holds the lock, without making the file.
-func (f files) held() bool {
+// isLocked reports whether somebody holds the lock, without making the file.
+func (f files) isLocked() bool {
 	if _, err := os.Lstat(f.lock()); err != nil {
 		return false
 	}
@@ -145,8 +145,8 @@ func (f files) held() bool {
 	return false
 }
 
-// leftovers reports whether files of a keeper are there.
-func (f files) leftovers() bool {
+// hasLeftovers reports whether files of a keeper are there.
+func (f files) hasLeftovers() bool {
 	for _, path := range []string{f.lock(), f.info(), f.log(), f.profile(), f.temp(), f.socket()} {
 		if _, err := os.Lstat(path); err == nil {
 			return true
@@ -180,7 +180,7 @@ func (f files) unlock(lock *os.File) {
 
 // sweep cleans up after a keeper that is dead. It answers whether there was something.
 func (f files) sweep() (bool, error) {
-	if !f.leftovers() {
+	if !f.hasLeftovers() {
 		return false, nil
 	}
 	lock, err := f.tryLock()
@@ -234,7 +234,7 @@ func List(runDir string) ([]Entry, error) {
 			continue
 		}
 		i := f.readInfo()
-		e := Entry{Browser: name, Alive: f.held(), PID: i.PID, ChromePID: i.ChromePID, Version: i.Version, Wire: i.Wire,
+		e := Entry{Browser: name, Alive: f.isLocked(), PID: i.PID, ChromePID: i.ChromePID, Version: i.Version, Wire: i.Wire,
 			Product: i.Product, Profile: i.Profile, Attach: i.Attach, Started: i.Started}
 		if e.Alive && e.PID == 0 {
 			e.PID = f.lockPID()
@@ -247,8 +247,8 @@ func List(runDir string) ([]Entry, error) {
 // maxBrowsers is how many browsers are open when nobody but the person opens another one.
 const maxBrowsers = 8
 
-// Room refuses to start a browser where maxBrowsers are open already, unless it is one of them.
-func Room(runDir, name string) error {
+// CheckBrowserLimit refuses to start a browser where maxBrowsers are open already, unless it is one of them.
+func CheckBrowserLimit(runDir, name string) error {
 	all, err := List(runDir)
 	if err != nil {
 		return err

@@ -10,6 +10,6 @@ func flock(*os.File) error { return errUnsupported }
 
 func sameFile(*os.File, string) bool { return false }
 
-func ownDir(string) error { return errUnsupported }
+func ensurePrivateDir(string) error { return errUnsupported }
 
-func ownSocket(string) error { return errUnsupported }
+func checkSocket(string) error { return errUnsupported }

@@ -34,8 +34,8 @@ func sameFile(file *os.File, path string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// ownDir makes a folder that only this user can enter, or refuses the one that is there.
-func ownDir(dir string) error {
+// ensurePrivateDir makes a folder that only this user can enter, or refuses the one that is there.
+func ensurePrivateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -55,9 +55,9 @@ func ownDir(dir string) error {
 	return nil
 }
 
-// ownSocket refuses what is not a socket that this user alone can reach: a link planted in its place, somebody else's, one that is open to others, or
+// checkSocket refuses what is not a socket that this user alone can reach: a link planted in its place, somebody else's, one that is open to others, or
 // that lies where others can put another one. Who answers on it is looked at once more when it is connected.
-func ownSocket(path string) error {
+func checkSocket(path string) error {
 	for _, one := range []struct {
 		path   string
 		kind   os.FileMode
@@ -74,9 +74,9 @@ func ownSocket(path string) error {
 		sys, ok := st.Sys().(*syscall.Stat_t)
 		switch {
 		case st.Mode().Type() != one.kind || !ok || int(sys.Uid) != os.Geteuid():
-			return &plantedError{one.path, "is not a " + one.name + " of this user"}
+			return &socketError{one.path, "is not a " + one.name + " of this user"}
 		case st.Mode().Perm()&one.others != 0:
-			return &plantedError{one.path, "is open to other users"}
+			return &socketError{one.path, "is open to other users"}
 		}
 	}
 	return nil

@@ -12,18 +12,18 @@ import (
 
 var errJSON = errors.New("not a JSON object")
 
-// fields calls visit for each member of the JSON object in data, in order, with the
+// eachField calls visit for each member of the JSON object in data, in order, with the
 // bytes of its value, and copies nothing. It finds the ends of values without
 // judging what is within, so it is fast on replies of many megabytes, and it visits
 // what comes before the place where a text was cut off. Keys must be plain.
-func fields(data []byte, visit func(key, value []byte) error) error {
+func eachField(data []byte, visit func(key, value []byte) error) error {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '{' {
 		return errJSON
 	}
 	i = skipSpace(data, i+1)
 	if i < len(data) && data[i] == '}' {
-		return atEnd(data, i+1)
+		return checkEnd(data, i+1)
 	}
 	for {
 		if i >= len(data) || data[i] != '"' {
@@ -54,14 +54,14 @@ func fields(data []byte, visit func(key, value []byte) error) error {
 		case ',':
 			i = skipSpace(data, i+1)
 		case '}':
-			return atEnd(data, i+1)
+			return checkEnd(data, i+1)
 		default:
 			return fmt.Errorf("%w: byte %d", errJSON, i)
 		}
 	}
 }
 
-func atEnd(data []byte, i int) error {
+func checkEnd(data []byte, i int) error {
 	if skipSpace(data, i) != len(data) {
 		return fmt.Errorf("%w: something follows it", errJSON)
 	}
@@ -130,8 +130,8 @@ func skipValue(data []byte, i int) int {
 	}
 }
 
-// text reads a JSON string. One without escapes, as nearly all are, is taken as it is.
-func text(value []byte) (s string, err error) {
+// parseString reads a JSON string. One without escapes, as nearly all are, is taken as it is.
+func parseString(value []byte) (s string, err error) {
 	if n := len(value); n >= 2 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
 		return string(value[1 : n-1]), nil
 	}
@@ -139,14 +139,14 @@ func text(value []byte) (s string, err error) {
 	return s, err
 }
 
-// object reports whether raw is one valid JSON object.
-func object(raw json.RawMessage) bool {
+// isObject reports whether raw is one valid JSON object.
+func isObject(raw json.RawMessage) bool {
 	i := skipSpace(raw, 0)
 	return i < len(raw) && raw[i] == '{' && json.Valid(raw)
 }
 
-// quoted is s as a JSON string.
-func quoted(s string) []byte {
+// quote is s as a JSON string.
+func quote(s string) []byte {
 	b, _ := json.Marshal(s) // a string always can be
 	return b
 }

@@ -26,18 +26,18 @@ func TestMain(m *testing.M) {
 	case childName:
 		os.Exit(Main(testEgress))
 	case "oldkeeper":
-		os.Exit(oldKeeper())
+		os.Exit(runOldKeeper())
 	case "starter":
-		os.Exit(starter())
+		os.Exit(runStarter())
 	case "stranger":
-		os.Exit(strange(os.Args[1]))
+		os.Exit(runStranger(os.Args[1]))
 	}
-	os.Exit(runTidily(m))
+	os.Exit(runTests(m))
 }
 
-// runTidily gives the tests, and the browsers that they start, a temporary folder of
+// runTests gives the tests, and the browsers that they start, a temporary folder of
 // their own, and fails when something is left in it.
-func runTidily(m *testing.M) int {
+func runTests(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "parley-test-")
 	if err != nil {
 		fmt.Println(err)
@@ -64,12 +64,12 @@ func rounds(many int) int {
 	return many
 }
 
-// limit bounds everything that a test waits for: long enough for a machine that is busy with much else.
-const limit = 2 * time.Minute
+// testTimeout bounds everything that a test waits for: long enough for a machine that is busy with much else.
+const testTimeout = 2 * time.Minute
 
-func bounded(t *testing.T) context.Context {
+func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -107,10 +107,10 @@ func foundConfig(dir string) (Config, error) {
 	return Config{RunDir: filepath.Join(dir, "run"), Chrome: found.Path, FoundBy: found.From, Version: "test"}, err
 }
 
-// start opens a browser, and at the test's end checks that nothing of it is left.
-func start(t *testing.T, cfg Config) *Client {
+// startBrowser opens a browser, and at the test's end checks that nothing of it is left.
+func startBrowser(t *testing.T, cfg Config) *Client {
 	t.Helper()
-	c, err := Start(bounded(t), cfg)
+	c, err := Start(testContext(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,16 +119,16 @@ func start(t *testing.T, cfg Config) *Client {
 		if _, err := Stop(context.Background(), cfg.RunDir, cfg.Browser, "test"); err != nil {
 			t.Error("closing: ", err)
 		}
-		nothingLeft(t, cfg)
+		requireNothingLeft(t, cfg)
 	})
 	return c
 }
 
-// nothingLeft checks that no process and no file of a browser is left.
-func nothingLeft(t *testing.T, cfg Config) {
+// requireNothingLeft checks that no process and no file of a browser is left.
+func requireNothingLeft(t *testing.T, cfg Config) {
 	t.Helper()
 	var left []string
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // each look costs much
+	for end := time.Now().Add(testTimeout); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // each look costs much
 		left = left[:0]
 		for pid, cmdline := range processes() {
 			if strings.Contains(cmdline, cfg.RunDir) {
@@ -178,9 +178,9 @@ func site(t *testing.T, pages map[string]string) string {
 
 const plainPage = "<title>Plain</title><p>Hello"
 
-func open(t *testing.T, c *Client, url string) Page {
+func openPage(t *testing.T, c *Client, url string) Page {
 	t.Helper()
-	p, err := c.Open(bounded(t), OpenRequest{URL: url})
+	p, err := c.Open(testContext(t), OpenRequest{URL: url})
 	if err != nil {
 		t.Fatal("open: ", err)
 	}
@@ -192,7 +192,7 @@ func params(v any) json.RawMessage { return mustJSON(v) }
 // evaluate runs an expression and answers its value as JSON.
 func evaluate(t *testing.T, c *Client, target, expression string) (string, error) {
 	t.Helper()
-	raw, err := c.Call(bounded(t), CallRequest{Target: target, Method: "Runtime.evaluate",
+	raw, err := c.Call(testContext(t), CallRequest{Target: target, Method: "Runtime.evaluate",
 		Params: params(map[string]any{"expression": expression, "returnByValue": true})})
 	var reply struct {
 		Result struct {
@@ -224,43 +224,43 @@ func wantCode(t *testing.T, err error, code string, words ...string) {
 	}
 }
 
-// TestBrowserThatIsToldToClose ends it by its own command: the next call meets no browser, nor half of one.
-func TestBrowserThatIsToldToClose(t *testing.T) {
+// TestBrowserClosedByCommand ends it by its own command: the next call meets no browser, nor half of one.
+func TestBrowserClosedByCommand(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	c := start(t, cfg)
-	open(t, c, "")
-	if _, err := c.Call(bounded(t), CallRequest{Method: "Browser.close"}); err != nil {
+	c := startBrowser(t, cfg)
+	openPage(t, c, "")
+	if _, err := c.Call(testContext(t), CallRequest{Method: "Browser.close"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := evaluate(t, c, "", "1")
 	wantCode(t, err, CodeChromeConnection)
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 }
 
 func TestOpenEvaluateClose(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	url := site(t, map[string]string{"/": plainPage, "/two": "<title>Two</title>"})
-	if _, err := Dial(bounded(t), cfg.RunDir, "", "test"); err == nil {
+	if _, err := Dial(testContext(t), cfg.RunDir, "", "test"); err == nil {
 		t.Fatal("a browser before any was opened")
 	} else {
 		wantCode(t, err, CodeChromeConnection, "no browser")
 	}
-	c := start(t, cfg)
+	c := startBrowser(t, cfg)
 	if !c.Started() {
 		t.Error("not started")
 	}
-	p := open(t, c, url+"/")
+	p := openPage(t, c, url+"/")
 	if p.Browser != "default" || p.URL != url+"/" || p.Title != "Plain" || p.Target == "" {
 		t.Errorf("page %+v", p)
 	}
 	wantValue(t, c, "", "document.title", `"Plain"`)
 
 	// The first page took the blank one of the start, the second is new and current.
-	p2 := open(t, c, url+"/two")
+	p2 := openPage(t, c, url+"/two")
 	wantValue(t, c, "", "document.title", `"Two"`)
-	targets, err := c.Targets(bounded(t))
+	targets, err := c.Targets(testContext(t))
 	if err != nil || len(targets) != 2 || targets[0].ID != p.Target || !targets[1].Current {
 		t.Errorf("targets %+v, %v", targets, err)
 	}
@@ -276,22 +276,22 @@ func TestOpenEvaluateClose(t *testing.T) {
 	wantCode(t, err, CodeNotFound, "no target 7")
 
 	// A command of the domain Browser that means a page means the current one, too.
-	if _, err := c.Call(bounded(t), CallRequest{Method: "Browser.getWindowForTarget", Params: json.RawMessage("{}")}); err != nil {
+	if _, err := c.Call(testContext(t), CallRequest{Method: "Browser.getWindowForTarget", Params: json.RawMessage("{}")}); err != nil {
 		t.Error(err)
 	}
 
-	if _, err := c.Activate(bounded(t), "0"); err != nil {
+	if _, err := c.Activate(testContext(t), "0"); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "document.title", `"Plain"`)
-	if _, err := c.CloseTarget(bounded(t), "", ""); err != nil {
+	if _, err := c.CloseTarget(testContext(t), "", ""); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "document.title", `"Two"`)
 	_, err = evaluate(t, c, p.Target, "1")
 	wantCode(t, err, CodeNotFound)
 
-	s, err := c.Status(bounded(t))
+	s, err := c.Status(testContext(t))
 	if err != nil || s.Mode != "launched" || !strings.Contains(s.Product, "/") || s.ChromePID == 0 || !s.Temporary || s.IdleLimit != 30*60*1000 || len(s.Targets) != 1 || p2.Target != s.Targets[0].ID {
 		t.Errorf("status %+v, %v", s, err)
 	}
@@ -300,27 +300,27 @@ func TestOpenEvaluateClose(t *testing.T) {
 	}
 
 	// Another process's client finds the same browser.
-	again, err := Dial(bounded(t), cfg.RunDir, "default", "test")
+	again, err := Dial(testContext(t), cfg.RunDir, "default", "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer again.Close()
 	wantValue(t, again, "", "1+1", "2")
 
-	_, err = c.Call(bounded(t), CallRequest{Method: "Page.nonsense"})
+	_, err = c.Call(testContext(t), CallRequest{Method: "Page.nonsense"})
 	wantCode(t, err, CodeProtocolError, "Page.nonsense")
 	var e *Error
 	if errors.As(err, &e); e.Chrome == nil || e.Chrome.Code != -32601 {
 		t.Errorf("Chrome's own error: %+v", e)
 	}
-	raw, err := c.Call(bounded(t), CallRequest{Method: "Browser.getVersion"})
+	raw, err := c.Call(testContext(t), CallRequest{Method: "Browser.getVersion"})
 	if err != nil || !strings.Contains(string(raw), "protocolVersion") {
 		t.Errorf("Browser.getVersion: %s %v", raw, err)
 	}
-	if err := again.CloseBrowser(bounded(t)); err != nil {
+	if err := again.CloseBrowser(testContext(t)); err != nil {
 		t.Error("close: ", err)
 	}
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 	_, err = evaluate(t, c, "", "1")
 	wantCode(t, err, CodeChromeConnection)
 }

@@ -47,7 +47,7 @@ func (e *engine) enable(t *target, name string) {
 		return
 	}
 	d.enabling = true
-	e.turn(t, name, true, func(reply) {
+	e.setDomain(t, name, true, func(reply) {
 		d.enabling = false
 		e.broadcast()
 	})
@@ -59,14 +59,14 @@ func (e *engine) disable(t *target, name string) {
 	if d.listeners > 0 || d.byCaller || name == "Page" || t.closed || t.session == "" {
 		return
 	}
-	e.turn(t, name, false, nil)
+	e.setDomain(t, name, false, nil)
 }
 
-// turn switches a domain on or off.
-func (e *engine) turn(t *target, name string, on bool, after func(reply)) {
+// setDomain switches a domain on or off.
+func (e *engine) setDomain(t *target, name string, on bool, after func(reply)) {
 	switch {
 	case name == lifecycle:
-		tell(e, t, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: on}, after)
+		postCommand(e, t, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: on}, after)
 	case on:
 		e.post(t, name+".enable", nil, after)
 	default:
@@ -139,12 +139,12 @@ type listener struct {
 	domains  []string
 	wake     func()
 
-	mu    sync.Mutex
-	queue []queued
-	bytes int
-	taken int
-	end   string
-	over  chan struct{} // closed with the end
+	mu       sync.Mutex
+	queue    []queued
+	bytes    int
+	accepted int
+	end      string
+	done     chan struct{} // closed with the end
 }
 
 // queued is an event, or the loss of some.
@@ -156,7 +156,7 @@ type queued struct {
 
 // listen registers a stream and enables what it needs.
 func (e *engine) listen(by Caller, q ListenRequest, scope *target, wake func()) (*listener, *Error) {
-	l := &listener{by: by, patterns: q.Patterns, until: q.Until, max: q.Max, scope: scope, wake: wake, over: make(chan struct{})}
+	l := &listener{by: by, patterns: q.Patterns, until: q.Until, max: q.Max, scope: scope, wake: wake, done: make(chan struct{})}
 	all := q.Patterns
 	if q.Until != "" {
 		all = append(append([]string(nil), q.Patterns...), q.Until)
@@ -167,8 +167,8 @@ func (e *engine) listen(by Caller, q ListenRequest, scope *target, wake func()) 
 	l.domains = domainsOf(all)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.gone != nil {
-		return nil, e.gone
+	if e.closeErr != nil {
+		return nil, e.closeErr
 	}
 	if scope != nil && scope.closed {
 		return nil, closedTarget(scope)
@@ -184,46 +184,46 @@ func (e *engine) listen(by Caller, q ListenRequest, scope *target, wake func()) 
 	return l, nil
 }
 
-// joinTime bounds how long a stream waits for the pages of a browser of others before it begins. One that sleeps, or is busy, joins when it can.
-const joinTime = 2 * time.Second
+// attachPagesTimeout bounds how long a stream waits for the pages of a browser of others before it begins. One that sleeps, or is busy, joins when it can.
+const attachPagesTimeout = 2 * time.Second
 
-// join attaches to what a stream of every page is to hear in a browser of others, where nobody may have used it yet.
-func (e *engine) join(ctx context.Context, l *listener) {
-	if !e.lazy || !l.everyPage() {
+// attachPages attaches to what a stream of every page is to hear in a browser of others, where nobody may have used it yet.
+func (e *engine) attachPages(ctx context.Context, l *listener) {
+	if !e.external || !l.wantsAllPages() {
 		return
 	}
-	var joining []*target
+	var attaching []*target
 	e.mu.Lock()
 	for _, t := range e.order {
-		if l.attaches(t) {
-			joining = append(joining, t)
-			e.attachTold(t)
+		if l.needsAttach(t) {
+			attaching = append(attaching, t)
+			e.attachAsync(t)
 		}
 	}
 	e.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, joinTime)
+	ctx, cancel := context.WithTimeout(ctx, attachPagesTimeout)
 	defer cancel()
 	_ = e.wait(ctx, "for the pages to be attached", func() (bool, *Error) {
-		return !slices.ContainsFunc(joining, func(t *target) bool { return t.attaching }), nil
+		return !slices.ContainsFunc(attaching, func(t *target) bool { return t.attaching }), nil
 	})
 }
 
-// everyPage reports whether a stream asks for events that pages tell, whichever page.
-func (l *listener) everyPage() bool {
+// wantsAllPages reports whether a stream asks for events that pages tell, whichever page.
+func (l *listener) wantsAllPages() bool {
 	return l.scope == nil && slices.ContainsFunc(append([]string{l.until}, l.patterns...), func(pattern string) bool {
-		return pattern != "" && !ofBrowser(domainOf(pattern))
+		return pattern != "" && !isBrowserDomain(domainOf(pattern))
 	})
 }
 
-// attaches reports whether a stream of every page wants a page that nobody is attached to.
-func (l *listener) attaches(t *target) bool {
+// needsAttach reports whether a stream of every page wants a page that nobody is attached to.
+func (l *listener) needsAttach(t *target) bool {
 	return t.kind == "page" && t.session == "" && !t.attaching && l.covers(t)
 }
 
-// heard waits until what a stream needs is on wherever it can be: a page that moves on before would not tell it. One that is busy or blocked
+// awaitEnabled waits until what a stream needs is on wherever it can be: a page that moves on before would not tell it. One that is busy or blocked
 // says so only later, and is not waited for longer than enableTime.
-func (e *engine) heard(ctx context.Context, l *listener) {
-	ctx, cancel := context.WithTimeout(ctx, enableTime)
+func (e *engine) awaitEnabled(ctx context.Context, l *listener) {
+	ctx, cancel := context.WithTimeout(ctx, enableTimeout)
 	defer cancel()
 	e.wait(ctx, "for the events to come", func() (bool, *Error) {
 		for _, t := range e.order {
@@ -240,7 +240,7 @@ func (e *engine) heard(ctx context.Context, l *listener) {
 	})
 }
 
-const enableTime = time.Second
+const enableTimeout = time.Second
 
 // unlisten ends a stream's part in the engine.
 func (e *engine) unlisten(l *listener) {
@@ -250,7 +250,7 @@ func (e *engine) unlisten(l *listener) {
 		return
 	}
 	delete(e.listeners, l)
-	if e.gone != nil {
+	if e.closeErr != nil {
 		return
 	}
 	for _, t := range e.order {
@@ -263,12 +263,12 @@ func (e *engine) unlisten(l *listener) {
 }
 
 func (l *listener) covers(t *target) bool {
-	return l.by.sees(t.owner) && (l.scope == nil || t.within(l.scope))
+	return l.by.canSee(t.owner) && (l.scope == nil || t.within(l.scope))
 }
 
 // offer takes an event that the stream wants, without ever waiting.
 func (l *listener) offer(r *record, t *target) {
-	if !l.by.sees(r.owner) || l.scope != nil && (t == nil || !t.within(l.scope)) {
+	if !l.by.canSee(r.owner) || l.scope != nil && (t == nil || !t.within(l.scope)) {
 		return
 	}
 	wanted := Matches(l.patterns, r.method)
@@ -282,36 +282,36 @@ func (l *listener) offer(r *record, t *target) {
 		return
 	}
 	if !last && (len(l.queue) >= maxWaiting || l.bytes+r.size() > maxWaitingBytes) {
-		l.drop(r.seq)
+		l.countDropped(r.seq)
 	} else {
 		l.queue = append(l.queue, queued{event: r})
 		l.bytes += r.size()
-		l.taken++
+		l.accepted++
 	}
 	switch {
 	case last:
-		l.conclude("until")
-	case l.max > 0 && l.taken >= l.max:
-		l.conclude("max")
+		l.endLocked("until")
+	case l.max > 0 && l.accepted >= l.max:
+		l.endLocked("max")
 	}
 	l.mu.Unlock()
 	l.wake()
 }
 
-// lose counts an event that was too large to be read.
-func (l *listener) lose(method string, seq int64) {
+// recordLoss counts an event that was too large to be read.
+func (l *listener) recordLoss(method string, seq int64) {
 	if !Matches(l.patterns, method) {
 		return
 	}
 	l.mu.Lock()
 	if l.end == "" {
-		l.drop(seq)
+		l.countDropped(seq)
 	}
 	l.mu.Unlock()
 	l.wake()
 }
 
-func (l *listener) drop(seq int64) {
+func (l *listener) countDropped(seq int64) {
 	if n := len(l.queue); n > 0 && l.queue[n-1].event == nil {
 		l.queue[n-1].lastSeq = seq
 		l.queue[n-1].dropped++
@@ -323,20 +323,20 @@ func (l *listener) drop(seq int64) {
 // finish ends the stream; what waits is still delivered.
 func (l *listener) finish(why string) {
 	l.mu.Lock()
-	l.conclude(why)
+	l.endLocked(why)
 	l.mu.Unlock()
 	l.wake()
 }
 
-func (l *listener) conclude(why string) {
+func (l *listener) endLocked(why string) {
 	if l.end == "" {
 		l.end = why
-		close(l.over)
+		close(l.done)
 	}
 }
 
-// take answers the next line, or the end when nothing waits any more.
-func (l *listener) take(browser string) (line []byte, end string) {
+// next answers the next line, or the end when nothing waits any more.
+func (l *listener) next(browser string) (line []byte, end string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.queue) == 0 {
@@ -354,8 +354,8 @@ func (l *listener) take(browser string) (line []byte, end string) {
 	return next.event.line(browser), ""
 }
 
-// kept answers the events of the ring that a caller may see.
-func (e *engine) kept(by Caller, q EventsRequest) (Events, *Error) {
+// storedEvents answers the events of the ring that a caller may see.
+func (e *engine) storedEvents(by Caller, q EventsRequest) (Events, *Error) {
 	if err := checkPatterns(q.Patterns...); err != nil {
 		return Events{}, err
 	}
@@ -376,7 +376,7 @@ func (e *engine) kept(by Caller, q EventsRequest) (Events, *Error) {
 	out := Events{Events: []json.RawMessage{}, Dropped: dropped, LastSeq: last}
 	for i, r := range records {
 		switch {
-		case !by.sees(r.owner):
+		case !by.canSee(r.owner):
 		case len(q.Patterns) > 0 && !Matches(q.Patterns, r.method):
 		case only != nil && r.target != only.id:
 		case q.Target == BrowserTarget && r.target != BrowserTarget:

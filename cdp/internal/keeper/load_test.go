@@ -92,16 +92,16 @@ func benchBrowser(b *testing.B) (Config, *Client) {
 // TestHammerCallsAndStreams runs callers against a browser while streams come and go.
 func TestHammerCallsAndStreams(t *testing.T) {
 	cfg := config(t)
-	c := start(t, cfg)
-	open(t, c, site(t, map[string]string{"/": plainPage}))
+	c := startBrowser(t, cfg)
+	openPage(t, c, site(t, map[string]string{"/": plainPage}))
 	var calls atomic.Int64
 	done := make(chan error, 6)
 	for range 4 {
 		go func() {
 			for range 40 {
-				one, err := Dial(bounded(t), cfg.RunDir, "", "test")
+				one, err := Dial(testContext(t), cfg.RunDir, "", "test")
 				if err == nil {
-					_, err = one.Call(bounded(t), evaluation("1+1"))
+					_, err = one.Call(testContext(t), evaluation("1+1"))
 					one.Close()
 				}
 				if err != nil {
@@ -116,7 +116,7 @@ func TestHammerCallsAndStreams(t *testing.T) {
 	for range 2 {
 		go func() {
 			for range 10 {
-				_, err := c.Listen(bounded(t), ListenRequest{Patterns: []string{"Network.*", "Runtime.*"}, TimeoutMS: 20}, nil, func(json.RawMessage) error { return nil })
+				_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Network.*", "Runtime.*"}, TimeoutMS: 20}, nil, func(json.RawMessage) error { return nil })
 				if err != nil {
 					done <- err
 					return
@@ -134,14 +134,14 @@ func TestHammerCallsAndStreams(t *testing.T) {
 		t.Errorf("%d calls", calls.Load())
 	}
 	c.mu.Lock()
-	if len(c.waits) != 0 {
-		t.Errorf("%d answers are waited for", len(c.waits))
+	if len(c.waiters) != 0 {
+		t.Errorf("%d answers are waited for", len(c.waiters))
 	}
 	c.mu.Unlock()
 }
 
-// TestClientThatAsksOnAndNeverReads is not listened to for as long as much waits for it, and served to the end once it reads.
-func TestClientThatAsksOnAndNeverReads(t *testing.T) {
+// TestClientThatNeverReadsIsBlocked is not listened to for as long as much waits for it, and served to the end once it reads.
+func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 	var cfg Config
 	cfg.setDefaults()
 	e := newEngine(newFakeBrowser(), "test", false, &cfg)
@@ -155,8 +155,8 @@ func TestClientThatAsksOnAndNeverReads(t *testing.T) {
 	defer l.Close()
 	s := newServer(e, hello{Wire: WireVersion})
 	go s.serve(l)
-	const many = maxUnread>>19 + maxInFlight + 100 // requests, of which each is answered with half a megabyte
-	pad := strings.Repeat(" ", 64<<10)             // so that few fit into the socket
+	const many = maxQueuedBytes>>19 + maxInFlight + 100 // requests, of which each is answered with half a megabyte
+	pad := strings.Repeat(" ", 64<<10)                  // so that few fit into the socket
 	askOn := func() (conn net.Conn, r *bufio.Reader, asked int) {
 		conn, err := net.Dial("unix", f.socket())
 		if err != nil {
@@ -180,7 +180,7 @@ func TestClientThatAsksOnAndNeverReads(t *testing.T) {
 	}
 	_, r, asked := askOn()
 	for range asked {
-		if a, err := readAnswer(r); err != nil || a.failure != nil {
+		if a, err := readResponse(r); err != nil || a.failure != nil {
 			t.Fatal(a.failure, err)
 		}
 	}
@@ -190,8 +190,8 @@ func TestClientThatAsksOnAndNeverReads(t *testing.T) {
 	waitFor(t, "its end", func() bool { return s.clientCount() == 1 })
 }
 
-// aConsoleEvent is what Chromium says of console.log(1) in a page.
-const aConsoleEvent = `{"method":"Runtime.consoleAPICalled","params":{"type":"log","args":[{"type":"number","value":1,"description":"1"}],"executionContextId":3,` +
+// consoleEvent is what Chromium says of console.log(1) in a page.
+const consoleEvent = `{"method":"Runtime.consoleAPICalled","params":{"type":"log","args":[{"type":"number","value":1,"description":"1"}],"executionContextId":3,` +
 	`"timestamp":1790000000000.123,"stackTrace":{"callFrames":[{"functionName":"","scriptId":"5","url":"http://127.0.0.1:9/page","lineNumber":0,"columnNumber":64}]}},"sessionId":"S"}`
 
 // BenchmarkEvent is what the keeper does with one event.
@@ -201,9 +201,9 @@ func BenchmarkEvent(b *testing.B) {
 	e := newEngine(newFakeBrowser(), "test", false, &cfg)
 	e.targets["T"] = &target{id: "T", session: "S", kind: "page", domains: map[string]*domain{}}
 	e.sessions["S"] = e.targets["T"]
-	b.SetBytes(int64(len(aConsoleEvent)))
+	b.SetBytes(int64(len(consoleEvent)))
 	for b.Loop() {
-		e.handle(browser.Message{Data: []byte(aConsoleEvent), Size: int64(len(aConsoleEvent))})
+		e.handle(browser.Message{Data: []byte(consoleEvent), Size: int64(len(consoleEvent))})
 	}
 }
 
@@ -212,7 +212,7 @@ func BenchmarkEvent(b *testing.B) {
 func BenchmarkFlood(b *testing.B) {
 	for _, rate := range []int{0, 10_000} {
 		b.Run(fmt.Sprint(rate), func(b *testing.B) {
-			c, e := pipePeer(b, rate)
+			c, e := newPipePeer(b, rate)
 			began, before := time.Now(), e.seenEvents()
 			var took []time.Duration
 			for b.Loop() {
@@ -235,9 +235,9 @@ func (e *engine) seenEvents() int64 {
 	return e.events.lastSeq
 }
 
-// pipePeer is a client of a keeper whose browser is a goroutine at the other end of a pipe: it answers every command, and says
+// newPipePeer is a client of a keeper whose browser is a goroutine at the other end of a pipe: it answers every command, and says
 // so many events a second.
-func pipePeer(b *testing.B, rate int) (*Client, *engine) {
+func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 	b.Helper()
 	var ends [2][2]*os.File
 	for i := range ends {
@@ -258,7 +258,7 @@ func pipePeer(b *testing.B, rate int) (*Client, *engine) {
 			if err != nil {
 				return
 			}
-			var q asked
+			var q sentCommand
 			json.Unmarshal(message[:len(message)-1], &q)
 			say(fmt.Sprintf(`{"id":%d,"result":{"result":{"type":"number","value":42}},"sessionId":"S"}`, q.ID))
 		}
@@ -274,7 +274,7 @@ func pipePeer(b *testing.B, rate int) (*Client, *engine) {
 			began, said := time.Now(), 0
 			for ctx.Err() == nil {
 				for due := int(time.Since(began).Seconds() * float64(rate)); said < due; said++ {
-					say(aConsoleEvent) // each a write of its own, as Chrome's are
+					say(consoleEvent) // each a write of its own, as Chrome's are
 				}
 				time.Sleep(time.Millisecond)
 			}

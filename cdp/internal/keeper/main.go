@@ -60,10 +60,10 @@ func Main(egress func() (host.Egress, error)) int {
 		fmt.Fprintln(ready, string(mustJSON(readyLine{Error: errf(CodeInternal, "the keeper's configuration: %v", err)})))
 		return 2
 	}
-	k := &keeper{egress: egress, cfg: cfg, files: files{cfg.RunDir, cfg.Browser}, lock: lock, started: time.Now(), endings: make(chan string, 1)}
+	k := &keeper{egress: egress, cfg: cfg, files: files{cfg.RunDir, cfg.Browser}, lock: lock, started: time.Now(), stopReasons: make(chan string, 1)}
 	k.cfg.setDefaults()
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
-	log.SetOutput(&cappedWriter{w: os.Stderr, left: maxLog})
+	log.SetOutput(&cappedWriter{w: os.Stderr, remaining: maxLog})
 	// It waits more than it works, for the browser and its clients in turn: on one processor whoever has to go on runs at once,
 	// where a second would be woken for it first.
 	runtime.GOMAXPROCS(1)
@@ -76,7 +76,7 @@ func Main(egress func() (host.Egress, error)) int {
 
 	if err := k.start(ctx); err != nil {
 		log.Print("start failed: ", err.Message)
-		k.stop()
+		k.shutDown()
 		ready.Write(append(mustJSON(readyLine{Error: err}), '\n'))
 		return 1
 	}
@@ -84,12 +84,12 @@ func Main(egress func() (host.Egress, error)) int {
 	// A starter that is gone wanted no browser any more, or cannot say so.
 	if _, err := ready.Write(append(mustJSON(readyLine{Ready: true}), '\n')); err != nil {
 		log.Print("whoever started this keeper is gone")
-		k.stop()
+		k.shutDown()
 		return 1
 	}
 	ready.Close()
 	k.run(ctx)
-	k.stop()
+	k.shutDown()
 	return 0
 }
 
@@ -108,11 +108,11 @@ type keeper struct {
 	temporary bool
 	notes     []string
 
-	engine   *engine
-	server   *server
-	listener net.Listener
-	endOnce  sync.Once
-	endings  chan string
+	engine      *engine
+	server      *server
+	listener    net.Listener
+	stopOnce    sync.Once
+	stopReasons chan string
 }
 
 func (k *keeper) start(ctx context.Context) *Error {
@@ -129,7 +129,7 @@ func (k *keeper) start(ctx context.Context) *Error {
 		return err
 	}
 	k.engine = newEngine(conn, k.cfg.Browser, k.proc == nil, &k.cfg)
-	k.guard()
+	k.setEgress()
 	if err := k.engine.start(ctx); err != nil {
 		err.Message = "the browser started, but: " + err.Message
 		err.Code = CodeChromeLaunch
@@ -142,8 +142,8 @@ func (k *keeper) start(ctx context.Context) *Error {
 	return nil
 }
 
-// guard gives the engine what plugins' pages dial through. A keeper without it serves everybody else.
-func (k *keeper) guard() {
+// setEgress gives the engine what plugins' pages dial through. A keeper without it serves everybody else.
+func (k *keeper) setEgress() {
 	if k.proc == nil || k.egress == nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (k *keeper) guard() {
 		log.Print("plugins are refused, for their pages cannot be guarded: ", err)
 		return
 	}
-	k.engine.egress, k.engine.chrome = egress, k.proc.PID
+	k.engine.egress, k.engine.chromePID = egress, k.proc.PID
 }
 
 // connect launches the browser, or attaches to the one named.
@@ -161,7 +161,7 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 		conn, endpoint, err := browser.Attach(ctx, browser.AttachConfig{Endpoint: k.cfg.Attach, Hosts: k.cfg.AttachHosts,
 			MaxMessage: k.cfg.MaxMessage, Timeout: k.cfg.LaunchTimeout})
 		if err != nil {
-			return nil, errf(attachCode(err), "%v", err)
+			return nil, errf(attachErrorCode(err), "%v", err)
 		}
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
 		k.version, err = browser.FetchVersion(conn)
@@ -200,8 +200,8 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 	return proc.Conn, nil
 }
 
-// attachCode is the code of an attempt to attach that failed.
-func attachCode(err error) string {
+// attachErrorCode is the code of an attempt to attach that failed.
+func attachErrorCode(err error) string {
 	var address *browser.AddressError
 	var foreign *browser.RemoteHostError
 	switch {
@@ -215,7 +215,7 @@ func attachCode(err error) string {
 
 func (k *keeper) listen() error {
 	path := k.files.socket()
-	if err := k.files.ownDirOf(path); err != nil {
+	if err := k.files.ensureDirOf(path); err != nil {
 		return err
 	}
 	if !sameFile(k.lock, k.files.lock()) {
@@ -237,7 +237,7 @@ func (k *keeper) listen() error {
 	}
 	k.server = newServer(k.engine, h)
 	k.server.status = k.status
-	k.server.end = k.end
+	k.server.requestStop = k.requestStop
 	return nil
 }
 
@@ -259,14 +259,14 @@ func (k *keeper) writeInfo() {
 	}
 }
 
-// end makes run return.
-func (k *keeper) end(reason string) {
-	k.endOnce.Do(func() { k.endings <- reason })
+// requestStop makes run return.
+func (k *keeper) requestStop(reason string) {
+	k.stopOnce.Do(func() { k.stopReasons <- reason })
 }
 
 // run waits for a reason to end.
 func (k *keeper) run(ctx context.Context) {
-	tick := time.NewTicker(k.tick())
+	tick := time.NewTicker(k.interval())
 	defer tick.Stop()
 	var exited <-chan struct{}
 	if k.proc != nil {
@@ -274,7 +274,7 @@ func (k *keeper) run(ctx context.Context) {
 	}
 	for {
 		select {
-		case reason := <-k.endings:
+		case reason := <-k.stopReasons:
 			log.Print("ends: ", reason)
 			return
 		case <-ctx.Done():
@@ -303,22 +303,22 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-func (k *keeper) tick() time.Duration {
-	tick := 2 * time.Second
-	if k.cfg.Idle > 0 && k.cfg.Idle/4 < tick {
-		tick = max(k.cfg.Idle/4, 10*time.Millisecond)
+func (k *keeper) interval() time.Duration {
+	interval := 2 * time.Second
+	if k.cfg.Idle > 0 && k.cfg.Idle/4 < interval {
+		interval = max(k.cfg.Idle/4, 10*time.Millisecond)
 	}
-	return tick
+	return interval
 }
 
 const (
-	closePatience = 3 * time.Second // for Chrome to end by itself
-	flushPatience = time.Second     // for clients to take their answers
+	closeTimeout = 3 * time.Second // for Chrome to end by itself
+	flushTimeout = time.Second     // for clients to take their answers
 )
 
-// stop ends everything in the order that leaves nothing: the door, the browser, the
+// shutDown ends everything in the order that leaves nothing: the door, the browser, the
 // files, the clients, the lock.
-func (k *keeper) stop() {
+func (k *keeper) shutDown() {
 	if k.listener != nil {
 		k.listener.Close()
 	}
@@ -326,16 +326,16 @@ func (k *keeper) stop() {
 		orderly := k.engine != nil && !k.temporary // a profile that stays deserves it
 		if orderly {
 			k.engine.mu.Lock()
-			tell(k.engine, nil, cdpbrowser.Close, cdp.Empty{}, nil)
+			postCommand(k.engine, nil, cdpbrowser.Close, cdp.Empty{}, nil)
 			k.engine.mu.Unlock()
 		}
 		if k.engine != nil {
-			k.engine.end(errf(CodeChromeConnection, "the browser was closed"))
+			k.engine.failAll(errf(CodeChromeConnection, "the browser was closed"))
 		}
 		if orderly {
 			select {
 			case <-k.proc.Done():
-			case <-time.After(closePatience):
+			case <-time.After(closeTimeout):
 			}
 		}
 		k.proc.Kill()
@@ -347,8 +347,8 @@ func (k *keeper) stop() {
 	}
 	unlock := k.clean()
 	if k.server != nil {
-		close(k.server.ended)
-		k.server.hangUp(flushPatience)
+		close(k.server.stopped)
+		k.server.closeClients(flushTimeout)
 	}
 	unlock()
 }
@@ -378,34 +378,34 @@ func (k *keeper) status(by Caller) Status {
 		Executable: k.cfg.Chrome, FoundBy: k.cfg.FoundBy, Why: k.cfg.Why, Endpoint: k.endpoint, Headed: k.cfg.Headed,
 		Profile: k.profile, Temporary: k.temporary, KeeperPID: os.Getpid(), Version: k.cfg.Version, Wire: WireVersion,
 		UptimeMS: time.Since(k.started).Milliseconds(), IdleLimit: max(0, k.cfg.Idle).Milliseconds(),
-		Clients: k.server.clientCount(), Targets: k.engine.list(by), Log: k.files.log(), Notes: k.notes}
+		Clients: k.server.clientCount(), Targets: k.engine.listTargets(by), Log: k.files.log(), Notes: k.notes}
 	if k.proc != nil {
 		s.ChromePID = k.proc.PID
 	}
-	if by.plugin() {
-		return s.ofPages()
+	if by.isPlugin() {
+		return s.forPlugin()
 	}
 	e := k.engine
 	e.mu.Lock()
-	s.Calls = e.calls
-	s.Events = RingInfo{Kept: e.events.count, Bytes: e.events.bytes, Dropped: e.events.lost, LastSeq: e.events.lastSeq}
+	s.Calls = e.callCount
+	s.Events = RingInfo{Kept: e.events.count, Bytes: e.events.bytes, Dropped: e.events.dropped, LastSeq: e.events.lastSeq}
 	e.mu.Unlock()
 	return s
 }
 
 // cappedWriter passes on so many bytes and swallows the rest.
 type cappedWriter struct {
-	mu   sync.Mutex
-	w    io.Writer
-	left int
+	mu        sync.Mutex
+	w         io.Writer
+	remaining int
 }
 
 func (c *cappedWriter) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := min(len(b), c.left); n > 0 {
+	if n := min(len(b), c.remaining); n > 0 {
 		c.w.Write(b[:n])
-		c.left -= n
+		c.remaining -= n
 	}
 	return len(b), nil
 }

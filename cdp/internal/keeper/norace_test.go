@@ -2,4 +2,4 @@
 
 package keeper
 
-const slow = 1
+const raceFactor = 1

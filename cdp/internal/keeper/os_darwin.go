@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peer answers who is at the other end of a unix socket.
-func peer(c net.Conn) (uid, pid int, err error) {
+// peerCredentials answers who is at the other end of a unix socket.
+func peerCredentials(c net.Conn) (uid, pid int, err error) {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
 		return 0, 0, err

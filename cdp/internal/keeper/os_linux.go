@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peer answers who is at the other end of a unix socket. For a client that is the
+// peerCredentials answers who is at the other end of a unix socket. For a client that is the
 // process that made the socket.
-func peer(c net.Conn) (uid, pid int, err error) {
+func peerCredentials(c net.Conn) (uid, pid int, err error) {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
 		return 0, 0, err
@@ -37,7 +37,7 @@ func peer(c net.Conn) (uid, pid int, err error) {
 // just those of that process group, and waits until they are gone, for they may still
 // write. Chrome's helpers name the profile, too, some with spaces between arguments;
 // the one that collects crashes runs in a session of its own and names its folder.
-func killOrphans(profile string, only int) {
+func killOrphans(profile string, group int) {
 	flags := [][]byte{[]byte("--user-data-dir=" + profile), []byte("--database=" + profile + "/Crash Reports")}
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		found := false
@@ -57,8 +57,8 @@ func killOrphans(profile string, only int) {
 			if err != nil {
 				continue
 			}
-			if only > 0 {
-				if group, err := syscall.Getpgid(pid); err != nil || group != only {
+			if group > 0 {
+				if group, err := syscall.Getpgid(pid); err != nil || group != group {
 					continue
 				}
 			}

@@ -13,13 +13,13 @@ const supported = false
 
 var errUnsupported = errors.New("not available on this platform")
 
-func peer(net.Conn) (uid, pid int, err error) { return 0, 0, errUnsupported }
+func peerCredentials(net.Conn) (uid, pid int, err error) { return 0, 0, errUnsupported }
 
 func killOrphans(string, int) {}
 
 func isKeeper(int) bool { return false }
 
-func ownSession(*exec.Cmd) {}
+func detach(*exec.Cmd) {}
 
 func prepareChild(...int) {}
 

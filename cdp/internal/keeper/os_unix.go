@@ -10,8 +10,8 @@ import (
 
 const supported = true
 
-// ownSession detaches a keeper from the terminal and signals of its starter.
-func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+// detach detaches a keeper from the terminal and signals of its starter.
+func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 // prepareChild keeps files private, and inherited descriptors from Chrome.
 func prepareChild(fds ...int) {

@@ -15,32 +15,32 @@ import (
 
 // adopt says to whom a target belongs, once it is known where it comes from. The engine is locked.
 func (e *engine) adopt(t *target, context string, via *target) {
-	if owner := e.contexts[context]; owner != "" {
-		t.owner, t.guessed = owner, false
+	if owner := e.contextOwners[context]; owner != "" {
+		t.owner, t.ownerTentative = owner, false
 	}
-	if t.owner != "" && !t.guessed {
+	if t.owner != "" && !t.ownerTentative {
 		return
 	}
 	if opener := e.targets[t.opener]; opener != nil {
-		t.owner, t.guessed = opener.owner, false
+		t.owner, t.ownerTentative = opener.owner, false
 	} else if via != nil {
-		t.owner, t.guessed = via.owner, false
+		t.owner, t.ownerTentative = via.owner, false
 	}
 }
 
-// guess says whose a new target is taken to be that comes from nowhere in our own browser: of who waits for one, else of whose page has just asked for one, as by
+// guessOwner says whose a new target is taken to be that comes from nowhere in our own browser: of who waits for one, else of whose page has just asked for one, as by
 // a click with Ctrl, which leaves no opener. What nobody asked for is the person's. The engine is locked.
-func (e *engine) guess(t *target) {
-	if t.owner != "" || !e.begun {
+func (e *engine) guessOwner(t *target) {
+	if t.owner != "" || !e.started {
 		return
 	}
-	t.owner, t.guessed = commandLine.Name, true
+	t.owner, t.ownerTentative = commandLine.Name, true
 	if t.kind != "page" {
 		return
 	}
 	var first *pending
 	for _, p := range e.pending {
-		if p.method == cdptarget.CommandCreateTarget && p.by != "" && !(Caller{Name: p.by}).plugin() && (first == nil || p.id < first.id) {
+		if p.method == cdptarget.CommandCreateTarget && p.by != "" && !(Caller{Name: p.by}).isPlugin() && (first == nil || p.id < first.id) {
 			first = p
 		}
 	}
@@ -48,106 +48,106 @@ func (e *engine) guess(t *target) {
 		t.owner = first.by
 		return
 	}
-	for i, a := range e.asked {
-		if a.url == t.url && time.Since(a.at) < askedTime {
+	for i, a := range e.requestedPages {
+		if a.url == t.url && time.Since(a.at) < requestedPageTTL {
 			t.owner = a.owner
-			e.asked = slices.Delete(e.asked, i, i+1)
+			e.requestedPages = slices.Delete(e.requestedPages, i, i+1)
 			return
 		}
 	}
 }
 
-// askedPage is a page that another one has asked for.
-type askedPage struct {
+// requestedPage is a page that another one has asked for.
+type requestedPage struct {
 	url, owner string
 	at         time.Time
 }
 
 const (
-	askedTime = 10 * time.Second
-	maxAsked  = 16
+	requestedPageTTL  = 10 * time.Second
+	maxRequestedPages = 16
 )
 
-// requested remembers that a page has asked for another one. The engine is locked.
-func (e *engine) requested(t *target, params json.RawMessage) {
+// onNavigationRequested remembers that a page has asked for another one. The engine is locked.
+func (e *engine) onNavigationRequested(t *target, params json.RawMessage) {
 	var p page.EventFrameRequestedNavigation
 	if json.Unmarshal(params, &p) != nil || p.Disposition != page.ClientNavigationDispositionNewTab && p.Disposition != page.ClientNavigationDispositionNewWindow {
 		return
 	}
-	if len(e.asked) == maxAsked {
-		e.asked = append(e.asked[:0], e.asked[1:]...)
+	if len(e.requestedPages) == maxRequestedPages {
+		e.requestedPages = append(e.requestedPages[:0], e.requestedPages[1:]...)
 	}
-	e.asked = append(e.asked, askedPage{p.URL, t.owner, time.Now()})
+	e.requestedPages = append(e.requestedPages, requestedPage{p.URL, t.owner, time.Now()})
 }
 
-// give makes a new target the caller's who asked for it. Of several asked for at once some may be too many. The engine is locked.
-func (e *engine) give(t *target, by Caller) {
-	if t.owner == "" || t.guessed {
-		t.owner, t.guessed = by.Name, false
-		e.keepBounded(t)
+// assign makes a new target the caller's who asked for it. Of several asked for at once some may be too many. The engine is locked.
+func (e *engine) assign(t *target, by Caller) {
+	if t.owner == "" || t.ownerTentative {
+		t.owner, t.ownerTentative = by.Name, false
+		e.enforcePageLimit(t)
 	}
 }
 
 // claim gives a page that nobody opened to the first who uses it. Those of a browser that others run stay theirs. The engine is locked.
 func (e *engine) claim(by Caller, t *target) {
-	if root := t.root(); root != nil && root.owner == "" && !e.lazy && root.kind == "page" {
-		e.take(by, root)
+	if root := t.root(); root != nil && root.owner == "" && !e.external && root.kind == "page" {
+		e.takeOver(by, root)
 	}
 }
 
-// take makes a page that was nobody's a caller's, with what is kept of it. The engine is locked.
-func (e *engine) take(by Caller, t *target) {
+// takeOver makes a page that was nobody's a caller's, with what is kept of it. The engine is locked.
+func (e *engine) takeOver(by Caller, t *target) {
 	t.owner = by.Name
-	e.events.give(by.Name, func(r *record) bool { return r.target == t.id && r.owner == "" })
+	e.events.reassign(by.Name, func(r *record) bool { return r.target == t.id && r.owner == "" })
 }
 
 // currentOf is the target that a caller means who names none, nil if he has none. The engine is locked.
 func (e *engine) currentOf(by Caller) *target {
-	if by.person() {
+	if by.isCommandLine() {
 		return e.current
 	}
-	if t := e.currents[by.Name]; t != nil && t.strayed == nil {
+	if t := e.callerCurrent[by.Name]; t != nil && t.evictErr == nil {
 		return t
 	}
-	if e.current != nil && e.uses(by, e.current) {
+	if e.current != nil && e.canUse(by, e.current) {
 		return e.current
 	}
-	return e.newest(by)
+	return e.newestPage(by)
 }
 
-// uses reports whether a caller may use a target: one that is his, and shows nothing of the browser's own, as the viewer of a PDF does, which is an extension
+// canUse reports whether a caller may use a target: one that is his, and shows nothing of the browser's own, as the viewer of a PDF does, which is an extension
 // within the page. His own pages that stray there are closed, see keepWithin. The engine is locked.
-func (e *engine) uses(by Caller, t *target) bool {
-	return by.sees(t.owner) && (by.person() || t.kind == "page" && t.owner != "" || ofWeb(t.url))
+func (e *engine) canUse(by Caller, t *target) bool {
+	return by.canSee(t.owner) && (by.isCommandLine() || t.kind == "page" && t.owner != "" || isFromWeb(t.url))
 }
 
-// newest is the page that was opened last of those that a caller may use. For the person a plugin's pages do not count: who names no target
+// newestPage is the page that was opened last of those that a caller may use. For the person a plugin's pages do not count: who names no target
 // does not mean them. The engine is locked.
-func (e *engine) newest(by Caller) (found *target) {
+func (e *engine) newestPage(by Caller) (found *target) {
 	for _, t := range e.order {
-		if t.kind == "page" && t.strayed == nil && e.uses(by, t) && !(by.person() && e.ofPlugin(t)) {
+		if t.kind == "page" && t.evictErr == nil && e.canUse(by, t) && !(by.isCommandLine() && e.ownedByPlugin(t)) {
 			found = t
 		}
 	}
 	return found
 }
 
-func (e *engine) ofPlugin(t *target) bool { return Caller{Name: t.owner}.plugin() }
+func (e *engine) ownedByPlugin(t *target) bool { return Caller{Name: t.owner}.isPlugin() }
 
-// makeCurrent is called with the engine locked.
-func (e *engine) makeCurrent(by Caller, t *target) {
-	if by.person() {
+// setCurrent is called with the engine locked.
+func (e *engine) setCurrent(by Caller, t *target) {
+	if by.isCommandLine() {
 		e.current = t
 	} else {
-		e.currents[by.Name] = t
+		e.callerCurrent[by.Name] = t
 	}
 }
 
-// seen answers the targets that a caller may use, the oldest first. The engine is locked.
-func (e *engine) seen(by Caller) []*target {
+// visibleTo answers the targets that a caller may use, the oldest first. The engine is locked.
+func (e *engine) visibleTo(by Caller) []*target {
 	all := make([]*target, 0, len(e.order))
 	for _, t := range e.order {
-		if e.uses(by, t) {
+		if e.canUse(by, t) {
 			all = append(all, t)
 		}
 	}
@@ -175,7 +175,7 @@ func (e *engine) ownerOf(t *target, method string, params json.RawMessage) strin
 	if json.Unmarshal(params, &p) != nil {
 		return ""
 	}
-	if owner := e.contexts[p.Info.Context]; owner != "" {
+	if owner := e.contextOwners[p.Info.Context]; owner != "" {
 		return owner
 	}
 	for _, told := range []*target{e.targets[p.Info.ID], e.targets[p.ID], e.sessions[p.Session], e.targets[p.Info.Opener]} {
@@ -193,15 +193,15 @@ func (e *engine) ownerOfDownload(params json.RawMessage) string {
 		ID    string `json:"guid"`
 		State string `json:"state"`
 	}
-	if json.Unmarshal(params, &p) != nil || e.lazy {
+	if json.Unmarshal(params, &p) != nil || e.external {
 		return ""
 	}
-	if t := e.targets[p.Frame]; t != nil && len(e.downloads) < maxDownloads {
-		e.downloads[p.ID] = t.owner
+	if t := e.targets[p.Frame]; t != nil && len(e.downloadOwners) < maxDownloads {
+		e.downloadOwners[p.ID] = t.owner
 	}
-	owner, known := e.downloads[p.ID]
+	owner, known := e.downloadOwners[p.ID]
 	if p.State != "" && p.State != "inProgress" {
-		delete(e.downloads, p.ID)
+		delete(e.downloadOwners, p.ID)
 	}
 	if !known {
 		return commandLine.Name

@@ -37,9 +37,9 @@ func plugin(name string, urls ...string) Caller {
 	return c
 }
 
-func ids(t *testing.T, c *Client) (all []string) {
+func targetIDs(t *testing.T, c *Client) (all []string) {
 	t.Helper()
-	targets, err := c.Targets(bounded(t))
+	targets, err := c.Targets(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,14 +49,14 @@ func ids(t *testing.T, c *Client) (all []string) {
 	return all
 }
 
-func TestTargetsBelongToWhoOpenedThem(t *testing.T) {
+func TestTargetOwnership(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	url := site(t, map[string]string{"/": plainPage, "/pop": "<title>Pop</title>"})
 	owners := []Caller{commandLine, someClient, otherClient, plugin("one", url), plugin("two", url)}
 	pages := map[string]string{}
 	for _, by := range owners {
-		p, err := c.As(by).Open(bounded(t), OpenRequest{URL: url + "/?" + by.Name})
+		p, err := c.As(by).Open(testContext(t), OpenRequest{URL: url + "/?" + by.Name})
 		if err != nil {
 			t.Fatalf("%s: %v", by.Name, err)
 		}
@@ -72,7 +72,7 @@ func TestTargetsBelongToWhoOpenedThem(t *testing.T) {
 			for _, selector := range selectors {
 				got, err := evaluate(t, mine, selector, "location.search.slice(1)")
 				switch {
-				case by.person() || by.Name == name:
+				case by.isCommandLine() || by.Name == name:
 					if err != nil || got != `"`+name+`"` {
 						t.Errorf("%s in %s's page by %s: %s, %v", by.Name, name, selector, got, err)
 					}
@@ -80,42 +80,42 @@ func TestTargetsBelongToWhoOpenedThem(t *testing.T) {
 					wantCode(t, err, CodeNotFound)
 				}
 			}
-			if by.person() || by.Name == name {
+			if by.isCommandLine() || by.Name == name {
 				continue
 			}
 			for what, err := range map[string]error{
-				"activate": second(mine.Activate(bounded(t), id)),
-				"close":    second(mine.CloseTarget(bounded(t), id, "")),
-				"listen":   second(mine.Listen(bounded(t), ListenRequest{Patterns: []string{"*"}, Target: id}, nil, nil)),
-				"events":   second(mine.Events(bounded(t), EventsRequest{Target: id})),
-				"info":     second(mine.Call(bounded(t), CallRequest{Method: "Target.getTargetInfo", Params: params(map[string]any{"targetId": id})})),
-				"end":      second(mine.Call(bounded(t), CallRequest{Method: "Target.closeTarget", Params: params(map[string]any{"targetId": id})})),
-				"attach":   second(mine.Call(bounded(t), CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})),
+				"activate": errorOf(mine.Activate(testContext(t), id)),
+				"close":    errorOf(mine.CloseTarget(testContext(t), id, "")),
+				"listen":   errorOf(mine.Listen(testContext(t), ListenRequest{Patterns: []string{"*"}, Target: id}, nil, nil)),
+				"events":   errorOf(mine.Events(testContext(t), EventsRequest{Target: id})),
+				"info":     errorOf(mine.Call(testContext(t), CallRequest{Method: "Target.getTargetInfo", Params: params(map[string]any{"targetId": id})})),
+				"end":      errorOf(mine.Call(testContext(t), CallRequest{Method: "Target.closeTarget", Params: params(map[string]any{"targetId": id})})),
+				"attach":   errorOf(mine.Call(testContext(t), CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})),
 			} {
 				t.Run(by.Name+" "+what+" "+name, func(t *testing.T) { wantCode(t, err, CodeNotFound) })
 			}
 		}
-		for _, one := range first(mine.Targets(bounded(t))) {
-			if by.person() && pages[one.Owner] != one.ID && one.Owner != "" || !by.person() && one.Owner != "" {
+		for _, one := range value(mine.Targets(testContext(t))) {
+			if by.isCommandLine() && pages[one.Owner] != one.ID && one.Owner != "" || !by.isCommandLine() && one.Owner != "" {
 				t.Errorf("%s is told that %s is %s's", by.Name, one.ID, one.Owner)
 			}
 		}
-		seen := ids(t, mine)
-		if by.person() != (len(seen) == len(owners)) || !slices.Contains(seen, pages[by.Name]) || !by.person() && len(seen) != 1 {
+		seen := targetIDs(t, mine)
+		if by.isCommandLine() != (len(seen) == len(owners)) || !slices.Contains(seen, pages[by.Name]) || !by.isCommandLine() && len(seen) != 1 {
 			t.Errorf("%s sees %v", by.Name, seen)
 		}
 	}
 	// What a page opens is its owner's.
 	for _, by := range []Caller{someClient, owners[3]} {
 		for _, features := range []string{"", "noopener"} {
-			if _, err := c.As(by).Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Target: pages[by.Name],
+			if _, err := c.As(by).Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Target: pages[by.Name],
 				Params: params(map[string]any{"expression": `open("/pop", "_blank", "` + features + `"); 1`, "userGesture": true})}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		waitFor(t, "the pop-ups of "+by.Name, func() bool { return len(ids(t, c.As(by))) == 3 })
+		waitFor(t, "the pop-ups of "+by.Name, func() bool { return len(targetIDs(t, c.As(by))) == 3 })
 		for _, other := range []Caller{otherClient, owners[4]} {
-			if seen := ids(t, c.As(other)); len(seen) != 1 {
+			if seen := targetIDs(t, c.As(other)); len(seen) != 1 {
 				t.Errorf("%s sees %v after %s opened pop-ups", other.Name, seen, by.Name)
 			}
 		}
@@ -123,53 +123,53 @@ func TestTargetsBelongToWhoOpenedThem(t *testing.T) {
 }
 
 // What a command makes, and what a click opens without an opener, is of who sent them, and counts among his pages.
-func TestPagesWithoutAnOpenerBelongToWhoAskedForThem(t *testing.T) {
+func TestOwnershipWithoutOpener(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	url := site(t, map[string]string{"/": `<title>x</title><a href=/pop style="position:absolute;left:0;top:0;width:100px;height:100px">pop</a>`, "/pop": "<title>Pop</title>"})
 	const click = `{"x":30,"y":20,"clickCount":1,"button":"left","modifiers":2,"type":"`
 	for _, by := range []Caller{commandLine, someClient} {
 		mine := c.As(by)
-		p, err := mine.Open(bounded(t), OpenRequest{URL: url + "/"})
+		p, err := mine.Open(testContext(t), OpenRequest{URL: url + "/"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		had := len(ids(t, mine))
-		made, err := mine.Call(bounded(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": url + "/made"})})
+		had := len(targetIDs(t, mine))
+		made, err := mine.Call(testContext(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": url + "/made"})})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if by.person() {
-			if _, err := mine.Call(bounded(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": url + "/tab", "forTab": true})}); err != nil {
+		if by.isCommandLine() {
+			if _, err := mine.Call(testContext(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": url + "/tab", "forTab": true})}); err != nil {
 				t.Fatal(err)
 			}
 			had++
 		}
 		for _, kind := range []string{"mousePressed", "mouseReleased"} {
-			if _, err := mine.Call(bounded(t), CallRequest{Method: "Input.dispatchMouseEvent", Target: p.Target, Params: json.RawMessage(click + kind + `"}`)}); err != nil {
+			if _, err := mine.Call(testContext(t), CallRequest{Method: "Input.dispatchMouseEvent", Target: p.Target, Params: json.RawMessage(click + kind + `"}`)}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		waitFor(t, "the pages that "+by.Name+" asked for", func() bool { return len(ids(t, mine)) == had+2 })
-		if seen := ids(t, c.As(otherClient)); len(seen) != 0 {
+		waitFor(t, "the pages that "+by.Name+" asked for", func() bool { return len(targetIDs(t, mine)) == had+2 })
+		if seen := targetIDs(t, c.As(otherClient)); len(seen) != 0 {
 			t.Errorf("a client sees %v after %s was given %s", seen, by.Name, made)
 		}
-		for _, raw := range first(c.As(otherClient).Events(bounded(t), EventsRequest{})).Events {
+		for _, raw := range value(c.As(otherClient).Events(testContext(t), EventsRequest{})).Events {
 			if strings.Contains(string(raw), url) {
 				t.Errorf("a client is told of what %s opens: %s", by.Name, raw)
 			}
 		}
 	}
 	for _, name := range []string{"forTab", "hidden"} {
-		_, err := c.As(someClient).Call(bounded(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": blank, name: true})})
+		_, err := c.As(someClient).Call(testContext(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": blankURL, name: true})})
 		wantCode(t, err, CodeDenied, name)
 	}
 }
 
 // A PDF is shown by an extension in a frame of the page, which may do more than a page.
-func TestTheViewerOfPDFsIsThePersonsAlone(t *testing.T) {
+func TestPDFViewerIsHiddenFromOthers(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/pdf")
 		io.WriteString(w, "%PDF-1.1\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj "+
@@ -179,12 +179,12 @@ func TestTheViewerOfPDFsIsThePersonsAlone(t *testing.T) {
 	const viewer = "chrome-extension://"
 	for _, by := range []Caller{someClient, plugin("one", server.URL)} {
 		mine := c.As(by)
-		if _, err := mine.Open(bounded(t), OpenRequest{URL: server.URL + "/" + by.Name + ".pdf"}); err != nil {
+		if _, err := mine.Open(testContext(t), OpenRequest{URL: server.URL + "/" + by.Name + ".pdf"}); err != nil {
 			t.Fatal(err)
 		}
 		var id string
 		waitFor(t, "the viewer", func() bool {
-			for _, one := range first(c.Targets(bounded(t))) {
+			for _, one := range value(c.Targets(testContext(t))) {
 				if strings.HasPrefix(one.URL, viewer) && one.Owner == by.Name {
 					id = one.ID
 				}
@@ -195,41 +195,41 @@ func TestTheViewerOfPDFsIsThePersonsAlone(t *testing.T) {
 			_, err := evaluate(t, mine, selector, "Object.keys(chrome)")
 			wantCode(t, err, CodeNotFound)
 		}
-		_, err := mine.Call(bounded(t), CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})
-		if by.plugin() {
+		_, err := mine.Call(testContext(t), CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})
+		if by.isPlugin() {
 			wantCode(t, err, CodeNotFound)
 		}
-		if slices.Contains(ids(t, mine), id) {
+		if slices.Contains(targetIDs(t, mine), id) {
 			t.Errorf("%s sees the viewer", by.Name)
 		}
 		wantValue(t, c, id, "typeof chrome.tabs", `"object"`)
 	}
 }
 
-func first[T any](all T, _ error) T { return all }
+func value[T any](all T, _ error) T { return all }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
-func TestEventsBelongToTheirTargetsOwner(t *testing.T) {
+func TestEventOwnership(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	url := site(t, map[string]string{"/": plainPage})
 	one, two := plugin("one", url), plugin("two", url)
 	pages := map[string]string{}
 	for _, by := range []Caller{commandLine, someClient, one, two} {
-		p, err := c.As(by).Open(bounded(t), OpenRequest{URL: url + "/"})
+		p, err := c.As(by).Open(testContext(t), OpenRequest{URL: url + "/"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		pages[by.Name] = p.Target
 		// For whoever listens the domain is on in his pages alone; here it is on in all.
-		if _, err := c.As(by).Call(bounded(t), CallRequest{Method: "Runtime.enable"}); err != nil {
+		if _, err := c.As(by).Call(testContext(t), CallRequest{Method: "Runtime.enable"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, by := range []Caller{someClient, one} {
-		var heard []aLine
-		end, err := c.As(by).Listen(bounded(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled", "Target.*"}, Until: "Runtime.consoleAPICalled"}, func() {
+		var heard []streamLine
+		end, err := c.As(by).Listen(testContext(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled", "Target.*"}, Until: "Runtime.consoleAPICalled"}, func() {
 			go func() {
 				for _, other := range []Caller{commandLine, two, by} {
 					evaluate(t, c.As(other), "", "console.log(1); 0")
@@ -245,13 +245,13 @@ func TestEventsBelongToTheirTargetsOwner(t *testing.T) {
 		if last := heard[len(heard)-1]; last.Target != pages[by.Name] {
 			t.Errorf("%s hears of another's page: %+v", by.Name, last)
 		}
-		kept, err := c.As(by).Events(bounded(t), EventsRequest{})
+		kept, err := c.As(by).Events(testContext(t), EventsRequest{})
 		if err != nil || len(kept.Events) == 0 {
 			t.Fatal(kept, err)
 		}
 		for _, raw := range kept.Events {
 			for name, id := range pages {
-				if name != by.Name && (parseLine(t, raw).Target == id || by.plugin() && strings.Contains(string(raw), id)) {
+				if name != by.Name && (parseLine(t, raw).Target == id || by.isPlugin() && strings.Contains(string(raw), id)) {
 					t.Errorf("%s is told of %s's page: %s", by.Name, name, raw)
 				}
 			}
@@ -263,9 +263,9 @@ func TestEventsBelongToTheirTargetsOwner(t *testing.T) {
 func TestStatusForPlugins(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	c := start(t, cfg)
-	open(t, c, "")
-	s, err := c.As(plugin("one")).Status(bounded(t))
+	c := startBrowser(t, cfg)
+	openPage(t, c, "")
+	s, err := c.As(plugin("one")).Status(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,9 +274,9 @@ func TestStatusForPlugins(t *testing.T) {
 	}
 }
 
-func TestPluginsHaveWhatTheirGrantReaches(t *testing.T) {
+func TestPluginNetworkGrants(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	granted := site(t, map[string]string{"/": "<title>Granted</title>"})
 	ended := make(chan struct{})
 	stream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -296,54 +296,54 @@ func TestPluginsHaveWhatTheirGrantReaches(t *testing.T) {
 	})
 
 	mine := c.As(plugin("one", granted))
-	if p, err := mine.Open(bounded(t), OpenRequest{URL: granted + "/"}); err != nil || p.Title != "Granted" {
+	if p, err := mine.Open(testContext(t), OpenRequest{URL: granted + "/"}); err != nil || p.Title != "Granted" {
 		t.Fatal(p, err)
 	}
-	_, err := mine.Open(bounded(t), OpenRequest{URL: stream.URL})
+	_, err := mine.Open(testContext(t), OpenRequest{URL: stream.URL})
 	wantCode(t, err, CodeDenied, "not granted: http:GET:"+stream.URL)
-	_, err = mine.Call(bounded(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": stream.URL})})
+	_, err = mine.Call(testContext(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": stream.URL})})
 	wantCode(t, err, CodeDenied, "not granted")
 	if e := asError(err); len(e.Denied) != 1 || e.Denied[0].Right != "http:GET:"+stream.URL {
 		t.Errorf("denied %+v", e.Denied)
 	}
 
 	// The person goes where he likes, and the plugin's proxy is not in his way.
-	open(t, c, stream.URL)
+	openPage(t, c, stream.URL)
 
 	// Another grant of the same plugin counts from its next call on, and so does one that it has no more.
 	more := c.As(plugin("one", granted, stream.URL))
-	if _, err := more.Open(bounded(t), OpenRequest{URL: stream.URL + "/"}); err != nil {
+	if _, err := more.Open(testContext(t), OpenRequest{URL: stream.URL + "/"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := more.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
+	if _, err := more.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
 		"expression": "fetch('/stream').then(r => r.body.getReader().read()).then(() => 1)", "awaitPromise": true})}); err != nil {
 		t.Fatal(err)
 	}
 	wantValue(t, mine, "", "1", "1")
 	select {
 	case <-ended:
-	case <-time.After(limit):
+	case <-time.After(testTimeout):
 		t.Error("a connection outlives the grant that it was dialled by")
 	}
 }
 
-// TestWhatPagesDialIsTold holds what an operator sees of a plugin's pages: each origin and method once a call, and nothing that was refused.
-func TestWhatPagesDialIsTold(t *testing.T) {
+// TestUsedRightsAreReported holds what an operator sees of a plugin's pages: each origin and method once a call, and nothing that was refused.
+func TestUsedRightsAreReported(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	url := world(t)
+	c := startBrowser(t, config(t))
+	url := testSite(t)
 	var told []string
-	mine := c.As(plugin("one", url)).Telling(func(right string) { told = append(told, right) })
+	mine := c.As(plugin("one", url)).WithUseRecorder(func(right string) { told = append(told, right) })
 	in := func(script string) {
 		t.Helper()
 		told = nil
-		if _, err := mine.Call(bounded(t), CallRequest{Method: "Runtime.evaluate",
+		if _, err := mine.Call(testContext(t), CallRequest{Method: "Runtime.evaluate",
 			Params: params(map[string]any{"expression": script, "awaitPromise": true})}); err != nil {
 			t.Error(err)
 		}
 		slices.Sort(told)
 	}
-	open(t, mine, url+"/frames.html")
+	openPage(t, mine, url+"/frames.html")
 	in("0") // whatever the page still loads was told by now, and is not told again
 	for script, want := range map[string]string{
 		"fetch('/inner.html').then(() => fetch('/inner.html?again'))":                                           "http:GET:" + url,
@@ -356,15 +356,15 @@ func TestWhatPagesDialIsTold(t *testing.T) {
 		}
 	}
 	told = nil
-	if _, err := mine.Targets(bounded(t)); err != nil || told != nil {
+	if _, err := mine.Targets(testContext(t)); err != nil || told != nil {
 		t.Errorf("told %q again, %v", told, err)
 	}
 }
 
 // Also a call that needs no page brings what the plugin is granted now.
-func TestAnyCallBringsItsGrants(t *testing.T) {
+func TestEveryCallUpdatesGrants(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/stream" {
@@ -379,35 +379,35 @@ func TestAnyCallBringsItsGrants(t *testing.T) {
 		server.Close()
 	})
 	mine := c.As(plugin("one", server.URL))
-	if _, err := mine.Open(bounded(t), OpenRequest{URL: server.URL + "/"}); err != nil {
+	if _, err := mine.Open(testContext(t), OpenRequest{URL: server.URL + "/"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mine.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
+	if _, err := mine.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
 		"expression": "fetch('/stream').then(r => r.body.getReader().read()).then(() => 1)", "awaitPromise": true})}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.As(plugin("one")).Events(bounded(t), EventsRequest{}); err != nil {
+	if _, err := c.As(plugin("one")).Events(testContext(t), EventsRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case <-ended:
-	case <-time.After(limit):
+	case <-time.After(testTimeout):
 		t.Error("a connection outlives the grant that it was dialled by")
 	}
 }
 
 // Downloads go on into a folder for as long as the plugin may write into it.
-func TestDownloadsEndWithTheirGrant(t *testing.T) {
+func TestDownloadGrantEnds(t *testing.T) {
 	t.Parallel()
 	folder := tempDir(t)
-	c := start(t, config(t))
-	url := world(t)
+	c := startBrowser(t, config(t))
+	url := testSite(t)
 	by := plugin("one", url)
 	by.Folders = []string{folder}
-	if _, err := c.As(by).Open(bounded(t), OpenRequest{URL: url + "/inner.html"}); err != nil {
+	if _, err := c.As(by).Open(testContext(t), OpenRequest{URL: url + "/inner.html"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.As(by).Call(bounded(t), CallRequest{Method: "Browser.setDownloadBehavior",
+	if _, err := c.As(by).Call(testContext(t), CallRequest{Method: "Browser.setDownloadBehavior",
 		Params: params(map[string]any{"behavior": "allow", "downloadPath": folder, "eventsEnabled": true})}); err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +418,7 @@ func TestDownloadsEndWithTheirGrant(t *testing.T) {
 	}{{by.Folders, "completed"}, {nil, "canceled"}} {
 		by.Folders = one.folders
 		stop, state := io.EOF, ""
-		_, err := c.Listen(bounded(t), ListenRequest{Patterns: []string{"*.downloadProgress"}}, func() {
+		_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"*.downloadProgress"}}, func() {
 			go evaluate(t, c.As(by), "", "location = '/file'")
 		}, func(raw json.RawMessage) error {
 			var p struct{ State string }
@@ -432,7 +432,7 @@ func TestDownloadsEndWithTheirGrant(t *testing.T) {
 			t.Errorf("with %v the download ended %q, %v; want %s", one.folders, state, err, one.state)
 		}
 	}
-	if kept, err := c.As(someClient).Events(bounded(t), EventsRequest{Patterns: []string{"*.download*"}}); err != nil || len(kept.Events) != 0 {
+	if kept, err := c.As(someClient).Events(testContext(t), EventsRequest{Patterns: []string{"*.download*"}}); err != nil || len(kept.Events) != 0 {
 		t.Errorf("a client is told of the downloads of a plugin: %s, %v", kept.Events, err)
 	}
 	if all, err := os.ReadDir(folder); err != nil || len(all) != 1 {
@@ -441,9 +441,9 @@ func TestDownloadsEndWithTheirGrant(t *testing.T) {
 }
 
 // What a version of a plugin has in the browser is not the next one's, which was granted other things, and may be somebody else's.
-func TestAnotherVersionOfAPluginInheritsNothing(t *testing.T) {
+func TestNewPluginVersionInheritsNothing(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	url := site(t, map[string]string{"/": plainPage})
 	old := plugin("one", url)
 	old.Digest = "sha256:old"
@@ -451,21 +451,24 @@ func TestAnotherVersionOfAPluginInheritsNothing(t *testing.T) {
 		what string
 		with func(*Client) (string, error)
 	}{
-		{"targets", func(c *Client) (string, error) { all, err := c.Targets(bounded(t)); return string(mustJSON(all)), err }},
+		{"targets", func(c *Client) (string, error) {
+			all, err := c.Targets(testContext(t))
+			return string(mustJSON(all)), err
+		}},
 		{"events", func(c *Client) (string, error) {
-			kept, err := c.Events(bounded(t), EventsRequest{})
+			kept, err := c.Events(testContext(t), EventsRequest{})
 			return string(mustJSON(kept.Events)), err
 		}},
 		{"a call", func(c *Client) (string, error) { return evaluate(t, c, "", "location.href") }},
 		{"open", func(c *Client) (string, error) {
-			if _, err := c.Open(bounded(t), OpenRequest{URL: url + "/"}); err != nil {
+			if _, err := c.Open(testContext(t), OpenRequest{URL: url + "/"}); err != nil {
 				return "", err
 			}
 			return evaluate(t, c, "", "document.cookie")
 		}},
 	} {
 		t.Run(ask.what, func(t *testing.T) {
-			p, err := c.As(old).Open(bounded(t), OpenRequest{URL: url + "/?kept"})
+			p, err := c.As(old).Open(testContext(t), OpenRequest{URL: url + "/?kept"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -477,21 +480,21 @@ func TestAnotherVersionOfAPluginInheritsNothing(t *testing.T) {
 			if got, err := ask.with(c.As(next)); err != nil || strings.Contains(got, "kept") {
 				t.Errorf("another version is told %s, %v", got, err)
 			}
-			waitFor(t, "the page of the old version to go", func() bool { return !slices.Contains(ids(t, c), p.Target) })
+			waitFor(t, "the page of the old version to go", func() bool { return !slices.Contains(targetIDs(t, c), p.Target) })
 		})
 	}
 }
 
-func TestPluginsPagesEndWithTheirContext(t *testing.T) {
+func TestPluginPagesEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	c := start(t, cfg)
+	c := startBrowser(t, cfg)
 	url := site(t, map[string]string{"/": plainPage})
-	persons := open(t, c, url+"/")
+	persons := openPage(t, c, url+"/")
 	mine := c.As(plugin("one", url))
 	visit := func() {
 		t.Helper()
-		if _, err := mine.Open(bounded(t), OpenRequest{URL: url + "/"}); err != nil {
+		if _, err := mine.Open(testContext(t), OpenRequest{URL: url + "/"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -501,19 +504,19 @@ func TestPluginsPagesEndWithTheirContext(t *testing.T) {
 	wantValue(t, mine, "", "document.cookie + localStorage.mine", `"mine=11"`)
 	wantValue(t, c, persons.Target, "document.cookie + localStorage.mine", `"undefined"`)
 
-	closed, err := mine.CloseAll(bounded(t))
+	closed, err := mine.CloseAll(testContext(t))
 	if err != nil || len(closed) != 2 {
 		t.Errorf("closed %v, %v", closed, err)
 	}
-	waitFor(t, "the plugin's pages to go", func() bool { return len(ids(t, c)) == 1 })
+	waitFor(t, "the plugin's pages to go", func() bool { return len(targetIDs(t, c)) == 1 })
 	wantValue(t, c, persons.Target, "1+1", "2")
 	visit()
 	wantValue(t, mine, "", "document.cookie + localStorage.mine", `"undefined"`)
 
-	if _, err := mine.Call(bounded(t), CallRequest{Method: "Target.disposeBrowserContext"}); err != nil {
+	if _, err := mine.Call(testContext(t), CallRequest{Method: "Target.disposeBrowserContext"}); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, "the plugin's pages to go", func() bool { return len(ids(t, c)) == 1 })
+	waitFor(t, "the plugin's pages to go", func() bool { return len(targetIDs(t, c)) == 1 })
 
 	// A page is there without being asked for.
 	wantValue(t, mine, "", "location.href", `"about:blank"`)
@@ -523,23 +526,23 @@ func TestIdleContextsAreDisposed(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.Idle = shortIdle
-	c := start(t, cfg)
-	ctx, stop := context.WithCancel(bounded(t))
+	c := startBrowser(t, cfg)
+	ctx, stop := context.WithCancel(testContext(t))
 	over := make(chan struct{})
 	go func() { // who listens keeps the browser open
 		defer close(over)
 		c.Listen(ctx, ListenRequest{Patterns: []string{"Page.none"}}, nil, func(json.RawMessage) error { return nil })
 	}()
 	wantValue(t, c.As(plugin("one")), "", "1", "1")
-	waitFor(t, "the idle context to go", func() bool { return len(ids(t, c)) == 1 })
+	waitFor(t, "the idle context to go", func() bool { return len(targetIDs(t, c)) == 1 })
 	stop()
 	<-over
 }
 
-// TestPagesDoNotStray goes round the parameters, which the provider looks at, to what a page can do by itself and Chrome lets it.
-func TestPagesDoNotStray(t *testing.T) {
+// TestPagesAtForbiddenURLsAreClosed goes round the parameters, which the provider looks at, to what a page can do by itself and Chrome lets it.
+func TestPagesAtForbiddenURLsAreClosed(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	url := site(t, map[string]string{"/": plainPage})
 	for _, by := range []Caller{someClient, plugin("one", url)} {
 		for _, stray := range []string{
@@ -548,23 +551,23 @@ func TestPagesDoNotStray(t *testing.T) {
 		} {
 			t.Run(by.Name+stray, func(t *testing.T) {
 				mine := c.As(by)
-				p, err := mine.Open(bounded(t), OpenRequest{URL: url + "/"})
+				p, err := mine.Open(testContext(t), OpenRequest{URL: url + "/"})
 				if err != nil {
 					t.Fatal(err)
 				}
 				waiting := make(chan error, 1)
 				go func() {
-					q := never
+					q := neverReturns
 					q.Target = p.Target
-					_, err := mine.Call(bounded(t), q)
+					_, err := mine.Call(testContext(t), q)
 					waiting <- err
 				}()
 				if stray != "" {
 					evaluate(t, mine, p.Target, stray)
 				} else { // as no caller can, for the provider looks at the parameter
-					mine.Call(bounded(t), CallRequest{Target: p.Target, Method: "Page.navigate", Params: json.RawMessage(`{"url":"file:///etc/hostname"}`)})
+					mine.Call(testContext(t), CallRequest{Target: p.Target, Method: "Page.navigate", Params: json.RawMessage(`{"url":"file:///etc/hostname"}`)})
 				}
-				waitFor(t, "the page to be closed", func() bool { return !slices.Contains(ids(t, c), p.Target) })
+				waitFor(t, "the page to be closed", func() bool { return !slices.Contains(targetIDs(t, c), p.Target) })
 				if err := <-waiting; err == nil {
 					t.Error("a call went on in a page that strayed")
 				}
@@ -572,14 +575,14 @@ func TestPagesDoNotStray(t *testing.T) {
 		}
 	}
 	// The person may.
-	p := open(t, c, "file:///etc/hostname")
+	p := openPage(t, c, "file:///etc/hostname")
 	wantValue(t, c, p.Target, "location.protocol", `"file:"`)
 }
 
-// TestAnsweredRequestsLeadNowhereElse lets a plugin answer its page's requests itself, with what leads out.
-func TestAnsweredRequestsLeadNowhereElse(t *testing.T) {
+// TestFulfilledRequestsCannotEscapeGrants lets a plugin answer its page's requests itself, with what leads out.
+func TestFulfilledRequestsCannotEscapeGrants(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	url := site(t, map[string]string{"/": plainPage})
 	closed := site(t, map[string]string{"/": "kept"})
 	file := filepath.Join(tempDir(t), "file.html")
@@ -603,20 +606,20 @@ func TestAnsweredRequestsLeadNowhereElse(t *testing.T) {
 			{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": "fetch('/again').then(r => r.text(), () => 'refused')", "awaitPromise": true})},
 		} {
 			mine := c.As(plugin("one", url))
-			p, err := mine.Open(bounded(t), OpenRequest{URL: url + "/"})
+			p, err := mine.Open(testContext(t), OpenRequest{URL: url + "/"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			stop := mine.answerPaused(t, p.Target, CallRequest{Target: p.Target, Method: answer.method}, answer.params)
 			ask.Target, ask.TimeoutMS = p.Target, 5000
-			got, err := mine.Call(bounded(t), ask)
+			got, err := mine.Call(testContext(t), ask)
 			shown, _ := evaluate(t, mine, p.Target, "document.documentElement ? document.documentElement.innerText : ''")
 			if strings.Contains(string(got)+shown, "kept") {
 				t.Errorf("%s of %s with %v leads to %s %s", answer.method, ask.Method, answer.params, got, shown)
 			}
 			t.Logf("%s of %s: %s, %v; %s", answer.method, ask.Method, got, err, shown)
 			stop()
-			if _, err := mine.CloseAll(bounded(t)); err != nil {
+			if _, err := mine.CloseAll(testContext(t)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -626,10 +629,10 @@ func TestAnsweredRequestsLeadNowhereElse(t *testing.T) {
 // answerPaused answers the first request of a page with a call, and lets all others go on.
 func (c *Client) answerPaused(t *testing.T, target string, first CallRequest, with map[string]any) (stop func()) {
 	t.Helper()
-	if _, err := c.Call(bounded(t), CallRequest{Target: target, Method: "Fetch.enable"}); err != nil {
+	if _, err := c.Call(testContext(t), CallRequest{Target: target, Method: "Fetch.enable"}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(bounded(t))
+	ctx, cancel := context.WithCancel(testContext(t))
 	begun, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
@@ -656,57 +659,57 @@ func (c *Client) answerPaused(t *testing.T, target string, first CallRequest, wi
 	}
 }
 
-func TestPluginsAreRefusedInAttachedBrowsers(t *testing.T) {
+func TestPluginsAreDeniedInExternalBrowser(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.Args = []string{"--remote-debugging-port=0"}
-	c := start(t, cfg)
-	s, err := c.Status(bounded(t))
+	c := startBrowser(t, cfg)
+	s, err := c.Status(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	open(t, c, "")
+	openPage(t, c, "")
 	port, err := os.ReadFile(filepath.Join(s.Profile, "DevToolsActivePort"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	first, _, _ := strings.Cut(string(port), "\n")
-	attached, err := Start(bounded(t), Config{RunDir: cfg.RunDir, Browser: "attached", Attach: first, Version: "test"})
+	attached, err := Start(testContext(t), Config{RunDir: cfg.RunDir, Browser: "attached", Attach: first, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer Stop(context.Background(), cfg.RunDir, "attached", "test")
 	mine := attached.As(plugin("one"))
 	for what, err := range map[string]error{
-		"open":    second(mine.Open(bounded(t), OpenRequest{})),
-		"call":    second(mine.Call(bounded(t), evaluation("1"))),
-		"browser": second(mine.Call(bounded(t), CallRequest{Method: "Target.getTargets"})),
-		"targets": second(mine.Targets(bounded(t))),
-		"status":  second(mine.Status(bounded(t))),
-		"events":  second(mine.Events(bounded(t), EventsRequest{})),
-		"close":   second(mine.CloseAll(bounded(t))),
+		"open":    errorOf(mine.Open(testContext(t), OpenRequest{})),
+		"call":    errorOf(mine.Call(testContext(t), evaluation("1"))),
+		"browser": errorOf(mine.Call(testContext(t), CallRequest{Method: "Target.getTargets"})),
+		"targets": errorOf(mine.Targets(testContext(t))),
+		"status":  errorOf(mine.Status(testContext(t))),
+		"events":  errorOf(mine.Events(testContext(t), EventsRequest{})),
+		"close":   errorOf(mine.CloseAll(testContext(t))),
 	} {
 		t.Run(what, func(t *testing.T) { wantCode(t, err, CodeDenied, "attached") })
 	}
 	// The pages of such a browser are nobody's, and everybody else's to use.
-	if seen := ids(t, attached.As(someClient)); len(seen) == 0 {
+	if seen := targetIDs(t, attached.As(someClient)); len(seen) == 0 {
 		t.Error("an MCP client sees nothing of an attached browser")
 	}
 }
 
-func TestRequestsSayWhoAsks(t *testing.T) {
+func TestRequestsNameTheirCaller(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	for _, name := range []string{"", "CLI", "cli:x", "mcp", "mcp:", "plugin:", "root", "plugin"} {
-		_, err := c.As(Caller{Name: name}).Targets(bounded(t))
+		_, err := c.As(Caller{Name: name}).Targets(testContext(t))
 		wantCode(t, err, CodeInvalidArgs, "no caller")
 	}
 }
 
-func TestSocketIsOfThisUserAlone(t *testing.T) {
+func TestSocketIsPrivate(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	c := start(t, cfg)
+	c := startBrowser(t, cfg)
 	socket := SocketPath(cfg.RunDir, "")
 	for path, want := range map[string]os.FileMode{socket: 0o700 | os.ModeSocket, cfg.RunDir: 0o700 | os.ModeDir} {
 		if st, err := os.Lstat(path); err != nil || st.Mode() != want {
@@ -715,16 +718,16 @@ func TestSocketIsOfThisUserAlone(t *testing.T) {
 	}
 	refused := func(what string) {
 		t.Helper()
-		_, err := Dial(bounded(t), cfg.RunDir, "", "test")
+		_, err := Dial(testContext(t), cfg.RunDir, "", "test")
 		wantCode(t, err, CodeChromeConnection, what)
 		if filepath.Dir(socket) == cfg.RunDir && strings.HasPrefix(what, "is not") {
-			_, err = Start(bounded(t), cfg)
+			_, err = Start(testContext(t), cfg)
 			wantCode(t, err, CodeChromeConnection, what)
 		}
 	}
 	os.Chmod(socket, 0o777)
 	refused("open to other users")
-	stranger(t, cfg.RunDir, socket)
+	connectAsStranger(t, cfg.RunDir, socket)
 	os.Chmod(socket, 0o700)
 	os.Chmod(cfg.RunDir, 0o777)
 	refused("open to other users")
@@ -744,7 +747,7 @@ func TestSocketIsOfThisUserAlone(t *testing.T) {
 	if err := os.Rename(elsewhere, socket); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Dial(bounded(t), cfg.RunDir, "", "test")
+	again, err := Dial(testContext(t), cfg.RunDir, "", "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -753,8 +756,8 @@ func TestSocketIsOfThisUserAlone(t *testing.T) {
 	wantValue(t, c, "", "1", "1")
 }
 
-// stranger connects as another user, where the test may do that, and gets no word.
-func stranger(t *testing.T, dir, socket string) {
+// connectAsStranger connects as another user, where the test may do that, and gets no word.
+func connectAsStranger(t *testing.T, dir, socket string) {
 	if os.Geteuid() != 0 {
 		t.Log("only root can be another user")
 		return
@@ -783,8 +786,8 @@ func stranger(t *testing.T, dir, socket string) {
 	}
 }
 
-// strange is what another user does.
-func strange(socket string) int {
+// runStranger is what another user does.
+func runStranger(socket string) int {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
 		fmt.Println(err)
@@ -793,7 +796,7 @@ func strange(socket string) int {
 	defer conn.Close()
 	fmt.Print("connected, ")
 	writeFrame(conn, mustJSON(hello{Wire: WireVersion}))
-	conn.SetDeadline(time.Now().Add(limit))
+	conn.SetDeadline(time.Now().Add(testTimeout))
 	if h, err := readHello(conn); err == nil {
 		fmt.Println("answered", h)
 		return 1

@@ -19,9 +19,9 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// world serves testdata/site, and beside it /redirect/N, /loop, /slow, /never, /large.json, /file (a download) and /echo (a
+// testSite serves testdata/site, and beside it /redirect/N, /loop, /slow, /never, /large.json, /file (a download) and /echo (a
 // WebSocket).
-func world(t *testing.T) string {
+func testSite(t *testing.T) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServer(http.Dir("testdata/site")))
@@ -88,10 +88,10 @@ func largeJSON() []byte {
 	return b.Bytes()
 }
 
-// awaited evaluates what a promise is kept with.
-func awaited(t *testing.T, c *Client, target, expression string) string {
+// evaluatePromise evaluates what a promise is kept with.
+func evaluatePromise(t *testing.T, c *Client, target, expression string) string {
 	t.Helper()
-	raw, err := c.Call(bounded(t), CallRequest{Target: target, Method: "Runtime.evaluate",
+	raw, err := c.Call(testContext(t), CallRequest{Target: target, Method: "Runtime.evaluate",
 		Params: params(map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true})})
 	if err != nil {
 		t.Fatalf("%s: %v", expression, err)
@@ -108,13 +108,13 @@ func awaited(t *testing.T, c *Client, target, expression string) string {
 	return string(reply.Result.Value)
 }
 
-func TestFramesOfTheSameOriginAreOfTheirPage(t *testing.T) {
+func TestSameOriginFramesShareTheirPageTarget(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	open(t, c, world(t)+"/frames.html")
+	c := startBrowser(t, config(t))
+	openPage(t, c, testSite(t)+"/frames.html")
 	wantValue(t, c, "", "document.getElementById('same').contentWindow.here", `"inner"`)
 	wantValue(t, c, "", "document.getElementById('data').contentDocument.title", `"Written"`)
-	if all, err := c.Targets(bounded(t)); err != nil || len(all) != 1 {
+	if all, err := c.Targets(testContext(t)); err != nil || len(all) != 1 {
 		t.Errorf("targets %+v, %v", all, err)
 	}
 	// Each has a context of its own, which a call can be sent to.
@@ -126,7 +126,7 @@ func TestFramesOfTheSameOriginAreOfTheirPage(t *testing.T) {
 			} `json:"context"`
 		}
 		json.Unmarshal(l.Params, &p)
-		_, err := c.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": "document.title", "uniqueContextId": p.Context.UniqueID})})
+		_, err := c.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": "document.title", "uniqueContextId": p.Context.UniqueID})})
 		if err != nil || !l.Replayed {
 			t.Errorf("context %s: %v", l.Params, err)
 		}
@@ -136,16 +136,16 @@ func TestFramesOfTheSameOriginAreOfTheirPage(t *testing.T) {
 func TestDownload(t *testing.T) {
 	t.Parallel()
 	folder := tempDir(t) // removed after the browser has ended
-	c := start(t, config(t))
-	url := world(t)
-	p := open(t, c, url+"/inner.html")
-	if _, err := c.Call(bounded(t), CallRequest{Method: "Browser.setDownloadBehavior",
+	c := startBrowser(t, config(t))
+	url := testSite(t)
+	p := openPage(t, c, url+"/inner.html")
+	if _, err := c.Call(testContext(t), CallRequest{Method: "Browser.setDownloadBehavior",
 		Params: params(map[string]any{"behavior": "allow", "downloadPath": folder, "eventsEnabled": true})}); err != nil {
 		t.Fatal(err)
 	}
 	var began, completed bool
 	stop := io.EOF
-	_, err := c.Listen(bounded(t), ListenRequest{Patterns: []string{"Browser.download*"}}, func() {
+	_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Browser.download*"}}, func() {
 		go evaluate(t, c, "", "location = '/file'")
 	}, func(raw json.RawMessage) error {
 		l := parseLine(t, raw)
@@ -163,21 +163,21 @@ func TestDownload(t *testing.T) {
 	}
 	wantValue(t, c, p.Target, "document.title", `"Inner"`) // the page stays
 	// A page that is opened for it fails, for it shows nothing.
-	_, err = c.Open(bounded(t), OpenRequest{URL: url + "/file"})
+	_, err = c.Open(testContext(t), OpenRequest{URL: url + "/file"})
 	wantCode(t, err, CodeNavigationFailed, "net::ERR_ABORTED")
 }
 
 func TestServiceWorker(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	open(t, c, world(t)+"/worker.html")
-	awaited(t, c, "", "ready.then(() => 1)")
-	if got := awaited(t, c, "", "fetch('made').then(r => r.text())"); got != `"made by the worker"` {
+	c := startBrowser(t, config(t))
+	openPage(t, c, testSite(t)+"/worker.html")
+	evaluatePromise(t, c, "", "ready.then(() => 1)")
+	if got := evaluatePromise(t, c, "", "fetch('made').then(r => r.text())"); got != `"made by the worker"` {
 		t.Errorf("fetched through the worker: %s", got)
 	}
 	var worker Target
 	waitFor(t, "the worker", func() bool {
-		all, err := c.Targets(bounded(t))
+		all, err := c.Targets(testContext(t))
 		for _, one := range all {
 			if one.Type == "service_worker" && one.Attached {
 				worker = one
@@ -196,8 +196,8 @@ func TestServiceWorker(t *testing.T) {
 
 func TestWebSocket(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	p := open(t, c, world(t)+"/socket.html")
+	c := startBrowser(t, config(t))
+	p := openPage(t, c, testSite(t)+"/socket.html")
 	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Network.webSocket*"}, Until: "Network.webSocketClosed"}, func() {
 		evaluate(t, c, p.Target, "echo('over and out'); 0")
 	})
@@ -216,21 +216,21 @@ func TestWebSocket(t *testing.T) {
 
 func TestTenMegabytesOfJSON(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	url := world(t)
-	open(t, c, url+"/inner.html")
+	c := startBrowser(t, config(t))
+	url := testSite(t)
+	openPage(t, c, url+"/inner.html")
 	size := strconv.Itoa(len(largeJSON()))
-	if got := awaited(t, c, "", "fetch('large.json').then(r => r.text()).then(text => text.length)"); got != size {
+	if got := evaluatePromise(t, c, "", "fetch('large.json').then(r => r.text()).then(text => text.length)"); got != size {
 		t.Errorf("%s bytes, want %s", got, size)
 	}
 	var whole struct {
 		List []json.RawMessage `json:"list"`
 	}
-	if err := json.Unmarshal([]byte(awaited(t, c, "", "fetch('large.json').then(r => r.json())")), &whole); err != nil || len(whole.List) < 100_000 {
+	if err := json.Unmarshal([]byte(evaluatePromise(t, c, "", "fetch('large.json').then(r => r.json())")), &whole); err != nil || len(whole.List) < 100_000 {
 		t.Errorf("%d values, %v", len(whole.List), err)
 	}
 	// As a response that was watched, and as a page.
-	if _, err := c.Call(bounded(t), CallRequest{Method: "Network.enable"}); err != nil { // else it is forgotten when nobody listens
+	if _, err := c.Call(testContext(t), CallRequest{Method: "Network.enable"}); err != nil { // else it is forgotten when nobody listens
 		t.Fatal(err)
 	}
 	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Network.loadingFinished"}, Max: 1}, func() {
@@ -240,24 +240,24 @@ func TestTenMegabytesOfJSON(t *testing.T) {
 		RequestID string `json:"requestId"`
 	}
 	json.Unmarshal(lines[0].Params, &finished)
-	body, err := c.Call(bounded(t), CallRequest{Method: "Network.getResponseBody", Params: params(map[string]any{"requestId": finished.RequestID})})
+	body, err := c.Call(testContext(t), CallRequest{Method: "Network.getResponseBody", Params: params(map[string]any{"requestId": finished.RequestID})})
 	if err != nil || len(body) < 10<<20 {
 		t.Errorf("body of %d bytes, %v", len(body), err)
 	}
-	if p := open(t, c, url+"/large.json"); p.URL != url+"/large.json" {
+	if p := openPage(t, c, url+"/large.json"); p.URL != url+"/large.json" {
 		t.Errorf("page %+v", p)
 	}
 }
 
 func TestRedirects(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	url := world(t)
-	if p := open(t, c, url+"/redirect/5"); p.URL != url+"/inner.html" || p.Title != "Inner" {
+	c := startBrowser(t, config(t))
+	url := testSite(t)
+	if p := openPage(t, c, url+"/redirect/5"); p.URL != url+"/inner.html" || p.Title != "Inner" {
 		t.Errorf("page %+v", p)
 	}
 	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Network.requestWillBeSent"}, Until: "Page.loadEventFired"}, func() {
-		c.Call(bounded(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/redirect/5"})})
+		c.Call(testContext(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/redirect/5"})})
 	})
 	redirected := 0
 	for _, l := range lines {
@@ -268,37 +268,37 @@ func TestRedirects(t *testing.T) {
 	if redirected != 5 {
 		t.Errorf("%d redirects in %d lines", redirected, len(lines))
 	}
-	_, err := c.Open(bounded(t), OpenRequest{URL: url + "/loop"})
+	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/loop"})
 	wantCode(t, err, CodeNavigationFailed, "ERR_TOO_MANY_REDIRECTS")
 }
 
-func TestSlowAndUnendingResponses(t *testing.T) {
+func TestSlowAndEndlessResponses(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	url := world(t)
-	if p := open(t, c, url+"/slow"); p.Title != "Slowly" {
+	c := startBrowser(t, config(t))
+	url := testSite(t)
+	if p := openPage(t, c, url+"/slow"); p.Title != "Slowly" {
 		t.Errorf("page %+v", p)
 	}
-	_, err := c.Open(bounded(t), OpenRequest{URL: url + "/never", TimeoutMS: 3000}) // enough to come so far on a busy machine
+	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/never", TimeoutMS: 3000}) // enough to come so far on a busy machine
 	wantCode(t, err, CodeTimeout, "the page stays open")
 	wantValue(t, c, "", "document.body.innerText.trim()", `"so far"`) // it can be looked at, and left
-	if _, err := c.Call(bounded(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/inner.html"})}); err != nil {
+	if _, err := c.Call(testContext(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/inner.html"})}); err != nil {
 		t.Error(err)
 	}
 	waitFor(t, "the next page", func() bool { v, err := evaluate(t, c, "", "document.title"); return err == nil && v == `"Inner"` })
 }
 
-// TestConsoleFloodAtLoad keeps what the rings hold of a page that says more, and counts the rest.
-func TestConsoleFloodAtLoad(t *testing.T) {
+// TestConsoleFloodDuringLoad keeps what the rings hold of a page that says more, and counts the rest.
+func TestConsoleFloodDuringLoad(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.RingEvents = 1000
-	c := start(t, cfg)
-	url := world(t)
-	open(t, c, url+"/inner.html")
+	c := startBrowser(t, cfg)
+	url := testSite(t)
+	openPage(t, c, url+"/inner.html")
 	var lines, dropped int64
-	end, err := c.Listen(bounded(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.loadEventFired"}, func() {
-		go c.Call(bounded(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/flood.html"})})
+	end, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.loadEventFired"}, func() {
+		go c.Call(testContext(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/flood.html"})})
 	}, func(raw json.RawMessage) error {
 		l := parseLine(t, raw)
 		if dropped += l.Dropped; l.Method == "Runtime.consoleAPICalled" {
@@ -309,7 +309,7 @@ func TestConsoleFloodAtLoad(t *testing.T) {
 	if err != nil || end.End != "until" || lines+dropped != 20_000 {
 		t.Errorf("%d lines and %d dropped, %+v, %v", lines, dropped, end, err)
 	}
-	ev, err := c.Events(bounded(t), EventsRequest{Limit: 5000})
+	ev, err := c.Events(testContext(t), EventsRequest{Limit: 5000})
 	if err != nil || len(ev.Events) > 1000 || ev.Dropped < 19_000 {
 		t.Errorf("%d events, %d dropped, %v", len(ev.Events), ev.Dropped, err)
 	}

@@ -11,9 +11,9 @@ import (
 // protocolName is the name, one that no browser can have, of the files of a browser that is started for its protocol.
 const protocolName = "_protocol"
 
-// Protocol starts the browser cfg.Chrome on a profile that it throws away, reads its protocol and ends it. What a kill
+// FetchProtocol starts the browser cfg.Chrome on a profile that it throws away, reads its protocol and ends it. What a kill
 // leaves is removed as what a keeper leaves. The error is chrome_launch.
-func Protocol(ctx context.Context, cfg Config) ([]byte, browser.Version, error) {
+func FetchProtocol(ctx context.Context, cfg Config) ([]byte, browser.Version, error) {
 	cfg.setDefaults()
 	if !supported {
 		return nil, browser.Version{}, errf(CodeUnavailable, "no browser can be started on this platform")
@@ -21,8 +21,8 @@ func Protocol(ctx context.Context, cfg Config) ([]byte, browser.Version, error) 
 	ctx, cancel := context.WithTimeout(ctx, cfg.LaunchTimeout)
 	defer cancel()
 	f := files{absolute(cfg.RunDir), protocolName}
-	if err := ownDir(f.dir); err != nil {
-		return nil, browser.Version{}, unusable(err)
+	if err := ensurePrivateDir(f.dir); err != nil {
+		return nil, browser.Version{}, runDirError(err)
 	}
 	lock, err := f.tryLock()
 	for errors.Is(err, errLocked) {
@@ -32,11 +32,11 @@ func Protocol(ctx context.Context, cfg Config) ([]byte, browser.Version, error) 
 		lock, err = f.tryLock()
 	}
 	if err != nil {
-		return nil, browser.Version{}, unusable(err)
+		return nil, browser.Version{}, runDirError(err)
 	}
 	defer f.unlock(lock)
 	if err := f.clean(); err != nil {
-		return nil, browser.Version{}, unusable(err)
+		return nil, browser.Version{}, runDirError(err)
 	}
 	defer f.clean()
 	if err := os.Mkdir(f.profile(), 0o700); err != nil {

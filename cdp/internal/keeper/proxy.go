@@ -29,35 +29,35 @@ type proxy struct {
 	server   *http.Server
 	egress   host.Egress
 	ctx      context.Context // of all that is dialled
-	end      context.CancelFunc
+	cancel   context.CancelFunc
 
-	mu      sync.Mutex
-	grants  []host.HTTPGrant
-	cuts    int              // how often the grants have changed
-	open    map[*lively]bool // what was dialled, and the browser's ends of tunnels
-	refused []refusal        // the newest of them
-	count   int              // of all that was refused
-	touched []string         // what was dialled since that was told, each once, in the words of grants
+	mu           sync.Mutex
+	grants       []host.HTTPGrant
+	generation   int                   // how often the grants have changed
+	conns        map[*trackedConn]bool // what was dialled, and the browser's ends of tunnels
+	refusals     []refusal             // the newest of them
+	refusalTotal int                   // of all that was refused
+	usedRights   []string              // what was dialled since that was told, each once, in the words of grants
 }
 
 const (
-	maxConnections = 512              // at once, of one context; Chrome itself opens 32 for requests and 255 for WebSockets
-	quietTime      = 10 * time.Minute // after which a connection on which nothing moves is closed
-	headTime       = 30 * time.Second // for the browser to say what it wants
-	keptRefusals   = 16
-	keptTouched    = 100
+	maxConnections  = 512              // at once, of one context; Chrome itself opens 32 for requests and 255 for WebSockets
+	idleConnTimeout = 10 * time.Minute // after which a connection on which nothing moves is closed
+	headerTimeout   = 30 * time.Second // for the browser to say what it wants
+	maxRefusals     = 16
+	maxUsedRights   = 100
 )
 
 // newProxy listens on a port of its own for the browser whose process is chrome.
-func newProxy(egress host.Egress, chrome int) (*proxy, error) {
+func newProxy(egress host.Egress, chromePID int) (*proxy, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{egress: egress, open: map[*lively]bool{}}
-	p.ctx, p.end = context.WithCancel(context.Background())
-	p.listener = &guarded{Listener: l, chrome: chrome, room: make(chan struct{}, maxConnections)}
-	quiet := log.New(io.Discard, "", 0) // pages decide what goes wrong here, and how often
+	p := &proxy{egress: egress, conns: map[*trackedConn]bool{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.listener = &browserListener{Listener: l, chromePID: chromePID, slots: make(chan struct{}, maxConnections)}
+	discard := log.New(io.Discard, "", 0) // pages decide what goes wrong here, and how often
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, not as Go would read it
@@ -65,15 +65,15 @@ func newProxy(egress host.Egress, chrome int) (*proxy, error) {
 		},
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-				method, _ := ctx.Value(methodOf{}).(string)
+				method, _ := ctx.Value(methodKey{}).(string)
 				return p.dial(ctx, method, "http://"+strings.TrimSuffix(address, ":80"), address)
 			},
 			// Each request dials anew, so that none goes over a connection that an earlier grant allowed.
 			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
 		},
 		FlushInterval: -1,
-		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { hangUp(w) },
-		ErrorLog:      quiet,
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { closeUnanswered(w) },
+		ErrorLog:      discard,
 	}
 	p.server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,19 +83,19 @@ func newProxy(egress host.Egress, chrome int) (*proxy, error) {
 			case r.URL.Scheme == "http" && r.URL.Host != "":
 				// Go's server would add these where the answer does not say them.
 				w.Header()["Content-Type"], w.Header()["Date"] = nil, nil
-				forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), methodOf{}, r.Method)))
+				forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), methodKey{}, r.Method)))
 			default: // not asked as a proxy, as by a page that has found the port
-				hangUp(w)
+				closeUnanswered(w)
 			}
 		}),
-		ReadHeaderTimeout: headTime, IdleTimeout: quietTime, MaxHeaderBytes: 1 << 20, ErrorLog: quiet, DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleConnTimeout, MaxHeaderBytes: 1 << 20, ErrorLog: discard, DisableGeneralOptionsHandler: true,
 	}
 	go p.server.Serve(p.listener)
 	return p, nil
 }
 
-// methodOf is the key of a request's method, for who dials for it.
-type methodOf struct{}
+// methodKey is the key of a request's method, for who dials for it.
+type methodKey struct{}
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
@@ -105,77 +105,77 @@ func (p *proxy) allow(grants []host.HTTPGrant) {
 	same := len(p.grants)+len(grants) == 0 || reflect.DeepEqual(p.grants, grants)
 	p.grants = grants
 	if !same {
-		p.cuts++
+		p.generation++
 	}
 	p.mu.Unlock()
 	if !same {
-		p.cut()
+		p.closeConns()
 	}
 }
 
 // close ends everything at once.
 func (p *proxy) close() {
-	p.end()
+	p.cancel()
 	p.server.Close()
-	p.cut()
+	p.closeConns()
 }
 
-// cut closes all that was dialled.
-func (p *proxy) cut() {
+// closeConns closes all that was dialled.
+func (p *proxy) closeConns() {
 	p.mu.Lock()
-	open := slices.Collect(maps.Keys(p.open))
+	conns := slices.Collect(maps.Keys(p.conns))
 	p.mu.Unlock()
-	for _, c := range open {
+	for _, c := range conns {
 		c.Close()
 	}
 }
 
 // dial asks the guard. What is dialled is told by its origin, of a tunnel as far as its port tells one.
-func (p *proxy) dial(ctx context.Context, method, origin, address string) (*lively, error) {
+func (p *proxy) dial(ctx context.Context, method, origin, address string) (*trackedConn, error) {
 	p.mu.Lock()
-	grants, cuts := p.grants, p.cuts
+	grants, generation := p.grants, p.generation
 	p.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
 	conn, err := p.egress.Dial(ctx, address, grants)
 	if err != nil {
-		p.note(address, err)
+		p.recordRefusal(address, err)
 		return nil, err
 	}
-	p.touch("http:" + method + ":" + origin)
-	return p.lively(conn, cuts)
+	p.recordUse("http:" + method + ":" + origin)
+	return p.track(conn, generation)
 }
 
-// touch notes what a grant was used for.
-func (p *proxy) touch(right string) {
+// recordUse notes what a grant was used for.
+func (p *proxy) recordUse(right string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.touched) < keptTouched && !slices.Contains(p.touched, right) {
-		p.touched = append(p.touched, right)
+	if len(p.usedRights) < maxUsedRights && !slices.Contains(p.usedRights, right) {
+		p.usedRights = append(p.usedRights, right)
 	}
 }
 
-// tell answers what was dialled since it was asked before.
-func (p *proxy) tell() []string {
+// takeUsedRights answers what was dialled since it was asked before.
+func (p *proxy) takeUsedRights() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	touched := p.touched
-	p.touched = nil
-	return touched
+	rights := p.usedRights
+	p.usedRights = nil
+	return rights
 }
 
-// lively follows a connection, until it is closed. One that was begun before a cut would outlive the grant that it was dialled by.
-func (p *proxy) lively(conn net.Conn, cuts int) (*lively, error) {
-	c := &lively{Conn: conn, cuts: cuts, forget: func(c *lively) {
+// track follows a connection, until it is closed. One that was begun before a cut would outlive the grant that it was dialled by.
+func (p *proxy) track(conn net.Conn, generation int) (*trackedConn, error) {
+	c := &trackedConn{Conn: conn, generation: generation, forget: func(c *trackedConn) {
 		p.mu.Lock()
-		delete(p.open, c)
+		delete(p.conns, c)
 		p.mu.Unlock()
 	}}
-	c.stir()
+	c.extendDeadline()
 	p.mu.Lock()
-	p.open[c] = true
-	late := cuts != p.cuts
+	p.conns[c] = true
+	late := generation != p.generation
 	p.mu.Unlock()
 	if late || p.ctx.Err() != nil {
 		c.Close()
@@ -190,23 +190,23 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	if name, isTLS := strings.CutSuffix(r.Host, ":443"); isTLS {
 		origin = "https://" + name
 	}
-	there, err := p.dial(r.Context(), r.Method, origin, r.Host)
+	upstream, err := p.dial(r.Context(), r.Method, origin, r.Host)
 	if err != nil {
-		hangUp(w)
+		closeUnanswered(w)
 		return
 	}
-	defer there.Close()
+	defer upstream.Close()
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
-	here, err := p.lively(conn, there.cuts)
+	downstream, err := p.track(conn, upstream.generation)
 	if err != nil {
 		conn.Close()
 		return
 	}
-	defer here.Close()
-	if _, err := io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+	defer downstream.Close()
+	if _, err := io.WriteString(downstream, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
 	// The browser may have spoken on already.
@@ -214,47 +214,47 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.ReadFull(buffered, early); err != nil {
 		return
 	}
-	if _, err := there.Write(early); err != nil {
+	if _, err := upstream.Write(early); err != nil {
 		return
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		io.Copy(there, here)
-		there.closeWrite()
+		io.Copy(upstream, downstream)
+		upstream.closeWrite()
 	}()
-	io.Copy(here, there)
-	here.closeWrite()
+	io.Copy(downstream, upstream)
+	downstream.closeWrite()
 	<-done
 }
 
-// note keeps what the guard refused, or did not take for an address, to be told to the plugin whose navigation fails by it.
-func (p *proxy) note(address string, err error) {
+// recordRefusal keeps what the guard refused, or did not take for an address, to be told to the plugin whose navigation fails by it.
+func (p *proxy) recordRefusal(address string, err error) {
 	var refused *host.Error
 	if !errors.As(err, &refused) || refused.Code != host.Denied && refused.Code != host.InvalidURL {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.refused) == keptRefusals {
-		p.refused = append(p.refused[:0], p.refused[1:]...)
+	if len(p.refusals) == maxRefusals {
+		p.refusals = append(p.refusals[:0], p.refusals[1:]...)
 	}
-	p.refused = append(p.refused, refusal{address, refused})
-	p.count++
+	p.refusals = append(p.refusals, refusal{address, refused})
+	p.refusalTotal++
 }
 
-// refusals is how often the guard has refused.
-func (p *proxy) refusals() int {
+// refusalCount is how often the guard has refused.
+func (p *proxy) refusalCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.count
+	return p.refusalTotal
 }
 
-// refusedSince is the newest refusal after so many: of an address, if it was refused, else of any, for a redirect may have led there. nil if there is none.
-func (p *proxy) refusedSince(count int, address string) (found *host.Error) {
+// refusalSince is the newest refusal after so many: of an address, if it was refused, else of any, for a redirect may have led there. nil if there is none.
+func (p *proxy) refusalSince(count int, address string) (found *host.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	since := p.refused[max(0, len(p.refused)-(p.count-count)):]
+	since := p.refusals[max(0, len(p.refusals)-(p.refusalTotal-count)):]
 	for _, one := range since {
 		if found = one.err; one.address == address {
 			break
@@ -269,8 +269,8 @@ type refusal struct {
 	err     *host.Error
 }
 
-// hangUp ends the browser's connection without an answer: one from here would be a page of the server that was asked for.
-func hangUp(w http.ResponseWriter) {
+// closeUnanswered ends the browser's connection without an answer: one from here would be a page of the server that was asked for.
+func closeUnanswered(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		conn.Close()
 		return
@@ -278,38 +278,38 @@ func hangUp(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler) // the answer has begun
 }
 
-// lively is a connection that ends when nothing moves on it for long.
-type lively struct {
+// trackedConn is a connection that ends when nothing moves on it for long.
+type trackedConn struct {
 	net.Conn
-	cuts   int // that were before it was dialled
-	forget func(*lively)
+	generation int // that were before it was dialled
+	forget     func(*trackedConn)
 }
 
-func (c *lively) stir() { c.SetDeadline(time.Now().Add(quietTime)) }
+func (c *trackedConn) extendDeadline() { c.SetDeadline(time.Now().Add(idleConnTimeout)) }
 
-func (c *lively) Read(b []byte) (int, error) {
+func (c *trackedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		c.stir()
+		c.extendDeadline()
 	}
 	return n, err
 }
 
-func (c *lively) Write(b []byte) (int, error) {
+func (c *trackedConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if n > 0 {
-		c.stir()
+		c.extendDeadline()
 	}
 	return n, err
 }
 
-func (c *lively) Close() error {
+func (c *trackedConn) Close() error {
 	c.forget(c)
 	return c.Conn.Close()
 }
 
 // closeWrite says that nothing more comes, to who can be told.
-func (c *lively) closeWrite() {
+func (c *trackedConn) closeWrite() {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
 		return
@@ -317,40 +317,40 @@ func (c *lively) closeWrite() {
 	c.Close()
 }
 
-// guarded takes connections of our browser alone, and so many at once.
-type guarded struct {
+// browserListener takes connections of our browser alone, and so many at once.
+type browserListener struct {
 	net.Listener
-	chrome int
-	room   chan struct{}
+	chromePID int
+	slots     chan struct{}
 }
 
-func (g *guarded) Accept() (net.Conn, error) {
+func (g *browserListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if !fromBrowser(conn, g.chrome) {
+		if !isFromBrowser(conn, g.chromePID) {
 			conn.Close()
 			continue
 		}
 		select {
-		case g.room <- struct{}{}:
-			return &counted{Conn: conn, leave: sync.OnceFunc(func() { <-g.room })}, nil
+		case g.slots <- struct{}{}:
+			return &slotConn{Conn: conn, release: sync.OnceFunc(func() { <-g.slots })}, nil
 		default:
 			conn.Close()
 		}
 	}
 }
 
-type counted struct {
+type slotConn struct {
 	net.Conn
-	leave func()
+	release func()
 }
 
-func (c *counted) Close() error {
-	c.leave()
+func (c *slotConn) Close() error {
+	c.release()
 	return c.Conn.Close()
 }
 
-func (c *counted) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
+func (c *slotConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }

@@ -12,35 +12,35 @@ import (
 	"syscall"
 )
 
-// fromBrowser reports whether the other end of a loopback connection is a process of the group that the browser leads. Where the browser's processes
+// isFromBrowser reports whether the other end of a loopback connection is a process of the group that the browser leads. Where the browser's processes
 // do not let themselves be looked into, it must at least be one of this user.
-func fromBrowser(conn net.Conn, chrome int) bool {
+func isFromBrowser(conn net.Conn, chromePID int) bool {
 	from, okFrom := conn.RemoteAddr().(*net.TCPAddr)
 	to, okTo := conn.LocalAddr().(*net.TCPAddr)
 	if !okFrom || !okTo {
 		return false
 	}
-	uid, inode := socketOf(from, to)
+	uid, inode := lookupSocket(from, to)
 	if inode == "" || uid != os.Geteuid() {
 		return false
 	}
-	hidden := false
+	unreadable := false
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	for _, folder := range folders {
 		pid, err := strconv.Atoi(filepath.Base(folder))
 		if err != nil {
 			continue
 		}
-		if group, err := syscall.Getpgid(pid); err != nil || group != chrome {
+		if group, err := syscall.Getpgid(pid); err != nil || group != chromePID {
 			continue
 		}
 		holds, err := holdsSocket(folder, inode)
 		if holds {
 			return true
 		}
-		hidden = hidden || err != nil
+		unreadable = unreadable || err != nil
 	}
-	return hidden
+	return unreadable
 }
 
 func holdsSocket(process, inode string) (bool, error) {
@@ -56,14 +56,14 @@ func holdsSocket(process, inode string) (bool, error) {
 	return false, nil
 }
 
-// socketOf finds the end of a connection that is not ours in the kernel's table: whose it is, and its inode, "" if it is not there.
-func socketOf(from, to *net.TCPAddr) (uid int, inode string) {
+// lookupSocket finds the end of a connection that is not ours in the kernel's table: whose it is, and its inode, "" if it is not there.
+func lookupSocket(from, to *net.TCPAddr) (uid int, inode string) {
 	table, err := os.Open("/proc/net/tcp")
 	if err != nil {
 		return 0, ""
 	}
 	defer table.Close()
-	local, remote := tableAddress(from), tableAddress(to)
+	local, remote := procNetAddress(from), procNetAddress(to)
 	for lines := bufio.NewScanner(table); lines.Scan(); {
 		// sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
 		f := strings.Fields(lines.Text())
@@ -78,8 +78,8 @@ func socketOf(from, to *net.TCPAddr) (uid int, inode string) {
 	return 0, ""
 }
 
-// tableAddress is an address as that table has it: the number as it lies in memory, then the port.
-func tableAddress(a *net.TCPAddr) string {
+// procNetAddress is an address as that table has it: the number as it lies in memory, then the port.
+func procNetAddress(a *net.TCPAddr) string {
 	ip := a.IP.To4()
 	if ip == nil {
 		return ""

@@ -4,5 +4,5 @@ package keeper
 
 import "net"
 
-// fromBrowser cannot be told here.
-func fromBrowser(net.Conn, int) bool { return true }
+// isFromBrowser cannot be told here.
+func isFromBrowser(net.Conn, int) bool { return true }

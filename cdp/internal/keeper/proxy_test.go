@@ -21,7 +21,7 @@ import (
 // testProxy is a proxy that takes this test for the browser.
 func testProxy(t *testing.T, granted ...string) *proxy {
 	t.Helper()
-	p, err := newProxy(guard{}, syscall.Getpgrp())
+	p, err := newProxy(testGuard{}, syscall.Getpgrp())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,15 +30,15 @@ func testProxy(t *testing.T, granted ...string) *proxy {
 	return p
 }
 
-// say sends a text to a proxy and answers all that comes back.
-func say(t *testing.T, p *proxy, text string) string {
+// sendRaw sends a text to a proxy and answers all that comes back.
+func sendRaw(t *testing.T, p *proxy, text string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", p.address())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(limit))
+	conn.SetDeadline(time.Now().Add(testTimeout))
 	io.WriteString(conn, text)
 	answer, err := io.ReadAll(conn)
 	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
@@ -47,7 +47,7 @@ func say(t *testing.T, p *proxy, text string) string {
 	return string(answer)
 }
 
-func TestProxyForwardsWhatIsGranted(t *testing.T) {
+func TestProxyForwardsGrantedRequests(t *testing.T) {
 	var got *http.Request
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r
@@ -58,7 +58,7 @@ func TestProxyForwardsWhatIsGranted(t *testing.T) {
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
 	p := testProxy(t, server.URL)
-	answer := say(t, p, "GET http://"+address+"/a?b;c=%zz HTTP/1.1\r\nHost: elsewhere.test\r\nX-Own: 1\r\nProxy-Connection: keep-alive\r\nConnection: close\r\n\r\n")
+	answer := sendRaw(t, p, "GET http://"+address+"/a?b;c=%zz HTTP/1.1\r\nHost: elsewhere.test\r\nX-Own: 1\r\nProxy-Connection: keep-alive\r\nConnection: close\r\n\r\n")
 	if !strings.HasPrefix(answer, "HTTP/1.1 200") || !strings.HasSuffix(answer, "<p>served") {
 		t.Errorf("answer %q", answer)
 	}
@@ -72,7 +72,7 @@ func TestProxyForwardsWhatIsGranted(t *testing.T) {
 	}
 }
 
-func TestProxyAnswersNothingElse(t *testing.T) {
+func TestProxyClosesOtherRequests(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") }))
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
@@ -86,12 +86,12 @@ func TestProxyAnswersNothingElse(t *testing.T) {
 		"OPTIONS * HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
 		"CONNECT / HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
 	} {
-		if answer := say(t, p, text); answer != "" {
+		if answer := sendRaw(t, p, text); answer != "" {
 			t.Errorf("%q is answered %q", text, answer)
 		}
 	}
-	if refused := p.refusedSince(0, address); refused == nil || refused.Code != host.Denied || p.refusals() < 2 {
-		t.Errorf("refused %v, %d times", refused, p.refusals())
+	if refused := p.refusalSince(0, address); refused == nil || refused.Code != host.Denied || p.refusalCount() < 2 {
+		t.Errorf("refused %v, %d times", refused, p.refusalCount())
 	}
 }
 
@@ -120,7 +120,7 @@ func TestProxyTunnels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.SetDeadline(time.Now().Add(limit))
+		conn.SetDeadline(time.Now().Add(testTimeout))
 		io.WriteString(conn, "CONNECT "+l.Addr().String()+" HTTP/1.1\r\nHost: x\r\n\r\nearly")
 		r := bufio.NewReader(conn)
 		answer, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
@@ -159,31 +159,31 @@ func TestProxyTunnels(t *testing.T) {
 	waitFor(t, "the proxy to forget its connections", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return len(p.open) == 0
+		return len(p.conns) == 0
 	})
 }
 
-// slowGuard is an egress that dials when it is let.
-type slowGuard struct {
-	guard
+// slowEgress is an egress that dials when it is let.
+type slowEgress struct {
+	testGuard
 	dialling chan struct{}
-	let      chan struct{}
+	proceed  chan struct{}
 }
 
-func (s slowGuard) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
-	conn, err := s.guard.Dial(ctx, address, grants)
+func (s slowEgress) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
+	conn, err := s.testGuard.Dial(ctx, address, grants)
 	s.dialling <- struct{}{}
-	<-s.let
+	<-s.proceed
 	return conn, err
 }
 
-func TestProxyDropsWhatWasBeingDialledWhenTheGrantEnded(t *testing.T) {
+func TestProxyDropsDialsOfEndedGrant(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := slowGuard{dialling: make(chan struct{}), let: make(chan struct{})}
+	s := slowEgress{dialling: make(chan struct{}), proceed: make(chan struct{})}
 	p, err := newProxy(s, syscall.Getpgrp())
 	if err != nil {
 		t.Fatal(err)
@@ -193,28 +193,28 @@ func TestProxyDropsWhatWasBeingDialledWhenTheGrantEnded(t *testing.T) {
 	go func() {
 		<-s.dialling
 		p.allow(nil)
-		close(s.let)
+		close(s.proceed)
 	}()
-	if answer := say(t, p, "CONNECT "+l.Addr().String()+" HTTP/1.1\r\nHost: x\r\n\r\n"); answer != "" {
+	if answer := sendRaw(t, p, "CONNECT "+l.Addr().String()+" HTTP/1.1\r\nHost: x\r\n\r\n"); answer != "" {
 		t.Errorf("answered %q by a grant that has ended", answer)
 	}
 }
 
-func TestProxyTakesConnectionsOfItsBrowserAlone(t *testing.T) {
+func TestProxyAcceptsOnlyItsBrowser(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") }))
 	defer server.Close()
-	p, err := newProxy(guard{}, 1) // a process that is not this test's
+	p, err := newProxy(testGuard{}, 1) // a process that is not this test's
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.close()
 	p.allow(plugin("one", server.URL).HTTP)
-	if answer := say(t, p, "GET "+server.URL+"/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); answer != "" {
+	if answer := sendRaw(t, p, "GET "+server.URL+"/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); answer != "" {
 		t.Errorf("another process is answered %q", answer)
 	}
 }
 
-func TestProxyBoundsConnections(t *testing.T) {
+func TestProxyConnectionLimit(t *testing.T) {
 	p := testProxy(t)
 	var open []net.Conn
 	defer func() {
@@ -222,7 +222,7 @@ func TestProxyBoundsConnections(t *testing.T) {
 			c.Close()
 		}
 	}()
-	room := p.listener.(*guarded).room
+	room := p.listener.(*browserListener).slots
 	for range maxConnections + 1 {
 		conn, err := net.Dial("tcp", p.address())
 		if err != nil {
@@ -231,7 +231,7 @@ func TestProxyBoundsConnections(t *testing.T) {
 		open = append(open, conn)
 	}
 	last := open[maxConnections]
-	last.SetDeadline(time.Now().Add(limit))
+	last.SetDeadline(time.Now().Add(testTimeout))
 	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, syscall.ETIMEDOUT) {
 		t.Errorf("one connection too many is held: %v", err)
 	}

@@ -27,11 +27,11 @@ func (r *record) line(browser string) []byte {
 	b = append(b, `,"t":`...)
 	b = strconv.AppendInt(b, r.t, 10)
 	b = append(b, `,"browser":`...)
-	b = append(b, quoted(browser)...)
+	b = append(b, quote(browser)...)
 	b = append(b, `,"target":`...)
-	b = append(b, quoted(r.target)...)
+	b = append(b, quote(r.target)...)
 	b = append(b, `,"method":`...)
-	b = append(b, quoted(r.method)...)
+	b = append(b, quote(r.method)...)
 	b = append(b, `,"params":`...)
 	if len(r.params) == 0 {
 		b = append(b, "{}"...)
@@ -53,7 +53,7 @@ type ring struct {
 	count   int
 	bytes   int
 	lastSeq int64
-	lost    int64 // events that were never kept or not any more
+	dropped int64 // events that were never kept or not any more
 }
 
 func newRing(maxCount, maxBytes int) *ring {
@@ -65,7 +65,7 @@ func (g *ring) add(r *record) {
 	g.lastSeq++
 	r.seq = g.lastSeq
 	if r.size() > g.maxBytes {
-		g.lost++
+		g.dropped++
 		return
 	}
 	for g.count > 0 && (g.count == g.maxCount || g.bytes+r.size() > g.maxBytes) {
@@ -73,7 +73,7 @@ func (g *ring) add(r *record) {
 		g.records[g.head] = nil
 		g.head = (g.head + 1) % len(g.records)
 		g.count--
-		g.lost++
+		g.dropped++
 	}
 	if g.count == len(g.records) {
 		grown := make([]*record, min(g.maxCount, max(64, 2*len(g.records))))
@@ -90,26 +90,26 @@ func (g *ring) add(r *record) {
 // skip counts an event that could not be read whole.
 func (g *ring) skip() {
 	g.lastSeq++
-	g.lost++
+	g.dropped++
 }
 
 // since answers the kept records after seq, the oldest first, and how many after seq are lost.
-func (g *ring) since(seq int64) (kept []*record, dropped int64) {
+func (g *ring) since(seq int64) (records []*record, dropped int64) {
 	if seq < 0 || seq > g.lastSeq {
 		seq = 0
 	}
 	for i := range g.count {
 		if r := g.records[(g.head+i)%len(g.records)]; r.seq > seq {
-			kept = append(kept, r)
+			records = append(records, r)
 		}
 	}
-	return kept, g.lastSeq - seq - int64(len(kept))
+	return records, g.lastSeq - seq - int64(len(records))
 }
 
-// give makes the records that are meant another owner's.
-func (r *ring) give(owner string, meant func(*record) bool) {
+// reassign makes the records that are meant another owner's.
+func (r *ring) reassign(owner string, match func(*record) bool) {
 	for _, one := range r.records {
-		if one != nil && meant(one) {
+		if one != nil && match(one) {
 			one.owner = owner
 		}
 	}

@@ -24,22 +24,22 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// inBackground starts a call and answers where its error comes.
-func inBackground(t *testing.T, c *Client, q CallRequest) <-chan error {
+// callAsync starts a call and answers where its error comes.
+func callAsync(t *testing.T, c *Client, q CallRequest) <-chan error {
 	result := make(chan error, 1)
 	go func() {
-		_, err := c.Call(bounded(t), q)
+		_, err := c.Call(testContext(t), q)
 		result <- err
 	}()
 	return result
 }
 
-// underWay is inBackground for a call that logs in the page, and waits until it has.
-func underWay(t *testing.T, c *Client, q CallRequest) (result <-chan error) {
+// startCall is inBackground for a call that logs in the page, and waits until it has.
+func startCall(t *testing.T, c *Client, q CallRequest) (result <-chan error) {
 	t.Helper()
 	begun := errors.New("the call is under way")
-	_, err := c.Listen(bounded(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: q.Target}, func() {
-		result = inBackground(t, c, q)
+	_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: q.Target}, func() {
+		result = callAsync(t, c, q)
 	}, func(line json.RawMessage) error {
 		if parseLine(t, line).Replayed {
 			return nil
@@ -52,8 +52,8 @@ func underWay(t *testing.T, c *Client, q CallRequest) (result <-chan error) {
 	return result
 }
 
-// looping is inBackground for a loop without an end, and waits until the page, which must be of a site, is busy with it.
-func looping(ctx context.Context, t *testing.T, c *Client) <-chan error {
+// startLoop is inBackground for a loop without an end, and waits until the page, which must be of a site, is busy with it.
+func startLoop(ctx context.Context, t *testing.T, c *Client) <-chan error {
 	t.Helper()
 	busy := make(chan error, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { busy <- nil }))
@@ -63,62 +63,62 @@ func looping(ctx context.Context, t *testing.T, c *Client) <-chan error {
 		_, err := c.Call(ctx, evaluation(`x = new XMLHttpRequest; x.open("GET", "`+server.URL+`", false); try { x.send() } catch {} for (;;) {}`))
 		result <- err
 	}()
-	ended(t, busy)
+	awaitError(t, busy)
 	return result
 }
 
-func ended(t *testing.T, result <-chan error) error {
+func awaitError(t *testing.T, result <-chan error) error {
 	t.Helper()
 	select {
 	case err := <-result:
 		return err
-	case <-time.After(limit):
+	case <-time.After(testTimeout):
 		t.Fatal("a call hangs")
 		return nil
 	}
 }
 
-// never is a call that is never answered; it logs first, as underWay wants.
-var never = CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"console.log('never'); new Promise(() => {})","awaitPromise":true}`)}
+// neverReturns is a call that is never answered; it logs first, as underWay wants.
+var neverReturns = CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"console.log('never'); new Promise(() => {})","awaitPromise":true}`)}
 
-var loop = evaluation("for (;;) {}")
+var endlessLoop = evaluation("for (;;) {}")
 
 func evaluation(expression string) CallRequest {
 	return CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": expression, "returnByValue": true})}
 }
 
-func TestHammerCrashedPageFailsAtOnceAndIsRevived(t *testing.T) {
+func TestHammerCrashAndRevival(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	c := start(t, cfg)
+	c := startBrowser(t, cfg)
 	url := site(t, map[string]string{"/": plainPage})
-	p := open(t, c, url+"/")
+	p := openPage(t, c, url+"/")
 	crash := CallRequest{Method: "Page.navigate", Params: json.RawMessage(`{"url":"chrome://crash"}`)}
 	for _, revive := range []CallRequest{
 		{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/"})},
 		{Method: "Page.reload"},
 	} {
 		for range rounds(20) {
-			waiting := underWay(t, c, never)
-			c.Call(bounded(t), crash)
-			wantCode(t, ended(t, waiting), CodeTargetCrashed, "Page.reload")
+			waiting := startCall(t, c, neverReturns)
+			c.Call(testContext(t), crash)
+			wantCode(t, awaitError(t, waiting), CodeTargetCrashed, "Page.reload")
 			// At once: the second of the crash's events may still be under way.
-			if _, err := c.Call(bounded(t), revive); err != nil {
+			if _, err := c.Call(testContext(t), revive); err != nil {
 				t.Fatalf("%s after a crash: %v", revive.Method, err)
 			}
 			wantValue(t, c, "", "1+1", "2")
 			loaded(t, c)
 
-			c.Call(bounded(t), crash)
+			c.Call(testContext(t), crash)
 			_, err := evaluate(t, c, "", "1")
 			wantCode(t, err, CodeTargetCrashed, p.Target)
-			all, err := c.Targets(bounded(t))
+			all, err := c.Targets(testContext(t))
 			if err != nil || len(all) != 1 || !all[0].Crashed {
 				t.Errorf("targets %+v, %v", all, err)
 			}
 			_, err = evaluate(t, c, "", "1") // it is not revived unasked
 			wantCode(t, err, CodeTargetCrashed, p.Target)
-			if _, err := c.Call(bounded(t), revive); err != nil {
+			if _, err := c.Call(testContext(t), revive); err != nil {
 				t.Fatalf("%s after a crash: %v", revive.Method, err)
 			}
 			loaded(t, c)
@@ -127,7 +127,7 @@ func TestHammerCrashedPageFailsAtOnceAndIsRevived(t *testing.T) {
 	// The new renderer's dialogs are seen as the old one's.
 	_, err := evaluate(t, c, "", "alert('again')")
 	wantCode(t, err, CodeBusy, "again")
-	if _, err := c.Call(bounded(t), CallRequest{Method: "Page.close"}); err != nil {
+	if _, err := c.Call(testContext(t), CallRequest{Method: "Page.close"}); err != nil {
 		t.Error("close with a dialog open: ", err)
 	}
 }
@@ -145,20 +145,20 @@ func loaded(t *testing.T, c *Client) {
 func TestDialogs(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	c := start(t, cfg)
+	c := startBrowser(t, cfg)
 	url := site(t, map[string]string{"/": plainPage, "/alert": "<title>A</title><script>alert('at load')</script>",
 		"/frame": `<title>F</title><iframe src="/"></iframe>`})
-	open(t, c, url+"/")
+	openPage(t, c, url+"/")
 
 	_, err := evaluate(t, c, "", "confirm('Sure?')")
 	wantCode(t, err, CodeBusy, "dialog", "confirm", "Sure?")
-	_, err = c.Call(bounded(t), CallRequest{Method: "DOM.getDocument"})
+	_, err = c.Call(testContext(t), CallRequest{Method: "DOM.getDocument"})
 	wantCode(t, err, CodeBusy, "Sure?")
-	all, _ := c.Targets(bounded(t))
+	all, _ := c.Targets(testContext(t))
 	if len(all) != 1 || all[0].Dialog == nil || all[0].Dialog.Type != "confirm" {
 		t.Errorf("targets %+v", all)
 	}
-	if _, err := c.Call(bounded(t), CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
+	if _, err := c.Call(testContext(t), CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "1+1", "2")
@@ -166,19 +166,19 @@ func TestDialogs(t *testing.T) {
 	for how, want := range map[string]string{DialogAccept: "true", DialogDismiss: "false"} {
 		q := evaluation("confirm('one') && confirm('two')")
 		q.OnDialog = how
-		raw, err := c.Call(bounded(t), q)
+		raw, err := c.Call(testContext(t), q)
 		if err != nil || !strings.Contains(string(raw), `"value":`+want) {
 			t.Errorf("on_dialog %s: %s, %v", how, raw, err)
 		}
 	}
 	q := evaluation("prompt('Name?', 'Ada')")
 	q.OnDialog = DialogAccept
-	if raw, err := c.Call(bounded(t), q); err != nil || !strings.Contains(string(raw), `"value":"Ada"`) {
+	if raw, err := c.Call(testContext(t), q); err != nil || !strings.Contains(string(raw), `"value":"Ada"`) {
 		t.Errorf("a prompt that is accepted as it is: %s, %v", raw, err)
 	}
 	q = evaluation("1")
 	q.OnDialog = "maybe"
-	_, err = c.Call(bounded(t), q)
+	_, err = c.Call(testContext(t), q)
 	wantCode(t, err, CodeInvalidArgs, "accept, dismiss or fail")
 
 	// A dialog that is open already, and a call that answers it first.
@@ -186,7 +186,7 @@ func TestDialogs(t *testing.T) {
 	wantCode(t, err, CodeBusy)
 	q = evaluation("1+1")
 	q.OnDialog = DialogAccept
-	if _, err = c.Call(bounded(t), q); err != nil {
+	if _, err = c.Call(testContext(t), q); err != nil {
 		t.Error("answer first: ", err)
 	}
 
@@ -196,46 +196,46 @@ func TestDialogs(t *testing.T) {
 	} {
 		_, err = evaluate(t, c, "", "alert('stuck')")
 		wantCode(t, err, CodeBusy)
-		if _, err := c.Call(bounded(t), way); err != nil {
+		if _, err := c.Call(testContext(t), way); err != nil {
 			t.Errorf("%s with a dialog open: %v", way.Method, err)
 		}
 		waitFor(t, "the dialog to go", func() bool { _, err := evaluate(t, c, "", "1"); return err == nil })
 	}
 
-	_, err = c.Open(bounded(t), OpenRequest{URL: url + "/alert"})
+	_, err = c.Open(testContext(t), OpenRequest{URL: url + "/alert"})
 	wantCode(t, err, CodeBusy, "at load")
-	if _, err := c.Open(bounded(t), OpenRequest{URL: url + "/alert", OnDialog: DialogAccept}); err != nil {
+	if _, err := c.Open(testContext(t), OpenRequest{URL: url + "/alert", OnDialog: DialogAccept}); err != nil {
 		t.Error("open with accept: ", err)
 	}
 	// Dialogs of one page do not block another, nor the browser.
 	wantValue(t, c, "/frame", "1+1", "2")
-	if _, err := c.Call(bounded(t), CallRequest{Method: "Browser.getVersion"}); err != nil {
+	if _, err := c.Call(testContext(t), CallRequest{Method: "Browser.getVersion"}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestQuestionBeforeThePageIsLeft has a page ask whether it may be left: another navigation does not end the question, its answer does.
-func TestQuestionBeforeThePageIsLeft(t *testing.T) {
+// TestBeforeUnloadDialog has a page ask whether it may be left: another navigation does not end the question, its answer does.
+func TestBeforeUnloadDialog(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	url := site(t, map[string]string{"/": "<title>Stay</title><script>onbeforeunload = e => e.preventDefault()</script>", "/two": "<title>Two</title>"})
 	to := func(path string) CallRequest {
 		return CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + path})}
 	}
 	ask := func() {
 		t.Helper()
-		open(t, c, url+"/")
+		openPage(t, c, url+"/")
 		touch := evaluation("1") // a page that nobody has touched may not ask
 		touch.Params = params(map[string]any{"expression": "1", "userGesture": true})
-		if _, err := c.Call(bounded(t), touch); err != nil {
+		if _, err := c.Call(testContext(t), touch); err != nil {
 			t.Fatal(err)
 		}
-		_, err := c.Call(bounded(t), to("/two"))
+		_, err := c.Call(testContext(t), to("/two"))
 		wantCode(t, err, CodeBusy, "beforeunload")
 	}
 	ask()
 	for _, lost := range []CallRequest{to("/two"), {Method: "Page.reload"}, {Method: "Page.close"}} {
-		_, err := c.Call(bounded(t), lost)
+		_, err := c.Call(testContext(t), lost)
 		wantCode(t, err, CodeBusy, "beforeunload", "handleJavaScriptDialog")
 		if err != nil && strings.Contains(err.Error(), "reload") {
 			t.Errorf("%s: %v", lost.Method, err)
@@ -243,22 +243,22 @@ func TestQuestionBeforeThePageIsLeft(t *testing.T) {
 	}
 	yes := to("/two")
 	yes.OnDialog = DialogAccept
-	if _, err := c.Call(bounded(t), yes); err != nil {
+	if _, err := c.Call(testContext(t), yes); err != nil {
 		t.Error("answered first: ", err)
 	}
 	waitFor(t, "the page to be left", func() bool { title, _ := evaluate(t, c, "", "document.title"); return title == `"Two"` })
 	ask()
-	if _, err := c.CloseTarget(bounded(t), "", ""); err != nil {
+	if _, err := c.CloseTarget(testContext(t), "", ""); err != nil {
 		t.Error("closing what asks: ", err)
 	}
 }
 
-func TestEndlessLoopTimesOutAndIsStopped(t *testing.T) {
-	c := start(t, config(t))
-	open(t, c, site(t, map[string]string{"/": plainPage}))
-	q := loop
+func TestEndlessLoopIsStopped(t *testing.T) {
+	c := startBrowser(t, config(t))
+	openPage(t, c, site(t, map[string]string{"/": plainPage}))
+	q := endlessLoop
 	q.TimeoutMS = 500
-	_, err := c.Call(bounded(t), q)
+	_, err := c.Call(testContext(t), q)
 	wantCode(t, err, CodeTimeout, "stopped")
 	wantValue(t, c, "", "1+1", "2")
 
@@ -266,9 +266,9 @@ func TestEndlessLoopTimesOutAndIsStopped(t *testing.T) {
 	if _, err := evaluate(t, c, "", "window.n = 0; setInterval(() => n++, 1); 0"); err != nil {
 		t.Fatal(err)
 	}
-	q = never
+	q = neverReturns
 	q.TimeoutMS = 200
-	_, err = c.Call(bounded(t), q)
+	_, err = c.Call(testContext(t), q)
 	wantCode(t, err, CodeTimeout)
 	if strings.Contains(err.Error(), "stopped") {
 		t.Errorf("a promise: %v", err)
@@ -277,27 +277,27 @@ func TestEndlessLoopTimesOutAndIsStopped(t *testing.T) {
 	// The context's own deadline, and a caller who leaves, stop it as well.
 	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 	defer cancel()
-	_, err = c.Call(ctx, loop)
+	_, err = c.Call(ctx, endlessLoop)
 	wantCode(t, err, CodeTimeout, "stopped")
 
-	leaver, err := Dial(bounded(t), c.hello.rundir(t), "", "test")
+	leaver, err := Dial(testContext(t), c.hello.runDir(t), "", "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := looping(bounded(t), t, leaver)
+	left := startLoop(testContext(t), t, leaver)
 	leaver.Close()
-	wantCode(t, ended(t, left), CodeChromeConnection)
+	wantCode(t, awaitError(t, left), CodeChromeConnection)
 	wantValue(t, c, "", "1+1", "2")
 
 	ctx, cancel = context.WithCancel(t.Context())
-	left = looping(ctx, t, c)
+	left = startLoop(ctx, t, c)
 	cancel()
-	wantCode(t, ended(t, left), CodeTimeout, "given up")
+	wantCode(t, awaitError(t, left), CodeTimeout, "given up")
 	wantValue(t, c, "", "1+1", "2")
 }
 
-// rundir is where the keeper of a hello works; it changes into it.
-func (h hello) rundir(t *testing.T) string {
+// runDir is where the keeper of a hello works; it changes into it.
+func (h hello) runDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Readlink("/proc/" + itoa(h.PID) + "/cwd")
 	if err != nil {
@@ -306,23 +306,23 @@ func (h hello) rundir(t *testing.T) string {
 	return dir
 }
 
-func TestReplyOverTheLimit(t *testing.T) {
+func TestReplyOverLimit(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.MaxMessage = 4 << 20
-	c := start(t, cfg)
-	open(t, c, "")
+	c := startBrowser(t, cfg)
+	openPage(t, c, "")
 	q := evaluation("'x'.repeat(1e6)")
 	q.MaxBytes = 1000
-	_, err := c.Call(bounded(t), q)
+	_, err := c.Call(testContext(t), q)
 	wantCode(t, err, CodeLimitExceeded, "at most 1000")
-	_, err = c.Call(bounded(t), evaluation("'x'.repeat(5e6)"))
+	_, err = c.Call(testContext(t), evaluation("'x'.repeat(5e6)"))
 	wantCode(t, err, CodeLimitExceeded, "at most 4194304 are read")
 	q.MaxBytes = 0
-	if raw, err := c.Call(bounded(t), q); err != nil || len(raw) < 1e6 {
+	if raw, err := c.Call(testContext(t), q); err != nil || len(raw) < 1e6 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
-	_, err = c.Call(bounded(t), CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}` + "\x00{}")})
+	_, err = c.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}` + "\x00{}")})
 	wantCode(t, err, CodeInvalidArgs)
 	wantValue(t, c, "", "1+1", "2")
 }
@@ -332,29 +332,29 @@ func TestResultInPieces(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.MaxMessage = 4 << 20
-	c := start(t, cfg)
-	open(t, c, "")
-	inPieces(t, c)
+	c := startBrowser(t, cfg)
+	openPage(t, c, "")
+	testPieces(t, c)
 
 	stop := errors.New("the disk is full")
-	_, _, err := c.CallInto(bounded(t), evaluation("'x'.repeat(8e6)"), writer(func([]byte) (int, error) { return 0, stop }))
+	_, _, err := c.CallInto(testContext(t), evaluation("'x'.repeat(8e6)"), writer(func([]byte) (int, error) { return 0, stop }))
 	if err != stop {
 		t.Errorf("the writer's error: %v", err)
 	}
-	_, n, err := c.CallInto(bounded(t), evaluation("'x'.repeat(2e6) + y"), io.Discard)
+	_, n, err := c.CallInto(testContext(t), evaluation("'x'.repeat(2e6) + y"), io.Discard)
 	if err != nil || n != 0 {
 		t.Errorf("what throws: %d bytes, %v", n, err)
 	}
-	leaver, err := Dial(bounded(t), cfg.RunDir, "", "test")
+	leaver, err := Dial(testContext(t), cfg.RunDir, "", "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	left := make(chan error, 1)
 	go func() {
-		_, _, err := leaver.CallInto(bounded(t), evaluation("'x'.repeat(30e6)"), writer(func(b []byte) (int, error) { leaver.Close(); return len(b), nil }))
+		_, _, err := leaver.CallInto(testContext(t), evaluation("'x'.repeat(30e6)"), writer(func(b []byte) (int, error) { leaver.Close(); return len(b), nil }))
 		left <- err
 	}()
-	wantCode(t, ended(t, left), CodeChromeConnection)
+	wantCode(t, awaitError(t, left), CodeChromeConnection)
 	wantValue(t, c, "", "1+1", "2")
 	waitFor(t, "the files of replies to close", func() bool {
 		links, _ := filepath.Glob("/proc/" + itoa(c.hello.PID) + "/fd/*")
@@ -367,16 +367,16 @@ func TestResultInPieces(t *testing.T) {
 	})
 }
 
-// inPieces takes a result of some megabytes in pieces, and a small one as a whole.
-func inPieces(t *testing.T, c *Client) {
+// testPieces takes a result of some megabytes in pieces, and a small one as a whole.
+func testPieces(t *testing.T, c *Client) {
 	t.Helper()
 	var got bytes.Buffer
 	const want = `{"result":{"type":"string","value":"`
-	_, n, err := c.CallInto(bounded(t), evaluation("'x'.repeat(8e6)"), &got)
+	_, n, err := c.CallInto(testContext(t), evaluation("'x'.repeat(8e6)"), &got)
 	if err != nil || n != int64(got.Len()) || got.String() != want+strings.Repeat("x", 8e6)+`"}}` {
 		t.Errorf("%d bytes, %.60s..., %v", n, got.String(), err)
 	}
-	small, n, err := c.CallInto(bounded(t), evaluation("'y'"), io.Discard)
+	small, n, err := c.CallInto(testContext(t), evaluation("'y'"), io.Discard)
 	if err != nil || n != 0 || string(small) != want+`y"}}` {
 		t.Errorf("a small one: %s, %d, %v", small, n, err)
 	}
@@ -386,19 +386,19 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-func TestHammerHugeReplyEnds(t *testing.T) {
+func TestHammerHugeReply(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes some 300 MB")
 	}
-	c := start(t, config(t))
-	open(t, c, "")
+	c := startBrowser(t, config(t))
+	openPage(t, c, "")
 	// Above some 256 MiB Chrome drops a reply without a word, and needs seconds for it.
 	size := "140"
 	if rounds(2) > 1 {
 		size = "270"
 	}
-	_, err := c.Call(bounded(t), evaluation("'x'.repeat("+size+" << 20)"))
+	_, err := c.Call(testContext(t), evaluation("'x'.repeat("+size+" << 20)"))
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -410,12 +410,12 @@ func TestHammerHugeReplyEnds(t *testing.T) {
 	wantValue(t, c, "", "1+1", "2")
 }
 
-func TestHammerStoppedChromeEndsInTimeoutsAndCloses(t *testing.T) {
+func TestHammerStoppedChrome(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	c := start(t, cfg)
-	open(t, c, "")
-	s, err := c.Status(bounded(t))
+	c := startBrowser(t, cfg)
+	openPage(t, c, "")
+	s, err := c.Status(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,23 +424,23 @@ func TestHammerStoppedChromeEndsInTimeoutsAndCloses(t *testing.T) {
 	q := evaluation("'" + strings.Repeat("y", 8<<20) + "'.length")
 	q.TimeoutMS = 300
 	for range rounds(3) {
-		_, err := c.Call(bounded(t), q)
+		_, err := c.Call(testContext(t), q)
 		wantCode(t, err, CodeTimeout)
 	}
 	syscall.Kill(s.ChromePID, syscall.SIGCONT)
 	wantValue(t, c, "", "1+1", "2")
 	syscall.Kill(s.ChromePID, syscall.SIGSTOP)
-	if err := c.CloseBrowser(bounded(t)); err != nil {
+	if err := c.CloseBrowser(testContext(t)); err != nil {
 		t.Error(err)
 	}
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 }
 
-func TestStoppedKeeperEndsInTimeouts(t *testing.T) {
+func TestStoppedKeeper(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	syscall.Kill(c.hello.PID, syscall.SIGSTOP)
-	ctx, cancel := context.WithTimeout(bounded(t), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(testContext(t), 50*time.Millisecond)
 	defer cancel()
 	// Not a command that what runs on while the signal is on its way could answer.
 	_, err := c.Call(ctx, CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": "new Promise(() => 0)", "awaitPromise": true})})
@@ -448,33 +448,33 @@ func TestStoppedKeeperEndsInTimeouts(t *testing.T) {
 	wantCode(t, err, CodeTimeout, "Runtime.evaluate", "keeper", fmt.Sprint(c.hello.PID))
 }
 
-func TestKillingChromeEndsCallsAndKeeper(t *testing.T) {
+func TestKilledChrome(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	c := start(t, cfg)
-	open(t, c, "")
-	s, err := c.Status(bounded(t))
+	c := startBrowser(t, cfg)
+	openPage(t, c, "")
+	s, err := c.Status(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting := underWay(t, c, never)
+	waiting := startCall(t, c, neverReturns)
 	syscall.Kill(s.ChromePID, syscall.SIGKILL)
-	wantCode(t, ended(t, waiting), CodeChromeConnection)
-	nothingLeft(t, cfg)
-	_, err = Dial(bounded(t), cfg.RunDir, "", "test")
+	wantCode(t, awaitError(t, waiting), CodeChromeConnection)
+	requireNothingLeft(t, cfg)
+	_, err = Dial(testContext(t), cfg.RunDir, "", "test")
 	wantCode(t, err, CodeChromeConnection)
 }
 
-func TestKilledKeeperIsRecovered(t *testing.T) {
+func TestKilledKeeper(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	for _, next := range []string{"start", "dial", "sweep", "stop"} {
-		c := start(t, cfg)
-		open(t, c, "")
-		waiting := underWay(t, c, never)
+		c := startBrowser(t, cfg)
+		openPage(t, c, "")
+		waiting := startCall(t, c, neverReturns)
 		syscall.Kill(c.hello.PID, syscall.SIGKILL)
-		wantCode(t, ended(t, waiting), CodeChromeConnection)
-		waitFor(t, "its end", func() bool { return !files{cfg.RunDir, "default"}.held() })
+		wantCode(t, awaitError(t, waiting), CodeChromeConnection)
+		waitFor(t, "its end", func() bool { return !files{cfg.RunDir, "default"}.isLocked() })
 		if entries, _ := os.ReadDir(cfg.RunDir); len(entries) == 0 {
 			t.Fatal("a kill leaves nothing; this tests nothing")
 		}
@@ -484,34 +484,34 @@ func TestKilledKeeperIsRecovered(t *testing.T) {
 		}
 		switch next {
 		case "start":
-			again := start(t, cfg)
+			again := startBrowser(t, cfg)
 			wantValue(t, again, "", "1+1", "2")
-			again.CloseBrowser(bounded(t))
+			again.CloseBrowser(testContext(t))
 		case "dial":
-			_, err := Dial(bounded(t), cfg.RunDir, "", "test")
+			_, err := Dial(testContext(t), cfg.RunDir, "", "test")
 			wantCode(t, err, CodeChromeConnection, "ended from outside")
 		case "sweep":
 			if names, err := Sweep(cfg.RunDir); err != nil || len(names) != 1 {
 				t.Errorf("sweep: %q, %v", names, err)
 			}
 		case "stop":
-			if ok, err := Stop(bounded(t), cfg.RunDir, "", "test"); !ok || err != nil {
+			if ok, err := Stop(testContext(t), cfg.RunDir, "", "test"); !ok || err != nil {
 				t.Errorf("stop: %v, %v", ok, err)
 			}
 		}
-		nothingLeft(t, cfg)
+		requireNothingLeft(t, cfg)
 	}
 }
 
-// TestHammerKillsAtAnyMoment kills the keeper while it starts; the next start always works.
-func TestHammerKillsAtAnyMoment(t *testing.T) {
+// TestHammerKillKeeperDuringStart kills the keeper while it starts; the next start always works.
+func TestHammerKillKeeperDuringStart(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	f := files{cfg.RunDir, "default"}
 	for _, after := range []time.Duration{120, 0, 20, 40, 60, 80, 160, 200, 280, 350}[:rounds(10)] {
 		started := make(chan error, 1)
 		go func() {
-			c, err := Start(bounded(t), cfg)
+			c, err := Start(testContext(t), cfg)
 			if err == nil {
 				c.Close()
 			}
@@ -522,22 +522,22 @@ func TestHammerKillsAtAnyMoment(t *testing.T) {
 		if pid := f.lockPID(); pid > 0 {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
-		if err := ended(t, started); err != nil {
+		if err := awaitError(t, started); err != nil {
 			wantCode(t, err, asError(err).Code)
 		}
-		c, err := Start(bounded(t), cfg)
+		c, err := Start(testContext(t), cfg)
 		if err != nil {
 			t.Fatalf("after a kill at %d ms: %v", after, err)
 		}
 		wantValue(t, c, "", "1+1", "2")
-		if err := c.CloseBrowser(bounded(t)); err != nil {
+		if err := c.CloseBrowser(testContext(t)); err != nil {
 			t.Error(err)
 		}
-		nothingLeft(t, cfg)
+		requireNothingLeft(t, cfg)
 	}
 }
 
-func TestKilledStarterLeavesNothing(t *testing.T) {
+func TestKilledStarter(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cmd := exec.Command(os.Args[0])
@@ -550,11 +550,11 @@ func TestKilledStarterLeavesNothing(t *testing.T) {
 	waitFor(t, "the keeper", func() bool { return f.lockPID() > 0 })
 	cmd.Process.Kill()
 	cmd.Wait()
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 }
 
-// TestStarterWhoseBinaryWasRemoved is what is left running of a program that was replaced by another version.
-func TestStarterWhoseBinaryWasRemoved(t *testing.T) {
+// TestStarterWithRemovedBinary is what is left running of a program that was replaced by another version.
+func TestStarterWithRemovedBinary(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	binary := filepath.Join(tempDir(t), "starter")
@@ -583,28 +583,28 @@ func TestStarterWhoseBinaryWasRemoved(t *testing.T) {
 	}
 	stdin.Write(mustJSON(cfg))
 	stdin.Close()
-	waitFor(t, "the socket", func() bool { return ownSocket(files{cfg.RunDir, "default"}.socket()) == nil })
-	wantValue(t, start(t, cfg), "", "1+1", "2")
+	waitFor(t, "the socket", func() bool { return checkSocket(files{cfg.RunDir, "default"}.socket()) == nil })
+	wantValue(t, startBrowser(t, cfg), "", "1+1", "2")
 }
 
-// TestStuckKeeperWithoutANumberInItsLock is one that began while the disk was full.
-func TestStuckKeeperWithoutANumberInItsLock(t *testing.T) {
+// TestHungKeeperWithEmptyLock is one that began while the disk was full.
+func TestHungKeeperWithEmptyLock(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	c := start(t, cfg)
+	c := startBrowser(t, cfg)
 	if err := os.Truncate(files{cfg.RunDir, "default"}.lock(), 0); err != nil {
 		t.Fatal(err)
 	}
 	syscall.Kill(c.hello.PID, syscall.SIGSTOP)
-	if ok, err := Stop(bounded(t), cfg.RunDir, "", "test"); !ok || err != nil {
+	if ok, err := Stop(testContext(t), cfg.RunDir, "", "test"); !ok || err != nil {
 		t.Errorf("stop: %v, %v", ok, err)
 		syscall.Kill(c.hello.PID, syscall.SIGKILL)
 	}
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 }
 
-// starter is a program that opens a browser and stays.
-func starter() int {
+// runStarter is a program that opens a browser and stays.
+func runStarter() int {
 	var cfg Config
 	if json.NewDecoder(os.Stdin).Decode(&cfg) != nil {
 		return 1
@@ -617,7 +617,7 @@ func starter() int {
 	select {}
 }
 
-func TestTwoStartsMakeOneKeeper(t *testing.T) {
+func TestConcurrentStartsShareOneKeeper(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	const n = 4
@@ -625,7 +625,7 @@ func TestTwoStartsMakeOneKeeper(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			c, err := Start(bounded(t), cfg)
+			c, err := Start(testContext(t), cfg)
 			if err != nil {
 				t.Error(err)
 				return
@@ -649,17 +649,17 @@ func TestTwoStartsMakeOneKeeper(t *testing.T) {
 	if first != 1 {
 		t.Errorf("%d started it", first)
 	}
-	if err := clients[0].CloseBrowser(bounded(t)); err != nil {
+	if err := clients[0].CloseBrowser(testContext(t)); err != nil {
 		t.Error(err)
 	}
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 }
 
-func TestDeadSocketAndForeignThingsInPlace(t *testing.T) {
+func TestStaleAndForeignFiles(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	f := files{cfg.RunDir, "default"}
-	if err := ownDir(cfg.RunDir); err != nil {
+	if err := ensurePrivateDir(cfg.RunDir); err != nil {
 		t.Fatal(err)
 	}
 	socket := f.socket()
@@ -671,10 +671,10 @@ func TestDeadSocketAndForeignThingsInPlace(t *testing.T) {
 	l.Close()
 	os.MkdirAll(filepath.Join(f.profile(), "Default"), 0o700)
 	os.WriteFile(f.info(), []byte("{damaged"), 0o600)
-	c := start(t, cfg)
+	c := startBrowser(t, cfg)
 	wantValue(t, c, "", "1+1", "2")
-	c.CloseBrowser(bounded(t))
-	nothingLeft(t, cfg)
+	c.CloseBrowser(testContext(t))
+	requireNothingLeft(t, cfg)
 
 	// A link in the socket's place is not followed.
 	elsewhere := filepath.Join(tempDir(t), "s")
@@ -684,21 +684,21 @@ func TestDeadSocketAndForeignThingsInPlace(t *testing.T) {
 	}
 	defer other.Close()
 	os.Symlink(elsewhere, socket)
-	_, err = Dial(bounded(t), cfg.RunDir, "", "test")
+	_, err = Dial(testContext(t), cfg.RunDir, "", "test")
 	wantCode(t, err, CodeChromeConnection)
 
 	// A link in the lock's place is refused.
 	os.Symlink(elsewhere, f.lock())
-	_, err = Start(bounded(t), cfg)
+	_, err = Start(testContext(t), cfg)
 	wantCode(t, err, CodeConfigError, "lock")
 	os.Remove(f.lock())
 }
 
-// TestRoom holds the locks of as many browsers as may be open.
-func TestRoom(t *testing.T) {
+// TestCheckBrowserLimit holds the locks of as many browsers as may be open.
+func TestCheckBrowserLimit(t *testing.T) {
 	dir := tempDir(t)
 	for n := range maxBrowsers {
-		if err := Room(dir, "another"); err != nil {
+		if err := CheckBrowserLimit(dir, "another"); err != nil {
 			t.Fatalf("with %d browsers: %v", n, err)
 		}
 		lock, err := files{dir, fmt.Sprint("b", n)}.tryLock()
@@ -707,8 +707,8 @@ func TestRoom(t *testing.T) {
 		}
 		defer lock.Close()
 	}
-	wantCode(t, Room(dir, "another"), CodeLimitExceeded, fmt.Sprint(maxBrowsers))
-	if err := Room(dir, "b1"); err != nil {
+	wantCode(t, CheckBrowserLimit(dir, "another"), CodeLimitExceeded, fmt.Sprint(maxBrowsers))
+	if err := CheckBrowserLimit(dir, "b1"); err != nil {
 		t.Errorf("one that is open: %v", err)
 	}
 }
@@ -735,18 +735,18 @@ func TestShortPaths(t *testing.T) {
 	}
 }
 
-func TestFolderWithALongPath(t *testing.T) {
+func TestLongRunDir(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.RunDir = filepath.Join(tempDir(t), strings.Repeat("long", 30), "run")
 	cfg.Browser = "other"
-	c := start(t, cfg)
+	c := startBrowser(t, cfg)
 	wantValue(t, c, "", "1+1", "2")
 	path := SocketPath(cfg.RunDir, "other")
 	if len(path) > maxSocketPath || strings.HasPrefix(path, cfg.RunDir) {
 		t.Errorf("socket %s", path)
 	}
-	if err := c.CloseBrowser(bounded(t)); err != nil {
+	if err := c.CloseBrowser(testContext(t)); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(path); err == nil {
@@ -754,24 +754,24 @@ func TestFolderWithALongPath(t *testing.T) {
 	}
 }
 
-func TestLaunchErrorsReachTheStarter(t *testing.T) {
+func TestLaunchErrors(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.Chrome = "/bin/false"
-	_, err := Start(bounded(t), cfg)
+	_, err := Start(testContext(t), cfg)
 	wantCode(t, err, CodeChromeLaunch, "exited with 1")
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 	cfg.Attach = "http://127.0.0.1:1"
-	_, err = Start(bounded(t), cfg)
+	_, err = Start(testContext(t), cfg)
 	wantCode(t, err, CodeChromeConnection, "no browser answers")
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 	cfg.Browser = "../evil"
-	_, err = Start(bounded(t), cfg)
+	_, err = Start(testContext(t), cfg)
 	wantCode(t, err, CodeInvalidArgs)
 }
 
-// TestBrowserThatCrashesAtItsStart starts one that does so the first time.
-func TestBrowserThatCrashesAtItsStart(t *testing.T) {
+// TestBrowserCrashAtLaunch starts one that does so the first time.
+func TestBrowserCrashAtLaunch(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	dir := tempDir(t)
@@ -780,13 +780,13 @@ func TestBrowserThatCrashesAtItsStart(t *testing.T) {
 	if err := os.WriteFile(cfg.Chrome, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	wantValue(t, start(t, cfg), "", "1+1", "2")
+	wantValue(t, startBrowser(t, cfg), "", "1+1", "2")
 
 	cfg.Browser = "never"
 	if err := os.WriteFile(cfg.Chrome, []byte("#!/bin/sh\nkill -SEGV $$\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Start(bounded(t), cfg)
+	_, err := Start(testContext(t), cfg)
 	wantCode(t, err, CodeChromeLaunch, "was killed")
 }
 
@@ -794,24 +794,24 @@ func TestProfileInUse(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.UserDataDir = filepath.Join(tempDir(t), "mine")
-	c := start(t, cfg)
-	again, err := Start(bounded(t), cfg)
+	c := startBrowser(t, cfg)
+	again, err := Start(testContext(t), cfg)
 	if err != nil || len(again.Notes()) != 0 {
 		t.Errorf("the same wish: %v %q", err, again.Notes())
 	}
 	again.Close()
 	differs := cfg
 	differs.Headed, differs.UserDataDir = true, tempDir(t)
-	again, err = Start(bounded(t), differs)
+	again, err = Start(testContext(t), differs)
 	if err != nil || len(again.Notes()) != 1 || !strings.Contains(again.Notes()[0], "headed, user_data_dir") {
 		t.Errorf("another wish: %v %q", err, again.Notes())
 	}
 	again.Close()
 	second := cfg
 	second.Browser = "second"
-	_, err = Start(bounded(t), second)
+	_, err = Start(testContext(t), second)
 	wantCode(t, err, CodeChromeLaunch, "user_data_dir")
-	c.CloseBrowser(bounded(t))
+	c.CloseBrowser(testContext(t))
 	if _, err := os.Stat(filepath.Join(cfg.UserDataDir, "Default")); err != nil {
 		t.Error("the user's own profile must stay: ", err)
 	}
@@ -824,8 +824,8 @@ func TestIdleKeeperEnds(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.Idle = shortIdle
-	c := start(t, cfg)
-	s, err := c.Status(bounded(t))
+	c := startBrowser(t, cfg)
+	s, err := c.Status(testContext(t))
 	if err != nil || s.IdleLimit != shortIdle.Milliseconds() {
 		t.Errorf("%+v %v", s, err)
 	}
@@ -833,35 +833,35 @@ func TestIdleKeeperEnds(t *testing.T) {
 	if _, end := listen(t, c, ListenRequest{Patterns: []string{"Page.*"}, TimeoutMS: shortIdle.Milliseconds() * 3 / 2}, nil); end.End != "timeout" {
 		t.Errorf("end %+v", end)
 	}
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 }
 
-func TestKeeperWithoutItsFolderEnds(t *testing.T) {
+func TestKeeperEndsWithItsFolder(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	start(t, cfg)
+	startBrowser(t, cfg)
 	if err := os.RemoveAll(cfg.RunDir); err != nil {
 		t.Log(err) // Chrome may be writing
 		os.RemoveAll(cfg.RunDir)
 	}
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 }
 
-// TestKeeperWithoutItsFolderLeavesTheNextAlone removes the folder and starts anew in it at once, before the first keeper has seen that.
-func TestKeeperWithoutItsFolderLeavesTheNextAlone(t *testing.T) {
+// TestKeeperOfRemovedFolderLeavesNextAlone removes the folder and starts anew in it at once, before the first keeper has seen that.
+func TestKeeperOfRemovedFolderLeavesNextAlone(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	first := start(t, cfg)
+	first := startBrowser(t, cfg)
 	if err := removeTree(cfg.RunDir); err != nil {
 		t.Fatal(err)
 	}
-	second := start(t, cfg)
+	second := startBrowser(t, cfg)
 	if first.hello.PID == second.hello.PID {
 		t.Fatal("the first keeper is still used")
 	}
 	waitFor(t, "the end of the first keeper", func() bool { return !processExists(first.hello.PID) || isZombie(first.hello.PID) })
 	wantValue(t, second, "", "1+1", "2")
-	again, err := Dial(bounded(t), cfg.RunDir, "", "test")
+	again, err := Dial(testContext(t), cfg.RunDir, "", "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -871,13 +871,13 @@ func TestKeeperWithoutItsFolderLeavesTheNextAlone(t *testing.T) {
 
 func TestFailedNavigation(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	_, err := c.Open(bounded(t), OpenRequest{URL: "http://127.0.0.1:1/"})
+	c := startBrowser(t, config(t))
+	_, err := c.Open(testContext(t), OpenRequest{URL: "http://127.0.0.1:1/"})
 	wantCode(t, err, CodeNavigationFailed, "net::ERR_")
-	_, err = c.Open(bounded(t), OpenRequest{URL: "no url"})
+	_, err = c.Open(testContext(t), OpenRequest{URL: "no url"})
 	wantCode(t, err, CodeProtocolError, "invalid URL")
-	p := open(t, c, site(t, map[string]string{"/": plainPage}))
-	all, err := c.Targets(bounded(t))
+	p := openPage(t, c, site(t, map[string]string{"/": plainPage}))
+	all, err := c.Targets(testContext(t))
 	if err != nil || len(all) != 1 || all[0].ID != p.Target {
 		t.Errorf("failed pages stay: %+v %v", all, err)
 	}

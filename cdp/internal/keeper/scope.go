@@ -20,27 +20,27 @@ import (
 // network is a proxy that dials within the plugin's grants. It is made at the plugin's first call and ends when it was idle for long, when the
 // plugin closes it, and with the browser.
 type scope struct {
-	caller  string
-	digest  string
-	folders []string
-	context cdp.BrowserContextID
-	proxy   *proxy
-	used    time.Time
-	serving int           // calls under way
-	first   chan struct{} // held while its first page is made
+	caller        string
+	digest        string
+	folders       []string
+	context       cdp.BrowserContextID
+	proxy         *proxy
+	lastUsed      time.Time
+	activeCalls   int           // calls under way
+	firstPageLock chan struct{} // held while its first page is made
 }
 
 // maxScopes bounds the plugins that work in one browser.
 const maxScopes = 64
 
-// admit refuses who is no caller, and plugins where they cannot be held to what is theirs.
-func (e *engine) admit(by Caller) *Error {
+// checkCaller refuses who is no caller, and plugins where they cannot be held to what is theirs.
+func (e *engine) checkCaller(by Caller) *Error {
 	switch {
-	case by.check() != nil:
-		return by.check()
-	case !by.plugin():
+	case by.validate() != nil:
+		return by.validate()
+	case !by.isPlugin():
 		return nil
-	case e.lazy:
+	case e.external:
 		return errf(CodeDenied, "plugins do not work in a browser that Parley is attached to: it is somebody's own; open one that Parley starts")
 	case e.egress == nil:
 		return errf(CodeDenied, "this keeper has no guard for what pages dial, so plugins do not work in its browser; its log says why")
@@ -48,17 +48,17 @@ func (e *engine) admit(by Caller) *Error {
 	return nil
 }
 
-// enter answers the scope of a plugin, which is made when it is missing, and holds its pages to what this call brings. leave ends the call.
-func (e *engine) enter(ctx context.Context, by Caller) (s *scope, leave func(), err *Error) {
+// enterScope answers the scope of a plugin, which is made when it is missing, and holds its pages to what this call brings. leave ends the call.
+func (e *engine) enterScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
 	select { // one at a time: two first calls of one plugin must not make two
-	case e.entering <- struct{}{}:
-		defer func() { <-e.entering }()
+	case e.scopeLock <- struct{}{}:
+		defer func() { <-e.scopeLock }()
 	case <-ctx.Done():
 		return nil, nil, contextError(ctx, "waiting for the plugin's browser context")
 	}
-	s, leave, err = e.held(ctx, by)
+	s, release, err = e.existingScope(ctx, by)
 	if s != nil || err != nil {
-		return s, leave, err
+		return s, release, err
 	}
 	e.mu.Lock()
 	full := len(e.scopes) >= maxScopes
@@ -69,103 +69,103 @@ func (e *engine) enter(ctx context.Context, by Caller) (s *scope, leave func(), 
 	if s, err = e.newScope(ctx, by); err != nil {
 		return nil, nil, err
 	}
-	return s, e.leaving(s), nil
+	return s, e.releaseFunc(s), nil
 }
 
-// hold holds what a plugin has in the browser, if anything, to what a call brings that needs no page.
-func (e *engine) hold(ctx context.Context, by Caller) *Error {
+// updateScope holds what a plugin has in the browser, if anything, to what a call brings that needs no page.
+func (e *engine) updateScope(ctx context.Context, by Caller) *Error {
 	select { // as in enter
-	case e.entering <- struct{}{}:
-		defer func() { <-e.entering }()
+	case e.scopeLock <- struct{}{}:
+		defer func() { <-e.scopeLock }()
 	case <-ctx.Done():
 		return contextError(ctx, "waiting for the plugin's browser context")
 	}
-	s, leave, err := e.held(ctx, by)
+	s, release, err := e.existingScope(ctx, by)
 	if s != nil {
-		leave()
+		release()
 	}
 	return err
 }
 
-// held answers the scope of a plugin as this call holds it, nil if it has none: that of another version is ended.
-func (e *engine) held(ctx context.Context, by Caller) (s *scope, leave func(), err *Error) {
+// existingScope answers the scope of a plugin as this call holds it, nil if it has none: that of another version is ended.
+func (e *engine) existingScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
 	e.mu.Lock()
 	s = e.scopes[by.Name]
-	another := s != nil && s.digest != by.Digest
+	otherVersion := s != nil && s.digest != by.Digest
 	switch {
-	case another:
+	case otherVersion:
 		e.disown(s)
 	case s != nil:
-		s.serving++ // from now on it is not idle
+		s.activeCalls++ // from now on it is not idle
 	}
 	e.mu.Unlock()
 	switch {
 	case s == nil:
 		return nil, nil, nil
-	case another:
+	case otherVersion:
 		return nil, nil, e.dispose(s)
 	}
-	leave = e.leaving(s)
+	release = e.releaseFunc(s)
 	s.proxy.allow(by.HTTP)
 	if !slices.Equal(s.folders, by.Folders) {
 		if err := e.denyDownloads(ctx, s); err != nil {
-			leave()
+			release()
 			return nil, nil, err
 		}
 		s.folders = by.Folders
 	}
-	return s, leave, nil
+	return s, release, nil
 }
 
-// touched answers what a plugin's pages have dialled since that was told before.
-func (e *engine) touched(by Caller) []string {
+// takeUsedRights answers what a plugin's pages have dialled since that was told before.
+func (e *engine) takeUsedRights(by Caller) []string {
 	e.mu.Lock()
 	s := e.scopes[by.Name]
 	e.mu.Unlock()
 	if s == nil {
 		return nil
 	}
-	return s.proxy.tell()
+	return s.proxy.takeUsedRights()
 }
 
-func (e *engine) leaving(s *scope) func() {
+func (e *engine) releaseFunc(s *scope) func() {
 	return func() {
 		e.mu.Lock()
-		s.serving--
-		s.used = time.Now()
+		s.activeCalls--
+		s.lastUsed = time.Now()
 		e.mu.Unlock()
 	}
 }
 
 // disown takes from a plugin's name what the browser tells of a scope. The engine is locked.
 func (e *engine) disown(s *scope) {
-	e.contexts[string(s.context)] = pluginPrefix // nobody's name
+	e.contextOwners[string(s.context)] = pluginPrefix // nobody's name
 	for _, t := range e.order {
 		if t.owner == s.caller {
 			t.owner = pluginPrefix
 		}
 	}
-	e.events.give(pluginPrefix, func(r *record) bool { return r.owner == s.caller })
-	delete(e.currents, s.caller)
+	e.events.reassign(pluginPrefix, func(r *record) bool { return r.owner == s.caller })
+	delete(e.callerCurrent, s.caller)
 }
 
 func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
-	p, failed := newProxy(e.egress, e.chrome)
+	p, failed := newProxy(e.egress, e.chromePID)
 	if failed != nil {
 		return nil, errf(CodeInternal, "the plugin's proxy cannot listen: %v", failed)
 	}
-	made, err := ask(ctx, e, nil, cdptarget.CreateBrowserContext, cdptarget.CreateBrowserContextParams{
+	made, err := execute(ctx, e, nil, cdptarget.CreateBrowserContext, cdptarget.CreateBrowserContextParams{
 		// Chrome goes past a proxy to loopback, unless this says otherwise.
 		ProxyServer: "http://" + p.address(), ProxyBypassList: "<-loopback>",
-	}, opts{})
+	}, callOptions{})
 	if err != nil {
 		p.close()
 		return nil, err
 	}
 	p.allow(by.HTTP)
-	s := &scope{caller: by.Name, digest: by.Digest, folders: by.Folders, context: made.BrowserContextID, proxy: p, serving: 1, first: make(chan struct{}, 1)}
+	s := &scope{caller: by.Name, digest: by.Digest, folders: by.Folders, context: made.BrowserContextID, proxy: p, activeCalls: 1, firstPageLock: make(chan struct{}, 1)}
 	e.mu.Lock()
-	e.contexts[string(s.context)] = by.Name
+	e.contextOwners[string(s.context)] = by.Name
 	e.mu.Unlock()
 	if err := e.denyDownloads(ctx, s); err != nil {
 		e.dispose(s)
@@ -179,9 +179,9 @@ func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
 
 // denyDownloads is how a scope begins: a page can start a download by itself, and Chrome would put it among the person's.
 func (e *engine) denyDownloads(ctx context.Context, s *scope) *Error {
-	_, err := ask(ctx, e, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+	_, err := execute(ctx, e, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: s.context,
-	}, opts{})
+	}, callOptions{})
 	return err
 }
 
@@ -193,20 +193,20 @@ func (e *engine) dispose(s *scope) *Error {
 	}
 	e.mu.Unlock()
 	s.proxy.close()
-	ctx, cancel := context.WithTimeout(context.Background(), disposeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), disposeTimeout)
 	defer cancel()
-	_, err := ask(ctx, e, nil, cdptarget.DisposeBrowserContext, cdptarget.DisposeBrowserContextParams{BrowserContextID: s.context}, opts{})
+	_, err := execute(ctx, e, nil, cdptarget.DisposeBrowserContext, cdptarget.DisposeBrowserContextParams{BrowserContextID: s.context}, callOptions{})
 	return err
 }
 
-const disposeTime = 5 * time.Second
+const disposeTimeout = 5 * time.Second
 
 // disposeIdle ends the scopes that no call has used for so long.
 func (e *engine) disposeIdle(limit time.Duration) {
 	e.mu.Lock()
 	var idle []*scope
 	for _, s := range e.scopes {
-		if s.serving == 0 && time.Since(s.used) >= limit {
+		if s.activeCalls == 0 && time.Since(s.lastUsed) >= limit {
 			delete(e.scopes, s.caller)
 			idle = append(idle, s)
 		}
@@ -226,11 +226,11 @@ func (e *engine) closeProxies() {
 	}
 }
 
-// closeAll ends what a plugin has in this browser, and answers the pages that it closed.
-func (e *engine) closeAll(by Caller) ([]string, *Error) {
+// closeScope ends what a plugin has in this browser, and answers the pages that it closed.
+func (e *engine) closeScope(by Caller) ([]string, *Error) {
 	pages := []string{}
 	e.mu.Lock()
-	for _, t := range e.seen(by) {
+	for _, t := range e.visibleTo(by) {
 		if t.kind == "page" {
 			pages = append(pages, t.id)
 		}
@@ -246,8 +246,8 @@ func (e *engine) closeAll(by Caller) ([]string, *Error) {
 // firstPage sees to it that a plugin has a page to work in.
 func (e *engine) firstPage(ctx context.Context, by Caller, s *scope) *Error {
 	select { // one at a time, as in enter
-	case s.first <- struct{}{}:
-		defer func() { <-s.first }()
+	case s.firstPageLock <- struct{}{}:
+		defer func() { <-s.firstPageLock }()
 	case <-ctx.Done():
 		return contextError(ctx, "waiting for the plugin's first page")
 	}
@@ -264,25 +264,25 @@ func (e *engine) firstPage(ctx context.Context, by Caller, s *scope) *Error {
 	if err := e.attach(ctx, t, ""); err != nil {
 		return err
 	}
-	e.settle(ctx, t)
+	e.awaitBlank(ctx, t)
 	e.mu.Lock()
-	e.makeCurrent(by, t)
+	e.setCurrent(by, t)
 	e.mu.Unlock()
 	return nil
 }
 
-// keepWithin closes a page of anybody but the person that shows what only the person may open. No parameter leads there, and Chrome itself
+// enforceURL closes a page of anybody but the person that shows what only the person may open. No parameter leads there, and Chrome itself
 // does not let a page go there; this holds should a way be found. The engine is locked.
-func (e *engine) keepWithin(t *target, url string) {
-	if t.owner == "" || t.owner == commandLine.Name || t.kind != "page" || t.strayed != nil || mayShow(url) {
+func (e *engine) enforceURL(t *target, url string) {
+	if t.owner == "" || t.owner == commandLine.Name || t.kind != "page" || t.evictErr != nil || mayShow(url) {
 		return
 	}
-	e.expel(t, errf(CodeDenied, "the page went to %s and was closed: only http and https pages are open to %s", manifest.Clip(url, 100), manifest.Clip(t.owner, 80)))
+	e.evict(t, errf(CodeDenied, "the page went to %s and was closed: only http and https pages are open to %s", manifest.Clip(url, 100), manifest.Clip(t.owner, 80)))
 }
 
-// refusedDial explains a navigation of a plugin that failed because its proxy did not dial.
-func (s *scope) refusedDial(since int, to string) *Error {
-	refused := s.proxy.refusedSince(since, addressOf(to))
+// dialError explains a navigation of a plugin that failed because its proxy did not dial.
+func (s *scope) dialError(since int, to string) *Error {
+	refused := s.proxy.refusalSince(since, dialAddress(to))
 	if refused == nil {
 		return nil
 	}
@@ -291,8 +291,8 @@ func (s *scope) refusedDial(since int, to string) *Error {
 	return e
 }
 
-// addressOf is what is dialled for a URL, as "host:port"; "" for what is none.
-func addressOf(raw string) string {
+// dialAddress is what is dialled for a URL, as "host:port"; "" for what is none.
+func dialAddress(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return ""
@@ -304,8 +304,8 @@ func addressOf(raw string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// navigationError reads the failure in what Page.navigate answers as a success.
-func navigationError(result json.RawMessage) bool {
+// navigationFailed reads the failure in what Page.navigate answers as a success.
+func navigationFailed(result json.RawMessage) bool {
 	var nav struct {
 		ErrorText string `json:"errorText"`
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// guard is an egress that dials what a grant names, address and port, and nothing else.
-type guard struct{}
+// testGuard is an egress that dials what a grant names, address and port, and nothing else.
+type testGuard struct{}
 
-func testEgress() (host.Egress, error) { return guard{}, nil }
+func testEgress() (host.Egress, error) { return testGuard{}, nil }
 
-func (guard) Send(context.Context, *host.HTTPRequest, host.Outbound) (*host.HTTPResponse, error) {
+func (testGuard) Send(context.Context, *host.HTTPRequest, host.Outbound) (*host.HTTPResponse, error) {
 	return nil, host.Errorf(host.Internal, "a browser only dials")
 }
 
-func (guard) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
+func (testGuard) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
 	if !slices.ContainsFunc(grants, func(g host.HTTPGrant) bool { return g.URL == "http://"+address }) {
 		right := "http:GET:http://" + address
 		return nil, &host.Error{Code: host.Denied, Message: "not granted: " + right, Denied: []host.Denial{{Right: right, Why: "it is loopback"}}}
@@ -30,12 +30,12 @@ func (guard) Dial(ctx context.Context, address string, grants []host.HTTPGrant) 
 }
 
 // A scope's only way out is its proxy, and nothing is downloaded in it unasked.
-func TestScopesBeginClosed(t *testing.T) {
+func TestNewScopeIsClosed(t *testing.T) {
 	cfg := Config{}
 	cfg.setDefaults()
 	f := newFakeBrowser()
 	e := newEngine(f, "test", false, &cfg)
-	e.egress = guard{}
+	e.egress = testGuard{}
 	go e.read()
 	defer func() {
 		f.Close()
@@ -50,7 +50,7 @@ func TestScopesBeginClosed(t *testing.T) {
 		made <- s
 	}()
 	var asked struct{ ProxyServer, ProxyBypassList, Behavior, BrowserContextID string }
-	q := <-f.asked
+	q := <-f.sent
 	json.Unmarshal(q.Params, &asked)
 	if q.Method != "Target.createBrowserContext" || asked.ProxyServer == "" || asked.ProxyBypassList != "<-loopback>" {
 		t.Errorf("the browser is asked %s %s", q.Method, q.Params)
@@ -58,7 +58,7 @@ func TestScopesBeginClosed(t *testing.T) {
 	server := asked.ProxyServer
 	f.answer(q, `{"browserContextId":"C"}`)
 	select {
-	case q = <-f.asked:
+	case q = <-f.sent:
 	case <-made:
 		t.Fatal("the scope is made before its downloads are refused")
 	}

@@ -18,15 +18,15 @@ type server struct {
 	engine *engine
 	hello  hello
 	status func(by Caller) Status
-	// end asks the keeper to end, and is closed over what follows, see Main.
-	end func(reason string)
-	// ended is closed when the browser is gone and its files are removed.
-	ended chan struct{}
+	// requestStop asks the keeper to end, and is closed over what follows, see Main.
+	requestStop func(reason string)
+	// stopped is closed when the browser is gone and its files are removed.
+	stopped chan struct{}
 
-	mu      sync.Mutex
-	clients map[*client]bool
-	serving int // requests under way
-	lastUse time.Time
+	mu             sync.Mutex
+	clients        map[*client]bool
+	activeRequests int // requests under way
+	lastUse        time.Time
 }
 
 // client is one connection. Its writer sends replies first and events when no
@@ -37,16 +37,16 @@ type client struct {
 	s    *server
 
 	wake    chan struct{} // holds one when there may be something to send
-	sending sync.Mutex    // held by who writes to conn
+	writeMu sync.Mutex    // held by who writes to conn
 
-	mu      sync.Mutex
-	replies [][][]byte
-	unread  int           // bytes of replies
-	fewer   chan struct{} // holds one when there may be fewer of them
-	streams []*stream
-	calls   map[int64]context.CancelFunc
-	ending  bool
-	closed  bool
+	mu          sync.Mutex
+	replies     [][][]byte
+	queuedBytes int           // bytes of replies
+	drained     chan struct{} // holds one when there may be fewer of them
+	streams     []*stream
+	calls       map[int64]context.CancelFunc
+	closing     bool
+	closed      bool
 }
 
 // stream is what comes piece by piece: events of a listener, or the result in a spool.
@@ -54,17 +54,17 @@ type stream struct {
 	id    int64
 	l     *listener
 	spool *spool
-	over  chan struct{} // closed when the spool is read, or will not be
+	done  chan struct{} // closed when the spool is read, or will not be
 }
 
 const (
-	maxInFlight  = 256
-	maxUnread    = 16 << 20 // bytes of answers that wait for a client, above which it is not listened to
-	helloTimeout = 10 * time.Second
+	maxInFlight    = 256
+	maxQueuedBytes = 16 << 20 // bytes of answers that wait for a client, above which it is not listened to
+	helloTimeout   = 10 * time.Second
 )
 
 func newServer(e *engine, h hello) *server {
-	return &server{engine: e, hello: h, ended: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
+	return &server{engine: e, hello: h, stopped: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
 }
 
 // serve accepts clients until the listener is closed.
@@ -74,13 +74,13 @@ func (s *server) serve(l net.Listener) {
 		if err != nil {
 			return
 		}
-		go s.client(conn)
+		go s.serveClient(conn)
 	}
 }
 
-func (s *server) client(conn net.Conn) {
+func (s *server) serveClient(conn net.Conn) {
 	defer conn.Close()
-	if uid, _, err := peer(conn); err != nil || uid != os.Geteuid() {
+	if uid, _, err := peerCredentials(conn); err != nil || uid != os.Geteuid() {
 		return
 	}
 	r := bufio.NewReaderSize(conn, 64<<10)
@@ -93,7 +93,7 @@ func (s *server) client(conn net.Conn) {
 		return
 	}
 	if theirs.Replace {
-		s.end("a program of another version replaces this keeper")
+		s.requestStop("a program of another version replaces this keeper")
 		return
 	}
 	if theirs.Wire != WireVersion {
@@ -101,7 +101,7 @@ func (s *server) client(conn net.Conn) {
 	}
 	conn.SetDeadline(time.Time{})
 
-	c := &client{conn: conn, s: s, wake: make(chan struct{}, 1), fewer: make(chan struct{}, 1), calls: map[int64]context.CancelFunc{}}
+	c := &client{conn: conn, s: s, wake: make(chan struct{}, 1), drained: make(chan struct{}, 1), calls: map[int64]context.CancelFunc{}}
 	s.mu.Lock()
 	s.clients[c] = true
 	s.mu.Unlock()
@@ -110,20 +110,20 @@ func (s *server) client(conn net.Conn) {
 		defer close(written)
 		c.write()
 		conn.Close()
-		c.drop() // for a client that is not listened to
+		c.abandonAll() // for a client that is not listened to
 	}()
 	c.read(r)
-	c.drop()
+	c.abandonAll()
 	<-written
 	s.mu.Lock()
 	delete(s.clients, c)
 	s.mu.Unlock()
 }
 
-// used counts a request that begins (1) or ends (-1).
-func (s *server) used(change int) {
+// countRequest counts a request that begins (1) or ends (-1).
+func (s *server) countRequest(change int) {
 	s.mu.Lock()
-	s.serving += change
+	s.activeRequests += change
 	s.lastUse = time.Now()
 	s.mu.Unlock()
 }
@@ -133,7 +133,7 @@ func (s *server) used(change int) {
 func (s *server) idleFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.serving > 0 {
+	if s.activeRequests > 0 {
 		return 0
 	}
 	return time.Since(s.lastUse)
@@ -145,8 +145,8 @@ func (s *server) clientCount() int {
 	return len(s.clients)
 }
 
-// hangUp lets each client have what is already answered, and closes it.
-func (s *server) hangUp(patience time.Duration) {
+// closeClients lets each client have what is already answered, and closes it.
+func (s *server) closeClients(patience time.Duration) {
 	s.mu.Lock()
 	var open []*client
 	for c := range s.clients {
@@ -156,9 +156,9 @@ func (s *server) hangUp(patience time.Duration) {
 	for _, c := range open {
 		c.conn.SetWriteDeadline(time.Now().Add(patience))
 		c.mu.Lock()
-		c.ending = true
+		c.closing = true
 		c.mu.Unlock()
-		c.stir()
+		c.wakeWriter()
 	}
 	deadline := time.Now().Add(patience)
 	for s.clientCount() > 0 && time.Now().Before(deadline) {
@@ -198,10 +198,10 @@ func (c *client) read(r *bufio.Reader) {
 			if twice {
 				return
 			}
-			c.queue(answerParts(q.id, "error", mustJSON(errf(CodeLimitExceeded, "%d requests are under way on this connection; wait for their answers", maxInFlight))))
+			c.sendReply(responseParts(q.id, "error", mustJSON(errf(CodeLimitExceeded, "%d requests are under way on this connection; wait for their answers", maxInFlight))))
 			continue
 		}
-		c.s.used(1)
+		c.s.countRequest(1)
 		next := job{q, ctx, cancel}
 		select {
 		case jobs <- next:
@@ -215,20 +215,20 @@ func (c *client) read(r *bufio.Reader) {
 func (c *client) awaitReader() {
 	for {
 		c.mu.Lock()
-		behind := c.unread > maxUnread && !c.closed
+		behind := c.queuedBytes > maxQueuedBytes && !c.closed
 		c.mu.Unlock()
 		if !behind {
 			return
 		}
-		<-c.fewer
+		<-c.drained
 	}
 }
 
-// keep lets a reply wait for the writer. The client is locked.
-func (c *client) keep(parts [][]byte) {
+// appendReply lets a reply wait for the writer. The client is locked.
+func (c *client) appendReply(parts [][]byte) {
 	if !c.closed {
 		c.replies = append(c.replies, parts)
-		c.unread += sizeOf(parts)
+		c.queuedBytes += totalSize(parts)
 	}
 }
 
@@ -242,56 +242,56 @@ type job struct {
 // work serves a request, and then those that come while it has nothing to do: its stack has grown to what that takes.
 func (c *client) work(j job, jobs <-chan job) {
 	for ok := true; ok; j, ok = <-jobs {
-		result, failure := c.serve(j.ctx, j.request)
-		var touched []string
-		if j.by.plugin() && (failure != nil || result != nil) {
-			touched = c.s.engine.touched(j.by)
+		result, failure := c.handle(j.ctx, j.request)
+		var rights []string
+		if j.by.isPlugin() && (failure != nil || result != nil) {
+			rights = c.s.engine.takeUsedRights(j.by)
 		}
 		switch {
 		case failure != nil:
-			c.finish(j.id, answerParts(j.id, "error", mustJSON(failure), touched...))
+			c.finish(j.id, responseParts(j.id, "error", mustJSON(failure), rights...))
 		case result != nil:
-			c.finish(j.id, answerParts(j.id, "result", result, touched...))
+			c.finish(j.id, responseParts(j.id, "result", result, rights...))
 		default: // a stream has answered
 			c.finish(j.id, nil)
 		}
 		j.cancel()
-		c.s.used(-1)
+		c.s.countRequest(-1)
 	}
 }
 
 // finish makes room for another request, and then answers this one. While the writer sleeps the answer is sent here, which waits for a
 // client that does not read, as nobody else does.
 func (c *client) finish(id int64, parts [][]byte) {
-	asleep := parts != nil && c.sending.TryLock()
-	if asleep {
-		defer c.sending.Unlock()
+	writerIdle := parts != nil && c.writeMu.TryLock()
+	if writerIdle {
+		defer c.writeMu.Unlock()
 	}
 	c.mu.Lock()
 	delete(c.calls, id)
-	now := asleep && !c.closed && len(c.replies) == 0
+	now := writerIdle && !c.closed && len(c.replies) == 0
 	if parts != nil && !now {
-		c.keep(parts)
+		c.appendReply(parts)
 	}
-	wake := !now || c.ending
+	wake := !now || c.closing
 	c.mu.Unlock()
 	if now && writeFrame(c.conn, parts...) != nil {
 		c.conn.Close()
 	}
 	if wake {
-		c.stir()
+		c.wakeWriter()
 	}
 }
 
-func (c *client) queue(parts [][]byte) {
+func (c *client) sendReply(parts [][]byte) {
 	c.mu.Lock()
-	c.keep(parts)
+	c.appendReply(parts)
 	c.mu.Unlock()
-	c.stir()
+	c.wakeWriter()
 }
 
-// drop abandons everything that the client asked.
-func (c *client) drop() {
+// abandonAll abandons everything that the client asked.
+func (c *client) abandonAll() {
 	c.mu.Lock()
 	c.closed = true
 	for _, cancel := range c.calls {
@@ -300,28 +300,28 @@ func (c *client) drop() {
 	streams := c.streams
 	c.streams = nil
 	c.mu.Unlock()
-	c.stir()
-	nudge(c.fewer)
+	c.wakeWriter()
+	notify(c.drained)
 	for _, s := range streams {
-		c.end(s)
+		c.releaseStream(s)
 	}
 }
 
-// end frees what a stream holds.
-func (c *client) end(s *stream) {
+// releaseStream frees what a stream holds.
+func (c *client) releaseStream(s *stream) {
 	if s.l != nil {
 		c.s.engine.unlisten(s.l)
 		return
 	}
 	s.spool.close()
-	close(s.over)
+	close(s.done)
 }
 
 // write sends what is there until the connection ends.
 func (c *client) write() {
 	w := bufio.NewWriterSize(c.conn, 64<<10)
-	c.sending.Lock()
-	defer c.sending.Unlock()
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
 	for {
 		parts, idle, ok := c.next()
 		if !ok {
@@ -332,9 +332,9 @@ func (c *client) write() {
 			if w.Flush() != nil {
 				return
 			}
-			c.sending.Unlock()
-			more := c.sleep()
-			c.sending.Lock()
+			c.writeMu.Unlock()
+			more := c.awaitWork()
+			c.writeMu.Lock()
 			if !more {
 				return
 			}
@@ -357,48 +357,48 @@ func (c *client) next() (parts [][]byte, idle, ok bool) {
 		parts = c.replies[0]
 		c.replies[0] = nil
 		c.replies = c.replies[1:]
-		c.unread -= sizeOf(parts)
+		c.queuedBytes -= totalSize(parts)
 		c.mu.Unlock()
-		nudge(c.fewer)
+		notify(c.drained)
 		return parts, false, true
 	}
 	streams := c.streams
 	c.mu.Unlock()
 	for _, s := range streams {
 		if s.spool != nil {
-			return c.piece(s), false, true
+			return c.nextPiece(s), false, true
 		}
-		line, end := s.l.take(c.s.engine.name)
+		line, end := s.l.next(c.s.engine.name)
 		switch {
 		case line != nil:
-			return answerParts(s.id, "item", line), false, true
+			return responseParts(s.id, "item", line), false, true
 		case end != "":
 			c.removeStream(s)
-			return answerParts(s.id, "result", mustJSON(ListenEnd{end})), false, true
+			return responseParts(s.id, "result", mustJSON(ListenEnd{end})), false, true
 		}
 	}
 	return nil, true, true
 }
 
-// piece answers the frame with the next piece of a spool, or the last of its answer.
-func (c *client) piece(s *stream) [][]byte {
+// nextPiece answers the frame with the next piece of a spool, or the last of its answer.
+func (c *client) nextPiece(s *stream) [][]byte {
 	piece, err := s.spool.next()
 	if err == nil {
 		return pieceParts(s.id, piece)
 	}
 	c.removeStream(s)
 	if err != io.EOF {
-		return answerParts(s.id, "error", mustJSON(errf(CodeUnavailable, "the reply on disk cannot be read: %v", err)))
+		return responseParts(s.id, "error", mustJSON(errf(CodeUnavailable, "the reply on disk cannot be read: %v", err)))
 	}
-	return answerParts(s.id, "result", []byte("{}"))
+	return responseParts(s.id, "result", []byte("{}"))
 }
 
-// sleep waits until there may be something to send; false when the client is to be closed.
-func (c *client) sleep() bool {
+// awaitWork waits until there may be something to send; false when the client is to be closed.
+func (c *client) awaitWork() bool {
 	for {
 		c.mu.Lock()
-		closed := c.closed || c.ending && len(c.calls) == 0
-		something := len(c.replies) > 0 || c.anyWaiting()
+		closed := c.closed || c.closing && len(c.calls) == 0
+		something := len(c.replies) > 0 || c.hasStreamWork()
 		c.mu.Unlock()
 		if something || closed {
 			return something
@@ -407,7 +407,7 @@ func (c *client) sleep() bool {
 	}
 }
 
-func (c *client) anyWaiting() bool {
+func (c *client) hasStreamWork() bool {
 	for _, s := range c.streams {
 		if s.spool != nil {
 			return true
@@ -422,13 +422,13 @@ func (c *client) anyWaiting() bool {
 	return false
 }
 
-// stir wakes the writer and never waits, for the engine calls it while locked.
-func (c *client) stir() { nudge(c.wake) }
+// wakeWriter wakes the writer and never waits, for the engine calls it while locked.
+func (c *client) wakeWriter() { notify(c.wake) }
 
-// nudge lets a channel hold one.
-func nudge(one chan struct{}) {
+// notify lets a channel hold one.
+func notify(c chan struct{}) {
 	select {
-	case one <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -445,20 +445,20 @@ func (c *client) removeStream(s *stream) {
 	c.streams = kept
 	c.mu.Unlock()
 	if was {
-		c.end(s)
+		c.releaseStream(s)
 	}
 }
 
-// serve runs one request. A nil result without a failure: a stream answers later.
-func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error) {
+// handle runs one request. A nil result without a failure: a stream answers later.
+func (c *client) handle(ctx context.Context, q request) (json.RawMessage, *Error) {
 	e := c.s.engine
-	if err := e.admit(q.by); err != nil {
+	if err := e.checkCaller(q.by); err != nil {
 		return nil, err
 	}
-	if q.by.plugin() && q.op != "call" && q.op != "open" { // which enter
-		ctx, cancel := timeout(ctx, 0)
+	if q.by.isPlugin() && q.op != "call" && q.op != "open" { // which enter
+		ctx, cancel := withTimeout(ctx, 0)
 		defer cancel()
-		if err := e.hold(ctx, q.by); err != nil {
+		if err := e.updateScope(ctx, q.by); err != nil {
 			return nil, err
 		}
 	}
@@ -466,13 +466,13 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 	case "call":
 		b, err := readCall(q.body)
 		if err != nil {
-			return nil, badBody(q, err)
+			return nil, bodyError(q, err)
 		}
-		ctx, cancel := timeout(ctx, b.TimeoutMS)
+		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
 		r := e.call(ctx, q.by, b)
 		if r.spool != nil {
-			c.pour(ctx, q.id, r.spool)
+			c.streamSpool(ctx, q.id, r.spool)
 		}
 		return r.result, r.err
 	case "open":
@@ -480,32 +480,32 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
-		ctx, cancel := timeout(ctx, b.TimeoutMS)
+		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
-		return answered(e.open(ctx, q.by, b))
+		return marshalResult(e.open(ctx, q.by, b))
 	case "activate", "close_target":
 		var b targetRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
-		ctx, cancel := timeout(ctx, b.TimeoutMS)
+		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
 		if q.op == "activate" {
-			return answered(e.activate(ctx, q.by, b.Target))
+			return marshalResult(e.activate(ctx, q.by, b.Target))
 		}
-		return answered(e.closeTarget(ctx, q.by, b.Target, b.OnDialog))
+		return marshalResult(e.closeTarget(ctx, q.by, b.Target, b.OnDialog))
 	case "targets":
-		e.refresh(ctx)
-		return mustJSON(e.list(q.by)), nil
+		e.refreshTargets(ctx)
+		return mustJSON(e.listTargets(q.by)), nil
 	case "status":
-		e.refresh(ctx)
+		e.refreshTargets(ctx)
 		return mustJSON(c.s.status(q.by)), nil
 	case "events":
 		var b EventsRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
-		return answered(e.kept(q.by, b))
+		return marshalResult(e.storedEvents(q.by, b))
 	case "listen":
 		var b ListenRequest
 		if err := decode(q, &b); err != nil {
@@ -513,19 +513,19 @@ func (c *client) serve(ctx context.Context, q request) (json.RawMessage, *Error)
 		}
 		return nil, c.listen(ctx, q.id, q.by, b)
 	case "close":
-		if q.by.plugin() {
-			return answered(e.closeAll(q.by))
+		if q.by.isPlugin() {
+			return marshalResult(e.closeScope(q.by))
 		}
-		c.s.end("closed by a client")
-		<-c.s.ended
+		c.s.requestStop("closed by a client")
+		<-c.s.stopped
 		return json.RawMessage("{}"), nil
 	}
 	return nil, errf(CodeInvalidArgs, "the keeper has no operation %q", manifest.Clip(q.op, 40))
 }
 
-// pour sends a spool piece by piece, and stays until that is done or given up.
-func (c *client) pour(ctx context.Context, id int64, spool *spool) {
-	s := &stream{id: id, spool: spool, over: make(chan struct{})}
+// streamSpool sends a spool piece by piece, and stays until that is done or given up.
+func (c *client) streamSpool(ctx context.Context, id int64, spool *spool) {
+	s := &stream{id: id, spool: spool, done: make(chan struct{})}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -534,11 +534,11 @@ func (c *client) pour(ctx context.Context, id int64, spool *spool) {
 	}
 	c.streams = append(c.streams, s)
 	c.mu.Unlock()
-	c.stir()
+	c.wakeWriter()
 	select {
 	case <-ctx.Done():
 		c.removeStream(s)
-	case <-s.over:
+	case <-s.done:
 	}
 }
 
@@ -550,18 +550,18 @@ func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenReques
 		if scope, err = c.s.engine.resolve(by, b.Target); err != nil {
 			return err
 		}
-		ctx, cancel := timeout(ctx, 0) // the stream itself may have no end
+		ctx, cancel := withTimeout(ctx, 0) // the stream itself may have no end
 		defer cancel()
 		if err := c.s.engine.attach(ctx, scope, ""); err != nil {
 			return err
 		}
 	}
-	l, err := c.s.engine.listen(by, b, scope, c.stir)
+	l, err := c.s.engine.listen(by, b, scope, c.wakeWriter)
 	if err != nil {
 		return err
 	}
-	c.s.engine.join(ctx, l)
-	c.s.engine.heard(ctx, l)
+	c.s.engine.attachPages(ctx, l)
+	c.s.engine.awaitEnabled(ctx, l)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -569,10 +569,10 @@ func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenReques
 		return nil
 	}
 	// The first item is the promise that nothing after it is missed.
-	c.keep(answerParts(id, "item", []byte(`{"listening":true}`)))
+	c.appendReply(responseParts(id, "item", []byte(`{"listening":true}`)))
 	c.streams = append(c.streams, &stream{id: id, l: l})
 	c.mu.Unlock()
-	c.stir()
+	c.wakeWriter()
 	go func() {
 		var expired <-chan time.Time
 		if b.TimeoutMS > 0 {
@@ -583,13 +583,13 @@ func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenReques
 		select {
 		case <-expired:
 			l.finish("timeout")
-		case <-l.over:
+		case <-l.done:
 		}
 	}()
 	select {
 	case <-ctx.Done():
 		l.finish("closed")
-	case <-l.over:
+	case <-l.done:
 	}
 	return nil
 }
@@ -599,23 +599,23 @@ func decode(q request, into any) *Error {
 		return nil
 	}
 	if err := json.Unmarshal(q.body, into); err != nil {
-		return badBody(q, err)
+		return bodyError(q, err)
 	}
 	return nil
 }
 
-func badBody(q request, err error) *Error {
+func bodyError(q request, err error) *Error {
 	return errf(CodeInvalidArgs, "the body of %s: %v", q.op, err)
 }
 
-func answered[T any](result T, err *Error) (json.RawMessage, *Error) {
+func marshalResult[T any](result T, err *Error) (json.RawMessage, *Error) {
 	if err != nil {
 		return nil, err
 	}
 	return mustJSON(result), nil
 }
 
-func timeout(ctx context.Context, ms int64) (context.Context, context.CancelFunc) {
+func withTimeout(ctx context.Context, ms int64) (context.Context, context.CancelFunc) {
 	d := DefaultTimeout
 	if ms > 0 {
 		d = time.Duration(ms) * time.Millisecond

@@ -11,11 +11,11 @@ import (
 // spool is a large reply on disk, on its way from the browser to the one who asked for it in pieces: the browser is
 // read as fast as it writes, and the caller takes his time. Its file has no name, so that nothing can leave it behind.
 type spool struct {
-	file   *os.File
-	tail   []byte // what follows the result in the browser's message
-	start  int64  // where the result begins
-	size   int64  // of the message, then of what is left to be read
-	failed error  // of the first write that failed
+	file     *os.File
+	tail     []byte // what follows the result in the browser's message
+	start    int64  // where the result begins
+	size     int64  // of the message, then of what is left to be read
+	writeErr error  // of the first write that failed
 }
 
 // newSpool answers nil when the beginning of a message is not one of a result.
@@ -27,18 +27,18 @@ func newSpool(beginning []byte, session string) *spool {
 	}
 	s := &spool{start: int64(at + len(key)), tail: []byte("}")}
 	if session != "" {
-		s.tail = append([]byte(`,"sessionId":`), append(quoted(session), '}')...)
+		s.tail = append([]byte(`,"sessionId":`), append(quote(session), '}')...)
 	}
-	if s.file, s.failed = os.CreateTemp("", "parley-reply-"); s.failed == nil {
-		s.failed = os.Remove(s.file.Name())
+	if s.file, s.writeErr = os.CreateTemp("", "parley-reply-"); s.writeErr == nil {
+		s.writeErr = os.Remove(s.file.Name())
 	}
 	return s
 }
 
 // Write keeps a piece of the message. It never fails: the browser is to be read to the end of its message.
 func (s *spool) Write(b []byte) (int, error) {
-	if s.failed == nil {
-		_, s.failed = s.file.Write(b)
+	if s.writeErr == nil {
+		_, s.writeErr = s.file.Write(b)
 	}
 	s.size += int64(len(b))
 	return len(b), nil
@@ -46,8 +46,8 @@ func (s *spool) Write(b []byte) (int, error) {
 
 // result makes the spool ready to be read: the result alone.
 func (s *spool) result() error {
-	if s.failed != nil {
-		return s.failed
+	if s.writeErr != nil {
+		return s.writeErr
 	}
 	end := make([]byte, len(s.tail))
 	if _, err := s.file.ReadAt(end, s.size-int64(len(end))); err != nil {
@@ -68,7 +68,7 @@ func (s *spool) next() ([]byte, error) {
 	}
 	piece := make([]byte, min(s.size, pieceSize))
 	if _, err := io.ReadFull(s.file, piece); err != nil {
-		return nil, unexpected(err)
+		return nil, unexpectedEOF(err)
 	}
 	s.size -= int64(len(piece))
 	return piece, nil
@@ -85,7 +85,7 @@ func (s *spool) close() {
 // spill is asked where a large message goes: to a spool if it is the reply to a call that takes pieces.
 func (e *engine) spill(beginning []byte) io.Writer {
 	var id int64
-	fields(beginning, func(key, value []byte) (err error) {
+	eachField(beginning, func(key, value []byte) (err error) {
 		if string(key) == "id" {
 			id, err = strconv.ParseInt(string(value), 10, 64)
 		}
@@ -107,8 +107,8 @@ func (e *engine) spill(beginning []byte) io.Writer {
 	return e.spool
 }
 
-// spilled delivers a spool. The engine is locked.
-func (e *engine) spilled(id int64) {
+// deliverSpool delivers a spool. The engine is locked.
+func (e *engine) deliverSpool(id int64) {
 	s := e.spool
 	e.spool = nil
 	p := e.pending[id]

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// unspooled writes a message to a spool in pieces, as it comes from the browser, and reads the result back.
-func unspooled(message, session string, cut int) (string, error) {
+// throughSpool writes a message to a spool in pieces, as it comes from the browser, and reads the result back.
+func throughSpool(message, session string, cut int) (string, error) {
 	s := newSpool([]byte(message), session)
 	if s == nil {
 		return "", io.EOF
@@ -44,7 +44,7 @@ func TestSpool(t *testing.T) {
 		{`{"id":7,"result":{"a":1},"sessionId":"other"}`, "S", `does not end as expected`},
 		{`{"id":7,"result":`, "", "does not end"},
 	} {
-		got, err := unspooled(c.message, c.session, len(c.message)/2)
+		got, err := throughSpool(c.message, c.session, len(c.message)/2)
 		if err != nil {
 			got = err.Error()
 		}
@@ -59,15 +59,15 @@ func FuzzSpool(f *testing.F) {
 	f.Add(`{"a":1}`, "S", `{"id":1,"result":{}}`)
 	f.Add(`"}"`, "", `{"result":`)
 	f.Fuzz(func(t *testing.T, result, session, raw string) {
-		unspooled(raw, session, len(raw)/2)
+		throughSpool(raw, session, len(raw)/2)
 		if !json.Valid([]byte(result)) {
 			return
 		}
 		message := fmt.Sprintf(`{"id":1,"result":%s}`, result)
 		if session != "" {
-			message = fmt.Sprintf(`{"id":1,"result":%s,"sessionId":%s}`, result, quoted(session))
+			message = fmt.Sprintf(`{"id":1,"result":%s,"sessionId":%s}`, result, quote(session))
 		}
-		if got, err := unspooled(message, session, len(message)/2); err != nil || got != result {
+		if got, err := throughSpool(message, session, len(message)/2); err != nil || got != result {
 			t.Fatalf("%q came out as %q, %v", result, got, err)
 		}
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-const pollTime = 20 * time.Millisecond
+const pollInterval = 20 * time.Millisecond
 
 // Start answers a connection to the keeper of cfg.Browser, and starts one when there
 // is none. Two starts at once make one keeper. What Client.Notes says is to be shown.
@@ -37,8 +37,8 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.UserDataDir != "" {
 		cfg.UserDataDir = absolute(cfg.UserDataDir)
 	}
-	if err := ownDir(cfg.RunDir); err != nil {
-		return nil, unusable(err)
+	if err := ensurePrivateDir(cfg.RunDir); err != nil {
+		return nil, runDirError(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.LaunchTimeout+15*time.Second)
 	defer cancel()
@@ -50,15 +50,15 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 			c.notes = append(notes, differences(cfg, c.hello)...)
 			return c, nil
 		}
-		var other *otherKeeper
-		if errors.As(err, &other) {
-			if err := replace(ctx, f, other); err != nil {
+		var unusable *unusableKeeperError
+		if errors.As(err, &unusable) {
+			if err := replace(ctx, f, unusable); err != nil {
 				return nil, err
 			}
-			notes = append(notes, other.note())
+			notes = append(notes, unusable.note())
 			continue
 		}
-		if err := f.planted(err); err != nil {
+		if err := f.foreignSocketError(err); err != nil {
 			return nil, err
 		}
 		lock, err := f.tryLock()
@@ -70,7 +70,7 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 			}
 			continue
 		case err != nil:
-			return nil, unusable(err)
+			return nil, runDirError(err)
 		}
 		if err := spawn(ctx, cfg, f, lock); err != nil {
 			f.clean()
@@ -90,15 +90,15 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 // spawn starts the keeper and waits until it says ready. On an error no keeper is left.
 func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	if err := f.clean(); err != nil {
-		return unusable(err)
+		return runDirError(err)
 	}
 	Sweep(f.dir) // of other names; what cannot be removed there is nothing to this one
 	logFile, err := os.OpenFile(f.log(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return unusable(err)
+		return runDirError(err)
 	}
 	defer logFile.Close()
-	ready, theirs, err := os.Pipe()
+	ready, childEnd, err := os.Pipe()
 	if err != nil {
 		return errf(CodeInternal, "%v", err)
 	}
@@ -109,10 +109,10 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	cmd.Env = append(os.Environ(), ChildVar+"="+childName)
 	cmd.Stdin = bytes.NewReader(mustJSON(cfg))
 	cmd.Stdout, cmd.Stderr = logFile, logFile
-	cmd.ExtraFiles = []*os.File{theirs, lock}
-	ownSession(cmd)
+	cmd.ExtraFiles = []*os.File{childEnd, lock}
+	detach(cmd)
 	err = cmd.Start()
-	theirs.Close()
+	childEnd.Close()
 	if err != nil {
 		return errf(CodeInternal, "cannot start the keeper: %v", err)
 	}
@@ -124,22 +124,22 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	stop := context.AfterFunc(ctx, func() { ready.SetReadDeadline(time.Now()) })
 	defer stop()
 	line, err := bufio.NewReader(ready).ReadBytes('\n')
-	var said readyLine
+	var status readyLine
 	if err == nil {
-		err = json.Unmarshal(line, &said)
+		err = json.Unmarshal(line, &status)
 	}
-	if err == nil && said.Ready {
+	if err == nil && status.Ready {
 		return nil
 	}
-	if said.Error == nil {
+	if status.Error == nil {
 		if words := lastLines(f.log(), 5); words != "" {
-			said.Error = errf(CodeChromeLaunch, "the keeper ended before it was ready; its last words:\n  %s", words)
+			status.Error = errf(CodeChromeLaunch, "the keeper ended before it was ready; its last words:\n  %s", words)
 		} else {
-			said.Error = errf(CodeChromeLaunch, "the keeper ended before it was ready")
+			status.Error = errf(CodeChromeLaunch, "the keeper ended before it was ready")
 		}
 		if ctx.Err() != nil {
-			said.Error = contextError(ctx, "starting the browser")
-			said.Error.Code = CodeChromeLaunch
+			status.Error = contextError(ctx, "starting the browser")
+			status.Error.Code = CodeChromeLaunch
 		}
 		cmd.Process.Kill()
 	}
@@ -149,7 +149,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 		cmd.Process.Kill()
 		<-exited
 	}
-	return said.Error
+	return status.Error
 }
 
 // Dial answers a connection to a running keeper. When there is none the error's code
@@ -160,22 +160,22 @@ func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 		return nil, err
 	}
 	// A keeper that is just ending, or was just killed, holds its lock a moment longer.
-	for patience := time.Now().Add(endingTime); ; {
+	for patience := time.Now().Add(endingTimeout); ; {
 		c, err := connect(ctx, f, version)
 		if err == nil {
 			return c, nil
 		}
-		var other *otherKeeper
-		if errors.As(err, &other) {
-			return nil, errf(CodeChromeConnection, "%s; opening or closing the browser replaces it", other.Error())
+		var unusable *unusableKeeperError
+		if errors.As(err, &unusable) {
+			return nil, errf(CodeChromeConnection, "%s; opening or closing the browser replaces it", unusable.Error())
 		}
-		if err := f.planted(err); err != nil {
+		if err := f.foreignSocketError(err); err != nil {
 			return nil, err
 		}
 		if swept, _ := f.sweep(); swept {
 			return nil, errf(CodeChromeConnection, "browser %q is not open any more: its keeper was ended from outside, and what it left is removed", f.name)
 		}
-		if !f.held() {
+		if !f.isLocked() {
 			return nil, errf(CodeChromeConnection, "no browser %q is open", f.name)
 		}
 		if time.Now().After(patience) || pause(ctx) != nil {
@@ -184,16 +184,16 @@ func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 	}
 }
 
-// planted makes the error of a keeper that runs while something else is in its socket's place; what is left of one that is dead is removed instead.
-func (f files) planted(err error) error {
-	var planted *plantedError
-	if errors.As(err, &planted) && f.held() {
+// foreignSocketError makes the error of a keeper that runs while something else is in its socket's place; what is left of one that is dead is removed instead.
+func (f files) foreignSocketError(err error) error {
+	var planted *socketError
+	if errors.As(err, &planted) && f.isLocked() {
 		return errf(CodeChromeConnection, "%v, so nothing is said to it; remove it, and close browser %q", planted, f.name)
 	}
 	return nil
 }
 
-const endingTime = 500 * time.Millisecond
+const endingTimeout = 500 * time.Millisecond
 
 // Stop closes a browser whatever state its keeper is in, and waits until nothing of
 // it is left. It answers whether there was one.
@@ -202,14 +202,14 @@ func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 	if err := CheckName(f.name); err != nil {
 		return false, err
 	}
-	asking, cancel := context.WithTimeout(ctx, stopPatience)
+	asking, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	// What does not end when asked is ended, however little time the caller has left.
-	force, cancelForce := context.WithTimeout(context.WithoutCancel(ctx), stopPatience+20*time.Second)
+	force, cancelForce := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout+20*time.Second)
 	defer cancelForce()
 	for {
 		c, err := connect(asking, f, version)
-		var other *otherKeeper
+		var unusable *unusableKeeperError
 		switch {
 		case err == nil:
 			err = c.CloseBrowser(asking)
@@ -218,43 +218,43 @@ func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 				Sweep(f.dir)
 				return true, nil
 			}
-			err = replace(force, f, &otherKeeper{pid: c.hello.PID, stuck: true})
+			err = replace(force, f, &unusableKeeperError{pid: c.hello.PID, hung: true})
 			return err == nil, err
-		case errors.As(err, &other):
-			err := replace(force, f, other)
+		case errors.As(err, &unusable):
+			err := replace(force, f, unusable)
 			return err == nil, err
-		case !f.held():
+		case !f.isLocked():
 			swept, err := f.sweep()
 			Sweep(f.dir) // of other names
 			return swept, err
 		}
 		// It is just being started or ended.
 		if pause(asking) != nil {
-			err := replace(force, f, &otherKeeper{pid: f.lockPID(), stuck: true})
+			err := replace(force, f, &unusableKeeperError{pid: f.lockPID(), hung: true})
 			return err == nil, err
 		}
 	}
 }
 
-const stopPatience = 8 * time.Second
+const stopTimeout = 8 * time.Second
 
-// otherKeeper is a keeper that cannot be used.
-type otherKeeper struct {
+// unusableKeeperError is a keeper that cannot be used.
+type unusableKeeperError struct {
 	pid     int
 	wire    int
 	version string
-	stuck   bool // it does not say hello
+	hung    bool // it does not say hello
 }
 
-func (o *otherKeeper) Error() string {
-	if o.stuck {
+func (o *unusableKeeperError) Error() string {
+	if o.hung {
 		return fmt.Sprintf("the browser's keeper (process %d) does not answer", o.pid)
 	}
 	return fmt.Sprintf("the browser's keeper (process %d, version %s) speaks wire %d and this program %d", o.pid, orUnknown(o.version), o.wire, WireVersion)
 }
 
-func (o *otherKeeper) note() string {
-	if o.stuck {
+func (o *unusableKeeperError) note() string {
+	if o.hung {
 		return fmt.Sprintf("a keeper that did not answer (process %d) was replaced; its pages are gone", o.pid)
 	}
 	return fmt.Sprintf("a keeper of another version (%s, wire %d) was replaced; its pages are gone", orUnknown(o.version), o.wire)
@@ -269,42 +269,42 @@ func orUnknown(version string) string {
 
 // replace ends a keeper: it asks, and what does not listen is killed, but only when
 // it is certain who it is.
-func replace(ctx context.Context, f files, o *otherKeeper) error {
+func replace(ctx context.Context, f files, o *unusableKeeperError) error {
 	socket := f.socket()
 	asked, pid := false, 0
 	if conn, err := net.DialTimeout("unix", socket, time.Second); err == nil {
-		_, pid, _ = peer(conn)
-		if !o.stuck {
+		_, pid, _ = peerCredentials(conn)
+		if !o.hung {
 			conn.SetDeadline(time.Now().Add(helloTimeout))
 			asked = writeFrame(conn, mustJSON(hello{Wire: WireVersion, Replace: true})) == nil
 			readHello(conn)
 		}
 		conn.Close()
 	}
-	if asked && f.released(ctx, 6*time.Second) {
+	if asked && f.awaitRelease(ctx, 6*time.Second) {
 		_, err := f.sweep()
 		return err
 	}
 	// The kernel names who made the socket; without one, the process must be a keeper by its environment.
-	held := cmp.Or(f.lockPID(), pid, o.pid) // a full disk took no number into the lock
-	if held > 0 && f.held() {
-		if pid != held && !isKeeper(held) {
-			return errf(CodeInternal, "the lock %s names process %d, which is not certainly a keeper; end it by hand", f.lock(), held)
+	owner := cmp.Or(f.lockPID(), pid, o.pid) // a full disk took no number into the lock
+	if owner > 0 && f.isLocked() {
+		if pid != owner && !isKeeper(owner) {
+			return errf(CodeInternal, "the lock %s names process %d, which is not certainly a keeper; end it by hand", f.lock(), owner)
 		}
-		kill(held)
+		kill(owner)
 	}
-	if !f.released(ctx, 5*time.Second) {
-		return errf(CodeInternal, "keeper process %d cannot be ended; end it by hand", held)
+	if !f.awaitRelease(ctx, 5*time.Second) {
+		return errf(CodeInternal, "keeper process %d cannot be ended; end it by hand", owner)
 	}
 	_, err := f.sweep()
 	return err
 }
 
-// released waits until nobody holds the lock.
-func (f files) released(ctx context.Context, patience time.Duration) bool {
+// awaitRelease waits until nobody holds the lock.
+func (f files) awaitRelease(ctx context.Context, patience time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for f.held() {
+	for f.isLocked() {
 		if pause(ctx) != nil {
 			return false
 		}
@@ -314,7 +314,7 @@ func (f files) released(ctx context.Context, patience time.Duration) bool {
 
 func pause(ctx context.Context) error {
 	select {
-	case <-time.After(pollTime):
+	case <-time.After(pollInterval):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

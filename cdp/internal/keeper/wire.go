@@ -47,7 +47,7 @@ func (e *frameTooLarge) Error() string {
 
 // writeFrame writes the parts as one frame, to a connection at once.
 func writeFrame(w io.Writer, parts ...[]byte) error {
-	size := sizeOf(parts)
+	size := totalSize(parts)
 	if int64(size) > maxReply {
 		return &frameTooLarge{int64(size), maxReply}
 	}
@@ -56,7 +56,7 @@ func writeFrame(w io.Writer, parts ...[]byte) error {
 	return err
 }
 
-func sizeOf(parts [][]byte) (bytes int) {
+func totalSize(parts [][]byte) (bytes int) {
 	for _, p := range parts {
 		bytes += len(p)
 	}
@@ -77,18 +77,18 @@ func readFrame(r io.Reader, limit int64) ([]byte, error) {
 	if size <= 64<<10 {
 		payload := make([]byte, size)
 		if _, err := io.ReadFull(r, payload); err != nil {
-			return nil, unexpected(err)
+			return nil, unexpectedEOF(err)
 		}
 		return payload, nil
 	}
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, r, size); err != nil {
-		return nil, unexpected(err)
+		return nil, unexpectedEOF(err)
 	}
 	return b.Bytes(), nil
 }
 
-func unexpected(err error) error {
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
@@ -120,16 +120,16 @@ func readRequest(r io.Reader) (q request, err error) {
 	if err != nil {
 		return q, err
 	}
-	err = fields(payload, func(key, value []byte) error {
+	err = eachField(payload, func(key, value []byte) error {
 		switch string(key) {
 		case "id":
 			q.id, err = strconv.ParseInt(string(value), 10, 64)
 			return err
 		case "op":
-			q.op, err = text(value)
+			q.op, err = parseString(value)
 			return err
 		case "by":
-			if string(value) == byCommandLine { // as nearly all are
+			if string(value) == commandLineJSON { // as nearly all are
 				q.by = commandLine
 				return nil
 			}
@@ -147,12 +147,12 @@ func readRequest(r io.Reader) (q request, err error) {
 
 // readCall reads the body of a call, the operation that is asked the most. Whether its parameters are JSON is judged with the call.
 func readCall(body []byte) (q CallRequest, err error) {
-	err = fields(body, func(key, value []byte) error {
+	err = eachField(body, func(key, value []byte) error {
 		switch string(key) {
 		case "target":
-			q.Target, err = text(value)
+			q.Target, err = parseString(value)
 		case "method":
-			q.Method, err = text(value)
+			q.Method, err = parseString(value)
 		case "params":
 			q.Params = value
 		case "timeout_ms":
@@ -162,33 +162,33 @@ func readCall(body []byte) (q CallRequest, err error) {
 		case "pieces":
 			q.Pieces, err = strconv.ParseBool(string(value))
 		case "on_dialog":
-			q.OnDialog, err = text(value)
+			q.OnDialog, err = parseString(value)
 		}
 		return err
 	})
 	return q, err
 }
 
-// answer is what the keeper says about a request: one of result, failure, item and piece. With a result or failure comes what the pages of a
+// response is what the keeper says about a request: one of result, failure, item and piece. With a result or failure comes what the pages of a
 // plugin that asks have dialled since it asked before.
-type answer struct {
-	id      int64
-	touched []string
-	result  json.RawMessage
-	failure *Error
-	item    json.RawMessage
-	piece   []byte
+type response struct {
+	id         int64
+	usedRights []string
+	result     json.RawMessage
+	failure    *Error
+	item       json.RawMessage
+	piece      []byte
 }
 
-func readAnswer(r io.Reader) (a answer, err error) {
+func readResponse(r io.Reader) (a response, err error) {
 	payload, err := readFrame(r, maxReply)
 	if err != nil {
 		return a, err
 	}
 	if len(payload) > pieceHead && payload[0] == 0 {
-		return answer{id: int64(binary.BigEndian.Uint64(payload[1:])), piece: payload[pieceHead:]}, nil
+		return response{id: int64(binary.BigEndian.Uint64(payload[1:])), piece: payload[pieceHead:]}, nil
 	}
-	err = fields(payload, func(key, value []byte) error {
+	err = eachField(payload, func(key, value []byte) error {
 		switch string(key) {
 		case "id":
 			a.id, err = strconv.ParseInt(string(value), 10, 64)
@@ -198,7 +198,7 @@ func readAnswer(r io.Reader) (a answer, err error) {
 		case "item":
 			a.item = value
 		case "touched":
-			return json.Unmarshal(value, &a.touched)
+			return json.Unmarshal(value, &a.usedRights)
 		case "error":
 			a.failure = &Error{}
 			return json.Unmarshal(value, a.failure)
@@ -219,11 +219,11 @@ func pieceParts(id int64, piece []byte) [][]byte {
 	return [][]byte{binary.BigEndian.AppendUint64([]byte{0}, uint64(id)), piece}
 }
 
-// answerParts are the parts of an answer's frame; kind is result, error or item.
-func answerParts(id int64, kind string, value []byte, touched ...string) [][]byte {
+// responseParts are the parts of an answer's frame; kind is result, error or item.
+func responseParts(id int64, kind string, value []byte, rights ...string) [][]byte {
 	head := strconv.AppendInt([]byte(`{"id":`), id, 10)
-	if len(touched) > 0 {
-		head = append(append(head, `,"touched":`...), mustJSON(touched)...)
+	if len(rights) > 0 {
+		head = append(append(head, `,"touched":`...), mustJSON(rights)...)
 	}
 	head = append(head, `,"`...)
 	head = append(head, kind...)

@@ -34,7 +34,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-func TestRequestsAndAnswers(t *testing.T) {
+func TestRequestsAndResponses(t *testing.T) {
 	q, err := readRequest(bytes.NewReader(frame(`{"id":7,"op":"call","body":{"method":"A.b"}}`)))
 	if err != nil || q.id != 7 || q.op != "call" || string(q.body) != `{"method":"A.b"}` {
 		t.Errorf("%+v %v", q, err)
@@ -45,13 +45,13 @@ func TestRequestsAndAnswers(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	writeFrame(&b, answerParts(3, "error", mustJSON(errf(CodeBusy, "x")))...)
-	writeFrame(&b, answerParts(4, "result", []byte(`{"a":[1,"}"]}`))...)
-	a, err := readAnswer(&b)
+	writeFrame(&b, responseParts(3, "error", mustJSON(errf(CodeBusy, "x")))...)
+	writeFrame(&b, responseParts(4, "result", []byte(`{"a":[1,"}"]}`))...)
+	a, err := readResponse(&b)
 	if err != nil || a.id != 3 || a.failure == nil || a.failure.Code != CodeBusy {
 		t.Errorf("%+v %v", a, err)
 	}
-	a, err = readAnswer(&b)
+	a, err = readResponse(&b)
 	if err != nil || a.id != 4 || string(a.result) != `{"a":[1,"}"]}` {
 		t.Errorf("%+v %v", a, err)
 	}
@@ -60,9 +60,9 @@ func TestRequestsAndAnswers(t *testing.T) {
 	}
 }
 
-func TestFieldsOfACutMessage(t *testing.T) {
+func TestEachFieldOfTruncatedMessage(t *testing.T) {
 	var seen []string
-	err := fields([]byte(`{"id":12,"result":{"result":{"value":"xxxxx`), func(key, value []byte) error {
+	err := eachField([]byte(`{"id":12,"result":{"result":{"value":"xxxxx`), func(key, value []byte) error {
 		seen = append(seen, string(key)+"="+string(value))
 		return nil
 	})
@@ -86,8 +86,8 @@ func TestRing(t *testing.T) {
 	g.add(&record{method: "A.b", params: make([]byte, 20_000)}) // larger than the ring
 	g.skip()
 	g.add(&record{method: "A.b", params: make([]byte, 9_850)}) // leaves room for nothing else
-	if kept, dropped = g.since(5); len(kept) != 1 || dropped != 2 || kept[0].seq != 8 || g.count != 1 || g.lost != 7 {
-		t.Errorf("%d kept, %d dropped, count %d, lost %d", len(kept), dropped, g.count, g.lost)
+	if kept, dropped = g.since(5); len(kept) != 1 || dropped != 2 || kept[0].seq != 8 || g.count != 1 || g.dropped != 7 {
+		t.Errorf("%d kept, %d dropped, count %d, lost %d", len(kept), dropped, g.count, g.dropped)
 	}
 }
 
@@ -105,15 +105,15 @@ func TestChromeErrors(t *testing.T) {
 	}
 }
 
-// FuzzFields compares the walker with encoding/json on whatever is valid JSON.
-func FuzzFields(f *testing.F) {
+// FuzzEachField compares the walker with encoding/json on whatever is valid JSON.
+func FuzzEachField(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"id":1,"result":{"a":"\"}"},"x":[1,{"y":null}]}`, `{"a":"\\","b":-1.5e3 }`, `{"a`, `[]`, `{"a":1,}`, `{"a":1}}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got := map[string]string{}
 		plain := true
-		err := fields(data, func(key, value []byte) error {
+		err := eachField(data, func(key, value []byte) error {
 			got[string(key)] = string(value)
 			plain = plain && !strings.Contains(string(key), `\`)
 			return nil
@@ -152,7 +152,7 @@ func FuzzWire(f *testing.F) {
 		}
 		r.Reset(data)
 		for {
-			if _, err := readAnswer(r); err != nil {
+			if _, err := readResponse(r); err != nil {
 				break
 			}
 		}

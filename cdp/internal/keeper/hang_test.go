@@ -14,9 +14,9 @@ func TestEveryCallEnds(t *testing.T) {
 	t.Parallel()
 	const (
 		atOnce  = 300 * time.Millisecond
-		overdue = 300 * time.Millisecond         // the call's own time
-		stopped = overdue + probeTime + stopTime // and what follows it: a probe, and a script that is stopped
-		reading = 3 * time.Second                // of what is over the limit
+		overdue = 300 * time.Millisecond                    // the call's own time
+		stopped = overdue + probeTimeout + terminateTimeout // and what follows it: a probe, and a script that is stopped
+		reading = 3 * time.Second                           // of what is over the limit
 	)
 	late := func(q CallRequest) CallRequest {
 		q.TimeoutMS = overdue.Milliseconds()
@@ -24,7 +24,7 @@ func TestEveryCallEnds(t *testing.T) {
 	}
 	cfg := config(t)
 	cfg.MaxMessage = 16 << 20
-	shared := start(t, cfg)
+	shared := startBrowser(t, cfg)
 	url := site(t, map[string]string{"/": plainPage})
 	for _, c := range []struct {
 		name    string
@@ -36,46 +36,46 @@ func TestEveryCallEnds(t *testing.T) {
 		promise time.Duration
 		fatal   bool // to the browser, which cannot be shared then
 	}{
-		{name: "page crash", call: never, after: func(t *testing.T, c *Client, _ Status) {
-			c.Call(bounded(t), CallRequest{Method: "Page.crash"})
+		{name: "page crash", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
+			c.Call(testContext(t), CallRequest{Method: "Page.crash"})
 		}, code: CodeTargetCrashed, words: []string{"Page.reload", "Page.navigate"}, promise: atOnce},
-		{name: "target closed", call: never, after: func(t *testing.T, c *Client, _ Status) {
-			c.CloseTarget(bounded(t), "", "")
+		{name: "target closed", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
+			c.CloseTarget(testContext(t), "", "")
 		}, code: CodeNotFound, words: []string{"was closed"}, promise: atOnce},
-		{name: "page closed by its own command", call: never, after: func(t *testing.T, c *Client, _ Status) {
-			c.Call(bounded(t), CallRequest{Method: "Page.close"})
+		{name: "page closed by its own command", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
+			c.Call(testContext(t), CallRequest{Method: "Page.close"})
 		}, code: CodeNotFound, words: []string{"was closed"}, promise: atOnce},
 		{name: "dialog", call: evaluation("prompt('Name?')"), code: CodeBusy, words: []string{"dialog", "prompt", "Name?"}, promise: atOnce},
-		{name: "dialog of another call", call: never, after: func(t *testing.T, c *Client, _ Status) {
+		{name: "dialog of another call", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
 			evaluate(t, c, "", "setTimeout(() => alert('later'))")
 		}, code: CodeBusy, words: []string{"alert", "later"}, promise: atOnce},
-		{name: "endless loop", call: late(loop), code: CodeTimeout, words: []string{"stopped"}, promise: stopped},
+		{name: "endless loop", call: late(endlessLoop), code: CodeTimeout, words: []string{"stopped"}, promise: stopped},
 		{name: "endless loop, then another call", call: late(CallRequest{Method: "DOM.getDocument"}), before: func(t *testing.T, c *Client, _ Status) {
-			looping(bounded(t), t, c)
+			startLoop(testContext(t), t, c)
 		}, code: CodeTimeout, promise: stopped},
-		{name: "promise that is never kept", call: late(never), code: CodeTimeout, promise: overdue},
+		{name: "promise that is never kept", call: late(neverReturns), code: CodeTimeout, promise: overdue},
 		{name: "reply over the limit", call: evaluation("'x'.repeat(20e6)"), code: CodeLimitExceeded, words: []string{"bytes"}, promise: reading},
 		{name: "request of 101 MB", call: evaluation(strings.Repeat("x", 101e6)), code: CodeLimitExceeded, words: []string{"at most"}, promise: reading},
 		{name: "browser stopped", call: late(evaluation("1")), before: func(t *testing.T, _ *Client, s Status) {
 			syscall.Kill(s.ChromePID, syscall.SIGSTOP)
 		}, code: CodeTimeout, promise: stopped, fatal: true},
-		{name: "browser killed", call: never, after: func(t *testing.T, _ *Client, s Status) {
+		{name: "browser killed", call: neverReturns, after: func(t *testing.T, _ *Client, s Status) {
 			syscall.Kill(s.ChromePID, syscall.SIGKILL)
 		}, code: CodeChromeConnection, promise: atOnce, fatal: true},
-		{name: "keeper killed", call: never, after: func(t *testing.T, c *Client, _ Status) {
+		{name: "keeper killed", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
 			syscall.Kill(c.hello.PID, syscall.SIGKILL)
 		}, code: CodeChromeConnection, promise: atOnce, fatal: true},
-		{name: "browser closed by another", call: never, after: func(t *testing.T, c *Client, _ Status) {
+		{name: "browser closed by another", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
 			go c.CloseBrowser(t.Context())
 		}, code: CodeChromeConnection, words: []string{"closed"}, promise: atOnce, fatal: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client := shared
 			if c.fatal {
-				client = start(t, config(t))
+				client = startBrowser(t, config(t))
 			}
-			open(t, client, url)
-			status, err := client.Status(bounded(t))
+			openPage(t, client, url)
+			status, err := client.Status(testContext(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,17 +85,17 @@ func TestEveryCallEnds(t *testing.T) {
 			began := time.Now()
 			var result <-chan error
 			if c.after == nil {
-				result = inBackground(t, client, c.call)
+				result = callAsync(t, client, c.call)
 			} else {
-				result = underWay(t, client, c.call)
+				result = startCall(t, client, c.call)
 				began = time.Now()
 				c.after(t, client, status)
 			}
-			err = ended(t, result)
+			err = awaitError(t, result)
 			took := time.Since(began)
 			wantCode(t, err, c.code, c.words...)
 			t.Logf("%s after %s", c.code, took.Round(time.Millisecond))
-			if took > 10*slow*c.promise {
+			if took > 10*raceFactor*c.promise {
 				t.Errorf("it took %s; %s is promised", took, c.promise)
 			}
 		})
@@ -106,9 +106,9 @@ func TestEveryCallEnds(t *testing.T) {
 // waits ends by its time, and all goes on when the browser does.
 func TestFullPipe(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	open(t, c, "")
-	s, err := c.Status(bounded(t))
+	c := startBrowser(t, config(t))
+	openPage(t, c, "")
+	s, err := c.Status(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,12 +122,12 @@ func TestFullPipe(t *testing.T) {
 		errs := make(chan error, maxInFlight)
 		for range maxInFlight {
 			go func() {
-				_, err := c.Call(bounded(t), q)
+				_, err := c.Call(testContext(t), q)
 				errs <- err
 			}()
 		}
 		for range maxInFlight {
-			err := ended(t, errs)
+			err := awaitError(t, errs)
 			if asError(err).Code == CodeChromeConnection && strings.Contains(err.Error(), "stopped reading") {
 				refused++
 				continue

@@ -26,9 +26,9 @@ type targetInfo struct {
 	Context string `json:"browserContextId"`
 }
 
-// event follows what changes the state of targets, keeps the event and hands it to
+// onEvent follows what changes the state of targets, keeps the event and hands it to
 // listeners. The engine is locked.
-func (e *engine) event(session, method string, params json.RawMessage) {
+func (e *engine) onEvent(session, method string, params json.RawMessage) {
 	t := e.sessions[session]
 	id := BrowserTarget
 	if t != nil {
@@ -36,11 +36,11 @@ func (e *engine) event(session, method string, params json.RawMessage) {
 	}
 	switch method {
 	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method:
-		e.targetSeen(t, method, params) // first, for whose the event is follows from it
+		e.onTargetInfo(t, method, params) // first, for whose the event is follows from it
 	}
 	of := t
-	if of == nil && e.seconds[session] != nil {
-		of = e.seconds[session]
+	if of == nil && e.extraSessions[session] != nil {
+		of = e.extraSessions[session]
 		id = of.id
 	}
 	r := &record{t: time.Now().UnixMilli(), target: id, method: method, params: params, owner: e.ownerOf(of, method, params), replayed: t != nil && t.replaying(method)}
@@ -50,10 +50,10 @@ func (e *engine) event(session, method string, params json.RawMessage) {
 	}
 	switch method {
 	case cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
-		e.targetLost(method, params)
+		e.onTargetGone(method, params)
 	case inspector.TargetCrashed.Method:
 		if t != nil {
-			e.crash(t)
+			e.onCrash(t)
 		}
 	case inspector.TargetReloadedAfterCrash.Method:
 		if t != nil {
@@ -62,24 +62,24 @@ func (e *engine) event(session, method string, params json.RawMessage) {
 		}
 	case page.JavascriptDialogOpening.Method, page.JavascriptDialogClosed.Method:
 		if t != nil {
-			e.dialog(t, method, params)
+			e.onDialogEvent(t, method, params)
 		}
 	case page.FrameRequestedNavigation.Method:
 		if t != nil {
-			e.requested(t, params)
+			e.onNavigationRequested(t, params)
 		}
 	case page.FrameStartedNavigating.Method, page.FrameStoppedLoading.Method:
 		if t != nil && t.kind == "page" {
-			t.leave(method, params)
+			t.onNavigating(method, params)
 		}
 	case page.FrameNavigated.Method, page.LoadEventFired.Method:
 		if t != nil && t.kind == "page" {
-			e.navigated(t, method, params)
+			e.onNavigated(t, method, params)
 		}
 	}
 }
 
-func (e *engine) targetSeen(via *target, method string, params json.RawMessage) {
+func (e *engine) onTargetInfo(via *target, method string, params json.RawMessage) {
 	var p struct {
 		Info    targetInfo `json:"targetInfo"`
 		Session string     `json:"sessionId"`
@@ -101,37 +101,37 @@ func (e *engine) targetSeen(via *target, method string, params json.RawMessage) 
 	t.kind, t.url, t.title, t.opener = p.Info.Type, p.Info.URL, p.Info.Title, p.Info.Opener
 	e.adopt(t, p.Info.Context, via)
 	if fresh {
-		e.guess(t)
+		e.guessOwner(t)
 	}
-	e.keepWithin(t, t.url)
+	e.enforceURL(t, t.url)
 	if fresh {
-		e.keepBounded(t)
+		e.enforcePageLimit(t)
 	}
 	if method == cdptarget.AttachedToTarget.Method {
-		e.attached(t, via, p.Session, p.Waiting)
+		e.onAttached(t, via, p.Session, p.Waiting)
 	}
-	if fresh && e.lazy && method == cdptarget.TargetCreated.Method {
+	if fresh && e.external && method == cdptarget.TargetCreated.Method {
 		for l := range e.listeners {
-			if l.everyPage() && l.attaches(t) {
-				e.attachTold(t)
+			if l.wantsAllPages() && l.needsAttach(t) {
+				e.attachAsync(t)
 				break
 			}
 		}
 	}
-	if e.current == nil && t.kind == "page" && !e.ofPlugin(t) {
+	if e.current == nil && t.kind == "page" && !e.ownedByPlugin(t) {
 		e.current = t
 	}
 	e.broadcast()
 }
 
-// refreshTime bounds how long a list of targets waits for a browser that does not answer.
-const refreshTime = 500 * time.Millisecond
+// refreshTimeout bounds how long a list of targets waits for a browser that does not answer.
+const refreshTimeout = 500 * time.Millisecond
 
-// refresh asks for titles and addresses again: a page's title comes after the last event that carries it.
-func (e *engine) refresh(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+// refreshTargets asks for titles and addresses again: a page's title comes after the last event that carries it.
+func (e *engine) refreshTargets(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	raw, err := e.do(ctx, nil, cdptarget.GetTargets.Method, mustJSON(cdptarget.GetTargetsParams{Filter: pages()}), opts{})
+	raw, err := e.do(ctx, nil, cdptarget.GetTargets.Method, mustJSON(cdptarget.GetTargetsParams{Filter: targetFilter()}), callOptions{})
 	var p struct {
 		Infos []targetInfo `json:"targetInfos"`
 	}
@@ -150,15 +150,15 @@ func (e *engine) refresh(ctx context.Context) {
 	}
 }
 
-// attached prepares a new session. The commands are sent at once and in order, the
+// onAttached prepares a new session. The commands are sent at once and in order, the
 // one that lets the target run last, so that nothing of its life is missed.
-func (e *engine) attached(t, via *target, session string, waiting bool) {
+func (e *engine) onAttached(t, via *target, session string, waiting bool) {
 	if t.session != "" {
 		// A second session of the same target, made by a caller: it must not stay paused.
-		e.seconds[session] = t
+		e.extraSessions[session] = t
 		if waiting {
 			second := &target{id: t.id, kind: t.kind, session: session}
-			tell(e, second, runtime.RunIfWaitingForDebugger, cdp.Empty{}, nil)
+			postCommand(e, second, runtime.RunIfWaitingForDebugger, cdp.Empty{}, nil)
 		}
 		return
 	}
@@ -167,11 +167,11 @@ func (e *engine) attached(t, via *target, session string, waiting bool) {
 	if via != nil && !via.within(t) && t.kind != "page" {
 		t.parent = via
 	}
-	tell(e, t, cdptarget.SetAutoAttach, e.autoAttach(), nil)
+	postCommand(e, t, cdptarget.SetAutoAttach, e.autoAttachParams(), nil)
 	if hasPage(t.kind) {
 		// Without it no dialog is ever told, and one that is open can then only be ended by a reload.
 		// Until it is answered a navigation to another process forgets it, so the target is not ready.
-		tell(e, t, page.Enable, page.EnableParams{}, func(reply) {
+		postCommand(e, t, page.Enable, page.EnableParams{}, func(reply) {
 			t.ready = true
 			e.broadcast()
 		})
@@ -186,13 +186,13 @@ func (e *engine) attached(t, via *target, session string, waiting bool) {
 		}
 	}
 	if waiting {
-		tell(e, t, runtime.RunIfWaitingForDebugger, cdp.Empty{}, nil)
+		postCommand(e, t, runtime.RunIfWaitingForDebugger, cdp.Empty{}, nil)
 	}
 }
 
 func hasPage(kind string) bool { return kind == "page" || kind == "iframe" || kind == "webview" }
 
-func (e *engine) targetLost(method string, params json.RawMessage) {
+func (e *engine) onTargetGone(method string, params json.RawMessage) {
 	var p struct {
 		ID      string `json:"targetId"`
 		Session string `json:"sessionId"`
@@ -203,10 +203,10 @@ func (e *engine) targetLost(method string, params json.RawMessage) {
 	switch method {
 	case cdptarget.TargetCrashed.Method:
 		if t := e.targets[p.ID]; t != nil {
-			e.crash(t)
+			e.onCrash(t)
 		}
 	case cdptarget.DetachedFromTarget.Method:
-		delete(e.seconds, p.Session)
+		delete(e.extraSessions, p.Session)
 		if t := e.sessions[p.Session]; t != nil {
 			delete(e.sessions, p.Session)
 			t.session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
@@ -247,11 +247,11 @@ func (e *engine) forget(t *target) {
 		}
 	}
 	if e.current == t {
-		e.current = e.newest(commandLine)
+		e.current = e.newestPage(commandLine)
 	}
-	maps.DeleteFunc(e.currents, func(_ string, current *target) bool { return current == t })
-	if e.spare == t {
-		e.spare = nil
+	maps.DeleteFunc(e.callerCurrent, func(_ string, current *target) bool { return current == t })
+	if e.sparePage == t {
+		e.sparePage = nil
 	}
 }
 
@@ -264,29 +264,29 @@ func (e *engine) failPending(t *target, why *Error) {
 	}
 }
 
-// crash fails what waits for a renderer that is gone, a navigation too, for one that was
+// onCrash fails what waits for a renderer that is gone, a navigation too, for one that was
 // under way may never be answered. Two events tell of each crash; when the second comes,
 // only what revives the target can be waiting, and what told of the revival comes after it.
-func (e *engine) crash(t *target) {
+func (e *engine) onCrash(t *target) {
 	if t.crashed {
 		return
 	}
-	t.crashed, t.deaf, t.dialog, t.leaving = true, true, nil, ""
+	t.crashed, t.needsReenable, t.dialog, t.pendingURL = true, true, nil, ""
 	e.failPending(t, crashedTarget(t))
 	e.broadcast()
 }
 
-// turnOnAgain says again what a crashed page was told for streams: Chrome answered it, but nobody heard it. It is said when the new page is there, for what comes
+// reenableDomains says again what a crashed page was told for streams: Chrome answered it, but nobody heard it. It is said when the new page is there, for what comes
 // before is lost as well.
-func (e *engine) turnOnAgain(t *target) {
+func (e *engine) reenableDomains(t *target) {
 	for name, d := range t.domains {
 		if d.listeners > 0 {
-			e.turn(t, name, true, nil) // what the new page has said until now is no history
+			e.setDomain(t, name, true, nil) // what the new page has said until now is no history
 		}
 	}
 }
 
-func (e *engine) dialog(t *target, method string, params json.RawMessage) {
+func (e *engine) onDialogEvent(t *target, method string, params json.RawMessage) {
 	if method == page.JavascriptDialogClosed.Method {
 		t.dialog = nil
 		e.broadcast()
@@ -322,11 +322,11 @@ func (e *engine) answerDialog(t *target, how string) {
 	if t.dialog != nil && answer.Accept {
 		answer.PromptText = t.dialog.Default // what stands there already, as for a person who presses OK
 	}
-	tell(e, t, page.HandleJavaScriptDialog, answer, nil)
+	postCommand(e, t, page.HandleJavaScriptDialog, answer, nil)
 }
 
-// leave follows whether a page is being left for another one.
-func (t *target) leave(method string, params json.RawMessage) {
+// onNavigating follows whether a page is being left for another one.
+func (t *target) onNavigating(method string, params json.RawMessage) {
 	var p struct {
 		Frame string `json:"frameId"`
 		URL   string `json:"url"`
@@ -335,13 +335,13 @@ func (t *target) leave(method string, params json.RawMessage) {
 	switch {
 	case json.Unmarshal(params, &p) != nil || p.Frame != t.id:
 	case method == page.FrameStoppedLoading.Method:
-		t.leaving = ""
+		t.pendingURL = ""
 	case !strings.HasSuffix(strings.ToLower(p.Type), "samedocument"):
-		t.leaving = p.URL
+		t.pendingURL = p.URL
 	}
 }
 
-func (e *engine) navigated(t *target, method string, params json.RawMessage) {
+func (e *engine) onNavigated(t *target, method string, params json.RawMessage) {
 	if method == page.LoadEventFired.Method {
 		t.loaded = true
 		e.broadcast()
@@ -357,18 +357,18 @@ func (e *engine) navigated(t *target, method string, params json.RawMessage) {
 	if json.Unmarshal(params, &p) != nil || p.Frame.Parent != "" {
 		return
 	}
-	e.keepWithin(t, p.Frame.URL)
-	if t == e.spare && p.Frame.URL != blank && !strings.HasPrefix(p.Frame.URL, "chrome-error:") {
-		e.spare = nil // a caller has made it his own
+	e.enforceURL(t, p.Frame.URL)
+	if t == e.sparePage && p.Frame.URL != blankURL && !strings.HasPrefix(p.Frame.URL, "chrome-error:") {
+		e.sparePage = nil // a caller has made it his own
 	}
 	if len(t.loaders) == 8 {
 		t.loaders = append(t.loaders[:0], t.loaders[1:]...)
 	}
 	t.loaders = append(t.loaders, p.Frame.Loader)
-	t.loaded, t.crashed, t.dialog, t.leaving = false, false, nil, ""
-	if t.deaf {
-		t.deaf = false
-		e.turnOnAgain(t)
+	t.loaded, t.crashed, t.dialog, t.pendingURL = false, false, nil, ""
+	if t.needsReenable {
+		t.needsReenable = false
+		e.reenableDomains(t)
 	}
 	e.broadcast()
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// leaving serves pages that are hard to leave or to reach: /late answers when it is let.
-func leaving(t *testing.T) (url string, let func()) {
+// slowSite serves pages that are hard to leave or to reach: /late answers when it is let.
+func slowSite(t *testing.T) (url string, let func()) {
 	t.Helper()
 	gate := make(chan struct{})
 	let = sync.OnceFunc(func() { close(gate) })
@@ -36,25 +36,25 @@ func leaving(t *testing.T) (url string, let func()) {
 	return server.URL, let
 }
 
-func navigation(url string, ms int64) CallRequest {
+func navigateWithin(url string, ms int64) CallRequest {
 	return CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url}), TimeoutMS: ms}
 }
 
-func inTime(expression string, ms int64) CallRequest {
+func evaluateWithin(expression string, ms int64) CallRequest {
 	q := evaluation(expression)
 	q.TimeoutMS = ms
 	return q
 }
 
-// TestSlowServerIsNoEndlessScript gives up a navigation whose server does not answer yet: nothing is stopped, neither of the page that is
+// TestSlowServerDoesNotStopScripts gives up a navigation whose server does not answer yet: nothing is stopped, neither of the page that is
 // there nor, later, of the one that comes.
-func TestSlowServerIsNoEndlessScript(t *testing.T) {
+func TestSlowServerDoesNotStopScripts(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	url, let := leaving(t)
-	open(t, c, url+"/")
-	for _, q := range []CallRequest{navigation(url+"/late", 300), inTime("1", 300)} {
-		_, err := c.Call(bounded(t), q)
+	c := startBrowser(t, config(t))
+	url, let := slowSite(t)
+	openPage(t, c, url+"/")
+	for _, q := range []CallRequest{navigateWithin(url+"/late", 300), evaluateWithin("1", 300)} {
+		_, err := c.Call(testContext(t), q)
 		wantCode(t, err, CodeTimeout, "navigation")
 		if err != nil && strings.Contains(err.Error(), "script") {
 			t.Errorf("%s: %v", q.Method, err)
@@ -65,28 +65,28 @@ func TestSlowServerIsNoEndlessScript(t *testing.T) {
 	wantValue(t, c, "", "window.ran", "1")
 }
 
-// TestPageThatNeverEndsToLoadIsStopped opens a page whose script does not end.
-func TestPageThatNeverEndsToLoadIsStopped(t *testing.T) {
+// TestEndlessScriptAtLoadIsStopped opens a page whose script does not end.
+func TestEndlessScriptAtLoadIsStopped(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
-	url, _ := leaving(t)
-	_, err := c.Open(bounded(t), OpenRequest{URL: url + "/loop", TimeoutMS: 1000})
+	c := startBrowser(t, config(t))
+	url, _ := slowSite(t)
+	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/loop", TimeoutMS: 1000})
 	wantCode(t, err, CodeTimeout, "stopped")
-	if raw, err := c.Call(bounded(t), inTime("document.title", 5000)); err != nil || !strings.Contains(string(raw), "Loop") {
+	if raw, err := c.Call(testContext(t), evaluateWithin("document.title", 5000)); err != nil || !strings.Contains(string(raw), "Loop") {
 		t.Errorf("%s, %v", raw, err)
 	}
 }
 
-// TestListenBegunWhileCrashed listens to a page that has crashed, and revives it.
-func TestListenBegunWhileCrashed(t *testing.T) {
+// TestListenOnCrashedPage listens to a page that has crashed, and revives it.
+func TestListenOnCrashedPage(t *testing.T) {
 	t.Parallel()
-	c := start(t, config(t))
+	c := startBrowser(t, config(t))
 	url := site(t, map[string]string{"/": "<title>T</title><script>console.log('back')</script>"})
-	open(t, c, url)
-	_, err := c.Call(bounded(t), CallRequest{Method: "Page.crash"})
+	openPage(t, c, url)
+	_, err := c.Call(testContext(t), CallRequest{Method: "Page.crash"})
 	wantCode(t, err, CodeTargetCrashed)
 	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 1, TimeoutMS: 10_000}, func() {
-		c.Call(bounded(t), CallRequest{Method: "Page.reload"})
+		c.Call(testContext(t), CallRequest{Method: "Page.reload"})
 	})
 	if end.End != "max" {
 		t.Errorf("%+v, %v", lines, end)

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// oldKeeper is a keeper of another version: it says hello as wire 99. With
+// runOldKeeper is a keeper of another version: it says hello as wire 99. With
 // OLD_KEEPER=obeys it ends when it is asked, with =deaf it answers nothing at all.
-func oldKeeper() int {
+func runOldKeeper() int {
 	syscall.Umask(0o077)
 	f := files{os.Args[1], "default"}
-	if ownDir(f.dir) != nil {
+	if ensurePrivateDir(f.dir) != nil {
 		return 1
 	}
 	lock, err := f.tryLock()
@@ -51,12 +51,12 @@ func oldKeeper() int {
 	}
 }
 
-// startOld starts one and answers its pid. Its environment is that of a real
+// startOldKeeper starts one and answers its pid. Its environment is that of a real
 // keeper, for that is how one without manners is recognised.
-func startOld(t *testing.T, dir, manners string) int {
+func startOldKeeper(t *testing.T, dir, behavior string) int {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], dir)
-	cmd.Env = append(os.Environ(), ChildVar+"=oldkeeper", "OLD_KEEPER="+manners)
+	cmd.Env = append(os.Environ(), ChildVar+"=oldkeeper", "OLD_KEEPER="+behavior)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -91,24 +91,24 @@ func socketAnswers(f files) bool {
 // waitFor waits for a condition that another process brings about.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testTimeout); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("waited in vain for " + what)
 		}
 	}
 }
 
-func TestKeeperOfAnotherVersionIsReplaced(t *testing.T) {
+func TestOtherKeeperVersionIsReplaced(t *testing.T) {
 	for _, manners := range []string{"obeys", "refuses", "deaf"} {
 		t.Run(manners, func(t *testing.T) {
 			t.Parallel()
 			cfg := config(t)
-			pid := startOld(t, cfg.RunDir, manners)
+			pid := startOldKeeper(t, cfg.RunDir, manners)
 			if manners != "deaf" {
-				_, err := Dial(bounded(t), cfg.RunDir, "", "test")
+				_, err := Dial(testContext(t), cfg.RunDir, "", "test")
 				wantCode(t, err, CodeChromeConnection, "speaks wire 99", strconv.Itoa(pid))
 			}
-			c := start(t, cfg)
+			c := startBrowser(t, cfg)
 			if len(c.Notes()) != 1 || !c.Started() {
 				t.Errorf("notes %q", c.Notes())
 			}
@@ -118,10 +118,10 @@ func TestKeeperOfAnotherVersionIsReplaced(t *testing.T) {
 	}
 }
 
-func TestStopEndsAKeeperThatHangs(t *testing.T) {
+func TestStopEndsHungKeeper(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	c := start(t, cfg)
+	c := startBrowser(t, cfg)
 	if err := syscall.Kill(c.hello.PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -129,8 +129,8 @@ func TestStopEndsAKeeperThatHangs(t *testing.T) {
 		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(c.hello.PID) + "/stat")
 		return strings.Contains(string(stat), ") T ")
 	})
-	if ok, err := Stop(bounded(t), cfg.RunDir, "", "test"); !ok || err != nil {
+	if ok, err := Stop(testContext(t), cfg.RunDir, "", "test"); !ok || err != nil {
 		t.Errorf("Stop: %v, %v", ok, err)
 	}
-	nothingLeft(t, cfg)
+	requireNothingLeft(t, cfg)
 }

@@ -12,15 +12,15 @@ import (
 
 // What keeps a call from being sent, or from ending.
 
-// refusal says why a call cannot be sent now.
-func (e *engine) refusal(t *target, method string, o opts) *Error {
+// checkSendable says why a call cannot be sent now.
+func (e *engine) checkSendable(t *target, method string, o callOptions) *Error {
 	switch {
-	case e.gone != nil:
-		return e.gone
+	case e.closeErr != nil:
+		return e.closeErr
 	case t == nil:
 		return nil
-	case t.strayed != nil:
-		return t.strayed
+	case t.evictErr != nil:
+		return t.evictErr
 	case t.closed:
 		return closedTarget(t)
 	case t.crashed && !revives(method):
@@ -77,9 +77,9 @@ func (e *engine) unstick(t *target) string {
 		return ""
 	}
 	e.mu.Lock()
-	idle := e.gone != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil
+	unresponsive := e.closeErr != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil
 	e.mu.Unlock()
-	if idle {
+	if unresponsive {
 		return ""
 	}
 	answered, forget, err := e.probe(t)
@@ -90,21 +90,21 @@ func (e *engine) unstick(t *target) string {
 	select {
 	case <-answered:
 		return ""
-	case <-time.After(probeTime):
+	case <-time.After(probeTimeout):
 	}
 	e.mu.Lock()
-	leaving := t.root().leaving
-	if leaving == "" {
-		tell(e, t, runtime.TerminateExecution, cdp.Empty{}, nil)
+	pendingURL := t.root().pendingURL
+	if pendingURL == "" {
+		postCommand(e, t, runtime.TerminateExecution, cdp.Empty{}, nil)
 	}
 	e.mu.Unlock()
-	if leaving != "" { // what is sent now goes to the page that comes, whose script must not be stopped
-		return "a navigation to " + manifest.Clip(leaving, 200) + " is under way, which has not been answered"
+	if pendingURL != "" { // what is sent now goes to the page that comes, whose script must not be stopped
+		return "a navigation to " + manifest.Clip(pendingURL, 200) + " is under way, which has not been answered"
 	}
 	select {
 	case <-answered:
 		return "the page was busy with a script that did not end, which was stopped"
-	case <-time.After(stopTime):
+	case <-time.After(terminateTimeout):
 		return "the page does not answer at all, and its script could not be stopped; Page.reload or closing it may help"
 	}
 }
@@ -123,7 +123,7 @@ func (e *engine) probe(t *target) (answered <-chan reply, forget func(), err *Er
 }
 
 const (
-	// probeTime is long enough for a page on a busy machine: one that is only slow must not lose its script.
-	probeTime = time.Second
-	stopTime  = 2 * time.Second // for a script to be stopped
+	// probeTimeout is long enough for a page on a busy machine: one that is only slow must not lose its script.
+	probeTimeout     = time.Second
+	terminateTimeout = 2 * time.Second // for a script to be stopped
 )
