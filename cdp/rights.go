@@ -30,7 +30,7 @@ func (p *Provider) clientFor(ctx context.Context, r *host.Request) (*keeper.Clie
 
 // onBehalfOf is a connection in the name of who makes a call, which tells the call what pages have dialled.
 func onBehalfOf(c *keeper.Client, r *host.Request) *keeper.Client {
-	return c.As(callerOf(r)).WithUseRecorder(r.Touch)
+	return c.As(callerOf(r)).WithUseRecorder(r.RecordUse)
 }
 
 func callerOf(r *host.Request) keeper.Caller {

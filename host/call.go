@@ -29,11 +29,11 @@ const (
 	maxSuggested = 2 << 10
 	// maxRepaired is the size up to which parameters that are nearly JSON are repaired for the same.
 	maxRepaired = 4 << 10
-	// maxDepthOfCalls bounds plugins that call plugins, maxCallsInAll all the calls that come of one.
-	maxDepthOfCalls = 8
-	maxCallsInAll   = 10_000
-	// maxTouched bounds what a record says of the things that a call used its rights for.
-	maxTouched = 200
+	// maxCallDepth bounds plugins that call plugins, maxInnerCalls all the calls that come of one.
+	maxCallDepth  = 8
+	maxInnerCalls = 10_000
+	// maxUses bounds what a record says of the things that a call used its rights for.
+	maxUses = 200
 )
 
 // Call is what a caller wants run.
@@ -45,13 +45,13 @@ type Call struct {
 	Session string
 	Options Options
 
-	// Teach wants tier 2 of the tool along with the first use of it that goes well in a session.
-	Teach bool
+	// DocsOnFirstUse wants tier 2 of the tool along with the first use of it that goes well in a session.
+	DocsOnFirstUse bool
 
 	// Invalid says that the caller could not even put the parameters together; the call is refused with it.
 	Invalid *Error
-	// Answered is given the answer before it is recorded, by a caller whose own caller need not wait for that. May be nil.
-	Answered func(*Answer)
+	// BeforeRecord is given the answer before it is recorded, by a caller whose own caller need not wait for that. May be nil.
+	BeforeRecord func(*Answer)
 	// Filter changes the data before it is cut to Options.MaxBytes. May be nil.
 	Filter func(json.RawMessage) (json.RawMessage, error)
 	// Progress, Log, Emit, Started, Until, Out and Drain are as in Request. May be nil.
@@ -64,14 +64,14 @@ type Call struct {
 	Drain    bool
 
 	// outer are the callers in whose name a plugin calls, the first one first: it gains nothing that one of them
-	// lacks. held is what it was granted, within is the id of the call that it makes this one in.
-	outer  []caller
-	held   Grant
-	digest string // of that plugin
-	within string
-	// made counts the calls that plugins made in the name of the first one; vault knows what their records must not say.
-	made  *atomic.Int32
-	vault *vault
+	// lacks. callerGrant is what it was granted, within is the id of the call that it makes this one in.
+	callers     []caller
+	callerGrant Grant
+	digest      string // of that plugin
+	parentID    string
+	// made counts the calls that plugins made in the name of the first one; redactor knows what their records must not say.
+	innerCalls *atomic.Int32
+	redactor   *redactor
 }
 
 type caller struct {
@@ -90,7 +90,7 @@ type Answer struct {
 	Warnings []string
 	Next     []string
 	Duration time.Duration
-	Docs     *Docs // with Call.Teach, where this session had not been shown them
+	Docs     *Docs // with Call.DocsOnFirstUse, where this session had not been shown them
 	Cut      bool  // Data is a part of the result, wrapped
 	Written  int64 // as in Result: the result went to Call.Out, and Data is empty
 	Raw      bool
@@ -100,29 +100,29 @@ type Answer struct {
 // policy, invoke, check the result, record.
 func (h *Host) Call(ctx context.Context, c Call) *Answer {
 	began := time.Now()
-	a := &Answer{Tool: shown(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
-	run := &run{host: h, mode: h.mode(ctx), call: c, answer: a, vault: &vault{source: h.cfg.Secrets, outer: c.vault}, made: c.made}
-	if run.made == nil {
-		run.made = new(atomic.Int32)
+	a := &Answer{Tool: printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
+	run := &run{host: h, mode: h.mode(ctx), call: c, answer: a, redactor: &redactor{source: h.cfg.Secrets, outer: c.redactor}, innerCalls: c.innerCalls}
+	if run.innerCalls == nil {
+		run.innerCalls = new(atomic.Int32)
 	}
 	err := run.do(ctx)
 	a.Duration = time.Since(began)
 	if err != nil {
-		a.Data, a.Err = nil, AsError(overdue(ctx, err))
+		a.Data, a.Err = nil, AsError(contextCause(ctx, err))
 		a.Next = append(a.Next, a.Err.Next...)
 	}
 	if run.address.Tool != nil {
-		run.remember(a.Err)
+		run.updateSession(a.Err)
 	}
-	if c.Answered != nil {
-		c.Answered(a)
+	if c.BeforeRecord != nil {
+		c.BeforeRecord(a)
 	}
 	h.record(run.event("call", began))
 	return a
 }
 
-// overdue tells an error that only says that the context is over from others, and gives it the context's own reason.
-func overdue(ctx context.Context, err error) error {
+// contextCause tells an error that only says that the context is over from others, and gives it the context's own reason.
+func contextCause(ctx context.Context, err error) error {
 	var said, cause *Error
 	if ctx.Err() == nil || errors.As(err, &said) {
 		return err
@@ -135,47 +135,47 @@ func overdue(ctx context.Context, err error) error {
 
 // run is one call on its way.
 type run struct {
-	host    *Host
-	mode    string
-	call    Call
-	answer  *Answer
-	address Address
-	params  json.RawMessage
-	tiers   []int
-	retryOf string
-	heeded  bool // these are the parameters that the last failure was answered with
-	vault   *vault
-	rights  []string
-	audit   string
-	made    *atomic.Int32
+	host           *Host
+	mode           string
+	call           Call
+	answer         *Answer
+	address        Address
+	params         json.RawMessage
+	tiers          []int
+	retryOf        string
+	suggestionUsed bool // these are the parameters that the last failure was answered with
+	redactor       *redactor
+	rights         []string
+	audit          string
+	innerCalls     *atomic.Int32
 
 	mu          sync.Mutex
-	touched     []string
-	touchedMore int
-	refused     []string
+	uses        []string
+	usesDropped int
+	denials     []string
 }
 
-// touch notes what a right was used for.
-func (r *run) touch(what string) {
-	what = manifest.CleanLine(r.vault.hideAll(what))
+// recordUse notes what a right was used for.
+func (r *run) recordUse(what string) {
+	what = manifest.CleanLine(r.redactor.redactAll(what))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case slices.Contains(r.touched, what):
-	case len(r.touched) < maxTouched:
-		r.touched = append(r.touched, what)
+	case slices.Contains(r.uses, what):
+	case len(r.uses) < maxUses:
+		r.uses = append(r.uses, what)
 	default:
-		r.touchedMore++
+		r.usesDropped++
 	}
 }
 
-// miss notes a right that was asked for in vain.
-func (r *run) miss(right string) {
-	right = manifest.CleanLine(r.vault.hideAll(right))
+// recordDenial notes a right that was asked for in vain.
+func (r *run) recordDenial(right string) {
+	right = manifest.CleanLine(r.redactor.redactAll(right))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.refused) < maxTouched && !slices.Contains(r.refused, right) {
-		r.refused = append(r.refused, right)
+	if len(r.denials) < maxUses && !slices.Contains(r.denials, right) {
+		r.denials = append(r.denials, right)
 	}
 }
 
@@ -209,17 +209,17 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	debug("policy: %s may call %s; granted: %s", r.call.Caller, r.answer.Tool, orNothing(decision.Grant.Names()))
+	debug("policy: %s may call %s; granted: %s", r.call.Caller, r.answer.Tool, joinOrNone(decision.Grant.Names()))
 	if r.call.Options.DryRun {
 		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, decision.Grant.Names(), decision.Verdict == Confirm})
 		return err
 	}
-	if err := r.begin(decision); err != nil {
+	if err := r.beginAudit(decision); err != nil {
 		return err
 	}
-	if info.Kind == manifest.KindBuiltin && !r.address.judged("returns") {
+	if info.Kind == manifest.KindBuiltin && !r.address.schemaCompiled("returns") {
 		// What the result is held against is compiled while the tool works; accept looks for it there. A plugin's schema may take long.
-		go r.address.judge(r.address.Tool.Returns, "returns")
+		go r.address.schemaOf(r.address.Tool.Returns, "returns")
 	}
 	began := time.Now()
 	result, err := r.invoke(ctx, decision)
@@ -231,14 +231,14 @@ func (r *run) do(ctx context.Context) error {
 	}
 	if err == nil {
 		for _, w := range result.Warnings {
-			r.answer.Warnings = append(r.answer.Warnings, r.vault.hide(w))
+			r.answer.Warnings = append(r.answer.Warnings, r.redactor.redact(w))
 		}
-		err = r.accept(result.Data)
-		r.answer.Data = r.vault.hideJSON(r.answer.Data)
+		err = r.checkResult(result.Data)
+		r.answer.Data = r.redactor.redactJSON(r.answer.Data)
 	}
 	if err != nil {
 		e := AsError(err)
-		r.vault.hideError(e)
+		r.redactor.redactError(e)
 		if e.Tool != nil && isOutcome(e.Code) {
 			e.Code = ToolFailed // a plugin's own name for a failure must not read like one of the host's
 		}
@@ -248,13 +248,13 @@ func (r *run) do(ctx context.Context) error {
 		if e.Tool != nil && len(e.Next) == 0 {
 			e.Next = []string{"parley " + r.address.Plugin + " " + r.address.Tool.Name + " --describe"}
 		}
-		r.adopt(e)
+		r.refuseByTool(e)
 		return e
 	}
-	return r.show()
+	return r.cutResult()
 }
 
-func orNothing(names []string) string {
+func joinOrNone(names []string) string {
 	if len(names) == 0 {
 		return "nothing"
 	}
@@ -284,41 +284,41 @@ func notCallable(a Address) *Error {
 	return Errorf(InvalidArgs, "%s is a %s; name one of its tools", a.Name(), what).WithNext(a.ListCommand())
 }
 
-// validate decodes the parameters, mends safe slips, fills in defaults and holds them against the schema.
+// validate decodes the parameters, mends safe coercions, fills in defaults and holds them against the schema.
 func (r *run) validate() error {
 	raw := r.call.Params
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	judge, err := r.address.judge(r.address.Tool.Params, "params")
+	paramsSchema, err := r.address.schemaOf(r.address.Tool.Params, "params")
 	if err != nil {
 		return err
 	}
 	value, err := schema.Decode(raw, schema.Limits{Bytes: MaxParams})
 	if err != nil {
 		e := syntaxError(err, raw)
-		if object, ok := repaired(string(raw)); ok && judge != nil {
-			r.propose(e, judge, object)
+		if object, ok := repairObject(string(raw)); ok && paramsSchema != nil {
+			r.propose(e, paramsSchema, object)
 		}
 		return r.refuse(e)
 	}
-	if judge == nil || r.call.Options.SendAnyway {
+	if paramsSchema == nil || r.call.Options.SendAnyway {
 		r.params = raw
 		if _, isObject := value.(map[string]any); !isObject {
 			return r.refuse(Errorf(InvalidArgs, "parameters are an object: --params '{...}'"))
 		}
 		return nil
 	}
-	if err = r.hold(judge, value); err != nil && AsError(err).Code == InvalidArgs {
+	if err = r.validateValue(paramsSchema, value); err != nil && AsError(err).Code == InvalidArgs {
 		return r.refuse(AsError(err))
 	}
 	return err
 }
 
-// hold mends what may be mended in parameters and holds them against their schema.
-func (r *run) hold(judge *schema.Schema, value any) error {
-	mended, slips := judge.Coerce(value)
-	violations, err := judge.Validate(mended)
+// validateValue mends what may be coerced in parameters and holds them against their schema.
+func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
+	coerced, coercions := paramsSchema.Coerce(value)
+	violations, err := paramsSchema.Validate(coerced)
 	var tooCostly *schema.CostError
 	switch {
 	case errors.As(err, &tooCostly):
@@ -326,18 +326,18 @@ func (r *run) hold(judge *schema.Schema, value any) error {
 	case err != nil:
 		return err
 	case len(violations) > 0:
-		return r.violated(judge, value, mended, violations)
+		return r.violationError(paramsSchema, value, coerced, violations)
 	}
-	for _, s := range slips {
+	for _, s := range coercions {
 		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", pointerOr(s.Pointer), s.From, s.To))
 	}
-	r.params = schema.Marshal(mended)
+	r.params = schema.Marshal(coerced)
 	return nil
 }
 
-// CheckParams treats the parameters of what is no tool of a catalog, such as MCP's own three, as Call does those of a tool: mended,
-// with defaults, and warnings of what was mended; or invalid_args with everything that is wrong.
-func CheckParams(name string, judge *schema.Schema, raw json.RawMessage) (json.RawMessage, []string, *Error) {
+// CheckParams treats the parameters of what is no tool of a catalog, such as MCP's own three, as Call does those of a tool: coerced,
+// with defaults, and warnings of what was coerced; or invalid_args with everything that is wrong.
+func CheckParams(name string, paramsSchema *schema.Schema, raw json.RawMessage) (json.RawMessage, []string, *Error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
 	}
@@ -346,7 +346,7 @@ func CheckParams(name string, judge *schema.Schema, raw json.RawMessage) (json.R
 		return nil, nil, syntaxError(err, raw)
 	}
 	r := &run{answer: &Answer{Tool: name}, address: Address{Tool: &manifest.Tool{}}}
-	if err := r.hold(judge, value); err != nil {
+	if err := r.validateValue(paramsSchema, value); err != nil {
 		e := AsError(err)
 		e.Command = "" // there is none
 		return nil, nil, e
@@ -357,7 +357,7 @@ func CheckParams(name string, judge *schema.Schema, raw json.RawMessage) (json.R
 func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	if p, ok := r.address.Provider.(Preparer); ok {
 		if err := p.Prepare(ctx); err != nil && ctx.Err() != nil {
-			return nil, r.ended(ctx, d, 0, err)
+			return nil, r.contextError(ctx, d, 0, err)
 		} else if err != nil {
 			return nil, err
 		}
@@ -372,7 +372,7 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	}
 	result, err := invoke(ctx, req)
 	if ctx.Err() != nil && (err != nil || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
-		return nil, r.ended(ctx, d, timeout, err)
+		return nil, r.contextError(ctx, d, timeout, err)
 	}
 	if err == nil && result == nil {
 		return nil, Errorf(Internal, "%s answered nothing", r.answer.Tool)
@@ -380,10 +380,10 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	return result, err
 }
 
-// begin prepares what the call is granted, and asks the audit whether it may go on.
-func (r *run) begin(d Decision) error {
+// beginAudit prepares what the call is granted, and asks the audit whether it may go on.
+func (r *run) beginAudit(d Decision) error {
 	r.rights = d.Grant.Names()
-	r.vault.grants = d.Grant.Secrets
+	r.redactor.grants = d.Grant.Secrets
 	if r.host.cfg.Audit == nil {
 		return nil
 	}
@@ -394,15 +394,15 @@ func (r *run) request(d Decision) *Request {
 	req := &Request{
 		Tool: r.address.Tool.Name, Def: r.address.Tool, Params: r.params,
 		Caller: r.call.Caller, Session: r.call.Session, CallID: r.answer.CallID,
-		Grant: d.Grant, CallerGrant: r.call.held, CallerDigest: r.call.digest, Limits: d.Limits, Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate,
+		Grant: d.Grant, CallerGrant: r.call.callerGrant, CallerDigest: r.call.digest, Limits: d.Limits, Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate,
 		Emit: r.call.Emit, Started: r.call.Started, Until: r.call.Until, Out: r.call.Out, Drain: r.call.Drain,
-		Touch: r.touch, ReadSecret: r.readSecret,
+		RecordUse: r.recordUse, ReadSecret: r.readSecret,
 	}
 	if r.call.Progress != nil {
-		req.Progress = func(done, total float64, message string) { r.call.Progress(done, total, r.vault.hide(message)) }
+		req.Progress = func(done, total float64, message string) { r.call.Progress(done, total, r.redactor.redact(message)) }
 	}
 	if r.call.Log != nil {
-		req.Log = func(level int, message string) { r.call.Log(level, r.vault.hide(message)) }
+		req.Log = func(level int, message string) { r.call.Log(level, r.redactor.redact(message)) }
 	}
 	req.CallTool = func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error) {
 		return r.callTool(ctx, d.Grant, tool, params, o)
@@ -418,38 +418,38 @@ func (r *run) send(ctx context.Context, g Grant, q *HTTPRequest) (*HTTPResponse,
 	answer, err := r.host.cfg.Egress.Send(ctx, q, Outbound{
 		HTTP: g.HTTP, Secrets: g.Secrets,
 		Value: func(ctx context.Context, name string) (string, error) {
-			r.touch("secret:" + name)
-			return r.vault.value(ctx, name)
+			r.recordUse("secret:" + name)
+			return r.redactor.value(ctx, name)
 		},
-		Touched: func(method, origin string) { r.touch("http:" + method + ":" + origin) },
+		OnRequest: func(method, origin string) { r.recordUse("http:" + method + ":" + origin) },
 	})
 	if err != nil {
 		e := AsError(err)
-		r.vault.hideError(e)
+		r.redactor.redactError(e)
 		for _, d := range e.Denied {
-			r.miss(d.Right)
+			r.recordDenial(d.Right)
 		}
 		return nil, e
 	}
-	answer.Body = []byte(r.vault.hideUnread(string(answer.Body)))
+	answer.Body = []byte(r.redactor.redactUnreadable(string(answer.Body)))
 	for i, h := range answer.Headers {
-		answer.Headers[i] = [2]string{r.vault.hideUnread(h[0]), r.vault.hideUnread(h[1])}
+		answer.Headers[i] = [2]string{r.redactor.redactUnreadable(h[0]), r.redactor.redactUnreadable(h[1])}
 	}
 	return answer, nil
 }
 
 func (r *run) readSecret(ctx context.Context, name string) (string, error) {
-	if !r.vault.readable(name) {
-		r.miss("secret:read:" + shown(name))
-		return "", Errorf(Denied, "secret %s may not be read", shown(name))
+	if !r.redactor.readable(name) {
+		r.recordDenial("secret:read:" + printable(name))
+		return "", Errorf(Denied, "secret %s may not be read", printable(name))
 	}
-	r.touch("secret:read:" + name)
-	return r.vault.value(ctx, name)
+	r.recordUse("secret:read:" + name)
+	return r.redactor.value(ctx, name)
 }
 
-// ended judges a call whose context is over by the context, never by what the tool claims. A provider
+// contextError judges a call whose context is over by the context, never by what the tool claims. A provider
 // that says more about a timeout is kept.
-func (r *run) ended(ctx context.Context, d Decision, timeout time.Duration, err error) error {
+func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duration, err error) error {
 	var cause, said *Error
 	if errors.As(context.Cause(ctx), &cause) {
 		return cause
@@ -487,22 +487,22 @@ func (r *run) timeout(d Decision) time.Duration {
 }
 
 // callTool is what a plugin may do in its call's name: the whole path again, as that plugin.
-func (r *run) callTool(ctx context.Context, held Grant, tool string, params json.RawMessage, o Options) (*Result, error) {
-	if len(r.call.outer) >= maxDepthOfCalls {
-		return nil, Errorf(LimitExceeded, "plugins call each other more than %d deep", maxDepthOfCalls)
+func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, params json.RawMessage, o Options) (*Result, error) {
+	if len(r.call.callers) >= maxCallDepth {
+		return nil, Errorf(LimitExceeded, "plugins call each other more than %d deep", maxCallDepth)
 	}
-	if r.made.Add(1) > maxCallsInAll {
-		return nil, Errorf(LimitExceeded, "one call has led to more than %d calls of plugins by plugins", maxCallsInAll)
+	if r.innerCalls.Add(1) > maxInnerCalls {
+		return nil, Errorf(LimitExceeded, "one call has led to more than %d calls of plugins by plugins", maxInnerCalls)
 	}
 	o.Isolate = r.call.Options.Isolate // a caller that wants this of a plugin wants it of those that the plugin calls
 	a := r.host.Call(ctx, Call{
 		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session, Options: o,
-		held: held, digest: r.address.Provider.Info().Digest, outer: append(slices.Clone(r.call.outer), caller{r.call.Caller, r.call.Remote, r.call.held.Tools}), made: r.made, vault: r.vault, within: r.answer.CallID,
+		callerGrant: callerGrant, digest: r.address.Provider.Info().Digest, callers: append(slices.Clone(r.call.callers), caller{r.call.Caller, r.call.Remote, r.call.callerGrant.Tools}), innerCalls: r.innerCalls, redactor: r.redactor, parentID: r.answer.CallID,
 	})
 	if a.Err != nil && a.Err.Code == Denied {
-		r.miss("tool:" + a.Tool)
+		r.recordDenial("tool:" + a.Tool)
 	} else {
-		r.touch("tool:" + a.Tool)
+		r.recordUse("tool:" + a.Tool)
 	}
 	if a.Err != nil {
 		return nil, a.Err
@@ -510,16 +510,16 @@ func (r *run) callTool(ctx context.Context, held Grant, tool string, params json
 	return &Result{Data: a.Data, Warnings: a.Warnings}, nil
 }
 
-// accept holds what came back against the tool's own schema. Chrome's may be newer than our data: there it only warns.
-func (r *run) accept(data json.RawMessage) error {
+// checkResult holds what came back against the tool's own schema. Chrome's may be newer than our data: there it only warns.
+func (r *run) checkResult(data json.RawMessage) error {
 	builtin := r.address.Provider.Info().Kind == manifest.KindBuiltin
 	limits := schema.Limits{Bytes: max(len(data), 1), ReplaceSurrogates: builtin}
 	r.answer.Data = data
-	judge, err := r.address.judge(r.address.Tool.Returns, "returns")
+	returnsSchema, err := r.address.schemaOf(r.address.Tool.Returns, "returns")
 	if err != nil {
 		return err
 	}
-	if builtin && (judge == nil || len(data) > MaxParams) {
+	if builtin && (returnsSchema == nil || len(data) > MaxParams) {
 		return nil
 	}
 	value, err := schema.Decode(data, limits)
@@ -530,17 +530,17 @@ func (r *run) accept(data json.RawMessage) error {
 	if err != nil {
 		return &Error{Code: InvalidResult, Message: fmt.Sprintf("%s answered with something that is not JSON: %v", r.answer.Tool, err), Cause: err}
 	}
-	if judge == nil {
+	if returnsSchema == nil {
 		return nil
 	}
 	if builtin {
-		doubts, _ := judge.Doubts(value)
+		doubts, _ := returnsSchema.Doubts(value)
 		for _, v := range doubts[:min(3, len(doubts))] {
 			r.answer.Warnings = append(r.answer.Warnings, manifest.CleanLine(fmt.Sprintf("result %s: expected %s, got %s", v.Pointer, v.Expected, v.Provided)))
 		}
 		return nil
 	}
-	violations, err := judge.Validate(value)
+	violations, err := returnsSchema.Validate(value)
 	if err != nil {
 		return &Error{Code: LimitExceeded, Message: fmt.Sprintf("holding the result of %s against its schema would take too long", r.answer.Tool), Cause: err}
 	}
@@ -554,8 +554,8 @@ func (r *run) accept(data json.RawMessage) error {
 	return e.WithNext("parley " + r.address.Plugin + " " + r.address.Tool.Name + " --describe --tier 3")
 }
 
-// show filters the result and cuts it to what the caller can take; the whole is kept for the session.
-func (r *run) show() error {
+// cutResult filters the result and cuts it to what the caller can take; the whole is kept for the session.
+func (r *run) cutResult() error {
 	if r.call.Filter != nil {
 		filtered, err := r.call.Filter(r.answer.Data)
 		if err != nil {
@@ -570,7 +570,7 @@ func (r *run) show() error {
 	whole := r.answer.Data
 	text := strings.ToValidUTF8(string(whole[:limit]), "")
 	cut := truncated{Truncated: true, TotalBytes: len(whole), ShownBytes: len(text), Text: text}
-	if r.host.cfg.Sessions.keepResult(r.call.Session, r.answer.CallID, r.vault.hideAllJSON(whole)) {
+	if r.host.cfg.Sessions.saveResult(r.call.Session, r.answer.CallID, r.redactor.redactAllJSON(whole)) {
 		cut.Next = "parley://result/" + r.answer.CallID
 	} else {
 		cut.Next = "ask for less, or write the whole with --out FILE"
@@ -594,38 +594,38 @@ type truncated struct {
 	Next       string `json:"next"`
 }
 
-// remember keeps in the session what the next call of this tool should know: where this one failed, or that it did not.
-func (r *run) remember(e *Error) {
+// updateSession keeps in the session what the next call of this tool should know: where this one failed, or that it did not.
+func (r *run) updateSession(e *Error) {
 	r.host.cfg.Sessions.update(r.call.Session, func(s *session) (changed bool) {
 		last, failed := s.Failed[r.answer.Tool]
 		if failed {
 			r.retryOf = last.CallID
-			r.heeded = len(last.Corrected) > 0 && sameJSON(last.Corrected, r.call.Params)
+			r.suggestionUsed = len(last.Corrected) > 0 && sameJSON(last.Corrected, r.call.Params)
 		}
 		if e == nil {
 			if failed && !r.call.Options.DryRun {
 				delete(s.Failed, r.answer.Tool)
 				changed = true
 			}
-			if r.call.Teach && r.call.Session != "" && !s.shown(r.answer.Tool, manifest.Tier2) && !s.shown(r.answer.Tool, manifest.Tier3) {
-				changed = r.teach(s) || changed
+			if r.call.DocsOnFirstUse && r.call.Session != "" && !s.shown(r.answer.Tool, manifest.Tier2) && !s.shown(r.answer.Tool, manifest.Tier3) {
+				changed = r.attachDocs(s) || changed
 			}
 			return changed
 		}
-		kept := r.vault.hideAllError(e)
-		e.Earlier = s.made(r.answer.Tool, kept)
-		s.fail(r.answer.Tool, failure{CallID: r.answer.CallID, Corrected: bytes.Clone(kept.Corrected)})
+		kept := r.redactor.redactAllError(e)
+		e.Earlier = s.recordErrors(r.answer.Tool, kept)
+		s.recordFailure(r.answer.Tool, failure{CallID: r.answer.CallID, Corrected: bytes.Clone(kept.Corrected)})
 		return true
 	})
 }
 
-// teach adds what a tool's documentation says beyond the signature that it was called by.
-func (r *run) teach(s *session) (taught bool) {
+// attachDocs adds what a tool's documentation says beyond the signature that it was called by.
+func (r *run) attachDocs(s *session) (taught bool) {
 	docs, err := r.address.describe(r.address.Tool, manifest.Tier2)
 	if err != nil {
 		return false
 	}
-	s.show(r.answer.Tool, manifest.Tier2)
+	s.recordShown(r.answer.Tool, manifest.Tier2)
 	r.answer.Docs = docs
 	r.tiers = append(r.tiers, manifest.Tier2)
 	r.host.cfg.Debug("docs: tier 2 of %s, first use", r.answer.Tool)
@@ -646,10 +646,10 @@ func (r *run) event(op string, began time.Time) Event {
 	defer r.mu.Unlock()
 	e := Event{
 		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session, Caller: r.call.Caller,
-		Tool: r.vault.hideAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers, Params: r.vault.hideAllJSON(r.call.Params), Err: r.vault.hideAllError(r.answer.Err),
-		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf, SuggestionUsed: r.heeded,
-		Result: r.vault.hideAllJSON(r.answer.Data), Rights: r.rights, Touched: r.touched, TouchedMore: r.touchedMore,
-		Refused: r.refused, Within: r.call.within, DryRun: r.call.Options.DryRun, Audit: r.audit,
+		Tool: r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers, Params: r.redactor.redactAllJSON(r.call.Params), Err: r.redactor.redactAllError(r.answer.Err),
+		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf, SuggestionUsed: r.suggestionUsed,
+		Result: r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
+		Refused: r.denials, Within: r.call.parentID, DryRun: r.call.Options.DryRun, Audit: r.audit,
 	}
 	if r.address.Provider != nil {
 		e.Digest = r.address.Provider.Info().Digest

@@ -102,7 +102,7 @@ func TestCallRefusesParams(t *testing.T) {
 		{"misspelt", `{"titel":"a"}`, "/titel additionalProperties,/title required", `{"title":"a"}`},
 		{"enum", `{"title":"a","size":"smal"}`, "/size enum", `{"title":"a","size":"small"}`},
 		{"bounds", `{"title":"","count":100}`, "/count maximum,/title minLength", ``},
-		{"a union is not mended", `{"title":"a","code":true}`, "/code type", ``},
+		{"a union is not coerced", `{"title":"a","code":true}`, "/code type", ``},
 		{"all at once, sorted", `{"zzz":1,"count":"x","tags":[1,"a",2],"size":"huge","extra":{"depth":{}}}`,
 			"/count type,/extra/depth type,/size enum,/tags/0 type,/tags/2 type,/title required,/zzz additionalProperties", ``},
 		{"not towards a string", `{"title":"a","tags":5}`, "/tags type", ``},
@@ -202,7 +202,7 @@ func TestCallMends(t *testing.T) {
 		{"one for many", `{"title":"a","tags":"x"}`, `{"title":"a","tags":["x"]` + defaults + `}`, "/tags"},
 		{"JSON text for an array", `{"title":"a","tags":"[\"x\",\"y\"]"}`, `{"title":"a","tags":["x","y"]` + defaults + `}`, "/tags"},
 		{"JSON text for an object", `{"title":"a","extra":"{\"depth\":2}"}`, `{"title":"a","extra":{"depth":2}` + defaults + `}`, "/extra"},
-		{"two slips", `{"title":"a","count":"7","fresh":"true"}`, `{"title":"a","count":7,"fresh":true}`, "/count /fresh"},
+		{"two coercions", `{"title":"a","count":"7","fresh":"true"}`, `{"title":"a","count":7,"fresh":true}`, "/count /fresh"},
 	} {
 		a := call(t, h, "shop.add", c.params)
 		if a.Err != nil {

@@ -127,7 +127,7 @@ func split(name string) (plugin, local string) {
 func (c *Catalog) FindIn(plugin, local string) (Address, error) {
 	p, ok := c.Provider(plugin)
 	if !ok {
-		return Address{}, c.noName(plugin, local)
+		return Address{}, c.unknownName(plugin, local)
 	}
 	a := Address{Provider: p, Plugin: p.Info().Name, catalog: c}
 	if local == "" {
@@ -143,7 +143,7 @@ func (c *Catalog) FindIn(plugin, local string) (Address, error) {
 	if err != nil {
 		return a, err
 	}
-	return a, c.noTool(p, strings.ReplaceAll(local, "__", "."), groups)
+	return a, c.unknownTool(p, strings.ReplaceAll(local, "__", "."), groups)
 }
 
 // forms are the ways in which a local name may have been written: as it is, with "__" for each dot, or with the
@@ -199,25 +199,25 @@ func (c *Catalog) FindAnyway(name string) (Address, error) {
 	return a, err
 }
 
-func (c *Catalog) noPlugin(name string) *Error {
+func (c *Catalog) unknownPlugin(name string) *Error {
 	names := make([]string, 0, len(c.providers))
 	for _, p := range c.providers {
 		names = append(names, p.Info().Name)
 	}
-	e := Errorf(NotFound, "no plugin is named %s", shown(name))
+	e := Errorf(NotFound, "no plugin is named %s", printable(name))
 	for _, n := range schema.Nearest(name, names, 3) {
 		e.DidYouMean = append(e.DidYouMean, Suggestion(n))
 	}
-	return e.WithNext("parley --list", "parley search "+manifest.ShellQuote(shown(name)))
+	return e.WithNext("parley --list", "parley search "+manifest.ShellQuote(printable(name)))
 }
 
-// noName is noPlugin where a tool may have been meant. Written without its plugin, it is looked for in all.
-func (c *Catalog) noName(plugin, local string) *Error {
-	e := c.noPlugin(plugin)
+// unknownName is unknownPlugin where a tool may have been meant. Written without its plugin, it is looked for in all.
+func (c *Catalog) unknownName(plugin, local string) *Error {
+	e := c.unknownPlugin(plugin)
 	typed := plugin
 	if local != "" {
 		typed += "." + local
-		e.Next[len(e.Next)-1] = "parley search " + manifest.ShellQuote(shown(typed))
+		e.Next[len(e.Next)-1] = "parley search " + manifest.ShellQuote(printable(typed))
 		for _, s := range e.DidYouMean {
 			if p, ok := c.Provider(s.Name); ok {
 				names, _ := p.Names()
@@ -227,12 +227,12 @@ func (c *Catalog) noName(plugin, local string) *Error {
 		e.DidYouMean = Closest(e.DidYouMean)
 	}
 	if len(e.DidYouMean) == 0 {
-		e.DidYouMean = c.meant(c.providers, typed)
+		e.DidYouMean = c.searchNames(c.providers, typed)
 	}
 	return e
 }
 
-func (c *Catalog) noTool(p Provider, local string, groups []GroupLine) *Error {
+func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Error {
 	plugin := p.Info().Name
 	group, _, dotted := strings.Cut(local, ".")
 	known := ""
@@ -243,15 +243,15 @@ func (c *Catalog) noTool(p Provider, local string, groups []GroupLine) *Error {
 	}
 	names, _ := p.Names()
 	if known != "" {
-		e := Errorf(NotFound, "%s has no tool %s in group %s", plugin, shown(local), known)
+		e := Errorf(NotFound, "%s has no tool %s in group %s", plugin, printable(local), known)
 		if e.DidYouMean = nearestTools(plugin, local, names); len(e.DidYouMean) == 0 {
-			e.DidYouMean = c.meant([]Provider{p}, local)
+			e.DidYouMean = c.searchNames([]Provider{p}, local)
 		}
 		return e.WithNext("parley " + plugin + " " + known + " --list")
 	}
-	e := Errorf(NotFound, "%s has no tool or group %s", plugin, shown(local))
+	e := Errorf(NotFound, "%s has no tool or group %s", plugin, printable(local))
 	if len(groups) == 0 {
-		e.Message = plugin + " has no tool " + shown(local)
+		e.Message = plugin + " has no tool " + printable(local)
 	}
 	e.DidYouMean = nearestTools(plugin, local, names)
 	for _, g := range groups {
@@ -260,22 +260,22 @@ func (c *Catalog) noTool(p Provider, local string, groups []GroupLine) *Error {
 		}
 	}
 	if e.DidYouMean = Closest(e.DidYouMean); len(e.DidYouMean) == 0 {
-		e.DidYouMean = c.meant([]Provider{p}, local)
+		e.DidYouMean = c.searchNames([]Provider{p}, local)
 	}
-	return e.WithNext("parley "+plugin+" --list", "parley search "+manifest.ShellQuote(shown(local)))
+	return e.WithNext("parley "+plugin+" --list", "parley search "+manifest.ShellQuote(printable(local)))
 }
 
-// meant asks search what a name may have meant that is near to none: another word for it, or a part. Of what it finds
+// searchNames asks search what a name may have meant that is near to none: another word for it, or a part. Of what it finds
 // only what fits about as well as the first counts.
-func (c *Catalog) meant(providers []Provider, typed string) []Suggestion {
-	const asWell = 0.05
+func (c *Catalog) searchNames(providers []Provider, typed string) []Suggestion {
+	const tolerance = 0.05
 	var near []Suggestion
 	hits := index.Search(c.segmentsOf(providers, nil), index.Query{Text: manifest.CleanLine(typed)}).Hits
 	for _, hit := range hits {
 		if strings.EqualFold(hit.Group, typed) {
 			return []Suggestion{{hit.Plugin + "." + hit.Group, 0}}
 		}
-		if hit.Confidence != "low" && hit.Score >= hits[0].Score-asWell && len(near) < 3 {
+		if hit.Confidence != "low" && hit.Score >= hits[0].Score-tolerance && len(near) < 3 {
 			near = append(near, Suggestion{hit.Plugin + "." + hit.Name, nearestForm(hit.Plugin, hit.Name, typed)})
 		}
 	}
@@ -289,7 +289,7 @@ func nearestTools(plugin, typed string, names []string) []Suggestion {
 	var near []Suggestion
 	for _, name := range names {
 		d := limit + 1
-		for _, form := range written(plugin, name) {
+		for _, form := range nameForms(plugin, name) {
 			if gap := len(form) - len(typed); gap <= limit && gap >= -limit {
 				d = min(d, schema.Distance(typed, form))
 			}
@@ -301,8 +301,8 @@ func nearestTools(plugin, typed string, names []string) []Suggestion {
 	return Closest(near)
 }
 
-// written are the forms in which a tool's name is typed: its own, with its group, with its plugin.
-func written(plugin, name string) [3]string {
+// nameForms are the forms in which a tool's name is typed: its own, with its group, with its plugin.
+func nameForms(plugin, name string) [3]string {
 	lower := strings.ToLower(name)
 	return [3]string{lower[strings.LastIndexByte(lower, '.')+1:], lower, strings.ToLower(plugin) + "." + lower}
 }
@@ -310,7 +310,7 @@ func written(plugin, name string) [3]string {
 // nearestForm is the distance to the form that comes nearest.
 func nearestForm(plugin, name, typed string) int {
 	typed = strings.ToLower(typed)
-	forms := written(plugin, name)
+	forms := nameForms(plugin, name)
 	return min(schema.Distance(typed, forms[0]), schema.Distance(typed, forms[1]), schema.Distance(typed, forms[2]))
 }
 
@@ -328,8 +328,8 @@ func Closest(near []Suggestion) []Suggestion {
 // limitFor bounds the distance of a suggestion: short words are near to too many names.
 func limitFor(word string) int { return max(1, min(3, len(word)/3)) }
 
-// shown makes a name that somebody typed fit for a message.
-func shown(name string) string {
+// printable makes a name that somebody typed fit for a message.
+func printable(name string) string {
 	name = manifest.Clip(manifest.CleanLine(name), 80)
 	if name == "" {
 		return `""`
@@ -339,7 +339,7 @@ func shown(name string) string {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-func joined(words []string) string {
+func joinMethods(words []string) string {
 	if len(words) == 0 {
 		return "GET"
 	}

@@ -13,7 +13,7 @@ import (
 
 func (r *run) decide(ctx context.Context) (Decision, error) {
 	info := r.address.Provider.Info()
-	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Held: r.call.held.Tools, Plugin: info.Name, Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Digest: info.Digest}
+	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Held: r.call.callerGrant.Tools, Plugin: info.Name, Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Digest: info.Digest}
 	if info.Kind != manifest.KindBuiltin {
 		m, err := r.address.Provider.Manifest()
 		if err != nil {
@@ -25,7 +25,7 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 	if err != nil {
 		return d, err
 	}
-	for _, c := range r.call.outer {
+	for _, c := range r.call.callers {
 		as, err := r.host.cfg.Policy.Decide(ctx, Ask{Caller: c.name, Remote: c.remote, Held: c.held, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect})
 		if err != nil {
 			return d, err
@@ -49,7 +49,7 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 			Message: fmt.Sprintf("%s needs rights that are not granted: %s; nothing was run", info.Name, strings.Join(rights, ", "))}
 	}
 	if r.call.Options.Isolate == "process" {
-		if info.Kind == manifest.KindBuiltin && len(r.call.outer) == 0 {
+		if info.Kind == manifest.KindBuiltin && len(r.call.callers) == 0 {
 			return d, Errorf(InvalidArgs, "%s is built in: there is no guest to isolate", info.Name)
 		}
 		d.Isolate = "process"
@@ -67,7 +67,7 @@ func (r *run) confirm(ctx context.Context, ask Ask, d Decision) error {
 	if r.host.cfg.Confirm == nil {
 		return &Error{Code: Denied, Next: d.Next, Message: fmt.Sprintf("%s must be confirmed (%s) and nobody can be asked; nothing was run", r.answer.Tool, d.Reason)}
 	}
-	ask.Params, ask.Within = r.params, r.call.within
+	ask.Params, ask.Within = r.params, r.call.parentID
 	yes, err := r.host.cfg.Confirm(ctx, ask, d.Reason)
 	if err == nil && !yes {
 		err = Errorf(Denied, "%s was not confirmed; nothing was run", r.answer.Tool)
@@ -82,8 +82,8 @@ func (r *run) settings(d *Decision) error {
 	if err != nil || len(m.Settings) == 0 {
 		return err
 	}
-	judge, err := r.address.judge(m.Settings, "settings")
-	if judge == nil || err != nil {
+	settingsSchema, err := r.address.schemaOf(m.Settings, "settings")
+	if settingsSchema == nil || err != nil {
 		return err
 	}
 	given := d.Settings
@@ -94,8 +94,8 @@ func (r *run) settings(d *Decision) error {
 	if err != nil {
 		return Errorf(ConfigError, "the settings of %s cannot be read: %v", r.address.Plugin, err)
 	}
-	value, _ = judge.Coerce(value)
-	violations, err := judge.Validate(value)
+	value, _ = settingsSchema.Coerce(value)
+	violations, err := settingsSchema.Validate(value)
 	if err != nil {
 		return &Error{Code: LimitExceeded, Message: "holding the settings of " + r.address.Plugin + " against their schema would take too long", Cause: err}
 	}

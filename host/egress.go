@@ -37,8 +37,8 @@ type Outbound struct {
 	Secrets []SecretGrant // the host adds those whose URL covers the request; the guest never sees them
 	// Value gives the value of one of Secrets, just before it is sent.
 	Value func(ctx context.Context, name string) (string, error)
-	// Touched is told each request that is really made, as "GET" and "https://api.github.com", before it is. May be nil.
-	Touched func(method, origin string)
+	// OnRequest is called with each request that is really made, as "GET" and "https://api.github.com", before it is. May be nil.
+	OnRequest func(method, origin string)
 }
 
 // EgressRules is what the operator says of the network as a whole.

@@ -101,7 +101,7 @@ func readEvalLine(line []byte) (q EvalQuery, err error) {
 		if errors.As(err, &kind) && kind.Field == "" {
 			return q, fmt.Errorf("a JSON %s; expected an object of query and relevant", kind.Value)
 		} else if kind != nil {
-			return q, fmt.Errorf("%s is a JSON %s; expected %s", shown(kind.Field), kind.Value, map[bool]string{true: "names with grades", false: "a string"}[strings.HasPrefix(kind.Field, "relevant")])
+			return q, fmt.Errorf("%s is a JSON %s; expected %s", printable(kind.Field), kind.Value, map[bool]string{true: "names with grades", false: "a string"}[strings.HasPrefix(kind.Field, "relevant")])
 		}
 		return q, fmt.Errorf("no JSON object of query and relevant: %s", manifest.CleanLine(err.Error()))
 	}
@@ -112,7 +112,7 @@ func readEvalLine(line []byte) (q EvalQuery, err error) {
 	for _, name := range slices.Sorted(maps.Keys(q.Relevant)) {
 		grade := q.Relevant[name]
 		if !(grade >= 0 && grade <= maxGrade) {
-			return q, fmt.Errorf("%s has grade %g; expected 0 to %d", shown(name), grade, maxGrade)
+			return q, fmt.Errorf("%s has grade %g; expected 0 to %d", printable(name), grade, maxGrade)
 		}
 		best = max(best, grade)
 	}

@@ -126,11 +126,11 @@ func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, t
 	if d != nil {
 		d.Next = nextAfterDescribe(d)
 		e.Tiers, e.DocsTokens = []int{tier}, d.Tokens()
-		h.cfg.Sessions.update(sessionName, func(s *session) bool { return s.show(d.Name, tier) })
+		h.cfg.Sessions.update(sessionName, func(s *session) bool { return s.recordShown(d.Name, tier) })
 		h.cfg.Debug("docs: tier %d of %s, asked for", tier, d.Name)
 	}
 	if err != nil {
-		e.Tool, e.Err = shown(name), AsError(err)
+		e.Tool, e.Err = printable(name), AsError(err)
 	}
 	e.Duration = time.Since(began)
 	h.record(e)
@@ -184,8 +184,8 @@ func nextAfterDescribe(d *Docs) []string {
 	return next
 }
 
-// judge returns the compiled schema of a tool's parameters or results; nil where there is none to hold a value against.
-func (a Address) judge(raw []byte, part string) (*schema.Schema, error) {
+// schemaOf returns the compiled schema of a tool's parameters or results; nil where there is none to hold a value against.
+func (a Address) schemaOf(raw []byte, part string) (*schema.Schema, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
@@ -209,8 +209,8 @@ func (a Address) judge(raw []byte, part string) (*schema.Schema, error) {
 	return s, nil
 }
 
-// judged tells that judge has compiled the schema before.
-func (a Address) judged(part string) bool {
+// schemaCompiled reports whether schemaOf has compiled the schema before.
+func (a Address) schemaCompiled(part string) bool {
 	_, ok := a.catalog.schemas.Load(partKey{a.Name(), part})
 	return ok
 }

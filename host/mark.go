@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxMarked bounds the echo of a caller's JSON, maxUnmarked what it shows of a value without a fault.
-	maxMarked   = 4 << 10
-	maxUnmarked = 60
+	// maxEcho bounds the echo of a caller's JSON, maxEchoValue what it shows of a value without a fault.
+	maxEcho      = 4 << 10
+	maxEchoValue = 60
 )
 
 // Mark writes a caller's JSON down with a mark at each fault, one a line:
@@ -35,7 +35,7 @@ func Mark(value any, faults []Detail) string {
 		}
 	}
 	m.write(value, "", "", "")
-	return manifest.Clip(strings.TrimSuffix(m.b.String(), "\n"), maxMarked)
+	return manifest.Clip(strings.TrimSuffix(m.b.String(), "\n"), maxEcho)
 }
 
 type marker struct {
@@ -48,7 +48,7 @@ type marker struct {
 
 // write shows a value with what stands before it, its key, and after it, a comma.
 func (m *marker) write(value any, pointer, before, after string) {
-	if m.b.Len() > maxMarked {
+	if m.b.Len() > maxEcho {
 		return
 	}
 	indent := before[:len(before)-len(strings.TrimLeft(before, " "))]
@@ -66,7 +66,7 @@ func (m *marker) write(value any, pointer, before, after string) {
 	m.line(before+open, m.at(pointer))
 	m.members(value, pointer, indent+"  ")
 	for i, f := range m.faults { // what no member took is missing here
-		if m.b.Len() <= maxMarked && !m.placed[i] && (below(f.Parameter, pointer) || pointer == "") {
+		if m.b.Len() <= maxEcho && !m.placed[i] && (below(f.Parameter, pointer) || pointer == "") {
 			m.placed[i] = true
 			m.line(indent+"  "+mark(f), nil)
 		}
@@ -85,7 +85,7 @@ func (m *marker) members(value any, pointer, indent string) {
 		skipped := 0
 		for i, item := range v {
 			at := pointer + "/" + strconv.Itoa(i)
-			if m.b.Len() > maxMarked {
+			if m.b.Len() > maxEcho {
 				return
 			}
 			if !m.within(at) && len(m.exact[at]) == 0 && len(v) > 3 {
@@ -159,10 +159,10 @@ func escape(step string) string {
 // short is a value as JSON on one line, cut where it is long. What is hidden in it is written as escapes.
 func short(value any) string {
 	text := string(manifest.EscapeJSON(schema.Marshal(value)))
-	if len(text) <= maxUnmarked {
+	if len(text) <= maxEchoValue {
 		return text
 	}
-	cut := maxUnmarked
+	cut := maxEchoValue
 	for cut > 0 && !utf8.RuneStart(text[cut]) {
 		cut--
 	}
@@ -173,7 +173,7 @@ func short(value any) string {
 func markSyntax(raw []byte, offset, line, column int, message string) string {
 	offset = max(0, min(offset, len(raw)))
 	from := strings.LastIndexByte(string(raw[:offset]), '\n') + 1
-	from = max(from, offset-2*maxUnmarked)
+	from = max(from, offset-2*maxEchoValue)
 	shown := manifest.CleanLine(strings.ToValidUTF8(string(raw[from:offset]), "\ufffd"))
 	return fmt.Sprintf("%s // ✗ line %d, column %d: %s", shown, line, column, manifest.CleanLine(message))
 }

@@ -87,7 +87,7 @@ func TestEarlierErrors(t *testing.T) {
 func TestTeach(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	use := func(session string, teach bool) int {
-		a := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: session, Teach: teach})
+		a := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: session, DocsOnFirstUse: teach})
 		if a.Err != nil {
 			t.Fatal(a.Err)
 		}

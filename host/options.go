@@ -75,7 +75,7 @@ func checkOptions(raw json.RawMessage) error {
 		if slices.Contains(optionNames, name) {
 			continue
 		}
-		e := Errorf(InvalidArgs, "options: there is no option %s; known are %s", shown(name), strings.Join(optionNames, ", "))
+		e := Errorf(InvalidArgs, "options: there is no option %s; known are %s", printable(name), strings.Join(optionNames, ", "))
 		for _, n := range schema.Nearest(name, optionNames, 3) {
 			e.DidYouMean = append(e.DidYouMean, Suggestion{n.Name, distance(name, n.Name)})
 		}

@@ -67,7 +67,7 @@ func Asked(c manifest.Capabilities) []Denial {
 		add(f.Why, "fs:"+f.Mode+":PATH="+f.Path)
 	}
 	for _, h := range c.HTTP {
-		add(h.Why, "http:"+joined(h.Methods)+":"+h.URL)
+		add(h.Why, "http:"+joinMethods(h.Methods)+":"+h.URL)
 	}
 	for _, s := range c.Secrets {
 		if s.Read {

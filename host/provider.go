@@ -153,8 +153,8 @@ type Request struct {
 	HTTP func(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
 	// ReadSecret gives a secret that the grant lets the guest read.
 	ReadSecret func(ctx context.Context, name string) (string, error)
-	// Touch notes what a right was used for, in the words of Event.Touched.
-	Touch func(what string)
+	// RecordUse notes what a right was used for, in the words of Event.Uses.
+	RecordUse func(what string)
 }
 
 // Options are what a caller may say about one call, the same for every caller.
@@ -233,7 +233,7 @@ func (g Grant) Names() []string {
 		names = append(names, "fs:"+f.Mode+":"+f.Source+"="+f.Path)
 	}
 	for _, h := range g.HTTP {
-		names = append(names, "http:"+joined(h.Methods)+":"+h.URL)
+		names = append(names, "http:"+joinMethods(h.Methods)+":"+h.URL)
 	}
 	for _, t := range g.Tools {
 		names = append(names, "tool:"+t)

@@ -31,11 +31,11 @@ type Event struct {
 	SuggestionUsed bool   // the parameters are those that the failed call was answered with
 	Result         json.RawMessage
 
-	// Rights are what the call was granted, and Touched what it did with them, each once, in the words of grants:
+	// Rights are what the call was granted, and Uses what it did with them, each once, in the words of grants:
 	// "fs:read:/srv/data/a.txt", "http:GET:https://api.github.com", "secret:TOKEN", "tool:cdp.Page.navigate".
 	Rights      []string
-	Touched     []string
-	TouchedMore int      // what Touched had no room for
+	Uses        []string
+	UsesDropped int      // what Uses had no room for
 	Refused     []string // what it asked for while it ran and was not given, in the same words, whether it went well or not
 	Within      string   // call id of the call in which a plugin made this one
 	DryRun      bool     // nothing was to run

@@ -41,8 +41,8 @@ func TestEventsSayWhatWasRefused(t *testing.T) {
 	if want := []string{"secret:read:KEY", "http:GET:https://evil.example", "tool:third.echo"}; !slices.Equal(outer.Refused, want) {
 		t.Errorf("refused %q, want %q", outer.Refused, want)
 	}
-	if want := []string{"tool:second.echo"}; !slices.Equal(outer.Touched, want) {
-		t.Errorf("touched %q, want %q", outer.Touched, want)
+	if want := []string{"tool:second.echo"}; !slices.Equal(outer.Uses, want) {
+		t.Errorf("uses %q, want %q", outer.Uses, want)
 	}
 	for _, e := range events[:len(events)-1] {
 		if e.Within != outer.CallID || e.Caller != "plugin:first" {

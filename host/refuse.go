@@ -40,8 +40,8 @@ func pointerOr(pointer string) string {
 	return pointer
 }
 
-// violated makes the error of parameters that break the schema: every violation, and the call as it would be accepted where that is certain.
-func (r *run) violated(judge *schema.Schema, given, value any, violations []schema.Violation) *Error {
+// violationError makes the error of parameters that break the schema: every violation, and the call as it would be accepted where that is certain.
+func (r *run) violationError(paramsSchema *schema.Schema, given, value any, violations []schema.Violation) *Error {
 	e := &Error{Code: InvalidArgs}
 	for _, v := range violations {
 		d := detailOf(v)
@@ -53,13 +53,13 @@ func (r *run) violated(judge *schema.Schema, given, value any, violations []sche
 	}
 	e.Marked = Mark(given, e.Details)
 	_, isObject := value.(map[string]any)
-	switch inner := within(given); {
+	switch inner := onlyMember(given); {
 	case !isObject:
-		r.propose(e, judge, meant(value))
-	case inner != nil && accepts(judge, inner):
-		r.propose(e, judge, inner)
+		r.propose(e, paramsSchema, intendedObject(value))
+	case inner != nil && isValid(paramsSchema, inner):
+		r.propose(e, paramsSchema, inner)
 	default:
-		r.proposeFrom(e, judge, given, value, violations)
+		r.proposeFrom(e, paramsSchema, given, value, violations)
 	}
 	if e.Corrected != nil {
 		whole := "--params " + manifest.ShellQuote(string(e.Corrected))
@@ -76,20 +76,20 @@ func (r *run) violated(judge *schema.Schema, given, value any, violations []sche
 }
 
 // propose adds to an error the call with an object as it would be accepted.
-func (r *run) propose(e *Error, judge *schema.Schema, object map[string]any) {
-	mended, _ := judge.Coerce(object)
-	if violations, err := judge.Validate(mended); err == nil {
-		r.proposeFrom(e, judge, object, mended, violations)
+func (r *run) propose(e *Error, paramsSchema *schema.Schema, object map[string]any) {
+	coerced, _ := paramsSchema.Coerce(object)
+	if violations, err := paramsSchema.Validate(coerced); err == nil {
+		r.proposeFrom(e, paramsSchema, object, coerced, violations)
 	}
 }
 
 // proposeFrom is propose where it is known what is wrong with the parameters that were given, after mending.
-func (r *run) proposeFrom(e *Error, judge *schema.Schema, given, mended any, violations []schema.Violation) {
-	fixed, ok := r.corrected(judge, mended, violations)
+func (r *run) proposeFrom(e *Error, paramsSchema *schema.Schema, given, coerced any, violations []schema.Violation) {
+	fixed, ok := r.correctParams(paramsSchema, coerced, violations)
 	if !ok {
 		return
 	}
-	fixed = withoutDefaults(fixed, given, violations)
+	fixed = dropDefaults(fixed, given, violations)
 	if whole := schema.Marshal(fixed); len(whole) <= maxCorrected {
 		e.Corrected = whole
 		e.Command = r.commandLine(whole)
@@ -101,9 +101,9 @@ func (r *run) commandLine(params json.RawMessage) string {
 	return manifest.CommandLine(r.answer.Tool, params) + r.call.Options.Place()
 }
 
-// meant is the object that parameters were meant to be which are none: the one that stands alone in a list, or in a text that is nearly
+// intendedObject is the object that parameters were meant to be which are none: the one that stands alone in a list, or in a text that is nearly
 // JSON. Of anything else nothing is kept.
-func meant(value any) map[string]any {
+func intendedObject(value any) map[string]any {
 	switch v := value.(type) {
 	case []any:
 		if len(v) == 1 {
@@ -112,15 +112,15 @@ func meant(value any) map[string]any {
 			}
 		}
 	case string:
-		if object, ok := repaired(v); ok {
+		if object, ok := repairObject(v); ok {
 			return object
 		}
 	}
 	return map[string]any{}
 }
 
-// within is the object that is the only member of another: parameters one level too deep. Nil where there is none.
-func within(given any) map[string]any {
+// onlyMember is the object that is the only member of another: parameters one level too deep. Nil where there is none.
+func onlyMember(given any) map[string]any {
 	object, _ := given.(map[string]any)
 	if len(object) != 1 {
 		return nil
@@ -132,15 +132,15 @@ func within(given any) map[string]any {
 	return nil
 }
 
-// accepts tells whether an object would be taken, mended where that is safe.
-func accepts(judge *schema.Schema, object map[string]any) bool {
-	mended, _ := judge.Coerce(object)
-	violations, err := judge.Validate(mended)
+// isValid tells whether an object would be taken, coerced where that is safe.
+func isValid(paramsSchema *schema.Schema, object map[string]any) bool {
+	coerced, _ := paramsSchema.Coerce(object)
+	violations, err := paramsSchema.Validate(coerced)
 	return err == nil && len(violations) == 0
 }
 
-// repaired reads an object from a text that is nearly JSON.
-func repaired(text string) (map[string]any, bool) {
+// repairObject reads an object from a text that is nearly JSON.
+func repairObject(text string) (map[string]any, bool) {
 	if len(text) > maxRepaired {
 		return nil, false
 	}
@@ -161,21 +161,21 @@ func detailOf(v schema.Violation) Detail {
 	}
 }
 
-// corrected mends what can be mended with certainty, and takes from the tool's own examples what is still wrong or
+// correctParams mends what can be coerced with certainty, and takes from the tool's own examples what is still wrong or
 // missing. What it returns would be accepted.
-func (r *run) corrected(judge *schema.Schema, value any, violations []schema.Violation) (any, bool) {
+func (r *run) correctParams(paramsSchema *schema.Schema, value any, violations []schema.Violation) (any, bool) {
 	fixed, ok := schema.Correct(value, violations)
 	if !ok {
 		fixed = value
 	}
-	left, err := judge.Validate(fixed)
+	left, err := paramsSchema.Validate(fixed)
 	if err == nil && len(left) == 0 {
 		return fixed, true
 	}
 	if err != nil {
 		return nil, false
 	}
-	if filled, ok := r.filled(judge, fixed, left); ok {
+	if filled, ok := r.fillFromExamples(paramsSchema, fixed, left); ok {
 		return filled, true
 	}
 	object, isObject := fixed.(map[string]any)
@@ -187,19 +187,19 @@ func (r *run) corrected(judge *schema.Schema, value any, violations []schema.Vio
 		name := property(v.Pointer)
 		if v.Remove {
 			delete(object, name)
-		} else if sample, known := r.sample("/" + escape(name)); known {
+		} else if sample, known := r.exampleValue("/" + escape(name)); known {
 			object[name] = sample
 		}
 	}
-	again, err := judge.Validate(object)
+	again, err := paramsSchema.Validate(object)
 	return object, err == nil && len(again) == 0
 }
 
-// filled takes from the examples just what is wrong or missing, however deep, and keeps what was given around it.
-func (r *run) filled(judge *schema.Schema, value any, violations []schema.Violation) (any, bool) {
+// fillFromExamples takes from the examples just what is wrong or missing, however deep, and keeps what was given around it.
+func (r *run) fillFromExamples(paramsSchema *schema.Schema, value any, violations []schema.Violation) (any, bool) {
 	sampled := slices.Clone(violations)
 	for i, v := range sampled {
-		if sample, known := r.sample(v.Pointer); known && !v.Remove && v.Pointer != "" {
+		if sample, known := r.exampleValue(v.Pointer); known && !v.Remove && v.Pointer != "" {
 			sampled[i].Corrected = sample
 		}
 	}
@@ -207,12 +207,12 @@ func (r *run) filled(judge *schema.Schema, value any, violations []schema.Violat
 	if !ok {
 		return nil, false
 	}
-	again, err := judge.Validate(object)
+	again, err := paramsSchema.Validate(object)
 	return object, err == nil && len(again) == 0
 }
 
-// sample is a value that an example of the tool has at a JSON pointer.
-func (r *run) sample(pointer string) (any, bool) {
+// exampleValue is a value that an example of the tool has at a JSON pointer.
+func (r *run) exampleValue(pointer string) (any, bool) {
 	for _, e := range r.address.Tool.Examples {
 		if e.ExitCode != 0 {
 			continue
@@ -239,8 +239,8 @@ func unescape(step string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
 }
 
-// withoutDefaults leaves out the parameters that nobody gave and no violation is about.
-func withoutDefaults(fixed, given any, violations []schema.Violation) any {
+// dropDefaults leaves out the parameters that nobody gave and no violation is about.
+func dropDefaults(fixed, given any, violations []schema.Violation) any {
 	object, ok := fixed.(map[string]any)
 	named, isObject := given.(map[string]any)
 	if !ok || !isObject {
@@ -333,7 +333,7 @@ func (r *run) refuse(e *Error) error {
 		case s.shown(r.answer.Tool, manifest.Tier2):
 			tier, why = manifest.Tier3, "parameter error after tier 2 was shown"
 		}
-		return s.show(r.answer.Tool, tier)
+		return s.recordShown(r.answer.Tool, tier)
 	})
 	if tier == 0 {
 		r.host.cfg.Debug("docs: none of %s, this session was shown all", r.answer.Tool)
@@ -352,8 +352,8 @@ func (r *run) refuse(e *Error) error {
 	return e
 }
 
-// adopt treats parameters that the tool itself found wrong as if the host had found it.
-func (r *run) adopt(e *Error) {
+// refuseByTool treats parameters that the tool itself found wrong as if the host had found it.
+func (r *run) refuseByTool(e *Error) {
 	if e.Code == InvalidArgs && e.Docs == nil && len(e.Details) > 0 {
 		if e.Message == "" {
 			e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(e.Details), "violation"))

@@ -112,7 +112,7 @@ func (m *mirror) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound)
 		}
 		said = append(said, strings.ReplaceAll(s.Header, "{secret}", value))
 	}
-	o.Touched(r.Method, "https://api.example.com")
+	o.OnRequest(r.Method, "https://api.example.com")
 	m.sent = append(m.sent, said...)
 	all := strings.Join(said, "; ")
 	if r.URL == "fail" {
@@ -161,8 +161,8 @@ func TestSecretsAreSentAndNeverSeen(t *testing.T) {
 	if strings.Contains(guest, "s3cret") || !strings.Contains(guest, "[secret TOKEN]") {
 		t.Errorf("the guest saw %q", guest)
 	}
-	if e := rec.last(t); !slices.Equal(e.Touched, []string{"secret:TOKEN", "http:GET:https://api.example.com"}) {
-		t.Errorf("touched %q", e.Touched)
+	if e := rec.last(t); !slices.Equal(e.Uses, []string{"secret:TOKEN", "http:GET:https://api.example.com"}) {
+		t.Errorf("uses %q", e.Uses)
 	}
 	if e := failsWith(t, call(t, h, "shop.order.list", `{}`), host.Unavailable); strings.Contains(e.Message, "s3cret") {
 		t.Errorf("the error says %q", e.Message)
@@ -261,7 +261,7 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 		}}),
 		newFake(t, shopNamed("second"), map[string]handler{
 			"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
-				r.Touch("fs:read:/srv/" + string(r.Params))
+				r.RecordUse("fs:read:/srv/" + string(r.Params))
 				return &host.Result{Data: r.Params}, nil
 			},
 			"order.list": func(_ context.Context, r *host.Request) (*host.Result, error) {
@@ -281,7 +281,7 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 		t.Error("nothing is kept of the session")
 	}
 	for _, e := range rec.all() {
-		kept := fmt.Sprintf("%s %s %s %q %q", e.Tool, e.Params, e.Result, e.Touched, e.Refused)
+		kept := fmt.Sprintf("%s %s %s %q %q", e.Tool, e.Params, e.Result, e.Uses, e.Refused)
 		if e.Err != nil {
 			kept += fmt.Sprintf("%+v", e.Err.Object())
 		}

@@ -42,7 +42,7 @@ func SearchDocOf(t *manifest.Tool) SearchDoc {
 		Brief: manifest.CleanLine(t.Docs.Brief), Signature: manifest.Signature(Bare(t.Name), params),
 		Deprecated: t.Deprecated != nil, Experimental: t.Experimental,
 		Text:    manifest.CleanLine(strings.Join([]string{t.Docs.Standard, t.Docs.Full, t.When}, " ")),
-		Aliases: cleaned(t.Aliases), Keywords: cleaned(t.Keywords), Tasks: cleaned(t.Tasks),
+		Aliases: cleanPhrases(t.Aliases), Keywords: cleanPhrases(t.Keywords), Tasks: cleanPhrases(t.Tasks),
 	}
 	for _, p := range params {
 		sp := SearchParam{Name: p.Name, Text: manifest.CleanLine(p.Description)}
@@ -54,8 +54,8 @@ func SearchDocOf(t *manifest.Tool) SearchDoc {
 	return d
 }
 
-// cleaned is what a plugin says of a tool as an answer may repeat it: a phrase is named as the reason of a hit.
-func cleaned(phrases []string) []string {
+// cleanPhrases is what a plugin says of a tool as an answer may repeat it: a phrase is named as the reason of a hit.
+func cleanPhrases(phrases []string) []string {
 	clean := make([]string, len(phrases))
 	for i, p := range phrases {
 		clean[i] = manifest.CleanLine(p)
@@ -170,7 +170,7 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 	if q.Plugin != "" {
 		p, ok := catalog.Provider(q.Plugin)
 		if !ok {
-			return nil, false, catalog.noPlugin(q.Plugin)
+			return nil, false, catalog.unknownPlugin(q.Plugin)
 		}
 		providers = []Provider{p}
 	}
@@ -179,7 +179,7 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 		Text: text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
 	})
 	if found.Total == 0 && q.Group != "" {
-		if err := noGroup(providers, q.Group); err != nil {
+		if err := unknownGroup(providers, q.Group); err != nil {
 			return nil, false, err
 		}
 	}
@@ -197,12 +197,12 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 	return data, found.Weak, nil
 }
 
-// noGroup says that none of the plugins has a group of this name; nil when one has.
-func noGroup(providers []Provider, name string) error {
-	e, next := Errorf(NotFound, "no plugin has a group named %s", shown(name)), "parley --list"
+// unknownGroup says that none of the plugins has a group of this name; nil when one has.
+func unknownGroup(providers []Provider, name string) error {
+	e, next := Errorf(NotFound, "no plugin has a group named %s", printable(name)), "parley --list"
 	if len(providers) == 1 {
 		plugin := providers[0].Info().Name
-		e.Message, next = plugin+" has no group named "+shown(name), "parley "+plugin+" --list"
+		e.Message, next = plugin+" has no group named "+printable(name), "parley "+plugin+" --list"
 	}
 	for _, p := range providers {
 		plugin := p.Info().Name

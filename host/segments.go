@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// mostApart is how many plugins with a digest may be searched each in its own segment. Beyond that opening them costs more than
+	// maxSeparate is how many plugins with a digest may be searched each in its own segment. Beyond that opening them costs more than
 	// all the rest, and they are searched in one that is merged of theirs and kept.
-	mostApart = 24
+	maxSeparate = 24
 	// mergedName is the file of the merged segment. It is only ever replaced whole, by a rename.
 	mergedName = "merged"
 	mergedTemp = "merged-*.tmp"
@@ -94,7 +94,7 @@ func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []P
 		}
 	}
 	dir := c.searched.dir
-	if dir == "" || len(builds) <= mostApart {
+	if dir == "" || len(builds) <= maxSeparate {
 		return nil, c.providers
 	}
 	if err := private.Dir(dir); err != nil {
@@ -105,39 +105,39 @@ func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []P
 	if err != nil {
 		debug("search: the merged index is made anew: %v", err)
 	}
-	held, gone := keepOf(merged, builds)
-	if len(builds)-len(held)+gone > mostApart {
-		if renewed, err := c.renewMerged(merged, held, builds); err == nil {
+	usable, gone := usableParts(merged, builds)
+	if len(builds)-len(usable)+gone > maxSeparate {
+		if renewed, err := c.renewMerged(merged, usable, builds); err == nil {
 			merged = renewed
-			held, _ = keepOf(merged, builds)
+			usable, _ = usableParts(merged, builds)
 		} else {
 			debug("search: no new merged index: %v", err)
 		}
 	}
 	var apart []Provider
 	for _, p := range c.providers {
-		if !held[p.Info().Name] {
+		if !usable[p.Info().Name] {
 			apart = append(apart, p)
 		}
 	}
 	return merged, apart
 }
 
-// keepOf leaves the plugins out of a merged segment that are not of these builds. It returns those that remain, and how many do not.
-func keepOf(merged *index.Segment, builds map[string]string) (held map[string]bool, gone int) {
-	held = make(map[string]bool, len(builds))
+// usableParts leaves the plugins out of a merged segment that are not of these builds. It returns those that remain, and how many do not.
+func usableParts(merged *index.Segment, builds map[string]string) (usable map[string]bool, gone int) {
+	usable = make(map[string]bool, len(builds))
 	if merged == nil {
-		return held, 0
+		return usable, 0
 	}
 	merged.Keep(func(plugin, build string) bool {
 		if builds[plugin] != build {
 			gone++
 			return false
 		}
-		held[plugin] = true
+		usable[plugin] = true
 		return true
 	})
-	return held, gone
+	return usable, gone
 }
 
 // readMerged reads the merged segment of a folder that is private. Nothing is said of one that is not there yet.
@@ -166,8 +166,8 @@ func readMerged(dir string) (*index.Segment, error) {
 	return index.Open(data)
 }
 
-// renewMerged merges the segments of all plugins with a digest, those that are held from the old merged one, and keeps the result.
-func (c *Catalog) renewMerged(old *index.Segment, held map[string]bool, builds map[string]string) (*index.Segment, error) {
+// renewMerged merges the segments of all plugins with a digest, those that are usable from the old merged one, and keeps the result.
+func (c *Catalog) renewMerged(old *index.Segment, usable map[string]bool, builds map[string]string) (*index.Segment, error) {
 	dir := c.searched.dir
 	sweepMerged(dir)
 	f, err := os.CreateTemp(dir, mergedTemp) // before the work: where nothing can be kept, merging once a process costs more than it saves
@@ -182,7 +182,7 @@ func (c *Catalog) renewMerged(old *index.Segment, held map[string]bool, builds m
 	}
 	for _, p := range c.providers {
 		name := p.Info().Name
-		if builds[name] == "" || held[name] {
+		if builds[name] == "" || usable[name] {
 			continue
 		}
 		segment, err := openSegment(p)

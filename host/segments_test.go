@@ -152,7 +152,7 @@ func TestMergedSegment(t *testing.T) {
 				t.Errorf("%d segments were opened, expected %d", n, many)
 			}
 			if read(t) != whole {
-				t.Error("it was not mended")
+				t.Error("it was not coerced")
 			}
 		})
 	}

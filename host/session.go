@@ -34,16 +34,16 @@ type lastSession struct {
 }
 
 const (
-	sessionLife     = 24 * time.Hour
+	sessionTTL      = 24 * time.Hour
 	sessionLockWait = 2 * time.Second
-	// resultsKept bounds the whole results that are kept for a session beside what was cut off.
-	resultsKept     = 16
-	resultKeptBytes = 64 << 20
-	// sessionTouched is how old a session's file may get before a use that changes nothing is written down.
-	sessionTouched = time.Minute
-	// errorsKept bounds what a session remembers of the errors made with one tool, toolsKept of how many tools it remembers errors and a failed call.
-	errorsKept = 8
-	toolsKept  = 256
+	// maxResults bounds the whole results that are kept for a session beside what was cut off.
+	maxResults     = 16
+	maxResultBytes = 64 << 20
+	// sessionRefresh is how old a session's file may get before a use that changes nothing is written down.
+	sessionRefresh = time.Minute
+	// maxErrors bounds what a session remembers of the errors made with one tool, maxTools of how many tools it remembers errors and a failed call.
+	maxErrors = 8
+	maxTools  = 256
 )
 
 // session is the file of one session.
@@ -61,8 +61,8 @@ type failure struct {
 
 func (s *session) shown(tool string, tier int) bool { return slices.Contains(s.Tiers[tool], tier) }
 
-// show reports whether it is new that this was shown.
-func (s *session) show(tool string, tier int) bool {
+// recordShown reports whether it is new that this was shown.
+func (s *session) recordShown(tool string, tier int) bool {
 	if s.shown(tool, tier) {
 		return false
 	}
@@ -74,47 +74,47 @@ func (s *session) show(tool string, tier int) bool {
 	return true
 }
 
-// fail remembers the last call of a tool as one that failed.
-func (s *session) fail(tool string, f failure) {
+// recordFailure remembers the last call of a tool as one that failed.
+func (s *session) recordFailure(tool string, f failure) {
 	if s.Failed == nil {
 		s.Failed = map[string]failure{}
 	}
-	if _, before := s.Failed[tool]; before || len(s.Failed) < toolsKept {
+	if _, before := s.Failed[tool]; before || len(s.Failed) < maxTools {
 		s.Failed[tool] = f
 	}
 }
 
-// made returns the errors made with a tool before, and remembers those of e.
-func (s *session) made(tool string, e *Error) []string {
+// recordErrors returns the errors made with a tool before, and remembers those of e.
+func (s *session) recordErrors(tool string, e *Error) []string {
 	before := slices.Clone(s.Errors[tool])
 	if s.Errors == nil {
 		s.Errors = map[string][]string{}
 	}
 	list := s.Errors[tool]
-	for _, said := range e.brief() {
+	for _, said := range e.summary() {
 		if i := slices.Index(list, said); i >= 0 {
 			list = slices.Delete(list, i, i+1)
 		}
 		list = append(list, said)
 	}
-	if before != nil || len(s.Errors) < toolsKept {
-		s.Errors[tool] = list[max(0, len(list)-errorsKept):]
+	if before != nil || len(s.Errors) < maxTools {
+		s.Errors[tool] = list[max(0, len(list)-maxErrors):]
 	}
 	return before
 }
 
-// brief says an error in lines without values: where what was expected, or its code.
-func (e *Error) brief() []string {
+// summary describes an error in lines without values: where what was expected, or its code.
+func (e *Error) summary() []string {
 	if e.Code != InvalidArgs || len(e.Details) == 0 {
 		said := string(e.Code)
 		if e.Tool != nil && e.Tool.Name != "" && e.Tool.Name != said {
 			said += ": " + e.Tool.Name
 		}
-		return []string{shown(said)}
+		return []string{printable(said)}
 	}
 	var lines []string
-	for _, d := range e.Details[:min(len(e.Details), errorsKept)] {
-		lines = append(lines, shown(pointerOr(d.Parameter)+": expected "+d.Expected))
+	for _, d := range e.Details[:min(len(e.Details), maxErrors)] {
+		lines = append(lines, printable(pointerOr(d.Parameter)+": expected "+d.Expected))
 	}
 	return lines
 }
@@ -153,7 +153,7 @@ func (s *Sessions) update(name string, change func(*session) (changed bool)) {
 	s.read(path)
 	if change(&s.last.is) {
 		s.write(path)
-	} else if s.last.file != nil && s.now().Sub(s.last.file.ModTime()) > sessionTouched {
+	} else if s.last.file != nil && s.now().Sub(s.last.file.ModTime()) > sessionRefresh {
 		_ = os.Chtimes(path, time.Time{}, s.now())
 		s.last.file = nil
 	}
@@ -165,7 +165,7 @@ func (s *Sessions) read(path string) {
 	if errors.Is(err, fs.ErrNotExist) {
 		s.sweep() // a new session is the moment to forget old ones
 	}
-	if err != nil || s.now().Sub(there.ModTime()) >= sessionLife {
+	if err != nil || s.now().Sub(there.ModTime()) >= sessionTTL {
 		s.last = lastSession{}
 		return
 	}
@@ -192,9 +192,9 @@ func (s *Sessions) write(path string) {
 	s.last.file, _ = os.Stat(path)
 }
 
-// keepResult keeps a whole result of which only a part was shown. It reports whether it could.
-func (s *Sessions) keepResult(name, callID string, data []byte) bool {
-	if s == nil || s.Dir == "" || len(data) > resultKeptBytes {
+// saveResult keeps a whole result of which only a part was shown. It reports whether it could.
+func (s *Sessions) saveResult(name, callID string, data []byte) bool {
+	if s == nil || s.Dir == "" || len(data) > maxResultBytes {
 		return false
 	}
 	dir := filepath.Join(s.Dir, "results")
@@ -208,9 +208,9 @@ func (s *Sessions) keepResult(name, callID string, data []byte) bool {
 			old = append(old, path)
 		}
 	}
-	if len(old) >= resultsKept {
+	if len(old) >= maxResults {
 		slices.SortFunc(old, func(a, b string) int { return modTime(a).Compare(modTime(b)) })
-		for _, path := range old[:len(old)-resultsKept+1] {
+		for _, path := range old[:len(old)-maxResults+1] {
 			_ = os.Remove(path)
 		}
 	}
@@ -220,19 +220,19 @@ func (s *Sessions) keepResult(name, callID string, data []byte) bool {
 // Result returns a whole result that was kept for a session.
 func (s *Sessions) Result(name, callID string) ([]byte, error) {
 	if s == nil || s.Dir == "" || !isPlain(callID) {
-		return nil, Errorf(NotFound, "no result is kept for call %s", shown(callID))
+		return nil, Errorf(NotFound, "no result is kept for call %s", printable(callID))
 	}
 	path := filepath.Join(s.Dir, "results", fileName(name)+"."+callID+".json")
 	data, err := os.ReadFile(path)
-	if err != nil || s.now().Sub(modTime(path)) > sessionLife {
-		return nil, Errorf(NotFound, "no result is kept for call %s", shown(callID))
+	if err != nil || s.now().Sub(modTime(path)) > sessionTTL {
+		return nil, Errorf(NotFound, "no result is kept for call %s", printable(callID))
 	}
 	return data, nil
 }
 
 func (s *Sessions) sweep() {
 	for _, path := range append(filesIn(s.Dir), filesIn(filepath.Join(s.Dir, "results"))...) {
-		if s.now().Sub(modTime(path)) > sessionLife {
+		if s.now().Sub(modTime(path)) > sessionTTL {
 			_ = os.Remove(path)
 		}
 	}

@@ -38,8 +38,8 @@ func TestLines(t *testing.T) {
 		Time: noon.In(time.FixedZone("MSK", 3*3600)), Op: "call", CallID: "c1", Session: "s1", Caller: "mcp:claude",
 		Tool: "github.issue.list", Digest: "sha256:ab",
 		Params: json.RawMessage(`{"repo":"a"}`), Result: json.RawMessage(`{}`), Duration: 1234567 * time.Nanosecond, OutBytes: 9,
-		Rights:  []string{"http:GET:https://api.github.com", "fs:ro:/srv/data=/data"},
-		Touched: []string{"http:GET:https://api.github.com", "fs:read:/srv/data/a<b>.txt"}, TouchedMore: 7,
+		Rights: []string{"http:GET:https://api.github.com", "fs:ro:/srv/data=/data"},
+		Uses:   []string{"http:GET:https://api.github.com", "fs:read:/srv/data/a<b>.txt"}, UsesDropped: 7,
 	}
 	failed := func(e *host.Error) host.Event { return host.Event{Time: noon, Op: "call", CallID: "c2", Err: e} }
 	for _, tt := range []struct {
@@ -129,11 +129,11 @@ func TestOnlyCalls(t *testing.T) {
 func TestBounds(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat(`"ä`, 2000)
-	e := host.Event{Time: noon, Op: "call", CallID: long, Session: long, Caller: long, Tool: long, Digest: long, TouchedMore: 5,
+	e := host.Event{Time: noon, Op: "call", CallID: long, Session: long, Caller: long, Tool: long, Digest: long, UsesDropped: 5,
 		Err: &host.Error{Code: host.Timeout, Message: long}}
 	for i := range 1000 {
 		e.Rights = append(e.Rights, fmt.Sprintf("http:GET:https://%d.example.com", i))
-		e.Touched = append(e.Touched, long)
+		e.Uses = append(e.Uses, long)
 		e.Err.Denied = append(e.Err.Denied, host.Denial{Right: fmt.Sprintf("fs:read:/%d/%s", i, long)})
 	}
 	l := openTest(t, dir, Config{})

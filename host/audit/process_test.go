@@ -49,7 +49,7 @@ func writeMany(dir, records string) (code int) {
 				e.Time = time.Now()
 				if i%5 == 0 { // some of several pages, of which a kill may leave a part
 					for r := range 200 {
-						e.Touched = append(e.Touched, fmt.Sprintf("fs:read:/srv/data/a-folder-with-a-name/%d/%d", i, r))
+						e.Uses = append(e.Uses, fmt.Sprintf("fs:read:/srv/data/a-folder-with-a-name/%d/%d", i, r))
 					}
 				}
 				l.Record(e)

@@ -90,7 +90,7 @@ func recordOf(e host.Event) Record {
 	r := Record{
 		Time: e.Time, Op: opCall, Call: name(e.CallID), Within: name(e.Within), Caller: name(e.Caller), Session: name(e.Session),
 		Tool: name(e.Tool), Digest: name(e.Digest), DryRun: e.DryRun,
-		Rights: texts(e.Rights), Touched: texts(e.Touched), TouchedMore: e.TouchedMore, Denied: texts(e.Refused),
+		Rights: texts(e.Rights), Touched: texts(e.Uses), TouchedMore: e.UsesDropped, Denied: texts(e.Refused),
 		Outcome: &Outcome{Code: string(host.OK), MS: math.Round(float64(e.Duration)/1e3) / 1e3},
 	}
 	if e.Err == nil {

@@ -75,7 +75,7 @@ func (w *world) networks(prefixes ...string) {
 
 // send sends with grants written as "GET,POST https://host".
 func (w *world) send(r host.HTTPRequest, grants ...string) (*host.HTTPResponse, error) {
-	return w.Send(context.Background(), &r, host.Outbound{HTTP: granted(grants...), Touched: func(method, origin string) {
+	return w.Send(context.Background(), &r, host.Outbound{HTTP: granted(grants...), OnRequest: func(method, origin string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.touched = append(w.touched, method+" "+origin)

@@ -153,8 +153,8 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 	} {
 		_, err := w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
 			HTTP: granted("GET " + s.URL), Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: tt.header}},
-			Value:   func(context.Context, string) (string, error) { return tt.value, tt.err },
-			Touched: func(string, string) { t.Error("a request was made") },
+			Value:     func(context.Context, string) (string, error) { return tt.value, tt.err },
+			OnRequest: func(string, string) { t.Error("a request was made") },
 		})
 		fails(t, err, tt.code, tt.words)
 		if strings.Contains(err.Error(), "hunter2") {

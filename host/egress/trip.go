@@ -80,8 +80,8 @@ func (t *trip) hop(ctx context.Context) (*host.HTTPResponse, error) {
 	}
 	// Told when a connection stands and before anything is written to it.
 	touched := func(httptrace.GotConnInfo) {
-		if t.out.Touched != nil {
-			t.out.Touched(t.method, t.to.String())
+		if t.out.OnRequest != nil {
+			t.out.OnRequest(t.method, t.to.String())
 		}
 	}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: touched})

@@ -148,7 +148,7 @@ func (f *face) run(ctx context.Context, r *sdk.CallToolRequest, name string, par
 	c := callerOf(f.Server, r)
 	asker := &asker{server: f.Server, request: r, caller: c}
 	call := host.Call{
-		Name: name, Params: params, Caller: c.name, Remote: c.remote, Session: c.session, Teach: f.mode != Full,
+		Name: name, Params: params, Caller: c.name, Remote: c.remote, Session: c.session, DocsOnFirstUse: f.mode != Full,
 		Options: f.cfg.Options(options), Progress: progress(ctx, r), Log: logger(ctx, r, name),
 	}
 	if call.Options.MaxBytes == 0 {

@@ -137,8 +137,8 @@ func newCall(e *Engine, p *compiledPlugin, m *manifest.Manifest, r *host.Request
 
 // recordUse notes what a right was used for.
 func (c *call) recordUse(what string) {
-	if c.r.Touch != nil {
-		c.r.Touch(what)
+	if c.r.RecordUse != nil {
+		c.r.RecordUse(what)
 	}
 }
 

@@ -68,7 +68,7 @@ func (p *parentProcess) runJob(j *job, in io.Reader) (*host.Result, error) {
 	r := &host.Request{
 		Tool: tool.Name, Def: tool, Params: j.Params, Caller: j.Caller, Session: j.Session, CallID: j.CallID,
 		Grant: j.Grant, Limits: j.Limits, Options: j.Options, Settings: j.Settings,
-		Touch: func(what string) { p.send(frameUse, []byte(what)) },
+		RecordUse: func(what string) { p.send(frameUse, []byte(what)) },
 	}
 	if j.Log {
 		r.Log = func(level int, message string) { p.send(frameLog, marshal(report{Level: level, Message: message})) }

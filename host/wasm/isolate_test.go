@@ -119,7 +119,7 @@ func TestIsolatedFiles(t *testing.T) {
 		r := requestFor(t, p, "run", argParams(tt.args...))
 		r.Grant.FS = []host.FSGrant{{Source: inside, Path: "/data", Mode: tt.mode}}
 		var uses []string
-		r.Touch = func(what string) { uses = append(uses, what) }
+		r.RecordUse = func(what string) { uses = append(uses, what) }
 		result, err := invokeIsolated(t, p, r)
 		if err != nil {
 			t.Fatalf("%v: %v", tt.args, err)

@@ -165,8 +165,8 @@ func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text [
 	var unprinted error
 	answer := h.Call(ctx, host.Call{
 		Name: line.Tool, Params: params, Caller: "cli", Session: a.Env("PARLEY_SESSION"), Options: options,
-		Log:      func(level int, message string) { a.debugf("%s: %s", line.Tool, message) },
-		Answered: func(answer *host.Answer) { unprinted = a.printLine(id, answer) }, // whoever sends the lines goes on while it is recorded
+		Log:          func(level int, message string) { a.debugf("%s: %s", line.Tool, message) },
+		BeforeRecord: func(answer *host.Answer) { unprinted = a.printLine(id, answer) }, // whoever sends the lines goes on while it is recorded
 	})
 	if answer.Err == nil {
 		earlier[key] = answer.Data

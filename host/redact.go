@@ -14,21 +14,21 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// vault gives a call the secrets of its grant, and takes their values out of all that leaves the call again.
-type vault struct {
+// redactor gives a call the secrets of its grant, and takes their values out of all that leaves the call again.
+type redactor struct {
 	source Secrets
 	grants []SecretGrant
-	outer  *vault // of the call in whose name this one is made
+	outer  *redactor // of the call in whose name this one is made
 
-	mu     sync.Mutex
-	values map[string]string // by name, those that were asked for
-	hider  *strings.Replacer
+	mu       sync.Mutex
+	values   map[string]string // by name, those that were asked for
+	replacer *strings.Replacer
 }
 
 // value returns a secret of the grant.
-func (v *vault) value(ctx context.Context, name string) (string, error) {
+func (v *redactor) value(ctx context.Context, name string) (string, error) {
 	if !slices.ContainsFunc(v.grants, func(g SecretGrant) bool { return g.Name == name }) {
-		return "", Errorf(Denied, "secret %s is not granted", shown(name))
+		return "", Errorf(Denied, "secret %s is not granted", printable(name))
 	}
 	if v.source == nil {
 		return "", Errorf(ConfigError, "secret %s has no value: this host keeps none", name)
@@ -49,50 +49,50 @@ func (v *vault) value(ctx context.Context, name string) (string, error) {
 		v.values = map[string]string{}
 	}
 	v.values[name] = value
-	v.hider = hiderOf(v.values)
+	v.replacer = newReplacer(v.values)
 	return value, nil
 }
 
 // readable tells whether the guest may see a secret.
-func (v *vault) readable(name string) bool {
+func (v *redactor) readable(name string) bool {
 	return slices.ContainsFunc(v.grants, func(g SecretGrant) bool { return g.Name == name && g.Read })
 }
 
-// hide replaces each value that was asked for, also where it was encoded on its way.
-func (v *vault) hide(s string) string {
+// redact replaces each value that was asked for, also where it was encoded on its way.
+func (v *redactor) redact(s string) string {
 	v.mu.Lock()
-	hider := v.hider
+	replacer := v.replacer
 	v.mu.Unlock()
-	if hider == nil {
+	if replacer == nil {
 		return s
 	}
-	return hider.Replace(s)
+	return replacer.Replace(s)
 }
 
-func (v *vault) hideJSON(data json.RawMessage) json.RawMessage {
-	if v.idle() || len(data) == 0 {
+func (v *redactor) redactJSON(data json.RawMessage) json.RawMessage {
+	if v.empty() || len(data) == 0 {
 		return data
 	}
-	return manifest.MapJSON(data, v.hide)
+	return manifest.MapJSON(data, v.redact)
 }
 
-// hideAll, hideAllJSON and hideAllError are for what is kept of a call: it must not hold what the calls around this one know either.
-func (v *vault) hideAll(s string) string {
+// redactAll, redactAllJSON and redactAllError are for what is kept of a call: it must not hold what the calls around this one know either.
+func (v *redactor) redactAll(s string) string {
 	for ; v != nil; v = v.outer {
-		s = v.hide(s)
+		s = v.redact(s)
 	}
 	return s
 }
 
-func (v *vault) hideAllJSON(data json.RawMessage) json.RawMessage {
+func (v *redactor) redactAllJSON(data json.RawMessage) json.RawMessage {
 	for ; v != nil; v = v.outer {
-		data = v.hideJSON(data)
+		data = v.redactJSON(data)
 	}
 	return data
 }
 
-// hideAllError returns a copy, for the caller of a nested call sees more than is kept of it.
-func (v *vault) hideAllError(e *Error) *Error {
+// redactAllError returns a copy, for the caller of a nested call sees more than is kept of it.
+func (v *redactor) redactAllError(e *Error) *Error {
 	if e == nil {
 		return nil
 	}
@@ -103,19 +103,19 @@ func (v *vault) hideAllError(e *Error) *Error {
 		kept.Tool = &tool
 	}
 	for ; v != nil; v = v.outer {
-		v.hideError(&kept)
+		v.redactError(&kept)
 	}
 	return &kept
 }
 
-func (v *vault) idle() bool {
+func (v *redactor) empty() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.hider == nil
+	return v.replacer == nil
 }
 
-// hideUnread is hide for what comes to the guest itself, which may hold the secrets that it may read.
-func (v *vault) hideUnread(s string) string {
+// redactUnreadable is hide for what comes to the guest itself, which may hold the secrets that it may read.
+func (v *redactor) redactUnreadable(s string) string {
 	v.mu.Lock()
 	unread := map[string]string{}
 	for name, value := range v.values {
@@ -127,37 +127,37 @@ func (v *vault) hideUnread(s string) string {
 	if len(unread) == 0 {
 		return s
 	}
-	return hiderOf(unread).Replace(s)
+	return newReplacer(unread).Replace(s)
 }
 
-// hideError takes secrets out of everything in an error that may repeat what a guest said.
-func (v *vault) hideError(e *Error) {
-	if v.idle() {
+// redactError takes secrets out of everything in an error that may repeat what a guest said.
+func (v *redactor) redactError(e *Error) {
+	if v.empty() {
 		return
 	}
-	e.Message = v.hide(e.Message)
+	e.Message = v.redact(e.Message)
 	for i := range e.Details {
 		d := &e.Details[i]
-		d.Parameter, d.Provided, d.Expected, d.Suggestion = v.hide(d.Parameter), v.hide(d.Provided), v.hide(d.Expected), v.hide(d.Suggestion)
+		d.Parameter, d.Provided, d.Expected, d.Suggestion = v.redact(d.Parameter), v.redact(d.Provided), v.redact(d.Expected), v.redact(d.Suggestion)
 	}
 	for i := range e.Denied {
-		e.Denied[i].Right, e.Denied[i].Why = v.hide(e.Denied[i].Right), v.hide(e.Denied[i].Why)
+		e.Denied[i].Right, e.Denied[i].Why = v.redact(e.Denied[i].Right), v.redact(e.Denied[i].Why)
 	}
 	for i := range e.Next {
-		e.Next[i] = v.hide(e.Next[i])
+		e.Next[i] = v.redact(e.Next[i])
 	}
 	if e.Tool != nil {
-		e.Tool.Name, e.Tool.Details = v.hide(e.Tool.Name), v.hideJSON(e.Tool.Details)
+		e.Tool.Name, e.Tool.Details = v.redact(e.Tool.Name), v.redactJSON(e.Tool.Details)
 	}
-	e.Corrected, e.Command, e.Marked = v.hideJSON(e.Corrected), v.hide(e.Command), v.hide(e.Marked)
+	e.Corrected, e.Command, e.Marked = v.redactJSON(e.Corrected), v.redact(e.Command), v.redact(e.Marked)
 }
 
 // minFragment is the length from which an encoded form is looked for: shorter ones are found everywhere.
 const minFragment = 8
 
-// hiderOf looks for each value as it is and in the forms that a server, a log or a guest commonly gives it. Longer forms go first, so
+// newReplacer looks for each value as it is and in the forms that a server, a log or a guest commonly gives it. Longer forms go first, so
 // that no part of one is left over.
-func hiderOf(values map[string]string) *strings.Replacer {
+func newReplacer(values map[string]string) *strings.Replacer {
 	type pair struct{ form, name string }
 	var pairs []pair
 	for name, value := range values {
