@@ -81,22 +81,22 @@ func (c *Client) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound)
 	if err != nil {
 		return nil, err
 	}
-	t := &trip{client: c, rules: rules, out: o, sent: map[string]string{}}
-	if err := t.begin(r); err != nil {
+	x := &exchange{client: c, rules: rules, outbound: o, sentSecrets: map[string]string{}}
+	if err := x.start(r); err != nil {
 		return nil, err
 	}
-	first := t.to
+	first := x.target
 	tooLong := host.Errorf(host.Timeout, "%s and where it led did not answer within %s", first, c.cfg.Timeout)
 	// What is cancelled here also ends the connections that the hops opened.
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, tooLong)
 	defer cancel()
 	for range 1 + maxRedirects {
-		answer, err := t.hop(ctx)
-		if err != nil || answer != nil {
-			return answer, err
+		response, err := x.hop(ctx)
+		if err != nil || response != nil {
+			return response, err
 		}
 	}
-	return nil, host.Errorf(host.LimitExceeded, "%s redirected more than %d times, at last to %s", first, maxRedirects, t.to)
+	return nil, host.Errorf(host.LimitExceeded, "%s redirected more than %d times, at last to %s", first, maxRedirects, x.target)
 }
 
 // Dial connects to "host:port" as host.Egress says, and asks no proxy. The spelling of the host is that of package origin.
@@ -105,7 +105,7 @@ func (c *Client) Dial(ctx context.Context, address string, grants []host.HTTPGra
 	if err != nil {
 		return nil, err
 	}
-	to, err := addressed(address)
+	to, err := parseAddress(address)
 	if err != nil {
 		return nil, err
 	}
@@ -124,13 +124,13 @@ func (c *Client) Dial(ctx context.Context, address string, grants []host.HTTPGra
 	defer cancel()
 	conn, err := c.guard(rules).dial(ctx, t)
 	if err != nil {
-		return nil, failure(ctx, to, err)
+		return nil, hostError(ctx, to, err)
 	}
 	return conn, nil
 }
 
-// addressed reads "host:port", with a port, as an origin by http.
-func addressed(address string) (origin.Origin, error) {
+// parseAddress reads "host:port", with a port, as an origin by http.
+func parseAddress(address string) (origin.Origin, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return origin.Origin{}, host.Errorf(host.InvalidURL, "an address to connect to has the form HOST:PORT, such as example.com:443 or [2001:db8::1]:443")
 	}

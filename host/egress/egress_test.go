@@ -22,8 +22,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// world is a client with names that the test makes up, and what it was asked.
-type world struct {
+// testClient is a client with names that the test makes up, and what it was asked.
+type testClient struct {
 	*Client
 	t *testing.T
 
@@ -34,9 +34,9 @@ type world struct {
 	touched []string
 }
 
-func newWorld(t *testing.T, cfg Config) *world {
+func newTestClient(t *testing.T, cfg Config) *testClient {
 	t.Helper()
-	w := &world{t: t, names: map[string][]string{}}
+	w := &testClient{t: t, names: map[string][]string{}}
 	cfg.Rules = func() (host.EgressRules, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -49,7 +49,7 @@ func newWorld(t *testing.T, cfg Config) *world {
 	return w
 }
 
-func (w *world) resolve(_ context.Context, name string) ([]netip.Addr, error) {
+func (w *testClient) resolve(_ context.Context, name string) ([]netip.Addr, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lookups = append(w.lookups, name)
@@ -64,7 +64,7 @@ func (w *world) resolve(_ context.Context, name string) ([]netip.Addr, error) {
 }
 
 // networks has the operator name networks.
-func (w *world) networks(prefixes ...string) {
+func (w *testClient) networks(prefixes ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rules.Networks = nil
@@ -74,7 +74,7 @@ func (w *world) networks(prefixes ...string) {
 }
 
 // send sends with grants written as "GET,POST https://host".
-func (w *world) send(r host.HTTPRequest, grants ...string) (*host.HTTPResponse, error) {
+func (w *testClient) send(r host.HTTPRequest, grants ...string) (*host.HTTPResponse, error) {
 	return w.Send(context.Background(), &r, host.Outbound{HTTP: granted(grants...), OnRequest: func(method, origin string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -94,7 +94,7 @@ func granted(grants ...string) []host.HTTPGrant {
 // serve runs a server on an address of this machine, such as 127.0.0.2 or ::1, until the test ends.
 func serve(t *testing.T, address string, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	s := unstarted(t, address, h)
+	s := newServer(t, address, h)
 	s.Start()
 	return s
 }
@@ -102,17 +102,17 @@ func serve(t *testing.T, address string, h http.HandlerFunc) *httptest.Server {
 // serveTLS is serve with a certificate for example.com, *.example.com, 127.0.0.1 and ::1.
 func serveTLS(t *testing.T, address string, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	s := unstarted(t, address, h)
+	s := newServer(t, address, h)
 	s.StartTLS()
 	return s
 }
 
-func unstarted(t *testing.T, address string, h http.HandlerFunc) *httptest.Server {
+func newServer(t *testing.T, address string, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
 	s.Listener.Close()
 	s.Listener = listen(t, address)
-	s.Config.ErrorLog = quiet
+	s.Config.ErrorLog = discardLog
 	t.Cleanup(s.Close)
 	return s
 }
@@ -146,8 +146,8 @@ func serveRaw(t *testing.T, f func(net.Conn)) (url string) {
 	return "http://" + l.Addr().String()
 }
 
-// answers sends a text once the head of the request has come.
-func answers(text string) func(net.Conn) {
+// respondWith sends a text once the head of the request has come.
+func respondWith(text string) func(net.Conn) {
 	return func(conn net.Conn) {
 		readHead(conn)
 		io.WriteString(conn, text)
@@ -175,11 +175,11 @@ func rootsOf(s *httptest.Server) *x509.CertPool {
 	return pool
 }
 
-// quiet takes what servers say about clients that go away.
-var quiet = log.New(io.Discard, "", 0)
+// discardLog takes what servers say about clients that go away.
+var discardLog = log.New(io.Discard, "", 0)
 
-// fails wants an error of a code whose text and denials hold some words.
-func fails(t *testing.T, err error, code host.Code, words ...string) {
+// wantError wants an error of a code whose text and denials hold some words.
+func wantError(t *testing.T, err error, code host.Code, words ...string) {
 	t.Helper()
 	if err == nil {
 		t.Errorf("no error, want %s", code)
@@ -203,7 +203,7 @@ func fails(t *testing.T, err error, code host.Code, words ...string) {
 	}
 }
 
-func succeeds(t *testing.T, r *host.HTTPResponse, err error, body string) {
+func wantBody(t *testing.T, r *host.HTTPResponse, err error, body string) {
 	t.Helper()
 	if err != nil || string(r.Body) != body {
 		t.Errorf("got %+v, %v, want %q", r, err, body)
@@ -214,7 +214,7 @@ func hello(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "hello %s", 
 
 // Spellings of URLs that a guest may try, with two grants: an address and a name.
 func TestSpellings(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	hits := 0
 	h := func(w http.ResponseWriter, r *http.Request) {
 		hits++
@@ -331,7 +331,7 @@ func TestSpellings(t *testing.T) {
 // A wildcard stands for every name below, at any depth, and not for the name itself.
 func TestWildcard(t *testing.T) {
 	s := serve(t, "127.0.0.2", hello)
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	w.networks("127.0.0.0/8")
 	for name, want := range map[string]bool{
 		"a.example.test": true, "a.b.example.test": true, "example.test": false, "aexample.test": false, "example.test.evil.test": false, "b.test": false,
@@ -341,7 +341,7 @@ func TestWildcard(t *testing.T) {
 		if want && err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if !want {
-			fails(t, err, host.Denied, "http:GET:http://"+name+":"+portOf(s), "no grant reaches")
+			wantError(t, err, host.Denied, "http:GET:http://"+name+":"+portOf(s), "no grant reaches")
 		}
 	}
 }
@@ -352,7 +352,7 @@ func TestMethods(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		got = r.Method + " " + string(body)
 	})
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	for _, tt := range []struct {
 		method, body string
 		code         host.Code
@@ -378,7 +378,7 @@ func TestMethods(t *testing.T) {
 			}
 			continue
 		}
-		fails(t, err, tt.code, tt.words)
+		wantError(t, err, tt.code, tt.words)
 		if got != "" {
 			t.Errorf("%s arrived as %q", tt.method, got)
 		}
@@ -388,34 +388,34 @@ func TestMethods(t *testing.T) {
 // Nothing that one call opened serves another: an address is dialled anew, and judged anew.
 func TestNoConnectionIsReused(t *testing.T) {
 	connections := make(chan net.Conn, 10)
-	s := unstarted(t, "127.0.0.2", hello)
+	s := newServer(t, "127.0.0.2", hello)
 	s.Config.ConnState = func(c net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			connections <- c
 		}
 	}
 	s.Start()
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	w.names["a.test"] = []string{"127.0.0.2"}
 	w.networks("127.0.0.2/32")
 	for range 2 {
 		answer, err := w.send(host.HTTPRequest{URL: "http://a.test:" + portOf(s) + "/x"}, "GET http://a.test:"+portOf(s))
-		succeeds(t, answer, err, "hello /x")
+		wantBody(t, answer, err, "hello /x")
 	}
 	if len(connections) != 2 {
 		t.Errorf("%d connections for two requests", len(connections))
 	}
 	w.networks()
 	_, err := w.send(host.HTTPRequest{URL: "http://a.test:" + portOf(s) + "/x"}, "GET http://a.test:"+portOf(s))
-	fails(t, err, host.Denied, "127.0.0.2 (loopback)", `networks = ["127.0.0.2/32"]`)
+	wantError(t, err, host.Denied, "127.0.0.2 (loopback)", `networks = ["127.0.0.2/32"]`)
 }
 
-func TestTouched(t *testing.T) {
+func TestRecordsUse(t *testing.T) {
 	last := serve(t, "127.0.0.2", hello)
 	first := serve(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, map[string]string{"/on": last.URL, "/out": "http://10.0.0.1/", "/down": "http://127.0.0.1:1/"}[r.URL.Path], http.StatusSeeOther)
 	})
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	grants := []string{"GET,POST " + first.URL, "GET " + last.URL, "GET http://127.0.0.1:1"}
 	for path, want := range map[string][]string{
 		"/on":   {"POST " + first.URL, "GET " + last.URL},
@@ -432,13 +432,13 @@ func TestTouched(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	s := serve(t, "127.0.0.1", hello)
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() {
 			path := "/" + strconv.Itoa(i)
 			answer, err := w.send(host.HTTPRequest{URL: s.URL + path}, "GET "+s.URL)
-			succeeds(t, answer, err, "hello "+path)
+			wantBody(t, answer, err, "hello "+path)
 		})
 	}
 	all.Wait()
@@ -448,9 +448,9 @@ func TestRulesThatCannotBeRead(t *testing.T) {
 	broken := host.Errorf(host.ConfigError, "policy.toml, line 3")
 	c := New(Config{Rules: func() (host.EgressRules, error) { return host.EgressRules{}, broken }})
 	_, err := c.Send(context.Background(), &host.HTTPRequest{URL: "http://127.0.0.1/"}, host.Outbound{HTTP: granted("GET http://127.0.0.1")})
-	fails(t, err, host.ConfigError, "line 3")
+	wantError(t, err, host.ConfigError, "line 3")
 	_, err = c.Dial(context.Background(), "127.0.0.1:80", nil)
-	fails(t, err, host.ConfigError, "line 3")
+	wantError(t, err, host.ConfigError, "line 3")
 }
 
 // environmentProxy is the proxy that the environment of this process names, and what it was asked. It runs as long as the process, since
@@ -466,10 +466,10 @@ var environmentProxy = sync.OnceValue(func() *proxyServer {
 	return p
 })
 
-type proxyServer struct{ asked []string }
+type proxyServer struct{ requests []string }
 
 func (p *proxyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.asked = append(p.asked, r.Method+" "+r.RequestURI+" "+r.Header.Get("Proxy-Authorization"))
+	p.requests = append(p.requests, r.Method+" "+r.RequestURI+" "+r.Header.Get("Proxy-Authorization"))
 	if r.Method == http.MethodConnect {
 		w.WriteHeader(http.StatusForbidden)
 		return
@@ -480,44 +480,44 @@ func (p *proxyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Without the operator's word no proxy is asked, whatever the environment says.
 func TestProxy(t *testing.T) {
 	proxy := environmentProxy()
-	proxy.asked = nil
+	proxy.requests = nil
 	s := serve(t, "127.0.0.2", hello)
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	w.names["a.test"] = []string{"127.0.0.2"}
 	w.networks("127.0.0.2/32")
 	url := "http://a.test:" + portOf(s) + "/x"
 	grant := "GET http://a.test:" + portOf(s)
 
 	answer, err := w.send(host.HTTPRequest{URL: url}, grant)
-	succeeds(t, answer, err, "hello /x")
-	if len(proxy.asked) > 0 {
-		t.Errorf("the proxy was asked for %q", proxy.asked)
+	wantBody(t, answer, err, "hello /x")
+	if len(proxy.requests) > 0 {
+		t.Errorf("the proxy was asked for %q", proxy.requests)
 	}
 
 	// With it, names are held against the grants and addresses are the proxy's to judge.
 	w.rules, w.lookups = host.EgressRules{Proxy: true}, nil
 	answer, err = w.send(host.HTTPRequest{URL: url}, grant)
-	succeeds(t, answer, err, "by proxy")
-	if len(proxy.asked) != 1 || !strings.HasPrefix(proxy.asked[0], "GET "+url+" Basic ") || len(w.lookups) > 0 {
-		t.Errorf("the proxy was asked for %q, and names %q were looked up", proxy.asked, w.lookups)
+	wantBody(t, answer, err, "by proxy")
+	if len(proxy.requests) != 1 || !strings.HasPrefix(proxy.requests[0], "GET "+url+" Basic ") || len(w.lookups) > 0 {
+		t.Errorf("the proxy was asked for %q, and names %q were looked up", proxy.requests, w.lookups)
 	}
 	_, err = w.send(host.HTTPRequest{URL: "http://b.test/"}, grant)
-	fails(t, err, host.Denied, "http:GET:http://b.test")
+	wantError(t, err, host.Denied, "http:GET:http://b.test")
 	_, err = w.send(host.HTTPRequest{URL: "https://a.test/"}, "GET https://a.test")
-	fails(t, err, host.Unavailable, "the proxy answered 403 when asked to connect to a.test:443")
-	if len(proxy.asked) != 2 {
-		t.Errorf("the proxy was asked for %q", proxy.asked)
+	wantError(t, err, host.Unavailable, "the proxy answered 403 when asked to connect to a.test:443")
+	if len(proxy.requests) != 2 {
+		t.Errorf("the proxy was asked for %q", proxy.requests)
 	}
 	// What the environment's proxy leaves out is dialled directly, by the guard's rules.
 	answer, err = w.send(host.HTTPRequest{URL: s.URL + "/direct"}, "GET "+s.URL)
-	succeeds(t, answer, err, "hello /direct")
+	wantBody(t, answer, err, "hello /direct")
 	_, err = w.Dial(context.Background(), "127.0.0.2:"+portOf(s), nil)
-	fails(t, err, host.Denied, "loopback")
+	wantError(t, err, host.Denied, "loopback")
 }
 
 func TestProxiesThatFail(t *testing.T) {
 	for _, proxy := range []string{"http://user:hunter2@127.0.0.1:1", "http://user:hunter2@127.0.0.1:x"} {
-		w := newWorld(t, Config{Proxy: func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }})
+		w := newTestClient(t, Config{Proxy: func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }})
 		w.rules.Proxy = true
 		for _, scheme := range []string{"http", "https"} {
 			_, err := w.send(host.HTTPRequest{URL: scheme + "://a.test/"}, "GET http://a.test", "GET https://a.test")
@@ -528,8 +528,8 @@ func TestProxiesThatFail(t *testing.T) {
 	}
 }
 
-// within bounds the time of what must not hang, at ten times what is promised.
-func within(t *testing.T, promised time.Duration, f func()) {
+// wantWithin bounds the time of what must not hang, at ten times what is promised.
+func wantWithin(t *testing.T, promised time.Duration, f func()) {
 	t.Helper()
 	began := time.Now()
 	f()

@@ -51,10 +51,10 @@ func (g guard) dial(ctx context.Context, t target) (net.Conn, error) {
 	return nil, err
 }
 
-func dialOne(ctx context.Context, to netip.AddrPort, left int) (net.Conn, error) {
+func dialOne(ctx context.Context, to netip.AddrPort, attemptsLeft int) (net.Conn, error) {
 	var d net.Dialer
-	if deadline, ok := ctx.Deadline(); ok && left > 1 {
-		d.Timeout = time.Until(deadline) / time.Duration(left)
+	if deadline, ok := ctx.Deadline(); ok && attemptsLeft > 1 {
+		d.Timeout = time.Until(deadline) / time.Duration(attemptsLeft)
 	}
 	return d.DialContext(ctx, "tcp", to.String())
 }
@@ -70,17 +70,17 @@ func (g guard) addresses(ctx context.Context, t target) ([]netip.Addr, error) {
 	for _, a := range found {
 		// An IPv4 address is the same in its IPv6 clothes.
 		a = a.Unmap()
-		if what := g.refuses(t, a.WithZone("")); what == "" {
+		if reason := g.refusalReason(t, a.WithZone("")); reason == "" {
 			allowed = append(allowed, a)
 		} else {
-			refused = append(refused, a.String()+" ("+what+")")
+			refused = append(refused, a.String()+" ("+reason+")")
 		}
 	}
 	switch {
 	case len(allowed) > 0:
 		return allowed, nil
 	case len(refused) > 0:
-		return nil, g.denied(t, found[0].Unmap().WithZone(""), refused)
+		return nil, g.deniedError(t, found[0].Unmap().WithZone(""), refused)
 	}
 	return nil, &net.DNSError{Err: "no address", Name: t.host, IsNotFound: true}
 }
@@ -92,20 +92,20 @@ func (g guard) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return g.resolve(ctx, name)
 }
 
-// refuses says what an address is that must not be dialled, "" if it may be.
-func (g guard) refuses(t target, a netip.Addr) string {
-	what := kindOf(a)
+// refusalReason says what an address is that must not be dialled, "" if it may be.
+func (g guard) refusalReason(t target, a netip.Addr) string {
+	kind := addressKind(a)
 	switch {
 	case t.host == "localhost" && !a.IsLoopback():
 		return "not loopback, which localhost is"
-	case what == "" || t.granted && g.named(t.host, a):
+	case kind == "" || t.granted && g.isExempt(t.host, a):
 		return ""
 	}
-	return what
+	return kind
 }
 
-// named tells whether the policy names an address that is not public, given that a grant reaches the host.
-func (g guard) named(name string, a netip.Addr) bool {
+// isExempt tells whether the policy names an address that is not public, given that a grant reaches the host.
+func (g guard) isExempt(name string, a netip.Addr) bool {
 	within := func(a netip.Addr) bool {
 		return slices.ContainsFunc(g.networks, func(n netip.Prefix) bool { return n.Contains(a) })
 	}
@@ -113,11 +113,11 @@ func (g guard) named(name string, a netip.Addr) bool {
 	return name == a.String() || name == "localhost" || within(a) || wraps && within(inner)
 }
 
-func (g guard) denied(t target, first netip.Addr, refused []string) error {
-	const most = 3
-	list := strings.Join(refused[:min(len(refused), most)], ", ")
-	if len(refused) > most {
-		list += fmt.Sprintf(" and %d more", len(refused)-most)
+func (g guard) deniedError(t target, first netip.Addr, refused []string) error {
+	const limit = 3
+	list := strings.Join(refused[:min(len(refused), limit)], ", ")
+	if len(refused) > limit {
+		list += fmt.Sprintf(" and %d more", len(refused)-limit)
 	}
 	why := fmt.Sprintf("%s is at %s", t.host, list)
 	switch {
@@ -127,18 +127,18 @@ func (g guard) denied(t target, first netip.Addr, refused []string) error {
 		why += fmt.Sprintf("; where that is meant, the operator names the address: by networks = [\"%s\"] under [operator], for hosts that are granted, or by a grant of %s itself",
 			netip.PrefixFrom(first, first.BitLen()), first)
 	}
-	return denied(t.right, why)
+	return deniedError(t.right, why)
 }
 
-func denied(right, why string) *host.Error {
+func deniedError(right, why string) *host.Error {
 	return &host.Error{Code: host.Denied, Message: "not granted: " + right + ": " + why, Denied: []host.Denial{{Right: right, Why: why}}}
 }
 
-// special are the networks that are not public, after IANA's registries of special-purpose addresses (RFC 6890) and of the IPv6 space,
+// specialNetworks are the networks that are not public, after IANA's registries of special-purpose addresses (RFC 6890) and of the IPv6 space,
 // with the addresses at which clouds tell secrets to their machines. The first that holds an address names it.
-var special = []struct {
+var specialNetworks = []struct {
 	network netip.Prefix
-	what    string
+	kind    string
 }{
 	{netip.MustParsePrefix("0.0.0.0/32"), "unspecified"},
 	{netip.MustParsePrefix("0.0.0.0/8"), "this network"},
@@ -182,17 +182,17 @@ var (
 	sixToFour     = netip.MustParsePrefix("2002::/16")
 )
 
-// kindOf says what an address is that is not public, "" for one that is. An address that carries an IPv4 address is what that one is.
-func kindOf(a netip.Addr) string {
+// addressKind says what an address is that is not public, "" for one that is. An address that carries an IPv4 address is what that one is.
+func addressKind(a netip.Addr) string {
 	if inner, ok := embedded(a); ok {
-		if what := kindOf(inner); what != "" {
-			return inner.String() + " within IPv6, " + what
+		if kind := addressKind(inner); kind != "" {
+			return inner.String() + " within IPv6, " + kind
 		}
 		return ""
 	}
-	for _, s := range special {
+	for _, s := range specialNetworks {
 		if s.network.Contains(a) {
-			return s.what
+			return s.kind
 		}
 	}
 	if a.Is6() && !globalUnicast.Contains(a) {

@@ -40,7 +40,7 @@ func TestKindOf(t *testing.T) {
 		"64:ff9b::a00:1": "10.0.0.1 within IPv6, private", "64:ff9b:1::808:808": "NAT64 of a local network", "64:ff9b:0:1::808:808": "outside of what IPv6 gives out",
 		"2002:808:808::1": "", "2002:7f00:1::1": "127.0.0.1 within IPv6, loopback", "2002:c0a8:1::": "192.168.0.1 within IPv6, private",
 	} {
-		if got := kindOf(netip.MustParseAddr(address)); got != want {
+		if got := addressKind(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
 	}
@@ -105,9 +105,9 @@ func TestAddresses(t *testing.T) {
 		words, wantDenied := strings.CutPrefix(tt.want, "denied: ")
 		switch {
 		case wantDenied:
-			fails(t, err, host.Denied, "http:GET:http://x", words)
+			wantError(t, err, host.Denied, "http:GET:http://x", words)
 		case tt.want == "no address":
-			if err == nil || complaintOf(err).text != "its name has no address" {
+			if err == nil || classify(err).text != "its name has no address" {
 				t.Errorf("%s: %v", tt.host, err)
 			}
 		default:
@@ -129,7 +129,7 @@ func TestRebinding(t *testing.T) {
 	port := portOf(secret)
 	var lookups []string
 	answers := [][]netip.Addr{{netip.MustParseAddr("127.0.0.2")}, {netip.MustParseAddr("127.0.0.3")}}
-	w := newWorld(t, Config{Resolve: func(_ context.Context, name string) ([]netip.Addr, error) {
+	w := newTestClient(t, Config{Resolve: func(_ context.Context, name string) ([]netip.Addr, error) {
 		lookups = append(lookups, name)
 		return answers[min(len(lookups), len(answers))-1], nil
 	}})
@@ -148,13 +148,13 @@ func TestRebinding(t *testing.T) {
 	}))
 	url := "http://a.test:" + port
 	answer, err := w.send(host.HTTPRequest{URL: url}, "GET "+url)
-	succeeds(t, answer, err, "public")
+	wantBody(t, answer, err, "public")
 	if len(lookups) != 1 {
 		t.Errorf("%d look-ups for one hop", len(lookups))
 	}
 	lookups = nil
 	_, err = w.send(host.HTTPRequest{URL: url + "/again"}, "GET "+url)
-	fails(t, err, host.Denied, "127.0.0.3 (loopback)")
+	wantError(t, err, host.Denied, "127.0.0.3 (loopback)")
 	if len(lookups) != 2 || inner != 0 {
 		t.Errorf("%d look-ups, %d requests inside", len(lookups), inner)
 	}
@@ -163,35 +163,35 @@ func TestRebinding(t *testing.T) {
 // The next address is tried where one does not answer, and each has its share of the time.
 func TestSeveralAddresses(t *testing.T) {
 	s := serve(t, "127.0.0.2", hello)
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	w.networks("127.0.0.0/8")
 	w.names["a.test"] = []string{"127.0.0.9", "127.0.0.2"}
 	url := "http://a.test:" + portOf(s)
 	answer, err := w.send(host.HTTPRequest{URL: url + "/x"}, "GET "+url)
-	succeeds(t, answer, err, "hello /x")
+	wantBody(t, answer, err, "hello /x")
 	w.names["a.test"] = []string{"127.0.0.9", "127.0.0.8"}
 	_, err = w.send(host.HTTPRequest{URL: url + "/x?secret"}, "GET "+url)
-	fails(t, err, host.Unavailable, url+": connection refused")
+	wantError(t, err, host.Unavailable, url+": connection refused")
 	w.names["a.test"] = nil
 	_, err = w.send(host.HTTPRequest{URL: url + "/x?secret"}, "GET "+url)
-	fails(t, err, host.Unavailable, url+": its name has no address")
+	wantError(t, err, host.Unavailable, url+": its name has no address")
 }
 
 func TestLocalhost(t *testing.T) {
 	s := serve(t, "127.0.0.1", hello)
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	w.names["localhost"] = []string{"127.0.0.1"}
 	url := "http://localhost:" + portOf(s)
 	answer, err := w.send(host.HTTPRequest{URL: url + "/x"}, "GET "+url)
-	succeeds(t, answer, err, "hello /x")
+	wantBody(t, answer, err, "hello /x")
 	// A grant for the name is none for the address, nor the other way round.
 	_, err = w.send(host.HTTPRequest{URL: s.URL}, "GET "+url)
-	fails(t, err, host.Denied, "http:GET:"+s.URL)
+	wantError(t, err, host.Denied, "http:GET:"+s.URL)
 	_, err = w.send(host.HTTPRequest{URL: url}, "GET "+s.URL)
-	fails(t, err, host.Denied, "http:GET:"+url)
+	wantError(t, err, host.Denied, "http:GET:"+url)
 	six := serve(t, "::1", hello)
 	answer, err = w.send(host.HTTPRequest{URL: six.URL + "/six"}, "GET "+six.URL)
-	succeeds(t, answer, err, "hello /six")
+	wantBody(t, answer, err, "hello /six")
 }
 
 func TestDial(t *testing.T) {
@@ -206,7 +206,7 @@ func TestDial(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	w.names["a.test"] = []string{"127.0.0.2"}
 	for _, tt := range []struct {
 		address  string
@@ -243,7 +243,7 @@ func TestDial(t *testing.T) {
 		grants := slices.DeleteFunc(strings.Split(at(tt.grants), ";"), func(s string) bool { return s == "" })
 		conn, err := w.Dial(context.Background(), at(tt.address), granted(grants...))
 		if tt.code != host.OK {
-			fails(t, err, tt.code, at(tt.words))
+			wantError(t, err, tt.code, at(tt.words))
 			continue
 		}
 		if err != nil {
@@ -260,5 +260,5 @@ func TestDial(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := w.Dial(ctx, "127.0.0.2:"+port, granted("GET http://127.0.0.2:"+port))
-	fails(t, err, host.Interrupted)
+	wantError(t, err, host.Interrupted)
 }

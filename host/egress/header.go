@@ -23,7 +23,7 @@ func checkMethod(m string) error {
 	const capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	switch {
 	case len(m) > 40 || strings.Trim(m, capitals) != "":
-		return host.Errorf(host.InvalidArgs, "method %s is not one word in capitals, such as GET", shown(m))
+		return host.Errorf(host.InvalidArgs, "method %s is not one word in capitals, such as GET", quote(m))
 	case m == "CONNECT", m == "TRACE", m == "TRACK":
 		return host.Errorf(host.InvalidArgs, "method %s is never sent", m)
 	}
@@ -40,11 +40,11 @@ func headerOf(pairs [][2]string) (http.Header, error) {
 		name, value := p[0], p[1]
 		switch {
 		case !isToken(name):
-			return nil, host.Errorf(host.InvalidArgs, "header %s is no name of letters, digits and hyphens, such as accept", shown(name))
+			return nil, host.Errorf(host.InvalidArgs, "header %s is no name of letters, digits and hyphens, such as accept", quote(name))
 		case !isFieldValue(value):
-			return nil, host.Errorf(host.InvalidArgs, "the value of header %s holds a line break or another control character", shown(name))
-		case isHostsOwn(name):
-			return nil, host.Errorf(host.InvalidArgs, "header %s is the host's own: leave it out", shown(name))
+			return nil, host.Errorf(host.InvalidArgs, "the value of header %s holds a line break or another control character", quote(name))
+		case isReserved(name):
+			return nil, host.Errorf(host.InvalidArgs, "header %s is the host's own: leave it out", quote(name))
 		}
 		if size += len(name) + len(value); size > maxHeaderBytes {
 			return nil, host.Errorf(host.InvalidArgs, "the headers have more than %d bytes", maxHeaderBytes)
@@ -54,9 +54,9 @@ func headerOf(pairs [][2]string) (http.Header, error) {
 	return header, nil
 }
 
-// isHostsOwn tells which headers neither guests nor secrets set: those that are about one connection (RFC 9110, section 7.6.1), those that
+// isReserved tells which headers neither guests nor secrets set: those that are about one connection (RFC 9110, section 7.6.1), those that
 // say where a message ends and whom it is for, and Accept-Encoding, because what the host cannot decode it can neither count nor redact.
-func isHostsOwn(name string) bool {
+func isReserved(name string) bool {
 	name = strings.ToLower(name)
 	switch name {
 	case "host", "connection", "keep-alive", "content-length", "transfer-encoding", "upgrade", "te", "trailer", "expect", "accept-encoding", "http2-settings":
@@ -83,10 +83,10 @@ func isFieldValue(s string) bool {
 
 // headers are those of one hop: the guest's, the host's own, and the secrets that are bound to its URL. Where a secret and the guest name
 // the same header, the secret's stands alone.
-func (t *trip) headers(ctx context.Context) (http.Header, error) {
-	header := t.header.Clone()
+func (x *exchange) headers(ctx context.Context) (http.Header, error) {
+	header := x.header.Clone()
 	if header.Get("User-Agent") == "" {
-		header.Set("User-Agent", t.client.cfg.UserAgent)
+		header.Set("User-Agent", x.client.cfg.UserAgent)
 	}
 	// A part of a compressed body could not be decompressed.
 	if header.Get("Range") != "" {
@@ -95,12 +95,12 @@ func (t *trip) headers(ctx context.Context) (http.Header, error) {
 		header.Set("Accept-Encoding", "gzip")
 	}
 	var set []string
-	for _, s := range t.out.Secrets {
+	for _, s := range x.outbound.Secrets {
 		bound, err := origin.Parse(s.URL)
-		if err != nil || !bound.Covers(t.to) {
+		if err != nil || !bound.Covers(x.target) {
 			continue
 		}
-		name, value, err := t.secret(ctx, s)
+		name, value, err := x.secret(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -117,17 +117,17 @@ func (t *trip) headers(ctx context.Context) (http.Header, error) {
 }
 
 // secret is the header that a secret is put into, "Authorization" and "Bearer ...". It travels by https, or within this machine.
-func (t *trip) secret(ctx context.Context, s host.SecretGrant) (name, value string, err error) {
+func (x *exchange) secret(ctx context.Context, s host.SecretGrant) (name, value string, err error) {
 	name, text, _ := strings.Cut(s.Header, ":")
 	switch {
-	case !isToken(name) || isHostsOwn(name):
-		return "", "", host.Errorf(host.InvalidPlugin, "the manifest binds secret %s to header %s, which is not for a plugin to set", s.Name, shown(name))
-	case t.to.Scheme != "https" && !isThisMachine(t.to.Host):
-		return "", "", denied("secret:"+s.Name, "it is bound to "+t.to.String()+", and a secret is sent by https, or to localhost or a loopback address")
-	case t.out.Value == nil:
+	case !isToken(name) || isReserved(name):
+		return "", "", host.Errorf(host.InvalidPlugin, "the manifest binds secret %s to header %s, which is not for a plugin to set", s.Name, quote(name))
+	case x.target.Scheme != "https" && !isLoopback(x.target.Host):
+		return "", "", deniedError("secret:"+s.Name, "it is bound to "+x.target.String()+", and a secret is sent by https, or to localhost or a loopback address")
+	case x.outbound.Value == nil:
 		return "", "", host.Errorf(host.ConfigError, "secret %s has no value: nobody keeps secrets here", s.Name)
 	}
-	plain, err := t.out.Value(ctx, s.Name)
+	plain, err := x.outbound.Value(ctx, s.Name)
 	if err != nil {
 		return "", "", err
 	}
@@ -136,15 +136,15 @@ func (t *trip) secret(ctx context.Context, s host.SecretGrant) (name, value stri
 		return "", "", host.Errorf(host.ConfigError, "secret %s holds a line break or another control character, which no header can", s.Name).
 			WithNext("parley secret set " + s.Name)
 	}
-	t.sent[s.Name] = plain
+	x.sentSecrets[s.Name] = plain
 	return name, value, nil
 }
 
-// isThisMachine tells whether a host can be nothing but loopback; the guard holds localhost to it.
-func isThisMachine(name string) bool {
+// isLoopback tells whether a host can be nothing but loopback; the guard holds localhost to it.
+func isLoopback(name string) bool {
 	a, err := netip.ParseAddr(name)
 	return name == "localhost" || err == nil && a.IsLoopback()
 }
 
-// shown quotes what a guest wrote for an error.
-func shown(s string) string { return strconv.Quote(manifest.Clip(manifest.CleanLine(s), 80)) }
+// quote quotes what a guest wrote for an error.
+func quote(s string) string { return strconv.Quote(manifest.Clip(manifest.CleanLine(s), 80)) }

@@ -15,15 +15,15 @@ import (
 
 func TestGuestHeaders(t *testing.T) {
 	s := serve(t, "127.0.0.1", echo)
-	w := newWorld(t, Config{UserAgent: "parley/1.2.3"})
+	w := newTestClient(t, Config{UserAgent: "parley/1.2.3"})
 	answer, err := w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{"x-one", "a"}, {"X-One", "b\tc"}, {"X-Empty", ""}, {"x-latin", "\xe9"}}}, "GET "+s.URL)
-	a := arrivedOf(t, answer, err)
+	a := receivedOf(t, answer, err)
 	if !slices.Equal(a.Header["X-One"], []string{"a", "b\tc"}) || a.Header.Get("User-Agent") != "parley/1.2.3" || a.Header.Get("Accept-Encoding") != "gzip" ||
 		a.Header.Get("Connection") != "close" {
 		t.Errorf("arrived %v", a.Header)
 	}
 	answer, err = w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{"user-agent", "mine"}, {"range", "bytes=0-1"}}}, "GET "+s.URL)
-	if a := arrivedOf(t, answer, err); a.Header.Get("User-Agent") != "mine" || a.Header.Get("Accept-Encoding") != "identity" {
+	if a := receivedOf(t, answer, err); a.Header.Get("User-Agent") != "mine" || a.Header.Get("Accept-Encoding") != "identity" {
 		t.Errorf("arrived %v", a.Header)
 	}
 
@@ -44,23 +44,23 @@ func TestGuestHeaders(t *testing.T) {
 		{"X-A", strings.Repeat("x", maxHeaderBytes), "more than 32768 bytes"},
 	} {
 		_, err := w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{tt.name, tt.value}}}, "GET "+s.URL)
-		fails(t, err, host.InvalidArgs, tt.words)
+		wantError(t, err, host.InvalidArgs, tt.words)
 	}
 	_, err = w.send(host.HTTPRequest{URL: s.URL, Headers: many}, "GET "+s.URL)
-	fails(t, err, host.InvalidArgs, "at most 100")
+	wantError(t, err, host.InvalidArgs, "at most 100")
 	if len(w.touched) != 2 {
 		t.Errorf("sent %q", w.touched)
 	}
 }
 
-// vaultOf gives values and notes which were asked for.
-type vaultOf struct {
-	values map[string]string
-	asked  []string
+// secretValues gives values and notes which were asked for.
+type secretValues struct {
+	values    map[string]string
+	requested []string
 }
 
-func (v *vaultOf) value(_ context.Context, name string) (string, error) {
-	v.asked = append(v.asked, name)
+func (v *secretValues) value(_ context.Context, name string) (string, error) {
+	v.requested = append(v.requested, name)
 	value, ok := v.values[name]
 	if !ok {
 		return "", host.Errorf(host.ConfigError, "secret %s has no value", name)
@@ -70,10 +70,10 @@ func (v *vaultOf) value(_ context.Context, name string) (string, error) {
 
 func TestSecrets(t *testing.T) {
 	// Both servers have a certificate for example.com and what is below it; they are told apart by their ports.
-	second := serveTLS(t, "127.0.0.2", redirects)
-	first := serveTLS(t, "127.0.0.1", redirects)
+	second := serveTLS(t, "127.0.0.2", redirectHandler)
+	first := serveTLS(t, "127.0.0.1", redirectHandler)
 	plain := serve(t, "127.0.0.3", echo)
-	w := newWorld(t, Config{RootCAs: rootsOf(first)})
+	w := newTestClient(t, Config{RootCAs: rootsOf(first)})
 	w.Client.cfg.RootCAs.AddCert(second.Certificate())
 	w.networks("127.0.0.0/8")
 	w.names["example.com"], w.names["api.example.com"], w.names["plain.test"] = []string{"127.0.0.1"}, []string{"127.0.0.2"}, []string{"127.0.0.3"}
@@ -90,8 +90,8 @@ func TestSecrets(t *testing.T) {
 		{Name: "OTHER", URL: "https://other.test", Header: "Authorization: {secret}"},
 	}
 	values := map[string]string{"ONE": "first-value", "BELOW": "second-value", "LOCAL": "third-value", "PLAIN": "fourth", "READ": "fifth", "OTHER": "sixth"}
-	send := func(url string, headers ...[2]string) (*vaultOf, *host.HTTPResponse, error) {
-		v := &vaultOf{values: values}
+	send := func(url string, headers ...[2]string) (*secretValues, *host.HTTPResponse, error) {
+		v := &secretValues{values: values}
 		answer, err := w.Send(context.Background(), &host.HTTPRequest{URL: url, Headers: headers},
 			host.Outbound{HTTP: granted("GET "+one, "GET "+two, "GET "+three, "GET "+plain.URL), Secrets: secrets, Value: v.value})
 		return v, answer, err
@@ -111,30 +111,30 @@ func TestSecrets(t *testing.T) {
 		{"to http", redirectTo(one, "307", plain.URL), []string{"ONE", "LOCAL"}, "", nil, "<third-value|third-value>"},
 	} {
 		v, answer, err := send(tt.url, [2]string{"authorization", "Basic guest"})
-		a := arrivedOf(t, answer, err)
-		if !slices.Equal(v.asked, tt.asked) || a.Header.Get("Authorization") != tt.auth || len(a.Header["Authorization"]) > 1 ||
+		a := receivedOf(t, answer, err)
+		if !slices.Equal(v.requested, tt.asked) || a.Header.Get("Authorization") != tt.auth || len(a.Header["Authorization"]) > 1 ||
 			!slices.Equal(a.Header["X-Key"], tt.key) || a.Header.Get("X-Local") != tt.local {
-			t.Errorf("%s: asked for %q, arrived %v", tt.name, v.asked, a.Header)
+			t.Errorf("%s: asked for %q, arrived %v", tt.name, v.requested, a.Header)
 		}
 	}
 
 	// A guest's header of the same name is not sent beside the secret's, whatever it is.
 	v, answer, err := send(two, [2]string{"X-KEY", "guest"}, [2]string{"x-key", "guest"})
-	if a := arrivedOf(t, answer, err); !slices.Equal(a.Header["X-Key"], []string{"second-value"}) {
-		t.Errorf("asked for %q, arrived %v", v.asked, a.Header)
+	if a := receivedOf(t, answer, err); !slices.Equal(a.Header["X-Key"], []string{"second-value"}) {
+		t.Errorf("asked for %q, arrived %v", v.requested, a.Header)
 	}
 
 	// No secret leaves this machine in the clear, and none is asked for.
 	v, _, err = send(three)
-	fails(t, err, host.Denied, "secret:PLAIN", "by https")
-	if len(v.asked) > 0 {
-		t.Errorf("asked for %q", v.asked)
+	wantError(t, err, host.Denied, "secret:PLAIN", "by https")
+	if len(v.requested) > 0 {
+		t.Errorf("asked for %q", v.requested)
 	}
 }
 
 func TestSecretsThatCannotBeSent(t *testing.T) {
 	s := serve(t, "127.0.0.1", func(http.ResponseWriter, *http.Request) { t.Error("a request arrived") })
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	broken := errors.New("the store is gone")
 	for _, tt := range []struct {
 		header, value string
@@ -156,14 +156,14 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 			Value:     func(context.Context, string) (string, error) { return tt.value, tt.err },
 			OnRequest: func(string, string) { t.Error("a request was made") },
 		})
-		fails(t, err, tt.code, tt.words)
+		wantError(t, err, tt.code, tt.words)
 		if strings.Contains(err.Error(), "hunter2") {
 			t.Error(err)
 		}
 	}
 	_, err := w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
 		HTTP: granted("GET " + s.URL), Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}}})
-	fails(t, err, host.ConfigError, "nobody keeps secrets")
+	wantError(t, err, host.ConfigError, "nobody keeps secrets")
 	// A secret that the call does not reach is not looked at.
 	_, err = w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
 		Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}},
@@ -171,7 +171,7 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 			t.Error("a secret was asked for without a grant")
 			return "", nil
 		}})
-	fails(t, err, host.Denied, "http:GET:"+s.URL)
+	wantError(t, err, host.Denied, "http:GET:"+s.URL)
 }
 
 // A server that repeats what it was told, in each place that a guest or a log can see. What comes back whole is for the host to redact; what
@@ -193,7 +193,7 @@ func TestEchoedSecrets(t *testing.T) {
 		}
 	}
 	s := serve(t, "127.0.0.1", echoing)
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	send := func(url string, more ...string) (*host.HTTPResponse, error) {
 		return w.Send(context.Background(), &host.HTTPRequest{URL: url}, host.Outbound{
 			HTTP: granted(append(more, "GET "+url)...), Secrets: []host.SecretGrant{{Name: "KEY", URL: url, Header: "Authorization: Bearer {secret}"}},
@@ -201,7 +201,7 @@ func TestEchoedSecrets(t *testing.T) {
 		})
 	}
 	answer, err := send(s.URL)
-	succeeds(t, answer, err, "you said "+secret)
+	wantBody(t, answer, err, "you said "+secret)
 	// To another origin it does not go within a URL either, neither if that one is granted.
 	other := serve(t, "127.0.0.2", func(http.ResponseWriter, *http.Request) { t.Error("a secret arrived at another origin") })
 	for mode, to := range map[string]string{
@@ -210,21 +210,21 @@ func TestEchoedSecrets(t *testing.T) {
 	} {
 		location = strings.ReplaceAll(to, "SECRET", url.PathEscape(secret))
 		_, err := send(s.URL, "GET "+other.URL)
-		fails(t, err, host.Denied, "secret:KEY", s.URL+" redirected to another origin with this secret in the URL")
+		wantError(t, err, host.Denied, "secret:KEY", s.URL+" redirected to another origin with this secret in the URL")
 		if err != nil && strings.Contains(strings.ToLower(err.Error()), strings.ToLower(secret)) {
 			t.Errorf("%s: %v", mode, err)
 		}
 	}
 	location = "/own?x=" + secret
 	answer, err = send(s.URL)
-	succeeds(t, answer, err, "/own")
+	wantBody(t, answer, err, "/own")
 	for name, text := range map[string]string{
 		"no HTTP": secret + "\r\n\r\n", "bad status": "HTTP/1.1 2" + secret + "\r\n\r\n", "bad header": "HTTP/1.1 200 OK\r\n" + secret + "\r\n\r\n",
 		"bad length": "HTTP/1.1 200 OK\r\nContent-Length: " + secret + "\r\n\r\n", "bad coding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + secret + "\r\n\r\n",
 		"bad chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + secret + "\r\n", "odd coding": "HTTP/1.1 200 OK\r\nContent-Encoding: " + secret + "\r\n\r\nx",
 	} {
-		_, err := send(serveRaw(t, answers(text)))
-		fails(t, err, host.Unavailable)
+		_, err := send(serveRaw(t, respondWith(text)))
+		wantError(t, err, host.Unavailable)
 		if err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -18,15 +18,15 @@ const maxAnswerHeader = 64 << 10 // bytes of a status line and all headers
 //
 // The context that net/http gives to what dials outlives the request, and so does what it dials for itself: everything here is bound to
 // the context of the request instead.
-func (t *trip) transport(ctx context.Context, r *http.Request) (*http.Transport, error) {
-	security := &tls.Config{RootCAs: t.client.cfg.RootCAs} // TLS 1.2 or newer, as is the default
+func (x *exchange) transport(ctx context.Context, r *http.Request) (*http.Transport, error) {
+	security := &tls.Config{RootCAs: x.client.cfg.RootCAs} // TLS 1.2 or newer, as is the default
 	tr := &http.Transport{
 		TLSClientConfig:        security,
 		DisableKeepAlives:      true,
 		MaxResponseHeaderBytes: maxAnswerHeader,
-		OnProxyConnectResponse: refusedByProxy,
+		OnProxyConnectResponse: checkProxyResponse,
 	}
-	proxy, err := t.proxy(r)
+	proxy, err := x.proxy(r)
 	if err != nil {
 		return nil, err
 	}
@@ -34,36 +34,36 @@ func (t *trip) transport(ctx context.Context, r *http.Request) (*http.Transport,
 		tr.Proxy = http.ProxyURL(proxy)
 		tr.DialContext = func(_ context.Context, network, address string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, address)
-			return bound(ctx, conn, err)
+			return clientFirst(ctx, conn, err)
 		}
 		return tr, nil
 	}
 	tr.DialContext = func(context.Context, string, string) (net.Conn, error) {
-		conn, err := t.client.guard(t.rules).dial(ctx, target{t.to.Host, t.to.Port, true, t.right()})
-		return bound(ctx, conn, err)
+		conn, err := x.client.guard(x.rules).dial(ctx, target{x.target.Host, x.target.Port, true, x.right()})
+		return clientFirst(ctx, conn, err)
 	}
 	tr.DialTLSContext = func(context.Context, string, string) (net.Conn, error) {
-		conn, err := t.client.guard(t.rules).dial(ctx, target{t.to.Host, t.to.Port, true, t.right()})
+		conn, err := x.client.guard(x.rules).dial(ctx, target{x.target.Host, x.target.Port, true, x.right()})
 		if err != nil {
 			return nil, err
 		}
-		security.ServerName = t.to.Host
+		security.ServerName = x.target.Host
 		secure := tls.Client(conn, security)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			conn.Close()
 			return nil, err
 		}
-		return bound(ctx, secure, nil)
+		return clientFirst(ctx, secure, nil)
 	}
 	return tr, nil
 }
 
 // proxy is the proxy of a request, nil where it goes its own way.
-func (t *trip) proxy(r *http.Request) (*url.URL, error) {
-	if !t.rules.Proxy {
+func (x *exchange) proxy(r *http.Request) (*url.URL, error) {
+	if !x.rules.Proxy {
 		return nil, nil
 	}
-	proxy, err := t.client.cfg.Proxy(r)
+	proxy, err := x.client.cfg.Proxy(r)
 	if err != nil {
 		// The cause may hold the proxy's password.
 		return nil, host.Errorf(host.ConfigError, "the environment names a proxy that is no URL: look at HTTP_PROXY and HTTPS_PROXY")
@@ -71,44 +71,44 @@ func (t *trip) proxy(r *http.Request) (*url.URL, error) {
 	return proxy, nil
 }
 
-func refusedByProxy(_ context.Context, _ *url.URL, asked *http.Request, answer *http.Response) error {
-	if answer.StatusCode == http.StatusOK {
+func checkProxyResponse(_ context.Context, _ *url.URL, request *http.Request, response *http.Response) error {
+	if response.StatusCode == http.StatusOK {
 		return nil
 	}
-	return host.Errorf(host.Unavailable, "the proxy answered %d when asked to connect to %s", answer.StatusCode, asked.Host)
+	return host.Errorf(host.Unavailable, "the proxy answered %d when asked to connect to %s", response.StatusCode, request.Host)
 }
 
-// patient is a connection on which the client speaks first. What a server sends before it was asked waits; net/http would put it into the
+// clientFirstConn is a connection on which the client speaks first. What a server sends before it was asked waits; net/http would put it into the
 // process's log.
-type patient struct {
+type clientFirstConn struct {
 	net.Conn
-	once  sync.Once
-	asked chan struct{}
+	once    sync.Once
+	written chan struct{}
 }
 
-// bound makes a connection patient, and ends it with the context.
-func bound(ctx context.Context, conn net.Conn, err error) (net.Conn, error) {
+// clientFirst makes a connection patient, and ends it with the context.
+func clientFirst(ctx context.Context, conn net.Conn, err error) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &patient{Conn: conn, asked: make(chan struct{})}
+	p := &clientFirstConn{Conn: conn, written: make(chan struct{})}
 	context.AfterFunc(ctx, func() { p.Close() })
 	return p, nil
 }
 
-func (p *patient) open() { p.once.Do(func() { close(p.asked) }) }
+func (p *clientFirstConn) allowReads() { p.once.Do(func() { close(p.written) }) }
 
-func (p *patient) Read(b []byte) (int, error) {
-	<-p.asked
+func (p *clientFirstConn) Read(b []byte) (int, error) {
+	<-p.written
 	return p.Conn.Read(b)
 }
 
-func (p *patient) Write(b []byte) (int, error) {
-	p.open()
+func (p *clientFirstConn) Write(b []byte) (int, error) {
+	p.allowReads()
 	return p.Conn.Write(b)
 }
 
-func (p *patient) Close() error {
-	p.open()
+func (p *clientFirstConn) Close() error {
+	p.allowReads()
 	return p.Conn.Close()
 }

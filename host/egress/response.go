@@ -21,13 +21,13 @@ import (
 	"github.com/parley-tools/parley/host/internal/origin"
 )
 
-// read takes an answer in, decompressed, with at most so many bytes of body. Names of headers are in lower case and sorted; values that were
+// readResponse takes an answer in, decompressed, with at most so many bytes of body. Names of headers are in lower case and sorted; values that were
 // sent apart stay apart. Content-Length is told in an answer to HEAD alone.
-func read(response *http.Response, most int64) (*host.HTTPResponse, error) {
+func readResponse(response *http.Response, limit int64) (*host.HTTPResponse, error) {
 	if response.StatusCode == http.StatusSwitchingProtocols {
-		return nil, complaint{host.Unavailable, "it changed to a protocol that nobody asked for"}
+		return nil, problem{host.Unavailable, "it changed to a protocol that nobody asked for"}
 	}
-	body, err := bodyOf(response, most)
+	body, err := readBody(response, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -35,18 +35,18 @@ func read(response *http.Response, most int64) (*host.HTTPResponse, error) {
 		// The body has its own length, which changes where secrets are taken out of it.
 		response.Header.Del("Content-Length")
 	}
-	answer := &host.HTTPResponse{Status: response.StatusCode, Headers: [][2]string{}, Body: body}
+	result := &host.HTTPResponse{Status: response.StatusCode, Headers: [][2]string{}, Body: body}
 	for _, name := range slices.Sorted(maps.Keys(response.Header)) {
 		for _, value := range response.Header[name] {
-			answer.Headers = append(answer.Headers, [2]string{strings.ToLower(name), value})
+			result.Headers = append(result.Headers, [2]string{strings.ToLower(name), value})
 		}
 	}
-	return answer, nil
+	return result, nil
 }
 
-func bodyOf(response *http.Response, most int64) ([]byte, error) {
+func readBody(response *http.Response, limit int64) ([]byte, error) {
 	// Compressed or not, what comes over the wire is hardly longer than what it stands for.
-	wire := &io.LimitedReader{R: response.Body, N: most + most/8 + 4<<10}
+	wire := &io.LimitedReader{R: response.Body, N: limit + limit/8 + 4<<10}
 	plain := io.Reader(wire)
 	switch strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ", ")) {
 	case "", "identity":
@@ -61,47 +61,47 @@ func bodyOf(response *http.Response, most int64) ([]byte, error) {
 		plain = unpacked
 		response.Header.Del("Content-Encoding")
 	default:
-		return nil, complaint{host.Unavailable, "its answer is in a content coding that was not asked for"}
+		return nil, problem{host.Unavailable, "its answer is in a content coding that was not asked for"}
 	}
-	data, err := io.ReadAll(io.LimitReader(plain, most+1))
-	if int64(len(data)) > most || wire.N <= 0 {
-		return nil, complaint{host.LimitExceeded, fmt.Sprintf("its answer has a body of more than %d bytes; ask for less, or for a part by a range header", most)}
+	data, err := io.ReadAll(io.LimitReader(plain, limit+1))
+	if int64(len(data)) > limit || wire.N <= 0 {
+		return nil, problem{host.LimitExceeded, fmt.Sprintf("its answer has a body of more than %d bytes; ask for less, or for a part by a range header", limit)}
 	}
 	return data, err
 }
 
-// complaint is what is wrong with an answer, in words of ours.
-type complaint struct {
+// problem is what is wrong with an answer, in words of ours.
+type problem struct {
 	code host.Code
 	text string
 }
 
-func (c complaint) Error() string { return c.text }
+func (c problem) Error() string { return c.text }
 
-// failure turns what went wrong on the way to an origin into one of the host's errors. Its words hold nothing that came from a server,
+// hostError turns what went wrong on the way to an origin into one of the host's errors. Its words hold nothing that came from a server,
 // which may have repeated a secret, nor of a URL's path and query.
-func failure(ctx context.Context, to origin.Origin, err error) error {
+func hostError(ctx context.Context, target origin.Origin, err error) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= 0 {
 		<-ctx.Done() // its timer is late, not wrong
 	}
-	var known, cause *host.Error
+	var original, cause *host.Error
 	switch {
-	case errors.As(err, &known):
-		return known
+	case errors.As(err, &original):
+		return original
 	case ctx.Err() == nil:
-		c := complaintOf(err)
-		return host.Errorf(c.code, "%s: %s", to, c.text)
+		c := classify(err)
+		return host.Errorf(c.code, "%s: %s", target, c.text)
 	case errors.As(context.Cause(ctx), &cause):
 		return cause
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return host.Errorf(host.Timeout, "%s did not answer before the time of the call was over", to)
+		return host.Errorf(host.Timeout, "%s did not answer before the time of the call was over", target)
 	}
-	return host.Errorf(host.Interrupted, "the request to %s was interrupted", to)
+	return host.Errorf(host.Interrupted, "the request to %s was interrupted", target)
 }
 
-func complaintOf(err error) complaint {
+func classify(err error) problem {
 	var (
-		ours         complaint
+		known        problem
 		name         *net.DNSError
 		errno        syscall.Errno
 		noTLS        tls.RecordHeaderError
@@ -114,8 +114,8 @@ func complaintOf(err error) complaint {
 	)
 	text := "its answer is not HTTP, or broke off"
 	switch {
-	case errors.As(err, &ours):
-		return ours
+	case errors.As(err, &known):
+		return known
 	case errors.As(err, &name) && name.IsNotFound:
 		text = "its name has no address"
 	case errors.As(err, &name):
@@ -136,11 +136,11 @@ func complaintOf(err error) complaint {
 		text = "it gave no connection in time"
 	// This error has no type: net/http makes it of text.
 	case strings.Contains(err.Error(), "server response headers exceeded"):
-		return complaint{host.LimitExceeded, fmt.Sprintf("its answer has more than %d bytes of headers", maxAnswerHeader)}
+		return problem{host.LimitExceeded, fmt.Sprintf("its answer has more than %d bytes of headers", maxAnswerHeader)}
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
 		text = "its compressed body is damaged"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		text = "its answer ends before it is complete"
 	}
-	return complaint{host.Unavailable, text}
+	return problem{host.Unavailable, text}
 }

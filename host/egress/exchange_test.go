@@ -17,17 +17,17 @@ import (
 // echo answers with what arrived: method, body and headers.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	json.NewEncoder(w).Encode(arrived{r.Method, r.URL.String(), string(body), r.Header})
+	json.NewEncoder(w).Encode(received{r.Method, r.URL.String(), string(body), r.Header})
 }
 
-type arrived struct {
+type received struct {
 	Method, URL, Body string
 	Header            http.Header
 }
 
-func arrivedOf(t *testing.T, answer *host.HTTPResponse, err error) arrived {
+func receivedOf(t *testing.T, answer *host.HTTPResponse, err error) received {
 	t.Helper()
-	var a arrived
+	var a received
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +37,8 @@ func arrivedOf(t *testing.T, answer *host.HTTPResponse, err error) arrived {
 	return a
 }
 
-// redirects sends to where the query says, with the status that it says: /?302=http://...
-func redirects(w http.ResponseWriter, r *http.Request) {
+// redirectHandler sends to where the query says, with the status that it says: /?302=http://...
+func redirectHandler(w http.ResponseWriter, r *http.Request) {
 	for key, to := range r.URL.Query() {
 		if status, err := strconv.Atoi(key); err == nil {
 			w.Header().Set("Location", strings.ReplaceAll(to[0], "LONG", "/"+strings.Repeat("x", maxURL)))
@@ -55,8 +55,8 @@ func redirectTo(server, status, to string) string {
 
 func TestRedirectedMethods(t *testing.T) {
 	second := serve(t, "127.0.0.2", echo)
-	first := serve(t, "127.0.0.1", redirects)
-	w := newWorld(t, Config{})
+	first := serve(t, "127.0.0.1", redirectHandler)
+	w := newTestClient(t, Config{})
 	for _, tt := range []struct {
 		status, method, want string
 		body                 bool
@@ -84,7 +84,7 @@ func TestRedirectedMethods(t *testing.T) {
 		if tt.want == "HEAD" {
 			continue
 		}
-		a := arrivedOf(t, answer, nil)
+		a := receivedOf(t, answer, nil)
 		wantBody, wantType := "", ""
 		if tt.body {
 			wantBody = "payload"
@@ -102,8 +102,8 @@ func TestRedirectedMethods(t *testing.T) {
 func TestRedirectTargets(t *testing.T) {
 	other := serve(t, "127.0.0.2", func(http.ResponseWriter, *http.Request) { t.Error("a request arrived where no grant reaches") })
 	post := serve(t, "127.0.0.3", echo)
-	s := serve(t, "127.0.0.1", redirects)
-	w := newWorld(t, Config{})
+	s := serve(t, "127.0.0.1", redirectHandler)
+	w := newTestClient(t, Config{})
 	w.names["inner.test"] = []string{"10.0.0.1"}
 	w.names["localhost"] = []string{"127.0.0.1"}
 	grants := []string{"GET,POST " + s.URL, "POST " + post.URL, "GET http://inner.test"}
@@ -152,12 +152,12 @@ func TestRedirectTargets(t *testing.T) {
 	} {
 		answer, err := w.send(host.HTTPRequest{Method: tt.method, URL: redirectTo(s.URL, tt.status, tt.to)}, grants...)
 		if tt.code == host.OK {
-			if a := arrivedOf(t, answer, err); !strings.HasPrefix(a.URL, tt.words[0]) {
+			if a := receivedOf(t, answer, err); !strings.HasPrefix(a.URL, tt.words[0]) {
 				t.Errorf("%s: arrived at %s", tt.to, a.URL)
 			}
 			continue
 		}
-		fails(t, err, tt.code, tt.words...)
+		wantError(t, err, tt.code, tt.words...)
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", tt.to, err)
 		}
@@ -165,15 +165,15 @@ func TestRedirectTargets(t *testing.T) {
 }
 
 // What is no redirect comes back as it is.
-func TestNotFollowed(t *testing.T) {
+func TestStatusesThatAreNotFollowed(t *testing.T) {
 	s := serve(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/without" {
 			w.WriteHeader(302)
 			return
 		}
-		redirects(w, r)
+		redirectHandler(w, r)
 	})
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	for url, want := range map[string]int{
 		redirectTo(s.URL, "300", "/x"): 300, redirectTo(s.URL, "201", "/x"): 201, s.URL + "/without": 302,
 	} {
@@ -184,7 +184,7 @@ func TestNotFollowed(t *testing.T) {
 	}
 }
 
-func TestRedirectsWithoutEnd(t *testing.T) {
+func TestTooManyRedirects(t *testing.T) {
 	hops := 0
 	s := serve(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		hops++
@@ -193,22 +193,22 @@ func TestRedirectsWithoutEnd(t *testing.T) {
 		}
 		http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
 	})
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	if _, err := w.send(host.HTTPRequest{URL: s.URL}, "GET "+s.URL); err != nil || hops != 1+maxRedirects {
 		t.Errorf("%d hops, %v", hops, err)
 	}
 	hops = 0
 	_, err := w.send(host.HTTPRequest{URL: s.URL + "/y"}, "GET "+s.URL)
-	fails(t, err, host.LimitExceeded, s.URL+" redirected more than 10 times")
+	wantError(t, err, host.LimitExceeded, s.URL+" redirected more than 10 times")
 	if hops != 1+maxRedirects {
 		t.Errorf("%d hops", hops)
 	}
 }
 
 // What a guest tells one origin is told to no other, nor to the first one again by way of another.
-func TestHeadersOnTheWay(t *testing.T) {
-	first, second := serve(t, "127.0.0.1", redirects), serve(t, "127.0.0.2", redirects)
-	w := newWorld(t, Config{})
+func TestHeadersAcrossRedirects(t *testing.T) {
+	first, second := serve(t, "127.0.0.1", redirectHandler), serve(t, "127.0.0.2", redirectHandler)
+	w := newTestClient(t, Config{})
 	all := [][2]string{
 		{"authorization", "Bearer hunter2"}, {"Cookie", "a=hunter2"}, {"X-Api-Key", "hunter2"}, {"Referer", "http://hunter2/"}, {"If-None-Match", "x"},
 		{"Accept", "text/html"}, {"Accept-Language", "de"}, {"User-Agent", "guest"}, {"Content-Type", "text/plain"},
@@ -232,7 +232,7 @@ func TestHeadersOnTheWay(t *testing.T) {
 			}
 		}
 		answer, err := w.send(host.HTTPRequest{URL: tt.url, Headers: all}, grants...)
-		a := arrivedOf(t, answer, err)
+		a := receivedOf(t, answer, err)
 		a.Header.Del("Accept-Encoding")
 		a.Header.Del("Connection")
 		var got []string
@@ -259,39 +259,39 @@ func TestSchemeChanges(t *testing.T) {
 	secure := serveTLS(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, plain.URL, http.StatusTemporaryRedirect)
 	})
-	w := newWorld(t, Config{RootCAs: rootsOf(secure)})
+	w := newTestClient(t, Config{RootCAs: rootsOf(secure)})
 	request := host.HTTPRequest{URL: secure.URL, Headers: [][2]string{{"Authorization", "hunter2"}}}
 	_, err := w.send(request, "GET "+secure.URL)
-	fails(t, err, host.Denied, "http:GET:"+plain.URL, secure.URL+" redirected there")
+	wantError(t, err, host.Denied, "http:GET:"+plain.URL, secure.URL+" redirected there")
 	answer, err := w.send(request, "GET "+secure.URL, "GET "+plain.URL)
-	if a := arrivedOf(t, answer, err); a.Header.Get("Authorization") != "" {
+	if a := receivedOf(t, answer, err); a.Header.Get("Authorization") != "" {
 		t.Errorf("arrived %v", a.Header)
 	}
 }
 
-// FuzzRedirect: wherever a server points, the trip goes there whole or not at all, and says nothing of path and query.
+// FuzzRedirect: wherever a server points, the exchange goes there whole or not at all, and says nothing of path and query.
 func FuzzRedirect(f *testing.F) {
 	for _, s := range []string{"/x", "//b.test", "http://b.test:80/x", "\\\\b.test", "http://b@c", "?", "#", "http:x", "https://[::1]:1/", "%", "/\x00", "http://a.test:80"} {
 		f.Add(302, s)
 	}
 	f.Fuzz(func(t *testing.T, status int, location string) {
-		tr := &trip{method: "POST", body: []byte("x"), header: http.Header{"Cookie": {"a"}, "Accept": {"b"}}}
-		if err := tr.aim("https://a.test/path?query"); err != nil {
+		tr := &exchange{method: "POST", body: []byte("x"), header: http.Header{"Cookie": {"a"}, "Accept": {"b"}}}
+		if err := tr.setURL("https://a.test/path?query"); err != nil {
 			t.Fatal(err)
 		}
-		before := tr.to
+		before := tr.target
 		if err := tr.follow(status, location); err != nil {
-			if tr.to != before || host.AsError(err).Code != host.InvalidURL {
-				t.Fatalf("%q: %v, now at %s", location, err, tr.to)
+			if tr.target != before || host.AsError(err).Code != host.InvalidURL {
+				t.Fatalf("%q: %v, now at %s", location, err, tr.target)
 			}
 			return
 		}
 		again, err := origin.Of(tr.url.String())
-		if err != nil || again != tr.to || tr.url.User != nil {
-			t.Fatalf("%q: the grants are held against %s, and %s is asked: %v", location, tr.to, tr.url, err)
+		if err != nil || again != tr.target || tr.url.User != nil {
+			t.Fatalf("%q: the grants are held against %s, and %s is asked: %v", location, tr.target, tr.url, err)
 		}
-		if tr.header.Get("Cookie") != "" && tr.to != before {
-			t.Fatalf("%q: the cookie goes to %s", location, tr.to)
+		if tr.header.Get("Cookie") != "" && tr.target != before {
+			t.Fatalf("%q: the cookie goes to %s", location, tr.target)
 		}
 	})
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-func packed(data []byte) []byte {
+func compressed(data []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	z.Write(data)
@@ -31,7 +31,7 @@ func packed(data []byte) []byte {
 	return b.Bytes()
 }
 
-func TestAnswer(t *testing.T) {
+func TestResponse(t *testing.T) {
 	s := serve(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Date"] = nil
 		w.Header().Add("Set-Cookie", "b=1")
@@ -41,12 +41,12 @@ func TestAnswer(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 		w.Write([]byte{0xff, 0})
 	})
-	answer, err := newWorld(t, Config{}).send(host.HTTPRequest{URL: s.URL}, "GET "+s.URL)
+	answer, err := newTestClient(t, Config{}).send(host.HTTPRequest{URL: s.URL}, "GET "+s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := [][2]string{{"content-type", "text/x"}, {"set-cookie", "b=1"}, {"set-cookie", "a=2"}, {"x-upper", "v"}}
-	head, err := newWorld(t, Config{}).send(host.HTTPRequest{Method: "HEAD", URL: s.URL}, "HEAD "+s.URL)
+	head, err := newTestClient(t, Config{}).send(host.HTTPRequest{Method: "HEAD", URL: s.URL}, "HEAD "+s.URL)
 	if err != nil || !slices.Contains(head.Headers, [2]string{"content-length", "2"}) || len(head.Body) > 0 {
 		t.Errorf("HEAD: %+v, %v", head, err)
 	}
@@ -56,7 +56,7 @@ func TestAnswer(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	const most = 1 << 20
+	const limit = 1 << 20
 	write := func(w http.ResponseWriter, n int) {
 		block := bytes.Repeat([]byte("x"), 64<<10)
 		for ; n > 0; n -= len(block) {
@@ -65,13 +65,13 @@ func TestSizes(t *testing.T) {
 			}
 		}
 	}
-	bomb := packed(make([]byte, 16*most))
+	bomb := compressed(make([]byte, 16*limit))
 	handle := func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/exact":
-			write(w, most)
+			write(w, limit)
 		case "/over":
-			write(w, most+1)
+			write(w, limit+1)
 		case "/said":
 			w.Header().Set("Content-Length", fmt.Sprint(1<<40))
 			write(w, 1<<30)
@@ -82,14 +82,14 @@ func TestSizes(t *testing.T) {
 			w.Write(bomb)
 		case "/nothing-over-and-over": // endless members of gzip that hold nothing
 			w.Header().Set("Content-Encoding", "gzip")
-			for member := bytes.Repeat(packed(nil), 1000); ; {
+			for member := bytes.Repeat(compressed(nil), 1000); ; {
 				if _, err := w.Write(member); err != nil {
 					return
 				}
 			}
 		case "/packed":
 			w.Header().Set("Content-Encoding", "GZIP")
-			w.Write(packed(bytes.Repeat([]byte("x"), most)))
+			w.Write(compressed(bytes.Repeat([]byte("x"), limit)))
 		case "/headers":
 			for i := range 1000 {
 				w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("x", 100))
@@ -99,10 +99,10 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	s := serve(t, "127.0.0.1", handle)
-	w := newWorld(t, Config{MaxBody: most})
+	w := newTestClient(t, Config{MaxBody: limit})
 	for _, path := range []string{"/exact", "/packed"} {
 		answer, err := w.send(host.HTTPRequest{URL: s.URL + path}, "GET "+s.URL)
-		if err != nil || len(answer.Body) != most {
+		if err != nil || len(answer.Body) != limit {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
@@ -118,13 +118,13 @@ func TestSizes(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			_, err := w.send(host.HTTPRequest{URL: s.URL + path}, "GET "+s.URL)
-			fails(t, err, host.LimitExceeded, s.URL, words)
+			wantError(t, err, host.LimitExceeded, s.URL, words)
 		})
 	}
 }
 
 // Servers that never come to an end, in each place where they can: the call ends when it was promised to.
-func TestTime(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	const promised = 200 * time.Millisecond
 	drip := func(text string) func(net.Conn) {
 		return func(conn net.Conn) {
@@ -153,26 +153,26 @@ func TestTime(t *testing.T) {
 		"never sends the body": serveRaw(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"); hang(c) }),
 		"never shakes hands":   strings.Replace(serveRaw(t, hang), "http://", "https://", 1),
 	}
-	short := newWorld(t, Config{Timeout: promised})
-	long := newWorld(t, Config{})
+	short := newTestClient(t, Config{Timeout: promised})
+	long := newTestClient(t, Config{})
 	for name, url := range slow {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			within(t, promised, func() {
+			wantWithin(t, promised, func() {
 				_, err := short.send(host.HTTPRequest{URL: url}, "GET "+url)
 				if name == "only interim answers" && host.AsError(err).Code == host.LimitExceeded {
 					return // they count as headers
 				}
-				fails(t, err, host.Timeout, url, "within 200ms")
+				wantError(t, err, host.Timeout, url, "within 200ms")
 			})
-			within(t, promised, func() {
+			wantWithin(t, promised, func() {
 				ctx, cancel := context.WithTimeout(context.Background(), promised)
 				defer cancel()
 				_, err := long.Send(ctx, &host.HTTPRequest{URL: url}, host.Outbound{HTTP: granted("GET " + url)})
 				if name == "only interim answers" && host.AsError(err).Code == host.LimitExceeded {
 					return
 				}
-				fails(t, err, host.Timeout, url)
+				wantError(t, err, host.Timeout, url)
 			})
 		})
 	}
@@ -181,23 +181,23 @@ func TestTime(t *testing.T) {
 			time.Sleep(promised / 4)
 			http.Redirect(w, r, "/", http.StatusFound)
 		})
-		within(t, promised, func() {
+		wantWithin(t, promised, func() {
 			_, err := short.send(host.HTTPRequest{URL: s.URL}, "GET "+s.URL)
-			fails(t, err, host.Timeout, "where it led")
+			wantError(t, err, host.Timeout, "where it led")
 		})
 	})
 	t.Run("a name that is not found out", func(t *testing.T) {
-		w := newWorld(t, Config{Timeout: promised, Resolve: func(ctx context.Context, name string) ([]netip.Addr, error) {
+		w := newTestClient(t, Config{Timeout: promised, Resolve: func(ctx context.Context, name string) ([]netip.Addr, error) {
 			<-ctx.Done()
 			return nil, &net.DNSError{Err: ctx.Err().Error(), Name: name, IsTimeout: true}
 		}})
-		within(t, promised, func() {
+		wantWithin(t, promised, func() {
 			_, err := w.send(host.HTTPRequest{URL: "http://a.test/"}, "GET http://a.test")
-			fails(t, err, host.Timeout, "http://a.test")
+			wantError(t, err, host.Timeout, "http://a.test")
 		})
-		within(t, promised, func() {
+		wantWithin(t, promised, func() {
 			_, err := w.Dial(context.Background(), "a.test:80", nil)
-			fails(t, err, host.Timeout, "http://a.test gave no connection within 200ms")
+			wantError(t, err, host.Timeout, "http://a.test gave no connection within 200ms")
 		})
 	})
 }
@@ -218,11 +218,11 @@ func TestServersThatSpeakFirst(t *testing.T) {
 		io.WriteString(c, text)
 		io.Copy(io.Discard, c)
 	}), "http:", "https:", 1)
-	w := newWorld(t, Config{RootCAs: rootsOf(authority)})
+	w := newTestClient(t, Config{RootCAs: rootsOf(authority)})
 	for _, url := range []string{plain, secure} {
 		for range 10 {
 			answer, err := w.send(host.HTTPRequest{URL: url}, "GET "+url)
-			succeeds(t, answer, err, "ok")
+			wantBody(t, answer, err, "ok")
 		}
 	}
 	if logged.Len() > 0 {
@@ -240,13 +240,13 @@ func (c *stubConn) Read([]byte) (int, error)    { c.reads.Add(1); return 0, io.E
 func (c *stubConn) Write(b []byte) (int, error) { return len(b), nil }
 func (c *stubConn) Close() error                { return nil }
 
-func TestPatient(t *testing.T) {
+func TestClientSpeaksFirst(t *testing.T) {
 	for name, end := range map[string]func(net.Conn){"asked": func(c net.Conn) { c.Write([]byte("x")) }, "closed": func(c net.Conn) { c.Close() }} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			stub := &stubConn{}
-			conn, _ := bound(ctx, stub, nil)
+			conn, _ := clientFirst(ctx, stub, nil)
 			go conn.Read(nil)
 			synctest.Wait()
 			if stub.reads.Load() > 0 {
@@ -283,7 +283,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 		io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		hang(conn)
 	})
-	w := newWorld(t, Config{Proxy: func(r *http.Request) (*url.URL, error) {
+	w := newTestClient(t, Config{Proxy: func(r *http.Request) (*url.URL, error) {
 		if r.URL.Host == "a.test" {
 			return url.Parse(proxy)
 		}
@@ -297,7 +297,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 			cancel(host.Errorf(host.Terminated, "the host ends"))
 		}()
 		_, err := w.Send(ctx, &host.HTTPRequest{URL: url}, host.Outbound{HTTP: granted("GET " + url)})
-		fails(t, err, host.Terminated, "the host ends")
+		wantError(t, err, host.Terminated, "the host ends")
 		isClosed()
 	}
 
@@ -307,18 +307,18 @@ func TestNothingIsLeftOpen(t *testing.T) {
 		hang(conn)
 	})
 	answer, err := w.send(host.HTTPRequest{URL: s}, "GET "+s)
-	succeeds(t, answer, err, "ok")
+	wantBody(t, answer, err, "ok")
 	isClosed()
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err = w.Send(ctx, &host.HTTPRequest{URL: plain}, host.Outbound{HTTP: granted("GET " + plain)})
-	fails(t, err, host.Interrupted, plain)
+	wantError(t, err, host.Interrupted, plain)
 }
 
 // Content codings: the one that is asked for is undone, any other would hide what must be redacted.
 func TestCodings(t *testing.T) {
-	body := packed([]byte("plain"))
+	body := compressed([]byte("plain"))
 	s := serve(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		coding := r.URL.Query().Get("as")
 		if coding != "" {
@@ -340,7 +340,7 @@ func TestCodings(t *testing.T) {
 			w.Write(body)
 		}
 	})
-	w := newWorld(t, Config{})
+	w := newTestClient(t, Config{})
 	for _, tt := range []struct {
 		method, path, want string
 		words              string // of an error
@@ -353,10 +353,10 @@ func TestCodings(t *testing.T) {
 	} {
 		answer, err := w.send(host.HTTPRequest{Method: tt.method, URL: s.URL + tt.path}, "GET,HEAD "+s.URL)
 		if tt.words != "" {
-			fails(t, err, host.Unavailable, s.URL, tt.words)
+			wantError(t, err, host.Unavailable, s.URL, tt.words)
 			continue
 		}
-		succeeds(t, answer, err, tt.want)
+		wantBody(t, answer, err, tt.want)
 	}
 }
 
@@ -364,7 +364,7 @@ func TestFailures(t *testing.T) {
 	secure := serveTLS(t, "127.0.0.1", hello)
 	otherName := serveTLS(t, "127.0.0.2", hello)
 	plain := serve(t, "127.0.0.1", hello)
-	old := unstarted(t, "127.0.0.1", hello)
+	old := newServer(t, "127.0.0.1", hello)
 	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS11}
 	old.StartTLS()
 	trusting, doubting := Config{RootCAs: rootsOf(secure)}, Config{}
@@ -380,17 +380,17 @@ func TestFailures(t *testing.T) {
 		{"TLS on a plain port", strings.Replace(secure.URL, "https:", "http:", 1), "", trusting},
 		{"TLS too old", old.URL, "not HTTP, or broke off", trusting},
 		{"closes at once", serveRaw(t, func(net.Conn) {}), "", doubting},
-		{"closes after the question", serveRaw(t, answers("")), "ends before", doubting},
-		{"closes within the body", serveRaw(t, answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx")), "ends before", doubting},
-		{"closes within a chunk", serveRaw(t, answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nx")), "ends before", doubting},
-		{"speaks something else", serveRaw(t, answers("220 mail\r\n")), "not HTTP", doubting},
-		{"two lengths", serveRaw(t, answers("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy")), "not HTTP", doubting},
-		{"changes the protocol", serveRaw(t, answers("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nx")), "nobody asked for", doubting},
+		{"closes after the question", serveRaw(t, respondWith("")), "ends before", doubting},
+		{"closes within the body", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx")), "ends before", doubting},
+		{"closes within a chunk", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nx")), "ends before", doubting},
+		{"speaks something else", serveRaw(t, respondWith("220 mail\r\n")), "not HTTP", doubting},
+		{"two lengths", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy")), "not HTTP", doubting},
+		{"changes the protocol", serveRaw(t, respondWith("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nx")), "nobody asked for", doubting},
 	} {
-		answer, err := newWorld(t, tt.cfg).send(host.HTTPRequest{URL: tt.url + "/path?hunter2"}, "GET "+tt.url)
+		answer, err := newTestClient(t, tt.cfg).send(host.HTTPRequest{URL: tt.url + "/path?hunter2"}, "GET "+tt.url)
 		switch {
 		case tt.name == "trusted":
-			succeeds(t, answer, err, "hello /path")
+			wantBody(t, answer, err, "hello /path")
 			continue
 		case tt.name == "TLS on a plain port": // Go's server answers that in plain text
 			if err != nil || answer.Status != 400 {
@@ -398,7 +398,7 @@ func TestFailures(t *testing.T) {
 			}
 			continue
 		}
-		fails(t, err, host.Unavailable, tt.url+": ", tt.words)
+		wantError(t, err, host.Unavailable, tt.url+": ", tt.words)
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", tt.name, err)
 		}

@@ -1,0 +1,197 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/origin"
+)
+
+const maxURL = 8 << 10
+
+// exchange is one request on its way through redirects: what the next hop asks, and where.
+type exchange struct {
+	client   *Client
+	rules    host.EgressRules
+	outbound host.Outbound
+
+	method         string
+	header         http.Header // the guest's own
+	body           []byte
+	url            *url.URL
+	target         origin.Origin     // of url
+	redirectedFrom string            // origin of the hop that led here; "" at the first
+	sentSecrets    map[string]string // secrets by name
+}
+
+// start takes over what the guest asks.
+func (x *exchange) start(r *host.HTTPRequest) error {
+	x.method, x.body = r.Method, r.Body
+	if x.method == "" {
+		x.method = http.MethodGet
+	}
+	if err := checkMethod(x.method); err != nil {
+		return err
+	}
+	var err error
+	if x.header, err = headerOf(r.Headers); err != nil {
+		return err
+	}
+	if err := x.setURL(r.URL); err != nil {
+		return host.Errorf(host.InvalidURL, "%v", err)
+	}
+	return nil
+}
+
+// setURL points the exchange at a URL.
+func (x *exchange) setURL(rawURL string) error {
+	if len(rawURL) > maxURL {
+		return fmt.Errorf("the URL has %d bytes, and at most %d are allowed", len(rawURL), maxURL)
+	}
+	to, err := origin.Of(rawURL)
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return fmt.Errorf("what follows %s is not a URL's path and query", to)
+	}
+	u.Host = strings.TrimPrefix(to.String(), to.Scheme+"://")
+	x.url, x.target = u, to
+	return nil
+}
+
+// hop makes one request. It returns the answer, or nil if that was a redirect, which the exchange then follows.
+func (x *exchange) hop(ctx context.Context) (*host.HTTPResponse, error) {
+	if err := x.checkGrants(); err != nil {
+		return nil, err
+	}
+	header, err := x.headers(ctx)
+	if err != nil {
+		return nil, hostError(ctx, x.target, err)
+	}
+	// Told when a connection stands and before anything is written to it.
+	recordUse := func(httptrace.GotConnInfo) {
+		if x.outbound.OnRequest != nil {
+			x.outbound.OnRequest(x.method, x.target.String())
+		}
+	}
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: recordUse})
+	request, err := http.NewRequestWithContext(traced, x.method, x.url.String(), bytes.NewReader(x.body))
+	if err != nil {
+		return nil, hostError(ctx, x.target, err)
+	}
+	request.Header = header
+	transport, err := x.transport(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return nil, hostError(ctx, x.target, err)
+	}
+	defer response.Body.Close()
+	if location := response.Header.Get("Location"); location != "" && isRedirect(response.StatusCode) {
+		return nil, x.follow(response.StatusCode, location)
+	}
+	result, err := readResponse(response, x.client.cfg.MaxBody)
+	if err != nil {
+		return nil, hostError(ctx, x.target, err)
+	}
+	return result, nil
+}
+
+// checkGrants holds the hop against the grants. A method is granted by its name: GET does not give HEAD.
+func (x *exchange) checkGrants() error {
+	var methods []string
+	for _, g := range x.outbound.HTTP {
+		granted, err := origin.Parse(g.URL)
+		if err != nil || !granted.Covers(x.target) {
+			continue
+		}
+		if slices.Contains(g.Methods, x.method) {
+			return nil
+		}
+		methods = append(methods, g.Methods...)
+	}
+	why := "no grant reaches " + x.target.String()
+	if len(methods) > 0 {
+		why = "granted there: " + strings.Join(methods, ", ")
+	}
+	if x.redirectedFrom != "" {
+		why = x.redirectedFrom + " redirected there; " + why
+	}
+	return deniedError(x.right(), why)
+}
+
+func (x *exchange) right() string { return "http:" + x.method + ":" + x.target.String() }
+
+func isRedirect(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// follow points the exchange where a redirect says, as browsers do: 303 turns every method but HEAD into GET, 301 and 302 turn POST into GET,
+// and 307 and 308 ask the same again. What the guest may have said to one origin in its headers is not told to another, nor to the first
+// one again if the way leads back.
+func (x *exchange) follow(status int, location string) error {
+	previous := x.target
+	err := errors.New("its parts cannot be told apart")
+	if u, unreadable := x.url.Parse(location); unreadable == nil {
+		err = x.setURL(u.String())
+	}
+	if name := x.leakedSecret(location); name != "" && (err != nil || x.target != previous) {
+		return deniedError("secret:"+name, previous.String()+" redirected to another origin with this secret in the URL")
+	}
+	if err != nil {
+		return host.Errorf(host.InvalidURL, "%s redirected to what is no URL that can be asked: %v", previous, err)
+	}
+	x.redirectedFrom = previous.String()
+	if status == http.StatusSeeOther && x.method != http.MethodGet && x.method != http.MethodHead ||
+		status < http.StatusSeeOther && x.method == http.MethodPost {
+		x.method, x.body = http.MethodGet, nil
+		for _, name := range []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Location"} {
+			x.header.Del(name)
+		}
+	}
+	if x.target != previous {
+		for name := range x.header {
+			if !slices.Contains(crossOriginHeaders, name) {
+				x.header.Del(name)
+			}
+		}
+	}
+	return nil
+}
+
+// leakedSecret names a secret that this exchange has sent and that a URL holds, "" if there is none. Shorter ones are held by any URL.
+func (x *exchange) leakedSecret(location string) string {
+	const shortest = 4
+	texts := location
+	for _, decode := range []func(string) (string, error){url.PathUnescape, url.QueryUnescape} {
+		if plain, err := decode(location); err == nil {
+			texts += "\n" + plain
+		}
+	}
+	texts = strings.ToLower(texts) // names of hosts lose their case on the way
+	for name, value := range x.sentSecrets {
+		if len(value) >= shortest && strings.Contains(texts, strings.ToLower(value)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// crossOriginHeaders are the headers of a guest that follow it to another origin.
+var crossOriginHeaders = []string{"Accept", "Accept-Language", "Content-Type", "User-Agent"}
