@@ -28,7 +28,7 @@ func ParseKey(text string) (Key, error) {
 }
 
 // ID is a short name of the key, as the minisign tool shows it: 16 hex digits. Two keys may have the same.
-func (k Key) ID() string { return formatID(k.number()) }
+func (k Key) ID() string { return formatID(k.numericID()) }
 
 // FileText is what the file of the key holds, as the minisign tool writes it.
 func (k Key) FileText() []byte {
@@ -44,7 +44,7 @@ func (k Key) public() minisign.PublicKey {
 	return pub
 }
 
-func (k Key) number() uint64 { return k.public().ID() }
+func (k Key) numericID() uint64 { return k.public().ID() }
 
 func (k Key) verifies(message, signature []byte) bool {
 	pub := k.public()

@@ -30,10 +30,10 @@ const MaxBytes = 16 << 10
 
 // Build is what a signature is about: one plugin as it was built.
 type Build struct {
-	Name, Version string
-	Digest        string // "sha256:..." over wasm and manifest
-	Wasm          []byte
-	Carried       bool // the manifest is a part of Wasm
+	Name, Version    string
+	Digest           string // "sha256:..." over wasm and manifest
+	Wasm             []byte
+	ManifestEmbedded bool // the manifest is a part of Wasm
 }
 
 // Signature is the content of a signature file. Nothing of it is to be believed before By has returned.
@@ -66,8 +66,8 @@ func Parse(text []byte) (*Signature, error) {
 // parseClaim reads a trusted comment. One that does not begin as ours claims nothing.
 func parseClaim(comment string, id uint64) (claim, error) {
 	var c claim
-	rest, ours := strings.CutPrefix(comment, "parley name:")
-	if !ours {
+	rest, isOurs := strings.CutPrefix(comment, "parley name:")
+	if !isOurs {
 		return c, nil
 	}
 	for _, word := range strings.Split(rest, " ")[1:] { // what is not known is left to later versions
@@ -76,7 +76,7 @@ func parseClaim(comment string, id uint64) (claim, error) {
 		}
 		if text, ok := strings.CutPrefix(word, "key:"); ok {
 			key, err := ParseKey(text)
-			if err != nil || key.number() != id {
+			if err != nil || key.numericID() != id {
 				return c, errors.New("its trusted comment names a key that is not the one it was made with")
 			}
 			c.key = key
@@ -100,40 +100,40 @@ func (s *Signature) Comment() string { return manifest.CleanLine(s.raw.TrustedCo
 // ErrUnknownKey is the cause of an error that says: the key that made a signature is not at hand, so that it cannot be checked.
 var ErrUnknownKey = errors.New("the key is not known")
 
-// By returns the key that made the signature over a build. It is one of keys or, where none of them has the signature's ID,
+// Verify returns the key that made the signature over a build. It is one of keys or, where none of them has the signature's ID,
 // the one that the signature itself names: then the signature proves who made it, and nothing about whether to trust him.
 //
 // The errors are *host.Error of code integrity: the signature does not fit, it does not cover the whole build, or (with the
 // cause ErrUnknownKey) there is no key to check it with.
-func (s *Signature) By(b Build, keys ...Key) (Key, error) {
-	if err := s.covers(b); err != nil {
+func (s *Signature) Verify(b Build, keys ...Key) (Key, error) {
+	if err := s.checkCoverage(b); err != nil {
 		return "", err
 	}
-	candidates := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return k == "" || k.number() != s.raw.KeyID })
+	candidates := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return k == "" || k.numericID() != s.raw.KeyID })
 	if len(candidates) == 0 && s.claim.key != "" {
 		candidates = []Key{s.claim.key}
 	}
 	if len(candidates) == 0 {
 		return "", &host.Error{Code: host.Integrity, Cause: ErrUnknownKey,
-			Message: fmt.Sprintf("%s is signed with the key %s, which is not known here, so the signature cannot be checked", b.title(), s.ID())}
+			Message: fmt.Sprintf("%s is signed with the key %s, which is not known here, so the signature cannot be checked", b.nameVersion(), s.ID())}
 	}
 	for _, k := range candidates {
 		if k.verifies(b.Wasm, s.text) {
 			return k, nil
 		}
 	}
-	return "", host.Errorf(host.Integrity, "the signature of %s does not fit: it was not made over these bytes with the key %s", b.title(), candidates[0])
+	return "", host.Errorf(host.Integrity, "the signature of %s does not fit: it was not made over these bytes with the key %s", b.nameVersion(), candidates[0])
 }
 
-// covers tells whether the signature is about all of a build, whoever made it.
-func (s *Signature) covers(b Build) error {
+// checkCoverage tells whether the signature is about all of a build, whoever made it.
+func (s *Signature) checkCoverage(b Build) error {
 	switch {
-	case s.claim.digest == "" && !b.Carried:
-		return host.Errorf(host.Integrity, "the signature of %s covers its wasm alone, and its manifest lies beside that; expected one that parley plugin sign made, or a manifest within the wasm", b.title())
+	case s.claim.digest == "" && !b.ManifestEmbedded:
+		return host.Errorf(host.Integrity, "the signature of %s covers its wasm alone, and its manifest lies beside that; expected one that parley plugin sign made, or a manifest within the wasm", b.nameVersion())
 	case s.claim.digest != "" && s.claim.digest != b.Digest:
-		return host.Errorf(host.Integrity, "the signature of %s does not fit: it was made for %s, and this build is %s; its wasm or its manifest is another", b.title(), manifest.CleanLine(s.claim.digest), b.Digest)
+		return host.Errorf(host.Integrity, "the signature of %s does not fit: it was made for %s, and this build is %s; its wasm or its manifest is another", b.nameVersion(), manifest.CleanLine(s.claim.digest), b.Digest)
 	}
 	return nil
 }
 
-func (b Build) title() string { return b.Name + " " + manifest.CleanLine(b.Version) }
+func (b Build) nameVersion() string { return b.Name + " " + manifest.CleanLine(b.Version) }

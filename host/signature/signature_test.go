@@ -29,7 +29,7 @@ func newKey(t testing.TB) SecretKey {
 	return k
 }
 
-func parsed(t testing.TB, text []byte) *Signature {
+func mustParse(t testing.TB, text []byte) *Signature {
 	t.Helper()
 	s, err := Parse(text)
 	if err != nil {
@@ -63,21 +63,21 @@ func TestSignAndVerify(t *testing.T) {
 	if !strings.Contains(string(text), want) {
 		t.Errorf("the signature is\n%s, want the line\n%s", text, want)
 	}
-	s := parsed(t, text)
+	s := mustParse(t, text)
 	if s.ID() != mine.Public().ID() || s.Key() != mine.Public() || !strings.HasPrefix(s.Comment(), "parley name:hello ") {
 		t.Errorf("it says %s, %s, %q", s.ID(), s.Key(), s.Comment())
 	}
 	for name, keys := range map[string][]Key{
 		"by its key": {mine.Public()}, "by one of several": {other.Public(), mine.Public()}, "by the key that it names": nil, "with an empty key": {""},
 	} {
-		if got, err := s.By(b, keys...); err != nil || got != mine.Public() {
+		if got, err := s.Verify(b, keys...); err != nil || got != mine.Public() {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
 }
 
 // TestWhatDoesNotFit: whatever of a signed build is changed, the signature does not fit any more.
-func TestWhatDoesNotFit(t *testing.T) {
+func TestVerifyRefuses(t *testing.T) {
 	mine, other := newKey(t), newKey(t)
 	b := buildOf("hello", "1.2.0", "\x00asm the code")
 	text := string(mine.Sign(b))
@@ -102,14 +102,14 @@ func TestWhatDoesNotFit(t *testing.T) {
 		{"a digest changed in the comment", replaced(2, strings.Replace(lines[2], b.Digest, manifest.Digest, 1)), manifest, "was not made over these bytes"},
 		{"the comment's signature of another key", replaced(3, othersLines[3]), b, "was not made over these bytes"},
 	} {
-		_, err := parsed(t, []byte(c.text)).By(c.b, mine.Public())
+		_, err := mustParse(t, []byte(c.text)).Verify(c.b, mine.Public())
 		wantError(t, c.name, err, host.Integrity, c.want)
 	}
 }
 
 // TestChosenID: an attacker can give his key the ID of a trusted one. That makes his signature one of the trusted key that
 // does not fit, not one of an unknown key.
-func TestChosenID(t *testing.T) {
+func TestKeyIDCollision(t *testing.T) {
 	trusted, b := newKey(t).Public(), buildOf("hello", "1.2.0", "x")
 	text, err := newKey(t).FileText("")
 	if err != nil {
@@ -120,15 +120,15 @@ func TestChosenID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary.LittleEndian.PutUint64(raw[54:], trusted.number()) // after the algorithms, salt and limits
+	binary.LittleEndian.PutUint64(raw[54:], trusted.numericID()) // after the algorithms, salt and limits
 	evil, err := ReadSecretKey([]byte(comment+"\n"+base64.StdEncoding.EncodeToString(raw)), nil)
 	if err != nil || evil.Public().ID() != trusted.ID() || evil.Public() == trusted {
 		t.Fatalf("the key is %s, %v", evil.Public(), err)
 	}
-	s := parsed(t, evil.Sign(b))
-	_, err = s.By(b, trusted)
+	s := mustParse(t, evil.Sign(b))
+	_, err = s.Verify(b, trusted)
 	wantError(t, "a chosen ID", err, host.Integrity, "was not made over these bytes with the key "+string(trusted))
-	if got, err := s.By(b); err != nil || got != evil.Public() {
+	if got, err := s.Verify(b); err != nil || got != evil.Public() {
 		t.Errorf("without the trusted key: %s, %v", got, err)
 	}
 }
@@ -161,24 +161,24 @@ func TestMinisignTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := Build{Name: "signed", Version: "1.2.0", Digest: "sha256:" + strings.Repeat("0", 64), Wasm: fixture(t, "signed.wasm"), Carried: true}
+	b := Build{Name: "signed", Version: "1.2.0", Digest: "sha256:" + strings.Repeat("0", 64), Wasm: fixture(t, "signed.wasm"), ManifestEmbedded: true}
 	for _, name := range []string{"signed.wasm.minisig", "signed.legacy.minisig"} {
-		s := parsed(t, fixture(t, name))
-		if got, err := s.By(b, newKey(t).Public(), key); err != nil || got != key {
+		s := mustParse(t, fixture(t, name))
+		if got, err := s.Verify(b, newKey(t).Public(), key); err != nil || got != key {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
-		_, err := s.By(b)
+		_, err := s.Verify(b)
 		wantError(t, name+" without a key", err, host.Integrity, "is signed with the key "+key.ID()+", which is not known here")
 		if !errors.Is(err, ErrUnknownKey) {
 			t.Errorf("%s without a key: %v has another cause", name, err)
 		}
 		beside := b
-		beside.Carried = false
-		_, err = s.By(beside, key)
+		beside.ManifestEmbedded = false
+		_, err = s.Verify(beside, key)
 		wantError(t, name+" with a manifest beside", err, host.Integrity, "covers its wasm alone")
 		tampered := b
 		tampered.Wasm = append(append([]byte{}, b.Wasm...), 0)
-		_, err = s.By(tampered, key)
+		_, err = s.Verify(tampered, key)
 		wantError(t, name+" with another wasm", err, host.Integrity, "was not made over these bytes")
 	}
 }
@@ -274,14 +274,14 @@ func FuzzParse(f *testing.F) {
 	f.Add(good)
 	f.Add(fixture(f, "signed.wasm.minisig"))
 	f.Add([]byte("untrusted comment: \nRW\ntrusted comment: parley name:\n\n"))
-	want := parsed(f, good)
+	want := mustParse(f, good)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := Parse(text)
 		if err != nil {
 			return
 		}
 		_ = s.ID() + s.Comment() + s.Key().ID()
-		if got, err := s.By(b, k.Public()); err == nil && got == k.Public() && !s.raw.Equal(want.raw) {
+		if got, err := s.Verify(b, k.Public()); err == nil && got == k.Public() && !s.raw.Equal(want.raw) {
 			t.Errorf("%q verifies", text)
 		}
 	})
@@ -294,7 +294,7 @@ func FuzzSecretKey(f *testing.F) {
 	stop := errors.New("encrypted")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		k, err := ReadSecretKey(text, func() (string, error) { return "", stop })
-		if err == nil && parsed(t, k.Sign(buildOf("a", "1.0.0", "x"))).Key() != k.Public() {
+		if err == nil && mustParse(t, k.Sign(buildOf("a", "1.0.0", "x"))).Key() != k.Public() {
 			t.Errorf("%q signs with another key", text)
 		}
 	})

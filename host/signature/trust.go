@@ -20,8 +20,8 @@ const trustHeader = `# Keys whose signatures count, one a line: KEY NAME. "parle
 // maxName bounds what the operator calls a key, in bytes.
 const maxName = 100
 
-// Trusted is a key that the operator trusts.
-type Trusted struct {
+// TrustedKey is a key that the operator trusts.
+type TrustedKey struct {
 	Key  Key    `json:"key"`
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"` // what the operator calls it; no two are the same but for case
@@ -29,12 +29,12 @@ type Trusted struct {
 }
 
 // String is the key's line in the list.
-func (t Trusted) String() string { return strings.TrimSpace(string(t.Key) + " " + t.Name) }
+func (t TrustedKey) String() string { return strings.TrimSpace(string(t.Key) + " " + t.Name) }
 
 // File reads and replaces the operator's list with the care that an operator's file needs: host/policy has it. Read says
 // there is false only if nothing of the name exists. Replace writes nothing (busy) unless the file holds the old text still.
 type File interface {
-	Read() (data []byte, there bool, err error)
+	Read() (data []byte, exists bool, err error)
 	Replace(old, text string) error
 }
 
@@ -46,12 +46,12 @@ type Trust struct {
 
 // Keys returns the trusted keys in the order of the list; without a file there are none. A file that is there and cannot be
 // read in full is a *host.Error of code config_error, with FILE:LINE where a line is wrong: it never means that nothing is trusted.
-func (t *Trust) Keys() ([]Trusted, error) {
+func (t *Trust) Keys() ([]TrustedKey, error) {
 	_, keys, err := t.read()
 	return keys, err
 }
 
-func (t *Trust) read() (string, []Trusted, error) {
+func (t *Trust) read() (string, []TrustedKey, error) {
 	data, _, err := t.File.Read()
 	if err != nil {
 		return "", nil, err
@@ -64,7 +64,7 @@ func (t *Trust) read() (string, []Trusted, error) {
 }
 
 // parseTrusted reads the list. Of an error it says the line.
-func parseTrusted(text string) (keys []Trusted, line int, err error) {
+func parseTrusted(text string) (keys []TrustedKey, line int, err error) {
 	for raw := range strings.Lines(text) {
 		line++
 		raw = strings.TrimRight(raw, "\r\n")
@@ -76,8 +76,8 @@ func parseTrusted(text string) (keys []Trusted, line int, err error) {
 		if err != nil {
 			return nil, line, fmt.Errorf("expected KEY NAME or a line that begins with #, and %q is no key: %w", manifest.CleanLine(word), err)
 		}
-		entry := Trusted{key, key.ID(), strings.Trim(name, " \t"), line}
-		if err := fits(entry, keys); err != nil {
+		entry := TrustedKey{key, key.ID(), strings.Trim(name, " \t"), line}
+		if err := checkEntry(entry, keys); err != nil {
 			return nil, line, err
 		}
 		keys = append(keys, entry)
@@ -85,8 +85,8 @@ func parseTrusted(text string) (keys []Trusted, line int, err error) {
 	return keys, 0, nil
 }
 
-// fits tells whether an entry may stand beside others.
-func fits(entry Trusted, others []Trusted) error {
+// checkEntry tells whether an entry may stand beside others.
+func checkEntry(entry TrustedKey, others []TrustedKey) error {
 	name := entry.Name
 	if manifest.CleanLine(name) != name || !utf8.ValidString(name) || len(name) > maxName {
 		return fmt.Errorf("%q is no name for a key: expected at most %d bytes that can be seen, with single spaces", manifest.CleanLine(name), maxName)
@@ -108,10 +108,10 @@ func fits(entry Trusted, others []Trusted) error {
 // Change is a change of the list that has not been made: somebody looks at it before Write.
 type Change struct {
 	Path    string
-	Entry   Trusted
+	Entry   TrustedKey
 	Removed bool // rather than added
-	old     string
-	text    string
+	oldText string
+	newText string
 }
 
 // Diff shows the change in lines, the last of which begins with "+" or "-".
@@ -129,12 +129,12 @@ func (t *Trust) Add(key Key, name string) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	entry := Trusted{Key: key, ID: key.ID(), Name: name}
-	if i := slices.IndexFunc(keys, func(o Trusted) bool { return o.Key == key }); i >= 0 {
+	entry := TrustedKey{Key: key, ID: key.ID(), Name: name}
+	if i := slices.IndexFunc(keys, func(o TrustedKey) bool { return o.Key == key }); i >= 0 {
 		return Change{}, host.Errorf(host.AlreadyExists, "the key %s is trusted already, in line %d of %s", keys[i], keys[i].line, t.Path).
 			WithNext("parley plugin trust --list")
 	}
-	if err := fits(entry, keys); err != nil {
+	if err := checkEntry(entry, keys); err != nil {
 		return Change{}, host.Errorf(host.InvalidArgs, "%s", err).WithNext("parley plugin trust --list")
 	}
 	whole := text
@@ -144,26 +144,26 @@ func (t *Trust) Add(key Key, name string) (Change, error) {
 	if !strings.HasSuffix(whole, "\n") {
 		whole += "\n"
 	}
-	return Change{Path: t.Path, Entry: entry, old: text, text: whole + entry.String() + "\n"}, nil
+	return Change{Path: t.Path, Entry: entry, oldText: text, newText: whole + entry.String() + "\n"}, nil
 }
 
 // Remove prepares to trust a key no longer. It may be given as the key or by its name; not_found if it is not in the list.
-func (t *Trust) Remove(word string) (Change, error) {
+func (t *Trust) Remove(keyOrName string) (Change, error) {
 	text, keys, err := t.read()
 	if err != nil {
 		return Change{}, err
 	}
-	i := slices.IndexFunc(keys, func(o Trusted) bool {
-		return string(o.Key) == word || o.Name != "" && strings.EqualFold(o.Name, word)
+	i := slices.IndexFunc(keys, func(o TrustedKey) bool {
+		return string(o.Key) == keyOrName || o.Name != "" && strings.EqualFold(o.Name, keyOrName)
 	})
 	if i < 0 {
-		return Change{}, host.Errorf(host.NotFound, "no trusted key is %q; expected the key itself or its name", manifest.CleanLine(word)).
+		return Change{}, host.Errorf(host.NotFound, "no trusted key is %q; expected the key itself or its name", manifest.CleanLine(keyOrName)).
 			WithNext("parley plugin trust --list")
 	}
 	lines := slices.Collect(strings.Lines(text))
 	rest := strings.Join(slices.Delete(lines, keys[i].line-1, keys[i].line), "")
-	return Change{Path: t.Path, Entry: keys[i], Removed: true, old: text, text: rest}, nil
+	return Change{Path: t.Path, Entry: keys[i], Removed: true, oldText: text, newText: rest}, nil
 }
 
 // Write makes a prepared change. If the list was changed since, nothing is written and the error is busy.
-func (t *Trust) Write(c Change) error { return t.File.Replace(c.old, c.text) }
+func (t *Trust) Write(c Change) error { return t.File.Replace(c.oldText, c.newText) }

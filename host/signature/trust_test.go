@@ -9,23 +9,23 @@ import (
 
 // memory is a File that holds its text itself.
 type memory struct {
-	text  string
-	there bool
-	err   error
+	text   string
+	exists bool
+	err    error
 }
 
-func (m *memory) Read() ([]byte, bool, error) { return []byte(m.text), m.there, m.err }
+func (m *memory) Read() ([]byte, bool, error) { return []byte(m.text), m.exists, m.err }
 
 func (m *memory) Replace(old, text string) error {
 	if m.text != old {
 		return host.Errorf(host.Busy, "changed in the meantime")
 	}
-	m.text, m.there = text, true
+	m.text, m.exists = text, true
 	return nil
 }
 
 func trustOf(text string) (*Trust, *memory) {
-	m := &memory{text: text, there: text != ""}
+	m := &memory{text: text, exists: text != ""}
 	return &Trust{Path: "trusted.keys", File: m}, m
 }
 

@@ -110,7 +110,7 @@ func (s *signers) verified(c *wasm.Candidate, text []byte, keys []signature.Key,
 	if c, err = read(); err != nil {
 		return "", err
 	}
-	key, _ = sig.By(buildOf(c), keys...)
+	key, _ = sig.Verify(buildOf(c), keys...)
 	s.mu.Lock()
 	s.found[question] = key
 	s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *signers) difference(_, approved, found string) string {
 }
 
 func buildOf(c *wasm.Candidate) signature.Build {
-	return signature.Build{Name: c.Manifest.Name, Version: c.Manifest.Version, Digest: c.Digest, Wasm: c.Wasm, Carried: c.ManifestEmbedded}
+	return signature.Build{Name: c.Manifest.Name, Version: c.Manifest.Version, Digest: c.Digest, Wasm: c.Wasm, ManifestEmbedded: c.ManifestEmbedded}
 }
 
 // signed is what commands say of a plugin's signature. Without one all is empty.
@@ -175,7 +175,7 @@ func (a *App) judge(c *wasm.Candidate) (signed, error) {
 	if err != nil {
 		return signed{}, host.Errorf(host.Integrity, "the signature of %s is none: %s", c.Manifest.Name, err)
 	}
-	key, err := sig.By(buildOf(c), keys...)
+	key, err := sig.Verify(buildOf(c), keys...)
 	if errors.Is(err, signature.ErrUnknownKey) {
 		return signed{SignerID: sig.ID()}, nil
 	}
@@ -183,7 +183,7 @@ func (a *App) judge(c *wasm.Candidate) (signed, error) {
 		return signed{}, err
 	}
 	who := signed{Signer: string(key), SignerID: key.ID(), Trusted: string(key) == pinned}
-	if at := slices.IndexFunc(trusted, func(t signature.Trusted) bool { return t.Key == key }); at >= 0 {
+	if at := slices.IndexFunc(trusted, func(t signature.TrustedKey) bool { return t.Key == key }); at >= 0 {
 		who.Trusted, who.SignerName = true, trusted[at].Name
 	}
 	return who, nil
@@ -223,7 +223,7 @@ func (a *App) recorded(e wasm.Entry) *signed {
 	if err != nil {
 		a.notice("no key counts as trusted: " + err.Error())
 	}
-	if at := slices.IndexFunc(trusted, func(t signature.Trusted) bool { return string(t.Key) == e.Signer }); at >= 0 {
+	if at := slices.IndexFunc(trusted, func(t signature.TrustedKey) bool { return string(t.Key) == e.Signer }); at >= 0 {
 		who.Trusted, who.SignerName = true, trusted[at].Name
 	} else if rules, err := a.policy(); err == nil {
 		pinned, err := rules.Signer(e.Name)

@@ -53,10 +53,10 @@ func (a *App) listTrusted() error {
 		return err
 	}
 	data := struct {
-		File  string              `json:"file"`
-		Keys  []signature.Trusted `json:"keys"`
-		Total int                 `json:"total"`
-	}{a.signers().trust.Path, append([]signature.Trusted{}, keys...), len(keys)}
+		File  string                 `json:"file"`
+		Keys  []signature.TrustedKey `json:"keys"`
+		Total int                    `json:"total"`
+	}{a.signers().trust.Path, append([]signature.TrustedKey{}, keys...), len(keys)}
 	return a.answer(data, []string{"parley plugin trust --help"}, func(w io.Writer) {
 		if len(keys) == 0 {
 			fmt.Fprintln(w, "No key is trusted.")
@@ -102,7 +102,7 @@ func (a *App) changeTrust(ctx context.Context, prepare func(*signature.Trust) (s
 	data := struct {
 		File    string `json:"file"`
 		Removed bool   `json:"removed"` // rather than added
-		signature.Trusted
+		signature.TrustedKey
 		Plugins []string `json:"plugins"` // installed ones that are signed with the key
 	}{change.Path, change.Removed, change.Entry, append([]string{}, signed...)}
 	return a.answer(data, []string{"parley plugin trust --list"}, func(w io.Writer) {
