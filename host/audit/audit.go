@@ -44,16 +44,16 @@ type Config struct {
 // Log is an audit log in a folder. It is safe for concurrent use, and so is the folder among processes: what a record is chained to is
 // read from the file under a lock, or known because nobody else has written since.
 type Log struct {
-	dir    string
-	cfg    Config
-	wait   time.Duration // for the lock
-	warned sync.Once
+	dir         string
+	cfg         Config
+	lockTimeout time.Duration // for the lock
+	warned      sync.Once
 
-	turn   chan struct{} // one of this process writes at a time; the rest is of who has it
-	others lock          // one process writes at a time
-	file   *os.File      // what was written to last, open for the next record; nil where there is none
-	opened fs.FileInfo   // file as it was opened
-	last   end           // of file
+	writing  chan struct{} // one of this process writes at a time; the rest is of who has it
+	fileLock lock          // one process writes at a time
+	file     *os.File      // what was written to last, open for the next record; nil where there is none
+	opened   fs.FileInfo   // file as it was opened
+	end      fileEnd       // of file
 }
 
 var _ host.Auditor = (*Log)(nil)
@@ -70,8 +70,8 @@ func Open(dir string, cfg Config) *Log {
 		cfg.Keep = defaultKeep
 	}
 	return &Log{
-		dir: dir, cfg: cfg, wait: lockWait,
-		turn: make(chan struct{}, 1), others: lock{path: filepath.Join(dir, lockName)},
+		dir: dir, cfg: cfg, lockTimeout: defaultLockTimeout,
+		writing: make(chan struct{}, 1), fileLock: lock{path: filepath.Join(dir, lockName)},
 	}
 }
 
@@ -86,8 +86,8 @@ func (l *Log) Mode() (string, error) {
 	return l.cfg.Mode()
 }
 
-// modeOf is what the policy said when it was asked about a call, whatever it says meanwhile.
-func (l *Log) modeOf(e host.Event) (string, error) {
+// modeFor is what the policy said when it was asked about a call, whatever it says meanwhile.
+func (l *Log) modeFor(e host.Event) (string, error) {
 	if e.Audit != "" {
 		return e.Audit, nil
 	}
@@ -99,7 +99,7 @@ func (l *Log) Record(e host.Event) {
 	if e.Op != opCall {
 		return
 	}
-	mode, err := l.modeOf(e)
+	mode, err := l.modeFor(e)
 	if mode == Off && err == nil {
 		return
 	}
@@ -111,7 +111,7 @@ func (l *Log) Record(e host.Event) {
 // Begin implements host.Auditor. Only with Required it does something: it records that a call begins, and refuses one that it cannot
 // record. A beginning without an end in the log is a call that still runs, or whose host was killed.
 func (l *Log) Begin(e host.Event) error {
-	mode, err := l.modeOf(e)
+	mode, err := l.modeFor(e)
 	if err != nil || mode != Required {
 		return err
 	}
@@ -130,7 +130,7 @@ func (l *Log) Note(op, subject string, details ...string) error {
 	if mode == Off && err == nil {
 		return nil
 	}
-	return l.append(noteOf(op, subject, details), mode == Required)
+	return l.append(operatorRecord(op, subject, details), mode == Required)
 }
 
 func (l *Log) warn(err error) {

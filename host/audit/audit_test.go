@@ -112,7 +112,7 @@ func TestNoBodies(t *testing.T) {
 	}
 }
 
-func TestOnlyCalls(t *testing.T) {
+func TestRecordsOnlyCalls(t *testing.T) {
 	dir := t.TempDir()
 	l := openTest(t, dir, Config{})
 	l.Record(host.Event{Op: "search"})
@@ -269,7 +269,7 @@ func TestLockIsHeld(t *testing.T) {
 	if err := other.Lock(); err != nil {
 		t.Fatal(err)
 	}
-	l.wait = 20 * time.Millisecond
+	l.lockTimeout = 20 * time.Millisecond
 	if err := l.Note("grant", "echo"); err == nil || !strings.Contains(err.Error(), "audit.lock") {
 		t.Errorf("Note: %v", err)
 	}
@@ -284,7 +284,7 @@ func TestLockIsHeld(t *testing.T) {
 }
 
 // What others do between two records of a log that keeps its files open is seen by the second one.
-func TestOthersBetween(t *testing.T) {
+func TestOtherWritersBetween(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		others  func(t *testing.T, dir string)
@@ -323,7 +323,7 @@ func TestOthersBetween(t *testing.T) {
 }
 
 // A lock on a file that was removed excludes nobody.
-func TestLockIsTheOneThatOthersSee(t *testing.T) {
+func TestLockFollowsReplacedFile(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{})
 	l.Record(called("c1"))
 	if err := os.Remove(filepath.Join(l.dir, lockName)); err != nil {
@@ -334,7 +334,7 @@ func TestLockIsTheOneThatOthersSee(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Unlock()
-	l.wait = 20 * time.Millisecond
+	l.lockTimeout = 20 * time.Millisecond
 	if err := l.Note("grant", "echo"); err == nil || !strings.Contains(err.Error(), "audit.lock") {
 		t.Errorf("Note: %v", err)
 	}
@@ -343,7 +343,7 @@ func TestLockIsTheOneThatOthersSee(t *testing.T) {
 // What a host that was killed leaves at the end is cut off, and the next record says so; other strange lines stay where they are.
 func TestEnds(t *testing.T) {
 	line := func(seq uint64, prev string) string {
-		data, _, err := chain(end{seq: seq - 1, hash: prev}, Record{Time: noon, Op: "grant"})
+		data, _, err := chain(fileEnd{seq: seq - 1, hash: prev}, Record{Time: noon, Op: "grant"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -536,7 +536,7 @@ func TestNumbers(t *testing.T) {
 		"audit.jsonl": 0, "audit-000000.jsonl": 0, "audit-1.jsonl": 0, "audit-+00001.jsonl": 0, "audit--00001.jsonl": 0,
 		"audit-000001.jsonl.gz": 0, "audit-000001": 0,
 	} {
-		if got := numberOf(name); got != want {
+		if got := sequenceOf(name); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}
 	}

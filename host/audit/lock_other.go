@@ -4,8 +4,8 @@ package audit
 
 import "github.com/gofrs/flock"
 
-// staysOpen says that a file that is open may still be renamed and removed by others.
-const staysOpen = false
+// movableWhileOpen says that a file that is open may still be renamed and removed by others.
+const movableWhileOpen = false
 
 // lock is the file whose holder is the only writer among all processes.
 type lock struct {
@@ -13,10 +13,10 @@ type lock struct {
 	held *flock.Flock
 }
 
-// try takes the lock unless somebody else has it.
-func (l *lock) try() (bool, error) {
+// tryLock takes the lock unless somebody else has it.
+func (l *lock) tryLock() (bool, error) {
 	l.held = flock.New(l.path, flock.SetPermissions(0o600))
 	return l.held.TryLock()
 }
 
-func (l *lock) release() { _ = l.held.Unlock() }
+func (l *lock) unlock() { _ = l.held.Unlock() }

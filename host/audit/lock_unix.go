@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// staysOpen says that a file that is open may still be renamed and removed by others.
-const staysOpen = true
+// movableWhileOpen says that a file that is open may still be renamed and removed by others.
+const movableWhileOpen = true
 
 // lock is the file whose holder is the only writer among all processes. It stays open between two turns, for opening it costs more than
 // locking it.
@@ -20,8 +20,8 @@ type lock struct {
 	opened fs.FileInfo // file as it was opened
 }
 
-// try takes the lock unless somebody else has it.
-func (l *lock) try() (bool, error) {
+// tryLock takes the lock unless somebody else has it.
+func (l *lock) tryLock() (bool, error) {
 	for {
 		if err := l.open(); err != nil {
 			return false, err
@@ -56,4 +56,4 @@ func (l *lock) open() (err error) {
 	return err
 }
 
-func (l *lock) release() { _ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) }
+func (l *lock) unlock() { _ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) }

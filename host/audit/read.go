@@ -36,11 +36,11 @@ type State struct {
 
 // State looks at the files of the log and at the end of the last.
 func (l *Log) State() (State, error) {
-	parts, err := l.snapshot()
-	defer closeAll(parts)
+	parts, err := l.openFiles()
+	defer closeFiles(parts)
 	s := State{Files: len(parts)}
 	for _, p := range parts {
-		last, endErr := readEnd(p.file, p.size)
+		last, endErr := readEnd(p.f, p.size)
 		if endErr != nil {
 			return s, endErr
 		}
@@ -62,8 +62,8 @@ func (l *Log) Head() (Head, error) {
 // Read gives each record to f, oldest first, until f returns an error. Lines that are no records are skipped and counted; one that is half
 // written at the end of the log is none yet. A log that does not exist holds nothing.
 func (l *Log) Read(f func(Record) error) (damaged int, err error) {
-	parts, err := l.snapshot()
-	defer closeAll(parts)
+	parts, err := l.openFiles()
+	defer closeFiles(parts)
 	if err != nil {
 		return 0, err
 	}
@@ -82,16 +82,16 @@ func (l *Log) Read(f func(Record) error) (damaged int, err error) {
 	return damaged, nil
 }
 
-// part is a file of the log as it was at one moment.
-type part struct {
+// openFile is a file of the log as it was at one moment.
+type openFile struct {
 	name string
-	file *os.File
+	f    *os.File
 	size int64
 }
 
-// snapshot opens the files of the log, oldest first, between two records. Where it cannot have the lock, as in a folder that may only be
+// openFiles opens the files of the log, oldest first, between two records. Where it cannot have the lock, as in a folder that may only be
 // read, it goes without: then the end of the log may be one that is being written.
-func (l *Log) snapshot() (parts []part, err error) {
+func (l *Log) openFiles() (parts []openFile, err error) {
 	if _, err := os.Stat(l.dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
@@ -101,7 +101,7 @@ func (l *Log) snapshot() (parts []part, err error) {
 	if release, err := l.lock(); err == nil {
 		defer release()
 	}
-	names, err := l.closed()
+	names, err := l.closedFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (l *Log) snapshot() (parts []part, err error) {
 		if err != nil {
 			return parts, err
 		}
-		parts = append(parts, part{name: name, file: f})
+		parts = append(parts, openFile{name: name, f: f})
 		info, err := f.Stat()
 		if err != nil {
 			return parts, err
@@ -123,9 +123,9 @@ func (l *Log) snapshot() (parts []part, err error) {
 	return parts, nil
 }
 
-func closeAll(parts []part) {
+func closeFiles(parts []openFile) {
 	for _, p := range parts {
-		p.file.Close()
+		p.f.Close()
 	}
 }
 
@@ -142,14 +142,14 @@ type entry struct {
 }
 
 // entries yields the lines of all files. An error is a file that cannot be read, and ends it.
-func entries(parts []part) iter.Seq2[entry, error] {
+func entries(parts []openFile) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		for i, p := range parts {
-			lines := bufio.NewReaderSize(io.NewSectionReader(p.file, 0, p.size), 64<<10)
+			lines := bufio.NewReaderSize(io.NewSectionReader(p.f, 0, p.size), 64<<10)
 			for number := 1; ; number++ {
 				line, err := readLine(lines)
 				if err != nil && !errors.Is(err, io.EOF) {
-					yield(entry{}, fmt.Errorf("%s cannot be read: %w", p.file.Name(), err))
+					yield(entry{}, fmt.Errorf("%s cannot be read: %w", p.f.Name(), err))
 					return
 				}
 				if line.size == 0 {
@@ -205,8 +205,8 @@ func (l line) decode() (Record, error) {
 	return decode(l.text)
 }
 
-// end is where a file stops, which is what the next record goes on from.
-type end struct {
+// fileEnd is where a file stops, which is what the next record goes on from.
+type fileEnd struct {
 	size int64  // bytes of whole lines
 	torn int64  // bytes after them
 	hash string // of the last line; genesis where there is none
@@ -214,18 +214,18 @@ type end struct {
 	time time.Time
 }
 
-// maxStrange is how many lines that are no records may follow the last one for its number to be still found.
-const maxStrange = 100
+// maxInvalid is how many lines that are no records may follow the last one for its number to be still found.
+const maxInvalid = 100
 
 // readEnd finds the end of a file without reading what is before. Lines at the end that are no records stay what the next one is chained
 // to, since nothing that was added may vanish; only what has no end is left out.
-func readEnd(f io.ReaderAt, size int64) (end, error) {
+func readEnd(f io.ReaderAt, size int64) (fileEnd, error) {
 	stop, err := afterBreak(f, size)
 	if err != nil {
-		return end{}, err
+		return fileEnd{}, err
 	}
-	last := end{size: stop, torn: size - stop, hash: genesis}
-	for tries := 0; stop > 0 && tries < maxStrange; tries++ {
+	last := fileEnd{size: stop, torn: size - stop, hash: genesis}
+	for tries := 0; stop > 0 && tries < maxInvalid; tries++ {
 		start, err := afterBreak(f, stop-1)
 		if err != nil {
 			return last, err

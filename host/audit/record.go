@@ -88,37 +88,37 @@ type Dropped struct {
 // failed is the guest's.
 func recordOf(e host.Event) Record {
 	r := Record{
-		Time: e.Time, Op: opCall, Call: name(e.CallID), Within: name(e.Within), Caller: name(e.Caller), Session: name(e.Session),
-		Tool: name(e.Tool), Digest: name(e.Digest), DryRun: e.DryRun,
-		Rights: texts(e.Rights), Touched: texts(e.Uses), TouchedMore: e.UsesDropped, Denied: texts(e.Refused),
+		Time: e.Time, Op: opCall, Call: clipName(e.CallID), Within: clipName(e.Within), Caller: clipName(e.Caller), Session: clipName(e.Session),
+		Tool: clipName(e.Tool), Digest: clipName(e.Digest), DryRun: e.DryRun,
+		Rights: clipTexts(e.Rights), Touched: clipTexts(e.Uses), TouchedMore: e.UsesDropped, Denied: clipTexts(e.Refused),
 		Outcome: &Outcome{Code: string(host.OK), MS: math.Round(float64(e.Duration)/1e3) / 1e3},
 	}
 	if e.Err == nil {
 		return r
 	}
-	r.Outcome.Code, r.Outcome.ExitCode = name(string(e.Err.Code)), e.Err.ExitCode()
+	r.Outcome.Code, r.Outcome.ExitCode = clipName(string(e.Err.Code)), e.Err.ExitCode()
 	for _, d := range e.Err.Denied {
-		if right := text(d.Right); !slices.Contains(r.Denied, right) {
+		if right := clipText(d.Right); !slices.Contains(r.Denied, right) {
 			r.Denied = append(r.Denied, right)
 		}
 	}
 	if e.Err.Tool == nil && (e.Err.Code == host.Timeout || e.Err.Code == host.LimitExceeded) {
-		r.Limit = text(string(e.Err.Code) + ": " + e.Err.Message)
+		r.Limit = clipText(string(e.Err.Code) + ": " + e.Err.Message)
 	}
 	return r
 }
 
-func noteOf(op, subject string, details []string) Record {
-	return Record{Op: name(op), Caller: "cli", Subject: text(subject), Details: texts(details)}
+func operatorRecord(op, subject string, details []string) Record {
+	return Record{Op: clipName(op), Caller: "cli", Subject: clipText(subject), Details: clipTexts(details)}
 }
 
-func name(s string) string { return manifest.Clip(manifest.CleanLine(s), maxName) }
-func text(s string) string { return manifest.Clip(manifest.CleanLine(s), maxText) }
+func clipName(s string) string { return manifest.Clip(manifest.CleanLine(s), maxName) }
+func clipText(s string) string { return manifest.Clip(manifest.CleanLine(s), maxText) }
 
-func texts(list []string) []string {
+func clipTexts(list []string) []string {
 	var out []string
 	for _, s := range list {
-		out = append(out, text(s))
+		out = append(out, clipText(s))
 	}
 	return out
 }

@@ -58,8 +58,8 @@ func (l *Log) Verify(anchor string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	parts, err := l.snapshot()
-	defer closeAll(parts)
+	parts, err := l.openFiles()
+	defer closeFiles(parts)
 	if err != nil {
 		return Report{}, err
 	}

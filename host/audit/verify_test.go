@@ -64,7 +64,7 @@ func TestTampering(t *testing.T) {
 		return func(lines []string) []string { return slices.Insert(lines, line, text(lines)) }
 	}
 	forged := func(lines []string, after int, seq uint64) string {
-		data, _, err := chain(end{seq: seq - 1, hash: hashLine([]byte(lines[after]))}, recordOf(called("forged")))
+		data, _, err := chain(fileEnd{seq: seq - 1, hash: hashLine([]byte(lines[after]))}, recordOf(called("forged")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestTampering(t *testing.T) {
 // What the chain alone cannot tell, a head that was kept elsewhere does.
 func TestAnchors(t *testing.T) {
 	heads := func(l *Log) (heads []Head) {
-		for e, err := range entries(must(l.snapshot())) {
+		for e, err := range entries(must(l.openFiles())) {
 			if err != nil {
 				t.Fatal(err)
 			}

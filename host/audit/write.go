@@ -21,8 +21,8 @@ const (
 	lockName    = "audit.lock"
 )
 
-// lockWait bounds how long a record waits for its turn. A write takes microseconds, so whoever holds the lock for longer was stopped.
-const lockWait = 5 * time.Second
+// defaultLockTimeout bounds how long a record waits for its turn. A write takes microseconds, so whoever holds the lock for longer was stopped.
+const defaultLockTimeout = 5 * time.Second
 
 // append writes a record after the last one, chained to it, and before it what there is to say of the log itself.
 func (l *Log) append(r Record, sync bool) error {
@@ -45,15 +45,15 @@ func (l *Log) tryAppend(r Record, sync bool) (err error) {
 	}
 	defer release()
 	defer func() {
-		if err != nil || !staysOpen {
-			l.letGo()
+		if err != nil || !movableWhileOpen {
+			l.closeFile()
 		}
 	}()
 
 	if err := l.openCurrent(); err != nil {
 		return err
 	}
-	last := l.last
+	last := l.end
 	size, torn := last.size, last.torn
 	if torn > 0 {
 		if err := os.Truncate(l.file.Name(), size); err != nil {
@@ -78,7 +78,7 @@ func (l *Log) tryAppend(r Record, sync bool) (err error) {
 	if err := write(l.file, size, data, sync || len(drop) > 0); err != nil {
 		return err
 	}
-	l.last = end{size: size + int64(len(data)), hash: last.hash, seq: last.seq}
+	l.end = fileEnd{size: size + int64(len(data)), hash: last.hash, seq: last.seq}
 	for _, name := range drop { // after the record that says so; one that stays is dropped again by the next rotation
 		_ = os.Remove(filepath.Join(l.dir, name))
 	}
@@ -90,38 +90,38 @@ func (l *Log) tryAppend(r Record, sync bool) (err error) {
 
 // lock makes this the only writer among all processes. A lock on the log itself would move with the file when it is closed.
 func (l *Log) lock() (release func(), err error) {
-	busy := fmt.Errorf("another process has held its lock, %s, for longer than %s", lockName, l.wait)
-	var late <-chan time.Time // made for those who wait
+	busy := fmt.Errorf("another process has held its lock, %s, for longer than %s", lockName, l.lockTimeout)
+	var timeout <-chan time.Time // made for those who wait
 	select {
-	case l.turn <- struct{}{}:
+	case l.writing <- struct{}{}:
 	default:
-		late = time.After(l.wait)
+		timeout = time.After(l.lockTimeout)
 		select {
-		case l.turn <- struct{}{}:
-		case <-late:
+		case l.writing <- struct{}{}:
+		case <-timeout:
 			return nil, busy
 		}
 	}
 	for {
-		ok, err := l.others.try()
+		ok, err := l.fileLock.tryLock()
 		if ok {
 			return func() {
-				l.others.release()
-				<-l.turn
+				l.fileLock.unlock()
+				<-l.writing
 			}, nil
 		}
-		if late == nil {
-			late = time.After(l.wait)
+		if timeout == nil {
+			timeout = time.After(l.lockTimeout)
 		}
 		if err == nil {
 			select {
 			case <-time.After(time.Millisecond):
 				continue
-			case <-late:
+			case <-timeout:
 				err = busy
 			}
 		}
-		<-l.turn
+		<-l.writing
 		return nil, err
 	}
 }
@@ -130,27 +130,27 @@ func (l *Log) lock() (release func(), err error) {
 // others write to, and as long as this process left it, then nothing was added and its end is known.
 func (l *Log) openCurrent() error {
 	path := filepath.Join(l.dir, currentName)
-	if l.file != nil && l.last.size < l.cfg.MaxBytes {
-		if there, same := private.Still(path, l.opened); same && there.Size() == l.last.size {
+	if l.file != nil && l.end.size < l.cfg.MaxBytes {
+		if there, same := private.Still(path, l.opened); same && there.Size() == l.end.size {
 			return nil
 		}
 	}
-	l.letGo()
-	if err := l.open(path); err != nil || l.last.size < l.cfg.MaxBytes {
+	l.closeFile()
+	if err := l.open(path); err != nil || l.end.size < l.cfg.MaxBytes {
 		return err
 	}
-	if l.last.torn > 0 { // a closed file ends whole, so what is torn must go first; the next record says so
+	if l.end.torn > 0 { // a closed file ends whole, so what is torn must go first; the next record says so
 		return nil
 	}
-	closed, err := l.closed()
+	closed, err := l.closedFiles()
 	if err != nil {
 		return err
 	}
 	number := 1
 	if len(closed) > 0 {
-		number = numberOf(closed[len(closed)-1]) + 1
+		number = sequenceOf(closed[len(closed)-1]) + 1
 	}
-	l.letGo() // Windows renames no file that is open
+	l.closeFile() // Windows renames no file that is open
 	if err := os.Rename(path, filepath.Join(l.dir, fmt.Sprintf(closedName, number))); err != nil {
 		l.warn(fmt.Errorf("%s could not be closed and grows on: %w", path, err))
 	}
@@ -167,12 +167,12 @@ func (l *Log) open(path string) error {
 		err = f.Chmod(0o600)
 	}
 	if err == nil {
-		l.last, err = readEnd(f, l.opened.Size())
+		l.end, err = readEnd(f, l.opened.Size())
 	}
 	return err
 }
 
-func (l *Log) letGo() {
+func (l *Log) closeFile() {
 	if l.file != nil {
 		_ = l.file.Close()
 		l.file = nil
@@ -180,42 +180,42 @@ func (l *Log) letGo() {
 }
 
 // beginFile returns what a new file goes on from. In all but the first, its first record says so, and which files are dropped for it.
-func (l *Log) beginFile() (records []Record, before end, drop []string, err error) {
-	closed, err := l.closed()
+func (l *Log) beginFile() (records []Record, before fileEnd, drop []string, err error) {
+	closed, err := l.closedFiles()
 	if err != nil || len(closed) == 0 {
-		return nil, end{hash: genesis}, nil, err
+		return nil, fileEnd{hash: genesis}, nil, err
 	}
 	newest := closed[len(closed)-1]
 	if before, err = l.endOf(newest); err != nil {
-		return nil, end{}, nil, err
+		return nil, fileEnd{}, nil, err
 	}
 	r := Record{Time: l.cfg.Now(), Op: opRotate, Subject: newest}
 	if more := len(closed) - l.cfg.Keep; more > 0 {
 		drop = closed[:more]
 		gone, err := l.endOf(drop[more-1])
 		if err != nil {
-			return nil, end{}, nil, err
+			return nil, fileEnd{}, nil, err
 		}
 		r.Dropped = &Dropped{Files: more, Last: drop[more-1], Seq: gone.seq, Hash: gone.hash}
 	}
 	return []Record{r}, before, drop, nil
 }
 
-func (l *Log) endOf(name string) (end, error) {
+func (l *Log) endOf(name string) (fileEnd, error) {
 	f, err := os.Open(filepath.Join(l.dir, name))
 	if err != nil {
-		return end{}, err
+		return fileEnd{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return end{}, err
+		return fileEnd{}, err
 	}
 	return readEnd(f, info.Size())
 }
 
 // chain writes records as the lines that follow an end, and returns the end that they make but for its size.
-func chain(last end, records ...Record) ([]byte, end, error) {
+func chain(last fileEnd, records ...Record) ([]byte, fileEnd, error) {
 	var data []byte
 	for _, r := range records {
 		if last.seq >= maxSeq { // no log gets there by itself, and what comes after a forged number must be readable, too
@@ -244,24 +244,24 @@ func write(f *os.File, size int64, data []byte, sync bool) error {
 	return nil
 }
 
-// closed lists the names of the files that are written no more, oldest first.
-func (l *Log) closed() ([]string, error) {
+// closedFiles lists the names of the files that are written no more, oldest first.
+func (l *Log) closedFiles() ([]string, error) {
 	entries, err := os.ReadDir(l.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var names []string
 	for _, e := range entries {
-		if numberOf(e.Name()) > 0 {
+		if sequenceOf(e.Name()) > 0 {
 			names = append(names, e.Name())
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return numberOf(a) - numberOf(b) })
+	slices.SortFunc(names, func(a, b string) int { return sequenceOf(a) - sequenceOf(b) })
 	return names, nil
 }
 
-// numberOf is the number of a closed file, 0 for any other name.
-func numberOf(name string) int {
+// sequenceOf is the number of a closed file, 0 for any other name.
+func sequenceOf(name string) int {
 	digits, isClosed := strings.CutPrefix(strings.TrimSuffix(name, ".jsonl"), "audit-")
 	n, err := strconv.Atoi(digits)
 	if !isClosed || err != nil || n < 1 || fmt.Sprintf(closedName, n) != name {
