@@ -31,13 +31,13 @@ type Filter struct {
 // the files after it still come. A folder that does not exist holds nothing.
 func Read(dir string, f Filter) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		days, err := daysIn(dir)
+		days, err := listDays(dir)
 		if err != nil {
 			yield(Record{}, err)
 			return
 		}
 		for _, day := range days {
-			if f.passesDay(day) && !readFile(filepath.Join(dir, day+suffix), f, yield) {
+			if f.matchesDay(day) && !readFile(filepath.Join(dir, day+suffix), f, yield) {
 				return
 			}
 		}
@@ -67,7 +67,7 @@ func readFile(path string, f Filter, yield func(Record, error) bool) bool {
 				if f.Damaged != nil {
 					f.Damaged(path, number)
 				}
-			case f.passes(r) && !yield(r, nil):
+			case f.matches(r) && !yield(r, nil):
 				return false
 			}
 		}
@@ -108,13 +108,13 @@ func decode(line []byte) (Record, bool) {
 	return r, true
 }
 
-// passesDay tells whether a day's file can hold what is wanted.
-func (f Filter) passesDay(day string) bool {
+// matchesDay tells whether a day's file can hold what is wanted.
+func (f Filter) matchesDay(day string) bool {
 	return (f.Since.IsZero() || day >= f.Since.UTC().Format(dayFormat)) &&
 		(f.Until.IsZero() || day <= f.Until.UTC().Format(dayFormat))
 }
 
-func (f Filter) passes(r Record) bool {
+func (f Filter) matches(r Record) bool {
 	op := r.Op
 	if op == "" {
 		op = "call"

@@ -79,8 +79,8 @@ func (s shape) String() string {
 
 // scanner walks a valid JSON document without building it: parameters may be megabytes.
 type scanner struct {
-	data []byte
-	at   int
+	data   []byte
+	offset int
 }
 
 func (s *scanner) value(depth int) shape {
@@ -90,7 +90,7 @@ func (s *scanner) value(depth int) shape {
 	case '[':
 		return s.arrayShape(depth)
 	case '"':
-		n := characters(s.str())
+		n := characters(s.string())
 		return shape{"string", n, n}
 	case 't', 'f':
 		s.scalar()
@@ -123,16 +123,16 @@ func (s *scanner) objectShape(depth int) shape {
 
 func (s *scanner) arrayShape(depth int) shape {
 	var kinds []shape
-	n, others := 0, false
-	s.at++ // [
+	n, overflow := 0, false
+	s.offset++ // [
 	for s.peek() != ']' {
-		others = !add(&kinds, s.value(depth+1)) || others
+		overflow = !mergeShape(&kinds, s.value(depth+1)) || overflow
 		n++
 		if s.peek() == ',' {
-			s.at++
+			s.offset++
 		}
 	}
-	s.at++
+	s.offset++
 	if n == 0 || depth >= maxNesting {
 		return shape{kind: fmt.Sprintf("array[%d]", n)}
 	}
@@ -140,69 +140,69 @@ func (s *scanner) arrayShape(depth int) shape {
 	for _, k := range kinds {
 		texts = append(texts, k.String())
 	}
-	if others {
+	if overflow {
 		texts = append(texts, "…")
 	}
 	return shape{kind: manifest.Clip(fmt.Sprintf("array[%d]<%s>", n, strings.Join(texts, "|")), maxShape)}
 }
 
-// add counts one more shape among those of an array; false if there are too many to tell it apart.
-func add(kinds *[]shape, one shape) bool {
-	at := slices.IndexFunc(*kinds, func(k shape) bool { return k.kind == one.kind })
-	if at >= 0 {
-		(*kinds)[at].min = min((*kinds)[at].min, one.min)
-		(*kinds)[at].max = max((*kinds)[at].max, one.max)
+// mergeShape counts one more shape among those of an array; false if there are too many to tell it apart.
+func mergeShape(kinds *[]shape, s shape) bool {
+	i := slices.IndexFunc(*kinds, func(k shape) bool { return k.kind == s.kind })
+	if i >= 0 {
+		(*kinds)[i].min = min((*kinds)[i].min, s.min)
+		(*kinds)[i].max = max((*kinds)[i].max, s.max)
 		return true
 	}
 	if len(*kinds) == maxUnion {
 		return false
 	}
-	*kinds = append(*kinds, one)
+	*kinds = append(*kinds, s)
 	return true
 }
 
 // object walks the members of an object; member must take the value after each key.
 func (s *scanner) object(member func(key string)) {
-	s.at++ // {
+	s.offset++ // {
 	for s.peek() != '}' {
-		raw := s.str()
+		raw := s.string()
 		s.peek()
-		s.at++ // :
+		s.offset++ // :
 		member(keyName(raw))
 		if s.peek() == ',' {
-			s.at++
+			s.offset++
 		}
 	}
-	s.at++
+	s.offset++
 }
 
 // peek skips white space and returns the byte after it.
 func (s *scanner) peek() byte {
-	for s.data[s.at] == ' ' || s.data[s.at] == '\t' || s.data[s.at] == '\n' || s.data[s.at] == '\r' {
-		s.at++
+	for s.data[s.offset] == ' ' || s.data[s.offset] == '\t' || s.data[s.offset] == '\n' || s.data[s.offset] == '\r' {
+		s.offset++
 	}
-	return s.data[s.at]
+	return s.data[s.offset]
 }
 
-// str takes a string and returns it with its quotes.
-func (s *scanner) str() []byte {
-	from := s.at
-	for s.at++; s.data[s.at] != '"'; s.at++ {
-		if s.data[s.at] == '\\' {
-			s.at++
+// string takes a string and returns it with its quotes.
+func (s *scanner) string() []byte {
+	from := s.offset
+	for s.offset++; s.data[s.offset] != '"'; s.offset++ {
+		if s.data[s.offset] == '\\' {
+			s.offset++
 		}
 	}
-	s.at++
-	return s.data[from:s.at]
+	s.offset++
+	return s.data[from:s.offset]
 }
 
 // scalar takes a number or a word.
 func (s *scanner) scalar() []byte {
-	from := s.at
-	for s.at < len(s.data) && strings.IndexByte(",]} \t\r\n", s.data[s.at]) < 0 {
-		s.at++
+	from := s.offset
+	for s.offset < len(s.data) && strings.IndexByte(",]} \t\r\n", s.data[s.offset]) < 0 {
+		s.offset++
 	}
-	return s.data[from:s.at]
+	return s.data[from:s.offset]
 }
 
 // keyName is a key as it is shown: cleaned, on one line, cut.

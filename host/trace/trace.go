@@ -94,7 +94,7 @@ type recorder struct {
 	mu     sync.Mutex
 	file   *os.File    // of the last line, open for the next one; nil where there is none
 	opened os.FileInfo // file as it was opened
-	end    int64       // of the last line in file
+	size   int64       // of the last line in file
 }
 
 // Record implements host.Recorder.
@@ -114,18 +114,18 @@ func (r *recorder) Record(e host.Event) {
 	}
 }
 
-func (r *recorder) write(day time.Time, line []byte) error {
+func (r *recorder) write(at time.Time, line []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	size, err := r.open(filepath.Join(r.dir, day.UTC().Format(dayFormat)+suffix))
+	size, err := r.open(filepath.Join(r.dir, at.UTC().Format(dayFormat)+suffix))
 	if err != nil {
 		return err
 	}
-	if size != r.end && r.severed(size) {
+	if size != r.size && r.endsMidLine(size) {
 		line = append([]byte{'\n'}, line...)
 	}
 	_, err = r.file.Write(line)
-	if r.end = size + int64(len(line)); err != nil || runtime.GOOS == "windows" { // which removes no file that is open
+	if r.size = size + int64(len(line)); err != nil || runtime.GOOS == "windows" { // which removes no file that is open
 		err = errors.Join(err, r.close())
 	}
 	return err
@@ -149,7 +149,7 @@ func (r *recorder) open(path string) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	r.file, r.end = f, 0
+	r.file, r.size = f, 0
 	if r.opened, err = f.Stat(); err != nil {
 		return 0, errors.Join(err, r.close())
 	}
@@ -165,9 +165,9 @@ func (r *recorder) close() error {
 	return f.Close()
 }
 
-// severed tells that the last line lacks its break, which a write left out when the disk was full: one damaged line must
+// endsMidLine tells that the last line lacks its break, which a write left out when the disk was full: one damaged line must
 // not take the next one with it.
-func (r *recorder) severed(size int64) bool {
+func (r *recorder) endsMidLine(size int64) bool {
 	var last [1]byte
 	_, err := r.file.ReadAt(last[:], size-1)
 	return err == nil && last[0] != '\n'
@@ -191,10 +191,10 @@ func encode(r Record) ([]byte, error) {
 func recordOf(e host.Event, values bool) Record {
 	r := Record{
 		V: version, Time: e.Time,
-		Call: short(e.CallID), Session: short(e.Session), Caller: short(e.Caller), Tool: short(e.Tool),
+		Call: clip(e.CallID), Session: clip(e.Session), Caller: clip(e.Caller), Tool: clip(e.Tool),
 		Digest: e.Digest, Mode: e.Mode, Tiers: e.Tiers,
 		Code: string(host.OK), MS: milliseconds(e.Duration),
-		OutBytes: e.OutBytes, DocsTokens: e.DocsTokens, RetryOf: short(e.RetryOf), SuggestionUsed: e.SuggestionUsed,
+		OutBytes: e.OutBytes, DocsTokens: e.DocsTokens, RetryOf: clip(e.RetryOf), SuggestionUsed: e.SuggestionUsed,
 	}
 	if e.Op != "call" {
 		r.Op = e.Op
@@ -202,18 +202,18 @@ func recordOf(e host.Event, values bool) Record {
 	if values {
 		r.Query = manifest.Clip(manifest.CleanLine(e.Query), maxQuery)
 	}
-	r.Params = params(e.Params, values)
+	r.Params = paramsOf(e.Params, values)
 	if e.Err == nil {
 		return r
 	}
 	r.Code, r.ExitCode = string(e.Err.Code), e.Err.ExitCode()
 	for _, d := range e.Err.Details[:min(len(e.Err.Details), maxErrors)] {
-		r.Errors = append(r.Errors, Violation{short(d.Parameter), short(d.Keyword), short(d.Expected)})
+		r.Errors = append(r.Errors, Violation{clip(d.Parameter), clip(d.Keyword), clip(d.Expected)})
 	}
 	return r
 }
 
-func params(given json.RawMessage, values bool) json.RawMessage {
+func paramsOf(given json.RawMessage, values bool) json.RawMessage {
 	if len(bytes.TrimSpace(given)) == 0 {
 		return nil
 	}
@@ -225,13 +225,13 @@ func params(given json.RawMessage, values bool) json.RawMessage {
 
 func milliseconds(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }
 
-func short(s string) string { return manifest.Clip(manifest.CleanLine(s), maxName) }
+func clip(s string) string { return manifest.Clip(manifest.CleanLine(s), maxName) }
 
 // Prune removes the files of days that are keep days or more before today (UTC), and returns how many. Other
 // files are not touched. A folder that does not exist holds none.
-func Prune(dir string, keep int, now time.Time) (removed int, err error) {
-	oldest := now.UTC().AddDate(0, 0, -keep).Format(dayFormat)
-	days, err := daysIn(dir)
+func Prune(dir string, keepDays int, now time.Time) (removed int, err error) {
+	oldest := now.UTC().AddDate(0, 0, -keepDays).Format(dayFormat)
+	days, err := listDays(dir)
 	for _, day := range days {
 		if day > oldest {
 			continue
@@ -245,8 +245,8 @@ func Prune(dir string, keep int, now time.Time) (removed int, err error) {
 	return removed, err
 }
 
-// daysIn lists the days of which there is a file, oldest first.
-func daysIn(dir string) ([]string, error) {
+// listDays lists the days of which there is a file, oldest first.
+func listDays(dir string) ([]string, error) {
 	files, err := os.ReadDir(dir) // sorted by name, which is by day
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err

@@ -146,7 +146,7 @@ func TestDaysRollOver(t *testing.T) {
 	}
 }
 
-func TestAWriteThatFailsIsToldOnce(t *testing.T) {
+func TestWarnsOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestConcurrentWritersKeepLinesWhole(t *testing.T) {
 	}
 }
 
-func TestAHalfLineTakesNoOtherWithIt(t *testing.T) {
+func TestTornLineDamagesNoOther(t *testing.T) {
 	const half = `{"v":1,"t":"2026-07-01T1`
 	dir := t.TempDir()
 	path := filepath.Join(dir, "2026-07-01.jsonl")
@@ -216,7 +216,7 @@ func TestAHalfLineTakesNoOtherWithIt(t *testing.T) {
 }
 
 // A file that was removed, as by pruning, is made anew.
-func TestAFileThatIsGone(t *testing.T) {
+func TestRemovedFileIsReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "traces")
 	rec := Open(dir, Config{})
 	for _, gone := range []string{filepath.Join(dir, "2026-07-01.jsonl"), dir} {
@@ -234,7 +234,7 @@ func TestAFileThatIsGone(t *testing.T) {
 	}
 }
 
-func TestReadSkipsWhatIsNoRecord(t *testing.T) {
+func TestReadSkipsDamagedLines(t *testing.T) {
 	dir := t.TempDir()
 	good := `{"v":1,"t":"2026-07-01T12:00:00Z","call":"good","code":"ok","exit_code":0,"ms":1,"later":{"field":1}}`
 	lines := []string{
