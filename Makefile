@@ -38,20 +38,23 @@ test: setup programs build ## run all tests, the concurrent packages with the ra
 	@status=0; \
 	$(GO) test -timeout 10m ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))") || status=1; \
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $(RACE) || status=1; \
+	$(GO) -C bench test -timeout 10m ./... || status=1; \
 	exit $$status
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs gofmt -l); \
 	if [[ -n $$unformatted ]]; then echo "not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
+	$(GO) -C bench vet ./...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./sdk/go ./plugins/...
 	$(GO) run $(STATICCHECK) ./...
+	cd bench && $(GO) run $(STATICCHECK) ./...
 
 bench: build ## medians of whole processes against baselines of the same run
-	$(GO) run ./bench
+	$(GO) -C bench run .
 
 tokens: build programs ## what tools/list costs, of parley and of servers by others
-	$(GO) run ./bench/tokens
+	$(GO) -C bench run ./tokens
 
 hammer: ## the long runs: concurrency again and again, more random rounds
 	CGO_ENABLED=1 PARLEY_HAMMER=$(HAMMER) $(GO) test -race -timeout 60m -count $(HAMMER) -run Hammer \
@@ -88,8 +91,7 @@ generate: ## regenerate what go generate makes
 	$(GO) generate ./host/internal/index ./cdp/... ./plugins
 
 check-generated: check-plugins check-fixtures check-generate ## what is committed is what its source makes
-	$(GO) mod tidy -diff
-	$(GO) mod verify
+	for module in . bench; do $(GO) -C $$module mod tidy -diff; $(GO) -C $$module mod verify; done
 
 check-plugins: build
 	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; export PARLEY_HOME=$$work/home; failed=0; \
@@ -125,8 +127,8 @@ check-generate:
 cross: ## build for all six platforms, and vet for Windows, which differs most
 	@for platform in $(PLATFORMS); do \
 	  export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
-	  echo "== $$platform"; $(GO) build ./...; \
-	  if [[ $$platform == windows/amd64 ]]; then $(GO) vet ./...; fi; \
+	  echo "== $$platform"; $(GO) build ./...; $(GO) -C bench build ./...; \
+	  if [[ $$platform == windows/amd64 ]]; then $(GO) vet ./...; $(GO) -C bench vet ./...; fi; \
 	done
 
 release: ## archives with checksums for all six platforms, in dist/

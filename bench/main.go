@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,6 +20,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 func main() {
@@ -38,7 +41,10 @@ func run(rounds, plugins int, part string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	b := bench{work: work, rounds: rounds, out: out, parley: filepath.Join(work, "parley.exe"), empty: filepath.Join(work, "empty.exe")}
+	if err := tree.Enter(); err != nil {
+		return err
+	}
+	b := bench{work: work, rounds: rounds, out: out, empty: filepath.Join(work, "empty.exe")}
 	if err := b.build(); err != nil {
 		return err
 	}
@@ -79,13 +85,16 @@ func (b *bench) build() error {
 	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
 		return err
 	}
-	for binary, from := range map[string]string{b.parley: "github.com/parley-tools/parley/cmd/parley", b.empty: source} {
-		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, from)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		cmd.Stderr = os.Stderr
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("build %s: %w", from, err)
-		}
+	options := []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
+	var err error
+	if b.parley, err = tree.Build(context.Background(), b.work, options...); err != nil {
+		return err
+	}
+	args := append([]string{"build", "-o", b.empty}, options...)
+	cmd := exec.Command("go", append(args, source)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", source, err, out)
 	}
 	return nil
 }

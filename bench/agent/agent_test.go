@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 // parley is built once for all tests, in a folder of its own.
@@ -19,7 +21,7 @@ var parley = sync.OnceValues(func() (binary string, err error) {
 	if err != nil {
 		return "", err
 	}
-	binary, err = build(context.Background(), folder)
+	binary, err = tree.Build(context.Background(), folder)
 	return binary, err
 })
 

@@ -2,7 +2,7 @@
 // rest, and does what answers say: next steps, signatures, corrected calls.
 //
 // It shows what that costs: the way to a first result, four scenarios in each documentation mode, and how far an error's own words go
-// after a mistake. With -update FILE it also writes the figures between the markers in that file.
+// after a mistake. With -update FILE it also writes the figures between the markers in that file of the tree.
 package main
 
 import (
@@ -21,11 +21,16 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/bench/internal/o200k"
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 func main() {
-	update := flag.String("update", "", "write the figures between the markers in this file")
+	update := flag.String("update", "", "write the figures between the markers in this file of the tree")
 	flag.Parse()
+	if err := tree.Enter(); err != nil {
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		os.Exit(1)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *update); err != nil {
@@ -40,7 +45,7 @@ func run(ctx context.Context, update string) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	binary, err := build(ctx, work)
+	binary, err := tree.Build(ctx, work)
 	if err != nil {
 		return err
 	}
@@ -65,17 +70,6 @@ func run(ctx context.Context, update string) error {
 	return nil
 }
 
-// build compiles parley into a folder.
-func build(ctx context.Context, folder string) (string, error) {
-	binary := filepath.Join(folder, "parley.exe") // a name that every system runs
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/parley-tools/parley/cmd/parley")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build parley: %w", err)
-	}
-	return binary, nil
-}
-
 // The sections of README.md that are made here.
 const (
 	modesSection    = "modes"
@@ -83,7 +77,7 @@ const (
 )
 
 func marks(section string) (start, end string) {
-	return "<!-- " + section + ": written by `go run ./bench/agent -update README.md` -->\n", "<!-- /" + section + " -->"
+	return "<!-- " + section + ": written by `go -C bench run ./agent -update README.md` -->\n", "<!-- /" + section + " -->"
 }
 
 // section returns what stands between the markers of a section.

@@ -60,6 +60,6 @@ func current(t *testing.T, name, want string) {
 		same = old == new || new > 100 && math.Abs(old-new) <= 0.05*new
 	}
 	if !same {
-		t.Errorf("README.md shows\n%s\nit is\n%s\nrun go run ./bench/agent -update README.md", shown, want)
+		t.Errorf("README.md shows\n%s\nit is\n%s\nrun go -C bench run ./agent -update README.md", shown, want)
 	}
 }

@@ -16,13 +16,14 @@ import (
 	"github.com/parley-tools/parley/internal/foreign"
 
 	"github.com/parley-tools/parley/bench/internal/o200k"
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 // patience is how long a server may take to answer all that it is asked.
 const patience = 2 * time.Minute
 
 func main() {
-	parley := flag.String("parley", filepath.Join("bin", "parley"), "the binary that is counted")
+	parley := flag.String("parley", filepath.Join("bin", "parley"), "the binary that is counted; a path from the root of the tree")
 	flag.Parse()
 	if err := run(context.Background(), *parley, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "tokens:", err)
@@ -31,6 +32,9 @@ func main() {
 }
 
 func run(ctx context.Context, parley string, out io.Writer) error {
+	if err := tree.Enter(); err != nil {
+		return err
+	}
 	modules, err := foreign.Fetch(".")
 	if err != nil {
 		return err

@@ -3,11 +3,11 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 // What is promised of tools/list, in tokens and in shares of full mode that are saved.
@@ -21,9 +21,9 @@ const (
 // TestPromises counts parley mcp in each mode, as the command does, and holds it to what is promised.
 func TestPromises(t *testing.T) {
 	work := t.TempDir()
-	parley := filepath.Join(work, "parley.exe")
-	if out, err := exec.Command("go", "build", "-o", parley, "../../cmd/parley").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	parley, err := tree.Build(t.Context(), work)
+	if err != nil {
+		t.Fatal(err)
 	}
 	subjects, err := parleys(parley, "../../testdata/wasm/smallest.wasm", work)
 	if err != nil {

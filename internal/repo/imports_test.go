@@ -253,15 +253,25 @@ func TestOnePackageDoc(t *testing.T) {
 	}
 }
 
+// TestGoMod keeps the main module installable and its direct requirements few.
 func TestGoMod(t *testing.T) {
+	const most = 19
 	data, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	direct := 0
 	for line := range strings.Lines(string(data)) {
-		if word := strings.Fields(line); len(word) > 0 && (word[0] == "replace" || word[0] == "exclude") {
+		word := strings.Fields(line)
+		if len(word) > 0 && (word[0] == "replace" || word[0] == "exclude") {
 			t.Errorf("go.mod: %q: go install MODULE@VERSION refuses a module that replaces others", strings.TrimSpace(line))
 		}
+		if strings.HasPrefix(line, "\t") && !strings.HasSuffix(line, "// indirect\n") {
+			direct++
+		}
+	}
+	if direct > most {
+		t.Errorf("go.mod has %d direct requirements, at most %d: a new one replaces another, or RATIONALE.md argues for it", direct, most)
 	}
 }
 
