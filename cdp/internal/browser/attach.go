@@ -20,35 +20,37 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// AttachConfig says which running browser to use.
+// AttachConfig selects a running browser to attach to. Endpoint must be set.
 type AttachConfig struct {
-	// Endpoint is a port ("9222"), an http:// address of the DevTools server, or the
-	// ws:// address of the browser itself.
+	// Endpoint is a port ("9222"), the http:// address of a DevTools server, or the ws:// address of the browser.
 	Endpoint string
-	// Hosts are those outside of this machine that may be attached to, in lower case.
+	// Hosts are the remote host names, in lower case, that may be attached to. Local addresses are always allowed.
 	Hosts []string
-	// MaxMessage is the largest message read whole. Default DefaultMaxMessage.
+	// MaxMessage is the largest message read whole, in bytes. Zero means DefaultMaxMessage.
 	MaxMessage int
-	// Timeout bounds the whole attempt, a consent dialog of the browser included. Default 30 s.
+	// Timeout bounds the whole attempt, including a consent dialog of the browser. Zero means 30 s.
 	Timeout time.Duration
 }
 
-// AddressError is an endpoint that names no DevTools server.
+// AddressError reports an endpoint that is not the address of a DevTools server.
 type AddressError struct{ Given string }
 
 func (e *AddressError) Error() string {
-	return fmt.Sprintf("%q is not a DevTools address: give a port (9222), http://127.0.0.1:9222 or ws://127.0.0.1:9222/devtools/browser/ID", e.Given)
+	return fmt.Sprintf("%q is not a DevTools address: give a port (9222), http://127.0.0.1:9222 "+
+		"or ws://127.0.0.1:9222/devtools/browser/ID", e.Given)
 }
 
-// RemoteHostError is an endpoint outside of this machine that nobody has allowed.
+// RemoteHostError reports an endpoint outside this machine that AttachConfig.Hosts does not list.
 type RemoteHostError struct{ Address *url.URL }
 
 func (e *RemoteHostError) Error() string {
-	return fmt.Sprintf("%s is not an address of this machine, and whoever reaches a DevTools port owns the browser: the operator allows such a host by attach = [%q] under [operator] of policy.toml",
+	return fmt.Sprintf("%s is not an address of this machine, and whoever reaches a DevTools port controls the browser: "+
+		"the operator can allow the host with attach = [%q] under [operator] of policy.toml",
 		e.Address.Host, strings.ToLower(e.Address.Hostname()))
 }
 
-// Attach connects to a running browser and answers the address that it used.
+// Attach connects to a running browser and returns the ws:// address that it used. Besides connection failures, its
+// errors are *AddressError and *RemoteHostError.
 func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 30 * time.Second
@@ -71,15 +73,16 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 			return nil, "", err
 		}
 	}
-	// A proxy from the environment must not come between this machine and itself.
+	// websocket.DefaultDialer would use a proxy from the environment, even for loopback addresses.
 	dialer := websocket.Dialer{ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10}
 	ws, resp, err := dialer.DialContext(ctx, u.String(), nil)
 	if err != nil {
 		if resp != nil {
-			return nil, "", fmt.Errorf("%s answered %s instead of a DevTools connection", u, resp.Status)
+			return nil, "", fmt.Errorf("%s responded with %s instead of a DevTools connection", u, resp.Status)
 		}
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil, "", fmt.Errorf("%s took no connection within %s: if the browser asks its user to allow remote debugging, allow it and try again", u, cfg.Timeout)
+			return nil, "", fmt.Errorf("%s did not accept a connection within %s: "+
+				"if the browser asks its user to allow remote debugging, allow it and try again", u, cfg.Timeout)
 		}
 		return nil, "", fmt.Errorf("cannot reach a browser at %s: %w", u, err)
 	}
@@ -114,8 +117,8 @@ func isLocal(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// discover asks the DevTools server for the browser's own address. A browser that
-// asks its user for consent serves no /json/version; its address is the plain path.
+// discover asks the DevTools server for the browser's own address. A browser that asks its user for consent serves
+// no /json/version; its address has the plain path /devtools/browser.
 func discover(ctx context.Context, base *url.URL) (*url.URL, error) {
 	plain := &url.URL{Scheme: "ws", Host: base.Host, Path: "/devtools/browser"}
 	req, err := http.NewRequestWithContext(ctx, "GET", base.JoinPath("/json/version").String(), nil)
@@ -124,7 +127,8 @@ func discover(ctx context.Context, base *url.URL) (*url.URL, error) {
 	}
 	resp, err := directClient().Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("no browser answers at %s: start one with --remote-debugging-port and a --user-data-dir of its own (%w)", base.Host, err)
+		return nil, fmt.Errorf("no browser responds at %s: "+
+			"start one with --remote-debugging-port and its own --user-data-dir (%w)", base.Host, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
@@ -138,18 +142,18 @@ func discover(ctx context.Context, base *url.URL) (*url.URL, error) {
 		URL string `json:"webSocketDebuggerUrl"`
 	}
 	if err := json.Unmarshal(body, &version); err != nil || resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s is not a DevTools server: /json/version answered %s", base.Host, resp.Status)
+		return nil, fmt.Errorf("%s is not a DevTools server: /json/version returned %s", base.Host, resp.Status)
 	}
 	u, err := url.Parse(version.URL)
 	if err != nil || u.Scheme != "ws" {
 		return plain, nil
 	}
-	// The server may name itself by another host; what was checked is what is dialled.
+	// The server may report another host for itself. Dial the host that was checked.
 	u.Host = base.Host
 	return u, nil
 }
 
-// wsConn is a browser behind a websocket.
+// wsConn is a [Conn] over a WebSocket.
 type wsConn struct {
 	ws    *websocket.Conn
 	queue *sendQueue

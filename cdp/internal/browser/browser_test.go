@@ -19,8 +19,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// TestMain gives the tests, and the browsers that they start, a temporary folder of their
-// own, and fails when something is left in it.
+// TestMain gives the tests and the browsers that they start a temporary folder of their own, and fails if files are
+// left in it.
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
@@ -44,24 +44,24 @@ func findChrome(t *testing.T) string {
 	found, err := Find("", os.Getenv(EnvVar), "")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatal("in CI nothing is skipped: ", err)
+			t.Fatal("no test is skipped in CI: ", err)
 		}
 		t.Skip("needs a browser: ", err)
 	}
 	return found.Path
 }
 
-// testTimeout bounds what a test waits for: long enough for a machine that is busy with much else.
+// testTimeout bounds every wait of a test. It is long enough for a machine under heavy load.
 const testTimeout = 2 * time.Minute
 
-// launchConfig is a configuration with a folder of its own.
+// launchConfig returns a configuration with a folder of its own.
 func launchConfig(t *testing.T) LaunchConfig {
 	t.Helper()
 	dir := tempProfile(t)
 	return LaunchConfig{Path: findChrome(t), Profile: dir, Temp: dir}
 }
 
-// tempProfile is a folder that is removed even while processes that end still write into it.
+// tempProfile creates a folder and removes it at the test's end, even while dying processes still write into it.
 func tempProfile(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "p")
@@ -99,7 +99,7 @@ func TestFindUsesFirstExplicitChoice(t *testing.T) {
 	_, err := Find("", "/nowhere/chrome", exe)
 	var missing *NotFoundError
 	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "PARLEY_CHROME=/nowhere/chrome") {
-		t.Errorf("a wish that fails: %v", err)
+		t.Errorf("an explicit choice that does not exist: %v", err)
 	}
 }
 
@@ -109,11 +109,11 @@ func TestNotFoundErrorListsCandidatesAndInstallCommand(t *testing.T) {
 		err := &NotFoundError{Tried: paths, Install: installCommand(goos, func(string) bool { return false })}
 		for _, path := range paths {
 			if !strings.Contains(err.Error(), path) {
-				t.Errorf("%s: %q is not named", goos, path)
+				t.Errorf("%s: the error does not list %q", goos, path)
 			}
 		}
 		if !strings.Contains(err.Error(), "install") {
-			t.Errorf("%s: no command: %v", goos, err)
+			t.Errorf("%s: no install command: %v", goos, err)
 		}
 	}
 }
@@ -121,7 +121,8 @@ func TestNotFoundErrorListsCandidatesAndInstallCommand(t *testing.T) {
 func TestArguments(t *testing.T) {
 	args, notes := arguments(LaunchConfig{Profile: "/p", Args: []string{"--lang=de"}}, true, false)
 	line := strings.Join(args, " ")
-	for _, want := range []string{"--remote-debugging-pipe", "--user-data-dir=/p", "--headless", "--no-sandbox", "--disable-quic",
+	for _, want := range []string{
+		"--remote-debugging-pipe", "--user-data-dir=/p", "--headless", "--no-sandbox", "--disable-quic",
 		"--webrtc-ip-handling-policy=disable_non_proxied_udp", "--lang=de about:blank"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("no %s in %s", want, line)
@@ -131,7 +132,8 @@ func TestArguments(t *testing.T) {
 		t.Errorf("notes: %q", notes)
 	}
 	args, notes = arguments(LaunchConfig{Profile: "/p", Headed: true}, false, false)
-	if line := strings.Join(args, " "); strings.Contains(line, "--headless") || strings.Contains(line, "--no-sandbox") || len(notes) != 0 {
+	line = strings.Join(args, " ")
+	if strings.Contains(line, "--headless") || strings.Contains(line, "--no-sandbox") || len(notes) != 0 {
 		t.Errorf("headed, not root: %s %q", line, notes)
 	}
 }
@@ -197,10 +199,10 @@ func TestLaunchAndKill(t *testing.T) {
 	select {
 	case <-p.Done():
 	default:
-		t.Error("not gone after Kill")
+		t.Error("the process is still there after Kill")
 	}
 	if _, err := p.Conn.Receive(); !errors.Is(err, ErrClosed) {
-		t.Errorf("Receive after the end: %v", err)
+		t.Errorf("Receive after the exit: %v", err)
 	}
 }
 
@@ -220,7 +222,7 @@ func TestClosingPipeEndsChrome(t *testing.T) {
 
 func TestLaunchErrors(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("shell scripts stand in for browsers")
+		t.Skip("the test replaces browsers with shell scripts")
 	}
 	dir := t.TempDir()
 	script := func(name, body string) string {
@@ -235,10 +237,13 @@ func TestLaunchErrors(t *testing.T) {
 		code             int
 	}{
 		{"missing", filepath.Join(dir, "none"), "cannot start", -1},
-		{"words", script("words", "echo one >&2; echo two words >&2; exit 3"), "exited with 3 before it answered; its last words:\n  one\n  two words", 3},
+		{
+			"output", script("output", "echo one >&2; echo two words >&2; exit 3"),
+			"exited with 3 before it responded; its last output:\n  one\n  two words", 3,
+		},
 		{"profile in use", script("inuse", "exit 21"), "is in use by another browser", 21},
 		{"taken over", script("over", "exit 0"), "already runs on the profile", 0},
-		{"hangs", script("hangs", "sleep 100"), "did not answer within", -1},
+		{"hangs", script("hangs", "sleep 100"), "did not respond within", -1},
 		{"another program", script("cat", `printf 'hello\0' >&4; sleep 100`), "does not speak the DevTools protocol", -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -338,17 +343,17 @@ func TestAttach(t *testing.T) {
 			t.Errorf("%q: %v, want %q", endpoint, err, want)
 		}
 	}
-	// A host that the operator names is dialled; nobody answers at this one.
+	// A host that the operator allowed is dialled. Nothing responds at this one.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, _, err := Attach(ctx, AttachConfig{Endpoint: "http://Named.invalid:9222", Hosts: []string{"named.invalid"}})
 	if err == nil || strings.Contains(err.Error(), "not an address of this machine") {
-		t.Errorf("a named host: %v", err)
+		t.Errorf("an allowed host: %v", err)
 	}
 }
 
-// FuzzPipeReceive feeds foreign bytes to the pipe's reader: messages end at NUL,
-// nothing panics, and no message is longer than the limit.
+// FuzzPipeReceive feeds arbitrary bytes to the pipe's reader: messages end at NUL, nothing panics, and no message
+// is longer than the limit.
 func FuzzPipeReceive(f *testing.F) {
 	f.Add([]byte("{}\x00{\"id\":1}\x00"))
 	f.Add([]byte("\x00\x00unfinished"))

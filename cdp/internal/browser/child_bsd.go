@@ -9,7 +9,7 @@ import (
 
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// reap waits for the browser's end and ends what it left of its process group.
+// reap waits for the browser to exit, then kills the rest of its process group.
 func (c *child) reap(cmd *exec.Cmd) {
 	cmd.Wait()
 	c.mu.Lock()

@@ -11,8 +11,8 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// reap waits for the browser's end and ends what it left of its process group:
-// before the leader is reaped, for until then the group cannot be anybody else's.
+// reap waits for the browser to exit, then kills the rest of its process group. It does so before it reaps the
+// leader: until then the kernel cannot give the group's id to another process.
 func (c *child) reap(cmd *exec.Cmd) {
 	for unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
@@ -24,8 +24,8 @@ func (c *child) reap(cmd *exec.Cmd) {
 	c.exitCode = cmd.ProcessState.ExitCode()
 }
 
-// smallSharedMemory reports a /dev/shm in which Chrome's renderers crash, as in
-// containers with the default of 64 MB.
+// smallSharedMemory reports whether /dev/shm is too small for Chrome's renderers, which would crash. Containers
+// have 64 MB by default.
 func smallSharedMemory() bool {
 	var fs unix.Statfs_t
 	return unix.Statfs("/dev/shm", &fs) == nil && fs.Bavail*uint64(fs.Bsize) < 512<<20

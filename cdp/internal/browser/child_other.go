@@ -17,7 +17,8 @@ type child struct {
 }
 
 func startChild(LaunchConfig, []string, *lastLines) (*child, io.ReadCloser, io.WriteCloser, error) {
-	return nil, nil, nil, errors.New("launching a browser is not available on this platform: the debugging pipe needs inherited file descriptors")
+	return nil, nil, nil, errors.New("launching a browser is not available on this platform: " +
+		"the debugging pipe needs inherited file descriptors")
 }
 
 func (c *child) kill() {}

@@ -14,21 +14,23 @@ import (
 
 const needsDisplay = runtime.GOOS != "darwin"
 
-// child is a browser's process in a process group of its own.
+// child is a browser process that leads its own process group.
 type child struct {
 	pid      int
 	done     chan struct{}
-	drained  chan struct{} // its stderr was read to the end
-	exitCode int           // valid after done
+	drained  chan struct{} // closed when its stderr was read to the end
+	exitCode int           // valid once done is closed
 
 	mu     sync.Mutex
 	reaped bool
 }
 
-// startChild starts the browser with the pipe on its descriptors 3 and 4 and
-// answers our ends of it.
-func startChild(cfg LaunchConfig, args []string, stderr *lastLines) (c *child, from io.ReadCloser, to io.WriteCloser, err error) {
-	var pipes [3][2]*os.File // what it reads, what it writes, its stderr
+// startChild starts the browser with the debugging pipe on its descriptors 3 and 4. It returns our ends of the pipe:
+// from carries the browser's messages, to carries ours.
+func startChild(cfg LaunchConfig, args []string, stderr *lastLines) (
+	c *child, from io.ReadCloser, to io.WriteCloser, err error,
+) {
+	var pipes [3][2]*os.File // the browser's descriptors 3 (it reads), 4 (it writes) and 2, each as its read and write end
 	for i := range pipes {
 		if pipes[i][0], pipes[i][1], err = os.Pipe(); err != nil {
 			closeAll(pipes[:i])
@@ -36,7 +38,7 @@ func startChild(cfg LaunchConfig, args []string, stderr *lastLines) (c *child, f
 		}
 	}
 	cmd := exec.Command(cfg.Path, args...)
-	// Chrome keeps reports of crashes in the user's own folder otherwise.
+	// Without this variable Chrome keeps its crash reports in the user's own folder.
 	cmd.Env = append(os.Environ(), "BREAKPAD_DUMP_LOCATION="+filepath.Join(cfg.Profile, "Crash Reports"))
 	if cfg.Temp != "" {
 		cmd.Env = append(cmd.Env, "TMPDIR="+cfg.Temp)
@@ -48,8 +50,8 @@ func startChild(cfg LaunchConfig, args []string, stderr *lastLines) (c *child, f
 	c = &child{done: make(chan struct{}), drained: make(chan struct{}), exitCode: -1}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel's "kill when the parent dies" means the parent's thread, so the
-		// thread that starts the browser must live as long as we do.
+		// PR_SET_PDEATHSIG refers to the parent thread. So the thread that starts the browser must live as long as
+		// this process.
 		runtime.LockOSThread()
 		if err := cmd.Start(); err != nil {
 			started <- err

@@ -8,70 +8,70 @@ import (
 )
 
 const (
-	// DefaultMaxMessage is the largest message that is read whole: 128 MiB.
+	// DefaultMaxMessage is the default size limit of received messages: 128 MiB.
 	DefaultMaxMessage = 128 << 20
-	// MaxRequest is the largest message that Send takes: 64 MiB. Chrome resets the
-	// connection somewhat above 100 MB.
+	// MaxRequest is the largest message that Send accepts: 64 MiB. Chrome resets the connection somewhat above 100
+	// MB.
 	MaxRequest = 64 << 20
 
-	// What waits for a Chrome that has stopped reading is bounded, in messages and bytes.
+	// Limits of the messages queued for a Chrome that has stopped reading.
 	maxQueued      = 4096
 	maxQueuedBytes = 2 * MaxRequest
-	// Of a message over the limit, this much is kept: Chrome writes the id first.
+	// truncatedSize is how much is kept of a message over the limit. Chrome writes the id first, so the prefix has
+	// it.
 	truncatedSize = 4 << 10
-	// spillSize is the size from which a message may be spilled: 1 MiB.
+	// spillSize is the size above which a message may be spilled: 1 MiB.
 	spillSize = 1 << 20
 )
 
 var (
-	// ErrClosed says that the connection to Chrome has ended.
+	// ErrClosed reports that the connection to the browser has ended.
 	ErrClosed = errors.New("the connection to the browser is closed")
-	// ErrFull says that the browser has stopped reading, so that a message was not queued.
+	// ErrFull reports that a message was not queued because the browser has stopped reading.
 	ErrFull = errors.New("the browser has stopped reading its messages")
 )
 
-// Conn carries DevTools messages, each one JSON text, to and from a browser.
+// Conn carries DevTools messages to and from a browser. Each message is one JSON text.
 type Conn interface {
-	// Send queues one message and never blocks: it answers ErrFull when the browser
-	// has stopped reading, ErrClosed after the end, and a TooLargeError above MaxRequest.
-	// The message must not be used afterwards.
+	// Send queues one message and never blocks. It returns ErrFull when the browser has stopped reading, ErrClosed
+	// after the connection has ended, and a *TooLargeError above MaxRequest. The caller must not use the message
+	// afterwards.
 	Send(message []byte) error
-	// Receive waits for the next message. One goroutine must call it in a loop, for
-	// Chrome drops messages when its peer stops reading (it buffers 256 MiB).
+	// Receive waits for the next message. One goroutine must call it in a loop, because Chrome drops messages when
+	// its peer stops reading (it buffers 256 MiB).
 	Receive() (Message, error)
-	// SetSpill says who is asked, within Receive, where a message of more than 1 MiB goes, by its
-	// beginning: to a writer, whose errors are the writer's own matter, or nil for as any other.
-	// It is called before the first Receive.
+	// SetSpill sets the function that Receive calls for a message above 1 MiB, with the beginning of the message.
+	// If it returns a writer, Receive copies the whole message there and ignores write errors; if it returns nil,
+	// the message is received as any other. Call SetSpill before the first Receive.
 	SetSpill(spill func(beginning []byte) io.Writer)
-	// Close ends the connection; a waiting Receive returns.
+	// Close ends the connection. A blocked Receive returns ErrClosed.
 	Close() error
 }
 
-// Message is one message of the browser. When Size is above len(Data) it was over
-// the limit: Data is its beginning only and the rest was read and dropped, or the whole
-// went to the writer that Spill's function named.
+// Message is one message of the browser. If Size exceeds len(Data), Data is only the beginning: either the message
+// was over the limit and the rest was dropped, or, with Spilled set, the whole message went to a spill writer.
 type Message struct {
 	Data    []byte
 	Size    int64
 	Spilled bool
 }
 
-// Truncated reports whether the message was over the limit.
+// Truncated reports whether the message was over the limit, so that its end is lost.
 func (m Message) Truncated() bool { return m.Size > int64(len(m.Data)) && !m.Spilled }
 
-// prefix is what is kept of a message that is not kept.
+// prefix returns a copy of the beginning of a message that is not kept whole.
 func prefix(data []byte) []byte { return append([]byte(nil), data[:min(len(data), truncatedSize)]...) }
 
-// TooLargeError says that a message to the browser is over MaxRequest.
+// TooLargeError reports a message to the browser that exceeds MaxRequest. Both fields are in bytes.
 type TooLargeError struct{ Size, Limit int }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the message has %d bytes, the browser takes at most %d", e.Size, e.Limit)
+	return fmt.Sprintf("the message has %d bytes; the browser accepts at most %d", e.Size, e.Limit)
 }
 
-// sendQueue is the bounded queue between callers, who must not block, and the one
-// goroutine that writes. A message is written whole or the connection is over, so
-// a browser that stops reading for a while finds an unbroken stream afterwards.
+// sendQueue is the bounded queue between callers, which must not block, and the one goroutine that writes. It
+// either writes a message whole or ends the connection, so a browser that pauses its reading finds an unbroken
+// stream afterwards.
 type sendQueue struct {
 	mu     sync.Mutex
 	wake   sync.Cond
@@ -133,8 +133,7 @@ func (q *sendQueue) next() ([]byte, bool) {
 	return message, true
 }
 
-// release gives back the bytes only after the write, so that a message stuck in
-// the pipe still counts.
+// release subtracts a message's bytes only after the write, so that a message stuck in the pipe still counts.
 func (q *sendQueue) release(message []byte) {
 	q.mu.Lock()
 	q.bytes -= len(message)

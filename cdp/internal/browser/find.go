@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// EnvVar names the browser to use when no flag does.
+// EnvVar is the environment variable that names the browser when no flag does.
 const EnvVar = "PARLEY_CHROME"
 
-// Found is a browser's executable and why it was chosen.
+// Found is a browser's executable and how it was found.
 type Found struct {
 	Path string
-	// From is "flag", "PARLEY_CHROME", "config", or the name that was looked for.
+	// From is "flag", "PARLEY_CHROME", "config", or the name or path that was searched for.
 	From string
 }
 
-// Why says in a sentence why it is this browser and no other.
+// Why returns a sentence that explains why this browser was chosen.
 func (f Found) Why() string {
 	switch f.From {
 	case FromFlag:
@@ -37,38 +37,39 @@ func (f Found) Why() string {
 		missing = append(missing, candidate)
 	}
 	if len(missing) == 0 {
-		return f.From + " is looked for first"
+		return f.From + " is searched for first"
 	}
-	return f.From + " is there, and none of " + strings.Join(missing, ", ")
+	return f.From + " exists, and none of " + strings.Join(missing, ", ") + " does"
 }
 
-// FromFlag is Found.From of a browser that the call itself named.
+// FromFlag is the value of Found.From for a browser that the call itself named.
 const (
 	FromFlag   = "flag"
 	fromConfig = "config"
 )
 
-// NotFoundError says that there is no browser, what was looked for and how to get one.
+// NotFoundError reports that no browser was found, what was tried and how to install one.
 type NotFoundError struct {
-	// Requested is the explicit wish that failed, as "PARLEY_CHROME=/x"; empty when none was made.
+	// Requested is the explicit choice that failed, such as "PARLEY_CHROME=/x". It is empty if there was none.
 	Requested string
-	// Tried lists every name and path tried, in order.
+	// Tried lists every name and path that was tried, in order.
 	Tried []string
-	// Install is a command that installs a browser on this platform.
+	// Install is a shell command that installs a browser on this platform.
 	Install string
 }
 
 func (e *NotFoundError) Error() string {
 	if e.Requested != "" {
-		return fmt.Sprintf("%s is not a program that can be run; give the path of Chrome, Chromium or Edge, or leave it out", e.Requested)
+		return fmt.Sprintf("%s is not an executable program: "+
+			"give the path of Chrome, Chromium or Edge, or leave it out", e.Requested)
 	}
-	return fmt.Sprintf("no Chrome, Chromium or Edge found; looked for %s; install one: %s", strings.Join(e.Tried, ", "), e.Install)
+	return fmt.Sprintf("no Chrome, Chromium or Edge found; searched for %s; install one: %s",
+		strings.Join(e.Tried, ", "), e.Install)
 }
 
-// Find answers the browser to launch: the flag, else PARLEY_CHROME, else the
-// configured one, else the first of Chrome, Chromium and Edge in the usual places.
-// A wish that fails is an error, never replaced by another browser. Each wish is a
-// path or a name in PATH; empty means none. The error is a *NotFoundError.
+// Find returns the browser to launch: the one that flag names, else env, else config, else the first of Chrome,
+// Chromium and Edge at the usual paths. Each argument is a path or a name in PATH; empty means not given. If an
+// explicit choice does not exist, Find fails instead of using another browser. The error is a *NotFoundError.
 func Find(flag, env, config string) (Found, error) {
 	for _, choice := range []struct{ value, from, prefix string }{
 		{flag, FromFlag, ""}, {env, EnvVar, EnvVar + "="}, {config, fromConfig, "the configured browser "},
@@ -78,7 +79,10 @@ func Find(flag, env, config string) (Found, error) {
 		}
 		path, err := exec.LookPath(choice.value)
 		if err != nil {
-			return Found{}, &NotFoundError{Requested: choice.prefix + choice.value, Tried: []string{choice.value}, Install: installCommand(runtime.GOOS, exists)}
+			return Found{}, &NotFoundError{
+				Requested: choice.prefix + choice.value, Tried: []string{choice.value},
+				Install: installCommand(runtime.GOOS, exists),
+			}
 		}
 		if abs, err := filepath.Abs(path); err == nil {
 			path = abs
@@ -96,7 +100,7 @@ func Find(flag, env, config string) (Found, error) {
 	return Found{}, &NotFoundError{Tried: paths, Install: installCommand(runtime.GOOS, exists)}
 }
 
-// candidates lists names (looked up in PATH) and paths, the preferred first.
+// candidates lists names to look up in PATH and absolute paths, the preferred ones first.
 func candidates(goos string, getenv func(string) string) []string {
 	switch goos {
 	case "darwin":
@@ -115,7 +119,11 @@ func candidates(goos string, getenv func(string) string) []string {
 		return append(paths, "google-chrome", "chromium")
 	case "windows":
 		var paths []string
-		for _, app := range []string{`Google\Chrome\Application\chrome.exe`, `Chromium\Application\chrome.exe`, `Microsoft\Edge\Application\msedge.exe`} {
+		for _, app := range []string{
+			`Google\Chrome\Application\chrome.exe`,
+			`Chromium\Application\chrome.exe`,
+			`Microsoft\Edge\Application\msedge.exe`,
+		} {
 			for _, root := range []string{"ProgramFiles", "ProgramFiles(x86)", "LocalAppData"} {
 				if dir := getenv(root); dir != "" {
 					paths = append(paths, dir+`\`+app)

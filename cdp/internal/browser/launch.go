@@ -18,29 +18,30 @@ import (
 
 // LaunchConfig says how to launch a browser. Path and Profile must be set.
 type LaunchConfig struct {
-	// Path is the executable, see Find.
+	// Path is the executable; see [Find].
 	Path string
-	// Profile is the user data directory; Chrome makes it when it is missing.
+	// Profile is the user data directory. Chrome creates it if it is missing.
 	Profile string
-	// Temp is the browser's temporary directory, an absolute path of at most MaxTemp bytes. A browser that is killed
-	// leaves things there: the socket of its profile, halves of files. Default: the system's.
+	// Temp is the browser's temporary directory, an absolute path of at most MaxTemp bytes. A killed browser leaves
+	// files there, such as the socket of its profile. Empty means the system's directory.
 	Temp string
-	// Headed shows windows. Default: headless.
+	// Headed shows windows. The default is headless.
 	Headed bool
-	// Args are further command-line flags, after Parley's own.
+	// Args are further command-line flags, passed after Parley's own.
 	Args []string
-	// Timeout bounds the time until Chrome answers. Default 30 s.
+	// Timeout bounds the time until Chrome responds. Zero means 30 s.
 	Timeout time.Duration
-	// MaxMessage is the largest message read whole. Default DefaultMaxMessage.
+	// MaxMessage is the largest message read whole, in bytes. Zero means DefaultMaxMessage.
 	MaxMessage int
-	// Log takes what Chrome writes on its stderr. Default: nowhere.
+	// Log receives what Chrome writes to its stderr. Nil discards it.
 	Log io.Writer
 }
 
-// MaxTemp leaves room in a socket's path, of 108 bytes, for what Chrome makes below its temporary directory.
+// MaxTemp leaves room for the names that Chrome appends to its temporary directory: the path of a Unix socket has
+// at most 108 bytes.
 const MaxTemp = 56
 
-// Version is what a browser says about itself.
+// Version is the result of Browser.getVersion.
 type Version struct {
 	Product   string `json:"product"`
 	Protocol  string `json:"protocolVersion"`
@@ -54,22 +55,22 @@ type Process struct {
 	Conn    Conn
 	Version Version
 	PID     int
-	// Notes says what was done unasked, as --no-sandbox for root.
+	// Notes are the decisions that the user should know about, such as --no-sandbox for root.
 	Notes []string
 
 	child  *child
 	stderr *lastLines
 }
 
-// LaunchError says why a browser did not start.
+// LaunchError reports why a browser did not start.
 type LaunchError struct {
 	// Reason is one sentence.
 	Reason string
-	// ExitCode is Chrome's, or -1 when it did not exit by itself.
+	// ExitCode is Chrome's exit code, or -1 if it did not exit by itself.
 	ExitCode int
-	// Killed says that it was ended by a signal from elsewhere, or crashed, before it answered.
+	// Killed is set if a signal ended the browser before it responded: from outside, or by a crash.
 	Killed bool
-	// Stderr holds the last lines that Chrome wrote.
+	// Stderr holds the last lines that Chrome wrote to its stderr.
 	Stderr []string
 }
 
@@ -77,11 +78,10 @@ func (e *LaunchError) Error() string {
 	if len(e.Stderr) == 0 {
 		return e.Reason
 	}
-	return e.Reason + "; its last words:\n  " + strings.Join(e.Stderr, "\n  ")
+	return e.Reason + "; its last output:\n  " + strings.Join(e.Stderr, "\n  ")
 }
 
-// Launch starts a browser and waits until it answers. Any failure is a *LaunchError,
-// and leaves no process.
+// Launch starts a browser and waits until it responds. Every failure is a *LaunchError and leaves no process.
 func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 30 * time.Second
@@ -95,7 +95,9 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	if err != nil {
 		return nil, &LaunchError{Reason: fmt.Sprintf("cannot start %s: %v", cfg.Path, err), ExitCode: -1}
 	}
-	p := &Process{Conn: NewPipe(from, to, cfg.MaxMessage), PID: child.pid, Notes: notes, child: child, stderr: stderr}
+	p := &Process{
+		Conn: NewPipe(from, to, cfg.MaxMessage), PID: child.pid, Notes: notes, child: child, stderr: stderr,
+	}
 
 	versionErr := make(chan error, 1)
 	go func() {
@@ -109,7 +111,7 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 		if err == nil {
 			return p, nil
 		}
-		// A pipe that closes comes just before the exit, whose code says more.
+		// The pipe closes just before the process exits, and its exit code says more.
 		if errors.Is(err, ErrClosed) {
 			select {
 			case <-child.done:
@@ -122,7 +124,7 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 	exited := isClosed(child.done)
 	p.Kill()
 	<-versionErr
-	// A helper that outlives the browser may hold its stderr open.
+	// A helper process that outlives the browser may hold its stderr open.
 	select {
 	case <-child.drained:
 	case <-time.After(stderrTimeout):
@@ -133,7 +135,7 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 		failure.ExitCode, failure.Killed = child.exitCode, child.exitCode == -1
 		failure.Reason = exitReason(cfg, child.exitCode)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		failure.Reason = fmt.Sprintf("%s did not answer within %s and was ended", cfg.Path, cfg.Timeout)
+		failure.Reason = fmt.Sprintf("%s did not respond within %s and was killed", cfg.Path, cfg.Timeout)
 	case ctx.Err() != nil:
 		failure.Reason = "the launch was cancelled"
 	default:
@@ -144,8 +146,7 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 
 const stderrTimeout = 500 * time.Millisecond
 
-// FetchVersion sends Browser.getVersion as the first message of a connection and
-// reads the answer. It uses the message id 1.
+// FetchVersion sends Browser.getVersion as the first message of a connection, with id 1, and returns the result.
 func FetchVersion(c Conn) (Version, error) {
 	if err := c.Send([]byte(`{"id":1,"method":"` + cdpbrowser.CommandGetVersion + `"}`)); err != nil {
 		return Version{}, err
@@ -173,24 +174,23 @@ func FetchVersion(c Conn) (Version, error) {
 	}
 }
 
-// Done is closed when the browser's process has ended and was reaped.
+// Done is closed once the browser's process has exited and was reaped.
 func (p *Process) Done() <-chan struct{} { return p.child.done }
 
-// ExitCode is the browser's exit code, -1 for one that was killed; valid after Done.
+// ExitCode is the browser's exit code, or -1 if it was killed. It is valid once Done is closed.
 func (p *Process) ExitCode() int { return p.child.exitCode }
 
-// LastLines are the last lines that the browser wrote on its stderr.
+// LastLines returns the last lines that the browser wrote to its stderr.
 func (p *Process) LastLines() []string { return p.stderr.lines() }
 
-// Kill ends the browser with all its processes and waits until it is gone.
+// Kill kills the browser with all its processes and waits until they are gone.
 func (p *Process) Kill() {
 	p.Conn.Close()
 	p.child.kill()
 	<-p.child.done
 }
 
-// arguments builds the command line: quiet in closed networks, nothing of the
-// user's, one blank page.
+// arguments builds the command line: no requests of Chrome's own, nothing of the user's profile, one blank page.
 func arguments(cfg LaunchConfig, root, smallShm bool) (args, notes []string) {
 	args = []string{
 		"--remote-debugging-pipe",
@@ -199,13 +199,15 @@ func arguments(cfg LaunchConfig, root, smallShm bool) (args, notes []string) {
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic",
 		"--disable-default-apps", "--disable-domain-reliability", "--disable-client-side-phishing-detection",
 		"--disable-breakpad", "--disable-crash-reporter", "--metrics-recording-only", "--disable-field-trial-config",
-		"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,CertificateTransparencyComponentUpdater",
+		"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider," +
+			"CertificateTransparencyComponentUpdater",
 		"--password-store=basic", "--use-mock-keychain",
-		// Not --disable-crashpad-for-testing: with it every first navigation of Chromium 156 is aborted.
-		// A page must run the same in front and behind.
-		"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
+		// No --disable-crashpad-for-testing: with it Chromium 156 aborts every first navigation.
+		// A page must run the same in the foreground and in the background.
+		"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows",
+		"--disable-renderer-backgrounding",
 		"--disable-hang-monitor", "--disable-prompt-on-repost", "--disable-search-engine-choice-screen",
-		// WebRTC sends UDP past any proxy otherwise; the --force- spelling is ignored by Chromium 156.
+		// Without this flag WebRTC sends UDP past any proxy. Chromium 156 ignores the --force- spelling.
 		"--webrtc-ip-handling-policy=disable_non_proxied_udp",
 	}
 	if !cfg.Headed {
@@ -213,11 +215,12 @@ func arguments(cfg LaunchConfig, root, smallShm bool) (args, notes []string) {
 	}
 	if root {
 		args = append(args, "--no-sandbox")
-		notes = append(notes, "Chrome runs without its own sandbox (--no-sandbox), because it refuses to start as root otherwise")
+		notes = append(notes,
+			"Chrome runs without its own sandbox (--no-sandbox), because as root it refuses to start with it")
 	}
 	if smallShm {
 		args = append(args, "--disable-dev-shm-usage")
-		notes = append(notes, "/dev/shm is small, so Chrome uses the temporary directory instead (--disable-dev-shm-usage)")
+		notes = append(notes, "/dev/shm is small, so Chrome uses its temporary directory instead (--disable-dev-shm-usage)")
 	}
 	args = append(args, cfg.Args...)
 	return append(args, "about:blank"), notes
@@ -227,19 +230,22 @@ func exitReason(cfg LaunchConfig, code int) string {
 	name := filepath.Base(cfg.Path)
 	switch code {
 	case 21:
-		return fmt.Sprintf("the profile %s is in use by another browser (%s exited with 21): close that one, or use another user_data_dir", cfg.Profile, name)
+		return fmt.Sprintf("the profile %s is in use by another browser (%s exited with 21): "+
+			"close that browser, or use another user_data_dir", cfg.Profile, name)
 	case 0:
-		return fmt.Sprintf("%s exited at once: a browser that already runs on the profile %s has probably taken over; close that one, or use another user_data_dir", name, cfg.Profile)
+		return fmt.Sprintf("%s exited at once: a browser that already runs on the profile %s has probably taken over; "+
+			"close that browser, or use another user_data_dir", name, cfg.Profile)
 	case -1:
-		return name + " was killed before it answered"
+		return name + " was killed before it responded"
 	}
 	if cfg.Headed && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" && needsDisplay {
-		return fmt.Sprintf("%s exited with %d before it answered: there is no display to show a window on; leave out headed", name, code)
+		return fmt.Sprintf("%s exited with %d before it responded: "+
+			"there is no display to show a window on; leave out headed", name, code)
 	}
-	return fmt.Sprintf("%s exited with %d before it answered", name, code)
+	return fmt.Sprintf("%s exited with %d before it responded", name, code)
 }
 
-// lastLines keeps the last lines of a text and passes everything on to a log.
+// lastLines keeps the last lines of a text and copies the whole text to a log.
 type lastLines struct {
 	log  io.Writer
 	mu   sync.Mutex
@@ -251,7 +257,7 @@ const (
 	maxLineBytes = 400
 )
 
-// drain reads until the writer's end.
+// drain reads until the end of r.
 func (l *lastLines) drain(r io.Reader) {
 	br := bufio.NewReaderSize(r, 16<<10)
 	for {

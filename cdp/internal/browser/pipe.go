@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// pipeConn is the debugging pipe: JSON texts, each ended by a NUL byte.
+// pipeConn is a [Conn] over the debugging pipe: JSON texts, each terminated by a NUL byte.
 type pipeConn struct {
 	r     *bufio.Reader
 	from  io.Closer
@@ -18,8 +18,8 @@ type pipeConn struct {
 	once  sync.Once
 }
 
-// NewPipe makes a connection of the two ends of a debugging pipe. limit is the
-// largest message read whole (0: DefaultMaxMessage).
+// NewPipe returns a connection over the two ends of a debugging pipe. limit is the largest message read whole, in
+// bytes; zero means DefaultMaxMessage.
 func NewPipe(from io.ReadCloser, to io.WriteCloser, limit int) Conn {
 	if limit <= 0 {
 		limit = DefaultMaxMessage

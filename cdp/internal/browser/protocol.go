@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// maxProtocol bounds the document at /json/protocol. Chrome 148 answers 1.6 MB.
+	// maxProtocol limits the document at /json/protocol. Chrome 148 returns 1.6 MB.
 	maxProtocol      = 16 << 20
 	portPollInterval = 10 * time.Millisecond
 )
 
-// FetchProtocol reads the protocol of the browser behind a DevTools address, as Attach answers it.
+// FetchProtocol returns the protocol description of the browser at a DevTools address, such as Attach returns.
 func FetchProtocol(ctx context.Context, endpoint string) ([]byte, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -32,20 +32,21 @@ func FetchProtocol(ctx context.Context, endpoint string) ([]byte, error) {
 	}
 	resp, err := directClient().Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%s does not answer: %w", from.Host, err)
+		return nil, fmt.Errorf("%s does not respond: %w", from.Host, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s; a browser that asks its user for consent does not tell its protocol", from.String(), resp.Status)
+		return nil, fmt.Errorf("%s returned %s; a browser that asks its user for consent does not serve its protocol",
+			from.String(), resp.Status)
 	}
 	document, err := io.ReadAll(io.LimitReader(resp.Body, maxProtocol+1))
 	if err == nil && len(document) > maxProtocol {
-		err = fmt.Errorf("%s answered more than %d bytes", from.String(), maxProtocol)
+		err = fmt.Errorf("%s returned more than %d bytes", from.String(), maxProtocol)
 	}
 	return document, err
 }
 
-// directClient is a client that no proxy of the environment and no redirect leads elsewhere.
+// directClient returns a client that ignores proxies of the environment and follows no redirects.
 func directClient() *http.Client {
 	return &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
@@ -53,8 +54,8 @@ func directClient() *http.Client {
 	}
 }
 
-// LaunchForProtocol launches a browser with a port besides its pipe, reads its protocol and ends it. The profile should
-// be one to throw away.
+// LaunchForProtocol launches a browser with a debugging port beside its pipe, reads its protocol and kills it. The
+// profile should be a disposable one.
 func LaunchForProtocol(ctx context.Context, cfg LaunchConfig) ([]byte, Version, error) {
 	cfg.Args = append(cfg.Args, "--remote-debugging-port=0")
 	active := filepath.Join(cfg.Profile, "DevToolsActivePort")
@@ -67,7 +68,7 @@ func LaunchForProtocol(ctx context.Context, cfg LaunchConfig) ([]byte, Version, 
 	}
 	defer p.Kill()
 	for {
-		// The file is there at once, its content a moment later.
+		// The file appears at once, its content a moment later.
 		if text, _ := os.ReadFile(active); strings.Contains(string(text), "\n") {
 			port, _, _ := strings.Cut(string(text), "\n")
 			document, err := FetchProtocol(ctx, "ws://127.0.0.1:"+port)
@@ -76,7 +77,7 @@ func LaunchForProtocol(ctx context.Context, cfg LaunchConfig) ([]byte, Version, 
 		select {
 		case <-time.After(portPollInterval):
 		case <-p.Done():
-			return nil, p.Version, errors.New("the browser ended before it told its protocol")
+			return nil, p.Version, errors.New("the browser exited before its protocol could be read")
 		case <-ctx.Done():
 			return nil, p.Version, fmt.Errorf("the browser opened no port: %w", ctx.Err())
 		}

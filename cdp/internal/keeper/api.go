@@ -5,44 +5,44 @@ import (
 	"time"
 )
 
-// BrowserTarget selects the browser itself instead of a page.
+// BrowserTarget addresses the browser itself instead of a page.
 const BrowserTarget = "browser"
 
-// What a call does with a JavaScript dialog that blocks it.
+// Values of OnDialog: what a call does with a JavaScript dialog that blocks it.
 const (
-	DialogFail    = "fail" // the default: the call ends in CodeBusy
+	DialogFail    = "fail" // the default: the call fails with CodeBusy
 	DialogAccept  = "accept"
 	DialogDismiss = "dismiss"
 )
 
-// DefaultTimeout bounds a call that names no time.
+// DefaultTimeout bounds a call whose timeout is zero.
 const DefaultTimeout = 30 * time.Second
 
 // CallRequest is one DevTools command.
 type CallRequest struct {
-	// Target is an id or its beginning, a part of a URL, or an index of Targets;
-	// default the current one. Browser, Target and SystemInfo commands go to the
-	// browser unless a target is named; BrowserTarget sends any command there.
+	// Target is a target id, a prefix of one, a part of a URL, or an index into Targets. Empty means the current
+	// target, or the browser for Browser, Target and SystemInfo commands. BrowserTarget sends any command to the
+	// browser.
 	Target string          `json:"target,omitempty"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params,omitempty"`
-	// TimeoutMS bounds the call. Default: what is left of the context, else DefaultTimeout.
+	// TimeoutMS bounds the call. Zero means the deadline of the context, else DefaultTimeout.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
-	// MaxBytes is the largest result taken, else CodeLimitExceeded. Default: what the connection reads.
+	// MaxBytes limits the result; a larger one fails with CodeLimitExceeded. Zero means Config.MaxMessage.
 	MaxBytes int64 `json:"max_bytes,omitempty"`
-	// Pieces is set by CallInto: a large result comes piece by piece, however large it is.
+	// Pieces is set by [Client.CallInto]: a large result is sent in pieces, whatever its size.
 	Pieces   bool   `json:"pieces,omitempty"`
 	OnDialog string `json:"on_dialog,omitempty"`
 }
 
 // OpenRequest opens a page and waits for its load event.
 type OpenRequest struct {
-	URL       string `json:"url,omitempty"` // default about:blank
+	URL       string `json:"url,omitempty"` // empty: about:blank
 	TimeoutMS int64  `json:"timeout_ms,omitempty"`
 	OnDialog  string `json:"on_dialog,omitempty"`
 }
 
-// Page is what open answers.
+// Page is the result of open, activate and close_target.
 type Page struct {
 	Browser string `json:"browser"`
 	Target  string `json:"target"`
@@ -60,15 +60,15 @@ type Target struct {
 	Current  bool   `json:"current,omitempty"`
 	Attached bool   `json:"attached"`
 	Crashed  bool   `json:"crashed,omitempty"`
-	// Owner is who opened it, where that is not who asks.
+	// Owner is the caller that opened the target. It is empty for the caller's own targets.
 	Owner string `json:"owner,omitempty"`
-	// Parent is the page of a frame or worker, Opener the page that opened this one.
+	// Parent is the page of a frame or worker. Opener is the page that opened this one.
 	Parent string  `json:"parent,omitempty"`
 	Opener string  `json:"opener,omitempty"`
 	Dialog *Dialog `json:"dialog,omitempty"`
 }
 
-// Status is what a keeper knows about itself and its browser.
+// Status describes a keeper and its browser.
 type Status struct {
 	Browser    string   `json:"browser"`
 	Mode       string   `json:"mode"` // launched or attached
@@ -77,7 +77,7 @@ type Status struct {
 	Protocol   string   `json:"protocol"`
 	Executable string   `json:"executable,omitempty"`
 	FoundBy    string   `json:"found_by,omitempty"`
-	Why        string   `json:"why,omitempty"` // it is this executable
+	Why        string   `json:"why,omitempty"` // why this executable was chosen
 	Endpoint   string   `json:"endpoint,omitempty"`
 	Headed     bool     `json:"headed"`
 	Profile    string   `json:"profile,omitempty"`
@@ -87,7 +87,7 @@ type Status struct {
 	Version    string   `json:"version"`
 	Wire       int      `json:"wire"`
 	UptimeMS   int64    `json:"uptime_ms"`
-	IdleLimit  int64    `json:"idle_limit_ms"` // 0: never
+	IdleLimit  int64    `json:"idle_limit_ms"` // 0 means no limit
 	Calls      int64    `json:"calls"`
 	Clients    int      `json:"clients"`
 	Targets    []Target `json:"targets"`
@@ -96,7 +96,7 @@ type Status struct {
 	Notes      []string `json:"notes,omitempty"`
 }
 
-// RingInfo tells about the kept events.
+// RingInfo describes the stored events.
 type RingInfo struct {
 	Kept    int   `json:"kept"`
 	Bytes   int   `json:"bytes"`
@@ -104,39 +104,39 @@ type RingInfo struct {
 	LastSeq int64 `json:"last_seq"`
 }
 
-// EventsRequest reads kept events.
+// EventsRequest reads stored events.
 type EventsRequest struct {
-	// Since is the last number already seen; 0 for all.
+	// Since is the last sequence number already read; zero reads from the oldest.
 	Since int64 `json:"since,omitempty"`
-	// Patterns are event names, in which * stands for any characters. Default all.
+	// Patterns are event names in which * matches any characters. Empty matches all events.
 	Patterns []string `json:"patterns,omitempty"`
 	Target   string   `json:"target,omitempty"`
-	// Limit is how many at most. Default 1000.
+	// Limit is the maximum number of events. Zero means 1000.
 	Limit int `json:"limit,omitempty"`
 }
 
-// Events is what EventsRequest answers. Dropped counts the events after Since that
-// are lost; reading on starts at LastSeq.
+// Events is the response to an EventsRequest. Dropped counts the lost events after Since. To read on, pass LastSeq
+// as the next Since.
 type Events struct {
 	Events  []json.RawMessage `json:"events"`
 	Dropped int64             `json:"dropped"`
 	LastSeq int64             `json:"last_seq"`
 }
 
-// ListenRequest streams events as they come. The domains of the patterns are
-// enabled while it lasts, on every target or on Target and what belongs to it.
+// ListenRequest streams events as they arrive. While it lasts, the domains of its patterns are enabled: on every
+// target, or on Target and its frames and workers.
 type ListenRequest struct {
 	Patterns []string `json:"patterns"`
 	Target   string   `json:"target,omitempty"`
-	// Until is a pattern: the first such event is the last one sent.
+	// Until is a pattern. The first event that matches it is the last one sent.
 	Until string `json:"until,omitempty"`
-	// Max ends the stream after so many events. Default: no end.
+	// Max ends the stream after that many events. Zero means no limit.
 	Max int `json:"max,omitempty"`
-	// TimeoutMS ends the stream. Default: no end.
+	// TimeoutMS ends the stream. Zero means no limit.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
 }
 
-// ListenEnd says why a stream ended: until, timeout, max or closed.
+// ListenEnd is the reason why a stream ended: until, timeout, max or closed.
 type ListenEnd struct {
 	End string `json:"end"`
 }
@@ -144,5 +144,5 @@ type ListenEnd struct {
 type targetRequest struct {
 	Target    string `json:"target"`
 	TimeoutMS int64  `json:"timeout_ms,omitempty"`
-	OnDialog  string `json:"on_dialog,omitempty"` // of close_target
+	OnDialog  string `json:"on_dialog,omitempty"` // for close_target only
 }

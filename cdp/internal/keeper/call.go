@@ -12,14 +12,15 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// call is the command of a client.
+// call runs a caller's command.
 func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 	domain, command, ok := strings.Cut(q.Method, ".")
 	if !ok || domain == "" || command == "" {
-		return reply{err: errf(CodeInvalidArgs, "%q is not a command's name, as Page.navigate is", manifest.Clip(q.Method, 80))}
+		return reply{err: errf(CodeInvalidArgs, "%q is not the name of a command; expected a name such as Page.navigate",
+			manifest.Clip(q.Method, 80))}
 	}
 	if len(q.Params) > 0 && !isObject(q.Params) {
-		return reply{err: errf(CodeInvalidArgs, "the parameters of %s are not one JSON object", q.Method)}
+		return reply{err: errf(CodeInvalidArgs, "the parameters of %s are not a JSON object", q.Method)}
 	}
 	if err := checkOnDialog(q.OnDialog); err != nil {
 		return reply{err: err}
@@ -33,10 +34,11 @@ func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 	return e.callConfined(ctx, by, q)
 }
 
-// dispatch sends a command where it belongs.
+// dispatch sends a command to the browser or to the target that it names.
 func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
 	o := callOptions{by: by.Name, maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
-	if q.Target == BrowserTarget || q.Target == "" && isBrowserDomain(domainOf(q.Method)) && q.Method != getWindowForTarget {
+	if q.Target == BrowserTarget ||
+		q.Target == "" && isBrowserDomain(domainOf(q.Method)) && q.Method != getWindowForTarget {
 		r := e.exchangeForCaller(ctx, nil, q, o)
 		if r.err == nil && q.Method == cdptarget.CommandCreateTarget {
 			e.assignCreated(by, r.result)
@@ -50,7 +52,7 @@ func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
 	e.mu.Lock()
 	e.claim(by, t)
 	if q.Method == page.CommandHandleJavaScriptDialog {
-		t = t.root() // it answers for its frames
+		t = t.root() // a page handles the dialogs of its frames
 	}
 	e.mu.Unlock()
 	if err := e.attach(ctx, t, q.Method); err != nil {
@@ -59,7 +61,7 @@ func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
 	return e.exchangeForCaller(ctx, t, q, o)
 }
 
-// exchangeForCaller is exchange for a caller's own command, which may change what the engine goes by.
+// exchangeForCaller is exchange for a caller's own command, which may change the state that the engine tracks.
 func (e *engine) exchangeForCaller(ctx context.Context, t *target, q CallRequest, o callOptions) reply {
 	r := e.exchange(ctx, t, q.Method, q.Params, o)
 	if r.err == nil {
@@ -76,7 +78,8 @@ func (e *engine) exchangeForCaller(ctx context.Context, t *target, q CallRequest
 	return r
 }
 
-// awaitDisconnect waits for the browser to end as it said it would: what is called next must not meet what is left of it.
+// awaitDisconnect waits until the browser has exited after Browser.close, so that the next call does not meet a
+// dying one.
 func (e *engine) awaitDisconnect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
@@ -91,13 +94,13 @@ func checkOnDialog(s string) *Error {
 	case "", DialogFail, DialogAccept, DialogDismiss:
 		return nil
 	}
-	return errf(CodeInvalidArgs, "on_dialog is %q; it is accept, dismiss or fail", manifest.Clip(s, 40))
+	return errf(CodeInvalidArgs, "on_dialog is %q; expected accept, dismiss or fail", manifest.Clip(s, 40))
 }
 
-// getWindowForTarget is of the domain Browser and means the page that it is sent to.
+// getWindowForTarget belongs to the Browser domain but refers to the page that it is sent to.
 const getWindowForTarget = "Browser.getWindowForTarget"
 
-// isBrowserDomain names the domains that pages do not have, or that mean the browser.
+// isBrowserDomain reports whether commands of a domain go to the browser unless a target is named.
 func isBrowserDomain(domain string) bool {
 	switch domain {
 	case "Browser", "Target", "SystemInfo", "Tethering":
@@ -106,7 +109,7 @@ func isBrowserDomain(domain string) bool {
 	return false
 }
 
-// trackDomain remembers what a caller's own command changed. The engine is locked.
+// trackDomain records which domains a caller's command enabled or disabled. The engine is locked.
 func (e *engine) trackDomain(t *target, method string) {
 	domain, command, _ := strings.Cut(method, ".")
 	switch {
@@ -115,15 +118,15 @@ func (e *engine) trackDomain(t *target, method string) {
 	case command == "disable":
 		d := t.domain(domain)
 		d.byCaller = false
-		// Others still listen, or we need it ourselves to see dialogs and navigations.
+		// Listeners still need the domain, or the engine does: it needs Page for dialogs and navigations.
 		if d.listeners > 0 || domain == "Page" {
 			e.post(t, domain+".enable", nil, nil)
 		}
 	}
 }
 
-// restoreTracking says again how targets are followed, after a caller's own command may have said otherwise: without it what is opened would never be
-// attached, and what is closed never be missed. The engine is locked.
+// restoreTracking sends the engine's own tracking settings again after a caller's command may have changed them.
+// Without them the engine would not attach to new targets and would not notice closed ones. The engine is locked.
 func (e *engine) restoreTracking(t *target, method string) {
 	switch method {
 	case cdptarget.CommandSetDiscoverTargets:
@@ -145,7 +148,7 @@ func attachParams(t *target) cdptarget.AttachToTargetParams {
 	return cdptarget.AttachToTargetParams{TargetID: cdptarget.ID(t.id), Flatten: new(true)}
 }
 
-// attach makes sure that a target has a session in which a command can be sent, for as long as the caller waits.
+// attach waits until a target has a session that the command can be sent to.
 func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 	usable := func() bool {
 		return t.session != "" && (t.ready || method == page.CommandHandleJavaScriptDialog || revives(method))
@@ -161,14 +164,16 @@ func (e *engine) attach(ctx context.Context, t *target, method string) *Error {
 			return err
 		}
 	}
-	err := e.wait(ctx, "for target "+t.id+" to be attached", func() (bool, *Error) { return usable() || t.closed || t.crashed, nil })
+	err := e.wait(ctx, "for target "+t.id+" to be attached", func() (bool, *Error) {
+		return usable() || t.closed || t.crashed, nil
+	})
 	if err != nil && err.Code == CodeTimeout {
-		err.Message += "; the page is busy, or has a JavaScript dialog open that was there before: Page.reload frees it"
+		err.Message += "; the page is busy, or had a JavaScript dialog open before Parley attached: Page.reload closes it"
 	}
 	return err
 }
 
-// attachAsync attaches to a target of a browser of others without waiting for it. The engine is locked.
+// attachAsync attaches to a target of an external browser without waiting for it. The engine is locked.
 func (e *engine) attachAsync(t *target) {
 	t.attaching = true
 	postCommand(e, nil, cdptarget.AttachToTarget, attachParams(t), func(reply) {
@@ -177,7 +182,8 @@ func (e *engine) attachAsync(t *target) {
 	})
 }
 
-// resolve finds the target that a caller means by a selector. Of those that he may not use it does not even tell that they exist.
+// resolve returns the target that a caller's selector names. For targets that the caller may not use it returns the
+// same error as for missing ones.
 func (e *engine) resolve(by Caller, selector string) (*target, *Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -189,9 +195,9 @@ func (e *engine) resolve(by Caller, selector string) (*target, *Error) {
 			return t, nil
 		}
 		if by.isCommandLine() {
-			return nil, errf(CodeNotFound, "the browser has no page; open one")
+			return nil, errf(CodeNotFound, "the browser has no page; open one first")
 		}
-		return nil, errf(CodeNotFound, "%s has no page in this browser; open one", manifest.Clip(by.Name, 80))
+		return nil, errf(CodeNotFound, "%s has no page in this browser; open one first", manifest.Clip(by.Name, 80))
 	}
 	all := e.visibleTo(by)
 	if t := e.targets[selector]; t != nil && e.canUse(by, t) {
@@ -199,7 +205,7 @@ func (e *engine) resolve(by Caller, selector string) (*target, *Error) {
 	}
 	if n, err := strconv.Atoi(selector); err == nil && len(selector) < 4 {
 		if n < 0 || n >= len(all) {
-			return nil, errf(CodeNotFound, "there is no target %d; there are %d, counted from 0", n, len(all))
+			return nil, errf(CodeNotFound, "there is no target %d; there are %d, numbered from 0", n, len(all))
 		}
 		return all[n], nil
 	}
@@ -222,8 +228,10 @@ func (e *engine) resolve(by Caller, selector string) (*target, *Error) {
 			for _, t := range found[:min(len(found), 5)] {
 				names = append(names, t.id+" "+manifest.Clip(t.url, 60))
 			}
-			return nil, errf(CodeNotFound, "%q means %d targets: %s; give an id", manifest.Clip(selector, 80), len(found), strings.Join(names, ", "))
+			return nil, errf(CodeNotFound, "%q matches %d targets: %s; use an id",
+				manifest.Clip(selector, 80), len(found), strings.Join(names, ", "))
 		}
 	}
-	return nil, errf(CodeNotFound, "no target has the id or the index %q, or has it in its URL; there are %d", manifest.Clip(selector, 80), len(all))
+	return nil, errf(CodeNotFound, "no target matches %q by id, index or URL; there are %d targets",
+		manifest.Clip(selector, 80), len(all))
 }

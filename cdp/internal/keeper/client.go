@@ -15,15 +15,14 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// Client is a connection to a keeper. Its methods may be used at once by many
-// goroutines; every error is an *Error.
+// Client is a connection to a keeper. Its methods may be called concurrently. Every error is an *Error.
 type Client struct {
 	*connection
 	by        Caller
 	recordUse func(right string) // may be nil
 }
 
-// connection is what the clients of one connection share.
+// connection is the state shared by all clients of one connection.
 type connection struct {
 	conn    net.Conn
 	hello   hello
@@ -38,18 +37,18 @@ type connection struct {
 	closeErr *Error
 	done     chan struct{}
 
-	browserEnded atomic.Bool // the browser has ended, says the keeper, which ends with it
+	browserEnded atomic.Bool // the keeper reported the end of the browser, and exits with it
 }
 
-// timeoutGrace is how much longer than the keeper a client waits for the keeper's own
-// word on a timeout, which says more.
+// timeoutGrace is how much longer than the keeper a client waits for a timeout, because the keeper's own error says
+// more.
 const timeoutGrace = probeTimeout + terminateTimeout + time.Second
 
-// connect dials a keeper and says hello. The error is an *otherKeeper when one is
-// there that cannot be used.
+// connect dials a keeper and exchanges hellos. It returns an *unusableKeeperError if the keeper is hung or uses
+// another wire version.
 func connect(ctx context.Context, f files, version string) (*Client, error) {
 	if !supported {
-		return nil, errors.New("no keepers on this platform")
+		return nil, errors.New("keepers are not available on this platform")
 	}
 	socket := f.socket()
 	if err := checkSocket(socket); err != nil {
@@ -86,30 +85,35 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 		return nil, &unusableKeeperError{pid: pid, wire: theirs.Wire, version: theirs.Version}
 	}
 	conn.SetDeadline(time.Time{})
-	c := &Client{&connection{conn: conn, hello: theirs, waiters: map[int64]chan response{}, done: make(chan struct{})}, commandLine, nil}
+	c := &Client{&connection{
+		conn: conn, hello: theirs, waiters: map[int64]chan response{}, done: make(chan struct{}),
+	}, commandLine, nil}
 	go c.read(r)
 	return c, nil
 }
 
-// As answers a client on the same connection that speaks for another caller. Without it a client speaks for the command line.
+// As returns a client on the same connection that calls on behalf of another caller. The default is the command
+// line.
 func (c *Client) As(by Caller) *Client { return &Client{c.connection, by, c.recordUse} }
 
-// WithUseRecorder answers a client on the same connection that tells what the pages of a plugin have dialled since its call before, each once, in the
-// words of grants: "http:GET:http://example.com", and of a tunnel "http:CONNECT:https://example.com" or "http:CONNECT:example.com:8443".
+// WithUseRecorder returns a client on the same connection that calls record for each right that the pages of a
+// plugin have used since the plugin's previous call, once per right. Rights are written as in grants:
+// "http:GET:http://example.com", and for tunnels "http:CONNECT:https://example.com" or
+// "http:CONNECT:example.com:8443".
 func (c *Client) WithUseRecorder(record func(right string)) *Client {
 	return &Client{c.connection, c.by, record}
 }
 
-// Notes says what is worth knowing about how this connection came to be.
+// Notes returns what the user should know about how this connection was made.
 func (c *Client) Notes() []string { return c.notes }
 
-// Started reports whether this client's Start started the browser.
+// Started reports whether Start launched the browser for this client.
 func (c *Client) Started() bool { return c.started }
 
-// Browser is the name of the browser.
+// Browser returns the name of the browser.
 func (c *Client) Browser() string { return c.hello.Browser }
 
-// Ended reports whether the connection is of no more use: it is over, or the browser is.
+// Ended reports whether the connection is unusable: it has ended, or the browser has.
 func (c *Client) Ended() bool {
 	select {
 	case <-c.done:
@@ -119,18 +123,20 @@ func (c *Client) Ended() bool {
 	}
 }
 
-// Close ends the connection; the browser stays. Calls under way are abandoned.
+// Close ends the connection and abandons its calls. The browser stays open.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Call runs one DevTools command and answers its raw result.
+// Call runs one DevTools command and returns its raw result.
 func (c *Client) Call(ctx context.Context, q CallRequest) (json.RawMessage, error) {
 	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
 	return c.requestNamed(ctx, "call", q.Method, q)
 }
 
-// CallInto is Call for a result of any size: a large one goes into out, piece by piece, and what
-// is answered is how much of it there was; a small one is answered, and 0.
-func (c *Client) CallInto(ctx context.Context, q CallRequest, out io.Writer) (result json.RawMessage, written int64, err error) {
+// CallInto is [Client.Call] for a result of any size. A large result is written to out in pieces; CallInto then returns
+// the number of bytes written. A small result is returned, with written 0.
+func (c *Client) CallInto(ctx context.Context, q CallRequest, out io.Writer) (
+	result json.RawMessage, written int64, err error,
+) {
 	q.TimeoutMS, q.Pieces = timeoutMS(ctx, q.TimeoutMS), true
 	id, responses, err := c.send("call", q, 8)
 	if err != nil {
@@ -155,13 +161,13 @@ func (c *Client) CallInto(ctx context.Context, q CallRequest, out io.Writer) (re
 	}
 }
 
-// Open opens a page, which becomes the current one, and waits for its load event.
+// Open opens a page, waits for its load event and makes it the current one.
 func (c *Client) Open(ctx context.Context, q OpenRequest) (p Page, err error) {
 	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
 	return p, c.requestInto(ctx, "open", q, &p)
 }
 
-// Targets answers all targets, the oldest first.
+// Targets returns all targets, the oldest first.
 func (c *Client) Targets(ctx context.Context) (all []Target, err error) {
 	return all, c.requestInto(ctx, "targets", struct{}{}, &all)
 }
@@ -171,28 +177,29 @@ func (c *Client) Activate(ctx context.Context, target string) (p Page, err error
 	return p, c.requestInto(ctx, "activate", targetRequest{Target: target, TimeoutMS: timeoutMS(ctx, 0)}, &p)
 }
 
-// CloseTarget closes one page, by default the current one. A page that asks whether it may be left is closed where onDialog is accept.
+// CloseTarget closes one page; an empty target means the current one. If the page asks whether it may be left, it
+// is closed only if onDialog is DialogAccept.
 func (c *Client) CloseTarget(ctx context.Context, target, onDialog string) (p Page, err error) {
 	return p, c.requestInto(ctx, "close_target", targetRequest{target, timeoutMS(ctx, 0), onDialog}, &p)
 }
 
-// Status answers what the keeper knows about itself.
+// Status returns the state of the keeper and its browser.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.requestInto(ctx, "status", struct{}{}, &s)
 }
 
-// Events reads kept events.
+// Events returns stored events.
 func (c *Client) Events(ctx context.Context, q EventsRequest) (ev Events, err error) {
 	return ev, c.requestInto(ctx, "events", q, &ev)
 }
 
-// CloseBrowser ends the browser (an attached one is only let go) and its keeper, and
-// waits until the process is gone and its files are removed.
+// CloseBrowser ends the browser and its keeper, and waits until the process is gone and its files are removed. An
+// external browser is only disconnected.
 func (c *Client) CloseBrowser(ctx context.Context) error {
 	if _, err := c.request(ctx, "close", struct{}{}); err != nil {
 		return err
 	}
-	// The keeper hangs up before it ends, and ends at once.
+	// The keeper closes its connections just before it exits.
 	select {
 	case <-c.done:
 	case <-ctx.Done():
@@ -205,15 +212,17 @@ func (c *Client) CloseBrowser(ctx context.Context) error {
 	return nil
 }
 
-// CloseAll ends what a plugin has in the browser, and answers the pages that were closed.
+// CloseAll closes everything that a plugin has in the browser and returns the ids of the closed pages.
 func (c *Client) CloseAll(ctx context.Context) (pages []string, err error) {
 	return pages, c.requestInto(ctx, "close", struct{}{}, &pages)
 }
 
-// Listen streams events: each gets every line, an event or a loss, as JSON. It is
-// called from this goroutine; an error from it ends the stream and is returned.
-// started, if not nil, is called once nothing can be missed any more.
-func (c *Client) Listen(ctx context.Context, q ListenRequest, started func(), each func(line json.RawMessage) error) (ListenEnd, error) {
+// Listen streams events. It calls each in this goroutine for every line, an event or a count of dropped events, as
+// JSON; an error of each ends the stream and is returned. It calls started, unless nil, once the stream is complete
+// from then on.
+func (c *Client) Listen(
+	ctx context.Context, q ListenRequest, started func(), each func(line json.RawMessage) error,
+) (ListenEnd, error) {
 	id, responses, err := c.send("listen", q, 1024)
 	if err != nil {
 		return ListenEnd{}, err
@@ -246,13 +255,13 @@ func (c *Client) Listen(ctx context.Context, q ListenRequest, started func(), ea
 				}
 			}
 		case <-cancelled:
-			// What was before is still to come: it may be the event that all this was about, and even the last.
+			// Lines sent before the cancellation are still to come. The awaited event may be among them.
 			c.cancel(id)
 			cancelled, graceOver = nil, time.After(flushTimeout)
 		case <-graceOver:
 			return ListenEnd{End: "closed"}, contextError(ctx, "listening")
 		case <-c.done:
-			// What was read before the end still counts.
+			// Deliver what was read before the connection ended.
 			if len(responses) > 0 {
 				continue
 			}
@@ -261,7 +270,7 @@ func (c *Client) Listen(ctx context.Context, q ListenRequest, started func(), ea
 	}
 }
 
-// timeoutMS is the time that the keeper is given, in ms: as asked, or what the context has left.
+// timeoutMS returns the timeout to send to the keeper, in ms: the requested one, else the time left in the context.
 func timeoutMS(ctx context.Context, requested int64) int64 {
 	if deadline, ok := ctx.Deadline(); ok && requested <= 0 {
 		return max(1, time.Until(deadline).Milliseconds())
@@ -275,7 +284,7 @@ func (c *Client) requestInto(ctx context.Context, op string, body, into any) err
 		return err
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return errf(CodeInternal, "the keeper's answer to %s cannot be read: %v", op, err)
+		return errf(CodeInternal, "the keeper's response to %s cannot be read: %v", op, err)
 	}
 	return nil
 }
@@ -284,7 +293,7 @@ func (c *Client) request(ctx context.Context, op string, body any) (json.RawMess
 	return c.requestNamed(ctx, op, op, body)
 }
 
-// requestNamed is ask for an operation that its errors name otherwise.
+// requestNamed is request with another name for the operation in its errors.
 func (c *Client) requestNamed(ctx context.Context, op, name string, body any) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, contextError(ctx, name)
@@ -302,7 +311,7 @@ func (c *Client) requestNamed(ctx context.Context, op, name string, body any) (j
 	return c.result(a)
 }
 
-// awaitResponse answers what comes next about a request; the error says that nothing will.
+// awaitResponse waits for the next response to a request. An error means that none will come.
 func (c *Client) awaitResponse(ctx context.Context, responses <-chan response, name string) (response, error) {
 	select {
 	case a := <-responses:
@@ -315,7 +324,8 @@ func (c *Client) awaitResponse(ctx context.Context, responses <-chan response, n
 				return a, nil
 			case <-c.done:
 			case <-time.After(timeoutGrace):
-				return response{}, errf(CodeTimeout, "%s took longer than allowed, and the browser's keeper (process %d) does not answer; closing the browser ends it", name, c.hello.PID)
+				return response{}, errf(CodeTimeout, "%s timed out, and the browser's keeper (process %d) does not respond; "+
+					"closing the browser ends the keeper", name, c.hello.PID)
 			}
 		}
 	}
@@ -344,9 +354,9 @@ func (c *Client) result(a response) (json.RawMessage, error) {
 
 func (c *Client) send(op string, body any, buffer int) (int64, chan response, error) {
 	tooLarge := func(bytes int) error {
-		return errf(CodeLimitExceeded, "the request has %d bytes; the browser takes at most %d", bytes, browser.MaxRequest)
+		return errf(CodeLimitExceeded, "the request has %d bytes; the browser accepts at most %d", bytes, browser.MaxRequest)
 	}
-	if q, isCall := body.(CallRequest); isCall && len(q.Params) > browser.MaxRequest { // seen without reading them
+	if q, isCall := body.(CallRequest); isCall && len(q.Params) > browser.MaxRequest { // without marshalling them
 		return 0, nil, tooLarge(len(q.Params))
 	}
 	raw, err := json.Marshal(body)
@@ -369,7 +379,7 @@ func (c *Client) send(op string, body any, buffer int) (int64, chan response, er
 	if err := c.writeRequest(id, op, raw); err != nil {
 		c.forget(id)
 		c.browserEnded.Store(true)
-		return 0, nil, errf(CodeChromeConnection, "the browser's keeper has gone: %v", err)
+		return 0, nil, errf(CodeChromeConnection, "the connection to the browser's keeper is lost: %v", err)
 	}
 	return id, responses, nil
 }
@@ -385,7 +395,7 @@ func (c *Client) writeRequest(id int64, op string, body []byte) error {
 	return writeFrame(c.conn, head, body, []byte{'}'})
 }
 
-// cancel gives a request up, and does not wait for a keeper that takes nothing now.
+// cancel abandons a request. It does not wait, because a hung keeper may not read the message.
 func (c *Client) cancel(id int64) { go c.writeRequest(id, "cancel", nil) }
 
 func (c *Client) forget(id int64) {
@@ -394,13 +404,13 @@ func (c *Client) forget(id int64) {
 	c.mu.Unlock()
 }
 
-// read delivers answers until the connection ends.
+// read delivers responses until the connection ends.
 func (c *Client) read(r *bufio.Reader) {
 	var closeErr *Error
 	for {
 		a, err := readResponse(r)
 		if err != nil {
-			closeErr = errf(CodeChromeConnection, "the browser's keeper has gone; its browser was closed, or has ended")
+			closeErr = errf(CodeChromeConnection, "the browser's keeper has exited: the browser was closed or has crashed")
 			break
 		}
 		if a.failure != nil && a.failure.Code == CodeChromeConnection {
@@ -415,7 +425,7 @@ func (c *Client) read(r *bufio.Reader) {
 		if a.item == nil && a.piece == nil {
 			select {
 			case waiter <- a:
-			default: // a stream that is full; its reader is a goroutine, so wait below
+			default: // the stream's buffer is full; its reader runs in another goroutine
 				c.deliver(a, waiter)
 			}
 			continue
@@ -429,7 +439,7 @@ func (c *Client) read(r *bufio.Reader) {
 	close(c.done)
 }
 
-// deliver waits for a stream's reader, unless it has left.
+// deliver waits until the reader of a stream takes the response, unless it has stopped waiting.
 func (c *Client) deliver(a response, waiter chan response) {
 	for {
 		select {

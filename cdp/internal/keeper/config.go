@@ -7,44 +7,43 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Config says which browser to open and how. RunDir and one of Chrome and Attach
-// must be set.
+// Config selects a browser and how to open it. RunDir and either Chrome or Attach must be set.
 type Config struct {
-	// RunDir is the folder of all keepers' files. It is made, 0700.
+	// RunDir is the folder of all keepers' files. It is created with mode 0700.
 	RunDir string `json:"run_dir"`
-	// Browser is the name, [A-Za-z0-9][A-Za-z0-9_-]{0,63}. Default "default".
+	// Browser is the name, [A-Za-z0-9][A-Za-z0-9_-]{0,63}. Empty means "default".
 	Browser string `json:"browser"`
-	// Version is the program's, shown to others.
+	// Version is the program's version, shown to other versions.
 	Version string `json:"version,omitempty"`
 
-	// Chrome is the executable, FoundBy what named it, as in browser.Found, and Why that in a sentence.
+	// Chrome is the executable. FoundBy is browser.Found.From, and Why explains it in a sentence.
 	Chrome  string `json:"chrome,omitempty"`
 	FoundBy string `json:"found_by,omitempty"`
 	Why     string `json:"why,omitempty"`
 	// Headed shows windows.
 	Headed bool `json:"headed,omitempty"`
-	// UserDataDir is the profile to use and keep. Default: a temporary one.
+	// UserDataDir is the profile to use and keep. Empty means a temporary one.
 	UserDataDir string `json:"user_data_dir,omitempty"`
 	// Args are further flags for Chrome.
 	Args []string `json:"args,omitempty"`
-	// LaunchTimeout bounds launch and attach. Default 30 s.
+	// LaunchTimeout bounds launch and attach. Zero means 30 s.
 	LaunchTimeout time.Duration `json:"launch_timeout,omitempty"`
 
-	// Attach is a port, http:// or ws:// address of a running browser to use instead.
+	// Attach is a port, or the http:// or ws:// address of a running browser to use instead.
 	Attach string `json:"attach,omitempty"`
-	// AttachHosts are those outside of this machine that Attach may name, in lower case.
+	// AttachHosts are the remote host names, in lower case, that Attach may name.
 	AttachHosts []string `json:"attach_hosts,omitempty"`
 
-	// Idle is how long a keeper lives that is not asked anything. Default 30 min, below 0 for ever.
+	// Idle is how long a keeper without requests stays. Zero means 30 minutes, a negative value no limit.
 	Idle time.Duration `json:"idle,omitempty"`
-	// MaxMessage is the largest reply read. Default 128 MiB.
+	// MaxMessage is the largest reply read from the browser, in bytes. Zero means 128 MiB.
 	MaxMessage int `json:"max_message,omitempty"`
-	// RingEvents and RingBytes bound the kept events. Default 10,000 and 16 MiB.
+	// RingEvents and RingBytes limit the stored events. Zero means 10,000 and 16 MiB.
 	RingEvents int `json:"ring_events,omitempty"`
 	RingBytes  int `json:"ring_bytes,omitempty"`
 }
 
-// DefaultBrowser is the name of the browser that nobody named.
+// DefaultBrowser is the browser name used when none is given.
 const DefaultBrowser = host.DefaultBrowser
 
 func (c *Config) setDefaults() {
@@ -73,14 +72,16 @@ func orDefault(name string) string {
 	return name
 }
 
-// CheckName holds a browser's name to what a file's name can be everywhere: a letter or digit, then also _ and -, at most 64 in all.
+// CheckName reports a browser name that is not portable as a file name: it must start with a letter or digit,
+// continue with letters, digits, _ and -, and have at most 64 characters.
 func CheckName(name string) *Error {
 	ok := name != "" && len(name) <= 64 && name[0] != '_' && name[0] != '-'
 	for _, c := range []byte(name) {
 		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-')
 	}
 	if !ok {
-		return errf(CodeInvalidArgs, "%q is not a browser's name: letters, digits, _ and -, at most 64", manifest.Clip(name, 80))
+		return errf(CodeInvalidArgs, "%q is not a valid browser name: use at most 64 letters, digits, _ and -, "+
+			"and begin with a letter or digit", manifest.Clip(name, 80))
 	}
 	return nil
 }

@@ -12,11 +12,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// A command that names a target is sent to that one, which must be the caller's. But some commands name targets, sessions and contexts in their
-// parameters, or are about the browser as a whole, whatever they are sent to. For anybody but the person those are held here to what is his.
+// A command that names a target in CallRequest.Target goes to that target, which must belong to the caller. But
+// some commands name targets, sessions and contexts in their parameters, or concern the browser as a whole. For all
+// callers except the command line, the functions below limit those commands to what belongs to the caller.
 
-// A barrier is what a plugin is not given even by name, because it would reach what is not its own: whole groups end in a dot. Of the groups Browser
-// and Target, whose commands all reach out of a page, a plugin is given what ownCommands names.
+// pluginDenylist maps the commands that no grant gives to a plugin to the reason why: they would reach beyond its
+// own pages. A name with a trailing dot is a whole domain. Of the domains Browser and Target, plugins get only what
+// pluginAllowlist names.
 var pluginDenylist = map[string]string{
 	"Extensions.": "extensions belong to the whole browser",
 	"PWA.":        "apps are installed into the person's profile",
@@ -49,12 +51,14 @@ var pluginDenylist = map[string]string{
 	"Target.setDiscoverTargets":     "the bridge follows targets itself; cdp.targets lists them",
 }
 
-// clientDenylist are those of them that nobody but the person is given, for the policy would not see what they carry.
+// clientDenylist lists the commands of pluginDenylist that also other clients never get: the policy cannot see what
+// they carry.
 var clientDenylist = []string{"Target.exposeDevToolsProtocol", "Target.sendMessageToTarget"}
 
-// pluginAllowlist are the commands of Browser and Target that a plugin can be given, and others that are about a browser context. Those that are go to the browser
-// with the plugin's context, which the keeper puts in: without one Chrome takes the person's, for Storage.getCookies also in the session of a page elsewhere.
-var pluginAllowlist = map[string]struct{ inContext bool }{
+// pluginAllowlist lists the commands of Browser and Target that a plugin can be granted, and other commands that
+// concern a browser context. Those with takesContext go to the browser, with the plugin's context filled in:
+// without one Chrome uses the default context, for Storage.getCookies even in the session of a page elsewhere.
+var pluginAllowlist = map[string]struct{ takesContext bool }{
 	"Storage.clearCookies":          {true},
 	"Storage.getCookies":            {true},
 	"Storage.setCookies":            {true},
@@ -77,7 +81,7 @@ var pluginAllowlist = map[string]struct{ inContext bool }{
 	"Target.getTargets":             {},
 }
 
-// denyReason says why a caller is not given a command whatever he was granted, "" if he is.
+// denyReason returns why a caller never gets a command, whatever was granted, or "" if it can.
 func denyReason(by Caller, method string) string {
 	if !by.isPlugin() {
 		if slices.Contains(clientDenylist, method) {
@@ -98,16 +102,19 @@ func denyReason(by Caller, method string) string {
 	return ""
 }
 
-// confine holds a call to what is the caller's, and puts in what the keeper knows. s is his scope, nil for who is no plugin.
+// confine limits a call to what belongs to the caller and fills in the parameters that the keeper knows. s is the
+// plugin's scope, nil for other callers.
 func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 	if why := denyReason(by, q.Method); why != "" {
-		return errf(CodeDenied, "%s is never given to %s: %s", q.Method, manifest.Clip(by.Name, 80), why)
+		return errf(CodeDenied, "%s is never available to %s: %s", q.Method, manifest.Clip(by.Name, 80), why)
 	}
 	if s != nil && q.Target == BrowserTarget {
-		return errf(CodeDenied, "%s cannot be sent to the browser itself by a plugin: name one of its targets, or none", q.Method)
+		return errf(CodeDenied, "a plugin cannot send %s to the browser itself: name one of its targets, or no target",
+			q.Method)
 	}
 	if q.Target == BrowserTarget && domainOf(q.Method) == "Fetch" {
-		return errf(CodeDenied, "%s sent to the browser itself would stop the requests of all callers: send it to a target", q.Method)
+		return errf(CodeDenied, "%s sent to the browser itself would pause the requests of all callers: send it to a target",
+			q.Method)
 	}
 	params := map[string]json.RawMessage{}
 	if len(q.Params) > 0 {
@@ -115,10 +122,10 @@ func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 			return errf(CodeInvalidArgs, "the parameters of %s: %v", q.Method, err)
 		}
 	}
-	if s != nil && pluginAllowlist[q.Method].inContext && params["browserContextId"] == nil {
+	if s != nil && pluginAllowlist[q.Method].takesContext && params["browserContextId"] == nil {
 		params["browserContextId"] = quote(string(s.context))
 	}
-	if s != nil && (isBrowserDomain(domainOf(q.Method)) || pluginAllowlist[q.Method].inContext) {
+	if s != nil && (isBrowserDomain(domainOf(q.Method)) || pluginAllowlist[q.Method].takesContext) {
 		if err := e.routeToBrowser(by, q, params); err != nil {
 			return err
 		}
@@ -128,7 +135,9 @@ func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 	if q.Method == cdptarget.CommandCreateTarget {
 		for _, name := range []string{"forTab", "hidden"} {
 			if given := string(params[name]); given != "" && given != "false" {
-				return errf(CodeDenied, "%s with %s makes what is not counted as a page, which is for the command line alone", q.Method, name)
+				return errf(CodeDenied, "%s with %s is available only to the command line: "+
+					"it creates targets that do not count as pages",
+					q.Method, name)
 			}
 		}
 		if err := e.checkPageLimit(by); err != nil {
@@ -150,8 +159,8 @@ func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 	return nil
 }
 
-// routeToBrowser makes a command of the browser, which a plugin has sent to a target or to none, one about that target, where it is about any. It goes to the
-// browser itself, for a page's session could answer it with more than its own.
+// routeToBrowser sends a plugin's command of a browser domain to the browser itself, because a page's session could
+// return more than the plugin's own. Commands about a target get the id of the target that the plugin addressed.
 func (e *engine) routeToBrowser(by Caller, q *CallRequest, params map[string]json.RawMessage) *Error {
 	about := q.Method == cdptarget.CommandGetTargetInfo || q.Method == cdpbrowser.CommandGetWindowForTarget
 	if about && params["targetId"] == nil {
@@ -165,7 +174,8 @@ func (e *engine) routeToBrowser(by Caller, q *CallRequest, params map[string]jso
 	return nil
 }
 
-// checkIDs refuses targets and sessions that are not the caller's; whether they are another's it does not tell. The engine is locked.
+// checkIDs rejects target and session ids that do not belong to the caller, with the same error whether they exist
+// or not. The engine is locked.
 func (e *engine) checkIDs(by Caller, params map[string]json.RawMessage) *Error {
 	for _, kind := range []struct {
 		name string
@@ -184,16 +194,17 @@ func (e *engine) checkIDs(by Caller, params map[string]json.RawMessage) *Error {
 		}
 		t := kind.find(id)
 		if t == nil && !by.isPlugin() {
-			continue // a tab, or what else the keeper does not follow
+			continue // for example a tab, which the keeper does not track
 		}
 		if t == nil || !e.canUse(by, t) {
-			return errf(CodeNotFound, "%s has no target with the %s %q", manifest.Clip(by.Name, 80), kind.name, manifest.Clip(id, 80))
+			return errf(CodeNotFound, "%s has no target with the %s %q",
+				manifest.Clip(by.Name, 80), kind.name, manifest.Clip(id, 80))
 		}
 	}
 	return nil
 }
 
-// sessionOf is the target of a session, also of one that a caller has made beside the keeper's.
+// sessionOf returns the target of a session, including the extra sessions that callers created.
 func (e *engine) sessionOf(id string) *target {
 	if t := e.sessions[id]; t != nil {
 		return t
@@ -206,7 +217,7 @@ func domainOf(method string) string {
 	return domain
 }
 
-// filterResult takes out of a result what is not the caller's.
+// filterResult removes from a result what does not belong to the caller.
 func (e *engine) filterResult(by Caller, s *scope, method string, result json.RawMessage) json.RawMessage {
 	switch method {
 	case cdptarget.CommandGetTargets:
@@ -237,7 +248,7 @@ func (e *engine) filterResult(by Caller, s *scope, method string, result json.Ra
 	return result
 }
 
-// callConfined is call for anybody but the person.
+// callConfined is call for all callers except the command line.
 func (e *engine) callConfined(ctx context.Context, by Caller, q CallRequest) reply {
 	var s *scope
 	if by.isPlugin() {
@@ -280,7 +291,7 @@ func (e *engine) callConfined(ctx context.Context, by Caller, q CallRequest) rep
 	return r
 }
 
-// assignCreated gives a new target to who made it by a command.
+// assignCreated makes the caller the owner of the target that its command created.
 func (e *engine) assignCreated(by Caller, result json.RawMessage) {
 	var made struct {
 		ID string `json:"targetId"`

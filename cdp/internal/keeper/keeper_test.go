@@ -269,7 +269,7 @@ func TestOpenEvaluateClose(t *testing.T) {
 	}
 	wantValue(t, c, "/two", "document.title", `"Two"`)
 	_, err = evaluate(t, c, url, "1")
-	wantCode(t, err, CodeNotFound, "means 2 targets")
+	wantCode(t, err, CodeNotFound, "matches 2 targets")
 	_, err = evaluate(t, c, "nowhere", "1")
 	wantCode(t, err, CodeNotFound, "nowhere")
 	_, err = evaluate(t, c, "7", "1")

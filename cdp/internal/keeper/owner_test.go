@@ -702,7 +702,7 @@ func TestRequestsNameTheirCaller(t *testing.T) {
 	c := startBrowser(t, config(t))
 	for _, name := range []string{"", "CLI", "cli:x", "mcp", "mcp:", "plugin:", "root", "plugin"} {
 		_, err := c.As(Caller{Name: name}).Targets(testContext(t))
-		wantCode(t, err, CodeInvalidArgs, "no caller")
+		wantCode(t, err, CodeInvalidArgs, "is not a caller")
 	}
 }
 
