@@ -534,7 +534,7 @@ func (r *run) checkResult(data json.RawMessage) error {
 		return nil
 	}
 	if builtin {
-		doubts, _ := returnsSchema.Doubts(value)
+		doubts, _ := returnsSchema.Validate(value)
 		for _, v := range doubts[:min(3, len(doubts))] {
 			r.answer.Warnings = append(r.answer.Warnings, manifest.CleanLine(fmt.Sprintf("result %s: expected %s, got %s", v.Pointer, v.Expected, v.Provided)))
 		}

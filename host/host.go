@@ -199,7 +199,7 @@ func (a Address) schemaOf(raw []byte, part string) (*schema.Schema, error) {
 	}
 	compile := schema.CompileUntrusted
 	if info.Kind == manifest.KindBuiltin {
-		compile = schema.CompileGenerated
+		compile = schema.CompileTrusted
 	}
 	s, err := compile(raw)
 	if err != nil {

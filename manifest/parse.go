@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -21,7 +22,7 @@ var schemaJSON []byte
 // Schema returns the draft-07 schema that manifests of version 1 are checked against.
 func Schema() []byte { return bytes.Clone(schemaJSON) }
 
-var manifestSchema = sync.OnceValues(func() (*schema.Schema, error) { return schema.CompileTrusted(schemaJSON) })
+var manifestSchema = sync.OnceValues(func() (*document.Schema, error) { return document.Compile(schemaJSON) })
 
 // Bounds of a manifest as a document.
 const (

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -429,15 +430,15 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestSchemaIsOurs holds that the embedded schema compiles with the engine that judges manifests, and is a copy that nobody can change.
+// TestSchemaIsOurs checks that the embedded schema compiles, and that callers get a copy of it.
 func TestSchemaIsOurs(t *testing.T) {
 	a := Schema()
-	if _, err := schema.CompileTrusted(a); err != nil {
+	if _, err := document.Compile(a); err != nil {
 		t.Fatal(err)
 	}
 	a[0] = 'x'
 	if bytes.Equal(a, Schema()) {
-		t.Error("whoever is given the schema can change it")
+		t.Error("a caller can change the embedded schema")
 	}
 }
 

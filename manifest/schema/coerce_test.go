@@ -58,7 +58,7 @@ func TestCoerce(t *testing.T) {
 		{"default in itself", `{"properties":{"a":{"$ref":"#","default":{}}}}`, `{}`, `{"a":{"a":{}}}`, `[]`},
 	}
 	for _, tt := range tests {
-		for name, f := range engines {
+		for name, f := range compilers {
 			t.Run(tt.name+"/"+name, func(t *testing.T) {
 				s := compile(t, f, tt.schema)
 				v := decode(t, tt.value)

@@ -86,6 +86,16 @@ const (
 var kindNames = map[string]kinds{"null": kindNull, "boolean": kindBoolean, "object": kindObject, "array": kindArray,
 	"number": kindNumber, "string": kindString, "integer": kindInteger}
 
+func (k kinds) list() []string {
+	var names []string
+	for _, name := range []string{"string", "number", "integer", "boolean", "object", "array", "null"} {
+		if k&kindNames[name] != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // The bounds of the gate for untrusted schemas. Each stops something that hung or killed a process when it was tried.
 const (
 	gateBytes       = 256 << 10
@@ -707,7 +717,7 @@ func (c *compiler) names(v any, at string) ([]string, error) {
 	return names, nil
 }
 
-// inPlace refuses schemas that come back to themselves without having consumed a part of the instance (both engines
+// inPlace refuses schemas that come back to themselves without having consumed a part of the instance (validation
 // would recurse for ever), and schemas that apply too many others at one place (chains of two references double at
 // each level).
 func (c *compiler) inPlace() error {

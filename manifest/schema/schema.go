@@ -5,44 +5,29 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 )
 
-// A Schema is a compiled schema. It does not change and may be used by many goroutines at once.
+// A Schema is a compiled schema. It is immutable and safe for concurrent use.
 type Schema struct {
 	doc       any
 	root      *node
-	engine    func() (engine, error)
 	untrusted bool
 	uneval    bool
 }
 
-// CompileTrusted compiles a schema that this project wrote or generated, in draft-07. References must be local. The error is a
-// *SyntaxError or a *GateError when the fault can be placed.
+// CompileTrusted compiles a schema that this project wrote or generated, in draft-07. References must be local. The error
+// is a *SyntaxError for text that is not JSON, otherwise a *GateError.
 func CompileTrusted(raw []byte) (*Schema, error) {
-	s, err := CompileGenerated(raw)
-	if err == nil {
-		_, err = s.engine()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// CompileGenerated is CompileTrusted for a schema whose generator is tested: the engine, which costs the most, is made when Validate first
-// asks it, and tells only then what it holds against the schema.
-func CompileGenerated(raw []byte) (*Schema, error) {
 	doc, err := Decode(raw, Limits{Bytes: 16 << 20})
 	if err != nil {
 		return nil, err
 	}
-	return compileWith(doc, false)
+	return compileDocument(doc, false)
 }
 
-// CompileUntrusted compiles a schema that somebody else wrote: 2020-12 unless its "$schema" names draft-06, draft-07 or 2019-09.
-// What cannot be judged faithfully, safely and in bounded time is refused with a *GateError; text that is no JSON with a
-// *SyntaxError.
+// CompileUntrusted compiles a schema that came with a plugin: 2020-12 unless its "$schema" names draft-06, draft-07 or
+// 2019-09. A schema that cannot be applied faithfully, safely and in bounded time is refused with a *GateError; text that
+// is not JSON with a *SyntaxError.
 func CompileUntrusted(raw []byte) (*Schema, error) {
 	doc, err := Decode(raw, Limits{Bytes: gateBytes, Depth: gateDepth})
 	var syn *SyntaxError
@@ -55,10 +40,10 @@ func CompileUntrusted(raw []byte) (*Schema, error) {
 	if err := gateSize(doc); err != nil {
 		return nil, err
 	}
-	return compileWith(doc, true)
+	return compileDocument(doc, true)
 }
 
-func compileWith(doc any, untrusted bool) (*Schema, error) {
+func compileDocument(doc any, untrusted bool) (*Schema, error) {
 	c := &compiler{doc: doc, untrusted: untrusted}
 	root, err := c.compile()
 	if err != nil {
@@ -66,22 +51,30 @@ func compileWith(doc any, untrusted bool) (*Schema, error) {
 	}
 	if !untrusted {
 		for _, at := range sortedKeys(c.nodes) {
-			if n := c.nodes[at]; n.unevalProps != nil || n.unevalItems != nil || n.minContains != nil || n.maxContains != nil {
-				return nil, refuse(at, "our own schemas are written in draft-07, which has no unevaluated* and no min- or maxContains")
+			if reason := trustedFault(c.nodes[at]); reason != "" {
+				return nil, refuse(at, "%s", reason)
 			}
 		}
 	}
-	s := &Schema{doc: doc, root: root, untrusted: untrusted, uneval: c.uneval}
-	if !untrusted {
-		s.engine = sync.OnceValues(func() (engine, error) { return newTrustedEngine(newPrinter(c), root) })
-		return s, nil
+	return &Schema{doc: doc, root: root, untrusted: untrusted, uneval: c.uneval}, nil
+}
+
+// trustedFault returns what is wrong with a schema of this project that the gate lets pass in a plugin's: a keyword that
+// draft-07 does not have, or bounds that no value can meet.
+func trustedFault(n *node) string {
+	if n.unevalProps != nil || n.unevalItems != nil || n.minContains != nil || n.maxContains != nil {
+		return "schemas of this project use draft-07, which has no unevaluated* and no min- or maxContains"
 	}
-	e, err := newUntrustedEngine(newPrinter(c), root) // what others wrote is refused now, if it has to be
-	if err != nil {
-		return nil, err
+	if n.min != nil && n.max != nil && n.min.rat.Cmp(n.max.rat) > 0 {
+		return "minimum is greater than maximum"
 	}
-	s.engine = func() (engine, error) { return e, nil }
-	return s, nil
+	for name, bounds := range map[string][2]*int{"Length": {n.minLength, n.maxLength}, "Items": {n.minItems, n.maxItems},
+		"Properties": {n.minProps, n.maxProps}} {
+		if least, most := bounds[0], bounds[1]; least != nil && most != nil && *least > *most {
+			return "min" + name + " is greater than max" + name
+		}
+	}
+	return ""
 }
 
 // Root is the schema's document as it was read, for those who print it. It must not be changed.
@@ -133,36 +126,9 @@ func (s *Schema) Validate(v any) ([]Violation, error) {
 	w := s.walker()
 	var faults []fault
 	w.check(s.root, v, nil, &faults, nil)
-	// Both engines spend microseconds and kilobytes on each fault, so a value with thousands of them is not shown to them.
-	if len(faults) <= MaxViolations {
-		e, err := s.engine()
-		if err != nil {
-			return nil, err
-		}
-		ok, err := e.valid(v)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			return nil, nil
-		}
-	}
 	if len(faults) == 0 {
-		return []Violation{{Keyword: "schema", Provided: render(v), Expected: describe(s.root)}}, nil
+		return nil, nil
 	}
-	return s.violations(faults), nil
-}
-
-// Doubts is Validate for what is only warned about, by a schema of our own: it goes by our own walk alone, for making
-// an engine takes longer than the call whose result is looked at.
-func (s *Schema) Doubts(v any) ([]Violation, error) {
-	v, err := normalize(v)
-	if err != nil {
-		return nil, err
-	}
-	w := s.walker()
-	var faults []fault
-	w.check(s.root, v, nil, &faults, nil)
 	return s.violations(faults), nil
 }
 

@@ -13,7 +13,7 @@ import (
 
 type compileFunc func([]byte) (*Schema, error)
 
-var engines = map[string]compileFunc{"own": CompileTrusted, "foreign": CompileUntrusted}
+var compilers = map[string]compileFunc{"trusted": CompileTrusted, "untrusted": CompileUntrusted}
 
 func decode(t testing.TB, text string) any {
 	t.Helper()
@@ -55,7 +55,7 @@ func TestValidate(t *testing.T) {
 	tests := []struct {
 		name, schema, value string
 		want                []string
-		only                string // the engine that can judge it, if not both
+		only                string // the compiler that accepts the schema, if not both
 	}{
 		{"valid", `{"type":"object"}`, `{}`, nil, ""},
 		{"true", `true`, `[1]`, nil, ""},
@@ -124,8 +124,8 @@ func TestValidate(t *testing.T) {
 		{"uniqueItems", `{"uniqueItems":true}`, `[1,1.0,{"a":1,"b":2},{"b":2,"a":1}]`,
 			[]string{` | uniqueItems | array[4] | array without duplicates | fix [1,{"a":1,"b":2}]`}, ""},
 		{"contains", `{"contains":{"type":"string"}}`, `[1]`, []string{` | contains | array[1] | array with at least 1 item that is string`}, ""},
-		{"minContains", `{"contains":{"type":"string"},"minContains":2}`, `["a"]`, []string{` | contains | array[1] | array with at least 2 items that are string`}, "foreign"},
-		{"maxContains", `{"contains":{"type":"string"},"maxContains":1}`, `["a","b"]`, []string{` | maxContains | array[2] | array with at most 1 item that is string`}, "foreign"},
+		{"minContains", `{"contains":{"type":"string"},"minContains":2}`, `["a"]`, []string{` | contains | array[1] | array with at least 2 items that are string`}, "untrusted"},
+		{"maxContains", `{"contains":{"type":"string"},"maxContains":1}`, `["a","b"]`, []string{` | maxContains | array[2] | array with at most 1 item that is string`}, "untrusted"},
 		{"allOf", `{"allOf":[{"required":["a"]},{"properties":{"a":{"type":"string"}}}]}`, `{}`, []string{`/a | required | nothing | string`}, ""},
 		{"allOf twice the same", `{"allOf":[{"type":"string"},{"type":"string"}]}`, `1`, []string{` | type | number 1 | string`}, ""},
 		{"anyOf types", `{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}`, `3`, []string{` | type | number 3 | string or array of string`}, ""},
@@ -142,8 +142,8 @@ func TestValidate(t *testing.T) {
 		{"if then", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":{"required":["c"]}}`, `{"a":1}`, []string{`/b | required | nothing | a value`}, ""},
 		{"if else", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":{"required":["c"]}}`, `{}`, []string{`/c | required | nothing | a value`}, ""},
 		{"unevaluatedProperties", `{"allOf":[{"properties":{"name":{}}}],"unevaluatedProperties":false}`, `{"name":1,"nmae2":1}`,
-			[]string{`/nmae2 | unevaluatedProperties | number 1 | one of "name" | remove`}, "foreign"},
-		{"unevaluatedItems", `{"prefixItems":[{}],"unevaluatedItems":false}`, `[1,2]`, []string{`/1 | false | number 2 | nothing here`}, "foreign"},
+			[]string{`/nmae2 | unevaluatedProperties | number 1 | one of "name" | remove`}, "untrusted"},
+		{"unevaluatedItems", `{"prefixItems":[{}],"unevaluatedItems":false}`, `[1,2]`, []string{`/1 | false | number 2 | nothing here`}, "untrusted"},
 		{"$ref", `{"$ref":"#/definitions/a","definitions":{"a":{"type":"object","properties":{"next":{"$ref":"#/definitions/a"},"v":{"type":"null"}}}}}`,
 			`{"next":{"next":{"v":1}}}`, []string{`/next/next/v | type | number 1 | null`}, ""},
 		{"$ref to the root", `{"items":{"$ref":"#"},"type":"array"}`, `[[[1]]]`, []string{`/0/0/0 | type | number 1 | array of array of array`}, ""},
@@ -154,9 +154,9 @@ func TestValidate(t *testing.T) {
 		{"$anchor", `{"$ref":"#x","$defs":{"x":{"$anchor":"x","type":"null"}}}`, `1`, []string{` | type | number 1 | null`}, ""},
 		{"$ref hides its siblings in draft-07", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/x","type":"null"}},"definitions":{"x":{}}}`, `{"a":1}`, nil, ""},
 		{"$ref beside others in 2020-12", `{"properties":{"a":{"$ref":"#/$defs/x","minimum":2}},"$defs":{"x":{"type":"integer"}}}`, `{"a":1}`,
-			[]string{`/a | minimum | number 1 | integer >= 2 | fix 2`}, "foreign"},
+			[]string{`/a | minimum | number 1 | integer >= 2 | fix 2`}, "untrusted"},
 		{"$ref by the root's own name", `{"$id":"https://example.com/s","$ref":"https://example.com/s#/$defs/x","$defs":{"x":{"type":"null"}}}`, `1`,
-			[]string{` | type | number 1 | null`}, "foreign"},
+			[]string{` | type | number 1 | null`}, "untrusted"},
 		{"keywords as property names", `{"properties":{"$ref":{"type":"string"},"enum":{"type":"null"},"const":{}},"default":{"$ref":"#/nowhere"},"enum":[{"$ref":"x","enum":1}]}`,
 			`{"$ref":"x","enum":1}`, []string{`/enum | type | number 1 | null`}, ""},
 		{"big numbers", `{"type":"integer","maximum":9007199254740993}`, `9007199254740994`,
@@ -165,7 +165,7 @@ func TestValidate(t *testing.T) {
 			[]string{`/a/0 | minimum | number 1 | number >= 5 | fix 5`, `/a/2 | minimum | number 2 | number >= 5 | fix 5`, `/b | type | number 1 | string`, `/c | required | nothing | a value`}, ""},
 	}
 	for _, tt := range tests {
-		for name, f := range engines {
+		for name, f := range compilers {
 			if tt.only != "" && tt.only != name {
 				continue
 			}
@@ -211,7 +211,7 @@ func TestValidateTakesGoValues(t *testing.T) {
 }
 
 func TestManyFaultsAreCapped(t *testing.T) {
-	for name, f := range engines {
+	for name, f := range compilers {
 		s := compile(t, f, `{"items":{"type":"string"}}`)
 		v := make([]any, 100_000)
 		vs, err := s.Validate(v)
@@ -222,7 +222,7 @@ func TestManyFaultsAreCapped(t *testing.T) {
 }
 
 // Schemas that hung, crashed or silently accepted when an engine got them as they are.
-func TestForeignRefuses(t *testing.T) {
+func TestUntrustedRefuses(t *testing.T) {
 	doubling := `{"$defs":{"a0":{}`
 	for i := 1; i <= 16; i++ {
 		doubling += fmt.Sprintf(`,"a%d":{"allOf":[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]}`, i, i-1, i-1)
@@ -308,7 +308,7 @@ func TestForeignRefuses(t *testing.T) {
 	}
 }
 
-func TestForeignAccepts(t *testing.T) {
+func TestUntrustedAccepts(t *testing.T) {
 	for _, schema := range []string{
 		`{"required":[]}`,
 		`{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"https://example.com/a","$defs":{"a":{"$dynamicAnchor":"x"}}}`,
@@ -322,7 +322,7 @@ func TestForeignAccepts(t *testing.T) {
 	}
 }
 
-func TestOwnRefuses(t *testing.T) {
+func TestTrustedRefuses(t *testing.T) {
 	for _, schema := range []string{
 		`{"$ref":"#"}`,
 		`{"$ref":"#nosuch"}`,
@@ -376,7 +376,7 @@ func TestCostError(t *testing.T) {
 
 // One schema serves many goroutines; run with -race.
 func TestConcurrentUse(t *testing.T) {
-	for name, f := range engines {
+	for name, f := range compilers {
 		s := compile(t, f, `{"type":"object","patternProperties":{"^a":{"pattern":"^x"}},"additionalProperties":{"pattern":"^y"},
 			"properties":{"n":{"type":"integer","default":1},"o":{"anyOf":[{"$ref":"#"},{"type":"null"}]}}}`)
 		var wg sync.WaitGroup
@@ -423,13 +423,13 @@ func TestRootIsTheDocument(t *testing.T) {
 
 // Neither the network nor the disk is touched: what a schema names stays unread.
 func TestNoFileIsRead(t *testing.T) {
-	name := t.TempDir() + "/s.json"
-	if err := os.WriteFile(name, []byte(`{}`), 0o600); err != nil {
+	file := t.TempDir() + "/s.json"
+	if err := os.WriteFile(file, []byte(`{}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for engine, f := range engines {
-		if _, err := f([]byte(`{"$ref":"file://` + name + `"}`)); err == nil {
-			t.Errorf("%s followed a reference to a file", engine)
+	for name, f := range compilers {
+		if _, err := f([]byte(`{"$ref":"file://` + file + `"}`)); err == nil {
+			t.Errorf("%s: a reference to a file was followed", name)
 		}
 	}
 }
