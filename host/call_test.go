@@ -743,10 +743,12 @@ func TestCallEvents(t *testing.T) {
 	if e := rec.last(t); e.Op != "describe" || e.Tool != "shop.echo" || !slices.Equal(e.Tiers, []int{2}) || e.DocsTokens == 0 || e.CallID == "" {
 		t.Errorf("describe: %+v", e)
 	}
-	if _, _, err := h.Search(t.Context(), "cli", "s", host.SearchQuery{Text: "sell tea"}); err != nil {
+	found, _, err := h.Search(t.Context(), "cli", "s", host.SearchQuery{Text: "sell tea"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if e := rec.last(t); e.Op != "search" || e.Query != "sell tea" || e.CallID == "" || e.Mode != "progressive" {
+	if e := rec.last(t); e.Op != "search" || e.Query != "sell tea" || e.CallID == "" || e.Mode != "progressive" ||
+		len(e.Hits) == 0 || len(e.Hits) != len(found.Results) || e.Hits[0] != found.Results[0].Name {
 		t.Errorf("search: %+v", e)
 	}
 }

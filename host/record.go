@@ -40,6 +40,10 @@ type Event struct {
 	Within      string   // call id of the call in which a plugin made this one
 	DryRun      bool     // nothing was to run
 	Audit       string   // what the policy said of the call's record, as in Decision; "" where it was not asked
+
+	By      string   // who decided a confirmation: "terminal", "mcp" or "policy"; "" where none was needed
+	Hits    []string // qualified names of the first ten results of a search
+	Changes []string // how the parameters were corrected before the call, a word for each kind, such as "renamed"
 }
 
 // Auditor is a recorder that evidence rests on: it may hold a call back that it could not write about.

@@ -101,6 +101,9 @@ type SearchResult struct {
 	Parts        []SearchPart `json:"parts,omitempty"`
 }
 
+// maxRecordedHits bounds [Event.Hits].
+const maxRecordedHits = 10
+
 // Search finds tools by what an agent would say. It starts no engine and uses no network. Weak says that
 // nothing fits well. The error is not_found for a plugin that does not exist.
 func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery) (data *SearchData, weak bool, err error) {
@@ -109,6 +112,10 @@ func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery
 	e := Event{Time: began, Op: "search", CallID: newCallID(), Session: session, Caller: caller, Query: q.Text, Mode: h.mode(ctx), Duration: time.Since(began)}
 	if err != nil {
 		e.Err = AsError(err)
+	} else {
+		for _, r := range data.Results[:min(len(data.Results), maxRecordedHits)] {
+			e.Hits = append(e.Hits, r.Name)
+		}
 	}
 	h.record(e)
 	return data, weak, err

@@ -54,6 +54,7 @@ type Record struct {
 	Denied  []string `json:"denied,omitempty"`  // rights that it asked for and was refused, whether it then went well or not
 	Limit   string   `json:"limit,omitempty"`   // the limit that ended it, in the host's words
 	DryRun  bool     `json:"dry_run,omitempty"` // nothing was to run
+	By      string   `json:"by,omitempty"`      // who decided the confirmation: terminal, mcp or policy
 
 	*Outcome // of a call
 
@@ -89,7 +90,7 @@ type Dropped struct {
 func recordOf(e host.Event) Record {
 	r := Record{
 		Time: e.Time, Op: opCall, Call: clipName(e.CallID), Within: clipName(e.Within), Caller: clipName(e.Caller), Session: clipName(e.Session),
-		Tool: clipName(e.Tool), Digest: clipName(e.Digest), DryRun: e.DryRun,
+		Tool: clipName(e.Tool), Digest: clipName(e.Digest), DryRun: e.DryRun, By: clipName(e.By),
 		Rights: clipTexts(e.Rights), Touched: clipTexts(e.Uses), TouchedMore: e.UsesDropped, Denied: clipTexts(e.Refused),
 		Outcome: &Outcome{Code: string(host.OK), MS: math.Round(float64(e.Duration)/1e3) / 1e3},
 	}

@@ -24,6 +24,7 @@ const (
 	maxName   = 256      // bytes of a tool, a caller, a session, an expectation
 	maxQuery  = 1 << 10  // bytes of a query
 	maxErrors = 32       // violations of one call
+	maxNames  = 10       // hits of a search, changes of parameters
 	maxValues = 16 << 10 // bytes of parameters that are kept as they are; of larger ones the shape is kept
 )
 
@@ -67,6 +68,10 @@ type Record struct {
 	DocsTokens     int     `json:"docs_tokens,omitempty"`
 	RetryOf        string  `json:"retry_of,omitempty"`
 	SuggestionUsed bool    `json:"suggestion_used,omitempty"`
+
+	By      string   `json:"by,omitempty"`      // who decided the confirmation: "terminal", "mcp" or "policy"
+	Hits    []string `json:"hits,omitempty"`    // names of the first ten results of a search
+	Changes []string `json:"changes,omitempty"` // how the parameters were corrected
 }
 
 // Violation is what was wrong with one parameter, without what was given.
@@ -195,6 +200,7 @@ func recordOf(e host.Event, values bool) Record {
 		Digest: e.Digest, Mode: e.Mode, Tiers: e.Tiers,
 		Code: string(host.OK), MS: milliseconds(e.Duration),
 		OutBytes: e.OutBytes, DocsTokens: e.DocsTokens, RetryOf: clip(e.RetryOf), SuggestionUsed: e.SuggestionUsed,
+		By: clip(e.By), Hits: clipAll(e.Hits), Changes: clipAll(e.Changes),
 	}
 	if e.Op != "call" {
 		r.Op = e.Op
@@ -224,6 +230,14 @@ func paramsOf(given json.RawMessage, values bool) json.RawMessage {
 }
 
 func milliseconds(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }
+
+func clipAll(list []string) []string {
+	var clipped []string
+	for _, s := range list[:min(len(list), maxNames)] {
+		clipped = append(clipped, clip(s))
+	}
+	return clipped
+}
 
 func clip(s string) string { return manifest.Clip(manifest.CleanLine(s), maxName) }
 

@@ -23,6 +23,7 @@ func refused() host.Event {
 		Err: &host.Error{Code: host.InvalidArgs, Details: []host.Detail{
 			{Parameter: "/urls/0", Keyword: "type", Provided: "the secret", Expected: "string", Suggestion: "the secret"}}},
 		Duration: 1234 * time.Microsecond, OutBytes: 120, DocsTokens: 95, RetryOf: "c0", SuggestionUsed: true,
+		By: "policy", Changes: []string{"renamed", "coerced"},
 	}
 }
 
@@ -36,13 +37,15 @@ func TestLines(t *testing.T) {
 		{"refused", false, refused(), `{"v":1,"t":"2026-07-01T12:00:00.345Z","call":"c1","session":"s1","caller":"mcp:claude",` +
 			`"tool":"cdp.Network.getCookies","manifest":"sha256:ab","mode":"progressive","tiers":[1,2],` +
 			`"params":{"urls":"array[1]<string(19)>"},"errors":[{"pointer":"/urls/0","keyword":"type","expected":"string"}],` +
-			`"code":"invalid_args","exit_code":81,"ms":1.234,"out_bytes":120,"docs_tokens":95,"retry_of":"c0","suggestion_used":true}`},
+			`"code":"invalid_args","exit_code":81,"ms":1.234,"out_bytes":120,"docs_tokens":95,"retry_of":"c0","suggestion_used":true,"by":"policy","changes":["renamed","coerced"]}`},
 		{"the least", false, host.Event{Time: noon, Op: "call", Tool: "text.hash"},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"text.hash","code":"ok","exit_code":0,"ms":0}`},
 		{"a tool's own exit code", false, host.Event{Time: noon, Tool: "a.b", Err: &host.Error{Code: host.ToolFailed, Exit: 10}},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"a.b","code":"tool_failed","exit_code":10,"ms":0}`},
-		{"search without values", false, host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a picture"},
-			`{"v":1,"t":"2026-07-01T12:00:00.345Z","op":"search","call":"c2","code":"ok","exit_code":0,"ms":0}`},
+		{"search without values", false,
+			host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a picture", Hits: []string{"cdp.screenshot", "text\n.hash"}},
+			`{"v":1,"t":"2026-07-01T12:00:00.345Z","op":"search","call":"c2","code":"ok","exit_code":0,"ms":0,` +
+				`"hits":["cdp.screenshot","text .hash"]}`},
 		{"search with values", true, host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a\n\x1b[31mpicture"},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","op":"search","call":"c2","query":"take a picture","code":"ok","exit_code":0,"ms":0}`},
 		{"params with values", true, host.Event{Time: noon, Tool: "a.b", Params: json.RawMessage("{\"a\": [1,\n \"<x>\"]}")},
@@ -79,6 +82,7 @@ func TestBounds(t *testing.T) {
 	e := host.Event{Time: noon, Op: "call", CallID: long, Session: long, Caller: long, Tool: long, RetryOf: long, Query: long,
 		Params: json.RawMessage(`{"` + long + `":"` + long + `","b":["` + long + `"]}`), Err: &host.Error{Code: host.InvalidArgs}}
 	for range 1000 {
+		e.Hits, e.Changes = append(e.Hits, long), append(e.Changes, long)
 		e.Err.Details = append(e.Err.Details, host.Detail{Parameter: "/" + long, Keyword: long, Expected: long})
 	}
 	Open(dir, Config{Values: true}).Record(e)
