@@ -158,7 +158,7 @@ func TestAttachToSilentServer(t *testing.T) {
 	cfg.Attach = "ws" + strings.TrimPrefix(server.URL, "http")
 	cfg.LaunchTimeout = 500 * time.Millisecond
 	_, err := Start(testContext(t), cfg)
-	wantCode(t, err, CodeChromeConnection, "did not answer")
+	wantCode(t, err, CodeChromeConnection, "did not respond")
 	requireNothingLeft(t, cfg)
 }
 

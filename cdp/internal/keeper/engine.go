@@ -16,38 +16,38 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// engine speaks with one browser: it numbers messages, follows targets, and sees to
-// it that every call ends. All state is under mu; nothing blocks while holding it.
+// engine drives one browser: it numbers messages, tracks targets and makes sure that every call ends. All state is
+// guarded by mu, and nothing blocks while holding it.
 type engine struct {
 	conn       browser.Conn
 	name       string
-	external   bool // a browser that others run: attach to a target when it is first used
+	external   bool // a browser that Parley did not start: attach to a target on first use
 	maxMessage int
 
 	mu             sync.Mutex
 	lastID         int64
 	pending        map[int64]*pending
 	targets        map[string]*target
-	order          []*target // oldest first
+	order          []*target // the oldest first
 	sessions       map[string]*target
-	contextOwners  map[string]string  // of plugins: the caller's name by the id of his browser context
-	current        *target            // the person's
-	callerCurrent  map[string]*target // other callers', by their names
-	scopes         map[string]*scope  // of plugins, by their names
-	scopeLock      chan struct{}      // held while a scope is made
-	extraSessions  map[string]*target // of sessions that callers have made beside ours
-	egress         host.Egress        // nil: plugins are refused
+	contextOwners  map[string]string  // plugin names by the id of their browser context
+	current        *target            // of the command line
+	callerCurrent  map[string]*target // of the other callers, by name
+	scopes         map[string]*scope  // of plugins, by name
+	scopeLock      chan struct{}      // holds one while a scope is created
+	extraSessions  map[string]*target // by the id of sessions that callers created beside the engine's
+	egress         host.Egress        // nil: plugins are denied
 	chromePID      int                // the browser's process
-	sparePage      *target            // the blank page that the first open uses
-	started        bool               // what comes from now on was asked for by somebody
+	sparePage      *target            // the blank page for the first open
+	started        bool               // the first page exists; new targets have owners
 	requestedPages []requestedPage    // by pages, the newest last
-	downloadOwners map[string]string  // under way: whose they are, by their ids
+	downloadOwners map[string]string  // of downloads under way, by download id
 	events         *ring
 	listeners      map[*listener]bool
 	callCount      int64
 	closeErr       *Error
-	spool          *spool        // the reply that is being read, see spill
-	changed        chan struct{} // closed and replaced at every change that somebody may wait for
+	spool          *spool        // receives the current large reply, see spill
+	changed        chan struct{} // closed and replaced on every change that wait may wait for
 
 	done chan struct{} // closed when the connection has ended
 }
@@ -55,36 +55,36 @@ type engine struct {
 type target struct {
 	id, kind, url, title string
 	opener               string
-	owner                string  // the name of the caller who opened it; "" if nobody did
-	ownerTentative       bool    // whether the owner may yet turn out to be another
-	parent               *target // of a frame or worker
+	owner                string  // the name of the owning caller; "" if there is none
+	ownerTentative       bool    // the owner is a guess that later events may correct
+	parent               *target // the page of a frame or worker
 	session              string
-	attaching            bool // in a browser of others: asked for, not yet there
-	ready                bool // events of the page are on
+	attaching            bool // an attach is under way; only in an external browser
+	ready                bool // Page events are enabled
 	crashed, closed      bool
-	needsReenable        bool   // since it crashed, until it shows a page again
-	evictErr             *Error // why it is being closed: its owner may not have it
+	needsReenable        bool   // enabled domains were lost in a crash; cleared by the next page
+	evictErr             *Error // why the engine closes it: the owner may not have it
 	dialog               *Dialog
-	pendingURL           string   // for this URL, which has not come yet
+	pendingURL           string   // of a navigation under way
 	loaders              []string // of the main frame, the newest last
-	loaded               bool     // the newest loader's load event came
+	loaded               bool     // the load event of the newest loader was received
 	domains              map[string]*domain
 }
 
-// pending is a message that waits for its reply.
+// pending is a message that awaits its reply.
 type pending struct {
 	id       int64
 	method   string
-	by       string  // who asks; "" if the keeper does
+	by       string  // the caller; "" for the engine's own messages
 	target   *target // nil: the browser
 	maxBytes int64
 	onDialog string
 	pieces   bool
 	done     chan reply
-	after    func(reply) // called with the engine locked; may be nil
+	after    func(reply) // runs with the engine locked; may be nil
 }
 
-// reply is one of a result, a large result in a spool, and an error.
+// reply holds a result, a large result in a spool, or an error.
 type reply struct {
 	result json.RawMessage
 	spool  *spool
@@ -94,7 +94,7 @@ type reply struct {
 func newEngine(conn browser.Conn, name string, external bool, cfg *Config) *engine {
 	e := &engine{
 		conn: conn, name: name, external: external, maxMessage: cfg.MaxMessage,
-		lastID:         1, // browser.AskVersion used it
+		lastID:         1, // browser.FetchVersion used it
 		pending:        map[int64]*pending{},
 		targets:        map[string]*target{},
 		sessions:       map[string]*target{},
@@ -113,7 +113,7 @@ func newEngine(conn browser.Conn, name string, external bool, cfg *Config) *engi
 	return e
 }
 
-// start begins to read and to follow targets.
+// start begins to read messages and to track targets.
 func (e *engine) start(ctx context.Context) *Error {
 	go e.read()
 	if _, err := execute(ctx, e, nil, cdptarget.SetDiscoverTargets, discoverParams(), callOptions{}); err != nil {
@@ -137,42 +137,47 @@ func (e *engine) start(ctx context.Context) *Error {
 	return err
 }
 
-// targetFilter leaves out tabs, which only wrap pages, and Chrome's own surfaces, such as the
-// address bar's list.
+// targetFilter excludes tabs, which only wrap pages, and Chrome's own surfaces, such as the list under the address
+// bar.
 func targetFilter() cdptarget.Filter {
-	return cdptarget.Filter{{Type: "browser", Exclude: true}, {Type: "tab", Exclude: true}, {Type: "browser_ui", Exclude: true}, {}}
+	return cdptarget.Filter{
+		{Type: "browser", Exclude: true}, {Type: "tab", Exclude: true}, {Type: "browser_ui", Exclude: true}, {},
+	}
 }
 
 func discoverParams() cdptarget.SetDiscoverTargetsParams {
 	return cdptarget.SetDiscoverTargetsParams{Discover: true, Filter: targetFilter()}
 }
 
-// autoAttachParams follows what a target opens. In our own browser it starts paused, so that
-// nothing of its life is missed; in a browser of others it must not stop for us.
+// autoAttachParams asks for sessions with all targets that a target opens. In our own browser those start paused,
+// so that no event is missed; an external browser must not pause for Parley.
 func (e *engine) autoAttachParams() cdptarget.SetAutoAttachParams {
-	return cdptarget.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: !e.external, Flatten: new(true), Filter: targetFilter()}
+	return cdptarget.SetAutoAttachParams{
+		AutoAttach: true, WaitForDebuggerOnStart: !e.external, Flatten: new(true), Filter: targetFilter(),
+	}
 }
 
-// read takes every message of the browser until the end.
+// read handles the browser's messages until the connection ends.
 func (e *engine) read() {
 	for {
 		m, err := e.conn.Receive()
 		if err != nil {
-			e.disconnect(errf(CodeChromeConnection, "the connection to the browser has ended: it was closed or has crashed"))
+			e.disconnect(errf(CodeChromeConnection,
+				"the connection to the browser has ended: the browser was closed or has crashed"))
 			return
 		}
 		e.handle(m)
 	}
 }
 
-// disconnect is the end of the connection.
+// disconnect marks the end of the connection.
 func (e *engine) disconnect(why *Error) {
 	e.failAll(why)
 	close(e.done)
 }
 
-// failAll ends everything that waits. Before a browser is ended it is called for itself: the last messages would say that
-// targets were closed.
+// failAll fails everything that waits. Before the engine closes a browser it calls failAll by itself, because the
+// last messages of the browser would report closed targets instead.
 func (e *engine) failAll(why *Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -231,7 +236,7 @@ func (e *engine) handle(m browser.Message) {
 		return
 	}
 	if err != nil {
-		return // not a message; what waits for it ends by its own deadline
+		return // not JSON; the call that waits for it ends by its own timeout
 	}
 	if id == 0 {
 		e.onEvent(session, method, params)
@@ -239,7 +244,7 @@ func (e *engine) handle(m browser.Message) {
 	}
 	p := e.pending[id]
 	if p == nil {
-		return // abandoned
+		return // the call was abandoned
 	}
 	switch {
 	case failure != nil:
@@ -252,7 +257,7 @@ func (e *engine) handle(m browser.Message) {
 	}
 }
 
-// finish delivers a reply, at once: it never waits behind events.
+// finish delivers a reply at once. Replies never wait behind events.
 func (e *engine) finish(p *pending, r reply) {
 	delete(e.pending, p.id)
 	if r.err != nil && r.err.Target == "" && p.target != nil {
@@ -271,7 +276,7 @@ func (e *engine) broadcast() {
 	e.changed = make(chan struct{})
 }
 
-// wait waits until ready, which is called with the engine locked, says so or fails.
+// wait blocks until ready returns true or an error. It calls ready with the engine locked, after every change.
 func (e *engine) wait(ctx context.Context, what string, ready func() (bool, *Error)) *Error {
 	for {
 		e.mu.Lock()
@@ -294,12 +299,12 @@ func (e *engine) wait(ctx context.Context, what string, ready func() (bool, *Err
 
 func contextError(ctx context.Context, what string) *Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return errf(CodeTimeout, "%s took longer than allowed", what)
+		return errf(CodeTimeout, "%s timed out", what)
 	}
-	return errf(CodeTimeout, "%s was given up, because the caller has gone", what)
+	return errf(CodeTimeout, "%s was cancelled by its caller", what)
 }
 
-// callOptions are the wishes of a call.
+// callOptions are the options of one command.
 type callOptions struct {
 	by       string
 	maxBytes int64
@@ -307,10 +312,12 @@ type callOptions struct {
 	pieces   bool
 }
 
-// execute sends a command of our own, made of the protocol's generated types, and reads its
-// result with encoding/json: it takes what later browsers add or a page's broken text,
-// where the generated types' own decoder is strict.
-func execute[P, R any](ctx context.Context, e *engine, t *target, c cdp.Command[P, R], params P, o callOptions) (result R, err *Error) {
+// execute sends one of the engine's own commands, built from the protocol's generated types, and waits for its result.
+// It decodes the result with encoding/json, which tolerates new fields of later browsers and invalid text of pages; the
+// generated types' own decoders are strict.
+func execute[P, R any](
+	ctx context.Context, e *engine, t *target, c cdp.Command[P, R], params P, o callOptions,
+) (result R, err *Error) {
 	raw, err := e.do(ctx, t, c.Method, mustJSON(params), o)
 	if err != nil {
 		return result, err
@@ -321,20 +328,23 @@ func execute[P, R any](ctx context.Context, e *engine, t *target, c cdp.Command[
 	return result, nil
 }
 
-// postCommand is ask for a reply that nobody waits for; after may be nil. The engine is locked.
+// postCommand is execute without waiting for the reply; after may be nil. The engine is locked.
 func postCommand[P, R any](e *engine, t *target, c cdp.Command[P, R], params P, after func(reply)) {
 	e.post(t, c.Method, mustJSON(params), after)
 }
 
-// do sends one command to a target (nil: the browser) and waits for its reply, the
-// end of the target or the context's.
-func (e *engine) do(ctx context.Context, t *target, method string, params json.RawMessage, o callOptions) (json.RawMessage, *Error) {
+// do sends one command to a target (nil: the browser) and waits for its reply, the end of the target or of ctx.
+func (e *engine) do(
+	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
+) (json.RawMessage, *Error) {
 	r := e.exchange(ctx, t, method, params, o)
 	return r.result, r.err
 }
 
-// exchange is do for a caller that may take a large result in pieces.
-func (e *engine) exchange(ctx context.Context, t *target, method string, params json.RawMessage, o callOptions) reply {
+// exchange is do for a caller that accepts a large result in pieces.
+func (e *engine) exchange(
+	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
+) reply {
 	started := time.Now()
 	for {
 		e.mu.Lock()
@@ -346,10 +356,12 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 		if root == nil || root.dialog == nil || root.dialog.endedBy(method) {
 			break
 		}
-		// The caller wants dialogs answered: this one first.
+		// The caller's OnDialog applies to an open dialog, too: close it first.
 		e.answerDialog(root, o.onDialog)
 		e.mu.Unlock()
-		if err := e.wait(ctx, "for the dialog to close", func() (bool, *Error) { return root.dialog == nil || root.closed || root.crashed, nil }); err != nil {
+		if err := e.wait(ctx, "for the dialog to close", func() (bool, *Error) {
+			return root.dialog == nil || root.closed || root.crashed, nil
+		}); err != nil {
 			return reply{err: err}
 		}
 	}
@@ -372,7 +384,7 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 	}
 	e.mu.Unlock()
 	select {
-	case r := <-p.done: // it came at the same moment
+	case r := <-p.done: // it arrived at the same moment
 		return r
 	default:
 	}
@@ -380,7 +392,7 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 		go e.unstick(t)
 		return reply{err: contextError(ctx, method)}
 	}
-	failure := errf(CodeTimeout, "%s did not answer within %s", method, time.Since(started).Round(10*time.Millisecond))
+	failure := errf(CodeTimeout, "%s did not return within %s", method, time.Since(started).Round(10*time.Millisecond))
 	if diagnosis := e.unstick(t); diagnosis != "" {
 		failure.Message += "; " + diagnosis
 	}
@@ -390,7 +402,8 @@ func (e *engine) exchange(ctx context.Context, t *target, method string, params 
 	return reply{err: failure}
 }
 
-// closeCreated closes a target that nobody waits for any more: it would belong to nobody. The engine is locked.
+// closeCreated closes a new target whose creator no longer waits: it would belong to no caller. The engine is
+// locked.
 func (e *engine) closeCreated(r reply) {
 	var made cdptarget.CreateTargetResult
 	if json.Unmarshal(r.result, &made) == nil && made.TargetID != "" {
@@ -403,7 +416,7 @@ func (e *engine) postClose(id cdptarget.ID) {
 	postCommand(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: id}, nil)
 }
 
-// root is the page whose dialogs block t: itself, or the page of a frame.
+// root returns the page whose dialogs block t: t itself, or the page of a frame.
 func (t *target) root() *target {
 	for t != nil && t.kind == "iframe" && t.parent != nil {
 		t = t.parent
@@ -411,7 +424,7 @@ func (t *target) root() *target {
 	return t
 }
 
-// within reports whether t is top or belongs to it, as its frame or worker.
+// within reports whether t is top or one of its frames or workers.
 func (t *target) within(top *target) bool {
 	for t != nil && t != top {
 		t = t.parent
@@ -419,7 +432,7 @@ func (t *target) within(top *target) bool {
 	return t != nil
 }
 
-// send numbers a message and queues it. The engine is locked.
+// send assigns an id to a message and queues it. The engine is locked.
 func (e *engine) send(p *pending, params json.RawMessage) *Error {
 	if e.closeErr != nil {
 		return e.closeErr
@@ -448,7 +461,7 @@ func (e *engine) send(p *pending, params json.RawMessage) *Error {
 	return nil
 }
 
-// post sends a message whose reply nobody waits for. The engine is locked.
+// post sends a message without waiting for its reply. The engine is locked.
 func (e *engine) post(t *target, method string, params json.RawMessage, after func(reply)) {
 	if t != nil && t.session == "" {
 		return

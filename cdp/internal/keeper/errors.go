@@ -9,42 +9,42 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// The codes of an Error, of the host's one table.
+// The codes of an Error. They are codes of host.Error, too.
 const (
 	CodeChromeLaunch     = "chrome_launch"
 	CodeChromeConnection = "chrome_connection" // also: no browser is open
 	CodeTimeout          = "timeout"
 	CodeTargetCrashed    = "target_crashed"
-	CodeBusy             = "busy" // a JavaScript dialog is open
+	CodeBusy             = "busy" // a JavaScript dialog blocks the target
 	CodeLimitExceeded    = "limit_exceeded"
-	CodeNotFound         = "not_found"         // a target
-	CodeNavigationFailed = "navigation_failed" // the browser's errorText
-	CodeProtocolError    = "protocol_error"    // Chrome answered with an error, see Error.Chrome
+	CodeNotFound         = "not_found"         // no such target
+	CodeNavigationFailed = "navigation_failed" // Error.Message has the browser's errorText
+	CodeProtocolError    = "protocol_error"    // Chrome returned an error, see Error.Chrome
 	CodeInvalidArgs      = "invalid_args"
-	CodeUnavailable      = "unavailable"  // on this platform
-	CodeConfigError      = "config_error" // the run folder cannot be used
-	CodeDenied           = "denied"       // to this caller
+	CodeUnavailable      = "unavailable"  // not possible on this platform, or the disk failed
+	CodeConfigError      = "config_error" // the run folder is unusable
+	CodeDenied           = "denied"       // not available to this caller
 	CodeInternal         = "internal"
 )
 
-// Error is every failure of this package.
+// Error is the type of every failure of this package.
 type Error struct {
 	Code    string       `json:"code"`
 	Message string       `json:"message"`
 	Chrome  *ChromeError `json:"chrome,omitempty"`
-	// Target is the id of the target that the failure is about.
+	// Target is the id of the target concerned.
 	Target string `json:"target,omitempty"`
 	// Dialog is the dialog that blocks the target, with CodeBusy.
 	Dialog *Dialog `json:"dialog,omitempty"`
-	// Bytes is the size of the reply that was over the limit, with CodeLimitExceeded; 0 when unknown.
+	// Bytes is the size of the reply over the limit, with CodeLimitExceeded; zero if unknown.
 	Bytes int64 `json:"bytes,omitempty"`
-	// Denied are the rights that were missing, with CodeDenied; none where no right helps.
+	// Denied are the missing rights, with CodeDenied. It is empty if no right would help.
 	Denied []host.Denial `json:"denied,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// ChromeError is Chrome's own answer. Data is its text, or its JSON when it is not a text.
+// ChromeError is the error that Chrome returned. Data is a text, or JSON if Chrome sent another type.
 type ChromeError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -56,14 +56,14 @@ type Dialog struct {
 	Type    string `json:"type"` // alert, confirm, prompt or beforeunload
 	Message string `json:"message"`
 	URL     string `json:"url,omitempty"`
-	Default string `json:"defaultPrompt,omitempty"` // of a prompt
+	Default string `json:"defaultPrompt,omitempty"` // the preset text of a prompt
 }
 
 func errf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// asError makes any error one of ours.
+// asError converts any error to an *Error.
 func asError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -72,7 +72,7 @@ func asError(err error) *Error {
 	return &Error{Code: CodeInternal, Message: err.Error()}
 }
 
-// chromeError reads the error member of a reply.
+// chromeError decodes the error member of a reply.
 func chromeError(method string, raw json.RawMessage) *Error {
 	var foreign struct {
 		Code    int             `json:"code"`
@@ -80,7 +80,8 @@ func chromeError(method string, raw json.RawMessage) *Error {
 		Data    json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &foreign); err != nil {
-		return errf(CodeProtocolError, "%s failed with an error that cannot be read: %s", method, manifest.Clip(string(raw), 200))
+		return errf(CodeProtocolError, "%s failed with an error that cannot be read: %s",
+			method, manifest.Clip(string(raw), 200))
 	}
 	data := string(foreign.Data)
 	var text string

@@ -18,49 +18,54 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// runDirError makes the error of a run folder in which the files of a keeper cannot be made, locked or removed; err names the file.
+// runDirError reports that a keeper's files cannot be created, locked or removed in the run folder. err names the
+// file.
 func runDirError(err error) *Error {
-	return errf(CodeConfigError, "the run folder cannot be used: %v", err)
+	return errf(CodeConfigError, "the run folder is unusable: %v", err)
 }
 
-// files are the files of one keeper, see the package's documentation.
+// files locates the files of one keeper; see the package documentation.
 type files struct{ dir, name string }
 
 func (f files) lock() string    { return filepath.Join(f.dir, f.name+".lock") }
 func (f files) info() string    { return filepath.Join(f.dir, f.name+".json") }
-func (f files) newInfo() string { return f.info() + ".new" } // before it is renamed
+func (f files) newInfo() string { return f.info() + ".new" } // renamed to info once it is written
 func (f files) log() string     { return filepath.Join(f.dir, f.name+".log") }
 func (f files) profile() string { return filepath.Join(f.dir, f.name+".profile") }
 
-// socket is where the keeper listens, temp Chrome's temporary folder, in which it listens, too.
+// socket is the path that the keeper listens at. temp is Chrome's temporary folder, where Chrome creates sockets of
+// its own.
 func (f files) socket() string { return f.shortPath(".sock", maxSocketPath) }
 func (f files) temp() string   { return f.shortPath(".tmp", browser.MaxTemp) }
 
-// A unix socket's path has at most 108 bytes on Linux and 104 elsewhere, the last a NUL.
+// The path of a Unix socket has at most 108 bytes on Linux and 104 elsewhere, including a NUL.
 const maxSocketPath = 100
 
-// socketError says that something else is where a keeper's socket should be.
+// socketError reports that something other than a private socket is at the path of a keeper's socket.
 type socketError struct{ path, problem string }
 
 func (e *socketError) Error() string { return e.path + " " + e.problem }
 
-// shortPath is a path of at most so many bytes: NAME.ext in the folder, with a long name its hash, which is no browser's name;
-// with a long folder, a hash of both in a folder of the user's under the system's temporary one.
-func (f files) shortPath(ext string, bytes int) string {
+// shortPath returns a path of at most limit bytes. It is NAME.ext in the folder; if the name is too long, a hash of
+// the name, which is not a valid browser name; if the folder is too long, a hash of both in the user's own folder
+// under the system's temporary one.
+func (f files) shortPath(ext string, limit int) string {
 	hash := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
 		return "_" + hex.EncodeToString(sum[:8]) + ext
 	}
 	shared := filepath.Join("parley-"+strconv.Itoa(os.Geteuid()), hash(f.dir+"\x00"+f.name))
-	for _, path := range []string{filepath.Join(f.dir, f.name+ext), filepath.Join(f.dir, hash(f.name)), filepath.Join(os.TempDir(), shared)} {
-		if len(path) <= bytes {
+	for _, path := range []string{
+		filepath.Join(f.dir, f.name+ext), filepath.Join(f.dir, hash(f.name)), filepath.Join(os.TempDir(), shared),
+	} {
+		if len(path) <= limit {
 			return path
 		}
 	}
 	return filepath.Join("/tmp", shared)
 }
 
-// ensureDirOf makes the folder of a short path.
+// ensureDirOf creates the folder of a path that shortPath returned.
 func (f files) ensureDirOf(path string) error {
 	if dir := filepath.Dir(path); dir != f.dir {
 		return ensurePrivateDir(dir)
@@ -68,18 +73,18 @@ func (f files) ensureDirOf(path string) error {
 	return nil
 }
 
-// makeTemp makes Chrome's temporary folder.
+// makeTemp creates Chrome's temporary folder.
 func (f files) makeTemp() (string, error) {
 	path := f.temp()
 	return path, errors.Join(f.ensureDirOf(path), ensurePrivateDir(path))
 }
 
-// SocketPath is where the keeper of a browser listens.
+// SocketPath returns the path that the keeper of a browser listens at.
 func SocketPath(runDir, name string) string {
 	return files{absolute(runDir), orDefault(name)}.socket()
 }
 
-// info is what NAME.json holds.
+// info is the content of NAME.json.
 type info struct {
 	PID       int       `json:"pid"`
 	Wire      int       `json:"wire"`
@@ -99,7 +104,7 @@ func (f files) readInfo() (i info) {
 	return i
 }
 
-// lockPID is the pid in the lock file, 0 when there is none.
+// lockPID returns the pid in the lock file, or 0.
 func (f files) lockPID() int {
 	data, err := os.ReadFile(f.lock())
 	if err != nil {
@@ -111,7 +116,7 @@ func (f files) lockPID() int {
 
 var errLocked = errors.New("locked by another process")
 
-// tryLock takes the keeper's lock, or answers errLocked.
+// tryLock takes the keeper's lock. It returns errLocked if another process holds it.
 func (f files) tryLock() (*os.File, error) {
 	for range 100 {
 		file, err := openLock(f.lock())
@@ -122,16 +127,16 @@ func (f files) tryLock() (*os.File, error) {
 			file.Close()
 			return nil, err
 		}
-		// The one before us may have removed the file between our open and our lock.
+		// The previous holder may have removed the file between our open and our lock.
 		if sameFile(file, f.lock()) {
 			return file, nil
 		}
 		file.Close()
 	}
-	return nil, fmt.Errorf("%s does not stay in its place", f.lock())
+	return nil, fmt.Errorf("%s keeps being replaced", f.lock())
 }
 
-// isLocked reports whether somebody holds the lock, without making the file.
+// isLocked reports whether a process holds the lock. It does not create the file.
 func (f files) isLocked() bool {
 	if _, err := os.Lstat(f.lock()); err != nil {
 		return false
@@ -140,12 +145,12 @@ func (f files) isLocked() bool {
 	if err != nil {
 		return errors.Is(err, errLocked)
 	}
-	// Taken just to look: removed, if nothing else is there, for we may have made it.
+	// The lock was taken only to test it. The file stays: a sweep removes it.
 	file.Close()
 	return false
 }
 
-// hasLeftovers reports whether files of a keeper are there.
+// hasLeftovers reports whether any file of the keeper exists.
 func (f files) hasLeftovers() bool {
 	for _, path := range []string{f.lock(), f.info(), f.log(), f.profile(), f.temp(), f.socket()} {
 		if _, err := os.Lstat(path); err == nil {
@@ -155,8 +160,8 @@ func (f files) hasLeftovers() bool {
 	return false
 }
 
-// clean removes what a keeper leaves, and the browser that it may have left; the
-// caller holds the lock, which itself is removed by unlock.
+// clean removes a keeper's files and kills the browser that it may have left. The caller holds the lock; unlock
+// removes the lock file itself.
 func (f files) clean() error {
 	i := f.readInfo()
 	killOrphans(f.profile(), 0)
@@ -172,13 +177,13 @@ func (f files) clean() error {
 	return err
 }
 
-// unlock gives the lock back with its file.
+// unlock removes the lock file and releases the lock.
 func (f files) unlock(lock *os.File) {
 	os.Remove(f.lock())
 	lock.Close()
 }
 
-// sweep cleans up after a keeper that is dead. It answers whether there was something.
+// sweep cleans up after a dead keeper. It reports whether there was anything to clean.
 func (f files) sweep() (bool, error) {
 	if !f.hasLeftovers() {
 		return false, nil
@@ -205,10 +210,10 @@ func removeTree(dir string) (err error) {
 	return err
 }
 
-// Entry is one browser name of which there are files.
+// Entry describes one browser name that has files in the run folder.
 type Entry struct {
 	Browser string `json:"browser"`
-	// Alive says that a keeper holds the lock; otherwise the files are stale.
+	// Alive is set if a keeper holds the lock. Otherwise the files are stale.
 	Alive     bool      `json:"alive"`
 	PID       int       `json:"pid,omitempty"`
 	ChromePID int       `json:"chrome_pid,omitempty"`
@@ -220,8 +225,8 @@ type Entry struct {
 	Started   time.Time `json:"started,omitzero"`
 }
 
-// List answers every browser of a folder, stale ones too, by name. A folder that
-// does not exist has none.
+// List returns the browsers of a run folder, including stale ones, sorted by name. A folder that does not exist has
+// none.
 func List(runDir string) ([]Entry, error) {
 	all, err := filesIn(runDir)
 	if err != nil {
@@ -244,10 +249,10 @@ func List(runDir string) ([]Entry, error) {
 	return entries, nil
 }
 
-// maxBrowsers is how many browsers are open when nobody but the person opens another one.
+// maxBrowsers is the number of open browsers above which only the command line opens another one.
 const maxBrowsers = 8
 
-// CheckBrowserLimit refuses to start a browser where maxBrowsers are open already, unless it is one of them.
+// CheckBrowserLimit returns an error if maxBrowsers are open already, unless name is one of them.
 func CheckBrowserLimit(runDir, name string) error {
 	all, err := List(runDir)
 	if err != nil {
@@ -263,12 +268,13 @@ func CheckBrowserLimit(runDir, name string) error {
 		}
 	}
 	if open >= maxBrowsers {
-		return errf(CodeLimitExceeded, "%d browsers are open, and only the command line opens more than %d: use one of them, or let it close one", open, maxBrowsers)
+		return errf(CodeLimitExceeded, "%d browsers are open, and only the command line opens more than %d: "+
+			"use one of them, or close one on the command line", open, maxBrowsers)
 	}
 	return nil
 }
 
-// filesIn answers the files of a folder by the names that they belong to, in order.
+// filesIn returns the keepers that have files in a run folder, sorted by name.
 func filesIn(runDir string) (all []files, err error) {
 	dir := absolute(runDir)
 	found, err := os.ReadDir(dir)
@@ -291,7 +297,7 @@ func filesIn(runDir string) (all []files, err error) {
 	return all, nil
 }
 
-// Sweep removes what dead keepers left in a folder, and answers their names.
+// Sweep removes what dead keepers left in a run folder. It returns their browser names.
 func Sweep(runDir string) (cleaned []string, err error) {
 	all, err := filesIn(runDir)
 	if err != nil {
@@ -314,7 +320,7 @@ func absolute(dir string) string {
 	return dir
 }
 
-// lastLines are the last lines of a log, for an error's text.
+// lastLines returns the last lines of a log, for an error message.
 func lastLines(path string, n int) string {
 	file, err := os.Open(path)
 	if err != nil {

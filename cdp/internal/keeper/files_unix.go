@@ -34,7 +34,7 @@ func sameFile(file *os.File, path string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// ensurePrivateDir makes a folder that only this user can enter, or refuses the one that is there.
+// ensurePrivateDir creates a folder that only this user can enter. It rejects an existing one of another user.
 func ensurePrivateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -55,14 +55,15 @@ func ensurePrivateDir(dir string) error {
 	return nil
 }
 
-// checkSocket refuses what is not a socket that this user alone can reach: a link planted in its place, somebody else's, one that is open to others, or
-// that lies where others can put another one. Who answers on it is looked at once more when it is connected.
+// checkSocket rejects everything but a socket that only this user can reach: a planted link, another user's socket,
+// a socket open to others, or one in a folder where others can replace it. The peer's credentials are checked again
+// after connecting.
 func checkSocket(path string) error {
 	for _, one := range []struct {
 		path   string
 		kind   os.FileMode
 		name   string
-		others os.FileMode // what others must not have of it
+		others os.FileMode // permission bits that others must not have
 	}{
 		{filepath.Dir(path), os.ModeDir, "folder", 0o022},
 		{path, os.ModeSocket, "socket", 0o077},

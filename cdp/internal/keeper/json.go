@@ -12,10 +12,9 @@ import (
 
 var errJSON = errors.New("not a JSON object")
 
-// eachField calls visit for each member of the JSON object in data, in order, with the
-// bytes of its value, and copies nothing. It finds the ends of values without
-// judging what is within, so it is fast on replies of many megabytes, and it visits
-// what comes before the place where a text was cut off. Keys must be plain.
+// eachField calls visit for each member of the JSON object in data, in order, with the bytes of its value. It
+// copies nothing. It finds the ends of values without validating them, so it is fast on replies of many megabytes,
+// and it visits the members before the point where a truncated text ends. Keys must not contain escapes.
 func eachField(data []byte, visit func(key, value []byte) error) error {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '{' {
@@ -27,28 +26,28 @@ func eachField(data []byte, visit func(key, value []byte) error) error {
 	}
 	for {
 		if i >= len(data) || data[i] != '"' {
-			return fmt.Errorf("%w: no key at byte %d", errJSON, i)
+			return fmt.Errorf("%w: expected a key at byte %d", errJSON, i)
 		}
 		end := skipString(data, i)
 		if end < 0 {
-			return fmt.Errorf("%w: cut off in a key", errJSON)
+			return fmt.Errorf("%w: truncated in a key", errJSON)
 		}
 		key := data[i+1 : end-1]
 		i = skipSpace(data, end)
 		if i >= len(data) || data[i] != ':' {
-			return fmt.Errorf("%w: no value at byte %d", errJSON, i)
+			return fmt.Errorf("%w: expected a value at byte %d", errJSON, i)
 		}
 		i = skipSpace(data, i+1)
 		end = skipValue(data, i)
 		if end <= i {
-			return fmt.Errorf("%w: cut off in %q", errJSON, manifest.Clip(string(key), 40))
+			return fmt.Errorf("%w: truncated in %q", errJSON, manifest.Clip(string(key), 40))
 		}
 		if err := visit(key, data[i:end]); err != nil {
 			return err
 		}
 		i = skipSpace(data, end)
 		if i >= len(data) {
-			return fmt.Errorf("%w: cut off after %q", errJSON, manifest.Clip(string(key), 40))
+			return fmt.Errorf("%w: truncated after %q", errJSON, manifest.Clip(string(key), 40))
 		}
 		switch data[i] {
 		case ',':
@@ -56,14 +55,14 @@ func eachField(data []byte, visit func(key, value []byte) error) error {
 		case '}':
 			return checkEnd(data, i+1)
 		default:
-			return fmt.Errorf("%w: byte %d", errJSON, i)
+			return fmt.Errorf("%w: unexpected byte at %d", errJSON, i)
 		}
 	}
 }
 
 func checkEnd(data []byte, i int) error {
 	if skipSpace(data, i) != len(data) {
-		return fmt.Errorf("%w: something follows it", errJSON)
+		return fmt.Errorf("%w: data after the object", errJSON)
 	}
 	return nil
 }
@@ -75,7 +74,7 @@ func skipSpace(data []byte, i int) int {
 	return i
 }
 
-// skipString answers the index behind the string that starts at i, or -1.
+// skipString returns the index after the string that starts at i, or -1.
 func skipString(data []byte, i int) int {
 	for i++; i < len(data); {
 		next := bytes.IndexByte(data[i:], '"')
@@ -95,7 +94,7 @@ func skipString(data []byte, i int) int {
 	return -1
 }
 
-// skipValue answers the index behind the value that starts at i, or -1.
+// skipValue returns the index after the value that starts at i, or -1.
 func skipValue(data []byte, i int) int {
 	if i >= len(data) {
 		return -1
@@ -130,7 +129,7 @@ func skipValue(data []byte, i int) int {
 	}
 }
 
-// parseString reads a JSON string. One without escapes, as nearly all are, is taken as it is.
+// parseString decodes a JSON string. Almost all strings have no escapes and are copied as they are.
 func parseString(value []byte) (s string, err error) {
 	if n := len(value); n >= 2 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
 		return string(value[1 : n-1]), nil
@@ -139,19 +138,19 @@ func parseString(value []byte) (s string, err error) {
 	return s, err
 }
 
-// isObject reports whether raw is one valid JSON object.
+// isObject reports whether raw is a valid JSON object.
 func isObject(raw json.RawMessage) bool {
 	i := skipSpace(raw, 0)
 	return i < len(raw) && raw[i] == '{' && json.Valid(raw)
 }
 
-// quote is s as a JSON string.
+// quote returns s as a JSON string.
 func quote(s string) []byte {
-	b, _ := json.Marshal(s) // a string always can be
+	b, _ := json.Marshal(s) // marshalling a string cannot fail
 	return b
 }
 
-// mustJSON marshals a value of our own types.
+// mustJSON marshals a value of this package's own types.
 func mustJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

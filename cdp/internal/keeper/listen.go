@@ -15,11 +15,11 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// domain is what is known of a DevTools domain in one session.
+// domain is the state of a DevTools domain in one session.
 type domain struct {
 	listeners int
-	byCaller  bool // a caller enabled it himself; it is not ours to disable
-	enabling  bool // what comes now is history
+	byCaller  bool // a caller enabled it, so the engine must not disable it
+	enabling  bool // events that arrive now are replayed history
 }
 
 func (t *target) domain(name string) *domain {
@@ -31,15 +31,15 @@ func (t *target) domain(name string) *domain {
 	return d
 }
 
-// replaying reports whether an event is one of the past, told because its domain is just being enabled.
+// replaying reports whether an event is part of the history that Chrome replays while its domain is being enabled.
 func (t *target) replaying(method string) bool {
 	name, _, _ := strings.Cut(method, ".")
 	d := t.domains[name]
 	return d != nil && d.enabling
 }
 
-// enable is called for each listener that needs a domain in a session, disable when
-// it ends. The engine is locked.
+// enable is called for each listener that needs a domain in a session, disable when the listener ends. The engine
+// is locked.
 func (e *engine) enable(t *target, name string) {
 	d := t.domain(name)
 	d.listeners++
@@ -62,7 +62,7 @@ func (e *engine) disable(t *target, name string) {
 	e.setDomain(t, name, false, nil)
 }
 
-// setDomain switches a domain on or off.
+// setDomain enables or disables a domain.
 func (e *engine) setDomain(t *target, name string, on bool, after func(reply)) {
 	switch {
 	case name == lifecycle:
@@ -74,11 +74,11 @@ func (e *engine) setDomain(t *target, name string, on bool, after func(reply)) {
 	}
 }
 
-// lifecycle events have a switch of their own beside their domain's.
+// lifecycle is the event that has a switch of its own beside its domain's.
 const lifecycle = "Page.lifecycleEvent"
 
-// domainsOf names what must be enabled for patterns. Target events come always;
-// Fetch is left to the caller, for enabling it stops every request until answered.
+// domainsOf returns the domains to enable for patterns. Target events need none. Fetch is left to the caller,
+// because enabling it pauses every request until it is continued.
 func domainsOf(patterns []string) (domains []string) {
 	seen := map[string]bool{}
 	add := func(name string) {
@@ -107,13 +107,13 @@ func domainsOf(patterns []string) (domains []string) {
 func checkPatterns(patterns ...string) *Error {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return errf(CodeInvalidArgs, "%q is not an event's name or a pattern such as Network.*", manifest.Clip(p, 80))
+			return errf(CodeInvalidArgs, "%q is not the name of an event or a pattern such as Network.*", manifest.Clip(p, 80))
 		}
 	}
 	return nil
 }
 
-// Matches reports whether one of the patterns, such as Network.*, is meant by an event's name.
+// Matches reports whether an event's name matches one of the patterns, such as Network.*.
 func Matches(patterns []string, method string) bool {
 	for _, p := range patterns {
 		if ok, _ := path.Match(p, method); ok {
@@ -128,14 +128,14 @@ const (
 	maxWaitingBytes = 8 << 20
 )
 
-// listener is one stream. The engine offers, the client's writer takes; between
-// them is a bounded queue, and what does not fit is dropped and counted.
+// listener is one stream. The engine offers events and the client's writer takes them from a bounded queue between
+// them. Events that do not fit are dropped and counted.
 type listener struct {
 	patterns []string
 	until    string
 	max      int
 	by       Caller
-	scope    *target // nil: all
+	scope    *target // nil: all targets
 	domains  []string
 	wake     func()
 
@@ -144,19 +144,21 @@ type listener struct {
 	bytes    int
 	accepted int
 	end      string
-	done     chan struct{} // closed with the end
+	done     chan struct{} // closed when the stream ends
 }
 
-// queued is an event, or the loss of some.
+// queued is an event, or a count of dropped ones.
 type queued struct {
 	event   *record
 	lastSeq int64
 	dropped int64
 }
 
-// listen registers a stream and enables what it needs.
+// listen registers a stream and enables the domains that it needs.
 func (e *engine) listen(by Caller, q ListenRequest, scope *target, wake func()) (*listener, *Error) {
-	l := &listener{by: by, patterns: q.Patterns, until: q.Until, max: q.Max, scope: scope, wake: wake, done: make(chan struct{})}
+	l := &listener{
+		by: by, patterns: q.Patterns, until: q.Until, max: q.Max, scope: scope, wake: wake, done: make(chan struct{}),
+	}
 	all := q.Patterns
 	if q.Until != "" {
 		all = append(append([]string(nil), q.Patterns...), q.Until)
@@ -184,10 +186,12 @@ func (e *engine) listen(by Caller, q ListenRequest, scope *target, wake func()) 
 	return l, nil
 }
 
-// attachPagesTimeout bounds how long a stream waits for the pages of a browser of others before it begins. One that sleeps, or is busy, joins when it can.
+// attachPagesTimeout bounds how long a stream waits for the pages of an external browser before it begins. A
+// sleeping or busy page joins the stream when it can.
 const attachPagesTimeout = 2 * time.Second
 
-// attachPages attaches to what a stream of every page is to hear in a browser of others, where nobody may have used it yet.
+// attachPages attaches to the pages of an external browser that a stream of all pages covers and no caller has
+// used yet.
 func (e *engine) attachPages(ctx context.Context, l *listener) {
 	if !e.external || !l.wantsAllPages() {
 		return
@@ -208,20 +212,20 @@ func (e *engine) attachPages(ctx context.Context, l *listener) {
 	})
 }
 
-// wantsAllPages reports whether a stream asks for events that pages tell, whichever page.
+// wantsAllPages reports whether the stream covers page events of every page.
 func (l *listener) wantsAllPages() bool {
 	return l.scope == nil && slices.ContainsFunc(append([]string{l.until}, l.patterns...), func(pattern string) bool {
 		return pattern != "" && !isBrowserDomain(domainOf(pattern))
 	})
 }
 
-// needsAttach reports whether a stream of every page wants a page that nobody is attached to.
+// needsAttach reports whether a stream of all pages covers a page that has no session yet.
 func (l *listener) needsAttach(t *target) bool {
 	return t.kind == "page" && t.session == "" && !t.attaching && l.covers(t)
 }
 
-// awaitEnabled waits until what a stream needs is on wherever it can be: a page that moves on before would not tell it. One that is busy or blocked
-// says so only later, and is not waited for longer than enableTime.
+// awaitEnabled waits until the domains of a stream are enabled wherever that is possible: a page that navigates
+// earlier would not report it. It does not wait longer than enableTimeout for a busy or blocked page.
 func (e *engine) awaitEnabled(ctx context.Context, l *listener) {
 	ctx, cancel := context.WithTimeout(ctx, enableTimeout)
 	defer cancel()
@@ -242,7 +246,7 @@ func (e *engine) awaitEnabled(ctx context.Context, l *listener) {
 
 const enableTimeout = time.Second
 
-// unlisten ends a stream's part in the engine.
+// unlisten removes a stream and disables the domains that only it needed.
 func (e *engine) unlisten(l *listener) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -266,7 +270,7 @@ func (l *listener) covers(t *target) bool {
 	return l.by.canSee(t.owner) && (l.scope == nil || t.within(l.scope))
 }
 
-// offer takes an event that the stream wants, without ever waiting.
+// offer queues an event that the stream covers. It never waits.
 func (l *listener) offer(r *record, t *target) {
 	if !l.by.canSee(r.owner) || l.scope != nil && (t == nil || !t.within(l.scope)) {
 		return
@@ -320,7 +324,7 @@ func (l *listener) countDropped(seq int64) {
 	l.queue = append(l.queue, queued{lastSeq: seq, dropped: 1})
 }
 
-// finish ends the stream; what waits is still delivered.
+// finish ends the stream. Queued events are still delivered.
 func (l *listener) finish(why string) {
 	l.mu.Lock()
 	l.endLocked(why)
@@ -335,7 +339,7 @@ func (l *listener) endLocked(why string) {
 	}
 }
 
-// next answers the next line, or the end when nothing waits any more.
+// next returns the next line, or the reason of the end when the queue is empty.
 func (l *listener) next(browser string) (line []byte, end string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -354,7 +358,7 @@ func (l *listener) next(browser string) (line []byte, end string) {
 	return next.event.line(browser), ""
 }
 
-// storedEvents answers the events of the ring that a caller may see.
+// storedEvents returns the events of the ring that a caller may see.
 func (e *engine) storedEvents(by Caller, q EventsRequest) (Events, *Error) {
 	if err := checkPatterns(q.Patterns...); err != nil {
 		return Events{}, err
@@ -381,8 +385,8 @@ func (e *engine) storedEvents(by Caller, q EventsRequest) (Events, *Error) {
 		case only != nil && r.target != only.id:
 		case q.Target == BrowserTarget && r.target != BrowserTarget:
 		case len(out.Events) == q.Limit:
-			out.LastSeq = r.seq - 1                                   // reading on finds this one,
-			out.Dropped -= last - out.LastSeq - int64(len(records)-i) // and what was lost after it
+			out.LastSeq = r.seq - 1                                   // a next request with this Since finds r,
+			out.Dropped -= last - out.LastSeq - int64(len(records)-i) // and the losses after it
 			return out, nil
 		default:
 			out.Events = append(out.Events, r.line(e.name))

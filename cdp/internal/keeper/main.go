@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// ChildVar is the environment variable that makes this program a helper of itself.
+	// ChildVar is the environment variable that makes this program run as a child process of itself.
 	ChildVar  = "PARLEY_CHILD"
 	childName = "keeper"
 
@@ -32,20 +32,19 @@ const (
 	lockFD  = 4
 
 	maxLog = 4 << 20
-	// memoryLimit is above what the rings, and what waits for streams, take together.
+	// memoryLimit is above the sum of the ring and the queues of streams.
 	memoryLimit = 64 << 20
 )
 
-// readyLine is the one line that a new keeper says to its starter.
+// readyLine is the one line that a new keeper writes to the process that started it.
 type readyLine struct {
 	Ready bool   `json:"ready,omitempty"`
 	Error *Error `json:"error,omitempty"`
 }
 
-// Main is the keeper process. The program calls it when PARLEY_CHILD is "keeper",
-// before it does anything else, and exits with what it answers. The configuration
-// comes as JSON on stdin, descriptor 3 takes one line that says ready or why not,
-// and descriptor 4 is the held lock.
+// Main runs the keeper process and returns its exit code. The program calls it when PARLEY_CHILD is "keeper",
+// before it does anything else. The configuration comes as JSON on stdin. Descriptor 3 receives one line that says
+// whether the keeper is ready, and descriptor 4 is the locked lock file.
 func Main(egress func() (host.Egress, error)) int {
 	os.Unsetenv(ChildVar)
 	prepareChild(readyFD, lockFD)
@@ -60,14 +59,17 @@ func Main(egress func() (host.Egress, error)) int {
 		fmt.Fprintln(ready, string(mustJSON(readyLine{Error: errf(CodeInternal, "the keeper's configuration: %v", err)})))
 		return 2
 	}
-	k := &keeper{egress: egress, cfg: cfg, files: files{cfg.RunDir, cfg.Browser}, lock: lock, started: time.Now(), stopReasons: make(chan string, 1)}
+	k := &keeper{
+		egress: egress, cfg: cfg, files: files{cfg.RunDir, cfg.Browser}, lock: lock,
+		started: time.Now(), stopReasons: make(chan string, 1),
+	}
 	k.cfg.setDefaults()
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
 	log.SetOutput(&cappedWriter{w: os.Stderr, remaining: maxLog})
-	// It waits more than it works, for the browser and its clients in turn: on one processor whoever has to go on runs at once,
-	// where a second would be woken for it first.
+	// The keeper mostly waits, for the browser and its clients in turn. On one processor the next goroutine runs at
+	// once; on two, another thread would have to be woken first.
 	runtime.GOMAXPROCS(1)
-	// What a large reply took is given back soon after, not at some later collection.
+	// Return the memory of a large reply to the system soon, not at some later collection.
 	debug.SetMemoryLimit(memoryLimit)
 
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
@@ -81,9 +83,9 @@ func Main(egress func() (host.Egress, error)) int {
 		return 1
 	}
 	go k.server.serve(k.listener)
-	// A starter that is gone wanted no browser any more, or cannot say so.
+	// If the starter has exited, it no longer wants a browser, or cannot say so.
 	if _, err := ready.Write(append(mustJSON(readyLine{Ready: true}), '\n')); err != nil {
-		log.Print("whoever started this keeper is gone")
+		log.Print("the process that started this keeper has exited")
 		k.shutDown()
 		return 1
 	}
@@ -93,7 +95,7 @@ func Main(egress func() (host.Egress, error)) int {
 	return 0
 }
 
-// keeper is the process: a browser, an engine, a server and their files.
+// keeper is the state of the process: a browser, an engine, a server and their files.
 type keeper struct {
 	egress  func() (host.Egress, error)
 	cfg     Config
@@ -101,7 +103,7 @@ type keeper struct {
 	lock    *os.File
 	started time.Time
 
-	proc      *browser.Process // nil when attached
+	proc      *browser.Process // nil in attached mode
 	version   browser.Version
 	endpoint  string
 	profile   string
@@ -142,20 +144,21 @@ func (k *keeper) start(ctx context.Context) *Error {
 	return nil
 }
 
-// setEgress gives the engine what plugins' pages dial through. A keeper without it serves everybody else.
+// setEgress gives the engine the guard that plugins' pages dial through. Without one the keeper serves all callers
+// except plugins.
 func (k *keeper) setEgress() {
 	if k.proc == nil || k.egress == nil {
 		return
 	}
 	egress, err := k.egress()
 	if err != nil {
-		log.Print("plugins are refused, for their pages cannot be guarded: ", err)
+		log.Print("plugins are denied, because their pages cannot be guarded: ", err)
 		return
 	}
 	k.engine.egress, k.engine.chromePID = egress, k.proc.PID
 }
 
-// connect launches the browser, or attaches to the one named.
+// connect launches the browser, or attaches to the configured one.
 func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 	if k.cfg.Attach != "" {
 		conn, endpoint, err := browser.Attach(ctx, browser.AttachConfig{Endpoint: k.cfg.Attach, Hosts: k.cfg.AttachHosts,
@@ -167,7 +170,7 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 		k.version, err = browser.FetchVersion(conn)
 		if err != nil || !stop() {
 			conn.Close()
-			return nil, errf(CodeChromeConnection, "%s took the connection but did not answer", endpoint)
+			return nil, errf(CodeChromeConnection, "%s accepted the connection but did not respond", endpoint)
 		}
 		k.endpoint = endpoint
 		return conn, nil
@@ -176,21 +179,21 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 	if k.profile == "" {
 		k.profile, k.temporary = k.files.profile(), true
 		if err := os.Mkdir(k.profile, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-			return nil, errf(CodeChromeLaunch, "cannot make the profile: %v", err)
+			return nil, errf(CodeChromeLaunch, "cannot create the profile: %v", err)
 		}
 	}
 	temp, err := k.files.makeTemp()
 	if err != nil {
-		return nil, errf(CodeChromeLaunch, "cannot make the browser's temporary folder: %v", err)
+		return nil, errf(CodeChromeLaunch, "cannot create the browser's temporary folder: %v", err)
 	}
-	// Written before Chrome starts, so that a kill in between can be cleaned up after.
+	// Write it before Chrome starts, so that a sweep can clean up if the keeper is killed in between.
 	k.writeInfo()
 	cfg := browser.LaunchConfig{Path: k.cfg.Chrome, Profile: k.profile, Temp: temp, Headed: k.cfg.Headed, Args: k.cfg.Args,
 		Timeout: k.cfg.LaunchTimeout, MaxMessage: k.cfg.MaxMessage, Log: log.Writer()}
 	proc, err := browser.Launch(ctx, cfg)
 	if failed := (*browser.LaunchError)(nil); errors.As(err, &failed) && failed.Killed {
-		// On a machine that is very busy Chrome now and then crashes while it starts.
-		log.Print("once more: ", failed)
+		// On a machine under heavy load Chrome occasionally crashes while it starts.
+		log.Print("second attempt, because: ", failed)
 		proc, err = browser.Launch(ctx, cfg)
 	}
 	if err != nil {
@@ -200,7 +203,7 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 	return proc.Conn, nil
 }
 
-// attachErrorCode is the code of an attempt to attach that failed.
+// attachErrorCode returns the code for a failed attach.
 func attachErrorCode(err error) string {
 	var address *browser.AddressError
 	var foreign *browser.RemoteHostError
@@ -228,9 +231,10 @@ func (k *keeper) listen() error {
 	if err != nil {
 		return err
 	}
-	l.SetUnlinkOnClose(false) // clean knows whether it is still this one
+	l.SetUnlinkOnClose(false) // clean checks that the socket is still this keeper's
 	k.listener = l
-	h := hello{Wire: WireVersion, Version: k.cfg.Version, Browser: k.cfg.Browser, PID: os.Getpid(), Mode: k.mode(), Headed: k.cfg.Headed,
+	h := hello{Wire: WireVersion, Version: k.cfg.Version, Browser: k.cfg.Browser, PID: os.Getpid(), Mode: k.mode(),
+		Headed: k.cfg.Headed,
 		Attach: k.cfg.Attach, Profile: k.profile, Chrome: k.cfg.Chrome}
 	if k.temporary {
 		h.Profile = ""
@@ -259,12 +263,12 @@ func (k *keeper) writeInfo() {
 	}
 }
 
-// requestStop makes run return.
+// requestStop makes run return. The first reason counts.
 func (k *keeper) requestStop(reason string) {
 	k.stopOnce.Do(func() { k.stopReasons <- reason })
 }
 
-// run waits for a reason to end.
+// run waits for a reason to stop.
 func (k *keeper) run(ctx context.Context) {
 	tick := time.NewTicker(k.interval())
 	defer tick.Stop()
@@ -275,28 +279,28 @@ func (k *keeper) run(ctx context.Context) {
 	for {
 		select {
 		case reason := <-k.stopReasons:
-			log.Print("ends: ", reason)
+			log.Print("stops: ", reason)
 			return
 		case <-ctx.Done():
-			log.Print("ends: a signal")
+			log.Print("stops: received a signal")
 			return
 		case <-k.engine.done:
-			log.Print("ends: the connection to the browser is gone")
+			log.Print("stops: the connection to the browser has ended")
 			return
 		case <-exited:
-			log.Print("ends: the browser has exited with ", k.proc.ExitCode())
+			log.Print("stops: the browser has exited with ", k.proc.ExitCode())
 			return
 		case <-tick.C:
 			if k.cfg.Idle > 0 && k.server.idleFor() >= k.cfg.Idle {
-				log.Print("ends: not used for ", k.cfg.Idle)
+				log.Print("stops: idle for ", k.cfg.Idle)
 				return
 			}
 			if k.cfg.Idle > 0 {
 				k.engine.disposeIdle(k.cfg.Idle)
 			}
-			// Without its folder nobody finds this keeper any more.
+			// Without its folder no client can find this keeper.
 			if !sameFile(k.lock, k.files.lock()) {
-				log.Print("ends: its files were removed")
+				log.Print("stops: its files were removed")
 				return
 			}
 		}
@@ -312,18 +316,18 @@ func (k *keeper) interval() time.Duration {
 }
 
 const (
-	closeTimeout = 3 * time.Second // for Chrome to end by itself
-	flushTimeout = time.Second     // for clients to take their answers
+	closeTimeout = 3 * time.Second // for Chrome to exit by itself
+	flushTimeout = time.Second     // for clients to read their responses
 )
 
-// shutDown ends everything in the order that leaves nothing: the door, the browser, the
-// files, the clients, the lock.
+// shutDown closes everything in the order that leaves nothing behind: the listener, the browser, the files, the
+// clients, the lock.
 func (k *keeper) shutDown() {
 	if k.listener != nil {
 		k.listener.Close()
 	}
 	if k.proc != nil {
-		orderly := k.engine != nil && !k.temporary // a profile that stays deserves it
+		orderly := k.engine != nil && !k.temporary // a permanent profile must be saved
 		if orderly {
 			k.engine.mu.Lock()
 			postCommand(k.engine, nil, cdpbrowser.Close, cdp.Empty{}, nil)
@@ -353,8 +357,8 @@ func (k *keeper) shutDown() {
 	unlock()
 }
 
-// clean removes the keeper's files, and answers what gives its lock back. Where the folder was removed another keeper may have its files
-// there by now: they are left alone.
+// clean removes the keeper's files and returns a function that releases its lock. If the folder was removed,
+// another keeper may have its files there by now; those are left alone.
 func (k *keeper) clean() (unlock func()) {
 	lock := k.lock
 	if !sameFile(lock, k.files.lock()) {
@@ -367,14 +371,15 @@ func (k *keeper) clean() (unlock func()) {
 	if err := k.files.clean(); err != nil {
 		log.Print("cleaning up: ", err)
 	}
-	if lock == nil { // there is no folder
+	if lock == nil { // the folder does not exist
 		return func() {}
 	}
 	return func() { k.files.unlock(lock) }
 }
 
 func (k *keeper) status(by Caller) Status {
-	s := Status{Browser: k.cfg.Browser, Mode: k.mode(), Product: k.version.Product, Revision: k.version.Revision, Protocol: k.version.Protocol,
+	s := Status{Browser: k.cfg.Browser, Mode: k.mode(),
+		Product: k.version.Product, Revision: k.version.Revision, Protocol: k.version.Protocol,
 		Executable: k.cfg.Chrome, FoundBy: k.cfg.FoundBy, Why: k.cfg.Why, Endpoint: k.endpoint, Headed: k.cfg.Headed,
 		Profile: k.profile, Temporary: k.temporary, KeeperPID: os.Getpid(), Version: k.cfg.Version, Wire: WireVersion,
 		UptimeMS: time.Since(k.started).Milliseconds(), IdleLimit: max(0, k.cfg.Idle).Milliseconds(),
@@ -393,7 +398,7 @@ func (k *keeper) status(by Caller) Status {
 	return s
 }
 
-// cappedWriter passes on so many bytes and swallows the rest.
+// cappedWriter copies the first remaining bytes to w and discards the rest.
 type cappedWriter struct {
 	mu        sync.Mutex
 	w         io.Writer

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerCredentials answers who is at the other end of a unix socket.
+// peerCredentials returns the user and process at the other end of a Unix socket.
 func peerCredentials(c net.Conn) (uid, pid int, err error) {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
@@ -27,11 +27,12 @@ func peerCredentials(c net.Conn) (uid, pid int, err error) {
 	return int(cred.Uid), pid, nil
 }
 
-// killOrphans has nothing to do: Chrome ends when its pipe closes.
+// killOrphans does nothing: on this system Chrome exits when its pipe closes.
 func killOrphans(string, int) {}
 
-// isKeeper cannot be known here; the socket's peer is.
+// isKeeper returns false, because this system does not show a process's environment. replace then uses the socket's
+// peer.
 func isKeeper(int) bool { return false }
 
-// isZombie cannot be told here.
+// isZombie returns false, because this system does not tell.
 func isZombie(int) bool { return false }

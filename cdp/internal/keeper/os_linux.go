@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerCredentials answers who is at the other end of a unix socket. For a client that is the
-// process that made the socket.
+// peerCredentials returns the user and process at the other end of a Unix socket. For a client that is the process
+// that created the socket.
 func peerCredentials(c net.Conn) (uid, pid int, err error) {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
@@ -33,10 +33,10 @@ func peerCredentials(c net.Conn) (uid, pid int, err error) {
 	return int(cred.Uid), int(cred.Pid), nil
 }
 
-// killOrphans ends the processes of browsers that run on a profile, with only above 0
-// just those of that process group, and waits until they are gone, for they may still
-// write. Chrome's helpers name the profile, too, some with spaces between arguments;
-// the one that collects crashes runs in a session of its own and names its folder.
+// killOrphans kills the processes of browsers that use a profile, and waits until they are gone, because they may
+// still write to it. A group above 0 limits it to that process group. Chrome's helpers also name the profile on
+// their command line, some with spaces between arguments; the crash handler runs in a session of its own and names
+// the profile's crash folder.
 func killOrphans(profile string, group int) {
 	flags := [][]byte{[]byte("--user-data-dir=" + profile), []byte("--database=" + profile + "/Crash Reports")}
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -85,7 +85,8 @@ func isKeeper(pid int) bool {
 	return false
 }
 
-// isZombie reports a process that has ended and was not yet reaped by its parent.
+// isZombie reports whether a process has exited and was not yet reaped by its parent. A process that does not exist
+// counts as one.
 func isZombie(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

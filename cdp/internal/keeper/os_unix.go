@@ -10,10 +10,10 @@ import (
 
 const supported = true
 
-// detach detaches a keeper from the terminal and signals of its starter.
+// detach separates a keeper from the terminal and the signals of its starter.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// prepareChild keeps files private, and inherited descriptors from Chrome.
+// prepareChild makes new files private and keeps the inherited descriptors from Chrome.
 func prepareChild(fds ...int) {
 	syscall.Umask(0o077)
 	for _, fd := range fds {

@@ -10,10 +10,10 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 )
 
-// Each target belongs to the caller who opened it, and so does what comes of it: pop-ups, frames, workers. A plugin's are those of its browser
-// context, whoever opened them there.
+// Each target belongs to the caller that opened it, together with everything that comes of it: popups, frames and
+// workers. Everything in a plugin's browser context belongs to the plugin, whoever opened it there.
 
-// adopt says to whom a target belongs, once it is known where it comes from. The engine is locked.
+// adopt sets the owner of a target once its origin is known. The engine is locked.
 func (e *engine) adopt(t *target, context string, via *target) {
 	if owner := e.contextOwners[context]; owner != "" {
 		t.owner, t.ownerTentative = owner, false
@@ -28,8 +28,9 @@ func (e *engine) adopt(t *target, context string, via *target) {
 	}
 }
 
-// guessOwner says whose a new target is taken to be that comes from nowhere in our own browser: of who waits for one, else of whose page has just asked for one, as by
-// a click with Ctrl, which leaves no opener. What nobody asked for is the person's. The engine is locked.
+// guessOwner sets the tentative owner of a new target of unknown origin in our own browser. That is the caller that
+// waits for a new target, else the owner of the page that has just requested its URL, as by a Ctrl-click, which
+// leaves no opener, else the command line. The engine is locked.
 func (e *engine) guessOwner(t *target) {
 	if t.owner != "" || !e.started {
 		return
@@ -40,7 +41,8 @@ func (e *engine) guessOwner(t *target) {
 	}
 	var first *pending
 	for _, p := range e.pending {
-		if p.method == cdptarget.CommandCreateTarget && p.by != "" && !(Caller{Name: p.by}).isPlugin() && (first == nil || p.id < first.id) {
+		creates := p.method == cdptarget.CommandCreateTarget && p.by != "" && !(Caller{Name: p.by}).isPlugin()
+		if creates && (first == nil || p.id < first.id) {
 			first = p
 		}
 	}
@@ -57,7 +59,7 @@ func (e *engine) guessOwner(t *target) {
 	}
 }
 
-// requestedPage is a page that another one has asked for.
+// requestedPage is a page that another page has requested.
 type requestedPage struct {
 	url, owner string
 	at         time.Time
@@ -68,10 +70,12 @@ const (
 	maxRequestedPages = 16
 )
 
-// onNavigationRequested remembers that a page has asked for another one. The engine is locked.
+// onNavigationRequested records that a page has requested another one. The engine is locked.
 func (e *engine) onNavigationRequested(t *target, params json.RawMessage) {
 	var p page.EventFrameRequestedNavigation
-	if json.Unmarshal(params, &p) != nil || p.Disposition != page.ClientNavigationDispositionNewTab && p.Disposition != page.ClientNavigationDispositionNewWindow {
+	if json.Unmarshal(params, &p) != nil ||
+		p.Disposition != page.ClientNavigationDispositionNewTab &&
+			p.Disposition != page.ClientNavigationDispositionNewWindow {
 		return
 	}
 	if len(e.requestedPages) == maxRequestedPages {
@@ -80,7 +84,8 @@ func (e *engine) onNavigationRequested(t *target, params json.RawMessage) {
 	e.requestedPages = append(e.requestedPages, requestedPage{p.URL, t.owner, time.Now()})
 }
 
-// assign makes a new target the caller's who asked for it. Of several asked for at once some may be too many. The engine is locked.
+// assign makes the caller that requested a new target its owner. Concurrent requests may exceed the page limit, so
+// it is enforced again. The engine is locked.
 func (e *engine) assign(t *target, by Caller) {
 	if t.owner == "" || t.ownerTentative {
 		t.owner, t.ownerTentative = by.Name, false
@@ -88,20 +93,21 @@ func (e *engine) assign(t *target, by Caller) {
 	}
 }
 
-// claim gives a page that nobody opened to the first who uses it. Those of a browser that others run stay theirs. The engine is locked.
+// claim gives a page without an owner to the first caller that uses it. Pages of an external browser stay without
+// an owner. The engine is locked.
 func (e *engine) claim(by Caller, t *target) {
 	if root := t.root(); root != nil && root.owner == "" && !e.external && root.kind == "page" {
 		e.takeOver(by, root)
 	}
 }
 
-// takeOver makes a page that was nobody's a caller's, with what is kept of it. The engine is locked.
+// takeOver makes a caller the owner of a page that had none, and of its stored events. The engine is locked.
 func (e *engine) takeOver(by Caller, t *target) {
 	t.owner = by.Name
 	e.events.reassign(by.Name, func(r *record) bool { return r.target == t.id && r.owner == "" })
 }
 
-// currentOf is the target that a caller means who names none, nil if he has none. The engine is locked.
+// currentOf returns the caller's default target, or nil. The engine is locked.
 func (e *engine) currentOf(by Caller) *target {
 	if by.isCommandLine() {
 		return e.current
@@ -115,14 +121,15 @@ func (e *engine) currentOf(by Caller) *target {
 	return e.newestPage(by)
 }
 
-// canUse reports whether a caller may use a target: one that is his, and shows nothing of the browser's own, as the viewer of a PDF does, which is an extension
-// within the page. His own pages that stray there are closed, see keepWithin. The engine is locked.
+// canUse reports whether a caller may use a target. The target must belong to the caller. It must not show content
+// of the browser itself either, such as the PDF viewer, an extension in a frame of the page; a caller's page that
+// goes there is closed by enforceURL. The engine is locked.
 func (e *engine) canUse(by Caller, t *target) bool {
 	return by.canSee(t.owner) && (by.isCommandLine() || t.kind == "page" && t.owner != "" || isFromWeb(t.url))
 }
 
-// newestPage is the page that was opened last of those that a caller may use. For the person a plugin's pages do not count: who names no target
-// does not mean them. The engine is locked.
+// newestPage returns the newest page that a caller may use. For the command line, pages of plugins do not count,
+// because a call without a target never means them. The engine is locked.
 func (e *engine) newestPage(by Caller) (found *target) {
 	for _, t := range e.order {
 		if t.kind == "page" && t.evictErr == nil && e.canUse(by, t) && !(by.isCommandLine() && e.ownedByPlugin(t)) {
@@ -134,7 +141,7 @@ func (e *engine) newestPage(by Caller) (found *target) {
 
 func (e *engine) ownedByPlugin(t *target) bool { return Caller{Name: t.owner}.isPlugin() }
 
-// setCurrent is called with the engine locked.
+// setCurrent makes t the caller's default target. The engine is locked.
 func (e *engine) setCurrent(by Caller, t *target) {
 	if by.isCommandLine() {
 		e.current = t
@@ -143,7 +150,7 @@ func (e *engine) setCurrent(by Caller, t *target) {
 	}
 }
 
-// visibleTo answers the targets that a caller may use, the oldest first. The engine is locked.
+// visibleTo returns the targets that a caller may use, the oldest first. The engine is locked.
 func (e *engine) visibleTo(by Caller) []*target {
 	all := make([]*target, 0, len(e.order))
 	for _, t := range e.order {
@@ -154,7 +161,8 @@ func (e *engine) visibleTo(by Caller) []*target {
 	return all
 }
 
-// ownerOf says whom an event concerns: the owner of its session's target, or of the target that it tells of. The engine is locked.
+// ownerOf returns the owner of an event: the owner of its session's target, or of the target that the event
+// reports. The engine is locked.
 func (e *engine) ownerOf(t *target, method string, params json.RawMessage) string {
 	if t != nil {
 		return t.owner
@@ -178,15 +186,17 @@ func (e *engine) ownerOf(t *target, method string, params json.RawMessage) strin
 	if owner := e.contextOwners[p.Info.Context]; owner != "" {
 		return owner
 	}
-	for _, told := range []*target{e.targets[p.Info.ID], e.targets[p.ID], e.sessions[p.Session], e.targets[p.Info.Opener]} {
-		if told != nil {
-			return told.owner
+	reported := []*target{e.targets[p.Info.ID], e.targets[p.ID], e.sessions[p.Session], e.targets[p.Info.Opener]}
+	for _, found := range reported {
+		if found != nil {
+			return found.owner
 		}
 	}
 	return ""
 }
 
-// ownerOfDownload is the owner of the page that has begun a download; where that is not known it is the person's. The engine is locked.
+// ownerOfDownload returns the owner of the page that began a download, or the command line if that is unknown. The
+// engine is locked.
 func (e *engine) ownerOfDownload(params json.RawMessage) string {
 	var p struct {
 		Frame string `json:"frameId"`
@@ -209,4 +219,4 @@ func (e *engine) ownerOfDownload(params json.RawMessage) string {
 	return owner
 }
 
-const maxDownloads = 1024 // under way; of more it is not known whose they are
+const maxDownloads = 1024 // under way; further ones count as the command line's

@@ -11,9 +11,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Pages: how they come to be, are shown and end, and how many a caller may have.
+// This file opens, navigates and closes pages, and limits how many a caller may have.
 
-// open makes a page, or takes the blank one of the start, and waits for its load.
+// open creates a page, or uses the initial blank one, and waits for its load event.
 func (e *engine) open(ctx context.Context, by Caller, q OpenRequest) (Page, *Error) {
 	if q.URL == "" {
 		q.URL = blankURL
@@ -66,7 +66,7 @@ func (e *engine) openForPlugin(ctx context.Context, by Caller, q OpenRequest) (P
 	return p, err
 }
 
-// loadPage brings a new page to a URL and makes it the current one; first says that it is the one of the browser's start.
+// loadPage navigates a new page to a URL and makes it the current one. first is set for the browser's initial page.
 func (e *engine) loadPage(ctx context.Context, by Caller, t *target, q OpenRequest, first bool) (Page, *Error) {
 	err := e.attach(ctx, t, "")
 	if err == nil {
@@ -83,19 +83,21 @@ func (e *engine) loadPage(ctx context.Context, by Caller, t *target, q OpenReque
 	return e.pageInfo(ctx, t)
 }
 
-// awaitBlank waits until a new page shows its blank document, which it does by loading
-// it: that navigation's end would abort ours. The title tells; a browser that gives
-// the blank page none costs the time, no more.
+// awaitBlank waits until a new page has loaded its blank document, because the end of that navigation would abort
+// the next one. The title shows it; in a browser whose blank page has no title, awaitBlank times out, and nothing
+// else is lost.
 func (e *engine) awaitBlank(ctx context.Context, t *target) {
 	ctx, cancel := context.WithTimeout(ctx, awaitBlankTimeout)
 	defer cancel()
-	e.wait(ctx, "for the blank page", func() (bool, *Error) { return t.title != "" || t.closed || t.crashed, nil })
+	e.wait(ctx, "for the blank page", func() (bool, *Error) {
+		return t.title != "" || t.closed || t.crashed, nil
+	})
 }
 
 const awaitBlankTimeout = 5 * time.Second
 
-// discardFailed removes a page that never had content, or whose caller has given it up; one that only is slow,
-// or shows a dialog, stays and is the current target, so that it can be looked at.
+// discardFailed closes a page that never had content, or whose caller has cancelled the call. A page that is only
+// slow, or shows a dialog, stays and becomes the current target, so that it can be inspected.
 func (e *engine) discardFailed(by Caller, t *target, err *Error, first, givenUp bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
@@ -105,7 +107,7 @@ func (e *engine) discardFailed(by Caller, t *target, err *Error, first, givenUp 
 		e.setCurrent(by, t)
 		e.mu.Unlock()
 	case first:
-		// The next navigation would be aborted by this one's commit, so it is waited for.
+		// Wait for this navigation: its commit would abort the next one.
 		if e.navigate(ctx, t, OpenRequest{URL: blankURL}) == nil {
 			e.mu.Lock()
 			e.sparePage, t.owner = t, ""
@@ -118,7 +120,7 @@ func (e *engine) discardFailed(by Caller, t *target, err *Error, first, givenUp 
 
 const discardTimeout = 2 * time.Second
 
-// navigate sends a page to a URL and waits for its load event.
+// navigate navigates a page to a URL and waits for its load event.
 func (e *engine) navigate(ctx context.Context, t *target, q OpenRequest) *Error {
 	nav, err := execute(ctx, e, t, page.Navigate, page.NavigateParams{URL: q.URL}, callOptions{onDialog: q.OnDialog})
 	if err != nil {
@@ -130,7 +132,7 @@ func (e *engine) navigate(ctx context.Context, t *target, q OpenRequest) *Error 
 		return err
 	}
 	if nav.LoaderID == "" {
-		return nil // within the document that is shown already
+		return nil // a navigation within the current document
 	}
 	err = e.wait(ctx, "for "+manifest.Clip(q.URL, 200)+" to load (the page stays open)", func() (bool, *Error) {
 		switch {
@@ -155,7 +157,7 @@ func (e *engine) navigate(ctx context.Context, t *target, q OpenRequest) *Error 
 	return err
 }
 
-// hasLoader reports whether the main frame showed a loader; a page may have moved on since.
+// hasLoader reports whether the main frame has shown a loader's document. The page may have moved on since.
 func (t *target) hasLoader(loader string) bool {
 	for _, l := range t.loaders {
 		if l == loader {
@@ -165,14 +167,15 @@ func (t *target) hasLoader(loader string) bool {
 	return false
 }
 
-// pageInfo asks the browser, not the page, so it answers however busy the page is.
+// pageInfo queries the browser, not the page, so it works however busy the page is.
 func (e *engine) pageInfo(ctx context.Context, t *target) (Page, *Error) {
-	answer, err := execute(ctx, e, nil, cdptarget.GetTargetInfo, cdptarget.GetTargetInfoParams{TargetID: cdptarget.ID(t.id)}, callOptions{})
+	params := cdptarget.GetTargetInfoParams{TargetID: cdptarget.ID(t.id)}
+	result, err := execute(ctx, e, nil, cdptarget.GetTargetInfo, params, callOptions{})
 	if err != nil {
 		return Page{}, err
 	}
 	p := Page{Browser: e.name, Target: t.id}
-	if info := answer.TargetInfo; info != nil {
+	if info := result.TargetInfo; info != nil {
 		p.URL, p.Title = info.URL, info.Title
 	}
 	return p, nil
@@ -185,7 +188,8 @@ func (e *engine) activate(ctx context.Context, by Caller, selector string) (Page
 		return Page{}, err
 	}
 	if t.kind == "page" {
-		if _, err := execute(ctx, e, nil, cdptarget.ActivateTarget, cdptarget.ActivateTargetParams{TargetID: cdptarget.ID(t.id)}, callOptions{}); err != nil {
+		params := cdptarget.ActivateTargetParams{TargetID: cdptarget.ID(t.id)}
+		if _, err := execute(ctx, e, nil, cdptarget.ActivateTarget, params, callOptions{}); err != nil {
 			return Page{}, err
 		}
 	}
@@ -203,9 +207,10 @@ func (e *engine) closeTarget(ctx context.Context, by Caller, selector, onDialog 
 	}
 	e.mu.Lock()
 	closed := Page{Browser: e.name, Target: t.id, URL: t.url, Title: t.title}
-	before := t.dialog // ends with the page
+	before := t.dialog // this one closes with the page
 	e.mu.Unlock()
-	if _, err := execute(ctx, e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}, callOptions{}); err != nil {
+	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
+	if _, err := execute(ctx, e, nil, cdptarget.CloseTarget, params, callOptions{}); err != nil {
 		return Page{}, err
 	}
 	err = e.wait(ctx, "for the page to close", func() (bool, *Error) {
@@ -221,7 +226,7 @@ func (e *engine) closeTarget(ctx context.Context, by Caller, selector, onDialog 
 	return closed, err
 }
 
-// listTargets answers the targets that a caller may use, the oldest first.
+// listTargets returns the targets that a caller may use, the oldest first.
 func (e *engine) listTargets(by Caller) []Target {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -242,15 +247,16 @@ func (e *engine) listTargets(by Caller) []Target {
 	return all
 }
 
-// maxPages bounds the pages of a caller other than the person, pop-ups among them.
+// maxPages limits the pages of each caller except the command line, including popups.
 const maxPages = 32
 
-// checkPageLimit refuses a caller one page more than he may have. The engine is locked.
+// checkPageLimit returns an error if the caller may not open another page. The engine is locked.
 func (e *engine) checkPageLimit(by Caller) *Error {
 	if by.isCommandLine() || e.countPages(by.Name) < maxPages {
 		return nil
 	}
-	return errf(CodeLimitExceeded, "%s has %d pages open in this browser, which is the most: close one first, by cdp.close with its target", manifest.Clip(by.Name, 80), maxPages)
+	return errf(CodeLimitExceeded, "%s has %d pages open in this browser, which is the limit: "+
+		"close one first, by cdp.close with its target", manifest.Clip(by.Name, 80), maxPages)
 }
 
 func (e *engine) countPages(owner string) (n int) {
@@ -262,13 +268,15 @@ func (e *engine) countPages(owner string) (n int) {
 	return n
 }
 
-// enforcePageLimit closes a page that came without being asked for, as pop-ups do, where its owner has as many as he may. The engine is locked.
+// enforcePageLimit closes a page that was opened without a request, such as a popup, if its owner has too many. The
+// engine is locked.
 func (e *engine) enforcePageLimit(t *target) {
 	by := Caller{Name: t.owner}
 	if t.kind != "page" || t.owner == "" || by.isCommandLine() || e.countPages(t.owner) <= maxPages {
 		return
 	}
-	e.evict(t, errf(CodeLimitExceeded, "the page was closed: %s has %d pages open, which is the most", manifest.Clip(t.owner, 80), maxPages))
+	e.evict(t, errf(CodeLimitExceeded, "the page was closed: %s has %d pages open, which is the limit",
+		manifest.Clip(t.owner, 80), maxPages))
 }
 
 // evict closes a page that its owner may not have. The engine is locked.
@@ -279,7 +287,7 @@ func (e *engine) evict(t *target, why *Error) {
 	e.postClose(cdptarget.ID(t.id))
 }
 
-// newPage makes a blank page in a context, "" for the person's, for a caller.
+// newPage creates a blank page for a caller in a browser context. An empty in means the default context.
 func (e *engine) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID) (t *target, err *Error) {
 	e.mu.Lock()
 	err = e.checkPageLimit(by)
@@ -287,7 +295,8 @@ func (e *engine) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID
 	if err != nil {
 		return nil, err
 	}
-	made, err := execute(ctx, e, nil, cdptarget.CreateTarget, cdptarget.CreateTargetParams{URL: blankURL, BrowserContextID: in}, callOptions{by: by.Name})
+	params := cdptarget.CreateTargetParams{URL: blankURL, BrowserContextID: in}
+	made, err := execute(ctx, e, nil, cdptarget.CreateTarget, params, callOptions{by: by.Name})
 	if err != nil {
 		return nil, err
 	}

@@ -8,11 +8,12 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// protocolName is the name, one that no browser can have, of the files of a browser that is started for its protocol.
+// protocolName names the files of a browser that is launched for its protocol. It is not a valid browser name.
 const protocolName = "_protocol"
 
-// FetchProtocol starts the browser cfg.Chrome on a profile that it throws away, reads its protocol and ends it. What a kill
-// leaves is removed as what a keeper leaves. The error is chrome_launch.
+// FetchProtocol launches the browser cfg.Chrome on a disposable profile, reads its protocol description and kills
+// it. If it is itself killed, sweeps remove its files as those of a keeper. Errors of the browser have
+// CodeChromeLaunch.
 func FetchProtocol(ctx context.Context, cfg Config) ([]byte, browser.Version, error) {
 	cfg.setDefaults()
 	if !supported {
@@ -40,13 +41,15 @@ func FetchProtocol(ctx context.Context, cfg Config) ([]byte, browser.Version, er
 	}
 	defer f.clean()
 	if err := os.Mkdir(f.profile(), 0o700); err != nil {
-		return nil, browser.Version{}, errf(CodeChromeLaunch, "cannot make the profile: %v", err)
+		return nil, browser.Version{}, errf(CodeChromeLaunch, "cannot create the profile: %v", err)
 	}
 	temp, err := f.makeTemp()
 	if err != nil {
-		return nil, browser.Version{}, errf(CodeChromeLaunch, "cannot make the browser's temporary folder: %v", err)
+		return nil, browser.Version{}, errf(CodeChromeLaunch, "cannot create the browser's temporary folder: %v", err)
 	}
-	document, version, err := browser.LaunchForProtocol(ctx, browser.LaunchConfig{Path: cfg.Chrome, Profile: f.profile(), Temp: temp, Timeout: cfg.LaunchTimeout})
+	document, version, err := browser.LaunchForProtocol(ctx, browser.LaunchConfig{
+		Path: cfg.Chrome, Profile: f.profile(), Temp: temp, Timeout: cfg.LaunchTimeout,
+	})
 	if err != nil {
 		return nil, version, errf(CodeChromeLaunch, "%v", err)
 	}

@@ -18,37 +18,38 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// proxy is the only way to the network out of a plugin's browser context. It speaks HTTP/1.1 on a loopback port, forwards plain requests, tunnels
-// the rest, and dials through the host's guard and nothing else: what the guard refuses gets no answer at all, so that a page sees what it sees
-// of a server that is not there.
+// proxy is the only route to the network from a plugin's browser context. It listens for HTTP/1.1 on a loopback
+// port, forwards plain requests and tunnels all others. It dials only through the host's guard. A request that the
+// guard denies gets no response at all, so that for the page the server does not exist.
 //
-// A port can be tried by every process of the machine. On Linux it is held against the kernel's table of connections that the other end belongs to
-// a process of our browser; elsewhere that cannot be told, and another process could reach through the port what the plugin may reach.
+// Every process of the machine can connect to the port. On Linux the kernel's table of connections shows whether
+// the other end belongs to a process of our browser. Elsewhere there is no such check, and another process could
+// reach through the port what the plugin may reach.
 type proxy struct {
 	listener net.Listener
 	server   *http.Server
 	egress   host.Egress
-	ctx      context.Context // of all that is dialled
+	ctx      context.Context // for all dialled connections
 	cancel   context.CancelFunc
 
 	mu           sync.Mutex
 	grants       []host.HTTPGrant
-	generation   int                   // how often the grants have changed
-	conns        map[*trackedConn]bool // what was dialled, and the browser's ends of tunnels
-	refusals     []refusal             // the newest of them
-	refusalTotal int                   // of all that was refused
-	usedRights   []string              // what was dialled since that was told, each once, in the words of grants
+	generation   int                   // incremented when the grants change
+	conns        map[*trackedConn]bool // dialled connections, and the browser's ends of tunnels
+	refusals     []refusal             // the newest ones
+	refusalTotal int                   // of all refusals so far
+	usedRights   []string              // rights used since takeUsedRights, each once, written as in grants
 }
 
 const (
-	maxConnections  = 512              // at once, of one context; Chrome itself opens 32 for requests and 255 for WebSockets
-	idleConnTimeout = 10 * time.Minute // after which a connection on which nothing moves is closed
-	headerTimeout   = 30 * time.Second // for the browser to say what it wants
+	maxConnections  = 512              // per context; Chrome opens at most 32 for requests and 255 for WebSockets
+	idleConnTimeout = 10 * time.Minute // a connection without traffic is closed after this time
+	headerTimeout   = 30 * time.Second // for the browser to send its request
 	maxRefusals     = 16
 	maxUsedRights   = 100
 )
 
-// newProxy listens on a port of its own for the browser whose process is chrome.
+// newProxy listens on a port of its own for the browser whose process is chromePID.
 func newProxy(egress host.Egress, chromePID int) (*proxy, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -57,10 +58,10 @@ func newProxy(egress host.Egress, chromePID int) (*proxy, error) {
 	p := &proxy{egress: egress, conns: map[*trackedConn]bool{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.listener = &browserListener{Listener: l, chromePID: chromePID, slots: make(chan struct{}, maxConnections)}
-	discard := log.New(io.Discard, "", 0) // pages decide what goes wrong here, and how often
+	discard := log.New(io.Discard, "", 0) // pages decide what fails here, and how often
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, not as Go would read it
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // unchanged, without Go's cleaning
 			r.Out.Host = r.In.Host
 		},
 		Transport: &http.Transport{
@@ -68,7 +69,7 @@ func newProxy(egress host.Egress, chromePID int) (*proxy, error) {
 				method, _ := ctx.Value(methodKey{}).(string)
 				return p.dial(ctx, method, "http://"+strings.TrimSuffix(address, ":80"), address)
 			},
-			// Each request dials anew, so that none goes over a connection that an earlier grant allowed.
+			// Dial for each request, so that none uses a connection that an earlier grant allowed.
 			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
 		},
 		FlushInterval: -1,
@@ -81,25 +82,26 @@ func newProxy(egress host.Egress, chromePID int) (*proxy, error) {
 			case r.Method == http.MethodConnect:
 				p.tunnel(w, r)
 			case r.URL.Scheme == "http" && r.URL.Host != "":
-				// Go's server would add these where the answer does not say them.
+				// Go's server would add these headers to a response without them.
 				w.Header()["Content-Type"], w.Header()["Date"] = nil, nil
 				forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), methodKey{}, r.Method)))
-			default: // not asked as a proxy, as by a page that has found the port
+			default: // not a proxy request, for example of a page that has found the port
 				closeUnanswered(w)
 			}
 		}),
-		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleConnTimeout, MaxHeaderBytes: 1 << 20, ErrorLog: discard, DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleConnTimeout, MaxHeaderBytes: 1 << 20,
+		ErrorLog: discard, DisableGeneralOptionsHandler: true,
 	}
 	go p.server.Serve(p.listener)
 	return p, nil
 }
 
-// methodKey is the key of a request's method, for who dials for it.
+// methodKey is the context key of a request's method, for DialContext.
 type methodKey struct{}
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
-// allow sets what may be dialled from now on. Where something else was allowed before, what it led to is closed.
+// allow sets the grants for new connections. If they differ from the previous ones, open connections are closed.
 func (p *proxy) allow(grants []host.HTTPGrant) {
 	p.mu.Lock()
 	same := len(p.grants)+len(grants) == 0 || reflect.DeepEqual(p.grants, grants)
@@ -113,14 +115,14 @@ func (p *proxy) allow(grants []host.HTTPGrant) {
 	}
 }
 
-// close ends everything at once.
+// close closes the listener and all connections at once.
 func (p *proxy) close() {
 	p.cancel()
 	p.server.Close()
 	p.closeConns()
 }
 
-// closeConns closes all that was dialled.
+// closeConns closes all dialled connections.
 func (p *proxy) closeConns() {
 	p.mu.Lock()
 	conns := slices.Collect(maps.Keys(p.conns))
@@ -130,7 +132,8 @@ func (p *proxy) closeConns() {
 	}
 }
 
-// dial asks the guard. What is dialled is told by its origin, of a tunnel as far as its port tells one.
+// dial dials through the guard. It records the use of the right to the origin; for a tunnel the port tells whether
+// that is https.
 func (p *proxy) dial(ctx context.Context, method, origin, address string) (*trackedConn, error) {
 	p.mu.Lock()
 	grants, generation := p.grants, p.generation
@@ -147,7 +150,7 @@ func (p *proxy) dial(ctx context.Context, method, origin, address string) (*trac
 	return p.track(conn, generation)
 }
 
-// recordUse notes what a grant was used for.
+// recordUse records that a right was used.
 func (p *proxy) recordUse(right string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +159,7 @@ func (p *proxy) recordUse(right string) {
 	}
 }
 
-// takeUsedRights answers what was dialled since it was asked before.
+// takeUsedRights returns the rights used since the previous takeUsedRights.
 func (p *proxy) takeUsedRights() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +168,8 @@ func (p *proxy) takeUsedRights() []string {
 	return rights
 }
 
-// track follows a connection, until it is closed. One that was begun before a cut would outlive the grant that it was dialled by.
+// track registers a connection until it is closed. A connection dialled under an earlier generation is closed at
+// once, because it would outlive the grant that allowed it.
 func (p *proxy) track(conn net.Conn, generation int) (*trackedConn, error) {
 	c := &trackedConn{Conn: conn, generation: generation, forget: func(c *trackedConn) {
 		p.mu.Lock()
@@ -209,7 +213,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(downstream, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	// The browser may have spoken on already.
+	// The browser may have sent data already.
 	early := make([]byte, buffered.Reader.Buffered())
 	if _, err := io.ReadFull(buffered, early); err != nil {
 		return
@@ -228,7 +232,8 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	<-done
 }
 
-// recordRefusal keeps what the guard refused, or did not take for an address, to be told to the plugin whose navigation fails by it.
+// recordRefusal stores what the guard denied or rejected as an address, for the error of the navigation that fails
+// because of it.
 func (p *proxy) recordRefusal(address string, err error) {
 	var refused *host.Error
 	if !errors.As(err, &refused) || refused.Code != host.Denied && refused.Code != host.InvalidURL {
@@ -243,14 +248,15 @@ func (p *proxy) recordRefusal(address string, err error) {
 	p.refusalTotal++
 }
 
-// refusalCount is how often the guard has refused.
+// refusalCount returns the number of refusals so far.
 func (p *proxy) refusalCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refusalTotal
 }
 
-// refusalSince is the newest refusal after so many: of an address, if it was refused, else of any, for a redirect may have led there. nil if there is none.
+// refusalSince returns the newest refusal after the first count ones: the one for address if there is one, else
+// any, because a redirect may have led there. It returns nil if there is none.
 func (p *proxy) refusalSince(count int, address string) (found *host.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -263,25 +269,26 @@ func (p *proxy) refusalSince(count int, address string) (found *host.Error) {
 	return found
 }
 
-// refusal is what was refused, as "host:port", and why.
+// refusal is a refused address, as "host:port", and the reason.
 type refusal struct {
 	address string
 	err     *host.Error
 }
 
-// closeUnanswered ends the browser's connection without an answer: one from here would be a page of the server that was asked for.
+// closeUnanswered closes the browser's connection without a response. A response of the proxy would appear as a
+// page of the requested server.
 func closeUnanswered(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		conn.Close()
 		return
 	}
-	panic(http.ErrAbortHandler) // the answer has begun
+	panic(http.ErrAbortHandler) // the response has begun
 }
 
-// trackedConn is a connection that ends when nothing moves on it for long.
+// trackedConn is a connection that closes after a long time without traffic.
 type trackedConn struct {
 	net.Conn
-	generation int // that were before it was dialled
+	generation int // of the grants that it was dialled under
 	forget     func(*trackedConn)
 }
 
@@ -308,7 +315,7 @@ func (c *trackedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// closeWrite says that nothing more comes, to who can be told.
+// closeWrite closes the writing direction, or the connection if it has no such half.
 func (c *trackedConn) closeWrite() {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
@@ -317,7 +324,7 @@ func (c *trackedConn) closeWrite() {
 	c.Close()
 }
 
-// browserListener takes connections of our browser alone, and so many at once.
+// browserListener accepts connections only from our browser, up to the capacity of slots.
 type browserListener struct {
 	net.Listener
 	chromePID int

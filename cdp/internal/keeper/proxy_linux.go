@@ -12,8 +12,9 @@ import (
 	"syscall"
 )
 
-// isFromBrowser reports whether the other end of a loopback connection is a process of the group that the browser leads. Where the browser's processes
-// do not let themselves be looked into, it must at least be one of this user.
+// isFromBrowser reports whether the other end of a loopback connection is a process of the group that the browser
+// leads. If the kernel does not let this process inspect those of the browser, it must at least be one of this
+// user.
 func isFromBrowser(conn net.Conn, chromePID int) bool {
 	from, okFrom := conn.RemoteAddr().(*net.TCPAddr)
 	to, okTo := conn.LocalAddr().(*net.TCPAddr)
@@ -56,7 +57,8 @@ func holdsSocket(process, inode string) (bool, error) {
 	return false, nil
 }
 
-// lookupSocket finds the end of a connection that is not ours in the kernel's table: whose it is, and its inode, "" if it is not there.
+// lookupSocket finds the remote end of a connection in the kernel's table. It returns its user and inode; the inode
+// is "" if the table does not have it.
 func lookupSocket(from, to *net.TCPAddr) (uid int, inode string) {
 	table, err := os.Open("/proc/net/tcp")
 	if err != nil {
@@ -70,7 +72,7 @@ func lookupSocket(from, to *net.TCPAddr) (uid int, inode string) {
 		if len(f) > 9 && f[1] == local && f[2] == remote {
 			uid, err := strconv.Atoi(f[7])
 			if err != nil || f[9] == "0" {
-				return 0, "" // closed already
+				return 0, "" // already closed
 			}
 			return uid, f[9]
 		}
@@ -78,7 +80,7 @@ func lookupSocket(from, to *net.TCPAddr) (uid int, inode string) {
 	return 0, ""
 }
 
-// procNetAddress is an address as that table has it: the number as it lies in memory, then the port.
+// procNetAddress formats an address as in that table: the number in memory order, then the port.
 func procNetAddress(a *net.TCPAddr) string {
 	ip := a.IP.To4()
 	if ip == nil {

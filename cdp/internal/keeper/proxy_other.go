@@ -4,5 +4,5 @@ package keeper
 
 import "net"
 
-// isFromBrowser cannot be told here.
+// isFromBrowser returns true, because this system does not tell.
 func isFromBrowser(net.Conn, int) bool { return true }

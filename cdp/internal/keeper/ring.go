@@ -8,18 +8,18 @@ import (
 // record is one event.
 type record struct {
 	seq      int64
-	t        int64 // ms since 1970
+	t        int64 // ms since the Unix epoch
 	target   string
-	owner    string // of the target
+	owner    string // the owner of the target
 	method   string
 	params   json.RawMessage
 	replayed bool
 }
 
-// size is what the record costs, about.
+// size returns the approximate memory that the record takes, in bytes.
 func (r *record) size() int { return len(r.params) + len(r.method) + len(r.target) + 96 }
 
-// line is the record as users see it.
+// line returns the record as a line of a stream.
 func (r *record) line(browser string) []byte {
 	b := make([]byte, 0, r.size()+len(browser)+64)
 	b = append(b, `{"seq":`...)
@@ -44,23 +44,23 @@ func (r *record) line(browser string) []byte {
 	return append(b, '}')
 }
 
-// ring keeps the newest events within a count and a number of bytes.
+// ring stores the newest events, limited by count and by bytes.
 type ring struct {
 	maxCount, maxBytes int
 
-	records []*record // a circle, from head, count long
+	records []*record // a circular buffer: count records from head
 	head    int
 	count   int
 	bytes   int
 	lastSeq int64
-	dropped int64 // events that were never kept or not any more
+	dropped int64 // events that were never stored or are no longer
 }
 
 func newRing(maxCount, maxBytes int) *ring {
 	return &ring{maxCount: maxCount, maxBytes: maxBytes}
 }
 
-// add gives the record its number and keeps it.
+// add numbers the record and stores it.
 func (g *ring) add(r *record) {
 	g.lastSeq++
 	r.seq = g.lastSeq
@@ -93,7 +93,7 @@ func (g *ring) skip() {
 	g.dropped++
 }
 
-// since answers the kept records after seq, the oldest first, and how many after seq are lost.
+// since returns the stored records after seq, the oldest first, and the number of dropped ones after seq.
 func (g *ring) since(seq int64) (records []*record, dropped int64) {
 	if seq < 0 || seq > g.lastSeq {
 		seq = 0
@@ -106,7 +106,7 @@ func (g *ring) since(seq int64) (records []*record, dropped int64) {
 	return records, g.lastSeq - seq - int64(len(records))
 }
 
-// reassign makes the records that are meant another owner's.
+// reassign changes the owner of the matching records.
 func (r *ring) reassign(owner string, match func(*record) bool) {
 	for _, one := range r.records {
 		if one != nil && match(one) {

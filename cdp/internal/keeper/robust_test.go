@@ -292,7 +292,7 @@ func TestEndlessLoopIsStopped(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	left = startLoop(ctx, t, c)
 	cancel()
-	wantCode(t, awaitError(t, left), CodeTimeout, "given up")
+	wantCode(t, awaitError(t, left), CodeTimeout, "cancelled")
 	wantValue(t, c, "", "1+1", "2")
 }
 
@@ -489,7 +489,7 @@ func TestKilledKeeper(t *testing.T) {
 			again.CloseBrowser(testContext(t))
 		case "dial":
 			_, err := Dial(testContext(t), cfg.RunDir, "", "test")
-			wantCode(t, err, CodeChromeConnection, "ended from outside")
+			wantCode(t, err, CodeChromeConnection, "was killed")
 		case "sweep":
 			if names, err := Sweep(cfg.RunDir); err != nil || len(names) != 1 {
 				t.Errorf("sweep: %q, %v", names, err)
@@ -763,7 +763,7 @@ func TestLaunchErrors(t *testing.T) {
 	requireNothingLeft(t, cfg)
 	cfg.Attach = "http://127.0.0.1:1"
 	_, err = Start(testContext(t), cfg)
-	wantCode(t, err, CodeChromeConnection, "no browser answers")
+	wantCode(t, err, CodeChromeConnection, "no browser responds")
 	requireNothingLeft(t, cfg)
 	cfg.Browser = "../evil"
 	_, err = Start(testContext(t), cfg)

@@ -16,9 +16,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// scope is where a plugin works: a browser context of its own, whose cookies and storage are shared with nobody, and whose only way to the
-// network is a proxy that dials within the plugin's grants. It is made at the plugin's first call and ends when it was idle for long, when the
-// plugin closes it, and with the browser.
+// scope is the working area of a plugin: a browser context of its own, which shares cookies and storage with no
+// other caller and reaches the network only through a proxy that dials within the plugin's grants. It is created by
+// the plugin's first call. It ends after the idle limit, when the plugin closes it, and with the browser.
 type scope struct {
 	caller        string
 	digest        string
@@ -26,14 +26,14 @@ type scope struct {
 	context       cdp.BrowserContextID
 	proxy         *proxy
 	lastUsed      time.Time
-	activeCalls   int           // calls under way
-	firstPageLock chan struct{} // held while its first page is made
+	activeCalls   int           // number of calls under way
+	firstPageLock chan struct{} // holds one while the first page is created
 }
 
-// maxScopes bounds the plugins that work in one browser.
+// maxScopes limits the plugins that work in one browser at the same time.
 const maxScopes = 64
 
-// checkCaller refuses who is no caller, and plugins where they cannot be held to what is theirs.
+// checkCaller rejects invalid callers, and plugins where their access cannot be limited.
 func (e *engine) checkCaller(by Caller) *Error {
 	switch {
 	case by.validate() != nil:
@@ -41,16 +41,19 @@ func (e *engine) checkCaller(by Caller) *Error {
 	case !by.isPlugin():
 		return nil
 	case e.external:
-		return errf(CodeDenied, "plugins do not work in a browser that Parley is attached to: it is somebody's own; open one that Parley starts")
+		return errf(CodeDenied, "plugins cannot use a browser that Parley is attached to, "+
+			"because it has its user's own pages; open a browser that Parley starts")
 	case e.egress == nil:
-		return errf(CodeDenied, "this keeper has no guard for what pages dial, so plugins do not work in its browser; its log says why")
+		return errf(CodeDenied, "plugins cannot use this browser: its keeper could not set up the guard "+
+			"for their network access; the keeper's log has the reason")
 	}
 	return nil
 }
 
-// enterScope answers the scope of a plugin, which is made when it is missing, and holds its pages to what this call brings. leave ends the call.
+// enterScope returns a plugin's scope, which it creates if necessary, and applies the call's grants to it. The
+// caller calls release when its call ends.
 func (e *engine) enterScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
-	select { // one at a time: two first calls of one plugin must not make two
+	select { // one at a time, or two first calls of a plugin would create two scopes
 	case e.scopeLock <- struct{}{}:
 		defer func() { <-e.scopeLock }()
 	case <-ctx.Done():
@@ -64,7 +67,8 @@ func (e *engine) enterScope(ctx context.Context, by Caller) (s *scope, release f
 	full := len(e.scopes) >= maxScopes
 	e.mu.Unlock()
 	if full {
-		return nil, nil, errf(CodeLimitExceeded, "%d plugins work in this browser already", maxScopes)
+		return nil, nil, errf(CodeLimitExceeded, "%d plugins use this browser, which is the limit: "+
+			"try again after one of them has called cdp.close", maxScopes)
 	}
 	if s, err = e.newScope(ctx, by); err != nil {
 		return nil, nil, err
@@ -72,9 +76,9 @@ func (e *engine) enterScope(ctx context.Context, by Caller) (s *scope, release f
 	return s, e.releaseFunc(s), nil
 }
 
-// updateScope holds what a plugin has in the browser, if anything, to what a call brings that needs no page.
+// updateScope applies the grants of a call that needs no page to the plugin's scope, if it has one.
 func (e *engine) updateScope(ctx context.Context, by Caller) *Error {
-	select { // as in enter
+	select { // as in enterScope
 	case e.scopeLock <- struct{}{}:
 		defer func() { <-e.scopeLock }()
 	case <-ctx.Done():
@@ -87,7 +91,8 @@ func (e *engine) updateScope(ctx context.Context, by Caller) *Error {
 	return err
 }
 
-// existingScope answers the scope of a plugin as this call holds it, nil if it has none: that of another version is ended.
+// existingScope applies the call's grants to the plugin's scope and returns it, or nil if there is none. A scope of
+// another version of the plugin is closed.
 func (e *engine) existingScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
 	e.mu.Lock()
 	s = e.scopes[by.Name]
@@ -96,7 +101,7 @@ func (e *engine) existingScope(ctx context.Context, by Caller) (s *scope, releas
 	case otherVersion:
 		e.disown(s)
 	case s != nil:
-		s.activeCalls++ // from now on it is not idle
+		s.activeCalls++ // so that it is not idle
 	}
 	e.mu.Unlock()
 	switch {
@@ -117,7 +122,7 @@ func (e *engine) existingScope(ctx context.Context, by Caller) (s *scope, releas
 	return s, release, nil
 }
 
-// takeUsedRights answers what a plugin's pages have dialled since that was told before.
+// takeUsedRights returns the rights that a plugin's pages have used since the previous takeUsedRights.
 func (e *engine) takeUsedRights(by Caller) []string {
 	e.mu.Lock()
 	s := e.scopes[by.Name]
@@ -137,9 +142,9 @@ func (e *engine) releaseFunc(s *scope) func() {
 	}
 }
 
-// disown takes from a plugin's name what the browser tells of a scope. The engine is locked.
+// disown detaches a scope's targets and events from the plugin's name. The engine is locked.
 func (e *engine) disown(s *scope) {
-	e.contextOwners[string(s.context)] = pluginPrefix // nobody's name
+	e.contextOwners[string(s.context)] = pluginPrefix // not the name of any caller
 	for _, t := range e.order {
 		if t.owner == s.caller {
 			t.owner = pluginPrefix
@@ -155,7 +160,7 @@ func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
 		return nil, errf(CodeInternal, "the plugin's proxy cannot listen: %v", failed)
 	}
 	made, err := execute(ctx, e, nil, cdptarget.CreateBrowserContext, cdptarget.CreateBrowserContextParams{
-		// Chrome goes past a proxy to loopback, unless this says otherwise.
+		// Without this setting Chrome bypasses the proxy for loopback addresses.
 		ProxyServer: "http://" + p.address(), ProxyBypassList: "<-loopback>",
 	}, callOptions{})
 	if err != nil {
@@ -163,7 +168,10 @@ func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
 		return nil, err
 	}
 	p.allow(by.HTTP)
-	s := &scope{caller: by.Name, digest: by.Digest, folders: by.Folders, context: made.BrowserContextID, proxy: p, activeCalls: 1, firstPageLock: make(chan struct{}, 1)}
+	s := &scope{
+		caller: by.Name, digest: by.Digest, folders: by.Folders, context: made.BrowserContextID, proxy: p,
+		activeCalls: 1, firstPageLock: make(chan struct{}, 1),
+	}
 	e.mu.Lock()
 	e.contextOwners[string(s.context)] = by.Name
 	e.mu.Unlock()
@@ -177,7 +185,8 @@ func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
 	return s, nil
 }
 
-// denyDownloads is how a scope begins: a page can start a download by itself, and Chrome would put it among the person's.
+// denyDownloads denies downloads in a scope until the plugin allows them: a page can start one by itself, and
+// Chrome would save it in the user's download folder.
 func (e *engine) denyDownloads(ctx context.Context, s *scope) *Error {
 	_, err := execute(ctx, e, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: s.context,
@@ -185,7 +194,8 @@ func (e *engine) denyDownloads(ctx context.Context, s *scope) *Error {
 	return err
 }
 
-// dispose ends a scope with all its pages. That its context's id stays known keeps what the browser still tells of it from others.
+// dispose closes a scope with all its pages. The id of its context stays known, so that late events of the browser
+// about it stay hidden from other callers.
 func (e *engine) dispose(s *scope) *Error {
 	e.mu.Lock()
 	if e.scopes[s.caller] == s {
@@ -195,13 +205,14 @@ func (e *engine) dispose(s *scope) *Error {
 	s.proxy.close()
 	ctx, cancel := context.WithTimeout(context.Background(), disposeTimeout)
 	defer cancel()
-	_, err := execute(ctx, e, nil, cdptarget.DisposeBrowserContext, cdptarget.DisposeBrowserContextParams{BrowserContextID: s.context}, callOptions{})
+	params := cdptarget.DisposeBrowserContextParams{BrowserContextID: s.context}
+	_, err := execute(ctx, e, nil, cdptarget.DisposeBrowserContext, params, callOptions{})
 	return err
 }
 
 const disposeTimeout = 5 * time.Second
 
-// disposeIdle ends the scopes that no call has used for so long.
+// disposeIdle closes the scopes that had no call for at least limit.
 func (e *engine) disposeIdle(limit time.Duration) {
 	e.mu.Lock()
 	var idle []*scope
@@ -217,7 +228,7 @@ func (e *engine) disposeIdle(limit time.Duration) {
 	}
 }
 
-// closeProxies ends the ways out of all scopes, when there is no browser any more.
+// closeProxies closes the proxies of all scopes once the browser has ended.
 func (e *engine) closeProxies() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -226,7 +237,7 @@ func (e *engine) closeProxies() {
 	}
 }
 
-// closeScope ends what a plugin has in this browser, and answers the pages that it closed.
+// closeScope closes everything that a plugin has in this browser and returns the ids of its pages.
 func (e *engine) closeScope(by Caller) ([]string, *Error) {
 	pages := []string{}
 	e.mu.Lock()
@@ -243,9 +254,9 @@ func (e *engine) closeScope(by Caller) ([]string, *Error) {
 	return pages, e.dispose(s)
 }
 
-// firstPage sees to it that a plugin has a page to work in.
+// firstPage makes sure that a plugin has a page.
 func (e *engine) firstPage(ctx context.Context, by Caller, s *scope) *Error {
-	select { // one at a time, as in enter
+	select { // one at a time, as in enterScope
 	case s.firstPageLock <- struct{}{}:
 		defer func() { <-s.firstPageLock }()
 	case <-ctx.Done():
@@ -271,16 +282,18 @@ func (e *engine) firstPage(ctx context.Context, by Caller, s *scope) *Error {
 	return nil
 }
 
-// enforceURL closes a page of anybody but the person that shows what only the person may open. No parameter leads there, and Chrome itself
-// does not let a page go there; this holds should a way be found. The engine is locked.
+// enforceURL closes a page of any caller except the command line that shows a URL reserved for the command line. No
+// parameter allows such a URL, and Chrome does not let a page navigate there; this is the second line of defense.
+// The engine is locked.
 func (e *engine) enforceURL(t *target, url string) {
 	if t.owner == "" || t.owner == commandLine.Name || t.kind != "page" || t.evictErr != nil || mayShow(url) {
 		return
 	}
-	e.evict(t, errf(CodeDenied, "the page went to %s and was closed: only http and https pages are open to %s", manifest.Clip(url, 100), manifest.Clip(t.owner, 80)))
+	e.evict(t, errf(CodeDenied, "the page was closed because it showed %s: %s may only open http and https pages",
+		manifest.Clip(url, 100), manifest.Clip(t.owner, 80)))
 }
 
-// dialError explains a navigation of a plugin that failed because its proxy did not dial.
+// dialError returns the reason why a plugin's navigation failed, if its proxy refused to dial.
 func (s *scope) dialError(since int, to string) *Error {
 	refused := s.proxy.refusalSince(since, dialAddress(to))
 	if refused == nil {
@@ -291,7 +304,7 @@ func (s *scope) dialError(since int, to string) *Error {
 	return e
 }
 
-// dialAddress is what is dialled for a URL, as "host:port"; "" for what is none.
+// dialAddress returns the address that is dialled for a URL, as "host:port", or "" if the URL is invalid.
 func dialAddress(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -304,7 +317,7 @@ func dialAddress(raw string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// navigationFailed reads the failure in what Page.navigate answers as a success.
+// navigationFailed reports whether the result of Page.navigate, a success, contains a failure.
 func navigationFailed(result json.RawMessage) bool {
 	var nav struct {
 		ErrorText string `json:"errorText"`

@@ -13,53 +13,53 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// server answers clients on the socket.
+// server serves clients on the socket.
 type server struct {
 	engine *engine
 	hello  hello
 	status func(by Caller) Status
-	// requestStop asks the keeper to end, and is closed over what follows, see Main.
+	// requestStop asks the keeper to stop. Main then closes the browser and this server.
 	requestStop func(reason string)
-	// stopped is closed when the browser is gone and its files are removed.
+	// stopped is closed when the browser has ended and its files are removed.
 	stopped chan struct{}
 
 	mu             sync.Mutex
 	clients        map[*client]bool
-	activeRequests int // requests under way
+	activeRequests int // number of requests under way
 	lastUse        time.Time
 }
 
-// client is one connection. Its writer sends replies first and events when no
-// reply waits, so a reply never waits behind events, nor the engine for a client.
-// While the writer has nothing to do, a reply is sent by who has it.
+// client is one connection. Its writer sends replies first, and events only when no reply is queued. So a reply
+// never waits behind events, and the engine never waits for a client. While the writer is idle, the goroutine that
+// has a reply sends it itself.
 type client struct {
 	conn net.Conn
 	s    *server
 
 	wake    chan struct{} // holds one when there may be something to send
-	writeMu sync.Mutex    // held by who writes to conn
+	writeMu sync.Mutex    // guards writes to conn
 
 	mu          sync.Mutex
 	replies     [][][]byte
-	queuedBytes int           // bytes of replies
-	drained     chan struct{} // holds one when there may be fewer of them
+	queuedBytes int           // the size of replies
+	drained     chan struct{} // holds one when queuedBytes may have decreased
 	streams     []*stream
 	calls       map[int64]context.CancelFunc
 	closing     bool
 	closed      bool
 }
 
-// stream is what comes piece by piece: events of a listener, or the result in a spool.
+// stream is a sequence of frames: the events of a listener, or the pieces of a spool.
 type stream struct {
 	id    int64
 	l     *listener
 	spool *spool
-	done  chan struct{} // closed when the spool is read, or will not be
+	done  chan struct{} // closed when the spool is read or abandoned
 }
 
 const (
 	maxInFlight    = 256
-	maxQueuedBytes = 16 << 20 // bytes of answers that wait for a client, above which it is not listened to
+	maxQueuedBytes = 16 << 20 // of responses; above it the keeper reads no requests of the client
 	helloTimeout   = 10 * time.Second
 )
 
@@ -101,7 +101,10 @@ func (s *server) serveClient(conn net.Conn) {
 	}
 	conn.SetDeadline(time.Time{})
 
-	c := &client{conn: conn, s: s, wake: make(chan struct{}, 1), drained: make(chan struct{}, 1), calls: map[int64]context.CancelFunc{}}
+	c := &client{
+		conn: conn, s: s, wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
+		calls: map[int64]context.CancelFunc{},
+	}
 	s.mu.Lock()
 	s.clients[c] = true
 	s.mu.Unlock()
@@ -110,7 +113,7 @@ func (s *server) serveClient(conn net.Conn) {
 		defer close(written)
 		c.write()
 		conn.Close()
-		c.abandonAll() // for a client that is not listened to
+		c.abandonAll() // also unblocks awaitReader
 	}()
 	c.read(r)
 	c.abandonAll()
@@ -120,7 +123,7 @@ func (s *server) serveClient(conn net.Conn) {
 	s.mu.Unlock()
 }
 
-// countRequest counts a request that begins (1) or ends (-1).
+// countRequest counts the begin (1) or end (-1) of a request.
 func (s *server) countRequest(change int) {
 	s.mu.Lock()
 	s.activeRequests += change
@@ -128,8 +131,7 @@ func (s *server) countRequest(change int) {
 	s.mu.Unlock()
 }
 
-// idleFor is how long nobody asked anything; one who is only connected does not count,
-// one who listens does.
+// idleFor returns the time since the last request. A connection alone does not count as use; a listener does.
 func (s *server) idleFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +147,7 @@ func (s *server) clientCount() int {
 	return len(s.clients)
 }
 
-// closeClients lets each client have what is already answered, and closes it.
+// closeClients lets each client read its queued responses, then closes it.
 func (s *server) closeClients(patience time.Duration) {
 	s.mu.Lock()
 	var open []*client
@@ -166,7 +168,8 @@ func (s *server) closeClients(patience time.Duration) {
 	}
 }
 
-// read takes requests until the client closes or says something that is none. One who asks on, and does not read, has to wait.
+// read handles requests until the client closes the connection or sends an invalid request. A client that keeps
+// sending without reading blocks.
 func (c *client) read(r *bufio.Reader) {
 	jobs := make(chan job)
 	defer close(jobs)
@@ -198,7 +201,8 @@ func (c *client) read(r *bufio.Reader) {
 			if twice {
 				return
 			}
-			c.sendReply(responseParts(q.id, "error", mustJSON(errf(CodeLimitExceeded, "%d requests are under way on this connection; wait for their answers", maxInFlight))))
+			err := errf(CodeLimitExceeded, "%d requests are under way on this connection; wait for their responses", maxInFlight)
+			c.sendReply(responseParts(q.id, "error", mustJSON(err)))
 			continue
 		}
 		c.s.countRequest(1)
@@ -211,7 +215,7 @@ func (c *client) read(r *bufio.Reader) {
 	}
 }
 
-// awaitReader waits while more than maxUnread bytes wait for the client.
+// awaitReader blocks while more than maxQueuedBytes are queued for the client.
 func (c *client) awaitReader() {
 	for {
 		c.mu.Lock()
@@ -224,7 +228,7 @@ func (c *client) awaitReader() {
 	}
 }
 
-// appendReply lets a reply wait for the writer. The client is locked.
+// appendReply queues a reply without waking the writer. The client is locked.
 func (c *client) appendReply(parts [][]byte) {
 	if !c.closed {
 		c.replies = append(c.replies, parts)
@@ -232,14 +236,15 @@ func (c *client) appendReply(parts [][]byte) {
 	}
 }
 
-// job is a request that is to be served.
+// job is a request to be handled.
 type job struct {
 	request
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// work serves a request, and then those that come while it has nothing to do: its stack has grown to what that takes.
+// work handles a request, then further ones until the connection ends: reusing the goroutine reuses its grown
+// stack.
 func (c *client) work(j job, jobs <-chan job) {
 	for ok := true; ok; j, ok = <-jobs {
 		result, failure := c.handle(j.ctx, j.request)
@@ -252,7 +257,7 @@ func (c *client) work(j job, jobs <-chan job) {
 			c.finish(j.id, responseParts(j.id, "error", mustJSON(failure), rights...))
 		case result != nil:
 			c.finish(j.id, responseParts(j.id, "result", result, rights...))
-		default: // a stream has answered
+		default: // a stream has sent its own response
 			c.finish(j.id, nil)
 		}
 		j.cancel()
@@ -260,8 +265,8 @@ func (c *client) work(j job, jobs <-chan job) {
 	}
 }
 
-// finish makes room for another request, and then answers this one. While the writer sleeps the answer is sent here, which waits for a
-// client that does not read, as nobody else does.
+// finish frees the slot of a request and sends its response. While the writer is idle it sends here; a client that
+// does not read then blocks only this goroutine.
 func (c *client) finish(id int64, parts [][]byte) {
 	writerIdle := parts != nil && c.writeMu.TryLock()
 	if writerIdle {
@@ -290,7 +295,7 @@ func (c *client) sendReply(parts [][]byte) {
 	c.wakeWriter()
 }
 
-// abandonAll abandons everything that the client asked.
+// abandonAll cancels all requests of the client.
 func (c *client) abandonAll() {
 	c.mu.Lock()
 	c.closed = true
@@ -307,7 +312,7 @@ func (c *client) abandonAll() {
 	}
 }
 
-// releaseStream frees what a stream holds.
+// releaseStream frees the resources of a stream.
 func (c *client) releaseStream(s *stream) {
 	if s.l != nil {
 		c.s.engine.unlisten(s.l)
@@ -317,7 +322,7 @@ func (c *client) releaseStream(s *stream) {
 	close(s.done)
 }
 
-// write sends what is there until the connection ends.
+// write sends queued frames until the connection ends.
 func (c *client) write() {
 	w := bufio.NewWriterSize(c.conn, 64<<10)
 	c.writeMu.Lock()
@@ -346,7 +351,7 @@ func (c *client) write() {
 	}
 }
 
-// next answers the next frame, replies first; idle when there is none.
+// next returns the next frame, replies first. idle is true if there is none, ok is false if the client has ended.
 func (c *client) next() (parts [][]byte, idle, ok bool) {
 	c.mu.Lock()
 	if c.closed {
@@ -380,7 +385,7 @@ func (c *client) next() (parts [][]byte, idle, ok bool) {
 	return nil, true, true
 }
 
-// nextPiece answers the frame with the next piece of a spool, or the last of its answer.
+// nextPiece returns the frame with the next piece of a spool, or the final response.
 func (c *client) nextPiece(s *stream) [][]byte {
 	piece, err := s.spool.next()
 	if err == nil {
@@ -393,7 +398,7 @@ func (c *client) nextPiece(s *stream) [][]byte {
 	return responseParts(s.id, "result", []byte("{}"))
 }
 
-// awaitWork waits until there may be something to send; false when the client is to be closed.
+// awaitWork blocks until there may be something to send. It returns false when the client is to be closed.
 func (c *client) awaitWork() bool {
 	for {
 		c.mu.Lock()
@@ -422,10 +427,10 @@ func (c *client) hasStreamWork() bool {
 	return false
 }
 
-// wakeWriter wakes the writer and never waits, for the engine calls it while locked.
+// wakeWriter wakes the writer. It never blocks, because the engine calls it while locked.
 func (c *client) wakeWriter() { notify(c.wake) }
 
-// notify lets a channel hold one.
+// notify sends to c, a channel of capacity one, unless a notification is pending.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -449,13 +454,13 @@ func (c *client) removeStream(s *stream) {
 	}
 }
 
-// handle runs one request. A nil result without a failure: a stream answers later.
+// handle runs one request. If both results are nil, a stream sends the response later.
 func (c *client) handle(ctx context.Context, q request) (json.RawMessage, *Error) {
 	e := c.s.engine
 	if err := e.checkCaller(q.by); err != nil {
 		return nil, err
 	}
-	if q.by.isPlugin() && q.op != "call" && q.op != "open" { // which enter
+	if q.by.isPlugin() && q.op != "call" && q.op != "open" { // those call enterScope
 		ctx, cancel := withTimeout(ctx, 0)
 		defer cancel()
 		if err := e.updateScope(ctx, q.by); err != nil {
@@ -523,7 +528,7 @@ func (c *client) handle(ctx context.Context, q request) (json.RawMessage, *Error
 	return nil, errf(CodeInvalidArgs, "the keeper has no operation %q", manifest.Clip(q.op, 40))
 }
 
-// streamSpool sends a spool piece by piece, and stays until that is done or given up.
+// streamSpool sends a spool in pieces. It returns when that is done or the call is abandoned.
 func (c *client) streamSpool(ctx context.Context, id int64, spool *spool) {
 	s := &stream{id: id, spool: spool, done: make(chan struct{})}
 	c.mu.Lock()
@@ -542,7 +547,7 @@ func (c *client) streamSpool(ctx context.Context, id int64, spool *spool) {
 	}
 }
 
-// listen starts a stream and stays until it ends or is cancelled.
+// listen starts a stream. It returns when the stream ends or is cancelled.
 func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenRequest) *Error {
 	var scope *target
 	if b.Target != "" {
@@ -550,7 +555,7 @@ func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenReques
 		if scope, err = c.s.engine.resolve(by, b.Target); err != nil {
 			return err
 		}
-		ctx, cancel := withTimeout(ctx, 0) // the stream itself may have no end
+		ctx, cancel := withTimeout(ctx, 0) // the stream itself may be unlimited
 		defer cancel()
 		if err := c.s.engine.attach(ctx, scope, ""); err != nil {
 			return err
@@ -568,7 +573,7 @@ func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenReques
 		c.s.engine.unlisten(l)
 		return nil
 	}
-	// The first item is the promise that nothing after it is missed.
+	// The first item tells the client that the stream is complete from now on.
 	c.appendReply(responseParts(id, "item", []byte(`{"listening":true}`)))
 	c.streams = append(c.streams, &stream{id: id, l: l})
 	c.mu.Unlock()

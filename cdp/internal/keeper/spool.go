@@ -8,17 +8,18 @@ import (
 	"strconv"
 )
 
-// spool is a large reply on disk, on its way from the browser to the one who asked for it in pieces: the browser is
-// read as fast as it writes, and the caller takes his time. Its file has no name, so that nothing can leave it behind.
+// spool holds a large reply on disk between the browser and a caller that takes it in pieces. So the browser is
+// read at its own speed and the caller reads at its own. The file is removed right after it was opened, so that it
+// cannot be left behind.
 type spool struct {
 	file     *os.File
 	tail     []byte // what follows the result in the browser's message
-	start    int64  // where the result begins
-	size     int64  // of the message, then of what is left to be read
-	writeErr error  // of the first write that failed
+	start    int64  // offset of the result
+	size     int64  // of the message; once result was called, of the unread rest
+	writeErr error  // the first write error
 }
 
-// newSpool answers nil when the beginning of a message is not one of a result.
+// newSpool returns nil if the beginning of a message is not that of a result.
 func newSpool(beginning []byte, session string) *spool {
 	const key = `"result":`
 	at := bytes.Index(beginning[:min(len(beginning), 100)], []byte(key))
@@ -35,7 +36,7 @@ func newSpool(beginning []byte, session string) *spool {
 	return s
 }
 
-// Write keeps a piece of the message. It never fails: the browser is to be read to the end of its message.
+// Write stores a piece of the message. It never fails, because the browser's message must be read to its end.
 func (s *spool) Write(b []byte) (int, error) {
 	if s.writeErr == nil {
 		_, s.writeErr = s.file.Write(b)
@@ -44,7 +45,7 @@ func (s *spool) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// result makes the spool ready to be read: the result alone.
+// result prepares the spool for reading: only the result, without the rest of the message.
 func (s *spool) result() error {
 	if s.writeErr != nil {
 		return s.writeErr
@@ -61,7 +62,7 @@ func (s *spool) result() error {
 	return err
 }
 
-// next answers the next piece of the result, io.EOF after the last.
+// next returns the next piece of the result, or io.EOF after the last.
 func (s *spool) next() ([]byte, error) {
 	if s.size == 0 {
 		return nil, io.EOF
@@ -82,7 +83,7 @@ func (s *spool) close() {
 	}
 }
 
-// spill is asked where a large message goes: to a spool if it is the reply to a call that takes pieces.
+// spill returns the spool for a large message if it is the reply to a call that accepts pieces, else nil.
 func (e *engine) spill(beginning []byte) io.Writer {
 	var id int64
 	eachField(beginning, func(key, value []byte) (err error) {
@@ -107,18 +108,19 @@ func (e *engine) spill(beginning []byte) io.Writer {
 	return e.spool
 }
 
-// deliverSpool delivers a spool. The engine is locked.
+// deliverSpool finishes a call with the spool. The engine is locked.
 func (e *engine) deliverSpool(id int64) {
 	s := e.spool
 	e.spool = nil
 	p := e.pending[id]
 	if p == nil {
-		s.close() // abandoned
+		s.close() // the call was abandoned
 		return
 	}
 	if err := s.result(); err != nil {
 		s.close()
-		e.finish(p, reply{err: errf(CodeUnavailable, "the reply to %s cannot be kept on disk in %s: %v", p.method, os.TempDir(), err)})
+		e.finish(p, reply{err: errf(CodeUnavailable, "the reply to %s cannot be stored in %s: %v",
+			p.method, os.TempDir(), err)})
 		return
 	}
 	e.finish(p, reply{spool: s})

@@ -20,18 +20,19 @@ import (
 
 const pollInterval = 20 * time.Millisecond
 
-// Start answers a connection to the keeper of cfg.Browser, and starts one when there
-// is none. Two starts at once make one keeper. What Client.Notes says is to be shown.
+// Start connects to the keeper of cfg.Browser, and starts one if there is none. Concurrent starts share one keeper.
+// The caller should show [Client.Notes] to the user.
 func Start(ctx context.Context, cfg Config) (*Client, error) {
 	cfg.setDefaults()
 	if !supported {
-		return nil, errf(CodeUnavailable, "a browser of one's own needs inherited file descriptors and file locks, which are not available on this platform")
+		return nil, errf(CodeUnavailable, "opening a browser needs inherited file descriptors and file locks, "+
+			"which are not available on this platform")
 	}
 	if err := CheckName(cfg.Browser); err != nil {
 		return nil, err
 	}
 	if cfg.RunDir == "" || cfg.Chrome == "" && cfg.Attach == "" {
-		return nil, errf(CodeInvalidArgs, "Start needs a run folder, and a browser to launch or to attach to")
+		return nil, errf(CodeInvalidArgs, "Start requires a run folder, and a browser to launch or to attach to")
 	}
 	cfg.RunDir = absolute(cfg.RunDir)
 	if cfg.UserDataDir != "" {
@@ -64,9 +65,10 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 		lock, err := f.tryLock()
 		switch {
 		case errors.Is(err, errLocked):
-			// Somebody starts it, or it is just ending.
+			// Another process starts the keeper, or it is just exiting.
 			if err := pause(ctx); err != nil {
-				return nil, errf(CodeChromeLaunch, "browser %q is being started or ended by process %d, which does not get on with it", cfg.Browser, f.lockPID())
+				return nil, errf(CodeChromeLaunch, "process %d is starting or closing browser %q and does not finish; "+
+					"close the browser, which kills that process", f.lockPID(), cfg.Browser)
 			}
 			continue
 		case err != nil:
@@ -77,22 +79,22 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 			f.unlock(lock)
 			return nil, err
 		}
-		lock.Close() // the keeper has it, too
+		lock.Close() // the keeper has inherited it
 		c, err = connect(ctx, f, cfg.Version)
 		if err != nil {
-			return nil, errf(CodeChromeConnection, "the keeper has started, but cannot be reached: %v", err)
+			return nil, errf(CodeChromeConnection, "the keeper has started but cannot be reached: %v", err)
 		}
 		c.started, c.notes = true, notes
 		return c, nil
 	}
 }
 
-// spawn starts the keeper and waits until it says ready. On an error no keeper is left.
+// spawn starts the keeper and waits until it is ready. If it fails, no keeper is left.
 func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	if err := f.clean(); err != nil {
 		return runDirError(err)
 	}
-	Sweep(f.dir) // of other names; what cannot be removed there is nothing to this one
+	Sweep(f.dir) // of other names; failures there do not concern this browser
 	logFile, err := os.OpenFile(f.log(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return runDirError(err)
@@ -103,7 +105,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 		return errf(CodeInternal, "%v", err)
 	}
 	defer ready.Close()
-	// The arguments are for whoever reads a list of processes.
+	// The keeper ignores its arguments. They are for people who read a list of processes.
 	cmd := host.SelfCommand()
 	cmd.Args = append(cmd.Args, childName, cfg.Browser, cfg.RunDir)
 	cmd.Env = append(os.Environ(), ChildVar+"="+childName)
@@ -133,9 +135,9 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	}
 	if status.Error == nil {
 		if words := lastLines(f.log(), 5); words != "" {
-			status.Error = errf(CodeChromeLaunch, "the keeper ended before it was ready; its last words:\n  %s", words)
+			status.Error = errf(CodeChromeLaunch, "the keeper exited before it was ready; its last output:\n  %s", words)
 		} else {
-			status.Error = errf(CodeChromeLaunch, "the keeper ended before it was ready")
+			status.Error = errf(CodeChromeLaunch, "the keeper exited before it was ready")
 		}
 		if ctx.Err() != nil {
 			status.Error = contextError(ctx, "starting the browser")
@@ -152,14 +154,14 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	return status.Error
 }
 
-// Dial answers a connection to a running keeper. When there is none the error's code
-// is CodeChromeConnection, and what a dead one left is removed.
+// Dial connects to a running keeper. If there is none, it removes what a dead one left, and the error has
+// CodeChromeConnection.
 func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 	f := files{absolute(runDir), orDefault(name)}
 	if err := CheckName(f.name); err != nil {
 		return nil, err
 	}
-	// A keeper that is just ending, or was just killed, holds its lock a moment longer.
+	// A keeper that is just exiting, or was just killed, holds its lock a moment longer.
 	for patience := time.Now().Add(endingTimeout); ; {
 		c, err := connect(ctx, f, version)
 		if err == nil {
@@ -173,30 +175,32 @@ func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 			return nil, err
 		}
 		if swept, _ := f.sweep(); swept {
-			return nil, errf(CodeChromeConnection, "browser %q is not open any more: its keeper was ended from outside, and what it left is removed", f.name)
+			return nil, errf(CodeChromeConnection, "browser %q is no longer open: its keeper was killed; its files were removed",
+				f.name)
 		}
 		if !f.isLocked() {
 			return nil, errf(CodeChromeConnection, "no browser %q is open", f.name)
 		}
 		if time.Now().After(patience) || pause(ctx) != nil {
-			return nil, errf(CodeChromeConnection, "browser %q is just being started or ended; try again in a moment", f.name)
+			return nil, errf(CodeChromeConnection, "browser %q is just being opened or closed; try again in a moment", f.name)
 		}
 	}
 }
 
-// foreignSocketError makes the error of a keeper that runs while something else is in its socket's place; what is left of one that is dead is removed instead.
+// foreignSocketError returns an error if err reports a foreign file at the socket's path and the keeper is running.
+// The files of a dead keeper are removed instead.
 func (f files) foreignSocketError(err error) error {
 	var planted *socketError
 	if errors.As(err, &planted) && f.isLocked() {
-		return errf(CodeChromeConnection, "%v, so nothing is said to it; remove it, and close browser %q", planted, f.name)
+		return errf(CodeChromeConnection, "%v, so it is not used; remove it and close browser %q", planted, f.name)
 	}
 	return nil
 }
 
 const endingTimeout = 500 * time.Millisecond
 
-// Stop closes a browser whatever state its keeper is in, and waits until nothing of
-// it is left. It answers whether there was one.
+// Stop closes a browser, whatever state its keeper is in, and waits until nothing of it is left. It reports whether
+// there was one.
 func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 	f := files{absolute(runDir), orDefault(name)}
 	if err := CheckName(f.name); err != nil {
@@ -204,7 +208,7 @@ func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 	}
 	asking, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	// What does not end when asked is ended, however little time the caller has left.
+	// A keeper that does not exit on request is killed, however little time the caller has left.
 	force, cancelForce := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout+20*time.Second)
 	defer cancelForce()
 	for {
@@ -228,7 +232,7 @@ func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 			Sweep(f.dir) // of other names
 			return swept, err
 		}
-		// It is just being started or ended.
+		// The keeper is just starting or exiting.
 		if pause(asking) != nil {
 			err := replace(force, f, &unusableKeeperError{pid: f.lockPID(), hung: true})
 			return err == nil, err
@@ -238,26 +242,28 @@ func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
 
 const stopTimeout = 8 * time.Second
 
-// unusableKeeperError is a keeper that cannot be used.
+// unusableKeeperError reports a running keeper that this program cannot use.
 type unusableKeeperError struct {
 	pid     int
 	wire    int
 	version string
-	hung    bool // it does not say hello
+	hung    bool // it does not send its hello
 }
 
 func (o *unusableKeeperError) Error() string {
 	if o.hung {
-		return fmt.Sprintf("the browser's keeper (process %d) does not answer", o.pid)
+		return fmt.Sprintf("the browser's keeper (process %d) does not respond", o.pid)
 	}
-	return fmt.Sprintf("the browser's keeper (process %d, version %s) speaks wire %d and this program %d", o.pid, orUnknown(o.version), o.wire, WireVersion)
+	return fmt.Sprintf("the browser's keeper (process %d, version %s) uses wire version %d, this program version %d",
+		o.pid, orUnknown(o.version), o.wire, WireVersion)
 }
 
 func (o *unusableKeeperError) note() string {
 	if o.hung {
-		return fmt.Sprintf("a keeper that did not answer (process %d) was replaced; its pages are gone", o.pid)
+		return fmt.Sprintf("a keeper that did not respond (process %d) was replaced; its pages are closed", o.pid)
 	}
-	return fmt.Sprintf("a keeper of another version (%s, wire %d) was replaced; its pages are gone", orUnknown(o.version), o.wire)
+	return fmt.Sprintf("a keeper of another version (%s, wire version %d) was replaced; its pages are closed",
+		orUnknown(o.version), o.wire)
 }
 
 func orUnknown(version string) string {
@@ -267,8 +273,8 @@ func orUnknown(version string) string {
 	return version
 }
 
-// replace ends a keeper: it asks, and what does not listen is killed, but only when
-// it is certain who it is.
+// replace ends a keeper. It asks first, and kills a keeper that does not comply, but only if it is certain which
+// process that is.
 func replace(ctx context.Context, f files, o *unusableKeeperError) error {
 	socket := f.socket()
 	asked, pid := false, 0
@@ -285,22 +291,24 @@ func replace(ctx context.Context, f files, o *unusableKeeperError) error {
 		_, err := f.sweep()
 		return err
 	}
-	// The kernel names who made the socket; without one, the process must be a keeper by its environment.
-	owner := cmp.Or(f.lockPID(), pid, o.pid) // a full disk took no number into the lock
+	// The kernel reports the process that created the socket. Without it, the process's environment must show a
+	// keeper.
+	owner := cmp.Or(f.lockPID(), pid, o.pid) // the lock file is empty if the disk was full
 	if owner > 0 && f.isLocked() {
 		if pid != owner && !isKeeper(owner) {
-			return errf(CodeInternal, "the lock %s names process %d, which is not certainly a keeper; end it by hand", f.lock(), owner)
+			return errf(CodeInternal, "the lock %s names process %d, which may not be a keeper; kill it if it is one",
+				f.lock(), owner)
 		}
 		kill(owner)
 	}
 	if !f.awaitRelease(ctx, 5*time.Second) {
-		return errf(CodeInternal, "keeper process %d cannot be ended; end it by hand", owner)
+		return errf(CodeInternal, "keeper process %d could not be killed; end it by hand", owner)
 	}
 	_, err := f.sweep()
 	return err
 }
 
-// awaitRelease waits until nobody holds the lock.
+// awaitRelease waits until no process holds the lock. It reports whether that happened in time.
 func (f files) awaitRelease(ctx context.Context, patience time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -321,7 +329,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// differences says which wishes a browser that is open already does not meet.
+// differences returns a note about the options that an already open browser does not have.
 func differences(cfg Config, h hello) (notes []string) {
 	var ignored []string
 	if cfg.Headed && !h.Headed {
@@ -337,10 +345,11 @@ func differences(cfg Config, h hello) (notes []string) {
 		ignored = append(ignored, "chrome")
 	}
 	if len(ignored) > 0 {
-		notes = append(notes, fmt.Sprintf("browser %q is open already, so %s had no effect; close it first, or use another browser name", cfg.Browser, strings.Join(ignored, ", ")))
+		notes = append(notes, fmt.Sprintf("browser %q is open already, so %s had no effect; "+
+			"close it first, or use another browser name", cfg.Browser, strings.Join(ignored, ", ")))
 	}
 	return notes
 }
 
-// Supported reports whether keepers work on this platform.
+// Supported reports whether keepers are available on this platform.
 func Supported() bool { return supported }

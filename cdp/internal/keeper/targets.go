@@ -14,8 +14,8 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 )
 
-// Of events only the fields that matter here are read, so that nothing else that a
-// later browser says in them can be in the way.
+// targetInfo has only the fields that the engine needs, so that no other field of a later browser can break the
+// decoding.
 type targetInfo struct {
 	ID      string `json:"targetId"`
 	Type    string `json:"type"`
@@ -26,8 +26,7 @@ type targetInfo struct {
 	Context string `json:"browserContextId"`
 }
 
-// onEvent follows what changes the state of targets, keeps the event and hands it to
-// listeners. The engine is locked.
+// onEvent updates the state of targets, stores the event and offers it to the listeners. The engine is locked.
 func (e *engine) onEvent(session, method string, params json.RawMessage) {
 	t := e.sessions[session]
 	id := BrowserTarget
@@ -36,14 +35,17 @@ func (e *engine) onEvent(session, method string, params json.RawMessage) {
 	}
 	switch method {
 	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method:
-		e.onTargetInfo(t, method, params) // first, for whose the event is follows from it
+		e.onTargetInfo(t, method, params) // first, because the owner of the event depends on it
 	}
 	of := t
 	if of == nil && e.extraSessions[session] != nil {
 		of = e.extraSessions[session]
 		id = of.id
 	}
-	r := &record{t: time.Now().UnixMilli(), target: id, method: method, params: params, owner: e.ownerOf(of, method, params), replayed: t != nil && t.replaying(method)}
+	r := &record{
+		t: time.Now().UnixMilli(), target: id, method: method, params: params,
+		owner: e.ownerOf(of, method, params), replayed: t != nil && t.replaying(method),
+	}
 	e.events.add(r)
 	for l := range e.listeners {
 		l.offer(r, t)
@@ -91,7 +93,7 @@ func (e *engine) onTargetInfo(via *target, method string, params json.RawMessage
 	t := e.targets[p.Info.ID]
 	fresh := t == nil
 	if fresh && method == cdptarget.TargetInfoChanged.Method {
-		return // a frame of a page that was left, kept for going back: nothing reaches it until it is attached again
+		return // a frame in the back/forward cache: unreachable until it is attached again
 	}
 	if fresh {
 		t = &target{id: p.Info.ID, kind: p.Info.Type, domains: map[string]*domain{}}
@@ -124,37 +126,39 @@ func (e *engine) onTargetInfo(via *target, method string, params json.RawMessage
 	e.broadcast()
 }
 
-// refreshTimeout bounds how long a list of targets waits for a browser that does not answer.
+// refreshTimeout bounds how long a list of targets waits for a browser that does not respond.
 const refreshTimeout = 500 * time.Millisecond
 
-// refreshTargets asks for titles and addresses again: a page's title comes after the last event that carries it.
+// refreshTargets fetches titles and URLs again, because a page's title changes after the last event that carries
+// it.
 func (e *engine) refreshTargets(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	raw, err := e.do(ctx, nil, cdptarget.GetTargets.Method, mustJSON(cdptarget.GetTargetsParams{Filter: targetFilter()}), callOptions{})
+	request := mustJSON(cdptarget.GetTargetsParams{Filter: targetFilter()})
+	raw, err := e.do(ctx, nil, cdptarget.GetTargets.Method, request, callOptions{})
 	var p struct {
 		Infos []targetInfo `json:"targetInfos"`
 	}
 	if err != nil || json.Unmarshal(raw, &p) != nil {
-		return // what the events said must do
+		return // keep what the events said
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, info := range p.Infos {
 		if t := e.targets[info.ID]; t != nil {
 			t.title = info.Title
-			if info.URL != "" { // as it is while a navigation is under way
+			if info.URL != "" { // it is empty while a navigation is under way
 				t.url = info.URL
 			}
 		}
 	}
 }
 
-// onAttached prepares a new session. The commands are sent at once and in order, the
-// one that lets the target run last, so that nothing of its life is missed.
+// onAttached prepares a new session. The commands are sent at once and in order; the one that lets the target run
+// comes last, so that no event is missed.
 func (e *engine) onAttached(t, via *target, session string, waiting bool) {
 	if t.session != "" {
-		// A second session of the same target, made by a caller: it must not stay paused.
+		// A caller created a second session with the target. That one must not stay paused either.
 		e.extraSessions[session] = t
 		if waiting {
 			second := &target{id: t.id, kind: t.kind, session: session}
@@ -169,8 +173,8 @@ func (e *engine) onAttached(t, via *target, session string, waiting bool) {
 	}
 	postCommand(e, t, cdptarget.SetAutoAttach, e.autoAttachParams(), nil)
 	if hasPage(t.kind) {
-		// Without it no dialog is ever told, and one that is open can then only be ended by a reload.
-		// Until it is answered a navigation to another process forgets it, so the target is not ready.
+		// Without Page.enable no dialog is reported, and an open one can only be closed by a reload. Until Chrome
+		// has processed it, a navigation to another process discards it; so the target is not ready before.
 		postCommand(e, t, page.Enable, page.EnableParams{}, func(reply) {
 			t.ready = true
 			e.broadcast()
@@ -211,7 +215,7 @@ func (e *engine) onTargetGone(method string, params json.RawMessage) {
 			delete(e.sessions, p.Session)
 			t.session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
 			e.failPending(t, closedTarget(t))
-			// Frames and workers are told as destroyed only where targets are discovered.
+			// Destroyed frames and workers are reported only where targets are discovered.
 			if !hasPage(t.kind) || t.kind == "iframe" {
 				e.forget(t)
 			}
@@ -234,7 +238,7 @@ func (e *engine) forget(t *target) {
 			break
 		}
 	}
-	// Closing what is closed has succeeded.
+	// Page.close of a page that is now closed has succeeded.
 	for _, p := range e.pending {
 		if p.target == t && p.method == page.CommandClose {
 			e.finish(p, reply{result: json.RawMessage("{}")})
@@ -255,7 +259,7 @@ func (e *engine) forget(t *target) {
 	}
 }
 
-// failPending ends the calls that wait for a target.
+// failPending fails the calls that wait for a target.
 func (e *engine) failPending(t *target, why *Error) {
 	for _, p := range e.pending {
 		if p.target == t {
@@ -264,9 +268,9 @@ func (e *engine) failPending(t *target, why *Error) {
 	}
 }
 
-// onCrash fails what waits for a renderer that is gone, a navigation too, for one that was
-// under way may never be answered. Two events tell of each crash; when the second comes,
-// only what revives the target can be waiting, and what told of the revival comes after it.
+// onCrash fails everything that waits for a crashed renderer. That includes navigations: one that was under way may
+// never be answered. Chrome reports each crash by two events. When the second arrives, only the command that
+// revives the target can be waiting, and the event of the revival is still to come.
 func (e *engine) onCrash(t *target) {
 	if t.crashed {
 		return
@@ -276,12 +280,12 @@ func (e *engine) onCrash(t *target) {
 	e.broadcast()
 }
 
-// reenableDomains says again what a crashed page was told for streams: Chrome answered it, but nobody heard it. It is said when the new page is there, for what comes
-// before is lost as well.
+// reenableDomains enables a crashed page's domains again for its listeners: the enable commands sent to the dead
+// renderer had no effect. It runs once the new page exists, because whatever is sent earlier is lost, too.
 func (e *engine) reenableDomains(t *target) {
 	for name, d := range t.domains {
 		if d.listeners > 0 {
-			e.setDomain(t, name, true, nil) // what the new page has said until now is no history
+			e.setDomain(t, name, true, nil) // events that the new page has sent so far are not replayed
 		}
 	}
 }
@@ -316,16 +320,16 @@ func (e *engine) onDialogEvent(t *target, method string, params json.RawMessage)
 	e.broadcast()
 }
 
-// answerDialog answers the open dialog of a page. The engine is locked.
+// answerDialog closes the open dialog of a page. The engine is locked.
 func (e *engine) answerDialog(t *target, how string) {
 	answer := page.HandleJavaScriptDialogParams{Accept: how == DialogAccept}
 	if t.dialog != nil && answer.Accept {
-		answer.PromptText = t.dialog.Default // what stands there already, as for a person who presses OK
+		answer.PromptText = t.dialog.Default // the preset text, as when a person presses OK
 	}
 	postCommand(e, t, page.HandleJavaScriptDialog, answer, nil)
 }
 
-// onNavigating follows whether a page is being left for another one.
+// onNavigating tracks whether a page is being left for another URL.
 func (t *target) onNavigating(method string, params json.RawMessage) {
 	var p struct {
 		Frame string `json:"frameId"`
@@ -359,7 +363,7 @@ func (e *engine) onNavigated(t *target, method string, params json.RawMessage) {
 	}
 	e.enforceURL(t, p.Frame.URL)
 	if t == e.sparePage && p.Frame.URL != blankURL && !strings.HasPrefix(p.Frame.URL, "chrome-error:") {
-		e.sparePage = nil // a caller has made it his own
+		e.sparePage = nil // a caller has navigated it
 	}
 	if len(t.loaders) == 8 {
 		t.loaders = append(t.loaders[:0], t.loaders[1:]...)

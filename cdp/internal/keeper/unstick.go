@@ -10,9 +10,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// What keeps a call from being sent, or from ending.
+// This file handles what keeps a call from being sent or from returning.
 
-// checkSendable says why a call cannot be sent now.
+// checkSendable returns the reason why a call cannot be sent now, or nil.
 func (e *engine) checkSendable(t *target, method string, o callOptions) *Error {
 	switch {
 	case e.closeErr != nil:
@@ -26,7 +26,7 @@ func (e *engine) checkSendable(t *target, method string, o callOptions) *Error {
 	case t.crashed && !revives(method):
 		return crashedTarget(t)
 	case t.session == "":
-		return errf(CodeNotFound, "target %s (%s) is not attached any more; try again", t.id, manifest.Clip(t.url, 80))
+		return errf(CodeNotFound, "target %s (%s) is no longer attached; try again", t.id, manifest.Clip(t.url, 80))
 	}
 	if d := t.root().dialog; d != nil && !d.endedBy(method) && o.onDialog != DialogAccept && o.onDialog != DialogDismiss {
 		return blockedTarget(t, d)
@@ -41,7 +41,8 @@ func closedTarget(t *target) *Error {
 }
 
 func crashedTarget(t *target) *Error {
-	e := errf(CodeTargetCrashed, "the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it", t.id, manifest.Clip(t.url, 80))
+	e := errf(CodeTargetCrashed, "the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it",
+		t.id, manifest.Clip(t.url, 80))
 	e.Target = t.id
 	return e
 }
@@ -51,27 +52,30 @@ func blockedTarget(t *target, d *Dialog) *Error {
 	if d.Type == beforeUnload {
 		way = `{"accept":true}, which leaves the page, or {"accept":false}, which stays`
 	}
-	e := errf(CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; answer it with Page.handleJavaScriptDialog %s", d.Type, manifest.Clip(d.Message, 300), way)
+	e := errf(CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; "+
+		"close it with Page.handleJavaScriptDialog %s",
+		d.Type, manifest.Clip(d.Message, 300), way)
 	e.Target, e.Dialog = t.id, d
 	return e
 }
 
-// revives names the commands that a crashed target takes.
+// revives reports whether a command revives a crashed target.
 func revives(method string) bool {
 	return method == page.CommandNavigate || method == page.CommandReload || method == page.CommandClose
 }
 
-// beforeUnload is the type of the dialog that asks whether the page may be left.
+// beforeUnload is the type of the dialog in which a page asks whether it may be left.
 const beforeUnload = "beforeunload"
 
-// endedBy reports whether a command ends the dialog. While a page asks whether it may be left, Chrome takes what would leave it and does nothing.
+// endedBy reports whether a command ends the dialog. While a beforeunload dialog is open, Chrome accepts
+// navigations and reloads but does not run them.
 func (d *Dialog) endedBy(method string) bool {
 	return method == page.CommandHandleJavaScriptDialog || revives(method) && d.Type != beforeUnload
 }
 
-// unstick looks whether a target whose call was given up is busy with a script, stops
-// the script, and says what it found. A target that only waits, as for a promise,
-// answers the probe and is left alone.
+// unstick checks whether a target whose call timed out is busy with a script. If so, it terminates the script. It
+// returns a description of what it found, or "". A target that only waits, for example for a promise, responds to
+// the probe and is left alone.
 func (e *engine) unstick(t *target) string {
 	if t == nil {
 		return ""
@@ -82,13 +86,13 @@ func (e *engine) unstick(t *target) string {
 	if unresponsive {
 		return ""
 	}
-	answered, forget, err := e.probe(t)
+	responded, forget, err := e.probe(t)
 	defer forget()
 	if err != nil {
 		return "the browser has stopped reading"
 	}
 	select {
-	case <-answered:
+	case <-responded:
 		return ""
 	case <-time.After(probeTimeout):
 	}
@@ -98,19 +102,19 @@ func (e *engine) unstick(t *target) string {
 		postCommand(e, t, runtime.TerminateExecution, cdp.Empty{}, nil)
 	}
 	e.mu.Unlock()
-	if pendingURL != "" { // what is sent now goes to the page that comes, whose script must not be stopped
-		return "a navigation to " + manifest.Clip(pendingURL, 200) + " is under way, which has not been answered"
+	if pendingURL != "" { // messages now reach the new page, whose script must not be terminated
+		return "a navigation to " + manifest.Clip(pendingURL, 200) + " is under way, and its server has not responded"
 	}
 	select {
-	case <-answered:
+	case <-responded:
 		return "the page was busy with a script that did not end, which was stopped"
 	case <-time.After(terminateTimeout):
-		return "the page does not answer at all, and its script could not be stopped; Page.reload or closing it may help"
+		return "the page does not respond, and its script could not be stopped; Page.reload may help, or close the page"
 	}
 }
 
-// probe asks a target for what costs nothing.
-func (e *engine) probe(t *target) (answered <-chan reply, forget func(), err *Error) {
+// probe sends a command to which an idle target responds at once.
+func (e *engine) probe(t *target) (responded <-chan reply, forget func(), err *Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := &pending{method: runtime.CommandEvaluate, target: t}
@@ -123,7 +127,7 @@ func (e *engine) probe(t *target) (answered <-chan reply, forget func(), err *Er
 }
 
 const (
-	// probeTimeout is long enough for a page on a busy machine: one that is only slow must not lose its script.
+	// probeTimeout leaves a page on a slow machine enough time to respond, so that its script is not terminated.
 	probeTimeout     = time.Second
-	terminateTimeout = 2 * time.Second // for a script to be stopped
+	terminateTimeout = 2 * time.Second // for a script to terminate
 )

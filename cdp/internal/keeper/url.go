@@ -4,8 +4,9 @@ import "strings"
 
 const blankURL = "about:blank"
 
-// MayOpen reports whether anybody but the person may open a URL: one of http or https, or the blank page. What begins so is read so by Chrome, too, which
-// drops blanks before a scheme and line breaks within.
+// MayOpen reports whether callers other than the command line may open a URL: an http or https URL, or the blank
+// page. Chrome cannot read a URL that passes differently: it ignores blanks before a scheme and line breaks inside,
+// and such URLs do not pass.
 func MayOpen(url string) bool { return url == "" || url == blankURL || isWebURL(url) }
 
 func isWebURL(url string) bool {
@@ -13,14 +14,17 @@ func isWebURL(url string) bool {
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// mayShow reports whether a page of anybody but the person may show a URL, in Chrome's own spelling: one that may be opened, the blank page that Chrome shows in
-// the place of what it does not open, and the error page of what did not load.
+// mayShow reports whether a page of a caller other than the command line may show a URL, as Chrome writes it.
+// Besides the URLs that may be opened, that is the blank page that Chrome shows instead of URLs that it blocks, and
+// the error page of a failed load.
 func mayShow(url string) bool {
-	return MayOpen(url) || strings.HasPrefix(url, blankURL+"#") || strings.HasPrefix(url, blankURL+"?") || url == "chrome-error://chromewebdata/"
+	return MayOpen(url) || strings.HasPrefix(url, blankURL+"#") || strings.HasPrefix(url, blankURL+"?") ||
+		url == "chrome-error://chromewebdata/"
 }
 
-// isFromWeb reports whether what shows a URL came from the web, in Chrome's own spelling: a page, or a frame or worker that a page has made of what it holds. One that
-// has no URL yet may become anything.
+// isFromWeb reports whether the content at a URL, as Chrome writes it, came from the web: a page, or a frame or
+// worker that a page created from its own data. A target without a URL may still become anything, so it does not
+// pass.
 func isFromWeb(url string) bool {
 	if url == "" {
 		return false

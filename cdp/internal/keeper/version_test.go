@@ -106,7 +106,7 @@ func TestOtherKeeperVersionIsReplaced(t *testing.T) {
 			pid := startOldKeeper(t, cfg.RunDir, manners)
 			if manners != "deaf" {
 				_, err := Dial(testContext(t), cfg.RunDir, "", "test")
-				wantCode(t, err, CodeChromeConnection, "speaks wire 99", strconv.Itoa(pid))
+				wantCode(t, err, CodeChromeConnection, "uses wire version 99", strconv.Itoa(pid))
 			}
 			c := startBrowser(t, cfg)
 			if len(c.Notes()) != 1 || !c.Started() {

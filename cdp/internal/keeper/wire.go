@@ -13,12 +13,12 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// WireVersion is the version of the wire between keeper and client.
+// WireVersion is the version of the wire format between keeper and client.
 const WireVersion = 3
 
 const (
 	maxHello   = 64 << 10
-	maxRequest = browser.MaxRequest + 2<<20 // what the browser takes, and room for the rest
+	maxRequest = browser.MaxRequest + 2<<20 // what the browser accepts, and the rest of the request
 	maxReply   = 1 << 30
 )
 
@@ -26,10 +26,10 @@ const (
 type hello struct {
 	Wire    int    `json:"parley_keeper"`
 	Version string `json:"version,omitempty"`
-	// Replace asks the keeper to end, whatever its version.
+	// Replace asks a keeper of any version to exit.
 	Replace bool `json:"replace,omitempty"`
 
-	// The keeper's only.
+	// Only the keeper sets the following fields.
 	Browser string `json:"browser,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Mode    string `json:"mode,omitempty"`
@@ -42,10 +42,10 @@ type hello struct {
 type frameTooLarge struct{ size, limit int64 }
 
 func (e *frameTooLarge) Error() string {
-	return fmt.Sprintf("a frame of %d bytes, at most %d are allowed", e.size, e.limit)
+	return fmt.Sprintf("the frame has %d bytes; the limit is %d", e.size, e.limit)
 }
 
-// writeFrame writes the parts as one frame, to a connection at once.
+// writeFrame writes the parts as one frame, to a connection in one call.
 func writeFrame(w io.Writer, parts ...[]byte) error {
 	size := totalSize(parts)
 	if int64(size) > maxReply {
@@ -63,8 +63,7 @@ func totalSize(parts [][]byte) (bytes int) {
 	return bytes
 }
 
-// readFrame reads one frame. Memory grows with what arrives, never by the length
-// that the other side declares.
+// readFrame reads one frame. It allocates memory as data arrives, never by the declared length.
 func readFrame(r io.Reader, limit int64) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -102,12 +101,12 @@ func readHello(r io.Reader) (hello, error) {
 		return h, err
 	}
 	if err := json.Unmarshal(payload, &h); err != nil || h.Wire == 0 {
-		return h, errors.New("the other side does not speak as a keeper")
+		return h, errors.New("the first frame is not a keeper's hello")
 	}
 	return h, nil
 }
 
-// request is what a client asks.
+// request is a client's request.
 type request struct {
 	id   int64
 	op   string
@@ -129,7 +128,7 @@ func readRequest(r io.Reader) (q request, err error) {
 			q.op, err = parseString(value)
 			return err
 		case "by":
-			if string(value) == commandLineJSON { // as nearly all are
+			if string(value) == commandLineJSON { // the usual case
 				q.by = commandLine
 				return nil
 			}
@@ -140,12 +139,12 @@ func readRequest(r io.Reader) (q request, err error) {
 		return nil
 	})
 	if err == nil && (q.op == "" || q.id <= 0) {
-		err = errors.New("a request needs an op and an id above 0")
+		err = errors.New("a request requires an op and an id above 0")
 	}
 	return q, err
 }
 
-// readCall reads the body of a call, the operation that is asked the most. Whether its parameters are JSON is judged with the call.
+// readCall decodes the body of a call, the most frequent operation. The engine validates the parameters.
 func readCall(body []byte) (q CallRequest, err error) {
 	err = eachField(body, func(key, value []byte) error {
 		switch string(key) {
@@ -169,8 +168,8 @@ func readCall(body []byte) (q CallRequest, err error) {
 	return q, err
 }
 
-// response is what the keeper says about a request: one of result, failure, item and piece. With a result or failure comes what the pages of a
-// plugin that asks have dialled since it asked before.
+// response is a message of the keeper about a request. It has one of result, failure, item and piece. A result or
+// failure for a plugin comes with the rights that its pages have used since its previous request.
 type response struct {
 	id         int64
 	usedRights []string
@@ -206,20 +205,20 @@ func readResponse(r io.Reader) (a response, err error) {
 		return nil
 	})
 	if err == nil && a.result == nil && a.item == nil && a.failure == nil {
-		err = errors.New("an answer without a result, an error or an item")
+		err = errors.New("a response without a result, an error or an item")
 	}
 	return a, err
 }
 
-// pieceHead is the size of what comes before a piece in its frame: a zero byte and the id.
+// pieceHead is the size of the header before a piece: a zero byte and the id.
 const pieceHead = 9
 
-// pieceParts are the parts of a frame with a piece of a large result.
+// pieceParts returns the parts of a frame with a piece of a large result.
 func pieceParts(id int64, piece []byte) [][]byte {
 	return [][]byte{binary.BigEndian.AppendUint64([]byte{0}, uint64(id)), piece}
 }
 
-// responseParts are the parts of an answer's frame; kind is result, error or item.
+// responseParts returns the parts of a response's frame. kind is result, error or item.
 func responseParts(id int64, kind string, value []byte, rights ...string) [][]byte {
 	head := strconv.AppendInt([]byte(`{"id":`), id, 10)
 	if len(rights) > 0 {
