@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -294,7 +295,7 @@ func (r *run) validate() error {
 	if err != nil {
 		return err
 	}
-	value, err := schema.Decode(raw, schema.Limits{Bytes: MaxParams})
+	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: MaxParams})
 	if err != nil {
 		e := syntaxError(err, raw)
 		if object, ok := repairObject(string(raw)); ok && paramsSchema != nil {
@@ -331,7 +332,7 @@ func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 	for _, s := range coercions {
 		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", pointerOr(s.Pointer), s.From, s.To))
 	}
-	r.params = schema.Marshal(coerced)
+	r.params = jsontext.Marshal(coerced)
 	return nil
 }
 
@@ -341,7 +342,7 @@ func CheckParams(name string, paramsSchema *schema.Schema, raw json.RawMessage) 
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	value, err := schema.Decode(raw, schema.Limits{Bytes: MaxParams})
+	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: MaxParams})
 	if err != nil {
 		return nil, nil, syntaxError(err, raw)
 	}
@@ -513,7 +514,7 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 // checkResult holds what came back against the tool's own schema. Chrome's may be newer than our data: there it only warns.
 func (r *run) checkResult(data json.RawMessage) error {
 	builtin := r.address.Provider.Info().Kind == manifest.KindBuiltin
-	limits := schema.Limits{Bytes: max(len(data), 1), ReplaceSurrogates: builtin}
+	limits := jsontext.Limits{Bytes: max(len(data), 1), ReplaceSurrogates: builtin}
 	r.answer.Data = data
 	returnsSchema, err := r.address.schemaOf(r.address.Tool.Returns, "returns")
 	if err != nil {
@@ -522,8 +523,8 @@ func (r *run) checkResult(data json.RawMessage) error {
 	if builtin && (returnsSchema == nil || len(data) > MaxParams) {
 		return nil
 	}
-	value, err := schema.Decode(data, limits)
-	var malformed *schema.SyntaxError
+	value, err := jsontext.Decode(data, limits)
+	var malformed *jsontext.SyntaxError
 	if errors.As(err, &malformed) && malformed.TooMany() {
 		return &Error{Code: LimitExceeded, Message: fmt.Sprintf("%s answered with more values than can be held against a schema", r.answer.Tool), Cause: err}
 	}
@@ -633,12 +634,12 @@ func (r *run) attachDocs(s *session) (taught bool) {
 }
 
 func sameJSON(a, b []byte) bool {
-	x, err := schema.Decode(a, schema.Limits{Bytes: MaxParams})
+	x, err := jsontext.Decode(a, jsontext.Limits{Bytes: MaxParams})
 	if err != nil {
 		return false
 	}
-	y, err := schema.Decode(b, schema.Limits{Bytes: MaxParams})
-	return err == nil && bytes.Equal(schema.Marshal(x), schema.Marshal(y))
+	y, err := jsontext.Decode(b, jsontext.Limits{Bytes: MaxParams})
+	return err == nil && bytes.Equal(jsontext.Marshal(x), jsontext.Marshal(y))
 }
 
 func (r *run) event(op string, began time.Time) Event {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 func (r *run) decide(ctx context.Context) (Decision, error) {
@@ -90,7 +90,7 @@ func (r *run) settings(d *Decision) error {
 	if len(given) == 0 {
 		given = json.RawMessage("{}")
 	}
-	value, err := schema.Decode(given, schema.Limits{})
+	value, err := jsontext.Decode(given, jsontext.Limits{})
 	if err != nil {
 		return Errorf(ConfigError, "the settings of %s cannot be read: %v", r.address.Plugin, err)
 	}
@@ -100,7 +100,7 @@ func (r *run) settings(d *Decision) error {
 		return &Error{Code: LimitExceeded, Message: "holding the settings of " + r.address.Plugin + " against their schema would take too long", Cause: err}
 	}
 	if len(violations) == 0 {
-		d.Settings = schema.Marshal(value)
+		d.Settings = jsontext.Marshal(value)
 		return nil
 	}
 	e := Errorf(Denied, "%s has not the settings that it needs: %s; nothing was run", r.address.Plugin, plural(len(violations), "violation"))

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 const (
@@ -158,7 +158,7 @@ func escape(step string) string {
 
 // short is a value as JSON on one line, cut where it is long. What is hidden in it is written as escapes.
 func short(value any) string {
-	text := string(manifest.EscapeJSON(schema.Marshal(value)))
+	text := string(manifest.EscapeJSON(jsontext.Marshal(value)))
 	if len(text) <= maxEchoValue {
 		return text
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -63,7 +64,7 @@ var optionNames = []string{"timeout", "max_bytes", "browser", "target", "dry_run
 
 // checkOptions refuses what encoding/json would let pass: a second value, a key given twice or in another spelling.
 func checkOptions(raw json.RawMessage) error {
-	value, err := schema.Decode(raw, schema.Limits{})
+	value, err := jsontext.Decode(raw, jsontext.Limits{})
 	if err != nil {
 		return Errorf(InvalidArgs, "options: %s", manifest.CleanLine(err.Error())).WithNext(optionsExample)
 	}

@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
 func syntaxError(err error, raw []byte) *Error {
 	e := &Error{Code: InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
-	var at *schema.SyntaxError
+	var at *jsontext.SyntaxError
 	if errors.As(err, &at) {
 		e.Details = []Detail{{
 			Parameter: manifest.CleanLine(at.Pointer), Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)), Expected: "one JSON object",
@@ -90,7 +91,7 @@ func (r *run) proposeFrom(e *Error, paramsSchema *schema.Schema, given, coerced 
 		return
 	}
 	fixed = dropDefaults(fixed, given, violations)
-	if whole := schema.Marshal(fixed); len(whole) <= maxCorrected {
+	if whole := jsontext.Marshal(fixed); len(whole) <= maxCorrected {
 		e.Corrected = whole
 		e.Command = r.commandLine(whole)
 	}
@@ -144,11 +145,11 @@ func repairObject(text string) (map[string]any, bool) {
 	if len(text) > maxRepaired {
 		return nil, false
 	}
-	raw, ok := schema.Repair(text)
+	raw, ok := jsontext.Repair(text)
 	if !ok {
 		return nil, false
 	}
-	value, err := schema.Decode(raw, schema.Limits{})
+	value, err := jsontext.Decode(raw, jsontext.Limits{})
 	object, isObject := value.(map[string]any)
 	return object, err == nil && isObject
 }
@@ -217,7 +218,7 @@ func (r *run) exampleValue(pointer string) (any, bool) {
 		if e.ExitCode != 0 {
 			continue
 		}
-		value, err := schema.Decode(e.Params, schema.Limits{})
+		value, err := jsontext.Decode(e.Params, jsontext.Limits{})
 		for _, step := range strings.Split(pointer, "/")[1:] {
 			object, _ := value.(map[string]any)
 			value = object[unescape(step)]
@@ -295,7 +296,7 @@ func wordOf(value any, v schema.Violation) string {
 	if text, ok := value.(string); ok {
 		return text
 	}
-	return string(schema.Marshal(value))
+	return string(jsontext.Marshal(value))
 }
 
 func suggestion(v schema.Violation) string {
@@ -358,7 +359,7 @@ func (r *run) refuseByTool(e *Error) {
 		if e.Message == "" {
 			e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(e.Details), "violation"))
 		}
-		if given, err := schema.Decode(r.params, schema.Limits{Bytes: MaxParams}); err == nil {
+		if given, err := jsontext.Decode(r.params, jsontext.Limits{Bytes: MaxParams}); err == nil {
 			e.Marked = Mark(given, e.Details)
 		}
 		_ = r.refuse(e)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // passOn is a tool that calls another one and answers what that answers.
@@ -179,7 +179,7 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 		{"base64", base64.StdEncoding.EncodeToString([]byte(token))},
 		{"base64, one byte on", base64.StdEncoding.EncodeToString([]byte("u" + token + "!"))},
 		{"query, small letters", strings.ToLower(url.QueryEscape(token))},
-		{"JSON, < and > as they are", strings.Trim(string(schema.Marshal(token)), `"`)},
+		{"JSON, < and > as they are", strings.Trim(string(jsontext.Marshal(token)), `"`)},
 		{"HTML", html.EscapeString(token)},
 		{"HTML of Python", strings.ReplaceAll(html.EscapeString(token), "&#34;", "&quot;")},
 		{"base64, two bytes on", base64.URLEncoding.EncodeToString([]byte("u:" + token))},

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/parley-tools/parley/manifest/document"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -68,7 +69,7 @@ func refuse(pointer, format string, args ...any) *Error {
 // document against the embedded schema, names, references between its parts, the schemas of its tools
 // and its examples against them. hostVersion is what min_host is held against. The error is *Error.
 func Parse(data []byte, hostVersion string) (*Manifest, error) {
-	doc, err := schema.Decode(data, schema.Limits{Bytes: maxBytes, Depth: maxDepth})
+	doc, err := jsontext.Decode(data, jsontext.Limits{Bytes: maxBytes, Depth: maxDepth})
 	if err != nil {
 		return nil, refuse("", "%v", err)
 	}
@@ -306,7 +307,7 @@ func (c *checker) checkListing(at string, params []Param) {
 
 // checkExample holds a value of an example against the schema of its place.
 func (c *checker) checkExample(at string, data json.RawMessage, against *schema.Schema) {
-	value, err := schema.Decode(data, schema.Limits{})
+	value, err := jsontext.Decode(data, jsontext.Limits{})
 	if err != nil {
 		c.add(at, "%v", err)
 		return

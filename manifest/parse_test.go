@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/manifest/document"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 const hostVersion = "0.1.0"
@@ -114,11 +114,11 @@ func canonical(t *testing.T, m *Manifest) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := schema.Decode(raw, schema.Limits{})
+	v, err := jsontext.Decode(raw, jsontext.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(schema.Marshal(v))
+	return string(jsontext.Marshal(v))
 }
 
 func TestParseAccepts(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // File is a part of what was exported.
@@ -260,7 +260,7 @@ func plainObject(params json.RawMessage) json.RawMessage {
 // without leaves keywords out of the root of a schema, and leaves one that has none of them as it is.
 func without(params json.RawMessage, keywords ...string) json.RawMessage {
 	params = manifest.CompactJSON(params)
-	value, err := schema.Decode(params, schema.Limits{})
+	value, err := jsontext.Decode(params, jsontext.Limits{})
 	object, ok := value.(map[string]any)
 	if err != nil || !ok {
 		return json.RawMessage(`{"type":"object"}`)
@@ -272,7 +272,7 @@ func without(params json.RawMessage, keywords ...string) json.RawMessage {
 	if len(object) == before {
 		return params
 	}
-	return schema.Marshal(object)
+	return jsontext.Marshal(object)
 }
 
 // cut shortens a text to at most n characters, at a space.

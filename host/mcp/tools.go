@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -269,7 +270,7 @@ func prefixed(prefix, text string) string {
 // input is a tool's schema of parameters as MCP takes it: an object at its root, and nothing in it that makes a client put a
 // parameter into an HTTP header.
 func input(params json.RawMessage) any {
-	value, err := schema.Decode(params, schema.Limits{})
+	value, err := jsontext.Decode(params, jsontext.Limits{})
 	object, ok := value.(map[string]any)
 	if err != nil || !ok {
 		return json.RawMessage(`{"type":"object"}`)
@@ -279,7 +280,7 @@ func input(params json.RawMessage) any {
 	}
 	object["type"] = "object"
 	without(object, "x-mcp-header")
-	return manifest.CleanJSON(schema.Marshal(object))
+	return manifest.CleanJSON(jsontext.Marshal(object))
 }
 
 func without(value any, key string) {
@@ -304,7 +305,7 @@ func output(a host.Address) any {
 	if kind == manifest.KindBuiltin || kind == manifest.KindMCP || !promises(a.Tool.Returns) {
 		return nil
 	}
-	value, err := schema.Decode(a.Tool.Returns, schema.Limits{})
+	value, err := jsontext.Decode(a.Tool.Returns, jsontext.Limits{})
 	object, ok := value.(map[string]any)
 	if err != nil || !ok {
 		return nil
@@ -318,7 +319,7 @@ func output(a host.Address) any {
 	}
 	part := map[string]any{"type": "object", "required": []any{"truncated"}, "properties": map[string]any{"truncated": map[string]any{"const": true}}}
 	root["anyOf"] = []any{object, part}
-	return manifest.CleanJSON(schema.Marshal(root))
+	return manifest.CleanJSON(jsontext.Marshal(root))
 }
 
 // promises tells whether a schema of results is one of objects that can be put below another root.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -178,7 +179,7 @@ func tools(t *testing.T, p host.Provider) {
 }
 
 func example(t *testing.T, name string, e manifest.Example, params *schema.Schema) {
-	value, err := schema.Decode(e.Params, schema.Limits{})
+	value, err := jsontext.Decode(e.Params, jsontext.Limits{})
 	if err != nil {
 		t.Errorf("%s: example %q: %v", name, e.Title, err)
 		return
@@ -273,16 +274,16 @@ func call(t *testing.T, p host.Provider, c Case) {
 	if err != nil || result == nil {
 		t.Fatalf("got %v, %v; expected a result", result, err)
 	}
-	got, err := schema.Decode(result.Data, schema.Limits{Bytes: max(1, len(result.Data))})
+	got, err := jsontext.Decode(result.Data, jsontext.Limits{Bytes: max(1, len(result.Data))})
 	if err != nil {
 		t.Fatalf("the result is no JSON: %v", err)
 	}
 	if c.Want == "" {
 		return
 	}
-	want := must(schema.Decode([]byte(c.Want), schema.Limits{}))
-	if string(schema.Marshal(got)) != string(schema.Marshal(want)) {
-		t.Errorf("got %s, expected %s", schema.Marshal(got), schema.Marshal(want))
+	want := must(jsontext.Decode([]byte(c.Want), jsontext.Limits{}))
+	if string(jsontext.Marshal(got)) != string(jsontext.Marshal(want)) {
+		t.Errorf("got %s, expected %s", jsontext.Marshal(got), jsontext.Marshal(want))
 	}
 }
 

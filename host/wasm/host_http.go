@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/origin"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // httpRequest makes a request in the guest's name. The host knows what is granted; what it refuses is noted here.
@@ -41,7 +41,7 @@ func (h *hostFunctions) httpRequest(ctx context.Context, request []byte) (*host.
 // decodeHTTPRequest reads what http_request is given. What it does not know is refused: a field that is overlooked could be the one that
 // the author relied on. Null is as good as absent. The method is given back in capitals.
 func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
-	value, err := schema.Decode(data, schema.Limits{Depth: 4, Bytes: maxHostRequest})
+	value, err := jsontext.Decode(data, jsontext.Limits{Depth: 4, Bytes: maxHostRequest})
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 const (
@@ -24,12 +24,12 @@ const (
 // what only b says, and over each group "@@" with the JSON pointer of the object or list that it is in. Tools and whatever else
 // has a name are compared by name. It has at most so many lines; what steers a terminal is written as an escape.
 func ManifestDiff(a, b []byte, maxLines int) string {
-	limits := schema.Limits{Bytes: maxManifest, Depth: 100}
-	before, err := schema.Decode(a, limits)
+	limits := jsontext.Limits{Bytes: maxManifest, Depth: 100}
+	before, err := jsontext.Decode(a, limits)
 	if err != nil {
 		return "- the first is not JSON: " + manifest.CleanLine(err.Error())
 	}
-	after, err := schema.Decode(b, limits)
+	after, err := jsontext.Decode(b, limits)
 	if err != nil {
 		return "+ it is not JSON: " + manifest.CleanLine(err.Error())
 	}
@@ -61,7 +61,7 @@ func (l location) pointer() string { return l.parent + l.step }
 
 func (l location) key(k string) location {
 	step := strings.ReplaceAll(strings.ReplaceAll(k, "~", "~0"), "/", "~1")
-	return location{l.pointer(), "/" + step, string(schema.Marshal(k)) + ": ", l.name, l.name}
+	return location{l.pointer(), "/" + step, string(jsontext.Marshal(k)) + ": ", l.name, l.name}
 }
 
 func (l location) index(i int) location {

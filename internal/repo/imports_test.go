@@ -4,7 +4,7 @@
 // The tables of this file are policy, not a description. When one of its tests fails, mend the import; change the
 // table only together with the design that it states:
 //
-//	cmd -> {host/audit, host/docs, host/egress, host/learn, host/mcp, host/wasm, host/policy, host/signature, host/trace, host/oci, cdp, plugins, sdk} -> host -> manifest -> manifest/schema
+//	cmd -> {host/audit, host/docs, host/egress, host/learn, host/mcp, host/wasm, host/policy, host/signature, host/trace, host/oci, cdp, plugins, sdk} -> host -> manifest -> manifest/schema -> manifest/jsontext
 //
 // Siblings never import each other. What one needs of another is an interface in host, handed over by cmd. sdk/go and
 // the plugins are compiled into guests, so they see nothing of the host, and sdk/go only the standard library.
@@ -32,29 +32,30 @@ const root = "../.."
 // rooms says what of ours each room may import. A package belongs to the room with the longest matching path; a room may
 // always import itself and what lies below it.
 var rooms = map[string][]string{
-	"manifest/schema":   {},
-	"manifest/document": {"manifest/schema"},
-	"manifest":          {"manifest/document", "manifest/schema"},
-	"host":              {"manifest", "manifest/schema"},
-	"host/providertest": {"host", "manifest", "manifest/schema"},
-	"host/wasm":         {"host", "manifest", "manifest/schema"},
-	"host/mcp":          {"host", "manifest", "manifest/schema"},
-	"host/policy":       {"host", "manifest", "manifest/schema"},
+	"manifest/jsontext": {},
+	"manifest/schema":   {"manifest/jsontext"},
+	"manifest/document": {"manifest/jsontext", "manifest/schema"},
+	"manifest":          {"manifest/document", "manifest/jsontext", "manifest/schema"},
+	"host":              {"manifest", "manifest/jsontext", "manifest/schema"},
+	"host/providertest": {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/wasm":         {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/mcp":          {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/policy":       {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/signature":    {"host", "manifest"},
 	"host/egress":       {"host", "manifest"},
-	"host/trace":        {"host", "manifest", "manifest/schema"},
-	"host/docs":         {"host", "manifest", "manifest/schema"},
+	"host/trace":        {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/docs":         {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/learn":        {"host", "manifest"},
-	"host/audit":        {"host", "manifest", "manifest/schema"},
-	"host/oci":          {"host", "manifest", "manifest/schema"},
-	"cdp":               {"host", "manifest", "manifest/schema"},
+	"host/audit":        {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/oci":          {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"cdp":               {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"sdk":               {},
 	"sdk/go":            {},
-	"plugins":           {"host", "manifest", "manifest/schema"},
+	"plugins":           {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"plugins/json":      {"sdk/go"},
 	"plugins/text":      {"sdk/go"},
 	"cmd": {
-		"cdp", "host", "host/audit", "host/docs", "host/egress", "host/learn", "host/mcp", "host/oci", "host/policy", "host/signature", "host/trace", "host/wasm", "manifest", "manifest/schema", "plugins", "sdk",
+		"cdp", "host", "host/audit", "host/docs", "host/egress", "host/learn", "host/mcp", "host/oci", "host/policy", "host/signature", "host/trace", "host/wasm", "manifest", "manifest/jsontext", "manifest/schema", "plugins", "sdk",
 	},
 	"bench":            {"internal/foreign"},
 	"internal/demo":    {},

@@ -38,7 +38,7 @@ func Compile(raw []byte) (*Schema, error) {
 	return &Schema{walker: walker, second: second}, nil
 }
 
-// Validate returns the violations of a value from [schema.Decode], as [schema.Schema.Validate] does; none means that the
+// Validate returns the violations of a value from [jsontext.Decode], as [schema.Schema.Validate] does; none means that the
 // document is valid. The error says that the value is not JSON, or that only gojsonschema refuses it.
 func (s *Schema) Validate(doc any) ([]schema.Violation, error) {
 	violations, err := s.walker.Validate(doc)

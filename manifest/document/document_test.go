@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 func compiled(t *testing.T, raw string) *Schema {
@@ -18,7 +18,7 @@ func compiled(t *testing.T, raw string) *Schema {
 
 func decoded(t *testing.T, text string) any {
 	t.Helper()
-	v, err := schema.Decode([]byte(text), schema.Limits{})
+	v, err := jsontext.Decode([]byte(text), jsontext.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

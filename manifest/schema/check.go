@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // A location is where in the value a check stands.
@@ -21,7 +23,7 @@ func (p *location) pointer() string {
 		tokens = append(tokens, p.token)
 	}
 	slices.Reverse(tokens)
-	return pointerOf(tokens)
+	return jsontext.Pointer(tokens)
 }
 
 func (p *location) key(k string) *location { return &location{up: p, token: k} }
@@ -292,7 +294,7 @@ func (w *walker) object(n *node, v map[string]any, at *location, faults *[]fault
 			if _, given := v[name]; !given {
 				ok = false
 				add(faults, fault{at: at.key(name), keyword: "dependentRequired", node: n, absent: true, child: n.props[name],
-					expected: " because " + quoteCut(by) + " is given"})
+					expected: " because " + jsontext.QuoteShort(by) + " is given"})
 			}
 		}
 	}

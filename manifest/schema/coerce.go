@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // A Coercion is a small fault that was coerced: the value at Pointer was From and is now To.
@@ -21,7 +23,7 @@ type Coercion struct {
 //
 // What Coerce cannot make valid it leaves for Validate to tell.
 func (s *Schema) Coerce(v any) (any, []Coercion) {
-	p, err := normalize(v)
+	p, err := jsontext.Normalize(v)
 	if err != nil {
 		return v, nil
 	}
@@ -134,7 +136,7 @@ func candidates(all []*node, want kinds, v any) []any {
 	text, isText := v.(string)
 	switch want {
 	case kindNumber, kindInteger:
-		if isText && numberFault(text) == "" {
+		if isText && jsontext.ValidNumber(text) {
 			return []any{json.Number(text)}
 		}
 	case kindBoolean:
@@ -166,7 +168,7 @@ func embedded(text string, open byte) (any, bool) {
 	if trimmed == "" || trimmed[0] != open {
 		return nil, false
 	}
-	v, err := Decode([]byte(text), Limits{Bytes: len(text)})
+	v, err := jsontext.Decode([]byte(text), jsontext.Limits{Bytes: len(text)})
 	return v, err == nil
 }
 
@@ -322,7 +324,7 @@ func propSchema(all []*node, name string) *node {
 // Correct applies what the violations of v propose to a copy of it: corrected values, renamed and removed properties.
 // ok says whether anything was changed; the result may still be invalid, so validate it again.
 func Correct(v any, violations []Violation) (any, bool) {
-	p, err := normalize(v)
+	p, err := jsontext.Normalize(v)
 	if err != nil {
 		return v, false
 	}
@@ -339,7 +341,7 @@ func Correct(v any, violations []Violation) (any, bool) {
 		if touched[f.Pointer] && f.Rename == "" && !f.Remove {
 			continue
 		}
-		tokens, ok := splitPointer(f.Pointer)
+		tokens, ok := jsontext.SplitPointer(f.Pointer)
 		if !ok {
 			continue
 		}
@@ -354,7 +356,7 @@ func Correct(v any, violations []Violation) (any, bool) {
 		}
 		changed = true
 		for i := range tokens {
-			touched[pointerOf(tokens[:i+1])] = true
+			touched[jsontext.Pointer(tokens[:i+1])] = true
 		}
 		touched[""] = true
 	}
@@ -363,7 +365,7 @@ func Correct(v any, violations []Violation) (any, bool) {
 
 // applyViolation applies f to the value at tokens inside root.
 func applyViolation(root any, tokens []string, f Violation) bool {
-	parent, ok := lookup(root, tokens[:len(tokens)-1])
+	parent, ok := jsontext.Lookup(root, tokens[:len(tokens)-1])
 	if !ok {
 		return false
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 func TestCoerce(t *testing.T) {
@@ -63,10 +65,10 @@ func TestCoerce(t *testing.T) {
 				s := compile(t, f, tt.schema)
 				v := decode(t, tt.value)
 				got, coercions := s.Coerce(v)
-				if string(Marshal(got)) != tt.want || fmt.Sprint(coercions) != tt.coercions {
-					t.Errorf("got %s %v\nwant %s %s", Marshal(got), coercions, tt.want, tt.coercions)
+				if string(jsontext.Marshal(got)) != tt.want || fmt.Sprint(coercions) != tt.coercions {
+					t.Errorf("got %s %v\nwant %s %s", jsontext.Marshal(got), coercions, tt.want, tt.coercions)
 				}
-				if string(Marshal(v)) != string(Marshal(decode(t, tt.value))) {
+				if string(jsontext.Marshal(v)) != string(jsontext.Marshal(decode(t, tt.value))) {
 					t.Error("the value itself was changed")
 				}
 			})
@@ -83,8 +85,8 @@ func TestCoerceIsBounded(t *testing.T) {
 	}
 	b.WriteString(`}}`)
 	s := compile(t, CompileUntrusted, b.String())
-	if got, _ := s.Coerce(decode(t, `{}`)); string(Marshal(got)) != `{}` {
-		t.Errorf("%.100s", Marshal(got))
+	if got, _ := s.Coerce(decode(t, `{}`)); string(jsontext.Marshal(got)) != `{}` {
+		t.Errorf("%.100s", jsontext.Marshal(got))
 	}
 }
 
@@ -115,8 +117,8 @@ func TestCorrect(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, ok := Correct(v, vs)
-			if string(Marshal(got)) != tt.want || ok != tt.ok {
-				t.Errorf("got %s %v, want %s %v", Marshal(got), ok, tt.want, tt.ok)
+			if string(jsontext.Marshal(got)) != tt.want || ok != tt.ok {
+				t.Errorf("got %s %v, want %s %v", jsontext.Marshal(got), ok, tt.want, tt.ok)
 			}
 			if !equal(v, decode(t, tt.value)) {
 				t.Error("the value itself was changed")
@@ -125,7 +127,7 @@ func TestCorrect(t *testing.T) {
 	}
 	// Violations that fit the value in no way change nothing.
 	strange := []Violation{{Pointer: "x", Corrected: 1}, {Pointer: "/9/9", Remove: true}, {Pointer: "/0", Remove: true}, {Pointer: "/00", Corrected: true}}
-	if got, ok := Correct([]any{1}, strange); ok || string(Marshal(got)) != `[1]` {
-		t.Errorf("got %s %v", Marshal(got), ok)
+	if got, ok := Correct([]any{1}, strange); ok || string(jsontext.Marshal(got)) != `[1]` {
+		t.Errorf("got %s %v", jsontext.Marshal(got), ok)
 	}
 }

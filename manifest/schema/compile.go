@@ -9,6 +9,8 @@ import (
 	"regexp/syntax"
 	"strconv"
 	"strings"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // A node is one schema of the compiled tree, in the words of 2020-12 whatever the dialect it was written in. Nodes form
@@ -315,25 +317,25 @@ func (c *compiler) resolve(p pendingRef) error {
 	}
 	fragment, local := strings.CutPrefix(ref, "#")
 	if !local && ref != "" {
-		return refuse(at, "%s points outside this schema: only local references (#/...) are followed", quoteCut(p.ref))
+		return refuse(at, "%s points outside this schema: only local references (#/...) are followed", jsontext.QuoteShort(p.ref))
 	}
 	pointer, err := url.PathUnescape(fragment)
 	if err != nil {
-		return refuse(at, "%s is no valid reference", quoteCut(p.ref))
+		return refuse(at, "%s is no valid reference", jsontext.QuoteShort(p.ref))
 	}
 	if pointer != "" && pointer[0] != '/' {
 		target, ok := c.anchors[pointer]
 		if !ok {
-			return refuse(at, "%s points to an anchor that is not in this schema", quoteCut(p.ref))
+			return refuse(at, "%s points to an anchor that is not in this schema", jsontext.QuoteShort(p.ref))
 		}
 		pointer = target
 	}
-	tokens, _ := splitPointer(pointer)
-	v, ok := lookup(c.doc, tokens)
+	tokens, _ := jsontext.SplitPointer(pointer)
+	v, ok := jsontext.Lookup(c.doc, tokens)
 	if !ok {
-		return refuse(at, "%s points to nothing in this schema", quoteCut(p.ref))
+		return refuse(at, "%s points to nothing in this schema", jsontext.QuoteShort(p.ref))
 	}
-	target, cerr := c.schema(v, pointerOf(tokens))
+	target, cerr := c.schema(v, jsontext.Pointer(tokens))
 	if cerr != nil {
 		return cerr
 	}
@@ -346,29 +348,6 @@ func (c *compiler) resolve(p pendingRef) error {
 		}
 	}
 	return nil
-}
-
-// lookup follows reference tokens through a decoded value.
-func lookup(v any, tokens []string) (any, bool) {
-	for _, t := range tokens {
-		switch x := v.(type) {
-		case map[string]any:
-			next, ok := x[t]
-			if !ok {
-				return nil, false
-			}
-			v = next
-		case []any:
-			i, err := strconv.Atoi(t)
-			if err != nil || i < 0 || i >= len(x) || strconv.Itoa(i) != t {
-				return nil, false
-			}
-			v = x[i]
-		default:
-			return nil, false
-		}
-	}
-	return v, true
 }
 
 func (c *compiler) values(n *node, m map[string]any) error {
@@ -465,22 +444,22 @@ func (c *compiler) pattern(source, at string) (*pattern, error) {
 		if strings.Contains(source, "(?=") || strings.Contains(source, "(?!") || strings.Contains(source, "(?<=") || strings.Contains(source, "(?<!") {
 			why = "look-ahead and look-behind are not in RE2"
 		}
-		return nil, refuse(at, "the pattern %s is not RE2: %s", quoteCut(source), strings.TrimPrefix(why, "error parsing regexp: "))
+		return nil, refuse(at, "the pattern %s is not RE2: %s", jsontext.QuoteShort(source), strings.TrimPrefix(why, "error parsing regexp: "))
 	}
 	prog, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return nil, refuse(at, "the pattern %s is not RE2: %v", quoteCut(source), err)
+		return nil, refuse(at, "the pattern %s is not RE2: %v", jsontext.QuoteShort(source), err)
 	}
 	if c.untrusted && len(prog.Inst) > gatePatternSize {
 		return nil, refuse(at, "the pattern %s needs a program of %d instructions, at most %d: use smaller repeat counts",
-			quoteCut(source), len(prog.Inst), gatePatternSize)
+			jsontext.QuoteShort(source), len(prog.Inst), gatePatternSize)
 	}
 	if c.regexps += len(prog.Inst); c.untrusted && c.regexps > gatePatternsSum {
 		return nil, refuse(at, "the patterns of this schema need more than %d instructions together", gatePatternsSum)
 	}
 	re, err := regexp.Compile(source)
 	if err != nil {
-		return nil, refuse(at, "the pattern %s is not RE2: %v", quoteCut(source), err)
+		return nil, refuse(at, "the pattern %s is not RE2: %v", jsontext.QuoteShort(source), err)
 	}
 	return &pattern{source, re, len(prog.Inst)}, nil
 }
@@ -523,7 +502,7 @@ func (c *compiler) objects(n *node, m map[string]any) error {
 			return err
 		}
 		for _, source := range sortedKeys(nodes) {
-			p, err := c.pattern(source, at+"/"+escapeToken(source))
+			p, err := c.pattern(source, at+"/"+jsontext.EscapeToken(source))
 			if err != nil {
 				return err
 			}
@@ -565,7 +544,7 @@ func (c *compiler) dependencies(n *node, m map[string]any) error {
 			return refuse(n.at+"/"+k, "must be an object, not %s", render(v))
 		}
 		for _, name := range sortedKeys(deps) {
-			at := n.at + "/" + k + "/" + escapeToken(name)
+			at := n.at + "/" + k + "/" + jsontext.EscapeToken(name)
 			if _, isList := deps[name].([]any); isList || k == "dependentRequired" {
 				list, err := c.names(deps[name], at)
 				if err != nil {
@@ -666,7 +645,7 @@ func (c *compiler) schemaMap(v any, at string) (map[string]*node, error) {
 	}
 	nodes := make(map[string]*node, len(m))
 	for _, k := range sortedKeys(m) {
-		n, err := c.schema(m[k], at+"/"+escapeToken(k))
+		n, err := c.schema(m[k], at+"/"+jsontext.EscapeToken(k))
 		if err != nil {
 			return nil, err
 		}

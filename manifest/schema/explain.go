@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 const maxNames = 12 // names or values told in one sentence
@@ -37,7 +39,7 @@ func (s *Schema) explain(f fault) Violation {
 		s.unknown(&v, f)
 		return v
 	case "propertyNames":
-		v.Provided = "the name " + quoteCut(f.at.token)
+		v.Provided = "the name " + jsontext.QuoteShort(f.at.token)
 		v.Expected = "a property whose name is " + describe(f.node.propertyNames)
 		if names := texts(valuesOf(f.node.propertyNames)); names != nil {
 			v.DidYouMean = nearestNames(f.at.token, names)
@@ -107,7 +109,7 @@ func (s *Schema) unknown(v *Violation, f fault) {
 	case len(f.known) == 0:
 		v.Expected = "no property here"
 	default:
-		v.Expected = "one of " + list(f.known, quoteCut)
+		v.Expected = "one of " + list(f.known, jsontext.QuoteShort)
 	}
 	var free []string // a name that is given already was not meant once more
 	for _, name := range f.known {
@@ -173,7 +175,7 @@ func plainText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
-	return string(Marshal(v))
+	return string(jsontext.Marshal(v))
 }
 
 func texts(values []any) []string {
@@ -458,7 +460,7 @@ func (d *describer) objectOf(all []*node, depth int) string {
 	}
 	text := between(" with ", least, most, "property")
 	if required != nil {
-		text = " with " + list(required, quoteCut)
+		text = " with " + list(required, jsontext.QuoteShort)
 	}
 	return text
 }
@@ -469,10 +471,10 @@ func stringOf(all []*node) string {
 	for _, c := range all {
 		least, most = first(least, c.minLength), first(most, c.maxLength)
 		if c.pattern != nil {
-			more += " matching " + cut(c.pattern.source)
+			more += " matching " + jsontext.Shorten(c.pattern.source)
 		}
 		if c.format != "" {
-			more += " (" + cut(c.format) + ")"
+			more += " (" + jsontext.Shorten(c.format) + ")"
 		}
 	}
 	return between(" of ", least, most, "character") + more

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 var fuzzSchemas = []string{
@@ -38,9 +40,9 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		v, err := Decode(data, Limits{Depth: 50, Bytes: 1 << 16})
+		v, err := jsontext.Decode(data, jsontext.Limits{Depth: 50, Bytes: 1 << 16})
 		if err != nil {
-			var syn *SyntaxError
+			var syn *jsontext.SyntaxError
 			if !errors.As(err, &syn) || syn.Line < 1 || syn.Column < 1 || syn.Offset > int64(len(data)) || syn.Msg == "" {
 				t.Fatalf("%#v", err)
 			}
@@ -54,11 +56,11 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("accepted what is no JSON: %v", err)
 		}
 		if !equal(v, std) {
-			t.Fatalf("got %s, encoding/json has %s", Marshal(v), Marshal(std))
+			t.Fatalf("got %s, encoding/json has %s", jsontext.Marshal(v), jsontext.Marshal(std))
 		}
-		text := Marshal(v)
-		again, err := Decode(text, Limits{})
-		if err != nil || !equal(v, again) || !bytes.Equal(text, Marshal(again)) {
+		text := jsontext.Marshal(v)
+		again, err := jsontext.Decode(text, jsontext.Limits{})
+		if err != nil || !equal(v, again) || !bytes.Equal(text, jsontext.Marshal(again)) {
 			t.Fatalf("%s does not come back: %v", text, err)
 		}
 	})
@@ -80,7 +82,7 @@ func FuzzCompileUntrusted(f *testing.F) {
 		s, err := CompileUntrusted(raw)
 		if err != nil {
 			var gate *GateError
-			var syn *SyntaxError
+			var syn *jsontext.SyntaxError
 			if !errors.As(err, &gate) && !errors.As(err, &syn) {
 				t.Fatalf("%T: %v", err, err)
 			}
@@ -100,11 +102,11 @@ func FuzzCompileUntrusted(f *testing.F) {
 func checkViolations(t *testing.T, s *Schema, v any, violations []Violation) {
 	t.Helper()
 	if valid := s.boundedWalker().check(s.root, v, nil, nil, nil); valid != (len(violations) == 0) {
-		t.Fatalf("schema %s\nvalue %s\nthe quick walk says valid = %v, Validate returns %v", Marshal(s.Root()), Marshal(v), valid, violations)
+		t.Fatalf("schema %s\nvalue %s\nthe quick walk says valid = %v, Validate returns %v", jsontext.Marshal(s.Root()), jsontext.Marshal(v), valid, violations)
 	}
 	for _, f := range violations {
 		if f.Keyword == "" || f.Expected == "" || f.Provided == "" {
-			t.Fatalf("schema %s\nvalue %s\na violation without a text: %v", Marshal(s.Root()), Marshal(v), f)
+			t.Fatalf("schema %s\nvalue %s\na violation without a text: %v", jsontext.Marshal(s.Root()), jsontext.Marshal(v), f)
 		}
 	}
 }
@@ -121,22 +123,22 @@ func FuzzValidate(f *testing.F) {
 }
 
 func compareVerdicts(t *testing.T, schema, value string) {
-	doc, err := Decode([]byte(schema), Limits{Depth: 30, Bytes: 1 << 12})
+	doc, err := jsontext.Decode([]byte(schema), jsontext.Limits{Depth: 30, Bytes: 1 << 12})
 	if err != nil || hasLongNumber(doc) {
 		return
 	}
-	v, err := Decode([]byte(value), Limits{Depth: 30, Bytes: 1 << 12})
+	v, err := jsontext.Decode([]byte(value), jsontext.Limits{Depth: 30, Bytes: 1 << 12})
 	if err != nil || hasLongNumber(v) {
 		return
 	}
 	if m, ok := doc.(map[string]any); ok {
 		m["$schema"] = "http://json-schema.org/draft-07/schema#"
 	}
-	trusted, err := CompileTrusted(Marshal(doc))
+	trusted, err := CompileTrusted(jsontext.Marshal(doc))
 	if err != nil {
 		return
 	}
-	untrusted, err := CompileUntrusted(Marshal(doc))
+	untrusted, err := CompileUntrusted(jsontext.Marshal(doc))
 	if err != nil {
 		return
 	}
@@ -159,7 +161,7 @@ func compareVerdicts(t *testing.T, schema, value string) {
 		if f.Corrected == nil {
 			continue
 		}
-		if tokens, _ := splitPointer(f.Pointer); len(tokens) == 0 {
+		if tokens, _ := jsontext.SplitPointer(f.Pointer); len(tokens) == 0 {
 			continue
 		}
 		if fixed, ok := Correct(v, []Violation{f}); !ok || equal(fixed, v) {
@@ -204,7 +206,7 @@ func checkCoerce(t *testing.T, schema, value string) {
 	if err != nil {
 		return
 	}
-	v, err := Decode([]byte(value), Limits{Depth: 30, Bytes: 1 << 12})
+	v, err := jsontext.Decode([]byte(value), jsontext.Limits{Depth: 30, Bytes: 1 << 12})
 	if err != nil {
 		return
 	}
@@ -212,22 +214,22 @@ func checkCoerce(t *testing.T, schema, value string) {
 	if err != nil {
 		return
 	}
-	text := string(Marshal(v))
+	text := string(jsontext.Marshal(v))
 	coerced, coercions := s.Coerce(v)
-	if string(Marshal(v)) != text {
-		t.Fatalf("schema %s\n%s became %s itself", schema, text, Marshal(v))
+	if string(jsontext.Marshal(v)) != text {
+		t.Fatalf("schema %s\n%s became %s itself", schema, text, jsontext.Marshal(v))
 	}
 	after, err := s.Validate(coerced)
 	if err != nil {
 		return
 	}
 	if len(before) == 0 && (len(after) > 0 || len(coercions) > 0) {
-		t.Fatalf("schema %s\nvalid %s was coerced to %s: %v %v", schema, value, Marshal(coerced), coercions, after)
+		t.Fatalf("schema %s\nvalid %s was coerced to %s: %v %v", schema, value, jsontext.Marshal(coerced), coercions, after)
 	}
 	for _, coercion := range coercions {
-		tokens, _ := splitPointer(coercion.Pointer)
-		if at, ok := lookup(coerced, tokens); !ok || render(at) != coercion.To {
-			t.Fatalf("schema %s\n%s coerced to %s, but %v is not in it", schema, value, Marshal(coerced), coercion)
+		tokens, _ := jsontext.SplitPointer(coercion.Pointer)
+		if at, ok := jsontext.Lookup(coerced, tokens); !ok || render(at) != coercion.To {
+			t.Fatalf("schema %s\n%s coerced to %s, but %v is not in it", schema, value, jsontext.Marshal(coerced), coercion)
 		}
 	}
 }
@@ -245,9 +247,9 @@ func TestRandom(t *testing.T) {
 		for k, v := range g.object(3) {
 			schema[k] = v
 		}
-		text := string(Marshal(schema))
+		text := string(jsontext.Marshal(schema))
 		for range 5 {
-			value := string(Marshal(g.value(3)))
+			value := string(jsontext.Marshal(g.value(3)))
 			compareVerdicts(t, text, value)
 			checkCoerce(t, text, value)
 		}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // The files of testdata/kaptinlin hold verdicts of another validator, kaptinlin/jsonschema v0.9.8, which was linked here
@@ -48,7 +50,7 @@ func TestSuiteVerdicts(t *testing.T) {
 			if !recorded {
 				continue // the suite has changed since
 			}
-			s, refused := tt.compile(Marshal(g.schema))
+			s, refused := tt.compile(jsontext.Marshal(g.schema))
 			for i, test := range g.Tests {
 				if verdict == "refused" || (verdict[i] == '1') != test.Valid {
 					missed[g.file] = true
@@ -112,7 +114,7 @@ func randomModern(seed uint64) (schema string, values []string) {
 		doc[k] = v
 	}
 	for range 5 {
-		values = append(values, string(Marshal(g.value(3))))
+		values = append(values, string(jsontext.Marshal(g.value(3))))
 	}
-	return string(Marshal(doc)), values
+	return string(jsontext.Marshal(doc)), values
 }

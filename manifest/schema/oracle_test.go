@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/xeipuuv/gojsonschema"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // oracle compiles a trusted schema with gojsonschema, a second implementation whose verdicts the tests compare with the
@@ -23,7 +25,7 @@ func oracle(t *testing.T, s *Schema) func(v any) bool {
 	}
 	compiled, err := loader.Compile(gojsonschema.NewRawLoader(newPrinter(c).document(root)))
 	if err != nil {
-		t.Fatalf("gojsonschema does not compile %s: %v", Marshal(s.Root()), err)
+		t.Fatalf("gojsonschema does not compile %s: %v", jsontext.Marshal(s.Root()), err)
 	}
 	return func(v any) bool {
 		result, err := compiled.Validate(gojsonschema.NewRawLoader(v))

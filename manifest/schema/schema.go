@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // A Schema is a compiled schema. It is immutable and safe for concurrent use.
@@ -18,7 +20,7 @@ type Schema struct {
 // CompileTrusted compiles a schema that this project wrote or generated, in draft-07. References must be local. The error
 // is a *SyntaxError for text that is not JSON, otherwise a *GateError.
 func CompileTrusted(raw []byte) (*Schema, error) {
-	doc, err := Decode(raw, Limits{Bytes: 16 << 20})
+	doc, err := jsontext.Decode(raw, jsontext.Limits{Bytes: 16 << 20})
 	if err != nil {
 		return nil, err
 	}
@@ -27,11 +29,11 @@ func CompileTrusted(raw []byte) (*Schema, error) {
 
 // CompileUntrusted compiles a schema that came with a plugin: 2020-12 unless its "$schema" names draft-06, draft-07 or
 // 2019-09. A schema that cannot be applied faithfully, safely and in bounded time is refused with a *GateError; text that
-// is not JSON with a *SyntaxError.
+// is not JSON with a *jsontext.SyntaxError.
 func CompileUntrusted(raw []byte) (*Schema, error) {
-	doc, err := Decode(raw, Limits{Bytes: gateBytes, Depth: gateDepth})
-	var syn *SyntaxError
-	if errors.As(err, &syn) && syn.limit {
+	doc, err := jsontext.Decode(raw, jsontext.Limits{Bytes: gateBytes, Depth: gateDepth})
+	var syn *jsontext.SyntaxError
+	if errors.As(err, &syn) && syn.IsLimit() {
 		return nil, refuse("", "%s", syn.Msg)
 	}
 	if err != nil {
@@ -114,7 +116,7 @@ const MaxViolations = 1000
 // of the Go types that encoding/json writes. The error is a *CostError (schemas from CompileUntrusted only) when judging would
 // pass the budget, and otherwise says that v is no JSON at all.
 func (s *Schema) Validate(v any) ([]Violation, error) {
-	v, err := normalize(v)
+	v, err := jsontext.Normalize(v)
 	if err != nil {
 		return nil, err
 	}

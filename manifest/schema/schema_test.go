@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 type compileFunc func([]byte) (*Schema, error)
@@ -17,7 +19,7 @@ var compilers = map[string]compileFunc{"trusted": CompileTrusted, "untrusted": C
 
 func decode(t testing.TB, text string) any {
 	t.Helper()
-	v, err := Decode([]byte(text), Limits{})
+	v, err := jsontext.Decode([]byte(text), jsontext.Limits{})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -40,7 +42,7 @@ func line(v Violation) string {
 		s += fmt.Sprintf(" | near %v", v.DidYouMean)
 	}
 	if v.Corrected != nil {
-		s += " | fix " + string(Marshal(v.Corrected))
+		s += " | fix " + string(jsontext.Marshal(v.Corrected))
 	}
 	if v.Remove {
 		s += " | remove"
@@ -192,7 +194,7 @@ func TestKnownNamesAreCut(t *testing.T) {
 	for i := range 20 {
 		props[fmt.Sprintf("p%02d", i)] = true
 	}
-	s := compile(t, CompileTrusted, string(Marshal(map[string]any{"properties": props, "additionalProperties": false})))
+	s := compile(t, CompileTrusted, string(jsontext.Marshal(map[string]any{"properties": props, "additionalProperties": false})))
 	vs, _ := s.Validate(map[string]any{"zzzzzz": 1})
 	if len(vs) != 1 || !strings.HasSuffix(vs[0].Expected, `"p11" and 8 more`) {
 		t.Errorf("got %v", vs)
@@ -302,7 +304,7 @@ func TestUntrustedRefuses(t *testing.T) {
 			}
 		})
 	}
-	var syn *SyntaxError
+	var syn *jsontext.SyntaxError
 	if _, err := CompileUntrusted([]byte(`{"a":1,"a":2}`)); !errors.As(err, &syn) {
 		t.Errorf("a schema with a duplicate key: %v", err)
 	}
@@ -416,7 +418,7 @@ func TestDeterministic(t *testing.T) {
 
 func TestRootIsTheDocument(t *testing.T) {
 	s := compile(t, CompileUntrusted, `{"title":"T","items":[{"description":"d"}]}`)
-	if got := string(Marshal(s.Root())); got != `{"items":[{"description":"d"}],"title":"T"}` {
+	if got := string(jsontext.Marshal(s.Root())); got != `{"items":[{"description":"d"}],"title":"T"}` {
 		t.Error(got)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // suites are the parts of the JSON Schema Test Suite that are run, and how many groups of tests the gate refuses.
@@ -66,9 +68,9 @@ func suiteGroups(t *testing.T, dir, dialect string) []suiteGroup {
 				m["$schema"] = dialect
 			}
 			hash := sha256.New()
-			hash.Write(Marshal(g.schema))
+			hash.Write(jsontext.Marshal(g.schema))
 			for _, test := range g.Tests {
-				hash.Write(Marshal(decode(t, string(test.Data))))
+				hash.Write(jsontext.Marshal(decode(t, string(test.Data))))
 			}
 			g.key = hex.EncodeToString(hash.Sum(nil)[:4])
 			all = append(all, g)
@@ -83,7 +85,7 @@ func TestOfficialSuite(t *testing.T) {
 	for _, tt := range suites {
 		validated, refused := 0, 0
 		for _, g := range suiteGroups(t, tt.dir, tt.dialect) {
-			s, err := tt.compile(Marshal(g.schema))
+			s, err := tt.compile(jsontext.Marshal(g.schema))
 			if err != nil {
 				refused++
 				for _, reason := range []string{"outside", "nested $id", "$dynamicRef", "$recursiveRef", "dialect"} {

@@ -3,15 +3,18 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // ratOf is the exact value of a number as Decode accepts it, nil of anything else.
 func ratOf(n json.Number) *big.Rat {
-	if numberFault(string(n)) != "" {
+	if !jsontext.ValidNumber(string(n)) {
 		return nil
 	}
 	r, ok := new(big.Rat).SetString(string(n))
@@ -110,12 +113,12 @@ func appendIdentity(b []byte, v any) []byte {
 	case map[string]any:
 		b = append(b, '{')
 		for _, k := range sortedKeys(v) {
-			b = append(appendString(b, k), ':')
+			b = append(jsontext.AppendString(b, k), ':')
 			b = append(appendIdentity(b, v[k]), ',')
 		}
 		return append(b, '}')
 	default:
-		return appendJSON(b, v)
+		return jsontext.Append(b, v)
 	}
 }
 
@@ -129,7 +132,7 @@ func render(v any) string {
 	case json.Number:
 		return "number " + string(v)
 	case string:
-		return "string " + quoteCut(v)
+		return "string " + jsontext.QuoteShort(v)
 	case []any:
 		return fmt.Sprintf("array[%d]", len(v))
 	default:
@@ -140,30 +143,9 @@ func render(v any) string {
 // literal shows a value as JSON, cut when it is long.
 func literal(v any) string {
 	if s, ok := v.(string); ok {
-		return quoteCut(s)
+		return jsontext.QuoteShort(s)
 	}
-	return cut(string(Marshal(v)))
-}
-
-const cutRunes = 60
-
-func cut(s string) string {
-	if len(s) <= cutRunes || utf8.RuneCountInString(s) <= cutRunes {
-		return s
-	}
-	count := 0
-	for i := range s {
-		if count == cutRunes {
-			return s[:i] + "…"
-		}
-		count++
-	}
-	return s
-}
-
-func quoteCut(s string) string {
-	short := cut(s)
-	return string(appendString(nil, short))
+	return jsontext.Shorten(string(jsontext.Marshal(v)))
 }
 
 // deepCopy copies a decoded value deeply.
@@ -185,3 +167,5 @@ func deepCopy(v any) any {
 		return v
 	}
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -15,7 +16,7 @@ func validate(t *testing.T, raw, params []byte) []string {
 	if err != nil {
 		t.Fatalf("the schema does not compile: %v\n%s", err, raw)
 	}
-	v, err := schema.Decode(params, schema.Limits{})
+	v, err := jsontext.Decode(params, jsontext.Limits{})
 	if err != nil {
 		t.Fatalf("the parameters are not JSON: %v\n%s", err, params)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 func newBatch(app *App) *cobra.Command {
@@ -129,7 +129,7 @@ func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text [
 		answer := &host.Answer{Err: e, Next: e.Next}
 		return answer, a.printLine(id, answer)
 	}
-	if _, err := schema.Decode(text, schema.Limits{Bytes: host.MaxParams}); err != nil {
+	if _, err := jsontext.Decode(text, jsontext.Limits{Bytes: host.MaxParams}); err != nil {
 		return refuse(host.Errorf(host.InvalidArgs, "line %d: %s", number, manifest.CleanLine(err.Error())))
 	}
 	var line batchLine
@@ -200,7 +200,7 @@ func substitute(params json.RawMessage, earlier results) (json.RawMessage, error
 	if !bytes.Contains(params, []byte("${")) {
 		return params, nil
 	}
-	value, err := schema.Decode(params, schema.Limits{Bytes: host.MaxParams})
+	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error()))
 	}
@@ -208,7 +208,7 @@ func substitute(params json.RawMessage, earlier results) (json.RawMessage, error
 	if err != nil {
 		return nil, err
 	}
-	return schema.Marshal(replaced), nil
+	return jsontext.Marshal(replaced), nil
 }
 
 func replaceRefs(value any, earlier results) (any, error) {
@@ -301,7 +301,7 @@ func lookUp(ref string, earlier results) (any, error) {
 	if !ok {
 		return nil, host.Errorf(host.InvalidArgs, "${%s}: no earlier call that succeeded has the id %s", manifest.CleanLine(ref), manifest.CleanLine(id))
 	}
-	value, err := schema.Decode(data, schema.Limits{Bytes: max(1, len(data)), ReplaceSurrogates: true})
+	value, err := jsontext.Decode(data, jsontext.Limits{Bytes: max(1, len(data)), ReplaceSurrogates: true})
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "${%s}: the result of %s cannot be read: %s", manifest.CleanLine(ref), manifest.CleanLine(id), manifest.CleanLine(err.Error()))
 	}

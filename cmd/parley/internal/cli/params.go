@@ -12,7 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // buildParams gathers a call's parameters: --params, then the words after the tool, then each --param.
@@ -33,7 +33,7 @@ func (a *App) buildParams(ctx context.Context, t *manifest.Tool, words []string,
 	}
 	params := map[string]any{}
 	if len(bytes.TrimSpace(raw)) > 0 {
-		value, err := schema.Decode(raw, schema.Limits{Bytes: host.MaxParams})
+		value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
 		if err != nil {
 			return raw, nil
 		}
@@ -51,7 +51,7 @@ func (a *App) buildParams(ctx context.Context, t *manifest.Tool, words []string,
 			return nil, err
 		}
 	}
-	return schema.Marshal(params), nil
+	return jsontext.Marshal(params), nil
 }
 
 // readParams reads the value of --params: JSON, @FILE or - for stdin.
@@ -137,7 +137,7 @@ func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) 
 	e := host.Errorf(host.InvalidArgs, "%q after %s means nothing: it %s; other parameters go into --params or --param", manifest.CleanLine(word), t.Name, takes)
 	needs := slices.DeleteFunc(manifest.Params(t.Params), func(p manifest.Param) bool { return !p.Required })
 	if len(words) == 1 && len(params) == 0 && len(needs) == 1 && needs[0].Type == "string" && manifest.Clean(word) == word {
-		e.Corrected = schema.Marshal(map[string]any{needs[0].Name: word})
+		e.Corrected = jsontext.Marshal(map[string]any{needs[0].Name: word})
 	}
 	return e
 }
@@ -221,6 +221,6 @@ func typed(text, kind, item string) any {
 }
 
 func decoded(text string) (any, bool) {
-	v, err := schema.Decode([]byte(text), schema.Limits{Bytes: host.MaxParams})
+	v, err := jsontext.Decode([]byte(text), jsontext.Limits{Bytes: host.MaxParams})
 	return v, err == nil
 }

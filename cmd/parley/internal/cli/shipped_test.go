@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/plugins"
 )
 
@@ -82,11 +82,11 @@ func compare(t *testing.T, e manifest.Example, a *host.Answer) {
 }
 
 func canonical(t *testing.T, raw json.RawMessage) string {
-	v, err := schema.Decode(raw, schema.Limits{})
+	v, err := jsontext.Decode(raw, jsontext.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(schema.Marshal(v))
+	return string(jsontext.Marshal(v))
 }
 
 // TestContracts holds the shipped plugins and the C fixture to the contract of every provider.

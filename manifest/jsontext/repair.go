@@ -1,4 +1,4 @@
-package schema
+package jsontext
 
 import (
 	"encoding/json"

@@ -1,10 +1,9 @@
-package schema
+package jsontext
 
 import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -44,6 +43,9 @@ type SyntaxError struct {
 	limit bool // a size or depth limit, not a fault of grammar
 	many  bool // more values than Limits.Values
 }
+
+// IsLimit reports whether the text breaks a bound of [Limits] and not the grammar.
+func (e *SyntaxError) IsLimit() bool { return e.limit }
 
 // TooMany tells whether the text held more values than were to be read.
 func (e *SyntaxError) TooMany() bool { return e.many }
@@ -167,14 +169,14 @@ func (d *decoder) object(depth int) (any, *SyntaxError) {
 		}
 		d.path = append(d.path, key)
 		if _, dup := m[key]; dup {
-			return nil, d.fail(start, "duplicate key %s", quoteCut(key))
+			return nil, d.fail(start, "duplicate key %s", QuoteShort(key))
 		}
 		d.space()
 		if !d.eat(':') {
 			if d.i == len(d.s) {
 				return nil, d.fail(d.i, "the text ends inside an object")
 			}
-			return nil, d.fail(d.i, "%s where ':' is expected after key %s", d.here(), quoteCut(key))
+			return nil, d.fail(d.i, "%s where ':' is expected after key %s", d.here(), QuoteShort(key))
 		}
 		d.space()
 		v, err := d.value(depth)
@@ -332,6 +334,9 @@ func (d *decoder) number() (any, *SyntaxError) {
 	return json.Number(text), nil
 }
 
+// ValidNumber reports whether Decode accepts text as a number.
+func ValidNumber(text string) bool { return numberFault(text) == "" }
+
 // numberFault says why text is no number that Decode accepts, or nothing.
 func numberFault(text string) string {
 	if len(text) > maxNumberLen {
@@ -464,155 +469,7 @@ func (d *decoder) fail(at int, format string, args ...any) *SyntaxError {
 		Offset:  int64(at),
 		Line:    strings.Count(before, "\n") + 1,
 		Column:  utf8.RuneCountInString(before[line:]) + 1,
-		Pointer: pointerOf(d.path),
+		Pointer: Pointer(d.path),
 		Msg:     fmt.Sprintf(format, args...),
 	}
-}
-
-// Marshal writes a decoded value as compact JSON: keys sorted, numbers as they were read, nothing escaped that need not
-// be. The same value always gives the same bytes.
-func Marshal(v any) []byte { return appendJSON(nil, v) }
-
-func appendJSON(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case nil:
-		return append(b, "null"...)
-	case bool:
-		return strconv.AppendBool(b, v)
-	case json.Number:
-		return append(b, v...)
-	case string:
-		return appendString(b, v)
-	case []any:
-		b = append(b, '[')
-		for i, item := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendJSON(b, item)
-		}
-		return append(b, ']')
-	case map[string]any:
-		b = append(b, '{')
-		for i, k := range sortedKeys(v) {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(appendString(b, k), ':')
-			b = appendJSON(b, v[k])
-		}
-		return append(b, '}')
-	default: // not from Decode
-		c, err := normalize(v)
-		if err != nil {
-			return append(b, "null"...)
-		}
-		return appendJSON(b, c)
-	}
-}
-
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				b = append(append(b, s[from:i]...), "\ufffd"...)
-				from = i + 1
-			}
-			i += size
-			continue
-		}
-		if c < 0x20 || c == '"' || c == '\\' {
-			b = append(append(b, s[from:i]...), escapeOf(c)...)
-			from = i + 1
-		}
-		i++
-	}
-	return append(append(b, s[from:]...), '"')
-}
-
-func escapeOf(c byte) string {
-	if k := strings.IndexByte("\"\\\b\f\n\r\t", c); k >= 0 {
-		return `\` + string(`"\bfnrt`[k])
-	}
-	return fmt.Sprintf(`\u%04x`, c)
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// normalize turns a Go value into what Decode would have read: the callers' literals may hold ints, floats and []string.
-// A value that already is plain is returned as it stands, without a copy.
-func normalize(v any) (any, error) {
-	if isNormal(v) {
-		return v, nil
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("schema: a value that is no JSON: %w", err)
-	}
-	return Decode(data, Limits{Bytes: math.MaxInt, Depth: 1000})
-}
-
-func isNormal(v any) bool {
-	switch v := v.(type) {
-	case nil, bool, string, json.Number:
-		return true
-	case []any:
-		for _, item := range v {
-			if !isNormal(item) {
-				return false
-			}
-		}
-		return true
-	case map[string]any:
-		for _, item := range v {
-			if !isNormal(item) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
-}
-
-// pointerOf joins reference tokens to a JSON pointer (RFC 6901).
-func pointerOf(tokens []string) string {
-	var b strings.Builder
-	for _, t := range tokens {
-		b.WriteByte('/')
-		b.WriteString(escapeToken(t))
-	}
-	return b.String()
-}
-
-func escapeToken(t string) string {
-	if !strings.ContainsAny(t, "~/") {
-		return t
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
-}
-
-// splitPointer is the inverse of pointerOf.
-func splitPointer(p string) ([]string, bool) {
-	if p == "" {
-		return nil, true
-	}
-	if p[0] != '/' {
-		return nil, false
-	}
-	tokens := strings.Split(p[1:], "/")
-	for i, t := range tokens {
-		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
-	}
-	return tokens, true
 }

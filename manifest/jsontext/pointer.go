@@ -1,0 +1,61 @@
+package jsontext
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Pointer joins reference tokens to a JSON pointer (RFC 6901).
+func Pointer(tokens []string) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		b.WriteByte('/')
+		b.WriteString(EscapeToken(t))
+	}
+	return b.String()
+}
+
+func EscapeToken(t string) string {
+	if !strings.ContainsAny(t, "~/") {
+		return t
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
+}
+
+// SplitPointer is the inverse of [Pointer].
+func SplitPointer(p string) ([]string, bool) {
+	if p == "" {
+		return nil, true
+	}
+	if p[0] != '/' {
+		return nil, false
+	}
+	tokens := strings.Split(p[1:], "/")
+	for i, t := range tokens {
+		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
+	}
+	return tokens, true
+}
+
+// Lookup follows reference tokens through a decoded value.
+func Lookup(v any, tokens []string) (any, bool) {
+	for _, t := range tokens {
+		switch x := v.(type) {
+		case map[string]any:
+			next, ok := x[t]
+			if !ok {
+				return nil, false
+			}
+			v = next
+		case []any:
+			i, err := strconv.Atoi(t)
+			if err != nil || i < 0 || i >= len(x) || strconv.Itoa(i) != t {
+				return nil, false
+			}
+			v = x[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
