@@ -33,27 +33,28 @@ const (
 const (
 	defaultCacheSize = 1 << 30
 	maxChecksums     = 1 << 20
-	markUsedEvery    = time.Hour   // an entry that is used is marked so, this often at most
-	staleTemp        = time.Hour   // a folder that is being filled for so long was left behind
-	settleTime       = time.Second // a file that changed so shortly before it was hashed may have changed again unseen
+	markUsedEvery    = time.Hour   // a slot that is used is marked at most this often
+	staleTemp        = time.Hour   // an unfinished folder of this age was abandoned
+	settleTime       = time.Second // a file that changed this shortly before it was hashed may have changed again unseen
 )
 
-// slot is a folder of the cache, which holds one module compiled for one kind of machine: the native code, the husk of the
-// module that it belongs to, and a seal that says what the two are. It is filled under another name and renamed when it
-// is whole. Whether it can be trusted is a matter of who may write it (0700, owned by this user, all above it checked by
-// the system); the digests guard against damage, so a file that has not changed since it was hashed is not hashed again.
+// slot is a folder of the cache. It holds one module compiled for one kind of machine: the native code, the stub
+// module that it belongs to, and a file with the checksums of both. A slot is filled under a temporary name and
+// renamed when it is complete. Trust in a slot rests on file permissions (0700, owned by this user; the system
+// checks the folders above). The checksums only detect damage, so a file that has not changed since it was hashed
+// is not hashed again.
 type slot struct{ dir, key string }
 
-// checksums is written last.
+// checksums describes a slot. It is written last.
 type checksums struct {
-	Key     string            `json:"key"` // the slot's: one under another's name is not used
+	Key     string            `json:"key"` // the slot's own key; a file copied from another slot is not used
 	Module  instrument.Module `json:"module"`
 	Stub    hashedFile        `json:"husk"`
 	Code    hashedFile        `json:"code"`
-	Checked time.Time         `json:"checked"` // when both were hashed last
+	Checked time.Time         `json:"checked"` // when both files were last hashed
 }
 
-// hashedFile is a file as it was when it was hashed.
+// hashedFile describes a file as it was when it was hashed.
 type hashedFile struct {
 	Name    string    `json:"name"`
 	SHA256  string    `json:"sha256"`
@@ -67,15 +68,18 @@ func (f hashedFile) matches(info fs.FileInfo) bool {
 	return info.Mode().IsRegular() && info.Size() == f.Size && inode == f.Inode && changed.Equal(f.Changed)
 }
 
-// slotPattern is the form of the names in the cache folder that are ours to remove.
-var slotPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{32}-[0-9]+(-[0-9a-f]{8})?$`) })
+// slotPattern matches the names in the cache folder that Parley may remove.
+var slotPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9a-f]{32}-[0-9]+(-[0-9a-f]{8})?$`)
+})
 
-// isUnfinished tells the name of a slot that is not filled yet.
+// isUnfinished reports whether name is that of a slot that is not complete yet.
 func isUnfinished(name string) bool {
 	return strings.HasPrefix(name, "filling-") && strings.HasSuffix(name, ".tmp")
 }
 
-// cacheKey names the slot of a module by the bytes that it comes from, and by all that its native code depends on besides.
+// cacheKey returns the slot name of a module: it covers the module's bytes and all else that native code depends
+// on.
 func cacheKey(form string, data []byte) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d\n", form, len(data))
@@ -83,7 +87,7 @@ func cacheKey(form string, data []byte) string {
 	return fmt.Sprintf("%s-%d-%s", hex.EncodeToString(h.Sum(nil)[:16]), instrument.Version, machineID())
 }
 
-// machineID stands for what wazero v1.12.0 names its own entries by, besides the module.
+// machineID covers what wazero v1.12.0 puts into the names of its own cache entries, besides the module.
 var machineID = sync.OnceValue(func() string {
 	version := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -98,7 +102,7 @@ var machineID = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum[:4])
 })
 
-// cacheDir returns the cache folder, or "" where there is none that only this user can write to.
+// cacheDir returns the cache folder, or "" if there is none that only this user can write to.
 func (e *Engine) cacheDir() string {
 	if e.cfg.CacheDir == "" {
 		return ""
@@ -110,7 +114,7 @@ func (e *Engine) cacheDir() string {
 	return e.cfg.CacheDir
 }
 
-// checksums describes a slot that has just been filled, and returns the description with the husk as the module's wasm.
+// writeChecksums describes a slot that has just been filled. The result has the stub as the module's wasm.
 func (s slot) writeChecksums(module *instrument.Module) (*checksums, error) {
 	stub := instrument.Stub(module.Wasm)
 	if err := os.WriteFile(filepath.Join(s.dir, stubName), stub, 0o600); err != nil {
@@ -131,7 +135,7 @@ func (s slot) writeChecksums(module *instrument.Module) (*checksums, error) {
 	return sums, s.save(sums)
 }
 
-// verify hashes the files that a seal names, and brings it up to date with them.
+// verify hashes the files of a slot, compares them with sums and updates sums.
 func (s slot) verify(sums *checksums) error {
 	sums.Checked = time.Now()
 	for _, f := range []*hashedFile{&sums.Stub, &sums.Code} {
@@ -158,14 +162,14 @@ func (s slot) verify(sums *checksums) error {
 	return nil
 }
 
-// save writes the seal, whole or not at all.
+// save writes the checksums atomically.
 func (s slot) save(sums *checksums) error {
 	data, err := json.Marshal(sums)
 	if err != nil {
 		return err
 	}
 	if len(data) > maxChecksums {
-		return fmt.Errorf("its seal would have %d bytes", len(data))
+		return fmt.Errorf("its checksum file would have %d bytes", len(data))
 	}
 	temp, err := os.CreateTemp(s.dir, checksumsName+".*"+tempSuffix)
 	if err != nil {
@@ -181,26 +185,27 @@ func (s slot) save(sums *checksums) error {
 	return err
 }
 
-// read checks a slot and returns its seal, with the husk as the module's wasm. fs.ErrNotExist says that there is no such
-// slot; any other error, that it must not be used.
+// read checks a slot and returns its checksums with the stub as the module's wasm. fs.ErrNotExist means that there
+// is no such slot, any other error that it must not be used.
 func (s slot) read() (*checksums, error) {
 	info, err := os.Lstat(s.dir)
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.IsDir(), !private.Trusted(info):
-		return nil, errors.New("others may write to it")
+		return nil, errors.New("other users may write to it")
 	}
 	data, err := readBounded(filepath.Join(s.dir, checksumsName), maxChecksums)
 	if err != nil {
-		return nil, fmt.Errorf("its seal: %v", err)
+		return nil, fmt.Errorf("its checksum file: %v", err)
 	}
 	var sums checksums
 	if err := json.Unmarshal(data, &sums); err != nil {
-		return nil, fmt.Errorf("its seal: %v", err)
+		return nil, fmt.Errorf("its checksum file: %v", err)
 	}
-	if sums.Key != s.key || sums.Stub.Name != stubName || !filepath.IsLocal(sums.Code.Name) || sums.Stub.SHA256 == "" || sums.Code.SHA256 == "" {
-		return nil, errors.New("its seal is another's")
+	if sums.Key != s.key || sums.Stub.Name != stubName || !filepath.IsLocal(sums.Code.Name) || sums.Stub.SHA256 == "" ||
+		sums.Code.SHA256 == "" {
+		return nil, errors.New("its checksum file belongs to another slot")
 	}
 	fresh := true
 	for _, f := range []hashedFile{sums.Stub, sums.Code} {
@@ -209,7 +214,7 @@ func (s slot) read() (*checksums, error) {
 		case err != nil:
 			return nil, fmt.Errorf("%v", err)
 		case !info.Mode().IsRegular(), !private.Owned(info):
-			return nil, fmt.Errorf("%s is not a file of this user", f.Name)
+			return nil, fmt.Errorf("%s is not a regular file owned by this user", f.Name)
 		case info.Size() != f.Size:
 			return nil, fmt.Errorf("%s is damaged", f.Name)
 		}
@@ -219,7 +224,7 @@ func (s slot) read() (*checksums, error) {
 		if err := s.verify(&sums); err != nil {
 			return nil, err
 		}
-		_ = s.save(&sums) // it only spares hashing again
+		_ = s.save(&sums) // failing to save it only means hashing again
 	}
 	if sums.Module.Wasm, err = os.ReadFile(filepath.Join(s.dir, stubName)); err != nil {
 		return nil, fmt.Errorf("%v", err)
@@ -230,23 +235,25 @@ func (s slot) read() (*checksums, error) {
 	return &sums, nil
 }
 
-// isUnchanged tells whether the native code is still what was checked; a file that was only touched or linked is hashed once
-// more. Had it been missing when wazero looked for it, wazero would have compiled the husk and put another in its place.
+// isUnchanged reports whether the native code is still what was checked; a file whose metadata alone changed is
+// hashed again. Had the code been missing when wazero looked for it, wazero would have compiled the stub in its
+// stead.
 func (s slot) isUnchanged(sums *checksums) bool {
 	info, err := os.Lstat(filepath.Join(s.dir, sums.Code.Name))
 	return err == nil && (sums.Code.matches(info) || s.verify(sums) == nil)
 }
 
-// remove takes a slot away at once, whoever is about to use it.
+// remove removes a slot. The rename comes first, so that nobody opens a slot that is half removed.
 func (s slot) remove() error {
-	discarded := filepath.Join(filepath.Dir(s.dir), fmt.Sprintf("filling-%d-%d%s", os.Getpid(), time.Now().UnixNano(), tempSuffix))
+	discarded := filepath.Join(filepath.Dir(s.dir), fmt.Sprintf("filling-%d-%d%s", os.Getpid(), time.Now().UnixNano(),
+		tempSuffix))
 	if err := os.Rename(s.dir, discarded); err != nil {
 		return err
 	}
 	return os.RemoveAll(discarded)
 }
 
-// evict removes what was used least recently until the cache is within its size, but not the slot named keep.
+// evict removes the least recently used slots until the cache is within its size. It spares the slot named except.
 func (e *Engine) evict(dir, except string) {
 	type candidate struct {
 		name string
@@ -282,7 +289,8 @@ func (e *Engine) evict(dir, except string) {
 			return
 		}
 		if err := (slot{dir: filepath.Join(dir, c.name)}).remove(); err == nil {
-			e.cfg.Debug(fmt.Sprintf("the compile cache is full: removed %s, last used %s", c.name, c.used.Format(time.DateTime)))
+			e.cfg.Debug(fmt.Sprintf("the compile cache is full: removed %s, last used %s", c.name,
+				c.used.Format(time.DateTime)))
 			total -= c.size
 		}
 	}

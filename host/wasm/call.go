@@ -19,27 +19,28 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Defaults of a call: a policy may say otherwise, and a manifest of the first three. The policy only lowers those, and sets the others.
+// Defaults of a call. A manifest can set the first three, a policy can set all of them; the policy can only lower
+// what the manifest asks for.
 const (
 	defaultMemoryMiB       = 256
 	defaultTimeout         = 30 * time.Second
 	defaultOutput          = 1 << 20
 	defaultLogBytes        = 1 << 20
-	defaultHostCalls       = 10_000 // of call_tool, http_request and read_secret together
+	defaultHostCalls       = 10_000 // call_tool, http_request and read_secret together
 	defaultOpenFiles       = 256
 	defaultFilesCreated    = 10_000
 	defaultBytesWritten    = 1 << 30
 	defaultConcurrentCalls = 32 // of one plugin
 
 	maxOutput       = 16 << 20
-	maxUnlimitedMiB = 1 << 10 // of memory, where the policy does not name a limit
+	maxUnlimitedMiB = 1 << 10 // of memory, if the policy names no limit
 	maxLogCalls     = 100_000
-	stderrExcerpt   = 4 << 10 // of its beginning and of its end
+	stderrExcerpt   = 4 << 10 // bytes of the beginning and of the end of stderr
 )
 
-// limits bound one call.
+// limits holds the bounds of one call.
 type limits struct {
-	pages     uint32 // of 64 KiB
+	pages     uint32 // of 64 KiB each
 	timeout   time.Duration
 	output    int // bytes
 	log       int // bytes
@@ -49,7 +50,7 @@ type limits struct {
 	written   int64
 }
 
-// requestedMemoryMiB is what a plugin may have when no policy says less, in MiB.
+// requestedMemoryMiB returns the memory in MiB that the manifest asks for, or the default if it names none.
 func requestedMemoryMiB(m *manifest.Manifest) uint32 {
 	if m.Limits.MemoryMiB > 0 {
 		return uint32(min(m.Limits.MemoryMiB, maxPages/pagesPerMiB))
@@ -57,15 +58,16 @@ func requestedMemoryMiB(m *manifest.Manifest) uint32 {
 	return defaultMemoryMiB
 }
 
-// limitsOf combines what the plugin asks for, what the engine takes as default and what the policy allows. The time that the
-// caller asks for replaces the plugin's own, as the host does; only the policy's is a bound for both.
+// limitsOf combines the manifest's limits, the engine's defaults and the policy's limits. A timeout that the caller
+// asks for replaces the plugin's own, as in the host; the policy's timeout bounds both.
 func limitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) limits {
 	memory := requestedMemoryMiB(m)
 	if m.Limits.MemoryMiB == 0 && cfg.MemoryMiB > 0 {
 		memory = uint32(cfg.MemoryMiB)
 	}
 	memory = min(memory, uint32(cmp.Or(r.Limits.MemoryMiB, maxUnlimitedMiB)))
-	timeout := firstPositive(r.Options.Timeout, time.Duration(m.Limits.TimeoutMS)*time.Millisecond, cfg.Timeout, defaultTimeout)
+	timeout := firstPositive(r.Options.Timeout, time.Duration(m.Limits.TimeoutMS)*time.Millisecond, cfg.Timeout,
+		defaultTimeout)
 	if r.Limits.Timeout > 0 {
 		timeout = min(timeout, r.Limits.Timeout)
 	}
@@ -92,7 +94,7 @@ func firstPositive[T int | time.Duration](values ...T) T {
 	return 0
 }
 
-// call is one run of one instance. It is used by one goroutine only.
+// call is one call in one instance. It is not safe for concurrent use.
 type call struct {
 	engine    *Engine
 	plugin    *compiledPlugin
@@ -112,40 +114,42 @@ type call struct {
 	inAlloc      bool // parley_alloc is running
 	memory       []*boundedMemory
 	memoryDenied bool
-	fatal        *host.Error // a limit that the host found broken, whatever the guest made of it
+	fatal        *host.Error // the error that the host ended the guest with, however the guest reports its own end
 	files        fileTable
-	hostCalls    int // questions to the host
+	hostCalls    int // requests to the host
 	logged       int // bytes
 	logCalls     int
 }
 
-// dispatcher answers what a guest asks the host for: a desk, or what asks one in another process.
+// dispatcher serves the host functions of a guest: hostFunctions in this process, parentProcess in the process of
+// an isolated call.
 type dispatcher interface {
 	dispatch(ctx context.Context, function string, request []byte) []byte
-	// deny notes that a right was refused, and returns the error that says so.
+	// deny records a denial and returns the error for it.
 	deny(right, why string) *host.Error
 }
 
 type callKey struct{}
 
-// callOf finds the call that a host function serves.
+// callOf returns the call that a host function serves.
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 func newCall(e *Engine, p *compiledPlugin, m *manifest.Manifest, r *host.Request, functions dispatcher) *call {
-	return &call{engine: e, plugin: p, m: m, r: r, limits: limitsOf(e.cfg.Limits, m, r), functions: functions, stdin: bytes.NewReader(nil)}
+	return &call{engine: e, plugin: p, m: m, r: r, limits: limitsOf(e.cfg.Limits, m, r), functions: functions,
+		stdin: bytes.NewReader(nil)}
 }
 
-// recordUse notes what a right was used for.
+// recordUse records what a right was used for.
 func (c *call) recordUse(what string) {
 	if c.r.RecordUse != nil {
 		c.r.RecordUse(what)
 	}
 }
 
-// run makes an instance, runs the call in it and drops it, however it ended.
+// run creates an instance, runs the call in it and closes it.
 func (c *call) run(ctx context.Context) (result *host.Result, err error) {
 	if c.plugin.module.MemoryMin > c.limits.pages {
-		return nil, host.Errorf(host.LimitExceeded, "%s starts with %d MiB of memory and the limit is %d MiB", c.m.Name,
+		return nil, host.Errorf(host.LimitExceeded, "%s starts with %d MiB of memory, the limit is %d MiB", c.m.Name,
 			c.plugin.module.MemoryMin/pagesPerMiB, c.limits.pages/pagesPerMiB)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
@@ -170,7 +174,7 @@ func (c *call) run(ctx context.Context) (result *host.Result, err error) {
 	return result, nil
 }
 
-// instantiate makes the instance; the functions named by start are run in it.
+// instantiate creates the instance and runs the start functions named.
 func (c *call) instantiate(config wazero.ModuleConfig, start ...string) error {
 	config, err := c.mount(c.configureSystem(config.WithName("").WithStartFunctions(start...)))
 	if err != nil {
@@ -197,24 +201,25 @@ func (c *call) close() {
 	}
 }
 
-// guestHalt is what a host function panics with to end the guest. wazero makes an error of it that wraps it.
+// guestHalt is the panic value with which a host function ends the guest. wazero returns an error that wraps it.
 type guestHalt struct{ err *host.Error }
 
 func (h guestHalt) Error() string { return h.err.Message }
 func (h guestHalt) Unwrap() error { return h.err }
 
-// checkpoint ends the guest when its time is over. It is called by rewritten code, and by every host function that may work long.
+// checkpoint ends the guest if its deadline has passed. Instrumented code calls it, and so does every host function
+// that may run long.
 func (c *call) checkpoint() {
 	if c.ctx.Err() == nil {
 		if time.Now().Before(c.deadline) {
 			return
 		}
-		<-c.ctx.Done() // its timer is late, not wrong
+		<-c.ctx.Done() // the timer fires late; the deadline has passed
 	}
 	panic(guestHalt{c.contextError()})
 }
 
-// exceedLimit ends the guest because of a limit.
+// exceedLimit ends the guest because it exceeded a limit.
 func (c *call) exceedLimit(format string, args ...any) {
 	c.fatal = host.Errorf(host.LimitExceeded, format, args...)
 	panic(guestHalt{c.fatal})
@@ -223,15 +228,16 @@ func (c *call) exceedLimit(format string, args ...any) {
 func (c *call) contextError() *host.Error {
 	cause := c.ctx.Err()
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return &host.Error{Code: host.Timeout, Cause: cause, Message: fmt.Sprintf("%s did not end within %s and was stopped", c.toolName(), c.limits.timeout)}
+		return &host.Error{Code: host.Timeout, Cause: cause,
+			Message: fmt.Sprintf("%s did not end within %s and was stopped", c.toolName(), c.limits.timeout)}
 	}
 	return &host.Error{Code: host.Interrupted, Cause: cause, Message: c.toolName() + " was interrupted"}
 }
 
 func (c *call) toolName() string { return c.m.Name + "." + c.r.Tool }
 
-// guestError says why a guest ended that did not return. The guest's own words are no evidence: the context, the host's own
-// finding and the engine's error are, in this order.
+// guestError returns the reason why a guest ended without returning. Output of the guest is no evidence. The
+// context decides first, then the host's own error, then the engine's.
 func (c *call) guestError(err error) error {
 	var exit *sys.ExitError
 	var h guestHalt
@@ -250,19 +256,20 @@ func (c *call) guestError(err error) error {
 	}
 	message := c.toolName() + " crashed: " + trapReason(err)
 	if logged := c.stderrSummary(); logged != "" {
-		message += "; it said: " + logged
+		message += "; its last output: " + logged
 	}
 	return &host.Error{Code: host.Trapped, Message: message, Cause: err}
 }
 
-// exitError is the end of a guest that called proc_exit where it should have answered.
+// exitError returns the error for a guest that called proc_exit instead of returning a response.
 func (c *call) exitError(code uint32) error {
 	if c.memoryDenied && code != 0 {
-		return host.Errorf(host.LimitExceeded, "%s needs more than its %d MiB of memory", c.toolName(), c.limits.pages/pagesPerMiB)
+		return host.Errorf(host.LimitExceeded, "%s needs more than its %d MiB of memory", c.toolName(),
+			c.limits.pages/pagesPerMiB)
 	}
-	message := fmt.Sprintf("%s ended itself with exit code %d instead of answering", c.toolName(), code)
+	message := fmt.Sprintf("%s called proc_exit(%d) instead of returning a response", c.toolName(), code)
 	if logged := c.stderrSummary(); logged != "" {
-		message += "; it said: " + logged
+		message += "; its last output: " + logged
 	}
 	if code == 0 {
 		return host.Errorf(host.InvalidResult, "%s", message)
@@ -270,10 +277,10 @@ func (c *call) exitError(code uint32) error {
 	return c.toolError(int64(code), message, nil)
 }
 
-// traps are the reasons that the engine gives, in words for people.
+// traps maps the engine's reasons to messages for people.
 var traps = []struct{ engine, people string }{
-	{"stack overflow", "stack overflow (recursion without end?)"},
-	{"unreachable", "it reached code marked unreachable (an abort, a panic or a failed assertion)"},
+	{"stack overflow", "stack overflow (infinite recursion?)"},
+	{"unreachable", "it executed an unreachable instruction (an abort, a panic or a failed assertion)"},
 	{"out of bounds memory access", "out of bounds memory access"},
 	{"integer divide by zero", "integer divide by zero"},
 	{"integer overflow", "integer overflow"},
@@ -282,7 +289,8 @@ var traps = []struct{ engine, people string }{
 	{"indirect call type mismatch", "an indirect call of a function of another type"},
 }
 
-// trapReason takes the innermost error, which is the engine's own word; nothing that a guest named is repeated.
+// trapReason describes a trap by the innermost error, which is the engine's own. Names that the guest chose are not
+// repeated.
 func trapReason(err error) string {
 	inner := err
 	for errors.Unwrap(inner) != nil {
@@ -295,15 +303,16 @@ func trapReason(err error) string {
 	}
 	var fault runtime.Error
 	if errors.As(err, &fault) {
-		return "it called the host with arguments that make no sense"
+		return "it called a host function with invalid arguments"
 	}
 	if strings.Contains(err.Error(), "out of bounds") {
-		return "its data or elements do not fit into its memory or table"
+		return "its data or element segments do not fit into its memory or table"
 	}
 	return "unknown trap"
 }
 
-// stderrSummary is what the guest wrote on stderr before it ended, made fit for a message: the line of a Go panic, else the last lines.
+// stderrSummary returns what the guest last wrote to stderr, fit for a message: the line of a Go panic, or the last
+// lines.
 func (c *call) stderrSummary() string {
 	if c.stderr == nil {
 		return ""

@@ -9,15 +9,15 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Check judges a module and its manifest at install, before it is trusted with anything and without compiling:
-// the binary format with all its counts and bounds, what it imports, what it must export, the memory it starts with.
-// Errors are *host.Error of code invalid_plugin and say what is wrong and what to do.
+// Check validates a module against its manifest at install, without compiling it: the binary format with all its
+// counts and bounds, the imports, the required exports, and the initial memory. Errors are *host.Error with code
+// invalid_plugin; they say what is wrong and how to fix it.
 func Check(wasm []byte, m *manifest.Manifest) error {
 	_, err := validateModule(wasm, m)
 	return err
 }
 
-// validateModule is the gate: what passes is instrumented and may be compiled.
+// validateModule validates and instruments a module. Only its result may be compiled.
 func validateModule(wasm []byte, m *manifest.Manifest) (*instrument.Module, error) {
 	module, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: wasiGuards()})
 	if err != nil {
@@ -30,7 +30,7 @@ func validateModule(wasm []byte, m *manifest.Manifest) (*instrument.Module, erro
 	return module, nil
 }
 
-// checkModule holds a module against its manifest.
+// checkModule checks a decoded module against its manifest.
 func checkModule(module *instrument.Module, m *manifest.Manifest) error {
 	if err := checkImports(module, m); err != nil {
 		return err
@@ -39,7 +39,8 @@ func checkModule(module *instrument.Module, m *manifest.Manifest) error {
 		return err
 	}
 	if limit := requestedMemoryMiB(m); module.MemoryMin > limit*pagesPerMiB {
-		return moduleError(m, "the module starts with %d MiB of memory and its manifest asks for %d MiB; write \"limits\": {\"memory_mib\": %d} into the manifest, or more",
+		return moduleError(m, "the module starts with %d MiB of memory but its manifest asks for %d MiB; set "+
+			"\"limits\": {\"memory_mib\": %d} or more in the manifest",
 			(module.MemoryMin+15)/16, limit, (module.MemoryMin+15)/16)
 	}
 	return nil
@@ -59,22 +60,26 @@ func checkImports(module *instrument.Module, m *manifest.Manifest) error {
 		case i.Module == parleyModule && m.Kind == manifest.KindParley:
 			known = parleyFunctions
 		case i.Module == parleyModule:
-			return moduleError(m, "it imports %s, which only plugins of kind parley/1 may; set \"kind\": \"parley/1\" or remove the import", name)
+			return moduleError(m, "it imports %s, which only plugins of kind parley/1 may import; set \"kind\": "+
+				"\"parley/1\" or remove the import", name)
 		case i.Module == "gojs" || i.Module == "go":
-			return moduleError(m, "it imports %s: it was built for a browser; build it with GOOS=wasip1 GOARCH=wasm", name)
+			return moduleError(m, "it imports %s, so it was built for a browser; build it with GOOS=wasip1 GOARCH=wasm", name)
 		case i.Module == "wasi_unstable":
-			return moduleError(m, "it imports %s, a draft of WASI; rebuild it for WASI preview 1 (wasi_snapshot_preview1)", name)
+			return moduleError(m, "it imports %s, a draft of WASI; rebuild it for WASI preview 1 (wasi_snapshot_preview1)",
+				name)
 		case i.Module == "env":
-			return moduleError(m, "it imports %s: that function was left undefined by the linker; define it, or build for wasm32-wasi without --allow-undefined", name)
+			return moduleError(m, "it imports %s, a function that the linker left undefined; define it, or build for "+
+				"wasm32-wasi without --allow-undefined", name)
 		default:
-			return moduleError(m, "it imports %s, and a plugin of kind %s may import from %s only", name, m.Kind, allowedModules(m.Kind))
+			return moduleError(m, "it imports %s, but a plugin of kind %s may only import from %s", name, m.Kind,
+				allowedModules(m.Kind))
 		}
 		want, ok := known[i.Name]
 		if !ok {
-			return moduleError(m, "it imports %s, and there is no such function", name)
+			return moduleError(m, "it imports %s, which does not exist", name)
 		}
 		if want != i.Type {
-			return moduleError(m, "it imports %s as (%s), and its type is (%s)", name, i.Type, want)
+			return moduleError(m, "it imports %s with type (%s), expected (%s)", name, i.Type, want)
 		}
 	}
 	return nil
@@ -106,26 +111,28 @@ func checkExports(module *instrument.Module, m *manifest.Manifest) error {
 	case manifest.KindWASI:
 		needs = []need{{name: "memory", kind: instrument.KindMemory}, {name: "_start", typ: "->"}}
 	default:
-		return moduleError(m, "plugins of kind %q cannot be run; known kinds are parley/1 and wasi", truncate(manifest.CleanLine(m.Kind), 40))
+		return moduleError(m, "plugins of kind %q cannot be run; known kinds are parley/1 and wasi",
+			truncate(manifest.CleanLine(m.Kind), 40))
 	}
 	for _, n := range needs {
 		e := module.Export(n.name)
 		switch {
 		case e == nil && n.optional:
 		case e == nil:
-			return moduleError(m, "it does not export %s%s", describeExport(n.name, n.kind, n.typ), exportHint(module, m, n.name))
+			return moduleError(m, "it does not export %s%s", describeExport(n.name, n.kind, n.typ),
+				exportHint(module, m, n.name))
 		case e.Kind != n.kind:
 			return moduleError(m, "its export %s must be a %s", n.name, kindName(n.kind))
 		case n.kind == instrument.KindFunc && e.Type != n.typ:
-			return moduleError(m, "its export %s has type (%s) and must have (%s)", n.name, e.Type, n.typ)
+			return moduleError(m, "its export %s has type (%s), expected (%s)", n.name, e.Type, n.typ)
 		case e.Imported:
-			return moduleError(m, "its export %s is an import that it hands on; it must be a function of its own", n.name)
+			return moduleError(m, "its export %s is a re-exported import; it must be a function of the module", n.name)
 		}
 	}
 	return nil
 }
 
-// neededExports are those that checkExports asks for, of whatever kind.
+// neededExports returns the exports that checkExports looks at for any kind.
 func neededExports(module *instrument.Module) []instrument.Export {
 	var out []instrument.Export
 	for _, name := range []string{"memory", "parley_alloc", "parley_call", "_initialize", "_start", "call"} {
@@ -147,11 +154,12 @@ func describeExport(name string, kind byte, typ instrument.FuncType) string {
 	return fmt.Sprintf("the function %s (%s)", name, typ)
 }
 
-// exportHint guesses from what is exported how the module was built.
+// exportHint guesses from the exports how the module was built, and returns advice.
 func exportHint(module *instrument.Module, m *manifest.Manifest, missing string) string {
 	switch {
 	case m.Kind == manifest.KindParley && module.Export("_start") != nil:
-		return "; it is a command: build it as a reactor (Go: -buildmode=c-shared, C: -mexec-model=reactor), or set \"kind\": \"wasi\""
+		return "; it is a command: build it as a reactor (Go: -buildmode=c-shared, C: -mexec-model=reactor), or set " +
+			"\"kind\": \"wasi\""
 	case m.Kind == manifest.KindParley && module.Export("call") != nil && module.Export("parley_call") == nil:
 		return "; it looks like an Extism plugin, which is kind \"mcp\""
 	case m.Kind == manifest.KindWASI && module.Export("parley_call") != nil:
@@ -164,7 +172,7 @@ func exportHint(module *instrument.Module, m *manifest.Manifest, missing string)
 	return ""
 }
 
-// asHostError keeps a *host.Error and wraps anything else as internal.
+// asHostError returns err as a *host.Error, with code internal if it is another error.
 func asHostError(err error) *host.Error {
 	var e *host.Error
 	if errors.As(err, &e) {

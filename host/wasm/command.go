@@ -17,7 +17,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// command is a call of kind wasi as the program sees it.
+// command is a call of kind wasi in the terms of a command line.
 type command struct {
 	args   []string
 	stdin  string
@@ -26,7 +26,8 @@ type command struct {
 	output string            // text, json, lines or file:/PATH
 }
 
-// runCommand runs a WASI command: its parameters as the manifest's wasi object says, its exit code as exit code.
+// runCommand runs a WASI command. The manifest's wasi object maps parameters to arguments, streams, environment and
+// files.
 func (c *call) runCommand() (*host.Result, error) {
 	cmd, err := c.buildCommand()
 	if err != nil {
@@ -58,14 +59,15 @@ func (c *call) runCommand() (*host.Result, error) {
 	if toFile {
 		content, ok := c.files.scratch.content(target)
 		if !ok {
-			return nil, host.Errorf(host.InvalidResult, "%s ended well and did not write its output file %s", c.toolName(), truncate(manifest.CleanLine(target), 100))
+			return nil, host.Errorf(host.InvalidResult, "%s succeeded but did not write its output file %s", c.toolName(),
+				truncate(manifest.CleanLine(target), 100))
 		}
 		data = content
 	}
 	return c.commandResult(cmd.output, data)
 }
 
-// exitCodeError turns a program's exit code into an error, with the last lines of stderr as message.
+// exitCodeError turns a program's exit code into an error with the last lines of stderr as message.
 func (c *call) exitCodeError(code uint32) error {
 	if c.memoryDenied {
 		return c.exitError(code)
@@ -73,21 +75,22 @@ func (c *call) exitCodeError(code uint32) error {
 	return c.toolError(int64(code), c.stderrTail(), nil)
 }
 
-// stderrTail is the end of stderr, several lines as they are.
+// stderrTail returns the last lines of stderr.
 func (c *call) stderrTail() string {
 	lines, before := c.stderr.lastLines(10)
 	if before > 0 {
-		lines = append([]string{fmt.Sprintf("(the end of what it wrote; %d bytes stand before)", before)}, lines...)
+		lines = append([]string{fmt.Sprintf("(%d bytes before this)", before)}, lines...)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// commandResult makes the result of what the program wrote.
+// commandResult turns the program's output into a result.
 func (c *call) commandResult(kind string, data []byte) (*host.Result, error) {
 	switch kind {
 	case "json":
 		if !utf8.Valid(data) || !json.Valid(data) {
-			return nil, host.Errorf(host.InvalidResult, "%s ended well and did not write JSON on stdout, but %s", c.toolName(), excerpt(data))
+			return nil, host.Errorf(host.InvalidResult, "%s succeeded but did not write JSON to stdout; it wrote %s",
+				c.toolName(), excerpt(data))
 		}
 		return &host.Result{Data: bytes.TrimSpace(data)}, nil
 	case "lines":
@@ -105,11 +108,11 @@ func (c *call) commandResult(kind string, data []byte) (*host.Result, error) {
 	return textResult(string(data), data)
 }
 
-// textResult puts text into JSON, saying so when it was no UTF-8.
+// textResult encodes text as JSON, with a warning if it was not UTF-8.
 func textResult(v any, data []byte) (*host.Result, error) {
 	r := &host.Result{Data: marshal(v)}
 	if !utf8.Valid(data) {
-		r.Warnings = append(r.Warnings, "the output is not UTF-8: what could not be read was replaced by U+FFFD")
+		r.Warnings = append(r.Warnings, "the output is not UTF-8; invalid bytes were replaced by U+FFFD")
 	}
 	return r, nil
 }
@@ -121,7 +124,7 @@ func excerpt(data []byte) string {
 	return fmt.Sprintf("%q", truncate(manifest.CleanLine(string(data[:min(len(data), 200)])), 80))
 }
 
-// wantsBase64 tells whether the tool's returns schema says that its result is binary.
+// wantsBase64 reports whether the tool's returns schema declares base64.
 func (c *call) wantsBase64() bool {
 	var schema struct {
 		ContentEncoding string `json:"contentEncoding"`
@@ -129,7 +132,7 @@ func (c *call) wantsBase64() bool {
 	return c.r.Def != nil && json.Unmarshal(c.r.Def.Returns, &schema) == nil && schema.ContentEncoding == "base64"
 }
 
-// command fills the tool's templates with the call's parameters.
+// buildCommand fills the tool's templates with the call's parameters.
 func (c *call) buildCommand() (*command, error) {
 	cmd := &command{output: "text", env: map[string]string{}, files: map[string]string{}}
 	if c.r.Def == nil || c.r.Def.WASI == nil {
@@ -138,7 +141,7 @@ func (c *call) buildCommand() (*command, error) {
 	w := c.r.Def.WASI
 	t := template{values: map[string]json.RawMessage{}}
 	if err := json.Unmarshal(jsonOr(c.r.Params, "{}"), &t.values); err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "parameters are an object: --params '{...}'")
+		return nil, host.Errorf(host.InvalidArgs, "the parameters must be an object: --params '{...}'")
 	}
 	for _, arg := range w.Argv {
 		switch {
@@ -166,13 +169,13 @@ func (c *call) buildCommand() (*command, error) {
 	return cmd, nil
 }
 
-// template puts parameters into texts.
+// template expands placeholders with parameters.
 type template struct {
 	values map[string]json.RawMessage
 	err    *host.Error
 }
 
-// text is a parameter as a program gets it: a string as it is, anything else as JSON, "" when it was not given.
+// text returns a parameter as a program receives it: a string as it is, anything else as JSON, "" if it is absent.
 func (t *template) text(name string) string {
 	raw, ok := t.values[name]
 	if !ok {
@@ -185,20 +188,23 @@ func (t *template) text(name string) string {
 	return string(manifest.CompactJSON(raw))
 }
 
-// expand puts values into a text, whose names manifest.Parse has checked; where is set for texts that end at a NUL and so must not have one.
+// expand replaces the placeholders of a text, whose names manifest.Parse has checked. target names the destination
+// if NUL would end the text there; values with NUL are then refused.
 func (t *template) expand(target, text string) string {
 	return manifest.Placeholder().ReplaceAllStringFunc(text, func(match string) string {
 		name := match[1 : len(match)-1]
 		value := t.text(name)
 		if target != "" && strings.ContainsRune(value, 0) && t.err == nil {
-			t.err = &host.Error{Code: host.InvalidArgs, Message: fmt.Sprintf("parameter %s holds a NUL character, which a program cannot be given in %s", name, target),
-				Details: []host.Detail{{Parameter: "/" + name, Keyword: "semantic", Provided: "a text with U+0000", Expected: "a text without U+0000"}}}
+			t.err = &host.Error{Code: host.InvalidArgs, Message: fmt.Sprintf("parameter %s contains a NUL character, which "+
+				"%s cannot hold", name, target),
+				Details: []host.Detail{{Parameter: "/" + name, Keyword: "semantic", Provided: "a string with U+0000",
+					Expected: "a string without U+0000"}}}
 		}
 		return value
 	})
 }
 
-// allGiven tells whether each parameter in a list of words was given: not absent, not null, and true where it is a boolean.
+// allGiven reports whether each parameter in a list of words is given: not absent, not null and not false.
 func (t *template) allGiven(words []string) bool {
 	for _, word := range words {
 		for _, match := range manifest.Placeholder().FindAllStringSubmatch(word, -1) {
@@ -211,7 +217,8 @@ func (t *template) allGiven(words []string) bool {
 	return true
 }
 
-// isFlag tells whether a word is nothing but a boolean parameter: it says that its list stays, and is no argument itself.
+// isFlag reports whether a word is nothing but a boolean parameter that is true. Such a word keeps its list and is
+// itself no argument.
 func (t *template) isFlag(word string) bool {
 	match := manifest.Placeholder().FindStringSubmatch(word)
 	return match != nil && match[0] == word && string(t.values[match[1]]) == "true"

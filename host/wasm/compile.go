@@ -26,49 +26,52 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// CompileJob is the value of PARLEY_CHILD that makes a program a compiler: its main must then call CompileMain
-// before it does anything else.
+// CompileJob is the value of PARLEY_CHILD that turns a program into a compiler. Its main must then call
+// [CompileMain] before anything else.
 const CompileJob = "compile"
 
-// What one compile may use. CPython, Ruby and PHP need 4 to 9 s of CPU time and less than 768 MiB.
+// Bounds of one compilation. CPython, Ruby and PHP need 4 to 9 s of CPU time and less than 768 MiB.
 const (
 	compileMemory         = 2 << 30
 	compileEntry          = 1 << 30 // of native code on disk
 	compileCPU            = 10 * time.Second
 	maxCompileCPU         = 60 * time.Second
-	compileWallFactor     = 10 // times the CPU time
-	maxConcurrentCompiles = 2  // at once in an engine
+	compileWallFactor     = 10 // multiplied by the CPU time
+	maxConcurrentCompiles = 2  // per engine
 	watchEvery            = 10 * time.Millisecond
 )
 
-// Exit codes of the compiler.
+// Exit codes of the compiler process.
 const (
 	compileOK = iota
-	_         // 1 and 2 are a crash
+	_         // the Go runtime's exit codes of a crash are 1 and 2
 	_
-	compileRefused // by the engine; stdout says why
+	compileRefused // by the engine; stdout has the reason
 	compileOverTime
 	compileOverMemory
-	compileDiskError // stdout says why
+	compileDiskError // stdout has the reason
 	compileOrphaned
 	compileMisused
 )
 
-// budget bounds one compile.
+// budget bounds one compilation.
 type budget struct {
 	cpu    time.Duration
 	memory uint64 // bytes
 }
 
-// compileBudget is what compiling a code section of so many bytes may take: 10 s of CPU time and one for each MiB, at most 60; 2 GiB.
+// compileBudget returns the budget for a code section of codeBytes bytes: 10 s of CPU time plus 1 s per MiB, at
+// most 60 s, and 2 GiB of memory.
 func compileBudget(codeBytes int) budget {
 	return budget{min(compileCPU+time.Duration(codeBytes>>20)*time.Second, maxCompileCPU), compileMemory}
 }
 
-// CompileMain is the compiler: a process of its own, because compiling can neither be bounded nor interrupted
-// within one. It reads an instrumented module from stdin and fills the folder that its first argument names; the others are the CPU time in
-// milliseconds and the memory in bytes that it may use. It ends itself when it has used more, and when its starter is gone. On Linux and macOS
-// limits of the kernel stand behind that; elsewhere only the starter does, who ends it by the clock after ten times the CPU time.
+// CompileMain runs the compiler and returns its exit code. The compiler is a process of its own, because
+// compilation can be neither bounded nor interrupted within a process. It reads an instrumented module from stdin
+// and fills the folder that its first argument names. The other arguments are its budget: CPU time in milliseconds
+// and memory in bytes. The process ends itself when it exceeds the budget or when its parent is gone. Linux and
+// macOS enforce the limits in the kernel, too. Elsewhere only the parent does, by wall time: ten times the CPU
+// time.
 func CompileMain() int {
 	var dir string
 	var b budget
@@ -79,12 +82,12 @@ func CompileMain() int {
 		b.memory, _ = strconv.ParseUint(os.Args[3], 10, 63)
 	}
 	if b.cpu <= 0 || b.memory == 0 {
-		fmt.Fprintln(os.Stderr, "the compiler is started by parley itself, not by hand")
+		fmt.Fprintln(os.Stderr, "parley starts the compiler itself; it cannot be started by hand")
 		return compileMisused
 	}
 	limitProcess(b)
 	go watchBudget(b, os.Getppid())
-	// Collecting less often saves CPU time; near the limit memory counts more.
+	// Fewer collections save CPU time. Near the limit memory matters more.
 	debug.SetGCPercent(300)
 	debug.SetMemoryLimit(int64(b.memory / 2))
 	module, err := io.ReadAll(os.Stdin)
@@ -105,7 +108,7 @@ func CompileMain() int {
 	return compileRefused
 }
 
-// watchBudget ends this process when it has used what it may.
+// watchBudget ends this process when it exceeds its budget or its parent is gone.
 func watchBudget(b budget, parent int) {
 	memory := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for range time.Tick(watchEvery) {
@@ -121,8 +124,9 @@ func watchBudget(b budget, parent int) {
 	}
 }
 
-// compileModule compiles an instrumented module and leaves in dir what wazero takes for the compiled form of its husk: that
-// spares each later process reading and validating the bodies, which takes longer than all else together.
+// compileModule compiles an instrumented module and stores the result in dir under the name by which wazero looks
+// up the compiled form of the stub module. Later processes thus need not decode and validate the function bodies,
+// which would take longer than everything else.
 func compileModule(module []byte, dir string) error {
 	full := filepath.Join(dir, "full")
 	if err := compileInto(full, module); err != nil {
@@ -166,23 +170,24 @@ func compilerContext() context.Context {
 	return experimental.WithCompilationWorkers(context.Background(), min(runtime.NumCPU(), 4))
 }
 
-// onlyEntry finds the one file that wazero has left in a cache folder of its own.
+// onlyEntry returns the path of the one file that wazero has left in a cache folder.
 func onlyEntry(dir string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, "wazero-*", "*"))
 	if err != nil {
 		return "", err
 	}
 	if len(found) != 1 {
-		return "", &fs.PathError{Op: "compile", Path: dir, Err: fmt.Errorf("%d files of compiled code are there, not one", len(found))}
+		return "", &fs.PathError{Op: "compile", Path: dir, Err: fmt.Errorf("expected one file of compiled code, found %d",
+			len(found))}
 	}
 	return found[0], nil
 }
 
-// diskError says that compiled code could not be written.
+// diskError means that compiled code could not be written.
 type diskError struct{ error }
 
-// runCompiler puts the compiled form of a module into an empty folder: in a process of its own if the engine has one. Errors are
-// *host.Error or errNoDisk.
+// runCompiler compiles a module into an empty folder, in a child process if the engine has one. Errors are
+// *host.Error or diskError.
 func (e *Engine) runCompiler(ctx context.Context, name string, module *instrument.Module, dir string) error {
 	select {
 	case e.compiling <- struct{}{}:
@@ -204,7 +209,8 @@ func (e *Engine) runCompiler(ctx context.Context, name string, module *instrumen
 	stdout, stderr := &prefixWriter{limit: 4 << 10}, &prefixWriter{limit: 4 << 10}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(module.Wasm), stdout, stderr
 	if err := cmd.Start(); err != nil {
-		return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("the compiler for %s cannot be started: %v", name, err), Next: []string{"parley doctor"}}
+		return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot start the compiler for %s: %v",
+			name, err), Next: []string{"parley doctor"}}
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
@@ -218,35 +224,42 @@ func (e *Engine) runCompiler(ctx context.Context, name string, module *instrumen
 	case <-time.After(b.cpu * compileWallFactor):
 		_ = cmd.Process.Kill()
 		<-exited
-		return host.Errorf(host.Busy, "compiling %s did not end within %v because the machine is busy; try again later", name, b.cpu*compileWallFactor)
+		return host.Errorf(host.Busy, "compiling %s took longer than %v because the machine is busy; try again later", name,
+			b.cpu*compileWallFactor)
 	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	e.cfg.Debug(fmt.Sprintf("compiled %s in %v, %v of CPU time: %v", name, time.Since(start).Round(time.Millisecond), used.Round(time.Millisecond), cmd.ProcessState))
+	e.cfg.Debug(fmt.Sprintf("compiled %s in %v, %v of CPU time: %v", name, time.Since(start).Round(time.Millisecond),
+		used.Round(time.Millisecond), cmd.ProcessState))
 	if err == nil {
 		return nil
 	}
 	if stderr.written > 0 {
 		e.cfg.Debug("the compiler: " + truncate(manifest.CleanLine(stderr.String()), 1000))
 	}
-	// Budgets are judged by what the kernel says, too: who is killed cannot tell why.
+	// The kernel's account counts, too: a process that the kernel kills cannot report why.
 	switch code := cmd.ProcessState.ExitCode(); {
 	case code == compileOverTime, code < 0 && used >= b.cpu:
-		return host.Errorf(host.InvalidPlugin, "%s is refused: compiling its %d bytes of code takes more than %v of CPU time", name, module.CodeBytes, b.cpu)
+		return host.Errorf(host.InvalidPlugin,
+			"%s is refused: compiling its %d bytes of code takes more than %v of CPU time", name, module.CodeBytes, b.cpu)
 	case code == compileOverMemory, code < 0, isOutOfMemory(stderr.String()):
-		return host.Errorf(host.InvalidPlugin, "%s is refused: compiling its %d bytes of code takes more than %d MiB of memory", name, module.CodeBytes, b.memory>>20)
+		return host.Errorf(host.InvalidPlugin,
+			"%s is refused: compiling its %d bytes of code takes more than %d MiB of memory", name, module.CodeBytes,
+			b.memory>>20)
 	case code == compileDiskError:
 		return diskError{errors.New(stdout.String())}
 	case code == compileRefused:
 		return e.compileError(name, errors.New(stdout.String()))
 	case code == compileMisused || code == compileOrphaned:
-		return host.Errorf(host.Internal, "the compiler for %s ended with %d", name, code)
+		return host.Errorf(host.Internal, "the compiler for %s ended with exit code %d", name, code)
 	}
 	return host.Errorf(host.InvalidPlugin, "%s is refused: the compiler crashed on it", name)
 }
 
-// isOutOfMemory tells whether a runtime's last words are about memory that the kernel did not give: for the heap, or for the stack of a thread.
+// isOutOfMemory reports whether the output of a crashed Go runtime shows that the kernel refused memory, for the
+// heap or for a thread's stack.
 func isOutOfMemory(output string) bool {
-	for _, words := range []string{"out of memory", syscall.ENOMEM.Error(), "failed to allocate", "failed to reserve", "failed to create new OS thread", "pthread_create failed"} {
+	for _, words := range []string{"out of memory", syscall.ENOMEM.Error(), "failed to allocate", "failed to reserve",
+		"failed to create new OS thread", "pthread_create failed"} {
 		if strings.Contains(output, words) {
 			return true
 		}
@@ -258,7 +271,8 @@ func (e *Engine) compileError(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("%s cannot be compiled: %s", name, truncate(manifest.CleanLine(err.Error()), 300))}
+	return &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("%s cannot be compiled: %s", name,
+		truncate(manifest.CleanLine(err.Error()), 300))}
 }
 
 func compileInterrupted(ctx context.Context, name string) error {
@@ -268,7 +282,7 @@ func compileInterrupted(ctx context.Context, name string) error {
 	return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "compiling " + name + " was interrupted"}
 }
 
-// prefixWriter keeps the beginning of what is written to it.
+// prefixWriter keeps the first limit bytes written to it and counts the rest.
 type prefixWriter struct {
 	limit, written int
 	data           []byte

@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitProcess asks the kernel to end this process where it should not have ended itself. Data and not address space is
-// limited: Go reserves far more addresses than it uses.
+// limitProcess sets kernel limits for the case that the process fails to end itself. It limits data instead of
+// address space, because Go reserves far more addresses than it uses.
 func limitProcess(b budget) {
 	seconds := uint64(b.cpu/time.Second) + 2
-	for resource, limit := range map[int]uint64{unix.RLIMIT_CPU: seconds, unix.RLIMIT_DATA: b.memory, unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: compileEntry} {
-		// A lower limit that is there already stays.
+	for resource, limit := range map[int]uint64{unix.RLIMIT_CPU: seconds, unix.RLIMIT_DATA: b.memory,
+		unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: compileEntry} {
+		// A lower limit that is already set stays in force.
 		_ = unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit})
 	}
 }

@@ -2,5 +2,5 @@
 
 package wasm
 
-// limitProcess does nothing: the process watches itself.
+// limitProcess does nothing: here the process only watches itself.
 func limitProcess(budget) {}

@@ -141,7 +141,7 @@ func TestCompilerFailures(t *testing.T) {
 		code     host.Code
 		wantText string
 	}{
-		{func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "nothing")) }, host.Unavailable, "cannot be started"},
+		{func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "nothing")) }, host.Unavailable, "cannot start the compiler"},
 		{func() *exec.Cmd { c := compiler(); c.Env = []string{"PARLEY_TEST_CRASH=1"}; return c }, host.InvalidPlugin, "crashed"},
 	} {
 		e, _ := cacheEngine(t, Config{CacheDir: t.TempDir(), Child: tt.child})
@@ -152,7 +152,7 @@ func TestCompilerFailures(t *testing.T) {
 	}
 	misused := compiler()
 	misused.Env = []string{"PARLEY_CHILD=" + CompileJob}
-	if out, err := misused.CombinedOutput(); err == nil || !strings.Contains(string(out), "not by hand") {
+	if out, err := misused.CombinedOutput(); err == nil || !strings.Contains(string(out), "cannot be started by hand") {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -226,7 +226,7 @@ func TestDamagedCache(t *testing.T) {
 	for name, damage := range tests {
 		t.Run(name, func(t *testing.T) {
 			damage()
-			call("thrown away")
+			call("discarded")
 			call("")
 			if now := slots(t, dir); len(now) != 1 || now[0] != only[0] {
 				t.Errorf("%q is in the cache, want %q", now, only)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// cpuTime is what this process has used.
+// cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
 	var created, ended, kernel, user windows.Filetime
 	if windows.GetProcessTimes(windows.CurrentProcess(), &created, &ended, &kernel, &user) != nil {
@@ -18,7 +18,7 @@ func cpuTime() time.Duration {
 	return time.Duration(ticks(kernel)+ticks(user)) * 100
 }
 
-// detach keeps the signals of a console from a child: its starter ends it.
+// detach keeps signals of the console from a child, which its parent ends.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

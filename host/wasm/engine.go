@@ -20,57 +20,61 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Config of an Engine. Zero values are defaults.
+// Config configures an [Engine]. The zero value is valid.
 type Config struct {
-	// CacheDir keeps compiled code between processes; it is made 0700 and holds native code, so it must belong to
-	// this user. "" keeps compiled code in memory only.
+	// CacheDir is the folder that keeps compiled code between processes. It is created with mode 0700 and must
+	// belong to this user, because it holds native code. "" keeps compiled code in memory only.
 	CacheDir string
-	// CacheSize is how many bytes of compiled code are kept, 1 GiB if 0; what was used least recently goes first.
+	// CacheSize bounds the compiled code that is kept, in bytes; 0 means 1 GiB. The least recently used goes first.
 	CacheSize int64
-	// Child makes a command that runs this program again, without arguments, as the compiler: the program calls CompileMain first when the
-	// environment says PARLEY_CHILD=compile. nil compiles in this process, without any bound: for tests, and for modules that can be trusted.
+	// Child returns a command that starts this program again, without arguments. With PARLEY_CHILD=compile in its
+	// environment the program must call [CompileMain] first, with PARLEY_CHILD=isolate [IsolateMain]. If Child is
+	// nil, modules are compiled in this process without any bound, which is meant for tests and for trusted
+	// modules, and isolated calls fail.
 	Child func() *exec.Cmd
-	// HostVersion is what guests are told in each request.
+	// HostVersion is the version of the host in the requests that guests get.
 	HostVersion string
-	// Limits replace the defaults for plugins that ask for none: 256 MiB of memory, 30 s, 1 MiB of output.
+	// Limits are the defaults for plugins that ask for nothing else. Zero fields mean 256 MiB of memory, 30 s, and
+	// 1 MiB of output.
 	Limits host.Limits
-	// Notice is told when a plugin is compiled for the first time, which may take seconds. May be nil.
+	// Notice, if not nil, gets a line before a plugin is compiled for the first time, which may take seconds.
 	Notice func(string)
-	// Debug is told what may help to find a fault. May be nil.
+	// Debug, if not nil, gets lines that help to diagnose problems.
 	Debug func(string)
 }
 
-// Engine compiles and runs plugins. Making one costs nothing: whatever a plugin needs is made at its first call.
+// Engine compiles and runs plugins. Creating one is cheap: what a plugin needs is created at its first call.
 type Engine struct {
 	cfg Config
 
 	mu      sync.Mutex
 	plugins map[*compiledPlugin]bool
 	closed  bool
-	// invalid are modules that cannot be compiled, by key.
+	// invalid holds the errors of modules that cannot be compiled, by cache key.
 	invalid map[string]*host.Error
 
-	compiling chan struct{} // holds one token for each compile under way
+	compiling chan struct{} // holds one token per running compilation
 	budget    func(codeBytes int) budget
 
-	activeCalls atomic.Int32 // under way
+	activeCalls atomic.Int32 // calls in progress
 }
 
-// maxConcurrent bounds what calls under way may have together: memory above all. A call beyond it is refused and does not wait, because
-// what it waited for might be the call that asked for it.
+// maxConcurrent bounds the calls in progress, and thereby their memory. A further call is refused instead of
+// queued, because the call that it would wait for may be the one that made it.
 const maxConcurrent = 64
 
-// acquire counts a call that begins; leave must be called when it ends.
+// acquire counts a call that begins. The caller must call release when it ends.
 func (e *Engine) acquire() (release func(), err error) {
 	release = func() { e.activeCalls.Add(-1) }
 	if n := e.activeCalls.Add(1); n > maxConcurrent {
 		release()
-		return nil, host.Errorf(host.Busy, "%d calls of plugins are under way, and no more are begun; try again when one has ended", maxConcurrent)
+		return nil, host.Errorf(host.Busy,
+			"the limit of %d concurrent plugin calls is reached; try again when one has ended", maxConcurrent)
 	}
 	return release, nil
 }
 
-// New makes an engine.
+// New returns an engine.
 func New(cfg Config) *Engine {
 	if cfg.Notice == nil {
 		cfg.Notice = func(string) {}
@@ -78,10 +82,11 @@ func New(cfg Config) *Engine {
 	if cfg.Debug == nil {
 		cfg.Debug = func(string) {}
 	}
-	return &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, invalid: map[string]*host.Error{}, compiling: make(chan struct{}, maxConcurrentCompiles), budget: compileBudget}
+	return &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, invalid: map[string]*host.Error{},
+		compiling: make(chan struct{}, maxConcurrentCompiles), budget: compileBudget}
 }
 
-// Close frees all compiled code. No call may be under way.
+// Close frees all compiled code. There must be no call in progress.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,10 +99,11 @@ func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// compiledPlugin is one compiled plugin. It has an engine of its own, so that nothing of one plugin can be found by another.
+// compiledPlugin is one compiled plugin. Each has a wazero runtime of its own, so that no plugin can find anything
+// of another.
 type compiledPlugin struct {
 	module   *instrument.Module // without its wasm
-	slot     slot               // where its compiled code is kept; without a folder where it is not
+	slot     slot               // where its compiled code is cached; without a folder if it is not
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
 	compiled wazero.CompiledModule
@@ -111,7 +117,7 @@ func (p *compiledPlugin) close(ctx context.Context) error {
 	return err
 }
 
-// load makes a compiled plugin of a module, from the cache where it can.
+// load returns a compiled plugin, from the cache if possible.
 func (e *Engine) load(ctx context.Context, src Source, m *manifest.Manifest) (*compiledPlugin, error) {
 	p, err := e.findOrCompile(ctx, src, m)
 	if err != nil {
@@ -126,7 +132,8 @@ func (e *Engine) load(ctx context.Context, src Source, m *manifest.Manifest) (*c
 	return p, nil
 }
 
-// findOrCompile looks for compiled code by the bytes that the module comes from, and reads, judges, rewrites and compiles the module only where there is none.
+// findOrCompile looks up compiled code by the hash of the module's bytes. Only if there is none is the module read,
+// validated, instrumented and compiled.
 func (e *Engine) findOrCompile(ctx context.Context, src Source, m *manifest.Manifest) (*compiledPlugin, error) {
 	var wasm []byte
 	var err error
@@ -171,7 +178,7 @@ func (e *Engine) findOrCompile(ctx context.Context, src Source, m *manifest.Mani
 	return p, err
 }
 
-// openCached opens a slot. fs.ErrNotExist says that there was none, or that there is none any more because it was damaged.
+// openCached opens a slot. fs.ErrNotExist means that there is no slot, or that it was damaged and has been removed.
 func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, error) {
 	sums, err := s.read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,16 +193,18 @@ func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, erro
 			return p, nil
 		}
 	}
-	e.cfg.Debug(fmt.Sprintf("the compiled code of %s is thrown away and made anew: %s", m.Name, truncate(manifest.CleanLine(err.Error()), 300)))
+	e.cfg.Debug(fmt.Sprintf("the compiled code of %s is discarded and compiled again: %s", m.Name,
+		truncate(manifest.CleanLine(err.Error()), 300)))
 	if err := s.remove(); err != nil {
 		e.cfg.Debug(err.Error())
 	}
 	return nil, fs.ErrNotExist
 }
 
-// compile fills a new folder, opens it and makes it the slot s; where there is no cache folder (dir is "") or nothing can be written to it, the
-// folder is one for temporary files and does not stay.
-func (e *Engine) compile(ctx context.Context, name string, module *instrument.Module, s slot, dir string) (*compiledPlugin, error) {
+// compile fills a new folder, opens it and renames it to the slot s. If there is no cache folder (dir is "") or it
+// cannot be written, a temporary folder is used and removed.
+func (e *Engine) compile(ctx context.Context, name string, module *instrument.Module, s slot,
+	dir string) (*compiledPlugin, error) {
 	var lastErr error
 	for _, parent := range slices.Compact([]string{dir, ""}) {
 		temp, err := os.MkdirTemp(parent, "filling-*"+tempSuffix)
@@ -217,15 +226,18 @@ func (e *Engine) compile(ctx context.Context, name string, module *instrument.Mo
 				return p, err
 			}
 		}
-		e.cfg.Debug("compiled code cannot be kept: " + manifest.CleanLine(err.Error()))
+		e.cfg.Debug("cannot cache compiled code: " + manifest.CleanLine(err.Error()))
 		lastErr = err
 	}
 	return nil, &host.Error{Code: host.Unavailable, Cause: lastErr, Next: []string{"parley doctor"},
-		Message: fmt.Sprintf("the compiled code of %s cannot be written: %s", name, truncate(manifest.CleanLine(lastErr.Error()), 300))}
+		Message: fmt.Sprintf("cannot write the compiled code of %s: %s", name, truncate(manifest.CleanLine(lastErr.Error()),
+			300))}
 }
 
-// compileIn fills a folder, seals it and opens it. What is no *host.Error is a fault of the folder.
-func (e *Engine) compileIn(ctx context.Context, name string, module *instrument.Module, s slot) (*compiledPlugin, error) {
+// compileIn fills a folder, writes its checksums and opens it. An error that is not a *host.Error concerns the
+// folder.
+func (e *Engine) compileIn(ctx context.Context, name string, module *instrument.Module, s slot) (*compiledPlugin,
+	error) {
 	if err := e.runCompiler(ctx, name, module, s.dir); err != nil {
 		return nil, err
 	}
@@ -236,7 +248,7 @@ func (e *Engine) compileIn(ctx context.Context, name string, module *instrument.
 	return openSlot(s, sums)
 }
 
-// openSlot hands the husk of a slot to wazero, which finds the native code in the slot.
+// openSlot gives the stub module of a slot to wazero, which finds the native code in the slot.
 func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
 	ctx := compilerContext()
 	p := &compiledPlugin{module: &sums.Module, slot: s}
@@ -254,7 +266,7 @@ func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
 	}
 	sums.Module.Wasm = nil
 	if !s.isUnchanged(sums) {
-		return nil, errors.New("it was changed while it was opened")
+		return nil, errors.New("it changed while it was opened")
 	}
 	if err = instantiateHostModules(ctx, p); err != nil {
 		return nil, err
@@ -262,10 +274,10 @@ func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
 	return p, nil
 }
 
-// maxKnownInvalid bounds how many verdicts are remembered.
+// maxKnownInvalid bounds how many errors are remembered.
 const maxKnownInvalid = 1000
 
-// rememberInvalid remembers that a module cannot be compiled, so that asking for it again costs nothing.
+// rememberInvalid records that a module cannot be compiled, so that the next attempt fails at once.
 func (e *Engine) rememberInvalid(key string, err *host.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -275,7 +287,7 @@ func (e *Engine) rememberInvalid(key string, err *host.Error) {
 	e.invalid[key] = err
 }
 
-// knownInvalid returns a fresh copy, for callers add to errors.
+// knownInvalid returns the recorded error of a module, or nil. It is a copy, because callers add to errors.
 func (e *Engine) knownInvalid(key string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -286,7 +298,7 @@ func (e *Engine) knownInvalid(key string) error {
 	return nil
 }
 
-// truncate shortens a text that is shown to people, saying so.
+// truncate shortens a text for display and appends its full length.
 func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s

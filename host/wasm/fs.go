@@ -20,11 +20,11 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// fileTable is what a call has open and has used up, over all its mounts.
+// fileTable tracks the open files of a call and what it has used up, over all its mounts.
 type fileTable struct {
 	scratch   *memFS // of kind wasi: input and output files in memory; may be nil
 	roots     []*os.Root
-	openFiles map[*rootFile]bool // open: wazero closes them only where an instance came to be
+	openFiles map[*rootFile]bool // wazero closes them only if the instance was created
 	openCount int
 	created   int
 	written   int64
@@ -39,7 +39,7 @@ func (t *fileTable) closeAll() {
 	}
 }
 
-// mount gives the guest the granted folders, each behind a file system that never leaves it.
+// mount gives the guest its granted folders. Each is behind a file system that never leaves the folder.
 func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
 	fsConfig := wazero.NewFSConfig()
 	mountAt := func(f experimentalsys.FS, at string) { fsConfig = fsConfig.(sysfs.FSConfig).WithSysFSMount(f, at) }
@@ -49,8 +49,10 @@ func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
 	for _, g := range c.r.Grant.FS {
 		root, err := openFolder(g.Source)
 		if err != nil {
-			return nil, c.recordFatal(&host.Error{Code: host.ConfigError, Cause: err, Next: []string{"parley policy explain " + c.m.Name},
-				Message: "the folder " + manifest.CleanLine(g.Source) + " that is granted to " + c.m.Name + " cannot be opened: " + host.WithoutPath(err).Error() + "; nothing was run"})
+			return nil, c.recordFatal(&host.Error{Code: host.ConfigError, Cause: err,
+				Next: []string{"parley policy explain " + c.m.Name},
+				Message: "the folder " + manifest.CleanLine(g.Source) + " granted to " + c.m.Name + " cannot be opened: " +
+					host.WithoutPath(err).Error() + "; nothing was run"})
 		}
 		c.files.roots = append(c.files.roots, root)
 		mountAt(&rootFS{c: c, root: root, grant: g, writable: g.Mode == "rw"}, path.Clean("/"+g.Path))
@@ -58,7 +60,7 @@ func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
 	return config.WithFSConfig(fsConfig), nil
 }
 
-// openFolder looks first: opening a pipe would wait for its writer.
+// openFolder checks the path first, because opening a pipe waits for its writer.
 func openFolder(path string) (*os.Root, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, err
@@ -68,9 +70,9 @@ func openFolder(path string) (*os.Root, error) {
 	return os.OpenRoot(path)
 }
 
-// rootFS is a folder of this machine as a guest sees it. Symbolic links are followed only within the folder (os.Root sees to that, also
-// when they change meanwhile), and a guest cannot make any: one that it left behind could lead another program astray.
-// Pipes, devices and sockets cannot be opened. Without writable nothing can be changed.
+// rootFS is a granted folder as the guest sees it. Symbolic links are only followed within the folder; os.Root
+// ensures that even while they change. A guest cannot create symbolic links, which could lead other programs astray
+// later. Pipes, devices and sockets cannot be opened. Nothing can be changed unless writable is set.
 type rootFS struct {
 	experimentalsys.UnimplementedFS
 	c        *call
@@ -79,18 +81,18 @@ type rootFS struct {
 	writable bool
 }
 
-// recordUse notes what was done with a file of this machine.
+// recordUse records what was done with a file of this machine.
 func (f *rootFS) recordUse(how, name string) {
 	f.c.recordUse("fs:" + how + ":" + filepath.Join(f.grant.Source, name))
 }
 
-// denyWrite notes that a change was refused.
+// denyWrite records a denied change.
 func (f *rootFS) denyWrite() experimentalsys.Errno {
-	f.c.functions.deny("fs:rw:"+f.grant.Source+"="+f.grant.Path, "it may only read there")
+	f.c.functions.deny("fs:rw:"+f.grant.Source+"="+f.grant.Path, "the folder is granted read-only")
 	return experimentalsys.EROFS
 }
 
-// errnoOf maps an error of package os. What leads out of the folder is not permitted.
+// errnoOf converts an error of package os. Leaving the folder is EPERM.
 func errnoOf(err error) experimentalsys.Errno {
 	if err == nil {
 		return 0
@@ -102,7 +104,8 @@ func errnoOf(err error) experimentalsys.Errno {
 	return errno
 }
 
-// trimSlash takes the trailing slash off a path and tells whether there was one: then it must be a folder.
+// trimSlash removes trailing slashes from a path and reports whether there were any, in which case the path must be
+// a folder.
 func trimSlash(name string) (string, bool) {
 	trimmed := strings.TrimRight(name, "/")
 	if trimmed == "" {
@@ -111,19 +114,21 @@ func trimSlash(name string) (string, bool) {
 	return trimmed, trimmed != name
 }
 
-const writeFlags = experimentalsys.O_RDWR | experimentalsys.O_WRONLY | experimentalsys.O_CREAT | experimentalsys.O_TRUNC | experimentalsys.O_APPEND
+const writeFlags = experimentalsys.O_RDWR | experimentalsys.O_WRONLY |
+	experimentalsys.O_CREAT | experimentalsys.O_TRUNC | experimentalsys.O_APPEND
 
-func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
+func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File,
+	experimentalsys.Errno) {
 	f.c.checkpoint()
 	name, folder := trimSlash(name)
 	folder = folder || flag&experimentalsys.O_DIRECTORY != 0
 	if folder {
-		flag &^= writeFlags // a folder is opened to be read, whatever rights a libc asks for
+		flag &^= writeFlags // a folder is opened for reading, whatever rights a libc requests
 	}
 	if flag&writeFlags != 0 && !f.writable {
 		return nil, f.denyWrite()
 	}
-	// Nothing but files and folders is opened: the opening alone of a device can do harm, and of a pipe can wait forever.
+	// Only files and folders are opened: opening a device can do harm, and opening a pipe can block forever.
 	info, err := f.root.Lstat(name)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if flag&experimentalsys.O_NOFOLLOW != 0 {
@@ -148,7 +153,7 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	if err != nil {
 		return nil, errnoOf(err)
 	}
-	// It may have been swapped since it was looked at.
+	// The name may refer to another file by now.
 	info, err = file.Stat()
 	switch {
 	case err != nil:
@@ -188,7 +193,8 @@ func osFlags(flag experimentalsys.Oflag) int {
 	for _, f := range []struct {
 		guest experimentalsys.Oflag
 		os    int
-	}{{experimentalsys.O_APPEND, os.O_APPEND}, {experimentalsys.O_CREAT, os.O_CREATE}, {experimentalsys.O_EXCL, os.O_EXCL}, {experimentalsys.O_TRUNC, os.O_TRUNC}, {experimentalsys.O_SYNC, os.O_SYNC}} {
+	}{{experimentalsys.O_APPEND, os.O_APPEND}, {experimentalsys.O_CREAT, os.O_CREATE}, {experimentalsys.O_EXCL,
+		os.O_EXCL}, {experimentalsys.O_TRUNC, os.O_TRUNC}, {experimentalsys.O_SYNC, os.O_SYNC}} {
 		if flag&f.guest != 0 {
 			out |= f.os
 		}
@@ -235,7 +241,7 @@ func (f *rootFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	return sys.NewStat_t(info), 0
 }
 
-// modify runs an operation that alters what name stands for.
+// modify runs an operation that changes what name refers to.
 func (f *rootFS) modify(name string, op func() error) experimentalsys.Errno {
 	f.c.checkpoint()
 	if !f.writable {
@@ -325,7 +331,7 @@ func (f *rootFS) Utimens(name string, atim, mtim int64) experimentalsys.Errno {
 	return f.modify(name, func() error { return f.root.Chtimes(name, timeOf(atim), timeOf(mtim)) })
 }
 
-// timeOf makes a time of nanoseconds; the zero time leaves what is there.
+// timeOf converts nanoseconds. The zero time leaves the file's time as it is.
 func timeOf(ns int64) time.Time {
 	if ns == experimentalsys.UTIME_OMIT {
 		return time.Time{}
@@ -333,7 +339,7 @@ func timeOf(ns int64) time.Time {
 	return time.Unix(0, ns)
 }
 
-// fileOffset keeps go vet from taking wazero's Seek, which returns an Errno, for a misspelt io.Seeker.
+// fileOffset keeps go vet from mistaking wazero's Seek, which returns an Errno, for a misspelt io.Seeker.
 type fileOffset = int64
 
 // rootFile is an open file or folder of a rootFS.
@@ -344,7 +350,7 @@ type rootFile struct {
 	file         *os.File
 	dir          bool
 	flag         experimentalsys.Oflag
-	mayBePastEnd bool // it may stand behind its end
+	mayBePastEnd bool // the offset may be beyond the end of the file
 	closed       bool
 }
 
@@ -381,7 +387,7 @@ func (f *rootFile) SetAppend(on bool) experimentalsys.Errno {
 	case on == f.IsAppend():
 		return 0
 	}
-	return experimentalsys.ENOTSUP // it is set when a file is opened
+	return experimentalsys.ENOTSUP // only possible when a file is opened
 }
 
 func (f *rootFile) Read(p []byte) (int, experimentalsys.Errno) {
@@ -428,7 +434,8 @@ func (f *rootFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
 	return f.inChunks(p, func(p []byte, done int) (int, error) { return f.file.WriteAt(p, off+int64(done)) })
 }
 
-// countGap counts what a write at an offset leaves empty behind the end of the file: whoever copies the file writes it.
+// countGap counts the gap that a write beyond the end of a file creates, because a copy of the file takes that much
+// space.
 func (f *rootFile) countGap(at int64) {
 	if info, err := f.file.Stat(); err == nil && at > info.Size() {
 		f.fs.c.countWritten(at - info.Size())
@@ -442,8 +449,8 @@ func (f *rootFile) writeErrno() experimentalsys.Errno {
 	return experimentalsys.EBADF
 }
 
-// inChunks works through p and looks at the clock between the pieces. The caller wants all of p or an end of file: wazero (v1.12.0)
-// goes on with the next vector after a short write.
+// inChunks processes p in chunks with checkpoints between them. It processes all of p unless the file ends, because
+// wazero v1.12.0 continues with the next vector after a short write.
 func (f *rootFile) inChunks(p []byte, step func(p []byte, done int) (int, error)) (int, experimentalsys.Errno) {
 	f.fs.c.checkpoint()
 	done := 0
@@ -470,7 +477,7 @@ func (f *rootFile) Seek(offset fileOffset, whence int) (int64, experimentalsys.E
 	return at, errnoOf(err)
 }
 
-// Readdir gives names and types. Numbers of files are left out: they would need a look at each entry by its path.
+// Readdir returns names and types. It omits inode numbers, which would require a stat of each entry.
 func (f *rootFile) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Errno) {
 	if !f.dir {
 		return nil, experimentalsys.ENOTDIR
@@ -512,7 +519,7 @@ func (f *rootFile) Sync() experimentalsys.Errno {
 		return 0
 	}
 	f.fs.c.checkpoint()
-	// A disk may take seconds; closing the file waits for it in the background.
+	// A sync may take seconds. If the call ends first, it goes on in the background until the file is closed.
 	done := make(chan error, 1)
 	go func() { done <- f.file.Sync() }()
 	select {

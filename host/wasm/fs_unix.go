@@ -4,5 +4,5 @@ package wasm
 
 import "syscall"
 
-// openNonblock keeps the opening of a pipe from waiting for its other end, should one take a file's place.
+// openNonblock keeps open from blocking on a pipe that has replaced a file meanwhile.
 const openNonblock = syscall.O_NONBLOCK

@@ -14,16 +14,17 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// hostFunctions is where a guest of one call asks the host for what lies outside its instance: JSON in, JSON out, so that
-// the same code can serve a guest in this process or one behind a pipe. It decides by the grant and notes what it refused.
+// hostFunctions serves the functions that a guest of one call imports to reach beyond its instance. Requests and
+// replies are JSON, so that the same code serves a guest in this process and one behind a pipe. It enforces the
+// grant and records what it denied.
 type hostFunctions struct {
 	r *host.Request
 
-	mu     sync.Mutex // an answer that nobody waits for any more may still be on its way
+	mu     sync.Mutex // a reply that was abandoned may still be under way
 	denied []host.Denial
 }
 
-// withDenials adds to what became of a call what was refused during it.
+// withDenials adds the denials of a call to its outcome: to the error, or to the result as warnings.
 func (h *hostFunctions) withDenials(result *host.Result, err error) (*host.Result, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -33,12 +34,12 @@ func (h *hostFunctions) withDenials(result *host.Result, err error) (*host.Resul
 		return nil, e
 	}
 	for _, denial := range h.denied {
-		result.Warnings = append(result.Warnings, "refused: "+denial.Right+" ("+denial.Why+")")
+		result.Warnings = append(result.Warnings, "denied: "+denial.Right+" ("+denial.Why+")")
 	}
 	return result, nil
 }
 
-// dispatch serves one question; it always is {"ok":true,"result":..} or {"ok":false,"error":{..}}.
+// dispatch serves one request. The reply is {"ok":true,"result":..} or {"ok":false,"error":{..}}.
 func (h *hostFunctions) dispatch(ctx context.Context, function string, request []byte) []byte {
 	var result *host.Result
 	var err error
@@ -68,12 +69,12 @@ func (h *hostFunctions) dispatch(ctx context.Context, function string, request [
 func marshal(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return []byte(`{"ok":false,"error":{"code":"internal","exit_code":110,"message":"the answer is no JSON"}}`)
+		return []byte(`{"ok":false,"error":{"code":"internal","exit_code":110,"message":"the reply cannot be encoded as JSON"}}`)
 	}
 	return data
 }
 
-// deny notes a refusal once and returns the error that the guest is answered with.
+// deny records a denial once per right and reason, and returns the error that the guest gets.
 func (h *hostFunctions) deny(right, why string) *host.Error {
 	denial := host.Denial{Right: right, Why: why}
 	h.mu.Lock()
@@ -84,7 +85,7 @@ func (h *hostFunctions) deny(right, why string) *host.Error {
 	return &host.Error{Code: host.Denied, Message: "not granted: " + right, Denied: []host.Denial{denial}}
 }
 
-// callTool runs a tool of another plugin through the host, which asks the policy; what it refuses is noted here.
+// callTool runs a tool of another plugin through the host, which consults the policy. Denials are recorded here.
 func (h *hostFunctions) callTool(ctx context.Context, request []byte) (*host.Result, error) {
 	var in struct {
 		Tool    string          `json:"tool"`
@@ -100,18 +101,18 @@ func (h *hostFunctions) callTool(ctx context.Context, request []byte) (*host.Res
 	}
 	name := strings.ReplaceAll(in.Tool, "__", ".")
 	if h.r.CallTool == nil {
-		return nil, h.deny("tool:"+truncate(manifest.CleanLine(name), 200), "no other tools can be called here")
+		return nil, h.deny("tool:"+truncate(manifest.CleanLine(name), 200), "tools cannot be called here")
 	}
 	result, err := h.r.CallTool(ctx, name, jsonOr(in.Params, "{}"), options)
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied {
 		refused := h.deny("tool:"+truncate(manifest.CleanLine(name), 200), e.Message)
-		refused.Message = e.Message // what is not granted may be another right, which the tool needs for these parameters
+		refused.Message = e.Message // the denied right may be another one that the tool needs for these parameters
 		return nil, refused
 	}
 	return result, err
 }
 
-// readSecret gives a secret that the guest may see.
+// readSecret returns a secret that the guest may read.
 func (h *hostFunctions) readSecret(ctx context.Context, request []byte) (*host.Result, error) {
 	var in struct {
 		Name string `json:"name"`
@@ -135,7 +136,8 @@ func (h *hostFunctions) readSecret(ctx context.Context, request []byte) (*host.R
 
 func badRequest(function, expected string, err error) *host.Error {
 	return &host.Error{Code: host.InvalidArgs, Cause: err,
-		Message: fmt.Sprintf("%s was not given a request: %s; expected %s", function, truncate(manifest.CleanLine(err.Error()), 200), expected)}
+		Message: fmt.Sprintf("%s: invalid request: %s; expected %s", function, truncate(manifest.CleanLine(err.Error()),
+			200), expected)}
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -15,18 +15,21 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// httpRequest makes a request in the guest's name. The host knows what is granted; what it refuses is noted here.
+// httpRequest makes an HTTP request on behalf of the guest. The host checks the grant; denials are recorded here.
 func (h *hostFunctions) httpRequest(ctx context.Context, request []byte) (*host.Result, error) {
 	in, err := decodeHTTPRequest(request)
 	if err != nil {
-		return nil, badRequest("http_request", `{"method":"GET","url":"https://example.com/","headers":[["accept","text/html"]],"body":".."} or "body_base64"`, err)
+		return nil, badRequest("http_request",
+			`{"method":"GET","url":"https://example.com/","headers":[["accept","text/html"]],"body":".."} or "body_base64"`,
+			err)
 	}
 	if h.r.HTTP == nil {
 		to, err := origin.Of(in.URL)
 		if err != nil {
 			return nil, host.Errorf(host.InvalidURL, "%v", err)
 		}
-		return nil, h.deny("http:"+truncate(manifest.CleanLine(in.Method), 40)+":"+to.String(), "plugins have no network here")
+		return nil, h.deny("http:"+truncate(manifest.CleanLine(in.Method), 40)+":"+to.String(),
+			"plugins have no network access here")
 	}
 	response, err := h.r.HTTP(ctx, in)
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied && len(e.Denied) > 0 {
@@ -38,8 +41,8 @@ func (h *hostFunctions) httpRequest(ctx context.Context, request []byte) (*host.
 	return &host.Result{Data: encodeHTTPResponse(response)}, nil
 }
 
-// decodeHTTPRequest reads what http_request is given. What it does not know is refused: a field that is overlooked could be the one that
-// the author relied on. Null is as good as absent. The method is given back in capitals.
+// decodeHTTPRequest decodes the argument of http_request. Unknown fields are refused, because the author may rely
+// on them. A null field counts as absent. The method is returned in upper case.
 func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
 	value, err := jsontext.Decode(data, jsontext.Limits{Depth: 4, Bytes: maxHostRequest})
 	if err != nil {
@@ -47,7 +50,7 @@ func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
 	}
 	fields, ok := value.(map[string]any)
 	if !ok {
-		return nil, errors.New("it is no object")
+		return nil, errors.New("expected an object")
 	}
 	request := &host.HTTPRequest{Method: "GET"}
 	var bodies int
@@ -73,7 +76,7 @@ func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
 			request.Body, err = base64Field(field)
 			bodies++
 		default:
-			err = errors.New("it is unknown; known are method, url, headers, body and body_base64")
+			err = errors.New("unknown field; known fields are method, url, headers, body and body_base64")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("field %q: %w", truncate(manifest.CleanLine(name), 100), err)
@@ -81,9 +84,9 @@ func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
 	}
 	switch {
 	case request.URL == "":
-		return nil, errors.New("it has no url")
+		return nil, errors.New("url is missing")
 	case bodies > 1:
-		return nil, errors.New("it has both body and body_base64")
+		return nil, errors.New("body and body_base64 exclude each other")
 	}
 	return request, nil
 }
@@ -91,7 +94,7 @@ func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
 func stringField(field any) (string, error) {
 	text, ok := field.(string)
 	if !ok {
-		return "", errors.New("it is no string")
+		return "", errors.New("expected a string")
 	}
 	return text, nil
 }
@@ -103,7 +106,7 @@ func base64Field(field any) ([]byte, error) {
 	}
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, errors.New("it is not base64 of the standard alphabet, padded")
+		return nil, errors.New("expected padded base64 of the standard alphabet")
 	}
 	return data, nil
 }
@@ -111,25 +114,26 @@ func base64Field(field any) ([]byte, error) {
 func headersField(field any) ([][2]string, error) {
 	list, ok := field.([]any)
 	if !ok {
-		return nil, errors.New("it is no array")
+		return nil, errors.New("expected an array")
 	}
 	var pairs [][2]string
 	for i, item := range list {
 		pair, _ := item.([]any)
 		if len(pair) != 2 {
-			return nil, fmt.Errorf("item %d is no pair of name and value", i)
+			return nil, fmt.Errorf("item %d is not a pair of name and value", i)
 		}
 		name, isName := pair[0].(string)
 		value, isValue := pair[1].(string)
 		if !isName || !isValue {
-			return nil, fmt.Errorf("item %d is no pair of strings", i)
+			return nil, fmt.Errorf("item %d is not a pair of strings", i)
 		}
 		pairs = append(pairs, [2]string{name, value})
 	}
 	return pairs, nil
 }
 
-// encodeHTTPResponse writes what came back: the body as text where it is UTF-8. Bytes of headers that are not become U+FFFD.
+// encodeHTTPResponse encodes a response: the body as text if it is UTF-8, else as base64. Bytes of headers that are
+// not UTF-8 become U+FFFD.
 func encodeHTTPResponse(r *host.HTTPResponse) json.RawMessage {
 	out := struct {
 		Status  int         `json:"status"`

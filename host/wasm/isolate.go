@@ -16,23 +16,23 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// IsolateJob is the value of PARLEY_CHILD that makes a program the process of one isolated call: its main must then call IsolateMain before
-// it does anything else.
+// IsolateJob is the value of PARLEY_CHILD that turns a program into the process of one isolated call. Its main must
+// then call [IsolateMain] before anything else.
 const IsolateJob = "isolate"
 
 const isolateProcess = "process"
 
-// maxMissing bounds what a process can say that it could not give up.
+// maxMissing bounds how many missing protections a child process may report.
 const maxMissing = 16
 
-// job is what the process of a guest is given.
+// job is the first message to the child process.
 type job struct {
 	Slot      string             `json:"slot"` // folder of the compiled code
 	Key       string             `json:"key"`
 	Host      string             `json:"host"`
-	Defaults  host.Limits        `json:"defaults"` // of the engine
+	Defaults  host.Limits        `json:"defaults"` // the engine's defaults
 	Remaining time.Duration      `json:"left"`     // until the deadline
-	Manifest  *manifest.Manifest `json:"manifest"` // with the one tool
+	Manifest  *manifest.Manifest `json:"manifest"` // with only the tool that is called
 	Params    json.RawMessage    `json:"params"`
 	Caller    string             `json:"caller"`
 	Session   string             `json:"session"`
@@ -41,11 +41,11 @@ type job struct {
 	Limits    host.Limits        `json:"limits"`
 	Options   host.Options       `json:"options"`
 	Settings  json.RawMessage    `json:"settings,omitempty"`
-	Log       bool               `json:"log"` // somebody reads it
+	Log       bool               `json:"log"` // whether the log is read
 	Progress  bool               `json:"progress"`
 }
 
-// report is a line of the log, or progress.
+// report is a log line or a progress report.
 type report struct {
 	Level   int     `json:"level,omitempty"`
 	Done    float64 `json:"done,omitempty"`
@@ -53,14 +53,14 @@ type report struct {
 	Message string  `json:"message"`
 }
 
-// outcome is how a call ended.
+// outcome is the last message of the child process.
 type outcome struct {
 	Data     json.RawMessage `json:"data,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
 	Err      *failure        `json:"error,omitempty"`
 }
 
-// failure carries what of a host.Error a call of a guest can have.
+// failure has the fields of a host.Error that a guest's call can set.
 type failure struct {
 	Code    host.Code       `json:"code"`
 	Exit    int             `json:"exit,omitempty"`
@@ -74,13 +74,15 @@ func failureOf(e *host.Error) *failure {
 	return &failure{Code: e.Code, Exit: e.Exit, Message: e.Message, Details: e.Details, Tool: e.Tool, Next: e.Next}
 }
 
-// hostError takes a failure at its word as far as it concerns the plugin alone: a process that was taken over says what it likes.
+// hostError converts a failure. Texts are cleaned and bounded, because a compromised process can send anything.
 func (f *failure) hostError() *host.Error {
-	e := &host.Error{Code: f.Code, Exit: f.Exit, Message: truncate(manifest.Clean(f.Message), 2*maxMessage), Details: f.Details, Tool: f.Tool, Next: f.Next}
+	e := &host.Error{Code: f.Code, Exit: f.Exit, Message: truncate(manifest.Clean(f.Message), 2*maxMessage),
+		Details: f.Details, Tool: f.Tool, Next: f.Next}
 	for i := range e.Details {
 		d := &e.Details[i]
 		d.Parameter, d.Keyword = manifest.CleanLine(d.Parameter), manifest.CleanLine(d.Keyword)
-		d.Provided, d.Expected, d.Suggestion = manifest.CleanLine(d.Provided), manifest.CleanLine(d.Expected), manifest.CleanLine(d.Suggestion)
+		d.Provided, d.Expected, d.Suggestion = manifest.CleanLine(d.Provided), manifest.CleanLine(d.Expected),
+			manifest.CleanLine(d.Suggestion)
 	}
 	for i := range e.Next {
 		e.Next[i] = manifest.CleanLine(e.Next[i])
@@ -88,10 +90,13 @@ func (f *failure) hostError() *host.Error {
 	return e
 }
 
-// runIsolated runs a call in a process of its own, which asks this one for all that lies outside of it, and ends it when its time is over.
-func (e *Engine) runIsolated(ctx context.Context, p *compiledPlugin, m *manifest.Manifest, r *host.Request, functions *hostFunctions) (*host.Result, error) {
+// runIsolated runs a call in a child process. The child sends all requests that reach beyond its instance to this
+// process, and is killed at the deadline.
+func (e *Engine) runIsolated(ctx context.Context, p *compiledPlugin, m *manifest.Manifest, r *host.Request,
+	functions *hostFunctions) (*host.Result, error) {
 	if e.cfg.Child == nil || p.slot.dir == "" {
-		return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, and there is no folder for its compiled code; nothing was run", m.Name).
+		return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, but there is no folder for its "+
+			"compiled code; nothing was run", m.Name).
 			WithNext("parley doctor")
 	}
 	c := newCall(e, p, m, r, functions)
@@ -103,7 +108,7 @@ func (e *Engine) runIsolated(ctx context.Context, p *compiledPlugin, m *manifest
 	isolated := &isolatedCall{c: c, functions: functions}
 	result, err := isolated.run()
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil {
-		<-ctx.Done() // its clock was a little ahead of ours
+		<-ctx.Done() // the child's clock ran slightly ahead
 	}
 	if ctx.Err() != nil {
 		return nil, c.contextError()
@@ -111,7 +116,7 @@ func (e *Engine) runIsolated(ctx context.Context, p *compiledPlugin, m *manifest
 	return result, err
 }
 
-// isolatedCall is the host's end of an isolated call.
+// isolatedCall is the host's side of an isolated call.
 type isolatedCall struct {
 	c         *call
 	functions *hostFunctions
@@ -147,7 +152,7 @@ func (a *isolatedCall) run() (*host.Result, error) {
 		err = a.crashError(cmd, stderr.String())
 	}
 	for _, l := range a.missing {
-		a.c.engine.cfg.Debug("isolation lacks " + l)
+		a.c.engine.cfg.Debug("isolation is missing " + l)
 		if err == nil {
 			result.Warnings = append(result.Warnings, "isolated without "+l)
 		}
@@ -157,23 +162,24 @@ func (a *isolatedCall) run() (*host.Result, error) {
 
 func (a *isolatedCall) startError(err error) error {
 	return &host.Error{Code: host.Unavailable, Cause: err, Next: []string{"parley doctor"},
-		Message: fmt.Sprintf("the process for %s cannot be started: %v; nothing was run", a.c.m.Name, err)}
+		Message: fmt.Sprintf("cannot start the process of %s: %v; nothing was run", a.c.m.Name, err)}
 }
 
-// crashError says why a process is gone that had not answered.
+// crashError returns the reason why the child ended without an outcome.
 func (a *isolatedCall) crashError(cmd *exec.Cmd, stderr string) error {
 	state := cmd.ProcessState
-	a.c.engine.cfg.Debug(fmt.Sprintf("the process of %s: %v: %s", a.c.m.Name, state, truncate(manifest.CleanLine(stderr), 1000)))
+	a.c.engine.cfg.Debug(fmt.Sprintf("the process of %s: %v: %s", a.c.m.Name, state, truncate(manifest.CleanLine(stderr),
+		1000)))
 	switch {
 	case isOutOfMemory(stderr):
-		return host.Errorf(host.LimitExceeded, "%s and its process need more than the memory that they may have", a.c.toolName())
+		return host.Errorf(host.LimitExceeded, "%s and its process need more memory than the limit", a.c.toolName())
 	case state != nil && state.UserTime()+state.SystemTime() > a.c.limits.timeout:
 		return host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.c.toolName(), a.c.limits.timeout)
 	}
-	return host.Errorf(host.Trapped, "the process of %s ended without an answer: %v", a.c.toolName(), state)
+	return host.Errorf(host.Trapped, "the process of %s ended without a result: %v", a.c.toolName(), state)
 }
 
-// serve hands over the job and answers until the call is done.
+// serve sends the job and serves requests until the outcome arrives.
 func (a *isolatedCall) serve(out io.Reader) (*host.Result, error) {
 	c := a.c
 	m := *c.m
@@ -182,18 +188,20 @@ func (a *isolatedCall) serve(out io.Reader) (*host.Result, error) {
 		m.Tools = append(m.Tools, *c.r.Def)
 	}
 	body, err := json.Marshal(job{
-		Slot: c.plugin.slot.dir, Key: c.plugin.slot.key, Host: c.engine.cfg.HostVersion, Defaults: c.engine.cfg.Limits, Remaining: time.Until(c.deadline),
-		Manifest: &m, Params: jsonOr(c.r.Params, "{}"), Caller: c.r.Caller, Session: c.r.Session, CallID: c.r.CallID,
-		Grant: c.r.Grant, Limits: c.r.Limits, Options: c.r.Options, Settings: c.r.Settings, Log: c.r.Log != nil, Progress: c.r.Progress != nil,
+		Slot: c.plugin.slot.dir, Key: c.plugin.slot.key, Host: c.engine.cfg.HostVersion, Defaults: c.engine.cfg.Limits,
+		Remaining: time.Until(c.deadline),
+		Manifest:  &m, Params: jsonOr(c.r.Params, "{}"), Caller: c.r.Caller, Session: c.r.Session, CallID: c.r.CallID,
+		Grant: c.r.Grant, Limits: c.r.Limits, Options: c.r.Options, Settings: c.r.Settings, Log: c.r.Log != nil,
+		Progress: c.r.Progress != nil,
 	})
 	if err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "the parameters are no JSON: %v", err)
+		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
 	}
 	if err := writeFrame(a.in, frameJob, body); err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
 	for {
-		// Of a text that a guest wrote, each byte may be six in JSON.
+		// A byte of guest text may take six bytes in JSON.
 		kind, body, err := readFrame(out, max(6*c.limits.output, maxHostRequest)+frameOverhead)
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed), errors.Is(err, io.ErrUnexpectedEOF):
@@ -209,20 +217,22 @@ func (a *isolatedCall) serve(out io.Reader) (*host.Result, error) {
 	}
 }
 
-// handle serves a frame, by the same limits that hold in the process: it may not be what it was any more.
+// handle processes one frame. It enforces the same limits as the child itself, which may be compromised.
 func (a *isolatedCall) handle(kind byte, body []byte) error {
 	c := a.c
 	word, rest, _ := bytes.Cut(body, []byte("\n"))
 	switch kind {
 	case frameRequest:
 		if c.hostCalls++; c.hostCalls > c.limits.hostCalls {
-			return host.Errorf(host.LimitExceeded, "%s asked the host more than %d times in one call", c.toolName(), c.limits.hostCalls)
+			return host.Errorf(host.LimitExceeded, "%s made more than %d requests to the host in one call", c.toolName(),
+				c.limits.hostCalls)
 		}
 		if err := writeFrame(a.in, frameReply, a.functions.dispatch(c.ctx, string(word), rest)); err != nil {
 			return io.ErrUnexpectedEOF
 		}
 	case frameDeny:
-		a.functions.deny(truncate(manifest.CleanLine(string(word)), 4<<10), truncate(manifest.CleanLine(string(rest)), maxMessage))
+		a.functions.deny(truncate(manifest.CleanLine(string(word)), 4<<10), truncate(manifest.CleanLine(string(rest)),
+			maxMessage))
 	case frameUse:
 		c.recordUse(truncate(string(body), 8<<10))
 	case frameMissing:
@@ -231,11 +241,11 @@ func (a *isolatedCall) handle(kind byte, body []byte) error {
 		}
 	case frameLog, frameProgress:
 		var r report
-		// Twice what the guest may write: what it logs and what it writes on stderr.
+		// The guest may use the limit twice: for its log and for stderr.
 		if a.logged += len(body); json.Unmarshal(body, &r) != nil || a.logged > 2*(c.limits.log+frameOverhead) {
 			return host.Errorf(host.LimitExceeded, "%s logged more than %d bytes in one call", c.toolName(), c.limits.log)
 		}
-		r.Message = truncate(manifest.CleanLine(r.Message), 2*maxMessage) // the process has cut it already
+		r.Message = truncate(manifest.CleanLine(r.Message), 2*maxMessage) // the child has truncated it already
 		switch {
 		case kind == frameLog && c.r.Log != nil:
 			c.r.Log(min(max(r.Level, 0), 3), r.Message)
@@ -243,7 +253,7 @@ func (a *isolatedCall) handle(kind byte, body []byte) error {
 			c.r.Progress(r.Done, r.Total, r.Message)
 		}
 	default:
-		return host.Errorf(host.Trapped, "the process of %s sent a message of an unknown kind", c.toolName())
+		return host.Errorf(host.Trapped, "the process of %s sent a frame of unknown kind", c.toolName())
 	}
 	return nil
 }
@@ -252,14 +262,16 @@ func (a *isolatedCall) decodeOutcome(body []byte) (*host.Result, error) {
 	var o outcome
 	switch err := json.Unmarshal(body, &o); {
 	case err != nil:
-		return nil, host.Errorf(host.Trapped, "the process of %s sent no outcome: %s", a.c.toolName(), truncate(manifest.CleanLine(err.Error()), 200))
+		return nil, host.Errorf(host.Trapped, "the process of %s sent an invalid outcome: %s", a.c.toolName(),
+			truncate(manifest.CleanLine(err.Error()), 200))
 	case o.Err != nil:
 		return nil, o.Err.hostError()
 	}
 	return &host.Result{Data: jsonOr(o.Data, "null"), Warnings: cleanWarnings(o.Warnings)}, nil
 }
 
-// childCommand makes the command of a job of this same program. What it needs of the environment is the door; the user's is none of its business.
+// childCommand returns the command for a job of this program. The child gets only the environment variables that it
+// needs to start, not the user's.
 func (e *Engine) childCommand(jobName string, args ...string) *exec.Cmd {
 	cmd := e.cfg.Child()
 	cmd.Args = append(cmd.Args[:1], args...)

@@ -13,23 +13,25 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// Exit codes of the process of a guest.
+// Exit codes of the process of an isolated call.
 const (
 	isolateOK = iota
-	_         // 1 and 2 are a crash
+	_         // the Go runtime's exit codes of a crash are 1 and 2
 	_
 	isolateMisused
 	isolateOrphan
 )
 
-// IsolateMain is the process of one isolated call. It opens the compiled code, gives up every right that the call does not need, and only
-// then makes an instance of the guest. It serves one job from stdin and ends when its starter is gone.
+// IsolateMain runs one isolated call and returns the exit code of the process. It opens the compiled code, gives up
+// every right that the call does not need, and only then instantiates the guest. It serves one job from stdin and
+// ends when its parent is gone.
 func IsolateMain() int {
 	in := bufio.NewReader(os.Stdin)
 	kind, body, err := readFrame(in, 4*host.MaxParams)
 	var j job
-	if err != nil || kind != frameJob || json.Unmarshal(body, &j) != nil || j.Manifest == nil || len(j.Manifest.Tools) != 1 {
-		fmt.Fprintln(os.Stderr, "the process of a guest is started by parley itself, not by hand")
+	if err != nil || kind != frameJob || json.Unmarshal(body, &j) != nil || j.Manifest == nil ||
+		len(j.Manifest.Tools) != 1 {
+		fmt.Fprintln(os.Stderr, "parley starts the process of an isolated call itself; it cannot be started by hand")
 		return isolateMisused
 	}
 	parent := &parentProcess{out: os.Stdout, replies: make(chan []byte)}
@@ -44,7 +46,7 @@ func IsolateMain() int {
 	return isolateOK
 }
 
-// parentProcess is the host, seen from the process of a guest.
+// parentProcess is the connection to the host. It serves host functions by asking the parent.
 type parentProcess struct {
 	mu      sync.Mutex
 	out     io.Writer
@@ -58,11 +60,13 @@ func (p *parentProcess) runJob(j *job, in io.Reader) (*host.Result, error) {
 	code := slot{j.Slot, j.Key}
 	sums, err := code.read()
 	if err != nil {
-		return nil, host.Errorf(host.Unavailable, "the compiled code of %s is gone or damaged (%v); call it again", j.Manifest.Name, err)
+		return nil, host.Errorf(host.Unavailable, "the compiled code of %s is missing or damaged (%v); call the tool again",
+			j.Manifest.Name, err)
 	}
 	plugin, err := openSlot(code, sums)
 	if err != nil {
-		return nil, host.Errorf(host.Unavailable, "the compiled code of %s cannot be opened (%v); call it again", j.Manifest.Name, err)
+		return nil, host.Errorf(host.Unavailable, "the compiled code of %s cannot be opened (%v); call the tool again",
+			j.Manifest.Name, err)
 	}
 	tool := &j.Manifest.Tools[0]
 	r := &host.Request{
@@ -86,7 +90,7 @@ func (p *parentProcess) runJob(j *job, in io.Reader) (*host.Result, error) {
 	return c.run(ctx)
 }
 
-// readReplies passes on answers; without a starter there is nobody left to work for.
+// readReplies forwards replies. If the parent is gone, the process ends.
 func (p *parentProcess) readReplies(in io.Reader) {
 	for {
 		kind, body, err := readFrame(in, 1<<30)
@@ -111,7 +115,7 @@ func (p *parentProcess) dispatch(ctx context.Context, function string, request [
 	case body := <-p.replies:
 		return body
 	case <-ctx.Done():
-		return nil // the guest is ended before it could see this
+		return nil // the guest is stopped before it could read this
 	}
 }
 
@@ -120,10 +124,11 @@ func (p *parentProcess) deny(right, why string) *host.Error {
 	return host.Errorf(host.Denied, "not granted: %s", right)
 }
 
-// processMemory is what a process needs beside the memory and the code of its guest: Go's heap, twice a large result.
+// processMemory is the memory of a child in addition to its guest's memory and code: Go's heap, which holds a large
+// result twice.
 const processMemory = 768 << 20
 
-// processLimits are the kernel's bounds of a guest's process; they stand behind those that the process keeps itself.
+// processLimits returns the kernel limits of the child. They back the limits that the child enforces itself.
 func processLimits(l limits, code int64) (cpu time.Duration, memory, open uint64) {
 	return l.timeout + time.Second, uint64(l.pages)*pageBytes + uint64(2*code) + processMemory, uint64(l.openFiles) + 64
 }

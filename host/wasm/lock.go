@@ -25,14 +25,14 @@ const (
 	digestPrefix = "sha256:"
 )
 
-// lockFile is the form of lock.json.
+// lockFile is the content of lock.json.
 type lockFile struct {
 	Version int     `json:"version"`
 	Plugins []Entry `json:"plugins"`
 }
 
-// readLock reads lock.json; one that does not exist holds nothing. A damaged one is refused rather than
-// taken for an empty one: the next install would throw away everything that it named.
+// readLock reads lock.json. A missing file has no entries. A damaged one is an error, because taking it for an
+// empty one would make the next install drop all entries.
 func readLock(path string) ([]Entry, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,7 +48,8 @@ func readLock(path string) ([]Entry, error) {
 	}
 	dir := filepath.Dir(path)
 	return nil, &host.Error{Code: host.ConfigError, Cause: err,
-		Message: fmt.Sprintf("the list of installed plugins is damaged: %s: %v; move the folder away, then install each plugin again from NAME/DIGEST in it", path, err),
+		Message: fmt.Sprintf("the list of installed plugins is damaged: %s: %v; move the folder away, then install each "+
+			"plugin again from its NAME/DIGEST folder", path, err),
 		Next: []string{
 			"mv " + manifest.ShellQuote(dir) + " " + manifest.ShellQuote(dir+".damaged"),
 			"parley plugin install " + manifest.ShellQuote(dir+".damaged") + "/NAME/DIGEST",
@@ -63,7 +64,7 @@ func decodeLock(data string) ([]Entry, error) {
 			return nil, err
 		}
 		if l.Version != lockVersion {
-			return nil, fmt.Errorf("it has version %d, expected %d", l.Version, lockVersion)
+			return nil, fmt.Errorf("version %d, expected %d", l.Version, lockVersion)
 		}
 		entries = l.Plugins
 	}
@@ -73,25 +74,25 @@ func decodeLock(data string) ([]Entry, error) {
 		key := strings.ToLower(e.Name)
 		switch {
 		case !isPluginName(e.Name): // names and digests become paths
-			return nil, fmt.Errorf("%q is no plugin name", e.Name)
+			return nil, fmt.Errorf("%q is not a valid plugin name", e.Name)
 		case !strings.HasPrefix(e.Digest, digestPrefix) || !isHash(hexOf(e.Digest)):
-			return nil, fmt.Errorf("%q is no digest", e.Digest)
+			return nil, fmt.Errorf("%q is not a valid digest", e.Digest)
 		case seen[key]:
-			return nil, fmt.Errorf("it names %q twice", e.Name)
+			return nil, fmt.Errorf("%q is listed twice", e.Name)
 		}
 		seen[key] = true
 	}
 	return entries, nil
 }
 
-// The frame of a lock that encodeLock wrote.
+// Beginning and end of a lock file as encodeLock writes it.
 const (
 	lockHead = `{"version":1,"plugins":[` + "\n"
 	lockTail = "\n]}\n"
 )
 
-// decodeLines reads a lock in the very form in which encodeLock writes it; anything else is left to
-// encoding/json, which takes many times as long: 4.6 ms for 1,000 plugins, at every start of the host.
+// decodeLines reads a lock file exactly in the form that encodeLock writes. Any other form is left to
+// encoding/json, which is many times slower: 4.6 ms for 1,000 plugins at every start of the host.
 func decodeLines(data string) (entries []Entry, ok bool) {
 	rest, ok := strings.CutPrefix(data, lockHead)
 	if !ok {
@@ -132,7 +133,8 @@ func decodeLine(line string) (Entry, bool) {
 	return e, err == nil && !f.failed && f.rest == "}"
 }
 
-// lineFields takes plain members off a line of JSON: strings without escapes, and numbers of at most 15 digits.
+// lineFields reads plain members from a line of JSON: strings without escapes, and numbers of at most 15 digits.
+// The first error sets failed.
 type lineFields struct {
 	rest   string
 	failed bool
@@ -174,7 +176,7 @@ func (f *lineFields) number(key string) int64 {
 	return n
 }
 
-// encodeLock writes one plugin a line, by name, so that two states of a store can be compared with diff.
+// encodeLock writes one line per plugin, sorted by name, so that two states of a store can be compared with diff.
 func encodeLock(entries []Entry) ([]byte, error) {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b Entry) int {
@@ -197,8 +199,8 @@ func encodeLock(entries []Entry) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// wrapSegment makes the content of a segment file: a line with the digest of the plugin that it was made for, then the
-// segment, which has a version and a checksum of its own.
+// wrapSegment returns the content of a segment file: a line with the digest of the plugin, then the segment, which
+// has its own version and checksum.
 func wrapSegment(digest string, segment []byte) []byte {
 	return append([]byte(digest+"\n"), segment...)
 }
@@ -211,8 +213,8 @@ func unwrapSegment(digest string, file []byte) ([]byte, error) {
 	return segment, host.SegmentUsable(segment)
 }
 
-// writeFile puts a file in place whole or not at all, and makes it last. Its writers are serialised by the
-// guard of the store, so that one name for the unfinished file is enough.
+// writeFile writes a file atomically and durably. The store's guard serializes writers, so one name for the
+// temporary file is enough.
 func writeFile(path string, data []byte) (err error) {
 	temp := path + tempSuffix
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
@@ -240,7 +242,7 @@ func writeFile(path string, data []byte) (err error) {
 	return durable.SyncDir(filepath.Dir(path))
 }
 
-// makeDir makes a folder with all those above it, and makes each new one last.
+// makeDir creates a folder and its parents durably.
 func makeDir(path string) error {
 	if info, err := os.Stat(path); err == nil {
 		if info.IsDir() {
@@ -254,7 +256,7 @@ func makeDir(path string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(path, 0o755); err != nil && !isDir(path) { // another process may have been first
+	if err := os.Mkdir(path, 0o755); err != nil && !isDir(path) { // another process may have created it
 		return err
 	}
 	return durable.SyncDir(parent)
@@ -265,13 +267,13 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// readDir lists a folder, as empty if it cannot be read: nothing in it is used then.
+// readDir lists a folder. A folder that cannot be read counts as empty.
 func readDir(path string) []fs.DirEntry {
 	entries, _ := os.ReadDir(path)
 	return entries
 }
 
-// isPluginName tells whether a name has the form of a plugin's, which no path but a plain file name has.
+// isPluginName reports whether s is a valid plugin name. No other path than a plain file name is one.
 func isPluginName(s string) bool {
 	for i := range len(s) {
 		c := s[i]

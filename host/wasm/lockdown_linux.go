@@ -15,7 +15,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// MissingIsolation says what the kernel does not give to the process of an isolated call; nothing where it gives all.
+// MissingIsolation returns the protections that this kernel cannot give to the process of an isolated call. It
+// returns nil if there is none.
 func MissingIsolation() []string {
 	var missing []string
 	if version, err := lsm.LandlockGetABIVersion(); err != nil || version < 1 {
@@ -27,14 +28,16 @@ func MissingIsolation() []string {
 	return missing
 }
 
-// lockDown takes from this process what its guest's call does not need: it may use so much, see the granted folders, and call what Go's
-// runtime, memory and files need; no network, no other processes, no new privileges. What the kernel refused is returned.
+// lockDown takes from this process whatever its guest's call does not need. What remains is a bounded amount of
+// resources, the granted folders, and the system calls that Go's runtime, memory and files need: no network, no
+// other processes, no new privileges. It returns the protections that the kernel refused.
 func lockDown(l limits, grants []host.FSGrant, code int64) (missing []string) {
 	cpu, memory, open := processLimits(l, code)
 	for resource, limit := range map[int]uint64{
-		unix.RLIMIT_CPU: uint64(math.Ceil(cpu.Seconds())), unix.RLIMIT_DATA: memory, unix.RLIMIT_NOFILE: open, unix.RLIMIT_CORE: 0,
+		unix.RLIMIT_CPU: uint64(math.Ceil(cpu.Seconds())), unix.RLIMIT_DATA: memory, unix.RLIMIT_NOFILE: open,
+		unix.RLIMIT_CORE: 0,
 	} {
-		// A lower limit that is there already stays.
+		// A lower limit that is already set stays in force.
 		_ = unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit})
 	}
 	if err := restrictFiles(grants); err != nil {
@@ -56,7 +59,7 @@ func restrictFiles(grants []host.FSGrant) error {
 		rule := landlock.RODirs(g.Source)
 		if g.Mode == "rw" {
 			rule = landlock.RWDirs(g.Source)
-			if version >= 2 { // before, nothing could be moved between folders
+			if version >= 2 { // older versions cannot move files between folders
 				rule = rule.WithRefer()
 			}
 		}
@@ -65,19 +68,23 @@ func restrictFiles(grants []host.FSGrant) error {
 	return landlock.V10.BestEffort().Restrict(rules...)
 }
 
-// allowedSyscalls are what Go's runtime, its files and its pipes use. Files are opened from the granted folders alone, which Landlock sees to.
+// allowedSyscalls are what Go's runtime, files and pipes use. Landlock ensures that only files of granted folders
+// can be opened.
 var allowedSyscalls = []string{
-	"read", "write", "readv", "writev", "pread64", "pwrite64", "lseek", "close", "fcntl", "fsync", "fdatasync", "ftruncate", "fallocate", "fadvise64",
-	"openat", "openat2", "fstat", "newfstatat", "statx", "getdents64", "readlinkat", "unlinkat", "renameat", "renameat2", "mkdirat", "linkat", "utimensat",
+	"read", "write", "readv", "writev", "pread64", "pwrite64", "lseek", "close", "fcntl", "fsync", "fdatasync",
+	"ftruncate", "fallocate", "fadvise64",
+	"openat", "openat2", "fstat", "newfstatat", "statx", "getdents64", "readlinkat", "unlinkat", "renameat", "renameat2",
+	"mkdirat", "linkat", "utimensat",
 	"fchmod", "fchmodat", "umask",
 	"mmap", "munmap", "mprotect", "mremap", "madvise", "mincore", "brk", "membarrier",
-	"futex", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "sched_yield", "sched_getaffinity", "getrandom", "rseq",
+	"futex", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "sched_yield",
+	"sched_getaffinity", "getrandom", "rseq",
 	"epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "epoll_wait", "eventfd2", "pipe2", "poll", "ppoll",
 	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall", "set_robust_list",
 	"getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrusage", "exit", "exit_group",
 }
 
-// restrictSyscalls refuses with EPERM every system call that is not allowed.
+// restrictSyscalls makes every system call fail with EPERM that is not allowed.
 func restrictSyscalls() error {
 	machine, err := arch.GetInfo("")
 	if err != nil {
@@ -90,7 +97,8 @@ func restrictSyscalls() error {
 		}
 	}
 	only := func(name string, argument uint32, op seccomp.Operation, value uint64) seccomp.NameWithConditions {
-		return seccomp.NameWithConditions{Name: name, Conditions: seccomp.ArgumentConditions{{Argument: argument, Operation: op, Value: value}}}
+		return seccomp.NameWithConditions{Name: name, Conditions: seccomp.ArgumentConditions{{Argument: argument,
+			Operation: op, Value: value}}}
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -104,12 +112,13 @@ func restrictSyscalls() error {
 					Action: seccomp.ActionAllow,
 					Names:  names,
 					NamesWithCondtions: []seccomp.NameWithConditions{
-						only("clone", 0, seccomp.BitsSet, unix.CLONE_THREAD), // threads, no processes
+						only("clone", 0, seccomp.BitsSet, unix.CLONE_THREAD), // threads, but no processes
 						only("tgkill", 0, seccomp.Equal, uint64(os.Getpid())),
-						only("prctl", 0, seccomp.Equal, unix.PR_SET_VMA), // Go names its memory
+						only("prctl", 0, seccomp.Equal, unix.PR_SET_VMA), // the Go runtime names its memory
 					},
 				},
-				// Its flags lie in memory, where a filter cannot see them; a libc that finds it missing takes clone.
+				// The flags of clone3 lie in memory, which a filter cannot read. A libc that finds clone3 missing
+				// uses clone.
 				{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}},
 			},
 		},

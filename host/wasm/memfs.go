@@ -11,8 +11,8 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// memFS holds the input files of a call of kind wasi, and its output file where it has one: then, and only then, the guest may
-// write. Nothing of it touches the disk, and all of it together is bounded by the call's output limit.
+// memFS holds the input files of a call of kind wasi and its output file if there is one. The guest can only write
+// if there is. Nothing is stored on disk, and the total size is bounded by the call's output limit.
 type memFS struct {
 	experimentalsys.UnimplementedFS
 	c        *call
@@ -27,7 +27,7 @@ const maxMemNodes = 1_000
 type memNode struct {
 	ino      uint64
 	dir      bool
-	readOnly bool // one of the given files: never written to
+	readOnly bool // an input file, which cannot be written
 	data     []byte
 	children map[string]*memNode
 }
@@ -88,7 +88,7 @@ func (m *memFS) find(name string) *memNode {
 	return node
 }
 
-// parent returns the folder that holds name, nil if there is none, and the last part of name.
+// parent returns the folder that holds name, or nil if there is none, and the last element of name.
 func (m *memFS) parent(name string) (*memNode, string) {
 	p := splitPath(name)
 	if len(p) == 0 {
@@ -101,7 +101,7 @@ func (m *memFS) parent(name string) (*memNode, string) {
 	return dir, p[len(p)-1]
 }
 
-// content returns a file that the guest has written.
+// content returns the content of a file.
 func (m *memFS) content(name string) ([]byte, bool) {
 	n := m.find(name)
 	if n == nil || n.dir {
@@ -110,7 +110,8 @@ func (m *memFS) content(name string) ([]byte, bool) {
 	return n.data, true
 }
 
-func (m *memFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
+func (m *memFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode) (experimentalsys.File,
+	experimentalsys.Errno) {
 	m.c.checkpoint()
 	n := m.find(name)
 	if flag&experimentalsys.O_DIRECTORY != 0 {
@@ -195,7 +196,7 @@ func (m *memFS) Rename(from, to string) experimentalsys.Errno {
 	case n == old:
 		return 0
 	case n.dir || old != nil && old.dir:
-		return experimentalsys.ENOTSUP // programs write a file under another name first; folders stay where they are
+		return experimentalsys.ENOTSUP // programs rename files only; folders stay where they are
 	case n.readOnly || old != nil && old.readOnly:
 		return experimentalsys.EROFS
 	}
@@ -301,11 +302,12 @@ func (f *memFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
 	return copy(f.node.data[off:], p), 0
 }
 
-// resize changes a file's length within what all files may have together.
+// resize changes a file's length, within the limit for all files together.
 func (f *memFile) resize(size int64) {
 	grown := size - int64(len(f.node.data))
 	if limit := f.fs.c.limits.output; int64(f.fs.used)+grown > int64(limit) {
-		f.fs.c.exceedLimit("%s wrote more than the %d bytes that are allowed to its output file; ask for less, or raise output_bytes in the plugin's limits", f.fs.c.toolName(), limit)
+		f.fs.c.exceedLimit("%s wrote more than the limit of %d bytes to its output file; request less data, or raise "+
+			"output_bytes in the plugin's limits", f.fs.c.toolName(), limit)
 	}
 	f.fs.used += int(grown)
 	if grown <= 0 {

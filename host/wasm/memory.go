@@ -10,8 +10,8 @@ const (
 	maxPages    = 1 << 16
 )
 
-// Allocate gives the instance of a call its linear memory, and remembers a growth that the limit refused: the guest only sees -1, and
-// most crash on it.
+// Allocate returns the linear memory of a call's instance. Growth beyond the limit is recorded, because the guest
+// only sees -1 and most guests crash on it.
 func (c *call) Allocate(_, limit uint64) experimental.LinearMemory {
 	bound := min(limit, uint64(c.limits.pages)*pageBytes)
 	m := &boundedMemory{call: c, limit: bound, pages: newPages(bound)}
@@ -25,7 +25,7 @@ type boundedMemory struct {
 	pages pages
 }
 
-// pages is memory that can be resized up to the size it was made for.
+// pages is memory that can be resized up to the size that it was created for.
 type pages interface {
 	resize(size uint64) []byte
 	free()
@@ -41,7 +41,7 @@ func (m *boundedMemory) Reallocate(size uint64) []byte {
 
 func (m *boundedMemory) Free() { m.pages.free() }
 
-// heapPages is memory of the Go heap, for where no other is to be had.
+// heapPages is memory on the Go heap, used if no other is available.
 type heapPages struct{ data []byte }
 
 func (h *heapPages) resize(size uint64) []byte {

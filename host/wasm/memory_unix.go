@@ -4,13 +4,14 @@ package wasm
 
 import "golang.org/x/sys/unix"
 
-// mappedPages lie outside the Go heap: they cost the collector nothing, never move when they grow, and go back to the system at once.
+// mappedPages lies outside the Go heap: it costs the collector nothing, does not move when it grows, and returns to
+// the system at once.
 type mappedPages struct {
 	data []byte
 	used uint64
 }
 
-// slowToUnmap is the size from which giving memory back takes longer than the end of a call may.
+// slowToUnmap is the size from which unmapping takes longer than the end of a call may.
 const slowToUnmap = 32 << 20
 
 func newPages(limit uint64) pages {

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// parleyFunctions are the imports of kind parley/1 with their types.
+// parleyFunctions maps the functions that a guest of kind parley/1 may import to their types.
 var parleyFunctions = map[string]instrument.FuncType{
 	"call_tool":    "i32,i32->i64",
 	"http_request": "i32,i32->i64",
@@ -32,14 +32,14 @@ var parleyFunctions = map[string]instrument.FuncType{
 const (
 	maxHostRequest   = 16 << 20 // of call_tool and http_request
 	maxSecretRequest = 4 << 10
-	maxResponsePart  = 1 << 20  // of each part of a response but its result
+	maxResponsePart  = 1 << 20  // of each part of a response other than its result
 	maxMessage       = 2 << 10  // of an error, a log line or a progress report
 	maxDetails       = 64 << 10 // of a tool's own error details
 	maxWarnings      = 50
 	maxViolations    = 100
 )
 
-// callRequest is what parley_call is given.
+// callRequest is the argument of parley_call.
 type callRequest struct {
 	Tool       string          `json:"tool"`
 	Params     json.RawMessage `json:"params"`
@@ -68,7 +68,8 @@ type grantedFolder struct {
 }
 
 func summarizeGrant(g host.Grant) grantSummary {
-	out := grantSummary{FS: []grantedFolder{}, HTTP: []string{}, Tools: append([]string{}, g.Tools...), Secrets: []string{}, Env: sortedKeys(g.Env), Clock: g.Clock, Random: g.Random}
+	out := grantSummary{FS: []grantedFolder{}, HTTP: []string{}, Tools: append([]string{}, g.Tools...),
+		Secrets: []string{}, Env: sortedKeys(g.Env), Clock: g.Clock, Random: g.Random}
 	for _, f := range g.FS {
 		out.FS = append(out.FS, grantedFolder{f.Path, f.Mode})
 	}
@@ -83,7 +84,7 @@ func summarizeGrant(g host.Grant) grantSummary {
 	return out
 }
 
-// callResponse is what parley_call answers.
+// callResponse is the result of parley_call.
 type callResponse struct {
 	OK       *bool
 	Result   json.RawMessage
@@ -101,7 +102,8 @@ type violation struct {
 	Suggestion string `json:"suggestion"`
 }
 
-// runReactor speaks parley/1: initialize, place the request, call, read the response.
+// runReactor runs a call of kind parley/1: it initializes the guest, writes the request into its memory, calls it
+// and reads the response.
 func (c *call) runReactor() (*host.Result, error) {
 	c.streams(&capture{c: c, name: "stdout"})
 	if err := c.instantiate(wazero.NewModuleConfig().WithArgs(c.m.Name), "_initialize"); err != nil {
@@ -113,7 +115,7 @@ func (c *call) runReactor() (*host.Result, error) {
 		Settings: jsonOr(c.r.Settings, "{}"), Granted: summarizeGrant(c.r.Grant),
 	})
 	if err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "the parameters are no JSON: %v", err)
+		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
 	}
 	addr, err := c.copyToGuest(body)
 	if err != nil {
@@ -137,7 +139,7 @@ func jsonOr(data json.RawMessage, fallback string) json.RawMessage {
 	return data
 }
 
-// copyToGuest copies data into memory that the guest gives.
+// copyToGuest copies data into memory that the guest's parley_alloc returns.
 func (c *call) copyToGuest(data []byte) (uint32, error) {
 	c.inAlloc = true
 	defer func() { c.inAlloc = false }()
@@ -147,10 +149,12 @@ func (c *call) copyToGuest(data []byte) (uint32, error) {
 	}
 	addr := uint32(results[0])
 	if addr == 0 {
-		return 0, host.Errorf(host.LimitExceeded, "%s has no room for a message of %d bytes: parley_alloc gave 0", c.toolName(), len(data))
+		return 0, host.Errorf(host.LimitExceeded, "%s cannot receive a message of %d bytes: parley_alloc returned 0",
+			c.toolName(), len(data))
 	}
 	if !c.mod.Memory().Write(addr, data) {
-		return 0, host.Errorf(host.InvalidResult, "%s gave memory at %d for %d bytes, and its memory ends at %d", c.toolName(), addr, len(data), c.mod.Memory().Size())
+		return 0, host.Errorf(host.InvalidResult, "%s: parley_alloc returned address %d for %d bytes, but the guest's "+
+			"memory ends at %d", c.toolName(), addr, len(data), c.mod.Memory().Size())
 	}
 	return addr, nil
 }
@@ -161,9 +165,11 @@ func (c *call) copyFromGuest(packed uint64) ([]byte, error) {
 	view, ok := c.mod.Memory().Read(addr, n)
 	switch {
 	case !ok:
-		return nil, host.Errorf(host.InvalidResult, "%s answered with %d bytes at %d, and its memory ends at %d", c.toolName(), n, addr, c.mod.Memory().Size())
+		return nil, host.Errorf(host.InvalidResult, "%s returned %d bytes at address %d, but its memory ends at %d",
+			c.toolName(), n, addr, c.mod.Memory().Size())
 	case int64(n) > int64(c.limits.output):
-		return nil, host.Errorf(host.LimitExceeded, "%s answered with %d bytes, and %d are allowed; ask for less, or raise output_bytes in the plugin's limits", c.toolName(), n, c.limits.output)
+		return nil, host.Errorf(host.LimitExceeded, "%s returned %d bytes, the limit is %d; request less data, or raise "+
+			"output_bytes in the plugin's limits", c.toolName(), n, c.limits.output)
 	}
 	return bytes.Clone(view), nil
 }
@@ -171,7 +177,7 @@ func (c *call) copyFromGuest(packed uint64) ([]byte, error) {
 // interpretResponse turns a response into a result or an error.
 func (c *call) interpretResponse(data []byte) (*host.Result, error) {
 	if !utf8.Valid(data) {
-		return nil, host.Errorf(host.InvalidResult, "%s answered with bytes that are not UTF-8", c.toolName())
+		return nil, host.Errorf(host.InvalidResult, "%s returned bytes that are not UTF-8", c.toolName())
 	}
 	r, err := readResponse(data)
 	var tooLarge *host.Error
@@ -179,23 +185,27 @@ func (c *call) interpretResponse(data []byte) (*host.Result, error) {
 	case errors.As(err, &tooLarge):
 		return nil, tooLarge
 	case err != nil:
-		return nil, &host.Error{Code: host.InvalidResult, Cause: err, Message: c.toolName() + " did not answer with a response of parley/1: " + truncate(manifest.CleanLine(err.Error()), 200)}
+		return nil, &host.Error{Code: host.InvalidResult, Cause: err, Message: c.toolName() +
+			" did not return a parley/1 response: " + truncate(manifest.CleanLine(err.Error()), 200)}
 	case r.OK == nil:
-		return nil, host.Errorf(host.InvalidResult, "%s answered without \"ok\"; expected {\"ok\":true,\"result\":..} or {\"ok\":false,..}", c.toolName())
+		return nil, host.Errorf(host.InvalidResult, "%s returned a response without \"ok\"; expected "+
+			"{\"ok\":true,\"result\":..} or {\"ok\":false,..}", c.toolName())
 	case *r.OK && (r.Exit != nil || r.Invalid != nil):
-		return nil, host.Errorf(host.InvalidResult, "%s answered \"ok\":true together with \"exit\" or \"invalid\"", c.toolName())
+		return nil, host.Errorf(host.InvalidResult, "%s returned \"ok\":true together with \"exit\" or \"invalid\"",
+			c.toolName())
 	case *r.OK:
 		return &host.Result{Data: jsonOr(r.Result, "null"), Warnings: cleanWarnings(r.Warnings)}, nil
 	case len(r.Invalid) > 0:
 		return nil, c.paramsError(r)
 	case r.Exit == nil:
-		return nil, host.Errorf(host.InvalidResult, "%s answered \"ok\":false without \"exit\" or \"invalid\"", c.toolName())
+		return nil, host.Errorf(host.InvalidResult, "%s returned \"ok\":false without \"exit\" or \"invalid\"", c.toolName())
 	}
 	return nil, c.toolError(*r.Exit, r.Message, r.Details)
 }
 
-// readResponse decodes a response. Only its result, which stays as it is, may be large: a million empty violations fit into a few
-// megabytes and into gigabytes of memory.
+// readResponse decodes a response. Only the result may be large, because it is kept as raw JSON. The other parts
+// are bounded before they are decoded: a million empty violations fit into a few megabytes of JSON but take
+// gigabytes of memory.
 func readResponse(data []byte) (callResponse, error) {
 	var parts struct {
 		Warnings json.RawMessage `json:"warnings"`
@@ -214,9 +224,11 @@ func readResponse(data []byte) (callResponse, error) {
 		name string
 		raw  json.RawMessage
 		into any
-	}{{"warnings", parts.Warnings, &r.Warnings}, {"message", parts.Message, &r.Message}, {"details", parts.Details, nil}, {"invalid", parts.Invalid, &r.Invalid}} {
+	}{{"warnings", parts.Warnings, &r.Warnings}, {"message", parts.Message, &r.Message}, {"details", parts.Details, nil},
+		{"invalid", parts.Invalid, &r.Invalid}} {
 		if len(p.raw) > maxResponsePart {
-			return r, host.Errorf(host.LimitExceeded, "the answer has %d bytes of %s, and %d are allowed", len(p.raw), p.name, maxResponsePart)
+			return r, host.Errorf(host.LimitExceeded, "the response has %d bytes of %s, the limit is %d", len(p.raw), p.name,
+				maxResponsePart)
 		}
 		if p.into != nil && len(p.raw) > 0 {
 			if err := json.Unmarshal(p.raw, p.into); err != nil {
@@ -231,21 +243,23 @@ func cleanWarnings(warnings []string) []string {
 	var out []string
 	for i, w := range warnings {
 		if i == maxWarnings {
-			return append(out, fmt.Sprintf("%d more warnings were left out", len(warnings)-i))
+			return append(out, fmt.Sprintf("%d more warnings were omitted", len(warnings)-i))
 		}
 		out = append(out, truncate(manifest.CleanLine(w), 500))
 	}
 	return out
 }
 
-// paramsError is an error as if the host had found it.
+// paramsError returns the error that the host itself would return for these violations.
 func (c *call) paramsError(r callResponse) *host.Error {
 	e := &host.Error{Code: host.InvalidArgs}
 	n := len(r.Invalid)
 	for _, v := range r.Invalid[:min(n, maxViolations)] {
 		e.Details = append(e.Details, host.Detail{
-			Parameter: truncate(manifest.CleanLine(v.Pointer), 200), Keyword: "tool", Provided: truncate(manifest.CleanLine(v.Provided), 300),
-			Expected: truncate(manifest.CleanLine(v.Expected), 300), Suggestion: truncate(manifest.CleanLine(v.Suggestion), 300),
+			Parameter: truncate(manifest.CleanLine(v.Pointer), 200), Keyword: "tool",
+			Provided: truncate(manifest.CleanLine(v.Provided), 300),
+			Expected: truncate(manifest.CleanLine(v.Expected), 300), Suggestion: truncate(manifest.CleanLine(v.Suggestion),
+				300),
 		})
 	}
 	e.Message = fmt.Sprintf("Tool '%s' failed: %d violations", c.toolName(), n)
@@ -255,7 +269,7 @@ func (c *call) paramsError(r callResponse) *host.Error {
 	return e
 }
 
-// toolError is the error of a tool that ended with an exit code of its own.
+// toolError returns the error for a tool that ended with an exit code of its own.
 func (c *call) toolError(exit int64, message string, details json.RawMessage) *host.Error {
 	e := &host.Error{Code: host.ToolFailed, Tool: &host.ToolError{Exit: int(exit)}}
 	message = truncate(strings.TrimSpace(manifest.Clean(message)), maxMessage)
@@ -275,7 +289,7 @@ func (c *call) toolError(exit int64, message string, details json.RawMessage) *h
 			message += " (" + advice + ")"
 		}
 	}
-	e.Message = firstNonEmpty(message, fmt.Sprintf("%s failed with exit code %d and said nothing", c.toolName(), exit))
+	e.Message = firstNonEmpty(message, fmt.Sprintf("%s failed with exit code %d and no message", c.toolName(), exit))
 	return e
 }
 
@@ -286,7 +300,8 @@ func firstNonEmpty(a, b string) string {
 	return b
 }
 
-// declaredExit finds an exit code that may pass through: one of the manifest, and of the tool where it lists its own.
+// declaredExit returns the manifest's entry for an exit code, or nil if the code may not be passed on: it must be
+// declared in the manifest and, if the tool lists its own exit codes, by the tool.
 func (c *call) declaredExit(exit int64) *manifest.ExitCode {
 	if exit < 2 || exit > 79 {
 		return nil
@@ -306,7 +321,7 @@ func (c *call) declaredExit(exit int64) *manifest.ExitCode {
 	return code
 }
 
-// instantiateParleyModule builds the module that kind parley/1 imports.
+// instantiateParleyModule builds the host module that guests of kind parley/1 import.
 func instantiateParleyModule(ctx context.Context, r wazero.Runtime) error {
 	i32, i64, f64 := api.ValueTypeI32, api.ValueTypeI64, api.ValueTypeF64
 	b := r.NewHostModuleBuilder(parleyModule)
@@ -315,16 +330,19 @@ func instantiateParleyModule(ctx context.Context, r wazero.Runtime) error {
 			c := callOf(ctx)
 			stack[0] = c.serveHostCall(ctx, name, mod, uint32(stack[0]), uint32(stack[1]))
 		}
-		b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(hostCall), []api.ValueType{i32, i32}, []api.ValueType{i64}).Export(name)
+		b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(hostCall), []api.ValueType{i32, i32},
+			[]api.ValueType{i64}).Export(name)
 	}
-	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module, stack []uint64) {
+	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module,
+		stack []uint64) {
 		c := callOf(ctx)
 		text := c.readMessage(mod, uint32(stack[1]), uint32(stack[2]))
 		if c.r.Log != nil {
 			c.r.Log(int(min(uint32(stack[0]), 3)), c.m.Name+": "+text)
 		}
 	}), []api.ValueType{i32, i32, i32}, nil).Export("log")
-	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module, stack []uint64) {
+	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module,
+		stack []uint64) {
 		c := callOf(ctx)
 		done, total := api.DecodeF64(stack[0]), api.DecodeF64(stack[1])
 		text := c.readMessage(mod, uint32(stack[2]), uint32(stack[3]))
@@ -338,33 +356,38 @@ func instantiateParleyModule(ctx context.Context, r wazero.Runtime) error {
 
 func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// serveHostCall answers one question of the guest to the host, in its own memory.
+// serveHostCall serves one request of the guest and writes the reply into the guest's memory. It returns the
+// reply's address in the upper 32 bits and its length in the lower.
 func (c *call) serveHostCall(ctx context.Context, function string, mod api.Module, addr, n uint32) uint64 {
 	c.checkpoint()
 	if c.mod == nil {
-		// Called from a start function: there is no instance yet to ask for memory.
+		// The call comes from a start function: there is no instance yet whose parley_alloc could be called.
 		c.mod = mod
 		defer func() { c.mod = nil }()
 	}
 	if c.inAlloc {
-		// Its answer would need parley_alloc again, which would ask again.
-		panic(guestHalt{c.recordFatal(host.Errorf(host.Trapped, "%s called %s from within parley_alloc", c.toolName(), function))})
+		// The reply would need parley_alloc again, which would recurse.
+		panic(guestHalt{c.recordFatal(host.Errorf(host.Trapped, "%s called %s from within parley_alloc", c.toolName(),
+			function))})
 	}
 	if c.hostCalls++; c.hostCalls > c.limits.hostCalls {
-		c.exceedLimit("%s asked the host more than %d times in one call", c.toolName(), c.limits.hostCalls)
+		c.exceedLimit("%s made more than %d requests to the host in one call", c.toolName(), c.limits.hostCalls)
 	}
 	request, ok := mod.Memory().Read(addr, n)
 	if !ok {
-		panic(guestHalt{c.recordFatal(host.Errorf(host.InvalidResult, "%s called %s with %d bytes at %d, and its memory ends at %d", c.toolName(), function, n, addr, mod.Memory().Size()))})
+		panic(guestHalt{c.recordFatal(host.Errorf(host.InvalidResult,
+			"%s called %s with %d bytes at %d, and its memory ends at %d", c.toolName(), function, n, addr,
+			mod.Memory().Size()))})
 	}
 	limit := uint32(maxHostRequest)
 	if function == "read_secret" {
 		limit = maxSecretRequest
 	}
 	if n > limit {
-		c.exceedLimit("%s called %s with %d bytes, and %d are allowed", c.toolName(), function, n, limit)
+		c.exceedLimit("%s called %s with %d bytes, the limit is %d", c.toolName(), function, n, limit)
 	}
-	// Reading a large question takes its time, and so may a browser: what comes after the deadline nobody waits for.
+	// Decoding a large request takes time, and so may a browser. A reply that arrives after the deadline is
+	// dropped.
 	replied := make(chan []byte, 1)
 	request = bytes.Clone(request)
 	go func() { replied <- c.functions.dispatch(c.ctx, function, request) }()
@@ -381,7 +404,7 @@ func (c *call) serveHostCall(ctx context.Context, function string, mod api.Modul
 	return uint64(replyAddr)<<32 | uint64(uint32(len(reply)))
 }
 
-// recordFatal remembers what ended the guest.
+// recordFatal records the error that ends the guest and returns it. The first error wins.
 func (c *call) recordFatal(e *host.Error) *host.Error {
 	if c.fatal == nil {
 		c.fatal = e
@@ -389,12 +412,13 @@ func (c *call) recordFatal(e *host.Error) *host.Error {
 	return c.fatal
 }
 
-// readMessage reads a message of the guest, counted against what it may write.
+// readMessage reads a message of the guest and counts it against the log limits.
 func (c *call) readMessage(mod api.Module, addr, n uint32) string {
 	c.checkpoint()
 	view, ok := mod.Memory().Read(addr, n)
 	if !ok {
-		panic(guestHalt{c.recordFatal(host.Errorf(host.InvalidResult, "%s logged %d bytes at %d, and its memory ends at %d", c.toolName(), n, addr, mod.Memory().Size()))})
+		panic(guestHalt{c.recordFatal(host.Errorf(host.InvalidResult, "%s logged %d bytes at %d, and its memory ends at %d",
+			c.toolName(), n, addr, mod.Memory().Size()))})
 	}
 	c.logged += int(n)
 	if c.logCalls++; c.logged > c.limits.log || c.logCalls > maxLogCalls {

@@ -10,35 +10,36 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Provider is one plugin. Discovery reads its manifest and nothing else; the module is read, judged and compiled at
-// the first call.
+// Provider is one plugin as a [host.Provider]. Discovery reads only the manifest. The module is read, validated and
+// compiled at the first call.
 type Provider struct {
 	engine     *Engine
 	info       host.Info
 	openSource func() Source
 	partsOnce  sync.Once
-	parts      pluginParts // see body
+	parts      pluginParts // see pluginParts
 
 	plugin      *compiledPlugin
-	activeCalls atomic.Int32 // under way
+	activeCalls atomic.Int32 // calls in progress
 }
 
-// pluginParts is what a provider has as soon as it is asked for more than its info: a list of a thousand plugins asks none.
+// pluginParts is what a provider needs beyond its info. It is created on first use, because listing a thousand
+// plugins needs none of it.
 type pluginParts struct {
 	src      Source
 	manifest func() (*manifest.Manifest, error)
 	segment  func() ([]byte, error)
-	loading  chan struct{} // holds a token while somebody loads the compiled plugin
+	loading  chan struct{} // holds a token while the plugin is being loaded
 }
 
 var _ host.Provider = (*Provider)(nil)
 
-// Provider makes a plugin of its parts.
+// Provider returns a plugin made of the parts in src.
 func (e *Engine) Provider(src Source) *Provider {
 	return &Provider{engine: e, info: src.Info, openSource: func() Source { return src }}
 }
 
-// Installed makes a plugin of an entry of a store.
+// Installed returns the plugin of an entry of a store.
 func (e *Engine) Installed(s *Store, entry Entry) *Provider {
 	return &Provider{engine: e, info: entry.Info(), openSource: func() Source { return s.Source(entry) }}
 }
@@ -46,21 +47,22 @@ func (e *Engine) Installed(s *Store, entry Entry) *Provider {
 func (p *Provider) loadParts() *pluginParts {
 	p.partsOnce.Do(func() {
 		src := p.openSource()
-		p.parts = pluginParts{src: src, manifest: sync.OnceValues(src.Manifest), segment: sync.OnceValues(src.Segment), loading: make(chan struct{}, 1)}
+		p.parts = pluginParts{src: src, manifest: sync.OnceValues(src.Manifest), segment: sync.OnceValues(src.Segment),
+			loading: make(chan struct{}, 1)}
 	})
 	return &p.parts
 }
 
-// Info returns what the source knows without reading anything.
+// Info returns the plugin's info without reading anything.
 func (p *Provider) Info() host.Info { return p.info }
 
-// Manifest returns the whole manifest, tools included.
+// Manifest returns the whole manifest including tools.
 func (p *Provider) Manifest() (*manifest.Manifest, error) { return p.loadParts().manifest() }
 
 // Segment returns the search segment.
 func (p *Provider) Segment() ([]byte, error) { return p.loadParts().segment() }
 
-// Groups returns the groups in the manifest's order.
+// Groups returns the groups in the order of the manifest.
 func (p *Provider) Groups() ([]host.GroupLine, error) {
 	m, err := p.Manifest()
 	if err != nil {
@@ -69,7 +71,7 @@ func (p *Provider) Groups() ([]host.GroupLine, error) {
 	return host.GroupsOf(m), nil
 }
 
-// Lines returns the tools of a group in the manifest's order.
+// Lines returns the tools of a group in the order of the manifest.
 func (p *Provider) Lines(group string) ([]host.Line, error) {
 	m, err := p.Manifest()
 	if err != nil {
@@ -87,7 +89,7 @@ func (p *Provider) Names() ([]string, error) {
 	return host.NamesOf(m), nil
 }
 
-// Tool returns a tool, or nil.
+// Tool returns the tool named name, or nil.
 func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 	m, err := p.Manifest()
 	if err != nil {
@@ -96,8 +98,8 @@ func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 	return m.Tool(name), nil
 }
 
-// Prepare compiles the plugin if that has not been done yet. It may take seconds the first time, so a caller that
-// counts a call's time may want to do it before the clock starts. Invoke does it otherwise.
+// Prepare compiles the plugin if necessary. The first time this may take seconds, so callers that measure or limit
+// a call's time can call Prepare before they start the clock. [Provider.Invoke] does it otherwise.
 func (p *Provider) Prepare(ctx context.Context) error {
 	_, err := p.load(ctx)
 	return err
@@ -121,7 +123,7 @@ func (p *Provider) load(ctx context.Context) (*compiledPlugin, error) {
 	return p.plugin, err
 }
 
-// Invoke runs a call in a fresh instance, on the goroutine that calls it.
+// Invoke runs a call in a fresh instance, on the caller's goroutine.
 func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	m, err := p.Manifest()
 	if err != nil {
@@ -143,7 +145,7 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	return functions.withDenials(newCall(p.engine, plugin, m, r, functions).run(ctx))
 }
 
-// acquire counts a call that begins; leave must be called when it ends.
+// acquire counts a call that begins. The caller must call release when it ends.
 func (p *Provider) acquire(l host.Limits) (release func(), err error) {
 	releaseEngine, err := p.engine.acquire()
 	if err != nil {
@@ -155,7 +157,8 @@ func (p *Provider) acquire(l host.Limits) (release func(), err error) {
 	}
 	if limit := cmp.Or(l.ConcurrentCalls, defaultConcurrentCalls); int(p.activeCalls.Add(1)) > limit {
 		release()
-		return nil, host.Errorf(host.Busy, "%d calls of %s are under way, and it may have no more; try again when one has ended", limit, p.info.Name)
+		return nil, host.Errorf(host.Busy,
+			"the limit of %d concurrent calls of %s is reached; try again when one has ended", limit, p.info.Name)
 	}
 	return release, nil
 }

@@ -5,14 +5,15 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Source is where a plugin's parts come from: a store, a candidate, what is compiled in. Its functions are
-// safe for concurrent use and read no earlier than they are called. A caller keeps what it needs again: a
-// module can be large, and once it is compiled its bytes are not needed. Their errors are *host.Error.
+// Source provides a plugin's parts from a store, a candidate, or this binary. Its functions are safe for concurrent
+// use and read nothing before they are called. The caller keeps what it needs again: a module can be large, and is
+// not needed once it is compiled. Their errors are *host.Error.
 type Source struct {
 	Info     host.Info
 	Manifest func() (*manifest.Manifest, error)
 	Wasm     func() ([]byte, error)
-	Segment  func() ([]byte, error) // what host.BuildSegment made of the manifest
-	// Packed is what Wasm unpacks, where that is in memory anyway: compiled code is found by it without unpacking. May be nil.
+	Segment  func() ([]byte, error) // as host.BuildSegment encodes it
+	// Packed is the compressed form of Wasm if that is in memory anyway, else nil. Compiled code can then be looked
+	// up without decompressing the module.
 	Packed []byte
 }

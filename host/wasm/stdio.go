@@ -9,23 +9,24 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// capture takes what a guest writes on a stream.
+// capture collects what a guest writes to a stream.
 type capture struct {
 	c *call
-	// limit is how many bytes are kept; a guest that writes more is ended where strict is set, and is not told otherwise.
+	// limit is the number of bytes to keep. If strict is set, a guest that writes more is stopped; else the rest is
+	// dropped silently.
 	limit  int
 	strict bool
 	name   string
-	// line gets each whole line, cleaned; may be nil.
+	// line, if not nil, gets each whole line, cleaned.
 	line func(string)
 
-	data       []byte // the first keep bytes
-	tail       []byte // the last bytes, where data does not reach
+	data       []byte // the first limit bytes
+	tail       []byte // the last bytes beyond data
 	total      int
 	pending    []byte // the beginning of an unfinished line
 	lineLength int    // of that line
-	forwarded  int    // bytes given to line
-	dropped    int    // bytes that it was not given
+	forwarded  int    // bytes forwarded to line
+	dropped    int    // bytes not forwarded
 }
 
 func (w *capture) Write(p []byte) (int, error) {
@@ -38,11 +39,12 @@ func (w *capture) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// store keeps a piece of what is written, or passes it on.
+// store keeps or forwards a piece of output.
 func (w *capture) store(p []byte) {
 	w.total += len(p)
 	if w.strict && w.total > w.limit {
-		w.c.exceedLimit("%s wrote more than the %d bytes that are allowed on %s; ask for less, or raise output_bytes in the plugin's limits", w.c.toolName(), w.limit, w.name)
+		w.c.exceedLimit("%s wrote more than the limit of %d bytes to %s; request less data, or raise output_bytes in "+
+			"the plugin's limits", w.c.toolName(), w.limit, w.name)
 	}
 	w.forward(p)
 	if n := min(w.limit-len(w.data), len(p)); n > 0 {
@@ -58,7 +60,7 @@ func (w *capture) store(p []byte) {
 	}
 }
 
-// forward passes on whole lines, up to a total that keeps the log readable.
+// forward forwards whole lines, up to the log limit.
 func (w *capture) forward(p []byte) {
 	if w.line == nil {
 		return
@@ -80,7 +82,7 @@ func (w *capture) forward(p []byte) {
 	}
 }
 
-// forwardLine passes on a line.
+// forwardLine forwards the pending line.
 func (w *capture) forwardLine() {
 	if w.lineLength == 0 {
 		return
@@ -94,7 +96,7 @@ func (w *capture) forwardLine() {
 	w.pending, w.lineLength = w.pending[:0], 0
 }
 
-// flush passes on an unfinished line, and says what was not passed on.
+// flush forwards an unfinished line, and reports how much was dropped.
 func (w *capture) flush() {
 	if w.line == nil {
 		return
@@ -105,7 +107,7 @@ func (w *capture) flush() {
 	}
 }
 
-// excerpts returns the beginning and the end of what was written.
+// excerpts returns the beginning and the end of the output.
 func (w *capture) excerpts() (head, tail string) {
 	head = string(w.data)
 	tail = head + string(w.tail)
@@ -115,7 +117,7 @@ func (w *capture) excerpts() (head, tail string) {
 	return head, tail
 }
 
-// lastLines returns the last lines with text, cleaned, and how many bytes were written before them.
+// lastLines returns the last n non-empty lines, cleaned, and the number of bytes before them.
 func (w *capture) lastLines(n int) (lines []string, before int) {
 	_, tail := w.excerpts()
 	from := len(tail)
@@ -133,7 +135,7 @@ func (w *capture) lastLines(n int) (lines []string, before int) {
 	return lines, w.total - len(tail) + from
 }
 
-// streams sets up a guest's three standard streams. The log gets what it writes on stderr.
+// streams sets up stdout and stderr of a guest. Lines of stderr go to the log.
 func (c *call) streams(stdout *capture) {
 	c.stdout = stdout
 	c.stderr = &capture{c: c, limit: stderrExcerpt, name: "stderr"}

@@ -22,10 +22,11 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// Names of the files in a store. A plugin's files lie in NAME/DIGEST, and its signature beside its wasm (see signatureSuffix).
+// Names of the files in a store. The files of a plugin are in NAME/DIGEST, with its signature beside its wasm (see
+// signatureSuffix).
 const (
 	lockName     = "lock.json"
-	guardName    = ".guard" // held while the store is changed; says nothing by its content
+	guardName    = ".guard" // locked while the store is changed; its content means nothing
 	wasmName     = "plugin.wasm"
 	manifestName = "manifest.json"
 	segmentName  = "segment"
@@ -35,13 +36,13 @@ const (
 // guardWait bounds how long one change of a store waits for another. An install takes well under a second.
 const guardWait = 10 * time.Second
 
-// Store keeps the installed plugins in one folder: lock.json says which they are, and NAME/DIGEST/ holds
-// the files of each. The lock is replaced whole by a rename, so it is the only thing that commits a change:
-// whenever a process dies, the store is in its old or in its new state, and what the lock does not name is
-// ignored until the next install removes it.
+// Store keeps the installed plugins in one folder. lock.json lists them, and NAME/DIGEST/ holds the files of each.
+// The lock file is replaced atomically by a rename, and only that commits a change: if a process dies at any
+// moment, the store is in its old or in its new state. Whatever the lock file does not list is ignored until the
+// next change removes it.
 //
-// A version that was replaced stays on disk until the next change of the store, so that a call which began
-// before can end on the version it began with.
+// A version that was replaced stays on disk until the next change of the store, so that a call in progress can end
+// on the version with which it began.
 //
 // All errors are *host.Error.
 type Store struct {
@@ -50,7 +51,7 @@ type Store struct {
 	wait  time.Duration
 }
 
-// Entry is one installed plugin as lock.json holds it: all that a list needs, without opening any other file.
+// Entry is one installed plugin in lock.json. It has all that a list needs, so that no other file has to be opened.
 type Entry struct {
 	Name           string    `json:"name"`
 	Version        string    `json:"version"`
@@ -58,22 +59,23 @@ type Entry struct {
 	Brief          string    `json:"brief"`
 	Groups         int       `json:"groups"`
 	Tools          int       `json:"tools"`
-	Digest         string    `json:"digest"` // as Digest returns it
+	Digest         string    `json:"digest"` // see Digest
 	WasmSize       int64     `json:"wasm_size"`
-	ManifestSHA256 string    `json:"manifest_sha256"` // so that a list of tools need not read the wasm to trust the manifest
-	Source         string    `json:"source"`          // the path it came from, absolute
+	ManifestSHA256 string    `json:"manifest_sha256"` // lets a list of tools trust the manifest without reading the wasm
+	Source         string    `json:"source"`          // the path it was installed from, absolute
 	InstalledAt    time.Time `json:"installed_at"`
-	Signer         string    `json:"signer,omitempty"` // the key whose signature fitted when it was installed; says nothing of trust
+	// the key of the valid signature at install time; does not imply trust
+	Signer string `json:"signer,omitempty"`
 }
 
-// OpenStore returns the store in the folder dir. It touches nothing: a folder that does not exist is an
-// empty store, and the first install makes it. debug takes lines for whoever looks for a cause; it may be nil.
+// OpenStore returns the store in the folder dir. It does not access the folder: one that does not exist is an empty
+// store, and the first install creates it. debug, if not nil, gets diagnostic lines.
 func OpenStore(dir string, debug func(string)) *Store {
 	return &Store{dir: dir, debug: debug, wait: guardWait}
 }
 
-// Digest names the content of a plugin: "sha256:" and the hash, in hex, over both parts, each with its
-// length (8 bytes, big endian) before it, the manifest first.
+// Digest returns the identity of a plugin's content: "sha256:" and the hex hash of the manifest and the wasm, in
+// this order, each preceded by its length (8 bytes, big endian).
 func Digest(wasm, manifestJSON []byte) string {
 	h := sha256.New()
 	for _, part := range [][]byte{manifestJSON, wasm} {
@@ -85,26 +87,27 @@ func Digest(wasm, manifestJSON []byte) string {
 	return digestPrefix + hex.EncodeToString(h.Sum(nil))
 }
 
-// Info is the entry as a list of plugins shows it.
+// Info returns the entry in the form in which plugins are listed.
 func (e Entry) Info() host.Info {
 	return host.Info{Name: e.Name, Version: e.Version, Kind: e.Kind, Brief: e.Brief,
 		Groups: e.Groups, Tools: e.Tools, Digest: e.Digest}
 }
 
-// List returns the installed plugins by name. It reads lock.json alone; only with a debug function does it
-// look at the folders, to say what it ignores.
+// List returns the installed plugins by name. It reads only lock.json. With a debug function it also reports what
+// it ignores in the folders.
 func (s *Store) List() ([]Entry, error) {
 	entries, err := readLock(s.lockPath())
 	if err != nil {
 		return nil, err
 	}
 	if s.debug != nil {
-		s.forEachUnlisted(entries, func(path string) { s.logf("%s: ignored, %s does not name it", path, lockName) })
+		s.forEachUnlisted(entries, func(path string) { s.logf("%s: ignored, %s does not list it", path, lockName) })
 	}
 	return entries, nil
 }
 
-// Find returns an installed plugin by its name without regard to case: 83 with what may have been meant.
+// Find returns an installed plugin by its name, ignoring case. If there is none, the error is not_found (83) with
+// suggestions.
 func (s *Store) Find(name string) (Entry, error) {
 	entries, err := readLock(s.lockPath())
 	if err != nil {
@@ -117,8 +120,8 @@ func (s *Store) Find(name string) (Entry, error) {
 	return entries[at], nil
 }
 
-// Replaces returns the entry that installing a plugin would replace, nil if there is none. An older version in place of a
-// newer one is refused (87) unless downgrade.
+// Replaces returns the entry that installing a plugin would replace, or nil if there is none. Replacing a newer
+// version by an older one is refused (87) unless downgrade is set.
 func (s *Store) Replaces(c *Candidate, downgrade bool) (*Entry, error) {
 	entries, err := readLock(s.lockPath())
 	if err != nil {
@@ -134,16 +137,17 @@ func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, erro
 	}
 	old := entries[at]
 	if old.Digest != c.Digest && !downgrade && older(c.Manifest.Version, old.Version) {
-		return nil, host.Errorf(host.Integrity, "%s %s is installed, and %s holds the older version %s: it takes its place only with --downgrade; nothing was changed",
+		return nil, host.Errorf(host.Integrity, "%s %s is installed and %s is the older version %s; use --downgrade to "+
+			"replace it. Nothing was changed",
 			old.Name, manifest.CleanLine(old.Version), c.Path, manifest.CleanLine(c.Manifest.Version)).
 			WithNext("parley plugin install " + manifest.ShellQuote(c.Path) + " --downgrade")
 	}
 	return &old, nil
 }
 
-// Install puts a plugin into the store and returns its entry, together with the entry that it replaced: nil
-// if no plugin had the name, the very same entry if nothing had to be done. Names are compared without regard to
-// case. What Replaces refuses is refused.
+// Install installs a plugin and returns its entry, and the entry that it replaced: nil if no plugin had the name,
+// the same entry if nothing had to be done. Names are compared without regard to case. Install refuses what
+// [Store.Replaces] refuses.
 func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry, err error) {
 	if err := checkName(c.Manifest.Name); err != nil {
 		return Entry{}, nil, err
@@ -157,8 +161,9 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 			return append(entries, entry), s.writePlugin(entry, c, signature)
 		}
 		if before.Digest == entry.Digest {
-			if installed, err := s.Signature(*before); err == nil && (signature == nil || entry.Signer == "" && before.Signer != "") {
-				entry.Signer, signature = before.Signer, installed // a signature goes only for one that says more
+			if installed, err := s.Signature(*before); err == nil && (signature == nil || entry.Signer == "" &&
+				before.Signer != "") {
+				entry.Signer, signature = before.Signer, installed // a signature is only replaced by one that says more
 			}
 			if s.isIntact(*before, signature) && before.Signer == entry.Signer {
 				entry = *before
@@ -174,10 +179,10 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 	return entry, before, nil
 }
 
-// Remove takes a plugin out of the store, by its name without regard to case, and returns what it was.
+// Remove removes a plugin by its name, ignoring case, and returns its entry.
 func (s *Store) Remove(name string) (Entry, error) {
 	if _, err := s.Find(name); err != nil {
-		return Entry{}, err // before anything is written: a store that cannot be written says not_found too
+		return Entry{}, err // checked before anything is written, so that a read-only store reports not_found, too
 	}
 	var removed Entry
 	err := s.update(func(entries []Entry) ([]Entry, error) {
@@ -194,9 +199,9 @@ func (s *Store) Remove(name string) (Entry, error) {
 	return removed, nil
 }
 
-// Source returns what runs an installed plugin. Nothing is read before it is asked for. A manifest or a wasm that is not the
-// installed one is refused (87), with how the manifest differs; a search segment that does not fit is built anew, and kept if
-// the store can be written at that moment.
+// Source returns the parts of an installed plugin. They are read on demand. A manifest or a wasm that is not the
+// installed one is refused (87), with the difference of the manifests. A search segment that does not match is
+// rebuilt, and saved if the store can be written at that moment.
 func (s *Store) Source(e Entry) Source {
 	manifestJSON := sync.OnceValues(func() ([]byte, error) { return s.readManifest(e) })
 	parsed := sync.OnceValues(func() (*manifest.Manifest, error) {
@@ -220,9 +225,9 @@ func (s *Store) Source(e Entry) Source {
 	}
 }
 
-// update runs one change of the store under its guard: edit gets the entries and returns them as they shall
-// be, or nil to leave everything as it is; committed, if not nil, runs when that is done. Leftovers of
-// changes that were killed are removed first, which also frees the room they take.
+// update makes one change to the store under its guard. edit gets the entries and returns the new ones, or nil to
+// change nothing. committed, if not nil, runs after the commit. Leftovers of killed processes are removed first,
+// which also frees disk space.
 func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) error {
 	if err := makeDir(s.dir); err != nil {
 		return s.writeError(err)
@@ -243,7 +248,7 @@ func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) er
 	}
 	if err != nil {
 		if entries, lockErr := readLock(s.lockPath()); lockErr == nil {
-			s.sweep(entries) // what was placed in vain takes room that may be short
+			s.sweep(entries) // files that were written in vain take disk space, which may be short
 		}
 		return err
 	}
@@ -267,7 +272,7 @@ func (s *Store) writeLock(entries []Entry) error {
 	return nil
 }
 
-// lock takes the guard of the store; it is given back by the function returned, or by the death of the process.
+// lock acquires the guard of the store. The returned function releases it, and so does the end of the process.
 func (s *Store) lock(wait time.Duration) (unlock func(), err error) {
 	path := filepath.Join(s.dir, guardName)
 	guard := flock.New(path, flock.SetPermissions(0o644))
@@ -289,7 +294,7 @@ func (s *Store) lock(wait time.Duration) (unlock func(), err error) {
 	return func() { _ = guard.Unlock() }, nil
 }
 
-// writePlugin writes the files of a plugin and makes them last before the lock may name them.
+// writePlugin writes and syncs the files of a plugin, before the lock file may list them.
 func (s *Store) writePlugin(e Entry, c *Candidate, signature []byte) error {
 	dir := s.pluginDir(e)
 	if err := makeDir(dir); err != nil {
@@ -312,25 +317,25 @@ func (s *Store) writePlugin(e Entry, c *Candidate, signature []byte) error {
 	return nil
 }
 
-// isIntact tells whether the files of an installed plugin are still what was installed and the signature is the one given, so
-// that installing it again mends a damaged one.
+// isIntact reports whether the files of an installed plugin are unchanged and its signature equals the given one.
+// If not, installing it again repairs it.
 func (s *Store) isIntact(e Entry, signature []byte) bool {
 	c, err := s.Open(e)
 	return err == nil && bytes.Equal(c.Signature, signature)
 }
 
-// discard removes the folder of a plugin that is not installed, and the folder above it if nothing is left in that.
+// discard removes the folder of a plugin that is no longer installed, and the folder above if it is empty.
 func (s *Store) discard(e Entry) {
 	if err := os.RemoveAll(s.pluginDir(e)); err != nil {
-		s.logf("%v: left for the next install to remove", err)
+		s.logf("%v: the next install removes it", err)
 	}
-	os.Remove(filepath.Join(s.dir, e.Name)) // fails unless empty, which is what is wanted
+	os.Remove(filepath.Join(s.dir, e.Name)) // fails unless empty, as intended
 }
 
-// sweep removes what the lock does not name: what killed installs left, and versions that were replaced.
+// sweep removes what the lock file does not list: leftovers of killed installs and replaced versions.
 func (s *Store) sweep(entries []Entry) {
 	s.forEachUnlisted(entries, func(path string) {
-		s.logf("%s: removed, %s does not name it", path, lockName)
+		s.logf("%s: removed, %s does not list it", path, lockName)
 		if err := os.RemoveAll(path); err != nil {
 			s.logf("%v", err)
 		}
@@ -340,8 +345,8 @@ func (s *Store) sweep(entries []Entry) {
 	})
 }
 
-// forEachUnlisted calls fn for each path below the store that has a form of ours and is named by no entry. What
-// has another form was put there by somebody else and is not touched.
+// forEachUnlisted calls fn for each path in the store that has the form of Parley's files but is in no entry.
+// Anything else belongs to others and is left alone.
 func (s *Store) forEachUnlisted(entries []Entry, fn func(path string)) {
 	named := make(map[string]bool, len(entries))
 	for _, e := range entries {
@@ -375,21 +380,23 @@ func (s *Store) readManifest(e Entry) ([]byte, error) {
 	return data, nil
 }
 
-// parse reads the manifest of an installed plugin, which must be the one that lock.json describes.
+// parse parses the manifest of an installed plugin, which must match its entry in lock.json.
 func (s *Store) parse(e Entry, manifestJSON []byte) (*manifest.Manifest, error) {
 	m, err := manifest.Load(manifestJSON)
 	if err != nil {
 		return nil, &host.Error{Code: host.InvalidPlugin, Cause: err,
-			Message: fmt.Sprintf("the manifest of %s cannot be read by this host: %v", e.Name, err)}
+			Message: fmt.Sprintf("this host cannot read the manifest of %s: %v", e.Name, err)}
 	}
-	if d := entryFromManifest(m); d.Name != e.Name || d.Version != e.Version || d.Kind != e.Kind || d.Brief != e.Brief || d.Groups != e.Groups || d.Tools != e.Tools {
-		return nil, host.Errorf(host.Integrity, "%s describes %s %s otherwise than its manifest does; it was not used. Install the plugin again if you trust where it comes from",
+	if d := entryFromManifest(m); d.Name != e.Name || d.Version != e.Version || d.Kind != e.Kind || d.Brief != e.Brief ||
+		d.Groups != e.Groups || d.Tools != e.Tools {
+		return nil, host.Errorf(host.Integrity, "the entry of %[2]s %[3]s in %[1]s does not match its manifest; the "+
+			"plugin was not used. Install it again if you trust its source",
 			s.lockPath(), e.Name, manifest.CleanLine(e.Version)).WithNext(reinstall(e))
 	}
 	return m, nil
 }
 
-// readWasm reads the wasm once: what is returned is what was hashed.
+// readWasm reads the wasm only once, so that the bytes returned are the bytes hashed.
 func (s *Store) readWasm(e Entry, manifestJSON []byte) ([]byte, error) {
 	path := filepath.Join(s.pluginDir(e), wasmName)
 	data, err := s.readPart(e, "wasm", path, maxWasm)
@@ -408,13 +415,13 @@ func (s *Store) readPart(e Entry, what, path string, limit int64) ([]byte, error
 	switch {
 	case errors.As(err, &pathErr):
 		return nil, s.readError(e, err)
-	case err != nil: // no regular file, or too large: nothing that was ever installed
+	case err != nil: // not a regular file or too large, so it was never installed
 		return nil, s.integrityError(e, what, path, nil)
 	}
 	return data, nil
 }
 
-// segment returns the stored search segment, or builds it from the manifest.
+// segment returns the stored search segment, or rebuilds it from the manifest.
 func (s *Store) segment(e Entry, parsed func() (*manifest.Manifest, error)) ([]byte, error) {
 	path := filepath.Join(s.pluginDir(e), segmentName)
 	stored, loadErr := os.ReadFile(path)
@@ -434,16 +441,16 @@ func (s *Store) segment(e Entry, parsed func() (*manifest.Manifest, error)) ([]b
 	return built, nil
 }
 
-// saveSegment writes a rebuilt segment back if nobody changes the store just now. It matters to speed alone.
+// saveSegment saves a rebuilt segment unless the store is being changed. Only speed depends on it.
 func (s *Store) saveSegment(e Entry, path string, segment []byte) {
 	unlock, err := s.lock(0)
 	if err != nil {
-		s.logf("%s: not kept: %v", path, err)
+		s.logf("%s: not saved: %v", path, err)
 		return
 	}
 	defer unlock()
 	if err := writeFile(path, wrapSegment(e.Digest, segment)); err != nil {
-		s.logf("%s: not kept: %v", path, err)
+		s.logf("%s: not saved: %v", path, err)
 	}
 }
 
@@ -459,11 +466,12 @@ func (s *Store) logf(format string, args ...any) {
 
 func (s *Store) writeError(err error) error {
 	return &host.Error{Code: host.Unavailable, Cause: err,
-		Message: fmt.Sprintf("cannot write the folder of installed plugins: %v; what was installed before is as it was", err),
+		Message: fmt.Sprintf("cannot write the folder of installed plugins: %v; installed plugins are unchanged", err),
 		Next:    []string{"parley doctor"}}
 }
 
-// readError says why a file of an installed plugin could not be read: gone, replaced meanwhile, or not readable.
+// readError returns the error for a file of an installed plugin that is missing, was replaced meanwhile, or is not
+// readable.
 func (s *Store) readError(e Entry, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot read plugin %s: %v", e.Name, err),
@@ -476,10 +484,12 @@ func (s *Store) readError(e Entry, err error) error {
 	}
 	if !isDir(s.pluginDir(e)) {
 		return &host.Error{Code: host.Integrity, Cause: err, Next: []string{reinstall(e)},
-			Message: fmt.Sprintf("%s names a build of %s that is not there: %s; one of them was changed. Install the plugin again", s.lockPath(), e.Name, e.Digest)}
+			Message: fmt.Sprintf("%s lists a build of %s that does not exist: %s; one of them was changed. Install the "+
+				"plugin again", s.lockPath(), e.Name, e.Digest)}
 	}
 	return &host.Error{Code: host.InvalidPlugin, Cause: err,
-		Message: fmt.Sprintf("a file of plugin %s is gone: %v; install it again", e.Name, err), Next: []string{reinstall(e)}}
+		Message: fmt.Sprintf("a file of plugin %s is missing: %v; install it again", e.Name, err),
+		Next:    []string{reinstall(e)}}
 }
 
 func reinstall(e Entry) string { return "parley plugin install " + manifest.ShellQuote(e.Source) }
@@ -496,13 +506,15 @@ func notInstalled(name string, entries []Entry) error {
 	return err
 }
 
-// checkName refuses a name that a plugin cannot have: one that could never be reached, or leads out of the store.
+// checkName refuses names that could not be called, or that lead out of the store.
 func checkName(name string) error {
 	if !isPluginName(name) {
-		return host.Errorf(host.InvalidPlugin, "%q is no plugin name: expected a letter, then letters, digits, _ and -", name)
+		return host.Errorf(host.InvalidPlugin, "%q is not a valid plugin name; expected a letter followed by letters, "+
+			"digits, _ or -", name)
 	}
 	if manifest.Reserved(name) {
-		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the word is one of Parley's own; rename it in its manifest", name).
+		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the name is reserved by Parley; rename the "+
+			"plugin in its manifest", name).
 			WithNext("parley --help")
 	}
 	return nil
@@ -515,9 +527,10 @@ func newEntry(c *Candidate) Entry {
 	return e
 }
 
-// entryFromManifest fills in what an entry says of a manifest.
+// entryFromManifest returns an entry with the fields that come from the manifest.
 func entryFromManifest(m *manifest.Manifest) Entry {
-	return Entry{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: manifest.CleanLine(m.Docs.Brief), Groups: len(m.Groups), Tools: len(m.Tools)}
+	return Entry{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: manifest.CleanLine(m.Docs.Brief),
+		Groups: len(m.Groups), Tools: len(m.Tools)}
 }
 
 func buildSegment(m *manifest.Manifest) []byte { return host.BuildSegment(m.Name, host.SearchDocs(m)) }

@@ -18,34 +18,34 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Bounds of what is read: a larger file is no plugin but a mistake. CPython is 25 MiB.
+// Bounds of files to read. A larger file was given by mistake: CPython has 25 MiB.
 const (
 	maxWasm     = 256 << 20
 	maxManifest = 4 << 20
 )
 
-// Candidate is a plugin that has been read and judged but not installed. It can be run as it is.
+// Candidate is a plugin that has been read and validated but is not installed. It can be run.
 type Candidate struct {
 	Path             string // of the wasm file, absolute
 	Wasm             []byte
 	ManifestJSON     []byte
 	Manifest         *manifest.Manifest
 	Digest           string
-	ManifestEmbedded bool   // the manifest is a part of Wasm
-	Signature        []byte // the content of the signature file beside it; nil if there is none
-	Signer           string // the key whose signature fits, as far as somebody has looked; "" otherwise
+	ManifestEmbedded bool   // Wasm contains the manifest
+	Signature        []byte // of the signature file beside it; nil if there is none
+	Signer           string // the key of the valid signature; "" if there is none or it was not verified
 }
 
-// ReadCandidate reads a plugin from a wasm file or from a folder that holds exactly one, and judges it as
-// far as that is possible without running it. hostVersion is what the manifest's min_host is held against.
+// ReadCandidate reads a plugin from a wasm file, or from a folder that holds exactly one, and validates it as far
+// as that is possible without running it. hostVersion is compared with the manifest's min_host.
 //
-// A wasm file may be gzipped if its name ends in ".gz". Its manifest is in the custom section
-// parley.manifest, or beside X.wasm as X.manifest.json; beside plugin.wasm also as manifest.json, so that
-// the folder of an installed plugin can be installed again. Both at once must say the same. A signature beside
-// it (see SignatureName) is read too, and judged by nobody here. Each file is read once.
+// A wasm file may be gzipped if its name ends in ".gz". Its manifest is in the custom section parley.manifest, or
+// beside X.wasm in X.manifest.json. Beside plugin.wasm it may also be in manifest.json, so that the folder of an
+// installed plugin can be installed again. If there are two manifests, they must be equal. A signature beside the
+// file (see [SignatureName]) is read but not verified. Each file is read once.
 //
-// The errors are *host.Error: 81 for a path that does not exist, 84 for a reserved name, 86 for what the
-// files hold, 87 for a signature that can be none, 105 for what cannot be read.
+// Errors are *host.Error: 81 if the path does not exist, 84 for a reserved name, 86 for invalid content, 87 for a
+// file that cannot be a signature, 105 if a file cannot be read.
 func ReadCandidate(path, hostVersion string) (*Candidate, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -59,20 +59,21 @@ func ReadCandidate(path, hostVersion string) (*Candidate, error) {
 	return readCandidate(path, hostVersion)
 }
 
-// ReadCandidateFile is ReadCandidate for a wasm file alone: a folder is refused (81).
+// ReadCandidateFile is like [ReadCandidate] but refuses folders (81).
 func ReadCandidateFile(path, hostVersion string) (*Candidate, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, openError(path, err)
 	}
 	if info.IsDir() {
-		return nil, host.Errorf(host.InvalidArgs, "%s is a folder; expected a plugin file, FILE.wasm. A folder that holds one plugin can be installed", path).
+		return nil, host.Errorf(host.InvalidArgs, "%s is a folder; expected a plugin file (FILE.wasm). A folder that "+
+			"holds one plugin can be installed", path).
 			WithNext("parley plugin install " + manifest.ShellQuote(path))
 	}
 	return readCandidate(path, hostVersion)
 }
 
-// Source returns what runs the candidate as it is in memory.
+// Source returns the parts of the candidate in memory.
 func (c *Candidate) Source() Source {
 	m := c.Manifest
 	return Source{
@@ -115,7 +116,7 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 		ManifestEmbedded: embedded, Signature: signature}, nil
 }
 
-// findManifest finds the manifest of a wasm file, and says where it was.
+// findManifest returns the manifest of a wasm file and the path of the file that holds it.
 func findManifest(path string, wasm []byte) (data []byte, from string, err error) {
 	embedded, err := manifest.ReadSection(wasm)
 	if err != nil && !errors.Is(err, manifest.ErrNoSection) {
@@ -134,18 +135,20 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 			return beside, name, nil
 		}
 		if !bytes.Equal(manifest.CompactJSON(beside), manifest.CompactJSON(embedded)) {
-			return nil, "", host.Errorf(host.InvalidPlugin, "%s carries a manifest and %s is another one; expected one, or two that say the same. Remove the file, or build the plugin again",
+			return nil, "", host.Errorf(host.InvalidPlugin, "%s contains a manifest and %s is a different one; expected "+
+				"one manifest, or two equal ones. Remove the file, or build the plugin again",
 				path, name).WithNext("parley plugin build --help")
 		}
 	}
 	if embedded == nil {
-		return nil, "", host.Errorf(host.InvalidPlugin, "%s carries no manifest, and there is none beside it as %s. A plugin made from source gets one by parley plugin build; for any other wasm file write one beside it",
+		return nil, "", host.Errorf(host.InvalidPlugin, "%s contains no manifest, and there is none beside it in %s. "+
+			"For a plugin with source, parley plugin build adds one; for any other wasm file, write one beside it",
 			path, names[0]).WithNext("parley plugin build --help")
 	}
 	return embedded, path, nil
 }
 
-// sidecarNames are the files beside a wasm file that can hold its manifest, the usual one first.
+// sidecarNames returns the paths beside a wasm file that may hold its manifest, in order of preference.
 func sidecarNames(path string) []string {
 	dir, stem := filepath.Dir(path), pluginStem(filepath.Base(path))
 	names := []string{filepath.Join(dir, stem+".manifest.json")}
@@ -155,12 +158,13 @@ func sidecarNames(path string) []string {
 	return names
 }
 
-// pluginStem takes .wasm and .wasm.gz off a file name.
+// pluginStem strips .wasm or .wasm.gz from a file name.
 func pluginStem(name string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".wasm")
 }
 
-// findOnlyPlugin finds the one plugin in a folder; where it lies both plain and gzipped, it takes the plain one.
+// findOnlyPlugin returns the path of the only plugin in a folder. Of a plain and a gzipped form, it takes the plain
+// one.
 func findOnlyPlugin(dir string) (string, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -185,18 +189,20 @@ func findOnlyPlugin(dir string) (string, error) {
 	case 1:
 		return filepath.Join(dir, names[0]), nil
 	case 0:
-		return "", host.Errorf(host.InvalidPlugin, "the folder %s holds no plugin; expected one file plugin.wasm, NAME.wasm or plugin.wasm.gz in it. If it holds a plugin's source, build it first", dir).
+		return "", host.Errorf(host.InvalidPlugin, "the folder %s contains no plugin; expected one file plugin.wasm, "+
+			"NAME.wasm or plugin.wasm.gz. If it contains a plugin's source, build it first", dir).
 			WithNext("parley plugin build " + manifest.ShellQuote(dir))
 	}
 	listed := strings.Join(names[:min(len(names), 5)], ", ")
 	if len(names) > 5 {
 		listed += ", …"
 	}
-	return "", host.Errorf(host.InvalidPlugin, "the folder %s holds %d wasm files (%s); expected one. Name the file that is meant", dir, len(names), listed).
+	return "", host.Errorf(host.InvalidPlugin,
+		"the folder %s contains %d wasm files (%s); expected one. Name one of the files", dir, len(names), listed).
 		WithNext("parley plugin install " + manifest.ShellQuote(filepath.Join(dir, names[0])))
 }
 
-// readWasmFile reads a file and tells a core module from everything else.
+// readWasmFile reads a wasm file and refuses everything but core modules.
 func readWasmFile(path string) ([]byte, error) {
 	data, err := readBounded(path, maxWasm)
 	if err != nil {
@@ -223,22 +229,22 @@ func gunzip(data []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the gzip file is damaged: %w", err)
 	}
 	if len(out) > maxWasm {
-		return nil, fmt.Errorf("unpacked it is larger than %d MiB, the limit for a plugin", maxWasm>>20)
+		return nil, fmt.Errorf("decompressed it is larger than %d MiB, the limit for a plugin", maxWasm>>20)
 	}
 	return out, nil
 }
 
 // readBounded reads a regular file of at most limit bytes.
 func readBounded(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path) // before opening: opening a pipe would wait for its writer
+	info, err := os.Stat(path) // checked before opening, because opening a pipe waits for its writer
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
+		return nil, fmt.Errorf("not a regular file (%s)", info.Mode().Type())
 	}
 	if info.Size() > limit {
-		return nil, fmt.Errorf("it has %d bytes; the limit is %d MiB", info.Size(), limit>>20)
+		return nil, fmt.Errorf("%d bytes; the limit is %d MiB", info.Size(), limit>>20)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -262,7 +268,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	}
 }
 
-// openError says why a path that was given could not be looked at.
+// openError returns the error for a path that the caller gave and that cannot be opened.
 func openError(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
 		if path == "" {
@@ -274,7 +280,8 @@ func openError(path string, err error) error {
 	return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot read the plugin: %v", err)}
 }
 
-// asInvalidPlugin says of a file that it is no plugin, unless the error already says it all or the file cannot be read.
+// asInvalidPlugin turns err into the error that the file is not a valid plugin, unless err already is a *host.Error
+// or the file cannot be read.
 func asInvalidPlugin(path string, err error) error {
 	var e *host.Error
 	if errors.As(err, &e) {
@@ -287,18 +294,20 @@ func asInvalidPlugin(path string, err error) error {
 	invalid := &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("%s: %v", path, err)}
 	var format *manifest.FormatError
 	if errors.As(err, &format) && format.Fix == "" {
-		invalid.Message += "; expected a plugin in the form of a core WebAssembly module"
+		invalid.Message += "; expected a plugin as a core WebAssembly module"
 	}
 	return invalid
 }
 
-// manifestError turns the problems of a manifest into the details of one error.
+// manifestError returns one error with the problems of a manifest as details.
 func manifestError(from string, err error) error {
-	invalid := &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("the manifest in %s is refused: %v", from, err)}
+	invalid := &host.Error{Code: host.InvalidPlugin, Cause: err,
+		Message: fmt.Sprintf("the manifest in %s is refused: %v", from, err)}
 	var refused *manifest.Error
 	if errors.As(err, &refused) {
 		for _, p := range refused.Problems {
-			invalid.Details = append(invalid.Details, host.Detail{Parameter: p.Pointer, Keyword: "manifest", Expected: p.Message})
+			invalid.Details = append(invalid.Details, host.Detail{Parameter: p.Pointer, Keyword: "manifest",
+				Expected: p.Message})
 		}
 	}
 	return invalid

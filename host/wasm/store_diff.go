@@ -17,44 +17,45 @@ import (
 
 const (
 	diffWidth   = 160 // bytes of a line that are shown
-	diffContext = 40  // bytes that are shown before the first difference of two long lines
+	diffContext = 40  // bytes shown before the first difference of two long lines
 )
 
-// ManifestDiff shows how manifest b differs from manifest a in lines of indented JSON: "-" before what only a says, "+" before
-// what only b says, and over each group "@@" with the JSON pointer of the object or list that it is in. Tools and whatever else
-// has a name are compared by name. It has at most so many lines; what steers a terminal is written as an escape.
+// ManifestDiff returns the difference of two manifests as lines of indented JSON: "-" precedes what only a has, "+"
+// what only b has, and "@@" heads each group with the JSON pointer of the surrounding object or list. Lists of
+// named items, such as tools, are compared by name. The result has at most maxLines lines. Terminal control
+// characters are escaped.
 func ManifestDiff(a, b []byte, maxLines int) string {
 	limits := jsontext.Limits{Bytes: maxManifest, Depth: 100}
 	before, err := jsontext.Decode(a, limits)
 	if err != nil {
-		return "- the first is not JSON: " + manifest.CleanLine(err.Error())
+		return "- the first manifest is not valid JSON: " + manifest.CleanLine(err.Error())
 	}
 	after, err := jsontext.Decode(b, limits)
 	if err != nil {
-		return "+ it is not JSON: " + manifest.CleanLine(err.Error())
+		return "+ the second manifest is not valid JSON: " + manifest.CleanLine(err.Error())
 	}
 	d := &differ{}
 	d.compare(location{}, before, after)
 	switch {
 	case len(d.lines) == 0 && bytes.Equal(a, b):
-		return "they are the same"
+		return "the manifests are equal"
 	case len(d.lines) == 0:
-		return "they say the same; white space differs, or the order of what has a name"
+		return "the manifests are equal except for white space or the order of named items"
 	case len(d.lines) > maxLines:
 		d.lines = append(d.lines[:maxLines-1], fmt.Sprintf("… and %d more lines", len(d.lines)-maxLines+1))
 	}
 	return strings.Join(d.lines, "\n")
 }
 
-// differ gathers the lines; under is the pointer of the last heading.
+// differ collects the lines of a difference. heading is the pointer of the last heading.
 type differ struct {
 	lines   []string
 	heading string
 }
 
-// location is where a value stands: the pointer of the object or list around it, its own step from there, and what stands before
-// it in a line of JSON. name is what the nearest thing with a name is called that the value is or is in; within is the same of
-// what is around it.
+// location is the position of a value: the pointer of the surrounding object or list, the value's own step from
+// there, and the text before the value in a line of JSON. name is the name of the nearest named item that is or
+// contains the value, parentName the same for what surrounds it.
 type location struct{ parent, step, prefix, name, parentName string }
 
 func (l location) pointer() string { return l.parent + l.step }
@@ -110,7 +111,8 @@ func (d *differ) compareObjects(at location, a, b map[string]any) {
 	}
 }
 
-// compareLists compares what has a name by name; else what is between the equal beginnings and the equal ends, in order.
+// compareLists compares lists of named items by name. Of other lists it skips the common beginning and end, and
+// compares the rest by index.
 func (d *differ) compareLists(at location, a, b []any) {
 	namesA, namedA := namesOf(a)
 	namesB, namedB := namesOf(b)
@@ -148,7 +150,7 @@ func (d *differ) compareLists(at location, a, b []any) {
 	}
 }
 
-// namesOf returns the names of the objects of a list, if each has one of its own.
+// namesOf returns the names of the objects in a list if all have one and all differ.
 func namesOf(list []any) ([]string, bool) {
 	names, seen := make([]string, len(list)), map[string]bool{}
 	for i, item := range list {
@@ -165,26 +167,28 @@ func namesOf(list []any) ([]string, bool) {
 func (d *differ) addLines(at location, sign byte, lines []string) {
 	if d.heading != at.parent || len(d.lines) == 0 {
 		d.heading = at.parent
-		d.lines = append(d.lines, strings.TrimRight("@@ "+manifest.Clip(escapeText(at.parent+"/ "+at.parentName), diffWidth), " "))
+		d.lines = append(d.lines, strings.TrimRight("@@ "+manifest.Clip(escapeText(at.parent+"/ "+at.parentName),
+			diffWidth), " "))
 	}
 	for _, l := range lines {
 		d.lines = append(d.lines, string(sign)+" "+manifest.Clip(l, diffWidth))
 	}
 }
 
-// jsonLines writes a value as indented JSON.
+// jsonLines encodes a value as indented JSON.
 func jsonLines(at location, v any) []string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(v) // it was decoded from JSON
+	_ = enc.Encode(v) // cannot fail: the value was decoded from JSON
 	return strings.Split(escapeText(at.prefix+strings.TrimSuffix(b.String(), "\n")), "\n")
 }
 
 func escapeText(text string) string { return string(manifest.EscapeJSON([]byte(text))) }
 
-// trimCommonPrefix cuts the beginning that two long lines share, so that what differs is not behind their end.
+// trimCommonPrefix shortens the common beginning of two long lines, so that the difference is within the width
+// shown.
 func trimCommonPrefix(prefix, a, b string) (string, string) {
 	if len(a) <= diffWidth && len(b) <= diffWidth {
 		return a, b

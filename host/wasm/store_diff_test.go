@@ -12,9 +12,9 @@ import (
 func TestManifestDiff(t *testing.T) {
 	long := strings.Repeat("word ", 100)
 	for _, c := range []struct{ name, a, b, want string }{
-		{"nothing", `{"a":1}`, `{"a":1}`, "they are the same"},
-		{"white space", `{"a":1}`, `{ "a": 1 }`, "they say the same; white space differs, or the order of what has a name"},
-		{"the order of keys", `{"a":1,"b":2}`, `{"b":2,"a":1}`, "they say the same; white space differs, or the order of what has a name"},
+		{"nothing", `{"a":1}`, `{"a":1}`, "the manifests are equal"},
+		{"white space", `{"a":1}`, `{ "a": 1 }`, "the manifests are equal except for white space or the order of named items"},
+		{"the order of keys", `{"a":1,"b":2}`, `{"b":2,"a":1}`, "the manifests are equal except for white space or the order of named items"},
 		{"a value", `{"a":{"b":1}}`, `{"a":{"b":2}}`, "@@ /a/\n- \"b\": 1\n+ \"b\": 2"},
 		{"a value's spelling", `{"a":64}`, `{"a":64.0}`, "@@ /\n- \"a\": 64\n+ \"a\": 64.0"},
 		{"another type", `{"a":"1"}`, `{"a":[1]}`, "@@ /\n- \"a\": \"1\"\n+ \"a\": [\n+   1\n+ ]"},
@@ -30,8 +30,8 @@ func TestManifestDiff(t *testing.T) {
 		{"what steers a terminal", `{"a":"x"}`, "{\"a\":\"x\u202e\x7f\\u001b[2J\"}", "@@ /\n- \"a\": \"x\"\n+ \"a\": \"x\\u202e\\u007f\\u001b[2J\""},
 		{"the end of a long text", `{"a":"` + long + `x"}`, `{"a":"` + long + `y"}`,
 			"@@ /\n- \"a\": …" + long[len(long)-40:] + "x\"\n+ \"a\": …" + long[len(long)-40:] + "y\""},
-		{"no JSON any more", `{"a":1}`, `{"a":`, "+ it is not JSON: "},
-		{"no JSON before", `x`, `{}`, "- the first is not JSON: "},
+		{"no JSON any more", `{"a":1}`, `{"a":`, "+ the second manifest is not valid JSON: "},
+		{"no JSON before", `x`, `{}`, "- the first manifest is not valid JSON: "},
 	} {
 		got := ManifestDiff([]byte(c.a), []byte(c.b), 40)
 		if got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {

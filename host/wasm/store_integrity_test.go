@@ -105,7 +105,7 @@ func TestDowngrade(t *testing.T) {
 	for _, version := range []string{"1.9.9", "2.0.0-rc.1"} {
 		old := candidate(t, "Text", version)
 		_, _, err := s.Install(old, false)
-		wantError(t, version, err, host.Integrity, "text 2.0.0 is installed, and "+old.Path+" holds the older version "+version)
+		wantError(t, version, err, host.Integrity, "text 2.0.0 is installed and "+old.Path+" is the older version "+version)
 		if next := host.AsError(err).Next; !slices.Equal(next, []string{"parley plugin install " + manifest.ShellQuote(old.Path) + " --downgrade"}) {
 			t.Errorf("%s: next %v", version, next)
 		}
@@ -206,12 +206,12 @@ func TestReadSignature(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 	_, err := ReadSignature(at("none"))
-	wantError(t, "none", err, host.NotFound, "there is no signature")
+	wantError(t, "none", err, host.NotFound, "does not exist")
 	_, err = ReadSignature(dir)
-	wantError(t, "a folder", err, host.Integrity, "no regular file")
+	wantError(t, "a folder", err, host.Integrity, "not a regular file")
 	put(t, at("large"), make([]byte, maxSignature+1))
 	_, err = ReadSignature(at("large"))
-	wantError(t, "a large file", err, host.Integrity, "is no signature")
+	wantError(t, "a large file", err, host.Integrity, "is not a signature")
 	if got := SignatureName("a/x.wasm.gz"); got != "a/x.wasm.minisig" {
 		t.Error(got)
 	}
@@ -276,10 +276,10 @@ func TestDifferenceInError(t *testing.T) {
 	}{
 		{"kept", true, func(*Store, Entry) {}, difference},
 		{"carried", false, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.dir, approvedDir)) }, difference},
-		{"gone", true, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.dir, approvedDir)) }, "\nThe manifest that was installed is not at hand any more"},
+		{"gone", true, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.dir, approvedDir)) }, "\nThe manifest that was installed is no longer stored"},
 		{"forged too", true, func(s *Store, e Entry) {
 			put(t, s.approvedPath(e.Digest, e.ManifestSHA256), []byte(`{"approved":"anything"}`))
-		}, "\nThe manifest that was installed is not at hand any more"},
+		}, "\nThe manifest that was installed is no longer stored"},
 	} {
 		s := OpenStore(t.TempDir(), nil)
 		path := writeEmbeddedPlugin(t, emptyCommand, "text", "1.0.0")
@@ -320,14 +320,14 @@ func TestApprovedManifests(t *testing.T) {
 	if got := s.Difference(one.Digest, two.Digest, nil); !strings.HasPrefix(got, "How the manifest differs (- as it was approved, + as it is):\n@@ /\n- \"version\": \"1.0.0\"\n+ \"version\": \"2.0.0\"") {
 		t.Errorf("between two builds:\n%s", got)
 	}
-	if got := s.Difference(one.Digest, "sha256:"+strings.Repeat("0", 64), manifestFor("text", "1.0.0")); got != "The manifests are the same; the wasm differs." {
+	if got := s.Difference(one.Digest, "sha256:"+strings.Repeat("0", 64), manifestFor("text", "1.0.0")); got != "The manifests are equal; the wasm differs." {
 		t.Errorf("of one that was never installed:\n%s", got)
 	}
-	if got := s.Difference(one.Digest, "sha256:"+strings.Repeat("0", 64), nil); !strings.HasPrefix(got, "The manifest of this build is not at hand") {
+	if got := s.Difference(one.Digest, "sha256:"+strings.Repeat("0", 64), nil); !strings.HasPrefix(got, "The manifest of this build is not stored") {
 		t.Error(got)
 	}
 	for _, digest := range []string{"sha256:" + strings.Repeat("0", 64), "", "sha256:../../x"} {
-		if got := s.Difference(digest, two.Digest, nil); !strings.HasPrefix(got, "The manifest of the approved build is not at hand") {
+		if got := s.Difference(digest, two.Digest, nil); !strings.HasPrefix(got, "The manifest of the approved build is not stored") {
 			t.Errorf("%q: %s", digest, got)
 		}
 	}

@@ -34,7 +34,7 @@ func TestUnwritableDisk(t *testing.T) {
 			break
 		}
 	}
-	wantError(t, "full", full, host.Unavailable, "no space left on device; what was installed before is as it was")
+	wantError(t, "full", full, host.Unavailable, "no space left on device; installed plugins are unchanged")
 	before := names(t, s)
 	if remaining := digestDirs(t, dir); len(remaining) != len(strings.Fields(before)) {
 		t.Errorf("folders %v for the plugins %s", remaining, before)
@@ -64,7 +64,7 @@ func TestPipeAsPlugin(t *testing.T) {
 		t.Skip(err)
 	}
 	_, err := ReadCandidate(path, "0.1.0") // must not wait for a writer
-	wantError(t, "pipe", err, host.InvalidPlugin, "it is no regular file")
+	wantError(t, "pipe", err, host.InvalidPlugin, "not a regular file")
 	if err := os.Symlink("nowhere", path+".wasm"); err != nil {
 		t.Skip(err)
 	}

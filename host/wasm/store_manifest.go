@@ -13,19 +13,19 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// The manifests of what was installed, also of builds that have been replaced or removed, lie in one folder, so that it can be
-// shown how a manifest differs from the one that was approved. The name of each is the hash of its build's digest and its own,
-// with a hyphen between them: no other content is believed under that name.
+// One folder holds the manifests of all builds that were ever installed, so that a change can be shown against the
+// approved manifest. A file's name is the hash of the build's digest, a hyphen, and the hash of the manifest; a
+// file with other content is ignored.
 const (
 	approvedDir    = ".approved"
 	approvedSuffix = ".json"
-	maxApproved    = 100 // of builds that are not installed; the oldest go first
+	maxApproved    = 100 // of builds that are not installed; the oldest are removed first
 )
 
-// diffLines bounds the difference of two manifests in an error.
+// diffLines bounds the difference that an error shows.
 const diffLines = 40
 
-// Approved returns the manifest of the build that has a digest, if that was ever installed here and is still at hand.
+// Approved returns the manifest of the build with the given digest, if it was installed here and is still stored.
 func (s *Store) Approved(digest string) ([]byte, bool) {
 	if !isHash(hexOf(digest)) {
 		return nil, false
@@ -40,7 +40,8 @@ func (s *Store) Approved(digest string) ([]byte, bool) {
 	return nil, false
 }
 
-// approvedSum takes the hash of the manifest off a file name, if that is the name of a manifest of the build with this digest.
+// approvedSum returns the manifest's hash from the name of a file in the folder, if the file belongs to the build
+// with the given digest.
 func approvedSum(name, digest string) (string, bool) {
 	sum, ok := strings.CutPrefix(name, hexOf(digest)+"-")
 	if !ok {
@@ -50,7 +51,7 @@ func approvedSum(name, digest string) (string, bool) {
 	return sum, ok && isHash(sum)
 }
 
-// approved reads the manifest of a build; what does not have the hash is not believed.
+// approved reads the manifest of a build. A file whose hash differs is ignored.
 func (s *Store) approved(digest, sum string) ([]byte, bool) {
 	data, err := readBounded(s.approvedPath(digest, sum), maxManifest)
 	return data, err == nil && hashOf(data) == sum
@@ -65,7 +66,7 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// saveApproved keeps the manifest of a build that is being installed.
+// saveApproved saves the manifest of a build that is being installed.
 func (s *Store) saveApproved(e Entry, manifestJSON []byte) error {
 	if _, ok := s.approved(e.Digest, e.ManifestSHA256); ok {
 		return nil
@@ -76,12 +77,15 @@ func (s *Store) saveApproved(e Entry, manifestJSON []byte) error {
 	return writeFile(s.approvedPath(e.Digest, e.ManifestSHA256), manifestJSON)
 }
 
-// pruneApproved removes the oldest manifests of builds that are not installed, beyond maxApproved.
+// pruneApproved removes the oldest manifests of builds that are not installed, keeping maxApproved.
 func (s *Store) pruneApproved(entries []Entry) {
 	dir := filepath.Join(s.dir, approvedDir)
 	var former []os.FileInfo
 	for _, f := range readDir(dir) {
-		installed := slices.ContainsFunc(entries, func(e Entry) bool { return strings.HasPrefix(f.Name(), hexOf(e.Digest)+"-") })
+		installed := slices.ContainsFunc(entries, func(e Entry) bool {
+			return strings.HasPrefix(f.Name(), hexOf(e.Digest)+
+				"-")
+		})
 		if info, err := f.Info(); err == nil && !installed {
 			former = append(former, info)
 		}
@@ -94,9 +98,11 @@ func (s *Store) pruneApproved(entries []Entry) {
 	}
 }
 
-// integrityError says that a part of an installed plugin is not what was installed and, for a manifest, how: found is what is there now.
+// integrityError returns the error for a part of an installed plugin that has changed. found is the manifest as it
+// is now; if it is not nil, the error shows the difference.
 func (s *Store) integrityError(e Entry, what, path string, found []byte) error {
-	err := host.Errorf(host.Integrity, "the %s of plugin %s is not the one that was installed: %s does not belong to %s; it was not used. Install the plugin again if you trust where it comes from",
+	err := host.Errorf(host.Integrity, "the %s of plugin %s is not the one that was installed: %s does not match %s; "+
+		"it was not used. Install the plugin again if you trust its source",
 		what, e.Name, path, e.Digest).WithNext(reinstall(e))
 	if found == nil {
 		return err
@@ -109,16 +115,18 @@ func (s *Store) integrityError(e Entry, what, path string, found []byte) error {
 		approved, ok = s.embeddedManifest(e)
 	}
 	if !ok {
-		err.Message += "\nThe manifest that was installed is not at hand any more, so the difference cannot be shown."
+		err.Message += "\nThe manifest that was installed is no longer stored, so the difference cannot be shown."
 		return err
 	}
 	if hashOf(found) != hashOf(approved) {
-		err.Message += "\nHow the manifest differs (- as it was installed, + as it is now):\n" + ManifestDiff(approved, found, diffLines)
+		err.Message += "\nHow the manifest differs (- as it was installed, + as it is now):\n" +
+			ManifestDiff(approved, found, diffLines)
 	}
 	return err
 }
 
-// embeddedManifest returns the manifest that the wasm of an installed plugin carries, if that is the one that was installed.
+// embeddedManifest returns the manifest embedded in the wasm of an installed plugin, if it is the one that was
+// installed.
 func (s *Store) embeddedManifest(e Entry) ([]byte, bool) {
 	wasm, err := readBounded(filepath.Join(s.pluginDir(e), wasmName), maxWasm)
 	if err != nil {
@@ -128,20 +136,21 @@ func (s *Store) embeddedManifest(e Entry) ([]byte, bool) {
 	return section, err == nil && hashOf(section) == e.ManifestSHA256
 }
 
-// Difference shows how the manifest of a build differs from that of one that was approved, or says why it cannot. found is the
-// manifest, or nil if it is the one of a build that was installed here.
+// Difference describes how the manifest of a build differs from that of an approved build, or why the difference
+// cannot be shown. found is the manifest of the build, or nil if the build was installed here.
 func (s *Store) Difference(approvedDigest, foundDigest string, found []byte) string {
 	approved, ok := s.Approved(approvedDigest)
 	if !ok {
-		return "The manifest of the approved build is not at hand: that build was never installed here, or too long ago."
+		return "The manifest of the approved build is not stored: the build was never installed here, or too long ago."
 	}
 	if found == nil {
 		if found, ok = s.Approved(foundDigest); !ok {
-			return "The manifest of this build is not at hand, so the difference cannot be shown."
+			return "The manifest of this build is not stored, so the difference cannot be shown."
 		}
 	}
 	if hashOf(found) == hashOf(approved) {
-		return "The manifests are the same; the wasm differs."
+		return "The manifests are equal; the wasm differs."
 	}
-	return fmt.Sprintf("How the manifest differs (- as it was approved, + as it is):\n%s", ManifestDiff(approved, found, diffLines))
+	return fmt.Sprintf("How the manifest differs (- as it was approved, + as it is):\n%s", ManifestDiff(approved, found,
+		diffLines))
 }

@@ -12,34 +12,37 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// A signature lies beside the wasm file under its name and this. What it says is another room's business: here it is bytes that
-// belong to a plugin.
+// A signature file is named like the wasm file beside it, plus this suffix. This package treats its content as
+// opaque bytes; package signature interprets it.
 const (
 	signatureSuffix = ".minisig"
 	maxSignature    = 64 << 10
 )
 
-// SignatureName is what the signature of a wasm file is called. It is over the wasm, so a file that is gzipped has the one of
-// the file that it unpacks to.
+// SignatureName returns the path of the signature of a wasm file. The signature covers the wasm, so a gzipped file
+// shares the signature of the file inside.
 func SignatureName(path string) string { return strings.TrimSuffix(path, ".gz") + signatureSuffix }
 
-// ReadSignature reads a signature file. The errors are *host.Error: 83 if there is none, 87 for what cannot be one, 105 for what
-// cannot be read.
+// ReadSignature reads a signature file. Errors are *host.Error: 83 if there is none, 87 for a file that cannot be a
+// signature, 105 for a file that cannot be read.
 func ReadSignature(path string) ([]byte, error) {
 	data, err := readBounded(path, maxSignature)
 	var pathErr *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &host.Error{Code: host.NotFound, Cause: err, Message: fmt.Sprintf("there is no signature %s", manifest.CleanLine(path))}
+		return nil, &host.Error{Code: host.NotFound, Cause: err, Message: fmt.Sprintf("signature %s does not exist",
+			manifest.CleanLine(path))}
 	case errors.As(err, &pathErr):
-		return nil, &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot read the signature: %v", err)}
+		return nil, &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot read the signature: %v",
+			err)}
 	case err != nil:
-		return nil, &host.Error{Code: host.Integrity, Cause: err, Message: fmt.Sprintf("%s is no signature: %v", manifest.CleanLine(path), err)}
+		return nil, &host.Error{Code: host.Integrity, Cause: err, Message: fmt.Sprintf("%s is not a signature: %v",
+			manifest.CleanLine(path), err)}
 	}
 	return data, nil
 }
 
-// findSignature reads the signature of a wasm file, nil if there is none.
+// findSignature reads the signature beside a wasm file. It returns nil if there is none.
 func findSignature(path string) ([]byte, error) {
 	for _, name := range []string{path + signatureSuffix, SignatureName(path)} {
 		data, err := ReadSignature(name)
@@ -50,13 +53,13 @@ func findSignature(path string) ([]byte, error) {
 	return nil, nil
 }
 
-// Signature returns the signature that was installed with a plugin, nil if there is none.
+// Signature returns the signature that was installed with a plugin, or nil if there is none.
 func (s *Store) Signature(e Entry) ([]byte, error) {
 	return findSignature(filepath.Join(s.pluginDir(e), wasmName))
 }
 
-// Open reads an installed plugin as a candidate with its signature. A manifest or a wasm that is not the installed one is
-// refused (87).
+// Open reads an installed plugin, with its signature, as a candidate. A manifest or a wasm that is not the
+// installed one is refused (87).
 func (s *Store) Open(e Entry) (*Candidate, error) {
 	manifestJSON, err := s.readManifest(e)
 	if err != nil {
@@ -70,14 +73,15 @@ func (s *Store) Open(e Entry) (*Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Candidate{Path: filepath.Join(s.pluginDir(e), wasmName), Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m, Digest: e.Digest, Signer: e.Signer}
+	c := &Candidate{Path: filepath.Join(s.pluginDir(e), wasmName), Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m,
+		Digest: e.Digest, Signer: e.Signer}
 	section, err := manifest.ReadSection(wasm)
 	c.ManifestEmbedded = err == nil && string(section) == string(manifestJSON)
 	c.Signature, err = s.Signature(e)
 	return c, err
 }
 
-// writeSignature puts the signature of a plugin into its folder; without one, none may be left there.
+// writeSignature writes the signature of a plugin into its folder. A nil signature removes an existing one.
 func (s *Store) writeSignature(e Entry, signature []byte) error {
 	path := filepath.Join(s.pluginDir(e), wasmName+signatureSuffix)
 	if signature != nil {

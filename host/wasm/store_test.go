@@ -166,7 +166,7 @@ func TestReservedNames(t *testing.T) {
 	c := candidate(t, "text", "1.0.0")
 	c.Manifest.Name = "../evil"
 	_, _, err := s.Install(c, false)
-	wantError(t, "path", err, host.InvalidPlugin, "no plugin name")
+	wantError(t, "path", err, host.InvalidPlugin, "not a valid plugin name")
 }
 
 func TestDamagedLock(t *testing.T) {
@@ -254,9 +254,9 @@ func TestModifiedFilesAreRefused(t *testing.T) {
 	}{
 		{"another manifest", manifestName, other.ManifestJSON, host.Integrity, host.Integrity, "is not the one that was installed"},
 		{"an empty manifest", manifestName, []byte{}, host.Integrity, host.Integrity, "is not the one that was installed"},
-		{"no manifest", manifestName, nil, host.InvalidPlugin, host.InvalidPlugin, "is gone"},
+		{"no manifest", manifestName, nil, host.InvalidPlugin, host.InvalidPlugin, "is missing"},
 		{"another wasm", wasmName, other.Wasm, "", host.Integrity, "is not the one that was installed"},
-		{"no wasm", wasmName, nil, "", host.InvalidPlugin, "is gone"},
+		{"no wasm", wasmName, nil, "", host.InvalidPlugin, "is missing"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -600,18 +600,18 @@ func TestReadCandidate(t *testing.T) {
 	}{
 		{"missing.wasm", host.InvalidArgs, "does not exist; expected a plugin file (FILE.wasm) or a folder"},
 		{"good.wasm/x.wasm", host.InvalidArgs, "does not exist"},
-		{"none", host.InvalidPlugin, "holds no plugin"},
-		{"two", host.InvalidPlugin, "holds 2 wasm files (a.wasm, b.wasm)"},
+		{"none", host.InvalidPlugin, "contains no plugin"},
+		{"two", host.InvalidPlugin, "contains 2 wasm files (a.wasm, b.wasm)"},
 		{"empty.wasm", host.InvalidPlugin, "the file is empty"},
 		{"text.wasm", host.InvalidPlugin, `it begins with "hello, I"`},
 		{"half.wasm", host.InvalidPlugin, "ends within the header"},
 		{"cut.wasm", host.InvalidPlugin, "bytes is declared"},
 		{"component.wasm", host.InvalidPlugin, "this is a component"},
-		{"bare.wasm", host.InvalidPlugin, "carries no manifest, and there is none beside it as"},
+		{"bare.wasm", host.InvalidPlugin, "contains no manifest, and there is none beside it in"},
 		{"zipped.wasm", host.InvalidPlugin, "gunzip"},
 		{"bad.wasm.gz", host.InvalidPlugin, "not a gzip file"},
 		{"cut.wasm.gz", host.InvalidPlugin, "the gzip file is damaged"},
-		{"differ.wasm", host.InvalidPlugin, "is another one"},
+		{"differ.wasm", host.InvalidPlugin, "is a different one"},
 		{"json.wasm", host.InvalidPlugin, "json.manifest.json is refused"},
 		{"fields.wasm", host.InvalidPlugin, "/kid"},
 		{"newer.wasm", host.InvalidPlugin, "needs host >= 9.0.0"},

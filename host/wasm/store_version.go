@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// older tells whether version a comes before version b, by the precedence of semver 2.0.0: 1.0.0-rc.1 is older than 1.0.0, and
-// what follows a plus does not count.
+// older reports whether version a precedes version b by the rules of semver 2.0.0: 1.0.0-rc.1 is older than 1.0.0,
+// and build metadata after a plus does not count.
 func older(a, b string) bool {
 	coreA, preA := splitVersion(a)
 	coreB, preB := splitVersion(b)
@@ -14,7 +14,7 @@ func older(a, b string) bool {
 		return order < 0
 	}
 	if preA == "" || preB == "" {
-		return preA != "" // only one of two that were released and not counts as older
+		return preA != "" // a pre-release is older than its release
 	}
 	return compareParts(preA, preB) < 0
 }
@@ -25,7 +25,8 @@ func splitVersion(v string) (core, pre string) {
 	return core, pre
 }
 
-// compareParts compares what stands between dots: numbers by their value, before words, and fewer before more.
+// compareParts compares dot-separated identifiers: numbers by value and before words, and fewer identifiers before
+// more.
 func compareParts(a, b string) int {
 	for a != "" && b != "" {
 		var x, y string

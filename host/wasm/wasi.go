@@ -22,20 +22,20 @@ const (
 	parleyModule = "parley"
 )
 
-// Bounds of what a guest may hand to WASI in one call. wazero has none: a table of descriptors grows up to the number
-// that fd_renumber is given, and vectors and paths are walked without looking at the clock.
+// Bounds of arguments to WASI functions. wazero has none: its descriptor table grows up to the number given to
+// fd_renumber, and it processes vectors and paths without checking the context.
 const (
 	maxVectors    = 1024
 	maxDescriptor = 4096
 	maxPath       = 4096
-	maxEntries    = 1 << 20 // bytes of a folder's entries
+	maxEntries    = 1 << 20 // bytes of directory entries
 
 	errnoBadf        = 8
 	errnoInval       = 28
 	errnoNametoolong = 37
 )
 
-// wasiGuards are what the instrumentation puts around WASI's functions.
+// wasiGuards returns the guards that instrumentation puts around WASI functions.
 var wasiGuards = sync.OnceValue(func() map[string]instrument.Guard {
 	g := map[string]instrument.Guard{}
 	add := func(name string, limit uint32, errno int32, params ...int) {
@@ -56,7 +56,8 @@ var wasiGuards = sync.OnceValue(func() map[string]instrument.Guard {
 	add("path_link", maxPath, errnoNametoolong, 3, 6)
 	add("path_rename", maxPath, errnoNametoolong, 2, 5)
 	add("path_symlink", maxPath, errnoNametoolong, 1, 4)
-	for _, name := range []string{"args_get", "environ_get", "fd_readdir", "poll_oneoff"} { // each may take a tenth of a millisecond and more
+	// a call may take a tenth of a millisecond or more
+	for _, name := range []string{"args_get", "environ_get", "fd_readdir", "poll_oneoff"} {
 		guard := g[wasiModule+"."+name]
 		guard.Type, guard.Heavy = wasiFunctions[name], true
 		g[wasiModule+"."+name] = guard
@@ -64,7 +65,8 @@ var wasiGuards = sync.OnceValue(func() map[string]instrument.Guard {
 	return g
 })
 
-// instantiateHostModules gives a runtime what guests may import. Everything that belongs to one call is found through the context.
+// instantiateHostModules instantiates the modules that guests may import. They find the state of a call through the
+// context.
 func instantiateHostModules(ctx context.Context, p *compiledPlugin) error {
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err != nil {
 		return err
@@ -77,14 +79,14 @@ func instantiateHostModules(ctx context.Context, p *compiledPlugin) error {
 	return instantiateParleyModule(ctx, p.runtime)
 }
 
-// yield is where metered code comes back to, a few times in a millisecond. Letting others run at once, and not when the scheduler
-// would preempt after 10 ms, is what keeps calls and collections beside a busy guest quick.
+// yield is called by instrumented code several times per millisecond. Yielding right away, instead of waiting for
+// the scheduler's preemption after 10 ms, keeps other calls and garbage collection quick while a guest computes.
 func yield(ctx context.Context, _ []uint64) {
 	callOf(ctx).checkpoint()
 	runtime.Gosched()
 }
 
-// configureSystem gives a guest its clocks, its randomness and its streams.
+// configureSystem configures a guest's clocks, random source and streams.
 func (c *call) configureSystem(config wazero.ModuleConfig) wazero.ModuleConfig {
 	start := time.Now()
 	wall := func() (int64, int32) { return 0, 0 }
@@ -103,7 +105,7 @@ func (c *call) configureSystem(config wazero.ModuleConfig) wazero.ModuleConfig {
 		WithStdin(c.stdin).WithStdout(c.stdout).WithStderr(c.stderr)
 }
 
-// sleep waits no longer than the call may last.
+// sleep ends early when the call ends.
 func (c *call) sleep(ns int64) {
 	timer := time.NewTimer(time.Duration(max(ns, 0)))
 	defer timer.Stop()
@@ -114,7 +116,7 @@ func (c *call) sleep(ns int64) {
 	c.checkpoint()
 }
 
-// randomSource is real where it is granted, and the same stream in every call where it is not.
+// randomSource returns real randomness if granted, else the same stream in every call.
 func (c *call) randomSource() io.Reader {
 	if c.r.Grant.Random {
 		return c.withCheckpoints(cryptorand.Reader)
@@ -122,7 +124,7 @@ func (c *call) randomSource() io.Reader {
 	return c.withCheckpoints(rand.NewChaCha8([32]byte([]byte("parley: no randomness is granted"))))
 }
 
-// withCheckpoints reads in pieces and looks at the clock between them.
+// withCheckpoints reads in chunks with a checkpoint before each.
 func (c *call) withCheckpoints(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		c.checkpoint()
@@ -130,14 +132,14 @@ func (c *call) withCheckpoints(r io.Reader) io.Reader {
 	})
 }
 
-// chunkBytes is how much a host function works on before it looks at the clock again.
+// chunkBytes is how many bytes a host function processes between checkpoints.
 const chunkBytes = 1 << 20
 
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// wasiFunctions are the functions of WASI preview 1 with their types.
+// wasiFunctions maps the functions of WASI preview 1 to their types.
 var wasiFunctions = map[string]instrument.FuncType{
 	"args_get":                "i32,i32->i32",
 	"args_sizes_get":          "i32,i32->i32",

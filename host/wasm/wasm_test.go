@@ -275,7 +275,7 @@ func TestOutcomes(t *testing.T) {
 		{"no-ok", `{}`, host.InvalidResult, 106, `"ok"`},
 		{"ansi", `{}`, "declared", 10, "red tfel"},
 		{"ask-outside", `{}`, host.InvalidResult, 106, "memory ends"},
-		{"ask-no-room", `{"tool":"cdp.open"}`, host.LimitExceeded, 104, "parley_alloc gave 0"},
+		{"ask-no-room", `{"tool":"cdp.open"}`, host.LimitExceeded, 104, "parley_alloc returned 0"},
 		{"grow", `{}`, "no_memory", 11, ""},
 	}
 	for _, tt := range tests {
