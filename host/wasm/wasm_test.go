@@ -260,8 +260,8 @@ func TestOutcomes(t *testing.T) {
 		{"invalid", `{"value":1}`, host.InvalidArgs, 81, "1 violation"},
 		{"trap", `{}`, host.Trapped, 103, "unreachable"},
 		{"recurse", `{}`, host.Trapped, 103, "out of bounds"}, // clang's stack lies in memory,
-		{"exit", `{"code":3}`, host.ToolFailed, 1, "exit code 3"},
-		{"exit", `{"code":0}`, host.InvalidResult, 106, "exit code 0"},
+		{"exit", `{"code":3}`, host.ToolFailed, 1, "proc_exit(3)"},
+		{"exit", `{"code":0}`, host.InvalidResult, 106, "proc_exit(0)"},
 		{"exit", `{"code":-268435457}`, host.ToolFailed, 1, "4026531839"}, // 0xefffffff, which wazero takes for a deadline
 		{"flood-log", `{}`, host.LimitExceeded, 104, "logged"},
 		{"flood-result", `{}`, host.LimitExceeded, 104, "1048576"},

@@ -1,12 +1,12 @@
 package instrument
 
-// readCode rewrites all bodies into one code section. Bodies grow a little, so sizes are written after them.
+// readCode rewrites all bodies into one code section. Sizes are written afterwards, because bodies grow.
 func (d *decoder) readCode() {
 	start := d.pos
 	d.found.CodeBytes = d.end - d.pos
 	n := d.count("function bodies", 2, maxFunctions)
 	if want := len(d.funcs) - d.imported; n != want && d.err == nil {
-		d.fail(start, "%d functions are declared and %d bodies follow", want, n)
+		d.fail(start, "%d functions are declared but %d bodies follow", want, n)
 	}
 	total := n
 	if !d.cfg.Plain {
@@ -31,12 +31,12 @@ func (d *decoder) readCode() {
 	d.writeSection(secCode, content)
 }
 
-// readBody reads the size of the next body and lets read see that much and no more.
+// readBody reads the size of the next body and calls read, which cannot read beyond it.
 func (d *decoder) readBody(read func()) {
 	at := d.pos
 	size := d.u32()
 	if d.err == nil && int64(size) > int64(d.remaining()) {
-		d.fail(at, "a body of %d bytes is declared and %d are left", size, d.remaining())
+		d.fail(at, "a body of %d bytes is declared but only %d are left", size, d.remaining())
 	}
 	if d.err == nil && size > maxBody {
 		d.fail(at, "a function of %d bytes is too large to compile, at most %d are accepted", size, maxBody)
@@ -51,7 +51,8 @@ func (d *decoder) readBody(read func()) {
 	}
 }
 
-// measureSmallFunctions finds the small functions without loops, which do not charge themselves, and what they weigh.
+// measureSmallFunctions finds the small functions without loops, which do not charge themselves, and computes their
+// weights.
 func (d *decoder) measureSmallFunctions(n int) {
 	start := d.pos
 	d.callerPays = make([]uint8, d.imported+n)
@@ -74,27 +75,27 @@ func (d *decoder) measureSmallFunctions(n int) {
 
 // frame is an open block.
 type frame struct {
-	op       byte // of its opening instruction
-	charged  bool // a small function has been charged on every way to here
+	op       byte // the instruction that opened it
+	charged  bool // every path to this position has charged a small function
 	segments int  // before it
 
-	// Of a loop: what the function weighs before it; where in the new body the weight of what is counted at once goes, where its negative, and
-	// where the weight of one round.
+	// For a loop: the weight of the function before it, and where the new body needs the weight that is counted at
+	// once, its negative, and the weight of one round.
 	units                                      int
 	weightOffsets, restartOffsets, freeOffsets []int
 
-	dispatch *dispatch // set for a block that this jumps to
+	dispatch *dispatch // set for a block to which this dispatch loop branches
 }
 
-// fillWeights writes the weights of a loop.
+// fillWeights fills in the weights of a loop.
 func (f *frame) fillWeights(b []byte, weight, round int) {
 	fillPadded(b, f.weightOffsets, weight)
 	fillPadded(b, f.restartOffsets, -weight)
 	fillPadded(b, f.freeOffsets, round)
 }
 
-// readLocals reads the types of a function's locals: how many groups they stand in, the groups as they stand, and how many locals there
-// are with the parameters.
+// readLocals reads the locals of a function. It returns the number of groups, the groups' bytes, and the number of
+// locals including parameters.
 func (d *decoder) readLocals(f int) (groups int, declared []byte, locals int) {
 	groups = d.count("groups of locals", 2, maxLocals)
 	start := d.pos
@@ -117,7 +118,7 @@ func (d *decoder) rewriteFunction(f int) {
 	start := d.pos
 	groups, declared, locals := d.readLocals(f)
 	if d.locals += locals - d.params[d.funcs[f]]; d.locals > maxAllLocals {
-		d.fail(start, "the functions have more than %d locals together", maxAllLocals)
+		d.fail(start, "all functions together have more than %d locals", maxAllLocals)
 	}
 	if d.err != nil {
 		return
@@ -133,12 +134,12 @@ func (d *decoder) rewriteFunction(f int) {
 	var weight int
 	if m.chargeAtCalls {
 		b = d.rewriteInstructions(b, locals, &m)
-		weight = 1 + m.callees // its own code is charged by who calls it
+		weight = 1 + m.callees // the callers are charged for its own code
 	} else {
 		b = d.rewriteInstructions(d.emitEntry(b, &m), locals, &m)
 		weight = 1 + min(m.units(d.pos), segmentUnits)
 		if m.loops > m.unmetered {
-			weight += firstTick // what its loops have counted and not yet told when it returns
+			weight += firstTick // what its loops have counted but not reported when it returns
 		}
 	}
 	if d.err != nil {
@@ -159,15 +160,15 @@ const (
 	opCall  = 0x10
 )
 
-// rewriteInstructions copies the instructions of a body to b, checking each and adding the metering.
-// Copied is everything between from and pos that has not been written yet.
+// rewriteInstructions copies the instructions of a body to b. It validates each instruction and adds the metering.
+// The bytes from copied to d.pos have not been written yet.
 func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 	copied := d.pos
 	frames := append(d.frames[:0], frame{op: opBlock})
 	loops := 0
-	var disp *dispatch       // of the loop that is open, if it is of that kind
+	var disp *dispatch       // of the open loop, if it is a dispatch loop
 	var inner *innermostLoop // the loop that was opened last, until it or one in it ends
-	var lastAt, prevAt int   // where this instruction begins and the one before it
+	var lastAt, prevAt int   // positions of this instruction and the previous one
 	for len(frames) > 0 {
 		if n := m.units(d.pos) - m.segmentStart; m.enabled && n > segmentUnits {
 			b = append(b, d.data[copied:d.pos]...)
@@ -179,7 +180,7 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 		at := d.pos
 		op := d.byte()
 		top := &frames[len(frames)-1]
-		setAt, valueAt := lastAt, prevAt // where the instructions before this one begin
+		setAt, valueAt := lastAt, prevAt // positions of the two instructions before this one
 		lastAt, prevAt = at, lastAt
 		switch {
 		case op == opBlock || op == opLoop || op == opIf:
@@ -214,7 +215,7 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 			frames = append(frames, f)
 		case op == opElse:
 			if top.op != opIf {
-				d.fail(at, "an else without its if")
+				d.fail(at, "else without if")
 				break
 			}
 			top.op, top.charged = opElse, frames[len(frames)-2].charged
@@ -268,7 +269,8 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 		case op == opCall:
 			f := d.index("function", len(d.funcs))
 			if m.enabled && d.err == nil {
-				if int(f) >= d.imported && d.callerPays[f] == 0 && disp == nil { // what is taken away would move the places of a dispatch
+				// removing code would shift the offsets of a dispatch loop
+				if int(f) >= d.imported && d.callerPays[f] == 0 && disp == nil {
 					inner.recordCall(len(frames))
 				}
 				b = d.emitCall(append(b, d.data[copied:at]...), m, top, int(d.callerPays[f]))
@@ -304,7 +306,7 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 			if m.enabled && d.err == nil {
 				b = append(b, d.data[copied:d.pos]...)
 				copied = d.pos
-				b = d.emitTick(b, yieldNow) // growing is the host's work, and takes its time
+				b = d.emitTick(b, yieldNow) // the host grows the memory, which takes time
 			}
 		case op == 0x41:
 			d.signed(32)
@@ -328,7 +330,7 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 		case op == 0xfd:
 			d.readVector(at, m)
 		case op <= 0x01, op == 0x0f, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
-			// without immediates
+			// no immediates
 		default:
 			d.failUnknown(at, "instruction 0x%02x", op)
 		}
@@ -338,7 +340,7 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 	}
 	d.frames = frames
 	if d.pos != d.end {
-		d.fail(d.pos, "%d bytes stand behind the end of a function", d.remaining())
+		d.fail(d.pos, "%d bytes follow the end of a function", d.remaining())
 		return nil
 	}
 	return append(b, d.data[copied:d.pos]...)
@@ -352,7 +354,7 @@ func (d *decoder) failUnknown(at int, format string, args ...any) {
 	d.err.Fix = "build for WebAssembly 2.0, without tail calls, exceptions, threads, relaxed SIMD and GC"
 }
 
-// readBlockType reads the type of a block and returns how many parameters it has.
+// readBlockType reads the type of a block and returns the number of its parameters.
 func (d *decoder) readBlockType() int {
 	at := d.pos
 	t := d.s33()
@@ -360,7 +362,7 @@ func (d *decoder) readBlockType() int {
 	case t == -64 && d.data[at] == 0x40:
 	case t < 0:
 		d.pos = at
-		d.valueType() // one byte, or it is refused
+		d.valueType() // a value type of one byte, or an error
 	case t >= int64(len(d.types)):
 		d.fail(at, "type %d does not exist, there are %d", t, len(d.types))
 	default:
@@ -377,7 +379,7 @@ func (d *decoder) readMemArg() {
 	d.u32()
 }
 
-// rewritePrefixFC reads an instruction with prefix 0xfc.
+// rewritePrefixFC processes an instruction with prefix 0xfc.
 func (d *decoder) rewritePrefixFC(b []byte, at, from int, m *meter, top *frame) ([]byte, int) {
 	replace, charge := uint32(0), int32(0)
 	switch op := d.u32(); {
@@ -429,8 +431,8 @@ func (d *decoder) rewritePrefixFC(b []byte, at, from int, m *meter, top *frame) 
 	return b, from
 }
 
-// readVector reads an instruction with prefix 0xfd. The engine reads its number as one byte and takes the 0x01 that
-// follows a number from 128 up for a nop, so that no other spelling of it may pass.
+// readVector reads an instruction with prefix 0xfd. The engine reads the opcode as one byte and treats the 0x01
+// after an opcode of 128 or more as a nop, so other encodings of the opcode are refused.
 func (d *decoder) readVector(at int, m *meter) {
 	op := d.byte()
 	if op >= 0x80 {

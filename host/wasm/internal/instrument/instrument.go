@@ -1,68 +1,73 @@
-// Package instrument is the gate in front of the wasm engine and the meter inside the guest: it decodes
-// a module strictly, refuses what would hurt the decoder or the compiler behind it, and rewrites the code
-// so that it hands control back to the host again and again.
+// Package instrument validates modules before the wasm engine sees them, and adds metering to guests. It decodes a
+// module strictly, refuses whatever would harm the compiler behind it, and rewrites the code so that it returns
+// control to the host regularly.
 //
-// Why rewrite: wazero's own way to stop a guest (WithCloseOnContextDone) leaves native code at every loop
-// header, which slows compute 9 to 25 times, and never stops recursion without loops (measured on
-// v1.12.0). Here each loop counts in a local variable and each function in a global. When the budget is used up, one imported
-// function is called, which lets Go's scheduler and collector do their work and ends the guest where its time is over.
+// wazero's own way to stop a guest (WithCloseOnContextDone) leaves native code at every loop header. That slows
+// computations by a factor of 9 to 25, and never stops recursion without loops (measured with v1.12.0). Here each
+// loop counts in a local variable and each function in a global. When the budget is exhausted, the code calls an
+// imported function, which lets Go's scheduler and garbage collector run, and stops the guest after its deadline.
 //
-// A function is charged where it begins, with all its code; a loop from its second round on, several rounds at once where these are short. A
-// small function without loops is charged by those who call it, and pays itself only for the small ones that it calls: so a leaf costs
-// nothing, and recursion pays at every level.
+// A function is charged for all its code where it begins. A loop is charged from its second round on, and short
+// loops for several rounds at once. A small function without loops is charged by its callers, and only charges
+// itself for calls of other small functions. A leaf function thus costs nothing, and recursion is charged at every
+// level.
 //
-// What the guest wrote must not reach what was added: every index in the module is checked against the
-// counts that the module itself declares, before the additions.
+// Guest code cannot reach what is added: every index in the module is checked against the counts that the module
+// itself declares.
 package instrument
 
 import "fmt"
 
-// Version changes whenever the same input would be rewritten to another output. It belongs in the key of
-// whatever caches the output.
+// Version changes whenever the output for any input changes. It must be part of the key under which output is
+// cached.
 const Version = 6
 
-// YieldModule and YieldName name the imported function of type () -> () that rewritten modules call.
+// YieldModule and YieldName name the imported function of type () -> () that instrumented modules call.
 const (
 	YieldModule = "parley:host"
 	YieldName   = "yield"
 )
 
-// The budget. A unit is an access to memory or 16 bytes of code, and takes 0.1 to 3 ns as a rule and about 150 ns where it misses all caches:
-// between two yields at most yieldEvery are used, plus what one stretch of code or one bulk operation costs. That is
-// some tens of microseconds for plain code, and 10 ms for what is made to be slow.
+// The budget is counted in units. A unit is a memory access or 16 bytes of code. It usually takes 0.1 to 3 ns, and
+// about 150 ns if it misses all caches. Between two yields a guest uses at most yieldEvery units, plus the cost of
+// one code segment or one bulk operation: some tens of microseconds for ordinary code, and 10 ms for code that is
+// written to be slow.
 const (
-	unitBytes    = 16
-	yieldEvery   = 1 << 16
-	yieldNow     = yieldEvery + 1 // charged, it yields whatever is left
-	tickEvery    = 1 << 10        // a loop tells its local count to the global one this often,
-	firstTick    = 1 << 6         // and first after so many units, which the function's charge covers: short loops never tell
-	maxSmallBody = 128            // bytes of a function that others pay for, if it has no loop
-	segmentUnits = yieldEvery / 4 // of code: the function's charge holds the first, each other is charged where it begins, on all ways to it
-	// importCharge is what a call of the host costs: it may take up to a hundred microseconds.
+	unitBytes  = 16
+	yieldEvery = 1 << 16
+	yieldNow   = yieldEvery + 1 // always yields, whatever is left of the budget
+	tickEvery  = 1 << 10        // units after which a loop reports its local count
+	// units after which it first reports; the function's charge covers them, so short loops never report
+	firstTick    = 1 << 6
+	maxSmallBody = 128 // bytes of a function without loops that its callers pay for
+	// units of a code segment; the function's charge covers the first, each other is charged where it begins, on
+	// all paths
+	segmentUnits = yieldEvery / 4
+	// importCharge is the cost of a call of the host, which may take a hundred microseconds.
 	importCharge = yieldEvery / 64
-	// tableOpCharge is what an operation on a table costs, whose length is not looked at: the limit of tables bounds it.
+	// tableOpCharge is the cost of a table operation of any length; the table size limit bounds it.
 	tableOpCharge = yieldEvery / 8
 )
 
-// Limits of what is accepted. Each stops something that kills or stalls the process when it reaches wazero;
-// real programs (CPython, Ruby, PHP, Go) stay far below.
+// Limits of what is accepted. Each stops something that would crash or stall wazero. Real programs (CPython, Ruby,
+// PHP, Go) stay far below them.
 const (
 	maxFile         = 128 << 20
 	maxTypes        = 50_000
 	maxParams       = 1_000   // and results
-	maxAllParams    = 1 << 20 // of all types together, and results
+	maxAllParams    = 1 << 20 // of all types together, including results
 	maxImports      = 10_000
 	maxFunctions    = 250_000
 	maxTables       = 8
-	maxTableSize    = 1 << 18 // entries; a larger maximum is clamped, tables lie outside the memory limit
+	maxTableSize    = 1 << 18 // entries; a larger maximum is lowered, because tables are outside the memory limit
 	maxGlobals      = 100_000
 	maxExports      = 250_000
 	maxElements     = 100_000
-	maxDataSegments = 250_000 // Go has 36,776
+	maxDataSegments = 250_000 // a Go program has 36,776
 	maxBody         = 4 << 20
 	maxInitData     = 4 << 20 // of a data segment that instructions copy, which cannot be interrupted
 	maxLocals       = 50_000
-	maxAllLocals    = 4 << 20 // in all functions together: wazero allocates each
+	maxAllLocals    = 4 << 20 // of all functions together, because wazero allocates each
 	maxNesting      = 10_000
 	maxLoopNesting  = 128 // compile time grows with a power of it: 500 nested loops take 9 s
 	maxName         = 10_000
@@ -70,10 +75,10 @@ const (
 
 // Error says why a module is refused, and where.
 type Error struct {
-	Section string // "code", "type" ..., or "" for the file as a whole
+	Section string // "code", "type" and so on, or "" for the whole file
 	Offset  int    // in the file
 	Message string
-	Fix     string // what to do about it, where that is known
+	Fix     string // advice, if there is any
 }
 
 func (e *Error) Error() string {
@@ -88,20 +93,21 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Module is what the decoder found, and the rewritten form.
+// Module describes a decoded module and holds its instrumented form.
 type Module struct {
 	// Wasm is the instrumented module without custom sections.
 	Wasm    []byte `json:"-"`
 	Imports []Import
 	Exports []Export
-	// MemoryMin and MemoryMax are in pages of 64 KiB, MemoryMax after clamping. HasMemory is false for a module without one.
+	// MemoryMin and MemoryMax are in pages of 64 KiB. MemoryMax is at most [Config].MaxPages. Both are 0 if
+	// HasMemory is false.
 	HasMemory            bool
 	MemoryMin, MemoryMax uint32
 	HasStart             bool
-	CodeBytes            int // of the code section as it came
+	CodeBytes            int // of the original code section
 }
 
-// Import is an imported function. Nothing else may be imported.
+// Import is an imported function. Modules that import anything else are refused.
 type Import struct {
 	Module, Name string
 	Type         FuncType
@@ -115,7 +121,8 @@ const (
 	KindGlobal
 )
 
-// Export is an exported name. Type is set for functions. Imported says that it is an import handed on.
+// Export is an exported name. Type is set for functions only. Imported means that an imported function is exported
+// again.
 type Export struct {
 	Name     string
 	Kind     byte
@@ -123,10 +130,10 @@ type Export struct {
 	Imported bool
 }
 
-// FuncType is a signature in the form "i32,i32->i64".
+// FuncType is a function type in the form "i32,i32->i64".
 type FuncType string
 
-// Export finds an export by name; nil if there is none.
+// Export returns the export of that name, or nil if there is none.
 func (m *Module) Export(name string) *Export {
 	for i := range m.Exports {
 		if m.Exports[i].Name == name {
@@ -136,30 +143,32 @@ func (m *Module) Export(name string) *Export {
 	return nil
 }
 
-// Guard bounds integer arguments of an imported function: a call with a larger one returns Errno at once, and the
-// host never sees it. Calls through tables and references are bounded in the same way.
+// Guard bounds integer arguments of an imported function: a call with a larger argument returns Errno at once and
+// never reaches the host. Calls through tables and references are bounded, too.
 type Guard struct {
-	Type   FuncType // of the function, with one result i32; another type is not guarded
-	Params []int    // which arguments, all of type i32
+	Type   FuncType // of the function, with i32 as the only result; functions of another type are not guarded
+	Params []int    // indices of the arguments to check, all of type i32
 	Max    uint32
 	Errno  int32
-	Heavy  bool // a call may take a millisecond: each yields
+	Heavy  bool // a call may take a millisecond, so each call yields
 }
 
-// Config bounds what a module may have.
+// Config configures [Rewrite].
 type Config struct {
-	// MaxPages is the largest memory in pages of 64 KiB: a module that starts with more is refused, a larger maximum is clamped.
+	// MaxPages is the largest memory in pages of 64 KiB. A module that starts with more is refused, a larger
+	// maximum is lowered.
 	MaxPages uint32
-	// Guards are put around imported functions, named "module.function".
+	// Guards maps imported functions, as "module.function", to their guards.
 	Guards map[string]Guard
-	// Plain leaves out the metering: the gate alone. Used to measure what metering costs.
+	// Plain validates without metering, to measure what metering costs.
 	Plain bool
 }
 
-// Rewrite judges a module and instruments it. Errors are *Error.
+// Rewrite validates and instruments a module. Errors are *[Error].
 func Rewrite(wasm []byte, cfg Config) (*Module, error) {
 	if len(wasm) > maxFile {
-		return nil, &Error{Offset: 0, Message: fmt.Sprintf("the file has %d bytes, at most %d are read", len(wasm), maxFile)}
+		return nil, &Error{Offset: 0, Message: fmt.Sprintf("the file has %d bytes, at most %d are accepted", len(wasm),
+			maxFile)}
 	}
 	d := &decoder{reader: reader{data: wasm, end: len(wasm)}, cfg: cfg}
 	if err := d.decodeModule(); err != nil {

@@ -1,46 +1,47 @@
 package instrument
 
-// Loops whose metering can be cheaper than a count of each round.
+// Loops that can be metered at less cost than counting each round.
 
-// innermostLoop is a loop that holds no other, while it is read. Nil is none.
+// innermostLoop is a loop without inner loops, while it is being read. nil means none.
 type innermostLoop struct {
 	frame        int
-	begin        int      // of what was written for it
-	opener       []byte   // its first instruction
-	body         int      // where what it does begins, in the new body
-	source       int      // and in the file
-	accesses     int      // of memory and tables in the function before it
-	branches     []branch // out of it or back to its beginning
+	begin        int      // of the code written for it
+	opener       []byte   // the loop instruction
+	body         int      // where its body begins in the new code
+	source       int      // where its body begins in the file
+	accesses     int      // to memory and tables in the function before it
+	branches     []branch // that leave it or start it again
 	callsCharged bool     // each round calls a function that charges itself
 }
 
-// branch is where the label of a jump stands in the file.
+// branch is the position of a branch's label in the file.
 type branch struct {
 	offset, end int
 	label       uint32
 }
 
-// recordBranch notes a jump that leaves the loop or begins it again.
+// recordBranch records a branch that leaves the loop or starts it again.
 func (l *innermostLoop) recordBranch(at, end int, label uint32, frames int) {
 	if l != nil && frames-1-int(label) <= l.frame {
 		l.branches = append(l.branches, branch{at, end, label})
 	}
 }
 
-// recordCall notes a call of a function that charges itself.
+// recordCall records a call of a function that charges itself.
 func (l *innermostLoop) recordCall(frames int) {
 	if l != nil && frames-1 == l.frame && len(l.branches) == 0 {
 		l.callsCharged = true
 	}
 }
 
-// A round of at most paidRound units without an access to memory is not counted if it calls a function that charges itself: what such a loop
-// does is then a few times what its calls pay for.
+// A round of at most maxUncountedRound units without memory accesses is not counted if it calls a function that
+// charges itself. The loop then costs at most a few times what its calls are charged.
 const maxUncountedRound = 3
 
-// endLoop is called at the end of a loop, with what a round weighs and where the instruction before begins. It makes an innermost loop cheaper,
-// if it can, and writes its weights.
-func (d *decoder) endLoop(b []byte, from int, m *meter, f *frame, loop *innermostLoop, round, last, end int) ([]byte, int) {
+// endLoop is called at the end of a loop with the weight of a round and the position of the previous instruction.
+// It makes an innermost loop cheaper if possible, and fills in its weights.
+func (d *decoder) endLoop(b []byte, from int, m *meter, f *frame, loop *innermostLoop, round, last, end int) ([]byte,
+	int) {
 	rounds := 1
 	switch {
 	case loop == nil:
@@ -55,16 +56,18 @@ func (d *decoder) endLoop(b []byte, from int, m *meter, f *frame, loop *innermos
 	return b, from
 }
 
-// A loop is unrolled to at most unrolled bytes, and so many rounds. All loops of a module may grow by mostGrown bytes and a quarter of its code,
-// so that one of nothing but loops does not take several times as long to compile.
+// A loop is unrolled to at most maxUnrolledBytes bytes and maxRoundsPerCount rounds. All loops of a module may grow
+// by maxGrowth bytes plus a quarter of its code, so that a module full of loops does not take several times as long
+// to compile.
 const (
 	maxUnrolledBytes  = 384
 	maxRoundsPerCount = 4
 	maxGrowth         = 64 << 10
 )
 
-// unrollLoop writes a small loop that ends by beginning again as several rounds behind each other, which are counted as one: on a round of a few
-// instructions, the count would be a third. It returns how many rounds. Rounds behind a br_if lie in ifs, and what they jump out of is deeper by these.
+// unrollLoop writes several copies of the body of a small loop that ends with a branch to its beginning, so that
+// they count as one. In a round of a few instructions the count would take a third of the time. It returns the
+// number of rounds. Rounds after a br_if are in an if, so their branches go one level deeper each.
 //
 //	loop              loop
 //	  body              body
@@ -77,7 +80,8 @@ func (d *decoder) unrollLoop(b []byte, l *innermostLoop, last, end int) (_ []byt
 	rounds = min(maxUnrolledBytes/max(end-l.source, 1), maxRoundsPerCount)
 	branchBack := d.data[last:end]
 	growth := d.growth + (rounds-1)*(end-l.source)
-	if rounds < 2 || growth > maxGrowth+d.found.CodeBytes/4 || l.opener[1] != 0x40 || len(branchBack) != 2 || branchBack[1] != 0 || branchBack[0] != opBr && branchBack[0] != opBrIf {
+	if rounds < 2 || growth > maxGrowth+d.found.CodeBytes/4 || l.opener[1] != 0x40 || len(branchBack) != 2 ||
+		branchBack[1] != 0 || branchBack[0] != opBr && branchBack[0] != opBrIf {
 		return b, l.source, 1
 	}
 	d.growth = growth
@@ -92,7 +96,7 @@ func (d *decoder) unrollLoop(b []byte, l *innermostLoop, last, end int) (_ []byt
 			b = append(b, opIf, 0x40)
 		}
 		from := l.source
-		for _, j := range l.branches[:len(l.branches)-1] { // the last is the br_if
+		for _, j := range l.branches[:len(l.branches)-1] { // the last branch is the br_if
 			b = append(b, d.data[from:j.offset]...)
 			b = appendU32(b, j.label+uint32(depth))
 			from = j.end
@@ -106,19 +110,21 @@ func (d *decoder) unrollLoop(b []byte, l *innermostLoop, last, end int) (_ []byt
 	return b, end, rounds
 }
 
-// dispatch is a loop that does nothing but jump: a nest of blocks, and in it a br_table by a local. Go's compiler makes one of each function, and of
-// each jump in it, forward or back, a number in that local and a branch to the loop. Its rounds are not charged, but the jumps back: a jump
-// forward, to the end of a block that is still open, leads to nothing that the function's own weight does not hold.
+// dispatch is a loop that only branches: nested blocks around a br_table on a local variable. Go's compiler turns
+// each function into such a loop, and each jump into a number in that variable and a branch to the loop. Its rounds
+// are not charged, only jumps back. A jump forward, to the end of a block that is still open, reaches nothing
+// beyond what the function's weight covers.
 type dispatch struct {
-	loopFrame int         // which frame the loop is
-	selector  uint32      // the local
-	targets   []int       // which frame each number leads to the end of
-	headerEnd int         // of the nest's beginning, in the file
-	closedAt  map[int]int // of a frame of the nest that has ended: what the function weighs up to there
-	weight    []int       // where the weight of the whole loop goes
+	loopFrame int         // index of the loop's frame
+	selector  uint32      // the local variable
+	targets   []int       // for each number, the frame to whose end it leads
+	headerEnd int         // of the nested blocks' beginning, in the file
+	closedAt  map[int]int // for each frame that has ended, the function's weight up to there
+	weight    []int       // offsets for the weight of the whole loop
 }
 
-// dispatch looks whether the loop that begins here, which will be the given frame, is one; nil if it is not.
+// matchDispatch returns the dispatch loop that begins at this position, which will be the given frame, or nil if it
+// is not one.
 func (d *decoder) matchDispatch(loop int) *dispatch {
 	r := reader{data: d.data, pos: d.pos, end: d.end}
 	blocks := 0
@@ -142,8 +148,8 @@ func (d *decoder) matchDispatch(loop int) *dispatch {
 	return disp
 }
 
-// branchUnits reads the number that the two instructions before a branch put into the selector, and tells how many units the jump goes back; 0
-// for one that goes forward. It is not known where those instructions are others.
+// branchUnits reads the number that the two instructions before a branch store in the selector, and returns how
+// many units the branch jumps back; 0 means forward. known is false if the instructions are different ones.
 func (d *decoder) branchUnits(disp *dispatch, frames []frame, value, set, units int) (back int, known bool) {
 	r := reader{data: d.data, pos: value, end: d.end}
 	if r.byte() != 0x41 {

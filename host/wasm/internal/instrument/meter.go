@@ -1,6 +1,6 @@
 package instrument
 
-// What is added to a module: three types, the import of yield, three functions, the guards, one global.
+// Metering adds to a module: three types, the import of yield, three functions, the guards, and one global.
 
 func (d *decoder) addTypes(b []byte) []byte {
 	b = append(b, 0x60, 0, 0)                               // () -> ()
@@ -35,32 +35,32 @@ func (d *decoder) emitTick(b []byte, n int32) []byte {
 	return appendU32(append(b, opCall), d.tickIndex())
 }
 
-// meter is what is known of one function while it is rewritten.
+// meter is the state of metering one function.
 type meter struct {
 	enabled       bool
-	counter       uint32 // the local that loops count in
-	chargeAtCalls bool   // the function is small and without loops: it is charged where it calls, not where it begins
-	chargeOffsets []int  // where in the new body its weight goes
+	counter       uint32 // the local in which loops count
+	chargeAtCalls bool   // a small function without loops is charged where it calls, not where it begins
+	chargeOffsets []int  // where the function's weight goes in the new body
 
-	start     int // of its code in the file
-	loops     int // so far, as what follows
+	start     int // of the code, in the file
+	loops     int // so far, like all that follows
 	unmetered int // of the loops
-	accesses  int // of memory and tables
-	callees   int // units of what it calls and what does not charge itself
+	accesses  int // to memory and tables
+	callees   int // units of callees that do not charge themselves
 
-	segments     int // how many have begun, besides the first
-	segmentStart int // units before the last
+	segments     int // how many have begun, not counting the first
+	segmentStart int // units before the last segment
 }
 
-// units is what the function weighs up to a place in the file.
+// units returns the weight of the function up to a position in the file.
 func (m *meter) units(pos int) int { return (pos-m.start)/unitBytes + m.accesses + m.callees }
 
-// emitCharge takes a function's weight from the budget. Counting is inline, and only an exhausted budget
-// calls: after that the charge is made again, from the full budget.
+// emitCharge takes a function's weight from the budget. The count is inline. Only an exhausted budget calls tick,
+// after which the charge is repeated from the full budget.
 //
-// Here and in emitLoop the rare way leads back to a loop header instead of past the call. Where two ways meet, wazero v1.12.0 keeps values
-// where the first of them left them: behind a call that is on the stack, and each round of a loop would begin with loading them again. The
-// first way to a loop header is the one into it, on which they are in registers.
+// Here and in emitLoop the rare path leads back to a loop header instead of past the call. Where two paths join,
+// wazero v1.12.0 keeps values where the first path left them. After a call that is the stack, so each round of a
+// loop would begin with loads. At a loop header the first path is the entry, where the values are in registers.
 func (d *decoder) emitCharge(b []byte, m *meter) []byte {
 	g := d.counterIndex()
 	b = append(b, opLoop, 0x40)
@@ -75,15 +75,15 @@ func (d *decoder) emitCharge(b []byte, m *meter) []byte {
 	return append(b, opBr, 1, opEnd, opEnd)
 }
 
-// emitEntry charges a function where it begins, and lets the first report of its loops come after firstTick units.
+// emitEntry charges a function where it begins. Its loops report for the first time after firstTick units.
 func (d *decoder) emitEntry(b []byte, m *meter) []byte {
 	b = d.emitCharge(b, m)
 	b = appendS32(append(b, 0x41), tickEvery-firstTick) // i32.const
 	return appendU32(append(b, 0x21), m.counter)        // local.set
 }
 
-// emitCall counts the units of a callee that does not charge itself, and charges a small function before such a call, unless that
-// has been done on every way to here.
+// emitCall counts the units of a callee that does not charge itself. It charges a small function before such a
+// call, unless every path to this position has charged it already.
 func (d *decoder) emitCall(b []byte, m *meter, f *frame, units int) []byte {
 	m.callees += units
 	if !m.chargeAtCalls || f.charged || units == 0 {
@@ -93,7 +93,8 @@ func (d *decoder) emitCall(b []byte, m *meter, f *frame, units int) []byte {
 	return d.emitCharge(b, m)
 }
 
-// emitJoin charges a stretch of code where a block ends, or an else begins, if a stretch began within it: a jump to here may have passed its charge by.
+// emitJoin charges a segment where a block ends or an else begins, if a segment began within the block: a branch to
+// this position may have skipped its charge.
 func (d *decoder) emitJoin(b []byte, from int, m *meter, f *frame) ([]byte, int) {
 	if f.segments == m.segments {
 		return b, from
@@ -102,7 +103,8 @@ func (d *decoder) emitJoin(b []byte, from int, m *meter, f *frame) ([]byte, int)
 	return d.emitTick(b, segmentUnits), d.pos
 }
 
-// emitFreeRound takes a loop's weight from the local counter before the loop: its first round is part of the function's own weight.
+// emitFreeRound takes a loop's weight from the local counter before the loop, because the first round is part of
+// the function's own weight.
 func emitFreeRound(b []byte, counter uint32, f *frame) []byte {
 	b = appendU32(append(b, 0x20), counter) // local.get
 	b = emitPadded(b, &f.freeOffsets)
@@ -110,8 +112,8 @@ func emitFreeRound(b []byte, counter uint32, f *frame) []byte {
 	return appendU32(append(b, 0x21), counter) // local.set
 }
 
-// emitLoop counts one round of a loop in the local counter. Where that is full, its content is told and the round is begun again. A loop with
-// parameters cannot be begun again, because they are used up: it goes on.
+// emitLoop counts one round of a loop in the local counter. When the counter is full, it is reported and the round
+// starts again. A loop with parameters cannot start again, because its parameters have been consumed: it continues.
 func (d *decoder) emitLoop(b []byte, counter uint32, params int, f *frame) []byte {
 	b = appendU32(append(b, 0x20), counter) // local.get
 	b = emitPadded(b, &f.weightOffsets)
@@ -132,7 +134,8 @@ func (d *decoder) emitLoop(b []byte, counter uint32, params int, f *frame) []byt
 	return append(b, opEnd)
 }
 
-// emitBranch counts what a jump of a dispatch goes back over; 0 stands for the whole loop.
+// emitBranch counts the units that a branch of a dispatch loop jumps back over. If back is 0, it counts the whole
+// loop.
 func (disp *dispatch) emitBranch(b []byte, counter uint32, back int) []byte {
 	b = appendU32(append(b, 0x20), counter) // local.get
 	if back > 0 {
@@ -144,14 +147,14 @@ func (disp *dispatch) emitBranch(b []byte, counter uint32, back int) []byte {
 	return appendU32(append(b, 0x21), counter) // local.set
 }
 
-// emitPadded writes an i32.const whose number is filled in later, and remembers where.
+// emitPadded writes an i32.const whose value is filled in later, and records its offset.
 func emitPadded(b []byte, offsets *[]int) []byte {
 	b = append(b, 0x41, 0x80, 0x80, 0x00)
 	*offsets = append(*offsets, len(b)-3)
 	return b
 }
 
-// fillPadded writes a number to places that emitPadded has left.
+// fillPadded writes v at the offsets that emitPadded recorded.
 func fillPadded(b []byte, offsets []int, v int) {
 	for _, offset := range offsets {
 		putPadded(b[offset:], v)
@@ -171,7 +174,7 @@ func (d *decoder) addCode(b []byte) []byte {
 	return b
 }
 
-// tickBody takes units from the budget; when it is used up, the host is called and the budget is full again.
+// tickBody takes units from the budget. If the budget is exhausted, it refills it and calls the host.
 func (d *decoder) tickBody() []byte {
 	g := d.counterIndex()
 	b := []byte{0} // no locals
@@ -186,7 +189,8 @@ func (d *decoder) tickBody() []byte {
 	return append(b, opEnd, opEnd)
 }
 
-// Bulk operations up to smallBulk bytes cost smallBulkUnits, those above largeBulk are done in pieces. A unit is 256 bytes here.
+// Bulk operations of up to smallBulk bytes cost smallBulkUnits. Those above largeBulk are done in chunks. A unit is
+// 256 bytes here.
 const (
 	smallBulk      = 1 << 10
 	smallBulkUnits = smallBulk >> bulkShift
@@ -194,7 +198,8 @@ const (
 	bulkShift      = 8
 )
 
-// fillBody is memory.fill with the length charged. As in the original, nothing is written when the range does not lie within the memory.
+// fillBody is memory.fill with its length charged. Like the original, it writes nothing if the range exceeds the
+// memory.
 func (d *decoder) fillBody() []byte {
 	if !d.found.HasMemory {
 		return []byte{0, opEnd}
@@ -213,11 +218,12 @@ func (d *decoder) fillBody() []byte {
 	b = append(b, 0x20, 2)
 	b = appendS32(append(b, 0x41), largeBulk)
 	b = append(b, 0x4b, 0x0d, 0, opEnd) // i32.gt_u, br_if 0, end
-	b = append(b, whole...)             // what is left
+	b = append(b, whole...)             // the rest
 	return append(b, opEnd)
 }
 
-// copyBody is memory.copy with the length charged. The ranges may overlap: pieces go upwards when the target lies below the source, else downwards.
+// copyBody is memory.copy with its length charged. The ranges may overlap, so chunks ascend if the target is below
+// the source, and descend otherwise.
 func (d *decoder) copyBody() []byte {
 	if !d.found.HasMemory {
 		return []byte{0, opEnd}
@@ -255,7 +261,7 @@ func (d *decoder) copyBody() []byte {
 	return append(b, opEnd)
 }
 
-// emitSmallBulk does a small operation at once, and one that is not large after charging it.
+// emitSmallBulk does a small operation at once, and a medium one after charging it.
 func (d *decoder) emitSmallBulk(b, whole []byte) []byte {
 	b = appendS32(append(b, 0x20, 2, 0x41), smallBulk)
 	b = append(b, 0x4d, opIf, 0x40) // i32.le_u, if
@@ -269,7 +275,7 @@ func (d *decoder) emitSmallBulk(b, whole []byte) []byte {
 	return append(b, 0x0f, opEnd)
 }
 
-// rangeCheck lets the whole operation trap when local p + local 2 lies beyond the memory.
+// rangeCheck runs the whole operation, which then traps, if local p + local 2 is beyond the memory.
 func rangeCheck(b, whole []byte, p byte) []byte {
 	b = append(b, 0x20, p, 0xad, 0x20, 2, 0xad, 0x7c) // i64.extend_i32_u twice, i64.add
 	b = append(b, 0x3f, 0, 0xad, 0x42, 16, 0x86)      // memory.size as i64, i64.const 16, i64.shl
@@ -278,13 +284,14 @@ func rangeCheck(b, whole []byte, p byte) []byte {
 	return append(b, 0x00, opEnd) // unreachable
 }
 
-// advance adds a piece's length to a local, or takes it away.
+// advance adds the length of a chunk to a local, or subtracts it.
 func advance(b []byte, local, op byte) []byte {
 	b = appendS32(append(b, 0x20, local, 0x41), largeBulk)
 	return append(b, op, 0x21, local)
 }
 
-// guardBody charges a call of an imported function, returns the error number when an argument is too large, and calls the function otherwise.
+// guardBody charges a call of an imported function. If an argument is too large it returns the error number, else
+// it calls the function.
 func (d *decoder) guardBody(g guard) []byte {
 	charge := int32(importCharge)
 	if g.Heavy {

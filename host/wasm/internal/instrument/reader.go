@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// reader reads the primitive forms of the binary format. The first error sticks: later reads return zeros, and
-// loops over counts end because a count is never larger than the bytes left.
+// reader reads the primitives of the binary format. The first error sticks: later reads return zeros, and loops
+// over counts end because a count never exceeds the remaining bytes.
 type reader struct {
 	data    []byte
 	pos     int
@@ -26,7 +26,7 @@ func (r *reader) remaining() int { return r.end - r.pos }
 
 func (r *reader) byte() byte {
 	if r.pos >= r.end {
-		r.fail(r.pos, "the bytes end too early")
+		r.fail(r.pos, "unexpected end of the bytes")
 		return 0
 	}
 	b := r.data[r.pos]
@@ -36,7 +36,7 @@ func (r *reader) byte() byte {
 
 func (r *reader) skip(n int) {
 	if n > r.remaining() {
-		r.fail(r.pos, "%d bytes are needed and %d are left", n, r.remaining())
+		r.fail(r.pos, "%d bytes are needed but only %d are left", n, r.remaining())
 		return
 	}
 	r.pos += n
@@ -67,7 +67,7 @@ func (r *reader) u32() uint32 {
 // s33 reads a signed LEB128 number of at most 33 bits, as block types are.
 func (r *reader) s33() int64 { return r.signed(33) }
 
-// signed skips or reads a signed LEB128 number of the given width.
+// signed reads a signed LEB128 number of the given width.
 func (r *reader) signed(bits int) int64 {
 	at := r.pos
 	var v int64
@@ -75,8 +75,8 @@ func (r *reader) signed(bits int) int64 {
 		b := r.byte()
 		v |= int64(b&0x7f) << shift
 		if rest := bits - shift; rest <= 7 {
-			// The last byte: what lies above the width must repeat the sign.
-			sign := int8(b<<1) >> rest // sign bit and everything above it
+			// In the last byte, the bits above the width must repeat the sign.
+			sign := int8(b<<1) >> rest // the sign bit and everything above it
 			if b >= 0x80 || (sign != 0 && sign != -1) {
 				r.fail(at, "a number is too large for %d bits", bits)
 				return 0
@@ -103,7 +103,7 @@ func (r *reader) count(what string, size, limit int) int {
 		r.fail(at, "%d %s are declared, at most %d are accepted", n, what, limit)
 		return 0
 	case n > r.remaining()/size:
-		r.fail(at, "%d %s are declared and only %d bytes are left", n, what, r.remaining())
+		r.fail(at, "%d %s are declared but only %d bytes are left", n, what, r.remaining())
 		return 0
 	}
 	return n
@@ -133,11 +133,11 @@ func (r *reader) index(what string, n int) uint32 {
 func (r *reader) zero(what string) {
 	at := r.pos
 	if b := r.byte(); b != 0 && r.err == nil {
-		r.fail(at, "%s must be 0 and is %d", what, b)
+		r.fail(at, "%s must be 0 but is %d", what, b)
 	}
 }
 
-// valueType reads a type of a value: numbers, vectors and the two references.
+// valueType reads a value type: a number, a vector or a reference.
 func (r *reader) valueType() byte {
 	at := r.pos
 	switch b := r.byte(); b {
@@ -145,7 +145,7 @@ func (r *reader) valueType() byte {
 		return b
 	default:
 		if r.err == nil {
-			r.fail(at, "0x%02x is no value type that Parley runs", b)
+			r.fail(at, "0x%02x is not a supported value type", b)
 			r.err.Fix = "build for WebAssembly 2.0, without exceptions, threads and GC"
 		}
 		return 0
@@ -156,7 +156,7 @@ func (r *reader) refType() byte {
 	at := r.pos
 	b := r.byte()
 	if b != typeFunc && b != typeExtern && r.err == nil {
-		r.fail(at, "0x%02x is no reference type that Parley runs", b)
+		r.fail(at, "0x%02x is not a supported reference type", b)
 	}
 	return b
 }
@@ -191,8 +191,8 @@ func appendS32(b []byte, v int32) []byte {
 	}
 }
 
-// putPadded writes a small number as a signed LEB128 number of exactly three bytes, so that it can be filled in when it is
-// known. It holds up to maxPadded, above and below zero.
+// putPadded writes v, at most maxPadded in magnitude, as a signed LEB128 number of exactly three bytes. The number
+// can thus be filled in after the code around it is written.
 func putPadded(b []byte, v int) {
 	b[0] = byte(v)&0x7f | 0x80
 	b[1] = byte(v>>7)&0x7f | 0x80

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Section ids, and the order in which sections must come: the data count stands before the code.
+// Section ids. Sections come in this order, except that the data count precedes the code.
 const (
 	secCustom = iota
 	secType
@@ -24,11 +24,13 @@ const (
 	secDataCount
 )
 
-var sectionNames = [...]string{"custom", "type", "import", "function", "table", "memory", "global", "export", "start", "element", "code", "data", "data count"}
+var sectionNames = [...]string{"custom", "type", "import", "function", "table", "memory", "global", "export", "start",
+	"element", "code", "data", "data count"}
 
-var sectionRank = [...]int{secType: 1, secImport: 2, secFunction: 3, secTable: 4, secMemory: 5, secGlobal: 6, secExport: 7, secStart: 8, secElement: 9, secDataCount: 10, secCode: 11, secData: 12}
+var sectionRank = [...]int{secType: 1, secImport: 2, secFunction: 3, secTable: 4, secMemory: 5, secGlobal: 6,
+	secExport: 7, secStart: 8, secElement: 9, secDataCount: 10, secCode: 11, secData: 12}
 
-// decoder reads a module once, from front to back, and writes the instrumented one as it goes.
+// decoder reads a module once from front to back, and writes the instrumented module on the way.
 type decoder struct {
 	reader
 	cfg   Config
@@ -37,25 +39,25 @@ type decoder struct {
 
 	types     []FuncType
 	params    []int    // number of parameters of each type
-	funcs     []uint32 // type of each function, imported ones first
+	funcs     []uint32 // type of each function, imports first
 	imported  int      // how many of funcs are imported
-	guards    []guard  // of each imported function
+	guards    []guard  // one per imported function
 	tables    int
 	globals   int
 	elements  int
 	dataCount int  // -1 without a data count section
-	usesData  bool // an instruction names a data segment
-	locals    int  // declared so far, in all functions
+	usesData  bool // an instruction refers to a data segment
+	locals    int  // declared so far in all functions
 
-	callerPays    []uint8 // of each function: its weight in units if it does not charge itself, else 0
+	callerPays    []uint8 // for each function, its weight in units if its callers pay, else 0
 	maxCallerPays int
-	growth        int // bytes by which loops were unrolled
+	growth        int // bytes added by unrolling
 
-	body   []byte  // the function that is being rewritten
-	frames []frame // kept from function to function
+	body   []byte  // the function being rewritten
+	frames []frame // reused for each function
 }
 
-// Indices of what is added behind the module's own.
+// Indices of what is added, after the module's own.
 func (d *decoder) yieldIndex() uint32      { return uint32(d.imported) }
 func (d *decoder) tickIndex() uint32       { return uint32(len(d.funcs)) + 1 }
 func (d *decoder) fillIndex() uint32       { return uint32(len(d.funcs)) + 2 }
@@ -63,10 +65,10 @@ func (d *decoder) copyIndex() uint32       { return uint32(len(d.funcs)) + 3 }
 func (d *decoder) guardIndex(i int) uint32 { return uint32(len(d.funcs)) + 1 + helpers + uint32(i) }
 func (d *decoder) counterIndex() uint32    { return uint32(d.globals) }
 
-// helpers is the number of added functions besides the guards.
+// helpers is the number of added functions without the guards.
 const helpers = 3
 
-// guard is an added function that stands between the module and one of its imports.
+// guard is an added function that is called in place of an import.
 type guard struct {
 	Guard
 	index     uint32 // the imported function
@@ -75,8 +77,8 @@ type guard struct {
 
 func (d *decoder) addedFunctions() int { return helpers + len(d.guards) }
 
-// newIndex is where a function of the module stands after the import of yield was put behind the imported ones. What
-// stands for an import is its guard.
+// newIndex returns the new index of a function, now that the import of yield follows the imported functions.
+// Imports are replaced by their guards.
 func (d *decoder) newIndex(f uint32) uint32 {
 	switch {
 	case d.cfg.Plain:
@@ -101,10 +103,10 @@ func (d *decoder) decodeModule() error {
 		id := d.byte()
 		size := d.u32()
 		if d.err == nil && int64(size) > int64(d.remaining()) {
-			d.fail(at, "a section of %d bytes is declared and %d are left", size, d.remaining())
+			d.fail(at, "a section of %d bytes is declared but only %d are left", size, d.remaining())
 		}
 		if d.err == nil && int(id) >= len(sectionNames) {
-			d.fail(at, "%d is no section that Parley reads", id)
+			d.fail(at, "%d is not a supported section", id)
 			d.err.Fix = "build for WebAssembly 2.0, without exceptions, threads and GC"
 		}
 		if d.err != nil {
@@ -112,11 +114,11 @@ func (d *decoder) decodeModule() error {
 		}
 		d.end = d.pos + int(size)
 		if id == secCustom {
-			d.pos = d.end // nobody behind the gate reads them
+			d.pos = d.end // nothing after this decoder reads them
 			continue
 		}
 		if sectionRank[id] <= rank {
-			return &Error{Offset: at, Message: "section " + sectionNames[id] + " comes twice or too late"}
+			return &Error{Offset: at, Message: "section " + sectionNames[id] + " appears twice or too late"}
 		}
 		if err := d.checkCodeSection(rank, sectionRank[id]); err != nil {
 			return err
@@ -126,7 +128,7 @@ func (d *decoder) decodeModule() error {
 		d.section = sectionNames[id]
 		d.readSection(id)
 		if d.err == nil && d.pos != d.end {
-			d.fail(d.pos, "%d bytes are left over", d.remaining())
+			d.fail(d.pos, "%d extra bytes", d.remaining())
 		}
 		if d.err != nil {
 			return d.err
@@ -140,16 +142,17 @@ func (d *decoder) decodeModule() error {
 	return nil
 }
 
-// checkCodeSection tells whether the code section should have stood between two ranks that follow each other.
+// checkCodeSection returns an error if the code section is missing between two successive ranks.
 func (d *decoder) checkCodeSection(from, to int) error {
 	code := sectionRank[secCode]
 	if n := len(d.funcs) - d.imported; n > 0 && from < code && code < to {
-		return &Error{Offset: d.pos, Message: fmt.Sprintf("%d functions are declared and the code section is missing; the file is probably truncated", n)}
+		return &Error{Offset: d.pos, Message: fmt.Sprintf("%d functions are declared but the code section is missing; "+
+			"the file is probably truncated", n)}
 	}
 	return nil
 }
 
-// writeAddedSections writes the sections between two ranks that the module does not have and the metering needs.
+// writeAddedSections writes the sections between two ranks that metering needs and the module lacks.
 func (d *decoder) writeAddedSections(from, to int) {
 	if d.cfg.Plain {
 		return
@@ -235,7 +238,7 @@ func (d *decoder) readSection(id byte) {
 		if d.dataCount > maxDataSegments {
 			d.fail(start, "%d data segments are declared, at most %d are accepted", d.dataCount, maxDataSegments)
 		}
-		return // written when it is known whether anything needs it
+		return // written when it is known whether it is needed
 	case secCode:
 		d.readCode()
 		return
@@ -248,7 +251,7 @@ func (d *decoder) readSection(id byte) {
 	}
 }
 
-// vectorBody returns the vector that begins at start without its count.
+// vectorBody returns the vector that begins at start, without its count.
 func (d *decoder) vectorBody(start int) []byte {
 	if d.err != nil {
 		return nil
@@ -264,7 +267,7 @@ func (d *decoder) readTypes() {
 	for range d.count("types", 3, maxTypes) {
 		at := d.pos
 		if form := d.byte(); form != 0x60 && d.err == nil {
-			d.fail(at, "0x%02x is no function type", form)
+			d.fail(at, "0x%02x is not a function type", form)
 			d.err.Fix = "build for WebAssembly 2.0, without GC"
 		}
 		b.Reset()
@@ -274,7 +277,7 @@ func (d *decoder) readTypes() {
 		results := d.count("results", 1, maxParams)
 		d.readTypeList(&b, results)
 		if all += n + results; all > maxAllParams {
-			d.fail(at, "the types have more than %d parameters and results together", maxAllParams)
+			d.fail(at, "the types have more than %d parameters and results in total", maxAllParams)
 		}
 		d.types = append(d.types, FuncType(b.String()))
 		d.params = append(d.params, n)
@@ -290,7 +293,8 @@ func (d *decoder) readTypeList(b *strings.Builder, n int) {
 	}
 }
 
-var typeNames = map[byte]string{typeI32: "i32", typeI64: "i64", typeF32: "f32", typeF64: "f64", typeV128: "v128", typeFunc: "funcref", typeExtern: "externref"}
+var typeNames = map[byte]string{typeI32: "i32", typeI64: "i64", typeF32: "f32", typeF64: "f64", typeV128: "v128",
+	typeFunc: "funcref", typeExtern: "externref"}
 
 func (d *decoder) readImports() {
 	for range d.count("imports", 4, maxImports) {
@@ -298,11 +302,12 @@ func (d *decoder) readImports() {
 		module, name := d.name(), d.name()
 		if kind := d.byte(); kind != KindFunc {
 			if d.err == nil {
-				what := "something unknown"
+				what := "an unknown kind"
 				if kind <= KindGlobal {
 					what = [...]string{"", "a table", "a memory", "a global"}[kind]
 				}
-				d.fail(at, "the module imports %s, %s.%s, and only functions can be imported", what, shortName(module), shortName(name))
+				d.fail(at, "the module imports %s, %s.%s, but only functions can be imported", what, shortName(module),
+					shortName(name))
 				if kind == KindMemory {
 					d.err.Fix = "link it without --import-memory"
 				}
@@ -324,7 +329,7 @@ func (d *decoder) readImports() {
 	}
 }
 
-// shortName makes a name of the guest fit for a message.
+// shortName cleans and truncates a name of the guest for a message.
 func shortName(s string) string {
 	s = manifest.CleanLine(s)
 	if len(s) > 60 {
@@ -345,7 +350,7 @@ func (d *decoder) readTables() []byte {
 		}
 		size, maxEntries := d.u32(), uint32(maxTableSize)
 		if size > maxTableSize && d.err == nil {
-			d.fail(at, "a table of %d entries is asked for, at most %d are given", size, maxTableSize)
+			d.fail(at, "a table of %d entries is declared, at most %d are accepted", size, maxTableSize)
 		}
 		if flag == 1 {
 			declared := d.u32()
@@ -381,8 +386,8 @@ func (d *decoder) readMemory() []byte {
 		maxPages = min(maxPages, declared)
 	}
 	if size > d.cfg.MaxPages && d.err == nil {
-		d.fail(at, "the module starts with %d MiB of memory, and %d MiB are allowed", (uint64(size)+15)/16, d.cfg.MaxPages/16)
-		d.err.Fix = "raise the plugin's memory limit, or build it with less"
+		d.fail(at, "the module starts with %d MiB of memory, the limit is %d MiB", (uint64(size)+15)/16, d.cfg.MaxPages/16)
+		d.err.Fix = "raise the plugin's memory limit, or build the module with less"
 	}
 	d.found.HasMemory, d.found.MemoryMin, d.found.MemoryMax = true, size, maxPages
 	b := append(appendU32(nil, 1), 1)
@@ -402,7 +407,7 @@ func (d *decoder) readGlobals() []byte {
 		at := d.pos
 		mutable := d.byte()
 		if mutable > 1 && d.err == nil {
-			d.fail(at, "a global's mutability must be 0 or 1 and is %d", mutable)
+			d.fail(at, "a global's mutability must be 0 or 1 but is %d", mutable)
 		}
 		b = append(b, mutable)
 		b = d.copyConstant(b)
@@ -411,7 +416,7 @@ func (d *decoder) readGlobals() []byte {
 	return b
 }
 
-// copyConstant copies a constant expression of one instruction.
+// copyConstant copies a constant expression, which must be a single instruction.
 func (d *decoder) copyConstant(b []byte) []byte {
 	at := d.pos
 	switch op := d.byte(); op {
@@ -480,7 +485,7 @@ func (d *decoder) readExports() []byte {
 			b = appendU32(b, d.index("global", d.globals))
 		default:
 			if d.err == nil {
-				d.fail(at, "%d is no kind of export that Parley reads", kind)
+				d.fail(at, "%d is not a supported kind of export", kind)
 			}
 		}
 		if d.err != nil {
@@ -507,7 +512,7 @@ func (d *decoder) readElements() []byte {
 			}
 			b = d.copyConstant(b)
 		}
-		if flag&3 != 0 { // the element kind or type is written
+		if flag&3 != 0 { // the element kind or type is explicit
 			if flag&4 == 0 {
 				d.zero("an element kind")
 				b = append(b, 0)
@@ -535,13 +540,13 @@ func (d *decoder) readElements() []byte {
 	return b
 }
 
-// readData copies the data segments, and puts those together that lie side by side: Go's modules have tens of thousands, and each costs
-// an instance as much as 200 bytes of data do. Segments that instructions refer to by number stay as they are.
+// readData copies the data segments and merges neighbors: modules of Go have tens of thousands of segments, and
+// each costs an instance as much as 200 bytes of data. Segments that instructions refer to are not merged.
 func (d *decoder) readData() []byte {
 	at := d.pos
 	n := d.count("data segments", 2, maxDataSegments)
 	if d.dataCount >= 0 && n != d.dataCount && d.err == nil {
-		d.fail(at, "%d data segments are declared before the code and %d follow", d.dataCount, n)
+		d.fail(at, "%d data segments are declared before the code but %d follow", d.dataCount, n)
 	}
 	m := merger{out: make([]byte, 0, d.remaining()+64), mayMerge: !d.cfg.Plain && !d.usesData}
 	for range n {
@@ -559,7 +564,7 @@ func (d *decoder) readData() []byte {
 		}
 		size := d.count("bytes of data", 1, maxFile)
 		if d.usesData && size > maxInitData && d.err == nil {
-			d.fail(at, "a data segment of %d bytes may be copied by instructions, at most %d are accepted", size, maxInitData)
+			d.fail(at, "a data segment of %d bytes can be copied by instructions, at most %d are accepted", size, maxInitData)
 		}
 		if d.err != nil {
 			return nil
@@ -571,28 +576,28 @@ func (d *decoder) readData() []byte {
 	return append(appendU32(nil, uint32(m.count)), m.out...)
 }
 
-// maxGap is how many bytes may lie between two segments that are put together; they are written as zeros.
+// maxGap is the largest gap in bytes between two segments that are merged. The gap is filled with zeros.
 const maxGap = 64
 
-// merger writes data segments.
+// merger writes data segments and merges neighbors.
 type merger struct {
 	mayMerge bool
 	out      []byte
 	count    int
 
-	data       []byte // of the segment that may still grow; nil when there is none
+	data       []byte // of the segment that may still grow; nil if there is none
 	start, end uint64
-	limit      uint64 // from start to here no earlier segment has written: what lies between two segments is still zero
+	limit      uint64 // no earlier segment wrote to the bytes from start to here, so a gap in them is still zero
 
-	earlier []span // segments that are written; at most maxSpans are remembered
+	earlier []span // segments written so far, at most maxSpans
 }
 
 type span struct{ start, end uint64 }
 
-// maxSpans keeps the search for earlier segments short, however many there are. Go's linker writes two ascending runs.
+// maxSpans bounds the search through earlier segments. Go's linker writes two ascending runs.
 const maxSpans = 256
 
-// unwrittenUntil returns how far from start on nothing has been written.
+// unwrittenUntil returns the end of the range from start that no segment has written to.
 func (m *merger) unwrittenUntil(start uint64) uint64 {
 	if len(m.earlier) >= maxSpans {
 		return start
@@ -611,15 +616,16 @@ func (m *merger) add(flag uint32, offset, data []byte) {
 	if !m.mayMerge || flag == 1 || !known {
 		m.flush()
 		if flag != 1 {
-			m.mayMerge = false // it may lie anywhere, and later ones over it
+			m.mayMerge = false // its address is unknown, so later segments may overlap it
 		}
 		m.count++
-		m.out = appendU32(m.out, flag&1) // form 2 with memory 0 is form 0
+		m.out = appendU32(m.out, flag&1) // form 2 with memory 0 equals form 0
 		m.out = append(m.out, offset...)
 		m.out = append(appendU32(m.out, uint32(len(data))), data...)
 		return
 	}
-	if gap := at - m.end; m.data != nil && at >= m.end && gap <= maxGap && (gap == 0 || at <= m.limit) && at+uint64(len(data)) <= 1<<32 {
+	if gap := at - m.end; m.data != nil && at >= m.end && gap <= maxGap && (gap == 0 || at <= m.limit) && at+
+		uint64(len(data)) <= 1<<32 {
 		m.data = append(append(m.data, make([]byte, gap)...), data...)
 	} else {
 		m.flush()
@@ -642,7 +648,7 @@ func (m *merger) flush() {
 	m.data = nil
 }
 
-// constantOffset reads an expression that has been checked already, if it is a number.
+// constantOffset returns the value of a validated constant expression, if it is a number.
 func constantOffset(expr []byte) (uint64, bool) {
 	if len(expr) == 0 || expr[0] != 0x41 {
 		return 0, false

@@ -1,8 +1,8 @@
 package instrument
 
-// Stub is an instrumented module without its code: each body only traps. Decoding and validating it costs an engine next
-// to nothing, and an instance of it needs nothing else where the native code of the bodies is at hand already.
-// It must be given what Rewrite made.
+// Stub returns an instrumented module whose function bodies only trap. An engine decodes and validates it at next
+// to no cost, and an instance of it works if the engine already has the native code of the real bodies. module must
+// be the output of [Rewrite].
 func Stub(module []byte) []byte {
 	out := append(make([]byte, 0, 1<<16), module[:8]...)
 	r := reader{data: module, pos: 8, end: len(module)}
@@ -13,7 +13,7 @@ func Stub(module []byte) []byte {
 		content := r.pos
 		if id == secCode {
 			n := r.u32()
-			body := []byte{3, 0, 0x00, opEnd} // its size, no locals, unreachable, end
+			body := []byte{3, 0, 0x00, opEnd} // size, no locals, unreachable, end
 			code := appendU32(make([]byte, 0, int(n)*len(body)+5), n)
 			for range n {
 				code = append(code, body...)
