@@ -6,11 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -35,13 +36,25 @@ const (
 	suffix     = ".jsonl"
 )
 
-// Config says what is kept. The zero value keeps shapes.
+// Bounds of a folder of traces, where [Config] sets none.
+const (
+	DefaultKeepDays = 30
+	DefaultMaxBytes = 64 << 20
+)
+
+// Config configures a recorder. The zero value keeps shapes for [DefaultKeepDays] days in at most [DefaultMaxBytes].
 type Config struct {
-	Off    bool // keep nothing
+	Off    bool // write nothing
 	Values bool // keep parameters and queries as they were given
+
+	// KeepDays is how many days are kept, today included, and MaxBytes how much all files may hold together; 0 is the
+	// default. When a new day's file is begun, the oldest files are removed until both hold. Today's file always stays.
+	KeepDays int
+	MaxBytes int64
+
 	// Now is the clock for events that carry no time; nil is time.Now.
 	Now func() time.Time
-	// Warn takes the first error of writing; those after it are not told. It may be nil.
+	// Warn receives the first error of writing or pruning; later ones are dropped. It may be nil.
 	Warn func(error)
 }
 
@@ -88,6 +101,12 @@ func Open(dir string, cfg Config) host.Recorder {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.KeepDays <= 0 {
+		cfg.KeepDays = DefaultKeepDays
+	}
+	if cfg.MaxBytes <= 0 {
+		cfg.MaxBytes = DefaultMaxBytes
+	}
 	return &recorder{dir: dir, cfg: cfg}
 }
 
@@ -112,17 +131,23 @@ func (r *recorder) Record(e host.Event) {
 	}
 	line, err := encode(recordOf(e, r.cfg.Values))
 	if err == nil {
-		err = r.write(e.Time, line)
+		err = r.write(e.Time.UTC().Format(dayFormat), line)
 	}
-	if err != nil && r.cfg.Warn != nil {
+	if err != nil {
+		r.warn(err)
+	}
+}
+
+func (r *recorder) warn(err error) {
+	if r.cfg.Warn != nil {
 		r.warned.Do(func() { r.cfg.Warn(err) })
 	}
 }
 
-func (r *recorder) write(at time.Time, line []byte) error {
+func (r *recorder) write(day string, line []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	size, err := r.open(filepath.Join(r.dir, at.UTC().Format(dayFormat)+suffix))
+	size, err := r.open(day)
 	if err != nil {
 		return err
 	}
@@ -136,20 +161,18 @@ func (r *recorder) write(at time.Time, line []byte) error {
 	return err
 }
 
-// open makes file the one at a path, if it is not that already, and returns its size.
-func (r *recorder) open(path string) (size int64, err error) {
+// open makes file the one of a day, if it is not that already, and returns its size. Whoever begins a day's file prunes.
+func (r *recorder) open(day string) (size int64, err error) {
+	path := filepath.Join(r.dir, day+suffix)
 	if r.file != nil {
 		if there, same := private.Still(path, r.opened); same {
 			return there.Size(), nil
 		}
 		_ = r.close()
 	}
-	const how = os.O_RDWR | os.O_APPEND | os.O_CREATE
-	f, err := os.OpenFile(path, how, 0o600)
-	if os.IsNotExist(err) {
-		if err = os.MkdirAll(r.dir, 0o700); err == nil {
-			f, err = os.OpenFile(path, how, 0o600)
-		}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = r.create(day, path)
 	}
 	if err != nil {
 		return 0, err
@@ -162,6 +185,24 @@ func (r *recorder) open(path string) (size int64, err error) {
 		_ = f.Chmod(0o600) // it was made by something else; nobody else needs to read it
 	}
 	return r.opened.Size(), nil
+}
+
+// create begins the file of a day. Where another process does so at the same time, both write to it and one prunes.
+func (r *recorder) create(day, path string) (*os.File, error) {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	case err != nil:
+		return nil, err
+	}
+	if err := prune(r.dir, day, r.cfg.KeepDays, r.cfg.MaxBytes); err != nil {
+		r.warn(fmt.Errorf("old traces cannot be removed: %w", err))
+	}
+	return f, nil
 }
 
 func (r *recorder) close() error {
@@ -240,37 +281,3 @@ func clipAll(list []string) []string {
 }
 
 func clip(s string) string { return manifest.Clip(manifest.CleanLine(s), maxName) }
-
-// Prune removes the files of days that are keep days or more before today (UTC), and returns how many. Other
-// files are not touched. A folder that does not exist holds none.
-func Prune(dir string, keepDays int, now time.Time) (removed int, err error) {
-	oldest := now.UTC().AddDate(0, 0, -keepDays).Format(dayFormat)
-	days, err := listDays(dir)
-	for _, day := range days {
-		if day > oldest {
-			continue
-		}
-		if removeErr := os.Remove(filepath.Join(dir, day+suffix)); removeErr != nil {
-			err = removeErr
-			continue
-		}
-		removed++
-	}
-	return removed, err
-}
-
-// listDays lists the days of which there is a file, oldest first.
-func listDays(dir string) ([]string, error) {
-	files, err := os.ReadDir(dir) // sorted by name, which is by day
-	if err != nil && !os.IsNotExist(err) {
-		return nil, err
-	}
-	var days []string
-	for _, f := range files {
-		day, ok := strings.CutSuffix(f.Name(), suffix)
-		if _, err := time.Parse(dayFormat, day); ok && err == nil {
-			days = append(days, day)
-		}
-	}
-	return days, nil
-}

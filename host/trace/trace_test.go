@@ -303,23 +303,92 @@ func TestFilter(t *testing.T) {
 }
 
 func TestPrune(t *testing.T) {
+	const kept = "2026-01-01.txt other.jsonl" // not traces
+	for _, tt := range []struct {
+		name     string
+		keepDays int
+		maxBytes int64
+		want     string
+	}{
+		{"by age", 2, 1000, "2026-06-30 2026-07-01 2026-07-02"},
+		{"today alone", 1, 1000, "2026-07-01 2026-07-02"},
+		{"by size", 1000, 350, "2026-06-30 2026-07-01 2026-07-02"},
+		{"by both", 4, 250, "2026-07-01 2026-07-02"},
+		{"never today or later", 1000, 1, "2026-07-01 2026-07-02"},
+		{"nothing", 1000, 1000, "2026-06-01 2026-06-29 2026-06-30 2026-07-01 2026-07-02"},
+	} {
+		dir := t.TempDir()
+		for _, name := range []string{"2026-06-01", "2026-06-29", "2026-06-30", "2026-07-01", "2026-07-02"} {
+			write(t, filepath.Join(dir, name+suffix), strings.Repeat("x", 100))
+		}
+		for _, name := range strings.Fields(kept) {
+			write(t, filepath.Join(dir, name), "x")
+		}
+		if err := prune(dir, "2026-07-01", tt.keepDays, tt.maxBytes); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if got := strings.Join(must(listDays(dir)), " "); got != tt.want {
+			t.Errorf("%s: left %s, want %s", tt.name, got, tt.want)
+		}
+		for _, name := range strings.Fields(kept) {
+			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+		}
+	}
+	if err := prune(filepath.Join(t.TempDir(), "none"), "2026-07-01", 1, 1); err != nil {
+		t.Errorf("no folder: %v", err)
+	}
+}
+
+// Only the call that begins a day's file prunes.
+func TestPrunesWithEachDay(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"2026-06-01.jsonl", "2026-06-29.jsonl", "2026-06-30.jsonl", "2026-07-01.jsonl", "other.jsonl", "2026-01-01.txt"} {
-		write(t, filepath.Join(dir, name), "")
+	old := filepath.Join(dir, "2026-05-01.jsonl")
+	write(t, old, "")
+	rec := Open(dir, Config{Warn: func(err error) { t.Error(err) }})
+	rec.Record(refused())
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Error("a file of two months ago is left")
 	}
-	removed, err := Prune(dir, 2, noon)
-	if err != nil || removed != 2 {
-		t.Errorf("removed %d, %v", removed, err)
+	write(t, old, "")
+	rec.Record(refused())
+	Open(dir, Config{}).Record(refused())
+	if _, err := os.Stat(old); err != nil {
+		t.Error("a call that began no file pruned")
 	}
-	var left []string
-	for _, f := range must(os.ReadDir(dir)) {
-		left = append(left, f.Name())
+	next := refused()
+	next.Time = noon.AddDate(0, 0, 30)
+	rec.Record(next)
+	if got := strings.Join(must(listDays(dir)), " "); got != "2026-07-31" {
+		t.Errorf("left %s", got)
 	}
-	if got, want := strings.Join(left, " "), "2026-01-01.txt 2026-06-30.jsonl 2026-07-01.jsonl other.jsonl"; got != want {
-		t.Errorf("left %s, want %s", got, want)
+}
+
+// Recorders that begin the same days at once, as processes do, lose no line and report no error.
+func TestConcurrentPruning(t *testing.T) {
+	dir := t.TempDir()
+	const writers, days = 8, 20
+	var all sync.WaitGroup
+	for range writers {
+		rec := Open(dir, Config{KeepDays: days + 1, MaxBytes: 1 << 20, Warn: func(err error) { t.Error(err) }})
+		all.Go(func() {
+			for day := range days {
+				write(t, filepath.Join(dir, "2020-01-01.jsonl"), "old")
+				rec.Record(host.Event{Time: noon.AddDate(0, 0, day), Op: "call", Tool: "text.hash"})
+			}
+		})
 	}
-	if removed, err := Prune(filepath.Join(dir, "none"), 2, noon); err != nil || removed != 0 {
-		t.Errorf("no folder: %d, %v", removed, err)
+	all.Wait()
+	records := 0
+	for _, err := range Read(dir, Filter{Since: noon.AddDate(0, 0, -1)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		records++
+	}
+	if records != writers*days {
+		t.Errorf("%d records, want %d", records, writers*days)
 	}
 }
 

@@ -1,0 +1,62 @@
+package trace
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// prune removes the files of days before today: those that are keepDays or more old, and then the oldest ones until all
+// that are left, today's included, hold no more than maxBytes. Files with other names are not touched. What another
+// process has removed meanwhile is not an error.
+func prune(dir, today string, keepDays int, maxBytes int64) error {
+	days, err := listDays(dir)
+	if err != nil {
+		return err
+	}
+	now, err := time.Parse(dayFormat, today)
+	if err != nil {
+		return err
+	}
+	oldest := now.AddDate(0, 0, 1-keepDays).Format(dayFormat)
+	var total int64
+	sizes := make([]int64, len(days))
+	for i, day := range days {
+		if info, err := os.Stat(filepath.Join(dir, day+suffix)); err == nil {
+			sizes[i] = info.Size()
+			total += sizes[i]
+		}
+	}
+	var failed error
+	for i, day := range days {
+		if day >= today || day >= oldest && total <= maxBytes {
+			break
+		}
+		err := os.Remove(filepath.Join(dir, day+suffix))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		total -= sizes[i]
+	}
+	return failed
+}
+
+// listDays lists the days that have a file, oldest first.
+func listDays(dir string) ([]string, error) {
+	files, err := os.ReadDir(dir) // sorted by name, which is by day
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var days []string
+	for _, f := range files {
+		day, ok := strings.CutSuffix(f.Name(), suffix)
+		if _, err := time.Parse(dayFormat, day); ok && err == nil {
+			days = append(days, day)
+		}
+	}
+	return days, nil
+}
