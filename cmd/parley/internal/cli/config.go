@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/trace"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -31,6 +32,8 @@ type settings struct {
 	BrowserIdle  time.Duration
 	TracesOff    bool
 	TracesValues bool
+	TracesDays   int
+	TracesMiB    int
 
 	sources []settingValue
 }
@@ -68,6 +71,10 @@ var settingTable = []setting{
 	{"browser_idle", "30m", "end a browser that nobody used for this long", true, func(s *settings, v string) error { return duration(&s.BrowserIdle, v) }},
 	{"traces.off", "false", "write no traces", false, func(s *settings, v string) error { return truth(&s.TracesOff, v) }},
 	{"traces.values", "false", "keep parameter values in traces, not only their shapes", false, func(s *settings, v string) error { return truth(&s.TracesValues, v) }},
+	{"traces.keep_days", strconv.Itoa(trace.DefaultKeepDays), "remove traces that are this many days old", false,
+		func(s *settings, v string) error { return between(&s.TracesDays, v, 1, 36500) }},
+	{"traces.max_mib", strconv.Itoa(trace.DefaultMaxBytes >> 20), "remove the oldest traces beyond this many MiB in all", false,
+		func(s *settings, v string) error { return between(&s.TracesMiB, v, 1, 1<<20) }},
 }
 
 func oneOf(v string, allowed ...string) error {
@@ -97,6 +104,16 @@ func count(to *int, v string) error {
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
 		return fmt.Errorf("%q is not a number of bytes", v)
+	}
+	*to = n
+	return nil
+}
+
+// between reads a whole number from low to high.
+func between(to *int, v string, low, high int) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < low || n > high {
+		return fmt.Errorf("%q is not a whole number from %d to %d", v, low, high)
 	}
 	*to = n
 	return nil

@@ -203,7 +203,8 @@ func (r *rooms) host(ctx context.Context) (*host.Host, error) {
 	return host.New(host.Config{
 		Version: Version, Catalog: catalog, Policy: rules, Mode: s.DocMode,
 		Recorder: trace.Open(filepath.Join(r.dirs().state, "traces"), trace.Config{
-			Off: s.TracesOff, Values: s.TracesValues, Warn: func(err error) { r.app.debugf("traces: %v", err) },
+			Off: s.TracesOff, Values: s.TracesValues, KeepDays: s.TracesDays, MaxBytes: int64(s.TracesMiB) << 20,
+			Warn: func(err error) { r.app.debugf("traces: %v", err) },
 		}),
 		Secrets:  rules,
 		Egress:   egress.New(egress.Config{Rules: rules.Egress, UserAgent: "parley/" + Version}),
