@@ -161,7 +161,7 @@ func TestGuest(t *testing.T) {
 			t.Errorf("%s %.60s:\n%.300s\nwant\n%.300s", c.tool, c.params, got, c.want)
 		}
 	}
-	if got, want := strings.Join(h.heard, "; "), "log 2 asked; progress 1 2 half"; got != want {
+	if got, want := strings.Join(h.received, "; "), "log 2 asked; progress 1 2 half"; got != want {
 		t.Errorf("heard %q, want %q", got, want)
 	}
 }
@@ -190,9 +190,9 @@ func run(t *testing.T, folder string, env []string, args ...string) (stdout, std
 
 // testHost is the least that the ABI asks of a host.
 type testHost struct {
-	runtime wazero.Runtime
-	module  wazero.CompiledModule
-	heard   []string
+	runtime  wazero.Runtime
+	module   wazero.CompiledModule
+	received []string
 }
 
 func newTestHost(t *testing.T, wasm []byte) *testHost {
@@ -202,7 +202,7 @@ func newTestHost(t *testing.T, wasm []byte) *testHost {
 	wasi_snapshot_preview1.MustInstantiate(ctx, h.runtime)
 	answer := func(f func(question string) string) func(context.Context, api.Module, uint32, uint32) uint64 {
 		return func(ctx context.Context, m api.Module, ptr, n uint32) uint64 {
-			return place(ctx, m, f(textAt(m, ptr, n)))
+			return writeBlock(ctx, m, f(textAt(m, ptr, n)))
 		}
 	}
 	_, err := h.runtime.NewHostModuleBuilder("parley").
@@ -225,10 +225,10 @@ func newTestHost(t *testing.T, wasm []byte) *testHost {
 	})).Export("http_request").
 		NewFunctionBuilder().WithFunc(answer(func(string) string { return `{"ok":true,"result":"s3cret"}` })).Export("read_secret").
 		NewFunctionBuilder().WithFunc(func(_ context.Context, m api.Module, level int32, ptr, n uint32) {
-		h.heard = append(h.heard, fmt.Sprint("log ", level, " ", textAt(m, ptr, n)))
+		h.received = append(h.received, fmt.Sprint("log ", level, " ", textAt(m, ptr, n)))
 	}).Export("log").
 		NewFunctionBuilder().WithFunc(func(_ context.Context, m api.Module, done, total float64, ptr, n uint32) {
-		h.heard = append(h.heard, fmt.Sprint("progress ", done, " ", total, " ", textAt(m, ptr, n)))
+		h.received = append(h.received, fmt.Sprint("progress ", done, " ", total, " ", textAt(m, ptr, n)))
 	}).Export("progress").
 		Instantiate(ctx)
 	if err != nil {
@@ -249,7 +249,7 @@ func (h *testHost) call(t *testing.T, tool, params string) string {
 		t.Fatal(err)
 	}
 	defer m.Close(ctx)
-	at := place(ctx, m, `{"tool":"`+tool+`","params":`+params+`,"call_id":"1","caller":"cli","host":"0.1.0","deadline_ms":1000,"granted":{}}`)
+	at := writeBlock(ctx, m, `{"tool":"`+tool+`","params":`+params+`,"call_id":"1","caller":"cli","host":"0.1.0","deadline_ms":1000,"granted":{}}`)
 	response, err := m.ExportedFunction("parley_call").Call(ctx, at>>32, at&0xffffffff)
 	if err != nil {
 		t.Fatalf("%s: %v", tool, err)
@@ -257,7 +257,7 @@ func (h *testHost) call(t *testing.T, tool, params string) string {
 	return textAt(m, uint32(response[0]>>32), uint32(response[0]))
 }
 
-func place(ctx context.Context, m api.Module, s string) uint64 {
+func writeBlock(ctx context.Context, m api.Module, s string) uint64 {
 	at, err := m.ExportedFunction("parley_alloc").Call(ctx, uint64(len(s)))
 	if err != nil || !m.Memory().WriteString(uint32(at[0]), s) {
 		panic(fmt.Sprint("parley_alloc: ", at, err))

@@ -26,15 +26,15 @@ func parleyAlloc(n uint32) uint32 {
 
 //go:wasmexport parley_call
 func parleyCall(ptr, n uint32) uint64 {
-	host := wire{ask: ask, log: logLine, progress: reportProgress}
-	raw, err := take(uint64(ptr)<<32 | uint64(n))
+	host := wire{callImport: callImport, log: logLine, progress: reportProgress}
+	raw, err := takeBlock(uint64(ptr)<<32 | uint64(n))
 	if err != nil {
-		return keep(answer(response{Exit: 1, Message: "request: " + err.Error()}))
+		return keepBlock(encodeResponse(response{Exit: 1, Message: "request: " + err.Error()}))
 	}
-	return keep(serve(&registered, raw, host))
+	return keepBlock(serve(&registered, raw, host))
 }
 
-func ask(function string, request []byte) ([]byte, error) {
+func callImport(function string, request []byte) ([]byte, error) {
 	var packed uint64
 	data, n := unsafe.Pointer(unsafe.SliceData(request)), uint32(len(request))
 	switch function {
@@ -46,7 +46,7 @@ func ask(function string, request []byte) ([]byte, error) {
 		packed = readSecret(data, n)
 	}
 	runtime.KeepAlive(request)
-	return take(packed)
+	return takeBlock(packed)
 }
 
 func logLine(level Level, message string) {
@@ -59,8 +59,8 @@ func reportProgress(done, total float64, message string) {
 	runtime.KeepAlive(message)
 }
 
-// take hands a block that the host has filled over to the caller.
-func take(packed uint64) ([]byte, error) {
+// takeBlock hands a block that the host has filled over to the caller.
+func takeBlock(packed uint64) ([]byte, error) {
 	at, n := uint32(packed>>32), uint32(packed)
 	b, ok := blocks[at]
 	if !ok || int(n) > len(b) {
@@ -70,7 +70,7 @@ func take(packed uint64) ([]byte, error) {
 	return b[:n], nil
 }
 
-func keep(b []byte) uint64 {
+func keepBlock(b []byte) uint64 {
 	at := address(b)
 	blocks[at] = b
 	return uint64(at)<<32 | uint64(len(b))

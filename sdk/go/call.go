@@ -153,9 +153,9 @@ func noHost(function string) error {
 // wire is the Host that speaks the ABI: ask calls an import by name with a
 // JSON request and returns its JSON answer.
 type wire struct {
-	ask      func(function string, request []byte) ([]byte, error)
-	log      func(level Level, message string)
-	progress func(done, total float64, message string)
+	callImport func(function string, request []byte) ([]byte, error)
+	log        func(level Level, message string)
+	progress   func(done, total float64, message string)
 }
 
 var _ Host = wire{}
@@ -187,20 +187,20 @@ func (w wire) HTTP(r Request) (Response, error) {
 	} else {
 		request.Binary = r.Body
 	}
-	var answer struct {
+	var reply struct {
 		Status  int         `json:"status"`
 		Headers [][2]string `json:"headers"`
 		Body    string      `json:"body"`
 		Binary  []byte      `json:"body_base64"`
 	}
-	if err := w.exchange("http_request", request, &answer); err != nil {
+	if err := w.exchange("http_request", request, &reply); err != nil {
 		return Response{}, err
 	}
-	body := answer.Binary
+	body := reply.Binary
 	if body == nil {
-		body = []byte(answer.Body)
+		body = []byte(reply.Body)
 	}
-	return Response{Status: answer.Status, Headers: answer.Headers, Body: body}, nil
+	return Response{Status: reply.Status, Headers: reply.Headers, Body: body}, nil
 }
 
 func (w wire) ReadSecret(name string) (string, error) {
@@ -221,25 +221,25 @@ func (w wire) exchange(function string, request, result any) error {
 	if err != nil {
 		return err
 	}
-	raw, err = w.ask(function, raw)
+	raw, err = w.callImport(function, raw)
 	if err != nil {
 		return err
 	}
-	var answer struct {
+	var reply struct {
 		OK     bool            `json:"ok"`
 		Result json.RawMessage `json:"result"`
 		Error  *HostError      `json:"error"`
 	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
+	if err := json.Unmarshal(raw, &reply); err != nil {
 		return fmt.Errorf("answer of %s: %w", function, err)
 	}
-	if answer.Error != nil {
-		return answer.Error
+	if reply.Error != nil {
+		return reply.Error
 	}
-	if !answer.OK {
+	if !reply.OK {
 		return &HostError{Code: "internal", ExitCode: 110, Message: function + " failed without saying why"}
 	}
-	if err := json.Unmarshal(answer.Result, result); err != nil {
+	if err := json.Unmarshal(reply.Result, result); err != nil {
 		return fmt.Errorf("result of %s: %w", function, err)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 // Main prints the manifest of the registered plugin on stdout and what an
 // author should mend on stderr. It ends with 1 if there is no manifest to print.
 func Main() {
-	raw, hints, err := compose(&registered)
+	raw, hints, err := buildManifest(&registered)
 	for _, hint := range hints {
 		fmt.Fprintln(os.Stderr, "warning:", hint)
 	}
@@ -29,7 +29,7 @@ func Main() {
 // Manifest returns the manifest of the registered plugin, indented JSON. The
 // error names everything that is wrong.
 func Manifest() ([]byte, error) {
-	raw, _, err := compose(&registered)
+	raw, _, err := buildManifest(&registered)
 	return raw, err
 }
 
@@ -197,9 +197,9 @@ func (b *builder) hint(format string, args ...any) {
 	b.hints = append(b.hints, fmt.Sprintf(format, args...))
 }
 
-// compose makes the manifest of p. Whether its texts and names are good is
+// buildManifest makes the manifest of p. Whether its texts and names are good is
 // judged by the host's reader; here stands what only the code can know.
-func compose(p *Plugin) (raw []byte, hints []string, err error) {
+func buildManifest(p *Plugin) (raw []byte, hints []string, err error) {
 	b := &builder{plugin: p}
 	if p.Name == "" || p.Version == "" || p.Brief == "" || len(p.Tools) == 0 {
 		b.fail("a plugin needs Name, Version, Brief and Tools: call sdk.Register in init")
@@ -237,14 +237,14 @@ func compose(p *Plugin) (raw []byte, hints []string, err error) {
 		return nil, b.hints, err
 	}
 	var out bytes.Buffer
-	layOut(&out, compact, 0)
+	writeIndented(&out, compact, 0)
 	out.WriteByte('\n')
 	return out.Bytes(), b.hints, nil
 }
 
-// layOut writes compact JSON for people who review it: what fits into a line
+// writeIndented writes compact JSON for people who review it: what fits into a line
 // of 120 columns is one line. raw must be valid.
-func layOut(out *bytes.Buffer, raw json.RawMessage, indent int) {
+func writeIndented(out *bytes.Buffer, raw json.RawMessage, indent int) {
 	if len(raw)+indent <= 120 || raw[0] != '{' && raw[0] != '[' {
 		out.Write(raw)
 		return
@@ -269,7 +269,7 @@ func layOut(out *bytes.Buffer, raw json.RawMessage, indent int) {
 			out.WriteString(": ")
 		}
 		d.Decode(&part)
-		layOut(out, part, indent+1)
+		writeIndented(out, part, indent+1)
 	}
 	newLine(indent)
 	out.WriteByte(raw[len(raw)-1])

@@ -159,7 +159,7 @@ func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 	case t == durationType:
 		return nil, errors.New("time.Duration would be a number of nanoseconds: use an integer whose name says its unit, or a string")
 	case t.Kind() == reflect.Pointer:
-		return r.describe(t.Elem(), named(t.Elem(), path))
+		return r.describe(t.Elem(), pathOf(t.Elem(), path))
 	case t.Implements(marshalerType):
 		return nil, fmt.Errorf("%s has a MarshalJSON of its own, so its schema is not known: use json.RawMessage", t)
 	case t.Implements(textType):
@@ -173,8 +173,8 @@ func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 	case reflect.Int, reflect.Int64: // 64 bits in wasm too
 		return &schema{Type: "integer"}, nil
 	case reflect.Int8, reflect.Int16, reflect.Int32:
-		most := int64(1)<<(t.Bits()-1) - 1
-		return &schema{Type: "integer", Minimum: number(-most - 1), Maximum: number(most)}, nil
+		maxValue := int64(1)<<(t.Bits()-1) - 1
+		return &schema{Type: "integer", Minimum: number(-maxValue - 1), Maximum: number(maxValue)}, nil
 	case reflect.Uint, reflect.Uint64:
 		return &schema{Type: "integer", Minimum: "0"}, nil
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
@@ -187,13 +187,13 @@ func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 		if t.Elem().Kind() == reflect.Uint8 && t.Kind() == reflect.Slice {
 			return &schema{Type: "string", ContentEncoding: "base64"}, nil
 		}
-		items, err := r.describe(t.Elem(), named(t.Elem(), path))
+		items, err := r.describe(t.Elem(), pathOf(t.Elem(), path))
 		return &schema{Type: "array", Items: items}, err
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
 			return nil, fmt.Errorf("%s: the keys of a map must be strings", t)
 		}
-		values, err := r.describe(t.Elem(), named(t.Elem(), path))
+		values, err := r.describe(t.Elem(), pathOf(t.Elem(), path))
 		return &schema{Type: "object", AdditionalProperties: values}, err
 	case reflect.Struct:
 		return r.structure(t, path)
@@ -203,8 +203,8 @@ func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 
 func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
-// named is the path of comments for t: its own name, or where it stands if it has none.
-func named(t reflect.Type, path string) string {
+// pathOf is the path of comments for t: its own name, or where it stands if it has none.
+func pathOf(t reflect.Type, path string) string {
 	if t.Name() == "" {
 		return path
 	}
@@ -225,13 +225,13 @@ func (r *reflector) structure(t reflect.Type, path string) (*schema, error) {
 		r.defs[t] = &schema{} // holds the place while t is described anew, from no struct at all
 		open := r.open
 		r.open = []reflect.Type{t}
-		def, err := r.fields(t, named(t, path))
+		def, err := r.fields(t, pathOf(t, path))
 		r.open, r.defs[t] = open, def
 		return ref, err
 	}
 	r.open = append(r.open, t)
 	defer func() { r.open = r.open[:len(r.open)-1] }()
-	return r.fields(t, named(t, path))
+	return r.fields(t, pathOf(t, path))
 }
 
 func (r *reflector) fields(t reflect.Type, path string) (*schema, error) {
@@ -247,7 +247,7 @@ func (r *reflector) fields(t reflect.Type, path string) (*schema, error) {
 			inner = inner.Elem()
 		}
 		if f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
-			embedded, err := r.describe(inner, named(inner, path))
+			embedded, err := r.describe(inner, pathOf(inner, path))
 			if err != nil {
 				return nil, err
 			}
@@ -311,48 +311,48 @@ func (r *reflector) field(t reflect.Type, f reflect.StructField, options, path s
 
 // constrain adds what the tags of a field say.
 func (s *schema) constrain(tag reflect.StructTag) error {
-	one := s // what tags on a slice or a map speak of
+	target := s // what tags on a slice or a map speak of
 	if s.Items != nil {
-		one = s.Items
+		target = s.Items
 	} else if values, ok := s.AdditionalProperties.(*schema); ok {
-		one = values
+		target = values
 	}
 	for _, n := range []struct {
 		tag   string
 		into  *json.Number
 		types string
 	}{
-		{"minimum", &one.Minimum, "integer number"}, {"maximum", &one.Maximum, "integer number"},
-		{"minLength", &one.MinLength, "string"}, {"maxLength", &one.MaxLength, "string"},
+		{"minimum", &target.Minimum, "integer number"}, {"maximum", &target.Maximum, "integer number"},
+		{"minLength", &target.MinLength, "string"}, {"maxLength", &target.MaxLength, "string"},
 		{"minItems", &s.MinItems, "array"}, {"maxItems", &s.MaxItems, "array"},
 	} {
 		value, ok := tag.Lookup(n.tag)
 		if !ok {
 			continue
 		}
-		on := one
+		subject := target
 		if n.types == "array" {
-			on = s
+			subject = s
 		}
-		if on.Type == "" || !strings.Contains(n.types, on.Type) {
-			return fmt.Errorf("tag %s is for %s, the field is %q", n.tag, n.types, on.Type)
+		if subject.Type == "" || !strings.Contains(n.types, subject.Type) {
+			return fmt.Errorf("tag %s is for %s, the field is %q", n.tag, n.types, subject.Type)
 		}
 		if _, err := strconv.ParseFloat(value, 64); err != nil {
 			return fmt.Errorf("tag %s: %w", n.tag, err)
 		}
 		*n.into = json.Number(value)
 	}
-	one.Pattern = tag.Get("pattern")
+	target.Pattern = tag.Get("pattern")
 	if format := tag.Get("format"); format != "" {
-		one.Format = format
+		target.Format = format
 	}
 	if values, ok := tag.Lookup("enum"); ok {
 		for value := range strings.SplitSeq(values, ",") {
-			raw, err := one.literal(value)
+			raw, err := target.literal(value)
 			if err != nil {
 				return fmt.Errorf("tag enum: %w", err)
 			}
-			one.Enum = append(one.Enum, raw)
+			target.Enum = append(target.Enum, raw)
 		}
 	}
 	if value, ok := tag.Lookup("default"); ok {

@@ -106,7 +106,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-func TestSchemaRefusesWhatItCannotSay(t *testing.T) {
+func TestSchemaRefusesUnsupportedTypes(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   func() (*schema, error)
 		want string
@@ -114,7 +114,7 @@ func TestSchemaRefusesWhatItCannotSay(t *testing.T) {
 		"channel":  {schemaOf[struct{ C chan int }], "field C: chan int has no JSON form"},
 		"duration": {schemaOf[struct{ D time.Duration }], "nanoseconds"},
 		"key":      {schemaOf[map[int]string], "keys of a map must be strings"},
-		"own form": {schemaOf[own], "MarshalJSON of its own"},
+		"own form": {schemaOf[customJSON], "MarshalJSON of its own"},
 		"default, required": {schemaOf[struct {
 			A int `default:"1"`
 		}], "omitempty"},
@@ -140,9 +140,9 @@ func TestSchemaRefusesWhatItCannotSay(t *testing.T) {
 	}
 }
 
-type own struct{}
+type customJSON struct{}
 
-func (own) MarshalJSON() ([]byte, error) { return nil, nil }
+func (customJSON) MarshalJSON() ([]byte, error) { return nil, nil }
 
 // Parts has slices and maps that are nil.
 type Parts struct {
@@ -252,7 +252,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-func TestWireReadsWhatTheHostAnswers(t *testing.T) {
+func TestWireDecodesReplies(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"ok":true,"result":"value"}`: "value",
 		`{"ok":false,"error":{"code":"denied","exit_code":82,"message":"not granted","more":1}}`: "denied: not granted",
@@ -261,7 +261,7 @@ func TestWireReadsWhatTheHostAnswers(t *testing.T) {
 		`{"ok":true}`:            "result of read_secret: ",
 		`no`:                     "answer of read_secret: ",
 	} {
-		w := wire{ask: func(string, []byte) ([]byte, error) { return []byte(answer), nil }}
+		w := wire{callImport: func(string, []byte) ([]byte, error) { return []byte(answer), nil }}
 		got, err := w.ReadSecret("KEY")
 		if err != nil {
 			got = err.Error()
@@ -270,7 +270,7 @@ func TestWireReadsWhatTheHostAnswers(t *testing.T) {
 			t.Errorf("%s: %q, want %q", answer, got, want)
 		}
 	}
-	w := wire{ask: func(string, []byte) ([]byte, error) {
+	w := wire{callImport: func(string, []byte) ([]byte, error) {
 		return []byte(`{"ok":true,"result":{"status":404,"headers":[["a","b"],["a","c"]],"body_base64":"/w=="}}`), nil
 	}}
 	got, err := w.HTTP(Request{URL: "https://a"})
@@ -297,7 +297,7 @@ func TestManifest(t *testing.T) {
 			{Title: "Not run", Kind: Full, Params: json.RawMessage(`{"do":"host"}`)},
 		},
 	})}
-	got, hints, err := compose(p)
+	got, hints, err := buildManifest(p)
 	if err != nil || hints != nil {
 		t.Fatal(err, hints)
 	}
@@ -310,7 +310,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-func TestManifestNamesEveryMistake(t *testing.T) {
+func TestManifestReportsEveryError(t *testing.T) {
 	p := testPlugin()
 	p.Version = ""
 	p.ExitCodes[0].Code = 80
@@ -319,7 +319,7 @@ func TestManifestNamesEveryMistake(t *testing.T) {
 			Examples: []Example{{Title: "fails", Params: In{Do: "other"}, Runnable: true}}}),
 		Tool("scalar", func(*Call, string) (string, error) { return "", nil }, Doc{Brief: "S", Effect: Read}),
 	)
-	_, hints, err := compose(p)
+	_, hints, err := buildManifest(p)
 	for _, want := range []string{
 		"a plugin needs Name, Version", "exit code gone: 80", "tool bad: Brief and Effect", `positional "nosuch"`, `exit code "nosuch"`,
 		`example "fails": is declared to end in 0`, "tool scalar: parameters: string is not a struct",

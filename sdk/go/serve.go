@@ -36,7 +36,7 @@ type response struct {
 func serve(p *Plugin, raw []byte, host Host) []byte {
 	var q request
 	if err := json.Unmarshal(raw, &q); err != nil {
-		return answer(response{Exit: 1, Message: "request: " + err.Error()})
+		return encodeResponse(response{Exit: 1, Message: "request: " + err.Error()})
 	}
 	c := &Call{
 		Tool: q.Tool, ID: q.CallID, Session: q.Session, Caller: q.Caller, HostVersion: q.Host,
@@ -45,7 +45,7 @@ func serve(p *Plugin, raw []byte, host Host) []byte {
 	}
 	r := p.invoke(c, q.Params)
 	r.Warnings = c.warnings
-	return answer(r)
+	return encodeResponse(r)
 }
 
 // invoke runs the tool that c names.
@@ -89,7 +89,7 @@ func (p *Plugin) failure(err error) response {
 }
 
 // answer encodes r; details that have no JSON form are left out, saying so.
-func answer(r response) []byte {
+func encodeResponse(r response) []byte {
 	raw, err := encode(r)
 	if err != nil {
 		r.Details, r.Result = nil, nil
