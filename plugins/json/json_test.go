@@ -153,8 +153,8 @@ func TestCopiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestDiffLeadsFromBeforeToAfter applies the diff of random values.
-func TestDiffLeadsFromBeforeToAfter(t *testing.T) {
+// TestDiffIsApplicable applies the diff of random values.
+func TestDiffIsApplicable(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
 		before, after := randomJSON(r, 3), randomJSON(r, 3)

@@ -119,14 +119,14 @@ func (d *differ) arrays(path string, a, b []any) {
 	for tail < len(a)-head && tail < len(b)-head && equal(a[len(a)-1-tail], b[len(b)-1-tail]) {
 		tail++
 	}
-	both := min(len(a), len(b)) - head - tail
-	for i := head; i < head+both; i++ {
+	common := min(len(a), len(b)) - head - tail
+	for i := head; i < head+common; i++ {
 		d.compare(path+"/"+strconv.Itoa(i), a[i], b[i])
 	}
-	for i := len(a) - tail - 1; i >= head+both; i-- {
+	for i := len(a) - tail - 1; i >= head+common; i-- {
 		d.add("remove", path+"/"+strconv.Itoa(i), nil, false)
 	}
-	for i := head + both; i < len(b)-tail; i++ {
+	for i := head + common; i < len(b)-tail; i++ {
 		d.add("add", path+"/"+strconv.Itoa(i), b[i], true)
 	}
 }
@@ -296,16 +296,16 @@ func index(name string, last int) (int, bool) {
 	return i, err == nil && i >= 0 && i <= last && strconv.Itoa(i) == name
 }
 
-type verb int
+type action int
 
 const (
-	add verb = iota
+	add action = iota
 	remove
 	replace
 )
 
 // change does do at path and returns v as it is then; v itself may have changed too.
-func change(v any, path []string, do verb, value any) (any, bool) {
+func change(v any, path []string, do action, value any) (any, bool) {
 	if len(path) == 0 {
 		return value, true // removing the whole leaves null
 	}

@@ -180,12 +180,12 @@ func unified(edits []edit, context int) string {
 			return out.String()
 		}
 		start := max(done, first-context)
-		end, quiet := first, 0 // the hunk ends where 2*context lines are unchanged
-		for i := first; i < len(edits) && quiet <= 2*context; i++ {
+		end, unchanged := first, 0 // the hunk ends where 2*context lines are unchanged
+		for i := first; i < len(edits) && unchanged <= 2*context; i++ {
 			if edits[i].op == ' ' {
-				quiet++
+				unchanged++
 			} else {
-				end, quiet = i+1, 0
+				end, unchanged = i+1, 0
 			}
 		}
 		end = min(end+context, len(edits))

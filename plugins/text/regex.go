@@ -83,10 +83,10 @@ const maxOffsets = 2_000_000
 
 // matchesOf lists the matches as FindAllStringSubmatchIndex does, and says whether these are all.
 func matchesOf(re *regexp.Regexp, text string) (matches [][]int, all bool) {
-	most := maxOffsets / (2 + 2*re.NumSubexp())
-	matches = re.FindAllStringSubmatchIndex(text, most+1)
-	if len(matches) > most {
-		return matches[:most], false
+	limit := maxOffsets / (2 + 2*re.NumSubexp())
+	matches = re.FindAllStringSubmatchIndex(text, limit+1)
+	if len(matches) > limit {
+		return matches[:limit], false
 	}
 	return matches, true
 }

@@ -87,7 +87,7 @@ func TestDecodeIsLenientAboutLayoutOnly(t *testing.T) {
 	}
 }
 
-func TestFindPlaces(t *testing.T) {
+func TestFindPositions(t *testing.T) {
 	got, err := Find(&sdk.Call{}, FindParams{Text: "ab\nécb\n\nb", Pattern: "b$"})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestFindPlaces(t *testing.T) {
 	}
 }
 
-func TestPatternMistakesAreExplained(t *testing.T) {
+func TestPatternErrors(t *testing.T) {
 	for pattern, want := range map[string]string{"(": "missing closing", "(?<=a)b": "look-behind", "a(?!b)": "look-ahead"} {
 		_, err := Find(&sdk.Call{}, FindParams{Text: "a", Pattern: pattern})
 		var invalid *sdk.InvalidError
@@ -181,9 +181,9 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestDiffLeadsFromBeforeToAfter applies the edits of random texts, and counts
+// TestDiffIsApplicable applies the edits of random texts, and counts
 // them against the length of the longest common subsequence.
-func TestDiffLeadsFromBeforeToAfter(t *testing.T) {
+func TestDiffIsApplicable(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func() []string {
 		text := make([]string, r.IntN(12))
