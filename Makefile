@@ -88,7 +88,7 @@ fixtures: ## rebuild the guests that tests run, after changing their source
 	.ci/fixtures .
 
 generate: ## regenerate what go generate makes
-	$(GO) generate ./host/internal/index ./cdp/... ./plugins
+	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins
 
 check-generated: check-plugins check-fixtures check-generate ## what is committed is what its source makes
 	for module in . bench; do $(GO) -C $$module mod tidy -diff; $(GO) -C $$module mod verify; done
@@ -117,10 +117,10 @@ check-fixtures:
 
 # A tree with changes may be checked too: what counts is that generating changes nothing more.
 check-generate:
-	@before=$$(git diff -- host/internal/index cdp plugins | sha256sum); \
-	$(GO) generate ./host/internal/index ./cdp/... ./plugins; \
-	if [[ $$(git diff -- host/internal/index cdp plugins | sha256sum) != "$$before" ]]; then \
-	  git --no-pager diff --stat -- host/internal/index cdp plugins; echo "make generate changed these files; commit the result"; exit 1; \
+	@before=$$(git diff -- host/internal/index cdp sdk plugins | sha256sum); \
+	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins; \
+	if [[ $$(git diff -- host/internal/index cdp sdk plugins | sha256sum) != "$$before" ]]; then \
+	  git --no-pager diff --stat -- host/internal/index cdp sdk plugins; echo "make generate changed these files; commit the result"; exit 1; \
 	fi; \
 	echo "ok go generate"
 

@@ -112,76 +112,6 @@ func encodeParams(v any) ([]byte, error) {
 	return encode(v)
 }
 
-// The types below are the manifest's own form.
-type (
-	manifestForm struct {
-		Manifest     int            `json:"manifest"`
-		Name         string         `json:"name"`
-		Version      string         `json:"version"`
-		Kind         string         `json:"kind"`
-		MinHost      string         `json:"min_host,omitempty"`
-		Docs         docsForm       `json:"docs"`
-		Keywords     []string       `json:"keywords,omitempty"`
-		License      string         `json:"license,omitempty"`
-		Homepage     string         `json:"homepage,omitempty"`
-		Groups       []groupForm    `json:"groups,omitempty"`
-		ExitCodes    []exitCodeForm `json:"exit_codes,omitempty"`
-		Capabilities Capabilities   `json:"capabilities,omitzero"`
-		Limits       Limits         `json:"limits,omitzero"`
-		Settings     *schema        `json:"settings,omitempty"`
-		Tutorial     []Step         `json:"tutorial,omitempty"`
-		Tools        []toolForm     `json:"tools"`
-	}
-	docsForm struct {
-		Brief    string `json:"brief"`
-		Standard string `json:"standard,omitempty"`
-		Full     string `json:"full,omitempty"`
-	}
-	groupForm struct {
-		Name string   `json:"name"`
-		Docs docsForm `json:"docs"`
-	}
-	exitCodeForm struct {
-		Code       int    `json:"code"`
-		Name       string `json:"name"`
-		Meaning    string `json:"meaning"`
-		Retry      Retry  `json:"retry,omitempty"`
-		Suggestion string `json:"suggestion,omitempty"`
-	}
-	toolForm struct {
-		Name         string        `json:"name"`
-		Group        string        `json:"group,omitempty"`
-		Category     Category      `json:"category,omitempty"`
-		Docs         docsForm      `json:"docs"`
-		Params       *schema       `json:"params"`
-		Returns      *schema       `json:"returns,omitempty"`
-		Positional   []string      `json:"positional,omitempty"`
-		Effect       Effect        `json:"effect"`
-		Idempotent   bool          `json:"idempotent,omitempty"`
-		OpenWorld    bool          `json:"open_world,omitempty"`
-		Examples     []exampleForm `json:"examples,omitempty"`
-		ExitCodes    []string      `json:"exit_codes,omitempty"`
-		Aliases      []string      `json:"aliases,omitempty"`
-		Keywords     []string      `json:"keywords,omitempty"`
-		Tasks        []string      `json:"tasks,omitempty"`
-		When         string        `json:"when,omitempty"`
-		WhenNot      string        `json:"when_not,omitempty"`
-		Related      []Related     `json:"related,omitempty"`
-		Limitations  []string      `json:"limitations,omitempty"`
-		Since        string        `json:"since,omitempty"`
-		Experimental bool          `json:"experimental,omitempty"`
-		Deprecated   *Deprecated   `json:"deprecated,omitempty"`
-	}
-	exampleForm struct {
-		Title    string          `json:"title"`
-		Kind     Kind            `json:"kind,omitempty"`
-		Params   json.RawMessage `json:"params"`
-		ExitCode int             `json:"exit_code"`
-		Result   json.RawMessage `json:"result,omitempty"`
-		Runnable bool            `json:"runnable"`
-	}
-)
-
 // builder gathers what is wrong and what could be better while a manifest is built.
 type builder struct {
 	plugin *Plugin
@@ -208,7 +138,7 @@ func buildManifest(p *Plugin) (raw []byte, hints []string, err error) {
 		Manifest: 1, Name: p.Name, Version: p.Version, Kind: "parley/1", MinHost: p.MinHost,
 		Docs:     docsForm{p.Brief, p.Standard, p.Full},
 		Keywords: p.Keywords, License: p.License, Homepage: p.Homepage,
-		Capabilities: p.Capabilities, Limits: p.Limits, Tutorial: p.Tutorial,
+		ExitCodes: p.ExitCodes, Capabilities: p.Capabilities, Limits: p.Limits, Tutorial: p.Tutorial,
 		Tools: []toolForm{},
 	}
 	for _, g := range p.Groups {
@@ -218,7 +148,6 @@ func buildManifest(p *Plugin) (raw []byte, hints []string, err error) {
 		if c.Code < 2 || c.Code > 79 {
 			b.fail("exit code %s: %d is not within 2 and 79", c.Name, c.Code)
 		}
-		m.ExitCodes = append(m.ExitCodes, exitCodeForm(c))
 	}
 	if p.Settings != nil {
 		t := reflect.TypeOf(p.Settings)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -350,5 +351,26 @@ func TestCheck(t *testing.T) {
 		"do, example \"wrong code\": ends with exit code 1, declared is 10: unexpected EOF"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v\nwant\n%s", err, want)
+	}
+}
+
+// TestAuthorsCanSetEveryField fails when the manifest has a field that an author cannot set.
+func TestAuthorsCanSetEveryField(t *testing.T) {
+	for _, c := range []struct {
+		form, author any
+		made         []string
+	}{
+		{manifestForm{}, Plugin{}, []string{"Manifest", "Kind", "Docs"}}, // Docs are Brief, Standard and Full
+		{groupForm{}, Group{}, []string{"Docs"}},
+		{toolForm{}, Doc{}, []string{"Name", "Docs", "Params", "Returns"}}, // arguments of Tool
+		{exampleForm{}, Example{}, nil},
+	} {
+		form, author := reflect.TypeOf(c.form), reflect.TypeOf(c.author)
+		for i := range form.NumField() {
+			name := form.Field(i).Name
+			if _, ok := author.FieldByName(name); !ok && !slices.Contains(c.made, name) {
+				t.Errorf("the manifest's field %s.%s has no counterpart in %s", form.Name(), name, author.Name())
+			}
+		}
 	}
 }
