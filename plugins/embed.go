@@ -1,6 +1,5 @@
-// Package plugins holds the plugins that ship within the binary. Each stands
-// here as it was built, beside its manifest, so that describing one never
-// unpacks it.
+// Package plugins embeds the plugins that ship with the binary. Each is stored
+// as built, next to its manifest, so that describing a plugin never unpacks it.
 package plugins
 
 import (
@@ -15,12 +14,12 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// index.json and the segments are generated from the manifests, because a list or a search must not parse them all:
-// a test holds them against what it would generate.
+// index.json and the segments are generated from the manifests, so that a list or a search does not parse all
+// manifests. A test compares them with what it would generate.
 //
 //go:generate go test -run TestGenerated -update .
 
-// The packed plugins are variables of their own: embed.FS would copy them.
+// The compressed plugins are variables of their own, because embed.FS would copy them.
 var (
 	//go:embed json/plugin.wasm.gz
 	jsonGzip []byte
@@ -49,10 +48,10 @@ type File struct {
 	host.Info
 	Manifest []byte // JSON, the same bytes that the wasm carries in its section
 	Segment  []byte // for search
-	Gzip     []byte // the wasm, compressed
+	Gzip     []byte // the compressed wasm
 }
 
-// Shipped lists the shipped plugins, sorted by name. It copies nothing: leave the bytes as they are.
+// Shipped returns the shipped plugins, sorted by name. The bytes are shared: do not modify them.
 func Shipped() ([]File, error) {
 	files := []File{
 		{host.Info{Name: "json", Digest: strings.TrimSpace(jsonDigest)}, jsonManifest, jsonSegment, jsonGzip},
@@ -71,7 +70,7 @@ func Shipped() ([]File, error) {
 	return files, nil
 }
 
-// Wasm unpacks the plugin.
+// Wasm returns the decompressed plugin.
 func (f File) Wasm() ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(f.Gzip))
 	if err != nil {

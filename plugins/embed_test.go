@@ -23,7 +23,7 @@ func shipped(t *testing.T) []File {
 	return files
 }
 
-// TestGenerated holds index.json and the segments against the manifests.
+// TestGenerated compares index.json and the segments with what the manifests generate.
 func TestGenerated(t *testing.T) {
 	var infos []host.Info
 	for _, f := range shipped(t) {
@@ -31,7 +31,8 @@ func TestGenerated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		infos = append(infos, host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups), Tools: len(m.Tools)})
+		infos = append(infos, host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief,
+			Groups: len(m.Groups), Tools: len(m.Tools)})
 		generated(t, m.Name+"/segment", f.Segment, host.BuildSegment(m.Name, host.SearchDocs(m)))
 	}
 	want, err := json.MarshalIndent(infos, "", " ")
@@ -47,7 +48,7 @@ func generated(t *testing.T, path string, have, want []byte) {
 			t.Fatal(err)
 		}
 	} else if !bytes.Equal(have, want) {
-		t.Errorf("%s is not what the manifests make; run go generate ./plugins", path)
+		t.Errorf("%s differs from what the manifests generate; run go generate ./plugins", path)
 	}
 }
 
@@ -86,16 +87,16 @@ func TestShippedFilesAgree(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(section, bytes.TrimSpace(f.Manifest)) {
-				t.Error("the wasm carries another manifest than manifest.json")
+				t.Error("the manifest in the wasm differs from manifest.json")
 			}
 			if len(f.Gzip) > 2_500_000 {
-				t.Errorf("%d bytes packed, over 2.5 MB", len(f.Gzip))
+				t.Errorf("%d compressed bytes; the limit is 2.5 MB", len(f.Gzip))
 			}
 		})
 	}
 }
 
-// TestManifestsTeach holds what ships to the budgets that authors are given.
+// TestManifestsTeach checks the shipped manifests against the budgets for authors.
 func TestManifestsTeach(t *testing.T) {
 	budget := map[int]int{manifest.Tier1: 50, manifest.Tier2: 120, manifest.Tier3: 300}
 	for _, f := range shipped(t) {
@@ -104,7 +105,7 @@ func TestManifestsTeach(t *testing.T) {
 			t.Fatalf("%s: %v", f.Name, err)
 		}
 		if m.Name != f.Name {
-			t.Errorf("folder %s holds plugin %s", f.Name, m.Name)
+			t.Errorf("folder %s contains plugin %s", f.Name, m.Name)
 		}
 		for i := range m.Tools {
 			tool := &m.Tools[i]

@@ -111,7 +111,8 @@ func main() { sdk.Main() }
 func TestGuest(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "main.go"), guest)
-	write(t, filepath.Join(folder, "go.mod"), "module guest\n\ngo 1.26\n\nrequire github.com/parley-tools/parley v0.0.0\n\nreplace github.com/parley-tools/parley => ./parley\n")
+	write(t, filepath.Join(folder, "go.mod"),
+		"module guest\n\ngo 1.26\n\nrequire github.com/parley-tools/parley v0.0.0\n\nreplace github.com/parley-tools/parley => ./parley\n")
 	write(t, filepath.Join(folder, "parley/go.mod"), "module github.com/parley-tools/parley\n\ngo 1.26\n")
 	if err := fs.WalkDir(Go, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -138,7 +139,8 @@ func TestGuest(t *testing.T) {
 		t.Errorf("hints: %s", hints)
 	}
 
-	run(t, folder, []string{"GOOS=wasip1", "GOARCH=wasm"}, "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o", "guest.wasm", ".")
+	run(t, folder, []string{"GOOS=wasip1", "GOARCH=wasm"}, "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared",
+		"-ldflags=-s -w", "-o", "guest.wasm", ".")
 	wasm, err := os.ReadFile(filepath.Join(folder, "guest.wasm"))
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +152,8 @@ func TestGuest(t *testing.T) {
 	long := strings.Repeat("long ", 200_000)
 	for _, c := range []struct{ tool, params, want string }{
 		{"echo", `{"text":"<é>"}`, `{"ok":true,"result":{"text":"<é>","seen":[]},"warnings":["echo is called by cli"]}`},
-		{"echo", `{"text":"` + long + `"}`, `{"ok":true,"result":{"text":"` + long + `","seen":[]},"warnings":["echo is called by cli"]}`},
+		{"echo", `{"text":"` + long + `"}`, `{"ok":true,"result":{"text":"` + long +
+			`","seen":[]},"warnings":["echo is called by cli"]}`},
 		{"echo", `{"text":1}`, `{"ok":false,"invalid":[{"pointer":"/text","expected":"a value that fits string","provided":"number"}]}`},
 		{"ask", `{"text":"abc","times":200}`, `{"ok":true,"result":{"text":"s3cret hey","seen":[]}}`},
 		{"denied", `{"text":""}`, `{"ok":false,"exit":10,"message":"not granted","details":{"code":"denied"}}`},
@@ -219,7 +222,8 @@ func newTestHost(t *testing.T, wasm []byte) *testHost {
 	})).Export("call_tool").
 		NewFunctionBuilder().WithFunc(answer(func(question string) string {
 		if question != `{"method":"GET","url":"https://example.com","body_base64":"/w=="}` {
-			return `{"ok":false,"error":{"code":"internal","exit_code":110,"message":"asked ` + fmt.Sprintf("%q", question)[1:] + `}}`
+			return `{"ok":false,"error":{"code":"internal","exit_code":110,"message":"asked ` + fmt.Sprintf("%q", question)[1:] +
+				`}}`
 		}
 		return `{"ok":true,"result":{"status":200,"headers":[["a","b"]],"body":"hey"}}`
 	})).Export("http_request").
@@ -244,12 +248,14 @@ func newTestHost(t *testing.T, wasm []byte) *testHost {
 func (h *testHost) call(t *testing.T, tool, params string) string {
 	t.Helper()
 	ctx := context.Background()
-	m, err := h.runtime.InstantiateModule(ctx, h.module, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
+	m, err := h.runtime.InstantiateModule(ctx, h.module,
+		wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close(ctx)
-	at := writeBlock(ctx, m, `{"tool":"`+tool+`","params":`+params+`,"call_id":"1","caller":"cli","host":"0.1.0","deadline_ms":1000,"granted":{}}`)
+	at := writeBlock(ctx, m, `{"tool":"`+tool+`","params":`+params+
+		`,"call_id":"1","caller":"cli","host":"0.1.0","deadline_ms":1000,"granted":{}}`)
 	response, err := m.ExportedFunction("parley_call").Call(ctx, at>>32, at&0xffffffff)
 	if err != nil {
 		t.Fatalf("%s: %v", tool, err)

@@ -13,7 +13,7 @@ import (
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
 
-// ConvertParams is YAML or JSON, one of them.
+// ConvertParams is either YAML or JSON.
 type ConvertParams struct {
 	// YAML text to read, e.g. "a: 1".
 	YAML *string `json:"yaml,omitempty"`
@@ -23,7 +23,7 @@ type ConvertParams struct {
 	All bool `json:"all,omitempty"`
 }
 
-// ConvertResult is the other form of what was given.
+// ConvertResult is the input in the other format.
 type ConvertResult struct {
 	// The YAML as JSON.
 	JSON json.RawMessage `json:"json,omitempty"`
@@ -80,11 +80,11 @@ func fromYAML(text string, all bool) (json.RawMessage, error) {
 	return w.out.Bytes(), nil
 }
 
-// yamlWriter writes YAML nodes as JSON. It stops at maxOutput, which is what
-// bounds aliases of aliases.
+// yamlWriter writes YAML nodes as JSON. It stops at maxOutput, which also bounds
+// aliases of aliases.
 type yamlWriter struct {
 	out     bytes.Buffer
-	aliases []*yaml.Node // that are being written: one that holds itself has no end
+	aliases []*yaml.Node // being written; one that contains itself would never end
 }
 
 func (w *yamlWriter) write(n *yaml.Node) error {
@@ -97,7 +97,7 @@ func (w *yamlWriter) write(n *yaml.Node) error {
 	case yaml.AliasNode:
 		for _, outer := range w.aliases {
 			if outer == n.Alias {
-				return malformed(n, "the alias *"+n.Value+" stands within what it names")
+				return malformed(n, "the alias *"+n.Value+" is inside the node that it refers to")
 			}
 		}
 		w.aliases = append(w.aliases, n.Alias)
@@ -150,7 +150,7 @@ func (w *yamlWriter) writeScalar(n *yaml.Node) error {
 	case "!!null":
 		w.out.WriteString("null")
 	case "!!bool", "!!int", "!!float":
-		if json.Valid([]byte(n.Value)) { // keeps the spelling, so that large numbers survive
+		if json.Valid([]byte(n.Value)) { // keeps the spelling, so that large numbers stay exact
 			w.out.WriteString(n.Value)
 			return nil
 		}
@@ -160,10 +160,10 @@ func (w *yamlWriter) writeScalar(n *yaml.Node) error {
 		}
 		raw, err := json.Marshal(v)
 		if err != nil {
-			return malformed(n, n.Value+" has no form in JSON")
+			return malformed(n, n.Value+" has no JSON representation")
 		}
 		w.out.Write(raw)
-	default: // dates, binaries and tags of an author's own stay as they are written
+	default: // dates, binaries and custom tags keep their spelling
 		w.writeString(n.Value)
 	}
 	return nil
@@ -172,7 +172,7 @@ func (w *yamlWriter) writeScalar(n *yaml.Node) error {
 func (w *yamlWriter) writeString(s string) {
 	e := json.NewEncoder(&w.out)
 	e.SetEscapeHTML(false)
-	e.Encode(s) // a string always has a form
+	e.Encode(s) // encoding a string cannot fail
 	w.out.Truncate(w.out.Len() - 1)
 }
 
@@ -181,7 +181,7 @@ type member struct {
 	value *yaml.Node
 }
 
-// membersOf lists a mapping's own members, then those that "<<" merges in and that it lacks.
+// membersOf returns a mapping's own members, followed by the missing ones that "<<" merges in.
 func membersOf(n *yaml.Node, depth int) ([]member, error) {
 	if depth > 100 {
 		return nil, malformed(n, "merge keys are nested too deeply")
@@ -201,10 +201,10 @@ func membersOf(n *yaml.Node, depth int) ([]member, error) {
 		}
 		name := resolve(key)
 		if name.Kind != yaml.ScalarNode {
-			return nil, malformed(key, "a key of a JSON object is a string, not a list or a mapping")
+			return nil, malformed(key, "a key must be a scalar, not a list or a mapping")
 		}
 		if has[name.Value] {
-			return nil, malformed(key, fmt.Sprintf("the key %q stands there twice", name.Value))
+			return nil, malformed(key, fmt.Sprintf("duplicate key %q", name.Value))
 		}
 		has[name.Value] = true
 		members = append(members, member{name.Value, n.Content[i+1]})
@@ -236,7 +236,8 @@ func resolve(n *yaml.Node) *yaml.Node {
 }
 
 func malformed(n *yaml.Node, message string) error {
-	return sdk.Exit("malformed", fmt.Sprintf("line %d: %s", n.Line, message), map[string]any{"line": n.Line, "column": n.Column})
+	return sdk.Exit("malformed", fmt.Sprintf("line %d: %s", n.Line, message),
+		map[string]any{"line": n.Line, "column": n.Column})
 }
 
 func toYAML(raw json.RawMessage) (string, error) {
@@ -259,17 +260,17 @@ func toYAML(raw json.RawMessage) (string, error) {
 	return out.String(), nil
 }
 
-// maxNodes bounds the memory of writing YAML: keys and values, at several hundred bytes each.
+// maxNodes limits the keys and values of YAML output, which take several hundred bytes of memory each.
 const maxNodes = 200_000
 
-// nodeOf reads one JSON value as a YAML node, members in their order. It takes each node from budget.
+// nodeOf reads one JSON value as a YAML node and keeps the order of members. Each node counts against budget.
 func nodeOf(d *json.Decoder, budget *int) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
 		return nil, err
 	}
 	if *budget--; *budget < 0 {
-		return nil, sdk.Exit("too_large", fmt.Sprintf("YAML is written of at most %d keys and values", maxNodes), nil)
+		return nil, sdk.Exit("too_large", fmt.Sprintf("YAML output is limited to %d keys and values", maxNodes), nil)
 	}
 	switch t := token.(type) {
 	case json.Delim:

@@ -11,13 +11,13 @@ import (
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
 
-// main prints the manifest; in wasm it is never called.
+// main prints the manifest. It is never called in wasm.
 func main() { sdk.Main() }
 
-// maxOutput bounds every result in bytes.
+// maxOutput is the limit of every result in bytes.
 const maxOutput = 4 << 20
 
-// decode reads a value; numbers keep their spelling, so that large ones survive.
+// decode reads a value. Numbers keep their spelling, so that large ones stay exact.
 func decode(raw json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

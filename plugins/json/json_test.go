@@ -31,7 +31,7 @@ func TestManifestIsCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("manifest.json differs from what the code says; write it anew with: go run . >manifest.json")
+		t.Error("manifest.json differs from the code; regenerate it with: go run . >manifest.json")
 	}
 }
 
@@ -92,7 +92,7 @@ func TestQueryStopsAtLimit(t *testing.T) {
 	}
 }
 
-// TestPatch holds the cases of RFC 6902, appendix A, and more of its rules.
+// TestPatch covers the cases of RFC 6902, appendix A, and more of its rules.
 func TestPatch(t *testing.T) {
 	for _, c := range []struct{ data, patch, want, outcome string }{
 		{`{"foo":"bar"}`, `[{"op":"add","path":"/baz","value":"qux"}]`, `{"baz":"qux","foo":"bar"}`, ""},
@@ -100,12 +100,17 @@ func TestPatch(t *testing.T) {
 		{`{"baz":"qux","foo":"bar"}`, `[{"op":"remove","path":"/baz"}]`, `{"foo":"bar"}`, ""},
 		{`{"foo":["bar","qux","baz"]}`, `[{"op":"remove","path":"/foo/1"}]`, `{"foo":["bar","baz"]}`, ""},
 		{`{"baz":"qux"}`, `[{"op":"replace","path":"/baz","value":"boo"}]`, `{"baz":"boo"}`, ""},
-		{`{"foo":{"bar":"baz","waldo":"fred"},"qux":{"corge":"grault"}}`, `[{"op":"move","from":"/foo/waldo","path":"/qux/thud"}]`,
+		{`{"foo":{"bar":"baz","waldo":"fred"},"qux":{"corge":"grault"}}`,
+			`[{"op":"move","from":"/foo/waldo","path":"/qux/thud"}]`,
 			`{"foo":{"bar":"baz"},"qux":{"corge":"grault","thud":"fred"}}`, ""},
-		{`{"foo":["all","grass","cows","eat"]}`, `[{"op":"move","from":"/foo/1","path":"/foo/3"}]`, `{"foo":["all","cows","eat","grass"]}`, ""},
-		{`{"baz":"qux","foo":["a",2,"c"]}`, `[{"op":"test","path":"/baz","value":"qux"},{"op":"test","path":"/foo/1","value":2}]`, `{"baz":"qux","foo":["a",2,"c"]}`, ""},
+		{`{"foo":["all","grass","cows","eat"]}`, `[{"op":"move","from":"/foo/1","path":"/foo/3"}]`,
+			`{"foo":["all","cows","eat","grass"]}`, ""},
+		{`{"baz":"qux","foo":["a",2,"c"]}`,
+			`[{"op":"test","path":"/baz","value":"qux"},{"op":"test","path":"/foo/1","value":2}]`,
+			`{"baz":"qux","foo":["a",2,"c"]}`, ""},
 		{`{"baz":"qux"}`, `[{"op":"test","path":"/baz","value":"bar"}]`, ``, "test_failed"},
-		{`{"foo":"bar"}`, `[{"op":"add","path":"/child","value":{"grandchild":{}}}]`, `{"child":{"grandchild":{}},"foo":"bar"}`, ""},
+		{`{"foo":"bar"}`, `[{"op":"add","path":"/child","value":{"grandchild":{}}}]`,
+			`{"child":{"grandchild":{}},"foo":"bar"}`, ""},
 		{`{"foo":"bar"}`, `[{"op":"add","path":"/baz/bat","value":"qux"}]`, ``, "path_missing"},
 		{`{"/":9,"~1":10}`, `[{"op":"test","path":"/~01","value":10}]`, `{"/":9,"~1":10}`, ""},
 		{`{"/":9,"~1":10}`, `[{"op":"test","path":"/~01","value":"10"}]`, ``, "test_failed"},
@@ -124,7 +129,8 @@ func TestPatch(t *testing.T) {
 		{`[1]`, `[{"op":"replace","path":"/-","value":2}]`, ``, "path_missing"},
 		{`{}`, `[{"op":"replace","path":"/a","value":2}]`, ``, "path_missing"},
 		{`{"a":1}`, `[{"op":"add","path":"/a/b","value":2}]`, ``, "path_missing"},
-		{`{"a":{"b":1}}`, `[{"op":"copy","from":"/a","path":"/c"},{"op":"replace","path":"/c/b","value":2}]`, `{"a":{"b":1},"c":{"b":2}}`, ""},
+		{`{"a":{"b":1}}`, `[{"op":"copy","from":"/a","path":"/c"},{"op":"replace","path":"/c/b","value":2}]`,
+			`{"a":{"b":1},"c":{"b":2}}`, ""},
 		{`{"a":{"b":1}}`, `[{"op":"move","from":"/a","path":"/a/b"}]`, ``, "invalid /patch/0/path"},
 		{`{"a":1}`, `[{"op":"move","from":"/a","path":"/a"}]`, `{"a":1}`, ""},
 		{`{"a":1}`, `[{"op":"add","path":"a","value":1}]`, ``, "invalid /patch/0/path"},
@@ -202,7 +208,7 @@ func randomJSON(r *rand.Rand, depth int) json.RawMessage {
 	return raw
 }
 
-// TestMerge holds the cases of RFC 7396, appendix A.
+// TestMerge covers the cases of RFC 7396, appendix A.
 func TestMerge(t *testing.T) {
 	for _, c := range [][3]string{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
@@ -240,7 +246,8 @@ func TestYAMLToJSON(t *testing.T) {
 		{"a: |\n  x\n  y\nb: >\n  x\n  y\n", `{"a":"x\ny\n","b":"x y\n"}`, ""},
 		{"1: a\ntrue: b\n~: c\n", `{"1":"a","true":"b","~":"c"}`, ""},
 		{"a: &x {b: 1}\nc: *x\nd:\n  <<: *x\n  e: 2\n", `{"a":{"b":1},"c":{"b":1},"d":{"e":2,"b":1}}`, ""},
-		{"a: &x {b: 1, c: 1}\ny: &y {c: 2, d: 2}\nd:\n  b: 3\n  <<: [*x, *y]\n", `{"a":{"b":1,"c":1},"y":{"c":2,"d":2},"d":{"b":3,"c":1,"d":2}}`, ""},
+		{"a: &x {b: 1, c: 1}\ny: &y {c: 2, d: 2}\nd:\n  b: 3\n  <<: [*x, *y]\n",
+			`{"a":{"b":1,"c":1},"y":{"c":2,"d":2},"d":{"b":3,"c":1,"d":2}}`, ""},
 		{"a: !mine x\nb: !!str 1\n", `{"a":"x","b":"1"}`, ""},
 		{"a: \"<&>\\u00e9\"\n", `{"a":"<&>é"}`, ""},
 		{"a: .inf", ``, "malformed"},
@@ -264,7 +271,8 @@ func TestYAMLToJSON(t *testing.T) {
 func TestAliasesOfAliasesAreBounded(t *testing.T) {
 	text := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := range 12 {
-		text += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 10), ","))
+		text += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1,
+			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 10), ","))
 	}
 	_, err := Convert(nil, ConvertParams{YAML: &text})
 	if outcome(err) != "too_large" {
@@ -276,9 +284,12 @@ func TestAliasesOfAliasesAreBounded(t *testing.T) {
 // something else must come back as strings.
 func TestJSONToYAMLAndBack(t *testing.T) {
 	for _, value := range []string{
-		`null`, `true`, `0`, `-1.5`, `1e400`, `12345678901234567890123`, `1.10`, `""`, `[]`, `{}`, `{"z":1,"a":{"y":[],"b":{}}}`,
-		`"yes"`, `"no"`, `"on"`, `"null"`, `"~"`, `"true"`, `"123"`, `"1.5"`, `"0x1F"`, `"1e3"`, `"2001-01-01"`, `".inf"`, `"<<"`, `"="`,
-		`" x"`, `"x "`, `"a: b"`, `"#x"`, `"- x"`, `"a\nb"`, `"a\nb\n"`, `"\n"`, `"\ta"`, `"*x"`, `"&x"`, `"!x"`, `"%x"`, `"é<&>"`, `"\u0000\u0007\u007f\u0085\u2028"`,
+		`null`, `true`, `0`, `-1.5`, `1e400`, `12345678901234567890123`, `1.10`, `""`, `[]`, `{}`,
+		`{"z":1,"a":{"y":[],"b":{}}}`,
+		`"yes"`, `"no"`, `"on"`, `"null"`, `"~"`, `"true"`, `"123"`, `"1.5"`, `"0x1F"`, `"1e3"`, `"2001-01-01"`, `".inf"`,
+		`"<<"`, `"="`,
+		`" x"`, `"x "`, `"a: b"`, `"#x"`, `"- x"`, `"a\nb"`, `"a\nb\n"`, `"\n"`, `"\ta"`, `"*x"`, `"&x"`, `"!x"`, `"%x"`,
+		`"é<&>"`, `"\u0000\u0007\u007f\u0085\u2028"`,
 		`{"":1,"1":2,"true":3,"null":4,"<<":5,"a: b":6,"~":7}`,
 		`[[1,[2,[]]],[{"a":[{"b":1}]}]]`,
 	} {

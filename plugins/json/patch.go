@@ -33,7 +33,7 @@ type DiffParams struct {
 	After json.RawMessage `json:"after"`
 }
 
-// DiffResult is a patch that leads from one value to another.
+// DiffResult is a patch that turns one value into another.
 type DiffResult struct {
 	// JSON Patch from before to after; empty if equal.
 	Patch []Operation `json:"patch"`
@@ -54,7 +54,7 @@ func Diff(_ *sdk.Call, p DiffParams) (DiffResult, error) {
 	return DiffResult{d.patch}, d.err
 }
 
-// differ gathers operations, bounded like every result.
+// differ collects operations. Their size is limited like that of every result.
 type differ struct {
 	patch []Operation
 	size  int
@@ -108,8 +108,8 @@ func (d *differ) objects(path string, a, b map[string]any) {
 	}
 }
 
-// arrays leaves the common head and tail alone, compares what lies between
-// place by place, and removes or adds the rest.
+// arrays skips the common head and tail, compares the items between them by
+// position, and removes or adds the rest.
 func (d *differ) arrays(path string, a, b []any) {
 	head := 0
 	for head < len(a) && head < len(b) && equal(a[head], b[head]) {
@@ -142,7 +142,7 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// PatchParams are operations and what they change.
+// PatchParams are operations and the value that they change.
 type PatchParams struct {
 	// JSON to change, e.g. {"a":1}.
 	Data json.RawMessage `json:"data"`
@@ -156,7 +156,7 @@ type PatchResult struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// Patch applies a JSON Patch, all of it or nothing.
+// Patch applies a JSON Patch. It applies all operations or none.
 func Patch(_ *sdk.Call, p PatchParams) (PatchResult, error) {
 	data, err := decode(p.Data)
 	if err != nil {
@@ -172,13 +172,14 @@ func Patch(_ *sdk.Call, p PatchParams) (PatchResult, error) {
 	return PatchResult{raw}, err
 }
 
-// apply does one operation. Copies are paid from budget, in bytes: each can
-// double the value.
+// apply applies one operation. Copies count against budget, in bytes, because
+// each can double the value.
 func (o Operation) apply(data any, index int, budget *int) (any, error) {
 	at := func(member string) string { return fmt.Sprintf("/patch/%d/%s", index, member) }
 	path, ok := parsePointer(o.Path)
 	if !ok {
-		return nil, sdk.Invalid(at("path"), "a JSON pointer, empty or with a leading /", o.Path, "/"+strings.ReplaceAll(o.Path, ".", "/"))
+		return nil, sdk.Invalid(at("path"), "a JSON pointer, empty or with a leading /", o.Path, "/"+
+			strings.ReplaceAll(o.Path, ".", "/"))
 	}
 	var value any
 	var err error
@@ -206,13 +207,13 @@ func (o Operation) apply(data any, index int, budget *int) (any, error) {
 			if *budget -= len(raw); *budget < 0 {
 				return nil, tooLarge()
 			}
-			if value, err = decode(raw); err != nil { // what is shared would change in both places
+			if value, err = decode(raw); err != nil { // a shared value would change in both positions
 				return nil, err
 			}
 			break
 		}
 		if len(path) > len(from) && slices.Equal(path[:len(from)], from) {
-			return nil, sdk.Invalid(at("path"), "a place that is not within from", o.Path, "")
+			return nil, sdk.Invalid(at("path"), "a location that is not inside from", o.Path, "")
 		}
 		if data, ok = change(data, from, remove, nil); !ok {
 			return nil, missing(index, o.Op, o.From)
@@ -245,7 +246,7 @@ func (o Operation) apply(data any, index int, budget *int) (any, error) {
 }
 
 func missing(index int, op, path string) error {
-	return sdk.Exit("path_missing", fmt.Sprintf("operation %d: %s finds nothing at %q", index, op, path),
+	return sdk.Exit("path_missing", fmt.Sprintf("operation %d: %s: there is no value at %q", index, op, path),
 		map[string]any{"index": index, "path": path})
 }
 
@@ -290,7 +291,7 @@ func get(v any, path []string) (any, bool) {
 	return v, true
 }
 
-// index reads a place in an array: digits without a leading zero, at most last.
+// index parses an array index: digits without a leading zero, at most last.
 func index(name string, last int) (int, bool) {
 	i, err := strconv.Atoi(name)
 	return i, err == nil && i >= 0 && i <= last && strconv.Itoa(i) == name
@@ -304,10 +305,10 @@ const (
 	replace
 )
 
-// change does do at path and returns v as it is then; v itself may have changed too.
+// change performs do at path and returns the changed value. It may modify v.
 func change(v any, path []string, do action, value any) (any, bool) {
 	if len(path) == 0 {
-		return value, true // removing the whole leaves null
+		return value, true // removing the root leaves null
 	}
 	name, rest := path[0], path[1:]
 	switch inner := v.(type) {
@@ -353,7 +354,7 @@ func change(v any, path []string, do action, value any) (any, bool) {
 	return v, false
 }
 
-// MergeParams are a value and what overrides it.
+// MergeParams are a value and its overrides.
 type MergeParams struct {
 	// JSON to change, e.g. {"a":1,"b":2}.
 	Data json.RawMessage `json:"data"`

@@ -10,7 +10,7 @@ import (
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
 
-// QueryParams is a filter and what it runs on.
+// QueryParams is a filter and its input.
 type QueryParams struct {
 	// JSON to query, e.g. {"a":[1,2]}.
 	Data json.RawMessage `json:"data"`
@@ -20,7 +20,7 @@ type QueryParams struct {
 	Limit int `json:"limit,omitempty" minimum:"1" maximum:"10000" default:"1000"`
 }
 
-// QueryResult lists what a filter gave.
+// QueryResult lists the results of a filter.
 type QueryResult struct {
 	// What the filter gave, in order.
 	Results []json.RawMessage `json:"results"`
@@ -76,7 +76,7 @@ func compile(filter string) (*gojq.Code, error) {
 		if errors.As(err, &parse) {
 			provided = fmt.Sprintf("%s (at byte %d)", err, parse.Offset)
 		}
-		return nil, sdk.Invalid("/filter", "a jq filter", provided, `write keys that are no identifiers as .["the key"]`)
+		return nil, sdk.Invalid("/filter", "a jq filter", provided, `write keys that are not identifiers as .["the key"]`)
 	}
 	code, err := gojq.Compile(query, gojq.WithEnvironLoader(func() []string { return nil }))
 	if err != nil {

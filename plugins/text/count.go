@@ -8,13 +8,13 @@ import (
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
 
-// CountParams is the text that is measured.
+// CountParams is the text to measure.
 type CountParams struct {
 	// Text to measure, e.g. "one two".
 	Text string `json:"text"`
 }
 
-// CountResult measures a text.
+// CountResult is the size of a text in several units.
 type CountResult struct {
 	// Bytes in UTF-8.
 	Bytes int `json:"bytes"`
@@ -48,7 +48,7 @@ func Count(_ *sdk.Call, p CountParams) (CountResult, error) {
 	return r, nil
 }
 
-// countLines counts a last line without a newline too.
+// countLines counts lines, including a last line without a newline.
 func countLines(text string) int {
 	n := strings.Count(text, "\n")
 	if text != "" && !strings.HasSuffix(text, "\n") {

@@ -27,7 +27,7 @@ type DiffResult struct {
 	Removed int `json:"removed"`
 }
 
-// maxLines bounds each text, and so the memory of a diff.
+// maxLines limits the lines of each text, and so the memory of a diff.
 const maxLines = 200_000
 
 // Diff compares two texts line by line.
@@ -37,12 +37,12 @@ func Diff(c *sdk.Call, p DiffParams) (DiffResult, error) {
 		context = *p.Context
 	}
 	if n := max(countLines(p.Before), countLines(p.After)); n > maxLines {
-		return DiffResult{}, sdk.Exit("too_large", fmt.Sprintf("a text has %d lines, at most %d can be compared", n, maxLines), nil)
+		return DiffResult{}, sdk.Exit("too_large", fmt.Sprintf("a text has %d lines; the limit is %d", n, maxLines), nil)
 	}
 	a, b := lines(p.Before), lines(p.After)
 	edits, minimal := compare(a, b)
 	if !minimal {
-		c.Warn("the texts differ in over %d lines: the diff is right but not the shortest", maxEdits)
+		c.Warn("the texts differ in more than %d lines: the diff is correct but not the shortest", maxEdits)
 	}
 	var r DiffResult
 	for _, e := range edits {
@@ -68,12 +68,12 @@ func lines(text string) []string {
 	return strings.SplitAfter(text, "\n")[:countLines(text)]
 }
 
-// maxEdits bounds the memory of compare: it keeps the square of it.
+// maxEdits limits the memory of compare, which grows with its square.
 const maxEdits = 1500
 
-// compare gives the edits that lead from a to b, after Myers, "An O(ND)
-// difference algorithm". Beyond maxEdits it gives up on the shortest: what
-// lies between the common head and tail is then removed and added whole.
+// compare returns the edits that turn a into b, after Myers, "An O(ND)
+// difference algorithm". Beyond maxEdits it gives up on the shortest diff: it
+// removes and adds everything between the common head and tail.
 func compare(a, b []string) (edits []edit, minimal bool) {
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
@@ -95,7 +95,7 @@ func compare(a, b []string) (edits []edit, minimal bool) {
 }
 
 func shortest(a, b []string) ([]edit, bool) {
-	// furthest[d][k+d] is how far into a the best path of d edits has come on diagonal k.
+	// furthest[d][k+d] is how far into a the best path of d edits reaches on diagonal k.
 	var furthest [][]int32
 	for d := 0; d <= min(len(a)+len(b), maxEdits); d++ {
 		row := make([]int32, 2*d+1)
@@ -125,8 +125,8 @@ func shortest(a, b []string) ([]edit, bool) {
 	return edits, false
 }
 
-// step says where edit d on diagonal k leads to from the row of edit d-1, and
-// whether it adds a line of b (or else removes one of a).
+// step returns how far into a edit d reaches on diagonal k, given the row of edit
+// d-1, and whether that edit adds a line of b or removes one of a.
 func step(previous []int32, d, k int) (x int, adds bool) {
 	at := func(k int) int { return int(previous[k+d-1]) }
 	if k == -d || k != d && at(k-1) < at(k+1) {
@@ -212,7 +212,7 @@ func unified(edits []edit, context int) string {
 	}
 }
 
-// span is a range of lines as diff writes it: an empty one names the line before.
+// span formats a range of lines as diff does: an empty range gives the line before it.
 func span(line, n int) string {
 	switch n {
 	case 0:

@@ -18,7 +18,7 @@ import (
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
 
-// HashParams says what is hashed and how.
+// HashParams are the text to hash and the algorithm.
 type HashParams struct {
 	// Text to hash, e.g. "hello".
 	Text string `json:"text"`
@@ -54,7 +54,7 @@ func Hash(_ *sdk.Call, p HashParams) (HashResult, error) {
 	return HashResult{fmt.Sprintf("%x", sha256.Sum256(data))}, nil
 }
 
-// EncodeParams says what is encoded and how.
+// EncodeParams are the text to encode and the encoding.
 type EncodeParams struct {
 	// Text to encode, e.g. "a b&c".
 	Text string `json:"text"`
@@ -87,7 +87,7 @@ func Encode(_ *sdk.Call, p EncodeParams) (EncodeResult, error) {
 	return EncodeResult{}, sdk.Invalid("/to", "base64, base64url, base32, hex, url or html", p.To, "")
 }
 
-// DecodeParams says what is decoded and how.
+// DecodeParams are the text to decode and the encoding.
 type DecodeParams struct {
 	// Text to decode, e.g. "aGVsbG8=".
 	Text string `json:"text"`
@@ -95,7 +95,7 @@ type DecodeParams struct {
 	From string `json:"from" enum:"base64,base64url,base32,hex,url,html"`
 }
 
-// DecodeResult holds decoded bytes as text where they are text.
+// DecodeResult holds the decoded bytes, as text if they are valid UTF-8.
 type DecodeResult struct {
 	// The decoded text; absent if it is not UTF-8.
 	Text *string `json:"text,omitempty"`
@@ -105,7 +105,7 @@ type DecodeResult struct {
 	Bytes int `json:"bytes"`
 }
 
-// Decode reverses Encode. Padding and white space in base64, base32 and hex may be left out or added.
+// Decode reverses Encode. It ignores padding and white space in base64, base32 and hex.
 func Decode(_ *sdk.Call, p DecodeParams) (DecodeResult, error) {
 	var data []byte
 	var err error

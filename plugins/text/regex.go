@@ -9,7 +9,7 @@ import (
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
 
-// FindParams says what is searched for and where.
+// FindParams are the text to search and the pattern.
 type FindParams struct {
 	// Text to search.
 	Text string `json:"text"`
@@ -29,7 +29,7 @@ type FindResult struct {
 	Total int `json:"total"`
 }
 
-// Match is one place where the pattern matches.
+// Match is one match of the pattern.
 type Match struct {
 	// What matched.
 	Text string `json:"text"`
@@ -71,17 +71,17 @@ func Find(c *sdk.Call, p FindParams) (FindResult, error) {
 		r.Matches = append(r.Matches, match)
 	}
 	if !all {
-		c.Warn("there are more matches than %d, where counting stopped; narrow the pattern", r.Total)
+		c.Warn("there are more than %d matches, where counting stopped; narrow the pattern", r.Total)
 	} else if r.Total > limit {
 		c.Warn("%d matches, the first %d are shown; raise limit (at most 1000) or narrow the pattern", r.Total, limit)
 	}
 	return r, nil
 }
 
-// maxOffsets bounds the memory of matches: each takes two offsets, and two more a group.
+// maxOffsets limits the memory of matches: each takes two offsets, plus two per group.
 const maxOffsets = 2_000_000
 
-// matchesOf lists the matches as FindAllStringSubmatchIndex does, and says whether these are all.
+// matchesOf returns the matches like FindAllStringSubmatchIndex, and whether they are complete.
 func matchesOf(re *regexp.Regexp, text string) (matches [][]int, all bool) {
 	limit := maxOffsets / (2 + 2*re.NumSubexp())
 	matches = re.FindAllStringSubmatchIndex(text, limit+1)
@@ -91,7 +91,7 @@ func matchesOf(re *regexp.Regexp, text string) (matches [][]int, all bool) {
 	return matches, true
 }
 
-// cursor knows the line and column of an offset that only grows.
+// cursor tracks the line and column of an offset that only grows.
 type cursor struct {
 	text         string
 	offset       int
@@ -109,7 +109,7 @@ func (c *cursor) move(to int) {
 	c.offset = to
 }
 
-// ReplaceParams says what is replaced by what.
+// ReplaceParams are the text to edit, the pattern and its replacement.
 type ReplaceParams struct {
 	// Text to edit.
 	Text string `json:"text"`
@@ -131,7 +131,7 @@ type ReplaceResult struct {
 	Count int `json:"count"`
 }
 
-// maxReplaced bounds what replacements can blow a text up to.
+// maxReplaced is the limit of an edited text in bytes.
 const maxReplaced = 4 << 20
 
 // Replace replaces every match of a pattern.
@@ -142,10 +142,11 @@ func Replace(_ *sdk.Call, p ReplaceParams) (ReplaceResult, error) {
 	}
 	matches, all := matchesOf(re, p.Text)
 	if !all {
-		return ReplaceResult{}, sdk.Exit("too_large", fmt.Sprintf("the pattern matches more than %d times", len(matches)), nil)
+		return ReplaceResult{}, sdk.Exit("too_large", fmt.Sprintf("the pattern matches more than %d times", len(matches)),
+			nil)
 	}
 	if len(matches) == 0 {
-		return ReplaceResult{}, sdk.Exit("no_match", "the pattern matches nowhere in the text", nil)
+		return ReplaceResult{}, sdk.Exit("no_match", "the pattern does not match the text", nil)
 	}
 	var out []byte
 	end := 0
@@ -158,7 +159,7 @@ func Replace(_ *sdk.Call, p ReplaceParams) (ReplaceResult, error) {
 		}
 		end = m[1]
 		if len(out) > maxReplaced {
-			return ReplaceResult{}, sdk.Exit("too_large", "the text grows over 4 MiB", nil)
+			return ReplaceResult{}, sdk.Exit("too_large", "the text would exceed 4 MiB", nil)
 		}
 	}
 	return ReplaceResult{Text: string(append(out, p.Text[end:]...)), Count: len(matches)}, nil
@@ -179,7 +180,7 @@ func compile(pattern string, ignoreCase, literal bool) (*regexp.Regexp, error) {
 	}
 	suggestion := `escape special characters with \, e.g. "\\(" for a parenthesis`
 	if strings.Contains(pattern, "(?=") || strings.Contains(pattern, "(?!") || strings.Contains(pattern, "(?<") {
-		suggestion = "RE2 has no look-ahead and no look-behind: match the surroundings in groups"
+		suggestion = "RE2 has no look-ahead or look-behind: match the surrounding text in groups"
 	}
 	message := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
 	return nil, sdk.Invalid("/pattern", "an RE2 pattern", message, suggestion)

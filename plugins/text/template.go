@@ -7,7 +7,7 @@ import (
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
 
-// TemplateParams is a template and what goes into it.
+// TemplateParams is a template and its values.
 type TemplateParams struct {
 	// Text with {{name}} or {{user.name}} in it.
 	Template string `json:"template"`
@@ -23,8 +23,8 @@ type TemplateResult struct {
 	Text string `json:"text"`
 }
 
-// Template fills {{name}} by plain substitution: a language of its own, as
-// text/template has, would double the size of the plugin.
+// Template fills {{name}} by plain substitution, because text/template would
+// double the size of the plugin.
 func Template(_ *sdk.Call, p TemplateParams) (TemplateResult, error) {
 	var out strings.Builder
 	var missing []string
@@ -48,17 +48,18 @@ func Template(_ *sdk.Call, p TemplateParams) (TemplateResult, error) {
 			missing = append(missing, strings.TrimSpace(name))
 		}
 		if out.Len() > maxReplaced {
-			return TemplateResult{}, sdk.Exit("too_large", "the text grows over 4 MiB", nil)
+			return TemplateResult{}, sdk.Exit("too_large", "the text would exceed 4 MiB", nil)
 		}
 	}
 	if missing != nil {
-		return TemplateResult{}, sdk.Exit("missing_value", "no value for "+strings.Join(missing, ", "), map[string]any{"names": missing})
+		return TemplateResult{}, sdk.Exit("missing_value", "no value for "+strings.Join(missing, ", "),
+			map[string]any{"names": missing})
 	}
 	return TemplateResult{out.String()}, nil
 }
 
-// lookup finds a value by its name or, through nested objects, by names with
-// dots between. A string stands as it is, anything else as JSON.
+// lookup finds a value by its name or, in nested objects, by a dotted path. It
+// returns a string verbatim and anything else as JSON.
 func lookup(values map[string]json.RawMessage, name string) (string, bool) {
 	value, ok := values[name]
 	if !ok {

@@ -31,7 +31,7 @@ func TestManifestIsCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("manifest.json differs from what the code says; write it anew with: go run . >manifest.json")
+		t.Error("manifest.json differs from the code; regenerate it with: go run . >manifest.json")
 	}
 }
 
@@ -108,7 +108,8 @@ func TestFindPositions(t *testing.T) {
 }
 
 func TestPatternErrors(t *testing.T) {
-	for pattern, want := range map[string]string{"(": "missing closing", "(?<=a)b": "look-behind", "a(?!b)": "look-ahead"} {
+	for pattern, want := range map[string]string{"(": "missing closing", "(?<=a)b": "look-behind",
+		"a(?!b)": "look-ahead"} {
 		_, err := Find(&sdk.Call{}, FindParams{Text: "a", Pattern: pattern})
 		var invalid *sdk.InvalidError
 		if !errors.As(err, &invalid) || !strings.Contains(invalid.Provided+invalid.Suggestion, want) {
@@ -150,7 +151,8 @@ func TestGrowthIsBounded(t *testing.T) {
 		t.Errorf("%d, %v, %v", found.Total, c.Warnings(), err)
 	}
 	raw, _ := json.Marshal(long)
-	_, err = Template(nil, TemplateParams{Template: strings.Repeat("{{a}}", 3000), Values: map[string]json.RawMessage{"a": raw}})
+	_, err = Template(nil, TemplateParams{Template: strings.Repeat("{{a}}", 3000),
+		Values: map[string]json.RawMessage{"a": raw}})
 	checkExit(t, err, "too_large")
 }
 
@@ -181,8 +183,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestDiffIsApplicable applies the edits of random texts, and counts
-// them against the length of the longest common subsequence.
+// TestDiffIsApplicable applies the edits of random texts and compares their number
+// with the length of the longest common subsequence.
 func TestDiffIsApplicable(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func() []string {
@@ -260,7 +262,8 @@ func TestCount(t *testing.T) {
 
 func TestTemplate(t *testing.T) {
 	values := map[string]json.RawMessage{}
-	if err := json.Unmarshal([]byte(`{"a":"x<y","n":12345678901234567890,"o":{"p":{"q":true}},"d.e":"dot","l":[1,"b"]}`), &values); err != nil {
+	if err := json.Unmarshal([]byte(`{"a":"x<y","n":12345678901234567890,"o":{"p":{"q":true}},"d.e":"dot","l":[1,"b"]}`),
+		&values); err != nil {
 		t.Fatal(err)
 	}
 	for template, want := range map[string]string{

@@ -6,11 +6,11 @@ import (
 	"unsafe"
 )
 
-// Main does nothing here: a reactor is called through its exports.
+// Main does nothing here: the host calls a reactor through its exports.
 func Main() {}
 
-// blocks keeps every block that the host may still write to or read from out
-// of the garbage collector's reach, by address.
+// blocks keeps every block that the host can still read or write, by address, so
+// that the garbage collector does not free it.
 var blocks = map[uint32][]byte{}
 
 //go:wasmexport parley_alloc
@@ -59,12 +59,12 @@ func reportProgress(done, total float64, message string) {
 	runtime.KeepAlive(message)
 }
 
-// takeBlock hands a block that the host has filled over to the caller.
+// takeBlock returns a block that the host has filled; the guest owns it again.
 func takeBlock(packed uint64) ([]byte, error) {
 	at, n := uint32(packed>>32), uint32(packed)
 	b, ok := blocks[at]
 	if !ok || int(n) > len(b) {
-		return nil, fmt.Errorf("the host answered with %d bytes at %#x, which parley_alloc did not give", n, at)
+		return nil, fmt.Errorf("the host passed %d bytes at %#x, which parley_alloc did not return", n, at)
 	}
 	delete(blocks, at)
 	return b[:n], nil

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Call is one call of a tool: who asked, what is granted, and the way to ask
-// the host for more. Its zero value serves tests: nothing is granted.
+// Call is one call of a tool: its caller, its rights and the methods that reach
+// the host. The zero value, which has no rights, is ready for tests.
 type Call struct {
 	Tool        string
 	ID          string
@@ -16,16 +16,17 @@ type Call struct {
 	Caller      string // "cli", "mcp:CLIENT" or "plugin:NAME"
 	HostVersion string
 	Deadline    time.Duration   // time left when the call began; 0: no limit
-	Settings    json.RawMessage // what the operator set, an object; nil: nothing
+	Settings    json.RawMessage // what the operator set, a JSON object; nil: nothing
 	Granted     Granted
 
-	// Host answers the methods below. Nil refuses all that they ask.
+	// Host serves the methods below. When it is nil, they return a *HostError
+	// with the code "denied".
 	Host Host
 
 	warnings []string
 }
 
-// Granted lists the rights of a call.
+// Granted lists the rights of a call. The zero value has none.
 type Granted struct {
 	FS      []Mount  `json:"fs"`
 	HTTP    []string `json:"http"`
@@ -42,8 +43,8 @@ type Mount struct {
 	Mode string `json:"mode"` // "ro" or "rw"
 }
 
-// Host is what a call may ask of the program that runs the plugin. Under
-// Parley it is Parley; a test may bring its own.
+// Host is the program that runs the plugin. A test can implement it to replace
+// Parley.
 type Host interface {
 	CallTool(tool string, params json.RawMessage, o Options) (json.RawMessage, error)
 	HTTP(Request) (Response, error)
@@ -52,7 +53,7 @@ type Host interface {
 	Progress(done, total float64, message string)
 }
 
-// Options of CallTool; zero values leave the host's defaults.
+// Options of [Call.CallTool]. Zero values mean the host's defaults.
 type Options struct {
 	Timeout  string `json:"timeout,omitempty"` // such as "10s"
 	MaxBytes int    `json:"max_bytes,omitempty"`
@@ -69,14 +70,14 @@ type Request struct {
 	Body    []byte
 }
 
-// Response is the answer to a Request. A status of 400 or more is no error.
+// Response is the response to a Request. A status of 400 or more is not an error.
 type Response struct {
 	Status  int
 	Headers [][2]string
 	Body    []byte
 }
 
-// Level of a log line.
+// Level is the severity of a log line.
 type Level int32
 
 const (
@@ -86,31 +87,33 @@ const (
 	Err
 )
 
-// Warn adds a warning to the answer, formatted as by fmt.Sprintf.
+// Warn adds a warning to the response, formatted as by [fmt.Sprintf].
 func (c *Call) Warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// Warnings returns what Warn has gathered.
+// Warnings returns the warnings added so far.
 func (c *Call) Warnings() []string { return c.warnings }
 
-// Log writes a line for the operator; the caller does not see it.
+// Log writes a line for the operator. The caller does not see it.
 func (c *Call) Log(level Level, message string) {
 	if c.Host != nil {
 		c.Host.Log(level, message)
 	}
 }
 
-// Progress tells the caller how far the call has come. Total 0: not known.
+// Progress reports to the caller how far the call has come. A total of 0 means
+// that it is unknown.
 func (c *Call) Progress(done, total float64, message string) {
 	if c.Host != nil {
 		c.Host.Progress(done, total, message)
 	}
 }
 
-// CallTool runs another tool, named "plugin.tool", and decodes its data into
-// result unless that is nil. The manifest must ask for it (Capabilities.Tools).
-// A failure is a *HostError.
+// CallTool calls another tool, named "plugin.tool", and decodes its data into
+// result unless result is nil. The manifest must ask for the tool
+// ([Capabilities].Tools). When the host refuses or the tool fails, the error is
+// a *[HostError].
 func (c *Call) CallTool(tool string, params any, o Options, result any) error {
 	if c.Host == nil {
 		return noHost("call_tool")
@@ -129,8 +132,9 @@ func (c *Call) CallTool(tool string, params any, o Options, result any) error {
 	return nil
 }
 
-// HTTP makes a request. The manifest must ask for its origin
-// (Capabilities.HTTP). A failure is a *HostError.
+// HTTP makes an HTTP request. The manifest must ask for its origin
+// ([Capabilities].HTTP). When the host refuses or the request fails, the error
+// is a *[HostError].
 func (c *Call) HTTP(r Request) (Response, error) {
 	if c.Host == nil {
 		return Response{}, noHost("http_request")
@@ -138,7 +142,8 @@ func (c *Call) HTTP(r Request) (Response, error) {
 	return c.Host.HTTP(r)
 }
 
-// ReadSecret returns a secret that the manifest marks "read". A failure is a *HostError.
+// ReadSecret returns a secret that the manifest marks as readable. When the host
+// refuses, the error is a *[HostError].
 func (c *Call) ReadSecret(name string) (string, error) {
 	if c.Host == nil {
 		return "", noHost("read_secret")
@@ -147,11 +152,11 @@ func (c *Call) ReadSecret(name string) (string, error) {
 }
 
 func noHost(function string) error {
-	return &HostError{Code: "denied", ExitCode: 82, Message: function + ": this call has no host; a test sets Call.Host"}
+	return &HostError{Code: "denied", ExitCode: 82, Message: function + ": this call has no host; set Call.Host in a test"}
 }
 
-// wire is the Host that speaks the ABI: ask calls an import by name with a
-// JSON request and returns its JSON answer.
+// wire is the Host that speaks the ABI. callImport calls an import by name with a
+// JSON request and returns its JSON reply.
 type wire struct {
 	callImport func(function string, request []byte) ([]byte, error)
 	log        func(level Level, message string)
@@ -231,13 +236,13 @@ func (w wire) exchange(function string, request, result any) error {
 		Error  *HostError      `json:"error"`
 	}
 	if err := json.Unmarshal(raw, &reply); err != nil {
-		return fmt.Errorf("answer of %s: %w", function, err)
+		return fmt.Errorf("reply of %s: %w", function, err)
 	}
 	if reply.Error != nil {
 		return reply.Error
 	}
 	if !reply.OK {
-		return &HostError{Code: "internal", ExitCode: 110, Message: function + " failed without saying why"}
+		return &HostError{Code: "internal", ExitCode: 110, Message: function + " failed without an error object"}
 	}
 	if err := json.Unmarshal(reply.Result, result); err != nil {
 		return fmt.Errorf("result of %s: %w", function, err)

@@ -1,9 +1,9 @@
-// Package sdk makes a Go package into a Parley plugin.
+// Package sdk turns a Go package into a Parley plugin.
 //
-// An author writes a struct for the parameters, a struct for the result and a
-// function, and registers them:
+// A plugin author writes a struct for the parameters, a struct for the result
+// and a function, and registers them:
 //
-//	// Greeting says whom to greet.
+//	// Greeting holds the parameters of greet.
 //	type Greeting struct {
 //		// Name of the person, for example "Ada".
 //		Name string `json:"name" minLength:"1"`
@@ -29,12 +29,11 @@
 //
 //	func main() { sdk.Main() }
 //
-// The same package is built twice. Built for the machine it stands on, the
-// program prints its manifest: parameters and results become JSON Schema, doc
-// comments become descriptions. Built for wasip1 it is the plugin, and holds
-// neither reflection over types nor the parser of its own source. "parley
-// plugin build" does both. Plain "go test" tests the functions: &sdk.Call{} is
-// usable as it is.
+// The package is built twice, and "parley plugin build" does both. Built for the
+// local machine, the program prints its manifest: parameters and results become
+// JSON Schema, doc comments become descriptions. Built for wasip1, it is the
+// plugin; that build leaves out the code that derives schemas and reads source.
+// Plain "go test" tests the functions: the zero [Call] is ready to use.
 //
 // # Fields
 //
@@ -42,14 +41,14 @@
 // default, and required otherwise. Its doc comment is its description. Tags:
 //
 //	json                        the name; "-" leaves the field out
-//	enum:"a,b"                  the values allowed
+//	enum:"a,b"                  the allowed values
 //	default:"a"                 the value when none is given
 //	example:"a"                 a plausible value
 //	minimum, maximum            bounds of a number
 //	minLength, maxLength        bounds of a string's length in characters
-//	pattern, format             form of a string (RE2)
+//	pattern, format             pattern (RE2) and format of a string
 //	minItems, maxItems          bounds of an array's length
 //
-// On a slice or a map all but default, example, minItems and maxItems speak of
-// the elements. Values of types other than string are written as JSON.
+// On a slice or a map, the tags apply to the elements, except default, example,
+// minItems and maxItems. Values of types other than string are written as JSON.
 package sdk

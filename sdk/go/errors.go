@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Exit ends the call with the declared exit code of that name. Details, which
-// may be nil, is given to the caller as JSON.
+// Exit returns an error that ends the call with the declared exit code of that
+// name. The caller receives details, which may be nil, as JSON.
 func Exit(name, message string, details any) error {
 	return &ExitError{Name: name, Message: message, Details: details}
 }
 
-// ExitError is what Exit makes.
+// ExitError is the error that [Exit] returns.
 type ExitError struct {
 	Name    string
 	Message string
@@ -21,14 +21,15 @@ type ExitError struct {
 
 func (e *ExitError) Error() string { return e.Name + ": " + e.Message }
 
-// Invalid refuses one parameter that its schema let pass. Pointer is a JSON
-// pointer such as "/pattern"; provided and suggestion may be empty. For several
-// at once use errors.Join.
+// Invalid returns an error that rejects one parameter although it is valid by
+// its schema. Pointer is a JSON pointer such as "/pattern"; provided and
+// suggestion may be empty. To reject several parameters at once, use
+// [errors.Join].
 func Invalid(pointer, expected, provided, suggestion string) error {
 	return &InvalidError{Pointer: pointer, Expected: expected, Provided: provided, Suggestion: suggestion}
 }
 
-// InvalidError is what Invalid makes.
+// InvalidError is the error that [Invalid] returns.
 type InvalidError struct {
 	Pointer    string `json:"pointer"`
 	Expected   string `json:"expected"`
@@ -44,7 +45,8 @@ func (e *InvalidError) Error() string {
 	return s
 }
 
-// HostError is the host's refusal of a CallTool, HTTP or ReadSecret.
+// HostError is the error of [Call.CallTool], [Call.HTTP] and [Call.ReadSecret]
+// when the host refuses or fails.
 type HostError struct {
 	Code     string          `json:"code"` // such as "denied"
 	ExitCode int             `json:"exit_code"`
@@ -54,7 +56,7 @@ type HostError struct {
 
 func (e *HostError) Error() string { return e.Code + ": " + e.Message }
 
-// violations gathers the InvalidErrors in the tree of err.
+// violations returns the InvalidErrors in the tree of err.
 func violations(err error) []*InvalidError {
 	switch e := err.(type) {
 	case *InvalidError:
@@ -71,8 +73,9 @@ func violations(err error) []*InvalidError {
 	return nil
 }
 
-// decodeParams decodes what the host has validated. What can still differ is
-// Go's own: a number too large for the field, or an integer written as 1.0.
+// decodeParams decodes parameters that the host has validated. What can still
+// fail is specific to Go: a number too large for its field, or an integer
+// written as 1.0.
 func decodeParams(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")

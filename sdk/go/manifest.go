@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Main prints the manifest of the registered plugin on stdout and what an
-// author should mend on stderr. It ends with 1 if there is no manifest to print.
+// Main prints the manifest of the registered plugin to stdout and warnings for
+// its author to stderr. It exits with 1 when the manifest cannot be built.
 func Main() {
 	raw, hints, err := buildManifest(&registered)
 	for _, hint := range hints {
@@ -26,16 +26,16 @@ func Main() {
 	os.Stdout.Write(raw)
 }
 
-// Manifest returns the manifest of the registered plugin, indented JSON. The
-// error names everything that is wrong.
+// Manifest returns the manifest of the registered plugin as indented JSON. The
+// error joins all problems found.
 func Manifest() ([]byte, error) {
 	raw, _, err := buildManifest(&registered)
 	return raw, err
 }
 
-// Check runs every runnable example of the registered plugin and compares what
-// comes of it with what the example declares. Call it from a test. Examples
-// that end in 81 are left to the host, which judges by the schema.
+// Check runs every runnable example of the registered plugin and compares its
+// outcome with the declared one. Call it from a test. It skips examples with
+// exit code 81, which come from the host's validation by the schema.
 func Check() error {
 	var errs []error
 	for _, t := range registered.Tools {
@@ -61,7 +61,7 @@ func (p *Plugin) checkExample(t Definition, params *schema, e Example) error {
 		return err
 	}
 	if code := got.exitCode(); code != e.ExitCode {
-		return fmt.Errorf("ends with exit code %d, declared is %d: %s", code, e.ExitCode, got.Message)
+		return fmt.Errorf("exit code %d, expected the declared %d: %s", code, e.ExitCode, got.Message)
 	}
 	if e.Result == nil {
 		return nil
@@ -72,7 +72,7 @@ func (p *Plugin) checkExample(t Definition, params *schema, e Example) error {
 	}
 	var a, b any
 	if json.Unmarshal(want, &a) != nil || json.Unmarshal(got.Result, &b) != nil || !reflect.DeepEqual(a, b) {
-		return fmt.Errorf("gives %s, declared is %s", got.Result, want)
+		return fmt.Errorf("result %s, expected the declared %s", got.Result, want)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (p *Plugin) runExample(t Definition, params *schema, e Example) (response, 
 	}
 	var v any
 	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber() // 2^53+1 must reach the function as it stands
+	d.UseNumber() // 2^53+1 must reach the function unchanged
 	if err := d.Decode(&v); err != nil {
 		return response{}, err
 	}
@@ -112,7 +112,7 @@ func encodeParams(v any) ([]byte, error) {
 	return encode(v)
 }
 
-// builder gathers what is wrong and what could be better while a manifest is built.
+// builder collects errors and hints while a manifest is built.
 type builder struct {
 	plugin *Plugin
 	errs   []error
@@ -127,8 +127,8 @@ func (b *builder) hint(format string, args ...any) {
 	b.hints = append(b.hints, fmt.Sprintf(format, args...))
 }
 
-// buildManifest makes the manifest of p. Whether its texts and names are good is
-// judged by the host's reader; here stands what only the code can know.
+// buildManifest returns the manifest of p. It checks only what the code alone
+// knows; the host validates names and texts when it reads the manifest.
 func buildManifest(p *Plugin) (raw []byte, hints []string, err error) {
 	b := &builder{plugin: p}
 	if p.Name == "" || p.Version == "" || p.Brief == "" || len(p.Tools) == 0 {
@@ -146,7 +146,7 @@ func buildManifest(p *Plugin) (raw []byte, hints []string, err error) {
 	}
 	for _, c := range p.ExitCodes {
 		if c.Code < 2 || c.Code > 79 {
-			b.fail("exit code %s: %d is not within 2 and 79", c.Name, c.Code)
+			b.fail("exit code %s: %d is not between 2 and 79", c.Name, c.Code)
 		}
 	}
 	if p.Settings != nil {
@@ -171,8 +171,8 @@ func buildManifest(p *Plugin) (raw []byte, hints []string, err error) {
 	return out.Bytes(), b.hints, nil
 }
 
-// writeIndented writes compact JSON for people who review it: what fits into a line
-// of 120 columns is one line. raw must be valid.
+// writeIndented lays compact JSON out for review: a value that fits into 120
+// columns stays on one line. raw must be valid.
 func writeIndented(out *bytes.Buffer, raw json.RawMessage, indent int) {
 	if len(raw)+indent <= 120 || raw[0] != '{' && raw[0] != '[' {
 		out.Write(raw)
@@ -223,7 +223,7 @@ func (b *builder) tool(t Definition) toolForm {
 	}
 	for _, name := range d.Positional {
 		if f.Params.property(name) == nil {
-			b.fail("tool %s: positional %q is no parameter", t.name, name)
+			b.fail("tool %s: positional %q is not a parameter", t.name, name)
 		}
 	}
 	for _, name := range d.ExitCodes {
@@ -263,7 +263,7 @@ func (b *builder) example(t Definition, params *schema, e Example) (exampleForm,
 	}
 	if !r.OK {
 		why, _ := encode(r)
-		return f, fmt.Errorf("is declared to end in 0 and fails: %s", why)
+		return f, fmt.Errorf("exit code 0 is declared, but the call fails: %s", why)
 	}
 	f.Result = r.Result
 	return f, nil

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// origin remembers where a tool came from, for its schemas and its docs.
+// origin records where a tool is defined, for its schemas and its docs.
 type origin struct {
 	params, result reflect.Type
 	pc             uintptr
@@ -26,7 +26,7 @@ func originOf[P, R any](run any) origin {
 	return origin{reflect.TypeFor[P](), reflect.TypeFor[R](), reflect.ValueOf(run).Pointer()}
 }
 
-// schemas describes the parameters and the result of the tool. Hints go to b unless it is nil.
+// schemas returns the schemas of the tool's parameters and result. Hints go to b unless it is nil.
 func (t *Definition) schemas(b *builder) (params, result *schema, err error) {
 	folder, pkg := source(t.pc)
 	if params, err = newReflector(folder, pkg, b).object(t.params); err != nil {
@@ -38,13 +38,13 @@ func (t *Definition) schemas(b *builder) (params, result *schema, err error) {
 	return params, result, nil
 }
 
-// source returns the folder and the import path of the package that holds the function at pc.
+// source returns the folder and the import path of the package that contains the function at pc.
 func source(pc uintptr) (folder, pkg string) {
 	f := runtime.FuncForPC(pc)
 	file, _ := f.FileLine(pc)
 	folder = filepath.Dir(file)
 	if _, err := os.Stat(folder); err != nil {
-		folder = "." // built with -trimpath: go run and go test stand in the package's folder
+		folder = "." // built with -trimpath: go run and go test run in the package's folder
 	}
 	pkg = f.Name()
 	slash := strings.LastIndexByte(pkg, '/') + 1

@@ -1,6 +1,6 @@
 package sdk
 
-// origin is empty here: what types and sources say is in the manifest already.
+// origin is empty here: the manifest already contains the schemas and the docs.
 type origin struct{}
 
 func originOf[P, R any](any) origin { return origin{} }

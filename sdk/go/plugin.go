@@ -2,12 +2,12 @@ package sdk
 
 import "encoding/json"
 
-// Plugin is everything that a manifest says about a plugin. Name, Version,
-// Brief and Tools are required.
+// Plugin describes a plugin: its manifest and its tools. Name, Version, Brief
+// and Tools are required.
 type Plugin struct {
 	Name    string // lower-case, such as "text"
 	Version string // semantic, such as "0.1.0"
-	MinHost string // oldest Parley that can run it; empty: any
+	MinHost string // oldest version of Parley that can run it; empty: any
 
 	Brief    string // at most 64 characters
 	Standard string
@@ -20,21 +20,21 @@ type Plugin struct {
 	ExitCodes    []ExitCode
 	Capabilities Capabilities
 	Limits       Limits
-	// Settings is a value of a struct type, described like parameters: what
-	// the operator may set. Call.Settings holds the values.
+	// Settings is a struct value whose type describes, like parameters do, what
+	// the operator can set. [Call.Settings] holds the values.
 	Settings any
 	Tutorial []Step
 	Tools    []Definition
 }
 
-// Group gathers tools whose names begin with its name and a dot.
+// Group is a set of tools whose names begin with its name and a dot.
 type Group struct {
 	Name     string
 	Brief    string
 	Standard string
 }
 
-// Definition is a tool, made by Tool.
+// Definition is a tool, as [Tool] returns it.
 type Definition struct {
 	name string
 	doc  Doc
@@ -42,9 +42,9 @@ type Definition struct {
 	origin
 }
 
-// Doc is what agents and people read about a tool. Brief and Effect are
-// required. Tier 1 shows Brief, tier 2 adds Standard, When, WhenNot and the
-// first example, tier 3 shows everything.
+// Doc is the documentation of a tool for agents and people. Brief and Effect are
+// required. Tier 1 shows Brief; tier 2 adds Standard, When, WhenNot and the
+// first example; tier 3 shows everything.
 type Doc struct {
 	Brief    string // at most 64 characters
 	Standard string
@@ -54,13 +54,13 @@ type Doc struct {
 	Category    Category
 	Effect      Effect
 	Idempotent  bool
-	OpenWorld   bool     // reaches things outside the plugin and its parameters
-	Positional  []string // parameters that may be given as words, in this order
+	OpenWorld   bool     // reaches beyond the plugin and its parameters
+	Positional  []string // parameters that can be given as plain words, in this order
 	Examples    []Example
 	ExitCodes   []string // names from Plugin.ExitCodes
 	Aliases     []string
 	Keywords    []string
-	Tasks       []string // phrases that an agent would say
+	Tasks       []string // phrases that an agent would search for
 	When        string
 	WhenNot     string
 	Related     []Related
@@ -71,21 +71,21 @@ type Doc struct {
 	Deprecated   *Deprecated
 }
 
-// Example is one call with its outcome.
+// Example is one call and its outcome.
 type Example struct {
 	Title string
 	Kind  Kind // empty: Common
 	// Params is a value of the tool's parameter type, or a map.
 	Params   any
 	ExitCode int
-	// Result of the call. If nil on a Runnable example that ends in 0, the
-	// function is run when the manifest is built and its result stands here.
+	// Result of the call. When it is nil on a Runnable example with exit code 0,
+	// the manifest build runs the function and records its result.
 	Result   any
-	Runnable bool // true: the call needs nothing but the plugin
+	Runnable bool // the call needs nothing but the plugin
 }
 
-// Tool makes a tool of a function. P is what it takes, usually a struct; R is
-// what it gives.
+// Tool returns the definition of a tool that run implements. P is the type of
+// its parameters, usually a struct; R is the type of its result.
 func Tool[P, R any](name string, run func(*Call, P) (R, error), doc Doc) Definition {
 	return Definition{
 		name: name,
@@ -105,9 +105,9 @@ func Tool[P, R any](name string, run func(*Call, P) (R, error), doc Doc) Definit
 	}
 }
 
-// registered is written once, while the package of the plugin initialises: a
-// reactor's main is never called, and its exports take no argument for it.
+// registered is set once, while the plugin's package initialises: the main of a
+// reactor is never called, and its exports cannot be passed a plugin.
 var registered Plugin
 
-// Register makes p the plugin that this program is. Call it from init.
+// Register sets the plugin that this program implements. Call it from init.
 func Register(p Plugin) { registered = p }

@@ -80,7 +80,7 @@ func (s *schema) property(name string) *schema {
 	return nil
 }
 
-// withDefaults fills the defaults in that v, a decoded value, lacks, as the host does before a call.
+// withDefaults adds missing defaults to v, a decoded value, as the host does before a call.
 func (s *schema) withDefaults(v any) any {
 	object, ok := v.(map[string]any)
 	if !ok {
@@ -102,7 +102,7 @@ func (s *schema) withDefaults(v any) any {
 type reflector struct {
 	comments comments
 	hints    *builder
-	open     []reflect.Type // the structs that are being described, outermost first
+	open     []reflect.Type // the structs being described, outermost first
 	defs     map[reflect.Type]*schema
 }
 
@@ -147,7 +147,7 @@ var (
 	textType      = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// describe returns the schema of t. Path names t for its comments, see comments.field.
+// describe returns the schema of t. Path identifies t in the comments, see comments.field.
 func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 	switch {
 	case t == rawType:
@@ -157,11 +157,12 @@ func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 	case t == timeType:
 		return &schema{Type: "string", Format: "date-time"}, nil
 	case t == durationType:
-		return nil, errors.New("time.Duration would be a number of nanoseconds: use an integer whose name says its unit, or a string")
+		return nil, errors.New("time.Duration would become a number of nanoseconds: " +
+			"use an integer whose name gives its unit, or a string")
 	case t.Kind() == reflect.Pointer:
 		return r.describe(t.Elem(), pathOf(t.Elem(), path))
 	case t.Implements(marshalerType):
-		return nil, fmt.Errorf("%s has a MarshalJSON of its own, so its schema is not known: use json.RawMessage", t)
+		return nil, fmt.Errorf("%s has a MarshalJSON of its own, so its schema is unknown: use json.RawMessage", t)
 	case t.Implements(textType):
 		return &schema{Type: "string"}, nil
 	}
@@ -203,7 +204,7 @@ func (r *reflector) describe(t reflect.Type, path string) (*schema, error) {
 
 func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
-// pathOf is the path of comments for t: its own name, or where it stands if it has none.
+// pathOf is the path of t in the comments: its own name, or path if it has none.
 func pathOf(t reflect.Type, path string) string {
 	if t.Name() == "" {
 		return path
@@ -222,7 +223,7 @@ func (r *reflector) structure(t reflect.Type, path string) (*schema, error) {
 		if _, ok := r.defs[t]; ok {
 			return ref, nil
 		}
-		r.defs[t] = &schema{} // holds the place while t is described anew, from no struct at all
+		r.defs[t] = &schema{} // ends the recursion while t is described from scratch
 		open := r.open
 		r.open = []reflect.Type{t}
 		def, err := r.fields(t, pathOf(t, path))
@@ -266,7 +267,7 @@ func (r *reflector) fields(t reflect.Type, path string) (*schema, error) {
 			return nil, fmt.Errorf("field %s: %w", name, err)
 		}
 		if one.Description == "" && r.hints != nil {
-			r.hints.hint("%s.%s has no doc comment: say its purpose, its format and an example", path, f.Name)
+			r.hints.hint("%s.%s has no doc comment: describe its purpose and format, with an example", path, f.Name)
 		}
 		s.Properties = append(s.Properties, property{name, one})
 		if !optional {
@@ -276,7 +277,8 @@ func (r *reflector) fields(t reflect.Type, path string) (*schema, error) {
 	return s, nil
 }
 
-func (r *reflector) field(t reflect.Type, f reflect.StructField, options, path string) (s *schema, optional bool, err error) {
+func (r *reflector) field(t reflect.Type, f reflect.StructField, options, path string) (s *schema, optional bool,
+	err error) {
 	s, err = r.describe(f.Type, path)
 	if err != nil {
 		return nil, false, err
@@ -294,7 +296,7 @@ func (r *reflector) field(t reflect.Type, f reflect.StructField, options, path s
 	}
 	if pkg := t.PkgPath(); pkg != "" || r.comments.pkg != "" {
 		if pkg == "" {
-			pkg = r.comments.pkg // a struct type without a name stands in the tool's package
+			pkg = r.comments.pkg // a struct type without a name is in the tool's package
 		}
 		if s.Description, err = r.comments.field(pkg, path); err != nil {
 			return nil, false, err
@@ -304,14 +306,14 @@ func (r *reflector) field(t reflect.Type, f reflect.StructField, options, path s
 		return nil, false, err
 	}
 	if s.Default != nil && !optional {
-		return nil, false, errors.New("it has a default, so its json tag must say omitempty")
+		return nil, false, errors.New("a field with a default needs omitempty in its json tag")
 	}
 	return s, optional, nil
 }
 
-// constrain adds what the tags of a field say.
+// constrain adds the constraints in the tags of a field.
 func (s *schema) constrain(tag reflect.StructTag) error {
-	target := s // what tags on a slice or a map speak of
+	target := s // tags on a slice or a map apply to its elements
 	if s.Items != nil {
 		target = s.Items
 	} else if values, ok := s.AdditionalProperties.(*schema); ok {
@@ -335,7 +337,7 @@ func (s *schema) constrain(tag reflect.StructTag) error {
 			subject = s
 		}
 		if subject.Type == "" || !strings.Contains(n.types, subject.Type) {
-			return fmt.Errorf("tag %s is for %s, the field is %q", n.tag, n.types, subject.Type)
+			return fmt.Errorf("tag %s applies to %s, but the field has type %q", n.tag, n.types, subject.Type)
 		}
 		if _, err := strconv.ParseFloat(value, 64); err != nil {
 			return fmt.Errorf("tag %s: %w", n.tag, err)
@@ -372,13 +374,13 @@ func (s *schema) constrain(tag reflect.StructTag) error {
 	return nil
 }
 
-// literal reads a value in a tag: a string as it stands, anything else as JSON.
+// literal reads a value in a tag: a string verbatim, anything else as JSON.
 func (s *schema) literal(value string) (json.RawMessage, error) {
 	if s.Type == "string" {
 		return encode(value)
 	}
 	if !json.Valid([]byte(value)) {
-		return nil, fmt.Errorf("%q is no JSON value, and the field is no string", value)
+		return nil, fmt.Errorf("%q is not a JSON value, which a field that is not a string needs", value)
 	}
 	return json.RawMessage(value), nil
 }

@@ -121,13 +121,13 @@ func TestSchemaRefusesUnsupportedTypes(t *testing.T) {
 		}], "omitempty"},
 		"default, wrong": {schemaOf[struct {
 			A int `json:",omitempty" default:"x"`
-		}], "no JSON value"},
+		}], "is not a JSON value"},
 		"minimum of string": {schemaOf[struct {
 			A string `minimum:"1"`
-		}], "tag minimum is for integer number"},
+		}], "tag minimum applies to integer number"},
 		"minItems of string": {schemaOf[struct {
 			A string `minItems:"1"`
-		}], "tag minItems is for array"},
+		}], "tag minItems applies to array"},
 		"no number": {schemaOf[struct {
 			A int `minimum:"one"`
 		}], "tag minimum"},
@@ -195,7 +195,8 @@ func do(c *Call, p In) (json.RawMessage, error) {
 	case "host":
 		return nil, c.CallTool("a.b", nil, Options{}, nil)
 	case "call":
-		return encode(map[string]any{"id": c.ID, "deadline": c.Deadline.String(), "settings": c.Settings, "http": c.Granted.HTTP})
+		return encode(map[string]any{"id": c.ID, "deadline": c.Deadline.String(), "settings": c.Settings,
+			"http": c.Granted.HTTP})
 	case "nil":
 		return nil, nil
 	}
@@ -221,12 +222,13 @@ func TestServe(t *testing.T) {
 		`{"do":"invalid"}`:    `{"ok":false,"invalid":[{"pointer":"/a","expected":"b","provided":"c","suggestion":"d"},{"pointer":"/e","expected":"f"}]}`,
 		`{"do":"other"}`:      `{"ok":false,"exit":1,"message":"unexpected EOF"}`,
 		`{"do":"panic"}`:      `{"ok":false,"exit":1,"message":"panic: out of order"}`,
-		`{"do":"host"}`:       `{"ok":false,"exit":1,"message":"denied: call_tool: this call has no host; a test sets Call.Host"}`,
+		`{"do":"host"}`:       `{"ok":false,"exit":1,"message":"denied: call_tool: this call has no host; set Call.Host in a test"}`,
 		`{"do":"call"}`:       `{"ok":true,"result":{"deadline":"1.5s","http":["https://a"],"id":"7","settings":{"a":1}}}`,
 		`{"do":1}`:            `{"ok":false,"invalid":[{"pointer":"/do","expected":"a value that fits string","provided":"number"}]}`,
 		`{"do":"","n":1000}`:  `{"ok":false,"invalid":[{"pointer":"/n","expected":"a value that fits int8","provided":"number 1000"}]}`,
 	} {
-		request := `{"tool":"do","params":` + params + `,"call_id":"7","deadline_ms":1500,"settings":{"a":1},"granted":{"http":["https://a"]},"later":1}`
+		request := `{"tool":"do","params":` + params +
+			`,"call_id":"7","deadline_ms":1500,"settings":{"a":1},"granted":{"http":["https://a"]},"later":1}`
 		if got := string(serve(testPlugin(), []byte(request), nil)); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", params, got, want)
 		}
@@ -257,10 +259,10 @@ func TestWireDecodesReplies(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"ok":true,"result":"value"}`: "value",
 		`{"ok":false,"error":{"code":"denied","exit_code":82,"message":"not granted","more":1}}`: "denied: not granted",
-		`{"ok":false}`:           "internal: read_secret failed without saying why",
+		`{"ok":false}`:           "internal: read_secret failed without an error object",
 		`{"ok":true,"result":1}`: "result of read_secret: ",
 		`{"ok":true}`:            "result of read_secret: ",
-		`no`:                     "answer of read_secret: ",
+		`no`:                     "reply of read_secret: ",
 	} {
 		w := wire{callImport: func(string, []byte) ([]byte, error) { return []byte(answer), nil }}
 		got, err := w.ReadSecret("KEY")
@@ -289,7 +291,8 @@ func TestManifest(t *testing.T) {
 	p := testPlugin()
 	p.Groups = []Group{{Name: "g", Brief: "G"}}
 	p.Settings = settings{}
-	p.Capabilities = Capabilities{HTTP: []HTTP{{URL: "https://a", Methods: []string{"GET"}, Why: "to ask"}}, Clock: &Why{Why: "to date"}}
+	p.Capabilities = Capabilities{HTTP: []HTTP{{URL: "https://a", Methods: []string{"GET"}, Why: "to ask"}},
+		Clock: &Why{Why: "to date"}}
 	p.Tools = []Definition{Tool("g.do", do, Doc{
 		Brief: "Do", Effect: Read, Positional: []string{"do"}, ExitCodes: []string{"gone"},
 		Examples: []Example{
@@ -322,11 +325,12 @@ func TestManifestReportsEveryError(t *testing.T) {
 	)
 	_, hints, err := buildManifest(p)
 	for _, want := range []string{
-		"a plugin needs Name, Version", "exit code gone: 80", "tool bad: Brief and Effect", `positional "nosuch"`, `exit code "nosuch"`,
-		`example "fails": is declared to end in 0`, "tool scalar: parameters: string is not a struct",
+		"a plugin needs Name, Version", "exit code gone: 80", "tool bad: Brief and Effect", `positional "nosuch"`,
+		`exit code "nosuch"`,
+		`example "fails": exit code 0 is declared, but the call fails`, "tool scalar: parameters: string is not a struct",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("no word of %q in: %v", want, err)
+			t.Errorf("%q is missing in: %v", want, err)
 		}
 	}
 	if want := "[tool do has no example]"; fmt.Sprint(hints) != want {
@@ -347,8 +351,8 @@ func TestCheck(t *testing.T) {
 		{Title: "wrong code", Params: In{Do: "other"}, ExitCode: 10, Runnable: true},
 	}})}
 	err := Check()
-	want := "do, example \"wrong result\": gives \"<done>\", declared is \"other\"\n" +
-		"do, example \"wrong code\": ends with exit code 1, declared is 10: unexpected EOF"
+	want := "do, example \"wrong result\": result \"<done>\", expected the declared \"other\"\n" +
+		"do, example \"wrong code\": exit code 1, expected the declared 10: unexpected EOF"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v\nwant\n%s", err, want)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// request and response are the messages of sdk/abi.md.
+// request and response are the messages that sdk/abi.md defines.
 type request struct {
 	Tool       string          `json:"tool"`
 	Params     json.RawMessage `json:"params"`
@@ -32,7 +32,7 @@ type response struct {
 	Warnings []string        `json:"warnings,omitempty"`
 }
 
-// serve answers one request of the host with the plugin's tools.
+// serve runs one request of the host and returns the response.
 func serve(p *Plugin, raw []byte, host Host) []byte {
 	var q request
 	if err := json.Unmarshal(raw, &q); err != nil {
@@ -88,7 +88,8 @@ func (p *Plugin) failure(err error) response {
 	return response{Exit: 1, Message: exit.Error(), Details: exit.Details}
 }
 
-// answer encodes r; details that have no JSON form are left out, saying so.
+// encodeResponse encodes r. It drops details that cannot be encoded and says so
+// in the message.
 func encodeResponse(r response) []byte {
 	raw, err := encode(r)
 	if err != nil {
@@ -99,7 +100,7 @@ func encodeResponse(r response) []byte {
 	return raw
 }
 
-// encode is json.Marshal without the escapes that are meant for HTML.
+// encode is json.Marshal without escapes for HTML.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -110,8 +111,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// withoutNil returns what p points to with nil slices and maps made empty:
-// encoding/json writes nil as null, which breaks the schema of an array.
+// withoutNil returns the value at p with nil slices and maps made empty:
+// encoding/json writes nil as null, which is not valid by an array's schema.
 func withoutNil(p any) any {
 	v := reflect.ValueOf(p).Elem()
 	fillNil(v)
