@@ -62,6 +62,7 @@ hammer: ## the long runs: concurrency again and again, more random rounds
 	SCHEMA_ROUNDS=200000 $(GO) test -timeout 60m ./manifest/schema
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -v -run 'TestCorpus|TestHammer|TestManyAtOnce|TestSwapped|TestHostileSchemas|TestYields' ./host/wasm/... | \
 	  grep -E 'figures|FAIL|panic|_test.go:|^ok'
+	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -v -run TestMistakesAreRecovered ./agent
 	DIFFERENTIAL_MODULES=5000 $(GO) test -timeout 60m -run 'Differential|SamePrograms' -v ./host/wasm/internal/instrument
 
 # The go command calls its own deadline a failure when a worker is slow to stop; only an input that fails is a finding.

@@ -54,7 +54,11 @@ func run(ctx context.Context, update string) error {
 	if err != nil {
 		return err
 	}
-	counts, err := fumbleAll(ctx, binary, home)
+	planned, err := planAll(ctx, binary, home)
+	if err != nil {
+		return err
+	}
+	counts, err := fumbleAll(ctx, binary, home, planned)
 	if err != nil {
 		return err
 	}

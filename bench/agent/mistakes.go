@@ -24,6 +24,9 @@ type property struct {
 	Least   *int `json:"minLength"`
 }
 
+// noJSON is the class of mistakes that hold nothing that could be corrected.
+const noJSON = "words in the place of the JSON"
+
 // mistakes makes one mistake of each class that can be made with a tool, of parameters that are right.
 func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 	var s struct {
@@ -96,7 +99,7 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 		"JSON with a comma too many":       strings.TrimSuffix(text, "}") + ",}",
 		"JSON in single quotes":            strings.ReplaceAll(text, `"`, `'`),
 		"JSON with names that lack quotes": unquoted(text, slices.Sorted(maps.Keys(params))),
-		"words in the place of the JSON":   "please",
+		noJSON:                             "please",
 	} {
 		if !json.Valid([]byte(broken)) {
 			keep(class, json.RawMessage(broken))

@@ -40,9 +40,19 @@ func TestModes(t *testing.T) {
 // number is a figure in a section of README.
 var number = regexp.MustCompile(`\d+(\.\d+)?`)
 
-// current holds a section of README against what it would be: the same words, the same small figures, and large ones within 5 %, so that not
-// every new word in a description makes it stale.
+// rerun says how README gets its figures.
+const rerun = "run go -C bench run ./agent -update README.md"
+
+// current holds a section of README against what it would be.
 func current(t *testing.T, name, want string) {
+	t.Helper()
+	if shown := figures(t, name); !same(shown, want) {
+		t.Errorf("README.md shows\n%s\nit is\n%s\n%s", shown, want, rerun)
+	}
+}
+
+// figures returns a section of README.
+func figures(t *testing.T, name string) string {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -52,14 +62,22 @@ func current(t *testing.T, name, want string) {
 	if err != nil {
 		t.Fatal("README.md: ", err)
 	}
+	return shown
+}
+
+// same reports whether two texts have the same words, the same small figures, and large ones within 5 %, so that not every new
+// word in a description makes README stale.
+func same(shown, want string) bool {
+	if number.ReplaceAllString(shown, "N") != number.ReplaceAllString(want, "N") {
+		return false
+	}
 	had, has := number.FindAllString(shown, -1), number.FindAllString(want, -1)
-	same := number.ReplaceAllString(shown, "N") == number.ReplaceAllString(want, "N") && len(had) == len(has)
-	for i := 0; same && i < len(had); i++ {
+	for i := range had {
 		old, _ := strconv.ParseFloat(had[i], 64)
 		new, _ := strconv.ParseFloat(has[i], 64)
-		same = old == new || new > 100 && math.Abs(old-new) <= 0.05*new
+		if old != new && (new <= 100 || math.Abs(old-new) > 0.05*new) {
+			return false
+		}
 	}
-	if !same {
-		t.Errorf("README.md shows\n%s\nit is\n%s\nrun go -C bench run ./agent -update README.md", shown, want)
-	}
+	return true
 }

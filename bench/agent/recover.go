@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -77,14 +79,61 @@ func (c *client) subjects(ctx context.Context) (all []subject, err error) {
 	return all, nil
 }
 
-// fumble makes each mistake with a tool, and calls again with what the error says and nothing else.
-func fumble(ctx context.Context, f face, s subject, counts outcomes) error {
-	made, err := mistakes(s.schema, s.right)
-	if err != nil {
-		return err
+// attempts are the mistakes to make with one tool.
+type attempts struct {
+	tool  string
+	wrong []mistake
+}
+
+// plan returns every mistake that can be made with the tools.
+func plan(all []subject) ([]attempts, error) {
+	planned := make([]attempts, 0, len(all))
+	for _, s := range all {
+		made, err := mistakes(s.schema, s.right)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		planned = append(planned, attempts{s.name, made})
 	}
-	for _, m := range made {
-		a, err := f.call(ctx, s.name, m.params)
+	return planned, nil
+}
+
+// sample keeps of each class, plugin by plugin, the mistakes with up to n tools. The tools are spread over the plugin, and are the same
+// in every run as long as they have these names.
+func sample(planned []attempts, n int) []attempts {
+	planned = slices.Clone(planned)
+	slices.SortFunc(planned, func(a, b attempts) int {
+		return cmp.Or(cmp.Compare(spread(a.tool), spread(b.tool)), strings.Compare(a.tool, b.tool))
+	})
+	taken := map[string]int{} // "PLUGIN CLASS" -> mistakes kept
+	var kept []attempts
+	for _, p := range planned {
+		plugin, _, _ := strings.Cut(p.tool, ".")
+		some := attempts{tool: p.tool}
+		for _, m := range p.wrong {
+			if key := plugin + " " + m.class; taken[key] < n {
+				taken[key]++
+				some.wrong = append(some.wrong, m)
+			}
+		}
+		if some.wrong != nil {
+			kept = append(kept, some)
+		}
+	}
+	return kept
+}
+
+// spread orders names in a way that has nothing to do with the alphabet.
+func spread(name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return h.Sum64()
+}
+
+// fumble makes the mistakes with a tool, and calls again with what the error says and nothing else.
+func fumble(ctx context.Context, f face, p attempts, counts outcomes) error {
+	for _, m := range p.wrong {
+		a, err := f.call(ctx, p.tool, m.params)
 		if err != nil {
 			return err
 		}
@@ -96,12 +145,12 @@ func fumble(ctx context.Context, f face, s subject, counts outcomes) error {
 		}
 		second := answer{failed: true}
 		if params, ok := heed(a.err); ok {
-			if second, err = f.call(ctx, s.name, params); err != nil {
+			if second, err = f.call(ctx, p.tool, params); err != nil {
 				return err
 			}
 		}
 		if second.failed {
-			o.lost = append(o.lost, fmt.Sprintf("%s: %s %s: %s", m.class, s.name, m.params, a.text))
+			o.lost = append(o.lost, fmt.Sprintf("%s: %s %s: %s", m.class, p.tool, m.params, a.text))
 		} else {
 			o.second++
 		}
@@ -141,8 +190,8 @@ func (d dryClient) call(ctx context.Context, name string, params json.RawMessage
 // perServer is how many tools one server is asked for: an agent's session knows a few dozen, not all.
 const perServer = 40
 
-// fumbleAll makes every mistake with every tool by MCP, and with those of wasm plugins by the command line as well.
-func fumbleAll(ctx context.Context, binary, home string) (outcomes, error) {
+// planAll returns every mistake that can be made with every tool.
+func planAll(ctx context.Context, binary, home string) ([]attempts, error) {
 	full := &client{binary: binary, home: home, mode: "full"}
 	if _, err := full.begin(ctx); err != nil {
 		return nil, err
@@ -152,14 +201,27 @@ func fumbleAll(ctx context.Context, binary, home string) (outcomes, error) {
 	if err != nil {
 		return nil, err
 	}
+	return plan(all)
+}
+
+// doors are the ways by which the mistakes with a tool are made: MCP, and for tools of wasm plugins the command line as well.
+func doors(tool string) []string {
+	if strings.HasPrefix(tool, "cdp.") {
+		return []string{"mcp"}
+	}
+	return []string{"mcp", "cli"}
+}
+
+// fumbleAll makes the planned mistakes.
+func fumbleAll(ctx context.Context, binary, home string, planned []attempts) (outcomes, error) {
 	counts := outcomes{}
-	for some := range slices.Chunk(all, perServer) {
+	for some := range slices.Chunk(planned, perServer) {
 		c := &client{binary: binary, home: home}
 		if _, err := c.begin(ctx); err != nil {
 			return nil, err
 		}
-		for _, s := range some {
-			if err := fumble(ctx, dryClient{c}, s, counts); err != nil {
+		for _, p := range some {
+			if err := fumble(ctx, dryClient{c}, p, counts); err != nil {
 				return nil, err
 			}
 		}
@@ -167,12 +229,11 @@ func fumbleAll(ctx context.Context, binary, home string) (outcomes, error) {
 			return nil, err
 		}
 	}
-	for _, s := range all {
-		if strings.HasPrefix(s.name, "cdp.") {
-			continue
-		}
-		if err := fumble(ctx, dryShell{&shell{binary: binary, home: home}}, s, counts); err != nil {
-			return nil, err
+	for _, p := range planned {
+		if slices.Contains(doors(p.tool), "cli") {
+			if err := fumble(ctx, dryShell{&shell{binary: binary, home: home}}, p, counts); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return counts, nil
