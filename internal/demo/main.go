@@ -55,15 +55,15 @@ func run(ctx context.Context, binary, update string) error {
 	if err != nil {
 		return err
 	}
-	var said bytes.Buffer
-	d := demo{binary: binary, out: io.MultiWriter(os.Stdout, &said), warn: update == ""}
+	var transcript bytes.Buffer
+	d := demo{binary: binary, out: io.MultiWriter(os.Stdout, &transcript), warn: update == ""}
 	if err := d.show(ctx); err != nil {
 		return err
 	}
 	if update == "" {
 		return nil
 	}
-	return write(update, said.String())
+	return write(update, transcript.String())
 }
 
 // build compiles parley into a temporary folder.
@@ -163,7 +163,7 @@ func (d *demo) show(ctx context.Context) (err error) {
 			fmt.Fprintf(d.out, "= %d calls, %d tokens from nothing to the browser's answer. A plugin is used the same way:\n", untilBrowser, total)
 		}
 	}
-	if err := d.nothingLeft(ctx); err != nil {
+	if err := d.awaitExit(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, `Nothing is left running. What next, for
@@ -217,16 +217,16 @@ func (d *demo) env() []string {
 	return append(env, "PARLEY_HOME="+d.home, "NO_COLOR=1")
 }
 
-// nothingLeft waits a moment for processes that belong to the demo's home to end.
-func (d *demo) nothingLeft(ctx context.Context) error {
+// awaitExit waits a moment for processes that belong to the demo's home to end.
+func (d *demo) awaitExit(ctx context.Context) error {
 	deadline := time.Now().Add(5 * time.Second)
 	for {
-		left, err := processes(d.home)
-		if err != nil || len(left) == 0 {
+		running, err := processes(d.home)
+		if err != nil || len(running) == 0 {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("still running after parley cdp close: %s", strings.Join(left, ", "))
+			return fmt.Errorf("still running after parley cdp close: %s", strings.Join(running, ", "))
 		}
 		select {
 		case <-ctx.Done():

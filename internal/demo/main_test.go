@@ -23,12 +23,12 @@ func TestTranscript(t *testing.T) {
 	t.Cleanup(remove)
 	needBrowser(t, binary)
 
-	var said bytes.Buffer
-	d := demo{binary: binary, out: &said}
+	var transcript bytes.Buffer
+	d := demo{binary: binary, out: &transcript}
 	if err := d.show(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := bytes.Count(said.Bytes(), []byte("\n")); n > 40 {
+	if n := bytes.Count(transcript.Bytes(), []byte("\n")); n > 40 {
 		t.Errorf("the demo says %d lines, at most 40", n)
 	}
 	_, rest, _ := strings.Cut(string(readme), startMark+"\n```text\n")
@@ -36,7 +36,7 @@ func TestTranscript(t *testing.T) {
 	if !ok {
 		t.Fatal("README.md has no transcript between its markers")
 	}
-	if got, want := normalised(said.String()), normalised(shown); got != want {
+	if got, want := normalised(transcript.String()), normalised(shown); got != want {
 		t.Errorf("the demo says\n%s\nREADME.md shows\n%s\nrun go run ./internal/demo -update README.md", got, want)
 	}
 }

@@ -29,9 +29,9 @@ const module = "github.com/parley-tools/parley"
 // root is the repository, seen from this package's folder, where tests run.
 const root = "../.."
 
-// rooms says what of ours each room may import. A package belongs to the room with the longest matching path; a room may
+// layers says what of ours each room may import. A package belongs to the room with the longest matching path; a room may
 // always import itself and what lies below it.
-var rooms = map[string][]string{
+var layers = map[string][]string{
 	"manifest/jsontext": {},
 	"manifest/schema":   {"manifest/jsontext"},
 	"manifest/document": {"manifest/jsontext", "manifest/schema"},
@@ -98,8 +98,8 @@ var dependencies = map[string][]string{
 	"oras.land/oras-go/v2":                   {"host/oci"},
 }
 
-// junk are names that say nothing of what a package does, and so gather everything.
-var junk = []string{"util", "utils", "common", "types", "helpers", "helper", "misc", "shared", "base"}
+// vagueNames are names that say nothing of what a package does, and so gather everything.
+var vagueNames = []string{"util", "utils", "common", "types", "helpers", "helper", "misc", "shared", "base"}
 
 // source is one Go file of the tree, for whatever system it is written.
 type source struct {
@@ -145,10 +145,10 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// roomOf is the longest room that holds a folder, "" if none does.
-func roomOf(dir string) string {
+// layerOf is the longest room that holds a folder, "" if none does.
+func layerOf(dir string) string {
 	for ; dir != "." && dir != "/"; dir = path.Dir(dir) {
-		if _, ok := rooms[dir]; ok {
+		if _, ok := layers[dir]; ok {
 			return dir
 		}
 	}
@@ -157,8 +157,8 @@ func roomOf(dir string) string {
 
 func TestImportsRunOneWay(t *testing.T) {
 	for _, s := range sources(t) {
-		room := roomOf(s.dir)
-		if room == "" {
+		layer := layerOf(s.dir)
+		if layer == "" {
 			t.Errorf("%s: no room of the table holds this folder", s.path)
 			continue
 		}
@@ -167,28 +167,28 @@ func TestImportsRunOneWay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if complaint := judge(room, s.test, imported); complaint != "" {
+			if complaint := violation(layer, s.test, imported); complaint != "" {
 				t.Errorf("%s: %s", s.path, complaint)
 			}
 		}
 	}
 }
 
-// judge says what is wrong with an import, or "".
-func judge(room string, test bool, imported string) string {
+// violation says what is wrong with an import, or "".
+func violation(layer string, test bool, imported string) string {
 	ours, isOurs := strings.CutPrefix(imported, module+"/")
 	switch {
 	case isOurs:
-		target := roomOf(ours)
-		allowed := slices.Contains(rooms[room], target) || target == room || test && slices.Contains(testsMayImport[room], target)
+		target := layerOf(ours)
+		allowed := slices.Contains(layers[layer], target) || target == layer || test && slices.Contains(testsMayImport[layer], target)
 		if target == "" || !allowed {
-			return room + " may not import " + ours + "; what it needs of it is an interface in host, handed over by cmd"
+			return layer + " may not import " + ours + "; what it needs of it is an interface in host, handed over by cmd"
 		}
 	case strings.Contains(strings.SplitN(imported, "/", 2)[0], "."):
 		for dependency, users := range dependencies {
 			if imported == dependency || strings.HasPrefix(imported, dependency+"/") {
-				if !slices.Contains(users, room) {
-					return room + " may not import " + imported + "; it belongs to " + strings.Join(users, ", ")
+				if !slices.Contains(users, layer) {
+					return layer + " may not import " + imported + "; it belongs to " + strings.Join(users, ", ")
 				}
 				return ""
 			}
@@ -198,10 +198,10 @@ func judge(room string, test bool, imported string) string {
 	return ""
 }
 
-// TestJudge makes sure that the table bites.
-func TestJudge(t *testing.T) {
+// TestViolation makes sure that the table bites.
+func TestViolation(t *testing.T) {
 	for _, c := range []struct {
-		room     string
+		layer     string
 		test     bool
 		imported string
 		ok       bool
@@ -228,8 +228,8 @@ func TestJudge(t *testing.T) {
 		{"cmd", false, "github.com/tetratelabs/wazero", false},
 		{"host", false, "example.com/surprise", false},
 	} {
-		if complaint := judge(c.room, c.test, c.imported); (complaint == "") != c.ok {
-			t.Errorf("%s (test %v) imports %s: %q, want ok %v", c.room, c.test, c.imported, complaint, c.ok)
+		if complaint := violation(c.layer, c.test, c.imported); (complaint == "") != c.ok {
+			t.Errorf("%s (test %v) imports %s: %q, want ok %v", c.layer, c.test, c.imported, complaint, c.ok)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestJudge(t *testing.T) {
 func TestOnePackageDoc(t *testing.T) {
 	docs, hasCode := map[string][]string{}, map[string]bool{}
 	for _, s := range sources(t) {
-		if slices.Contains(junk, s.ast.Name.Name) {
+		if slices.Contains(vagueNames, s.ast.Name.Name) {
 			t.Errorf("%s: a package is not called %s; name it for its job", s.path, s.ast.Name.Name)
 		}
 		hasCode[s.dir] = hasCode[s.dir] || !s.test
