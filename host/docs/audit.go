@@ -21,12 +21,12 @@ type Audit struct {
 	Instructions int        `json:"instructions"` // what each mode says beside its list, once
 	// Search and Describe are what search_tools and describe_tool answer, over the tools of this audit: searched for by the first of
 	// their tasks, or else by their brief.
-	Search   AnswerCost `json:"search"`
-	Describe AnswerCost `json:"describe"`
-	// Listed is the mode whose list the figures of each tool are of.
-	Listed  string     `json:"listed"`
-	Tools   []ToolCost `json:"tools"`
-	Fattest []ToolCost `json:"fattest"` // the first in that list, by what they cost
+	Search   ReplyCost `json:"search"`
+	Describe ReplyCost `json:"describe"`
+	// ListedMode is the mode whose list the figures of each tool are of.
+	ListedMode string     `json:"listed"`
+	Tools      []ToolCost `json:"tools"`
+	Fattest    []ToolCost `json:"fattest"` // the first in that list, by what they cost
 }
 
 // ModeCost is what tools/list of a mode costs.
@@ -36,12 +36,12 @@ type ModeCost struct {
 	Bytes  int     `json:"bytes"`
 	Tokens int     `json:"tokens"`
 	Saved  float64 `json:"saved"` // share of what the full list costs
-	// Even is how many tools can be searched for and described in one session before the full list would have cost less.
-	Even int `json:"even_after_tools"`
+	// BreakEven is how many tools can be searched for and described in one session before the full list would have cost less.
+	BreakEven int `json:"even_after_tools"`
 }
 
-// AnswerCost is what answers of one kind cost.
-type AnswerCost struct {
+// ReplyCost is what answers of one kind cost.
+type ReplyCost struct {
 	Mean int `json:"mean"`
 	Most int `json:"most"`
 }
@@ -64,8 +64,8 @@ func (s *Source) Audit(ctx context.Context, mode string, names []string) (*Audit
 	if err != nil {
 		return nil, err
 	}
-	a := &Audit{Instructions: manifest.Tokens(s.Instructions), Listed: cmp.Or(mode, s.whole())}
-	if a.Search, a.Describe, err = s.answers(ctx, tools); err != nil {
+	a := &Audit{Instructions: manifest.Tokens(s.Instructions), ListedMode: cmp.Or(mode, s.fullMode())}
+	if a.Search, a.Describe, err = s.replyCosts(ctx, tools); err != nil {
 		return nil, err
 	}
 	lists := map[string][]listed{}
@@ -74,17 +74,17 @@ func (s *Source) Audit(ctx context.Context, mode string, names []string) (*Audit
 			return nil, err
 		}
 	}
-	full := costOf(s.whole(), lists[s.whole()])
+	full := costOf(s.fullMode(), lists[s.fullMode()])
 	for _, m := range s.Modes {
 		if mode != "" && m != mode {
 			continue
 		}
 		c := costOf(m, lists[m])
 		c.Saved = math.Round(float64(full.Tokens-c.Tokens)/float64(full.Tokens)*1e4) / 1e4
-		c.Even = (full.Tokens - c.Tokens) / max(1, a.Search.Mean+a.Describe.Mean)
+		c.BreakEven = (full.Tokens - c.Tokens) / max(1, a.Search.Mean+a.Describe.Mean)
 		a.Modes = append(a.Modes, c)
 	}
-	if a.Tools, err = s.costs(ctx, tools, lists[a.Listed]); err != nil {
+	if a.Tools, err = s.costs(ctx, tools, lists[a.ListedMode]); err != nil {
 		return nil, err
 	}
 	a.Fattest = slices.DeleteFunc(slices.Clone(a.Tools), func(t ToolCost) bool { return t.Listed == 0 })
@@ -117,7 +117,7 @@ func (s *Source) costs(ctx context.Context, tools []host.Address, list []listed)
 			}
 			*tokens = d.Tokens()
 		}
-		if t, ok := shown[s.Listed(c.Name)]; ok {
+		if t, ok := shown[s.ListedName(c.Name)]; ok {
 			c.Description, c.Parameters, c.Listed = manifest.Tokens(t.Description), manifest.TokensOf(len(t.InputSchema)), manifest.TokensOf(len(t.raw))
 		}
 		costs = append(costs, c)
@@ -125,8 +125,8 @@ func (s *Source) costs(ctx context.Context, tools []host.Address, list []listed)
 	return costs, nil
 }
 
-// answers measures what it costs to find and to open each tool, in the mode that shows least.
-func (s *Source) answers(ctx context.Context, tools []host.Address) (search, describe AnswerCost, err error) {
+// replyCosts measures what it costs to find and to open each tool, in the mode that shows least.
+func (s *Source) replyCosts(ctx context.Context, tools []host.Address) (search, describe ReplyCost, err error) {
 	var sums [2]int
 	for _, at := range tools {
 		query := manifest.CleanLine(at.Tool.Docs.Brief)
@@ -134,14 +134,14 @@ func (s *Source) answers(ctx context.Context, tools []host.Address) (search, des
 			query = at.Tool.Tasks[0]
 		}
 		for i, c := range []struct {
-			cost      *AnswerCost
+			cost      *ReplyCost
 			tool      string
 			arguments map[string]string
 		}{
 			{&search, "search_tools", map[string]string{"query": cmp.Or(query, at.Name())}},
 			{&describe, "describe_tool", map[string]string{"name": at.Name()}},
 		} {
-			tokens, err := s.answer(ctx, c.tool, c.arguments)
+			tokens, err := s.replyTokens(ctx, c.tool, c.arguments)
 			if err != nil {
 				return search, describe, err
 			}
@@ -154,9 +154,9 @@ func (s *Source) answers(ctx context.Context, tools []host.Address) (search, des
 	return search, describe, nil
 }
 
-// answer counts the text that a call answers with.
-func (s *Source) answer(ctx context.Context, tool string, arguments map[string]string) (int, error) {
-	raw, err := s.Ask(ctx, s.Modes[0], "tools/call", map[string]any{"name": tool, "arguments": arguments})
+// replyTokens counts the text that a call answers with.
+func (s *Source) replyTokens(ctx context.Context, tool string, arguments map[string]string) (int, error) {
+	raw, err := s.Request(ctx, s.Modes[0], "tools/call", map[string]any{"name": tool, "arguments": arguments})
 	if err != nil {
 		return 0, err
 	}

@@ -46,7 +46,7 @@ func (s *Share) add(other Share) {
 	s.Have += other.Have
 }
 
-func (s *Share) close() {
+func (s *Share) finish() {
 	s.Share = 1
 	if s.Total > 0 {
 		s.Share = math.Floor(float64(s.Have)/float64(s.Total)*1e4) / 1e4 // all of them, and only all, are 1
@@ -64,10 +64,10 @@ func Cover(catalog *host.Catalog) (*Coverage, error) {
 		for i, sum := range c.Total.shares() {
 			sum.add(*one.shares()[i])
 		}
-		one.close()
+		one.finish()
 		c.Plugins = append(c.Plugins, one)
 	}
-	c.Total.close()
+	c.Total.finish()
 	return c, nil
 }
 
@@ -75,9 +75,9 @@ func (p *PluginCoverage) shares() []*Share {
 	return []*Share{&p.Groups, &p.Tools, &p.Parameters, &p.Examples, &p.Errors, &p.Tasks}
 }
 
-func (p *PluginCoverage) close() {
+func (p *PluginCoverage) finish() {
 	for _, s := range p.shares() {
-		s.close()
+		s.finish()
 	}
 }
 

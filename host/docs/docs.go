@@ -15,16 +15,16 @@ type Source struct {
 	Host *host.Host
 	// Modes are the documentation modes, from the least to the one that lists every tool whole.
 	Modes []string
-	// Ask makes a request to the server in a mode, and returns the result as it is sent.
-	Ask func(ctx context.Context, mode, method string, params any) (json.RawMessage, error)
-	// Listed is the name of a tool in tools/list, which model APIs take.
-	Listed func(qualified string) string
+	// Request makes a request to the server in a mode, and returns the result as it is sent.
+	Request func(ctx context.Context, mode, method string, params any) (json.RawMessage, error)
+	// ListedName is the name of a tool in tools/list, which model APIs take.
+	ListedName func(qualified string) string
 	// Instructions are what the server tells a client at the start.
 	Instructions string
 }
 
-// whole is the mode that lists every tool whole.
-func (s *Source) whole() string { return s.Modes[len(s.Modes)-1] }
+// fullMode is the mode that lists every tool whole.
+func (s *Source) fullMode() string { return s.Modes[len(s.Modes)-1] }
 
 // listed is a tool in tools/list.
 type listed struct {
@@ -39,7 +39,7 @@ type listed struct {
 func (s *Source) list(ctx context.Context, mode string) ([]listed, error) {
 	var all []listed
 	for cursor := ""; ; {
-		raw, err := s.Ask(ctx, mode, "tools/list", struct {
+		raw, err := s.Request(ctx, mode, "tools/list", struct {
 			Cursor string `json:"cursor,omitempty"`
 		}{cursor})
 		if err != nil {

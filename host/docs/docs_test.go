@@ -102,7 +102,7 @@ func newSource(t *testing.T, manifests ...*manifest.Manifest) *Source {
 		t.Fatal(err)
 	}
 	return &Source{
-		Host: host.New(host.Config{Catalog: catalog}), Modes: []string{"minimal", "full"}, Ask: list(catalog), Listed: underscored, Instructions: "Ask first.",
+		Host: host.New(host.Config{Catalog: catalog}), Modes: []string{"minimal", "full"}, Request: list(catalog), ListedName: underscored, Instructions: "Ask first.",
 	}
 }
 
@@ -119,8 +119,8 @@ func TestAudit(t *testing.T) {
 	if len(a.Tools) != 14 || full.Tools != 14 || a.Modes[0].Tools != 1 || full.Saved != 0 || a.Modes[0].Saved <= 0.8 {
 		t.Errorf("%+v", a.Modes)
 	}
-	if a.Search != (AnswerCost{2, 2}) || a.Modes[0].Even != (full.Tokens-a.Modes[0].Tokens)/4 {
-		t.Errorf("search %+v, even after %d", a.Search, a.Modes[0].Even)
+	if a.Search != (ReplyCost{2, 2}) || a.Modes[0].BreakEven != (full.Tokens-a.Modes[0].Tokens)/4 {
+		t.Errorf("search %+v, even after %d", a.Search, a.Modes[0].BreakEven)
 	}
 	if len(a.Fattest) != fattest || a.Fattest[0].Name != "a_b.one" || a.Fattest[1].Name != "many.t00" || a.Fattest[2].Name != "many.t03" {
 		t.Errorf("fattest are %+v", a.Fattest)
@@ -207,7 +207,7 @@ func TestJSONSchemaKeepsReferences(t *testing.T) {
 		t.Errorf("%s", x.Files[0].Content)
 	}
 	for given, want := range map[string]string{`{}`: `{"$id":"x"}`, `{"$id":"y","type":"object"}`: `{"$id":"x","type":"object"}`, `true`: `{"$id":"x","type":"object"}`} {
-		if got := string(identified(json.RawMessage(given), "x")); got != want {
+		if got := string(withID(json.RawMessage(given), "x")); got != want {
 			t.Errorf("%s becomes %s, want %s", given, got, want)
 		}
 	}

@@ -66,7 +66,7 @@ const (
 type exporter struct {
 	*Source
 	tools    []exported
-	named    bool // not the whole catalog
+	partial  bool // not the whole catalog
 	warnings []string
 }
 
@@ -89,7 +89,7 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.list(ctx, s.whole())
+	list, err := s.list(ctx, s.fullMode())
 	if err != nil {
 		return nil, err
 	}
@@ -97,13 +97,13 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 	for _, t := range list {
 		shown[t.Name] = t
 	}
-	x := &exporter{Source: s, named: len(names) > 0}
+	x := &exporter{Source: s, partial: len(names) > 0}
 	for _, at := range found {
 		d, err := s.describe(ctx, at, manifest.Tier3)
 		if err != nil {
 			return nil, err
 		}
-		x.tools = append(x.tools, exported{at, d, shown[s.Listed(at.Name())]})
+		x.tools = append(x.tools, exported{at, d, shown[s.ListedName(at.Name())]})
 	}
 	files, err := forms[i].write(x)
 	if err != nil {
@@ -190,7 +190,7 @@ func (x *exporter) openai() ([]File, error) {
 	}
 	return x.toolSet("openai.json",
 		func(t listed) any {
-			return tool{"function", function{t.Name, cut(t.Description, openAIDescription), plainObject(t.InputSchema)}}
+			return tool{"function", function{t.Name, truncate(t.Description, openAIDescription), plainObject(t.InputSchema)}}
 		},
 		func(n int, name string, params json.RawMessage) any {
 			return call{fmt.Sprintf("call_%d", n), "function", called{name, string(manifest.CompactJSON(params))}}
@@ -229,7 +229,7 @@ func (x *exporter) jsonSchema() ([]File, error) {
 			"if":   object{"properties": object{"name": object{"const": name}}},
 			"then": object{"title": t.docs.Brief, "properties": object{"arguments": object{"$ref": schemaID + name}}},
 		})
-		defs[name] = identified(t.listed.InputSchema, schemaID+name)
+		defs[name] = withID(t.listed.InputSchema, schemaID+name)
 		for _, e := range t.examples() {
 			examples = append(examples, namedArguments{name, e.Params})
 		}
@@ -242,9 +242,9 @@ func (x *exporter) jsonSchema() ([]File, error) {
 	})
 }
 
-// identified is a schema with an identity.
-func identified(params json.RawMessage, id string) json.RawMessage {
-	rest := without(params, "$id")[1:]
+// withID is a schema with an identity.
+func withID(params json.RawMessage, id string) json.RawMessage {
+	rest := dropKeywords(params, "$id")[1:]
 	head := `{"$id":"` + id + `"`
 	if string(rest) != "}" {
 		head += ","
@@ -254,11 +254,11 @@ func identified(params json.RawMessage, id string) json.RawMessage {
 
 // plainObject is a schema of parameters without what model APIs refuse at the root of one. The host still holds calls against it.
 func plainObject(params json.RawMessage) json.RawMessage {
-	return without(params, "allOf", "anyOf", "enum", "not", "oneOf")
+	return dropKeywords(params, "allOf", "anyOf", "enum", "not", "oneOf")
 }
 
-// without leaves keywords out of the root of a schema, and leaves one that has none of them as it is.
-func without(params json.RawMessage, keywords ...string) json.RawMessage {
+// dropKeywords leaves keywords out of the root of a schema, and leaves one that has none of them as it is.
+func dropKeywords(params json.RawMessage, keywords ...string) json.RawMessage {
 	params = manifest.CompactJSON(params)
 	value, err := jsontext.Decode(params, jsontext.Limits{})
 	object, ok := value.(map[string]any)
@@ -275,8 +275,8 @@ func without(params json.RawMessage, keywords ...string) json.RawMessage {
 	return jsontext.Marshal(object)
 }
 
-// cut shortens a text to at most n characters, at a space.
-func cut(text string, n int) string {
+// truncate shortens a text to at most n characters, at a space.
+func truncate(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text
 	}

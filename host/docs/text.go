@@ -48,7 +48,7 @@ func (x *exporter) perPlugin(write func(m *manifest.Manifest, tools []exported) 
 func (x *exporter) markdown() ([]File, error) {
 	return x.perPlugin(func(m *manifest.Manifest, tools []exported) (string, string) {
 		var b strings.Builder
-		fmt.Fprintf(&b, "# %s\n\n%s\n", m.Name, about(m))
+		fmt.Fprintf(&b, "# %s\n\n%s\n", m.Name, overview(m))
 		for _, t := range tools {
 			x.toolPage(&b, t)
 		}
@@ -57,8 +57,8 @@ func (x *exporter) markdown() ([]File, error) {
 	})
 }
 
-// about is what a plugin says of itself.
-func about(m *manifest.Manifest) string {
+// overview is what a plugin says of itself.
+func overview(m *manifest.Manifest) string {
 	text := prose(m.Docs.Brief)
 	for _, more := range []string{m.Docs.Standard, m.Docs.Full} {
 		if more = prose(more); more != "" {
@@ -174,12 +174,12 @@ func skillAbout(m *manifest.Manifest, tools []exported) string {
 	if len(tasks) > 0 {
 		text += " For tasks such as: " + strings.Join(tasks, "; ") + "."
 	}
-	return cut(prose(text), skillDescription)
+	return truncate(prose(text), skillDescription)
 }
 
 func (x *exporter) skillBody(m *manifest.Manifest, tools []exported) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s\n\n", m.Name, about(m))
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n", m.Name, overview(m))
 	fmt.Fprintf(&b, "Each tool is a command, and prints its result as JSON. A failure prints on stderr what was wrong and what to type instead: correct the\ncall and run it again.\n\n")
 	fmt.Fprintf(&b, "- What a tool takes, with examples: `parley %s TOOL --describe`\n- A tool for a task: `parley search \"what you want\" --plugin %s`\n", m.Name, m.Name)
 	if len(m.Tutorial) > 0 {
@@ -200,7 +200,7 @@ func (x *exporter) skillBody(m *manifest.Manifest, tools []exported) string {
 		fmt.Fprintf(&b, "%d tools in groups; `parley %s GROUP --list` names those of one.\n\n", len(tools)-counts[""], m.Name)
 		for _, g := range groups {
 			if counts[g.Name] > 0 {
-				fmt.Fprintf(&b, "- `%s` (%d): %s\n", g.Name, counts[g.Name], cut(prose(g.Brief), 160))
+				fmt.Fprintf(&b, "- `%s` (%d): %s\n", g.Name, counts[g.Name], truncate(prose(g.Brief), 160))
 			}
 		}
 		b.WriteString("\n")
@@ -230,7 +230,7 @@ func within(text string, lines int, last string) string {
 
 // prompt is what an agent is told of all tools at the start.
 func (x *exporter) prompt() ([]File, error) {
-	if x.named {
+	if x.partial {
 		return nil, host.Errorf(host.InvalidArgs, "the prompt is about all plugins; it takes no name").WithNext("parley docs export --format prompt")
 	}
 	text := x.Instructions + "\n\nIn a shell the same steps are `parley search \"what you want\"`, `parley PLUGIN TOOL --describe` and\n`parley PLUGIN TOOL --params '{...}'`.\n"

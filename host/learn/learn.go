@@ -8,8 +8,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Seen is something that ended: a call, a search or a describe.
-type Seen struct {
+// Event is something that ended: a call, a search or a describe.
+type Event struct {
 	Op       string // "call", "search" or "describe"
 	Tool     string // qualified; "" for a search
 	Code     string
@@ -38,8 +38,8 @@ type Progress struct {
 	Steps    []Step `json:"steps"`
 	Done     int    `json:"done"`
 	Finished bool   `json:"finished"`
-	// Tried is how the step that is due has ended, where it ended otherwise than it should.
-	Tried *Outcome `json:"tried,omitempty"`
+	// LastTry is how the step that is due has ended, where it ended otherwise than it should.
+	LastTry *Outcome `json:"tried,omitempty"`
 }
 
 // Outcome is how something ended.
@@ -61,36 +61,36 @@ func (p *Progress) Due() (due []Step) {
 // Walk holds the steps of a plugin's tutorial, in their order, against what was seen, in the order in which it ended. A step is done
 // when its tool, whatever its parameters, was used as the step says and ended as it expects. A step that leaves no record, such as a
 // list, is due with the one after it, and done with it.
-func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, seen []Seen) *Progress {
+func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, events []Event) *Progress {
 	p := &Progress{Plugin: plugin, Steps: make([]Step, 0, len(steps))}
-	traces := make([]Seen, len(steps)) // that each step leaves; without an Op it leaves none
+	expected := make([]Event, len(steps)) // that each step leaves; without an Op it leaves none
 	for i, s := range steps {
 		step := Step{Step: i + 1, Say: manifest.CleanLine(s.Say), Run: manifest.CleanLine(s.Run), State: Later}
 		if s.Expect != nil {
 			step.ExitCode = s.Expect.ExitCode
 		}
 		p.Steps = append(p.Steps, step)
-		traces[i] = traceOf(catalog, step)
+		expected[i] = expectedEvent(catalog, step)
 	}
 	due := func() int { // the next step from p.Done on that leaves a record
 		at := p.Done
-		for at < len(traces) && traces[at].Op == "" {
+		for at < len(expected) && expected[at].Op == "" {
 			at++
 		}
 		return at
 	}
-	for _, s := range seen {
+	for _, s := range events {
 		at := due()
 		if at == len(steps) {
 			break
 		}
-		want := traces[at]
+		want := expected[at]
 		switch {
 		case s.Op != want.Op || !strings.EqualFold(s.Tool, want.Tool):
 		case s.ExitCode != want.ExitCode:
-			p.Tried = &Outcome{s.Code, s.ExitCode}
+			p.LastTry = &Outcome{s.Code, s.ExitCode}
 		default:
-			p.Done, p.Tried = at+1, nil
+			p.Done, p.LastTry = at+1, nil
 		}
 	}
 	at := due()
@@ -106,14 +106,14 @@ func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, seen []Se
 	return p
 }
 
-// traceOf is what a step leaves where it ends as it should.
-func traceOf(catalog *host.Catalog, s Step) Seen {
+// expectedEvent is what a step leaves where it ends as it should.
+func expectedEvent(catalog *host.Catalog, s Step) Event {
 	c, ok := catalog.Command(s.Run)
 	switch {
 	case !ok || c.Op == "list":
-		return Seen{}
+		return Event{}
 	case c.Op == "search":
-		return Seen{Op: c.Op, ExitCode: s.ExitCode}
+		return Event{Op: c.Op, ExitCode: s.ExitCode}
 	}
-	return Seen{Op: c.Op, Tool: c.At.Name(), ExitCode: s.ExitCode}
+	return Event{Op: c.Op, Tool: c.At.Name(), ExitCode: s.ExitCode}
 }

@@ -32,28 +32,28 @@ func TestWalk(t *testing.T) {
 		{Say: "Sell what is not there.", Run: `parley call shop.sell --params '{"what":"it''s"}'`, Expect: &manifest.Expect{ExitCode: 10}},
 		{Say: "That is all.\x1b[2J"},
 	}
-	add, search := Seen{Op: "call", Tool: "shop.Add", Code: "ok"}, Seen{Op: "search", Code: "ok"}
-	sold, soldOut := Seen{Op: "call", Tool: "shop.sell", Code: "ok"}, Seen{Op: "call", Tool: "shop.sell", Code: "tool_failed", ExitCode: 10}
-	wrong := Seen{Op: "call", Tool: "shop.add", Code: "invalid_args", ExitCode: 81}
+	add, search := Event{Op: "call", Tool: "shop.Add", Code: "ok"}, Event{Op: "search", Code: "ok"}
+	sold, soldOut := Event{Op: "call", Tool: "shop.sell", Code: "ok"}, Event{Op: "call", Tool: "shop.sell", Code: "tool_failed", ExitCode: 10}
+	wrong := Event{Op: "call", Tool: "shop.add", Code: "invalid_args", ExitCode: 81}
 	for _, c := range []struct {
 		name     string
-		seen     []Seen
+		events   []Event
 		states   string // d done, n now, l later
 		tried    int
 		finished bool
 	}{
 		{"nothing", nil, "nnllll", 0, false},
-		{"one", []Seen{add}, "ddnnll", 0, false},
-		{"described is not called", []Seen{{Op: "describe", Tool: "shop.add"}}, "nnllll", 0, false},
-		{"failed", []Seen{wrong, wrong}, "nnllll", 81, false},
-		{"failed, then not", []Seen{wrong, add}, "ddnnll", 0, false},
-		{"failed, after it was done", []Seen{add, wrong}, "ddnnll", 0, false},
-		{"out of turn", []Seen{search, soldOut, add}, "ddnnll", 0, false},
-		{"two", []Seen{add, search}, "ddddnl", 0, false},
-		{"went well, and should not", []Seen{add, search, sold}, "ddddnl", 0, false},
-		{"all, with others between", []Seen{add, add, search, sold, soldOut, add}, "dddddn", 0, true},
+		{"one", []Event{add}, "ddnnll", 0, false},
+		{"described is not called", []Event{{Op: "describe", Tool: "shop.add"}}, "nnllll", 0, false},
+		{"failed", []Event{wrong, wrong}, "nnllll", 81, false},
+		{"failed, then not", []Event{wrong, add}, "ddnnll", 0, false},
+		{"failed, after it was done", []Event{add, wrong}, "ddnnll", 0, false},
+		{"out of turn", []Event{search, soldOut, add}, "ddnnll", 0, false},
+		{"two", []Event{add, search}, "ddddnl", 0, false},
+		{"went well, and should not", []Event{add, search, sold}, "ddddnl", 0, false},
+		{"all, with others between", []Event{add, add, search, sold, soldOut, add}, "dddddn", 0, true},
 	} {
-		p := Walk(catalog, "shop", steps, c.seen)
+		p := Walk(catalog, "shop", steps, c.events)
 		states, done := "", 0
 		for _, s := range p.Steps {
 			states += s.State[:1]
@@ -61,9 +61,9 @@ func TestWalk(t *testing.T) {
 				done++
 			}
 		}
-		tried := p.Tried != nil
+		tried := p.LastTry != nil
 		wantTried := c.tried != 0 || strings.HasPrefix(c.name, "went well")
-		if states != c.states || p.Finished != c.finished || p.Done != done || tried != wantTried || tried && p.Tried.ExitCode != c.tried {
+		if states != c.states || p.Finished != c.finished || p.Done != done || tried != wantTried || tried && p.LastTry.ExitCode != c.tried {
 			t.Errorf("%s: %s, %+v", c.name, states, p)
 		}
 	}

@@ -102,7 +102,7 @@ func (a *App) docsSource(ctx context.Context) (source *docs.Source, closed func(
 			c.Close()
 		}
 	}
-	return &docs.Source{Host: quiet, Modes: mcp.Modes(), Ask: ask, Listed: mcp.ListedName, Instructions: server.Instructions()}, closed, nil
+	return &docs.Source{Host: quiet, Modes: mcp.Modes(), Request: ask, ListedName: mcp.ListedName, Instructions: server.Instructions()}, closed, nil
 }
 
 func (a *App) docsAudit(ctx context.Context, mode string, names []string) error {
@@ -132,11 +132,11 @@ func (a *App) auditDocsText(w io.Writer, d *docs.Audit, each bool) {
 	}
 	onTop := fmt.Sprintf("On top: %d once for the instructions, %d for a search (at most %d), %d for a description (at most %d).",
 		d.Instructions, d.Search.Mean, d.Search.Most, d.Describe.Mean, d.Describe.Most)
-	if m := d.Modes[0]; m.Even > 0 {
-		onTop += fmt.Sprintf(" With both for each tool, %s costs less up to %s a session.", m.Mode, plural(m.Even, "tool"))
+	if m := d.Modes[0]; m.BreakEven > 0 {
+		onTop += fmt.Sprintf(" With both for each tool, %s costs less up to %s a session.", m.Mode, plural(m.BreakEven, "tool"))
 	}
 	fmt.Fprintln(w, wrapped(onTop, a.columns(), "  "))
-	rows, title := d.Fattest, "Fattest in "+d.Listed
+	rows, title := d.Fattest, "Fattest in "+d.ListedMode
 	if each {
 		rows, title = d.Tools, "Tokens of each tool"
 	}

@@ -56,7 +56,7 @@ func (a *App) listTutorials(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seen, err := a.seen()
+	events, err := a.events()
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (a *App) listTutorials(ctx context.Context) error {
 		if len(m.Tutorial) == 0 {
 			continue
 		}
-		progress := learn.Walk(h.Catalog(), p.Info().Name, m.Tutorial, seen)
+		progress := learn.Walk(h.Catalog(), p.Info().Name, m.Tutorial, events)
 		lines = append(lines, tutorialLine{p.Info().Name, manifest.CleanLine(p.Info().Brief), len(m.Tutorial), progress.Done, progress.Finished})
 		if !progress.Finished {
 			next = append(next, "parley learn "+p.Info().Name)
@@ -104,11 +104,11 @@ func (a *App) learn(ctx context.Context, plugin string) error {
 	if len(m.Tutorial) == 0 {
 		return host.Errorf(host.NotFound, "%s has no tutorial", at.Plugin).WithNext(at.ListCommand(), "parley learn")
 	}
-	seen, err := a.seen()
+	events, err := a.events()
 	if err != nil {
 		return err
 	}
-	progress := learn.Walk(h.Catalog(), at.Plugin, m.Tutorial, seen)
+	progress := learn.Walk(h.Catalog(), at.Plugin, m.Tutorial, events)
 	next := []string{}
 	for _, s := range progress.Due() {
 		if strings.HasPrefix(s.Run, "parley ") {
@@ -137,8 +137,8 @@ func learnText(w io.Writer, p *learn.Progress, next []string) {
 			fmt.Fprintf(w, "        It ends in %d, and that is what it shows.\n", s.ExitCode)
 		}
 	}
-	if p.Tried != nil {
-		fmt.Fprintf(w, "The last try ended in %d (%s): look at what it said, and run the step as it stands here.\n", p.Tried.ExitCode, manifest.CleanLine(p.Tried.Code))
+	if p.LastTry != nil {
+		fmt.Fprintf(w, "The last try ended in %d (%s): look at what it said, and run the step as it stands here.\n", p.LastTry.ExitCode, manifest.CleanLine(p.LastTry.Code))
 	}
 	if p.Finished {
 		fmt.Fprintf(w, "That was all of it. Next: %s\n", next[len(next)-2])
@@ -147,8 +147,8 @@ func learnText(w io.Writer, p *learn.Progress, next []string) {
 	fmt.Fprintf(w, "Then: %s\n", next[len(next)-1])
 }
 
-// seen is what this session did, or, without one, whoever had none.
-func (a *App) seen() ([]learn.Seen, error) {
+// events is what this session did, or, without one, whoever had none.
+func (a *App) events() ([]learn.Event, error) {
 	s, err := a.settings()
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (a *App) seen() ([]learn.Seen, error) {
 			WithNext("parley config list")
 	}
 	session := a.Env("PARLEY_SESSION")
-	var seen []learn.Seen
+	var events []learn.Event
 	for r, err := range trace.Read(filepath.Join(a.dirs().state, "traces"), trace.Filter{Since: time.Now().Add(-learnSince), Session: session}) {
 		if err != nil {
 			return nil, host.Errorf(host.Unavailable, "the traces cannot be read: %s", manifest.CleanLine(err.Error())).WithNext("parley doctor")
@@ -170,7 +170,7 @@ func (a *App) seen() ([]learn.Seen, error) {
 		if op == "" {
 			op = "call"
 		}
-		seen = append(seen, learn.Seen{Op: op, Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode})
+		events = append(events, learn.Event{Op: op, Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode})
 	}
-	return seen, nil
+	return events, nil
 }
