@@ -201,7 +201,7 @@ func violation(layer string, test bool, imported string) string {
 // TestViolation makes sure that the table bites.
 func TestViolation(t *testing.T) {
 	for _, c := range []struct {
-		layer     string
+		layer    string
 		test     bool
 		imported string
 		ok       bool
