@@ -19,9 +19,9 @@ import (
 	"time"
 )
 
-// peer is the least that a program can do to evaluate an expression in a page: it dials, asks and ends. For each more word
+// peerSource is the least that a program can do to evaluate an expression in a page: it dials, asks and ends. For each more word
 // it asks once more; it prints how long each answer took.
-const peer = `package main
+const peerSource = `package main
 
 import (
 	"fmt"
@@ -74,8 +74,8 @@ func (b *bench) browser() error {
 	}))
 	defer pages.Close()
 	return errors.Join(
-		b.beside(chrome, pages.URL), b.inOwn(pages.URL, b.flood), b.keeperAlone(),
-		b.inOwn(pages.URL, func(batch *batch, page, _ string) error { return b.navigate(batch, page, pages.URL) }))
+		b.compareEvaluate(chrome, pages.URL), b.withOwnBrowser(pages.URL, b.flood), b.keeperAlone(),
+		b.withOwnBrowser(pages.URL, func(batch *batch, page, _ string) error { return b.navigate(batch, page, pages.URL) }))
 }
 
 // keeperAlone is the same flood without Chrome, which tells what of the delay is the keeper's.
@@ -101,7 +101,7 @@ func (b *bench) chrome() (string, error) {
 			Checks []struct{ Name, Status, Detail string }
 		}
 	}
-	raw, err := b.parleySays("own", "doctor", "--json")
+	raw, err := b.output("own", "doctor", "--json")
 	if err == nil {
 		err = json.Unmarshal(raw, &answer)
 	}
@@ -114,8 +114,8 @@ func (b *bench) chrome() (string, error) {
 	return "", err
 }
 
-// beside times an evaluation by Parley beside the bare round trip and the least program, in the same page of one browser.
-func (b *bench) beside(chrome, url string) error {
+// compareEvaluate times an evaluation by Parley beside the bare round trip and the least program, in the same page of one browser.
+func (b *bench) compareEvaluate(chrome, url string) error {
 	endpoint, end, err := b.launch(chrome)
 	if err != nil {
 		return err
@@ -125,17 +125,17 @@ func (b *bench) beside(chrome, url string) error {
 	var page struct {
 		Target string `json:"target"`
 	}
-	opened, err := b.parleySays("attached", "cdp", "open", url+"/page", "--param", "attach="+endpoint)
+	opened, err := b.output("attached", "cdp", "open", url+"/page", "--param", "attach="+endpoint)
 	if err == nil {
 		err = json.Unmarshal(opened, &page)
 	}
 	if err != nil {
 		return err
 	}
-	defer b.closed("attached")
+	defer b.closeBrowser("attached")
 	pageURL := "ws://" + host + "/devtools/page/" + page.Target
 	source := filepath.Join("bench", "peer.tmp.go") // within the module, whose dependency it needs
-	if err := os.WriteFile(source, []byte("//go:build ignore\n\n"+peer), 0o644); err != nil {
+	if err := os.WriteFile(source, []byte("//go:build ignore\n\n"+peerSource), 0o644); err != nil {
 		return err
 	}
 	defer os.Remove(source)
@@ -157,7 +157,7 @@ func (b *bench) beside(chrome, url string) error {
 		return err
 	}
 	program := &subject{name: "the least Go program: dials, evaluates, ends", args: []string{least, pageURL}}
-	cold := b.says("parley cdp Runtime.evaluate", "attached", "cdp", "Runtime.evaluate", "--params", `{"expression":"6*7","returnByValue":true}`, "--target", page.Target)
+	cold := b.command("parley cdp Runtime.evaluate", "attached", "cdp", "Runtime.evaluate", "--params", `{"expression":"6*7","returnByValue":true}`, "--target", page.Target)
 	for round := range b.rounds + 1 {
 		for _, s := range []*subject{program, cold} {
 			if err := b.time(s); err != nil {
@@ -212,12 +212,12 @@ func (b *bench) launch(chrome string) (endpoint string, end func(), err error) {
 }
 
 // bareRoundTrips times answers over one open websocket.
-func bareRoundTrips(peer, pageURL string) (took []time.Duration, err error) {
+func bareRoundTrips(program, pageURL string) (took []time.Duration, err error) {
 	args := []string{pageURL}
 	for range roundTrips {
 		args = append(args, "again")
 	}
-	out, err := exec.Command(peer, args...).Output()
+	out, err := exec.Command(program, args...).Output()
 	for line := range strings.Lines(string(out)) {
 		n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
 		if err != nil {
@@ -231,7 +231,7 @@ func bareRoundTrips(peer, pageURL string) (took []time.Duration, err error) {
 // flood times calls to one page while another one makes some 10,000 events a second, which go into the ring. They are calls of a binding,
 // the events that cost Chrome the least: on few processors what it takes to make them is what delays calls.
 func (b *bench) flood(batch *batch, quiet, loud string) error {
-	idle, err := batch.during(quiet, floodTime)
+	idle, err := batch.callsFor(quiet, floodTime)
 	if err != nil {
 		return err
 	}
@@ -244,11 +244,11 @@ func (b *bench) flood(batch *batch, quiet, loud string) error {
 		fmt.Sprintf(`{"tool":"cdp.Runtime.addBinding","params":{"name":"tell"},"options":{"target":%q}}`, loud),
 		fmt.Sprintf(`{"tool":"cdp.Runtime.evaluate","params":{"expression":"setInterval(() => { for (let i = 0; i < 40; i++) tell('event') }, 4); 0"},"options":{"target":%q}}`, loud),
 	} {
-		if _, err := batch.ask(line); err != nil {
+		if _, err := batch.send(line); err != nil {
 			return err
 		}
 	}
-	if _, err := batch.during(quiet, floodTime); err != nil { // until the ring is full
+	if _, err := batch.callsFor(quiet, floodTime); err != nil { // until the ring is full
 		return err
 	}
 	full, err := b.status()
@@ -256,7 +256,7 @@ func (b *bench) flood(batch *batch, quiet, loud string) error {
 		return err
 	}
 	start := time.Now()
-	busy, err := batch.during(quiet, 2*floodTime)
+	busy, err := batch.callsFor(quiet, 2*floodTime)
 	if err != nil {
 		return err
 	}
@@ -274,14 +274,14 @@ func (b *bench) flood(batch *batch, quiet, loud string) error {
 	return nil
 }
 
-// inOwn runs what is measured in a browser of the keeper's own, with a batch open and two pages.
-func (b *bench) inOwn(url string, measure func(batch *batch, one, two string) error) error {
-	defer b.closed("own")
+// withOwnBrowser runs what is measured in a browser of the keeper's own, with a batch open and two pages.
+func (b *bench) withOwnBrowser(url string, measure func(batch *batch, one, two string) error) error {
+	defer b.closeBrowser("own")
 	var pages [2]struct {
 		Target string `json:"target"`
 	}
 	for i := range pages {
-		raw, err := b.parleySays("own", "cdp", "open", url+"/page")
+		raw, err := b.output("own", "cdp", "open", url+"/page")
 		if err == nil {
 			err = json.Unmarshal(raw, &pages[i])
 		}
@@ -302,7 +302,7 @@ func (b *bench) navigate(batch *batch, page, url string) error {
 	fmt.Fprintf(b.out, "\nThe keeper's memory over %d navigations\n ", navigations)
 	for i := range navigations + 1 {
 		line := fmt.Sprintf(`{"tool":"cdp.Page.navigate","params":{"url":"%s/%d"},"options":{"target":%q}}`, url, i, page)
-		if _, err := batch.ask(line); err != nil {
+		if _, err := batch.send(line); err != nil {
 			return err
 		}
 		if i%(navigations/5) == 0 {
@@ -331,7 +331,7 @@ func (b *bench) status() (keeperStatus, error) {
 	var data struct {
 		Browsers []keeperStatus `json:"browsers"`
 	}
-	raw, err := b.parleySays("own", "cdp", "status")
+	raw, err := b.output("own", "cdp", "status")
 	if err == nil {
 		err = json.Unmarshal(raw, &data)
 	}
@@ -353,8 +353,8 @@ func p99(took []time.Duration) time.Duration {
 	return sorted[len(sorted)*99/100]
 }
 
-// parleySays runs Parley and answers what it says.
-func (b *bench) parleySays(home string, args ...string) ([]byte, error) {
+// output runs Parley and answers what it says.
+func (b *bench) output(home string, args ...string) ([]byte, error) {
 	cmd := exec.Command(b.parley, args...)
 	cmd.Env = b.env(home)
 	out, err := cmd.Output()
@@ -365,8 +365,8 @@ func (b *bench) parleySays(home string, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// closed ends the browser of a home.
-func (b *bench) closed(home string) { _, _ = b.parleySays(home, "cdp", "close") }
+// closeBrowser ends the browser of a home.
+func (b *bench) closeBrowser(home string) { _, _ = b.output(home, "cdp", "close") }
 
 // batch is a parley batch that stays open.
 type batch struct {
@@ -392,8 +392,8 @@ func (b *bench) startBatch(home string) (*batch, error) {
 	return one, one.cmd.Start()
 }
 
-// ask sends one line, and answers how long its answer took.
-func (t *batch) ask(line string) (time.Duration, error) {
+// send sends one line, and answers how long its answer took.
+func (t *batch) send(line string) (time.Duration, error) {
 	start := time.Now()
 	if _, err := io.WriteString(t.in, line+"\n"); err != nil {
 		return 0, err
@@ -409,7 +409,7 @@ func (t *batch) ask(line string) (time.Duration, error) {
 // calls times so many evaluations, after a few that fill caches.
 func (t *batch) calls(target string, n int) (took []time.Duration, err error) {
 	for range n + 20 {
-		one, err := t.ask(fmt.Sprintf(oneCall, target))
+		one, err := t.send(fmt.Sprintf(oneCall, target))
 		if err != nil {
 			return nil, err
 		}
@@ -418,9 +418,9 @@ func (t *batch) calls(target string, n int) (took []time.Duration, err error) {
 	return took[20:], nil
 }
 
-// during times evaluations for so long.
-func (t *batch) during(target string, long time.Duration) (took []time.Duration, err error) {
-	for end := time.Now().Add(long); time.Now().Before(end); {
+// callsFor times evaluations for so long.
+func (t *batch) callsFor(target string, duration time.Duration) (took []time.Duration, err error) {
+	for end := time.Now().Add(duration); time.Now().Before(end); {
 		some, err := t.calls(target, 100)
 		if err != nil {
 			return nil, err

@@ -16,7 +16,7 @@ const toolsEach = 10
 
 // crowd installs many plugins of ten tools each, described as other people describe theirs, and times what grows with them.
 func (b *bench) crowd(plugins int) error {
-	tools, err := foreignTools()
+	tools, err := searchTools()
 	if err != nil {
 		return err
 	}
@@ -30,24 +30,24 @@ func (b *bench) crowd(plugins int) error {
 	}
 	start := time.Now()
 	for i := range plugins {
-		manifest, err := json.Marshal(member(i, tools))
+		manifest, err := json.Marshal(crowdPlugin(i, tools))
 		if err != nil {
 			return err
 		}
 		if err := os.WriteFile(file+".manifest.json", manifest, 0o644); err != nil {
 			return err
 		}
-		if err := b.once("crowd", "plugin", "install", file+".wasm"); err != nil {
+		if err := b.succeed("crowd", "plugin", "install", file+".wasm"); err != nil {
 			return err
 		}
 	}
 	each := time.Since(start) / time.Duration(max(plugins, 1))
 	one := fmt.Sprintf("member%04d", plugins/2)
 	err = b.table(fmt.Sprintf("Cold process with %d tools of %d plugins installed (%.1f ms each to install)", plugins*toolsEach, plugins, milliseconds(each)),
-		b.says("parley --list", "crowd", "--list"),
-		b.says("parley "+one+" call --describe", "crowd", one, "call", "--describe"),
-		b.says("parley search \"take a picture\"", "crowd", "search", "take a picture"),
-		b.says("parley "+one+" call", "crowd", one, "call"),
+		b.command("parley --list", "crowd", "--list"),
+		b.command("parley "+one+" call --describe", "crowd", one, "call", "--describe"),
+		b.command("parley search \"take a picture\"", "crowd", "search", "take a picture"),
+		b.command("parley "+one+" call", "crowd", one, "call"),
 	)
 	if err != nil {
 		return err
@@ -55,8 +55,8 @@ func (b *bench) crowd(plugins int) error {
 	return b.searchCrowd()
 }
 
-// member is a plugin's manifest: the tool that the module has, and others for search to tell apart.
-func member(i int, tools []map[string]any) map[string]any {
+// crowdPlugin is a plugin's manifest: the tool that the module has, and others for search to tell apart.
+func crowdPlugin(i int, tools []map[string]any) map[string]any {
 	own := map[string]any{
 		"name": "call", "docs": map[string]any{"brief": "Do nothing, successfully"}, "effect": "read",
 		"params": object(nil), "returns": object(nil),
@@ -75,8 +75,8 @@ func member(i int, tools []map[string]any) map[string]any {
 	}
 }
 
-// foreignTools reads the tools that search is judged by as tools of a manifest.
-func foreignTools() ([]map[string]any, error) {
+// searchTools reads the tools that search is judged by as tools of a manifest.
+func searchTools() ([]map[string]any, error) {
 	file, err := os.Open(filepath.Join("testdata", "search", "others_tools.jsonl"))
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (b *bench) searchCrowd() error {
 			return err
 		}
 		for range min(b.rounds, 5) {
-			s := b.says("", "crowd", "search", "--eval", file)
+			s := b.command("", "crowd", "search", "--eval", file)
 			if err := b.time(s); err != nil {
 				return err
 			}

@@ -99,38 +99,38 @@ func (b *bench) build() error {
 	return nil
 }
 
-func (b *bench) says(name, home string, args ...string) *subject {
+func (b *bench) command(name, home string, args ...string) *subject {
 	return &subject{name: name, home: home, args: append([]string{b.parley}, args...)}
 }
 
 func (b *bench) discovery() error {
 	return b.table("Cold process",
-		b.says("parley --help --json", "plain", "--help", "--json"),
-		b.says("parley --list", "plain", "--list"),
-		b.says("parley cdp --list", "plain", "cdp", "--list"),
-		b.says("parley cdp Network --list", "plain", "cdp", "Network", "--list"),
-		b.says("parley cdp Network.getCookies --describe", "plain", "cdp", "Network.getCookies", "--describe"),
-		b.says("parley search \"take a picture\"", "plain", "search", "take a picture"),
+		b.command("parley --help --json", "plain", "--help", "--json"),
+		b.command("parley --list", "plain", "--list"),
+		b.command("parley cdp --list", "plain", "cdp", "--list"),
+		b.command("parley cdp Network --list", "plain", "cdp", "Network", "--list"),
+		b.command("parley cdp Network.getCookies --describe", "plain", "cdp", "Network.getCookies", "--describe"),
+		b.command("parley search \"take a picture\"", "plain", "search", "take a picture"),
 	)
 }
 
 func (b *bench) calls() error {
 	for _, guest := range []string{"rev", "echo"} {
-		if err := b.once("plain", "plugin", "install", filepath.Join("testdata", "wasm", guest+".wasm")); err != nil {
+		if err := b.succeed("plain", "plugin", "install", filepath.Join("testdata", "wasm", guest+".wasm")); err != nil {
 			return err
 		}
 	}
 	return b.table("Cold process that calls a tool, compiled code in the cache",
-		b.says("kind wasi, C: rev word abc", "plain", "rev", "word", "abc"),
-		b.says("kind parley/1, C: echo echo 1", "plain", "echo", "echo", "1"),
-		b.says("kind parley/1, Go: text hash hello", "plain", "text", "hash", "hello"),
-		b.says("kind parley/1, Go: json query", "plain", "json", "query", "--params", `{"data":{"a":1},"filter":".a"}`),
+		b.command("kind wasi, C: rev word abc", "plain", "rev", "word", "abc"),
+		b.command("kind parley/1, C: echo echo 1", "plain", "echo", "echo", "1"),
+		b.command("kind parley/1, Go: text hash hello", "plain", "text", "hash", "hello"),
+		b.command("kind parley/1, Go: json query", "plain", "json", "query", "--params", `{"data":{"a":1},"filter":".a"}`),
 	)
 }
 
-// once runs Parley and minds only whether it ended well.
-func (b *bench) once(home string, args ...string) error {
-	s := b.says("", home, args...)
+// succeed runs Parley and minds only whether it ended well.
+func (b *bench) succeed(home string, args ...string) error {
+	s := b.command("", home, args...)
 	return b.time(s)
 }
 
@@ -179,8 +179,8 @@ func (b *bench) time(s *subject) error {
 	err = cmd.Run()
 	s.took = append(s.took, time.Since(start))
 	if err != nil {
-		said, _ := os.ReadFile(stderr.Name())
-		return fmt.Errorf("%s: %w\n%s", strings.Join(s.args, " "), err, said)
+		stderrText, _ := os.ReadFile(stderr.Name())
+		return fmt.Errorf("%s: %w\n%s", strings.Join(s.args, " "), err, stderrText)
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func (b *bench) inits() error {
 	w := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "least ms\tallocations\t  ")
 	for _, c := range costs {
-		fmt.Fprintf(w, "%.2f\t%s\t  %s%s\n", c.ms, c.allocs, c.name, over(c.ms > flagged))
+		fmt.Fprintf(w, "%.2f\t%s\t  %s%s\n", c.ms, c.allocs, c.name, overMark(c.ms > flagged))
 	}
 	return w.Flush()
 }

@@ -26,7 +26,7 @@ var callLine = regexp.MustCompile(`^BenchmarkCall/(\S+?)(?:-\d+)?\s`)
 func (b *bench) mcp() error {
 	var servers []*subject
 	for _, mode := range []string{"minimal", "progressive", "full"} {
-		s := b.says("parley mcp --docs "+mode+", from its start to tools/list and its end", "plain", "mcp", "--docs", mode)
+		s := b.command("parley mcp --docs "+mode+", from its start to tools/list and its end", "plain", "mcp", "--docs", mode)
 		s.stdin = listTools
 		servers = append(servers, s)
 	}
@@ -55,7 +55,7 @@ func (b *bench) wires() error {
 			inProcess = p50
 		}
 		more := p50 - inProcess
-		fmt.Fprintf(w, "%.0f\t%.0f\t  %s%s\n", p50, more, strings.ReplaceAll(m[1], "_", " "), over(m[1] == "stdio" && more > 1000*callOverheadMs))
+		fmt.Fprintf(w, "%.0f\t%.0f\t  %s%s\n", p50, more, strings.ReplaceAll(m[1], "_", " "), overMark(m[1] == "stdio" && more > 1000*callOverheadMs))
 	}
 	if inProcess == 0 {
 		return fmt.Errorf("measure calls over MCP: nothing was measured:\n%s", stdout.String())

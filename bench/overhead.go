@@ -51,12 +51,12 @@ func (b *bench) overhead() error {
 		return fmt.Errorf("measure metering: nothing was measured:\n%s", stdout.String())
 	}
 	mean := math.Exp(metered / float64(n))
-	fmt.Fprintf(w, "\t%.2f\t%.1f\t  geometric mean (at most %.2f)%s\n", mean, math.Exp(closing/float64(n)), overheadMean, over(mean > overheadMean))
-	fmt.Fprintf(w, "\t%.2f\t\t  worst (at most %.2f)%s\n", worst, overheadWorst, over(worst > overheadWorst))
+	fmt.Fprintf(w, "\t%.2f\t%.1f\t  geometric mean (at most %.2f)%s\n", mean, math.Exp(closing/float64(n)), overheadMean, overMark(mean > overheadMean))
+	fmt.Fprintf(w, "\t%.2f\t\t  worst (at most %.2f)%s\n", worst, overheadWorst, overMark(worst > overheadWorst))
 	return w.Flush()
 }
 
-func over(yes bool) string {
+func overMark(yes bool) string {
 	if yes {
 		return "  OVER"
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// face is a way to Parley. An agent that comes by one knows what anybody knows of a program or of an MCP server, and reads the rest.
-type face interface {
+// frontend is a way to Parley. An agent that comes by one knows what anybody knows of a program or of an MCP server, and reads the rest.
+type frontend interface {
 	// begin reads what there is to read at first: help, or what an MCP server says of itself.
 	begin(ctx context.Context) (text string, err error)
 	search(ctx context.Context, want string) (answer, error)
@@ -75,18 +75,18 @@ type goal struct {
 	given map[string]any
 }
 
-// reached says how an agent came to its first result.
-type reached struct {
+// route says how an agent came to its first result.
+type route struct {
 	data   json.RawMessage
 	calls  int
 	tokens int
 	story  []string // one line a call
 }
 
-// reach goes from knowing nothing to the first call that succeeds: it searches for what it wants, takes the first result, does what the answer
+// firstCall goes from knowing nothing to the first call that succeeds: it searches for what it wants, takes the first result, does what the answer
 // says to do before, and calls. Where the result has no signature, or names what it was not given, it reads the description.
-func reach(ctx context.Context, f face, g goal) (r reached, err error) {
-	note := func(what string, a answer) answer {
+func firstCall(ctx context.Context, f frontend, g goal) (r route, err error) {
+	record := func(what string, a answer) answer {
 		r.calls++
 		n := tokens(a.text)
 		r.tokens += n
@@ -97,12 +97,12 @@ func reach(ctx context.Context, f face, g goal) (r reached, err error) {
 	if err != nil {
 		return r, err
 	}
-	note("help", answer{text: text})
+	record("help", answer{text: text})
 	found, err := f.search(ctx, g.want)
 	if err != nil {
 		return r, err
 	}
-	note("search "+g.want, found)
+	record("search "+g.want, found)
 	hits, err := found.hits()
 	if err != nil || len(hits) == 0 {
 		return r, fmt.Errorf("nothing found for %q: %v", g.want, err)
@@ -114,20 +114,20 @@ func reach(ctx context.Context, f face, g goal) (r reached, err error) {
 		if err != nil {
 			return r, err
 		}
-		note("describe "+tool.Name, described)
+		record("describe "+tool.Name, described)
 		if params, err = g.describedParams(described); err != nil {
 			return r, err
 		}
 	}
 	for _, step := range found.next {
-		a, done, err := f.follow(ctx, g.filled(step))
+		a, done, err := f.follow(ctx, g.fillIn(step))
 		if err != nil {
 			return r, err
 		}
 		if !done {
 			continue
 		}
-		if note(step, a); a.failed {
+		if record(step, a); a.failed {
 			return r, fmt.Errorf("%s: %s", step, a.text)
 		}
 	}
@@ -136,7 +136,7 @@ func reach(ctx context.Context, f face, g goal) (r reached, err error) {
 		if err != nil {
 			return r, err
 		}
-		note("call "+tool.Name, a)
+		record("call "+tool.Name, a)
 		switch {
 		case !a.failed:
 			r.data = a.data
@@ -149,8 +149,8 @@ func reach(ctx context.Context, f face, g goal) (r reached, err error) {
 	}
 }
 
-// filled puts what was given in the place of the words that stand for it: URL.
-func (g goal) filled(step string) string {
+// fillIn puts what was given in the place of the words that stand for it: URL.
+func (g goal) fillIn(step string) string {
 	for name, value := range g.given {
 		if s, ok := value.(string); ok {
 			step = strings.ReplaceAll(step, strings.ToUpper(name), s)

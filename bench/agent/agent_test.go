@@ -61,14 +61,14 @@ func TestFirstCall(t *testing.T) {
 		{"a plugin in Go", goal{"compute a checksum of a text", map[string]any{"text": "hello"}}, "2cf24dba"},
 		{"a WASI command", goal{"write a text backwards", map[string]any{"text": "abc"}}, "cba"},
 	} {
-		for by, f := range map[string]face{"the command line": &shell{binary: binary(t), home: home}, "MCP": &client{binary: binary(t), home: home}} {
+		for by, f := range map[string]frontend{"the command line": &shell{binary: binary(t), home: home}, "MCP": &client{binary: binary(t), home: home}} {
 			t.Run(c.name+" by "+by, func(t *testing.T) {
 				if c.name == "Chrome" {
 					needBrowser(t)
 					defer must(t, home, "cdp", "close")
 				}
 				defer f.close()
-				r, err := reach(t.Context(), f, c.goal)
+				r, err := firstCall(t.Context(), f, c.goal)
 				t.Logf("%d calls, %d tokens:\n%s", r.calls, r.tokens, strings.Join(r.story, "\n"))
 				if err != nil {
 					t.Fatal(err)

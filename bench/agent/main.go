@@ -58,7 +58,7 @@ func run(ctx context.Context, update string) error {
 	if err != nil {
 		return err
 	}
-	counts, err := fumbleAll(ctx, binary, home, planned)
+	counts, err := makeAll(ctx, binary, home, planned)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func row(b *strings.Builder, name, mode string, c cost) {
 func (o outcomes) String() string {
 	all := o.sum()
 	return fmt.Sprintf("%d mistakes of %d kinds, each with every tool that it can be made with: the first call mended %d, as the answer says; of the others\n"+
-		"the second call succeeded in %.1f %%.\n", all.made, len(o), all.mended, 100*all.share())
+		"the second call succeeded in %.1f %%.\n", all.made, len(o), all.accepted, 100*all.share())
 }
 
 // serve shows one page on loopback.
@@ -193,10 +193,10 @@ func serve() (url string, stop func(), err error) {
 }
 
 // tokens counts a text as models read it.
-func tokens(text string) int { return o200k.Count(steady(text)) }
+func tokens(text string) int { return o200k.Count(normalize(text)) }
 
-// passing is what differs from run to run, and then a little in tokens: names of calls and pages, and ports.
-var passing = regexp.MustCompile(`\bc[0-9a-f]{16}\b|\b[0-9A-F]{32}\b|127\.0\.0\.1:\d+`)
+// volatile is what differs from run to run, and then a little in tokens: names of calls and pages, and ports.
+var volatile = regexp.MustCompile(`\bc[0-9a-f]{16}\b|\b[0-9A-F]{32}\b|127\.0\.0\.1:\d+`)
 
-// steady is an answer with the same words in the place of those.
-func steady(text string) string { return passing.ReplaceAllString(text, "c0123456789abcdef") }
+// normalize is an answer with the same words in the place of those.
+func normalize(text string) string { return volatile.ReplaceAllString(text, "c0123456789abcdef") }

@@ -131,9 +131,9 @@ func (c *client) use(ctx context.Context, tool string, arguments any) (a answer,
 		return a, nil
 	}
 	a.data = json.RawMessage(texts[0])
-	var said struct{ Next []string }
-	if json.Unmarshal(a.data, &said) == nil {
-		a.next = said.Next
+	var reply struct{ Next []string }
+	if json.Unmarshal(a.data, &reply) == nil {
+		a.next = reply.Next
 	}
 	if a.failed {
 		err = json.Unmarshal(a.data, &a.err)

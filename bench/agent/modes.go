@@ -126,7 +126,7 @@ func (p *player) prepare(ctx context.Context, s scenario) error {
 		case p.known[step.tool] == nil:
 			err = p.find(ctx, step)
 		case !p.knows(step):
-			err = p.readUp(ctx, step.tool)
+			err = p.readDocs(ctx, step.tool)
 		default:
 			continue
 		}
@@ -143,7 +143,7 @@ func (p *player) prepare(ctx context.Context, s scenario) error {
 		if p.knows(step) {
 			continue
 		}
-		if err := p.readUp(ctx, step.tool); err != nil {
+		if err := p.readDocs(ctx, step.tool); err != nil {
 			return err
 		}
 		more = true
@@ -175,8 +175,8 @@ func (p *player) find(ctx context.Context, s step) error {
 	return nil
 }
 
-// readUp reads the description of a tool.
-func (p *player) readUp(ctx context.Context, tool string) error {
+// readDocs reads the description of a tool.
+func (p *player) readDocs(ctx context.Context, tool string) error {
 	a, err := p.client.describe(ctx, tool)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (p *player) take(ctx context.Context, s step, url string) error {
 			return fmt.Errorf("%s took %s", s.tool, s.wrong)
 		}
 		var ok bool
-		if params, ok = heed(a.err); !ok {
+		if params, ok = suggested(a.err); !ok {
 			return fmt.Errorf("%s says nothing that helps: %s", s.tool, a.text)
 		}
 	}
@@ -230,8 +230,8 @@ func (p *player) take(ctx context.Context, s step, url string) error {
 	return err
 }
 
-// taught is how documentation begins that comes with the first use of a tool.
-const taught = "About this tool, said once:"
+// teachingNote is how documentation begins that comes with the first use of a tool.
+const teachingNote = "About this tool, said once:"
 
 func (p *player) try(ctx context.Context, tool string, params json.RawMessage) (answer, error) {
 	a, err := p.client.call(ctx, tool, params)
@@ -246,7 +246,7 @@ func (p *player) try(ctx context.Context, tool string, params json.RawMessage) (
 			p.docs[fmt.Sprintf("%s tier %d", d.Name, d.Tier)]++
 		}
 	}
-	if strings.Contains(a.text, taught) {
+	if strings.Contains(a.text, teachingNote) {
 		p.docs[tool+" tier 2"]++
 	}
 	return a, nil

@@ -13,10 +13,10 @@ import (
 
 // outcome counts what became of mistakes of one class.
 type outcome struct {
-	made   int
-	mended int      // the first call took it as what it was meant to be, and said so
-	second int      // the second call succeeded
-	lost   []string // neither
+	made     int
+	accepted int      // the first call took it as what it was meant to be, and said so
+	second   int      // the second call succeeded
+	lost     []string // neither
 }
 
 // outcomes are those of all classes of mistakes.
@@ -33,7 +33,7 @@ func (o outcomes) of(class string) *outcome {
 func (o outcomes) sum() (all outcome) {
 	for _, r := range o {
 		all.made += r.made
-		all.mended += r.mended
+		all.accepted += r.accepted
 		all.second += r.second
 		all.lost = append(all.lost, r.lost...)
 	}
@@ -41,7 +41,7 @@ func (o outcomes) sum() (all outcome) {
 }
 
 // share is how many of the calls that failed at first succeeded at the second.
-func (o outcome) share() float64 { return float64(o.second) / float64(max(1, o.made-o.mended)) }
+func (o outcome) share() float64 { return float64(o.second) / float64(max(1, o.made-o.accepted)) }
 
 // subject is a tool that mistakes are made with.
 type subject struct {
@@ -130,8 +130,8 @@ func spread(name string) uint64 {
 	return h.Sum64()
 }
 
-// fumble makes the mistakes with a tool, and calls again with what the error says and nothing else.
-func fumble(ctx context.Context, f face, p attempts, counts outcomes) error {
+// makeMistakes makes the mistakes with a tool, and calls again with what the error says and nothing else.
+func makeMistakes(ctx context.Context, f frontend, p attempts, counts outcomes) error {
 	for _, m := range p.wrong {
 		a, err := f.call(ctx, p.tool, m.params)
 		if err != nil {
@@ -140,11 +140,11 @@ func fumble(ctx context.Context, f face, p attempts, counts outcomes) error {
 		o := counts.of(m.class)
 		o.made++
 		if !a.failed {
-			o.mended++
+			o.accepted++
 			continue
 		}
 		second := answer{failed: true}
-		if params, ok := heed(a.err); ok {
+		if params, ok := suggested(a.err); ok {
 			if second, err = f.call(ctx, p.tool, params); err != nil {
 				return err
 			}
@@ -158,8 +158,8 @@ func fumble(ctx context.Context, f face, p attempts, counts outcomes) error {
 	return nil
 }
 
-// heed takes the parameters of the next call from an error: the corrected ones, or else those of an example in the documentation that it carries.
-func heed(e failure) (params json.RawMessage, ok bool) {
+// suggested takes the parameters of the next call from an error: the corrected ones, or else those of an example in the documentation that it carries.
+func suggested(e failure) (params json.RawMessage, ok bool) {
 	switch {
 	case e.Corrected != nil:
 		return e.Corrected, true
@@ -204,16 +204,16 @@ func planAll(ctx context.Context, binary, home string) ([]attempts, error) {
 	return plan(all)
 }
 
-// doors are the ways by which the mistakes with a tool are made: MCP, and for tools of wasm plugins the command line as well.
-func doors(tool string) []string {
+// frontendsOf are the ways by which the mistakes with a tool are made: MCP, and for tools of wasm plugins the command line as well.
+func frontendsOf(tool string) []string {
 	if strings.HasPrefix(tool, "cdp.") {
 		return []string{"mcp"}
 	}
 	return []string{"mcp", "cli"}
 }
 
-// fumbleAll makes the planned mistakes.
-func fumbleAll(ctx context.Context, binary, home string, planned []attempts) (outcomes, error) {
+// makeAll makes the planned mistakes.
+func makeAll(ctx context.Context, binary, home string, planned []attempts) (outcomes, error) {
 	counts := outcomes{}
 	for some := range slices.Chunk(planned, perServer) {
 		c := &client{binary: binary, home: home}
@@ -221,7 +221,7 @@ func fumbleAll(ctx context.Context, binary, home string, planned []attempts) (ou
 			return nil, err
 		}
 		for _, p := range some {
-			if err := fumble(ctx, dryClient{c}, p, counts); err != nil {
+			if err := makeMistakes(ctx, dryClient{c}, p, counts); err != nil {
 				return nil, err
 			}
 		}
@@ -230,8 +230,8 @@ func fumbleAll(ctx context.Context, binary, home string, planned []attempts) (ou
 		}
 	}
 	for _, p := range planned {
-		if slices.Contains(doors(p.tool), "cli") {
-			if err := fumble(ctx, dryShell{&shell{binary: binary, home: home}}, p, counts); err != nil {
+		if slices.Contains(frontendsOf(p.tool), "cli") {
+			if err := makeMistakes(ctx, dryShell{&shell{binary: binary, home: home}}, p, counts); err != nil {
 				return nil, err
 			}
 		}

@@ -25,28 +25,28 @@ func TestMistakesAreRecovered(t *testing.T) {
 	if !whole {
 		planned = sample(all, sampled)
 	}
-	counts, err := fumbleAll(t.Context(), binary(t), home, planned)
+	counts, err := makeAll(t.Context(), binary(t), home, planned)
 	if err != nil {
 		t.Fatal(err)
 	}
 	total, inShell := map[string]int{}, map[string]int{} // by class: all that can be made, and those made by the command line
 	for _, p := range all {
 		for _, m := range p.wrong {
-			total[m.class] += len(doors(p.tool))
+			total[m.class] += len(frontendsOf(p.tool))
 		}
 	}
 	for _, p := range planned {
 		for _, m := range p.wrong {
-			inShell[m.class] += len(doors(p.tool)) - 1
+			inShell[m.class] += len(frontendsOf(p.tool)) - 1
 		}
 	}
 	for _, class := range slices.Sorted(maps.Keys(total)) {
 		o := counts.of(class)
-		t.Logf("%-45s %5d made, %5d mended, %5d at the second call", class, o.made, o.mended, o.second)
+		t.Logf("%-45s %5d made, %5d mended, %5d at the second call", class, o.made, o.accepted, o.second)
 		if o.made == 0 {
 			t.Errorf("%s: not one of %d was made", class, total[class])
 		}
-		tried := o.made - o.mended
+		tried := o.made - o.accepted
 		allowed := tried / 20
 		if class == noJSON {
 			// These words hold nothing to correct, and a session of the command line is not shown documentation twice. This
@@ -100,7 +100,7 @@ func TestMistakesInTheBrowser(t *testing.T) {
 			t.Errorf("%s %s: %v, %s", m.tool, m.wrong, err, a.text)
 			continue
 		}
-		params, ok := heed(a.err)
+		params, ok := suggested(a.err)
 		if !ok {
 			t.Errorf("%s %s: nothing to go by: %s", m.tool, m.wrong, a.text)
 			continue

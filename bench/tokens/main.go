@@ -19,8 +19,8 @@ import (
 	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
-// patience is how long a server may take to answer all that it is asked.
-const patience = 2 * time.Minute
+// serverTimeout is how long a server may take to answer all that it is asked.
+const serverTimeout = 2 * time.Minute
 
 func main() {
 	parley := flag.String("parley", filepath.Join("bin", "parley"), "the binary that is counted; a path from the root of the tree")
@@ -48,7 +48,7 @@ func run(ctx context.Context, parley string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	subjects, err := parleys(parley, filepath.Join("testdata", "wasm", "smallest.wasm"), work)
+	subjects, err := parleyModes(parley, filepath.Join("testdata", "wasm", "smallest.wasm"), work)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ type list []json.RawMessage
 
 // tokens counts a list whole, and with only what every client hands to a model: names, descriptions and parameters.
 func (l list) tokens() (whole, parameters int, err error) {
-	raw, err := plain(l)
+	raw, err := plainJSON(l)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -102,7 +102,7 @@ func (l list) tokens() (whole, parameters int, err error) {
 			return 0, 0, err
 		}
 	}
-	rest, err := plain(short)
+	rest, err := plainJSON(short)
 	if err != nil {
 		return 0, 0, err
 	}

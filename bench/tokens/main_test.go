@@ -25,7 +25,7 @@ func TestPromises(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	subjects, err := parleys(parley, "../../testdata/wasm/smallest.wasm", work)
+	subjects, err := parleyModes(parley, "../../testdata/wasm/smallest.wasm", work)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestPromises(t *testing.T) {
 		case strings.Contains(name, "minimal"):
 			most, saves, tools = minimalTokens, minimalSaves, 3
 		case strings.Contains(name, "progressive"):
-			most, saves, tools = progressiveTokens, progressiveSaves, 3+len(usual)
+			most, saves, tools = progressiveTokens, progressiveSaves, 3+len(commonPins)
 		default:
 			continue
 		}
@@ -57,11 +57,11 @@ func TestPromises(t *testing.T) {
 			t.Errorf("%s: %d tokens for %d tools, %.0f %% saved; expected at most %d for %d, and %.0f %%", name, n, sizes[name], 100*saved, most, tools, 100*saves)
 		}
 	}
-	t.Run("any pins", func(t *testing.T) { anyPins(t, parley, work) })
+	t.Run("any pins", func(t *testing.T) { testAnyPins(t, parley, work) })
 }
 
-// anyPins pins the tools with the longest names of all, those with the longest signatures, and all others in turn.
-func anyPins(t *testing.T, parley, work string) {
+// testAnyPins pins the tools with the longest names of all, those with the longest signatures, and all others in turn.
+func testAnyPins(t *testing.T, parley, work string) {
 	pinned := func(names []string) list {
 		l, err := subject{command: []string{parley, "mcp", "--docs", "progressive"}, env: []string{"PARLEY_PINNED_TOOLS=" + strings.Join(names, ",")}}.list(t.Context(), work)
 		if err != nil {
@@ -91,11 +91,11 @@ func anyPins(t *testing.T, parley, work string) {
 	byLength := func(length func(string) int) []string {
 		all := slices.Clone(names)
 		slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(length(b), length(a)) })
-		return all[:len(usual)]
+		return all[:len(commonPins)]
 	}
 	worst := 0
 	sets := [][]string{byLength(func(name string) int { return len(name) }), byLength(func(name string) int { return fat[name] })}
-	for _, set := range slices.AppendSeq(sets, slices.Chunk(names, len(usual))) {
+	for _, set := range slices.AppendSeq(sets, slices.Chunk(names, len(commonPins))) {
 		n, _, err := pinned(set).tokens()
 		if err != nil || n > progressiveTokens {
 			t.Errorf("%d tokens with %q pinned (%v); expected at most %d", n, set, err, progressiveTokens)

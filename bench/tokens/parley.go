@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// usual are 22 tools that an agent at work with a browser would pin.
-var usual = []string{
+// commonPins are 22 tools that an agent at work with a browser would pin.
+var commonPins = []string{
 	"cdp.open", "cdp.close", "cdp.Page.navigate", "cdp.Page.reload", "cdp.Page.captureScreenshot", "cdp.Page.printToPDF", "cdp.Runtime.evaluate",
 	"cdp.DOM.getDocument", "cdp.DOM.querySelector", "cdp.DOM.getOuterHTML", "cdp.Input.dispatchKeyEvent", "cdp.Input.dispatchMouseEvent",
 	"cdp.Input.insertText", "cdp.Network.getCookies", "cdp.Network.setCookie", "cdp.Network.getResponseBody", "cdp.Accessibility.getFullAXTree",
@@ -18,14 +18,14 @@ var usual = []string{
 // perPlugin is how many tools a generated plugin has.
 const perPlugin = 500
 
-// parleys are parley mcp in each mode: with what it ships, with ten more tools and with ten thousand. Generated plugins are written to work and
+// parleyModes are parley mcp in each mode: with what it ships, with ten more tools and with ten thousand. Generated plugins are written to work and
 // have the code of module.
-func parleys(parley, module, work string) ([]subject, error) {
-	few, err := crowd(module, filepath.Join(work, "few"), 10)
+func parleyModes(parley, module, work string) ([]subject, error) {
+	few, err := loadCrowd(module, filepath.Join(work, "few"), 10)
 	if err != nil {
 		return nil, err
 	}
-	many, err := crowd(module, filepath.Join(work, "many"), 10_000)
+	many, err := loadCrowd(module, filepath.Join(work, "many"), 10_000)
 	if err != nil {
 		return nil, err
 	}
@@ -39,14 +39,14 @@ func parleys(parley, module, work string) ([]subject, error) {
 		mcp("", "minimal", nil),
 		mcp(", 10 tools more", "minimal", few),
 		mcp(", 10,000 tools more", "minimal", many),
-		mcp(", 22 pinned", "progressive", nil, usual...),
-		mcp(", 10,000 tools more, 22 pinned", "progressive", many, usual...),
+		mcp(", 22 pinned", "progressive", nil, commonPins...),
+		mcp(", 10,000 tools more, 22 pinned", "progressive", many, commonPins...),
 		mcp("", "full", nil),
 	}, nil
 }
 
-// crowd writes plugins with so many tools in all into dir, and returns the options that load them.
-func crowd(module, dir string, tools int) (options []string, err error) {
+// loadCrowd writes plugins with so many tools in all into dir, and returns the options that load them.
+func loadCrowd(module, dir string, tools int) (options []string, err error) {
 	code, err := os.ReadFile(module)
 	if err != nil {
 		return nil, err

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// plain is JSON without escapes for HTML, as servers write it.
-func plain(v any) ([]byte, error) {
+// plainJSON is JSON without escapes for HTML, as servers write it.
+func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -20,12 +20,12 @@ type subject struct {
 
 // list starts the server and asks for its tools, page by page. What it writes into its home folder lands in home.
 func (s subject) list(ctx context.Context, home string) (list, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...)
 	cmd.Env = append(append(os.Environ(), "HOME="+home, "PARLEY_HOME="+home), s.env...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (s subject) list(ctx context.Context, home string) (list, error) {
 	cancel() // not every server ends when its input does
 	_ = cmd.Wait()
 	if err != nil {
-		return nil, fmt.Errorf("%w; it said %s", err, &said)
+		return nil, fmt.Errorf("%w; it said %s", err, &stderr)
 	}
 	return tools, nil
 }
@@ -58,7 +58,7 @@ type object map[string]any
 
 func (w *wire) tools() (list, error) {
 	start := object{"protocolVersion": "2025-11-25", "capabilities": object{}, "clientInfo": object{"name": "tokens", "version": "1"}}
-	if err := w.ask("initialize", start, &struct{}{}); err != nil {
+	if err := w.request("initialize", start, &struct{}{}); err != nil {
 		return nil, err
 	}
 	if err := w.to.Encode(object{"jsonrpc": "2.0", "method": "notifications/initialized"}); err != nil {
@@ -70,7 +70,7 @@ func (w *wire) tools() (list, error) {
 			Tools      list   `json:"tools"`
 			NextCursor string `json:"nextCursor"`
 		}
-		if err := w.ask("tools/list", params, &page); err != nil {
+		if err := w.request("tools/list", params, &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Tools...)
@@ -81,8 +81,8 @@ func (w *wire) tools() (list, error) {
 	}
 }
 
-// ask sends a request and reads its answer, past whatever the server says of its own accord.
-func (w *wire) ask(method string, params object, result any) error {
+// request sends a request and reads its answer, past whatever the server says of its own accord.
+func (w *wire) request(method string, params object, result any) error {
 	w.id++
 	if err := w.to.Encode(object{"jsonrpc": "2.0", "id": w.id, "method": method, "params": params}); err != nil {
 		return err
