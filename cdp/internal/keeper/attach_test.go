@@ -18,12 +18,15 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// startExternalChrome starts a Chrome that others run, with a debugging port, and answers its process and its address.
+// startExternalChrome starts a Chrome outside Parley with a debugging port. It returns its process id and its ws://
+// address.
 func startExternalChrome(t *testing.T, chrome string) (pid int, address string) {
 	t.Helper()
 	profile := filepath.Join(tempDir(t), "theirs")
-	cmd := exec.Command(chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
+	cmd := exec.Command(chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run",
+		"--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+profile,
+		"about:blank")
 	cmd.Env = append(os.Environ(), "BREAKPAD_DUMP_LOCATION="+profile, "TMPDIR="+filepath.Dir(profile))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr, err := cmd.StderrPipe()
@@ -54,13 +57,14 @@ func startExternalChrome(t *testing.T, chrome string) (pid int, address string) 
 	return cmd.Process.Pid, address
 }
 
-// TestAttach uses a Chrome that others run, by each form of its address.
+// TestAttach attaches to an external Chrome by each form of its address.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	pid, address := startExternalChrome(t, cfg.Chrome)
 	port := strings.Split(strings.TrimPrefix(address, "ws://127.0.0.1:"), "/")[0]
-	for _, form := range []string{port, "http://127.0.0.1:" + port, "http://localhost:" + port + "/", "localhost:" + port} {
+	for _, form := range []string{port, "http://127.0.0.1:" + port, "http://localhost:" + port + "/",
+		"localhost:" + port} {
 		other := cfg
 		other.Chrome, other.Attach, other.Browser = "", form, "form"
 		c := startBrowser(t, other)
@@ -75,7 +79,7 @@ func TestAttach(t *testing.T) {
 	if err != nil || s.Mode != "attached" || s.Endpoint != address || len(s.Targets) != 1 || s.Targets[0].Attached {
 		t.Errorf("status %+v, %v", s, err)
 	}
-	wantValue(t, c, "", "1+1", "2") // attached when it is first used
+	wantValue(t, c, "", "1+1", "2") // the engine attaches on first use
 	p := openPage(t, c, site(t, map[string]string{"/": plainPage}))
 	all, _ := c.Targets(testContext(t))
 	if p.Title != "Plain" || len(all) != 2 {
@@ -91,11 +95,11 @@ func TestAttach(t *testing.T) {
 		t.Error(err)
 	}
 	if !processExists(pid) || isZombie(pid) {
-		t.Error("closing ended a browser that is not ours")
+		t.Error("closing ended the external browser")
 	}
 	requireNothingLeft(t, cfg)
 
-	// The browser ends: so do the calls, and the keeper.
+	// When the browser ends, so do the calls and the keeper.
 	c = startBrowser(t, cfg)
 	waiting := startCall(t, c, neverReturns)
 	syscall.Kill(-pid, syscall.SIGKILL)
@@ -103,15 +107,17 @@ func TestAttach(t *testing.T) {
 	requireNothingLeft(t, cfg)
 }
 
-// TestListenInExternalBrowser hears the pages that were there and were never used, and those that come.
+// TestListenInExternalBrowser receives events of existing pages that were never used, and of new ones.
 func TestListenInExternalBrowser(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	_, address := startExternalChrome(t, cfg.Chrome)
-	url := site(t, map[string]string{"/": plainPage, "/ticks": `<title>T</title><script>setInterval(() => console.log("tick"), 50)</script>`})
+	url := site(t,
+		map[string]string{"/": plainPage,
+			"/ticks": `<title>T</title><script>setInterval(() => console.log("tick"), 50)</script>`})
 	theirOwn := config(t)
 	theirOwn.Chrome, theirOwn.Attach = "", address
-	other := startBrowser(t, theirOwn) // stands for them
+	other := startBrowser(t, theirOwn) // acts as the external browser's own user
 	unused := openPage(t, other, url+"/ticks")
 	cfg.Chrome, cfg.Attach = "", address
 	c := startBrowser(t, cfg)
@@ -128,7 +134,7 @@ func TestListenInExternalBrowser(t *testing.T) {
 	if end.End != "max" || lines[0].Target == unused.Target {
 		t.Errorf("of %s, that came: %+v, %v", come.Target, lines, end)
 	}
-	// What only the browser tells needs no page.
+	// A stream of browser events attaches to no page.
 	openPage(t, other, url+"/")
 	if _, end = listen(t, c, ListenRequest{Patterns: []string{"Target.*"}, TimeoutMS: 50}, nil); end.End != "timeout" {
 		t.Errorf("of targets: %+v", end)
@@ -139,7 +145,7 @@ func TestListenInExternalBrowser(t *testing.T) {
 	}
 }
 
-// TestAttachToSilentServer attaches to one that never answers.
+// TestAttachToSilentServer attaches to a server that never responds.
 func TestAttachToSilentServer(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -162,8 +168,8 @@ func TestAttachToSilentServer(t *testing.T) {
 	requireNothingLeft(t, cfg)
 }
 
-// TestAttachWithConsentPrompt attaches to one that asks its user first, tells nothing about itself, and asks at each
-// connection: one is made and held, whoever calls.
+// TestAttachWithConsentPrompt attaches to a browser that asks its user about each connection and serves no
+// description of itself. One connection is made and kept for all clients.
 func TestAttachWithConsentPrompt(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -199,7 +205,7 @@ func TestAttachWithConsentPrompt(t *testing.T) {
 	t.Cleanup(server.Close)
 	cfg.Chrome, cfg.Attach = "", server.URL
 
-	// Nobody allows it: that is said, within its time.
+	// Nobody allows the connection: the error says so, within the timeout.
 	cfg.LaunchTimeout = 300 * time.Millisecond
 	_, err := Start(testContext(t), cfg)
 	wantCode(t, err, CodeChromeConnection, "allow remote debugging")
@@ -229,7 +235,7 @@ func TestAttachWithConsentPrompt(t *testing.T) {
 	}
 }
 
-// forward passes messages on until one side ends.
+// forward copies messages until one side ends.
 func forward(from, to *websocket.Conn) {
 	for {
 		kind, message, err := from.ReadMessage()

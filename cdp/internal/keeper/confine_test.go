@@ -11,7 +11,7 @@ func TestDenyReason(t *testing.T) {
 	one, some := Caller{Name: "plugin:one"}, Caller{Name: "mcp:some"}
 	for _, c := range []struct {
 		method         string
-		plugin, client bool // whether each can be given it
+		plugin, client bool // whether each can be granted it
 	}{
 		{"Page.navigate", true, true},
 		{"SystemInfo.getInfo", true, true},
@@ -35,21 +35,22 @@ func TestDenyReason(t *testing.T) {
 		{"PWA.install", false, true},
 	} {
 		if got := denyReason(one, c.method) == ""; got != c.plugin {
-			t.Errorf("a plugin is given %s: %v", c.method, got)
+			t.Errorf("a plugin can be granted %s: %v", c.method, got)
 		}
 		if got := denyReason(some, c.method) == ""; got != c.client {
-			t.Errorf("an MCP client is given %s: %v", c.method, got)
+			t.Errorf("an MCP client can be granted %s: %v", c.method, got)
 		}
 	}
 }
 
-// What goes to the browser for a plugin says its context, and goes nowhere else.
+// A plugin's command that goes to the browser carries the plugin's context, and no other.
 func TestPluginCommandsCarryTheirContext(t *testing.T) {
 	one := Caller{Name: "plugin:one"}
 	for _, c := range []struct{ method, target, params, want, code string }{
 		{"Target.createTarget", "", `{"url":"http://a/"}`, `{"browserContextId":"C","url":"http://a/"}`, ""},
 		{"Target.createTarget", "MINE", `{"url":"http://a/"}`, `{"browserContextId":"C","url":"http://a/"}`, ""},
-		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"C"}`, `{"browserContextId":"C","url":"http://a/"}`, ""},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"C"}`,
+			`{"browserContextId":"C","url":"http://a/"}`, ""},
 		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"D"}`, "", CodeNotFound},
 		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":null}`, "", CodeNotFound},
 		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":["C"]}`, "", CodeNotFound},
@@ -89,7 +90,7 @@ func TestPluginCommandsCarryTheirContext(t *testing.T) {
 	}
 }
 
-// An MCP client has nothing to do with a plugin's context, nor with another client's targets.
+// An MCP client has no access to a plugin's context or to other clients' targets.
 func TestClientCommandsStayOutOfPluginContexts(t *testing.T) {
 	some := Caller{Name: "mcp:some"}
 	for _, c := range []struct{ method, params, code string }{
@@ -116,12 +117,13 @@ func TestClientCommandsStayOutOfPluginContexts(t *testing.T) {
 	}
 }
 
-// The person's commands are sent as they are.
+// Commands of the command line are sent unchanged.
 func TestCommandLineIsNotConfined(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		ended := make(chan *Error, 1)
 		go func() {
-			ended <- e.call(context.Background(), commandLine, CallRequest{Method: "Target.createBrowserContext", Params: json.RawMessage(`{"proxyServer":"direct://"}`)}).err
+			ended <- e.call(context.Background(), commandLine,
+				CallRequest{Method: "Target.createBrowserContext", Params: json.RawMessage(`{"proxyServer":"direct://"}`)}).err
 		}()
 		synctest.Wait()
 		q := <-f.sent
@@ -140,11 +142,15 @@ func TestMayOpenAndMayShow(t *testing.T) {
 		url         string
 		open, shown bool
 	}{
-		{"", true, true}, {"about:blank", true, true}, {"http://a/", true, true}, {"HTTPS://a/", true, true}, {"https://a/?file:///etc", true, true},
+		{"", true, true}, {"about:blank", true, true}, {"http://a/", true, true}, {"HTTPS://a/", true, true},
+		{"https://a/?file:///etc", true, true},
 		{"about:blank#blocked", false, true}, {"about:blank?x", false, true}, {"chrome-error://chromewebdata/", false, true},
-		{"file:///etc/passwd", false, false}, {"FILE:/etc", false, false}, {" http://a/", false, false}, {"view-source:http://a/", false, false}, {"data:text/html,x", false, false},
-		{"javascript:1", false, false}, {"chrome://version/", false, false}, {"chrome-error://other/", false, false}, {"blob:http://a/x", false, false},
-		{"filesystem:http://a/t/x", false, false}, {"about:srcdoc", false, false}, {"about:version", false, false}, {"http:a", false, false}, {"ftp://a/", false, false},
+		{"file:///etc/passwd", false, false}, {"FILE:/etc", false, false}, {" http://a/", false, false},
+		{"view-source:http://a/", false, false}, {"data:text/html,x", false, false},
+		{"javascript:1", false, false}, {"chrome://version/", false, false}, {"chrome-error://other/", false, false},
+		{"blob:http://a/x", false, false},
+		{"filesystem:http://a/t/x", false, false}, {"about:srcdoc", false, false}, {"about:version", false, false},
+		{"http:a", false, false}, {"ftp://a/", false, false},
 		{"devtools://devtools/x", false, false}, {"ht\ntp://a/", false, false},
 	} {
 		if MayOpen(c.url) != c.open || mayShow(c.url) != c.shown {
@@ -155,17 +161,29 @@ func TestMayOpenAndMayShow(t *testing.T) {
 
 func TestIsFromWeb(t *testing.T) {
 	for url, want := range map[string]bool{
-		"": false, "http://a/": true, "https://a/w.js": true, "about:blank": true, "about:srcdoc": true, "data:text/html,x": true, "blob:http://a/1": true,
-		"blob:null/1": true, "chrome-error://chromewebdata/": true, "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/index.html": false,
-		"blob:chrome-extension://a/1": false, "chrome://settings/": false, "chrome-untrusted://x/": false, "devtools://x/": false, "file:///etc": false,
+		"":                              false,
+		"http://a/":                     true,
+		"https://a/w.js":                true,
+		"about:blank":                   true,
+		"about:srcdoc":                  true,
+		"data:text/html,x":              true,
+		"blob:http://a/1":               true,
+		"blob:null/1":                   true,
+		"chrome-error://chromewebdata/": true,
+		"chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/index.html": false,
+		"blob:chrome-extension://a/1":                                    false,
+		"chrome://settings/":                                             false,
+		"chrome-untrusted://x/":                                          false,
+		"devtools://x/":                                                  false,
+		"file:///etc":                                                    false,
 	} {
 		if isFromWeb(url) != want {
-			t.Errorf("%q is of the web: %v", url, isFromWeb(url))
+			t.Errorf("%q is from the web: %v", url, isFromWeb(url))
 		}
 	}
 }
 
-// A session that a caller makes beside the keeper's tells of his target, and nobody else hears it.
+// Events of an extra session belong to its target, so no other caller receives them.
 func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 	one, some, other := Caller{Name: "plugin:one"}, Caller{Name: "mcp:some"}, Caller{Name: "mcp:other"}
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
@@ -173,7 +191,8 @@ func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 		e.contextOwners["C"] = one.Name
 		e.mu.Unlock()
 		for _, session := range []string{"S1", "S2"} {
-			f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"` + session + `","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
+			f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"` + session +
+				`","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
 		}
 		f.messages <- `{"method":"Network.requestWillBeSent","sessionId":"S2","params":{}}`
 		synctest.Wait()
@@ -186,7 +205,7 @@ func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 	})
 }
 
-// What is kept of the page of the start is of who takes it.
+// The stored events of the initial page go to the caller that takes it over.
 func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		f.messages <- `{"method":"Page.frameStoppedLoading","sessionId":"S","params":{}}`

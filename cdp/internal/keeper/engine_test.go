@@ -14,11 +14,11 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// fakeBrowser is a connection whose other end is the test. It answers what an engine
-// does by itself, so that a test sees only its own calls.
+// fakeBrowser is a connection whose other end is the test. It replies to the engine's own commands, so that a test
+// sees only its own calls.
 type fakeBrowser struct {
 	sent      chan sentCommand
-	automatic []sentCommand // what an engine does by itself
+	automatic []sentCommand // the engine's own commands
 	messages  chan string
 	closed    chan struct{}
 }
@@ -79,8 +79,8 @@ func (f *fakeBrowser) event(name string) {
 	}
 }
 
-// withPage runs a test against an engine with one page, in a bubble in which synctest.Wait
-// waits until everything said was taken in.
+// withPage runs a test against an engine with one page, in a synctest bubble. There, synctest.Wait returns once the
+// engine has handled every message.
 func withPage(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{}
@@ -96,7 +96,7 @@ func withPage(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) 
 	})
 }
 
-// startCommand starts a call and answers what the browser was asked, and where the call's error comes.
+// startCommand starts a call. It returns the command that the browser received and a channel for the call's error.
 func startCommand(t *testing.T, e *engine, f *fakeBrowser, method string) (sentCommand, <-chan *Error) {
 	t.Helper()
 	ended := make(chan *Error, 1)
@@ -124,15 +124,15 @@ func wantResult(t *testing.T, what string, ended <-chan *Error, code string) {
 		case err == nil && code != "":
 			t.Errorf("%s succeeds, want %s", what, code)
 		case err != nil && err.Code != code:
-			t.Errorf("%s: %s (%s), want %q", what, err.Code, err.Message, code)
+			t.Errorf("%s fails with %s (%s), want %q", what, err.Code, err.Message, code)
 		}
 	default:
 		t.Errorf("%s still waits, want %q", what, code)
 	}
 }
 
-// Two events tell of each crash. What revives the page may be sent after the first and
-// must survive the second.
+// Chrome reports each crash by two events. The command that revives the page may be sent after the first and must
+// survive the second.
 func TestRevivalSurvivesSecondCrashEvent(t *testing.T) {
 	const first, second = "Inspector.targetCrashed", "Target.targetCrashed"
 	for _, order := range [][2]string{{first, second}, {second, first}} {
@@ -158,8 +158,8 @@ func TestRevivalSurvivesSecondCrashEvent(t *testing.T) {
 	}
 }
 
-// A navigation that was under way when the renderer crashed may never be answered, nor
-// one whose own new renderer crashes.
+// A navigation that was under way when the renderer crashed may never be answered. Neither may one whose new
+// renderer crashes.
 func TestPendingNavigationFailsOnCrash(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		_, navigating := startCommand(t, e, f, "Page.navigate")
@@ -174,8 +174,7 @@ func TestPendingNavigationFailsOnCrash(t *testing.T) {
 	})
 }
 
-// The reply of a navigation that crashes the page comes before the crash, but its caller
-// may wake up after it.
+// The reply to a navigation that crashes the page arrives before the crash, but its caller may run after it.
 func TestLateReplyDoesNotRevive(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		crashing, ended := startCommand(t, e, f, "Page.navigate")
@@ -191,7 +190,7 @@ func TestLateReplyDoesNotRevive(t *testing.T) {
 	})
 }
 
-// What a later browser adds or a page garbles must not be in the way of our own calls.
+// Unknown fields of later browsers and invalid text of pages must not break the engine's own calls.
 func TestPageInfoToleratesUnknownFields(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		opened := make(chan Page, 1)
@@ -202,14 +201,16 @@ func TestPageInfoToleratesUnknownFields(t *testing.T) {
 			}
 			opened <- p
 		}()
-		f.answer(<-f.sent, `{"targetInfo":{"targetId":"T","type":"hologram","title":"\ud800 x","title2":{},"url":"u","attached":true,"embedderData":[1],"subtype":"new"}}`)
+		f.answer(<-f.sent,
+			`{"targetInfo":{"targetId":"T","type":"hologram","title":"\ud800 x","title2":{},"url":"u","attached":true,"embedderData":[1],"subtype":"new"}}`)
 		if p := <-opened; p.URL != "u" || p.Title != "\ufffd x" {
 			t.Errorf("page %+v", p)
 		}
 	})
 }
 
-// TestAbandonedPageIsClosed gives up a page that is being made: once it is there it is closed, for nobody knows of it.
+// TestAbandonedPageIsClosed cancels the creation of a page. The page is closed once it exists, because no caller
+// knows it.
 func TestAbandonedPageIsClosed(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		ctx, giveUp := context.WithCancel(t.Context())
@@ -226,15 +227,15 @@ func TestAbandonedPageIsClosed(t *testing.T) {
 		select {
 		case q := <-f.sent:
 			if q.Method != "Target.closeTarget" || string(q.Params) != `{"targetId":"N"}` {
-				t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+				t.Errorf("the browser receives %s %s", q.Method, q.Params)
 			}
 		default:
-			t.Error("it stays")
+			t.Error("the page stays")
 		}
 	})
 }
 
-// TestFirstPageIsCreatedOnce lets a plugin make its first calls at once: they share one page.
+// TestFirstPageIsCreatedOnce starts two first calls of a plugin at once. They share one page.
 func TestFirstPageIsCreatedOnce(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		by, s := Caller{Name: pluginPrefix + "one"}, &scope{context: "C", firstPageLock: make(chan struct{}, 1)}
@@ -252,12 +253,13 @@ func TestFirstPageIsCreatedOnce(t *testing.T) {
 			}
 		}
 		if len(f.sent) > 0 {
-			t.Errorf("the browser is asked %s as well", (<-f.sent).Method)
+			t.Errorf("the browser also receives %s", (<-f.sent).Method)
 		}
 	})
 }
 
-// TestPageLimitHoldsForConcurrentRequests makes more pages at once than a caller may have: each was asked for while there was room.
+// TestPageLimitHoldsForConcurrentRequests creates more pages at once than a caller may have. Each request was
+// within the limit when it was sent.
 func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		const tooMany = 3
@@ -270,7 +272,8 @@ func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
 		}
 		synctest.Wait()
 		for n := range maxPages + tooMany {
-			f.messages <- fmt.Sprintf(`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page"}}}`, n)
+			f.messages <- fmt.Sprintf(
+				`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page"}}}`, n)
 			f.answer(<-f.sent, fmt.Sprintf(`{"targetId":"P%d"}`, n))
 			synctest.Wait()
 		}
@@ -291,12 +294,14 @@ func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
 	})
 }
 
-// TestPageLimit gives a plugin as many pages as it may have: what it asks for is refused then, and what a page opens by itself is closed.
+// TestPageLimit gives a plugin as many pages as it may have. Further requests fail, and a page that opens by itself
+// is closed.
 func TestPageLimit(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		by := Caller{Name: pluginPrefix + "one"}
 		created := func(n int) {
-			f.messages <- fmt.Sprintf(`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page","browserContextId":"C"}}}`, n)
+			f.messages <- fmt.Sprintf(
+				`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page","browserContextId":"C"}}}`, n)
 			synctest.Wait()
 		}
 		e.contextOwners["C"] = by.Name
@@ -317,18 +322,18 @@ func TestPageLimit(t *testing.T) {
 		select {
 		case q := <-f.sent:
 			if q.Method != "Target.closeTarget" || string(q.Params) != fmt.Sprintf(`{"targetId":"P%d"}`, maxPages) {
-				t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+				t.Errorf("the browser receives %s %s", q.Method, q.Params)
 			}
 		default:
 			t.Error("one page too many stays")
 		}
 		if err := e.checkPageLimit(commandLine); err != nil {
-			t.Errorf("the person: %v", err)
+			t.Errorf("the command line: %v", err)
 		}
 	})
 }
 
-// TestStreamEndsWithItsTarget listens to one page, which is closed: nothing more can come.
+// TestStreamEndsWithItsTarget closes the page of a stream, so that no event can follow.
 func TestStreamEndsWithItsTarget(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		listen := func(scope *target) (*listener, *Error) {
@@ -354,13 +359,14 @@ func TestStreamEndsWithItsTarget(t *testing.T) {
 	})
 }
 
-// TestCallersCannotDisableTargetTracking sends commands that would end how targets are followed: the engine says them its way again.
+// TestCallersCannotDisableTargetTracking sends commands that would disable the engine's tracking of targets. The
+// engine restores its own settings.
 func TestCallersCannotDisableTargetTracking(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		done := func(method string) {
 			t.Helper()
 			q, ended := startCommand(t, e, f, method)
-			if q.Method != "" { // else the fake has answered
+			if q.Method != "" { // otherwise the fake browser has replied
 				f.answer(q, `{}`)
 			}
 			wantResult(t, method, ended, "")
@@ -375,22 +381,24 @@ func TestCallersCannotDisableTargetTracking(t *testing.T) {
 		}
 		done("Target.setDiscoverTargets")
 		if q := next(); q.Method != "Target.setDiscoverTargets" || !strings.Contains(string(q.Params), `"discover":true`) {
-			t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+			t.Errorf("the browser receives %s %s", q.Method, q.Params)
 		}
 		done("Target.setAutoAttach")
-		if q := f.automatic[len(f.automatic)-1]; q.Method != "Target.setAutoAttach" || !strings.Contains(string(q.Params), `"autoAttach":true`) {
-			t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+		if q := f.automatic[len(f.automatic)-1]; q.Method != "Target.setAutoAttach" ||
+			!strings.Contains(string(q.Params), `"autoAttach":true`) {
+			t.Errorf("the browser receives %s %s", q.Method, q.Params)
 		}
 		f.messages <- `{"method":"Target.detachedFromTarget","params":{"sessionId":"S","targetId":"T"}}`
 		synctest.Wait()
 		done("Target.detachFromTarget")
 		if q := next(); q.Method != "Target.attachToTarget" || !strings.Contains(string(q.Params), `"targetId":"T"`) {
-			t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+			t.Errorf("the browser receives %s %s", q.Method, q.Params)
 		}
 	})
 }
 
-// TestFrameDialogIsHandledInItsPage sends the answer where a call to the frame was told to send it.
+// TestFrameDialogIsHandledInItsPage sends Page.handleJavaScriptDialog to a frame, as the error of a blocked call
+// suggests.
 func TestFrameDialogIsHandledInItsPage(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		f.messages <- `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F","targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}}}`
@@ -402,7 +410,7 @@ func TestFrameDialogIsHandledInItsPage(t *testing.T) {
 	})
 }
 
-// TestCancelledOpenLeavesNoPage gives up a page while it loads.
+// TestCancelledOpenLeavesNoPage cancels the opening of a page while it loads.
 func TestCancelledOpenLeavesNoPage(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		ctx, giveUp := context.WithCancel(t.Context())
@@ -415,7 +423,7 @@ func TestCancelledOpenLeavesNoPage(t *testing.T) {
 		f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank"}}}`
 		f.answer(making, `{"targetId":"N"}`)
 		if q := <-f.sent; q.Method != "Page.navigate" {
-			t.Fatalf("the browser is asked %s", q.Method)
+			t.Fatalf("the browser receives %s", q.Method)
 		}
 		giveUp()
 		synctest.Wait()
@@ -427,15 +435,16 @@ func TestCancelledOpenLeavesNoPage(t *testing.T) {
 					wantResult(t, "a page that was given up", ended, CodeTimeout)
 					return
 				}
-				f.answer(q, `{}`) // whether it is stuck
+				f.answer(q, `{}`) // for example the probe of unstick
 			default:
-				t.Fatal("it stays")
+				t.Fatal("the page stays")
 			}
 		}
 	})
 }
 
-// TestCloseTargetWithBeforeUnloadDialog answers the page's question as the caller wishes.
+// TestCloseTargetWithBeforeUnloadDialog closes a page that asks whether it may be left, with each value of
+// on_dialog.
 func TestCloseTargetWithBeforeUnloadDialog(t *testing.T) {
 	for onDialog, code := range map[string]string{"": CodeBusy, DialogDismiss: CodeBusy, DialogAccept: ""} {
 		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
@@ -450,7 +459,7 @@ func TestCloseTargetWithBeforeUnloadDialog(t *testing.T) {
 			select {
 			case q := <-f.sent:
 				if q.Method != "Page.handleJavaScriptDialog" || code != "" {
-					t.Errorf("%q: the browser is asked %s", onDialog, q.Method)
+					t.Errorf("%q: the browser receives %s", onDialog, q.Method)
 				}
 				f.messages <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
 			default:
@@ -460,7 +469,8 @@ func TestCloseTargetWithBeforeUnloadDialog(t *testing.T) {
 	}
 }
 
-// TestFrameInBackForwardCacheIsForgotten tells on of a frame whose page was left and is kept for going back: no call can reach it.
+// TestFrameInBackForwardCacheIsForgotten reports changes of a frame whose page is in the back/forward cache. No
+// call can reach that frame.
 func TestFrameInBackForwardCacheIsForgotten(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		const frame = `"targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}`
@@ -472,15 +482,15 @@ func TestFrameInBackForwardCacheIsForgotten(t *testing.T) {
 		if all := e.listTargets(commandLine); len(all) != 1 {
 			t.Errorf("targets %+v", all)
 		}
-		f.messages <- attached // the page is gone back to
+		f.messages <- attached // the page comes back from the cache
 		synctest.Wait()
 		if all := e.listTargets(commandLine); len(all) != 2 || all[1].Parent != "T" {
-			t.Errorf("targets after going back %+v", all)
+			t.Errorf("targets with the restored page %+v", all)
 		}
 	})
 }
 
-// A page that moves on before it has taken in what a stream needs would tell nothing of what comes next.
+// A page that navigates before it has enabled a stream's domains would report no events.
 func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -494,7 +504,8 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-				l, err := e.listen(commandLine, ListenRequest{Patterns: []string{"Runtime.*", "Runtime.consoleAPICalled"}}, nil, func() {})
+				l, err := e.listen(commandLine, ListenRequest{Patterns: []string{"Runtime.*", "Runtime.consoleAPICalled"}}, nil,
+					func() {})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -505,18 +516,19 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 				}()
 				synctest.Wait()
 				if len(heard) > 0 {
-					t.Fatal("it begins before the page has answered")
+					t.Fatal("the stream begins before the page has responded")
 				}
 				c.tells(f, q)
 				if waited := <-heard; q.Method != "Runtime.enable" || waited != c.waits {
-					t.Errorf("after %s it begins in %s, want %s", q.Method, waited, c.waits)
+					t.Errorf("after %s the stream begins in %s, want %s", q.Method, waited, c.waits)
 				}
 			})
 		})
 	}
 }
 
-// TestDroppedEventsAreCountedOnce reads the kept events page by page: what was lost is told with the page that it would have been in.
+// TestDroppedEventsAreCountedOnce reads the stored events in pages. Each page counts the dropped events of its own
+// range.
 func TestDroppedEventsAreCountedOnce(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		e.events = newRing(10, 10_000)
@@ -537,7 +549,7 @@ func TestDroppedEventsAreCountedOnce(t *testing.T) {
 			since, dropped, read = page.LastSeq, dropped+page.Dropped, read+len(page.Events)
 		}
 		if since != 7 || dropped != 3 || read != 4 {
-			t.Errorf("%d read and %d lost until %d", read, dropped, since)
+			t.Errorf("%d read and %d dropped up to %d", read, dropped, since)
 		}
 	})
 }

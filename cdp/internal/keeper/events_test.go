@@ -33,7 +33,7 @@ func parseLine(t *testing.T, raw []byte) (l streamLine) {
 	return l
 }
 
-// listen collects a stream's lines; then is run when nothing can be missed any more.
+// listen collects the lines of a stream. It starts then once the stream is complete.
 func listen(t *testing.T, c *Client, q ListenRequest, then func()) ([]streamLine, ListenEnd) {
 	t.Helper()
 	var lines []streamLine
@@ -58,7 +58,9 @@ func TestListenUntilMaxTimeout(t *testing.T) {
 	p := openPage(t, c, url+"/")
 	reload := func() { c.Call(testContext(t), CallRequest{Method: "Page.reload"}) }
 
-	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Network.*"}, Until: "Page.loadEventFired", TimeoutMS: testTimeout.Milliseconds()}, reload)
+	lines, end := listen(t, c,
+		ListenRequest{Patterns: []string{"Network.*"}, Until: "Page.loadEventFired", TimeoutMS: testTimeout.Milliseconds()},
+		reload)
 	if end.End != "until" || len(lines) < 3 {
 		t.Fatalf("end %+v after %d lines", end, len(lines))
 	}
@@ -71,11 +73,13 @@ func TestListenUntilMaxTimeout(t *testing.T) {
 		last = l.Seq
 		seen[l.Method] = true
 	}
-	if !seen["Network.requestWillBeSent"] || !seen["Network.responseReceived"] || lines[len(lines)-1].Method != "Page.loadEventFired" {
+	if !seen["Network.requestWillBeSent"] || !seen["Network.responseReceived"] ||
+		lines[len(lines)-1].Method != "Page.loadEventFired" {
 		t.Errorf("methods %v", seen)
 	}
 
-	lines, end = listen(t, c, ListenRequest{Patterns: []string{"Network.requestWillBeSent", "Network.response*"}, Max: 1}, reload)
+	lines, end = listen(t, c,
+		ListenRequest{Patterns: []string{"Network.requestWillBeSent", "Network.response*"}, Max: 1}, reload)
 	if end.End != "max" || len(lines) != 1 {
 		t.Errorf("max: %+v %d", end, len(lines))
 	}
@@ -84,7 +88,7 @@ func TestListenUntilMaxTimeout(t *testing.T) {
 		t.Errorf("timeout: %+v %d", end, len(lines))
 	}
 
-	// Nobody listens any more, so nothing of the network is told, from when the page has heard of it.
+	// Without listeners the page reports no network events, once it has processed the command that disables them.
 	wantValue(t, c, "", "1+1", "2")
 	ev, err := c.Events(testContext(t), EventsRequest{})
 	if err != nil {
@@ -96,7 +100,7 @@ func TestListenUntilMaxTimeout(t *testing.T) {
 		t.Errorf("after the stream: %d events, %v", len(after.Events), err)
 	}
 
-	// What a caller enabled himself stays on.
+	// A domain that a caller enabled stays enabled.
 	if _, err := c.Call(testContext(t), CallRequest{Method: "Network.enable"}); err != nil {
 		t.Fatal(err)
 	}
@@ -107,9 +111,11 @@ func TestListenUntilMaxTimeout(t *testing.T) {
 		t.Errorf("enabled by the caller: %d events, %v", len(after.Events), err)
 	}
 
-	// An error of the reader ends the stream, as does a pattern that is none.
+	// An error of the line handler ends the stream, as does an invalid pattern.
 	stop := errors.New("enough")
-	_, err = c.Listen(testContext(t), ListenRequest{Patterns: []string{"Page.*"}}, func() { go reload() }, func(json.RawMessage) error { return stop })
+	_, err = c.Listen(testContext(t), ListenRequest{Patterns: []string{"Page.*"}}, func() {
+		go reload()
+	}, func(json.RawMessage) error { return stop })
 	if err != stop {
 		t.Errorf("the reader's error: %v", err)
 	}
@@ -152,7 +158,8 @@ func TestListenEndsWithBrowser(t *testing.T) {
 func TestChildTargets(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
-	inner := strings.Replace(site(t, map[string]string{"/": "<title>In</title><script>var here = 'inner'</script>"}), "127.0.0.1", "localhost", 1)
+	inner := strings.Replace(site(t, map[string]string{"/": "<title>In</title><script>var here = 'inner'</script>"}),
+		"127.0.0.1", "localhost", 1)
 	url := site(t, map[string]string{
 		"/":     `<title>Out</title><iframe src="` + inner + `/"></iframe><script>w = new Worker("/w.js")</script>`,
 		"/w.js": `var here = "worker"`, "/pop": "<title>Pop</title>",
@@ -177,23 +184,29 @@ func TestChildTargets(t *testing.T) {
 	}
 	wantValue(t, c, frame.ID, "here", `"inner"`)
 	worker := find("worker")
-	waitFor(t, "the worker's script", func() bool { here, err := evaluate(t, c, worker.ID, "here"); return err == nil && here == `"worker"` })
+	waitFor(t, "the worker's script", func() bool {
+		here, err := evaluate(t, c, worker.ID, "here")
+		return err == nil && here == `"worker"`
+	})
 
-	// A dialog of a frame blocks its page, too, and the other way round.
+	// A dialog of a frame also blocks its page, and vice versa.
 	_, err := evaluate(t, c, frame.ID, "alert('from within')")
 	wantCode(t, err, CodeBusy, "from within")
 	_, err = evaluate(t, c, p.Target, "1")
 	wantCode(t, err, CodeBusy)
-	if _, err := c.Call(testContext(t), CallRequest{Target: p.Target, Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
+	if _, err := c.Call(testContext(t),
+		CallRequest{Target: p.Target, Method: "Page.handleJavaScriptDialog",
+			Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, frame.ID, "1+1", "2")
 
-	// Events of children are told with their own id.
-	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: p.Target, Max: 2}, func() {
-		evaluate(t, c, frame.ID, "console.log(1); 0")
-		evaluate(t, c, worker.ID, "console.log(2); 0")
-	})
+	// Events of child targets have the child's id.
+	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: p.Target, Max: 2},
+		func() {
+			evaluate(t, c, frame.ID, "console.log(1); 0")
+			evaluate(t, c, worker.ID, "console.log(2); 0")
+		})
 	if len(lines) != 2 || lines[0].Target != frame.ID || lines[1].Target != worker.ID {
 		t.Errorf("lines %+v", lines)
 	}
@@ -204,11 +217,14 @@ func TestChildTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	pop := find("page")
-	waitFor(t, "the popup's title", func() bool { v, err := evaluate(t, c, pop.ID, "document.title"); return err != nil || v == `"Pop"` })
+	waitFor(t, "the popup's title", func() bool {
+		v, err := evaluate(t, c, pop.ID, "document.title")
+		return err != nil || v == `"Pop"`
+	})
 	if pop.Opener != p.Target {
 		t.Errorf("popup %+v", pop)
 	}
-	wantValue(t, c, "", "document.title", `"Out"`) // opening a popup does not move the current target
+	wantValue(t, c, "", "document.title", `"Out"`) // a popup does not become the current target
 	if _, err := evaluate(t, c, pop.ID, "setTimeout(close); 0"); err != nil {
 		t.Error(err)
 	}
@@ -233,7 +249,7 @@ func TestClosedTargetEndsItsCalls(t *testing.T) {
 	}
 	_, err := evaluate(t, c, "", "1")
 	if err == nil || asError(err).Code != CodeNotFound && asError(err).Code != CodeChromeConnection {
-		t.Errorf("without any page: %v", err)
+		t.Errorf("without a page: %v", err)
 	}
 }
 
@@ -260,7 +276,8 @@ func TestSlowListenerDropsEvents(t *testing.T) {
 	go func() {
 		var r result
 		var err error
-		r.end, err = slow.Listen(testContext(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.frameStartedNavigating"},
+		r.end, err = slow.Listen(testContext(t),
+			ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.frameStartedNavigating"},
 			func() { close(listening) },
 			func(raw json.RawMessage) error {
 				<-reading
@@ -288,7 +305,7 @@ func TestSlowListenerDropsEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantValue(t, c, "", "1+1", "2")
-	openPage(t, c, site(t, map[string]string{"/": plainPage})) // its navigation is the until
+	openPage(t, c, site(t, map[string]string{"/": plainPage})) // its navigation matches Until
 	close(reading)
 	r := <-done
 	if r.end.End != "until" || r.dropped == 0 || r.lines+r.dropped < n {
@@ -303,12 +320,13 @@ func TestSlowListenerDropsEvents(t *testing.T) {
 		t.Errorf("events %d, dropped %d, last %d, %v", len(ev.Events), ev.Dropped, ev.LastSeq, err)
 	}
 	next, err := c.Events(testContext(t), EventsRequest{Since: ev.LastSeq, Limit: 1})
-	if err != nil || len(next.Events) != 1 || next.Dropped != 0 || parseLine(t, next.Events[0]).Seq != parseLine(t, ev.Events[9]).Seq+1 {
+	if err != nil || len(next.Events) != 1 || next.Dropped != 0 ||
+		parseLine(t, next.Events[0]).Seq != parseLine(t, ev.Events[9]).Seq+1 {
 		t.Errorf("reading on: %+v, %v", next, err)
 	}
 }
 
-// TestWarmCallLatency holds ten times the promise: 8 ms over the bare round trip.
+// TestWarmCallLatency allows ten times the promised 8 ms over the bare round trip.
 func TestWarmCallLatency(t *testing.T) {
 	cfg := config(t)
 	c := startBrowser(t, cfg)

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// TestEveryCallEnds holds each way in which a call could hang to the time in which it is promised to end, ten times over.
+// TestEveryCallEnds provokes each way in which a call could hang. Each call must end within ten times the promised
+// time.
 func TestEveryCallEnds(t *testing.T) {
 	t.Parallel()
 	const (
 		atOnce  = 300 * time.Millisecond
-		overdue = 300 * time.Millisecond                    // the call's own time
-		stopped = overdue + probeTimeout + terminateTimeout // and what follows it: a probe, and a script that is stopped
-		reading = 3 * time.Second                           // of what is over the limit
+		overdue = 300 * time.Millisecond                    // the call's timeout
+		stopped = overdue + probeTimeout + terminateTimeout // a probe and the termination of a script follow the timeout
+		reading = 3 * time.Second                           // for what is over the limit
 	)
 	late := func(q CallRequest) CallRequest {
 		q.TimeoutMS = overdue.Milliseconds()
@@ -29,12 +30,12 @@ func TestEveryCallEnds(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		call    CallRequest
-		before  func(t *testing.T, c *Client, s Status) // what makes the call hang, nil: the call itself
-		after   func(t *testing.T, c *Client, s Status) // what ends it once it is under way, nil: it ends by itself
+		before  func(t *testing.T, c *Client, s Status) // makes the call hang; nil: the call itself hangs
+		after   func(t *testing.T, c *Client, s Status) // ends the call once it is under way; nil: it ends by itself
 		code    string
 		words   []string
 		promise time.Duration
-		fatal   bool // to the browser, which cannot be shared then
+		fatal   bool // the test ends the browser, so it cannot share one
 	}{
 		{name: "page crash", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
 			c.Call(testContext(t), CallRequest{Method: "Page.crash"})
@@ -45,17 +46,21 @@ func TestEveryCallEnds(t *testing.T) {
 		{name: "page closed by its own command", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
 			c.Call(testContext(t), CallRequest{Method: "Page.close"})
 		}, code: CodeNotFound, words: []string{"was closed"}, promise: atOnce},
-		{name: "dialog", call: evaluation("prompt('Name?')"), code: CodeBusy, words: []string{"dialog", "prompt", "Name?"}, promise: atOnce},
+		{name: "dialog", call: evaluation("prompt('Name?')"), code: CodeBusy, words: []string{"dialog", "prompt", "Name?"},
+			promise: atOnce},
 		{name: "dialog of another call", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
 			evaluate(t, c, "", "setTimeout(() => alert('later'))")
 		}, code: CodeBusy, words: []string{"alert", "later"}, promise: atOnce},
 		{name: "endless loop", call: late(endlessLoop), code: CodeTimeout, words: []string{"stopped"}, promise: stopped},
-		{name: "endless loop, then another call", call: late(CallRequest{Method: "DOM.getDocument"}), before: func(t *testing.T, c *Client, _ Status) {
-			startLoop(testContext(t), t, c)
-		}, code: CodeTimeout, promise: stopped},
+		{name: "endless loop, then another call", call: late(CallRequest{Method: "DOM.getDocument"}),
+			before: func(t *testing.T, c *Client, _ Status) {
+				startLoop(testContext(t), t, c)
+			}, code: CodeTimeout, promise: stopped},
 		{name: "promise that is never kept", call: late(neverReturns), code: CodeTimeout, promise: overdue},
-		{name: "reply over the limit", call: evaluation("'x'.repeat(20e6)"), code: CodeLimitExceeded, words: []string{"bytes"}, promise: reading},
-		{name: "request of 101 MB", call: evaluation(strings.Repeat("x", 101e6)), code: CodeLimitExceeded, words: []string{"at most"}, promise: reading},
+		{name: "reply over the limit", call: evaluation("'x'.repeat(20e6)"), code: CodeLimitExceeded,
+			words: []string{"bytes"}, promise: reading},
+		{name: "request of 101 MB", call: evaluation(strings.Repeat("x", 101e6)), code: CodeLimitExceeded,
+			words: []string{"at most"}, promise: reading},
 		{name: "browser stopped", call: late(evaluation("1")), before: func(t *testing.T, _ *Client, s Status) {
 			syscall.Kill(s.ChromePID, syscall.SIGSTOP)
 		}, code: CodeTimeout, promise: stopped, fatal: true},
@@ -96,14 +101,14 @@ func TestEveryCallEnds(t *testing.T) {
 			wantCode(t, err, c.code, c.words...)
 			t.Logf("%s after %s", c.code, took.Round(time.Millisecond))
 			if took > 10*raceFactor*c.promise {
-				t.Errorf("it took %s; %s is promised", took, c.promise)
+				t.Errorf("it took %s; the promise is %s", took, c.promise)
 			}
 		})
 	}
 }
 
-// TestFullPipe stops the browser and asks until nothing more is queued for it: what does not fit is refused at once, what
-// waits ends by its time, and all goes on when the browser does.
+// TestFullPipe stops the browser and sends calls until its queue is full. Calls that do not fit fail at once,
+// queued calls time out, and everything works again once the browser continues.
 func TestFullPipe(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
@@ -117,7 +122,7 @@ func TestFullPipe(t *testing.T) {
 	refused := 0
 	for round := 0; refused == 0; round++ {
 		if round == 100 {
-			t.Fatal("the browser has stopped, and there is no end to what is queued for it")
+			t.Fatal("the queue for a stopped browser never gets full")
 		}
 		errs := make(chan error, maxInFlight)
 		for range maxInFlight {
@@ -136,5 +141,5 @@ func TestFullPipe(t *testing.T) {
 		}
 	}
 	syscall.Kill(s.ChromePID, syscall.SIGCONT)
-	waitFor(t, "the browser to go on", func() bool { _, err := evaluate(t, c, "", "1"); return err == nil })
+	waitFor(t, "the browser to continue", func() bool { _, err := evaluate(t, c, "", "1"); return err == nil })
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestMain is the door: the keepers of these tests are this program, run again.
+// TestMain also runs the child processes of these tests: the keepers are this program, started again.
 func TestMain(m *testing.M) {
 	switch os.Getenv(ChildVar) {
 	case childName:
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// runTests gives the tests, and the browsers that they start, a temporary folder of
-// their own, and fails when something is left in it.
+// runTests gives the tests and the browsers that they start a temporary folder of their own, and fails if files are
+// left in it.
 func runTests(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "parley-test-")
 	if err != nil {
@@ -46,7 +46,7 @@ func runTests(m *testing.M) int {
 	defer removeTree(dir)
 	os.Setenv("TMPDIR", dir)
 	code := m.Run()
-	// The folder of sockets whose own folder has too long a path is one for all, and stays.
+	// The folder for sockets of long run folders is shared by all browsers, so it stays.
 	os.Remove(filepath.Join(dir, fmt.Sprint("parley-", os.Geteuid())))
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		fmt.Println("left in the temporary folder: ", left, err)
@@ -55,8 +55,8 @@ func runTests(m *testing.M) int {
 	return code
 }
 
-// rounds is how often a test repeats what luck decides: once, and many times with
-// PARLEY_HAMMER set, as make hammer does.
+// rounds returns how often a test repeats what depends on timing: once, or many times if PARLEY_HAMMER is set, as
+// make hammer does.
 func rounds(many int) int {
 	if os.Getenv("PARLEY_HAMMER") == "" {
 		return 1
@@ -64,7 +64,7 @@ func rounds(many int) int {
 	return many
 }
 
-// testTimeout bounds everything that a test waits for: long enough for a machine that is busy with much else.
+// testTimeout bounds every wait of a test. It is long enough for a machine under heavy load.
 const testTimeout = 2 * time.Minute
 
 func testContext(t *testing.T) context.Context {
@@ -79,15 +79,15 @@ func config(t *testing.T) Config {
 	cfg, err := foundConfig(tempDir(t))
 	if err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatal("in CI nothing is skipped: ", err)
+			t.Fatal("no test is skipped in CI: ", err)
 		}
 		t.Skip("needs a browser: ", err)
 	}
 	return cfg
 }
 
-// tempDir is t.TempDir with a path short enough for sockets, and removed even while
-// processes that end still write into it.
+// tempDir is like t.TempDir, but its path is short enough for sockets, and it is removed even while dying processes
+// still write into it.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "")
@@ -107,7 +107,7 @@ func foundConfig(dir string) (Config, error) {
 	return Config{RunDir: filepath.Join(dir, "run"), Chrome: found.Path, FoundBy: found.From, Version: "test"}, err
 }
 
-// startBrowser opens a browser, and at the test's end checks that nothing of it is left.
+// startBrowser opens a browser. At the test's end it checks that nothing of it is left.
 func startBrowser(t *testing.T, cfg Config) *Client {
 	t.Helper()
 	c, err := Start(testContext(t), cfg)
@@ -124,11 +124,12 @@ func startBrowser(t *testing.T, cfg Config) *Client {
 	return c
 }
 
-// requireNothingLeft checks that no process and no file of a browser is left.
+// requireNothingLeft waits until no process and no file of a browser is left.
 func requireNothingLeft(t *testing.T, cfg Config) {
 	t.Helper()
 	var left []string
-	for end := time.Now().Add(testTimeout); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // each look costs much
+	// each check is expensive
+	for end := time.Now().Add(testTimeout); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		left = left[:0]
 		for pid, cmdline := range processes() {
 			if strings.Contains(cmdline, cfg.RunDir) {
@@ -146,7 +147,7 @@ func requireNothingLeft(t *testing.T, cfg Config) {
 	t.Errorf("left: %s", strings.Join(left, ", "))
 }
 
-// processes answers the command lines of all processes that are not zombies.
+// processes returns the command lines of all processes that are not zombies, by pid.
 func processes() map[int]string {
 	all := map[int]string{}
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -160,7 +161,7 @@ func processes() map[int]string {
 	return all
 }
 
-// site serves pages by path.
+// site serves pages by path and returns its URL.
 func site(t *testing.T, pages map[string]string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -189,7 +190,7 @@ func openPage(t *testing.T, c *Client, url string) Page {
 
 func params(v any) json.RawMessage { return mustJSON(v) }
 
-// evaluate runs an expression and answers its value as JSON.
+// evaluate runs an expression in a target and returns its value as JSON.
 func evaluate(t *testing.T, c *Client, target, expression string) (string, error) {
 	t.Helper()
 	raw, err := c.Call(testContext(t), CallRequest{Target: target, Method: "Runtime.evaluate",
@@ -219,12 +220,12 @@ func wantCode(t *testing.T, err error, code string, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(e.Message, w) {
-			t.Errorf("%q does not say %q", e.Message, w)
+			t.Errorf("%q does not contain %q", e.Message, w)
 		}
 	}
 }
 
-// TestBrowserClosedByCommand ends it by its own command: the next call meets no browser, nor half of one.
+// TestBrowserClosedByCommand closes the browser by its own command. The next call must not meet a dying browser.
 func TestBrowserClosedByCommand(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -243,13 +244,13 @@ func TestOpenEvaluateClose(t *testing.T) {
 	cfg := config(t)
 	url := site(t, map[string]string{"/": plainPage, "/two": "<title>Two</title>"})
 	if _, err := Dial(testContext(t), cfg.RunDir, "", "test"); err == nil {
-		t.Fatal("a browser before any was opened")
+		t.Fatal("Dial succeeds before a browser was opened")
 	} else {
 		wantCode(t, err, CodeChromeConnection, "no browser")
 	}
 	c := startBrowser(t, cfg)
 	if !c.Started() {
-		t.Error("not started")
+		t.Error("Started reports false")
 	}
 	p := openPage(t, c, url+"/")
 	if p.Browser != "default" || p.URL != url+"/" || p.Title != "Plain" || p.Target == "" {
@@ -257,7 +258,7 @@ func TestOpenEvaluateClose(t *testing.T) {
 	}
 	wantValue(t, c, "", "document.title", `"Plain"`)
 
-	// The first page took the blank one of the start, the second is new and current.
+	// The first open uses the initial blank page, the second creates a page, which becomes the current one.
 	p2 := openPage(t, c, url+"/two")
 	wantValue(t, c, "", "document.title", `"Two"`)
 	targets, err := c.Targets(testContext(t))
@@ -275,8 +276,9 @@ func TestOpenEvaluateClose(t *testing.T) {
 	_, err = evaluate(t, c, "7", "1")
 	wantCode(t, err, CodeNotFound, "no target 7")
 
-	// A command of the domain Browser that means a page means the current one, too.
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Browser.getWindowForTarget", Params: json.RawMessage("{}")}); err != nil {
+	// A command of the Browser domain that concerns a page uses the current one.
+	if _, err := c.Call(testContext(t),
+		CallRequest{Method: "Browser.getWindowForTarget", Params: json.RawMessage("{}")}); err != nil {
 		t.Error(err)
 	}
 
@@ -292,14 +294,15 @@ func TestOpenEvaluateClose(t *testing.T) {
 	wantCode(t, err, CodeNotFound)
 
 	s, err := c.Status(testContext(t))
-	if err != nil || s.Mode != "launched" || !strings.Contains(s.Product, "/") || s.ChromePID == 0 || !s.Temporary || s.IdleLimit != 30*60*1000 || len(s.Targets) != 1 || p2.Target != s.Targets[0].ID {
+	if err != nil || s.Mode != "launched" || !strings.Contains(s.Product, "/") || s.ChromePID == 0 || !s.Temporary ||
+		s.IdleLimit != 30*60*1000 || len(s.Targets) != 1 || p2.Target != s.Targets[0].ID {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	if os.Geteuid() == 0 && (len(s.Notes) == 0 || !strings.Contains(s.Notes[0], "--no-sandbox")) {
 		t.Errorf("notes %q", s.Notes)
 	}
 
-	// Another process's client finds the same browser.
+	// A client of another process finds the same browser.
 	again, err := Dial(testContext(t), cfg.RunDir, "default", "test")
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +314,7 @@ func TestOpenEvaluateClose(t *testing.T) {
 	wantCode(t, err, CodeProtocolError, "Page.nonsense")
 	var e *Error
 	if errors.As(err, &e); e.Chrome == nil || e.Chrome.Code != -32601 {
-		t.Errorf("Chrome's own error: %+v", e)
+		t.Errorf("Chrome's error: %+v", e)
 	}
 	raw, err := c.Call(testContext(t), CallRequest{Method: "Browser.getVersion"})
 	if err != nil || !strings.Contains(string(raw), "protocolVersion") {

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// BenchmarkCall is one evaluation through an open connection, and through a new one.
+// BenchmarkCall measures one evaluation through an open connection and through a new one.
 func BenchmarkCall(b *testing.B) {
 	cfg, c := benchBrowser(b)
 	one := func(b *testing.B, c *Client) {
@@ -44,8 +44,9 @@ func BenchmarkCall(b *testing.B) {
 		}
 	})
 	b.Run("events", func(b *testing.B) {
-		// Calls to one page while another fills the ring, some 10,000 events a second.
-		if _, err := c.Call(b.Context(), evaluation("setInterval(() => { for (let i = 0; i < 100; i++) console.log(i) }, 10); 0")); err != nil {
+		// Calls go to one page while another fills the ring with some 10,000 events a second.
+		if _, err := c.Call(b.Context(),
+			evaluation("setInterval(() => { for (let i = 0; i < 100; i++) console.log(i) }, 10); 0")); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := c.Call(b.Context(), CallRequest{Method: "Runtime.enable"}); err != nil {
@@ -89,7 +90,7 @@ func benchBrowser(b *testing.B) (Config, *Client) {
 	return cfg, c
 }
 
-// TestHammerCallsAndStreams runs callers against a browser while streams come and go.
+// TestHammerCallsAndStreams calls a browser from many connections while streams start and end.
 func TestHammerCallsAndStreams(t *testing.T) {
 	cfg := config(t)
 	c := startBrowser(t, cfg)
@@ -116,7 +117,10 @@ func TestHammerCallsAndStreams(t *testing.T) {
 	for range 2 {
 		go func() {
 			for range 10 {
-				_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Network.*", "Runtime.*"}, TimeoutMS: 20}, nil, func(json.RawMessage) error { return nil })
+				_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Network.*", "Runtime.*"}, TimeoutMS: 20},
+					nil, func(json.RawMessage) error {
+						return nil
+					})
 				if err != nil {
 					done <- err
 					return
@@ -131,16 +135,17 @@ func TestHammerCallsAndStreams(t *testing.T) {
 		}
 	}
 	if calls.Load() != 160 {
-		t.Errorf("%d calls", calls.Load())
+		t.Errorf("%d calls returned", calls.Load())
 	}
 	c.mu.Lock()
 	if len(c.waiters) != 0 {
-		t.Errorf("%d answers are waited for", len(c.waiters))
+		t.Errorf("%d responses are still awaited", len(c.waiters))
 	}
 	c.mu.Unlock()
 }
 
-// TestClientThatNeverReadsIsBlocked is not listened to for as long as much waits for it, and served to the end once it reads.
+// TestClientThatNeverReadsIsBlocked sends requests without reading. The keeper stops reading once too much is
+// queued, and serves every request once the client reads.
 func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 	var cfg Config
 	cfg.setDefaults()
@@ -155,8 +160,8 @@ func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 	defer l.Close()
 	s := newServer(e, hello{Wire: WireVersion})
 	go s.serve(l)
-	const many = maxQueuedBytes>>19 + maxInFlight + 100 // requests, of which each is answered with half a megabyte
-	pad := strings.Repeat(" ", 64<<10)                  // so that few fit into the socket
+	const many = maxQueuedBytes>>19 + maxInFlight + 100 // the response to each request has half a megabyte
+	pad := strings.Repeat(" ", 64<<10)                  // so that only few requests fit into the socket's buffer
 	askOn := func() (conn net.Conn, r *bufio.Reader, asked int) {
 		conn, err := net.Dial("unix", f.socket())
 		if err != nil {
@@ -171,9 +176,10 @@ func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.SetWriteDeadline(time.Now().Add(2 * time.Second))
-		for writeFrame(conn, fmt.Appendf(nil, `{"id":%d,"op":"events","by":{"name":"cli"},"body":{}%s}`, asked+1, pad)) == nil {
+		for writeFrame(conn,
+			fmt.Appendf(nil, `{"id":%d,"op":"events","by":{"name":"cli"},"body":{}%s}`, asked+1, pad)) == nil {
 			if asked++; asked == many {
-				t.Fatalf("%d requests were taken, and nothing was read", asked)
+				t.Fatalf("the keeper read %d requests without a response being read", asked)
 			}
 		}
 		return conn, r, asked
@@ -184,17 +190,17 @@ func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 			t.Fatal(a.failure, err)
 		}
 	}
-	// One that goes away unheard leaves nothing.
+	// A blocked client that disconnects leaves nothing behind.
 	gone, _, _ := askOn()
 	gone.Close()
-	waitFor(t, "its end", func() bool { return s.clientCount() == 1 })
+	waitFor(t, "the client to be removed", func() bool { return s.clientCount() == 1 })
 }
 
-// consoleEvent is what Chromium says of console.log(1) in a page.
+// consoleEvent is Chromium's event for console.log(1) in a page.
 const consoleEvent = `{"method":"Runtime.consoleAPICalled","params":{"type":"log","args":[{"type":"number","value":1,"description":"1"}],"executionContextId":3,` +
 	`"timestamp":1790000000000.123,"stackTrace":{"callFrames":[{"functionName":"","scriptId":"5","url":"http://127.0.0.1:9/page","lineNumber":0,"columnNumber":64}]}},"sessionId":"S"}`
 
-// BenchmarkEvent is what the keeper does with one event.
+// BenchmarkEvent measures the keeper's work for one event.
 func BenchmarkEvent(b *testing.B) {
 	var cfg Config
 	cfg.setDefaults()
@@ -207,8 +213,8 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkFlood is a call through an open connection, alone and while 10,000 events a second come through the pipe, from a peer
-// that answers at once: what is slower is the keeper's doing, not Chrome's.
+// BenchmarkFlood measures a call through an open connection, alone and while 10,000 events a second arrive through
+// the pipe. The peer responds at once, so every slowdown is the keeper's, not Chrome's.
 func BenchmarkFlood(b *testing.B) {
 	for _, rate := range []int{0, 10_000} {
 		b.Run(fmt.Sprint(rate), func(b *testing.B) {
@@ -235,8 +241,8 @@ func (e *engine) seenEvents() int64 {
 	return e.events.lastSeq
 }
 
-// newPipePeer is a client of a keeper whose browser is a goroutine at the other end of a pipe: it answers every command, and says
-// so many events a second.
+// newPipePeer returns a client of a keeper whose browser is a goroutine at the other end of a pipe. It responds to
+// every command and sends rate events a second.
 func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 	b.Helper()
 	var ends [2][2]*os.File
@@ -274,7 +280,7 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 			began, said := time.Now(), 0
 			for ctx.Err() == nil {
 				for due := int(time.Since(began).Seconds() * float64(rate)); said < due; said++ {
-					say(consoleEvent) // each a write of its own, as Chrome's are
+					say(consoleEvent) // one write per event, like Chrome's
 				}
 				time.Sleep(time.Millisecond)
 			}
@@ -283,7 +289,7 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 	f := files{b.TempDir(), "test"}
 	l, err := net.Listen("unix", f.socket())
 	if err == nil {
-		err = os.Chmod(f.socket(), 0o600) // as the keeper's umask does
+		err = os.Chmod(f.socket(), 0o600) // as with the keeper's umask
 	}
 	if err != nil {
 		b.Fatal(err)

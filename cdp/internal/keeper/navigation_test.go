@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// slowSite serves pages that are hard to leave or to reach: /late answers when it is let.
+// slowSite serves pages that are slow or never end. The response to /late is sent once let is called.
 func slowSite(t *testing.T) (url string, let func()) {
 	t.Helper()
 	gate := make(chan struct{})
@@ -46,8 +46,8 @@ func evaluateWithin(expression string, ms int64) CallRequest {
 	return q
 }
 
-// TestSlowServerDoesNotStopScripts gives up a navigation whose server does not answer yet: nothing is stopped, neither of the page that is
-// there nor, later, of the one that comes.
+// TestSlowServerDoesNotStopScripts lets a navigation time out while the server has not responded. Neither the
+// scripts of the current page nor, later, those of the next page may be terminated.
 func TestSlowServerDoesNotStopScripts(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
@@ -61,23 +61,24 @@ func TestSlowServerDoesNotStopScripts(t *testing.T) {
 		}
 	}
 	let()
-	waitFor(t, "the page to come", func() bool { title, _ := evaluate(t, c, "", "document.title"); return title == `"Late"` })
+	waitFor(t, "the next page", func() bool { title, _ := evaluate(t, c, "", "document.title"); return title == `"Late"` })
 	wantValue(t, c, "", "window.ran", "1")
 }
 
-// TestEndlessScriptAtLoadIsStopped opens a page whose script does not end.
+// TestEndlessScriptAtLoadIsStopped opens a page whose script never returns.
 func TestEndlessScriptAtLoadIsStopped(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
 	url, _ := slowSite(t)
 	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/loop", TimeoutMS: 1000})
 	wantCode(t, err, CodeTimeout, "stopped")
-	if raw, err := c.Call(testContext(t), evaluateWithin("document.title", 5000)); err != nil || !strings.Contains(string(raw), "Loop") {
+	if raw, err := c.Call(testContext(t), evaluateWithin("document.title", 5000)); err != nil ||
+		!strings.Contains(string(raw), "Loop") {
 		t.Errorf("%s, %v", raw, err)
 	}
 }
 
-// TestListenOnCrashedPage listens to a page that has crashed, and revives it.
+// TestListenOnCrashedPage starts a stream on a crashed page, then revives the page.
 func TestListenOnCrashedPage(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
@@ -85,9 +86,10 @@ func TestListenOnCrashedPage(t *testing.T) {
 	openPage(t, c, url)
 	_, err := c.Call(testContext(t), CallRequest{Method: "Page.crash"})
 	wantCode(t, err, CodeTargetCrashed)
-	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 1, TimeoutMS: 10_000}, func() {
-		c.Call(testContext(t), CallRequest{Method: "Page.reload"})
-	})
+	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 1, TimeoutMS: 10_000},
+		func() {
+			c.Call(testContext(t), CallRequest{Method: "Page.reload"})
+		})
 	if end.End != "max" {
 		t.Errorf("%+v, %v", lines, end)
 	}

@@ -28,7 +28,7 @@ var (
 	otherClient = Caller{Name: "mcp:other"}
 )
 
-// plugin is a plugin that was granted addresses.
+// plugin returns a plugin with grants for URLs.
 func plugin(name string, urls ...string) Caller {
 	c := Caller{Name: pluginPrefix + name}
 	for _, u := range urls {
@@ -64,7 +64,7 @@ func TestTargetOwnership(t *testing.T) {
 	}
 	for _, by := range owners {
 		mine := c.As(by)
-		// Who names none means his own.
+		// A call without a target uses the caller's own page.
 		wantValue(t, mine, "", "location.search.slice(1)", `"`+by.Name+`"`)
 		wantValue(t, mine, "0", "1+1", "2")
 		for name, id := range pages {
@@ -88,45 +88,54 @@ func TestTargetOwnership(t *testing.T) {
 				"close":    errorOf(mine.CloseTarget(testContext(t), id, "")),
 				"listen":   errorOf(mine.Listen(testContext(t), ListenRequest{Patterns: []string{"*"}, Target: id}, nil, nil)),
 				"events":   errorOf(mine.Events(testContext(t), EventsRequest{Target: id})),
-				"info":     errorOf(mine.Call(testContext(t), CallRequest{Method: "Target.getTargetInfo", Params: params(map[string]any{"targetId": id})})),
-				"end":      errorOf(mine.Call(testContext(t), CallRequest{Method: "Target.closeTarget", Params: params(map[string]any{"targetId": id})})),
-				"attach":   errorOf(mine.Call(testContext(t), CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})),
+				"info": errorOf(mine.Call(testContext(t),
+					CallRequest{Method: "Target.getTargetInfo", Params: params(map[string]any{"targetId": id})})),
+				"end": errorOf(mine.Call(testContext(t),
+					CallRequest{Method: "Target.closeTarget", Params: params(map[string]any{"targetId": id})})),
+				"attach": errorOf(mine.Call(testContext(t),
+					CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})),
 			} {
 				t.Run(by.Name+" "+what+" "+name, func(t *testing.T) { wantCode(t, err, CodeNotFound) })
 			}
 		}
 		for _, one := range value(mine.Targets(testContext(t))) {
 			if by.isCommandLine() && pages[one.Owner] != one.ID && one.Owner != "" || !by.isCommandLine() && one.Owner != "" {
-				t.Errorf("%s is told that %s is %s's", by.Name, one.ID, one.Owner)
+				t.Errorf("%s sees that %s belongs to %s", by.Name, one.ID, one.Owner)
 			}
 		}
 		seen := targetIDs(t, mine)
-		if by.isCommandLine() != (len(seen) == len(owners)) || !slices.Contains(seen, pages[by.Name]) || !by.isCommandLine() && len(seen) != 1 {
+		if by.isCommandLine() != (len(seen) == len(owners)) || !slices.Contains(seen, pages[by.Name]) ||
+			!by.isCommandLine() && len(seen) != 1 {
 			t.Errorf("%s sees %v", by.Name, seen)
 		}
 	}
-	// What a page opens is its owner's.
+	// What a page opens belongs to its owner.
 	for _, by := range []Caller{someClient, owners[3]} {
 		for _, features := range []string{"", "noopener"} {
 			if _, err := c.As(by).Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Target: pages[by.Name],
-				Params: params(map[string]any{"expression": `open("/pop", "_blank", "` + features + `"); 1`, "userGesture": true})}); err != nil {
+				Params: params(map[string]any{"expression": `open("/pop", "_blank", "` + features + `"); 1`,
+					"userGesture": true})}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		waitFor(t, "the pop-ups of "+by.Name, func() bool { return len(targetIDs(t, c.As(by))) == 3 })
+		waitFor(t, "the popups of "+by.Name, func() bool { return len(targetIDs(t, c.As(by))) == 3 })
 		for _, other := range []Caller{otherClient, owners[4]} {
 			if seen := targetIDs(t, c.As(other)); len(seen) != 1 {
-				t.Errorf("%s sees %v after %s opened pop-ups", other.Name, seen, by.Name)
+				t.Errorf("%s sees %v after %s opened popups", other.Name, seen, by.Name)
 			}
 		}
 	}
 }
 
-// What a command makes, and what a click opens without an opener, is of who sent them, and counts among his pages.
+// A target that a command creates, and a page that a click opens without an opener, belong to the caller and count
+// as its pages.
 func TestOwnershipWithoutOpener(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
-	url := site(t, map[string]string{"/": `<title>x</title><a href=/pop style="position:absolute;left:0;top:0;width:100px;height:100px">pop</a>`, "/pop": "<title>Pop</title>"})
+	url := site(t,
+		map[string]string{
+			"/":    `<title>x</title><a href=/pop style="position:absolute;left:0;top:0;width:100px;height:100px">pop</a>`,
+			"/pop": "<title>Pop</title>"})
 	const click = `{"x":30,"y":20,"clickCount":1,"button":"left","modifiers":2,"type":"`
 	for _, by := range []Caller{commandLine, someClient} {
 		mine := c.As(by)
@@ -135,45 +144,52 @@ func TestOwnershipWithoutOpener(t *testing.T) {
 			t.Fatal(err)
 		}
 		had := len(targetIDs(t, mine))
-		made, err := mine.Call(testContext(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": url + "/made"})})
+		made, err := mine.Call(testContext(t),
+			CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": url + "/made"})})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if by.isCommandLine() {
-			if _, err := mine.Call(testContext(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": url + "/tab", "forTab": true})}); err != nil {
+			if _, err := mine.Call(testContext(t),
+				CallRequest{Method: "Target.createTarget",
+					Params: params(map[string]any{"url": url + "/tab", "forTab": true})}); err != nil {
 				t.Fatal(err)
 			}
 			had++
 		}
 		for _, kind := range []string{"mousePressed", "mouseReleased"} {
-			if _, err := mine.Call(testContext(t), CallRequest{Method: "Input.dispatchMouseEvent", Target: p.Target, Params: json.RawMessage(click + kind + `"}`)}); err != nil {
+			if _, err := mine.Call(testContext(t),
+				CallRequest{Method: "Input.dispatchMouseEvent", Target: p.Target,
+					Params: json.RawMessage(click + kind + `"}`)}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		waitFor(t, "the pages that "+by.Name+" asked for", func() bool { return len(targetIDs(t, mine)) == had+2 })
+		waitFor(t, "the pages that "+by.Name+" requested", func() bool { return len(targetIDs(t, mine)) == had+2 })
 		if seen := targetIDs(t, c.As(otherClient)); len(seen) != 0 {
-			t.Errorf("a client sees %v after %s was given %s", seen, by.Name, made)
+			t.Errorf("a client sees %v after %s created %s", seen, by.Name, made)
 		}
 		for _, raw := range value(c.As(otherClient).Events(testContext(t), EventsRequest{})).Events {
 			if strings.Contains(string(raw), url) {
-				t.Errorf("a client is told of what %s opens: %s", by.Name, raw)
+				t.Errorf("a client receives an event about a page of %s: %s", by.Name, raw)
 			}
 		}
 	}
 	for _, name := range []string{"forTab", "hidden"} {
-		_, err := c.As(someClient).Call(testContext(t), CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": blankURL, name: true})})
+		_, err := c.As(someClient).Call(testContext(t),
+			CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": blankURL, name: true})})
 		wantCode(t, err, CodeDenied, name)
 	}
 }
 
-// A PDF is shown by an extension in a frame of the page, which may do more than a page.
+// Chrome shows a PDF with an extension in a frame of the page. The extension has more rights than a page.
 func TestPDFViewerIsHiddenFromOthers(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/pdf")
-		io.WriteString(w, "%PDF-1.1\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj "+
-			"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]>>endobj\ntrailer<</Size 4/Root 1 0 R>>\n%%EOF")
+		io.WriteString(w,
+			"%PDF-1.1\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj "+
+				"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]>>endobj\ntrailer<</Size 4/Root 1 0 R>>\n%%EOF")
 	}))
 	t.Cleanup(server.Close)
 	const viewer = "chrome-extension://"
@@ -195,7 +211,8 @@ func TestPDFViewerIsHiddenFromOthers(t *testing.T) {
 			_, err := evaluate(t, mine, selector, "Object.keys(chrome)")
 			wantCode(t, err, CodeNotFound)
 		}
-		_, err := mine.Call(testContext(t), CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})
+		_, err := mine.Call(testContext(t),
+			CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})
 		if by.isPlugin() {
 			wantCode(t, err, CodeNotFound)
 		}
@@ -222,28 +239,30 @@ func TestEventOwnership(t *testing.T) {
 			t.Fatal(err)
 		}
 		pages[by.Name] = p.Target
-		// For whoever listens the domain is on in his pages alone; here it is on in all.
+		// A listener enables the domain only in its caller's pages. Here it is enabled in all pages.
 		if _, err := c.As(by).Call(testContext(t), CallRequest{Method: "Runtime.enable"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, by := range []Caller{someClient, one} {
 		var heard []streamLine
-		end, err := c.As(by).Listen(testContext(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled", "Target.*"}, Until: "Runtime.consoleAPICalled"}, func() {
-			go func() {
-				for _, other := range []Caller{commandLine, two, by} {
-					evaluate(t, c.As(other), "", "console.log(1); 0")
-				}
-			}()
-		}, func(raw json.RawMessage) error {
-			heard = append(heard, parseLine(t, raw))
-			return nil
-		})
+		end, err := c.As(by).Listen(testContext(t),
+			ListenRequest{Patterns: []string{"Runtime.consoleAPICalled", "Target.*"}, Until: "Runtime.consoleAPICalled"},
+			func() {
+				go func() {
+					for _, other := range []Caller{commandLine, two, by} {
+						evaluate(t, c.As(other), "", "console.log(1); 0")
+					}
+				}()
+			}, func(raw json.RawMessage) error {
+				heard = append(heard, parseLine(t, raw))
+				return nil
+			})
 		if err != nil || end.End != "until" {
 			t.Fatal(end, err)
 		}
 		if last := heard[len(heard)-1]; last.Target != pages[by.Name] {
-			t.Errorf("%s hears of another's page: %+v", by.Name, last)
+			t.Errorf("%s receives an event of another caller's page: %+v", by.Name, last)
 		}
 		kept, err := c.As(by).Events(testContext(t), EventsRequest{})
 		if err != nil || len(kept.Events) == 0 {
@@ -252,14 +271,14 @@ func TestEventOwnership(t *testing.T) {
 		for _, raw := range kept.Events {
 			for name, id := range pages {
 				if name != by.Name && (parseLine(t, raw).Target == id || by.isPlugin() && strings.Contains(string(raw), id)) {
-					t.Errorf("%s is told of %s's page: %s", by.Name, name, raw)
+					t.Errorf("%s reads an event of %s's page: %s", by.Name, name, raw)
 				}
 			}
 		}
 	}
 }
 
-// status tells plugins nothing of the machine.
+// The status for plugins describes nothing of the machine.
 func TestStatusForPlugins(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -269,7 +288,8 @@ func TestStatusForPlugins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raw := string(mustJSON(s)); strings.Contains(raw, cfg.RunDir) || strings.Contains(raw, cfg.Chrome) || s.KeeperPID != 0 || s.ChromePID != 0 || len(s.Targets) != 0 || s.Product == "" {
+	if raw := string(mustJSON(s)); strings.Contains(raw, cfg.RunDir) || strings.Contains(raw, cfg.Chrome) ||
+		s.KeeperPID != 0 || s.ChromePID != 0 || len(s.Targets) != 0 || s.Product == "" {
 		t.Errorf("status %s", raw)
 	}
 }
@@ -301,33 +321,36 @@ func TestPluginNetworkGrants(t *testing.T) {
 	}
 	_, err := mine.Open(testContext(t), OpenRequest{URL: stream.URL})
 	wantCode(t, err, CodeDenied, "not granted: http:GET:"+stream.URL)
-	_, err = mine.Call(testContext(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": stream.URL})})
+	_, err = mine.Call(testContext(t),
+		CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": stream.URL})})
 	wantCode(t, err, CodeDenied, "not granted")
 	if e := asError(err); len(e.Denied) != 1 || e.Denied[0].Right != "http:GET:"+stream.URL {
 		t.Errorf("denied %+v", e.Denied)
 	}
 
-	// The person goes where he likes, and the plugin's proxy is not in his way.
+	// The command line is not limited by the plugin's proxy.
 	openPage(t, c, stream.URL)
 
-	// Another grant of the same plugin counts from its next call on, and so does one that it has no more.
+	// New grants of the plugin apply from its next call on. So does the loss of a grant.
 	more := c.As(plugin("one", granted, stream.URL))
 	if _, err := more.Open(testContext(t), OpenRequest{URL: stream.URL + "/"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := more.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
-		"expression": "fetch('/stream').then(r => r.body.getReader().read()).then(() => 1)", "awaitPromise": true})}); err != nil {
+		"expression":   "fetch('/stream').then(r => r.body.getReader().read()).then(() => 1)",
+		"awaitPromise": true})}); err != nil {
 		t.Fatal(err)
 	}
 	wantValue(t, mine, "", "1", "1")
 	select {
 	case <-ended:
 	case <-time.After(testTimeout):
-		t.Error("a connection outlives the grant that it was dialled by")
+		t.Error("a connection outlives its grant")
 	}
 }
 
-// TestUsedRightsAreReported holds what an operator sees of a plugin's pages: each origin and method once a call, and nothing that was refused.
+// TestUsedRightsAreReported checks what an operator sees of a plugin's pages: each origin and method once per call,
+// and nothing that was denied.
 func TestUsedRightsAreReported(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
@@ -344,7 +367,7 @@ func TestUsedRightsAreReported(t *testing.T) {
 		slices.Sort(told)
 	}
 	openPage(t, mine, url+"/frames.html")
-	in("0") // whatever the page still loads was told by now, and is not told again
+	in("0") // so that rights used while the page loads are not reported later
 	for script, want := range map[string]string{
 		"fetch('/inner.html').then(() => fetch('/inner.html?again'))":                                           "http:GET:" + url,
 		"fetch('/inner.html', {method: 'POST'}).then(() => fetch('/inner.html'))":                               "http:GET:" + url + " http:POST:" + url,
@@ -352,16 +375,16 @@ func TestUsedRightsAreReported(t *testing.T) {
 		"fetch('http://127.0.0.2:1/').catch(() => 0)":                                                           "",
 	} {
 		if in(script); strings.Join(told, " ") != want {
-			t.Errorf("%s: told %q, want %q", script, told, want)
+			t.Errorf("%s: reported %q, want %q", script, told, want)
 		}
 	}
 	told = nil
 	if _, err := mine.Targets(testContext(t)); err != nil || told != nil {
-		t.Errorf("told %q again, %v", told, err)
+		t.Errorf("reported %q again, %v", told, err)
 	}
 }
 
-// Also a call that needs no page brings what the plugin is granted now.
+// A call that needs no page also updates the plugin's grants.
 func TestEveryCallUpdatesGrants(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
@@ -383,7 +406,8 @@ func TestEveryCallUpdatesGrants(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := mine.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
-		"expression": "fetch('/stream').then(r => r.body.getReader().read()).then(() => 1)", "awaitPromise": true})}); err != nil {
+		"expression":   "fetch('/stream').then(r => r.body.getReader().read()).then(() => 1)",
+		"awaitPromise": true})}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.As(plugin("one")).Events(testContext(t), EventsRequest{}); err != nil {
@@ -392,11 +416,11 @@ func TestEveryCallUpdatesGrants(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(testTimeout):
-		t.Error("a connection outlives the grant that it was dialled by")
+		t.Error("a connection outlives its grant")
 	}
 }
 
-// Downloads go on into a folder for as long as the plugin may write into it.
+// Downloads into a folder are allowed as long as the plugin may write to it.
 func TestDownloadGrantEnds(t *testing.T) {
 	t.Parallel()
 	folder := tempDir(t)
@@ -411,7 +435,7 @@ func TestDownloadGrantEnds(t *testing.T) {
 		Params: params(map[string]any{"behavior": "allow", "downloadPath": folder, "eventsEnabled": true})}); err != nil {
 		t.Fatal(err)
 	}
-	// The same grant again changes nothing.
+	// The same grants change nothing.
 	for _, one := range []struct {
 		folders []string
 		state   string
@@ -432,15 +456,16 @@ func TestDownloadGrantEnds(t *testing.T) {
 			t.Errorf("with %v the download ended %q, %v; want %s", one.folders, state, err, one.state)
 		}
 	}
-	if kept, err := c.As(someClient).Events(testContext(t), EventsRequest{Patterns: []string{"*.download*"}}); err != nil || len(kept.Events) != 0 {
-		t.Errorf("a client is told of the downloads of a plugin: %s, %v", kept.Events, err)
+	if kept, err := c.As(someClient).Events(testContext(t),
+		EventsRequest{Patterns: []string{"*.download*"}}); err != nil || len(kept.Events) != 0 {
+		t.Errorf("a client receives events of a plugin's downloads: %s, %v", kept.Events, err)
 	}
 	if all, err := os.ReadDir(folder); err != nil || len(all) != 1 {
-		t.Errorf("in the folder are %v, %v", all, err)
+		t.Errorf("the folder contains %v, %v", all, err)
 	}
 }
 
-// What a version of a plugin has in the browser is not the next one's, which was granted other things, and may be somebody else's.
+// A new version of a plugin inherits nothing in the browser: it has other grants and may come from another author.
 func TestNewPluginVersionInheritsNothing(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
@@ -478,9 +503,11 @@ func TestNewPluginVersionInheritsNothing(t *testing.T) {
 			next := old
 			next.Digest = "sha256:" + ask.what
 			if got, err := ask.with(c.As(next)); err != nil || strings.Contains(got, "kept") {
-				t.Errorf("another version is told %s, %v", got, err)
+				t.Errorf("another version receives %s, %v", got, err)
 			}
-			waitFor(t, "the page of the old version to go", func() bool { return !slices.Contains(targetIDs(t, c), p.Target) })
+			waitFor(t, "the page of the old version to close", func() bool {
+				return !slices.Contains(targetIDs(t, c), p.Target)
+			})
 		})
 	}
 }
@@ -508,7 +535,7 @@ func TestPluginPagesEndWithTheirContext(t *testing.T) {
 	if err != nil || len(closed) != 2 {
 		t.Errorf("closed %v, %v", closed, err)
 	}
-	waitFor(t, "the plugin's pages to go", func() bool { return len(targetIDs(t, c)) == 1 })
+	waitFor(t, "the plugin's pages to close", func() bool { return len(targetIDs(t, c)) == 1 })
 	wantValue(t, c, persons.Target, "1+1", "2")
 	visit()
 	wantValue(t, mine, "", "document.cookie + localStorage.mine", `"undefined"`)
@@ -516,9 +543,9 @@ func TestPluginPagesEndWithTheirContext(t *testing.T) {
 	if _, err := mine.Call(testContext(t), CallRequest{Method: "Target.disposeBrowserContext"}); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, "the plugin's pages to go", func() bool { return len(targetIDs(t, c)) == 1 })
+	waitFor(t, "the plugin's pages to close", func() bool { return len(targetIDs(t, c)) == 1 })
 
-	// A page is there without being asked for.
+	// A plugin without a page gets one.
 	wantValue(t, mine, "", "location.href", `"about:blank"`)
 }
 
@@ -529,17 +556,18 @@ func TestIdleContextsAreDisposed(t *testing.T) {
 	c := startBrowser(t, cfg)
 	ctx, stop := context.WithCancel(testContext(t))
 	over := make(chan struct{})
-	go func() { // who listens keeps the browser open
+	go func() { // a listener keeps the browser open
 		defer close(over)
 		c.Listen(ctx, ListenRequest{Patterns: []string{"Page.none"}}, nil, func(json.RawMessage) error { return nil })
 	}()
 	wantValue(t, c.As(plugin("one")), "", "1", "1")
-	waitFor(t, "the idle context to go", func() bool { return len(targetIDs(t, c)) == 1 })
+	waitFor(t, "the idle context to close", func() bool { return len(targetIDs(t, c)) == 1 })
 	stop()
 	<-over
 }
 
-// TestPagesAtForbiddenURLsAreClosed goes round the parameters, which the provider looks at, to what a page can do by itself and Chrome lets it.
+// TestPagesAtForbiddenURLsAreClosed goes to forbidden URLs past the provider's checks: by what a page can do
+// itself, and by a call that only this test can send.
 func TestPagesAtForbiddenURLsAreClosed(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
@@ -564,22 +592,24 @@ func TestPagesAtForbiddenURLsAreClosed(t *testing.T) {
 				}()
 				if stray != "" {
 					evaluate(t, mine, p.Target, stray)
-				} else { // as no caller can, for the provider looks at the parameter
-					mine.Call(testContext(t), CallRequest{Target: p.Target, Method: "Page.navigate", Params: json.RawMessage(`{"url":"file:///etc/hostname"}`)})
+				} else { // the provider would reject this parameter
+					mine.Call(testContext(t),
+						CallRequest{Target: p.Target, Method: "Page.navigate", Params: json.RawMessage(`{"url":"file:///etc/hostname"}`)})
 				}
 				waitFor(t, "the page to be closed", func() bool { return !slices.Contains(targetIDs(t, c), p.Target) })
 				if err := <-waiting; err == nil {
-					t.Error("a call went on in a page that strayed")
+					t.Error("a call continued in a page that was closed")
 				}
 			})
 		}
 	}
-	// The person may.
+	// The command line may open such URLs.
 	p := openPage(t, c, "file:///etc/hostname")
 	wantValue(t, c, p.Target, "location.protocol", `"file:"`)
 }
 
-// TestFulfilledRequestsCannotEscapeGrants lets a plugin answer its page's requests itself, with what leads out.
+// TestFulfilledRequestsCannotEscapeGrants lets a plugin fulfill its page's requests with redirects to URLs without
+// a grant.
 func TestFulfilledRequestsCannotEscapeGrants(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
@@ -603,7 +633,9 @@ func TestFulfilledRequestsCannotEscapeGrants(t *testing.T) {
 	} {
 		for _, ask := range []CallRequest{
 			{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/again"})},
-			{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": "fetch('/again').then(r => r.text(), () => 'refused')", "awaitPromise": true})},
+			{Method: "Runtime.evaluate",
+				Params: params(map[string]any{"expression": "fetch('/again').then(r => r.text(), () => 'refused')",
+					"awaitPromise": true})},
 		} {
 			mine := c.As(plugin("one", url))
 			p, err := mine.Open(testContext(t), OpenRequest{URL: url + "/"})
@@ -626,7 +658,7 @@ func TestFulfilledRequestsCannotEscapeGrants(t *testing.T) {
 	}
 }
 
-// answerPaused answers the first request of a page with a call, and lets all others go on.
+// answerPaused continues a page's paused requests: the first with a given command, all others unchanged.
 func (c *Client) answerPaused(t *testing.T, target string, first CallRequest, with map[string]any) (stop func()) {
 	t.Helper()
 	if _, err := c.Call(testContext(t), CallRequest{Target: target, Method: "Fetch.enable"}); err != nil {
@@ -636,7 +668,9 @@ func (c *Client) answerPaused(t *testing.T, target string, first CallRequest, wi
 	begun, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
-		c.Listen(ctx, ListenRequest{Patterns: []string{"Fetch.requestPaused"}, Target: target}, func() { close(begun) }, func(raw json.RawMessage) error {
+		c.Listen(ctx, ListenRequest{Patterns: []string{"Fetch.requestPaused"}, Target: target}, func() {
+			close(begun)
+		}, func(raw json.RawMessage) error {
 			var paused struct {
 				RequestID string `json:"requestId"`
 			}
@@ -691,7 +725,7 @@ func TestPluginsAreDeniedInExternalBrowser(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) { wantCode(t, err, CodeDenied, "attached") })
 	}
-	// The pages of such a browser are nobody's, and everybody else's to use.
+	// The pages of an external browser have no owner, and all callers except plugins may use them.
 	if seen := targetIDs(t, attached.As(someClient)); len(seen) == 0 {
 		t.Error("an MCP client sees nothing of an attached browser")
 	}
@@ -733,7 +767,7 @@ func TestSocketIsPrivate(t *testing.T) {
 	refused("open to other users")
 	os.Chmod(cfg.RunDir, 0o700)
 
-	// A link in its place, even to itself, is not followed, and a folder of links neither.
+	// A link at the socket's path is not followed, not even to the socket itself.
 	elsewhere := filepath.Join(cfg.RunDir, "moved")
 	if err := os.Rename(socket, elsewhere); err != nil {
 		t.Fatal(err)
@@ -756,10 +790,10 @@ func TestSocketIsPrivate(t *testing.T) {
 	wantValue(t, c, "", "1", "1")
 }
 
-// connectAsStranger connects as another user, where the test may do that, and gets no word.
+// connectAsStranger connects as another user, if the test may do that. The keeper must not respond.
 func connectAsStranger(t *testing.T, dir, socket string) {
 	if os.Geteuid() != 0 {
-		t.Log("only root can be another user")
+		t.Log("only root can run a process as another user")
 		return
 	}
 	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
@@ -786,7 +820,7 @@ func connectAsStranger(t *testing.T, dir, socket string) {
 	}
 }
 
-// runStranger is what another user does.
+// runStranger runs the other user's process.
 func runStranger(socket string) int {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// testSite serves testdata/site, and beside it /redirect/N, /loop, /slow, /never, /large.json, /file (a download) and /echo (a
-// WebSocket).
+// testSite serves testdata/site, and in addition /redirect/N, /loop, /slow, /never, /large.json, /file (a download)
+// and /echo (a WebSocket).
 func testSite(t *testing.T) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -33,7 +33,9 @@ func testSite(t *testing.T) string {
 		}
 		http.Redirect(w, r, to, http.StatusFound)
 	})
-	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/loop", http.StatusFound)
+	})
 	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "<!doctype html><title>Slow")
 		w.(http.Flusher).Flush()
@@ -77,7 +79,7 @@ func testSite(t *testing.T) string {
 	return server.URL
 }
 
-// largeJSON has somewhat over 10 MB.
+// largeJSON returns a JSON document of slightly more than 10 MB.
 func largeJSON() []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"list":[0`)
@@ -88,7 +90,7 @@ func largeJSON() []byte {
 	return b.Bytes()
 }
 
-// evaluatePromise evaluates what a promise is kept with.
+// evaluatePromise returns the value that a promise resolves to.
 func evaluatePromise(t *testing.T, c *Client, target, expression string) string {
 	t.Helper()
 	raw, err := c.Call(testContext(t), CallRequest{Target: target, Method: "Runtime.evaluate",
@@ -117,7 +119,7 @@ func TestSameOriginFramesShareTheirPageTarget(t *testing.T) {
 	if all, err := c.Targets(testContext(t)); err != nil || len(all) != 1 {
 		t.Errorf("targets %+v, %v", all, err)
 	}
-	// Each has a context of its own, which a call can be sent to.
+	// Each frame has an execution context of its own, to which a call can be sent.
 	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Runtime.executionContextCreated"}, Max: 3}, nil)
 	for _, l := range lines {
 		var p struct {
@@ -126,7 +128,9 @@ func TestSameOriginFramesShareTheirPageTarget(t *testing.T) {
 			} `json:"context"`
 		}
 		json.Unmarshal(l.Params, &p)
-		_, err := c.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": "document.title", "uniqueContextId": p.Context.UniqueID})})
+		_, err := c.Call(testContext(t),
+			CallRequest{Method: "Runtime.evaluate",
+				Params: params(map[string]any{"expression": "document.title", "uniqueContextId": p.Context.UniqueID})})
 		if err != nil || !l.Replayed {
 			t.Errorf("context %s: %v", l.Params, err)
 		}
@@ -135,7 +139,7 @@ func TestSameOriginFramesShareTheirPageTarget(t *testing.T) {
 
 func TestDownload(t *testing.T) {
 	t.Parallel()
-	folder := tempDir(t) // removed after the browser has ended
+	folder := tempDir(t) // removed after the browser has exited
 	c := startBrowser(t, config(t))
 	url := testSite(t)
 	p := openPage(t, c, url+"/inner.html")
@@ -156,13 +160,13 @@ func TestDownload(t *testing.T) {
 		return nil
 	})
 	if err != stop || !began {
-		t.Fatalf("the download: %v, begun %v", err, began)
+		t.Fatalf("the download: %v, began %v", err, began)
 	}
 	if info, err := os.Stat(filepath.Join(folder, "file.bin")); err != nil || info.Size() != 100_000 {
 		t.Errorf("the file: %v, %v", info, err)
 	}
-	wantValue(t, c, p.Target, "document.title", `"Inner"`) // the page stays
-	// A page that is opened for it fails, for it shows nothing.
+	wantValue(t, c, p.Target, "document.title", `"Inner"`) // the page stays open
+	// Opening a page with the download's URL fails, because there is nothing to show.
 	_, err = c.Open(testContext(t), OpenRequest{URL: url + "/file"})
 	wantCode(t, err, CodeNavigationFailed, "net::ERR_ABORTED")
 }
@@ -198,9 +202,10 @@ func TestWebSocket(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
 	p := openPage(t, c, testSite(t)+"/socket.html")
-	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Network.webSocket*"}, Until: "Network.webSocketClosed"}, func() {
-		evaluate(t, c, p.Target, "echo('over and out'); 0")
-	})
+	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Network.webSocket*"}, Until: "Network.webSocketClosed"},
+		func() {
+			evaluate(t, c, p.Target, "echo('over and out'); 0")
+		})
 	var seen []string
 	for _, l := range lines {
 		seen = append(seen, strings.TrimPrefix(l.Method, "Network.webSocket"))
@@ -226,11 +231,13 @@ func TestTenMegabytesOfJSON(t *testing.T) {
 	var whole struct {
 		List []json.RawMessage `json:"list"`
 	}
-	if err := json.Unmarshal([]byte(evaluatePromise(t, c, "", "fetch('large.json').then(r => r.json())")), &whole); err != nil || len(whole.List) < 100_000 {
+	if err := json.Unmarshal([]byte(evaluatePromise(t, c, "", "fetch('large.json').then(r => r.json())")),
+		&whole); err != nil || len(whole.List) < 100_000 {
 		t.Errorf("%d values, %v", len(whole.List), err)
 	}
-	// As a response that was watched, and as a page.
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Network.enable"}); err != nil { // else it is forgotten when nobody listens
+	// Fetch it as the body of a recorded response, and as a page.
+	// otherwise the body is discarded without a listener
+	if _, err := c.Call(testContext(t), CallRequest{Method: "Network.enable"}); err != nil {
 		t.Fatal(err)
 	}
 	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Network.loadingFinished"}, Max: 1}, func() {
@@ -240,7 +247,8 @@ func TestTenMegabytesOfJSON(t *testing.T) {
 		RequestID string `json:"requestId"`
 	}
 	json.Unmarshal(lines[0].Params, &finished)
-	body, err := c.Call(testContext(t), CallRequest{Method: "Network.getResponseBody", Params: params(map[string]any{"requestId": finished.RequestID})})
+	body, err := c.Call(testContext(t),
+		CallRequest{Method: "Network.getResponseBody", Params: params(map[string]any{"requestId": finished.RequestID})})
 	if err != nil || len(body) < 10<<20 {
 		t.Errorf("body of %d bytes, %v", len(body), err)
 	}
@@ -256,9 +264,11 @@ func TestRedirects(t *testing.T) {
 	if p := openPage(t, c, url+"/redirect/5"); p.URL != url+"/inner.html" || p.Title != "Inner" {
 		t.Errorf("page %+v", p)
 	}
-	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Network.requestWillBeSent"}, Until: "Page.loadEventFired"}, func() {
-		c.Call(testContext(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/redirect/5"})})
-	})
+	lines, _ := listen(t, c,
+		ListenRequest{Patterns: []string{"Network.requestWillBeSent"}, Until: "Page.loadEventFired"}, func() {
+			c.Call(testContext(t),
+				CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/redirect/5"})})
+		})
 	redirected := 0
 	for _, l := range lines {
 		if strings.Contains(string(l.Params), `"redirectResponse"`) {
@@ -279,16 +289,21 @@ func TestSlowAndEndlessResponses(t *testing.T) {
 	if p := openPage(t, c, url+"/slow"); p.Title != "Slowly" {
 		t.Errorf("page %+v", p)
 	}
-	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/never", TimeoutMS: 3000}) // enough to come so far on a busy machine
+	// enough to load the beginning on a busy machine
+	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/never", TimeoutMS: 3000})
 	wantCode(t, err, CodeTimeout, "the page stays open")
-	wantValue(t, c, "", "document.body.innerText.trim()", `"so far"`) // it can be looked at, and left
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/inner.html"})}); err != nil {
+	wantValue(t, c, "", "document.body.innerText.trim()", `"so far"`) // the page can be inspected and left
+	if _, err := c.Call(testContext(t),
+		CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/inner.html"})}); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, "the next page", func() bool { v, err := evaluate(t, c, "", "document.title"); return err == nil && v == `"Inner"` })
+	waitFor(t, "the next page", func() bool {
+		v, err := evaluate(t, c, "", "document.title")
+		return err == nil && v == `"Inner"`
+	})
 }
 
-// TestConsoleFloodDuringLoad keeps what the rings hold of a page that says more, and counts the rest.
+// TestConsoleFloodDuringLoad stores as many events of a page as the ring holds and counts the rest.
 func TestConsoleFloodDuringLoad(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -297,15 +312,17 @@ func TestConsoleFloodDuringLoad(t *testing.T) {
 	url := testSite(t)
 	openPage(t, c, url+"/inner.html")
 	var lines, dropped int64
-	end, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.loadEventFired"}, func() {
-		go c.Call(testContext(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/flood.html"})})
-	}, func(raw json.RawMessage) error {
-		l := parseLine(t, raw)
-		if dropped += l.Dropped; l.Method == "Runtime.consoleAPICalled" {
-			lines++
-		}
-		return nil
-	})
+	end, err := c.Listen(testContext(t),
+		ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.loadEventFired"}, func() {
+			go c.Call(testContext(t),
+				CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/flood.html"})})
+		}, func(raw json.RawMessage) error {
+			l := parseLine(t, raw)
+			if dropped += l.Dropped; l.Method == "Runtime.consoleAPICalled" {
+				lines++
+			}
+			return nil
+		})
 	if err != nil || end.End != "until" || lines+dropped != 20_000 {
 		t.Errorf("%d lines and %d dropped, %+v, %v", lines, dropped, end, err)
 	}

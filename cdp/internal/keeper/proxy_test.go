@@ -18,7 +18,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// testProxy is a proxy that takes this test for the browser.
+// testProxy returns a proxy that accepts this test as its browser.
 func testProxy(t *testing.T, granted ...string) *proxy {
 	t.Helper()
 	p, err := newProxy(testGuard{}, syscall.Getpgrp())
@@ -30,7 +30,7 @@ func testProxy(t *testing.T, granted ...string) *proxy {
 	return p
 }
 
-// sendRaw sends a text to a proxy and answers all that comes back.
+// sendRaw sends a text to a proxy and returns the whole response.
 func sendRaw(t *testing.T, p *proxy, text string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", p.address())
@@ -58,7 +58,9 @@ func TestProxyForwardsGrantedRequests(t *testing.T) {
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
 	p := testProxy(t, server.URL)
-	answer := sendRaw(t, p, "GET http://"+address+"/a?b;c=%zz HTTP/1.1\r\nHost: elsewhere.test\r\nX-Own: 1\r\nProxy-Connection: keep-alive\r\nConnection: close\r\n\r\n")
+	answer := sendRaw(t, p,
+		"GET http://"+address+"/a?b;c=%zz HTTP/1.1\r\nHost: elsewhere.test\r\nX-Own: 1\r\n"+
+			"Proxy-Connection: keep-alive\r\nConnection: close\r\n\r\n")
 	if !strings.HasPrefix(answer, "HTTP/1.1 200") || !strings.HasSuffix(answer, "<p>served") {
 		t.Errorf("answer %q", answer)
 	}
@@ -67,13 +69,16 @@ func TestProxyForwardsGrantedRequests(t *testing.T) {
 			t.Errorf("%s was added: %q", added, answer)
 		}
 	}
-	if got.RequestURI != "/a?b;c=%zz" || got.Host != address || got.Header.Get("X-Own") != "1" || got.Header.Get("X-Forwarded-For") != "" || got.Header.Get("Proxy-Connection") != "" {
-		t.Errorf("the server got %s for %s, %v", got.RequestURI, got.Host, got.Header)
+	if got.RequestURI != "/a?b;c=%zz" || got.Host != address || got.Header.Get("X-Own") != "1" ||
+		got.Header.Get("X-Forwarded-For") != "" || got.Header.Get("Proxy-Connection") != "" {
+		t.Errorf("the server received %s for %s, %v", got.RequestURI, got.Host, got.Header)
 	}
 }
 
 func TestProxyClosesOtherRequests(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") }))
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the server was reached")
+	}))
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
 	p := testProxy(t, "http://127.0.0.1:1")
@@ -87,7 +92,7 @@ func TestProxyClosesOtherRequests(t *testing.T) {
 		"CONNECT / HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
 	} {
 		if answer := sendRaw(t, p, text); answer != "" {
-			t.Errorf("%q is answered %q", text, answer)
+			t.Errorf("the response to %q is %q", text, answer)
 		}
 	}
 	if refused := p.refusalSince(0, address); refused == nil || refused.Code != host.Denied || p.refusalCount() < 2 {
@@ -136,20 +141,20 @@ func TestProxyTunnels(t *testing.T) {
 	}
 	conn.Close()
 
-	// What was dialled ends with the grant, and with the proxy.
+	// Open tunnels end with the grant and with the proxy.
 	for what, end := range map[string]func(){
 		"the grant": func() { p.allow(nil) },
 		"the proxy": p.close,
 	} {
 		p.allow(plugin("one", "http://"+l.Addr().String()).HTTP)
 		conn, r := tunnel()
-		p.allow(plugin("one", "http://"+l.Addr().String()).HTTP) // the same again changes nothing
+		p.allow(plugin("one", "http://"+l.Addr().String()).HTTP) // the same grants change nothing
 		if _, err := io.ReadFull(r, make([]byte, len("hello early"))); err != nil {
 			t.Error(err)
 		}
 		end()
 		if _, err := r.ReadByte(); err == nil || errors.Is(err, syscall.ETIMEDOUT) {
-			t.Errorf("a tunnel outlives %s: %v", what, err)
+			t.Errorf("the tunnel outlives %s: %v", what, err)
 		}
 		conn.Close()
 		if what == "the proxy" {
@@ -163,7 +168,7 @@ func TestProxyTunnels(t *testing.T) {
 	})
 }
 
-// slowEgress is an egress that dials when it is let.
+// slowEgress is an egress whose dials return once proceed is closed.
 type slowEgress struct {
 	testGuard
 	dialling chan struct{}
@@ -196,21 +201,23 @@ func TestProxyDropsDialsOfEndedGrant(t *testing.T) {
 		close(s.proceed)
 	}()
 	if answer := sendRaw(t, p, "CONNECT "+l.Addr().String()+" HTTP/1.1\r\nHost: x\r\n\r\n"); answer != "" {
-		t.Errorf("answered %q by a grant that has ended", answer)
+		t.Errorf("the response is %q although the grant has ended", answer)
 	}
 }
 
 func TestProxyAcceptsOnlyItsBrowser(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") }))
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the server was reached")
+	}))
 	defer server.Close()
-	p, err := newProxy(testGuard{}, 1) // a process that is not this test's
+	p, err := newProxy(testGuard{}, 1) // not this test's process
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.close()
 	p.allow(plugin("one", server.URL).HTTP)
 	if answer := sendRaw(t, p, "GET "+server.URL+"/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); answer != "" {
-		t.Errorf("another process is answered %q", answer)
+		t.Errorf("another process receives %q", answer)
 	}
 }
 
@@ -233,10 +240,10 @@ func TestProxyConnectionLimit(t *testing.T) {
 	last := open[maxConnections]
 	last.SetDeadline(time.Now().Add(testTimeout))
 	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, syscall.ETIMEDOUT) {
-		t.Errorf("one connection too many is held: %v", err)
+		t.Errorf("a connection over the limit stays open: %v", err)
 	}
 	for _, c := range open {
 		c.Close()
 	}
-	waitFor(t, "room", func() bool { return len(room) == 0 })
+	waitFor(t, "all slots to be released", func() bool { return len(room) == 0 })
 }

@@ -2,5 +2,6 @@
 
 package keeper
 
-// slow is how much longer things may take under the race detector, which costs most where many bytes are looked at.
+// raceFactor is how much longer operations may take under the race detector. It costs most where many bytes are
+// processed.
 const slow = 6

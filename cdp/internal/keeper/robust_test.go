@@ -24,7 +24,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// callAsync starts a call and answers where its error comes.
+// callAsync starts a call and returns a channel for its error.
 func callAsync(t *testing.T, c *Client, q CallRequest) <-chan error {
 	result := make(chan error, 1)
 	go func() {
@@ -34,25 +34,27 @@ func callAsync(t *testing.T, c *Client, q CallRequest) <-chan error {
 	return result
 }
 
-// startCall is inBackground for a call that logs in the page, and waits until it has.
+// startCall is callAsync for a call that logs in the page. It returns once the page has logged.
 func startCall(t *testing.T, c *Client, q CallRequest) (result <-chan error) {
 	t.Helper()
 	begun := errors.New("the call is under way")
-	_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: q.Target}, func() {
-		result = callAsync(t, c, q)
-	}, func(line json.RawMessage) error {
-		if parseLine(t, line).Replayed {
-			return nil
-		}
-		return begun
-	})
+	_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: q.Target},
+		func() {
+			result = callAsync(t, c, q)
+		}, func(line json.RawMessage) error {
+			if parseLine(t, line).Replayed {
+				return nil
+			}
+			return begun
+		})
 	if err != begun {
 		t.Fatal("listen: ", err)
 	}
 	return result
 }
 
-// startLoop is inBackground for a loop without an end, and waits until the page, which must be of a site, is busy with it.
+// startLoop starts an endless loop in the page, which must be one of a site. It returns once the page is busy with
+// it.
 func startLoop(ctx context.Context, t *testing.T, c *Client) <-chan error {
 	t.Helper()
 	busy := make(chan error, 1)
@@ -60,7 +62,8 @@ func startLoop(ctx context.Context, t *testing.T, c *Client) <-chan error {
 	t.Cleanup(server.Close)
 	result := make(chan error, 1)
 	go func() {
-		_, err := c.Call(ctx, evaluation(`x = new XMLHttpRequest; x.open("GET", "`+server.URL+`", false); try { x.send() } catch {} for (;;) {}`))
+		_, err := c.Call(ctx,
+			evaluation(`x = new XMLHttpRequest; x.open("GET", "`+server.URL+`", false); try { x.send() } catch {} for (;;) {}`))
 		result <- err
 	}()
 	awaitError(t, busy)
@@ -78,13 +81,15 @@ func awaitError(t *testing.T, result <-chan error) error {
 	}
 }
 
-// neverReturns is a call that is never answered; it logs first, as underWay wants.
-var neverReturns = CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"console.log('never'); new Promise(() => {})","awaitPromise":true}`)}
+// neverReturns is a call that never returns. It logs first, as startCall requires.
+var neverReturns = CallRequest{Method: "Runtime.evaluate",
+	Params: json.RawMessage(`{"expression":"console.log('never'); new Promise(() => {})","awaitPromise":true}`)}
 
 var endlessLoop = evaluation("for (;;) {}")
 
 func evaluation(expression string) CallRequest {
-	return CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": expression, "returnByValue": true})}
+	return CallRequest{Method: "Runtime.evaluate",
+		Params: params(map[string]any{"expression": expression, "returnByValue": true})}
 }
 
 func TestHammerCrashAndRevival(t *testing.T) {
@@ -102,7 +107,7 @@ func TestHammerCrashAndRevival(t *testing.T) {
 			waiting := startCall(t, c, neverReturns)
 			c.Call(testContext(t), crash)
 			wantCode(t, awaitError(t, waiting), CodeTargetCrashed, "Page.reload")
-			// At once: the second of the crash's events may still be under way.
+			// Revive it at once: the second event of the crash may still be on its way.
 			if _, err := c.Call(testContext(t), revive); err != nil {
 				t.Fatalf("%s after a crash: %v", revive.Method, err)
 			}
@@ -116,7 +121,7 @@ func TestHammerCrashAndRevival(t *testing.T) {
 			if err != nil || len(all) != 1 || !all[0].Crashed {
 				t.Errorf("targets %+v, %v", all, err)
 			}
-			_, err = evaluate(t, c, "", "1") // it is not revived unasked
+			_, err = evaluate(t, c, "", "1") // calls do not revive it
 			wantCode(t, err, CodeTargetCrashed, p.Target)
 			if _, err := c.Call(testContext(t), revive); err != nil {
 				t.Fatalf("%s after a crash: %v", revive.Method, err)
@@ -124,7 +129,7 @@ func TestHammerCrashAndRevival(t *testing.T) {
 			loaded(t, c)
 		}
 	}
-	// The new renderer's dialogs are seen as the old one's.
+	// The dialogs of the new renderer are reported like those of the old one.
 	_, err := evaluate(t, c, "", "alert('again')")
 	wantCode(t, err, CodeBusy, "again")
 	if _, err := c.Call(testContext(t), CallRequest{Method: "Page.close"}); err != nil {
@@ -132,8 +137,8 @@ func TestHammerCrashAndRevival(t *testing.T) {
 	}
 }
 
-// loaded waits until the page is there as a whole: a crash asked for before is lost in the
-// navigation that is still under way.
+// loaded waits until the page is loaded, because a navigation that is still under way would swallow a crash
+// command.
 func loaded(t *testing.T, c *Client) {
 	t.Helper()
 	waitFor(t, "the page", func() bool {
@@ -158,7 +163,8 @@ func TestDialogs(t *testing.T) {
 	if len(all) != 1 || all[0].Dialog == nil || all[0].Dialog.Type != "confirm" {
 		t.Errorf("targets %+v", all)
 	}
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
+	if _, err := c.Call(testContext(t),
+		CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "1+1", "2")
@@ -174,20 +180,20 @@ func TestDialogs(t *testing.T) {
 	q := evaluation("prompt('Name?', 'Ada')")
 	q.OnDialog = DialogAccept
 	if raw, err := c.Call(testContext(t), q); err != nil || !strings.Contains(string(raw), `"value":"Ada"`) {
-		t.Errorf("a prompt that is accepted as it is: %s, %v", raw, err)
+		t.Errorf("a prompt accepted with its preset text: %s, %v", raw, err)
 	}
 	q = evaluation("1")
 	q.OnDialog = "maybe"
 	_, err = c.Call(testContext(t), q)
 	wantCode(t, err, CodeInvalidArgs, "accept, dismiss or fail")
 
-	// A dialog that is open already, and a call that answers it first.
+	// on_dialog of a call also applies to a dialog that is open already.
 	_, err = evaluate(t, c, "", "alert('open')")
 	wantCode(t, err, CodeBusy)
 	q = evaluation("1+1")
 	q.OnDialog = DialogAccept
 	if _, err = c.Call(testContext(t), q); err != nil {
-		t.Error("answer first: ", err)
+		t.Error("a call that accepts the open dialog: ", err)
 	}
 
 	for _, way := range []CallRequest{
@@ -199,7 +205,7 @@ func TestDialogs(t *testing.T) {
 		if _, err := c.Call(testContext(t), way); err != nil {
 			t.Errorf("%s with a dialog open: %v", way.Method, err)
 		}
-		waitFor(t, "the dialog to go", func() bool { _, err := evaluate(t, c, "", "1"); return err == nil })
+		waitFor(t, "the dialog to close", func() bool { _, err := evaluate(t, c, "", "1"); return err == nil })
 	}
 
 	_, err = c.Open(testContext(t), OpenRequest{URL: url + "/alert"})
@@ -207,25 +213,28 @@ func TestDialogs(t *testing.T) {
 	if _, err := c.Open(testContext(t), OpenRequest{URL: url + "/alert", OnDialog: DialogAccept}); err != nil {
 		t.Error("open with accept: ", err)
 	}
-	// Dialogs of one page do not block another, nor the browser.
+	// A dialog of one page blocks neither another page nor the browser.
 	wantValue(t, c, "/frame", "1+1", "2")
 	if _, err := c.Call(testContext(t), CallRequest{Method: "Browser.getVersion"}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestBeforeUnloadDialog has a page ask whether it may be left: another navigation does not end the question, its answer does.
+// TestBeforeUnloadDialog lets a page ask whether it may be left. Only closing the dialog ends the question, another
+// navigation does not.
 func TestBeforeUnloadDialog(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
-	url := site(t, map[string]string{"/": "<title>Stay</title><script>onbeforeunload = e => e.preventDefault()</script>", "/two": "<title>Two</title>"})
+	url := site(t,
+		map[string]string{"/": "<title>Stay</title><script>onbeforeunload = e => e.preventDefault()</script>",
+			"/two": "<title>Two</title>"})
 	to := func(path string) CallRequest {
 		return CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + path})}
 	}
 	ask := func() {
 		t.Helper()
 		openPage(t, c, url+"/")
-		touch := evaluation("1") // a page that nobody has touched may not ask
+		touch := evaluation("1") // a page that the user has not touched may not ask
 		touch.Params = params(map[string]any{"expression": "1", "userGesture": true})
 		if _, err := c.Call(testContext(t), touch); err != nil {
 			t.Fatal(err)
@@ -244,12 +253,15 @@ func TestBeforeUnloadDialog(t *testing.T) {
 	yes := to("/two")
 	yes.OnDialog = DialogAccept
 	if _, err := c.Call(testContext(t), yes); err != nil {
-		t.Error("answered first: ", err)
+		t.Error("a navigation that accepts the dialog: ", err)
 	}
-	waitFor(t, "the page to be left", func() bool { title, _ := evaluate(t, c, "", "document.title"); return title == `"Two"` })
+	waitFor(t, "the page to be left", func() bool {
+		title, _ := evaluate(t, c, "", "document.title")
+		return title == `"Two"`
+	})
 	ask()
 	if _, err := c.CloseTarget(testContext(t), "", ""); err != nil {
-		t.Error("closing what asks: ", err)
+		t.Error("closing a page that asks: ", err)
 	}
 }
 
@@ -262,7 +274,7 @@ func TestEndlessLoopIsStopped(t *testing.T) {
 	wantCode(t, err, CodeTimeout, "stopped")
 	wantValue(t, c, "", "1+1", "2")
 
-	// A page that only waits is not disturbed.
+	// A page that only waits is left alone.
 	if _, err := evaluate(t, c, "", "window.n = 0; setInterval(() => n++, 1); 0"); err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +286,7 @@ func TestEndlessLoopIsStopped(t *testing.T) {
 		t.Errorf("a promise: %v", err)
 	}
 
-	// The context's own deadline, and a caller who leaves, stop it as well.
+	// The deadline of the context and a caller that disconnects end the loop, too.
 	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 	defer cancel()
 	_, err = c.Call(ctx, endlessLoop)
@@ -296,7 +308,7 @@ func TestEndlessLoopIsStopped(t *testing.T) {
 	wantValue(t, c, "", "1+1", "2")
 }
 
-// runDir is where the keeper of a hello works; it changes into it.
+// runDir returns the keeper's working directory, which is its run folder.
 func (h hello) runDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Readlink("/proc/" + itoa(h.PID) + "/cwd")
@@ -322,12 +334,14 @@ func TestReplyOverLimit(t *testing.T) {
 	if raw, err := c.Call(testContext(t), q); err != nil || len(raw) < 1e6 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
-	_, err = c.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}` + "\x00{}")})
+	_, err = c.Call(testContext(t),
+		CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}` + "\x00{}")})
 	wantCode(t, err, CodeInvalidArgs)
 	wantValue(t, c, "", "1+1", "2")
 }
 
-// TestResultInPieces takes results of any size, above the limit too, through a writer, and leaves no file of those given up.
+// TestResultInPieces writes results of any size, also above the limit, to a writer. Abandoned results leave no file
+// open.
 func TestResultInPieces(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -337,13 +351,15 @@ func TestResultInPieces(t *testing.T) {
 	testPieces(t, c)
 
 	stop := errors.New("the disk is full")
-	_, _, err := c.CallInto(testContext(t), evaluation("'x'.repeat(8e6)"), writer(func([]byte) (int, error) { return 0, stop }))
+	_, _, err := c.CallInto(testContext(t), evaluation("'x'.repeat(8e6)"), writer(func([]byte) (int, error) {
+		return 0, stop
+	}))
 	if err != stop {
 		t.Errorf("the writer's error: %v", err)
 	}
 	_, n, err := c.CallInto(testContext(t), evaluation("'x'.repeat(2e6) + y"), io.Discard)
 	if err != nil || n != 0 {
-		t.Errorf("what throws: %d bytes, %v", n, err)
+		t.Errorf("a script that throws: %d bytes, %v", n, err)
 	}
 	leaver, err := Dial(testContext(t), cfg.RunDir, "", "test")
 	if err != nil {
@@ -351,12 +367,15 @@ func TestResultInPieces(t *testing.T) {
 	}
 	left := make(chan error, 1)
 	go func() {
-		_, _, err := leaver.CallInto(testContext(t), evaluation("'x'.repeat(30e6)"), writer(func(b []byte) (int, error) { leaver.Close(); return len(b), nil }))
+		_, _, err := leaver.CallInto(testContext(t), evaluation("'x'.repeat(30e6)"), writer(func(b []byte) (int, error) {
+			leaver.Close()
+			return len(b), nil
+		}))
 		left <- err
 	}()
 	wantCode(t, awaitError(t, left), CodeChromeConnection)
 	wantValue(t, c, "", "1+1", "2")
-	waitFor(t, "the files of replies to close", func() bool {
+	waitFor(t, "the files of replies to be closed", func() bool {
 		links, _ := filepath.Glob("/proc/" + itoa(c.hello.PID) + "/fd/*")
 		for _, link := range links {
 			if to, err := os.Readlink(link); err == nil && strings.Contains(to, "parley-reply-") {
@@ -367,7 +386,7 @@ func TestResultInPieces(t *testing.T) {
 	})
 }
 
-// testPieces takes a result of some megabytes in pieces, and a small one as a whole.
+// testPieces reads a result of several megabytes in pieces and a small one as a whole.
 func testPieces(t *testing.T, c *Client) {
 	t.Helper()
 	var got bytes.Buffer
@@ -378,7 +397,7 @@ func testPieces(t *testing.T, c *Client) {
 	}
 	small, n, err := c.CallInto(testContext(t), evaluation("'y'"), io.Discard)
 	if err != nil || n != 0 || string(small) != want+`y"}}` {
-		t.Errorf("a small one: %s, %d, %v", small, n, err)
+		t.Errorf("a small result: %s, %d, %v", small, n, err)
 	}
 }
 
@@ -393,7 +412,7 @@ func TestHammerHugeReply(t *testing.T) {
 	}
 	c := startBrowser(t, config(t))
 	openPage(t, c, "")
-	// Above some 256 MiB Chrome drops a reply without a word, and needs seconds for it.
+	// Above about 256 MiB Chrome drops a reply without an error, after several seconds.
 	size := "140"
 	if rounds(2) > 1 {
 		size = "270"
@@ -420,7 +439,7 @@ func TestHammerStoppedChrome(t *testing.T) {
 		t.Fatal(err)
 	}
 	syscall.Kill(s.ChromePID, syscall.SIGSTOP)
-	// Fill the pipe, too: nothing may block for ever.
+	// Fill the pipe as well. No call may block forever.
 	q := evaluation("'" + strings.Repeat("y", 8<<20) + "'.length")
 	q.TimeoutMS = 300
 	for range rounds(3) {
@@ -442,8 +461,10 @@ func TestStoppedKeeper(t *testing.T) {
 	syscall.Kill(c.hello.PID, syscall.SIGSTOP)
 	ctx, cancel := context.WithTimeout(testContext(t), 50*time.Millisecond)
 	defer cancel()
-	// Not a command that what runs on while the signal is on its way could answer.
-	_, err := c.Call(ctx, CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{"expression": "new Promise(() => 0)", "awaitPromise": true})})
+	// Use a call that never returns, because the keeper may still run until the signal arrives.
+	_, err := c.Call(ctx,
+		CallRequest{Method: "Runtime.evaluate",
+			Params: params(map[string]any{"expression": "new Promise(() => 0)", "awaitPromise": true})})
 	syscall.Kill(c.hello.PID, syscall.SIGCONT)
 	wantCode(t, err, CodeTimeout, "Runtime.evaluate", "keeper", fmt.Sprint(c.hello.PID))
 }
@@ -474,9 +495,9 @@ func TestKilledKeeper(t *testing.T) {
 		waiting := startCall(t, c, neverReturns)
 		syscall.Kill(c.hello.PID, syscall.SIGKILL)
 		wantCode(t, awaitError(t, waiting), CodeChromeConnection)
-		waitFor(t, "its end", func() bool { return !files{cfg.RunDir, "default"}.isLocked() })
+		waitFor(t, "the keeper's lock to be released", func() bool { return !files{cfg.RunDir, "default"}.isLocked() })
 		if entries, _ := os.ReadDir(cfg.RunDir); len(entries) == 0 {
-			t.Fatal("a kill leaves nothing; this tests nothing")
+			t.Fatal("the killed keeper left no files, so this tests nothing")
 		}
 		list, err := List(cfg.RunDir)
 		if err != nil || len(list) != 1 || list[0].Alive || list[0].PID != c.hello.PID {
@@ -503,7 +524,7 @@ func TestKilledKeeper(t *testing.T) {
 	}
 }
 
-// TestHammerKillKeeperDuringStart kills the keeper while it starts; the next start always works.
+// TestHammerKillKeeperDuringStart kills the keeper while it starts. The next start must succeed.
 func TestHammerKillKeeperDuringStart(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -518,7 +539,7 @@ func TestHammerKillKeeperDuringStart(t *testing.T) {
 			started <- err
 		}()
 		waitFor(t, "the keeper", func() bool { return f.lockPID() > 0 })
-		time.Sleep(after * time.Millisecond) // any moment will do
+		time.Sleep(after * time.Millisecond) // after each delay the start is in another phase
 		if pid := f.lockPID(); pid > 0 {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -553,7 +574,7 @@ func TestKilledStarter(t *testing.T) {
 	requireNothingLeft(t, cfg)
 }
 
-// TestStarterWithRemovedBinary is what is left running of a program that was replaced by another version.
+// TestStarterWithRemovedBinary starts a keeper from a process whose binary was removed, for example by an update.
 func TestStarterWithRemovedBinary(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -587,7 +608,7 @@ func TestStarterWithRemovedBinary(t *testing.T) {
 	wantValue(t, startBrowser(t, cfg), "", "1+1", "2")
 }
 
-// TestHungKeeperWithEmptyLock is one that began while the disk was full.
+// TestHungKeeperWithEmptyLock stops a keeper whose lock has no pid, as if the disk had been full.
 func TestHungKeeperWithEmptyLock(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -603,7 +624,7 @@ func TestHungKeeperWithEmptyLock(t *testing.T) {
 	requireNothingLeft(t, cfg)
 }
 
-// runStarter is a program that opens a browser and stays.
+// runStarter runs a process that opens a browser and stays.
 func runStarter() int {
 	var cfg Config
 	if json.NewDecoder(os.Stdin).Decode(&cfg) != nil {
@@ -643,11 +664,11 @@ func TestConcurrentStartsShareOneKeeper(t *testing.T) {
 			first++
 		}
 		if c.hello.PID != clients[0].hello.PID {
-			t.Error("two keepers")
+			t.Error("the clients have different keepers")
 		}
 	}
 	if first != 1 {
-		t.Errorf("%d started it", first)
+		t.Errorf("%d clients started the keeper", first)
 	}
 	if err := clients[0].CloseBrowser(testContext(t)); err != nil {
 		t.Error(err)
@@ -676,7 +697,7 @@ func TestStaleAndForeignFiles(t *testing.T) {
 	c.CloseBrowser(testContext(t))
 	requireNothingLeft(t, cfg)
 
-	// A link in the socket's place is not followed.
+	// A link at the socket's path is not followed.
 	elsewhere := filepath.Join(tempDir(t), "s")
 	other, err := net.Listen("unix", elsewhere)
 	if err != nil {
@@ -687,14 +708,14 @@ func TestStaleAndForeignFiles(t *testing.T) {
 	_, err = Dial(testContext(t), cfg.RunDir, "", "test")
 	wantCode(t, err, CodeChromeConnection)
 
-	// A link in the lock's place is refused.
+	// A link at the lock's path is rejected.
 	os.Symlink(elsewhere, f.lock())
 	_, err = Start(testContext(t), cfg)
 	wantCode(t, err, CodeConfigError, "lock")
 	os.Remove(f.lock())
 }
 
-// TestCheckBrowserLimit holds the locks of as many browsers as may be open.
+// TestCheckBrowserLimit locks as many browser names as may be open.
 func TestCheckBrowserLimit(t *testing.T) {
 	dir := tempDir(t)
 	for n := range maxBrowsers {
@@ -709,26 +730,27 @@ func TestCheckBrowserLimit(t *testing.T) {
 	}
 	wantCode(t, CheckBrowserLimit(dir, "another"), CodeLimitExceeded, fmt.Sprint(maxBrowsers))
 	if err := CheckBrowserLimit(dir, "b1"); err != nil {
-		t.Errorf("one that is open: %v", err)
+		t.Errorf("a browser that is open already: %v", err)
 	}
 }
 
-// TestShortPaths holds every path that sockets are made in to its length, and none to be taken for another browser's.
+// TestShortPaths checks the length of every path with sockets, and that no path looks like another browser's.
 func TestShortPaths(t *testing.T) {
 	seen := map[string]files{}
-	for _, dir := range []string{"/run", "/" + strings.Repeat("d", 40), "/" + strings.Repeat("d", 74), "/" + strings.Repeat("d", 200)} {
+	for _, dir := range []string{"/run", "/" + strings.Repeat("d", 40), "/" + strings.Repeat("d", 74),
+		"/" + strings.Repeat("d", 200)} {
 		for _, name := range []string{"default", strings.Repeat("n", 30), strings.Repeat("n", 64)} {
 			f := files{dir, name}
 			for path, most := range map[string]int{f.socket(): maxSocketPath, f.temp(): browser.MaxTemp} {
 				if len(path) > most {
-					t.Errorf("%s has %d bytes, at most %d are allowed", path, len(path), most)
+					t.Errorf("%s has %d bytes, the limit is %d", path, len(path), most)
 				}
 				if other, twice := seen[path]; twice {
 					t.Errorf("%+v and %+v share %s", f, other, path)
 				}
 				seen[path] = f
 				if base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)); base != name && CheckName(base) == nil {
-					t.Errorf("%s of %+v looks like a browser's named %s", path, f, base)
+					t.Errorf("%s of %+v looks like that of the browser %s", path, f, base)
 				}
 			}
 		}
@@ -750,7 +772,7 @@ func TestLongRunDir(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		t.Error("the socket is left")
+		t.Error("the socket still exists")
 	}
 }
 
@@ -770,12 +792,13 @@ func TestLaunchErrors(t *testing.T) {
 	wantCode(t, err, CodeInvalidArgs)
 }
 
-// TestBrowserCrashAtLaunch starts one that does so the first time.
+// TestBrowserCrashAtLaunch launches a browser that crashes the first time.
 func TestBrowserCrashAtLaunch(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	dir := tempDir(t)
-	script := fmt.Sprintf("#!/bin/sh\nif [ ! -e %[1]s/tried ]; then touch %[1]s/tried; kill -SEGV $$; fi\nexec %[2]s \"$@\"\n", dir, cfg.Chrome)
+	script := fmt.Sprintf(
+		"#!/bin/sh\nif [ ! -e %[1]s/tried ]; then touch %[1]s/tried; kill -SEGV $$; fi\nexec %[2]s \"$@\"\n", dir, cfg.Chrome)
 	cfg.Chrome = filepath.Join(dir, "chrome")
 	if err := os.WriteFile(cfg.Chrome, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
@@ -797,14 +820,14 @@ func TestProfileInUse(t *testing.T) {
 	c := startBrowser(t, cfg)
 	again, err := Start(testContext(t), cfg)
 	if err != nil || len(again.Notes()) != 0 {
-		t.Errorf("the same wish: %v %q", err, again.Notes())
+		t.Errorf("the same options: %v %q", err, again.Notes())
 	}
 	again.Close()
 	differs := cfg
 	differs.Headed, differs.UserDataDir = true, tempDir(t)
 	again, err = Start(testContext(t), differs)
 	if err != nil || len(again.Notes()) != 1 || !strings.Contains(again.Notes()[0], "headed, user_data_dir") {
-		t.Errorf("another wish: %v %q", err, again.Notes())
+		t.Errorf("other options: %v %q", err, again.Notes())
 	}
 	again.Close()
 	second := cfg
@@ -813,11 +836,11 @@ func TestProfileInUse(t *testing.T) {
 	wantCode(t, err, CodeChromeLaunch, "user_data_dir")
 	c.CloseBrowser(testContext(t))
 	if _, err := os.Stat(filepath.Join(cfg.UserDataDir, "Default")); err != nil {
-		t.Error("the user's own profile must stay: ", err)
+		t.Error("the user's own profile was removed: ", err)
 	}
 }
 
-// shortIdle is a limit that no test comes near by being slow.
+// shortIdle is an idle limit that even slow tests do not reach by accident.
 const shortIdle = 3 * time.Second
 
 func TestIdleKeeperEnds(t *testing.T) {
@@ -829,8 +852,9 @@ func TestIdleKeeperEnds(t *testing.T) {
 	if err != nil || s.IdleLimit != shortIdle.Milliseconds() {
 		t.Errorf("%+v %v", s, err)
 	}
-	// Who listens uses it, who is only connected does not.
-	if _, end := listen(t, c, ListenRequest{Patterns: []string{"Page.*"}, TimeoutMS: shortIdle.Milliseconds() * 3 / 2}, nil); end.End != "timeout" {
+	// Listening counts as use, a connection alone does not.
+	if _, end := listen(t, c, ListenRequest{Patterns: []string{"Page.*"}, TimeoutMS: shortIdle.Milliseconds() * 3 / 2},
+		nil); end.End != "timeout" {
 		t.Errorf("end %+v", end)
 	}
 	requireNothingLeft(t, cfg)
@@ -841,13 +865,14 @@ func TestKeeperEndsWithItsFolder(t *testing.T) {
 	cfg := config(t)
 	startBrowser(t, cfg)
 	if err := os.RemoveAll(cfg.RunDir); err != nil {
-		t.Log(err) // Chrome may be writing
+		t.Log(err) // Chrome may still be writing
 		os.RemoveAll(cfg.RunDir)
 	}
 	requireNothingLeft(t, cfg)
 }
 
-// TestKeeperOfRemovedFolderLeavesNextAlone removes the folder and starts anew in it at once, before the first keeper has seen that.
+// TestKeeperOfRemovedFolderLeavesNextAlone removes the run folder and starts another keeper in it before the first
+// one has noticed.
 func TestKeeperOfRemovedFolderLeavesNextAlone(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -859,7 +884,9 @@ func TestKeeperOfRemovedFolderLeavesNextAlone(t *testing.T) {
 	if first.hello.PID == second.hello.PID {
 		t.Fatal("the first keeper is still used")
 	}
-	waitFor(t, "the end of the first keeper", func() bool { return !processExists(first.hello.PID) || isZombie(first.hello.PID) })
+	waitFor(t, "the first keeper to exit", func() bool {
+		return !processExists(first.hello.PID) || isZombie(first.hello.PID)
+	})
 	wantValue(t, second, "", "1+1", "2")
 	again, err := Dial(testContext(t), cfg.RunDir, "", "test")
 	if err != nil {
@@ -879,6 +906,6 @@ func TestFailedNavigation(t *testing.T) {
 	p := openPage(t, c, site(t, map[string]string{"/": plainPage}))
 	all, err := c.Targets(testContext(t))
 	if err != nil || len(all) != 1 || all[0].ID != p.Target {
-		t.Errorf("failed pages stay: %+v %v", all, err)
+		t.Errorf("pages of failed navigations stay: %+v %v", all, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// testGuard is an egress that dials what a grant names, address and port, and nothing else.
+// testGuard is an egress that dials only the addresses that a grant names.
 type testGuard struct{}
 
 func testEgress() (host.Egress, error) { return testGuard{}, nil }
@@ -24,12 +24,14 @@ func (testGuard) Send(context.Context, *host.HTTPRequest, host.Outbound) (*host.
 func (testGuard) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
 	if !slices.ContainsFunc(grants, func(g host.HTTPGrant) bool { return g.URL == "http://"+address }) {
 		right := "http:GET:http://" + address
-		return nil, &host.Error{Code: host.Denied, Message: "not granted: " + right, Denied: []host.Denial{{Right: right, Why: "it is loopback"}}}
+		return nil,
+			&host.Error{Code: host.Denied, Message: "not granted: " + right,
+				Denied: []host.Denial{{Right: right, Why: "it is loopback"}}}
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// A scope's only way out is its proxy, and nothing is downloaded in it unasked.
+// A new scope reaches the network only through its proxy, and downloads in it are denied.
 func TestNewScopeIsClosed(t *testing.T) {
 	cfg := Config{}
 	cfg.setDefaults()
@@ -53,18 +55,18 @@ func TestNewScopeIsClosed(t *testing.T) {
 	q := <-f.sent
 	json.Unmarshal(q.Params, &asked)
 	if q.Method != "Target.createBrowserContext" || asked.ProxyServer == "" || asked.ProxyBypassList != "<-loopback>" {
-		t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+		t.Errorf("the browser receives %s %s", q.Method, q.Params)
 	}
 	server := asked.ProxyServer
 	f.answer(q, `{"browserContextId":"C"}`)
 	select {
 	case q = <-f.sent:
 	case <-made:
-		t.Fatal("the scope is made before its downloads are refused")
+		t.Fatal("the scope is created before its downloads are denied")
 	}
 	json.Unmarshal(q.Params, &asked)
 	if q.Method != "Browser.setDownloadBehavior" || asked.Behavior != "deny" || asked.BrowserContextID != "C" {
-		t.Errorf("the browser is asked %s %s", q.Method, q.Params)
+		t.Errorf("the browser receives %s %s", q.Method, q.Params)
 	}
 	f.answer(q, `{}`)
 	s := <-made

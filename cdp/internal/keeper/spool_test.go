@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// throughSpool writes a message to a spool in pieces, as it comes from the browser, and reads the result back.
+// throughSpool writes a message to a spool in two pieces and reads the result back.
 func throughSpool(message, session string, cut int) (string, error) {
 	s := newSpool([]byte(message), session)
 	if s == nil {
@@ -54,7 +54,7 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// FuzzSpool feeds foreign messages to a spool: what a message has as its result is what comes out.
+// FuzzSpool feeds arbitrary messages to a spool: the result read back must equal the result in the message.
 func FuzzSpool(f *testing.F) {
 	f.Add(`{"a":1}`, "S", `{"id":1,"result":{}}`)
 	f.Add(`"}"`, "", `{"result":`)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// runOldKeeper is a keeper of another version: it says hello as wire 99. With
-// OLD_KEEPER=obeys it ends when it is asked, with =deaf it answers nothing at all.
+// runOldKeeper runs a keeper of another version: its hello has wire version 99. With OLD_KEEPER=obeys it exits on
+// request, with =hung it does not respond at all.
 func runOldKeeper() int {
 	syscall.Umask(0o077)
 	f := files{os.Args[1], "default"}
@@ -37,7 +37,7 @@ func runOldKeeper() int {
 	fmt.Println("ready")
 	for {
 		conn, err := l.Accept()
-		if err != nil || os.Getenv("OLD_KEEPER") == "deaf" {
+		if err != nil || os.Getenv("OLD_KEEPER") == "hung" {
 			continue
 		}
 		h, _ := readHello(bufio.NewReader(conn))
@@ -51,8 +51,8 @@ func runOldKeeper() int {
 	}
 }
 
-// startOldKeeper starts one and answers its pid. Its environment is that of a real
-// keeper, for that is how one without manners is recognised.
+// startOldKeeper starts runOldKeeper and returns its pid. Its environment is that of a real keeper, because that
+// identifies a keeper that does not respond.
 func startOldKeeper(t *testing.T, dir, behavior string) int {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], dir)
@@ -88,23 +88,23 @@ func socketAnswers(f files) bool {
 	return err == nil
 }
 
-// waitFor waits for a condition that another process brings about.
+// waitFor waits for a condition that another process or goroutine brings about.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(testTimeout); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("waited in vain for " + what)
+			t.Fatal("timed out waiting for " + what)
 		}
 	}
 }
 
 func TestOtherKeeperVersionIsReplaced(t *testing.T) {
-	for _, manners := range []string{"obeys", "refuses", "deaf"} {
+	for _, manners := range []string{"obeys", "refuses", "hung"} {
 		t.Run(manners, func(t *testing.T) {
 			t.Parallel()
 			cfg := config(t)
 			pid := startOldKeeper(t, cfg.RunDir, manners)
-			if manners != "deaf" {
+			if manners != "hung" {
 				_, err := Dial(testContext(t), cfg.RunDir, "", "test")
 				wantCode(t, err, CodeChromeConnection, "uses wire version 99", strconv.Itoa(pid))
 			}
@@ -113,7 +113,7 @@ func TestOtherKeeperVersionIsReplaced(t *testing.T) {
 				t.Errorf("notes %q", c.Notes())
 			}
 			wantValue(t, c, "", "1+1", "2")
-			waitFor(t, "its end", func() bool { return !processExists(pid) })
+			waitFor(t, "the old keeper to exit", func() bool { return !processExists(pid) })
 		})
 	}
 }
@@ -125,7 +125,7 @@ func TestStopEndsHungKeeper(t *testing.T) {
 	if err := syscall.Kill(c.hello.PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the stop", func() bool {
+	waitFor(t, "the keeper to be stopped", func() bool {
 		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(c.hello.PID) + "/stat")
 		return strings.Contains(string(stat), ") T ")
 	})

@@ -27,7 +27,7 @@ func TestFrames(t *testing.T) {
 	if _, err := readFrame(bytes.NewReader(frame("12345")), 4); !errors.As(err, &tooLarge) {
 		t.Errorf("too large: %v", err)
 	}
-	// A length that is not true costs no memory.
+	// A false length must not allocate memory.
 	lie := binary.BigEndian.AppendUint32(nil, 1<<30)
 	if allocated := testing.AllocsPerRun(1, func() { readFrame(bytes.NewReader(lie), maxReply) }); allocated > 20 {
 		t.Errorf("%v allocations", allocated)
@@ -39,7 +39,8 @@ func TestRequestsAndResponses(t *testing.T) {
 	if err != nil || q.id != 7 || q.op != "call" || string(q.body) != `{"method":"A.b"}` {
 		t.Errorf("%+v %v", q, err)
 	}
-	for _, bad := range []string{"", "null", "[]", `{}`, `{"id":0,"op":"x"}`, `{"id":1}`, `{"id":"1","op":"x"}`, `{"id":1,"op":"x"`, `{"id":1,"op":"x"} x`} {
+	for _, bad := range []string{"", "null", "[]", `{}`, `{"id":0,"op":"x"}`, `{"id":1}`, `{"id":"1","op":"x"}`,
+		`{"id":1,"op":"x"`, `{"id":1,"op":"x"} x`} {
 		if q, err := readRequest(bytes.NewReader(frame(bad))); err == nil {
 			t.Errorf("%q is a request: %+v", bad, q)
 		}
@@ -56,7 +57,7 @@ func TestRequestsAndResponses(t *testing.T) {
 		t.Errorf("%+v %v", a, err)
 	}
 	if _, err := readHello(bytes.NewReader(frame(`{"other":1}`))); err == nil {
-		t.Error("a stranger's hello")
+		t.Error("readHello accepts a frame that is not a hello")
 	}
 }
 
@@ -85,7 +86,7 @@ func TestRing(t *testing.T) {
 	}
 	g.add(&record{method: "A.b", params: make([]byte, 20_000)}) // larger than the ring
 	g.skip()
-	g.add(&record{method: "A.b", params: make([]byte, 9_850)}) // leaves room for nothing else
+	g.add(&record{method: "A.b", params: make([]byte, 9_850)}) // leaves no space for other records
 	if kept, dropped = g.since(5); len(kept) != 1 || dropped != 2 || kept[0].seq != 8 || g.count != 1 || g.dropped != 7 {
 		t.Errorf("%d kept, %d dropped, count %d, lost %d", len(kept), dropped, g.count, g.dropped)
 	}
@@ -93,10 +94,12 @@ func TestRing(t *testing.T) {
 
 func TestChromeErrors(t *testing.T) {
 	for raw, want := range map[string]ChromeError{
-		`{"code":-32602,"message":"Invalid parameters","data":"url: string value expected"}`: {-32602, "Invalid parameters", "url: string value expected"},
-		`{"code":-32000,"message":"x","data":{"a":1}}`:                                       {-32000, "x", `{"a":1}`},
+		`{"code":-32602,"message":"Invalid parameters","data":"url: string value expected"}`: {-32602, "Invalid parameters",
+			"url: string value expected"},
+		`{"code":-32000,"message":"x","data":{"a":1}}`: {-32000, "x", `{"a":1}`},
 	} {
-		if e := chromeError("A.b", json.RawMessage(raw)); e.Chrome == nil || *e.Chrome != want || e.Code != CodeProtocolError {
+		if e := chromeError("A.b", json.RawMessage(raw)); e.Chrome == nil || *e.Chrome != want ||
+			e.Code != CodeProtocolError {
 			t.Errorf("%s: %+v", raw, e)
 		}
 	}
@@ -105,9 +108,10 @@ func TestChromeErrors(t *testing.T) {
 	}
 }
 
-// FuzzEachField compares the walker with encoding/json on whatever is valid JSON.
+// FuzzEachField compares eachField with encoding/json on valid JSON.
 func FuzzEachField(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"id":1,"result":{"a":"\"}"},"x":[1,{"y":null}]}`, `{"a":"\\","b":-1.5e3 }`, `{"a`, `[]`, `{"a":1,}`, `{"a":1}}`} {
+	for _, seed := range []string{`{}`, `{"id":1,"result":{"a":"\"}"},"x":[1,{"y":null}]}`, `{"a":"\\","b":-1.5e3 }`,
+		`{"a`, `[]`, `{"a":1,}`, `{"a":1}}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -133,7 +137,7 @@ func FuzzEachField(f *testing.F) {
 	})
 }
 
-// FuzzWire feeds foreign bytes to every reader of the wire.
+// FuzzWire feeds arbitrary bytes to every reader of the wire format.
 func FuzzWire(f *testing.F) {
 	f.Add(frame(`{"parley_keeper":1}`))
 	f.Add(append(frame(`{"id":1,"op":"call","body":{}}`), frame(`{"id":1,"result":{}}`)...))
