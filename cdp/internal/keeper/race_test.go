@@ -4,4 +4,4 @@ package keeper
 
 // raceFactor is how much longer operations may take under the race detector. It costs most where many bytes are
 // processed.
-const slow = 6
+const raceFactor = 6
