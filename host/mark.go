@@ -79,7 +79,7 @@ func (m *marker) members(value any, pointer, indent string) {
 	case map[string]any:
 		names := sortedKeys(v)
 		for i, name := range names {
-			m.write(v[name], pointer+"/"+escape(name), indent+short(name)+": ", comma(i, len(names)))
+			m.write(v[name], pointer+"/"+jsontext.EscapeToken(name), indent+short(name)+": ", comma(i, len(names)))
 		}
 	case []any:
 		skipped := 0
@@ -150,10 +150,6 @@ func comma(i, n int) string {
 		return ""
 	}
 	return ","
-}
-
-func escape(step string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(step, "~", "~0"), "/", "~1")
 }
 
 // short is a value as JSON on one line, cut where it is long. What is hidden in it is written as escapes.

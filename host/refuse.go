@@ -188,7 +188,7 @@ func (r *run) correctParams(paramsSchema *schema.Schema, value any, violations [
 		name := property(v.Pointer)
 		if v.Remove {
 			delete(object, name)
-		} else if sample, known := r.exampleValue("/" + escape(name)); known {
+		} else if sample, known := r.exampleValue("/" + jsontext.EscapeToken(name)); known {
 			object[name] = sample
 		}
 	}
@@ -221,7 +221,7 @@ func (r *run) exampleValue(pointer string) (any, bool) {
 		value, err := jsontext.Decode(e.Params, jsontext.Limits{})
 		for _, step := range strings.Split(pointer, "/")[1:] {
 			object, _ := value.(map[string]any)
-			value = object[unescape(step)]
+			value = object[jsontext.UnescapeToken(step)]
 		}
 		if err == nil && value != nil {
 			return value, true
@@ -233,11 +233,7 @@ func (r *run) exampleValue(pointer string) (any, bool) {
 // property is the parameter that a JSON pointer leads into.
 func property(pointer string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
-	return unescape(name)
-}
-
-func unescape(step string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+	return jsontext.UnescapeToken(name)
 }
 
 // dropDefaults leaves out the parameters that nobody gave and no violation is about.
@@ -279,12 +275,12 @@ func distance(given, name string) int {
 func wordOf(value any, v schema.Violation) string {
 	steps := strings.Split(v.Pointer, "/")[1:]
 	if v.Keyword == "additionalProperties" && len(steps) > 0 {
-		return unescape(steps[len(steps)-1])
+		return jsontext.UnescapeToken(steps[len(steps)-1])
 	}
 	for _, step := range steps {
 		switch at := value.(type) {
 		case map[string]any:
-			value = at[unescape(step)]
+			value = at[jsontext.UnescapeToken(step)]
 		case []any:
 			i, err := strconv.Atoi(step)
 			if err != nil || i < 0 || i >= len(at) {

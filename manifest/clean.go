@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Clean makes a text that others wrote fit to be shown: terminal sequences, control characters, bidi
@@ -180,47 +182,26 @@ func MapJSON(data json.RawMessage, change func(string) string) json.RawMessage {
 	})
 }
 
-// eachScalar puts in the place of each string, number and word of a JSON text what change makes of its text and its value.
+// eachScalar replaces each string, number and word of a JSON text by what change returns for its text and its value.
 func eachScalar(data []byte, change func(text []byte, s string) []byte) []byte {
 	var b bytes.Buffer
-	for i := 0; i < len(data); {
-		end := i + 1
-		switch {
-		case data[i] == '"':
-			end = stringEnd(data, i)
-			var s string
-			if text := data[i:end]; json.Unmarshal(text, &s) == nil {
+	in, copied := jsontext.Scan(data), 0
+	for text := in.Next(); text != nil; text = in.Next() {
+		b.Write(data[copied : in.Offset()-len(text)])
+		copied = in.Offset()
+		switch text[0] {
+		case '{', '}', '[', ']', ':', ',':
+			b.Write(text)
+		case '"':
+			if s, ok := jsontext.Unquote(text); ok {
 				b.Write(change(text, s))
 			}
-		case isWordByte(data[i]):
-			for end < len(data) && isWordByte(data[end]) {
-				end++
-			}
-			b.Write(change(data[i:end], string(data[i:end])))
 		default:
-			b.WriteByte(data[i])
+			b.Write(change(text, string(text)))
 		}
-		i = end
 	}
+	b.Write(data[copied:])
 	return b.Bytes()
-}
-
-// isWordByte tells what numbers, true, false and null are made of.
-func isWordByte(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '-' || c == '+' || c == '.' || c == 'E'
-}
-
-// stringEnd returns the offset after the JSON string that begins at i.
-func stringEnd(data []byte, i int) int {
-	for i++; i < len(data); i++ {
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(data)
 }
 
 // Marshal writes JSON without the escapes that only HTML needs, so that URLs and comparisons stay readable.

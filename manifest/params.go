@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Param is one parameter, or one property of a result, as documentation shows it.
@@ -168,25 +170,14 @@ func (n *node) open() {
 		return
 	}
 	n.members = map[string]*node{}
-	dec := json.NewDecoder(bytes.NewReader(n.raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return
-	}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return
-		}
-		var value json.RawMessage
-		if dec.Decode(&value) != nil {
-			return
-		}
-		name, _ := key.(string)
+	in := jsontext.Scan(n.raw)
+	in.Members(func(key []byte) {
+		name, _ := jsontext.Unquote(key)
 		if _, twice := n.members[name]; !twice {
 			n.order = append(n.order, name)
 		}
-		n.members[name] = &node{raw: value}
-	}
+		n.members[name] = &node{raw: in.Skip()}
+	})
 }
 
 func (n *node) at(key string) *node {
@@ -268,7 +259,7 @@ func (n *node) resolve(root *node) (target *node, name string) {
 		}
 		target = root
 		for _, step := range steps[1:] {
-			target = target.at(strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~"))
+			target = target.at(jsontext.UnescapeToken(step))
 		}
 		if target == nil {
 			return nil, name

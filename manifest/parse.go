@@ -230,8 +230,6 @@ func (c *checker) checkExitCodes() {
 	}
 }
 
-var pointerStep = strings.NewReplacer("~", "~0", "/", "~1")
-
 // Placeholder matches a {name} of a parameter in what a tool of kind wasi says of its command; the name is the first group.
 // It is compiled at need, like all that most commands never use: what is compiled before main delays each of them.
 var Placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`) })
@@ -339,7 +337,7 @@ func (c *checker) checkWASI(at string, w *WASI, names map[string]bool) {
 	}
 	use(at+"/stdin", w.Stdin)
 	for name, value := range w.Env {
-		use(at+"/env/"+pointerStep.Replace(name), value)
+		use(at+"/env/"+jsontext.EscapeToken(name), value)
 	}
 	for i, f := range w.Files {
 		use(fmt.Sprintf("%s/files/%d/from", at, i), f.From)

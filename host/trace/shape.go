@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Bounds of a shape.
@@ -35,15 +36,15 @@ func Shapes(params json.RawMessage) json.RawMessage {
 	if !json.Valid(data) {
 		return quoted(fmt.Sprintf("invalid(%d)", len(params)))
 	}
-	s := scanner{data: data}
+	s := scanner{jsontext.Scan(data)}
 	if data[0] != '{' {
 		return quoted(manifest.Clip(s.value(0).String(), maxShape))
 	}
 	var b bytes.Buffer
 	b.WriteByte('{')
 	n := 0
-	s.object(func(key string) {
-		shape := s.value(1)
+	s.Members(func(raw []byte) {
+		key, shape := keyName(raw), s.value(1)
 		if n < maxParams {
 			if n > 0 {
 				b.WriteByte(',')
@@ -77,37 +78,35 @@ func (s shape) String() string {
 	return fmt.Sprintf("string(%d..%d)", s.min, s.max)
 }
 
-// scanner walks a valid JSON document without building it: parameters may be megabytes.
-type scanner struct {
-	data   []byte
-	offset int
-}
+// scanner finds the shapes of a valid JSON text.
+type scanner struct{ *jsontext.Scanner }
 
 func (s *scanner) value(depth int) shape {
-	switch s.peek() {
+	switch s.Peek() {
 	case '{':
 		return s.objectShape(depth)
 	case '[':
 		return s.arrayShape(depth)
+	}
+	switch token := s.Next(); token[0] {
 	case '"':
-		n := characters(s.string())
+		n := characters(token)
 		return shape{"string", n, n}
 	case 't', 'f':
-		s.scalar()
 		return shape{kind: "boolean"}
 	case 'n':
-		s.scalar()
 		return shape{kind: "null"}
+	default:
+		return shape{kind: numberKind(token)}
 	}
-	return shape{kind: numberKind(s.scalar())}
 }
 
 func (s *scanner) objectShape(depth int) shape {
 	var keys []string
 	n := 0
-	s.object(func(key string) {
+	s.Members(func(raw []byte) {
 		if n < maxKeys {
-			keys = append(keys, key)
+			keys = append(keys, keyName(raw))
 		}
 		n++
 		s.value(depth + 1)
@@ -124,15 +123,10 @@ func (s *scanner) objectShape(depth int) shape {
 func (s *scanner) arrayShape(depth int) shape {
 	var kinds []shape
 	n, overflow := 0, false
-	s.offset++ // [
-	for s.peek() != ']' {
+	s.Items(func() {
 		overflow = !mergeShape(&kinds, s.value(depth+1)) || overflow
 		n++
-		if s.peek() == ',' {
-			s.offset++
-		}
-	}
-	s.offset++
+	})
 	if n == 0 || depth >= maxNesting {
 		return shape{kind: fmt.Sprintf("array[%d]", n)}
 	}
@@ -161,57 +155,13 @@ func mergeShape(kinds *[]shape, s shape) bool {
 	return true
 }
 
-// object walks the members of an object; member must take the value after each key.
-func (s *scanner) object(member func(key string)) {
-	s.offset++ // {
-	for s.peek() != '}' {
-		raw := s.string()
-		s.peek()
-		s.offset++ // :
-		member(keyName(raw))
-		if s.peek() == ',' {
-			s.offset++
-		}
-	}
-	s.offset++
-}
-
-// peek skips white space and returns the byte after it.
-func (s *scanner) peek() byte {
-	for s.data[s.offset] == ' ' || s.data[s.offset] == '\t' || s.data[s.offset] == '\n' || s.data[s.offset] == '\r' {
-		s.offset++
-	}
-	return s.data[s.offset]
-}
-
-// string takes a string and returns it with its quotes.
-func (s *scanner) string() []byte {
-	from := s.offset
-	for s.offset++; s.data[s.offset] != '"'; s.offset++ {
-		if s.data[s.offset] == '\\' {
-			s.offset++
-		}
-	}
-	s.offset++
-	return s.data[from:s.offset]
-}
-
-// scalar takes a number or a word.
-func (s *scanner) scalar() []byte {
-	from := s.offset
-	for s.offset < len(s.data) && strings.IndexByte(",]} \t\r\n", s.data[s.offset]) < 0 {
-		s.offset++
-	}
-	return s.data[from:s.offset]
-}
-
 // keyName is a key as it is shown: cleaned, on one line, cut.
 func keyName(raw []byte) string {
-	var key string
 	if len(raw) > 16*maxKeyBytes { // only its beginning matters
 		return manifest.Clip(manifest.CleanLine(strings.ToValidUTF8(string(raw[1:2*maxKeyBytes]), "")), maxKeyBytes)
 	}
-	if json.Unmarshal(raw, &key) != nil {
+	key, ok := jsontext.Unquote(raw)
+	if !ok {
 		return "?"
 	}
 	return manifest.Clip(manifest.CleanLine(key), maxKeyBytes)

@@ -22,6 +22,11 @@ func EscapeToken(t string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
 }
 
+// UnescapeToken is the inverse of [EscapeToken].
+func UnescapeToken(t string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
+}
+
 // SplitPointer is the inverse of [Pointer].
 func SplitPointer(p string) ([]string, bool) {
 	if p == "" {
@@ -32,7 +37,7 @@ func SplitPointer(p string) ([]string, bool) {
 	}
 	tokens := strings.Split(p[1:], "/")
 	for i, t := range tokens {
-		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
+		tokens[i] = UnescapeToken(t)
 	}
 	return tokens, true
 }

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,40 +29,6 @@ var fuzzSchemas = []string{
 var fuzzValues = []string{
 	`{"urls":["a"],"n":"5"}`, `{"url":1}`, `["a",1,[null]]`, `[1,1.0,"x"]`, `{"kind":"a"}`, `5`, `2.5`, `{"a":1}`, `{"a":1,"b":true}`,
 	`{"abc":{"d":{}}}`, `{"x":1,"xy":""}`, `"ab"`, `null`, `"{\"a\":{}}"`, `"[1]"`, `{}`, `[]`,
-}
-
-func FuzzDecode(f *testing.F) {
-	for _, s := range append(fuzzSchemas, fuzzValues...) {
-		f.Add([]byte(s))
-	}
-	for _, s := range []string{`{"a":1,"a":2}`, "\"\xff\"", `"\ud83d\ude00\ud800"`, `1e400`, `[1,]`, "\x00", `{"a":"\u0000"}`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		v, err := jsontext.Decode(data, jsontext.Limits{Depth: 50, Bytes: 1 << 16})
-		if err != nil {
-			var syn *jsontext.SyntaxError
-			if !errors.As(err, &syn) || syn.Line < 1 || syn.Column < 1 || syn.Offset > int64(len(data)) || syn.Msg == "" {
-				t.Fatalf("%#v", err)
-			}
-			return
-		}
-		// What is read here, the standard library reads too, and as the same value.
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.UseNumber()
-		var std any
-		if err := d.Decode(&std); err != nil {
-			t.Fatalf("accepted what is no JSON: %v", err)
-		}
-		if !equal(v, std) {
-			t.Fatalf("got %s, encoding/json has %s", jsontext.Marshal(v), jsontext.Marshal(std))
-		}
-		text := jsontext.Marshal(v)
-		again, err := jsontext.Decode(text, jsontext.Limits{})
-		if err != nil || !equal(v, again) || !bytes.Equal(text, jsontext.Marshal(again)) {
-			t.Fatalf("%s does not come back: %v", text, err)
-		}
-	})
 }
 
 func FuzzCompileUntrusted(f *testing.F) {
