@@ -35,33 +35,33 @@ type Options struct {
 	Slow *Case
 }
 
-// promise is how long after its context a call may take to end, ten times what is promised to callers.
-const promise = 2 * time.Second
+// endLimit is how long after its context a call may take to end, ten times what is promised to callers.
+const endLimit = 2 * time.Second
 
-var names = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)?$`)
+var namePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)?$`)
 
 // Run tests one provider.
 func Run(t *testing.T, p host.Provider, o Options) {
-	t.Run("info", func(t *testing.T) { info(t, p) })
-	t.Run("names", func(t *testing.T) { toolNames(t, p) })
-	t.Run("tools", func(t *testing.T) { tools(t, p) })
-	t.Run("unknown", func(t *testing.T) { unknown(t, p) })
-	t.Run("search", func(t *testing.T) { search(t, p) })
-	t.Run("concurrent", func(t *testing.T) { concurrent(t, p) })
+	t.Run("info", func(t *testing.T) { checkInfo(t, p) })
+	t.Run("names", func(t *testing.T) { checkNames(t, p) })
+	t.Run("tools", func(t *testing.T) { checkTools(t, p) })
+	t.Run("unknown", func(t *testing.T) { checkUnknown(t, p) })
+	t.Run("search", func(t *testing.T) { checkSearch(t, p) })
+	t.Run("concurrent", func(t *testing.T) { checkConcurrent(t, p) })
 	for _, c := range o.Calls {
-		t.Run("call "+c.Tool, func(t *testing.T) { call(t, p, c) })
+		t.Run("call "+c.Tool, func(t *testing.T) { checkCall(t, p, c) })
 	}
 	if len(o.Calls) > 0 {
-		t.Run("cancelled", func(t *testing.T) { cancelled(t, p, o.Calls[0]) })
+		t.Run("cancelled", func(t *testing.T) { checkCancelled(t, p, o.Calls[0]) })
 	}
 	if o.Slow != nil {
-		t.Run("slow", func(t *testing.T) { slow(t, p, *o.Slow) })
+		t.Run("slow", func(t *testing.T) { checkSlow(t, p, *o.Slow) })
 	}
 }
 
-func info(t *testing.T, p host.Provider) {
+func checkInfo(t *testing.T, p host.Provider) {
 	i := p.Info()
-	if !names.MatchString(i.Name) || strings.Contains(i.Name, ".") || strings.Contains(i.Name, "__") {
+	if !namePattern.MatchString(i.Name) || strings.Contains(i.Name, ".") || strings.Contains(i.Name, "__") {
 		t.Errorf("the name %q is none that can be typed", i.Name)
 	}
 	if i.Version == "" || i.Kind == "" || i.Brief == "" {
@@ -84,15 +84,15 @@ func info(t *testing.T, p host.Provider) {
 	}
 }
 
-// toolNames holds lists, names and groups against each other: each tool stands in exactly one list.
-func toolNames(t *testing.T, p host.Provider) {
+// checkNames holds lists, names and groups against each other: each tool stands in exactly one list.
+func checkNames(t *testing.T, p host.Provider) {
 	all := must(p.Names())
 	if !slices.IsSorted(all) {
 		t.Error("names are not sorted")
 	}
 	taken := map[string]bool{}
 	for _, n := range all {
-		if !names.MatchString(n) || taken[strings.ToLower(n)] {
+		if !namePattern.MatchString(n) || taken[strings.ToLower(n)] {
 			t.Errorf("%q is no name, or the name of two", n)
 		}
 		taken[strings.ToLower(n)] = true
@@ -109,7 +109,7 @@ func toolNames(t *testing.T, p host.Provider) {
 		}
 		for _, l := range lines {
 			listed = append(listed, l.Name)
-			if !strings.HasPrefix(l.Signature, host.Bare(l.Name)+"(") || l.Brief == "" || !effect(l.Effect) {
+			if !strings.HasPrefix(l.Signature, host.Bare(l.Name)+"(") || l.Brief == "" || !isEffect(l.Effect) {
 				t.Errorf("line %+v: a signature begins with the bare name, and brief and effect are said", l)
 			}
 		}
@@ -123,11 +123,11 @@ func toolNames(t *testing.T, p host.Provider) {
 	}
 }
 
-func effect(e string) bool {
+func isEffect(e string) bool {
 	return e == manifest.EffectRead || e == manifest.EffectWrite || e == manifest.EffectDestructive
 }
 
-func tools(t *testing.T, p host.Provider) {
+func checkTools(t *testing.T, p host.Provider) {
 	m := must(p.Manifest())
 	compile := schema.CompileUntrusted
 	if p.Info().Kind == manifest.KindBuiltin {
@@ -146,7 +146,7 @@ func tools(t *testing.T, p host.Provider) {
 		if tool.Docs.Brief == "" || len([]rune(tool.Docs.Brief)) > 64 || strings.ContainsAny(tool.Docs.Brief, "\r\n") {
 			t.Errorf("%s: brief %q is not one line of 1 to 64 characters", name, tool.Docs.Brief)
 		}
-		if !effect(tool.Effect) {
+		if !isEffect(tool.Effect) {
 			t.Errorf("%s: effect %q", name, tool.Effect)
 		}
 		for _, e := range tool.ExitCodes {
@@ -173,12 +173,12 @@ func tools(t *testing.T, p host.Provider) {
 			}
 		}
 		for _, e := range tool.Examples {
-			example(t, name, e, params)
+			checkExample(t, name, e, params)
 		}
 	}
 }
 
-func example(t *testing.T, name string, e manifest.Example, params *schema.Schema) {
+func checkExample(t *testing.T, name string, e manifest.Example, params *schema.Schema) {
 	value, err := jsontext.Decode(e.Params, jsontext.Limits{})
 	if err != nil {
 		t.Errorf("%s: example %q: %v", name, e.Title, err)
@@ -190,7 +190,7 @@ func example(t *testing.T, name string, e manifest.Example, params *schema.Schem
 	}
 }
 
-func unknown(t *testing.T, p host.Provider) {
+func checkUnknown(t *testing.T, p host.Provider) {
 	for _, name := range []string{"no-such-tool", "", "no.such.tool.at.all", "\x00", strings.Repeat("x", 10000)} {
 		if tool, err := p.Tool(name); tool != nil || err != nil {
 			t.Errorf("%.20q: got %v, %v; expected nothing and no error", name, tool, err)
@@ -201,8 +201,8 @@ func unknown(t *testing.T, p host.Provider) {
 	}
 }
 
-// search finds each tool by its own name, first.
-func search(t *testing.T, p host.Provider) {
+// checkSearch finds each tool by its own name, first.
+func checkSearch(t *testing.T, p host.Provider) {
 	segment := must(p.Segment())
 	if err := host.SegmentUsable(segment); err != nil {
 		t.Fatal(err)
@@ -217,11 +217,11 @@ func search(t *testing.T, p host.Provider) {
 	}
 }
 
-// concurrent asks each question at once, and then all of them; run it with -race. Each has its own turn, for the locks that an earlier
+// checkConcurrent asks each question at once, and then all of them; run it with -race. Each has its own turn, for the locks that an earlier
 // question takes may hide a race in a later one.
-func concurrent(t *testing.T, p host.Provider) {
+func checkConcurrent(t *testing.T, p host.Provider) {
 	all := must(p.Names())
-	questions := []func(i int) error{
+	methods := []func(i int) error{
 		func(int) error { p.Info(); return nil },
 		func(int) error { _, err := p.Groups(); return err },
 		func(int) error { _, err := p.Manifest(); return err },
@@ -229,16 +229,16 @@ func concurrent(t *testing.T, p host.Provider) {
 		func(i int) error { _, err := p.Tool(all[i%len(all)]); return err },
 		func(int) error { _, err := p.Segment(); return err },
 	}
-	for turn := range len(questions) + 1 {
-		asked := questions
-		if turn < len(questions) {
-			asked = questions[turn : turn+1]
+	for turn := range len(methods) + 1 {
+		subset := methods
+		if turn < len(methods) {
+			subset = methods[turn : turn+1]
 		}
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
-				for _, ask := range asked {
-					if err := ask(i); err != nil {
+				for _, method := range subset {
+					if err := method(i); err != nil {
 						t.Error(err)
 					}
 				}
@@ -248,7 +248,7 @@ func concurrent(t *testing.T, p host.Provider) {
 	}
 }
 
-func request(t *testing.T, p host.Provider, c Case) *host.Request {
+func newRequest(t *testing.T, p host.Provider, c Case) *host.Request {
 	tool := must(p.Tool(c.Tool))
 	if tool == nil {
 		t.Fatalf("there is no tool %s", c.Tool)
@@ -260,10 +260,10 @@ func request(t *testing.T, p host.Provider, c Case) *host.Request {
 	return &host.Request{Tool: tool.Name, Def: tool, Params: json.RawMessage(params), Caller: "cli", CallID: "c0"}
 }
 
-func call(t *testing.T, p host.Provider, c Case) {
+func checkCall(t *testing.T, p host.Provider, c Case) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	result, err := p.Invoke(ctx, request(t, p, c))
+	result, err := p.Invoke(ctx, newRequest(t, p, c))
 	if c.Code != "" {
 		var e *host.Error
 		if !errors.As(err, &e) || e.Code != c.Code {
@@ -287,20 +287,20 @@ func call(t *testing.T, p host.Provider, c Case) {
 	}
 }
 
-func cancelled(t *testing.T, p host.Provider, c Case) {
+func checkCancelled(t *testing.T, p host.Provider, c Case) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	ends(t, func() error { _, err := p.Invoke(ctx, request(t, p, c)); return err })
+	checkEnds(t, func() error { _, err := p.Invoke(ctx, newRequest(t, p, c)); return err })
 }
 
-func slow(t *testing.T, p host.Provider, c Case) {
+func checkSlow(t *testing.T, p host.Provider, c Case) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	ends(t, func() error { _, err := p.Invoke(ctx, request(t, p, c)); return err })
+	checkEnds(t, func() error { _, err := p.Invoke(ctx, newRequest(t, p, c)); return err })
 }
 
-// ends fails unless a call whose context is over, or soon will be, ends with an error within the promise.
-func ends(t *testing.T, invoke func() error) {
+// checkEnds fails unless a call whose context is over, or soon will be, ends with an error within the promise.
+func checkEnds(t *testing.T, invoke func() error) {
 	done := make(chan error, 1)
 	go func() { done <- invoke() }()
 	select {
@@ -308,7 +308,7 @@ func ends(t *testing.T, invoke func() error) {
 		if err == nil {
 			t.Error("the call ended well although its context was over")
 		}
-	case <-time.After(promise + 200*time.Millisecond):
+	case <-time.After(endLimit + 200*time.Millisecond):
 		t.Fatal("the call goes on although its context is over")
 	}
 }
