@@ -1,4 +1,4 @@
-// Package providertest holds the contract that every host.Provider must keep, as tests to run over one.
+// Package providertest tests any [host.Provider] against the contract of all providers.
 package providertest
 
 import (
@@ -19,28 +19,28 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// Case is one call that the provider under test must answer.
+// Case is one call of the provider under test.
 type Case struct {
 	Tool   string
 	Params string // JSON; "" is {}
-	Want   string // JSON that the result must equal; "" takes any
+	Want   string // expected result as JSON; "" accepts any
 	Code   host.Code
 }
 
-// Options say what Run cannot find out by itself.
+// Options describe what [Run] cannot find out by itself.
 type Options struct {
-	// Calls are made one by one. At least one is needed, else Invoke is not tested.
+	// Calls are made one after another. Without any, Invoke is not tested.
 	Calls []Case
-	// Slow is a call that would not end by itself. It must end soon after its context does.
+	// Slow is a call that does not end by itself. It must end soon after its context.
 	Slow *Case
 }
 
-// endLimit is how long after its context a call may take to end, ten times what is promised to callers.
+// endLimit is how long a call may go on after its context has ended: ten times what callers are promised.
 const endLimit = 2 * time.Second
 
 var namePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)?$`)
 
-// Run tests one provider.
+// Run tests one provider. Run the tests with the race detector, too.
 func Run(t *testing.T, p host.Provider, o Options) {
 	t.Run("info", func(t *testing.T) { checkInfo(t, p) })
 	t.Run("names", func(t *testing.T) { checkNames(t, p) })
@@ -62,29 +62,29 @@ func Run(t *testing.T, p host.Provider, o Options) {
 func checkInfo(t *testing.T, p host.Provider) {
 	i := p.Info()
 	if !namePattern.MatchString(i.Name) || strings.Contains(i.Name, ".") || strings.Contains(i.Name, "__") {
-		t.Errorf("the name %q is none that can be typed", i.Name)
+		t.Errorf("the name %q cannot be typed on a command line", i.Name)
 	}
 	if i.Version == "" || i.Kind == "" || i.Brief == "" {
-		t.Errorf("version %q, kind %q and brief %q must all say something", i.Version, i.Kind, i.Brief)
+		t.Errorf("version %q, kind %q and brief %q must not be empty", i.Version, i.Kind, i.Brief)
 	}
 	if (i.Digest == "") != (i.Kind == manifest.KindBuiltin) {
-		t.Errorf("digest %q of kind %s: exactly what is compiled in has none", i.Digest, i.Kind)
+		t.Errorf("digest %q with kind %s: providers must have a digest unless they are built in", i.Digest, i.Kind)
 	}
 	groups := must(p.Groups())
 	if i.Groups != len(groups) {
-		t.Errorf("info counts %d groups, and there are %d", i.Groups, len(groups))
+		t.Errorf("info counts %d groups, expected %d", i.Groups, len(groups))
 	}
 	all := must(p.Names())
 	if i.Tools != len(all) {
-		t.Errorf("info counts %d tools, and there are %d", i.Tools, len(all))
+		t.Errorf("info counts %d tools, expected %d", i.Tools, len(all))
 	}
 	m := must(p.Manifest())
 	if m.Name != i.Name || m.Version != i.Version {
-		t.Errorf("the manifest is of %s %s, the info of %s %s", m.Name, m.Version, i.Name, i.Version)
+		t.Errorf("the manifest is that of %s %s, the info that of %s %s", m.Name, m.Version, i.Name, i.Version)
 	}
 }
 
-// checkNames holds lists, names and groups against each other: each tool stands in exactly one list.
+// checkNames compares lists, names and groups: each tool must be in exactly one list.
 func checkNames(t *testing.T, p host.Provider) {
 	all := must(p.Names())
 	if !slices.IsSorted(all) {
@@ -105,12 +105,12 @@ func checkNames(t *testing.T, p host.Provider) {
 		}
 		lines := must(p.Lines(g.Name))
 		if g.Name != "" && len(lines) != g.Tools {
-			t.Errorf("group %s counts %d tools and lists %d", g.Name, g.Tools, len(lines))
+			t.Errorf("group %s counts %d tools but lists %d", g.Name, g.Tools, len(lines))
 		}
 		for _, l := range lines {
 			listed = append(listed, l.Name)
 			if !strings.HasPrefix(l.Signature, host.Bare(l.Name)+"(") || l.Brief == "" || !isEffect(l.Effect) {
-				t.Errorf("line %+v: a signature begins with the bare name, and brief and effect are said", l)
+				t.Errorf("line %+v: the signature must begin with the bare name, and brief and effect must be set", l)
 			}
 		}
 		if again := must(p.Lines(g.Name)); !reflect.DeepEqual(lines, again) {
@@ -201,7 +201,7 @@ func checkUnknown(t *testing.T, p host.Provider) {
 	}
 }
 
-// checkSearch finds each tool by its own name, first.
+// checkSearch checks that a search for a tool's name finds that tool first.
 func checkSearch(t *testing.T, p host.Provider) {
 	segment := must(p.Segment())
 	if err := host.SegmentUsable(segment); err != nil {
@@ -217,8 +217,8 @@ func checkSearch(t *testing.T, p host.Provider) {
 	}
 }
 
-// checkConcurrent asks each question at once, and then all of them; run it with -race. Each has its own turn, for the locks that an earlier
-// question takes may hide a race in a later one.
+// checkConcurrent calls each method from several goroutines, first each method alone and then all together. Alone,
+// because a lock that one method takes may hide a race in the next.
 func checkConcurrent(t *testing.T, p host.Provider) {
 	all := must(p.Names())
 	methods := []func(i int) error{
@@ -251,7 +251,7 @@ func checkConcurrent(t *testing.T, p host.Provider) {
 func newRequest(t *testing.T, p host.Provider, c Case) *host.Request {
 	tool := must(p.Tool(c.Tool))
 	if tool == nil {
-		t.Fatalf("there is no tool %s", c.Tool)
+		t.Fatalf("tool %s does not exist", c.Tool)
 	}
 	params := c.Params
 	if params == "" {
@@ -276,7 +276,7 @@ func checkCall(t *testing.T, p host.Provider, c Case) {
 	}
 	got, err := jsontext.Decode(result.Data, jsontext.Limits{Bytes: max(1, len(result.Data))})
 	if err != nil {
-		t.Fatalf("the result is no JSON: %v", err)
+		t.Fatalf("the result is not valid JSON: %v", err)
 	}
 	if c.Want == "" {
 		return
@@ -299,21 +299,21 @@ func checkSlow(t *testing.T, p host.Provider, c Case) {
 	checkEnds(t, func() error { _, err := p.Invoke(ctx, newRequest(t, p, c)); return err })
 }
 
-// checkEnds fails unless a call whose context is over, or soon will be, ends with an error within the promise.
+// checkEnds fails unless the call returns an error soon after its context has ended.
 func checkEnds(t *testing.T, invoke func() error) {
 	done := make(chan error, 1)
 	go func() { done <- invoke() }()
 	select {
 	case err := <-done:
 		if err == nil {
-			t.Error("the call ended well although its context was over")
+			t.Error("the call succeeded although its context had ended")
 		}
 	case <-time.After(endLimit + 200*time.Millisecond):
-		t.Fatal("the call goes on although its context is over")
+		t.Fatal("the call continues although its context has ended")
 	}
 }
 
-// must ends the test run loudly: discovery that fails leaves nothing to test.
+// must panics on an error, because nothing can be tested if discovery fails.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

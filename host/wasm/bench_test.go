@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// callsToTime are a small C guest, a command in C and a Go guest of several MB.
+// callsToTime are calls of a small C guest, a C command and a Go guest of several MB.
 func callsToTime(b *testing.B) []struct {
 	name, tool, params string
 	make               func(*Engine) *Provider
@@ -20,7 +20,7 @@ func callsToTime(b *testing.B) []struct {
 	}
 }
 
-// BenchmarkCall is a call in a fresh instance of a plugin that this process has called before.
+// BenchmarkCall measures a call in a fresh instance of a loaded plugin.
 func BenchmarkCall(b *testing.B) {
 	for _, c := range callsToTime(b) {
 		b.Run(c.name, func(b *testing.B) {
@@ -38,7 +38,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstCall is the first call of a process, with compiled code in the cache on disk.
+// BenchmarkFirstCall measures the first call in a process, with compiled code in the cache on disk.
 func BenchmarkFirstCall(b *testing.B) {
 	for _, c := range callsToTime(b) {
 		b.Run(c.name, func(b *testing.B) {
@@ -59,7 +59,7 @@ func BenchmarkFirstCall(b *testing.B) {
 	}
 }
 
-// BenchmarkAdmit is the gate and the instrumentation alone.
+// BenchmarkAdmit measures validation and instrumentation.
 func BenchmarkAdmit(b *testing.B) {
 	for _, c := range callsToTime(b) {
 		b.Run(c.name, func(b *testing.B) {

@@ -2,9 +2,10 @@ package wasm
 
 import "strings"
 
-// What builds modules for tests: by rule, where a source would be too long to keep.
+// Builders of modules that are too large to be committed as source.
 
-// module is a module with functions of the given types, by number, and bodies without locals and without their end; with one page of memory.
+// module returns a module with functions of the given types, by index, and with one page of memory. The bodies have
+// neither locals nor their end instruction.
 func module(types []string, functions []int, bodies [][]byte, exports ...[]byte) []byte {
 	var typeList [][]byte
 	for _, t := range types {
@@ -17,7 +18,8 @@ func module(types []string, functions []int, bodies [][]byte, exports ...[]byte)
 		body := append(append([]byte{0}, bodies[i]...), 0x0b)
 		code = append(code, append(unsignedLEB(len(body)), body...))
 	}
-	return wholeModule(section(1, vector(typeList)), section(3, vector(functionList)), section(5, []byte{1, 0, 1}), section(7, vector(exports)), section(10, vector(code)))
+	return wholeModule(section(1, vector(typeList)), section(3, vector(functionList)), section(5, []byte{1, 0, 1}),
+		section(7, vector(exports)), section(10, vector(code)))
 }
 
 func wholeModule(sections ...[]byte) []byte {
@@ -52,7 +54,7 @@ func valueTypes(list string) []byte {
 	return out
 }
 
-// export names a function (kind 0), a table, a memory or a global, number 0 of its kind.
+// export returns an export of index 0 of its kind: a function (0), a table, a memory or a global.
 func export(name string, kind byte) []byte {
 	return append(append(unsignedLEB(len(name)), name...), kind, 0)
 }
@@ -65,7 +67,7 @@ func repeated[T any](n int, v T) []T {
 	return out
 }
 
-// ifBlocks are so many blocks after one another, each behind a condition.
+// ifBlocks returns n conditional blocks in a row.
 func ifBlocks(n int) []byte {
 	var out []byte
 	for range n {

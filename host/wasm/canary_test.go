@@ -11,25 +11,27 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// What is promised, and asserted at ten times of it, for machines that do other things meanwhile: an honest plugin answers within 100 ms
-// whatever another one does, and a guest ends within 20 ms of its deadline. PARLEY_HAMMER=1 prints what is measured.
+// Promised limits: a well-behaved plugin returns within 100 ms whatever other plugins do, and a guest ends within
+// 20 ms of its deadline. Tests allow ten times as much, because the machine may be busy. PARLEY_HAMMER=1 logs the
+// measurements.
 const (
 	canaryLimit  = 100 * time.Millisecond
 	overrunLimit = 20 * time.Millisecond
 	busyFactor   = 10
 )
 
-// skipWithRace leaves a test to the run without the race detector: one that measures, or computes much with nothing concurrent in it.
+// skipWithRace skips a test under the race detector: one that measures time, or that computes much and has no
+// concurrency.
 func skipWithRace(t *testing.T) {
 	t.Helper()
 	if raceDetector {
-		t.Skip("this wants the speed of code without the race detector")
+		t.Skip("needs full speed; runs without the race detector")
 	}
 }
 
 const canaryEvery = 5 * time.Millisecond
 
-// canary calls an honest plugin again and again, beside whatever else goes on.
+// canary calls a well-behaved plugin repeatedly.
 type canary struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -47,7 +49,7 @@ func startCanary(t testing.TB, e *Engine) *canary {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &canary{cancel: stop}
 	c.done.Go(func() {
-		// Times count from when a call was due, so that one that could not even begin counts as one that waited.
+		// Latencies count from when a call was due, so that a call that could not begin counts as delayed.
 		for due := time.Now(); ctx.Err() == nil; due = maxTime(due.Add(canaryEvery), time.Now()) {
 			time.Sleep(time.Until(due))
 			if _, err := p.Invoke(context.Background(), r); err != nil {
@@ -74,13 +76,14 @@ func (c *canary) stop() {
 	c.done.Wait()
 }
 
-// TestManyAtOnce: beside one attack of each kind that takes all the time that it gets, all at once, an honest plugin goes on answering.
+// TestManyAtOnce checks that a well-behaved plugin keeps returning while attacks of each kind use all the time they
+// get.
 func TestManyAtOnce(t *testing.T) {
 	e := testEngine(t)
 	var wg sync.WaitGroup
 	var calls []func()
 	kinds, each := map[string]int{}, 6
-	if raceDetector { // which makes compiling them ten times slower
+	if raceDetector { // compiling takes ten times as long
 		each = 2
 	}
 	for _, a := range loadAttacks(t) {
@@ -107,20 +110,20 @@ func TestManyAtOnce(t *testing.T) {
 	wg.Wait()
 	c.stop()
 	answers, _ := c.since(0)
-	t.Logf("figures: an honest plugin beside %d attacks at once answered: %s", len(calls), spread(answers))
+	t.Logf("figures: a well-behaved plugin beside %d simultaneous attacks returned after: %s", len(calls), spread(answers))
 	if len(answers) == 0 || slices.Max(answers) > busyFactor*canaryLimit && !raceDetector {
-		t.Errorf("an honest plugin answered: %s", spread(answers))
+		t.Errorf("a well-behaved plugin returned after: %s", spread(answers))
 	}
 }
 
-// since returns the answers from the nth on, and how many there are.
+// since returns the latencies from the nth on, and their total number.
 func (c *canary) since(n int) ([]time.Duration, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.latencies[n:]), len(c.latencies)
 }
 
-// spread says how a measured time is distributed.
+// spread describes the distribution of measured times.
 func spread(all []time.Duration) string {
 	if len(all) == 0 {
 		return "nothing measured"
@@ -129,5 +132,5 @@ func spread(all []time.Duration) string {
 	at := func(share float64) time.Duration {
 		return all[min(len(all)-1, int(share*float64(len(all))))].Round(time.Microsecond)
 	}
-	return fmt.Sprintf("median %v, p99 %v, most %v (of %d)", at(.5), at(.99), at(1), len(all))
+	return fmt.Sprintf("median %v, p99 %v, max %v (of %d)", at(.5), at(.99), at(1), len(all))
 }

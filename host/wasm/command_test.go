@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLastLines: the end of stderr is shown, and how much stood before it is said.
+// TestLastLines checks that the end of stderr is shown, together with the number of bytes before it.
 func TestLastLines(t *testing.T) {
 	long := strings.Repeat("0123456789\n", 1000)
 	for _, tt := range []struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
-// cacheEngine is an engine with a cache of its own, and what it has said.
+// cacheEngine returns an engine with a cache of its own, and the lines that it logs.
 func cacheEngine(t testing.TB, cfg Config) (*Engine, *[]string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -34,7 +34,7 @@ func cacheEngine(t testing.TB, cfg Config) (*Engine, *[]string) {
 	return e, lines
 }
 
-// slots are the names of the folders in a cache.
+// slots returns the names of the folders in a cache.
 func slots(t testing.TB, dir string) []string {
 	t.Helper()
 	var names []string
@@ -44,17 +44,18 @@ func slots(t testing.TB, dir string) []string {
 	return names
 }
 
-// cpuBomb is a command of so many functions, each of many blocks, which compile slowly: about 3 s of CPU time each.
+// cpuBomb returns a command whose functions compile slowly: about 3 s of CPU time each.
 func cpuBomb(functions int) []byte {
 	body := ifBlocks(10_000)
-	return module([]string{"->"}, repeated(functions, 0), repeated(functions, body), export("_start", 0), export("memory", 2))
+	return module([]string{"->"}, repeated(functions, 0), repeated(functions, body), export("_start", 0),
+		export("memory", 2))
 }
 
-// TestCompileBudget: what compiling costs is bounded in CPU time and in memory, and whoever waits for it can go.
+// TestCompileBudget checks that compilation is bounded in CPU time and memory.
 func TestCompileBudget(t *testing.T) {
 	memory := uint64(48)
 	if raceDetector {
-		memory = 160 // its own runtime needs so much before it begins
+		memory = 160 // the race detector's runtime needs that much
 	}
 	tests := []struct {
 		name     string
@@ -71,17 +72,19 @@ func TestCompileBudget(t *testing.T) {
 			e.budget = func(int) budget { return tt.budget }
 			p := e.Provider(sourceOf(cpuBomb(2), commandManifest(t, "bomb")))
 			_, err := invoke(t, p, "run", "{}")
-			if err == nil || err.Code != host.InvalidPlugin || err.ExitCode() != 86 || !strings.Contains(err.Message, tt.wantText) {
+			if err == nil || err.Code != host.InvalidPlugin || err.ExitCode() != 86 || !strings.Contains(err.Message,
+				tt.wantText) {
 				t.Fatalf("%v, want 86 and %q", err, tt.wantText)
 			}
 			start := time.Now()
-			if _, again := invoke(t, p, "run", "{}"); again == nil || again.Message != err.Message || time.Since(start) > 300*time.Millisecond {
+			if _, again := invoke(t, p, "run", "{}"); again == nil || again.Message != err.Message ||
+				time.Since(start) > 300*time.Millisecond {
 				t.Errorf("%v after %v, want the same at once", again, time.Since(start))
 			}
 			if remaining := slots(t, dir); len(remaining) > 0 {
 				t.Errorf("left behind: %q", remaining)
 			}
-			// Other plugins are not refused with it.
+			// Other plugins are unaffected.
 			e.budget = compileBudget
 			if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
 				t.Error(err)
@@ -91,14 +94,16 @@ func TestCompileBudget(t *testing.T) {
 }
 
 func TestCompileBudgetGrows(t *testing.T) {
-	for mib, want := range map[int]time.Duration{0: 10 * time.Second, 1: 11 * time.Second, 30: 40 * time.Second, 128: 60 * time.Second} {
+	for mib, want := range map[int]time.Duration{0: 10 * time.Second, 1: 11 * time.Second, 30: 40 * time.Second,
+		128: 60 * time.Second} {
 		if got := compileBudget(mib << 20); got.cpu != want || got.memory != 2<<30 {
 			t.Errorf("%d MiB: %+v, want %v", mib, got, want)
 		}
 	}
 }
 
-// TestCompileInterrupted: a caller who does not wait longer ends the compile, and another waits for a free compiler no longer than he wants.
+// TestCompileInterrupted checks that canceling a call ends its compilation, and that a call waits for a free
+// compiler no longer than its context allows.
 func TestCompileInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	e, _ := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
@@ -134,15 +139,17 @@ func TestCompileInterrupted(t *testing.T) {
 	}
 }
 
-// TestCompilerFailures: a compiler that cannot start, that is something else, that is called by hand.
+// TestCompilerFailures: a compiler that cannot start, that crashes, and that is started by hand.
 func TestCompilerFailures(t *testing.T) {
 	for _, tt := range []struct {
 		child    func() *exec.Cmd
 		code     host.Code
 		wantText string
 	}{
-		{func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "nothing")) }, host.Unavailable, "cannot start the compiler"},
-		{func() *exec.Cmd { c := compiler(); c.Env = []string{"PARLEY_TEST_CRASH=1"}; return c }, host.InvalidPlugin, "crashed"},
+		{func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "nothing")) }, host.Unavailable,
+			"cannot start the compiler"},
+		{func() *exec.Cmd { c := compiler(); c.Env = []string{"PARLEY_TEST_CRASH=1"}; return c }, host.InvalidPlugin,
+			"crashed"},
 	} {
 		e, _ := cacheEngine(t, Config{CacheDir: t.TempDir(), Child: tt.child})
 		_, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}")
@@ -157,19 +164,22 @@ func TestCompilerFailures(t *testing.T) {
 	}
 }
 
-// TestInvalidCode: what the gate lets pass and the engine does not is refused by the compiler, too, with the engine's reason.
+// TestInvalidCode checks that the engine's reason is reported for code that only the engine refuses.
 func TestInvalidCode(t *testing.T) {
-	wasm := module([]string{"->"}, []int{0}, [][]byte{{0x6a, 0x1a}}, export("_start", 0), export("memory", 2)) // i32.add of nothing
+	// i32.add of nothing
+	wasm := module([]string{"->"}, []int{0}, [][]byte{{0x6a, 0x1a}}, export("_start", 0), export("memory", 2))
 	for _, child := range []func() *exec.Cmd{nil, compiler} {
 		e, _ := cacheEngine(t, Config{CacheDir: t.TempDir(), Child: child})
 		_, err := invoke(t, e.Provider(sourceOf(wasm, commandManifest(t, "bad"))), "run", "{}")
-		if err == nil || err.Code != host.InvalidPlugin || !strings.Contains(err.Message, "cannot be compiled: invalid function[") {
+		if err == nil || err.Code != host.InvalidPlugin || !strings.Contains(err.Message,
+			"cannot be compiled: invalid function[") {
 			t.Errorf("%v", err)
 		}
 	}
 }
 
-// TestDamagedCache: whatever happens to the compile cache, the call is answered rightly, and what was damaged is made anew.
+// TestDamagedCache checks that calls succeed whatever happens to the compile cache, and that damaged code is
+// compiled again.
 func TestDamagedCache(t *testing.T) {
 	skipWithRace(t)
 	dir := t.TempDir()
@@ -180,7 +190,7 @@ func TestDamagedCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := strings.Join(*logged, "\n"); !strings.Contains(text, want) || want == "" && text != "" {
-			t.Errorf("said %q, want %q", text, want)
+			t.Errorf("logged %q, want %q", text, want)
 		}
 	}
 	call("compiling smallest 1.0.0 (happens once)")
@@ -199,25 +209,26 @@ func TestDamagedCache(t *testing.T) {
 	}
 
 	tests := map[string]func(){
-		"husk":      overwrite(in(stubName)),
-		"code":      overwrite(code[0]),
-		"code flip": func() { b := []byte(content(t, code[0])); b[30] ^= 1; put(t, code[0], b) },
-		"seal":      overwrite(in(checksumsName)),
-		"seal cut":  func() { put(t, in(checksumsName), []byte(content(t, in(checksumsName))[:100])) },
-		"code cut":  func() { put(t, code[0], nil) },
-		"code gone": func() { os.Remove(code[0]) },
-		"husk gone": func() { os.Remove(in(stubName)) },
-		"seal gone": func() { os.Remove(in(checksumsName)) },
-		"leads out": func() {
-			put(t, in(checksumsName), []byte(strings.Replace(content(t, in(checksumsName)), `"name":"wazero-`, `"name":"../wazero-`, 1)))
+		"stub":                overwrite(in(stubName)),
+		"code":                overwrite(code[0]),
+		"code bit":            func() { b := []byte(content(t, code[0])); b[30] ^= 1; put(t, code[0], b) },
+		"checksums":           overwrite(in(checksumsName)),
+		"checksums truncated": func() { put(t, in(checksumsName), []byte(content(t, in(checksumsName))[:100])) },
+		"code truncated":      func() { put(t, code[0], nil) },
+		"code missing":        func() { os.Remove(code[0]) },
+		"stub missing":        func() { os.Remove(in(stubName)) },
+		"checksums missing":   func() { os.Remove(in(checksumsName)) },
+		"path outside": func() {
+			put(t, in(checksumsName), []byte(strings.Replace(content(t, in(checksumsName)), `"name":"wazero-`,
+				`"name":"../wazero-`, 1)))
 		},
-		"another's": func() {
+		"another slot": func() {
 			put(t, in(checksumsName), []byte(strings.Replace(content(t, in(checksumsName)), only[0], "another", 1)))
 		},
 	}
 	if runtime.GOOS != "windows" {
-		tests["open to others"] = func() { os.Chmod(in(""), 0o777) }
-		tests["a link"] = func() {
+		tests["writable by others"] = func() { os.Chmod(in(""), 0o777) }
+		tests["symbolic link"] = func() {
 			elsewhere := filepath.Join(t.TempDir(), "code")
 			os.Rename(code[0], elsewhere)
 			os.Symlink(elsewhere, code[0])
@@ -235,11 +246,12 @@ func TestDamagedCache(t *testing.T) {
 	}
 	info, err := os.Stat(dir)
 	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("%v %v: others can get at the cache", info.Mode(), err)
+		t.Errorf("%v %v: other users can access the cache", info.Mode(), err)
 	}
 }
 
-// TestStubRequiresCode: native code that is gone when the husk is opened is found missing: the husk alone would only trap.
+// TestStubRequiresCode checks that missing native code is detected when the stub is opened: the stub alone would
+// only trap.
 func TestStubRequiresCode(t *testing.T) {
 	dir := t.TempDir()
 	e, _ := cacheEngine(t, Config{CacheDir: dir})
@@ -253,7 +265,7 @@ func TestStubRequiresCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := filepath.Join(s.dir, sums.Code.Name)
-	if err := os.Link(code, code+".link"); err != nil { // which changes nothing that matters
+	if err := os.Link(code, code+".link"); err != nil { // a harmless change
 		t.Fatal(err)
 	}
 	u, err := openSlot(s, sums)
@@ -272,7 +284,7 @@ func TestStubRequiresCode(t *testing.T) {
 	}
 }
 
-// TestChecksumsAvoidHashing: files are hashed again when they have changed or may have, and not otherwise.
+// TestChecksumsAvoidHashing checks that files are hashed again only if they have changed or may have.
 func TestChecksumsAvoidHashing(t *testing.T) {
 	dir := t.TempDir()
 	e, _ := cacheEngine(t, Config{CacheDir: dir})
@@ -285,7 +297,7 @@ func TestChecksumsAvoidHashing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As if it had been hashed long after it was written: then looking at the files is enough.
+	// This simulates that the files were hashed long after they were written. Then their metadata suffices.
 	sums.Checked = time.Now().Add(time.Hour)
 	if err := s.save(sums); err != nil {
 		t.Fatal(err)
@@ -306,14 +318,14 @@ func TestChecksumsAvoidHashing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if runtime.GOOS == "windows" {
-		return // where a time that is set back hides a change
+		return // where resetting the time hides a change
 	}
 	if _, err := s.read(); err == nil || !strings.Contains(err.Error(), "is damaged") {
 		t.Errorf("%v: a change in place was not seen", err)
 	}
 }
 
-// TestNoCache: a cache folder that cannot be made only costs time.
+// TestNoCache checks that only time is lost if the cache folder cannot be created.
 func TestNoCache(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	put(t, file, nil)
@@ -324,8 +336,9 @@ func TestNoCache(t *testing.T) {
 		if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
 			t.Error(err)
 		}
-		if text := strings.Join(*logged, "\n"); !strings.Contains(text, "compiling smallest 1.0.0") || strings.Contains(text, "once") {
-			t.Errorf("said %q", text)
+		if text := strings.Join(*logged, "\n"); !strings.Contains(text, "compiling smallest 1.0.0") ||
+			strings.Contains(text, "once") {
+			t.Errorf("logged %q", text)
 		}
 		if remaining := slots(t, temp); len(remaining) > 0 {
 			t.Errorf("left behind: %q", remaining)
@@ -333,7 +346,7 @@ func TestNoCache(t *testing.T) {
 	}
 }
 
-// TestEviction: the cache keeps within its size by giving up what was used least recently.
+// TestEviction checks that the cache removes the least recently used slots to keep its size.
 func TestEviction(t *testing.T) {
 	dir, measure := t.TempDir(), t.TempDir()
 	use := func(dir string, size int64, name, manifest, tool, params string) {
@@ -349,7 +362,8 @@ func TestEviction(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(dir, smallest), past, past); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{strings.Repeat("0", 32) + "-1", "filling-1.tmp", "mine"} { // of an earlier version, left behind, foreign
+	// an older version's, abandoned, and not Parley's
+	for _, name := range []string{strings.Repeat("0", 32) + "-1", "filling-1.tmp", "mine"} {
 		put(t, filepath.Join(dir, name, "x"), make([]byte, 1000))
 		if err := os.Chtimes(filepath.Join(dir, name), past.Add(-time.Hour), past.Add(-time.Hour)); err != nil {
 			t.Fatal(err)
@@ -359,12 +373,13 @@ func TestEviction(t *testing.T) {
 	use(measure, 0, "rev", "rev", "word", `{"text":"a"}`)
 	use(dir, dirSize(dir)-2500+dirSize(measure), "rev", "rev", "word", `{"text":"a"}`)
 	remaining := strings.Join(slots(t, dir), " ")
-	if !strings.Contains(remaining, smallest) || strings.Contains(remaining, "000000") || strings.Contains(remaining, "tmp") || !strings.Contains(remaining, "mine") {
+	if !strings.Contains(remaining, smallest) || strings.Contains(remaining, "000000") || strings.Contains(remaining,
+		"tmp") || !strings.Contains(remaining, "mine") {
 		t.Errorf("left: %s", remaining)
 	}
 	use(dir, 1, "echo", "echo", "echo", `{"value":1}`)
 	if remaining := slots(t, dir); len(remaining) != 2 || remaining[1] != "mine" && remaining[0] != "mine" {
-		t.Errorf("left: %q, want what was just made and what is not ours", remaining)
+		t.Errorf("left: %q, want only the new slot and what is not Parley's", remaining)
 	}
 }
 
@@ -388,7 +403,8 @@ func TestSharedCache(t *testing.T) {
 	}
 }
 
-// TestPackedLookup: compiled code is found by the packed bytes, and another manifest is held against it all the same.
+// TestPackedLookup checks that compiled code is found by the compressed bytes, and that another manifest is still
+// checked against it.
 func TestPackedLookup(t *testing.T) {
 	dir := t.TempDir()
 	unpacked := 0
@@ -418,9 +434,10 @@ func TestPackedLookup(t *testing.T) {
 	}
 }
 
-// TestStub: the husk of a module is one that the gate's own reader takes, with as many functions.
+// TestStub checks that the engine accepts the stub of a module, and that it equals its own stub.
 func TestStub(t *testing.T) {
-	whole, err := validateModule(readFile(t, filepath.Join(guestDir, "echo.wasm")), loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json"))))
+	whole, err := validateModule(readFile(t, filepath.Join(guestDir, "echo.wasm")),
+		loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,6 +446,6 @@ func TestStub(t *testing.T) {
 		t.Error(err)
 	}
 	if again := instrument.Stub(stub); !bytes.Equal(again, stub) || len(stub) >= len(whole.Wasm) {
-		t.Errorf("the husk has %d bytes, the module %d", len(stub), len(whole.Wasm))
+		t.Errorf("the stub has %d bytes, the module %d", len(stub), len(whole.Wasm))
 	}
 }

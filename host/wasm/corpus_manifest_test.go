@@ -17,7 +17,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// baseManifest is the manifest that the lines of testdata/hostile/manifests.txt poison.
+// baseManifest is a valid manifest that the lines of testdata/hostile/manifests.txt modify.
 const baseManifest = `{"manifest":1,"name":"poison","version":"1.0.0","kind":"parley/1","docs":{"brief":"A plugin","standard":"Text","full":"More text"},
 	"keywords":["word"],"groups":[{"name":"group","docs":{"brief":"A group"}}],"exit_codes":[{"code":10,"name":"ten","meaning":"Ten","suggestion":"Try again"}],
 	"tutorial":[{"say":"Hello","run":"parley poison call"}],"capabilities":{"env":[{"name":"LANG","why":"To know"}]},
@@ -27,7 +27,8 @@ const baseManifest = `{"manifest":1,"name":"poison","version":"1.0.0","kind":"pa
 		"when":"Now","when_not":"Later","related":[{"tool":"poison.other","why":"Because"}],"limitations":["Few"],"since":"1.0.0",
 		"deprecated":{"since":"1.0.0","message":"Old","use":"poison.other"}}]}`
 
-// hostileManifest makes the manifest of a line: "raw: TEXT", or changes "/POINTER = JSON" of the harmless one, with semicolons between them.
+// hostileManifest returns the manifest of a line: "raw: TEXT", or changes "/POINTER = JSON" to baseManifest,
+// separated by semicolons.
 func hostileManifest(t testing.TB, line string) []byte {
 	t.Helper()
 	if text, ok := strings.CutPrefix(line, "raw:"); ok {
@@ -42,7 +43,7 @@ func hostileManifest(t testing.TB, line string) []byte {
 		if !ok {
 			t.Fatalf("%s: no change", change)
 		}
-		// Escapes are JSON's here; only repetition is expanded before.
+		// Escapes are JSON's here; only repetitions are expanded before.
 		doc = setPointer(t, doc, strings.Split(pointer, "/")[1:], json.RawMessage(repeatedIn(t, value)))
 	}
 	data, err := manifest.Marshal(doc)
@@ -78,8 +79,8 @@ func setPointer(t testing.TB, doc any, path []string, value any) any {
 	return nil
 }
 
-// TestHostileManifests installs plugins that are harmless but for their manifest. What is accepted is shown in all ways in which a host shows
-// it, and nothing of it steers a terminal or hides from a reader.
+// TestHostileManifests installs plugins whose only hostile part is the manifest. It shows what is accepted in all
+// ways in which a host shows it, and checks that nothing controls a terminal or hides from a reader.
 func TestHostileManifests(t *testing.T) {
 	skipWithRace(t)
 	for _, l := range tableLines(t, "manifests.txt") {
@@ -94,7 +95,8 @@ func TestHostileManifests(t *testing.T) {
 			if err != nil {
 				e := host.AsError(err)
 				checkAllDisplayed(t, "the error", e.Object())
-				if string(e.Code) != end || !strings.Contains(e.Message, says) && !strings.Contains(fmt.Sprint(e.Details), says) {
+				if string(e.Code) != end || !strings.Contains(e.Message, says) && !strings.Contains(fmt.Sprint(e.Details),
+					says) {
 					t.Errorf("refused as %s %.500q, want %s and %q", e.Code, e.Message, end, says)
 				}
 				if data := marshal(e.Object()); len(data) > 64<<10 {
@@ -112,8 +114,8 @@ func TestHostileManifests(t *testing.T) {
 	}
 }
 
-// writePlugin makes the file of a plugin: the smallest module with a poisoned manifest in it, or as "module: KIND" says, a module that carries
-// a harmless one in a way that it should not.
+// writePlugin writes the file of a plugin: the smallest module with a hostile manifest or, for "module: KIND", a
+// module with baseManifest embedded in an invalid way.
 func writePlugin(t testing.TB, source string) (path string) {
 	t.Helper()
 	wasm := readFile(t, filepath.Join(guestDir, "smallest.wasm"))
@@ -128,10 +130,11 @@ func writePlugin(t testing.TB, source string) (path string) {
 	switch kind {
 	case "twice":
 		wasm = append(append(wasm, section(0, named)...), section(0, named)...)
-	case "last": // where only a whole walk finds it
+	case "last": // only a complete scan finds it
 		wasm = append(wasm, section(0, named)...)
 	case "beside differs":
-		err = os.WriteFile(strings.TrimSuffix(path, ".wasm")+".manifest.json", bytes.Replace(data, []byte(`"read"`), []byte(`"write"`), 1), 0o600)
+		err = os.WriteFile(strings.TrimSuffix(path, ".wasm")+".manifest.json", bytes.Replace(data, []byte(`"read"`),
+			[]byte(`"write"`), 1), 0o600)
 		wasm = append(wasm, section(0, named)...)
 	case "longer than the file":
 		wasm = append(append(wasm, 0, 0xff, 0xff, 0xff, 0xff, 0x0f), named...)
@@ -170,7 +173,7 @@ func writePlugin(t testing.TB, source string) (path string) {
 	return path
 }
 
-// renderAll returns all that a host shows of a plugin, and holds each text of it.
+// renderAll returns all that a host shows of a plugin, and checks each text.
 func renderAll(t testing.TB, c *Candidate) string {
 	t.Helper()
 	ctx := context.Background()
@@ -189,7 +192,7 @@ func renderAll(t testing.TB, c *Candidate) string {
 			checkAllDisplayed(t, what, host.AsError(err).Object())
 			return
 		}
-		// Examples and values to choose from stay what they are; as JSON, what is hidden in them is visible.
+		// Examples and enum values are kept as they are. In JSON, hidden characters in them are visible.
 		text, err := manifest.Marshal(v)
 		if err != nil {
 			t.Fatal(err)

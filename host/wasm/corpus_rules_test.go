@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// rules build those hostile modules that are too large, or too broken, to be kept. Each takes one number.
+// rules build hostile modules that are too large, or too broken, to be committed. Each takes one number.
 var rules = map[string]func(n int) []byte{
 	// Compile bombs.
 	"loops":    func(n int) []byte { return commandOf(nested(n, 0x03)) },
@@ -21,10 +21,10 @@ var rules = map[string]func(n int) []byte{
 	"adds": func(n int) []byte {
 		return commandOf(append(append([]byte{0x41, 0}, bytes.Repeat([]byte{0x41, 1, 0x6a}, n)...), 0x1a))
 	},
-	"consts-kept": func(n int) []byte { // all alive at once
+	"consts-kept": func(n int) []byte { // all live at once
 		return commandOf(append(bytes.Repeat([]byte{0x41, 1}, n), bytes.Repeat([]byte{0x1a}, n)...))
 	},
-	"branches": func(n int) []byte { // a table of n labels, ten times, in n blocks
+	"branches": func(n int) []byte { // ten tables of n labels in n blocks
 		table := append([]byte{0x41, 0, 0x0e}, unsignedLEB(n)...)
 		for i := range n + 1 {
 			table = append(table, unsignedLEB(min(i, n-1))...)
@@ -34,7 +34,7 @@ var rules = map[string]func(n int) []byte{
 		return commandOf(append(body, bytes.Repeat([]byte{0x0b}, n)...))
 	},
 	"functions": func(n int) []byte { return commandOf(repeated(n, []byte{1})...) },
-	"functions-calling": func(n int) []byte { // each calls all: only the first is the entry
+	"functions-calling": func(n int) []byte { // each calls all others; only the first is the entry
 		var body []byte
 		for i := range n {
 			body = append(append(body, 0x10), unsignedLEB(i)...)
@@ -44,44 +44,50 @@ var rules = map[string]func(n int) []byte{
 	"locals":      func(n int) []byte { return withLocals(1, n) },
 	"locals-many": func(n int) []byte { return withLocals(n, 50_000) },
 	"params":      func(n int) []byte { return manyParams(n) },
-	"results-kept": func(n int) []byte { // a function of 1,000 results is called n times, and they are dropped
+	"results-kept": func(n int) []byte { // n calls of a function with 1,000 results, which are dropped
 		results := strings.TrimSuffix(strings.Repeat("i64,", 1000), ",")
 		give := bytes.Repeat([]byte{0x42, 1}, 1000)
 		take := bytes.Repeat(append([]byte{0x10, 1}, bytes.Repeat([]byte{0x1a}, 1000)...), n)
-		return module([]string{"->", "->" + results}, []int{0, 1}, [][]byte{take, give}, export("_start", 0), export("memory", 2))
+		return module([]string{"->", "->" + results}, []int{0, 1}, [][]byte{take, give}, export("_start", 0),
+			export("memory", 2))
 	},
 
-	// What runs long without a loop that could count it.
+	// Code that runs long without a loop to count.
 	"fills":  func(n int) []byte { return unrolled(n, 1000) },
 	"chase":  pointerChase,
 	"copies": func(n int) []byte { return commandIn(2048, endlessLoop(scatteredCopies(n))) },
-	"init-large": func(n int) []byte { // a data segment of so many bytes is copied for ever
+	"init-large": func(n int) []byte { // copies a data segment of n bytes forever
 		body := append(append([]byte{0x41, 0, 0x41, 0, 0x41}, signedLEB(n)...), 0xfc, 8, 0, 0)
-		return commandIn(n>>16+1, endlessLoop(body), section(12, []byte{1}), section(11, append(append([]byte{1, 1}, unsignedLEB(n)...), make([]byte, n)...)))
+		return commandIn(n>>16+1, endlessLoop(body), section(12, []byte{1}),
+			section(11, append(append([]byte{1, 1}, unsignedLEB(n)...), make([]byte, n)...)))
 	},
 
-	// Ends of all codes.
+	// All exit codes.
 	"exit": func(n int) []byte {
 		body := append(append([]byte{0, 0x41}, signedLEB(n)...), 0x10, 0, 0x0b)
 		return wholeModule(section(1, []byte{2, 0x60, 1, 0x7f, 0, 0x60, 0, 0}),
-			section(2, []byte("\x01\x16wasi_snapshot_preview1\x09proc_exit\x00\x00")), section(3, []byte{1, 1}), section(5, []byte{1, 0, 1}),
+			section(2, []byte("\x01\x16wasi_snapshot_preview1\x09proc_exit\x00\x00")), section(3, []byte{1, 1}),
+			section(5, []byte{1, 0, 1}),
 			section(7, vector([][]byte{append(export("_start", 0)[:8], 1), export("memory", 2)})),
 			section(10, append([]byte{1}, append(unsignedLEB(len(body)), body...)...)))
 	},
 
-	// What declares more than it has, or has more than anybody needs.
+	// Modules that declare more than they have, or have more than any program needs.
 	"exports-twice": func(n int) []byte {
-		return module([]string{"->"}, []int{0}, [][]byte{{1}}, append([][]byte{export("_start", 0), export("memory", 2)}, repeated(n, export("again", 0))...)...)
+		return module([]string{"->"}, []int{0}, [][]byte{{1}}, append([][]byte{export("_start", 0), export("memory", 2)},
+			repeated(n, export("again", 0))...)...)
 	},
 	"types": func(n int) []byte {
-		return wholeModule(section(1, vector(repeated(n, []byte{0x60, 0, 0}))), section(3, []byte{1, 0}), section(5, []byte{1, 0, 1}),
+		return wholeModule(section(1, vector(repeated(n, []byte{0x60, 0, 0}))), section(3, []byte{1, 0}),
+			section(5, []byte{1, 0, 1}),
 			section(7, vector([][]byte{export("_start", 0), export("memory", 2)})), section(10, []byte{1, 2, 0, 0x0b}))
 	},
 	"globals": func(n int) []byte {
-		return wholeModule(section(1, []byte{1, 0x60, 0, 0}), section(3, []byte{1, 0}), section(5, []byte{1, 0, 1}), section(6, vector(repeated(n, []byte{0x7e, 1, 0x42, 0, 0x0b}))),
+		return wholeModule(section(1, []byte{1, 0x60, 0, 0}), section(3, []byte{1, 0}), section(5, []byte{1, 0, 1}),
+			section(6, vector(repeated(n, []byte{0x7e, 1, 0x42, 0, 0x0b}))),
 			section(7, vector([][]byte{export("_start", 0), export("memory", 2)})), section(10, []byte{1, 2, 0, 0x0b}))
 	},
-	"elements": func(n int) []byte { // so many segments, each as long as the table
+	"elements": func(n int) []byte { // n segments, each as long as the table
 		one := append(append([]byte{0, 0x41, 0, 0x0b}, unsignedLEB(10_000)...), make([]byte, 10_000)...)
 		return withElements(10_000, vector(repeated(n, one)))
 	},
@@ -89,12 +95,14 @@ var rules = map[string]func(n int) []byte{
 		return withElements(1, append(append([]byte{1, 1, 0}, unsignedLEB(n)...), make([]byte, n)...))
 	},
 	"data-large": func(n int) []byte {
-		return commandIn(n>>16+1, nil, section(11, append(append([]byte{1, 0, 0x41, 0, 0x0b}, unsignedLEB(n)...), make([]byte, n)...)))
+		return commandIn(n>>16+1, nil, section(11, append(append([]byte{1, 0, 0x41, 0, 0x0b}, unsignedLEB(n)...),
+			make([]byte, n)...)))
 	},
-	"local-groups": func(n int) []byte { // of no locals each
+	"local-groups": func(n int) []byte { // each of no locals
 		body := append(append(unsignedLEB(n), bytes.Repeat([]byte{0, 0x7e}, n)...), 0x0b)
 		return wholeModule(section(1, []byte{1, 0x60, 0, 0}), section(3, []byte{1, 0}), section(5, []byte{1, 0, 1}),
-			section(7, vector([][]byte{export("_start", 0), export("memory", 2)})), section(10, append([]byte{1}, append(unsignedLEB(len(body)), body...)...)))
+			section(7, vector([][]byte{export("_start", 0), export("memory", 2)})),
+			section(10, append([]byte{1}, append(unsignedLEB(len(body)), body...)...)))
 	},
 	"exports": func(n int) []byte {
 		names := [][]byte{export("_start", 0), export("memory", 2)}
@@ -104,7 +112,8 @@ var rules = map[string]func(n int) []byte{
 		return module([]string{"->"}, []int{0}, [][]byte{{1}}, names...)
 	},
 	"name-bytes": func(n int) []byte {
-		return module([]string{"->"}, []int{0}, [][]byte{{1}}, export("_start", 0), export("memory", 2), export(strings.Repeat("x", n), 0))
+		return module([]string{"->"}, []int{0}, [][]byte{{1}}, export("_start", 0), export("memory", 2),
+			export(strings.Repeat("x", n), 0))
 	},
 	"custom-sections": func(n int) []byte {
 		return append(commandOf([]byte{1}), bytes.Repeat(section(0, []byte("\x01x")), n)...)
@@ -118,12 +127,14 @@ var rules = map[string]func(n int) []byte{
 	"cut": func(n int) []byte { whole := commandOf([]byte{1}, []byte{1}); return whole[:len(whole)-n] },
 }
 
-// commandIn is a command of one function with one local, which is an i32, in so many pages of memory. More sections may follow; the code
-// stands where the format wants it.
+// commandIn returns a command of one function with one i32 local and the given number of memory pages. More
+// sections may follow; the code section goes where the format requires it.
 func commandIn(pages int, body []byte, more ...[]byte) []byte {
 	code := append(append([]byte{1, 1, 0x7f}, body...), 0x0b)
-	sections := [][]byte{section(1, []byte{1, 0x60, 0, 0}), section(3, []byte{1, 0}), section(5, append([]byte{1, 0}, unsignedLEB(pages)...)),
-		section(7, vector([][]byte{export("_start", 0), export("memory", 2)})), section(10, append([]byte{1}, append(unsignedLEB(len(code)), code...)...))}
+	sections := [][]byte{section(1, []byte{1, 0x60, 0, 0}), section(3, []byte{1, 0}),
+		section(5, append([]byte{1, 0}, unsignedLEB(pages)...)),
+		section(7, vector([][]byte{export("_start", 0), export("memory", 2)})),
+		section(10, append([]byte{1}, append(unsignedLEB(len(code)), code...)...))}
 	rank := map[byte]int{12: 1, 10: 2, 11: 3}
 	sections = append(sections, more...)
 	slices.SortStableFunc(sections, func(a, b []byte) int { return rank[a[0]] - rank[b[0]] })
@@ -134,10 +145,11 @@ func endlessLoop(body []byte) []byte {
 	return append(append([]byte{0x03, 0x40}, body...), 0x0c, 0, 0x0b)
 }
 
-// pointerChase follows n pointers without a loop, each into another line of 128 MiB, again and again.
+// pointerChase follows n pointers without a loop, each into another cache line of 128 MiB, again and again.
 func pointerChase(n int) []byte {
 	number := func(b []byte, v int) []byte { return append(append(b, 0x41), signedLEB(v)...) }
-	b := []byte{0x03, 0x40, 0x20, 0, 0x20, 0} // for each line: its content is a multiple of 64, as a generator of random numbers gives it
+	// for each line: its content is a multiple of 64 from a random number generator
+	b := []byte{0x03, 0x40, 0x20, 0, 0x20, 0}
 	b = append(number(b, 1103515245), 0x6c)
 	b = append(number(b, 12345*64), 0x6a)
 	b = append(number(b, 0x7ffffc0), 0x71, 0x36, 2, 0)
@@ -146,7 +158,7 @@ func pointerChase(n int) []byte {
 	return commandIn(2048, append(b, endlessLoop(bytes.Repeat([]byte{0x20, 0, 0x28, 2, 0, 0x21, 0}, n))...))
 }
 
-// scatteredCopies are copies of a kilobyte between places of 128 MiB.
+// scatteredCopies copies kilobytes between addresses spread over 128 MiB.
 func scatteredCopies(n int) []byte {
 	var b []byte
 	x := uint32(1)
@@ -162,11 +174,13 @@ func scatteredCopies(n int) []byte {
 }
 
 func withElements(size int, elements []byte) []byte {
-	return wholeModule(section(1, []byte{1, 0x60, 0, 0}), section(3, []byte{1, 0}), section(4, append([]byte{1, 0x70, 0}, unsignedLEB(size)...)),
-		section(5, []byte{1, 0, 1}), section(7, vector([][]byte{export("_start", 0), export("memory", 2)})), section(9, elements), section(10, []byte{1, 2, 0, 0x0b}))
+	return wholeModule(section(1, []byte{1, 0x60, 0, 0}), section(3, []byte{1, 0}),
+		section(4, append([]byte{1, 0x70, 0}, unsignedLEB(size)...)),
+		section(5, []byte{1, 0, 1}), section(7, vector([][]byte{export("_start", 0), export("memory", 2)})),
+		section(9, elements), section(10, []byte{1, 2, 0, 0x0b}))
 }
 
-// commandOf is a command with so many functions of no arguments, the first of which is the entry.
+// commandOf returns a command with these functions, which have no parameters. The first is the entry.
 func commandOf(bodies ...[]byte) []byte {
 	return module([]string{"->"}, repeated(len(bodies), 0), bodies, export("_start", 0), export("memory", 2))
 }
@@ -178,7 +192,8 @@ func nested(n int, op byte) []byte {
 func withLocals(functions, n int) []byte {
 	body := append(append([]byte{1}, unsignedLEB(n)...), 0x7e, 0x0b)
 	code := vector(repeated(functions, append(unsignedLEB(len(body)), body...)))
-	return wholeModule(section(1, []byte{1, 0x60, 0, 0}), section(3, vector(repeated(functions, []byte{0}))), section(5, []byte{1, 0, 1}),
+	return wholeModule(section(1, []byte{1, 0x60, 0, 0}), section(3, vector(repeated(functions, []byte{0}))),
+		section(5, []byte{1, 0, 1}),
 		section(7, vector([][]byte{export("_start", 0), export("memory", 2)})), section(10, code))
 }
 
@@ -188,27 +203,33 @@ func manyParams(n int) []byte {
 	return module([]string{"->", types + "->"}, []int{0, 1}, [][]byte{call, {}}, export("_start", 0), export("memory", 2))
 }
 
-// respondingModule is a guest of kind parley/1 whose response is the text, with room for requests of so many bytes.
+// respondingModule returns a guest of kind parley/1 that always returns text. Requests may have up to room bytes.
 func respondingModule(text []byte, room int) []byte {
 	const offset = 1 << 10
 	behind := (offset+len(text))>>16<<16 + 1<<16
 	pages := (behind+room)>>16 + 1
 	packed := append([]byte{0x42}, signedLEB64(int64(offset)<<32|int64(len(text)))...)
 	alloc := append(append([]byte{0, 0x41}, signedLEB(behind)...), 0x0b)
-	code := vector([][]byte{append(unsignedLEB(len(alloc)), alloc...), append(unsignedLEB(len(packed)+2), append(append([]byte{0}, packed...), 0x0b)...)})
-	return wholeModule(section(1, []byte{2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 2, 0x7f, 0x7f, 1, 0x7e}), section(3, []byte{2, 0, 1}),
+	code := vector([][]byte{append(unsignedLEB(len(alloc)), alloc...), append(unsignedLEB(len(packed)+2),
+		append(append([]byte{0}, packed...), 0x0b)...)})
+	return wholeModule(section(1, []byte{2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 2, 0x7f, 0x7f, 1, 0x7e}),
+		section(3, []byte{2, 0, 1}),
 		section(5, append([]byte{1, 0}, unsignedLEB(pages)...)),
-		section(7, vector([][]byte{export("memory", 2), append(export("parley_alloc", 0)[:14], 0), append(export("parley_call", 0)[:13], 1)})),
+		section(7, vector([][]byte{export("memory", 2), append(export("parley_alloc", 0)[:14], 0),
+			append(export("parley_call", 0)[:13], 1)})),
 		section(10, code),
-		section(11, append(append([]byte{1, 0, 0x41}, signedLEB(offset)...), append([]byte{0x0b}, append(unsignedLEB(len(text)), text...)...)...)))
+		section(11, append(append([]byte{1, 0, 0x41}, signedLEB(offset)...),
+			append([]byte{0x0b}, append(unsignedLEB(len(text)), text...)...)...)))
 }
 
-// returnPacked is a guest of kind parley/1 whose parley_call returns a number, whatever lies there.
+// returnPacked returns a guest of kind parley/1 whose parley_call returns a fixed number.
 func returnPacked(packed uint64) []byte {
 	body := append(append([]byte{0, 0x42}, signedLEB64(int64(packed))...), 0x0b)
 	code := vector([][]byte{{4, 0, 0x41, 16, 0x0b}, append(unsignedLEB(len(body)), body...)})
-	return wholeModule(section(1, []byte{2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 2, 0x7f, 0x7f, 1, 0x7e}), section(3, []byte{2, 0, 1}), section(5, []byte{1, 0, 1}),
-		section(7, vector([][]byte{export("memory", 2), append(export("parley_alloc", 0)[:14], 0), append(export("parley_call", 0)[:13], 1)})), section(10, code))
+	return wholeModule(section(1, []byte{2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 2, 0x7f, 0x7f, 1, 0x7e}),
+		section(3, []byte{2, 0, 1}), section(5, []byte{1, 0, 1}),
+		section(7, vector([][]byte{export("memory", 2), append(export("parley_alloc", 0)[:14], 0),
+			append(export("parley_call", 0)[:13], 1)})), section(10, code))
 }
 
 func signedLEB64(n int64) []byte {
@@ -220,8 +241,8 @@ func signedLEB64(n int64) []byte {
 	return append(out, byte(n)&0x7f)
 }
 
-// hostileModule makes the module that a case of the corpus names: a file, RULE(NUMBER), hex:BYTES, packed:NUMBER, or answer:TEXT in the syntax
-// of Go, where {{N*TEXT}} stands for N times TEXT.
+// hostileModule returns the module of a corpus case: a file, RULE(NUMBER), hex:BYTES, packed:NUMBER, or answer:TEXT
+// in Go syntax with {{N*TEXT}} for repetitions.
 func hostileModule(t testing.TB, source string) []byte {
 	t.Helper()
 	if digits, ok := strings.CutPrefix(source, "hex:"); ok {
@@ -251,7 +272,7 @@ func hostileModule(t testing.TB, source string) []byte {
 	return readFile(t, hostileDir+"/"+source)
 }
 
-// expand reads a text of a table.
+// expand decodes a text of a table.
 func expand(t testing.TB, text string) []byte {
 	t.Helper()
 	out, err := strconv.Unquote(`"` + repeatedIn(t, text) + `"`)
@@ -261,7 +282,7 @@ func expand(t testing.TB, text string) []byte {
 	return []byte(out)
 }
 
-// repeatedIn writes {{N*TEXT}} out, the innermost first.
+// repeatedIn expands {{N*TEXT}}, innermost first.
 func repeatedIn(t testing.TB, text string) string {
 	t.Helper()
 	for {

@@ -16,28 +16,30 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// schemaRules make those schemas that are too large to be read; each takes one number and gives the schema of "p" and the definitions.
+// schemaRules build schemas that are too large to be read here. Each takes a number and returns the schema of "p"
+// and its definitions.
 var schemaRules = map[string]func(n int) (p, defs string){
 	// Each level applies the next one twice.
 	"chain":    func(n int) (string, string) { return levels(n, `{"allOf":[%[1]s,%[1]s]}`) },
 	"anychain": func(n int) (string, string) { return levels(n, `{"anyOf":[%[1]s,%[1]s]}`) },
 	"notchain": func(n int) (string, string) { return levels(n, `{"not":%[1]s}`) },
-	// Each level of the value is judged by the next level twice.
+	// Each level of the value is validated by the next level twice.
 	"pairs": func(n int) (string, string) {
 		return levels(n, `{"anyOf":[{"items":%[1]s},{"items":%[1]s}]}`)
 	},
 	"ring": func(n int) (string, string) {
 		_, defs := levels(n, `%s`)
-		return `{"$ref":"#/$defs/l0"}`, strings.Replace(defs, `"l`+strconv.Itoa(n)+`":true`, `"l`+strconv.Itoa(n)+`":{"$ref":"#/$defs/l0"}`, 1)
+		return `{"$ref":"#/$defs/l0"}`, strings.Replace(defs, `"l`+strconv.Itoa(n)+`":true`, `"l`+strconv.Itoa(n)+
+			`":{"$ref":"#/$defs/l0"}`, 1)
 	},
-	"refs": func(n int) (string, string) { // so many targets
+	"refs": func(n int) (string, string) { // n targets
 		var p, defs []string
 		for i := range n {
 			p, defs = append(p, fmt.Sprintf(`{"$ref":"#/$defs/r%d"}`, i)), append(defs, fmt.Sprintf(`"r%d":true`, i))
 		}
 		return `{"anyOf":[` + strings.Join(p, ",") + `]}`, "{" + strings.Join(defs, ",") + "}"
 	},
-	"defaults": func(n int) (string, string) { // each holds the next twice
+	"defaults": func(n int) (string, string) { // each contains the next twice
 		var defs []string
 		for i := range n {
 			defs = append(defs, fmt.Sprintf(`"l%[1]d":{"type":"object","default":{},"properties":{"a":{"$ref":"#/$defs/l%[2]d"},"b":{"$ref":"#/$defs/l%[2]d"}}}`, i, i+1))
@@ -62,7 +64,8 @@ var schemaRules = map[string]func(n int) (p, defs string){
 	"nested-items": func(n int) (string, string) { return nestedJSON(n, `{"items":`) },
 }
 
-// levels are definitions l0 to ln, each made by a form of a reference to the next; the last one allows all.
+// levels returns definitions l0 to ln. Each applies form to a reference to the next; the last one accepts
+// everything.
 func levels(n int, form string) (p, defs string) {
 	var all []string
 	for i := range n {
@@ -75,7 +78,8 @@ func nestedJSON(n int, open string) (p, defs string) {
 	return strings.Repeat(open, n) + "true" + strings.Repeat("}", n), "{}"
 }
 
-// hostileParams are the parameters of a tool whose "p" has the schema of a line: a rule, or JSON with definitions after a comma.
+// hostileParams returns the parameters of a tool whose "p" has the schema of a line: a rule, or JSON followed by a
+// comma and definitions.
 func hostileParams(t testing.TB, source string) string {
 	t.Helper()
 	var p, defs string
@@ -97,8 +101,8 @@ func hostileParams(t testing.TB, source string) string {
 	return `{"type":"object","properties":{"p":` + p + `},"$defs":` + defs + `}`
 }
 
-// TestHostileSchemas installs plugins whose parameters are described by hostile schemas, and calls those that are accepted, through the whole
-// path of a call; the same schemas judge results, too. Beside it an honest plugin goes on answering.
+// TestHostileSchemas installs plugins with hostile schemas for parameters or results, and calls those that are
+// accepted through the whole path of a call. Meanwhile a well-behaved plugin keeps returning.
 func TestHostileSchemas(t *testing.T) {
 	skipWithRace(t)
 	e := testEngine(t)
@@ -130,15 +134,17 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// schemaLimit is how long installing a plugin and judging one value by its schema takes at most, whatever both are.
+// schemaLimit is the promised limit for installing a plugin and validating one value by its schema.
 const schemaLimit = 3 * time.Second
 
-// installAndCall reads a plugin with these schemas as an install does, and calls it as any caller; the guest answers the same to all.
+// installAndCall reads a plugin with these schemas as an install does, and calls it as any caller does. The guest
+// always returns the same.
 func installAndCall(t *testing.T, e *Engine, params, returns, given, result string) (end, message string) {
 	t.Helper()
 	doc := `{"manifest":1,"name":"schemas","version":"1.0.0","kind":"parley/1","docs":{"brief":"A test"},"limits":{"output_bytes":8000000},
 		"tools":[{"name":"call","docs":{"brief":"Call it"},"effect":"read","params":` + params + `,"returns":` + returns + `}]}`
-	wasm, err := manifest.WriteSection(respondingModule([]byte(`{"ok":true,"result":`+result+`}`), len(given)+1<<10), []byte(doc))
+	wasm, err := manifest.WriteSection(respondingModule([]byte(`{"ok":true,"result":`+result+`}`), len(given)+1<<10),
+		[]byte(doc))
 	path := filepath.Join(t.TempDir(), "schemas.wasm")
 	if err == nil {
 		err = os.WriteFile(path, wasm, 0o600)
@@ -176,7 +182,7 @@ func errorOutcome(t *testing.T, e *host.Error) (end, message string) {
 	return string(e.Code), e.Message + string(text)
 }
 
-// allowAll is a policy that lets everybody do everything and grants nothing.
+// allowAll is a policy that allows every call and grants nothing.
 type allowAll struct{}
 
 func (allowAll) Decide(context.Context, host.Ask) (host.Decision, error) {

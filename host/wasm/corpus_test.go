@@ -43,10 +43,10 @@ func loadAttacks(t testing.TB) []attack {
 	return all
 }
 
-// tableLine is a line of a table of testdata/hostile: fields between bars, two at least; missing ones are "".
+// tableLine is a line of a table in testdata/hostile: two to four fields separated by bars. Missing fields are "".
 type tableLine struct {
 	number  int
-	section string // the last line that began with "## ", up to a colon
+	section string // the last heading, up to a colon
 	fields  [4]string
 }
 
@@ -74,13 +74,14 @@ func tableLines(t testing.TB, name string) []tableLine {
 	return all
 }
 
-// provider makes the plugin of an attack: one of kind parley/1 where it speaks that, else a command.
+// provider returns the plugin of an attack: one of kind parley/1 if it exports that interface, else a command.
 func (a attack) provider(t testing.TB, e *Engine) *Provider {
 	m := commandManifest(t, "hostile")
 	var wasm []byte
 	if strings.HasPrefix(a.source, "wasi: ") {
 		wasm, m = readFile(t, hostileDir+"/wasi.wasm"), scriptManifest(t)
-	} else if wasm = hostileModule(t, a.source); bytes.Contains(wasm, []byte("parley_call")) && bytes.Contains(wasm, []byte("parley_alloc")) {
+	} else if wasm = hostileModule(t, a.source); bytes.Contains(wasm, []byte("parley_call")) &&
+		bytes.Contains(wasm, []byte("parley_alloc")) {
 		m = loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
 	}
 	switch a.kind {
@@ -93,14 +94,14 @@ func (a attack) provider(t testing.TB, e *Engine) *Provider {
 	return e.Provider(sourceOf(wasm, m))
 }
 
-// scriptManifest is the manifest of testdata/hostile/wasi.c, which reads its statements from stdin.
+// scriptManifest returns the manifest of testdata/hostile/wasi.c, which reads its statements from stdin.
 func scriptManifest(t testing.TB) *manifest.Manifest {
 	return loadManifest(t, []byte(`{"manifest":1,"name":"hostile","version":"1.0.0","kind":"wasi","docs":{"brief":"A test"},
 		"tools":[{"name":"run","docs":{"brief":"Run it"},"effect":"write","params":{"type":"object","properties":{"script":{"type":"string"}}},
 		"wasi":{"stdin":"{script}"}}]}`))
 }
 
-// request asks for the one tool of an attack.
+// request returns a request for the only tool of an attack.
 func (a attack) request(t testing.TB, p *Provider, timeout time.Duration) *host.Request {
 	names, err := p.Names()
 	if err != nil {
@@ -115,7 +116,7 @@ func (a attack) request(t testing.TB, p *Provider, timeout time.Duration) *host.
 	return r
 }
 
-// mounts gives a request the folders that its kind of attack is about, and returns what tells whether anything changed that must not.
+// mounts grants a request the folders of its kind of attack. changes returns what changed that must not.
 func (a attack) mounts(t testing.TB, r *host.Request) (changes func() string) {
 	kind, mode, _ := strings.Cut(a.kind, " ")
 	if kind != "fs" {
@@ -135,29 +136,31 @@ func (a attack) mounts(t testing.TB, r *host.Request) (changes func() string) {
 	return func() string { return changesIn(before, snapshot(t, watched...)) }
 }
 
-// crowd is a folder with 20,000 files, for all attacks that want one.
+// crowd is a folder with 20,000 files, shared by all attacks that need one.
 var crowd = sync.OnceValue(func() string {
 	dir := filepath.Join(testCache, "crowd")
 	err := os.MkdirAll(filepath.Join(dir, "dir"), 0o700)
 	for i := 0; i < 20_000 && err == nil; i++ {
 		err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%05d", i)), nil, 0o600)
 	}
-	if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "file"), []byte("content"), 0o600), os.Symlink(".", filepath.Join(dir, "self"))); err != nil {
+	if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "file"), []byte("content"), 0o600),
+		os.Symlink(".", filepath.Join(dir, "self"))); err != nil {
 		panic(err)
 	}
 	return dir
 })
 
-// TestCorpus runs every attack of testdata/hostile against an engine and holds how it ends against the table. Beside it another plugin is
-// called all the time, the clock is looked at, and what lies outside the granted folders is compared before and after. Compiling has a small
-// budget. PARLEY_HAMMER=1 adds what takes long, with the real one.
+// TestCorpus runs every attack of testdata/hostile against an engine and holds how it ends against the table.
+// Beside it another plugin is called all the time, the clock is looked at, and what lies outside the granted
+// folders is compared before and after. Compiling has a small budget. PARLEY_HAMMER=1 adds what takes long, with
+// the real one.
 func TestCorpus(t *testing.T) {
 	skipWithRace(t)
 	e := testEngine(t)
 	hammer := os.Getenv("PARLEY_HAMMER") != ""
 	c := startCanary(t, e)
 	if hammer {
-		time.Sleep(5 * time.Second) // the machine alone
+		time.Sleep(5 * time.Second) // without other load
 	}
 	alone, before := c.since(0)
 	var late []time.Duration
@@ -165,13 +168,13 @@ func TestCorpus(t *testing.T) {
 	for _, a := range cases {
 		t.Run(a.String(), func(t *testing.T) {
 			if a.heavy && !hammer {
-				t.Skip("takes long; PARLEY_HAMMER=1 runs it")
+				t.Skip("slow; PARLEY_HAMMER=1 runs it")
 			}
 			if e.budget = compileBudget; !a.heavy {
 				e.budget = func(int) budget { return budget{2 * time.Second, 512 << 20} }
 			}
 			p := a.provider(t, e)
-			// Who else uses the machine can make a call slow, but not the same one three times.
+			// A busy machine can delay a call, but hardly the same one three times.
 			for try := 1; ; try++ {
 				_, answered := c.since(0)
 				done := a.runOnce(t, p)
@@ -179,7 +182,7 @@ func TestCorpus(t *testing.T) {
 				answers, _ := c.since(answered)
 				worst := slices.Max(append(answers, 0))
 				if done > overrunLimit || worst > canaryLimit {
-					t.Logf("it ended %v after its deadline, and meanwhile another plugin answered after %v", done, worst)
+					t.Logf("it ended %v after its deadline, and another plugin returned after %v meanwhile", done, worst)
 				}
 				if done <= busyFactor*overrunLimit && worst <= busyFactor*canaryLimit {
 					return
@@ -193,12 +196,13 @@ func TestCorpus(t *testing.T) {
 	}
 	c.stop()
 	during, _ := c.since(before)
-	t.Logf("figures: an honest plugin alone answered: %s", spread(alone))
-	t.Logf("figures: an honest plugin beside %d attacks answered: %s", len(cases), spread(during))
-	t.Logf("figures: guests ended after their deadline: %s", spread(slices.DeleteFunc(late, func(d time.Duration) bool { return d == 0 })))
+	t.Logf("figures: a well-behaved plugin alone returned after: %s", spread(alone))
+	t.Logf("figures: a well-behaved plugin beside %d attacks returned after: %s", len(cases), spread(during))
+	t.Logf("figures: guests ended after their deadline: %s",
+		spread(slices.DeleteFunc(late, func(d time.Duration) bool { return d == 0 })))
 }
 
-// runOnce runs an attack once, and returns how long after its deadline it ended, 0 for one that ends by itself.
+// runOnce runs an attack and returns how long after its deadline it ended, or 0 if it ends by itself.
 func (a attack) runOnce(t *testing.T, p *Provider) (overrun time.Duration) {
 	const timeout = 150 * time.Millisecond
 	wait := timeout
@@ -217,7 +221,7 @@ func (a attack) runOnce(t *testing.T, p *Provider) (overrun time.Duration) {
 
 	a.checkOutcome(t, result, err)
 	if changed := changes(); changed != "" {
-		t.Errorf("outside of what it may change:\n%s", changed)
+		t.Errorf("changed outside the writable folders:\n%s", changed)
 	}
 	if now := openFiles(); now > files+4 { // a disk may still be syncing one
 		t.Errorf("%d descriptors were open before and %d after", files, now)
@@ -228,13 +232,13 @@ func (a attack) runOnce(t *testing.T, p *Provider) (overrun time.Duration) {
 	return 0
 }
 
-// openFiles counts this process's descriptors where that can be known.
+// openFiles returns the number of this process's descriptors, if it can be determined.
 func openFiles() int {
 	files, _ := os.ReadDir("/proc/self/fd")
 	return len(files)
 }
 
-// checkOutcome holds how an attack ended against its line of the table.
+// checkOutcome compares the outcome of an attack with the table.
 func (a attack) checkOutcome(t *testing.T, result *host.Result, err *host.Error) {
 	t.Helper()
 	end, text := "ok", ""
@@ -255,7 +259,7 @@ func (a attack) checkOutcome(t *testing.T, result *host.Result, err *host.Error)
 	}
 }
 
-// checkDisplayed holds that a text steers no terminal and no reader's eye.
+// checkDisplayed checks that a text controls no terminal and hides nothing from a reader.
 func checkDisplayed(t testing.TB, what, text string) {
 	t.Helper()
 	if i := strings.IndexFunc(text, manifest.Hidden); i >= 0 {
@@ -266,7 +270,7 @@ func checkDisplayed(t testing.TB, what, text string) {
 	}
 }
 
-// checkAllDisplayed is checkShown for all texts that a value has as JSON.
+// checkAllDisplayed calls checkDisplayed for all strings in the JSON of a value.
 func checkAllDisplayed(t testing.TB, what string, v any) {
 	t.Helper()
 	data, err := json.Marshal(v)
@@ -296,7 +300,8 @@ func checkAllDisplayed(t testing.TB, what string, v any) {
 	walk(decoded)
 }
 
-// TestCorpusSources compiles the sources anew where there is a compiler, so that what is run is what can be read.
+// TestCorpusSources compiles the sources again, if there is a compiler, and compares the results with the committed
+// modules.
 func TestCorpusSources(t *testing.T) {
 	named := string(readFile(t, hostileDir+"/cases.txt"))
 	modules, err := filepath.Glob(hostileDir + "/*.wasm")
@@ -313,13 +318,13 @@ func TestCorpusSources(t *testing.T) {
 		if filepath.Base(module) == "wasi.wasm" {
 			source = strings.TrimSuffix(source, "wat") + "c"
 			if version, _ := exec.Command("clang", "--version").Output(); !bytes.Contains(version, []byte("version 14.")) {
-				t.Logf("there is no clang 14 for %s", source)
+				t.Logf("%s needs clang 14", source)
 				continue
 			}
 			cmd = exec.Command("clang", "--target=wasm32", "-O2", "-Wall", "-Wextra", "-nostdlib", "-fno-builtin",
 				"-Wl,--export=_start,--no-entry,-z,stack-size=65536", "-s", "-o", out, source)
 		} else if _, err := exec.LookPath("wat2wasm"); err != nil {
-			t.Skip("there is no wat2wasm")
+			t.Skip("needs wat2wasm")
 		}
 		if strings.Contains(string(readFile(t, source)), "--debug-names") {
 			cmd.Args = append(cmd.Args, "--debug-names")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// makePipe makes a plain file where there are no named pipes.
+// makePipe creates a plain file, because there are no named pipes here.
 func makePipe(t testing.TB, path string) {
 	t.Helper()
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestSwapped: two goroutines exchange files, folders, pipes and links that lead out of the mount, under the names that a guest uses at the same
-// time in every way there is. What lies outside is neither read nor changed. PARLEY_HAMMER=1 goes on for a minute.
+// TestSwapped: two goroutines exchange files, folders, pipes and links that lead out of the mount, under the names
+// that a guest uses at the same time in every way there is. What lies outside is neither read nor changed.
+// PARLEY_HAMMER=1 goes on for a minute.
 func TestSwapped(t *testing.T) {
 	e := testEngine(t)
 	p := e.Provider(sourceOf(readFile(t, hostileDir+"/wasi.wasm"), scriptManifest(t)))
@@ -28,7 +29,7 @@ func TestSwapped(t *testing.T) {
 		}
 	}
 	before := snapshot(t, outside)
-	root, err := os.OpenRoot(inside) // one swapper must not be led astray by the other
+	root, err := os.OpenRoot(inside) // os.Root keeps one swapper from being misled by the other
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestSwapped(t *testing.T) {
 		})
 	}
 
-	// Each is done again and again in one call, so that swaps fall between the host's look and its deed.
+	// Each script repeats its calls, so that swaps fall between the host's check and its use of a name.
 	scripts := []string{
 		"path_open 3 1 'x' 0 2 0 0 @; fd_read $ <64> @; print; fd_close $",
 		"path_open 3 0 'x' 0 2 0 0 @; fd_read $ <64> @; print; fd_close $",
@@ -61,11 +62,15 @@ func TestSwapped(t *testing.T) {
 		"path_open 3 1 'x/new' 1 0x42 0 0 @; fd_write $ <'written'> @; fd_close $",
 		"path_open 3 1 'd/x/secret' 8 0x42 0 0 @; fd_close $",
 		"path_open 3 1 'x' 2 2 0 0 @; path_open $ 1 'secret' 0 2 0 0 @; fd_read $ <64> @; print; fd_close $; fd_close $$",
-		"path_open 3 1 'x' 2 2 0 0 @; fd_readdir $ ^ 4096 0 @; print; path_create_directory $ 'made'; path_unlink_file $ 'secret'; fd_close $",
-		"path_unlink_file 3 'x/secret'; path_unlink_file 3 'd/x/secret'; path_remove_directory 3 'x/dir'; path_create_directory 3 'x/made'",
+		"path_open 3 1 'x' 2 2 0 0 @; fd_readdir $ ^ 4096 0 @; print; path_create_directory $ 'made'; path_unlink_file " +
+			"$ 'secret'; fd_close $",
+		"path_unlink_file 3 'x/secret'; path_unlink_file 3 'd/x/secret'; path_remove_directory 3 'x/dir'; " +
+			"path_create_directory 3 'x/made'",
 		"path_rename 3 'file' 3 'x/file'; path_rename 3 'x/secret' 3 'stolen'; path_rename 3 'x' 3 'd/x'; path_rename 3 'd/x' 3 'x'",
-		"path_link 3 1 'x' 3 'hard'; path_link 3 0 'x/secret' 3 'hard2'; path_link 3 0 'file' 3 'x/hard'; path_unlink_file 3 'hard'",
-		"path_filestat_set_times 3 1 'x' 0 0 5; path_filestat_set_times 3 0 'x' 0 0 5; path_filestat_set_times 3 1 'x/secret' 0 0 5",
+		"path_link 3 1 'x' 3 'hard'; path_link 3 0 'x/secret' 3 'hard2'; path_link 3 0 'file' 3 'x/hard'; " +
+			"path_unlink_file 3 'hard'",
+		"path_filestat_set_times 3 1 'x' 0 0 5; path_filestat_set_times 3 0 'x' 0 0 5; path_filestat_set_times 3 1 " +
+			"'x/secret' 0 0 5",
 		"path_open 3 1 'x' 0 0x42 0 0 @; fd_filestat_set_times $ 0 0 5; fd_filestat_set_size $ 3; fd_close $",
 		"path_readlink 3 'x/link' ^ 4096 @; path_filestat_get 3 1 'x/secret' ^; path_symlink 'x' 3 'x/soft'",
 	}
@@ -74,12 +79,12 @@ func TestSwapped(t *testing.T) {
 		r := requestFor(t, p, "run", string(marshal(map[string]string{"script": "path_open 3 1 '.' 2 2 0 0 @; fd_close $;" + strings.Repeat(scripts[calls%len(scripts)]+";", 200)})))
 		r.Grant.FS = []host.FSGrant{{Path: "/data", Source: inside, Mode: "rw"}}
 		result, err := invokeRequest(t, p, r)
-		if err != nil && err.Code != host.LimitExceeded { // for what it created
+		if err != nil && err.Code != host.LimitExceeded { // it reached the limit of created files
 			t.Error(err)
 		}
 		var logged string
 		if err == nil && json.Unmarshal(result.Data, &logged) == nil && strings.Contains(logged, "not yours") {
-			t.Errorf("what is outside was read by %s", scripts[calls%len(scripts)])
+			t.Errorf("%s read what is outside", scripts[calls%len(scripts)])
 		}
 		calls++
 	}
@@ -87,14 +92,14 @@ func TestSwapped(t *testing.T) {
 	swappers.Wait()
 	t.Logf("figures: %d calls of 200 times each while names were swapped %d times", calls, swaps.Load())
 	if changes := changesIn(before, snapshot(t, outside)); changes != "" {
-		t.Errorf("what lies outside has changed:\n%s", changes)
+		t.Errorf("files outside have changed:\n%s", changes)
 	}
 	if calls < len(scripts) {
 		t.Errorf("only %d of %d scripts have run", calls, len(scripts))
 	}
 }
 
-// swap puts something else in the place of one of the names.
+// swap replaces one of the names.
 func swap(t testing.TB, root *os.Root, random *rand.Rand, outside, temp string) {
 	_ = root.RemoveAll(temp)
 	switch random.IntN(7) {
@@ -119,7 +124,7 @@ func swap(t testing.TB, root *os.Root, random *rand.Rand, outside, temp string) 
 		_ = root.Mkdir("d", 0o700)
 	}
 	if root.Rename(temp, target) != nil {
-		_ = root.RemoveAll(target) // it is of another kind
+		_ = root.RemoveAll(target) // the existing one is of another kind
 		_ = root.Rename(temp, target)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// tree makes a folder to be mounted, "inside", and beside it one that must stay out of reach, "outside", and another to be mounted,
-// "other"; it returns the first two. Links lead in and out, files of all kinds lie about.
+// tree creates the folders "inside", which is to be mounted, "outside", which must stay out of reach, and "other",
+// which is to be mounted, too. It returns the first two. There are links in both directions and files of all kinds.
 func tree(t testing.TB) (inside, outside string) {
 	t.Helper()
 	base := t.TempDir()
@@ -36,17 +36,20 @@ func tree(t testing.TB) (inside, outside string) {
 		}
 	}
 	links := map[string]string{
-		"out-file": at("outside/secret"), "out-dir": at("outside"), "up": "../outside", "up-file": "../outside/secret", "root": "/",
-		"in-file": "file", "in-dir": "dir", "self": ".", "parent": "..", "round": "dir/../../inside/file", "loop": "loop", "ping": "pong", "pong": "ping",
-		"new-outside": at("outside/new"), "dangling": "nothing", "proc": "/proc/self/root" + at("outside/secret"), "dir/up2": "../../outside",
+		"out-file": at("outside/secret"), "out-dir": at("outside"), "up": "../outside", "up-file": "../outside/secret",
+		"root":    "/",
+		"in-file": "file", "in-dir": "dir", "self": ".", "parent": "..", "round": "dir/../../inside/file", "loop": "loop",
+		"ping": "pong", "pong": "ping",
+		"new-outside": at("outside/new"), "dangling": "nothing", "proc": "/proc/self/root" + at("outside/secret"),
+		"dir/up2": "../../outside",
 	}
-	for i := range 60 { // out of the folder at the end of a chain
+	for i := range 60 { // leaves the folder at the end of a chain
 		links[fmt.Sprint("chain", i)] = fmt.Sprint("chain", i+1)
 	}
 	links["chain60"] = "../outside/secret"
 	for name, target := range links {
 		if err := os.Symlink(target, filepath.Join(at("inside"), filepath.FromSlash(name))); err != nil {
-			t.Skipf("no symbolic links here: %v", err)
+			t.Skipf("symbolic links are not supported: %v", err)
 		}
 	}
 	makePipe(t, at("inside/pipe"))
@@ -63,7 +66,8 @@ func tree(t testing.TB) (inside, outside string) {
 	return at("inside"), at("outside")
 }
 
-// snapshot describes all that folders hold, a line each: names, kinds and rights, times, numbers of links, sizes and contents.
+// snapshot describes the content of folders, one line per file: name, type and permissions, times, link count, size
+// and content.
 func snapshot(t testing.TB, dirs ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -95,7 +99,7 @@ func snapshot(t testing.TB, dirs ...string) string {
 	return b.String()
 }
 
-// changesIn lists what two snapshots differ in, "" for nothing.
+// changesIn returns the difference of two snapshots, "" if they are equal.
 func changesIn(before, after string) string {
 	var b strings.Builder
 	was, is := slices.Collect(strings.Lines(before)), slices.Collect(strings.Lines(after))
@@ -127,7 +131,7 @@ func runProbe(t *testing.T, p *Provider, grant host.Grant, args ...string) strin
 	return strings.TrimSpace(s)
 }
 
-// TestMounts tries each operation on a folder granted for reading and on one granted for writing.
+// TestMounts tries every operation on a folder granted read-only and on one granted for writing.
 func TestMounts(t *testing.T) {
 	p := localGuest(t, testEngine(t), "probe")
 	inside, outside := tree(t)
@@ -137,7 +141,7 @@ func TestMounts(t *testing.T) {
 
 	both := []struct {
 		args []string
-		want string // a part of it
+		want string // a substring
 	}{
 		{[]string{"read", "/data/file"}, "content"},
 		{[]string{"read", "/data/in-file"}, "content"},
@@ -160,8 +164,10 @@ func TestMounts(t *testing.T) {
 		{[]string{"open-many", "/data/file"}, "limit_exceeded"},
 	}
 	changes := [][]string{
-		{"write", "/data/file", "x"}, {"append", "/data/file", "x"}, {"create", "/data/new"}, {"trunc", "/data/file"}, {"truncate", "/data/file"},
-		{"mkdir", "/data/made"}, {"rmdir", "/data/dir"}, {"unlink", "/data/file"}, {"rename", "/data/file", "/data/other"}, {"link", "/data/file", "/data/hard"},
+		{"write", "/data/file", "x"}, {"append", "/data/file", "x"}, {"create", "/data/new"}, {"trunc", "/data/file"},
+		{"truncate", "/data/file"},
+		{"mkdir", "/data/made"}, {"rmdir", "/data/dir"}, {"unlink", "/data/file"}, {"rename", "/data/file", "/data/other"},
+		{"link", "/data/file", "/data/hard"},
 		{"symlink", "file", "/data/soft"}, {"utimes", "/data/file"},
 	}
 	for _, grant := range []host.Grant{readOnly, writable} {
@@ -177,7 +183,7 @@ func TestMounts(t *testing.T) {
 		}
 	}
 	if changes := changesIn(before, snapshot(t, inside)); changes != "" {
-		t.Errorf("a folder granted for reading has changed:\n%s", changes)
+		t.Errorf("the read-only folder has changed:\n%s", changes)
 	}
 
 	for _, tt := range []struct {
@@ -220,7 +226,8 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestInvalidFolderGrants: an operator may grant what is no folder, or is none any more: that is no fault of the plugin, and nothing waits for a pipe.
+// TestInvalidFolderGrants checks that granting something that is not a folder is an operator's error instead of the
+// plugin's, and that nothing blocks on a pipe.
 func TestInvalidFolderGrants(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
@@ -233,16 +240,19 @@ func TestInvalidFolderGrants(t *testing.T) {
 		for _, r := range []struct {
 			plugin *Provider
 			*host.Request
-		}{{reactor, requestFor(t, reactor, "echo", `{"value":1}`)}, {command, requestFor(t, command, "word", `{"text":"a"}`)}} {
+		}{{reactor, requestFor(t, reactor, "echo", `{"value":1}`)},
+			{command, requestFor(t, command, "word", `{"text":"a"}`)}} {
 			r.Grant.FS = []host.FSGrant{{Path: "/data", Source: filepath.Join(dir, name), Mode: "ro"}}
-			if _, err := invokeRequest(t, r.plugin, r.Request); err == nil || err.Code != host.ConfigError || !strings.Contains(err.Message, filepath.Join(dir, name)) {
+			if _, err := invokeRequest(t, r.plugin, r.Request); err == nil || err.Code != host.ConfigError ||
+				!strings.Contains(err.Message, filepath.Join(dir, name)) {
 				t.Errorf("%s, granted %s: %v", r.plugin.Info().Name, name, err)
 			}
 		}
 	}
 }
 
-// TestClockRandomEnv: without a grant the wall clock stands and randomness repeats; the monotonic clock always runs.
+// TestClockRandomEnv checks that without grants the wall clock stands still and random bytes repeat. The monotonic
+// clock always runs.
 func TestClockRandomEnv(t *testing.T) {
 	p := localGuest(t, testEngine(t), "probe")
 	if got := runProbe(t, p, host.Grant{}, "time"); got != "epoch runs" {
@@ -268,7 +278,7 @@ func TestClockRandomEnv(t *testing.T) {
 	}
 }
 
-// TestCommandFailure: the exit code is the exit code, and the end of stderr the message.
+// TestCommandFailure checks that exit codes are preserved and that the end of stderr becomes the message.
 func TestCommandFailure(t *testing.T) {
 	p := localGuest(t, testEngine(t), "probe")
 	for _, tt := range []struct {
@@ -283,7 +293,8 @@ func TestCommandFailure(t *testing.T) {
 			t.Errorf("exit %s: tool %+v", tt.code, err.Tool)
 		}
 	}
-	if _, err := invoke(t, p, "run", "{\"a\":\"read\",\"b\":\"x\\u0000y\"}"); err == nil || err.Code != host.InvalidArgs || err.Details[0].Parameter != "/b" {
+	if _, err := invoke(t, p, "run", "{\"a\":\"read\",\"b\":\"x\\u0000y\"}"); err == nil ||
+		err.Code != host.InvalidArgs || err.Details[0].Parameter != "/b" {
 		t.Errorf("NUL in argv: %+v", err)
 	}
 }

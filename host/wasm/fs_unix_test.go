@@ -17,7 +17,7 @@ func makePipe(t testing.TB, path string) {
 	}
 }
 
-// makeSocket leaves a socket.
+// makeSocket creates a Unix socket and leaves it in the folder.
 func makeSocket(t testing.TB, path string) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -25,12 +25,12 @@ func makeSocket(t testing.TB, path string) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil && len(path) < 100 { // addresses are short
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil && len(path) < 100 { // socket addresses are short
 		t.Fatal(err)
 	}
 }
 
-// linksTo is how many names a file has.
+// linksTo returns the link count of a file.
 func linksTo(info fs.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && !info.IsDir() {
 		return uint64(st.Nlink)

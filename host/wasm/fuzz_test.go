@@ -11,7 +11,8 @@ import (
 )
 
 func fuzzCall() *call {
-	m := &manifest.Manifest{Name: "fuzz", Kind: manifest.KindParley, ExitCodes: []manifest.ExitCode{{Code: 10, Name: "ten"}}}
+	m := &manifest.Manifest{Name: "fuzz", Kind: manifest.KindParley,
+		ExitCodes: []manifest.ExitCode{{Code: 10, Name: "ten"}}}
 	r := &host.Request{Tool: "tool", Grant: host.Grant{Tools: []string{"cdp.*"}}}
 	r.CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
 		return &host.Result{}, nil
@@ -19,9 +20,10 @@ func fuzzCall() *call {
 	return newCall(New(Config{}), nil, m, r, &hostFunctions{r: r})
 }
 
-// FuzzResponse: whatever a guest answers becomes a result or a *host.Error.
+// FuzzResponse checks that any response becomes a result or a *host.Error.
 func FuzzResponse(f *testing.F) {
-	for _, s := range []string{`{"ok":true,"result":1}`, `{"ok":false,"exit":10,"message":"m","details":{}}`, `{"ok":false,"exit":99999999999999999999}`,
+	for _, s := range []string{`{"ok":true,"result":1}`, `{"ok":false,"exit":10,"message":"m","details":{}}`,
+		`{"ok":false,"exit":99999999999999999999}`,
 		`{"ok":false,"invalid":[{"pointer":"/a"}]}`, `{"ok":true,"result":"\ud800"}`, `null`, `[]`, ``} {
 		f.Add([]byte(s))
 	}
@@ -30,7 +32,7 @@ func FuzzResponse(f *testing.F) {
 		var e *host.Error
 		switch {
 		case err == nil && !json.Valid(result.Data):
-			t.Errorf("the result is no JSON: %q", result.Data)
+			t.Errorf("the result is not valid JSON: %q", result.Data)
 		case err != nil && !errors.As(err, &e):
 			t.Errorf("%T: %v", err, err)
 		case err != nil:
@@ -41,7 +43,7 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// FuzzHostRequest: whatever a guest asks is answered with JSON.
+// FuzzHostRequest checks that the reply to any request is JSON.
 func FuzzHostRequest(f *testing.F) {
 	f.Add("call_tool", []byte(`{"tool":"cdp.open","params":{},"options":{"timeout":"1s"}}`))
 	f.Add("http_request", []byte(`{"method":"GET","url":"http://127.0.0.1"}`))

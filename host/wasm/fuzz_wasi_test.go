@@ -18,11 +18,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// fuzzPaths are the texts that statements choose from.
-var fuzzPaths = []string{".", "..", "file", "dir", "dir/deep", "in-file", "in-dir", "out-file", "out-dir", "up", "up/secret", "self", "self/file", "loop",
-	"new", "new/new", "dir/new", "pipe", "socket", "../outside/secret", "/", "", "root/etc", "~00", "~ff", "dir/../file", "file/", "chain55", "in.json", "out.json", "dangling"}
+// fuzzPaths are the paths that statements choose from.
+var fuzzPaths = []string{".", "..", "file", "dir", "dir/deep", "in-file", "in-dir", "out-file", "out-dir", "up",
+	"up/secret", "self", "self/file", "loop",
+	"new", "new/new", "dir/new", "pipe", "socket", "../outside/secret", "/", "", "root/etc", "~00", "~ff", "dir/../file",
+	"file/", "chain55", "in.json", "out.json", "dangling"}
 
-// fuzzScript makes statements of wasi.c of bytes: each takes one byte for the function and as many as its parameters need.
+// fuzzScript turns bytes into statements of wasi.c: one byte chooses the function, further bytes its arguments.
 func fuzzScript(data []byte) string {
 	names := slices.Sorted(maps.Keys(wasiFunctions))
 	names = slices.DeleteFunc(names, func(n string) bool { return n == "proc_exit" })
@@ -72,8 +74,8 @@ func fuzzScript(data []byte) string {
 	return script.String()
 }
 
-// FuzzWASI: whatever a guest calls with whatever arguments, its call ends in time, what lies outside of its folders stays as it is, and
-// nothing of it is read.
+// FuzzWASI checks that a call ends in time whatever WASI functions it calls, and that nothing outside its folders
+// is read or changed.
 func FuzzWASI(f *testing.F) {
 	m := scriptManifest(f)
 	m.Tools[0].WASI.Files = []manifest.WASIFile{{Path: "/in.json", From: "{script}"}}
@@ -113,7 +115,7 @@ func FuzzWASI(f *testing.F) {
 	})
 }
 
-// emptied takes away what many runs have made.
+// emptied removes what many runs have created.
 func emptied(t testing.TB, dir string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -128,7 +130,8 @@ func emptied(t testing.TB, dir string) {
 	}
 }
 
-// FuzzStderr: however a guest cuts what it writes, each byte is passed on, counted as left out or dropped as hidden.
+// FuzzStderr checks that each byte of stderr is forwarded, counted as dropped, or removed as hidden, however the
+// guest splits its output.
 func FuzzStderr(f *testing.F) {
 	f.Add([]byte("one\ntwo\n\nthree"), uint8(3))
 	f.Add([]byte("\x1b[2J\xff\xfe\n\u202e\n"), uint8(1))
@@ -155,8 +158,9 @@ func FuzzStderr(f *testing.F) {
 				t.Errorf("%q", line)
 			}
 		}
-		if c.stderr.total != len(data) || c.stderr.forwarded+c.stderr.dropped > len(data) || c.stderr.dropped > 0 != strings.Contains(strings.Join(lines, "\n"), "more bytes on stderr are not shown") {
-			t.Errorf("of %d bytes %d were passed on and %d left", len(data), c.stderr.forwarded, c.stderr.dropped)
+		if c.stderr.total != len(data) || c.stderr.forwarded+c.stderr.dropped > len(data) ||
+			c.stderr.dropped > 0 != strings.Contains(strings.Join(lines, "\n"), "more bytes on stderr are not shown") {
+			t.Errorf("of %d bytes %d were forwarded and %d dropped", len(data), c.stderr.forwarded, c.stderr.dropped)
 		}
 		if total > 4*(c.limits.log+stderrExcerpt)+1000 {
 			t.Errorf("%d bytes were passed on", total)
@@ -168,7 +172,8 @@ func FuzzStderr(f *testing.F) {
 	})
 }
 
-// FuzzStub: what the rewriter makes of a module has a husk that the engine takes for the same module without its code.
+// FuzzStub checks that the engine accepts the stub of an instrumented module, with the same imports, exports and
+// types.
 func FuzzStub(f *testing.F) {
 	for _, a := range loadAttacks(f) {
 		if strings.HasSuffix(a.source, ".wasm") || strings.HasPrefix(a.source, "hex:") {
@@ -182,19 +187,20 @@ func FuzzStub(f *testing.F) {
 		}
 		again, err := instrument.Rewrite(instrument.Stub(m.Wasm), instrument.Config{MaxPages: maxPages, Plain: true})
 		if err != nil {
-			t.Fatalf("the husk of %x is refused: %v", wasm, err)
+			t.Fatalf("the stub of %x is refused: %v", wasm, err)
 		}
 		whole, err := instrument.Rewrite(m.Wasm, instrument.Config{MaxPages: maxPages, Plain: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fmt.Sprint(again.Imports, again.Exports, again.MemoryMin, again.MemoryMax, again.HasStart) != fmt.Sprint(whole.Imports, whole.Exports, whole.MemoryMin, whole.MemoryMax, whole.HasStart) {
+		if fmt.Sprint(again.Imports, again.Exports, again.MemoryMin, again.MemoryMax,
+			again.HasStart) != fmt.Sprint(whole.Imports, whole.Exports, whole.MemoryMin, whole.MemoryMax, whole.HasStart) {
 			t.Errorf("%x: the husk is another module", wasm)
 		}
 	})
 }
 
-// FuzzCandidate: any file is a plugin or refused with a reason that can be shown.
+// FuzzCandidate checks that any file is a plugin, or refused with a reason that can be displayed.
 func FuzzCandidate(f *testing.F) {
 	for _, kind := range []string{"twice", "last", "name longer than the section", "empty"} {
 		f.Add(readFile(f, writePlugin(f, "module: "+kind)), false)
@@ -218,9 +224,10 @@ func FuzzCandidate(f *testing.F) {
 	})
 }
 
-// FuzzChecksums: what lies in the cache is a whole slot or none.
+// FuzzChecksums checks that any content of the cache is a valid slot or is refused.
 func FuzzChecksums(f *testing.F) {
-	f.Add([]byte(`{"key":"k","module":{},"husk":{"name":"husk.wasm","sha256":"x"},"code":{"name":"code","sha256":"y"}}`), []byte("husk"))
+	f.Add([]byte(`{"key":"k","module":{},"husk":{"name":"husk.wasm","sha256":"x"},"code":{"name":"code","sha256":"y"}}`),
+		[]byte("husk"))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, sums, stub []byte) {
 		for name, data := range map[string][]byte{checksumsName: sums, stubName: stub, "code": []byte("code")} {

@@ -64,11 +64,11 @@ func TestHTTPRequest(t *testing.T) {
 	}
 	big := `{"url":"u","body":"` + strings.Repeat("x", maxHostRequest) + `"}`
 	if _, err := decodeHTTPRequest([]byte(big)); err == nil {
-		t.Error("a question of any size is read")
+		t.Error("a request of any size is accepted")
 	}
 }
 
-// hostFunctionsFor is the desk of a call whose requests f answers.
+// hostFunctionsFor returns the host functions of a call whose HTTP requests f serves.
 func hostFunctionsFor(f func(*host.HTTPRequest) (*host.HTTPResponse, error)) *hostFunctions {
 	r := &host.Request{}
 	if f != nil {
@@ -85,20 +85,27 @@ func TestHTTPResponse(t *testing.T) {
 		want     string
 		denied   string
 	}{
-		{"text", &host.HTTPResponse{Status: 200, Headers: [][2]string{{"set-cookie", "b=1"}, {"set-cookie", "a=2"}}, Body: []byte("<ü>")}, nil,
+		{"text", &host.HTTPResponse{Status: 200, Headers: [][2]string{{"set-cookie", "b=1"}, {"set-cookie", "a=2"}},
+			Body: []byte("<ü>")}, nil,
 			`{"ok":true,"result":{"status":200,"headers":[["set-cookie","b=1"],["set-cookie","a=2"]],"body":"<ü>"}}`, ""},
-		{"bytes", &host.HTTPResponse{Status: 404, Body: []byte{0xff, 0}}, nil, `{"ok":true,"result":{"status":404,"headers":[],"body_base64":"/wA="}}`, ""},
+		{"bytes", &host.HTTPResponse{Status: 404, Body: []byte{0xff, 0}}, nil,
+			`{"ok":true,"result":{"status":404,"headers":[],"body_base64":"/wA="}}`, ""},
 		{"nothing", &host.HTTPResponse{Status: 204}, nil, `{"ok":true,"result":{"status":204,"headers":[],"body":""}}`, ""},
 		{"a header that is not UTF-8", &host.HTTPResponse{Status: 200, Headers: [][2]string{{"x", "\xe9"}}}, nil,
 			`{"ok":true,"result":{"status":200,"headers":[["x","\ufffd"]],"body":""}}`, ""},
-		{"denied", nil, &host.Error{Code: host.Denied, Message: "m", Denied: []host.Denial{{Right: "http:GET:http://b.test", Why: "http://a.test redirected there"}}},
+		{"denied", nil, &host.Error{Code: host.Denied, Message: "m", Denied: []host.Denial{{Right: "http:GET:http://b.test",
+			Why: "http://a.test redirected there"}}},
 			`{"ok":false,"error":{"code":"denied","exit_code":82,"message":"not granted: http:GET:http://b.test",` +
-				`"denied":[{"right":"http:GET:http://b.test","why":"http://a.test redirected there"}]}}`, "http:GET:http://b.test"},
-		{"unavailable", nil, host.Errorf(host.Unavailable, "down"), `{"ok":false,"error":{"code":"unavailable","exit_code":105,"message":"down"}}`, ""},
-		{"no error of ours", nil, io.EOF, `{"ok":false,"error":{"code":"internal","exit_code":110,"message":"EOF"}}`, ""},
+				`"denied":[{"right":"http:GET:http://b.test","why":"http://a.test redirected there"}]}}`,
+			"http:GET:http://b.test"},
+		{"unavailable", nil, host.Errorf(host.Unavailable, "down"),
+			`{"ok":false,"error":{"code":"unavailable","exit_code":105,"message":"down"}}`, ""},
+		{"an error of another package", nil, io.EOF,
+			`{"ok":false,"error":{"code":"internal","exit_code":110,"message":"EOF"}}`, ""},
 	} {
 		d := hostFunctionsFor(func(*host.HTTPRequest) (*host.HTTPResponse, error) { return tt.response, tt.err })
-		if got := d.dispatch(context.Background(), "http_request", []byte(`{"url":"http://a.test/"}`)); !sameJSON(t, got, json.RawMessage(tt.want)) {
+		if got := d.dispatch(context.Background(), "http_request", []byte(`{"url":"http://a.test/"}`)); !sameJSON(t, got,
+			json.RawMessage(tt.want)) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 		switch {
@@ -108,7 +115,8 @@ func TestHTTPResponse(t *testing.T) {
 	}
 }
 
-// A host without a network denies, in the grammar of grants; what is no URL is said to be none, and what is secret in it is not repeated.
+// TestNetworkDenied checks that a host without network denies requests in the grammar of grants, that an invalid
+// URL is reported as such, and that secrets in the URL are not repeated.
 func TestNetworkDenied(t *testing.T) {
 	d := hostFunctionsFor(nil)
 	for input, want := range map[string]string{
@@ -124,11 +132,11 @@ func TestNetworkDenied(t *testing.T) {
 		}
 	}
 	if len(d.denied) != 2 {
-		t.Errorf("noted %v", d.denied)
+		t.Errorf("recorded %v", d.denied)
 	}
 }
 
-// A guest in C asks a real server.
+// TestGuestFetch: a C guest sends requests to a real server.
 func TestGuestFetch(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -136,13 +144,15 @@ func TestGuestFetch(t *testing.T) {
 		w.Write(body)
 	}))
 	defer server.Close()
-	definition := bytes.ReplaceAll(readFile(t, filepath.Join(guestDir, "fetch.manifest.json")), []byte("http://127.0.0.1"), []byte(server.URL))
+	definition := bytes.ReplaceAll(readFile(t, filepath.Join(guestDir, "fetch.manifest.json")),
+		[]byte("http://127.0.0.1"), []byte(server.URL))
 	p := testEngine(t).Provider(sourceOf(readFile(t, filepath.Join(guestDir, "fetch.wasm")), loadManifest(t, definition)))
 	get := func(params string) (*host.Result, *host.Error) {
 		r := requestFor(t, p, "get", params)
 		r.HTTP = func(ctx context.Context, q *host.HTTPRequest) (*host.HTTPResponse, error) {
 			if !strings.HasPrefix(q.URL, server.URL+"/") {
-				return nil, &host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "http:" + q.Method + ":elsewhere", Why: "no grant reaches it"}}}
+				return nil, &host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "http:" + q.Method + ":elsewhere",
+					Why: "no grant reaches it"}}}
 			}
 			request, err := http.NewRequestWithContext(ctx, q.Method, q.URL, bytes.NewReader(q.Body))
 			if err != nil {
@@ -157,7 +167,8 @@ func TestGuestFetch(t *testing.T) {
 			}
 			defer response.Body.Close()
 			body, err := io.ReadAll(response.Body)
-			return &host.HTTPResponse{Status: response.StatusCode, Headers: [][2]string{{"x-seen", response.Header.Get("X-Seen")}}, Body: body}, err
+			return &host.HTTPResponse{Status: response.StatusCode,
+				Headers: [][2]string{{"x-seen", response.Header.Get("X-Seen")}}, Body: body}, err
 		}
 		return invokeRequest(t, p, r)
 	}
@@ -171,16 +182,18 @@ func TestGuestFetch(t *testing.T) {
 		}
 	}
 	_, err := get(`{"url":"http://elsewhere.test/"}`)
-	if err == nil || err.Code != "not_answered" || err.ExitCode() != 10 || len(err.Denied) != 1 || err.Denied[0].Right != "http:GET:elsewhere" ||
+	if err == nil || err.Code != "not_answered" || err.ExitCode() != 10 || len(err.Denied) != 1 ||
+		err.Denied[0].Right != "http:GET:elsewhere" ||
 		!strings.Contains(string(err.Tool.Details), "no grant reaches it") {
 		t.Errorf("%+v", err)
 	}
 }
 
-// FuzzHTTPRequest: what is read as a question is a request, and reading what it says again gives the same one.
+// FuzzHTTPRequest checks that what is accepted encodes to a request that decodes to the same.
 func FuzzHTTPRequest(f *testing.F) {
 	for _, s := range []string{
-		`{"method":"get","url":"https://a.test/","headers":[["a","b"]],"body":"c"}`, `{"url":"u","body_base64":"/wA="}`, `{"url":"u","headers":[["a"]]}`,
+		`{"method":"get","url":"https://a.test/","headers":[["a","b"]],"body":"c"}`, `{"url":"u","body_base64":"/wA="}`,
+		`{"url":"u","headers":[["a"]]}`,
 		`{"url":"\ud83d\ude00","x":null}`, `{"url":"u","url":"v"}`, `[[[[`, `{"url":1e400}`,
 	} {
 		f.Add([]byte(s))
@@ -193,7 +206,8 @@ func FuzzHTTPRequest(f *testing.F) {
 		if request.URL == "" || request.Method != strings.ToUpper(request.Method) {
 			t.Fatalf("%q became %+v", input, request)
 		}
-		reread, err := decodeHTTPRequest(marshal(map[string]any{"method": request.Method, "url": request.URL, "headers": request.Headers, "body_base64": request.Body}))
+		reread, err := decodeHTTPRequest(marshal(map[string]any{"method": request.Method, "url": request.URL,
+			"headers": request.Headers, "body_base64": request.Body}))
 		if err != nil || fmt.Sprint(*reread) != fmt.Sprint(*request) {
 			t.Fatalf("%q became %+v, and that %+v, %v", input, request, reread, err)
 		}

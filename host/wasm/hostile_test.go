@@ -19,23 +19,25 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// commandManifest is a manifest of kind wasi with one tool, "run", whose words are the parameter words.
+// commandManifest returns a manifest of kind wasi with one tool, "run", whose arguments are the parameters a, b and
+// c.
 func commandManifest(t testing.TB, name string) *manifest.Manifest {
 	t.Helper()
-	return loadManifest(t, fmt.Appendf(nil, `{"manifest":1,"name":%q,"version":"1.0.0","kind":"wasi","docs":{"brief":"A test"},
+	return loadManifest(t, fmt.Appendf(nil,
+		`{"manifest":1,"name":%q,"version":"1.0.0","kind":"wasi","docs":{"brief":"A test"},
 		"exit_codes":[{"code":28,"name":"inval","meaning":"EINVAL"},{"code":8,"name":"badf","meaning":"EBADF"}],
 		"tools":[{"name":"run","docs":{"brief":"Run it"},"effect":"write",
 		"params":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"}}},
 		"wasi":{"argv":[["{a}"],["{b}"],["{c}"]]}}]}`, name))
 }
 
-// localGuest is a guest of this package's testdata.
+// localGuest returns a guest of this package's testdata.
 func localGuest(t testing.TB, e *Engine, name string) *Provider {
 	t.Helper()
 	return e.Provider(sourceOf(readFile(t, filepath.Join("testdata", name+".wasm")), commandManifest(t, name)))
 }
 
-// unrolled is a command of n operations memory.fill over the whole of its memory, without a loop.
+// unrolled returns a command of n memory.fill operations over its whole memory, without a loop.
 func unrolled(n, pages int) []byte {
 	var body []byte
 	for range n {
@@ -70,12 +72,14 @@ func signedLEB(n int) []byte {
 	return append(out, byte(n))
 }
 
-// TestHostileCommands: loops, recursion and floods end by the deadline, and what they ask WASI for is bounded.
+// TestHostileCommands checks that loops, recursion and floods end by the deadline, and that arguments to WASI are
+// bounded.
 func TestHostileCommands(t *testing.T) {
 	skipWithRace(t)
 	e := testEngine(t)
 	timeout := 150 * time.Millisecond
-	providers := map[string]*Provider{"unrolled": e.Provider(sourceOf(unrolled(10_000, 1000), commandManifest(t, "unrolled")))}
+	providers := map[string]*Provider{"unrolled": e.Provider(sourceOf(unrolled(10_000, 1000),
+		commandManifest(t, "unrolled")))}
 	tests := []struct {
 		guest    string
 		args     []string
@@ -126,27 +130,31 @@ func TestHostileCommands(t *testing.T) {
 	}
 }
 
-// TestHostCallFromAlloc: a guest whose parley_alloc asks the host, which would need parley_alloc for the answer, and so on.
+// TestHostCallFromAlloc: parley_alloc calls the host, whose reply would need parley_alloc again.
 func TestHostCallFromAlloc(t *testing.T) {
 	e := testEngine(t)
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
 	p := e.Provider(sourceOf(readFile(t, "testdata/host-call-in-alloc.wasm"), m))
-	if _, err := invoke(t, p, "call", "{}"); err == nil || err.Code != host.Trapped || !strings.Contains(err.Message, "within parley_alloc") {
+	if _, err := invoke(t, p, "call", "{}"); err == nil || err.Code != host.Trapped || !strings.Contains(err.Message,
+		"within parley_alloc") {
 		t.Errorf("%v", err)
 	}
-	if err := Check(readFile(t, "testdata/imported-export.wasm"), m); err == nil || !strings.Contains(err.Error(), "re-exported import") {
+	if err := Check(readFile(t, "testdata/imported-export.wasm"), m); err == nil || !strings.Contains(err.Error(),
+		"re-exported import") {
 		t.Errorf("%v, want an export that is an import refused", err)
 	}
 }
 
-// TestGoGuestHostCalls builds a Go guest that asks the host many times: each answer is placed by an export that runs while an import does.
+// TestGoGuestHostCalls builds a Go guest that calls the host many times. Each reply is written by an export that
+// runs while an import does.
 func TestGoGuestHostCalls(t *testing.T) {
 	skipWithRace(t)
 	if testing.Short() {
 		t.Skip("builds a Go guest")
 	}
 	out := filepath.Join(t.TempDir(), "gocall.wasm")
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o",
+		out, ".")
 	build.Dir = "testdata/gocall"
 	build.Env = append(os.Environ(), "GOFLAGS=", "GOWASM=", "GOOS=wasip1", "GOARCH=wasm")
 	if text, err := build.CombinedOutput(); err != nil {
@@ -169,7 +177,7 @@ func TestGoGuestHostCalls(t *testing.T) {
 		t.Errorf("%v %v: asked %d times, logged %d lines, progress %v", result, failed, asked, logged, progress)
 	}
 
-	// A tool that waits is no reason to wait longer than the call may last.
+	// A tool that blocks does not extend the call.
 	r.Options.Timeout = 50 * time.Millisecond
 	r.CallTool = func(ctx context.Context, _ string, _ json.RawMessage, _ host.Options) (*host.Result, error) {
 		<-ctx.Done()
@@ -180,20 +188,21 @@ func TestGoGuestHostCalls(t *testing.T) {
 	}
 }
 
-// TestDenialsInError: what was refused is listed, once, in the error of a call that fails.
+// TestDenialsInError checks that the error of a failed call lists each denial once.
 func TestDenialsInError(t *testing.T) {
 	e := testEngine(t)
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
 	_, err := invoke(t, e.Provider(sourceOf(readFile(t, "testdata/denied-then-trap.wasm"), m)), "call", "{}")
-	if err == nil || err.Code != host.Trapped || len(err.Denied) != 1 || err.Denied[0].Right != "http:POST:http://169.254.169.254" {
+	if err == nil || err.Code != host.Trapped || len(err.Denied) != 1 ||
+		err.Denied[0].Right != "http:POST:http://169.254.169.254" {
 		t.Errorf("%+v", err)
 	}
 }
 
-// TestNoLeaks: calls that end well and badly leave no memory maps, descriptors or goroutines.
+// TestNoLeaks checks that calls leave no memory maps, descriptors or goroutines behind.
 func TestNoLeaks(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("counts in /proc")
+		t.Skip("needs /proc")
 	}
 	e := testEngine(t)
 	echo, honest := guest(t, e, "echo", "echo"), localGuest(t, e, "probe")
@@ -217,7 +226,8 @@ func TestNoLeaks(t *testing.T) {
 	round()
 	maps2, files2, goroutines2 := count()
 	if maps2 > maps+5 || files2 > files || goroutines2 > goroutines {
-		t.Errorf("memory maps %d -> %d, descriptors %d -> %d, goroutines %d -> %d", maps, maps2, files, files2, goroutines, goroutines2)
+		t.Errorf("memory maps %d -> %d, descriptors %d -> %d, goroutines %d -> %d", maps, maps2, files, files2, goroutines,
+			goroutines2)
 	}
 }
 
@@ -230,7 +240,8 @@ func argParams(args ...string) string {
 	return string(marshal(m))
 }
 
-// TestGarbageCollectionRuns: while guests spin on every processor, garbage is collected and other calls are answered.
+// TestGarbageCollectionRuns checks that garbage collection and other calls make progress while guests spin on every
+// processor.
 func TestGarbageCollectionRuns(t *testing.T) {
 	e := testEngine(t)
 	spin, honest := guest(t, e, "echo", "echo"), guest(t, e, "smallest", "smallest")
@@ -264,13 +275,13 @@ func TestGarbageCollectionRuns(t *testing.T) {
 	}
 }
 
-// TestConcurrent calls many at once, good and bad; run it with -race.
+// TestConcurrent makes many calls at once, good and bad ones.
 func TestConcurrent(t *testing.T) {
 	e := testEngine(t)
 	echo, rev := guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev")
 	before := runtime.NumGoroutine()
 	var wg sync.WaitGroup
-	for i := range 40 { // 32 of them of echo, which is the most that may be under way
+	for i := range 40 { // 32 of them of echo, the limit for one plugin
 		wg.Go(func() {
 			switch i % 5 {
 			case 0:
@@ -310,7 +321,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestTooManyCalls: a call beyond what may be under way is refused at once, and the next one is served when one has ended.
+// TestTooManyCalls checks that a call beyond the limit is refused at once, and that the next one is served when a
+// call has ended.
 func TestTooManyCalls(t *testing.T) {
 	e := testEngine(t)
 	p := guest(t, e, "smallest", "smallest")
@@ -331,15 +343,17 @@ func TestTooManyCalls(t *testing.T) {
 	}
 }
 
-// TestGuestRequest holds what a guest of kind parley/1 is told against sdk/abi.md.
+// TestGuestRequest compares the request of a guest of kind parley/1 with sdk/abi.md.
 func TestGuestRequest(t *testing.T) {
 	p := guest(t, testEngine(t), "echo", "echo")
 	r := requestFor(t, p, "request", `{"value":1}`)
 	r.Settings = json.RawMessage(`{"level":3}`)
 	r.Limits.Timeout = 5 * time.Second
 	r.Grant = host.Grant{
-		FS: []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "ro"}}, HTTP: []host.HTTPGrant{{URL: "https://example.com"}},
-		Tools: []string{"cdp.Page.*"}, Secrets: []host.SecretGrant{{Name: "KEY"}}, Env: map[string]string{"LANG": "C"}, Clock: true,
+		FS:    []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "ro"}},
+		HTTP:  []host.HTTPGrant{{URL: "https://example.com"}},
+		Tools: []string{"cdp.Page.*"}, Secrets: []host.SecretGrant{{Name: "KEY"}}, Env: map[string]string{"LANG": "C"},
+		Clock: true,
 	}
 	result, failed := invokeRequest(t, p, r)
 	if failed != nil {
@@ -360,7 +374,7 @@ func TestGuestRequest(t *testing.T) {
 	}
 }
 
-// TestHostCalls: what a guest asks of the host is answered in JSON, refused where no grant names it, and refusals are told.
+// TestHostCalls checks that the host replies to a guest in JSON, denies what is not granted, and reports denials.
 func TestHostCalls(t *testing.T) {
 	p := guest(t, testEngine(t), "echo", "echo")
 	var called []string
@@ -392,10 +406,12 @@ func TestHostCalls(t *testing.T) {
 	if want := `cdp.Page.navigate {"url":"https://example.com"} 10s 9`; len(called) != 1 || called[0] != want {
 		t.Errorf("called %q, want %q", called, want)
 	}
-	if reply, _ = run("call-tool", `{"tool":"cdp.Page.crash"}`, "cdp.Page.*"); !strings.Contains(reply, `"code":"target_crashed","exit_code":107`) {
+	if reply, _ = run("call-tool", `{"tool":"cdp.Page.crash"}`, "cdp.Page.*"); !strings.Contains(reply,
+		`"code":"target_crashed","exit_code":107`) {
 		t.Error(reply)
 	}
-	if reply, _ = run("call-tool", `{"tool":"cdp.Page.navigate","options":{"timeout":"soon"}}`, "*"); !strings.Contains(reply, `"code":"invalid_args"`) {
+	if reply, _ = run("call-tool", `{"tool":"cdp.Page.navigate","options":{"timeout":"soon"}}`,
+		"*"); !strings.Contains(reply, `"code":"invalid_args"`) {
 		t.Error(reply)
 	}
 	if reply, _ = run("ask-bad-json", `{}`, "*"); !strings.Contains(reply, `"code":"invalid_args"`) {
@@ -416,7 +432,7 @@ func TestHostCalls(t *testing.T) {
 	}
 }
 
-// TestLogAndProgress: what a guest says on the way arrives cleaned.
+// TestLogAndProgress checks that log lines and progress reports arrive cleaned.
 func TestLogAndProgress(t *testing.T) {
 	p := guest(t, testEngine(t), "echo", "echo")
 	var lines []string
@@ -431,13 +447,14 @@ func TestLogAndProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "0 echo: debug line\n1 echo: info line\n2 echo: warn line\n3 echo: error line\n1/2 half\n2/2 done\n0 echo: to stderr"
+	want := "0 echo: debug line\n1 echo: info line\n2 echo: warn line\n3 echo: error line\n1/2 half\n2/2 done\n0 " +
+		"echo: to stderr"
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-// TestCheck: what cannot be run is refused at install, saying why and what to do.
+// TestCheck checks that an invalid plugin is refused at install with the reason and advice.
 func TestCheck(t *testing.T) {
 	reactor := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
 	command := commandManifest(t, "probe")

@@ -17,18 +17,22 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// invokeIsolated is invokeRequest in a process of its own.
+// invokeIsolated is like invokeRequest but isolates the call.
 func invokeIsolated(t testing.TB, p *Provider, r *host.Request) (*host.Result, *host.Error) {
 	t.Helper()
 	r.Isolate = isolateProcess
 	result, err := invokeRequest(t, p, r)
 	if result != nil {
-		result.Warnings = slices.DeleteFunc(result.Warnings, func(w string) bool { return strings.HasPrefix(w, "isolated without") })
+		result.Warnings = slices.DeleteFunc(result.Warnings, func(w string) bool {
+			return strings.HasPrefix(w,
+				"isolated without")
+		})
 	}
 	return result, err
 }
 
-// TestIsolatedCallsMatchLocalCalls makes each call in this process and in one of its own: nobody can tell the difference.
+// TestIsolatedCallsMatchLocalCalls makes each call in this process and in a child process and compares the
+// outcomes.
 func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 	skipWithRace(t)
 	e := testEngine(t)
@@ -85,19 +89,20 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 				if err != nil {
 					out.Err, out.Denied = failureOf(err), err.Denied
 				}
-				// How much of a flood arrives before its end is a matter of buffers.
+				// How much of a flood arrives depends on buffering.
 				out.Said = out.Said[:min(len(out.Said), 3)]
 				return out
 			}
 			local, isolated := end(""), end(isolateProcess)
 			if a, b := marshal(local), marshal(isolated); !bytes.Equal(a, b) {
-				t.Errorf("here  %.1000s\napart %.1000s", a, b)
+				t.Errorf("local    %.1000s\nisolated %.1000s", a, b)
 			}
 		})
 	}
 }
 
-// TestIsolatedFiles: what is granted can be used, and the host is told of it; of what is not granted a guest sees nothing.
+// TestIsolatedFiles checks that granted files can be used, that uses are recorded, and that nothing else is
+// visible.
 func TestIsolatedFiles(t *testing.T) {
 	p := localGuest(t, testEngine(t), "probe")
 	inside, outside := tree(t)
@@ -105,8 +110,8 @@ func TestIsolatedFiles(t *testing.T) {
 	for _, tt := range []struct {
 		mode    string
 		args    []string
-		want    string // of its output
-		wantUse string // what was touched or refused
+		want    string // in the output
+		wantUse string // the recorded use or denial
 	}{
 		{"ro", []string{"read", "/data/file"}, "content", "fs:read:" + inside + "/file"},
 		{"ro", []string{"write", "/data/file", "x"}, "errno", "fs:rw:" + inside + "=/data"},
@@ -130,11 +135,11 @@ func TestIsolatedFiles(t *testing.T) {
 		}
 	}
 	if after := snapshot(t, outside); after != before {
-		t.Errorf("outside was\n%s\nand is\n%s", before, after)
+		t.Errorf("outside changed from\n%s\nto\n%s", before, after)
 	}
 }
 
-// TestIsolatedDeadline: a process is killed when the time of its call is over, whatever it does.
+// TestIsolatedDeadline checks that the child is killed at the deadline whatever it does.
 func TestIsolatedDeadline(t *testing.T) {
 	e := testEngine(t)
 	const timeout = 300 * time.Millisecond
@@ -151,7 +156,7 @@ func TestIsolatedDeadline(t *testing.T) {
 	}
 }
 
-// TestIsolationRequirements: a promise that cannot be kept is refused.
+// TestIsolationRequirements checks that an isolated call is refused if it cannot be isolated.
 func TestIsolationRequirements(t *testing.T) {
 	for name, cfg := range map[string]Config{"no child": {CacheDir: testCache}, "no cache": {Child: compiler}} {
 		e := New(cfg)
@@ -163,14 +168,14 @@ func TestIsolationRequirements(t *testing.T) {
 	}
 }
 
-// TestIsolatedCorpus runs the attacks in processes of their own: each ends as it does here.
+// TestIsolatedCorpus runs attacks in isolated calls. The outcomes are those of local calls.
 func TestIsolatedCorpus(t *testing.T) {
 	skipWithRace(t)
 	e := testEngine(t)
 	hammer := os.Getenv("PARLEY_HAMMER") != ""
 	for i, a := range loadAttacks(t) {
 		if a.heavy || strings.HasPrefix(a.kind, "decoder") || strings.HasPrefix(a.kind, "compile") {
-			continue // they never come to run
+			continue // these are refused before they run
 		}
 		if i%8 != 0 && !hammer {
 			continue
@@ -178,7 +183,7 @@ func TestIsolatedCorpus(t *testing.T) {
 		t.Run(a.String(), func(t *testing.T) {
 			p := a.provider(t, e)
 			if p.Prepare(context.Background()) != nil {
-				t.Skip("it is refused before it runs")
+				t.Skip("refused before it runs")
 			}
 			wait := 500 * time.Millisecond
 			if a.wantEnd != string(host.Timeout) {
@@ -189,13 +194,13 @@ func TestIsolatedCorpus(t *testing.T) {
 			result, err := invokeIsolated(t, p, r)
 			a.checkOutcome(t, result, err)
 			if changed := changes(); changed != "" {
-				t.Errorf("outside of what it may change:\n%s", changed)
+				t.Errorf("changed outside the writable folders:\n%s", changed)
 			}
 		})
 	}
 }
 
-// onlyTool is a plugin's manifest with one of its tools.
+// onlyTool returns a plugin's manifest with only one of its tools.
 func onlyTool(t testing.TB, p *Provider, name string) *manifest.Manifest {
 	t.Helper()
 	m, err := p.Manifest()
@@ -212,7 +217,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// What a process says that it could not give up is shown to people, so one that was taken over must not say what it likes there.
+// TestMissingIsolationIsBounded: the child's report of missing protections is shown to people, and the child may be
+// compromised.
 func TestMissingIsolationIsBounded(t *testing.T) {
 	var sent bytes.Buffer
 	for range 1000 {
@@ -227,16 +233,18 @@ func TestMissingIsolationIsBounded(t *testing.T) {
 	if _, err := a.serve(&sent); err != nil {
 		t.Fatal(err)
 	}
-	if logged := strings.Join(a.missing, ""); len(a.missing) == 0 || len(logged) > 10_000 || strings.Contains(logged, "\x1b") {
-		t.Errorf("%d lacks of %d bytes: %.100q", len(a.missing), len(logged), logged)
+	if logged := strings.Join(a.missing, ""); len(a.missing) == 0 || len(logged) > 10_000 || strings.Contains(logged,
+		"\x1b") {
+		t.Errorf("%d entries of %d bytes: %.100q", len(a.missing), len(logged), logged)
 	}
 }
 
-// FuzzFrames: what a process that was taken over sends is a message or an error.
+// FuzzFrames checks that whatever a compromised child sends becomes a result or an error.
 func FuzzFrames(f *testing.F) {
 	var whole bytes.Buffer
 	for kind, body := range map[byte]string{
-		frameRequest: "call_tool\n{}", frameDeny: "fs:rw:/x=/y\nno", frameUse: "fs:read:/x", frameLog: `{"level":1,"message":"m"}`, frameDone: `{"data":1}`,
+		frameRequest: "call_tool\n{}", frameDeny: "fs:rw:/x=/y\nno", frameUse: "fs:read:/x",
+		frameLog: `{"level":1,"message":"m"}`, frameDone: `{"data":1}`,
 	} {
 		must(f, writeFrame(&whole, kind, []byte(body)))
 	}

@@ -19,14 +19,15 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// probeJob makes the test binary a process that locks itself down as that of a guest does, and then tries what a guest would that had
-// taken it over. It prints what went through.
+// probeJob turns the test binary into a process that locks itself down like the child of an isolated call. It then
+// tries what a compromised guest would try, and prints what succeeded.
 const probeJob = "probe"
 
 func probeMain() int {
 	ro, rw, outside, port := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
 	parent := os.Getppid()
-	missing := lockDown(limits{pages: 16, timeout: 10 * time.Second, openFiles: 16}, []host.FSGrant{{Source: ro, Mode: "ro"}, {Source: rw, Mode: "rw"}}, 1<<20)
+	missing := lockDown(limits{pages: 16, timeout: 10 * time.Second, openFiles: 16},
+		[]host.FSGrant{{Source: ro, Mode: "ro"}, {Source: rw, Mode: "rw"}}, 1<<20)
 	tries := map[string]func() error{
 		"read granted":    func() error { _, err := os.ReadFile(filepath.Join(ro, "a")); return err },
 		"write granted":   func() error { return os.WriteFile(filepath.Join(rw, "new"), []byte("x"), 0o600) },
@@ -60,7 +61,7 @@ func probeMain() int {
 		},
 	}
 	var files []*os.File
-	result := map[string]string{"lacks": strings.Join(missing, "; ")}
+	result := map[string]string{"missing": strings.Join(missing, "; ")}
 	for name, try := range tries {
 		if err := try(); err != nil {
 			result[name] = err.Error()
@@ -68,7 +69,7 @@ func probeMain() int {
 			result[name] = "went through"
 		}
 	}
-	// Last, because nothing can be opened after it.
+	// Last, because no file can be opened afterwards.
 	for result["many files"] = "went through"; len(files) < 200; {
 		f, err := os.Open(filepath.Join(ro, "a"))
 		if err != nil {
@@ -88,7 +89,7 @@ func closeConn(c net.Conn, err error) error {
 	return err
 }
 
-// TestLockdown: a process that was taken over can use what its call was granted and nothing else.
+// TestLockdown checks that a compromised process can use what its call was granted and nothing else.
 func TestLockdown(t *testing.T) {
 	if missing := MissingIsolation(); len(missing) > 0 {
 		t.Skip(missing)
@@ -105,7 +106,8 @@ func TestLockdown(t *testing.T) {
 	must(t, err)
 	defer local.Close()
 	cmd := compiler()
-	cmd.Args = append(cmd.Args, filepath.Join(dir, "ro"), filepath.Join(dir, "rw"), filepath.Join(dir, "outside"), strconv.Itoa(server.Addr().(*net.TCPAddr).Port))
+	cmd.Args = append(cmd.Args, filepath.Join(dir, "ro"), filepath.Join(dir, "rw"), filepath.Join(dir, "outside"),
+		strconv.Itoa(server.Addr().(*net.TCPAddr).Port))
 	cmd.Env = append(os.Environ(), "PARLEY_CHILD="+probeJob)
 	out, err := cmd.Output()
 	if err != nil {
@@ -115,11 +117,12 @@ func TestLockdown(t *testing.T) {
 	}
 	var result map[string]string
 	must(t, json.Unmarshal(out, &result))
-	allowed := map[string]bool{"read granted": true, "write granted": true, "move granted": true, "threads": true, "memory": true}
+	allowed := map[string]bool{"read granted": true, "write granted": true, "move granted": true, "threads": true,
+		"memory": true}
 	for name, got := range result {
-		if name == "lacks" {
+		if name == "missing" {
 			if got != "" {
-				t.Errorf("the kernel refused: %s", got)
+				t.Errorf("the kernel does not support: %s", got)
 			}
 			continue
 		}
@@ -132,7 +135,7 @@ func TestLockdown(t *testing.T) {
 	}
 }
 
-// TestIsolatedProcessDies: whoever kills the process of a guest ends its call, and nothing else.
+// TestIsolatedProcessDies checks that killing the child ends its call and nothing else.
 func TestIsolatedProcessDies(t *testing.T) {
 	e := testEngine(t)
 	p := guest(t, e, "echo", "echo")
@@ -148,12 +151,13 @@ func TestIsolatedProcessDies(t *testing.T) {
 	if _, err := invokeIsolated(t, p, r); err == nil || err.Code != host.Trapped {
 		t.Errorf("%v, want trapped", err)
 	}
-	if result, err := invokeIsolated(t, p, requestFor(t, p, "echo", `{"value":1}`)); err != nil || string(result.Data) != `{"value":1}` {
+	if result, err := invokeIsolated(t, p, requestFor(t, p, "echo", `{"value":1}`)); err != nil ||
+		string(result.Data) != `{"value":1}` {
 		t.Errorf("the next call: %v, %v", result, err)
 	}
 }
 
-// TestOrphans: the process of a guest ends when its starter is gone.
+// TestOrphans checks that the child ends when its parent is gone.
 func TestOrphans(t *testing.T) {
 	e := testEngine(t)
 	p := guest(t, e, "echo", "echo")
@@ -163,9 +167,10 @@ func TestOrphans(t *testing.T) {
 	must(t, err)
 	must(t, cmd.Start())
 	must(t, writeFrame(stdin, frameJob, marshal(job{
-		Slot: p.plugin.slot.dir, Key: p.plugin.slot.key, Remaining: time.Hour, Manifest: onlyTool(t, p, "spin"), Params: json.RawMessage("{}"),
+		Slot: p.plugin.slot.dir, Key: p.plugin.slot.key, Remaining: time.Hour, Manifest: onlyTool(t, p, "spin"),
+		Params: json.RawMessage("{}"),
 	})))
-	must(t, stdin.Close()) // as if the starter had died
+	must(t, stdin.Close()) // as if the parent had died
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	select {
@@ -175,11 +180,11 @@ func TestOrphans(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		_ = cmd.Process.Kill()
-		t.Error("it went on without its starter")
+		t.Error("it continued without its parent")
 	}
 }
 
-// children are the processes that this one has started and that still run.
+// children returns the running child processes of this process.
 func children(t testing.TB) []int {
 	t.Helper()
 	var pids []int

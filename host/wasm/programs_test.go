@@ -21,13 +21,14 @@ import (
 
 const programDir = "../../testdata/programs"
 
-// TestHandwrittenGuests holds plugins that speak the ABI without an SDK against the contract of all providers.
+// TestHandwrittenGuests runs the tests for all providers over plugins that implement the ABI without an SDK.
 func TestHandwrittenGuests(t *testing.T) {
 	e := testEngine(t)
 	for name, o := range map[string]providertest.Options{
 		"tally": {
 			Calls: []providertest.Case{
-				{Tool: "count", Params: `{"text":"to be or not to be","top":1}`, Want: `{"total":6,"words":[{"word":"be","times":2}]}`},
+				{Tool: "count", Params: `{"text":"to be or not to be","top":1}`,
+					Want: `{"total":6,"words":[{"word":"be","times":2}]}`},
 				{Tool: "count", Params: `{"text":"-","top":3}`, Code: "no_words"},
 				{Tool: "factor", Params: `{"n":9223372036854775807}`, Want: `{"factors":[7,7,73,127,337,92737,649657]}`},
 				{Tool: "factor", Params: `{"n":1e3}`, Code: host.InvalidArgs},
@@ -52,16 +53,16 @@ func TestHandwrittenGuests(t *testing.T) {
 	}
 }
 
-// interpreter is a program that others have built for WASI, unmodified. Its tool "run" takes a script.
+// interpreter is an unmodified program built for WASI by others. Its tool "run" takes a script.
 type interpreter struct {
 	name, file string
-	wasi       string // how the script reaches it
-	lib        string // an archive of what it needs beside itself, mounted read-only at root/lib
+	wasi       string // how the program gets the script
+	lib        string // an archive with its library, mounted read-only at root/lib
 	root       string
 	script     string
 }
 
-// interpreters sum the numbers of a file in a granted folder, try to write there, and say what came of both.
+// The scripts sum the numbers of a file in a granted folder, try to write there, and print the results.
 var interpreters = []interpreter{
 	{
 		name: "python", file: "python-3.11.3.wasm", lib: "python-3.11.3.tar.gz", root: "usr/local/lib",
@@ -116,7 +117,8 @@ func TestInterpreters(t *testing.T) {
 	}
 	writeFiles(t, data, map[string]string{"numbers.txt": numbers.String()})
 	e := testEngine(t)
-	// They take 4 to 9 s of CPU time alone, and up to twice that where processors are shared; TestCompileBudget holds the budget itself.
+	// They take 4 to 9 s of CPU time alone, and up to twice that on a shared processor. TestCompileBudget tests the
+	// budget itself.
 	e.budget = func(codeBytes int) budget {
 		b := compileBudget(codeBytes)
 		b.cpu *= 4
@@ -133,7 +135,8 @@ func TestInterpreters(t *testing.T) {
 				if i.lib != "" {
 					lib := filepath.Join(work, i.name)
 					unpack(t, filepath.Join(fetched, i.lib), lib)
-					r.Grant.FS = append(r.Grant.FS, host.FSGrant{Path: "/" + i.root, Source: filepath.Join(lib, i.root), Mode: "ro"})
+					r.Grant.FS = append(r.Grant.FS, host.FSGrant{Path: "/" + i.root, Source: filepath.Join(lib, i.root),
+						Mode: "ro"})
 				}
 				result, err := invokeRequest(t, p, r)
 				if err != nil {
@@ -146,16 +149,19 @@ func TestInterpreters(t *testing.T) {
 		}
 	})
 	if names := readDir(data); len(names) != 1 {
-		t.Errorf("the folder that may only be read holds %v", names)
+		t.Errorf("the read-only folder contains %v", names)
 	}
 	t.Run("command line", func(t *testing.T) {
 		i := interpreters[0]
 		home, parley := filepath.Join(work, "home"), buildParley(t, work)
 		wasm := readFile(t, filepath.Join(fetched, i.file))
-		writeFiles(t, work, map[string]string{i.name + ".wasm": string(wasm), i.name + ".manifest.json": string(i.manifest())})
-		writeFiles(t, filepath.Join(home, "config"), map[string]string{"policy.toml": fmt.Sprintf("[plugin.%s]\ndigest = %q\ngrants = [%q, %q]\n", i.name,
-			Digest(wasm, i.manifest()), "fs:ro:"+data+"=/data", "fs:ro:"+filepath.Join(work, i.name, i.root)+"=/"+i.root)})
-		cmd := exec.Command(parley, "--load", filepath.Join(work, i.name+".wasm"), i.name, "run", "--params", string(i.params()))
+		writeFiles(t, work, map[string]string{i.name + ".wasm": string(wasm), i.name +
+			".manifest.json": string(i.manifest())})
+		writeFiles(t, filepath.Join(home, "config"),
+			map[string]string{"policy.toml": fmt.Sprintf("[plugin.%s]\ndigest = %q\ngrants = [%q, %q]\n", i.name,
+				Digest(wasm, i.manifest()), "fs:ro:"+data+"=/data", "fs:ro:"+filepath.Join(work, i.name, i.root)+"=/"+i.root)})
+		cmd := exec.Command(parley, "--load", filepath.Join(work, i.name+".wasm"), i.name, "run", "--params",
+			string(i.params()))
 		var stderr bytes.Buffer
 		cmd.Env, cmd.Stderr = append(os.Environ(), "PARLEY_HOME="+home), &stderr
 		out, err := cmd.Output()
@@ -198,7 +204,7 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// unpack lays the files of a .tar.gz into a folder.
+// unpack extracts the files of a .tar.gz into a folder.
 func unpack(t *testing.T, archive, dir string) {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(readFile(t, archive)))

@@ -2,5 +2,5 @@
 
 package wasm
 
-// raceDetector tells whether this test binary finds data races.
+// raceDetector reports whether the race detector is enabled.
 const raceDetector = true

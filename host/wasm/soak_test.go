@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// TestHammer makes calls of hostile plugins and of an honest one, four at once: afterwards the process is what it was. PARLEY_HAMMER=1 makes
-// 2,000, of all attacks that ever come to run.
+// TestHammer calls hostile plugins and a well-behaved one, four at once, and checks that the process keeps no
+// resources. PARLEY_HAMMER=1 makes 2,000 calls with all attacks that get to run.
 func TestHammer(t *testing.T) {
 	calls, each := 200, 3
 	switch {
 	case os.Getenv("PARLEY_HAMMER") != "":
 		calls, each = 2000, 1
-	case raceDetector: // which makes compiling them ten times slower
+	case raceDetector: // compiling takes ten times as long
 		each = 30
 	}
 	e := testEngine(t)
@@ -32,7 +32,7 @@ func TestHammer(t *testing.T) {
 	var pairs []pair
 	for i, a := range loadAttacks(t) {
 		if i%each != 0 || a.heavy || strings.HasPrefix(a.kind, "decoder") || strings.HasPrefix(a.kind, "compile") {
-			continue // nothing of them is ever called
+			continue // these never get to run
 		}
 		p := a.provider(t, e)
 		_ = p.Prepare(context.Background())
@@ -47,7 +47,9 @@ func TestHammer(t *testing.T) {
 				for i := int(next.Add(1)); i <= calls; i = int(next.Add(1)) {
 					if i%4 == 0 {
 						want := fmt.Sprintf(`{"value":%d}`, i)
-						if result, err := honest.Invoke(context.Background(), requestFor(t, honest, "echo", want)); err != nil || string(result.Data) != want {
+						if result, err := honest.Invoke(context.Background(), requestFor(t, honest, "echo", want)); err != nil ||
+
+							string(result.Data) != want {
 							t.Errorf("%v %v", result, err)
 						}
 						continue
@@ -61,20 +63,20 @@ func TestHammer(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	work(len(pairs) + len(pairs)/3) // each has been called once
+	work(len(pairs) + len(pairs)/3) // calls each at least once
 	before := measure(t)
 	work(calls)
 	after := measure(t)
-	t.Logf("figures: %d calls of %d hostile plugins and an honest one: before %v, after %v", calls, len(pairs), before, after)
+	t.Logf("figures: %d calls of %d hostile plugins and a well-behaved one: before %v, after %v", calls, len(pairs), before, after)
 	if after.goroutines > before.goroutines+2 || after.files > before.files || after.maps > before.maps+20 || after.rss > before.rss+rssTolerance {
 		t.Errorf("before %v, after %v", before, after)
 	}
 }
 
-// rssTolerance is what the heap may keep for the next call.
+// rssTolerance is what the heap may keep for later calls.
 const rssTolerance = 64 << 20
 
-// measured is what calls might leave behind.
+// measured counts resources that calls might leave behind.
 type measured struct{ goroutines, files, maps, rss int }
 
 func (m measured) String() string {
@@ -84,10 +86,10 @@ func (m measured) String() string {
 func measure(t testing.TB) measured {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("counts in /proc")
+		t.Skip("needs /proc")
 	}
 	debug.FreeOSMemory()
-	debug.FreeOSMemory() // what finalizers let go of
+	debug.FreeOSMemory() // frees what finalizers released
 	m := measured{goroutines: runtime.NumGoroutine(), files: openFiles()}
 	m.maps = bytes.Count(readFile(t, "/proc/self/maps"), []byte("\n"))
 	var size, resident int

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestStderrLimit: what of stderr does not reach the log is said, with how much it is.
+// TestStderrLimit checks that the log reports how much of stderr it does not contain.
 func TestStderrLimit(t *testing.T) {
 	p := attack{source: "wasi: "}.provider(t, testEngine(t))
 	line := strings.Repeat("x", 99)
@@ -15,11 +15,15 @@ func TestStderrLimit(t *testing.T) {
 		want   []string // the last lines
 	}{
 		{"fd_write 2 <'one\ntwo'> @; fd_write 2 <' and more\n\n\nthree'> @", []string{"one", "two and more", "three"}},
-		{"fd_write 2 <'" + strings.Repeat("y", 5000) + "\nend'> @", []string{strings.Repeat("y", stderrExcerpt) + "… (5000 bytes in all)", "end"}},
-		{"fd_write 2 <'" + strings.Repeat("y", 3000) + "'*2> @", []string{strings.Repeat("y", stderrExcerpt) + "… (6000 bytes in all)"}},
-		// A mebibyte is passed on and the rest of the line that crosses it, then the other lines are counted.
-		{"20000x fd_write 2 <'" + line + "\n'> @", []string{line, fmt.Sprintf("… (%d more bytes on stderr are not shown)", 20_000*100-(defaultLogBytes/100+1)*100)}},
-		{"20x fd_write 2 <'" + strings.Repeat("\n", 100_000) + "'> @", []string{fmt.Sprintf("… (%d more bytes on stderr are not shown)", 2_000_000-defaultLogBytes-1)}},
+		{"fd_write 2 <'" + strings.Repeat("y", 5000) + "\nend'> @", []string{strings.Repeat("y", stderrExcerpt) +
+			"… (5000 bytes in all)", "end"}},
+		{"fd_write 2 <'" + strings.Repeat("y", 3000) + "'*2> @", []string{strings.Repeat("y", stderrExcerpt) +
+			"… (6000 bytes in all)"}},
+		// One MiB is forwarded with the rest of the line that crosses it; further lines are counted.
+		{"20000x fd_write 2 <'" + line + "\n'> @", []string{line, fmt.Sprintf("… (%d more bytes on stderr are not shown)",
+			20_000*100-(defaultLogBytes/100+1)*100)}},
+		{"20x fd_write 2 <'" + strings.Repeat("\n", 100_000) + "'> @",
+			[]string{fmt.Sprintf("… (%d more bytes on stderr are not shown)", 2_000_000-defaultLogBytes-1)}},
 	} {
 		r := requestFor(t, p, "run", string(marshal(map[string]string{"script": tt.script})))
 		var lines []string

@@ -13,25 +13,35 @@ func TestManifestDiff(t *testing.T) {
 	long := strings.Repeat("word ", 100)
 	for _, c := range []struct{ name, a, b, want string }{
 		{"nothing", `{"a":1}`, `{"a":1}`, "the manifests are equal"},
-		{"white space", `{"a":1}`, `{ "a": 1 }`, "the manifests are equal except for white space or the order of named items"},
-		{"the order of keys", `{"a":1,"b":2}`, `{"b":2,"a":1}`, "the manifests are equal except for white space or the order of named items"},
+		{"white space", `{"a":1}`, `{ "a": 1 }`,
+			"the manifests are equal except for white space or the order of named items"},
+		{"the order of keys", `{"a":1,"b":2}`, `{"b":2,"a":1}`, "the manifests are equal except for white space or the " +
+			"order of named items"},
 		{"a value", `{"a":{"b":1}}`, `{"a":{"b":2}}`, "@@ /a/\n- \"b\": 1\n+ \"b\": 2"},
 		{"a value's spelling", `{"a":64}`, `{"a":64.0}`, "@@ /\n- \"a\": 64\n+ \"a\": 64.0"},
 		{"another type", `{"a":"1"}`, `{"a":[1]}`, "@@ /\n- \"a\": \"1\"\n+ \"a\": [\n+   1\n+ ]"},
-		{"a new right", `{"capabilities":{"http":[{"url":"https://a.example"}]}}`, `{"capabilities":{"http":[{"url":"https://b.example"},{"url":"https://a.example"}],"clock":{}}}`,
+		{"a new right", `{"capabilities":{"http":[{"url":"https://a.example"}]}}`,
+			`{"capabilities":{"http":[{"url":"https://b.example"},{"url":"https://a.example"}],"clock":{}}}`,
 			"@@ /capabilities/\n+ \"clock\": {}\n@@ /capabilities/http/\n+ {\n+   \"url\": \"https://b.example\"\n+ }"},
-		{"a right that is gone", `{"env":[{"name":"A"},{"name":"B"}]}`, `{"env":[{"name":"B"}]}`, "@@ /env/\n- {\n-   \"name\": \"A\"\n- }"},
-		{"tools by name, in another order", `{"tools":[{"name":"x","effect":"read"},{"name":"y"}]}`, `{"tools":[{"name":"y"},{"name":"x","effect":"write"}]}`,
+		{"a removed right", `{"env":[{"name":"A"},{"name":"B"}]}`, `{"env":[{"name":"B"}]}`,
+			"@@ /env/\n- {\n-   \"name\": \"A\"\n- }"},
+		{"tools by name, in another order", `{"tools":[{"name":"x","effect":"read"},{"name":"y"}]}`,
+			`{"tools":[{"name":"y"},{"name":"x","effect":"write"}]}`,
 			"@@ /tools/1/ x\n- \"effect\": \"read\"\n+ \"effect\": \"write\""},
-		{"within a tool", `{"tools":[{"name":"x","docs":{"brief":"a"}}]}`, `{"tools":[{"name":"x","docs":{"brief":"b"}}]}`, "@@ /tools/0/docs/ x\n- \"brief\": \"a\"\n+ \"brief\": \"b\""},
-		{"two of one name", `{"tools":[{"name":"x"}]}`, `{"tools":[{"name":"x"},{"name":"x"}]}`, "@@ /tools/\n+ {\n+   \"name\": \"x\"\n+ }"},
-		{"arguments in another order", `{"argv":["a","b"]}`, `{"argv":["b","a"]}`, "@@ /argv/\n- \"a\"\n+ \"b\"\n- \"b\"\n+ \"a\""},
+		{"within a tool", `{"tools":[{"name":"x","docs":{"brief":"a"}}]}`, `{"tools":[{"name":"x","docs":{"brief":"b"}}]}`,
+			"@@ /tools/0/docs/ x\n- \"brief\": \"a\"\n+ \"brief\": \"b\""},
+		{"two of the same name", `{"tools":[{"name":"x"}]}`, `{"tools":[{"name":"x"},{"name":"x"}]}`,
+			"@@ /tools/\n+ {\n+   " +
+				"\"name\": \"x\"\n+ }"},
+		{"arguments in another order", `{"argv":["a","b"]}`, `{"argv":["b","a"]}`, "@@ /argv/\n- \"a\"\n+ \"b\"\n- " +
+			"\"b\"\n+ \"a\""},
 		{"keys with slashes", `{"a/b":{"~":1}}`, `{"a/b":{"~":2}}`, "@@ /a~1b/\n- \"~\": 1\n+ \"~\": 2"},
-		{"what steers a terminal", `{"a":"x"}`, "{\"a\":\"x\u202e\x7f\\u001b[2J\"}", "@@ /\n- \"a\": \"x\"\n+ \"a\": \"x\\u202e\\u007f\\u001b[2J\""},
+		{"terminal control characters", `{"a":"x"}`, "{\"a\":\"x\u202e\x7f\\u001b[2J\"}", "@@ /\n- \"a\": \"x\"\n+ \"a\": " +
+			"\"x\\u202e\\u007f\\u001b[2J\""},
 		{"the end of a long text", `{"a":"` + long + `x"}`, `{"a":"` + long + `y"}`,
 			"@@ /\n- \"a\": …" + long[len(long)-40:] + "x\"\n+ \"a\": …" + long[len(long)-40:] + "y\""},
-		{"no JSON any more", `{"a":1}`, `{"a":`, "+ the second manifest is not valid JSON: "},
-		{"no JSON before", `x`, `{}`, "- the first manifest is not valid JSON: "},
+		{"invalid JSON after", `{"a":1}`, `{"a":`, "+ the second manifest is not valid JSON: "},
+		{"invalid JSON before", `x`, `{}`, "- the first manifest is not valid JSON: "},
 	} {
 		got := ManifestDiff([]byte(c.a), []byte(c.b), 40)
 		if got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {
@@ -53,7 +63,8 @@ func TestManifestDiff(t *testing.T) {
 	}
 }
 
-// FuzzManifestDiff: whatever two files hold, the difference is bounded, fit to be shown, and none only where they say the same.
+// FuzzManifestDiff checks that the difference of any two files is bounded and can be displayed, and that it is only
+// empty for equal manifests.
 func FuzzManifestDiff(f *testing.F) {
 	f.Add([]byte(`{"tools":[{"name":"x"},1]}`), []byte(`{"tools":[{"name":"y"}]}`), uint8(5))
 	f.Add([]byte(`[[],{}]`), []byte(`[{},[[]]]`), uint8(40))
@@ -68,7 +79,7 @@ func FuzzManifestDiff(f *testing.F) {
 			t.Errorf("%q is not fit to be shown", got)
 		}
 		if got == "" {
-			t.Error("nothing is said")
+			t.Error("the difference is empty")
 		}
 	})
 }

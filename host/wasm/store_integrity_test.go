@@ -15,10 +15,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// trapCommand is emptyCommand with one instruction: unreachable.
+// trapCommand is emptyCommand with one instruction, unreachable.
 var trapCommand, _ = hex.DecodeString("0061736d01000000010401600000030201000503010001071302066d656d6f72790200065f737461727400000a05010300000b")
 
-// writeEmbeddedPlugin is a plugin file in a folder of its own that carries the manifest of manifestFor.
+// writeEmbeddedPlugin writes a plugin file with the manifest of manifestFor embedded, in a folder of its own.
 func writeEmbeddedPlugin(t testing.TB, code []byte, name, version string) string {
 	t.Helper()
 	whole, err := manifest.WriteSection(code, manifestFor(name, version))
@@ -39,8 +39,8 @@ func readCandidateFrom(t testing.TB, path string) *Candidate {
 	return c
 }
 
-// TestHashedBytesRun swaps the wasm of a plugin for another after it was hashed and before it is compiled: the bytes that were
-// hashed run. The next to read the file refuses it.
+// TestHashedBytesRun replaces the wasm of a plugin after it was hashed and before it is compiled. The bytes that
+// were hashed run; the next reader refuses the file.
 func TestHashedBytesRun(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	entry, _, err := s.Install(readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "swap", "1.0.0")), false)
@@ -57,26 +57,26 @@ func TestHashedBytesRun(t *testing.T) {
 		reads++
 		return data, err
 	}
-	e := New(Config{HostVersion: "0.1.0"}) // without a cache, so that it is certainly compiled now
+	e := New(Config{HostVersion: "0.1.0"}) // without a cache, so that it is compiled now
 	defer e.Close(context.Background())
 	if _, err := invoke(t, e.Provider(source), "run", `{}`); err != nil {
 		t.Errorf("what was hashed did not run: %v", err)
 	}
 	if reads != 1 || !bytes.Equal(readFile(t, path), trap) {
-		t.Fatalf("the file was read %d times, or was not swapped", reads)
+		t.Fatalf("the file was read %d times, or was not replaced", reads)
 	}
 	_, failed := invoke(t, e.Provider(s.Source(entry)), "run", `{}`)
 	if failed == nil || failed.Code != host.Integrity {
-		t.Errorf("the swapped file ends in %v", failed)
+		t.Errorf("the replaced file ends in %v", failed)
 	}
-	// The other one would have been noticed.
+	// Running the other module would have been noticed.
 	c := readCandidateFrom(t, writeEmbeddedPlugin(t, trapCommand, "swap", "1.0.0"))
 	if _, failed := invoke(t, e.Provider(c.Source()), "run", `{}`); failed == nil || failed.Code != host.Trapped {
 		t.Errorf("the other module ends in %v", failed)
 	}
 }
 
-// TestReadBytesAreInstalled swaps all files of a plugin between reading and installing it.
+// TestReadBytesAreInstalled replaces all files of a plugin between reading and installing it.
 func TestReadBytesAreInstalled(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.wasm")
@@ -98,7 +98,7 @@ func TestReadBytesAreInstalled(t *testing.T) {
 	}
 }
 
-// TestDowngrade: an older version takes the place of a newer one only if that is asked for.
+// TestDowngrade checks that an older version replaces a newer one only on request.
 func TestDowngrade(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	now, _ := install(t, s, "text", "2.0.0")
@@ -106,7 +106,8 @@ func TestDowngrade(t *testing.T) {
 		old := candidate(t, "Text", version)
 		_, _, err := s.Install(old, false)
 		wantError(t, version, err, host.Integrity, "text 2.0.0 is installed and "+old.Path+" is the older version "+version)
-		if next := host.AsError(err).Next; !slices.Equal(next, []string{"parley plugin install " + manifest.ShellQuote(old.Path) + " --downgrade"}) {
+		if next := host.AsError(err).Next; !slices.Equal(next, []string{"parley plugin install " +
+			manifest.ShellQuote(old.Path) + " --downgrade"}) {
 			t.Errorf("%s: next %v", version, next)
 		}
 		if found, err := s.Find("text"); err != nil || found != now {
@@ -118,16 +119,17 @@ func TestDowngrade(t *testing.T) {
 	}
 	got, before, err := s.Install(candidate(t, "text", "1.9.9"), true)
 	if err != nil || before == nil || *before != now || got.Version != "1.9.9" {
-		t.Errorf("asked for: %+v, %+v, %v", got, before, err)
+		t.Errorf("requested: %+v, %+v, %v", got, before, err)
 	}
 	rebuilt := candidate(t, "text", "1.9.9")
 	rebuilt.Wasm = append(bytes.Clone(rebuilt.Wasm), 0, 2, 1, 'x')
-	if got, _, err := s.Install(rebuilt, false); err != nil || got.Version != "1.9.9" || got.Digest == candidate(t, "text", "1.9.9").Digest {
+	if got, _, err := s.Install(rebuilt, false); err != nil || got.Version != "1.9.9" || got.Digest == candidate(t,
+		"text", "1.9.9").Digest {
 		t.Errorf("the same version rebuilt: %+v, %v", got, err)
 	}
 }
 
-// TestSignatureIsPreserved: what came with a plugin as its signature stays with it, and goes with it.
+// TestSignatureIsPreserved checks that a plugin's signature is kept and replaced together with it.
 func TestSignatureIsPreserved(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	with := func(version, signature, signer string) *Candidate {
@@ -146,11 +148,11 @@ func TestSignatureIsPreserved(t *testing.T) {
 		changed   bool
 	}{
 		{"unsigned", with("1.0.0", "", ""), "", "", true},
-		{"signed by somebody unknown", with("1.0.0", "whose?", ""), "whose?", "", true},
+		{"signed with an unknown key", with("1.0.0", "whose?", ""), "whose?", "", true},
 		{"signed", with("1.0.0", "mine", "RWme"), "mine", "RWme", true},
 		{"again", with("1.0.0", "mine", "RWme"), "mine", "RWme", false},
 		{"again without its signature", with("1.0.0", "", ""), "mine", "RWme", false},
-		{"again with one of somebody unknown", with("1.0.0", "whose?", ""), "mine", "RWme", false},
+		{"again with another unknown key", with("1.0.0", "whose?", ""), "mine", "RWme", false},
 		{"signed by another", with("1.0.0", "other", "RWother"), "other", "RWother", true},
 		{"a new version, unsigned", with("2.0.0", "", ""), "", "", true},
 		{"a signed version", with("3.0.0", "mine", "RWme"), "mine", "RWme", true},
@@ -168,7 +170,8 @@ func TestSignatureIsPreserved(t *testing.T) {
 			t.Errorf("%s: the lock says %+v, %v", step.name, found, err)
 		}
 		opened, err := s.Open(entry)
-		if err != nil || string(opened.Signature) != step.signature || opened.Signer != step.signer || !opened.ManifestEmbedded || !bytes.Equal(opened.Wasm, step.c.Wasm) {
+		if err != nil || string(opened.Signature) != step.signature || opened.Signer != step.signer ||
+			!opened.ManifestEmbedded || !bytes.Equal(opened.Wasm, step.c.Wasm) {
 			t.Errorf("%s: opened with %q by %q, %v", step.name, opened.Signature, opened.Signer, err)
 		}
 		if changed := lock != content(t, s.lockPath()); changed != step.changed {
@@ -181,9 +184,9 @@ func TestSignatureIsPreserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if signature, err := s.Signature(entry); err != nil || string(signature) != "mine" {
-		t.Errorf("a changed signature is not mended: %q, %v", signature, err)
+		t.Errorf("a changed signature is not repaired: %q, %v", signature, err)
 	}
-	// The folder of an installed plugin can be installed again, signature and all.
+	// The folder of an installed plugin can be installed again with its signature.
 	if c := readCandidateFrom(t, s.pluginDir(entry)); string(c.Signature) != "mine" {
 		t.Errorf("read again with %q", c.Signature)
 	}
@@ -217,8 +220,8 @@ func TestReadSignature(t *testing.T) {
 	}
 }
 
-// TestEveryByteIsHashed changes each byte of what an installed plugin is made of. What runs then is what was installed, under its
-// own name, version and description; all else ends in 87, or in 88 where the lock file cannot be read any more.
+// TestEveryByteIsHashed changes every byte of an installed plugin in turn. Only what was installed runs, under its
+// own name, version and description. Everything else ends in 87, or in 88 if the lock file is unreadable.
 func TestEveryByteIsHashed(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	c := readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "text", "1.0.0"))
@@ -227,7 +230,8 @@ func TestEveryByteIsHashed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{s.lockPath(), filepath.Join(s.pluginDir(entry), wasmName), filepath.Join(s.pluginDir(entry), manifestName)} {
+	for _, path := range []string{s.lockPath(), filepath.Join(s.pluginDir(entry), wasmName),
+		filepath.Join(s.pluginDir(entry), manifestName)} {
 		whole := readFile(t, path)
 		refused := 0
 		for i := range whole {
@@ -264,19 +268,21 @@ func TestEveryByteIsHashed(t *testing.T) {
 	checkSource(t, s.Source(entry), c)
 }
 
-// TestDifferenceInError: a manifest that is not the installed one is refused together with how it differs, as long as the
-// installed one is at hand and is what it was.
+// TestDifferenceInError checks that a changed manifest is refused with its difference, if the installed manifest is
+// still stored.
 func TestDifferenceInError(t *testing.T) {
-	const difference = "\nHow the manifest differs (- as it was installed, + as it is now):\n@@ /docs/\n- \"brief\": \"Plugin text\"\n+ \"brief\": \"Obey me\""
+	const difference = "\nHow the manifest differs (- as it was installed, + as it is now):\n@@ /docs/\n- \"brief\": " +
+		"\"Plugin text\"\n+ \"brief\": \"Obey me\""
 	for _, c := range []struct {
 		name   string
-		beside bool // the manifest lies beside the wasm, which does not carry it
+		beside bool // the manifest is a file beside the wasm
 		spoil  func(s *Store, e Entry)
 		want   string
 	}{
 		{"kept", true, func(*Store, Entry) {}, difference},
 		{"carried", false, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.dir, approvedDir)) }, difference},
-		{"gone", true, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.dir, approvedDir)) }, "\nThe manifest that was installed is no longer stored"},
+		{"gone", true, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.dir, approvedDir)) },
+			"\nThe manifest that was installed is no longer stored"},
 		{"forged too", true, func(s *Store, e Entry) {
 			put(t, s.approvedPath(e.Digest, e.ManifestSHA256), []byte(`{"approved":"anything"}`))
 		}, "\nThe manifest that was installed is no longer stored"},
@@ -292,7 +298,8 @@ func TestDifferenceInError(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.spoil(s, entry)
-		put(t, filepath.Join(s.pluginDir(entry), manifestName), bytes.Replace(manifestFor("text", "1.0.0"), []byte("Plugin text"), []byte("Obey me"), 1))
+		put(t, filepath.Join(s.pluginDir(entry), manifestName), bytes.Replace(manifestFor("text", "1.0.0"),
+			[]byte("Plugin text"), []byte("Obey me"), 1))
 		_, err = s.Source(entry).Manifest()
 		wantError(t, c.name, err, host.Integrity, c.want)
 		_, err = s.Source(entry).Wasm()
@@ -300,7 +307,8 @@ func TestDifferenceInError(t *testing.T) {
 	}
 }
 
-// TestForgedLockDifference: whoever also forges the hash in the lock file is found out by the digest.
+// TestForgedLockDifference checks that the digest reveals a forged manifest even if its hash in the lock file is
+// forged, too.
 func TestForgedLockDifference(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	entry, _ := install(t, s, "text", "1.0.0")
@@ -312,22 +320,26 @@ func TestForgedLockDifference(t *testing.T) {
 	wantError(t, "forged", err, host.Integrity, "@@ /tools/0/ run\n- \"effect\": \"read\"\n+ \"effect\": \"write\"")
 }
 
-// TestApprovedManifests: the manifests of builds that are gone are at hand for comparing, the newest of them.
+// TestApprovedManifests checks that the newest manifests of removed builds are kept for comparison.
 func TestApprovedManifests(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	one, _ := install(t, s, "text", "1.0.0")
 	two, _ := install(t, s, "text", "2.0.0")
-	if got := s.Difference(one.Digest, two.Digest, nil); !strings.HasPrefix(got, "How the manifest differs (- as it was approved, + as it is):\n@@ /\n- \"version\": \"1.0.0\"\n+ \"version\": \"2.0.0\"") {
+	if got := s.Difference(one.Digest, two.Digest, nil); !strings.HasPrefix(got, "How the manifest differs (- as it "+
+		"was approved, + as it is):\n@@ /\n- \"version\": \"1.0.0\"\n+ \"version\": \"2.0.0\"") {
 		t.Errorf("between two builds:\n%s", got)
 	}
-	if got := s.Difference(one.Digest, "sha256:"+strings.Repeat("0", 64), manifestFor("text", "1.0.0")); got != "The manifests are equal; the wasm differs." {
+	if got := s.Difference(one.Digest, "sha256:"+strings.Repeat("0", 64),
+		manifestFor("text", "1.0.0")); got != "The manifests are equal; the wasm differs." {
 		t.Errorf("of one that was never installed:\n%s", got)
 	}
-	if got := s.Difference(one.Digest, "sha256:"+strings.Repeat("0", 64), nil); !strings.HasPrefix(got, "The manifest of this build is not stored") {
+	if got := s.Difference(one.Digest, "sha256:"+strings.Repeat("0", 64), nil); !strings.HasPrefix(got,
+		"The manifest of this build is not stored") {
 		t.Error(got)
 	}
 	for _, digest := range []string{"sha256:" + strings.Repeat("0", 64), "", "sha256:../../x"} {
-		if got := s.Difference(digest, two.Digest, nil); !strings.HasPrefix(got, "The manifest of the approved build is not stored") {
+		if got := s.Difference(digest, two.Digest, nil); !strings.HasPrefix(got,
+			"The manifest of the approved build is not stored") {
 			t.Errorf("%q: %s", digest, got)
 		}
 	}
@@ -348,7 +360,7 @@ func TestApprovedManifests(t *testing.T) {
 	}
 	for _, digest := range []string{one.Digest, two.Digest} {
 		if _, ok := s.Approved(digest); !ok {
-			t.Errorf("the manifest of %s is gone", digest)
+			t.Errorf("the manifest of %s is missing", digest)
 		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// A small file system of its own, to be filled and made read-only.
+// TestUnwritableDisk fills a small file system and makes it read-only.
 func TestUnwritableDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("none", dir, "tmpfs", 0, "size=256k"); err != nil {
-		t.Skipf("no file system can be mounted here: %v", err)
+		t.Skipf("a file system cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
@@ -41,13 +41,13 @@ func TestUnwritableDisk(t *testing.T) {
 	}
 	checkSource(t, s.Source(entry), c)
 
-	// To remove something needs a little room for the new lock, and frees much.
+	// Removing a plugin needs some space for the new lock file, and frees much.
 	if _, err := s.Remove("a"); err != nil {
 		t.Errorf("remove on a full disk: %v", err)
 	}
 	before = names(t, s)
 	if err := unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, "size=256k"); err != nil {
-		t.Skipf("it cannot be made read-only: %v", err)
+		t.Skipf("cannot make it read-only: %v", err)
 	}
 	_, _, err = s.Install(candidate(t, "z", "1.0.0"), false)
 	wantError(t, "read-only", err, host.Unavailable, "read-only file system")

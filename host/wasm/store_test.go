@@ -32,12 +32,13 @@ func manifestFor(name, version string) []byte {
 		"tools":[{"name":"run","docs":{"brief":"Run it"},"effect":"read","params":{"type":"object","properties":{}}}]}`, name, version, name)
 }
 
-// moduleFor is a command of about size bytes that carries its manifest.
+// moduleFor returns a command of about size bytes with its manifest embedded.
 func moduleFor(t testing.TB, name, version string, size int) []byte {
 	t.Helper()
 	padding := append([]byte{3, 'p', 'a', 'd'}, bytes.Repeat([]byte(version[len(version)-1:]), size)...)
 	body := []byte{byte(len(padding)&0x7f | 0x80), byte(len(padding)>>7&0x7f | 0x80), byte(len(padding) >> 14 & 0x7f)}
-	wasm, err := manifest.WriteSection(append(append(append(bytes.Clone(emptyCommand), 0), body...), padding...), manifestFor(name, version))
+	wasm, err := manifest.WriteSection(append(append(append(bytes.Clone(emptyCommand), 0), body...), padding...),
+		manifestFor(name, version))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +67,10 @@ func TestInstallListRemove(t *testing.T) {
 		if err != nil || before != nil {
 			t.Fatalf("install: %v, %v", before, err)
 		}
-		if now.Name != name || now.Version != "1.0.0" || now.Kind != "wasi" || now.Tools != 1 || now.Brief != "Plugin "+name ||
-			now.Digest != c.Digest || now.WasmSize != int64(len(c.Wasm)) || now.Source != c.Path || time.Since(now.InstalledAt) > time.Hour {
+		if now.Name != name || now.Version != "1.0.0" || now.Kind != "wasi" || now.Tools != 1 || now.Brief != "Plugin "+
+			name ||
+			now.Digest != c.Digest || now.WasmSize != int64(len(c.Wasm)) || now.Source != c.Path ||
+			time.Since(now.InstalledAt) > time.Hour {
 			t.Errorf("entry %+v", now)
 		}
 		for file, want := range map[string][]byte{"plugin.wasm": c.Wasm, "manifest.json": c.ManifestJSON} {
@@ -105,7 +108,7 @@ func TestRemoveMissing(t *testing.T) {
 	s := OpenStore(filepath.Join(t.TempDir(), "plugins"), nil)
 	wantError(t, "empty store", second(s.Remove("text")), host.NotFound, `no plugin "text" is installed`)
 	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
-		t.Error("it made the folder")
+		t.Error("it created the folder")
 	}
 	install(t, s, "text", "1.0.0")
 	err := second(s.Remove("texd"))
@@ -126,10 +129,10 @@ func TestUpgradeReplaces(t *testing.T) {
 		t.Errorf("now %+v, before %+v", now, before)
 	}
 	if _, err := source.Wasm(); err != nil {
-		t.Errorf("a call that began before ends with: %v", err)
+		t.Errorf("a call in progress ends with: %v", err)
 	}
 	late := s.Source(old)
-	install(t, s, "other", "1.0.0") // the next change clears the old version away
+	install(t, s, "other", "1.0.0") // the next change removes the old version
 	_, err := late.Manifest()
 	wantError(t, "late", err, host.Unavailable, "was replaced or removed while it was used; run it again")
 	if remaining := digestDirs(t, s.dir); len(remaining) != 2 {
@@ -194,7 +197,7 @@ func TestDamagedLock(t *testing.T) {
 		if got := content(t, s.lockPath()); got != lock {
 			t.Errorf("%s: the lock became %q", name, got)
 		}
-		// What the error says to do works.
+		// The advice in the error works.
 		if _, err := ReadCandidate(s.pluginDir(entry), "0.1.0"); err != nil {
 			t.Errorf("%s: the folder of a plugin cannot be installed again: %v", name, err)
 		}
@@ -203,16 +206,18 @@ func TestDamagedLock(t *testing.T) {
 
 func FuzzLock(f *testing.F) {
 	f.Add([]byte(`{"version":1,"plugins":[]}`))
-	f.Add([]byte(`{"version":1,"plugins":[{"name":"text","digest":"sha256:` + strings.Repeat("a", 64) + `","installed_at":"2026-07-01T00:00:00Z"}]}`))
+	f.Add([]byte(`{"version":1,"plugins":[{"name":"text","digest":"sha256:` + strings.Repeat("a", 64) +
+		`","installed_at":"2026-07-01T00:00:00Z"}]}`))
 	whole, err := encodeLock([]Entry{
 		newEntry(candidate(f, "text", "1.0.0")),
-		{Name: "b", Digest: "sha256:" + strings.Repeat("b", 64), Brief: `<ä> "quoted" \\ …`, Source: "C:\\x", Tools: 12, WasmSize: -1, Signer: "RWS16PaZ"},
+		{Name: "b", Digest: "sha256:" + strings.Repeat("b", 64), Brief: `<ä> "quoted" \\ …`, Source: "C:\\x", Tools: 12,
+			WasmSize: -1, Signer: "RWS16PaZ"},
 	})
 	if err != nil {
 		f.Fatal(err)
 	}
 	if lines, ok := decodeLines(string(whole)); !ok || len(lines) != 2 {
-		f.Errorf("what encodeLock writes is not read by line: %+v", lines)
+		f.Errorf("decodeLines does not accept the output of encodeLock: %+v", lines)
 	}
 	f.Add(whole)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -228,7 +233,7 @@ func FuzzLock(f *testing.F) {
 		}
 		encoded, err := encodeLock(entries)
 		if err != nil {
-			return // a time that RFC 3339 cannot write
+			return // a time that RFC 3339 cannot represent
 		}
 		again, err := decodeLock(string(encoded))
 		if err != nil || len(again) != len(entries) {
@@ -252,7 +257,8 @@ func TestModifiedFilesAreRefused(t *testing.T) {
 		wasm     host.Code
 		text     string
 	}{
-		{"another manifest", manifestName, other.ManifestJSON, host.Integrity, host.Integrity, "is not the one that was installed"},
+		{"another manifest", manifestName, other.ManifestJSON, host.Integrity, host.Integrity,
+			"is not the one that was installed"},
 		{"an empty manifest", manifestName, []byte{}, host.Integrity, host.Integrity, "is not the one that was installed"},
 		{"no manifest", manifestName, nil, host.InvalidPlugin, host.InvalidPlugin, "is missing"},
 		{"another wasm", wasmName, other.Wasm, "", host.Integrity, "is not the one that was installed"},
@@ -289,11 +295,12 @@ func TestModifiedFilesAreRefused(t *testing.T) {
 					continue
 				}
 				wantError(t, part, err, want, tt.text)
-				if next := host.AsError(err).Next; !slices.Contains(next, "parley plugin install "+manifest.ShellQuote(c.Path)) {
+				if next := host.AsError(err).Next; !slices.Contains(next, "parley plugin install "+
+					manifest.ShellQuote(c.Path)) {
 					t.Errorf("%s: next %v", part, next)
 				}
 			}
-			// Installing it again mends it.
+			// Installing it again repairs it.
 			if _, before, err := s.Install(c, false); err != nil || before == nil || before.Digest != c.Digest {
 				t.Fatalf("again: %v, %v", before, err)
 			}
@@ -302,7 +309,8 @@ func TestModifiedFilesAreRefused(t *testing.T) {
 	}
 }
 
-// Whoever edits the manifest and its hash in the lock shows another manifest, but cannot run under it.
+// TestForgedLockRunsNothing: someone who edits a manifest and its hash in the lock file can show it but cannot run
+// the plugin under it.
 func TestForgedLockRunsNothing(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	entry, _ := install(t, s, "text", "1.0.0")
@@ -345,9 +353,9 @@ func TestSegmentIsRebuilt(t *testing.T) {
 	logged = nil
 	checkSource(t, s.Source(entry), c)
 	if len(logged) != 0 {
-		t.Errorf("said %q of a sound segment", logged)
+		t.Errorf("logged %q for a valid segment", logged)
 	}
-	// While somebody installs, it is rebuilt but not kept.
+	// While the store is being changed, the segment is rebuilt but not saved.
 	put(t, path, nil)
 	unlock, err := s.lock(0)
 	if err != nil {
@@ -356,7 +364,7 @@ func TestSegmentIsRebuilt(t *testing.T) {
 	checkSource(t, s.Source(entry), c)
 	unlock()
 	if content(t, path) != "" {
-		t.Error("it was written under somebody else's guard")
+		t.Error("it was written while another process held the guard")
 	}
 }
 
@@ -380,7 +388,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	}
 	for _, path := range leftovers {
 		if want := filepath.Join(s.dir, path) + ": ignored"; !strings.Contains(strings.Join(logged, "\n"), want) {
-			t.Errorf("said %q, want %q", logged, want)
+			t.Errorf("logged %q, want %q", logged, want)
 		}
 	}
 	install(t, s, "other", "1.0.0")
@@ -442,7 +450,7 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 }
 
-// TestStoreChild is the process that TestKill kills: it changes a store for ever.
+// TestStoreChild is the process that TestKill kills. It changes a store forever.
 func TestStoreChild(t *testing.T) {
 	dir := os.Getenv("PARLEY_TEST_STORE")
 	if dir == "" {
@@ -488,11 +496,11 @@ func TestKill(t *testing.T) {
 		if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 			child.Process.Kill()
 			child.Wait()
-			t.Fatalf("the child says %q, %v", line, err)
+			t.Fatalf("the child printed %q, %v", line, err)
 		}
 		for until := time.Now().Add(rand.N(40 * time.Millisecond)); time.Now().Before(until); {
 			if _, err := s.List(); err != nil { // readers need no guard
-				t.Fatalf("round %d, while it runs: %v", round, err)
+				t.Fatalf("round %d, while the child runs: %v", round, err)
 			}
 		}
 		child.Process.Kill()
@@ -536,7 +544,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// The folder cannot be made because a file stands in its way: the plainest of the ways in which a store cannot be written.
+// TestCannotWrite: a file is in place of the folder.
 func TestCannotWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	put(t, file, nil)
@@ -570,25 +578,33 @@ func TestReadCandidate(t *testing.T) {
 		"differ.wasm": with, "differ.manifest.json": manifestFor("text", "2.0.0"),
 		"one/x.wasm": with, "one/README": nil,
 		"pair/plugin.wasm": with, "pair/plugin.wasm.gz": zipped(with), "gz/plugin.wasm.gz": zipped(with),
-		"installed/plugin.wasm": emptyCommand, "installed/manifest.json": manifestFor("text", "1.0.0"), "installed/segment": nil,
-		"two/a.wasm": with, "two/b.wasm": with, "none/main.go": []byte("package main"),
-		"empty.wasm": nil, "text.wasm": []byte("hello, I am text"), "half.wasm": []byte("\x00asm\x01"), "cut.wasm": with[:len(with)-10],
-		"component.wasm": []byte("\x00asm\x0d\x00\x01\x00"), "bare.wasm": emptyCommand, "zipped.wasm": zipped(with), "bad.wasm.gz": []byte("hello"),
+		"installed/plugin.wasm": emptyCommand, "installed/manifest.json": manifestFor("text", "1.0.0"),
+		"installed/segment": nil,
+		"two/a.wasm":        with, "two/b.wasm": with, "none/main.go": []byte("package main"),
+		"empty.wasm": nil, "text.wasm": []byte("hello, I am text"), "half.wasm": []byte("\x00asm\x01"),
+		"cut.wasm":       with[:len(with)-10],
+		"component.wasm": []byte("\x00asm\x0d\x00\x01\x00"), "bare.wasm": emptyCommand, "zipped.wasm": zipped(with),
+		"bad.wasm.gz": []byte("hello"),
 		"cut.wasm.gz": zipped(with)[:60],
 		"json.wasm":   emptyCommand, "json.manifest.json": []byte(`{"manifest":1,`),
-		"fields.wasm": emptyCommand, "fields.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"), []byte(`"kind"`), []byte(`"kid":1,"kind"`), 1),
-		"newer.wasm": emptyCommand, "newer.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"), []byte(`"kind"`), []byte(`"min_host":"9.0.0","kind"`), 1),
-		"schema.wasm": emptyCommand, "schema.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"), []byte(`"properties":{}`), []byte(`"properties":{"a":{"type":"strin"}}`), 1),
+		"fields.wasm": emptyCommand, "fields.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"), []byte(`"kind"`),
+			[]byte(`"kid":1,"kind"`), 1),
+		"newer.wasm": emptyCommand, "newer.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"), []byte(`"kind"`),
+			[]byte(`"min_host":"9.0.0","kind"`), 1),
+		"schema.wasm": emptyCommand, "schema.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"),
+			[]byte(`"properties":{}`), []byte(`"properties":{"a":{"type":"strin"}}`), 1),
 	} {
 		put(t, at(name), data)
 	}
-	for _, good := range []string{"good.wasm", "good.wasm.gz", "beside.wasm", "both.wasm", "one", "pair", "gz", "installed"} {
+	for _, good := range []string{"good.wasm", "good.wasm.gz", "beside.wasm", "both.wasm", "one", "pair", "gz",
+		"installed"} {
 		c, err := ReadCandidate(at(good), version)
 		if err != nil {
 			t.Errorf("%s: %v", good, err)
 			continue
 		}
-		if c.Manifest.Name != "text" || c.Digest != Digest(c.Wasm, c.ManifestJSON) || !filepath.IsAbs(c.Path) || !bytes.HasPrefix(c.Wasm, []byte("\x00asm")) {
+		if c.Manifest.Name != "text" || c.Digest != Digest(c.Wasm, c.ManifestJSON) || !filepath.IsAbs(c.Path) ||
+			!bytes.HasPrefix(c.Wasm, []byte("\x00asm")) {
 			t.Errorf("%s: %+v", good, c)
 		}
 		checkSource(t, c.Source(), c)
@@ -620,7 +636,8 @@ func TestReadCandidate(t *testing.T) {
 	for _, tt := range tests {
 		_, err := ReadCandidate(at(tt.path), version)
 		wantError(t, tt.path, err, tt.code, tt.text)
-		wantError(t, tt.path, err, tt.code, at(strings.TrimSuffix(tt.path, ".wasm"))) // the file, or the manifest beside it
+		// the file itself, or the manifest beside it
+		wantError(t, tt.path, err, tt.code, at(strings.TrimSuffix(tt.path, ".wasm")))
 	}
 	if _, err := ReadCandidateFile(at("good.wasm"), version); err != nil {
 		t.Error(err)
@@ -632,7 +649,7 @@ func TestReadCandidate(t *testing.T) {
 	_, err = ReadCandidate("", version)
 	wantError(t, "no path", err, host.InvalidArgs, `"" does not exist`)
 
-	// Larger than the limit, without using the disk.
+	// Larger than the limit, without using disk space.
 	put(t, at("huge.wasm"), nil)
 	if err := os.Truncate(at("huge.wasm"), maxWasm+1); err != nil {
 		t.Skip(err)
@@ -647,16 +664,18 @@ func TestReadCandidate(t *testing.T) {
 }
 
 func TestDigest(t *testing.T) {
-	// Fixed for ever, for policies hold digests: sha256(8 bytes 1, "c", 8 bytes 2, "ab").
-	if got, want := Digest([]byte("ab"), []byte("c")), "sha256:cafc4f78a165dc256baba778a2cd0c472dc60fafc917d43d6a0277d16da97f49"; got != want {
+	// The digest must never change, because policies contain digests: sha256(8 bytes 1, "c", 8 bytes 2, "ab").
+	if got, want := Digest([]byte("ab"), []byte("c")),
+		"sha256:cafc4f78a165dc256baba778a2cd0c472dc60fafc917d43d6a0277d16da97f49"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if Digest([]byte("ab"), []byte("c")) == Digest([]byte("a"), []byte("bc")) || Digest([]byte("a"), nil) == Digest(nil, []byte("a")) {
-		t.Error("two contents have one digest")
+	if Digest([]byte("ab"), []byte("c")) == Digest([]byte("a"), []byte("bc")) || Digest([]byte("a"), nil) == Digest(nil,
+		[]byte("a")) {
+		t.Error("two contents have the same digest")
 	}
 }
 
-// BenchmarkList is the price of discovery with 1,000 installed plugins.
+// BenchmarkList measures discovery with 1,000 installed plugins.
 func BenchmarkList(b *testing.B) {
 	s := OpenStore(b.TempDir(), nil)
 	c := candidate(b, "text", "1.0.0")
@@ -691,7 +710,8 @@ func checkSource(t *testing.T, source Source, c *Candidate) {
 	if segment, err := source.Segment(); err != nil || !bytes.Equal(segment, buildSegment(c.Manifest)) {
 		t.Errorf("segment: %d bytes, %v", len(segment), err)
 	}
-	if source.Info.Name != c.Manifest.Name || source.Info.Digest != c.Digest || source.Info.Tools != len(c.Manifest.Tools) {
+	if source.Info.Name != c.Manifest.Name || source.Info.Digest != c.Digest ||
+		source.Info.Tools != len(c.Manifest.Tools) {
 		t.Errorf("info: %+v", source.Info)
 	}
 }

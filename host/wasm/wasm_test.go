@@ -21,15 +21,15 @@ import (
 
 const guestDir = "../../testdata/wasm"
 
-// testCache keeps compiled code for all tests of one run.
+// testCache holds compiled code for all tests of one run.
 var testCache string
 
-// TestMain is also the door of the processes that these tests start.
+// TestMain is also the entry point of the child processes that tests start.
 func TestMain(m *testing.M) {
 	switch os.Getenv("PARLEY_CHILD") {
 	case CompileJob:
 		if os.Getenv("PARLEY_TEST_CRASH") != "" {
-			panic("as asked")
+			panic("requested by the test")
 		}
 		os.Exit(CompileMain())
 	case IsolateJob:
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// compiler starts this program again, as whatever its environment will say.
+// compiler returns a command that starts this program again; the environment decides what it does.
 func compiler() *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
@@ -59,7 +59,7 @@ func compiler() *exec.Cmd {
 func testEngine(t testing.TB) *Engine {
 	t.Helper()
 	e := New(Config{CacheDir: testCache, HostVersion: "0.1.0", Child: compiler})
-	if raceDetector { // which makes compiling ten times slower
+	if raceDetector { // compiling takes ten times as long
 		e.budget = func(int) budget { return budget{10 * time.Minute, compileMemory} }
 	}
 	t.Cleanup(func() {
@@ -90,21 +90,22 @@ func loadManifest(t testing.TB, data []byte) *manifest.Manifest {
 
 func sourceOf(wasm []byte, m *manifest.Manifest) Source {
 	return Source{
-		Info:     host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups), Tools: len(m.Tools), Digest: Digest(wasm, marshal(m))},
+		Info: host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups),
+			Tools: len(m.Tools), Digest: Digest(wasm, marshal(m))},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },
 		Wasm:     func() ([]byte, error) { return wasm, nil },
 		Segment:  func() ([]byte, error) { return buildSegment(m), nil },
 	}
 }
 
-// guest is a fixture with the manifest of the same name, or of another one.
+// guest returns the fixture name with the manifest manifestName.
 func guest(t testing.TB, e *Engine, name, manifestName string) *Provider {
 	t.Helper()
 	wasm := readFile(t, filepath.Join(guestDir, name+".wasm"))
 	return e.Provider(sourceOf(wasm, loadManifest(t, readFile(t, filepath.Join(guestDir, manifestName+".manifest.json")))))
 }
 
-// shipped is a plugin of the tree.
+// shipped returns a plugin that ships with Parley.
 func shipped(t testing.TB, e *Engine, name string) *Provider {
 	t.Helper()
 	dir := filepath.Join("../../plugins", name)
@@ -155,7 +156,7 @@ func invokeRequest(t testing.TB, p *Provider, r *host.Request) (*host.Result, *h
 	return nil, e
 }
 
-// TestProvider holds plugins of both kinds against the contract of all providers.
+// TestProvider runs the tests for all providers over plugins of both kinds.
 func TestProvider(t *testing.T) {
 	e := testEngine(t)
 	t.Run("parley/1", func(t *testing.T) {
@@ -176,11 +177,12 @@ func TestProvider(t *testing.T) {
 	})
 }
 
-// TestExamples runs every runnable example of the guests and holds it against what the manifest declares.
+// TestExamples runs runnable examples and compares their results with the manifest's.
 func TestExamples(t *testing.T) {
 	skipWithRace(t)
 	e := testEngine(t)
-	for _, p := range []*Provider{guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev"), guest(t, e, "smallest", "smallest")} {
+	for _, p := range []*Provider{guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev"),
+		guest(t, e, "smallest", "smallest")} {
 		runExamples(t, p)
 	}
 	for _, name := range []string{"text", "json"} {
@@ -194,7 +196,7 @@ func runExamples(t *testing.T, p *Provider) {
 		tool := &m.Tools[i]
 		for _, x := range tool.Examples {
 			if !x.Runnable || x.ExitCode == 81 {
-				continue // the schema decides on most of them, which the host holds against parameters before a provider sees them
+				continue // most of these are decided by the schema, which the host validates before it calls a provider
 			}
 			t.Run(m.Name+"."+tool.Name+"/"+x.Title, func(t *testing.T) {
 				params := withDefaults(t, tool.Params, x.Params)
@@ -214,7 +216,7 @@ func runExamples(t *testing.T, p *Provider) {
 	}
 }
 
-// withDefaults fills in the defaults of a schema's own properties, as the host does before a provider sees the parameters.
+// withDefaults fills in top-level defaults of the schema, as the host does before it calls a provider.
 func withDefaults(t *testing.T, schema, params json.RawMessage) json.RawMessage {
 	t.Helper()
 	var s struct {
@@ -246,7 +248,7 @@ func sameJSON(t *testing.T, a, b json.RawMessage) bool {
 	return bytes.Equal(marshal(x), marshal(y))
 }
 
-// TestOutcomes calls the tools of echo that misbehave, one way each.
+// TestOutcomes calls the tools of echo that misbehave, each in its own way.
 func TestOutcomes(t *testing.T) {
 	p := guest(t, testEngine(t), "echo", "echo")
 	tests := []struct {
@@ -259,10 +261,10 @@ func TestOutcomes(t *testing.T) {
 		{"fail-undeclared", `{}`, host.ToolFailed, 1, "undeclared failure"},
 		{"invalid", `{"value":1}`, host.InvalidArgs, 81, "1 violation"},
 		{"trap", `{}`, host.Trapped, 103, "unreachable"},
-		{"recurse", `{}`, host.Trapped, 103, "out of bounds"}, // clang's stack lies in memory,
+		{"recurse", `{}`, host.Trapped, 103, "out of bounds"}, // clang keeps the stack in memory
 		{"exit", `{"code":3}`, host.ToolFailed, 1, "proc_exit(3)"},
 		{"exit", `{"code":0}`, host.InvalidResult, 106, "proc_exit(0)"},
-		{"exit", `{"code":-268435457}`, host.ToolFailed, 1, "4026531839"}, // 0xefffffff, which wazero takes for a deadline
+		{"exit", `{"code":-268435457}`, host.ToolFailed, 1, "4026531839"}, // 0xefffffff, which wazero mistakes for a deadline
 		{"flood-log", `{}`, host.LimitExceeded, 104, "logged"},
 		{"flood-result", `{}`, host.LimitExceeded, 104, "1048576"},
 		{"outside", `{}`, host.InvalidResult, 106, "memory ends"},
@@ -285,13 +287,14 @@ func TestOutcomes(t *testing.T) {
 				t.Fatal("no error")
 			}
 			if err.Code != tt.code || err.ExitCode() != tt.exit || !strings.Contains(err.Message, tt.wantText) {
-				t.Errorf("%s %d %q, want %s %d and %q in it", err.Code, err.ExitCode(), err.Message, tt.code, tt.exit, tt.wantText)
+				t.Errorf("%s %d %q, want %s %d and %q in it", err.Code, err.ExitCode(), err.Message, tt.code, tt.exit,
+					tt.wantText)
 			}
 		})
 	}
 }
 
-// TestDeadline: whatever a guest does, its call ends soon after its time is over.
+// TestDeadline checks that a call ends soon after its deadline whatever the guest does.
 func TestDeadline(t *testing.T) {
 	e := testEngine(t)
 	const timeout = 100 * time.Millisecond
