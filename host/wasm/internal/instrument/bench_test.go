@@ -23,26 +23,26 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
-// program is something that a guest computes, in about a millisecond or a few.
+// program is a computation of a guest that takes one or a few milliseconds.
 type program struct {
 	language, name string
 	wasm           func() ([]byte, error)
 	run            func(m api.Module) (result string, err error)
 }
 
-// kernels are in testdata in three languages, with the same results.
+// Kernels exist in testdata in three languages, with the same results.
 var kernels = []struct {
 	name string
 	arg  uint64
 }{{"sha256", 500}, {"fib", 24}, {"sieve", 200_000}, {"matmul", 2}}
 
-// more are in C only.
+// These exist in C only.
 var more = []struct {
 	name string
 	arg  uint64
 }{{"xorshift", 300_000}, {"sorted", 4_000}, {"moved", 5}}
 
-// programs are what the promise about the cost of metering is given for.
+// programs are those for which the cost of metering is promised.
 func programs() []program {
 	var all []program
 	for _, l := range []struct {
@@ -51,9 +51,12 @@ func programs() []program {
 		tool, params  string
 		times         int // that the tool is called
 	}{
-		{"C", fromFile("testdata/kernels-c.wasm"), fromFile("../../../../testdata/wasm/echo.wasm"), "echo", `{"value":%q}`, 200},
-		{"Rust", fromFile("testdata/kernels-rust.wasm"), fromFile("../../../../testdata/programs/tally.wasm"), "count", `{"text":%q,"top":3}`, 50},
-		{"Go", goKernels, fromPacked("../../../../plugins/text/plugin.wasm.gz"), "hash", `{"text":%q,"algorithm":"sha256"}`, 10},
+		{"C", fromFile("testdata/kernels-c.wasm"), fromFile("../../../../testdata/wasm/echo.wasm"), "echo", `{"value":%q}`,
+			200},
+		{"Rust", fromFile("testdata/kernels-rust.wasm"), fromFile("../../../../testdata/programs/tally.wasm"), "count",
+			`{"text":%q,"top":3}`, 50},
+		{"Go", goKernels, fromPacked("../../../../plugins/text/plugin.wasm.gz"), "hash", `{"text":%q,"algorithm":"sha256"}`,
+			10},
 	} {
 		for _, k := range kernels {
 			all = append(all, program{l.name, k.name, l.kernels, kernel(k.name, k.arg)})
@@ -66,7 +69,7 @@ func programs() []program {
 
 func kernel(name string, arg uint64) func(api.Module) (string, error) {
 	return func(m api.Module) (string, error) {
-		// What wazero is asked to end with its context must have one that can end.
+		// wazero only stops a guest with its context if the context can end.
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		got, err := m.ExportedFunction(name).Call(ctx, arg)
@@ -74,7 +77,7 @@ func kernel(name string, arg uint64) func(api.Module) (string, error) {
 	}
 }
 
-// calls sends a request over the ABI of parley/1 again and again, as a host does that pools instances.
+// calls sends the same request over the ABI of parley/1, like a host that pools instances.
 func calls(request string, times int) func(api.Module) (string, error) {
 	return func(m api.Module) (string, error) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -119,7 +122,7 @@ func fromPacked(name string) func() ([]byte, error) {
 	}
 }
 
-// goKernels builds the kernels in Go, which are megabytes.
+// goKernels builds the kernels in Go, which have several megabytes.
 var goKernels = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "parley-kernels-")
 	if err != nil {
@@ -127,7 +130,8 @@ var goKernels = sync.OnceValues(func() ([]byte, error) {
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "kernels.wasm")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, "testdata/kernels.go")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o",
+		out, "testdata/kernels.go")
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "GOWASM=")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, said)
@@ -135,14 +139,14 @@ var goKernels = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(out)
 })
 
-// compiled is a module in an engine of its own.
+// compiled is a module in a runtime of its own.
 type compiled struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
 	yields  *int // of all instances
 }
 
-// compile makes a module ready to run. What it asks of module parley is there and does nothing.
+// compile compiles a module. Its imports from module parley exist and do nothing.
 func compile(t testing.TB, wasm []byte, config wazero.RuntimeConfig) *compiled {
 	t.Helper()
 	ctx := context.Background()
@@ -152,20 +156,22 @@ func compile(t testing.TB, wasm []byte, config wazero.RuntimeConfig) *compiled {
 	b := c.runtime.NewHostModuleBuilder("parley")
 	i32, i64, f64 := api.ValueTypeI32, api.ValueTypeI64, api.ValueTypeF64
 	for name, params := range map[string][]api.ValueType{
-		"call_tool": {i32, i32}, "http_request": {i32, i32}, "read_secret": {i32, i32}, "log": {i32, i32, i32}, "progress": {f64, f64, i32, i32},
+		"call_tool": {i32, i32}, "http_request": {i32, i32}, "read_secret": {i32, i32}, "log": {i32, i32, i32},
+		"progress": {f64, f64, i32, i32},
 	} {
 		results := []api.ValueType{i64}
 		if len(params) > 2 {
 			results = nil
 		}
-		b = b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(context.Context, []uint64) {}), params, results).Export(name)
+		b = b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(context.Context, []uint64) {}), params,
+			results).Export(name)
 	}
 	if _, err := b.Instantiate(ctx); err != nil {
 		t.Fatal(err)
 	}
 	yield := api.GoFunc(func(ctx context.Context, _ []uint64) {
 		*c.yields++
-		if ctx.Err() == nil && !time.Now().IsZero() { // the host, too, looks at both
+		if ctx.Err() == nil && !time.Now().IsZero() { // the host reads both, too
 			runtime.Gosched()
 		}
 	})
@@ -182,7 +188,8 @@ func compile(t testing.TB, wasm []byte, config wazero.RuntimeConfig) *compiled {
 
 func (c *compiled) instance(t testing.TB) api.Module {
 	t.Helper()
-	m, err := c.runtime.InstantiateModule(context.Background(), c.module, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
+	m, err := c.runtime.InstantiateModule(context.Background(), c.module,
+		wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,12 +206,13 @@ func rewrite(t testing.TB, wasm []byte, cfg instrument.Config) []byte {
 	return m.Wasm
 }
 
-// BenchmarkOverhead compares plain code, metered code and wazero's own way to stop a guest. They take turns, each in a new instance that has done
-// the same before, and each turn is held against that of plain code right before it: what else the machine does, such as half of a
-// processor's core for somebody else, comes and goes for longer than a turn and falls on both. The median of these counts. The last form is
-// many times slower and gets fewer turns. `make bench` runs it and makes a table of what it reports.
+// BenchmarkOverhead compares plain code, metered code and wazero's own way to stop a guest. They take turns, each
+// in a new instance that has done the same before, and each turn is held against that of plain code right before
+// it: what else the machine does, such as half of a processor's core for somebody else, comes and goes for longer
+// than a turn and falls on both. The median of these counts. The last form is many times slower and gets fewer
+// turns. `make bench` runs it and makes a table of what it reports.
 func BenchmarkOverhead(b *testing.B) {
-	cache := wazero.NewCompilationCache() // for modules that hold more than one program
+	cache := wazero.NewCompilationCache() // for modules with more than one program
 	defer cache.Close(context.Background())
 	config := wazero.NewRuntimeConfig().WithCompilationCache(cache)
 	for _, p := range programs() {
@@ -217,7 +225,7 @@ func BenchmarkOverhead(b *testing.B) {
 			metered := compile(b, rewrite(b, wasm, instrument.Config{}), config)
 			closing := compile(b, wasm, config.WithCloseOnContextDone(true))
 			least := time.Hour
-			times := map[*compiled][]float64{} // what plain code takes
+			times := map[*compiled][]float64{} // the time of plain code
 			for b.Loop() {
 				for _, form := range []*compiled{closing, metered, metered, metered, metered} {
 					base := plain.time(b, p)
@@ -238,7 +246,7 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// time runs a program twice in a new instance and returns what the second run takes.
+// time runs a program twice in a new instance and returns the time of the second run.
 func (c *compiled) time(t testing.TB, p program) (took time.Duration) {
 	t.Helper()
 	m := c.instance(t)

@@ -20,10 +20,10 @@ import (
 	"github.com/parley-tools/parley/internal/foreign"
 )
 
-// refuel is what both generators name the export that gives a module's loops and functions new fuel.
+// refuel is the export with which modules of both generators refill the fuel of their loops and functions.
 const refuel = "hangLimitInitializer"
 
-// moduleCount is how many modules each generator makes; DIFFERENTIAL_MODULES says otherwise.
+// moduleCount returns how many modules each generator makes: a small sample, or DIFFERENTIAL_MODULES.
 func moduleCount() int {
 	if n, err := strconv.Atoi(os.Getenv("DIFFERENTIAL_MODULES")); err == nil {
 		return n
@@ -31,8 +31,8 @@ func moduleCount() int {
 	return 150
 }
 
-// TestDifferentialBinaryen runs modules that binaryen's wasm-opt makes of random bytes, as they are and rewritten: results, traps, calls of the
-// host, memory and globals must be the same.
+// TestDifferentialBinaryen runs modules that binaryen's wasm-opt generates from random bytes, both as they are and
+// instrumented. Results, traps, calls of the host, memory and globals must be equal.
 func TestDifferentialBinaryen(t *testing.T) {
 	opt := wasmOpt(t)
 	dir := t.TempDir()
@@ -44,8 +44,9 @@ func TestDifferentialBinaryen(t *testing.T) {
 		if err := os.WriteFile(from, bytes, 0o600); err != nil {
 			return nil, err
 		}
-		cmd := exec.Command(opt, from, "-ttf", "-o", to, "-q", "--enable-sign-ext", "--enable-mutable-globals", "--enable-nontrapping-float-to-int",
-			"--enable-simd", "--enable-bulk-memory", "--enable-multivalue") // its references are those of a draft
+		cmd := exec.Command(opt, from, "-ttf", "-o", to, "-q", "--enable-sign-ext", "--enable-mutable-globals",
+			"--enable-nontrapping-float-to-int",
+			"--enable-simd", "--enable-bulk-memory", "--enable-multivalue") // its reference types follow a draft
 		if said, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%w\n%s", err, said)
 		}
@@ -53,12 +54,12 @@ func TestDifferentialBinaryen(t *testing.T) {
 	})
 }
 
-// TestDifferentialGenerated does the same with the modules of generate.
+// TestDifferentialGenerated does the same with modules of generate.
 func TestDifferentialGenerated(t *testing.T) {
 	differential(t, func(seed uint64) ([]byte, error) { return generate(seed), nil })
 }
 
-// root is the repository, seen from this package.
+// root is the path of the repository from this package.
 const root = "../../../.."
 
 // wasmOpt finds binaryen, which .ci/programs unpacks into bin.
@@ -79,7 +80,7 @@ func wasmOpt(t *testing.T) string {
 	return ""
 }
 
-// differential compares as many modules as are asked for.
+// differential compares moduleCount modules.
 func differential(t *testing.T, make func(seed uint64) ([]byte, error)) {
 	var all tally
 	for seed := range uint64(moduleCount()) {
@@ -103,35 +104,38 @@ func differential(t *testing.T, make func(seed uint64) ([]byte, error)) {
 type tally struct{ modules, refused, invalid, trappedAtStart, returned, trapped, hostCalls, yielded int }
 
 func (c tally) String() string {
-	return fmt.Sprintf("%d modules, of which the gate refused %d, the engine %d, and %d trapped when instantiated; %d calls returned, %d trapped, %d calls of the host, %d yields",
+	return fmt.Sprintf("%d modules, of which the gate refused %d, the engine %d, and %d trapped when instantiated; "+
+		"%d calls returned, %d trapped, %d calls of the host, %d yields",
 		c.modules, c.refused, c.invalid, c.trappedAtStart, c.returned, c.trapped, c.hostCalls, c.yielded)
 }
 
-// variant is a module as it is or rewritten, and what it did.
+// variant is a module, as it is or instrumented, and its behavior.
 type variant struct {
 	runtime  wazero.Runtime
 	instance api.Module
 	invalid  bool
-	err      error    // of making the instance
-	trace    []string // of calls of the host
+	err      error    // of instantiation
+	trace    []string // calls of the host
 	yields   int
 }
 
-// run instantiates a module. No form is ended by the test: what its generator makes ends by itself.
+// run instantiates a module. Generated modules end by themselves.
 func run(t *testing.T, wasm []byte) *variant {
 	t.Helper()
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithDebugInfoEnabled(false))
 	f := &variant{runtime: r}
 	support := r.NewHostModuleBuilder("fuzzing-support")
-	for name, kind := range map[string]api.ValueType{"log-i32": i32, "log-i64": i64, "log-f32": f32, "log-f64": f64, "log-v128": v128} {
+	for name, kind := range map[string]api.ValueType{"log-i32": i32, "log-i64": i64, "log-f32": f32, "log-f64": f64,
+		"log-v128": v128} {
 		log := api.GoFunc(func(_ context.Context, stack []uint64) {
 			f.trace = append(f.trace, fmt.Sprint(name, values([]api.ValueType{kind}, stack)))
 		})
 		support = support.NewFunctionBuilder().WithGoFunction(log, []api.ValueType{kind}, nil).Export(name)
 	}
 	yield := api.GoFunc(func(context.Context, []uint64) { f.yields++ })
-	meter := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder().WithGoFunction(yield, nil, nil).Export(instrument.YieldName)
+	meter := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder().WithGoFunction(yield, nil,
+		nil).Export(instrument.YieldName)
 	for _, b := range []wazero.HostModuleBuilder{support, meter} {
 		if _, err := b.Instantiate(ctx); err != nil {
 			t.Fatal(err)
@@ -146,7 +150,7 @@ func run(t *testing.T, wasm []byte) *variant {
 	return f
 }
 
-// words is how many words a value takes.
+// words returns how many words a value takes.
 func words(kind api.ValueType) int {
 	if kind == v128 {
 		return 2
@@ -154,8 +158,8 @@ func words(kind api.ValueType) int {
 	return 1
 }
 
-// values makes words fit to be compared: above 32 bits there may be anything, and a reference to a function is an address, which differs from instance
-// to instance, so that only whether it is null counts.
+// values makes words comparable. Above 32 bits there may be anything. A function reference is an address that
+// differs between instances, so only whether it is null counts.
 func values(kinds []api.ValueType, raw []uint64) []uint64 {
 	var out []uint64
 	for _, kind := range kinds {
@@ -174,7 +178,7 @@ func values(kinds []api.ValueType, raw []uint64) []uint64 {
 	return out
 }
 
-// compare runs both forms of a module side by side and tells whether they agree.
+// compare runs both variants of a module side by side and reports whether they agree.
 func compare(t *testing.T, seed uint64, wasm []byte, all *tally) bool {
 	t.Helper()
 	exposed, globals := expose(wasm)
@@ -224,7 +228,8 @@ func compare(t *testing.T, seed uint64, wasm []byte, all *tally) bool {
 			args := arguments(random, definitions[name].ParamTypes(), round)
 			want, errWant := before.instance.ExportedFunction(name).Call(ctx, args...)
 			got, errGot := after.instance.ExportedFunction(name).Call(ctx, args...)
-			if kinds := definitions[name].ResultTypes(); trap(errWant) != trap(errGot) || errWant == nil && !slices.Equal(values(kinds, want), values(kinds, got)) {
+			if kinds := definitions[name].ResultTypes(); trap(errWant) != trap(errGot) || errWant == nil &&
+				!slices.Equal(values(kinds, want), values(kinds, got)) {
 				t.Errorf("%s%v: %v %v, and rewritten %v %v", name, args, want, errWant, got, errGot)
 				return false
 			}
@@ -242,7 +247,7 @@ func compare(t *testing.T, seed uint64, wasm []byte, all *tally) bool {
 	return true
 }
 
-// trap is the engine's word for why a call ended, "" if it returned.
+// trap returns the engine's reason why a call ended, or "" if it returned.
 func trap(err error) string {
 	if err == nil {
 		return ""
@@ -250,7 +255,8 @@ func trap(err error) string {
 	return innermostLoop(err)
 }
 
-// arguments are zeros in the first round, then small and large numbers. A reference is null or, where it leads out of the module, any number.
+// arguments returns zeros in the first round, then small and large numbers. A function reference is null, an
+// external one any number.
 func arguments(random *rand.Rand, kinds []api.ValueType, round int) []uint64 {
 	var args []uint64
 	for _, kind := range kinds {
@@ -265,7 +271,7 @@ func arguments(random *rand.Rand, kinds []api.ValueType, round int) []uint64 {
 	return values(kinds, args)
 }
 
-// sameState compares what the last call has left, and says what differs.
+// sameState compares the state after a call and returns the difference.
 func sameState(before, after *variant, globals int) string {
 	if !slices.Equal(before.trace, after.trace) {
 		return fmt.Sprintf("the host was called with %v, and %v", before.trace, after.trace)
@@ -273,7 +279,7 @@ func sameState(before, after *variant, globals int) string {
 	for i := range globals {
 		name := exposedGlobal(i)
 		want, got := before.instance.ExportedGlobal(name), after.instance.ExportedGlobal(name)
-		// Of a vector only the lower half can be had.
+		// wazero only returns the lower half of a vector.
 		kinds := []api.ValueType{want.Type()}
 		if !slices.Equal(values(kinds, []uint64{want.Get(), 0}), values(kinds, []uint64{got.Get(), 0})) {
 			return fmt.Sprintf("global %d is %v, and %v", i, want, got)
@@ -295,7 +301,7 @@ const exposedMemory = "exposed memory"
 
 func exposedGlobal(i int) string { return fmt.Sprint("exposed global ", i) }
 
-// expose exports the memory and all globals of a module, and says how many globals there are.
+// expose exports the memory and all globals of a module, and returns the number of globals.
 func expose(wasm []byte) (_ []byte, globals int) {
 	type section struct {
 		id      byte

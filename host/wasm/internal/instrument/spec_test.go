@@ -21,7 +21,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
-// specCommand is a line of a script of the official WebAssembly test suite, as wast2json writes it.
+// specCommand is a command in a script of the official WebAssembly test suite, as wast2json writes it.
 type specCommand struct {
 	Type     string `json:"type"`
 	Line     int    `json:"line"`
@@ -32,8 +32,8 @@ type specCommand struct {
 	} `json:"action"`
 }
 
-// TestSpec runs the official test suite for WebAssembly 2.0, which wazero carries in its own module, twice: with each module as it is
-// and as it is rewritten. Results and traps must be the same, and what is invalid must not become valid.
+// TestSpec runs the official WebAssembly 2.0 test suite, which is part of wazero's module, with each module as it
+// is and instrumented. Results and traps must be equal, and invalid modules must stay invalid.
 func TestSpec(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -62,7 +62,8 @@ func TestSpec(t *testing.T) {
 		}
 		s.close()
 	}
-	t.Logf("%d files, %d modules compared, %d not accepted by the gate, %d calls compared", len(files), s.modules, s.refused, s.calls)
+	t.Logf("%d files, %d modules compared, %d not accepted by the gate, %d calls compared", len(files), s.modules,
+		s.refused, s.calls)
 	if s.calls < 40_000 {
 		t.Errorf("only %d calls were compared", s.calls)
 	}
@@ -74,7 +75,7 @@ type specRun struct {
 	modules, refused, calls int
 
 	runtimes         []wazero.Runtime
-	original, result api.Module // nil when there is none to call
+	original, result api.Module // nil if there is none to call
 }
 
 func (s *specRun) close() {
@@ -134,14 +135,16 @@ func (s *specRun) make(wasm []byte) (api.Module, error) {
 	b := r.NewHostModuleBuilder("spectest")
 	i32, i64, f32, f64 := api.ValueTypeI32, api.ValueTypeI64, api.ValueTypeF32, api.ValueTypeF64
 	for name, params := range map[string][]api.ValueType{
-		"print": nil, "print_i32": {i32}, "print_i64": {i64}, "print_f32": {f32}, "print_f64": {f64}, "print_i32_f32": {i32, f32}, "print_f64_f64": {f64, f64},
+		"print": nil, "print_i32": {i32}, "print_i64": {i64}, "print_f32": {f32}, "print_f64": {f64},
+		"print_i32_f32": {i32, f32}, "print_f64_f64": {f64, f64},
 	} {
 		b = b.NewFunctionBuilder().WithGoFunction(nothing, params, nil).Export(name)
 	}
 	if _, err := b.Instantiate(ctx); err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder().WithGoFunction(nothing, nil, nil).Export(instrument.YieldName).Instantiate(ctx); err != nil {
+	if _, err := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder().WithGoFunction(nothing, nil,
+		nil).Export(instrument.YieldName).Instantiate(ctx); err != nil {
 		s.t.Fatal(err)
 	}
 	return r.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithName(""))
@@ -157,9 +160,10 @@ func (s *specRun) call(c specCommand) {
 	want, errWant := s.original.ExportedFunction(c.Action.Field).Call(ctx, args...)
 	got, errGot := s.result.ExportedFunction(c.Action.Field).Call(ctx, args...)
 	if innermostLoop(errWant) != innermostLoop(errGot) {
-		s.t.Errorf("%s:%d: %s gives the error %q, and %q when metered", s.file, c.Line, c.Action.Field, innermostLoop(errWant), innermostLoop(errGot))
+		s.t.Errorf("%s:%d: %s gives the error %q, and %q when metered", s.file, c.Line, c.Action.Field,
+			innermostLoop(errWant), innermostLoop(errGot))
 	}
-	// References are addresses, which differ from instance to instance.
+	// References are addresses, which differ between instances.
 	if !slices.Equal(want, got) && !strings.HasPrefix(s.file, "ref_") {
 		s.t.Errorf("%s:%d: %s gives %v, and %v when metered", s.file, c.Line, c.Action.Field, want, got)
 	}

@@ -15,18 +15,18 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
-// flowGenerator makes functions of nothing but jumps and work, of bytes: each says what comes next. What is done is counted in a global, so that it can be
-// held against the yields.
+// flowGenerator turns bytes into functions of only branches and work. Work is counted in a global, so that it can
+// be compared with the yields.
 type flowGenerator struct {
 	data           []byte
 	out            []byte
 	labels         []label
-	statementsLeft int // statements
+	statementsLeft int // statements that may still be written
 }
 
 type label struct {
-	param    bool // a jump there takes an i32
-	dispatch int  // of a loop in the shape of Go's compiler: how many targets it has
+	param    bool // a branch to it takes an i32
+	dispatch int  // for a loop in the form of Go's compiler, the number of its targets
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 	globalRandom         = 0
 	globalWork           = 1
 	localTarget          = 0
-	maxWorkBetweenYields = 4 << 20 // bytes of code between two yields: yieldEvery units of 16 bytes are a quarter of it
+	maxWorkBetweenYields = 4 << 20 // bytes of code between two yields; yieldEvery units of 16 bytes are a quarter of it
 )
 
 func (g *flowGenerator) next() int {
@@ -70,7 +70,7 @@ func (g *flowGenerator) random(mask int) {
 	g.emit(0x71)
 }
 
-// work does nothing for so many bytes.
+// work writes n bytes of code that does nothing.
 func (g *flowGenerator) work(n int) {
 	g.emit(0x23, globalWork)
 	g.number(0x42, n)
@@ -101,7 +101,8 @@ func (g *flowGenerator) statements() {
 	}
 }
 
-// target chooses a label, and puts there what a jump to it takes. Only labels without can share a table.
+// target chooses a label and writes the value that a branch to it takes. With tables, it only chooses labels
+// without values.
 func (g *flowGenerator) target(tables bool) int {
 	n := g.next() % len(g.labels)
 	for i := range g.labels {
@@ -175,7 +176,7 @@ func (g *flowGenerator) statement() {
 	}
 }
 
-// shortLoop is a loop of few instructions that ends by beginning again, always or as chance has it.
+// shortLoop writes a loop of few instructions that ends with a branch back, conditional or not.
 func (g *flowGenerator) shortLoop(body func()) {
 	g.open(0x02, label{}, func() {
 		g.open(0x03, label{}, func() {
@@ -197,7 +198,8 @@ func (g *flowGenerator) shortLoop(body func()) {
 	})
 }
 
-// dispatch is what Go's compiler makes of a function: a loop, a nest of blocks, a table of jumps, and code behind each block.
+// dispatch writes the form in which Go compiles a function: a loop, nested blocks, a br_table, and code after each
+// block.
 func (g *flowGenerator) dispatch() {
 	n := 1 + g.next()%6
 	g.open(0x03, label{dispatch: n}, func() {
@@ -226,7 +228,7 @@ func (g *flowGenerator) dispatch() {
 	})
 }
 
-// jump goes to a number of the nearest dispatch, in the instructions that Go uses, or in others.
+// jump branches to a target of the nearest dispatch loop, with the instructions that Go uses or with others.
 func (g *flowGenerator) jump() {
 	for d := range g.labels {
 		l := g.labels[len(g.labels)-1-d]
@@ -253,13 +255,13 @@ func (g *flowGenerator) jump() {
 	}
 }
 
-// flowModule is a module whose function "f" may call itself and the others, directly and through a table.
+// flowModule returns a module whose function "f" may call itself and the others, directly and through a table.
 func flowModule(data []byte) []byte {
 	var bodies [][]byte
 	for i := range flowFunctions {
 		g := &flowGenerator{statementsLeft: 60, labels: []label{{}}}
 		g.data = data[i*len(data)/flowFunctions : (i+1)*len(data)/flowFunctions]
-		if g.next()%2 == 0 { // all of it, as Go's compiler does
+		if g.next()%2 == 0 { // a dispatch loop around everything, as Go's compiler writes it
 			g.dispatch()
 		}
 		for len(g.data) > 0 && g.statementsLeft > 0 {
@@ -276,13 +278,14 @@ func flowModule(data []byte) []byte {
 			functions = append(functions, 0)
 		}
 	}
-	return module([]byte{1, 2, 0x60, 0, 0, 0x60, 1, 0x7f, 0}, functions, []byte{4, 1, 0x70, 0, 8}, []byte{6, 2, 0x7f, 1, 0x41, 1, opEnd, 0x7e, 1, 0x42, 0, opEnd},
+	return module([]byte{1, 2, 0x60, 0, 0, 0x60, 1, 0x7f, 0}, functions, []byte{4, 1, 0x70, 0, 8},
+		[]byte{6, 2, 0x7f, 1, 0x41, 1, opEnd, 0x7e, 1, 0x42, 0, opEnd},
 		[]byte("\x07\x02\x01f\x00\x00\x01w\x03\x01"), elements, list(10, bodies))
 }
 
 var errEnough = errors.New("enough")
 
-// checkYields runs a module of flowModule until it has yielded often, and holds what it does between two yields.
+// checkYields runs a module of flowModule until it has yielded often, and checks the work between yields.
 func checkYields(t *testing.T, wasm []byte) (yields int) {
 	t.Helper()
 	m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: 1})
@@ -314,7 +317,7 @@ func checkYields(t *testing.T, wasm []byte) (yields int) {
 	if err != nil {
 		t.Fatalf("%x: %v", wasm, err)
 	}
-	// Code that never comes back cannot be ended: the whole program is.
+	// Code that never yields cannot be stopped, so the process exits.
 	watchdog := time.AfterFunc(time.Minute, func() {
 		fmt.Fprintf(os.Stderr, "%x\nnever yields\n", wasm)
 		os.Exit(3)
@@ -325,7 +328,7 @@ func checkYields(t *testing.T, wasm []byte) (yields int) {
 	return yields
 }
 
-// TestYields: whatever the flow of control, the guest yields before it has done much.
+// TestYields checks that guests yield before they have done much work, whatever their control flow.
 func TestYields(t *testing.T) {
 	rounds, ran, yielded := 300, 0, 0
 	if os.Getenv("PARLEY_HAMMER") != "" {
