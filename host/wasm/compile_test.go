@@ -68,18 +68,17 @@ func TestCompileBudget(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			e, _ := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
+			e, lines := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
 			e.budget = func(int) budget { return tt.budget }
 			p := e.Provider(sourceOf(cpuBomb(2), commandManifest(t, "bomb")))
 			_, err := invoke(t, p, "run", "{}")
-			if err == nil || err.Code != host.InvalidPlugin || err.ExitCode() != 86 || !strings.Contains(err.Message,
-				tt.wantText) {
+			if err == nil || err.Code != host.InvalidPlugin || err.ExitCode() != 86 ||
+				!strings.Contains(err.Message, tt.wantText) {
 				t.Fatalf("%v, want 86 and %q", err, tt.wantText)
 			}
-			start := time.Now()
-			if _, again := invoke(t, p, "run", "{}"); again == nil || again.Message != err.Message ||
-				time.Since(start) > 300*time.Millisecond {
-				t.Errorf("%v after %v, want the same at once", again, time.Since(start))
+			*lines = nil
+			if _, again := invoke(t, p, "run", "{}"); again == nil || again.Message != err.Message || len(*lines) > 0 {
+				t.Errorf("%v, want the same without compiling; logged %q", again, *lines)
 			}
 			if remaining := slots(t, dir); len(remaining) > 0 {
 				t.Errorf("left behind: %q", remaining)
@@ -125,7 +124,7 @@ func TestCompileInterrupted(t *testing.T) {
 			t.Errorf("%v, want interrupted", err)
 		}
 	}
-	if elapsed := time.Since(start); elapsed > 2*time.Second {
+	if elapsed := time.Since(start); elapsed > busyFactor*time.Second/5 {
 		t.Errorf("it took %v to end", elapsed)
 	}
 	if remaining := slots(t, dir); len(remaining) > 0 {

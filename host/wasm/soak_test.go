@@ -7,7 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,12 +17,9 @@ import (
 // TestHammer calls hostile plugins and a well-behaved one, four at once, and checks that the process keeps no
 // resources. PARLEY_HAMMER=1 makes 2,000 calls with all attacks that get to run.
 func TestHammer(t *testing.T) {
-	calls, each := 200, 3
-	switch {
-	case os.Getenv("PARLEY_HAMMER") != "":
-		calls, each = 2000, 1
-	case raceDetector: // compiling takes ten times as long
-		each = 30
+	calls := 200
+	if hammer {
+		calls = 2000
 	}
 	e := testEngine(t)
 	type pair struct {
@@ -30,10 +27,8 @@ func TestHammer(t *testing.T) {
 		p *Provider
 	}
 	var pairs []pair
-	for i, a := range loadAttacks(t) {
-		if i%each != 0 || a.heavy || strings.HasPrefix(a.kind, "decoder") || strings.HasPrefix(a.kind, "compile") {
-			continue // these never get to run
-		}
+	cases := slices.DeleteFunc(loadAttacks(t), attack.neverRuns)
+	for _, a := range sample(cases, 30, func(a attack) string { return a.kind }) {
 		p := a.provider(t, e)
 		_ = p.Prepare(context.Background())
 		pairs = append(pairs, pair{a, p})

@@ -474,8 +474,9 @@ func TestStoreChild(t *testing.T) {
 }
 
 func TestKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts 30 processes")
+	rounds := 8
+	if hammer {
+		rounds = 30
 	}
 	dir := t.TempDir()
 	s := OpenStore(dir, nil)
@@ -483,7 +484,7 @@ func TestKill(t *testing.T) {
 	if _, _, err := s.Install(keep, false); err != nil {
 		t.Fatal(err)
 	}
-	for round := range 30 {
+	for round := range rounds {
 		child := exec.Command(os.Args[0], "-test.run=^TestStoreChild$", "-test.timeout=60s")
 		child.Env = append(os.Environ(), "PARLEY_TEST_STORE="+dir)
 		out, err := child.StdoutPipe()

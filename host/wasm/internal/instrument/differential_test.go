@@ -28,7 +28,7 @@ func moduleCount() int {
 	if n, err := strconv.Atoi(os.Getenv("DIFFERENTIAL_MODULES")); err == nil {
 		return n
 	}
-	return 150
+	return 30
 }
 
 // TestDifferentialBinaryen runs modules that binaryen's wasm-opt generates from random bytes, both as they are and

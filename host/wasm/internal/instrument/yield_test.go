@@ -331,7 +331,7 @@ func checkYields(t *testing.T, wasm []byte) (yields int) {
 // TestYields checks that guests yield before they have done much work, whatever their control flow.
 func TestYields(t *testing.T) {
 	rounds, ran, yielded := 300, 0, 0
-	if os.Getenv("PARLEY_HAMMER") != "" {
+	if hammer {
 		rounds = 10_000
 	}
 	for seed := range rounds {
