@@ -12,9 +12,10 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 PLUGINS := $(patsubst plugins/%/,%,$(wildcard plugins/*/))
-# Packages whose work is concurrency; tested with the race detector, the others without. The hostile corpus of ./host/wasm, whose
-# budgets are those of full speed, wants both. What takes longest comes first, beside the others.
-RACE := ./cdp/internal/keeper ./host/wasm ./host ./host/audit ./host/trace
+# Packages of concurrent code; tested with the race detector, the others without. Of ./host/wasm, whose tests mostly compile modules, only
+# the concurrent tests run with it. The packages that take longest come first.
+RACE := ./cdp/internal/keeper ./host ./host/audit ./host/trace
+RACE_WASM := TestProvider|TestConcurrent|TestManyAtOnce|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
 
 # How long each fuzz target runs, and how many times the hammer tests repeat themselves.
 FUZZTIME ?= 30s
@@ -38,6 +39,7 @@ test: setup programs build ## run all tests, the concurrent packages with the ra
 	@status=0; \
 	$(GO) test -timeout 10m ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))") || status=1; \
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $(RACE) || status=1; \
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m -run '$(RACE_WASM)' ./host/wasm || status=1; \
 	$(GO) -C bench test -timeout 10m ./... || status=1; \
 	exit $$status
 
@@ -60,10 +62,10 @@ hammer: ## the long runs: concurrency again and again, more random rounds
 	CGO_ENABLED=1 PARLEY_HAMMER=$(HAMMER) $(GO) test -race -timeout 60m -count $(HAMMER) -run Hammer \
 	  $$(git grep -lE 'func TestHammer' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 	SCHEMA_ROUNDS=200000 $(GO) test -timeout 60m ./manifest/schema
-	PARLEY_HAMMER=1 $(GO) test -timeout 60m -v -run 'TestCorpus|TestHammer|TestManyAtOnce|TestSwapped|TestHostileSchemas|TestYields' ./host/wasm/... | \
+	PARLEY_HAMMER=1 $(GO) test -timeout 60m -v -run 'Corpus|Hammer|ManyAtOnce|Swapped|Hostile|Interpreters|Examples|Kill|Yields|Spec' ./host/wasm/... | \
 	  grep -E 'figures|FAIL|panic|_test.go:|^ok'
 	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -v -run TestMistakesAreRecovered ./agent
-	DIFFERENTIAL_MODULES=5000 $(GO) test -timeout 60m -run 'Differential|SamePrograms' -v ./host/wasm/internal/instrument
+	PARLEY_HAMMER=1 DIFFERENTIAL_MODULES=5000 $(GO) test -timeout 60m -run 'Differential|SamePrograms' -v ./host/wasm/internal/instrument
 
 # The go command calls its own deadline a failure when a worker is slow to stop; only an input that fails is a finding.
 fuzz: ## each fuzz target for FUZZTIME (30s)
