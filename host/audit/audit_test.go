@@ -364,13 +364,13 @@ func TestEnds(t *testing.T) {
 		{"all but the end", first + strings.TrimSuffix(line(2, hashLine([]byte(first))), "\n"), "grant repair call", int64(len(line(2, genesis)) - 1), 3, ""},
 		{"torn first record", `{"v":1`, "repair call", 6, 2, ""},
 		{"a long tear", first + strings.Repeat("\x00", 100_000), "grant repair call", 100_000, 3, ""},
-		{"a blank line", first + "\n", "grant call", 0, 2, Damaged},
-		{"a foreign line", first + "hello\n", "grant call", 0, 2, Damaged},
-		{"a foreign line and a tear", first + "hello\n{", "grant repair call", 1, 3, Damaged},
-		{"a very long line", first + strings.Repeat("x", 100_000) + "\n", "grant call", 0, 2, Damaged},
-		{"many foreign lines", first + strings.Repeat("x\n", 10_000), "grant call", 0, 1, Damaged},
-		{"only foreign lines", "hello\nworld\n", "call", 0, 1, Damaged},
-		{"the last number", line(maxSeq, genesis), "grant call", 0, 1, Reordered},
+		{"a blank line", first + "\n", "grant call", 0, 2, Changed},
+		{"a foreign line", first + "hello\n", "grant call", 0, 2, Changed},
+		{"a foreign line and a tear", first + "hello\n{", "grant repair call", 1, 3, Changed},
+		{"a very long line", first + strings.Repeat("x", 100_000) + "\n", "grant call", 0, 2, Changed},
+		{"many foreign lines", first + strings.Repeat("x\n", 10_000), "grant call", 0, 1, Changed},
+		{"only foreign lines", "hello\nworld\n", "call", 0, 1, Changed},
+		{"the last number", line(maxSeq, genesis), "grant call", 0, 1, Misplaced},
 		{"an end of Windows", strings.TrimSuffix(first, "\n") + "\r\n", "grant call", 0, 2, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -400,6 +400,37 @@ func TestEnds(t *testing.T) {
 				t.Errorf("%d repairs", report.Repairs)
 			}
 		})
+	}
+}
+
+// Follow passes on each record once while the log rotates, and goes on from a cursor whose file was renamed meanwhile.
+func TestFollow(t *testing.T) {
+	l := openTest(t, t.TempDir(), Config{MaxBytes: 550})
+	l.Record(called("c1"))
+	stop := errors.New("enough")
+	var from Cursor
+	var seqs []uint64
+	for _, until := range []uint64{2, 9, 20} {
+		err := l.Follow(t.Context(), from, func(r Record, next Cursor) error {
+			seqs, from = append(seqs, r.Seq), next
+			if r.Seq == until {
+				return stop
+			}
+			l.Record(called("more"))
+			return nil
+		})
+		if err != stop {
+			t.Fatal(err)
+		}
+		l.Record(called("between"))
+	}
+	for i, seq := range seqs {
+		if seq != uint64(i+1) {
+			t.Fatalf("got the records %v", seqs)
+		}
+	}
+	if len(seqs) != 20 || len(must(l.closedFiles())) < 4 {
+		t.Errorf("%d records, %d closed files", len(seqs), len(must(l.closedFiles())))
 	}
 }
 
@@ -438,10 +469,10 @@ func TestRotation(t *testing.T) {
 	if report = intact(t, l, len(records)); report.Dropped != dropped || records[0].Seq != dropped+1 {
 		t.Errorf("dropped up to %d, told %d, the first is %d", dropped, report.Dropped, records[0].Seq)
 	}
-	if r, err := l.Verify(first.String()); err != nil || kindOf(r.Broken) != Unproved {
+	if r, err := l.Verify(first.String()); err != nil || kindOf(r.Broken) != WrongAnchor {
 		t.Errorf("an anchor that was dropped: %v %v", r.Broken, err)
 	}
-	if r, err := l.Verify(first.Hash); err != nil || kindOf(r.Broken) != Unproved {
+	if r, err := l.Verify(first.Hash); err != nil || kindOf(r.Broken) != WrongAnchor {
 		t.Errorf("an anchor that was dropped: %v %v", r.Broken, err)
 	}
 	if r, err := l.Verify(fmt.Sprintf("%d:%s", dropped, records[0].Prev)); err != nil || r.Broken != nil || r.Anchor == nil {
@@ -479,7 +510,7 @@ func TestRotation(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, files[0])); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := l.Verify(""); err != nil || kindOf(r.Broken) != Removed || r.Broken.Line != 1 || r.Broken.File != files[1] {
+	if r, err := l.Verify(""); err != nil || kindOf(r.Broken) != Missing || r.Broken.Line != 1 || r.Broken.File != files[1] {
 		t.Errorf("a file removed: %v %v", r.Broken, err)
 	}
 }

@@ -3,6 +3,7 @@ package audit
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -12,7 +13,18 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/parley-tools/parley/host/internal/journal"
 )
+
+// reader reads lines with the hash that the next one holds.
+var reader = journal.Reader{MaxLine: maxLine, Hash: sha256.New}
+
+// followWait is how long Follow waits before it looks for more.
+const followWait = 200 * time.Millisecond
+
+// Cursor is a position in the log, which stays the same when files rotate. The zero value is the beginning.
+type Cursor = journal.Cursor
 
 // Head is the last record of a log. Its hash stands for all records up to it: kept elsewhere, it proves later that none of them was changed.
 type Head struct {
@@ -36,15 +48,15 @@ type State struct {
 
 // State looks at the files of the log and at the end of the last.
 func (l *Log) State() (State, error) {
-	parts, err := l.openFiles()
-	defer closeFiles(parts)
-	s := State{Files: len(parts)}
-	for _, p := range parts {
-		last, endErr := readEnd(p.f, p.size)
+	files, err := l.openFiles(Cursor{})
+	defer closeFiles(files)
+	s := State{Files: len(files)}
+	for _, f := range files {
+		last, endErr := readEnd(f.Opened, f.Size)
 		if endErr != nil {
 			return s, endErr
 		}
-		s.Bytes += p.size
+		s.Bytes += f.Size
 		s.Torn = last.torn
 		if last.seq > 0 {
 			s.Head = Head{last.hash, last.seq, last.time}
@@ -59,39 +71,58 @@ func (l *Log) Head() (Head, error) {
 	return s.Head, err
 }
 
-// Read gives each record to f, oldest first, until f returns an error. Lines that are no records are skipped and counted; one that is half
-// written at the end of the log is none yet. A log that does not exist holds nothing.
-func (l *Log) Read(f func(Record) error) (damaged int, err error) {
-	parts, err := l.openFiles()
-	defer closeFiles(parts)
-	if err != nil {
-		return 0, err
-	}
-	for e, err := range entries(parts) {
-		switch {
-		case err != nil:
+// Read calls each with every record, oldest first, until each returns an error. Lines that are not records are skipped and
+// counted; a half-written one at the end of the log is neither. A log that does not exist holds no records.
+func (l *Log) Read(each func(Record) error) (damaged int, err error) {
+	for line, err := range l.lines(Cursor{}) {
+		if err != nil {
 			return damaged, err
-		case e.fault == nil:
-			if err := f(e.record); err != nil {
+		}
+		r, err := decode(line)
+		switch {
+		case err == nil:
+			if err := each(r); err != nil {
 				return damaged, err
 			}
-		case !e.tail:
+		case !line.Tail:
 			damaged++
 		}
 	}
 	return damaged, nil
 }
 
-// openFile is a file of the log as it was at one moment.
-type openFile struct {
-	name string
-	f    *os.File
-	size int64
+// Follow calls each with every record after a cursor and with the cursor after that record, then waits for more, until each
+// returns an error, the log cannot be read, or ctx is done; it returns that error. Lines that are not records are skipped.
+func (l *Log) Follow(ctx context.Context, from Cursor, each func(Record, Cursor) error) error {
+	for line, err := range journal.Follow(ctx, from, followWait, l.lines) {
+		if err != nil {
+			return err
+		}
+		if r, err := decode(line); err == nil {
+			if err := each(r, line.Next); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
 }
 
-// openFiles opens the files of the log, oldest first, between two records. Where it cannot have the lock, as in a folder that may only be
-// read, it goes without: then the end of the log may be one that is being written.
-func (l *Log) openFiles() (parts []openFile, err error) {
+// lines yields the lines of the log from a cursor on, as it is between two records.
+func (l *Log) lines(from Cursor) iter.Seq2[journal.Line, error] {
+	return func(yield func(journal.Line, error) bool) {
+		files, err := l.openFiles(from)
+		defer closeFiles(files)
+		if err != nil {
+			yield(journal.Line{}, err)
+			return
+		}
+		reader.Lines(files, from)(yield)
+	}
+}
+
+// openFiles opens the files of the log, oldest first, from the cursor's on. Where it cannot have the lock, as in a folder
+// that is read-only, it does without: then the end of the log may be a record that is being written.
+func (l *Log) openFiles(from Cursor) (files []journal.File, err error) {
 	if _, err := os.Stat(l.dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
@@ -105,104 +136,39 @@ func (l *Log) openFiles() (parts []openFile, err error) {
 	if err != nil {
 		return nil, err
 	}
+	next := 1
+	if len(names) > 0 {
+		next = sequenceOf(names[len(names)-1]) + 1
+	}
 	for _, name := range append(names, currentName) {
+		id := name
+		if name == currentName {
+			id = fmt.Sprintf(closedName, next) // what it will be called
+		}
+		if from.IsAfter(id) {
+			continue
+		}
 		f, err := os.Open(filepath.Join(l.dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return parts, err
+			return files, err
 		}
-		parts = append(parts, openFile{name: name, f: f})
+		files = append(files, journal.File{ID: id, Path: f.Name(), Opened: f})
 		info, err := f.Stat()
 		if err != nil {
-			return parts, err
+			return files, err
 		}
-		parts[len(parts)-1].size = info.Size()
+		files[len(files)-1].Size = info.Size()
 	}
-	return parts, nil
+	return files, nil
 }
 
-func closeFiles(parts []openFile) {
-	for _, p := range parts {
-		p.f.Close()
+func closeFiles(files []journal.File) {
+	for _, f := range files {
+		f.Opened.Close()
 	}
-}
-
-// entry is a line of the log.
-type entry struct {
-	file   string
-	line   int
-	size   int64  // of the line with its end
-	hash   string // of the same
-	record Record
-	fault  error // why it is no record
-	torn   bool  // it ends in the middle of one
-	tail   bool  // it is the last of the log and not ended: a record that was being written
-}
-
-// entries yields the lines of all files. An error is a file that cannot be read, and ends it.
-func entries(parts []openFile) iter.Seq2[entry, error] {
-	return func(yield func(entry, error) bool) {
-		for i, p := range parts {
-			lines := bufio.NewReaderSize(io.NewSectionReader(p.f, 0, p.size), 64<<10)
-			for number := 1; ; number++ {
-				line, err := readLine(lines)
-				if err != nil && !errors.Is(err, io.EOF) {
-					yield(entry{}, fmt.Errorf("%s cannot be read: %w", p.f.Name(), err))
-					return
-				}
-				if line.size == 0 {
-					break
-				}
-				e := entry{file: p.name, line: number, size: line.size, hash: line.hash, tail: err != nil && i == len(parts)-1}
-				e.judge(line)
-				if !yield(e, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func (e *entry) judge(line line) {
-	e.record, e.fault = line.decode()
-	e.torn = e.fault != nil && bytes.HasPrefix(line.text, []byte("{")) && !bytes.HasSuffix(line.text, []byte("}\n"))
-}
-
-// line is a line with its end, which the last one of a file may lack.
-type line struct {
-	text []byte // of one that is longer than any record, only a beginning that is longer, too
-	size int64
-	hash string
-}
-
-func readLine(r *bufio.Reader) (line, error) {
-	var l line
-	h := sha256.New()
-	for {
-		part, err := r.ReadSlice('\n')
-		h.Write(part)
-		l.size += int64(len(part))
-		if len(l.text) <= maxLine {
-			l.text = append(l.text, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			l.hash = hashOf(h.Sum(nil))
-			return l, err
-		}
-	}
-}
-
-// decode reads the record of a line. The error says why it is none.
-func (l line) decode() (Record, error) {
-	if l.size > maxLine {
-		return Record{}, fmt.Errorf("it has %d bytes, and a record has at most %d", l.size, maxLine)
-	}
-	if !bytes.HasSuffix(l.text, []byte("\n")) {
-		return Record{}, errors.New("it has no end")
-	}
-	return decode(l.text)
 }
 
 // fileEnd is where a file stops, which is what the next record goes on from.
@@ -230,14 +196,14 @@ func readEnd(f io.ReaderAt, size int64) (fileEnd, error) {
 		if err != nil {
 			return last, err
 		}
-		line, err := readLine(bufio.NewReader(io.NewSectionReader(f, start, stop-start)))
+		line, err := reader.ReadLine(bufio.NewReader(io.NewSectionReader(f, start, stop-start)))
 		if err != nil {
 			return last, err
 		}
 		if stop == last.size {
-			last.hash = line.hash
+			last.hash = hashOf(line.Sum)
 		}
-		if r, err := line.decode(); err == nil {
+		if r, err := decode(line); err == nil {
 			last.seq, last.time = r.Seq, r.Time
 			break
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/journal"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -154,17 +155,23 @@ func (r *Record) shorten() bool {
 	return most > 0
 }
 
-// decode reads a line. The error says why it is no record.
-func decode(line []byte) (Record, error) {
+// decode returns the record of a line. The error says what the line is instead of a record.
+func decode(line journal.Line) (Record, error) {
 	var r Record
-	if err := json.Unmarshal(line, &r); err != nil {
-		return Record{}, err
+	switch {
+	case line.Long:
+		return r, fmt.Errorf("a line of %d bytes; a record has at most %d", line.Size, maxLine)
+	case line.Broken:
+		return r, errors.New("a line that does not end in a line break")
+	}
+	if err := json.Unmarshal(line.Text, &r); err != nil {
+		return Record{}, fmt.Errorf("invalid JSON: %w", err)
 	}
 	switch {
 	case r.V != version:
-		return r, fmt.Errorf("it has version %d, and this parley knows %d", r.V, version)
+		return r, fmt.Errorf("version %d of the format; this parley reads version %d", r.V, version)
 	case r.Seq == 0 || r.Seq > maxSeq || r.Op == "" || r.Time.IsZero() || !isHash(r.Prev):
-		return r, errors.New("its seq, t, op or prev is none")
+		return r, errors.New("an object whose seq, t, op or prev is missing or invalid")
 	}
 	return r, nil
 }

@@ -2,11 +2,13 @@ package audit
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/journal"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -24,20 +26,18 @@ type Report struct {
 	Broken  *Fault    `json:"broken,omitempty"`  // nil: the chain is whole
 }
 
-// What a Fault can be.
+// Kinds of [Fault].
 const (
-	Changed   = "changed"   // the record is not what was written
-	Inserted  = "inserted"  // it was not written by the log, or stands here a second time
-	Removed   = "removed"   // there were others before it
-	Reordered = "reordered" // it was written, but elsewhere
-	Torn      = "torn"      // a part of it is not there
-	Damaged   = "damaged"   // it is no record
-	Cut       = "cut"       // after it, there were others: the anchored head is not in the log any more
-	Unproved  = "unproved"  // rotation dropped the anchored record
+	Changed     = "changed"      // the record is not what was written
+	Missing     = "missing"      // there were other records before this one
+	Misplaced   = "misplaced"    // the record was inserted, repeated or moved
+	Truncated   = "truncated"    // there were other records after this one, the anchored one among them
+	WrongAnchor = "wrong_anchor" // the log is not the one that the anchor is from, or no longer reaches back to it
 )
 
 // Fault is the first thing that is wrong with a log.
 type Fault struct {
+	Intact   uint64 `json:"intact"` // number of the last record before the fault; 0 where no record is proved
 	File     string `json:"file"`
 	Line     int    `json:"line"`
 	Kind     string `json:"kind"`
@@ -47,31 +47,43 @@ type Fault struct {
 }
 
 func (f *Fault) String() string {
-	return fmt.Sprintf("%s:%d %s (expected %s, got %s)", f.File, f.Line, f.Message, f.Expected, f.Provided)
+	return fmt.Sprintf("%s: %s:%d %s (expected %s, got %s)", f.Verdict(), f.File, f.Line, f.Message, f.Expected, f.Provided)
 }
 
-// Verify holds each record of the log against the one before it. The chain proves that nothing within it was changed; that nothing was cut
-// off its end, or all of it written anew, only an anchor proves: a head that was kept elsewhere, as Head.String gives it, "SEQ:sha256:.." or
-// "sha256:.." alone. Without one, give "". The error is that of an anchor of another form, or of files that cannot be read.
+// Verdict completes the sentence "the log is", such as "intact up to record 7, then".
+func (f *Fault) Verdict() string {
+	switch {
+	case f.Kind == WrongAnchor:
+		return "not proved by the given head"
+	case f.Intact == 0:
+		return "not intact"
+	}
+	return fmt.Sprintf("intact up to record %d, then", f.Intact)
+}
+
+// Verify checks that each record of the log follows the one before it. The chain proves that nothing within the log was
+// changed. That nothing was cut off its end, and that the log was not rewritten as a whole, only an anchor proves: a head
+// that was kept elsewhere, as [Head.String] returns it, "SEQ:sha256:.." or "sha256:.." alone; "" is none. The error is that
+// of an anchor in another form, or of files that cannot be read.
 func (l *Log) Verify(anchor string) (Report, error) {
 	want, err := parseAnchor(anchor)
 	if err != nil {
 		return Report{}, err
 	}
-	parts, err := l.openFiles()
-	defer closeFiles(parts)
+	files, err := l.openFiles(Cursor{})
+	defer closeFiles(files)
 	if err != nil {
 		return Report{}, err
 	}
-	w := walk{report: Report{Files: len(parts)}, anchor: want}
-	for e, err := range entries(parts) {
+	v := verifier{report: Report{Files: len(files)}, anchor: want}
+	for line, err := range reader.Lines(files, Cursor{}) {
 		if err != nil {
-			return w.report, err
+			return v.report, err
 		}
-		w.step(e)
+		v.add(line)
 	}
-	w.finish()
-	return w.report, nil
+	v.finish()
+	return v.report, nil
 }
 
 // parseAnchor takes what people have at hand: the line that head prints, its hash alone, or both with a colon.
@@ -99,49 +111,57 @@ func parseAnchor(s string) (h Head, err error) {
 	return h, nil
 }
 
-// walk goes over the lines of a log once. After the first line that does not follow from the one before, it only gathers what tells why.
-type walk struct {
+// entry is a line of the log.
+type entry struct {
+	journal.Line
+	record Record
+	hash   string
+	err    error // why the line is not a record
+}
+
+// verifier checks the lines of a log in one pass. After the first line that does not follow from the one before it, it only
+// collects what diagnose needs.
+type verifier struct {
 	report  Report
 	anchor  Head
-	instead string // the hash of the record that has the anchor's number
+	atSeq   string // hash of the record that has the anchor's number
+	dropped []*Dropped
+	hasOne  bool // there is a record number 1
 
-	first    *entry // line of the log
-	before   *entry // the last that was right
-	dropped  []*Dropped
-	wrong    *entry // the first that was not
-	after    *entry // the next one
-	expected bool   // the number that should have stood there came later
-	home     bool   // so did the record that the wrong one was written after
-	one      bool   // there is a record number 1
+	first *entry // first line of the log
+	good  *entry // last line that followed from the one before it
+	bad   *entry // first line that did not
+	next  *entry // the line after it
+	late  bool   // the record that was expected in place of bad came later
 }
 
-func (w *walk) step(e entry) {
-	if e.tail {
-		w.report.Torn = e.size
+func (v *verifier) add(line journal.Line) {
+	if line.Tail {
+		v.report.Torn = line.Size
 		return
 	}
-	if e.fault == nil {
-		w.count(e)
+	e := entry{Line: line, hash: hashOf(line.Sum)}
+	if e.record, e.err = decode(line); e.err == nil {
+		v.count(e)
 	}
-	if w.first == nil {
-		w.first = &e
+	if v.first == nil {
+		v.first = &e
 	}
 	switch {
-	case w.wrong != nil:
-		if w.after == nil {
-			w.after = &e
+	case v.bad != nil:
+		if v.next == nil {
+			v.next = &e
 		}
-		w.expected = w.expected || w.before != nil && e.record.Seq == w.before.record.Seq+1
-		w.home = w.home || e.hash == w.wrong.record.Prev
-	case e.fault != nil, w.before != nil && (e.record.Prev != w.before.hash || e.record.Seq != w.before.record.Seq+1):
-		w.wrong = &e
+		v.late = v.late || v.good != nil && e.record.Seq == v.good.record.Seq+1
+	case e.err != nil, v.good != nil && (e.record.Prev != v.good.hash || e.record.Seq != v.good.record.Seq+1):
+		v.bad = &e
 	default:
-		w.before = &e
+		v.good = &e
 	}
 }
 
-func (w *walk) count(e entry) {
-	r := &w.report
+func (v *verifier) count(e entry) {
+	r := &v.report
 	r.Records++
 	if r.First.IsZero() || e.record.Time.Before(r.First) {
 		r.First = e.record.Time
@@ -150,129 +170,121 @@ func (w *walk) count(e entry) {
 		r.Last = e.record.Time
 	}
 	r.Head = Head{e.hash, e.record.Seq, e.record.Time}
-	if e.hash == w.anchor.Hash && (w.anchor.Seq == 0 || w.anchor.Seq == e.record.Seq) {
+	if e.hash == v.anchor.Hash && (v.anchor.Seq == 0 || v.anchor.Seq == e.record.Seq) {
 		found := r.Head
 		r.Anchor = &found
 	}
-	w.one = w.one || e.record.Seq == 1
-	if e.record.Seq == w.anchor.Seq {
-		w.instead = e.hash
+	v.hasOne = v.hasOne || e.record.Seq == 1
+	if e.record.Seq == v.anchor.Seq {
+		v.atSeq = e.hash
 	}
 	switch {
 	case e.record.Op == opRepair:
 		r.Repairs++
-	case e.record.Op == opRotate && e.record.Dropped != nil && e.line == 1:
-		w.dropped = append(w.dropped, e.record.Dropped)
+	case e.record.Op == opRotate && e.record.Dropped != nil && e.Number == 1:
+		v.dropped = append(v.dropped, e.record.Dropped)
 	}
 }
 
-func (w *walk) finish() {
-	r := &w.report
-	if r.Broken = w.beginning(); r.Broken == nil && w.wrong != nil {
-		r.Broken = w.why()
+func (v *verifier) finish() {
+	r := &v.report
+	if r.Broken = v.checkFirst(); r.Broken == nil && v.bad != nil {
+		r.Broken = v.diagnose()
 	}
 	switch {
 	case r.Broken != nil:
 		r.Anchor = nil // what comes after a fault proves nothing
-	case w.anchor.Hash != "" && r.Anchor == nil:
-		r.Broken = w.unanchored()
+	case v.anchor.Hash != "" && r.Anchor == nil:
+		r.Broken = v.checkAnchor()
 	}
 }
 
-func faultAt(e *entry, kind, expected, provided, message string) *Fault {
-	return &Fault{e.file, e.line, kind, message, expected, manifest.CleanLine(provided)}
+func faultAt(e *entry, intact uint64, kind, expected, provided, message string) *Fault {
+	return &Fault{intact, filepath.Base(e.Path), e.Number, kind, message, expected, manifest.CleanLine(provided)}
 }
 
 func number(seq uint64) string { return fmt.Sprintf("record %d", seq) }
 
-// beginning judges the first record: number 1, or the one after those that a rotation dropped.
-func (w *walk) beginning() *Fault {
-	if w.first == nil || w.first.fault != nil {
+// checkFirst checks the first record: it is number 1, or the one after those that a rotation dropped.
+func (v *verifier) checkFirst() *Fault {
+	if v.first == nil || v.first.err != nil {
 		return nil
 	}
-	r := w.first.record
-	for _, d := range w.dropped {
-		// Of the dropped files some may still be there: a host was killed while it removed them.
+	r := v.first.record
+	for _, d := range v.dropped {
+		// Some of the dropped files may still be there: a host was killed while it removed them.
 		if r.Seq > 1 && (r.Seq == d.Seq+1 && r.Prev == d.Hash || r.Seq <= d.Seq) {
-			w.report.Dropped = r.Seq - 1
+			v.report.Dropped = r.Seq - 1
 			return nil
 		}
 	}
 	switch {
-	case r.Seq > 1 && w.one:
-		return faultAt(w.first, Reordered, number(1), number(r.Seq), "is the first record here, and those before it stand further down")
+	case r.Seq > 1 && v.hasOne:
+		return faultAt(v.first, 0, Misplaced, number(1), number(r.Seq), "is the first record, and those before it come later")
 	case r.Seq > 1:
-		return faultAt(w.first, Removed, number(1), number(r.Seq),
-			"is the first record here: those before it were removed, and no rotation says that it dropped them")
+		return faultAt(v.first, 0, Missing, number(1), number(r.Seq),
+			"is the first record: those before it were removed, and no rotation says that it dropped them")
 	case r.Prev != genesis:
-		return faultAt(w.first, Changed, genesis, r.Prev, "was changed: it is the first record, and names one before it")
+		return faultAt(v.first, 0, Changed, genesis, r.Prev, "was changed: it is the first record, and it names a record before it")
 	}
 	return nil
 }
 
-// why tells what happened to the first line that does not follow from the one before it.
-func (w *walk) why() *Fault {
-	e, b, n := w.wrong, w.before, w.after
+// diagnose says what is wrong with the first line that does not follow from the one before it.
+func (v *verifier) diagnose() *Fault {
+	bad, good, next := v.bad, v.good, v.next
 	seq, hash := uint64(0), genesis
-	if b != nil {
-		seq, hash = b.record.Seq, b.hash
+	if good != nil {
+		seq, hash = good.record.Seq, good.hash
 	}
-	// What comes next goes on as if e were not there.
-	skipped := n != nil && n.fault == nil && n.record.Prev == hash
-	want, got := number(seq+1), number(e.record.Seq)
-	switch r := e.record; {
-	case e.fault != nil && skipped:
-		return faultAt(e, Inserted, "a record", e.fault.Error(), "was inserted: it is no record, and the next one does not know it")
-	case e.torn:
-		return faultAt(e, Torn, "a whole record", e.fault.Error(), "is torn: only a part of the record is there")
-	case e.fault != nil:
-		return faultAt(e, Damaged, "a record", e.fault.Error(), "is no record")
-	case skipped && (r.Seq == seq+1 || r.Prev == hash):
-		return faultAt(e, Inserted, number(n.record.Seq), got+" before it", "was inserted: the next record follows the one before it")
+	r, expected, provided := bad.record, number(seq+1), number(bad.record.Seq)
+	if bad.err != nil {
+		expected, provided = "a record", bad.err.Error()
+	}
+	switch {
+	case next != nil && next.err == nil && next.record.Prev == hash:
+		return faultAt(bad, seq, Misplaced, expected, provided, "does not belong here: the next record follows the one before it")
+	case bad.err != nil:
+		return faultAt(bad, seq, Changed, expected, provided, "was changed: it is not a record")
 	case r.Prev == hash:
-		return faultAt(e, Changed, want, got, "was changed: it has another number")
-	case r.Seq == seq+1 && (n == nil || n.record.Prev == e.hash):
-		return faultAt(b, Changed, r.Prev, b.hash, "was changed: the record after it has another hash of it")
+		return faultAt(bad, seq, Changed, expected, provided, "was changed: it has another number")
 	case r.Seq == seq+1:
-		return faultAt(b, Changed, r.Prev, b.hash,
-			fmt.Sprintf("was changed, or the record after it was, %s:%d, which has another hash of it", e.file, e.line))
-	case r.Seq == seq && r.Prev == b.record.Prev && e.hash != b.hash && n != nil && n.record.Prev == e.hash:
-		return faultAt(b, Inserted, number(seq), "another "+got+" after it", "was inserted: the chain goes on from the next record, which stood here")
-	case r.Seq > seq && !w.expected && !w.home:
-		return faultAt(e, Removed, want, got, "stands where others were removed")
-	case w.home, r.Seq < w.first.record.Seq:
-		return faultAt(e, Reordered, want, got, "stands in another place than it was written")
-	default:
-		return faultAt(e, Inserted, want, got, "was inserted")
+		return faultAt(good, seq-1, Changed, r.Prev, hash, "was changed, or the record after it was, which holds another hash of it")
+	case r.Seq == seq && r.Prev == good.record.Prev && bad.hash != hash && next != nil && next.record.Prev == bad.hash:
+		return faultAt(good, seq-1, Misplaced, number(seq), "another "+number(seq)+" after it",
+			"was inserted: the chain goes on from the next record")
+	case r.Seq > seq && !v.late:
+		return faultAt(bad, seq, Missing, expected, provided, "comes where other records were removed")
 	}
+	return faultAt(bad, seq, Misplaced, expected, provided, "was inserted, repeated or moved")
 }
 
-// unanchored judges a whole chain in which the anchored head is not.
-func (w *walk) unanchored() *Fault {
-	a, e := w.anchor, w.before
-	want := a.Hash
+// checkAnchor says why the anchored head is not in a log whose chain is whole. It returns nil where a rotation dropped the
+// anchored record and the record after it names it.
+func (v *verifier) checkAnchor() *Fault {
+	a, last := v.anchor, v.good
+	expected := a.Hash
 	if a.Seq > 0 {
-		want = number(a.Seq) + " with " + a.Hash
+		expected = number(a.Seq) + " with " + a.Hash
 	}
-	if e == nil {
-		return &Fault{currentName, 1, Cut, "is empty: the log was removed", want, "no record"}
+	if last == nil {
+		return &Fault{0, currentName, 1, Truncated, "is empty: the log was removed", expected, "no record"}
 	}
-	got := number(e.record.Seq) + " with " + e.hash
+	seq := last.record.Seq
 	switch {
-	case a.Seq > e.record.Seq:
-		return faultAt(e, Cut, want, got, "is the last record: the end was cut off, with the record whose head was given")
-	case w.instead != "":
-		return faultAt(e, Cut, want, number(a.Seq)+" with "+w.instead,
-			"ends a log that is whole, but not the one whose head was given: it was cut and written anew")
-	case a.Seq > 0 && w.report.Dropped == a.Seq && w.first.record.Prev == a.Hash:
-		w.report.Anchor = &a // the record is gone, and what follows names it
+	case a.Seq > seq:
+		return faultAt(last, seq, Truncated, expected, number(seq)+" with "+last.hash, "is the last record: those after it were cut off")
+	case v.atSeq != "":
+		return faultAt(last, 0, WrongAnchor, expected, number(a.Seq)+" with "+v.atSeq,
+			"ends another log than the one whose head was given: that one was cut off and written again")
+	case a.Seq > 0 && v.report.Dropped == a.Seq && v.first.record.Prev == a.Hash:
+		v.report.Anchor = &a
 		return nil
 	case a.Seq > 0:
-		return faultAt(w.first, Unproved, want, number(w.first.record.Seq),
-			"is the first record here: rotation dropped the one whose head was given, which proves nothing any more; keep heads more often")
-	case w.report.Dropped > 0:
-		return faultAt(w.first, Unproved, want, number(w.first.record.Seq),
-			"is the first record here, and none has the given hash: it was cut off, or dropped by rotation; give the number, too, to know")
+		return faultAt(v.first, 0, WrongAnchor, expected, number(v.first.record.Seq),
+			"is the first record: rotation dropped the one whose head was given, so that head proves nothing; keep heads more often")
 	}
-	return faultAt(e, Cut, want, got, "is the last record, and none has the given hash: the end was cut off, or all was written anew")
+	return faultAt(last, 0, WrongAnchor, expected, number(seq)+" with "+last.hash,
+		"is the last record, and none has the given hash: it was cut off, written again or dropped by rotation; "+
+			"give the number of the head, too, to find out which")
 }

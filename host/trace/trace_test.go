@@ -1,7 +1,9 @@
 package trace
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -299,6 +301,40 @@ func TestFilter(t *testing.T) {
 	}
 	for range Read(filepath.Join(dir, "none"), Filter{}) {
 		t.Error("a folder that does not exist yields something")
+	}
+}
+
+// Follow passes on what other recorders write, across days, and goes on later from where it was.
+func TestFollow(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "traces")
+	record := func(days int) {
+		Open(dir, Config{}).Record(host.Event{Time: noon.AddDate(0, 0, days), Op: "call", CallID: fmt.Sprint(days), Tool: "text.hash"})
+	}
+	record(0)
+	stop := errors.New("enough")
+	got := ""
+	var from Cursor
+	for _, until := range []string{"2", "4"} {
+		err := Follow(t.Context(), dir, Filter{Op: "call"}, from, func(r Record, next Cursor) error {
+			got, from = got+r.Call, next
+			if r.Call == until {
+				return stop
+			}
+			record(len(got))
+			return nil
+		})
+		if err != stop {
+			t.Fatal(err)
+		}
+		record(3)
+	}
+	if got != "01234" {
+		t.Errorf("got %s", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Follow(ctx, dir, Filter{}, Cursor{}, nil); err != context.Canceled {
+		t.Errorf("cancelled: %v", err)
 	}
 }
 

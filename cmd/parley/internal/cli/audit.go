@@ -116,7 +116,7 @@ func (a *App) verifyAudit(anchor string, anchored bool) error {
 	if f := r.Broken; f != nil {
 		where := fmt.Sprintf("%s:%d", filepath.Join(log.Dir(), f.File), f.Line)
 		return &host.Error{
-			Code: host.Integrity, Message: "the audit log is not whole: " + where + " " + f.Message,
+			Code: host.Integrity, Message: "the audit log is " + f.Verdict() + ": " + where + " " + f.Message,
 			Details: []host.Detail{{Parameter: where, Keyword: f.Kind, Expected: f.Expected, Provided: f.Provided}},
 			Next:    []string{"parley audit show --json", "keep a copy of " + log.Dir() + "; once it is moved away, a new log begins"},
 		}

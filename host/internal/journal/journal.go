@@ -1,0 +1,167 @@
+// Package journal reads files of lines to which other processes append, from a cursor on: once to the end, or following.
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"time"
+)
+
+// File is one of the files of a journal.
+type File struct {
+	// ID stays the same when the file is renamed. Later files have longer IDs, or greater ones of the same length.
+	ID   string
+	Path string
+	// Opened is the file where the caller has opened it, of which Size bytes are read. nil: Path is opened, and read to its
+	// end; a file that is not there holds no lines.
+	Opened *os.File
+	Size   int64
+}
+
+// Cursor is a position in a journal. The zero value is its beginning. A cursor whose file was removed stands for the
+// beginning of the next one.
+type Cursor struct {
+	File   string `json:"file"`   // ID of the file
+	Offset int64  `json:"offset"` // in bytes
+}
+
+// IsAfter reports whether the cursor is in a later file than the one with this ID.
+func (c Cursor) IsAfter(id string) bool {
+	return cmp.Or(cmp.Compare(len(c.File), len(id)), cmp.Compare(c.File, id)) > 0
+}
+
+// Line is a line of a journal.
+type Line struct {
+	Text   []byte // without its line break; of a line that is too long, the beginning
+	Size   int64  // in bytes, with the line break
+	Sum    []byte // hash of the line with its line break, where [Reader.Hash] is set
+	Long   bool   // it has more than [Reader.MaxLine] bytes
+	Broken bool   // it ends without a line break
+	Tail   bool   // it is broken and the last of the journal: its writer may not be done
+
+	Path   string // of the file
+	Number int    // in the file, from 1; after a cursor, from there
+	Next   Cursor // the position after the line
+}
+
+// Reader says how lines are read.
+type Reader struct {
+	MaxLine int              // bytes of a line, with its line break
+	Hash    func() hash.Hash // of each line; may be nil
+}
+
+// Lines yields the lines of files, given oldest first, from a cursor to the present end. An error is that of a file that
+// cannot be read; the files after it still follow.
+func (r Reader) Lines(files []File, from Cursor) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		for i, file := range files {
+			if from.IsAfter(file.ID) {
+				continue
+			}
+			at := Cursor{File: file.ID}
+			if from.File == file.ID {
+				at = from
+			}
+			if !r.readFile(file, at, i == len(files)-1, yield) {
+				return
+			}
+		}
+	}
+}
+
+// readFile returns false when yield does.
+func (r Reader) readFile(file File, at Cursor, last bool, yield func(Line, error) bool) bool {
+	f, size := file.Opened, file.Size
+	if f == nil {
+		var err error
+		if f, err = os.Open(file.Path); errors.Is(err, fs.ErrNotExist) {
+			return true
+		} else if err != nil {
+			return yield(Line{}, err)
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return yield(Line{}, err)
+		}
+		size = info.Size()
+	}
+	if at.Offset > size { // it is another file than the one that the cursor was in
+		at.Offset = 0
+	}
+	lines := bufio.NewReaderSize(io.NewSectionReader(f, at.Offset, size-at.Offset), 64<<10)
+	for number := 1; ; number++ {
+		line, err := r.ReadLine(lines)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return yield(Line{}, fmt.Errorf("%s cannot be read: %w", file.Path, err))
+		}
+		if line.Size == 0 {
+			return true
+		}
+		at.Offset += line.Size
+		line.Path, line.Number, line.Next, line.Tail = file.Path, number, at, line.Broken && last
+		if !yield(line, nil) {
+			return false
+		}
+	}
+}
+
+// ReadLine reads one line, of which it knows no file. At the end its size is 0 and the error io.EOF.
+func (r Reader) ReadLine(from *bufio.Reader) (line Line, err error) {
+	var sum hash.Hash
+	if r.Hash != nil {
+		sum = r.Hash()
+	}
+	for {
+		part, err := from.ReadSlice('\n')
+		line.Size += int64(len(part))
+		if sum != nil {
+			sum.Write(part)
+		}
+		if len(line.Text) <= r.MaxLine {
+			line.Text = append(line.Text, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if sum != nil {
+			line.Sum = sum.Sum(nil)
+		}
+		line.Long, line.Broken = line.Size > int64(r.MaxLine), err != nil
+		line.Text = bytes.TrimSuffix(line.Text, []byte("\n"))
+		return line, err
+	}
+}
+
+// Follow yields what read yields from a cursor on, then waits so long and reads again from where it was, until ctx is done
+// or the loop ends. A line that is not ended yet is yielded once it is.
+func Follow(ctx context.Context, from Cursor, wait time.Duration, read func(Cursor) iter.Seq2[Line, error]) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		for ctx.Err() == nil {
+			for line, err := range read(from) {
+				if err == nil && line.Tail {
+					break
+				}
+				if ctx.Err() != nil || !yield(line, err) {
+					return
+				}
+				if err == nil {
+					from = line.Next
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(wait):
+			}
+		}
+	}
+}
