@@ -12,41 +12,41 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// fattest is how many of the largest tools an audit names.
+// fattest is the number of tools in [Audit.Fattest].
 const fattest = 10
 
-// Audit says what documentation costs, in tokens estimated as manifest.Tokens does.
+// Audit is the cost of documentation in tokens, estimated by [manifest.Tokens].
 type Audit struct {
 	Modes        []ModeCost `json:"modes"`
-	Instructions int        `json:"instructions"` // what each mode says beside its list, once
-	// Search and Describe are what search_tools and describe_tool answer, over the tools of this audit: searched for by the first of
-	// their tasks, or else by their brief.
+	Instructions int        `json:"instructions"` // sent once in every mode, in addition to the list
+	// Search and Describe are the costs of the replies of search_tools and describe_tool, measured for each tool of the
+	// audit. The query is the first task of the tool, or its brief where it has none.
 	Search   ReplyCost `json:"search"`
 	Describe ReplyCost `json:"describe"`
-	// ListedMode is the mode whose list the figures of each tool are of.
+	// ListedMode is the mode whose list the Listed figures of the tools refer to.
 	ListedMode string     `json:"listed"`
 	Tools      []ToolCost `json:"tools"`
-	Fattest    []ToolCost `json:"fattest"` // the first in that list, by what they cost
+	Fattest    []ToolCost `json:"fattest"` // those with the largest entries in that list, in descending order
 }
 
-// ModeCost is what tools/list of a mode costs.
+// ModeCost is the cost of tools/list in one mode.
 type ModeCost struct {
 	Mode   string  `json:"mode"`
 	Tools  int     `json:"tools"`
 	Bytes  int     `json:"bytes"`
 	Tokens int     `json:"tokens"`
-	Saved  float64 `json:"saved"` // share of what the full list costs
-	// BreakEven is how many tools can be searched for and described in one session before the full list would have cost less.
+	Saved  float64 `json:"saved"` // as a share of the cost of the full list
+	// BreakEven is the number of tools that a session can search for and describe before the full list would be cheaper.
 	BreakEven int `json:"even_after_tools"`
 }
 
-// ReplyCost is what answers of one kind cost.
+// ReplyCost is the cost of replies of one kind.
 type ReplyCost struct {
 	Mean int `json:"mean"`
 	Most int `json:"most"`
 }
 
-// ToolCost is what one tool costs: its text in each tier, and its place in tools/list, where it has one.
+// ToolCost is the cost of one tool: its documentation at each tier, and its entry in tools/list if it has one.
 type ToolCost struct {
 	Name        string `json:"name"`
 	Tier1       int    `json:"tier1"`
@@ -54,11 +54,12 @@ type ToolCost struct {
 	Tier3       int    `json:"tier3"`
 	Description int    `json:"description,omitempty"`
 	Parameters  int    `json:"parameters,omitempty"`
-	Listed      int    `json:"listed,omitempty"` // these two, its name, annotations and results
+	Listed      int    `json:"listed,omitempty"` // the whole entry, with name, annotations and result schema
 }
 
-// Audit measures the modes, and the tools that names hold (without one, all). With a mode it tells of that alone; without one of
-// all, and of each tool what it costs in the full list.
+// Audit measures the documentation of the named plugins, groups and tools, or of all tools if names is empty. With a
+// mode it reports that mode alone. Without one it reports every mode, and the costs of tools in the list of the full
+// mode.
 func (s *Source) Audit(ctx context.Context, mode string, names []string) (*Audit, error) {
 	tools, err := s.tools(names)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Source) Audit(ctx context.Context, mode string, names []string) (*Audit
 	return a, nil
 }
 
-// costOf counts a list as the array that a model is given.
+// costOf measures a list as the JSON array that a model reads.
 func costOf(mode string, list []listed) ModeCost {
 	bytes := len("[]") + max(0, len(list)-1)
 	for _, t := range list {
@@ -110,7 +111,8 @@ func (s *Source) costs(ctx context.Context, tools []host.Address, list []listed)
 	costs := make([]ToolCost, 0, len(tools))
 	for _, at := range tools {
 		c := ToolCost{Name: at.Name()}
-		for tier, tokens := range map[int]*int{manifest.Tier1: &c.Tier1, manifest.Tier2: &c.Tier2, manifest.Tier3: &c.Tier3} {
+		tiers := map[int]*int{manifest.Tier1: &c.Tier1, manifest.Tier2: &c.Tier2, manifest.Tier3: &c.Tier3}
+		for tier, tokens := range tiers {
 			d, err := s.describe(ctx, at, tier)
 			if err != nil {
 				return nil, err
@@ -118,14 +120,15 @@ func (s *Source) costs(ctx context.Context, tools []host.Address, list []listed)
 			*tokens = d.Tokens()
 		}
 		if t, ok := shown[s.ListedName(c.Name)]; ok {
-			c.Description, c.Parameters, c.Listed = manifest.Tokens(t.Description), manifest.TokensOf(len(t.InputSchema)), manifest.TokensOf(len(t.raw))
+			c.Description, c.Parameters = manifest.Tokens(t.Description), manifest.TokensOf(len(t.InputSchema))
+			c.Listed = manifest.TokensOf(len(t.raw))
 		}
 		costs = append(costs, c)
 	}
 	return costs, nil
 }
 
-// replyCosts measures what it costs to find and to open each tool, in the mode that shows least.
+// replyCosts measures what it costs to find and to describe each tool in the smallest mode.
 func (s *Source) replyCosts(ctx context.Context, tools []host.Address) (search, describe ReplyCost, err error) {
 	var sums [2]int
 	for _, at := range tools {
@@ -154,7 +157,7 @@ func (s *Source) replyCosts(ctx context.Context, tools []host.Address) (search, 
 	return search, describe, nil
 }
 
-// replyTokens counts the text that a call answers with.
+// replyTokens calls a tool of the server and returns the tokens of the text in its reply.
 func (s *Source) replyTokens(ctx context.Context, tool string, arguments map[string]string) (int, error) {
 	raw, err := s.Request(ctx, s.Modes[0], "tools/call", map[string]any{"name": tool, "arguments": arguments})
 	if err != nil {
@@ -172,7 +175,7 @@ func (s *Source) replyTokens(ctx context.Context, tool string, arguments map[str
 		text.WriteString(c.Text)
 	}
 	if result.IsError {
-		return 0, host.Errorf(host.Internal, "%s answered %s", tool, text.String())
+		return 0, host.Errorf(host.Internal, "%s failed: %s", tool, text.String())
 	}
 	return manifest.Tokens(text.String()), nil
 }

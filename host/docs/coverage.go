@@ -8,30 +8,31 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Coverage says how much of a catalog is explained.
+// Coverage is how much of a catalog is documented.
 type Coverage struct {
 	Plugins []PluginCoverage `json:"plugins"`
 	Total   PluginCoverage   `json:"total"`
 }
 
-// PluginCoverage is one plugin's part, or the sum of all.
+// PluginCoverage is the coverage of one plugin, or of all of them in [Coverage.Total].
 type PluginCoverage struct {
 	Plugin     string `json:"plugin,omitempty"`
-	Groups     Share  `json:"groups"`     // with a text of their own
-	Tools      Share  `json:"tools"`      // with a text of their own
-	Parameters Share  `json:"parameters"` // with a text of their own
+	Groups     Share  `json:"groups"`     // groups with a brief
+	Tools      Share  `json:"tools"`      // tools with a brief
+	Parameters Share  `json:"parameters"` // parameters with a description
 	Examples   Share  `json:"examples"`   // tools with an example
-	Errors     Share  `json:"errors"`     // tools with structured errors: parameters that the host checks, and declared exit codes
-	Tasks      Share  `json:"tasks"`      // tools with a phrase that says what they are for
-	// WithoutTasks are the tools that none of those leads to.
+	// Errors counts tools with structured errors: the host validates their parameters, and they declare exit codes.
+	Errors Share `json:"errors"`
+	Tasks  Share `json:"tasks"` // tools with a task phrase, by which search finds them
+	// WithoutTasks are the qualified names of the tools that have none.
 	WithoutTasks []string `json:"without_tasks,omitempty"`
 }
 
-// Share is how many of all have something.
+// Share is a count of things and of those among them that have what is counted.
 type Share struct {
 	Total int     `json:"total"`
 	Have  int     `json:"have"`
-	Share float64 `json:"share"` // 1 where there are none
+	Share float64 `json:"share"` // 1 if Total is 0
 }
 
 func (s *Share) count(has bool) {
@@ -49,11 +50,11 @@ func (s *Share) add(other Share) {
 func (s *Share) finish() {
 	s.Share = 1
 	if s.Total > 0 {
-		s.Share = math.Floor(float64(s.Have)/float64(s.Total)*1e4) / 1e4 // all of them, and only all, are 1
+		s.Share = math.Floor(float64(s.Have)/float64(s.Total)*1e4) / 1e4 // rounded down, so that 1 means all of them
 	}
 }
 
-// Cover counts what a catalog explains.
+// Cover measures the coverage of every plugin in a catalog.
 func Cover(catalog *host.Catalog) (*Coverage, error) {
 	c := &Coverage{Plugins: []PluginCoverage{}}
 	for _, p := range catalog.Providers() {

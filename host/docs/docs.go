@@ -1,5 +1,5 @@
-// Package docs works on the documentation of a catalog as a whole: what it costs an agent, what it covers, and how it reads in the
-// forms that others take.
+// Package docs measures and exports the documentation of a catalog: what it costs an agent in tokens ([Source.Audit]),
+// how much of the catalog it covers ([Cover]), and how it reads in the formats of other systems ([Source.Export]).
 package docs
 
 import (
@@ -9,33 +9,33 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// Source is a catalog, and what an MCP server over it shows. All fields are needed.
+// Source is a catalog and the MCP server in front of it. All fields are required.
 type Source struct {
-	// Host should have no recorder: each tool is described, and searched for, to find out what that costs.
+	// Host describes each tool and searches for it. It should have no recorder, because these are measurements.
 	Host *host.Host
-	// Modes are the documentation modes, from the least to the one that lists every tool whole.
+	// Modes are the documentation modes, from the smallest to the one that lists every tool with its whole schema.
 	Modes []string
-	// Request makes a request to the server in a mode, and returns the result as it is sent.
+	// Request sends a request to the server in the given mode and returns the raw result.
 	Request func(ctx context.Context, mode, method string, params any) (json.RawMessage, error)
-	// ListedName is the name of a tool in tools/list, which model APIs take.
+	// ListedName converts a qualified name to the one in tools/list, which model APIs accept.
 	ListedName func(qualified string) string
-	// Instructions are what the server tells a client at the start.
+	// Instructions is the text that the server sends to each client in initialize.
 	Instructions string
 }
 
-// fullMode is the mode that lists every tool whole.
+// fullMode returns the mode that lists every tool with its whole schema.
 func (s *Source) fullMode() string { return s.Modes[len(s.Modes)-1] }
 
-// listed is a tool in tools/list.
+// listed is a tool as tools/list shows it.
 type listed struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"inputSchema"`
 
-	raw json.RawMessage // all of it, as it is sent
+	raw json.RawMessage // the whole entry, as sent
 }
 
-// list is tools/list in a mode, all its pages.
+// list returns all pages of tools/list in a mode.
 func (s *Source) list(ctx context.Context, mode string) ([]listed, error) {
 	var all []listed
 	for cursor := ""; ; {
@@ -65,8 +65,8 @@ func (s *Source) list(ctx context.Context, mode string) ([]listed, error) {
 	}
 }
 
-// tools finds what plugins, groups and tools of these names hold, each tool once; without a name, all there are. The error is
-// not_found, or invalid_args for what is an event or a type.
+// tools returns the tools of the named plugins and groups and the named tools, each once; without names, all tools of
+// the catalog. It fails with not_found for an unknown name and with invalid_args for the name of an event or a type.
 func (s *Source) tools(names []string) ([]host.Address, error) {
 	catalog := s.Host.Catalog()
 	if len(names) == 0 {
@@ -88,7 +88,8 @@ func (s *Source) tools(names []string) ([]host.Address, error) {
 		case err != nil:
 			return nil, err
 		case at.Entry != nil:
-			return nil, host.Errorf(host.InvalidArgs, "%s is of kind %s; expected a plugin, a group or a tool", at.Name(), at.Entry.Kind).WithNext(at.ListCommand())
+			return nil, host.Errorf(host.InvalidArgs, "%s is of kind %s; expected a plugin, a group or a tool",
+				at.Name(), at.Entry.Kind).WithNext(at.ListCommand())
 		case at.Tool != nil:
 			add(at)
 			continue
@@ -110,7 +111,7 @@ func (s *Source) tools(names []string) ([]host.Address, error) {
 	return found, nil
 }
 
-// describe is a tool's documentation at a tier.
+// describe returns the documentation of a tool at a tier.
 func (s *Source) describe(ctx context.Context, at host.Address, tier int) (*host.Docs, error) {
 	return s.Host.Describe(ctx, "cli", "", at.Name(), tier)
 }

@@ -45,17 +45,22 @@ func (p plugin) Groups() (lines []host.GroupLine, err error) {
 // hostile is a plugin whose texts would be more than text if they could.
 var hostile = &manifest.Manifest{
 	Name: "a_b", Kind: manifest.KindParley,
-	Docs:      manifest.Docs{Brief: "Say \"x\": y <b>", Standard: "One\n# two\n```\nthree\x1b[2J", Full: strings.Repeat("word ", 1000)},
+	Docs: manifest.Docs{Brief: "Say \"x\": y <b>", Standard: "One\n# two\n```\nthree\x1b[2J",
+		Full: strings.Repeat("word ", 1000)},
 	ExitCodes: []manifest.ExitCode{{Code: 10, Name: "gone", Meaning: "a | b", Suggestion: "c"}},
 	Groups:    []manifest.Group{{Name: "g", Docs: manifest.Docs{Brief: "A group"}}, {Name: "empty"}},
 	Tools: []manifest.Tool{
-		{Name: "one", Docs: manifest.Docs{Brief: "Do | it"}, Effect: "read", Tasks: []string{"do it"}, ExitCodes: []string{"gone"},
-			Params: json.RawMessage(`{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{"type":"string","description":"x | <y>"},"b":{"$ref":"#/$defs/b"}},"$defs":{"b":{"type":"integer"}}}`),
+		{Name: "one", Docs: manifest.Docs{Brief: "Do | it"}, Effect: "read", Tasks: []string{"do it"},
+			ExitCodes: []string{"gone"},
+			Params: json.RawMessage(`{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}],
+				"properties":{"a":{"type":"string","description":"x | <y>"},"b":{"$ref":"#/$defs/b"}},
+				"$defs":{"b":{"type":"integer"}}}`),
 			Examples: []manifest.Example{
 				{Title: "Fence", Params: json.RawMessage(`{"a":"` + "````" + `"}`)},
 				{Title: "Wrong", Params: json.RawMessage(`{"a":1}`), ExitCode: 81},
 			}},
-		{Name: "g.two", Group: "g", Docs: manifest.Docs{Brief: "Do more"}, Effect: "write", Params: json.RawMessage(`{"type":"object"}`)},
+		{Name: "g.two", Group: "g", Docs: manifest.Docs{Brief: "Do more"}, Effect: "write",
+			Params: json.RawMessage(`{"type":"object"}`)},
 	},
 }
 
@@ -70,7 +75,8 @@ func list(catalog *host.Catalog) func(context.Context, string, string, any) (jso
 			names, _ := p.Names()
 			for _, n := range names {
 				t, _ := p.Tool(n)
-				tools = append(tools, map[string]any{"name": underscored(p.Info().Name + "." + n), "description": t.Docs.Brief, "inputSchema": t.Params})
+				tools = append(tools, map[string]any{"name": underscored(p.Info().Name + "." + n), "description": t.Docs.Brief,
+					"inputSchema": t.Params})
 			}
 		}
 		if mode != "full" {
@@ -102,14 +108,16 @@ func newSource(t *testing.T, manifests ...*manifest.Manifest) *Source {
 		t.Fatal(err)
 	}
 	return &Source{
-		Host: host.New(host.Config{Catalog: catalog}), Modes: []string{"minimal", "full"}, Request: list(catalog), ListedName: underscored, Instructions: "Ask first.",
+		Host: host.New(host.Config{Catalog: catalog}), Modes: []string{"minimal", "full"},
+		Request: list(catalog), ListedName: underscored, Instructions: "Ask first.",
 	}
 }
 
 func TestAudit(t *testing.T) {
 	many := &manifest.Manifest{Name: "many", Kind: manifest.KindParley}
 	for i := range 12 {
-		many.Tools = append(many.Tools, manifest.Tool{Name: fmt.Sprintf("t%02d", i), Docs: manifest.Docs{Brief: strings.Repeat("x", 100-i%3)}, Params: json.RawMessage(`{}`)})
+		many.Tools = append(many.Tools, manifest.Tool{Name: fmt.Sprintf("t%02d", i),
+			Docs: manifest.Docs{Brief: strings.Repeat("x", 100-i%3)}, Params: json.RawMessage(`{}`)})
 	}
 	a, err := newSource(t, hostile, many).Audit(t.Context(), "", nil)
 	if err != nil {
@@ -122,11 +130,13 @@ func TestAudit(t *testing.T) {
 	if a.Search != (ReplyCost{2, 2}) || a.Modes[0].BreakEven != (full.Tokens-a.Modes[0].Tokens)/4 {
 		t.Errorf("search %+v, even after %d", a.Search, a.Modes[0].BreakEven)
 	}
-	if len(a.Fattest) != fattest || a.Fattest[0].Name != "a_b.one" || a.Fattest[1].Name != "many.t00" || a.Fattest[2].Name != "many.t03" {
+	if len(a.Fattest) != fattest || a.Fattest[0].Name != "a_b.one" || a.Fattest[1].Name != "many.t00" ||
+		a.Fattest[2].Name != "many.t03" {
 		t.Errorf("fattest are %+v", a.Fattest)
 	}
 	a, err = newSource(t, hostile, many).Audit(t.Context(), "minimal", []string{"many.t01", "a_b.g", "a_b.g.two"})
-	if err != nil || len(a.Modes) != 1 || len(a.Tools) != 2 || a.Tools[0].Name != "many.t01" || a.Tools[0].Listed != 0 || len(a.Fattest) != 1 {
+	if err != nil || len(a.Modes) != 1 || len(a.Tools) != 2 || a.Tools[0].Name != "many.t01" || a.Tools[0].Listed != 0 ||
+		len(a.Fattest) != 1 {
 		t.Errorf("%v, %+v", err, a)
 	}
 }
@@ -138,7 +148,8 @@ func TestCover(t *testing.T) {
 	}
 	p := c.Plugins[0]
 	half := Share{2, 1, 0.5}
-	if p.Groups != half || p.Tools != (Share{2, 2, 1}) || p.Parameters != half || p.Examples != half || p.Errors != half || p.Tasks != half {
+	if p.Groups != half || p.Tools != (Share{2, 2, 1}) || p.Parameters != half || p.Examples != half ||
+		p.Errors != half || p.Tasks != half {
 		t.Errorf("%+v", p)
 	}
 	if !slices.Equal(p.WithoutTasks, []string{"a_b.g.two"}) || c.Total.Tasks != half {
@@ -160,10 +171,12 @@ func document(t *testing.T, s *Source, format string) (tools, examples []map[str
 	return d.Tools, d.Examples
 }
 
-// TestAPIsAreGivenWhatTheyTake: no combination of schemas at the root, no failing call as an example, no text that is too long.
+// TestAPIsAreGivenWhatTheyTake: no combination of schemas at the root, no failing call as an example, no text that is
+// too long.
 func TestAPIsAreGivenWhatTheyTake(t *testing.T) {
 	long := &manifest.Manifest{Name: "long", Kind: manifest.KindParley, Tools: []manifest.Tool{
-		{Name: "t", Effect: "read", Docs: manifest.Docs{Brief: strings.Repeat("häufig ", 300)}, Params: json.RawMessage(`{"type":"object"}`)}}}
+		{Name: "t", Effect: "read", Docs: manifest.Docs{Brief: strings.Repeat("häufig ", 300)},
+			Params: json.RawMessage(`{"type":"object"}`)}}}
 	s := newSource(t, hostile, long)
 	tools, examples := document(t, s, "mcp")
 	if tools[1]["inputSchema"].(map[string]any)["anyOf"] == nil {
@@ -181,10 +194,12 @@ func TestAPIsAreGivenWhatTheyTake(t *testing.T) {
 	if root := f["parameters"].(map[string]any); root["anyOf"] != nil || root["properties"] == nil {
 		t.Errorf("openai: %v", root)
 	}
-	if d := tools[2]["function"].(map[string]any)["description"].(string); utf8.RuneCountInString(d) > openAIDescription || !strings.HasSuffix(d, "häufig…") {
+	d := tools[2]["function"].(map[string]any)["description"].(string)
+	if utf8.RuneCountInString(d) > openAIDescription || !strings.HasSuffix(d, "häufig…") {
 		t.Errorf("openai: a description of %d characters ends in %q", utf8.RuneCountInString(d), d[len(d)-20:])
 	}
-	if call := examples[1]["call"].(map[string]any)["function"].(map[string]any); call["arguments"] != `{"a":"`+"````"+`"}` {
+	call := examples[1]["call"].(map[string]any)["function"].(map[string]any)
+	if call["arguments"] != `{"a":"`+"````"+`"}` {
 		t.Errorf("openai: the arguments are %v", call["arguments"])
 	}
 }
@@ -206,7 +221,11 @@ func TestJSONSchemaKeepsReferences(t *testing.T) {
 	if one := d.Defs["a_b__one"]; one.ID != "urn:parley:a_b__one" || one.Defs["b"] == nil {
 		t.Errorf("%s", x.Files[0].Content)
 	}
-	for given, want := range map[string]string{`{}`: `{"$id":"x"}`, `{"$id":"y","type":"object"}`: `{"$id":"x","type":"object"}`, `true`: `{"$id":"x","type":"object"}`} {
+	for given, want := range map[string]string{
+		`{}`:                          `{"$id":"x"}`,
+		`{"$id":"y","type":"object"}`: `{"$id":"x","type":"object"}`,
+		`true`:                        `{"$id":"x","type":"object"}`,
+	} {
 		if got := string(withID(json.RawMessage(given), "x")); got != want {
 			t.Errorf("%s becomes %s, want %s", given, got, want)
 		}
@@ -214,13 +233,17 @@ func TestJSONSchemaKeepsReferences(t *testing.T) {
 }
 
 // skillHead reads the head of a SKILL.md.
-var skillHead = regexp.MustCompile(`(?s)^---\nname: ([a-z0-9]+(?:-[a-z0-9]+)*)\ndescription: (".*?")\ncompatibility: [A-Za-z ]+\n---\n\n(.*)$`)
+var skillHead = regexp.MustCompile(`(?s)^---\nname: ([a-z0-9]+(?:-[a-z0-9]+)*)\ndescription: (".*?")\n` +
+	`compatibility: [A-Za-z ]+\n---\n\n(.*)$`)
 
-// TestSkillsKeepTheLimits: whatever a plugin says, a skill has a name of its folder, a description and a body within the limits.
+// TestSkillsKeepTheLimits: whatever a plugin says, a skill has a name of its folder, a description and a body within
+// the limits.
 func TestSkillsKeepTheLimits(t *testing.T) {
-	huge := &manifest.Manifest{Name: "Huge", Kind: manifest.KindParley, Docs: manifest.Docs{Brief: "Much", Full: strings.Repeat("line\n\n", 400)}}
+	huge := &manifest.Manifest{Name: "Huge", Kind: manifest.KindParley,
+		Docs: manifest.Docs{Brief: "Much", Full: strings.Repeat("line\n\n", 400)}}
 	for i := range 700 {
-		huge.Tools = append(huge.Tools, manifest.Tool{Name: fmt.Sprintf("t%d", i), Docs: manifest.Docs{Brief: "Do"}, Tasks: []string{"do what has a long name"}, Params: json.RawMessage(`{}`)})
+		huge.Tools = append(huge.Tools, manifest.Tool{Name: fmt.Sprintf("t%d", i), Docs: manifest.Docs{Brief: "Do"},
+			Tasks: []string{"do what has a long name"}, Params: json.RawMessage(`{}`)})
 	}
 	same := &manifest.Manifest{Name: "a-b", Kind: manifest.KindParley, Tools: hostile.Tools}
 	x, err := newSource(t, hostile, same, huge).Export(t.Context(), "skill", nil)
@@ -235,7 +258,8 @@ func TestSkillsKeepTheLimits(t *testing.T) {
 		}
 		seen[m[1]] = true
 		var about string
-		if err := json.Unmarshal([]byte(m[2]), &about); err != nil || about == "" || utf8.RuneCountInString(about) > skillDescription {
+		if err := json.Unmarshal([]byte(m[2]), &about); err != nil || about == "" ||
+			utf8.RuneCountInString(about) > skillDescription {
 			t.Errorf("%s: the description has %d characters, %v", f.Path, utf8.RuneCountInString(about), err)
 		}
 		if lines := strings.Count(m[3], "\n"); lines >= skillLines {
@@ -260,7 +284,8 @@ func TestTextsStayTexts(t *testing.T) {
 				t.Errorf("%s holds %q", format, never)
 			}
 		}
-		if format == "markdown" && !strings.Contains(page, "`````json\n{\"name\":\"a_b__one\",\"arguments\":{\"a\":\"````\"}}\n`````\n") {
+		if format == "markdown" && !strings.Contains(page,
+			"`````json\n{\"name\":\"a_b__one\",\"arguments\":{\"a\":\"````\"}}\n`````\n") {
 			t.Errorf("the fence does not hold:\n%s", page)
 		}
 	}
@@ -275,7 +300,7 @@ func TestExportRefuses(t *testing.T) {
 		says   string
 	}{
 		{"yaml", nil, host.InvalidArgs, strings.Join(Formats(), ", ")},
-		{"prompt", []string{"a_b"}, host.InvalidArgs, "no name"},
+		{"prompt", []string{"a_b"}, host.InvalidArgs, "name none"},
 		{"mcp", []string{"nope"}, host.NotFound, "nope"},
 	} {
 		_, err := s.Export(t.Context(), c.format, c.names)

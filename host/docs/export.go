@@ -13,23 +13,23 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// File is a part of what was exported.
+// File is one file of an [Export].
 type File struct {
-	Path    string // with slashes, below the folder that is exported to
+	Path    string // slash-separated, relative to the folder of the export
 	Content []byte
 	JSON    bool
 }
 
-// Export is a catalog, or a part of it, in one form.
+// Export is a catalog, or a part of it, in one format.
 type Export struct {
 	Format string
 	Tools  int
 	Files  []File
-	// Warnings say what whoever takes the form will not take.
+	// Warnings say what the system that reads this format will refuse.
 	Warnings []string
 }
 
-// form is one way in which others take tools.
+// form is a format that other systems read.
 type form struct {
 	name  string
 	write func(*exporter) ([]File, error)
@@ -45,7 +45,7 @@ var forms = []form{
 	{"prompt", (*exporter).prompt},
 }
 
-// Formats are the names of all forms.
+// Formats returns the names of all formats that [Source.Export] accepts.
 func Formats() []string {
 	var names []string
 	for _, f := range forms {
@@ -55,34 +55,35 @@ func Formats() []string {
 }
 
 const (
-	// OpenAI takes descriptions of so many characters, and so many tools in one request.
+	// Limits of OpenAI: the characters of a description, and the tools of one request.
 	openAIDescription = 1024
 	openAITools       = 128
-	// schemaID begins the identity of a tool's schema within another.
+	// schemaID is the prefix of the $id that a tool's schema gets within another schema.
 	schemaID = "urn:parley:"
 )
 
-// exporter holds what the forms are made of.
+// exporter holds what the formats are made of.
 type exporter struct {
 	*Source
 	tools    []exported
-	partial  bool // not the whole catalog
+	partial  bool // some tools were named; this is not the whole catalog
 	warnings []string
 }
 
-// exported is one tool with its documentation in full.
+// exported is one tool with its documentation of tier 3.
 type exported struct {
 	at     host.Address
 	docs   *host.Docs
-	listed listed // as the mode that lists every tool whole shows it
+	listed listed // its entry in tools/list of the full mode
 }
 
-// Export writes what plugins, groups and tools of these names hold (without one, everything) in a form. The error is invalid_args for
-// an unknown form.
+// Export converts the named plugins, groups and tools, or the whole catalog if names is empty, to a format. It fails
+// with invalid_args for an unknown format.
 func (s *Source) Export(ctx context.Context, format string, names []string) (*Export, error) {
 	i := slices.IndexFunc(forms, func(f form) bool { return f.name == format })
 	if i < 0 {
-		return nil, host.Errorf(host.InvalidArgs, "there is no format %q; expected one of %s", manifest.CleanLine(format), strings.Join(Formats(), ", ")).
+		return nil, host.Errorf(host.InvalidArgs, "unknown format %q; expected one of %s",
+			manifest.CleanLine(format), strings.Join(Formats(), ", ")).
 			WithNext("parley docs export --format mcp")
 	}
 	found, err := s.tools(names)
@@ -112,12 +113,13 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 	return &Export{Format: format, Tools: len(x.tools), Files: files, Warnings: x.warnings}, nil
 }
 
-// examples are the calls of a tool that go well.
+// examples returns the examples that succeed.
 func (e exported) examples() []manifest.ExampleDoc {
-	return slices.DeleteFunc(slices.Clone(e.docs.Examples), func(d manifest.ExampleDoc) bool { return d.ExitCode != 0 })
+	fails := func(d manifest.ExampleDoc) bool { return d.ExitCode != 0 }
+	return slices.DeleteFunc(slices.Clone(e.docs.Examples), fails)
 }
 
-// toolSet is a form of tool definitions, with examples as the calls that a model would make.
+// toolSet is a list of tool definitions, with examples in the form of the calls that a model would make.
 type toolSet struct {
 	Tools    []any         `json:"tools"`
 	Examples []exampleCall `json:"examples"`
@@ -129,13 +131,16 @@ type exampleCall struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// toolSet makes the one file of such a form. The number that call gets counts the examples from 1.
-func (x *exporter) toolSet(name string, define func(listed) any, call func(n int, name string, params json.RawMessage) any) ([]File, error) {
+// toolSet writes the single file of such a format. The n that call receives numbers the examples from 1.
+func (x *exporter) toolSet(
+	name string, define func(listed) any, call func(n int, name string, params json.RawMessage) any,
+) ([]File, error) {
 	set := toolSet{Tools: []any{}, Examples: []exampleCall{}}
 	for _, t := range x.tools {
 		set.Tools = append(set.Tools, define(t.listed))
 		for _, e := range t.examples() {
-			set.Examples = append(set.Examples, exampleCall{e.Title, call(len(set.Examples)+1, t.listed.Name, e.Params), e.Result})
+			example := exampleCall{e.Title, call(len(set.Examples)+1, t.listed.Name, e.Params), e.Result}
+			set.Examples = append(set.Examples, example)
 		}
 	}
 	return jsonFile(name, set)
@@ -146,13 +151,13 @@ func jsonFile(name string, v any) ([]File, error) {
 	return []File{{Path: name, Content: append(manifest.EscapeJSON(raw), '\n'), JSON: true}}, err
 }
 
-// namedArguments is a call in the words of MCP.
+// namedArguments is a call in the form of MCP.
 type namedArguments struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// mcp is tools/list as the mode that lists every tool whole sends it, without the tools of MCP's own.
+// mcp writes tools/list as the full mode sends it, without the server's own three tools.
 func (x *exporter) mcp() ([]File, error) {
 	type request struct {
 		Method string         `json:"method"`
@@ -165,7 +170,7 @@ func (x *exporter) mcp() ([]File, error) {
 		})
 }
 
-// openai is "tools" of OpenAI's chat completions.
+// openai writes "tools" as the chat completions of OpenAI accept it.
 func (x *exporter) openai() ([]File, error) {
 	type function struct {
 		Name        string          `json:"name"`
@@ -178,7 +183,7 @@ func (x *exporter) openai() ([]File, error) {
 	}
 	type called struct {
 		Name      string `json:"name"`
-		Arguments string `json:"arguments"` // JSON within JSON
+		Arguments string `json:"arguments"` // a JSON text
 	}
 	type call struct {
 		ID       string `json:"id"`
@@ -186,18 +191,22 @@ func (x *exporter) openai() ([]File, error) {
 		Function called `json:"function"`
 	}
 	if len(x.tools) > openAITools {
-		x.warnings = append(x.warnings, fmt.Sprintf("a request to OpenAI takes at most %d tools, and these are %d: name plugins, groups or tools", openAITools, len(x.tools)))
+		x.warnings = append(x.warnings, fmt.Sprintf(
+			"a request to OpenAI accepts at most %d tools, and this export has %d; name plugins, groups or tools",
+			openAITools, len(x.tools)))
 	}
 	return x.toolSet("openai.json",
 		func(t listed) any {
-			return tool{"function", function{t.Name, truncate(t.Description, openAIDescription), plainObject(t.InputSchema)}}
+			description := truncate(t.Description, openAIDescription)
+			return tool{"function", function{t.Name, description, plainObject(t.InputSchema)}}
 		},
 		func(n int, name string, params json.RawMessage) any {
-			return call{fmt.Sprintf("call_%d", n), "function", called{name, string(manifest.CompactJSON(params))}}
+			id := fmt.Sprintf("call_%d", n)
+			return call{id, "function", called{name, string(manifest.CompactJSON(params))}}
 		})
 }
 
-// anthropic is "tools" of Anthropic's messages.
+// anthropic writes "tools" as the messages API of Anthropic accepts it.
 func (x *exporter) anthropic() ([]File, error) {
 	type tool struct {
 		Name        string          `json:"name"`
@@ -217,8 +226,8 @@ func (x *exporter) anthropic() ([]File, error) {
 		})
 }
 
-// jsonSchema is one schema that holds for a call {"name","arguments"} of each tool. Each tool's own schema is a resource of its own in
-// it, so that what it refers to within itself is found.
+// jsonSchema writes one schema that validates a call {"name","arguments"} of any of the tools. The schema of each tool
+// is embedded with an $id of its own, so that its references resolve within it.
 func (x *exporter) jsonSchema() ([]File, error) {
 	type object = map[string]any
 	names, cases, examples, defs := []string{}, []object{}, []namedArguments{}, map[string]json.RawMessage{}
@@ -242,7 +251,7 @@ func (x *exporter) jsonSchema() ([]File, error) {
 	})
 }
 
-// withID is a schema with an identity.
+// withID returns a schema with the given $id.
 func withID(params json.RawMessage, id string) json.RawMessage {
 	rest := dropKeywords(params, "$id")[1:]
 	head := `{"$id":"` + id + `"`
@@ -252,12 +261,13 @@ func withID(params json.RawMessage, id string) json.RawMessage {
 	return append([]byte(head), rest...)
 }
 
-// plainObject is a schema of parameters without what model APIs refuse at the root of one. The host still holds calls against it.
+// plainObject returns a schema of parameters without the keywords that model APIs refuse at the root. The host still
+// validates calls against the whole schema.
 func plainObject(params json.RawMessage) json.RawMessage {
 	return dropKeywords(params, "allOf", "anyOf", "enum", "not", "oneOf")
 }
 
-// dropKeywords leaves keywords out of the root of a schema, and leaves one that has none of them as it is.
+// dropKeywords removes keywords from the root of a schema. A schema that has none of them keeps its order.
 func dropKeywords(params json.RawMessage, keywords ...string) json.RawMessage {
 	params = manifest.CompactJSON(params)
 	value, err := jsontext.Decode(params, jsontext.Limits{})
@@ -275,7 +285,7 @@ func dropKeywords(params json.RawMessage, keywords ...string) json.RawMessage {
 	return jsontext.Marshal(object)
 }
 
-// truncate shortens a text to at most n characters, at a space.
+// truncate shortens a text to at most n characters, at a space if there is one in its second half.
 func truncate(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text

@@ -8,14 +8,15 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Limits of an Agent Skill, and below which number of tools one names each.
+// Limits of an Agent Skill: the characters of its description, the lines of its body, and the number of tools up to
+// which the body names each one instead of its groups.
 const (
 	skillDescription = 1024
 	skillLines       = 500
 	skillTools       = 60
 )
 
-// byPlugin are the tools plugin by plugin, in the order in which they came.
+// byPlugin groups the tools by plugin, in their original order.
 func (x *exporter) byPlugin() (groups [][]exported) {
 	at := map[string]int{}
 	for _, t := range x.tools {
@@ -30,7 +31,7 @@ func (x *exporter) byPlugin() (groups [][]exported) {
 	return groups
 }
 
-// perPlugin writes a file for each plugin.
+// perPlugin writes one file for each plugin.
 func (x *exporter) perPlugin(write func(m *manifest.Manifest, tools []exported) (path, text string)) ([]File, error) {
 	var files []File
 	for _, tools := range x.byPlugin() {
@@ -44,7 +45,7 @@ func (x *exporter) perPlugin(write func(m *manifest.Manifest, tools []exported) 
 	return files, nil
 }
 
-// markdown is a reference, a page for each plugin.
+// markdown writes a reference: one page for each plugin.
 func (x *exporter) markdown() ([]File, error) {
 	return x.perPlugin(func(m *manifest.Manifest, tools []exported) (string, string) {
 		var b strings.Builder
@@ -57,7 +58,7 @@ func (x *exporter) markdown() ([]File, error) {
 	})
 }
 
-// overview is what a plugin says of itself.
+// overview joins all tiers of a plugin's own documentation.
 func overview(m *manifest.Manifest) string {
 	text := prose(m.Docs.Brief)
 	for _, more := range []string{m.Docs.Standard, m.Docs.Full} {
@@ -68,7 +69,7 @@ func overview(m *manifest.Manifest) string {
 	return text
 }
 
-// toolPage is all there is to know of a tool.
+// toolPage writes the whole documentation of a tool.
 func (x *exporter) toolPage(b *strings.Builder, t exported) {
 	d := t.docs
 	fmt.Fprintf(b, "\n## %s\n\n%s", d.Name, prose(d.Brief))
@@ -121,12 +122,12 @@ func (x *exporter) toolPage(b *strings.Builder, t exported) {
 		call, _ := manifest.Marshal(namedArguments{t.listed.Name, e.Params})
 		fmt.Fprintf(b, "\n%s:\n\n%s%s", title, fenced("sh", e.Command), fenced("json", string(manifest.EscapeJSON(call))))
 		if len(e.Result) > 0 {
-			b.WriteString("\nanswers\n\n" + fenced("json", string(manifest.CompactJSON(e.Result))))
+			b.WriteString("\nreturns\n\n" + fenced("json", string(manifest.CompactJSON(e.Result))))
 		}
 	}
 }
 
-// codes are the exit codes that a plugin declares.
+// codes writes the exit codes that a plugin declares.
 func codes(b *strings.Builder, m *manifest.Manifest) {
 	if len(m.ExitCodes) == 0 {
 		return
@@ -137,29 +138,32 @@ func codes(b *strings.Builder, m *manifest.Manifest) {
 	}
 }
 
-// skills are Agent Skills, one for each plugin: a folder with a SKILL.md, that names the tools and how to find out the rest.
+// skills writes one Agent Skill for each plugin: a folder with a SKILL.md that names the tools and the commands that
+// tell the rest.
 func (x *exporter) skills() ([]File, error) {
 	taken := map[string]bool{}
 	return x.perPlugin(func(m *manifest.Manifest, tools []exported) (string, string) {
 		name := skillOf(m.Name)
-		for taken[name] { // another plugin differs in its signs alone
+		for taken[name] { // two names may differ in their punctuation alone
 			name += "-2"
 		}
 		taken[name] = true
 		var b strings.Builder
-		fmt.Fprintf(&b, "---\nname: %s\ndescription: %s\ncompatibility: Needs the parley command\n---\n\n", name, yamlText(skillAbout(m, tools)))
+		fmt.Fprintf(&b, "---\nname: %s\ndescription: %s\ncompatibility: Needs the parley command\n---\n\n",
+			name, yamlText(skillAbout(m, tools)))
 		b.WriteString(x.skillBody(m, tools))
 		return name + "/SKILL.md", b.String()
 	})
 }
 
-// skillOf makes the name of a skill: lower-case letters, digits and single hyphens. A plugin's name is far shorter than the limit.
+// skillOf returns the name of a plugin's skill: lower-case letters, digits and single hyphens. It stays below the limit
+// of 64 characters, because names of plugins are short.
 func skillOf(plugin string) string {
 	words := strings.FieldsFunc(strings.ToLower(plugin), func(r rune) bool { return r == '_' || r == '-' })
 	return "parley-" + strings.Join(words, "-")
 }
 
-// skillAbout says what a plugin does and when to use it, within the limit.
+// skillAbout returns the description of a skill: what the plugin does and when to use it.
 func skillAbout(m *manifest.Manifest, tools []exported) string {
 	text := manifest.CleanLine(m.Docs.Brief) + "."
 	if more := manifest.CleanLine(m.Docs.Standard); more != "" {
@@ -180,14 +184,16 @@ func skillAbout(m *manifest.Manifest, tools []exported) string {
 func (x *exporter) skillBody(m *manifest.Manifest, tools []exported) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", m.Name, overview(m))
-	fmt.Fprintf(&b, "Each tool is a command, and prints its result as JSON. A failure prints on stderr what was wrong and what to type instead: correct the\ncall and run it again.\n\n")
-	fmt.Fprintf(&b, "- What a tool takes, with examples: `parley %s TOOL --describe`\n- A tool for a task: `parley search \"what you want\" --plugin %s`\n", m.Name, m.Name)
+	b.WriteString("Each tool is a command that prints its result as JSON. A failure prints to stderr what was wrong\n" +
+		"and what to type instead: correct the call and run it again.\n\n")
+	fmt.Fprintf(&b, "- What a tool takes, with examples: `parley %s TOOL --describe`\n"+
+		"- A tool for a task: `parley search \"what you want\" --plugin %s`\n", m.Name, m.Name)
 	if len(m.Tutorial) > 0 {
 		fmt.Fprintf(&b, "- A first use, step by step: `parley learn %s`\n", m.Name)
 	}
 	b.WriteString("\n## Tools\n\n")
 	each := tools
-	if len(tools) > skillTools { // the groups stand for what is in them
+	if len(tools) > skillTools { // too many to name: list the groups instead
 		each = nil
 		counts := map[string]int{}
 		for _, t := range tools {
@@ -211,15 +217,17 @@ func (x *exporter) skillBody(m *manifest.Manifest, tools []exported) string {
 			fmt.Fprintf(&b, " (%s)", t.docs.Effect)
 		}
 		b.WriteString("\n")
-		if examples := t.examples(); len(examples) > 0 && len(examples[0].Command) <= host.LongCommand && !strings.Contains(examples[0].Command, "`") {
-			fmt.Fprintf(&b, "  `%s`\n", examples[0].Command)
+		if examples := t.examples(); len(examples) > 0 {
+			if command := examples[0].Command; len(command) <= host.LongCommand && !strings.Contains(command, "`") {
+				fmt.Fprintf(&b, "  `%s`\n", command)
+			}
 		}
 	}
 	codes(&b, m)
 	return within(b.String(), skillLines-1, "\nFor the rest: `parley "+m.Name+" --list`\n")
 }
 
-// within keeps a text to a number of lines; what is cut off is replaced by a last word.
+// within cuts a text to a number of lines. The lines of last replace what was cut off.
 func within(text string, lines int, last string) string {
 	all := strings.SplitAfter(text, "\n")
 	if len(all) <= lines {
@@ -228,26 +236,28 @@ func within(text string, lines int, last string) string {
 	return strings.Join(all[:lines-strings.Count(last, "\n")], "") + last
 }
 
-// prompt is what an agent is told of all tools at the start.
+// prompt writes the instructions that an agent reads before its first call.
 func (x *exporter) prompt() ([]File, error) {
 	if x.partial {
-		return nil, host.Errorf(host.InvalidArgs, "the prompt is about all plugins; it takes no name").WithNext("parley docs export --format prompt")
+		return nil, host.Errorf(host.InvalidArgs, "the prompt covers all plugins; name none").
+			WithNext("parley docs export --format prompt")
 	}
-	text := x.Instructions + "\n\nIn a shell the same steps are `parley search \"what you want\"`, `parley PLUGIN TOOL --describe` and\n`parley PLUGIN TOOL --params '{...}'`.\n"
+	text := x.Instructions + "\n\nIn a shell the same steps are `parley search \"what you want\"`, " +
+		"`parley PLUGIN TOOL --describe` and\n`parley PLUGIN TOOL --params '{...}'`.\n"
 	return []File{{Path: "prompt.md", Content: []byte(text)}}, nil
 }
 
-// prose is a foreign text in Markdown, where it can be nothing but text.
+// prose escapes a foreign text for Markdown, so that it is text alone: no tag, no heading, no fence.
 func prose(text string) string {
 	return strings.NewReplacer("<", "&lt;", "\n#", "\n\\#", "```", "'''").Replace(manifest.Clean(text))
 }
 
-// cell is a foreign text within a row of a table.
+// cell escapes a foreign text for a cell of a table.
 func cell(text string) string {
 	return strings.ReplaceAll(prose(manifest.CleanLine(text)), "|", `\|`)
 }
 
-// fenced is a block of code; its fence is longer than any within.
+// fenced returns a code block whose fence is longer than any in the code.
 func fenced(language, code string) string {
 	fence := "```"
 	for strings.Contains(code, fence) {
@@ -256,7 +266,7 @@ func fenced(language, code string) string {
 	return fence + language + "\n" + code + "\n" + fence + "\n"
 }
 
-// yamlText is a text as YAML reads one, whatever stands in it.
+// yamlText quotes a text for YAML, whatever it holds.
 func yamlText(text string) string {
 	raw, _ := manifest.Marshal(text)
 	return string(raw)

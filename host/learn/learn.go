@@ -1,4 +1,5 @@
-// Package learn walks through a plugin's tutorial: which steps were done, as far as what was recorded tells, and which is due.
+// Package learn tracks progress in the tutorial of a plugin: which steps the recorded events show as done, and which is
+// next.
 package learn
 
 import (
@@ -8,7 +9,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Event is something that ended: a call, a search or a describe.
+// Event is a call, a search or a describe that has ended.
 type Event struct {
 	Op       string // "call", "search" or "describe"
 	Tool     string // qualified; "" for a search
@@ -19,36 +20,36 @@ type Event struct {
 // States of a step.
 const (
 	Done  = "done"
-	Now   = "now" // it is due: what is to be run next, and what is said with it
+	Now   = "now" // to be done next
 	Later = "later"
 )
 
-// Step is a step of a tutorial, and how it stands.
+// Step is a step of a tutorial with its state.
 type Step struct {
 	Step     int    `json:"step"` // from 1
 	Say      string `json:"say"`
-	Run      string `json:"run,omitempty"` // "": there is nothing to do but read
-	ExitCode int    `json:"exit_code"`     // that what is run ends in
+	Run      string `json:"run,omitempty"` // a command; "" if the step is only to be read
+	ExitCode int    `json:"exit_code"`     // that the command ends in
 	State    string `json:"state"`
 }
 
-// Progress is how far somebody is in a tutorial.
+// Progress is the state of a tutorial.
 type Progress struct {
 	Plugin   string `json:"plugin"`
 	Steps    []Step `json:"steps"`
 	Done     int    `json:"done"`
 	Finished bool   `json:"finished"`
-	// LastTry is how the step that is due has ended, where it ended otherwise than it should.
+	// LastTry is the outcome of the last attempt at the current step; nil if there was none.
 	LastTry *Outcome `json:"tried,omitempty"`
 }
 
-// Outcome is how something ended.
+// Outcome is how an attempt ended.
 type Outcome struct {
 	Code     string `json:"code"`
 	ExitCode int    `json:"exit_code"`
 }
 
-// Due are the steps to take now.
+// Due returns the steps in state [Now].
 func (p *Progress) Due() (due []Step) {
 	for _, s := range p.Steps {
 		if s.State == Now {
@@ -58,12 +59,12 @@ func (p *Progress) Due() (due []Step) {
 	return due
 }
 
-// Walk holds the steps of a plugin's tutorial, in their order, against what was seen, in the order in which it ended. A step is done
-// when its tool, whatever its parameters, was used as the step says and ended as it expects. A step that leaves no record, such as a
-// list, is due with the one after it, and done with it.
+// Walk compares the steps of a plugin's tutorial with events in the order in which they ended. A step is done when its
+// tool was used, with any parameters, and ended in the expected exit code. A step that leaves no record, such as a
+// list, is due together with the step after it, and done when that is.
 func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, events []Event) *Progress {
 	p := &Progress{Plugin: plugin, Steps: make([]Step, 0, len(steps))}
-	expected := make([]Event, len(steps)) // that each step leaves; without an Op it leaves none
+	expected := make([]Event, len(steps)) // the event that each step leaves; Op is "" if it leaves none
 	for i, s := range steps {
 		step := Step{Step: i + 1, Say: manifest.CleanLine(s.Say), Run: manifest.CleanLine(s.Run), State: Later}
 		if s.Expect != nil {
@@ -72,7 +73,7 @@ func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, events []
 		p.Steps = append(p.Steps, step)
 		expected[i] = expectedEvent(catalog, step)
 	}
-	due := func() int { // the next step from p.Done on that leaves a record
+	due := func() int { // the first step from p.Done on that leaves a record
 		at := p.Done
 		for at < len(expected) && expected[at].Op == "" {
 			at++
@@ -100,13 +101,13 @@ func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, events []
 		case i < p.Done:
 			p.Steps[i].State = Done
 		case i <= at:
-			p.Steps[i].State = Now // what is said after the last call is due until the end
+			p.Steps[i].State = Now // after the last call, the closing text remains due
 		}
 	}
 	return p
 }
 
-// expectedEvent is what a step leaves where it ends as it should.
+// expectedEvent returns the event that a step leaves when it ends as it should.
 func expectedEvent(catalog *host.Catalog, s Step) Event {
 	c, ok := catalog.Command(s.Run)
 	switch {

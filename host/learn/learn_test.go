@@ -20,7 +20,8 @@ func (p plugin) Names() ([]string, error)                 { return nil, nil }
 func (p plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
 
 func TestWalk(t *testing.T) {
-	catalog, err := host.NewCatalog(plugin{m: &manifest.Manifest{Name: "shop", Tools: []manifest.Tool{{Name: "add"}, {Name: "sell"}}}})
+	catalog, err := host.NewCatalog(plugin{m: &manifest.Manifest{Name: "shop",
+		Tools: []manifest.Tool{{Name: "add"}, {Name: "sell"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +30,13 @@ func TestWalk(t *testing.T) {
 		{Say: "Add something.", Run: "parley shop add tea"},
 		{Say: "This is what it was for."},
 		{Say: "Find out how to sell.", Run: `parley shop --search "sell tea"`},
-		{Say: "Sell what is not there.", Run: `parley call shop.sell --params '{"what":"it''s"}'`, Expect: &manifest.Expect{ExitCode: 10}},
+		{Say: "Sell what is not there.", Run: `parley call shop.sell --params '{"what":"it''s"}'`,
+			Expect: &manifest.Expect{ExitCode: 10}},
 		{Say: "That is all.\x1b[2J"},
 	}
 	add, search := Event{Op: "call", Tool: "shop.Add", Code: "ok"}, Event{Op: "search", Code: "ok"}
-	sold, soldOut := Event{Op: "call", Tool: "shop.sell", Code: "ok"}, Event{Op: "call", Tool: "shop.sell", Code: "tool_failed", ExitCode: 10}
+	sold := Event{Op: "call", Tool: "shop.sell", Code: "ok"}
+	soldOut := Event{Op: "call", Tool: "shop.sell", Code: "tool_failed", ExitCode: 10}
 	wrong := Event{Op: "call", Tool: "shop.add", Code: "invalid_args", ExitCode: 81}
 	for _, c := range []struct {
 		name     string
@@ -63,7 +66,8 @@ func TestWalk(t *testing.T) {
 		}
 		tried := p.LastTry != nil
 		wantTried := c.tried != 0 || strings.HasPrefix(c.name, "went well")
-		if states != c.states || p.Finished != c.finished || p.Done != done || tried != wantTried || tried && p.LastTry.ExitCode != c.tried {
+		if states != c.states || p.Finished != c.finished || p.Done != done || tried != wantTried ||
+			tried && p.LastTry.ExitCode != c.tried {
 			t.Errorf("%s: %s, %+v", c.name, states, p)
 		}
 	}
@@ -78,7 +82,8 @@ func TestWalkOfStepsThatCannotBeSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Walk(catalog, "gone", []manifest.Step{{Say: "List.", Run: "parley --list"}, {Say: "Run what is not there.", Run: "parley gone tool"}}, nil)
+	p := Walk(catalog, "gone", []manifest.Step{{Say: "List.", Run: "parley --list"},
+		{Say: "Run what is not there.", Run: "parley gone tool"}}, nil)
 	if !p.Finished || len(p.Due()) != 2 || p.Done != 0 {
 		t.Errorf("%+v", p)
 	}
