@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// peerSource is the least that a program can do to evaluate an expression in a page: it dials, asks and ends. For each more word
-// it asks once more; it prints how long each answer took.
+// peerSource is the least that a program can do to evaluate an expression in a page: it dials, asks and ends. For each
+// more word it asks once more; it prints how long each answer took.
 const peerSource = `package main
 
 import (
@@ -58,7 +58,8 @@ const (
 	floodTime   = 3 * time.Second
 )
 
-// browser times calls of a browser: one that has a port, so that others can use the same one, and then one of the keeper's own.
+// browser times calls of a browser: one that has a port, so that others can use the same one, and then one of the
+// keeper's own.
 func (b *bench) browser() error {
 	chrome, err := b.chrome()
 	if err != nil {
@@ -81,7 +82,8 @@ func (b *bench) browser() error {
 // keeperAlone is the same flood without Chrome, which tells what of the delay is the keeper's.
 func (b *bench) keeperAlone() error {
 	const pkg = "./cdp/internal/keeper"
-	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "^BenchmarkFlood$", "-benchtime", floodTime.String(), pkg).CombinedOutput()
+	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "^BenchmarkFlood$", "-benchtime", floodTime.String(),
+		pkg).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go test -bench BenchmarkFlood %s: %w\n%s", pkg, err, out)
 	}
@@ -114,7 +116,8 @@ func (b *bench) chrome() (string, error) {
 	return "", err
 }
 
-// compareEvaluate times an evaluation by Parley beside the bare round trip and the least program, in the same page of one browser.
+// compareEvaluate times an evaluation by Parley beside the bare round trip and the least program, in the same page of
+// one browser.
 func (b *bench) compareEvaluate(chrome, url string) error {
 	endpoint, end, err := b.launch(chrome)
 	if err != nil {
@@ -140,7 +143,8 @@ func (b *bench) compareEvaluate(chrome, url string) error {
 	}
 	defer os.Remove(source)
 	least := filepath.Join(b.work, "peer.exe")
-	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", least, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", least,
+		source).CombinedOutput(); err != nil {
 		return fmt.Errorf("build the peer: %w\n%s", err, out)
 	}
 
@@ -157,7 +161,8 @@ func (b *bench) compareEvaluate(chrome, url string) error {
 		return err
 	}
 	program := &subject{name: "the least Go program: dials, evaluates, ends", args: []string{least, pageURL}}
-	cold := b.command("parley cdp Runtime.evaluate", "attached", "cdp", "Runtime.evaluate", "--params", `{"expression":"6*7","returnByValue":true}`, "--target", page.Target)
+	cold := b.command("parley cdp Runtime.evaluate", "attached", "cdp", "Runtime.evaluate", "--params",
+		`{"expression":"6*7","returnByValue":true}`, "--target", page.Target)
 	for round := range b.rounds + 1 {
 		for _, s := range []*subject{program, cold} {
 			if err := b.time(s); err != nil {
@@ -188,8 +193,10 @@ func (b *bench) compareEvaluate(chrome, url string) error {
 // launch starts a browser with a port, and answers its address.
 func (b *bench) launch(chrome string) (endpoint string, end func(), err error) {
 	profile := filepath.Join(b.work, "profile")
-	cmd := exec.Command(chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
+	cmd := exec.Command(chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run",
+		"--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+profile,
+		"about:blank")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return "", nil, err
@@ -228,8 +235,9 @@ func bareRoundTrips(program, pageURL string) (took []time.Duration, err error) {
 	return took, err
 }
 
-// flood times calls to one page while another one makes some 10,000 events a second, which go into the ring. They are calls of a binding,
-// the events that cost Chrome the least: on few processors what it takes to make them is what delays calls.
+// flood times calls to one page while another one makes some 10,000 events a second, which go into the ring. They are
+// calls of a binding, the events that cost Chrome the least: on few processors what it takes to make them is what
+// delays calls.
 func (b *bench) flood(batch *batch, quiet, loud string) error {
 	idle, err := batch.callsFor(quiet, floodTime)
 	if err != nil {

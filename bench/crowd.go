@@ -14,7 +14,8 @@ import (
 // toolsEach is how many tools each plugin of the crowd has.
 const toolsEach = 10
 
-// crowd installs many plugins of ten tools each, described as other people describe theirs, and times what grows with them.
+// crowd installs many plugins of ten tools each, described as other people describe theirs, and times what grows with
+// them.
 func (b *bench) crowd(plugins int) error {
 	tools, err := searchTools()
 	if err != nil {
@@ -43,7 +44,8 @@ func (b *bench) crowd(plugins int) error {
 	}
 	each := time.Since(start) / time.Duration(max(plugins, 1))
 	one := fmt.Sprintf("member%04d", plugins/2)
-	err = b.table(fmt.Sprintf("Cold process with %d tools of %d plugins installed (%.1f ms each to install)", plugins*toolsEach, plugins, milliseconds(each)),
+	err = b.table(fmt.Sprintf("Cold process with %d tools of %d plugins installed (%.1f ms each to install)",
+		plugins*toolsEach, plugins, milliseconds(each)),
 		b.command("parley --list", "crowd", "--list"),
 		b.command("parley "+one+" call --describe", "crowd", one, "call", "--describe"),
 		b.command("parley search \"take a picture\"", "crowd", "search", "take a picture"),
@@ -60,7 +62,8 @@ func crowdPlugin(i int, tools []map[string]any) map[string]any {
 	own := map[string]any{
 		"name": "call", "docs": map[string]any{"brief": "Do nothing, successfully"}, "effect": "read",
 		"params": object(nil), "returns": object(nil),
-		"examples": []any{map[string]any{"title": "Call it", "kind": "minimal", "params": object(nil)["properties"], "exit_code": 0, "result": map[string]any{}, "runnable": true}},
+		"examples": []any{map[string]any{"title": "Call it", "kind": "minimal", "params": object(nil)["properties"],
+			"exit_code": 0, "result": map[string]any{}, "runnable": true}},
 	}
 	has, seen := []any{own}, map[any]bool{"call": true}
 	for k := i * (toolsEach - 1); len(has) < toolsEach; k++ {
@@ -113,8 +116,8 @@ func object(properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// searchCrowd says how large the indexes of the crowd are and what a query costs a process that runs: what many take more than
-// one, each searched once.
+// searchCrowd says how large the indexes of the crowd are and what a query costs a process that runs: what many take
+// more than one, each searched once.
 func (b *bench) searchCrowd() error {
 	const many = 200
 	set, err := os.ReadFile(filepath.Join("testdata", "search", "others.jsonl"))

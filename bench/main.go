@@ -1,6 +1,6 @@
-// Command bench times whole processes of Parley beside baselines of the same run: an empty Go program and node; and the code of
-// guests beside the same code without metering. Subjects take turns, so that a busy machine slows all of them alike: trust the ratios more than the milliseconds.
-// Nothing here passes or fails.
+// Command bench times whole processes of Parley beside baselines of the same run: an empty Go program and node; and the
+// code of guests beside the same code without metering. Subjects take turns, so that a busy machine slows all of them
+// alike: trust the ratios more than the milliseconds. Nothing here passes or fails.
 package main
 
 import (
@@ -27,7 +27,8 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 25, "runs of each subject; at least 15 make a median")
 	plugins := flag.Int("plugins", 1000, "how many plugins are installed for the discovery figures")
-	part := flag.String("part", "", "one of discovery, calls, overhead, crowd, mcp, browser, inits; all of them when empty")
+	part := flag.String("part", "",
+		"one of discovery, calls, overhead, crowd, mcp, browser, inits; all of them when empty")
 	flag.Parse()
 	if err := run(*rounds, *plugins, *part, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -48,7 +49,8 @@ func run(rounds, plugins int, part string, out io.Writer) error {
 	if err := b.build(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s/%s, %d processors, %s, %d rounds\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), rounds)
+	fmt.Fprintf(out, "%s/%s, %d processors, %s, %d rounds\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		runtime.Version(), rounds)
 	var failed error
 	for _, p := range []struct {
 		name string
@@ -157,7 +159,8 @@ func (b *bench) table(title string, subjects ...*subject) error {
 	fmt.Fprintln(w, "median ms\tleast ms\tx empty\t  ")
 	for _, s := range all {
 		m := median(s.took)
-		fmt.Fprintf(w, "%.1f\t%.1f\t%.1f\t  %s\n", milliseconds(m), milliseconds(slices.Min(s.took)), float64(m)/float64(base), s.name)
+		fmt.Fprintf(w, "%.1f\t%.1f\t%.1f\t  %s\n", milliseconds(m), milliseconds(slices.Min(s.took)),
+			float64(m)/float64(base), s.name)
 	}
 	return w.Flush()
 }

@@ -22,7 +22,8 @@ const callOverheadMs = 0.5
 
 var callLine = regexp.MustCompile(`^BenchmarkCall/(\S+?)(?:-\d+)?\s`)
 
-// mcp times servers on stdio from their start to their end, with tools/list between, and what a call costs over each wire.
+// mcp times servers on stdio from their start to their end, with tools/list between, and what a call costs over each
+// wire.
 func (b *bench) mcp() error {
 	var servers []*subject
 	for _, mode := range []string{"minimal", "progressive", "full"} {
@@ -55,7 +56,8 @@ func (b *bench) wires() error {
 			inProcess = p50
 		}
 		more := p50 - inProcess
-		fmt.Fprintf(w, "%.0f\t%.0f\t  %s%s\n", p50, more, strings.ReplaceAll(m[1], "_", " "), overMark(m[1] == "stdio" && more > 1000*callOverheadMs))
+		fmt.Fprintf(w, "%.0f\t%.0f\t  %s%s\n", p50, more, strings.ReplaceAll(m[1], "_", " "),
+			overMark(m[1] == "stdio" && more > 1000*callOverheadMs))
 	}
 	if inProcess == 0 {
 		return fmt.Errorf("measure calls over MCP: nothing was measured:\n%s", stdout.String())

@@ -20,8 +20,9 @@ const (
 
 var overheadLine = regexp.MustCompile(`^BenchmarkOverhead/(\S+?)(?:-\d+)?\s`)
 
-// overhead prints what metering costs: kernels and JSON calls in three languages, metered, plain and with wazero's own way to stop a guest. The
-// benchmark lies beside the code that meters, which only it can see, and lets the three take turns.
+// overhead prints what metering costs: kernels and JSON calls in three languages, metered, plain and with wazero's own
+// way to stop a guest. The benchmark lies beside the code that meters, which only it can see, and lets the three take
+// turns.
 func (b *bench) overhead() error {
 	cmd := exec.Command("go", "test", "-run=^$", "-bench=^BenchmarkOverhead$", "./host/wasm/internal/instrument")
 	var stdout bytes.Buffer
@@ -51,7 +52,8 @@ func (b *bench) overhead() error {
 		return fmt.Errorf("measure metering: nothing was measured:\n%s", stdout.String())
 	}
 	mean := math.Exp(metered / float64(n))
-	fmt.Fprintf(w, "\t%.2f\t%.1f\t  geometric mean (at most %.2f)%s\n", mean, math.Exp(closing/float64(n)), overheadMean, overMark(mean > overheadMean))
+	fmt.Fprintf(w, "\t%.2f\t%.1f\t  geometric mean (at most %.2f)%s\n", mean, math.Exp(closing/float64(n)), overheadMean,
+		overMark(mean > overheadMean))
 	fmt.Fprintf(w, "\t%.2f\t\t  worst (at most %.2f)%s\n", worst, overheadWorst, overMark(worst > overheadWorst))
 	return w.Flush()
 }

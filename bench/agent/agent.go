@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// frontend is a way to Parley. An agent that comes by one knows what anybody knows of a program or of an MCP server, and reads the rest.
+// frontend is a way to Parley. An agent that comes by one knows what anybody knows of a program or of an MCP server,
+// and reads the rest.
 type frontend interface {
 	// begin reads what there is to read at first: help, or what an MCP server says of itself.
 	begin(ctx context.Context) (text string, err error)
@@ -69,7 +70,8 @@ func (a answer) hits() ([]hit, error) {
 	return found.Results, nil
 }
 
-// goal is what somebody wants of an agent: in words, with what is to be taken for it, by the names that they have in the world.
+// goal is what somebody wants of an agent: in words, with what is to be taken for it, by the names that they have in
+// the world.
 type goal struct {
 	want  string
 	given map[string]any
@@ -83,8 +85,9 @@ type route struct {
 	story  []string // one line a call
 }
 
-// firstCall goes from knowing nothing to the first call that succeeds: it searches for what it wants, takes the first result, does what the answer
-// says to do before, and calls. Where the result has no signature, or names what it was not given, it reads the description.
+// firstCall goes from knowing nothing to the first call that succeeds: it searches for what it wants, takes the first
+// result, does what the answer says to do before, and calls. Where the result has no signature, or names what it was
+// not given, it reads the description.
 func firstCall(ctx context.Context, f frontend, g goal) (r route, err error) {
 	record := func(what string, a answer) answer {
 		r.calls++

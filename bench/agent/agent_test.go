@@ -42,8 +42,8 @@ func binary(t *testing.T) string {
 	return built
 }
 
-// TestFirstCall holds the way from knowing nothing to the first result, by both faces, for Chrome, a plugin in Go and an ordinary WASI
-// command: help, search, open, call, in at most 4 calls and 1,500 tokens.
+// TestFirstCall holds the way from knowing nothing to the first result, by both faces, for Chrome, a plugin in Go and
+// an ordinary WASI command: help, search, open, call, in at most 4 calls and 1,500 tokens.
 func TestFirstCall(t *testing.T) {
 	url, stop, err := serve()
 	if err != nil {
@@ -57,11 +57,13 @@ func TestFirstCall(t *testing.T) {
 		goal goal
 		want string
 	}{
-		{"Chrome", goal{"evaluate JavaScript in the page", map[string]any{"url": url, "expression": "document.title"}}, "Harbour"},
+		{"Chrome", goal{"evaluate JavaScript in the page", map[string]any{"url": url, "expression": "document.title"}},
+			"Harbour"},
 		{"a plugin in Go", goal{"compute a checksum of a text", map[string]any{"text": "hello"}}, "2cf24dba"},
 		{"a WASI command", goal{"write a text backwards", map[string]any{"text": "abc"}}, "cba"},
 	} {
-		for by, f := range map[string]frontend{"the command line": &shell{binary: binary(t), home: home}, "MCP": &client{binary: binary(t), home: home}} {
+		for by, f := range map[string]frontend{"the command line": &shell{binary: binary(t), home: home},
+			"MCP": &client{binary: binary(t), home: home}} {
 			t.Run(c.name+" by "+by, func(t *testing.T) {
 				if c.name == "Chrome" {
 					needBrowser(t)
@@ -90,7 +92,8 @@ func TestWhatIsLearnt(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"commands":[{"name":"search QUERY","options":[{"name":"--json"}],"more_options":["--tier"]}]}`), &h); err != nil {
 		t.Fatal(err)
 	}
-	for word, want := range map[string]bool{"search": true, "--json": true, "--tier": true, "sea": false, "call": false, "--params": false} {
+	for word, want := range map[string]bool{"search": true, "--json": true, "--tier": true, "sea": false, "call": false,
+		"--params": false} {
 		if h.names(word) != want {
 			t.Errorf("%s: %v", word, !want)
 		}

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// shell is the face of the command line. All that it knows beforehand is that a program answers --help, and --json where help says so.
+// shell is the face of the command line. All that it knows beforehand is that a program answers --help, and --json
+// where help says so.
 type shell struct {
 	binary string
 	home   string // PARLEY_HOME
@@ -78,7 +79,8 @@ func (s *shell) call(ctx context.Context, name string, params json.RawMessage) (
 
 func (s *shell) follow(ctx context.Context, step string) (answer, bool, error) {
 	words := strings.Fields(step) // quoted words stand in searches alone
-	if len(words) < 2 || words[0] != "parley" || words[1] == "search" || strings.Contains(step, " --describe") || strings.Contains(step, " --list") {
+	if len(words) < 2 || words[0] != "parley" || words[1] == "search" || strings.Contains(step, " --describe") ||
+		strings.Contains(step, " --list") {
 		return answer{}, false, nil
 	}
 	a, err := s.run(ctx, append(words[1:], "--json")...)

@@ -1,8 +1,9 @@
-// Command agent is a scripted agent without a model. It knows of Parley what anybody knows of a program or of an MCP server, reads the
-// rest, and does what answers say: next steps, signatures, corrected calls.
+// Command agent is a scripted agent without a model. It knows of Parley what anybody knows of a program or of an MCP
+// server, reads the rest, and does what answers say: next steps, signatures, corrected calls.
 //
-// It shows what that costs: the way to a first result, four scenarios in each documentation mode, and how far an error's own words go
-// after a mistake. With -update FILE it also writes the figures between the markers in that file of the tree.
+// It shows what that costs: the way to a first result, four scenarios in each documentation mode, and how far an
+// error's own words go after a mistake. With -update FILE it also writes the figures between the markers in that file
+// of the tree.
 package main
 
 import (
@@ -81,7 +82,8 @@ const (
 )
 
 func marks(section string) (start, end string) {
-	return "<!-- " + section + ": written by `go -C bench run ./agent -update README.md` -->\n", "<!-- /" + section + " -->"
+	return "<!-- " + section + ": written by `go -C bench run ./agent -update README.md` -->\n", "<!-- /" + section +
+		" -->"
 }
 
 // section returns what stands between the markers of a section.

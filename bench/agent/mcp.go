@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// client is the face of MCP. What it knows beforehand are initialize and tools/list; which tool searches, describes and calls it tells by their
-// schemas.
+// client is the face of MCP. What it knows beforehand are initialize and tools/list; which tool searches, describes and
+// calls it tells by their schemas.
 type client struct {
 	binary string
 	home   string // PARLEY_HOME

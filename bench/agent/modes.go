@@ -41,12 +41,14 @@ func scenarios() []scenario {
 	for range 8 {
 		long.steps = append(long.steps, hash, encode, count, query)
 	}
-	long.steps = append(long.steps, wrong(hash, `{"txt":"hello"}`), wrong(hash, `{"text":"hello","algorithm":"sha25"}`), hash)
+	long.steps = append(long.steps, wrong(hash, `{"txt":"hello"}`), wrong(hash, `{"text":"hello","algorithm":"sha25"}`),
+		hash)
 	return []scenario{
 		{"simple", []step{hash}},
 		{"several tools", []step{
 			{want: "open a web page", tool: "cdp.open", params: `{"url":"URL"}`},
-			{want: "evaluate JavaScript in the page", tool: "cdp.Runtime.evaluate", params: `{"expression":"document.title","returnByValue":true}`},
+			{want: "evaluate JavaScript in the page", tool: "cdp.Runtime.evaluate",
+				params: `{"expression":"document.title","returnByValue":true}`},
 			{want: "compute a checksum of a text", tool: "text.hash", params: `{"text":"Harbour","algorithm":"md5"}`},
 			encode,
 			{want: "compare two JSON documents", tool: "json.diff", params: `{"before":{"a":1},"after":{"a":2}}`},
@@ -56,7 +58,8 @@ func scenarios() []scenario {
 			wrong(encode, `{"text":"a b","to":"base46"}`),
 			wrong(query, `{"data":{"a":[1,2]},"filter":[".a[1]"]}`),
 			wrong(count, `{"params":{"text":"one two"}}`),
-			wrong(step{want: "replace matches of a regex in a text", tool: "text.replace", params: `{"text":"aab","pattern":"a+","replacement":"c"}`},
+			wrong(step{want: "replace matches of a regex in a text", tool: "text.replace",
+				params: `{"text":"aab","pattern":"a+","replacement":"c"}`},
 				`{"text":"aab","pattern":"a+","replace":"c"}`),
 		}},
 		long,
@@ -71,7 +74,8 @@ type cost struct {
 	docs            map[string]int // "text.hash tier 2" -> how often it was read
 }
 
-// player plays a scenario. It knows of a tool what it has read: it calls by no name and with no parameter that stood nowhere.
+// player plays a scenario. It knows of a tool what it has read: it calls by no name and with no parameter that stood
+// nowhere.
 type player struct {
 	*client
 	cost
@@ -93,7 +97,8 @@ func pin(home string) error {
 
 // play plays a scenario in a mode. A server of its own is a session of its own.
 func play(ctx context.Context, binary, home, mode, url string, s scenario) (cost, error) {
-	p := &player{client: &client{binary: binary, home: home, mode: mode}, cost: cost{docs: map[string]int{}}, known: map[string][]string{}}
+	p := &player{client: &client{binary: binary, home: home, mode: mode}, cost: cost{docs: map[string]int{}},
+		known: map[string][]string{}}
 	text, err := p.begin(ctx)
 	if err != nil {
 		return p.cost, err
@@ -111,8 +116,8 @@ func play(ctx context.Context, binary, home, mode, url string, s scenario) (cost
 	return p.cost, nil
 }
 
-// prepare learns what the steps need. In one turn it searches for the tools that the list does not show, and reads up those of which it does not
-// show enough; in the next it reads up those of which a search did not.
+// prepare learns what the steps need. In one turn it searches for the tools that the list does not show, and reads up
+// those of which it does not show enough; in the next it reads up those of which a search did not.
 func (p *player) prepare(ctx context.Context, s scenario) error {
 	asked := map[string]bool{}
 	for _, step := range s.steps {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestModes plays all scenarios in all modes and holds what is said of them: no mode makes more failures or tenth more turns than full does,
-// no documentation is read twice, and README has these figures.
+// TestModes plays all scenarios in all modes and holds what is said of them: no mode makes more failures or tenth more
+// turns than full does, no documentation is read twice, and README has these figures.
 func TestModes(t *testing.T) {
 	needBrowser(t)
 	costs, err := playAll(t.Context(), binary(t), t.TempDir())
@@ -65,8 +65,8 @@ func figures(t *testing.T, name string) string {
 	return shown
 }
 
-// same reports whether two texts have the same words, the same small figures, and large ones within 5 %, so that not every new
-// word in a description makes README stale.
+// same reports whether two texts have the same words, the same small figures, and large ones within 5 %, so that not
+// every new word in a description makes README stale.
 func same(shown, want string) bool {
 	if number.ReplaceAllString(shown, "N") != number.ReplaceAllString(want, "N") {
 		return false

@@ -98,8 +98,8 @@ func plan(all []subject) ([]attempts, error) {
 	return planned, nil
 }
 
-// sample keeps of each class, plugin by plugin, the mistakes with up to n tools. The tools are spread over the plugin, and are the same
-// in every run as long as they have these names.
+// sample keeps of each class, plugin by plugin, the mistakes with up to n tools. The tools are spread over the plugin,
+// and are the same in every run as long as they have these names.
 func sample(planned []attempts, n int) []attempts {
 	planned = slices.Clone(planned)
 	slices.SortFunc(planned, func(a, b attempts) int {
@@ -158,7 +158,8 @@ func makeMistakes(ctx context.Context, f frontend, p attempts, counts outcomes) 
 	return nil
 }
 
-// suggested takes the parameters of the next call from an error: the corrected ones, or else those of an example in the documentation that it carries.
+// suggested takes the parameters of the next call from an error: the corrected ones, or else those of an example in the
+// documentation that it carries.
 func suggested(e failure) (params json.RawMessage, ok bool) {
 	switch {
 	case e.Corrected != nil:
@@ -184,7 +185,8 @@ func (d dryClient) call(ctx context.Context, name string, params json.RawMessage
 	if !json.Valid(params) {
 		arguments = string(params)
 	}
-	return d.use(ctx, d.caller, map[string]any{"name": name, "arguments": arguments, "options": map[string]any{"dry_run": true}})
+	return d.use(ctx, d.caller, map[string]any{"name": name, "arguments": arguments,
+		"options": map[string]any{"dry_run": true}})
 }
 
 // perServer is how many tools one server is asked for: an agent's session knows a few dozen, not all.
@@ -204,7 +206,8 @@ func planAll(ctx context.Context, binary, home string) ([]attempts, error) {
 	return plan(all)
 }
 
-// frontendsOf are the ways by which the mistakes with a tool are made: MCP, and for tools of wasm plugins the command line as well.
+// frontendsOf are the ways by which the mistakes with a tool are made: MCP, and for tools of wasm plugins the command
+// line as well.
 func frontendsOf(tool string) []string {
 	if strings.HasPrefix(tool, "cdp.") {
 		return []string{"mcp"}

@@ -13,8 +13,9 @@ import (
 // sampled is how many tools of a plugin a class of mistakes is made with where not all are asked for.
 const sampled = 5
 
-// TestMistakesAreRecovered holds that what an error says is enough: of each class of mistakes the second call succeeds in 95 of 100
-// cases. It makes a sample of each class with each plugin; with PARLEY_HAMMER set all of them, which README's figures count.
+// TestMistakesAreRecovered holds that what an error says is enough: of each class of mistakes the second call succeeds
+// in 95 of 100 cases. It makes a sample of each class with each plugin; with PARLEY_HAMMER set all of them, which
+// README's figures count.
 func TestMistakesAreRecovered(t *testing.T) {
 	home := t.TempDir()
 	all, err := planAll(t.Context(), binary(t), home)
@@ -29,7 +30,8 @@ func TestMistakesAreRecovered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	total, inShell := map[string]int{}, map[string]int{} // by class: all that can be made, and those made by the command line
+	// by class: all that can be made, and those made by the command line
+	total, inShell := map[string]int{}, map[string]int{}
 	for _, p := range all {
 		for _, m := range p.wrong {
 			total[m.class] += len(frontendsOf(p.tool))

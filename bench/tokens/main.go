@@ -1,5 +1,5 @@
-// Command tokens counts what a model reads before its first call: the tools/list of parley mcp in each mode, and those of servers by others,
-// all in one run and offline. Tokens are those of o200k_base, counted exactly.
+// Command tokens counts what a model reads before its first call: the tools/list of parley mcp in each mode, and those
+// of servers by others, all in one run and offline. Tokens are those of o200k_base, counted exactly.
 package main
 
 import (
@@ -23,7 +23,8 @@ import (
 const serverTimeout = 2 * time.Minute
 
 func main() {
-	parley := flag.String("parley", filepath.Join("bin", "parley"), "the binary that is counted; a path from the root of the tree")
+	parley := flag.String("parley", filepath.Join("bin", "parley"),
+		"the binary that is counted; a path from the root of the tree")
 	flag.Parse()
 	if err := run(context.Background(), *parley, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "tokens:", err)
@@ -77,9 +78,11 @@ var others = []subject{
 	{name: "chrome-devtools-mcp", command: []string{"chrome-devtools-mcp/build/src/bin/chrome-devtools-mcp.js"}},
 	{name: "@playwright/mcp", command: []string{"@playwright/mcp/cli.js"}},
 	{name: "@modelcontextprotocol/server-github", command: []string{"@modelcontextprotocol/server-github/dist/index.js"}},
-	{name: "@modelcontextprotocol/server-filesystem", command: []string{"@modelcontextprotocol/server-filesystem/dist/index.js", "."}},
+	{name: "@modelcontextprotocol/server-filesystem",
+		command: []string{"@modelcontextprotocol/server-filesystem/dist/index.js", "."}},
 	{name: "@modelcontextprotocol/server-memory", command: []string{"@modelcontextprotocol/server-memory/dist/index.js"}},
-	{name: "@modelcontextprotocol/server-everything", command: []string{"@modelcontextprotocol/server-everything/dist/index.js"}},
+	{name: "@modelcontextprotocol/server-everything",
+		command: []string{"@modelcontextprotocol/server-everything/dist/index.js"}},
 }
 
 // list is the tools of a server, as it sent them.

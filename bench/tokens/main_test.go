@@ -54,7 +54,8 @@ func TestPromises(t *testing.T) {
 			continue
 		}
 		if saved := 1 - float64(n)/full; n > most || saved < saves || sizes[name] != tools {
-			t.Errorf("%s: %d tokens for %d tools, %.0f %% saved; expected at most %d for %d, and %.0f %%", name, n, sizes[name], 100*saved, most, tools, 100*saves)
+			t.Errorf("%s: %d tokens for %d tools, %.0f %% saved; expected at most %d for %d, and %.0f %%", name, n, sizes[name],
+				100*saved, most, tools, 100*saves)
 		}
 	}
 	t.Run("any pins", func(t *testing.T) { testAnyPins(t, parley, work) })
@@ -63,7 +64,8 @@ func TestPromises(t *testing.T) {
 // testAnyPins pins the tools with the longest names of all, those with the longest signatures, and all others in turn.
 func testAnyPins(t *testing.T, parley, work string) {
 	pinned := func(names []string) list {
-		l, err := subject{command: []string{parley, "mcp", "--docs", "progressive"}, env: []string{"PARLEY_PINNED_TOOLS=" + strings.Join(names, ",")}}.list(t.Context(), work)
+		l, err := subject{command: []string{parley, "mcp", "--docs", "progressive"},
+			env: []string{"PARLEY_PINNED_TOOLS=" + strings.Join(names, ",")}}.list(t.Context(), work)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +96,8 @@ func testAnyPins(t *testing.T, parley, work string) {
 		return all[:len(commonPins)]
 	}
 	worst := 0
-	sets := [][]string{byLength(func(name string) int { return len(name) }), byLength(func(name string) int { return fat[name] })}
+	sets := [][]string{byLength(func(name string) int { return len(name) }),
+		byLength(func(name string) int { return fat[name] })}
 	for _, set := range slices.AppendSeq(sets, slices.Chunk(names, len(commonPins))) {
 		n, _, err := pinned(set).tokens()
 		if err != nil || n > progressiveTokens {

@@ -9,17 +9,20 @@ import (
 
 // commonPins are 22 tools that an agent at work with a browser would pin.
 var commonPins = []string{
-	"cdp.open", "cdp.close", "cdp.Page.navigate", "cdp.Page.reload", "cdp.Page.captureScreenshot", "cdp.Page.printToPDF", "cdp.Runtime.evaluate",
-	"cdp.DOM.getDocument", "cdp.DOM.querySelector", "cdp.DOM.getOuterHTML", "cdp.Input.dispatchKeyEvent", "cdp.Input.dispatchMouseEvent",
-	"cdp.Input.insertText", "cdp.Network.getCookies", "cdp.Network.setCookie", "cdp.Network.getResponseBody", "cdp.Accessibility.getFullAXTree",
+	"cdp.open", "cdp.close", "cdp.Page.navigate", "cdp.Page.reload", "cdp.Page.captureScreenshot", "cdp.Page.printToPDF",
+	"cdp.Runtime.evaluate",
+	"cdp.DOM.getDocument", "cdp.DOM.querySelector", "cdp.DOM.getOuterHTML", "cdp.Input.dispatchKeyEvent",
+	"cdp.Input.dispatchMouseEvent",
+	"cdp.Input.insertText", "cdp.Network.getCookies", "cdp.Network.setCookie", "cdp.Network.getResponseBody",
+	"cdp.Accessibility.getFullAXTree",
 	"cdp.Target.getTargets", "json.query", "json.convert", "text.hash", "text.count",
 }
 
 // perPlugin is how many tools a generated plugin has.
 const perPlugin = 500
 
-// parleyModes are parley mcp in each mode: with what it ships, with ten more tools and with ten thousand. Generated plugins are written to work and
-// have the code of module.
+// parleyModes are parley mcp in each mode: with what it ships, with ten more tools and with ten thousand. Generated
+// plugins are written to work and have the code of module.
 func parleyModes(parley, module, work string) ([]subject, error) {
 	few, err := loadCrowd(module, filepath.Join(work, "few"), 10)
 	if err != nil {

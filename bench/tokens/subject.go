@@ -57,7 +57,8 @@ type wire struct {
 type object map[string]any
 
 func (w *wire) tools() (list, error) {
-	start := object{"protocolVersion": "2025-11-25", "capabilities": object{}, "clientInfo": object{"name": "tokens", "version": "1"}}
+	start := object{"protocolVersion": "2025-11-25", "capabilities": object{},
+		"clientInfo": object{"name": "tokens", "version": "1"}}
 	if err := w.request("initialize", start, &struct{}{}); err != nil {
 		return nil, err
 	}

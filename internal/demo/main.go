@@ -160,7 +160,8 @@ func (d *demo) show(ctx context.Context) (err error) {
 			return err
 		}
 		if total += tokens; i+1 == untilBrowser {
-			fmt.Fprintf(d.out, "= %d calls, %d tokens from nothing to the browser's answer. A plugin is used the same way:\n", untilBrowser, total)
+			fmt.Fprintf(d.out, "= %d calls, %d tokens from nothing to the browser's answer. A plugin is used the same way:\n",
+				untilBrowser, total)
 		}
 	}
 	if err := d.awaitExit(ctx); err != nil {

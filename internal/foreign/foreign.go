@@ -1,4 +1,5 @@
-// Package foreign finds what testdata/programs pins and tests run: programs of others, and the Node that some of them need.
+// Package foreign finds what testdata/programs pins and tests run: programs of others, and the Node that some of them
+// need.
 package foreign
 
 import (

@@ -99,8 +99,10 @@ func build(goos, goarch, version string) ([]byte, error) {
 	}
 	defer os.RemoveAll(dir)
 	binary := filepath.Join(dir, "parley")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X "+versionVariable+"="+version, "-o", binary, command)
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN="+toolchain, "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X "+versionVariable+"="+version,
+		"-o", binary, command)
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN="+toolchain, "CGO_ENABLED=0", "GOOS="+goos,
+		"GOARCH="+goarch)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("build for %s/%s: %w", goos, goarch, err)
@@ -163,7 +165,8 @@ func writeTar(to io.Writer, files []file) error {
 	}
 	t := tar.NewWriter(g)
 	for _, f := range files {
-		header := &tar.Header{Name: f.name, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: epoch, Format: tar.FormatUSTAR}
+		header := &tar.Header{Name: f.name, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: epoch,
+			Format: tar.FormatUSTAR}
 		if err := t.WriteHeader(header); err != nil {
 			return err
 		}

@@ -19,9 +19,11 @@ func TestArchive(t *testing.T) {
 		files      []string
 	}{
 		{"linux", "parley_1.2.3_linux_arm64.tar.gz", listTar, []string{
-			"parley_1.2.3_linux_arm64/LICENSE -rw-r--r--", "parley_1.2.3_linux_arm64/README.md -rw-r--r--", "parley_1.2.3_linux_arm64/parley -rwxr-xr-x"}},
+			"parley_1.2.3_linux_arm64/LICENSE -rw-r--r--", "parley_1.2.3_linux_arm64/README.md -rw-r--r--",
+			"parley_1.2.3_linux_arm64/parley -rwxr-xr-x"}},
 		{"windows", "parley_1.2.3_windows_arm64.zip", listZip, []string{
-			"parley_1.2.3_windows_arm64/LICENSE -rw-r--r--", "parley_1.2.3_windows_arm64/README.md -rw-r--r--", "parley_1.2.3_windows_arm64/parley.exe -rwxr-xr-x"}},
+			"parley_1.2.3_windows_arm64/LICENSE -rw-r--r--", "parley_1.2.3_windows_arm64/README.md -rw-r--r--",
+			"parley_1.2.3_windows_arm64/parley.exe -rwxr-xr-x"}},
 	} {
 		name, packed, err := archive(c.goos, "arm64", "1.2.3", []byte("binary"))
 		if err != nil {

@@ -29,8 +29,8 @@ const module = "github.com/parley-tools/parley"
 // root is the repository, seen from this package's folder, where tests run.
 const root = "../.."
 
-// layers says what of ours each room may import. A package belongs to the room with the longest matching path; a room may
-// always import itself and what lies below it.
+// layers says what of ours each room may import. A package belongs to the room with the longest matching path; a room
+// may always import itself and what lies below it.
 var layers = map[string][]string{
 	"manifest/jsontext": {},
 	"manifest/schema":   {"manifest/jsontext"},
@@ -55,7 +55,8 @@ var layers = map[string][]string{
 	"plugins/json":      {"sdk/go"},
 	"plugins/text":      {"sdk/go"},
 	"cmd": {
-		"cdp", "host", "host/audit", "host/docs", "host/egress", "host/learn", "host/mcp", "host/oci", "host/policy", "host/signature", "host/trace", "host/wasm", "manifest", "manifest/jsontext", "manifest/schema", "plugins", "sdk",
+		"cdp", "host", "host/audit", "host/docs", "host/egress", "host/learn", "host/mcp", "host/oci", "host/policy",
+		"host/signature", "host/trace", "host/wasm", "manifest", "manifest/jsontext", "manifest/schema", "plugins", "sdk",
 	},
 	"bench":            {"internal/foreign"},
 	"internal/demo":    {},
@@ -73,23 +74,24 @@ var testsMayImport = map[string][]string{
 	"cmd":       {"host/providertest", "internal/foreign"},
 }
 
-// dependencies says which rooms may import a module of somebody else; go.mod's other modules come with these. RATIONALE.md says
-// why each is there at all.
+// dependencies says which rooms may import a module of somebody else; go.mod's other modules come with these.
+// RATIONALE.md says why each is there at all.
 var dependencies = map[string][]string{
-	"aead.dev/minisign":                      {"host/signature"},
-	"github.com/chromedp/cdproto":            {"cdp"},
-	"github.com/elastic/go-seccomp-bpf":      {"host/wasm"},
-	"github.com/gofrs/flock":                 {"cdp", "cmd", "host", "host/audit", "host/policy", "host/wasm"},
-	"github.com/gorilla/websocket":           {"cdp"},
-	"github.com/itchyny/gojq":                {"cmd", "plugins/json"},
-	"github.com/landlock-lsm/go-landlock":    {"host/wasm"},
-	"github.com/pelletier/go-toml/v2":        {"host/policy", "cmd"},
-	"github.com/pkoukk/tiktoken-go":          {"bench"},
-	"github.com/pkoukk/tiktoken-go-loader":   {"bench"},
-	"github.com/rogpeppe/go-internal":        {"cmd"}, // tests
-	"github.com/spf13/cobra":                 {"cmd"},
-	"github.com/spf13/pflag":                 {"cmd"},
-	"github.com/tetratelabs/wazero":          {"host/wasm", "sdk"},                     // sdk: a test, which calls a guest over the ABI alone
+	"aead.dev/minisign":                    {"host/signature"},
+	"github.com/chromedp/cdproto":          {"cdp"},
+	"github.com/elastic/go-seccomp-bpf":    {"host/wasm"},
+	"github.com/gofrs/flock":               {"cdp", "cmd", "host", "host/audit", "host/policy", "host/wasm"},
+	"github.com/gorilla/websocket":         {"cdp"},
+	"github.com/itchyny/gojq":              {"cmd", "plugins/json"},
+	"github.com/landlock-lsm/go-landlock":  {"host/wasm"},
+	"github.com/pelletier/go-toml/v2":      {"host/policy", "cmd"},
+	"github.com/pkoukk/tiktoken-go":        {"bench"},
+	"github.com/pkoukk/tiktoken-go-loader": {"bench"},
+	"github.com/rogpeppe/go-internal":      {"cmd"}, // tests
+	"github.com/spf13/cobra":               {"cmd"},
+	"github.com/spf13/pflag":               {"cmd"},
+	// sdk: a test, which calls a guest over the ABI alone
+	"github.com/tetratelabs/wazero":          {"host/wasm", "sdk"},
 	"github.com/xeipuuv/gojsonschema":        {"manifest/document", "manifest/schema"}, // manifest/schema: tests
 	"go.yaml.in/yaml/v3":                     {"plugins/json"},
 	"golang.org/x/sys":                       {"host/wasm", "host/policy", "cdp", "cmd"},
@@ -119,7 +121,8 @@ func sources(t *testing.T) []source {
 		}
 		if d.IsDir() {
 			base := d.Name()
-			if name != root && (base == "testdata" || base == "node_modules" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
+			if name != root && (base == "testdata" || base == "node_modules" || strings.HasPrefix(base, ".") ||
+				strings.HasPrefix(base, "_")) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -180,7 +183,8 @@ func violation(layer string, test bool, imported string) string {
 	switch {
 	case isOurs:
 		target := layerOf(ours)
-		allowed := slices.Contains(layers[layer], target) || target == layer || test && slices.Contains(testsMayImport[layer], target)
+		allowed := slices.Contains(layers[layer], target) || target == layer ||
+			test && slices.Contains(testsMayImport[layer], target)
 		if target == "" || !allowed {
 			return layer + " may not import " + ours + "; what it needs of it is an interface in host, handed over by cmd"
 		}
@@ -271,7 +275,8 @@ func TestGoMod(t *testing.T) {
 		}
 	}
 	if direct > most {
-		t.Errorf("go.mod has %d direct requirements, at most %d: a new one replaces another, or RATIONALE.md argues for it", direct, most)
+		t.Errorf("go.mod has %d direct requirements, at most %d: a new one replaces another, or RATIONALE.md argues for it",
+			direct, most)
 	}
 }
 

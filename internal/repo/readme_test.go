@@ -30,7 +30,8 @@ var parley = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "parley-repo-"); err != nil {
 		return "", err
 	}
-	out, err := exec.Command("go", "build", "-o", filepath.Join(folder, executable()), module+"/cmd/parley").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", filepath.Join(folder, executable()),
+		module+"/cmd/parley").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("build parley: %w\n%s", err, out)
 	}
@@ -105,7 +106,8 @@ func TestExitCodes(t *testing.T) {
 		t.Fatalf("README.md lacks the markers %s and %s", strings.TrimSpace(codesStart), codesEnd)
 	}
 	if *update {
-		if err := os.WriteFile(filepath.Join(root, "README.md"), []byte(before+codesStart+table+codesEnd+after), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(root, "README.md"), []byte(before+codesStart+table+codesEnd+after),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -115,8 +117,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestExamples runs README's sh blocks, in order and in one folder, as somebody would who follows it. A block marked "sh
-// browser" needs Chromium. A go block is the file hello/main.go, of which the text speaks.
+// TestExamples runs README's sh blocks, in order and in one folder, as somebody would who follows it. A block marked
+// "sh browser" needs Chromium. A go block is the file hello/main.go, of which the text speaks.
 func TestExamples(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("README's examples are for a POSIX shell")
@@ -206,7 +208,8 @@ func TestLinks(t *testing.T) {
 		}
 		for part := range strings.SplitSeq(string(data), "](") {
 			target, _, ok := strings.Cut(part, ")")
-			if !ok || part == string(data) || strings.Contains(target, "://") || strings.HasPrefix(target, "#") || strings.ContainsAny(target, " \n") {
+			if !ok || part == string(data) || strings.Contains(target, "://") || strings.HasPrefix(target, "#") ||
+				strings.ContainsAny(target, " \n") {
 				continue
 			}
 			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
@@ -250,8 +253,8 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 	}
 }
 
-// TestClientSnippets holds what README shows of the files of MCP clients: each is what parley mcp config prints, and starts a server that a
-// client can talk to. The block of Parley's own configuration is taken by one, too.
+// TestClientSnippets holds what README shows of the files of MCP clients: each is what parley mcp config prints, and
+// starts a server that a client can talk to. The block of Parley's own configuration is taken by one, too.
 func TestClientSnippets(t *testing.T) {
 	shown := 0
 	binary := filepath.Join(binaryFolder(t), executable())
@@ -274,7 +277,8 @@ func TestClientSnippets(t *testing.T) {
 			args, serve = append(args, "--docs", words[2]), append(serve, "--docs", words[2])
 		}
 		printed := output(t, binary, home, "", args...)
-		if got := strings.ReplaceAll(printed, strconv.Quote(binary), `"/usr/local/bin/parley"`); strings.TrimSpace(got) != strings.TrimSpace(block.text) {
+		if got := strings.ReplaceAll(printed, strconv.Quote(binary),
+			`"/usr/local/bin/parley"`); strings.TrimSpace(got) != strings.TrimSpace(block.text) {
 			t.Errorf("parley %s prints\n%s\nREADME.md shows\n%s", strings.Join(args, " "), got, block.text)
 		}
 		if said := output(t, binary, home, hello, serve...); !strings.Contains(said, `"name":"search_tools"`) {

@@ -1,0 +1,202 @@
+package repo
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxColumns is the width of a line of Go. A tab counts as one column.
+const maxColumns = 120
+
+// longLines are the folders whose lines are not all within maxColumns yet. A folder leaves the list when its last long line does; none
+// is added.
+var longLines = []string{
+	"cdp", "cdp/internal/gen", "cdp/internal/keeper", "cdp/internal/protocol", "cmd/parley", "cmd/parley/internal/cli",
+	"host", "host/audit", "host/egress", "host/internal/index", "host/internal/index/vectors", "host/internal/origin",
+	"host/internal/private", "host/mcp", "host/policy", "host/providertest", "host/signature", "host/trace", "host/wasm",
+	"host/wasm/internal/instrument", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema",
+	"plugins/text", "sdk",
+}
+
+// TestLinesAreShort holds lines of Go to maxColumns. Lines of a raw string and generated files may be longer.
+func TestLinesAreShort(t *testing.T) {
+	long := map[string]int{}
+	for _, s := range sources(t) {
+		if ast.IsGenerated(s.ast) {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(root, s.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := rawLines(data)
+		number := 0
+		for line := range strings.Lines(string(data)) {
+			number++
+			columns := utf8.RuneCountInString(strings.TrimRight(line, "\r\n"))
+			if columns <= maxColumns || raw[number] {
+				continue
+			}
+			long[s.dir]++
+			if !slices.Contains(longLines, s.dir) {
+				t.Errorf("%s:%d has %d columns, at most %d", s.path, number, columns, maxColumns)
+			}
+		}
+	}
+	for _, dir := range longLines {
+		if long[dir] == 0 {
+			t.Errorf("%s has no long line any more: remove it from longLines", dir)
+		}
+	}
+}
+
+// rawLines returns the numbers of the lines that a raw string touches.
+func rawLines(source []byte) map[int]bool {
+	lines := map[int]bool{}
+	files := token.NewFileSet()
+	file := files.AddFile("", -1, len(source))
+	var s scanner.Scanner
+	s.Init(file, source, nil, 0)
+	for {
+		pos, kind, text := s.Scan()
+		switch {
+		case kind == token.EOF:
+			return lines
+		case kind == token.STRING && strings.HasPrefix(text, "`"):
+			first := file.Line(pos)
+			for i := range strings.Count(text, "\n") + 1 {
+				lines[first+i] = true
+			}
+		}
+	}
+}
+
+// instead are words that the glossary of CONTRIBUTING.md replaces, as far as they have no other meaning in code.
+var instead = map[string]string{
+	"anew":    "again",
+	"barrier": "denylist, allowlist",
+	"desk":    "host functions",
+	"heed":    "use (a suggestion)",
+	"husk":    "stub module",
+	"judge":   "validate, validator, schema",
+	"mend":    "coerce, correct, repair, fix",
+	"nudge":   "wake, notify, signal",
+	"slip":    "coercion",
+	"stir":    "wake, notify, signal",
+	"vault":   "redactor",
+	"weigh":   "evaluate",
+}
+
+// oldWords are the folders in which such words are not all replaced yet. None is added.
+var oldWords = []string{"cmd/parley/internal/cli", "host", "host/audit", "host/mcp"}
+
+// TestWords holds identifiers to the glossary of CONTRIBUTING.md.
+func TestWords(t *testing.T) {
+	found := map[string]bool{}
+	files := token.NewFileSet()
+	for _, s := range sources(t) {
+		if ast.IsGenerated(s.ast) {
+			continue
+		}
+		f, err := parser.ParseFile(files, filepath.Join(root, s.path), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			name, ok := n.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			old, better := bannedWord(name.Name)
+			if old == "" {
+				return true
+			}
+			found[s.dir] = true
+			if !slices.Contains(oldWords, s.dir) {
+				t.Errorf("%s:%d: %s: instead of %q the glossary in CONTRIBUTING.md has %q",
+					s.path, files.Position(name.Pos()).Line, name.Name, old, better)
+			}
+			return true
+		})
+	}
+	for _, dir := range oldWords {
+		if !found[dir] {
+			t.Errorf("%s has no such word any more: remove it from oldWords", dir)
+		}
+	}
+}
+
+// bannedWord returns the word of an identifier that the glossary replaces, and by what; "" if there is none. It knows the endings
+// of English verbs and plurals.
+func bannedWord(identifier string) (old, better string) {
+	for _, word := range wordsOf(identifier) {
+		for _, ending := range []string{"", "s", "r", "d", "ed", "er", "ing", "ring", "red", "ped", "ping"} {
+			stem, ok := strings.CutSuffix(word, ending)
+			if !ok {
+				continue
+			}
+			if better := instead[stem]; better != "" {
+				return word, better
+			}
+		}
+	}
+	return "", ""
+}
+
+// wordsOf splits an identifier at its capital letters and underscores, and returns the words in lower case.
+func wordsOf(identifier string) (words []string) {
+	start := 0
+	runes := []rune(identifier)
+	add := func(end int) {
+		if word := strings.Trim(string(runes[start:end]), "_"); word != "" {
+			words = append(words, strings.ToLower(word))
+		}
+		start = end
+	}
+	for i := 1; i < len(runes); i++ {
+		upper := unicode.IsUpper(runes[i])
+		lastOfAcronym := upper && i+1 < len(runes) && unicode.IsLower(runes[i+1])
+		if runes[i] == '_' || upper && !unicode.IsUpper(runes[i-1]) || lastOfAcronym {
+			add(i)
+		}
+	}
+	add(len(runes))
+	return words
+}
+
+// TestBannedWord makes sure that the test sees words within identifiers.
+func TestBannedWord(t *testing.T) {
+	for identifier, want := range map[string]string{
+		"judge": "judge", "newJudge": "judge", "mendedParams": "mended", "JSONVault": "vault", "slips": "slips", "was_stirred": "stirred",
+		"desktop": "", "recommend": "", "amend": "", "slippery": "", "": "",
+	} {
+		if got, _ := bannedWord(identifier); got != want {
+			t.Errorf("%q: %q, want %q", identifier, got, want)
+		}
+	}
+}
+
+// TestGlossary makes sure that CONTRIBUTING.md has each word that is checked.
+func TestGlossary(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, glossary, _ := strings.Cut(string(data), "\n## Words\n")
+	glossary, _, _ = strings.Cut(glossary, "\n## ")
+	for _, word := range slices.Sorted(maps.Keys(instead)) {
+		if !strings.Contains(glossary, word) {
+			t.Errorf("CONTRIBUTING.md, Words, does not have %q", word)
+		}
+	}
+}
