@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// peerSource is the least that a program can do to evaluate an expression in a page: it dials, asks and ends. For each
-// more word it asks once more; it prints how long each answer took.
+// peerSource is the smallest program that evaluates an expression in a page: it dials, sends and exits. For each
+// further argument it sends once more. It prints the time of each reply.
 const peerSource = `package main
 
 import (
@@ -50,7 +50,7 @@ func main() {
 `
 
 const (
-	// oneCall is the same as a line of a batch, %s a target.
+	// oneCall is the same evaluation as a line of a batch; %q is a target.
 	oneCall = `{"tool":"cdp.Runtime.evaluate","params":{"expression":"6*7","returnByValue":true},"options":{"target":%q}}`
 
 	roundTrips  = 500
@@ -58,15 +58,15 @@ const (
 	floodTime   = 3 * time.Second
 )
 
-// browser times calls of a browser: one that has a port, so that others can use the same one, and then one of the
-// keeper's own.
+// browser times calls in a browser: first in one with a port, so that other programs can use the same one, then in one
+// that the keeper starts.
 func (b *bench) browser() error {
 	chrome, err := b.chrome()
 	if err != nil {
 		return err
 	}
 	if chrome == "" {
-		fmt.Fprintln(b.out, "\nNo browser is here; its figures are left out.")
+		fmt.Fprintln(b.out, "\nNo browser was found; its figures are left out.")
 		return nil
 	}
 	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +79,7 @@ func (b *bench) browser() error {
 		b.withOwnBrowser(pages.URL, func(batch *batch, page, _ string) error { return b.navigate(batch, page, pages.URL) }))
 }
 
-// keeperAlone is the same flood without Chrome, which tells what of the delay is the keeper's.
+// keeperAlone runs the same flood without Chrome, which shows how much of the delay is the keeper's.
 func (b *bench) keeperAlone() error {
 	const pkg = "./cdp/internal/keeper"
 	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "^BenchmarkFlood$", "-benchtime", floodTime.String(),
@@ -96,7 +96,7 @@ func (b *bench) keeperAlone() error {
 	return nil
 }
 
-// chrome is the browser that Parley finds; "" where there is none.
+// chrome returns the browser that Parley finds, or "".
 func (b *bench) chrome() (string, error) {
 	var answer struct {
 		Data struct {
@@ -116,8 +116,8 @@ func (b *bench) chrome() (string, error) {
 	return "", err
 }
 
-// compareEvaluate times an evaluation by Parley beside the bare round trip and the least program, in the same page of
-// one browser.
+// compareEvaluate times an evaluation by Parley, the bare round trip and the smallest program in the same page of one
+// browser.
 func (b *bench) compareEvaluate(chrome, url string) error {
 	endpoint, end, err := b.launch(chrome)
 	if err != nil {
@@ -137,7 +137,7 @@ func (b *bench) compareEvaluate(chrome, url string) error {
 	}
 	defer b.closeBrowser("attached")
 	pageURL := "ws://" + host + "/devtools/page/" + page.Target
-	source := filepath.Join("bench", "peer.tmp.go") // within the module, whose dependency it needs
+	source := filepath.Join("bench", "peer.tmp.go") // in the tree, for its dependency
 	if err := os.WriteFile(source, []byte("//go:build ignore\n\n"+peerSource), 0o644); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (b *bench) compareEvaluate(chrome, url string) error {
 	if err = errors.Join(err, batch.end()); err != nil {
 		return err
 	}
-	program := &subject{name: "the least Go program: dials, evaluates, ends", args: []string{least, pageURL}}
+	program := &subject{name: "the smallest Go program: dials, evaluates, exits", args: []string{least, pageURL}}
 	cold := b.command("parley cdp Runtime.evaluate", "attached", "cdp", "Runtime.evaluate", "--params",
 		`{"expression":"6*7","returnByValue":true}`, "--target", page.Target)
 	for round := range b.rounds + 1 {
@@ -190,13 +190,12 @@ func (b *bench) compareEvaluate(chrome, url string) error {
 	return w.Flush()
 }
 
-// launch starts a browser with a port, and answers its address.
+// launch starts a browser with a port and returns its address.
 func (b *bench) launch(chrome string) (endpoint string, end func(), err error) {
 	profile := filepath.Join(b.work, "profile")
 	cmd := exec.Command(chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run",
-		"--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+profile,
-		"about:blank")
+		"--disable-background-networking", "--disable-component-update", "--disable-sync",
+		"--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return "", nil, err
@@ -205,7 +204,7 @@ func (b *bench) launch(chrome string) (endpoint string, end func(), err error) {
 		return "", nil, err
 	}
 	end = func() {
-		_ = cmd.Process.Signal(os.Interrupt) // it ends its helpers, too
+		_ = cmd.Process.Signal(os.Interrupt) // so that it stops its helper processes too
 		_ = cmd.Wait()
 	}
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
@@ -215,10 +214,10 @@ func (b *bench) launch(chrome string) (endpoint string, end func(), err error) {
 		}
 	}
 	end()
-	return "", nil, errors.New("the browser does not say where it listens")
+	return "", nil, errors.New("the browser did not print its address")
 }
 
-// bareRoundTrips times answers over one open websocket.
+// bareRoundTrips times replies over one open websocket.
 func bareRoundTrips(program, pageURL string) (took []time.Duration, err error) {
 	args := []string{pageURL}
 	for range roundTrips {
@@ -235,9 +234,8 @@ func bareRoundTrips(program, pageURL string) (took []time.Duration, err error) {
 	return took, err
 }
 
-// flood times calls to one page while another one makes some 10,000 events a second, which go into the ring. They are
-// calls of a binding, the events that cost Chrome the least: on few processors what it takes to make them is what
-// delays calls.
+// flood times calls to one page while another one makes some 10,000 events a second, which go into the ring. The events
+// are calls of a binding, which cost Chrome the least: on few processors, producing the events is what delays calls.
 func (b *bench) flood(batch *batch, quiet, loud string) error {
 	idle, err := batch.callsFor(quiet, floodTime)
 	if err != nil {
@@ -282,7 +280,7 @@ func (b *bench) flood(batch *batch, quiet, loud string) error {
 	return nil
 }
 
-// withOwnBrowser runs what is measured in a browser of the keeper's own, with a batch open and two pages.
+// withOwnBrowser runs a measurement in a browser that the keeper starts, with a batch open and two pages.
 func (b *bench) withOwnBrowser(url string, measure func(batch *batch, one, two string) error) error {
 	defer b.closeBrowser("own")
 	var pages [2]struct {
@@ -305,7 +303,7 @@ func (b *bench) withOwnBrowser(url string, measure func(batch *batch, one, two s
 	return measure(batch, pages[1].Target, pages[0].Target)
 }
 
-// navigate watches what the keeper takes while a page goes from one document to another.
+// navigate prints the memory of the keeper while a page navigates from one document to another.
 func (b *bench) navigate(batch *batch, page, url string) error {
 	fmt.Fprintf(b.out, "\nThe keeper's memory over %d navigations\n ", navigations)
 	for i := range navigations + 1 {
@@ -325,7 +323,7 @@ func (b *bench) navigate(batch *batch, page, url string) error {
 	return nil
 }
 
-// keeperStatus is what cdp.status says of the keeper.
+// keeperStatus is the part of cdp.status that is about the keeper.
 type keeperStatus struct {
 	PID    int `json:"keeper_pid"`
 	Events struct {
@@ -361,7 +359,7 @@ func p99(took []time.Duration) time.Duration {
 	return sorted[len(sorted)*99/100]
 }
 
-// output runs Parley and answers what it says.
+// output runs Parley and returns its stdout.
 func (b *bench) output(home string, args ...string) ([]byte, error) {
 	cmd := exec.Command(b.parley, args...)
 	cmd.Env = b.env(home)
@@ -373,10 +371,10 @@ func (b *bench) output(home string, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// closeBrowser ends the browser of a home.
+// closeBrowser closes the browser of a home.
 func (b *bench) closeBrowser(home string) { _, _ = b.output(home, "cdp", "close") }
 
-// batch is a parley batch that stays open.
+// batch is an open parley batch.
 type batch struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -400,7 +398,7 @@ func (b *bench) startBatch(home string) (*batch, error) {
 	return one, one.cmd.Start()
 }
 
-// send sends one line, and answers how long its answer took.
+// send sends one line and returns the time until its reply.
 func (t *batch) send(line string) (time.Duration, error) {
 	start := time.Now()
 	if _, err := io.WriteString(t.in, line+"\n"); err != nil {
@@ -414,7 +412,7 @@ func (t *batch) send(line string) (time.Duration, error) {
 	return took, err
 }
 
-// calls times so many evaluations, after a few that fill caches.
+// calls times n evaluations, after a few that fill caches.
 func (t *batch) calls(target string, n int) (took []time.Duration, err error) {
 	for range n + 20 {
 		one, err := t.send(fmt.Sprintf(oneCall, target))
@@ -426,7 +424,7 @@ func (t *batch) calls(target string, n int) (took []time.Duration, err error) {
 	return took[20:], nil
 }
 
-// callsFor times evaluations for so long.
+// callsFor times evaluations for a duration.
 func (t *batch) callsFor(target string, duration time.Duration) (took []time.Duration, err error) {
 	for end := time.Now().Add(duration); time.Now().Before(end); {
 		some, err := t.calls(target, 100)

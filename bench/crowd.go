@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// toolsEach is how many tools each plugin of the crowd has.
+// toolsEach is the number of tools of each plugin of the crowd.
 const toolsEach = 10
 
-// crowd installs many plugins of ten tools each, described as other people describe theirs, and times what grows with
-// them.
+// crowd installs many plugins of ten tools each, with descriptions as other people write them, and times what depends
+// on their number.
 func (b *bench) crowd(plugins int) error {
 	tools, err := searchTools()
 	if err != nil {
@@ -57,7 +57,8 @@ func (b *bench) crowd(plugins int) error {
 	return b.searchCrowd()
 }
 
-// crowdPlugin is a plugin's manifest: the tool that the module has, and others for search to tell apart.
+// crowdPlugin returns the manifest of a plugin: the tool that the module implements, and others that search has to tell
+// apart.
 func crowdPlugin(i int, tools []map[string]any) map[string]any {
 	own := map[string]any{
 		"name": "call", "docs": map[string]any{"brief": "Do nothing, successfully"}, "effect": "read",
@@ -78,7 +79,7 @@ func crowdPlugin(i int, tools []map[string]any) map[string]any {
 	}
 }
 
-// searchTools reads the tools that search is judged by as tools of a manifest.
+// searchTools reads the tools of the search test set as tools of a manifest.
 func searchTools() ([]map[string]any, error) {
 	file, err := os.Open(filepath.Join("testdata", "search", "others_tools.jsonl"))
 	if err != nil {
@@ -116,8 +117,8 @@ func object(properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// searchCrowd says how large the indexes of the crowd are and what a query costs a process that runs: what many take
-// more than one, each searched once.
+// searchCrowd prints the size of the indexes of the crowd and the cost of a query in a running process: the time of
+// many queries minus that of one, each asked once.
 func (b *bench) searchCrowd() error {
 	const many = 200
 	set, err := os.ReadFile(filepath.Join("testdata", "search", "others.jsonl"))
@@ -128,7 +129,7 @@ func (b *bench) searchCrowd() error {
 	for line := range strings.Lines(string(set)) {
 		var q struct {
 			Query string `json:"query"`
-			// Relevant is a tool that the crowd has: looking for what was meant by others would be timed too.
+			// Relevant is replaced by a tool of the crowd, so that no time goes into names that are not installed.
 			Relevant map[string]int `json:"relevant"`
 		}
 		if err := json.Unmarshal([]byte(line), &q); err != nil {
@@ -157,7 +158,7 @@ func (b *bench) searchCrowd() error {
 			}
 		}
 	}
-	sizes := map[string]int64{} // of the segment of each plugin, and of the one that is merged of them
+	sizes := map[string]int64{} // of the segments of the plugins, and of the file that they are merged into
 	err = filepath.WalkDir(filepath.Join(b.work, "crowd"), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && (d.Name() == "segment" || d.Name() == "merged") {
 			info, err := d.Info()
@@ -168,7 +169,8 @@ func (b *bench) searchCrowd() error {
 		}
 		return err
 	})
-	fmt.Fprintf(b.out, "\nA query in a process that runs: %.2f ms. Search indexes of the plugins: %.2f MB, merged in one: %.2f MB.\n",
+	fmt.Fprintf(b.out, "\nA query in a running process: %.2f ms. "+
+		"Search indexes of the plugins: %.2f MB, merged in one: %.2f MB.\n",
 		milliseconds(least[many]-least[1])/(many-1), float64(sizes["segment"])/1e6, float64(sizes["merged"])/1e6)
 	return err
 }

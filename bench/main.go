@@ -1,4 +1,4 @@
-// Command bench times whole processes of Parley beside baselines of the same run: an empty Go program and node; and the
+// Command bench times whole processes of Parley beside baselines of the same run, an empty Go program and node, and
 // code of guests beside the same code without metering. Subjects take turns, so that a busy machine slows all of them
 // alike: trust the ratios more than the milliseconds. Nothing here passes or fails.
 package main
@@ -72,14 +72,14 @@ type bench struct {
 	out                 io.Writer
 }
 
-// subject is one command that is timed.
+// subject is a command that is timed.
 type subject struct {
 	name string
-	home string // PARLEY_HOME, below work; "" for what is not Parley
+	home string // PARLEY_HOME, below work; "" for other programs
 	args []string
 	took []time.Duration
 
-	stdin string // all that it is given to read
+	stdin string // the whole input
 }
 
 func (b *bench) build() error {
@@ -130,13 +130,13 @@ func (b *bench) calls() error {
 	)
 }
 
-// succeed runs Parley and minds only whether it ended well.
+// succeed runs Parley and returns an error unless it exits with 0.
 func (b *bench) succeed(home string, args ...string) error {
 	s := b.command("", home, args...)
 	return b.time(s)
 }
 
-// table times the subjects beside the baselines and prints one line each.
+// table times the subjects and the baselines in turn, and prints one line for each.
 func (b *bench) table(title string, subjects ...*subject) error {
 	all := []*subject{{name: "an empty Go program", args: []string{b.empty}}}
 	if node, err := exec.LookPath("node"); err == nil {
@@ -149,7 +149,7 @@ func (b *bench) table(title string, subjects ...*subject) error {
 				return err
 			}
 			if round == 0 {
-				s.took = nil // the first fills caches
+				s.took = nil // the first round fills caches
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func (b *bench) table(title string, subjects ...*subject) error {
 }
 
 func (b *bench) time(s *subject) error {
-	// Files, for a pipe is a goroutine of this process, which would be timed as well.
+	// A file instead of a pipe: a pipe would be a goroutine of this process and part of the measurement.
 	stderr, err := os.CreateTemp(b.work, "stderr")
 	if err != nil {
 		return err
@@ -200,8 +200,8 @@ func (b *bench) env(home string) []string {
 
 var initLine = regexp.MustCompile(`^init (\S+) @\S+ ms, (\S+) ms clock, (\d+) bytes, (\d+) allocs`)
 
-// inits prints what packages cost before main: the least of all rounds, because the figure is a property of the code
-// and everything else that the machine does only adds to it.
+// inits prints what packages cost before main. It takes the least of all rounds, because the figure is a property of
+// the code and the rest of the machine can only add to it.
 func (b *bench) inits() error {
 	const shown, flagged = 0.05, 0.5 // ms
 	type cost struct {
@@ -245,7 +245,9 @@ func (b *bench) inits() error {
 		}
 		return strings.Compare(x.name, y.name)
 	})
-	fmt.Fprintf(b.out, "\nInitialisation of packages: %.2f ms in all, those over %.2f ms (a reason in RATIONALE.md is owed over %.1f)\n", total, shown, flagged)
+	fmt.Fprintf(b.out, "\nInitialisation of packages: %.2f ms in all, "+
+		"those over %.2f ms (RATIONALE.md argues for those over %.1f)\n",
+		total, shown, flagged)
 	w := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "least ms\tallocations\t  ")
 	for _, c := range costs {

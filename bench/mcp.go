@@ -11,19 +11,18 @@ import (
 	"text/tabwriter"
 )
 
-// listTools is all that a client says until it knows the tools; the end of its input ends the server.
+// listTools is the input of a client that only lists the tools. The server ends when it ends.
 const listTools = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 `
 
-// callOverheadMs is what a call over stdio may take beyond the same call in process, at the median.
+// callOverheadMs limits the median of what a call over stdio takes beyond the same call in process.
 const callOverheadMs = 0.5
 
 var callLine = regexp.MustCompile(`^BenchmarkCall/(\S+?)(?:-\d+)?\s`)
 
-// mcp times servers on stdio from their start to their end, with tools/list between, and what a call costs over each
-// wire.
+// mcp times servers on stdio from start to exit with one tools/list, and calls over each transport.
 func (b *bench) mcp() error {
 	var servers []*subject
 	for _, mode := range []string{"minimal", "progressive", "full"} {
@@ -34,7 +33,7 @@ func (b *bench) mcp() error {
 	return errors.Join(b.table("Cold process that serves MCP on stdio", servers...), b.wires())
 }
 
-// wires prints what the benchmark of host/mcp measures: one call, in process and over each wire.
+// wires prints the benchmark of host/mcp: one call, in process and over each transport.
 func (b *bench) wires() error {
 	cmd := exec.Command("go", "test", "-run=^$", "-bench=^BenchmarkCall$", "./host/mcp")
 	var stdout bytes.Buffer
@@ -42,7 +41,8 @@ func (b *bench) wires() error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("measure calls over MCP: %w\n%s", err, stdout.String())
 	}
-	fmt.Fprintf(b.out, "\nOne call over MCP, with a client in the same process (stdio: at most %.1f ms more than in process)\n", callOverheadMs)
+	fmt.Fprintf(b.out, "\nOne call over MCP, with a client in the same process "+
+		"(stdio: at most %.1f ms more than in process)\n", callOverheadMs)
 	w := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "median us\tmore us\t  ")
 	inProcess := 0.0

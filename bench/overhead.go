@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 )
 
-// What the metering of guests may cost, in times what the same code takes without.
+// Limits of the cost of metering, as multiples of the time that the same code takes without.
 const (
 	overheadMean  = 1.25
 	overheadWorst = 1.7
@@ -20,9 +20,9 @@ const (
 
 var overheadLine = regexp.MustCompile(`^BenchmarkOverhead/(\S+?)(?:-\d+)?\s`)
 
-// overhead prints what metering costs: kernels and JSON calls in three languages, metered, plain and with wazero's own
-// way to stop a guest. The benchmark lies beside the code that meters, which only it can see, and lets the three take
-// turns.
+// overhead prints what metering costs: kernels and JSON calls in three languages, metered, plain, and with wazero's own
+// way to stop a guest. The benchmark is in the package of the code that meters, the only one that can see it; there the
+// three take turns.
 func (b *bench) overhead() error {
 	cmd := exec.Command("go", "test", "-run=^$", "-bench=^BenchmarkOverhead$", "./host/wasm/internal/instrument")
 	var stdout bytes.Buffer
@@ -65,7 +65,7 @@ func overMark(yes bool) string {
 	return ""
 }
 
-// metric finds the number before a unit in a line of a benchmark; 0 if there is none.
+// metric returns the number before a unit in a line of a benchmark, or 0.
 func metric(line, unit string) float64 {
 	fields := strings.Fields(line)
 	for i, f := range fields {

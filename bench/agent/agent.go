@@ -9,29 +9,30 @@ import (
 	"strings"
 )
 
-// frontend is a way to Parley. An agent that comes by one knows what anybody knows of a program or of an MCP server,
-// and reads the rest.
+// frontend is an interface of Parley: the command line or MCP. An agent that uses it knows what is known about any
+// program or MCP server, and reads the rest.
 type frontend interface {
-	// begin reads what there is to read at first: help, or what an MCP server says of itself.
+	// begin reads the start text: help, or the instructions and tools of an MCP server.
 	begin(ctx context.Context) (text string, err error)
 	search(ctx context.Context, want string) (answer, error)
 	describe(ctx context.Context, name string) (answer, error)
 	call(ctx context.Context, name string, params json.RawMessage) (answer, error)
-	// follow does what an answer says to do next. Done is false for what only tells more: a search, a list, a description.
+	// follow carries out a next step of a reply. done is false for a step that only informs: a search, a list, a
+	// description.
 	follow(ctx context.Context, step string) (a answer, done bool, err error)
 	close() error
 }
 
-// answer is what came of one thing that the agent did.
+// answer is the reply to one request of the agent.
 type answer struct {
-	text   string // as it is read
+	text   string // as the agent reads it
 	failed bool
-	data   json.RawMessage // what was asked for
-	err    failure         // where it failed
+	data   json.RawMessage // the requested value
+	err    failure         // set if the call failed
 	next   []string
 }
 
-// failure is what Parley says of a call that failed, as far as an agent can act on it.
+// failure is the error of a call, as far as an agent can act on it.
 type failure struct {
 	Code      string          `json:"code"`
 	Message   string          `json:"message"`
@@ -42,7 +43,7 @@ type failure struct {
 	Docs *docs `json:"docs"`
 }
 
-// docs is a description, as far as an agent uses it.
+// docs is the description of a tool, as far as an agent uses it.
 type docs struct {
 	Name       string
 	Tier       int
@@ -65,19 +66,18 @@ type hit struct{ Name, Signature string }
 func (a answer) hits() ([]hit, error) {
 	var found struct{ Results []hit }
 	if err := json.Unmarshal(a.data, &found); err != nil {
-		return nil, fmt.Errorf("a search answered %.200s: %w", a.text, err)
+		return nil, fmt.Errorf("a search returned %.200s: %w", a.text, err)
 	}
 	return found.Results, nil
 }
 
-// goal is what somebody wants of an agent: in words, with what is to be taken for it, by the names that they have in
-// the world.
+// goal is a task for the agent: a description in words, and the values for it under their everyday names.
 type goal struct {
 	want  string
 	given map[string]any
 }
 
-// route says how an agent came to its first result.
+// route records how the agent came to its first result.
 type route struct {
 	data   json.RawMessage
 	calls  int
@@ -85,9 +85,9 @@ type route struct {
 	story  []string // one line a call
 }
 
-// firstCall goes from knowing nothing to the first call that succeeds: it searches for what it wants, takes the first
-// result, does what the answer says to do before, and calls. Where the result has no signature, or names what it was
-// not given, it reads the description.
+// firstCall goes from knowing nothing to the first call that succeeds: it searches for the goal, takes the first hit,
+// carries out the next steps of the reply, and calls. If the hit has no signature, or the signature has parameters that
+// the goal does not give, it reads the description.
 func firstCall(ctx context.Context, f frontend, g goal) (r route, err error) {
 	record := func(what string, a answer) answer {
 		r.calls++
@@ -152,7 +152,7 @@ func firstCall(ctx context.Context, f frontend, g goal) (r route, err error) {
 	}
 }
 
-// fillIn puts what was given in the place of the words that stand for it: URL.
+// fillIn replaces the placeholders of a step, such as URL, by the values of the goal.
 func (g goal) fillIn(step string) string {
 	for name, value := range g.given {
 		if s, ok := value.(string); ok {
@@ -162,7 +162,8 @@ func (g goal) fillIn(step string) string {
 	return step
 }
 
-// describedParams fills in what a description requires; what was not given is taken from its first example.
+// describedParams builds the parameters that a description requires; values that the goal does not give come from its
+// first example.
 func (g goal) describedParams(described answer) (json.RawMessage, error) {
 	var d docs
 	if err := json.Unmarshal(described.data, &d); err != nil {
@@ -183,17 +184,18 @@ func (g goal) describedParams(described answer) (json.RawMessage, error) {
 	}
 	params, ok := fill(names, given)
 	if !ok {
-		return nil, fmt.Errorf("%s wants %q, and neither the goal nor an example has them", d.Name, names)
+		return nil, fmt.Errorf("%s requires %q; neither the goal nor an example gives them", d.Name, names)
 	}
 	return params, nil
 }
 
-// required are the parameters that a signature such as "hash(text: string, algorithm?: string)" asks for.
+// required returns the names of the required parameters of a signature such as "hash(text: string, algorithm?:
+// string)".
 func required(signature string) []string {
 	return slices.DeleteFunc(parameters(signature), func(name string) bool { return strings.HasSuffix(name, "?") })
 }
 
-// parameters are the names in a signature, optional ones with their "?".
+// parameters returns the names in a signature. Optional ones keep their "?".
 func parameters(signature string) (names []string) {
 	_, list, _ := strings.Cut(strings.TrimSuffix(signature, ")"), "(")
 	for part := range strings.SplitSeq(list, ", ") {
@@ -204,7 +206,7 @@ func parameters(signature string) (names []string) {
 	return names
 }
 
-// fill makes parameters of what was given; ok is false where something is missing.
+// fill builds parameters from given values. ok is false if a value is missing.
 func fill(names []string, given map[string]any) (params json.RawMessage, ok bool) {
 	taken := map[string]any{}
 	for _, name := range names {

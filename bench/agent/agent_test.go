@@ -15,7 +15,7 @@ import (
 	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
-// parley is built once for all tests, in a folder of its own.
+// parley builds the binary once for all tests, in a folder of its own.
 var parley = sync.OnceValues(func() (binary string, err error) {
 	folder, err := os.MkdirTemp("", "parley-agent-")
 	if err != nil {
@@ -42,8 +42,8 @@ func binary(t *testing.T) string {
 	return built
 }
 
-// TestFirstCall holds the way from knowing nothing to the first result, by both faces, for Chrome, a plugin in Go and
-// an ordinary WASI command: help, search, open, call, in at most 4 calls and 1,500 tokens.
+// TestFirstCall goes from knowing nothing to the first result through both frontends, for Chrome, a plugin in Go and a
+// plain WASI command. Help, search, open and call take at most 4 calls and 1,500 tokens.
 func TestFirstCall(t *testing.T) {
 	url, stop, err := serve()
 	if err != nil {
@@ -76,7 +76,7 @@ func TestFirstCall(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !strings.Contains(string(r.data), c.want) {
-					t.Errorf("it answered %s, want %q in it", r.data, c.want)
+					t.Errorf("the result is %s, want %q in it", r.data, c.want)
 				}
 				if r.calls > 4 || r.tokens > 1500 {
 					t.Errorf("%d calls and %d tokens; 4 and 1500 are allowed", r.calls, r.tokens)
@@ -86,10 +86,11 @@ func TestFirstCall(t *testing.T) {
 	}
 }
 
-// TestWhatIsLearnt holds what the agent knows beforehand: nothing that help or the list do not say.
+// TestWhatIsLearnt verifies that the agent knows beforehand nothing that help or the list do not say.
 func TestWhatIsLearnt(t *testing.T) {
 	var h help
-	if err := json.Unmarshal([]byte(`{"commands":[{"name":"search QUERY","options":[{"name":"--json"}],"more_options":["--tier"]}]}`), &h); err != nil {
+	text := `{"commands":[{"name":"search QUERY","options":[{"name":"--json"}],"more_options":["--tier"]}]}`
+	if err := json.Unmarshal([]byte(text), &h); err != nil {
 		t.Fatal(err)
 	}
 	for word, want := range map[string]bool{"search": true, "--json": true, "--tier": true, "sea": false, "call": false,
@@ -105,7 +106,7 @@ func TestWhatIsLearnt(t *testing.T) {
 		t.Error(got)
 	}
 	if _, ok := fill([]string{"text"}, map[string]any{"txt": "x"}); ok {
-		t.Error("a parameter came from nowhere")
+		t.Error("fill invented a parameter")
 	}
 }
 
@@ -118,7 +119,7 @@ func must(t *testing.T, home string, args ...string) {
 	}
 }
 
-// needBrowser skips where there is no Chrome; with CI=true that is a failure.
+// needBrowser skips the test if there is no Chrome. With CI=true that is a failure.
 func needBrowser(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(binary(t), "doctor", "--json")

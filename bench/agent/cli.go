@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// shell is the face of the command line. All that it knows beforehand is that a program answers --help, and --json
-// where help says so.
+// shell is the frontend of the command line. It knows beforehand only that a program has --help, and --json where help
+// says so.
 type shell struct {
 	binary string
 	home   string // PARLEY_HOME
 	help   help
 }
 
-// help is what the agent takes from --help --json.
+// help is the part of --help --json that the agent uses.
 type help struct {
 	Commands []struct {
 		Name    string
@@ -44,7 +44,7 @@ func (s *shell) begin(ctx context.Context) (string, error) {
 	return a.text, nil
 }
 
-// names tells whether help names a command or an option.
+// names reports whether help names a command or an option.
 func (h help) names(word string) bool {
 	for _, c := range h.Commands {
 		if c.Name == word || strings.HasPrefix(c.Name, word+" ") {
@@ -62,7 +62,7 @@ func (h help) names(word string) bool {
 	return false
 }
 
-// search asks for as few results as it will look at: each costs tokens.
+// search limits the results to those that the agent will look at, because each costs tokens.
 func (s *shell) search(ctx context.Context, want string) (answer, error) {
 	return s.run(ctx, "search", want, "--limit", "5", "--json")
 }
@@ -78,7 +78,7 @@ func (s *shell) call(ctx context.Context, name string, params json.RawMessage) (
 }
 
 func (s *shell) follow(ctx context.Context, step string) (answer, bool, error) {
-	words := strings.Fields(step) // quoted words stand in searches alone
+	words := strings.Fields(step) // only searches have quoted words
 	if len(words) < 2 || words[0] != "parley" || words[1] == "search" || strings.Contains(step, " --describe") ||
 		strings.Contains(step, " --list") {
 		return answer{}, false, nil
@@ -89,7 +89,7 @@ func (s *shell) follow(ctx context.Context, step string) (answer, bool, error) {
 
 func (s *shell) close() error { return nil }
 
-// run runs one command. What the agent reads is its answer on stdout, or on stderr where it failed.
+// run runs one command. The agent reads its reply on stdout, or on stderr if it failed.
 func (s *shell) run(ctx context.Context, args ...string) (a answer, err error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, s.binary, args...)
@@ -113,7 +113,7 @@ func (s *shell) run(ctx context.Context, args ...string) (a answer, err error) {
 	return a, nil
 }
 
-// environment is that of somebody who has just arrived, but for the folder that holds everything.
+// environment is the environment of a new user, except for the folder that holds everything.
 func environment(home string) []string {
 	var env []string
 	for _, v := range os.Environ() {

@@ -1,5 +1,5 @@
-// Command agent is a scripted agent without a model. It knows of Parley what anybody knows of a program or of an MCP
-// server, reads the rest, and does what answers say: next steps, signatures, corrected calls.
+// Command agent measures Parley with a scripted agent that has no model. It knows about Parley what is known about any
+// program or MCP server, reads the rest, and does what replies say: next steps, signatures, corrected calls.
 //
 // It shows what that costs: the way to a first result, four scenarios in each documentation mode, and how far an
 // error's own words go after a mistake. With -update FILE it also writes the figures between the markers in that file
@@ -75,18 +75,18 @@ func run(ctx context.Context, update string) error {
 	return nil
 }
 
-// The sections of README.md that are made here.
+// Sections of README.md that this command writes.
 const (
 	modesSection    = "modes"
 	mistakesSection = "mistakes"
 )
 
 func marks(section string) (start, end string) {
-	return "<!-- " + section + ": written by `go -C bench run ./agent -update README.md` -->\n", "<!-- /" + section +
-		" -->"
+	start = "<!-- " + section + ": written by `go -C bench run ./agent -update README.md` -->\n"
+	return start, "<!-- /" + section + " -->"
 }
 
-// section returns what stands between the markers of a section.
+// section returns the text between the markers of a section, and the text before and after the markers.
 func section(text, name string) (before, inside, after string, err error) {
 	start, end := marks(name)
 	before, rest, ok := strings.Cut(text, start)
@@ -110,10 +110,10 @@ func write(file, name, content string) error {
 	return os.WriteFile(file, []byte(before+start+content+end+after), 0o644)
 }
 
-// modes are the three documentation modes, the one first that the others are compared with.
+// modes are the three documentation modes. The others are compared with the first.
 var modes = []string{"full", "progressive", "minimal"}
 
-// playAll plays every scenario in every mode, in the order of both.
+// playAll plays every scenario in every mode. costs has a row for each scenario and a column for each mode.
 func playAll(ctx context.Context, binary, home string) (costs [][]cost, err error) {
 	url, stop, err := serve()
 	if err != nil {
@@ -138,14 +138,14 @@ func playAll(ctx context.Context, binary, home string) (costs [][]cost, err erro
 	return costs, nil
 }
 
-// closeBrowser ends the browser of a home, if one is open.
+// closeBrowser closes the browser of a home if one is open.
 func closeBrowser(binary, home string) {
 	cmd := exec.Command(binary, "cdp", "close")
 	cmd.Env = environment(home)
-	_ = cmd.Run() // whatever went wrong before is what matters
+	_ = cmd.Run() // an error before this one is what counts
 }
 
-// modesTable is the comparison of the modes, with the sum of all scenarios.
+// modesTable returns the comparison of the modes, with the sums over all scenarios.
 func modesTable(costs [][]cost) string {
 	var b strings.Builder
 	b.WriteString("| scenario | mode | calls | failures | turns | tokens |\n|---|---|---|---|---|---|\n")
@@ -160,11 +160,14 @@ func modesTable(costs [][]cost) string {
 	return b.String()
 }
 
-// sum adds up what all scenarios took in a mode.
+// sum adds up the costs of all scenarios in a mode.
 func sum(costs [][]cost, mode int) (all cost) {
 	for _, row := range costs {
 		c := row[mode]
-		all.calls, all.failures, all.turns, all.tokens = all.calls+c.calls, all.failures+c.failures, all.turns+c.turns, all.tokens+c.tokens
+		all.calls += c.calls
+		all.failures += c.failures
+		all.turns += c.turns
+		all.tokens += c.tokens
 	}
 	return all
 }
@@ -173,14 +176,16 @@ func row(b *strings.Builder, name, mode string, c cost) {
 	fmt.Fprintf(b, "| %s | %s | %d | %d | %d | %d |\n", name, mode, c.calls, c.failures, c.turns, c.tokens)
 }
 
-// String says what became of all mistakes.
+// String returns the summary of all mistakes.
 func (o outcomes) String() string {
 	all := o.sum()
-	return fmt.Sprintf("%d mistakes of %d kinds, each with every tool that it can be made with: the first call mended %d, as the answer says; of the others\n"+
-		"the second call succeeded in %.1f %%.\n", all.made, len(o), all.accepted, 100*all.share())
+	return fmt.Sprintf("%d mistakes of %d kinds, each made with every tool that it applies to. "+
+		"The first call accepted %d after a correction\n"+
+		"that it reported; of the others, the second call succeeded in %.1f %%.\n",
+		all.made, len(o), all.accepted, 100*all.share())
 }
 
-// serve shows one page on loopback.
+// serve serves one page on the loopback interface.
 func serve() (url string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -194,11 +199,12 @@ func serve() (url string, stop func(), err error) {
 	return "http://" + listener.Addr().String() + "/", func() { server.Close() }, nil
 }
 
-// tokens counts a text as models read it.
+// tokens counts the tokens of a text, with a fixed value for what differs from run to run.
 func tokens(text string) int { return o200k.Count(normalize(text)) }
 
-// volatile is what differs from run to run, and then a little in tokens: names of calls and pages, and ports.
+// volatile matches what differs from run to run, and with it the count by a few tokens: IDs of calls and pages, and
+// ports.
 var volatile = regexp.MustCompile(`\bc[0-9a-f]{16}\b|\b[0-9A-F]{32}\b|127\.0\.0\.1:\d+`)
 
-// normalize is an answer with the same words in the place of those.
+// normalize replaces what is volatile in a text by a constant.
 func normalize(text string) string { return volatile.ReplaceAllString(text, "c0123456789abcdef") }

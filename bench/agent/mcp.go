@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// client is the face of MCP. What it knows beforehand are initialize and tools/list; which tool searches, describes and
-// calls it tells by their schemas.
+// client is the frontend of MCP. It knows initialize and tools/list beforehand, and recognizes the tools that search,
+// describe and call by their schemas.
 type client struct {
 	binary string
 	home   string // PARLEY_HOME
@@ -66,7 +66,7 @@ func (c *client) begin(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// shape are the parameters of a schema, and those that it requires.
+// shape returns the parameters of a schema and those among them that it requires.
 func shape(inputSchema any) (properties, required []string) {
 	raw, err := json.Marshal(inputSchema)
 	var s struct {
@@ -87,7 +87,7 @@ func (c *client) describe(ctx context.Context, name string) (answer, error) {
 	return c.use(ctx, c.describer, map[string]any{"name": name})
 }
 
-// call uses a tool that stands in the list by its own name there, any other by the one that calls others.
+// call calls a listed tool under its own name, and any other tool through the one that calls others.
 func (c *client) call(ctx context.Context, name string, params json.RawMessage) (answer, error) {
 	if own := listedName(name); c.listed[own] != nil {
 		return c.use(ctx, own, params)
@@ -95,7 +95,7 @@ func (c *client) call(ctx context.Context, name string, params json.RawMessage) 
 	return c.use(ctx, c.caller, map[string]any{"name": name, "arguments": params})
 }
 
-// listedName is a tool's name as tools/list has it.
+// listedName returns the name of a tool in tools/list.
 func listedName(name string) string { return strings.ReplaceAll(name, ".", "__") }
 
 func (c *client) follow(ctx context.Context, step string) (answer, bool, error) {
@@ -114,7 +114,7 @@ func (c *client) close() error {
 	return c.session.Close()
 }
 
-// use calls a tool of the list. What the agent reads are all texts of the result.
+// use calls a listed tool. The agent reads all texts of the result.
 func (c *client) use(ctx context.Context, tool string, arguments any) (a answer, err error) {
 	r, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
 	if err != nil {

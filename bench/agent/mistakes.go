@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// mistake is a call of a tool that somebody got wrong.
+// mistake is a wrong call of a tool.
 type mistake struct {
 	class  string
-	params json.RawMessage // may be no JSON at all
+	params json.RawMessage // not necessarily JSON
 }
 
-// property is what a schema says of a parameter, as far as somebody can get it wrong.
+// property is the part of a parameter's schema that mistakes are made against.
 type property struct {
 	Type    any
 	Enum    []any
@@ -24,10 +24,10 @@ type property struct {
 	Least   *int `json:"minLength"`
 }
 
-// noJSON is the class of mistakes that hold nothing that could be corrected.
+// noJSON is the class of mistakes that leave nothing to correct.
 const noJSON = "words in the place of the JSON"
 
-// mistakes makes one mistake of each class that can be made with a tool, of parameters that are right.
+// mistakes derives one mistake of each class that applies to a tool from correct parameters.
 func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 	var s struct {
 		Properties map[string]property
@@ -108,7 +108,7 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 	return made, nil
 }
 
-// wrongValue is one that a parameter does not take.
+// wrongValue is a value that a parameter does not accept.
 type wrongValue struct {
 	class string
 	value any
@@ -173,7 +173,7 @@ func transposed(word string) string {
 	return string(letters)
 }
 
-// snake is a name in the case that other languages use.
+// snake converts a name to snake case.
 func snake(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -185,7 +185,7 @@ func snake(name string) string {
 	return strings.ToLower(b.String())
 }
 
-// unquoted is JSON with the names of an object as JavaScript has them.
+// unquoted removes the quotes of the names of an object, as in JavaScript.
 func unquoted(text string, names []string) string {
 	for _, name := range names {
 		text = strings.ReplaceAll(text, `"`+name+`":`, name+":")

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// step is one thing that has to be done, with the tool that does it.
+// step is a task of a scenario and the tool for it.
 type step struct {
-	want   string // what is wanted, as one would search for it
-	tool   string // what a reader of a list would choose; a search has to find it
+	want   string // the query with which the agent would search for it
+	tool   string // the tool that a reader of the list would choose; the search must find it first
 	params string
-	wrong  string // what is tried first; "" where nothing goes wrong
+	wrong  string // the parameters of a first call that fails; "" if there is none
 }
 
 // scenario is a task of several steps, in a session of its own.
@@ -24,10 +24,11 @@ type scenario struct {
 	steps []step
 }
 
-// pinned is what progressive mode shows in these scenarios: some of what they use.
+// pinned are the tools that progressive mode lists in these scenarios: some of those that they use.
 var pinned = []string{"cdp.Runtime.evaluate", "cdp.open", "json.query", "text.encode", "text.hash"}
 
-// scenarios are the four in which the modes are compared. URL stands for the address of a page whose title is Harbour.
+// scenarios returns the four scenarios in which the modes are compared. URL in parameters is replaced by the address of
+// a page with the title Harbour.
 func scenarios() []scenario {
 	hash := step{want: "compute a checksum of a text", tool: "text.hash", params: `{"text":"hello"}`}
 	encode := step{want: "encode text as base64", tool: "text.encode", params: `{"text":"a b","to":"base64"}`}
@@ -66,23 +67,22 @@ func scenarios() []scenario {
 	}
 }
 
-// cost is what a scenario took.
+// cost is the cost of a scenario.
 type cost struct {
 	calls, failures int
-	turns           int            // rounds of calls that could be made at once
-	tokens          int            // of all that was read: instructions, tools/list and every answer
-	docs            map[string]int // "text.hash tier 2" -> how often it was read
+	turns           int            // rounds of calls that can be made at the same time
+	tokens          int            // of everything read: instructions, tools/list and every reply
+	docs            map[string]int // "text.hash tier 2" -> how many times it was read
 }
 
-// player plays a scenario. It knows of a tool what it has read: it calls by no name and with no parameter that stood
-// nowhere.
+// player plays a scenario. It knows only what it has read: it uses no tool name and no parameter that it has not seen.
 type player struct {
 	*client
 	cost
 	known map[string][]string // tool -> names of parameters that were read
 }
 
-// pin writes the configuration of the scenarios.
+// pin writes the configuration that the scenarios need.
 func pin(home string) error {
 	config := filepath.Join(home, "config", "config.toml")
 	list, err := json.Marshal(pinned)
@@ -95,7 +95,7 @@ func pin(home string) error {
 	return os.WriteFile(config, []byte("pinned_tools = "+string(list)+"\n"), 0o600)
 }
 
-// play plays a scenario in a mode. A server of its own is a session of its own.
+// play plays a scenario in a mode. Each has a server of its own, and so a session of its own.
 func play(ctx context.Context, binary, home, mode, url string, s scenario) (cost, error) {
 	p := &player{client: &client{binary: binary, home: home, mode: mode}, cost: cost{docs: map[string]int{}},
 		known: map[string][]string{}}
@@ -116,8 +116,9 @@ func play(ctx context.Context, binary, home, mode, url string, s scenario) (cost
 	return p.cost, nil
 }
 
-// prepare learns what the steps need. In one turn it searches for the tools that the list does not show, and reads up
-// those of which it does not show enough; in the next it reads up those of which a search did not.
+// prepare reads what the steps need. In one turn it searches for the tools that are not listed and reads the
+// descriptions of those of which the list shows too little. In the next turn it reads those of which a search showed
+// too little.
 func (p *player) prepare(ctx context.Context, s scenario) error {
 	asked := map[string]bool{}
 	for _, step := range s.steps {
@@ -159,7 +160,7 @@ func (p *player) prepare(ctx context.Context, s scenario) error {
 	return nil
 }
 
-// find searches for the tool of a step, which has to be the first result.
+// find searches for the tool of a step, which must be the first hit.
 func (p *player) find(ctx context.Context, s step) error {
 	a, err := p.client.search(ctx, s.want)
 	if err != nil {
@@ -198,7 +199,7 @@ func (p *player) readDocs(ctx context.Context, tool string) error {
 	return nil
 }
 
-// knows tells whether all parameters of a step have been read somewhere.
+// knows reports whether the agent has read all parameters of a step.
 func (p *player) knows(s step) bool {
 	var params map[string]json.RawMessage
 	if json.Unmarshal([]byte(s.params), &params) != nil {
@@ -212,7 +213,7 @@ func (p *player) knows(s step) bool {
 	return true
 }
 
-// take makes the call of a step; where it fails it makes the one that the error says.
+// take makes the call of a step. If it fails, take makes the call that the error suggests.
 func (p *player) take(ctx context.Context, s step, url string) error {
 	params := json.RawMessage(strings.ReplaceAll(s.params, "URL", url))
 	if s.wrong != "" {
@@ -221,11 +222,11 @@ func (p *player) take(ctx context.Context, s step, url string) error {
 			return err
 		}
 		if !a.failed {
-			return fmt.Errorf("%s took %s", s.tool, s.wrong)
+			return fmt.Errorf("%s accepted %s", s.tool, s.wrong)
 		}
 		var ok bool
 		if params, ok = suggested(a.err); !ok {
-			return fmt.Errorf("%s says nothing that helps: %s", s.tool, a.text)
+			return fmt.Errorf("the error of %s suggests no call: %s", s.tool, a.text)
 		}
 	}
 	a, err := p.try(ctx, s.tool, params)
@@ -235,7 +236,7 @@ func (p *player) take(ctx context.Context, s step, url string) error {
 	return err
 }
 
-// teachingNote is how documentation begins that comes with the first use of a tool.
+// teachingNote begins the documentation that comes with the first use of a tool.
 const teachingNote = "About this tool, said once:"
 
 func (p *player) try(ctx context.Context, tool string, params json.RawMessage) (answer, error) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestModes plays all scenarios in all modes and holds what is said of them: no mode makes more failures or tenth more
-// turns than full does, no documentation is read twice, and README has these figures.
+// TestModes plays all scenarios in all modes. No mode has more failures or a tenth more turns than full mode, no
+// documentation is read twice, and README.md has these figures.
 func TestModes(t *testing.T) {
 	needBrowser(t)
 	costs, err := playAll(t.Context(), binary(t), t.TempDir())
@@ -37,13 +37,13 @@ func TestModes(t *testing.T) {
 	current(t, modesSection, modesTable(costs))
 }
 
-// number is a figure in a section of README.
+// number matches a figure in a section of README.md.
 var number = regexp.MustCompile(`\d+(\.\d+)?`)
 
-// rerun says how README gets its figures.
+// rerun is the command that writes the figures of README.md.
 const rerun = "run go -C bench run ./agent -update README.md"
 
-// current holds a section of README against what it would be.
+// current compares a section of README.md with what the command would write.
 func current(t *testing.T, name, want string) {
 	t.Helper()
 	if shown := figures(t, name); !same(shown, want) {
@@ -65,8 +65,8 @@ func figures(t *testing.T, name string) string {
 	return shown
 }
 
-// same reports whether two texts have the same words, the same small figures, and large ones within 5 %, so that not
-// every new word in a description makes README stale.
+// same reports whether two texts agree in their words and small figures, and in large ones within 5 %, so that not
+// every new word in a description makes README.md stale.
 func same(shown, want string) bool {
 	if number.ReplaceAllString(shown, "N") != number.ReplaceAllString(want, "N") {
 		return false

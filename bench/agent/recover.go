@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// outcome counts what became of mistakes of one class.
+// outcome counts the results of the mistakes of one class.
 type outcome struct {
 	made     int
-	accepted int      // the first call took it as what it was meant to be, and said so
+	accepted int      // the first call corrected it, said so and succeeded
 	second   int      // the second call succeeded
-	lost     []string // neither
+	lost     []string // the mistakes after which neither call succeeded
 }
 
-// outcomes are those of all classes of mistakes.
+// outcomes maps classes of mistakes to their outcomes.
 type outcomes map[string]*outcome
 
 func (o outcomes) of(class string) *outcome {
@@ -40,17 +40,17 @@ func (o outcomes) sum() (all outcome) {
 	return all
 }
 
-// share is how many of the calls that failed at first succeeded at the second.
+// share returns the share of second calls that succeeded.
 func (o outcome) share() float64 { return float64(o.second) / float64(max(1, o.made-o.accepted)) }
 
-// subject is a tool that mistakes are made with.
+// subject is a tool with which mistakes are made.
 type subject struct {
 	name   string
 	schema json.RawMessage // of its parameters
-	right  json.RawMessage // parameters that it takes: the largest of its examples
+	right  json.RawMessage // the parameters of its largest successful example
 }
 
-// subjects are all tools of a server in full mode.
+// subjects returns all tools of a server in full mode.
 func (c *client) subjects(ctx context.Context) (all []subject, err error) {
 	for _, listed := range slices.Sorted(maps.Keys(c.listed)) {
 		if !strings.Contains(listed, "__") {
@@ -98,8 +98,8 @@ func plan(all []subject) ([]attempts, error) {
 	return planned, nil
 }
 
-// sample keeps of each class, plugin by plugin, the mistakes with up to n tools. The tools are spread over the plugin,
-// and are the same in every run as long as they have these names.
+// sample limits each class of mistakes to n tools of each plugin. The tools are spread over the plugin; as long as
+// their names do not change, they are the same in every run.
 func sample(planned []attempts, n int) []attempts {
 	planned = slices.Clone(planned)
 	slices.SortFunc(planned, func(a, b attempts) int {
@@ -123,14 +123,15 @@ func sample(planned []attempts, n int) []attempts {
 	return kept
 }
 
-// spread orders names in a way that has nothing to do with the alphabet.
+// spread is a sort key for names that is independent of the alphabet.
 func spread(name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	return h.Sum64()
 }
 
-// makeMistakes makes the mistakes with a tool, and calls again with what the error says and nothing else.
+// makeMistakes makes the mistakes with one tool. After a failure it calls again with what the error suggests and
+// nothing else.
 func makeMistakes(ctx context.Context, f frontend, p attempts, counts outcomes) error {
 	for _, m := range p.wrong {
 		a, err := f.call(ctx, p.tool, m.params)
@@ -158,8 +159,8 @@ func makeMistakes(ctx context.Context, f frontend, p attempts, counts outcomes) 
 	return nil
 }
 
-// suggested takes the parameters of the next call from an error: the corrected ones, or else those of an example in the
-// documentation that it carries.
+// suggested returns the parameters for the next call from an error: the corrected ones, or else those of an example in
+// the documentation that it carries.
 func suggested(e failure) (params json.RawMessage, ok bool) {
 	switch {
 	case e.Corrected != nil:
@@ -170,7 +171,7 @@ func suggested(e failure) (params json.RawMessage, ok bool) {
 	return nil, false
 }
 
-// dryShell and dryClient are the faces of an agent that has its calls checked and not run.
+// dryShell and dryClient are frontends whose calls are validated and not run.
 type dryShell struct{ *shell }
 
 func (d dryShell) call(ctx context.Context, name string, params json.RawMessage) (answer, error) {
@@ -179,7 +180,7 @@ func (d dryShell) call(ctx context.Context, name string, params json.RawMessage)
 
 type dryClient struct{ *client }
 
-// call hands what is no JSON on as the text that a model wrote.
+// call passes parameters that are not JSON as a string, as a model would write them.
 func (d dryClient) call(ctx context.Context, name string, params json.RawMessage) (answer, error) {
 	arguments := any(params)
 	if !json.Valid(params) {
@@ -189,7 +190,7 @@ func (d dryClient) call(ctx context.Context, name string, params json.RawMessage
 		"options": map[string]any{"dry_run": true}})
 }
 
-// perServer is how many tools one server is asked for: an agent's session knows a few dozen, not all.
+// perServer limits the tools of one server: the session of an agent knows a few dozen, not all.
 const perServer = 40
 
 // planAll returns every mistake that can be made with every tool.
@@ -206,8 +207,8 @@ func planAll(ctx context.Context, binary, home string) ([]attempts, error) {
 	return plan(all)
 }
 
-// frontendsOf are the ways by which the mistakes with a tool are made: MCP, and for tools of wasm plugins the command
-// line as well.
+// frontendsOf returns the frontends through which mistakes with a tool are made: MCP, and for tools of wasm plugins the
+// command line too.
 func frontendsOf(tool string) []string {
 	if strings.HasPrefix(tool, "cdp.") {
 		return []string{"mcp"}

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// sampled is how many tools of a plugin a class of mistakes is made with where not all are asked for.
+// sampled is the number of tools of each plugin with which a class of mistakes is made, unless all are wanted.
 const sampled = 5
 
-// TestMistakesAreRecovered holds that what an error says is enough: of each class of mistakes the second call succeeds
-// in 95 of 100 cases. It makes a sample of each class with each plugin; with PARLEY_HAMMER set all of them, which
-// README's figures count.
+// TestMistakesAreRecovered verifies that the information in an error is enough: of each class of mistakes, the second
+// call succeeds in 95 of 100 cases. It makes a sample of each class with each plugin. With PARLEY_HAMMER set it makes
+// all of them, which are the figures in README.md.
 func TestMistakesAreRecovered(t *testing.T) {
 	home := t.TempDir()
 	all, err := planAll(t.Context(), binary(t), home)
@@ -44,15 +44,15 @@ func TestMistakesAreRecovered(t *testing.T) {
 	}
 	for _, class := range slices.Sorted(maps.Keys(total)) {
 		o := counts.of(class)
-		t.Logf("%-45s %5d made, %5d mended, %5d at the second call", class, o.made, o.accepted, o.second)
+		t.Logf("%-45s %5d made, %5d accepted, %5d at the second call", class, o.made, o.accepted, o.second)
 		if o.made == 0 {
 			t.Errorf("%s: not one of %d was made", class, total[class])
 		}
 		tried := o.made - o.accepted
 		allowed := tried / 20
 		if class == noJSON {
-			// These words hold nothing to correct, and a session of the command line is not shown documentation twice. This
-			// agent remembers none. Among all tools these calls are few; a sample has to allow for them.
+			// These words leave nothing to correct, and a session of the command line is not shown documentation twice, which
+			// this agent does not remember. Over all tools these calls are few; a sample has to allow for them.
 			allowed = max(allowed, inShell[class])
 		}
 		if len(o.lost) > allowed {
@@ -73,7 +73,8 @@ func TestMistakesAreRecovered(t *testing.T) {
 	}
 }
 
-// TestMistakesInTheBrowser makes some mistakes for real: the call that the error says does what was wanted.
+// TestMistakesInTheBrowser makes some mistakes in a real browser: the call that the error suggests has the intended
+// effect.
 func TestMistakesInTheBrowser(t *testing.T) {
 	needBrowser(t)
 	url, stop, err := serve()
@@ -95,7 +96,7 @@ func TestMistakesInTheBrowser(t *testing.T) {
 		{"cdp.Page.captureScreenshot", `{"format":"PNG"}`, ``},
 		{"cdp.Page.captureScreenshot", `{"format":"jpeg","quality":50.5}`, ``},
 		{"cdp.Emulation.setGeolocationOverride", `{"latitude":"north"}`, `{}`},
-		{"cdp.Page.navigate", `{"url":["` + url + `"]}`, `frameId`}, // last, for it does not wait for the page
+		{"cdp.Page.navigate", `{"url":["` + url + `"]}`, `frameId`}, // last, because it does not wait for the page
 	} {
 		a, err := c.call(t.Context(), m.tool, json.RawMessage(m.wrong))
 		if err != nil || !a.failed {
@@ -104,7 +105,7 @@ func TestMistakesInTheBrowser(t *testing.T) {
 		}
 		params, ok := suggested(a.err)
 		if !ok {
-			t.Errorf("%s %s: nothing to go by: %s", m.tool, m.wrong, a.text)
+			t.Errorf("%s %s: the error suggests no call: %s", m.tool, m.wrong, a.text)
 			continue
 		}
 		if a, err = c.call(t.Context(), m.tool, params); err != nil || a.failed || !strings.Contains(a.text, m.want) {

@@ -1,5 +1,5 @@
 // Command tokens counts what a model reads before its first call: the tools/list of parley mcp in each mode, and those
-// of servers by others, all in one run and offline. Tokens are those of o200k_base, counted exactly.
+// of other servers, all in one run and offline. The tokens are those of o200k_base, counted exactly.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
-// serverTimeout is how long a server may take to answer all that it is asked.
+// serverTimeout limits the time in which a server replies to all requests.
 const serverTimeout = 2 * time.Minute
 
 func main() {
@@ -73,7 +73,7 @@ func run(ctx context.Context, parley string, out io.Writer) error {
 	return w.Flush()
 }
 
-// others are servers of testdata/programs, each with what it needs to start.
+// others are servers from testdata/programs, each with the arguments that it needs to start.
 var others = []subject{
 	{name: "chrome-devtools-mcp", command: []string{"chrome-devtools-mcp/build/src/bin/chrome-devtools-mcp.js"}},
 	{name: "@playwright/mcp", command: []string{"@playwright/mcp/cli.js"}},
@@ -85,10 +85,10 @@ var others = []subject{
 		command: []string{"@modelcontextprotocol/server-everything/dist/index.js"}},
 }
 
-// list is the tools of a server, as it sent them.
+// list holds the tools of a server as it sent them.
 type list []json.RawMessage
 
-// tokens counts a list whole, and with only what every client hands to a model: names, descriptions and parameters.
+// tokens counts the whole list, and the part that every client passes to a model: names, descriptions and parameters.
 func (l list) tokens() (whole, parameters int, err error) {
 	raw, err := plainJSON(l)
 	if err != nil {

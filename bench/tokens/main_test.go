@@ -10,7 +10,7 @@ import (
 	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
-// What is promised of tools/list, in tokens and in shares of full mode that are saved.
+// Promises about tools/list, in tokens and in shares of full mode that are saved.
 const (
 	minimalTokens     = 450
 	progressiveTokens = 1200
@@ -18,7 +18,7 @@ const (
 	progressiveSaves  = 0.60
 )
 
-// TestPromises counts parley mcp in each mode, as the command does, and holds it to what is promised.
+// TestPromises counts parley mcp in each mode, as the command does, and compares the counts with the promises.
 func TestPromises(t *testing.T) {
 	work := t.TempDir()
 	parley, err := tree.Build(t.Context(), work)
@@ -61,7 +61,7 @@ func TestPromises(t *testing.T) {
 	t.Run("any pins", func(t *testing.T) { testAnyPins(t, parley, work) })
 }
 
-// testAnyPins pins the tools with the longest names of all, those with the longest signatures, and all others in turn.
+// testAnyPins pins the tools with the longest names, those with the longest signatures, and all others in turn.
 func testAnyPins(t *testing.T, parley, work string) {
 	pinned := func(names []string) list {
 		l, err := subject{command: []string{parley, "mcp", "--docs", "progressive"},

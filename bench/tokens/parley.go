@@ -7,22 +7,20 @@ import (
 	"strings"
 )
 
-// commonPins are 22 tools that an agent at work with a browser would pin.
+// commonPins are 22 tools that an agent that works with a browser would pin.
 var commonPins = []string{
-	"cdp.open", "cdp.close", "cdp.Page.navigate", "cdp.Page.reload", "cdp.Page.captureScreenshot", "cdp.Page.printToPDF",
-	"cdp.Runtime.evaluate",
-	"cdp.DOM.getDocument", "cdp.DOM.querySelector", "cdp.DOM.getOuterHTML", "cdp.Input.dispatchKeyEvent",
-	"cdp.Input.dispatchMouseEvent",
-	"cdp.Input.insertText", "cdp.Network.getCookies", "cdp.Network.setCookie", "cdp.Network.getResponseBody",
-	"cdp.Accessibility.getFullAXTree",
-	"cdp.Target.getTargets", "json.query", "json.convert", "text.hash", "text.count",
+	"cdp.open", "cdp.close", "cdp.Page.navigate", "cdp.Page.reload", "cdp.Page.captureScreenshot",
+	"cdp.Page.printToPDF", "cdp.Runtime.evaluate", "cdp.DOM.getDocument", "cdp.DOM.querySelector",
+	"cdp.DOM.getOuterHTML", "cdp.Input.dispatchKeyEvent", "cdp.Input.dispatchMouseEvent", "cdp.Input.insertText",
+	"cdp.Network.getCookies", "cdp.Network.setCookie", "cdp.Network.getResponseBody",
+	"cdp.Accessibility.getFullAXTree", "cdp.Target.getTargets", "json.query", "json.convert", "text.hash", "text.count",
 }
 
-// perPlugin is how many tools a generated plugin has.
+// perPlugin is the number of tools of a generated plugin.
 const perPlugin = 500
 
-// parleyModes are parley mcp in each mode: with what it ships, with ten more tools and with ten thousand. Generated
-// plugins are written to work and have the code of module.
+// parleyModes returns parley mcp in each mode: with the shipped tools, with ten more and with ten thousand more.
+// Generated plugins are written to work and have the code of module.
 func parleyModes(parley, module, work string) ([]subject, error) {
 	few, err := loadCrowd(module, filepath.Join(work, "few"), 10)
 	if err != nil {
@@ -48,7 +46,7 @@ func parleyModes(parley, module, work string) ([]subject, error) {
 	}, nil
 }
 
-// loadCrowd writes plugins with so many tools in all into dir, and returns the options that load them.
+// loadCrowd writes plugins with the given number of tools to dir and returns the options that load them.
 func loadCrowd(module, dir string, tools int) (options []string, err error) {
 	code, err := os.ReadFile(module)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// plainJSON is JSON without escapes for HTML, as servers write it.
+// plainJSON encodes without HTML escapes, as servers do.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -18,7 +18,7 @@ type subject struct {
 	env     []string
 }
 
-// list starts the server and asks for its tools, page by page. What it writes into its home folder lands in home.
+// list starts the server and requests its tools, page by page. What the server writes to its home folder goes to home.
 func (s subject) list(ctx context.Context, home string) (list, error) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
@@ -39,15 +39,15 @@ func (s subject) list(ctx context.Context, home string) (list, error) {
 	}
 	tools, err := (&wire{json.NewEncoder(in), bufio.NewReader(out), 0}).tools()
 	_ = in.Close()
-	cancel() // not every server ends when its input does
+	cancel() // not every server exits when its input ends
 	_ = cmd.Wait()
 	if err != nil {
-		return nil, fmt.Errorf("%w; it said %s", err, &stderr)
+		return nil, fmt.Errorf("%w; stderr: %s", err, &stderr)
 	}
 	return tools, nil
 }
 
-// wire speaks JSON-RPC, a message a line.
+// wire speaks JSON-RPC, one message per line.
 type wire struct {
 	to   *json.Encoder
 	from *bufio.Reader
@@ -82,7 +82,7 @@ func (w *wire) tools() (list, error) {
 	}
 }
 
-// request sends a request and reads its answer, past whatever the server says of its own accord.
+// request sends a request and reads its response, skipping what the server sends on its own.
 func (w *wire) request(method string, params object, result any) error {
 	w.id++
 	if err := w.to.Encode(object{"jsonrpc": "2.0", "id": w.id, "method": method, "params": params}); err != nil {
@@ -91,7 +91,7 @@ func (w *wire) request(method string, params object, result any) error {
 	for {
 		line, err := w.from.ReadBytes('\n')
 		if err == io.EOF {
-			return fmt.Errorf("it ended before it answered %s", method)
+			return fmt.Errorf("the server exited before it replied to %s", method)
 		}
 		if err != nil {
 			return err

@@ -1,8 +1,8 @@
-// Command demo narrates the main job of Parley against a real browser and a page of its own: from knowing nothing to
-// a browser's answer and a plugin's answer, one command after the other, with what each costs.
+// Command demo shows the main job of Parley with a real browser and a page of its own: from knowing nothing to the
+// result of a browser and of a plugin, one command after the other, with the cost of each.
 //
-// It works in a temporary PARLEY_HOME and fails when a step fails or a process is left behind. With -update FILE it
-// also writes what it said between the markers in that file.
+// It works in a temporary PARLEY_HOME. It fails if a step fails or leaves a process running. With -update FILE it also
+// writes the transcript between the markers in that file.
 package main
 
 import (
@@ -27,7 +27,7 @@ const (
 	endMark   = "<!-- /transcript -->"
 
 	title   = "Harbour at dawn"
-	columns = 100 // where a line of an answer is cut
+	columns = 100 // the width at which lines of output are cut
 )
 
 func main() {
@@ -83,7 +83,7 @@ func build(ctx context.Context) (binary string, remove func(), err error) {
 	return binary, remove, nil
 }
 
-// write replaces what stands between the markers.
+// write replaces the text between the markers of a file.
 func write(file, transcript string) error {
 	old, err := os.ReadFile(file)
 	if err != nil {
@@ -92,19 +92,19 @@ func write(file, transcript string) error {
 	before, rest, ok := strings.Cut(string(old), startMark+"\n")
 	_, after, ok2 := strings.Cut(rest, endMark)
 	if !ok || !ok2 {
-		return fmt.Errorf("%s lacks the markers %s and %s", file, startMark, endMark)
+		return fmt.Errorf("the markers are missing in %s: %s and %s", file, startMark, endMark)
 	}
 	return os.WriteFile(file, []byte(before+startMark+"\n```text\n"+transcript+"```\n"+endMark+after), 0o644)
 }
 
-// step is one command of the story.
+// step is one command of the demo.
 type step struct {
 	args  []string
-	lines int    // of the answer that are shown
-	want  string // what the answer must hold
+	lines int    // of the output that are shown
+	want  string // a part of the expected output
 }
 
-// story is the main job, in order, with the address of the page.
+// story returns the commands of the demo, in order. url is the address of the page.
 func story(url string) []step {
 	return []step{
 		{[]string{"--help", "--json"}, 1, `"exit_codes"`},
@@ -121,10 +121,10 @@ func story(url string) []step {
 	}
 }
 
-// untilBrowser is how many steps lie between knowing nothing and the browser's answer.
+// untilBrowser is the number of steps from knowing nothing to the result of the browser.
 const untilBrowser = 7
 
-// demo tells the story.
+// demo runs the story.
 type demo struct {
 	binary string
 	out    io.Writer
@@ -145,7 +145,7 @@ func (d *demo) show(ctx context.Context) (err error) {
 	}
 	defer stop()
 	defer func() {
-		if err != nil { // whatever failed, the browser must not stay
+		if err != nil { // close the browser even if a step failed
 			close := exec.Command(d.binary, "cdp", "close")
 			close.Env = d.env()
 			_ = close.Run()
@@ -175,7 +175,7 @@ func (d *demo) show(ctx context.Context) (err error) {
 	return nil
 }
 
-// play runs one command, shows it with the beginning of its answer, and returns the tokens of the answer.
+// play runs one command, prints it with the beginning of its output, and returns the tokens of the output.
 func (d *demo) play(ctx context.Context, s step) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -191,7 +191,7 @@ func (d *demo) play(ctx context.Context, s step) (int, error) {
 	}
 	answer := stdout.String()
 	if !strings.Contains(answer, s.want) {
-		return 0, fmt.Errorf("%s answered %q; want %q in it", line, answer, s.want)
+		return 0, fmt.Errorf("%s printed %q; want %q in it", line, answer, s.want)
 	}
 	tokens := int(math.Round(float64(len(answer)) / 4.5))
 	fmt.Fprintf(d.out, "%4d tokens %5d ms  $ %s\n", tokens, took.Milliseconds(), line)
@@ -207,7 +207,7 @@ func (d *demo) play(ctx context.Context, s step) (int, error) {
 	return tokens, nil
 }
 
-// env is the environment of a user who has just arrived.
+// env returns the environment of a new user.
 func (d *demo) env() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -218,7 +218,7 @@ func (d *demo) env() []string {
 	return append(env, "PARLEY_HOME="+d.home, "NO_COLOR=1")
 }
 
-// awaitExit waits a moment for processes that belong to the demo's home to end.
+// awaitExit waits up to five seconds until all processes that belong to the home of the demo have exited.
 func (d *demo) awaitExit(ctx context.Context) error {
 	deadline := time.Now().Add(5 * time.Second)
 	for {
@@ -237,7 +237,7 @@ func (d *demo) awaitExit(ctx context.Context) error {
 	}
 }
 
-// serve shows one page on loopback.
+// serve serves one page on the loopback interface.
 func serve() (url string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -251,7 +251,7 @@ func serve() (url string, stop func(), err error) {
 	return "http://" + listener.Addr().String() + "/", func() { server.Close() }, nil
 }
 
-// quoted is a command line as one would type it.
+// quoted returns a command line as a user would type it.
 func quoted(args []string) string {
 	var words []string
 	for _, a := range args {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestTranscript runs the demo and compares what it says with README's copy, but for the figures.
+// TestTranscript runs the demo and compares its output with the copy in README.md, except for figures.
 func TestTranscript(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestTranscript(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := bytes.Count(transcript.Bytes(), []byte("\n")); n > 40 {
-		t.Errorf("the demo says %d lines, at most 40", n)
+		t.Errorf("the demo prints %d lines, at most 40", n)
 	}
 	_, rest, _ := strings.Cut(string(readme), startMark+"\n```text\n")
 	shown, _, ok := strings.Cut(rest, "```\n"+endMark)
@@ -37,11 +37,11 @@ func TestTranscript(t *testing.T) {
 		t.Fatal("README.md has no transcript between its markers")
 	}
 	if got, want := normalised(transcript.String()), normalised(shown); got != want {
-		t.Errorf("the demo says\n%s\nREADME.md shows\n%s\nrun go run ./internal/demo -update README.md", got, want)
+		t.Errorf("the demo prints\n%s\nREADME.md shows\n%s\nrun go run ./internal/demo -update README.md", got, want)
 	}
 }
 
-// TestFailures makes sure that the demo cannot end well when a step does not.
+// TestFailures makes sure that the demo fails if a step does.
 func TestFailures(t *testing.T) {
 	binary, remove, err := build(t.Context())
 	if err != nil {
@@ -62,12 +62,12 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// needBrowser skips where there is no Chrome; with CI=true that is a failure.
+// needBrowser skips the test if there is no Chrome. With CI=true that is a failure.
 func needBrowser(t *testing.T, binary string) {
 	t.Helper()
 	cmd := exec.Command(binary, "doctor", "--json")
 	cmd.Env = append(os.Environ(), "PARLEY_HOME="+t.TempDir())
-	out, _ := cmd.Output() // doctor ends in another code than 0 where something is amiss
+	out, _ := cmd.Output() // doctor exits with another code than 0 if it finds a problem
 	var answer struct {
 		Data struct {
 			Checks []struct{ Name, Status, Detail string }
@@ -97,7 +97,7 @@ var figures = []struct {
 	{regexp.MustCompile(` *\d+ ms`), " N ms"},
 }
 
-// normalised takes away what differs from run to run.
+// normalised replaces what differs from run to run.
 func normalised(s string) string {
 	for _, f := range figures {
 		s = f.find.ReplaceAllString(s, f.say)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// processes lists those whose command line or environment names the folder.
+// processes lists the processes whose command line or environment names the folder.
 func processes(folder string) ([]string, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -20,7 +20,7 @@ func processes(folder string) ([]string, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// A process that ends meanwhile, or belongs to somebody else, has nothing to read.
+		// A process that ends meanwhile, or belongs to another user, yields nothing.
 		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
 		env, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		if bytes.Contains(line, []byte(folder)) || bytes.Contains(env, []byte(folder)) {

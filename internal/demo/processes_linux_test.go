@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestProcesses makes sure that a process that stays is seen.
+// TestProcesses makes sure that a running process is found.
 func TestProcesses(t *testing.T) {
 	folder := t.TempDir()
 	if found, err := processes(folder); err != nil || len(found) != 0 {

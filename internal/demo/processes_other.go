@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// processes lists those whose command line names the folder, as far as ps can tell; Windows has none.
+// processes lists the processes whose command line, as ps prints it, names the folder. On Windows it finds none.
 func processes(folder string) ([]string, error) {
 	if runtime.GOOS == "windows" {
 		return nil, nil

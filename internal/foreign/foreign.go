@@ -1,5 +1,4 @@
-// Package foreign finds what testdata/programs pins and tests run: programs of others, and the Node that some of them
-// need.
+// Package foreign finds the third-party programs that testdata/programs pins for tests, and a Node to run them.
 package foreign
 
 import (
@@ -17,17 +16,18 @@ import (
 // oldestNode is the oldest major version of Node that all programs run on.
 const oldestNode = 22
 
-// Fetch returns the folder of npm's packages, after fetching them where that has not been done. root is the repository.
+// Fetch returns the folder of the npm packages, and fetches them first if they are missing. root is the repository.
 func Fetch(root string) (modules string, err error) {
 	out, err := exec.Command("bash", filepath.Join(root, ".ci", "programs")).CombinedOutput()
 	modules = filepath.Join(root, "testdata", "programs", "node_modules")
 	if _, missing := os.Stat(filepath.Join(modules, ".fetched")); missing != nil {
-		return "", fmt.Errorf("the packages of testdata/programs are not there and cannot be fetched, which takes bash and npm: %w\n%s", errors.Join(err, missing), out)
+		return "", fmt.Errorf("the packages of testdata/programs are missing and cannot be fetched with bash and npm: %w\n%s",
+			errors.Join(err, missing), out)
 	}
 	return filepath.Abs(modules)
 }
 
-// Node returns the Node among the packages, else the one in PATH where it is new enough.
+// Node returns the Node among the packages, or else the one in PATH. It fails if that is too old.
 func Node(modules string) (string, error) {
 	arch := map[string]string{"amd64": "x64"}[runtime.GOARCH]
 	if arch == "" {
@@ -45,7 +45,7 @@ func Node(modules string) (string, error) {
 	return "node", nil
 }
 
-// ForTest is Fetch for a test, which is skipped where there is nothing to run. With CI=true it fails instead.
+// ForTest is [Fetch] for a test. The test is skipped if the packages cannot be had; with CI=true it fails instead.
 func ForTest(t testing.TB, root string) (modules string) {
 	t.Helper()
 	modules, err := Fetch(root)
@@ -53,7 +53,7 @@ func ForTest(t testing.TB, root string) (modules string) {
 	return modules
 }
 
-// NodeForTest returns packages and a Node for them, as ForTest does.
+// NodeForTest returns the packages and a Node for them, and skips or fails as [ForTest] does.
 func NodeForTest(t testing.TB, root string) (modules, node string) {
 	t.Helper()
 	modules = ForTest(t, root)

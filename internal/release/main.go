@@ -1,5 +1,5 @@
-// Command release builds Parley for the platforms given (linux/amd64 ...) and packs each with licence and README into
-// dist/, beside SHA256SUMS. The same source and toolchain give the same bytes, wherever and whenever it runs.
+// Command release builds Parley for the given platforms (linux/amd64 ...) and packs each with the licence and README
+// into dist/, with SHA256SUMS. The same source and toolchain give the same bytes, on any machine and at any time.
 package main
 
 import (
@@ -29,7 +29,7 @@ const (
 	versionVariable = "github.com/parley-tools/parley/cmd/parley/internal/cli.Version"
 )
 
-// epoch stands for the time of every file in an archive: zip knows nothing older.
+// epoch is the time of every file in an archive: the oldest that zip can store.
 var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func main() {
@@ -79,7 +79,7 @@ func run(version, out string, platforms []string) error {
 	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(sums.String()), 0o644)
 }
 
-// sourceVersion asks a freshly built parley.
+// sourceVersion returns the version that a freshly built parley prints.
 func sourceVersion() (string, error) {
 	out, err := exec.Command("go", "run", command, "version", "--json").Output()
 	if err != nil {
@@ -110,14 +110,14 @@ func build(goos, goarch, version string) ([]byte, error) {
 	return os.ReadFile(binary)
 }
 
-// file is one entry of an archive.
+// file is an entry of an archive.
 type file struct {
 	name string
 	mode fs.FileMode
 	data []byte
 }
 
-// archive packs the binary: zip for Windows, tar.gz for the others, all in one folder of the archive's name.
+// archive packs the files: zip for Windows, tar.gz for the others. All are in one folder with the name of the archive.
 func archive(goos, goarch, version string, binary []byte) (name string, packed []byte, err error) {
 	folder := fmt.Sprintf("parley_%s_%s_%s", version, goos, goarch)
 	program := "parley"

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestArchive looks into both forms, and makes each twice: the bytes depend on nothing but what is packed.
+// TestArchive verifies the content of both formats, and that packing twice gives the same bytes.
 func TestArchive(t *testing.T) {
 	t.Chdir("../..") // where LICENSE and README.md are
 	for _, c := range []struct {

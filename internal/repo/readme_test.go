@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write what README.md takes from the binary")
+var update = flag.Bool("update", false, "write the parts of README.md that come from the binary")
 
 const (
 	codesStart = "<!-- exit codes: written by `go test ./internal/repo -update` -->\n"
 	codesEnd   = "<!-- /exit codes -->"
 )
 
-// parley is built once for all tests of this package; the folder that holds it alone is returned.
+// parley builds the binary once for all tests of this package and returns the folder that holds it and nothing else.
 var parley = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "parley-repo-"); err != nil {
 		return "", err
@@ -71,7 +71,7 @@ func readme(t *testing.T) string {
 	return string(data)
 }
 
-// TestExitCodes holds README's table against what the binary says.
+// TestExitCodes compares the table in README.md with the exit codes of the binary.
 func TestExitCodes(t *testing.T) {
 	cmd := exec.Command(filepath.Join(binaryFolder(t), executable()), "--help", "--json")
 	cmd.Env = append(os.Environ(), "PARLEY_HOME="+t.TempDir())
@@ -103,7 +103,7 @@ func TestExitCodes(t *testing.T) {
 	before, rest, ok := strings.Cut(text, codesStart)
 	shown, after, ok2 := strings.Cut(rest, codesEnd)
 	if !ok || !ok2 {
-		t.Fatalf("README.md lacks the markers %s and %s", strings.TrimSpace(codesStart), codesEnd)
+		t.Fatalf("the markers %s and %s are missing in README.md", strings.TrimSpace(codesStart), codesEnd)
 	}
 	if *update {
 		if err := os.WriteFile(filepath.Join(root, "README.md"), []byte(before+codesStart+table+codesEnd+after),
@@ -113,12 +113,13 @@ func TestExitCodes(t *testing.T) {
 		return
 	}
 	if shown != table {
-		t.Errorf("README.md has another table of exit codes than the binary:\n%s\nwant\n%s\nrun go test ./internal/repo -update", shown, table)
+		t.Errorf("README.md has another table of exit codes than the binary:\n%s\nwant\n%s\n"+
+			"run go test ./internal/repo -update", shown, table)
 	}
 }
 
-// TestExamples runs README's sh blocks, in order and in one folder, as somebody would who follows it. A block marked
-// "sh browser" needs Chromium. A go block is the file hello/main.go, of which the text speaks.
+// TestExamples runs the sh blocks of README.md in order and in one folder, as a reader would. A block marked "sh
+// browser" needs Chromium. A go block is the file hello/main.go of the text.
 func TestExamples(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("README's examples are for a POSIX shell")
@@ -186,7 +187,7 @@ func haveBrowser() bool {
 
 type block struct{ kind, text string }
 
-// blocks are the fenced code blocks of a Markdown text.
+// blocks returns the fenced code blocks of a Markdown text.
 func blocks(markdown string) []block {
 	var all []block
 	for part := range strings.SplitSeq(markdown, "\n```") {
@@ -198,7 +199,7 @@ func blocks(markdown string) []block {
 	return all
 }
 
-// TestLinks makes sure that files of which the documents speak are there.
+// TestLinks makes sure that the files to which the documents refer exist.
 func TestLinks(t *testing.T) {
 	for _, name := range []string{"README.md", "RATIONALE.md", "CONTRIBUTING.md"} {
 		data, err := os.ReadFile(filepath.Join(root, name))
@@ -229,7 +230,7 @@ func write(t *testing.T, name, content string) {
 	}
 }
 
-// TestEveryDependencyHasAReason keeps the list of RATIONALE.md whole.
+// TestEveryDependencyHasAReason verifies that RATIONALE.md argues for every direct requirement.
 func TestEveryDependencyHasAReason(t *testing.T) {
 	rationale, err := os.ReadFile(filepath.Join(root, "RATIONALE.md"))
 	if err != nil {
@@ -253,8 +254,8 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 	}
 }
 
-// TestClientSnippets holds what README shows of the files of MCP clients: each is what parley mcp config prints, and
-// starts a server that a client can talk to. The block of Parley's own configuration is taken by one, too.
+// TestClientSnippets compares the client configurations in README.md with the output of parley mcp config, and starts a
+// server with each. It also loads the block of Parley's own configuration.
 func TestClientSnippets(t *testing.T) {
 	shown := 0
 	binary := filepath.Join(binaryFolder(t), executable())
@@ -290,13 +291,13 @@ func TestClientSnippets(t *testing.T) {
 	}
 }
 
-// hello is how a client begins on stdio.
+// hello is the first message of a client on stdio.
 const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 `
 
-// output runs parley as somebody would who has set nothing, and returns what it says on stdout.
+// output runs parley without any settings and returns its stdout.
 func output(t *testing.T, binary, home, input string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)

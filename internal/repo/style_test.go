@@ -18,8 +18,8 @@ import (
 // maxColumns is the width of a line of Go. A tab counts as one column.
 const maxColumns = 120
 
-// longLines are the folders whose lines are not all within maxColumns yet. A folder leaves the list when its last long line does; none
-// is added.
+// longLines are the folders whose lines are not all within maxColumns yet. A folder leaves the list when its last long
+// line does; none is added.
 var longLines = []string{
 	"cdp", "cdp/internal/gen", "cdp/internal/keeper", "cdp/internal/protocol", "cmd/parley", "cmd/parley/internal/cli",
 	"host", "host/audit", "host/egress", "host/internal/index", "host/internal/index/vectors", "host/internal/origin",
@@ -136,8 +136,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// bannedWord returns the word of an identifier that the glossary replaces, and by what; "" if there is none. It knows the endings
-// of English verbs and plurals.
+// bannedWord returns the word of an identifier that the glossary replaces, and by what; "" if there is none. It knows
+// the endings of English verbs and plurals.
 func bannedWord(identifier string) (old, better string) {
 	for _, word := range wordsOf(identifier) {
 		for _, ending := range []string{"", "s", "r", "d", "ed", "er", "ing", "ring", "red", "ped", "ping"} {
@@ -177,8 +177,9 @@ func wordsOf(identifier string) (words []string) {
 // TestBannedWord makes sure that the test sees words within identifiers.
 func TestBannedWord(t *testing.T) {
 	for identifier, want := range map[string]string{
-		"judge": "judge", "newJudge": "judge", "mendedParams": "mended", "JSONVault": "vault", "slips": "slips", "was_stirred": "stirred",
-		"desktop": "", "recommend": "", "amend": "", "slippery": "", "": "",
+		"judge": "judge", "newJudge": "judge", "mendedParams": "mended", "JSONVault": "vault", "slips": "slips",
+		"was_stirred": "stirred",
+		"desktop":     "", "recommend": "", "amend": "", "slippery": "", "": "",
 	} {
 		if got, _ := bannedWord(identifier); got != want {
 			t.Errorf("%q: %q, want %q", identifier, got, want)

@@ -1,4 +1,4 @@
-// Package o200k counts tokens as the models of OpenAI count them, from a vocabulary that is compiled in.
+// Package o200k counts tokens as OpenAI's models do, with a vocabulary that is compiled in.
 package o200k
 
 import (
@@ -8,7 +8,7 @@ import (
 	loader "github.com/pkoukk/tiktoken-go-loader"
 )
 
-// encoding is read when it is first needed.
+// encoding is loaded on first use.
 var encoding = sync.OnceValue(func() *tiktoken.Tiktoken {
 	tiktoken.SetBpeLoader(loader.NewOfflineLoader())
 	e, err := tiktoken.GetEncoding(tiktoken.MODEL_O200K_BASE)
@@ -18,5 +18,5 @@ var encoding = sync.OnceValue(func() *tiktoken.Tiktoken {
 	return e
 })
 
-// Count is the number of tokens in a text.
+// Count returns the number of tokens in a text.
 func Count(text string) int { return len(encoding().EncodeOrdinary(text)) }

@@ -2,7 +2,7 @@ package o200k
 
 import "testing"
 
-// TestCount holds the tokenizer to what another implementation, npm's gpt-tokenizer, counts.
+// TestCount compares the tokenizer with another implementation, gpt-tokenizer from npm.
 func TestCount(t *testing.T) {
 	for text, want := range map[string]int{
 		"": 0, "hello world": 2, `{"type":"object","properties":{"name":{"type":"string"}}}`: 14, "Größe → 大きさ": 6,
