@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -19,7 +18,7 @@ const (
 
 // Describe fits Chrome's texts, which nobody here can edit, into the tiers: the second keeps the first
 // sentence of each description and shortens further until it fits.
-func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.Description {
+func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 	m, _ := p.Manifest()
 	d := manifest.Describe(m, t, tier)
 	if tier != manifest.Tier2 {
@@ -82,24 +81,23 @@ func dropFields(params []manifest.Param, keep func(manifest.Param) bool) {
 	}
 }
 
-// size counts also what the host adds: the next commands.
-func size(d *manifest.Description) int {
-	whole := *d
-	whole.Next = []string{"parley " + d.Plugin + " " + d.Tool + " --describe --tier 3"}
-	for _, e := range d.Examples {
-		if len(e.Command) <= host.LongCommand {
-			whole.Next = append(whole.Next, e.Command)
-		}
-	}
-	raw, err := json.Marshal(&whole)
+// size is the size of the JSON that is delivered: the documentation, and about what front ends add to it, which is how
+// to call each example, and the next steps.
+func size(d *manifest.ToolDocs) int {
+	raw, err := json.Marshal(d)
 	if err != nil {
 		return 0
 	}
-	return len(raw)
+	const perStep = 40 // the words around a name and its parameters
+	n := len(raw) + perStep + len(d.Name)
+	for _, e := range d.Examples {
+		n += 2 * (perStep + len(d.Name) + len(e.Params))
+	}
+	return n
 }
 
 // shorten cuts every text to a width, and long enums with them: tier 3 has them whole.
-func shorten(d *manifest.Description, width int) {
+func shorten(d *manifest.ToolDocs, width int) {
 	cut := func(q *manifest.Param) {
 		if q.Description == enumCut {
 			return

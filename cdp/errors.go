@@ -70,14 +70,24 @@ func browserOf(r *host.Request) string {
 	if r == nil {
 		return ""
 	}
-	return host.Options{Browser: r.Options.Browser}.Place()
+	return place(host.Options{Browser: r.Options.Browser})
 }
 
 func pageOf(r *host.Request) string {
 	if r == nil {
 		return ""
 	}
-	return r.Options.Place()
+	return place(r.Options)
+}
+
+func place(o host.Options) (words string) {
+	if o.Browser != "" && o.Browser != host.DefaultBrowser {
+		words += " --browser " + manifest.ShellQuote(manifest.CleanLine(o.Browser))
+	}
+	if o.Target != "" {
+		words += " --target " + manifest.ShellQuote(manifest.CleanLine(o.Target))
+	}
+	return words
 }
 
 func longerTimeout(r *host.Request) string {

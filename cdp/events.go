@@ -72,7 +72,7 @@ func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
 		}
 		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithNext("parley search " + manifest.ShellQuote(manifest.CleanLine(strings.Trim(pattern, "*."))) + " --kind event")
 		for _, n := range schema.Nearest(pattern, names, 3) {
-			e.DidYouMean = append(e.DidYouMean, host.Suggestion{Name: Name + "." + n.Name, Distance: n.Distance})
+			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: Name + "." + n.Name, Distance: n.Distance})
 		}
 		return e
 	}

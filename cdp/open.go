@@ -92,16 +92,19 @@ func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) 
 }
 
 // MissingOpen names open for what needs a browser while none is open.
-func (p *Provider) MissingOpen(tool string) string {
+func (p *Provider) MissingOpen(tool string) *host.Step {
 	if slices.Contains([]string{"open", "close", "status"}, tool) {
-		return ""
+		return nil
 	}
 	open, err := keeper.List(p.cfg.RunDir)
 	if err != nil || slices.ContainsFunc(open, func(e keeper.Entry) bool { return e.Alive }) {
-		return ""
+		return nil
 	}
-	return openCommand
+	return &openStep
 }
+
+// openStep opens a page, and a browser where none is open.
+var openStep = host.Step{Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}}
 
 // openCommand is what to type where no browser is open.
 const openCommand = "parley cdp open URL"
@@ -172,8 +175,9 @@ func checkURL(params json.RawMessage) error {
 	if fixed, err := url.Parse(scheme + given); err == nil && (local || strings.Contains(fixed.Host, ".")) && !strings.ContainsAny(given, " ") {
 		q["url"] = fixed.String()
 		e.Corrected, _ = json.Marshal(q)
-		e.Details[0].Suggestion = fixed.String()
-		e.Next = []string{"parley cdp open " + manifest.ShellQuote(fixed.String())}
+		e.Details[0].Suggestion = host.TextSuggestion(fixed.String())
+		retry := host.CallStep(Name+".open", e.Corrected)
+		e.Retry, e.Steps = &retry, []host.Step{retry}
 	}
 	return e
 }

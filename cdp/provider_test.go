@@ -34,11 +34,16 @@ func TestTier2Fits(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := p.Describe(tool, manifest.Tier2)
-		d.Next = []string{"parley cdp " + name + " --describe --tier 3"}
-		if command := d.Examples[0].Command; len(command) <= 160 {
-			d.Next = append(d.Next, command)
+		// What the command line adds: the command of the example, and the next steps.
+		d.Examples[0].Command = "parley cdp " + name + " --params '" + string(d.Examples[0].Params) + "'"
+		next := []string{"parley cdp " + name + " --describe --tier 3"}
+		if len(d.Examples[0].Params) <= 140 {
+			next = append(next, d.Examples[0].Command)
 		}
-		raw, err := json.Marshal(d)
+		raw, err := json.Marshal(struct {
+			*manifest.ToolDocs
+			Next []string `json:"next"`
+		}{d, next})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,8 +26,6 @@ const (
 	// maxCorrected is the size up to which an error carries the parameters that would have been accepted: it says
 	// them several times.
 	maxCorrected = 8 << 10
-	// maxSuggested bounds how much of them the single violations repeat.
-	maxSuggested = 2 << 10
 	// maxRepaired is the size up to which parameters that are nearly JSON are repaired for the same.
 	maxRepaired = 4 << 10
 	// maxCallDepth bounds plugins that call plugins, maxInnerCalls all the calls that come of one.
@@ -90,6 +88,7 @@ type Answer struct {
 	Err      *Error
 	Warnings []string
 	Next     []string
+	Steps    []Step
 	Duration time.Duration
 	Docs     *Docs // with Call.DocsOnFirstUse, where this session had not been shown them
 	Cut      bool  // Data is a part of the result, wrapped
@@ -111,6 +110,7 @@ func (h *Host) Call(ctx context.Context, c Call) *Answer {
 	if err != nil {
 		a.Data, a.Err = nil, AsError(contextCause(ctx, err))
 		a.Next = append(a.Next, a.Err.Next...)
+		a.Steps = append(a.Steps, a.Err.Steps...)
 	}
 	if run.address.Tool != nil {
 		run.updateSession(a.Err)
@@ -243,11 +243,12 @@ func (r *run) do(ctx context.Context) error {
 		if e.Tool != nil && isOutcome(e.Code) {
 			e.Code = ToolFailed // a plugin's own name for a failure must not read like one of the host's
 		}
-		if len(e.Denied) > 0 && len(e.Next) == 0 {
-			e.Next = []string{"parley policy explain " + r.address.Plugin}
-		}
-		if e.Tool != nil && len(e.Next) == 0 {
-			e.Next = []string{"parley " + r.address.Plugin + " " + r.address.Tool.Name + " --describe"}
+		switch {
+		case len(e.Steps)+len(e.Next) > 0:
+		case len(e.Denied) > 0:
+			e.Steps = []Step{OperatorStep(OpPolicyExplain, r.address.Plugin)}
+		case e.Tool != nil:
+			e.Steps = []Step{DescribeStep(r.address.Name(), 0)}
 		}
 		r.refuseByTool(e)
 		return e
@@ -276,13 +277,14 @@ func notCallable(a Address) *Error {
 		if a.Entry.Kind == "event" {
 			what = "an event"
 		}
-		return Errorf(InvalidArgs, "%s is %s and cannot be called", a.Name(), what).WithNext("parley " + a.Plugin + " " + a.Entry.Tool.Name + " --describe")
+		return Errorf(InvalidArgs, "%s is %s and cannot be called", a.Name(), what).
+			WithSteps(DescribeStep(a.Name(), 0))
 	}
 	what := "plugin"
 	if a.Group != "" {
 		what = "group"
 	}
-	return Errorf(InvalidArgs, "%s is a %s; name one of its tools", a.Name(), what).WithNext(a.ListCommand())
+	return Errorf(InvalidArgs, "%s is a %s; name one of its tools", a.Name(), what).WithSteps(ListStep(a.Name()))
 }
 
 // validate decodes the parameters, mends safe coercions, fills in defaults and holds them against the schema.
@@ -349,7 +351,7 @@ func CheckParams(name string, paramsSchema *schema.Schema, raw json.RawMessage) 
 	r := &run{answer: &Answer{Tool: name}, address: Address{Tool: &manifest.Tool{}}}
 	if err := r.validateValue(paramsSchema, value); err != nil {
 		e := AsError(err)
-		e.Command = "" // there is none
+		e.Retry = nil // there is no tool to call
 		return nil, nil, e
 	}
 	return r.params, r.answer.Warnings, nil
@@ -461,9 +463,12 @@ func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duratio
 		}
 		switch {
 		case d.Limits.Timeout > 0 && timeout >= d.Limits.Timeout: // whatever a provider advises, no option makes it longer
-			said.Next = []string{fmt.Sprintf("ask for less: the policy gives it no longer than %s", timeout), "parley policy explain " + r.address.Plugin}
-		case len(said.Next) == 0:
-			said.Next = []string{fmt.Sprintf("give it longer, such as --timeout %s, or ask for less", 4*timeout)}
+			said.Message += fmt.Sprintf("; the policy allows no more than %s, so ask for less", timeout)
+			said.Next, said.Steps = nil, []Step{OperatorStep(OpPolicyExplain, r.address.Plugin)}
+		case len(said.Steps)+len(said.Next) == 0:
+			again := CallStep(r.answer.Tool, r.call.Params).At(r.call.Options)
+			again.Options.Timeout = 4 * timeout
+			said.Steps = []Step{again}
 		}
 		return said
 	}
@@ -552,7 +557,7 @@ func (r *run) checkResult(data json.RawMessage) error {
 	for _, v := range violations {
 		e.Details = append(e.Details, detailOf(v))
 	}
-	return e.WithNext("parley " + r.address.Plugin + " " + r.address.Tool.Name + " --describe --tier 3")
+	return e.WithSteps(DescribeStep(r.address.Name(), manifest.Tier3))
 }
 
 // cutResult filters the result and cuts it to what the caller can take; the whole is kept for the session.
@@ -573,17 +578,12 @@ func (r *run) cutResult() error {
 	cut := truncated{Truncated: true, TotalBytes: len(whole), ShownBytes: len(text), Text: text}
 	if r.host.cfg.Sessions.saveResult(r.call.Session, r.answer.CallID, r.redactor.redactAllJSON(whole)) {
 		cut.Next = "parley://result/" + r.answer.CallID
-	} else {
-		cut.Next = "ask for less, or write the whole with --out FILE"
 	}
 	var err error
 	r.answer.Cut = true
 	r.answer.Data, err = manifest.Marshal(cut)
-	said := fmt.Sprintf("the result was cut: %d of %d bytes are shown", len(text), len(whole))
-	if r.call.Caller == "cli" {
-		said += "; --out FILE takes it whole"
-	}
-	r.answer.Warnings = append(r.answer.Warnings, said)
+	r.answer.Warnings = append(r.answer.Warnings,
+		fmt.Sprintf("the result was cut: %d of %d bytes are shown", len(text), len(whole)))
 	return err
 }
 
@@ -592,7 +592,7 @@ type truncated struct {
 	TotalBytes int    `json:"total_bytes"`
 	ShownBytes int    `json:"shown_bytes"`
 	Text       string `json:"text"`
-	Next       string `json:"next"`
+	Next       string `json:"next,omitempty"` // where the whole is kept
 }
 
 // updateSession keeps in the session what the next call of this tool should know: where this one failed, or that it did not.

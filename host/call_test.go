@@ -47,20 +47,20 @@ func TestCallNotFound(t *testing.T) {
 	long := strings.Replace(shop, `"shop"`, `"warehouse"`, 1)
 	h := newHost(t, host.Config{}, newFake(t, shop, nil), newFake(t, long, nil))
 	for _, c := range []struct{ name, message, near, next string }{
-		{"shpo.echo", "no plugin is named shpo", "shop:1", "parley --list"},
-		{"wearhouse.echo", "no plugin is named wearhouse", "warehouse:2", "parley --list"},
-		{"nothing.at.all", "no plugin is named nothing", "", "parley --list"},
-		{"shop.ehco", "shop has no tool or group ehco", "shop.echo:1", "parley shop --list"},
-		{"shop.order.lits", "shop has no tool order.lits in group order", "shop.order.list:1", "parley shop order --list"},
-		{"shop.order.lst", "shop has no tool order.lst in group order", "shop.order.list:1", "parley shop order --list"},
-		{"shop.list", "shop has no tool or group list", "shop.order.list:0", "parley shop --list"},
-		{"shop.cancle", "shop has no tool or group cancle", "shop.order.cancel:1", "parley shop --list"},
-		{"shop.ordr", "shop has no tool or group ordr", "shop.order:1", "parley shop --list"},
-		{"shop.ordre.list", "shop has no tool or group ordre.list", "shop.order.list:1", "parley shop --list"},
-		{"shop.completely_different", "shop has no tool or group completely_different", "", "parley shop --list"},
-		{"", `no plugin is named ""`, "", "parley --list"},
-		{".", `no plugin is named ""`, "", "parley --list"},
-		{"shop.\x1b[31mecho\u202e", "shop has no tool or group echo", "", "parley shop --list"},
+		{"shpo.echo", "no plugin is named shpo", "shop:1", "list"},
+		{"wearhouse.echo", "no plugin is named wearhouse", "warehouse:2", "list"},
+		{"nothing.at.all", "no plugin is named nothing", "", "list"},
+		{"shop.ehco", "shop has no tool or group ehco", "shop.echo:1", "list shop"},
+		{"shop.order.lits", "shop has no tool order.lits in group order", "shop.order.list:1", "list shop.order"},
+		{"shop.order.lst", "shop has no tool order.lst in group order", "shop.order.list:1", "list shop.order"},
+		{"shop.list", "shop has no tool or group list", "shop.order.list:0", "list shop"},
+		{"shop.cancle", "shop has no tool or group cancle", "shop.order.cancel:1", "list shop"},
+		{"shop.ordr", "shop has no tool or group ordr", "shop.order:1", "list shop"},
+		{"shop.ordre.list", "shop has no tool or group ordre.list", "shop.order.list:1", "list shop"},
+		{"shop.completely_different", "shop has no tool or group completely_different", "", "list shop"},
+		{"", `no plugin is named ""`, "", "list"},
+		{".", `no plugin is named ""`, "", "list"},
+		{"shop.\x1b[31mecho\u202e", "shop has no tool or group echo", "", "list shop"},
 	} {
 		a := call(t, h, c.name, "{}")
 		e := failsWith(t, a, host.NotFound)
@@ -71,7 +71,7 @@ func TestCallNotFound(t *testing.T) {
 		if c.near != "" && (len(near) == 0 || near[0] != c.near) || c.near == "" && len(near) > 0 && c.name[0] != 's' {
 			t.Errorf("%q: did you mean %q, expected %q first", c.name, near, c.near)
 		}
-		if e.Message != c.message || len(e.Next) == 0 || e.Next[0] != c.next || len(near) > 3 || e.ExitCode() != 83 || e.Docs != nil {
+		if e.Message != c.message || len(e.Steps) == 0 || e.Steps[0].String() != c.next || len(near) > 3 || e.ExitCode() != 83 || e.Docs != nil {
 			t.Errorf("%q: got %+v; expected %q and %q", c.name, e, c.message, c.next)
 		}
 	}
@@ -82,7 +82,7 @@ func TestCallNotFound(t *testing.T) {
 		}
 	}
 	for name, says := range map[string]string{"shop": "shop is a plugin; name one of its tools", "shop.Order": "shop.order is a group; name one of its tools"} {
-		if e := failsWith(t, call(t, h, name, "{}"), host.InvalidArgs); e.Message != says || len(e.Next) == 0 || !strings.HasSuffix(e.Next[0], "--list") {
+		if e := failsWith(t, call(t, h, name, "{}"), host.InvalidArgs); e.Message != says || len(e.Steps) == 0 || e.Steps[0].Op != host.OpList {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
@@ -125,7 +125,7 @@ func TestCallRefusesParams(t *testing.T) {
 		if strings.Join(got, ",") != c.details {
 			t.Errorf("%s: got %q, expected %q", c.name, got, c.details)
 		}
-		if e.ExitCode() != 81 || e.Docs == nil || e.Docs.Name != "shop.add" || e.Docs.Tier != 2 || !slices.Contains(e.Next, "parley shop add --describe") {
+		if e.ExitCode() != 81 || e.Docs == nil || e.Docs.Name != "shop.add" || e.Docs.Tier != 2 || !hasStep(e.Steps, "describe shop.add") {
 			t.Errorf("%s: %+v", c.name, e)
 		}
 		if want := "Tool 'shop.add' failed: "; !strings.HasPrefix(e.Message, want) && c.details != " syntax" {
@@ -135,8 +135,8 @@ func TestCallRefusesParams(t *testing.T) {
 			t.Errorf("%s: corrected %s, expected %s", c.name, e.Corrected, c.corrected)
 		}
 		if e.Corrected != nil {
-			if e.Command != manifest.CommandLine("shop.add", e.Corrected) {
-				t.Errorf("%s: command %s", c.name, e.Command)
+			if want := host.CallStep("shop.add", e.Corrected); e.Retry == nil || e.Retry.String() != want.String() {
+				t.Errorf("%s: retry with %v", c.name, e.Retry)
 			}
 			if a := call(t, h, "shop.add", string(e.Corrected)); a.Err != nil {
 				t.Errorf("%s: what was corrected to %s is refused: %v", c.name, e.Corrected, a.Err)
@@ -277,7 +277,7 @@ func TestCallToolFindsParamsWrong(t *testing.T) {
 	for _, tier := range []int{2, 3} {
 		a := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: "s"})
 		e := failsWith(t, a, host.InvalidArgs)
-		if e.Docs == nil || e.Docs.Tier != tier || e.Message != "Tool 'shop.echo' failed: 1 violation" || !slices.Contains(e.Next, "parley shop echo --describe") {
+		if e.Docs == nil || e.Docs.Tier != tier || e.Message != "Tool 'shop.echo' failed: 1 violation" || !hasStep(e.Steps, "describe shop.echo") {
 			t.Errorf("got %+v, expected it as if the host had found it", e)
 		}
 	}
@@ -295,9 +295,9 @@ func TestCallPolicy(t *testing.T) {
 	rec := &recorder{}
 	h := newHost(t, host.Config{Policy: decide, Recorder: rec}, f)
 
-	decision = host.Decision{Verdict: host.Deny, Reason: "shop is closed", Next: []string{"open it"}}
+	decision = host.Decision{Verdict: host.Deny, Reason: "shop is closed", Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
 	e := failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied)
-	if e.ExitCode() != 82 || !strings.Contains(e.Message, "cli may not call shop.echo: shop is closed") || !slices.Equal(e.Next, []string{"open it"}) || e.Docs != nil {
+	if e.ExitCode() != 82 || !strings.Contains(e.Message, "cli may not call shop.echo: shop is closed") || !reflect.DeepEqual(e.Steps, decision.Steps) || e.Docs != nil {
 		t.Errorf("denied: %+v", e)
 	}
 	if a := asked[0]; a.Caller != "cli" || a.Plugin != "shop" || a.Tool != "echo" || a.Effect != "read" || a.Digest != "sha256:shop" || a.Remote || len(a.Capabilities.FS) != 1 || a.Capabilities.Clock == nil {
@@ -307,9 +307,9 @@ func TestCallPolicy(t *testing.T) {
 	decision = host.Decision{}
 	failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied) // the zero value denies
 
-	decision = host.Decision{Verdict: host.Allow, Missing: []host.Denial{{Right: "fs:ro:PATH=/data", Why: "prices"}, {Right: "clock"}}, Next: []string{"grant it"}}
+	decision = host.Decision{Verdict: host.Allow, Missing: []host.Denial{{Right: "fs:ro:PATH=/data", Why: "prices"}, {Right: "clock"}}, Steps: []host.Step{host.OperatorStep(host.OpPolicyGrant)}}
 	e = failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied)
-	if !reflect.DeepEqual(e.Denied, decision.Missing) || !strings.Contains(e.Message, "fs:ro:PATH=/data, clock; nothing was run") || !slices.Equal(e.Next, []string{"grant it"}) {
+	if !reflect.DeepEqual(e.Denied, decision.Missing) || !strings.Contains(e.Message, "fs:ro:PATH=/data, clock; nothing was run") || !reflect.DeepEqual(e.Steps, decision.Steps) {
 		t.Errorf("missing: %+v", e)
 	}
 
@@ -423,10 +423,10 @@ func TestCallEnds(t *testing.T) {
 		{name: "an answer that comes too late", run: after("{}", nil), code: host.Timeout, took: 5 * time.Second},
 		{name: "another error that comes too late", run: after("", host.Errorf(host.Trapped, "unreachable")), code: host.Timeout, took: 5 * time.Second},
 		{name: "a timeout with more to say", run: after("", timeoutSaid), code: host.Timeout, says: "endless loop", took: 5 * time.Second},
-		{name: "what the caller asked", run: after("{}", nil), asked: 2 * time.Second, code: host.Timeout, says: "within 2s", took: 2 * time.Second, next: "--timeout 8s"},
+		{name: "what the caller asked", run: after("{}", nil), asked: 2 * time.Second, code: host.Timeout, says: "within 2s", took: 2 * time.Second, next: "timeout 8s"},
 		{name: "the caller may ask for longer", run: after("{}", nil), asked: time.Minute, code: host.Timeout, took: time.Minute},
-		{name: "the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: time.Second}, code: host.Timeout, says: "within 1s", took: time.Second, next: "policy gives it no longer than 1s"},
-		{name: "nobody goes over the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second}, asked: time.Minute, code: host.Timeout, took: 3 * time.Second, next: "parley policy explain shop"},
+		{name: "the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: time.Second}, code: host.Timeout, says: "within 1s", took: time.Second, next: "policy explain shop"},
+		{name: "nobody goes over the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second}, asked: time.Minute, code: host.Timeout, took: 3 * time.Second, next: "policy explain shop"},
 		{name: "the policy does not make it longer", run: after("{}", nil), limits: host.Limits{Timeout: time.Hour}, code: host.Timeout, took: 5 * time.Second},
 		{name: "interrupted", run: after("", context.Canceled), cancel: context.Canceled, code: host.Interrupted, says: "was interrupted", took: time.Second},
 		{name: "interrupted, says the tool timeout", run: after("", timeoutSaid), cancel: context.Canceled, code: host.Interrupted, took: time.Second},
@@ -461,7 +461,7 @@ func TestCallEnds(t *testing.T) {
 				if !strings.Contains(e.Message, c.says) {
 					t.Errorf("got %q, expected %q", e.Message, c.says)
 				}
-				if next := strings.Join(a.Next, "; "); !strings.Contains(next, c.next) || strings.Contains(next, "policy") && strings.Contains(next, "--timeout") {
+				if next := fmt.Sprint(a.Steps); !strings.Contains(next, c.next) || strings.Contains(next, "policy") && strings.Contains(next, "timeout") {
 					t.Errorf("advises %q, expected %q", next, c.next)
 				}
 			})

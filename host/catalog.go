@@ -18,7 +18,7 @@ type Catalog struct {
 	byName    map[string]Provider
 
 	// What is made of a tool when it is first needed lives as long as the catalog that holds the tool.
-	docs     sync.Map // tierKey -> *Docs
+	docs     sync.Map // tierKey -> *manifest.ToolDocs
 	schemas  sync.Map // partKey -> *schema.Schema
 	searched searched
 }
@@ -98,12 +98,12 @@ func (a Address) Name() string {
 	return a.Plugin
 }
 
-// ListCommand is the command that lists what the plugin or the group holds.
-func (a Address) ListCommand() string {
+// ListStep lists the group, or the plugin where there is no group.
+func (a Address) ListStep() Step {
 	if a.Group != "" {
-		return "parley " + a.Plugin + " " + a.Group + " --list"
+		return ListStep(a.Plugin + "." + a.Group)
 	}
-	return "parley " + a.Plugin + " --list"
+	return ListStep(a.Plugin)
 }
 
 // Find resolves a name: "cdp", "cdp.Network", "cdp.Network.getCookies", or with "__" for each dot.
@@ -206,9 +206,9 @@ func (c *Catalog) unknownPlugin(name string) *Error {
 	}
 	e := Errorf(NotFound, "no plugin is named %s", printable(name))
 	for _, n := range schema.Nearest(name, names, 3) {
-		e.DidYouMean = append(e.DidYouMean, Suggestion(n))
+		e.DidYouMean = append(e.DidYouMean, NearName(n))
 	}
-	return e.WithNext("parley --list", "parley search "+manifest.ShellQuote(printable(name)))
+	return e.WithSteps(ListStep(""), SearchStep(printable(name)))
 }
 
 // unknownName is unknownPlugin where a tool may have been meant. Written without its plugin, it is looked for in all.
@@ -217,7 +217,7 @@ func (c *Catalog) unknownName(plugin, local string) *Error {
 	typed := plugin
 	if local != "" {
 		typed += "." + local
-		e.Next[len(e.Next)-1] = "parley search " + manifest.ShellQuote(printable(typed))
+		e.Steps[len(e.Steps)-1] = SearchStep(printable(typed))
 		for _, s := range e.DidYouMean {
 			if p, ok := c.Provider(s.Name); ok {
 				names, _ := p.Names()
@@ -247,7 +247,7 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 		if e.DidYouMean = nearestTools(plugin, local, names); len(e.DidYouMean) == 0 {
 			e.DidYouMean = c.searchNames([]Provider{p}, local)
 		}
-		return e.WithNext("parley " + plugin + " " + known + " --list")
+		return e.WithSteps(ListStep(plugin + "." + known))
 	}
 	e := Errorf(NotFound, "%s has no tool or group %s", plugin, printable(local))
 	if len(groups) == 0 {
@@ -256,37 +256,37 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 	e.DidYouMean = nearestTools(plugin, local, names)
 	for _, g := range groups {
 		if d := schema.Distance(strings.ToLower(local), strings.ToLower(g.Name)); d <= limitFor(local) {
-			e.DidYouMean = append(e.DidYouMean, Suggestion{plugin + "." + g.Name, d})
+			e.DidYouMean = append(e.DidYouMean, NearName{plugin + "." + g.Name, d})
 		}
 	}
 	if e.DidYouMean = Closest(e.DidYouMean); len(e.DidYouMean) == 0 {
 		e.DidYouMean = c.searchNames([]Provider{p}, local)
 	}
-	return e.WithNext("parley "+plugin+" --list", "parley search "+manifest.ShellQuote(printable(local)))
+	return e.WithSteps(ListStep(plugin), SearchStep(printable(local)))
 }
 
 // searchNames asks search what a name may have meant that is near to none: another word for it, or a part. Of what it finds
 // only what fits about as well as the first counts.
-func (c *Catalog) searchNames(providers []Provider, typed string) []Suggestion {
+func (c *Catalog) searchNames(providers []Provider, typed string) []NearName {
 	const tolerance = 0.05
-	var near []Suggestion
+	var near []NearName
 	hits := index.Search(c.segmentsOf(providers, nil), index.Query{Text: manifest.CleanLine(typed)}).Hits
 	for _, hit := range hits {
 		if strings.EqualFold(hit.Group, typed) {
-			return []Suggestion{{hit.Plugin + "." + hit.Group, 0}}
+			return []NearName{{hit.Plugin + "." + hit.Group, 0}}
 		}
 		if hit.Confidence != "low" && hit.Score >= hits[0].Score-tolerance && len(near) < 3 {
-			near = append(near, Suggestion{hit.Plugin + "." + hit.Name, nearestForm(hit.Plugin, hit.Name, typed)})
+			near = append(near, NearName{hit.Plugin + "." + hit.Name, nearestForm(hit.Plugin, hit.Name, typed)})
 		}
 	}
 	return near
 }
 
 // nearestTools compares what was typed with each bare and each qualified name and takes the nearer.
-func nearestTools(plugin, typed string, names []string) []Suggestion {
+func nearestTools(plugin, typed string, names []string) []NearName {
 	typed = strings.ToLower(typed)
 	limit := limitFor(typed)
-	var near []Suggestion
+	var near []NearName
 	for _, name := range names {
 		d := limit + 1
 		for _, form := range nameForms(plugin, name) {
@@ -295,7 +295,7 @@ func nearestTools(plugin, typed string, names []string) []Suggestion {
 			}
 		}
 		if d <= limit {
-			near = append(near, Suggestion{plugin + "." + name, d})
+			near = append(near, NearName{plugin + "." + name, d})
 		}
 	}
 	return Closest(near)
@@ -315,8 +315,8 @@ func nearestForm(plugin, name, typed string) int {
 }
 
 // Closest keeps the three nearest, ties by name.
-func Closest(near []Suggestion) []Suggestion {
-	slices.SortFunc(near, func(a, b Suggestion) int {
+func Closest(near []NearName) []NearName {
+	slices.SortFunc(near, func(a, b NearName) int {
 		if a.Distance != b.Distance {
 			return a.Distance - b.Distance
 		}

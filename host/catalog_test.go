@@ -97,12 +97,12 @@ func TestHostDescribe(t *testing.T) {
 			t.Errorf("tier %d: %+v, %v", tier, d, err)
 			continue
 		}
-		if hasMore := slices.Contains(d.Next, "parley shop add --describe --tier 3"); hasMore != (tier == 2) {
+		if hasMore := hasStep(d.Next, "describe shop.add tier 3"); hasMore != (tier == 2) {
 			t.Errorf("tier %d: next %q", tier, d.Next)
 		}
 	}
 	d, err := h.Describe(t.Context(), "cli", "", "shop.order.placed", 2)
-	if err != nil || d.Kind != "event" || !slices.Contains(d.Next, "parley shop --listen order.placed") {
+	if err != nil || d.Kind != "event" || !hasStep(d.Next, "listen shop order.placed") {
 		t.Errorf("an event: %+v, %v", d, err)
 	}
 	if d, err := h.Describe(t.Context(), "cli", "", "shop.order.money", 2); err != nil || d.Kind != "type" || len(d.Parameters) != 1 {
@@ -110,7 +110,7 @@ func TestHostDescribe(t *testing.T) {
 	}
 	for name, code := range map[string]host.Code{"shop": host.InvalidArgs, "shop.order": host.InvalidArgs, "shop.nothing": host.NotFound, "nothing": host.NotFound} {
 		d, err := h.Describe(t.Context(), "cli", "", name, 2)
-		if d != nil || err == nil || host.AsError(err).Code != code || len(host.AsError(err).Next) == 0 {
+		if d != nil || err == nil || host.AsError(err).Code != code || len(host.AsError(err).Steps) == 0 {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestHostDescribe(t *testing.T) {
 // projecting is a fake that fits its own texts into the tiers.
 type projecting struct{ *fake }
 
-func (p projecting) Describe(tool *manifest.Tool, tier int) *manifest.Description {
+func (p projecting) Describe(tool *manifest.Tool, tier int) *manifest.ToolDocs {
 	d := manifest.Describe(p.manifest, tool, tier)
 	d.Brief = "its own words"
 	return d
@@ -227,7 +227,7 @@ func TestMeant(t *testing.T) {
 		}
 	}
 	_, err := h.Catalog().Find("order.cancel")
-	if e := host.AsError(err); !slices.Contains(e.Next, "parley search order.cancel") || e.DidYouMean[0].Distance != 0 {
+	if e := host.AsError(err); !hasStep(e.Steps, "search order.cancel") || e.DidYouMean[0].Distance != 0 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -284,7 +284,7 @@ type counting struct {
 	built *atomic.Int32
 }
 
-func (c counting) Describe(tool *manifest.Tool, tier int) *manifest.Description {
+func (c counting) Describe(tool *manifest.Tool, tier int) *manifest.ToolDocs {
 	c.built.Add(1)
 	return manifest.Describe(c.manifest, tool, tier)
 }

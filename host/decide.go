@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,21 +30,24 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 			return d, err
 		}
 		if as.Verdict == Deny || as.Verdict == Confirm && d.Verdict == Allow {
-			d.Verdict, d.Reason, d.Next, ask.Caller = as.Verdict, as.Reason, as.Next, c.name
+			d.Verdict, d.Reason, d.Next, d.Steps, ask.Caller = as.Verdict, as.Reason, as.Next, as.Steps, c.name
 		}
 		if d.Verdict == Deny {
 			break
 		}
 	}
 	if d.Verdict == Deny {
-		return d, &Error{Code: Denied, Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Caller, r.answer.Tool, d.Reason), Next: d.Next}
+		return d, &Error{
+			Code: Denied, Next: d.Next, Steps: d.Steps,
+			Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Caller, r.answer.Tool, d.Reason),
+		}
 	}
 	if len(d.Missing) > 0 {
 		rights := make([]string, len(d.Missing))
 		for i, m := range d.Missing {
 			rights[i] = m.Right
 		}
-		return d, &Error{Code: Denied, Denied: d.Missing, Next: d.Next,
+		return d, &Error{Code: Denied, Denied: d.Missing, Next: d.Next, Steps: d.Steps,
 			Message: fmt.Sprintf("%s needs rights that are not granted: %s; nothing was run", info.Name, strings.Join(rights, ", "))}
 	}
 	if r.call.Options.Isolate == "process" {
@@ -65,7 +67,10 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 
 func (r *run) confirm(ctx context.Context, ask Ask, d Decision) error {
 	if r.host.cfg.Confirm == nil {
-		return &Error{Code: Denied, Next: d.Next, Message: fmt.Sprintf("%s must be confirmed (%s) and nobody can be asked; nothing was run", r.answer.Tool, d.Reason)}
+		return &Error{
+			Code: Denied, Next: d.Next, Steps: d.Steps,
+			Message: fmt.Sprintf("%s requires confirmation (%s) and nobody can be asked; nothing was run", r.answer.Tool, d.Reason),
+		}
 	}
 	ask.Params, ask.Within = r.params, r.call.parentID
 	yes, err := r.host.cfg.Confirm(ctx, ask, d.Reason)
@@ -97,16 +102,16 @@ func (r *run) settings(d *Decision) error {
 	value, _ = settingsSchema.Coerce(value)
 	violations, err := settingsSchema.Validate(value)
 	if err != nil {
-		return &Error{Code: LimitExceeded, Message: "holding the settings of " + r.address.Plugin + " against their schema would take too long", Cause: err}
+		return &Error{Code: LimitExceeded, Message: "validating the settings of " + r.address.Plugin + " would exceed the cost limit", Cause: err}
 	}
 	if len(violations) == 0 {
 		d.Settings = jsontext.Marshal(value)
 		return nil
 	}
-	e := Errorf(Denied, "%s has not the settings that it needs: %s; nothing was run", r.address.Plugin, plural(len(violations), "violation"))
+	e := Errorf(Denied, "%s is missing required settings: %s under %s; nothing was run",
+		r.address.Plugin, plural(len(violations), "violation"), d.SettingsIn)
 	for _, v := range violations {
 		e.Details = append(e.Details, detailOf(v))
-		e.Next = append(e.Next, fmt.Sprintf("write %s = ... under %s", cmp.Or(manifest.CleanLine(property(v.Pointer)), "KEY"), d.SettingsIn))
 	}
-	return e
+	return e.WithSteps(OperatorStep(OpPolicyExplain, r.address.Plugin))
 }

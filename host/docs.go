@@ -2,5 +2,8 @@ package host
 
 import "github.com/parley-tools/parley/manifest"
 
-// Docs is the documentation of one tool as `--describe` prints it and errors carry it.
-type Docs = manifest.Description
+// Docs is the documentation of one tool, event or type at a tier, with the steps that lead on from it.
+type Docs struct {
+	*manifest.ToolDocs
+	Next []Step `json:"-"`
+}

@@ -90,16 +90,18 @@ type Error struct {
 	Denied   []Denial
 	Tool     *ToolError
 	Protocol *ProtocolError
-	// Corrected are parameters that would have been accepted; Command is the call with them.
+	// Corrected are parameters that would have been accepted, and Retry is the call with them. Both are nil where there
+	// are none.
 	Corrected  json.RawMessage
-	Command    string
-	DidYouMean []Suggestion
+	Retry      *Step
+	DidYouMean []NearName
 	// Marked is the caller's JSON with a mark at each fault; see Mark.
 	Marked string
 	// Earlier are the errors that this session already made with the tool, the last one last.
 	Earlier []string
 	Docs    *Docs
 	Next    []string
+	Steps   []Step
 	Cause   error // never shown, only unwrapped
 }
 
@@ -114,11 +116,11 @@ func WithoutPath(err error) error {
 
 // Detail is one violation, found by the host or told by the tool.
 type Detail struct {
-	Parameter  string `json:"parameter"` // JSON pointer
-	Keyword    string `json:"keyword"`
-	Provided   string `json:"provided"`
-	Expected   string `json:"expected"`
-	Suggestion string `json:"suggestion,omitempty"`
+	Parameter  string      `json:"parameter"` // JSON pointer
+	Keyword    string      `json:"keyword"`
+	Provided   string      `json:"provided"`
+	Expected   string      `json:"expected"`
+	Suggestion *Suggestion `json:"suggestion,omitempty"`
 }
 
 // Denial is a right that was refused.
@@ -141,8 +143,8 @@ type ProtocolError struct {
 	Data    string `json:"data,omitempty"`
 }
 
-// Suggestion is a name that may have been meant. Distance is the true Damerau-Levenshtein distance.
-type Suggestion struct {
+// NearName is a name that may have been meant. Distance is the true Damerau-Levenshtein distance.
+type NearName struct {
 	Name     string `json:"name"`
 	Distance int    `json:"distance"`
 }
@@ -175,6 +177,12 @@ func Errorf(code Code, format string, args ...any) *Error {
 // WithNext adds commands to type next.
 func (e *Error) WithNext(next ...string) *Error {
 	e.Next = append(e.Next, next...)
+	return e
+}
+
+// WithSteps adds steps to take next.
+func (e *Error) WithSteps(steps ...Step) *Error {
+	e.Steps = append(e.Steps, steps...)
 	return e
 }
 

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-tools/parley/host"
 )
@@ -47,8 +46,8 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestAsError(t *testing.T) {
-	own := host.Errorf(host.Busy, "in use").WithNext("wait", "or not")
-	if got := host.AsError(fmt.Errorf("around: %w", own)); got != own || len(got.Next) != 2 {
+	own := host.Errorf(host.Busy, "in use").WithSteps(host.ListStep(""), host.ListStep("shop"))
+	if got := host.AsError(fmt.Errorf("around: %w", own)); got != own || len(got.Steps) != 2 {
 		t.Errorf("got %+v", got)
 	}
 	got := host.AsError(fs.ErrNotExist)
@@ -57,50 +56,42 @@ func TestAsError(t *testing.T) {
 	}
 }
 
-// TestEnvelope compares the public form of answers, names and order of fields included, with golden files.
-func TestEnvelope(t *testing.T) {
+// TestObject compares the JSON form of errors, names and order of fields included, with golden files.
+func TestObject(t *testing.T) {
 	docs, err := newHost(t, host.Config{}, newFake(t, shop, nil)).Describe(t.Context(), "cli", "", "shop.order.cancel", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, a := range map[string]*host.Answer{
-		"ok": {
-			Tool: "shop.add", CallID: "c1", Data: json.RawMessage(`{"z":1,"a":"<b>"}`), Warnings: []string{"/count: took string \"7\" as 7"},
-			Next: []string{"parley shop order.list"}, Duration: 1234567 * time.Nanosecond,
-		},
-		"ok_plain": {Tool: "shop.echo", CallID: "c2", Data: json.RawMessage(`null`), Duration: time.Second},
-		"error": {
-			Tool: "shop.order.cancel", CallID: "c3", Duration: 150 * time.Microsecond, Next: []string{"parley shop order.cancel --describe"},
-			Err: &host.Error{
-				Code: host.InvalidArgs, Message: "Tool 'shop.order.cancel' failed: 1 violation",
-				Details:   []host.Detail{{Parameter: "/id", Keyword: "type", Provided: `string "x"`, Expected: "integer", Suggestion: "--params '{\"id\":1}'"}, {Parameter: "/b", Keyword: "additionalProperties", Provided: "number 1", Expected: `one of "id"`}},
-				Corrected: json.RawMessage(`{"id":1}`), Command: `parley shop order.cancel --params '{"id":1}'`,
-				DidYouMean: []host.Suggestion{{Name: "shop.order.cancel", Distance: 1}, {Name: "shop.order", Distance: 0}}, Docs: docs,
-				Cause: errors.New("never shown"),
+	retry := host.CallStep("shop.order.cancel", json.RawMessage(`{"id":1}`))
+	for name, e := range map[string]*host.Error{
+		"invalid_args": {
+			Code: host.InvalidArgs, Message: "Tool 'shop.order.cancel' failed: 1 violation",
+			Details: []host.Detail{
+				{Parameter: "/id", Keyword: "type", Provided: `string "x"`, Expected: "integer",
+					Suggestion: &host.Suggestion{Pointer: "/id", Op: host.SuggestChoose, Value: "1"}},
+				{Parameter: "/b", Keyword: "additionalProperties", Provided: "number 1", Expected: `one of "id"`},
 			},
+			Corrected: json.RawMessage(`{"id":1}`), Retry: &retry, Docs: docs, Cause: errors.New("never shown"),
+			DidYouMean: []host.NearName{{Name: "shop.order.cancel", Distance: 1}, {Name: "shop.order", Distance: 0}},
 		},
-		"error_of_tool": {
-			Tool: "shop.add", CallID: "c4",
-			Err: &host.Error{Code: host.ToolFailed, Exit: 10, Message: "sold out", Tool: &host.ToolError{Exit: 10, Name: "sold_out", Details: json.RawMessage(`{}`)}},
+		"of_tool": {
+			Code: host.ToolFailed, Exit: 10, Message: "sold out",
+			Tool: &host.ToolError{Exit: 10, Name: "sold_out", Details: json.RawMessage(`{}`)},
 		},
-		"error_of_chrome": {
-			Tool: "cdp.Page.navigate", CallID: "c5", Warnings: []string{"w"},
-			Err: &host.Error{Code: host.ToolFailed, Exit: 12, Message: "no", Protocol: &host.ProtocolError{Code: -32000, Message: "no", Data: "more"}, Denied: []host.Denial{{Right: "clock", Why: "time"}, {Right: "random"}}},
+		"of_chrome": {
+			Code: host.ToolFailed, Exit: 12, Message: "no",
+			Protocol: &host.ProtocolError{Code: -32000, Message: "no", Data: "more"},
+			Denied:   []host.Denial{{Right: "clock", Why: "time"}, {Right: "random"}},
 		},
 	} {
 		var b strings.Builder
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", " ")
-		if err := enc.Encode(a.Envelope()); err != nil {
+		if err := enc.Encode(e.Object()); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "envelope_"+name+".json", b.String())
-	}
-	e := (&host.Answer{}).Envelope()
-	raw, _ := json.Marshal(e)
-	if string(raw) != `{"ok":true,"warnings":[],"next":[],"meta":{"ms":0}}` {
-		t.Errorf("the least: %s", raw)
+		golden(t, "error_"+name+".json", b.String())
 	}
 }
 
@@ -117,6 +108,6 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what is written there (go test -update writes it anew):\n%s", path, got)
+		t.Errorf("%s is not what is written there (go test -update rewrites it):\n%s", path, got)
 	}
 }

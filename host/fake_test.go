@@ -183,13 +183,17 @@ func failsWith(t testing.TB, a *host.Answer, code host.Code) *host.Error {
 	if a.Data != nil {
 		t.Errorf("%s: data %s beside an error", a.Tool, a.Data)
 	}
-	if env := a.Envelope(); env.OK || env.Error == nil || env.Error.ExitCode != a.Err.ExitCode() {
-		t.Errorf("%s: the envelope is %+v", a.Tool, env)
+	if o := a.Err.Object(); o.ExitCode != a.Err.ExitCode() {
+		t.Errorf("%s: the error object is %+v", a.Tool, o)
 	}
 	return a.Err
 }
 
-func names(list []host.Suggestion) string {
+func hasStep(steps []host.Step, want string) bool {
+	return slices.ContainsFunc(steps, func(s host.Step) bool { return s.String() == want })
+}
+
+func names(list []host.NearName) string {
 	var names []string
 	for _, s := range list {
 		names = append(names, s.Name)

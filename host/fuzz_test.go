@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,18 +25,18 @@ func FuzzCallParams(f *testing.F) {
 			return h.Call(t.Context(), host.Call{Name: "shop.add", Params: params, Caller: "cli"})
 		}
 		a := ask(params)
-		raw, err := json.Marshal(a.Envelope())
+		raw, err := json.Marshal(a)
 		if err != nil {
 			t.Fatalf("%q: %v", params, err)
 		}
 		if a.Err == nil {
 			return
 		}
-		if a.Err.Code != host.InvalidArgs || len(a.Err.Details) == 0 || a.Err.Docs == nil || len(a.Next) == 0 {
+		if a.Err.Code != host.InvalidArgs || len(a.Err.Details) == 0 || a.Err.Docs == nil || len(a.Steps) == 0 {
 			t.Errorf("%q: %s", params, raw)
 		}
 		for _, d := range a.Err.Details {
-			for _, text := range []string{d.Parameter, d.Provided, d.Expected, d.Suggestion, a.Err.Message, a.Err.Command} {
+			for _, text := range []string{d.Parameter, d.Provided, d.Expected, d.Suggestion.String(), a.Err.Message, fmt.Sprint(a.Steps)} {
 				if manifest.Clean(text) != text {
 					t.Errorf("%q: %q is not clean", params, text)
 				}
@@ -68,7 +69,7 @@ func FuzzFind(f *testing.F) {
 			return
 		}
 		e := host.AsError(err)
-		if e.Code != host.NotFound || len(e.Next) == 0 || len(e.DidYouMean) > 3 || manifest.CleanLine(e.Message) != e.Message || len(e.Message) > 400 {
+		if e.Code != host.NotFound || len(e.Steps) == 0 || len(e.DidYouMean) > 3 || manifest.CleanLine(e.Message) != e.Message || len(e.Message) > 400 {
 			t.Errorf("%q: %+v", name, e)
 		}
 		for _, s := range e.DidYouMean {

@@ -121,7 +121,8 @@ func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, t
 			d.Kind = a.Entry.Kind
 		}
 	default:
-		err = Errorf(InvalidArgs, "%s is no tool and has only a list", a.Name()).WithNext(a.ListCommand())
+		err = Errorf(InvalidArgs, "%s is not a tool and has no documentation of its own; list it", a.Name()).
+			WithSteps(a.ListStep())
 	}
 	if d != nil {
 		d.Next = nextAfterDescribe(d)
@@ -139,7 +140,7 @@ func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, t
 
 // Projector is a provider that fits its own texts into the tiers; others get manifest.Describe.
 type Projector interface {
-	Describe(t *manifest.Tool, tier int) *manifest.Description
+	Describe(t *manifest.Tool, tier int) *manifest.ToolDocs
 }
 
 func (a Address) describe(t *manifest.Tool, tier int) (*Docs, error) {
@@ -155,31 +156,30 @@ func (a Address) describe(t *manifest.Tool, tier int) (*Docs, error) {
 		}
 		a.catalog.docs.Store(key, built)
 	}
-	d := *built.(*Docs)
-	return &d, nil
+	d := *built.(*manifest.ToolDocs)
+	return &Docs{ToolDocs: &d}, nil
 }
 
-// LongCommand is the length from which an example's command is not said a second time as the next step; the third tier, which has no
-// other step, says it all the same.
-const LongCommand = 160
+// maxExampleStep is the size of the parameters up to which tier 2 repeats its example as the next step; tier 3, which has
+// no other step, always does.
+const maxExampleStep = 140
 
-func nextAfterDescribe(d *Docs) []string {
-	var next []string
-	if d.Kind == "" && len(d.Examples) > 0 {
-		if len(d.Examples[0].Command) <= LongCommand || d.Tier == manifest.Tier3 {
-			next = append(next, d.Examples[0].Command)
+func nextAfterDescribe(d *Docs) (next []Step) {
+	switch {
+	case d.Kind == "event":
+		next = append(next, Step{Op: OpListen, Tool: d.Plugin, Query: d.Tool})
+	case d.Kind == "" && len(d.Examples) > 0:
+		if len(d.Examples[0].Params) <= maxExampleStep || d.Tier == manifest.Tier3 {
+			next = append(next, CallStep(d.Name, d.Examples[0].Params))
 		}
-	} else if d.Kind == "" {
-		next = append(next, "parley "+d.Plugin+" "+d.Tool+" --describe")
-	}
-	if d.Kind == "event" {
-		next = append(next, "parley "+d.Plugin+" --listen "+d.Tool)
+	case d.Kind == "":
+		next = append(next, DescribeStep(d.Name, 0))
 	}
 	if d.Tier == manifest.Tier2 {
-		next = append(next, "parley "+d.Plugin+" "+d.Tool+" --describe --tier 3")
+		next = append(next, DescribeStep(d.Name, manifest.Tier3))
 	}
 	if len(next) == 0 {
-		next = append(next, Address{Plugin: d.Plugin, Group: d.Group}.ListCommand())
+		next = append(next, Address{Plugin: d.Plugin, Group: d.Group}.ListStep())
 	}
 	return next
 }

@@ -29,7 +29,7 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 			return Options{}, err
 		}
 		if err := json.Unmarshal(raw, &o); err != nil {
-			return Options{}, Errorf(InvalidArgs, "options: %s", manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: "))).WithNext(optionsExample)
+			return Options{}, Errorf(InvalidArgs, "options: %s", manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: ")))
 		}
 	}
 	options := Options{
@@ -47,30 +47,17 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 // DefaultBrowser is the name of the browser that nobody named.
 const DefaultBrowser = "default"
 
-// Place is what a command line ends with that is to act in the same browser and on the same page: " --browser NAME --target ID", or "".
-func (o Options) Place() (place string) {
-	if o.Browser != "" && o.Browser != DefaultBrowser {
-		place += " --browser " + manifest.ShellQuote(manifest.CleanLine(o.Browser))
-	}
-	if o.Target != "" {
-		place += " --target " + manifest.ShellQuote(manifest.CleanLine(o.Target))
-	}
-	return place
-}
-
-const optionsExample = `"options":{"timeout":"10s","max_bytes":32768}`
-
 var optionNames = []string{"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog"}
 
 // checkOptions refuses what encoding/json would let pass: a second value, a key given twice or in another spelling.
 func checkOptions(raw json.RawMessage) error {
 	value, err := jsontext.Decode(raw, jsontext.Limits{})
 	if err != nil {
-		return Errorf(InvalidArgs, "options: %s", manifest.CleanLine(err.Error())).WithNext(optionsExample)
+		return Errorf(InvalidArgs, "options: %s", manifest.CleanLine(err.Error()))
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return Errorf(InvalidArgs, "options are an object").WithNext(optionsExample)
+		return Errorf(InvalidArgs, "options must be an object, such as {\"timeout\":\"10s\"}")
 	}
 	for _, name := range sortedKeys(object) {
 		if slices.Contains(optionNames, name) {
@@ -78,9 +65,9 @@ func checkOptions(raw json.RawMessage) error {
 		}
 		e := Errorf(InvalidArgs, "options: there is no option %s; known are %s", printable(name), strings.Join(optionNames, ", "))
 		for _, n := range schema.Nearest(name, optionNames, 3) {
-			e.DidYouMean = append(e.DidYouMean, Suggestion{n.Name, distance(name, n.Name)})
+			e.DidYouMean = append(e.DidYouMean, NearName{n.Name, distance(name, n.Name)})
 		}
-		return e.WithNext(optionsExample)
+		return e
 	}
 	return nil
 }

@@ -51,9 +51,10 @@ type Decision struct {
 	Settings json.RawMessage
 	// SettingsIn is where they are written: "[plugin.NAME.settings] of /path/policy.toml".
 	SettingsIn string
-	Isolate    string   // "process": run it in a process of its own; "" or "none": in this one
-	Audit      string   // how the call depends on the audit log, in the log's words; "" leaves it to the log
-	Next       []string // what the operator would type to allow it
+	Isolate    string // "process": run it in a process of its own; "" or "none": in this one
+	Audit      string // how the call depends on the audit log, in the log's words; "" leaves it to the log
+	Next       []string
+	Steps      []Step // what the operator would do to allow it
 }
 
 // Asked lists the rights that a manifest asks for, in the grammar of grants as far as the plugin can know

@@ -102,8 +102,8 @@ type Preparer interface {
 
 // Opener is a provider whose tools work on something that must be open, such as a browser.
 type Opener interface {
-	// MissingOpen returns the command that opens what a tool needs, "" where nothing is missing. It looks, and starts nothing.
-	MissingOpen(tool string) string
+	// MissingOpen returns the step that opens what a tool needs, or nil where nothing is missing. It starts nothing.
+	MissingOpen(tool string) *Step
 }
 
 // Streamer is a provider whose tool can emit records before it ends.

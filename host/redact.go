@@ -98,6 +98,7 @@ func (v *redactor) redactAllError(e *Error) *Error {
 	}
 	kept := *e
 	kept.Details, kept.Denied, kept.Next = slices.Clone(e.Details), slices.Clone(e.Denied), slices.Clone(e.Next)
+	kept.Steps = slices.Clone(e.Steps)
 	if e.Tool != nil {
 		tool := *e.Tool
 		kept.Tool = &tool
@@ -138,7 +139,10 @@ func (v *redactor) redactError(e *Error) {
 	e.Message = v.redact(e.Message)
 	for i := range e.Details {
 		d := &e.Details[i]
-		d.Parameter, d.Provided, d.Expected, d.Suggestion = v.redact(d.Parameter), v.redact(d.Provided), v.redact(d.Expected), v.redact(d.Suggestion)
+		d.Parameter, d.Provided, d.Expected = v.redact(d.Parameter), v.redact(d.Provided), v.redact(d.Expected)
+		if s := d.Suggestion; s != nil {
+			d.Suggestion = &Suggestion{v.redact(s.Pointer), s.Op, v.redact(s.Value)}
+		}
 	}
 	for i := range e.Denied {
 		e.Denied[i].Right, e.Denied[i].Why = v.redact(e.Denied[i].Right), v.redact(e.Denied[i].Why)
@@ -149,7 +153,14 @@ func (v *redactor) redactError(e *Error) {
 	if e.Tool != nil {
 		e.Tool.Name, e.Tool.Details = v.redact(e.Tool.Name), v.redactJSON(e.Tool.Details)
 	}
-	e.Corrected, e.Command, e.Marked = v.redactJSON(e.Corrected), v.redact(e.Command), v.redact(e.Marked)
+	for i := range e.Steps {
+		e.Steps[i] = e.Steps[i].redact(v.redact, v.redactJSON)
+	}
+	if e.Retry != nil {
+		retry := e.Retry.redact(v.redact, v.redactJSON)
+		e.Retry = &retry
+	}
+	e.Corrected, e.Marked = v.redactJSON(e.Corrected), v.redact(e.Marked)
 }
 
 // minFragment is the length from which an encoded form is looked for: shorter ones are found everywhere.

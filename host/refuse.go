@@ -20,7 +20,7 @@ func syntaxError(err error, raw []byte) *Error {
 	if errors.As(err, &at) {
 		e.Details = []Detail{{
 			Parameter: manifest.CleanLine(at.Pointer), Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)), Expected: "one JSON object",
-			Suggestion: fmt.Sprintf("mend line %d, column %d", at.Line, at.Column),
+			Suggestion: &Suggestion{Pointer: at.Pointer, Op: SuggestSyntax, Value: fmt.Sprintf("line %d, column %d", at.Line, at.Column)},
 		}}
 		e.Marked = markSyntax(raw, int(at.Offset), at.Line, at.Column, at.Msg)
 	}
@@ -49,7 +49,7 @@ func (r *run) violationError(paramsSchema *schema.Schema, given, value any, viol
 		d.Suggestion = suggestion(v)
 		e.Details = append(e.Details, d)
 		for _, name := range v.DidYouMean {
-			e.DidYouMean = append(e.DidYouMean, Suggestion{manifest.CleanLine(name), distance(wordOf(value, v), name)})
+			e.DidYouMean = append(e.DidYouMean, NearName{manifest.CleanLine(name), distance(wordOf(value, v), name)})
 		}
 	}
 	e.Marked = Mark(given, e.Details)
@@ -61,15 +61,6 @@ func (r *run) violationError(paramsSchema *schema.Schema, given, value any, viol
 		r.propose(e, paramsSchema, inner)
 	default:
 		r.proposeFrom(e, paramsSchema, given, value, violations)
-	}
-	if e.Corrected != nil {
-		whole := "--params " + manifest.ShellQuote(string(e.Corrected))
-		for i, room := 0, maxSuggested; i < len(e.Details) && room >= len(whole); i++ {
-			if e.Details[i].Suggestion == "" {
-				e.Details[i].Suggestion = whole
-				room -= len(whole)
-			}
-		}
 	}
 	e.DidYouMean = Closest(e.DidYouMean)
 	e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(violations), "violation"))
@@ -93,13 +84,14 @@ func (r *run) proposeFrom(e *Error, paramsSchema *schema.Schema, given, coerced 
 	fixed = dropDefaults(fixed, given, violations)
 	if whole := jsontext.Marshal(fixed); len(whole) <= maxCorrected {
 		e.Corrected = whole
-		e.Command = r.commandLine(whole)
+		e.Retry = r.retry(whole)
 	}
 }
 
-// commandLine is the call with other parameters, where this one was to run.
-func (r *run) commandLine(params json.RawMessage) string {
-	return manifest.CommandLine(r.answer.Tool, params) + r.call.Options.Place()
+// retry is the call with other parameters, on the same page of the same browser.
+func (r *run) retry(params json.RawMessage) *Step {
+	s := CallStep(r.answer.Tool, params).At(r.call.Options)
+	return &s
 }
 
 // intendedObject is the object that parameters were meant to be which are none: the one that stands alone in a list, or in a text that is nearly
@@ -295,19 +287,24 @@ func wordOf(value any, v schema.Violation) string {
 	return string(jsontext.Marshal(value))
 }
 
-func suggestion(v schema.Violation) string {
-	name := v.Pointer[strings.LastIndexByte(v.Pointer, '/')+1:]
+// suggestion is how to fix a violation; nil where nothing is certain.
+func suggestion(v schema.Violation) *Suggestion {
 	switch {
 	case v.Rename != "":
-		return fmt.Sprintf("rename %s to %s", manifest.CleanLine(name), manifest.CleanLine(v.Rename))
+		return &Suggestion{v.Pointer, SuggestRename, manifest.CleanLine(v.Rename)}
 	case len(v.DidYouMean) > 0:
-		return "did you mean " + manifest.CleanLine(strings.Join(v.DidYouMean, ", ")) + "?"
+		return &Suggestion{v.Pointer, SuggestChoose, manifest.CleanLine(strings.Join(v.DidYouMean, ", "))}
 	case v.Remove:
-		return "remove " + manifest.CleanLine(name)
+		return &Suggestion{Pointer: v.Pointer, Op: SuggestRemove}
 	case v.Keyword == "required" && strings.Count(v.Pointer, "/") == 1:
-		return "add --param " + manifest.ShellQuote(manifest.CleanLine(name)+"=VALUE")
+		return &Suggestion{Pointer: v.Pointer, Op: SuggestAdd}
 	}
-	return ""
+	return nil
+}
+
+// lastName is the last reference token of a JSON pointer.
+func lastName(pointer string) string {
+	return jsontext.UnescapeToken(pointer[strings.LastIndexByte(pointer, '/')+1:])
 }
 
 func plural(n int, noun string) string {
@@ -339,13 +336,13 @@ func (r *run) refuse(e *Error) error {
 		r.tiers = append(r.tiers, tier)
 		r.host.cfg.Debug("docs: tier %d of %s, %s", tier, r.answer.Tool, why)
 	}
-	if e.Command == "" && len(e.Corrected) > 0 { // by who put the parameters together
-		e.Command = r.commandLine(e.Corrected)
+	if e.Retry == nil && len(e.Corrected) > 0 { // by whoever built the parameters
+		e.Retry = r.retry(e.Corrected)
 	}
-	if e.Command != "" {
-		e.Next = append(e.Next, e.Command)
+	if e.Retry != nil {
+		e.Steps = append(e.Steps, *e.Retry)
 	}
-	e.Next = append(e.Next, "parley "+r.address.Plugin+" "+tool.Name+" --describe")
+	e.Steps = append(e.Steps, DescribeStep(r.answer.Tool, 0))
 	return e
 }
 

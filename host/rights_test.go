@@ -205,7 +205,7 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 				a := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Caller: "cli",
 					Log:      func(_ int, m string) { said = append(said, m) },
 					Progress: func(_, _ float64, m string) { said = append(said, m) }})
-				envelope, _ := json.Marshal(a.Envelope())
+				envelope, _ := json.Marshal(a)
 				said = append(said, string(envelope), string(rec.last(t).Result))
 			}
 			for _, s := range said {
@@ -327,7 +327,7 @@ func TestSettings(t *testing.T) {
 			continue
 		}
 		e := failsWith(t, a, host.Denied)
-		if len(p.requests()) > 0 || e.Details[0].Parameter != tc.parameter || !strings.Contains(fmt.Sprint(e.Next), "[plugin.shop.settings] in /etc/policy.toml") {
+		if len(p.requests()) > 0 || e.Details[0].Parameter != tc.parameter || !strings.Contains(e.Message, "[plugin.shop.settings] in /etc/policy.toml") {
 			t.Errorf("%s: %+v", tc.given, e)
 		}
 	}

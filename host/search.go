@@ -125,8 +125,8 @@ func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery
 type SearchAnswer struct {
 	*SearchData
 	Docs []*Docs `json:"docs,omitempty"`
-	// Open is the command without which the first result cannot be called yet; "" where nothing is missing.
-	Open string `json:"-"`
+	// Open is the step without which the first result cannot be called yet; nil where nothing is missing.
+	Open *Step `json:"-"`
 }
 
 // SearchDetailed is Search, cut to a detail: with "names" only a confident first hit has its signature, as it can be called at once,
@@ -162,13 +162,13 @@ func (h *Host) SearchDetailed(ctx context.Context, caller, session string, q Sea
 }
 
 // missingOpen asks the provider of a tool what must be opened before it can be called.
-func (h *Host) missingOpen(name string) string {
+func (h *Host) missingOpen(name string) *Step {
 	plugin, tool, _ := strings.Cut(name, ".")
 	p, _ := h.Catalog().Provider(plugin)
 	if o, ok := p.(Opener); ok {
 		return o.MissingOpen(tool)
 	}
-	return ""
+	return nil
 }
 
 func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
@@ -206,10 +206,10 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 
 // unknownGroup says that none of the plugins has a group of this name; nil when one has.
 func unknownGroup(providers []Provider, name string) error {
-	e, next := Errorf(NotFound, "no plugin has a group named %s", printable(name)), "parley --list"
+	e, next := Errorf(NotFound, "no plugin has a group named %s", printable(name)), ListStep("")
 	if len(providers) == 1 {
 		plugin := providers[0].Info().Name
-		e.Message, next = plugin+" has no group named "+printable(name), "parley "+plugin+" --list"
+		e.Message, next = plugin+" has no group named "+printable(name), ListStep(plugin)
 	}
 	for _, p := range providers {
 		plugin := p.Info().Name
@@ -224,5 +224,5 @@ func unknownGroup(providers []Provider, name string) error {
 		e.DidYouMean = append(e.DidYouMean, nearestTools(plugin, name, names)...)
 	}
 	e.DidYouMean = Closest(e.DidYouMean)
-	return e.WithNext(next)
+	return e.WithSteps(next)
 }

@@ -13,8 +13,8 @@ const (
 	Tier3 = 3 // everything
 )
 
-// Description is one tool's documentation at one tier, as `--describe` prints it.
-type Description struct {
+// ToolDocs is one tool's documentation at one tier, as `--describe` prints it.
+type ToolDocs struct {
 	Name               string          `json:"name"` // qualified
 	Plugin             string          `json:"plugin"`
 	Group              string          `json:"group"`
@@ -47,17 +47,24 @@ type Description struct {
 	Note               string          `json:"note,omitempty"`
 	ParamsSchema       json.RawMessage `json:"params_schema,omitempty"`
 	ReturnsSchema      json.RawMessage `json:"returns_schema,omitempty"`
-	Next               []string        `json:"next,omitempty"`
 }
 
-// ExampleDoc is an example with the command line that runs it.
+// ExampleDoc is an example of a call.
 type ExampleDoc struct {
 	Title    string          `json:"title"`
 	Kind     string          `json:"kind"`
 	Params   json.RawMessage `json:"params"`
-	Command  string          `json:"command"`
+	Command  string          `json:"command,omitempty"` // the command that runs it; a front end that has commands sets it
 	ExitCode int             `json:"exit_code"`
 	Result   json.RawMessage `json:"result,omitempty"`
+}
+
+// Call is the example in one line: its command, or the name of the tool and the parameters.
+func (d *ToolDocs) Call(e ExampleDoc) string {
+	if e.Command != "" {
+		return e.Command
+	}
+	return strings.TrimSuffix(d.Name+" "+string(EscapeJSON(CompactJSON(e.Params))), " {}")
 }
 
 // ExitCodeDoc is a code that the tool may end with.
@@ -68,8 +75,8 @@ type ExitCodeDoc struct {
 }
 
 // Describe projects a tool of m into a tier; it is a pure function of its arguments. Every text is cleaned.
-func Describe(m *Manifest, t *Tool, tier int) *Description {
-	d := &Description{
+func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
+	d := &ToolDocs{
 		Name: m.Name + "." + t.Name, Plugin: m.Name, Group: CleanLine(t.Group), Tool: t.Name,
 		Tier: tier, Brief: CleanLine(t.Docs.Brief), Effect: t.Effect, Experimental: t.Experimental,
 		Parameters: []Param{},
@@ -101,7 +108,7 @@ func Describe(m *Manifest, t *Tool, tier int) *Description {
 	for _, e := range examples {
 		d.Examples = append(d.Examples, ExampleDoc{
 			Title: CleanLine(e.Title), Kind: firstOf(e.Kind, "common"), Params: EscapeJSON(e.Params),
-			Command: CommandLine(d.Name, e.Params), ExitCode: e.ExitCode, Result: EscapeJSON(e.Result),
+			ExitCode: e.ExitCode, Result: EscapeJSON(e.Result),
 		})
 	}
 	if tier == Tier2 {
@@ -123,7 +130,7 @@ func Describe(m *Manifest, t *Tool, tier int) *Description {
 }
 
 // Text renders a description for people and for errors: one line a fact, nothing said twice.
-func (d *Description) Text() string {
+func (d *ToolDocs) Text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	head := d.Name
@@ -158,10 +165,10 @@ func (d *Description) Text() string {
 	}
 	for _, e := range d.Examples {
 		if e.ExitCode != 0 {
-			line("Example (exit %d): %s", e.ExitCode, e.Command)
+			line("Example (exit %d): %s", e.ExitCode, d.Call(e))
 			continue
 		}
-		line("Example: %s", e.Command)
+		line("Example: %s", d.Call(e))
 	}
 	if len(d.ExitCodes) > 0 {
 		var codes []string
@@ -186,7 +193,7 @@ func (d *Description) Text() string {
 }
 
 // Tokens estimates what the description costs an agent that is shown its text.
-func (d *Description) Tokens() int { return Tokens(d.Text()) }
+func (d *ToolDocs) Tokens() int { return Tokens(d.Text()) }
 
 // Tokens estimates the tokens of a text as bytes/4.5, within 5 % of o200k on tool schemas.
 func Tokens(s string) int { return TokensOf(len(s)) }
@@ -222,60 +229,12 @@ func (p Param) Text() string {
 	return b.String()
 }
 
-// CommandLine is the command that runs a tool with these parameters; it survives a POSIX shell, and what is
-// hidden in them is written as escapes.
-func CommandLine(qualified string, params json.RawMessage) string {
-	plugin, tool, _ := strings.Cut(qualified, ".")
-	line := "parley " + plugin + " " + tool
-	if s := strings.TrimSpace(string(params)); s != "" && s != "{}" && s != "null" {
-		line += " --params " + ShellQuote(string(EscapeJSON(CompactJSON(params))))
-	}
-	return line
-}
-
 // ShellQuote makes one word of a POSIX shell.
 func ShellQuote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+=:,./-") == "" {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// ShellWords splits a line as a POSIX shell does that has no variables: words, '...', "..." and backslashes. It reports false for a
-// quote that does not end.
-func ShellWords(line string) ([]string, bool) {
-	var words []string
-	var word strings.Builder
-	in, quote := false, rune(0)
-	escaped := false
-	for _, r := range line {
-		switch {
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			in, escaped = true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			in, quote = true, r
-		case r == ' ':
-			if in {
-				words = append(words, word.String())
-				word.Reset()
-			}
-			in = false
-		default:
-			in = true
-			word.WriteRune(r)
-		}
-	}
-	if in {
-		words = append(words, word.String())
-	}
-	return words, quote == 0 && !escaped
 }
 
 func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -130,11 +128,11 @@ func TestDescribeCleans(t *testing.T) {
 func TestDescribeWithoutExample(t *testing.T) {
 	m := &Manifest{Name: "p"}
 	for schema, want := range map[string]string{
-		`{"type":"object"}`: `parley p t`,
-		`{"properties":{"s":{"type":"string"},"i":{"type":"integer"},"n":{"type":"number"},"b":{"type":"boolean"},"a":{"type":"array"},"o":{"type":"object"},"x":{},"e":{"enum":["q","r"]},"d":{"type":"string","default":"w"},"u":{"type":["integer","null"]},"z":{"type":"null"},"opt":{"type":"string"}},"required":["s","i","n","b","a","o","x","e","d","u","z"]}`: `parley p t --params '{"s":"text","i":1,"n":1,"b":true,"a":[],"o":{},"x":"text","e":"q","d":"w","u":1,"z":null}'`,
+		`{"type":"object"}`: `p.t`,
+		`{"properties":{"s":{"type":"string"},"i":{"type":"integer"},"n":{"type":"number"},"b":{"type":"boolean"},"a":{"type":"array"},"o":{"type":"object"},"x":{},"e":{"enum":["q","r"]},"d":{"type":"string","default":"w"},"u":{"type":["integer","null"]},"z":{"type":"null"},"opt":{"type":"string"}},"required":["s","i","n","b","a","o","x","e","d","u","z"]}`: `p.t {"s":"text","i":1,"n":1,"b":true,"a":[],"o":{},"x":"text","e":"q","d":"w","u":1,"z":null}`,
 	} {
 		d := Describe(m, &Tool{Name: "t", Effect: EffectRead, Params: json.RawMessage(schema)}, Tier2)
-		if len(d.Examples) != 1 || d.Examples[0].Command != want || !json.Valid(d.Examples[0].Params) {
+		if len(d.Examples) != 1 || d.Call(d.Examples[0]) != want || !json.Valid(d.Examples[0].Params) {
 			t.Errorf("got %+v, expected %s", d.Examples, want)
 		}
 	}
@@ -147,72 +145,6 @@ func TestTokens(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 1, 4: 1, 5: 2, 9: 2, 10: 3, 45: 10, 450: 100} {
 		if got := Tokens(strings.Repeat("x", n)); got != want {
 			t.Errorf("%d bytes: %d tokens, expected %d", n, got, want)
-		}
-	}
-}
-
-var shellWords = []string{
-	"", "plain", "a b", "it's", `"double"`, `back\slash`, "$HOME `id` $(id) ${x}", "a;b|c&d>e<f", "*?[a]~#!", "new\nline", "tab\t", "-n", "--", "%s%d",
-	"ünï", "'", "''", `'\''`, `{"a":"it's \"x\"","b":[1,2]}`, "=", "a=b", "\\", "\x01\x7f",
-}
-
-func TestShellQuote(t *testing.T) {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("there is no POSIX shell here")
-	}
-	for _, word := range shellWords {
-		out, err := exec.Command(sh, "-c", "printf '%s.' "+ShellQuote(word)).Output()
-		if err != nil || string(out) != word+"." {
-			t.Errorf("%q, quoted %s, became %q, %v", word, ShellQuote(word), out, err)
-		}
-	}
-	for _, word := range []string{"plain", "/a/b-c_d.e", "a=b", "user@host:x,y+z%"} {
-		if got := ShellQuote(word); got != word {
-			t.Errorf("%q needs no quotes and has them: %s", word, got)
-		}
-	}
-}
-
-func TestShellWords(t *testing.T) {
-	for _, word := range shellWords {
-		if got, ok := ShellWords("a  " + ShellQuote(word) + " b"); !ok || !slices.Equal(got, []string{"a", word, "b"}) {
-			t.Errorf("%q, quoted %s, became %q, %v", word, ShellQuote(word), got, ok)
-		}
-	}
-	for line, want := range map[string]string{`a"b c"'d e'f`: "ab cd ef", `a\ b`: "a b", `"a\"b"`: `a"b`} {
-		if got, ok := ShellWords(line); !ok || len(got) != 1 || got[0] != want {
-			t.Errorf("%s became %q, %v", line, got, ok)
-		}
-	}
-	for _, line := range []string{"'a", `"a`, `a\`} {
-		if got, ok := ShellWords(line); ok {
-			t.Errorf("%s became %q", line, got)
-		}
-	}
-}
-
-func TestCommandLine(t *testing.T) {
-	for _, c := range []struct{ name, params, want string }{
-		{"cdp.Network.getCookies", `{}`, `parley cdp Network.getCookies`},
-		{"text.hash", ``, `parley text hash`},
-		{"text.hash", ` null `, `parley text hash`},
-		{"text.hash", "{\n \"text\": \"a b\"\n}", `parley text hash --params '{"text":"a b"}'`},
-		{"text.hash", "{\"text\":\"\u202e\x7f\"}", `parley text hash --params '{"text":"\u202e\u007f"}'`},
-	} {
-		if got := CommandLine(c.name, json.RawMessage(c.params)); got != c.want {
-			t.Errorf("got %s, expected %s", got, c.want)
-		}
-	}
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("there is no POSIX shell here")
-	}
-	for _, word := range shellWords {
-		params, _ := json.Marshal(map[string]string{"text": word})
-		out, err := exec.Command(sh, "-c", "parley() { printf '%s' \"$4\"; }\n"+CommandLine("text.hash", params)).Output()
-		if err != nil || !json.Valid(out) || decoded(t, out).(map[string]any)["text"] != word {
-			t.Errorf("%q became %s, %v", word, out, err)
 		}
 	}
 }

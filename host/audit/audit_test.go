@@ -100,7 +100,7 @@ func TestNoBodies(t *testing.T) {
 		e.Err = &host.Error{
 			Code: code, Message: "hunter2", Details: []host.Detail{{Parameter: "hunter2", Provided: "hunter2", Expected: "hunter2"}},
 			Denied: []host.Denial{{Right: "clock", Why: "hunter2"}}, Tool: &host.ToolError{Name: "hunter2", Details: json.RawMessage(`"hunter2"`)},
-			Protocol: &host.ProtocolError{Message: "hunter2"}, Corrected: e.Params, Command: "hunter2", Next: []string{"hunter2"}, Cause: errors.New("hunter2"),
+			Protocol: &host.ProtocolError{Message: "hunter2"}, Corrected: e.Params, Steps: []host.Step{host.SearchStep("hunter2")}, Cause: errors.New("hunter2"),
 		}
 		if err := l.Begin(e); err != nil {
 			t.Error(err)

@@ -19,6 +19,8 @@ type Source struct {
 	Request func(ctx context.Context, mode, method string, params any) (json.RawMessage, error)
 	// ListedName converts a qualified name to the one in tools/list, which model APIs accept.
 	ListedName func(qualified string) string
+	// Command renders a step as a command of the command line.
+	Command func(host.Step) string
 	// Instructions is the text that the server sends to each client in initialize.
 	Instructions string
 }
@@ -89,7 +91,7 @@ func (s *Source) tools(names []string) ([]host.Address, error) {
 			return nil, err
 		case at.Entry != nil:
 			return nil, host.Errorf(host.InvalidArgs, "%s is of kind %s; expected a plugin, a group or a tool",
-				at.Name(), at.Entry.Kind).WithNext(at.ListCommand())
+				at.Name(), at.Entry.Kind).WithSteps(at.ListStep())
 		case at.Tool != nil:
 			add(at)
 			continue

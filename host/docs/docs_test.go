@@ -108,8 +108,8 @@ func newSource(t *testing.T, manifests ...*manifest.Manifest) *Source {
 		t.Fatal(err)
 	}
 	return &Source{
-		Host: host.New(host.Config{Catalog: catalog}), Modes: []string{"minimal", "full"},
-		Request: list(catalog), ListedName: underscored, Instructions: "Ask first.",
+		Host: host.New(host.Config{Catalog: catalog}), Modes: []string{"minimal", "full"}, Request: list(catalog),
+		ListedName: underscored, Command: host.Step.String, Instructions: "Ask first.",
 	}
 }
 

@@ -58,6 +58,8 @@ const (
 	// Limits of OpenAI: the characters of a description, and the tools of one request.
 	openAIDescription = 1024
 	openAITools       = 128
+	// maxCommand is the length up to which a skill shows the command of an example.
+	maxCommand = 160
 	// schemaID is the prefix of the $id that a tool's schema gets within another schema.
 	schemaID = "urn:parley:"
 )
@@ -103,6 +105,9 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 		d, err := s.describe(ctx, at, manifest.Tier3)
 		if err != nil {
 			return nil, err
+		}
+		for i, e := range d.Examples {
+			d.Examples[i].Command = s.Command(host.CallStep(d.Name, e.Params))
 		}
 		x.tools = append(x.tools, exported{at, d, shown[s.ListedName(at.Name())]})
 	}

@@ -218,7 +218,7 @@ func (x *exporter) skillBody(m *manifest.Manifest, tools []exported) string {
 		}
 		b.WriteString("\n")
 		if examples := t.examples(); len(examples) > 0 {
-			if command := examples[0].Command; len(command) <= host.LongCommand && !strings.Contains(command, "`") {
+			if command := examples[0].Command; len(command) <= maxCommand && !strings.Contains(command, "`") {
 				fmt.Fprintf(&b, "  `%s`\n", command)
 			}
 		}

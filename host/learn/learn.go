@@ -109,12 +109,12 @@ func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, events []
 
 // expectedEvent returns the event that a step leaves when it ends as it should.
 func expectedEvent(catalog *host.Catalog, s Step) Event {
-	c, ok := catalog.Command(s.Run)
-	switch {
-	case !ok || c.Op == "list":
+	step, _ := catalog.ReadTutorialCommand(s.Run)
+	switch step.Op {
+	case "", host.OpList, host.OpListen:
 		return Event{}
-	case c.Op == "search":
-		return Event{Op: c.Op, ExitCode: s.ExitCode}
+	case host.OpSearch:
+		return Event{Op: string(step.Op), ExitCode: s.ExitCode}
 	}
-	return Event{Op: c.Op, Tool: c.At.Name(), ExitCode: s.ExitCode}
+	return Event{Op: string(step.Op), Tool: step.Tool, ExitCode: s.ExitCode}
 }

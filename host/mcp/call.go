@@ -27,28 +27,26 @@ func (f *face) searchTools(ctx context.Context, r *sdk.CallToolRequest, params j
 		return nil, err
 	}
 	if manifest.CleanLine(p.Query) == "" {
-		return f.failed(&host.Answer{Err: host.Errorf(host.InvalidArgs, "search_tools needs a query").WithNext(`search_tools {"query":"take a screenshot"}`)})
+		return f.failed(&host.Answer{Err: host.Errorf(host.InvalidArgs, "search_tools requires a query, such as \"take a screenshot\"")})
 	}
 	c := callerOf(f.Server, r)
 	found, warnings, err := f.cfg.Host.SearchDetailed(ctx, c.name, c.session, host.SearchQuery{Text: p.Query, Limit: p.Limit}, p.Detail)
 	if err != nil {
 		return f.failed(&host.Answer{Err: host.AsError(err)})
 	}
-	next := []string{}
+	next := []nextCall{}
 	if len(found.Results) > 0 {
-		next = append(next, describeStep(found.Results[0].Name, nil))
-		if found.Open != "" {
-			next = append(next, f.step(found.Open))
+		next = append(next, describeStep(found.Results[0].Name, 0))
+		if found.Open != nil {
+			next = append(next, f.steps([]host.Step{*found.Open})...)
 		}
-	} else {
-		next = append(next, f.step("parley --list"))
 	}
 	if shown := len(found.Results); found.Total > shown && shown < maxLimit {
-		next = append(next, moreStep(found.Query, min(found.Total, maxLimit)))
+		next = append(next, searchStep(found.Query, min(found.Total, maxLimit)))
 	}
 	return document(struct {
 		*host.SearchAnswer
-		Next []string `json:"next"`
+		Next []nextCall `json:"next"`
 	}{found, next}, warnings)
 }
 
@@ -63,11 +61,9 @@ func (f *face) describeTool(ctx context.Context, r *sdk.CallToolRequest, params 
 	c := callerOf(f.Server, r)
 	docs, err := f.cfg.Host.Describe(ctx, c.name, c.session, f.qualified(p.Name), p.Tier)
 	if err != nil {
-		e := host.AsError(err)
-		return f.failed(&host.Answer{Err: e, Next: e.Next})
+		return f.failed(&host.Answer{Err: host.AsError(err)})
 	}
-	docs.Next = f.steps(docs.Next)
-	return document(docs, nil)
+	return document(describedTool{docs.ToolDocs, f.steps(docs.Next)}, nil)
 }
 
 func (f *face) callTool(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
@@ -81,7 +77,7 @@ func (f *face) callTool(ctx context.Context, r *sdk.CallToolRequest, params json
 	}
 	options, err := host.ParseOptions(p.Options)
 	if err != nil {
-		return f.failed(&host.Answer{Err: host.AsError(err)})
+		return f.failed(&host.Answer{Err: host.AsError(err).WithSteps(host.DescribeStep(p.Name, 0))})
 	}
 	return f.run(ctx, r, f.qualified(p.Name), p.Arguments, options)
 }
@@ -139,7 +135,7 @@ func (f *face) run(ctx context.Context, r *sdk.CallToolRequest, name string, par
 		if f.ending.Err() != nil {
 			return f.failed(&host.Answer{Err: host.AsError(context.Cause(f.ending))})
 		}
-		return f.failed(&host.Answer{Err: host.Errorf(host.Busy, "%d calls are under way; nothing was run", maxCalls).WithNext("call again when one has ended")})
+		return f.failed(&host.Answer{Err: host.Errorf(host.Busy, "%d calls are running already; nothing was run, call again when one has ended", maxCalls)})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -183,8 +179,8 @@ func (s *Server) admitLarge(ctx context.Context) (free func(), refused *host.Err
 	}
 	if s.untaken.Load() > maxUntaken {
 		<-s.large
-		return nil, host.Errorf(host.Busy, "more than %d bytes of answers wait for their clients to read them; nothing was run", maxUntaken).
-			WithNext("call again, or ask for less with the option max_bytes")
+		return nil, host.Errorf(host.Busy, "more than %d bytes of results wait for clients to read them; nothing was run, "+
+			"call again or ask for less with the option max_bytes", maxUntaken)
 	}
 	return func() { <-s.large }, nil
 }

@@ -57,8 +57,8 @@ func Confirm(ctx context.Context, ask host.Ask, reason string) (bool, error) {
 }
 
 func refused(ask host.Ask, reason, why string) *host.Error {
-	return host.Errorf(host.Denied, "%s.%s must be confirmed (%s), and %s; nothing was run", ask.Plugin, ask.Tool, manifest.CleanLine(reason), why).
-		WithNext("parley policy explain " + ask.Plugin + "." + ask.Tool)
+	return host.Errorf(host.Denied, "%s.%s requires confirmation (%s), and %s; nothing was run", ask.Plugin, ask.Tool, manifest.CleanLine(reason), why).
+		WithSteps(host.OperatorStep(host.OpPolicyExplain, ask.Plugin+"."+ask.Tool))
 }
 
 // elicit asks while the call waits, as revisions before 2026-07-28 do.

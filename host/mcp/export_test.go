@@ -1,6 +1,11 @@
 package mcp
 
-import sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+import (
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
 
 // Extend gives a test the SDK's server of a mode, to add what no plugin can give.
 func (s *Server) Extend(mode string) (*Extension, error) {
@@ -8,13 +13,18 @@ func (s *Server) Extend(mode string) (*Extension, error) {
 	return &Extension{f}, err
 }
 
-// Step is what a client calls where a person types a line.
-func (s *Server) Step(line string) (string, error) {
+// Next renders a step as a client is told it; "" where it is left out.
+func (s *Server) Next(step host.Step) (string, error) {
 	f, err := s.face(Minimal)
 	if err != nil {
 		return "", err
 	}
-	return f.step(line), nil
+	call, ok := f.step(step)
+	if !ok {
+		return "", nil
+	}
+	raw, err := manifest.Marshal(call)
+	return string(raw), err
 }
 
 // Extension adds to a server beside its plugins.

@@ -442,10 +442,10 @@ type failure struct {
 	Marked   string
 	Earlier  []string
 	Docs     *host.Docs
-	Next     []string
+	Next     []json.RawMessage
 	Details  []host.Detail
 
-	DidYouMean []host.Suggestion `json:"did_you_mean"`
+	DidYouMean []host.NearName `json:"did_you_mean"`
 }
 
 func fails(t testing.TB, s *sdk.ClientSession, name, arguments, code string) failure {

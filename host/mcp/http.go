@@ -165,7 +165,7 @@ type wires struct {
 func (g *gate) check(r *http.Request) *host.Error {
 	name := hostName(r.Host)
 	if !g.known(name) {
-		return host.Errorf(host.Denied, "this server is not called %q", manifest.CleanLine(r.Host)).WithNext("use its address, or parley mcp --allow-host NAME")
+		return host.Errorf(host.Denied, "unexpected Host header %q; use the address of the server, or a name that it was started to allow", manifest.CleanLine(r.Host))
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -221,7 +221,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 		case g.requests <- struct{}{}:
 			defer func() { <-g.requests }()
 		default:
-			refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d requests are under way", maxRequests).WithNext("send it again"))
+			refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d requests are running already; send it again later", maxRequests))
 			return
 		}
 	}
@@ -235,7 +235,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" && wire.face.crowded() {
-		refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d sessions are open", maxSessions).WithNext("end one with DELETE"))
+		refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d sessions are open already; end one with DELETE", maxSessions))
 		return
 	}
 	wire.stateful.ServeHTTP(w, r)
@@ -253,7 +253,7 @@ func (f *face) crowded() bool {
 func (g *gate) wire(path string) (*wires, *host.Error) {
 	rest, ok := strings.CutPrefix(strings.TrimSuffix(path, "/"), Path)
 	if !ok || rest != "" && rest[0] != '/' {
-		return nil, host.Errorf(host.NotFound, "there is nothing at %s", manifest.CleanLine(path)).WithNext(Path)
+		return nil, host.Errorf(host.NotFound, "nothing is served at %s; the endpoint is %s", manifest.CleanLine(path), Path)
 	}
 	mode := g.server.cfg.Mode
 	if rest != "" {
@@ -299,7 +299,7 @@ func (g *gate) body(w http.ResponseWriter, r *http.Request) (done func(), ok boo
 		case g.large <- struct{}{}:
 			done = sync.OnceFunc(func() { <-g.large })
 		default:
-			refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d large requests are under way", maxLarge).WithNext("send it again"))
+			refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d large requests are running already; send it again later", maxLarge))
 			return nil, false
 		}
 		var rest []byte
@@ -332,8 +332,8 @@ func refuseHTTP(w http.ResponseWriter, status int, e *host.Error) {
 	raw, err := manifest.Marshal(struct {
 		OK    bool              `json:"ok"`
 		Error *host.ErrorObject `json:"error"`
-		Next  []string          `json:"next"`
-	}{false, e.Object(), append([]string{}, e.Next...)})
+		Next  []nextCall        `json:"next"`
+	}{false, e.Object(), []nextCall{}})
 	if err != nil {
 		raw = json.RawMessage("{}")
 	}

@@ -116,8 +116,8 @@ func CheckMode(mode string) error {
 	if slices.Contains(Modes(), mode) {
 		return nil
 	}
-	return host.Errorf(host.InvalidArgs, "there is no documentation mode %q; expected one of %s", manifest.CleanLine(mode), strings.Join(Modes(), ", ")).
-		WithNext("parley mcp --docs " + Progressive)
+	return host.Errorf(host.InvalidArgs, "unknown documentation mode %q; expected one of %s",
+		manifest.CleanLine(mode), strings.Join(Modes(), ", "))
 }
 
 // face returns the server of a mode, made when it is first asked for.

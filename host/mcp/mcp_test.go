@@ -239,28 +239,28 @@ func TestMeta(t *testing.T) {
 		s := connect(client{})
 		var found struct {
 			host.SearchData
-			Next []string
+			Next []json.RawMessage
 		}
 		if _, text := call(t, s, "search_tools", `{"query":"sell something new"}`); json.Unmarshal([]byte(text), &found) != nil || len(found.Results) == 0 ||
-			found.Results[0].Name != "shop.add" || found.Results[0].Signature == "" || found.Next[0] != `describe_tool {"name":"shop.add"}` {
+			found.Results[0].Name != "shop.add" || found.Results[0].Signature == "" || string(found.Next[0]) != `{"tool":"describe_tool","arguments":{"name":"shop.add"}}` {
 			t.Errorf("search found %s", text)
 		}
 		if _, text := call(t, s, "search_tools", `{"query":"order","limit":1}`); json.Unmarshal([]byte(text), &found) != nil ||
-			found.Next[len(found.Next)-1] != fmt.Sprintf(`search_tools {"query":"order","limit":%d}`, found.Total) {
+			string(found.Next[len(found.Next)-1]) != fmt.Sprintf(`{"tool":"search_tools","arguments":{"query":"order","limit":%d}}`, found.Total) {
 			t.Errorf("the rest is asked for by %q", found.Next)
 		}
-		if _, text := call(t, s, "search_tools", `{"query":"zzqqxv"}`); json.Unmarshal([]byte(text), &found) != nil || len(found.Next) == 0 {
-			t.Errorf("nothing leads on from %s", text)
+		if _, text := call(t, s, "search_tools", `{"query":"zzqqxv"}`); json.Unmarshal([]byte(text), &found) != nil || len(found.Next) != 0 {
+			t.Errorf("a search without hits leads on to %s", text)
 		}
 		var docs host.Docs
 		if _, text := call(t, s, "describe_tool", `{"name":"shop__add","tier":"3"}`); json.Unmarshal([]byte(text), &docs) != nil || docs.Tier != 3 || docs.Name != "shop.add" ||
-			!slices.Contains(docs.Next, `call_tool {"name":"shop.add","arguments":{"title":"tea"}}`) {
+			!strings.Contains(text, `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"}}}`) {
 			t.Errorf("described as %s", text)
 		}
 		for _, c := range []struct{ name, arguments, code, want string }{
 			{"search_tools", `{}`, "invalid_args", "// ✗ /query: expected string"},
-			{"search_tools", `{"query":" "}`, "invalid_args", "needs a query"},
-			{"search_tools", `{"query":"\u0000\u202e"}`, "invalid_args", "needs a query"},
+			{"search_tools", `{"query":" "}`, "invalid_args", "requires a query"},
+			{"search_tools", `{"query":"\u0000\u202e"}`, "invalid_args", "requires a query"},
 			{"search_tools", `{"query":"x","detail":"all"}`, "invalid_args", "/detail"},
 			{"describe_tool", `{"name":"shop.ad"}`, "not_found", "Name:shop.add"},
 			{"describe_tool", `{"name":"shop.add","tier":4}`, "invalid_args", "/tier"},
@@ -271,7 +271,7 @@ func TestMeta(t *testing.T) {
 			{"call_tool", `{"name":"shop.add","options":{"time":"1s"}}`, "invalid_args", "known are timeout"},
 		} {
 			e := fails(t, s, c.name, c.arguments, c.code)
-			if text := fmt.Sprintf("%+v", e); !strings.Contains(text, c.want) || len(e.Next) == 0 && e.Marked == "" {
+			if text := fmt.Sprintf("%+v", e); !strings.Contains(text, c.want) || len(e.Next) == 0 && c.name != "search_tools" {
 				t.Errorf("%s %s fails with %s, expected %q", c.name, c.arguments, text, c.want)
 			}
 		}
@@ -300,8 +300,8 @@ func TestDocsOfASession(t *testing.T) {
 			}
 		}
 		elsewhere := `{"name":"shop.add","arguments":{"titel":"tea"},"options":{"browser":"b","target":"t"}}`
-		if e := fails(t, s, "call_tool", elsewhere, "invalid_args"); e.Next[0] != `call_tool {"name":"shop.add","arguments":{"title":"tea"},"options":{"browser":"b","target":"t"}}` {
-			t.Errorf("what was asked of another page is mended with %s", e.Next[0])
+		if e := fails(t, s, "call_tool", elsewhere, "invalid_args"); string(e.Next[0]) != `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"browser":"b","target":"t"}}}` {
+			t.Errorf("what was asked of another page is corrected with %s", e.Next[0])
 		}
 		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); !strings.Contains(all(r), "About this tool") {
 			t.Errorf("the first use of a tool brings %s", all(r))
@@ -742,27 +742,36 @@ func TestClientGetsTheBytes(t *testing.T) {
 	}
 }
 
-// TestSteps: what the command line is told to type is told to a client as what it can call.
+// TestSteps renders steps as calls of the server's own tools. Steps that only an operator can take are left out.
 func TestSteps(t *testing.T) {
 	s, err := newServer(mcp.Minimal, host.Config{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line, want := range map[string]string{
-		"parley shop add tea":                                               `call_tool {"name":"shop.add","arguments":{"title":"tea"}}`,
-		"parley shop add tea --browser b --target 'a b'":                    `call_tool {"name":"shop.add","arguments":{"title":"tea"},"options":{"browser":"b","target":"a b"}}`,
-		`parley shop add --params '{"title":"tea"}' --timeout 4s`:           `call_tool {"name":"shop.add","arguments":{"title":"tea"},"options":{"timeout":"4s"}}`,
-		`parley shop add --param title=tea --out FILE`:                      `call_tool {"name":"shop.add","arguments":{"title":"tea"}}`,
-		"parley shop --listen 'order.*'":                                    `call_tool {"name":"shop.events","arguments":{"match":["order.*"]}}`,
-		"parley shop add --colour red":                                      "parley shop add --colour red",
-		"parley shop add tea --browser":                                     "parley shop add tea --browser",
-		"give it longer with --timeout 4s":                                  `give it longer with options {"timeout":"4s"}`,
-		"give it longer, such as --timeout 1m0s, or ask for less":           `give it longer, such as options {"timeout":"1m0s"}, or ask for less`,
-		"check the URL and that the server runs":                            "check the URL and that the server runs",
-		"parley policy grant shop --grant tool:shop.add --timeout 4s --yes": "parley policy grant shop --grant tool:shop.add --timeout 4s --yes",
+	tea := host.CallStep("shop.add", json.RawMessage(`{"title": "tea"}`))
+	slow := tea
+	slow.Options.Timeout = time.Minute
+	unfinished := host.Step{Op: host.OpCall, Tool: "shop.add", Choose: []string{"title"}}
+	for _, c := range []struct {
+		step host.Step
+		want string
+	}{
+		{tea, `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"}}}`},
+		{tea.At(host.Options{Browser: "b", Target: "a b"}), `{"tool":"call_tool","arguments":{"name":"shop.add",` +
+			`"arguments":{"title":"tea"},"options":{"browser":"b","target":"a b"}}}`},
+		{slow, `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"timeout":"1m0s"}}}`},
+		{unfinished, `{"tool":"describe_tool","arguments":{"name":"shop.add"}}`},
+		{host.DescribeStep("shop.add", 3), `{"tool":"describe_tool","arguments":{"name":"shop.add","tier":3}}`},
+		{host.SearchStep("sell tea"), `{"tool":"search_tools","arguments":{"query":"sell tea"}}`},
+		{host.ListStep("shop.order"), `{"tool":"search_tools","arguments":{"query":"shop order"}}`},
+		{host.ListStep(""), ""},
+		{host.Step{Op: host.OpListen, Tool: "shop", Query: "order.*"},
+			`{"tool":"call_tool","arguments":{"name":"shop.events","arguments":{"match":["order.*"]}}}`},
+		{host.OperatorStep(host.OpPolicyGrant, "shop", "clock"), ""},
+		{host.OperatorStep(host.OpDoctor), ""},
 	} {
-		if got, err := s.Step(line); err != nil || got != want {
-			t.Errorf("%s\n got %s, %v\nwant %s", line, got, err, want)
+		if got, err := s.Next(c.step); err != nil || got != c.want {
+			t.Errorf("%s\n got %s, %v\nwant %s", c.step, got, err, c.want)
 		}
 	}
 }

@@ -57,13 +57,25 @@ func (f *face) tutorial(plugin string, steps []manifest.Step) string {
 	for i, s := range steps {
 		fmt.Fprintf(&b, "\n%d. %s\n", i+1, manifest.CleanLine(s.Say))
 		if s.Run != "" {
-			fmt.Fprintf(&b, "   %s\n", f.step(manifest.CleanLine(s.Run)))
+			fmt.Fprintf(&b, "   %s\n", f.tutorialCall(s.Run))
 		}
 		if s.Expect != nil && s.Expect.ExitCode != 0 {
 			fmt.Fprintf(&b, "   It fails with exit code %d.\n", s.Expect.ExitCode)
 		}
 	}
 	return b.String()
+}
+
+// tutorialCall is a step's command as the call of a tool; a command that is none stays as it is.
+func (f *face) tutorialCall(line string) string {
+	line = manifest.CleanLine(line)
+	if s, ok := f.cfg.Host.Catalog().ReadTutorialCommand(line); ok {
+		if call, ok := f.step(s); ok {
+			arguments, _ := manifest.Marshal(call.Arguments)
+			return call.Tool + " " + string(manifest.EscapeJSON(arguments))
+		}
+	}
+	return line
 }
 
 func (f *face) useTool(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {

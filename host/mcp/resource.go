@@ -110,8 +110,7 @@ func (f *face) document(ctx context.Context, c caller, path string) (json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	docs.Next = f.steps(docs.Next)
-	return escaped(docs)
+	return escaped(describedTool{docs.ToolDocs, f.steps(docs.Next)})
 }
 
 // overview is what a plugin or a group holds, one line each.

@@ -13,40 +13,24 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// failure is the error object of the command line, with what stands beside it there.
+// failure is the error object, with what stands beside it in an envelope.
 type failure struct {
 	*host.ErrorObject
-	Warnings []string `json:"warnings,omitempty"`
-	Next     []string `json:"next"`
-	CallID   string   `json:"call_id,omitempty"`
+	Warnings []string   `json:"warnings,omitempty"`
+	Next     []nextCall `json:"next"`
+	CallID   string     `json:"call_id,omitempty"`
 }
 
 func (f *face) failure(a *host.Answer) failure {
-	next := a.Next
+	next := a.Steps
 	if len(next) == 0 {
-		next = a.Err.Next
+		next = a.Err.Steps
 	}
-	object := a.Err.Object()
-	if object.Docs != nil {
-		docs := *object.Docs
-		docs.Next = nil // what to do next stands beside it
-		object.Docs = &docs
+	calls := f.steps(next)
+	if a.Err.Corrected != nil && a.Err.Retry == nil { // one of the server's own tools was called
+		calls = append([]nextCall{{a.Tool, a.Err.Corrected}}, calls...)
 	}
-	steps := f.steps(next)
-	if object.Corrected != nil && a.Tool != "" && object.Command != "" {
-		steps = append([]string{f.step(object.Command)}, f.steps(withoutWord(next, object.Command))...)
-	}
-	return failure{object, a.Warnings, steps, a.CallID}
-}
-
-func withoutWord(words []string, word string) []string {
-	var kept []string
-	for _, w := range words {
-		if w != word {
-			kept = append(kept, w)
-		}
-	}
-	return kept
+	return failure{a.Err.Object(), a.Warnings, calls, a.CallID}
 }
 
 // failed makes the result of what went wrong.

@@ -2,138 +2,112 @@ package mcp
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
-// steps turns what to type next into what to call next; what only a person at a shell can do stays as it is.
-func (f *face) steps(commands []string) []string {
-	steps := []string{}
-	for _, c := range commands {
-		if step := f.step(c); !slices.Contains(steps, step) {
-			steps = append(steps, step)
+// nextCall is a step as a client takes it: a call of one of the server's own tools.
+type nextCall struct {
+	Tool      string `json:"tool"`
+	Arguments any    `json:"arguments"`
+}
+
+// steps renders steps as calls. Those that a client cannot take, such as an operator's, are left out.
+func (f *face) steps(steps []host.Step) []nextCall {
+	calls := []nextCall{}
+	seen := map[string]bool{}
+	for _, s := range steps {
+		call, ok := f.step(s)
+		if !ok {
+			continue
+		}
+		if key, _ := manifest.Marshal(call); !seen[string(key)] {
+			seen[string(key)] = true
+			calls = append(calls, call)
 		}
 	}
-	return steps
+	return calls
 }
 
-func (f *face) step(line string) string {
-	c, ok := f.cfg.Host.Catalog().Command(line)
-	switch {
-	case !ok && strings.HasPrefix(line, "parley "):
-		return listenStep(line)
-	case !ok:
-		return timeoutOption.ReplaceAllString(line, `options {"timeout":"$1"}`)
-	case c.Op == "search":
-		return searchStep(c.Query)
-	case c.Op == "list" && c.At.Plugin == "":
-		return searchStep("what you want to do")
-	case c.Op == "list":
-		return searchStep(strings.ReplaceAll(c.At.Name(), ".", " "))
-	case c.Op == "describe":
-		return describeStep(c.At.Name(), c.Rest)
+// step renders one step. It reports false for one that a client cannot take.
+func (f *face) step(s host.Step) (nextCall, bool) {
+	switch s.Op {
+	case host.OpSearch:
+		return searchStep(s.Query, 0), true
+	case host.OpList:
+		return searchStep(strings.ReplaceAll(s.Tool, ".", " "), 0), s.Tool != ""
+	case host.OpDescribe:
+		return describeStep(s.Tool, s.Options.Tier), true
+	case host.OpListen:
+		raw, _ := manifest.Marshal(map[string][]string{"match": {s.Query}})
+		return callStep(host.CallStep(s.Tool+".events", raw)), true
+	case host.OpCall:
+		if f.mustChoose(s) {
+			return describeStep(s.Tool, 0), true
+		}
+		return callStep(s), true
 	}
-	if params, options, ok := paramsOf(c.At, c.Rest); ok {
-		return callStep(c.At.Name(), params, options)
+	return nextCall{}, false
+}
+
+// mustChoose reports whether a step lacks a value that its tool requires.
+func (f *face) mustChoose(s host.Step) bool {
+	if len(s.Choose) == 0 {
+		return false
 	}
-	return line
-}
-
-// timeoutOption is how advice to somebody at a shell names more time.
-var timeoutOption = regexp.MustCompile(`--timeout ([0-9a-z.]+)`)
-
-// listenStep reads the events that were kept where a shell would stream them; another line stays as it is.
-func listenStep(line string) string {
-	words, _ := manifest.ShellWords(line)
-	if len(words) != 4 || words[2] != "--listen" {
-		return line
+	at, err := f.cfg.Host.Catalog().Find(s.Tool)
+	if err != nil || at.Tool == nil {
+		return true
 	}
-	raw, _ := manifest.Marshal(map[string][]string{"match": {words[3]}})
-	return callStep(words[1]+".events", raw, nil)
+	return slices.ContainsFunc(manifest.Params(at.Tool.Params), func(p manifest.Param) bool {
+		return p.Required && slices.Contains(s.Choose, p.Name)
+	})
 }
 
-func searchStep(query string) string {
-	raw, _ := manifest.Marshal(map[string]string{"query": query})
-	return "search_tools " + string(raw)
-}
-
-// moreStep asks for the same again, with more of what was found.
-func moreStep(query string, limit int) string {
-	raw, _ := manifest.Marshal(struct {
+func searchStep(query string, limit int) nextCall {
+	return nextCall{"search_tools", struct {
 		Query string `json:"query"`
-		Limit int    `json:"limit"`
-	}{query, limit})
-	return "search_tools " + string(raw)
+		Limit int    `json:"limit,omitempty"`
+	}{query, limit}}
 }
 
-func describeStep(name string, rest []string) string {
-	if i := slices.Index(rest, "--tier"); i >= 0 && i+1 < len(rest) && rest[i+1] == "3" {
-		return `describe_tool {"name":"` + name + `","tier":3}`
-	}
-	return `describe_tool {"name":"` + name + `"}`
+func describeStep(name string, tier int) nextCall {
+	return nextCall{"describe_tool", struct {
+		Name string `json:"name"`
+		Tier int    `json:"tier,omitempty"`
+	}{name, tier}}
 }
 
-func callStep(name string, params json.RawMessage, options map[string]string) string {
-	step := `call_tool {"name":"` + name + `","arguments":` + string(manifest.EscapeJSON(manifest.CompactJSON(params)))
-	if len(options) > 0 {
-		raw, _ := manifest.Marshal(options)
-		step += `,"options":` + string(manifest.EscapeJSON(raw))
+func callStep(s host.Step) nextCall {
+	options := map[string]any{}
+	if s.Options.Browser != "" {
+		options["browser"] = s.Options.Browser
 	}
-	return step + "}"
+	if s.Options.Target != "" {
+		options["target"] = s.Options.Target
+	}
+	if s.Options.Timeout > 0 {
+		options["timeout"] = s.Options.Timeout.String()
+	}
+	if s.Options.DryRun {
+		options["dry_run"] = true
+	}
+	params := s.Params
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
+	}
+	return nextCall{callTool, struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+		Options   map[string]any  `json:"options,omitempty"`
+	}{s.Tool, manifest.EscapeJSON(manifest.CompactJSON(params)), options}}
 }
 
-// paramsOf reads the parameters of a command line of one tool: --params, --param, and words; and the options that a client can give too.
-func paramsOf(at host.Address, rest []string) (raw json.RawMessage, options map[string]string, ok bool) {
-	params, options := map[string]any{}, map[string]string{}
-	place := 0
-	for i := 0; i < len(rest); i++ {
-		word, value := rest[i], ""
-		if strings.HasPrefix(word, "--") {
-			if i++; i == len(rest) {
-				return nil, nil, false
-			}
-			value = rest[i]
-		}
-		switch {
-		case word == "--params" && raw == nil && json.Valid([]byte(value)):
-			raw = json.RawMessage(value)
-		case word == "--param":
-			key, text, ok := strings.Cut(value, "=")
-			if !ok || strings.Contains(key, ".") {
-				return nil, nil, false
-			}
-			params[key] = typed(at, key, text)
-		case word == "--browser" || word == "--target" || word == "--timeout":
-			options[strings.TrimPrefix(word, "--")] = value
-		case word == "--out": // a client is given the content itself
-		case strings.HasPrefix(word, "--") || place >= len(at.Tool.Positional):
-			return nil, nil, false
-		default:
-			key := at.Tool.Positional[place]
-			params[key] = typed(at, key, word)
-			place++
-		}
-	}
-	if raw != nil {
-		return raw, options, len(params) == 0
-	}
-	raw, err := manifest.Marshal(params)
-	return raw, options, err == nil
-}
-
-// typed is a word as the value that the parameter takes.
-func typed(at host.Address, key, word string) any {
-	kind, _ := manifest.TypeAt(at.Tool.Params, key)
-	if kind != "string" && json.Valid([]byte(word)) {
-		return json.RawMessage(word)
-	}
-	if b, err := strconv.ParseBool(word); err == nil && kind == "boolean" {
-		return b
-	}
-	return word
+// describedTool is the documentation of a tool, with what leads on from it.
+type describedTool struct {
+	*manifest.ToolDocs
+	Next []nextCall `json:"next"`
 }

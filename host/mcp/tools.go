@@ -77,7 +77,7 @@ func (f *face) addTools() error {
 			}
 			params, warnings, refused := host.CheckParams(m.name, judge, r.Params.Arguments)
 			if refused != nil {
-				return f.failed(&host.Answer{Err: refused})
+				return f.failed(&host.Answer{Tool: m.name, Err: refused})
 			}
 			result, err := m.run(f, ctx, r, params)
 			return warned(result, warnings), err
@@ -103,7 +103,8 @@ func (s *Server) pinned() ([]host.Address, error) {
 			return nil, &e
 		}
 		if a.Tool == nil {
-			return nil, host.Errorf(host.ConfigError, "pinned_tools: %s is no tool; name one of its tools", a.Name()).WithNext(a.ListCommand())
+			return nil, host.Errorf(host.ConfigError, "pinned_tools: %s is not a tool; name one of its tools", a.Name()).
+				WithSteps(a.ListStep())
 		}
 		found = append(found, a)
 	}

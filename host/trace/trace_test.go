@@ -23,7 +23,7 @@ func refused() host.Event {
 		Time: noon, Op: "call", CallID: "c1", Session: "s1", Caller: "mcp:claude", Tool: "cdp.Network.getCookies",
 		Digest: "sha256:ab", Mode: "progressive", Tiers: []int{1, 2}, Params: json.RawMessage(`{"urls": ["https://example.com"]}`),
 		Err: &host.Error{Code: host.InvalidArgs, Details: []host.Detail{
-			{Parameter: "/urls/0", Keyword: "type", Provided: "the secret", Expected: "string", Suggestion: "the secret"}}},
+			{Parameter: "/urls/0", Keyword: "type", Provided: "the secret", Expected: "string", Suggestion: host.TextSuggestion("the secret")}}},
 		Duration: 1234 * time.Microsecond, OutBytes: 120, DocsTokens: 95, RetryOf: "c0", SuggestionUsed: true,
 		By: "policy", Changes: []string{"renamed", "coerced"},
 	}
@@ -70,7 +70,8 @@ func TestNoValues(t *testing.T) {
 	e := refused()
 	e.Params = json.RawMessage(`{"urls":["hunter2"],"o":{"password":"hunter2","n":[["hunter2"],"hunter2"]}}`)
 	e.Query, e.Result = "hunter2", json.RawMessage(`"hunter2"`)
-	e.Err.Corrected, e.Err.Command, e.Err.Message = e.Params, "parley hunter2", "hunter2"
+	e.Err.Corrected, e.Err.Message = e.Params, "hunter2"
+	e.Err.Steps = []host.Step{host.CallStep("hunter2", e.Params)}
 	Open(dir, Config{}).Record(e)
 	line := content(t, filepath.Join(dir, "2026-07-01.jsonl"))
 	if strings.Contains(line, "hunter2") || strings.Contains(line, "the secret") {

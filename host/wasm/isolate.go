@@ -81,8 +81,8 @@ func (f *failure) hostError() *host.Error {
 	for i := range e.Details {
 		d := &e.Details[i]
 		d.Parameter, d.Keyword = manifest.CleanLine(d.Parameter), manifest.CleanLine(d.Keyword)
-		d.Provided, d.Expected, d.Suggestion = manifest.CleanLine(d.Provided), manifest.CleanLine(d.Expected),
-			manifest.CleanLine(d.Suggestion)
+		d.Provided, d.Expected = manifest.CleanLine(d.Provided), manifest.CleanLine(d.Expected)
+		d.Suggestion = host.TextSuggestion(manifest.CleanLine(d.Suggestion.String()))
 	}
 	for i := range e.Next {
 		e.Next[i] = manifest.CleanLine(e.Next[i])

@@ -257,9 +257,9 @@ func (c *call) paramsError(r callResponse) *host.Error {
 	for _, v := range r.Invalid[:min(n, maxViolations)] {
 		e.Details = append(e.Details, host.Detail{
 			Parameter: truncate(manifest.CleanLine(v.Pointer), 200), Keyword: "tool",
-			Provided: truncate(manifest.CleanLine(v.Provided), 300),
-			Expected: truncate(manifest.CleanLine(v.Expected), 300), Suggestion: truncate(manifest.CleanLine(v.Suggestion),
-				300),
+			Provided:   truncate(manifest.CleanLine(v.Provided), 300),
+			Expected:   truncate(manifest.CleanLine(v.Expected), 300),
+			Suggestion: host.TextSuggestion(truncate(manifest.CleanLine(v.Suggestion), 300)),
 		})
 	}
 	e.Message = fmt.Sprintf("Tool '%s' failed: %d violations", c.toolName(), n)
@@ -283,9 +283,7 @@ func (c *call) toolError(exit int64, message string, details json.RawMessage) *h
 	if declared := c.declaredExit(exit); declared != nil {
 		e.Exit, e.Code, e.Tool.Name = declared.Code, host.Code(declared.Name), declared.Name
 		message = firstNonEmpty(message, manifest.CleanLine(declared.Meaning))
-		if advice := manifest.CleanLine(declared.Suggestion); strings.HasPrefix(advice, "parley ") {
-			e.Next = append(e.Next, advice)
-		} else if advice != "" {
+		if advice := manifest.CleanLine(declared.Suggestion); advice != "" {
 			message += " (" + advice + ")"
 		}
 	}

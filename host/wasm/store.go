@@ -501,7 +501,7 @@ func notInstalled(name string, entries []Entry) error {
 	}
 	err := host.Errorf(host.NotFound, "no plugin %q is installed", manifest.CleanLine(name)).WithNext("parley plugin list")
 	for _, n := range schema.Nearest(name, names, 3) {
-		err.DidYouMean = append(err.DidYouMean, host.Suggestion(n))
+		err.DidYouMean = append(err.DidYouMean, host.NearName(n))
 	}
 	return err
 }

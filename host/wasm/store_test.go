@@ -113,7 +113,7 @@ func TestRemoveMissing(t *testing.T) {
 	install(t, s, "text", "1.0.0")
 	err := second(s.Remove("texd"))
 	wantError(t, "typo", err, host.NotFound, `no plugin "texd" is installed`)
-	if got := host.AsError(err).DidYouMean; len(got) != 1 || got[0] != (host.Suggestion{Name: "text", Distance: 1}) {
+	if got := host.AsError(err).DidYouMean; len(got) != 1 || got[0] != (host.NearName{Name: "text", Distance: 1}) {
 		t.Errorf("did you mean %v", got)
 	}
 	wantError(t, "find", second(s.Find("texd")), host.NotFound, "texd")

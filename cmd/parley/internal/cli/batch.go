@@ -50,7 +50,7 @@ type batchLine struct {
 
 type batchAnswer struct {
 	ID json.RawMessage `json:"id"`
-	*host.Envelope
+	*envelope
 }
 
 // results are the data of the calls that succeeded, by id: read when something refers to them.
@@ -176,7 +176,7 @@ func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text [
 
 // printLine prints the answer to a line.
 func (a *App) printLine(id json.RawMessage, answer *host.Answer) error {
-	env := answer.Envelope()
+	env := a.envelopeOf(answer)
 	if a.debug {
 		env.Debug, a.lines = a.lines, nil
 	}

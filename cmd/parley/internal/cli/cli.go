@@ -223,10 +223,10 @@ func (a *App) answer(data any, next []string, text func(w io.Writer)) error {
 	if err != nil {
 		return err
 	}
-	return a.envelope(&host.Envelope{OK: true, Data: raw, Warnings: []string{}, Next: append([]string{}, next...)}, text)
+	return a.envelope(&envelope{OK: true, Data: raw, Warnings: []string{}, Next: append([]string{}, next...)}, text)
 }
 
-func (a *App) envelope(env *host.Envelope, text func(w io.Writer)) error {
+func (a *App) envelope(env *envelope, text func(w io.Writer)) error {
 	if a.json {
 		env.Warnings = append(append([]string{}, env.Warnings...), a.notices...)
 		env.Debug = a.lines
@@ -271,22 +271,17 @@ func writeError(err error) error {
 // fail prints an error and returns the exit code that it ends with.
 func (a *App) fail(err error) int {
 	e := host.AsError(err)
-	if len(e.Next) == 0 {
-		e.Next = nextFor(e.Code) // no error leaves its reader without a next step
+	next := a.next(e.Steps, e.Next)
+	if len(next) == 0 {
+		next = a.nextFor(e.Code) // no error leaves its reader without a next step
 	}
-	e.Next = a.stayLive(e.Next)
 	if a.json {
-		env := (&host.Answer{Err: e, Next: e.Next}).Envelope()
+		env := &envelope{Error: a.errorObject(e), Warnings: []string{}}
 		var f *failure
 		if errors.As(err, &f) {
 			env = f.envelope
-			env.Next = append([]string{}, e.Next...)
-			if o := env.Error; o != nil {
-				o.Command = a.liveCommand(o.Command)
-			}
-		} else {
-			env.Meta = nil
 		}
+		env.Next = next
 		env.Warnings = append(env.Warnings, a.notices...)
 		env.Debug = a.lines
 		raw, _ := manifest.Marshal(env)
@@ -303,12 +298,12 @@ func (a *App) fail(err error) int {
 			fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
 		}
 	}
-	writeErrorText(a, e)
+	writeErrorText(a, e, next)
 	return e.ExitCode()
 }
 
 // nextFor is what helps with an error that says nothing better itself.
-func nextFor(code host.Code) []string {
+func (a *App) nextFor(code host.Code) []string {
 	switch code {
 	case host.InvalidArgs, host.NotFound:
 		return []string{"parley --help"}
@@ -317,11 +312,11 @@ func nextFor(code host.Code) []string {
 	case host.ConfigError, host.Unavailable, host.ChromeLaunch:
 		return []string{"parley doctor"}
 	case host.Trapped, host.InvalidResult:
-		return []string{"run it again with --debug, and tell the plugin's author what it says"}
+		return []string{"run it again with --debug and report the output to the plugin's author"}
 	case host.LimitExceeded:
 		return []string{"ask for less at once"}
 	case host.Internal:
-		return []string{"run it again with --debug, and report what it says"}
+		return []string{"run it again with --debug and report the output"}
 	}
 	return nil
 }
@@ -329,14 +324,17 @@ func nextFor(code host.Code) []string {
 // failure is the error of a call, with the envelope that says which call it was.
 type failure struct {
 	err      *host.Error
-	envelope *host.Envelope
+	envelope *envelope
 }
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
+// failed is the error of a call that has failed.
+func (a *App) failed(answer *host.Answer) error { return &failure{answer.Err, a.envelopeOf(answer)} }
+
 // writeErrorText prints an error for people: what, what was meant, what to type next.
-func writeErrorText(a *App, e *host.Error) {
+func writeErrorText(a *App, e *host.Error, next []string) {
 	w := a.Err
 	red, reset := a.color("\x1b[31m"), a.color("\x1b[0m")
 	message := manifest.Clean(e.Message)
@@ -354,8 +352,8 @@ func writeErrorText(a *App, e *host.Error) {
 		if d.Provided == "" {
 			line = where + ": " + d.Expected
 		}
-		if d.Suggestion != "" {
-			line += " (" + d.Suggestion + ")"
+		if d.Suggestion != nil {
+			line += " (" + d.Suggestion.String() + ")"
 		}
 		fmt.Fprintln(w, wrapped("  "+manifest.CleanLine(line), a.columns(), "      "))
 	}
@@ -364,7 +362,7 @@ func writeErrorText(a *App, e *host.Error) {
 	}
 	if e.Docs != nil {
 		fmt.Fprintln(w, "Detailed parameter documentation:")
-		a.docsText(w, e.Docs)
+		a.docsText(w, a.withCommands(e.Docs.ToolDocs))
 	}
 	for i, s := range e.DidYouMean {
 		label := "Did you mean:"
@@ -373,7 +371,7 @@ func writeErrorText(a *App, e *host.Error) {
 		}
 		fmt.Fprintf(w, "%s  %s (edit distance: %d)\n", label, s.Name, s.Distance)
 	}
-	for i, n := range e.Next {
+	for i, n := range next {
 		if i == 2 {
 			break // the rest stands in the JSON form
 		}
@@ -386,7 +384,7 @@ func writeErrorText(a *App, e *host.Error) {
 }
 
 // docsText prints documentation fitted to the terminal; commands stay whole, so that they can be copied.
-func (a *App) docsText(w io.Writer, d *host.Docs) {
+func (a *App) docsText(w io.Writer, d *manifest.ToolDocs) {
 	for line := range strings.Lines(d.Text()) {
 		line = strings.TrimRight(line, "\n")
 		if !strings.HasPrefix(line, "Example:") {

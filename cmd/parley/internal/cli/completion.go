@@ -48,7 +48,7 @@ func unknownValue(option, given string, allowed []string) *host.Error {
 	e := host.Errorf(host.InvalidArgs, "%s: %q is not one of %s", name, given, strings.Join(allowed, ", "))
 	e.Details = []host.Detail{{Parameter: name, Keyword: "enum", Provided: given, Expected: "one of " + strings.Join(allowed, ", ")}}
 	for _, n := range schema.Nearest(given, allowed, 3) {
-		e.DidYouMean = append(e.DidYouMean, host.Suggestion(n))
+		e.DidYouMean = append(e.DidYouMean, host.NearName(n))
 	}
 	return e
 }

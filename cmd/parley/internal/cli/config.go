@@ -239,7 +239,7 @@ func unknownKey(path, name string) *host.Error {
 		known = append(known, row.name)
 	}
 	for _, n := range schema.Nearest(name, known, 3) {
-		e.DidYouMean = append(e.DidYouMean, host.Suggestion(n))
+		e.DidYouMean = append(e.DidYouMean, host.NearName(n))
 	}
 	return e.WithNext("edit "+path, "known are "+strings.Join(known, ", "))
 }

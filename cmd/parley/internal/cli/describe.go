@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"slices"
 
 	"github.com/parley-tools/parley/host"
 )
@@ -13,9 +12,5 @@ func (a *App) describe(ctx context.Context, h *host.Host, name string, tier int)
 	if err != nil {
 		return err
 	}
-	docs.Next, docs.Examples = a.stayLive(docs.Next), slices.Clone(docs.Examples)
-	for i, e := range docs.Examples {
-		docs.Examples[i].Command = a.liveCommand(e.Command)
-	}
-	return a.document(docs)
+	return a.document(describedTool{a.withCommands(docs.ToolDocs), a.next(docs.Next, nil)})
 }

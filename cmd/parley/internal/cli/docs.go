@@ -102,7 +102,10 @@ func (a *App) docsSource(ctx context.Context) (source *docs.Source, closed func(
 			c.Close()
 		}
 	}
-	return &docs.Source{Host: quiet, Modes: mcp.Modes(), Request: ask, ListedName: mcp.ListedName, Instructions: server.Instructions()}, closed, nil
+	return &docs.Source{
+		Host: quiet, Modes: mcp.Modes(), Request: ask, ListedName: mcp.ListedName, Command: a.command,
+		Instructions: server.Instructions(),
+	}, closed, nil
 }
 
 func (a *App) docsAudit(ctx context.Context, mode string, names []string) error {

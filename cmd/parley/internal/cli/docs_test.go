@@ -93,7 +93,7 @@ func TestTutorialsRun(t *testing.T) {
 					break
 				}
 				for _, s := range p.Due() {
-					words, ok := manifest.ShellWords(s.Run)
+					words, ok := shellWords(s.Run)
 					if !ok || words[0] != "parley" || s.Say == "" {
 						t.Fatalf("step %d is no command: %q", s.Step, s.Run)
 					}

@@ -108,9 +108,9 @@ func (a *App) helpAbout(ctx context.Context, root *cobra.Command, words []string
 		return err
 	}
 	if a.json {
-		return a.document(docs)
+		return a.document(describedTool{a.withCommands(docs.ToolDocs), a.next(docs.Next, nil)})
 	}
-	return a.write(func(w io.Writer) { a.docsText(w, docs) })
+	return a.write(func(w io.Writer) { a.docsText(w, a.withCommands(docs.ToolDocs)) })
 }
 
 // help prints the document of a command, of all for the root.

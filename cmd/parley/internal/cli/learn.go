@@ -102,7 +102,7 @@ func (a *App) learn(ctx context.Context, plugin string) error {
 		return err
 	}
 	if len(m.Tutorial) == 0 {
-		return host.Errorf(host.NotFound, "%s has no tutorial", at.Plugin).WithNext(at.ListCommand(), "parley learn")
+		return host.Errorf(host.NotFound, "%s has no tutorial", at.Plugin).WithSteps(at.ListStep()).WithNext("parley learn")
 	}
 	events, err := a.events()
 	if err != nil {
@@ -116,7 +116,7 @@ func (a *App) learn(ctx context.Context, plugin string) error {
 		}
 	}
 	if progress.Finished {
-		next = append(next, at.ListCommand(), "parley learn")
+		next = append(next, a.command(at.ListStep()), "parley learn")
 	} else {
 		next = append(next, "parley learn "+at.Plugin)
 	}

@@ -33,7 +33,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		return err
 	}
 	if _, err := h.Catalog().FindIn(at.Plugin, "events"); err != nil {
-		return host.Errorf(host.InvalidArgs, "%s has no events to listen to", at.Plugin).WithNext(host.Address{Plugin: at.Plugin}.ListCommand())
+		return host.Errorf(host.InvalidArgs, "%s has no events to listen to", at.Plugin).WithNext("parley "+at.Plugin+" --list")
 	}
 	options, err := f.options(cfg)
 	if err != nil {
@@ -117,10 +117,10 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		if listening && (answer.Err.Code == host.Interrupted || answer.Err.Code == host.Terminated) {
 			_, _ = io.WriteString(a.Out, `{"end":"closed"}`+"\n")
 		}
-		return &failure{answer.Err, answer.Envelope()}
+		return a.failed(answer)
 	}
 	if options.DryRun {
-		return a.envelope(answer.Envelope(), nil)
+		return a.envelope(a.envelopeOf(answer), nil)
 	}
 	if listening {
 		if !await(triggered, triggerGrace) {

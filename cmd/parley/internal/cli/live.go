@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
@@ -52,22 +50,4 @@ func (a *App) diff(ctx context.Context, at host.Address, browser string) error {
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
-}
-
-// stayLive makes commands about what --live showed use the same protocol, which may be the only one that knows of it.
-func (a *App) stayLive(commands []string) []string {
-	live := slices.Clone(commands)
-	for i, c := range live {
-		live[i] = a.liveCommand(c)
-	}
-	return live
-}
-
-// liveCommand is stayLive for one command.
-func (a *App) liveCommand(command string) string {
-	words := strings.Fields(command)
-	if a.live && len(words) > 2 && words[1] == cdp.Name && strings.Contains(words[2], ".") && !strings.HasSuffix(command, " --live") {
-		return command + " --live"
-	}
-	return command
 }

@@ -144,9 +144,9 @@ func (a *App) unknownWord(root *cobra.Command, catalog *host.Catalog, word strin
 		}
 	}
 	if near := schema.Nearest(word, names, 3); len(near) > 0 {
-		e.DidYouMean = slices.DeleteFunc(e.DidYouMean, func(s host.Suggestion) bool { return s.Distance > 3 }) // found by search
+		e.DidYouMean = slices.DeleteFunc(e.DidYouMean, func(s host.NearName) bool { return s.Distance > 3 }) // found by search
 		for _, n := range near {
-			e.DidYouMean = append(e.DidYouMean, host.Suggestion(n))
+			e.DidYouMean = append(e.DidYouMean, host.NearName(n))
 		}
 		e.DidYouMean = host.Closest(e.DidYouMean)
 	}
@@ -175,7 +175,7 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 			WithNext("parley " + at.Plugin + " --list")
 	case f.describe || at.Entry != nil && firstSet(cmd, callOnly...) == "":
 		if !isTool {
-			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).WithNext(at.ListCommand())
+			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).WithSteps(at.ListStep())
 		}
 		return a.describe(cmd.Context(), h, at.Name(), f.tier)
 	case len(f.listen) > 0 && isTool:
@@ -187,7 +187,7 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 		return a.run(cmd.Context(), h, at, rest, f)
 	}
 	if name := firstSet(cmd, callOnly...); name != "" {
-		return host.Errorf(host.InvalidArgs, "--%s needs a tool, and %s is none", name, at.Name()).WithNext(at.ListCommand())
+		return host.Errorf(host.InvalidArgs, "--%s needs a tool, and %s is none", name, at.Name()).WithSteps(at.ListStep())
 	}
 	if at.Group != "" {
 		return a.listGroup(at)
@@ -223,7 +223,7 @@ func tooManyWords(catalog *host.Catalog, at host.Address, word string) error {
 			WithNext("parley " + at.Plugin + " " + inGroup.Tool.Name + " --describe")
 	}
 	return host.Errorf(host.InvalidArgs, "%s is a %s, and %q after it means nothing", at.Name(), kindOf(at), manifest.CleanLine(word)).
-		WithNext(at.ListCommand())
+		WithSteps(at.ListStep())
 }
 
 func kindOf(at host.Address) string {
@@ -269,7 +269,7 @@ func (a *App) flagError(cmd *cobra.Command, err error) error {
 		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		e.Message = fmt.Sprintf("unknown option %s%s", dashes, manifest.CleanLine(given))
 		for _, n := range schema.Nearest(given, names, 3) {
-			e.DidYouMean = append(e.DidYouMean, host.Suggestion{Name: "--" + n.Name, Distance: n.Distance})
+			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: "--" + n.Name, Distance: n.Distance})
 		}
 		if line := a.retyped(cmd); line != "" {
 			e.Next = append(e.Next, line)

@@ -126,7 +126,7 @@ func missingWord(command, word, example string) *host.Error {
 // runUnknown makes the call of a tool that does not exist, so that it is refused and traced like any other.
 func (a *App) runUnknown(ctx context.Context, h *host.Host, name string) error {
 	answer := h.Call(ctx, host.Call{Name: name, Caller: "cli", Session: a.Env("PARLEY_SESSION")})
-	return &failure{answer.Err, answer.Envelope()}
+	return a.failed(answer)
 }
 
 // run makes a call from the command line and prints what comes of it.
@@ -174,9 +174,12 @@ func (a *App) run(ctx context.Context, h *host.Host, at host.Address, words []st
 	}
 	answer := h.Call(ctx, call)
 	if answer.Err != nil {
-		return &failure{answer.Err, answer.Envelope()}
+		return a.failed(answer)
 	}
-	env := answer.Envelope()
+	env := a.envelopeOf(answer)
+	if answer.Cut {
+		env.Warnings = append(env.Warnings, "--out FILE writes the whole result")
+	}
 	switch {
 	case file == nil:
 	case answer.Written > 0 || answer.Raw:

@@ -103,7 +103,7 @@ func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 	if err != nil {
 		return err
 	}
-	env := &host.Envelope{OK: true, Warnings: warnings, Next: searchNext(f, text, found)}
+	env := &envelope{OK: true, Warnings: warnings, Next: a.searchNext(f, text, found)}
 	if env.Data, err = manifest.Marshal(found); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 			fmt.Fprintf(w, "    %+.3f  %s\n", p.Score, partText(&p))
 		}
 		if i < len(data.Docs) {
-			a.docsText(w, data.Docs[i])
+			a.docsText(w, a.withCommands(data.Docs[i].ToolDocs))
 		}
 	}
 	switch more := data.Total - len(data.Results); {
@@ -145,8 +145,8 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 	if len(next) > 0 {
 		fmt.Fprintln(w, "Next: "+next[0])
 	}
-	if data.Open != "" {
-		fmt.Fprintln(w, "Before the call: "+data.Open)
+	if data.Open != nil {
+		fmt.Fprintln(w, "Before the call: "+a.command(*data.Open))
 	}
 }
 
@@ -164,13 +164,13 @@ func partText(p *host.SearchPart) string {
 	return manifest.CleanLine(text)
 }
 
-func searchNext(f *searchFlags, text string, data *host.SearchAnswer) []string {
+func (a *App) searchNext(f *searchFlags, text string, data *host.SearchAnswer) []string {
 	next := []string{}
 	if len(data.Results) > 0 {
 		plugin, tool, _ := strings.Cut(data.Results[0].Name, ".")
 		next = append(next, "parley "+plugin+" "+tool+" --describe")
-		if data.Open != "" {
-			next = append(next, data.Open)
+		if data.Open != nil {
+			next = append(next, a.command(*data.Open))
 		}
 	} else if f.plugin != "" {
 		next = append(next, "parley "+manifest.ShellQuote(f.plugin)+" --list")

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// next renders what to do next: first the steps, then the hints that the command line has added itself.
+func (a *App) next(steps []host.Step, hints []string) []string {
+	commands := []string{}
+	for _, s := range steps {
+		if c := a.command(s); !slices.Contains(commands, c) {
+			commands = append(commands, c)
+		}
+	}
+	return append(commands, hints...)
+}
+
+// command renders a step as a command for a POSIX shell. What the caller must choose stands there in capitals.
+func (a *App) command(s host.Step) string {
+	plugin, local, _ := strings.Cut(s.Tool, ".")
+	words := []string{"parley"}
+	if plugin != "" {
+		words = append(words, quoteWord(plugin))
+	}
+	if local != "" {
+		words = append(words, quoteWord(local))
+	}
+	switch s.Op {
+	case host.OpCall:
+		words = append(words, a.paramWords(s)...)
+	case host.OpDescribe:
+		words = append(words, "--describe")
+		if s.Options.Tier > 0 {
+			words = append(words, "--tier", fmt.Sprint(s.Options.Tier))
+		}
+	case host.OpList:
+		words = append(words, "--list")
+	case host.OpListen:
+		words = append(words, "--listen", quoteWord(s.Query))
+	case host.OpSearch:
+		if s.Tool == "" {
+			words = append(words, "search", quoteWord(s.Query))
+		} else {
+			words = append(words, "--search", quoteWord(s.Query))
+		}
+	case host.OpSystem:
+		return manifest.CleanLine(strings.Join(s.Args, " "))
+	case host.OpHelp:
+		if len(s.Args) == 0 {
+			return "parley --help"
+		}
+		return "parley help " + strings.Join(s.Args, " ")
+	default:
+		words = append(words, string(s.Op))
+		for _, arg := range s.Args {
+			words = append(words, quoteWord(arg))
+		}
+	}
+	words = append(words, optionWords(s.Options)...)
+	live := s.Options.Live || a.live && plugin == cdp.Name && strings.Contains(local, ".")
+	if live && (s.Op == host.OpCall || s.Op == host.OpDescribe || s.Op == host.OpList) {
+		words = append(words, "--live")
+	}
+	return strings.Join(words, " ")
+}
+
+// paramWords are the parameters of a call, and what the caller has to choose of them.
+func (a *App) paramWords(s host.Step) (words []string) {
+	switch params := string(manifest.EscapeJSON(manifest.CompactJSON(s.Params))); params {
+	case "", "{}", "null":
+	case `{"all":true}`:
+		words = append(words, "--all")
+	default:
+		words = append(words, "--params", shellQuote(params))
+	}
+	var positional []string
+	if catalog, err := a.catalog(); err == nil && len(s.Choose) > 0 {
+		if at, err := catalog.Find(s.Tool); err == nil && at.Tool != nil && len(words) == 0 {
+			positional = at.Tool.Positional
+		}
+	}
+	for i, name := range s.Choose {
+		placeholder := strings.ToUpper(manifest.CleanLine(name))
+		if i < len(positional) && positional[i] == name {
+			words = append(words, placeholder)
+		} else {
+			words = append(words, "--param", manifest.CleanLine(name)+"="+placeholder)
+		}
+	}
+	return words
+}
+
+func optionWords(o host.StepOptions) (words []string) {
+	add := func(name, value string) {
+		if value != "" {
+			words = append(words, name, quoteWord(value))
+		}
+	}
+	add("--kind", o.Kind)
+	if o.Limit > 0 {
+		add("--limit", fmt.Sprint(o.Limit))
+	}
+	add("--browser", o.Browser)
+	add("--target", o.Target)
+	add("--until", o.Until)
+	add("--trigger", o.Trigger)
+	if o.Timeout > 0 {
+		add("--timeout", o.Timeout.String())
+	}
+	add("--jq", o.JQ)
+	if o.Drain {
+		words = append(words, "--drain")
+	}
+	if o.Out {
+		words = append(words, "--out", "FILE")
+	}
+	if o.DryRun {
+		words = append(words, "--dry-run")
+	}
+	return words
+}
+
+// quoteWord makes a text that may be foreign one word of a shell.
+func quoteWord(s string) string { return shellQuote(manifest.CleanLine(s)) }
+
+// shellQuote makes one word of a POSIX shell.
+func shellQuote(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+=:,./-"
+	if s != "" && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

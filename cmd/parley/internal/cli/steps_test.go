@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"encoding/json"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+var awkwardWords = []string{
+	"", "plain", "a b", "it's", `"double"`, `back\slash`, "$HOME `id` $(id) ${x}", "a;b|c&d>e<f", "*?[a]~#!", "new\nline", "tab\t", "-n", "--", "%s%d",
+	"ünï", "'", "''", `'\''`, `{"a":"it's \"x\"","b":[1,2]}`, "=", "a=b", "\\", "\x01\x7f",
+}
+
+func TestShellQuote(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no POSIX shell here")
+	}
+	for _, word := range awkwardWords {
+		out, err := exec.Command(sh, "-c", "printf '%s.' "+shellQuote(word)).Output()
+		if err != nil || string(out) != word+"." {
+			t.Errorf("%q, quoted %s, became %q, %v", word, shellQuote(word), out, err)
+		}
+	}
+	for _, word := range []string{"plain", "/a/b-c_d.e", "a=b", "user@host:x,y+z%"} {
+		if got := shellQuote(word); got != word {
+			t.Errorf("%q needs no quotes and has them: %s", word, got)
+		}
+	}
+}
+
+// TestCommand renders steps as commands, and has a shell read the parameters back.
+func TestCommand(t *testing.T) {
+	a := newApp(&Streams{Env: func(string) string { return "" }}, nil)
+	call := host.CallStep("text.hash", json.RawMessage("{\n \"text\": \"a b\"\n}"))
+	slow := call
+	slow.Options = host.StepOptions{Timeout: time.Minute, Browser: "b", Target: "a b", DryRun: true}
+	for _, c := range []struct {
+		step host.Step
+		want string
+	}{
+		{host.CallStep("cdp.Network.getCookies", json.RawMessage("{}")), "parley cdp Network.getCookies"},
+		{host.CallStep("text.hash", nil), "parley text hash"},
+		{host.CallStep("text.hash", json.RawMessage(" null ")), "parley text hash"},
+		{call, `parley text hash --params '{"text":"a b"}'`},
+		{host.CallStep("text.hash", json.RawMessage("{\"text\":\"\u202e\x7f\"}")),
+			`parley text hash --params '{"text":"\u202e\u007f"}'`},
+		{slow, `parley text hash --params '{"text":"a b"}' --browser b --target 'a b' --timeout 1m0s --dry-run`},
+		{host.CallStep("cdp.status", json.RawMessage(`{"all":true}`)), "parley cdp status --all"},
+		{host.Step{Op: host.OpCall, Tool: "cdp.open", Choose: []string{"url"}}, "parley cdp open URL"},
+		{host.Step{Op: host.OpCall, Tool: "cdp.Page.navigate", Choose: []string{"url"}},
+			"parley cdp Page.navigate --param url=URL"},
+		{host.DescribeStep("cdp.Network.getCookies", 0), "parley cdp Network.getCookies --describe"},
+		{host.DescribeStep("cdp.Network.getCookies", 3), "parley cdp Network.getCookies --describe --tier 3"},
+		{host.ListStep(""), "parley --list"},
+		{host.ListStep("cdp"), "parley cdp --list"},
+		{host.ListStep("cdp.Network"), "parley cdp Network --list"},
+		{host.SearchStep("take a picture"), "parley search 'take a picture'"},
+		{host.Step{Op: host.OpSearch, Tool: "cdp", Query: "cookie"}, "parley cdp --search cookie"},
+		{host.Step{Op: host.OpListen, Tool: "cdp", Query: "Network.*"}, "parley cdp --listen 'Network.*'"},
+		{host.OperatorStep(host.OpDoctor), "parley doctor"},
+		{host.OperatorStep(host.OpPolicyGrant, "x", "fs:ro:/srv/a b=/data"), "parley policy grant x 'fs:ro:/srv/a b=/data'"},
+		{host.OperatorStep(host.OpHelp, "plugin build"), "parley help plugin build"},
+		{host.OperatorStep(host.OpSystem, "apt-get install chromium"), "apt-get install chromium"},
+	} {
+		if got := a.command(c.step); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.step, got, c.want)
+		}
+	}
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no POSIX shell here")
+	}
+	for _, word := range awkwardWords {
+		params, _ := json.Marshal(map[string]string{"text": word})
+		line := a.command(host.CallStep("text.hash", params))
+		out, err := exec.Command(sh, "-c", "parley() { printf '%s' \"$4\"; }\n"+line).Output()
+		var back map[string]string
+		if err != nil || json.Unmarshal(out, &back) != nil || back["text"] != word {
+			t.Errorf("%q became %s, %v", word, out, err)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package host
+
+import (
+	"encoding/json"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// ErrorObject is the JSON form of an [Error]. Fields that do not apply are absent. Command is set by a front end that
+// has commands.
+type ErrorObject struct {
+	Code       Code               `json:"code"`
+	ExitCode   int                `json:"exit_code"`
+	Message    string             `json:"message"`
+	Details    []Detail           `json:"details,omitempty"`
+	Denied     []Denial           `json:"denied,omitempty"`
+	Corrected  json.RawMessage    `json:"corrected,omitempty"`
+	Command    string             `json:"command,omitempty"`
+	DidYouMean []NearName         `json:"did_you_mean,omitempty"`
+	Marked     string             `json:"marked,omitempty"`
+	Earlier    []string           `json:"earlier,omitempty"`
+	Docs       *manifest.ToolDocs `json:"docs,omitempty"`
+	Tool       *ToolError         `json:"tool,omitempty"`
+	CDP        *ProtocolError     `json:"cdp,omitempty"`
+}
+
+// Object returns the JSON form of the error.
+func (e *Error) Object() *ErrorObject {
+	o := &ErrorObject{
+		Code: e.Code, ExitCode: e.ExitCode(), Message: e.Message, Details: e.Details, Denied: e.Denied, Corrected: e.Corrected,
+		DidYouMean: e.DidYouMean, Marked: e.Marked, Earlier: e.Earlier, Tool: e.Tool, CDP: e.Protocol,
+	}
+	if e.Docs != nil {
+		o.Docs = e.Docs.ToolDocs
+	}
+	return o
+}

@@ -1,0 +1,156 @@
+package host
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// ReadTutorialCommand reads a command line as manifests write it in the `run` field of a tutorial. It reports false for
+// a line that is not a command about the catalog or names what does not exist, with a zero step, and for a call with
+// words that a step cannot carry, with the call alone.
+func (c *Catalog) ReadTutorialCommand(line string) (Step, bool) {
+	words, ok := shellWords(line)
+	if !ok || len(words) < 2 || words[0] != "parley" {
+		return Step{}, false
+	}
+	words = words[1:]
+	switch words[0] {
+	case "search":
+		return SearchStep(wordAfter(words, "search")), len(words) > 1
+	case "--list":
+		return ListStep(""), true
+	case "call":
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return Step{}, false
+	}
+	plugin, local, _ := strings.Cut(words[0], ".")
+	rest := words[1:]
+	if local == "" && len(rest) > 0 && !strings.HasPrefix(rest[0], "--") {
+		local, rest = rest[0], rest[1:]
+	}
+	if slices.Contains(rest, "--listen") {
+		return Step{Op: OpListen, Tool: plugin, Query: wordAfter(rest, "--listen")}, true
+	}
+	at, err := c.FindIn(plugin, local)
+	switch {
+	case err != nil:
+		return Step{}, false
+	case slices.Contains(rest, "--search"):
+		return Step{Op: OpSearch, Tool: at.Plugin, Query: wordAfter(rest, "--search")}, true
+	case slices.Contains(rest, "--describe") || at.Entry != nil:
+		tier, _ := strconv.Atoi(wordAfter(rest, "--tier"))
+		return DescribeStep(at.Name(), tier), true
+	case slices.Contains(rest, "--list") || at.Tool == nil:
+		return at.ListStep(), true
+	}
+	return callOf(at, rest)
+}
+
+// callOf reads the words after the name of a tool: --params, --param, positional parameters, and options.
+func callOf(at Address, words []string) (Step, bool) {
+	s := CallStep(at.Name(), nil)
+	params := map[string]any{}
+	positional := at.Tool.Positional
+	for len(words) > 0 {
+		word, value := words[0], ""
+		words = words[1:]
+		if strings.HasPrefix(word, "--") {
+			if len(words) == 0 {
+				return CallStep(at.Name(), nil), false
+			}
+			value, words = words[0], words[1:]
+		}
+		switch {
+		case word == "--params" && s.Params == nil && json.Valid([]byte(value)):
+			s.Params = json.RawMessage(value)
+		case word == "--param":
+			key, text, ok := strings.Cut(value, "=")
+			if !ok || strings.Contains(key, ".") {
+				return CallStep(at.Name(), nil), false
+			}
+			params[key] = typedValue(at, key, text)
+		case word == "--browser":
+			s.Options.Browser = value
+		case word == "--target":
+			s.Options.Target = value
+		case word == "--timeout":
+			timeout, err := time.ParseDuration(value)
+			if err != nil {
+				return CallStep(at.Name(), nil), false
+			}
+			s.Options.Timeout = timeout
+		case word == "--out":
+			s.Options.Out = true
+		case strings.HasPrefix(word, "--") || len(positional) == 0:
+			return CallStep(at.Name(), nil), false
+		default:
+			params[positional[0]] = typedValue(at, positional[0], word)
+			positional = positional[1:]
+		}
+	}
+	if s.Params != nil {
+		return s, len(params) == 0
+	}
+	return s.With(params), true
+}
+
+// typedValue is a word as the value that the parameter takes.
+func typedValue(at Address, key, word string) any {
+	kind, _ := manifest.TypeAt(at.Tool.Params, key)
+	if kind != "string" && json.Valid([]byte(word)) {
+		return json.RawMessage(word)
+	}
+	return word
+}
+
+// wordAfter is the word that follows another; "" where none does.
+func wordAfter(words []string, word string) string {
+	if i := slices.Index(words, word); i >= 0 && i+1 < len(words) {
+		return words[i+1]
+	}
+	return ""
+}
+
+// shellWords splits a line as a POSIX shell without variables does: words, '...', "..." and backslashes. It reports
+// false for a quote that does not end.
+func shellWords(line string) ([]string, bool) {
+	var words []string
+	var word strings.Builder
+	inWord, quote := false, rune(0)
+	escaped := false
+	for _, r := range line {
+		switch {
+		case escaped:
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			inWord, escaped = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			inWord, quote = true, r
+		case r == ' ':
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			inWord = false
+		default:
+			inWord = true
+			word.WriteRune(r)
+		}
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, quote == 0 && !escaped
+}
