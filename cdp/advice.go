@@ -8,10 +8,10 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// chromeUnknown is Chrome's code for a command that it does not have.
+// chromeUnknown is Chrome's error code for an unknown command.
 const chromeUnknown = -32601
 
-// remedies are the answers of Chrome that name what is not there, with the commands that get it.
+// remedies map Chrome's messages about something missing to the commands that provide it.
 var remedies = []struct {
 	message string
 	next    []string
@@ -20,7 +20,8 @@ var remedies = []struct {
 	{"No resource with given id", []string{"parley cdp Network.enable", "parley cdp Page.reload"}},
 	{"Request with the provided ID", []string{"parley cdp Network.enable", "parley cdp Page.reload"}},
 	{"Invalid InterceptionId", []string{"parley cdp events --param match=Fetch.requestPaused"}},
-	{"Cannot find context with specified id", []string{"parley cdp Runtime.evaluate --param expression=document.body"}}, // for an object's id
+	// for an object's id
+	{"Cannot find context with specified id", []string{"parley cdp Runtime.evaluate --param expression=document.body"}},
 	{"Invalid remote object id", []string{"parley cdp Runtime.evaluate --param expression=document.body"}},
 	{"frame id", []string{"parley cdp Page.getFrameTree"}},
 	{"frame for given id", []string{"parley cdp Page.getFrameTree"}},
@@ -33,7 +34,8 @@ var remedies = []struct {
 	{"Tracing has already been started", []string{"parley cdp Tracing.end"}},
 }
 
-// protocolSteps is what to type after Chrome refused a command: what gets it what it lacks, then its documentation.
+// protocolSteps returns the next steps after Chrome rejected a command: those that provide what is missing, then the
+// command's documentation.
 func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []string) {
 	switch {
 	case e.Chrome == nil:
@@ -52,7 +54,7 @@ func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []strin
 	return next
 }
 
-// remedyFor are the commands that get what an answer says is not there.
+// remedyFor returns the commands that provide what a message says is missing.
 func (p *Provider) remedyFor(tool, answer string) []string {
 	for _, l := range remedies {
 		if strings.Contains(answer, l.message) {
@@ -65,11 +67,12 @@ func (p *Provider) remedyFor(tool, answer string) []string {
 	return nil
 }
 
-// enableCommand is the command that turns on the domain that an answer says is off, as in "DOM agent needs to be enabled first": the one that it
-// names, or else the refused command's own.
+// enableCommand returns the command that enables the domain that a message says is disabled, as in "DOM agent needs to be
+// enabled first": the domain that it names, or else the rejected command's own; "" for other messages.
 func (p *Provider) enableCommand(tool, answer string) string {
 	words := strings.Fields(answer)
-	if !slices.ContainsFunc(words, func(w string) bool { return strings.Trim(w, ".") == "enabled" }) || strings.Contains(answer, "while") {
+	if !slices.ContainsFunc(words, func(w string) bool { return strings.Trim(w, ".") == "enabled" }) ||
+		strings.Contains(answer, "while") {
 		return ""
 	}
 	own, _, _ := strings.Cut(tool, ".")

@@ -48,7 +48,7 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 		p.dropClient(name)
 		was, err := keeper.Stop(ctx, p.cfg.RunDir, name, p.cfg.Version)
 		if err != nil && failed == nil {
-			failed = err // the others are closed all the same
+			failed = err // close the others nevertheless
 		}
 		if was {
 			done.Closed = append(done.Closed, displayName(name))
@@ -94,7 +94,8 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 			continue
 		}
 		if !e.Alive {
-			notes = append(notes, fmt.Sprintf("browser %s ended without cleaning up; what it left %s", e.Browser, sweepStale(p.cfg.RunDir)))
+			notes = append(notes, fmt.Sprintf("browser %s ended without cleaning up; its files %s", e.Browser,
+				sweepStale(p.cfg.RunDir)))
 			continue
 		}
 		c, err := p.client(ctx, e.Browser)
@@ -117,12 +118,12 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 	return result(list, notes...)
 }
 
-// sweepStale removes what dead keepers left, and tells how that went.
+// sweepStale removes the files of dead keepers and describes the outcome.
 func sweepStale(runDir string) string {
 	if _, err := keeper.Sweep(runDir); err != nil {
 		return "cannot be removed: " + manifest.CleanLine(err.Error())
 	}
-	return "was removed"
+	return "were removed"
 }
 
 func (p *Provider) targets(ctx context.Context, r *host.Request) (*host.Result, error) {

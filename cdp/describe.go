@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// tier2Bytes is the size of 400 tokens: no command's second tier is larger as JSON.
+	// tier2Bytes is the size of 400 tokens, the limit of a command's second tier as JSON.
 	tier2Bytes = 1800
-	// optionalShown is how many optional parameters the second tier explains; the rest stand by name.
+	// optionalShown is how many optional parameters the second tier describes; it lists the others by name.
 	optionalShown = 8
-	// enumCut says of an enum that it is not whole; it is short enough to be kept.
+	// enumCut marks an enum that is not complete. It is short enough to stay.
 	enumCut = "and others: tier 3"
 )
 
-// Describe fits Chrome's texts, which nobody here can edit, into the tiers: the second keeps the first
-// sentence of each description and shortens further until it fits.
+// Describe fits Chrome's texts, which cannot be edited, into the tiers: the second tier keeps the first sentence of
+// each description and shortens further until it fits.
 func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 	m, _ := p.Manifest()
 	d := manifest.Describe(m, t, tier)
@@ -72,7 +72,7 @@ func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 	return d
 }
 
-// dropFields leaves the fields of objects to the third tier and to the type's own documentation.
+// dropFields drops the fields of objects, which the third tier and the type's own documentation describe.
 func dropFields(params []manifest.Param, keep func(manifest.Param) bool) {
 	for i := range params {
 		if !keep(params[i]) {
@@ -81,7 +81,7 @@ func dropFields(params []manifest.Param, keep func(manifest.Param) bool) {
 	}
 }
 
-// size is the size of the JSON that is delivered: the documentation, and about what front ends add to it, which is how
+// size returns the size of the documentation as delivered: as JSON, plus an estimate of what front ends add, which is how
 // to call each example, and the next steps.
 func size(d *manifest.ToolDocs) int {
 	raw, err := json.Marshal(d)
@@ -96,7 +96,7 @@ func size(d *manifest.ToolDocs) int {
 	return n
 }
 
-// shorten cuts every text to a width, and long enums with them: tier 3 has them whole.
+// shorten cuts texts to a width, and long enums. Tier 3 has them in full.
 func shorten(d *manifest.ToolDocs, width int) {
 	cut := func(q *manifest.Param) {
 		if q.Description == enumCut {
@@ -140,13 +140,14 @@ func clip(s string, width int) string {
 	return cut + "…"
 }
 
-// firstSentence ends at the first full stop that a sentence can end with.
+// firstSentence returns the text up to the first full stop that ends a sentence, or up to the first newline.
 func firstSentence(s string) string {
 	for i := 0; i+1 < len(s); i++ {
 		if s[i] == '\n' {
 			return strings.TrimSpace(s[:i])
 		}
-		if s[i] == '.' && (s[i+1] == ' ' || s[i+1] == '\n') && !strings.HasSuffix(s[:i], "e.g") && !strings.HasSuffix(s[:i], "i.e") {
+		if s[i] == '.' && (s[i+1] == ' ' || s[i+1] == '\n') && !strings.HasSuffix(s[:i], "e.g") &&
+			!strings.HasSuffix(s[:i], "i.e") {
 			return s[:i+1]
 		}
 	}

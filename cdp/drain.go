@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// drainChunk is how much one IO.read asks for.
+	// readSize is the number of bytes that one IO.read requests.
 	readSize = 1 << 20
-	// drainClose bounds the closing of a stream whose call is over.
+	// closeTimeout limits the time for closing a stream after its call.
 	closeTimeout = 2 * time.Second
 )
 
-// drain sends a command and reads the stream that its result, or the event that follows it, names: to the end, into r.Out.
+// drain sends a command and copies the stream that its result or a later event names to r.Out.
 func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request) (*host.Result, error) {
 	if r.Out == nil {
 		return nil, host.Errorf(host.InvalidArgs, "a stream is drained into a file").WithNext("add --out FILE")
 	}
-	// A handle means something in its own target alone, and another one may be opened meanwhile.
+	// A handle is valid only in its own target, and the current target can change meanwhile.
 	target, err := resolveTarget(ctx, c, r.Options.Target)
 	if err != nil {
 		return nil, p.hostError(err, r)
@@ -34,7 +34,7 @@ func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request)
 	if r.Tool == "Tracing.end" {
 		stream, err = endTrace(ctx, c, r, target)
 		if stream.Loss {
-			warnings = append(warnings, "the trace is not complete: its buffer was full")
+			warnings = append(warnings, "the trace is incomplete: its buffer was full")
 		}
 	} else {
 		var data json.RawMessage
@@ -58,21 +58,22 @@ func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request)
 	return &host.Result{Written: written, Raw: true, Warnings: warnings}, nil
 }
 
-// ioStream is a stream of bytes that Chrome holds, and what was read of it already.
+// ioStream is a stream in Chrome, with the chunk of it that was already read.
 type ioStream struct {
 	Handle string
-	Loss   bool // of a trace
+	Loss   bool // the trace is incomplete
 	first  *chunk
 }
 
-// chunk is what IO.read answers.
+// chunk is the result of IO.read.
 type chunk struct {
 	Data   string `json:"data"`
 	Base64 bool   `json:"base64Encoded"`
 	EOF    bool   `json:"eof"`
 }
 
-// findStream finds the handle in a result: "stream", at its top or one level below, or for IO.read the one it was given.
+// findStream returns the stream of a result: its member "stream", at the top level or one level below, or for IO.read
+// the handle in its parameters.
 func findStream(r *host.Request, data json.RawMessage) (ioStream, error) {
 	if r.Tool == "IO.read" {
 		var params struct {
@@ -107,7 +108,7 @@ func memberValues(fields map[string]json.RawMessage) (all []json.RawMessage) {
 	return all
 }
 
-// endTrace ends tracing and waits for the event that names the trace.
+// endTrace ends tracing and waits for the event that names the stream of the trace.
 func endTrace(ctx context.Context, c *keeper.Client, r *host.Request, target string) (ioStream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -132,7 +133,8 @@ func endTrace(ctx context.Context, c *keeper.Client, r *host.Request, target str
 	return ioStream{Handle: complete.Params.Stream, Loss: complete.Params.Loss}, err
 }
 
-// checkDrain refuses a document that is asked for as a stream and goes into a file that would stay empty, for its result names only the stream.
+// checkDrain rejects a PDF that is requested as a stream without draining it: the output file would contain only the
+// stream's name.
 func checkDrain(r *host.Request) error {
 	if r.Tool != "Page.printToPDF" || r.Out == nil || r.Drain {
 		return nil
@@ -143,7 +145,8 @@ func checkDrain(r *host.Request) error {
 	if json.Unmarshal(r.Params, &q) != nil || q.Mode != "ReturnAsStream" {
 		return nil
 	}
-	return host.Errorf(host.InvalidArgs, "--out alone does not read the stream in which transferMode=ReturnAsStream gives the document").
+	return host.Errorf(host.InvalidArgs,
+		"--out alone does not read the stream in which transferMode=ReturnAsStream gives the document").
 		WithNext("add --drain, or leave out transferMode")
 }
 
@@ -155,13 +158,15 @@ func noStreamError(tool string) *host.Error {
 	case "Page.printToPDF":
 		return e.WithNext("add --param transferMode=ReturnAsStream, or leave out --drain")
 	case "HeapProfiler.takeHeapSnapshot":
-		return e.WithNext("parley cdp --listen HeapProfiler.addHeapSnapshotChunk --trigger HeapProfiler.takeHeapSnapshot --timeout 30s --jq .params.chunk")
+		return e.WithNext("parley cdp --listen HeapProfiler.addHeapSnapshotChunk --trigger HeapProfiler.takeHeapSnapshot " +
+			"--timeout 30s --jq .params.chunk")
 	}
 	return e.WithNext("leave out --drain")
 }
 
-// read reads a stream to its end, closes it, and answers how many bytes it had.
-func (n *ioStream) read(ctx context.Context, c *keeper.Client, target string, out io.Writer) (written int64, err error) {
+// read copies a stream to out, closes it, and returns its size in bytes.
+func (n *ioStream) read(ctx context.Context, c *keeper.Client, target string, out io.Writer) (written int64,
+	err error) {
 	call := func(ctx context.Context, method string, params any) (json.RawMessage, error) {
 		raw, err := manifest.Marshal(params)
 		if err != nil {
@@ -172,7 +177,7 @@ func (n *ioStream) read(ctx context.Context, c *keeper.Client, target string, ou
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
-		_, _ = call(closing, "IO.close", map[string]any{"handle": n.Handle}) // Chrome forgets it with the target at the latest
+		_, _ = call(closing, "IO.close", map[string]any{"handle": n.Handle}) // otherwise Chrome closes it with the target
 	}()
 	for next := n.first; ; next = nil {
 		if next == nil {
@@ -188,7 +193,7 @@ func (n *ioStream) read(ctx context.Context, c *keeper.Client, target string, ou
 		content := []byte(next.Data)
 		if next.Base64 {
 			if content, err = base64.StdEncoding.DecodeString(next.Data); err != nil {
-				return written, host.Errorf(host.InvalidResult, "IO.read answered something that is no base64: %v", err)
+				return written, host.Errorf(host.InvalidResult, "IO.read returned invalid base64: %v", err)
 			}
 		}
 		k, err := out.Write(content)
@@ -198,7 +203,7 @@ func (n *ioStream) read(ctx context.Context, c *keeper.Client, target string, ou
 	}
 }
 
-// resolveTarget is the id of the target that a selector means now.
+// resolveTarget returns the selector, or the id of the current target if it is empty.
 func resolveTarget(ctx context.Context, c *keeper.Client, selector string) (string, error) {
 	if selector != "" {
 		return selector, nil

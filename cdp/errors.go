@@ -12,7 +12,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// hostError gives a keeper's error the form, the code and the next step that callers see.
+// hostError turns a keeper's error into the error that callers see, with its code and next steps. It returns other
+// errors unchanged.
 func (p *Provider) hostError(err error, r *host.Request) error {
 	var k *keeper.Error
 	if !errors.As(err, &k) {
@@ -20,7 +21,8 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 	}
 	e := &host.Error{Code: host.Code(k.Code), Message: manifest.Clean(k.Message), Cause: err}
 	if k.Chrome != nil {
-		e.Protocol = &host.ProtocolError{Code: k.Chrome.Code, Message: manifest.Clean(k.Chrome.Message), Data: manifest.Clean(k.Chrome.Data)}
+		e.Protocol = &host.ProtocolError{Code: k.Chrome.Code, Message: manifest.Clean(k.Chrome.Message),
+			Data: manifest.Clean(k.Chrome.Data)}
 	}
 	switch k.Code {
 	case keeper.CodeDenied:
@@ -65,7 +67,7 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 	return e
 }
 
-// browserOf and pageOf are the options that lead another command to the browser of a call, and to its page.
+// browserOf and pageOf return the options that direct another command to the browser of a call, and to its page.
 func browserOf(r *host.Request) string {
 	if r == nil {
 		return ""
@@ -97,7 +99,7 @@ func longerTimeout(r *host.Request) string {
 	return (4 * r.Options.Timeout).Round(time.Second).String()
 }
 
-// setDeclaredExit makes an error one of the codes that the plugin declares.
+// setDeclaredExit sets the code of an error to one that the plugin declares.
 func setDeclaredExit(e *host.Error, exit int, name string, details json.RawMessage) {
 	e.Code, e.Exit = host.Code(name), exit
 	e.Tool = &host.ToolError{Exit: exit, Name: name, Details: details}
@@ -108,13 +110,14 @@ func navigationError(text string, params json.RawMessage) *host.Error {
 		URL string `json:"url"`
 	}
 	_ = json.Unmarshal(params, &q)
-	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("navigation to %s failed: %s", q.URL, text)), Next: []string{navigationAdvice(text)}}
+	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("navigation to %s failed: %s", q.URL, text)),
+		Next: []string{navigationAdvice(text)}}
 	details, _ := json.Marshal(map[string]string{"error_text": manifest.CleanLine(text)})
 	setDeclaredExit(e, exitNavigationFailed, "navigation_failed", details)
 	return e
 }
 
-// navigationAdvice is what helps where a page did not load, by the reason that Chrome names.
+// navigationAdvice suggests how to proceed after a failed navigation, by Chrome's reason.
 func navigationAdvice(reason string) string {
 	if strings.Contains(reason, "net::ERR_ABORTED") {
 		return "a download and an empty answer show no page; parley cdp targets tells whether the page has crashed"
@@ -122,7 +125,7 @@ func navigationAdvice(reason string) string {
 	return "check the URL and that the server runs"
 }
 
-// maxExceptionDetails bounds what of a page's exception goes into an error.
+// maxExceptionDetails is the limit in bytes of the exception details in an error. Larger ones are dropped.
 const maxExceptionDetails = 4096
 
 func scriptError(raw json.RawMessage) *host.Error {
@@ -143,7 +146,8 @@ func scriptError(raw json.RawMessage) *host.Error {
 	case len(exception.Exception.Value) > 0:
 		text += " " + string(exception.Exception.Value)
 	}
-	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("the page's script threw: %s (line %d, column %d)", manifest.Clip(text, 1000), exception.LineNumber+1, exception.ColumnNumber+1))}
+	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("the page's script threw: %s (line %d, column %d)",
+		manifest.Clip(text, 1000), exception.LineNumber+1, exception.ColumnNumber+1))}
 	if len(raw) > maxExceptionDetails {
 		raw = nil
 	}

@@ -25,7 +25,7 @@ type eventsParams struct {
 	TimeoutMS int64    `json:"timeout_ms"`
 }
 
-// prepareEvents reads a request for events, and connects its caller.
+// prepareEvents decodes and checks a request for events and connects to the browser.
 func (p *Provider) prepareEvents(ctx context.Context, r *host.Request) (q eventsParams, c *keeper.Client, err error) {
 	if err = json.Unmarshal(r.Params, &q); err != nil {
 		return q, nil, err
@@ -42,19 +42,21 @@ func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.Events(ctx, keeper.EventsRequest{Since: q.Since, Patterns: q.Match, Target: r.Options.Target, Limit: q.Limit})
+	found, err := c.Events(ctx, keeper.EventsRequest{Since: q.Since, Patterns: q.Match, Target: r.Options.Target,
+		Limit: q.Limit})
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
 	found.Events = append([]json.RawMessage{}, found.Events...)
 	var warnings []string
 	if q.Since > found.LastSeq {
-		warnings = append(warnings, fmt.Sprintf("since %d is more than there were: the browser was started again and counts from 1, and this is what it has kept", q.Since))
+		warnings = append(warnings, fmt.Sprintf("since is %d, but fewer events were sent: the browser was restarted and "+
+			"counts from 1 again; these are its events", q.Since))
 	}
 	return result(found, warnings...)
 }
 
-// checkEvents refuses patterns that no event of the protocol matches: waiting for them would never end.
+// checkEvents rejects patterns that match no event of the protocol: waiting for them would never end.
 func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
 	if r.Options.SendAnyway {
 		return nil
@@ -70,7 +72,8 @@ func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
 		if slices.ContainsFunc(names, func(name string) bool { ok, _ := path.Match(pattern, name); return ok }) {
 			continue
 		}
-		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithNext("parley search " + manifest.ShellQuote(manifest.CleanLine(strings.Trim(pattern, "*."))) + " --kind event")
+		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithNext("parley search " +
+			manifest.ShellQuote(manifest.CleanLine(strings.Trim(pattern, "*."))) + " --kind event")
 		for _, n := range schema.Nearest(pattern, names, 3) {
 			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: Name + "." + n.Name, Distance: n.Distance})
 		}
@@ -91,7 +94,7 @@ func (p *Provider) eventNames() []string {
 	return names
 }
 
-// Stream is Invoke; for events it sends records as they come, and its result says why it ended.
+// Stream is like [Provider.Invoke], except that events emits records as they arrive. Its result says why it ended.
 func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, error) {
 	if r.Tool != "events" {
 		return p.Invoke(ctx, r)
@@ -100,10 +103,11 @@ func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	request := keeper.ListenRequest{Patterns: q.Match, Target: r.Options.Target, Until: q.Until, Max: q.Max, TimeoutMS: q.TimeoutMS}
+	request := keeper.ListenRequest{Patterns: q.Match, Target: r.Options.Target, Until: q.Until, Max: q.Max,
+		TimeoutMS: q.TimeoutMS}
 	emit := r.Emit
 	if q.Until != "" && r.Until != nil {
-		// The keeper sends all that could be the last; which one is, is judged here.
+		// The keeper sends all events that could be the last one; the filter decides which one is.
 		request.Patterns, request.Until, request.Max = append(slices.Clone(q.Match), q.Until), "", 0
 		emit = (&untilFilter{eventsParams: q, last: r.Until, emit: r.Emit}).filter
 	}
@@ -118,17 +122,19 @@ func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, e
 	return result(end, warnWildcardDomains(q.Match)...)
 }
 
-// warnWildcardDomains warns of a pattern that names no domain: of the events that it means come only those whose domains are on already.
+// warnWildcardDomains warns about patterns without a literal domain: such a pattern does not enable a domain, so only
+// events of domains that are already enabled arrive.
 func warnWildcardDomains(patterns []string) (warnings []string) {
 	for _, pattern := range patterns {
 		if domain, _, _ := strings.Cut(pattern, "."); strings.ContainsAny(domain, "*?[") {
-			warnings = append(warnings, fmt.Sprintf("%s turns on no domain, so only what was on already was heard; name the domain, such as Network.*", manifest.CleanLine(pattern)))
+			warnings = append(warnings, fmt.Sprintf("%s enables no domain, so only events of domains that were already "+
+				"enabled arrived; name the domain, such as Network.*", manifest.CleanLine(pattern)))
 		}
 	}
 	return warnings
 }
 
-// untilFilter is a stream whose caller judges the events that could be its last.
+// untilFilter filters a stream whose caller decides which event is the last one.
 type untilFilter struct {
 	eventsParams
 	last    func(record json.RawMessage) bool
@@ -136,10 +142,10 @@ type untilFilter struct {
 	emitted int
 }
 
-// filter passes a record on if it was asked for or is the last.
+// filter emits a record if it was requested or is the last one.
 func (j *untilFilter) filter(record json.RawMessage) error {
 	var event struct {
-		Method string `json:"method"` // "" of a loss
+		Method string `json:"method"` // empty: reports lost events
 	}
 	if err := json.Unmarshal(record, &event); err != nil {
 		return err
@@ -161,7 +167,7 @@ func (j *untilFilter) filter(record json.RawMessage) error {
 	return nil
 }
 
-// streamEnd ends a stream from its reader's side, for the reason that it is.
+// streamEnd is the error with which the reader of a stream ends it. Its value is the reason.
 type streamEnd string
 
-func (o streamEnd) Error() string { return "the stream is over: " + string(o) }
+func (o streamEnd) Error() string { return "the stream ended: " + string(o) }

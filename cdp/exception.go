@@ -7,7 +7,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// exceptionDetector passes on a result that comes piece by piece, and sees whether it is that of a script that threw: nobody holds the whole to judge it.
+// exceptionDetector is a writer that passes a result on and detects whether it reports an exception. It scans the
+// pieces because a large result is never in memory as a whole.
 type exceptionDetector struct {
 	out    io.Writer
 	bytes  int64
@@ -15,8 +16,8 @@ type exceptionDetector struct {
 
 	depth             int
 	inString, escaped bool
-	atKey             bool   // what is quoted next is the name of a member of the object itself
-	name              []byte // its beginning
+	atKey             bool   // the next string is the name of a member of the top-level object
+	name              []byte // the beginning of that name
 }
 
 const exceptionMember = "exceptionDetails"
@@ -58,12 +59,12 @@ func (w *exceptionDetector) scan(b byte) {
 	}
 }
 
-// err is the failure in what looks like success.
+// err returns the script_error of a result that reports an exception, nil for others.
 func (w *exceptionDetector) err() error {
 	if !w.thrown {
 		return nil
 	}
-	e := &host.Error{Message: fmt.Sprintf("the page's script threw; what it threw has %d bytes and is not kept", w.bytes)}
+	e := &host.Error{Message: fmt.Sprintf("the page's script threw; its result of %d bytes was discarded", w.bytes)}
 	setDeclaredExit(e, exitScriptError, "script_error", nil)
 	return e
 }

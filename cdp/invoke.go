@@ -9,14 +9,14 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// KeeperJob is the value of PARLEY_CHILD that makes this binary a keeper, and KeeperMain what it then runs.
+// KeeperJob is the value of PARLEY_CHILD with which this binary runs [KeeperMain].
 const KeeperJob = "keeper"
 
-// KeeperMain is the keeper process. egress makes the guard through which the pages of plugins dial; it is asked before the keeper serves, and where it
-// fails plugins are refused.
+// KeeperMain runs the keeper process and returns its exit code. The pages of plugins connect through the guard that
+// egress returns. It is called before the keeper serves; when it fails, the keeper refuses plugins.
 func KeeperMain(egress func() (host.Egress, error)) int { return keeper.Main(egress) }
 
-// Close ends this process's connections; the browsers stay.
+// Close closes this process's connections. The browsers stay open.
 func (p *Provider) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	return p.command(ctx, r)
 }
 
-// checkBrowser refuses what is no browser's name, instead of saying that none of that name is open.
+// checkBrowser rejects an invalid name of a browser, instead of reporting that no such browser is open.
 func (p *Provider) checkBrowser(name string) error {
 	if err := keeper.CheckName(displayName(name)); err != nil {
 		return host.AsError(p.hostError(err, nil)).WithNext("parley cdp status --all")
@@ -70,7 +70,7 @@ func (p *Provider) verbHandler(name string) func(context.Context, *host.Request)
 	return nil
 }
 
-// command sends a command and judges what looks like success: a page that did not load, a script that threw.
+// command sends a command and detects failures that look like success: a page that did not load, a script that threw.
 func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, error) {
 	c, err := p.clientFor(ctx, r)
 	if err != nil {
@@ -100,8 +100,9 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 	return &host.Result{Data: data}, nil
 }
 
-// send sends a command and takes its result: as a whole, or where it is large and the caller has room for it, piece by piece.
-func send(ctx context.Context, c *keeper.Client, r *host.Request, target string) (data json.RawMessage, written int64, err error) {
+// send sends a command. It returns the result in data, or writes it to r.Out piece by piece and returns its size.
+func send(ctx context.Context, c *keeper.Client, r *host.Request, target string) (data json.RawMessage, written int64,
+	err error) {
 	q := keeper.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog}
 	if r.Out != nil && !r.Drain {
 		watch := &exceptionDetector{out: r.Out}
@@ -114,7 +115,7 @@ func send(ctx context.Context, c *keeper.Client, r *host.Request, target string)
 	return data, 0, err
 }
 
-// checkResult finds the failure in what looks like success.
+// checkResult returns the error of a result that reports a failed navigation or an exception, nil for others.
 func checkResult(data, params json.RawMessage) error {
 	var outcome struct {
 		ErrorText        string          `json:"errorText"`
@@ -146,7 +147,8 @@ func (p *Provider) client(ctx context.Context, name string) (*keeper.Client, err
 	return p.addClient(name, c), nil
 }
 
-// addClient remembers a new connection. Of two that were made at once the first stays, for calls may be under way on it.
+// addClient stores a new connection. Of two concurrent connections the first stays, because it may have calls in
+// progress.
 func (p *Provider) addClient(name string, c *keeper.Client) *keeper.Client {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// Live makes the plugin speak of the protocol of a browser in the place of the embedded one: lists, documentation, search and
-// validation. It is called before anything else is asked. The browser is the open one of that name, or else the one that
-// would be started. The error is chrome_launch or chrome_connection.
+// Live replaces the embedded protocol with that of a browser for lists, documentation, search and validation. Call it
+// before any other method. It uses the open browser of that name, or else the browser that open would start. The error
+// is chrome_launch or chrome_connection.
 func (p *Provider) Live(ctx context.Context, name string) error {
 	live, _, err := p.fetchLive(ctx, name)
 	if err != nil {
@@ -25,7 +25,7 @@ func (p *Provider) Live(ctx context.Context, name string) error {
 	return nil
 }
 
-// Difference is what the protocol of a browser has that the embedded one has not, and the other way round.
+// Difference lists the differences between the embedded protocol and that of a browser.
 type Difference struct {
 	Embedded string `json:"embedded"` // version of the npm package
 	Browser  string `json:"browser"`  // product and version
@@ -36,7 +36,7 @@ type Difference struct {
 // Changes are the differences of one kind.
 type Changes = protocol.Changes
 
-// Diff compares the embedded protocol with that of a browser, chosen as Live does.
+// Diff compares the embedded protocol with that of a browser, which it selects like [Provider.Live].
 func (p *Provider) Diff(ctx context.Context, name string) (*Difference, error) {
 	embedded := protocol.Embedded()
 	live, product, err := p.fetchLive(ctx, name)
@@ -48,7 +48,7 @@ func (p *Provider) Diff(ctx context.Context, name string) (*Difference, error) {
 	return d, nil
 }
 
-// fetchLive reads the protocol of a browser and says which product it is.
+// fetchLive returns the protocol of a browser and the browser's product name.
 func (p *Provider) fetchLive(ctx context.Context, name string) (*protocol.Protocol, string, error) {
 	document, product, err := p.fetchDocument(ctx, name)
 	if err != nil {
@@ -56,13 +56,15 @@ func (p *Provider) fetchLive(ctx context.Context, name string) (*protocol.Protoc
 	}
 	live, err := protocol.Parse(document)
 	if err != nil {
-		return nil, "", host.Errorf(host.ChromeConnection, "the protocol of %s cannot be read: %v", product, err).WithNext("leave out --live")
+		return nil, "", host.Errorf(host.ChromeConnection, "the protocol of %s cannot be read: %v", product,
+			err).WithNext("leave out --live")
 	}
 	return live, product, nil
 }
 
-// fetchDocument is the text of a browser's protocol. One that has a port is asked; of one that has none the same binary is started
-// once with a port, and its answer is kept by product and revision.
+// fetchDocument returns the protocol document of a browser and the browser's product name. It asks an attached browser
+// over its port. A browser without a port cannot be asked, so it starts the same binary once with a port and caches the
+// document by product and revision.
 func (p *Provider) fetchDocument(ctx context.Context, name string) (document []byte, product string, err error) {
 	if err := p.checkBrowser(name); err != nil {
 		return nil, "", err
@@ -76,13 +78,14 @@ func (p *Provider) fetchDocument(ctx context.Context, name string) (document []b
 	if open.Mode == "attached" {
 		document, err = browser.FetchProtocol(ctx, open.Endpoint)
 		if err != nil {
-			return nil, "", host.Errorf(host.ChromeConnection, "the protocol of the attached browser cannot be read: %v", err).WithNext("leave out --live")
+			return nil, "", host.Errorf(host.ChromeConnection, "the protocol of the attached browser cannot be read: %v",
+				err).WithNext("leave out --live")
 		}
 		return document, open.Product, nil
 	}
 	if open.Product != "" {
 		if document, err := os.ReadFile(p.cachePath(open.Product, open.Revision)); err == nil && json.Valid(document) {
-			p.cfg.Debug("live: the protocol of %s as it was kept", open.Product)
+			p.cfg.Debug("live: the protocol of %s comes from the cache", open.Product)
 			return document, open.Product, nil
 		}
 	}
@@ -94,7 +97,7 @@ func (p *Provider) fetchDocument(ctx context.Context, name string) (document []b
 		}
 		path = found.Path
 	}
-	p.cfg.Debug("live: %s is started for its protocol", path)
+	p.cfg.Debug("live: starting %s to read its protocol", path)
 	document, version, err := keeper.FetchProtocol(ctx, keeper.Config{RunDir: p.cfg.RunDir, Chrome: path})
 	if err != nil {
 		return nil, "", err
@@ -103,12 +106,12 @@ func (p *Provider) fetchDocument(ctx context.Context, name string) (document []b
 	return document, version.Product, nil
 }
 
-// cachePath is the file of a protocol that was read before.
+// cachePath returns the path of a cached protocol.
 func (p *Provider) cachePath(product, revision string) string {
 	return filepath.Join(p.cfg.CacheDir, "protocol", sanitizeFileName(product+"_"+revision)+".json")
 }
 
-// sanitizeFileName leaves of a text what can stand in the name of a file.
+// sanitizeFileName replaces characters that are not safe in a file name with underscores.
 func sanitizeFileName(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '.' || r == '-' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' {
@@ -118,7 +121,7 @@ func sanitizeFileName(text string) string {
 	}, text)
 }
 
-// cacheDocument keeps a protocol for later. It only saves time, so what fails is only told to those who debug.
+// cacheDocument writes a protocol to the cache. The cache only saves time, so errors go to the debug log.
 func (p *Provider) cacheDocument(path string, document []byte) {
 	if p.cfg.CacheDir == "" {
 		return
@@ -131,6 +134,6 @@ func (p *Provider) cacheDocument(path string, document []byte) {
 		}
 	}
 	if err != nil {
-		p.cfg.Debug("live: the protocol is not kept: %v", err)
+		p.cfg.Debug("live: cannot cache the protocol: %v", err)
 	}
 }

@@ -32,7 +32,7 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 	}
 	attempts := maxOpenAttempts
 	if q.Attach != "" {
-		attempts = 1 // their browser's user may have been asked
+		attempts = 1 // attaching may ask the browser's user for consent
 	}
 	var page keeper.Page
 	var notes []string
@@ -46,11 +46,11 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 	return result(page, notes...)
 }
 
-// maxOpenAttempts is how often open starts over when the browser ends under it.
+// maxOpenAttempts limits how often open tries when the browser ends meanwhile.
 const maxOpenAttempts = 4
 
-// retryOpen opens again when the browser that was there had just been killed or is closed by somebody else: what was asked for is an open
-// browser.
+// retryOpen calls open again when the browser ended meanwhile, because it was just killed or another caller closed it:
+// the caller asked for an open browser.
 func retryOpen(ctx context.Context, attempts int, name string, open func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := open()
@@ -59,14 +59,15 @@ func retryOpen(ctx context.Context, attempts int, name string, open func() error
 		}
 		if attempt == attempts {
 			e := *host.AsError(err)
-			e.Message = fmt.Sprintf("browser %q ended %d times while it was opened, so it crashes, or somebody else closes it: %s", displayName(name), attempts, e.Message)
+			e.Message = fmt.Sprintf("browser %q ended %d times while it was being opened; it crashes, or another caller "+
+				"closes it: %s", displayName(name), attempts, e.Message)
 			e.Next = []string{"parley cdp status --all", openCommand + " --browser NAME, with a name that nobody else uses"}
 			return &e
 		}
 	}
 }
 
-// openPage makes a page in the browser that is open, or in one that it starts.
+// openPage opens a page in the open browser, or starts one.
 func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) (keeper.Page, []string, error) {
 	if !isPerson(r.Caller) {
 		if err := keeper.CheckBrowserLimit(p.cfg.RunDir, r.Options.Browser); err != nil {
@@ -91,7 +92,7 @@ func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) 
 	return page, notes, nil
 }
 
-// MissingOpen names open for what needs a browser while none is open.
+// MissingOpen returns the step that opens a browser if tool requires one and none is open, and nil otherwise.
 func (p *Provider) MissingOpen(tool string) *host.Step {
 	if slices.Contains([]string{"open", "close", "status"}, tool) {
 		return nil
@@ -103,13 +104,13 @@ func (p *Provider) MissingOpen(tool string) *host.Step {
 	return &openStep
 }
 
-// openStep opens a page, and a browser where none is open.
+// openStep opens a page, and a browser if none is open.
 var openStep = host.Step{Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}}
 
-// openCommand is what to type where no browser is open.
+// openCommand opens a browser.
 const openCommand = "parley cdp open URL"
 
-// start connects to the keeper of a browser and starts one where there is none.
+// start connects to the keeper of a browser, which it starts if there is none.
 func (p *Provider) start(ctx context.Context, name string, q openParams) (*keeper.Client, error) {
 	plain := q.Attach == "" && q.UserDataDir == "" && q.Chrome == "" && !q.Headed
 	if plain {
@@ -122,7 +123,7 @@ func (p *Provider) start(ctx context.Context, name string, q openParams) (*keepe
 		UserDataDir: q.UserDataDir, Attach: q.Attach, Idle: p.cfg.Idle,
 	}
 	if deadline, ok := ctx.Deadline(); ok && q.Attach != "" {
-		// Somebody may have to allow it in the browser first. What is left lets the keeper say how it went.
+		// The user may have to allow it in the browser first. The rest of the time lets the keeper report the outcome.
 		cfg.LaunchTimeout = time.Until(deadline) * 9 / 10
 	}
 	if q.Attach != "" && p.cfg.AttachHosts != nil {
@@ -146,7 +147,7 @@ func (p *Provider) start(ctx context.Context, name string, q openParams) (*keepe
 	return p.addClient(name, c), nil
 }
 
-// checkURL refuses what Chrome would not load, before it is sent, and says what may have been meant.
+// checkURL rejects a URL that Chrome would not load and suggests what may have been meant.
 func checkURL(params json.RawMessage) error {
 	var q map[string]any
 	if json.Unmarshal(params, &q) != nil {
@@ -158,7 +159,8 @@ func checkURL(params json.RawMessage) error {
 	}
 	u, err := url.Parse(strings.TrimSpace(given))
 	switch {
-	case err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "" || u.Path != "") && !strings.Contains(u.Scheme, "."):
+	case err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "" || u.Path != "") &&
+		!strings.Contains(u.Scheme, "."):
 		if (u.Scheme == "http" || u.Scheme == "https") && u.Host == "" || strings.EqualFold(u.Scheme, "localhost") {
 			break
 		}
@@ -166,13 +168,16 @@ func checkURL(params json.RawMessage) error {
 	case given == "":
 		return nil
 	}
-	e := host.Errorf(host.InvalidURL, "%q is not a URL that can be opened; expected one such as https://example.com/", manifest.CleanLine(given))
-	e.Details = []host.Detail{{Parameter: "/url", Keyword: "format", Provided: fmt.Sprintf("string %q", manifest.CleanLine(given)), Expected: "an absolute URL with a scheme"}}
+	e := host.Errorf(host.InvalidURL, "%q is not a valid URL; expected an absolute URL such as https://example.com/",
+		manifest.CleanLine(given))
+	e.Details = []host.Detail{{Parameter: "/url", Keyword: "format",
+		Provided: fmt.Sprintf("string %q", manifest.CleanLine(given)), Expected: "an absolute URL with a scheme"}}
 	local, scheme := strings.HasPrefix(strings.ToLower(given), "localhost"), "https://"
 	if local {
 		scheme = "http://"
 	}
-	if fixed, err := url.Parse(scheme + given); err == nil && (local || strings.Contains(fixed.Host, ".")) && !strings.ContainsAny(given, " ") {
+	if fixed, err := url.Parse(scheme + given); err == nil && (local || strings.Contains(fixed.Host, ".")) &&
+		!strings.ContainsAny(given, " ") {
 		q["url"] = fixed.String()
 		e.Corrected, _ = json.Marshal(q)
 		e.Details[0].Suggestion = host.TextSuggestion(fixed.String())

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestOpenRetries opens a browser that ends meanwhile.
+// TestOpenRetries opens a browser that ends while it is being opened.
 func TestOpenRetries(t *testing.T) {
 	ended := host.Errorf(host.ChromeConnection, "the browser was closed")
 	for _, c := range []struct {
@@ -20,7 +20,7 @@ func TestOpenRetries(t *testing.T) {
 		want     string
 	}{
 		{"closed three times", 3, ended, maxOpenAttempts, 4, ""},
-		{"closed for ever", 99, ended, maxOpenAttempts, maxOpenAttempts, "somebody else closes it: the browser was closed"},
+		{"closed for ever", 99, ended, maxOpenAttempts, maxOpenAttempts, "another caller closes it: the browser was closed"},
 		{"attached to", 99, ended, 1, 1, "the browser was closed"},
 		{"another failure", 99, errors.New("no room"), maxOpenAttempts, 1, "no room"},
 	} {
@@ -36,6 +36,6 @@ func TestOpenRetries(t *testing.T) {
 		}
 	}
 	if ended.Message != "the browser was closed" {
-		t.Errorf("an error that others may have was changed: %s", ended.Message)
+		t.Errorf("the shared error was changed: %s", ended.Message)
 	}
 }

@@ -1,6 +1,6 @@
-// Package cdp is the built-in plugin: the Chrome DevTools Protocol and a browser's own verbs, behind the
-// same interface as any other plugin. Discovery reads the embedded protocol; calls go through a keeper
-// process that owns Chrome.
+// Package cdp is the built-in plugin: the Chrome DevTools Protocol and verbs for the browser itself, behind the same
+// interface as any other plugin. Discovery reads the embedded protocol. Calls go through a keeper process that owns
+// Chrome.
 package cdp
 
 import (
@@ -20,15 +20,15 @@ import (
 // Name is the plugin's name.
 const Name = "cdp"
 
-// Config says where the plugin finds things. Only RunDir is needed to make calls.
+// Config holds the paths and settings of the plugin. Calls require only RunDir.
 type Config struct {
-	RunDir   string              // folder of sockets and locks, 0700
-	CacheDir string              // where protocols of browsers are kept; "": nowhere
+	RunDir   string              // folder of sockets and locks, mode 0700
+	CacheDir string              // folder of the cached protocols of browsers; "": no cache
 	Env      func(string) string // default: no environment
 	Chrome   string              // configured path of the browser; "" looks in the usual places
-	Idle     time.Duration       // a keeper that nobody used for this long ends; 0: 30 minutes
+	Idle     time.Duration       // an unused keeper ends after this time; 0: 30 minutes
 	Version  string              // of this host
-	// AttachHosts are the hosts outside of this machine whose browsers the operator lets be attached to; nil: none.
+	// AttachHosts returns the remote hosts to whose browsers the operator allows attaching; nil: none.
 	AttachHosts func() ([]string, error)
 	Debug       func(format string, args ...any)
 }
@@ -38,7 +38,7 @@ type Provider struct {
 	cfg      Config
 	protocol *protocol.Protocol
 
-	// What is made of the protocol is made once: the calls of a batch or of a session are mostly of a few tools.
+	// Derived from the protocol once, because most calls of a batch or a session use few tools.
 	info     func() host.Info
 	manifest func() *manifest.Manifest
 	tools    *sync.Map // *manifest.Tool by name in lower case
@@ -57,7 +57,7 @@ var (
 	_ host.Opener    = (*Provider)(nil)
 )
 
-// New makes the plugin over the embedded protocol. It costs nothing until it is asked something.
+// New returns the plugin for the embedded protocol. It does no work until the first look-up.
 func New(cfg Config) *Provider {
 	if cfg.Env == nil {
 		cfg.Env = func(string) string { return "" }
@@ -70,16 +70,17 @@ func New(cfg Config) *Provider {
 	return p
 }
 
-// setProtocol makes a protocol the one that the plugin knows.
+// setProtocol replaces the protocol and drops everything derived from the previous one.
 func (p *Provider) setProtocol(of *protocol.Protocol) {
 	p.protocol, p.info, p.manifest, p.tools = of, sync.OnceValue(p.buildInfo), sync.OnceValue(p.buildManifest), &sync.Map{}
 }
 
-// Info counts what the protocol holds.
+// Info returns the plugin's name and version and the numbers of its groups and tools.
 func (p *Provider) Info() host.Info { return p.info() }
 
 func (p *Provider) buildInfo() host.Info {
-	info := host.Info{Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin, Brief: brief, Tools: len(verbs())}
+	info := host.Info{Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin, Brief: brief,
+		Tools: len(verbs())}
 	for _, d := range p.protocol.Domains() {
 		info.Groups++
 		info.Tools += d.Commands
@@ -89,27 +90,31 @@ func (p *Provider) buildInfo() host.Info {
 
 const brief = "Drive Chrome: pages, DOM, network, scripts (DevTools Protocol)"
 
-// Exit codes that the plugin's tools end with.
+// Exit codes that the plugin declares.
 const (
 	exitScriptError      = 10
 	exitNavigationFailed = 11
 	exitProtocolError    = 12
 )
 
-// Manifest describes the plugin as a whole; its tools are asked for one by one.
+// Manifest describes the plugin without its tools, which [Provider.Tool] returns one by one.
 func (p *Provider) Manifest() (*manifest.Manifest, error) { return p.manifest(), nil }
 
 func (p *Provider) buildManifest() *manifest.Manifest {
 	return &manifest.Manifest{
 		Manifest: manifest.Version, Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin,
 		Docs: manifest.Docs{
-			Brief:    brief,
-			Standard: "Every command of the Chrome DevTools Protocol as a tool, and verbs that open and close browsers. Start with open.",
+			Brief: brief,
+			Standard: "Every command of the Chrome DevTools Protocol as a tool, and verbs that open and close browsers. " +
+				"Start with open.",
 		},
 		ExitCodes: []manifest.ExitCode{
-			{Code: exitScriptError, Name: "script_error", Meaning: "the page's script threw", Retry: "fix_input", Suggestion: "mend the expression"},
-			{Code: exitNavigationFailed, Name: "navigation_failed", Meaning: "the page did not load", Retry: "fix_input", Suggestion: "check the URL and that the server runs"},
-			{Code: exitProtocolError, Name: "protocol_error", Meaning: "Chrome refused the command", Retry: "fix_input", Suggestion: "read Chrome's message"},
+			{Code: exitScriptError, Name: "script_error", Meaning: "the page's script threw", Retry: "fix_input",
+				Suggestion: "fix the expression"},
+			{Code: exitNavigationFailed, Name: "navigation_failed", Meaning: "the page did not load", Retry: "fix_input",
+				Suggestion: "check the URL and that the server runs"},
+			{Code: exitProtocolError, Name: "protocol_error", Meaning: "Chrome refused the command", Retry: "fix_input",
+				Suggestion: "read Chrome's message"},
 		},
 		Tutorial: tutorial(),
 	}
@@ -119,24 +124,26 @@ func tutorial() []manifest.Step {
 	ok := &manifest.Expect{}
 	return []manifest.Step{
 		{Say: "Open a page. The first call starts Chrome.", Run: "parley cdp open about:blank", Expect: ok},
-		{Say: "Ask the page something.", Run: `parley cdp Runtime.evaluate --params '{"expression":"1+1","returnByValue":true}'`, Expect: ok},
+		{Say: "Ask the page something.",
+			Run: `parley cdp Runtime.evaluate --params '{"expression":"1+1","returnByValue":true}'`, Expect: ok},
 		{Say: "Find the command for what you want.", Run: `parley cdp --search "take a screenshot"`, Expect: ok},
 		{Say: "Take the picture.", Run: "parley cdp Page.captureScreenshot --out page.png", Expect: ok},
 		{Say: "End the browser.", Run: "parley cdp close", Expect: ok},
 	}
 }
 
-// Groups returns the domains.
+// Groups returns the domains of the protocol.
 func (p *Provider) Groups() ([]host.GroupLine, error) {
 	domains := p.protocol.Domains()
 	lines := make([]host.GroupLine, 0, len(domains))
 	for _, d := range domains {
-		lines = append(lines, host.GroupLine{Name: d.Name, Brief: manifest.CleanLine(d.Brief), Tools: d.Commands, Events: d.Events})
+		lines = append(lines, host.GroupLine{Name: d.Name, Brief: manifest.CleanLine(d.Brief), Tools: d.Commands,
+			Events: d.Events})
 	}
 	return lines, nil
 }
 
-// Lines returns the commands of a domain, or the verbs.
+// Lines returns the commands of a domain, or the verbs if group is empty.
 func (p *Provider) Lines(group string) ([]host.Line, error) {
 	if group == "" {
 		return host.LinesOf(&manifest.Manifest{Tools: verbs()}, ""), nil
@@ -175,7 +182,7 @@ func (p *Provider) Names() ([]string, error) {
 	return names, nil
 }
 
-// coverage is what the protocol holds, in the words of the command line, and which share of it is explained.
+// coverage counts the members of the protocol, in the terms of the command line, and the documented share of them.
 type coverage struct {
 	Domains      int    `json:"domains"`
 	Methods      int    `json:"methods"`
@@ -184,7 +191,7 @@ type coverage struct {
 	Parameters   int    `json:"parameters"`
 	Experimental int    `json:"experimental_methods"`
 	Deprecated   int    `json:"deprecated_methods"`
-	Described    shares `json:"described"` // by Chrome itself; the other texts are made from names
+	Described    shares `json:"described"` // by Chrome itself; other texts are derived from names
 	WithExamples shares `json:"with_examples"`
 }
 
@@ -195,13 +202,14 @@ type shares struct {
 	Parameters float64 `json:"parameters,omitzero"`
 }
 
-// Coverage counts what the protocol holds and how much of it is explained.
+// Coverage counts the members of the protocol and the documented share of them.
 func (p *Provider) Coverage() (any, error) {
 	c := p.protocol.Coverage()
 	return coverage{
 		Domains: c.Domains, Methods: c.Commands, Events: c.Events, Types: c.Types, Parameters: c.Parameters,
 		Experimental: c.ExperimentalCommands, Deprecated: c.DeprecatedCommands,
-		Described:    shares{share(c.DescribedCommands, c.Commands), share(c.DescribedEvents, c.Events), share(c.DescribedParameters, c.Parameters)},
+		Described: shares{share(c.DescribedCommands, c.Commands), share(c.DescribedEvents, c.Events),
+			share(c.DescribedParameters, c.Parameters)},
 		WithExamples: shares{Methods: share(c.CommandsWithExamples, c.Commands)},
 	}, nil
 }
@@ -213,7 +221,7 @@ func share(part, whole int) float64 {
 	return math.Round(1000*float64(part)/float64(whole)) / 1000
 }
 
-// Tool builds one command, or finds a verb.
+// Tool returns a command or a verb by its name without regard to case, nil if there is none.
 func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 	for i := range verbs() {
 		if t := &verbs()[i]; strings.EqualFold(t.Name, name) {
@@ -232,7 +240,8 @@ func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 	return made.(*manifest.Tool), nil
 }
 
-// Pass makes a tool of a command that the protocol data does not know, for callers that send it anyway.
+// Pass returns a tool for a command that the embedded protocol does not contain, for callers that send it anyway; nil
+// if name is not a command's name.
 func (p *Provider) Pass(name string) *manifest.Tool {
 	domain, method, dotted := strings.Cut(name, ".")
 	if !dotted || domain == "" || method == "" || strings.ContainsAny(name, " /\\\"'") {
@@ -245,12 +254,13 @@ func (p *Provider) Pass(name string) *manifest.Tool {
 	}
 }
 
-// Entry documents an event or a type.
+// Entry returns the documentation of an event or a type, nil if there is none of that name.
 func (p *Provider) Entry(name string) (*host.Entry, error) {
 	if e, ok := p.protocol.Event(name); ok {
 		return &host.Entry{Kind: "event", Tool: manifest.Tool{
-			Name: e.Name, Group: e.Domain, Docs: docs(e.Brief, e.Description), Params: p.eventSchema(e.Name), Experimental: e.Experimental,
-			Deprecated: deprecated(e.Deprecated, "", ""),
+			Name: e.Name, Group: e.Domain, Docs: docs(e.Brief, e.Description), Params: p.eventSchema(e.Name),
+			Experimental: e.Experimental,
+			Deprecated:   deprecated(e.Deprecated, "", ""),
 		}}, nil
 	}
 	if t, ok := p.protocol.Type(name); ok {
@@ -286,7 +296,7 @@ func (p *Provider) commandTool(c *protocol.Command) *manifest.Tool {
 		Deprecated: deprecated(c.Deprecated, c.DeprecationMessage, c.Use), ExitCodes: exitCodesOf(c.Name),
 	}
 	if c.Redirect != "" && c.Redirect != c.Name {
-		t.Related = []manifest.Related{{Tool: Name + "." + c.Redirect, Why: "answers this command"}}
+		t.Related = []manifest.Related{{Tool: Name + "." + c.Redirect, Why: "handles this command"}}
 	}
 	for _, e := range p.protocol.Examples(c) {
 		t.Examples = append(t.Examples, manifest.Example{Title: e.Title, Kind: e.Kind, Params: e.Params})
@@ -294,10 +304,11 @@ func (p *Provider) commandTool(c *protocol.Command) *manifest.Tool {
 	return t
 }
 
-// exitCodesOf says which of the plugin's codes a command can end with.
+// exitCodesOf returns the names of the exit codes that a command can end with.
 func exitCodesOf(name string) []string {
 	switch name {
-	case "Runtime.evaluate", "Runtime.callFunctionOn", "Runtime.awaitPromise", "Runtime.runScript", "Runtime.compileScript",
+	case "Runtime.evaluate", "Runtime.callFunctionOn", "Runtime.awaitPromise", "Runtime.runScript",
+		"Runtime.compileScript",
 		"Debugger.evaluateOnCallFrame":
 		return []string{"script_error", "protocol_error"}
 	case "Page.navigate":

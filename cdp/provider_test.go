@@ -21,7 +21,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestTier2Fits holds the second tier of every command to its 400 tokens.
+// TestTier2Fits checks that the second tier of every command has at most 400 tokens.
 func TestTier2Fits(t *testing.T) {
 	p := New(Config{})
 	names, err := p.Names()
@@ -53,7 +53,8 @@ func TestTier2Fits(t *testing.T) {
 		for _, q := range manifest.Params(tool.Params) {
 			for _, shown := range d.Parameters {
 				if shown.Name == q.Name && len(shown.Enum) < len(q.Enum) && !strings.Contains(shown.Description, "tier 3") {
-					t.Errorf("%s: %s shows %d of %d values and does not say so: %q", name, q.Name, len(shown.Enum), len(q.Enum), shown.Description)
+					t.Errorf("%s: %s shows %d of %d values and does not say so: %q", name, q.Name, len(shown.Enum), len(q.Enum),
+						shown.Description)
 				}
 			}
 			if q.Required && !strings.Contains(string(raw), `"name":"`+q.Name+`"`) {

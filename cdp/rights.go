@@ -16,10 +16,11 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// What a caller may call is the host's to say, by policy. What is within a call is looked at here, for anybody but the person at the command line: which
-// addresses it opens, which files it gives to a page, which program it would start.
+// The host's policy decides which tools a caller may call. This file checks the parameters of calls from every caller
+// but the person at the command line: which addresses a call opens, which files it gives to a page, which program it
+// would start.
 
-// clientFor answers this process's connection to the browser of a call, in the name of who makes it.
+// clientFor returns this process's connection to the browser of a call, acting for the caller.
 func (p *Provider) clientFor(ctx context.Context, r *host.Request) (*keeper.Client, error) {
 	c, err := p.client(ctx, r.Options.Browser)
 	if err != nil {
@@ -28,7 +29,7 @@ func (p *Provider) clientFor(ctx context.Context, r *host.Request) (*keeper.Clie
 	return onBehalfOf(c, r), nil
 }
 
-// onBehalfOf is a connection in the name of who makes a call, which tells the call what pages have dialled.
+// onBehalfOf returns the connection acting for the caller of r. It records in r which rights the pages have used.
 func onBehalfOf(c *keeper.Client, r *host.Request) *keeper.Client {
 	return c.As(callerOf(r)).WithUseRecorder(r.RecordUse)
 }
@@ -50,7 +51,7 @@ func isPerson(caller string) bool { return caller == "cli" }
 
 func isPlugin(caller string) bool { return strings.HasPrefix(caller, "plugin:") }
 
-// confine answers a call as it may be made, the same for the person.
+// confine returns the call with parameters that its caller may use, or an error. Calls of the person are not changed.
 func (p *Provider) confine(r *host.Request) (*host.Request, error) {
 	if isPerson(r.Caller) {
 		return r, nil
@@ -75,7 +76,8 @@ func (p *Provider) confine(r *host.Request) (*host.Request, error) {
 			return nil, err
 		}
 		if isPaste(r.Tool, params) && !grantedByName(r) {
-			return nil, denyUnnamed(r, "a key that pastes reads what others have copied, and what reaches outside a page is never granted by a wildcard")
+			return nil, denyUnnamed(r, "pasting reads the clipboard, which is outside the page, and a wildcard never grants "+
+				"access outside the page")
 		}
 	}
 	allowed := *r
@@ -85,7 +87,8 @@ func (p *Provider) confine(r *host.Request) (*host.Request, error) {
 	return &allowed, nil
 }
 
-// decodeParams reads parameters and with that leaves one spelling of them: a name that stands twice could be read in one way here and in another by Chrome.
+// decodeParams decodes parameters. Encoding them again leaves one spelling: of a duplicate name, this package and
+// Chrome could otherwise read different values.
 func decodeParams(raw json.RawMessage) (map[string]any, error) {
 	params := map[string]any{}
 	if len(raw) == 0 {
@@ -94,28 +97,31 @@ func decodeParams(raw json.RawMessage) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if err := d.Decode(&params); err != nil || params == nil {
-		return nil, host.Errorf(host.InvalidArgs, "parameters are an object: --params '{...}'")
+		return nil, host.Errorf(host.InvalidArgs, "parameters must be a JSON object")
 	}
 	return params, nil
 }
 
-// urlReferences are commands whose parameter url names something that is there already and opens nothing.
+// urlReferences are commands whose parameter url refers to something that exists already and opens nothing.
 var urlReferences = []string{
 	"DOMDebugger.setXHRBreakpoint", "DOMDebugger.removeXHRBreakpoint", "Debugger.setBreakpointByUrl",
-	"Network.setCookie", "Network.deleteCookies", "Page.deleteCookie", "Page.getResourceContent", "Page.searchInResource", "Page.addCompilationCache",
+	"Network.setCookie", "Network.deleteCookies", "Page.deleteCookie", "Page.getResourceContent", "Page.searchInResource",
+	"Page.addCompilationCache",
 }
 
-// checkScheme refuses URLs that only the person may open, in whatever command: file:, chrome:, data: and all others but those of the web.
+// checkScheme rejects URLs that only the person may open, in any command: file:, chrome:, data: and all other schemes
+// but http and https.
 func checkScheme(tool string, params map[string]any) error {
 	given, ok := params["url"].(string)
 	if !ok || slices.Contains(urlReferences, tool) || keeper.MayOpen(given) {
 		return nil
 	}
 	if err := checkURL(marshalOrNil(params)); err != nil {
-		return err // is no URL at all, and this says what was meant
+		return err // not a URL at all; this error suggests what was meant
 	}
 	scheme, _, _ := strings.Cut(given, ":")
-	return deny("", "%s: only http and https pages, and about:blank, are open to anybody but the command line; this is a %s: URL",
+	return deny("", "%s: callers other than the command line can open only http and https pages and about:blank; this "+
+		"is a %s: URL",
 		tool, manifest.CleanLine(strings.ToLower(strings.TrimSpace(scheme))))
 }
 
@@ -127,20 +133,23 @@ func marshalOrNil(v any) json.RawMessage {
 	return raw
 }
 
-// checkOpenParams refuses what of open chooses more than a page: a program to run, a folder of this machine, somebody's own browser.
+// checkOpenParams rejects parameters of open that select more than a page: a program to run, a folder of this machine,
+// a user's own browser.
 func checkOpenParams(caller string, params map[string]any) error {
 	for _, name := range []string{"chrome", "user_data_dir"} {
 		if params[name] != nil {
-			return deny("", "open: %s names what of this machine is run or used, which is for the command line alone", name)
+			return deny("", "open: only the command line can set %s, because it selects a program or a folder of this machine",
+				name)
 		}
 	}
 	if params["attach"] != nil && isPlugin(caller) {
-		return deny("", "open: plugins do not work in a browser that Parley is attached to: it is somebody's own")
+		return deny("", "open: plugins cannot use a browser that Parley is attached to: it is a user's own")
 	}
 	return nil
 }
 
-// checkKnown refuses a command that the protocol data does not know, unless the plugin was granted it by name: whether it reaches outside of a page cannot be told.
+// checkKnown rejects a command that the protocol data does not contain, unless the plugin was granted it by name: an
+// unknown command may reach outside the page.
 func (p *Provider) checkKnown(r *host.Request) error {
 	if p.verbHandler(r.Tool) != nil {
 		return nil
@@ -151,10 +160,11 @@ func (p *Provider) checkKnown(r *host.Request) error {
 	if grantedByName(r) {
 		return nil
 	}
-	return denyUnnamed(r, "what reaches outside a page is never granted by a wildcard, and of a command that is not known that cannot be told")
+	return denyUnnamed(r, "a wildcard never grants access outside the page, and this command is unknown, so it may "+
+		"have such access")
 }
 
-// grantedByName reports whether a plugin was granted a command by its name.
+// grantedByName reports whether a plugin was granted the command by its name, without a wildcard.
 func grantedByName(r *host.Request) bool {
 	return slices.ContainsFunc(r.CallerGrant.Tools, func(g string) bool { return strings.EqualFold(g, Name+"."+r.Tool) })
 }
@@ -164,8 +174,9 @@ func denyUnnamed(r *host.Request, why string) error {
 	return deny(right, "%s", why).WithNext(grantCommand(r, right))
 }
 
-// isPaste reports whether a key would put the clipboard into the page: all pages of a browser have one, and where it shows windows it is the person's. Chrome
-// takes Ctrl+V and Shift+Insert so, by the number of the key; commands of the editor can come with any.
+// isPaste reports whether a key event pastes the clipboard into the page. All pages of a browser share one clipboard,
+// and with visible windows it is the user's. Chrome pastes on Ctrl+V and Shift+Insert, by key code, and on editor
+// commands, which any key event can carry.
 func isPaste(tool string, params map[string]any) bool {
 	if tool != "Input.dispatchKeyEvent" {
 		return false
@@ -182,7 +193,7 @@ func isPaste(tool string, params map[string]any) bool {
 	return code == keyV && modifiers&(ctrl|meta) != 0 || code == keyInsert && modifiers&shift != 0
 }
 
-// toInt reads an integer as Chrome does, which takes 86.0 for one.
+// toInt reads an integer like Chrome, which accepts 86.0.
 func toInt(v any) int {
 	n, _ := v.(json.Number)
 	f, _ := n.Float64()
@@ -200,15 +211,17 @@ func deny(right, format string, args ...any) *host.Error {
 }
 
 func grantCommand(r *host.Request, right string) string {
-	return "parley policy grant " + manifest.CleanLine(strings.TrimPrefix(r.Caller, "plugin:")) + " " + manifest.ShellQuote(manifest.CleanLine(right))
+	return "parley policy grant " + manifest.CleanLine(strings.TrimPrefix(r.Caller, "plugin:")) + " " +
+		manifest.ShellQuote(manifest.CleanLine(right))
 }
 
-// resolveFiles holds the files that a command gives to a page, or takes from it, against the plugin's grants, and names them as this machine does.
+// resolveFiles checks the files that a command passes to or from a page against the plugin's grants, and replaces their
+// paths with those of this machine.
 func resolveFiles(r *host.Request, params map[string]any) error {
 	switch r.Tool {
 	case "DOM.setFileInputFiles":
 		return resolvePaths(r, params, "files")
-	case "Input.dispatchDragEvent": // what is dropped on a page is read by it
+	case "Input.dispatchDragEvent": // a page can read what is dropped on it
 		if data, ok := params["data"].(map[string]any); ok && data["files"] != nil {
 			return resolvePaths(r, data, "files")
 		}
@@ -219,7 +232,8 @@ func resolveFiles(r *host.Request, params map[string]any) error {
 			return nil
 		case "allow", "allowAndName":
 		default:
-			return deny("", "%s: downloads of a plugin go to a folder that it was granted, or nowhere: behavior is allow, allowAndName or deny", r.Tool)
+			return deny("", "%s: a plugin can only download into a granted folder: behavior must be allow, allowAndName or deny",
+				r.Tool)
 		}
 		folder, _ := params["downloadPath"].(string)
 		source, err := resolvePath(r, folder, "rw")
@@ -227,7 +241,7 @@ func resolveFiles(r *host.Request, params map[string]any) error {
 			return err
 		}
 		if info, err := os.Stat(source); err != nil || !info.IsDir() {
-			return deny("", "%s: %s is no folder", r.Tool, manifest.CleanLine(folder))
+			return deny("", "%s: %s is not a folder", r.Tool, manifest.CleanLine(folder))
 		}
 		params["downloadPath"] = source
 	}
@@ -253,14 +267,15 @@ func resolvePaths(r *host.Request, in map[string]any, name string) error {
 	return nil
 }
 
-// resolvePath finds a file or folder that a plugin names, as it sees it or as this machine does, within what it was granted. Links within are followed here, as
-// far as they stay there.
+// resolvePath returns the path on this machine of a file or folder that a plugin names by its guest path or by its path
+// on this machine. The file must be in a granted folder; symbolic links are followed only inside it.
 func resolvePath(r *host.Request, name, mode string) (string, error) {
 	right := "fs:" + mode + ":" + name + "=PATH"
-	refused := deny(right, "%s reaches files only for a grant of the folder that they are in", r.Tool).
+	refused := deny(right, "%s requires a grant of the folder that contains the file", r.Tool).
 		WithNext(grantCommand(r, "fs:"+mode+":"+path.Dir(name)+"=/files"))
 	if path.Clean(name) != name || !path.IsAbs(name) {
-		return "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute and plain path", r.Tool, manifest.CleanLine(name))
+		return "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.Tool,
+			manifest.CleanLine(name))
 	}
 	for _, pathOf := range []func(host.FSGrant) string{
 		func(g host.FSGrant) string { return g.Path },
@@ -277,7 +292,7 @@ func resolvePath(r *host.Request, name, mode string) (string, error) {
 			}
 			source, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(rest)))
 			if err != nil {
-				return "", host.Errorf(host.InvalidArgs, "%s: there is no %s", r.Tool, manifest.CleanLine(name))
+				return "", host.Errorf(host.InvalidArgs, "%s: %s does not exist", r.Tool, manifest.CleanLine(name))
 			}
 			if _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); !within {
 				return "", refused
@@ -288,7 +303,7 @@ func resolvePath(r *host.Request, name, mode string) (string, error) {
 	return "", refused
 }
 
-// relativeTo answers what of a path follows a folder, if it is that folder or in it.
+// relativeTo returns the path relative to a folder, and whether the folder is or contains it.
 func relativeTo(name, folder string) (rest string, within bool) {
 	if name == folder {
 		return ".", true
@@ -296,7 +311,7 @@ func relativeTo(name, folder string) (rest string, within bool) {
 	return strings.CutPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// closeOwn is close for a plugin: it ends what the plugin has in the browser, which stays.
+// closeOwn implements close for a plugin: it closes the plugin's pages. The browser stays open.
 func (p *Provider) closeOwn(ctx context.Context, r *host.Request) (*host.Result, error) {
 	c, err := p.clientFor(ctx, r)
 	if err != nil {
@@ -306,5 +321,5 @@ func (p *Provider) closeOwn(ctx context.Context, r *host.Request) (*host.Result,
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
-	return result(closeResult{pages}, "the browser stays open: it is not this plugin's alone")
+	return result(closeResult{pages}, "the browser stays open, because other callers can use it")
 }

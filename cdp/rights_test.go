@@ -33,7 +33,8 @@ func TestConfine(t *testing.T) {
 	}
 	grant := host.Grant{
 		FS: []host.FSGrant{
-			{Path: "/data", Source: filepath.Join(dir, "ro"), Mode: "ro"}, {Path: "/out", Source: filepath.Join(dir, "rw"), Mode: "rw"},
+			{Path: "/data", Source: filepath.Join(dir, "ro"), Mode: "ro"},
+			{Path: "/out", Source: filepath.Join(dir, "rw"), Mode: "rw"},
 		},
 		Tools: []string{"cdp.*", "cdp.Novel.named"},
 	}
@@ -47,7 +48,7 @@ func TestConfine(t *testing.T) {
 	for _, c := range []struct {
 		tool, params string
 		may          []string
-		want         string // of the plugin's parameters, where they are other than given
+		want         string // the plugin's parameters, if they differ from the given ones
 	}{
 		{"Page.navigate", `{"url":"http://a/"}`, everybody, ""},
 		{"Page.navigate", `{"url":"HTTPS://a/"}`, everybody, ""},
@@ -107,10 +108,14 @@ func TestConfine(t *testing.T) {
 		{"Input.dispatchKeyEvent", `{"type":"keyDown","key":"v","windowsVirtualKeyCode":86}`, everybody, ""},
 		{"Input.dispatchKeyEvent", `{"type":"keyDown","commands":["selectAll"]}`, everybody, ""},
 		{"Input.dispatchKeyEvent", `{"type":"keyDown","commands":["paste"]}`, []string{person, client}, ""},
-		{"Input.dispatchKeyEvent", `{"type":"keyDown","commands":["copy","PasteAndMatchStyle"]}`, []string{person, client}, ""},
-		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":2,"windowsVirtualKeyCode":86}`, []string{person, client}, ""},
-		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":10.0,"windowsVirtualKeyCode":8.6e1}`, []string{person, client}, ""},
-		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":8,"windowsVirtualKeyCode":45}`, []string{person, client}, ""},
+		{"Input.dispatchKeyEvent", `{"type":"keyDown","commands":["copy","PasteAndMatchStyle"]}`, []string{person, client},
+			""},
+		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":2,"windowsVirtualKeyCode":86}`, []string{person, client},
+			""},
+		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":10.0,"windowsVirtualKeyCode":8.6e1}`,
+			[]string{person, client}, ""},
+		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":8,"windowsVirtualKeyCode":45}`, []string{person, client},
+			""},
 
 		{"Novel.reach", `{}`, []string{person, client}, ""},
 		{"Novel.named", `{}`, everybody, ""},
@@ -160,7 +165,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return texts[0] == texts[1]
 }
 
-// What the keeper is told of who calls.
+// TestCallersOfTheKeeper checks what the keeper learns about callers.
 func TestCallersOfTheKeeper(t *testing.T) {
 	grant := host.Grant{
 		FS:   []host.FSGrant{{Path: "/a", Source: "/srv/a", Mode: "ro"}, {Path: "/b", Source: "/srv/b", Mode: "rw"}},
@@ -171,23 +176,25 @@ func TestCallersOfTheKeeper(t *testing.T) {
 		"mcp:some":   {Name: "mcp:some"},
 		"plugin:one": {Name: "plugin:one", Digest: "sha256:1", Folders: []string{"/srv/b"}, HTTP: grant.HTTP},
 	} {
-		if got := callerOf(&host.Request{Caller: caller, CallerDigest: "sha256:1", CallerGrant: grant}); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s is told as %+v, want %+v", caller, got, want)
+		if got := callerOf(&host.Request{Caller: caller, CallerDigest: "sha256:1",
+			CallerGrant: grant}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", caller, got, want)
 		}
 	}
 }
 
-// Numbers of a call are sent as they were given.
+// TestNumbersAreUnchanged checks that numbers keep their spelling.
 func TestNumbersAreUnchanged(t *testing.T) {
 	p := New(Config{})
 	const params = `{"x":12345678901234567890,"y":0.1000000000000000055511151231257827,"z":1e400}`
-	got, err := p.confine(&host.Request{Tool: "Input.dispatchMouseEvent", Params: json.RawMessage(params), Caller: "mcp:some"})
+	got, err := p.confine(&host.Request{Tool: "Input.dispatchMouseEvent", Params: json.RawMessage(params),
+		Caller: "mcp:some"})
 	if err != nil || string(got.Params) != params {
 		t.Errorf("%s, %v", got.Params, err)
 	}
 }
 
-// FuzzConfined: what a plugin may send opens nothing but the web, however it is written.
+// FuzzConfine checks that a plugin can only open http and https URLs, however it writes them.
 func FuzzConfine(f *testing.F) {
 	f.Add([]byte(`{"url":"http://a/","url":"file:///etc/passwd"}`))
 	f.Add([]byte(`{"\u0075rl":"\tfile:///etc/passwd"}`))

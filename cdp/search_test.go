@@ -19,7 +19,7 @@ func searchHost(t testing.TB) *host.Host {
 	return host.New(host.Config{Catalog: catalog})
 }
 
-// TestSearch holds search over the protocol to what it reached on the sets of queries.
+// TestSearch checks that search over the protocol keeps the scores that it reached on the sets of queries.
 func TestSearch(t *testing.T) {
 	h := searchHost(t)
 	for file, least := range map[string]map[string]host.EvalScore{ // by kind, on all rows
@@ -57,10 +57,11 @@ func TestSearch(t *testing.T) {
 			}
 			r := host.Evaluate(set, h)
 			if len(r.Unknown) > 0 {
-				t.Errorf("the set names what does not exist: %v", r.Unknown)
+				t.Errorf("the set names tools that do not exist: %v", r.Unknown)
 			}
 			for _, s := range r.Scores {
-				t.Logf("%1s %-8s %3d queries: success@1 %.3f, success@5 %.3f, MRR %.3f, NDCG@10 %.3f", s.Half, s.Kind, s.Queries, s.Success1, s.Success5, s.MRR, s.NDCG10)
+				t.Logf("%1s %-8s %3d queries: success@1 %.3f, success@5 %.3f, MRR %.3f, NDCG@10 %.3f", s.Half, s.Kind, s.Queries,
+					s.Success1, s.Success5, s.MRR, s.NDCG10)
 				if l := least[s.Kind]; s.Success1 < l.Success1 || s.Success5 < l.Success5 || s.NDCG10 < l.NDCG10 {
 					t.Errorf("%s of half %q: %+v; at least %+v was expected", s.Kind, s.Half, s, l)
 				}
@@ -102,32 +103,36 @@ func TestEveryPhrase(t *testing.T) {
 		}
 	})
 	if len(missed) > 0 {
-		t.Errorf("%d of %d phrases do not find their command among the first five:\n%s", len(missed), phrases, strings.Join(missed, "\n"))
+		t.Errorf("%d of %d phrases do not find their command among the first five:\n%s", len(missed), phrases,
+			strings.Join(missed, "\n"))
 	}
 }
 
-// TestEveryName finds each command by its name in every style of writing.
+// TestEveryName finds each command by its name in every naming style.
 func TestEveryName(t *testing.T) {
 	h := searchHost(t)
 	turn := 0
 	eachCommand(t, func(name, domain, bare string) {
 		turn++
 		for i, query := range []string{
-			name, "cdp." + name, strings.ToLower(name), strings.ToUpper(name), domain + " " + bare, snake(domain) + "." + snake(bare),
+			name, "cdp." + name, strings.ToLower(name), strings.ToUpper(name), domain + " " + bare, snake(domain) + "." +
+				snake(bare),
 			strings.ReplaceAll(snake(name), ".", "_"), "cdp__" + domain + "__" + bare, bare, strings.ToLower(bare), snake(bare),
 			strings.ReplaceAll(snake(bare), "_", "-"), strings.ReplaceAll(snake(bare), "_", " "),
 		} {
 			if (i+turn)%3 != 0 {
 				continue // a third of the styles for each name, to save time
 			}
-			if got := first(t, h, query); got != name && (strings.Contains(query, domain) || !strings.EqualFold(bareOf(got), bare)) {
+			if got := first(t, h, query); got != name && (strings.Contains(query, domain) ||
+				!strings.EqualFold(bareOf(got), bare)) {
 				t.Errorf("%q: %s is first, expected %s", query, got, name)
 			}
 		}
 	})
 }
 
-// TestEveryNameMistyped makes one slip in each command's name: a letter left out, doubled, wrong or swapped with the next.
+// TestEveryNameMistyped makes one typo in each command's name: a letter omitted, doubled, wrong or swapped with the
+// next.
 func TestEveryNameMistyped(t *testing.T) {
 	h := searchHost(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -136,7 +141,8 @@ func TestEveryNameMistyped(t *testing.T) {
 		if len(bare) < 6 {
 			return // "cleer" is as near to others
 		}
-		for _, query := range []string{misspell(r, bare), domain + "." + misspell(r, bare), misspell(r, strings.ReplaceAll(snake(bare), "_", " "))} {
+		for _, query := range []string{misspell(r, bare), domain + "." + misspell(r, bare),
+			misspell(r, strings.ReplaceAll(snake(bare), "_", " "))} {
 			tried++
 			if got := first(t, h, query); got != name && !strings.EqualFold(bareOf(got), bare) {
 				missed = append(missed, fmt.Sprintf("%q gives %s", query, got))
@@ -144,9 +150,9 @@ func TestEveryNameMistyped(t *testing.T) {
 		}
 	})
 	if share := 1 - float64(len(missed))/float64(tried); share < 0.97 {
-		t.Errorf("%.4f of %d slips were understood:\n%s", share, tried, strings.Join(missed, "\n"))
+		t.Errorf("%.4f of %d typos were corrected:\n%s", share, tried, strings.Join(missed, "\n"))
 	} else {
-		t.Logf("%.4f of %d slips were understood", share, tried)
+		t.Logf("%.4f of %d typos were corrected", share, tried)
 	}
 }
 
@@ -189,7 +195,7 @@ func snake(name string) string {
 	return strings.ToLower(b.String())
 }
 
-// misspell changes one letter behind the first.
+// misspell changes one letter after the first.
 func misspell(r *rand.Rand, name string) string {
 	for {
 		i := 1 + r.IntN(len(name)-2)
@@ -204,7 +210,8 @@ func misspell(r *rand.Rand, name string) string {
 		case 3:
 			wrong = name[:i] + name[i+1:i+2] + name[i:i+1] + name[i+2:]
 		}
-		if !strings.EqualFold(wrong, name) && strings.Count(wrong, ".") == strings.Count(name, ".") && wrong[len(wrong)-1] != '.' {
+		if !strings.EqualFold(wrong, name) && strings.Count(wrong, ".") == strings.Count(name, ".") &&
+			wrong[len(wrong)-1] != '.' {
 			return wrong
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// The search segment is generated, because building it costs more than a search: a test holds it against what
-// buildSegment makes.
+// The search segment is generated, because building it costs more than a search. A test compares it with what
+// buildSegment returns.
 //
 //go:generate go generate ./internal/protocol
 //go:generate go test -run TestSegment -update .
@@ -35,7 +35,8 @@ func (p *Provider) buildSegment() []byte {
 			continue
 		}
 		docs = append(docs, host.SearchDoc{
-			Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect), Brief: c.Brief, Signature: p.signature(c),
+			Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect), Brief: c.Brief,
+			Signature:  p.signature(c),
 			Deprecated: c.Deprecated, Experimental: c.Experimental, Text: c.Description, Keywords: c.Keywords, Tasks: c.Tasks,
 			Params: searchParams(c.Params),
 		})
@@ -67,7 +68,7 @@ func category(c *protocol.Command) string {
 	return "action"
 }
 
-// signature has required parameters first: "getCookies(urls?: string[])".
+// signature returns a signature with the required parameters first: "getCookies(urls?: string[])".
 func (p *Provider) signature(c *protocol.Command) string {
 	var required, optional []string
 	for _, q := range c.Params {

@@ -18,6 +18,6 @@ func TestSegment(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(built, segment) {
-		t.Fatal("segment.bin is not what the protocol and the verbs make; run go generate ./cdp/...")
+		t.Fatal("segment.bin differs from what the protocol and the verbs generate; run go generate ./cdp/...")
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// FindChrome tells which browser would be started, and in a sentence why it is that one. The error is chrome_launch, names what was
-// looked for, and its first next step installs one.
+// FindChrome returns the path of the browser that open would start, and a sentence that says why it is that one. The
+// error is chrome_launch; it lists what was searched, and its first next step installs a browser.
 func FindChrome(env func(string) string, configured string) (path, why string, err error) {
 	found, err := findChrome("", env, configured)
 	if err != nil {
@@ -31,10 +31,10 @@ func findChrome(wanted string, env func(string) string, configured string) (brow
 	return browser.Found{}, e
 }
 
-// SocketPath is where the keeper of the default browser listens.
+// SocketPath returns the path of the socket on which the keeper of the default browser listens.
 func SocketPath(runDir string) string { return keeper.SocketPath(runDir, "") }
 
-// Keepers names the browsers that are open, and those whose keeper died and left files.
+// Keepers returns the names of the open browsers, and of those whose keeper died and left files.
 func Keepers(runDir string) (open, stale []string, err error) {
 	entries, err := keeper.List(runDir)
 	for _, e := range entries {
@@ -47,5 +47,5 @@ func Keepers(runDir string) (open, stale []string, err error) {
 	return open, stale, err
 }
 
-// Supported tells whether browsers can be opened on this platform.
+// Supported reports whether browsers can be opened on this platform.
 func Supported() bool { return keeper.Supported() }

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestStatusOfAnotherVersion is asked where a keeper runs that speaks another wire: it is not said to be dead.
+// TestStatusOfAnotherVersion checks that status does not call a keeper with another wire version dead.
 func TestStatusOfAnotherVersion(t *testing.T) {
 	dir, err := os.MkdirTemp("", "") // t.TempDir has too long a path for a socket
 	if err != nil {
@@ -51,7 +51,8 @@ func TestStatusOfAnotherVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := strings.Join(got.Warnings, "; "); !strings.Contains(said, "version 0.0.9") || !strings.Contains(said, "replaces it") {
+	if said := strings.Join(got.Warnings, "; "); !strings.Contains(said, "version 0.0.9") ||
+		!strings.Contains(said, "replaces it") {
 		t.Errorf("warnings %q, browsers %s", said, got.Data)
 	}
 }

@@ -7,15 +7,19 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// verbs are the browser's own tools, beside the protocol's commands. They are few, built on demand, and not to be changed.
+// verbs are the tools for the browser itself, next to the protocol's commands. They are built on demand and must not be
+// modified.
 var verbs = sync.OnceValue(func() []manifest.Tool {
 	return []manifest.Tool{
 		{
 			Name: "open", Category: "action", Effect: manifest.EffectWrite, OpenWorld: true,
 			Docs: manifest.Docs{
-				Brief:    "Open a page, starting Chrome or attaching if needed",
-				Standard: "Opens url in a new page, which becomes the current target, and waits for its load event. Without a browser open it starts Chrome, headless unless headed, or attaches to a running one.",
-				Full:     "The browser stays open, owned by a keeper process, until close or until nobody used it for its idle time. Give several browsers names with --browser. As root Chrome runs without its sandbox, and the answer's warnings say so.",
+				Brief: "Open a page, starting Chrome or attaching if needed",
+				Standard: "Opens url in a new page, which becomes the current target, and waits for its load event. Without a " +
+					"browser open it starts Chrome, headless unless headed, or attaches to a running one.",
+				Full: "The browser stays open, owned by a keeper process, until close or until nobody used it for its idle " +
+					"time. Give several browsers names with --browser. As root Chrome runs without its sandbox, and the answer's " +
+					"warnings say so.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
 "url":{"type":"string","minLength":1,"description":"Page to open, such as https://example.com/; default about:blank"},
@@ -32,18 +36,22 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Examples: []manifest.Example{
 				{Title: "Open a page", Kind: "minimal", Params: json.RawMessage(`{"url":"https://example.com/"}`)},
 				{Title: "Open an empty page in a window", Kind: "common", Params: json.RawMessage(`{"headed":true}`)},
-				{Title: "Attach to a running Chrome", Kind: "full", Params: json.RawMessage(`{"attach":"9222","url":"https://example.com/"}`)},
+				{Title: "Attach to a running Chrome", Kind: "full",
+					Params: json.RawMessage(`{"attach":"9222","url":"https://example.com/"}`)},
 			},
-			Tasks:    []string{"open a page", "open a web page", "start the browser", "launch chrome", "go to a url", "visit a website", "attach to a running chrome"},
+			Tasks: []string{"open a page", "open a web page", "start the browser", "launch chrome", "go to a url",
+				"visit a website", "attach to a running chrome"},
 			Keywords: []string{"browser", "launch", "start", "goto", "visit"}, Aliases: []string{"launch", "goto"},
 			When: "before anything else", WhenNot: "to move the current page: use Page.navigate",
-			Related: []manifest.Related{{Tool: "cdp.close", Why: "ends the browser"}, {Tool: "cdp.Page.navigate", Why: "moves the current page"}},
+			Related: []manifest.Related{{Tool: "cdp.close", Why: "ends the browser"},
+				{Tool: "cdp.Page.navigate", Why: "moves the current page"}},
 		},
 		{
 			Name: "close", Category: "action", Effect: manifest.EffectDestructive, Idempotent: true,
 			Docs: manifest.Docs{
-				Brief:    "Close the browser, or with --target one page",
-				Standard: "Ends the browser, its keeper and its temporary profile; nothing is left running. With --target only that page is closed.",
+				Brief: "Close the browser, or with --target one page",
+				Standard: "Ends the browser, its keeper and its temporary profile; nothing is left running. With --target only " +
+					"that page is closed.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
 "all":{"type":"boolean","default":false,"description":"Close every open browser"}}}`),
@@ -54,13 +62,15 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				{Title: "Close the browser", Kind: "minimal", Params: json.RawMessage(`{}`)},
 				{Title: "Close every browser", Kind: "full", Params: json.RawMessage(`{"all":true}`)},
 			},
-			Tasks: []string{"close the browser", "quit chrome", "close a tab", "end the browser"}, Keywords: []string{"quit", "exit", "stop", "kill"},
+			Tasks:    []string{"close the browser", "quit chrome", "close a tab", "end the browser"},
+			Keywords: []string{"quit", "exit", "stop", "kill"},
 		},
 		{
 			Name: "status", Category: "query", Effect: manifest.EffectRead, Idempotent: true,
 			Docs: manifest.Docs{
-				Brief:    "Tell what the browser is and how it does",
-				Standard: "Says which browser is open, since when, what it runs, why it is that one, where its log is, and after how long unused it ends. With no browser open it says so and ends well.",
+				Brief: "Tell what the browser is and how it does",
+				Standard: "Says which browser is open, since when, what it runs, why it is that one, where its log is, and " +
+					"after how long unused it ends. With no browser open it says so and ends well.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
 "all":{"type":"boolean","default":false,"description":"Every browser, also stale ones"}}}`),
@@ -76,14 +86,16 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 		{
 			Name: "targets", Category: "query", Effect: manifest.EffectRead, Idempotent: true,
 			Docs: manifest.Docs{
-				Brief:    "List pages, frames, workers and popups",
-				Standard: "Lists the targets of the browser with id, type, URL and title; the current one is marked. Calls take --target: an id, a part of the URL, or the index.",
+				Brief: "List pages, frames, workers and popups",
+				Standard: "Lists the targets of the browser with id, type, URL and title; the current one is marked. Calls take " +
+					"--target: an id, a part of the URL, or the index.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["targets"],"properties":{
 "targets":{"type":"array","items":{"type":"object"},"description":"index, id, type, url, title, current, crashed, owner, parent, opener, dialog"}}}`),
 			Examples: []manifest.Example{{Title: "List the targets", Kind: "minimal", Params: json.RawMessage(`{}`)}},
-			Tasks:    []string{"list open tabs", "which pages are open", "list tabs"}, Keywords: []string{"tabs", "pages", "windows"},
+			Tasks:    []string{"list open tabs", "which pages are open", "list tabs"},
+			Keywords: []string{"tabs", "pages", "windows"},
 		},
 		{
 			Name: "activate", Category: "action", Effect: manifest.EffectWrite, Idempotent: true,
@@ -96,14 +108,17 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["target"],"properties":{
 "target":{"type":"string","description":"Id of the page that is current now"},"url":{"type":"string","description":"Its URL"},"title":{"type":"string","description":"Its title"}}}`),
 			Positional: []string{"target"},
-			Examples:   []manifest.Example{{Title: "Go to the second target", Kind: "minimal", Params: json.RawMessage(`{"target":"1"}`)}},
-			Tasks:      []string{"switch to another tab", "focus a page", "select a tab"}, Keywords: []string{"switch", "focus", "tab"},
+			Examples: []manifest.Example{{Title: "Go to the second target", Kind: "minimal",
+				Params: json.RawMessage(`{"target":"1"}`)}},
+			Tasks:    []string{"switch to another tab", "focus a page", "select a tab"},
+			Keywords: []string{"switch", "focus", "tab"},
 		},
 		{
 			Name: "events", Category: "query", Effect: manifest.EffectRead,
 			Docs: manifest.Docs{
-				Brief:    "Read events that the browser has sent",
-				Standard: "Returns kept events by sequence number, oldest first, and says how many were dropped. Read on with since set to last_seq.",
+				Brief: "Read events that the browser has sent",
+				Standard: "Returns kept events by sequence number, oldest first, and says how many were dropped. Read on with " +
+					"since set to last_seq.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
 "match":{"type":"array","items":{"type":"string","minLength":1},"description":"Event names such as Network.* or Page.loadEventFired; default all"},
@@ -119,10 +134,13 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 "end":{"type":"string","description":"Why a stream ended: until, timeout, max or closed"}}}`),
 			Examples: []manifest.Example{
 				{Title: "Read what is there", Kind: "minimal", Params: json.RawMessage(`{}`)},
-				{Title: "Read requests on from event 120", Kind: "full", Params: json.RawMessage(`{"match":["Network.requestWillBeSent"],"since":120,"limit":50}`)},
+				{Title: "Read requests on from event 120", Kind: "full",
+					Params: json.RawMessage(`{"match":["Network.requestWillBeSent"],"since":120,"limit":50}`)},
 			},
-			Tasks: []string{"read console messages", "see network requests that were made", "what events happened", "read console errors", "which requests failed", "wait for an event"},
-			When:  "after its domain was turned on, as by Network.enable", WhenNot: "to wait for an event: parley cdp --listen EVENT --until EVENT",
+			Tasks: []string{"read console messages", "see network requests that were made", "what events happened",
+				"read console errors", "which requests failed", "wait for an event"},
+			When:     "after its domain was turned on, as by Network.enable",
+			WhenNot:  "to wait for an event: parley cdp --listen EVENT --until EVENT",
 			Keywords: []string{"console", "log", "listen", "stream"},
 		},
 	}
