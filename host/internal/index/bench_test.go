@@ -7,11 +7,18 @@ import (
 	"testing"
 )
 
-// synthetic makes up n tools of a plugin from a vocabulary as wide as that of real tools.
+// synthetic returns n random tools of a plugin, with a vocabulary as large as that of real tools.
 func synthetic(seed uint64, n int) []Doc {
 	r := rand.New(rand.NewPCG(seed, 7))
-	verbs := strings.Fields("get set list create delete update find search run send read write convert open close start stop check parse format upload download merge split count sort move copy add remove")
-	nouns := strings.Fields("cookie page issue file user message repository branch commit table row column image video token secret key event log metric alert ticket project task note calendar contact mail folder bucket object queue topic stream model prompt chart map route place weather price order invoice customer product cart payment shipment account transaction node edge graph document section paragraph template style font color theme layer frame request response header body session certificate domain record zone cluster container pod service volume snapshot backup schedule job worker pipeline stage build release package version license dependency test suite report coverage trace profile")
+	verbs := strings.Fields("get set list create delete update find search run send read write convert open close " +
+		"start stop check parse format upload download merge split count sort move copy add remove")
+	nouns := strings.Fields("cookie page issue file user message repository branch commit table row column image video " +
+		"token secret key event log metric alert ticket project task note calendar contact mail folder bucket object " +
+		"queue topic stream model prompt chart map route place weather price order invoice customer product cart payment " +
+		"shipment account transaction node edge graph document section paragraph template style font color theme layer " +
+		"frame request response header body session certificate domain record zone cluster container pod service volume " +
+		"snapshot backup schedule job worker pipeline stage build release package version license dependency test suite " +
+		"report coverage trace profile")
 	var syllables = strings.Fields("ka lo mi ren tor vex pla sti bon dra fel gri hub jen kor lum nar")
 	word := func() string {
 		if r.IntN(4) > 0 {
@@ -34,7 +41,8 @@ func synthetic(seed uint64, n int) []Doc {
 		docs[i] = Doc{
 			Name: name, Effect: "read", Brief: strings.TrimSpace("Does " + text(6)),
 			Signature: name + "(" + noun + ": string, limit?: integer)", Text: text(15),
-			Params: []Param{{Name: noun + "_id", Text: text(4)}, {Name: "limit", Text: "Most results"}, {Name: word(), Text: text(4), Enum: []string{word(), word()}}},
+			Params: []Param{{Name: noun + "_id", Text: text(4)}, {Name: "limit", Text: "Most results"},
+				{Name: word(), Text: text(4), Enum: []string{word(), word()}}},
 		}
 	}
 	return docs
@@ -68,13 +76,14 @@ func BenchmarkSearch(b *testing.B) {
 			segs, size = []*Segment{one}, len(data)
 		}
 		for _, q := range []string{"list_issues", "delete a row of the table", "set cokie", "screenshot of the whole page"} {
-			b.Run(fmt.Sprintf("%dx%d,merged=%v/%s", f.plugins, f.tools, f.merged, strings.ReplaceAll(q, " ", "-")), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					Search(segs, Query{Text: q})
-				}
-				b.ReportMetric(float64(size)/1e6, "MB")
-			})
+			b.Run(fmt.Sprintf("%dx%d,merged=%v/%s", f.plugins, f.tools, f.merged, strings.ReplaceAll(q, " ", "-")),
+				func(b *testing.B) {
+					b.ReportAllocs()
+					for b.Loop() {
+						Search(segs, Query{Text: q})
+					}
+					b.ReportMetric(float64(size)/1e6, "MB")
+				})
 		}
 	}
 }

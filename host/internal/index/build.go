@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// The fields of a document, in the order of the bits of a mask. A word's strongest field says why a document was found.
+// The fields of a document, in the order of the bits of a mask. The first matching field explains why a document was
+// found.
 const (
 	inName = iota
 	inGroup
@@ -24,8 +25,8 @@ const (
 
 var fieldNames = [fieldCount]string{"name", "group", "alias", "keyword", "task", "brief", "parameter", "description"}
 
-// weights are BM25F's: what one occurrence counts, and how much a field longer than usual (in words) takes from it.
-// The usual lengths are constants, so that a document weighs the same in every plugin.
+// weights are the parameters of BM25F: the boost of one occurrence, and the penalty b for fields longer than usual (in
+// words). The usual lengths are constants, so that a document has the same weight in every plugin.
 var weights = [fieldCount]struct{ boost, b, usual float64 }{
 	inName:    {boost: 4.5, b: 0.5, usual: 3},
 	inGroup:   {boost: 1.8},
@@ -43,12 +44,12 @@ const (
 	flagKind         = 3 // mask: 0 tool, 1 event, 2 type
 	flagDeprecated   = 4
 	flagExperimental = 8
-	flagOwnName      = 16 // the signature begins with the document's own name, which is not written again
+	flagOwnName      = 16 // the signature begins with the document's own name, which is left out
 )
 
 var kinds = [3]string{"tool", "event", "type"}
 
-// kindOf is the number of a kind, -1 for an unknown one. Empty means tool.
+// kindOf returns the number of a kind, -1 for an unknown one. Empty means tool.
 func kindOf(kind string) int {
 	if kind == "" {
 		return 0
@@ -56,8 +57,8 @@ func kindOf(kind string) int {
 	return slices.Index(kinds[:], kind)
 }
 
-// Build packs the documents of a plugin into a segment. The same documents in any order give the same bytes. A document
-// of an unknown kind is taken for a tool.
+// Build packs the documents of a plugin into a segment. The bytes do not depend on the order of the documents. A
+// document of an unknown kind counts as a tool.
 func Build(plugin string, docs []Doc) []byte {
 	b := builder{terms: map[string]*term{}, numbers: map[string]int{}}
 	sorted := make([]packed, len(docs))
@@ -86,7 +87,7 @@ func Build(plugin string, docs []Doc) []byte {
 	return layout([]draft{m}, b.entries())
 }
 
-// meaningOf is what a document is about.
+// meaningOf returns the meaning of a document.
 func meaningOf(plugin string, d *Doc) *meaning {
 	m := &meaning{}
 	m.add(plugin, 1)
@@ -120,14 +121,14 @@ type term struct {
 	docs []occurrences
 }
 
-// occurrences are those of a word in a document.
+// occurrences are the occurrences of a word in a document.
 type occurrences struct {
 	doc  int
 	tf   [fieldCount]float64 // already divided by the field's length norm
 	mask byte
 }
 
-// number gives every shared string its number and returns the section that holds them.
+// number numbers the shared strings and returns the section that contains them.
 func (b *builder) number() []byte {
 	list := make([]string, 0, len(b.numbers))
 	for s := range b.numbers {
@@ -198,7 +199,7 @@ func (b *builder) words(doc int, d *Doc) {
 	b.field(doc, inText, false, text...)
 }
 
-// field counts the words of texts; stop words only where every word matters.
+// field counts the words of texts, including stop words if every word matters.
 func (b *builder) field(doc, field int, everyWord bool, texts ...string) {
 	const maxCount = 5000 // words of one document's field
 	counts := map[string]float64{}
@@ -215,7 +216,7 @@ func (b *builder) field(doc, field int, everyWord bool, texts ...string) {
 					counts[letters] += 0.5
 				}
 			}
-			// WebSocket is also looked for as one word, and parameters by their whole names.
+			// Queries also contain WebSocket as one word, and whole names of parameters.
 			if len(c.parts) > 1 && (len(c.parts) == 2 || field == inParam) && len(c.whole) <= maxTerm {
 				counts[c.whole]++
 			}
@@ -244,7 +245,7 @@ func (b *builder) field(doc, field int, everyWord bool, texts ...string) {
 	}
 }
 
-// entries are the terms with what each says of a document brought to a byte.
+// entries returns the terms with the weight of each in a document as a byte.
 func (b *builder) entries() map[string]*entry {
 	out := make(map[string]*entry, len(b.terms))
 	for word, t := range b.terms {

@@ -9,7 +9,8 @@ func tool(line string, phrases ...string) Doc {
 	for i := range f {
 		f[i] = strings.TrimSpace(f[i])
 	}
-	d := Doc{Name: f[0], Brief: strings.TrimLeft(f[1], "!~"), Deprecated: strings.HasPrefix(f[1], "!"), Experimental: strings.HasPrefix(f[1], "~"), Effect: "read"}
+	d := Doc{Name: f[0], Brief: strings.TrimLeft(f[1], "!~"), Deprecated: strings.HasPrefix(f[1], "!"),
+		Experimental: strings.HasPrefix(f[1], "~"), Effect: "read"}
 	group, name := splitName(d.Name)
 	d.Group = strings.TrimSuffix(group, ".")
 	if len(f) > 2 && f[2] != "" {
@@ -41,59 +42,83 @@ func tool(line string, phrases ...string) Doc {
 
 // browserDocs stand for a large plugin of browser tools.
 var browserDocs = []Doc{
-	tool("Network.getCookies | Returns all browser cookies for the current URL | urls", "alias:list cookies", "task:read the cookies of a page"),
+	tool("Network.getCookies | Returns all browser cookies for the current URL | urls", "alias:list cookies",
+		"task:read the cookies of a page"),
 	tool("Network.getAllCookies | !Returns all browser cookies"),
-	tool("Network.setCookie | Sets a cookie with the given cookie data; may overwrite equivalent cookies | name;value;url;sameSite Strict Lax None", "effect:write"),
+	tool("Network.setCookie | Sets a cookie with the given cookie data; may overwrite equivalent cookies | "+
+		"name;value;url;sameSite Strict Lax None", "effect:write"),
 	tool("Network.deleteCookies | Deletes browser cookies with matching name and url | name;url", "effect:destructive"),
 	tool("Network.clearBrowserCookies | Clears browser cookies", "effect:destructive"),
 	tool("Network.clearBrowserCache | Clears browser cache", "effect:destructive"),
 	tool("Network.setBlockedURLs | ~Blocks URLs from loading | urls", "task:block ads"),
 	tool("Network.setExtraHTTPHeaders | Specifies whether to always send extra HTTP headers with the requests | headers"),
-	tool("Network.setUserAgentOverride | Allows overriding user agent with the given string | userAgent;acceptLanguage;platform"),
-	tool("Network.emulateNetworkConditions | Activates emulation of network conditions | offline;latency;downloadThroughput;connectionType none cellular2g cellular3g wifi", "task:simulate slow internet", "task:go offline"),
-	tool("Network.getResponseBody | Returns content served for the given request | requestId", "task:read what the server answered"),
-	tool("Page.navigate | Navigates current page to the given URL | url;referrer;transitionType link typed", "alias:goto", "task:open a website", "effect:write"),
+	tool("Network.setUserAgentOverride | Allows overriding user agent with the given string | " +
+		"userAgent;acceptLanguage;platform"),
+	tool("Network.emulateNetworkConditions | Activates emulation of network conditions | "+
+		"offline;latency;downloadThroughput;connectionType none cellular2g cellular3g wifi", "task:simulate slow internet",
+		"task:go offline"),
+	tool("Network.getResponseBody | Returns content served for the given request | requestId",
+		"task:read what the server answered"),
+	tool("Page.navigate | Navigates current page to the given URL | url;referrer;transitionType link typed", "alias:goto",
+		"task:open a website", "effect:write"),
 	tool("Page.reload | Reloads given page optionally ignoring the cache | ignoreCache", "alias:refresh", "effect:write"),
-	tool("Page.captureScreenshot | Capture page screenshot | format jpeg png webp;quality;captureBeyondViewport", "task:take a picture of the page", "alias:full page screenshot"),
-	tool("Page.printToPDF | Print page as PDF | landscape;displayHeaderFooter;paperWidth", "task:save the page as a pdf file"),
-	tool("Page.handleJavaScriptDialog | Accepts or dismisses a JavaScript initiated dialog (alert, confirm, prompt, or onbeforeunload) | accept;promptText", "task:close an alert box"),
+	tool("Page.captureScreenshot | Capture page screenshot | format jpeg png webp;quality;captureBeyondViewport",
+		"task:take a picture of the page", "alias:full page screenshot"),
+	tool("Page.printToPDF | Print page as PDF | landscape;displayHeaderFooter;paperWidth",
+		"task:save the page as a pdf file"),
+	tool("Page.handleJavaScriptDialog | Accepts or dismisses a JavaScript initiated dialog (alert, confirm, prompt, or "+
+		"onbeforeunload) | accept;promptText", "task:close an alert box"),
 	tool("Page.addScriptToEvaluateOnNewDocument | Evaluates given script in every frame upon creation | source;worldName"),
 	tool("Page.setGeolocationOverride | !Overrides the Geolocation Position or Error | latitude;longitude"),
 	tool("Page.startScreencast | ~Starts sending each frame using the screencastFrame event | format jpeg png"),
-	tool("Page.getLayoutMetrics | Returns metrics relating to the layouting of the page, such as viewport bounds and scale"),
+	tool("Page.getLayoutMetrics | Returns metrics relating to the layouting of the page, such as viewport bounds and " +
+		"scale"),
 	tool("Page.enable | Enables page domain notifications"),
 	tool("Network.enable | Enables network tracking, network events will now be delivered to the client"),
 	tool("Runtime.enable | Enables reporting of execution contexts creation"),
-	tool("Runtime.evaluate | Evaluates expression on global object | expression;returnByValue;awaitPromise", "alias:run javascript", "task:javascript execution"),
-	tool("Runtime.callFunctionOn | Calls function with given declaration on the given object | functionDeclaration;objectId", "task:run a javascript function on an object"),
+	tool("Runtime.evaluate | Evaluates expression on global object | expression;returnByValue;awaitPromise",
+		"alias:run javascript", "task:javascript execution"),
+	tool("Runtime.callFunctionOn | Calls function with given declaration on the given object | "+
+		"functionDeclaration;objectId", "task:run a javascript function on an object"),
 	tool("Runtime.terminateExecution | ~Terminate current or next JavaScript execution"),
 	tool("Runtime.getProperties | Returns properties of a given object | objectId;ownProperties"),
-	tool("Debugger.evaluateOnCallFrame | Evaluates expression on a given call frame | callFrameId;expression", "task:javascript execution in a paused frame"),
+	tool("Debugger.evaluateOnCallFrame | Evaluates expression on a given call frame | callFrameId;expression",
+		"task:javascript execution in a paused frame"),
 	tool("Debugger.setBreakpoint | Sets JavaScript breakpoint at a given location | location;condition"),
 	tool("Debugger.resume | Resumes JavaScript execution"),
-	tool("DOM.querySelector | Executes querySelector on a given node | nodeId;selector", "task:find an element by css selector"),
+	tool("DOM.querySelector | Executes querySelector on a given node | nodeId;selector",
+		"task:find an element by css selector"),
 	tool("DOM.querySelectorAll | Executes querySelectorAll on a given node | nodeId;selector"),
 	tool("DOM.getDocument | Returns the root DOM node (and optionally the subtree) to the caller | depth;pierce"),
 	tool("DOM.removeNode | Removes node with given id | nodeId", "effect:destructive"),
 	tool("DOM.setFileInputFiles | Sets files for the given file input element | files;nodeId", "task:upload a file"),
 	tool("DOM.getOuterHTML | Returns node's HTML markup | nodeId", "task:get the html of the page"),
-	tool("Input.dispatchMouseEvent | Dispatches a mouse event to the page | type mousePressed mouseReleased mouseMoved mouseWheel;x;y;button", "task:click on a button", "effect:write"),
-	tool("Input.dispatchKeyEvent | Dispatches a key event to the page | type keyDown keyUp rawKeyDown char;key;text", "task:press a key"),
-	tool("Input.insertText | ~Emulates inserting text that doesn't come from a key press, such as an emoji keyboard or an IME | text", "task:type text into a field"),
-	tool("Emulation.setGeolocationOverride | Overrides the Geolocation Position or Error | latitude;longitude;accuracy", "task:fake the gps position"),
+	tool("Input.dispatchMouseEvent | Dispatches a mouse event to the page | type mousePressed mouseReleased mouseMoved "+
+		"mouseWheel;x;y;button", "task:click on a button", "effect:write"),
+	tool("Input.dispatchKeyEvent | Dispatches a key event to the page | type keyDown keyUp rawKeyDown char;key;text",
+		"task:press a key"),
+	tool("Input.insertText | ~Emulates inserting text that doesn't come from a key press, such as an emoji keyboard or "+
+		"an IME | text", "task:type text into a field"),
+	tool("Emulation.setGeolocationOverride | Overrides the Geolocation Position or Error | latitude;longitude;accuracy",
+		"task:fake the gps position"),
 	tool("Emulation.clearGeolocationOverride | Clears the overridden Geolocation Position and Error"),
-	tool("Emulation.setDeviceMetricsOverride | Overrides the values of device screen dimensions | width;height;deviceScaleFactor;mobile", "task:emulate a mobile phone"),
+	tool("Emulation.setDeviceMetricsOverride | Overrides the values of device screen dimensions | "+
+		"width;height;deviceScaleFactor;mobile", "task:emulate a mobile phone"),
 	tool("Emulation.setCPUThrottlingRate | Enables CPU throttling to emulate slow CPUs | rate"),
-	tool("Emulation.setEmulatedMedia | Emulates the given media type or media feature for CSS media queries | media;features", "task:dark mode"),
+	tool("Emulation.setEmulatedMedia | Emulates the given media type or media feature for CSS media queries | "+
+		"media;features", "task:dark mode"),
 	tool("Accessibility.getFullAXTree | ~Fetches the entire accessibility tree for the root Document | depth"),
 	tool("Storage.getCookies | Returns all browser cookies | browserContextId"),
 	tool("Storage.setCookies | Sets given cookies | cookies"),
 	tool("DOMStorage.getDOMStorageItems | ~ | storageId", "task:read local storage"),
-	tool("WebAuthn.addVirtualAuthenticator | Creates and adds a virtual authenticator | options", "task:passkey without a device"),
+	tool("WebAuthn.addVirtualAuthenticator | Creates and adds a virtual authenticator | options",
+		"task:passkey without a device"),
 	tool("HeapProfiler.takeHeapSnapshot | ~ | reportProgress", "task:find a memory leak"),
-	{Name: "Network.requestWillBeSent", Kind: "event", Group: "Network", Brief: "Fired when page is about to send HTTP request"},
+	{Name: "Network.requestWillBeSent", Kind: "event", Group: "Network",
+		Brief: "Fired when page is about to send HTTP request"},
 	{Name: "Page.loadEventFired", Kind: "event", Group: "Page", Brief: "Fired when the page has loaded"},
-	{Name: "Network.Cookie", Kind: "type", Group: "Network", Brief: "Cookie object", Params: []Param{{Name: "httpOnly"}, {Name: "sameSite"}}},
+	{Name: "Network.Cookie", Kind: "type", Group: "Network", Brief: "Cookie object",
+		Params: []Param{{Name: "httpOnly"}, {Name: "sameSite"}}},
 }
 
 // textDocs, issueDocs and audioDocs stand for small plugins of other people.

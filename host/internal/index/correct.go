@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// correctWords looks for what unknown words could have meant.
+// correctWords looks for known words that the unknown words of the query may stand for.
 func (s *search) correctWords() {
 	var typos []*typo
 	for i := range s.words {
@@ -18,12 +18,12 @@ func (s *search) correctWords() {
 			if !s.matched(i, asSynonym) {
 				t := newTypo(i, w.text, 1)
 				if s.isSingleWord() && t.maxEdits == 1 {
-					t.maxEdits = 2 // there is nothing else to go by
+					t.maxEdits = 2 // there is no other evidence
 				}
 				typos = append(typos, t)
 			}
 		} else if len(w.text) >= 6 && s.likelyTypo(i) {
-			// Texts bring misspellings into the index: a rare word of descriptions only may be one.
+			// Texts can contain misspellings: a rare word that occurs only in descriptions may be one.
 			t := newTypo(i, w.text, 0.5)
 			t.maxEdits = 1
 			typos = append(typos, t)
@@ -40,7 +40,7 @@ func (s *search) correctWords() {
 	}
 }
 
-// isSingleWord says whether the query is one word.
+// isSingleWord reports whether the query is one word.
 func (s *search) isSingleWord() bool { return len(s.words) == 1 }
 
 func (s *search) matched(word, how int) bool {
@@ -109,7 +109,7 @@ func (src *source) scan(typos []*typo) {
 	}
 }
 
-// contains says whether a word stands in a document of a plugin that is searched, of whatever kind.
+// contains reports whether a word occurs in a document, of any kind, of a plugin that is searched.
 func (src *source) contains(postings []byte) (found bool) {
 	if len(src.active) == len(src.parts) {
 		return true
@@ -118,7 +118,7 @@ func (src *source) contains(postings []byte) (found bool) {
 	return found
 }
 
-// compare notes whether the typo may stand for a word of the index.
+// compare adds a guess if the typo may stand for a word of the index.
 func (t *typo) compare(word []byte) {
 	t.seen[string(word)] = true
 	if extra := len(word) - len(t.text); extra <= t.maxEdits {
@@ -134,12 +134,13 @@ func (t *typo) compare(word []byte) {
 
 func (t *typo) near(text []byte, d int) {
 	n := float64(len(t.text))
-	g := guess{text: string(text), how: asTypo, weight: 0.92 - 0.14*float64(d) - 0.5*float64(d)/n, strong: d == 1 || n >= 9}
+	g := guess{text: string(text), how: asTypo, weight: 0.92 - 0.14*float64(d) - 0.5*float64(d)/n, strong: d == 1 ||
+		n >= 9}
 	if text[0] != t.text[0] {
 		g.weight *= 0.85
 	}
 	if digits(text) != digits(t.text) {
-		g.weight *= 0.6 // sha1 is no slip of sha2
+		g.weight *= 0.6 // sha1 is not a typo of sha2
 	}
 	g.weight *= t.factor
 	t.found[g.text] = g
@@ -159,7 +160,7 @@ func (t *typo) prefix(text []byte) {
 	t.found[string(text)] = guess{text: string(text), how: asPrefix, weight: 0.45 + 0.45*ratio, strong: true}
 }
 
-// best are the strongest n guesses.
+// best returns the strongest n guesses.
 func (t *typo) best(strong bool, n int) []guess {
 	var out []guess
 	for _, g := range t.found {
@@ -167,7 +168,10 @@ func (t *typo) best(strong bool, n int) []guess {
 			out = append(out, g)
 		}
 	}
-	slices.SortFunc(out, func(a, b guess) int { return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.text, b.text)) })
+	slices.SortFunc(out, func(a, b guess) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight),
+			cmp.Compare(a.text, b.text))
+	})
 	return out[:min(n, len(out))]
 }
 
@@ -181,11 +185,12 @@ func (s *search) correctWord(t *typo) {
 	s.guess(t, false, 4)
 }
 
-// guess looks up the best guesses until most of them are met: some words stand in documents of another kind only.
+// guess looks up the best guesses until limit of them match: some words occur only in documents of another kind.
 func (s *search) guess(t *typo, strong bool, limit int) (met bool) {
 	left := limit
 	for _, g := range t.best(strong, 4*limit) {
-		if s.addLate(variant{first: t.word, last: t.word, how: g.how, text: g.text, exact: g.how == asPrefix, weight: g.weight}) > 0 {
+		if s.addLate(variant{first: t.word, last: t.word, how: g.how, text: g.text, exact: g.how == asPrefix,
+			weight: g.weight}) > 0 {
 			met = true
 			if left--; left == 0 {
 				break
@@ -195,7 +200,7 @@ func (s *search) guess(t *typo, strong bool, limit int) (met bool) {
 	return met
 }
 
-// addLate adds a variant and looks it up.
+// addLate adds a variant and looks it up. It returns the number of documents that contain it.
 func (s *search) addLate(v variant) (docs int) {
 	i := len(s.variants)
 	s.add(v)
@@ -206,7 +211,7 @@ func (s *search) addLate(v variant) (docs int) {
 	return s.variants[i].docs
 }
 
-// matchThesaurus takes a word with one letter wrong for a word of the thesaurus that has synonyms here.
+// matchThesaurus corrects one typo to a word of the thesaurus whose synonyms occur in the index.
 func (s *search) matchThesaurus(t *typo) bool {
 	if len(t.text) < 5 {
 		return false
@@ -214,7 +219,8 @@ func (s *search) matchThesaurus(t *typo) bool {
 	st := []byte(stem(string(t.text)))
 	set, best := letters(st), ""
 	eachStem(func(key string) {
-		if d := len(key) - len(st); d > 1 || d < -1 || !near(set, letters([]byte(key)), 1) || distance(st, []byte(key), 1) > 1 {
+		if d := len(key) - len(st); d > 1 || d < -1 || !near(set, letters([]byte(key)), 1) ||
+			distance(st, []byte(key), 1) > 1 {
 			return
 		}
 		if best == "" || key < best {
@@ -223,12 +229,13 @@ func (s *search) matchThesaurus(t *typo) bool {
 	})
 	docs := 0
 	for _, syn := range synonyms(best) {
-		docs += s.addLate(variant{first: t.word, last: t.word, how: asSynonym, text: syn.stem, stem: syn.stem, weight: 0.8 * syn.weight, scope: syn.scope})
+		docs += s.addLate(variant{first: t.word, last: t.word, how: asSynonym, text: syn.stem, stem: syn.stem,
+			weight: 0.8 * syn.weight, scope: syn.scope})
 	}
 	return docs > 0
 }
 
-// split takes a word for two known ones run together; the second becomes a word of its own.
+// split splits a word into two known words. The second becomes a word of the query of its own.
 func (s *search) split(t *typo) bool {
 	const shortest = 3
 	text := string(t.text)
@@ -274,7 +281,7 @@ func (s *search) anyContains(word string) bool {
 	})
 }
 
-// mayBeMisspelled says whether some word of the query may be misspelt.
+// mayBeMisspelled reports whether some word of the query may be misspelled.
 func (s *search) mayBeMisspelled() bool {
 	for i, w := range s.words {
 		if !w.known || s.likelyTypo(i) {

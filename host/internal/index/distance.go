@@ -2,7 +2,7 @@ package index
 
 import "math/bits"
 
-// letters is the set of letters of a word: a bit each for a to z, one for all digits, five for the rest.
+// letters returns the set of letters of a word: one bit each for a to z, one for all digits, five for the rest.
 func letters(word []byte) uint32 {
 	var set uint32
 	for _, c := range word {
@@ -18,13 +18,13 @@ func letters(word []byte) uint32 {
 	return set
 }
 
-// near is the cheap test before distance: one edit takes away at most one letter of the set and adds at most one.
+// near is a cheap test before distance: one edit removes at most one letter from the set and adds at most one.
 func near(a, b uint32, maxDist int) bool {
 	return bits.OnesCount32(a&^b) <= maxDist && bits.OnesCount32(b&^a) <= maxDist
 }
 
-// distance is the true Damerau-Levenshtein distance of two words in bytes, or most+1 as soon as it is certain to be
-// larger. Words over 64 bytes are never near.
+// distance returns the unrestricted Damerau-Levenshtein distance of two words in bytes, or maxDist+1 as soon as it must
+// be larger than maxDist. It returns maxDist+1 for words over 64 bytes.
 func distance(a, b []byte, maxDist int) int {
 	const limit = 64
 	far := maxDist + 1
@@ -40,7 +40,7 @@ func distance(a, b []byte, maxDist int) int {
 	if len(a) == 0 || len(b) == 0 {
 		return min(max(len(a), len(b)), far)
 	}
-	// d[i][j] is the distance of a[:i] and b[:j]. What lies outside the band of width most around the diagonal is far.
+	// d[i][j] is the distance of a[:i] and b[:j]. Cells outside the band of width maxDist around the diagonal are far.
 	var d [limit + 1][limit + 1]uint8
 	for i := 0; i <= len(a); i++ {
 		d[i][0] = uint8(i)
@@ -67,8 +67,8 @@ func distance(a, b []byte, maxDist int) int {
 			best = min(best, v)
 		}
 		if int(best) > maxDist {
-			// No later row can be near: a swap that reaches back over this row costs no less than leaving out the
-			// letters between, which is a near cell in this row.
+			// No later row can be near: a swap that reaches back over this row costs no less than deleting the letters
+			// between, which is a cell of this row.
 			return far
 		}
 		if hi < len(b) {
@@ -78,7 +78,7 @@ func distance(a, b []byte, maxDist int) int {
 	return min(int(d[len(a)][len(b)]), far)
 }
 
-// swapped is the cost of ending both words in two letters that changed places, with edits between them.
+// swapped returns the cost of ending both words in two swapped letters, with edits between them.
 func swapped(a, b []byte, i, j, maxDist int, d *[65][65]uint8) uint8 {
 	for k := i - 1; k >= 1 && i-k <= maxDist; k-- {
 		if a[k-1] != b[j-1] {

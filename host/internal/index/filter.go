@@ -2,10 +2,10 @@ package index
 
 import "strings"
 
-// filter are the numbers of the strings that the filters let pass; a nil set lets all pass.
+// filter contains the numbers of the strings that pass the query's filters. A nil set lets all strings pass.
 type filter struct{ group, category, effect map[int]bool }
 
-// newFilter is nil when nothing of a plugin can pass.
+// newFilter returns the filter for a plugin, nil if none of its documents can pass.
 func newFilter(m *member, q Query) *filter {
 	a := &filter{}
 	ok := true

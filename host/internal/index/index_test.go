@@ -17,7 +17,8 @@ func open(t testing.TB, plugin string, docs []Doc) *Segment {
 
 func TestBuildIsDeterministic(t *testing.T) {
 	docs := []Doc{
-		{Name: "Network.getCookies", Group: "Network", Brief: "Returns all browser cookies", Aliases: []string{"list cookies"}},
+		{Name: "Network.getCookies", Group: "Network", Brief: "Returns all browser cookies",
+			Aliases: []string{"list cookies"}},
 		{Name: "Page.captureScreenshot", Group: "Page", Brief: "Capture page screenshot"},
 		{Name: "Page.loadEventFired", Kind: "event", Group: "Page"},
 	}

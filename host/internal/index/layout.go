@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// draft is a plugin on its way into a segment.
+// draft is a plugin to be written to a segment.
 type draft struct {
 	plugin, build string
 	strings       []byte
@@ -22,7 +22,7 @@ type draftDoc struct {
 	meaning [vectorSize / 2]byte // of a tool
 }
 
-// entry is a word on its way into a segment, with the documents that hold it in the order of the segment.
+// entry is a word to be written to a segment, with its documents in the order of the segment.
 type entry struct {
 	word     string
 	postings []posting
@@ -33,7 +33,7 @@ type posting struct {
 	weight, mask byte
 }
 
-// layout writes a segment: the only place that knows the order of its parts, besides Open. The drafts are sorted by plugin.
+// layout writes a segment. Only layout and [Open] know the order of its sections. The drafts must be sorted by plugin.
 func layout(drafts []draft, words map[string]*entry) []byte {
 	var table, shared, records, names []byte
 	var offsets, owns, meanings []byte
@@ -92,7 +92,7 @@ func layout(drafts []draft, words map[string]*entry) []byte {
 	return out
 }
 
-// dictionary writes the words by their stems, and where each stem begins.
+// dictionary writes the words grouped by stem, and the offset of each group.
 func dictionary(words map[string]*entry) (stems, terms []byte, width int) {
 	type stemmed struct {
 		*entry
@@ -102,7 +102,10 @@ func dictionary(words map[string]*entry) (stems, terms []byte, width int) {
 	for _, e := range words {
 		list = append(list, stemmed{e, stem(e.word)})
 	}
-	slices.SortFunc(list, func(x, y stemmed) int { return cmp.Or(cmp.Compare(x.stem, y.stem), cmp.Compare(x.word, y.word)) })
+	slices.SortFunc(list, func(x, y stemmed) int {
+		return cmp.Or(cmp.Compare(x.stem, y.stem),
+			cmp.Compare(x.word, y.word))
+	})
 	var offsets []int
 	var packed []byte
 	for len(list) > 0 {

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Merge makes one segment of many, in which a search finds what it finds in all of them, and looks each word up once. build says
-// what a plugin's part was made from, for Keep to compare later. What Keep left out is gone. No plugin may be in two segments.
+// Merge combines many segments into one with the same search results, which looks each word up once. build returns what
+// a plugin's part was built from, for [Segment.Keep] to compare later. Plugins that Keep has excluded are left out. A
+// plugin must not be in two segments.
 func Merge(segs []*Segment, build func(plugin string) string) []byte {
 	type from struct{ seg, member int }
 	var order []from
@@ -21,7 +22,7 @@ func Merge(segs []*Segment, build func(plugin string) string) []byte {
 	slices.SortStableFunc(order, func(a, b from) int { return cmp.Compare(at(a).plugin, at(b).plugin) })
 
 	drafts := make([]draft, len(order))
-	numbers := make([][]int32, len(segs)) // by segment and document: its new number + 1, 0 for one that is left out
+	numbers := make([][]int32, len(segs)) // by segment and document: its new number + 1, 0 if it is left out
 	for i, s := range segs {
 		numbers[i] = make([]int32, s.total)
 	}
@@ -73,10 +74,10 @@ func Merge(segs []*Segment, build func(plugin string) string) []byte {
 
 func byDoc(a, b posting) int { return cmp.Compare(a.doc, b.doc) }
 
-// drafts are the documents of a kind that a plugin has in the segment.
+// drafts returns a plugin's documents of a kind.
 func (s *Segment) drafts(m *member, kind int) []draftDoc {
 	docs := make([]draftDoc, m.docs[kind])
-	names, remaining := s.idents(), len(m.records) // no more than the plugin's records are, whatever a damaged one says of its parts
+	names, remaining := s.idents(), len(m.records) // a damaged record may claim to be longer
 	for i := range docs {
 		d, doc := &docs[i], m.first[kind]+i
 		d.name = s.lines[names[doc].at:][:names[doc].size]
@@ -92,7 +93,7 @@ func (s *Segment) drafts(m *member, kind int) []draftDoc {
 	return docs
 }
 
-// recordSize is the length of a document's record, 0 for one that is damaged.
+// recordSize returns the length of a document's record, 0 if it is damaged.
 func (s *Segment) recordSize(doc int) int {
 	r := s.record(doc)
 	rest := r.phrases

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// installed are the segments of what the queries of testdata/search ask for: cdp, and then the plugins of others.
+// installed returns the segments that the queries of testdata/search expect: cdp, then the plugins of others.
 func installed(t testing.TB) []*Segment {
 	t.Helper()
 	data, err := os.ReadFile("../../../cdp/segment.bin")
@@ -37,7 +37,8 @@ func merged(t testing.TB, segs ...*Segment) *Segment {
 	return seg
 }
 
-// TestMergeFindsTheSame asks all queries of testdata/search, as they are, with a slip and with filters, of plugins apart and merged.
+// TestMergeFindsTheSame runs all queries of testdata/search, unchanged, with a typo and with filters, on separate and
+// on merged segments.
 func TestMergeFindsTheSame(t *testing.T) {
 	separate := installed(t)
 	whole := merged(t, separate...)
@@ -66,7 +67,8 @@ func TestMergeFindsTheSame(t *testing.T) {
 			t.Fatalf("%+v in %d segments:\n%+v\nexpected\n%+v", q, len(segs), got, want)
 		}
 	}
-	for _, file := range []string{"cdp.jsonl", "cdp_holdout.jsonl", "cdp_later.jsonl", "others.jsonl", "others_later.jsonl"} {
+	for _, file := range []string{"cdp.jsonl", "cdp_holdout.jsonl", "cdp_later.jsonl", "others.jsonl",
+		"others_later.jsonl"} {
 		eachLine(t, file, func(line []byte) error {
 			var q struct{ Query string }
 			if err := json.Unmarshal(line, &q); err != nil {
@@ -105,14 +107,16 @@ func TestMergeIsDeterministic(t *testing.T) {
 	if !bytes.Equal(Merge(reversed, build), want) {
 		t.Error("the order of the segments changes the bytes")
 	}
-	if again := merged(t, merged(t, segs[:40]...), merged(t, segs[40:]...)); !bytes.Equal(Merge([]*Segment{again}, build), want) {
-		t.Error("what was merged in steps differs")
+	if again := merged(t, merged(t, segs[:40]...), merged(t, segs[40:]...)); !bytes.Equal(Merge([]*Segment{again}, build),
+		want) {
+		t.Error("merging in steps gives other bytes")
 	}
 	some := merged(t, segs...)
 	some.Keep(func(plugin, build string) bool {
-		return build == "build of "+plugin && slices.ContainsFunc(segs[:5], func(s *Segment) bool { return s.members[0].plugin == plugin })
+		return build == "build of "+plugin && slices.ContainsFunc(segs[:5],
+			func(s *Segment) bool { return s.members[0].plugin == plugin })
 	})
 	if !bytes.Equal(Merge([]*Segment{some}, build), Merge(segs[:5], build)) {
-		t.Error("what is left out leaves something behind")
+		t.Error("excluded plugins leave something behind")
 	}
 }

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// evidence is evidence that the query is the name of a document, or a part of it.
+// nameEvidence is evidence that the query is the name of a document, or part of it.
 type nameEvidence struct {
 	doc   int
 	score float64
 	how   int
-	typo  string // the query's spelling, when it is not the name's
+	typo  string // the query's spelling, if it differs from the name
 }
 
-// how a query stands to a name.
+// How a query relates to a name.
 const (
 	matchName = iota
 	matchNearName
 	matchNamePart
 )
 
-// readFields finds what could be the name of a document.
+// readFields finds the fields of the query that could be names.
 func (s *search) readFields(text string) {
 	const longest = 80
 	fields := strings.Fields(text)
@@ -54,7 +54,8 @@ func looksLikeName(field string) bool {
 	return false
 }
 
-// names looks for names that the query is, or holds, or is a part of; found means that one is met exactly.
+// names looks for names that are the query, contain it or are contained in it. It reports whether a name matches
+// exactly.
 func (s *search) names() (found bool) {
 	for _, src := range s.sources {
 		for i, id := range s.fields {
@@ -69,8 +70,8 @@ func (s *search) names() (found bool) {
 	return found
 }
 
-// nearNames looks for names that the query, or a field of it, nearly is. A query of known words is only taken for a
-// misspelt name when it is long, and with doubt when it is not written like one.
+// nearNames looks for names that the query, or a field of it, nearly equals. A query of known words counts as a
+// misspelled name only if it is long, and for less if it does not look like a name.
 func (s *search) nearNames() {
 	mayBeMisspelled := s.mayBeMisspelled()
 	for i, id := range s.fields {
@@ -93,7 +94,7 @@ func (s *search) nearNames() {
 	}
 }
 
-// note keeps evidence for a document; of several, the strongest that came first counts.
+// note adds evidence for a document. The strongest counts, and the first of equally strong ones.
 func (s *search) note(src *source, n nameEvidence) {
 	if src.best == nil {
 		src.best = s.counts.take(src.hi - src.lo)
@@ -104,15 +105,15 @@ func (s *search) note(src *source, n nameEvidence) {
 	}
 }
 
-// A holder is a document whose identifier holds a text.
+// nameMatch is a document whose identifier contains a text.
 type nameMatch struct {
 	doc     int
 	line    []byte // the identifier
-	own, at int    // where in it the document's own name begins, and the text for the first time
+	own, at int    // offsets in it of the document's own name and of the first occurrence of the text
 }
 
-// nameMatches finds a text in the identifiers of all documents, once: a query of one word is looked for as a name, as a part of one, and
-// as a word.
+// nameMatches finds a text in the identifiers of all documents. It caches the result, because a query of one word is
+// looked up as a name, as part of a name and as a word.
 func (src *source) nameMatches(text string) []nameMatch {
 	list, ok := src.nameCache[text]
 	if !ok {
@@ -141,7 +142,7 @@ func (src *source) nameMatchesIn(lo, hi int, text string) (list []nameMatch) {
 	return list
 }
 
-// eachPrefixed calls f for each plugin whose name id begins with, with the rest of id.
+// eachPrefixed calls f with the rest of id for each plugin whose name is a prefix of id.
 func (src *source) eachPrefixed(id string, f func(p *part, local string)) {
 	for _, p := range src.active {
 		if local := strings.TrimPrefix(id, p.ident); local != id {
@@ -150,7 +151,7 @@ func (src *source) eachPrefixed(id string, f func(p *part, local string)) {
 	}
 }
 
-// exactName looks for documents that are called id: in full, with the plugin before it, or by their own name.
+// exactName looks for documents whose name is id: in full, with the plugin's name before it, or only their own name.
 func (s *search) exactName(src *source, id string, within bool) bool {
 	found := false
 	full, bare := 1.0, 0.985
@@ -184,7 +185,7 @@ func (s *search) exactName(src *source, id string, within bool) bool {
 	return found
 }
 
-// partOfName looks for documents whose name holds id.
+// partOfName looks for documents whose name contains id.
 func (s *search) partOfName(src *source, id string) {
 	for _, h := range src.nameMatches(id) {
 		s.addPart(src, h, id)
@@ -198,10 +199,10 @@ func (s *search) partOfName(src *source, id string) {
 	})
 }
 
-// addPart notes that the name of a document holds id.
+// addPart adds evidence that the name of a document contains id.
 func (s *search) addPart(src *source, h nameMatch, id string) {
 	if h.at+len(id) <= h.own || len(h.line) == len(id) {
-		return // in the group's name only
+		return // only in the group's name
 	}
 	name := src.seg.name(h.doc)
 	starts := startsNamePart(name, h.at)
@@ -232,7 +233,7 @@ func (s *search) addPart(src *source, h nameMatch, id string) {
 	s.note(src, nameEvidence{doc: h.doc, score: score, how: matchNamePart})
 }
 
-// startsNamePart says whether the letter of name that stands at place at of its identifier begins a part of the name.
+// startsNamePart reports whether the letter of name at offset at of its identifier begins a part of the name.
 func startsNamePart(name []byte, at int) bool {
 	n := 0
 	for i, c := range name {
@@ -247,7 +248,7 @@ func startsNamePart(name []byte, at int) bool {
 	return false
 }
 
-// nearName looks for documents whose name is id with up to three letters wrong.
+// nearName looks for documents whose name is id with up to three typos.
 func (s *search) nearName(src *source, id string, doubt float64) {
 	maxEdits := 1
 	switch {

@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// maxBrief is the longest brief that a manifest may have; what is longer stands in the documentation.
+// maxBrief is the limit of a brief in a manifest; longer texts go into the documentation.
 const maxBrief = 64
 
-// others reads testdata/search/others_tools.jsonl, tools as servers of other people describe them: the documents of each plugin.
+// others reads testdata/search/others_tools.jsonl, tools as described by third-party servers, and returns the documents
+// of each plugin.
 func others(t testing.TB) (plugins []string, docs map[string][]Doc) {
 	t.Helper()
 	docs = map[string][]Doc{}
@@ -60,7 +61,7 @@ func eachLine(t testing.TB, file string, f func([]byte) error) {
 	}
 }
 
-// TestOthers holds search over tools that nobody wrote phrases for to what it reached, and to a lead over plain BM25F.
+// TestOthers checks that search over tools without hand-written phrases keeps its scores and its lead over plain BM25F.
 func TestOthers(t *testing.T) {
 	plugins, docs := others(t)
 	besideCDP := installed(t)
@@ -99,11 +100,13 @@ func TestOthers(t *testing.T) {
 			for half, name := range []string{"", "a", "b"} {
 				for i, r := range rankers {
 					s := scores[i][half]
-					t.Logf("%1s %-19s %3.0f queries: success@1 %.3f, success@5 %.3f, NDCG@10 %.3f", name, r.name, s.queries, s.first/s.queries, s.five/s.queries, s.ndcg())
+					t.Logf("%1s %-19s %3.0f queries: success@1 %.3f, success@5 %.3f, NDCG@10 %.3f", name, r.name, s.queries,
+						s.first/s.queries, s.five/s.queries, s.ndcg())
 				}
 				ours, beside, plain := scores[0][half].ndcg(), scores[1][half].ndcg(), scores[2][half].ndcg()
 				if ours < least.ndcg || ours-plain < least.lead || beside < least.beside {
-					t.Errorf("half %q: NDCG@10 %.3f, beside cdp %.3f, BM25F %.3f; expected %.2f, %.2f and a lead of %.2f", name, ours, beside, plain, least.ndcg, least.beside, least.lead)
+					t.Errorf("half %q: NDCG@10 %.3f, beside cdp %.3f, BM25F %.3f; expected %.2f, %.2f and a lead of %.2f", name, ours,
+						beside, plain, least.ndcg, least.beside, least.lead)
 				}
 			}
 		})
@@ -137,7 +140,7 @@ func names(r Results) (out []string) {
 	return out
 }
 
-// baseline ranks the same documents in two plain ways, to see what the engine is worth.
+// baseline ranks the same documents in two simple ways, for comparison.
 type baseline struct {
 	names []string
 	texts [][3][]string // per document the stems of its name, its description and its parameters
@@ -229,7 +232,7 @@ func (b *baseline) bm25f(query string) []string {
 	})
 }
 
-// substring counts the query as a whole in a text, else how near it comes to a name.
+// substring scores a text that contains the whole query, or else the distance of the query to the name.
 func (b *baseline) substring(query string) []string {
 	query = strings.ToLower(query)
 	return b.ranked(func(doc int) float64 {

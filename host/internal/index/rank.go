@@ -8,45 +8,46 @@ import (
 	"slices"
 )
 
-// fullStrength is the strength of a word that stands in a name, which counts as all that a query can ask for.
+// fullStrength is the strength of a word in a name, which counts in full.
 const fullStrength = 0.88
 
-// wordShare is the most that words reach by themselves: the rest is left to names and phrases that fit as a whole, so that
-// of many documents with the one word that was asked for the shortest name comes first.
+// wordShare is the maximum score of words by themselves. The rest is for names and phrases that match as a whole, so
+// that of many documents that contain the only word of the query, the one with the shortest name comes first.
 const wordShare = 0.86
 
-// What a meaning alike adds, and where words leave room for it.
+// The weight of similar meanings.
 const (
-	meaningShare  = 0.5  // of what a score lacks, a meaning wholly alike adds
-	minSimilarity = 0.35 // likeness from which a document without any word of the query is a candidate
-	allCovered    = 0.9  // share of the query that a document holds from which on such documents are none
+	meaningShare  = 0.5  // share of the missing score that an equal meaning adds
+	minSimilarity = 0.35 // similarity that makes a document without any word of the query a candidate
+	allCovered    = 0.9  // if a document covers this share of the query, such documents are not candidates
 )
 
-// What lowers the score of a document that fits as well as others: harmless tools come first.
+// Penalties for effects: of equally good matches, harmless tools come first.
 const (
 	lowerWrite       = 0.008
 	lowerDestructive = 0.02
 )
 
-// Where many tools are, some hold a part of any query by chance: what one lacks of the query lowers its score the more, the more tools its plugin
-// has. Up to fewTools it costs nothing, from manyTools on lowerLacking of the score where all is lacking.
+// Of many tools, some match a part of any query by chance. So the part of the query that a tool does not match lowers
+// its score, and the more so the more tools its plugin has: not at all up to fewTools, and from manyTools on by
+// lowerLacking of the score if everything is missing.
 const (
 	lowerLacking = 0.4
 	fewTools     = 40
 	manyTools    = 640
 )
 
-// candidate is a document that fits, with the score of its words and name.
+// candidate is a matching document with the score of its words and name.
 type candidate struct {
 	score float64
-	cover float64 // share of the query's weight that the document holds in some form
-	near  float64 // how near its meaning comes to the query's
+	cover float64 // share of the query's weight that the document matches in some form
+	near  float64 // similarity of its meaning to the query's
 	part  int32   // number of its part
 	doc   int32
-	name  int32 // the strongest evidence by name: its place in named of the source + 1, 0 without any
+	name  int32 // index in evidence of the source of the strongest evidence by name, + 1; 0 without any
 }
 
-// scored is a candidate after a closer look.
+// scored is a candidate after rescoring.
 type scored struct {
 	candidate
 	part  *part
@@ -57,14 +58,14 @@ type scored struct {
 	parts []Part
 }
 
-// spelling is what a word of an index, which matched a word of the query, counts for it.
+// spelling is the weight of a word of the index that matched a word of the query.
 type spelling struct {
 	word   int
 	weight float64
 	scope  string // plugin it is limited to
 }
 
-// phrase is an alias or a task phrase that a document has, against the query.
+// phrase is an alias or a task phrase of a document, compared with the query.
 type phrase struct {
 	text  string
 	field int
@@ -113,7 +114,7 @@ func (s *search) results() Results {
 	return out
 }
 
-// gather scores every document and keeps those that hold a fair share of what the best one holds.
+// gather scores every document and returns those that cover at least a third of what the best one covers.
 func (s *search) gather() []candidate {
 	list, best := s.list, 0.0
 	for _, p := range s.parts {
@@ -172,10 +173,14 @@ func (s *search) gather() []candidate {
 		}
 	}
 	s.list = list
-	return slices.DeleteFunc(list, func(c candidate) bool { return c.cover < best/3 && (best >= allCovered || c.near < minSimilarity) })
+	return slices.DeleteFunc(list, func(c candidate) bool {
+		return c.cover < best/3 &&
+			(best >= allCovered || c.near < minSimilarity)
+	})
 }
 
-// wordValue is what a word counts in a document that matched it by c: a common synonym of a rare word counts as common.
+// wordValue returns the weight of a word in a document that matched it by c: a common synonym of a rare word counts as
+// common.
 func (s *search) wordValue(p *part, w int, c cell) float64 {
 	v := &s.variants[c.variant]
 	if v.how != asSynonym {
@@ -191,7 +196,7 @@ func (s *search) wordValue(p *part, w int, c cell) float64 {
 	return min(p.idf[w], *maxIDF)
 }
 
-// topCandidates are the first n of list in order, sorted; it keeps a heap with the worst on top.
+// topCandidates returns the first n of list, sorted by order. It uses a heap with the worst on top.
 func topCandidates(list []candidate, n int, order func(a, b candidate) int) []candidate {
 	if len(list) > 4*n {
 		heap := list[:n]
@@ -225,7 +230,7 @@ func topCandidates(list []candidate, n int, order func(a, b candidate) int) []ca
 	return list[:min(n, len(list))]
 }
 
-// rescore settles the score of a candidate and says why it was found.
+// rescore computes the final score of a candidate and why it was found.
 func (s *search) rescore(c *scored) {
 	p, src := c.part, c.part.src
 	r := src.seg.record(c.doc)
@@ -243,7 +248,8 @@ func (s *search) rescore(c *scored) {
 		}
 		if s.q.Explain {
 			v := s.variants[x.variant]
-			c.parts = append(c.parts, Part{Word: s.words[w].text, Match: v.text, How: matchKinds[v.how], Field: firstField(x.mask), Score: round(worth)})
+			c.parts = append(c.parts, Part{Word: s.words[w].text, Match: v.text, How: matchKinds[v.how],
+				Field: firstField(x.mask), Score: round(worth)})
 		}
 	}
 	grow := func(how, match string, share float64) {
@@ -267,11 +273,11 @@ func (s *search) rescore(c *scored) {
 		grow("meaning", "", meaningShare*c.near)
 	}
 	if score > 0.9 {
-		over := 0.4 * (score - 0.9) // words alone never reach a name
+		over := 0.4 * (score - 0.9) // words alone never score as high as a name
 		c.explain(s, Part{How: "less than a name", Score: -round(over)})
 		score -= over
 	}
-	rely := 0.0 // how much the evidence by name or phrase shields from what makes others rank lower
+	rely := 0.0 // how much the evidence by name or phrase reduces penalties
 	if c.sure {
 		rely = 0.8
 	}
@@ -314,7 +320,7 @@ func (s *search) rescore(c *scored) {
 	c.score = round(min(1, score))
 }
 
-// crowd says how many documents stand beside each other, from 0 for few to 1 for many.
+// crowd rates the number of documents of a part, from 0 for few to 1 for many.
 func (p *part) crowd() float64 {
 	return min(1, max(0, math.Log2(float64(p.hi-p.lo)/fewTools)/math.Log2(manyTools/fewTools)))
 }
@@ -325,10 +331,10 @@ func (c *scored) explain(s *search, p Part) {
 	}
 }
 
-// round keeps four digits: what lies beyond differs between machines and must not decide an order.
+// round keeps four digits: further digits differ between machines and must not affect the order.
 func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
-// readSpellings collects the words of the segments that matched, for comparing phrases.
+// readSpellings collects the words of the segments that matched, to compare phrases with them.
 func (s *search) readSpellings() {
 	var buf [512]byte
 	for i := range s.variants {
@@ -354,20 +360,20 @@ func (s *search) readSpellings() {
 	}
 }
 
-// addSpelling keeps one of those that are alike: many segments know a word.
+// addSpelling adds a spelling unless it is known, because many segments contain the same words.
 func (s *search) addSpelling(text string, sp spelling) {
 	if !slices.Contains(s.spellings[text], sp) {
 		s.spellings[text] = append(s.spellings[text], sp)
 	}
 }
 
-// What is read of a document's phrases, so that a search is bounded whatever a plugin says.
+// Limits on a document's phrases, which bound the cost of a search whatever a plugin contains.
 const (
 	maxPhrases = 100
 	maxPhrase  = 250 // bytes
 )
 
-// fits compares the words of a text with the query: how much of the text matched, and how much of the query.
+// fits compares the words of a text with the query. It returns the matching share of the text and that of the query.
 func (s *search) fits(p *part, text []byte, everyWord bool) (cover, asked float64) {
 	var met [maxWords + maxUnknown + 1]float64
 	n, hit := 0, 0.0
@@ -395,7 +401,8 @@ func (s *search) fits(p *part, text []byte, everyWord bool) (cover, asked float6
 	return hit / float64(n), asked / p.ideal
 }
 
-// eachToken calls f for the parts of chunks(text), valid during the call. Plain ASCII costs no memory.
+// eachToken calls f for the parts of chunks(text), which are valid during the call. It allocates nothing for plain
+// ASCII.
 func eachToken(text []byte, f func([]byte)) {
 	for _, c := range text {
 		if c >= 0x80 || c == '\'' {
@@ -438,12 +445,12 @@ func asciiLetter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// nameCover is how much of a document's own name the query's words cover, and how much of the query lies in it.
+// nameCover returns the share of a document's own name that the query covers, and the share of the query in it.
 func (s *search) nameCover(p *part, name []byte) (cover, asked float64) {
 	return s.fits(p, name[bytes.LastIndexByte(name, '.')+1:], true)
 }
 
-// bestPhrase is the alias or task that comes nearest to the query as a whole.
+// bestPhrase returns the alias or task that matches the whole query best.
 func (s *search) bestPhrase(p *part, r stored) phrase {
 	var best phrase
 	b := r.phrases
@@ -464,7 +471,8 @@ func (s *search) bestPhrase(p *part, r stored) phrase {
 	return best
 }
 
-// wholeParameter says whether the whole query, of several words, is a parameter of the document or one of its values.
+// wholeParameter reports whether the whole query, of several words, is a parameter of the document or one of its
+// values.
 func (s *search) wholeParameter(c *scored) (found bool) {
 	p := c.part
 	if s.whole == 0 || s.variants[s.whole].in(p) == 0 {
@@ -481,7 +489,7 @@ func (s *search) wholeParameter(c *scored) (found bool) {
 	return found
 }
 
-// reason says in a few words why a document was found.
+// reason returns in a few words why a document was found.
 func (s *search) reason(c *scored, word int, cover float64, ph phrase) string {
 	if ph.fit >= 0.6 {
 		return fmt.Sprintf("%s %q", fieldNames[ph.field], ph.text)
@@ -542,7 +550,7 @@ func firstField(mask byte) string {
 	return ""
 }
 
-// confidence judges candidate i by its score and, for the first, by its lead.
+// confidence rates candidate i by its score and, for the first, by its lead.
 func confidence(list []scored, i int) string {
 	c := &list[i]
 	switch {
@@ -556,7 +564,7 @@ func confidence(list []scored, i int) string {
 	return "low"
 }
 
-// nearestGroups are the groups of the best candidates or, when there are none, those whose name comes nearest to a word.
+// nearestGroups returns the groups of the best candidates or, if there are none, those whose name is nearest to a word.
 func (s *search) nearestGroups(list []scored) []string {
 	scores := map[string]float64{}
 	for _, c := range list[:min(20, len(list))] {
@@ -585,7 +593,7 @@ func groupName(m *member, number int) string {
 	return m.plugin
 }
 
-// groupsLike scores the groups of a plugin, and the plugin, by how near their names come to a word of the query.
+// groupsLike scores the groups of a plugin by how near their names, or the plugin's, are to a word of the query.
 func (s *search) groupsLike(p *part, scores map[string]float64) {
 	used := map[int]bool{}
 	for doc := p.lo; doc < p.hi; doc++ {

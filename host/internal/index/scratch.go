@@ -2,8 +2,8 @@ package index
 
 import "sync"
 
-// scratch is the memory that a search works in. It holds no pointers, and the next search takes it over: a query of ten thousand
-// tools fills a megabyte, and clearing that costs less than collecting it.
+// scratch is the working memory of a search. It contains no pointers and is reused by the next search: a query over ten
+// thousand tools fills a megabyte, and clearing that costs less than garbage collection.
 type scratch struct {
 	cells  arena[cell]
 	floats arena[float64]
@@ -14,7 +14,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return &scratch{} }}
 
-// arena hands out zeroed slices of one type, all at once taken back.
+// arena allocates zeroed slices of one type, which are all freed at once.
 type arena[T any] struct {
 	all  []T
 	used int
@@ -22,7 +22,7 @@ type arena[T any] struct {
 
 func (a *arena[T]) take(n int) []T {
 	if a.used+n > len(a.all) {
-		a.all, a.used = make([]T, 2*(a.used+n)), n // what was handed out before stays where it is
+		a.all, a.used = make([]T, 2*(a.used+n)), n // slices taken before keep the old array
 		return a.all[:n:n]
 	}
 	out := a.all[a.used:][:n:n]

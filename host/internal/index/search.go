@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	maxQuery    = 8 << 10 // bytes of a query that are looked at
-	maxWords    = 64      // words of it that count
-	maxUnknown  = 12      // words of it that are taken for typos
+	maxQuery    = 8 << 10 // bytes of a query that are read
+	maxWords    = 64      // words of a query that count
+	maxUnknown  = 12      // words of a query that are treated as typos
 	maxVariants = 400
 	defaultHits = 10
-	candidates  = 64 // documents that are looked at closely, at least
+	candidates  = 64 // minimum number of documents that are rescored
 )
 
 // Search ranks the documents of all segments for a query.
@@ -34,7 +34,7 @@ func Search(segs []*Segment, q Query) Results {
 	return s.results()
 }
 
-// search is one query under way.
+// search is the state of one query.
 type search struct {
 	q         Query
 	kind      int
@@ -53,11 +53,11 @@ type queryWord struct {
 	text, stem string
 	idf        float64 // in all segments
 	known      bool    // some segment holds the word itself
-	plugin     bool    // some segment is called so
-	light      float64 // share of its weight that it keeps
+	plugin     bool    // a plugin has this name
+	light      float64 // factor of its weight, less than 1 for light words
 }
 
-// how a variant stands to the word of the query.
+// How a variant relates to the word of the query.
 const (
 	asWord = iota
 	asJoined
@@ -70,21 +70,21 @@ const (
 
 var matchKinds = [...]string{"word", "joined", "synonym", "prefix", "typo", "name part", "plugin"}
 
-// A variant is something to look up for a word of the query, or for two that were joined.
+// variant is a word to look up for a word of the query, or for two joined words.
 type variant struct {
-	first, last int // words it stands for
+	first, last int // the words of the query that it stands for
 	how         int
 	text, stem  string
 	exact       bool // only this word, not others of its stem
 	weight      float64
 	scope       string    // plugin it is limited to
-	docs        int       // that hold it, in all segments
-	mask        byte      // fields it stands in, in all segments
-	counts      []int32   // by part: how many hold it; nil while none does
-	maxIDF      []float64 // by part: the most that a synonym may count, 0 while nobody has asked
+	docs        int       // number of documents that contain it, in all segments
+	mask        byte      // fields that contain it, in all segments
+	counts      []int32   // by part: number of documents that contain it; nil if there are none
+	maxIDF      []float64 // by part: maximum idf of a synonym; 0 if not yet computed
 }
 
-// source is the search within one segment: what was found of each of its documents.
+// source is the search within one segment, with the evidence for each of its documents.
 type source struct {
 	seg        *Segment
 	lo, hi     int                    // documents of the kind
@@ -92,11 +92,11 @@ type source struct {
 	active     []*part                // those that are, by plugin
 	rows       [][]cell               // by word, then document - lo; nil while nothing matched
 	matched    []int                  // words that have a row
-	touched    []bool                 // by document - lo: whether it has anything in the rows
-	nameCache  map[string][]nameMatch // by text: the documents whose names hold it
+	touched    []bool                 // by document - lo: whether a row has evidence for it
+	nameCache  map[string][]nameMatch // by text: the documents whose names contain it
 	evidence   []nameEvidence
-	best       []int32   // by document - lo: its strongest in named, + 1; nil while there is none
-	similarity []float64 // by document - lo: how near its meaning comes to the query's; nil when the query has none
+	best       []int32   // by document - lo: index in evidence of its strongest, + 1; nil if there is none
+	similarity []float64 // by document - lo: similarity of its meaning to the query's; nil if the query has none
 }
 
 // part is the search within one plugin.
@@ -107,7 +107,7 @@ type part struct {
 	lo, hi  int
 	idf     []float64 // by word
 	ideal   float64
-	nearest float64 // the most of alike
+	nearest float64 // maximum of similarity
 	filter  *filter
 }
 
@@ -133,7 +133,7 @@ func newSearch(segs []*Segment, q Query) *search {
 	for _, seg := range segs {
 		s.addSource(seg)
 	}
-	// Equal scores go by name, so the order of the segments must not matter.
+	// Equal scores are sorted by name, so the order of the segments must not matter.
 	slices.SortStableFunc(s.parts, func(a, b *part) int { return cmp.Compare(a.plugin, b.plugin) })
 	for i, p := range s.parts {
 		p.number = i
@@ -141,13 +141,13 @@ func newSearch(segs []*Segment, q Query) *search {
 	return s
 }
 
-// release gives the memory back that the search worked in.
+// release returns the working memory of the search to the pool.
 func (s *search) release() {
 	s.scratch.reset()
 	scratches.Put(s.scratch)
 }
 
-// addSource adds the plugins of a segment that have documents of the kind which the filters let pass.
+// addSource adds the plugins of a segment that have documents of the kind and can pass the filters.
 func (s *search) addSource(seg *Segment) {
 	src := &source{seg: seg, parts: make([]*part, len(seg.members))}
 	src.lo, src.hi = seg.bounds(s.kind)
@@ -175,10 +175,10 @@ func (s *search) addSource(seg *Segment) {
 	}
 }
 
-// partOf is the part that a document is in, nil when it is not searched.
+// partOf returns the part that contains a document, nil if it is not searched.
 func (src *source) partOf(doc int) *part { return src.parts[src.seg.owner[doc]] }
 
-// readWords takes the words off the query, each stem once.
+// readWords adds the words of the query, each stem once, and their variants.
 func (s *search) readWords(text string) {
 	var all []string
 	for _, c := range chunks(withoutAddresses(text), maxWords) {
@@ -208,7 +208,7 @@ func (s *search) readWords(text string) {
 	}
 }
 
-// withoutAddresses puts the word url in the place of each URL: its parts are no words of a tool.
+// withoutAddresses replaces each URL with the word url, because its parts are not words of a tool.
 func withoutAddresses(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
@@ -227,7 +227,8 @@ func newWord(text string) queryWord {
 	return queryWord{text: text, stem: st, light: light(st)}
 }
 
-// addWord adds the word itself and its synonyms, without those that are asked for themselves: a word of a document answers one of the query's.
+// addWord adds the word itself and its synonyms, except those that are words of the query themselves: a word of a
+// document matches only one word of the query.
 func (s *search) addWord(i int) {
 	w := s.words[i]
 	s.add(variant{first: i, last: i, how: asWord, text: w.text, stem: w.stem, weight: 1})
@@ -235,7 +236,8 @@ func (s *search) addWord(i int) {
 		if slices.ContainsFunc(s.words, func(w queryWord) bool { return w.stem == syn.stem }) {
 			continue
 		}
-		s.add(variant{first: i, last: i, how: asSynonym, text: syn.stem, stem: syn.stem, weight: syn.weight, scope: syn.scope})
+		s.add(variant{first: i, last: i, how: asSynonym, text: syn.stem, stem: syn.stem, weight: syn.weight,
+			scope: syn.scope})
 	}
 }
 
@@ -266,14 +268,14 @@ func (s *search) wordByWord() {
 	}
 }
 
-// isKnown says whether some segment holds word i itself, alone or joined to its neighbour, or is called so.
+// isKnown reports whether some segment contains word i itself, alone or joined to its neighbour, or has it as its name.
 func (s *search) isKnown(i int) bool {
 	return slices.ContainsFunc(s.variants, func(v variant) bool {
 		return v.first <= i && i <= v.last && v.docs > 0 && (v.how == asWord || v.how == asJoined || v.how == asPlugin)
 	})
 }
 
-// apply looks variant i up and puts what it meets into the rows.
+// apply looks variant i up and adds its matches to the rows.
 func (s *search) apply(i int) {
 	for _, src := range s.sources {
 		s.applyTo(src, i)
@@ -325,10 +327,10 @@ func (s *search) applyTo(src *source, i int) {
 	}
 }
 
-// appliesTo says whether a variant is meant for a plugin.
+// appliesTo reports whether a variant applies to a plugin.
 func (v *variant) appliesTo(p *part) bool { return v.scope == "" || v.scope == p.plugin }
 
-// in is how many documents of a part hold the variant.
+// in returns the number of documents of a part that contain the variant.
 func (v *variant) in(p *part) int {
 	if v.counts == nil {
 		return 0
@@ -336,7 +338,7 @@ func (v *variant) in(p *part) int {
 	return int(v.counts[p.number])
 }
 
-// applyPlugin lets the plugin's own name speak a little for each of its documents.
+// applyPlugin adds weak evidence for each document of a plugin whose name is in the query.
 func (s *search) applyPlugin(p *part, i int) {
 	v := &s.variants[i]
 	s.words[v.first].plugin = true
@@ -356,8 +358,8 @@ func (s *search) put(src *source, word, doc int, c cell) {
 	}
 }
 
-// form is what a word of the index counts for a variant of the same stem: all when it is written alike, little when the
-// stem hides that they differ much (Porter2 stems access and accessibility alike).
+// form returns the weight of a word of the index for a variant of the same stem: 1 if they are equal, less if the words
+// differ much although their stems are the same (Porter2 stems access and accessibility alike).
 func form(v *variant, text []byte) float64 {
 	if string(text) == v.text || v.how == asSynonym {
 		return 1
@@ -371,7 +373,7 @@ func form(v *variant, text []byte) float64 {
 	return 0.93
 }
 
-// namePart finds a word inside the parts of names: screen in captureScreenshot.
+// namePart finds a word inside the parts of names, such as screen in captureScreenshot.
 func (s *search) namePart(word int) {
 	text := s.words[word].text
 	if len(text) < 3 {
@@ -406,12 +408,13 @@ func (s *search) namePart(word int) {
 	}
 }
 
-// computeIDF settles what each word is worth: much when few documents hold it. A small segment knows little about that, so
-// its own count is mixed with everybody's, as if it had borrowed prior documents from all segments. Borrowing many keeps
-// a word that is all over a plugin, and says what it is for, from counting less there than in one that has it in passing.
+// computeIDF computes the weight of each word: high if few documents contain it. The counts of a small segment say
+// little, so they are mixed with those of all segments, as if the segment had borrowed prior documents from them.
+// Borrowing many keeps a word that is frequent in a plugin, and says what the plugin is for, from counting less there
+// than in a plugin that mentions it in passing.
 func (s *search) computeIDF() {
 	known, sum := 0, 0.0
-	counts := make([][]int, len(s.words)) // variants that say how common a word is
+	counts := make([][]int, len(s.words)) // the variants whose documents count for a word
 	for w := range s.words {
 		counts[w] = s.counting(w)
 		docs := 0
@@ -426,7 +429,7 @@ func (s *search) computeIDF() {
 	}
 	for w := range s.words {
 		if s.words[w].idf == 0 {
-			// Nobody knows it: it counts against all alike, less than the words that can be found.
+			// No document contains it: it lowers all scores equally, by less than a word that can be found.
 			s.words[w].idf = 0.6 * max(1, sum/float64(max(1, known)))
 		}
 	}
@@ -456,27 +459,27 @@ func (s *search) computeIDF() {
 				if docs = min(docs, of); of != last.of || docs != last.docs {
 					last.docs, last.of, last.idf = docs, of, idf(docs, of, share)*s.words[w].light
 				}
-				p.idf[w] = last.idf // of many small plugins most know a word alike
+				p.idf[w] = last.idf // many small plugins have equal counts
 			}
 			p.ideal += p.idf[w]
 		}
 	}
 }
 
-// idf is what a word is worth that so many of a part's documents hold, and such a share of all.
+// idf returns the weight of a word that docs of a part's documents contain, and a share of all documents.
 func idf(docs, of int, all float64) float64 {
 	const prior = 1000
 	share := (float64(docs) + prior*all) / (float64(of) + prior)
 	return min(6, max(0.35, -math.Log(share)))
 }
 
-// share is the share of all documents that so many of them are.
+// share returns the share of docs in all documents.
 func (s *search) share(docs int) float64 { return min(1, (float64(docs)+0.5)/(float64(s.docs)+1)) }
 
-// compareMeanings says of each document how near its meaning comes to the query's.
+// compareMeanings computes the similarity of each document's meaning to the query's.
 func (s *search) compareMeanings() {
 	if s.kind != 0 || len(s.words) == 1 && s.words[0].known {
-		return // events and types have none; of one known word all is said
+		return // events and types have no meaning; one known word needs none
 	}
 	var m meaning
 	known, of := 0.0, 0.0
@@ -503,7 +506,7 @@ func (s *search) compareMeanings() {
 	}
 }
 
-// counting are the variants whose documents count as holding word w: the word itself where it is known.
+// counting returns the variants whose documents count as containing word w: the word itself if it is known.
 func (s *search) counting(w int) (out []int) {
 	for _, want := range [][]int{{asWord, asJoined}, {asTypo, asPrefix, asNamePart}, {asSynonym}} {
 		for i, v := range s.variants {

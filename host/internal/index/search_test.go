@@ -10,7 +10,8 @@ import (
 )
 
 func corpus(t testing.TB) []*Segment {
-	return []*Segment{open(t, "cdp", browserDocs), open(t, "text", textDocs), open(t, "github", issueDocs), open(t, "flite", audioDocs)}
+	return []*Segment{open(t, "cdp", browserDocs), open(t, "text", textDocs), open(t, "github", issueDocs),
+		open(t, "flite", audioDocs)}
 }
 
 func full(h Hit) string { return h.Plugin + "." + h.Name }
@@ -45,7 +46,7 @@ func TestSearch(t *testing.T) {
 		{"outerhtml", "cdp.DOM.getOuterHTML", "name part"},
 		{"getResp", "cdp.Network.getResponseBody", "name part"},
 		{"base64", "in 2:text.encode_base64", ""},
-		// Slips of the fingers.
+		// Typos.
 		{"getCokies", "in 2:cdp.Network.getCookies", "typo"},
 		{"Netwrok.getCokies", "cdp.Network.getCookies", "typo"},
 		{"captureScreenshto", "cdp.Page.captureScreenshot", "typo"},
@@ -144,10 +145,12 @@ func TestDeprecatedRankLower(t *testing.T) {
 	}
 }
 
-// Of tools that fit equally the harmless ones come first, then those that write, then those that destroy.
+// TestHarmlessFirst checks that of equally good matches read-only tools come first, then those that write, then
+// destructive ones.
 func TestHarmlessFirst(t *testing.T) {
 	seg := open(t, "jar", []Doc{
-		{Name: "eat_cookie", Effect: "destructive"}, {Name: "add_cookie", Effect: "write"}, {Name: "see_cookie", Effect: "read"}, {Name: "old_cookie", Effect: "read", Deprecated: true},
+		{Name: "eat_cookie", Effect: "destructive"}, {Name: "add_cookie", Effect: "write"},
+		{Name: "see_cookie", Effect: "read"}, {Name: "old_cookie", Effect: "read", Deprecated: true},
 	})
 	var got []string
 	for _, h := range Search([]*Segment{seg}, Query{Text: "cookies"}).Hits {
@@ -161,7 +164,7 @@ func TestHarmlessFirst(t *testing.T) {
 			t.Errorf("%q: %s is first", query, full(h))
 		}
 	}
-	// Asked for by its name, it comes first all the same.
+	// A query by its name puts it first nevertheless.
 	if h := Search([]*Segment{seg}, Query{Text: "eat cookie"}).Hits[0]; h.Name != "eat_cookie" || h.Confidence != "high" {
 		t.Errorf("got %+v", h)
 	}
@@ -239,7 +242,7 @@ func TestNothingFits(t *testing.T) {
 	if r := Search(segs, Query{Text: "xqzw vwkj"}); r.Total != 0 || !r.Weak || r.Hits != nil {
 		t.Errorf("got %+v", r)
 	}
-	// Groups of documents without a word in common with the query, but a name not far from it.
+	// The documents share no word with the query, but the name of a group is near to it.
 	seg := open(t, "kitchen", []Doc{{Name: "boil", Group: "Kettle"}, {Name: "bake", Group: "Oven"}})
 	if r := Search([]*Segment{seg}, Query{Text: "ktle"}); !slices.Contains(r.Groups, "kitchen.Kettle") {
 		t.Errorf("nearest groups %v", r.Groups)
@@ -263,7 +266,8 @@ func TestExplain(t *testing.T) {
 
 func TestOrderIsStable(t *testing.T) {
 	segs := corpus(t)
-	for _, q := range []string{"enable", "cookies", "get page", "evalaute", "json", "list open things of the repository", "geolocaton pictre"} {
+	for _, q := range []string{"enable", "cookies", "get page", "evalaute", "json", "list open things of the repository",
+		"geolocaton pictre"} {
 		want := Search(segs, Query{Text: q})
 		reversed := slices.Clone(segs)
 		slices.Reverse(reversed)
@@ -290,7 +294,8 @@ func TestOrderIsStable(t *testing.T) {
 	}
 }
 
-// A thousand small plugins must not bury a tool of the large one, nor the large one a small one's.
+// TestFleetIsFair checks that many small plugins do not bury a tool of a large one, nor the large one a tool of a small
+// one.
 func TestFleetIsFair(t *testing.T) {
 	segs, _ := fleet(t, 300, 10)
 	segs = append(segs, corpus(t)...)
@@ -318,7 +323,8 @@ func TestOddQueries(t *testing.T) {
 	segs := corpus(t)
 	for _, q := range []string{
 		"", " ", "\x00", "\x00\x00cookies\x00", "🎉", "🍪🍪", "\xff\xfe", "...", "a", "the", "of the to",
-		strings.Repeat("cookie ", 2000), strings.Repeat("x", 10<<10), strings.Repeat("aB", 6000), strings.Repeat("ab cd", 3000),
+		strings.Repeat("cookie ", 2000), strings.Repeat("x", 10<<10), strings.Repeat("aB", 6000),
+		strings.Repeat("ab cd", 3000),
 		strings.Repeat("é", 9000), strings.Repeat("猫", 5000), strings.Repeat("'", 9000), strings.Repeat("._", 9000),
 		".*", "(a+)+$", "[", "get.*Cookies", "'; DROP TABLE tools; --", "\" OR 1=1", "%s%n", "../../etc/passwd", "<script>",
 		"печенье", "ملفات", "쿠키 가져오기", "ͣͣͣͣ", "İ", "ﬀ", "ǅ", "\u202ecookies", "get\u200bCookies", "Äpfel_Birnen.Größe",
@@ -332,7 +338,8 @@ func TestOddQueries(t *testing.T) {
 			}
 		}
 	}
-	for q, want := range map[string]bool{"": false, "\x00": false, "🎉": false, "\x00\x00cookies\x00": true, "get.*Cookies": true, "SELECT * FROM cookies": true} {
+	for q, want := range map[string]bool{"": false, "\x00": false, "🎉": false, "\x00\x00cookies\x00": true,
+		"get.*Cookies": true, "SELECT * FROM cookies": true} {
 		if r := Search(segs, Query{Text: q}); r.Total > 0 != want {
 			t.Errorf("%q: %d hits", q, r.Total)
 		}
@@ -344,7 +351,8 @@ func TestOddQueries(t *testing.T) {
 
 func FuzzSearch(f *testing.F) {
 	segs := corpus(f)
-	for _, q := range []string{"getCookies", "take a picture", "Netwrok.getCokies", "天気 予報", "useragent", "x\x00y", "", "🎉 don't"} {
+	for _, q := range []string{"getCookies", "take a picture", "Netwrok.getCokies", "天気 予報", "useragent", "x\x00y", "",
+		"🎉 don't"} {
 		f.Add(q, "", "", 0)
 	}
 	f.Add("cookies", "cdp.Network", "type", -1)
@@ -365,9 +373,10 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// What follows the name of the plugin is a whole name before it is the end of one.
+// TestNameAfterPlugin checks that the text after a plugin's name matches a whole name before it matches the end of one.
 func TestNameAfterPlugin(t *testing.T) {
-	seg := open(t, "cdp", []Doc{{Name: "Page.close", Effect: "read"}, {Name: "IO.close"}, {Name: "close", Effect: "destructive"}})
+	seg := open(t, "cdp", []Doc{{Name: "Page.close", Effect: "read"}, {Name: "IO.close"},
+		{Name: "close", Effect: "destructive"}})
 	for _, query := range []string{"cdp.close", "cdp close", "cdp__close", "CDP.CLOSE"} {
 		if h := Search([]*Segment{seg}, Query{Text: query}).Hits; len(h) != 3 || h[0].Name != "close" {
 			t.Errorf("%q: %+v", query, h)
@@ -375,7 +384,7 @@ func TestNameAfterPlugin(t *testing.T) {
 	}
 }
 
-// A parameter is met as a whole also when only one of its parts is a word that counts.
+// TestParameterWithStopWord checks that a parameter matches as a whole even if all its parts but one are stop words.
 func TestParameterWithStopWord(t *testing.T) {
 	seg := open(t, "cdp", []Doc{
 		{Name: "Network.setCookie", Brief: "Set a cookie", Params: []Param{{Name: "sameSite", Enum: []string{"Strict"}}}},
@@ -388,9 +397,10 @@ func TestParameterWithStopWord(t *testing.T) {
 	}
 }
 
-// Two slips in a word of five letters are many, but where the query is that word alone there is nothing else to go by.
+// TestTwoTyposInShortWord checks that two typos in a word of five letters are corrected only if that word is the whole
+// query, because then there is no other evidence.
 func TestTwoTyposInShortWord(t *testing.T) {
-	var events []Doc // their words come first and are no help
+	var events []Doc // their words come first and do not help
 	for _, name := range []string{"abash", "abate", "about", "above", "annul", "apish"} {
 		events = append(events, Doc{Name: name, Kind: "event"})
 	}
@@ -406,9 +416,10 @@ func TestTwoTyposInShortWord(t *testing.T) {
 	}
 }
 
-// The parts of a score, as they are shown, make it up.
+// TestExplainedPartsAddUp checks that the parts of a score add up to it.
 func TestExplainedPartsAddUp(t *testing.T) {
-	for _, query := range []string{"getCookies", "take a picture", "delete cookies", "override geolocation", "refresh", "captureScrenshot"} {
+	for _, query := range []string{"getCookies", "take a picture", "delete cookies", "override geolocation", "refresh",
+		"captureScrenshot"} {
 		for _, h := range Search(corpus(t), Query{Text: query, Explain: true}).Hits {
 			sum := 0.0
 			for _, p := range h.Parts {

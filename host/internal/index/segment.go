@@ -16,14 +16,14 @@ const (
 )
 
 var (
-	// ErrVersion means that the segment was built by another version of this package: build it again.
+	// ErrVersion means that the segment was built by another version of this package and must be rebuilt.
 	ErrVersion = errors.New("search index of another version")
-	// ErrDamaged means that the bytes are no segment, or not as they were built.
+	// ErrDamaged means that the bytes are not a segment, or were changed after it was built.
 	ErrDamaged = errors.New("damaged search index")
 )
 
-// Segment is an open index of one plugin or, after Merge, of many. It reads the bytes it was opened with, which must not
-// change, and may be used by many goroutines at once.
+// Segment is an open index of one plugin or, after [Merge], of many. It reads the bytes that it was opened with, which
+// must not change. It is safe for concurrent use.
 type Segment struct {
 	members  []member // sorted by plugin
 	totals   [3]int   // documents of each kind
@@ -37,9 +37,9 @@ type Segment struct {
 	width    int
 	terms    []byte
 
-	// What is read once, by the first search that needs it.
+	// Computed once, by the first search that requires it.
 	idents func() []docName   // by document
-	words  func() []vocabWord // all of them, for finding slips
+	words  func() []vocabWord // all words, for correcting typos
 }
 
 // member is a plugin within a segment.
@@ -48,16 +48,17 @@ type member struct {
 	ident            string // plugin as an identifier
 	first, docs      [3]int // by kind: its first document, and how many it has
 	strings, records []byte
-	excluded         bool // out: see Keep
+	excluded         bool // see Keep
 }
 
-// Open checks a segment and readies it for search, without copying it. It costs one pass of CRC-32 over the bytes, some
-// 15 µs for half a megabyte, and little for each plugin. The error is ErrVersion or ErrDamaged, with what was found.
+// Open checks a segment and prepares it for search, without copying it. It costs one pass of CRC-32 over the bytes,
+// about 15 µs for half a megabyte, and little for each plugin. The error is [ErrVersion] or [ErrDamaged], with details.
 //
-// A checksum is no signature: whatever else the bytes hold, reading them never panics and is bounded by their size.
+// A checksum is not a signature: reading never panics, and its cost is bounded by the size of the bytes, whatever they
+// contain.
 func Open(data []byte) (*Segment, error) {
 	if len(data) < headerSize || string(data[:8]) != magic {
-		return nil, fmt.Errorf("%w: %d bytes that do not begin with %s", ErrDamaged, len(data), magic)
+		return nil, fmt.Errorf("%w: the %d bytes do not begin with %s", ErrDamaged, len(data), magic)
 	}
 	u32 := func(at int) int { return int(binary.LittleEndian.Uint32(data[at:])) }
 	if v := u32(8); v != version {
@@ -84,7 +85,8 @@ func Open(data []byte) (*Segment, error) {
 		before = a
 	}
 	part := func(i int) []byte { return data[at[i]:at[i+1]:at[i+1]] }
-	if s.totals[0] > len(data) || s.total > len(data) || len(part(2)) != 5*s.total+vectorSize/2*s.totals[0] || len(part(4)) < s.total ||
+	if s.totals[0] > len(data) || s.total > len(data) || len(part(2)) != 5*s.total+vectorSize/2*s.totals[0] ||
+		len(part(4)) < s.total ||
 		s.width != 2 && s.width != 4 || len(part(5))%s.width != 0 {
 		return nil, fmt.Errorf("%w: counts and sizes differ", ErrDamaged)
 	}
@@ -98,7 +100,7 @@ func Open(data []byte) (*Segment, error) {
 	return s, s.readMembers(part(0), part(1), part(3))
 }
 
-// readMembers reads the table of plugins and shares out among them what is theirs.
+// readMembers reads the table of plugins and assigns to each its strings, records and documents.
 func (s *Segment) readMembers(table, shared, records []byte) error {
 	text := string(table) // one copy for all names
 	r := reader{b: table}
@@ -108,7 +110,7 @@ func (s *Segment) readMembers(table, shared, records []byte) error {
 		return text[max(0, end-len(b)):end]
 	}
 	rest, bad := [2]reader{{b: shared}, {b: records}}, false
-	const least = 7 // bytes that a plugin takes
+	const least = 7 // bytes of the shortest entry of a plugin
 	n := r.count()
 	if n > len(table)/least {
 		return fmt.Errorf("%w: plugins are missing", ErrDamaged)
@@ -141,8 +143,7 @@ func (s *Segment) readMembers(table, shared, records []byte) error {
 	return nil
 }
 
-// Keep leaves those plugins of a segment out of all searches that keep refuses, as if they were not there. It is to be called before
-// the first search.
+// Keep excludes the plugins for which keep returns false from all searches. Call it before the first search.
 func (s *Segment) Keep(keep func(plugin, build string) bool) {
 	for i := range s.members {
 		m := &s.members[i]
@@ -150,10 +151,11 @@ func (s *Segment) Keep(keep func(plugin, build string) bool) {
 	}
 }
 
-// Len is the number of documents of all kinds.
+// Len returns the number of documents of all kinds.
 func (s *Segment) Len() int { return s.total }
 
-// Doc is what is stored of document i, without score: tools first, then events, then types, each sorted by plugin and name.
+// Doc returns the stored fields of document i, without a score. Tools come first, then events, then types, each sorted
+// by plugin and name. It returns the zero Hit if i is out of range.
 func (s *Segment) Doc(i int) Hit {
 	if i < 0 || i >= s.total {
 		return Hit{}
@@ -195,20 +197,20 @@ func (s *Segment) record(i int) stored {
 	return out
 }
 
-// recordAt begins to read the record of a document; it is followed by those of the documents after it.
+// recordAt returns a reader at the record of a document, which the records of later documents follow.
 func (s *Segment) recordAt(i int) reader {
 	at, records := int(binary.LittleEndian.Uint32(s.offsets[4*i:])), s.members[s.owner[i]].records
 	return reader{b: records[min(at, len(records)):]}
 }
 
-// name is the name of a document.
+// name returns the name of a document.
 func (s *Segment) name(i int) []byte {
 	r := s.recordAt(i)
 	r.byte()
 	return r.str()
 }
 
-// shared is a string by its number.
+// shared returns a shared string by its number, nil if there is none.
 func (m *member) shared(number int) []byte {
 	r := reader{b: m.strings}
 	if n := r.int(); number < 0 || number >= n {
@@ -222,7 +224,7 @@ func (m *member) shared(number int) []byte {
 	return r.str()
 }
 
-// bounds is the range of the documents of a kind.
+// bounds returns the range of the documents of a kind.
 func (s *Segment) bounds(kind int) (lo, hi int) {
 	for k := range kind {
 		lo += s.totals[k]
@@ -252,7 +254,7 @@ func (s *Segment) find(stem string) reader {
 	return reader{}
 }
 
-// stemAt is where in terms group i begins.
+// stemAt returns the offset in terms of group i.
 func (s *Segment) stemAt(i int) int {
 	if s.width == 2 {
 		return int(binary.LittleEndian.Uint16(s.stems[2*i:]))
@@ -260,7 +262,7 @@ func (s *Segment) stemAt(i int) int {
 	return int(binary.LittleEndian.Uint32(s.stems[4*i:]))
 }
 
-// A word is a term of the index in place; its text is valid until the next one is read.
+// indexed is a word of the index in place. Its text is valid until the next word is read.
 type indexed struct {
 	text     []byte
 	postings []byte
@@ -283,14 +285,14 @@ func (r *reader) group(buf *[2 * 256]byte, f func(indexed)) {
 	}
 }
 
-// spellings is a word of a segment in a form that is fast to go through.
+// vocabWord is a word of a segment in a form that is fast to scan.
 type vocabWord struct {
 	set      uint32 // its letters
-	stem, at uint32 // where in terms its group's stem and its own entry begin
+	stem, at uint32 // offsets in terms of its group's stem and of its own entry
 	size     uint8
 }
 
-// readWords reads all words of the segment: a search for slips looks at every one.
+// readWords reads all words of the segment, because correcting typos compares every one.
 func (s *Segment) readWords() []vocabWord {
 	words := make([]vocabWord, 0, len(s.stems)/s.width*3/2)
 	var text [2 * 256]byte
@@ -317,9 +319,9 @@ func (s *Segment) readWords() []vocabWord {
 	return words
 }
 
-// docName is the name of a document as an identifier, in a form that is fast to go through.
+// docName is the name of a document as an identifier, in a form that is fast to scan.
 type docName struct {
-	at, size, own uint32 // where it begins within lines, its length, and where in it the document's own name begins
+	at, size, own uint32 // its offset in lines, its length, and the offset in it of the document's own name
 	set, ownSet   uint32 // the letters of both
 }
 
@@ -340,7 +342,7 @@ func (s *Segment) readNames() []docName {
 	return all
 }
 
-// spell puts a word of the vocabulary together.
+// spell returns the text of a word, in buf.
 func (s *Segment) spell(w vocabWord, buf *[maxTerm]byte) []byte {
 	keep, rest := int(s.terms[w.at]), int(s.terms[w.at+1])
 	n := copy(buf[:], s.terms[w.stem:][:keep])
@@ -348,13 +350,13 @@ func (s *Segment) spell(w vocabWord, buf *[maxTerm]byte) []byte {
 	return buf[:n]
 }
 
-// postings are those of a word of the vocabulary.
+// postings returns the postings of a word.
 func (s *Segment) postings(w vocabWord) []byte {
 	r := reader{b: s.terms[int(w.at)+2+int(s.terms[w.at+1]):]}
 	return r.str()
 }
 
-// eachPosting calls f for every posting of a document within [lo, hi).
+// eachPosting calls f for the postings of the documents in [lo, hi).
 func eachPosting(postings []byte, lo, hi int, f func(doc int, weight, mask byte)) {
 	r := reader{b: postings}
 	doc := 0
@@ -370,7 +372,7 @@ func eachPosting(postings []byte, lo, hi int, f func(doc int, weight, mask byte)
 	}
 }
 
-// reader takes values off foreign bytes; once one is missing, all others are empty.
+// reader reads values from untrusted bytes. After a value is missing, all others are zero.
 type reader struct {
 	b   []byte
 	bad bool
@@ -396,7 +398,7 @@ func (r *reader) byte() byte {
 	return v
 }
 
-// int is a varint below 2^31.
+// int reads a varint below 2^31.
 func (r *reader) int() int {
 	if len(r.b) > 0 && r.b[0] < 0x80 {
 		v := int(r.b[0])
@@ -412,7 +414,7 @@ func (r *reader) int() int {
 	return int(v)
 }
 
-// count is a number of things that take at least a byte each.
+// count reads the number of items that take at least one byte each.
 func (r *reader) count() int {
 	n := r.int()
 	if n > len(r.b) {

@@ -18,7 +18,8 @@ func TestStoredFields(t *testing.T) {
 	}
 	seg := open(t, "p", []Doc{
 		{Name: "T", Kind: "type"}, {Name: "E", Kind: "event"},
-		{Name: want.Name, Brief: want.Brief, Signature: want.Signature, Group: want.Group, Effect: want.Effect, Category: want.Category, Deprecated: true, Experimental: true},
+		{Name: want.Name, Brief: want.Brief, Signature: want.Signature, Group: want.Group, Effect: want.Effect,
+			Category: want.Category, Deprecated: true, Experimental: true},
 	})
 	if seg.Len() != 3 {
 		t.Errorf("%d documents", seg.Len())
@@ -30,7 +31,7 @@ func TestStoredFields(t *testing.T) {
 		t.Errorf("kinds %q and %q", a, b)
 	}
 	if got := seg.Doc(3); !reflect.DeepEqual(got, Hit{}) || !reflect.DeepEqual(seg.Doc(-1), Hit{}) {
-		t.Errorf("a document that is not there: %+v", got)
+		t.Errorf("a document that does not exist: %+v", got)
 	}
 }
 
@@ -43,9 +44,11 @@ func TestEmptySegment(t *testing.T) {
 
 func TestOddDocuments(t *testing.T) {
 	docs := []Doc{
-		{}, {}, {Name: "same"}, {Name: "same", Brief: "twice"}, {Name: "\n\x00|", Brief: "\xff\xfe"}, {Name: "....", Kind: "nonsense"},
+		{}, {}, {Name: "same"}, {Name: "same", Brief: "twice"}, {Name: "\n\x00|", Brief: "\xff\xfe"},
+		{Name: "....", Kind: "nonsense"},
 		{Name: string(make([]byte, 300)), Text: string(make([]byte, 100000))},
-		{Name: "größe.Länge", Group: "größe", Params: []Param{{}, {Name: "", Enum: []string{"", "ß"}}}, Tasks: []string{"", "x"}},
+		{Name: "größe.Länge", Group: "größe", Params: []Param{{}, {Name: "", Enum: []string{"", "ß"}}},
+			Tasks: []string{"", "x"}},
 	}
 	segs := []*Segment{open(t, "", docs)}
 	if n := segs[0].Len(); n != len(docs) {
@@ -106,7 +109,7 @@ func fixChecksum(data []byte) {
 	}
 }
 
-// exercise reads everything that a segment can be asked for.
+// exercise calls everything that reads a segment.
 func exercise(seg *Segment, queries ...string) {
 	for i := range min(seg.Len(), 1000) {
 		seg.Doc(i)

@@ -1,7 +1,7 @@
 package index
 
-// stem is the stem of an English word in lower case by the Porter2 (Snowball English) algorithm. Words that are not
-// plain ASCII letters come back unchanged.
+// stem returns the stem of an English word in lower case by the Porter2 (Snowball English) algorithm. It returns words
+// that are not plain ASCII letters unchanged.
 func stem(word string) string {
 	if len(word) < 3 || len(word) > maxTerm {
 		return word
@@ -59,7 +59,8 @@ func stem(word string) string {
 	return string(s.b)
 }
 
-// stemmer is one word under way; r1 and r2 are where its regions begin, and Y is a y that stands for a consonant.
+// stemmer is the state of stemming one word. r1 and r2 are the offsets of its regions, and Y is a y that stands for a
+// consonant.
 type stemmer struct {
 	b      []byte
 	r1, r2 int
@@ -87,7 +88,7 @@ func (s *stemmer) prepare() {
 	s.r2 = s.region(s.r1)
 }
 
-// region is where the part after the first consonant that follows a vowel begins, looking from i on.
+// region returns the offset of the part after the first consonant that follows a vowel, searching from i on.
 func (s *stemmer) region(i int) int {
 	for i++; i < len(s.b); i++ {
 		if !vowel(s.b[i]) && vowel(s.b[i-1]) {
@@ -101,13 +102,13 @@ func (s *stemmer) ends(suffix string) bool {
 	return len(s.b) >= len(suffix) && string(s.b[len(s.b)-len(suffix):]) == suffix
 }
 
-// inR1 and inR2 say whether the last n bytes lie in the region.
+// inR1 and inR2 report whether the last n bytes are in the region.
 func (s *stemmer) inR1(n int) bool { return len(s.b)-n >= s.r1 }
 func (s *stemmer) inR2(n int) bool { return len(s.b)-n >= s.r2 }
 
 func (s *stemmer) replace(n int, by string) { s.b = append(s.b[:len(s.b)-n], by...) }
 
-// hasVowel says whether a vowel stands before the last n bytes.
+// hasVowel reports whether there is a vowel before the last n bytes.
 func (s *stemmer) hasVowel(n int) bool {
 	for _, c := range s.b[:len(s.b)-n] {
 		if vowel(c) {
@@ -117,7 +118,7 @@ func (s *stemmer) hasVowel(n int) bool {
 	return false
 }
 
-// shortSyllable says whether the word up to end closes with a short syllable.
+// shortSyllable reports whether the word up to end ends with a short syllable.
 func (s *stemmer) shortSyllable(end int) bool {
 	b := s.b[:end]
 	switch n := len(b); {
@@ -202,13 +203,14 @@ func (s *stemmer) step1c() {
 	}
 }
 
-// A rule replaces one ending by another; in each table the longest endings come first.
+// rule replaces one ending with another. In each table the longest endings come first.
 type rule struct{ from, to string }
 
 var step2 = [...]rule{
 	{"ational", "ate"}, {"fulness", "ful"}, {"iveness", "ive"}, {"ization", "ize"}, {"ousness", "ous"},
 	{"biliti", "ble"}, {"lessli", "less"}, {"tional", "tion"},
-	{"alism", "al"}, {"aliti", "al"}, {"ation", "ate"}, {"entli", "ent"}, {"fulli", "ful"}, {"iviti", "ive"}, {"ousli", "ous"},
+	{"alism", "al"}, {"aliti", "al"}, {"ation", "ate"}, {"entli", "ent"}, {"fulli", "ful"}, {"iviti", "ive"},
+	{"ousli", "ous"},
 	{"abli", "able"}, {"alli", "al"}, {"anci", "ance"}, {"ator", "ate"}, {"enci", "ence"}, {"izer", "ize"},
 	{"bli", "ble"}, {"ogi", "og"}, {"li", ""},
 }
@@ -261,7 +263,8 @@ func (s *stemmer) step3() {
 }
 
 var step4 = [...]string{
-	"ement", "able", "ance", "ence", "ible", "ment", "ant", "ate", "ent", "ion", "ism", "iti", "ive", "ize", "ous", "al", "er", "ic",
+	"ement", "able", "ance", "ence", "ible", "ment", "ant", "ate", "ent", "ion", "ism", "iti", "ive", "ize", "ous", "al",
+	"er", "ic",
 }
 
 func (s *stemmer) step4() {

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// thesaurusTable is thesaurus.txt in a form that is searched in place, because a process that searches once should not stem
-// two thousand words: a line for each stem, sorted, with what else it is called: stem, percent and scope of each.
+// thesaurusTable is thesaurus.txt in a form that is searched in place, so that a process that searches once does not
+// stem two thousand words. It has one line per stem, sorted, with the stem, percentage and scope of each synonym.
 //
 //go:generate go test -run TestThesaurusTable -update .
 //go:embed thesaurus.table
 var thesaurusTable string
 
-// A synonym is what else a word may be called in the tools of plugin scope ("": everywhere).
+// synonym is another word for a word in the tools of the plugin scope ("": of all plugins).
 type synonym struct {
 	stem, scope string
 	weight      float64 // share of a direct match
 }
 
-// synonyms are those of the word with a stem.
+// synonyms returns the synonyms of the words with a stem.
 func synonyms(stem string) (list []synonym) {
-	lo, hi := 0, len(thesaurusTable) // where the line begins, if there is one
+	lo, hi := 0, len(thesaurusTable) // bounds of the line's start
 	for lo < hi {
 		start := strings.LastIndexByte(thesaurusTable[:(lo+hi)/2], '\n') + 1
 		key, rest, _ := strings.Cut(thesaurusTable[start:], "\t")

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write generated files")
 
-// TestThesaurusTable makes the table of thesaurus.txt, or holds the one that is there against it.
+// TestThesaurusTable generates thesaurus.table from thesaurus.txt, or compares the committed table with it.
 func TestThesaurusTable(t *testing.T) {
 	text, err := os.ReadFile("thesaurus.txt")
 	if err != nil {
@@ -22,7 +22,8 @@ func TestThesaurusTable(t *testing.T) {
 	table := map[string][]synonym{}
 	for line := range strings.Lines(string(text)) {
 		from, to, scope, weight := thesaurusLine(line)
-		if without, _, _ := strings.Cut(line, "#"); strings.TrimSpace(without) != "" && (len(from) == 0 || len(to) == 0 || weight < 0.3 || weight > 0.7) {
+		if without, _, _ := strings.Cut(line, "#"); strings.TrimSpace(without) != "" &&
+			(len(from) == 0 || len(to) == 0 || weight < 0.3 || weight > 0.7) {
 			t.Errorf("not SCOPE WEIGHT WORDS: %s", line)
 		}
 		for _, a := range from {
@@ -49,7 +50,7 @@ func TestThesaurusTable(t *testing.T) {
 		return
 	}
 	if thesaurusTable != want.String() {
-		t.Error("thesaurus.table is not what thesaurus.txt makes; run go generate ./host/internal/index")
+		t.Error("thesaurus.table differs from what thesaurus.txt generates; run go generate ./host/internal/index")
 	}
 	for stem, list := range table {
 		if got := synonyms(stem); !slices.Equal(got, list) {

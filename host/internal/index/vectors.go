@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// vectorData says of common English words and words of the trade what they are about: of two words that mean nearly the same
-// the vectors point nearly alike. See vectors/README.md for where they come from, how they are made and on what terms.
+// vectorData contains the vectors of common English words and technical terms: the vectors of words with similar
+// meanings have similar directions. See vectors/README.md for their source, how they are made and their licence.
 //
-// Layout, little-endian: u32 number of words; u32 per word, and one more for the end, where it begins behind these; the
-// words, sorted; vectorSize signed bytes per word. A vector is the longer the more its word says. Whoever changes the file raises
-// the version of segments, which hold sums of these vectors.
+// Layout, little-endian: u32 number of words; u32 offset per word, and one more for the end, relative to the end of
+// these numbers; the words, sorted; vectorSize signed bytes per word. The more specific a word, the longer its vector.
+// Segments contain sums of these vectors, so a change of the file requires a new version of segments.
 //
 //go:embed vectors.bin
 var vectorData string
 
 const (
 	vectorSize = 64
-	// vectorLength is what the sum of a text's vectors is brought to. Its parts are mostly below an eighth of that, which is
-	// rounded to a step of a nibble.
+	// vectorLength is the length to which the sum of a text's vectors is scaled. Its components are mostly below an eighth
+	// of that and are rounded to the steps of a nibble.
 	vectorLength = 256
 	roundingStep = 11
 )
 
-// meaning is what a text is about: the sum of its words' vectors, each times a weight. The zero value is about nothing.
+// meaning is the meaning of a text: the weighted sum of its words' vectors. The zero value has no meaning.
 type meaning struct {
 	sum [vectorSize]float64
 }
 
-// add adds the words of a text; some says whether any of them is known.
+// add adds the words of a text. It reports whether any of them has a vector.
 func (m *meaning) add(text string, weight float64) (some bool) {
 	const maxCount = 400 // words of a text
 	for _, c := range chunks(text, maxCount) {
@@ -49,7 +49,7 @@ func (m *meaning) add(text string, weight float64) (some bool) {
 	return some
 }
 
-// direction is the sum brought to one length; ok says that there is any.
+// direction returns the sum scaled to vectorLength; ok is false if the sum is zero.
 func (m *meaning) direction() (v [vectorSize]int16, ok bool) {
 	length := 0.0
 	for _, x := range m.sum {
@@ -64,7 +64,8 @@ func (m *meaning) direction() (v [vectorSize]int16, ok bool) {
 	return v, true
 }
 
-// packed is the direction in a nibble a dimension, the even ones low: an index has one for each tool.
+// packed returns the direction with one nibble per dimension, even dimensions in the low nibbles. An index has one per
+// tool.
 func (m *meaning) packed() (out [vectorSize / 2]byte) {
 	v, _ := m.direction()
 	nibble := func(x int16) byte { return byte(max(-7, min(7, (int(x)+roundingStep/2*sign(x))/roundingStep))) & 15 }
@@ -81,7 +82,8 @@ func sign(x int16) int {
 	return 1
 }
 
-// cosineTable compares one direction with many packed ones: for each of their bytes it knows what every value adds.
+// cosineTable compares one direction with many packed ones: for each of their bytes it has the contribution of every
+// value.
 type cosineTable [vectorSize / 2][256]int16
 
 func (l *cosineTable) init(v [vectorSize]int16) {
@@ -93,7 +95,7 @@ func (l *cosineTable) init(v [vectorSize]int16) {
 	}
 }
 
-// cosine is the cosine with a packed direction, nearly: 1 for the same meaning, 0 for none in common.
+// cosine returns the approximate cosine with a packed direction: 1 for the same meaning, 0 for unrelated ones.
 func (l *cosineTable) cosine(packed []byte) float64 {
 	const word = 8 // bytes read at once
 	sum := 0
@@ -106,7 +108,7 @@ func (l *cosineTable) cosine(packed []byte) float64 {
 	return float64(sum) * roundingStep / (vectorLength * vectorLength)
 }
 
-// vectorOf is the vector of a word, or of the word without a common ending; empty when there is none.
+// vectorOf returns the vector of a word, or of the word without a common ending; empty if there is none.
 func vectorOf(word string) string {
 	v := vectorOfForm(word)
 	for _, ending := range [...]string{"s", "es", "ed", "d", "ing"} {
@@ -135,7 +137,7 @@ func vectorOfForm(word string) string {
 	return ""
 }
 
-// vectorNumber is u32 number i of the file.
+// vectorNumber returns u32 number i of the file.
 func vectorNumber(i int) int {
 	b := vectorData[4*i:][:4]
 	return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 | int(b[3])<<24

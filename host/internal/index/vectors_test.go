@@ -7,10 +7,12 @@ import (
 	"testing"
 )
 
-// Segments hold sums of vectors: a change of vectors.bin is a new version of segments.
+// TestVectorsBelongToVersion checks that a change of vectors.bin raises the version of segments, which contain sums of
+// vectors.
 func TestVectorsBelongToVersion(t *testing.T) {
 	if sum, want := crc32.ChecksumIEEE([]byte(vectorData)), uint32(0xd47f0d2a); version != 4 || sum != want {
-		t.Errorf("vectors.bin has checksum %#x in version %d, %#x in version 4: raise the version when it changes, then update this test", sum, version, want)
+		t.Errorf("vectors.bin has checksum %#x in version %d, %#x in version 4: raise the version when it changes, then "+
+			"update this test", sum, version, want)
 	}
 }
 
@@ -26,9 +28,10 @@ func TestVectorOf(t *testing.T) {
 			t.Fatalf("%q is not found", word)
 		}
 	}
-	for word, want := range map[string]string{"kanbans": "kanban", "kubectls": "kubectl", "kubectl": "kubectl", "xqzwv": "", "": "", "天気": ""} {
+	for word, want := range map[string]string{"kanbans": "kanban", "kubectls": "kubectl", "kubectl": "kubectl",
+		"xqzwv": "", "": "", "天気": ""} {
 		if got := vectorOf(word); got != vectorOfForm(want) || (want == "") != (got == "") {
-			t.Errorf("%q has not the vector of %q", word, want)
+			t.Errorf("%q does not have the vector of %q", word, want)
 		}
 	}
 }
@@ -64,16 +67,20 @@ func TestLikeness(t *testing.T) {
 	}
 }
 
-// A tool that shares no word with the query is found by what it is about, and says so; of one known word all is said.
+// TestMeaning finds a tool that shares no word with the query by its meaning. A query of one known word uses no
+// meanings.
 func TestMeaning(t *testing.T) {
 	segs := []*Segment{open(t, "travel", []Doc{
 		{Name: "search_flights", Brief: "Flights between two airports"}, {Name: "book_hotel", Brief: "Reserve a room"},
 		{Name: "get_visa", Brief: "Papers for a country"},
-	}), open(t, "ops", []Doc{{Name: "restart_pod", Brief: "Restart a container"}, {Name: "scale", Brief: "Change the replicas"}})}
+	}), open(t, "ops", []Doc{{Name: "restart_pod", Brief: "Restart a container"},
+		{Name: "scale", Brief: "Change the replicas"}})}
 	r := Search(segs, Query{Text: "aircraft pilots", Explain: true})
-	if len(r.Hits) == 0 || r.Hits[0].Name != "search_flights" || r.Hits[0].Why != "meaning" || r.Hits[0].Confidence != "low" || !r.Weak {
+	if len(r.Hits) == 0 || r.Hits[0].Name != "search_flights" || r.Hits[0].Why != "meaning" ||
+		r.Hits[0].Confidence != "low" || !r.Weak {
 		t.Errorf("got %+v", r)
-	} else if p := r.Hits[0].Parts; !slices.ContainsFunc(p, func(p Part) bool { return p.How == "meaning" && p.Score > 0 }) {
+	} else if p := r.Hits[0].Parts; !slices.ContainsFunc(p,
+		func(p Part) bool { return p.How == "meaning" && p.Score > 0 }) {
 		t.Errorf("parts %+v", p)
 	}
 	if r := Search(segs, Query{Text: "flights"}); r.Total != 1 {

@@ -6,17 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// maxTerm is the longest word, in bytes, that is indexed or looked for.
+// maxTerm is the length in bytes of the longest word that is indexed or looked up.
 const maxTerm = 40
 
-// A chunk is a run of letters and digits, in lower case: whole, and split where the case changes.
+// chunk is a run of letters and digits, in lower case: whole, and split where the case changes.
 type chunk struct {
 	whole string
 	parts []string // one part: the same as whole
 }
 
-// chunks splits text at everything that is neither letter nor digit. "getDOMStorage" has the parts get, dom and storage;
-// writing without spaces (Chinese, Japanese, Korean, Thai) is cut into pairs of letters. It stops after most parts.
+// chunks splits text at everything that is neither a letter nor a digit. "getDOMStorage" has the parts get, dom and
+// storage. Scripts without spaces (Chinese, Japanese, Korean, Thai) are split into overlapping pairs of letters. It
+// stops after limit parts.
 func chunks(text string, limit int) []chunk {
 	var out []chunk
 	n := 0
@@ -83,8 +84,8 @@ func pairs(run string) []string {
 	return out
 }
 
-// split cuts a run where a lower-case letter or digit meets an upper-case one and before the last capital of several
-// that a lower-case letter follows: HTMLElement is html and element. A plural of capitals ("URLs") stays one part.
+// split splits a run between a lower-case letter or digit and a capital, and before the last of several capitals that a
+// lower-case letter follows: HTMLElement becomes html and element. A plural of capitals ("URLs") stays one part.
 func split(run string) chunk {
 	plain := true
 	for i := 0; i < len(run); i++ {
@@ -122,7 +123,7 @@ func split(run string) chunk {
 	return chunk{strings.Join(parts, ""), parts}
 }
 
-// boundary says whether a new part begins at letter i of a run.
+// boundary reports whether a new part begins at letter i of a run.
 func boundary[T byte | rune](run []T, i int) bool {
 	if !upper(run[i]) {
 		return false
@@ -145,7 +146,7 @@ func lower[T byte | rune](c T) bool {
 	return c >= 'a' && c <= 'z' || rune(c) >= utf8.RuneSelf && unicode.IsLower(rune(c))
 }
 
-// identifier is a name without its style: lower-case letters and digits only.
+// identifier returns a name without its style: only letters and digits, in lower case.
 func identifier(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -167,23 +168,27 @@ func splitName(name string) (group, last string) {
 	return name[:i], name[i:]
 }
 
-// stopWords carry no meaning in a query or a text. They count only in a query of nothing else, and in names.
-const stopWords = " a able about after also am an and any are as at be been being but by can cannot could did do does " +
+// stopWords carry no meaning in a query or a text. They count only in names and in queries that consist of them.
+const stopWords = " a able about after also am an and any are as at be been being but by can cannot could did do " +
+	"does " +
 	"doing done dont each either else etc for from given had has have having he her here him his how i if im in into is " +
-	"isnt it its ive just kind let lets like made make makes may me might more most must my need needs no not of on one only " +
+	"isnt it its ive just kind let lets like made make makes may me might more most must my need needs no not of on " +
+	"one only " +
 	"onto or other our ours out own per please same shall she should so some such than that the their them then there " +
-	"these they this those thus to too toward towards up upon us use used uses using very via want wants was way we were " +
+	"these they this those thus to too toward towards up upon us use used uses using very via want wants was way we " +
+	"were " +
 	"what whats when where whether which while who whose why will with within would you your yours "
 
 func stopWord(word string) bool {
 	return len(word) == 1 && (word[0] < '0' || word[0] > '9') || strings.Contains(stopWords, " "+word+" ")
 }
 
-// lightWords, by their stems, say little of what is wanted, however rare they are in the index.
-const lightWords = " take make perform chang current browser web chrome chromium playwright puppet selenium devtool cdp tool command method " +
+// lightWords, as stems, say little about what is wanted, however rare they are in the index.
+const lightWords = " take make perform chang current browser web chrome chromium playwright puppet selenium devtool " +
+	"cdp tool command method " +
 	"function api thing someth anyth way help tri put go whole entir full certain specif all test site just simul mani "
 
-// light is the share of its weight that a word keeps.
+// light returns the factor of a word's weight: less than 1 for light words.
 func light(stem string) float64 {
 	if strings.Contains(lightWords, " "+stem+" ") {
 		return 0.55

@@ -47,14 +47,21 @@ func TestChunks(t *testing.T) {
 
 func TestStem(t *testing.T) {
 	for word, want := range map[string]string{
-		"cookies": "cooki", "cookie": "cooki", "navigating": "navig", "navigation": "navig", "queries": "queri", "query": "queri",
-		"consigned": "consign", "consistency": "consist", "knightly": "knight", "knives": "knive", "hopping": "hop", "hoping": "hope",
-		"agreed": "agre", "feed": "feed", "plastered": "plaster", "sing": "sing", "flies": "fli", "dies": "die", "ties": "tie",
-		"relational": "relat", "conditional": "condit", "vietnamization": "vietnam", "operator": "oper", "hopefulness": "hope",
-		"triplicate": "triplic", "formative": "format", "electrical": "electr", "goodness": "good", "revival": "reviv",
-		"adjustment": "adjust", "adoption": "adopt", "rate": "rate", "cease": "ceas", "controlling": "control", "rolling": "roll",
-		"generate": "generat", "generic": "generic", "communication": "communic", "skies": "sky", "dying": "die", "news": "news",
-		"proceed": "proceed", "gas": "gas", "this": "this", "gaps": "gap", "boy": "boy", "by": "by", "say": "say", "cry": "cri",
+		"cookies": "cooki", "cookie": "cooki", "navigating": "navig", "navigation": "navig", "queries": "queri",
+		"query":     "queri",
+		"consigned": "consign", "consistency": "consist", "knightly": "knight", "knives": "knive", "hopping": "hop",
+		"hoping": "hope",
+		"agreed": "agre", "feed": "feed", "plastered": "plaster", "sing": "sing", "flies": "fli", "dies": "die",
+		"ties":       "tie",
+		"relational": "relat", "conditional": "condit", "vietnamization": "vietnam", "operator": "oper",
+		"hopefulness": "hope",
+		"triplicate":  "triplic", "formative": "format", "electrical": "electr", "goodness": "good", "revival": "reviv",
+		"adjustment": "adjust", "adoption": "adopt", "rate": "rate", "cease": "ceas", "controlling": "control",
+		"rolling":  "roll",
+		"generate": "generat", "generic": "generic", "communication": "communic", "skies": "sky", "dying": "die",
+		"news":    "news",
+		"proceed": "proceed", "gas": "gas", "this": "this", "gaps": "gap", "boy": "boy", "by": "by", "say": "say",
+		"cry":         "cri",
 		"luxuriating": "luxuri", "accessibility": "access", "go": "go", "größen": "größen", "sha256": "sha256", "": "",
 	} {
 		if got := stem(word); got != want {

@@ -1,4 +1,4 @@
-// Command vectors makes ../vectors.bin of words.txt and of what embed.mjs says of them; see README.md.
+// Command vectors writes ../vectors.bin from words.txt and the output of embed.mjs; see README.md.
 package main
 
 import (
@@ -12,10 +12,10 @@ import (
 
 const (
 	modelDims = 512 // dimensions of the model
-	keptDims  = 64  // .. of what is written
+	keptDims  = 64  // dimensions of the output
 	scale     = 256 // length of the vector of a rare word, in steps of a signed byte
-	rounds    = 60  // of the search for the principal axes
-	halfRank  = 300 // a word at this place of words.txt, which has the most common first, counts half
+	rounds    = 60  // rounds of power iteration
+	halfRank  = 300 // the word at this position of words.txt, which is sorted by frequency, counts half
 )
 
 func main() {
@@ -52,8 +52,8 @@ func run(wordFile, embedded, out string) error {
 	return os.WriteFile(out, pack(words, reduce(vectors)), 0o644)
 }
 
-// reduce centres the vectors and turns them to their principal axes: the first, in which all words are alike, is left out,
-// the next are kept. The more common a word is, the less it says and the shorter it gets.
+// reduce centres the vectors and rotates them to their principal axes. It drops the first axis, in which all words are
+// similar, and keeps the next ones. Common words say less and get shorter vectors.
 func reduce(vectors [][]float64) [][]float64 {
 	mean := make([]float64, modelDims)
 	for _, v := range vectors {
@@ -79,7 +79,7 @@ func reduce(vectors [][]float64) [][]float64 {
 	return out
 }
 
-// principal are the first n principal axes, found by turning n axes towards the covariance again and again.
+// principal returns the first n principal axes, found by power iteration on n axes.
 func principal(vectors [][]float64, n int) [][]float64 {
 	covariance := make([][]float64, modelDims)
 	for i := range covariance {
@@ -124,7 +124,7 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// setLength gives v a length.
+// setLength scales v to a length.
 func setLength(v []float64, length float64) {
 	if now := math.Sqrt(dot(v, v)); now > 0 {
 		for i := range v {
