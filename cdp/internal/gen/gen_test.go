@@ -15,14 +15,14 @@ func TestEmbeddedIsGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Encoded() != protocol.Embedded().Encoded() {
-		t.Error("protocol.bin is not what its sources and tables give; run go generate ./cdp/...")
+		t.Error("protocol.bin differs from what its sources and tables generate; run go generate ./cdp/...")
 	}
 	again, err := generate("../protocol", ".")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if again.Encoded() != p.Encoded() {
-		t.Error("two runs give different forms")
+		t.Error("two runs generate different forms")
 	}
 }
 
@@ -36,30 +36,39 @@ func TestReadmeNamesTheRevision(t *testing.T) {
 	}
 }
 
-// TestInvalidTables changes one table at a time and expects to be told.
+// TestInvalidTables changes one table at a time and expects an error.
 func TestInvalidTables(t *testing.T) {
 	for name, test := range map[string]struct{ table, old, new, message string }{
-		"a command without effect":     {effectsTable, "Page.navigate\twrite\n", "", "command Page.navigate is missing"},
-		"an effect of no command":      {effectsTable, "Page.navigate\twrite\n", "Page.navigate\twrite\nPage.noSuch\tread\n", "there is no command Page.noSuch"},
-		"an effect twice":              {effectsTable, "Page.navigate\twrite\n", "Page.navigate\twrite\nPage.navigate\tread\n", "twice"},
-		"an unknown effect":            {effectsTable, "Page.navigate\twrite\n", "Page.navigate\tharmless\n", `effect "harmless"`},
-		"a name in the wrong case":     {effectsTable, "Page.navigate\t", "page.navigate\t", "there is no command page.navigate"},
-		"a missing column":             {effectsTable, "Page.navigate\twrite\n", "Page.navigate\n", "1 columns; 2 were expected"},
-		"a domain without brief":       {domainsTable, "\nPage\t", "\n# ", "domain Page is missing"},
-		"a long brief":                 {domainsTable, "\nPage\t", "\nPage\t" + strings.Repeat("x", 60), "at most 50 fit"},
-		"a deprecation without reason": {deprecatedTable, "Network.getAllCookies\t", "# ", "command Network.getAllCookies is missing"},
-		"a replacement that is gone":   {deprecatedTable, "\tStorage.getCookies\t", "\tStorage.getAll\t", "names Storage.getAll as its replacement"},
-		"a message without it":         {deprecatedTable, "Use Storage.getCookies instead.", "Gone.", "does not name its replacement"},
-		"parameters that are no JSON":  {examplesTable, `{"ignoreCache":true}`, `{"ignoreCache":yes}`, "not a JSON object"},
-		"a phrase with spaces":         {phrasesTable, "Page.reload\t", "Page.reload\t ; ", "has the phrase"},
-		"a value of no parameter":      {valuesTable, "Page.navigate.url\t", "Page.navigate.uri\t", "Page.navigate has no uri"},
-		"a value that is no JSON":      {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\tone\n", "is not JSON"},
-		"a value twice":                {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\t1\nDOM.NodeID\t2\n", "twice"},
-		"a brief twice":                {briefsTable, "PWA.install\t", "PWA.install\tInstall\nPWA.install\t", "twice"},
+		"a command without effect": {effectsTable, "Page.navigate\twrite\n", "", "command Page.navigate is missing"},
+		"an effect of no command": {effectsTable, "Page.navigate\twrite\n", "Page.navigate\twrite\nPage.noSuch\tread\n",
+			"there is no command Page.noSuch"},
+		"an effect twice": {effectsTable, "Page.navigate\twrite\n",
+			"Page.navigate\twrite\nPage.navigate\tread\n", "twice"},
+		"an unknown effect": {effectsTable, "Page.navigate\twrite\n", "Page.navigate\tharmless\n",
+			`effect "harmless"`},
+		"a name in the wrong case": {effectsTable, "Page.navigate\t", "page.navigate\t",
+			"there is no command page.navigate"},
+		"a missing column":       {effectsTable, "Page.navigate\twrite\n", "Page.navigate\n", "1 columns: expected 2"},
+		"a domain without brief": {domainsTable, "\nPage\t", "\n# ", "domain Page is missing"},
+		"a long brief":           {domainsTable, "\nPage\t", "\nPage\t" + strings.Repeat("x", 60), "the limit is 50"},
+		"a deprecation without reason": {deprecatedTable, "Network.getAllCookies\t", "# ",
+			"command Network.getAllCookies is missing"},
+		"a replacement that is gone": {deprecatedTable, "\tStorage.getCookies\t", "\tStorage.getAll\t",
+			"names Storage.getAll as its replacement"},
+		"a message without it": {deprecatedTable, "Use Storage.getCookies instead.", "Gone.",
+			"does not name its replacement"},
+		"parameters that are no JSON": {examplesTable, `{"ignoreCache":true}`, `{"ignoreCache":yes}`, "not a JSON object"},
+		"a phrase with spaces":        {phrasesTable, "Page.reload\t", "Page.reload\t ; ", "has the phrase"},
+		"a value of no parameter": {valuesTable, "Page.navigate.url\t", "Page.navigate.uri\t",
+			"Page.navigate has no uri"},
+		"a value that is no JSON": {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\tone\n", "is not JSON"},
+		"a value twice":           {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\t1\nDOM.NodeID\t2\n", "twice"},
+		"a brief twice":           {briefsTable, "PWA.install\t", "PWA.install\tInstall\nPWA.install\t", "twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			for _, table := range []string{domainsTable, effectsTable, briefsTable, phrasesTable, deprecatedTable, examplesTable, valuesTable} {
+			for _, table := range []string{domainsTable, effectsTable, briefsTable, phrasesTable, deprecatedTable, examplesTable,
+				valuesTable} {
 				text, err := os.ReadFile(table)
 				if err != nil {
 					t.Fatal(err)
@@ -75,7 +84,7 @@ func TestInvalidTables(t *testing.T) {
 				}
 			}
 			if _, err := readTables(folder, protocol.Embedded()); err == nil || !strings.Contains(err.Error(), test.message) {
-				t.Errorf("the error is %v; %q was expected in it", err, test.message)
+				t.Errorf("error %v; expected %q in it", err, test.message)
 			}
 		})
 	}

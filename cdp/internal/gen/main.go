@@ -1,5 +1,6 @@
-// Command gen writes the embedded form of the Chrome DevTools Protocol: the pinned documents in ../protocol/source together with the
-// reviewed tables beside this file. It is run by `go generate ./cdp/...`, is deterministic, and refuses a table that does not fit the protocol.
+// Command gen writes the embedded form of the Chrome DevTools Protocol from the pinned documents in ../protocol/source
+// and the reviewed tables next to this file. Run it with `go generate ./cdp/...`. Its output is deterministic. A table
+// that does not match the protocol is an error.
 package main
 
 import (
@@ -22,7 +23,8 @@ func main() {
 	}
 }
 
-// run reads sources and tables and writes protocol.bin; both folders are relative to the one that holds the go:generate line.
+// run reads sources and tables and writes protocol.bin. Both folders are relative to the folder of the go:generate
+// line.
 func run(folder, tables string) error {
 	p, err := generate(folder, tables)
 	if err != nil {
@@ -40,7 +42,7 @@ func generate(folder, tables string) (*protocol.Protocol, error) {
 		}
 		documents = append(documents, raw)
 	}
-	// Once without notes, to know the names that the tables must fit.
+	// First without notes, for the names that the tables must match.
 	bare, err := protocol.Build(revision, protocol.Notes{}, documents...)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 )
 
-// The tables, tab-separated, one row a line; empty lines and lines that start with # are skipped.
+// The tables are tab-separated with one row per line. Empty lines and lines that start with # are skipped.
 const (
 	domainsTable    = "domains.tsv"    // domain, brief
 	effectsTable    = "effects.tsv"    // command, read|write|destructive
@@ -21,15 +21,16 @@ const (
 	phrasesTable    = "phrases.tsv"    // command, phrases separated by "; ", keywords separated by spaces (may be absent)
 	deprecatedTable = "deprecated.tsv" // command, replacement or -, message
 	examplesTable   = "examples.tsv"   // command, title, parameters as JSON
-	valuesTable     = "values.tsv"     // key as its head explains, JSON
+	valuesTable     = "values.tsv"     // key as explained in the file, JSON
 )
 
-// maxPhrases keeps a command that everybody needs from drowning in its own words.
+// maxPhrases limits the phrases of a command, so that common commands are not diluted by many phrases.
 const maxPhrases = 12
 
-// readTables reads all tables and reports everything that does not fit the protocol at once.
+// readTables reads all tables and joins the errors of all rows that do not match the protocol.
 func readTables(folder string, p *protocol.Protocol) (protocol.Notes, error) {
-	t := tables{folder: folder, p: p, notes: protocol.Notes{Domains: map[string]string{}, Commands: map[string]protocol.Note{}, Values: map[string]string{}}}
+	t := tables{folder: folder, p: p, notes: protocol.Notes{Domains: map[string]string{},
+		Commands: map[string]protocol.Note{}, Values: map[string]string{}}}
 	t.domains()
 	t.effects()
 	t.briefs()
@@ -54,10 +55,10 @@ func (t *tables) domains() {
 			return fmt.Errorf("there is no domain %s", row[0])
 		}
 		if t.notes.Domains[d.Name] != "" {
-			return fmt.Errorf("%s stands here twice", d.Name)
+			return fmt.Errorf("%s occurs twice", d.Name)
 		}
 		if len(row[1]) > protocol.LineSize {
-			return fmt.Errorf("the brief of %s has %d characters; at most %d fit", d.Name, len(row[1]), protocol.LineSize)
+			return fmt.Errorf("the brief of %s has %d characters; the limit is %d", d.Name, len(row[1]), protocol.LineSize)
 		}
 		t.notes.Domains[d.Name] = row[1]
 		return nil
@@ -72,11 +73,11 @@ func (t *tables) domains() {
 func (t *tables) effects() {
 	t.commands(effectsTable, 2, func(row []string, _ *protocol.Command, n *protocol.Note) error {
 		if n.Effect != "" {
-			return fmt.Errorf("%s stands here twice", row[0])
+			return fmt.Errorf("%s occurs twice", row[0])
 		}
 		n.Effect = protocol.Effect(row[1])
 		if !slices.Contains([]protocol.Effect{protocol.Read, protocol.Write, protocol.Destructive}, n.Effect) {
-			return fmt.Errorf("%s has effect %q; read, write or destructive was expected", row[0], row[1])
+			return fmt.Errorf("%s has effect %q: expected read, write or destructive", row[0], row[1])
 		}
 		return nil
 	})
@@ -90,10 +91,10 @@ func (t *tables) effects() {
 func (t *tables) briefs() {
 	t.commands(briefsTable, 2, func(row []string, _ *protocol.Command, n *protocol.Note) error {
 		if n.Brief != "" {
-			return fmt.Errorf("%s stands here twice", row[0])
+			return fmt.Errorf("%s occurs twice", row[0])
 		}
 		if len(row[1]) > protocol.LineSize {
-			return fmt.Errorf("the brief of %s has %d characters; at most %d fit", row[0], len(row[1]), protocol.LineSize)
+			return fmt.Errorf("the brief of %s has %d characters; the limit is %d", row[0], len(row[1]), protocol.LineSize)
 		}
 		n.Brief = row[1]
 		return nil
@@ -103,15 +104,16 @@ func (t *tables) briefs() {
 func (t *tables) phrases() {
 	t.commands(phrasesTable, 2, func(row []string, _ *protocol.Command, n *protocol.Note) error {
 		if n.Tasks != nil {
-			return fmt.Errorf("%s stands here twice", row[0])
+			return fmt.Errorf("%s occurs twice", row[0])
 		}
 		n.Tasks = strings.Split(row[1], "; ")
 		if len(n.Tasks) > maxPhrases {
-			return fmt.Errorf("%s has %d phrases; at most %d were expected", row[0], len(n.Tasks), maxPhrases)
+			return fmt.Errorf("%s has %d phrases; the limit is %d", row[0], len(n.Tasks), maxPhrases)
 		}
 		for _, task := range n.Tasks {
 			if task != strings.TrimSpace(task) || task == "" || len(task) > protocol.BriefSize {
-				return fmt.Errorf("%s has the phrase %q; at most %d characters without spaces around them were expected", row[0], task, protocol.BriefSize)
+				return fmt.Errorf("%s has the phrase %q: expected at most %d characters without surrounding spaces", row[0], task,
+					protocol.BriefSize)
 			}
 		}
 		if len(row) > 2 {
@@ -124,7 +126,7 @@ func (t *tables) phrases() {
 func (t *tables) deprecated() {
 	t.commands(deprecatedTable, 3, func(row []string, c *protocol.Command, n *protocol.Note) error {
 		if n.Deprecation != "" {
-			return fmt.Errorf("%s stands here twice", row[0])
+			return fmt.Errorf("%s occurs twice", row[0])
 		}
 		if !c.Deprecated {
 			return fmt.Errorf("%s is not deprecated", row[0])
@@ -163,7 +165,7 @@ func (t *tables) values() {
 	folds := map[string]bool{}
 	t.rows(valuesTable, 2, func(row []string) error {
 		if fold := strings.ToLower(row[0]); folds[fold] {
-			return fmt.Errorf("%s stands here twice", row[0])
+			return fmt.Errorf("%s occurs twice", row[0])
 		} else {
 			folds[fold] = true
 		}
@@ -195,7 +197,8 @@ func (t *tables) values() {
 }
 
 // commands reads a table whose first column is a command.
-func (t *tables) commands(file string, columns int, each func(row []string, c *protocol.Command, n *protocol.Note) error) {
+func (t *tables) commands(file string, columns int,
+	each func(row []string, c *protocol.Command, n *protocol.Note) error) {
 	t.rows(file, columns, func(row []string) error {
 		c, ok := t.p.Command(row[0])
 		if !ok || c.Name != row[0] {
@@ -223,7 +226,7 @@ func (t *tables) rows(file string, columns int, each func(row []string) error) {
 		}
 		row := strings.Split(line, "\t")
 		if len(row) < columns {
-			t.problem(file, number, fmt.Errorf("%d columns; %d were expected", len(row), columns))
+			t.problem(file, number, fmt.Errorf("%d columns: expected %d", len(row), columns))
 			continue
 		}
 		if err := each(row); err != nil {

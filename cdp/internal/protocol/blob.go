@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// The flat form. All numbers are little-endian; a string is its length as uvarint and its bytes.
+// The flat form. All numbers are little-endian. A string is its length as uvarint, followed by its bytes.
 //
-//	header   "parleyCDP1", then for domains, commands, events, types, values: count u32, offset of its index u32; then version, revision
-//	index    one u32 a member: the offset of its record; sorted by lower-case qualified name
-//	records  qualified name first (what the binary search compares), then what writeDomain and writeMember write
+//	header   "parleyCDP1", then for domains, commands, events, types, values: u32 count, u32 offset of the index;
+//	         then version, revision
+//	index    one u32 per member: the offset of its record; sorted by qualified name in lower case
+//	records  the qualified name, which the binary search compares, then what writer.domain, node and note write
 //
-// Members of a domain are neighbours in an index, so a domain record names them by first and count.
+// The members of a domain are adjacent in an index, so a domain record refers to them by first index and count.
 const magic = "parleyCDP1"
 
 const headerSize = len(magic) + 5*8
 
-// fields of a node, as bits in front of its record
+// The fields that a node has, as bits at the beginning of its record.
 const (
 	hasDescription = 1 << iota
 	hasType
@@ -34,28 +35,30 @@ const (
 	hasRedirect
 )
 
-// Notes is what the protocol does not say about itself and people wrote down.
+// Notes are hand-written additions to the protocol.
 type Notes struct {
 	Domains  map[string]string // brief by domain name
 	Commands map[string]Note   // by qualified command name
-	Values   map[string]string // what stands in examples: JSON by "Domain.command.parameter", "Domain.Type" or "type name"
+	// Values are example values: JSON by "Domain.command.parameter", "Domain.Type" or "type name".
+	Values map[string]string
 }
 
-// Note is what people wrote down about one command.
+// Note is the hand-written documentation of one command.
 type Note struct {
 	Effect      Effect
-	Brief       string   // where the protocol's first sentence does not do; else empty
-	Tasks       []string // what somebody would say who needs the command
+	Brief       string   // replaces the protocol's first sentence; empty: keep it
+	Tasks       []string // phrases that a user of the command would say
 	Keywords    []string
-	Deprecation string // why and what instead, in one sentence
+	Deprecation string // the reason and the alternative, in one sentence
 	Use         string // qualified name of the command that replaces a deprecated one
 	Examples    []Example
 }
 
-// Encoded is the flat form, as the generator writes it to protocol.bin.
+// Encoded returns the flat form, which the generator writes to protocol.bin.
 func (p *Protocol) Encoded() string { return p.data }
 
-// Build makes a Protocol of the documents, in their order. It is deterministic. A domain may stand in one document only.
+// Build builds a Protocol from the documents, in their order. The result is deterministic. A domain must not occur in
+// two documents.
 func Build(revision string, notes Notes, documents ...[]byte) (*Protocol, error) {
 	docs, err := decodeAll(documents)
 	if err != nil {
@@ -172,7 +175,8 @@ func (w *writer) strs(list []string) {
 
 func (w *writer) node(n *node) {
 	bits := 0
-	for i, present := range []bool{n.Description != "", n.Type != "", n.Optional, n.Experimental, n.Deprecated, n.Ref != "", n.Items != nil,
+	for i, present := range []bool{n.Description != "", n.Type != "", n.Optional, n.Experimental, n.Deprecated,
+		n.Ref != "", n.Items != nil,
 		n.Enum != nil, n.Properties != nil, n.Parameters != nil, n.Returns != nil, n.Redirect != ""} {
 		if present {
 			bits |= 1 << i
@@ -238,7 +242,7 @@ func (w *writer) domain(d *sourceDomain, notes Notes, first map[Kind]int) {
 	}
 }
 
-// reader walks one record. It is used on what write made, never on foreign bytes.
+// reader reads one record. It expects the output of write, never untrusted bytes.
 type reader struct {
 	s string
 	i int
@@ -289,10 +293,11 @@ func (r *reader) node(name string) node {
 	return n
 }
 
-// head reads a node without the nodes that it lists.
+// head reads a node without its properties, parameters and returns.
 func (r *reader) head(name string) (node, int) {
 	bits := r.uint()
-	n := node{Name: name, Optional: bits&isOptional != 0, Experimental: bits&isExperimental != 0, Deprecated: bits&isDeprecated != 0}
+	n := node{Name: name, Optional: bits&isOptional != 0, Experimental: bits&isExperimental != 0,
+		Deprecated: bits&isDeprecated != 0}
 	if bits&hasDescription != 0 {
 		n.Description = r.str()
 	}
@@ -325,7 +330,8 @@ func (r *reader) nodes() []node {
 }
 
 func (r *reader) note() Note {
-	n := Note{Effect: Effect(r.str()), Brief: r.str(), Tasks: r.strs(), Keywords: r.strs(), Deprecation: r.str(), Use: r.str()}
+	n := Note{Effect: Effect(r.str()), Brief: r.str(), Tasks: r.strs(), Keywords: r.strs(), Deprecation: r.str(),
+		Use: r.str()}
 	if count := r.uint(); count > 0 {
 		n.Examples = make([]Example, count)
 		for i := range n.Examples {
@@ -335,7 +341,7 @@ func (r *reader) note() Note {
 	return n
 }
 
-// domainRecord is a domain with the places of its members in the indexes.
+// domainRecord is a domain with the positions of its members in the indexes.
 type domainRecord struct {
 	Domain
 	file, ordinal int
@@ -367,7 +373,7 @@ func (r *reader) domain() domainRecord {
 	return d
 }
 
-// memberRecord is a command, an event or a type as the protocol has it.
+// memberRecord is a command, an event or a type of the protocol.
 type memberRecord struct {
 	qualified, domain string
 	ordinal           int
@@ -380,7 +386,7 @@ func (r *reader) member() memberRecord {
 	return m
 }
 
-// memberHead reads a member without its parameters, returns and properties. Nothing can be read behind it.
+// memberHead reads a member without its parameters, returns and properties. The reader cannot be used afterwards.
 func (r *reader) memberHead() memberRecord {
 	m, name := r.memberName()
 	m.node, _ = r.head(name)
@@ -394,7 +400,7 @@ func (r *reader) memberName() (m memberRecord, name string) {
 	return m, name
 }
 
-// index answers how many members the index of kind k has and where it stands.
+// index returns the number of members of kind k and the offset of their index.
 func (p *Protocol) index(k Kind) (count, offset int) {
 	at := len(magic)
 	for _, other := range indexes {
@@ -411,13 +417,13 @@ func (p *Protocol) u32(at int) int {
 	return int(s[0]) | int(s[1])<<8 | int(s[2])<<16 | int(s[3])<<24
 }
 
-// at opens the i-th record of kind k.
+// at returns a reader of the i-th record of kind k.
 func (p *Protocol) at(k Kind, i int) *reader {
 	_, offset := p.index(k)
 	return &reader{s: p.data, i: p.u32(offset + 4*i)}
 }
 
-// find opens the record of that name, without regard to case.
+// find returns a reader of the record of that name, without regard to case.
 func (p *Protocol) find(k Kind, name string) (*reader, bool) {
 	count, offset := p.index(k)
 	low, high := 0, count

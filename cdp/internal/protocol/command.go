@@ -2,8 +2,8 @@ package protocol
 
 import "strings"
 
-// Command is one command with all that is known about it. Redirects are resolved: a command that Chrome hands on to another domain has
-// the parameters of the one that answers.
+// Command is one command with its documentation. Redirects are resolved: a command that Chrome forwards to another
+// domain has the parameters of the command that handles it.
 type Command struct {
 	Name     string // qualified: "Network.getCookies"
 	Domain   string
@@ -11,20 +11,20 @@ type Command struct {
 	Effect   Effect
 	Params   []Param
 	Returns  []Param
-	Redirect string // the command that answers, if another does: "Overlay.highlightNode"
+	Redirect string // the command that handles this one, if Chrome forwards it: "Overlay.highlightNode"
 
 	Description  string
 	Experimental bool // or its domain is
 	Deprecated   bool // or its domain is
 
-	DeprecationMessage string // what to use instead, or why not at all
+	DeprecationMessage string // the alternative, or the reason
 	Use                string // qualified name of the replacement, if there is one
 
-	Tasks    []string // what somebody would say who needs it
+	Tasks    []string // phrases that a user of the command would say
 	Keywords []string
 
-	source   memberRecord // the one that answers
-	examples []Example    // written by hand
+	source   memberRecord // the command that handles this one
+	examples []Example    // hand-written
 }
 
 // Event is one event.
@@ -46,21 +46,21 @@ type Type struct {
 	Experimental, Deprecated bool
 }
 
-// Param is one parameter, one field of an answer, or one property of a type.
+// Param is one parameter, one field of a result, or one property of a type.
 type Param struct {
 	Name        string
-	Type        string // JSON type: string, integer, number, boolean, object, array; any is everything
+	Type        string // JSON type: string, integer, number, boolean, object or array; any: all of them
 	Items       string // of an array: the JSON type of its items
-	Ref         string // qualified name of the type that this is, or that the items of an array are
+	Ref         string // qualified name of the type, or of the type of an array's items
 	Enum        []string
-	Description string // never empty: made from type and name where the protocol says nothing
-	Binary      bool   // a string that holds base64
+	Description string // never empty: derived from type and name if the protocol has none
+	Binary      bool   // a string that contains base64
 	Properties  []Param
 
 	Optional, Experimental, Deprecated bool
 }
 
-// Command looks a command up by its qualified name, without regard to case; Name is the name as Chrome wants it.
+// Command returns a command by its qualified name, without regard to case. Its Name has the case that Chrome expects.
 func (p *Protocol) Command(name string) (*Command, bool) {
 	r, ok := p.find(KindCommand, name)
 	if !ok {
@@ -92,7 +92,7 @@ func (p *Protocol) Command(name string) (*Command, bool) {
 	return c, true
 }
 
-// Event looks an event up by its qualified name, without regard to case.
+// Event returns an event by its qualified name, without regard to case.
 func (p *Protocol) Event(name string) (*Event, bool) {
 	r, ok := p.find(KindEvent, name)
 	if !ok {
@@ -101,12 +101,15 @@ func (p *Protocol) Event(name string) (*Event, bool) {
 	m := r.member()
 	d, _ := p.domain(m.domain)
 	return &Event{
-		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize), Description: descriptionOr(m.Description, m.Name),
-		Params: p.params(m.domain, m.Parameters), Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
+		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize),
+		Description: descriptionOr(m.Description, m.Name),
+		Params:      p.params(m.domain, m.Parameters), Experimental: m.Experimental || d.Experimental,
+		Deprecated: m.Deprecated ||
+			d.Deprecated,
 	}, true
 }
 
-// Type looks a type up by its qualified name, without regard to case.
+// Type returns a type by its qualified name, without regard to case.
 func (p *Protocol) Type(name string) (*Type, bool) {
 	m, ok := p.typeRecord(name)
 	if !ok {
@@ -115,8 +118,9 @@ func (p *Protocol) Type(name string) (*Type, bool) {
 	d, _ := p.domain(m.domain)
 	self := p.param(m.domain, &m.node)
 	t := &Type{
-		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize), Description: descriptionOr(m.Description, m.Name),
-		Type: self.Type, Items: self.Items, Enum: self.Enum, Properties: p.params(m.domain, m.Properties),
+		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize),
+		Description: descriptionOr(m.Description, m.Name),
+		Type:        self.Type, Items: self.Items, Enum: self.Enum, Properties: p.params(m.domain, m.Properties),
 		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
 	}
 	if m.Items != nil {
@@ -125,7 +129,7 @@ func (p *Protocol) Type(name string) (*Type, bool) {
 	return t, true
 }
 
-// typeHead looks a type up without its properties.
+// typeHead returns a type without its properties.
 func (p *Protocol) typeHead(name string) (memberRecord, bool) {
 	r, ok := p.find(KindType, name)
 	if !ok {
@@ -149,7 +153,8 @@ func descriptionOr(description, name string) string {
 	return description
 }
 
-// resolveRedirect follows a redirect to the command that answers. A redirect to nothing leaves the command as it is.
+// resolveRedirect returns the command that a redirect leads to, and its name. It returns m itself if there is no
+// redirect or its target does not exist.
 func (p *Protocol) resolveRedirect(m memberRecord) (answers memberRecord, name string) {
 	if m.Redirect == "" {
 		return m, ""
@@ -176,7 +181,8 @@ func (p *Protocol) params(domain string, nodes []node) []Param {
 const binaryMark = "(Encoded as a base64 string when passed over JSON)"
 
 func (p *Protocol) param(domain string, n *node) Param {
-	q := Param{Name: n.Name, Type: n.Type, Enum: n.Enum, Optional: n.Optional, Experimental: n.Experimental, Deprecated: n.Deprecated}
+	q := Param{Name: n.Name, Type: n.Type, Enum: n.Enum, Optional: n.Optional, Experimental: n.Experimental,
+		Deprecated: n.Deprecated}
 	q.Description, q.Binary = splitBinaryMark(n)
 	typeDescription := ""
 	if n.Ref != "" {
@@ -211,7 +217,7 @@ func (p *Protocol) param(domain string, n *node) Param {
 	return q
 }
 
-// splitBinaryMark answers a description without the mark that stands for binary values.
+// splitBinaryMark returns a description without the mark of binary values, and whether it had the mark.
 func splitBinaryMark(n *node) (description string, binary bool) {
 	if n.Type == "string" && strings.Contains(n.Description, binaryMark) {
 		return strings.TrimSpace(strings.Replace(n.Description, binaryMark, "", 1)), true
@@ -219,7 +225,7 @@ func splitBinaryMark(n *node) (description string, binary bool) {
 	return n.Description, false
 }
 
-// jsonType resolves a reference to the JSON type behind it.
+// jsonType returns the JSON type of a node, which may be a reference.
 func (p *Protocol) jsonType(domain string, n *node) string {
 	t := n.Type
 	if n.Ref != "" {
@@ -240,9 +246,11 @@ func qualify(domain, ref string) string {
 	return domain + "." + ref
 }
 
-// guessEffect is for commands that nobody has reviewed, as a live protocol may have. It never answers read: policy lets much pass that reads.
+// guessEffect returns the effect of a command without a reviewed one, as in a live protocol. It never returns Read,
+// because policies are lenient with reading.
 func guessEffect(name string) Effect {
-	for _, start := range []string{"clear", "close", "crash", "delete", "dispose", "discard", "kill", "purge", "remove", "reset", "terminate", "uninstall", "unregister"} {
+	for _, start := range []string{"clear", "close", "crash", "delete", "dispose", "discard", "kill", "purge", "remove",
+		"reset", "terminate", "uninstall", "unregister"} {
 		if strings.HasPrefix(strings.ToLower(name), start) {
 			return Destructive
 		}
@@ -250,7 +258,7 @@ func guessEffect(name string) Effect {
 	return Write
 }
 
-// deprecation says what the protocol's own text says about the replacement of a command.
+// deprecation derives the message and the replacement of a deprecated command from the protocol's own text.
 func (p *Protocol) deprecation(m memberRecord, d domainRecord) (message, use string) {
 	if !m.Deprecated {
 		return "The domain " + d.Name + " is deprecated. " + oneLine(d.Description), ""

@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// Difference is what one protocol has and another has not, by kind.
+// Difference lists the differences between two protocols by kind.
 type Difference struct {
-	Domains    Changes `json:"domains"`
-	Methods    Changes `json:"methods"`
-	Events     Changes `json:"events"`
-	Types      Changes `json:"types"`
-	Parameters Changes `json:"parameters"` // of methods, their results and events, and properties of types, where both have the owner
+	Domains Changes `json:"domains"`
+	Methods Changes `json:"methods"`
+	Events  Changes `json:"events"`
+	Types   Changes `json:"types"`
+	// Parameters are those of methods, results and events, and properties of types, whose owner is in both protocols.
+	Parameters Changes `json:"parameters"`
 }
 
 // Changes are the names of one kind, sorted.
@@ -22,7 +23,7 @@ type Changes struct {
 	Changed []Change `json:"changed"`
 }
 
-// Change is one attribute of something that both have.
+// Change is one changed attribute of a member or parameter that is in both protocols.
 type Change struct {
 	Name      string `json:"name"`
 	Attribute string `json:"attribute"` // type, items, enum, optional, experimental, deprecated, redirect or binary
@@ -30,7 +31,7 @@ type Change struct {
 	Is        string `json:"is"`
 }
 
-// Count is how many differences there are in all.
+// Count returns the total number of differences.
 func (d *Difference) Count() (n int) {
 	for _, c := range d.kinds() {
 		n += len(c.Added) + len(c.Removed) + len(c.Changed)
@@ -42,7 +43,7 @@ func (d *Difference) kinds() []*Changes {
 	return []*Changes{&d.Domains, &d.Methods, &d.Events, &d.Types, &d.Parameters}
 }
 
-// Diff says what changed from one protocol to another. Texts and the order of things do not count.
+// Diff returns the changes from one protocol to another. It ignores texts and order.
 func Diff(was, is *Protocol) Difference {
 	var d Difference
 	for i, k := range []Kind{kindDomain, KindCommand, KindEvent, KindType} {
@@ -59,7 +60,7 @@ func Diff(was, is *Protocol) Difference {
 	return d
 }
 
-// nodesOf answers all members of a kind by their qualified names.
+// nodesOf returns all members of a kind by their qualified names.
 func nodesOf(p *Protocol, k Kind) map[string]node {
 	all := map[string]node{}
 	count, _ := p.index(k)
@@ -75,7 +76,7 @@ func nodesOf(p *Protocol, k Kind) map[string]node {
 	return all
 }
 
-// compare fills in what differs between two sets of nodes, and of those that both have their fields.
+// compare adds the differences between two sets of nodes, and between the fields of nodes in both.
 func (d *Difference) compare(into *Changes, was, is map[string]node, within bool) {
 	for name, n := range is {
 		before, ok := was[name]
@@ -95,7 +96,7 @@ func (d *Difference) compare(into *Changes, was, is map[string]node, within bool
 	}
 }
 
-// fieldsOf answers what a node lists, by names below its own. A result is told from a parameter of the same name.
+// fieldsOf returns the fields of a node by their qualified names, which distinguish results from parameters.
 func fieldsOf(owner string, n *node) map[string]node {
 	all := map[string]node{}
 	for _, list := range [][]node{n.Properties, n.Parameters} {
@@ -109,7 +110,7 @@ func fieldsOf(owner string, n *node) map[string]node {
 	return all
 }
 
-// changes compares two nodes of one name.
+// changes compares two nodes with the same name.
 func changes(name string, was, is *node) (list []Change) {
 	_, wasBinary := splitBinaryMark(was)
 	_, isBinary := splitBinaryMark(is)
@@ -145,7 +146,7 @@ func itemsOf(n *node) string {
 	return typeOf(n.Items)
 }
 
-// enumOf answers the values of an enum or of an array's items, in order of the alphabet.
+// enumOf returns the values of an enum, or of the enum of an array's items, in alphabetical order.
 func enumOf(n *node) string {
 	values := n.Enum
 	if n.Items != nil && values == nil {

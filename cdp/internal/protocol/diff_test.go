@@ -31,9 +31,10 @@ func TestDiff(t *testing.T) {
 	none := []string{}
 	want := Difference{
 		Domains: Changes{[]string{"New"}, []string{"Old"}, []Change{{"Page", "experimental", "false", "true"}}},
-		Methods: Changes{[]string{"New.enable", "Page.come"}, []string{"Old.enable", "Page.leave"}, []Change{{"Page.stay", "deprecated", "false", "true"}}},
-		Events:  Changes{[]string{"Page.again"}, none, []Change{}},
-		Types:   Changes{none, none, []Change{{"Page.Kind", "enum", "a|b", "a|b|c"}}},
+		Methods: Changes{[]string{"New.enable", "Page.come"}, []string{"Old.enable", "Page.leave"},
+			[]Change{{"Page.stay", "deprecated", "false", "true"}}},
+		Events: Changes{[]string{"Page.again"}, none, []Change{}},
+		Types:  Changes{none, none, []Change{{"Page.Kind", "enum", "a|b", "a|b|c"}}},
 		Parameters: Changes{[]string{"Page.Frame.nested", "Page.stay.list"}, []string{"Page.Frame.gone"}, []Change{
 			{"Page.Frame.id", "type", "string", "integer"},
 			{"Page.done.data", "binary", "false", "true"},
@@ -52,7 +53,8 @@ func TestDiff(t *testing.T) {
 		t.Errorf("%d differences", n)
 	}
 	back := Diff(is, was)
-	if !reflect.DeepEqual(back.Methods.Added, got.Methods.Removed) || !reflect.DeepEqual(back.Parameters.Removed, got.Parameters.Added) || back.Count() != got.Count() {
+	if !reflect.DeepEqual(back.Methods.Added, got.Methods.Removed) ||
+		!reflect.DeepEqual(back.Parameters.Removed, got.Parameters.Added) || back.Count() != got.Count() {
 		t.Errorf("the other way round: %+v", back)
 	}
 	if d := Diff(Embedded(), Embedded()); d.Count() != 0 {

@@ -1,8 +1,9 @@
-// Package protocol knows the Chrome DevTools Protocol: what its domains, commands, events and types are called, take, return and do.
+// Package protocol describes the Chrome DevTools Protocol: its domains, commands, events and types, their parameters
+// and results, and their effects.
 //
-// The pinned protocol is embedded as one flat, indexed string. Looking up a member is a binary search over names and the decoding of
-// that member alone, so describing one command costs microseconds in a cold process and nothing when the package is only linked.
-// The protocol of a running browser, read by [Parse], takes the same form and is used in the same way.
+// The pinned protocol is embedded as one flat, indexed string. A look-up is a binary search over names that decodes
+// only the member it finds, so describing one command costs microseconds in a cold process, and linking the package
+// costs nothing. [Parse] reads the protocol of a running browser into the same form.
 //
 //go:generate go run ../gen
 package protocol

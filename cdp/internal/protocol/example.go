@@ -14,14 +14,14 @@ type Example struct {
 	Params json.RawMessage // an object
 }
 
-// Examples answers the smallest call (required parameters, and one of those of which Chrome wants one), the calls that are common in
-// practice, where people wrote them down, and one with all parameters that go together and are not deprecated.
+// Examples returns the smallest call (required parameters, and one of a group of which Chrome requires one),
+// hand-written common calls, and a call with all compatible parameters that are not deprecated.
 func (p *Protocol) Examples(c *Command) []Example {
 	e := exampleBuilder{p: p}
 	return e.examples(c)
 }
 
-// Bounds of one example: of objects in objects, which may be recursive, and of values in all.
+// Limits of one example: the depth of nested objects, which may be recursive, and the number of values.
 const (
 	maxExampleDepth  = 6
 	maxExampleValues = 1000
@@ -29,16 +29,20 @@ const (
 
 type exampleBuilder struct {
 	p          *Protocol
-	onFallback func(owner, name string) // told of a value that nobody wrote down; may be nil
-	values     int                      // written into the example under way
+	onFallback func(owner, name string) // called for a value that no table contains; may be nil
+	values     int                      // number of values in the current example
 }
 
 func (e *exampleBuilder) examples(c *Command) []Example {
 	owner, domain, nodes := c.source.qualified, c.source.domain, c.source.Parameters
 	implied := impliedParams(owner, nodes)
 	excluded := excludedParams(owner, nodes)
-	minimal := e.object(owner, domain, nodes, false, 0, func(n *node) bool { return !n.Optional || slices.Contains(implied, n.Name) })
-	full := e.object(owner, domain, nodes, true, 0, func(n *node) bool { return !n.Optional || !n.Deprecated && !slices.Contains(excluded, n.Name) })
+	minimal := e.object(owner, domain, nodes, false, 0,
+		func(n *node) bool { return !n.Optional || slices.Contains(implied, n.Name) })
+	full := e.object(owner, domain, nodes, true, 0, func(n *node) bool {
+		return !n.Optional || !n.Deprecated &&
+			!slices.Contains(excluded, n.Name)
+	})
 
 	title := "Smallest call"
 	if len(nodes) == 0 {
@@ -56,7 +60,7 @@ func (e *exampleBuilder) examples(c *Command) []Example {
 	return list
 }
 
-// supports is false for parameters that this version of the protocol does not have.
+// supports reports whether this version of the protocol has all the parameters.
 func (e *exampleBuilder) supports(params json.RawMessage, nodes []node) bool {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(params, &object) != nil {
@@ -70,8 +74,9 @@ func (e *exampleBuilder) supports(params json.RawMessage, nodes []node) bool {
 	return true
 }
 
-// object answers JSON for the nodes that keep accepts.
-func (e *exampleBuilder) object(owner, domain string, nodes []node, full bool, depth int, keep func(*node) bool) []byte {
+// object returns JSON for the nodes that keep accepts.
+func (e *exampleBuilder) object(owner, domain string, nodes []node, full bool, depth int,
+	keep func(*node) bool) []byte {
 	if depth == 0 {
 		e.values = 0
 	}
@@ -94,7 +99,7 @@ func (e *exampleBuilder) object(owner, domain string, nodes []node, full bool, d
 	return append(b, '}')
 }
 
-// value answers JSON for n, which is called name in owner.
+// value returns JSON for n, whose name in owner is name.
 func (e *exampleBuilder) value(owner, domain, name string, n *node, full bool, depth int) []byte {
 	if v, ok := lookup(owner + "." + name); ok {
 		return v
@@ -112,7 +117,7 @@ func (e *exampleBuilder) value(owner, domain, name string, n *node, full bool, d
 	return e.valueByType(owner, domain, name, n, full, depth)
 }
 
-// valueByType answers JSON by the form of n: an enum, an array, an object, or a plain value that is known by type and name.
+// valueByType returns JSON by the type of n: an enum, an array, an object, or a value that is known by type and name.
 func (e *exampleBuilder) valueByType(owner, domain, name string, n *node, full bool, depth int) []byte {
 	if len(n.Enum) > 0 {
 		return appendString(nil, pickEnum(n.Enum))
@@ -132,7 +137,8 @@ func (e *exampleBuilder) valueByType(owner, domain, name string, n *node, full b
 			if !q.Optional {
 				return depth < maxExampleDepth
 			}
-			return full && depth == 0 && !q.Deprecated && e.p.jsonType(domain, q) != "object" && e.p.jsonType(domain, q) != "array"
+			return full && depth == 0 && !q.Deprecated && e.p.jsonType(domain, q) != "object" &&
+				e.p.jsonType(domain, q) != "array"
 		})
 	}
 	return e.fallback(owner, name, n.Type)
@@ -154,11 +160,12 @@ func (e *exampleBuilder) fallback(owner, name, typed string) []byte {
 	return appendString(nil, strings.ToLower(words(name)))
 }
 
-// pickEnum takes the first value that says something.
+// pickEnum returns the first meaningful value.
 func pickEnum(enum []string) string {
 	for _, v := range enum {
 		switch v {
-		case "none", "default", "unknown", "invalid", "other", "auto", "", "Unknown", "None", "Default", "UNKNOWN", "Unspecified":
+		case "none", "default", "unknown", "invalid", "other", "auto", "", "Unknown", "None", "Default", "UNKNOWN",
+			"Unspecified":
 			continue
 		}
 		return v
@@ -166,7 +173,7 @@ func pickEnum(enum []string) string {
 	return enum[0]
 }
 
-// lookup finds what people wrote down for a key. A live protocol has no values of its own.
+// lookup returns the hand-written value of a key. A live protocol uses those of the embedded one.
 func lookup(key string) ([]byte, bool) {
 	r, ok := Embedded().find(kindValue, key)
 	if !ok {
@@ -180,8 +187,9 @@ func hasNode(nodes []node, name string) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.Name == name })
 }
 
-// impliedParams names the optional parameters that the smallest call needs nevertheless: Chrome wants one of several, or refuses a call without
-// them, or the call would do nothing. (Found by sending every example to Chromium 156.)
+// impliedParams returns the optional parameters that the smallest call requires nevertheless: Chrome requires one of
+// several, or rejects a call without them, or the call would do nothing. (Found by sending every example to Chromium
+// 156.)
 func impliedParams(command string, nodes []node) []string {
 	switch command {
 	case "Animation.seekAnimations":
@@ -191,7 +199,7 @@ func impliedParams(command string, nodes []node) []string {
 	case "Browser.setDownloadBehavior", "Page.setDownloadBehavior":
 		return []string{"downloadPath"}
 	case "CSS.trackComputedStyleUpdatesForNode":
-		return nil // no node at all ends the tracking
+		return nil // a call without a node ends the tracking
 	case "Debugger.setBreakpointByUrl", "Network.setCookie", "Network.deleteCookies":
 		return []string{"url"}
 	case "DigitalCredentials.setVirtualWalletBehavior":
@@ -213,7 +221,8 @@ func impliedParams(command string, nodes []node) []string {
 	case "Target.detachFromTarget", "Target.sendMessageToTarget":
 		return []string{"sessionId"}
 	}
-	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId"}, {"storageKey", "securityOrigin", "storageBucket"}} {
+	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId"},
+		{"storageKey", "securityOrigin", "storageBucket"}} {
 		count, first := 0, ""
 		for _, name := range group {
 			i := slices.IndexFunc(nodes, func(n node) bool { return n.Name == name && n.Optional })
@@ -231,7 +240,7 @@ func impliedParams(command string, nodes []node) []string {
 	return nil
 }
 
-// excludedParams names the parameters that a call with all parameters leaves out, because they exclude others.
+// excludedParams returns the parameters that a call with all parameters leaves out, because they exclude others.
 func excludedParams(command string, nodes []node) []string {
 	switch command {
 	case "Autofill.trigger":
@@ -241,7 +250,7 @@ func excludedParams(command string, nodes []node) []string {
 	case "Fetch.fulfillRequest", "Fetch.continueResponse":
 		return []string{"binaryResponseHeaders"}
 	case "Input.dispatchMouseEvent", "Input.emulateTouchFromMouseEvent":
-		return []string{"deltaX", "deltaY"} // of the wheel, not of a button
+		return []string{"deltaX", "deltaY"} // apply to the wheel, not to a button
 	case "Runtime.callFunctionOn":
 		return []string{"executionContextId", "uniqueContextId", "serializationOptions"}
 	case "Runtime.evaluate":
@@ -249,7 +258,7 @@ func excludedParams(command string, nodes []node) []string {
 	case "Animation.seekAnimations":
 		return []string{"currentTimes"}
 	case "Page.reload":
-		return []string{"loaderId"} // only for the page that is just there
+		return []string{"loaderId"} // only valid for the current page
 	case "Runtime.addBinding":
 		return []string{"executionContextId"}
 	case "Target.createTarget":
@@ -258,7 +267,8 @@ func excludedParams(command string, nodes []node) []string {
 		return []string{"perfettoConfig"}
 	}
 	var out []string
-	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId", "selector"}, {"storageKey", "securityOrigin", "storageBucket"}} {
+	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId", "selector"},
+		{"storageKey", "securityOrigin", "storageBucket"}} {
 		taken := false
 		for _, name := range group {
 			if !hasNode(nodes, name) {

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// validate judges params by the command's schema and answers what is wrong with them.
+// validate validates params by the command's schema and returns the violations.
 func validate(t *testing.T, raw, params []byte) []string {
 	t.Helper()
 	s, err := schema.CompileTrusted(raw)
@@ -54,21 +54,21 @@ func TestExamples(t *testing.T) {
 			}
 			visitPlaceholders(v, func(s string) {
 				if !intentionallyEmpty[name+": "+x.Title] {
-					t.Errorf("%s, %s: %q says nothing: %s", name, x.Title, s, x.Params)
+					t.Errorf("%s, %s: %q is a placeholder: %s", name, x.Title, s, x.Params)
 				}
 			})
 		}
 	}
 }
 
-// intentionallyEmpty are examples whose point is that something is empty.
+// intentionallyEmpty lists examples that contain something empty on purpose.
 var intentionallyEmpty = map[string]bool{
 	"DOMDebugger.setXHRBreakpoint: Pause on every request":           true,
 	"Input.dispatchTouchEvent: Lift all fingers":                     true,
 	"Network.emulateNetworkConditionsByRule: Slow 3G for everything": true,
 }
 
-// visitPlaceholders reports strings that only hold a place.
+// visitPlaceholders reports strings that are only placeholders.
 func visitPlaceholders(v any, report func(string)) {
 	switch v := v.(type) {
 	case nil:

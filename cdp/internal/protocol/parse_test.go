@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// live is the pinned protocol in the form in which a browser answers it: one document.
+// live returns the pinned protocol as a browser serves it: as one document.
 func live(t testing.TB) []byte {
 	t.Helper()
 	all := document{}
@@ -85,7 +85,7 @@ func TestParseNewerProtocol(t *testing.T) {
 	if c, _ := p.Command("Page.getNews"); c.Effect != Write || c.Use != "Page.navigate" {
 		t.Errorf("Page.getNews is %s, use %q", c.Effect, c.Use)
 	}
-	// Common examples that this version does not understand are left away.
+	// Common examples with unknown parameters are left out.
 	c, _ = p.Command("Page.captureScreenshot")
 	for _, x := range p.Examples(c) {
 		if string(x.Params) != `{"shape":"round"}` {
@@ -100,25 +100,28 @@ func TestParseNewerProtocol(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	deep := strings.Repeat(`{"type":"array","items":`, 40) + `{"type":"string"}` + strings.Repeat(`}`, 40)
 	for name, test := range map[string]struct{ document, message string }{
-		"empty":            {``, "unexpected end"},
-		"no object":        {`[]`, "not as /json/protocol"},
-		"no domains":       {`{}`, `no "domains"`},
-		"a string":         {documentOf(`"Page"`), "not as /json/protocol"},
-		"no version":       {`{"domains":[{"domain":"Page"}]}`, "version"},
-		"bad domain":       {documentOf(`{"domain":"Pa ge"}`), "Pa ge"},
-		"hidden domain":    {documentOf(`{"domain":"Page\u202e"}`), "name of letters"},
-		"two domains":      {documentOf(`{"domain":"Page"},{"domain":"page"}`), "two domains"},
-		"two commands":     {documentOf(`{"domain":"Page","commands":[{"name":"a"},{"name":"A"}]}`), "two commands"},
-		"nameless":         {documentOf(`{"domain":"Page","commands":[{}]}`), "command 0 of Page"},
-		"dotted":           {documentOf(`{"domain":"Page","commands":[{"name":"a.b"}]}`), "a.b"},
-		"two parameters":   {documentOf(`{"domain":"Page","commands":[{"name":"a","parameters":[{"name":"x"},{"name":"x"}]}]}`), `"x"`},
-		"deep":             {documentOf(`{"domain":"Page","types":[{"id":"T","type":"array","items":` + deep + `}]}`), "nested deeper"},
-		"bad type":         {documentOf(`{"domain":"Page","types":[{"id":"T","type":"\u001b[31m"}]}`), "name of a type"},
-		"bad reference":    {documentOf(`{"domain":"Page","types":[{"id":"T","$ref":"A.B.C"}]}`), "$ref"},
-		"bad redirect":     {documentOf(`{"domain":"Page","commands":[{"name":"a","redirect":"x y"}]}`), "redirect"},
-		"bad dependency":   {documentOf(`{"domain":"Page","dependencies":["\u0007"]}`), "depends on"},
-		"hidden enum":      {documentOf(`{"domain":"Page","types":[{"id":"T","type":"string","enum":["a\u200b"]}]}`), "hidden characters"},
-		"too large":        {strings.Repeat(" ", maxDocument+1), "at most"},
+		"empty":         {``, "unexpected end"},
+		"no object":     {`[]`, "not a protocol as served at /json/protocol"},
+		"no domains":    {`{}`, `no "domains"`},
+		"a string":      {documentOf(`"Page"`), "not a protocol as served at /json/protocol"},
+		"no version":    {`{"domains":[{"domain":"Page"}]}`, "version"},
+		"bad domain":    {documentOf(`{"domain":"Pa ge"}`), "Pa ge"},
+		"hidden domain": {documentOf(`{"domain":"Page\u202e"}`), "expected letters"},
+		"two domains":   {documentOf(`{"domain":"Page"},{"domain":"page"}`), "two domains"},
+		"two commands":  {documentOf(`{"domain":"Page","commands":[{"name":"a"},{"name":"A"}]}`), "two commands"},
+		"nameless":      {documentOf(`{"domain":"Page","commands":[{}]}`), "command 0 of Page"},
+		"dotted":        {documentOf(`{"domain":"Page","commands":[{"name":"a.b"}]}`), "a.b"},
+		"two parameters": {documentOf(`{"domain":"Page","commands":[{"name":"a","parameters":[{"name":"x"},{"name":"x"}]}]}`),
+			`"x"`},
+		"deep": {documentOf(`{"domain":"Page","types":[{"id":"T","type":"array","items":` + deep + `}]}`),
+			"nested deeper"},
+		"bad type":       {documentOf(`{"domain":"Page","types":[{"id":"T","type":"\u001b[31m"}]}`), "name of a type"},
+		"bad reference":  {documentOf(`{"domain":"Page","types":[{"id":"T","$ref":"A.B.C"}]}`), "$ref"},
+		"bad redirect":   {documentOf(`{"domain":"Page","commands":[{"name":"a","redirect":"x y"}]}`), "redirect"},
+		"bad dependency": {documentOf(`{"domain":"Page","dependencies":["\u0007"]}`), "depends on"},
+		"hidden enum": {documentOf(`{"domain":"Page","types":[{"id":"T","type":"string","enum":["a\u200b"]}]}`),
+			"hidden characters"},
+		"too large":        {strings.Repeat(" ", maxDocument+1), "the limit is 16777216"},
 		"too many domains": {documentOf(strings.Repeat(`{"domain":"A"},`, maxDomains) + `{"domain":"A"}`), "domains"},
 	} {
 		_, err := Parse([]byte(test.document))
@@ -135,7 +138,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseExplosion reads types whose smallest value would be endless in depth and breadth.
+// TestParseExplosion reads types whose smallest value would be infinitely deep and wide.
 func TestParseExplosion(t *testing.T) {
 	var properties []string
 	for i := range 900 {

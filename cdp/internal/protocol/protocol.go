@@ -9,17 +9,18 @@ import (
 //go:embed protocol.bin
 var embedded string
 
-// Protocol is one version of the protocol. It never changes, and may be used by many at once.
+// Protocol is one version of the protocol. It is immutable and safe for concurrent use.
 type Protocol struct{ data string }
 
-// Embedded answers the pinned protocol. It costs nothing: every look-up reads only what it needs.
+// Embedded returns the pinned protocol. It does no work: every look-up reads only what it needs.
 func Embedded() *Protocol { return embeddedProtocol }
 
 var embeddedProtocol = &Protocol{data: embedded}
 
-// Parse reads the document that a browser answers at /json/protocol. What people wrote about the commands of the pinned protocol (effects,
-// tasks, common examples) is taken over for commands of the same name. A document that is not a protocol, is larger than 16 MiB, or
-// names things in a way that could not be typed is an error. Descriptions are cleaned as every foreign text is.
+// Parse reads the document that a browser serves at /json/protocol. Commands get the hand-written notes (effects,
+// tasks, common examples) of the pinned protocol's commands of the same name. A document that is not a protocol, is
+// larger than 16 MiB, or contains names that are not plain identifiers is an error. Parse cleans descriptions like all
+// untrusted text.
 func Parse(document []byte) (*Protocol, error) {
 	docs, err := decodeAll([][]byte{document})
 	if err != nil {
@@ -28,7 +29,7 @@ func Parse(document []byte) (*Protocol, error) {
 	return &Protocol{data: write("live", Embedded().notes(), docs)}, nil
 }
 
-// Kind says what a member of a domain is.
+// Kind is the kind of a member of a domain.
 type Kind string
 
 const (
@@ -45,16 +46,16 @@ var (
 	indexes = []Kind{kindDomain, KindCommand, KindEvent, KindType, kindValue}
 )
 
-// Effect says what a command does to the browser and its pages.
+// Effect is the effect of a command on the browser and its pages.
 type Effect string
 
 const (
-	Read        Effect = "read"        // looks, or switches what is reported
-	Write       Effect = "write"       // changes the page, the browser or what they pretend to be
+	Read        Effect = "read"        // only reads, or changes what is reported
+	Write       Effect = "write"       // changes the page, the browser, or what they emulate
 	Destructive Effect = "destructive" // loses data, or ends something that runs
 )
 
-// Domain is a group of commands, events and types, without them.
+// Domain describes a group of commands, events and types without its members.
 type Domain struct {
 	Name, Brief, Description string
 	Commands, Events, Types  int
@@ -62,22 +63,24 @@ type Domain struct {
 	Dependencies             []string // names of domains
 }
 
-// Line is what a list says about one member.
+// Line is a member in a list.
 type Line struct {
-	Kind         Kind
-	Name         string // bare: "getCookies"
-	Brief        string // at most LineSize characters
-	Signature    string // "getCookies(urls?: string[])"; a type's is its JSON type
-	Short        string // the same for lists: optional parameters are "..." unless one stands alone; no types where that would be long
+	Kind      Kind
+	Name      string // bare: "getCookies"
+	Brief     string // at most LineSize characters
+	Signature string // "getCookies(urls?: string[])"; of a type: its JSON type
+	// Short is a signature for lists: optional parameters are "..." unless the only parameter is optional, and a long
+	// signature has no types.
+	Short        string
 	Effect       Effect // of commands
 	Deprecated   bool
 	Experimental bool
 }
 
-// Version is the protocol's own version: "1.3".
+// Version returns the protocol's own version: "1.3".
 func (p *Protocol) Version() string { v, _ := p.versions(); return v }
 
-// Revision is the version of the npm package that was pinned, or "live".
+// Revision returns the version of the pinned npm package, or "live".
 func (p *Protocol) Revision() string { _, r := p.versions(); return r }
 
 func (p *Protocol) versions() (version, revision string) {
@@ -85,7 +88,7 @@ func (p *Protocol) versions() (version, revision string) {
 	return r.str(), r.str()
 }
 
-// Domains answers all domains, sorted by name, without reading their members.
+// Domains returns all domains, sorted by name, without reading their members.
 func (p *Protocol) Domains() []Domain {
 	count, _ := p.index(kindDomain)
 	list := make([]Domain, count)
@@ -95,7 +98,7 @@ func (p *Protocol) Domains() []Domain {
 	return list
 }
 
-// Domain looks a domain up without regard to case; Name is the name as Chrome wants it.
+// Domain returns a domain by its name, without regard to case. Its Name has the case that Chrome expects.
 func (p *Protocol) Domain(name string) (Domain, bool) {
 	d, ok := p.domain(name)
 	return d.Domain, ok
@@ -109,7 +112,8 @@ func (p *Protocol) domain(name string) (domainRecord, bool) {
 	return r.domain(), true
 }
 
-// Members answers the lines of a domain: commands, then events, then types, each sorted by name; nil for an unknown domain.
+// Members returns the members of a domain: commands, then events, then types, each sorted by name; nil for an unknown
+// domain.
 func (p *Protocol) Members(domain string) []Line {
 	d, ok := p.domain(domain)
 	if !ok {
@@ -131,7 +135,8 @@ func (p *Protocol) line(d *domainRecord, k Kind, r *reader) Line {
 	} else {
 		m = r.member()
 	}
-	l := Line{Kind: k, Name: m.Name, Deprecated: m.Deprecated || d.Deprecated, Experimental: m.Experimental || d.Experimental}
+	l := Line{Kind: k, Name: m.Name, Deprecated: m.Deprecated || d.Deprecated, Experimental: m.Experimental ||
+		d.Experimental}
 	l.Brief = briefOf(m.Description, m.Name, LineSize)
 	switch k {
 	case KindCommand:
@@ -150,11 +155,10 @@ func (p *Protocol) line(d *domainRecord, k Kind, r *reader) Line {
 	return l
 }
 
-// maxShort is the size in bytes over which a short signature leaves the types away.
+// maxShort is the size in bytes above which a short signature omits the types.
 const maxShort = 60
 
-// signature writes `name(a: string, b?: integer)`, whole and short.
-// shortType writes an array as what it holds: "string[]".
+// shortType returns the JSON type of a node, with the type of an array's items: "string[]".
 func (p *Protocol) shortType(domain string, n *node) string {
 	if q := p.param(domain, n); q.Type == "array" && q.Items != "" {
 		return q.Items + "[]"
@@ -162,6 +166,7 @@ func (p *Protocol) shortType(domain string, n *node) string {
 	return p.jsonType(domain, n)
 }
 
+// signature returns `name(a: string, b?: integer)`, in full and shortened.
 func (p *Protocol) signature(name string, m memberRecord) (whole, short string) {
 	var required, optional, names []string
 	for i := range m.Parameters {
@@ -185,7 +190,7 @@ func (p *Protocol) signature(name string, m memberRecord) (whole, short string) 
 	return whole, short
 }
 
-// Names answers the qualified names of all commands, sorted without regard to case.
+// Names returns the qualified names of all commands, sorted without regard to case.
 func (p *Protocol) Names() []string {
 	count, _ := p.index(KindCommand)
 	list := make([]string, count)
@@ -195,7 +200,7 @@ func (p *Protocol) Names() []string {
 	return list
 }
 
-// notes collects what people wrote down, for another protocol.
+// notes returns the hand-written notes, for another protocol.
 func (p *Protocol) notes() Notes {
 	n := Notes{Domains: map[string]string{}, Commands: map[string]Note{}}
 	for _, d := range p.Domains() {
@@ -210,7 +215,7 @@ func (p *Protocol) notes() Notes {
 	return n
 }
 
-// Coverage is how much there is, and how much of it is explained. All of it is counted, by Build.
+// Coverage counts the members of a protocol and how many are documented. [Build] computes all counts.
 type Coverage struct {
 	Domains    int `json:"domains"`
 	Commands   int `json:"commands"`
@@ -218,24 +223,25 @@ type Coverage struct {
 	Types      int `json:"types"`
 	Parameters int `json:"parameters"` // of commands
 
-	// Marks that the protocol sets on the member itself, not on its domain.
+	// Commands that the protocol marks themselves, not by their domain.
 	ExperimentalCommands int `json:"experimental_commands"`
 	DeprecatedCommands   int `json:"deprecated_commands"`
 
-	// Those that the protocol itself describes; texts of the others are made from their names and types.
+	// Members that the protocol itself describes; the texts of others are derived from their names and types.
 	DescribedCommands   int `json:"described_commands"`
 	DescribedEvents     int `json:"described_events"`
 	DescribedParameters int `json:"described_parameters"`
 
-	// Examples answers at least one for every command; common ones and tasks were written by hand.
+	// Every command has at least one example; common examples and tasks are hand-written.
 	CommandsWithExamples       int `json:"commands_with_examples"`
 	CommandsWithCommonExamples int `json:"commands_with_common_examples"`
 	CommandsWithTasks          int `json:"commands_with_tasks"`
 }
 
-// numbers are the fields that a domain record carries.
+// numbers returns the fields that a domain record contains.
 func (c *Coverage) numbers() []*int {
-	return []*int{&c.Parameters, &c.ExperimentalCommands, &c.DeprecatedCommands, &c.DescribedCommands, &c.DescribedEvents, &c.DescribedParameters,
+	return []*int{&c.Parameters, &c.ExperimentalCommands, &c.DeprecatedCommands, &c.DescribedCommands, &c.DescribedEvents,
+		&c.DescribedParameters,
 		&c.CommandsWithExamples, &c.CommandsWithCommonExamples, &c.CommandsWithTasks}
 }
 
@@ -267,7 +273,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// Coverage sums up all domains.
+// Coverage returns the sum over all domains.
 func (p *Protocol) Coverage() Coverage {
 	total := Coverage{}
 	count, _ := p.index(kindDomain)

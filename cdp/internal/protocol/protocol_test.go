@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// sourceCounts is a source document without knowledge of this package.
+// sourceCounts is a source document, decoded without this package's types.
 type sourceCounts struct {
 	Domains []struct {
 		Domain   string
@@ -103,7 +103,8 @@ func TestLookup(t *testing.T) {
 			t.Errorf("%s: found %v, %v", name, c, ok)
 		}
 	}
-	for _, name := range []string{"", ".", "Network", "Network.", "Network.getCookie", "Network.getCookiesX", "getCookies", "Network.getCookies.x", "Ñetwork.getCookies", "\x00"} {
+	for _, name := range []string{"", ".", "Network", "Network.", "Network.getCookie", "Network.getCookiesX", "getCookies",
+		"Network.getCookies.x", "Ñetwork.getCookies", "\x00"} {
 		if c, ok := p.Command(name); ok {
 			t.Errorf("%q: found %s", name, c.Name)
 		}
@@ -114,11 +115,12 @@ func TestLookup(t *testing.T) {
 	if d, ok := p.Domain("cacheSTORAGE"); !ok || d.Name != "CacheStorage" {
 		t.Errorf("cacheSTORAGE: %+v, %v", d, ok)
 	}
-	// A command, an event and a type are looked up apart.
+	// Commands, events and types are separate.
 	if _, ok := p.Event("Network.getCookies"); ok {
 		t.Error("Network.getCookies is found as an event")
 	}
-	if e, ok := p.Event("Network.requestWillBeSent"); !ok || len(e.Params) == 0 || e.Params[0].Ref != "Network.RequestId" || e.Params[0].Type != "string" {
+	if e, ok := p.Event("Network.requestWillBeSent"); !ok || len(e.Params) == 0 ||
+		e.Params[0].Ref != "Network.RequestId" || e.Params[0].Type != "string" {
 		t.Errorf("Network.requestWillBeSent: %+v", e)
 	}
 	if y, ok := p.Type("DOM.Quad"); !ok || y.Type != "array" || y.Items != "number" {
@@ -151,7 +153,7 @@ func TestRedirects(t *testing.T) {
 			t.Errorf("%s takes\n%s\nbut %s takes\n%s", name, a, target, b)
 		}
 	}
-	// Its target does not exist: it keeps its own parameters.
+	// A command whose target does not exist keeps its own parameters.
 	c, _ := p.Command("Page.deleteCookie")
 	if c.Redirect != "" || len(c.Params) != 2 || c.Params[0].Name != "cookieName" {
 		t.Errorf("Page.deleteCookie: %+v", c)
@@ -177,7 +179,7 @@ func TestDeprecated(t *testing.T) {
 			}
 		}
 	}
-	// What the protocol's own text gives, for commands of a live protocol that nobody has reviewed.
+	// What the protocol's own text gives, for commands of a live protocol that are not reviewed.
 	bare, err := Build("test", Notes{}, sources(t)...)
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +216,8 @@ func TestEnums(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("%s has no %s", test.command, test.param)
 		}
-		if q := c.Params[i]; test.first == "" && q.Enum != nil || test.first != "" && (len(q.Enum) == 0 || q.Enum[0] != test.first) {
+		if q := c.Params[i]; test.first == "" && q.Enum != nil || test.first != "" &&
+			(len(q.Enum) == 0 || q.Enum[0] != test.first) {
 			t.Errorf("%s %s: %v; first %q was expected", test.command, test.param, q.Enum, test.first)
 		}
 	}
@@ -223,8 +226,10 @@ func TestEnums(t *testing.T) {
 func TestEffects(t *testing.T) {
 	p := Embedded()
 	for name, want := range map[string]Effect{
-		"Network.getCookies": Read, "Network.enable": Read, "Page.captureScreenshot": Read, "Page.navigate": Write, "Runtime.evaluate": Write,
-		"Fetch.enable": Write, "Browser.close": Destructive, "Network.clearBrowserCookies": Destructive, "Storage.clearDataForOrigin": Destructive,
+		"Network.getCookies": Read, "Network.enable": Read, "Page.captureScreenshot": Read, "Page.navigate": Write,
+		"Runtime.evaluate": Write,
+		"Fetch.enable":     Write, "Browser.close": Destructive, "Network.clearBrowserCookies": Destructive,
+		"Storage.clearDataForOrigin":    Destructive,
 		"Target.exposeDevToolsProtocol": Destructive, "DOMStorage.setDOMStorageItem": Write,
 	} {
 		if c, _ := p.Command(name); c.Effect != want {
@@ -239,7 +244,7 @@ func TestEffects(t *testing.T) {
 	}
 	for _, name := range []string{"getEverything", "enable", "inspect"} {
 		if guessEffect(name) == Read {
-			t.Errorf("%s, which nobody has reviewed, is taken for harmless", name)
+			t.Errorf("%s, which is not reviewed, counts as harmless", name)
 		}
 	}
 }
@@ -249,7 +254,7 @@ func TestTexts(t *testing.T) {
 	line := func(name, s string, size int) {
 		t.Helper()
 		if s == "" || count(s) > size || strings.ContainsAny(s, "\n\t") || s != strings.TrimSpace(s) {
-			t.Errorf("%s: %q is no line of at most %d characters", name, s, size)
+			t.Errorf("%s: %q is not a line of at most %d characters", name, s, size)
 		}
 	}
 	list := 0
@@ -309,7 +314,8 @@ func TestSentence(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"setEmulatedMedia": "Set emulated media", "getDOMCounters": "Get DOM counters", "enable": "Enable", "AXNodeId": "AX node id", "requestURL": "Request URL",
+		"setEmulatedMedia": "Set emulated media", "getDOMCounters": "Get DOM counters", "enable": "Enable",
+		"AXNodeId": "AX node id", "requestURL": "Request URL",
 		"pushNodesByBackendIds": "Push nodes by backend ids", "x": "X", "snake_case": "Snake case", "": "", "CSS": "CSS",
 	} {
 		if got := words(name); got != want {
@@ -394,7 +400,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// TestBinaryExamples decodes what stands in examples for binary parameters.
+// TestBinaryExamples decodes the examples of binary parameters.
 func TestBinaryExamples(t *testing.T) {
 	p := Embedded()
 	binary := 0
@@ -412,7 +418,7 @@ func TestBinaryExamples(t *testing.T) {
 				}
 				binary++
 				if _, err := base64.StdEncoding.DecodeString(s); err != nil {
-					t.Errorf("%s, %s: %s is no base64: %v", name, x.Title, q.Name, err)
+					t.Errorf("%s, %s: %s is not base64: %v", name, x.Title, q.Name, err)
 				}
 			}
 		}
@@ -424,13 +430,15 @@ func TestBinaryExamples(t *testing.T) {
 
 func TestGolden(t *testing.T) {
 	p := Embedded()
-	for _, name := range []string{"Network.getCookies", "Page.captureScreenshot", "DOM.highlightNode", "Page.deleteCookie", "Input.dispatchMouseEvent"} {
+	for _, name := range []string{"Network.getCookies", "Page.captureScreenshot", "DOM.highlightNode", "Page.deleteCookie",
+		"Input.dispatchMouseEvent"} {
 		c, _ := p.Command(name)
 		var b bytes.Buffer
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
-		if err := enc.Encode(map[string]any{"command": c, "params": json.RawMessage(p.ParamsSchema(c)), "returns": json.RawMessage(p.ReturnsSchema(c)), "examples": p.Examples(c)}); err != nil {
+		if err := enc.Encode(map[string]any{"command": c, "params": json.RawMessage(p.ParamsSchema(c)),
+			"returns": json.RawMessage(p.ReturnsSchema(c)), "examples": p.Examples(c)}); err != nil {
 			t.Fatal(err)
 		}
 		file := filepath.Join("testdata", name+".json")

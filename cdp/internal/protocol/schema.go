@@ -5,21 +5,22 @@ import (
 	"strings"
 )
 
-// ParamsSchema answers the draft-07 JSON Schema of the command's parameters. Unknown parameters are refused, because Chrome would ignore
-// them without a word. Enums are inlined, named objects and arrays stand once under definitions, properties keep the protocol's order.
+// ParamsSchema returns the draft-07 JSON Schema of the command's parameters. It rejects unknown parameters, which
+// Chrome would silently ignore. Enums are inlined, named objects and arrays are defined once under definitions, and
+// properties keep the protocol's order.
 func (p *Protocol) ParamsSchema(c *Command) []byte {
 	w := schemaWriter{p: p, strict: true, b: make([]byte, 0, schemaCapacity)}
 	return w.objectSchema(c.source.domain, c.source.Parameters)
 }
 
-// ReturnsSchema answers the draft-07 JSON Schema of what the command answers. Fields that a newer browser adds are welcome. A string that
-// holds base64 says so by contentEncoding, and by contentMediaType what it decodes to.
+// ReturnsSchema returns the draft-07 JSON Schema of the command's result. It allows fields that a newer browser adds. A
+// string that contains base64 has contentEncoding and contentMediaType.
 func (p *Protocol) ReturnsSchema(c *Command) []byte {
 	w := schemaWriter{p: p, command: c.source.qualified, b: make([]byte, 0, schemaCapacity)}
 	return w.objectSchema(c.source.domain, c.source.Returns)
 }
 
-// TypeSchema answers the draft-07 JSON Schema of a named type.
+// TypeSchema returns the draft-07 JSON Schema of a named type.
 func (p *Protocol) TypeSchema(name string) ([]byte, bool) {
 	t, ok := p.typeRecord(name)
 	if !ok {
@@ -38,7 +39,7 @@ func (p *Protocol) TypeSchema(name string) ([]byte, bool) {
 	return w.b, true
 }
 
-// EventSchema answers the draft-07 JSON Schema of what an event carries.
+// EventSchema returns the draft-07 JSON Schema of an event's parameters.
 func (p *Protocol) EventSchema(name string) ([]byte, bool) {
 	r, ok := p.find(KindEvent, name)
 	if !ok {
@@ -51,21 +52,21 @@ func (p *Protocol) EventSchema(name string) ([]byte, bool) {
 
 type schemaWriter struct {
 	p       *Protocol
-	strict  bool   // objects take no other properties
-	command string // whose answer this is
+	strict  bool   // objects reject unknown properties
+	command string // whose result this is
 	b       []byte
-	queue   []string // qualified names that need a definition, in the order met
+	queue   []string // qualified names that need a definition, in order of occurrence
 	queued  map[string]bool
 }
 
-// schemaCapacity is room for most schemas.
+// schemaCapacity is large enough for most schemas.
 const schemaCapacity = 8 << 10
 
 func (w *schemaWriter) raw(s string) { w.b = append(w.b, s...) }
 
 func (w *schemaWriter) str(s string) { w.b = appendString(w.b, s) }
 
-// appendString writes s as JSON, without the escapes that only HTML needs.
+// appendString appends s as JSON, without escapes for HTML.
 func appendString(b []byte, s string) []byte {
 	if needsNoEscape(s) { // as nearly all are
 		return append(append(append(b, '"'), s...), '"')
@@ -77,7 +78,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, out.String()[:out.Len()-1]...)
 }
 
-// needsNoEscape tells that a text needs no escapes.
+// needsNoEscape reports whether a JSON string needs no escapes.
 func needsNoEscape(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\' {
@@ -114,7 +115,7 @@ func (w *schemaWriter) definitions() {
 	}
 }
 
-// properties continues an object's schema after its type. A named type that is an object without properties is open.
+// properties continues an object's schema after its type. An object type without properties allows any property.
 func (w *schemaWriter) properties(domain string, nodes []node, top bool) {
 	var required []string
 	if len(nodes) > 0 || top {
@@ -149,8 +150,8 @@ func (w *schemaWriter) properties(domain string, nodes []node, top bool) {
 	}
 }
 
-// body writes what stands between the braces of a schema. Descriptions are whole at the top and one sentence below it. What is deprecated
-// says so in the words of later drafts, which draft-07 passes over.
+// body writes the members of a schema. Descriptions are complete at the top and one sentence below. Deprecation uses
+// the keyword of later drafts, which draft-07 ignores.
 func (w *schemaWriter) body(domain string, n *node, top bool) {
 	start := len(w.b)
 	field := func(key string) {
@@ -174,7 +175,7 @@ func (w *schemaWriter) body(domain string, n *node, top bool) {
 	if n.Ref != "" {
 		t, ok := w.p.typeRecord(qualify(domain, n.Ref))
 		switch {
-		case !ok: // a live protocol that names what it does not define: anything goes
+		case !ok: // a live protocol refers to a type that it does not define: allow anything
 		case t.Type == "object" && len(t.Properties) > 0, t.Type == "array":
 			reference = t.qualified
 		default:
@@ -244,7 +245,7 @@ func (w *schemaWriter) ref(name string) {
 	w.str("#/definitions/" + name)
 }
 
-// isJSONType is true for the types that JSON Schema has too; "any" is the absence of one.
+// isJSONType reports whether t is also a type of JSON Schema. "any" is the absence of a type.
 func isJSONType(t string) bool {
 	switch t {
 	case "string", "integer", "number", "boolean", "object", "array":
@@ -253,7 +254,8 @@ func isJSONType(t string) bool {
 	return false
 }
 
-// mediaType says what the binary field of an answer decodes to. A screenshot is PNG unless its format parameter says otherwise.
+// mediaType returns the media type of a command's binary result. A screenshot is PNG unless its format parameter says
+// otherwise.
 func mediaType(command string) string {
 	switch command {
 	case "Page.captureScreenshot", "HeadlessExperimental.beginFrame":

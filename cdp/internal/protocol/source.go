@@ -9,7 +9,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Bounds of a document that Parse accepts. Chrome 154 answers 1.6 MB, 59 domains, 1,520 members and a nesting of 3.
+// Limits of a document that Parse accepts. That of Chrome 154 has 1.6 MB, 59 domains, 1,520 members and a nesting of 3.
 const (
 	maxDocument = 16 << 20
 	maxDomains  = 1000
@@ -39,7 +39,7 @@ type sourceDomain struct {
 	Events       []node   `json:"events,omitempty"`
 }
 
-// node is anything that the protocol names: a command, an event, a type, a parameter or a property. What does not apply is absent.
+// node is a command, an event, a type, a parameter or a property. Fields that do not apply are absent.
 type node struct {
 	Name         string   `json:"name,omitempty"`
 	ID           string   `json:"id,omitempty"` // a type's name
@@ -57,7 +57,7 @@ type node struct {
 	Returns      []node   `json:"returns,omitempty"`
 }
 
-// members answers the domain's commands, events or types.
+// members returns the domain's commands, events or types.
 func (d *sourceDomain) members(k Kind) []node {
 	switch k {
 	case KindCommand:
@@ -79,7 +79,7 @@ func decodeAll(documents [][]byte) ([]*document, error) {
 		}
 		for _, d := range doc.Domains {
 			if fold := strings.ToLower(d.Domain); domains[fold] {
-				return nil, fmt.Errorf("two domains are called %s", d.Domain)
+				return nil, fmt.Errorf("two domains have the name %s", d.Domain)
 			} else {
 				domains[fold] = true
 			}
@@ -89,14 +89,14 @@ func decodeAll(documents [][]byte) ([]*document, error) {
 	return docs, nil
 }
 
-// decode reads one document and refuses what the flat form could not hold or look up unambiguously.
+// decode reads one document and rejects what the flat form cannot store or look up unambiguously.
 func decode(raw []byte) (*document, error) {
 	if len(raw) > maxDocument {
-		return nil, fmt.Errorf("the protocol document has %d bytes; at most %d are read", len(raw), maxDocument)
+		return nil, fmt.Errorf("the protocol document has %d bytes; the limit is %d", len(raw), maxDocument)
 	}
 	var doc document
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, fmt.Errorf("the protocol document is not as /json/protocol answers it: %w", err)
+		return nil, fmt.Errorf("the document is not a protocol as served at /json/protocol: %w", err)
 	}
 	if len(doc.Domains) == 0 {
 		return nil, errors.New(`the protocol document has no "domains"`)
@@ -106,11 +106,12 @@ func decode(raw []byte) (*document, error) {
 
 func check(doc *document) error {
 	if len(doc.Domains) > maxDomains {
-		return fmt.Errorf("the protocol document has %d domains; at most %d are read", len(doc.Domains), maxDomains)
+		return fmt.Errorf("the protocol document has %d domains; the limit is %d", len(doc.Domains), maxDomains)
 	}
 	for _, number := range []string{doc.Version.Major, doc.Version.Minor} {
 		if number == "" || len(number) > 9 || strings.Trim(number, "0123456789") != "" {
-			return fmt.Errorf("the version is %q.%q; two numbers were expected", truncate(doc.Version.Major), truncate(doc.Version.Minor))
+			return fmt.Errorf("invalid version %q.%q: expected two numbers", truncate(doc.Version.Major),
+				truncate(doc.Version.Minor))
 		}
 	}
 	members := 0
@@ -118,11 +119,11 @@ func check(doc *document) error {
 		d := &doc.Domains[i]
 		d.Description = manifest.Clean(d.Description)
 		if !identifier(d.Domain) {
-			return fmt.Errorf("domain %d is called %q; a name of letters, digits and _ was expected", i, truncate(d.Domain))
+			return fmt.Errorf("invalid name %[2]q of domain %[1]d: expected letters, digits and _", i, truncate(d.Domain))
 		}
 		for _, other := range d.Dependencies {
 			if !identifier(other) {
-				return fmt.Errorf("%s depends on %q; the name of a domain was expected", d.Domain, truncate(other))
+				return fmt.Errorf("%s depends on %q: expected the name of a domain", d.Domain, truncate(other))
 			}
 		}
 		for _, k := range kinds {
@@ -136,10 +137,11 @@ func check(doc *document) error {
 					n.Name, n.ID = n.ID, ""
 				}
 				if !identifier(n.Name) {
-					return fmt.Errorf("%s %d of %s is called %q; a name of letters, digits and _ was expected", k, j, d.Domain, truncate(n.Name))
+					return fmt.Errorf("invalid name %[4]q of %[1]s %[2]d of %[3]s: expected letters, digits and _", k, j, d.Domain,
+						truncate(n.Name))
 				}
 				if fold := strings.ToLower(n.Name); names[fold] {
-					return fmt.Errorf("two %ss of %s are called %s", k, d.Domain, n.Name)
+					return fmt.Errorf("two %ss of %s have the name %s", k, d.Domain, n.Name)
 				} else {
 					names[fold] = true
 				}
@@ -152,33 +154,33 @@ func check(doc *document) error {
 	return nil
 }
 
-// checkNode bounds what n lists, and cleans its texts.
+// checkNode checks the names and limits of a node and cleans its texts.
 func checkNode(n *node, depth int) error {
 	if depth > maxNesting {
 		return fmt.Errorf("nested deeper than %d", maxNesting)
 	}
 	if len(n.Enum) > maxEnum {
-		return fmt.Errorf("an enum of %d values; at most %d are read", len(n.Enum), maxEnum)
+		return fmt.Errorf("an enum has %d values; the limit is %d", len(n.Enum), maxEnum)
 	}
 	for _, v := range n.Enum {
 		if manifest.Clean(v) != v {
-			return fmt.Errorf("an enum value with hidden characters: %q", truncate(v))
+			return fmt.Errorf("an enum value contains hidden characters: %q", truncate(v))
 		}
 	}
 	switch {
-	case n.Type == "binary": // what a browser says where the npm package says string and explains
+	case n.Type == "binary": // the npm package has string with the mark in its description
 		n.Type, n.Description = "string", strings.TrimSpace(n.Description+" "+binaryMark)
 	case n.Type != "" && !identifier(n.Type):
-		return fmt.Errorf("the type is %q; the name of a type was expected", truncate(n.Type))
+		return fmt.Errorf("invalid type %q: expected the name of a type", truncate(n.Type))
 	case n.Type != "" && !isJSONType(n.Type):
 		n.Type = "any"
 	}
 	domain, name, dotted := strings.Cut(n.Ref, ".")
 	if n.Ref != "" && (!identifier(domain) || dotted && !identifier(name)) {
-		return fmt.Errorf("$ref is %q; the name of a type was expected", truncate(n.Ref))
+		return fmt.Errorf("invalid $ref %q: expected the name of a type", truncate(n.Ref))
 	}
 	if n.Redirect != "" && !identifier(n.Redirect) {
-		return fmt.Errorf("redirect is %q; the name of a domain was expected", truncate(n.Redirect))
+		return fmt.Errorf("invalid redirect %q: expected the name of a domain", truncate(n.Redirect))
 	}
 	n.Description = manifest.Clean(n.Description)
 	if n.Items != nil {
@@ -188,13 +190,14 @@ func checkNode(n *node, depth int) error {
 	}
 	for _, list := range [][]node{n.Properties, n.Parameters, n.Returns} {
 		if len(list) > maxFields {
-			return fmt.Errorf("%d parameters or properties; at most %d are read", len(list), maxFields)
+			return fmt.Errorf("%d parameters or properties; the limit is %d", len(list), maxFields)
 		}
 		names := make(map[string]bool, len(list))
 		for i := range list {
 			p := &list[i]
 			if !identifier(p.Name) || names[p.Name] {
-				return fmt.Errorf("parameter %d is called %q; a name of letters, digits and _ that no other has was expected", i, truncate(p.Name))
+				return fmt.Errorf("invalid name %[2]q of parameter %[1]d: expected a unique name of letters, digits and _", i,
+					truncate(p.Name))
 			}
 			names[p.Name] = true
 			if err := checkNode(p, depth+1); err != nil {
@@ -205,7 +208,7 @@ func checkNode(n *node, depth int) error {
 	return nil
 }
 
-// identifier is true for a name that needs no quoting anywhere: in JSON, in a shell, in a dotted tool name.
+// identifier reports whether s is a name that needs no quoting in JSON, in a shell or in a dotted tool name.
 func identifier(s string) bool {
 	if s == "" || len(s) > 128 {
 		return false

@@ -34,7 +34,7 @@ func sources(t testing.TB) [][]byte {
 	return list
 }
 
-// rebuild makes the source documents from the flat form alone.
+// rebuild reconstructs the source documents from the flat form.
 func rebuild(p *Protocol) []document {
 	var docs []document
 	type placed struct {
@@ -45,7 +45,8 @@ func rebuild(p *Protocol) []document {
 	count, _ := p.index(kindDomain)
 	for i := range count {
 		d := p.at(kindDomain, i).domain()
-		s := sourceDomain{Domain: d.Name, Description: d.Description, Experimental: d.Experimental, Deprecated: d.Deprecated, Dependencies: d.Dependencies}
+		s := sourceDomain{Domain: d.Name, Description: d.Description, Experimental: d.Experimental, Deprecated: d.Deprecated,
+			Dependencies: d.Dependencies}
 		for k, list := range []*[]node{&s.Commands, &s.Events, &s.Types} {
 			members := make([]memberRecord, d.count[k])
 			for j := range members {
@@ -62,7 +63,10 @@ func rebuild(p *Protocol) []document {
 		}
 		all = append(all, placed{d, s})
 	}
-	slices.SortFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.ordinal, b.ordinal)) })
+	slices.SortFunc(all, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.file, b.file),
+			cmp.Compare(a.ordinal, b.ordinal))
+	})
 	for _, d := range all {
 		for len(docs) <= d.file {
 			doc := document{}
@@ -89,12 +93,12 @@ func TestEmbeddedEqualsSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got, want) {
-			t.Errorf("document %d: the embedded form does not hold what its source holds:\n%s", i, firstDifference("", want, got))
+			t.Errorf("document %d: the embedded form differs from its source:\n%s", i, firstDifference("", want, got))
 		}
 	}
 }
 
-// firstDifference names the first place where two JSON values differ.
+// firstDifference describes the first difference between two JSON values.
 func firstDifference(path string, want, got any) string {
 	switch w := want.(type) {
 	case map[string]any:

@@ -2,13 +2,13 @@ package protocol
 
 import "strings"
 
-// Sizes of briefs in characters: of a member described by itself, and of one in a list.
+// Maximum sizes of briefs in characters: of a member by itself, and of a member in a list.
 const (
 	BriefSize = 64
 	LineSize  = 50
 )
 
-// briefOf answers the first sentence of a description, or words made from the name, in at most size characters.
+// briefOf returns the first sentence of a description, or a phrase derived from the name, in at most size characters.
 func briefOf(description, name string, size int) string {
 	s := sentence(description)
 	if s == "" || strings.HasPrefix(s, "Deprecated") || strings.HasPrefix(s, "This command is deprecated") {
@@ -17,14 +17,15 @@ func briefOf(description, name string, size int) string {
 	return cut(clause(s, size), size)
 }
 
-// clause leaves away what a comma, a bracket or a relative clause adds, where the whole would not fit in size characters.
+// clause drops the part after a comma, a bracket or a relative clause if the text has more than size characters.
 func clause(s string, size int) string {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "`", ""), "|", "")
 	if count(s) <= size {
 		return s
 	}
 	best := -1
-	for _, sep := range []string{", ", " (", "; ", ": ", ". ", " which ", " so that ", " by means of ", " such as ", " See http", " http"} {
+	for _, sep := range []string{", ", " (", "; ", ": ", ". ", " which ", " so that ", " by means of ", " such as ",
+		" See http", " http"} {
 		if i := strings.LastIndex(s[:min(len(s), size+len(sep))], sep); i > best && i >= size/3 {
 			best = i
 		}
@@ -35,7 +36,7 @@ func clause(s string, size int) string {
 	return s[:best]
 }
 
-// sentence answers the first sentence of a text on one line, without its full stop.
+// sentence returns the first sentence of a text on one line, without its full stop.
 func sentence(text string) string {
 	s := oneLine(text)
 	for i := 0; i < len(s); i++ {
@@ -51,14 +52,14 @@ func sentence(text string) string {
 	return strings.TrimRight(s, ".:;, ")
 }
 
-// oneLine has single spaces where a text has breaks and more of them.
+// oneLine replaces line breaks and repeated spaces with single spaces.
 func oneLine(text string) string {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == ' ' && i > 0 && text[i-1] == ' ' {
 			return strings.Join(strings.Fields(text), " ")
 		}
 	}
-	return strings.Trim(text, " ") // as nearly all are
+	return strings.Trim(text, " ") // the common case
 }
 
 func startsSentence(c byte) bool { return c < 'a' || c > 'z' }
@@ -102,7 +103,7 @@ func count(s string) int {
 	return n
 }
 
-// words makes a phrase of a name: "setEmulatedMedia" is "Set emulated media", "getDOMCounters" is "Get DOM counters".
+// words turns a name into a phrase: "setEmulatedMedia" is "Set emulated media", "getDOMCounters" is "Get DOM counters".
 func words(name string) string {
 	var list []string
 	start := 0
