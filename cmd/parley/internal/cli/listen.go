@@ -33,7 +33,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		return err
 	}
 	if _, err := h.Catalog().FindIn(at.Plugin, "events"); err != nil {
-		return host.Errorf(host.InvalidArgs, "%s has no events to listen to", at.Plugin).WithNext("parley "+at.Plugin+" --list")
+		return host.Errorf(host.InvalidArgs, "%s has no events to listen to", at.Plugin).WithNext("parley " + at.Plugin + " --list")
 	}
 	options, err := f.options(cfg)
 	if err != nil {
