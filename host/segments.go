@@ -154,7 +154,7 @@ func readMerged(dir string) (*index.Segment, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular(), !private.Trusted(info):
+	case !info.Mode().IsRegular(), !private.TrustedFile(info):
 		return nil, errors.New("others may write to it")
 	case info.Size() > maxMerged:
 		return nil, fmt.Errorf("it has %d bytes", info.Size())

@@ -131,7 +131,7 @@ func (l *Log) lock() (release func(), err error) {
 func (l *Log) openCurrent() error {
 	path := filepath.Join(l.dir, currentName)
 	if l.file != nil && l.end.size < l.cfg.MaxBytes {
-		if there, same := private.Still(path, l.opened); same && there.Size() == l.end.size {
+		if there, same := private.Unchanged(path, l.opened); same && there.Size() == l.end.size {
 			return nil
 		}
 	}
@@ -163,7 +163,7 @@ func (l *Log) open(path string) error {
 		return err
 	}
 	l.file = f
-	if l.opened, err = f.Stat(); err == nil && !private.Alone(l.opened) {
+	if l.opened, err = f.Stat(); err == nil && !private.OwnerOnly(l.opened) {
 		err = f.Chmod(0o600)
 	}
 	if err == nil {

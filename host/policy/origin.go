@@ -14,4 +14,4 @@ type Origin = origin.Origin
 func ParseOrigin(s string) (Origin, error) { return origin.Parse(s) }
 
 // quote quotes a foreign text for an error.
-func quote(s string) string { return origin.Quoted(s) }
+func quote(s string) string { return origin.Quote(s) }

@@ -298,7 +298,7 @@ func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
 	case err != nil: // the file will not be there either, or cannot be read
 	case writableByAll(folder):
 		return refuse("everybody may write in its folder %s, so it is nobody's policy: chmod o-w the folder and look through the file", dir)
-	case private.Foreign(folder):
+	case private.OwnedByOther(folder):
 		return refuse("its folder %s belongs to another user, so it is not this user's policy: look through it, then chown the folder", dir)
 	}
 	// Lstat, because a link that leads nowhere is a policy that cannot be read.
@@ -323,7 +323,7 @@ func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
 	if writableByAll(info) {
 		return refuse("everybody may write it, so it is nobody's policy: chmod o-w it and look through it")
 	}
-	if private.Foreign(info) {
+	if private.OwnedByOther(info) {
 		return refuse("belongs to another user, so it is not this user's policy: look through it, then chown it")
 	}
 	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))

@@ -236,7 +236,7 @@ func (s Store) get(name string) (string, error) {
 	if s.Dir == "" || !isName(name) {
 		return "", errors.New("there is no store for it")
 	}
-	shared := func(info fs.FileInfo) bool { return !private.Alone(info) }
+	shared := func(info fs.FileInfo) bool { return !private.OwnerOnly(info) }
 	value, err := readSecret(filepath.Join(s.Dir, storePrefix+name), shared, "others may read it: chmod 600 it and change the secret")
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", errors.New("nothing was stored under that name")

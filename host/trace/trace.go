@@ -165,7 +165,7 @@ func (r *recorder) write(day string, line []byte) error {
 func (r *recorder) open(day string) (size int64, err error) {
 	path := filepath.Join(r.dir, day+suffix)
 	if r.file != nil {
-		if there, same := private.Still(path, r.opened); same {
+		if there, same := private.Unchanged(path, r.opened); same {
 			return there.Size(), nil
 		}
 		_ = r.close()
@@ -181,7 +181,7 @@ func (r *recorder) open(day string) (size int64, err error) {
 	if r.opened, err = f.Stat(); err != nil {
 		return 0, errors.Join(err, r.close())
 	}
-	if !private.Alone(r.opened) {
+	if !private.OwnerOnly(r.opened) {
 		_ = f.Chmod(0o600) // it was made by something else; nobody else needs to read it
 	}
 	return r.opened.Size(), nil

@@ -192,7 +192,7 @@ func (s slot) read() (*checksums, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.IsDir(), !private.Trusted(info):
+	case !info.IsDir(), !private.TrustedFile(info):
 		return nil, errors.New("other users may write to it")
 	}
 	data, err := readBounded(filepath.Join(s.dir, checksumsName), maxChecksums)
@@ -213,7 +213,7 @@ func (s slot) read() (*checksums, error) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%v", err)
-		case !info.Mode().IsRegular(), !private.Owned(info):
+		case !info.Mode().IsRegular(), !private.OwnedByUser(info):
 			return nil, fmt.Errorf("%s is not a regular file owned by this user", f.Name)
 		case info.Size() != f.Size:
 			return nil, fmt.Errorf("%s is damaged", f.Name)

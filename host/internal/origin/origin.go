@@ -36,7 +36,7 @@ func Parse(s string) (Origin, error) {
 		return Origin{}, err
 	}
 	if rest != "" {
-		return Origin{}, fmt.Errorf("%s has a path, and an origin has none: write %s", shown(s), o)
+		return Origin{}, fmt.Errorf("%s has a path, and an origin has none: write %s", quoteRedacted(s), o)
 	}
 	return o, nil
 }
@@ -49,16 +49,16 @@ func Of(rawURL string) (Origin, error) {
 		return Origin{}, err
 	}
 	if o.Wildcard {
-		return Origin{}, fmt.Errorf("%s names no host", shown(rawURL))
+		return Origin{}, fmt.Errorf("%s names no host", quoteRedacted(rawURL))
 	}
 	// The client that dials reads the URL with net/url: both must have read the same host.
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return Origin{}, fmt.Errorf("%s is not a URL", shown(rawURL))
+		return Origin{}, fmt.Errorf("%s is not a URL", quoteRedacted(rawURL))
 	}
 	authority := rawURL[strings.Index(rawURL, "://")+3 : len(rawURL)-len(rest)]
 	if u.User != nil || u.Opaque != "" || u.Host != authority || !strings.EqualFold(u.Hostname(), o.Host) {
-		return Origin{}, fmt.Errorf("%s can be read in two ways", shown(rawURL))
+		return Origin{}, fmt.Errorf("%s can be read in two ways", quoteRedacted(rawURL))
 	}
 	return o, nil
 }
@@ -103,31 +103,31 @@ func defaultPort(scheme string) int {
 func parse(s string) (o Origin, rest string, err error) {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c == 0x7f || c == '\\' {
-			return o, "", fmt.Errorf("%s holds white space, a control character or a backslash", shown(s))
+			return o, "", fmt.Errorf("%s holds white space, a control character or a backslash", quoteRedacted(s))
 		}
 	}
 	scheme, after, ok := strings.Cut(s, "://")
 	o.Scheme = strings.ToLower(scheme)
 	if !ok || o.Scheme != "http" && o.Scheme != "https" {
-		return o, "", fmt.Errorf("%s does not begin with http:// or https://", shown(s))
+		return o, "", fmt.Errorf("%s does not begin with http:// or https://", quoteRedacted(s))
 	}
 	authority := after
 	if i := strings.IndexAny(after, "/?#"); i >= 0 {
 		authority, rest = after[:i], after[i:]
 	}
 	if strings.Contains(authority, "@") {
-		return o, "", fmt.Errorf("%s holds a user name: leave it out, a secret belongs into a header", shown(s))
+		return o, "", fmt.Errorf("%s holds a user name: leave it out, a secret belongs into a header", quoteRedacted(s))
 	}
 	host, port, hasPort := authority, "", false
 	if strings.HasPrefix(authority, "[") {
 		end := strings.IndexByte(authority, ']')
 		if end < 0 {
-			return o, "", fmt.Errorf("%s has no ] after its address", shown(s))
+			return o, "", fmt.Errorf("%s has no ] after its address", quoteRedacted(s))
 		}
 		host = authority[:end+1]
 		if after := authority[end+1:]; after != "" {
 			if after[0] != ':' {
-				return o, "", fmt.Errorf("%s has something between ] and the port", shown(s))
+				return o, "", fmt.Errorf("%s has something between ] and the port", quoteRedacted(s))
 			}
 			port, hasPort = after[1:], true
 		}
@@ -137,7 +137,7 @@ func parse(s string) (o Origin, rest string, err error) {
 	o.Port = defaultPort(o.Scheme)
 	if hasPort {
 		if o.Port, err = parsePort(port); err != nil {
-			return o, "", fmt.Errorf("%s: %w", shown(s), err)
+			return o, "", fmt.Errorf("%s: %w", quoteRedacted(s), err)
 		}
 	}
 	if below, ok := strings.CutPrefix(host, "*."); ok {
@@ -145,10 +145,10 @@ func parse(s string) (o Origin, rest string, err error) {
 		host = below
 	}
 	if o.Host, err = parseHost(host); err != nil {
-		return o, "", fmt.Errorf("%s: %w", shown(s), err)
+		return o, "", fmt.Errorf("%s: %w", quoteRedacted(s), err)
 	}
 	if o.Wildcard && (!strings.Contains(o.Host, ".") || isAddress(o.Host)) {
-		return o, "", fmt.Errorf("%s is too wide: after \"*.\" comes a name with a dot, such as *.example.com", shown(s))
+		return o, "", fmt.Errorf("%s is too wide: after \"*.\" comes a name with a dot, such as *.example.com", quoteRedacted(s))
 	}
 	return o, rest, nil
 }
@@ -156,7 +156,7 @@ func parse(s string) (o Origin, rest string, err error) {
 func parsePort(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 || strconv.FormatUint(n, 10) != s {
-		return 0, fmt.Errorf("port %s is not a number from 1 to 65535 without leading zeros", Quoted(s))
+		return 0, fmt.Errorf("port %s is not a number from 1 to 65535 without leading zeros", Quote(s))
 	}
 	return int(n), nil
 }
@@ -169,11 +169,11 @@ func parseHost(s string) (string, error) {
 		a, err := netip.ParseAddr(inner)
 		switch {
 		case err != nil || !a.Is6() || a.Zone() != "":
-			return "", fmt.Errorf("%s is not an IPv6 address without a zone", Quoted(s))
+			return "", fmt.Errorf("%s is not an IPv6 address without a zone", Quote(s))
 		case a.Is4In6():
-			return "", fmt.Errorf("%s hides an IPv4 address: write %s", Quoted(s), a.Unmap())
+			return "", fmt.Errorf("%s hides an IPv4 address: write %s", Quote(s), a.Unmap())
 		case a.String() != inner:
-			return "", fmt.Errorf("%s is not in its canonical spelling: write [%s]", Quoted(s), a)
+			return "", fmt.Errorf("%s is not in its canonical spelling: write [%s]", Quote(s), a)
 		}
 		return inner, nil
 	}
@@ -181,32 +181,32 @@ func parseHost(s string) (string, error) {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
 		case r == '*':
-			return "", fmt.Errorf("host %s: \"*\" stands only at the beginning, as in *.example.com", Quoted(s))
+			return "", fmt.Errorf("host %s: \"*\" stands only at the beginning, as in *.example.com", Quote(s))
 		case r == '%':
-			return "", fmt.Errorf("host %s holds a percent sign: write the characters themselves", Quoted(s))
+			return "", fmt.Errorf("host %s holds a percent sign: write the characters themselves", Quote(s))
 		case r > 0x7f:
-			return "", fmt.Errorf("host %s is not ASCII: write its xn-- form", Quoted(s))
+			return "", fmt.Errorf("host %s is not ASCII: write its xn-- form", Quote(s))
 		default:
-			return "", fmt.Errorf("host %s holds characters that no host name has", Quoted(s))
+			return "", fmt.Errorf("host %s holds characters that no host name has", Quote(s))
 		}
 	}
 	if host == "" || len(host) > 253 {
-		return "", fmt.Errorf("host %s is empty or longer than 253 characters", Quoted(s))
+		return "", fmt.Errorf("host %s is empty or longer than 253 characters", Quote(s))
 	}
 	if strings.HasSuffix(host, ".") {
-		return "", fmt.Errorf("host %s ends in a dot: leave it out", Quoted(s))
+		return "", fmt.Errorf("host %s ends in a dot: leave it out", Quote(s))
 	}
 	labels := strings.Split(host, ".")
 	for _, l := range labels {
 		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || l == "xn--" {
-			return "", fmt.Errorf("host %s has a part that is empty, too long, or begins or ends in a hyphen", Quoted(s))
+			return "", fmt.Errorf("host %s has a part that is empty, too long, or begins or ends in a hyphen", Quote(s))
 		}
 	}
 	// A host whose last part is a number is an address to browsers and C libraries, in forms that others take for names.
 	if last := labels[len(labels)-1]; isNumber(last) {
 		a, err := netip.ParseAddr(host)
 		if err != nil || a.String() != host {
-			return "", fmt.Errorf("host %s is an address in an odd spelling: write four decimal numbers, such as 192.0.2.1", Quoted(s))
+			return "", fmt.Errorf("host %s is an address in an odd spelling: write four decimal numbers, such as 192.0.2.1", Quote(s))
 		}
 	}
 	return host, nil
@@ -225,8 +225,8 @@ func isNumber(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// shown quotes what an error may show of a URL: its scheme and host, no user name, no path, no query.
-func shown(s string) string {
+// quoteRedacted quotes what an error may show of a URL: its scheme and host, no user name, no path, no query.
+func quoteRedacted(s string) string {
 	begin, ends := 0, `/?#\`
 	if i := strings.Index(s, "://"); i >= 0 {
 		begin = i + 3
@@ -241,10 +241,10 @@ func shown(s string) string {
 	if i := strings.LastIndexByte(s, '@'); i >= begin {
 		s = s[:begin] + "..." + s[i:]
 	}
-	return Quoted(s)
+	return Quote(s)
 }
 
-// Quoted is a foreign text for an error: on one line, nothing hidden, bounded.
-func Quoted(s string) string {
+// Quote is a foreign text for an error: on one line, nothing hidden, bounded.
+func Quote(s string) string {
 	return strconv.Quote(manifest.Clip(manifest.CleanLine(strings.ToValidUTF8(s, "\uFFFD")), 200))
 }

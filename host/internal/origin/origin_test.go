@@ -231,7 +231,7 @@ func TestErrorsShowNoSecrets(t *testing.T) {
 		"https://api.test:":      `"https://api.test:"`,
 		"api.test/v3":            `"api.test/..."`,
 	} {
-		if got := shown(in); got != want {
+		if got := quoteRedacted(in); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}

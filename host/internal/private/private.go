@@ -23,30 +23,32 @@ func Dir(path string) error {
 		return err
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a folder", path)
-	case !Owned(info):
+	case !OwnedByUser(info):
 		return fmt.Errorf("%s belongs to another user", path)
-	case !Alone(info):
+	case !OwnerOnly(info):
 		return os.Chmod(path, 0o700)
 	}
 	return nil
 }
 
-// Alone tells whether nobody but the owner has any right to a file. On Windows it relies on the access list that a user's own folders have.
-func Alone(info fs.FileInfo) bool { return runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 }
-
-// Trusted tells whether a file belongs to this user and nobody else may write to it.
-func Trusted(info fs.FileInfo) bool {
-	return Owned(info) && (runtime.GOOS == "windows" || info.Mode().Perm()&0o022 == 0)
+// OwnerOnly tells whether nobody but the owner has any right to a file. On Windows it relies on the access list that a user's own folders have.
+func OwnerOnly(info fs.FileInfo) bool {
+	return runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0
 }
 
-// Still returns what is at a path, and whether that is the file that was opened there before and for its owner alone.
-func Still(path string, opened fs.FileInfo) (there fs.FileInfo, same bool) {
-	there, err := os.Lstat(path)
-	return there, err == nil && os.SameFile(opened, there) && Alone(there)
+// TrustedFile tells whether a file belongs to this user and nobody else may write to it.
+func TrustedFile(info fs.FileInfo) bool {
+	return OwnedByUser(info) && (runtime.GOOS == "windows" || info.Mode().Perm()&0o022 == 0)
 }
 
-// Owned tells whether a file belongs to this user.
-func Owned(info fs.FileInfo) bool { return owned(info) }
+// Unchanged returns what is at a path, and whether that is the file that was opened there before and for its owner alone.
+func Unchanged(path string, opened fs.FileInfo) (info fs.FileInfo, same bool) {
+	info, err := os.Lstat(path)
+	return info, err == nil && os.SameFile(opened, info) && OwnerOnly(info)
+}
 
-// Foreign tells whether a file belongs to somebody who is neither this user nor the administrator.
-func Foreign(info fs.FileInfo) bool { return !Owned(info) && !ofRoot(info) }
+// OwnedByUser tells whether a file belongs to this user.
+func OwnedByUser(info fs.FileInfo) bool { return ownedByUser(info) }
+
+// OwnedByOther tells whether a file belongs to somebody who is neither this user nor the administrator.
+func OwnedByOther(info fs.FileInfo) bool { return !OwnedByUser(info) && !ownedByRoot(info) }

@@ -5,5 +5,5 @@ package private
 import "io/fs"
 
 // Access lists say who may do what here, and a user's own folders have theirs.
-func owned(fs.FileInfo) bool  { return true }
-func ofRoot(fs.FileInfo) bool { return true }
+func ownedByUser(fs.FileInfo) bool { return true }
+func ownedByRoot(fs.FileInfo) bool { return true }

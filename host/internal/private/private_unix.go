@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-func owned(info fs.FileInfo) bool  { return belongs(info, os.Geteuid()) }
-func ofRoot(info fs.FileInfo) bool { return belongs(info, 0) }
+func ownedByUser(info fs.FileInfo) bool { return ownedBy(info, os.Geteuid()) }
+func ownedByRoot(info fs.FileInfo) bool { return ownedBy(info, 0) }
 
-func belongs(info fs.FileInfo, uid int) bool {
+func ownedBy(info fs.FileInfo, uid int) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == uid
 }
