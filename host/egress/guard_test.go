@@ -231,7 +231,7 @@ func TestDial(t *testing.T) {
 		{"127.0.0.2.:P", "GET http://127.0.0.2:P", "", host.InvalidURL, "dot"},
 		{"user@127.0.0.2:P", "GET http://127.0.0.2:P", "", host.InvalidURL, "user name"},
 		{"127.0.0.2:P/x", "GET http://127.0.0.2:P", "", host.InvalidURL, "path"},
-		{"*.test.test:P", "GET http://*.test.test:P", "", host.InvalidURL, "names no host"},
+		{"*.test.test:P", "GET http://*.test.test:P", "", host.InvalidURL, "does not name a host"},
 		{"127.0.0.2", "GET http://127.0.0.2:P", "", host.InvalidURL, "the form HOST"},
 		{":P", "", "", host.InvalidURL, "empty"},
 		{"", "", "", host.InvalidURL, "the form HOST"},

@@ -15,29 +15,30 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Key is a public key as the minisign tool writes it: one word of 56 characters that begins with RW. "" is none.
+// Key is a public key as the minisign tool writes it: one word of 56 characters that begins with RW. "" is no key.
 type Key string
 
-// ParseKey reads a public key: the word, or the text of a file that minisign or parley wrote.
+// ParseKey parses a public key: the word alone, or the text of a file that minisign or Parley wrote.
 func ParseKey(text string) (Key, error) {
 	var pub minisign.PublicKey
 	if len(text) > MaxBytes || pub.UnmarshalText([]byte(strings.TrimSpace(text))) != nil {
-		return "", errors.New("expected a minisign public key: a word of 56 characters that begins with RW, or a file with one")
+		return "", errors.New("expected a minisign public key: a word of 56 characters that begins with RW, or a file " +
+			"that holds one")
 	}
 	return Key(pub.String()), nil
 }
 
-// ID is a short name of the key, as the minisign tool shows it: 16 hex digits. Two keys may have the same.
+// ID returns the short name of the key that the minisign tool shows: 16 hex digits. Two keys can have the same ID.
 func (k Key) ID() string { return formatID(k.numericID()) }
 
-// FileText is what the file of the key holds, as the minisign tool writes it.
+// FileText returns the content of the key's file, as the minisign tool writes it.
 func (k Key) FileText() []byte {
 	return []byte("untrusted comment: minisign public key " + k.ID() + "\n" + string(k) + "\n")
 }
 
 func formatID(n uint64) string { return fmt.Sprintf("%016X", n) }
 
-// public returns the key in the library's form; what is no key is one that verifies nothing.
+// public converts the key to the library's type. An invalid key becomes one that verifies nothing.
 func (k Key) public() minisign.PublicKey {
 	var pub minisign.PublicKey
 	_ = pub.UnmarshalText([]byte(k))
@@ -54,43 +55,44 @@ func (k Key) verifies(message, signature []byte) bool {
 // SecretKey is the secret half of a key pair.
 type SecretKey struct{ key minisign.PrivateKey }
 
-// NewSecretKey makes a key pair.
+// NewSecretKey generates a key pair.
 func NewSecretKey() (SecretKey, error) {
 	_, key, err := minisign.GenerateKey(rand.Reader)
 	return SecretKey{key}, err
 }
 
-// ReadSecretKey reads a secret key that minisign or parley wrote. Only for one that is encrypted is the password asked for.
-// The error says what is wrong, or is the one of password.
+// ReadSecretKey parses a secret key that minisign or Parley wrote. It calls password only for an encrypted key. The
+// error says what is wrong with the text, or is the one that password returned.
 func ReadSecretKey(text []byte, password func() (string, error)) (SecretKey, error) {
 	var k SecretKey
 	text = bytes.TrimSpace(text)
 	switch {
 	case len(text) > MaxBytes:
-		return k, fmt.Errorf("it has %d bytes; a secret key has less than 300", len(text))
+		return k, fmt.Errorf("it has %d bytes; a secret key has fewer than 300", len(text))
 	case minisign.IsEncrypted(text):
 		secret, err := password()
 		if err != nil {
 			return k, err
 		}
 		if k.key, err = minisign.DecryptKey(secret, text); err != nil {
-			return k, errors.New("the password is wrong, or the file is damaged")
+			return k, errors.New("the password is wrong or the file is damaged")
 		}
 	default:
 		if k.key.UnmarshalText(text) != nil {
-			return k, errors.New("it is no minisign secret key: expected the file that parley plugin sign --new-key or minisign -G wrote, not the one that ends in .pub")
+			return k, errors.New("it is not a minisign secret key: expected the file that parley plugin sign --new-key or " +
+				"minisign -G wrote, not the one that ends in .pub")
 		}
 	}
 	if !k.Public().verifies(nil, minisign.Sign(k.key, nil)) {
-		return k, errors.New("its two halves do not belong together")
+		return k, errors.New("its public and secret halves do not match")
 	}
 	return k, nil
 }
 
-// Public is the public half.
+// Public returns the public half.
 func (k SecretKey) Public() Key { return Key(k.key.Public().(minisign.PublicKey).String()) }
 
-// Sign returns the content of the signature file of a build.
+// Sign returns the content of the signature file for a build.
 func (k SecretKey) Sign(b Build) []byte {
 	trusted := fmt.Sprintf("parley name:%s version:%s digest:%s key:%s", b.Name, b.Version, b.Digest, k.Public())
 	r := minisign.NewReader(bytes.NewReader(b.Wasm))
@@ -98,8 +100,8 @@ func (k SecretKey) Sign(b Build) []byte {
 	return r.SignWithComments(k.key, trusted, "signature of a Parley plugin with the key "+k.Public().ID())
 }
 
-// FileText is what the file of the secret key holds, encrypted unless the password is "". Encrypting takes a GiB of memory
-// and some seconds, as minisign prescribes.
+// FileText returns the content of the secret key's file, encrypted unless password is "". Encryption takes a GiB of
+// memory and some seconds, as minisign prescribes.
 func (k SecretKey) FileText(password string) ([]byte, error) {
 	text, err := k.key.MarshalText()
 	if password != "" {
@@ -108,8 +110,8 @@ func (k SecretKey) FileText(password string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// WritePair writes the secret key to path (0600) and the public key to path + ".pub". A file that is there is never
-// overwritten (already_exists), and of a pair that cannot be written whole nothing stays.
+// WritePair writes the secret key to path (mode 0600) and the public key to path + ".pub". It never overwrites a file
+// (already_exists), and removes the first file where it cannot write the second.
 func (k SecretKey) WritePair(path, password string) (err error) {
 	secret, err := k.FileText(password)
 	if err != nil {
@@ -127,7 +129,8 @@ func (k SecretKey) WritePair(path, password string) (err error) {
 func writeNew(path string, data []byte, mode os.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, os.ErrExist) {
-		return host.Errorf(host.AlreadyExists, "%s is there already, and a key is never overwritten; name another path", manifest.CleanLine(path)).
+		return host.Errorf(host.AlreadyExists, "%s already exists, and a key is never overwritten; name another path",
+			manifest.CleanLine(path)).
 			WithNext("parley plugin sign --new-key PATH")
 	}
 	if err != nil {

@@ -15,9 +15,10 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// buildOf is a build with a digest of its own; what a digest is over is none of this package's business.
+// buildOf returns a build with a unique digest; this package does not care what the digest covers.
 func buildOf(name, version, wasm string) Build {
-	return Build{Name: name, Version: version, Wasm: []byte(wasm), Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name+version+wasm)))}
+	return Build{Name: name, Version: version, Wasm: []byte(wasm), Digest: fmt.Sprintf("sha256:%x",
+		sha256.Sum256([]byte(name+version+wasm)))}
 }
 
 func newKey(t testing.TB) SecretKey {
@@ -68,7 +69,8 @@ func TestSignAndVerify(t *testing.T) {
 		t.Errorf("it says %s, %s, %q", s.ID(), s.Key(), s.Comment())
 	}
 	for name, keys := range map[string][]Key{
-		"by its key": {mine.Public()}, "by one of several": {other.Public(), mine.Public()}, "by the key that it names": nil, "with an empty key": {""},
+		"by its key": {mine.Public()}, "by one of several": {other.Public(), mine.Public()}, "by the key that it names": nil,
+		"with an empty key": {""},
 	} {
 		if got, err := s.Verify(b, keys...); err != nil || got != mine.Public() {
 			t.Errorf("%s: %s, %v", name, got, err)
@@ -76,7 +78,7 @@ func TestSignAndVerify(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotFit: whatever of a signed build is changed, the signature does not fit any more.
+// Whatever part of a signed build changes, the signature becomes invalid.
 func TestVerifyRefuses(t *testing.T) {
 	mine, other := newKey(t), newKey(t)
 	b := buildOf("hello", "1.2.0", "\x00asm the code")
@@ -98,8 +100,10 @@ func TestVerifyRefuses(t *testing.T) {
 	}{
 		{"another wasm under the same digest", text, wasm, "was not made over these bytes"},
 		{"another manifest beside the same wasm", text, manifest, "it was made for " + b.Digest},
-		{"a comment changed after signing", replaced(2, strings.Replace(lines[2], "1.2.0", "9.2.0", 1)), b, "was not made over these bytes"},
-		{"a digest changed in the comment", replaced(2, strings.Replace(lines[2], b.Digest, manifest.Digest, 1)), manifest, "was not made over these bytes"},
+		{"a comment changed after signing", replaced(2, strings.Replace(lines[2], "1.2.0", "9.2.0", 1)), b,
+			"was not made over these bytes"},
+		{"a digest changed in the comment", replaced(2, strings.Replace(lines[2], b.Digest, manifest.Digest, 1)), manifest,
+			"was not made over these bytes"},
 		{"the comment's signature of another key", replaced(3, othersLines[3]), b, "was not made over these bytes"},
 	} {
 		_, err := mustParse(t, []byte(c.text)).Verify(c.b, mine.Public())
@@ -107,8 +111,7 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 }
 
-// TestChosenID: an attacker can give his key the ID of a trusted one. That makes his signature one of the trusted key that
-// does not fit, not one of an unknown key.
+// An attacker can give a key the ID of a trusted one. That must not make its signatures those of the trusted key.
 func TestKeyIDCollision(t *testing.T) {
 	trusted, b := newKey(t).Public(), buildOf("hello", "1.2.0", "x")
 	text, err := newKey(t).FileText("")
@@ -137,14 +140,16 @@ func TestParseRefuses(t *testing.T) {
 	mine, other := newKey(t), newKey(t)
 	text := string(mine.Sign(buildOf("hello", "1.2.0", "x")))
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":        {"", "no minisign signature"},
-		"prose":          {"signed, me", "no minisign signature"},
-		"a public key":   {string(mine.Public().FileText()), "no minisign signature"},
-		"three lines":    {strings.Join(strings.Split(text, "\n")[:3], "\n"), "no minisign signature"},
-		"another's key":  {strings.Replace(text, "key:"+string(mine.Public()), "key:"+string(other.Public()), 1), "names a key that is not the one"},
-		"half a key":     {strings.Replace(text, "key:RW", "key:RX", 1), "names a key"},
-		"no digest":      {strings.Replace(text, "digest:", "dijest:", 1), "lacks the digest"},
-		"a long comment": {strings.Replace(text, "parley name:", "parley name:"+strings.Repeat("x", MaxBytes), 1), "has at most"},
+		"nothing":      {"", "not a minisign signature"},
+		"prose":        {"signed, me", "not a minisign signature"},
+		"a public key": {string(mine.Public().FileText()), "not a minisign signature"},
+		"three lines":  {strings.Join(strings.Split(text, "\n")[:3], "\n"), "not a minisign signature"},
+		"another's key": {strings.Replace(text, "key:"+string(mine.Public()), "key:"+string(other.Public()), 1),
+			"names another key than the one"},
+		"half a key": {strings.Replace(text, "key:RW", "key:RX", 1), "names another key"},
+		"no digest":  {strings.Replace(text, "digest:", "dijest:", 1), "has no digest"},
+		"a long comment": {strings.Replace(text, "parley name:", "parley name:"+strings.Repeat("x", MaxBytes), 1),
+			"has at most"},
 	} {
 		if _, err := Parse([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -155,27 +160,29 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestMinisignTool: what the minisign tool signed counts for a plugin that carries its manifest, and for no other.
+// A signature by the minisign tool is valid for a plugin that carries its manifest, and for no other.
 func TestMinisignTool(t *testing.T) {
 	key, err := ParseKey(string(fixture(t, "tool.pub")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := Build{Name: "signed", Version: "1.2.0", Digest: "sha256:" + strings.Repeat("0", 64), Wasm: fixture(t, "signed.wasm"), ManifestEmbedded: true}
+	b := Build{Name: "signed", Version: "1.2.0", Digest: "sha256:" + strings.Repeat("0", 64), Wasm: fixture(t,
+		"signed.wasm"), ManifestEmbedded: true}
 	for _, name := range []string{"signed.wasm.minisig", "signed.legacy.minisig"} {
 		s := mustParse(t, fixture(t, name))
 		if got, err := s.Verify(b, newKey(t).Public(), key); err != nil || got != key {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 		_, err := s.Verify(b)
-		wantError(t, name+" without a key", err, host.Integrity, "is signed with the key "+key.ID()+", which is not known here")
+		wantError(t, name+" without a key", err, host.Integrity,
+			"is signed with the key "+key.ID()+", which is not known here")
 		if !errors.Is(err, ErrUnknownKey) {
 			t.Errorf("%s without a key: %v has another cause", name, err)
 		}
 		beside := b
 		beside.ManifestEmbedded = false
 		_, err = s.Verify(beside, key)
-		wantError(t, name+" with a manifest beside", err, host.Integrity, "covers its wasm alone")
+		wantError(t, name+" with a manifest beside", err, host.Integrity, "covers only its wasm")
 		tampered := b
 		tampered.Wasm = append(append([]byte{}, b.Wasm...), 0)
 		_, err = s.Verify(tampered, key)
@@ -205,13 +212,14 @@ func TestSecretKeyFiles(t *testing.T) {
 		password func() (string, error)
 		want     string
 	}{
-		"a wrong password": {fixture(t, "encrypted.key"), func() (string, error) { return "sekret", nil }, "the password is wrong"},
-		"no password":      {fixture(t, "encrypted.key"), noPassword, "asked for a password"},
-		"a public key":     {fixture(t, "tool.pub"), secret, "no minisign secret key"},
-		"nothing":          {nil, secret, "no minisign secret key"},
-		"prose":            {[]byte("my key"), secret, "no minisign secret key"},
-		"much":             {[]byte(strings.Repeat("x", MaxBytes+1)), secret, "less than 300"},
-		"a changed half":   {torn, secret, "do not belong together"},
+		"a wrong password": {fixture(t, "encrypted.key"), func() (string, error) { return "sekret", nil },
+			"the password is wrong"},
+		"no password":    {fixture(t, "encrypted.key"), noPassword, "asked for a password"},
+		"a public key":   {fixture(t, "tool.pub"), secret, "not a minisign secret key"},
+		"nothing":        {nil, secret, "not a minisign secret key"},
+		"prose":          {[]byte("my key"), secret, "not a minisign secret key"},
+		"much":           {[]byte(strings.Repeat("x", MaxBytes+1)), secret, "fewer than 300"},
+		"a changed half": {torn, secret, "do not match"},
 	} {
 		if _, err := ReadSecretKey(c.text, c.password); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -239,14 +247,15 @@ func TestWritePair(t *testing.T) {
 	if err := os.Remove(path + ".pub"); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, "over the secret half", newKey(t).WritePair(path, ""), host.AlreadyExists, path+" is there already")
+	wantError(t, "over the secret half", newKey(t).WritePair(path, ""), host.AlreadyExists, path+" already exists")
 	if _, err := os.Stat(path + ".pub"); !os.IsNotExist(err) {
 		t.Errorf("half a pair stayed: %v", err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
 		t.Errorf("the old key is not as it was: %v", err)
 	}
-	wantError(t, "nowhere", newKey(t).WritePair(filepath.Join(dir, "none", "my.key"), ""), host.Unavailable, "cannot be written")
+	wantError(t, "nowhere", newKey(t).WritePair(filepath.Join(dir, "none", "my.key"), ""), host.Unavailable,
+		"cannot be written")
 }
 
 func TestParseKey(t *testing.T) {
@@ -254,19 +263,21 @@ func TestParseKey(t *testing.T) {
 	if len(k) != 56 || !strings.HasPrefix(string(k), "RW") || len(k.ID()) != 16 {
 		t.Errorf("key %s with the ID %s", k, k.ID())
 	}
-	for _, text := range []string{string(k), " " + string(k) + "\n", string(k.FileText()), strings.ReplaceAll(string(k.FileText()), "\n", "\r\n")} {
+	for _, text := range []string{string(k), " " + string(k) + "\n", string(k.FileText()),
+		strings.ReplaceAll(string(k.FileText()), "\n", "\r\n")} {
 		if got, err := ParseKey(text); err != nil || got != k {
 			t.Errorf("%q: %s, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "RW", "my.key", string(k)[1:], string(k) + "A", "untrusted comment: x\n", strings.Repeat("A", MaxBytes+1), "RX" + string(k)[2:]} {
+	for _, text := range []string{"", "RW", "my.key", string(k)[1:], string(k) + "A", "untrusted comment: x\n",
+		strings.Repeat("A", MaxBytes+1), "RX" + string(k)[2:]} {
 		if got, err := ParseKey(text); err == nil {
 			t.Errorf("%.80q was taken for %s", text, got)
 		}
 	}
 }
 
-// FuzzParse: no signature file makes anything but an answer, and whatever is not what Sign wrote does not verify.
+// No signature file causes a panic, and none but what Sign wrote verifies.
 func FuzzParse(f *testing.F) {
 	k := newKey(f)
 	b := buildOf("hello", "1.2.0", "\x00asm")
@@ -287,7 +298,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzSecretKey: no file of a secret key makes anything but an answer. Encrypted ones are left out: opening them is slow on purpose.
+// Encrypted keys are left out, because opening them is slow on purpose.
 func FuzzSecretKey(f *testing.F) {
 	f.Add(fixture(f, "tool.key"))
 	f.Add(fixture(f, "tool.pub"))

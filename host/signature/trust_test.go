@@ -7,7 +7,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// memory is a File that holds its text itself.
+// memory is a File in memory.
 type memory struct {
 	text   string
 	exists bool
@@ -54,17 +54,18 @@ func TestTrust(t *testing.T) {
 		t.Errorf("the list is\n%s", file.text)
 	}
 	keys, err := list.Keys()
-	if err != nil || len(keys) != 2 || keys[0].Key != a || keys[0].ID != a.ID() || keys[0].Name != "Alice & Sons" || keys[1].Key != b || keys[1].Name != "" {
+	if err != nil || len(keys) != 2 || keys[0].Key != a || keys[0].ID != a.ID() || keys[0].Name != "Alice & Sons" ||
+		keys[1].Key != b || keys[1].Name != "" {
 		t.Errorf("keys %+v, %v", keys, err)
 	}
 	_, err = list.Add(a, "again")
-	wantError(t, "twice", err, host.AlreadyExists, "is trusted already, in line 2")
+	wantError(t, "twice", err, host.AlreadyExists, "is already trusted, in line 2")
 	_, err = list.Add(newKey(t).Public(), "ALICE & sons")
-	wantError(t, "a name that is taken", err, host.InvalidArgs, "another key is called Alice & Sons")
+	wantError(t, "a name that is taken", err, host.InvalidArgs, "another key is named Alice & Sons")
 	_, err = list.Add(newKey(t).Public(), "a\x1b[31m\nb")
-	wantError(t, "a name that steers", err, host.InvalidArgs, "is no name for a key")
+	wantError(t, "a name that steers", err, host.InvalidArgs, "is not a valid name for a key")
 	_, err = list.Remove("bob")
-	wantError(t, "nobody", err, host.NotFound, `no trusted key is "bob"`)
+	wantError(t, "nobody", err, host.NotFound, `"bob" is not a trusted key`)
 
 	file.text = "# mine\n\n" + file.text + "# end"
 	if c := do(list.Remove("alice & sons")); !strings.HasSuffix(c.Diff(), "\n- "+string(a)+" Alice & Sons\n") {
@@ -85,20 +86,21 @@ func TestTrust(t *testing.T) {
 	wantError(t, "changed meanwhile", list.Write(c), host.Busy, "")
 }
 
-// TestTrustRefuses: a list that cannot be read in full is an error with the line, never an empty list.
+// A list that cannot be read in full is an error with its line, never an empty list.
 func TestTrustRefuses(t *testing.T) {
 	a, b := string(newKey(t).Public()), string(newKey(t).Public())
 	for name, c := range map[string]struct{ text, want string }{
-		"no key":              {"# fine\nhello world\n", `trusted.keys:2: expected KEY NAME or a line that begins with #, and "hello" is no key`},
+		"no key": {"# fine\nhello world\n",
+			`trusted.keys:2: expected KEY NAME or a line that begins with #, and "hello" is not a key`},
 		"half a key":          {a[:55] + "\n", "trusted.keys:1: "},
 		"a key in front":      {" " + a + "\n", "trusted.keys:1: "},
 		"the file of a key":   {string(newKey(t).Public().FileText()), `trusted.keys:1: expected KEY NAME`},
-		"twice":               {a + " x\n\n" + a + " y\n", "trusted.keys:3: the key " + a + " stands in line 1 already"},
-		"one name":            {a + " x\n" + b + " X\n", "trusted.keys:2: another key is called x, in line 1"},
-		"two on a line":       {a + " " + b + "\n", "trusted.keys:1: the name of a key is a key"},
-		"what cannot be seen": {a + " al\u202eice\n", "trusted.keys:1: \"alice\" is no name"},
+		"twice":               {a + " x\n\n" + a + " y\n", "trusted.keys:3: the key " + a + " is already in line 1"},
+		"one name":            {a + " x\n" + b + " X\n", "trusted.keys:2: another key is named x, in line 1"},
+		"two on a line":       {a + " " + b + "\n", "trusted.keys:1: the name of a key is itself a key"},
+		"what cannot be seen": {a + " al\u202eice\n", "trusted.keys:1: \"alice\" is not a valid name"},
 		"no text":             {a + " \xff\n", "trusted.keys:1: "},
-		"a long name":         {a + " " + strings.Repeat("x", 101) + "\n", "at most 100 bytes"},
+		"a long name":         {a + " " + strings.Repeat("x", 101) + "\n", "at most 100 visible bytes"},
 		"NUL":                 {"\x00\n", "trusted.keys:1: "},
 	} {
 		list, _ := trustOf(c.text)
@@ -115,7 +117,7 @@ func TestTrustRefuses(t *testing.T) {
 	wantError(t, "a file that cannot be read", err, host.ConfigError, "everybody may write it")
 }
 
-// FuzzTrust: what is read as a list of keys can be written and is read again as the same.
+// A list of keys that was read can be written and is then read as the same list.
 func FuzzTrust(f *testing.F) {
 	key := string(newKey(f).Public())
 	f.Add("# keys\n\n" + key + " alice\r\n" + key)

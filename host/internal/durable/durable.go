@@ -1,5 +1,5 @@
-// Package durable makes changes to folders last through a crash of the machine.
+// Package durable makes changes to folders survive a crash of the machine.
 package durable
 
-// SyncDir makes the names in a folder last. Some file systems cannot: what they promise is all there is.
+// SyncDir flushes the entries of a folder to disk. File systems that cannot do so are not an error.
 func SyncDir(path string) error { return syncDir(path) }

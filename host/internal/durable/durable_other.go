@@ -2,5 +2,5 @@
 
 package durable
 
-// syncDir does nothing: Windows has no such call, and NTFS journals names by itself.
+// syncDir does nothing: Windows has no such call, and NTFS journals its folders.
 func syncDir(string) error { return nil }

@@ -1,4 +1,5 @@
-// Package origin reads where requests go, by one grammar for what operators grant, what manifests ask for and what guests send.
+// Package origin parses where requests go, with one grammar for what operators grant, manifests request and guests
+// send.
 package origin
 
 import (
@@ -11,17 +12,16 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Origin is where requests may go: a scheme, a host and a port.
+// Origin is a destination of requests: a scheme, a host and a port.
 //
 //	origin = ("http" | "https") "://" host [":" port]
 //	host   = name | "*." name with a dot | IPv4 | "[" IPv6 "]"
 //
-// Names are ASCII (internationalised ones in their xn-- form), of letters, digits, hyphens and
-// underscores. "*.example.com" stands for every name below example.com at any depth and not for
-// example.com itself; it knows nothing of public suffixes, so "*.co.uk" is as wide as it looks. The
-// port is that of the scheme unless it is written. Upper and lower case are the same. Everything that
-// one parser may read in another way than the next is refused instead of mended: user names, a
-// trailing dot, percent signs, addresses that are not in their canonical spelling, empty or padded ports.
+// Names are ASCII (internationalised ones in their xn-- form) and consist of letters, digits, hyphens and underscores.
+// "*.example.com" covers every name below example.com at any depth, but not example.com itself. Public suffixes are not
+// considered, so "*.co.uk" is as wide as it looks. The port defaults to that of the scheme. Case does not matter.
+// Whatever two parsers might read differently is rejected, not repaired: user names, a trailing dot, percent signs,
+// addresses that are not in their canonical spelling, empty or padded ports.
 type Origin struct {
 	Scheme   string // http or https
 	Host     string // in lower case, without brackets and without "*."
@@ -29,41 +29,41 @@ type Origin struct {
 	Wildcard bool // any name below Host
 }
 
-// Parse reads an origin, which has no path, not even "/".
+// Parse parses an origin. An origin has no path, not even "/".
 func Parse(s string) (Origin, error) {
 	o, rest, err := parse(s)
 	if err != nil {
 		return Origin{}, err
 	}
 	if rest != "" {
-		return Origin{}, fmt.Errorf("%s has a path, and an origin has none: write %s", quoteRedacted(s), o)
+		return Origin{}, fmt.Errorf("%s has a path, which an origin does not have: write %s", quoteRedacted(s), o)
 	}
 	return o, nil
 }
 
-// Of returns the origin of a URL that a request goes to, by the same grammar without "*.". Its errors show nothing of a user name, a path
-// or a query, which may hold secrets.
+// Of returns the origin of a request's URL, by the same grammar without "*.". Its errors show no user name, path or
+// query, because those may hold secrets.
 func Of(rawURL string) (Origin, error) {
 	o, rest, err := parse(rawURL)
 	if err != nil {
 		return Origin{}, err
 	}
 	if o.Wildcard {
-		return Origin{}, fmt.Errorf("%s names no host", quoteRedacted(rawURL))
+		return Origin{}, fmt.Errorf("%s does not name a host", quoteRedacted(rawURL))
 	}
-	// The client that dials reads the URL with net/url: both must have read the same host.
+	// The client that dials parses the URL with net/url: both must find the same host.
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return Origin{}, fmt.Errorf("%s is not a URL", quoteRedacted(rawURL))
 	}
 	authority := rawURL[strings.Index(rawURL, "://")+3 : len(rawURL)-len(rest)]
 	if u.User != nil || u.Opaque != "" || u.Host != authority || !strings.EqualFold(u.Hostname(), o.Host) {
-		return Origin{}, fmt.Errorf("%s can be read in two ways", quoteRedacted(rawURL))
+		return Origin{}, fmt.Errorf("%s is ambiguous: parsers disagree about its host", quoteRedacted(rawURL))
 	}
 	return o, nil
 }
 
-// Covers tells whether everything that p allows is allowed by o.
+// Covers reports whether o allows everything that p allows.
 func (o Origin) Covers(p Origin) bool {
 	if o.Scheme != p.Scheme || o.Port != p.Port {
 		return false
@@ -77,7 +77,7 @@ func (o Origin) Covers(p Origin) bool {
 	return strings.HasSuffix(p.Host, "."+o.Host)
 }
 
-// String is the canonical spelling, which Parse reads back.
+// String returns the canonical spelling, which [Parse] accepts.
 func (o Origin) String() string {
 	host := o.Host
 	if strings.Contains(host, ":") {
@@ -99,11 +99,11 @@ func defaultPort(scheme string) int {
 	return 80
 }
 
-// parse reads the origin that s begins with and returns what follows it.
+// parse parses the origin at the start of s and returns what follows it.
 func parse(s string) (o Origin, rest string, err error) {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c == 0x7f || c == '\\' {
-			return o, "", fmt.Errorf("%s holds white space, a control character or a backslash", quoteRedacted(s))
+			return o, "", fmt.Errorf("%s contains white space, a control character or a backslash", quoteRedacted(s))
 		}
 	}
 	scheme, after, ok := strings.Cut(s, "://")
@@ -116,7 +116,7 @@ func parse(s string) (o Origin, rest string, err error) {
 		authority, rest = after[:i], after[i:]
 	}
 	if strings.Contains(authority, "@") {
-		return o, "", fmt.Errorf("%s holds a user name: leave it out, a secret belongs into a header", quoteRedacted(s))
+		return o, "", fmt.Errorf("%s contains a user name: remove it; a secret belongs in a header", quoteRedacted(s))
 	}
 	host, port, hasPort := authority, "", false
 	if strings.HasPrefix(authority, "[") {
@@ -127,7 +127,7 @@ func parse(s string) (o Origin, rest string, err error) {
 		host = authority[:end+1]
 		if after := authority[end+1:]; after != "" {
 			if after[0] != ':' {
-				return o, "", fmt.Errorf("%s has something between ] and the port", quoteRedacted(s))
+				return o, "", fmt.Errorf("%s has text between ] and the port", quoteRedacted(s))
 			}
 			port, hasPort = after[1:], true
 		}
@@ -148,7 +148,8 @@ func parse(s string) (o Origin, rest string, err error) {
 		return o, "", fmt.Errorf("%s: %w", quoteRedacted(s), err)
 	}
 	if o.Wildcard && (!strings.Contains(o.Host, ".") || isAddress(o.Host)) {
-		return o, "", fmt.Errorf("%s is too wide: after \"*.\" comes a name with a dot, such as *.example.com", quoteRedacted(s))
+		return o, "", fmt.Errorf("%s is too wide: \"*.\" must be followed by a name with a dot, as in *.example.com",
+			quoteRedacted(s))
 	}
 	return o, rest, nil
 }
@@ -161,7 +162,7 @@ func parsePort(s string) (int, error) {
 	return int(n), nil
 }
 
-// parseHost returns a host in lower case; of an IPv6 address without its brackets.
+// parseHost returns a host in lower case, an IPv6 address without its brackets.
 func parseHost(s string) (string, error) {
 	host := strings.ToLower(s)
 	if inner, ok := strings.CutPrefix(host, "["); ok {
@@ -171,7 +172,7 @@ func parseHost(s string) (string, error) {
 		case err != nil || !a.Is6() || a.Zone() != "":
 			return "", fmt.Errorf("%s is not an IPv6 address without a zone", Quote(s))
 		case a.Is4In6():
-			return "", fmt.Errorf("%s hides an IPv4 address: write %s", Quote(s), a.Unmap())
+			return "", fmt.Errorf("%s contains an IPv4 address: write %s", Quote(s), a.Unmap())
 		case a.String() != inner:
 			return "", fmt.Errorf("%s is not in its canonical spelling: write [%s]", Quote(s), a)
 		}
@@ -181,32 +182,34 @@ func parseHost(s string) (string, error) {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
 		case r == '*':
-			return "", fmt.Errorf("host %s: \"*\" stands only at the beginning, as in *.example.com", Quote(s))
+			return "", fmt.Errorf("host %s: \"*\" is allowed only at the beginning, as in *.example.com", Quote(s))
 		case r == '%':
-			return "", fmt.Errorf("host %s holds a percent sign: write the characters themselves", Quote(s))
+			return "", fmt.Errorf("host %s contains a percent sign: write the characters unescaped", Quote(s))
 		case r > 0x7f:
-			return "", fmt.Errorf("host %s is not ASCII: write its xn-- form", Quote(s))
+			return "", fmt.Errorf("host %s is not ASCII: write it in its xn-- form", Quote(s))
 		default:
-			return "", fmt.Errorf("host %s holds characters that no host name has", Quote(s))
+			return "", fmt.Errorf("host %s contains characters that are not allowed in host names", Quote(s))
 		}
 	}
 	if host == "" || len(host) > 253 {
 		return "", fmt.Errorf("host %s is empty or longer than 253 characters", Quote(s))
 	}
 	if strings.HasSuffix(host, ".") {
-		return "", fmt.Errorf("host %s ends in a dot: leave it out", Quote(s))
+		return "", fmt.Errorf("host %s ends in a dot: remove it", Quote(s))
 	}
 	labels := strings.Split(host, ".")
 	for _, l := range labels {
 		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || l == "xn--" {
-			return "", fmt.Errorf("host %s has a part that is empty, too long, or begins or ends in a hyphen", Quote(s))
+			return "", fmt.Errorf("host %s has a label that is empty, too long, or begins or ends with a hyphen", Quote(s))
 		}
 	}
-	// A host whose last part is a number is an address to browsers and C libraries, in forms that others take for names.
+	// Browsers and C libraries take a host whose last label is a number for an address, in forms that others take for
+	// names.
 	if last := labels[len(labels)-1]; isNumber(last) {
 		a, err := netip.ParseAddr(host)
 		if err != nil || a.String() != host {
-			return "", fmt.Errorf("host %s is an address in an odd spelling: write four decimal numbers, such as 192.0.2.1", Quote(s))
+			return "", fmt.Errorf("host %s is an address in an odd spelling: write four decimal numbers, such as 192.0.2.1",
+				Quote(s))
 		}
 	}
 	return host, nil
@@ -217,7 +220,7 @@ func isAddress(host string) bool {
 	return err == nil
 }
 
-// isNumber tells whether a part of a host would be read as a number: decimal, octal or hexadecimal.
+// isNumber reports whether a label can be read as a number: decimal, octal or hexadecimal.
 func isNumber(label string) bool {
 	if strings.HasPrefix(label, "0x") {
 		return strings.Trim(label[2:], "0123456789abcdef") == ""
@@ -225,7 +228,7 @@ func isNumber(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// quoteRedacted quotes what an error may show of a URL: its scheme and host, no user name, no path, no query.
+// quoteRedacted quotes what an error may show of a URL: its scheme and host, without user name, path and query.
 func quoteRedacted(s string) string {
 	begin, ends := 0, `/?#\`
 	if i := strings.Index(s, "://"); i >= 0 {
@@ -244,7 +247,7 @@ func quoteRedacted(s string) string {
 	return Quote(s)
 }
 
-// Quote is a foreign text for an error: on one line, nothing hidden, bounded.
+// Quote quotes untrusted text for an error: on one line, without hidden characters, of bounded length.
 func Quote(s string) string {
 	return strconv.Quote(manifest.Clip(manifest.CleanLine(strings.ToValidUTF8(s, "\uFFFD")), 200))
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Spellings of origins as an operator might write them. "" in want means refused.
+// Spellings of origins as an operator might write them. "" in want: an error.
 func TestParse(t *testing.T) {
 	tests := []struct{ in, want, complaint string }{
 		{"https://api.github.com", "https://api.github.com", ""},
@@ -111,7 +111,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// URLs as a guest may write them, against an origin that it was granted.
+// URLs as a guest may write them, and whether a granted origin covers them.
 func TestOf(t *testing.T) {
 	tests := []struct {
 		origin, url string
@@ -214,11 +214,14 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// Errors go to logs and to agents.
+// Errors go to logs and agents, and must not hold secrets.
 func TestErrorsShowNoSecrets(t *testing.T) {
 	for _, s := range []string{
-		"https://user:hunter2@api.test/", "https:user:hunter2@api.test", "https://hunter2@api.test:x", "https://api.test./hunter2", "https://api%2etest/hunter2?hunter2#hunter2",
-		"https://api.test:x?hunter2", "https://127.1#hunter2", "ftp://hunter2@a.test/hunter2", "//hunter2@api.test/hunter2", "https://api.test./\nhunter2", "javascript:hunter2()", "mailto:hunter2@api.test", "file:///hunter2", "/hunter2", "https://api.test\\hunter2",
+		"https://user:hunter2@api.test/", "https:user:hunter2@api.test", "https://hunter2@api.test:x",
+		"https://api.test./hunter2", "https://api%2etest/hunter2?hunter2#hunter2",
+		"https://api.test:x?hunter2", "https://127.1#hunter2", "ftp://hunter2@a.test/hunter2", "//hunter2@api.test/hunter2",
+		"https://api.test./\nhunter2", "javascript:hunter2()", "mailto:hunter2@api.test", "file:///hunter2", "/hunter2",
+		"https://api.test\\hunter2",
 		"https://*.api.test/hunter2", "https://api.test/%zzhunter2",
 	} {
 		if _, err := Of(s); err == nil || strings.Contains(err.Error(), "hunter2") {
@@ -238,7 +241,9 @@ func TestErrorsShowNoSecrets(t *testing.T) {
 }
 
 func FuzzOrigin(f *testing.F) {
-	for _, s := range []string{"https://api.github.com", "https://*.example.com:8443", "http://[::1]:80/x?y#z", "http://0x7f.1", "https://a@b", "https://a%2eb", "https://bücher.example/", "https://a.test\\b", "http://[::ffff:1.2.3.4]"} {
+	for _, s := range []string{"https://api.github.com", "https://*.example.com:8443", "http://[::1]:80/x?y#z",
+		"http://0x7f.1", "https://a@b", "https://a%2eb", "https://bücher.example/", "https://a.test\\b",
+		"http://[::ffff:1.2.3.4]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -252,7 +257,7 @@ func FuzzOrigin(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What we took for the host is what the client will dial.
+		// The client must dial the host that this package found.
 		u, err := url.Parse(s)
 		if err != nil || u.User != nil || strings.ToLower(u.Scheme) != o.Scheme || strings.ToLower(u.Hostname()) != o.Host {
 			t.Fatalf("%q: we read %+v, net/url reads %+v, %v", s, o, u, err)

@@ -1,4 +1,4 @@
-// Package private is about files and folders that no other user may reach into.
+// Package private checks and makes files and folders that no other user can access.
 package private
 
 import (
@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// Dir makes a folder that only this user may read and write, or takes such rights from one that is there. One that belongs to another
-// user, and a link in its place, is an error.
+// Dir makes a folder that only this user can access, or removes the rights of others from an existing one. A link, and
+// a folder that belongs to another user, is an error.
 func Dir(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,24 +31,26 @@ func Dir(path string) error {
 	return nil
 }
 
-// OwnerOnly tells whether nobody but the owner has any right to a file. On Windows it relies on the access list that a user's own folders have.
+// OwnerOnly reports whether only the owner has rights to a file. On Windows it relies on the access list that a user's
+// own folders have.
 func OwnerOnly(info fs.FileInfo) bool {
 	return runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0
 }
 
-// TrustedFile tells whether a file belongs to this user and nobody else may write to it.
+// TrustedFile reports whether a file belongs to this user and nobody else may write to it.
 func TrustedFile(info fs.FileInfo) bool {
 	return OwnedByUser(info) && (runtime.GOOS == "windows" || info.Mode().Perm()&0o022 == 0)
 }
 
-// Unchanged returns what is at a path, and whether that is the file that was opened there before and for its owner alone.
+// Unchanged returns what is at a path, and reports whether it is the file that was opened there and only its owner has
+// rights to it.
 func Unchanged(path string, opened fs.FileInfo) (info fs.FileInfo, same bool) {
 	info, err := os.Lstat(path)
 	return info, err == nil && os.SameFile(opened, info) && OwnerOnly(info)
 }
 
-// OwnedByUser tells whether a file belongs to this user.
+// OwnedByUser reports whether a file belongs to this user.
 func OwnedByUser(info fs.FileInfo) bool { return ownedByUser(info) }
 
-// OwnedByOther tells whether a file belongs to somebody who is neither this user nor the administrator.
+// OwnedByOther reports whether a file belongs to neither this user nor the administrator.
 func OwnedByOther(info fs.FileInfo) bool { return !OwnedByUser(info) && !ownedByRoot(info) }

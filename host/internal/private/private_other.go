@@ -4,6 +4,6 @@ package private
 
 import "io/fs"
 
-// Access lists say who may do what here, and a user's own folders have theirs.
+// Other systems have access lists instead of owners and modes, and a user's own folders have theirs.
 func ownedByUser(fs.FileInfo) bool { return true }
 func ownedByRoot(fs.FileInfo) bool { return true }
