@@ -66,7 +66,8 @@ func TestSwapped(t *testing.T) {
 			"$ 'secret'; fd_close $",
 		"path_unlink_file 3 'x/secret'; path_unlink_file 3 'd/x/secret'; path_remove_directory 3 'x/dir'; " +
 			"path_create_directory 3 'x/made'",
-		"path_rename 3 'file' 3 'x/file'; path_rename 3 'x/secret' 3 'stolen'; path_rename 3 'x' 3 'd/x'; path_rename 3 'd/x' 3 'x'",
+		"path_rename 3 'file' 3 'x/file'; path_rename 3 'x/secret' 3 'stolen'; " +
+			"path_rename 3 'x' 3 'd/x'; path_rename 3 'd/x' 3 'x'",
 		"path_link 3 1 'x' 3 'hard'; path_link 3 0 'x/secret' 3 'hard2'; path_link 3 0 'file' 3 'x/hard'; " +
 			"path_unlink_file 3 'hard'",
 		"path_filestat_set_times 3 1 'x' 0 0 5; path_filestat_set_times 3 0 'x' 0 0 5; path_filestat_set_times 3 1 " +

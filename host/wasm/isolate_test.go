@@ -150,7 +150,8 @@ func TestIsolatedDeadline(t *testing.T) {
 		r.Options.Timeout = timeout
 		start := time.Now()
 		_, err := invokeIsolated(t, p, r)
-		if elapsed := time.Since(start); err == nil || err.Code != host.Timeout || elapsed > timeout+busyFactor*10*overrunLimit {
+		if elapsed := time.Since(start); err == nil || err.Code != host.Timeout ||
+			elapsed > timeout+busyFactor*10*overrunLimit {
 			t.Errorf("%s: %v after %v", tool, err, elapsed)
 		}
 	}

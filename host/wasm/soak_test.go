@@ -42,7 +42,8 @@ func TestHammer(t *testing.T) {
 				for i := int(next.Add(1)); i <= calls; i = int(next.Add(1)) {
 					if i%4 == 0 {
 						want := fmt.Sprintf(`{"value":%d}`, i)
-						if result, err := honest.Invoke(context.Background(), requestFor(t, honest, "echo", want)); err != nil ||
+						if result, err := honest.Invoke(context.Background(), requestFor(t, honest, "echo",
+							want)); err != nil ||
 
 							string(result.Data) != want {
 							t.Errorf("%v %v", result, err)
@@ -62,8 +63,10 @@ func TestHammer(t *testing.T) {
 	before := measure(t)
 	work(calls)
 	after := measure(t)
-	t.Logf("figures: %d calls of %d hostile plugins and a well-behaved one: before %v, after %v", calls, len(pairs), before, after)
-	if after.goroutines > before.goroutines+2 || after.files > before.files || after.maps > before.maps+20 || after.rss > before.rss+rssTolerance {
+	t.Logf("figures: %d calls of %d hostile plugins and a well-behaved one: before %v, after %v", calls, len(pairs),
+		before, after)
+	if after.goroutines > before.goroutines+2 || after.files > before.files || after.maps > before.maps+20 ||
+		after.rss > before.rss+rssTolerance {
 		t.Errorf("before %v, after %v", before, after)
 	}
 }
@@ -75,7 +78,8 @@ const rssTolerance = 64 << 20
 type measured struct{ goroutines, files, maps, rss int }
 
 func (m measured) String() string {
-	return fmt.Sprintf("%d goroutines, %d descriptors, %d memory maps, %d MiB resident", m.goroutines, m.files, m.maps, m.rss>>20)
+	return fmt.Sprintf("%d goroutines, %d descriptors, %d memory maps, %d MiB resident", m.goroutines, m.files, m.maps,
+		m.rss>>20)
 }
 
 func measure(t testing.TB) measured {

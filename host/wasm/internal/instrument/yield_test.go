@@ -309,8 +309,8 @@ func checkYields(t *testing.T, wasm []byte) (yields int) {
 			panic(errEnough)
 		}
 	}
-	if _, err := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(yield), nil, nil).
-		Export(instrument.YieldName).Instantiate(ctx); err != nil {
+	if _, err := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder().
+		WithGoModuleFunction(api.GoModuleFunc(yield), nil, nil).Export(instrument.YieldName).Instantiate(ctx); err != nil {
 		t.Fatal(err)
 	}
 	mod, err := r.Instantiate(ctx, m.Wasm)
