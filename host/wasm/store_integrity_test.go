@@ -16,7 +16,9 @@ import (
 )
 
 // trapCommand is emptyCommand with one instruction, unreachable.
-var trapCommand, _ = hex.DecodeString("0061736d01000000010401600000030201000503010001071302066d656d6f72790200065f737461727400000a05010300000b")
+var trapCommand, _ = hex.DecodeString(
+	"0061736d01000000010401600000030201000503010001071302066d656" +
+		"d6f72790200065f737461727400000a05010300000b")
 
 // writeEmbeddedPlugin writes a plugin file with the manifest of manifestFor embedded, in a folder of its own.
 func writeEmbeddedPlugin(t testing.TB, code []byte, name, version string) string {

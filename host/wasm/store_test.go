@@ -25,7 +25,9 @@ import (
 )
 
 // emptyCommand is (module (memory (export "memory") 1) (func (export "_start"))).
-var emptyCommand, _ = hex.DecodeString("0061736d01000000010401600000030201000503010001071302066d656d6f72790200065f737461727400000a040102000b")
+var emptyCommand, _ = hex.DecodeString(
+	"0061736d01000000010401600000030201000503010001071302066d656" +
+		"d6f72790200065f737461727400000a040102000b")
 
 func manifestFor(name, version string) []byte {
 	return fmt.Appendf(nil, `{"manifest":1,"name":%q,"version":%q,"kind":"wasi","docs":{"brief":"Plugin %s"},
