@@ -195,7 +195,7 @@ func FuzzStub(f *testing.F) {
 		}
 		if fmt.Sprint(again.Imports, again.Exports, again.MemoryMin, again.MemoryMax,
 			again.HasStart) != fmt.Sprint(whole.Imports, whole.Exports, whole.MemoryMin, whole.MemoryMax, whole.HasStart) {
-			t.Errorf("%x: the husk is another module", wasm)
+			t.Errorf("%x: the stub is a different module", wasm)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-;; parley/1: parley_alloc asks the host, whose answer needs parley_alloc.
+;; parley/1: parley_alloc calls the host, whose reply needs parley_alloc.
 (module
   (import "parley" "call_tool" (func $ask (param i32 i32) (result i64)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Polls with a number of subscriptions that overflows when it is multiplied; exits with WASI's answer.
+;; Polls with a number of subscriptions that overflows when multiplied; exits with WASI's result.
 (module
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))

@@ -1,4 +1,4 @@
-// probe: a WASI command that tries one operation on the file system and says what came of it.
+// probe: a WASI command that tries one operation on the file system and prints the result.
 // clang-14 --target=wasm32-wasi -O2 -s -o probe.wasm probe.c
 #include <dirent.h>
 #include <errno.h>

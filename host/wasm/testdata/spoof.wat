@@ -1,4 +1,4 @@
-;; Exits with the code that wazero takes for a deadline that has passed.
+;; Exits with the code that wazero mistakes for an expired deadline.
 (module
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Writes seven million empty vectors in one call; exits with WASI's answer.
+;; Writes seven million empty vectors in one call; exits with WASI's result.
 (module
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))

@@ -1,5 +1,5 @@
-// Command gocall is a Go guest that calls back into the host: another tool, a log line, a progress report, and many answers so
-// that the collector runs between them.
+// Command gocall is a Go guest that calls the host repeatedly: another tool, a log line, a progress report. Its replies
+// are large enough that garbage is collected between them.
 package main
 
 import (
@@ -21,12 +21,12 @@ var plugin = sdk.Plugin{
 
 // Params of run.
 type Params struct {
-	Times int `json:"times"` // How often to call
+	Times int `json:"times"` // number of calls
 }
 
 // Result of run.
 type Result struct {
-	Bytes int `json:"bytes"` // Length of all answers
+	Bytes int `json:"bytes"` // length of all replies
 }
 
 func run(c *sdk.Call, p Params) (Result, error) {

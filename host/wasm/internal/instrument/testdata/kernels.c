@@ -1,5 +1,5 @@
-// Kernels that show what metering costs and that it changes no result. kernels.rs and kernels.go hold the first four, too, with
-// the same results; the others are for what is metered in a way of its own.
+// Kernels that measure the cost of metering and show that it changes no result. kernels.rs and kernels.go contain the
+// first four, with the same results. The others exercise code that is metered in a special way.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +78,7 @@ static void block(uint32_t h[8], const uint8_t *data) {
   for (int i = 0; i < 8; i++) h[i] += v[i];
 }
 
-// sha256 hashes n blocks of 64 bytes and gives the first four bytes of the digest.
+// sha256 hashes n blocks of 64 bytes and returns the first four bytes of the digest.
 EXPORT("sha256") uint32_t sha256(uint32_t n) {
   uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   uint8_t data[64];
@@ -107,7 +107,7 @@ EXPORT("sorted") uint32_t sorted(uint32_t n) {
   return x;
 }
 
-// moved copies and fills ranges of all sizes that overlap in both directions.
+// moved copies and fills overlapping ranges of all sizes in both directions.
 EXPORT("moved") uint32_t moved(uint32_t n) {
   uint32_t size = 5 << 20, x = 7;
   uint8_t *v = malloc(size);

@@ -1,4 +1,4 @@
-// Command kernels holds the kernels of kernels.c that measure other languages, too.
+// Command kernels contains the kernels of kernels.c that also measure other languages.
 package main
 
 import (

@@ -1,4 +1,4 @@
-//! The kernels of kernels.c that measure other languages, too.
+//! The kernels of kernels.c that also measure other languages.
 
 #[no_mangle]
 pub extern "C" fn fib(n: u32) -> u32 {
