@@ -24,7 +24,7 @@ func BenchmarkCall(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		h := host.New(host.Config{Catalog: catalog, Policy: lenient, Sessions: &host.Sessions{Dir: b.TempDir()}})
+		h := host.New(host.Config{Catalog: catalog, Policy: trustNetwork, Sessions: &host.Sessions{Dir: b.TempDir()}})
 		median(b, func() error {
 			if a := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`), Caller: "mcp:c", Session: "s"}); a.Err != nil {
 				return a.Err
@@ -34,11 +34,11 @@ func BenchmarkCall(b *testing.B) {
 	})
 	over := func(connect func(f *fixture) *sdk.ClientSession) func(*testing.B) {
 		return func(b *testing.B) {
-			s := connect(newFixture(b, mcp.Minimal, lenient))
+			s := connect(newFixture(b, mcp.Minimal, trustNetwork))
 			median(b, func() error {
 				r, err := s.CallTool(b.Context(), &sdk.CallToolParams{Name: "call_tool", Arguments: json.RawMessage(`{"name":"shop.echo","arguments":{"a":"b"}}`)})
 				if err == nil && r.IsError {
-					err = errors.New(first(r))
+					err = errors.New(firstText(r))
 				}
 				return err
 			})

@@ -15,10 +15,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// progressEvery bounds how often a client is told how far a call is.
+// progressEvery bounds how often a client is notified how far a call is.
 const progressEvery = 50 * time.Millisecond
 
-func (f *face) searchTools(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
+func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
 	var p struct {
 		Query, Detail string
 		Limit         int
@@ -27,30 +27,30 @@ func (f *face) searchTools(ctx context.Context, r *sdk.CallToolRequest, params j
 		return nil, err
 	}
 	if manifest.CleanLine(p.Query) == "" {
-		return f.failed(&host.Answer{Err: host.Errorf(host.InvalidArgs, "search_tools requires a query, such as \"take a screenshot\"")})
+		return m.errorResult(&host.Answer{Err: host.Errorf(host.InvalidArgs, "search_tools requires a query, such as \"take a screenshot\"")})
 	}
-	c := callerOf(f.Server, r)
-	found, warnings, err := f.cfg.Host.SearchDetailed(ctx, c.name, c.session, host.SearchQuery{Text: p.Query, Limit: p.Limit}, p.Detail)
+	c := callerOf(m.Server, r)
+	found, warnings, err := m.cfg.Host.SearchDetailed(ctx, c.name, c.session, host.SearchQuery{Text: p.Query, Limit: p.Limit}, p.Detail)
 	if err != nil {
-		return f.failed(&host.Answer{Err: host.AsError(err)})
+		return m.errorResult(&host.Answer{Err: host.AsError(err)})
 	}
 	next := []nextCall{}
 	if len(found.Results) > 0 {
 		next = append(next, describeStep(found.Results[0].Name, 0))
 		if found.Open != nil {
-			next = append(next, f.steps([]host.Step{*found.Open})...)
+			next = append(next, m.renderSteps([]host.Step{*found.Open})...)
 		}
 	}
 	if shown := len(found.Results); found.Total > shown && shown < maxLimit {
 		next = append(next, searchStep(found.Query, min(found.Total, maxLimit)))
 	}
-	return document(struct {
+	return jsonResult(struct {
 		*host.SearchAnswer
 		Next []nextCall `json:"next"`
 	}{found, next}, warnings)
 }
 
-func (f *face) describeTool(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
+func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
 	var p struct {
 		Name string
 		Tier int
@@ -58,15 +58,15 @@ func (f *face) describeTool(ctx context.Context, r *sdk.CallToolRequest, params 
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
-	c := callerOf(f.Server, r)
-	docs, err := f.cfg.Host.Describe(ctx, c.name, c.session, f.qualified(p.Name), p.Tier)
+	c := callerOf(m.Server, r)
+	docs, err := m.cfg.Host.Describe(ctx, c.name, c.session, m.qualified(p.Name), p.Tier)
 	if err != nil {
-		return f.failed(&host.Answer{Err: host.AsError(err)})
+		return m.errorResult(&host.Answer{Err: host.AsError(err)})
 	}
-	return document(describedTool{docs.ToolDocs, f.steps(docs.Next)}, nil)
+	return jsonResult(describedTool{docs.ToolDocs, m.renderSteps(docs.Next)}, nil)
 }
 
-func (f *face) callTool(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
+func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
 	var p struct {
 		Name      string
 		Arguments json.RawMessage
@@ -77,42 +77,42 @@ func (f *face) callTool(ctx context.Context, r *sdk.CallToolRequest, params json
 	}
 	options, err := host.ParseOptions(p.Options)
 	if err != nil {
-		return f.failed(&host.Answer{Err: host.AsError(err).WithSteps(host.DescribeStep(p.Name, 0))})
+		return m.errorResult(&host.Answer{Err: host.AsError(err).WithSteps(host.DescribeStep(p.Name, 0))})
 	}
-	return f.run(ctx, r, f.qualified(p.Name), p.Arguments, options)
+	return m.run(ctx, r, m.qualified(p.Name), p.Arguments, options)
 }
 
-// unlistedKey is the key of a context under which the name of a tool stands that is called by its own name, though tools/list of this mode
+// calledByNameKey is the key of a context under which the name of a tool stands that is called by its own name, though tools/list of this mode
 // does not show it.
-type unlistedKey struct{}
+type calledByNameKey struct{}
 
-// unlisted makes a call of a tool's own name one of call_tool. What no plugin has is an error of the protocol.
-func (f *face) unlisted(ctx context.Context, r *sdk.CallToolRequest) (context.Context, error) {
-	name := f.qualified(r.Params.Name)
-	if a, err := f.cfg.Host.Catalog().Find(name); err == nil && a.Tool != nil {
+// routeToCallTool makes a call of a tool's own name one of call_tool. What no plugin has is an error of the protocol.
+func (m *modeServer) routeToCallTool(ctx context.Context, r *sdk.CallToolRequest) (context.Context, error) {
+	name := m.qualified(r.Params.Name)
+	if a, err := m.cfg.Host.Catalog().Find(name); err == nil && a.Tool != nil {
 		r.Params.Name = callTool
-		return context.WithValue(ctx, unlistedKey{}, name), nil
+		return context.WithValue(ctx, calledByNameKey{}, name), nil
 	}
-	c := callerOf(f.Server, r)
-	a := f.cfg.Host.Call(ctx, host.Call{Name: name, Params: r.Params.Arguments, Caller: c.name, Remote: c.remote, Session: c.session})
+	c := callerOf(m.Server, r)
+	a := m.cfg.Host.Call(ctx, host.Call{Name: name, Params: r.Params.Arguments, Caller: c.name, Remote: c.remote, Session: c.session})
 	if a.Err == nil { // it came to be since
 		a.Err = host.Errorf(host.NotFound, "%s is no tool", a.Tool)
 	}
-	return nil, f.invalid("unknown tool: ", a)
+	return nil, m.protocolError("unknown tool: ", a)
 }
 
-// invalid is the protocol's own error for a request that cannot be taken for one, with the error object as its data.
-func (f *face) invalid(what string, a *host.Answer) error {
-	data, _ := escaped(f.failure(a))
+// protocolError is the protocol's own error for a request that cannot be taken for one, with the error object as its data.
+func (m *modeServer) protocolError(what string, a *host.Answer) error {
+	data, _ := marshalEscaped(m.failure(a))
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: what + manifest.CleanLine(a.Err.Message), Data: data}
 }
 
 // qualified is the name of a tool as the catalog has it. Only names that were too long for tools/list differ beyond their dots.
-func (f *face) qualified(name string) string {
+func (m *modeServer) qualified(name string) string {
 	if len(name) != maxName {
 		return name
 	}
-	for _, p := range f.cfg.Host.Catalog().Providers() {
+	for _, p := range m.cfg.Host.Catalog().Providers() {
 		if !strings.HasPrefix(strings.ToLower(name), strings.ToLower(p.Info().Name)+"__") {
 			continue
 		}
@@ -127,47 +127,47 @@ func (f *face) qualified(name string) string {
 }
 
 // run calls a tool of the catalog as the client that asks.
-func (f *face) run(ctx context.Context, r *sdk.CallToolRequest, name string, params json.RawMessage, options host.Options) (*sdk.CallToolResult, error) {
+func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, name string, params json.RawMessage, options host.Options) (*sdk.CallToolResult, error) {
 	select {
-	case f.calls <- struct{}{}:
-		defer func() { <-f.calls }()
+	case m.calls <- struct{}{}:
+		defer func() { <-m.calls }()
 	default:
-		if f.ending.Err() != nil {
-			return f.failed(&host.Answer{Err: host.AsError(context.Cause(f.ending))})
+		if m.closing.Err() != nil {
+			return m.errorResult(&host.Answer{Err: host.AsError(context.Cause(m.closing))})
 		}
-		return f.failed(&host.Answer{Err: host.Errorf(host.Busy, "%d calls are running already; nothing was run, call again when one has ended", maxCalls)})
+		return m.errorResult(&host.Answer{Err: host.Errorf(host.Busy, "%d calls are running already; nothing was run, call again when one has ended", maxCalls)})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(f.ending, func() { cancel(context.Cause(f.ending)) })()
+	defer context.AfterFunc(m.closing, func() { cancel(context.Cause(m.closing)) })()
 
-	c := callerOf(f.Server, r)
-	asker := &asker{server: f.Server, request: r, caller: c}
+	c := callerOf(m.Server, r)
+	confirmer := &confirmer{server: m.Server, request: r, caller: c}
 	call := host.Call{
-		Name: name, Params: params, Caller: c.name, Remote: c.remote, Session: c.session, DocsOnFirstUse: f.mode != Full,
-		Options: f.cfg.Options(options), Progress: progress(ctx, r), Log: logger(ctx, r, name),
+		Name: name, Params: params, Caller: c.name, Remote: c.remote, Session: c.session, DocsOnFirstUse: m.mode != Full,
+		Options: m.cfg.Options(options), Progress: progress(ctx, r), Log: logger(ctx, r, name),
 	}
 	if call.Options.MaxBytes == 0 {
-		call.Options.MaxBytes = f.room(name)
+		call.Options.MaxBytes = m.maxBytesOf(name)
 	}
 	if call.Options.MaxBytes > maxSmall {
-		free, err := f.admitLarge(ctx)
+		free, err := m.admitLarge(ctx)
 		if err != nil {
-			return f.failed(&host.Answer{Err: err})
+			return m.errorResult(&host.Answer{Err: err})
 		}
 		defer free()
 	}
-	answer := f.cfg.Host.Call(context.WithValue(ctx, askerKey{}, asker), call)
-	var asked *question
+	answer := m.cfg.Host.Call(context.WithValue(ctx, confirmerKey{}, confirmer), call)
+	var required *inputRequired
 	switch {
 	case answer.Err == nil:
-		return succeeded(answer)
-	case errors.As(answer.Err, &asked):
-		return asked.result(), nil
-	case errors.Is(answer.Err, errState):
-		return nil, f.invalid("", answer)
+		return successResult(answer)
+	case errors.As(answer.Err, &required):
+		return required.result(), nil
+	case errors.Is(answer.Err, errWrongState):
+		return nil, m.protocolError("", answer)
 	}
-	return f.failed(answer)
+	return m.errorResult(answer)
 }
 
 // admitLarge lets a call in that may answer with much: a few at one time, and none while clients do not take what they asked for.
@@ -177,23 +177,23 @@ func (s *Server) admitLarge(ctx context.Context) (free func(), refused *host.Err
 	case <-ctx.Done():
 		return func() {}, nil // the call itself says why it does not begin
 	}
-	if s.untaken.Load() > maxUntaken {
+	if s.unsentBytes.Load() > maxUnsentBytes {
 		<-s.large
 		return nil, host.Errorf(host.Busy, "more than %d bytes of results wait for clients to read them; nothing was run, "+
-			"call again or ask for less with the option max_bytes", maxUntaken)
+			"call again or ask for less with the option max_bytes", maxUnsentBytes)
 	}
 	return func() { <-s.large }, nil
 }
 
-// room is how much of a tool's result is shown: content that a client shows itself is not cut like text that a model reads.
-func (f *face) room(name string) int {
-	if a, err := f.cfg.Host.Catalog().Find(name); err == nil && a.Tool != nil && binary(a.Tool.Returns) {
+// maxBytesOf is how much of a tool's result is shown: content that a client shows itself is not cut like text that a model reads.
+func (m *modeServer) maxBytesOf(name string) int {
+	if a, err := m.cfg.Host.Catalog().Find(name); err == nil && a.Tool != nil && isBinary(a.Tool.Returns) {
 		return maxBinary
 	}
 	return DefaultMaxBytes
 }
 
-// progress tells the client how far a call is, where it asked to be told: ever further, and not too often.
+// progress tells the client how far a call is, where it asked to be notified: ever further, and not too often.
 func progress(ctx context.Context, r *sdk.CallToolRequest) func(done, total float64, message string) {
 	token := r.Params.GetProgressToken()
 	if token == nil {
@@ -201,15 +201,15 @@ func progress(ctx context.Context, r *sdk.CallToolRequest) func(done, total floa
 	}
 	var mu sync.Mutex
 	var last float64
-	var told time.Time
+	var notified time.Time
 	return func(done, total float64, message string) {
 		mu.Lock()
 		defer mu.Unlock()
 		final := total > 0 && done >= total
-		if !told.IsZero() && (done <= last || !final && time.Since(told) < progressEvery) {
+		if !notified.IsZero() && (done <= last || !final && time.Since(notified) < progressEvery) {
 			return
 		}
-		last, told = done, time.Now()
+		last, notified = done, time.Now()
 		_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
 			ProgressToken: token, Progress: done, Total: total, Message: manifest.CleanLine(message),
 		})

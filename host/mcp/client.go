@@ -16,39 +16,39 @@ import (
 type Client struct {
 	conn    sdk.Connection
 	session *sdk.ServerSession
-	asked   int64
+	lastID  int64
 }
 
 // Dial connects a client to the server in one mode. The error is invalid_args for an unknown mode.
 func (s *Server) Dial(ctx context.Context, mode string) (*Client, error) {
-	f, err := s.face(mode)
+	m, err := s.modeServer(mode)
 	if err != nil {
 		return nil, err
 	}
-	ours, theirs := sdk.NewInMemoryTransports()
+	serverSide, clientSide := sdk.NewInMemoryTransports()
 	c := &Client{}
-	if c.session, err = f.server.Connect(ctx, ours, nil); err != nil {
+	if c.session, err = m.server.Connect(ctx, serverSide, nil); err != nil {
 		return nil, err
 	}
-	if c.conn, err = theirs.Connect(ctx); err != nil {
+	if c.conn, err = clientSide.Connect(ctx); err != nil {
 		return nil, err
 	}
-	hello := json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"parley","version":"` + s.cfg.Version + `"}}`)
-	if _, err := c.Ask(ctx, "initialize", hello); err != nil {
+	initialize := json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"parley","version":"` + s.cfg.Version + `"}}`)
+	if _, err := c.Request(ctx, "initialize", initialize); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, c.conn.Write(ctx, &jsonrpc.Request{Method: "notifications/initialized"})
 }
 
-// Ask makes one request and returns its result as it was sent.
-func (c *Client) Ask(ctx context.Context, method string, params any) (json.RawMessage, error) {
+// Request makes one request and returns its result as it was sent.
+func (c *Client) Request(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	raw, err := manifest.Marshal(params)
 	if err != nil {
 		return nil, err
 	}
-	c.asked++
-	id, err := jsonrpc.MakeID(float64(c.asked))
+	c.lastID++
+	id, err := jsonrpc.MakeID(float64(c.lastID))
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +60,11 @@ func (c *Client) Ask(ctx context.Context, method string, params any) (json.RawMe
 		if err != nil {
 			return nil, err
 		}
-		if answer, ok := message.(*jsonrpc.Response); ok && answer.ID == id {
-			if answer.Error != nil {
-				return nil, fmt.Errorf("%s: %w", method, answer.Error)
+		if response, ok := message.(*jsonrpc.Response); ok && response.ID == id {
+			if response.Error != nil {
+				return nil, fmt.Errorf("%s: %w", method, response.Error)
 			}
-			return answer.Result, nil
+			return response.Result, nil
 		}
 	}
 }

@@ -29,8 +29,8 @@ import (
 // questions with forms of their own, resources and prompts) is added to the SDK's server by extend.
 func TestConformance(t *testing.T) {
 	modules, node := foreign.NodeForTest(t, "../..")
-	f := newFixture(t, mcp.Full, lenient)
-	s, err := newServer(mcp.Full, host.Config{Policy: lenient, Sessions: &host.Sessions{Dir: t.TempDir()}}, nil, f.shop, conformanceGuest(t))
+	f := newFixture(t, mcp.Full, trustNetwork)
+	s, err := newServer(mcp.Full, host.Config{Policy: trustNetwork, Sessions: &host.Sessions{Dir: t.TempDir()}}, nil, f.shop, conformanceGuest(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,17 +9,17 @@ import (
 
 // Extend gives a test the SDK's server of a mode, to add what no plugin can give.
 func (s *Server) Extend(mode string) (*Extension, error) {
-	f, err := s.face(mode)
-	return &Extension{f}, err
+	m, err := s.modeServer(mode)
+	return &Extension{m}, err
 }
 
 // Next renders a step as a client is told it; "" where it is left out.
 func (s *Server) Next(step host.Step) (string, error) {
-	f, err := s.face(Minimal)
+	m, err := s.modeServer(Minimal)
 	if err != nil {
 		return "", err
 	}
-	call, ok := f.step(step)
+	call, ok := m.renderStep(step)
 	if !ok {
 		return "", nil
 	}
@@ -28,18 +28,18 @@ func (s *Server) Next(step host.Step) (string, error) {
 }
 
 // Extension adds to a server beside its plugins.
-type Extension struct{ face *face }
+type Extension struct{ modeServer *modeServer }
 
 // Server is the SDK's server.
-func (e *Extension) Server() *sdk.Server { return e.face.server }
+func (e *Extension) Server() *sdk.Server { return e.modeServer.server }
 
 // AddTool adds a tool that is no plugin's.
 func (e *Extension) AddTool(t *sdk.Tool, run sdk.ToolHandler) {
-	e.face.shown[t.Name] = ""
-	e.face.server.AddTool(t, run)
+	e.modeServer.listed[t.Name] = ""
+	e.modeServer.server.AddTool(t, run)
 }
 
 // AddResource adds a resource that is no plugin's.
 func (e *Extension) AddResource(r *sdk.Resource, read sdk.ResourceHandler) {
-	e.face.addResource(r, read)
+	e.modeServer.addResource(r, read)
 }

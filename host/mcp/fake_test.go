@@ -54,7 +54,7 @@ func serveStdio(mode string) error {
 
 // serveHTTP says its address on stdout.
 func serveHTTP(mode string) error {
-	s, err := newServer(mode, host.Config{Policy: lenient}, nil)
+	s, err := newServer(mode, host.Config{Policy: trustNetwork}, nil)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func serveHTTP(mode string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel(io.EOF)
 	}()
-	if err := s.HTTP(ctx, listener, mcp.HTTPConfig{Tokens: []string{token}, Patience: 2 * time.Second}); !errors.Is(err, io.EOF) {
+	if err := s.HTTP(ctx, listener, mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: 2 * time.Second}); !errors.Is(err, io.EOF) {
 		return err
 	}
 	return nil
@@ -122,9 +122,9 @@ func newFake(text string) (*fake, error) {
 	}
 	f := &fake{manifest: m, ended: make(chan string, 100)}
 	f.handlers = map[string]handler{
-		"add": func(context.Context, *host.Request) (*host.Result, error) { return data(`{"id":1}`) },
+		"add": func(context.Context, *host.Request) (*host.Result, error) { return jsonData(`{"id":1}`) },
 		"text": func(context.Context, *host.Request) (*host.Result, error) {
-			return data(`"one\n\u001b[31mtwo\u202e"`)
+			return jsonData(`"one\n\u001b[31mtwo\u202e"`)
 		},
 		"picture": func(_ context.Context, r *host.Request) (*host.Result, error) {
 			var p struct {
@@ -134,12 +134,12 @@ func newFake(text string) (*fake, error) {
 			_ = json.Unmarshal(r.Params, &p)
 			head := map[string]string{"png": "\x89PNG\r\n\x1a\n", "wav": "RIFF\x00\x00\x00\x00WAVEfmt ", "other": "\x00\x01\x02"}[p.Kind]
 			raw, _ := json.Marshal(append([]byte(head), make([]byte, p.Bytes)...))
-			return data(`{"data":` + string(raw) + `,"width":3}`)
+			return jsonData(`{"data":` + string(raw) + `,"width":3}`)
 		},
 		"large": func(_ context.Context, r *host.Request) (*host.Result, error) {
 			var p struct{ Bytes int }
 			_ = json.Unmarshal(r.Params, &p)
-			return data(`{"text":"` + strings.Repeat("x", p.Bytes) + `"}`)
+			return jsonData(`{"text":"` + strings.Repeat("x", p.Bytes) + `"}`)
 		},
 		"order.slow": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			if r.Progress != nil {
@@ -155,7 +155,7 @@ func newFake(text string) (*fake, error) {
 				r.Progress(0.5, 3, "back")
 				r.Progress(3, 3, "done")
 			}
-			return data(`{}`)
+			return jsonData(`{}`)
 		},
 		"order.nested": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			return r.CallTool(ctx, "shop.order.cancel", json.RawMessage(`{"id":7}`), host.Options{})
@@ -164,7 +164,9 @@ func newFake(text string) (*fake, error) {
 	return f, nil
 }
 
-func data(text string) (*host.Result, error) { return &host.Result{Data: json.RawMessage(text)}, nil }
+func jsonData(text string) (*host.Result, error) {
+	return &host.Result{Data: json.RawMessage(text)}, nil
+}
 
 func (f *fake) Info() host.Info {
 	m := f.manifest
@@ -190,8 +192,8 @@ func (f *fake) Invoke(ctx context.Context, r *host.Request) (*host.Result, error
 	return &host.Result{Data: r.Params}, nil
 }
 
-// ran says who has run what so far.
-func (f *fake) ran() string {
+// callLog says who has run what so far.
+func (f *fake) callLog() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return strings.Join(f.calls, "; ")
@@ -201,8 +203,8 @@ type policy func(host.Ask) (host.Decision, error)
 
 func (p policy) Decide(_ context.Context, a host.Ask) (host.Decision, error) { return p(a) }
 
-// usual is what holds without a policy file: the network may read, the rest is confirmed where it is destructive.
-var usual = policy(func(a host.Ask) (host.Decision, error) {
+// defaultPolicy is what holds without a policy file: the network may read, the rest is confirmed where it is destructive.
+var defaultPolicy = policy(func(a host.Ask) (host.Decision, error) {
 	switch {
 	case a.Remote && a.Effect != manifest.EffectRead:
 		return host.Decision{Verdict: host.Deny, Reason: "the network may only read"}, nil
@@ -212,10 +214,10 @@ var usual = policy(func(a host.Ask) (host.Decision, error) {
 	return host.Decision{Verdict: host.Allow}, nil
 })
 
-// lenient is usual, and the network counts as near.
-var lenient = policy(func(a host.Ask) (host.Decision, error) {
+// trustNetwork is defaultPolicy, and the network counts as near.
+var trustNetwork = policy(func(a host.Ask) (host.Decision, error) {
 	a.Remote = false
-	return usual(a)
+	return defaultPolicy(a)
 })
 
 // newServer makes a server of a mode over providers, shop alone where there are none.
@@ -233,7 +235,7 @@ func newServer(mode string, cfg host.Config, pinned []string, providers ...host.
 	}
 	cfg.Catalog, cfg.Confirm, cfg.Mode = catalog, mcp.Confirm, mode
 	if cfg.Policy == nil {
-		cfg.Policy = usual
+		cfg.Policy = defaultPolicy
 	}
 	return mcp.New(mcp.Config{Host: host.New(cfg), Version: "0.1.0", Mode: mode, Pinned: pinned, Sessions: cfg.Sessions})
 }
@@ -375,8 +377,8 @@ func (c client) http(t testing.TB, url string) *sdk.ClientSession {
 	return s
 }
 
-// spawned connects a client to a process of its own.
-func spawned(t testing.TB, mode string, c client) *sdk.ClientSession {
+// startProcess connects a client to a process of its own.
+func startProcess(t testing.TB, mode string, c client) *sdk.ClientSession {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -394,8 +396,8 @@ func spawned(t testing.TB, mode string, c client) *sdk.ClientSession {
 	return s
 }
 
-// each runs a test on both wires and both revisions.
-func each(t *testing.T, mode string, p policy, test func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession)) {
+// forEachWire runs a test on both wires and both revisions.
+func forEachWire(t *testing.T, mode string, p policy, test func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession)) {
 	for _, revision := range revisions {
 		t.Run("stdio "+revision, func(t *testing.T) {
 			f := newFixture(t, mode, p)
@@ -422,10 +424,10 @@ func call(t testing.TB, s *sdk.ClientSession, name, arguments string) (*sdk.Call
 	if err != nil {
 		t.Fatalf("%s %s: %v", name, arguments, err)
 	}
-	return r, first(r)
+	return r, firstText(r)
 }
 
-func first(r *sdk.CallToolResult) string {
+func firstText(r *sdk.CallToolResult) string {
 	if len(r.Content) > 0 {
 		if c, ok := r.Content[0].(*sdk.TextContent); ok {
 			return c.Text

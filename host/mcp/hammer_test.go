@@ -21,18 +21,18 @@ import (
 	"github.com/parley-tools/parley/host/mcp"
 )
 
-// mostResident is what a server may ever hold in memory, in bytes: with 64 clients at work it is some 40 MiB, beside clients that never read
+// maxResident is what a server may ever hold in memory, in bytes: with 64 clients at work it is some 40 MiB, beside clients that never read
 // some 600, however many those are.
-const mostResident = 1 << 30
+const maxResident = 1 << 30
 
-// served is a server over HTTP in a process of its own.
-type served struct {
+// serverProcess is a server over HTTP in a process of its own.
+type serverProcess struct {
 	url string
 	pid int
 }
 
-// serveAlone starts one, which ends with the test.
-func serveAlone(t *testing.T, mode string) *served {
+// startServer starts one, which ends with the test.
+func startServer(t *testing.T, mode string) *serverProcess {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -62,15 +62,15 @@ func serveAlone(t *testing.T, mode string) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &served{strings.TrimSpace(url), cmd.Process.Pid}
+	return &serverProcess{strings.TrimSpace(url), cmd.Process.Pid}
 }
 
-func (s *served) address() string {
+func (s *serverProcess) address() string {
 	return strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), mcp.Path)
 }
 
 // checkMemory holds what the process has held at most, where the system tells it.
-func (s *served) checkMemory(t *testing.T) {
+func (s *serverProcess) checkMemory(t *testing.T) {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.pid), "status"))
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *served) checkMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("it held at most %d MiB", kib>>10)
-	if kib<<10 > mostResident {
-		t.Errorf("it held %d MiB, at most %d are allowed", kib>>10, mostResident>>20)
+	if kib<<10 > maxResident {
+		t.Errorf("it held %d MiB, at most %d are allowed", kib>>10, maxResident>>20)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestHammerClients(t *testing.T) {
 	if os.Getenv("PARLEY_HAMMER") != "" {
 		clients, calls = 64, 200
 	}
-	s := serveAlone(t, mcp.Minimal)
+	s := startServer(t, mcp.Minimal)
 	var wait sync.WaitGroup
 	for i := range clients {
 		session := client{revision: revisions[i%2], token: token}.http(t, s.url)
@@ -107,7 +107,7 @@ func TestHammerClients(t *testing.T) {
 			for n := range calls {
 				want := fmt.Sprintf(`{"n":%d}`, i*1000+n)
 				r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "shop__echo", Arguments: json.RawMessage(want)})
-				if err != nil || r.IsError || first(r) != want {
+				if err != nil || r.IsError || firstText(r) != want {
 					t.Errorf("client %d, call %d: %v %v", i, n, r, err)
 					return
 				}
@@ -130,7 +130,7 @@ func request(arguments string) string {
 // TestHammerClientsThatNeverRead holds that clients which ask for much over HTTP and read nothing are cut off, that others are served
 // beside them, and that what they do not take does not pile up.
 func TestHammerClientsThatNeverRead(t *testing.T) {
-	s := serveAlone(t, mcp.Minimal)
+	s := startServer(t, mcp.Minimal)
 	ask := request(`{"name":"shop.large","arguments":{"bytes":4000000},"options":{"max_bytes":8000000}}`)
 
 	// The request is one that is answered.
@@ -179,7 +179,7 @@ func TestHammerClientsThatNeverRead(t *testing.T) {
 
 // TestHalfOpen holds that a client which closes its half of a connection is let go.
 func TestHalfOpen(t *testing.T) {
-	s := serveAlone(t, mcp.Minimal)
+	s := startServer(t, mcp.Minimal)
 	for _, ask := range []string{request(`{"name":"shop.echo","arguments":{"a":"b"}}`), "POST /mcp HTTP/1.1\r\n", ""} {
 		conn := dial(t, s.address())
 		if _, err := io.WriteString(conn, ask); err != nil {

@@ -32,18 +32,18 @@ import (
 const Path = "/mcp"
 
 const (
-	patience    = 30 * time.Second // default of HTTPConfig.Patience
-	idleWithin  = 2 * time.Minute  // between two requests on a connection
-	sessionIdle = 30 * time.Minute // between two requests of a session
-	maxHeader   = 64 << 10
+	clientTimeout  = 30 * time.Second // default of HTTPConfig.ClientTimeout
+	idleTimeout    = 2 * time.Minute  // between two requests on a connection
+	sessionTimeout = 30 * time.Minute // between two requests of a session
+	maxHeader      = 64 << 10
 	// maxSmall is the size from which a body, or what a call may answer, is large; at most maxLarge of each are held at one time.
 	maxSmall = 1 << 20
 	maxLarge = 4
 	// maxRequests bounds the requests that are not yet answered to the end, those included whose client does not read; beside all calls
 	// that may be under way there is room for what ends one.
 	maxRequests = 2 * maxCalls
-	// maxUntaken is how many bytes of answers may wait for clients to take them before no further large one is made.
-	maxUntaken     = 32 << 20
+	// maxUnsentBytes is how many bytes of answers may wait for clients to take them before no further large one is made.
+	maxUnsentBytes = 32 << 20
 	maxConnections = 1024
 	maxSessions    = 512
 )
@@ -55,18 +55,18 @@ type HTTPConfig struct {
 	// Hosts are names beside localhost and IP addresses by which clients may call this server. A page of another name that resolves to
 	// this machine is not let in.
 	Hosts []string
-	// Patience is how long a client may take to send its headers, to send its body and to take a piece of an answer. 0: 30 s.
-	Patience time.Duration
+	// ClientTimeout is how long a client may take to send its headers, to send its body and to take a piece of an answer. 0: 30 s.
+	ClientTimeout time.Duration
 }
 
 // HTTP serves clients that connect to a listener until ctx ends; then it takes no more, ends the calls under way and returns the cause.
 func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig) error {
-	cfg.Patience = cmp.Or(cfg.Patience, patience)
-	g := s.gate(cfg)
+	cfg.ClientTimeout = cmp.Or(cfg.ClientTimeout, clientTimeout)
+	g := s.guard(cfg)
 	server := &http.Server{
 		Handler:           g.handler(),
-		ReadHeaderTimeout: cfg.Patience,
-		IdleTimeout:       idleWithin,
+		ReadHeaderTimeout: cfg.ClientTimeout,
+		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(io.Discard, "", 0), // what a stranger sends is no news
 	}
@@ -81,11 +81,11 @@ func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig
 	}
 	_ = listener.Close()
 	s.shutdown(context.Cause(ctx))
-	last, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	drainCtx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 	defer cancel()
-	g.drain(last)
+	g.drain(drainCtx)
 	s.closeSessions()
-	if server.Shutdown(last) != nil {
+	if server.Shutdown(drainCtx) != nil {
 		_ = server.Close()
 	}
 	return context.Cause(ctx)
@@ -95,29 +95,29 @@ func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig
 func (s *Server) closeSessions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range s.faces {
-		for session := range f.server.Sessions() {
+	for _, m := range s.modes {
+		for session := range m.server.Sessions() {
 			go session.Close()
 		}
 	}
 }
 
-// gate lets requests in, and bounds them.
-type gate struct {
-	server   *Server
-	tokens   [][32]byte
-	hosts    []string
-	patience time.Duration
-	large    chan struct{}
-	requests chan struct{}
+// guard lets requests in, and bounds them.
+type guard struct {
+	server        *Server
+	tokens        [][32]byte
+	hosts         []string
+	clientTimeout time.Duration
+	large         chan struct{}
+	requests      chan struct{}
 
-	mu    sync.Mutex
-	wires map[string]*wires
+	mu       sync.Mutex
+	handlers map[string]*protocolHandlers
 }
 
-func (s *Server) gate(cfg HTTPConfig) *gate {
-	g := &gate{server: s, hosts: cfg.Hosts, patience: cmp.Or(cfg.Patience, patience), large: make(chan struct{}, maxLarge),
-		requests: make(chan struct{}, maxRequests), wires: map[string]*wires{}}
+func (s *Server) guard(cfg HTTPConfig) *guard {
+	g := &guard{server: s, hosts: cfg.Hosts, clientTimeout: cmp.Or(cfg.ClientTimeout, clientTimeout), large: make(chan struct{}, maxLarge),
+		requests: make(chan struct{}, maxRequests), handlers: map[string]*protocolHandlers{}}
 	for _, t := range cfg.Tokens {
 		g.tokens = append(g.tokens, sha256.Sum256([]byte(t)))
 	}
@@ -125,19 +125,19 @@ func (s *Server) gate(cfg HTTPConfig) *gate {
 }
 
 // handler serves Path and the modes below it.
-func (g *gate) handler() http.Handler {
+func (g *guard) handler() http.Handler {
 	inner := http.Handler(http.HandlerFunc(g.serve))
 	if len(g.tokens) > 0 {
-		inner = auth.RequireBearerToken(g.verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(inner)
+		inner = auth.RequireBearerToken(g.verifyToken, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(inner)
 	}
 	return http.HandlerFunc(func(raw http.ResponseWriter, r *http.Request) {
-		w := &patientWriter{raw, g.patience, &g.server.untaken}
+		w := &deadlineWriter{raw, g.clientTimeout, &g.server.unsentBytes}
 		defer w.extend() // what is sent last is sent after this
 		if r.ContentLength != 0 {
-			_ = http.NewResponseController(raw).SetReadDeadline(time.Now().Add(g.patience))
+			_ = http.NewResponseController(raw).SetReadDeadline(time.Now().Add(g.clientTimeout))
 		}
-		if err := g.check(r); err != nil {
-			refuseHTTP(w, http.StatusForbidden, err)
+		if err := g.checkOrigin(r); err != nil {
+			writeHTTPError(w, http.StatusForbidden, err)
 			return
 		}
 		inner.ServeHTTP(w, r)
@@ -145,7 +145,7 @@ func (g *gate) handler() http.Handler {
 }
 
 // drain waits until what was asked is answered, or ctx ends; the server takes no more then.
-func (g *gate) drain(ctx context.Context) {
+func (g *guard) drain(ctx context.Context) {
 	for range maxRequests { // each that has ended gives its slot
 		select {
 		case g.requests <- struct{}{}:
@@ -155,16 +155,16 @@ func (g *gate) drain(ctx context.Context) {
 	}
 }
 
-// wires are the two handlers of one mode: revisions from 2026-07-28 on know no sessions.
-type wires struct {
-	face                *face
+// protocolHandlers are the two handlers of one mode: revisions from 2026-07-28 on know no sessions.
+type protocolHandlers struct {
+	modeServer          *modeServer
 	stateless, stateful http.Handler
 }
 
-// check refuses what a browser sends in a foreign page's name: by a name that was made to lead here, or from another origin.
-func (g *gate) check(r *http.Request) *host.Error {
+// checkOrigin refuses what a browser sends in a foreign page's name: by a name that was made to lead here, or from another origin.
+func (g *guard) checkOrigin(r *http.Request) *host.Error {
 	name := hostName(r.Host)
-	if !g.known(name) {
+	if !g.isKnownHost(name) {
 		return host.Errorf(host.Denied, "unexpected Host header %q; use the address of the server, or a name that it was started to allow", manifest.CleanLine(r.Host))
 	}
 	origin := r.Header.Get("Origin")
@@ -181,7 +181,7 @@ func (g *gate) check(r *http.Request) *host.Error {
 	return nil
 }
 
-func (g *gate) known(name string) bool {
+func (g *guard) isKnownHost(name string) bool {
 	return strings.EqualFold(name, "localhost") || net.ParseIP(name) != nil ||
 		slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, name) })
 }
@@ -194,8 +194,8 @@ func hostName(header string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(header, "["), "]")
 }
 
-// verify knows a token in constant time.
-func (g *gate) verify(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+// verifyToken knows a token in constant time.
+func (g *guard) verifyToken(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 	sum, known := sha256.Sum256([]byte(token)), 0
 	for _, t := range g.tokens {
 		known |= subtle.ConstantTimeCompare(sum[:], t[:])
@@ -206,14 +206,14 @@ func (g *gate) verify(_ context.Context, token string, _ *http.Request) (*auth.T
 	return &auth.TokenInfo{UserID: hex.EncodeToString(sum[:16])}, nil
 }
 
-func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
+func (g *guard) serve(w http.ResponseWriter, r *http.Request) {
 	wire, err := g.wire(r.URL.Path)
 	if err != nil {
-		refuseHTTP(w, http.StatusNotFound, err)
+		writeHTTPError(w, http.StatusNotFound, err)
 		return
 	}
-	if g.server.ending.Err() != nil {
-		refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server ends"))
+	if g.server.closing.Err() != nil {
+		writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server ends"))
 		return
 	}
 	if r.Method == http.MethodPost {
@@ -221,36 +221,36 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 		case g.requests <- struct{}{}:
 			defer func() { <-g.requests }()
 		default:
-			refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d requests are running already; send it again later", maxRequests))
+			writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d requests are running already; send it again later", maxRequests))
 			return
 		}
 	}
-	done, ok := g.body(w, r)
+	done, ok := g.readBody(w, r)
 	if !ok {
 		return
 	}
 	defer done()
-	if r.Header.Get("Mcp-Protocol-Version") >= firstReturning {
+	if r.Header.Get("Mcp-Protocol-Version") >= firstStateless {
 		wire.stateless.ServeHTTP(w, r)
 		return
 	}
-	if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" && wire.face.crowded() {
-		refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d sessions are open already; end one with DELETE", maxSessions))
+	if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" && wire.modeServer.sessionsFull() {
+		writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d sessions are open already; end one with DELETE", maxSessions))
 		return
 	}
 	wire.stateful.ServeHTTP(w, r)
 }
 
-func (f *face) crowded() bool {
+func (m *modeServer) sessionsFull() bool {
 	n := 0
-	for range f.server.Sessions() {
+	for range m.server.Sessions() {
 		n++
 	}
 	return n >= maxSessions
 }
 
 // wire finds the handlers of a path.
-func (g *gate) wire(path string) (*wires, *host.Error) {
+func (g *guard) wire(path string) (*protocolHandlers, *host.Error) {
 	rest, ok := strings.CutPrefix(strings.TrimSuffix(path, "/"), Path)
 	if !ok || rest != "" && rest[0] != '/' {
 		return nil, host.Errorf(host.NotFound, "nothing is served at %s; the endpoint is %s", manifest.CleanLine(path), Path)
@@ -259,31 +259,31 @@ func (g *gate) wire(path string) (*wires, *host.Error) {
 	if rest != "" {
 		mode = rest[1:]
 	}
-	f, err := g.server.face(mode)
+	m, err := g.server.modeServer(mode)
 	if err != nil {
 		return nil, host.AsError(err)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.wires[mode] == nil {
+	if g.handlers[mode] == nil {
 		// Host and Origin were checked before.
-		get := func(*http.Request) *sdk.Server { return f.server }
-		g.wires[mode] = &wires{
-			face: f,
+		get := func(*http.Request) *sdk.Server { return m.server }
+		g.handlers[mode] = &protocolHandlers{
+			modeServer: m,
 			stateless: sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
 				Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxMessage,
 			}),
 			stateful: sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-				SessionTimeout: sessionIdle, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxMessage,
+				SessionTimeout: sessionTimeout, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxMessage,
 			}),
 		}
 	}
-	return g.wires[mode], nil
+	return g.handlers[mode], nil
 }
 
-// body reads the whole of a request within its time and its bounds, so that nothing behind it waits for a client that is slow. What it
+// readBody reads the whole of a request within its time and its bounds, so that nothing behind it waits for a client that is slow. What it
 // returns must be called when the request is answered.
-func (g *gate) body(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
+func (g *guard) readBody(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
 	if r.Method != http.MethodPost {
 		return func() {}, true
 	}
@@ -299,7 +299,7 @@ func (g *gate) body(w http.ResponseWriter, r *http.Request) (done func(), ok boo
 		case g.large <- struct{}{}:
 			done = sync.OnceFunc(func() { <-g.large })
 		default:
-			refuseHTTP(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d large requests are running already; send it again later", maxLarge))
+			writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d large requests are running already; send it again later", maxLarge))
 			return nil, false
 		}
 		var rest []byte
@@ -314,7 +314,7 @@ func (g *gate) body(w http.ResponseWriter, r *http.Request) (done func(), ok boo
 		return nil, false
 	case err != nil:
 		done()
-		refuseHTTP(w, http.StatusRequestTimeout, host.Errorf(host.Timeout, "the body did not arrive within %s", g.patience))
+		writeHTTPError(w, http.StatusRequestTimeout, host.Errorf(host.Timeout, "the body did not arrive within %s", g.clientTimeout))
 		return nil, false
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -324,11 +324,11 @@ func (g *gate) body(w http.ResponseWriter, r *http.Request) (done func(), ok boo
 
 func tooLarge(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
-	refuseHTTP(w, http.StatusRequestEntityTooLarge, host.Errorf(host.LimitExceeded, "a request has at most %d bytes", maxMessage))
+	writeHTTPError(w, http.StatusRequestEntityTooLarge, host.Errorf(host.LimitExceeded, "a request has at most %d bytes", maxMessage))
 }
 
-// refuseHTTP answers with the error object.
-func refuseHTTP(w http.ResponseWriter, status int, e *host.Error) {
+// writeHTTPError answers with the error object.
+func writeHTTPError(w http.ResponseWriter, status int, e *host.Error) {
 	raw, err := manifest.Marshal(struct {
 		OK    bool              `json:"ok"`
 		Error *host.ErrorObject `json:"error"`
@@ -343,32 +343,32 @@ func refuseHTTP(w http.ResponseWriter, status int, e *host.Error) {
 	_, _ = fmt.Fprintf(w, "%s\n", manifest.EscapeJSON(raw))
 }
 
-// patientWriter gives a client a while to take each piece, and not for ever.
-type patientWriter struct {
+// deadlineWriter gives a client a while to take each piece, and not for ever.
+type deadlineWriter struct {
 	http.ResponseWriter
-	patience time.Duration
-	untaken  *atomic.Int64
+	clientTimeout time.Duration
+	unsentBytes   *atomic.Int64
 }
 
-func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *patientWriter) Write(p []byte) (int, error) {
+func (w *deadlineWriter) Write(p []byte) (int, error) {
 	w.extend()
-	w.untaken.Add(int64(len(p)))
-	defer w.untaken.Add(-int64(len(p)))
+	w.unsentBytes.Add(int64(len(p)))
+	defer w.unsentBytes.Add(-int64(len(p)))
 	return w.ResponseWriter.Write(p)
 }
 
 // FlushError and Flush are what http.ResponseController and older code call.
-func (w *patientWriter) FlushError() error {
+func (w *deadlineWriter) FlushError() error {
 	w.extend()
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-func (w *patientWriter) Flush() { _ = w.FlushError() }
+func (w *deadlineWriter) Flush() { _ = w.FlushError() }
 
-func (w *patientWriter) extend() {
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.patience))
+func (w *deadlineWriter) extend() {
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.clientTimeout))
 }
 
 // boundedListener holds back connections beyond a number until others have ended.
@@ -384,15 +384,15 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	return &boundedNetConn{Conn: conn, free: sync.OnceFunc(func() { <-l.slots })}, nil
+	return &slotConn{Conn: conn, release: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
-type boundedNetConn struct {
+type slotConn struct {
 	net.Conn
-	free func()
+	release func()
 }
 
-func (c *boundedNetConn) Close() error {
-	defer c.free()
+func (c *slotConn) Close() error {
+	defer c.release()
 	return c.Conn.Close()
 }

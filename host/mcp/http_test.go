@@ -48,9 +48,9 @@ func post(t testing.TB, url, body string, headers ...string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// TestStrangersAreRefused holds who gets in: by a name of this machine, from no foreign page, with a token.
-func TestStrangersAreRefused(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, lenient)
+// TestHTTPAccess holds who gets in: by a name of this machine, from no foreign page, with a token.
+func TestHTTPAccess(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
 	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{"another-token-123", token}, Hosts: []string{"tools.example"}})
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), mcp.Path)
 	_, port, _ := net.SplitHostPort(address)
@@ -87,14 +87,14 @@ func TestStrangersAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if f.shop.ran() != "" {
-		t.Errorf("ran %s", f.shop.ran())
+	if f.shop.callLog() != "" {
+		t.Errorf("ran %s", f.shop.callLog())
 	}
 }
 
 // TestModesOverHTTP holds that each mode has a path, on both wires, and that an unknown one names the three.
 func TestModesOverHTTP(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, lenient, "shop.add")
+	f := newFixture(t, mcp.Minimal, trustNetwork, "shop.add")
 	url := f.listen(t, mcp.HTTPConfig{})
 	for _, revision := range revisions {
 		for path, want := range map[string]int{"": 3, "/minimal": 3, "/progressive": 4, "/full": 13} {
@@ -136,7 +136,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 // TestLargeBodies holds that a body beyond the bound is refused, announced or not, and what a garbled one does.
 func TestLargeBodies(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, lenient)
+	f := newFixture(t, mcp.Minimal, trustNetwork)
 	url := f.listen(t, mcp.HTTPConfig{})
 	for _, announced := range []int64{100 << 20, -1} {
 		body := &endless{left: 100 << 20}
@@ -167,9 +167,9 @@ func TestLargeBodies(t *testing.T) {
 	}
 }
 
-// TestArgumentsOfAnySize holds that what the command line takes, HTTP takes.
-func TestArgumentsOfAnySize(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, lenient)
+// TestLargeArguments holds that what the command line takes, HTTP takes.
+func TestLargeArguments(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
 	s := client{}.http(t, f.listen(t, mcp.HTTPConfig{}))
 	r, text := call(t, s, "call_tool", `{"name":"shop.echo","arguments":{"a":"`+strings.Repeat("x", 5<<20)+`"},"options":{"max_bytes":100}}`)
 	if r.IsError || !strings.Contains(text, `"truncated":true`) {
@@ -179,8 +179,8 @@ func TestArgumentsOfAnySize(t *testing.T) {
 
 // TestSlowClients holds that a client that sends its headers or its body drop by drop is cut off, and one that never reads holds nothing up.
 func TestSlowClients(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, lenient)
-	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}, Patience: 2 * time.Second})
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: 2 * time.Second})
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), mcp.Path)
 	dial := func(start string) net.Conn {
 		conn, err := net.Dial("tcp", address)
@@ -221,7 +221,7 @@ func TestSlowClients(t *testing.T) {
 
 // TestShutdown holds that the end of a server ends the calls under way, and takes no more.
 func TestShutdown(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, lenient)
+	f := newFixture(t, mcp.Minimal, trustNetwork)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestShutdown(t *testing.T) {
 	p := &sdk.CallToolParams{Name: "shop__order__slow"}
 	p.SetProgressToken(1)
 	r, err := s.CallTool(t.Context(), p)
-	if err != nil || !r.IsError || !strings.Contains(first(r), "terminated") {
+	if err != nil || !r.IsError || !strings.Contains(firstText(r), "terminated") {
 		t.Errorf("the call under way answers %+v, %v", r, err)
 	}
 	select {
@@ -254,10 +254,10 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestSpawned holds the whole way of an agent to a process of its own, on both revisions.
-func TestSpawned(t *testing.T) {
+// TestProcess holds the whole way of an agent to a process of its own, on both revisions.
+func TestProcess(t *testing.T) {
 	for _, revision := range revisions {
-		s := spawned(t, mcp.Minimal, client{revision: revision, answer: "accept"})
+		s := startProcess(t, mcp.Minimal, client{revision: revision, answer: "accept"})
 		if names := listed(t, s); strings.Join(names, " ") != "call_tool describe_tool search_tools" {
 			t.Errorf("%s: it lists %q", revision, names)
 		}
@@ -267,9 +267,9 @@ func TestSpawned(t *testing.T) {
 	}
 }
 
-// TestBadLines holds that a line which is no message is answered and skipped, and that what was asked before the end of input is answered.
-func TestBadLines(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, lenient)
+// TestInvalidLines holds that a line which is no message is answered and skipped, and that what was asked before the end of input is answered.
+func TestInvalidLines(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
 	in := initialize + "\n" + "garbage\n\n" + `{"jsonrpc":"2.0","id":` + strings.Repeat(" ", 17<<20) + "9}\n" +
 		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"shop__echo","arguments":{"a":"b"}}}`
 	var out strings.Builder
@@ -288,9 +288,9 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// TestAClientThatNeverReads holds that the server stops reading one, instead of gathering what it cannot write.
-func TestAClientThatNeverReads(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, lenient)
+// TestClientThatNeverReads holds that the server stops reading one, instead of gathering what it cannot write.
+func TestClientThatNeverReads(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -66,42 +66,42 @@ type Server struct {
 	calls chan struct{}
 	large chan struct{} // calls among them that may answer with more than maxSmall
 
-	untaken atomic.Int64 // bytes of answers that are on their way to clients over HTTP
+	unsentBytes atomic.Int64 // bytes of answers that are on their way to clients over HTTP
 
-	ending context.Context // done when the server ends, with the outcome as its cause
-	end    context.CancelCauseFunc
+	closing   context.Context // done when the server ends, with the outcome as its cause
+	closeWith context.CancelCauseFunc
 
-	gone   context.Context // done when the client on stdio can answer no more
-	hangUp context.CancelFunc
+	disconnected context.Context // done when the client on stdio can answer no more
+	disconnect   context.CancelFunc
 
-	mu    sync.Mutex
-	faces map[string]*face
-	used  map[string]time.Time // answers to confirmations that were used, until they would expire
+	mu       sync.Mutex
+	modes    map[string]*modeServer
+	redeemed map[string]time.Time // answers to confirmations that were used, until they would expire
 }
 
-// face is the server in one mode.
-type face struct {
+// modeServer is the server in one mode.
+type modeServer struct {
 	*Server
 	mode   string
 	server *sdk.Server
-	shown  map[string]string // names in tools/list -> qualified names; "" for the three of MCP's own
+	listed map[string]string // names in tools/list -> qualified names; "" for the three of MCP's own
 
 	resources map[string]bool // URIs in resources/list
 }
 
 // New makes a server. The error is invalid_args for an unknown mode, or config_error for a pinned tool that does not exist.
 func New(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, id: newID(), key: make([]byte, 32), calls: make(chan struct{}, maxCalls), large: make(chan struct{}, maxLarge), faces: map[string]*face{}, used: map[string]time.Time{}}
+	s := &Server{cfg: cfg, id: newID(), key: make([]byte, 32), calls: make(chan struct{}, maxCalls), large: make(chan struct{}, maxLarge), modes: map[string]*modeServer{}, redeemed: map[string]time.Time{}}
 	_, _ = rand.Read(s.key)
-	s.ending, s.end = context.WithCancelCause(context.Background())
-	s.gone, s.hangUp = context.WithCancel(context.Background())
+	s.closing, s.closeWith = context.WithCancelCause(context.Background())
+	s.disconnected, s.disconnect = context.WithCancel(context.Background())
 	if cfg.Options == nil {
 		s.cfg.Options = func(o host.Options) host.Options { return o }
 	}
-	if _, err := s.pinned(); err != nil {
+	if _, err := s.pinnedTools(); err != nil {
 		return nil, err
 	}
-	_, err := s.face(cfg.Mode)
+	_, err := s.modeServer(cfg.Mode)
 	return s, err
 }
 
@@ -120,21 +120,21 @@ func CheckMode(mode string) error {
 		manifest.CleanLine(mode), strings.Join(Modes(), ", "))
 }
 
-// face returns the server of a mode, made when it is first asked for.
-func (s *Server) face(mode string) (*face, error) {
+// modeServer returns the server of a mode, made when it is first asked for.
+func (s *Server) modeServer(mode string) (*modeServer, error) {
 	if err := CheckMode(mode); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.faces[mode]; f != nil {
-		return f, nil
+	if m := s.modes[mode]; m != nil {
+		return m, nil
 	}
-	f := &face{Server: s, mode: mode, shown: map[string]string{}, resources: map[string]bool{}}
-	f.server = sdk.NewServer(&sdk.Implementation{Name: "parley", Version: s.cfg.Version}, &sdk.ServerOptions{
+	m := &modeServer{Server: s, mode: mode, listed: map[string]string{}, resources: map[string]bool{}}
+	m.server = sdk.NewServer(&sdk.Implementation{Name: "parley", Version: s.cfg.Version}, &sdk.ServerOptions{
 		Instructions:      s.Instructions(),
 		PageSize:          pageSize,
-		CompletionHandler: f.complete,
+		CompletionHandler: m.complete,
 		SetCacheable:      cacheable,
 		Logger:            slog.New(slog.DiscardHandler),
 		Capabilities: &sdk.ServerCapabilities{ // nothing that is listed changes while the server runs
@@ -142,19 +142,19 @@ func (s *Server) face(mode string) (*face, error) {
 			//lint:ignore SA1019 revisions before 2026-07-28 have it, and their clients ask for it
 			Logging: &sdk.LoggingCapabilities{},
 		},
-		SubscribeHandler:   f.subscribe,
+		SubscribeHandler:   m.subscribe,
 		UnsubscribeHandler: func(context.Context, *sdk.UnsubscribeRequest) error { return nil },
 	})
-	if err := f.addTools(); err != nil {
+	if err := m.addTools(); err != nil {
 		return nil, err
 	}
-	f.addResources()
-	if err := f.addPrompts(); err != nil {
+	m.addResources()
+	if err := m.addPrompts(); err != nil {
 		return nil, err
 	}
-	f.server.AddReceivingMiddleware(f.receive)
-	s.faces[mode] = f
-	return f, nil
+	m.server.AddReceivingMiddleware(m.receive)
+	s.modes[mode] = m
+	return m, nil
 }
 
 // cacheable says that a list stays what it is, for this user alone. What is read may change.
@@ -166,12 +166,12 @@ func cacheable(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 }
 
 // receive takes tools/call before the SDK looks for what is listed: every tool can be called in every mode.
-func (f *face) receive(next sdk.MethodHandler) sdk.MethodHandler {
+func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		ctx = host.WithMode(ctx, f.mode)
-		if r, ok := req.(*sdk.CallToolRequest); ok && !f.lists(r.Params.Name) {
+		ctx = host.WithMode(ctx, m.mode)
+		if r, ok := req.(*sdk.CallToolRequest); ok && !m.isListed(r.Params.Name) {
 			var err error
-			if ctx, err = f.unlisted(ctx, r); err != nil {
+			if ctx, err = m.routeToCallTool(ctx, r); err != nil {
 				return nil, err
 			}
 		}
@@ -183,8 +183,8 @@ func (f *face) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-func (f *face) lists(name string) bool {
-	_, ok := f.shown[name]
+func (m *modeServer) isListed(name string) bool {
+	_, ok := m.listed[name]
 	return ok
 }
 
@@ -205,10 +205,10 @@ func (s *Server) Instructions() string {
 	return steps + joinWithin(s.plugins(), maxInstructions-len(steps)) + "."
 }
 
-// joinWithin joins words by commas within a number of bytes, and counts those that had no room.
-func joinWithin(words []string, room int) string {
+// joinWithin joins words by commas within a number of bytes, and counts those that had no limit.
+func joinWithin(words []string, limit int) string {
 	text := strings.Join(words, ", ")
-	for n := len(words) - 1; n >= 0 && len(text)+1 > room; n-- {
+	for n := len(words) - 1; n >= 0 && len(text)+1 > limit; n-- {
 		text = fmt.Sprintf("%s and %d more", strings.Join(words[:n], ", "), len(words)-n)
 	}
 	return text
@@ -243,19 +243,19 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) caller {
 	if r.Extra.TokenInfo != nil {
 		user = r.Extra.TokenInfo.UserID
 	}
-	said, _ := r.Params.GetMeta()[SessionKey].(string)
+	given, _ := r.Params.GetMeta()[SessionKey].(string)
 	switch {
 	case r.Session.ID() != "":
-		c.session = hashed("connection", r.Session.ID())
-	case said != "":
-		c.session = hashed("meta", user, said)
+		c.session = sessionHash("connection", r.Session.ID())
+	case given != "":
+		c.session = sessionHash("meta", user, given)
 	case user != "":
-		c.session = hashed("token", user, c.name)
+		c.session = sessionHash("token", user, c.name)
 	}
 	return c
 }
 
-func hashed(words ...string) string {
+func sessionHash(words ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
 	return "mcp-" + hex.EncodeToString(sum[:12])
 }
@@ -284,7 +284,7 @@ func clientName(info *sdk.Implementation) string {
 
 // Shutdown stops taking calls and ends those under way with cause; it waits for them until ctx ends.
 func (s *Server) Shutdown(ctx context.Context, cause error) {
-	s.end(cause)
+	s.closeWith(cause)
 	for range maxCalls { // each that has ended gives its slot, and no other gets it
 		select {
 		case s.calls <- struct{}{}:

@@ -42,8 +42,8 @@ func listed(t testing.TB, s *sdk.ClientSession) (names []string) {
 	}
 }
 
-// wire is the result of a request as it goes over stdio, by its bytes.
-func wire(t testing.TB, s *mcp.Server, method string) string {
+// stdioResult is the result of a request as it goes over stdio, by its bytes.
+func stdioResult(t testing.TB, s *mcp.Server, method string) string {
 	t.Helper()
 	lines := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -66,11 +66,11 @@ func wire(t testing.TB, s *mcp.Server, method string) string {
 	return ""
 }
 
-// TestListsAreGolden holds what each mode lists, byte for byte from run to run.
-func TestListsAreGolden(t *testing.T) {
+// TestGoldenLists holds what each mode lists, byte for byte from run to run.
+func TestGoldenLists(t *testing.T) {
 	for _, mode := range mcp.Modes() {
 		list := func() string {
-			return wire(t, newFixture(t, mode, usual, "shop.order.cancel", "shop__add", "shop.add").Server, "tools/list")
+			return stdioResult(t, newFixture(t, mode, defaultPolicy, "shop.order.cancel", "shop__add", "shop.add").Server, "tools/list")
 		}
 		seen := list()
 		if again := list(); again != seen {
@@ -92,8 +92,8 @@ func TestListsAreGolden(t *testing.T) {
 	}
 }
 
-// many is a plugin of n tools.
-func many(t testing.TB, name string, n int) *fake {
+// manyTools is a plugin of n tools.
+func manyTools(t testing.TB, name string, n int) *fake {
 	t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"manifest":1,"name":%q,"version":"1.0.0","kind":"parley/1","docs":{"brief":"Many tools"},"tools":[`, name)
@@ -115,18 +115,18 @@ func many(t testing.TB, name string, n int) *fake {
 func TestMinimalIsConstant(t *testing.T) {
 	var sizes []int
 	for _, n := range []int{10, 5000} {
-		s, err := newServer(mcp.Minimal, host.Config{}, nil, many(t, "many", n), many(t, "more", n))
+		s, err := newServer(mcp.Minimal, host.Config{}, nil, manyTools(t, "many", n), manyTools(t, "more", n))
 		if err != nil {
 			t.Fatal(err)
 		}
-		sizes = append(sizes, len(wire(t, s, "tools/list")))
+		sizes = append(sizes, len(stdioResult(t, s, "tools/list")))
 	}
 	if sizes[0] != sizes[1] || manifest.Tokens(strings.Repeat("x", sizes[0])) > 450 {
 		t.Errorf("minimal mode lists %d bytes", sizes)
 	}
 	t.Logf("minimal: %d bytes, %d tokens", sizes[0], sizes[0]*2/9)
 
-	s, err := newServer(mcp.Full, host.Config{}, nil, many(t, "many", 2500))
+	s, err := newServer(mcp.Full, host.Config{}, nil, manyTools(t, "many", 2500))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,11 +146,11 @@ func TestProgressiveBudget(t *testing.T) {
 	for i := range 22 {
 		pinned = append(pinned, fmt.Sprintf("many.tool%05d", i))
 	}
-	s, err := newServer(mcp.Progressive, host.Config{}, pinned, many(t, "many", 30))
+	s, err := newServer(mcp.Progressive, host.Config{}, pinned, manyTools(t, "many", 30))
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := wire(t, s, "tools/list")
+	list := stdioResult(t, s, "tools/list")
 	if got := manifest.Tokens(list); strings.Count(list, `"name":"`) != 25 || got > 1200 {
 		t.Errorf("%d tokens: %s", got, list)
 	} else {
@@ -161,7 +161,7 @@ func TestProgressiveBudget(t *testing.T) {
 func TestInstructions(t *testing.T) {
 	var providers []host.Provider
 	for i := range 60 {
-		providers = append(providers, many(t, fmt.Sprintf("plugin%02d", i), 1))
+		providers = append(providers, manyTools(t, fmt.Sprintf("plugin%02d", i), 1))
 	}
 	s, err := newServer(mcp.Minimal, host.Config{}, nil, providers...)
 	if err != nil {
@@ -178,8 +178,8 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// TestMistakesAtStart holds that an unknown mode names the three, and that pins that are none are refused.
-func TestMistakesAtStart(t *testing.T) {
+// TestInvalidConfig holds that an unknown mode names the three, and that pins that are none are refused.
+func TestInvalidConfig(t *testing.T) {
 	_, err := newServer("tiny", host.Config{}, nil)
 	if e := host.AsError(err); e.Code != host.InvalidArgs || !strings.Contains(e.Message, "minimal, progressive, full") {
 		t.Errorf("an unknown mode: %v", err)
@@ -196,7 +196,7 @@ func TestMistakesAtStart(t *testing.T) {
 // TestEveryToolInEveryMode holds that the same calls are accepted whatever is listed, by each name that a tool has.
 func TestEveryToolInEveryMode(t *testing.T) {
 	for _, mode := range mcp.Modes() {
-		f := newFixture(t, mode, usual, "shop.add")
+		f := newFixture(t, mode, defaultPolicy, "shop.add")
 		s := f.stdio(t, client{})
 		for _, c := range [][2]string{
 			{"shop__add", `{"title":"tea","count":"5"}`},
@@ -205,16 +205,16 @@ func TestEveryToolInEveryMode(t *testing.T) {
 			{"call_tool", `{"name":"shop__add","arguments":"{\"title\":\"tea\",\"count\":\"5\"}"}`},
 		} {
 			r, text := call(t, s, c[0], c[1])
-			if r.IsError || text != `{"id":1}` || !strings.Contains(all(r), "warning: /count: took string") {
-				t.Errorf("%s: %s %s answers %s", mode, c[0], c[1], all(r))
+			if r.IsError || text != `{"id":1}` || !strings.Contains(allText(r), "warning: /count: took string") {
+				t.Errorf("%s: %s %s answers %s", mode, c[0], c[1], allText(r))
 			}
 			structured, _ := json.Marshal(r.StructuredContent)
 			if string(structured) != `{"id":1}` {
 				t.Errorf("%s: structured content %s", mode, structured)
 			}
 		}
-		if got := strings.Count(f.shop.ran(), "mcp:Test-Client add"); got != 4 {
-			t.Errorf("%s: ran %s", mode, f.shop.ran())
+		if got := strings.Count(f.shop.callLog(), "mcp:Test-Client add"); got != 4 {
+			t.Errorf("%s: ran %s", mode, f.shop.callLog())
 		}
 		if e := f.rec.last(); e.Mode != mode || !strings.HasPrefix(e.Session, "mcp-") {
 			t.Errorf("%s: recorded as %+v", mode, e)
@@ -222,8 +222,8 @@ func TestEveryToolInEveryMode(t *testing.T) {
 	}
 }
 
-// all is every text of a result.
-func all(r *sdk.CallToolResult) string {
+// allText is every text of a result.
+func allText(r *sdk.CallToolResult) string {
 	var texts []string
 	for _, c := range r.Content {
 		if c, ok := c.(*sdk.TextContent); ok {
@@ -233,9 +233,9 @@ func all(r *sdk.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
-// TestMeta drives the three tools on every wire: search, describe, call, and what is wrong with each.
-func TestMeta(t *testing.T) {
-	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+// TestMetaTools drives the three tools on every wire: search, describe, call, and what is wrong with each.
+func TestMetaTools(t *testing.T) {
+	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
 		var found struct {
 			host.SearchData
@@ -278,15 +278,15 @@ func TestMeta(t *testing.T) {
 		if _, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "shop__ad"}); err == nil || !strings.Contains(err.Error(), "unknown tool") {
 			t.Errorf("an unknown tool: %v", err)
 		}
-		if r, text := call(t, s, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"},"options":{"dry_run":true}}`); r.IsError || !strings.Contains(text, `"dry_run":true`) || strings.Contains(f.shop.ran(), "add") {
-			t.Errorf("a dry run: %s, ran %s", text, f.shop.ran())
+		if r, text := call(t, s, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"},"options":{"dry_run":true}}`); r.IsError || !strings.Contains(text, `"dry_run":true`) || strings.Contains(f.shop.callLog(), "add") {
+			t.Errorf("a dry run: %s, ran %s", text, f.shop.callLog())
 		}
 	})
 }
 
-// TestDocsOfASession holds when documentation comes: tier 2 with the first use or mistake, tier 3 with the second, then none.
-func TestDocsOfASession(t *testing.T) {
-	each(t, mcp.Progressive, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+// TestSessionDocs holds when documentation comes: tier 2 with the first use or mistake, tier 3 with the second, then none.
+func TestSessionDocs(t *testing.T) {
+	forEachWire(t, mcp.Progressive, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
 		wrong := `{"name":"shop.add","arguments":{"tags":["a",3],"title":"tea"}}`
 		for i, want := range []int{2, 3, 0, 0} {
@@ -303,11 +303,11 @@ func TestDocsOfASession(t *testing.T) {
 		if e := fails(t, s, "call_tool", elsewhere, "invalid_args"); string(e.Next[0]) != `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"browser":"b","target":"t"}}}` {
 			t.Errorf("what was asked of another page is corrected with %s", e.Next[0])
 		}
-		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); !strings.Contains(all(r), "About this tool") {
-			t.Errorf("the first use of a tool brings %s", all(r))
+		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); !strings.Contains(allText(r), "About this tool") {
+			t.Errorf("the first use of a tool brings %s", allText(r))
 		}
-		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); strings.Contains(all(r), "About this tool") {
-			t.Errorf("the second use of a tool brings %s", all(r))
+		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); strings.Contains(allText(r), "About this tool") {
+			t.Errorf("the second use of a tool brings %s", allText(r))
 		}
 		if e := fails(t, s, "call_tool", `{"name":"shop.ech"}`, "not_found"); e.Docs != nil {
 			t.Errorf("another failure carries docs: %+v", e.Docs)
@@ -315,8 +315,8 @@ func TestDocsOfASession(t *testing.T) {
 	})
 }
 
-// TestSessionsOfTheStatelessWire holds that a client is known by what it says in _meta, else by its token, else not at all.
-func TestSessionsOfTheStatelessWire(t *testing.T) {
+// TestStatelessSessions holds that a client is known by what it says in _meta, else by its token, else not at all.
+func TestStatelessSessions(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		tokens []string
@@ -328,7 +328,7 @@ func TestSessionsOfTheStatelessWire(t *testing.T) {
 		{"by two sessions", []string{"token-of-a-client"}, [2]string{"one", "two"}, false},
 		{"not at all", nil, [2]string{"", ""}, false},
 	} {
-		f := newFixture(t, mcp.Minimal, lenient)
+		f := newFixture(t, mcp.Minimal, trustNetwork)
 		who := client{revision: "2026-07-28"}
 		if c.tokens != nil {
 			who.token = c.tokens[0]
@@ -345,7 +345,7 @@ func TestSessionsOfTheStatelessWire(t *testing.T) {
 				t.Fatal(err)
 			}
 			var e failure
-			_ = json.Unmarshal([]byte(first(r)), &e)
+			_ = json.Unmarshal([]byte(firstText(r)), &e)
 			tiers = append(tiers, fmt.Sprint(e.Docs.Tier))
 		}
 		want := "2 2"
@@ -360,15 +360,15 @@ func TestSessionsOfTheStatelessWire(t *testing.T) {
 
 // TestResults holds the forms of results: text, structured, binary, and cut with the whole kept.
 func TestResults(t *testing.T) {
-	each(t, mcp.Full, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+	forEachWire(t, mcp.Full, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
 		if r, text := call(t, s, "shop__text", `{}`); text != "one\ntwo" || r.StructuredContent != nil {
 			t.Errorf("a text: %q %v", text, r.StructuredContent)
 		}
 		png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 60<<10)...)
 		r, _ := call(t, s, "shop__picture", `{"bytes":61440}`)
-		if image, ok := r.Content[0].(*sdk.ImageContent); !ok || string(image.Data) != string(png) || image.MIMEType != "image/png" || !strings.Contains(all(r), `{"width":3}`) {
-			t.Errorf("a picture: %T %s", r.Content[0], all(r))
+		if image, ok := r.Content[0].(*sdk.ImageContent); !ok || string(image.Data) != string(png) || image.MIMEType != "image/png" || !strings.Contains(allText(r), `{"width":3}`) {
+			t.Errorf("a picture: %T %s", r.Content[0], allText(r))
 		}
 		r, _ = call(t, s, "shop__picture", `{"kind":"wav"}`)
 		if audio, ok := r.Content[0].(*sdk.AudioContent); !ok || audio.MIMEType != "audio/wav" {
@@ -407,7 +407,7 @@ func TestResults(t *testing.T) {
 // TestPolicy holds that a client is held to the policy as mcp, or as one over the network.
 func TestPolicy(t *testing.T) {
 	for _, revision := range revisions {
-		f := newFixture(t, mcp.Minimal, usual)
+		f := newFixture(t, mcp.Minimal, defaultPolicy)
 		near := f.stdio(t, client{revision: revision})
 		call(t, near, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`)
 		far := client{revision: revision}.http(t, f.listen(t, mcp.HTTPConfig{}))
@@ -415,7 +415,7 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("denied with %+v", e)
 		}
 		call(t, far, "call_tool", `{"name":"shop.echo"}`)
-		if got := f.shop.ran(); got != "mcp:Test-Client add; mcp:Test-Client echo" {
+		if got := f.shop.callLog(); got != "mcp:Test-Client add; mcp:Test-Client echo" {
 			t.Errorf("ran %s", got)
 		}
 	}
@@ -423,7 +423,7 @@ func TestPolicy(t *testing.T) {
 
 // TestConfirm holds that a person is asked before what is destructive, and that nothing runs without a yes.
 func TestConfirm(t *testing.T) {
-	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
 		var asked []string
 		if r, text := call(t, connect(client{answer: "accept", asked: &asked}), "call_tool", cancel); r.IsError || text != `{"id":7}` {
@@ -432,26 +432,26 @@ func TestConfirm(t *testing.T) {
 		if len(asked) != 1 || !strings.Contains(asked[0], `mcp:Test-Client wants to call shop.order.cancel {"id":7} (it is destructive)`) {
 			t.Errorf("asked %q", asked)
 		}
-		if got := f.shop.ran(); got != "mcp:Test-Client order.cancel" {
+		if got := f.shop.callLog(); got != "mcp:Test-Client order.cancel" {
 			t.Errorf("ran %s", got)
 		}
 	})
-	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
 		if e := fails(t, connect(client{answer: "decline"}), "call_tool", cancel, "denied"); e.ExitCode != 82 || !strings.Contains(e.Message, "was not confirmed") {
 			t.Errorf("declined: %+v", e)
 		}
-		if f.shop.ran() != "" {
-			t.Errorf("ran %s", f.shop.ran())
+		if f.shop.callLog() != "" {
+			t.Errorf("ran %s", f.shop.callLog())
 		}
 	})
-	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
 		if e := fails(t, connect(client{}), "call_tool", cancel, "denied"); e.ExitCode != 82 || !strings.Contains(e.Message, "this client cannot ask") {
 			t.Errorf("a client that cannot ask: %+v", e)
 		}
-		if f.shop.ran() != "" {
-			t.Errorf("ran %s", f.shop.ran())
+		if f.shop.callLog() != "" {
+			t.Errorf("ran %s", f.shop.callLog())
 		}
 	})
 }
@@ -459,7 +459,7 @@ func TestConfirm(t *testing.T) {
 // TestConfirmWithinACall holds that a plugin's call of what is destructive is asked about where the wire can ask half-way, and denied where not.
 func TestConfirmWithinACall(t *testing.T) {
 	both := policy(func(a host.Ask) (host.Decision, error) {
-		d, err := lenient(a)
+		d, err := trustNetwork(a)
 		d.Grant.Tools = []string{"shop.*"}
 		return d, err
 	})
@@ -477,9 +477,9 @@ func TestConfirmWithinACall(t *testing.T) {
 	}
 }
 
-// TestAnAnswerHoldsOnce holds that an answer to a question is good for the very call that was asked about, once.
-func TestAnAnswerHoldsOnce(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, lenient)
+// TestConfirmationHoldsOnce holds that an answer to a question is good for the very call that was asked about, once.
+func TestConfirmationHoldsOnce(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
 	toServer := client{revision: "2026-07-28", answer: "accept"}
 	o := toServer.options()
 	o.MultiRoundTrip = &sdk.MultiRoundTripOptions{Disabled: true}
@@ -497,8 +497,8 @@ func TestAnAnswerHoldsOnce(t *testing.T) {
 		return s.CallTool(t.Context(), p)
 	}
 	asked, err := try(1, "", false)
-	if err != nil || !asked.NeedsInput() || asked.RequestState == "" || f.shop.ran() != "" {
-		t.Fatalf("the question is %+v, ran %s", asked, f.shop.ran())
+	if err != nil || !asked.NeedsInput() || asked.RequestState == "" || f.shop.callLog() != "" {
+		t.Fatalf("the question is %+v, ran %s", asked, f.shop.callLog())
 	}
 	refused := func(name string, id int, state string) {
 		t.Helper()
@@ -509,10 +509,10 @@ func TestAnAnswerHoldsOnce(t *testing.T) {
 	refused("another call", 2, asked.RequestState)
 	refused("no ticket", 1, "")
 	refused("a made-up ticket", 1, "bm9uY2UuOTk5OTk5OTk5OTkuMDA")
-	if f.shop.ran() != "" {
-		t.Errorf("it ran %s", f.shop.ran())
+	if f.shop.callLog() != "" {
+		t.Errorf("it ran %s", f.shop.callLog())
 	}
-	if r, err := try(1, asked.RequestState, true); err != nil || r.IsError || f.shop.ran() != "mcp:Test-Client order.cancel" {
+	if r, err := try(1, asked.RequestState, true); err != nil || r.IsError || f.shop.callLog() != "mcp:Test-Client order.cancel" {
 		t.Errorf("the answer: %+v %v", r, err)
 	}
 	refused("the answer again", 1, asked.RequestState)
@@ -520,7 +520,7 @@ func TestAnAnswerHoldsOnce(t *testing.T) {
 
 // TestCancellation holds that a client that gives up ends the tool.
 func TestCancellation(t *testing.T) {
-	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		started := make(chan struct{}, 1)
 		s := connect(client{progress: func(*sdk.ProgressNotificationParams) { started <- struct{}{} }})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -543,7 +543,7 @@ func TestCancellation(t *testing.T) {
 
 // TestProgress holds that progress comes to the client that asked for it, ever further, without what hides in it.
 func TestProgress(t *testing.T) {
-	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		seen := make(chan string, 10)
 		s := connect(client{progress: func(p *sdk.ProgressNotificationParams) {
 			seen <- fmt.Sprintf("%v %g/%g %s", p.ProgressToken, p.Progress, p.Total, p.Message)
@@ -572,7 +572,7 @@ func TestProgress(t *testing.T) {
 
 // TestDocuments holds the resources: plugins, groups and tools, and what is not there.
 func TestDocuments(t *testing.T) {
-	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
 		list, err := s.ListResources(t.Context(), nil)
 		if err != nil || len(list.Resources) != 1 || list.Resources[0].URI != "parley://docs/shop" {
@@ -623,7 +623,7 @@ func TestResultTypes(t *testing.T) {
 	for i, r := range requests {
 		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,%s%s}}`+"\n", i, r[0], about)
 	}
-	if err := newFixture(t, mcp.Minimal, usual).Stdio(t.Context(), &in, &out); err != nil {
+	if err := newFixture(t, mcp.Minimal, defaultPolicy).Stdio(t.Context(), &in, &out); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(out.String()) {
@@ -645,7 +645,7 @@ func TestResultTypes(t *testing.T) {
 
 // TestPromptsAndCompletion holds the prompts that tutorials make, and the completion of names and values.
 func TestPromptsAndCompletion(t *testing.T) {
-	each(t, mcp.Minimal, lenient, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
 		list, err := s.ListPrompts(t.Context(), nil)
 		if err != nil || len(list.Prompts) != 2 || list.Prompts[0].Name != "learn_shop" {
@@ -717,22 +717,22 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestClientGetsTheBytes: a client within the process is answered with what goes over the wire, in each mode, and an error is one.
-func TestClientGetsTheBytes(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, usual, "shop.add")
+// TestClientResults: a client within the process is answered with what goes over the wire, in each mode, and an error is one.
+func TestClientResults(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, defaultPolicy, "shop.add")
 	for _, mode := range mcp.Modes() {
 		c, err := f.Dial(t.Context(), mode)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.Ask(t.Context(), "tools/list", struct{}{})
-		if want := wire(t, newFixture(t, mode, usual, "shop.add").Server, "tools/list"); err != nil || string(got) != want {
+		got, err := c.Request(t.Context(), "tools/list", struct{}{})
+		if want := stdioResult(t, newFixture(t, mode, defaultPolicy, "shop.add").Server, "tools/list"); err != nil || string(got) != want {
 			t.Errorf("%s: %v\n%s\nthe wire has\n%s", mode, err, got, want)
 		}
-		if _, err := c.Ask(t.Context(), "tools/fly", struct{}{}); err == nil {
+		if _, err := c.Request(t.Context(), "tools/fly", struct{}{}); err == nil {
 			t.Errorf("%s: a method that does not exist was answered", mode)
 		}
-		if got, err = c.Ask(t.Context(), "tools/call", map[string]any{"name": "describe_tool", "arguments": map[string]any{"name": "shop.add"}}); err != nil || !strings.Contains(string(got), "shop.add") {
+		if got, err = c.Request(t.Context(), "tools/call", map[string]any{"name": "describe_tool", "arguments": map[string]any{"name": "shop.add"}}); err != nil || !strings.Contains(string(got), "shop.add") {
 			t.Errorf("%s: %v, %s", mode, err, got)
 		}
 		c.Close()

@@ -14,50 +14,50 @@ import (
 
 // useTool is the prompt that asks for one call of a tool, learn what the prompts made of tutorials begin with.
 const (
-	useTool = "use_tool"
-	learn   = "learn_"
+	useToolName = "use_tool"
+	learnPrefix = "learn_"
 	// maxCompleted is what the protocol allows in one answer.
 	maxCompleted = 100
 )
 
-func (f *face) addPrompts() error {
-	for _, p := range f.cfg.Host.Catalog().Providers() {
-		m, err := p.Manifest()
+func (m *modeServer) addPrompts() error {
+	for _, p := range m.cfg.Host.Catalog().Providers() {
+		parsed, err := p.Manifest()
 		if err != nil {
 			return err
 		}
-		if len(m.Tutorial) == 0 {
+		if len(parsed.Tutorial) == 0 {
 			continue
 		}
-		f.server.AddPrompt(&sdk.Prompt{
-			Name: learn + p.Info().Name, Title: "Learn " + p.Info().Name, Description: "First use of " + p.Info().Name + ", step by step",
+		m.server.AddPrompt(&sdk.Prompt{
+			Name: learnPrefix + p.Info().Name, Title: "Learn " + p.Info().Name, Description: "First use of " + p.Info().Name + ", step by step",
 		}, func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-			return prompt(f.tutorial(p.Info().Name, m.Tutorial)), nil
+			return promptResult(m.tutorial(p.Info().Name, parsed.Tutorial)), nil
 		})
 	}
-	f.server.AddPrompt(&sdk.Prompt{
-		Name: useTool, Title: "Use a tool", Description: "Call one tool, with its documentation at hand",
+	m.server.AddPrompt(&sdk.Prompt{
+		Name: useToolName, Title: "Use a tool", Description: "Call one tool, with its documentation at hand",
 		Arguments: []*sdk.PromptArgument{
 			{Name: "tool", Description: "name of the tool", Required: true},
 			{Name: "parameter", Description: "a parameter to set"},
 			{Name: "value", Description: "its value"},
 		},
-	}, f.useTool)
+	}, m.useTool)
 	return nil
 }
 
-func prompt(message string) *sdk.GetPromptResult {
-	return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: text(message)}}}
+func promptResult(message string) *sdk.GetPromptResult {
+	return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: textContent(message)}}}
 }
 
 // tutorial writes a manifest's steps down as calls.
-func (f *face) tutorial(plugin string, steps []manifest.Step) string {
+func (m *modeServer) tutorial(plugin string, steps []manifest.Step) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Learn %s by doing. Take one step after the other, and say what came of each.\n", plugin)
 	for i, s := range steps {
 		fmt.Fprintf(&b, "\n%d. %s\n", i+1, manifest.CleanLine(s.Say))
 		if s.Run != "" {
-			fmt.Fprintf(&b, "   %s\n", f.tutorialCall(s.Run))
+			fmt.Fprintf(&b, "   %s\n", m.tutorialCall(s.Run))
 		}
 		if s.Expect != nil && s.Expect.ExitCode != 0 {
 			fmt.Fprintf(&b, "   It fails with exit code %d.\n", s.Expect.ExitCode)
@@ -67,10 +67,10 @@ func (f *face) tutorial(plugin string, steps []manifest.Step) string {
 }
 
 // tutorialCall is a step's command as the call of a tool; a command that is none stays as it is.
-func (f *face) tutorialCall(line string) string {
+func (m *modeServer) tutorialCall(line string) string {
 	line = manifest.CleanLine(line)
-	if s, ok := f.cfg.Host.Catalog().ReadTutorialCommand(line); ok {
-		if call, ok := f.step(s); ok {
+	if s, ok := m.cfg.Host.Catalog().ReadTutorialCommand(line); ok {
+		if call, ok := m.renderStep(s); ok {
 			arguments, _ := manifest.Marshal(call.Arguments)
 			return call.Tool + " " + string(manifest.EscapeJSON(arguments))
 		}
@@ -78,21 +78,21 @@ func (f *face) tutorialCall(line string) string {
 	return line
 }
 
-func (f *face) useTool(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-	c := callerOf(f.Server, r)
-	docs, err := f.cfg.Host.Describe(ctx, c.name, c.session, f.qualified(r.Params.Arguments["tool"]), manifest.Tier2)
+func (m *modeServer) useTool(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+	c := callerOf(m.Server, r)
+	docs, err := m.cfg.Host.Describe(ctx, c.name, c.session, m.qualified(r.Params.Arguments["tool"]), manifest.Tier2)
 	if err != nil {
-		return nil, f.invalid("", &host.Answer{Err: host.AsError(err)})
+		return nil, m.protocolError("", &host.Answer{Err: host.AsError(err)})
 	}
-	wish := ""
+	assignment := ""
 	if p := r.Params.Arguments["parameter"]; p != "" {
-		wish = fmt.Sprintf(" with %s = %s", manifest.CleanLine(p), manifest.CleanLine(r.Params.Arguments["value"]))
+		assignment = fmt.Sprintf(" with %s = %s", manifest.CleanLine(p), manifest.CleanLine(r.Params.Arguments["value"]))
 	}
-	return prompt(fmt.Sprintf("Call the tool %s%s.\n\n%s", docs.Name, wish, docs.Text())), nil
+	return promptResult(fmt.Sprintf("Call the tool %s%s.\n\n%s", docs.Name, assignment, docs.Text())), nil
 }
 
 // complete answers what a name or a value may be: of plugins and tools in URIs, and of the arguments of use_tool.
-func (f *face) complete(_ context.Context, r *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
+func (m *modeServer) complete(_ context.Context, r *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
 	var known map[string]string
 	if r.Params.Context != nil {
 		known = r.Params.Context.Arguments
@@ -100,15 +100,15 @@ func (f *face) complete(_ context.Context, r *sdk.CompleteRequest) (*sdk.Complet
 	var values []string
 	switch argument := r.Params.Argument.Name; {
 	case argument == "plugin":
-		values = f.plugins()
+		values = m.plugins()
 	case argument == "tier":
 		values = []string{"1", "2", "3"}
 	case argument == "tool" && r.Params.Ref.Type == "ref/resource":
-		values = f.tools(known["plugin"], false)
+		values = m.tools(known["plugin"], false)
 	case argument == "tool":
-		values = f.tools("", true)
+		values = m.tools("", true)
 	case argument == "parameter" || argument == "value":
-		values = f.parameter(known["tool"], known["parameter"], argument == "value")
+		values = m.parameter(known["tool"], known["parameter"], argument == "value")
 	}
 	details := sdk.CompletionResultDetails{Values: []string{}}
 	typed := strings.ToLower(r.Params.Argument.Value)
@@ -130,9 +130,9 @@ func (f *face) complete(_ context.Context, r *sdk.CompleteRequest) (*sdk.Complet
 }
 
 // tools are the names of a plugin's tools, or of all.
-func (f *face) tools(plugin string, qualified bool) []string {
+func (m *modeServer) tools(plugin string, qualified bool) []string {
 	var all []string
-	for _, p := range f.cfg.Host.Catalog().Providers() {
+	for _, p := range m.cfg.Host.Catalog().Providers() {
 		if plugin != "" && !strings.EqualFold(plugin, p.Info().Name) {
 			continue
 		}
@@ -148,8 +148,8 @@ func (f *face) tools(plugin string, qualified bool) []string {
 }
 
 // parameter completes the names of a tool's parameters, or the values of one.
-func (f *face) parameter(tool, name string, value bool) []string {
-	at, err := f.cfg.Host.Catalog().Find(f.qualified(tool))
+func (m *modeServer) parameter(tool, name string, value bool) []string {
+	at, err := m.cfg.Host.Catalog().Find(m.qualified(tool))
 	if err != nil || at.Tool == nil {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (f *face) parameter(tool, name string, value bool) []string {
 			found = append(found, p.Name)
 		case p.Name == name:
 			for _, v := range p.Enum {
-				found = append(found, shown(v))
+				found = append(found, displayText(v))
 			}
 			if p.Type == "boolean" {
 				found = append(found, "true", "false")

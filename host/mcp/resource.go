@@ -24,66 +24,66 @@ const (
 )
 
 // addResources lists one document a plugin, and the forms of all others. What is read is answered by read.
-func (f *face) addResources() {
-	for _, p := range f.cfg.Host.Catalog().Providers() {
+func (m *modeServer) addResources() {
+	for _, p := range m.cfg.Host.Catalog().Providers() {
 		info := p.Info()
-		f.addResource(&sdk.Resource{
+		m.addResource(&sdk.Resource{
 			URI: docsURI + info.Name, Name: info.Name, Description: manifest.CleanLine(info.Brief), MIMEType: jsonType,
-		}, f.read)
+		}, m.read)
 	}
-	f.server.AddResourceTemplate(&sdk.ResourceTemplate{
+	m.server.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: docsTemplate, Name: "docs", Description: "A tool's documentation at tier 1, 2 or 3; a group's tools", MIMEType: jsonType,
-	}, f.read)
-	f.server.AddResourceTemplate(&sdk.ResourceTemplate{
+	}, m.read)
+	m.server.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: resultTemplate, Name: "result", Description: "The whole of a result that was cut", MIMEType: jsonType,
-	}, f.read)
+	}, m.read)
 }
 
-func (f *face) addResource(r *sdk.Resource, read sdk.ResourceHandler) {
-	f.resources[r.URI] = true
-	f.server.AddResource(r, read)
+func (m *modeServer) addResource(r *sdk.Resource, read sdk.ResourceHandler) {
+	m.resources[r.URI] = true
+	m.server.AddResource(r, read)
 }
 
 // subscribe lets a client wait for changes of what is listed, of which there are none while the server runs. Other documents are too many
 // to be kept watch over.
-func (f *face) subscribe(_ context.Context, r *sdk.SubscribeRequest) error {
-	if !f.resources[r.Params.URI] {
+func (m *modeServer) subscribe(_ context.Context, r *sdk.SubscribeRequest) error {
+	if !m.resources[r.Params.URI] {
 		return sdk.ResourceNotFoundError(r.Params.URI)
 	}
 	return nil
 }
 
-func (f *face) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+func (m *modeServer) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	uri := r.Params.URI
-	c := callerOf(f.Server, r)
+	c := callerOf(m.Server, r)
 	var raw json.RawMessage
 	var err error
 	if id, ok := strings.CutPrefix(uri, resultURI); ok {
-		raw, err = f.cfg.Sessions.Result(c.session, id)
+		raw, err = m.cfg.Sessions.Result(c.session, id)
 		raw = manifest.EscapeJSON(raw)
 	} else if path, ok := strings.CutPrefix(uri, docsURI); ok {
-		raw, err = f.document(ctx, c, path)
+		raw, err = m.docsDocument(ctx, c, path)
 	} else {
 		return nil, sdk.ResourceNotFoundError(uri)
 	}
 	if err != nil {
-		return nil, f.unread(uri, host.AsError(err))
+		return nil, m.readError(uri, host.AsError(err))
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: jsonType, Text: string(raw)}}}, nil
 }
 
-// unread is the error of a resource that cannot be read, with the error object as its data.
-func (f *face) unread(uri string, e *host.Error) error {
+// readError is the error of a resource that cannot be read, with the error object as its data.
+func (m *modeServer) readError(uri string, e *host.Error) error {
 	object := struct {
 		URI string `json:"uri"`
 		failure
-	}{uri, f.failure(&host.Answer{Err: e})}
+	}{uri, m.failure(&host.Answer{Err: e})}
 	data, _ := manifest.Marshal(object)
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found: " + manifest.CleanLine(e.Message), Data: manifest.EscapeJSON(data)}
 }
 
-// document is what stands under parley://docs/: PLUGIN, PLUGIN/GROUP or PLUGIN/TOOL?tier=N.
-func (f *face) document(ctx context.Context, c caller, path string) (json.RawMessage, error) {
+// docsDocument is what stands under parley://docs/: PLUGIN, PLUGIN/GROUP or PLUGIN/TOOL?tier=N.
+func (m *modeServer) docsDocument(ctx context.Context, c caller, path string) (json.RawMessage, error) {
 	path, query, _ := strings.Cut(path, "?")
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *face) document(ctx context.Context, c caller, path string) (json.RawMes
 	if local, err = url.PathUnescape(local); err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "%s cannot be read as a path", manifest.CleanLine(path))
 	}
-	at, err := f.cfg.Host.Catalog().FindIn(plugin, local)
+	at, err := m.cfg.Host.Catalog().FindIn(plugin, local)
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +106,11 @@ func (f *face) document(ctx context.Context, c caller, path string) (json.RawMes
 			return nil, host.Errorf(host.InvalidArgs, "tier=%s; expected 1, 2 or 3", manifest.CleanLine(asked))
 		}
 	}
-	docs, err := f.cfg.Host.Describe(ctx, c.name, c.session, at.Name(), tier)
+	docs, err := m.cfg.Host.Describe(ctx, c.name, c.session, at.Name(), tier)
 	if err != nil {
 		return nil, err
 	}
-	return escaped(describedTool{docs.ToolDocs, f.steps(docs.Next)})
+	return marshalEscaped(describedTool{docs.ToolDocs, m.renderSteps(docs.Next)})
 }
 
 // overview is what a plugin or a group holds, one line each.
@@ -132,10 +132,10 @@ func overview(at host.Address) (json.RawMessage, error) {
 		l.Name = at.Plugin + "." + l.Name
 		data.Tools = append(data.Tools, l)
 	}
-	return escaped(data)
+	return marshalEscaped(data)
 }
 
-func escaped(v any) (json.RawMessage, error) {
+func marshalEscaped(v any) (json.RawMessage, error) {
 	raw, err := manifest.Marshal(v)
 	return manifest.EscapeJSON(raw), err
 }

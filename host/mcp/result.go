@@ -21,39 +21,39 @@ type failure struct {
 	CallID   string     `json:"call_id,omitempty"`
 }
 
-func (f *face) failure(a *host.Answer) failure {
+func (m *modeServer) failure(a *host.Answer) failure {
 	next := a.Steps
 	if len(next) == 0 {
 		next = a.Err.Steps
 	}
-	calls := f.steps(next)
+	calls := m.renderSteps(next)
 	if a.Err.Corrected != nil && a.Err.Retry == nil { // one of the server's own tools was called
 		calls = append([]nextCall{{a.Tool, a.Err.Corrected}}, calls...)
 	}
 	return failure{a.Err.Object(), a.Warnings, calls, a.CallID}
 }
 
-// failed makes the result of what went wrong.
-func (f *face) failed(a *host.Answer) (*sdk.CallToolResult, error) {
-	result, err := document(f.failure(a), nil)
+// errorResult makes the result of what went wrong.
+func (m *modeServer) errorResult(a *host.Answer) (*sdk.CallToolResult, error) {
+	result, err := jsonResult(m.failure(a), nil)
 	if err == nil {
 		result.IsError = true
 	}
 	return result, err
 }
 
-// document is a result of one JSON document.
-func document(v any, warnings []string) (*sdk.CallToolResult, error) {
+// jsonResult is a result of one JSON document.
+func jsonResult(v any, warnings []string) (*sdk.CallToolResult, error) {
 	raw, err := manifest.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	return warned(&sdk.CallToolResult{Content: []sdk.Content{text(string(manifest.EscapeJSON(raw)))}}, warnings), nil
+	return withWarnings(&sdk.CallToolResult{Content: []sdk.Content{textContent(string(manifest.EscapeJSON(raw)))}}, warnings), nil
 }
 
-func text(s string) *sdk.TextContent { return &sdk.TextContent{Text: s} }
+func textContent(s string) *sdk.TextContent { return &sdk.TextContent{Text: s} }
 
-func warned(r *sdk.CallToolResult, warnings []string) *sdk.CallToolResult {
+func withWarnings(r *sdk.CallToolResult, warnings []string) *sdk.CallToolResult {
 	if r == nil || len(warnings) == 0 || len(r.InputRequests) > 0 {
 		return r
 	}
@@ -61,13 +61,13 @@ func warned(r *sdk.CallToolResult, warnings []string) *sdk.CallToolResult {
 	for _, w := range warnings {
 		b.WriteString("warning: " + manifest.CleanLine(w) + "\n")
 	}
-	r.Content = append(r.Content, text(strings.TrimSuffix(b.String(), "\n")))
+	r.Content = append(r.Content, textContent(strings.TrimSuffix(b.String(), "\n")))
 	return r
 }
 
-// succeeded makes the result of a call that went well: the data as text, an object as structured content too, and binary content in
+// successResult makes the result of a call that went well: the data as text, an object as structured content too, and binary content in
 // the form that clients show. Warnings, and the documentation that a first use brings, follow in texts of their own.
-func succeeded(a *host.Answer) (*sdk.CallToolResult, error) {
+func successResult(a *host.Answer) (*sdk.CallToolResult, error) {
 	result := &sdk.CallToolResult{}
 	rest := a.Data
 	for {
@@ -84,19 +84,19 @@ func succeeded(a *host.Answer) (*sdk.CallToolResult, error) {
 		if len(data) > 0 && data[0] == '{' {
 			result.StructuredContent = json.RawMessage(data)
 		}
-		result.Content = append(result.Content, text(shown(data)))
+		result.Content = append(result.Content, textContent(displayText(data)))
 	case len(rest) > 0:
-		result.Content = append(result.Content, text(string(rest)))
+		result.Content = append(result.Content, textContent(string(rest)))
 	}
-	warned(result, a.Warnings)
+	withWarnings(result, a.Warnings)
 	if a.Docs != nil {
-		result.Content = append(result.Content, text("About this tool, said once:\n"+strings.TrimSpace(a.Docs.Text())))
+		result.Content = append(result.Content, textContent("About this tool, said once:\n"+strings.TrimSpace(a.Docs.Text())))
 	}
 	return result, nil
 }
 
-// shown is data as text: a string itself, without what hides in it, anything else as JSON.
-func shown(data json.RawMessage) string {
+// displayText is data as text: a string itself, without what hides in it, anything else as JSON.
+func displayText(data json.RawMessage) string {
 	var s string
 	if len(data) > 0 && data[0] == '"' && json.Unmarshal(data, &s) == nil {
 		return manifest.Clean(s)
@@ -126,7 +126,7 @@ func binaryContent(a *host.Answer, data json.RawMessage) (content sdk.Content, r
 	default:
 		content = &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: resultURI + a.CallID, MIMEType: media, Blob: raw}}
 	}
-	return content, beside(data, encoded), true
+	return content, withoutMember(data, encoded), true
 }
 
 // mediaType is what the content shows itself to be, else what is declared.
@@ -144,8 +144,8 @@ func mediaType(content []byte, declared string) string {
 	return "application/octet-stream"
 }
 
-// beside is an object without the member that holds a text; nothing where that was all.
-func beside(data json.RawMessage, encoded string) json.RawMessage {
+// withoutMember is an object without the member that holds a text; nothing where that was all.
+func withoutMember(data json.RawMessage, encoded string) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if json.Unmarshal(data, &members) != nil {
 		return nil

@@ -29,16 +29,16 @@ const (
 // Stdio serves one client over a pair of pipes until it hangs up, which is no error, or ctx ends, which ends its calls. What was asked
 // before the client hung up is still answered.
 func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	f, err := s.face(s.cfg.Mode)
+	m, err := s.modeServer(s.cfg.Mode)
 	if err != nil {
 		return err
 	}
 	w := &lineWriter{w: out}
 	transport := &boundedTransport{
-		hangUp: s.hangUp,
-		inner:  &sdk.IOTransport{Reader: newLines(in, w), Writer: w, MaxLineLength: maxMessage + 2},
+		disconnect: s.disconnect,
+		inner:      &sdk.IOTransport{Reader: newLineReader(in, w), Writer: w, MaxLineLength: maxMessage + 2},
 	}
-	session, err := f.server.Connect(context.WithoutCancel(ctx), transport, nil)
+	session, err := m.server.Connect(context.WithoutCancel(ctx), transport, nil)
 	if err != nil {
 		return err
 	}
@@ -82,9 +82,9 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 
 func (l *lineWriter) Close() error { return nil }
 
-// lines reads messages, one a line. A line that is too long or no JSON is answered with an error and skipped, so that one slip does
+// lineReader reads messages, one a line. A line that is too long or no JSON is answered with an error and skipped, so that one slip does
 // not end a connection.
-type lines struct {
+type lineReader struct {
 	r      *bufio.Reader
 	out    io.Writer
 	rest   []byte
@@ -93,16 +93,16 @@ type lines struct {
 	once   sync.Once
 }
 
-func newLines(in io.Reader, out io.Writer) *lines {
-	return &lines{r: bufio.NewReaderSize(in, 64<<10), out: out, closed: make(chan struct{})}
+func newLineReader(in io.Reader, out io.Writer) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(in, 64<<10), out: out, closed: make(chan struct{})}
 }
 
-func (l *lines) Close() error {
+func (l *lineReader) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-func (l *lines) Read(p []byte) (int, error) {
+func (l *lineReader) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 {
 		if l.err != nil {
 			return 0, l.err
@@ -114,21 +114,21 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (l *lines) next() {
+func (l *lineReader) next() {
 	line, tooLong, err := readLine(l.r, maxMessage)
 	l.err = err
 	switch line = bytes.TrimSpace(line); {
 	case tooLong:
-		l.complain(jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message is longer than %d bytes", maxMessage))
+		l.reportError(jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message is longer than %d bytes", maxMessage))
 	case len(line) == 0:
 	case !json.Valid(line):
-		l.complain(jsonrpc.CodeParseError, "a line is not one JSON value")
+		l.reportError(jsonrpc.CodeParseError, "a line is not one JSON value")
 	default:
 		l.rest = append(line, '\n')
 	}
 }
 
-func (l *lines) complain(code int64, message string) {
+func (l *lineReader) reportError(code int64, message string) {
 	_, err := fmt.Fprintf(l.out, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
 	if err != nil && l.err == nil {
 		l.err = err
@@ -153,28 +153,28 @@ func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error)
 // boundedTransport bounds the requests of a client that are open at one time. More are refused by the reader itself, and a client
 // that does not read answers is thereby not read any further.
 type boundedTransport struct {
-	inner  sdk.Transport
-	hangUp func()
+	inner      sdk.Transport
+	disconnect func()
 }
 
 func (t *boundedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	inner, err := t.inner.Connect(ctx)
-	return &boundedConn{Connection: inner, hangUp: t.hangUp, open: map[jsonrpc.ID]bool{}, changed: make(chan struct{}, 1)}, err
+	return &boundedConn{Connection: inner, disconnect: t.disconnect, open: map[jsonrpc.ID]bool{}, changed: make(chan struct{}, 1)}, err
 }
 
 type boundedConn struct {
 	sdk.Connection
-	hangUp  func()
-	mu      sync.Mutex
-	open    map[jsonrpc.ID]bool
-	changed chan struct{} // holds a value when open may have become empty
+	disconnect func()
+	mu         sync.Mutex
+	open       map[jsonrpc.ID]bool
+	changed    chan struct{} // holds a value when open may have become empty
 }
 
 func (c *boundedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		message, err := c.Connection.Read(ctx)
 		if errors.Is(err, io.EOF) {
-			c.hangUp()
+			c.disconnect()
 			c.drain(ctx)
 		}
 		request, ok := message.(*jsonrpc.Request)

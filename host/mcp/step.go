@@ -15,12 +15,12 @@ type nextCall struct {
 	Arguments any    `json:"arguments"`
 }
 
-// steps renders steps as calls. Those that a client cannot take, such as an operator's, are left out.
-func (f *face) steps(steps []host.Step) []nextCall {
+// renderSteps renders steps as calls. Those that a client cannot take, such as an operator's, are left out.
+func (m *modeServer) renderSteps(steps []host.Step) []nextCall {
 	calls := []nextCall{}
 	seen := map[string]bool{}
 	for _, s := range steps {
-		call, ok := f.step(s)
+		call, ok := m.renderStep(s)
 		if !ok {
 			continue
 		}
@@ -32,8 +32,8 @@ func (f *face) steps(steps []host.Step) []nextCall {
 	return calls
 }
 
-// step renders one step. It reports false for one that a client cannot take.
-func (f *face) step(s host.Step) (nextCall, bool) {
+// renderStep renders one step. It reports false for one that a client cannot take.
+func (m *modeServer) renderStep(s host.Step) (nextCall, bool) {
 	switch s.Op {
 	case host.OpSearch:
 		return searchStep(s.Query, 0), true
@@ -45,7 +45,7 @@ func (f *face) step(s host.Step) (nextCall, bool) {
 		raw, _ := manifest.Marshal(map[string][]string{"match": {s.Query}})
 		return callStep(host.CallStep(s.Tool+".events", raw)), true
 	case host.OpCall:
-		if f.mustChoose(s) {
+		if m.mustChoose(s) {
 			return describeStep(s.Tool, 0), true
 		}
 		return callStep(s), true
@@ -54,11 +54,11 @@ func (f *face) step(s host.Step) (nextCall, bool) {
 }
 
 // mustChoose reports whether a step lacks a value that its tool requires.
-func (f *face) mustChoose(s host.Step) bool {
+func (m *modeServer) mustChoose(s host.Step) bool {
 	if len(s.Choose) == 0 {
 		return false
 	}
-	at, err := f.cfg.Host.Catalog().Find(s.Tool)
+	at, err := m.cfg.Host.Catalog().Find(s.Tool)
 	if err != nil || at.Tool == nil {
 		return true
 	}

@@ -34,66 +34,66 @@ func ListedName(qualified string) string {
 // callTool is the name of the tool that calls others.
 const callTool = "call_tool"
 
-// brief leaves out of a schema what a model does not need to be told.
-var brief = strings.NewReplacer(`,"additionalProperties":false`, "", `,"minimum":1`, "", `,"maximum":100`, "", `,"maximum":3`, "", `"type":"string","enum"`, `"enum"`)
+// compactSchema leaves out of a schema what a model does not need to be told.
+var compactSchema = strings.NewReplacer(`,"additionalProperties":false`, "", `,"minimum":1`, "", `,"maximum":100`, "", `,"maximum":3`, "", `"type":"string","enum"`, `"enum"`)
 
-// lenient leaves the arguments of a call to the tool that they are for: it knows what is wrong with them.
-var lenient = strings.NewReplacer(`"arguments":{"type":"object"}`, `"arguments":{}`)
+// untypedArguments leaves the arguments of a call to the tool that they are for: it knows what is wrong with them.
+var untypedArguments = strings.NewReplacer(`"arguments":{"type":"object"}`, `"arguments":{}`)
 
 // maxLimit is the most hits that search_tools gives at once, as its schema says.
 const maxLimit = 100
 
-// meta are the tools that each mode has.
-var meta = []struct {
+// metaTools are the tools that each mode has.
+var metaTools = []struct {
 	name, description, schema string
 	reads                     bool
-	run                       func(*face, context.Context, *sdk.CallToolRequest, json.RawMessage) (*sdk.CallToolResult, error)
+	run                       func(*modeServer, context.Context, *sdk.CallToolRequest, json.RawMessage) (*sdk.CallToolResult, error)
 }{
 	{callTool, "Run a tool",
 		`{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"options":{"type":"object","description":"timeout, max_bytes, browser, target, dry_run"}},"required":["name"],"additionalProperties":false}`,
-		false, (*face).callTool},
+		false, (*modeServer).callTool},
 	{"describe_tool", "Show how a tool is used",
 		`{"type":"object","properties":{"name":{"type":"string"},"tier":{"type":"integer","minimum":1,"maximum":3,"default":2}},"required":["name"],"additionalProperties":false}`,
-		true, (*face).describeTool},
+		true, (*modeServer).describeTool},
 	{"search_tools", "Find tools by what you want to do",
 		`{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":100,"default":5},"detail":{"type":"string","enum":["names","signatures","full"],"default":"names"}},"required":["query"],"additionalProperties":false}`,
-		true, (*face).searchTools},
+		true, (*modeServer).searchTools},
 }
 
-func (f *face) addTools() error {
-	for _, m := range meta {
-		judge, err := schema.CompileTrusted([]byte(lenient.Replace(m.schema)))
+func (m *modeServer) addTools() error {
+	for _, tool := range metaTools {
+		paramsSchema, err := schema.CompileTrusted([]byte(untypedArguments.Replace(tool.schema)))
 		if err != nil {
 			return err
 		}
-		t := &sdk.Tool{Name: m.name, Description: m.description, InputSchema: json.RawMessage(brief.Replace(m.schema))}
-		if m.reads {
+		t := &sdk.Tool{Name: tool.name, Description: tool.description, InputSchema: json.RawMessage(compactSchema.Replace(tool.schema))}
+		if tool.reads {
 			t.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true}
 		}
-		f.shown[m.name] = ""
-		f.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			if name, ok := ctx.Value(unlistedKey{}).(string); ok {
-				return f.run(ctx, r, name, r.Params.Arguments, host.Options{})
+		m.listed[tool.name] = ""
+		m.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			if name, ok := ctx.Value(calledByNameKey{}).(string); ok {
+				return m.run(ctx, r, name, r.Params.Arguments, host.Options{})
 			}
-			params, warnings, refused := host.CheckParams(m.name, judge, r.Params.Arguments)
+			params, warnings, refused := host.CheckParams(tool.name, paramsSchema, r.Params.Arguments)
 			if refused != nil {
-				return f.failed(&host.Answer{Tool: m.name, Err: refused})
+				return m.errorResult(&host.Answer{Tool: tool.name, Err: refused})
 			}
-			result, err := m.run(f, ctx, r, params)
-			return warned(result, warnings), err
+			result, err := tool.run(m, ctx, r, params)
+			return withWarnings(result, warnings), err
 		})
 	}
-	switch f.mode {
+	switch m.mode {
 	case Progressive:
-		return f.addPinned()
+		return m.addPinned()
 	case Full:
-		return f.addAll()
+		return m.addAll()
 	}
 	return nil
 }
 
-// pinned finds the tools that progressive mode shows, sorted, each once.
-func (s *Server) pinned() ([]host.Address, error) {
+// pinnedTools finds the tools that progressive mode shows, sorted, each once.
+func (s *Server) pinnedTools() ([]host.Address, error) {
 	var found []host.Address
 	for _, name := range s.cfg.Pinned {
 		a, err := s.cfg.Host.Catalog().Find(name)
@@ -112,20 +112,20 @@ func (s *Server) pinned() ([]host.Address, error) {
 	return slices.CompactFunc(found, func(a, b host.Address) bool { return a.Name() == b.Name() }), nil
 }
 
-func (f *face) addPinned() error {
-	pinned, err := f.pinned()
+func (m *modeServer) addPinned() error {
+	pinned, err := m.pinnedTools()
 	if err != nil {
 		return err
 	}
 	pins := make([]*pin, len(pinned))
 	for i, a := range pinned {
-		s := signature(a.Tool.Params)
+		s := signatureSchema(a.Tool.Params)
 		schema, _ := manifest.Marshal(s)
 		pins[i] = &pin{a, &sdk.Tool{Description: manifest.CleanLine(a.Tool.Docs.Brief), InputSchema: schema, Annotations: annotations(a.Tool)}, s.Required}
 	}
-	fit(pins, pinnedBytes*max(len(pins), manyPins))
+	shortenPins(pins, pinnedBytes*max(len(pins), manyPins))
 	for _, p := range pins {
-		f.add(p.address, p.tool)
+		m.add(p.address, p.tool)
 	}
 	return nil
 }
@@ -149,9 +149,9 @@ func (p *pin) bytes() int {
 	return len(p.address.Name()) + len(p.tool.Description) + len(p.tool.InputSchema.(json.RawMessage)) + len(annotations)
 }
 
-// fit shortens signatures until all have room, the longest first: they name what they require without saying more of it, and if that is
+// shortenPins shortens signatures until all have room, the longest first: they name what they require without saying more of it, and if that is
 // not enough they say nothing of parameters. A call that leaves them out is answered with them.
-func fit(pins []*pin, room int) {
+func shortenPins(pins []*pin, room int) {
 	total := 0
 	for _, p := range pins {
 		total += p.bytes()
@@ -174,34 +174,34 @@ func fit(pins []*pin, room int) {
 	}
 }
 
-func (f *face) addAll() error {
-	for _, p := range f.cfg.Host.Catalog().Providers() {
+func (m *modeServer) addAll() error {
+	for _, p := range m.cfg.Host.Catalog().Providers() {
 		names, err := p.Names()
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			a, err := f.cfg.Host.Catalog().FindIn(p.Info().Name, name)
+			a, err := m.cfg.Host.Catalog().FindIn(p.Info().Name, name)
 			if err != nil || a.Tool == nil {
 				continue
 			}
-			f.add(a, whole(a))
+			m.add(a, fullTool(a))
 		}
 	}
 	return nil
 }
 
-func (f *face) add(a host.Address, t *sdk.Tool) {
+func (m *modeServer) add(a host.Address, t *sdk.Tool) {
 	name := a.Name()
 	t.Name = ListedName(name)
-	f.shown[t.Name] = name
-	f.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return f.run(ctx, r, name, r.Params.Arguments, host.Options{})
+	m.listed[t.Name] = name
+	m.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return m.run(ctx, r, name, r.Params.Arguments, host.Options{})
 	})
 }
 
-// required is a schema of what a tool requires.
-type required struct {
+// objectSchema is a schema of what a tool requires.
+type objectSchema struct {
 	Type       string              `json:"type"`
 	Properties map[string]property `json:"properties,omitempty"`
 	Required   []string            `json:"required,omitempty"`
@@ -212,22 +212,22 @@ type property struct {
 	Enum []json.RawMessage `json:"enum,omitempty"`
 }
 
-// signature is a tool's first tier as a schema: what it requires, by type. It is open to every further parameter.
-func signature(params json.RawMessage) required {
-	s := required{Type: "object", Properties: map[string]property{}}
+// signatureSchema is a tool's first tier as a schema: what it requires, by type. It is open to every further parameter.
+func signatureSchema(params json.RawMessage) objectSchema {
+	s := objectSchema{Type: "object", Properties: map[string]property{}}
 	for _, p := range manifest.Params(params) {
 		if !p.Required {
 			continue
 		}
 		types := slices.DeleteFunc(strings.Split(p.Type, "|"), func(t string) bool { return !slices.Contains(schemaTypes, t) })
-		one := property{Enum: p.Enum}
+		declared := property{Enum: p.Enum}
 		switch {
 		case len(types) == 1:
-			one.Type = types[0]
+			declared.Type = types[0]
 		case len(types) > 1:
-			one.Type = types
+			declared.Type = types
 		}
-		s.Properties[p.Name] = one
+		s.Properties[p.Name] = declared
 		s.Required = append(s.Required, p.Name)
 	}
 	return s
@@ -235,8 +235,8 @@ func signature(params json.RawMessage) required {
 
 var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
-// whole is a tool with everything that MCP has a place for.
-func whole(a host.Address) *sdk.Tool {
+// fullTool is a tool with everything that MCP has a place for.
+func fullTool(a host.Address) *sdk.Tool {
 	t := a.Tool
 	description := manifest.CleanLine(t.Docs.Brief)
 	for _, more := range []string{manifest.Clean(t.Docs.Standard), prefixed("Use it when ", t.When), prefixed("Not when ", t.WhenNot)} {
@@ -249,7 +249,7 @@ func whole(a host.Address) *sdk.Tool {
 	}
 	hints := annotations(t)
 	hints.IdempotentHint, hints.OpenWorldHint = t.Idempotent, &t.OpenWorld
-	return &sdk.Tool{Description: description, InputSchema: input(t.Params), OutputSchema: output(a), Annotations: hints}
+	return &sdk.Tool{Description: description, InputSchema: inputSchema(t.Params), OutputSchema: outputSchema(a), Annotations: hints}
 }
 
 // annotations say a tool's effect.
@@ -268,9 +268,9 @@ func prefixed(prefix, text string) string {
 	return prefix + manifest.CleanLine(text)
 }
 
-// input is a tool's schema of parameters as MCP takes it: an object at its root, and nothing in it that makes a client put a
+// inputSchema is a tool's schema of parameters as MCP takes it: an object at its root, and nothing in it that makes a client put a
 // parameter into an HTTP header.
-func input(params json.RawMessage) any {
+func inputSchema(params json.RawMessage) any {
 	value, err := jsontext.Decode(params, jsontext.Limits{})
 	object, ok := value.(map[string]any)
 	if err != nil || !ok {
@@ -280,30 +280,30 @@ func input(params json.RawMessage) any {
 		return manifest.CleanJSON(params)
 	}
 	object["type"] = "object"
-	without(object, "x-mcp-header")
+	removeKey(object, "x-mcp-header")
 	return manifest.CleanJSON(jsontext.Marshal(object))
 }
 
-func without(value any, key string) {
+func removeKey(value any, key string) {
 	switch v := value.(type) {
 	case map[string]any:
 		delete(v, key)
 		for _, inner := range v {
-			without(inner, key)
+			removeKey(inner, key)
 		}
 	case []any:
 		for _, inner := range v {
-			without(inner, key)
+			removeKey(inner, key)
 		}
 	}
 }
 
-// output is the schema that a result is held against by the host, for tools whose result is an object without binary content. A
+// outputSchema is the schema that a result is held against by the host, for tools whose result is an object without binary content. A
 // result that is too large comes as a part of it, in the form that the second branch has. Chrome's results may be newer than the
 // protocol's data, and those of kind mcp are not checked: they promise nothing.
-func output(a host.Address) any {
+func outputSchema(a host.Address) any {
 	kind := a.Provider.Info().Kind
-	if kind == manifest.KindBuiltin || kind == manifest.KindMCP || !promises(a.Tool.Returns) {
+	if kind == manifest.KindBuiltin || kind == manifest.KindMCP || !describesObject(a.Tool.Returns) {
 		return nil
 	}
 	value, err := jsontext.Decode(a.Tool.Returns, jsontext.Limits{})
@@ -323,11 +323,13 @@ func output(a host.Address) any {
 	return manifest.CleanJSON(jsontext.Marshal(root))
 }
 
-// promises tells whether a schema of results is one of objects that can be put below another root.
-func promises(returns json.RawMessage) bool {
+// describesObject tells whether a schema of results is one of objects that can be put below another root.
+func describesObject(returns json.RawMessage) bool {
 	kind, _ := manifest.TypeAt(returns)
-	return kind == "object" && !binary(returns) && !bytes.Contains(returns, []byte(`"$id"`)) && !bytes.Contains(returns, []byte(`"$anchor"`)) &&
+	return kind == "object" && !isBinary(returns) && !bytes.Contains(returns, []byte(`"$id"`)) && !bytes.Contains(returns, []byte(`"$anchor"`)) &&
 		!bytes.Contains(returns, []byte(`"#"`)) && !bytes.Contains(returns, []byte(`"#/properties`)) && !bytes.Contains(returns, []byte(`"#/items`))
 }
 
-func binary(returns json.RawMessage) bool { return bytes.Contains(returns, []byte("contentEncoding")) }
+func isBinary(returns json.RawMessage) bool {
+	return bytes.Contains(returns, []byte("contentEncoding"))
+}

@@ -95,7 +95,7 @@ func (a *App) docsSource(ctx context.Context) (source *docs.Source, closed func(
 			}
 			clients[mode] = c
 		}
-		return clients[mode].Ask(ctx, method, params)
+		return clients[mode].Request(ctx, method, params)
 	}
 	closed = func() {
 		for _, c := range clients {
