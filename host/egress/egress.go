@@ -1,8 +1,9 @@
-// Package egress sends HTTP for guests: within grants, past a dial guard.
+// Package egress sends HTTP requests for guests, within their grants and through a dial guard.
 //
-// A request goes from hop to hop as redirects lead it. Each hop is held against the grants anew, by scheme, host, port and method, and gets
-// the secrets that are bound to its own URL and no others. Names are looked up here, once a hop, and an address is dialled only if it is
-// public or named by the policy; what was looked at is what is dialled. Nothing is kept from one hop for another: no connection, no cookie.
+// Redirects lead a request from hop to hop. Each hop is checked against the grants by scheme, host, port and method,
+// and gets only the secrets that are bound to its own URL. Names are resolved here, once per hop, and an address is
+// dialled only if it is public or named by the policy; the address that was checked is the one that is dialled. No hop
+// uses a connection or a cookie of another.
 package egress
 
 import (
@@ -18,23 +19,24 @@ import (
 	"github.com/parley-tools/parley/host/internal/origin"
 )
 
-// Config is what a client is made of. The zero value works: nothing private is dialled, and no proxy is asked.
+// Config configures a client. The zero value works: it dials no private address and uses no proxy.
 type Config struct {
-	// Rules says what the operator allows of the network as a whole. It is asked at each request; nil allows nothing.
+	// Rules returns what the operator allows for the network as a whole. It is called for each request; nil allows
+	// nothing.
 	Rules func() (host.EgressRules, error)
-	// UserAgent is sent where a guest names none; default "parley".
+	// UserAgent is sent where a guest sets none; "" is "parley".
 	UserAgent string
-	// MaxBody bounds the body of an answer, in bytes after decompression; default 8 MiB.
+	// MaxBody limits the body of a response, in bytes after decompression; 0 is 8 MiB.
 	MaxBody int64
-	// Timeout bounds a request with all its redirects, from the first name looked up to the last byte; default 60 s.
+	// Timeout limits a request with all its redirects, from the first name resolved to the last byte; 0 is 60 s.
 	Timeout time.Duration
 
-	// RootCAs are the authorities that servers' certificates are held against; nil: the system's.
+	// RootCAs verify the certificates of servers; nil means the system's.
 	RootCAs *x509.CertPool
-	// Resolve looks up the addresses of a name; nil: the system does.
+	// Resolve returns the addresses of a name; nil means the system's resolver.
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
-	// Proxy names the proxy of a request where the rules want one; nil: the environment does (http.ProxyFromEnvironment), which leaves
-	// out localhost and loopback addresses.
+	// Proxy returns the proxy for a request where the rules use one; nil means http.ProxyFromEnvironment, which
+	// excludes localhost and loopback addresses.
 	Proxy func(*http.Request) (*url.URL, error)
 }
 
@@ -44,12 +46,12 @@ const (
 	maxRedirects   = 10
 )
 
-// Client is a host.Egress. It is safe for concurrent use.
+// Client implements [host.Egress]. It is safe for concurrent use.
 type Client struct{ cfg Config }
 
 var _ host.Egress = (*Client)(nil)
 
-// New makes a client.
+// New returns a client.
 func New(cfg Config) *Client {
 	if cfg.Rules == nil {
 		cfg.Rules = func() (host.EgressRules, error) { return host.EgressRules{}, nil }
@@ -74,8 +76,8 @@ func New(cfg Config) *Client {
 	return &Client{cfg}
 }
 
-// Send makes one request and follows up to ten redirects, as host.Egress says. Where the rules want a proxy, the name of each hop is still
-// held against the grants, and which addresses are dialled is for the proxy to judge.
+// Send sends one request and follows up to ten redirects, as [host.Egress] says. Where the rules use a proxy, the name
+// of each hop is still checked against the grants, but the proxy decides which addresses are dialled.
 func (c *Client) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound) (*host.HTTPResponse, error) {
 	rules, err := c.cfg.Rules()
 	if err != nil {
@@ -86,8 +88,8 @@ func (c *Client) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound)
 		return nil, err
 	}
 	first := x.target
-	tooLong := host.Errorf(host.Timeout, "%s and where it led did not answer within %s", first, c.cfg.Timeout)
-	// What is cancelled here also ends the connections that the hops opened.
+	tooLong := host.Errorf(host.Timeout, "%s and its redirects did not respond within %s", first, c.cfg.Timeout)
+	// Cancelling also closes the connections that the hops opened.
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, tooLong)
 	defer cancel()
 	for range 1 + maxRedirects {
@@ -96,10 +98,11 @@ func (c *Client) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound)
 			return response, err
 		}
 	}
-	return nil, host.Errorf(host.LimitExceeded, "%s redirected more than %d times, at last to %s", first, maxRedirects, x.target)
+	return nil, host.Errorf(host.LimitExceeded, "%s redirected more than %d times, last to %s", first, maxRedirects,
+		x.target)
 }
 
-// Dial connects to "host:port" as host.Egress says, and asks no proxy. The spelling of the host is that of package origin.
+// Dial connects to "host:port" as [host.Egress] says, without a proxy. Package origin defines how the host is spelled.
 func (c *Client) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
 	rules, err := c.cfg.Rules()
 	if err != nil {
@@ -112,14 +115,14 @@ func (c *Client) Dial(ctx context.Context, address string, grants []host.HTTPGra
 	t := target{host: to.Host, port: to.Port}
 	for _, g := range grants {
 		granted, err := origin.Parse(g.URL)
-		granted.Scheme = to.Scheme // whatever it is: only connections are seen here
+		granted.Scheme = to.Scheme // the scheme does not matter: this is only a connection
 		t.granted = t.granted || err == nil && granted.Covers(to)
 	}
 	if to.Port == 443 {
 		to.Scheme = "https"
 	}
 	t.right = "http:GET:" + to.String()
-	tooLong := host.Errorf(host.Timeout, "%s gave no connection within %s", to, c.cfg.Timeout)
+	tooLong := host.Errorf(host.Timeout, "%s did not accept a connection within %s", to, c.cfg.Timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, tooLong)
 	defer cancel()
 	conn, err := c.guard(rules).dial(ctx, t)
@@ -129,14 +132,15 @@ func (c *Client) Dial(ctx context.Context, address string, grants []host.HTTPGra
 	return conn, nil
 }
 
-// parseAddress reads "host:port", with a port, as an origin by http.
+// parseAddress parses "host:port" as an origin with the scheme http. The port is required.
 func parseAddress(address string) (origin.Origin, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return origin.Origin{}, host.Errorf(host.InvalidURL, "an address to connect to has the form HOST:PORT, such as example.com:443 or [2001:db8::1]:443")
+		return origin.Origin{}, host.Errorf(host.InvalidURL,
+			"an address to connect to has the form HOST:PORT, such as example.com:443 or [2001:db8::1]:443")
 	}
 	to, err := origin.Parse("http://" + address)
 	if err == nil && to.Wildcard {
-		return to, host.Errorf(host.InvalidURL, "%s names no host", to)
+		return to, host.Errorf(host.InvalidURL, "%s does not name a host", to)
 	}
 	if err != nil {
 		return to, host.Errorf(host.InvalidURL, "%v", err)

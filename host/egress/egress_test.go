@@ -22,7 +22,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// testClient is a client with names that the test makes up, and what it was asked.
+// testClient is a client with a resolver of its own that records look-ups and uses.
 type testClient struct {
 	*Client
 	t *testing.T
@@ -63,7 +63,7 @@ func (w *testClient) resolve(_ context.Context, name string) ([]netip.Addr, erro
 	return all, nil
 }
 
-// networks has the operator name networks.
+// networks sets the networks that the operator allows.
 func (w *testClient) networks(prefixes ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,11 +75,12 @@ func (w *testClient) networks(prefixes ...string) {
 
 // send sends with grants written as "GET,POST https://host".
 func (w *testClient) send(r host.HTTPRequest, grants ...string) (*host.HTTPResponse, error) {
-	return w.Send(context.Background(), &r, host.Outbound{HTTP: granted(grants...), OnRequest: func(method, origin string) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.touched = append(w.touched, method+" "+origin)
-	}})
+	return w.Send(context.Background(), &r, host.Outbound{HTTP: granted(grants...),
+		OnRequest: func(method, origin string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.touched = append(w.touched, method+" "+origin)
+		}})
 }
 
 func granted(grants ...string) []host.HTTPGrant {
@@ -127,7 +128,7 @@ func listen(t *testing.T, address string) net.Listener {
 	return l
 }
 
-// serveRaw answers each connection by f, for answers that no HTTP server gives.
+// serveRaw handles each connection with f, for responses that no HTTP server sends.
 func serveRaw(t *testing.T, f func(net.Conn)) (url string) {
 	t.Helper()
 	l := listen(t, "127.0.0.1")
@@ -146,7 +147,7 @@ func serveRaw(t *testing.T, f func(net.Conn)) (url string) {
 	return "http://" + l.Addr().String()
 }
 
-// respondWith sends a text once the head of the request has come.
+// respondWith sends a text once the head of the request has arrived.
 func respondWith(text string) func(net.Conn) {
 	return func(conn net.Conn) {
 		readHead(conn)
@@ -175,10 +176,10 @@ func rootsOf(s *httptest.Server) *x509.CertPool {
 	return pool
 }
 
-// discardLog takes what servers say about clients that go away.
+// discardLog discards what servers log about clients that disconnect.
 var discardLog = log.New(io.Discard, "", 0)
 
-// wantError wants an error of a code whose text and denials hold some words.
+// wantError requires an error with a code and with some words in its text and denials.
 func wantError(t *testing.T, err error, code host.Code, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -229,7 +230,8 @@ func TestSpellings(t *testing.T) {
 	w.names["xn--bcher-kva.example.test"] = []string{"127.0.0.2"}
 	w.names["localhost"] = []string{"127.0.0.1"}
 	grants := []string{
-		"GET http://127.0.0.1:" + portOf(literal), "GET http://api.example.test:" + portOf(named), "GET http://xn--bcher-kva.example.test:" + portOf(named),
+		"GET http://127.0.0.1:" + portOf(literal), "GET http://api.example.test:" + portOf(named),
+		"GET http://xn--bcher-kva.example.test:" + portOf(named),
 	}
 
 	const ok, odd, denied = host.OK, host.InvalidURL, host.Denied
@@ -311,7 +313,8 @@ func TestSpellings(t *testing.T) {
 		{"", odd},
 		{"http://127.0.0.1:A/" + strings.Repeat("x", maxURL), odd},
 	} {
-		url := strings.NewReplacer(":A", ":"+portOf(literal), ":0A", ":0"+portOf(literal), ":+A", ":+"+portOf(literal), ":N", ":"+portOf(named)).Replace(tt.url)
+		url := strings.NewReplacer(":A", ":"+portOf(literal), ":0A", ":0"+portOf(literal), ":+A", ":+"+portOf(literal), ":N",
+			":"+portOf(named)).Replace(tt.url)
 		before := hits
 		answer, err := w.send(host.HTTPRequest{URL: url}, grants...)
 		switch {
@@ -328,16 +331,18 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// A wildcard stands for every name below, at any depth, and not for the name itself.
+// A wildcard covers every name below, at any depth, but not the name itself.
 func TestWildcard(t *testing.T) {
 	s := serve(t, "127.0.0.2", hello)
 	w := newTestClient(t, Config{})
 	w.networks("127.0.0.0/8")
 	for name, want := range map[string]bool{
-		"a.example.test": true, "a.b.example.test": true, "example.test": false, "aexample.test": false, "example.test.evil.test": false, "b.test": false,
+		"a.example.test": true, "a.b.example.test": true, "example.test": false, "aexample.test": false,
+		"example.test.evil.test": false, "b.test": false,
 	} {
 		w.names[name] = []string{"127.0.0.2"}
-		_, err := w.send(host.HTTPRequest{URL: "http://" + name + ":" + portOf(s) + "/"}, "GET http://*.example.test:"+portOf(s), "GET nonsense")
+		_, err := w.send(host.HTTPRequest{URL: "http://" + name + ":" + portOf(s) + "/"},
+			"GET http://*.example.test:"+portOf(s), "GET nonsense")
 		if want && err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if !want {
@@ -362,7 +367,7 @@ func TestMethods(t *testing.T) {
 		{"GET", "", host.OK, "GET "},
 		{"POST", "data", host.OK, "POST data"},
 		{"PROPFIND", "x", host.OK, "PROPFIND x"},
-		{"HEAD", "", host.Denied, "http:HEAD:" + s.URL}, // GET does not give HEAD
+		{"HEAD", "", host.Denied, "http:HEAD:" + s.URL}, // GET does not include HEAD
 		{"PUT", "", host.Denied, "granted there: GET, POST, PROPFIND"},
 		{"get", "", host.InvalidArgs, "capitals"},
 		{"GET /x HTTP/1.1\r\nX:", "", host.InvalidArgs, "capitals"},
@@ -371,7 +376,8 @@ func TestMethods(t *testing.T) {
 		{strings.Repeat("A", 41), "", host.InvalidArgs, "capitals"},
 	} {
 		got = ""
-		_, err := w.send(host.HTTPRequest{Method: tt.method, URL: s.URL, Body: []byte(tt.body)}, "GET,POST "+s.URL, "PROPFIND,CONNECT,TRACE "+s.URL)
+		_, err := w.send(host.HTTPRequest{Method: tt.method, URL: s.URL, Body: []byte(tt.body)}, "GET,POST "+s.URL,
+			"PROPFIND,CONNECT,TRACE "+s.URL)
 		if tt.code == host.OK {
 			if err != nil || got != tt.words {
 				t.Errorf("%s: got %q, %v", tt.method, got, err)
@@ -385,7 +391,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// Nothing that one call opened serves another: an address is dialled anew, and judged anew.
+// No call uses a connection of another: the address is checked and dialled again.
 func TestNoConnectionIsReused(t *testing.T) {
 	connections := make(chan net.Conn, 10)
 	s := newServer(t, "127.0.0.2", hello)
@@ -413,7 +419,8 @@ func TestNoConnectionIsReused(t *testing.T) {
 func TestRecordsUse(t *testing.T) {
 	last := serve(t, "127.0.0.2", hello)
 	first := serve(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, map[string]string{"/on": last.URL, "/out": "http://10.0.0.1/", "/down": "http://127.0.0.1:1/"}[r.URL.Path], http.StatusSeeOther)
+		http.Redirect(w, r, map[string]string{"/on": last.URL, "/out": "http://10.0.0.1/",
+			"/down": "http://127.0.0.1:1/"}[r.URL.Path], http.StatusSeeOther)
 	})
 	w := newTestClient(t, Config{})
 	grants := []string{"GET,POST " + first.URL, "GET " + last.URL, "GET http://127.0.0.1:1"}
@@ -447,14 +454,15 @@ func TestManyAtOnce(t *testing.T) {
 func TestRulesThatCannotBeRead(t *testing.T) {
 	broken := host.Errorf(host.ConfigError, "policy.toml, line 3")
 	c := New(Config{Rules: func() (host.EgressRules, error) { return host.EgressRules{}, broken }})
-	_, err := c.Send(context.Background(), &host.HTTPRequest{URL: "http://127.0.0.1/"}, host.Outbound{HTTP: granted("GET http://127.0.0.1")})
+	_, err := c.Send(context.Background(), &host.HTTPRequest{URL: "http://127.0.0.1/"},
+		host.Outbound{HTTP: granted("GET http://127.0.0.1")})
 	wantError(t, err, host.ConfigError, "line 3")
 	_, err = c.Dial(context.Background(), "127.0.0.1:80", nil)
 	wantError(t, err, host.ConfigError, "line 3")
 }
 
-// environmentProxy is the proxy that the environment of this process names, and what it was asked. It runs as long as the process, since
-// net/http reads the environment once.
+// environmentProxy is the proxy that the environment of this process names, and its requests. It runs as long as the
+// process, because net/http reads the environment once.
 var environmentProxy = sync.OnceValue(func() *proxyServer {
 	p := &proxyServer{}
 	s := httptest.NewServer(p)
@@ -477,7 +485,7 @@ func (p *proxyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "by proxy")
 }
 
-// Without the operator's word no proxy is asked, whatever the environment says.
+// Unless the operator allows it no proxy is used, whatever the environment says.
 func TestProxy(t *testing.T) {
 	proxy := environmentProxy()
 	proxy.requests = nil
@@ -494,7 +502,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("the proxy was asked for %q", proxy.requests)
 	}
 
-	// With it, names are held against the grants and addresses are the proxy's to judge.
+	// With the proxy, names are checked against the grants, and the proxy decides about addresses.
 	w.rules, w.lookups = host.EgressRules{Proxy: true}, nil
 	answer, err = w.send(host.HTTPRequest{URL: url}, grant)
 	wantBody(t, answer, err, "by proxy")
@@ -504,11 +512,11 @@ func TestProxy(t *testing.T) {
 	_, err = w.send(host.HTTPRequest{URL: "http://b.test/"}, grant)
 	wantError(t, err, host.Denied, "http:GET:http://b.test")
 	_, err = w.send(host.HTTPRequest{URL: "https://a.test/"}, "GET https://a.test")
-	wantError(t, err, host.Unavailable, "the proxy answered 403 when asked to connect to a.test:443")
+	wantError(t, err, host.Unavailable, "the proxy responded 403 to the request to connect to a.test:443")
 	if len(proxy.requests) != 2 {
 		t.Errorf("the proxy was asked for %q", proxy.requests)
 	}
-	// What the environment's proxy leaves out is dialled directly, by the guard's rules.
+	// What the environment excludes from the proxy is dialled directly, by the guard's rules.
 	answer, err = w.send(host.HTTPRequest{URL: s.URL + "/direct"}, "GET "+s.URL)
 	wantBody(t, answer, err, "hello /direct")
 	_, err = w.Dial(context.Background(), "127.0.0.2:"+portOf(s), nil)
@@ -521,14 +529,15 @@ func TestProxiesThatFail(t *testing.T) {
 		w.rules.Proxy = true
 		for _, scheme := range []string{"http", "https"} {
 			_, err := w.send(host.HTTPRequest{URL: scheme + "://a.test/"}, "GET http://a.test", "GET https://a.test")
-			if err == nil || strings.Contains(err.Error(), "hunter2") || !slices.Contains([]host.Code{host.Unavailable, host.ConfigError}, host.AsError(err).Code) {
+			if err == nil || strings.Contains(err.Error(), "hunter2") ||
+				!slices.Contains([]host.Code{host.Unavailable, host.ConfigError}, host.AsError(err).Code) {
 				t.Error(err)
 			}
 		}
 	}
 }
 
-// wantWithin bounds the time of what must not hang, at ten times what is promised.
+// wantWithin requires that f does not hang: it may take ten times the promised time.
 func wantWithin(t *testing.T, promised time.Duration, f func()) {
 	t.Helper()
 	began := time.Now()

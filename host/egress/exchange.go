@@ -17,22 +17,22 @@ import (
 
 const maxURL = 8 << 10
 
-// exchange is one request on its way through redirects: what the next hop asks, and where.
+// exchange is one request on its way through redirects: what the next hop requests, and where.
 type exchange struct {
 	client   *Client
 	rules    host.EgressRules
 	outbound host.Outbound
 
 	method         string
-	header         http.Header // the guest's own
+	header         http.Header // set by the guest
 	body           []byte
 	url            *url.URL
 	target         origin.Origin     // of url
-	redirectedFrom string            // origin of the hop that led here; "" at the first
-	sentSecrets    map[string]string // secrets by name
+	redirectedFrom string            // origin of the previous hop; "" at the first
+	sentSecrets    map[string]string // values by name
 }
 
-// start takes over what the guest asks.
+// start copies the guest's request.
 func (x *exchange) start(r *host.HTTPRequest) error {
 	x.method, x.body = r.Method, r.Body
 	if x.method == "" {
@@ -51,10 +51,10 @@ func (x *exchange) start(r *host.HTTPRequest) error {
 	return nil
 }
 
-// setURL points the exchange at a URL.
+// setURL makes a URL the target of the next hop.
 func (x *exchange) setURL(rawURL string) error {
 	if len(rawURL) > maxURL {
-		return fmt.Errorf("the URL has %d bytes, and at most %d are allowed", len(rawURL), maxURL)
+		return fmt.Errorf("the URL has %d bytes; at most %d are allowed", len(rawURL), maxURL)
 	}
 	to, err := origin.Of(rawURL)
 	if err != nil {
@@ -62,14 +62,14 @@ func (x *exchange) setURL(rawURL string) error {
 	}
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return fmt.Errorf("what follows %s is not a URL's path and query", to)
+		return fmt.Errorf("the text after %s is not the path and query of a URL", to)
 	}
 	u.Host = strings.TrimPrefix(to.String(), to.Scheme+"://")
 	x.url, x.target = u, to
 	return nil
 }
 
-// hop makes one request. It returns the answer, or nil if that was a redirect, which the exchange then follows.
+// hop sends one request. It returns the response, or nil if that was a redirect, which the next hop follows.
 func (x *exchange) hop(ctx context.Context) (*host.HTTPResponse, error) {
 	if err := x.checkGrants(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (x *exchange) hop(ctx context.Context) (*host.HTTPResponse, error) {
 	if err != nil {
 		return nil, hostError(ctx, x.target, err)
 	}
-	// Told when a connection stands and before anything is written to it.
+	// The use is recorded once there is a connection and before anything is written to it.
 	recordUse := func(httptrace.GotConnInfo) {
 		if x.outbound.OnRequest != nil {
 			x.outbound.OnRequest(x.method, x.target.String())
@@ -109,7 +109,7 @@ func (x *exchange) hop(ctx context.Context) (*host.HTTPResponse, error) {
 	return result, nil
 }
 
-// checkGrants holds the hop against the grants. A method is granted by its name: GET does not give HEAD.
+// checkGrants checks the hop against the grants. Methods are granted by name: GET does not include HEAD.
 func (x *exchange) checkGrants() error {
 	var methods []string
 	for _, g := range x.outbound.HTTP {
@@ -136,18 +136,19 @@ func (x *exchange) right() string { return "http:" + x.method + ":" + x.target.S
 
 func isRedirect(status int) bool {
 	switch status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
 		return true
 	}
 	return false
 }
 
-// follow points the exchange where a redirect says, as browsers do: 303 turns every method but HEAD into GET, 301 and 302 turn POST into GET,
-// and 307 and 308 ask the same again. What the guest may have said to one origin in its headers is not told to another, nor to the first
-// one again if the way leads back.
+// follow makes the target of a redirect the next hop, as browsers do: 303 turns every method but HEAD into GET, 301 and
+// 302 turn POST into GET, and 307 and 308 repeat the request. The headers that the guest set for one origin are not
+// sent to another, nor to the first one again if it is redirected back there.
 func (x *exchange) follow(status int, location string) error {
 	previous := x.target
-	err := errors.New("its parts cannot be told apart")
+	err := errors.New("it is not a valid URL")
 	if u, unreadable := x.url.Parse(location); unreadable == nil {
 		err = x.setURL(u.String())
 	}
@@ -155,7 +156,7 @@ func (x *exchange) follow(status int, location string) error {
 		return deniedError("secret:"+name, previous.String()+" redirected to another origin with this secret in the URL")
 	}
 	if err != nil {
-		return host.Errorf(host.InvalidURL, "%s redirected to what is no URL that can be asked: %v", previous, err)
+		return host.Errorf(host.InvalidURL, "%s redirected to an invalid URL: %v", previous, err)
 	}
 	x.redirectedFrom = previous.String()
 	if status == http.StatusSeeOther && x.method != http.MethodGet && x.method != http.MethodHead ||
@@ -175,7 +176,8 @@ func (x *exchange) follow(status int, location string) error {
 	return nil
 }
 
-// leakedSecret names a secret that this exchange has sent and that a URL holds, "" if there is none. Shorter ones are held by any URL.
+// leakedSecret returns the name of a secret that was sent before and that a URL contains, or "". Very short values are
+// ignored, because any URL may contain them.
 func (x *exchange) leakedSecret(location string) string {
 	const shortest = 4
 	texts := location
@@ -184,7 +186,7 @@ func (x *exchange) leakedSecret(location string) string {
 			texts += "\n" + plain
 		}
 	}
-	texts = strings.ToLower(texts) // names of hosts lose their case on the way
+	texts = strings.ToLower(texts) // host names lose their case on the way
 	for name, value := range x.sentSecrets {
 		if len(value) >= shortest && strings.Contains(texts, strings.ToLower(value)) {
 			return name
@@ -193,5 +195,5 @@ func (x *exchange) leakedSecret(location string) string {
 	return ""
 }
 
-// crossOriginHeaders are the headers of a guest that follow it to another origin.
+// crossOriginHeaders are those headers of a guest that are also sent to other origins.
 var crossOriginHeaders = []string{"Accept", "Accept-Language", "Content-Type", "User-Agent"}

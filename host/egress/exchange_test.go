@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/host/internal/origin"
 )
 
-// echo answers with what arrived: method, body and headers.
+// echo responds with what it received: method, body and headers.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	json.NewEncoder(w).Encode(received{r.Method, r.URL.String(), string(body), r.Header})
@@ -37,7 +37,7 @@ func receivedOf(t *testing.T, answer *host.HTTPResponse, err error) received {
 	return a
 }
 
-// redirectHandler sends to where the query says, with the status that it says: /?302=http://...
+// redirectHandler redirects to the target and with the status of the query: /?302=http://...
 func redirectHandler(w http.ResponseWriter, r *http.Request) {
 	for key, to := range r.URL.Query() {
 		if status, err := strconv.Atoi(key); err == nil {
@@ -61,13 +61,19 @@ func TestRedirectedMethods(t *testing.T) {
 		status, method, want string
 		body                 bool
 	}{
-		{"301", "GET", "GET", false}, {"301", "POST", "GET", false}, {"301", "PUT", "PUT", true}, {"301", "HEAD", "HEAD", false},
-		{"302", "GET", "GET", false}, {"302", "POST", "GET", false}, {"302", "DELETE", "DELETE", true}, {"302", "HEAD", "HEAD", false},
-		{"303", "GET", "GET", false}, {"303", "POST", "GET", false}, {"303", "PUT", "GET", false}, {"303", "HEAD", "HEAD", false},
-		{"307", "GET", "GET", false}, {"307", "POST", "POST", true}, {"307", "PUT", "PUT", true}, {"307", "HEAD", "HEAD", false},
-		{"308", "GET", "GET", false}, {"308", "POST", "POST", true}, {"308", "PATCH", "PATCH", true}, {"308", "HEAD", "HEAD", false},
+		{"301", "GET", "GET", false}, {"301", "POST", "GET", false}, {"301", "PUT", "PUT", true}, {"301", "HEAD", "HEAD",
+			false},
+		{"302", "GET", "GET", false}, {"302", "POST", "GET", false}, {"302", "DELETE", "DELETE", true}, {"302", "HEAD",
+			"HEAD", false},
+		{"303", "GET", "GET", false}, {"303", "POST", "GET", false}, {"303", "PUT", "GET", false}, {"303", "HEAD", "HEAD",
+			false},
+		{"307", "GET", "GET", false}, {"307", "POST", "POST", true}, {"307", "PUT", "PUT", true}, {"307", "HEAD", "HEAD",
+			false},
+		{"308", "GET", "GET", false}, {"308", "POST", "POST", true}, {"308", "PATCH", "PATCH", true}, {"308", "HEAD", "HEAD",
+			false},
 	} {
-		request := host.HTTPRequest{Method: tt.method, URL: redirectTo(first.URL, tt.status, second.URL+"/there"), Headers: [][2]string{{"content-type", "text/x"}}}
+		request := host.HTTPRequest{Method: tt.method, URL: redirectTo(first.URL, tt.status, second.URL+"/there"),
+			Headers: [][2]string{{"content-type", "text/x"}}}
 		if tt.method != "GET" && tt.method != "HEAD" {
 			request.Body = []byte("payload")
 		}
@@ -98,9 +104,12 @@ func TestRedirectedMethods(t *testing.T) {
 	}
 }
 
-// Where a redirect may lead, and what is said of the hop that must not be.
+// Where a redirect may lead, and the error of a hop that is not allowed.
 func TestRedirectTargets(t *testing.T) {
-	other := serve(t, "127.0.0.2", func(http.ResponseWriter, *http.Request) { t.Error("a request arrived where no grant reaches") })
+	other := serve(t, "127.0.0.2", func(http.ResponseWriter,
+		*http.Request) {
+		t.Error("a request arrived where no grant reaches")
+	})
 	post := serve(t, "127.0.0.3", echo)
 	s := serve(t, "127.0.0.1", redirectHandler)
 	w := newTestClient(t, Config{})
@@ -122,7 +131,8 @@ func TestRedirectTargets(t *testing.T) {
 		{"GET", "302", "/a b", host.OK, []string{"/a%20b"}},
 		{"GET", "302", "/ü", host.OK, []string{"/%C3%BC"}},
 
-		{"GET", "302", other.URL + "/?token=hunter2", host.Denied, []string{"http:GET:" + other.URL, s.URL + " redirected there", "no grant reaches"}},
+		{"GET", "302", other.URL + "/?token=hunter2", host.Denied, []string{"http:GET:" + other.URL,
+			s.URL + " redirected there", "no grant reaches"}},
 		{"GET", "302", "//127.0.0.2" + otherPort, host.Denied, []string{"http:GET:" + other.URL}},
 		{"GET", "302", "http://localhost:" + portOf(s), host.Denied, []string{"http:GET:http://localhost"}},
 		{"GET", "302", "https://127.0.0.1:" + portOf(s), host.Denied, []string{"http:GET:https://127.0.0.1"}},
@@ -164,7 +174,7 @@ func TestRedirectTargets(t *testing.T) {
 	}
 }
 
-// What is no redirect comes back as it is.
+// A response that is not a redirect is returned as it is.
 func TestStatusesThatAreNotFollowed(t *testing.T) {
 	s := serve(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/without" {
@@ -205,12 +215,13 @@ func TestTooManyRedirects(t *testing.T) {
 	}
 }
 
-// What a guest tells one origin is told to no other, nor to the first one again by way of another.
+// Headers for one origin are sent to no other, nor to the first one again by way of another.
 func TestHeadersAcrossRedirects(t *testing.T) {
 	first, second := serve(t, "127.0.0.1", redirectHandler), serve(t, "127.0.0.2", redirectHandler)
 	w := newTestClient(t, Config{})
 	all := [][2]string{
-		{"authorization", "Bearer hunter2"}, {"Cookie", "a=hunter2"}, {"X-Api-Key", "hunter2"}, {"Referer", "http://hunter2/"}, {"If-None-Match", "x"},
+		{"authorization", "Bearer hunter2"}, {"Cookie", "a=hunter2"}, {"X-Api-Key", "hunter2"}, {"Referer",
+			"http://hunter2/"}, {"If-None-Match", "x"},
 		{"Accept", "text/html"}, {"Accept-Language", "de"}, {"User-Agent", "guest"}, {"Content-Type", "text/plain"},
 	}
 	harmless := []string{"Accept", "Accept-Language", "Content-Type", "User-Agent"}
@@ -220,7 +231,8 @@ func TestHeadersAcrossRedirects(t *testing.T) {
 		want      []string
 	}{
 		{"same origin", redirectTo(first.URL, "307", "/x"), []string{
-			"Accept", "Accept-Language", "Authorization", "Content-Type", "Cookie", "If-None-Match", "Referer", "User-Agent", "X-Api-Key"}},
+			"Accept", "Accept-Language", "Authorization", "Content-Type", "Cookie", "If-None-Match", "Referer", "User-Agent",
+			"X-Api-Key"}},
 		{"other host", redirectTo(first.URL, "307", second.URL), harmless},
 		{"other port", redirectTo(first.URL, "307", "http://127.0.0.1:"+portOf(serve(t, "127.0.0.1", echo))), harmless},
 		{"there and back", redirectTo(first.URL, "307", back), harmless},
@@ -253,7 +265,7 @@ func mustQuery(t *testing.T, rawURL, key string) string {
 	return u.Query().Get(key)
 }
 
-// From https to http and back the origin is another one, though the host is the same.
+// https and http are different origins, even of the same host.
 func TestSchemeChanges(t *testing.T) {
 	plain := serve(t, "127.0.0.1", echo)
 	secure := serveTLS(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
@@ -269,9 +281,10 @@ func TestSchemeChanges(t *testing.T) {
 	}
 }
 
-// FuzzRedirect: wherever a server points, the exchange goes there whole or not at all, and says nothing of path and query.
+// Wherever a redirect leads, the exchange follows it exactly or fails, and errors show no path or query.
 func FuzzRedirect(f *testing.F) {
-	for _, s := range []string{"/x", "//b.test", "http://b.test:80/x", "\\\\b.test", "http://b@c", "?", "#", "http:x", "https://[::1]:1/", "%", "/\x00", "http://a.test:80"} {
+	for _, s := range []string{"/x", "//b.test", "http://b.test:80/x", "\\\\b.test", "http://b@c", "?", "#", "http:x",
+		"https://[::1]:1/", "%", "/\x00", "http://a.test:80"} {
 		f.Add(302, s)
 	}
 	f.Fuzz(func(t *testing.T, status int, location string) {

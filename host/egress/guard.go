@@ -14,26 +14,26 @@ import (
 
 // guard decides which addresses are dialled:
 //
-//   - those that are public, which are all that no row of special names;
-//   - the address that the URL itself names, where a grant reaches that URL: the operator has written this very address;
-//   - loopback for the name localhost, where a grant reaches it; nothing but loopback is dialled for that name;
-//   - what the operator's networks hold, for hosts that a grant reaches.
+//   - public addresses, which are those that no row of specialNetworks contains;
+//   - the address that the URL itself names, if a grant covers that URL: the operator has written this very address;
+//   - loopback for the name localhost, if a grant covers it; no other address is dialled for that name;
+//   - addresses in the operator's networks, for hosts that a grant covers.
 //
-// It looks up names itself and dials addresses, so that no second look-up can bring another one.
+// It resolves names itself and dials addresses, so that no second resolution can return another address.
 type guard struct {
 	networks []netip.Prefix
 	resolve  func(ctx context.Context, name string) ([]netip.Addr, error)
 }
 
-// target is what shall be dialled.
+// target is what to dial.
 type target struct {
-	host    string // as package origin writes it
+	host    string // in the spelling of package origin
 	port    int
-	granted bool   // a grant reaches it
-	right   string // what is missing where it is refused
+	granted bool   // a grant covers it
+	right   string // the missing right, if dialling is denied
 }
 
-// dial tries the addresses that may be dialled one after the other; each has its share of the time that is left.
+// dial tries the permitted addresses in turn; each gets its share of the remaining time.
 func (g guard) dial(ctx context.Context, t target) (net.Conn, error) {
 	addresses, err := g.addresses(ctx, t)
 	if err != nil {
@@ -59,7 +59,8 @@ func dialOne(ctx context.Context, to netip.AddrPort, attemptsLeft int) (net.Conn
 	return d.DialContext(ctx, "tcp", to.String())
 }
 
-// addresses are those of a target that may be dialled. None is an error: denied, if all that there are were refused.
+// addresses returns the addresses of a target that may be dialled. If there are none, it returns an error, which is
+// denied if all were refused.
 func (g guard) addresses(ctx context.Context, t target) ([]netip.Addr, error) {
 	found, err := g.lookup(ctx, t.host)
 	if err != nil {
@@ -68,7 +69,7 @@ func (g guard) addresses(ctx context.Context, t target) ([]netip.Addr, error) {
 	var allowed []netip.Addr
 	var refused []string
 	for _, a := range found {
-		// An IPv4 address is the same in its IPv6 clothes.
+		// An IPv4 address may come as an IPv6 address.
 		a = a.Unmap()
 		if reason := g.refusalReason(t, a.WithZone("")); reason == "" {
 			allowed = append(allowed, a)
@@ -92,19 +93,19 @@ func (g guard) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return g.resolve(ctx, name)
 }
 
-// refusalReason says what an address is that must not be dialled, "" if it may be.
+// refusalReason says why an address must not be dialled; "" if it may be.
 func (g guard) refusalReason(t target, a netip.Addr) string {
 	kind := addressKind(a)
 	switch {
 	case t.host == "localhost" && !a.IsLoopback():
-		return "not loopback, which localhost is"
+		return "not loopback, as localhost must be"
 	case kind == "" || t.granted && g.isExempt(t.host, a):
 		return ""
 	}
 	return kind
 }
 
-// isExempt tells whether the policy names an address that is not public, given that a grant reaches the host.
+// isExempt reports whether the policy allows an address that is not public, given that a grant covers the host.
 func (g guard) isExempt(name string, a netip.Addr) bool {
 	within := func(a netip.Addr) bool {
 		return slices.ContainsFunc(g.networks, func(n netip.Prefix) bool { return n.Contains(a) })
@@ -124,18 +125,22 @@ func (g guard) deniedError(t target, first netip.Addr, refused []string) error {
 	case !t.granted && (t.host == first.String() || t.host == "localhost"):
 		why = list + " is dialled only for a grant that names " + t.host
 	case t.host != "localhost":
-		why += fmt.Sprintf("; where that is meant, the operator names the address: by networks = [\"%s\"] under [operator], for hosts that are granted, or by a grant of %s itself",
+		why += fmt.Sprintf("; if that is intended, the operator allows the address: by networks = [\"%s\"] under "+
+			"[operator], "+
+			"for hosts that are granted, or by a grant of %s itself",
 			netip.PrefixFrom(first, first.BitLen()), first)
 	}
 	return deniedError(t.right, why)
 }
 
 func deniedError(right, why string) *host.Error {
-	return &host.Error{Code: host.Denied, Message: "not granted: " + right + ": " + why, Denied: []host.Denial{{Right: right, Why: why}}}
+	return &host.Error{Code: host.Denied, Message: "not granted: " + right + ": " + why,
+		Denied: []host.Denial{{Right: right, Why: why}}}
 }
 
-// specialNetworks are the networks that are not public, after IANA's registries of special-purpose addresses (RFC 6890) and of the IPv6 space,
-// with the addresses at which clouds tell secrets to their machines. The first that holds an address names it.
+// specialNetworks are the networks that are not public, after IANA's registries of special-purpose addresses (RFC 6890)
+// and of the IPv6 space, and the addresses where clouds give secrets to their machines. The first row that contains an
+// address applies.
 var specialNetworks = []struct {
 	network netip.Prefix
 	kind    string
@@ -177,12 +182,13 @@ var specialNetworks = []struct {
 }
 
 var (
-	globalUnicast = netip.MustParsePrefix("2000::/3") // all of IPv6 that is given out
+	globalUnicast = netip.MustParsePrefix("2000::/3") // all allocated IPv6 addresses
 	nat64         = netip.MustParsePrefix("64:ff9b::/96")
 	sixToFour     = netip.MustParsePrefix("2002::/16")
 )
 
-// addressKind says what an address is that is not public, "" for one that is. An address that carries an IPv4 address is what that one is.
+// addressKind says what kind of special address this is, "" for a public one. An address that embeds an IPv4 address is
+// of the kind of that address.
 func addressKind(a netip.Addr) string {
 	if inner, ok := embedded(a); ok {
 		if kind := addressKind(inner); kind != "" {
@@ -196,12 +202,13 @@ func addressKind(a netip.Addr) string {
 		}
 	}
 	if a.Is6() && !globalUnicast.Contains(a) {
-		return "outside of what IPv6 gives out"
+		return "not allocated in IPv6"
 	}
 	return ""
 }
 
-// embedded is the IPv4 address that a gateway would send to: of NAT64 (RFC 6052) the last four bytes, of 6to4 (RFC 3056) those after the prefix.
+// embedded returns the IPv4 address to which a gateway would send: with NAT64 (RFC 6052) the last four bytes, with 6to4
+// (RFC 3056) those after the prefix.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	b := a.As16()
 	switch {

@@ -16,29 +16,46 @@ import (
 
 func TestKindOf(t *testing.T) {
 	for address, want := range map[string]string{
-		"8.8.8.8": "", "1.1.1.1": "", "9.255.255.255": "", "11.0.0.0": "", "100.63.255.255": "", "100.128.0.0": "", "126.255.255.255": "", "128.0.0.0": "",
-		"169.253.255.255": "", "169.255.0.0": "", "172.15.255.255": "", "172.32.0.0": "", "192.167.255.255": "", "192.169.0.0": "", "198.17.255.255": "",
+		"8.8.8.8": "", "1.1.1.1": "", "9.255.255.255": "", "11.0.0.0": "", "100.63.255.255": "", "100.128.0.0": "",
+		"126.255.255.255": "", "128.0.0.0": "",
+		"169.253.255.255": "", "169.255.0.0": "", "172.15.255.255": "", "172.32.0.0": "", "192.167.255.255": "",
+		"192.169.0.0": "", "198.17.255.255": "",
 		"198.20.0.0": "", "223.255.255.255": "",
 
-		"0.0.0.0": "unspecified", "0.1.2.3": "this network", "10.0.0.0": "private", "10.255.255.255": "private", "100.64.0.0": "shared by carriers",
-		"100.127.255.255": "shared by carriers", "100.100.100.200": "cloud metadata", "127.0.0.1": "loopback", "127.255.255.255": "loopback",
-		"168.63.129.16": "cloud metadata", "169.254.0.1": "link-local", "169.254.169.254": "cloud metadata", "169.254.170.2": "link-local",
-		"172.16.0.0": "private", "172.31.255.255": "private", "192.0.0.192": "reserved for protocols", "192.0.2.1": "documentation", "192.88.99.1": "relays of 6to4",
-		"192.168.0.0": "private", "192.168.255.255": "private", "198.18.0.0": "benchmarks", "198.19.255.255": "benchmarks", "198.51.100.1": "documentation",
-		"203.0.113.1": "documentation", "224.0.0.1": "multicast", "239.255.255.255": "multicast", "240.0.0.1": "reserved", "255.255.255.255": "broadcast",
+		"0.0.0.0": "unspecified", "0.1.2.3": "this network", "10.0.0.0": "private", "10.255.255.255": "private",
+		"100.64.0.0":      "shared by carriers",
+		"100.127.255.255": "shared by carriers", "100.100.100.200": "cloud metadata", "127.0.0.1": "loopback",
+		"127.255.255.255": "loopback",
+		"168.63.129.16":   "cloud metadata", "169.254.0.1": "link-local", "169.254.169.254": "cloud metadata",
+		"169.254.170.2": "link-local",
+		"172.16.0.0":    "private", "172.31.255.255": "private", "192.0.0.192": "reserved for protocols",
+		"192.0.2.1": "documentation", "192.88.99.1": "relays of 6to4",
+		"192.168.0.0": "private", "192.168.255.255": "private", "198.18.0.0": "benchmarks", "198.19.255.255": "benchmarks",
+		"198.51.100.1": "documentation",
+		"203.0.113.1":  "documentation", "224.0.0.1": "multicast", "239.255.255.255": "multicast", "240.0.0.1": "reserved",
+		"255.255.255.255": "broadcast",
 
-		"2606:4700:4700::1111": "", "2a00::1": "", "2001:200::1": "", "2001:4860:4860::8888": "", "2003::1": "", "3ffe::1": "",
+		"2606:4700:4700::1111": "", "2a00::1": "", "2001:200::1": "", "2001:4860:4860::8888": "", "2003::1": "",
+		"3ffe::1": "",
 
-		"::": "unspecified", "::1": "loopback", "::2": "outside of what IPv6 gives out", "::7f00:1": "outside of what IPv6 gives out",
-		"::ffff:0:7f00:1": "outside of what IPv6 gives out", "100::1": "outside of what IPv6 gives out", "5f00::1": "outside of what IPv6 gives out",
-		"4000::1": "outside of what IPv6 gives out", "2001:db8::1": "documentation", "3fff::1": "documentation", "2001::7f00:1": "Teredo",
-		"2001:10::1": "reserved for protocols", "2001:2::1": "reserved for protocols", "fc00::1": "unique-local", "fdff::1": "unique-local",
-		"fd00:ec2::254": "cloud metadata", "fd20:ce::254": "cloud metadata", "fe80::1": "link-local", "febf::1": "link-local", "fec0::1": "site-local",
+		"::": "unspecified", "::1": "loopback", "::2": "not allocated in IPv6",
+		"::7f00:1":        "not allocated in IPv6",
+		"::ffff:0:7f00:1": "not allocated in IPv6", "100::1": "not allocated in IPv6",
+		"5f00::1": "not allocated in IPv6",
+		"4000::1": "not allocated in IPv6", "2001:db8::1": "documentation", "3fff::1": "documentation",
+		"2001::7f00:1": "Teredo",
+		"2001:10::1":   "reserved for protocols", "2001:2::1": "reserved for protocols", "fc00::1": "unique-local",
+		"fdff::1":       "unique-local",
+		"fd00:ec2::254": "cloud metadata", "fd20:ce::254": "cloud metadata", "fe80::1": "link-local", "febf::1": "link-local",
+		"fec0::1": "site-local",
 		"ff02::1": "multicast",
 
-		"64:ff9b::808:808": "", "64:ff9b::7f00:1": "127.0.0.1 within IPv6, loopback", "64:ff9b::a9fe:a9fe": "169.254.169.254 within IPv6, cloud metadata",
-		"64:ff9b::a00:1": "10.0.0.1 within IPv6, private", "64:ff9b:1::808:808": "NAT64 of a local network", "64:ff9b:0:1::808:808": "outside of what IPv6 gives out",
-		"2002:808:808::1": "", "2002:7f00:1::1": "127.0.0.1 within IPv6, loopback", "2002:c0a8:1::": "192.168.0.1 within IPv6, private",
+		"64:ff9b::808:808": "", "64:ff9b::7f00:1": "127.0.0.1 within IPv6, loopback",
+		"64:ff9b::a9fe:a9fe": "169.254.169.254 within IPv6, cloud metadata",
+		"64:ff9b::a00:1":     "10.0.0.1 within IPv6, private", "64:ff9b:1::808:808": "NAT64 of a local network",
+		"64:ff9b:0:1::808:808": "not allocated in IPv6",
+		"2002:808:808::1":      "", "2002:7f00:1::1": "127.0.0.1 within IPv6, loopback",
+		"2002:c0a8:1::": "192.168.0.1 within IPv6, private",
 	} {
 		if got := addressKind(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
@@ -46,7 +63,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// Which addresses of a name, or of a URL's own, may be dialled.
+// Which addresses of a name or a URL may be dialled.
 func TestAddresses(t *testing.T) {
 	for _, tt := range []struct {
 		host     string
@@ -85,9 +102,10 @@ func TestAddresses(t *testing.T) {
 		{"64:ff9b::7f00:1", "", "", true, "64:ff9b::7f00:1"},
 
 		{"localhost", "127.0.0.1 ::1", "", true, "127.0.0.1 ::1"},
-		{"localhost", "127.0.0.1", "", false, "denied: 127.0.0.1 (loopback) is dialled only for a grant that names localhost"},
+		{"localhost", "127.0.0.1", "", false,
+			"denied: 127.0.0.1 (loopback) is dialled only for a grant that names localhost"},
 		{"localhost", "8.8.8.8 127.9.9.9", "", true, "127.9.9.9"},
-		{"localhost", "8.8.8.8", "", true, "denied: 8.8.8.8 (not loopback, which localhost is)"},
+		{"localhost", "8.8.8.8", "", true, "denied: 8.8.8.8 (not loopback, as localhost must be)"},
 		{"localhost", "10.0.0.1", "10.0.0.0/8", true, "denied: 10.0.0.1 (not loopback"},
 		{"a.localhost", "127.0.0.1", "", true, "denied: 127.0.0.1 (loopback)"},
 	} {
@@ -122,7 +140,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A name whose address changes between two look-ups: what was looked at is what is dialled, at each hop again.
+// The address of a name may change between two look-ups: the one that was checked is dialled, at each hop.
 func TestRebinding(t *testing.T) {
 	inner := 0
 	secret := serve(t, "127.0.0.3", func(http.ResponseWriter, *http.Request) { inner++ })
@@ -160,7 +178,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// The next address is tried where one does not answer, and each has its share of the time.
+// If one address does not respond, the next one is tried, and each has its share of the time.
 func TestSeveralAddresses(t *testing.T) {
 	s := serve(t, "127.0.0.2", hello)
 	w := newTestClient(t, Config{})
@@ -184,7 +202,7 @@ func TestLocalhost(t *testing.T) {
 	url := "http://localhost:" + portOf(s)
 	answer, err := w.send(host.HTTPRequest{URL: url + "/x"}, "GET "+url)
 	wantBody(t, answer, err, "hello /x")
-	// A grant for the name is none for the address, nor the other way round.
+	// A grant for the name does not cover the address, nor the other way round.
 	_, err = w.send(host.HTTPRequest{URL: s.URL}, "GET "+url)
 	wantError(t, err, host.Denied, "http:GET:"+s.URL)
 	_, err = w.send(host.HTTPRequest{URL: url}, "GET "+s.URL)
@@ -226,7 +244,7 @@ func TestDial(t *testing.T) {
 		{"A.TEST:P", "GET http://*.test.test:P;GET http://a.test:P", "127.0.0.0/8", host.OK, ""},
 		{"a.test:P", "GET http://a.test", "127.0.0.0/8", host.Denied, "loopback"},
 		{"a.test:P", "GET http://a.test:P", "", host.Denied, "loopback"},
-		{"[::ffff:127.0.0.2]:P", "GET http://127.0.0.2:P", "", host.InvalidURL, "hides an IPv4 address"},
+		{"[::ffff:127.0.0.2]:P", "GET http://127.0.0.2:P", "", host.InvalidURL, "contains an IPv4 address"},
 		{"2130706434:P", "GET http://127.0.0.2:P", "", host.InvalidURL, "odd spelling"},
 		{"127.0.0.2.:P", "GET http://127.0.0.2:P", "", host.InvalidURL, "dot"},
 		{"user@127.0.0.2:P", "GET http://127.0.0.2:P", "", host.InvalidURL, "user name"},

@@ -15,10 +15,11 @@ import (
 
 const (
 	maxHeaders     = 100
-	maxHeaderBytes = 32 << 10 // of names and values that a guest sends
+	maxHeaderBytes = 32 << 10 // of the names and values that a guest sends
 )
 
-// checkMethod wants a method as grants have it. CONNECT would open a tunnel; TRACE has a server repeat what the host put in.
+// checkMethod requires a method in the spelling of grants. CONNECT would open a tunnel; TRACE makes a server repeat
+// what the host added.
 func checkMethod(m string) error {
 	const capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	switch {
@@ -30,21 +31,23 @@ func checkMethod(m string) error {
 	return nil
 }
 
-// headerOf takes over a guest's headers.
+// headerOf validates and copies a guest's headers.
 func headerOf(pairs [][2]string) (http.Header, error) {
 	if len(pairs) > maxHeaders {
-		return nil, host.Errorf(host.InvalidArgs, "%d headers, and at most %d are sent", len(pairs), maxHeaders)
+		return nil, host.Errorf(host.InvalidArgs, "%d headers given; at most %d are sent", len(pairs), maxHeaders)
 	}
 	header, size := http.Header{}, 0
 	for _, p := range pairs {
 		name, value := p[0], p[1]
 		switch {
 		case !isToken(name):
-			return nil, host.Errorf(host.InvalidArgs, "header %s is no name of letters, digits and hyphens, such as accept", quote(name))
+			return nil, host.Errorf(host.InvalidArgs,
+				"header %s is not a valid name: expected letters, digits and hyphens, such as accept", quote(name))
 		case !isFieldValue(value):
-			return nil, host.Errorf(host.InvalidArgs, "the value of header %s holds a line break or another control character", quote(name))
+			return nil, host.Errorf(host.InvalidArgs,
+				"the value of header %s contains a line break or another control character", quote(name))
 		case isReserved(name):
-			return nil, host.Errorf(host.InvalidArgs, "header %s is the host's own: leave it out", quote(name))
+			return nil, host.Errorf(host.InvalidArgs, "header %s is set by the host: remove it", quote(name))
 		}
 		if size += len(name) + len(value); size > maxHeaderBytes {
 			return nil, host.Errorf(host.InvalidArgs, "the headers have more than %d bytes", maxHeaderBytes)
@@ -54,24 +57,26 @@ func headerOf(pairs [][2]string) (http.Header, error) {
 	return header, nil
 }
 
-// isReserved tells which headers neither guests nor secrets set: those that are about one connection (RFC 9110, section 7.6.1), those that
-// say where a message ends and whom it is for, and Accept-Encoding, because what the host cannot decode it can neither count nor redact.
+// isReserved reports whether neither guests nor secrets may set a header: those about one connection (RFC 9110, section
+// 7.6.1), those that say where a message ends and which host it is for, and Accept-Encoding, because what the host
+// cannot decode it can neither count nor redact.
 func isReserved(name string) bool {
 	name = strings.ToLower(name)
 	switch name {
-	case "host", "connection", "keep-alive", "content-length", "transfer-encoding", "upgrade", "te", "trailer", "expect", "accept-encoding", "http2-settings":
+	case "host", "connection", "keep-alive", "content-length", "transfer-encoding", "upgrade", "te", "trailer", "expect",
+		"accept-encoding", "http2-settings":
 		return true
 	}
 	return strings.HasPrefix(name, "proxy-")
 }
 
-// isToken is the form of a header's name (RFC 9110, section 5.6.2).
+// isToken reports whether s is a valid header name (RFC 9110, section 5.6.2).
 func isToken(s string) bool {
 	const of = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~"
 	return s != "" && strings.Trim(s, of) == ""
 }
 
-// isFieldValue is the form of a header's value (RFC 9110, section 5.5); bytes above ASCII are let through.
+// isFieldValue reports whether s is a valid header value (RFC 9110, section 5.5); bytes above ASCII are allowed.
 func isFieldValue(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
@@ -81,14 +86,14 @@ func isFieldValue(s string) bool {
 	return true
 }
 
-// headers are those of one hop: the guest's, the host's own, and the secrets that are bound to its URL. Where a secret and the guest name
-// the same header, the secret's stands alone.
+// headers returns the headers of one hop: the headers of guest and host, and the secrets that are bound to its URL. Where a
+// secret and the guest set the same header, only the secret is sent.
 func (x *exchange) headers(ctx context.Context) (http.Header, error) {
 	header := x.header.Clone()
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", x.client.cfg.UserAgent)
 	}
-	// A part of a compressed body could not be decompressed.
+	// A range of a compressed body cannot be decompressed.
 	if header.Get("Range") != "" {
 		header.Set("Accept-Encoding", "identity")
 	} else {
@@ -116,16 +121,19 @@ func (x *exchange) headers(ctx context.Context) (http.Header, error) {
 	return header, nil
 }
 
-// secret is the header that a secret is put into, "Authorization" and "Bearer ...". It travels by https, or within this machine.
+// secret returns the header that holds a secret, such as "Authorization" and "Bearer ...". It is sent only by https,
+// or within this machine.
 func (x *exchange) secret(ctx context.Context, s host.SecretGrant) (name, value string, err error) {
 	name, text, _ := strings.Cut(s.Header, ":")
 	switch {
 	case !isToken(name) || isReserved(name):
-		return "", "", host.Errorf(host.InvalidPlugin, "the manifest binds secret %s to header %s, which is not for a plugin to set", s.Name, quote(name))
+		return "", "", host.Errorf(host.InvalidPlugin,
+			"the manifest binds secret %s to header %s, which plugins must not set", s.Name, quote(name))
 	case x.target.Scheme != "https" && !isLoopback(x.target.Host):
-		return "", "", deniedError("secret:"+s.Name, "it is bound to "+x.target.String()+", and a secret is sent by https, or to localhost or a loopback address")
+		return "", "", deniedError("secret:"+s.Name, "it is bound to "+x.target.String()+
+			", and a secret is sent only by https, or to localhost or a loopback address")
 	case x.outbound.Value == nil:
-		return "", "", host.Errorf(host.ConfigError, "secret %s has no value: nobody keeps secrets here", s.Name)
+		return "", "", host.Errorf(host.ConfigError, "secret %s has no value: there is no secret store", s.Name)
 	}
 	plain, err := x.outbound.Value(ctx, s.Name)
 	if err != nil {
@@ -133,18 +141,19 @@ func (x *exchange) secret(ctx context.Context, s host.SecretGrant) (name, value 
 	}
 	value = strings.ReplaceAll(strings.TrimSpace(text), "{secret}", plain)
 	if !isFieldValue(value) {
-		return "", "", host.Errorf(host.ConfigError, "secret %s holds a line break or another control character, which no header can", s.Name).
+		return "", "", host.Errorf(host.ConfigError,
+			"secret %s contains a line break or another control character, which headers must not", s.Name).
 			WithNext("parley secret set " + s.Name)
 	}
 	x.sentSecrets[s.Name] = plain
 	return name, value, nil
 }
 
-// isLoopback tells whether a host can be nothing but loopback; the guard holds localhost to it.
+// isLoopback reports whether a host can only be loopback; for localhost the guard ensures it.
 func isLoopback(name string) bool {
 	a, err := netip.ParseAddr(name)
 	return name == "localhost" || err == nil && a.IsLoopback()
 }
 
-// quote quotes what a guest wrote for an error.
+// quote quotes a guest's text for an error.
 func quote(s string) string { return strconv.Quote(manifest.Clip(manifest.CleanLine(s), 80)) }

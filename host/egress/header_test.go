@@ -16,14 +16,18 @@ import (
 func TestGuestHeaders(t *testing.T) {
 	s := serve(t, "127.0.0.1", echo)
 	w := newTestClient(t, Config{UserAgent: "parley/1.2.3"})
-	answer, err := w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{"x-one", "a"}, {"X-One", "b\tc"}, {"X-Empty", ""}, {"x-latin", "\xe9"}}}, "GET "+s.URL)
+	answer, err := w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{"x-one", "a"}, {"X-One", "b\tc"},
+		{"X-Empty", ""}, {"x-latin", "\xe9"}}}, "GET "+s.URL)
 	a := receivedOf(t, answer, err)
-	if !slices.Equal(a.Header["X-One"], []string{"a", "b\tc"}) || a.Header.Get("User-Agent") != "parley/1.2.3" || a.Header.Get("Accept-Encoding") != "gzip" ||
+	if !slices.Equal(a.Header["X-One"], []string{"a", "b\tc"}) || a.Header.Get("User-Agent") != "parley/1.2.3" ||
+		a.Header.Get("Accept-Encoding") != "gzip" ||
 		a.Header.Get("Connection") != "close" {
 		t.Errorf("arrived %v", a.Header)
 	}
-	answer, err = w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{"user-agent", "mine"}, {"range", "bytes=0-1"}}}, "GET "+s.URL)
-	if a := receivedOf(t, answer, err); a.Header.Get("User-Agent") != "mine" || a.Header.Get("Accept-Encoding") != "identity" {
+	answer, err = w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{"user-agent", "mine"},
+		{"range", "bytes=0-1"}}}, "GET "+s.URL)
+	if a := receivedOf(t, answer, err); a.Header.Get("User-Agent") != "mine" ||
+		a.Header.Get("Accept-Encoding") != "identity" {
 		t.Errorf("arrived %v", a.Header)
 	}
 
@@ -34,13 +38,32 @@ func TestGuestHeaders(t *testing.T) {
 	for _, tt := range []struct {
 		name, value, words string
 	}{
-		{"Host", "evil.test", "host's own"}, {"HOST", "evil.test", "host's own"}, {"connection", "x-a", "host's own"}, {"Keep-Alive", "1", "host's own"},
-		{"Content-Length", "3", "host's own"}, {"Transfer-Encoding", "chunked", "host's own"}, {"Upgrade", "websocket", "host's own"},
-		{"Proxy-Authorization", "x", "host's own"}, {"proxy-connection", "x", "host's own"}, {"TE", "trailers", "host's own"}, {"Trailer", "x", "host's own"},
-		{"Expect", "100-continue", "host's own"}, {"Accept-Encoding", "br", "host's own"}, {"HTTP2-Settings", "x", "host's own"},
-		{"", "x", "no name"}, {"a b", "x", "no name"}, {"a:", "x", "no name"}, {":authority", "x", "no name"}, {"a\r\nb", "x", "no name"}, {"ä", "x", "no name"},
-		{" Host", "x", "no name"}, {"Host ", "x", "no name"},
-		{"X-A", "b\r\nHost: evil.test", "line break"}, {"X-A", "b\nc", "line break"}, {"X-A", "\x00", "control"}, {"X-A", "\x7f", "control"},
+		{"Host", "evil.test", "is set by the host"},
+		{"HOST", "evil.test", "is set by the host"},
+		{"connection", "x-a", "is set by the host"},
+		{"Keep-Alive", "1", "is set by the host"},
+		{"Content-Length", "3", "is set by the host"},
+		{"Transfer-Encoding", "chunked", "is set by the host"},
+		{"Upgrade", "websocket", "is set by the host"},
+		{"Proxy-Authorization", "x", "is set by the host"},
+		{"proxy-connection", "x", "is set by the host"},
+		{"TE", "trailers", "is set by the host"},
+		{"Trailer", "x", "is set by the host"},
+		{"Expect", "100-continue", "is set by the host"},
+		{"Accept-Encoding", "br", "is set by the host"},
+		{"HTTP2-Settings", "x", "is set by the host"},
+		{"", "x", "not a valid name"},
+		{"a b", "x", "not a valid name"},
+		{"a:", "x", "not a valid name"},
+		{":authority", "x", "not a valid name"},
+		{"a\r\nb", "x", "not a valid name"},
+		{"ä", "x", "not a valid name"},
+		{" Host", "x", "not a valid name"},
+		{"Host ", "x", "not a valid name"},
+		{"X-A", "b\r\nHost: evil.test", "line break"},
+		{"X-A", "b\nc", "line break"},
+		{"X-A", "\x00", "control"},
+		{"X-A", "\x7f", "control"},
 		{"X-A", strings.Repeat("x", maxHeaderBytes), "more than 32768 bytes"},
 	} {
 		_, err := w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{tt.name, tt.value}}}, "GET "+s.URL)
@@ -53,7 +76,7 @@ func TestGuestHeaders(t *testing.T) {
 	}
 }
 
-// secretValues gives values and notes which were asked for.
+// secretValues returns values and records which were requested.
 type secretValues struct {
 	values    map[string]string
 	requested []string
@@ -76,7 +99,8 @@ func TestSecrets(t *testing.T) {
 	w := newTestClient(t, Config{RootCAs: rootsOf(first)})
 	w.Client.cfg.RootCAs.AddCert(second.Certificate())
 	w.networks("127.0.0.0/8")
-	w.names["example.com"], w.names["api.example.com"], w.names["plain.test"] = []string{"127.0.0.1"}, []string{"127.0.0.2"}, []string{"127.0.0.3"}
+	w.names["example.com"], w.names["api.example.com"], w.names["plain.test"] = []string{"127.0.0.1"},
+		[]string{"127.0.0.2"}, []string{"127.0.0.3"}
 	one, two := "https://example.com:"+portOf(first), "https://api.example.com:"+portOf(second)
 	three := "http://plain.test:" + portOf(plain)
 
@@ -89,11 +113,13 @@ func TestSecrets(t *testing.T) {
 		{Name: "READ", Read: true},
 		{Name: "OTHER", URL: "https://other.test", Header: "Authorization: {secret}"},
 	}
-	values := map[string]string{"ONE": "first-value", "BELOW": "second-value", "LOCAL": "third-value", "PLAIN": "fourth", "READ": "fifth", "OTHER": "sixth"}
+	values := map[string]string{"ONE": "first-value", "BELOW": "second-value", "LOCAL": "third-value", "PLAIN": "fourth",
+		"READ": "fifth", "OTHER": "sixth"}
 	send := func(url string, headers ...[2]string) (*secretValues, *host.HTTPResponse, error) {
 		v := &secretValues{values: values}
 		answer, err := w.Send(context.Background(), &host.HTTPRequest{URL: url, Headers: headers},
-			host.Outbound{HTTP: granted("GET "+one, "GET "+two, "GET "+three, "GET "+plain.URL), Secrets: secrets, Value: v.value})
+			host.Outbound{HTTP: granted("GET "+one, "GET "+two, "GET "+three, "GET "+plain.URL), Secrets: secrets,
+				Value: v.value})
 		return v, answer, err
 	}
 	for _, tt := range []struct {
@@ -106,13 +132,16 @@ func TestSecrets(t *testing.T) {
 		{"its own URL", one + "/x", []string{"ONE"}, "Bearer first-value", nil, ""},
 		{"a wildcard, bound twice", two + "/x", []string{"BELOW", "BELOW"}, "Basic guest", []string{"second-value"}, ""},
 		{"loopback by http", plain.URL, []string{"LOCAL"}, "Basic guest", nil, "<third-value|third-value>"},
-		{"decided anew by each hop", redirectTo(one, "307", two+"/x"), []string{"ONE", "BELOW", "BELOW"}, "", []string{"second-value"}, ""},
-		{"there and back", redirectTo(one, "307", redirectTo(two, "307", one+"/x")), []string{"ONE", "BELOW", "BELOW", "ONE"}, "Bearer first-value", nil, ""},
+		{"decided anew by each hop", redirectTo(one, "307", two+"/x"), []string{"ONE", "BELOW", "BELOW"}, "",
+			[]string{"second-value"}, ""},
+		{"there and back", redirectTo(one, "307", redirectTo(two, "307", one+"/x")), []string{"ONE", "BELOW", "BELOW", "ONE"},
+			"Bearer first-value", nil, ""},
 		{"to http", redirectTo(one, "307", plain.URL), []string{"ONE", "LOCAL"}, "", nil, "<third-value|third-value>"},
 	} {
 		v, answer, err := send(tt.url, [2]string{"authorization", "Basic guest"})
 		a := receivedOf(t, answer, err)
-		if !slices.Equal(v.requested, tt.asked) || a.Header.Get("Authorization") != tt.auth || len(a.Header["Authorization"]) > 1 ||
+		if !slices.Equal(v.requested, tt.asked) || a.Header.Get("Authorization") != tt.auth ||
+			len(a.Header["Authorization"]) > 1 ||
 			!slices.Equal(a.Header["X-Key"], tt.key) || a.Header.Get("X-Local") != tt.local {
 			t.Errorf("%s: asked for %q, arrived %v", tt.name, v.requested, a.Header)
 		}
@@ -124,7 +153,7 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("asked for %q, arrived %v", v.requested, a.Header)
 	}
 
-	// No secret leaves this machine in the clear, and none is asked for.
+	// No secret is sent in the clear to another machine, nor read for that.
 	v, _, err = send(three)
 	wantError(t, err, host.Denied, "secret:PLAIN", "by https")
 	if len(v.requested) > 0 {
@@ -142,14 +171,15 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 		code          host.Code
 		words         string
 	}{
-		{"X-Key: {secret}", "hunter2\nHost: evil.test", nil, host.ConfigError, "secret KEY holds a line break"},
+		{"X-Key: {secret}", "hunter2\nHost: evil.test", nil, host.ConfigError, "secret KEY contains a line break"},
 		{"X-Key: {secret}", "hunter2\x00", nil, host.ConfigError, "control character"},
-		{"X-Key: {secret}", "", host.Errorf(host.ConfigError, "secret KEY has no value"), host.ConfigError, "secret KEY has no value"},
+		{"X-Key: {secret}", "", host.Errorf(host.ConfigError, "secret KEY has no value"), host.ConfigError,
+			"secret KEY has no value"},
 		{"X-Key: {secret}", "", broken, host.Unavailable, s.URL},
-		{"Host: {secret}", "hunter2", nil, host.InvalidPlugin, "not for a plugin to set"},
-		{"Proxy-Authorization: {secret}", "hunter2", nil, host.InvalidPlugin, "not for a plugin to set"},
-		{"X Key: {secret}", "hunter2", nil, host.InvalidPlugin, "not for a plugin to set"},
-		{"", "hunter2", nil, host.InvalidPlugin, "not for a plugin to set"},
+		{"Host: {secret}", "hunter2", nil, host.InvalidPlugin, "plugins must not set"},
+		{"Proxy-Authorization: {secret}", "hunter2", nil, host.InvalidPlugin, "plugins must not set"},
+		{"X Key: {secret}", "hunter2", nil, host.InvalidPlugin, "plugins must not set"},
+		{"", "hunter2", nil, host.InvalidPlugin, "plugins must not set"},
 	} {
 		_, err := w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
 			HTTP: granted("GET " + s.URL), Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: tt.header}},
@@ -163,8 +193,8 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 	}
 	_, err := w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
 		HTTP: granted("GET " + s.URL), Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}}})
-	wantError(t, err, host.ConfigError, "nobody keeps secrets")
-	// A secret that the call does not reach is not looked at.
+	wantError(t, err, host.ConfigError, "there is no secret store")
+	// A secret for another URL is not read.
 	_, err = w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
 		Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}},
 		Value: func(context.Context, string) (string, error) {
@@ -174,8 +204,8 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 	wantError(t, err, host.Denied, "http:GET:"+s.URL)
 }
 
-// A server that repeats what it was told, in each place that a guest or a log can see. What comes back whole is for the host to redact; what
-// is said in an error must hold nothing of it.
+// A server may repeat what it received, in each place that a guest or a log can see. The host redacts them; errors must
+// not contain it.
 func TestEchoedSecrets(t *testing.T) {
 	const secret = "Hunter2+of-the-Vault"
 	var location string
@@ -196,17 +226,23 @@ func TestEchoedSecrets(t *testing.T) {
 	w := newTestClient(t, Config{})
 	send := func(url string, more ...string) (*host.HTTPResponse, error) {
 		return w.Send(context.Background(), &host.HTTPRequest{URL: url}, host.Outbound{
-			HTTP: granted(append(more, "GET "+url)...), Secrets: []host.SecretGrant{{Name: "KEY", URL: url, Header: "Authorization: Bearer {secret}"}},
+			HTTP: granted(append(more, "GET "+url)...), Secrets: []host.SecretGrant{{Name: "KEY", URL: url,
+				Header: "Authorization: Bearer {secret}"}},
 			Value: func(context.Context, string) (string, error) { return secret, nil },
 		})
 	}
 	answer, err := send(s.URL)
 	wantBody(t, answer, err, "you said "+secret)
-	// To another origin it does not go within a URL either, neither if that one is granted.
-	other := serve(t, "127.0.0.2", func(http.ResponseWriter, *http.Request) { t.Error("a secret arrived at another origin") })
+	// Nor is it sent to another origin within a URL, even if that origin is granted.
+	other := serve(t, "127.0.0.2", func(http.ResponseWriter,
+		*http.Request) {
+		t.Error("a secret arrived at another origin")
+	})
 	for mode, to := range map[string]string{
-		"host": "http://SECRET.evil.test/", "user": "http://SECRET@a.test/", "password": "http://x:SECRET@a.test/", "odd": "http://a.test./SECRET", "scheme": "SECRET://a.test/",
-		"opaque": "javascript:SECRET", "path": other.URL + "/SECRET", "query": other.URL + "/?x=SECRET", "fragment": other.URL + "/#SECRET",
+		"host": "http://SECRET.evil.test/", "user": "http://SECRET@a.test/", "password": "http://x:SECRET@a.test/",
+		"odd": "http://a.test./SECRET", "scheme": "SECRET://a.test/",
+		"opaque": "javascript:SECRET", "path": other.URL + "/SECRET", "query": other.URL + "/?x=SECRET",
+		"fragment": other.URL + "/#SECRET",
 	} {
 		location = strings.ReplaceAll(to, "SECRET", url.PathEscape(secret))
 		_, err := send(s.URL, "GET "+other.URL)
@@ -219,9 +255,12 @@ func TestEchoedSecrets(t *testing.T) {
 	answer, err = send(s.URL)
 	wantBody(t, answer, err, "/own")
 	for name, text := range map[string]string{
-		"no HTTP": secret + "\r\n\r\n", "bad status": "HTTP/1.1 2" + secret + "\r\n\r\n", "bad header": "HTTP/1.1 200 OK\r\n" + secret + "\r\n\r\n",
-		"bad length": "HTTP/1.1 200 OK\r\nContent-Length: " + secret + "\r\n\r\n", "bad coding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + secret + "\r\n\r\n",
-		"bad chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + secret + "\r\n", "odd coding": "HTTP/1.1 200 OK\r\nContent-Encoding: " + secret + "\r\n\r\nx",
+		"no HTTP": secret + "\r\n\r\n", "bad status": "HTTP/1.1 2" + secret + "\r\n\r\n",
+		"bad header": "HTTP/1.1 200 OK\r\n" + secret + "\r\n\r\n",
+		"bad length": "HTTP/1.1 200 OK\r\nContent-Length: " + secret + "\r\n\r\n",
+		"bad coding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + secret + "\r\n\r\n",
+		"bad chunk":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + secret + "\r\n",
+		"odd coding": "HTTP/1.1 200 OK\r\nContent-Encoding: " + secret + "\r\n\r\nx",
 	} {
 		_, err := send(serveRaw(t, respondWith(text)))
 		wantError(t, err, host.Unavailable)

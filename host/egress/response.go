@@ -21,18 +21,18 @@ import (
 	"github.com/parley-tools/parley/host/internal/origin"
 )
 
-// readResponse takes an answer in, decompressed, with at most so many bytes of body. Names of headers are in lower case and sorted; values that were
-// sent apart stay apart. Content-Length is told in an answer to HEAD alone.
+// readResponse reads a response, decompressed, with at most limit bytes of body. Header names are in lower case and
+// sorted; repeated headers stay separate. Only the response to HEAD has Content-Length.
 func readResponse(response *http.Response, limit int64) (*host.HTTPResponse, error) {
 	if response.StatusCode == http.StatusSwitchingProtocols {
-		return nil, problem{host.Unavailable, "it changed to a protocol that nobody asked for"}
+		return nil, problem{host.Unavailable, "it switched to another protocol without being asked to"}
 	}
 	body, err := readBody(response, limit)
 	if err != nil {
 		return nil, err
 	}
 	if response.Request.Method != http.MethodHead {
-		// The body has its own length, which changes where secrets are taken out of it.
+		// The length of the body changes where secrets are redacted.
 		response.Header.Del("Content-Length")
 	}
 	result := &host.HTTPResponse{Status: response.StatusCode, Headers: [][2]string{}, Body: body}
@@ -45,7 +45,7 @@ func readResponse(response *http.Response, limit int64) (*host.HTTPResponse, err
 }
 
 func readBody(response *http.Response, limit int64) ([]byte, error) {
-	// Compressed or not, what comes over the wire is hardly longer than what it stands for.
+	// What is sent, compressed or not, is hardly longer than the body that it stands for.
 	wire := &io.LimitedReader{R: response.Body, N: limit + limit/8 + 4<<10}
 	plain := io.Reader(wire)
 	switch strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ", ")) {
@@ -53,7 +53,7 @@ func readBody(response *http.Response, limit int64) ([]byte, error) {
 	case "gzip", "x-gzip":
 		unpacked, err := gzip.NewReader(wire)
 		if err == io.EOF {
-			return nil, nil // there is none, as in an answer to HEAD
+			return nil, nil // no body, as in the response to HEAD
 		}
 		if err != nil {
 			return nil, err
@@ -61,16 +61,17 @@ func readBody(response *http.Response, limit int64) ([]byte, error) {
 		plain = unpacked
 		response.Header.Del("Content-Encoding")
 	default:
-		return nil, problem{host.Unavailable, "its answer is in a content coding that was not asked for"}
+		return nil, problem{host.Unavailable, "its response has a content encoding that was not requested"}
 	}
 	data, err := io.ReadAll(io.LimitReader(plain, limit+1))
 	if int64(len(data)) > limit || wire.N <= 0 {
-		return nil, problem{host.LimitExceeded, fmt.Sprintf("its answer has a body of more than %d bytes; ask for less, or for a part by a range header", limit)}
+		return nil, problem{host.LimitExceeded,
+			fmt.Sprintf("its response body has more than %d bytes; request less, or a part with a range header", limit)}
 	}
 	return data, err
 }
 
-// problem is what is wrong with an answer, in words of ours.
+// problem is what is wrong with a response, in the host's words.
 type problem struct {
 	code host.Code
 	text string
@@ -78,11 +79,11 @@ type problem struct {
 
 func (c problem) Error() string { return c.text }
 
-// hostError turns what went wrong on the way to an origin into one of the host's errors. Its words hold nothing that came from a server,
-// which may have repeated a secret, nor of a URL's path and query.
+// hostError turns an error on the way to an origin into a *host.Error. Its text includes nothing that came from a
+// server, which may have repeated a secret, and no path or query of a URL.
 func hostError(ctx context.Context, target origin.Origin, err error) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= 0 {
-		<-ctx.Done() // its timer is late, not wrong
+		<-ctx.Done() // the timer of the context is late
 	}
 	var original, cause *host.Error
 	switch {
@@ -94,7 +95,7 @@ func hostError(ctx context.Context, target origin.Origin, err error) error {
 	case errors.As(context.Cause(ctx), &cause):
 		return cause
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return host.Errorf(host.Timeout, "%s did not answer before the time of the call was over", target)
+		return host.Errorf(host.Timeout, "%s did not respond within the time limit of the call", target)
 	}
 	return host.Errorf(host.Interrupted, "the request to %s was interrupted", target)
 }
@@ -112,14 +113,14 @@ func classify(err error) problem {
 		network      net.Error
 		corrupt      flate.CorruptInputError
 	)
-	text := "its answer is not HTTP, or broke off"
+	text := "its response is not HTTP, or was cut off"
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &name) && name.IsNotFound:
 		text = "its name has no address"
 	case errors.As(err, &name):
-		text = "its name could not be looked up"
+		text = "its name could not be resolved"
 	case errors.As(err, &errno):
 		text = errno.Error()
 	case errors.As(err, &noTLS):
@@ -133,14 +134,14 @@ func classify(err error) problem {
 	case errors.As(err, &verification):
 		text = "its certificate is not valid"
 	case errors.As(err, &network) && network.Timeout():
-		text = "it gave no connection in time"
-	// This error has no type: net/http makes it of text.
+		text = "it did not accept a connection in time"
+	// net/http returns this error without a type.
 	case strings.Contains(err.Error(), "server response headers exceeded"):
-		return problem{host.LimitExceeded, fmt.Sprintf("its answer has more than %d bytes of headers", maxAnswerHeader)}
+		return problem{host.LimitExceeded, fmt.Sprintf("its response has more than %d bytes of headers", maxResponseHeader)}
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
 		text = "its compressed body is damaged"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		text = "its answer ends before it is complete"
+		text = "its response ends before it is complete"
 	}
 	return problem{host.Unavailable, text}
 }

@@ -95,7 +95,7 @@ func TestSizes(t *testing.T) {
 				w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("x", 100))
 			}
 		case "/header":
-			w.Header().Set("X", strings.Repeat("x", maxAnswerHeader+1000))
+			w.Header().Set("X", strings.Repeat("x", maxResponseHeader+1000))
 		}
 	}
 	s := serve(t, "127.0.0.1", handle)
@@ -113,8 +113,10 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	for path, words := range map[string]string{
-		"/over": "more than 1048576 bytes", "/said": "more than 1048576 bytes", "/endless": "more than 1048576 bytes", "/bomb": "more than 1048576 bytes",
-		"/nothing-over-and-over": "more than 1048576 bytes", "/headers": "more than 65536 bytes of headers", "/header": "more than 65536 bytes of headers",
+		"/over": "more than 1048576 bytes", "/said": "more than 1048576 bytes", "/endless": "more than 1048576 bytes",
+		"/bomb":                  "more than 1048576 bytes",
+		"/nothing-over-and-over": "more than 1048576 bytes", "/headers": "more than 65536 bytes of headers",
+		"/header": "more than 65536 bytes of headers",
 	} {
 		t.Run(path, func(t *testing.T) {
 			_, err := w.send(host.HTTPRequest{URL: s.URL + path}, "GET "+s.URL)
@@ -123,7 +125,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Servers that never come to an end, in each place where they can: the call ends when it was promised to.
+// Servers may hang at any point: the call ends on time.
 func TestTimeout(t *testing.T) {
 	const promised = 200 * time.Millisecond
 	drip := func(text string) func(net.Conn) {
@@ -150,8 +152,12 @@ func TestTimeout(t *testing.T) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n")
 			hang(c)
 		}),
-		"never sends the body": serveRaw(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"); hang(c) }),
-		"never shakes hands":   strings.Replace(serveRaw(t, hang), "http://", "https://", 1),
+		"never sends the body": serveRaw(t, func(c net.Conn) {
+			io.WriteString(c,
+				"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+			hang(c)
+		}),
+		"never shakes hands": strings.Replace(serveRaw(t, hang), "http://", "https://", 1),
 	}
 	short := newTestClient(t, Config{Timeout: promised})
 	long := newTestClient(t, Config{})
@@ -183,11 +189,12 @@ func TestTimeout(t *testing.T) {
 		})
 		wantWithin(t, promised, func() {
 			_, err := short.send(host.HTTPRequest{URL: s.URL}, "GET "+s.URL)
-			wantError(t, err, host.Timeout, "where it led")
+			wantError(t, err, host.Timeout, "and its redirects")
 		})
 	})
 	t.Run("a name that is not found out", func(t *testing.T) {
-		w := newTestClient(t, Config{Timeout: promised, Resolve: func(ctx context.Context, name string) ([]netip.Addr, error) {
+		w := newTestClient(t, Config{Timeout: promised, Resolve: func(ctx context.Context, name string) ([]netip.Addr,
+			error) {
 			<-ctx.Done()
 			return nil, &net.DNSError{Err: ctx.Err().Error(), Name: name, IsTimeout: true}
 		}})
@@ -197,12 +204,12 @@ func TestTimeout(t *testing.T) {
 		})
 		wantWithin(t, promised, func() {
 			_, err := w.Dial(context.Background(), "a.test:80", nil)
-			wantError(t, err, host.Timeout, "http://a.test gave no connection within 200ms")
+			wantError(t, err, host.Timeout, "http://a.test did not accept a connection within 200ms")
 		})
 	})
 }
 
-// What a server says before it was asked is an answer to nothing: net/http would write it into the log.
+// What a server sends before the request is ignored; net/http would log it.
 func TestServersThatSpeakFirst(t *testing.T) {
 	var logged bytes.Buffer
 	log.SetOutput(&logged)
@@ -230,7 +237,7 @@ func TestServersThatSpeakFirst(t *testing.T) {
 	}
 }
 
-// stubConn notes how often it was read.
+// stubConn counts reads.
 type stubConn struct {
 	net.Conn
 	reads atomic.Int32
@@ -241,7 +248,8 @@ func (c *stubConn) Write(b []byte) (int, error) { return len(b), nil }
 func (c *stubConn) Close() error                { return nil }
 
 func TestClientSpeaksFirst(t *testing.T) {
-	for name, end := range map[string]func(net.Conn){"asked": func(c net.Conn) { c.Write([]byte("x")) }, "closed": func(c net.Conn) { c.Close() }} {
+	for name, end := range map[string]func(net.Conn){"asked": func(c net.Conn) { c.Write([]byte("x")) },
+		"closed": func(c net.Conn) { c.Close() }} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -261,7 +269,7 @@ func TestClientSpeaksFirst(t *testing.T) {
 	}
 }
 
-// What was begun for a call that is over ends with it.
+// Connections that were begun for a call end with it.
 func TestNothingIsLeftOpen(t *testing.T) {
 	opened, closed := make(chan struct{}, 10), make(chan struct{}, 10)
 	hang := func(conn net.Conn) {
@@ -290,7 +298,8 @@ func TestNothingIsLeftOpen(t *testing.T) {
 		return nil, nil
 	}})
 	w.rules.Proxy = true
-	for _, url := range []string{plain, strings.Replace(plain, "http://", "https://", 1), "http://a.test", "https://a.test"} {
+	for _, url := range []string{plain, strings.Replace(plain, "http://", "https://", 1), "http://a.test",
+		"https://a.test"} {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		go func() {
 			<-opened
@@ -316,7 +325,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	wantError(t, err, host.Interrupted, plain)
 }
 
-// Content codings: the one that is asked for is undone, any other would hide what must be redacted.
+// The requested content encoding is decoded; any other is an error, because it would hide what must be redacted.
 func TestCodings(t *testing.T) {
 	body := compressed([]byte("plain"))
 	s := serve(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
@@ -345,10 +354,14 @@ func TestCodings(t *testing.T) {
 		method, path, want string
 		words              string // of an error
 	}{
-		{"GET", "/?as=gzip", "plain", ""}, {"GET", "/?as=X-Gzip", "plain", ""}, {"GET", "/text?as=identity", "plain", ""}, {"GET", "/text", "plain", ""},
-		{"GET", "/", string(body), ""}, {"GET", "/twice?as=gzip", "plainplain", ""}, {"GET", "/empty?as=gzip", "", ""}, {"HEAD", "/?as=gzip", "", ""},
-		{"GET", "/?as=br", "", "not asked for"}, {"GET", "/?as=gzip,+gzip", "", "not asked for"}, {"GET", "/?as=deflate", "", "not asked for"},
-		{"GET", "/?as=zstd", "", "not asked for"}, {"GET", "/text?as=gzip", "", "ends before it is complete"}, {"GET", "/damaged?as=gzip", "", "damaged"},
+		{"GET", "/?as=gzip", "plain", ""}, {"GET", "/?as=X-Gzip", "plain", ""}, {"GET", "/text?as=identity", "plain", ""},
+		{"GET", "/text", "plain", ""},
+		{"GET", "/", string(body), ""}, {"GET", "/twice?as=gzip", "plainplain", ""}, {"GET", "/empty?as=gzip", "", ""},
+		{"HEAD", "/?as=gzip", "", ""},
+		{"GET", "/?as=br", "", "not requested"}, {"GET", "/?as=gzip,+gzip", "", "not requested"}, {"GET", "/?as=deflate", "",
+			"not requested"},
+		{"GET", "/?as=zstd", "", "not requested"}, {"GET", "/text?as=gzip", "", "ends before it is complete"}, {"GET",
+			"/damaged?as=gzip", "", "damaged"},
 		{"GET", "/cut?as=gzip", "", "ends before it is complete"},
 	} {
 		answer, err := w.send(host.HTTPRequest{Method: tt.method, URL: s.URL + tt.path}, "GET,HEAD "+s.URL)
@@ -378,14 +391,18 @@ func TestFailures(t *testing.T) {
 		{"a certificate of another", otherName.URL, "for another name", trusting},
 		{"plain on the port of TLS", strings.Replace(plain.URL, "http:", "https:", 1), "does not speak TLS", trusting},
 		{"TLS on a plain port", strings.Replace(secure.URL, "https:", "http:", 1), "", trusting},
-		{"TLS too old", old.URL, "not HTTP, or broke off", trusting},
+		{"TLS too old", old.URL, "not HTTP, or was cut off", trusting},
 		{"closes at once", serveRaw(t, func(net.Conn) {}), "", doubting},
 		{"closes after the question", serveRaw(t, respondWith("")), "ends before", doubting},
-		{"closes within the body", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx")), "ends before", doubting},
-		{"closes within a chunk", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nx")), "ends before", doubting},
+		{"closes within the body", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx")), "ends before",
+			doubting},
+		{"closes within a chunk", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nx")),
+			"ends before", doubting},
 		{"speaks something else", serveRaw(t, respondWith("220 mail\r\n")), "not HTTP", doubting},
-		{"two lengths", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy")), "not HTTP", doubting},
-		{"changes the protocol", serveRaw(t, respondWith("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nx")), "nobody asked for", doubting},
+		{"two lengths", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy")),
+			"not HTTP", doubting},
+		{"changes the protocol", serveRaw(t, respondWith("HTTP/1.1 101 Switching Protocols\r\nConnection: "+
+			"upgrade\r\nUpgrade: x\r\n\r\nx")), "without being asked", doubting},
 	} {
 		answer, err := newTestClient(t, tt.cfg).send(host.HTTPRequest{URL: tt.url + "/path?hunter2"}, "GET "+tt.url)
 		switch {

@@ -11,19 +11,20 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-const maxAnswerHeader = 64 << 10 // bytes of a status line and all headers
+const maxResponseHeader = 64 << 10 // bytes of the status line and all headers
 
-// transport is made for one hop and dropped with it: a connection that was opened under one grant, to an address that this grant
-// names, must never serve a request under another. HTTP/1.1 alone is spoken, since a second request on a connection never comes.
+// transport makes a transport for one hop, which is dropped with it: a connection that was opened under one grant, to
+// an address that this grant names, must never serve a request under another. Because a connection never serves a
+// second request, HTTP/1.1 is enough.
 //
-// The context that net/http gives to what dials outlives the request, and so does what it dials for itself: everything here is bound to
-// the context of the request instead.
+// The context that net/http passes to dial functions outlives the request, and so do connections that it dials for
+// later use. Everything here is bound to the context of the request instead.
 func (x *exchange) transport(ctx context.Context, r *http.Request) (*http.Transport, error) {
-	security := &tls.Config{RootCAs: x.client.cfg.RootCAs} // TLS 1.2 or newer, as is the default
+	security := &tls.Config{RootCAs: x.client.cfg.RootCAs} // TLS 1.2 or newer by default
 	tr := &http.Transport{
 		TLSClientConfig:        security,
 		DisableKeepAlives:      true,
-		MaxResponseHeaderBytes: maxAnswerHeader,
+		MaxResponseHeaderBytes: maxResponseHeader,
 		OnProxyConnectResponse: checkProxyResponse,
 	}
 	proxy, err := x.proxy(r)
@@ -58,15 +59,16 @@ func (x *exchange) transport(ctx context.Context, r *http.Request) (*http.Transp
 	return tr, nil
 }
 
-// proxy is the proxy of a request, nil where it goes its own way.
+// proxy returns the proxy for a request, or nil.
 func (x *exchange) proxy(r *http.Request) (*url.URL, error) {
 	if !x.rules.Proxy {
 		return nil, nil
 	}
 	proxy, err := x.client.cfg.Proxy(r)
 	if err != nil {
-		// The cause may hold the proxy's password.
-		return nil, host.Errorf(host.ConfigError, "the environment names a proxy that is no URL: look at HTTP_PROXY and HTTPS_PROXY")
+		// The cause may contain the proxy's password.
+		return nil, host.Errorf(host.ConfigError,
+			"the environment names a proxy with an invalid URL: check HTTP_PROXY and HTTPS_PROXY")
 	}
 	return proxy, nil
 }
@@ -75,18 +77,19 @@ func checkProxyResponse(_ context.Context, _ *url.URL, request *http.Request, re
 	if response.StatusCode == http.StatusOK {
 		return nil
 	}
-	return host.Errorf(host.Unavailable, "the proxy answered %d when asked to connect to %s", response.StatusCode, request.Host)
+	return host.Errorf(host.Unavailable, "the proxy responded %d to the request to connect to %s", response.StatusCode,
+		request.Host)
 }
 
-// clientFirstConn is a connection on which the client speaks first. What a server sends before it was asked waits; net/http would put it into the
-// process's log.
+// clientFirstConn is a connection on which the client writes first. Reading waits until then; otherwise net/http would
+// log what a server sends unasked.
 type clientFirstConn struct {
 	net.Conn
 	once    sync.Once
 	written chan struct{}
 }
 
-// clientFirst makes a connection patient, and ends it with the context.
+// clientFirst wraps a connection, and closes it when the context is done.
 func clientFirst(ctx context.Context, conn net.Conn, err error) (net.Conn, error) {
 	if err != nil {
 		return nil, err
