@@ -1,7 +1,8 @@
-// Package document validates the documents that Parley itself defines, such as plugin manifests, by their JSON Schemas.
+// Package document validates the documents that Parley itself defines, such as plugin manifests, by their JSON
+// Schemas.
 //
-// Two independent implementations must agree that a document is valid: the walker of [schema], which says in words what is
-// wrong, and gojsonschema. A mistake in one of them then refuses a document instead of accepting it.
+// Two independent implementations must agree that a document is valid: the walker of [schema], which says in words
+// what is wrong, and gojsonschema. A mistake in one of them then refuses a document instead of accepting it.
 package document
 
 import (
@@ -21,8 +22,8 @@ type Schema struct {
 	second *gojsonschema.Schema
 }
 
-// Compile compiles a schema that this project wrote, in draft-07. References must be local: nothing is ever fetched. The
-// error is that of [schema.CompileTrusted], or gojsonschema's.
+// Compile compiles a schema that this project wrote, in draft-07. References must be local: nothing is ever fetched.
+// The error is that of [schema.CompileTrusted], or gojsonschema's.
 func Compile(raw []byte) (*Schema, error) {
 	walker, err := schema.CompileTrusted(raw) // also refuses what overflows gojsonschema's stack
 	if err != nil {
@@ -38,8 +39,8 @@ func Compile(raw []byte) (*Schema, error) {
 	return &Schema{walker: walker, second: second}, nil
 }
 
-// Validate returns the violations of a value from [jsontext.Decode], as [schema.Schema.Validate] does; none means that the
-// document is valid. The error says that the value is not JSON, or that only gojsonschema refuses it.
+// Validate returns the violations of a value from [jsontext.Decode], as [schema.Schema.Validate] does; none means that
+// the document is valid. The error says that the value is not JSON, or that only gojsonschema refuses it.
 func (s *Schema) Validate(doc any) ([]schema.Violation, error) {
 	violations, err := s.walker.Validate(doc)
 	if err != nil || len(violations) > 0 {

@@ -26,12 +26,14 @@ func decoded(t *testing.T, text string) any {
 }
 
 func TestValidate(t *testing.T) {
-	s := compiled(t, `{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"],"additionalProperties":false}`)
+	s := compiled(t, `{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"],
+		"additionalProperties":false}`)
 	if violations, err := s.Validate(decoded(t, `{"n":1}`)); violations != nil || err != nil {
 		t.Errorf("got %v, %v", violations, err)
 	}
 	violations, err := s.Validate(decoded(t, `{"n":0,"m":1}`))
-	if err != nil || len(violations) != 2 || violations[0].Pointer != "/m" || violations[1].String() != "/n: expected integer >= 1, got number 0" {
+	if err != nil || len(violations) != 2 || violations[0].Pointer != "/m" ||
+		violations[1].String() != "/n: expected integer >= 1, got number 0" {
 		t.Errorf("got %v, %v", violations, err)
 	}
 }

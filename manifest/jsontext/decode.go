@@ -10,44 +10,44 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bound what Decode reads. The zero value holds the defaults for instances.
+// Limits bounds what [Decode] accepts. A zero field stands for its default.
 type Limits struct {
-	Depth int // nested arrays and objects; default 200
-	Bytes int // default 4 MiB
-	// Values bounds how many numbers, strings, words, arrays and objects there are: each takes far more memory than its text. Default 2^20.
+	Depth int // levels of nested arrays and objects; default 200
+	Bytes int // length of the text; default 4 MiB
+	// Values is the number of scalars, arrays and objects; default 2^20. Each takes far more memory than its text.
 	Values int
 
-	// ReplaceSurrogates reads an escape like \ud800, which is half of a pair, as U+FFFD instead of refusing it. It is for
-	// texts that other programs produced (browsers send such escapes), never for what a caller typed.
+	// ReplaceSurrogates reads half of a surrogate pair, such as the escape \ud800, as U+FFFD instead of refusing it. Set
+	// it for the output of other programs (browsers write such escapes), never for what a caller typed.
 	ReplaceSurrogates bool
 }
 
 const (
 	defaultDepth = 200
 	defaultBytes = 4 << 20
-	// An array of ones within defaultBytes has twice as many; nothing that people or programs say has.
+	// An array of ones within defaultBytes has twice as many values; no real document has.
 	defaultValues = 1 << 20
 
 	maxNumberLen = 64
-	// Beyond this, exact arithmetic on a number takes memory by its value, not by its length.
+	// Beyond this exponent, the memory of exact arithmetic grows with a number's value, not with its length.
 	maxExponent = 400
 )
 
-// SyntaxError says where a text stops being one JSON value that Decode accepts.
+// SyntaxError says where and why [Decode] refuses a text.
 type SyntaxError struct {
 	Offset       int64  // in bytes, from 0
 	Line, Column int    // from 1; columns count characters
 	Pointer      string // JSON pointer to the value being read
 	Msg          string
 
-	limit bool // a size or depth limit, not a fault of grammar
-	many  bool // more values than Limits.Values
+	limit bool // a bound of Limits is exceeded
+	many  bool // that bound is Limits.Values
 }
 
-// IsLimit reports whether the text breaks a bound of [Limits] and not the grammar.
+// IsLimit reports whether the text exceeds a bound of [Limits]. Its grammar may be valid.
 func (e *SyntaxError) IsLimit() bool { return e.limit }
 
-// TooMany tells whether the text held more values than were to be read.
+// TooMany reports whether the text has more values than [Limits] allows.
 func (e *SyntaxError) TooMany() bool { return e.many }
 
 func (e *SyntaxError) Error() string {
@@ -58,9 +58,9 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JSON at line %d, column %d: %s%s", e.Line, e.Column, e.Msg, at)
 }
 
-// Decode reads exactly one JSON value, strictly: valid UTF-8, no duplicate keys, nothing after the value, numbers of at
-// most 64 characters that are finite as float64 and have an exponent of at most 400 either way. Numbers become
-// json.Number, objects map[string]any, arrays []any. The error is a *SyntaxError.
+// Decode reads exactly one JSON value, strictly: the text is valid UTF-8, has no duplicate keys and nothing after the
+// value; a number has at most 64 characters, is finite as a float64, and its exponent is between -400 and 400. Numbers
+// become json.Number, objects map[string]any, arrays []any. The error is a *[SyntaxError].
 func Decode(data []byte, lim Limits) (any, error) {
 	if lim.Depth <= 0 {
 		lim.Depth = defaultDepth
@@ -73,7 +73,7 @@ func Decode(data []byte, lim Limits) (any, error) {
 	}
 	if len(data) > lim.Bytes {
 		return nil, &SyntaxError{Line: 1, Column: 1, limit: true,
-			Msg: fmt.Sprintf("%d bytes of JSON, at most %d are read", len(data), lim.Bytes)}
+			Msg: fmt.Sprintf("%d bytes of JSON, at most %d are accepted", len(data), lim.Bytes)}
 	}
 	d := &decoder{s: string(data), lim: lim}
 	v, err := d.document()
@@ -88,16 +88,16 @@ type decoder struct {
 	i    int
 	lim  Limits
 	path []string
-	n    int // values so far
+	n    int // number of values read so far
 }
 
 func (d *decoder) document() (any, *SyntaxError) {
 	if strings.HasPrefix(d.s, "\ufeff") {
-		return nil, d.fail(0, "a byte order mark stands before the value: remove it")
+		return nil, d.fail(0, "the text begins with a byte order mark: remove it")
 	}
 	d.space()
 	if d.i == len(d.s) {
-		return nil, d.fail(d.i, "empty input, a JSON value is expected")
+		return nil, d.fail(d.i, "the input is empty, a JSON value is expected")
 	}
 	v, err := d.value(0)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *decoder) value(depth int) (any, *SyntaxError) {
 	case c == 'n':
 		return nil, d.word("null")
 	case c == '\'':
-		return nil, d.fail(d.i, `%s where a value is expected: strings stand in double quotes`, d.here())
+		return nil, d.fail(d.i, `%s where a value is expected: strings are written in double quotes`, d.here())
 	default:
 		return nil, d.fail(d.i, "%s where a value is expected", d.here())
 	}
@@ -234,7 +234,7 @@ func (d *decoder) array(depth int) (any, *SyntaxError) {
 	}
 }
 
-// str reads a string whose opening quote stands at d.i.
+// str reads a string whose opening quote is at d.i.
 func (d *decoder) str() (string, *SyntaxError) {
 	open := d.i
 	d.i++
@@ -269,7 +269,7 @@ func (d *decoder) str() (string, *SyntaxError) {
 			d.i++
 		}
 	}
-	return "", d.fail(open, "a string that begins here never ends")
+	return "", d.fail(open, "the string that begins here is not terminated")
 }
 
 func (d *decoder) escape(b []byte) ([]byte, *SyntaxError) {
@@ -337,14 +337,15 @@ func (d *decoder) number() (any, *SyntaxError) {
 // ValidNumber reports whether Decode accepts text as a number.
 func ValidNumber(text string) bool { return numberFault(text) == "" }
 
-// numberFault says why text is no number that Decode accepts, or nothing.
+// numberFault returns why Decode refuses text as a number, "" if it accepts it.
 func numberFault(text string) string {
 	if len(text) > maxNumberLen {
-		return fmt.Sprintf("a number of %d characters, at most %d are read: give it as a string", len(text), maxNumberLen)
+		return fmt.Sprintf("a number of %d characters, at most %d are accepted: write it as a string",
+			len(text), maxNumberLen)
 	}
 	mantissa, exp, ok := splitNumber(text)
 	if !ok {
-		return fmt.Sprintf("%q is no JSON number", text)
+		return fmt.Sprintf("%q is not a JSON number", text)
 	}
 	zero := strings.Trim(mantissa, "-0.") == ""
 	if n, err := strconv.Atoi(exp); exp != "" && !zero && (err != nil || n > maxExponent || n < -maxExponent) {
@@ -356,7 +357,7 @@ func numberFault(text string) string {
 	return ""
 }
 
-// splitNumber checks the grammar of a JSON number and splits it at the exponent.
+// splitNumber splits a number before its exponent. ok is false where s is not a JSON number.
 func splitNumber(s string) (mantissa, exp string, ok bool) {
 	i := 0
 	digits := func() bool {
@@ -422,7 +423,7 @@ func (d *decoder) eat(c byte) bool {
 	return false
 }
 
-// here names what stands at d.i, for messages.
+// here describes the character or word at d.i for messages.
 func (d *decoder) here() string {
 	r, size := utf8.DecodeRuneInString(d.s[d.i:])
 	switch {
@@ -458,7 +459,7 @@ func (d *decoder) badUTF8(from int) *SyntaxError {
 
 func (d *decoder) tooDeep() *SyntaxError {
 	err := d.fail(d.i, "more than %d nested arrays and objects", d.lim.Depth)
-	err.Pointer, err.limit = "", true // a pointer of 200 parts helps nobody
+	err.Pointer, err.limit = "", true // nobody reads a pointer of 200 tokens
 	return err
 }
 

@@ -10,10 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// Marshal writes a decoded value as compact JSON: keys sorted, numbers as they were read, nothing escaped that need not
-// be. The same value always gives the same bytes.
+// Marshal encodes a value as canonical JSON: on one line, with sorted keys, numbers as they were read, and only the
+// escapes that JSON requires. The same value always gives the same bytes. It encodes what encoding/json cannot as
+// null.
 func Marshal(v any) []byte { return Append(nil, v) }
 
+// Append appends the encoding of v, as [Marshal] returns it, to b.
 func Append(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -43,7 +45,7 @@ func Append(b []byte, v any) []byte {
 			b = Append(b, v[k])
 		}
 		return append(b, '}')
-	default: // not from Decode
+	default: // v does not come from Decode
 		c, err := Normalize(v)
 		if err != nil {
 			return append(b, "null"...)
@@ -52,6 +54,7 @@ func Append(b []byte, v any) []byte {
 	}
 }
 
+// AppendString appends s as a JSON string to b. Invalid UTF-8 becomes U+FFFD.
 func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0
@@ -91,15 +94,15 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// Normalize turns a Go value into what Decode would have read: the callers' literals may hold ints, floats and []string.
-// A value that already is plain is returned as it stands, without a copy.
+// Normalize converts a Go value that encoding/json can encode to the types that [Decode] returns. A value that has only
+// these types is returned as it is, without a copy.
 func Normalize(v any) (any, error) {
 	if isNormal(v) {
 		return v, nil
 	}
 	data, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("schema: a value that is no JSON: %w", err)
+		return nil, fmt.Errorf("the value cannot be encoded as JSON: %w", err)
 	}
 	return Decode(data, Limits{Bytes: math.MaxInt, Depth: 1000})
 }
@@ -126,10 +129,10 @@ func isNormal(v any) bool {
 	return false
 }
 
-// shortLength is how many characters of a text a message shows.
+// shortLength is the number of characters of a text that a message shows.
 const shortLength = 60
 
-// Shorten cuts a text to 60 characters and ends it with an ellipsis where it did.
+// Shorten returns the first 60 characters of s, with an ellipsis where it cut something off.
 func Shorten(s string) string {
 	if len(s) <= shortLength || utf8.RuneCountInString(s) <= shortLength {
 		return s
@@ -144,5 +147,5 @@ func Shorten(s string) string {
 	return s
 }
 
-// QuoteShort writes a text as a JSON string, shortened, for messages.
+// QuoteShort returns s as a JSON string, shortened as [Shorten] does, for messages.
 func QuoteShort(s string) string { return string(AppendString(nil, Shorten(s))) }

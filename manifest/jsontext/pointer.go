@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Pointer joins reference tokens to a JSON pointer (RFC 6901).
+// Pointer joins reference tokens to a JSON pointer (RFC 6901). No tokens give "", the whole document.
 func Pointer(tokens []string) string {
 	var b strings.Builder
 	for _, t := range tokens {
@@ -15,6 +15,7 @@ func Pointer(tokens []string) string {
 	return b.String()
 }
 
+// EscapeToken writes a name as a reference token of a JSON pointer.
 func EscapeToken(t string) string {
 	if !strings.ContainsAny(t, "~/") {
 		return t
@@ -22,27 +23,27 @@ func EscapeToken(t string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
 }
 
-// UnescapeToken is the inverse of [EscapeToken].
+// UnescapeToken returns the name that a reference token stands for.
 func UnescapeToken(t string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
 }
 
-// SplitPointer is the inverse of [Pointer].
-func SplitPointer(p string) ([]string, bool) {
+// SplitPointer returns the names in a JSON pointer. ok is false where p is not a JSON pointer.
+func SplitPointer(p string) (tokens []string, ok bool) {
 	if p == "" {
 		return nil, true
 	}
 	if p[0] != '/' {
 		return nil, false
 	}
-	tokens := strings.Split(p[1:], "/")
+	tokens = strings.Split(p[1:], "/")
 	for i, t := range tokens {
 		tokens[i] = UnescapeToken(t)
 	}
 	return tokens, true
 }
 
-// Lookup follows reference tokens through a decoded value.
+// Lookup returns the value that reference tokens lead to in a decoded value.
 func Lookup(v any, tokens []string) (any, bool) {
 	for _, t := range tokens {
 		switch x := v.(type) {

@@ -7,15 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Repair rewrites a text that is nearly JSON as what it was meant to be: names without quotes or in single ones, Python's and
-// JavaScript's words for true, false and null, commas too many or too few, line breaks within strings, and whatever the end lacks. ok is false where
-// that is not clear. The result is a proposal: it is for showing, never for running unasked.
+// Repair rewrites a text that is nearly JSON as JSON. It handles names without quotes or in single quotes, the words
+// of Python and JavaScript for true, false and null, missing and additional commas, line breaks in strings, and
+// missing brackets and quotes at the end. ok is false where the meaning is not clear. The result is a proposal to
+// show, never to run without asking.
 func Repair(text string) (repaired json.RawMessage, ok bool) {
 	r := &repairer{rest: text}
 	if !r.value(0) {
 		return nil, false
 	}
-	// One closing bracket too many is a slip, anything else is another text.
+	// Closing brackets too many are a mistake, anything else is a second text.
 	if strings.Trim(r.rest, " \t\r\n]};") != "" {
 		return nil, false
 	}
@@ -23,18 +24,19 @@ func Repair(text string) (repaired json.RawMessage, ok bool) {
 	return repaired, json.Valid(repaired)
 }
 
-// repairDepth is how deep what is repaired may be nested.
+// repairDepth is the greatest depth of nested arrays and objects.
 const repairDepth = 100
 
-// repairer reads rest and writes out, strictly.
+// repairer reads a lenient form of JSON from rest and writes JSON to out.
 type repairer struct {
 	rest string
 	out  strings.Builder
 }
 
-// words are what other languages call the values of JSON.
+// words maps the spellings of other languages to the words of JSON.
 var words = map[string]string{
-	"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null", "nil": "null", "undefined": "null",
+	"true": "true", "True": "true", "false": "false", "False": "false",
+	"null": "null", "None": "null", "nil": "null", "undefined": "null",
 }
 
 func (r *repairer) value(depth int) bool {
@@ -64,14 +66,14 @@ func (r *repairer) value(depth int) bool {
 	return true
 }
 
-// isWord tells whether a text without quotes can be taken for a name or a word.
+// isWord reports whether a text without quotes can be read as a name or a string.
 func isWord(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("_-.$", c)
 	})
 }
 
-// list reads the members between two brackets, of which the closing one may be missing at the end of the text.
+// list reads what stands between two brackets. The closing bracket may be missing at the end of the text.
 func (r *repairer) list(open, shut string, depth int, member func() bool) bool {
 	r.out.WriteString(open)
 	for n := 0; ; n++ {
@@ -83,7 +85,7 @@ func (r *repairer) list(open, shut string, depth int, member func() bool) bool {
 			r.out.WriteString(shut)
 			return true
 		}
-		// Without a comma only what is quoted or in brackets of its own shows where the next member begins.
+		// Without a comma, only a quote or a bracket shows where the next member begins.
 		if !separated && !strings.ContainsAny(r.rest[:1], `"'{[`) {
 			return false
 		}
@@ -96,7 +98,7 @@ func (r *repairer) list(open, shut string, depth int, member func() bool) bool {
 	}
 }
 
-// name reads the name of a member and what stands between it and its value.
+// name reads the name of a member and the colon or equals sign behind it.
 func (r *repairer) name() bool {
 	if strings.HasPrefix(r.rest, `"`) || strings.HasPrefix(r.rest, "'") {
 		if !r.quoted() {
@@ -117,7 +119,7 @@ func (r *repairer) name() bool {
 	return true
 }
 
-// quoted reads a string in either kind of quotes; at the end of the text the closing one may be missing.
+// quoted reads a string in single or double quotes. The closing quote may be missing at the end of the text.
 func (r *repairer) quoted() bool {
 	quote := rune(r.rest[0])
 	var text strings.Builder
@@ -148,7 +150,7 @@ func (r *repairer) quoted() bool {
 	return json.Valid([]byte(text.String()))
 }
 
-// word reads up to one of some signs, without the space around.
+// word reads up to one of the characters in until, and trims white space.
 func (r *repairer) word(until string) string {
 	end := strings.IndexAny(r.rest, until)
 	if end < 0 {

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// A Scanner walks the text of a JSON value without building the value: texts may be megabytes. It copies nothing, and what
-// it returns are parts of the text. It finds tokens and does not check the grammar: of a text that is not JSON it returns
-// some tokens, and always comes to an end.
+// A Scanner walks the text of a JSON value without building the value: texts may be megabytes. It copies nothing, and
+// what it returns are parts of the text. It finds tokens and does not check the grammar: of a text that is not JSON it
+// returns some tokens, and always comes to an end.
 type Scanner struct {
 	data []byte
 	at   int
@@ -59,8 +59,11 @@ const (
 	quote
 )
 
-var class = [256]byte{' ': space, '\t': space, '\n': space, '\r': space, '{': structural, '}': structural, '[': structural,
-	']': structural, ':': structural, ',': structural, '"': quote}
+var class = [256]byte{
+	' ': space, '\t': space, '\n': space, '\r': space,
+	'{': structural, '}': structural, '[': structural, ']': structural, ':': structural, ',': structural,
+	'"': quote,
+}
 
 // stringEnd returns the offset behind the string that begins at i.
 func stringEnd(data []byte, i int) int {
@@ -110,8 +113,8 @@ func (s *Scanner) Members(visit func(key []byte)) bool {
 	return true
 }
 
-// Items walks the items of the array that comes next; visit must take one item. The result is false, and nothing is taken,
-// where the next value is not an array.
+// Items walks the items of the array that comes next; visit must take one item. The result is false, and nothing is
+// taken, where the next value is not an array.
 func (s *Scanner) Items(visit func()) bool {
 	if s.Peek() != '[' {
 		return false
@@ -149,9 +152,9 @@ func Unquote(token []byte) (text string, ok bool) {
 	return text, ok
 }
 
-// Prune returns a JSON text without the members and items for which drop returns true, on one line, in the same order. drop
-// is called with the JSON pointer of each in the text as it is given, and with its value. It serves to edit a schema
-// whose order of keys matters to readers; the text must be valid JSON.
+// Prune returns a JSON text without the members and items for which drop returns true, on one line, in the same order.
+// drop is called with the JSON pointer of each in the text as it is given, and with its value. It serves to edit a
+// schema whose order of keys matters to readers; the text must be valid JSON.
 func Prune(data []byte, drop func(pointer string, value []byte) bool) []byte {
 	p := &pruner{in: Scan(data), drop: drop}
 	p.value("")

@@ -27,7 +27,9 @@ func TestScanner(t *testing.T) {
 }
 
 func TestUnquote(t *testing.T) {
-	for token, want := range map[string]string{`"a"`: "a", `""`: "", `"\u00e9\n"`: "é\n", "\"a\xff\"": "a\ufffd", `"\ud800"`: "\ufffd"} {
+	for token, want := range map[string]string{
+		`"a"`: "a", `""`: "", `"\u00e9\n"`: "é\n", "\"a\xff\"": "a\ufffd", `"\ud800"`: "\ufffd",
+	} {
 		if got, ok := Unquote([]byte(token)); got != want || !ok {
 			t.Errorf("Unquote(%s) = %q, %v", token, got, ok)
 		}
@@ -40,7 +42,8 @@ func TestUnquote(t *testing.T) {
 }
 
 func TestPrune(t *testing.T) {
-	const in = ` {"type": "object", "properties":{"b":{"type":"integer","minimum":1},"a/b":[1,{"minimum":2},3]},"additionalProperties":false } `
+	const in = ` {"type": "object", "properties":{"b":{"type":"integer","minimum":1},"a/b":[1,{"minimum":2},3]},` +
+		`"additionalProperties":false } `
 	for _, tt := range []struct {
 		name, want string
 		drop       func(pointer string, value []byte) bool
@@ -49,7 +52,8 @@ func TestPrune(t *testing.T) {
 			func(string, []byte) bool { return false }},
 		{"by name and value", `{"type":"object","properties":{"b":{"type":"integer"},"a/b":[1,{},3]}}`,
 			func(pointer string, value []byte) bool {
-				return strings.HasSuffix(pointer, "/minimum") || strings.HasSuffix(pointer, "/additionalProperties") && string(value) == "false"
+				return strings.HasSuffix(pointer, "/minimum") ||
+					strings.HasSuffix(pointer, "/additionalProperties") && string(value) == "false"
 			}},
 		{"by pointer", `{"properties":{"a/b":[{"minimum":2},3]},"additionalProperties":false}`,
 			func(pointer string, _ []byte) bool {
