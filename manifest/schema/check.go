@@ -10,11 +10,11 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// A location is where in the value a check stands.
+// A location is a path into the value that is checked, as a list from its end to the root; nil is the root.
 type location struct {
 	up       *location
 	token    string
-	optional bool // a property that may be left out
+	optional bool // it is a property that is not required
 }
 
 func (p *location) pointer() string {
@@ -29,23 +29,23 @@ func (p *location) pointer() string {
 func (p *location) key(k string) *location { return &location{up: p, token: k} }
 func (p *location) index(i int) *location  { return &location{up: p, token: strconv.Itoa(i)} }
 
-// A fault is a violation before it is put into words.
+// A fault is a violation before it is described in words.
 type fault struct {
 	at      *location
 	keyword string
-	node    *node // whose keyword is broken; nil if several are
-	v       any   // what stands at the place
-	absent  bool  // nothing stands there
+	node    *node // the schema with the broken keyword; nil if there are several
+	v       any   // the value there
+	absent  bool  // there is no value
 
-	child     *node          // for a missing property: its schema, if it has one
-	known     []string       // for an unknown property: the names that the object knows
-	beside    map[string]any // and what it holds
-	allowed   []any          // for values to choose from that no single enum holds
-	expected  string         // when the keyword does not say it all
-	ambiguous bool           // one of several ways to be wrong: correct nothing
+	child     *node          // schema of a missing property, if it has one
+	known     []string       // names of properties that the schema of the object knows, for an unknown one
+	beside    map[string]any // the object with the unknown property
+	allowed   []any          // values to choose from, where no single enum lists them
+	expected  string         // replaces or completes the text made from the keyword
+	ambiguous bool           // there are several ways to correct it, so none is proposed
 }
 
-// A record collects which parts of one value some schema has looked at, for the unevaluated keywords.
+// A record is the set of properties or items of one value that some schema has evaluated, for the unevaluated keywords.
 type record struct {
 	props map[string]bool
 	items map[int]bool
@@ -77,16 +77,16 @@ func (s *record) add(o *record) {
 	}
 }
 
-// A walker checks a value by the compiled graph, and finds every fault of it.
+// A walker validates a value by the graph of nodes.
 type walker struct {
-	uneval bool // keep track of what was seen
-	steps  int  // left; negative once they are used up, and then no answer counts
+	uneval bool // keep records of what was evaluated
+	steps  int  // steps left; once it is negative, the result means nothing
 }
 
 func (s *Schema) walker() *walker { return &walker{uneval: s.uneval, steps: 1 << 40} }
 
-// check says whether v is valid at n. With faults it collects all of them, without it stops at the first. seen, if not
-// nil, learns which parts of v were looked at.
+// check reports whether v is valid by n. It appends all faults to faults, or stops at the first where faults is nil.
+// It adds the parts of v that were evaluated to seen, unless that is nil.
 func (w *walker) check(n *node, v any, at *location, faults *[]fault, seen *record) bool {
 	if w.steps--; w.steps < 0 {
 		return false
@@ -149,7 +149,7 @@ func (w *walker) check(n *node, v any, at *location, faults *[]fault, seen *reco
 	}
 	ok = w.unevaluated(n, v, at, faults, mine) && ok
 	if w.uneval && (ok || faults != nil) {
-		// What failed was looked at all the same: its fault is told, it need not be called unknown as well.
+		// A part that is invalid counts as evaluated: it has a fault already and must not be called unknown as well.
 		seen.add(mine)
 	}
 	return ok && w.steps >= 0
@@ -320,7 +320,9 @@ func (w *walker) object(n *node, v map[string]any, at *location, faults *[]fault
 	return ok
 }
 
-func (w *walker) property(n *node, name string, beside map[string]any, up *location, faults *[]fault, seen *record) bool {
+func (w *walker) property(
+	n *node, name string, beside map[string]any, up *location, faults *[]fault, seen *record,
+) bool {
 	v := beside[name]
 	at := up.key(name)
 	at.optional = !slices.Contains(n.required, name)
@@ -396,9 +398,11 @@ func (w *walker) logic(n *node, v any, at *location, faults *[]fault, seen *reco
 	return ok
 }
 
-// union checks anyOf and oneOf. When no branch accepts, it tells the faults of the one that was most likely meant, or,
-// where several are as likely, one fault that names them.
-func (w *walker) union(n *node, keyword string, branches []*node, v any, at *location, faults *[]fault, seen *record, fail func(fault)) bool {
+// union checks anyOf and oneOf. When no branch accepts v, it adds the faults of the branch that was most likely meant,
+// or one fault that names several, where they are equally likely.
+func (w *walker) union(
+	n *node, keyword string, branches []*node, v any, at *location, faults *[]fault, seen *record, fail func(fault),
+) bool {
 	valid := 0
 	all := make([][]fault, len(branches))
 	for i, b := range branches {
@@ -423,7 +427,8 @@ func (w *walker) union(n *node, keyword string, branches []*node, v any, at *loc
 		return true
 	}
 	if valid > 1 {
-		fail(fault{keyword: keyword, expected: "a value for exactly one of the alternatives, this one fits " + strconv.Itoa(valid) + ": " + describeUnion(branches)})
+		fail(fault{keyword: keyword, expected: "a value that matches exactly one of the alternatives, this one matches " +
+			strconv.Itoa(valid) + ": " + describeUnion(branches)})
 		return false
 	}
 	if faults != nil {
@@ -435,13 +440,13 @@ func (w *walker) union(n *node, keyword string, branches []*node, v any, at *loc
 	return false
 }
 
-// likeliestFaults picks the faults to tell when no branch of a union accepts v.
+// likeliestFaults returns the faults to report when no branch of a union accepts v; all holds those of each branch.
 func likeliestFaults(n *node, keyword string, branches []*node, v any, at *location, all [][]fault) []fault {
 	type option struct {
 		index, wrongKind, wrongTag, count int
 	}
 	var options []option
-	choice := true // every branch wants another value of the same kind: the union is one big enum
+	choice := true // each branch only wants another type or value, so that the union works like an enum
 	for i, faults := range all {
 		o := option{index: i, count: len(faults)}
 		for _, f := range faults {
@@ -475,7 +480,7 @@ func likeliestFaults(n *node, keyword string, branches []*node, v any, at *locat
 	if len(options) == 1 || better(options[0], options[1]) < 0 {
 		return all[options[0].index]
 	}
-	// A tag that no branch has, but that each names: offer the tags.
+	// Each branch names a value of the same property, and this is none of them: list these values.
 	if tag := commonTag(all, at, options[0].wrongKind == 0); tag != nil {
 		return []fault{*tag}
 	}
@@ -488,7 +493,7 @@ func likeliestFaults(n *node, keyword string, branches []*node, v any, at *locat
 	return []fault{{at: at, keyword: keyword, node: n, v: v, expected: describeUnion(tied), ambiguous: true}}
 }
 
-// mergeChoices merges branches that each wanted a type or a value into one fault.
+// mergeChoices makes one fault of those of branches that each want another type or value.
 func mergeChoices(n *node, keyword string, v any, at *location, all [][]fault) fault {
 	merged := fault{at: at, keyword: keyword, node: n, v: v}
 	var wants []*node
@@ -511,7 +516,7 @@ func mergeChoices(n *node, keyword string, v any, at *location, all [][]fault) f
 	return merged
 }
 
-// choices lists the values that a fault of enum or const allows.
+// choices returns the values that the keyword of a fault allows, nil if it is neither enum nor const.
 func (f fault) choices() []any {
 	switch {
 	case f.allowed != nil:
@@ -524,8 +529,8 @@ func (f fault) choices() []any {
 	return nil
 }
 
-// commonTag finds the property whose value every branch of a union refuses by const or enum: the tag that tells the
-// branches apart.
+// commonTag returns a fault for the property that tells the branches of a union apart: the one whose value every branch
+// refuses by const or enum. It is nil where there is none.
 func commonTag(all [][]fault, at *location, sameKind bool) *fault {
 	if !sameKind {
 		return nil
@@ -541,7 +546,7 @@ func commonTag(all [][]fault, at *location, sameKind bool) *fault {
 		}
 		f := faults[i]
 		if tag == nil {
-			tag = &fault{at: f.at, keyword: "enum", v: f.v} // no one schema can judge the choice
+			tag = &fault{at: f.at, keyword: "enum", v: f.v} // without a node: no single schema describes the choice
 		}
 		tag.allowed = append(tag.allowed, f.choices()...)
 	}
@@ -562,7 +567,8 @@ func (w *walker) unevaluated(n *node, v any, at *location, faults *[]fault, seen
 			seen.prop(name)
 			if a := n.unevalProps.always; a != nil && !*a {
 				ok = false
-				add(faults, fault{at: at.key(name), keyword: "unevaluatedProperties", node: n, v: v[name], known: knownNames(n), beside: v})
+				add(faults, fault{at: at.key(name), keyword: "unevaluatedProperties", node: n, v: v[name],
+					known: knownNames(n), beside: v})
 			} else if !w.check(n.unevalProps, v[name], at.key(name), faults, nil) {
 				ok = false
 			}
@@ -584,7 +590,7 @@ func (w *walker) unevaluated(n *node, v any, at *location, faults *[]fault, seen
 	return ok
 }
 
-// knownNames gathers the properties that n and all that it applies in place know.
+// knownNames returns the names of the properties of n and of all schemas that it applies to the same value.
 func knownNames(n *node) []string {
 	names := map[string]bool{}
 	var visit func(n *node)
@@ -602,11 +608,11 @@ func knownNames(n *node) []string {
 	return sortedKeys(names)
 }
 
-// budget is what validating one value may cost, in steps. A step takes the walker 40 ns to 2 us; the slowest values within
-// the budget that the tests try take 2 s. An array of 4 MiB of three-digit numbers passes.
+// budget bounds the cost of validating one value, in steps of 0.04 to 2 us. The slowest values found within it take 2
+// s; an array of 4 MiB of three-digit numbers stays within it.
 const budget = 1_500_000
 
-// checkCost refuses a value whose judging would pass the budget.
+// checkCost returns a *CostError where validating v would exceed the budget.
 func checkCost(root *node, v any) error {
 	m := meter{left: budget}
 	if !m.visit(root, v, 0) {
@@ -615,7 +621,7 @@ func checkCost(root *node, v any) error {
 	return nil
 }
 
-// A meter counts what the walker may have to do at most: it follows every branch of every union, whatever fails first.
+// A meter computes an upper bound of the walker's steps: it follows every branch of every union, whatever fails first.
 type meter struct{ left int }
 
 func (m *meter) visit(n *node, v any, depth int) bool {
@@ -679,7 +685,8 @@ func (m *meter) object(n *node, v map[string]any, depth int) bool {
 				return false
 			}
 		}
-		if !known && !m.maybe(n.additional, x, depth) || !m.maybe(n.propertyNames, k, depth) || !m.maybe(n.unevalProps, x, depth) {
+		if !known && !m.maybe(n.additional, x, depth) || !m.maybe(n.propertyNames, k, depth) ||
+			!m.maybe(n.unevalProps, x, depth) {
 			return false
 		}
 	}
@@ -688,5 +695,5 @@ func (m *meter) object(n *node, v map[string]any, depth int) bool {
 
 func (m *meter) maybe(n *node, v any, depth int) bool { return n == nil || m.visit(n, v, depth+1) }
 
-// matchCost is for the worst patterns, which keep most of their program busy at each byte.
+// matchCost assumes the worst pattern, which keeps most of its program busy at each byte.
 func matchCost(p *pattern, s string) int { return 1 + len(s)*(1+p.size/4)/64 }

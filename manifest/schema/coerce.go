@@ -9,19 +9,20 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// A Coercion is a small fault that was coerced: the value at Pointer was From and is now To.
+// A Coercion is a change of type that [Schema.Coerce] made: the value at Pointer was From and is now To.
 type Coercion struct {
 	Pointer  string
 	From, To string // like Violation.Provided
 }
 
-// Coerce mends safe coercions and fills in defaults, in a copy; v itself stays as it is. Coercions are a numeric string where a
-// number is wanted, "true" or "false" where a boolean is, one value where an array of its type is, and JSON text where an
-// object or array is: never anything that should be a string, never at a union (several types, anyOf, oneOf), and only
-// if the coerced value is valid for its place. A property that is absent gets a copy of its schema's default, unless that
-// is not valid itself, or would make a valid value invalid. Coercions come in the order of Validate's violations.
+// Coerce returns a copy of v in which safe coercions are made and defaults are filled in; v itself does not change.
 //
-// What Coerce cannot make valid it leaves for Validate to tell.
+// It makes a number of a numeric string, a boolean of "true" and "false", an array of a single value of its items'
+// type, and an object or array of JSON text, where the schema wants exactly that type. It never makes a string,
+// changes nothing at a union (several types, anyOf, oneOf), and makes a coercion only if the result is valid there. An
+// absent property gets a copy of its schema's default, unless the default is invalid or makes the whole value invalid.
+// Whatever else is wrong stays as it is, for [Schema.Validate] to report. The coercions have the order of Validate's
+// violations.
 func (s *Schema) Coerce(v any) (any, []Coercion) {
 	p, err := jsontext.Normalize(v)
 	if err != nil {
@@ -34,7 +35,7 @@ func (s *Schema) Coerce(v any) (any, []Coercion) {
 	m.defaults = &defaultFiller{left: maxFilled, open: map[*node]bool{}}
 	out, _ := m.coerce(s.root, p, nil)
 	if d := m.defaults; d.left < 0 || d.any && !m.valid(s.root, out) {
-		// A default may break what looks at the object as a whole. Then the value may be valid without.
+		// A default may break a keyword about the whole object. The value may be valid without it.
 		bare := s.coercer()
 		if without, _ := bare.coerce(s.root, p, nil); d.left < 0 || bare.valid(s.root, without) {
 			m, out = bare, without
@@ -44,34 +45,34 @@ func (s *Schema) Coerce(v any) (any, []Coercion) {
 	return out, m.coercions
 }
 
-// coerceSteps bounds one coercer: coercions inside coercions are tried again at each level.
+// coerceSteps bounds the steps of one coercer: nested coercions are tried again at each level.
 const coerceSteps = 4 * budget
 
 type coercer struct {
 	w         *walker
-	defaults  *defaultFiller // nil: fill in none
+	defaults  *defaultFiller // nil to fill in no defaults
 	coercions []Coercion
 }
 
-// maxFilled bounds what all defaults together add to a value, in bytes of text: defaults that hold objects with defaults
-// would double at each level.
+// maxFilled bounds the defaults that are added to one value, in bytes of text: an object with defaults as a default may
+// double the size at each level.
 const maxFilled = 16 << 20
 
-// defaultFiller is what the coercers of one value know about its defaults.
+// defaultFiller is the state that the coercers of one value share about its defaults.
 type defaultFiller struct {
 	left int
-	any  bool           // something was filled in
-	open map[*node]bool // schemas whose default is being completed: such a default is not completed by itself
+	any  bool           // a default was filled in
+	open map[*node]bool // schemas whose default is being completed, which must not complete itself
 }
 
 func (s *Schema) coercer() *coercer { return &coercer{w: s.boundedWalker()} }
 
-// boundedWalker is a walker for a question on the side, which may remain unanswered.
+// boundedWalker returns a walker for proposals: one that costs too much is not made.
 func (s *Schema) boundedWalker() *walker { return &walker{uneval: s.uneval, steps: coerceSteps} }
 
 func (m *coercer) valid(n *node, v any) bool { return m.w.check(n, v, nil, nil, nil) }
 
-// coerce returns a coerced copy of v, and whether anything is different.
+// coerce returns a coerced copy of v, and whether it differs from v.
 func (m *coercer) coerce(n *node, v any, at *location) (any, bool) {
 	all := n.conjuncts()
 	want, single := wanted(all)
@@ -90,7 +91,7 @@ func (m *coercer) coerce(n *node, v any, at *location) (any, bool) {
 	return v, false
 }
 
-// wanted is the type that all conjuncts together ask for, if it is one, and none of them is a union.
+// wanted returns the one type that all conjuncts together want. It is false where they want several or one is a union.
 func wanted(all []*node) (kinds, bool) {
 	want := kinds(0)
 	for _, c := range all {
@@ -112,7 +113,7 @@ func wanted(all []*node) (kinds, bool) {
 	return want, want != 0
 }
 
-// coerceType tries to turn v, which has the wrong type for n, into what was meant.
+// coerceType tries to convert v to the type that n wants.
 func (m *coercer) coerceType(n *node, v any, at *location) (any, bool) {
 	all := n.conjuncts()
 	want, single := wanted(all)
@@ -120,7 +121,7 @@ func (m *coercer) coerceType(n *node, v any, at *location) (any, bool) {
 		return nil, false
 	}
 	for _, candidate := range candidates(all, want, v) {
-		// What stands inside may hold coercions of its own.
+		// The values inside may need coercions, too.
 		inner := &coercer{w: m.w, defaults: m.defaults}
 		coerced, _ := inner.coerce(n, candidate, at)
 		if m.valid(n, coerced) {
@@ -131,7 +132,7 @@ func (m *coercer) coerceType(n *node, v any, at *location) (any, bool) {
 	return nil, false
 }
 
-// candidates lists what v can have been meant as, the likeliest first.
+// candidates returns the values of the wanted type that v may stand for, the likeliest first.
 func candidates(all []*node, want kinds, v any) []any {
 	text, isText := v.(string)
 	switch want {
@@ -162,7 +163,7 @@ func candidates(all []*node, want kinds, v any) []any {
 	return nil
 }
 
-// embedded decodes JSON text that begins with open.
+// embedded decodes a string that holds JSON, if that begins with open.
 func embedded(text string, open byte) (any, bool) {
 	trimmed := strings.TrimLeft(text, " \t\r\n")
 	if trimmed == "" || trimmed[0] != open {
@@ -187,7 +188,7 @@ func (m *coercer) array(all []*node, v []any, at *location) (any, bool) {
 	return out, changed
 }
 
-// itemSchema is the schema of the item at i, if exactly one of the conjuncts has one.
+// itemSchema returns the schema of the item at i, nil unless exactly one of the conjuncts has one.
 func itemSchema(all []*node, i int) *node {
 	var found *node
 	for _, c := range all {
@@ -234,7 +235,7 @@ func (m *coercer) object(all []*node, v map[string]any, at *location) (any, bool
 	return out, changed
 }
 
-// fallback is a copy of n's default, completed by the defaults of what it leaves out itself.
+// fallback returns a copy of n's default, completed by the defaults of the properties that are absent in it.
 func (m *coercer) fallback(n *node) (any, bool) {
 	value, ok := defaultOf(n)
 	d := m.defaults
@@ -258,7 +259,7 @@ func (m *coercer) fallback(n *node) (any, bool) {
 	return value, true
 }
 
-// textSize is about the length of v as JSON.
+// textSize returns the approximate length of v as JSON.
 func textSize(v any) int {
 	switch v := v.(type) {
 	case string:
@@ -288,7 +289,7 @@ func defaultOf(n *node) (any, bool) {
 	return nil, false
 }
 
-// propSchema is the schema of the property, if exactly one of the conjuncts has one.
+// propSchema returns the schema of the property, nil unless exactly one of the conjuncts has one.
 func propSchema(all []*node, name string) *node {
 	var found *node
 	take := func(s *node) bool {
@@ -321,8 +322,8 @@ func propSchema(all []*node, name string) *node {
 	return found
 }
 
-// Correct applies what the violations of v propose to a copy of it: corrected values, renamed and removed properties.
-// ok says whether anything was changed; the result may still be invalid, so validate it again.
+// Correct applies the proposals of violations to a copy of v: corrected values, renamed and removed properties. It
+// reports whether it changed anything. The result may still be invalid: validate it again.
 func Correct(v any, violations []Violation) (any, bool) {
 	p, err := jsontext.Normalize(v)
 	if err != nil {
@@ -330,8 +331,8 @@ func Correct(v any, violations []Violation) (any, bool) {
 	}
 	out := deepCopy(p)
 	changed := false
-	// Inner faults first: an array or object that is replaced as a whole was computed before its parts were coerced, so it
-	// is left alone once one of them was.
+	// Inner violations come first. The correction of a whole array or object was computed before its parts were corrected,
+	// so it is skipped once one of them was.
 	order := slices.Clone(violations)
 	slices.SortStableFunc(order, func(a, b Violation) int {
 		return strings.Count(b.Pointer, "/") - strings.Count(a.Pointer, "/")
@@ -363,7 +364,7 @@ func Correct(v any, violations []Violation) (any, bool) {
 	return out, changed
 }
 
-// applyViolation applies f to the value at tokens inside root.
+// applyViolation applies the proposal of f to the value at tokens in root, and reports whether it changed anything.
 func applyViolation(root any, tokens []string, f Violation) bool {
 	parent, ok := jsontext.Lookup(root, tokens[:len(tokens)-1])
 	if !ok {

@@ -7,21 +7,22 @@ import (
 	"net/url"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// A node is one schema of the compiled tree, in the words of 2020-12 whatever the dialect it was written in. Nodes form
-// a graph: "$ref" is an edge.
+// A node is one compiled schema, in the keywords of 2020-12 whatever dialect it was written in. Nodes form a graph, in
+// which "$ref" is an edge.
 type node struct {
 	at string // JSON pointer to the schema in its document
 
-	always *bool // a schema that is just true or false
+	always *bool // for a schema that is true or false
 	ref    *node
 
-	types    kinds // 0: any
+	types    kinds // 0 for any
 	enum     []any
 	isConst  bool
 	constant any
@@ -64,7 +65,7 @@ type bound struct {
 type pattern struct {
 	source string
 	re     *regexp.Regexp
-	size   int // instructions of the program: what a match costs for each byte
+	size   int // instructions of its program, which bounds the cost of a match per byte
 }
 
 type patternProp struct {
@@ -72,7 +73,7 @@ type patternProp struct {
 	node *node
 }
 
-// kinds is a set of JSON types. An integer is a number too.
+// kinds is a set of JSON types. Each integer is also a number.
 type kinds uint8
 
 const (
@@ -98,7 +99,7 @@ func (k kinds) list() []string {
 	return names
 }
 
-// The bounds of the gate for untrusted schemas. Each stops something that hung or killed a process when it was tried.
+// Bounds of the gate for untrusted schemas. Each stops schemas that hung or killed a process when they were tried.
 const (
 	gateBytes       = 256 << 10
 	gateDepth       = 100
@@ -111,7 +112,7 @@ const (
 	gatePatternsSum = 100_000
 )
 
-// GateError says why a schema is refused, and where in it the reason stands.
+// GateError says why, and by which part of it, a schema is refused.
 type GateError struct {
 	Pointer string // JSON pointer into the schema
 	Reason  string
@@ -129,15 +130,15 @@ type compiler struct {
 	doc       any
 	untrusted bool
 	rootID    string
-	// In draft-06 and draft-07 a "$ref" hides everything beside it.
+	// refHides is set for draft-06 and draft-07, in which a "$ref" hides the keywords beside it.
 	refHides bool
 
 	nodes   map[string]*node  // by pointer
 	anchors map[string]string // name -> pointer
 	pending []pendingRef
-	targets []*node // of "$ref", in the order of their discovery
+	targets []*node // of "$ref", in the order in which they were found
 	isRef   map[*node]bool
-	uneval  bool // some schema asks what was left unevaluated
+	uneval  bool // some schema has an unevaluated keyword
 	regexps int  // instructions in all patterns
 }
 
@@ -156,7 +157,7 @@ func (c *compiler) compile() (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A reference may point to a place that no keyword led to, whose schema may hold more references.
+	// A reference may lead to a schema that no keyword led to, with more references in it.
 	for len(c.pending) > 0 {
 		p := c.pending[0]
 		c.pending = c.pending[1:]
@@ -180,10 +181,10 @@ func (c *compiler) dialect() error {
 		uri, _ := v.(string)
 		name, known := dialectName(uri)
 		if !known {
-			return refuse("/$schema", "dialect %s is not known here: use draft-06, draft-07, 2019-09 or 2020-12", render(v))
+			return refuse("/$schema", "unknown dialect %s: use draft-06, draft-07, 2019-09 or 2020-12", render(v))
 		}
 		if !c.untrusted && name != "draft-07" {
-			return refuse("/$schema", "our own schemas are written in draft-07, not %s", name)
+			return refuse("/$schema", "schemas of this project use draft-07, not %s", name)
 		}
 		c.refHides = name == "draft-06" || name == "draft-07"
 	}
@@ -208,7 +209,7 @@ func dialectName(uri string) (string, bool) {
 	return "", false
 }
 
-// schema compiles the schema v that stands at pointer at.
+// schema compiles the schema v, which is at the JSON pointer at.
 func (c *compiler) schema(v any, at string) (*node, error) {
 	if n, ok := c.nodes[at]; ok {
 		return n, nil
@@ -243,15 +244,16 @@ func (c *compiler) object(n *node, m map[string]any) error {
 			return nil
 		}
 	}
-	for _, step := range []func(*node, map[string]any) error{c.values, c.numbers, c.strings, c.objects, c.arrays, c.logic} {
-		if err := step(n, m); err != nil {
+	keywords := []func(*node, map[string]any) error{c.values, c.numbers, c.strings, c.objects, c.arrays, c.logic}
+	for _, compile := range keywords {
+		if err := compile(n, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// identity handles what names or links schemas, and refuses the kinds of it that would need more than this document.
+// identity compiles the keywords that name or contain referenced schemas. It refuses those that need other documents.
 func (c *compiler) identity(n *node, m map[string]any) error {
 	for _, k := range []string{"$dynamicRef", "$recursiveRef"} {
 		if _, ok := m[k]; ok {
@@ -261,7 +263,7 @@ func (c *compiler) identity(n *node, m map[string]any) error {
 	if v, ok := m["$schema"]; ok && n.at != "" {
 		uri, _ := v.(string)
 		if _, known := dialectName(uri); !known {
-			return refuse(n.at+"/$schema", "dialect %s is not known here: use draft-06, draft-07, 2019-09 or 2020-12", render(v))
+			return refuse(n.at+"/$schema", "unknown dialect %s: use draft-06, draft-07, 2019-09 or 2020-12", render(v))
 		}
 	}
 	_, hasRef := m["$ref"]
@@ -275,7 +277,8 @@ func (c *compiler) identity(n *node, m map[string]any) error {
 				return err
 			}
 		case n.at != "":
-			return refuse(n.at+"/$id", "a nested $id makes a document of its own, which is not supported: use a JSON pointer in $ref")
+			return refuse(n.at+"/$id",
+				"a nested $id starts a document of its own, which is not supported: use a JSON pointer in $ref")
 		}
 	}
 	for _, k := range []string{"$anchor", "$dynamicAnchor"} {
@@ -290,7 +293,7 @@ func (c *compiler) identity(n *node, m map[string]any) error {
 		}
 	}
 	for _, k := range []string{"$defs", "definitions"} {
-		if v, ok := m[k]; ok { // also beside a "$ref" that hides it: it only holds what can be pointed at
+		if v, ok := m[k]; ok { // also beside a "$ref" that hides it: references may point into it
 			if _, err := c.schemaMap(v, n.at+"/"+k); err != nil {
 				return err
 			}
@@ -317,11 +320,12 @@ func (c *compiler) resolve(p pendingRef) error {
 	}
 	fragment, local := strings.CutPrefix(ref, "#")
 	if !local && ref != "" {
-		return refuse(at, "%s points outside this schema: only local references (#/...) are followed", jsontext.QuoteShort(p.ref))
+		return refuse(at, "%s points outside this schema: only local references (#/...) are followed",
+			jsontext.QuoteShort(p.ref))
 	}
 	pointer, err := url.PathUnescape(fragment)
 	if err != nil {
-		return refuse(at, "%s is no valid reference", jsontext.QuoteShort(p.ref))
+		return refuse(at, "%s is not a valid reference", jsontext.QuoteShort(p.ref))
 	}
 	if pointer != "" && pointer[0] != '/' {
 		target, ok := c.anchors[pointer]
@@ -360,7 +364,8 @@ func (c *compiler) values(n *node, m map[string]any) error {
 			name, _ := x.(string)
 			kind, known := kindNames[name]
 			if !known {
-				return refuse(n.at+"/type", "%s is no type: use string, number, integer, boolean, object, array or null", render(x))
+				return refuse(n.at+"/type",
+					"%s is not a type: use string, number, integer, boolean, object, array or null", render(x))
 			}
 			n.types |= kind
 		}
@@ -441,10 +446,11 @@ func (c *compiler) pattern(source, at string) (*pattern, error) {
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
 		why := err.Error()
-		if strings.Contains(source, "(?=") || strings.Contains(source, "(?!") || strings.Contains(source, "(?<=") || strings.Contains(source, "(?<!") {
+		if slices.ContainsFunc([]string{"(?=", "(?!", "(?<=", "(?<!"}, func(s string) bool { return strings.Contains(source, s) }) {
 			why = "look-ahead and look-behind are not in RE2"
 		}
-		return nil, refuse(at, "the pattern %s is not RE2: %s", jsontext.QuoteShort(source), strings.TrimPrefix(why, "error parsing regexp: "))
+		return nil, refuse(at, "the pattern %s is not RE2: %s", jsontext.QuoteShort(source),
+			strings.TrimPrefix(why, "error parsing regexp: "))
 	}
 	prog, err := syntax.Compile(tree.Simplify())
 	if err != nil {
@@ -475,7 +481,7 @@ func (c *compiler) counts(n *node, m map[string]any, fields map[string]**int) er
 		if rat == nil || !rat.IsInt() || rat.Sign() < 0 {
 			return refuse(n.at+"/"+k, "must be a whole number from 0, not %s", render(v))
 		}
-		count := 1 << 30 // more than any value that Decode reads can hold
+		count := 1 << 30 // more parts than any value has that Decode accepts
 		if i := rat.Num(); i.IsInt64() && i.Int64() < int64(count) {
 			count = int(i.Int64())
 		}
@@ -524,7 +530,7 @@ func (c *compiler) objects(n *node, m map[string]any) error {
 	return c.dependencies(n, m)
 }
 
-// dependencies reads the two keywords of today and the one they were split from.
+// dependencies compiles dependentRequired, dependentSchemas and "dependencies", their common form before 2019-09.
 func (c *compiler) dependencies(n *node, m map[string]any) error {
 	n.depRequired, n.depSchemas = map[string][]string{}, map[string]*node{}
 	if v, ok := m["dependentSchemas"]; ok {
@@ -622,7 +628,7 @@ func (c *compiler) logic(n *node, m map[string]any) error {
 			return err
 		}
 	}
-	if n.ifs == nil { // alone they say nothing
+	if n.ifs == nil { // "then" and "else" assert nothing without "if"
 		n.then, n.els = nil, nil
 	}
 	return nil
@@ -660,7 +666,7 @@ func (c *compiler) schemaList(v any, at string) ([]*node, error) {
 		return nil, refuse(at, "must be an array of schemas, not %s", render(v))
 	}
 	if len(list) == 0 {
-		return nil, refuse(at, "must hold at least one schema")
+		return nil, refuse(at, "must contain at least one schema")
 	}
 	nodes := make([]*node, len(list))
 	for i, x := range list {
@@ -686,7 +692,7 @@ func (c *compiler) names(v any, at string) ([]string, error) {
 	for _, x := range list {
 		name, ok := x.(string)
 		if !ok {
-			return nil, refuse(at, "must hold property names, not %s", render(x))
+			return nil, refuse(at, "must contain property names, not %s", render(x))
 		}
 		if !seen[name] {
 			seen[name] = true
@@ -696,9 +702,8 @@ func (c *compiler) names(v any, at string) ([]string, error) {
 	return names, nil
 }
 
-// inPlace refuses schemas that come back to themselves without having consumed a part of the instance (validation
-// would recurse for ever), and schemas that apply too many others at one place (chains of two references double at
-// each level).
+// inPlace refuses schemas that refer back to themselves without descending into the value, by which validation would
+// recurse forever, and schemas that apply too many others to one value: chains of two references double at each level.
 func (c *compiler) inPlace() error {
 	const visiting = -1
 	count := map[*node]int{}
@@ -706,7 +711,8 @@ func (c *compiler) inPlace() error {
 	visit = func(n *node) (int, error) {
 		switch done := count[n]; {
 		case done == visiting:
-			return 0, refuse(n.at, "this schema refers back to itself without going down into the value: it would never end")
+			return 0, refuse(n.at,
+				"this schema refers back to itself without descending into the value: validation would never end")
 		case done > 0:
 			return done, nil
 		}
@@ -733,7 +739,7 @@ func (c *compiler) inPlace() error {
 	return nil
 }
 
-// applied lists the schemas that n applies to the very value it is applied to.
+// applied returns the schemas that n applies to the same value as itself.
 func (n *node) applied() []*node {
 	var list []*node
 	for _, one := range []*node{n.ref, n.not, n.ifs, n.then, n.els} {
@@ -752,7 +758,7 @@ func refuse(at, format string, args ...any) *GateError {
 	return &GateError{Pointer: at, Reason: fmt.Sprintf(format, args...)}
 }
 
-// gateSize walks the whole document, schemas or not.
+// gateSize bounds the number of values in the document, whether they are schemas or not.
 func gateSize(doc any) error {
 	count := 0
 	var walk func(v any)

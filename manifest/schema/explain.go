@@ -12,9 +12,9 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-const maxNames = 12 // names or values told in one sentence
+const maxNames = 12 // names or values that one sentence lists
 
-// explain puts a fault into words and looks for what would mend it.
+// explain describes a fault in words and looks for a correction.
 func (s *Schema) explain(f fault) Violation {
 	v := Violation{Pointer: f.at.pointer(), Keyword: f.keyword, Provided: "nothing"}
 	if !f.absent {
@@ -24,7 +24,7 @@ func (s *Schema) explain(f fault) Violation {
 	case "required", "dependentRequired":
 		v.Expected = "a value"
 		child := f.child
-		if child == nil { // described elsewhere, as beside an allOf that requires it
+		if child == nil { // another schema may describe it, such as the one beside an allOf that requires it
 			child = s.schemaAt(f.at)
 		}
 		if child != nil {
@@ -86,7 +86,7 @@ func (s *Schema) explain(f fault) Violation {
 	return v
 }
 
-// schemaAt finds the schema of a place by what holds there whatever the value.
+// schemaAt returns the schema that applies at a location whatever the value is, nil if there is none.
 func (s *Schema) schemaAt(at *location) *node {
 	if at == nil {
 		return s.root
@@ -111,7 +111,7 @@ func (s *Schema) unknown(v *Violation, f fault) {
 	default:
 		v.Expected = "one of " + list(f.known, jsontext.QuoteShort)
 	}
-	var free []string // a name that is given already was not meant once more
+	var free []string // a name that is given already was not meant again
 	for _, name := range f.known {
 		if _, given := f.beside[name]; !given {
 			free = append(free, name)
@@ -128,7 +128,7 @@ func (s *Schema) unknown(v *Violation, f fault) {
 	}
 }
 
-// nearestNames returns the nearest names: if one is nearer than all others, it alone.
+// nearestNames returns the known names that resemble word, and only the nearest where that is unambiguous.
 func nearestNames(word string, known []string) []string {
 	near := Nearest(word, known, 3)
 	if len(near) > 1 && near[0].Distance < near[1].Distance && near[0].Distance <= 1 {
@@ -157,7 +157,7 @@ func nearestValues(v any, allowed []any) []any {
 	for _, a := range allowed {
 		byText[plainText(a)] = a
 	}
-	if same, ok := byText[word]; ok { // the right text in the wrong type
+	if same, ok := byText[word]; ok { // only the type is wrong
 		return []any{same}
 	}
 	if _, isText := v.(string); !isText {
@@ -170,7 +170,7 @@ func nearestValues(v any, allowed []any) []any {
 	return near
 }
 
-// plainText is a string itself, and JSON of anything else.
+// plainText returns a string as it is, and any other value as JSON.
 func plainText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -188,7 +188,7 @@ func texts(values []any) []string {
 	return list
 }
 
-// valuesOf lists the values that n restricts to, nil when it names none.
+// valuesOf returns the values that n lists by enum or const, nil if it has neither.
 func valuesOf(n *node) []any {
 	for _, c := range n.conjuncts() {
 		if c.isConst {
@@ -201,7 +201,7 @@ func valuesOf(n *node) []any {
 	return nil
 }
 
-// onlyValue returns the one value that n can have been meant to hold: its default, or the only one it allows.
+// onlyValue returns the default of n, or else the only value that n allows.
 func onlyValue(n *node) (any, bool) {
 	for _, c := range n.conjuncts() {
 		if c.hasDefault {
@@ -214,7 +214,7 @@ func onlyValue(n *node) (any, bool) {
 	return nil, false
 }
 
-// conjuncts lists n and every schema that holds wherever n holds: through "$ref" and "allOf", n first.
+// conjuncts returns n and the schemas that apply wherever n does, by "$ref" and "allOf"; n comes first.
 func (n *node) conjuncts() []*node {
 	list := []*node{n}
 	for i := 0; i < len(list) && len(list) < gateInPlace; i++ {
@@ -226,7 +226,7 @@ func (n *node) conjuncts() []*node {
 	return list
 }
 
-// corrected computes a value that is valid where f is, if one follows from what was given.
+// corrected computes a value that is valid in place of f.v, if one follows from what was given.
 func (s *Schema) corrected(f fault) (any, bool) {
 	var c any
 	switch f.keyword {
@@ -254,7 +254,7 @@ func (s *Schema) corrected(f fault) (any, bool) {
 	return c, true
 }
 
-// unwrap is the valid value that stands alone in a list or an object where neither is wanted.
+// unwrap returns the only part of an array or object, if it is valid in its place.
 func (s *Schema) unwrap(n *node, v any) (any, bool) {
 	var inner []any
 	switch v := v.(type) {
@@ -269,7 +269,7 @@ func (s *Schema) unwrap(n *node, v any) (any, bool) {
 	return deepCopy(inner[0]), true
 }
 
-// boundValue is the bound itself, or, for a bound that is excluded, the integer beside it where integers are wanted.
+// boundValue returns the bound itself, or, beside an exclusive bound of integers, the nearest integer (bound + step).
 func boundValue(n *node, bound *big.Rat, text json.Number, step int64) any {
 	if step == 0 {
 		return text
@@ -292,7 +292,7 @@ func withoutDuplicates(v []any) any {
 	return list
 }
 
-// expectation says what the broken keyword wants, together with what else the place wants.
+// expectation describes what the broken keyword expects, with the other keywords of its schema.
 func expectation(f fault) string {
 	n := f.node
 	switch f.keyword {
@@ -305,7 +305,8 @@ func expectation(f fault) string {
 		}
 		return fmt.Sprintf("array with at least %s that %s %s", count(least, "item"), isAre(least), describe(n.contains))
 	case "maxContains":
-		return fmt.Sprintf("array with at most %s that %s %s", count(*n.maxContains, "item"), isAre(*n.maxContains), describe(n.contains))
+		most := *n.maxContains
+		return fmt.Sprintf("array with at most %s that %s %s", count(most, "item"), isAre(most), describe(n.contains))
 	}
 	return describe(n)
 }
@@ -327,14 +328,14 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// describe says in words what n wants: `string`, `integer >= 1`, `one of "a", "b"`, `array of string`.
+// describe returns in words what n expects: `string`, `integer >= 1`, `one of "a", "b"`, `array of string`.
 func describe(n *node) string { return newDescriber(false).describe(n, 2) }
 
 func describeUnion(branches []*node) string { return newDescriber(true).union(branches, 2) }
 
 type describer struct {
-	fields bool // tell objects apart by what they require
-	left   int  // schemas to look at; unions inside unions would multiply
+	fields bool // name the required properties of objects, to tell alternatives apart
+	left   int  // how many more schemas are described, since nested unions multiply
 }
 
 func newDescriber(fields bool) *describer { return &describer{fields: fields, left: 300} }
@@ -375,7 +376,7 @@ func (d *describer) describe(n *node, depth int) string {
 		return "any value"
 	case 1:
 	default:
-		// A constraint on one of several types would read as one on all of them.
+		// A constraint on one of several types would read as if it applied to all of them.
 		return strings.Join(names, " or ")
 	}
 	text := names[0]
@@ -408,7 +409,7 @@ func (d *describer) union(branches []*node, depth int) string {
 	return strings.Join(parts, " or ")
 }
 
-// implied guesses the type that a schema without "type" speaks of.
+// implied guesses the type that a schema without "type" is about.
 func implied(all []*node) kinds {
 	for _, c := range all {
 		switch {
@@ -532,7 +533,7 @@ func oneOf(values []any) string {
 	return "one of " + list(values, literal)
 }
 
-// list joins at most maxNames items and says how many there are beyond.
+// list joins at most maxNames items and says how many more there are.
 func list[T any](items []T, show func(T) string) string {
 	var parts []string
 	for _, x := range items[:min(len(items), maxNames)] {

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// The files of testdata/kaptinlin hold verdicts of another validator, kaptinlin/jsonschema v0.9.8, which was linked here
-// until the walker replaced it. It read each schema as written. Its README describes the two files.
+// The files of testdata/kaptinlin hold verdicts of another validator, kaptinlin/jsonschema v0.9.8, which was linked
+// here until the walker replaced it. It read each schema as written. Its README describes the two files.
 
 func readGolden(t *testing.T, name string) []string {
 	t.Helper()
@@ -24,8 +24,8 @@ func readGolden(t *testing.T, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// knownMisses are the files of the suite in which kaptinlin/jsonschema gave wrong verdicts. All of them are about schemas
-// that the gate refuses, so that there is no verdict of the walker to compare.
+// knownMisses are the files of the suite in which kaptinlin/jsonschema gave wrong verdicts. All of them are about
+// schemas that the gate refuses, so that there is no verdict of the walker to compare.
 var knownMisses = map[string]string{
 	"draft7/definitions.json":      "a reference to the metaschema",
 	"draft7/ref.json":              "a reference to the metaschema",
@@ -55,7 +55,8 @@ func TestSuiteVerdicts(t *testing.T) {
 				if verdict == "refused" || (verdict[i] == '1') != test.Valid {
 					missed[g.file] = true
 					if knownMisses[g.file] == "" || refused == nil {
-						t.Errorf("%s: %s: %s: the recorded verdict is wrong, and the gate says %v", g.file, g.Description, test.Description, refused)
+						t.Errorf("%s: %s: %s: the recorded verdict is wrong, and the gate says %v",
+							g.file, g.Description, test.Description, refused)
 					}
 				}
 				if refused != nil {
@@ -97,7 +98,8 @@ func TestRandomVerdicts(t *testing.T) {
 		for i, text := range values {
 			vs, err := s.Validate(decode(t, text))
 			if err != nil || (len(vs) == 0) != (verdict[i] == '1') {
-				t.Errorf("seed %d\nschema %s\nvalue %s\ngot %v %v, the recorded verdict is %c", seed, schema, text, vs, err, verdict[i])
+				t.Errorf("seed %d\nschema %s\nvalue %s\ngot %v %v, the recorded verdict is %c",
+					seed, schema, text, vs, err, verdict[i])
 			}
 		}
 	}

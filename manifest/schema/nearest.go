@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// Near is a candidate that resembles a word.
+// Near is a candidate that resembles a word, and its [Distance] from the word.
 type Near struct {
 	Name     string `json:"name"`
 	Distance int    `json:"distance"`
 }
 
-// Nearest returns the candidates that a typo could have turned into word, nearest first, then by name, at most limit of
-// them. How far counts as near grows with the length of the longer word: 1 up to three characters, 2 up to seven, 3 up to
-// fifteen, then a quarter of the length.
+// Nearest returns at most limit candidates that a typo could have turned into word, sorted by distance, then by name.
+// The greatest distance grows with the length of the longer word: 1 up to 3 characters, 2 up to 7, 3 up to 15, then a
+// quarter of the length.
 func Nearest(word string, candidates []string, limit int) []Near {
 	var near []Near
 	w := fold(word)
@@ -35,14 +35,14 @@ func Nearest(word string, candidates []string, limit int) []Near {
 	return near
 }
 
-// Distance is the Damerau-Levenshtein distance of two words without regard to case: the least number of insertions,
-// deletions, replacements and exchanges of neighbours that turns one into the other, where exchanged neighbours may have
-// others inserted between them (the true distance, not "optimal string alignment").
+// Distance returns the Damerau-Levenshtein distance of two words, ignoring case: the least number of insertions,
+// deletions, substitutions and transpositions of neighbours that turn one into the other. Other characters may be
+// inserted between transposed ones (the true distance, not "optimal string alignment").
 func Distance(a, b string) int {
 	return distance([]rune(strings.ToLower(a)), []rune(strings.ToLower(b)))
 }
 
-// longWord is the length from which words are compared for equality only: the matrix grows with the square.
+// longWord is the greatest length of words whose distance is computed: the cost grows with its square.
 const longWord = 128
 
 func reach(n int) int {
@@ -60,7 +60,7 @@ func reach(n int) int {
 
 func fold(s string) []rune {
 	if len(s) > longWord*utf8.UTFMax {
-		s = s[:longWord*utf8.UTFMax] // too long to be compared; only its length matters from here on
+		s = s[:longWord*utf8.UTFMax] // it is too long to be compared, so only its length matters
 	}
 	return []rune(strings.ToLower(s))
 }
@@ -70,7 +70,7 @@ func within(a, b []rune, limit int) (int, bool) {
 		return 0, false
 	}
 	d := distance(a, b)
-	// A word of which nothing is left is no relative.
+	// A word resembles another only if they have something in common.
 	return d, d <= limit && d < max(len(a), len(b), 1)
 }
 
@@ -86,9 +86,9 @@ func distance(a, b []rune) int {
 	for j := 0; j <= len(b); j++ {
 		*at(0, j+1), *at(1, j+1) = inf, j
 	}
-	lastRow := map[rune]int{} // where each character of a was seen last
+	lastRow := map[rune]int{} // the last row of each character of a
 	for i := 1; i <= len(a); i++ {
-		lastCol := 0 // where a[i-1] was seen last in b
+		lastCol := 0 // the last column in which b has a[i-1]
 		for j := 1; j <= len(b); j++ {
 			i1, j1, cost := lastRow[b[j-1]], lastCol, 1
 			if a[i-1] == b[j-1] {

@@ -36,8 +36,8 @@ func oracle(t *testing.T, s *Schema) func(v any) bool {
 	}
 }
 
-// A printer writes a compiled graph as one document of draft-07: assertions only, every target of a reference in one flat
-// map of definitions, each keyword in its plainest form.
+// A printer writes a compiled graph as one document of draft-07: assertions only, every target of a reference in one
+// flat map of definitions, each keyword in its plainest form.
 type printer struct {
 	names   map[*node]string // of the targets of references
 	targets []*node

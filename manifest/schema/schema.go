@@ -17,8 +17,8 @@ type Schema struct {
 	uneval    bool
 }
 
-// CompileTrusted compiles a schema that this project wrote or generated, in draft-07. References must be local. The error
-// is a *SyntaxError for text that is not JSON, otherwise a *GateError.
+// CompileTrusted compiles a schema that this project wrote or generated, in draft-07. References must be local. The
+// error is a *[jsontext.SyntaxError] for text that is not JSON, otherwise a *[GateError].
 func CompileTrusted(raw []byte) (*Schema, error) {
 	doc, err := jsontext.Decode(raw, jsontext.Limits{Bytes: 16 << 20})
 	if err != nil {
@@ -28,8 +28,8 @@ func CompileTrusted(raw []byte) (*Schema, error) {
 }
 
 // CompileUntrusted compiles a schema that came with a plugin: 2020-12 unless its "$schema" names draft-06, draft-07 or
-// 2019-09. A schema that cannot be applied faithfully, safely and in bounded time is refused with a *GateError; text that
-// is not JSON with a *jsontext.SyntaxError.
+// 2019-09. A schema that cannot be applied faithfully, safely and in bounded time is refused with a *[GateError]; text
+// that is not JSON with a *[jsontext.SyntaxError].
 func CompileUntrusted(raw []byte) (*Schema, error) {
 	doc, err := jsontext.Decode(raw, jsontext.Limits{Bytes: gateBytes, Depth: gateDepth})
 	var syn *jsontext.SyntaxError
@@ -61,8 +61,8 @@ func compileDocument(doc any, untrusted bool) (*Schema, error) {
 	return &Schema{doc: doc, root: root, untrusted: untrusted, uneval: c.uneval}, nil
 }
 
-// trustedFault returns what is wrong with a schema of this project that the gate lets pass in a plugin's: a keyword that
-// draft-07 does not have, or bounds that no value can meet.
+// trustedFault returns what is wrong with a schema of this project that the gate lets pass in a plugin's: a keyword
+// that draft-07 does not have, or bounds that no value can meet.
 func trustedFault(n *node) string {
 	if n.unevalProps != nil || n.unevalItems != nil || n.minContains != nil || n.maxContains != nil {
 		return "schemas of this project use draft-07, which has no unevaluated* and no min- or maxContains"
@@ -79,19 +79,21 @@ func trustedFault(n *node) string {
 	return ""
 }
 
-// Root is the schema's document as it was read, for those who print it. It must not be changed.
+// Root returns the decoded document of the schema. The caller must not change it.
 func (s *Schema) Root() any { return s.doc }
 
-// A Violation is one fault of a value, and what to do about it.
+// A Violation is one reason why a value is invalid, and what to do about it.
 type Violation struct {
-	Pointer    string   // JSON pointer into the value; for a missing or unknown property to that property
-	Keyword    string   // the keyword of JSON Schema that is broken, in the words of 2020-12; "false" for a schema that allows nothing
+	// Pointer is a JSON pointer into the value. For a missing or unknown property it leads to that property.
+	Pointer string
+	// Keyword is the broken keyword in the spelling of 2020-12, or "false" for a schema that allows nothing.
+	Keyword    string
 	Provided   string   // what was given, with its type: `number 3`, `string "abc"`, `array[2]`, `nothing`
-	Expected   string   // what was wanted, in words
+	Expected   string   // what was expected, in words
 	DidYouMean []string // the nearest known names or values, at most 3
-	Corrected  any      // a value that is valid at this place; nil when none follows from what was given
-	Remove     bool     // the property should be left out
-	Rename     string   // the property should have this name
+	Corrected  any      // a valid value for this location; nil when none follows from what was given
+	Remove     bool     // the property should be removed
+	Rename     string   // the name that the property should have, "" to keep it
 }
 
 func (v Violation) String() string {
@@ -102,19 +104,20 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: expected %s, got %s", at, v.Expected, v.Provided)
 }
 
-// CostError says that judging a value would take too long: the schema, or what it makes of this value, is to blame.
+// CostError says that validating a value would take more than Budget steps, because of the schema, the value or both.
 type CostError struct{ Budget int }
 
 func (e *CostError) Error() string {
-	return fmt.Sprintf("judging this value by its schema takes more than %d steps: give a smaller or less deeply nested value", e.Budget)
+	return fmt.Sprintf("validating this value would take more than %d steps: give a smaller or less deeply nested value",
+		e.Budget)
 }
 
-// MaxViolations is how many faults of one value are told, the first ones in the order of walking.
+// MaxViolations bounds the violations of one value that Validate returns, the first ones that the walker finds.
 const MaxViolations = 1000
 
-// Validate returns all violations of v, sorted by pointer, then keyword; none means valid. v is a value from Decode, or
-// of the Go types that encoding/json writes. The error is a *CostError (schemas from CompileUntrusted only) when judging would
-// pass the budget, and otherwise says that v is no JSON at all.
+// Validate returns the violations of v, sorted by pointer, then by keyword; none means that v is valid. v is a value
+// from [jsontext.Decode] or another value that encoding/json can encode. The error is a *[CostError] where validation
+// would cost too much, for schemas from [CompileUntrusted] only, or says that v cannot be encoded.
 func (s *Schema) Validate(v any) ([]Violation, error) {
 	v, err := jsontext.Normalize(v)
 	if err != nil {
@@ -154,7 +157,7 @@ func compareViolations(a, b Violation) int {
 	return strings.Compare(a.Expected, b.Expected)
 }
 
-// comparePointers sorts part by part: indices by number and before names, names by text.
+// comparePointers compares token by token: indices by number and before names, names by text.
 func comparePointers(a, b string) int {
 	for a != "" && b != "" {
 		var x, y string

@@ -35,7 +35,7 @@ func compile(t testing.TB, f compileFunc, schema string) *Schema {
 	return s
 }
 
-// line shows a violation in one line: pointer, keyword, what was given and wanted, and what would mend it.
+// line formats a violation on one line: pointer, keyword, provided, expected, and the proposals.
 func line(v Violation) string {
 	s := fmt.Sprintf("%s | %s | %s | %s", v.Pointer, v.Keyword, v.Provided, v.Expected)
 	if v.DidYouMean != nil {
@@ -67,7 +67,7 @@ func TestValidate(t *testing.T) {
 		{"type null required", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`, `{"a":null}`, []string{`/a | type | null | string`}, ""},
 		{"type integer", `{"type":"integer"}`, `3.5`, []string{` | type | number 3.5 | integer`}, ""},
 		{"type integer as float", `{"type":"integer"}`, `3.0`, nil, ""},
-		{"type with slip", `{"type":"integer","minimum":1}`, `"5"`, []string{` | type | string "5" | integer >= 1 | fix 5`}, ""},
+		{"type with a coercion", `{"type":"integer","minimum":1}`, `"5"`, []string{` | type | string "5" | integer >= 1 | fix 5`}, ""},
 		{"type list", `{"type":["string","null"]}`, `[1]`, []string{` | type | array[1] | string or null`}, ""},
 		{"type array of", `{"type":"array","items":{"type":"string"}}`, `{}`, []string{` | type | object | array of string`}, ""},
 		{"long string", `{"type":"integer"}`, `"` + strings.Repeat("é", 100) + `"`, []string{` | type | string "` + strings.Repeat("é", 60) + `…" | integer`}, ""},
@@ -89,8 +89,8 @@ func TestValidate(t *testing.T) {
 		{"maxLength", `{"type":"string","maxLength":2}`, `"éèà"`, []string{` | maxLength | string "éèà" | string of at most 2 characters`}, ""},
 		{"length as float", `{"maxLength":2.0}`, `"abc"`, []string{` | maxLength | string "abc" | string of at most 2 characters`}, ""},
 		{"pattern", `{"type":"string","pattern":"^[a-z]+$"}`, `"A"`, []string{` | pattern | string "A" | string matching ^[a-z]+$`}, ""},
-		{"format is a note", `{"type":"string","format":"email"}`, `"x"`, nil, ""},
-		{"content is a note", `{"type":"string","contentEncoding":"base64","contentMediaType":"application/json"}`, `"%"`, nil, ""},
+		{"format is an annotation", `{"type":"string","format":"email"}`, `"x"`, nil, ""},
+		{"content is an annotation", `{"type":"string","contentEncoding":"base64","contentMediaType":"application/json"}`, `"%"`, nil, ""},
 		{"required", `{"properties":{"a":{"type":"string"},"b/~":{}},"required":["b/~","a","c"]}`, `{}`,
 			[]string{`/a | required | nothing | string`, `/b~1~0 | required | nothing | any value`, `/c | required | nothing | a value`}, ""},
 		{"required with one value", `{"properties":{"a":{"const":"x"},"b":{"default":5}},"required":["a","b"]}`, `{}`,
@@ -139,7 +139,7 @@ func TestValidate(t *testing.T) {
 		{"oneOf unknown tag", `{"oneOf":[{"properties":{"kind":{"const":"left"}},"required":["kind"]},{"properties":{"kind":{"const":"right"}},"required":["kind"]}]}`,
 			`{"kind":"rihgt"}`, []string{`/kind | enum | string "rihgt" | one of "left", "right" | near [right] | fix "right"`}, ""},
 		{"oneOf two fit", `{"oneOf":[{"type":"integer"},{"minimum":2}]}`, `3`,
-			[]string{` | oneOf | number 3 | a value for exactly one of the alternatives, this one fits 2: integer or number >= 2`}, ""},
+			[]string{` | oneOf | number 3 | a value that matches exactly one of the alternatives, this one matches 2: integer or number >= 2`}, ""},
 		{"not", `{"not":{"type":"string"}}`, `"x"`, []string{` | not | string "x" | anything but string`}, ""},
 		{"if then", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":{"required":["c"]}}`, `{"a":1}`, []string{`/b | required | nothing | a value`}, ""},
 		{"if else", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":{"required":["c"]}}`, `{}`, []string{`/c | required | nothing | a value`}, ""},
@@ -362,21 +362,21 @@ func TestCostError(t *testing.T) {
 				t.Errorf("got %v, want a *CostError", err)
 			}
 			if out, coercions := s.Coerce(v); !equal(out, v) || coercions != nil {
-				t.Error("Coerce changed what cannot be judged")
+				t.Error("Coerce changed a value that is too costly to validate")
 			}
 			if d := time.Since(start); d > 10*time.Second {
 				t.Errorf("took %v", d)
 			}
 		})
 	}
-	// What is recursive but does not double is judged at any depth that Decode reads.
+	// Recursion that does not double is validated at any depth that Decode accepts.
 	s := compile(t, CompileUntrusted, `{"type":"array","items":{"$ref":"#"}}`)
 	if vs, err := s.Validate(decode(t, nested(200))); vs != nil || err != nil {
 		t.Errorf("got %v, %v", vs, err)
 	}
 }
 
-// One schema serves many goroutines; run with -race.
+// TestConcurrentUse is for the race detector: one schema serves many goroutines.
 func TestConcurrentUse(t *testing.T) {
 	for name, f := range compilers {
 		s := compile(t, f, `{"type":"object","patternProperties":{"^a":{"pattern":"^x"}},"additionalProperties":{"pattern":"^y"},
@@ -423,7 +423,7 @@ func TestRootIsTheDocument(t *testing.T) {
 	}
 }
 
-// Neither the network nor the disk is touched: what a schema names stays unread.
+// TestNoFileIsRead checks that a reference to a file is not followed.
 func TestNoFileIsRead(t *testing.T) {
 	file := t.TempDir() + "/s.json"
 	if err := os.WriteFile(file, []byte(`{}`), 0o600); err != nil {

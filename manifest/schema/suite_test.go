@@ -79,8 +79,8 @@ func suiteGroups(t *testing.T, dir, dialect string) []suiteGroup {
 	return all
 }
 
-// TestOfficialSuite runs the required tests of the JSON Schema Test Suite. Each schema either gives the right verdicts or is
-// refused for a reason that the gate states.
+// TestOfficialSuite runs the required tests of the JSON Schema Test Suite. Each schema either gives the right verdicts
+// or is refused for a reason that the gate states.
 func TestOfficialSuite(t *testing.T) {
 	for _, tt := range suites {
 		validated, refused := 0, 0

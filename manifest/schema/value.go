@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// ratOf is the exact value of a number as Decode accepts it, nil of anything else.
+// ratOf returns the exact value of a number that Decode accepts, nil for any other text.
 func ratOf(n json.Number) *big.Rat {
 	if !jsontext.ValidNumber(string(n)) {
 		return nil
@@ -32,7 +32,7 @@ func isInteger(n json.Number) bool {
 	return r != nil && r.IsInt()
 }
 
-// kindOf is the set of types that v has: one, or two for an integer.
+// kindOf returns the types of v: one, or number and integer for an integer.
 func kindOf(v any) kinds {
 	switch v := v.(type) {
 	case nil:
@@ -53,7 +53,7 @@ func kindOf(v any) kinds {
 	}
 }
 
-// equal compares as JSON Schema does: numbers by value, objects without order.
+// equal compares as JSON Schema does: numbers by value, objects regardless of order.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -94,7 +94,7 @@ func equal(a, b any) bool {
 	}
 }
 
-// identityOf gives equal values the same text and different values different ones.
+// identityOf returns the same text for equal values, and different texts for different values.
 func identityOf(v any) string { return string(appendIdentity(nil, v)) }
 
 func appendIdentity(b []byte, v any) []byte {
@@ -122,7 +122,7 @@ func appendIdentity(b []byte, v any) []byte {
 	}
 }
 
-// render shows what was given, with its type, in a few words.
+// render describes a value with its type in a few words.
 func render(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -140,7 +140,7 @@ func render(v any) string {
 	}
 }
 
-// literal shows a value as JSON, cut when it is long.
+// literal returns a value as JSON, shortened where it is long.
 func literal(v any) string {
 	if s, ok := v.(string); ok {
 		return jsontext.QuoteShort(s)
@@ -148,7 +148,7 @@ func literal(v any) string {
 	return jsontext.Shorten(string(jsontext.Marshal(v)))
 }
 
-// deepCopy copies a decoded value deeply.
+// deepCopy returns a deep copy of a decoded value.
 func deepCopy(v any) any {
 	switch v := v.(type) {
 	case []any:
