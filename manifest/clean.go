@@ -11,8 +11,8 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// Clean makes a text that others wrote fit to be shown: terminal sequences, control characters, bidi
-// controls and invisible characters are removed, invalid UTF-8 becomes U+FFFD. Newlines and tabs stay.
+// Clean makes a text from an untrusted source safe to show: it removes terminal sequences, control characters, bidi
+// controls and invisible characters, and replaces invalid UTF-8 by U+FFFD. Newlines and tabs stay.
 func Clean(s string) string {
 	if isClean(s) {
 		return s
@@ -32,12 +32,12 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// CleanLine is Clean for a text that must stay on one line: each run of white space becomes one space.
+// CleanLine is [Clean] for a text on one line: each run of white space becomes one space.
 func CleanLine(s string) string {
 	return strings.Join(strings.Fields(Clean(s)), " ")
 }
 
-// Clip shortens a text to at most so many bytes, between two characters, and ends it with an ellipsis where it did.
+// Clip shortens s to at most the given number of bytes, at the end of a character, and marks the cut with an ellipsis.
 func Clip(s string, bytes int) string {
 	const ellipsis = "…"
 	if len(s) <= bytes {
@@ -46,7 +46,7 @@ func Clip(s string, bytes int) string {
 	return strings.ToValidUTF8(s[:max(0, bytes-len(ellipsis))], "") + ellipsis
 }
 
-// Hidden tells whether a rune steers a terminal or a reader's eye instead of being read.
+// Hidden reports whether a rune controls a terminal or the display of other characters instead of being shown itself.
 func Hidden(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -56,11 +56,11 @@ func Hidden(r rune) bool {
 	case r < 0x300:
 		return r == 0xad // soft hyphen
 	case r == 0x34f, r == 0x61c, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0:
-		return true // fillers and marks that take no space
+		return true // fillers and marks without a width
 	case r >= 0x180b && r <= 0x180f, r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
 		return true // Mongolian selectors, zero-width, separators, bidi controls, invisible operators
 	case r >= 0xfe00 && r <= 0xfe0d, r == 0xfeff, r >= 0xfff9 && r <= 0xfffb:
-		return true // text variation selectors, byte order mark, interlinear marks (emoji's own FE0E and FE0F stay)
+		return true // text variation selectors (but not FE0E and FE0F of emoji), byte order mark, interlinear marks
 	case r >= 0x1d173 && r <= 0x1d17a, r >= 0xe0000 && r <= 0xe0fff:
 		return true // musical controls, tags and variation selectors supplement
 	}
@@ -76,8 +76,9 @@ func isClean(s string) bool {
 	return true
 }
 
-// escapeSequence returns the length of the terminal sequence that s begins with, or 0: CSI, OSC and
-// friends up to their end, else ESC with what belongs to it. Each may begin with ESC or with its one C1 character.
+// escapeSequence returns the length of the terminal sequence that s begins with, 0 if there is none: CSI, OSC, DCS,
+// SOS, PM and APC up to their end, otherwise ESC and the characters that belong to it. A sequence may also begin with
+// a C1 control.
 func escapeSequence(s string) int {
 	if len(s) < 2 {
 		return 0
@@ -108,7 +109,7 @@ func escapeSequence(s string) int {
 				return i + 1
 			case strings.HasPrefix(s[i:], "\x1b\\"), strings.HasPrefix(s[i:], "\u009c"):
 				return i + 2
-			case s[i] == 0x1b, s[i] == '\n': // an unended sequence must not swallow the text
+			case s[i] == 0x1b, s[i] == '\n': // a sequence without an end must not swallow the text
 				return i
 			}
 		}
@@ -119,7 +120,7 @@ func escapeSequence(s string) int {
 	}
 	end := 1
 	for end < len(s) && s[end] >= 0x20 && s[end] <= 0x2f {
-		end++ // as in ESC ( B, which chooses a character set
+		end++ // as in ESC ( B, which selects a character set
 	}
 	if end < len(s) && s[end] >= 0x30 && s[end] <= 0x7e {
 		end++
@@ -127,7 +128,8 @@ func escapeSequence(s string) int {
 	return end
 }
 
-// EscapeJSON writes each hidden character of a JSON text as \uXXXX: the data stays what it is, and nothing steers a terminal.
+// EscapeJSON writes each [Hidden] character of a JSON text as \uXXXX: the data stays the same, and nothing controls a
+// terminal.
 func EscapeJSON(data []byte) []byte {
 	if isClean(string(data)) {
 		return data
@@ -151,8 +153,8 @@ func EscapeJSON(data []byte) []byte {
 	return b.Bytes()
 }
 
-// CleanJSON cleans every string of a JSON document that is shown as documentation. The order of keys
-// stays, and so does a regular expression, in which hidden characters are written as escapes.
+// CleanJSON cleans each string of a JSON document that is shown as documentation, keys included. The order of keys
+// stays. Regular expressions keep their meaning: their hidden characters are escaped.
 func CleanJSON(data json.RawMessage) json.RawMessage {
 	if isClean(string(data)) && bytes.IndexByte(data, '\\') < 0 {
 		return data
@@ -171,8 +173,8 @@ func CleanJSON(data json.RawMessage) json.RawMessage {
 	})
 }
 
-// MapJSON gives every string of a JSON document, names included, and every number as it is written to change. A number that is
-// changed becomes a string. The order of keys stays.
+// MapJSON replaces each string of a JSON document, keys included, and each number and word as it is written by what
+// change returns for it. What is changed becomes a string. The order of keys stays.
 func MapJSON(data json.RawMessage, change func(string) string) json.RawMessage {
 	return eachScalar(data, func(text []byte, s string) []byte {
 		if changed := change(s); changed != s {
@@ -204,7 +206,7 @@ func eachScalar(data []byte, change func(text []byte, s string) []byte) []byte {
 	return b.Bytes()
 }
 
-// Marshal writes JSON without the escapes that only HTML needs, so that URLs and comparisons stay readable.
+// Marshal encodes v as encoding/json does, without the escapes for HTML: URLs and comparisons stay readable.
 func Marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -215,7 +217,7 @@ func Marshal(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// quote writes a JSON string.
+// quote encodes a JSON string.
 func quote(s string) []byte {
 	quoted, err := Marshal(s)
 	if err != nil {

@@ -126,7 +126,7 @@ func FuzzClean(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in string) {
 		got := Clean(in)
 		if !utf8.ValidString(got) {
-			t.Errorf("Clean(%q) = %q is no UTF-8", in, got)
+			t.Errorf("Clean(%q) = %q is not UTF-8", in, got)
 		}
 		for _, r := range got {
 			if Hidden(r) {
@@ -161,7 +161,7 @@ func FuzzEscapeJSON(f *testing.F) {
 			return
 		}
 		if want, have := decoded(t, in), decoded(t, got); !reflect.DeepEqual(want, have) {
-			t.Errorf("EscapeJSON(%q) = %q holds other data", in, got)
+			t.Errorf("EscapeJSON(%q) = %q has other data", in, got)
 		}
 		cleaned := CleanJSON(in)
 		for _, r := range textsOf(decoded(t, cleaned)) {

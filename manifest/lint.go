@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// Budgets of the rendered tiers in tokens: a lint for authors, never an error.
+// tierBudgets are the tokens that each rendered tier should stay within. Exceeding one is a hint to authors, not an
+// error.
 var tierBudgets = [4]int{0, 50, 120, 300}
 
-// Lint says what an author could do better: texts over the budget of their tier, tools without an example, without
-// words that an agent would search by, parameters without a description.
+// Lint returns what an author could improve: tiers over their budget, tools without an example or without the phrases
+// that an agent would search for, parameters without a description.
 func Lint(m *Manifest) []string {
 	var found []string
 	add := func(format string, args ...any) { found = append(found, CleanLine(fmt.Sprintf(format, args...))) }
@@ -24,7 +25,7 @@ func Lint(m *Manifest) []string {
 			add("%s: no example", t.Name)
 		}
 		if len(t.Tasks) == 0 {
-			add("%s: no tasks, the phrases that an agent would search by", t.Name)
+			add("%s: no tasks: add the phrases that an agent would search for", t.Name)
 		}
 		for _, p := range Params(t.Params) {
 			if p.Description == "" {

@@ -1,6 +1,6 @@
-// Package manifest holds what a plugin says of itself: its types, the strict reader, the custom
-// section that carries it in a wasm file, its projection into three tiers of documentation, and the
-// cleaning of texts that others wrote. It is the lowest room: everything may import it.
+// Package manifest defines the manifest of a plugin, by which the plugin describes itself: its types, its strict
+// parser, the custom section of a wasm file that contains it, its rendering as documentation in three tiers, and the
+// cleaning of untrusted texts. Every other package may import it.
 package manifest
 
 import (
@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Version is the manifest version that this code reads.
+// Version is the version of the manifest format that [Parse] accepts.
 const Version = 1
 
-// Kinds of plugin. Builtin is for providers that are compiled into the host and never stands in a file.
+// Kinds of plugin. KindBuiltin is for providers that are compiled into the host; a manifest file cannot have it.
 const (
 	KindParley  = "parley/1"
 	KindWASI    = "wasi"
@@ -19,14 +19,14 @@ const (
 	KindBuiltin = "builtin"
 )
 
-// Effects of a tool, from harmless to not.
+// Effects of a tool, from harmless to destructive.
 const (
 	EffectRead        = "read"
 	EffectWrite       = "write"
 	EffectDestructive = "destructive"
 )
 
-// Manifest is one plugin's description of itself. The zero value of every optional field is its default.
+// Manifest describes a plugin. The zero value of each optional field is its default.
 type Manifest struct {
 	Manifest     int             `json:"manifest"`
 	Name         string          `json:"name"`
@@ -41,25 +41,25 @@ type Manifest struct {
 	ExitCodes    []ExitCode      `json:"exit_codes,omitempty"`
 	Capabilities Capabilities    `json:"capabilities,omitzero"`
 	Limits       Limits          `json:"limits,omitzero"`
-	Settings     json.RawMessage `json:"settings,omitempty"` // JSON Schema of what the operator may set
+	Settings     json.RawMessage `json:"settings,omitempty"` // JSON Schema of the settings of the operator
 	Tutorial     []Step          `json:"tutorial,omitempty"`
 	Tools        []Tool          `json:"tools"`
 }
 
-// Docs are the three lengths of one text: a line, a paragraph, everything.
+// Docs is one text in three lengths: a line, a paragraph, everything.
 type Docs struct {
 	Brief    string `json:"brief"`
 	Standard string `json:"standard,omitempty"`
 	Full     string `json:"full,omitempty"`
 }
 
-// Group gathers tools of a plugin under one name (CDP calls them domains).
+// Group is a named group of tools of a plugin, such as a domain of CDP.
 type Group struct {
 	Name string `json:"name"`
 	Docs Docs   `json:"docs"`
 }
 
-// ExitCode is one code between 2 and 79 that the plugin's tools may end with.
+// ExitCode is an exit code between 2 and 79 that the plugin defines.
 type ExitCode struct {
 	Code       int    `json:"code"`
 	Name       string `json:"name"`
@@ -68,7 +68,7 @@ type ExitCode struct {
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
-// Capabilities are the rights that a plugin asks for. Asking grants nothing.
+// Capabilities are the rights that a plugin requests. A request grants nothing.
 type Capabilities struct {
 	FS      []FSCapability     `json:"fs,omitempty"`
 	HTTP    []HTTPCapability   `json:"http,omitempty"`
@@ -79,7 +79,7 @@ type Capabilities struct {
 	Random  *PlainCapability   `json:"random,omitempty"`
 }
 
-// FSCapability asks for a folder, named as the guest sees it.
+// FSCapability requests a folder; Path is its path in the guest.
 type FSCapability struct {
 	Path     string `json:"path"`
 	Mode     string `json:"mode"` // ro or rw
@@ -87,7 +87,7 @@ type FSCapability struct {
 	Optional bool   `json:"optional,omitempty"`
 }
 
-// HTTPCapability asks to reach one origin.
+// HTTPCapability requests access to one origin.
 type HTTPCapability struct {
 	URL      string   `json:"url"`
 	Methods  []string `json:"methods,omitempty"` // default GET
@@ -95,7 +95,8 @@ type HTTPCapability struct {
 	Optional bool     `json:"optional,omitempty"`
 }
 
-// SecretCapability asks for a secret: put by the host into a header of requests to URL, or, with Read, told to the guest.
+// SecretCapability requests a secret. The host sends it as a header of requests to URL, or, with Read, gives it to the
+// guest.
 type SecretCapability struct {
 	Name     string `json:"name"`
 	URL      string `json:"url,omitempty"`
@@ -105,40 +106,41 @@ type SecretCapability struct {
 	Optional bool   `json:"optional,omitempty"`
 }
 
-// NamedCapability asks for an environment variable, or for tools of other plugins by name or glob.
+// NamedCapability requests an environment variable, or tools of other plugins by name or glob.
 type NamedCapability struct {
 	Name     string `json:"name"`
 	Why      string `json:"why,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
 }
 
-// PlainCapability asks for something that has no name of its own: the wall clock, randomness.
+// PlainCapability requests the wall clock or randomness.
 type PlainCapability struct {
 	Why      string `json:"why,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
 }
 
-// Limits are the bounds that the plugin asks for; the host and the operator may set lower ones. Zero means the host's default.
+// Limits are the limits that a plugin requests. The host and the operator may set lower ones. Zero is the host's
+// default.
 type Limits struct {
 	MemoryMiB   int `json:"memory_mib,omitempty"`
 	TimeoutMS   int `json:"timeout_ms,omitempty"`
 	OutputBytes int `json:"output_bytes,omitempty"`
 }
 
-// Step is one step of a tutorial: what to say, what to run, what must come of it.
+// Step is one step of a tutorial: a text, a command to run, and its expected outcome.
 type Step struct {
 	Say    string  `json:"say"`
 	Run    string  `json:"run,omitempty"`
 	Expect *Expect `json:"expect,omitempty"`
 }
 
-// Expect is what a tutorial step must end with.
+// Expect is the expected outcome of a tutorial step.
 type Expect struct {
 	ExitCode int             `json:"exit_code"`
 	Result   json.RawMessage `json:"result,omitempty"`
 }
 
-// Tool is one thing that can be called.
+// Tool describes one tool.
 type Tool struct {
 	Name         string          `json:"name"`
 	Group        string          `json:"group,omitempty"`
@@ -165,7 +167,7 @@ type Tool struct {
 	WASI         *WASI           `json:"wasi,omitempty"`
 }
 
-// Example is one call with what comes of it. Runnable examples are executed by checks and must end as declared.
+// Example is a call and its outcome. Checks run the runnable ones and compare the outcome.
 type Example struct {
 	Title    string          `json:"title"`
 	Kind     string          `json:"kind,omitempty"` // minimal, common, full or error
@@ -175,7 +177,7 @@ type Example struct {
 	Runnable bool            `json:"runnable,omitempty"`
 }
 
-// Related points to another tool and says why.
+// Related refers to another tool and says why.
 type Related struct {
 	Tool string `json:"tool"`
 	Why  string `json:"why,omitempty"`
@@ -189,7 +191,7 @@ type Deprecated struct {
 	RemoveIn string `json:"remove_in,omitempty"`
 }
 
-// WASI says how a call becomes a run of a WASI command.
+// WASI says how a call runs a WASI command.
 type WASI struct {
 	Argv   []Arg             `json:"argv,omitempty"`
 	Stdin  string            `json:"stdin,omitempty"`
@@ -198,13 +200,13 @@ type WASI struct {
 	Output string            `json:"output,omitempty"` // text (default), json, lines or file:/PATH
 }
 
-// WASIFile is a file that the guest finds: a parameter's value under a guest path.
+// WASIFile is a file for the guest: the value of the parameter From at the guest's path Path.
 type WASIFile struct {
 	Path string `json:"path"`
 	From string `json:"from"`
 }
 
-// Arg is a word of argv, or a list of words that stays only if each parameter in it was given.
+// Arg is a word of argv, or a list of words that is left out unless each parameter in it is given.
 type Arg struct {
 	Word string
 	List []string
@@ -226,7 +228,7 @@ func (a Arg) MarshalJSON() ([]byte, error) {
 	return json.Marshal(a.Word)
 }
 
-// Tool finds a tool by its name without regard to case; nil if there is none.
+// Tool returns the tool with a name, ignoring case, nil if there is none.
 func (m *Manifest) Tool(name string) *Tool {
 	for i := range m.Tools {
 		if strings.EqualFold(m.Tools[i].Name, name) {
@@ -236,7 +238,7 @@ func (m *Manifest) Tool(name string) *Tool {
 	return nil
 }
 
-// ExitCode finds a declared exit code by its number; nil if the plugin does not declare it.
+// ExitCode returns the declared exit code with a number, nil if there is none.
 func (m *Manifest) ExitCode(code int) *ExitCode {
 	for i := range m.ExitCodes {
 		if m.ExitCodes[i].Code == code {

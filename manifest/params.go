@@ -10,29 +10,29 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// Param is one parameter, or one property of a result, as documentation shows it.
+// Param is a parameter, or a property of a result, as documentation shows it.
 type Param struct {
 	Name        string            `json:"name"`
-	Type        string            `json:"type"` // string, integer, number, boolean, array, object, any; "a|b" for a union
+	Type        string            `json:"type"` // such as string or any; "a|b" for a union
 	Required    bool              `json:"required"`
 	Items       *Items            `json:"items,omitempty"`
-	Ref         string            `json:"ref,omitempty"`    // the named type of an object, which can be described by that name
-	Fields      string            `json:"fields,omitempty"` // what an object, or each item of an array, holds: "name: string, url?: string"
+	Ref         string            `json:"ref,omitempty"`    // name of the schema that defines the type
+	Fields      string            `json:"fields,omitempty"` // of an object or each item: "name: string, url?: string"
 	Enum        []json.RawMessage `json:"enum,omitempty"`
 	Default     json.RawMessage   `json:"default,omitempty"`
 	Description string            `json:"description"`
 }
 
-// Items says what an array holds.
+// Items describes the items of an array.
 type Items struct {
 	Type string            `json:"type"`
 	Ref  string            `json:"ref,omitempty"`
 	Enum []json.RawMessage `json:"enum,omitempty"`
 }
 
-// Params lists the top-level properties of a schema in their own order. A schema of something else than
-// an object is one nameless-in-JSON value, listed as "result". Texts are cleaned, values shown with what
-// is hidden in them escaped. Any schema is read in time linear in its size, also one that no gate has seen.
+// Params returns the properties of a schema in their order in the schema. A schema for anything but an object gives
+// one Param with the name "result". Texts are cleaned, and hidden characters of values are escaped. Any schema is read
+// in time linear in its size, also one that has not passed the gate.
 func Params(schema json.RawMessage) []Param {
 	if len(schema) == 0 {
 		return nil
@@ -83,10 +83,10 @@ func describeParam(name string, n, root *node) Param {
 	return p
 }
 
-// maxFields is how many fields of an object a list names; the schema and the named type have them all.
+// maxFields bounds the fields of an object that documentation lists; the schema and the named type have all of them.
 const maxFields = 12
 
-// fields lists what an object holds, one level deep, required ones first.
+// fields lists the properties of an object, one level deep, required ones first.
 func (n *node) fields(root *node) string {
 	names := n.at("properties").names()
 	if len(names) == 0 {
@@ -122,7 +122,7 @@ func (n *node) fields(root *node) string {
 	return inside
 }
 
-// Signature renders name(a: string, b?: integer): required parameters first, each in the schema's order.
+// Signature returns name(a: string, b?: integer): required parameters first, in the order of the schema.
 func Signature(name string, params []Param) string {
 	var required, optional []string
 	for _, p := range params {
@@ -135,7 +135,7 @@ func Signature(name string, params []Param) string {
 	return name + "(" + strings.Join(append(required, optional...), ", ") + ")"
 }
 
-// short is the type as a signature has it: string[], integer, a|b for small enums.
+// short returns the type as a signature shows it: integer, string[], (string|null)[].
 func (p Param) short() string {
 	if p.Type == "array" && p.Items != nil {
 		if strings.Contains(p.Items.Type, "|") {
@@ -146,25 +146,24 @@ func (p Param) short() string {
 	return p.Type
 }
 
-// node is a value of a JSON document. Its members are read when they are first looked at, and once; a
-// nil node is a value that is not there.
+// node is a value of a JSON document. Its members are read on first use. A nil node is a value that does not exist.
 type node struct {
 	raw     json.RawMessage
 	members map[string]*node
 	order   []string
 
-	kind   string // what typeName said; "" before, pending while it looks
+	kind   string // the result of typeName; "" before, pending during its search
 	values []json.RawMessage
-	listed bool    // values is set
-	inside *string // what fields said
+	listed bool    // whether values is set
+	inside *string // the result of fields
 }
 
-// pending marks a node whose type is being looked for, so that a type that contains itself ends.
+// pending marks a node whose type is being searched, so that the search ends for a type that contains itself.
 const pending = "\x00"
 
 func readNode(data json.RawMessage) *node { return &node{raw: data} }
 
-// open reads the members of an object; other values have none.
+// open reads the members of an object. Other values have none.
 func (n *node) open() {
 	if n == nil || n.members != nil {
 		return
@@ -198,7 +197,7 @@ func (n *node) names() []string {
 
 func (n *node) has(key string) bool { return n.at(key) != nil }
 
-// value is a member as it is shown: on one line, with what is hidden in it escaped; nil if there is none.
+// value returns a member as it is shown, on one line with hidden characters escaped, nil if there is none.
 func (n *node) value(key string) json.RawMessage {
 	v := n.at(key)
 	if v == nil {
@@ -234,8 +233,8 @@ func (n *node) list(key string) []json.RawMessage {
 // maxRefs bounds a chain of references.
 const maxRefs = 8
 
-// resolve follows local references and tells the name of the last one. What cannot be found, or stands
-// in a list, is documented as "any".
+// resolve follows local references and returns the name in the last one. The target is nil, documented as "any", where
+// a reference leads to nothing or into an array.
 func (n *node) resolve(root *node) (target *node, name string) {
 	target = n
 	for range maxRefs {
@@ -277,7 +276,7 @@ func (n *node) typeName(root *node) string {
 		n.kind = n.findType(root)
 	}
 	if n.kind == pending {
-		return "" // the caller is looking for this very type
+		return "" // a caller up the stack is searching this type
 	}
 	return n.kind
 }
@@ -369,8 +368,8 @@ func kindOf(v json.RawMessage) string {
 	return "integer"
 }
 
-// TypeAt returns the type of the parameter at a path of property names, and of its items where it is an
-// array; "" where the schema does not say. "any" is a parameter that takes whatever is given.
+// TypeAt returns the type of the parameter at a path of property names, and the type of its items if it is an array.
+// Both are "" where the schema does not describe it; "any" is a parameter without a restriction.
 func TypeAt(schema json.RawMessage, path ...string) (kind, items string) {
 	root := readNode(schema)
 	at, _ := root.resolve(root)
@@ -388,8 +387,8 @@ func TypeAt(schema json.RawMessage, path ...string) (kind, items string) {
 	return at.typeName(root), items
 }
 
-// Binary finds the base64 text of a result whose schema declares one (contentEncoding: base64), at its
-// root or in one of its properties, and the media type that the schema names.
+// Binary returns the base64 text of a result whose schema declares one (contentEncoding: base64), at its root or in
+// one of its properties, and the media type in the schema.
 func Binary(data, returns json.RawMessage) (base64, media string, ok bool) {
 	root := readNode(returns)
 	target, _ := root.resolve(root)
@@ -412,7 +411,7 @@ func Binary(data, returns json.RawMessage) (base64, media string, ok bool) {
 	return "", "", false
 }
 
-// isString tells a JSON string from null, which encoding/json takes for an empty one.
+// isString reports whether data is a JSON string. encoding/json reads null as an empty one.
 func isString(data json.RawMessage) bool {
 	data = bytes.TrimSpace(data)
 	return len(data) > 0 && data[0] == '"'

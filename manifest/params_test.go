@@ -82,7 +82,7 @@ func marshalPlain(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// TestParamsOfHostileSchemas holds that a schema which no gate has seen is read in time linear in its size.
+// TestParamsOfHostileSchemas checks that a schema that has not passed the gate is read in time linear in its size.
 func TestParamsOfHostileSchemas(t *testing.T) {
 	many := func(n int, sep, format string) string {
 		parts := make([]string, n)

@@ -20,7 +20,7 @@ import (
 //go:embed schema.json
 var schemaJSON []byte
 
-// Schema returns the draft-07 schema that manifests of version 1 are checked against.
+// Schema returns a copy of the schema of manifests of version 1, in draft-07.
 func Schema() []byte { return bytes.Clone(schemaJSON) }
 
 var manifestSchema = sync.OnceValues(func() (*document.Schema, error) { return document.Compile(schemaJSON) })
@@ -31,7 +31,7 @@ const (
 	maxDepth = 100
 )
 
-// Problem is one thing that is wrong with a manifest, and where.
+// Problem is one reason why a manifest is invalid, and where.
 type Problem struct {
 	Pointer string // JSON pointer into the manifest
 	Message string
@@ -44,7 +44,7 @@ func (p Problem) String() string {
 	return p.Pointer + ": " + p.Message
 }
 
-// Error is why a manifest is refused: all problems that were found, in the order of their pointers.
+// Error says why a manifest is refused: all problems that were found, in the order of their pointers.
 type Error struct {
 	Problems []Problem
 }
@@ -65,9 +65,9 @@ func refuse(pointer, format string, args ...any) *Error {
 	return &Error{Problems: []Problem{{CleanLine(pointer), CleanLine(fmt.Sprintf(format, args...))}}}
 }
 
-// Parse reads a manifest strictly and checks everything that can be checked without its wasm: the
-// document against the embedded schema, names, references between its parts, the schemas of its tools
-// and its examples against them. hostVersion is what min_host is held against. The error is *Error.
+// Parse reads a manifest strictly and checks what can be checked without its wasm: the document by the embedded
+// [Schema], names, references between its parts, the schemas of its tools, and the examples by these schemas.
+// hostVersion is compared with the manifest's min_host. The error is a *[Error].
 func Parse(data []byte, hostVersion string) (*Manifest, error) {
 	doc, err := jsontext.Decode(data, jsontext.Limits{Bytes: maxBytes, Depth: maxDepth})
 	if err != nil {
@@ -98,12 +98,12 @@ func Parse(data []byte, hostVersion string) (*Manifest, error) {
 	return m, nil
 }
 
-// Load reads a manifest that Parse has accepted before.
+// Load reads a manifest that [Parse] has accepted before. The error is a *[Error].
 func Load(data []byte) (*Manifest, error) {
 	var m Manifest
 	err := json.Unmarshal(data, &m)
 	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) { // what a schema takes for an integer and Go does not: 64.0
+	if errors.As(err, &mismatch) { // such as 64.0, an integer by the schema, but not in Go
 		return nil, refuse("", "%s: expected a number written as digits alone, got %s", mismatch.Field, mismatch.Value)
 	}
 	if err != nil {
@@ -112,7 +112,7 @@ func Load(data []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// checkVersion looks at manifest and min_host before anything else, so that a newer manifest fails with what it needs.
+// checkVersion checks manifest and min_host first, so that the error for a newer manifest says which host it needs.
 func checkVersion(doc any, hostVersion string) error {
 	root, ok := doc.(map[string]any)
 	if !ok {
@@ -126,7 +126,8 @@ func checkVersion(doc any, hostVersion string) error {
 		if !ok {
 			needs = "one that reads manifest version " + v.String()
 		}
-		return refuse("/manifest", "needs host >= %s: this host, %s, reads manifest version %d and was given %s", needs, hostVersion, Version, v)
+		return refuse("/manifest", "needs host >= %s: this host, %s, reads manifest version %d and was given %s",
+			needs, hostVersion, Version, v)
 	}
 	return nil
 }
@@ -146,7 +147,7 @@ func problems(violations []schema.Violation) []Problem {
 	return found
 }
 
-// Newer tells whether version a comes after version b; what follows a hyphen or a plus does not count.
+// Newer reports whether version a is later than version b. Pre-release and build suffixes are ignored.
 func Newer(a, b string) bool {
 	x, y := versionParts(a), versionParts(b)
 	return slices.Compare(x[:], y[:]) > 0
@@ -161,7 +162,7 @@ func versionParts(v string) (parts [3]int) {
 	return parts
 }
 
-// check finds what the document's schema cannot say.
+// check checks what the schema of the document cannot express.
 func check(m *Manifest) []Problem {
 	c := &checker{m: m}
 	c.checkNames()
@@ -186,20 +187,23 @@ func (c *checker) add(pointer, format string, args ...any) {
 	c.found = append(c.found, Problem{CleanLine(pointer), CleanLine(fmt.Sprintf(format, args...))})
 }
 
+// doubleUnderscore is the problem of a name that could not be told from a listed name of MCP.
+const doubleUnderscore = `a name cannot contain "__", which stands for the dot where model APIs refuse dots`
+
 func (c *checker) checkNames() {
 	if strings.Contains(c.m.Name, "__") {
-		c.add("/name", "a name cannot hold \"__\", which stands for a dot where model APIs refuse one")
+		c.add("/name", doubleUnderscore)
 	}
 	taken := map[string]string{}
 	claim := func(pointer, what, name string) {
 		key := strings.ToLower(name)
 		if other, ok := taken[key]; ok {
-			c.add(pointer, "%s %q has the name of %s; names are unique without regard to case", what, name, other)
+			c.add(pointer, "%s %q has the same name as %s; names must differ in more than case", what, name, other)
 			return
 		}
 		taken[key] = pointer
 		if strings.Contains(name, "__") {
-			c.add(pointer, "a name cannot hold \"__\", which stands for a dot where model APIs refuse one")
+			c.add(pointer, doubleUnderscore)
 		}
 	}
 	for i, g := range c.m.Groups {
@@ -230,9 +234,11 @@ func (c *checker) checkExitCodes() {
 	}
 }
 
-// Placeholder matches a {name} of a parameter in what a tool of kind wasi says of its command; the name is the first group.
-// It is compiled at need, like all that most commands never use: what is compiled before main delays each of them.
-var Placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`) })
+// Placeholder matches the {name} of a parameter in the [WASI] part of a tool; the name is the first group. It is
+// compiled on first use: compiling it at start would delay all the commands that never use it.
+var Placeholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
+})
 
 func (c *checker) checkTool(at string, t *Tool) {
 	names := map[string]bool{}
@@ -244,17 +250,17 @@ func (c *checker) checkTool(at string, t *Tool) {
 	c.checkListing(at+"/returns", Params(t.Returns))
 	for i, name := range t.Positional {
 		if !names[name] {
-			c.add(fmt.Sprintf("%s/positional/%d", at, i), "%q is no parameter of the tool", name)
+			c.add(fmt.Sprintf("%s/positional/%d", at, i), "%q is not a parameter of the tool", name)
 		}
 	}
 	if t.WASI != nil {
 		c.checkWASI(at+"/wasi", t.WASI, names)
 		if c.m.Kind != KindWASI {
-			c.add(at+"/wasi", "only a plugin of kind wasi has it; this one is %s", c.m.Kind)
+			c.add(at+"/wasi", "only a plugin of kind wasi may have it; this one is of kind %s", c.m.Kind)
 		}
 	}
 	if c.m.Kind == KindMCP {
-		return // its schemas are for display
+		return // its schemas are only shown
 	}
 	root := readNode(t.Params)
 	if kind := root.text("type"); kind != "object" {
@@ -263,7 +269,8 @@ func (c *checker) checkTool(at string, t *Tool) {
 	}
 	for _, name := range root.at("properties").names() {
 		if CleanLine(name) != name {
-			c.add(at+"/params/properties", "the parameter %q cannot be typed as it is shown: it holds hidden characters or white space around it", name)
+			c.add(at+"/params/properties",
+				"the parameter %q cannot be typed as it is shown: it has hidden characters or white space around it", name)
 		}
 	}
 	paramsSchema, err := schema.CompileUntrusted(t.Params)
@@ -278,7 +285,7 @@ func (c *checker) checkTool(at string, t *Tool) {
 		}
 	}
 	for i, e := range t.Examples {
-		const invalidArgs = 81 // shows how parameters are refused, by the schema or by the tool
+		const invalidArgs = 81 // such an example shows parameters that the schema or the tool refuses
 		pointer := fmt.Sprintf("%s/examples/%d", at, i)
 		if e.ExitCode != invalidArgs {
 			c.checkExample(pointer+"/params", e.Params, paramsSchema)
@@ -289,21 +296,22 @@ func (c *checker) checkTool(at string, t *Tool) {
 	}
 }
 
-// maxListing bounds the text that documentation makes of a schema: one list of values, referred to by each of many
-// parameters, would fill an agent's context from a small file.
+// maxListing bounds the documentation of a schema, in bytes: a long list of values that many parameters refer to would
+// fill an agent's context from a small file.
 const maxListing = 64 << 10
 
 func (c *checker) checkListing(at string, params []Param) {
 	size := 0
 	for _, p := range params {
 		if size += len(p.Text()) + len(p.Fields); size > maxListing {
-			c.add(at, "its list of %d names takes more than %d bytes of documentation: shorten descriptions and lists of values", len(params), maxListing)
+			c.add(at, "its list of %d names takes more than %d bytes of documentation: "+
+				"shorten descriptions and lists of values", len(params), maxListing)
 			return
 		}
 	}
 }
 
-// checkExample holds a value of an example against the schema of its place.
+// checkExample validates the parameters or the result of an example.
 func (c *checker) checkExample(at string, data json.RawMessage, against *schema.Schema) {
 	value, err := jsontext.Decode(data, jsontext.Limits{})
 	if err != nil {
@@ -324,7 +332,7 @@ func (c *checker) checkWASI(at string, w *WASI, names map[string]bool) {
 	use := func(pointer, text string) {
 		for _, match := range Placeholder().FindAllStringSubmatch(text, -1) {
 			if !names[match[1]] {
-				c.add(pointer, "{%s} is no parameter of the tool", match[1])
+				c.add(pointer, "{%s} is not a parameter of the tool", match[1])
 			}
 		}
 	}
@@ -344,18 +352,18 @@ func (c *checker) checkWASI(at string, w *WASI, names map[string]bool) {
 	}
 }
 
-// reserved are the host's own words, present and planned: a plugin of such a name could never be reached.
+// reserved are the host's commands, present and planned: a plugin with such a name could not be reached.
 var reserved = []string{
 	"call", "search", "batch", "plugin", "policy", "secret", "config", "mcp", "docs", "learn", "stats", "trace",
 	"audit", "doctor", "completion", "help", "version", "list", "cdp", "serve", "console", "fleet", "page-tools",
 }
 
-// Reserved tells whether a name cannot be a plugin's.
+// Reserved reports whether a plugin cannot have a name, ignoring case.
 func Reserved(name string) bool {
 	return slices.Contains(reserved, strings.ToLower(name))
 }
 
-// CompactJSON returns JSON on one line, as it is if it does not parse.
+// CompactJSON returns JSON on one line, and invalid JSON as it is.
 func CompactJSON(data json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if json.Compact(&b, data) != nil {

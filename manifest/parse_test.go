@@ -210,22 +210,22 @@ func TestParseRefuses(t *testing.T) {
 		{"a manifest version that is none", []string{"/manifest", `"1"`}, "/manifest: expected"},
 
 		// Names.
-		{"__ in the plugin's name", []string{"/name", `"a__b"`}, `/name: a name cannot hold "__"`},
-		{"__ in a tool's name", []string{"/tools/0/name", `"a__b"`}, `/tools/0/name: a name cannot hold "__"`},
-		{"__ in a group's name", []string{"/groups/1", `{"name":"a__b","docs":{"brief":"b"}}`}, `/groups/1/name: a name cannot hold "__"`},
-		{"two tools of one name", []string{"/tools/1/name", `"ADD"`}, `/tools/1/name: tool "ADD" has the name of /tools/0/name; names are unique without regard to case`},
-		{"two groups of one name", []string{"/groups/1", `{"name":"Tag","docs":{"brief":"b"}}`}, `/groups/1/name: group "Tag" has the name of /groups/0/name`},
-		{"a tool named as a group", []string{"/tools/0/name", `"Tag"`}, `/tools/0/name: tool "Tag" has the name of /groups/0/name`},
+		{"__ in the plugin's name", []string{"/name", `"a__b"`}, `/name: a name cannot contain "__"`},
+		{"__ in a tool's name", []string{"/tools/0/name", `"a__b"`}, `/tools/0/name: a name cannot contain "__"`},
+		{"__ in a group's name", []string{"/groups/1", `{"name":"a__b","docs":{"brief":"b"}}`}, `/groups/1/name: a name cannot contain "__"`},
+		{"two tools of one name", []string{"/tools/1/name", `"ADD"`}, `/tools/1/name: tool "ADD" has the same name as /tools/0/name; names must differ in more than case`},
+		{"two groups of one name", []string{"/groups/1", `{"name":"Tag","docs":{"brief":"b"}}`}, `/groups/1/name: group "Tag" has the same name as /groups/0/name`},
+		{"a tool named as a group", []string{"/tools/0/name", `"Tag"`}, `/tools/0/name: tool "Tag" has the same name as /groups/0/name`},
 		{"an undeclared group", []string{"/tools/1/group", `"tags"`}, `/tools/1/group: no group "tags" is declared in groups`},
 
 		// References.
 		{"an undeclared exit code", []string{"/tools/0/exit_codes/1", `"no_room"`}, `/tools/0/exit_codes/1: no exit code "no_room" is declared in exit_codes`},
 		{"an exit code twice", []string{"/exit_codes/1/code", `10`}, `/exit_codes/1: code 10 or name "full" is declared twice`},
 		{"an exit code's name twice", []string{"/exit_codes/1/name", `"no_note"`, "/tools/0/exit_codes", `[]`, "/tools/2/exit_codes", `[]`}, `/exit_codes/1: code 11 or name "no_note" is declared twice`},
-		{"an undeclared positional", []string{"/tools/0/positional/1", `"txt"`}, `/tools/0/positional/1: "txt" is no parameter of the tool`},
-		{"wasi in another kind", []string{"/tools/1/wasi", `{}`}, "/tools/1/wasi: only a plugin of kind wasi has it; this one is parley/1"},
+		{"an undeclared positional", []string{"/tools/0/positional/1", `"txt"`}, `/tools/0/positional/1: "txt" is not a parameter of the tool`},
+		{"wasi in another kind", []string{"/tools/1/wasi", `{}`}, "/tools/1/wasi: only a plugin of kind wasi may have it; this one is of kind parley/1"},
 		{"undeclared placeholders", []string{"/kind", `"wasi"`, "/tools/0/wasi", `{"argv":["{txt}",["-c","{color}"]],"stdin":"{a}","env":{"A":"{b}"},"files":[{"path":"/f","from":"{c}"}]}`},
-			"/tools/0/wasi/argv/0: {txt} is no parameter of the tool\n/tools/0/wasi/argv/1: {color} is\n/tools/0/wasi/env/A: {b} is\n/tools/0/wasi/files/0/from: {c} is\n/tools/0/wasi/stdin: {a} is"},
+			"/tools/0/wasi/argv/0: {txt} is not a parameter of the tool\n/tools/0/wasi/argv/1: {color} is\n/tools/0/wasi/env/A: {b} is\n/tools/0/wasi/files/0/from: {c} is\n/tools/0/wasi/stdin: {a} is"},
 		{"an environment variable that must be escaped", []string{"/kind", `"wasi"`, "/tools/0/wasi/env", `{"A/B~":"{b}"}`}, "/tools/0/wasi/env/A~1B~0: {b} is"},
 
 		// Schemas.
@@ -292,11 +292,11 @@ func numbered(n int, format string) []string {
 	return list
 }
 
-// TestParseText holds what is wrong with the text before anything can be wrong with the document.
+// TestParseText tests texts that are refused before their document is looked at.
 func TestParseText(t *testing.T) {
 	data := string(small(t))
 	for _, c := range []struct{ name, text, says string }{
-		{"empty", "", "invalid JSON at line 1, column 1: empty input"},
+		{"empty", "", "invalid JSON at line 1, column 1: the input is empty"},
 		{"no JSON", "name: notes", "invalid JSON at line 1, column 1"},
 		{"no object", "[1]", "expected an object"},
 		{"null", "null", "expected an object"},
@@ -312,7 +312,7 @@ func TestParseText(t *testing.T) {
 		{"half a surrogate pair", strings.Replace(data, "short notes", `short \ud800 notes`, 1), "/docs/brief"},
 		{"a NUL byte", strings.Replace(data, "short notes", "short \x00 notes", 1), "/docs/brief"},
 		{"too deep", strings.Replace(data, `{"owner": "us"}`, strings.Repeat("[", 101)+strings.Repeat("]", 101), 1), "100"},
-		{"too large", `{"x-a":"` + strings.Repeat("x", 4<<20) + `"}`, "at most 4194304 are read"},
+		{"too large", `{"x-a":"` + strings.Repeat("x", 4<<20) + `"}`, "at most 4194304 are accepted"},
 		{"a number too large for its field", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 1e300`, 1), "/limits/memory_mib: expected"},
 		{"a number that is no float", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 1e999`, 1), "/limits/memory_mib"},
 		{"a whole number with a fraction", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 64.0`, 1), "limits.memory_mib: expected a number written as digits alone, got number 64.0"},

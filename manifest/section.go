@@ -7,19 +7,19 @@ import (
 	"fmt"
 )
 
-// SectionName is the name of the custom section that carries a manifest in a wasm file.
+// SectionName is the name of the custom section of a wasm file that contains the manifest.
 const SectionName = "parley.manifest"
 
-// ErrNoSection says that a wasm file carries no manifest.
+// ErrNoSection is returned for a wasm file without a manifest.
 var ErrNoSection = errors.New("no custom section " + SectionName)
 
 var moduleHeader = []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
 
-// FormatError says that bytes are no wasm module, and where they stop being one.
+// FormatError says why, and from which byte on, a file is not a wasm module.
 type FormatError struct {
 	Offset  int
 	Message string
-	Fix     string // what to do about it, where that is known
+	Fix     string // what to do about it; "" if that is not known
 }
 
 func (e *FormatError) Error() string {
@@ -30,14 +30,16 @@ func (e *FormatError) Error() string {
 	return s
 }
 
-// CheckHeader tells a core wasm module from everything else that people hand over by mistake.
+// CheckHeader checks that a file begins as a core wasm module. For the files that people install by mistake, the
+// *[FormatError] says what they are and how to make a module.
 func CheckHeader(wasm []byte) error {
 	switch {
 	case len(wasm) == 0:
 		return &FormatError{Message: "the file is empty", Fix: "build it again"}
 	case len(wasm) >= 8 && bytes.Equal(wasm[:4], moduleHeader[:4]) && wasm[6] == 1:
 		return &FormatError{Offset: 4, Message: "this is a component, and Parley runs core modules",
-			Fix: "rebuild it for WASI preview 1: cargo build --target wasm32-wasip1, or GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared, or clang --target=wasm32-wasi"}
+			Fix: "rebuild it for WASI preview 1: cargo build --target wasm32-wasip1, or " +
+				"GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared, or clang --target=wasm32-wasi"}
 	case len(wasm) < 8 && (bytes.HasPrefix(moduleHeader, wasm) || bytes.HasPrefix(wasm, moduleHeader[:4])):
 		return &FormatError{Offset: len(wasm), Message: "the file ends within the header", Fix: "copy or build it again"}
 	case isText(wasm):
@@ -50,12 +52,13 @@ func CheckHeader(wasm []byte) error {
 		}
 		return &FormatError{Message: fmt.Sprintf("it begins with %+q, not with \"\\x00asm\"", wasm[:min(len(wasm), 8)])}
 	case !bytes.Equal(wasm, moduleHeader) && !bytes.Equal(wasm[4:8], moduleHeader[4:]):
-		return &FormatError{Offset: 4, Message: fmt.Sprintf("its binary version is %d, and Parley reads version 1", binary.LittleEndian.Uint32(wasm[4:8]))}
+		version := binary.LittleEndian.Uint32(wasm[4:8])
+		return &FormatError{Offset: 4, Message: fmt.Sprintf("its binary version is %d, and Parley reads version 1", version)}
 	}
 	return nil
 }
 
-// foreign are other formats that begin in a way of their own, and what makes a plugin of them.
+// foreign are other formats, by their first bytes, and how to make a module of them.
 var foreign = []struct{ start, what, fix string }{
 	{"\x1f\x8b", "a gzip file", "gunzip it first"},
 	{"PK\x03\x04", "a zip file", "unzip it first"},
@@ -70,7 +73,7 @@ var foreign = []struct{ start, what, fix string }{
 
 const rebuildForWASI = "build it with GOOS=wasip1 GOARCH=wasm or --target=wasm32-wasi"
 
-// isText tells the text format, which begins with a list or a comment.
+// isText reports whether a file has the text format, which begins with a list or a comment.
 func isText(wasm []byte) bool {
 	head := bytes.TrimLeft(wasm[:min(len(wasm), 1024)], " \t\r\n")
 	for _, start := range []string{"(module", "(component", "(;", ";;"} {
@@ -81,8 +84,8 @@ func isText(wasm []byte) bool {
 	return false
 }
 
-// ReadSection returns the manifest that a wasm file carries, as a part of wasm. It compiles nothing and
-// allocates nothing by declared lengths. The error is ErrNoSection or a *FormatError.
+// ReadSection returns the manifest in a wasm file, as a part of wasm. It compiles nothing and allocates nothing by
+// declared lengths. The error is [ErrNoSection] or a *[FormatError].
 func ReadSection(wasm []byte) ([]byte, error) {
 	if err := CheckHeader(wasm); err != nil {
 		return nil, err
@@ -101,7 +104,7 @@ func ReadSection(wasm []byte) ([]byte, error) {
 			}
 			if string(wasm[name:rest]) == SectionName {
 				if found != nil {
-					return nil, &FormatError{Offset: at, Message: "it carries two sections " + SectionName}
+					return nil, &FormatError{Offset: at, Message: "it has two sections " + SectionName}
 				}
 				found = wasm[rest:next:next]
 			}
@@ -114,7 +117,7 @@ func ReadSection(wasm []byte) ([]byte, error) {
 	return found, nil
 }
 
-// span reads a length at offset at and returns where the bytes that it counts begin and end.
+// span reads a length at offset at, and returns where the bytes that it counts begin and end.
 func span(data []byte, at int) (start, end int, err error) {
 	n, width := binary.Uvarint(data[at:min(len(data), at+5)])
 	if width <= 0 {
@@ -122,12 +125,14 @@ func span(data []byte, at int) (start, end int, err error) {
 	}
 	start = at + width
 	if n > uint64(len(data)-start) {
-		return 0, 0, &FormatError{Offset: at, Message: fmt.Sprintf("a length of %d bytes is declared and %d are left", n, len(data)-start)}
+		return 0, 0, &FormatError{Offset: at,
+			Message: fmt.Sprintf("a length of %d bytes is declared and %d are left", n, len(data)-start)}
 	}
 	return start, start + int(n), nil
 }
 
-// WriteSection returns wasm with the manifest in a custom section right after the header; one that stood in it before is dropped.
+// WriteSection returns a copy of wasm with the manifest in a custom section right after the header. It replaces the
+// manifest that wasm had before.
 func WriteSection(wasm, manifest []byte) ([]byte, error) {
 	bare, err := stripSection(wasm)
 	if err != nil {

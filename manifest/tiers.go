@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Tiers of documentation, from a line to everything.
+// Tiers of documentation. Each has what the one before it has.
 const (
 	Tier1 = 1 // name, brief, required parameters, effect
-	Tier2 = 2 // and the standard text, all parameters, returns, the first example, exit codes
+	Tier2 = 2 // the standard text, all parameters, results, the first example, exit codes
 	Tier3 = 3 // everything
 )
 
-// ToolDocs is one tool's documentation at one tier, as `--describe` prints it.
+// ToolDocs is the documentation of a tool at one tier, as `--describe` prints it.
 type ToolDocs struct {
 	Name               string          `json:"name"` // qualified
 	Plugin             string          `json:"plugin"`
 	Group              string          `json:"group"`
 	Tool               string          `json:"tool"`
-	Kind               string          `json:"kind,omitempty"` // "event" or "type" for what cannot be called
+	Kind               string          `json:"kind,omitempty"` // "event" or "type" if it is not a tool
 	Tier               int             `json:"tier"`
 	Brief              string          `json:"brief"`
 	Description        string          `json:"description,omitempty"`
@@ -28,7 +28,7 @@ type ToolDocs struct {
 	DeprecationMessage string          `json:"deprecation_message,omitempty"`
 	Experimental       bool            `json:"experimental,omitempty"`
 	Parameters         []Param         `json:"parameters"`
-	MoreParameters     []string        `json:"more_parameters,omitempty"` // names of optional ones that tier 3 shows
+	MoreParameters     []string        `json:"more_parameters,omitempty"` // names; tier 3 describes them
 	Returns            []Param         `json:"returns,omitzero"`
 	Examples           []ExampleDoc    `json:"examples,omitzero"`
 	ExitCodes          []ExitCodeDoc   `json:"exit_codes,omitzero"`
@@ -67,14 +67,15 @@ func (d *ToolDocs) Call(e ExampleDoc) string {
 	return strings.TrimSuffix(d.Name+" "+string(EscapeJSON(CompactJSON(e.Params))), " {}")
 }
 
-// ExitCodeDoc is a code that the tool may end with.
+// ExitCodeDoc is an exit code of a tool.
 type ExitCodeDoc struct {
 	Code    int    `json:"code"`
 	Name    string `json:"name"`
 	Meaning string `json:"meaning"`
 }
 
-// Describe projects a tool of m into a tier; it is a pure function of its arguments. Every text is cleaned.
+// Describe returns the documentation of a tool of m at a tier. It is a pure function of its arguments, and cleans all
+// texts.
 func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	d := &ToolDocs{
 		Name: m.Name + "." + t.Name, Plugin: m.Name, Group: CleanLine(t.Group), Tool: t.Name,
@@ -99,7 +100,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	d.ExitCodes = exitCodes(m, t)
 	d.When, d.WhenNot = CleanLine(t.When), CleanLine(t.WhenNot)
 	examples := t.Examples
-	if len(examples) == 0 && t.Effect != "" { // what has no effect, an event or a type, cannot be called
+	if len(examples) == 0 && t.Effect != "" { // events and types have no effect and cannot be called
 		examples = []Example{{Title: "Call it", Kind: "minimal", Params: minimalParams(d.Parameters)}}
 	}
 	if tier == Tier2 && len(examples) > 1 {
@@ -129,7 +130,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	return d
 }
 
-// Text renders a description for people and for errors: one line a fact, nothing said twice.
+// Text renders the description for people and for errors, one fact per line.
 func (d *ToolDocs) Text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -137,7 +138,8 @@ func (d *ToolDocs) Text() string {
 	if d.Tier == Tier1 {
 		head = Signature(d.Name, d.Parameters)
 	}
-	line("%s: %s [%s]", head, d.Brief, strings.Join(nonEmpty(d.Effect, d.Kind, mark(d.Experimental, "experimental")), ", "))
+	marks := nonEmpty(d.Effect, d.Kind, mark(d.Experimental, "experimental"))
+	line("%s: %s [%s]", head, d.Brief, strings.Join(marks, ", "))
 	if d.DeprecationMessage != "" {
 		line("%s", d.DeprecationMessage)
 	}
@@ -192,16 +194,16 @@ func (d *ToolDocs) Text() string {
 	return b.String()
 }
 
-// Tokens estimates what the description costs an agent that is shown its text.
+// Tokens estimates the tokens of [ToolDocs.Text].
 func (d *ToolDocs) Tokens() int { return Tokens(d.Text()) }
 
-// Tokens estimates the tokens of a text as bytes/4.5, within 5 % of o200k on tool schemas.
+// Tokens estimates the tokens of a text as bytes/4.5, which is within 5 % of o200k on tool schemas.
 func Tokens(s string) int { return TokensOf(len(s)) }
 
-// TokensOf is Tokens of a text of so many bytes.
+// TokensOf is [Tokens] for a text with that many bytes.
 func TokensOf(bytes int) int { return (bytes*2 + 8) / 9 }
 
-// Text renders a parameter on one line: name, type, what it takes, what it means.
+// Text renders the parameter on one line: name, type, allowed values, default, description.
 func (p Param) Text() string {
 	var b strings.Builder
 	b.WriteString(p.Name)
@@ -229,7 +231,7 @@ func (p Param) Text() string {
 	return b.String()
 }
 
-// ShellQuote makes one word of a POSIX shell.
+// ShellQuote quotes s as one word of a POSIX shell, where it needs quotes.
 func ShellQuote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+=:,./-") == "" {
 		return s
@@ -260,7 +262,7 @@ func deprecation(d *Deprecated) string {
 	return "DEPRECATED: " + firstOf(CleanLine(d.Message), "do not use it in new work")
 }
 
-// minimalParams makes an object of the required parameters, each with a value of its type.
+// minimalParams returns an object with the required parameters, each with a value of its type.
 func minimalParams(params []Param) json.RawMessage {
 	var members []string
 	for _, p := range params {
@@ -268,7 +270,9 @@ func minimalParams(params []Param) json.RawMessage {
 			continue
 		}
 		kind, _, _ := strings.Cut(p.Type, "|")
-		value := map[string]string{"integer": "1", "number": "1", "boolean": "true", "array": "[]", "object": "{}", "null": "null"}[kind]
+		value := map[string]string{
+			"integer": "1", "number": "1", "boolean": "true", "array": "[]", "object": "{}", "null": "null",
+		}[kind]
 		switch {
 		case p.Default != nil:
 			value = string(p.Default)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files of this package anew")
+var update = flag.Bool("update", false, "rewrite the golden files of this package")
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -26,7 +26,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what is written there (go test -update writes it anew):\n%s", path, got)
+		t.Errorf("%s differs (go test -update rewrites it):\n%s", path, got)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestDescribeChangesNothing holds that a description is a projection, not a way into the manifest.
+// TestDescribeChangesNothing checks that changing a description does not change the manifest.
 func TestDescribeChangesNothing(t *testing.T) {
 	m, untouched := parsed(t), parsed(t)
 	for i := range m.Tools {

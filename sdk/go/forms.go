@@ -21,7 +21,7 @@ type manifestForm struct {
 	ExitCodes    []ExitCode   `json:"exit_codes,omitempty"`
 	Capabilities Capabilities `json:"capabilities,omitzero"`
 	Limits       Limits       `json:"limits,omitzero"`
-	Settings     *schema      `json:"settings,omitempty"` // JSON Schema of what the operator may set
+	Settings     *schema      `json:"settings,omitempty"` // JSON Schema of the settings of the operator
 	Tutorial     []Step       `json:"tutorial,omitempty"`
 	Tools        []toolForm   `json:"tools"`
 }
