@@ -115,8 +115,9 @@ func TestCleanJSON(t *testing.T) {
 
 // hostileTexts seed the fuzz targets of this file.
 var hostileTexts = []string{
-	"", "plain", "\x1b[31mred\x1b[0m", "\x1b]0;t\x07x", "\x1b]0;t\u009cx", "\x1b(B", "\u009b1m", "a\u202eb", "\xff\xfe", "\u00ad",
-	"\U000e0041", "\x1bP\x1b\x1b\\", "\ufffd", "a\x1b", "\x1b(\xc3\xa9", "\xc2", "\xc2\x9b", "{\"a\":\"\\u001b\"}", "\"\\ud800\"",
+	"", "plain", "\x1b[31mred\x1b[0m", "\x1b]0;t\x07x", "\x1b]0;t\u009cx", "\x1b(B", "\u009b1m", "a\u202eb", "\xff\xfe",
+	"\u00ad", "\U000e0041", "\x1bP\x1b\x1b\\", "\ufffd", "a\x1b", "\x1b(\xc3\xa9", "\xc2", "\xc2\x9b",
+	"{\"a\":\"\\u001b\"}", "\"\\ud800\"",
 }
 
 func FuzzClean(f *testing.F) {
@@ -209,7 +210,8 @@ func TestClip(t *testing.T) {
 		bytes int
 		want  string
 	}{
-		{"short", 5, "short"}, {"longer", 5, "lo…"}, {"äöü", 6, "äöü"}, {"äöüß", 6, "ä…"}, {"äöüß", 7, "äö…"}, {"none", 1, "…"}, {"", 0, ""},
+		{"short", 5, "short"}, {"longer", 5, "lo…"}, {"äöü", 6, "äöü"}, {"äöüß", 6, "ä…"}, {"äöüß", 7, "äö…"},
+		{"none", 1, "…"}, {"", 0, ""},
 	} {
 		if got := Clip(c.text, c.bytes); got != c.want {
 			t.Errorf("Clip(%q, %d) = %q, want %q", c.text, c.bytes, got, c.want)

@@ -61,7 +61,9 @@ func TestParams(t *testing.T) {
 		{"a string", `{"type":"string","description":"The text."}`, `[{"name":"result","type":"string","required":true,"description":"The text."}]`},
 		{"an array", `{"type":"array","items":{"type":"number"}}`, `[{"name":"result","type":"array","required":true,"items":{"type":"number"},"description":""}]`},
 		{"anything, described", `{"description":"Whatever it finds."}`, `[{"name":"result","type":"any","required":true,"description":"Whatever it finds."}]`},
-		{"texts are cleaned, values escaped", "{\"properties\":{\"a\\u001b[31m\\u202e\":{\"type\":\"string\",\"description\":\"x\\u001b[2Jy\\nz\",\"enum\":[\"\u202e\"],\"default\":\"\u202e\"}}}",
+		{"texts are cleaned, values escaped",
+			"{\"properties\":{\"a\\u001b[31m\\u202e\":{\"type\":\"string\",\"description\":\"x\\u001b[2Jy\\nz\"," +
+				"\"enum\":[\"\u202e\"],\"default\":\"\u202e\"}}}",
 			`[{"name":"a","type":"string","required":false,"enum":["\u202e"],"default":"\u202e","description":"xy z"}]`},
 		{"a type that is no type", `{"properties":{"a":{"type":"\u001b[31mred"},"b":{"type":3},"c":{"type":"?"}}}`,
 			`[{"name":"a","type":"red","required":false,"description":""},{"name":"b","type":"any","required":false,"description":""},{"name":"c","type":"?","required":false,"description":""}]`},
@@ -127,7 +129,8 @@ func TestTypeAt(t *testing.T) {
 		"deep":{"type":"object","properties":{"n":{"$ref":"#/$defs/n"}}},"u":{"type":["string","null"]}},
 		"$defs":{"n":{"type":"object","properties":{"self":{"$ref":"#/$defs/n"},"ok":{"type":"boolean"}}}}}`)
 	for _, c := range []struct{ path, kind, items string }{
-		{"s", "string", ""}, {"list", "array", "integer"}, {"any", "any", ""}, {"refs", "array", "object"}, {"u", "string|null", ""},
+		{"s", "string", ""}, {"list", "array", "integer"}, {"any", "any", ""}, {"refs", "array", "object"},
+		{"u", "string|null", ""},
 		{"deep", "object", ""}, {"deep/n/ok", "boolean", ""}, {"deep/n/self/self/ok", "boolean", ""},
 		{"nothing", "", ""}, {"s/x", "", ""}, {"deep/nothing", "", ""}, {"", "object", ""},
 	} {
@@ -177,7 +180,8 @@ func FuzzParams(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/a"}]}}}`), "a")
 	f.Add([]byte(`{"$ref":"#"}`), "")
 	f.Add([]byte(`{"properties":{"a":{"type":"array","items":{"enum":[1,2]}},"b":true}}`), "b")
-	f.Add([]byte("{\"properties\":{\"\\u202e\":{\"default\":\"\u202e\",\"type\":[\"\u202e\"]}},\"required\":[\"\u202e\"]}"), "\u202e")
+	f.Add([]byte("{\"properties\":{\"\\u202e\":{\"default\":\"\u202e\",\"type\":[\"\u202e\"]}},"+
+		"\"required\":[\"\u202e\"]}"), "\u202e")
 	f.Fuzz(func(t *testing.T, schema []byte, path string) {
 		params := Params(schema)
 		shown := Signature("t", params)

@@ -90,7 +90,8 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Name != "notes" || len(m.Tools) != 3 || m.Capabilities.HTTP[0].Methods[1] != "PUT" || m.Limits.MemoryMiB != 64 || m.Tools[1].Deprecated.Use != "notes.tag.all" {
+	if m.Name != "notes" || len(m.Tools) != 3 || m.Capabilities.HTTP[0].Methods[1] != "PUT" || m.Limits.MemoryMiB != 64 ||
+		m.Tools[1].Deprecated.Use != "notes.tag.all" {
 		t.Errorf("read %+v", m)
 	}
 	again, err := Load(data)
@@ -104,7 +105,8 @@ func TestParse(t *testing.T) {
 	if back, err := Parse(written, hostVersion); err != nil || !reflect.DeepEqual(canonical(t, back), canonical(t, m)) {
 		t.Errorf("what was written is not read back: %v", err)
 	}
-	if m.Tool("TAG.list") != &m.Tools[1] || m.Tool("tag") != nil || m.ExitCode(11) != &m.ExitCodes[1] || m.ExitCode(12) != nil {
+	if m.Tool("TAG.list") != &m.Tools[1] || m.Tool("tag") != nil || m.ExitCode(11) != &m.ExitCodes[1] ||
+		m.ExitCode(12) != nil {
 		t.Error("tools are found without regard to case, exit codes by number")
 	}
 }
@@ -169,7 +171,8 @@ func TestParseRefuses(t *testing.T) {
 		{"a field in another spelling", []string{"/License", `"x"`, "/license", ""}, "/License: unknown field; expected |did you mean license?"},
 		{"a field in another spelling beside it", []string{"/Name", `"x"`}, "/Name: unknown field; expected one of"},
 		{"several at once, in order", []string{"/docs/brief", "", "/kind", `"exe"`, "/tools/1/effect", ""},
-			"/docs/brief: expected |got nothing\n/kind: expected one of \"parley/1\", \"wasi\", \"mcp\"|got string \"exe\"\n/tools/1/effect: expected |got nothing"},
+			"/docs/brief: expected |got nothing\n/kind: expected one of \"parley/1\", \"wasi\", \"mcp\"|got string \"exe\"\n" +
+				"/tools/1/effect: expected |got nothing"},
 		{"no name", []string{"/name", ""}, "/name: expected |got nothing"},
 		{"no version", []string{"/version", ""}, "/version: expected |got nothing"},
 		{"no kind", []string{"/kind", ""}, "/kind: expected |got nothing"},
@@ -180,7 +183,8 @@ func TestParseRefuses(t *testing.T) {
 		{"no params", []string{"/tools/1/params", ""}, "/tools/1/params: expected |got nothing"},
 		{"no brief", []string{"/tools/1/docs", `{}`}, "/tools/1/docs/brief: expected |got nothing"},
 		{"builtin stands in no file", []string{"/kind", `"builtin"`}, "/kind: expected one of"},
-		{"a brief of 65 characters", []string{"/docs/brief", strconv.Quote(strings.Repeat("x", 65))}, "/docs/brief: expected |64"},
+		{"a brief of 65 characters", []string{"/docs/brief", strconv.Quote(strings.Repeat("x", 65))},
+			"/docs/brief: expected |64"},
 		{"an empty brief", []string{"/docs/brief", `""`}, "/docs/brief: expected"},
 		{"a brief of two lines", []string{"/tools/0/docs/brief", `"a\nb"`}, "/tools/0/docs/brief: expected"},
 		{"a version that is none", []string{"/version", `"1.2"`}, "/version: expected"},
@@ -225,7 +229,8 @@ func TestParseRefuses(t *testing.T) {
 		{"an undeclared positional", []string{"/tools/0/positional/1", `"txt"`}, `/tools/0/positional/1: "txt" is not a parameter of the tool`},
 		{"wasi in another kind", []string{"/tools/1/wasi", `{}`}, "/tools/1/wasi: only a plugin of kind wasi may have it; this one is of kind parley/1"},
 		{"undeclared placeholders", []string{"/kind", `"wasi"`, "/tools/0/wasi", `{"argv":["{txt}",["-c","{color}"]],"stdin":"{a}","env":{"A":"{b}"},"files":[{"path":"/f","from":"{c}"}]}`},
-			"/tools/0/wasi/argv/0: {txt} is not a parameter of the tool\n/tools/0/wasi/argv/1: {color} is\n/tools/0/wasi/env/A: {b} is\n/tools/0/wasi/files/0/from: {c} is\n/tools/0/wasi/stdin: {a} is"},
+			"/tools/0/wasi/argv/0: {txt} is not a parameter of the tool\n/tools/0/wasi/argv/1: {color} is\n" +
+				"/tools/0/wasi/env/A: {b} is\n/tools/0/wasi/files/0/from: {c} is\n/tools/0/wasi/stdin: {a} is"},
 		{"an environment variable that must be escaped", []string{"/kind", `"wasi"`, "/tools/0/wasi/env", `{"A/B~":"{b}"}`}, "/tools/0/wasi/env/A~1B~0: {b} is"},
 
 		// Schemas.
@@ -384,7 +389,8 @@ func TestNewer(t *testing.T) {
 	}{
 		{"0.1.0", "0.1.0", false}, {"0.1.1", "0.1.0", true}, {"0.2.0", "0.1.9", true}, {"1.0.0", "0.99.99", true},
 		{"0.1.0", "0.1.1", false}, {"0.9.0", "0.10.0", false}, {"0.10.0", "0.9.0", true}, {"0.1.0-rc.1", "0.1.0", false},
-		{"0.1.0", "0.1.0-rc.1", false}, {"0.1.1-rc.1", "0.1.0", true}, {"0.1.0+build-7", "0.1.0", false}, {"2", "1.9.9", true}, {"1.2", "1.2.0", false},
+		{"0.1.0", "0.1.0-rc.1", false}, {"0.1.1-rc.1", "0.1.0", true}, {"0.1.0+build-7", "0.1.0", false},
+		{"2", "1.9.9", true}, {"1.2", "1.2.0", false},
 		{"99999999999999999999.0.0", "1.0.0", true}, {"x", "0.0.0", false}, {"", "", false},
 	} {
 		if got := Newer(c.a, c.b); got != c.want {
@@ -394,7 +400,8 @@ func TestNewer(t *testing.T) {
 }
 
 func TestReserved(t *testing.T) {
-	design := "call search batch plugin policy secret config mcp docs learn stats trace audit doctor completion help version list cdp serve console fleet page-tools"
+	design := "call search batch plugin policy secret config mcp docs learn stats trace audit doctor completion " +
+		"help version list cdp serve console fleet page-tools"
 	for _, name := range strings.Fields(design) {
 		if !Reserved(name) || !Reserved(strings.ToUpper(name)) {
 			t.Errorf("%s is free", name)
@@ -420,7 +427,8 @@ func TestLint(t *testing.T) {
 		Params: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`), Effect: EffectRead,
 	}}}
 	got := strings.Join(Lint(m), "\n")
-	for _, want := range []string{"do: tier 2 is ", "aim for at most 120", "do: tier 3 is ", "aim for at most 300", "do: no example", "do: no tasks", "do: parameter a has no description", "do: the brief only repeats the name"} {
+	for _, want := range []string{"do: tier 2 is ", "aim for at most 120", "do: tier 3 is ", "aim for at most 300",
+		"do: no example", "do: no tasks", "do: parameter a has no description", "do: the brief only repeats the name"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not found in\n%s", want, got)
 		}

@@ -34,7 +34,8 @@ func TestReadSection(t *testing.T) {
 		{"last", module(types, custom("name", "x"), custom(SectionName, `{"a":1}`)), `{"a":1}`},
 		{"alone", module(custom(SectionName, "x")), "x"},
 		{"empty", module(custom(SectionName, ""), types), ""},
-		{"a long way to write a length", module([]byte{0, 0x94, 0x80, 0x80, 0x80, 0x00}, custom("ignored", "")[1:1], append(binary.AppendUvarint(nil, uint64(len(SectionName))), SectionName+"{} x"...)), "{} x"},
+		{"a long way to write a length", module([]byte{0, 0x94, 0x80, 0x80, 0x80, 0x00}, custom("ignored", "")[1:1],
+			append(binary.AppendUvarint(nil, uint64(len(SectionName))), SectionName+"{} x"...)), "{} x"},
 	} {
 		got, err := ReadSection(c.wasm)
 		if err != nil || string(got) != c.want {
@@ -44,7 +45,9 @@ func TestReadSection(t *testing.T) {
 			t.Errorf("%s: appending to the manifest would write into the module", c.name)
 		}
 	}
-	for _, wasm := range [][]byte{module(), module(types), module(custom("parley.manifesto", "{}")), module(custom("", ""))} {
+	for _, wasm := range [][]byte{
+		module(), module(types), module(custom("parley.manifesto", "{}")), module(custom("", "")),
+	} {
 		if got, err := ReadSection(wasm); !errors.Is(err, ErrNoSection) || got != nil {
 			t.Errorf("%q: got %q, %v; expected no section", wasm, got, err)
 		}
@@ -59,7 +62,9 @@ func TestReadSectionRefuses(t *testing.T) {
 		says   string
 	}{
 		{"empty", nil, 0, "the file is empty"},
-		{"component", []byte("\x00asm\x0d\x00\x01\x00rest"), 4, "this is a component, and Parley runs core modules (at offset 4); rebuild it for WASI preview 1: cargo build --target wasm32-wasip1"},
+		{"component", []byte("\x00asm\x0d\x00\x01\x00rest"), 4,
+			"this is a component, and Parley runs core modules (at offset 4); " +
+				"rebuild it for WASI preview 1: cargo build --target wasm32-wasip1"},
 		{"beginning of a component", []byte("\x00asm\x0d\x00"), 6, "ends within the header"},
 		{"half a header", []byte("\x00asm\x01\x00"), 6, "ends within the header"},
 		{"another version", []byte("\x00asm\x02\x00\x00\x00"), 4, "its binary version is 2"},
@@ -76,13 +81,17 @@ func TestReadSectionRefuses(t *testing.T) {
 		{"short text", []byte("hi"), 0, `it begins with "hi"`},
 		{"text that steers a terminal", []byte("\x1b[31mred\x1b[0m"), 0, `it begins with "\x1b[31mred"`},
 		{"two manifests", module(custom(SectionName, "{}"), custom(SectionName, "{}")), 28, "two sections parley.manifest"},
-		{"two, the first empty", module(custom(SectionName, ""), custom(SectionName, "{}")), 26, "two sections parley.manifest"},
+		{"two, the first empty", module(custom(SectionName, ""), custom(SectionName, "{}")), 26,
+			"two sections parley.manifest"},
 		{"no length", module([]byte{1}), 9, "truncated within a length"},
 		{"half a length", module([]byte{1, 0x80}), 9, "truncated within a length"},
 		{"a length of six bytes", module([]byte{1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01}), 9, "truncated within a length"},
-		{"a length of 4 GiB", module([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f}), 9, "a length of 4294967295 bytes is declared and 0 are left"},
-		{"a length of 32 GiB", module([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x7f}), 9, "a length of 34359738367 bytes is declared and 0 are left"},
-		{"a name beyond its section", module(section(0, 200, 1), section(1, make([]byte, 300)...)), 10, "a length of 200 bytes is declared"},
+		{"a length of 4 GiB", module([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f}), 9,
+			"a length of 4294967295 bytes is declared and 0 are left"},
+		{"a length of 32 GiB", module([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x7f}), 9,
+			"a length of 34359738367 bytes is declared and 0 are left"},
+		{"a name beyond its section", module(section(0, 200, 1), section(1, make([]byte, 300)...)), 10,
+			"a length of 200 bytes is declared"},
 		{"a custom section without a name", module(section(0)), 10, "truncated within a length"},
 	} {
 		got, err := ReadSection(c.wasm)
@@ -97,7 +106,8 @@ func TestReadSectionRefuses(t *testing.T) {
 	}
 }
 
-// TestReadSectionTruncated cuts a module at every byte: each cut is read as far as it goes, or refused, never as something else.
+// TestReadSectionTruncated cuts a module at every byte: each cut is read as far as it goes, or refused, never as
+// something else.
 func TestReadSectionTruncated(t *testing.T) {
 	manifest := `{"manifest":1}`
 	whole := module(section(1, 1, 0x60, 0, 0), custom(SectionName, manifest), custom("name", "\x00\x01m"))

@@ -84,11 +84,16 @@ func TestDescribeChangesNothing(t *testing.T) {
 func TestDescribeCleans(t *testing.T) {
 	const bad = "a\x1b[31m\u202eb\u200b\U000e0041"
 	m := &Manifest{Name: "p", Kind: KindMCP, ExitCodes: []ExitCode{{10, "x", bad, "", bad}}, Tools: []Tool{{
-		Name: "t", Group: bad, Docs: Docs{bad, bad + "\n" + bad, bad}, Since: bad, When: bad, WhenNot: bad, Effect: EffectRead,
-		Params:     json.RawMessage("{\"properties\":{\"" + bad[:1] + "\u202e\":{\"type\":\"\\u001b[1mx\",\"description\":\"\\u001b[31m\u202e\",\"enum\":[\"\u202e\"],\"default\":\"\u200b\"}}}"),
+		Name: "t", Group: bad, Docs: Docs{bad, bad + "\n" + bad, bad}, Since: bad, When: bad, WhenNot: bad,
+		Effect: EffectRead,
+		Params: json.RawMessage("{\"properties\":{\"" + bad[:1] +
+			"\u202e\":{\"type\":\"\\u001b[1mx\",\"description\":\"\\u001b[31m\u202e\",\"enum\":[\"\u202e\"]," +
+			"\"default\":\"\u200b\"}}}"),
 		Returns:    json.RawMessage("{\"type\":\"string\",\"description\":\"\u202e\",\"title\":\"\\u001b]0;x\\u0007\"}"),
-		Positional: []string{bad}, ExitCodes: []string{"x"}, Aliases: []string{bad}, Keywords: []string{bad}, Tasks: []string{bad}, Limitations: []string{bad},
-		Examples:   []Example{{Title: bad, Params: json.RawMessage("{\"a\":\"\u202e\\u001b\"}"), Result: json.RawMessage("\"\u200b\"")}},
+		Positional: []string{bad}, ExitCodes: []string{"x"}, Aliases: []string{bad}, Keywords: []string{bad},
+		Tasks: []string{bad}, Limitations: []string{bad},
+		Examples: []Example{{Title: bad, Params: json.RawMessage("{\"a\":\"\u202e\\u001b\"}"),
+			Result: json.RawMessage("\"\u200b\"")}},
 		Related:    []Related{{bad, bad}},
 		Deprecated: &Deprecated{Message: bad, Use: bad},
 	}}}

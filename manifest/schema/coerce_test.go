@@ -126,7 +126,8 @@ func TestCorrect(t *testing.T) {
 		})
 	}
 	// Violations that fit the value in no way change nothing.
-	strange := []Violation{{Pointer: "x", Corrected: 1}, {Pointer: "/9/9", Remove: true}, {Pointer: "/0", Remove: true}, {Pointer: "/00", Corrected: true}}
+	strange := []Violation{{Pointer: "x", Corrected: 1}, {Pointer: "/9/9", Remove: true}, {Pointer: "/0", Remove: true},
+		{Pointer: "/00", Corrected: true}}
 	if got, ok := Correct([]any{1}, strange); ok || string(jsontext.Marshal(got)) != `[1]` {
 		t.Errorf("got %s %v", jsontext.Marshal(got), ok)
 	}

@@ -446,7 +446,8 @@ func (c *compiler) pattern(source, at string) (*pattern, error) {
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
 		why := err.Error()
-		if slices.ContainsFunc([]string{"(?=", "(?!", "(?<=", "(?<!"}, func(s string) bool { return strings.Contains(source, s) }) {
+		lookAround := []string{"(?=", "(?!", "(?<=", "(?<!"}
+		if slices.ContainsFunc(lookAround, func(group string) bool { return strings.Contains(source, group) }) {
 			why = "look-ahead and look-behind are not in RE2"
 		}
 		return nil, refuse(at, "the pattern %s is not RE2: %s", jsontext.QuoteShort(source),

@@ -194,7 +194,8 @@ func TestKnownNamesAreCut(t *testing.T) {
 	for i := range 20 {
 		props[fmt.Sprintf("p%02d", i)] = true
 	}
-	s := compile(t, CompileTrusted, string(jsontext.Marshal(map[string]any{"properties": props, "additionalProperties": false})))
+	s := compile(t, CompileTrusted, string(jsontext.Marshal(map[string]any{"properties": props,
+		"additionalProperties": false})))
 	vs, _ := s.Validate(map[string]any{"zzzzzz": 1})
 	if len(vs) != 1 || !strings.HasSuffix(vs[0].Expected, `"p11" and 8 more`) {
 		t.Errorf("got %v", vs)
