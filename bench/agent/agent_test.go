@@ -21,14 +21,17 @@ var parley = sync.OnceValues(func() (binary string, err error) {
 	if err != nil {
 		return "", err
 	}
-	binary, err = tree.Build(context.Background(), folder)
-	return binary, err
+	parleyFolder = folder
+	return tree.Build(context.Background(), folder)
 })
+
+// parleyFolder is the folder that parley made, "" if no test needed it.
+var parleyFolder string
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if built, err := parley(); err == nil {
-		os.RemoveAll(filepath.Dir(built))
+	if parleyFolder != "" {
+		os.RemoveAll(parleyFolder)
 	}
 	os.Exit(code)
 }

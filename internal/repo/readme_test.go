@@ -30,6 +30,7 @@ var parley = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "parley-repo-"); err != nil {
 		return "", err
 	}
+	parleyFolder = folder
 	out, err := exec.Command("go", "build", "-o", filepath.Join(folder, executable()),
 		module+"/cmd/parley").CombinedOutput()
 	if err != nil {
@@ -37,6 +38,9 @@ var parley = sync.OnceValues(func() (folder string, err error) {
 	}
 	return folder, err
 })
+
+// parleyFolder is the folder that parley made, "" if no test needed it.
+var parleyFolder string
 
 func executable() string {
 	if runtime.GOOS == "windows" {
@@ -47,8 +51,8 @@ func executable() string {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if folder, _ := parley(); folder != "" {
-		os.RemoveAll(folder)
+	if parleyFolder != "" {
+		os.RemoveAll(parleyFolder)
 	}
 	os.Exit(code)
 }
