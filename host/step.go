@@ -43,6 +43,7 @@ const (
 // The steps that only an operator can take. Their names are those of the commands.
 const (
 	OpAuditHead     Op = "audit head"
+	OpDocsExport    Op = "docs export" // Args: options and names
 	OpDoctor        Op = "doctor"
 	OpHelp          Op = "help"           // Args: the words of a command
 	OpPluginBuild   Op = "plugin build"   // Args: a folder

@@ -86,7 +86,7 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 	if i < 0 {
 		return nil, host.Errorf(host.InvalidArgs, "unknown format %q; expected one of %s",
 			manifest.CleanLine(format), strings.Join(Formats(), ", ")).
-			WithNext("parley docs export --format mcp")
+			WithSteps(host.OperatorStep(host.OpDocsExport, "--format", "mcp"))
 	}
 	found, err := s.tools(names)
 	if err != nil {

@@ -240,7 +240,7 @@ func within(text string, lines int, last string) string {
 func (x *exporter) prompt() ([]File, error) {
 	if x.partial {
 		return nil, host.Errorf(host.InvalidArgs, "the prompt covers all plugins; name none").
-			WithNext("parley docs export --format prompt")
+			WithSteps(host.OperatorStep(host.OpDocsExport, "--format", "prompt"))
 	}
 	text := x.Instructions + "\n\nIn a shell the same steps are `parley search \"what you want\"`, " +
 		"`parley PLUGIN TOOL --describe` and\n`parley PLUGIN TOOL --params '{...}'`.\n"
