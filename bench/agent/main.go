@@ -75,14 +75,14 @@ func run(ctx context.Context, update string) error {
 	return nil
 }
 
-// Sections of README.md that this command writes.
+// Sections of docs/mcp.md that this command writes.
 const (
 	modesSection    = "modes"
 	mistakesSection = "mistakes"
 )
 
 func marks(section string) (start, end string) {
-	start = "<!-- " + section + ": written by `go -C bench run ./agent -update README.md` -->\n"
+	start = "<!-- " + section + ": written by `go -C bench run ./agent -update docs/mcp.md` -->\n"
 	return start, "<!-- /" + section + " -->"
 }
 

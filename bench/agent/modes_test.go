@@ -9,7 +9,7 @@ import (
 )
 
 // TestModes plays all scenarios in all modes. No mode has more failures or a tenth more turns than full mode, no
-// documentation is read twice, and README.md has these figures.
+// documentation is read twice, and docs/mcp.md has these figures.
 func TestModes(t *testing.T) {
 	needBrowser(t)
 	costs, err := playAll(t.Context(), binary(t), t.TempDir())
@@ -37,36 +37,36 @@ func TestModes(t *testing.T) {
 	current(t, modesSection, modesTable(costs))
 }
 
-// number matches a figure in a section of README.md.
+// number matches a figure in a section of docs/mcp.md.
 var number = regexp.MustCompile(`\d+(\.\d+)?`)
 
-// rerun is the command that writes the figures of README.md.
-const rerun = "run go -C bench run ./agent -update README.md"
+// rerun is the command that writes the figures of docs/mcp.md.
+const rerun = "run go -C bench run ./agent -update docs/mcp.md"
 
-// current compares a section of README.md with what the command would write.
+// current compares a section of docs/mcp.md with what the command would write.
 func current(t *testing.T, name, want string) {
 	t.Helper()
 	if shown := figures(t, name); !same(shown, want) {
-		t.Errorf("README.md shows\n%s\nit is\n%s\n%s", shown, want, rerun)
+		t.Errorf("docs/mcp.md shows\n%s\nit is\n%s\n%s", shown, want, rerun)
 	}
 }
 
-// figures returns a section of README.
+// figures returns a section of docs/mcp.md.
 func figures(t *testing.T, name string) string {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/mcp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, shown, _, err := section(string(readme), name)
+	_, shown, _, err := section(string(page), name)
 	if err != nil {
-		t.Fatal("README.md: ", err)
+		t.Fatal("docs/mcp.md: ", err)
 	}
 	return shown
 }
 
 // same reports whether two texts agree in their words and small figures, and in large ones within 5 %, so that not
-// every new word in a description makes README.md stale.
+// every new word in a description makes docs/mcp.md stale.
 func same(shown, want string) bool {
 	if number.ReplaceAllString(shown, "N") != number.ReplaceAllString(want, "N") {
 		return false

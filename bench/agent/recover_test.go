@@ -15,7 +15,7 @@ const sampled = 5
 
 // TestMistakesAreRecovered verifies that the information in an error is enough: of each class of mistakes, the second
 // call succeeds in 95 of 100 cases. It makes a sample of each class with each plugin. With PARLEY_HAMMER set it makes
-// all of them, which are the figures in README.md.
+// all of them, which are the figures in docs/mcp.md.
 func TestMistakesAreRecovered(t *testing.T) {
 	home := t.TempDir()
 	all, err := planAll(t.Context(), binary(t), home)
@@ -69,7 +69,7 @@ func TestMistakesAreRecovered(t *testing.T) {
 	}
 	head := fmt.Sprintf("%d mistakes of %d kinds", made, len(total))
 	if shown, _, _ := strings.Cut(figures(t, mistakesSection), ","); !same(shown, head) {
-		t.Errorf("README.md shows\n%s\nthere are %s; %s", shown, head, rerun)
+		t.Errorf("docs/mcp.md shows\n%s\nthere are %s; %s", shown, head, rerun)
 	}
 }
 

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,14 +18,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
-var update = flag.Bool("update", false, "write the parts of README.md that come from the binary")
-
-const (
-	codesStart = "<!-- exit codes: written by `go test ./internal/repo -update` -->\n"
-	codesEnd   = "<!-- /exit codes -->"
-)
+var update = flag.Bool("update", false, "write the parts of docs/files.md that come from the binary")
 
 // parley builds the binary once for all tests of this package and returns the folder that holds it and nothing else.
 var parley = sync.OnceValues(func() (folder string, err error) {
@@ -66,27 +65,62 @@ func binaryFolder(t *testing.T) string {
 	return folder
 }
 
-func readme(t *testing.T) string {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+// document is a Markdown file of the tree.
+type document struct {
+	path string // from the root, with slashes
+	text string
 }
 
-// TestExitCodes compares the table in README.md with the exit codes of the binary.
-func TestExitCodes(t *testing.T) {
-	cmd := exec.Command(filepath.Join(binaryFolder(t), executable()), "--help", "--json")
-	cmd.Env = append(os.Environ(), "PARLEY_HOME="+t.TempDir())
-	out, err := cmd.Output()
+// manual returns README.md and the files of docs, whose examples are run.
+func manual(t *testing.T) []document {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatal("docs has no pages: ", err)
+	}
+	all := []document{read(t, "README.md")}
+	for _, page := range pages {
+		all = append(all, read(t, "docs/"+filepath.Base(page)))
+	}
+	return all
+}
+
+func read(t *testing.T, path string) document {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return document{path, string(data)}
+}
+
+// isGenerated compares a section of docs/files.md with what the binary says. With -update it writes the section.
+func isGenerated(t *testing.T, section, want string) {
+	t.Helper()
+	const path = "docs/files.md"
+	start := "<!-- " + section + ": written by `go test ./internal/repo -update` -->\n"
+	end := "<!-- /" + section + " -->"
+	before, rest, ok := strings.Cut(read(t, path).text, start)
+	shown, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("the markers %s and %s are missing in %s", strings.TrimSpace(start), end, path)
+	}
+	if *update {
+		write(t, filepath.Join(root, filepath.FromSlash(path)), before+start+want+end+after)
+		return
+	}
+	if shown != want {
+		t.Errorf("%s shows\n%s\nthe binary has\n%s\nrun go test ./internal/repo -update", path, shown, want)
+	}
+}
+
+// TestExitCodes compares the table of exit codes with those of the binary.
+func TestExitCodes(t *testing.T) {
+	out := output(t, filepath.Join(binaryFolder(t), executable()), t.TempDir(), "", "--help", "--json")
 	var help struct {
 		ExitCodes map[string]string `json:"exit_codes"`
 	}
-	if err := json.Unmarshal(out, &help); err != nil || len(help.ExitCodes) == 0 {
+	if err := json.Unmarshal([]byte(out), &help); err != nil || len(help.ExitCodes) == 0 {
 		t.Fatalf("parley --help --json: %v in %s", err, out)
 	}
 	first := func(code string) int {
@@ -102,64 +136,83 @@ func TestExitCodes(t *testing.T) {
 	for _, c := range codes {
 		table += fmt.Sprintf("| %s | %s |\n", c, help.ExitCodes[c])
 	}
-
-	text := readme(t)
-	before, rest, ok := strings.Cut(text, codesStart)
-	shown, after, ok2 := strings.Cut(rest, codesEnd)
-	if !ok || !ok2 {
-		t.Fatalf("the markers %s and %s are missing in README.md", strings.TrimSpace(codesStart), codesEnd)
-	}
-	if *update {
-		if err := os.WriteFile(filepath.Join(root, "README.md"), []byte(before+codesStart+table+codesEnd+after),
-			0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if shown != table {
-		t.Errorf("README.md has another table of exit codes than the binary:\n%s\nwant\n%s\n"+
-			"run go test ./internal/repo -update", shown, table)
-	}
+	isGenerated(t, "exit codes", table)
 }
 
-// TestExamples runs the sh blocks of README.md in order and in one folder, as a reader would. A block marked "sh
-// browser" needs Chromium. A go block is the file hello/main.go of the text.
+// TestSettings compares the table of settings with those of the binary.
+func TestSettings(t *testing.T) {
+	out := output(t, filepath.Join(binaryFolder(t), executable()), t.TempDir(), "", "config", "list", "--json")
+	var list struct {
+		Data struct {
+			Settings []struct{ Name, Value, Env, Description string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Data.Settings) == 0 {
+		t.Fatalf("parley config list --json: %v in %s", err, out)
+	}
+	table := "| setting | variable | default | meaning |\n|---|---|---|---|\n"
+	for _, s := range list.Data.Settings {
+		value := s.Value
+		if value == "" {
+			value = `""`
+		}
+		table += fmt.Sprintf("| `%s` | `%s` | `%s` | %s |\n", s.Name, s.Env, value, s.Description)
+	}
+	isGenerated(t, "settings", table)
+}
+
+// TestExamples runs the sh blocks of each page in order and in a folder of its own, as a reader would. A block marked
+// "sh browser" needs Chromium. A go block is the file hello/main.go of the page. A block marked "toml policy" is a
+// policy that parley policy check accepts.
 func TestExamples(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("README's examples are for a POSIX shell")
+		t.Skip("the examples are for a POSIX shell")
 	}
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Fatal("README's examples need bash: ", err)
+		t.Fatal("the examples need bash: ", err)
 	}
-	folder, bin := t.TempDir(), binaryFolder(t)
-	t.Cleanup(func() { // a failed example may leave a browser
-		cmd := exec.Command(filepath.Join(bin, executable()), "cdp", "close")
-		cmd.Env = append(os.Environ(), "PARLEY_HOME="+filepath.Join(folder, "home"))
-		_ = cmd.Run()
-	})
-	ran := 0
-	for _, block := range blocks(readme(t)) {
-		switch block.kind {
-		case "go":
-			write(t, filepath.Join(folder, "hello", "main.go"), block.text)
-		case "sh", "sh browser":
-			if block.kind == "sh browser" && !haveBrowser() {
-				if os.Getenv("CI") == "true" {
-					t.Fatal("no browser was found, and nothing may be skipped here; run make setup")
+	bin := binaryFolder(t)
+	ran := map[string]int{}
+	for _, page := range manual(t) {
+		t.Run(page.path, func(t *testing.T) {
+			folder := t.TempDir()
+			t.Cleanup(func() { // a failed example may leave a browser
+				cmd := exec.Command(filepath.Join(bin, executable()), "cdp", "close")
+				cmd.Env = append(os.Environ(), "PARLEY_HOME="+filepath.Join(folder, "home"))
+				_ = cmd.Run()
+			})
+			for _, block := range blocks(page.text) {
+				switch block.kind {
+				case "go":
+					write(t, filepath.Join(folder, "hello", "main.go"), block.text)
+				case "toml policy":
+					write(t, filepath.Join(folder, "policy", "config", "policy.toml"), block.text)
+					runExample(t, bash, bin, folder, "PARLEY_HOME=$PWD/policy parley policy check")
+				case "sh", "sh browser":
+					if block.kind == "sh browser" && !haveBrowser() {
+						if os.Getenv("CI") == "true" {
+							t.Fatal("no browser was found, and nothing may be skipped here; run make setup")
+						}
+						t.Log("not run, because there is no Chromium:\n" + block.text)
+						continue
+					}
+					runExample(t, bash, bin, folder, block.text)
+				default:
+					continue
 				}
-				t.Log("not run, because there is no Chromium:\n" + block.text)
-				continue
+				ran[block.kind]++
 			}
-			ran++
-			runExample(t, bash, bin, folder, block.text)
-		}
+		})
 	}
-	if ran == 0 {
-		t.Error("README.md has no examples")
+	for _, kind := range []string{"sh", "go", "toml policy"} {
+		if ran[kind] == 0 {
+			t.Errorf("no %q block was run", kind)
+		}
 	}
 }
 
+// runExample runs an example in a folder, with the home that the examples export.
 func runExample(t *testing.T, bash, bin, folder, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -171,12 +224,13 @@ func runExample(t *testing.T, bash, bin, folder, text string) {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(cmd.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"PARLEY_HOME="+filepath.Join(folder, "home"))
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s\n%s", text, out)
 	if err != nil {
-		t.Errorf("this example of README.md ended in %v:\n%s\n%s", err, text, out)
+		t.Errorf("this example ended in %v:\n%s\n%s", err, text, out)
 	}
 }
 
@@ -203,22 +257,108 @@ func blocks(markdown string) []block {
 	return all
 }
 
-// TestLinks makes sure that the files to which the documents refer exist.
+// TestLinks makes sure that the files and headings to which the documents link exist.
 func TestLinks(t *testing.T) {
-	for _, name := range []string{"README.md", "RATIONALE.md", "CONTRIBUTING.md"} {
-		data, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		for part := range strings.SplitSeq(string(data), "](") {
+	for _, d := range documents(t) {
+		for part := range strings.SplitSeq(withoutCode(d.text), "](") {
 			target, _, ok := strings.Cut(part, ")")
-			if !ok || part == string(data) || strings.Contains(target, "://") || strings.HasPrefix(target, "#") ||
+			if !ok || strings.HasPrefix(d.text, part) || strings.Contains(target, "://") ||
 				strings.ContainsAny(target, " \n") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-				t.Errorf("%s links to %s: %v", name, target, err)
+			file, heading, _ := strings.Cut(target, "#")
+			linked := d
+			if file != "" {
+				linked.path = path.Join(path.Dir(d.path), file)
+				info, err := os.Stat(filepath.Join(root, filepath.FromSlash(linked.path)))
+				if err != nil {
+					t.Errorf("%s links to %s: %v", d.path, target, err)
+					continue
+				}
+				if info.IsDir() || heading == "" {
+					continue
+				}
+				linked = read(t, linked.path)
+			}
+			if !slices.Contains(anchors(linked.text), heading) {
+				t.Errorf("%s links to %s: %s has no such heading", d.path, target, linked.path)
+			}
+		}
+	}
+}
+
+// documents returns all Markdown files of the tree.
+func documents(t *testing.T) []document {
+	t.Helper()
+	var all []document
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != root && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".")):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".md"):
+			return nil
+		}
+		relative, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		all = append(all, read(t, filepath.ToSlash(relative)))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// withoutCode removes fenced code blocks from a Markdown text.
+func withoutCode(markdown string) string {
+	var prose strings.Builder
+	for i, part := range strings.Split(markdown, "\n```") {
+		if i%2 == 0 {
+			prose.WriteString(part + "\n")
+		}
+	}
+	return prose.String()
+}
+
+// anchors returns the fragments by which links reach the headings of a Markdown text.
+func anchors(markdown string) (all []string) {
+	for line := range strings.Lines(withoutCode(markdown)) {
+		heading, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if !ok || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		all = append(all, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, strings.TrimSpace(heading)))
+	}
+	return all
+}
+
+// TestReadmeIsShort limits README.md, which is for newcomers. The reference is in docs.
+func TestReadmeIsShort(t *testing.T) {
+	const most = 150
+	if lines := strings.Count(read(t, "README.md").text, "\n"); lines > most {
+		t.Errorf("README.md has %d lines, at most %d: move what is reference to docs", lines, most)
+	}
+}
+
+// TestProseIsNarrow holds the lines of the manual to the width of the code. Tables, code and comments may be wider.
+func TestProseIsNarrow(t *testing.T) {
+	for _, page := range manual(t) {
+		for line := range strings.Lines(withoutCode(page.text)) {
+			if columns := utf8.RuneCountInString(strings.TrimRight(line, "\n")); columns > maxColumns &&
+				!strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "<!--") {
+				t.Errorf("%s: this line has %d columns, at most %d:\n%s", page.path, columns, maxColumns, line)
 			}
 		}
 	}
@@ -236,10 +376,7 @@ func write(t *testing.T, name, content string) {
 
 // TestEveryDependencyHasAReason verifies that RATIONALE.md argues for every direct requirement.
 func TestEveryDependencyHasAReason(t *testing.T) {
-	rationale, err := os.ReadFile(filepath.Join(root, "RATIONALE.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rationale := read(t, "RATIONALE.md").text
 	used := map[string]bool{}
 	for _, s := range sources(t) {
 		for _, spec := range s.ast.Imports {
@@ -252,18 +389,18 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 		}
 	}
 	for _, dependency := range slices.Sorted(maps.Keys(used)) {
-		if !strings.Contains(string(rationale), "`"+dependency+"`") {
+		if !strings.Contains(rationale, "`"+dependency+"`") {
 			t.Errorf("RATIONALE.md does not say why %s is needed", dependency)
 		}
 	}
 }
 
-// TestClientSnippets compares the client configurations in README.md with the output of parley mcp config, and starts a
-// server with each. It also loads the block of Parley's own configuration.
+// TestClientSnippets compares the client configurations of docs/mcp.md with the output of parley mcp config, and starts
+// a server with each. It also loads the block of Parley's own configuration.
 func TestClientSnippets(t *testing.T) {
 	shown := 0
 	binary := filepath.Join(binaryFolder(t), executable())
-	for _, block := range blocks(readme(t)) {
+	for _, block := range blocks(read(t, "docs/mcp.md").text) {
 		words := strings.Fields(block.kind) // the language, the client and a mode other than the configured one
 		if len(words) < 2 || words[0] != "json" && words[0] != "toml" {
 			continue
@@ -284,14 +421,14 @@ func TestClientSnippets(t *testing.T) {
 		printed := output(t, binary, home, "", args...)
 		if got := strings.ReplaceAll(printed, strconv.Quote(binary),
 			`"/usr/local/bin/parley"`); strings.TrimSpace(got) != strings.TrimSpace(block.text) {
-			t.Errorf("parley %s prints\n%s\nREADME.md shows\n%s", strings.Join(args, " "), got, block.text)
+			t.Errorf("parley %s prints\n%s\ndocs/mcp.md shows\n%s", strings.Join(args, " "), got, block.text)
 		}
 		if said := output(t, binary, home, hello, serve...); !strings.Contains(said, `"name":"search_tools"`) {
 			t.Errorf("parley %s lists no tools: %s", strings.Join(serve, " "), said)
 		}
 	}
 	if shown != 4 {
-		t.Errorf("README.md shows %d snippets, expected those of 3 clients and one of config.toml", shown)
+		t.Errorf("docs/mcp.md shows %d snippets, expected those of 3 clients and one of config.toml", shown)
 	}
 }
 
