@@ -176,6 +176,7 @@ func TestAttachWithConsentPrompt(t *testing.T) {
 	_, address := startExternalChrome(t, cfg.Chrome)
 	consent := make(chan struct{})
 	var asked atomic.Int32
+	prompts := make(chan struct{}, 100)
 	var up websocket.Upgrader
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/devtools/browser" {
@@ -183,6 +184,7 @@ func TestAttachWithConsentPrompt(t *testing.T) {
 			return
 		}
 		asked.Add(1)
+		prompts <- struct{}{}
 		select {
 		case <-consent:
 		case <-r.Context().Done():
@@ -213,10 +215,11 @@ func TestAttachWithConsentPrompt(t *testing.T) {
 
 	cfg.LaunchTimeout = testTimeout
 	before := asked.Load()
+	for len(prompts) > 0 {
+		<-prompts
+	}
 	go func() {
-		for asked.Load() == before {
-			time.Sleep(time.Millisecond)
-		}
+		<-prompts
 		close(consent)
 	}()
 	c := startBrowser(t, cfg)

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
 // TestEveryCallEnds provokes each way in which a call could hang. Each call must end within ten times the promised
@@ -24,7 +26,7 @@ func TestEveryCallEnds(t *testing.T) {
 		return q
 	}
 	cfg := config(t)
-	cfg.MaxMessage = 16 << 20
+	cfg.MaxMessage = 4 << 20
 	shared := startBrowser(t, cfg)
 	url := site(t, map[string]string{"/": plainPage})
 	for _, c := range []struct {
@@ -57,9 +59,9 @@ func TestEveryCallEnds(t *testing.T) {
 				startLoop(testContext(t), t, c)
 			}, code: CodeTimeout, promise: stopped},
 		{name: "promise that is never kept", call: late(neverReturns), code: CodeTimeout, promise: overdue},
-		{name: "reply over the limit", call: evaluation("'x'.repeat(20e6)"), code: CodeLimitExceeded,
+		{name: "reply over the limit", call: evaluation("'x'.repeat(5e6)"), code: CodeLimitExceeded,
 			words: []string{"bytes"}, promise: reading},
-		{name: "request of 101 MB", call: evaluation(strings.Repeat("x", 101e6)), code: CodeLimitExceeded,
+		{name: "request over the limit", call: evaluation(strings.Repeat("x", browser.MaxRequest)), code: CodeLimitExceeded,
 			words: []string{"at most"}, promise: reading},
 		{name: "browser stopped", call: late(evaluation("1")), before: func(t *testing.T, _ *Client, s Status) {
 			syscall.Kill(s.ChromePID, syscall.SIGSTOP)

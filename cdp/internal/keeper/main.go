@@ -270,7 +270,7 @@ func (k *keeper) requestStop(reason string) {
 
 // run waits for a reason to stop.
 func (k *keeper) run(ctx context.Context) {
-	tick := time.NewTicker(k.interval())
+	tick := time.NewTicker(k.tickInterval())
 	defer tick.Stop()
 	var exited <-chan struct{}
 	if k.proc != nil {
@@ -307,7 +307,7 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-func (k *keeper) interval() time.Duration {
+func (k *keeper) tickInterval() time.Duration {
 	interval := 2 * time.Second
 	if k.cfg.Idle > 0 && k.cfg.Idle/4 < interval {
 		interval = max(k.cfg.Idle/4, 10*time.Millisecond)

@@ -46,11 +46,9 @@ func evaluateWithin(expression string, ms int64) CallRequest {
 	return q
 }
 
-// TestSlowServerDoesNotStopScripts lets a navigation time out while the server has not responded. Neither the
+// testSlowServerDoesNotStopScripts lets a navigation time out while the server has not responded. Neither the
 // scripts of the current page nor, later, those of the next page may be terminated.
-func TestSlowServerDoesNotStopScripts(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+func testSlowServerDoesNotStopScripts(t *testing.T, c *Client) {
 	url, let := slowSite(t)
 	openPage(t, c, url+"/")
 	for _, q := range []CallRequest{navigateWithin(url+"/late", 300), evaluateWithin("1", 300)} {
@@ -69,8 +67,9 @@ func TestSlowServerDoesNotStopScripts(t *testing.T) {
 func TestEndlessScriptAtLoadIsStopped(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
+	wantValue(t, c, "", "1+1", "2") // the first page is ready, so the timeout is for the load alone
 	url, _ := slowSite(t)
-	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/loop", TimeoutMS: 1000})
+	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/loop", TimeoutMS: 2000})
 	wantCode(t, err, CodeTimeout, "stopped")
 	if raw, err := c.Call(testContext(t), evaluateWithin("document.title", 5000)); err != nil ||
 		!strings.Contains(string(raw), "Loop") {
@@ -78,10 +77,8 @@ func TestEndlessScriptAtLoadIsStopped(t *testing.T) {
 	}
 }
 
-// TestListenOnCrashedPage starts a stream on a crashed page, then revives the page.
-func TestListenOnCrashedPage(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+// testListenOnCrashedPage starts a stream on a crashed page, then revives the page.
+func testListenOnCrashedPage(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": "<title>T</title><script>console.log('back')</script>"})
 	openPage(t, c, url)
 	_, err := c.Call(testContext(t), CallRequest{Method: "Page.crash"})

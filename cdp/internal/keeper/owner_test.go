@@ -129,9 +129,7 @@ func TestTargetOwnership(t *testing.T) {
 
 // A target that a command creates, and a page that a click opens without an opener, belong to the caller and count
 // as its pages.
-func TestOwnershipWithoutOpener(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+func testOwnershipWithoutOpener(t *testing.T, c *Client) {
 	url := site(t,
 		map[string]string{
 			"/":    `<title>x</title><a href=/pop style="position:absolute;left:0;top:0;width:100px;height:100px">pop</a>`,
@@ -182,9 +180,7 @@ func TestOwnershipWithoutOpener(t *testing.T) {
 }
 
 // Chrome shows a PDF with an extension in a frame of the page. The extension has more rights than a page.
-func TestPDFViewerIsHiddenFromOthers(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+func testPDFViewerIsHiddenFromOthers(t *testing.T, c *Client) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/pdf")
 		io.WriteString(w,
@@ -227,9 +223,7 @@ func value[T any](all T, _ error) T { return all }
 
 func errorOf[T any](_ T, err error) error { return err }
 
-func TestEventOwnership(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+func testEventOwnership(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
 	one, two := plugin("one", url), plugin("two", url)
 	pages := map[string]string{}
@@ -279,24 +273,19 @@ func TestEventOwnership(t *testing.T) {
 }
 
 // The status for plugins describes nothing of the machine.
-func TestStatusForPlugins(t *testing.T) {
-	t.Parallel()
-	cfg := config(t)
-	c := startBrowser(t, cfg)
+func testStatusForPlugins(t *testing.T, c *Client) {
 	openPage(t, c, "")
 	s, err := c.As(plugin("one")).Status(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raw := string(mustJSON(s)); strings.Contains(raw, cfg.RunDir) || strings.Contains(raw, cfg.Chrome) ||
+	if raw := string(mustJSON(s)); strings.Contains(raw, c.hello.runDir(t)) || strings.Contains(raw, c.hello.Chrome) ||
 		s.KeeperPID != 0 || s.ChromePID != 0 || len(s.Targets) != 0 || s.Product == "" {
 		t.Errorf("status %s", raw)
 	}
 }
 
-func TestPluginNetworkGrants(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+func testPluginNetworkGrants(t *testing.T, c *Client) {
 	granted := site(t, map[string]string{"/": "<title>Granted</title>"})
 	ended := make(chan struct{})
 	stream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -349,11 +338,9 @@ func TestPluginNetworkGrants(t *testing.T) {
 	}
 }
 
-// TestUsedRightsAreReported checks what an operator sees of a plugin's pages: each origin and method once per call,
+// testUsedRightsAreReported checks what an operator sees of a plugin's pages: each origin and method once per call,
 // and nothing that was denied.
-func TestUsedRightsAreReported(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+func testUsedRightsAreReported(t *testing.T, c *Client) {
 	url := testSite(t)
 	var told []string
 	mine := c.As(plugin("one", url)).WithUseRecorder(func(right string) { told = append(told, right) })
@@ -385,9 +372,7 @@ func TestUsedRightsAreReported(t *testing.T) {
 }
 
 // A call that needs no page also updates the plugin's grants.
-func TestEveryCallUpdatesGrants(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+func testEveryCallUpdatesGrants(t *testing.T, c *Client) {
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/stream" {
@@ -421,10 +406,8 @@ func TestEveryCallUpdatesGrants(t *testing.T) {
 }
 
 // Downloads into a folder are allowed as long as the plugin may write to it.
-func TestDownloadGrantEnds(t *testing.T) {
-	t.Parallel()
+func testDownloadGrantEnds(t *testing.T, c *Client) {
 	folder := tempDir(t)
-	c := startBrowser(t, config(t))
 	url := testSite(t)
 	by := plugin("one", url)
 	by.Folders = []string{folder}
@@ -466,9 +449,7 @@ func TestDownloadGrantEnds(t *testing.T) {
 }
 
 // A new version of a plugin inherits nothing in the browser: it has other grants and may come from another author.
-func TestNewPluginVersionInheritsNothing(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+func testNewPluginVersionInheritsNothing(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
 	old := plugin("one", url)
 	old.Digest = "sha256:old"
@@ -566,11 +547,9 @@ func TestIdleContextsAreDisposed(t *testing.T) {
 	<-over
 }
 
-// TestPagesAtForbiddenURLsAreClosed goes to forbidden URLs past the provider's checks: by what a page can do
+// testPagesAtForbiddenURLsAreClosed goes to forbidden URLs past the provider's checks: by what a page can do
 // itself, and by a call that only this test can send.
-func TestPagesAtForbiddenURLsAreClosed(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+func testPagesAtForbiddenURLsAreClosed(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
 	for _, by := range []Caller{someClient, plugin("one", url)} {
 		for _, stray := range []string{
@@ -608,11 +587,9 @@ func TestPagesAtForbiddenURLsAreClosed(t *testing.T) {
 	wantValue(t, c, p.Target, "location.protocol", `"file:"`)
 }
 
-// TestFulfilledRequestsCannotEscapeGrants lets a plugin fulfill its page's requests with redirects to URLs without
+// testFulfilledRequestsCannotEscapeGrants lets a plugin fulfill its page's requests with redirects to URLs without
 // a grant.
-func TestFulfilledRequestsCannotEscapeGrants(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+func testFulfilledRequestsCannotEscapeGrants(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
 	closed := site(t, map[string]string{"/": "kept"})
 	file := filepath.Join(tempDir(t), "file.html")
@@ -731,9 +708,7 @@ func TestPluginsAreDeniedInExternalBrowser(t *testing.T) {
 	}
 }
 
-func TestRequestsNameTheirCaller(t *testing.T) {
-	t.Parallel()
-	c := startBrowser(t, config(t))
+func testRequestsNameTheirCaller(t *testing.T, c *Client) {
 	for _, name := range []string{"", "CLI", "cli:x", "mcp", "mcp:", "plugin:", "root", "plugin"} {
 		_, err := c.As(Caller{Name: name}).Targets(testContext(t))
 		wantCode(t, err, CodeInvalidArgs, "is not a caller")

@@ -1,0 +1,81 @@
+//go:build linux
+
+package keeper
+
+import "testing"
+
+// pageTest is a test that can run in a browser with other pages.
+type pageTest struct {
+	name string
+	run  func(t *testing.T, c *Client)
+}
+
+// runInOneBrowser runs tests one after the other in one browser, because launching Chrome is the most expensive part of
+// most tests. Between them it closes all pages but one, and the scopes of plugins.
+func runInOneBrowser(t *testing.T, tests []pageTest) {
+	t.Helper()
+	t.Parallel()
+	c := startBrowser(t, config(t))
+	base := openPage(t, c, "")
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			defer closePages(t, c, base.Target)
+			test.run(t, c)
+		})
+	}
+}
+
+// closePages closes all pages except one, and what plugins have in the browser.
+func closePages(t *testing.T, c *Client, except string) {
+	t.Helper()
+	for _, name := range []string{"one", "two"} {
+		if _, err := c.As(plugin(name)).CloseAll(testContext(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, target := range value(c.Targets(testContext(t))) {
+		if target.Type == "page" && target.ID != except {
+			c.CloseTarget(testContext(t), target.ID, DialogAccept) // it may be closing already
+		}
+	}
+	waitFor(t, "the pages to close", func() bool {
+		for _, target := range value(c.Targets(testContext(t))) {
+			if target.Type == "page" && target.ID != except {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestPages(t *testing.T) {
+	runInOneBrowser(t, []pageTest{
+		{"Download", testDownload},
+		{"ListenMarksReplayedHistory", testListenMarksReplayedHistory},
+		{"ListenUntilMaxTimeout", testListenUntilMaxTimeout},
+		{"WebSocket", testWebSocket},
+		{"Redirects", testRedirects},
+		{"SlowAndEndlessResponses", testSlowAndEndlessResponses},
+		{"BeforeUnloadDialog", testBeforeUnloadDialog},
+		{"SlowServerDoesNotStopScripts", testSlowServerDoesNotStopScripts},
+		{"ListenOnCrashedPage", testListenOnCrashedPage},
+		{"ServiceWorker", testServiceWorker},
+	})
+}
+
+func TestCallers(t *testing.T) {
+	runInOneBrowser(t, []pageTest{
+		{"RequestsNameTheirCaller", testRequestsNameTheirCaller},
+		{"StatusForPlugins", testStatusForPlugins},
+		{"PluginNetworkGrants", testPluginNetworkGrants},
+		{"UsedRightsAreReported", testUsedRightsAreReported},
+		{"EveryCallUpdatesGrants", testEveryCallUpdatesGrants},
+		{"DownloadGrantEnds", testDownloadGrantEnds},
+		{"NewPluginVersionInheritsNothing", testNewPluginVersionInheritsNothing},
+		{"PagesAtForbiddenURLsAreClosed", testPagesAtForbiddenURLsAreClosed},
+		{"FulfilledRequestsCannotEscapeGrants", testFulfilledRequestsCannotEscapeGrants},
+		{"EventOwnership", testEventOwnership},
+		{"PDFViewerIsHiddenFromOthers", testPDFViewerIsHiddenFromOthers},
+		{"OwnershipWithoutOpener", testOwnershipWithoutOpener},
+	})
+}
