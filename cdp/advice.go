@@ -3,6 +3,7 @@ package cdp
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/host"
@@ -11,64 +12,79 @@ import (
 // chromeUnknown is Chrome's error code for an unknown command.
 const chromeUnknown = -32601
 
-// remedies map Chrome's messages about something missing to the commands that provide it.
+// remedies map Chrome's messages about something missing to the steps that provide it.
 var remedies = []struct {
 	message string
-	next    []string
+	steps   []host.Step
 }{
-	{"node with given", []string{"parley cdp DOM.getDocument"}}, // ids come of it, and end with the page
-	{"No resource with given id", []string{"parley cdp Network.enable", "parley cdp Page.reload"}},
-	{"Request with the provided ID", []string{"parley cdp Network.enable", "parley cdp Page.reload"}},
-	{"Invalid InterceptionId", []string{"parley cdp events --param match=Fetch.requestPaused"}},
-	// for an object's id
-	{"Cannot find context with specified id", []string{"parley cdp Runtime.evaluate --param expression=document.body"}},
-	{"Invalid remote object id", []string{"parley cdp Runtime.evaluate --param expression=document.body"}},
-	{"frame id", []string{"parley cdp Page.getFrameTree"}},
-	{"frame for given id", []string{"parley cdp Page.getFrameTree"}},
-	{"for given frame", []string{"parley cdp Page.getFrameTree"}},
-	{"Frame with the given id", []string{"parley cdp Page.getFrameTree"}},
-	{"No script for id", []string{"parley cdp --listen Debugger.scriptParsed --timeout 2s"}},
-	{"rule usage tracking is not enabled", []string{"parley cdp CSS.startRuleUsageTracking"}},
-	{"Precise coverage has not been started", []string{"parley cdp Profiler.startPreciseCoverage"}},
-	{"Tracing is not started", []string{"parley cdp Tracing.start --param transferMode=ReturnAsStream"}},
-	{"Tracing has already been started", []string{"parley cdp Tracing.end"}},
+	{"node with given", steps("DOM.getDocument")}, // returns the ids, which end with the page
+	{"No resource with given id", steps("Network.enable", "Page.reload")},
+	{"Request with the provided ID", steps("Network.enable", "Page.reload")},
+	{"Invalid InterceptionId", []host.Step{toolStep("events", map[string]any{"match": []string{"Fetch.requestPaused"}})}},
+	{"Cannot find context with specified id", []host.Step{evaluateStep}}, // the context of an object's id
+	{"Invalid remote object id", []host.Step{evaluateStep}},
+	{"frame id", steps("Page.getFrameTree")},
+	{"frame for given id", steps("Page.getFrameTree")},
+	{"for given frame", steps("Page.getFrameTree")},
+	{"Frame with the given id", steps("Page.getFrameTree")},
+	{"No script for id", []host.Step{{
+		Op: host.OpListen, Tool: Name, Query: "Debugger.scriptParsed", Options: host.StepOptions{Timeout: 2 * time.Second},
+	}}},
+	{"rule usage tracking is not enabled", steps("CSS.startRuleUsageTracking")},
+	{"Precise coverage has not been started", steps("Profiler.startPreciseCoverage")},
+	{"Tracing is not started", []host.Step{startTracing}},
+	{"Tracing has already been started", steps("Tracing.end")},
+}
+
+var (
+	evaluateStep = toolStep("Runtime.evaluate", map[string]any{"expression": "document.body"})
+	startTracing = toolStep("Tracing.start", map[string]any{"transferMode": "ReturnAsStream"})
+)
+
+// steps returns steps that call tools without parameters.
+func steps(tools ...string) []host.Step {
+	list := make([]host.Step, len(tools))
+	for i, tool := range tools {
+		list[i] = toolStep(tool, nil)
+	}
+	return list
 }
 
 // protocolSteps returns the next steps after Chrome rejected a command: those that provide what is missing, then the
 // command's documentation.
-func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []string) {
+func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []host.Step) {
 	switch {
 	case e.Chrome == nil:
 	case e.Chrome.Code == chromeUnknown:
-		next = []string{"parley cdp --diff" + browserOf(r)}
+		next = []host.Step{host.OperatorStep(host.OpProtocolDiff).At(browserOf(r))}
 	case strings.Contains(e.Chrome.Message, "only be executed on top-level targets"):
-		next = []string{"parley cdp targets" + browserOf(r)}
+		next = []host.Step{toolStep("targets", nil).At(browserOf(r))}
 	default:
 		for _, step := range p.remedyFor(r.Tool, e.Chrome.Message) {
-			next = append(next, step+pageOf(r))
+			next = append(next, step.At(r.Options))
 		}
 	}
 	if _, known := p.protocol.Command(r.Tool); known {
-		next = append(next, "parley cdp "+r.Tool+" --describe")
+		next = append(next, host.DescribeStep(Name+"."+r.Tool, 0))
 	}
 	return next
 }
 
-// remedyFor returns the commands that provide what a message says is missing.
-func (p *Provider) remedyFor(tool, answer string) []string {
-	for _, l := range remedies {
-		if strings.Contains(answer, l.message) {
-			return l.next
+// remedyFor returns the steps that provide what a message says is missing.
+func (p *Provider) remedyFor(tool, message string) []host.Step {
+	for _, r := range remedies {
+		if strings.Contains(message, r.message) {
+			return r.steps
 		}
 	}
-	if enable := p.enableCommand(tool, answer); enable != "" {
-		return []string{"parley cdp " + enable}
+	if enable := p.enableCommand(tool, message); enable != "" {
+		return steps(enable)
 	}
 	return nil
 }
 
-// enableCommand returns the command that enables the domain that a message says is disabled, as in "DOM agent needs to be
-// enabled first": the domain that it names, or else the rejected command's own; "" for other messages.
+// enableCommand returns the command that enables the domain that a message says is disabled, as in "DOM agent needs to
+// be enabled first": the domain that it names, or else the rejected command's own; "" for other messages.
 func (p *Provider) enableCommand(tool, answer string) string {
 	words := strings.Fields(answer)
 	if !slices.ContainsFunc(words, func(w string) bool { return strings.Trim(w, ".") == "enabled" }) ||

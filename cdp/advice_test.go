@@ -1,48 +1,78 @@
 package cdp
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/host"
 )
 
-// TestProtocolAdvice maps messages of Chromium to the first step that follows from them; "" where only the
+// TestProtocolSteps maps messages of Chromium to the first step that follows from them; nil where only the
 // documentation helps.
-func TestProtocolAdvice(t *testing.T) {
+func TestProtocolSteps(t *testing.T) {
 	p := New(Config{})
+	at := host.Options{Browser: "b", Target: "t"}
+	page := func(tool string) *host.Step {
+		step := toolStep(tool, nil).At(at)
+		return &step
+	}
+	browser := func(step host.Step) *host.Step {
+		step = step.At(host.Options{Browser: "b"})
+		return &step
+	}
+	diff := browser(host.OperatorStep(host.OpProtocolDiff))
 	for _, c := range []struct {
 		tool, message string
 		code          int
-		want          string
+		want          *host.Step
 	}{
-		{"DOM.querySelector", "Could not find node with given id", -32000,
-			"parley cdp DOM.getDocument --browser b --target t"},
-		{"DOM.resolveNode", "No node with given id found", -32000, "parley cdp DOM.getDocument --browser b --target t"},
-		{"CSS.getComputedStyleForNode", "CSS agent was not enabled", -32000, "parley cdp CSS.enable --browser b --target t"},
-		{"CSS.enable", "DOM agent needs to be enabled first.", -32000, "parley cdp DOM.enable --browser b --target t"},
-		{"DOMSnapshot.captureSnapshot", "DOM snapshot agent hasn't been enabled.", -32000,
-			"parley cdp DOMSnapshot.enable --browser b --target t"},
-		{"Accessibility.getRootAXNode", "Accessibility has not been enabled.", -32000,
-			"parley cdp Accessibility.enable --browser b --target t"},
-		{"CSS.takeCoverageDelta", "CSS rule usage tracking is not enabled", -32000,
-			"parley cdp CSS.startRuleUsageTracking --browser b --target t"},
-		{"Performance.setTimeDomain", "Cannot set time domain while performance metrics collection is enabled.", -32000, ""},
-		{"Page.getSubApps", "'Page.getSubApps' wasn't found", -32601, "parley cdp --diff --browser b"},
-		{"Page.future", "'Page.future' wasn't found", -32601, "parley cdp --diff --browser b"},
+		{"DOM.querySelector", "Could not find node with given id", -32000, page("DOM.getDocument")},
+		{"DOM.resolveNode", "No node with given id found", -32000, page("DOM.getDocument")},
+		{"CSS.getComputedStyleForNode", "CSS agent was not enabled", -32000, page("CSS.enable")},
+		{"CSS.enable", "DOM agent needs to be enabled first.", -32000, page("DOM.enable")},
+		{"DOMSnapshot.captureSnapshot", "DOM snapshot agent hasn't been enabled.", -32000, page("DOMSnapshot.enable")},
+		{"Accessibility.getRootAXNode", "Accessibility has not been enabled.", -32000, page("Accessibility.enable")},
+		{"CSS.takeCoverageDelta", "CSS rule usage tracking is not enabled", -32000, page("CSS.startRuleUsageTracking")},
+		{"Performance.setTimeDomain",
+			"Cannot set time domain while performance metrics collection is enabled.", -32000, nil},
+		{"Page.getSubApps", "'Page.getSubApps' wasn't found", -32601, diff},
+		{"Page.future", "'Page.future' wasn't found", -32601, diff},
 		{"Page.captureScreenshot", "Command can only be executed on top-level targets", -32000,
-			"parley cdp targets --browser b"},
-		{"PWA.getOsAppState", "Unknown web-app manifest id", -32602, ""},
+			browser(toolStep("targets", nil))},
+		{"PWA.getOsAppState", "Unknown web-app manifest id", -32602, nil},
 	} {
-		r := &host.Request{Tool: c.tool, Options: host.Options{Browser: "b", Target: "t"}}
-		got := p.protocolSteps(r, &keeper.Error{Chrome: &keeper.ChromeError{Code: c.code, Message: c.message}})
-		describe := "parley cdp " + c.tool + " --describe"
-		if c.tool == "Page.future" {
-			describe = c.want // an unknown command has no documentation
+		got := p.protocolSteps(&host.Request{Tool: c.tool, Options: at},
+			&keeper.Error{Chrome: &keeper.ChromeError{Code: c.code, Message: c.message}})
+		var want []host.Step
+		if c.want != nil {
+			want = append(want, *c.want)
 		}
-		if c.want == "" && (len(got) != 1 || got[0] != describe) || c.want != "" &&
-			(got[0] != c.want || got[len(got)-1] != describe) {
-			t.Errorf("%s: %s: got %q, want %s", c.tool, c.message, got, c.want)
+		if c.tool != "Page.future" { // an unknown command has no documentation
+			want = append(want, host.DescribeStep("cdp."+c.tool, 0))
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %s: got %v, want %v", c.tool, c.message, got, want)
+		}
+	}
+}
+
+// TestRemediesExist checks that every tool in the next steps exists.
+func TestRemediesExist(t *testing.T) {
+	p := New(Config{})
+	for _, r := range remedies {
+		for _, step := range r.steps {
+			if step.Op == host.OpListen {
+				if _, ok := p.protocol.Event(step.Query); !ok || step.Tool != Name {
+					t.Errorf("%s: there is no event %s", r.message, step.Query)
+				}
+				continue
+			}
+			name, ok := strings.CutPrefix(step.Tool, Name+".")
+			if tool, err := p.Tool(name); !ok || tool == nil || err != nil {
+				t.Errorf("%s: there is no tool %s", r.message, step.Tool)
+			}
 		}
 	}
 }

@@ -81,8 +81,8 @@ func dropFields(params []manifest.Param, keep func(manifest.Param) bool) {
 	}
 }
 
-// size returns the size of the documentation as delivered: as JSON, plus an estimate of what front ends add, which is how
-// to call each example, and the next steps.
+// size returns the size of the documentation as delivered: as JSON, plus an estimate of what front ends add, which is
+// how to call each example, and the next steps.
 func size(d *manifest.ToolDocs) int {
 	raw, err := json.Marshal(d)
 	if err != nil {

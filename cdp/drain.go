@@ -22,7 +22,8 @@ const (
 // drain sends a command and copies the stream that its result or a later event names to r.Out.
 func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request) (*host.Result, error) {
 	if r.Out == nil {
-		return nil, host.Errorf(host.InvalidArgs, "a stream is drained into a file").WithNext("add --out FILE")
+		return nil, host.Errorf(host.InvalidArgs, "draining a stream requires an output file").
+			WithSteps(repeatStep(r, host.StepOptions{Drain: true, Out: true}))
 	}
 	// A handle is valid only in its own target, and the current target can change meanwhile.
 	target, err := resolveTarget(ctx, c, r.Options.Target)
@@ -39,7 +40,7 @@ func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request)
 	} else {
 		var data json.RawMessage
 		if data, _, err = send(ctx, c, r, target); err == nil {
-			if err := checkResult(data, r.Params); err != nil {
+			if err := checkResult(data, r); err != nil {
 				return nil, err
 			}
 			stream, err = findStream(r, data)
@@ -49,7 +50,7 @@ func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request)
 		return nil, p.hostError(err, r)
 	}
 	if stream.Handle == "" {
-		return nil, noStreamError(r.Tool)
+		return nil, noStreamError(r)
 	}
 	written, err := stream.read(ctx, c, target, r.Out)
 	if err != nil {
@@ -145,23 +146,34 @@ func checkDrain(r *host.Request) error {
 	if json.Unmarshal(r.Params, &q) != nil || q.Mode != "ReturnAsStream" {
 		return nil
 	}
-	return host.Errorf(host.InvalidArgs,
-		"--out alone does not read the stream in which transferMode=ReturnAsStream gives the document").
-		WithNext("add --drain, or leave out transferMode")
+	return host.Errorf(host.InvalidArgs, "with transferMode ReturnAsStream, %s returns only the name of a stream; "+
+		"drain the stream, or leave out transferMode", r.Tool).
+		WithSteps(repeatStep(r, host.StepOptions{Drain: true, Out: true}))
 }
 
-func noStreamError(tool string) *host.Error {
-	e := host.Errorf(host.InvalidArgs, "%s named no stream that could be drained", tool)
-	switch tool {
+// noStreamError returns the error of a call whose result names no stream to drain.
+func noStreamError(r *host.Request) *host.Error {
+	e := host.Errorf(host.InvalidArgs, "%s returned no stream to drain", r.Tool)
+	switch r.Tool {
 	case "Tracing.end":
-		return e.WithNext("start it with parley cdp Tracing.start --param transferMode=ReturnAsStream")
+		e.Message += "; start tracing with transferMode ReturnAsStream"
+		return e.WithSteps(startTracing.At(r.Options))
 	case "Page.printToPDF":
-		return e.WithNext("add --param transferMode=ReturnAsStream, or leave out --drain")
+		var params map[string]any
+		if json.Unmarshal(r.Params, &params) != nil || params == nil {
+			params = map[string]any{}
+		}
+		params["transferMode"] = "ReturnAsStream"
+		return e.WithSteps(repeatStep(r, host.StepOptions{Drain: true, Out: true}).With(params))
 	case "HeapProfiler.takeHeapSnapshot":
-		return e.WithNext("parley cdp --listen HeapProfiler.addHeapSnapshotChunk --trigger HeapProfiler.takeHeapSnapshot " +
-			"--timeout 30s --jq .params.chunk")
+		e.Message += "; it sends the snapshot as events"
+		return e.WithSteps(host.Step{
+			Op: host.OpListen, Tool: Name, Query: "HeapProfiler.addHeapSnapshotChunk",
+			Options: host.StepOptions{Trigger: r.Tool, Timeout: 30 * time.Second, JQ: ".params.chunk"},
+		}.At(r.Options))
 	}
-	return e.WithNext("leave out --drain")
+	e.Message += "; do not drain it"
+	return e.WithSteps(repeatStep(r, host.StepOptions{Out: true}))
 }
 
 // read copies a stream to out, closes it, and returns its size in bytes.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/host"
@@ -29,12 +28,12 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		for _, d := range k.Denied {
 			e.Denied = append(e.Denied, host.Denial{Right: manifest.CleanLine(d.Right), Why: manifest.CleanLine(d.Why)})
 			if r != nil {
-				e.Next = append(e.Next, grantCommand(r, d.Right))
+				e.Steps = append(e.Steps, grantStep(r, d.Right))
 			}
 		}
 	case keeper.CodeNavigationFailed:
 		setDeclaredExit(e, exitNavigationFailed, "navigation_failed", nil)
-		e.Next = []string{navigationAdvice(k.Message)}
+		adviseNavigation(e, k.Message, r)
 	case keeper.CodeProtocolError:
 		if k.Chrome != nil && strings.Contains(k.Chrome.Message, "invalid URL") {
 			e.Code = host.InvalidURL
@@ -42,61 +41,59 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		}
 		setDeclaredExit(e, exitProtocolError, "protocol_error", nil)
 		if r != nil {
-			e.Next = p.protocolSteps(r, k)
+			e.Steps = p.protocolSteps(r, k)
 		}
 	case keeper.CodeChromeConnection:
-		e.Next = []string{openCommand + browserOf(r)}
+		e.Steps = []host.Step{openStep.At(browserOf(r))}
 	case keeper.CodeChromeLaunch:
-		e.Next = []string{"parley doctor"}
+		e.Steps = []host.Step{host.OperatorStep(host.OpDoctor)}
 	case keeper.CodeConfigError:
-		e.Next = []string{"set PARLEY_HOME to a folder that you may write to"}
+		e.Message += "; set PARLEY_HOME to a folder that you can write to"
+		e.Steps = []host.Step{host.OperatorStep(host.OpDoctor)}
 	case keeper.CodeTargetCrashed:
-		e.Next = []string{"parley cdp Page.reload" + pageOf(r), "parley cdp Page.navigate --param url=URL" + pageOf(r)}
+		navigate := toolStep("Page.navigate", nil)
+		navigate.Choose = []string{"url"}
+		e.Steps = []host.Step{toolStep("Page.reload", nil).At(pageOf(r)), navigate.At(pageOf(r))}
 	case keeper.CodeNotFound:
-		e.Next = []string{"parley cdp targets" + browserOf(r)}
+		e.Steps = []host.Step{toolStep("targets", nil).At(browserOf(r))}
 	case keeper.CodeBusy:
-		e.Next = []string{`parley cdp Page.handleJavaScriptDialog --params '{"accept":true}'` + pageOf(r)}
-	case keeper.CodeTimeout:
-		e.Next = []string{"give it longer with --timeout " + longerTimeout(r)}
+		e.Steps = []host.Step{toolStep("Page.handleJavaScriptDialog", map[string]any{"accept": true}).At(pageOf(r))}
 	case keeper.CodeLimitExceeded:
-		e.Next = []string{"ask for less, such as a part of the page"}
-		if k.Bytes > 0 && r != nil && r.Caller == "cli" && r.Out == nil {
-			e.Next = append([]string{"add --out FILE, without --jq: it takes a result of any size"}, e.Next...)
+		e.Message += "; request less, such as a part of the page"
+		if k.Bytes > 0 && r != nil && isPerson(r.Caller) && r.Out == nil {
+			e.Message += ", or write the result to a file, which can have any size"
+			e.Steps = []host.Step{repeatStep(r, host.StepOptions{Out: true})}
 		}
 	}
 	return e
 }
 
-// browserOf and pageOf return the options that direct another command to the browser of a call, and to its page.
-func browserOf(r *host.Request) string {
+// toolStep returns the step that calls a tool of this plugin.
+func toolStep(name string, params map[string]any) host.Step {
+	step := host.CallStep(Name+"."+name, nil)
+	if params == nil {
+		return step
+	}
+	return step.With(params)
+}
+
+// repeatStep returns the step that repeats a call with other options.
+func repeatStep(r *host.Request, options host.StepOptions) host.Step {
+	step := host.CallStep(Name+"."+r.Tool, r.Params)
+	step.Options = options
+	return step.At(r.Options)
+}
+
+// browserOf and pageOf return the options that direct a step to the browser of a call, and to its page.
+func browserOf(r *host.Request) host.Options {
+	return host.Options{Browser: pageOf(r).Browser}
+}
+
+func pageOf(r *host.Request) host.Options {
 	if r == nil {
-		return ""
+		return host.Options{}
 	}
-	return place(host.Options{Browser: r.Options.Browser})
-}
-
-func pageOf(r *host.Request) string {
-	if r == nil {
-		return ""
-	}
-	return place(r.Options)
-}
-
-func place(o host.Options) (words string) {
-	if o.Browser != "" && o.Browser != host.DefaultBrowser {
-		words += " --browser " + manifest.ShellQuote(manifest.CleanLine(o.Browser))
-	}
-	if o.Target != "" {
-		words += " --target " + manifest.ShellQuote(manifest.CleanLine(o.Target))
-	}
-	return words
-}
-
-func longerTimeout(r *host.Request) string {
-	if r == nil || r.Options.Timeout <= 0 {
-		return (2 * host.DefaultTimeout).String()
-	}
-	return (4 * r.Options.Timeout).Round(time.Second).String()
+	return r.Options
 }
 
 // setDeclaredExit sets the code of an error to one that the plugin declares.
@@ -105,24 +102,26 @@ func setDeclaredExit(e *host.Error, exit int, name string, details json.RawMessa
 	e.Tool = &host.ToolError{Exit: exit, Name: name, Details: details}
 }
 
-func navigationError(text string, params json.RawMessage) *host.Error {
+func navigationError(text string, r *host.Request) *host.Error {
 	var q struct {
 		URL string `json:"url"`
 	}
-	_ = json.Unmarshal(params, &q)
-	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("navigation to %s failed: %s", q.URL, text)),
-		Next: []string{navigationAdvice(text)}}
+	_ = json.Unmarshal(r.Params, &q)
+	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("navigation to %s failed: %s", q.URL, text))}
+	adviseNavigation(e, text, r)
 	details, _ := json.Marshal(map[string]string{"error_text": manifest.CleanLine(text)})
 	setDeclaredExit(e, exitNavigationFailed, "navigation_failed", details)
 	return e
 }
 
-// navigationAdvice suggests how to proceed after a failed navigation, by Chrome's reason.
-func navigationAdvice(reason string) string {
+// adviseNavigation adds to the error of a failed navigation how to proceed, by Chrome's reason.
+func adviseNavigation(e *host.Error, reason string, r *host.Request) {
 	if strings.Contains(reason, "net::ERR_ABORTED") {
-		return "a download and an empty answer show no page; parley cdp targets tells whether the page has crashed"
+		e.Message += "; a download or an empty response shows no page, and the list of targets says whether the page crashed"
+		e.Steps = []host.Step{toolStep("targets", nil).At(browserOf(r))}
+		return
 	}
-	return "check the URL and that the server runs"
+	e.Message += "; check the URL and that the server runs"
 }
 
 // maxExceptionDetails is the limit in bytes of the exception details in an error. Larger ones are dropped.

@@ -72,8 +72,9 @@ func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
 		if slices.ContainsFunc(names, func(name string) bool { ok, _ := path.Match(pattern, name); return ok }) {
 			continue
 		}
-		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithNext("parley search " +
-			manifest.ShellQuote(manifest.CleanLine(strings.Trim(pattern, "*."))) + " --kind event")
+		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithSteps(host.Step{
+			Op: host.OpSearch, Query: manifest.CleanLine(strings.Trim(pattern, "*.")), Options: host.StepOptions{Kind: "event"},
+		})
 		for _, n := range schema.Nearest(pattern, names, 3) {
 			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: Name + "." + n.Name, Distance: n.Distance})
 		}

@@ -47,7 +47,7 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 // checkBrowser rejects an invalid name of a browser, instead of reporting that no such browser is open.
 func (p *Provider) checkBrowser(name string) error {
 	if err := keeper.CheckName(displayName(name)); err != nil {
-		return host.AsError(p.hostError(err, nil)).WithNext("parley cdp status --all")
+		return host.AsError(p.hostError(err, nil)).WithSteps(statusStep)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 	if written > 0 {
 		return &host.Result{Written: written}, nil
 	}
-	if err := checkResult(data, r.Params); err != nil {
+	if err := checkResult(data, r); err != nil {
 		return nil, err
 	}
 	return &host.Result{Data: data}, nil
@@ -116,7 +116,7 @@ func send(ctx context.Context, c *keeper.Client, r *host.Request, target string)
 }
 
 // checkResult returns the error of a result that reports a failed navigation or an exception, nil for others.
-func checkResult(data, params json.RawMessage) error {
+func checkResult(data json.RawMessage, r *host.Request) error {
 	var outcome struct {
 		ErrorText        string          `json:"errorText"`
 		ExceptionDetails json.RawMessage `json:"exceptionDetails"`
@@ -124,7 +124,7 @@ func checkResult(data, params json.RawMessage) error {
 	if json.Unmarshal(data, &outcome) == nil {
 		switch {
 		case outcome.ErrorText != "":
-			return navigationError(outcome.ErrorText, params)
+			return navigationError(outcome.ErrorText, r)
 		case len(outcome.ExceptionDetails) > 0:
 			return scriptError(outcome.ExceptionDetails)
 		}

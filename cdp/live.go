@@ -56,8 +56,9 @@ func (p *Provider) fetchLive(ctx context.Context, name string) (*protocol.Protoc
 	}
 	live, err := protocol.Parse(document)
 	if err != nil {
-		return nil, "", host.Errorf(host.ChromeConnection, "the protocol of %s cannot be read: %v", product,
-			err).WithNext("leave out --live")
+		return nil, "", host.Errorf(host.ChromeConnection,
+			"cannot read the protocol of %s: %v; use the embedded protocol instead",
+			product, err).WithSteps(host.ListStep(Name))
 	}
 	return live, product, nil
 }
@@ -78,8 +79,8 @@ func (p *Provider) fetchDocument(ctx context.Context, name string) (document []b
 	if open.Mode == "attached" {
 		document, err = browser.FetchProtocol(ctx, open.Endpoint)
 		if err != nil {
-			return nil, "", host.Errorf(host.ChromeConnection, "the protocol of the attached browser cannot be read: %v",
-				err).WithNext("leave out --live")
+			return nil, "", host.Errorf(host.ChromeConnection, "cannot read the protocol of the attached browser: %v; "+
+				"use the embedded protocol instead", err).WithSteps(host.ListStep(Name))
 		}
 		return document, open.Product, nil
 	}

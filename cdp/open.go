@@ -61,7 +61,7 @@ func retryOpen(ctx context.Context, attempts int, name string, open func() error
 			e := *host.AsError(err)
 			e.Message = fmt.Sprintf("browser %q ended %d times while it was being opened; it crashes, or another caller "+
 				"closes it: %s", displayName(name), attempts, e.Message)
-			e.Next = []string{"parley cdp status --all", openCommand + " --browser NAME, with a name that nobody else uses"}
+			e.Steps = []host.Step{statusStep}
 			return &e
 		}
 	}
@@ -104,11 +104,11 @@ func (p *Provider) MissingOpen(tool string) *host.Step {
 	return &openStep
 }
 
-// openStep opens a page, and a browser if none is open.
-var openStep = host.Step{Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}}
-
-// openCommand opens a browser.
-const openCommand = "parley cdp open URL"
+// openStep opens a page, and a browser if none is open; statusStep lists the open browsers.
+var (
+	openStep   = host.Step{Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}}
+	statusStep = toolStep("status", map[string]any{"all": true})
+)
 
 // start connects to the keeper of a browser, which it starts if there is none.
 func (p *Provider) start(ctx context.Context, name string, q openParams) (*keeper.Client, error) {

@@ -171,7 +171,7 @@ func grantedByName(r *host.Request) bool {
 
 func denyUnnamed(r *host.Request, why string) error {
 	right := "tool:" + Name + "." + r.Tool
-	return deny(right, "%s", why).WithNext(grantCommand(r, right))
+	return deny(right, "%s", why).WithSteps(grantStep(r, right))
 }
 
 // isPaste reports whether a key event pastes the clipboard into the page. All pages of a browser share one clipboard,
@@ -210,9 +210,10 @@ func deny(right, format string, args ...any) *host.Error {
 	return e
 }
 
-func grantCommand(r *host.Request, right string) string {
-	return "parley policy grant " + manifest.CleanLine(strings.TrimPrefix(r.Caller, "plugin:")) + " " +
-		manifest.ShellQuote(manifest.CleanLine(right))
+// grantStep returns the operator's step that grants a right to the plugin that made the call.
+func grantStep(r *host.Request, right string) host.Step {
+	plugin := strings.TrimPrefix(r.Caller, "plugin:")
+	return host.OperatorStep(host.OpPolicyGrant, manifest.CleanLine(plugin), manifest.CleanLine(right))
 }
 
 // resolveFiles checks the files that a command passes to or from a page against the plugin's grants, and replaces their
@@ -272,7 +273,7 @@ func resolvePaths(r *host.Request, in map[string]any, name string) error {
 func resolvePath(r *host.Request, name, mode string) (string, error) {
 	right := "fs:" + mode + ":" + name + "=PATH"
 	refused := deny(right, "%s requires a grant of the folder that contains the file", r.Tool).
-		WithNext(grantCommand(r, "fs:"+mode+":"+path.Dir(name)+"=/files"))
+		WithSteps(grantStep(r, "fs:"+mode+":"+path.Dir(name)+"=PATH"))
 	if path.Clean(name) != name || !path.IsAbs(name) {
 		return "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.Tool,
 			manifest.CleanLine(name))

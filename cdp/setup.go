@@ -26,7 +26,7 @@ func findChrome(wanted string, env func(string) string, configured string) (brow
 	e := &host.Error{Code: host.ChromeLaunch, Message: err.Error(), Cause: err}
 	var missing *browser.NotFoundError
 	if errors.As(err, &missing) {
-		e.Next = []string{missing.Install, "parley doctor"}
+		e.Steps = []host.Step{host.OperatorStep(host.OpSystem, missing.Install), host.OperatorStep(host.OpDoctor)}
 	}
 	return browser.Found{}, e
 }

@@ -140,7 +140,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Tasks: []string{"read console messages", "see network requests that were made", "what events happened",
 				"read console errors", "which requests failed", "wait for an event"},
 			When:     "after its domain was turned on, as by Network.enable",
-			WhenNot:  "to wait for an event: parley cdp --listen EVENT --until EVENT",
+			WhenNot:  "to wait for an event: stream the events until it arrives",
 			Keywords: []string{"console", "log", "listen", "stream"},
 		},
 	}

@@ -168,8 +168,8 @@ func (a *App) checkChrome(configured string) check {
 	path, why, err := cdp.FindChrome(a.Env, configured)
 	if err != nil {
 		fix := ""
-		if e := host.AsError(err); len(e.Next) > 0 {
-			fix = e.Next[0]
+		if e := host.AsError(err); len(e.Steps) > 0 {
+			fix = a.command(e.Steps[0])
 		}
 		return check{"chrome", "fail", err.Error(), fix}
 	}
