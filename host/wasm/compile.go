@@ -210,7 +210,7 @@ func (e *Engine) runCompiler(ctx context.Context, name string, module *instrumen
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(module.Wasm), stdout, stderr
 	if err := cmd.Start(); err != nil {
 		return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot start the compiler for %s: %v",
-			name, err), Next: []string{"parley doctor"}}
+			name, err), Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()

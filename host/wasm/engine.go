@@ -229,7 +229,7 @@ func (e *Engine) compile(ctx context.Context, name string, module *instrument.Mo
 		e.cfg.Debug("cannot cache compiled code: " + manifest.CleanLine(err.Error()))
 		lastErr = err
 	}
-	return nil, &host.Error{Code: host.Unavailable, Cause: lastErr, Next: []string{"parley doctor"},
+	return nil, &host.Error{Code: host.Unavailable, Cause: lastErr, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
 		Message: fmt.Sprintf("cannot write the compiled code of %s: %s", name, truncate(manifest.CleanLine(lastErr.Error()),
 			300))}
 }

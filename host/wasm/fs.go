@@ -50,7 +50,7 @@ func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
 		root, err := openFolder(g.Source)
 		if err != nil {
 			return nil, c.recordFatal(&host.Error{Code: host.ConfigError, Cause: err,
-				Next: []string{"parley policy explain " + c.m.Name},
+				Steps: []host.Step{host.OperatorStep(host.OpPolicyExplain, c.m.Name)},
 				Message: "the folder " + manifest.CleanLine(g.Source) + " granted to " + c.m.Name + " cannot be opened: " +
 					host.WithoutPath(err).Error() + "; nothing was run"})
 		}

@@ -60,32 +60,28 @@ type outcome struct {
 	Err      *failure        `json:"error,omitempty"`
 }
 
-// failure has the fields of a host.Error that a guest's call can set.
+// failure has the fields of a host.Error that a guest's call can set, except steps.
 type failure struct {
 	Code    host.Code       `json:"code"`
 	Exit    int             `json:"exit,omitempty"`
 	Message string          `json:"message"`
 	Details []host.Detail   `json:"details,omitempty"`
 	Tool    *host.ToolError `json:"tool,omitempty"`
-	Next    []string        `json:"next,omitempty"`
 }
 
 func failureOf(e *host.Error) *failure {
-	return &failure{Code: e.Code, Exit: e.Exit, Message: e.Message, Details: e.Details, Tool: e.Tool, Next: e.Next}
+	return &failure{Code: e.Code, Exit: e.Exit, Message: e.Message, Details: e.Details, Tool: e.Tool}
 }
 
 // hostError converts a failure. Texts are cleaned and bounded, because a compromised process can send anything.
 func (f *failure) hostError() *host.Error {
 	e := &host.Error{Code: f.Code, Exit: f.Exit, Message: truncate(manifest.Clean(f.Message), 2*maxMessage),
-		Details: f.Details, Tool: f.Tool, Next: f.Next}
+		Details: f.Details, Tool: f.Tool}
 	for i := range e.Details {
 		d := &e.Details[i]
 		d.Parameter, d.Keyword = manifest.CleanLine(d.Parameter), manifest.CleanLine(d.Keyword)
 		d.Provided, d.Expected = manifest.CleanLine(d.Provided), manifest.CleanLine(d.Expected)
 		d.Suggestion = host.TextSuggestion(manifest.CleanLine(d.Suggestion.String()))
-	}
-	for i := range e.Next {
-		e.Next[i] = manifest.CleanLine(e.Next[i])
 	}
 	return e
 }
@@ -97,7 +93,7 @@ func (e *Engine) runIsolated(ctx context.Context, p *compiledPlugin, m *manifest
 	if e.cfg.Child == nil || p.slot.dir == "" {
 		return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, but there is no folder for its "+
 			"compiled code; nothing was run", m.Name).
-			WithNext("parley doctor")
+			WithSteps(host.OperatorStep(host.OpDoctor))
 	}
 	c := newCall(e, p, m, r, functions)
 	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
@@ -161,7 +157,7 @@ func (a *isolatedCall) run() (*host.Result, error) {
 }
 
 func (a *isolatedCall) startError(err error) error {
-	return &host.Error{Code: host.Unavailable, Cause: err, Next: []string{"parley doctor"},
+	return &host.Error{Code: host.Unavailable, Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
 		Message: fmt.Sprintf("cannot start the process of %s: %v; nothing was run", a.c.m.Name, err)}
 }
 
@@ -265,7 +261,11 @@ func (a *isolatedCall) decodeOutcome(body []byte) (*host.Result, error) {
 		return nil, host.Errorf(host.Trapped, "the process of %s sent an invalid outcome: %s", a.c.toolName(),
 			truncate(manifest.CleanLine(err.Error()), 200))
 	case o.Err != nil:
-		return nil, o.Err.hostError()
+		e := o.Err.hostError()
+		if e.Code == host.ConfigError { // a granted folder; steps of the child are not trusted
+			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.c.m.Name)}
+		}
+		return nil, e
 	}
 	return &host.Result{Data: jsonOr(o.Data, "null"), Warnings: cleanWarnings(o.Warnings)}, nil
 }

@@ -40,7 +40,8 @@ func readLock(path string) ([]Entry, error) {
 	}
 	if err != nil {
 		return nil, &host.Error{Code: host.Unavailable, Cause: err,
-			Message: fmt.Sprintf("cannot read the list of installed plugins: %v", err), Next: []string{"parley doctor"}}
+			Message: fmt.Sprintf("cannot read the list of installed plugins: %v", err),
+			Steps:   []host.Step{host.OperatorStep(host.OpDoctor)}}
 	}
 	entries, err := decodeLock(string(data))
 	if err == nil {
@@ -50,9 +51,9 @@ func readLock(path string) ([]Entry, error) {
 	return nil, &host.Error{Code: host.ConfigError, Cause: err,
 		Message: fmt.Sprintf("the list of installed plugins is damaged: %s: %v; move the folder away, then install each "+
 			"plugin again from its NAME/DIGEST folder", path, err),
-		Next: []string{
-			"mv " + manifest.ShellQuote(dir) + " " + manifest.ShellQuote(dir+".damaged"),
-			"parley plugin install " + manifest.ShellQuote(dir+".damaged") + "/NAME/DIGEST",
+		Steps: []host.Step{
+			host.OperatorStep(host.OpSystem, "mv "+manifest.ShellQuote(dir)+" "+manifest.ShellQuote(dir+".damaged")),
+			host.OperatorStep(host.OpPluginInstall, filepath.Join(dir+".damaged", "NAME", "DIGEST")),
 		}}
 }
 

@@ -140,7 +140,7 @@ func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, erro
 		return nil, host.Errorf(host.Integrity, "%s %s is installed and %s is the older version %s; use --downgrade to "+
 			"replace it. Nothing was changed",
 			old.Name, manifest.CleanLine(old.Version), c.Path, manifest.CleanLine(c.Manifest.Version)).
-			WithNext("parley plugin install " + manifest.ShellQuote(c.Path) + " --downgrade")
+			WithSteps(host.OperatorStep(host.OpPluginInstall, c.Path, "--downgrade"))
 	}
 	return &old, nil
 }
@@ -289,7 +289,7 @@ func (s *Store) lock(wait time.Duration) (unlock func(), err error) {
 		return nil, s.writeError(err)
 	case !taken:
 		return nil, host.Errorf(host.Busy, "another install or remove has held %s for %v; nothing was changed", path, wait).
-			WithNext("parley plugin list")
+			WithSteps(host.OperatorStep(host.OpPluginList))
 	}
 	return func() { _ = guard.Unlock() }, nil
 }
@@ -391,7 +391,7 @@ func (s *Store) parse(e Entry, manifestJSON []byte) (*manifest.Manifest, error) 
 		d.Groups != e.Groups || d.Tools != e.Tools {
 		return nil, host.Errorf(host.Integrity, "the entry of %[2]s %[3]s in %[1]s does not match its manifest; the "+
 			"plugin was not used. Install it again if you trust its source",
-			s.lockPath(), e.Name, manifest.CleanLine(e.Version)).WithNext(reinstall(e))
+			s.lockPath(), e.Name, manifest.CleanLine(e.Version)).WithSteps(reinstall(e))
 	}
 	return m, nil
 }
@@ -467,7 +467,7 @@ func (s *Store) logf(format string, args ...any) {
 func (s *Store) writeError(err error) error {
 	return &host.Error{Code: host.Unavailable, Cause: err,
 		Message: fmt.Sprintf("cannot write the folder of installed plugins: %v; installed plugins are unchanged", err),
-		Next:    []string{"parley doctor"}}
+		Steps:   []host.Step{host.OperatorStep(host.OpDoctor)}}
 }
 
 // readError returns the error for a file of an installed plugin that is missing, was replaced meanwhile, or is not
@@ -475,31 +475,32 @@ func (s *Store) writeError(err error) error {
 func (s *Store) readError(e Entry, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot read plugin %s: %v", e.Name, err),
-			Next: []string{"parley doctor"}}
+			Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
 	}
 	if now, lockErr := s.Find(e.Name); lockErr != nil || now.Digest != e.Digest {
 		return &host.Error{Code: host.Unavailable, Cause: err,
 			Message: fmt.Sprintf("plugin %s %s was replaced or removed while it was used; run it again", e.Name, e.Version),
-			Next:    []string{"parley plugin list"}}
+			Steps:   []host.Step{host.OperatorStep(host.OpPluginList)}}
 	}
 	if !isDir(s.pluginDir(e)) {
-		return &host.Error{Code: host.Integrity, Cause: err, Next: []string{reinstall(e)},
+		return &host.Error{Code: host.Integrity, Cause: err, Steps: []host.Step{reinstall(e)},
 			Message: fmt.Sprintf("%s lists a build of %s that does not exist: %s; one of them was changed. Install the "+
 				"plugin again", s.lockPath(), e.Name, e.Digest)}
 	}
 	return &host.Error{Code: host.InvalidPlugin, Cause: err,
 		Message: fmt.Sprintf("a file of plugin %s is missing: %v; install it again", e.Name, err),
-		Next:    []string{reinstall(e)}}
+		Steps:   []host.Step{reinstall(e)}}
 }
 
-func reinstall(e Entry) string { return "parley plugin install " + manifest.ShellQuote(e.Source) }
+func reinstall(e Entry) host.Step { return host.OperatorStep(host.OpPluginInstall, e.Source) }
 
 func notInstalled(name string, entries []Entry) error {
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.Name
 	}
-	err := host.Errorf(host.NotFound, "no plugin %q is installed", manifest.CleanLine(name)).WithNext("parley plugin list")
+	err := host.Errorf(host.NotFound, "no plugin %q is installed",
+		manifest.CleanLine(name)).WithSteps(host.OperatorStep(host.OpPluginList))
 	for _, n := range schema.Nearest(name, names, 3) {
 		err.DidYouMean = append(err.DidYouMean, host.NearName(n))
 	}
@@ -515,7 +516,7 @@ func checkName(name string) error {
 	if manifest.Reserved(name) {
 		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the name is reserved by Parley; rename the "+
 			"plugin in its manifest", name).
-			WithNext("parley --help")
+			WithSteps(host.OperatorStep(host.OpHelp))
 	}
 	return nil
 }

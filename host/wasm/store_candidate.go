@@ -68,7 +68,7 @@ func ReadCandidateFile(path, hostVersion string) (*Candidate, error) {
 	if info.IsDir() {
 		return nil, host.Errorf(host.InvalidArgs, "%s is a folder; expected a plugin file (FILE.wasm). A folder that "+
 			"holds one plugin can be installed", path).
-			WithNext("parley plugin install " + manifest.ShellQuote(path))
+			WithSteps(host.OperatorStep(host.OpPluginInstall, path))
 	}
 	return readCandidate(path, hostVersion)
 }
@@ -137,13 +137,13 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 		if !bytes.Equal(manifest.CompactJSON(beside), manifest.CompactJSON(embedded)) {
 			return nil, "", host.Errorf(host.InvalidPlugin, "%s contains a manifest and %s is a different one; expected "+
 				"one manifest, or two equal ones. Remove the file, or build the plugin again",
-				path, name).WithNext("parley plugin build --help")
+				path, name).WithSteps(host.OperatorStep(host.OpHelp, "plugin build"))
 		}
 	}
 	if embedded == nil {
 		return nil, "", host.Errorf(host.InvalidPlugin, "%s contains no manifest, and there is none beside it in %s. "+
 			"For a plugin with source, parley plugin build adds one; for any other wasm file, write one beside it",
-			path, names[0]).WithNext("parley plugin build --help")
+			path, names[0]).WithSteps(host.OperatorStep(host.OpHelp, "plugin build"))
 	}
 	return embedded, path, nil
 }
@@ -191,7 +191,7 @@ func findOnlyPlugin(dir string) (string, error) {
 	case 0:
 		return "", host.Errorf(host.InvalidPlugin, "the folder %s contains no plugin; expected one file plugin.wasm, "+
 			"NAME.wasm or plugin.wasm.gz. If it contains a plugin's source, build it first", dir).
-			WithNext("parley plugin build " + manifest.ShellQuote(dir))
+			WithSteps(host.OperatorStep(host.OpPluginBuild, dir))
 	}
 	listed := strings.Join(names[:min(len(names), 5)], ", ")
 	if len(names) > 5 {
@@ -199,7 +199,7 @@ func findOnlyPlugin(dir string) (string, error) {
 	}
 	return "", host.Errorf(host.InvalidPlugin,
 		"the folder %s contains %d wasm files (%s); expected one. Name one of the files", dir, len(names), listed).
-		WithNext("parley plugin install " + manifest.ShellQuote(filepath.Join(dir, names[0])))
+		WithSteps(host.OperatorStep(host.OpPluginInstall, filepath.Join(dir, names[0])))
 }
 
 // readWasmFile reads a wasm file and refuses everything but core modules.

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,9 +107,9 @@ func TestDowngrade(t *testing.T) {
 		old := candidate(t, "Text", version)
 		_, _, err := s.Install(old, false)
 		wantError(t, version, err, host.Integrity, "text 2.0.0 is installed and "+old.Path+" is the older version "+version)
-		if next := host.AsError(err).Next; !slices.Equal(next, []string{"parley plugin install " +
-			manifest.ShellQuote(old.Path) + " --downgrade"}) {
-			t.Errorf("%s: next %v", version, next)
+		steps := host.AsError(err).Steps
+		if len(steps) != 1 || steps[0].String() != "plugin install "+old.Path+" --downgrade" {
+			t.Errorf("%s: steps %v", version, steps)
 		}
 		if found, err := s.Find("text"); err != nil || found != now {
 			t.Fatalf("%s: now %+v, %v", version, found, err)

@@ -103,7 +103,7 @@ func (s *Store) pruneApproved(entries []Entry) {
 func (s *Store) integrityError(e Entry, what, path string, found []byte) error {
 	err := host.Errorf(host.Integrity, "the %s of plugin %s is not the one that was installed: %s does not match %s; "+
 		"it was not used. Install the plugin again if you trust its source",
-		what, e.Name, path, e.Digest).WithNext(reinstall(e))
+		what, e.Name, path, e.Digest).WithSteps(reinstall(e))
 	if found == nil {
 		return err
 	}
