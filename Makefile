@@ -15,7 +15,7 @@ PLUGINS := $(patsubst plugins/%/,%,$(wildcard plugins/*/))
 # Packages of concurrent code; tested with the race detector, the others without. Of ./host/wasm, whose tests mostly compile modules, only
 # the concurrent tests run with it. The packages that take longest come first.
 RACE := ./cdp/internal/keeper ./host ./host/audit ./host/trace
-RACE_WASM := TestProvider|TestConcurrent|TestManyAtOnce|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
+RACE_WASM := TestProvider|TestConcurrent|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
 
 # How long each fuzz target runs, and how many times the hammer tests repeat themselves.
 FUZZTIME ?= 30s
@@ -62,7 +62,7 @@ hammer: ## the long runs: concurrency again and again, more random rounds
 	CGO_ENABLED=1 PARLEY_HAMMER=$(HAMMER) $(GO) test -race -timeout 60m -count $(HAMMER) -run Hammer \
 	  $$(git grep -lE 'func TestHammer' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 	SCHEMA_ROUNDS=200000 $(GO) test -timeout 60m ./manifest/schema
-	PARLEY_HAMMER=1 $(GO) test -timeout 60m -v -run 'Corpus|Hammer|ManyAtOnce|Swapped|Hostile|Interpreters|Examples|Kill|Yields|Spec' ./host/wasm/... | \
+	PARLEY_HAMMER=1 $(GO) test -timeout 60m -v -run 'Corpus|Hammer|ManyAtOnce|Swapped|Hostile|Interpreters|Examples|EveryByte|Kill|Yields|Spec' ./host/wasm/... | \
 	  grep -E 'figures|FAIL|panic|_test.go:|^ok'
 	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -v -run TestMistakesAreRecovered ./agent
 	PARLEY_HAMMER=1 DIFFERENTIAL_MODULES=5000 $(GO) test -timeout 60m -run 'Differential|SamePrograms' -v ./host/wasm/internal/instrument

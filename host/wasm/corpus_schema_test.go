@@ -109,7 +109,7 @@ func TestHostileSchemas(t *testing.T) {
 	e := testEngine(t)
 	c := startCanary(t, e)
 	defer c.stop()
-	lines := sample(tableLines(t, "schemas.txt"), 8, func(l tableLine) string { return l.section + " " + l.fields[2] })
+	lines := sample(tableLines(t, "schemas.txt"), 16, func(l tableLine) string { return l.section + " " + l.fields[2] })
 	for _, l := range lines {
 		schema, value, end, says := l.fields[0], l.fields[1], l.fields[2], l.fields[3]
 		t.Run(fmt.Sprintf("%s:%d:%.40s", l.section, l.number, schema), func(t *testing.T) {

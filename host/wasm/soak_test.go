@@ -17,6 +17,9 @@ import (
 // TestHammer calls hostile plugins and a well-behaved one, four at once, and checks that the process keeps no
 // resources. PARLEY_HAMMER=1 makes 2,000 calls with all attacks that get to run.
 func TestHammer(t *testing.T) {
+	if !raceDetector && !hammer {
+		t.Skip("runs with the race detector, and with PARLEY_HAMMER=1")
+	}
 	calls := 200
 	if hammer {
 		calls = 2000

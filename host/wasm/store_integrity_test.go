@@ -221,7 +221,7 @@ func TestReadSignature(t *testing.T) {
 	}
 }
 
-// TestEveryByteIsHashed changes every byte of an installed plugin in turn. Only what was installed runs, under its
+// TestEveryByteIsHashed changes every byte of an installed plugin in turn (every fifth without PARLEY_HAMMER). Only what was installed runs, under its
 // own name, version and description. Everything else ends in 87, or in 88 if the lock file is unreadable.
 func TestEveryByteIsHashed(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
@@ -234,9 +234,13 @@ func TestEveryByteIsHashed(t *testing.T) {
 	for _, path := range []string{s.lockPath(), filepath.Join(s.pluginDir(entry), wasmName),
 		filepath.Join(s.pluginDir(entry), manifestName)} {
 		whole := readFile(t, path)
-		refused := 0
+		refused, tried := 0, 0
 		for i := range whole {
+			if i%5 != 0 && !hammer {
+				continue
+			}
 			for _, bit := range []byte{0x01, 0x20} {
+				tried++
 				changed := bytes.Clone(whole)
 				changed[i] ^= bit
 				put(t, path, changed)
@@ -262,8 +266,8 @@ func TestEveryByteIsHashed(t *testing.T) {
 			}
 		}
 		put(t, path, whole)
-		if harmless := 2*len(whole) - refused; path != s.lockPath() && harmless > 0 || refused == 0 {
-			t.Errorf("%s: %d of %d changes were refused", path, refused, 2*len(whole))
+		if harmless := tried - refused; path != s.lockPath() && harmless > 0 || refused == 0 {
+			t.Errorf("%s: %d of %d changes were refused", path, refused, tried)
 		}
 	}
 	checkSource(t, s.Source(entry), c)
