@@ -180,8 +180,8 @@ func row(b *strings.Builder, name, mode string, c cost) {
 func (o outcomes) String() string {
 	all := o.sum()
 	return fmt.Sprintf("%d mistakes of %d kinds, each made with every tool that it applies to. "+
-		"The first call accepted %d after a correction\n"+
-		"that it reported; of the others, the second call succeeded in %.1f %%.\n",
+		"The first call accepted %d after a\n"+
+		"correction that it reported; of the others, the second call succeeded in %.1f %%.\n",
 		all.made, len(o), all.accepted, 100*all.share())
 }
 
