@@ -354,7 +354,7 @@ func TestReadmeIsShort(t *testing.T) {
 
 // TestProseIsNarrow holds the lines of the manual to the width of the code. Tables, code and comments may be wider.
 func TestProseIsNarrow(t *testing.T) {
-	for _, page := range append(manual(t), read(t, "CONTRIBUTING.md")) {
+	for _, page := range append(manual(t), read(t, "CONTRIBUTING.md"), read(t, "SECURITY.md")) {
 		for line := range strings.Lines(withoutCode(page.text)) {
 			if columns := utf8.RuneCountInString(strings.TrimRight(line, "\n")); columns > maxColumns &&
 				!strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "<!--") {
