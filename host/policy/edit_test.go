@@ -224,6 +224,9 @@ func FuzzLoad(f *testing.F) {
 		if len(problems) > 0 {
 			return
 		}
+		if err := checkSchema([]byte(text)); err != nil {
+			t.Fatalf("%q: the schema refuses what parseFile accepts: %v", text, err)
+		}
 		// What was read can be decided by and explained.
 		p := &Policy{state: &state{manual: parsed}}
 		for _, plugin := range parsed.plugins {

@@ -42,7 +42,7 @@ var layers = map[string][]string{
 	"host/providertest": {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/wasm":         {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/mcp":          {"host", "manifest", "manifest/jsontext", "manifest/schema"},
-	"host/policy":       {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/policy":       {"host", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
 	"host/signature":    {"host", "manifest"},
 	"host/egress":       {"host", "manifest"},
 	"host/trace":        {"host", "manifest", "manifest/jsontext", "manifest/schema"},
