@@ -115,9 +115,9 @@ func TestListenInExternalBrowser(t *testing.T) {
 	url := site(t,
 		map[string]string{"/": plainPage,
 			"/ticks": `<title>T</title><script>setInterval(() => console.log("tick"), 50)</script>`})
-	theirOwn := config(t)
-	theirOwn.Chrome, theirOwn.Attach = "", address
-	other := startBrowser(t, theirOwn) // acts as the external browser's own user
+	otherConfig := config(t)
+	otherConfig.Chrome, otherConfig.Attach = "", address
+	other := startBrowser(t, otherConfig) // acts as the external browser's own user
 	unused := openPage(t, other, url+"/ticks")
 	cfg.Chrome, cfg.Attach = "", address
 	c := startBrowser(t, cfg)
@@ -129,10 +129,10 @@ func TestListenInExternalBrowser(t *testing.T) {
 	if _, err := other.CloseTarget(testContext(t), unused.Target, ""); err != nil {
 		t.Fatal(err)
 	}
-	var come Page
-	lines, end = listen(t, c, q, func() { come, _ = other.Open(testContext(t), OpenRequest{URL: url + "/ticks"}) })
+	var opened Page
+	lines, end = listen(t, c, q, func() { opened, _ = other.Open(testContext(t), OpenRequest{URL: url + "/ticks"}) })
 	if end.End != "max" || lines[0].Target == unused.Target {
-		t.Errorf("of %s, that came: %+v, %v", come.Target, lines, end)
+		t.Errorf("of %s, that came: %+v, %v", opened.Target, lines, end)
 	}
 	// A stream of browser events attaches to no page.
 	openPage(t, other, url+"/")

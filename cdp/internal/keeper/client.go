@@ -68,9 +68,9 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
 	r := bufio.NewReaderSize(conn, 64<<10)
 	err = writeFrame(conn, mustJSON(hello{Wire: WireVersion, Version: version}))
-	var theirs hello
+	var peerHello hello
 	if err == nil {
-		theirs, err = readHello(r)
+		peerHello, err = readHello(r)
 	}
 	stop()
 	if err != nil {
@@ -80,13 +80,13 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 		}
 		return nil, err
 	}
-	if theirs.Wire != WireVersion {
+	if peerHello.Wire != WireVersion {
 		conn.Close()
-		return nil, &unusableKeeperError{pid: pid, wire: theirs.Wire, version: theirs.Version}
+		return nil, &unusableKeeperError{pid: pid, wire: peerHello.Wire, version: peerHello.Version}
 	}
 	conn.SetDeadline(time.Time{})
 	c := &Client{&connection{
-		conn: conn, hello: theirs, waiters: map[int64]chan response{}, done: make(chan struct{}),
+		conn: conn, hello: peerHello, waiters: map[int64]chan response{}, done: make(chan struct{}),
 	}, commandLine, nil}
 	go c.read(r)
 	return c, nil

@@ -197,9 +197,9 @@ func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 		f.messages <- `{"method":"Network.requestWillBeSent","sessionId":"S2","params":{}}`
 		synctest.Wait()
 		for by, want := range map[string]int{one.Name: 1, some.Name: 0, other.Name: 0} {
-			kept, err := e.storedEvents(Caller{Name: by}, EventsRequest{Patterns: []string{"Network.*"}})
-			if err != nil || len(kept.Events) != want {
-				t.Errorf("%s is told %s, %v", by, kept.Events, err)
+			stored, err := e.storedEvents(Caller{Name: by}, EventsRequest{Patterns: []string{"Network.*"}})
+			if err != nil || len(stored.Events) != want {
+				t.Errorf("%s is told %s, %v", by, stored.Events, err)
 			}
 		}
 	})
@@ -214,9 +214,9 @@ func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
 		e.claim(Caller{Name: "mcp:some"}, e.sessions["S"])
 		e.mu.Unlock()
 		for by, want := range map[string]int{"cli": 1, "mcp:some": 1, "mcp:other": 0} {
-			kept, err := e.storedEvents(Caller{Name: by}, EventsRequest{Patterns: []string{"Page.*"}})
-			if err != nil || len(kept.Events) != want {
-				t.Errorf("%s is told %s, %v", by, kept.Events, err)
+			stored, err := e.storedEvents(Caller{Name: by}, EventsRequest{Patterns: []string{"Page.*"}})
+			if err != nil || len(stored.Events) != want {
+				t.Errorf("%s is told %s, %v", by, stored.Events, err)
 			}
 		}
 	})

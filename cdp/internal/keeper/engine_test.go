@@ -495,7 +495,7 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		tells func(f *fakeBrowser, q sentCommand)
-		waits time.Duration
+		wait  time.Duration
 	}{
 		{"an answer", func(f *fakeBrowser, q sentCommand) { f.answer(q, `{}`) }, 0},
 		{"a dialog", func(f *fakeBrowser, _ sentCommand) { f.event("Page.javascriptDialogOpening") }, 0},
@@ -509,18 +509,18 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				q, began, heard := <-f.sent, time.Now(), make(chan time.Duration, 1)
+				q, began, waited := <-f.sent, time.Now(), make(chan time.Duration, 1)
 				go func() {
 					e.awaitEnabled(t.Context(), l)
-					heard <- time.Since(began)
+					waited <- time.Since(began)
 				}()
 				synctest.Wait()
-				if len(heard) > 0 {
+				if len(waited) > 0 {
 					t.Fatal("the stream begins before the page has responded")
 				}
 				c.tells(f, q)
-				if waited := <-heard; q.Method != "Runtime.enable" || waited != c.waits {
-					t.Errorf("after %s the stream begins in %s, want %s", q.Method, waited, c.waits)
+				if took := <-waited; q.Method != "Runtime.enable" || took != c.wait {
+					t.Errorf("after %s the stream begins in %s, want %s", q.Method, took, c.wait)
 				}
 			})
 		})
@@ -532,8 +532,8 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 func TestDroppedEventsAreCountedOnce(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		e.events = newRing(10, 10_000)
-		for _, kept := range []bool{true, false, true, true, false, false, true} {
-			if kept {
+		for _, stored := range []bool{true, false, true, true, false, false, true} {
+			if stored {
 				e.events.add(&record{method: "A.b"})
 			} else {
 				e.events.skip()

@@ -275,9 +275,9 @@ func (l *listener) offer(r *record, t *target) {
 	if !l.by.canSee(r.owner) || l.scope != nil && (t == nil || !t.within(l.scope)) {
 		return
 	}
-	wanted := Matches(l.patterns, r.method)
-	last := l.until != "" && Matches([]string{l.until}, r.method)
-	if !wanted && !last {
+	matches := Matches(l.patterns, r.method)
+	ends := l.until != "" && Matches([]string{l.until}, r.method)
+	if !matches && !ends {
 		return
 	}
 	l.mu.Lock()
@@ -285,7 +285,7 @@ func (l *listener) offer(r *record, t *target) {
 		l.mu.Unlock()
 		return
 	}
-	if !last && (len(l.queue) >= maxWaiting || l.bytes+r.size() > maxWaitingBytes) {
+	if !ends && (len(l.queue) >= maxWaiting || l.bytes+r.size() > maxWaitingBytes) {
 		l.countDropped(r.seq)
 	} else {
 		l.queue = append(l.queue, queued{event: r})
@@ -293,7 +293,7 @@ func (l *listener) offer(r *record, t *target) {
 		l.accepted++
 	}
 	switch {
-	case last:
+	case ends:
 		l.endLocked("until")
 	case l.max > 0 && l.accepted >= l.max:
 		l.endLocked("max")

@@ -162,7 +162,7 @@ func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 	go s.serve(l)
 	const many = maxQueuedBytes>>19 + maxInFlight + 100 // the response to each request has half a megabyte
 	pad := strings.Repeat(" ", 64<<10)                  // so that only few requests fit into the socket's buffer
-	askOn := func() (conn net.Conn, r *bufio.Reader, asked int) {
+	sendUntilBlocked := func() (conn net.Conn, r *bufio.Reader, sent int) {
 		conn, err := net.Dial("unix", f.socket())
 		if err != nil {
 			t.Fatal(err)
@@ -177,22 +177,22 @@ func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 		}
 		conn.SetWriteDeadline(time.Now().Add(2 * time.Second))
 		for writeFrame(conn,
-			fmt.Appendf(nil, `{"id":%d,"op":"events","by":{"name":"cli"},"body":{}%s}`, asked+1, pad)) == nil {
-			if asked++; asked == many {
-				t.Fatalf("the keeper read %d requests without a response being read", asked)
+			fmt.Appendf(nil, `{"id":%d,"op":"events","by":{"name":"cli"},"body":{}%s}`, sent+1, pad)) == nil {
+			if sent++; sent == many {
+				t.Fatalf("the keeper read %d requests without a response being read", sent)
 			}
 		}
-		return conn, r, asked
+		return conn, r, sent
 	}
-	_, r, asked := askOn()
-	for range asked {
+	_, r, sent := sendUntilBlocked()
+	for range sent {
 		if a, err := readResponse(r); err != nil || a.failure != nil {
 			t.Fatal(a.failure, err)
 		}
 	}
 	// A blocked client that disconnects leaves nothing behind.
-	gone, _, _ := askOn()
-	gone.Close()
+	leaving, _, _ := sendUntilBlocked()
+	leaving.Close()
 	waitFor(t, "the client to be removed", func() bool { return s.clientCount() == 1 })
 }
 
@@ -253,7 +253,7 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 		}
 	}
 	var mu sync.Mutex
-	say := func(text string) {
+	send := func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
 		io.WriteString(ends[1][1], text+"\x00")
@@ -266,7 +266,7 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 			}
 			var q sentCommand
 			json.Unmarshal(message[:len(message)-1], &q)
-			say(fmt.Sprintf(`{"id":%d,"result":{"result":{"type":"number","value":42}},"sessionId":"S"}`, q.ID))
+			send(fmt.Sprintf(`{"id":%d,"result":{"result":{"type":"number","value":42}},"sessionId":"S"}`, q.ID))
 		}
 	}()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -274,13 +274,13 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 	cfg.setDefaults()
 	e := newEngine(browser.NewPipe(ends[1][0], ends[0][1], 0), "test", false, &cfg)
 	go e.read()
-	say(`{"method":"Target.attachedToTarget","params":{"sessionId":"S","targetInfo":{"targetId":"T","type":"page","url":"http://a/","title":"A"}}}`)
+	send(`{"method":"Target.attachedToTarget","params":{"sessionId":"S","targetInfo":{"targetId":"T","type":"page","url":"http://a/","title":"A"}}}`)
 	if rate > 0 {
 		go func() {
-			began, said := time.Now(), 0
+			began, sent := time.Now(), 0
 			for ctx.Err() == nil {
-				for due := int(time.Since(began).Seconds() * float64(rate)); said < due; said++ {
-					say(consoleEvent) // one write per event, like Chrome's
+				for due := int(time.Since(began).Seconds() * float64(rate)); sent < due; sent++ {
+					send(consoleEvent) // one write per event, like Chrome's
 				}
 				time.Sleep(time.Millisecond)
 			}

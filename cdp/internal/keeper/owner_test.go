@@ -239,7 +239,7 @@ func testEventOwnership(t *testing.T, c *Client) {
 		}
 	}
 	for _, by := range []Caller{someClient, one} {
-		var heard []streamLine
+		var lines []streamLine
 		end, err := c.As(by).Listen(testContext(t),
 			ListenRequest{Patterns: []string{"Runtime.consoleAPICalled", "Target.*"}, Until: "Runtime.consoleAPICalled"},
 			func() {
@@ -249,20 +249,20 @@ func testEventOwnership(t *testing.T, c *Client) {
 					}
 				}()
 			}, func(raw json.RawMessage) error {
-				heard = append(heard, parseLine(t, raw))
+				lines = append(lines, parseLine(t, raw))
 				return nil
 			})
 		if err != nil || end.End != "until" {
 			t.Fatal(end, err)
 		}
-		if last := heard[len(heard)-1]; last.Target != pages[by.Name] {
+		if last := lines[len(lines)-1]; last.Target != pages[by.Name] {
 			t.Errorf("%s receives an event of another caller's page: %+v", by.Name, last)
 		}
-		kept, err := c.As(by).Events(testContext(t), EventsRequest{})
-		if err != nil || len(kept.Events) == 0 {
-			t.Fatal(kept, err)
+		stored, err := c.As(by).Events(testContext(t), EventsRequest{})
+		if err != nil || len(stored.Events) == 0 {
+			t.Fatal(stored, err)
 		}
-		for _, raw := range kept.Events {
+		for _, raw := range stored.Events {
 			for name, id := range pages {
 				if name != by.Name && (parseLine(t, raw).Target == id || by.isPlugin() && strings.Contains(string(raw), id)) {
 					t.Errorf("%s reads an event of %s's page: %s", by.Name, name, raw)
@@ -342,32 +342,32 @@ func testPluginNetworkGrants(t *testing.T, c *Client) {
 // and nothing that was denied.
 func testUsedRightsAreReported(t *testing.T, c *Client) {
 	url := testSite(t)
-	var told []string
-	mine := c.As(plugin("one", url)).WithUseRecorder(func(right string) { told = append(told, right) })
-	in := func(script string) {
+	var reported []string
+	mine := c.As(plugin("one", url)).WithUseRecorder(func(right string) { reported = append(reported, right) })
+	run := func(script string) {
 		t.Helper()
-		told = nil
+		reported = nil
 		if _, err := mine.Call(testContext(t), CallRequest{Method: "Runtime.evaluate",
 			Params: params(map[string]any{"expression": script, "awaitPromise": true})}); err != nil {
 			t.Error(err)
 		}
-		slices.Sort(told)
+		slices.Sort(reported)
 	}
 	openPage(t, mine, url+"/frames.html")
-	in("0") // so that rights used while the page loads are not reported later
+	run("0") // so that rights used while the page loads are not reported later
 	for script, want := range map[string]string{
 		"fetch('/inner.html').then(() => fetch('/inner.html?again'))":                                           "http:GET:" + url,
 		"fetch('/inner.html', {method: 'POST'}).then(() => fetch('/inner.html'))":                               "http:GET:" + url + " http:POST:" + url,
 		"new Promise(done => { new WebSocket(location.origin.replace('http', 'ws') + '/echo').onopen = done })": "http:CONNECT:" + strings.TrimPrefix(url, "http://"),
 		"fetch('http://127.0.0.2:1/').catch(() => 0)":                                                           "",
 	} {
-		if in(script); strings.Join(told, " ") != want {
-			t.Errorf("%s: reported %q, want %q", script, told, want)
+		if run(script); strings.Join(reported, " ") != want {
+			t.Errorf("%s: reported %q, want %q", script, reported, want)
 		}
 	}
-	told = nil
-	if _, err := mine.Targets(testContext(t)); err != nil || told != nil {
-		t.Errorf("reported %q again, %v", told, err)
+	reported = nil
+	if _, err := mine.Targets(testContext(t)); err != nil || reported != nil {
+		t.Errorf("reported %q again, %v", reported, err)
 	}
 }
 
@@ -439,9 +439,9 @@ func testDownloadGrantEnds(t *testing.T, c *Client) {
 			t.Errorf("with %v the download ended %q, %v; want %s", one.folders, state, err, one.state)
 		}
 	}
-	if kept, err := c.As(someClient).Events(testContext(t),
-		EventsRequest{Patterns: []string{"*.download*"}}); err != nil || len(kept.Events) != 0 {
-		t.Errorf("a client receives events of a plugin's downloads: %s, %v", kept.Events, err)
+	if stored, err := c.As(someClient).Events(testContext(t),
+		EventsRequest{Patterns: []string{"*.download*"}}); err != nil || len(stored.Events) != 0 {
+		t.Errorf("a client receives events of a plugin's downloads: %s, %v", stored.Events, err)
 	}
 	if all, err := os.ReadDir(folder); err != nil || len(all) != 1 {
 		t.Errorf("the folder contains %v, %v", all, err)
@@ -453,7 +453,7 @@ func testNewPluginVersionInheritsNothing(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
 	old := plugin("one", url)
 	old.Digest = "sha256:old"
-	for _, ask := range []struct {
+	for _, query := range []struct {
 		what string
 		with func(*Client) (string, error)
 	}{
@@ -462,8 +462,8 @@ func testNewPluginVersionInheritsNothing(t *testing.T, c *Client) {
 			return string(mustJSON(all)), err
 		}},
 		{"events", func(c *Client) (string, error) {
-			kept, err := c.Events(testContext(t), EventsRequest{})
-			return string(mustJSON(kept.Events)), err
+			stored, err := c.Events(testContext(t), EventsRequest{})
+			return string(mustJSON(stored.Events)), err
 		}},
 		{"a call", func(c *Client) (string, error) { return evaluate(t, c, "", "location.href") }},
 		{"open", func(c *Client) (string, error) {
@@ -473,7 +473,7 @@ func testNewPluginVersionInheritsNothing(t *testing.T, c *Client) {
 			return evaluate(t, c, "", "document.cookie")
 		}},
 	} {
-		t.Run(ask.what, func(t *testing.T) {
+		t.Run(query.what, func(t *testing.T) {
 			p, err := c.As(old).Open(testContext(t), OpenRequest{URL: url + "/?kept"})
 			if err != nil {
 				t.Fatal(err)
@@ -482,8 +482,8 @@ func testNewPluginVersionInheritsNothing(t *testing.T, c *Client) {
 				t.Fatal(got, err)
 			}
 			next := old
-			next.Digest = "sha256:" + ask.what
-			if got, err := ask.with(c.As(next)); err != nil || strings.Contains(got, "kept") {
+			next.Digest = "sha256:" + query.what
+			if got, err := query.with(c.As(next)); err != nil || strings.Contains(got, "kept") {
 				t.Errorf("another version receives %s, %v", got, err)
 			}
 			waitFor(t, "the page of the old version to close", func() bool {
@@ -552,11 +552,11 @@ func TestIdleContextsAreDisposed(t *testing.T) {
 func testPagesAtForbiddenURLsAreClosed(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
 	for _, by := range []Caller{someClient, plugin("one", url)} {
-		for _, stray := range []string{
+		for _, script := range []string{
 			"location = URL.createObjectURL(new Blob(['<title>astray</title>'], {type: 'text/html'})); 1",
 			"",
 		} {
-			t.Run(by.Name+stray, func(t *testing.T) {
+			t.Run(by.Name+script, func(t *testing.T) {
 				mine := c.As(by)
 				p, err := mine.Open(testContext(t), OpenRequest{URL: url + "/"})
 				if err != nil {
@@ -569,8 +569,8 @@ func testPagesAtForbiddenURLsAreClosed(t *testing.T, c *Client) {
 					_, err := mine.Call(testContext(t), q)
 					waiting <- err
 				}()
-				if stray != "" {
-					evaluate(t, mine, p.Target, stray)
+				if script != "" {
+					evaluate(t, mine, p.Target, script)
 				} else { // the provider would reject this parameter
 					mine.Call(testContext(t),
 						CallRequest{Target: p.Target, Method: "Page.navigate", Params: json.RawMessage(`{"url":"file:///etc/hostname"}`)})
@@ -591,7 +591,7 @@ func testPagesAtForbiddenURLsAreClosed(t *testing.T, c *Client) {
 // a grant.
 func testFulfilledRequestsCannotEscapeGrants(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
-	closed := site(t, map[string]string{"/": "kept"})
+	denied := site(t, map[string]string{"/": "kept"})
 	file := filepath.Join(tempDir(t), "file.html")
 	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
 		t.Fatal(err)
@@ -604,9 +604,9 @@ func testFulfilledRequestsCannotEscapeGrants(t *testing.T, c *Client) {
 		params map[string]any
 	}{
 		{"Fetch.fulfillRequest", redirect("file://" + file)},
-		{"Fetch.fulfillRequest", redirect(closed + "/")},
+		{"Fetch.fulfillRequest", redirect(denied + "/")},
 		{"Fetch.continueRequest", map[string]any{"url": "file://" + file}},
-		{"Fetch.continueRequest", map[string]any{"url": closed + "/"}},
+		{"Fetch.continueRequest", map[string]any{"url": denied + "/"}},
 	} {
 		for _, ask := range []CallRequest{
 			{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/again"})},

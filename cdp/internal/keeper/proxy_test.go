@@ -229,7 +229,7 @@ func TestProxyConnectionLimit(t *testing.T) {
 			c.Close()
 		}
 	}()
-	room := p.listener.(*browserListener).slots
+	slots := p.listener.(*browserListener).slots
 	for range maxConnections + 1 {
 		conn, err := net.Dial("tcp", p.address())
 		if err != nil {
@@ -245,5 +245,5 @@ func TestProxyConnectionLimit(t *testing.T) {
 	for _, c := range open {
 		c.Close()
 	}
-	waitFor(t, "all slots to be released", func() bool { return len(room) == 0 })
+	waitFor(t, "all slots to be released", func() bool { return len(slots) == 0 })
 }

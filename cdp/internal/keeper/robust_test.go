@@ -229,35 +229,35 @@ func testBeforeUnloadDialog(t *testing.T, c *Client) {
 	to := func(path string) CallRequest {
 		return CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + path})}
 	}
-	ask := func() {
+	openAsking := func() {
 		t.Helper()
 		openPage(t, c, url+"/")
-		touch := evaluation("1") // a page that the user has not touched may not ask
-		touch.Params = params(map[string]any{"expression": "1", "userGesture": true})
-		if _, err := c.Call(testContext(t), touch); err != nil {
+		gesture := evaluation("1") // a page that the user has not touched may not ask
+		gesture.Params = params(map[string]any{"expression": "1", "userGesture": true})
+		if _, err := c.Call(testContext(t), gesture); err != nil {
 			t.Fatal(err)
 		}
 		_, err := c.Call(testContext(t), to("/two"))
 		wantCode(t, err, CodeBusy, "beforeunload")
 	}
-	ask()
-	for _, lost := range []CallRequest{to("/two"), {Method: "Page.reload"}, {Method: "Page.close"}} {
-		_, err := c.Call(testContext(t), lost)
+	openAsking()
+	for _, blocked := range []CallRequest{to("/two"), {Method: "Page.reload"}, {Method: "Page.close"}} {
+		_, err := c.Call(testContext(t), blocked)
 		wantCode(t, err, CodeBusy, "beforeunload", "handleJavaScriptDialog")
 		if err != nil && strings.Contains(err.Error(), "reload") {
-			t.Errorf("%s: %v", lost.Method, err)
+			t.Errorf("%s: %v", blocked.Method, err)
 		}
 	}
-	yes := to("/two")
-	yes.OnDialog = DialogAccept
-	if _, err := c.Call(testContext(t), yes); err != nil {
+	accepting := to("/two")
+	accepting.OnDialog = DialogAccept
+	if _, err := c.Call(testContext(t), accepting); err != nil {
 		t.Error("a navigation that accepts the dialog: ", err)
 	}
 	waitFor(t, "the page to be left", func() bool {
 		title, _ := evaluate(t, c, "", "document.title")
 		return title == `"Two"`
 	})
-	ask()
+	openAsking()
 	if _, err := c.CloseTarget(testContext(t), "", ""); err != nil {
 		t.Error("closing a page that asks: ", err)
 	}
@@ -290,19 +290,19 @@ func TestEndlessLoopIsStopped(t *testing.T) {
 	_, err = c.Call(ctx, endlessLoop)
 	wantCode(t, err, CodeTimeout, "stopped")
 
-	leaver, err := Dial(testContext(t), c.hello.runDir(t), "", "test")
+	other, err := Dial(testContext(t), c.hello.runDir(t), "", "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := startLoop(testContext(t), t, leaver)
-	leaver.Close()
-	wantCode(t, awaitError(t, left), CodeChromeConnection)
+	result := startLoop(testContext(t), t, other)
+	other.Close()
+	wantCode(t, awaitError(t, result), CodeChromeConnection)
 	wantValue(t, c, "", "1+1", "2")
 
 	ctx, cancel = context.WithCancel(t.Context())
-	left = startLoop(ctx, t, c)
+	result = startLoop(ctx, t, c)
 	cancel()
-	wantCode(t, awaitError(t, left), CodeTimeout, "cancelled")
+	wantCode(t, awaitError(t, result), CodeTimeout, "cancelled")
 	wantValue(t, c, "", "1+1", "2")
 }
 
@@ -359,19 +359,19 @@ func TestResultInPieces(t *testing.T) {
 	if err != nil || n != 0 {
 		t.Errorf("a script that throws: %d bytes, %v", n, err)
 	}
-	leaver, err := Dial(testContext(t), cfg.RunDir, "", "test")
+	other, err := Dial(testContext(t), cfg.RunDir, "", "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
-		_, _, err := leaver.CallInto(testContext(t), evaluation("'x'.repeat(30e6)"), writer(func(b []byte) (int, error) {
-			leaver.Close()
+		_, _, err := other.CallInto(testContext(t), evaluation("'x'.repeat(30e6)"), writer(func(b []byte) (int, error) {
+			other.Close()
 			return len(b), nil
 		}))
-		left <- err
+		result <- err
 	}()
-	wantCode(t, awaitError(t, left), CodeChromeConnection)
+	wantCode(t, awaitError(t, result), CodeChromeConnection)
 	wantValue(t, c, "", "1+1", "2")
 	waitFor(t, "the files of replies to be closed", func() bool {
 		links, _ := filepath.Glob("/proc/" + itoa(c.hello.PID) + "/fd/*")

@@ -43,33 +43,33 @@ func TestNewScopeIsClosed(t *testing.T) {
 		f.Close()
 		<-e.done
 	}()
-	made := make(chan *scope)
+	created := make(chan *scope)
 	go func() {
 		s, err := e.newScope(t.Context(), Caller{Name: pluginPrefix + "one"})
 		if err != nil {
 			t.Error(err)
 		}
-		made <- s
+		created <- s
 	}()
-	var asked struct{ ProxyServer, ProxyBypassList, Behavior, BrowserContextID string }
+	var params struct{ ProxyServer, ProxyBypassList, Behavior, BrowserContextID string }
 	q := <-f.sent
-	json.Unmarshal(q.Params, &asked)
-	if q.Method != "Target.createBrowserContext" || asked.ProxyServer == "" || asked.ProxyBypassList != "<-loopback>" {
+	json.Unmarshal(q.Params, &params)
+	if q.Method != "Target.createBrowserContext" || params.ProxyServer == "" || params.ProxyBypassList != "<-loopback>" {
 		t.Errorf("the browser receives %s %s", q.Method, q.Params)
 	}
-	server := asked.ProxyServer
+	server := params.ProxyServer
 	f.answer(q, `{"browserContextId":"C"}`)
 	select {
 	case q = <-f.sent:
-	case <-made:
+	case <-created:
 		t.Fatal("the scope is created before its downloads are denied")
 	}
-	json.Unmarshal(q.Params, &asked)
-	if q.Method != "Browser.setDownloadBehavior" || asked.Behavior != "deny" || asked.BrowserContextID != "C" {
+	json.Unmarshal(q.Params, &params)
+	if q.Method != "Browser.setDownloadBehavior" || params.Behavior != "deny" || params.BrowserContextID != "C" {
 		t.Errorf("the browser receives %s %s", q.Method, q.Params)
 	}
 	f.answer(q, `{}`)
-	s := <-made
+	s := <-created
 	defer s.proxy.close()
 	if server != "http://"+s.proxy.address() {
 		t.Errorf("the context's proxy is %s, not %s", server, s.proxy.address())

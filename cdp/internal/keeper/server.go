@@ -85,18 +85,18 @@ func (s *server) serveClient(conn net.Conn) {
 	}
 	r := bufio.NewReaderSize(conn, 64<<10)
 	conn.SetDeadline(time.Now().Add(helloTimeout))
-	theirs, err := readHello(r)
+	clientHello, err := readHello(r)
 	if err != nil {
 		return
 	}
 	if writeFrame(conn, mustJSON(s.hello)) != nil {
 		return
 	}
-	if theirs.Replace {
+	if clientHello.Replace {
 		s.requestStop("a program of another version replaces this keeper")
 		return
 	}
-	if theirs.Wire != WireVersion {
+	if clientHello.Wire != WireVersion {
 		return
 	}
 	conn.SetDeadline(time.Time{})
@@ -440,16 +440,16 @@ func notify(c chan struct{}) {
 
 func (c *client) removeStream(s *stream) {
 	c.mu.Lock()
-	kept := make([]*stream, 0, len(c.streams))
+	remaining := make([]*stream, 0, len(c.streams))
 	for _, other := range c.streams {
 		if other != s {
-			kept = append(kept, other)
+			remaining = append(remaining, other)
 		}
 	}
-	was := len(kept) < len(c.streams)
-	c.streams = kept
+	removed := len(remaining) < len(c.streams)
+	c.streams = remaining
 	c.mu.Unlock()
-	if was {
+	if removed {
 		c.releaseStream(s)
 	}
 }
