@@ -124,7 +124,7 @@ func TestListenInExternalBrowser(t *testing.T) {
 	q := ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 2, TimeoutMS: 20_000}
 	lines, end := listen(t, c, q, nil)
 	if end.End != "max" || lines[0].Target != unused.Target {
-		t.Errorf("of a page that was not used: %+v, %v", lines, end)
+		t.Errorf("events of an unused page: %+v, %v", lines, end)
 	}
 	if _, err := other.CloseTarget(testContext(t), unused.Target, ""); err != nil {
 		t.Fatal(err)
@@ -132,12 +132,12 @@ func TestListenInExternalBrowser(t *testing.T) {
 	var opened Page
 	lines, end = listen(t, c, q, func() { opened, _ = other.Open(testContext(t), OpenRequest{URL: url + "/ticks"}) })
 	if end.End != "max" || lines[0].Target == unused.Target {
-		t.Errorf("of %s, that came: %+v, %v", opened.Target, lines, end)
+		t.Errorf("events of the new page %s: %+v, %v", opened.Target, lines, end)
 	}
 	// A stream of browser events attaches to no page.
 	openPage(t, other, url+"/")
 	if _, end = listen(t, c, ListenRequest{Patterns: []string{"Target.*"}, TimeoutMS: 50}, nil); end.End != "timeout" {
-		t.Errorf("of targets: %+v", end)
+		t.Errorf("events of targets: %+v", end)
 	}
 	all, err := c.Targets(testContext(t))
 	if err != nil || len(all) != 3 || all[len(all)-1].Attached {

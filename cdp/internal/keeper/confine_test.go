@@ -199,7 +199,7 @@ func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 		for by, want := range map[string]int{one.Name: 1, some.Name: 0, other.Name: 0} {
 			stored, err := e.storedEvents(Caller{Name: by}, EventsRequest{Patterns: []string{"Network.*"}})
 			if err != nil || len(stored.Events) != want {
-				t.Errorf("%s is told %s, %v", by, stored.Events, err)
+				t.Errorf("%s receives %s, %v", by, stored.Events, err)
 			}
 		}
 	})
@@ -216,7 +216,7 @@ func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
 		for by, want := range map[string]int{"cli": 1, "mcp:some": 1, "mcp:other": 0} {
 			stored, err := e.storedEvents(Caller{Name: by}, EventsRequest{Patterns: []string{"Page.*"}})
 			if err != nil || len(stored.Events) != want {
-				t.Errorf("%s is told %s, %v", by, stored.Events, err)
+				t.Errorf("%s receives %s, %v", by, stored.Events, err)
 			}
 		}
 	})

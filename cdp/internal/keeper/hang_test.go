@@ -58,7 +58,7 @@ func TestEveryCallEnds(t *testing.T) {
 			before: func(t *testing.T, c *Client, _ Status) {
 				startLoop(testContext(t), t, c)
 			}, code: CodeTimeout, promise: stopped},
-		{name: "promise that is never kept", call: late(neverReturns), code: CodeTimeout, promise: overdue},
+		{name: "promise that is never resolved", call: late(neverReturns), code: CodeTimeout, promise: overdue},
 		{name: "reply over the limit", call: evaluation("'x'.repeat(5e6)"), code: CodeLimitExceeded,
 			words: []string{"bytes"}, promise: reading},
 		{name: "request over the limit", call: evaluation(strings.Repeat("x", browser.MaxRequest)), code: CodeLimitExceeded,
