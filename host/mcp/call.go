@@ -128,13 +128,13 @@ func (m *modeServer) qualified(name string) string {
 
 // run calls a tool of the catalog as the client that asks.
 func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, name string, params json.RawMessage, options host.Options) (*sdk.CallToolResult, error) {
+	if m.closing.Err() != nil {
+		return m.errorResult(&host.Answer{Err: host.AsError(context.Cause(m.closing))})
+	}
 	select {
 	case m.calls <- struct{}{}:
 		defer func() { <-m.calls }()
 	default:
-		if m.closing.Err() != nil {
-			return m.errorResult(&host.Answer{Err: host.AsError(context.Cause(m.closing))})
-		}
 		return m.errorResult(&host.Answer{Err: host.Errorf(host.Busy, "%d calls are running already; nothing was run, call again when one has ended", maxCalls)})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -173,16 +173,16 @@ func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, name strin
 // admitLarge lets a call in that may answer with much: a few at one time, and none while clients do not take what they asked for.
 func (s *Server) admitLarge(ctx context.Context) (free func(), refused *host.Error) {
 	select {
-	case s.large <- struct{}{}:
+	case s.largeCalls <- struct{}{}:
 	case <-ctx.Done():
 		return func() {}, nil // the call itself says why it does not begin
 	}
 	if s.unsentBytes.Load() > maxUnsentBytes {
-		<-s.large
+		<-s.largeCalls
 		return nil, host.Errorf(host.Busy, "more than %d bytes of results wait for clients to read them; nothing was run, "+
 			"call again or ask for less with the option max_bytes", maxUnsentBytes)
 	}
-	return func() { <-s.large }, nil
+	return func() { <-s.largeCalls }, nil
 }
 
 // maxBytesOf is how much of a tool's result is shown: content that a client shows itself is not cut like text that a model reads.

@@ -65,10 +65,10 @@ func denied(ask host.Ask, reason, why string) *host.Error {
 func (a *confirmer) elicit(ctx context.Context, ask host.Ask, reason string) (bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout, denied(ask, reason, fmt.Sprintf("nobody answered within %s", confirmTimeout)))
 	defer cancel()
-	defer context.AfterFunc(a.server.disconnected, cancel)()
+	defer context.AfterFunc(hungUp(ctx), cancel)()
 	answer, err := a.request.Session.Elicit(ctx, elicitParams(ask, reason))
 	switch {
-	case a.server.disconnected.Err() != nil:
+	case hungUp(ctx).Err() != nil:
 		return false, denied(ask, reason, "the client hung up")
 	case err != nil && ctx.Err() != nil:
 		return false, context.Cause(ctx)

@@ -28,47 +28,68 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Path is where MCP is served; Path + "/" + mode is another documentation mode.
+// Path is where [Server.HTTP] serves MCP. Path + "/" + mode is another documentation mode.
 const Path = "/mcp"
 
 const (
-	clientTimeout  = 30 * time.Second // default of HTTPConfig.ClientTimeout
-	idleTimeout    = 2 * time.Minute  // between two requests on a connection
-	sessionTimeout = 30 * time.Minute // between two requests of a session
-	maxHeader      = 64 << 10
-	// maxSmall is the size from which a body, or what a call may answer, is large; at most maxLarge of each are held at one time.
+	defaultClientTimeout = 30 * time.Second
+	idleTimeout          = 2 * time.Minute  // between two requests on a connection
+	sessionTimeout       = 30 * time.Minute // between two requests of a session
+	maxHeader            = 64 << 10
+	// maxSmall is the size above which a body, or the result that a call may return, counts as large. At most maxLarge
+	// of each are in memory at one time.
 	maxSmall = 1 << 20
 	maxLarge = 4
-	// maxRequests bounds the requests that are not yet answered to the end, those included whose client does not read; beside all calls
-	// that may be under way there is room for what ends one.
+	// maxRequests bounds the requests that are not answered completely, including those whose client does not read. It
+	// exceeds maxCalls, so that a client can still cancel a call while maxCalls are running.
 	maxRequests = 2 * maxCalls
-	// maxUnsentBytes is how many bytes of answers may wait for clients to take them before no further large one is made.
+	// maxUnsentBytes bounds the bytes that wait for clients to read them. Above it, no further large call starts.
 	maxUnsentBytes = 32 << 20
 	maxConnections = 1024
 	maxSessions    = 512
 )
 
-// HTTPConfig says who may speak to a server over HTTP.
+// HTTPConfig configures access to a server over HTTP. The zero value accepts every client that calls the server by
+// localhost or an IP address, without a token.
 type HTTPConfig struct {
-	// Tokens are the bearer tokens that are let in, one a client. None: no token is asked for.
+	// Tokens are the accepted bearer tokens, one per client. Empty means that no token is required.
 	Tokens []string
-	// Hosts are names beside localhost and IP addresses by which clients may call this server. A page of another name that resolves to
-	// this machine is not let in.
+	// Hosts are the names by which clients may call the server, in addition to localhost and IP addresses. Requests with
+	// another Host header are refused: this stops pages whose name was made to resolve to this machine (DNS rebinding).
 	Hosts []string
-	// ClientTimeout is how long a client may take to send its headers, to send its body and to take a piece of an answer. 0: 30 s.
+	// ClientTimeout bounds how long a client may take to send a body, and to read a piece of a response. With
+	// [Server.HTTP] it also bounds the headers. Zero means 30 s.
 	ClientTimeout time.Duration
 }
 
-// HTTP serves clients that connect to a listener until ctx ends; then it takes no more, ends the calls under way and returns the cause.
+// Handler returns a handler that serves MCP over Streamable HTTP in one documentation mode. It can be mounted at any
+// path of any mux, beside other routes:
+//
+//	handler, err := server.Handler(mcp.Progressive, mcp.HTTPConfig{Tokens: tokens})
+//	mux.Handle("/tools", handler)
+//
+// The handler checks the token, Host and Origin headers of each request, and bounds bodies, sessions and the requests
+// under way; these bounds are shared by all handlers of the server. Timeouts of headers and idle connections belong to
+// the [http.Server] that serves the mux. Call [Server.Shutdown] before that server's own Shutdown.
+//
+// The error is invalid_args for an unknown mode.
+func (s *Server) Handler(mode string, cfg HTTPConfig) (http.Handler, error) {
+	m, err := s.modeServer(mode)
+	if err != nil {
+		return nil, err
+	}
+	return s.guard(cfg, m), nil
+}
+
+// HTTP serves MCP to the clients that connect to a listener, at [Path] and below it, until ctx ends. It then accepts no
+// further requests, ends the calls under way and returns the cause.
 func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig) error {
-	cfg.ClientTimeout = cmp.Or(cfg.ClientTimeout, clientTimeout)
-	g := s.guard(cfg)
 	server := &http.Server{
-		Handler:           g.handler(),
-		ReadHeaderTimeout: cfg.ClientTimeout,
+		Handler:           s.guard(cfg, http.HandlerFunc(s.serveModes)),
+		ReadHeaderTimeout: cmp.Or(cfg.ClientTimeout, defaultClientTimeout),
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(io.Discard, "", 0), // what a stranger sends is no news
+		ErrorLog:          log.New(io.Discard, "", 0), // invalid requests of strangers are not worth a log
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -81,17 +102,67 @@ func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig
 	}
 	_ = listener.Close()
 	s.shutdown(context.Cause(ctx))
-	drainCtx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	last, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 	defer cancel()
-	g.drain(drainCtx)
-	s.closeSessions()
-	if server.Shutdown(drainCtx) != nil {
+	if server.Shutdown(last) != nil {
 		_ = server.Close()
 	}
 	return context.Cause(ctx)
 }
 
-// closeSessions ends what keeps connections open.
+// serveModes serves each documentation mode at its path. A mode is set up when it is first requested.
+func (s *Server) serveModes(w http.ResponseWriter, r *http.Request) {
+	mode, ok := strings.CutPrefix(strings.TrimSuffix(r.URL.Path, "/"), Path)
+	if !ok || mode != "" && mode[0] != '/' {
+		writeHTTPError(w, http.StatusNotFound, host.Errorf(host.NotFound, "nothing is served at %s; the endpoint is %s",
+			manifest.CleanLine(r.URL.Path), Path))
+		return
+	}
+	m, err := s.modeServer(cmp.Or(strings.TrimPrefix(mode, "/"), s.cfg.Mode))
+	if err != nil {
+		writeHTTPError(w, http.StatusNotFound, host.AsError(err))
+		return
+	}
+	m.ServeHTTP(w, r)
+}
+
+// connectHTTP makes the handlers of both wires: revisions from firstStateless on have no sessions.
+func (m *modeServer) connectHTTP() {
+	get := func(*http.Request) *sdk.Server { return m.server }
+	m.stateless = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
+		Stateless: true, PropagateRequestCancellation: true,
+		DisableLocalhostProtection: true, // the guard checks Host and Origin
+		MaxRequestBodyBytes:        maxMessage,
+	})
+	m.stateful = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
+		SessionTimeout: sessionTimeout, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxMessage,
+	})
+}
+
+// ServeHTTP serves a request that the guard has let in.
+func (m *modeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Mcp-Protocol-Version") >= firstStateless {
+		m.stateless.ServeHTTP(w, r)
+		return
+	}
+	if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" && m.sessionsFull() {
+		writeHTTPError(w, http.StatusServiceUnavailable,
+			host.Errorf(host.Busy, "%d sessions are open already; end one with DELETE", maxSessions))
+		return
+	}
+	m.stateful.ServeHTTP(w, r)
+}
+
+// sessionsFull reports whether no further session may be opened.
+func (m *modeServer) sessionsFull() bool {
+	n := 0
+	for range m.server.Sessions() {
+		n++
+	}
+	return n >= maxSessions
+}
+
+// closeSessions ends the sessions, and thereby the streams that keep connections open.
 func (s *Server) closeSessions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,37 +173,32 @@ func (s *Server) closeSessions() {
 	}
 }
 
-// guard lets requests in, and bounds them.
+// guard checks and bounds each request before it passes it on.
 type guard struct {
 	server        *Server
+	next          http.Handler
 	tokens        [][32]byte
 	hosts         []string
 	clientTimeout time.Duration
-	large         chan struct{}
-	requests      chan struct{}
-
-	mu       sync.Mutex
-	handlers map[string]*protocolHandlers
 }
 
-func (s *Server) guard(cfg HTTPConfig) *guard {
-	g := &guard{server: s, hosts: cfg.Hosts, clientTimeout: cmp.Or(cfg.ClientTimeout, clientTimeout), large: make(chan struct{}, maxLarge),
-		requests: make(chan struct{}, maxRequests), handlers: map[string]*protocolHandlers{}}
+// guard wraps a handler with the checks of a configuration.
+func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
+	g := &guard{
+		server: s, next: next, hosts: cfg.Hosts, clientTimeout: cmp.Or(cfg.ClientTimeout, defaultClientTimeout),
+	}
 	for _, t := range cfg.Tokens {
 		g.tokens = append(g.tokens, sha256.Sum256([]byte(t)))
 	}
-	return g
-}
-
-// handler serves Path and the modes below it.
-func (g *guard) handler() http.Handler {
-	inner := http.Handler(http.HandlerFunc(g.serve))
+	bounded := http.Handler(http.HandlerFunc(g.serveBounded))
 	if len(g.tokens) > 0 {
-		inner = auth.RequireBearerToken(g.verifyToken, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(inner)
+		bounded = auth.RequireBearerToken(g.verifyToken, &auth.RequireBearerTokenOptions{
+			AllowMissingExpiration: true,
+		})(bounded)
 	}
 	return http.HandlerFunc(func(raw http.ResponseWriter, r *http.Request) {
-		w := &deadlineWriter{raw, g.clientTimeout, &g.server.unsentBytes}
-		defer w.extend() // what is sent last is sent after this
+		w := &deadlineWriter{raw, g.clientTimeout, &s.unsentBytes}
+		defer w.extend() // net/http sends what is buffered after the handler returns
 		if r.ContentLength != 0 {
 			_ = http.NewResponseController(raw).SetReadDeadline(time.Now().Add(g.clientTimeout))
 		}
@@ -140,43 +206,53 @@ func (g *guard) handler() http.Handler {
 			writeHTTPError(w, http.StatusForbidden, err)
 			return
 		}
-		inner.ServeHTTP(w, r)
+		bounded.ServeHTTP(w, r)
 	})
 }
 
-// drain waits until what was asked is answered, or ctx ends; the server takes no more then.
-func (g *guard) drain(ctx context.Context) {
-	for range maxRequests { // each that has ended gives its slot
-		select {
-		case g.requests <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
+// serveBounded bounds the requests under way and their bodies.
+func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
+	if g.server.closing.Err() != nil {
+		writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server is shutting down"))
+		return
 	}
+	if r.Method != http.MethodPost {
+		g.next.ServeHTTP(w, r)
+		return
+	}
+	select {
+	case g.server.requests <- struct{}{}:
+		defer func() { <-g.server.requests }()
+	default:
+		writeHTTPError(w, http.StatusServiceUnavailable,
+			host.Errorf(host.Busy, "%d requests are running already; send it again later", maxRequests))
+		return
+	}
+	done, ok := g.readBody(w, r)
+	if !ok {
+		return
+	}
+	defer done()
+	g.next.ServeHTTP(w, r)
 }
 
-// protocolHandlers are the two handlers of one mode: revisions from 2026-07-28 on know no sessions.
-type protocolHandlers struct {
-	modeServer          *modeServer
-	stateless, stateful http.Handler
-}
-
-// checkOrigin refuses what a browser sends in a foreign page's name: by a name that was made to lead here, or from another origin.
+// checkOrigin refuses requests that a browser sends for a page of another origin, and Host headers that are not names
+// of this server.
 func (g *guard) checkOrigin(r *http.Request) *host.Error {
-	name := hostName(r.Host)
-	if !g.isKnownHost(name) {
-		return host.Errorf(host.Denied, "unexpected Host header %q; use the address of the server, or a name that it was started to allow", manifest.CleanLine(r.Host))
+	if !g.isKnownHost(hostName(r.Host)) {
+		return host.Errorf(host.Denied, "unexpected Host header %q; use the address of the server, "+
+			"or a name that it was started to allow", manifest.CleanLine(r.Host))
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
-			return host.Errorf(host.Denied, "requests of other sites are not taken")
+			return host.Errorf(host.Denied, "requests from pages of other sites are refused")
 		}
 		return nil
 	}
 	from, err := url.Parse(origin)
 	if err != nil || from.Host == "" || !strings.EqualFold(from.Host, r.Host) {
-		return host.Errorf(host.Denied, "requests of the origin %q are not taken", manifest.CleanLine(origin))
+		return host.Errorf(host.Denied, "requests from the origin %q are refused", manifest.CleanLine(origin))
 	}
 	return nil
 }
@@ -186,7 +262,7 @@ func (g *guard) isKnownHost(name string) bool {
 		slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
-// hostName is a Host header without its port.
+// hostName returns a Host header without its port.
 func hostName(header string) string {
 	if name, _, err := net.SplitHostPort(header); err == nil {
 		return name
@@ -194,7 +270,7 @@ func hostName(header string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(header, "["), "]")
 }
 
-// verifyToken knows a token in constant time.
+// verifyToken looks a token up in constant time.
 func (g *guard) verifyToken(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 	sum, known := sha256.Sum256([]byte(token)), 0
 	for _, t := range g.tokens {
@@ -206,89 +282,11 @@ func (g *guard) verifyToken(_ context.Context, token string, _ *http.Request) (*
 	return &auth.TokenInfo{UserID: hex.EncodeToString(sum[:16])}, nil
 }
 
-func (g *guard) serve(w http.ResponseWriter, r *http.Request) {
-	wire, err := g.wire(r.URL.Path)
-	if err != nil {
-		writeHTTPError(w, http.StatusNotFound, err)
-		return
-	}
-	if g.server.closing.Err() != nil {
-		writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server ends"))
-		return
-	}
-	if r.Method == http.MethodPost {
-		select {
-		case g.requests <- struct{}{}:
-			defer func() { <-g.requests }()
-		default:
-			writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d requests are running already; send it again later", maxRequests))
-			return
-		}
-	}
-	done, ok := g.readBody(w, r)
-	if !ok {
-		return
-	}
-	defer done()
-	if r.Header.Get("Mcp-Protocol-Version") >= firstStateless {
-		wire.stateless.ServeHTTP(w, r)
-		return
-	}
-	if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" && wire.modeServer.sessionsFull() {
-		writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d sessions are open already; end one with DELETE", maxSessions))
-		return
-	}
-	wire.stateful.ServeHTTP(w, r)
-}
-
-func (m *modeServer) sessionsFull() bool {
-	n := 0
-	for range m.server.Sessions() {
-		n++
-	}
-	return n >= maxSessions
-}
-
-// wire finds the handlers of a path.
-func (g *guard) wire(path string) (*protocolHandlers, *host.Error) {
-	rest, ok := strings.CutPrefix(strings.TrimSuffix(path, "/"), Path)
-	if !ok || rest != "" && rest[0] != '/' {
-		return nil, host.Errorf(host.NotFound, "nothing is served at %s; the endpoint is %s", manifest.CleanLine(path), Path)
-	}
-	mode := g.server.cfg.Mode
-	if rest != "" {
-		mode = rest[1:]
-	}
-	m, err := g.server.modeServer(mode)
-	if err != nil {
-		return nil, host.AsError(err)
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.handlers[mode] == nil {
-		// Host and Origin were checked before.
-		get := func(*http.Request) *sdk.Server { return m.server }
-		g.handlers[mode] = &protocolHandlers{
-			modeServer: m,
-			stateless: sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-				Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxMessage,
-			}),
-			stateful: sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-				SessionTimeout: sessionTimeout, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxMessage,
-			}),
-		}
-	}
-	return g.handlers[mode], nil
-}
-
-// readBody reads the whole of a request within its time and its bounds, so that nothing behind it waits for a client that is slow. What it
-// returns must be called when the request is answered.
+// readBody reads the whole body within the time and the size that are allowed, so that no later code waits for a slow
+// client. Unless it reports false, done must be called when the request has been served.
 func (g *guard) readBody(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
-	if r.Method != http.MethodPost {
-		return func() {}, true
-	}
 	if r.ContentLength > maxMessage {
-		tooLarge(w)
+		bodyTooLarge(w)
 		return nil, false
 	}
 	source := http.MaxBytesReader(w, r.Body, maxMessage)
@@ -296,25 +294,27 @@ func (g *guard) readBody(w http.ResponseWriter, r *http.Request) (done func(), o
 	done = func() {}
 	if err == nil && len(body) == maxSmall {
 		select {
-		case g.large <- struct{}{}:
-			done = sync.OnceFunc(func() { <-g.large })
+		case g.server.largeBodies <- struct{}{}:
+			done = sync.OnceFunc(func() { <-g.server.largeBodies })
 		default:
-			writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Busy, "%d large requests are running already; send it again later", maxLarge))
+			writeHTTPError(w, http.StatusServiceUnavailable,
+				host.Errorf(host.Busy, "%d large requests are running already; send it again later", maxLarge))
 			return nil, false
 		}
 		var rest []byte
 		rest, err = io.ReadAll(source)
 		body = append(body, rest...)
 	}
-	var over *http.MaxBytesError
+	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &over):
+	case errors.As(err, &tooLarge):
 		done()
-		tooLarge(w)
+		bodyTooLarge(w)
 		return nil, false
 	case err != nil:
 		done()
-		writeHTTPError(w, http.StatusRequestTimeout, host.Errorf(host.Timeout, "the body did not arrive within %s", g.clientTimeout))
+		writeHTTPError(w, http.StatusRequestTimeout,
+			host.Errorf(host.Timeout, "the body did not arrive within %s", g.clientTimeout))
 		return nil, false
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -322,12 +322,13 @@ func (g *guard) readBody(w http.ResponseWriter, r *http.Request) (done func(), o
 	return done, true
 }
 
-func tooLarge(w http.ResponseWriter) {
+func bodyTooLarge(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
-	writeHTTPError(w, http.StatusRequestEntityTooLarge, host.Errorf(host.LimitExceeded, "a request has at most %d bytes", maxMessage))
+	writeHTTPError(w, http.StatusRequestEntityTooLarge,
+		host.Errorf(host.LimitExceeded, "a request has at most %d bytes", maxMessage))
 }
 
-// writeHTTPError answers with the error object.
+// writeHTTPError responds with the error object.
 func writeHTTPError(w http.ResponseWriter, status int, e *host.Error) {
 	raw, err := manifest.Marshal(struct {
 		OK    bool              `json:"ok"`
@@ -343,7 +344,8 @@ func writeHTTPError(w http.ResponseWriter, status int, e *host.Error) {
 	_, _ = fmt.Fprintf(w, "%s\n", manifest.EscapeJSON(raw))
 }
 
-// deadlineWriter gives a client a while to take each piece, and not for ever.
+// deadlineWriter gives a client clientTimeout to read each piece of a response, and counts the bytes that it has yet to
+// read.
 type deadlineWriter struct {
 	http.ResponseWriter
 	clientTimeout time.Duration
@@ -359,7 +361,7 @@ func (w *deadlineWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// FlushError and Flush are what http.ResponseController and older code call.
+// FlushError is called by [http.ResponseController], Flush by code that knows only [http.Flusher].
 func (w *deadlineWriter) FlushError() error {
 	w.extend()
 	return http.NewResponseController(w.ResponseWriter).Flush()
@@ -371,7 +373,7 @@ func (w *deadlineWriter) extend() {
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.clientTimeout))
 }
 
-// boundedListener holds back connections beyond a number until others have ended.
+// boundedListener accepts no further connections while as many are open as it has slots.
 type boundedListener struct {
 	net.Listener
 	slots chan struct{}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,6 +113,66 @@ func TestModesOverHTTP(t *testing.T) {
 	}
 	if status, _ := post(t, strings.TrimSuffix(url, mcp.Path)+"/", initialize); status != 404 {
 		t.Errorf("elsewhere: %d", status)
+	}
+}
+
+// TestHandlerInAMux serves a mode at a path of its own beside another route of the same mux, on both wires.
+func TestHandlerInAMux(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork, "shop.add")
+	mux := http.NewServeMux()
+	for path, mode := range map[string]string{"/agents/tools": mcp.Progressive, "/all/": mcp.Full} {
+		handler, err := f.Handler(mode, mcp.HTTPConfig{Tokens: []string{token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mux.Handle(path, handler)
+	}
+	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") })
+	if _, err := f.Handler("tiny", mcp.HTTPConfig{}); host.AsError(err).Code != host.InvalidArgs {
+		t.Errorf("an unknown mode: %v", err)
+	}
+	server := httptest.NewServer(mux)
+	defer server.Close()
+
+	for _, revision := range revisions {
+		for path, want := range map[string]int{"/agents/tools": 4, "/all/mcp": 13} {
+			s := client{revision: revision, token: token}.http(t, server.URL+path)
+			if names := listed(t, s); len(names) != want {
+				t.Errorf("%s %s lists %q", revision, path, names)
+			}
+			if r, text := call(t, s, "call_tool", `{"name":"shop.echo","arguments":{"a":"b"}}`); r.IsError || text != `{"a":"b"}` {
+				t.Errorf("%s %s: %s", revision, path, text)
+			}
+		}
+	}
+	for path, want := range map[string]int{"/health": 200, "/agents/tools": 401, "/mcp": 404} {
+		if status, body := post(t, server.URL+path, initialize); status != want {
+			t.Errorf("%s without a token: %d %s", path, status, body)
+		}
+	}
+	auth := []string{"Authorization", "Bearer " + token, "Origin", "https://evil.example"}
+	if status, body := post(t, server.URL+"/agents/tools", initialize, auth...); status != 403 {
+		t.Errorf("from another origin: %d %s", status, body)
+	}
+
+	// Shutdown ends what MCP does; the rest of the mux goes on.
+	started := make(chan struct{}, 1)
+	s := client{token: token, progress: func(*sdk.ProgressNotificationParams) { started <- struct{}{} }}.
+		http(t, server.URL+"/agents/tools")
+	go func() {
+		<-started
+		f.Shutdown(t.Context(), host.Errorf(host.Terminated, "terminated"))
+	}()
+	p := &sdk.CallToolParams{Name: "shop__order__slow"}
+	p.SetProgressToken(1)
+	if r, err := s.CallTool(t.Context(), p); err != nil || !r.IsError || !strings.Contains(firstText(r), "terminated") {
+		t.Errorf("the call under way returned %+v, %v", r, err)
+	}
+	if status, body := post(t, server.URL+"/agents/tools", initialize, auth[:2]...); status != 503 {
+		t.Errorf("after Shutdown: %d %s", status, body)
+	}
+	if status, _ := post(t, server.URL+"/health", ""); status != 200 {
+		t.Errorf("/health after Shutdown: %d", status)
 	}
 }
 

@@ -1,5 +1,7 @@
-// Package mcp serves a host over the Model Context Protocol: stdio and Streamable HTTP, in three documentation modes. It has no
-// logic of its own: what is found, described, allowed and run is the host's.
+// Package mcp serves a host over the Model Context Protocol, on stdio and Streamable HTTP, in three documentation
+// modes. It only translates: the host finds, describes, allows and runs tools.
+//
+// [Server.Stdio] and [Server.HTTP] are whole servers. [Server.Handler] is a handler for a mux of your own.
 package mcp
 
 import (
@@ -11,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -23,78 +26,88 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Documentation modes: what tools/list shows. The same calls are accepted in each.
+// Documentation modes: what tools/list shows. Every mode accepts the same calls.
 const (
 	Minimal     = "minimal"     // search_tools, describe_tool, call_tool
-	Progressive = "progressive" // and the signatures of pinned tools
+	Progressive = "progressive" // also the signatures of pinned tools
 	Full        = "full"        // every tool with its whole schema
 )
 
-// Modes are all documentation modes.
+// Modes returns all documentation modes.
 func Modes() []string { return []string{Minimal, Progressive, Full} }
 
 const (
-	// DefaultMaxBytes is what a call shows of its result where it does not say otherwise, maxBinary what it shows of a binary one.
+	// DefaultMaxBytes is how much of a result a call shows without the option max_bytes. maxBinary applies to results
+	// with binary content.
 	DefaultMaxBytes = 32 << 10
 	maxBinary       = 8 << 20
-	// maxCalls bounds the calls under way in one server; more are answered busy.
+	// maxCalls bounds the calls under way in one server. Further calls fail with busy.
 	maxCalls = 256
-	// pageSize bounds the items of one list.
+	// pageSize bounds the items in one page of a list.
 	pageSize = 1000
-	// listTTL is for how long a client may keep a list: it depends on what the server was started with alone.
+	// listTTL is how long a client may use a list before it asks again. A client that listens for changes is notified
+	// earlier.
 	listTTL = time.Hour
-	// maxInstructions bounds the instructions, in bytes: 120 tokens.
+	// maxInstructions bounds the instructions, in bytes. It corresponds to 120 tokens.
 	maxInstructions = 540
 )
 
-// Config is what a server is made of.
+// Config configures a [Server]. Host and Mode are required.
 type Config struct {
 	Host     *host.Host
-	Version  string
-	Mode     string
-	Pinned   []string // qualified names that progressive mode shows
-	Sessions *host.Sessions
-	// Options completes the options of a call by what is configured. May be nil.
+	Version  string         // of the server, as clients see it
+	Mode     string         // of stdio, and of Path over HTTP
+	Pinned   []string       // qualified names of the tools that progressive mode lists
+	Sessions *host.Sessions // nil: results that were cut cannot be read whole
+	// Options completes the options of a call, for example from a configuration file. Nil means that they stay as they
+	// are.
 	Options func(host.Options) host.Options
 }
 
-// Server answers MCP clients. It is safe for concurrent use.
+// Server serves MCP clients. It is safe for concurrent use.
 type Server struct {
-	cfg   Config
-	id    string // of this process: the session of a client on stdio
-	key   []byte // signs what a client carries between two rounds of a call
-	calls chan struct{}
-	large chan struct{} // calls among them that may answer with more than maxSmall
+	cfg Config
+	id  string // of this process: the session of a client on stdio
+	key []byte // signs the state that a client carries between two rounds of a call
 
-	unsentBytes atomic.Int64 // bytes of answers that are on their way to clients over HTTP
+	// Each holds a value for each call, request or body that is under way.
+	calls       chan struct{}
+	largeCalls  chan struct{} // those calls that may return more than maxSmall
+	requests    chan struct{} // over HTTP
+	largeBodies chan struct{}
 
-	closing   context.Context // done when the server ends, with the outcome as its cause
+	unsentBytes atomic.Int64 // bytes of responses that HTTP clients have yet to read
+
+	closing   context.Context // done when the server shuts down, with the reason as its cause
 	closeWith context.CancelCauseFunc
-
-	disconnected context.Context // done when the client on stdio can answer no more
-	disconnect   context.CancelFunc
 
 	mu       sync.Mutex
 	modes    map[string]*modeServer
-	redeemed map[string]time.Time // answers to confirmations that were used, until they would expire
+	redeemed map[string]time.Time // tickets that were used, until they would expire
 }
 
-// modeServer is the server in one mode.
+// modeServer is the server in one documentation mode.
 type modeServer struct {
 	*Server
-	mode   string
-	server *sdk.Server
-	listed map[string]string // names in tools/list -> qualified names; "" for the three of MCP's own
+	mode                string
+	server              *sdk.Server
+	stateless, stateful http.Handler      // of the two kinds of revisions over HTTP
+	listed              map[string]string // names in tools/list -> qualified names; "" for the meta-tools
 
 	resources map[string]bool // URIs in resources/list
 }
 
-// New makes a server. The error is invalid_args for an unknown mode, or config_error for a pinned tool that does not exist.
+// New makes a server. The error is invalid_args for an unknown mode, or config_error for a pinned tool that does not
+// exist.
 func New(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, id: newID(), key: make([]byte, 32), calls: make(chan struct{}, maxCalls), large: make(chan struct{}, maxLarge), modes: map[string]*modeServer{}, redeemed: map[string]time.Time{}}
+	s := &Server{
+		cfg: cfg, id: newID(), key: make([]byte, 32),
+		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),
+		requests: make(chan struct{}, maxRequests), largeBodies: make(chan struct{}, maxLarge),
+		modes: map[string]*modeServer{}, redeemed: map[string]time.Time{},
+	}
 	_, _ = rand.Read(s.key)
 	s.closing, s.closeWith = context.WithCancelCause(context.Background())
-	s.disconnected, s.disconnect = context.WithCancel(context.Background())
 	if cfg.Options == nil {
 		s.cfg.Options = func(o host.Options) host.Options { return o }
 	}
@@ -111,7 +124,7 @@ func newID() string {
 	return "mcp-" + hex.EncodeToString(b[:])
 }
 
-// CheckMode refuses what is no mode, and names the three.
+// CheckMode returns invalid_args, which names the modes, unless mode is one of them.
 func CheckMode(mode string) error {
 	if slices.Contains(Modes(), mode) {
 		return nil
@@ -120,7 +133,7 @@ func CheckMode(mode string) error {
 		manifest.CleanLine(mode), strings.Join(Modes(), ", "))
 }
 
-// modeServer returns the server of a mode, made when it is first asked for.
+// modeServer returns the server of a mode. It is set up when it is first needed.
 func (s *Server) modeServer(mode string) (*modeServer, error) {
 	if err := CheckMode(mode); err != nil {
 		return nil, err
@@ -137,9 +150,9 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 		CompletionHandler: m.complete,
 		SetCacheable:      cacheable,
 		Logger:            slog.New(slog.DiscardHandler),
-		Capabilities: &sdk.ServerCapabilities{ // nothing that is listed changes while the server runs
+		Capabilities: &sdk.ServerCapabilities{
 			Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Prompts: &sdk.PromptCapabilities{},
-			//lint:ignore SA1019 revisions before 2026-07-28 have it, and their clients ask for it
+			//lint:ignore SA1019 clients of revisions before 2026-07-28 use it
 			Logging: &sdk.LoggingCapabilities{},
 		},
 		SubscribeHandler:   m.subscribe,
@@ -153,11 +166,12 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 		return nil, err
 	}
 	m.server.AddReceivingMiddleware(m.receive)
+	m.connectHTTP()
 	s.modes[mode] = m
 	return m, nil
 }
 
-// cacheable says that a list stays what it is, for this user alone. What is read may change.
+// cacheable allows a client to cache lists for its own user. A resource may change with each read.
 func cacheable(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 	c.CacheScope = "private"
 	if _, reads := req.(*sdk.ReadResourceRequest); !reads {
@@ -165,7 +179,8 @@ func cacheable(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 	}
 }
 
-// receive takes tools/call before the SDK looks for what is listed: every tool can be called in every mode.
+// receive handles tools/call before the SDK looks the tool up among those listed: every tool can be called in every
+// mode.
 func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		ctx = host.WithMode(ctx, m.mode)
@@ -188,24 +203,25 @@ func (m *modeServer) isListed(name string) bool {
 	return ok
 }
 
-// toolList is tools/list without the hints that say what is so by default.
+// toolList is the result of tools/list without hints that equal their defaults.
 type toolList struct{ *sdk.ListToolsResult }
 
-// MarshalJSON leaves out what the SDK writes into the annotations of each tool.
+// MarshalJSON leaves out what the SDK writes into the annotations of every tool.
 func (l *toolList) MarshalJSON() ([]byte, error) {
 	raw, err := json.Marshal(l.ListToolsResult)
 	raw = bytes.ReplaceAll(raw, []byte(`"idempotentHint":false,`), nil)
 	return bytes.ReplaceAll(raw, []byte(`,"readOnlyHint":false}`), []byte("}")), err
 }
 
-// Instructions name the steps and the plugins, in at most 120 tokens.
+// Instructions returns what a model is told about the server: the steps and the plugins, in at most 120 tokens.
 func (s *Server) Instructions() string {
-	const steps = "Sandboxed tools, described when needed. search_tools finds tools by what you want to do; describe_tool shows parameters and examples " +
-		"(skip it when a search result has a signature); call_tool runs one. Errors say what to correct: apply it and call again. Plugins: "
+	const steps = "Sandboxed tools, described when needed. search_tools finds tools by what you want to do; " +
+		"describe_tool shows parameters and examples (skip it when a search result has a signature); " +
+		"call_tool runs one. Errors say what to correct: apply it and call again. Plugins: "
 	return steps + joinWithin(s.plugins(), maxInstructions-len(steps)) + "."
 }
 
-// joinWithin joins words by commas within a number of bytes, and counts those that had no limit.
+// joinWithin joins words by commas within limit bytes. It replaces those that do not fit by their number.
 func joinWithin(words []string, limit int) string {
 	text := strings.Join(words, ", ")
 	for n := len(words) - 1; n >= 0 && len(text)+1 > limit; n-- {
@@ -222,17 +238,18 @@ func (s *Server) plugins() []string {
 	return names
 }
 
-// caller is who makes a request, and in which session.
+// caller identifies the client of a request and its session.
 type caller struct {
 	name    string // "mcp:CLIENT"
-	remote  bool
-	session string // "": nobody can tell one request of this client from another
+	remote  bool   // over HTTP
+	session string // "": requests of this client cannot be related to each other
 }
 
-// SessionKey is the key of a request's _meta by which a client on the stateless wire names its session.
+// SessionKey is the key in _meta of a request under which a client of a stateless revision names its session.
 const SessionKey = "parley/session"
 
-// callerOf finds out who asks. On the stateless wire a session is what the client says in _meta, else its token.
+// callerOf identifies the client of a request. In stateless revisions its session is what _meta says, or else its
+// token.
 func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) caller {
 	c := caller{name: "mcp:" + clientName(r.ClientInfo()), session: s.id}
 	if r.Extra == nil || r.Extra.Header == nil {
@@ -260,7 +277,7 @@ func sessionHash(words ...string) string {
 	return "mcp-" + hex.EncodeToString(sum[:12])
 }
 
-// clientName makes a plain identifier of what a client calls itself: letters, digits, ".", "_" and "-", at most 40.
+// clientName makes a plain identifier of a client's own name: at most 40 letters, digits, ".", "_" and "-".
 func clientName(info *sdk.Implementation) string {
 	if info == nil {
 		return "unknown"
@@ -282,12 +299,21 @@ func clientName(info *sdk.Implementation) string {
 	return "unknown"
 }
 
-// Shutdown stops taking calls and ends those under way with cause; it waits for them until ctx ends.
+// Shutdown ends the calls under way with a cause and accepts no further ones. It waits until their results are sent, or
+// ctx ends; then it closes the sessions.
 func (s *Server) Shutdown(ctx context.Context, cause error) {
 	s.closeWith(cause)
-	for range maxCalls { // each that has ended gives its slot, and no other gets it
+	awaitAll(ctx, s.calls)
+	awaitAll(ctx, s.requests)
+	s.closeSessions()
+}
+
+// awaitAll waits until all slots are free at one time, or ctx ends.
+func awaitAll(ctx context.Context, slots chan struct{}) {
+	for range cap(slots) {
 		select {
-		case s.calls <- struct{}{}:
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
 		case <-ctx.Done():
 			return
 		}

@@ -20,25 +20,28 @@ import (
 const (
 	// maxMessage bounds one message of a client.
 	maxMessage = host.MaxParams + 64<<10
-	// maxOpen bounds the requests of one stdio client that are not answered yet.
+	// maxOpen bounds the requests of one stdio client that have no response yet.
 	maxOpen = 256
-	// shutdownGrace is how long a server waits for calls that it has ended.
+	// shutdownGrace is how long a server waits for the calls that it has ended.
 	shutdownGrace = 3 * time.Second
 )
 
-// Stdio serves one client over a pair of pipes until it hangs up, which is no error, or ctx ends, which ends its calls. What was asked
-// before the client hung up is still answered.
+// Stdio serves one client over a pair of pipes. It returns nil after the client has hung up and has been sent the
+// responses to all its requests. When ctx ends, it ends the calls under way and returns the cause.
 func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	m, err := s.modeServer(s.cfg.Mode)
 	if err != nil {
 		return err
 	}
+	hungUp, hangUp := context.WithCancel(context.Background())
+	defer hangUp()
 	w := &lineWriter{w: out}
 	transport := &boundedTransport{
-		disconnect: s.disconnect,
-		inner:      &sdk.IOTransport{Reader: newLineReader(in, w), Writer: w, MaxLineLength: maxMessage + 2},
+		hangUp: hangUp,
+		inner:  &sdk.IOTransport{Reader: newLineReader(in, w), Writer: w, MaxLineLength: maxMessage + 2},
 	}
-	session, err := m.server.Connect(context.WithoutCancel(ctx), transport, nil)
+	connected := context.WithValue(context.WithoutCancel(ctx), hungUpKey{}, hungUp)
+	session, err := m.server.Connect(connected, transport, nil)
 	if err != nil {
 		return err
 	}
@@ -53,7 +56,7 @@ func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	case <-ctx.Done():
 		s.shutdown(context.Cause(ctx))
-		go session.Close() // it waits for answers that a client may never read
+		go session.Close() // it waits for responses that a client may never read
 		select {
 		case <-ended:
 		case <-time.After(shutdownGrace):
@@ -62,13 +65,25 @@ func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
+// hungUpKey is the key of the context of a stdio connection under which a context stands that is done when the client
+// has hung up.
+type hungUpKey struct{}
+
+// hungUp returns a context that is done when the client of a request on stdio has hung up, and can no longer be asked.
+func hungUp(ctx context.Context) context.Context {
+	if c, ok := ctx.Value(hungUpKey{}).(context.Context); ok {
+		return c
+	}
+	return context.Background()
+}
+
 func (s *Server) shutdown(cause error) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 	defer cancel()
 	s.Shutdown(ctx, cause)
 }
 
-// lineWriter writes whole lines, whoever writes.
+// lineWriter writes one line at a time, for several goroutines.
 type lineWriter struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -82,8 +97,8 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 
 func (l *lineWriter) Close() error { return nil }
 
-// lineReader reads messages, one a line. A line that is too long or no JSON is answered with an error and skipped, so that one slip does
-// not end a connection.
+// lineReader reads one message per line. It responds to a line that is too long or not JSON with an error and skips it,
+// so that one mistake does not end the connection.
 type lineReader struct {
 	r      *bufio.Reader
 	out    io.Writer
@@ -135,7 +150,7 @@ func (l *lineReader) reportError(code int64, message string) {
 	}
 }
 
-// readLine reads a line; of one that is too long it keeps nothing.
+// readLine reads a line. It discards a line that is longer than limit.
 func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -150,31 +165,33 @@ func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error)
 	}
 }
 
-// boundedTransport bounds the requests of a client that are open at one time. More are refused by the reader itself, and a client
-// that does not read answers is thereby not read any further.
+// boundedTransport bounds the requests of a client that have no response yet. The goroutine that reads requests also
+// refuses those above the bound. So a client that does not read responses blocks when it sends further requests.
 type boundedTransport struct {
-	inner      sdk.Transport
-	disconnect func()
+	inner  sdk.Transport
+	hangUp func()
 }
 
 func (t *boundedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	inner, err := t.inner.Connect(ctx)
-	return &boundedConn{Connection: inner, disconnect: t.disconnect, open: map[jsonrpc.ID]bool{}, changed: make(chan struct{}, 1)}, err
+	return &boundedConn{
+		Connection: inner, hangUp: t.hangUp, open: map[jsonrpc.ID]bool{}, changed: make(chan struct{}, 1),
+	}, err
 }
 
 type boundedConn struct {
 	sdk.Connection
-	disconnect func()
-	mu         sync.Mutex
-	open       map[jsonrpc.ID]bool
-	changed    chan struct{} // holds a value when open may have become empty
+	hangUp  func()
+	mu      sync.Mutex
+	open    map[jsonrpc.ID]bool // requests without a response
+	changed chan struct{}       // holds a value when open may have become empty
 }
 
 func (c *boundedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		message, err := c.Connection.Read(ctx)
 		if errors.Is(err, io.EOF) {
-			c.disconnect()
+			c.hangUp()
 			c.drain(ctx)
 		}
 		request, ok := message.(*jsonrpc.Request)
@@ -185,7 +202,8 @@ func (c *boundedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			return message, nil
 		}
 		busy := &jsonrpc.Response{ID: request.ID, Error: &jsonrpc.Error{
-			Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("busy: %d requests are not answered yet; nothing was run", maxOpen),
+			Code:    jsonrpc.CodeInternalError,
+			Message: fmt.Sprintf("busy: %d requests have no response yet; nothing was run", maxOpen),
 		}}
 		if err := c.Connection.Write(ctx, busy); err != nil {
 			return nil, err
@@ -193,7 +211,7 @@ func (c *boundedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// begin counts a request; it reports whether there was room.
+// begin adds a request to the open ones, and reports whether the bound allows it.
 func (c *boundedConn) begin(id jsonrpc.ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,7 +239,7 @@ func (c *boundedConn) Write(ctx context.Context, message jsonrpc.Message) error 
 	return err
 }
 
-// drain waits until everything is answered that a client asked before it hung up.
+// drain waits until each request that the client sent before it hung up has a response.
 func (c *boundedConn) drain(ctx context.Context) {
 	for {
 		c.mu.Lock()
