@@ -112,7 +112,8 @@ func TestGuest(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "main.go"), guest)
 	write(t, filepath.Join(folder, "go.mod"),
-		"module guest\n\ngo 1.26\n\nrequire github.com/parley-tools/parley v0.0.0\n\nreplace github.com/parley-tools/parley => ./parley\n")
+		"module guest\n\ngo 1.26\n\nrequire github.com/parley-tools/parley v0.0.0\n\nreplace "+
+			"github.com/parley-tools/parley => ./parley\n")
 	write(t, filepath.Join(folder, "parley/go.mod"), "module github.com/parley-tools/parley\n\ngo 1.26\n")
 	if err := fs.WalkDir(Go, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -227,7 +228,8 @@ func newTestHost(t *testing.T, wasm []byte) *testHost {
 		}
 		return `{"ok":true,"result":{"status":200,"headers":[["a","b"]],"body":"hey"}}`
 	})).Export("http_request").
-		NewFunctionBuilder().WithFunc(answer(func(string) string { return `{"ok":true,"result":"s3cret"}` })).Export("read_secret").
+		NewFunctionBuilder().WithFunc(answer(func(string) string { return `{"ok":true,"result":"s3cret"}` })).
+		Export("read_secret").
 		NewFunctionBuilder().WithFunc(func(_ context.Context, m api.Module, level int32, ptr, n uint32) {
 		h.received = append(h.received, fmt.Sprint("log ", level, " ", textAt(m, ptr, n)))
 	}).Export("log").

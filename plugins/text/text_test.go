@@ -41,7 +41,8 @@ func TestHash(t *testing.T) {
 		{"sha256", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"},
 		{"sha1", "aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d"},
 		{"md5", "5d41402abc4b2a76b9719d911017c592"},
-		{"sha512", "9b71d224bd62f3785d96d46ad3ea3d73319bfbc2890caadae2dff72519673ca72323c3d99ba5c11d7c7acc6e14b8c5da0c4663475c2e5c3adef46f73bcdec043"},
+		{"sha512", "9b71d224bd62f3785d96d46ad3ea3d73319bfbc2890caadae2dff72519673ca7" +
+			"2323c3d99ba5c11d7c7acc6e14b8c5da0c4663475c2e5c3adef46f73bcdec043"},
 	} {
 		got, err := Hash(&sdk.Call{}, HashParams{Text: "hello", Algorithm: c.algorithm})
 		if err != nil || got.Hex != c.want {
