@@ -85,10 +85,10 @@ func (p *Provider) remedyFor(tool, message string) []host.Step {
 
 // enableCommand returns the command that enables the domain that a message says is disabled, as in "DOM agent needs to
 // be enabled first": the domain that it names, or else the rejected command's own; "" for other messages.
-func (p *Provider) enableCommand(tool, answer string) string {
-	words := strings.Fields(answer)
+func (p *Provider) enableCommand(tool, message string) string {
+	words := strings.Fields(message)
 	if !slices.ContainsFunc(words, func(w string) bool { return strings.Trim(w, ".") == "enabled" }) ||
-		strings.Contains(answer, "while") {
+		strings.Contains(message, "while") {
 		return ""
 	}
 	own, _, _ := strings.Cut(tool, ".")

@@ -17,7 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// guest is a plugin as an author writes it, in a folder that holds nothing else.
+// guest is a plugin as an author writes it, in an otherwise empty folder.
 const guest = `package main
 
 import (
@@ -133,7 +133,7 @@ func TestGuest(t *testing.T) {
 		`"result": {"text":"hello","seen":[]}`,
 	} {
 		if !strings.Contains(manifest, part) {
-			t.Errorf("the manifest lacks %s:\n%s", part, manifest)
+			t.Errorf("the manifest does not contain %s:\n%s", part, manifest)
 		}
 	}
 	if !strings.Contains(hints, "Result.Seen has no doc comment") {
@@ -147,7 +147,7 @@ func TestGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bytes.Contains(wasm, []byte("go/parser")) {
-		t.Error("the wasm holds the parser of its own source")
+		t.Error("the wasm contains the parser of its own source")
 	}
 	h := newTestHost(t, wasm)
 	long := strings.Repeat("long ", 200_000)
@@ -246,7 +246,7 @@ func newTestHost(t *testing.T, wasm []byte) *testHost {
 	return h
 }
 
-// call runs one tool in an instance of its own.
+// call runs one tool in a new instance.
 func (h *testHost) call(t *testing.T, tool, params string) string {
 	t.Helper()
 	ctx := context.Background()

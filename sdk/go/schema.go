@@ -213,7 +213,7 @@ func pathOf(t reflect.Type, path string) string {
 	return name
 }
 
-// structure describes a struct. One that holds itself becomes a $ref.
+// structure describes a struct. One that contains itself becomes a $ref.
 func (r *reflector) structure(t reflect.Type, path string) (*schema, error) {
 	for _, outer := range r.open {
 		if t != outer {

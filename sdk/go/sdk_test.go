@@ -54,7 +54,7 @@ type Embedded struct {
 	Z string `json:"z"`
 }
 
-// Tree holds itself.
+// Tree contains itself.
 type Tree struct {
 	// Name of the node.
 	Name string `json:"name"`

@@ -57,13 +57,13 @@ func TestInvalidTables(t *testing.T) {
 			"names Storage.getAll as its replacement"},
 		"a message without it": {deprecatedTable, "Use Storage.getCookies instead.", "Gone.",
 			"does not name its replacement"},
-		"parameters that are no JSON": {examplesTable, `{"ignoreCache":true}`, `{"ignoreCache":yes}`, "not a JSON object"},
-		"a phrase with spaces":        {phrasesTable, "Page.reload\t", "Page.reload\t ; ", "has the phrase"},
+		"parameters that are not JSON": {examplesTable, `{"ignoreCache":true}`, `{"ignoreCache":yes}`, "not a JSON object"},
+		"a phrase with spaces":         {phrasesTable, "Page.reload\t", "Page.reload\t ; ", "has the phrase"},
 		"a value of no parameter": {valuesTable, "Page.navigate.url\t", "Page.navigate.uri\t",
 			"Page.navigate has no uri"},
-		"a value that is no JSON": {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\tone\n", "is not JSON"},
-		"a value twice":           {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\t1\nDOM.NodeID\t2\n", "twice"},
-		"a brief twice":           {briefsTable, "PWA.install\t", "PWA.install\tInstall\nPWA.install\t", "twice"},
+		"a value that is not JSON": {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\tone\n", "is not JSON"},
+		"a value twice":            {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\t1\nDOM.NodeID\t2\n", "twice"},
+		"a brief twice":            {briefsTable, "PWA.install\t", "PWA.install\tInstall\nPWA.install\t", "twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -76,7 +76,7 @@ func TestInvalidTables(t *testing.T) {
 				changed := string(text)
 				if table == test.table {
 					if changed = strings.Replace(changed, test.old, test.new, 1); changed == string(text) {
-						t.Fatalf("%s does not hold %q", table, test.old)
+						t.Fatalf("%s does not contain %q", table, test.old)
 					}
 				}
 				if err := os.WriteFile(filepath.Join(folder, table), []byte(changed), 0o644); err != nil {

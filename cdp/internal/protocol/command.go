@@ -155,7 +155,7 @@ func descriptionOr(description, name string) string {
 
 // resolveRedirect returns the command that a redirect leads to, and its name. It returns m itself if there is no
 // redirect or its target does not exist.
-func (p *Protocol) resolveRedirect(m memberRecord) (answers memberRecord, name string) {
+func (p *Protocol) resolveRedirect(m memberRecord) (target memberRecord, name string) {
 	if m.Redirect == "" {
 		return m, ""
 	}
@@ -163,7 +163,7 @@ func (p *Protocol) resolveRedirect(m memberRecord) (answers memberRecord, name s
 	if !ok {
 		return m, ""
 	}
-	target := r.member()
+	target = r.member()
 	return target, target.qualified
 }
 

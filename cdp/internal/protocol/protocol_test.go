@@ -356,7 +356,7 @@ func TestSchemas(t *testing.T) {
 				t.Errorf("%s: the schema has no %s", name, q.Name)
 			}
 			if len(c.Params) < 3 && i < at {
-				t.Errorf("%s: %s stands in another order than in the protocol", name, q.Name)
+				t.Errorf("%s: %s is in another order than in the protocol", name, q.Name)
 			}
 			at = i
 		}
@@ -382,7 +382,7 @@ func TestSchemas(t *testing.T) {
 	} {
 		c, _ := p.Command(test.command)
 		if raw := p.ReturnsSchema(c); !bytes.Contains(raw, []byte(test.part)) {
-			t.Errorf("%s answers %s; it was expected to say %s", test.command, raw, test.part)
+			t.Errorf("%s has the result schema %s; expected it to contain %s", test.command, raw, test.part)
 		}
 	}
 	c, _ := p.Command("DOM.getDocument")

@@ -113,10 +113,10 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// oneAnswer counts queries that have one answer each.
+// oneAnswer counts queries with one relevant tool each.
 type oneAnswer struct{ queries, first, five, gain float64 }
 
-// add counts a query whose answer stands at a place, -1 for none.
+// add counts a query whose relevant tool has a rank from 0 on, -1 if it was not found.
 func (s *oneAnswer) add(rank int) {
 	s.queries++
 	if rank < 0 || rank >= 10 {
@@ -145,7 +145,7 @@ type baseline struct {
 	names []string
 	texts [][3][]string // per document the stems of its name, its description and its parameters
 	lower []string
-	docs  map[string]int // stem: documents that hold it
+	docs  map[string]int // by stem: number of documents that contain it
 	mean  [3]float64     // length of each field
 }
 

@@ -52,7 +52,7 @@ type search struct {
 type queryWord struct {
 	text, stem string
 	idf        float64 // in all segments
-	known      bool    // some segment holds the word itself
+	known      bool    // some segment contains the word itself
 	plugin     bool    // a plugin has this name
 	light      float64 // factor of its weight, less than 1 for light words
 }

@@ -99,7 +99,7 @@ func TestOpenDetectsCorruption(t *testing.T) {
 	}
 }
 
-// fixChecksum gives damaged bytes a size and a checksum that fit, as somebody with intent would.
+// fixChecksum gives damaged bytes a matching size and checksum, as an attacker would.
 func fixChecksum(data []byte) {
 	if len(data) >= headerSize {
 		copy(data, magic)
