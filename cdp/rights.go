@@ -273,7 +273,7 @@ func resolvePaths(r *host.Request, in map[string]any, name string) error {
 func resolvePath(r *host.Request, name, mode string) (string, error) {
 	right := "fs:" + mode + ":" + name + "=PATH"
 	refused := deny(right, "%s requires a grant of the folder that contains the file", r.Tool).
-		WithSteps(grantStep(r, "fs:"+mode+":"+path.Dir(name)+"=PATH"))
+		WithSteps(grantStep(r, "fs:"+mode+":"+path.Dir(name)+"=/files"))
 	if path.Clean(name) != name || !path.IsAbs(name) {
 		return "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.Tool,
 			manifest.CleanLine(name))
