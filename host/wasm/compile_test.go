@@ -170,8 +170,8 @@ func TestInvalidCode(t *testing.T) {
 	for _, child := range []func() *exec.Cmd{nil, compiler} {
 		e, _ := cacheEngine(t, Config{CacheDir: t.TempDir(), Child: child})
 		_, err := invoke(t, e.Provider(sourceOf(wasm, commandManifest(t, "bad"))), "run", "{}")
-		if err == nil || err.Code != host.InvalidPlugin || !strings.Contains(err.Message,
-			"cannot be compiled: invalid function[") {
+		if err == nil || err.Code != host.InvalidPlugin ||
+			!strings.Contains(err.Message, "cannot be compiled: invalid function[") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -372,8 +372,8 @@ func TestEviction(t *testing.T) {
 	use(measure, 0, "rev", "rev", "word", `{"text":"a"}`)
 	use(dir, dirSize(dir)-2500+dirSize(measure), "rev", "rev", "word", `{"text":"a"}`)
 	remaining := strings.Join(slots(t, dir), " ")
-	if !strings.Contains(remaining, smallest) || strings.Contains(remaining, "000000") || strings.Contains(remaining,
-		"tmp") || !strings.Contains(remaining, "mine") {
+	if !strings.Contains(remaining, smallest) || strings.Contains(remaining, "000000") ||
+		strings.Contains(remaining, "tmp") || !strings.Contains(remaining, "mine") {
 		t.Errorf("left: %s", remaining)
 	}
 	use(dir, 1, "echo", "echo", "echo", `{"value":1}`)

@@ -71,7 +71,7 @@ func openFolder(path string) (*os.Root, error) {
 }
 
 // rootFS is a granted folder as the guest sees it. Symbolic links are only followed within the folder; os.Root
-// ensures that even while they change. A guest cannot create symbolic links, which could lead other programs astray
+// ensures that even while they change. A guest cannot create symbolic links, which could mislead other programs
 // later. Pipes, devices and sockets cannot be opened. Nothing can be changed unless writable is set.
 type rootFS struct {
 	experimentalsys.UnimplementedFS

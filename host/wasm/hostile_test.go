@@ -135,8 +135,8 @@ func TestHostCallFromAlloc(t *testing.T) {
 	e := testEngine(t)
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
 	p := e.Provider(sourceOf(readFile(t, "testdata/host-call-in-alloc.wasm"), m))
-	if _, err := invoke(t, p, "call", "{}"); err == nil || err.Code != host.Trapped || !strings.Contains(err.Message,
-		"within parley_alloc") {
+	if _, err := invoke(t, p, "call", "{}"); err == nil || err.Code != host.Trapped ||
+		!strings.Contains(err.Message, "within parley_alloc") {
 		t.Errorf("%v", err)
 	}
 	if err := Check(readFile(t, "testdata/imported-export.wasm"), m); err == nil || !strings.Contains(err.Error(),

@@ -229,8 +229,8 @@ func TestMissingIsolationIsBounded(t *testing.T) {
 	if _, err := a.serve(&sent); err != nil {
 		t.Fatal(err)
 	}
-	if logged := strings.Join(a.missing, ""); len(a.missing) == 0 || len(logged) > 10_000 || strings.Contains(logged,
-		"\x1b") {
+	if logged := strings.Join(a.missing, ""); len(a.missing) == 0 || len(logged) > 10_000 ||
+		strings.Contains(logged, "\x1b") {
 		t.Errorf("%d entries of %d bytes: %.100q", len(a.missing), len(logged), logged)
 	}
 }

@@ -248,7 +248,7 @@ func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) er
 	}
 	if err != nil {
 		if entries, lockErr := readLock(s.lockPath()); lockErr == nil {
-			s.sweep(entries) // files that were written in vain take disk space, which may be short
+			s.sweep(entries) // the files just written are useless and take disk space, which may be short
 		}
 		return err
 	}

@@ -221,8 +221,9 @@ func TestReadSignature(t *testing.T) {
 	}
 }
 
-// TestEveryByteIsHashed changes every byte of an installed plugin in turn (every fifth without PARLEY_HAMMER). Only what was installed runs, under its
-// own name, version and description. Everything else ends in 87, or in 88 if the lock file is unreadable.
+// TestEveryByteIsHashed changes every byte of an installed plugin in turn (every fifth without PARLEY_HAMMER). Only
+// what was installed runs, under its own name, version and description. Everything else ends in 87, or in 88 if the
+// lock file is unreadable.
 func TestEveryByteIsHashed(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	c := readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "text", "1.0.0"))

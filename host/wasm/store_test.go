@@ -344,7 +344,7 @@ func TestSegmentIsRebuilt(t *testing.T) {
 		logged = nil
 		checkSource(t, s.Source(entry), c)
 		if len(logged) != 1 || !strings.Contains(logged[0], path+": rebuilt: ") {
-			t.Errorf("%s: said %q", name, logged)
+			t.Errorf("%s: logged %q", name, logged)
 		}
 		if content(t, path) != whole {
 			t.Errorf("%s: it was not written back", name)

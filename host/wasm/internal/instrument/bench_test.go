@@ -97,7 +97,7 @@ func calls(request string, times int) func(api.Module) (string, error) {
 			answer, _ = m.Memory().Read(uint32(got[0]>>32), uint32(got[0]))
 		}
 		if !bytes.HasPrefix(answer, []byte(`{"ok":true`)) {
-			return "", fmt.Errorf("answered %s", answer)
+			return "", fmt.Errorf("returned %s", answer)
 		}
 		return string(answer), nil
 	}
@@ -206,11 +206,10 @@ func rewrite(t testing.TB, wasm []byte, cfg instrument.Config) []byte {
 	return m.Wasm
 }
 
-// BenchmarkOverhead compares plain code, metered code and wazero's own way to stop a guest. They take turns, each
-// in a new instance that has done the same before, and each turn is held against that of plain code right before
-// it: what else the machine does, such as half of a processor's core for somebody else, comes and goes for longer
-// than a turn and falls on both. The median of these counts. The last form is many times slower and gets fewer
-// turns. `make bench` runs it and makes a table of what it reports.
+// BenchmarkOverhead compares plain code, metered code, and wazero's own way to stop a guest. They take turns, each in
+// a new instance with the same history, and each turn is compared with the preceding turn of plain code. Other load on
+// the machine lasts longer than a turn and thus affects both. The median of the ratios counts. The third form is many
+// times slower and gets fewer turns. make bench runs this benchmark and prints a table of the results.
 func BenchmarkOverhead(b *testing.B) {
 	cache := wazero.NewCompilationCache() // for modules with more than one program
 	defer cache.Close(context.Background())
