@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -287,6 +288,16 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// prose returns the pages that are written for people: the manual and what accompanies it.
+func prose(t *testing.T) []document {
+	t.Helper()
+	all := manual(t)
+	for _, name := range []string{"CONTRIBUTING.md", "RATIONALE.md", "SECURITY.md"} {
+		all = append(all, read(t, name))
+	}
+	return all
+}
+
 // documents returns all Markdown files of the tree.
 func documents(t *testing.T) []document {
 	t.Helper()
@@ -344,6 +355,31 @@ func anchors(markdown string) (all []string) {
 	return all
 }
 
+// codeSpan matches `code` in a line of prose.
+var codeSpan = regexp.MustCompile("`[^`\n]+`")
+
+// TestPaths makes sure that the files that the documents name as code exist.
+func TestPaths(t *testing.T) {
+	for _, page := range prose(t) {
+		for _, span := range codeSpan.FindAllString(withoutCode(page.text), -1) {
+			name := strings.Trim(span, "`")
+			first, _, ok := strings.Cut(name, "/")
+			if !ok || first == "" || strings.ContainsAny(name, " *") || strings.ContainsAny(name, upper) {
+				continue // no path, or one with a placeholder such as NAME
+			}
+			if _, err := os.Stat(filepath.Join(root, first)); err != nil {
+				continue // not a path of the tree
+			}
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(name))); err != nil {
+				t.Errorf("%s names %s: %v", page.path, name, err)
+			}
+		}
+	}
+}
+
+// upper are the letters of placeholders.
+const upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 // TestReadmeIsShort limits README.md, which is for newcomers. The reference is in docs.
 func TestReadmeIsShort(t *testing.T) {
 	const most = 150
@@ -354,7 +390,7 @@ func TestReadmeIsShort(t *testing.T) {
 
 // TestProseIsNarrow holds the lines of the manual to the width of the code. Tables, code and comments may be wider.
 func TestProseIsNarrow(t *testing.T) {
-	for _, page := range append(manual(t), read(t, "CONTRIBUTING.md"), read(t, "SECURITY.md")) {
+	for _, page := range prose(t) {
 		for line := range strings.Lines(withoutCode(page.text)) {
 			if columns := utf8.RuneCountInString(strings.TrimRight(line, "\n")); columns > maxColumns &&
 				!strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "<!--") {
