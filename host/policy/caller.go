@@ -9,7 +9,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Kinds of caller. A caller over the network comes as "mcp:CLIENT" with Ask.Remote.
+// Kinds of caller. A caller over the network is "mcp:CLIENT" with Ask.Remote.
 const (
 	kindCLI    = "cli"
 	kindMCP    = "mcp"
@@ -17,14 +17,14 @@ const (
 	kindPlugin = "plugin"
 )
 
-// caller is an entry of [callers]. A list that is nil is not written.
+// caller is an entry of [callers]. A nil list is not in the file.
 type caller struct {
-	pattern string // as written
+	pattern string // as in the file
 	pos     position
 	lists   [3]*rules // by verb
 }
 
-// verb is one of the three lists of a caller, in the order in which they win.
+// verb is one of the three lists of a caller, in order of precedence.
 type verb int
 
 const (
@@ -35,13 +35,13 @@ const (
 
 var verbs = [3]string{"deny", "confirm", "allow"}
 
-// rules is a list of a caller: which tools it is about.
+// rules is one list of a caller.
 type rules struct {
 	pos   position // zero for a default
 	rules []rule
 }
 
-// rule names tools by name, by the beginning of their names, or by effect.
+// rule matches tools by name, by the beginning of their names, or by effect.
 type rule struct {
 	text    string
 	effect  string
@@ -55,12 +55,13 @@ func (f *file) addCaller(all table, name string) {
 	}
 	c := &caller{pattern: name, pos: all.keyPos(name)}
 	if !isCaller(name) {
-		t.doc.addProblem(c.pos, "%s is no caller: expected cli, mcp:CLIENT, mcp-http:CLIENT or plugin:NAME, where \"*\" may end a name", quote(name))
+		t.doc.addProblem(c.pos, "%s is not a caller: expected cli, mcp:CLIENT, mcp-http:CLIENT or plugin:NAME, "+
+			"where \"*\" may end a name", quote(name))
 		return
 	}
 	for _, other := range f.callers {
 		if strings.EqualFold(other.pattern, name) {
-			t.doc.addProblem(c.pos, "caller %s stands in line %d already; names do not differ by case", quote(name), other.pos.line)
+			t.doc.addProblem(c.pos, "caller %s is already in line %d; names do not differ by case", quote(name), other.pos.line)
 			return
 		}
 	}
@@ -84,8 +85,8 @@ func (f *file) addCaller(all table, name string) {
 	f.callers = append(f.callers, c)
 }
 
-// isCaller is the form of an entry's name. MCP clients may call themselves anything; those whose names
-// are not printable ASCII, or hold "*", are met by patterns only.
+// isCaller reports whether s is a valid name for an entry. MCP clients may have any name; those whose names are not
+// printable ASCII, or contain "*", are matched by patterns only.
 func isCaller(s string) bool {
 	kind, name, _ := strings.Cut(s, ":")
 	switch kind {
@@ -110,14 +111,14 @@ func parseRule(s string) (rule, error) {
 	return rule{text: s, pattern: p}, err
 }
 
-// severity orders effects; -1 for what is none.
+// severity returns the rank of an effect, -1 for an unknown one.
 func severity(effect string) int {
 	return slices.Index([]string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive}, effect)
 }
 
-// matches tells whether the rule is about a tool. A name without "*" is also about everything in it, if
-// it is a plugin's or a group's: deny = ["cdp.Browser"] must not mean nothing. An effect in allow is
-// that effect; in deny and confirm it is that one and what is worse.
+// matches reports whether the rule applies to a tool. A name without "*" also applies to everything in it, if it is a
+// plugin or a group: deny = ["cdp.Browser"] must not mean nothing. In allow, an effect is that effect alone; in deny
+// and confirm it includes the worse ones.
 func (r rule) matches(v verb, tool, effect string) bool {
 	if r.effect != "" {
 		return r.effect == effect || v != allow && severity(r.effect) < severity(effect)
@@ -125,12 +126,12 @@ func (r rule) matches(v verb, tool, effect string) bool {
 	return r.pattern.covers(pattern{name: tool}) || !r.pattern.wild && strings.HasPrefix(tool, r.pattern.name+".")
 }
 
-// defaults are what holds where nothing is written, by kind of caller.
+// defaults are the lists that apply where no file sets them, by kind of caller.
 var defaults = map[string][3][]string{
 	kindCLI:    {allow: {"*"}},
 	kindMCP:    {allow: {"*"}, confirm: {"effect:destructive"}},
 	kindHTTP:   {allow: {"effect:read"}},
-	kindPlugin: {allow: {"*"}}, // of what it was granted by tool:
+	kindPlugin: {allow: {"*"}}, // of those that tool: grants give it
 }
 
 func defaultRules(kind string, v verb) *rules {
@@ -144,30 +145,31 @@ func defaultRules(kind string, v verb) *rules {
 	return list
 }
 
-// access is a verdict and what it rests on.
+// access is a verdict and its reason.
 type access struct {
 	verdict host.Verdict
 	reason  string
 	next    string // what the operator would type, where one command helps
 }
 
-// accessOf says whether a caller may call a tool. All that is needed of ask is who, what and its effect.
+// accessOf decides whether a caller may call a tool. It uses only the caller, the tool and its effect.
 func (s *state) accessOf(ask host.Ask) access {
 	kind, name, _ := strings.Cut(ask.Caller, ":")
 	remote := ask.Remote
 	if kind == kindHTTP {
 		kind, remote = kindMCP, true
 	}
-	if _, known := defaults[kind]; !known || (kind == kindCLI) != (ask.Caller == kindCLI) || kind != kindCLI && name == "" {
-		return access{verdict: host.Deny, reason: "the policy knows no caller " + quote(ask.Caller)}
+	if _, known := defaults[kind]; !known || (kind == kindCLI) != (ask.Caller == kindCLI) || kind != kindCLI &&
+		name == "" {
+		return access{verdict: host.Deny, reason: "the policy does not know the caller " + quote(ask.Caller)}
 	}
 	if kind == kindCLI && remote {
-		return access{verdict: host.Deny, reason: "the command line is not reached over the network"}
+		return access{verdict: host.Deny, reason: "the caller cli is never remote"}
 	}
 	tool := strings.ToLower(ask.Plugin + "." + ask.Tool)
 	effect := ask.Effect
 	if severity(effect) < 0 {
-		effect = manifest.EffectDestructive // nobody said that it is harmless
+		effect = manifest.EffectDestructive // an undeclared effect may be anything
 	}
 	if kind != kindMCP || !remote {
 		a := s.accessAs(kind, name, tool, effect, true)
@@ -182,7 +184,7 @@ func (s *state) accessOf(ask host.Ask) access {
 		}
 		return a
 	}
-	// Over the network the entries for mcp hold as well: a deny written for mcp:* is meant for all of MCP.
+	// Over the network the entries for mcp apply as well: a deny for mcp:* is meant for all of MCP.
 	a := s.accessAs(kindHTTP, name, tool, effect, true)
 	if byMCP := s.accessAs(kindMCP, name, tool, effect, false); stricter(byMCP.verdict, a.verdict) {
 		return byMCP
@@ -195,7 +197,7 @@ func stricter(a, b host.Verdict) bool {
 	return slices.Index(order, a) > slices.Index(order, b)
 }
 
-// accessAs applies the lists of one kind. Without fallback, what is not written restricts nothing.
+// accessAs applies the lists of one kind of caller. Without fallback, lists that no file sets restrict nothing.
 func (s *state) accessAs(kind, name, tool, effect string, fallback bool) access {
 	caller := kind
 	if kind != kindCLI {
@@ -249,8 +251,8 @@ func (s *state) accessByAllow(kind, caller, tool, effect string, fallback bool) 
 	return access{verdict: host.Deny, reason: origin + " allows only " + strings.Join(words, ", ")}
 }
 
-// rulesFor finds the list of the most specific entry that has one: an exact name before a pattern, a
-// longer pattern before a shorter one, policy.toml before grants.toml.
+// rulesFor returns the list of the most specific entry that has one: an exact name before a pattern, a longer pattern
+// before a shorter one, policy.toml before grants.toml.
 func (s *state) rulesFor(caller string, v verb) *rules {
 	var best *rules
 	bestLen := -1
@@ -264,7 +266,7 @@ func (s *state) rulesFor(caller string, v verb) *rules {
 	return best
 }
 
-// specificity returns how specifically an entry is about a caller, -1 if it is not.
+// specificity returns how specifically an entry matches a caller, -1 if it does not.
 func (c *caller) specificity(name string) int {
 	prefix, wild := strings.CutSuffix(c.pattern, "*")
 	if !wild {
@@ -279,9 +281,9 @@ func (c *caller) specificity(name string) int {
 	return -1
 }
 
-// grantFor says by which grant a plugin may call a tool, or else why it may not. Whether the plugin asked
-// for it and is the one that it was granted to was decided when its own call began: the grant of that
-// call names the tools. Here only what a wildcard never gives is held back.
+// grantFor returns the grant by which a plugin may call a tool, or the reason why it may not. Whether the plugin
+// requested the tool, and is the build that it was granted to, was decided when its own call began: the grant of that
+// call names the tools. This excludes only what a wildcard never includes.
 func (s *state) grantFor(plugin, tool string) (grantedBy, refused string) {
 	for _, g := range s.entry(plugin).grants() {
 		if g.Kind != Tool {

@@ -1,17 +1,16 @@
-// Package policy reads the operator's TOML and decides by it: who may call which tool, and what a
-// plugin may touch. It asks nobody and shows nothing; the command line does that.
+// Package policy reads the operator's TOML files and decides by them: who may call which tool, and which rights a
+// plugin has. It does not interact with anybody; front ends do.
 //
-// Two files of one schema lie in the folder of the configuration. policy.toml is written by hand;
-// grants.toml is written by `parley policy grant` and `revoke`. Where both say something about the same
-// key, policy.toml wins. A file that is there and cannot be read in full stops everything; it never
-// means that there is no policy.
+// The configuration folder holds two files of the same schema. policy.toml is written by hand; grants.toml is written
+// by `parley policy grant` and `revoke`. Where both set the same key, policy.toml wins. A file that exists but cannot
+// be read in full stops everything; it never means that there is no policy.
 //
 //	[operator]
-//	allow_yes = false              # whether --yes may stand for a person where there is no terminal
+//	allow_yes = false              # whether --yes may confirm where there is no terminal
 //	require_signer = false         # whether every installed plugin must be signed with a trusted key
 //
 //	[defaults]
-//	timeout = "30s"                # the most that a call may take, 1ms to 24h
+//	timeout = "30s"                # the longest that a call may take, 1ms to 24h
 //	isolate = "none"               # or "process"
 //
 //	[plugin.github]
@@ -35,33 +34,32 @@
 //
 // # Callers
 //
-// A rule is PLUGIN.TOOL; a plugin or group, for all that is in it; the beginning of names and then "*",
-// which stands for all the rest, dots too; or effect:read, effect:write, effect:destructive. In deny and
-// confirm an effect means also what is worse. Case does not count. Deny beats confirm beats allow; what
-// is not allowed is denied, also if confirm names it.
+// A rule is PLUGIN.TOOL; a plugin or a group, for everything in it; the beginning of names followed by "*", which
+// stands for any rest, dots included; or effect:read, effect:write, effect:destructive. In deny and confirm an effect
+// includes the worse ones. Case does not matter. Deny beats confirm beats allow; what is not allowed is denied, even if
+// confirm names it.
 //
-// Of the entries that fit a caller, each of the three lists is taken from the most specific entry that
-// has it: the exact name, then the longest pattern. A list that no entry has is the default for that
-// kind of caller:
+// Each of the three lists is taken from the most specific entry that matches a caller and has the list: the exact name,
+// then the longest pattern. A list that no entry has is the default for that kind of caller:
 //
 //	cli         allow = ["*"]
 //	mcp         allow = ["*"], confirm = ["effect:destructive"]     MCP over stdio
 //	mcp-http    allow = ["effect:read"]                             MCP over the network
 //	plugin      allow = ["*"], of the tools that the plugin was granted
 //
-// A caller over the network must also pass what is written for mcp:CLIENT. The name of an MCP client is
-// what it says of itself: write the strict rules for mcp:*.
+// A caller over the network must also satisfy the entries for mcp:CLIENT. An MCP client chooses its own name: write
+// strict rules for mcp:*.
 //
 // # Rights
 //
-// A plugin has what its manifest asks for and the policy grants, never more. Grants and settings hold
-// for the digest or signer beside them and for nothing else of the same name; limits and isolate hold
-// for every version. What is compiled in has no grants.
+// A plugin has the rights that its manifest requests and the policy grants, never more. Grants and settings apply to
+// the digest or signer beside them and to no other plugin of the same name; limits and isolate apply to every version.
+// Plugins that are compiled in have no grants.
 //
-// What policy.toml binds to another digest or signer does not run at all, and neither does, under require_signer,
-// what is installed without a signature of a trusted key. A signer that policy.toml names is trusted for that plugin;
-// a signer in grants.toml must be trusted besides.
+// A plugin that policy.toml binds to another digest or signer does not run at all. Neither does, under require_signer,
+// an installed plugin without a signature of a trusted key. A signer that policy.toml names is trusted for that plugin;
+// a signer that only grants.toml names must be trusted as well.
 //
-// A wildcard in a tool: grant never gives what reaches outside a page (Browser.*, Target.*, other
-// sites' cookies, files and more); such tools are granted by name.
+// A wildcard in a tool: grant never includes tools that reach outside a page (Browser.*, Target.*, other sites'
+// cookies, files and more); such tools are granted by name.
 package policy

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,19 +20,19 @@ const grantsHeader = `# Written by "parley policy grant" and "parley policy revo
 # What stands in policy.toml wins.
 `
 
-// Edit is a change of grants.toml that has not been made: somebody looks at it before WriteGrants.
+// Edit is a prepared change of grants.toml, to be reviewed before [Policy.WriteGrants] makes it.
 type Edit struct {
 	Path    string
-	Old     string   // the text of now; "" if there is no file
+	Old     string   // the present text; "" if there is no file
 	New     string   // the text afterwards
-	Plugin  string   // whom it is about
+	Plugin  string   // whose grants change
 	To      string   // the digest or signer that the grants are bound to
 	Added   []string // grants
 	Removed []string
 	Notes   []string // what else the operator should know
 }
 
-// Diff shows the change in lines that begin with "+" or "-".
+// Diff returns the change as lines that begin with "+" or "-".
 func (e Edit) Diff() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: grants of %s", e.Path, e.Plugin)
@@ -51,10 +52,9 @@ func (e Edit) Diff() string {
 	return b.String()
 }
 
-// Grant prepares a change that gives rights to the build of a plugin that has this digest ("sha256:..")
-// or, if to is anything else, to whatever this signer signs. Rights that another build of the name had
-// do not carry over. A grant about the same folder, origin, tool, variable or secret as one that is
-// there replaces it, except that methods of an origin add up.
+// Grant prepares a change that grants rights to the build of a plugin that has the digest to ("sha256:.."), or to the
+// builds that the signer to signed. Rights of another build of the same name do not carry over. A grant replaces an
+// existing one for the same folder, origin, tool, variable or secret, except that the methods of an origin are merged.
 func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 	s, edit, err := p.edit(plugin)
 	if err != nil {
@@ -63,13 +63,16 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 	edit.To = to
 	e := s.entry(plugin)
 	if e.manual != nil && e.manual.granted {
-		return edit, host.Errorf(host.ConfigError, "%s:%d sets the grants of %s by hand, and that wins over %s: change them there", e.manual.pos.file, e.manual.grantsPos.line, plugin, GrantsFile)
+		return edit, host.Errorf(host.ConfigError, "%s:%d sets the grants of %s, which takes precedence over %s: change "+
+			"them there", e.manual.pos.file, e.manual.grantsPos.line, plugin, GrantsFile)
 	}
 	if !isDigest(to) && (!isSigner(to) || strings.HasPrefix(to, "sha256:")) {
-		return edit, host.Errorf(host.InvalidArgs, "grants are bound to a digest (sha256: and 64 digits) or to a signer, and %s is neither", quote(to))
+		return edit, host.Errorf(host.InvalidArgs,
+			"grants are bound to a digest (sha256: and 64 digits) or to a signer; %s is neither", quote(to))
 	}
 	if pin := e.manual; pin != nil && !pin.acceptsGrantsTo(to, p.env) {
-		return edit, host.Errorf(host.ConfigError, "%s:%d binds %s to another build, so the grant would give nothing: change that line first", pin.pos.file, pin.boundPos.line, plugin)
+		return edit, host.Errorf(host.ConfigError, "%s:%d binds %s to another build, so the grant would have no effect: "+
+			"change that line first", pin.pos.file, pin.boundPos.line, plugin)
 	}
 	var list []Grant
 	if generated := e.generated; generated != nil {
@@ -81,7 +84,8 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 			for _, g := range generated.grants {
 				edit.Removed = append(edit.Removed, g.String())
 			}
-			edit.Notes = append(edit.Notes, "what is removed was granted to "+orElse(generated.digest, generated.signer)+" and does not carry over")
+			edit.Notes = append(edit.Notes, "the removed grants were for "+cmp.Or(generated.digest,
+				generated.signer)+" and do not carry over")
 		}
 	}
 	dir := p.env.Dir
@@ -96,9 +100,8 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 	return edit, edit.write(s, plugin, list)
 }
 
-// Revoke prepares a change that takes rights from a plugin, all of them if none is named. A grant goes if
-// it is about the same folder of the guest, origin, tool, variable or secret; of an origin only the named
-// methods go.
+// Revoke prepares a change that takes rights from a plugin, all of them if none is given. It removes the grants for the
+// same guest folder, origin, tool, variable or secret; of an origin it removes only the given methods.
 func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 	s, edit, err := p.edit(plugin)
 	if err != nil {
@@ -107,17 +110,19 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 	e := s.entry(plugin)
 	if e.generated == nil || len(e.generated.grants) == 0 {
 		if e.manual != nil && len(e.manual.grants) > 0 {
-			return edit, host.Errorf(host.ConfigError, "the grants of %s are written by hand at %s:%d: change them there", plugin, e.manual.pos.file, e.manual.grantsPos.line)
+			return edit, host.Errorf(host.ConfigError, "the grants of %s are set by hand at %s:%d: change them there", plugin,
+				e.manual.pos.file, e.manual.grantsPos.line)
 		}
 		return edit, host.Errorf(host.NotFound, "%s has no grants", plugin).WithNext("parley policy explain " + plugin)
 	}
-	edit.To = orElse(e.generated.digest, e.generated.signer)
+	edit.To = cmp.Or(e.generated.digest, e.generated.signer)
 	var list, remaining []Grant
 	for _, g := range e.generated.grants {
 		list = append(list, g.Grant)
 	}
 	if e.manual != nil && e.manual.granted {
-		edit.Notes = append(edit.Notes, fmt.Sprintf("%s:%d sets the grants of %s by hand, and those stay", e.manual.pos.file, e.manual.grantsPos.line, plugin))
+		edit.Notes = append(edit.Notes, fmt.Sprintf("%s:%d sets the grants of %s by hand, and those remain",
+			e.manual.pos.file, e.manual.grantsPos.line, plugin))
 	}
 	if len(grants) == 0 {
 		grants = list
@@ -129,7 +134,8 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 			}
 			edit.Removed = append(edit.Removed, list[i].String())
 			if r.Kind == HTTP {
-				methods := slices.DeleteFunc(slices.Clone(list[i].Methods), func(m string) bool { return slices.Contains(r.Methods, m) })
+				methods := slices.DeleteFunc(slices.Clone(list[i].Methods),
+					func(m string) bool { return slices.Contains(r.Methods, m) })
 				if len(methods) > 0 {
 					kept := list[i]
 					kept.Methods = methods
@@ -149,18 +155,18 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 		for i, g := range remaining {
 			names[i] = g.String()
 		}
-		return edit, host.Errorf(host.NotFound, "%s is not granted that; it has %s", plugin, strings.Join(names, ", ")).WithNext("parley policy explain " + plugin)
+		return edit, host.Errorf(host.NotFound, "%s does not have that grant; it has %s", plugin, strings.Join(names,
+			", ")).WithNext("parley policy explain " + plugin)
 	}
 	return edit, edit.write(s, plugin, remaining)
 }
 
-// WriteGrants makes a prepared change, in one step that others see whole or not at all. If the file has
-// changed since the change was prepared, nothing is written and the error is busy.
+// WriteGrants makes a prepared change atomically. If the file has changed since, it writes nothing and returns busy.
 func (p *Policy) WriteGrants(e Edit) error { return OperatorFile{e.Path}.Replace(e.Old, e.New) }
 
-// writeFile replaces a file at once; it is 0600.
+// writeFile replaces a file atomically. Its mode is 0600.
 func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -173,14 +179,14 @@ func writeFile(path string, data []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// edit begins a change with what the files hold now.
+// edit begins a change with the present content of the files.
 func (p *Policy) edit(plugin string) (*state, Edit, error) {
 	edit := Edit{Plugin: plugin}
 	if p.dir == "" {
-		return nil, edit, host.Errorf(host.ConfigError, "there is no folder for %s", GrantsFile)
+		return nil, edit, host.Errorf(host.ConfigError, "there is no configuration folder for %s", GrantsFile)
 	}
 	if !isPlugin(plugin) {
-		return nil, edit, host.Errorf(host.InvalidArgs, "%s is no plugin's name", quote(plugin))
+		return nil, edit, host.Errorf(host.InvalidArgs, "%s is not a valid name for a plugin", quote(plugin))
 	}
 	s, err := p.current()
 	if err != nil {
@@ -195,7 +201,7 @@ func (p *Policy) edit(plugin string) (*state, Edit, error) {
 	return s, edit, nil
 }
 
-// add puts a grant into a list, in the place of one about the same.
+// add adds a grant to a list, or replaces the one for the same subject.
 func (e *Edit) add(list []Grant, g Grant) []Grant {
 	i := slices.IndexFunc(list, func(existing Grant) bool { return existing.subject() == g.subject() })
 	if i < 0 {
@@ -234,7 +240,7 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 		plugins = map[string]any{}
 	}
 	if generated := s.entry(plugin).generated; generated != nil {
-		plugin = generated.name // the spelling of the file
+		plugin = generated.name // as spelled in the file
 	}
 	section, _ := plugins[plugin].(map[string]any)
 	if section == nil {
@@ -269,12 +275,12 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 		b.WriteString("\n")
 	}
 	enc := toml.NewEncoder(&b)
-	enc.SetArraysMultiline(true) // each grant on a line of its own, for those who ask where a right comes from
+	enc.SetArraysMultiline(true) // one grant a line, so that explanations can name the line
 	if err := enc.Encode(doc); err != nil {
 		return host.Errorf(host.Internal, "%s cannot be written as TOML: %v", GrantsFile, err)
 	}
 	e.New = b.String()
-	// A text that we would refuse to read must never be written: it would stop everything.
+	// A text that cannot be read back must never be written: it would stop everything.
 	if _, problems := parseFile(e.Path, b.Bytes()); len(problems) > 0 || b.Len() > maxFile {
 		text := fmt.Sprintf("larger than %d bytes", maxFile)
 		if len(problems) > 0 {
@@ -286,11 +292,4 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 		return host.Errorf(host.Internal, "the grants of %s break the schema of policies: %v", plugin, err)
 	}
 	return nil
-}
-
-func orElse(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -42,11 +42,13 @@ func TestGrantAndRevoke(t *testing.T) {
 	}
 	e, err := p.Grant("github", digestA, grants(t, "fs:ro:./it's=/data", "http:GET:https://api.github.com", "clock")...)
 	step("grant", e, err)
-	e, err = p.Grant("GitHub", digestA, grants(t, "fs:rw:/srv=/data", "http:POST:https://api.github.com", "clock", "secret:TOKEN")...)
+	e, err = p.Grant("GitHub", digestA, grants(t, "fs:rw:/srv=/data", "http:POST:https://api.github.com", "clock",
+		"secret:TOKEN")...)
 	step("grant_more", e, err)
 	e, err = p.Grant("text", "RWQsigner", grants(t, "random")...)
 	step("grant_signer", e, err)
-	d := decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "x", Digest: digestA, Capabilities: manifest.Capabilities{Clock: &manifest.PlainCapability{}}})
+	d := decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "x", Digest: digestA,
+		Capabilities: manifest.Capabilities{Clock: &manifest.PlainCapability{}}})
 	if !d.Grant.Clock {
 		t.Error("what was written does not hold")
 	}
@@ -87,7 +89,8 @@ deny = ["a.*"]
 `)
 	e, err := p.Revoke("p")
 	must(t, err)
-	for _, want := range []string{"allow_yes = true", "[plugin.p.settings]", "when = 2026-01-02T03:04:05Z", "2.5", "mcp:*", "a.*"} {
+	for _, want := range []string{"allow_yes = true", "[plugin.p.settings]", "when = 2026-01-02T03:04:05Z", "2.5", "mcp:*",
+		"a.*"} {
 		if !strings.Contains(e.New, want) {
 			t.Errorf("%q is gone from\n%s", want, e.New)
 		}
@@ -100,7 +103,8 @@ deny = ["a.*"]
 }
 
 func TestEditRefuses(t *testing.T) {
-	hand := "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = [\"clock\"]\n[plugin.pinned]\ndigest = \"" + digestA + "\"\n"
+	hand := "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = [\"clock\"]\n[plugin.pinned]\ndigest = \"" + digestA +
+		"\"\n"
 	p := load(t, hand, "")
 	tests := []struct {
 		name string
@@ -108,13 +112,18 @@ func TestEditRefuses(t *testing.T) {
 		code host.Code
 		want string
 	}{
-		{"grant what is written by hand", func() (Edit, error) { return p.Grant("P", digestA, grants(t, "random")...) }, host.ConfigError, "policy.toml:3 sets the grants of P by hand"},
-		{"revoke what is written by hand", func() (Edit, error) { return p.Revoke("p") }, host.ConfigError, "policy.toml:3: change them there"},
-		{"grant past a pin", func() (Edit, error) { return p.Grant("pinned", digestB, grants(t, "random")...) }, host.ConfigError, "policy.toml:5 binds pinned to another build"},
+		{"grant what is written by hand", func() (Edit, error) { return p.Grant("P", digestA, grants(t, "random")...) },
+			host.ConfigError, "policy.toml:3 sets the grants of P, which takes precedence"},
+		{"revoke what is written by hand", func() (Edit, error) { return p.Revoke("p") }, host.ConfigError,
+			"policy.toml:3: change them there"},
+		{"grant past a pin", func() (Edit, error) { return p.Grant("pinned", digestB, grants(t, "random")...) },
+			host.ConfigError, "policy.toml:5 binds pinned to another build"},
 		{"no binding", func() (Edit, error) { return p.Grant("q", "", grants(t, "random")...) }, host.InvalidArgs, "neither"},
-		{"half a digest", func() (Edit, error) { return p.Grant("q", "sha256:abc", grants(t, "random")...) }, host.InvalidArgs, "neither"},
-		{"no plugin", func() (Edit, error) { return p.Grant("a\"]\n[operator", digestA) }, host.InvalidArgs, "no plugin's name"},
-		{"no folder", func() (Edit, error) { return Default().Grant("p", digestA) }, host.ConfigError, "no folder"},
+		{"half a digest", func() (Edit, error) { return p.Grant("q", "sha256:abc", grants(t, "random")...) },
+			host.InvalidArgs, "neither"},
+		{"no plugin", func() (Edit, error) { return p.Grant("a\"]\n[operator", digestA) }, host.InvalidArgs,
+			"not a valid name for a plugin"},
+		{"no folder", func() (Edit, error) { return Default().Grant("p", digestA) }, host.ConfigError, "no configuration folder"},
 	}
 	for _, tt := range tests {
 		_, err := tt.do()
@@ -148,7 +157,7 @@ func TestWriteGrantsSeesOthers(t *testing.T) {
 	}
 }
 
-// Many write and decide at once: no writer loses what another has written, no reader sees half a file.
+// With concurrent writers and readers, no change is lost and no reader sees half a file.
 func TestConcurrentWritersAndReaders(t *testing.T) {
 	dir := t.TempDir()
 	const writers = 8
@@ -227,12 +236,13 @@ func FuzzLoad(f *testing.F) {
 		if err := checkSchema([]byte(text)); err != nil {
 			t.Fatalf("%q: the schema refuses what parseFile accepts: %v", text, err)
 		}
-		// What was read can be decided by and explained.
+		// A file that was read can be used and explained.
 		p := &Policy{state: &state{manual: parsed}}
 		for _, plugin := range parsed.plugins {
 			m := &manifest.Manifest{Capabilities: everything(false)}
 			p.Explain(host.Info{Name: plugin.name, Digest: digestA}, m, "x")
-			if _, err := p.Decide(context.Background(), host.Ask{Caller: "plugin:" + plugin.name, Plugin: plugin.name, Digest: digestA, Capabilities: m.Capabilities}); err != nil {
+			if _, err := p.Decide(context.Background(), host.Ask{Caller: "plugin:" + plugin.name, Plugin: plugin.name,
+				Digest: digestA, Capabilities: m.Capabilities}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -8,24 +8,24 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// evaluation is what comes of the rights that a manifest asks for.
+// evaluation is what a plugin gets of the rights that its manifest requests.
 type evaluation struct {
 	grant  host.Grant
 	rights []right
 }
 
-// right is one right that was asked for.
+// right is one requested right.
 type right struct {
 	requested string // in the grammar of grants; PATH stands for a folder that only the operator knows
 	why       string // the manifest's words, cleaned
 	optional  bool
-	grantedBy []locatedGrant // what gives it, in whole or in part
-	refused   string         // what of it is not given; "" if all is
-	reason    string         // why not
-	grantable string         // what to grant, where granting helps
+	grantedBy []locatedGrant // what grants it, in whole or in part
+	refused   string         // the part that is not granted; "" if all is
+	reason    string         // why it is refused
+	grantable string         // what to grant, if a grant can give it
 }
 
-// evaluate holds what is asked against what is granted: the grant holds nothing that is not in both.
+// evaluate returns the rights that are both requested and granted.
 func (e entry) evaluate(caps manifest.Capabilities, digest string, env Env) evaluation {
 	ev := &evaluator{env: env}
 	if p := e.grantSource(); p != nil && len(p.grants) > 0 {
@@ -55,10 +55,10 @@ type evaluator struct {
 	evaluation
 	env           Env
 	grants        []locatedGrant
-	unboundReason string // why no grant counts
+	unboundReason string // why no grant applies
 }
 
-// add notes a right. What is missing of it is refused; unless hopeless says why not, granting helps.
+// add adds a right of which missing is refused. ungrantable says why no grant can give it, "" if one can.
 func (ev *evaluator) add(r right, missing, ungrantable string) {
 	r.requested, r.refused = manifest.CleanLine(r.requested), manifest.CleanLine(missing)
 	r.why = manifest.CleanLine(r.why)
@@ -83,9 +83,9 @@ func (ev *evaluator) ofKind(kind string) []locatedGrant {
 	return found
 }
 
-// fs mounts each granted folder whose guest path was asked for, or lies below one that was. A grant is
-// never cut down to a folder inside of it: a plugin that may write there could have put a link in the
-// place of that folder. So a grant for / does not give /data; one for /data gives what is below.
+// fs mounts each granted folder whose guest path was requested, or is below a requested one. A grant is never narrowed
+// to a folder inside of it: a plugin with write access could have replaced that folder with a link. So a grant for /
+// does not give /data; one for /data gives what is below.
 func (ev *evaluator) fs(asks []manifest.FSCapability) {
 	for _, g := range ev.ofKind(FS) {
 		mode := ""
@@ -137,7 +137,7 @@ func (ev *evaluator) http(a manifest.HTTPCapability) {
 	r := right{requested: "http:" + strings.Join(requested, ",") + ":" + a.URL, why: a.Why, optional: a.Optional}
 	origin, err := ParseOrigin(a.URL)
 	if err != nil {
-		ev.add(r, r.requested, "the manifest asks for what is no origin: "+err.Error())
+		ev.add(r, r.requested, "the manifest requests an invalid origin: "+err.Error())
 		return
 	}
 	missing := slices.Clone(requested)
@@ -169,7 +169,7 @@ func (ev *evaluator) http(a manifest.HTTPCapability) {
 	ev.add(r, refused, "")
 }
 
-// addHTTP keeps one grant for each origin.
+// addHTTP keeps one grant per origin.
 func (ev *evaluator) addHTTP(origin string, methods []string) {
 	i := slices.IndexFunc(ev.grant.HTTP, func(h host.HTTPGrant) bool { return h.URL == origin })
 	if i < 0 {
@@ -213,7 +213,7 @@ func (ev *evaluator) envVar(a manifest.NamedCapability) {
 		}
 		missing = ""
 		r.grantedBy = append(r.grantedBy, g)
-		// A variable that is granted and not set is not set for the plugin either.
+		// A granted variable that is not set is not set for the plugin either.
 		if value, ok := ev.env.lookup(a.Name); ok {
 			if ev.grant.Env == nil {
 				ev.grant.Env = map[string]string{}
@@ -228,12 +228,13 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 	r := right{requested: "tool:" + a.Name, why: a.Why, optional: a.Optional}
 	requested, err := parsePattern(a.Name)
 	if err != nil {
-		ev.add(r, r.requested, "the manifest asks for what names no tool: "+err.Error())
+		ev.add(r, r.requested, "the manifest requests an invalid tool name: "+err.Error())
 		return
 	}
 	ungrantable := ""
 	if requested.wild && onlyOutsidePage(requested.name) {
-		ungrantable = "what reaches outside a page is never granted by a wildcard: grant what the plugin needs of it by name, if it can do with less"
+		ungrantable = "tools that reach outside a page are never granted by a wildcard: " +
+			"grant those that the plugin needs by name, if it can work with fewer"
 	}
 	missing := r.requested
 	for _, g := range ev.ofKind(Tool) {
@@ -244,7 +245,7 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 			continue
 		case p.covers(requested):
 			if !requested.wild && !p.grants(requested.name) {
-				continue // the grant is a wildcard and the tool must be named
+				continue // the grant is a wildcard, and the tool must be named
 			}
 			granted, missing = a.Name, ""
 		case requested.covers(p):
@@ -273,8 +274,8 @@ func (ev *evaluator) flag(kind string, a *manifest.PlainCapability, granted *boo
 	ev.add(r, kind, "")
 }
 
-// MatchTool tells whether granted tools, names and globs as host.Grant has them, give the tool of this
-// qualified name. A glob never gives what reaches outside a page.
+// MatchTool reports whether granted names and patterns, as in [host.Grant], include the tool of this qualified name. A
+// pattern never includes tools that reach outside a page.
 func MatchTool(granted []string, name string) bool {
 	name = strings.ToLower(name)
 	for _, g := range granted {

@@ -10,35 +10,35 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Explanation says what a plugin asks for, what it is granted by which line, what is refused and why, and
-// who may call a tool of it.
+// Explanation says what a plugin requests, which line grants it, what is refused and why, and who may call one of its
+// tools.
 type Explanation struct {
 	Plugin   string   `json:"plugin"`
 	Tool     string   `json:"tool,omitempty"`
 	Digest   string   `json:"digest,omitempty"`
-	Signer   string   `json:"signer,omitempty"` // public key whose signature fits
-	Files    []string `json:"files"`            // that were read; none means the defaults
+	Signer   string   `json:"signer,omitempty"` // public key of a valid signature
+	Files    []string `json:"files"`            // that were read; none: the defaults apply
 	Isolate  string   `json:"isolate"`
-	Limits   []string `json:"limits"` // of the policy, as "timeout 30s"
+	Limits   []string `json:"limits"` // set by the policy, such as "timeout 30s"
 	Settings string   `json:"settings,omitempty"`
 	Rights   []Right  `json:"rights"`
 	Callers  []Access `json:"callers"` // who may call the tool
 	Notes    []string `json:"notes,omitempty"`
 
-	Unused []UnusedGrant `json:"-"` // the notes about grants that give nothing
+	Unused []UnusedGrant `json:"-"` // grants without effect, which Notes also name
 }
 
-// Idle is a grant, as it is written, that the plugin does not ask for, and the note that says so.
+// UnusedGrant is a grant, as written in the file, that the plugin does not request, and the note about it.
 type UnusedGrant struct{ Grant, Note string }
 
-// Right is a right that the manifest asks for, in the grammar of grants.
+// Right is a right that the manifest requests, in the grammar of grants.
 type Right struct {
 	Right    string   `json:"right"`
 	Why      string   `json:"why,omitempty"` // the manifest's words, cleaned
 	Optional bool     `json:"optional,omitempty"`
-	Granted  bool     `json:"granted"`           // all of it
-	By       []string `json:"by,omitempty"`      // grants and their lines, also those that give a part
-	Refused  string   `json:"refused,omitempty"` // what of it is not granted
+	Granted  bool     `json:"granted"`           // in whole
+	By       []string `json:"by,omitempty"`      // grants and their lines, including those that give a part
+	Refused  string   `json:"refused,omitempty"` // the part that is not granted
 	Reason   string   `json:"reason,omitempty"`
 	Next     string   `json:"next,omitempty"` // the command that would grant it
 }
@@ -50,13 +50,14 @@ type Access struct {
 	Reason  string `json:"reason"`
 }
 
-// Explain explains a plugin, or one tool of it (by its local name, which must be in m.Tools; "" for none).
-// It rests on the files as they were last read without a fault.
+// Explain explains a plugin, or one tool of it (tool is its local name, which must be in m.Tools; "" for none). Where
+// the files are invalid, the notes say so.
 func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Explanation {
-	x := Explanation{Plugin: info.Name, Tool: tool, Digest: info.Digest, Files: []string{}, Rights: []Right{}, Callers: []Access{}, Limits: []string{}}
+	x := Explanation{Plugin: info.Name, Tool: tool, Digest: info.Digest, Files: []string{}, Rights: []Right{},
+		Callers: []Access{}, Limits: []string{}}
 	s, err := p.current()
 	if err != nil {
-		x.Notes = append(x.Notes, err.Error(), "nothing runs until that is mended")
+		x.Notes = append(x.Notes, err.Error(), "no call runs until that is fixed")
 		return x
 	}
 	for _, f := range s.files() {
@@ -72,8 +73,10 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		text string
 		n    int
 	}{
-		{"memory %d MiB", l.MemoryMiB}, {"output %d bytes", l.OutputBytes}, {"log %d bytes", l.LogBytes}, {"%d host calls", l.HostCalls},
-		{"%d open files", l.OpenFiles}, {"%d files created", l.FilesCreated}, {"%d bytes written", l.BytesWritten}, {"%d concurrent calls", l.ConcurrentCalls},
+		{"memory %d MiB", l.MemoryMiB}, {"output %d bytes", l.OutputBytes}, {"log %d bytes", l.LogBytes}, {"%d host calls",
+			l.HostCalls},
+		{"%d open files", l.OpenFiles}, {"%d files created", l.FilesCreated}, {"%d bytes written", l.BytesWritten},
+		{"%d concurrent calls", l.ConcurrentCalls},
 	} {
 		if bound.n > 0 {
 			x.Limits = append(x.Limits, fmt.Sprintf(bound.text, bound.n))
@@ -105,7 +108,8 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 	used := map[string]bool{}
 	for _, r := range e.evaluate(m.Capabilities, x.Digest, env).rights {
-		right := Right{Right: r.requested, Why: r.why, Optional: r.optional, Granted: r.refused == "", Refused: r.refused, Reason: r.reason}
+		right := Right{Right: r.requested, Why: r.why, Optional: r.optional, Granted: r.refused == "", Refused: r.refused,
+			Reason: r.reason}
 		for _, g := range r.grantedBy {
 			right.By = append(right.By, fmt.Sprintf("%s (%s)", g, g.pos))
 			used[g.subject()] = true
@@ -128,21 +132,22 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 		return
 	}
 	if why := e.unboundReason(p, x.Digest, env); why != "" && len(p.grants) > 0 {
-		x.Notes = append(x.Notes, fmt.Sprintf("its %s in %s count for nothing: %s", count(len(p.grants), "grant"), p.pos, why))
+		x.Notes = append(x.Notes, fmt.Sprintf("its %s in %s do not apply: %s", count(len(p.grants), "grant"), p.pos, why))
 	} else {
 		for _, g := range p.grants {
 			if !used[g.subject()] {
-				unused := UnusedGrant{g.String(), fmt.Sprintf("%s (%s) gives nothing: the manifest does not ask for it", g, g.pos)}
+				unused := UnusedGrant{g.String(), fmt.Sprintf("%s (%s) has no effect: the manifest does not request it", g, g.pos)}
 				x.Unused, x.Notes = append(x.Unused, unused), append(x.Notes, unused.Note)
 			}
 		}
 	}
 	if e.manual != nil && e.manual.granted && e.generated != nil && e.generated.granted {
-		x.Notes = append(x.Notes, fmt.Sprintf("the %s in %s are ignored: %s sets grants", count(len(e.generated.grants), "grant"), e.generated.pos, e.manual.grantsPos))
+		x.Notes = append(x.Notes, fmt.Sprintf("the %s in %s are ignored: %s sets grants", count(len(e.generated.grants),
+			"grant"), e.generated.pos, e.manual.grantsPos))
 	}
 }
 
-// explainCallers shows each caller that is written somewhere, and for each kind those that nothing is written for.
+// explainCallers shows each caller that a file names, and the other callers of each kind.
 func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 	patterns := []string{"cli", "mcp:*", "mcp-http:*"}
 	for _, f := range s.files() {
@@ -163,7 +168,7 @@ func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 		}
 		seen[strings.ToLower(pattern)] = true
 		ask := ask
-		// For "mcp:*" the question is what a client may do that no other entry is about: no client has this name.
+		// "mcp:*" stands for clients that no other entry matches: no client has this name.
 		ask.Caller = strings.Replace(pattern, "*", "\x00", 1)
 		a := s.accessOf(ask)
 		verdict := [...]string{host.Deny: "deny", host.Allow: "allow", host.Confirm: "confirm"}[a.verdict]
@@ -172,7 +177,7 @@ func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 	}
 }
 
-// String is the explanation as text.
+// String returns the explanation as text.
 func (x Explanation) String() string {
 	var b strings.Builder
 	name := x.Plugin
@@ -184,16 +189,17 @@ func (x Explanation) String() string {
 		files[i] = filepath.Base(f)
 	}
 	if len(files) == 0 {
-		files = []string{"no file, so the defaults"}
+		files = []string{"no file, so the defaults apply"}
 	}
 	fmt.Fprintf(&b, "%s by %s\n", name, strings.Join(files, " and "))
-	for _, line := range [][2]string{{"digest", x.Digest}, {"signer", x.Signer}, {"isolate", x.Isolate}, {"limits", strings.Join(x.Limits, ", ")}, {"settings", x.Settings}} {
+	for _, line := range [][2]string{{"digest", x.Digest}, {"signer", x.Signer}, {"isolate", x.Isolate}, {"limits",
+		strings.Join(x.Limits, ", ")}, {"settings", x.Settings}} {
 		if line[1] != "" {
 			fmt.Fprintf(&b, "  %-9s %s\n", line[0], line[1])
 		}
 	}
 	if x.Digest != "" {
-		b.WriteString("\nRights asked\n")
+		b.WriteString("\nRequested rights\n")
 		if len(x.Rights) == 0 {
 			b.WriteString("  none\n")
 		}

@@ -56,24 +56,29 @@ grants = ["tool:github.*"]
 	m := &manifest.Manifest{
 		Name: "github",
 		Capabilities: manifest.Capabilities{
-			FS:    []manifest.FSCapability{{Path: "/data", Mode: "rw", Why: "keeps a\ncache"}},
-			HTTP:  []manifest.HTTPCapability{{URL: "https://api.github.com", Methods: []string{"GET", "POST"}, Why: "reads issues"}},
+			FS: []manifest.FSCapability{{Path: "/data", Mode: "rw", Why: "keeps a\ncache"}},
+			HTTP: []manifest.HTTPCapability{{URL: "https://api.github.com", Methods: []string{"GET", "POST"},
+				Why: "reads issues"}},
 			Tools: []manifest.NamedCapability{{Name: "cdp.Page.navigate"}, {Name: "cdp.Browser.*", Optional: true}},
 			Env:   []manifest.NamedCapability{{Name: "LANG", Optional: true}},
 		},
-		Tools: []manifest.Tool{{Name: "delete", Effect: "destructive"}, {Name: "list", Effect: "read"}, {Name: "create", Effect: "write"}},
+		Tools: []manifest.Tool{{Name: "delete", Effect: "destructive"}, {Name: "list", Effect: "read"}, {Name: "create",
+			Effect: "write"}},
 	}
 	info := host.Info{Name: "github", Digest: digestA}
 	golden(t, "explain.txt", p.Explain(info, m, "").String())
 	golden(t, "explain_tool.txt", p.Explain(info, m, "create").String())
 	info.Digest = digestB
 	golden(t, "explain_other_digest.txt", p.Explain(info, m, "delete").String())
-	golden(t, "explain_default.txt", Default().Explain(host.Info{Name: "text", Digest: digestA}, &manifest.Manifest{Tools: []manifest.Tool{{Name: "hash", Effect: "read"}}}, "hash").String())
+	golden(t, "explain_default.txt", Default().Explain(host.Info{Name: "text", Digest: digestA},
+		&manifest.Manifest{Tools: []manifest.Tool{{Name: "hash", Effect: "read"}}}, "hash").String())
 
-	over := load(t, "[plugin.p]\ndigest = \""+digestA+"\"\ngrants = [\"clock\"]\n", "[plugin.p]\ndigest = \""+digestA+"\"\ngrants = [\"random\", \"env:LANG\"]\n")
+	over := load(t, "[plugin.p]\ndigest = \""+digestA+"\"\ngrants = [\"clock\"]\n",
+		"[plugin.p]\ndigest = \""+digestA+"\"\ngrants = [\"random\", \"env:LANG\"]\n")
 	x := over.Explain(host.Info{Name: "p", Digest: digestA}, &manifest.Manifest{}, "")
 	text := strings.Join(x.Notes, "\n")
-	for _, want := range []string{"clock (policy.toml:3) gives nothing", "the 2 grants in grants.toml:1 are ignored: policy.toml:3 sets grants"} {
+	for _, want := range []string{"clock (policy.toml:3) has no effect",
+		"the 2 grants in grants.toml:1 are ignored: policy.toml:3 sets grants"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("notes %q lack %q", text, want)
 		}

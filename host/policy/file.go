@@ -13,11 +13,11 @@ import (
 	"github.com/parley-tools/parley/host/internal/origin"
 )
 
-// file is policy.toml or grants.toml as it is written.
+// file is the content of policy.toml or grants.toml.
 type file struct {
 	path     string
 	allowYes *bool
-	// requireSigner demands a trusted signature of every installed plugin.
+	// requireSigner requires a trusted signature of every installed plugin.
 	requireSigner    *bool
 	requireSignerPos position
 
@@ -27,20 +27,20 @@ type file struct {
 	attach   []string
 	timeout  time.Duration
 	isolate  string
-	plugins  map[string]*plugin // by name in lower case
+	plugins  map[string]*plugin // by lower-case name
 	callers  []*caller
 	secrets  map[string]source
 }
 
-// plugin is what one file says of a plugin.
+// plugin is what one file says about a plugin.
 type plugin struct {
 	name        string
 	pos         position
 	digest      string
 	signer      string
-	boundPos    position // of digest or else signer
+	boundPos    position // of digest, or else of signer
 	signerPos   position // of signer
-	granted     bool     // the key grants is there
+	granted     bool     // the file has the key grants
 	grantsPos   position
 	grants      []locatedGrant
 	isolate     string
@@ -49,7 +49,7 @@ type plugin struct {
 	settingsPos position
 }
 
-// locatedGrant is a grant and where it stands.
+// locatedGrant is a grant and its position.
 type locatedGrant struct {
 	Grant
 	pos position
@@ -75,7 +75,7 @@ func isDigest(s string) bool {
 	return ok && len(sum) == 64 && consistsOf(sum, digits+"abcdef")
 }
 
-// isSigner takes any printable ASCII without white space: a minisign public key is such a word.
+// isSigner accepts any printable ASCII without white space, as minisign public keys are.
 func isSigner(s string) bool {
 	return s != "" && len(s) <= 200 && strings.Trim(s, printable) == ""
 }
@@ -132,7 +132,8 @@ func (f *file) addOperator(t table) {
 	for _, element := range hosts {
 		o, err := origin.Parse("http://" + element.text)
 		if err != nil || o.Wildcard || o.Port != 80 {
-			t.doc.addProblem(element.pos, "attach holds names or addresses of hosts, without a port, such as \"build-host\", not %s", quote(element.text))
+			t.doc.addProblem(element.pos,
+				"attach takes names or addresses of hosts without a port, such as \"build-host\", not %s", quote(element.text))
 			continue
 		}
 		f.attach = append(f.attach, o.Host)
@@ -141,7 +142,8 @@ func (f *file) addOperator(t table) {
 	for _, element := range items {
 		network, err := netip.ParsePrefix(element.text)
 		if err != nil || network != network.Masked() {
-			t.doc.addProblem(element.pos, "networks holds addresses such as \"10.1.0.0/16\", whose bits after the prefix are 0, not %s", quote(element.text))
+			t.doc.addProblem(element.pos, "networks takes prefixes such as \"10.1.0.0/16\", whose remaining bits are 0, not %s",
+				quote(element.text))
 			continue
 		}
 		f.networks = append(f.networks, network)
@@ -155,11 +157,11 @@ func (f *file) addPlugin(all table, name string) {
 	}
 	p := &plugin{name: name, pos: all.keyPos(name)}
 	if !isPlugin(name) {
-		t.doc.addProblem(p.pos, "%s is no plugin's name", quote(name))
+		t.doc.addProblem(p.pos, "%s is not a valid name for a plugin", quote(name))
 		return
 	}
 	if other := f.plugins[strings.ToLower(name)]; other != nil {
-		t.doc.addProblem(p.pos, "plugin %s stands in line %d already; names do not differ by case", name, other.pos.line)
+		t.doc.addProblem(p.pos, "plugin %s is already in line %d; names do not differ by case", name, other.pos.line)
 		return
 	}
 	f.plugins[strings.ToLower(name)] = p
@@ -182,7 +184,8 @@ func (f *file) addPlugin(all table, name string) {
 	p.isolate = t.oneOf("isolate", isolateNone, isolateProcess)
 	f.addGrants(t, p)
 	if l, ok := t.subtable("limits"); ok {
-		l.allowKeys("memory_mib", "timeout", "output_bytes", "log_bytes", "host_calls", "open_files", "files_created", "bytes_written", "concurrent_calls")
+		l.allowKeys("memory_mib", "timeout", "output_bytes", "log_bytes", "host_calls", "open_files", "files_created",
+			"bytes_written", "concurrent_calls")
 		p.limits = host.Limits{
 			MemoryMiB:       l.integer("memory_mib", 4096),
 			Timeout:         l.duration("timeout"),
@@ -208,7 +211,8 @@ func (f *file) addGrants(t table, p *plugin) {
 	}
 	p.granted, p.grantsPos = true, t.keyPos("grants")
 	if len(items) > 0 && p.digest == "" && p.signer == "" {
-		t.doc.addProblem(p.grantsPos, "[%s] has grants but neither digest nor signer: a grant is bound to what it was given to; `parley plugin list --json` shows digests", t.name)
+		t.doc.addProblem(p.grantsPos, "[%s] has grants but neither digest nor signer: grants are bound to one of them; "+
+			"`parley plugin list --json` shows digests", t.name)
 	}
 	lines := map[string]int{}
 	for _, element := range items {
@@ -218,11 +222,13 @@ func (f *file) addGrants(t table, p *plugin) {
 			continue
 		}
 		if g.Kind == FS && !filepath.IsAbs(g.Source) {
-			t.doc.addProblem(element.pos, "grant %s: the folder must be absolute here, because a policy has no current folder", quote(element.text))
+			t.doc.addProblem(element.pos, "grant %s: the folder must be absolute, because a policy has no current folder",
+				quote(element.text))
 			continue
 		}
 		if line := lines[g.subject()]; line > 0 {
-			t.doc.addProblem(element.pos, "grant %s is about the same as the grant in line %d: write one", quote(element.text), line)
+			t.doc.addProblem(element.pos, "grant %s has the same subject as the grant in line %d: merge them",
+				quote(element.text), line)
 			continue
 		}
 		lines[g.subject()] = element.pos.line
@@ -236,13 +242,15 @@ func (f *file) addSecret(all table, name string) {
 		return
 	}
 	if !isName(name) {
-		t.doc.addProblem(all.keyPos(name), "%s is no secret's name: expected letters, digits and underscores", quote(name))
+		t.doc.addProblem(all.keyPos(name), "%s is not a valid name for a secret: expected letters, digits and underscores",
+			quote(name))
 	}
 	t.allowKeys("from")
 	from, ok := t.text("from")
 	if !ok {
 		if _, there := t.values["from"]; !there {
-			t.doc.addProblem(all.keyPos(name), "[%s] lacks from = \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\"", t.name)
+			t.doc.addProblem(all.keyPos(name),
+				"[%s] requires from = \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\"", t.name)
 		}
 		return
 	}
@@ -267,10 +275,11 @@ func checkSource(from string) error {
 		_, err := splitWords(rest)
 		return err
 	}
-	return fmt.Errorf("from must be \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\", not %s", quote(from))
+	return fmt.Errorf("from must be \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\", not %s",
+		quote(from))
 }
 
-// splitWords splits a command at white space; single and double quotes hold words together. There is no shell.
+// splitWords splits a command at white space; single and double quotes keep words together. There is no shell.
 func splitWords(s string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -296,13 +305,13 @@ func splitWords(s string) ([]string, error) {
 		}
 	}
 	if openQuote != 0 {
-		return nil, fmt.Errorf("command %s has an open quote", quote(s))
+		return nil, fmt.Errorf("command %s has an unclosed quote", quote(s))
 	}
 	if inWord {
 		words = append(words, word.String())
 	}
 	if len(words) == 0 || words[0] == "" {
-		return nil, fmt.Errorf("cmd: names no program")
+		return nil, fmt.Errorf("cmd: requires a program")
 	}
 	return words, nil
 }

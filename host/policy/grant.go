@@ -21,17 +21,17 @@ const (
 	Random = "random"
 )
 
-// Grant is one right as the operator writes it:
+// Grant is one right, as the operator writes it:
 //
-//	fs:ro:SOURCE=/GUEST          a folder of this machine, read-only (or rw), under the path that the plugin asks for
-//	http:GET,POST:ORIGIN         requests by these methods (see Origin)
+//	fs:ro:SOURCE=/GUEST          a folder of this machine, read-only (or rw), under the path that the plugin requests
+//	http:GET,POST:ORIGIN         requests with these methods (see Origin)
 //	tool:cdp.Page.*              tools of other plugins: a name, or the beginning of names followed by "*"
 //	env:LANG                     an environment variable
 //	secret:NAME                  the host may put the secret where the manifest says
 //	secret:read:NAME             and the plugin may read it
 //	clock, random                the wall clock, randomness
 //
-// A SOURCE may hold "=", a guest path may not: the last one counts.
+// A SOURCE may contain "=", a guest path may not: the last one separates them.
 type Grant struct {
 	Kind    string
 	Mode    string // fs: ro or rw
@@ -43,7 +43,7 @@ type Grant struct {
 	Read    bool   // secret
 }
 
-// ParseGrant reads a grant. A relative SOURCE stays relative: see Absolute.
+// ParseGrant parses a grant. A relative SOURCE stays relative: see [Grant.Absolute].
 func ParseGrant(s string) (Grant, error) {
 	const limit = 8 << 10
 	if len(s) > limit {
@@ -62,7 +62,8 @@ func ParseGrant(s string) (Grant, error) {
 			return Grant{}, fmt.Errorf("grant %s: %w", quote(s), err)
 		}
 		if p.wild && onlyOutsidePage(p.name) {
-			return Grant{}, fmt.Errorf("grant %s: what reaches outside a page is never granted by a wildcard; name each tool", quote(s))
+			return Grant{}, fmt.Errorf("grant %s: tools that reach outside a page are never granted by a wildcard; name each "+
+				"tool", quote(s))
 		}
 		g.Name = rest
 	case EnvVar:
@@ -72,14 +73,17 @@ func ParseGrant(s string) (Grant, error) {
 	case Secret:
 		name, read := strings.CutPrefix(rest, "read:")
 		if g.Name, g.Read = name, read; !isName(name) {
-			return Grant{}, fmt.Errorf("grant %s: expected secret:NAME or secret:read:NAME with a name of letters, digits and underscores", quote(s))
+			return Grant{}, fmt.Errorf("grant %s: expected secret:NAME or secret:read:NAME with a name of letters, digits "+
+				"and underscores", quote(s))
 		}
 	case Clock, Random:
 		if hasRest {
 			return Grant{}, fmt.Errorf("grant %s: expected only %q", quote(s), kind)
 		}
 	default:
-		return Grant{}, fmt.Errorf("%s is no grant: expected fs:ro:SOURCE=/GUEST, fs:rw:SOURCE=/GUEST, http:GET:https://HOST, tool:NAME, env:NAME, secret:NAME, secret:read:NAME, clock or random", quote(s))
+		return Grant{}, fmt.Errorf("%s is not a grant: expected fs:ro:SOURCE=/GUEST, fs:rw:SOURCE=/GUEST, "+
+			"http:GET:https://HOST, tool:NAME, "+
+			"env:NAME, secret:NAME, secret:read:NAME, clock or random", quote(s))
 	}
 	return g, nil
 }
@@ -88,29 +92,30 @@ func parseFS(s, rest string) (Grant, error) {
 	mode, both, _ := strings.Cut(rest, ":")
 	i := strings.LastIndexByte(both, '=')
 	if mode != "ro" && mode != "rw" || i < 1 {
-		return Grant{}, fmt.Errorf("grant %s: expected fs:ro:SOURCE=/GUEST or fs:rw:SOURCE=/GUEST, such as fs:ro:/srv/data=/data", quote(s))
+		return Grant{}, fmt.Errorf("grant %s: expected fs:ro:SOURCE=/GUEST or fs:rw:SOURCE=/GUEST, such as "+
+			"fs:ro:/srv/data=/data", quote(s))
 	}
 	g := Grant{Kind: FS, Mode: mode, Source: both[:i], Path: both[i+1:]}
 	if err := checkGuestPath(g.Path); err != nil {
 		return Grant{}, fmt.Errorf("grant %s: %w", quote(s), err)
 	}
 	if manifest.Clean(g.Source) != g.Source || strings.ContainsAny(g.Source, "\n\t") {
-		return Grant{}, fmt.Errorf("grant %s: the folder's name holds characters that cannot be seen", quote(s))
+		return Grant{}, fmt.Errorf("grant %s: the name of the folder contains invisible characters", quote(s))
 	}
 	g.Source = filepath.Clean(g.Source)
 	return g, nil
 }
 
-// checkGuestPath wants the one spelling of a path, because grants and asks are compared by it.
+// checkGuestPath requires the canonical spelling of a path, because grants and requests are compared as text.
 func checkGuestPath(p string) error {
 	if manifest.Clean(p) != p || strings.ContainsAny(p, "\n\t\\") {
-		return fmt.Errorf("guest path %s holds a backslash or characters that cannot be seen", quote(p))
+		return fmt.Errorf("guest path %s contains a backslash or invisible characters", quote(p))
 	}
 	if strings.Contains(p, "=") {
-		return fmt.Errorf("guest path %s holds \"=\"", quote(p))
+		return fmt.Errorf("guest path %s contains \"=\"", quote(p))
 	}
 	if !strings.HasPrefix(p, "/") || path.Clean(p) != p {
-		return fmt.Errorf("guest path %s is not absolute and plain: write it as %s", quote(p), path.Clean("/"+p))
+		return fmt.Errorf("guest path %s is not absolute and clean: write it as %s", quote(p), path.Clean("/"+p))
 	}
 	return nil
 }
@@ -120,7 +125,8 @@ func parseHTTP(s, rest string) (Grant, error) {
 	g := Grant{Kind: HTTP, Methods: strings.Split(methods, ",")}
 	for i, m := range g.Methods {
 		if !ok || !consistsOf(m, capitals) || slices.Contains(g.Methods[:i], m) {
-			return Grant{}, fmt.Errorf("grant %s: expected http:METHODS:ORIGIN with methods in capitals, each once, such as http:GET,POST:https://api.example.com", quote(s))
+			return Grant{}, fmt.Errorf("grant %s: expected http:METHODS:ORIGIN with methods in capitals, each once, such as "+
+				"http:GET,POST:https://api.example.com", quote(s))
 		}
 	}
 	o, err := ParseOrigin(origin)
@@ -131,7 +137,7 @@ func parseHTTP(s, rest string) (Grant, error) {
 	return g, nil
 }
 
-// Absolute returns the grant with its SOURCE made absolute, from dir if it is relative.
+// Absolute returns the grant with an absolute SOURCE; a relative one starts at dir.
 func (g Grant) Absolute(dir string) Grant {
 	if g.Kind == FS && !filepath.IsAbs(g.Source) {
 		g.Source = filepath.Join(dir, g.Source)
@@ -139,7 +145,7 @@ func (g Grant) Absolute(dir string) Grant {
 	return g
 }
 
-// String is the canonical spelling, which ParseGrant reads back.
+// String returns the canonical spelling, which [ParseGrant] accepts.
 func (g Grant) String() string {
 	switch g.Kind {
 	case FS:
@@ -156,7 +162,7 @@ func (g Grant) String() string {
 	return g.Kind + ":" + g.Name
 }
 
-// subject is what the grant is about: of two grants about the same, one replaces the other.
+// subject returns what the grant is for: of two grants with the same subject, one replaces the other.
 func (g Grant) subject() string {
 	switch g.Kind {
 	case FS:
@@ -169,15 +175,15 @@ func (g Grant) subject() string {
 	return g.Kind + ":" + g.Name
 }
 
-// below tells whether path p is dir or lies below it, component by component.
+// below reports whether path p is dir or below it, component by component.
 func below(p, dir string) bool {
 	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
 }
 
-// pattern names tools: one, or all whose qualified name begins with name. Letters' case does not count,
-// because tools are found without regard to it.
+// pattern matches tools: one, or all whose qualified name begins with name. Case does not matter, as it does not when
+// tools are called.
 type pattern struct {
-	name string // in lower case, without the "*"
+	name string // in lower case, without "*"
 	wild bool
 }
 
@@ -193,12 +199,14 @@ func parsePattern(s string) (pattern, error) {
 	}
 	parts := strings.Split(plain, ".")
 	if len(s) > limit || len(parts) > 3 || slices.ContainsFunc(parts, func(p string) bool { return !isIdentifier(p) }) {
-		return pattern{}, fmt.Errorf("%s names no tools: expected PLUGIN.TOOL, or the beginning of such names and then \"*\", as in cdp.Page.* or *", quote(s))
+		return pattern{}, fmt.Errorf("%s is not a tool name or pattern: expected PLUGIN.TOOL, or the beginning of such "+
+			"names followed by \"*\", "+
+			"as in cdp.Page.* or *", quote(s))
 	}
 	return pattern{strings.ToLower(name), wild}, nil
 }
 
-// covers tells whether everything that q names is named by p.
+// covers reports whether p matches everything that q matches.
 func (p pattern) covers(q pattern) bool {
 	if p.wild {
 		return strings.HasPrefix(q.name, p.name)
@@ -206,27 +214,28 @@ func (p pattern) covers(q pattern) bool {
 	return !q.wild && p.name == q.name
 }
 
-// grants tells whether p, as a grant, gives the one tool of this name: what reaches outside a page must be named.
+// grants reports whether p, as a grant, includes the one tool of this name: tools that reach outside a page must be
+// named.
 func (p pattern) grants(name string) bool {
 	return p.covers(pattern{name: name}) && (!p.wild || !outsidePage(name))
 }
 
-// Forms of names. No regular expressions: compiling them would be paid for at each start of the program.
+// Character sets of names. Regular expressions would have to be compiled at each start of the program.
 const (
 	capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	letters  = capitals + "abcdefghijklmnopqrstuvwxyz"
 	digits   = "0123456789"
 )
 
-// consistsOf tells whether s is one or more characters of a set.
+// consistsOf reports whether s is one or more characters of a set.
 func consistsOf(s, of string) bool { return s != "" && strings.Trim(s, of) == "" }
 
-// isName is the form of names of variables and secrets.
+// isName reports whether s is a valid name for a variable or a secret.
 func isName(s string) bool {
 	return len(s) <= 200 && consistsOf(s, letters+digits+"_") && !strings.Contains(digits, s[:1])
 }
 
-// isIdentifier is the form of plugins' names, and of groups' and tools'.
+// isIdentifier reports whether s is a valid name for a plugin, a group or a tool.
 func isIdentifier(s string) bool {
 	return consistsOf(s, letters+digits+"_-") && strings.Contains(letters, s[:1])
 }

@@ -29,9 +29,9 @@ func TestParseGrant(t *testing.T) {
 		{"clock", "clock", ""},
 		{"random", "random", ""},
 
-		{"", "", "is no grant"},
-		{"root", "", "is no grant"},
-		{"FS:ro:/a=/b", "", "is no grant"},
+		{"", "", "is not a grant"},
+		{"root", "", "is not a grant"},
+		{"FS:ro:/a=/b", "", "is not a grant"},
 		{"clock:", "", "expected only"},
 		{"random:yes", "", "expected only"},
 		{"fs", "", "expected fs:ro"},
@@ -46,8 +46,8 @@ func TestParseGrant(t *testing.T) {
 		{"fs:ro:/a=/b/../c", "", "write it as /c"},
 		{"fs:ro:/a=//b", "", "write it as /b"},
 		{"fs:ro:/a=/b\\c", "", "backslash"},
-		{"fs:ro:/a=/b\u202e", "", "cannot be seen"},
-		{"fs:ro:/a\x00b=/b", "", "cannot be seen"},
+		{"fs:ro:/a=/b\u202e", "", "invisible characters"},
+		{"fs:ro:/a\x00b=/b", "", "invisible characters"},
 		{"http:https://api.github.com", "", "expected http:METHODS:ORIGIN"},
 		{"http:get:https://api.github.com", "", "capitals"},
 		{"http::https://api.github.com", "", "expected http:METHODS"},
@@ -56,11 +56,11 @@ func TestParseGrant(t *testing.T) {
 		{"http:*:https://api.github.com", "", "expected http:METHODS"},
 		{"http:GET:api.github.com", "", "does not begin with http"},
 		{"http:GET:https://api.github.com/v3", "", "has a path"},
-		{"tool:", "", "names no tools"},
-		{"tool:cdp.*.enable", "", "names no tools"},
-		{"tool:**", "", "names no tools"},
-		{"tool:cdp..x", "", "names no tools"},
-		{"tool:a.b.c.d", "", "names no tools"},
+		{"tool:", "", "not a tool name or pattern"},
+		{"tool:cdp.*.enable", "", "not a tool name or pattern"},
+		{"tool:**", "", "not a tool name or pattern"},
+		{"tool:cdp..x", "", "not a tool name or pattern"},
+		{"tool:a.b.c.d", "", "not a tool name or pattern"},
 		{"tool:cdp.Browser.*", "", "never granted by a wildcard"},
 		{"tool:cdp.target.a*", "", "never granted by a wildcard"},
 		{"env:", "", "expected env:NAME"},
@@ -86,7 +86,8 @@ func TestParseGrant(t *testing.T) {
 
 func TestAbsolute(t *testing.T) {
 	dir := t.TempDir()
-	for in, want := range map[string]string{"fs:ro:./a=/g": filepath.Join(dir, "a"), "fs:ro:../a=/g": filepath.Join(filepath.Dir(dir), "a"), "fs:ro:" + dir + "=/g": dir} {
+	for in, want := range map[string]string{"fs:ro:./a=/g": filepath.Join(dir, "a"),
+		"fs:ro:../a=/g": filepath.Join(filepath.Dir(dir), "a"), "fs:ro:" + dir + "=/g": dir} {
 		g, err := ParseGrant(in)
 		must(t, err)
 		if got := g.Absolute(dir).Source; got != want {
@@ -130,7 +131,7 @@ func TestMatchTool(t *testing.T) {
 	}
 }
 
-// What stands in the list of what reaches outside a page exists, so that a renamed command does not slip out of it.
+// Every tool of the list exists, so that a renamed command does not drop out of it.
 func TestOutsideToolsExist(t *testing.T) {
 	data, err := os.ReadFile("../../cdp/internal/gen/effects.tsv")
 	if err != nil {
@@ -144,7 +145,7 @@ func TestOutsideToolsExist(t *testing.T) {
 			found = found || v == o
 		}
 		if !found {
-			t.Errorf("%s is no command of Chrome", o)
+			t.Errorf("%s is not a command of Chrome", o)
 		}
 		if o != strings.ToLower(o) {
 			t.Errorf("%s is not in lower case", o)
@@ -153,7 +154,8 @@ func TestOutsideToolsExist(t *testing.T) {
 }
 
 func FuzzParseGrant(f *testing.F) {
-	for _, s := range []string{"fs:ro:/srv/data=/data", "fs:rw:a=b=/c", "http:GET,POST:https://*.a.test", "tool:cdp.Page.*", "env:LANG", "secret:read:X", "clock", "random"} {
+	for _, s := range []string{"fs:ro:/srv/data=/data", "fs:rw:a=b=/c", "http:GET,POST:https://*.a.test",
+		"tool:cdp.Page.*", "env:LANG", "secret:read:X", "clock", "random"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

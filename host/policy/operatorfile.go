@@ -10,21 +10,23 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// OperatorFile is a file in the folder of the configuration by which the operator says what is allowed: the two files of the
-// policy, and what another room keeps beside them. All are read and replaced with the same care. The zero value is no file.
+// OperatorFile is a file in the configuration folder by which the operator says what is allowed: the two files of the
+// policy, and those that other packages keep beside them. All are read and replaced with the same checks. The zero
+// value is no file.
 type OperatorFile struct{ Path string }
 
-// Read returns the whole file; there is false only if nothing of that name exists. A file that cannot be opened, that others
-// may write or that has more than 1 MiB is a *host.Error of code config_error.
+// Read returns the whole file; exists is false only if nothing has the name. The error is a *host.Error of code
+// config_error if the file cannot be opened, others may write to it, or it is larger than 1 MiB.
 func (f OperatorFile) Read() (data []byte, exists bool, err error) {
 	return readPolicyFile(filepath.Dir(f.Path), f.Path)
 }
 
-// Replace writes a new text in one step that others see whole or not at all, as 0600. If the file does not hold the old text
-// any more ("" if there was none), nothing is written and the error is busy.
+// Replace writes a new text atomically, with mode 0600. If the file no longer holds the old text ("" if there was no
+// file), it writes nothing and returns busy.
 func (f OperatorFile) Replace(old, text string) error {
 	fail := func(err error) error {
-		return &host.Error{Code: host.ConfigError, Message: fmt.Sprintf("%s cannot be written: %v", f.Path, host.WithoutPath(err)), Cause: err}
+		return &host.Error{Code: host.ConfigError, Message: fmt.Sprintf("%s cannot be written: %v", f.Path,
+			host.WithoutPath(err)), Cause: err}
 	}
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 		return fail(err)
@@ -39,7 +41,8 @@ func (f OperatorFile) Replace(old, text string) error {
 		return err
 	}
 	if string(current) != old {
-		return host.Errorf(host.Busy, "%s was changed by somebody else in the meantime; nothing was written", f.Path).WithNext("look at it and do it again")
+		return host.Errorf(host.Busy, "%s has changed in the meantime; nothing was written",
+			f.Path).WithNext("look at it and do it again")
 	}
 	if err := writeFile(f.Path, []byte(text)); err != nil {
 		return fail(err)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// writableByAll tells whether users who are neither the owner nor in the group may write.
+// writableByAll reports whether users who are neither the owner nor in the group may write.
 func writableByAll(info fs.FileInfo) bool { return info.Mode().Perm()&0o002 != 0 }
 
 func inode(info fs.FileInfo) uint64 {

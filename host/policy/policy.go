@@ -26,29 +26,29 @@ const (
 	GrantsFile = "grants.toml"
 )
 
-// What [operator] audit may say: calls are recorded, calls stop when they cannot be recorded, nothing is recorded.
+// Values of [operator] audit: calls are recorded, calls do not run unless they can be recorded, nothing is recorded.
 const (
 	AuditOn       = "on"
 	AuditRequired = "required"
 	AuditOff      = "off"
 )
 
-// maxFile bounds a policy file, in bytes.
+// maxFile is the size limit of a policy file, in bytes.
 const maxFile = 1 << 20
 
-// Env is what a policy needs to know of its surroundings. The zero value is the process's own.
+// Env is the environment of a policy. The zero value is that of the process.
 type Env struct {
 	// LookupEnv reads environment variables; nil means os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
-	// Dir is what relative folders in new grants begin at; "" means the process's current folder.
+	// Dir is the folder at which relative folders in new grants start; "" means the current folder of the process.
 	Dir string
-	// Store is the folder of the secret store; "" means that there is none.
+	// Store is the folder of the secret store; "" means none.
 	Store string
-	// Signer tells who signed the build of a plugin that has this digest; nil knows nobody, so that grants
-	// bound to a signer give nothing.
+	// Signer returns the signer of the build of a plugin that has this digest. nil means that no build is signed, so
+	// that grants bound to a signer have no effect.
 	Signer func(plugin, digest string) (Signer, error)
-	// Difference shows, in lines, how the manifest of one build of a plugin differs from that of another that
-	// was approved, or says why it cannot; nil shows nothing.
+	// Difference describes, as lines, how the manifest of a build of a plugin differs from that of the approved one, or
+	// says why it cannot; nil describes nothing.
 	Difference func(plugin, approved, found string) string
 }
 
@@ -71,14 +71,13 @@ type Policy struct {
 
 var _ host.Policy = (*Policy)(nil)
 
-// Default is what holds with no policy file: the command line may call everything, MCP over stdio
-// everything but is asked before what is destructive, MCP over the network what only reads, and plugins
-// have no rights.
+// Default returns the policy that applies without files: the command line may call everything; so may MCP over stdio,
+// with a confirmation for destructive tools; MCP over the network may only read; and plugins have no rights.
 func Default() *Policy { return &Policy{state: &state{}} }
 
-// Load reads policy.toml and grants.toml from dir; if neither is there, what Default says holds. A file
-// that is there but cannot be opened, that others may write, or that holds anything but what the schema
-// knows is a *host.Error of code config_error, with each problem as FILE:LINE:COLUMN.
+// Load reads policy.toml and grants.toml from dir. If neither exists, [Default] applies. If a file cannot be opened,
+// others may write to it, or it contains anything that the schema does not allow, the error is a *host.Error of code
+// config_error, with each problem as FILE:LINE:COLUMN.
 func Load(dir string, env Env) (*Policy, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -91,17 +90,19 @@ func Load(dir string, env Env) (*Policy, error) {
 	return p, nil
 }
 
-// Decide answers a call. The files are read again when they have changed, so that what was revoked is
-// gone from the next call on, also in a host that runs for long.
+// Decide decides about a call. It reads the files again when they have changed, so that revoked rights are gone from
+// the next call on, also in a long-running host.
 func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) {
 	s, err := p.current()
 	if err != nil {
 		return host.Decision{}, err
 	}
 	a := s.accessOf(ask)
-	if name, isPlugin := strings.CutPrefix(ask.Caller, kindPlugin+":"); isPlugin && a.verdict != host.Deny && !MatchTool(ask.Held, ask.Plugin+"."+ask.Tool) {
-		// What the policy grants to the name is not yet what this build of it asked for and was given.
-		a = access{verdict: host.Deny, reason: "the tool is not among those that " + quote(name) + " asked for and was granted"}
+	if name, isPlugin := strings.CutPrefix(ask.Caller, kindPlugin+":"); isPlugin && a.verdict != host.Deny &&
+		!MatchTool(ask.Held, ask.Plugin+"."+ask.Tool) {
+		// The policy grants rights to the name; this build must have requested and been given them.
+		a = access{verdict: host.Deny, reason: "the tool is not among those that " + quote(name) +
+			" requested and was granted"}
 	}
 	d := host.Decision{Verdict: a.verdict, Reason: a.reason, Audit: s.audit()}
 	if d.Verdict == host.Deny {
@@ -141,7 +142,7 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 	return d, nil
 }
 
-// Isolate is how a plugin's calls are run: "none" or "process".
+// Isolate returns how calls of a plugin are run: "none" or "process".
 func (p *Policy) Isolate(plugin string) (string, error) {
 	s, err := p.current()
 	if err != nil {
@@ -150,7 +151,7 @@ func (p *Policy) Isolate(plugin string) (string, error) {
 	return s.isolate(plugin), nil
 }
 
-// Egress is what the operator says of the network as a whole.
+// Egress returns what the operator allows for the network as a whole.
 func (p *Policy) Egress() (host.EgressRules, error) {
 	s, err := p.current()
 	if err != nil {
@@ -166,7 +167,7 @@ func (p *Policy) Egress() (host.EgressRules, error) {
 	return rules, nil
 }
 
-// AttachHosts are the hosts outside of this machine whose browsers may be attached to, in lower case.
+// AttachHosts returns the other machines whose browsers may be attached to, in lower case.
 func (p *Policy) AttachHosts() ([]string, error) {
 	s, err := p.current()
 	if err != nil {
@@ -180,7 +181,7 @@ func (p *Policy) AttachHosts() ([]string, error) {
 	return nil, nil
 }
 
-// Audit is how calls depend on the audit log: AuditOn, AuditRequired or AuditOff.
+// Audit returns whether calls depend on the audit log: AuditOn, AuditRequired or AuditOff.
 func (p *Policy) Audit() (string, error) {
 	s, err := p.current()
 	if err != nil {
@@ -189,7 +190,7 @@ func (p *Policy) Audit() (string, error) {
 	return s.audit(), nil
 }
 
-// AllowYes tells whether --yes may stand for a person where there is no terminal.
+// AllowYes reports whether --yes may confirm where there is no terminal.
 func (p *Policy) AllowYes() (bool, error) {
 	s, err := p.current()
 	if err != nil {
@@ -203,7 +204,7 @@ func (p *Policy) AllowYes() (bool, error) {
 	return false, nil
 }
 
-// current returns the rules as the files have them now.
+// current returns the present content of the files.
 func (p *Policy) current() (*state, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,14 +218,14 @@ func (p *Policy) current() (*state, error) {
 	}
 	s, err := readState(p.dir, manualPath, generatedPath)
 	if err != nil {
-		p.state = nil // fail closed until the files are whole again
+		p.state = nil // fail closed until the files are valid again
 		return nil, err
 	}
 	p.state, p.stamps = s, stamps
 	return s, nil
 }
 
-// fileStamp tells whether a file may have changed.
+// fileStamp changes when a file may have changed.
 type fileStamp struct {
 	exists   bool
 	modified time.Time
@@ -234,7 +235,7 @@ type fileStamp struct {
 }
 
 func stampOf(path string) fileStamp {
-	// A link that leads nowhere is there: it changes the stamp, and reading it fails.
+	// A dangling link exists: it changes the stamp, and reading it fails.
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return fileStamp{}
 	}
@@ -245,7 +246,7 @@ func stampOf(path string) fileStamp {
 	return fileStamp{true, info.ModTime(), info.Size(), info.Mode(), inode(info)}
 }
 
-// state is both files as they were read. A file that is not there is nil.
+// state is the content of both files; nil for one that does not exist.
 type state struct {
 	manual, generated *file
 }
@@ -287,21 +288,23 @@ func configError(problems []problem) *host.Error {
 	return host.Errorf(host.ConfigError, "%s", strings.Join(lines, "\n")).WithNext("parley policy check")
 }
 
-// readPolicyFile reads a file whole; there is false only if nothing of that name exists.
+// readPolicyFile reads a whole file; exists is false only if nothing has the name.
 func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
 	refuse := func(format string, args ...any) ([]byte, bool, error) {
-		return nil, false, host.Errorf(host.ConfigError, "%s: %s", path, fmt.Sprintf(format, args...)).WithNext("parley policy check")
+		return nil, false, host.Errorf(host.ConfigError, "%s: %s", path, fmt.Sprintf(format,
+			args...)).WithNext("parley policy check")
 	}
-	// Whoever may write in the folder can take a policy away, and put one there.
+	// Whoever may write to the folder can remove a policy or add one.
 	folder, err := os.Stat(dir)
 	switch {
-	case err != nil: // the file will not be there either, or cannot be read
+	case err != nil: // the file is missing or unreadable, too
 	case writableByAll(folder):
-		return refuse("everybody may write in its folder %s, so it is nobody's policy: chmod o-w the folder and look through the file", dir)
+		return refuse("everybody can write to its folder %s, so it is not trusted: chmod o-w the folder and check the file",
+			dir)
 	case private.OwnedByOther(folder):
-		return refuse("its folder %s belongs to another user, so it is not this user's policy: look through it, then chown the folder", dir)
+		return refuse("its folder %s belongs to another user, so it is not trusted: check it, then chown the folder", dir)
 	}
-	// Lstat, because a link that leads nowhere is a policy that cannot be read.
+	// With Lstat, because a dangling link is a policy that cannot be read.
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
@@ -321,10 +324,10 @@ func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
 		return refuse("is not a file")
 	}
 	if writableByAll(info) {
-		return refuse("everybody may write it, so it is nobody's policy: chmod o-w it and look through it")
+		return refuse("everybody can write to it, so it is not trusted: chmod o-w it and check it")
 	}
 	if private.OwnedByOther(info) {
-		return refuse("belongs to another user, so it is not this user's policy: look through it, then chown it")
+		return refuse("it belongs to another user, so it is not trusted: check it, then chown it")
 	}
 	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
@@ -336,7 +339,7 @@ func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
 	return data, true, nil
 }
 
-// files are the files that are there, the winning one first.
+// files returns the files that exist, the one with precedence first.
 func (s *state) files() []*file {
 	return slices.DeleteFunc([]*file{s.manual, s.generated}, func(f *file) bool { return f == nil })
 }
@@ -374,7 +377,7 @@ func (s *state) isolate(name string) string {
 	return isolateNone
 }
 
-// entry is what both files say of one plugin; either may say nothing.
+// entry is what both files say about one plugin; nil for a file without it.
 type entry struct {
 	manual, generated *plugin
 }
@@ -395,7 +398,7 @@ func (e entry) parts() []*plugin {
 	return slices.DeleteFunc([]*plugin{e.manual, e.generated}, func(p *plugin) bool { return p == nil })
 }
 
-// grantSource is the part whose grants count, nil if there is none.
+// grantSource returns the part whose grants apply, or nil.
 func (e entry) grantSource() *plugin {
 	for _, p := range e.parts() {
 		if p.granted {
@@ -405,7 +408,7 @@ func (e entry) grantSource() *plugin {
 	return nil
 }
 
-// grants are the grants as they are written, whoever they are bound to.
+// grants returns the grants as written, whatever they are bound to.
 func (e entry) grants() []locatedGrant {
 	if p := e.grantSource(); p != nil {
 		return p.grants
@@ -413,7 +416,7 @@ func (e entry) grants() []locatedGrant {
 	return nil
 }
 
-// limits take each bound from the first file that has it.
+// limits takes each limit from the first file that sets it.
 func (e entry) limits(timeout time.Duration) host.Limits {
 	var l host.Limits
 	for _, p := range e.parts() {
@@ -446,8 +449,8 @@ func (e entry) settings(digest string, env Env) []byte {
 	return nil
 }
 
-// unboundReason says why a part is not about this digest; "" if it is. A digest or signer that policy.toml
-// names binds what grants.toml gives as well: it is the operator's own pin.
+// unboundReason says why a part does not apply to a digest; "" if it does. A digest or signer in policy.toml also binds
+// the grants of grants.toml: it is the operator's pin.
 func (e entry) unboundReason(part *plugin, digest string, env Env) string {
 	for _, bound := range []*plugin{part, e.manual} {
 		if bound == nil {
@@ -463,17 +466,17 @@ func (e entry) unboundReason(part *plugin, digest string, env Env) string {
 	return ""
 }
 
-// String is FILE:LINE without the folder, as explanations show it.
+// String returns FILE:LINE without the folder, for explanations.
 func (p position) String() string {
 	return filepath.Base(p.file) + ":" + strconv.Itoa(p.line)
 }
 
-// grantCommand is what the operator types to grant a right.
+// grantCommand returns the command that grants a right.
 func grantCommand(plugin, right string) string {
 	return "parley policy grant " + plugin + " " + shellQuote(right)
 }
 
-// shellQuote makes one word of a text that may be foreign, for a POSIX shell.
+// shellQuote quotes untrusted text as one word for a POSIX shell.
 func shellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

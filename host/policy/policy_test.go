@@ -59,7 +59,7 @@ func decide(t testing.TB, p *Policy, ask host.Ask) host.Decision {
 	return d
 }
 
-// call is an ask for a tool by its qualified name.
+// call returns the question whether a caller may call a tool, given by its qualified name.
 func call(caller, tool, effect string, remote bool) host.Ask {
 	plugin, local, _ := strings.Cut(tool, ".")
 	ask := host.Ask{Caller: caller, Remote: remote, Plugin: plugin, Tool: local, Effect: effect}
@@ -112,7 +112,8 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestPluginsHaveNoRightsByDefault(t *testing.T) {
-	ask := host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Effect: "read", Digest: digestA, Capabilities: everything(false)}
+	ask := host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Effect: "read", Digest: digestA,
+		Capabilities: everything(false)}
 	d := decide(t, Default(), ask)
 	if !reflect.DeepEqual(d.Grant, host.Grant{}) {
 		t.Errorf("granted %v", d.Grant.Names())
@@ -156,14 +157,16 @@ output_bytes = 1000
 org = "parley"
 list = [1, 2.5, true, {when = 2026-01-02}]
 `, "")
-	d := decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Digest: digestA, Capabilities: everything(false)})
+	d := decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Digest: digestA,
+		Capabilities: everything(false)})
 	want := host.Grant{
-		FS:      []host.FSGrant{{Path: "/data", Source: "/srv/data", Mode: "ro"}},
-		HTTP:    []host.HTTPGrant{{URL: "https://api.github.com", Methods: []string{"GET"}}},
-		Secrets: []host.SecretGrant{{Name: "GITHUB_TOKEN", URL: "https://api.github.com", Header: "Authorization: Bearer {secret}"}, {Name: "KEY", Read: true}},
-		Env:     map[string]string{"LANG": "C.UTF-8"},
-		Tools:   []string{"cdp.Page.*"},
-		Clock:   true, Random: true,
+		FS:   []host.FSGrant{{Path: "/data", Source: "/srv/data", Mode: "ro"}},
+		HTTP: []host.HTTPGrant{{URL: "https://api.github.com", Methods: []string{"GET"}}},
+		Secrets: []host.SecretGrant{{Name: "GITHUB_TOKEN", URL: "https://api.github.com",
+			Header: "Authorization: Bearer {secret}"}, {Name: "KEY", Read: true}},
+		Env:   map[string]string{"LANG": "C.UTF-8"},
+		Tools: []string{"cdp.Page.*"},
+		Clock: true, Random: true,
 	}
 	if !reflect.DeepEqual(d.Grant, want) {
 		t.Errorf("got  %+v\nwant %+v", d.Grant, want)
@@ -177,13 +180,15 @@ list = [1, 2.5, true, {when = 2026-01-02}]
 	if !json.Valid(d.Settings) || string(d.Settings) != `{"list":[1,2.5,true,{"when":"2026-01-02"}],"org":"parley"}` {
 		t.Errorf("settings %s", d.Settings)
 	}
-	// Another build than the one that the operator wrote down does not run at all.
-	_, err := p.Decide(t.Context(), host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Digest: digestB, Capabilities: everything(false)})
+	// A build with another digest than the one in policy.toml does not run at all.
+	_, err := p.Decide(t.Context(), host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Digest: digestB,
+		Capabilities: everything(false)})
 	var refused *host.Error
-	if !errors.As(err, &refused) || refused.Code != host.Integrity || !strings.Contains(refused.Message, "policy.toml:5 approves github as "+digestA) {
+	if !errors.As(err, &refused) || refused.Code != host.Integrity || !strings.Contains(refused.Message,
+		"policy.toml:5 approves github as "+digestA) {
 		t.Errorf("another digest: %v", err)
 	}
-	// What is compiled in has no grants.
+	// Plugins that are compiled in have no grants.
 	d = decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Capabilities: everything(false)})
 	if !reflect.DeepEqual(d.Grant, host.Grant{}) {
 		t.Errorf("without a digest: %v", d.Grant.Names())
@@ -222,31 +227,43 @@ func TestRights(t *testing.T) {
 		{"rw of rw", list("fs:rw:/a=/data"), fs("/data", "rw"), list("fs:rw:/a=/data"), nil},
 		{"rw of ro", list("fs:ro:/a=/data"), fs("/data", "rw"), list("fs:ro:/a=/data"), list("fs:rw:PATH=/data")},
 		{"by component", list("fs:ro:/a=/database"), fs("/data", "ro"), nil, list("fs:ro:PATH=/data")},
-		{"below what is asked", list("fs:ro:/a=/data/in"), fs("/data", "ro"), list("fs:ro:/a=/data/in"), list("fs:ro:PATH=/data")},
+		{"below what is asked", list("fs:ro:/a=/data/in"), fs("/data", "ro"), list("fs:ro:/a=/data/in"),
+			list("fs:ro:PATH=/data")},
 		{"above what is asked", list("fs:ro:/a=/"), fs("/data", "ro"), nil, list("fs:ro:PATH=/data")},
-		{"all asked", list("fs:ro:/a=/", "fs:rw:/b=/out"), fs("/", "rw"), list("fs:ro:/a=/", "fs:rw:/b=/out"), list("fs:rw:PATH=/")},
-		{"asked twice", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d", Mode: "ro"}, {Path: "/d", Mode: "rw"}}}, list("fs:rw:/a=/d"), nil},
-		{"a folder in an asked folder", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d", Mode: "rw"}, {Path: "/d/e", Mode: "rw"}}}, list("fs:rw:/a=/d"), nil},
-		{"more in an asked folder", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d", Mode: "ro"}, {Path: "/d/e", Mode: "rw"}}}, list("fs:ro:/a=/d"), list("fs:rw:PATH=/d/e")},
+		{"all asked", list("fs:ro:/a=/", "fs:rw:/b=/out"), fs("/", "rw"), list("fs:ro:/a=/", "fs:rw:/b=/out"),
+			list("fs:rw:PATH=/")},
+		{"asked twice", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d", Mode: "ro"},
+			{Path: "/d", Mode: "rw"}}}, list("fs:rw:/a=/d"), nil},
+		{"a folder in an asked folder", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d",
+			Mode: "rw"}, {Path: "/d/e", Mode: "rw"}}}, list("fs:rw:/a=/d"), nil},
+		{"more in an asked folder", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d",
+			Mode: "ro"}, {Path: "/d/e", Mode: "rw"}}}, list("fs:ro:/a=/d"), list("fs:rw:PATH=/d/e")},
 		{"odd guest path", list("fs:ro:/a=/data"), fs("/data/", "ro"), nil, list("fs:ro:PATH=/data/")},
 		{"guest path that climbs", list("fs:ro:/a=/data"), fs("/data/../data", "ro"), nil, list("fs:ro:PATH=/data/../data")},
 		{"no path", list("fs:ro:/a=/data"), fs("", "ro"), nil, list("fs:ro:PATH=")},
 
-		{"methods meet", list("http:GET,POST:https://a.test"), http("https://a.test", "POST", "PUT"), list("http:POST:https://a.test"), list("http:PUT:https://a.test")},
-		{"GET without methods", list("http:GET:https://a.test"), http("https://a.test"), list("http:GET:https://a.test"), nil},
+		{"methods meet", list("http:GET,POST:https://a.test"), http("https://a.test", "POST", "PUT"),
+			list("http:POST:https://a.test"), list("http:PUT:https://a.test")},
+		{"GET without methods", list("http:GET:https://a.test"), http("https://a.test"), list("http:GET:https://a.test"),
+			nil},
 		{"another scheme", list("http:GET:http://a.test"), http("https://a.test"), nil, list("http:GET:https://a.test")},
 		{"another port", list("http:GET:https://a.test:8443"), http("https://a.test"), nil, list("http:GET:https://a.test")},
-		{"wildcard granted", list("http:GET:https://*.a.test"), http("https://x.a.test"), list("http:GET:https://x.a.test"), nil},
-		{"wildcard asked", list("http:GET:https://x.a.test"), http("https://*.a.test"), list("http:GET:https://x.a.test"), list("http:GET:https://*.a.test")},
-		{"apex is not below itself", list("http:GET:https://*.a.test"), http("https://a.test"), nil, list("http:GET:https://a.test")},
-		{"two grants make one", list("http:GET:https://*.a.test", "http:POST:https://x.a.test"), http("https://x.a.test", "GET", "POST"), list("http:GET,POST:https://x.a.test"), nil},
+		{"wildcard granted", list("http:GET:https://*.a.test"), http("https://x.a.test"), list("http:GET:https://x.a.test"),
+			nil},
+		{"wildcard asked", list("http:GET:https://x.a.test"), http("https://*.a.test"), list("http:GET:https://x.a.test"),
+			list("http:GET:https://*.a.test")},
+		{"apex is not below itself", list("http:GET:https://*.a.test"), http("https://a.test"), nil,
+			list("http:GET:https://a.test")},
+		{"two grants make one", list("http:GET:https://*.a.test", "http:POST:https://x.a.test"), http("https://x.a.test",
+			"GET", "POST"), list("http:GET,POST:https://x.a.test"), nil},
 		{"asked by URL", list("http:GET:https://a.test"), http("https://a.test/v1"), nil, list("http:GET:https://a.test/v1")},
 
 		{"secret in a header", list("secret:S"), secret(false, "A: {secret}"), list("secret:S"), nil},
 		{"secret that may also be read", list("secret:read:S"), secret(false, "A: {secret}"), list("secret:S"), nil},
 		{"secret read", list("secret:read:S"), secret(true, ""), list("secret:read:S"), nil},
 		{"secret read without the right", list("secret:S"), secret(true, ""), nil, list("secret:read:S")},
-		{"secret both ways with half the right", list("secret:S"), secret(true, "A: {secret}"), list("secret:S"), list("secret:read:S")},
+		{"secret both ways with half the right", list("secret:S"), secret(true, "A: {secret}"), list("secret:S"),
+			list("secret:read:S")},
 		{"another secret", list("secret:T"), secret(false, ""), nil, list("secret:S")},
 
 		{"variable", list("env:LANG"), env("LANG"), list("env:LANG"), nil},
@@ -258,24 +275,33 @@ func TestRights(t *testing.T) {
 		{"tool of a plugin", list("tool:text.*"), tool("text.hash"), list("tool:text.hash"), nil},
 		{"tools of all", list("tool:*"), tool("text.*"), list("tool:text.*"), nil},
 		{"group of a plugin", list("tool:cdp.*"), tool("cdp.Page.*"), list("tool:cdp.Page.*"), nil},
-		{"more asked than granted", list("tool:cdp.Page.*", "tool:cdp.DOM.focus"), tool("cdp.*"), list("tool:cdp.Page.*", "tool:cdp.DOM.focus"), list("tool:cdp.*")},
-		{"prefix within a name", list("tool:cdp.Page.get*"), tool("cdp.Page.getFrameTree"), list("tool:cdp.Page.getFrameTree"), nil},
+		{"more asked than granted", list("tool:cdp.Page.*", "tool:cdp.DOM.focus"), tool("cdp.*"), list("tool:cdp.Page.*",
+			"tool:cdp.DOM.focus"), list("tool:cdp.*")},
+		{"prefix within a name", list("tool:cdp.Page.get*"), tool("cdp.Page.getFrameTree"),
+			list("tool:cdp.Page.getFrameTree"), nil},
 		{"dots keep plugins apart", list("tool:text.*"), tool("textual.hash"), nil, list("tool:textual.hash")},
 		{"case does not count", list("tool:CDP.page.*"), tool("cdp.Page.navigate"), list("tool:cdp.Page.navigate"), nil},
-		{"outside a page by wildcard", list("tool:cdp.*"), tool("cdp.Browser.getVersion"), nil, list("tool:cdp.Browser.getVersion")},
-		{"outside a page by the widest wildcard", list("tool:*"), tool("cdp.DOM.setFileInputFiles"), nil, list("tool:cdp.DOM.setFileInputFiles")},
-		{"files dropped on a page by wildcard", list("tool:cdp.*"), tool("cdp.Input.dispatchDragEvent"), nil, list("tool:cdp.Input.dispatchDragEvent")},
-		{"outside a page by name", list("tool:cdp.*", "tool:cdp.Browser.getVersion"), tool("cdp.Browser.getVersion"), list("tool:cdp.Browser.getVersion"), nil},
-		{"outside a page asked by wildcard", list("tool:cdp.Browser.getVersion"), tool("cdp.Browser.*"), list("tool:cdp.Browser.getVersion"), list("tool:cdp.Browser.*")},
+		{"outside a page by wildcard", list("tool:cdp.*"), tool("cdp.Browser.getVersion"), nil,
+			list("tool:cdp.Browser.getVersion")},
+		{"outside a page by the widest wildcard", list("tool:*"), tool("cdp.DOM.setFileInputFiles"), nil,
+			list("tool:cdp.DOM.setFileInputFiles")},
+		{"files dropped on a page by wildcard", list("tool:cdp.*"), tool("cdp.Input.dispatchDragEvent"), nil,
+			list("tool:cdp.Input.dispatchDragEvent")},
+		{"outside a page by name", list("tool:cdp.*", "tool:cdp.Browser.getVersion"), tool("cdp.Browser.getVersion"),
+			list("tool:cdp.Browser.getVersion"), nil},
+		{"outside a page asked by wildcard", list("tool:cdp.Browser.getVersion"), tool("cdp.Browser.*"),
+			list("tool:cdp.Browser.getVersion"), list("tool:cdp.Browser.*")},
 		{"no tool", list("tool:*"), tool("a b"), nil, list("tool:a b")},
 
-		{"clock only", list("clock"), manifest.Capabilities{Clock: &manifest.PlainCapability{}, Random: &manifest.PlainCapability{}}, list("clock"), list("random")},
+		{"clock only", list("clock"), manifest.Capabilities{Clock: &manifest.PlainCapability{},
+			Random: &manifest.PlainCapability{}}, list("clock"), list("random")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			text := "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = " + tomlList(tt.grants) + "\n"
 			p := load(t, text, "")
-			d := decide(t, p, host.Ask{Caller: "cli", Plugin: "P", Tool: "t", Effect: "read", Digest: digestA, Capabilities: tt.caps})
+			d := decide(t, p, host.Ask{Caller: "cli", Plugin: "P", Tool: "t", Effect: "read", Digest: digestA,
+				Capabilities: tt.caps})
 			if got := d.Grant.Names(); strings.Join(got, " ") != strings.Join(tt.want, " ") {
 				t.Errorf("granted %v, want %v", got, tt.want)
 			}
@@ -310,40 +336,71 @@ func TestCallers(t *testing.T) {
 		want         host.Verdict
 		reason       string
 	}{
-		{"deny beats allow", "[callers.cli]\nallow = [\"*\"]\ndeny = [\"cdp.Browser.*\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Deny, "policy.toml:3 denies cdp.Browser.*"},
-		{"deny beats confirm", "[callers.cli]\nconfirm = [\"*\"]\ndeny = [\"cdp.*\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Deny, ""},
-		{"confirm beats allow", "[callers.cli]\nallow = [\"*\"]\nconfirm = [\"cdp.Browser.close\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Confirm, "policy.toml:3 wants cdp.Browser.close confirmed"},
-		{"confirm does not allow", "[callers.cli]\nallow = [\"text.*\"]\nconfirm = [\"cdp.*\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Deny, "policy.toml:2 allows only text.*"},
-		{"case does not count", "[callers.cli]\ndeny = [\"CDP.browser.CLOSE\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Deny, ""},
-		{"a group is all in it", "[callers.cli]\ndeny = [\"cdp.Browser\"]", call("cli", "cdp.Browser.close", "destructive", false), host.Deny, ""},
-		{"a group is not what begins like it", "[callers.cli]\ndeny = [\"cdp.Browser\"]", call("cli", "cdp.Browsers.close", "destructive", false), host.Allow, ""},
+		{"deny beats allow", "[callers.cli]\nallow = [\"*\"]\ndeny = [\"cdp.Browser.*\"]", call("cli", "cdp.Browser.close",
+			"destructive", false), host.Deny, "policy.toml:3 denies cdp.Browser.*"},
+		{"deny beats confirm", "[callers.cli]\nconfirm = [\"*\"]\ndeny = [\"cdp.*\"]", call("cli", "cdp.Browser.close",
+			"destructive", false), host.Deny, ""},
+		{"confirm beats allow", "[callers.cli]\nallow = [\"*\"]\nconfirm = [\"cdp.Browser.close\"]", call("cli",
+			"cdp.Browser.close", "destructive", false), host.Confirm, "policy.toml:3 wants cdp.Browser.close confirmed"},
+		{"confirm does not allow", "[callers.cli]\nallow = [\"text.*\"]\nconfirm = [\"cdp.*\"]", call("cli",
+			"cdp.Browser.close", "destructive", false), host.Deny, "policy.toml:2 allows only text.*"},
+		{"case does not count", "[callers.cli]\ndeny = [\"CDP.browser.CLOSE\"]", call("cli", "cdp.Browser.close",
+			"destructive", false), host.Deny, ""},
+		{"a group is all in it", "[callers.cli]\ndeny = [\"cdp.Browser\"]", call("cli", "cdp.Browser.close", "destructive",
+			false), host.Deny, ""},
+		{"a group is not what begins like it", "[callers.cli]\ndeny = [\"cdp.Browser\"]", call("cli", "cdp.Browsers.close",
+			"destructive", false), host.Allow, ""},
 		{"a plugin is all in it", "[callers.cli]\ndeny = [\"cdp\"]", call("cli", "cdp.open", "write", false), host.Deny, ""},
-		{"denied effects include worse ones", "[callers.cli]\ndeny = [\"effect:write\"]", call("cli", "a.b", "destructive", false), host.Deny, ""},
-		{"denied effects exclude milder ones", "[callers.cli]\ndeny = [\"effect:write\"]", call("cli", "a.b", "read", false), host.Allow, ""},
-		{"allowed effects are just these", "[callers.cli]\nallow = [\"effect:write\"]", call("cli", "a.b", "read", false), host.Deny, ""},
-		{"nothing allowed", "[callers.cli]\nallow = []", call("cli", "a.b", "read", false), host.Deny, "policy.toml:2 allows nothing"},
-		{"a list that is left out keeps its default", "[callers.\"mcp:*\"]\nallow = [\"*\"]", call("mcp:x", "a.b", "destructive", false), host.Confirm, "the default for mcp wants effect:destructive confirmed"},
-		{"an empty list is a list", "[callers.\"mcp:*\"]\nconfirm = []", call("mcp:x", "a.b", "destructive", false), host.Allow, ""},
-		{"the exact name wins", "[callers.\"mcp:*\"]\nallow = []\n[callers.\"mcp:claude\"]\nallow = [\"*\"]", call("mcp:claude", "a.b", "read", false), host.Allow, ""},
-		{"others keep the pattern", "[callers.\"mcp:*\"]\nallow = []\n[callers.\"mcp:claude\"]\nallow = [\"*\"]", call("mcp:claudette", "a.b", "read", false), host.Deny, ""},
-		{"the longer pattern wins", "[callers.\"mcp:*\"]\nallow = []\n[callers.\"mcp:cl*\"]\nallow = [\"*\"]", call("mcp:claude", "a.b", "read", false), host.Allow, ""},
-		{"a list is inherited from the wider entry", "[callers.\"mcp:*\"]\nallow = [\"text.*\"]\n[callers.\"mcp:claude\"]\nconfirm = []", call("mcp:claude", "a.b", "read", false), host.Deny, ""},
-		{"stdio entries do not open the network", "[callers.\"mcp:*\"]\nallow = [\"*\"]\nconfirm = []", call("mcp:x", "a.b", "write", true), host.Deny, "the default for mcp-http allows only effect:read"},
-		{"stdio entries close the network", "[callers.\"mcp:*\"]\ndeny = [\"a.*\"]", call("mcp:x", "a.b", "read", true), host.Deny, "policy.toml:2 denies a.*"},
-		{"network entries open the network", "[callers.\"mcp-http:*\"]\nallow = [\"*\"]", call("mcp:x", "a.b", "destructive", true), host.Allow, ""},
-		{"network entries do not open stdio", "[callers.\"mcp-http:*\"]\nallow = []", call("mcp:x", "a.b", "read", false), host.Allow, ""},
-		{"both entries, the stricter", "[callers.\"mcp-http:*\"]\nallow = [\"*\"]\n[callers.\"mcp:*\"]\nconfirm = [\"effect:write\"]", call("mcp:x", "a.b", "destructive", true), host.Confirm, ""},
-		{"a client that calls itself cli", "[callers.\"mcp:*\"]\nallow = []", call("mcp:cli", "a.b", "read", false), host.Deny, ""},
-		{"a client whose name is a pattern", "[callers.\"mcp:claude\"]\nallow = []", call("mcp:*", "a.b", "read", false), host.Allow, ""},
+		{"denied effects include worse ones", "[callers.cli]\ndeny = [\"effect:write\"]", call("cli", "a.b", "destructive",
+			false), host.Deny, ""},
+		{"denied effects exclude milder ones", "[callers.cli]\ndeny = [\"effect:write\"]", call("cli", "a.b", "read", false),
+			host.Allow, ""},
+		{"allowed effects are just these", "[callers.cli]\nallow = [\"effect:write\"]", call("cli", "a.b", "read", false),
+			host.Deny, ""},
+		{"nothing allowed", "[callers.cli]\nallow = []", call("cli", "a.b", "read", false), host.Deny,
+			"policy.toml:2 allows nothing"},
+		{"a list that is left out keeps its default", "[callers.\"mcp:*\"]\nallow = [\"*\"]", call("mcp:x", "a.b",
+			"destructive", false), host.Confirm, "the default for mcp wants effect:destructive confirmed"},
+		{"an empty list is a list", "[callers.\"mcp:*\"]\nconfirm = []", call("mcp:x", "a.b", "destructive", false),
+			host.Allow, ""},
+		{"the exact name wins", "[callers.\"mcp:*\"]\nallow = []\n[callers.\"mcp:claude\"]\nallow = [\"*\"]",
+			call("mcp:claude", "a.b", "read", false), host.Allow, ""},
+		{"others keep the pattern", "[callers.\"mcp:*\"]\nallow = []\n[callers.\"mcp:claude\"]\nallow = [\"*\"]",
+			call("mcp:claudette", "a.b", "read", false), host.Deny, ""},
+		{"the longer pattern wins", "[callers.\"mcp:*\"]\nallow = []\n[callers.\"mcp:cl*\"]\nallow = [\"*\"]",
+			call("mcp:claude", "a.b", "read", false), host.Allow, ""},
+		{"a list is inherited from the wider entry", "[callers.\"mcp:*\"]\nallow = " +
+			"[\"text.*\"]\n[callers.\"mcp:claude\"]\nconfirm = []", call("mcp:claude", "a.b", "read", false), host.Deny, ""},
+		{"stdio entries do not open the network", "[callers.\"mcp:*\"]\nallow = [\"*\"]\nconfirm = []", call("mcp:x", "a.b",
+			"write", true), host.Deny, "the default for mcp-http allows only effect:read"},
+		{"stdio entries close the network", "[callers.\"mcp:*\"]\ndeny = [\"a.*\"]", call("mcp:x", "a.b", "read", true),
+			host.Deny, "policy.toml:2 denies a.*"},
+		{"network entries open the network", "[callers.\"mcp-http:*\"]\nallow = [\"*\"]", call("mcp:x", "a.b", "destructive",
+			true), host.Allow, ""},
+		{"network entries do not open stdio", "[callers.\"mcp-http:*\"]\nallow = []", call("mcp:x", "a.b", "read", false),
+			host.Allow, ""},
+		{"both entries, the stricter", "[callers.\"mcp-http:*\"]\nallow = [\"*\"]\n[callers.\"mcp:*\"]\nconfirm = " +
+			"[\"effect:write\"]", call("mcp:x", "a.b", "destructive", true), host.Confirm, ""},
+		{"a client that calls itself cli", "[callers.\"mcp:*\"]\nallow = []", call("mcp:cli", "a.b", "read", false),
+			host.Deny, ""},
+		{"a client whose name is a pattern", "[callers.\"mcp:claude\"]\nallow = []", call("mcp:*", "a.b", "read", false),
+			host.Allow, ""},
 		{"a plugin with the grant", grantsToP("tool:text.*"), call("plugin:P", "text.hash", "read", false), host.Allow, ""},
-		{"a plugin with another grant", grantsToP("tool:text.*"), call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, "plugin p is not granted tool:cdp.DOM.focus"},
+		{"a plugin with another grant", grantsToP("tool:text.*"), call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny,
+			"plugin p is not granted tool:cdp.DOM.focus"},
 		{"another plugin", grantsToP("tool:text.*"), call("plugin:q", "text.hash", "read", false), host.Deny, ""},
-		{"a plugin that is denied what it was granted", grantsToP("tool:text.*") + "[callers.\"plugin:p\"]\ndeny = [\"text.hash\"]", call("plugin:p", "text.hash", "read", false), host.Deny, ""},
-		{"a plugin that is allowed what it was not granted", grantsToP("tool:text.*") + "[callers.\"plugin:p\"]\nallow = [\"*\"]", call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, ""},
-		{"a plugin outside a page by wildcard", grantsToP("tool:cdp.*"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Deny, "plugin p is not granted tool:cdp.Target.createTarget by name, and it reaches outside a page"},
-		{"a plugin outside a page by name", grantsToP("tool:cdp.Target.createTarget"), call("plugin:p", "cdp.Target.createTarget", "write", false), host.Allow, ""},
-		{"a plugin whose build was not granted what its name was", grantsToP("tool:*"), call("plugin:p", "json.query", "read", false), host.Deny, "the tool is not among those that \"p\" asked for and was granted"},
-		{"a plugin inside a page", grantsToP("tool:cdp.*"), call("plugin:p", "cdp.Page.navigate", "write", false), host.Allow, ""},
+		{"a plugin that is denied what it was granted", grantsToP("tool:text.*") +
+			"[callers.\"plugin:p\"]\ndeny = [\"text.hash\"]", call("plugin:p", "text.hash", "read", false), host.Deny, ""},
+		{"a plugin that is allowed what it was not granted", grantsToP("tool:text.*") +
+			"[callers.\"plugin:p\"]\nallow = [\"*\"]", call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, ""},
+		{"a plugin outside a page by wildcard", grantsToP("tool:cdp.*"), call("plugin:p", "cdp.Target.createTarget", "write",
+			false), host.Deny, "plugin p is not granted tool:cdp.Target.createTarget by name, and it reaches outside a page"},
+		{"a plugin outside a page by name", grantsToP("tool:cdp.Target.createTarget"), call("plugin:p",
+			"cdp.Target.createTarget", "write", false), host.Allow, ""},
+		{"a plugin whose build was not granted what its name was", grantsToP("tool:*"), call("plugin:p", "json.query", "read",
+			false), host.Deny, "the tool is not among those that \"p\" requested and was granted"},
+		{"a plugin inside a page", grantsToP("tool:cdp.*"), call("plugin:p", "cdp.Page.navigate", "write", false), host.Allow,
+			""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -363,7 +420,8 @@ func grantsToP(grants ...string) string {
 }
 
 func TestTwoFiles(t *testing.T) {
-	caps := manifest.Capabilities{Clock: &manifest.PlainCapability{Optional: true}, Random: &manifest.PlainCapability{Optional: true}}
+	caps := manifest.Capabilities{Clock: &manifest.PlainCapability{Optional: true},
+		Random: &manifest.PlainCapability{Optional: true}}
 	of := func(digest string, grants ...string) string {
 		return "[plugin.p]\ndigest = \"" + digest + "\"\ngrants = " + tomlList(grants) + "\n"
 	}
@@ -376,18 +434,21 @@ func TestTwoFiles(t *testing.T) {
 		{"hand wins, lists do not add up", of(digestA, "clock"), of(digestA, "random"), digestA, "clock"},
 		{"hand takes all away", "[plugin.p]\ngrants = []", of(digestA, "random"), digestA, ""},
 		{"hand says other things", "[plugin.p]\nisolate = \"process\"", of(digestA, "random"), digestA, "random"},
-		{"grants keep the digest of their own file", "[plugin.p]\ndigest = \"" + digestB + "\"", of(digestA, "random"), digestB, ""},
+		{"grants keep the digest of their own file", "[plugin.p]\ndigest = \"" + digestB + "\"", of(digestA, "random"),
+			digestB, ""},
 		{"names in another case are the same plugin", "[plugin.P]\ngrants = []", of(digestA, "random"), digestA, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := decide(t, load(t, tt.hand, tt.made), host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: tt.digest, Capabilities: caps})
+			d := decide(t, load(t, tt.hand, tt.made), host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: tt.digest,
+				Capabilities: caps})
 			if got := strings.Join(d.Grant.Names(), " "); got != tt.want {
 				t.Errorf("granted %q, want %q", got, tt.want)
 			}
 		})
 	}
-	p := load(t, "[defaults]\nisolate = \"process\"\n[plugin.q]\nisolate = \"none\"", "[operator]\nallow_yes = true\n[defaults]\ntimeout = \"5s\"\nisolate = \"none\"\n[plugin.q]\nisolate = \"process\"")
+	p := load(t, "[defaults]\nisolate = \"process\"\n[plugin.q]\nisolate = \"none\"",
+		"[operator]\nallow_yes = true\n[defaults]\ntimeout = \"5s\"\nisolate = \"none\"\n[plugin.q]\nisolate = \"process\"")
 	for name, want := range map[string]string{"p": "process", "Q": "none"} {
 		if got, err := p.Isolate(name); got != want || err != nil {
 			t.Errorf("isolate of %s is %s, %v", name, got, err)
@@ -426,7 +487,8 @@ concurrent_calls = 6`
 		t.Errorf("%v, %v", hosts, err)
 	}
 	d := decide(t, p, call("cli", "p.t", "read", false))
-	want := host.Limits{MemoryMiB: 8, LogBytes: 1, HostCalls: 2, OpenFiles: 3, FilesCreated: 4, BytesWritten: 5, ConcurrentCalls: 6}
+	want := host.Limits{MemoryMiB: 8, LogBytes: 1, HostCalls: 2, OpenFiles: 3, FilesCreated: 4, BytesWritten: 5,
+		ConcurrentCalls: 6}
 	if d.Limits != want {
 		t.Errorf("%+v", d.Limits)
 	}
@@ -458,8 +520,9 @@ func TestMalformed(t *testing.T) {
 		{"unknown key at top", "timeout = 3", "1:1", "unknown key"},
 		{"unknown key", "[operator]\nallow_no = true", "2:1", "did you mean allow_yes?"},
 		{"key in another case", "[plugin.p]\nGrants = []", "2:1", "unknown key"},
-		{"networks of bits that are not its own", "[operator]\nnetworks = [\"10.0.0.1/8\"]", "2:13", "bits after the prefix are 0"},
-		{"networks that are none", "[operator]\nnetworks = [\"10.0.0.1\"]", "2:13", "networks holds addresses"},
+		{"networks of bits that are not its own", "[operator]\nnetworks = [\"10.0.0.1/8\"]", "2:13",
+			"whose remaining bits are 0"},
+		{"networks that are none", "[operator]\nnetworks = [\"10.0.0.1\"]", "2:13", "networks takes prefixes"},
 		{"attach with a port", "[operator]\nattach = [\"build-host:9222\"]", "2:11", "without a port"},
 		{"attach to all", "[operator]\nattach = [\"*.example.com\"]", "2:11", "names or addresses of hosts"},
 		{"proxy of another kind", "[operator]\nproxy = \"http://proxy:3128\"", "2:9", "none"},
@@ -484,37 +547,43 @@ func TestMalformed(t *testing.T) {
 		{"no memory", "[plugin.p.limits]\nmemory_mib = 0", "2:14", "between 1 and 4096"},
 		{"too much memory", "[plugin.p]\nlimits = {memory_mib = 5000}", "2:24", "between 1 and 4096"},
 		{"list as text", "[callers.cli]\nallow = \"*\"", "2:9", "must be a list"},
-		{"list of numbers", "[callers.cli]\nallow = [\"*\", 3]", "2:15", "must hold strings"},
-		{"list of lists", "[callers.cli]\nallow = [[\"*\"]]", "2:1", "must hold strings"},
-		{"wrong effect", "[callers.cli]\ndeny = [\n  \"a.b\",\n  \"effect:evil\",\n]", "4:3", "an effect is read, write or destructive"},
-		{"glob in the middle", "[callers.cli]\ndeny = [\"cdp.*.enable\"]", "2:9", "names no tools"},
-		{"rule with a space", "[callers.cli]\ndeny = [\"cdp.Page \"]", "2:9", "names no tools"},
-		{"empty rule", "[callers.cli]\ndeny = [\"\"]", "2:9", "names no tools"},
-		{"unknown caller", "[callers.agent]\nallow = []", "1:10", "is no caller"},
-		{"caller without a client", "[callers.\"mcp:\"]\nallow = []", "1:10", "is no caller"},
-		{"caller with * in the middle", "[callers.\"mcp:a*b\"]\nallow = []", "1:10", "is no caller"},
-		{"caller twice", "[callers.\"mcp:A\"]\n[callers.\"mcp:a\"]\n", "2:10", "stands in line 1 already"},
-		{"plugin twice", "[plugin.a]\n[plugin.A]\n", "2:9", "stands in line 1 already"},
-		{"plugin name", "[plugin.\"a/b\"]\n", "1:9", "no plugin's name"},
+		{"list of numbers", "[callers.cli]\nallow = [\"*\", 3]", "2:15", "must contain strings"},
+		{"list of lists", "[callers.cli]\nallow = [[\"*\"]]", "2:1", "must contain strings"},
+		{"wrong effect", "[callers.cli]\ndeny = [\n  \"a.b\",\n  \"effect:evil\",\n]", "4:3",
+			"an effect is read, write or destructive"},
+		{"glob in the middle", "[callers.cli]\ndeny = [\"cdp.*.enable\"]", "2:9", "not a tool name or pattern"},
+		{"rule with a space", "[callers.cli]\ndeny = [\"cdp.Page \"]", "2:9", "not a tool name or pattern"},
+		{"empty rule", "[callers.cli]\ndeny = [\"\"]", "2:9", "not a tool name or pattern"},
+		{"unknown caller", "[callers.agent]\nallow = []", "1:10", "is not a caller"},
+		{"caller without a client", "[callers.\"mcp:\"]\nallow = []", "1:10", "is not a caller"},
+		{"caller with * in the middle", "[callers.\"mcp:a*b\"]\nallow = []", "1:10", "is not a caller"},
+		{"caller twice", "[callers.\"mcp:A\"]\n[callers.\"mcp:a\"]\n", "2:10", "is already in line 1"},
+		{"plugin twice", "[plugin.a]\n[plugin.A]\n", "2:9", "is already in line 1"},
+		{"plugin name", "[plugin.\"a/b\"]\n", "1:9", "not a valid name for a plugin"},
 		{"digest", "[plugin.p]\ndigest = \"sha256:abc\"", "2:10", "64 digits"},
 		{"digest in capitals", "[plugin.p]\ndigest = \"" + strings.ToUpper(digestA) + "\"", "2:10", "64 digits"},
 		{"signer", "[plugin.p]\nsigner = \"\"", "2:10", "public key"},
 		{"grants without a digest", "[plugin.p]\ngrants = [\"clock\"]", "2:1", "neither digest nor signer"},
-		{"no such grant", "[plugin.p]\n" + d + "grants = [\"clock\", \"root\"]", "3:20", "is no grant"},
+		{"no such grant", "[plugin.p]\n" + d + "grants = [\"clock\", \"root\"]", "3:20", "is not a grant"},
 		{"relative folder", "[plugin.p]\n" + d + "grants = [\"fs:ro:data=/data\"]", "3:11", "must be absolute"},
-		{"same guest path", "[plugin.p]\n" + d + "grants = [\n\"fs:ro:/a=/data\",\n\"fs:rw:/b=/data\"]", "5:1", "same as the grant in line 4"},
-		{"wildcard outside a page", "[plugin.p]\n" + d + "grants = [\"tool:cdp.Browser.*\"]", "3:11", "never granted by a wildcard"},
+		{"same guest path", "[plugin.p]\n" + d + "grants = [\n\"fs:ro:/a=/data\",\n\"fs:rw:/b=/data\"]", "5:1",
+			"same subject as the grant in line 4"},
+		{"wildcard outside a page", "[plugin.p]\n" + d + "grants = [\"tool:cdp.Browser.*\"]", "3:11",
+			"never granted by a wildcard"},
 		{"number that JSON has not", "[plugin.p.settings]\nx = [1.0, {y = nan}]", "2:16", "a number that JSON does not have"},
-		{"nested too deep", "[plugin.p.settings]\nx = " + strings.Repeat("[", 100) + strings.Repeat("]", 100), "2:1", "nested more than"},
-		{"keys nested too deep", "[plugin.p.settings]\n" + strings.Repeat("a.", 100000) + "a = 1", "2:123", "nested more than"},
+		{"nested too deep", "[plugin.p.settings]\nx = " + strings.Repeat("[", 100) + strings.Repeat("]", 100), "2:1",
+			"nested more than"},
+		{"keys nested too deep", "[plugin.p.settings]\n" + strings.Repeat("a.", 100000) + "a = 1", "2:123",
+			"nested more than"},
 		{"table nested too deep", "[a" + strings.Repeat(".a", 100) + "]\n", "1:130", "nested more than"},
-		{"inline tables nested too deep", "[plugin.p.settings]\nx = " + strings.Repeat("{a=", 100) + "1" + strings.Repeat("}", 100), "2:186", "nested more than"},
-		{"secret without a source", "[secrets.X]\n", "1:10", "lacks from"},
+		{"inline tables nested too deep", "[plugin.p.settings]\nx = " + strings.Repeat("{a=", 100) + "1" + strings.Repeat("}",
+			100), "2:186", "nested more than"},
+		{"secret without a source", "[secrets.X]\n", "1:10", "requires from"},
 		{"secret from nowhere", "[secrets.X]\nfrom = \"vault:x\"", "2:8", "from must be"},
 		{"secret from a relative file", "[secrets.X]\nfrom = \"file:x\"", "2:8", "must be absolute"},
-		{"secret from no command", "[secrets.X]\nfrom = \"cmd: \"", "2:8", "names no program"},
-		{"secret from an open quote", "[secrets.X]\nfrom = \"cmd:echo 'x\"", "2:8", "open quote"},
-		{"secret name", "[secrets.\"a b\"]\nfrom = \"store\"", "1:10", "no secret's name"},
+		{"secret from no command", "[secrets.X]\nfrom = \"cmd: \"", "2:8", "requires a program"},
+		{"secret from an unclosed quote", "[secrets.X]\nfrom = \"cmd:echo 'x\"", "2:8", "unclosed quote"},
+		{"secret name", "[secrets.\"a b\"]\nfrom = \"store\"", "1:10", "not a valid name for a secret"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -548,7 +617,8 @@ func TestReportsAllProblems(t *testing.T) {
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 3 {
 		t.Errorf("got %q", lines)
 	}
-	_, err = Load(folderOf(t, "[operator]\n"+strings.Repeat("a", 1)+"=1\nb=1\nc=1\nd=1\ne=1\nf=1\ng=1\nh=1\ni=1\n", ""), Env{})
+	_, err = Load(folderOf(t, "[operator]\n"+strings.Repeat("a", 1)+"=1\nb=1\nc=1\nd=1\ne=1\nf=1\ng=1\nh=1\ni=1\n", ""),
+		Env{})
 	if !strings.HasSuffix(err.Error(), "\nand 1 more") {
 		t.Errorf("got %v", err)
 	}
@@ -564,19 +634,21 @@ func TestFailsClosed(t *testing.T) {
 		make func(t *testing.T, dir, path string)
 		want string
 	}{
-		{"world-writable", func(t *testing.T, dir, path string) { must(t, os.Chmod(path, 0o646)) }, "everybody may write it"},
-		{"world-writable folder", func(t *testing.T, dir, path string) { must(t, os.Chmod(dir, 0o777)) }, "everybody may write in its folder"},
+		{"world-writable", func(t *testing.T, dir, path string) { must(t, os.Chmod(path, 0o646)) }, "everybody can write to it"},
+		{"world-writable folder", func(t *testing.T, dir, path string) { must(t, os.Chmod(dir, 0o777)) },
+			"everybody can write to its folder"},
 		{"taken from a world-writable folder", func(t *testing.T, dir, path string) {
 			must(t, os.Remove(path))
 			must(t, os.Chmod(dir, 0o777))
-		}, "everybody may write in its folder"},
+		}, "everybody can write to its folder"},
 		{"replaced by another user", func(t *testing.T, dir, path string) {
 			must(t, os.Remove(path))
 			must(t, os.WriteFile(path, []byte(good+"# theirs\n"), 0o644))
 			chownToNobody(t, path)
 		}, "belongs to another user"},
 		{"in the folder of another user", func(t *testing.T, dir, path string) { chownToNobody(t, dir) }, "its folder"},
-		{"a folder", func(t *testing.T, dir, path string) { must(t, os.Remove(path)); must(t, os.Mkdir(path, 0o700)) }, "is not a file"},
+		{"a folder", func(t *testing.T, dir, path string) { must(t, os.Remove(path)); must(t, os.Mkdir(path, 0o700)) },
+			"is not a file"},
 		{"a link to nowhere", func(t *testing.T, dir, path string) {
 			must(t, os.Remove(path))
 			must(t, os.Symlink(filepath.Join(dir, "gone"), path))

@@ -6,8 +6,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// RequestedBy tells whether a manifest asks for what a grant gives: for something of its name and for its whole mode, all its
-// methods and the reading of its secret. More than what is asked has no effect, and is most likely meant for another plugin.
+// RequestedBy reports whether a manifest requests what a grant gives: something of its name with the whole mode, all
+// methods and the reading of the secret. Whatever exceeds the request has no effect, and is most likely meant for
+// another plugin.
 func (g Grant) RequestedBy(caps manifest.Capabilities) bool {
 	only := entry{generated: &plugin{granted: true, grants: []locatedGrant{{Grant: g}}}}
 	evaluated := only.evaluate(caps, "", Env{LookupEnv: func(string) (string, bool) { return "", true }})

@@ -19,15 +19,15 @@ import (
 	"github.com/parley-tools/parley/host/internal/private"
 )
 
-// MaxSecret bounds a secret, in bytes.
+// MaxSecret is the size limit of a secret, in bytes.
 const MaxSecret = 64 << 10
 
-// secretTimeout bounds a command that is asked for a secret.
+// secretTimeout limits a command that prints a secret.
 const secretTimeout = 15 * time.Second
 
-// Secret returns the value of a secret, from where [secrets.NAME] says or else from the store. One line
-// ending at the end is cut off. It says nothing about who may have it: a grant does. The error is
-// config_error and never holds anything of the value.
+// Secret returns the value of a secret, from the source in [secrets.NAME] or else from the store, without one line
+// break at its end. It does not check who may have it: grants do. The error is config_error and never contains any of
+// the value.
 func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 	s, err := p.current()
 	if err != nil {
@@ -46,11 +46,13 @@ func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 		if src.pos.file != "" {
 			at = " (" + src.pos.String() + ")"
 		}
-		return "", host.Errorf(host.ConfigError, "secret %s has no value: %v%s", quote(name), host.WithoutPath(err), at).WithNext("parley secret set " + name)
+		return "", host.Errorf(host.ConfigError, "secret %s has no value: %v%s", quote(name), host.WithoutPath(err),
+			at).WithNext("parley secret set " + name)
 	}
 	value = strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
 	if value == "" || len(value) > MaxSecret {
-		return "", host.Errorf(host.ConfigError, "secret %s is empty or longer than %d bytes", quote(name), MaxSecret).WithNext("parley secret set " + name)
+		return "", host.Errorf(host.ConfigError, "secret %s is empty or longer than %d bytes", quote(name),
+			MaxSecret).WithNext("parley secret set " + name)
 	}
 	return value, nil
 }
@@ -65,14 +67,14 @@ func (p *Policy) fetch(ctx context.Context, name, from string) (string, error) {
 		}
 		return value, nil
 	case "file":
-		return readSecret(rest, writableByAll, "everybody may write it")
+		return readSecret(rest, writableByAll, "everybody can write to it")
 	case "cmd":
 		return runForSecret(ctx, rest)
 	}
 	return Store{p.env.Store}.get(name)
 }
 
-// runForSecret takes what a program prints. What it says on stderr is dropped, because it may hold the secret too.
+// runForSecret returns what a program prints. Its stderr is dropped, because it may contain the secret, too.
 func runForSecret(ctx context.Context, command string) (string, error) {
 	words, err := splitWords(command)
 	if err != nil {
@@ -81,7 +83,7 @@ func runForSecret(ctx context.Context, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.WaitDelay = time.Second // a grandchild that keeps the pipe open
+	cmd.WaitDelay = time.Second // a child of the program may keep the pipe open
 	out := &boundedBuffer{}
 	cmd.Stdout = out
 	err = cmd.Run()
@@ -94,7 +96,7 @@ func runForSecret(ctx context.Context, command string) (string, error) {
 	return out.String(), nil
 }
 
-// boundedBuffer keeps a little more than a secret can be and drops the rest.
+// boundedBuffer keeps a little more than the largest secret and drops the rest.
 type boundedBuffer struct{ bytes.Buffer }
 
 func (b *boundedBuffer) Write(data []byte) (int, error) {
@@ -104,7 +106,7 @@ func (b *boundedBuffer) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// readSecret reads a file unless others may do with it what they must not.
+// readSecret reads a file unless tooOpen reports that others have too many rights to it.
 func readSecret(path string, tooOpen func(fs.FileInfo) bool, tooOpenReason string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -125,14 +127,14 @@ func readSecret(path string, tooOpen func(fs.FileInfo) bool, tooOpenReason strin
 	return string(data), err
 }
 
-// SecretSource says where a secret comes from, and nothing of its value.
+// SecretSource says where a secret comes from, without its value.
 type SecretSource struct {
 	Name string `json:"name"`
 	From string `json:"from"`         // "store", "env:NAME", "file:PATH" or "cmd:PROGRAM"
-	At   string `json:"at,omitempty"` // the line of the policy that says so
+	At   string `json:"at,omitempty"` // position in the policy, FILE:LINE
 }
 
-// Secrets lists what the store keeps and what the policy takes from elsewhere, by name.
+// Secrets lists the secrets of the store and of the policy, by name.
 func (p *Policy) Secrets() ([]SecretSource, error) {
 	s, err := p.current()
 	if err != nil {
@@ -149,7 +151,7 @@ func (p *Policy) Secrets() ([]SecretSource, error) {
 		}
 	}
 	files := s.files()
-	slices.Reverse(files) // the winning one last
+	slices.Reverse(files) // the one with precedence last
 	for _, f := range files {
 		for name, src := range f.secrets {
 			from := src.from
@@ -167,38 +169,39 @@ func (p *Policy) Secrets() ([]SecretSource, error) {
 	return list, nil
 }
 
-// Store keeps secrets as files of mode 0600 in a folder of mode 0700.
+// Store keeps secrets in files of mode 0600 in a folder of mode 0700.
 type Store struct{ Dir string }
 
-// A prefix, because some systems know files of any folder by names such as CON.
+// The prefix avoids names such as CON, which Windows reserves in every folder.
 const storePrefix = "secret-"
 
-// Set keeps a value under a name, replacing an older one.
+// Set stores a value under a name, and replaces an older one.
 func (s Store) Set(name, value string) error {
 	if !isName(name) {
-		return host.Errorf(host.InvalidArgs, "%s is no secret's name: expected letters, digits and underscores", quote(name))
+		return host.Errorf(host.InvalidArgs, "%s is not a valid name for a secret: expected letters, digits and underscores",
+			quote(name))
 	}
 	if value == "" || len(value) > MaxSecret {
-		return host.Errorf(host.InvalidArgs, "a secret has between 1 and %d bytes, and this one has %d", MaxSecret, len(value))
+		return host.Errorf(host.InvalidArgs, "a secret has 1 to %d bytes; this one has %d", MaxSecret, len(value))
 	}
 	names, err := s.Names()
 	if err != nil {
 		return err
 	}
-	// Some file systems would take the two names for one.
+	// Some file systems ignore case.
 	if i := slices.IndexFunc(names, func(n string) bool { return n != name && strings.EqualFold(n, name) }); i >= 0 {
-		return host.Errorf(host.AlreadyExists, "there is a secret %s already, and names do not differ by case", names[i])
+		return host.Errorf(host.AlreadyExists, "there is already a secret %s, and names do not differ by case", names[i])
 	}
 	if err = os.MkdirAll(s.Dir, 0o700); err == nil {
 		err = writeFile(filepath.Join(s.Dir, storePrefix+name), []byte(value))
 	}
 	if err != nil {
-		return host.Errorf(host.ConfigError, "secret %s cannot be kept in %s: %v", name, s.Dir, host.WithoutPath(err))
+		return host.Errorf(host.ConfigError, "secret %s cannot be stored in %s: %v", name, s.Dir, host.WithoutPath(err))
 	}
 	return nil
 }
 
-// Names lists the names of what is kept, sorted.
+// Names returns the names of the stored secrets, sorted.
 func (s Store) Names() ([]string, error) {
 	names := []string{}
 	if s.Dir == "" {
@@ -217,7 +220,7 @@ func (s Store) Names() ([]string, error) {
 	return names, nil
 }
 
-// Remove forgets a secret; not_found if there is none.
+// Remove deletes a secret. The error is not_found if there is none.
 func (s Store) Remove(name string) error {
 	names, err := s.Names()
 	if err != nil {
@@ -234,12 +237,13 @@ func (s Store) Remove(name string) error {
 
 func (s Store) get(name string) (string, error) {
 	if s.Dir == "" || !isName(name) {
-		return "", errors.New("there is no store for it")
+		return "", errors.New("there is no secret store")
 	}
 	shared := func(info fs.FileInfo) bool { return !private.OwnerOnly(info) }
-	value, err := readSecret(filepath.Join(s.Dir, storePrefix+name), shared, "others may read it: chmod 600 it and change the secret")
+	value, err := readSecret(filepath.Join(s.Dir, storePrefix+name), shared,
+		"others may read it: chmod 600 it and change the secret")
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", errors.New("nothing was stored under that name")
+		return "", errors.New("no secret of that name is stored")
 	}
 	return value, err
 }

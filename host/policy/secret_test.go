@@ -62,7 +62,7 @@ from = "cmd:head -c 10000000 /dev/zero"
 		{"UNSET", "", "NONE is not set (policy.toml:5)"},
 		{"BLANK", "", "is empty"},
 		{"FILE", "from file", ""},
-		{"SHARED", "", "everybody may write it"},
+		{"SHARED", "", "everybody can write to it"},
 		{"GONE", "", "no such file"},
 		{"FOLDER", "", "is not a file"},
 		{"LONG", "", "longer than"},
@@ -72,8 +72,8 @@ from = "cmd:head -c 10000000 /dev/zero"
 		{"FAILS", "", "exit status 3"},
 		{"NOPROGRAM", "", "no such file"},
 		{"FLOOD", "", "longer than"},
-		{"NOWHERE", "", "nothing was stored under that name"},
-		{"../store/secret-KEPT", "", "no store"},
+		{"NOWHERE", "", "no secret of that name"},
+		{"../store/secret-KEPT", "", "no secret store"},
 	}
 	for _, tt := range tests {
 		got, err := p.Secret(context.Background(), tt.name)
@@ -124,7 +124,8 @@ func TestStore(t *testing.T) {
 	for _, tt := range []struct {
 		name, value string
 		code        host.Code
-	}{{"a", "1", host.AlreadyExists}, {"../A", "1", host.InvalidArgs}, {"", "1", host.InvalidArgs}, {"C", "", host.InvalidArgs}, {"C", strings.Repeat("x", MaxSecret+1), host.InvalidArgs}} {
+	}{{"a", "1", host.AlreadyExists}, {"../A", "1", host.InvalidArgs}, {"", "1", host.InvalidArgs}, {"C", "",
+		host.InvalidArgs}, {"C", strings.Repeat("x", MaxSecret+1), host.InvalidArgs}} {
 		if err := s.Set(tt.name, tt.value); err == nil || host.AsError(err).Code != tt.code {
 			t.Errorf("%q: got %v, want %s", tt.name, err, tt.code)
 		}

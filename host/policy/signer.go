@@ -7,11 +7,11 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// Signer is who signed a build of a plugin, as far as that was verified.
+// Signer is the verified signer of a build of a plugin.
 type Signer struct {
-	Key     string // public key; "" if there is no signature that fits
-	Trusted bool   // the operator's list of keys has it
-	Shipped bool   // the build is a part of this program, which needs no signature beside it
+	Key     string // public key; "" without a valid signature
+	Trusted bool   // the key is in the operator's list
+	Shipped bool   // the build is part of this program, and needs no signature
 }
 
 func (e Env) signer(plugin, digest string) (Signer, error) {
@@ -21,16 +21,18 @@ func (e Env) signer(plugin, digest string) (Signer, error) {
 	return e.Signer(plugin, digest)
 }
 
-// approve tells whether the operator lets a build of a plugin run at all. The error is integrity where policy.toml binds the
-// plugin to another digest or signer, or demands a trusted signature and there is none. A signer that policy.toml names for a
-// plugin is trusted for that plugin. What is compiled in ("" for a digest) is never refused.
+// approve returns an error if the operator does not let a build of a plugin run. It is integrity where policy.toml
+// binds the plugin to another digest or signer, or requires a trusted signature and there is none. A signer that
+// policy.toml names for a plugin is trusted for that plugin. Plugins that are compiled in (digest "") are always
+// approved.
 func (s *state) approve(plugin, digest string, env Env) error {
 	if digest == "" {
 		return nil
 	}
 	pin := s.entry(plugin).manual
 	if pin != nil && pin.digest != "" && pin.digest != digest {
-		return host.Errorf(host.Integrity, "%s:%d approves %s as %s, and this build is %s", pin.pos.file, pin.boundPos.line, plugin, pin.digest, digest).
+		return host.Errorf(host.Integrity, "%s:%d approves %s as %s, and this build is %s", pin.pos.file, pin.boundPos.line,
+			plugin, pin.digest, digest).
 			WithNext("install the approved build again, or change that line after looking at parley plugin show " + plugin)
 	}
 	demand := s.requireSigner()
@@ -45,12 +47,14 @@ func (s *state) approve(plugin, digest string, env Env) error {
 		if by.Key == pin.signer {
 			return nil
 		}
-		return host.Errorf(host.Integrity, "%s:%d wants %s signed with the key %s, and %s", pin.pos.file, pin.signerPos.line, plugin, pin.signer, by.describe()).
+		return host.Errorf(host.Integrity, "%s:%d requires %s to be signed with the key %s, and %s", pin.pos.file,
+			pin.signerPos.line, plugin, pin.signer, by.describe()).
 			WithNext("install a build that is signed with that key, or change that line after parley plugin verify " + plugin)
 	case by.Trusted || by.Shipped:
 		return nil
 	}
-	refused := host.Errorf(host.Integrity, "%s:%d wants every plugin signed with a trusted key, and %s: %s", demand.file, demand.line, plugin, by.describe())
+	refused := host.Errorf(host.Integrity, "%s:%d requires every plugin to be signed with a trusted key, and %s is "+
+		"not: %s", demand.file, demand.line, plugin, by.describe())
 	if by.Key != "" {
 		refused.Next = append(refused.Next, "parley plugin trust "+shellQuote(by.Key))
 	}
@@ -61,14 +65,14 @@ func (s *state) approve(plugin, digest string, env Env) error {
 func (s Signer) describe() string {
 	switch {
 	case s.Key == "":
-		return "this build has no signature that fits"
+		return "this build has no valid signature"
 	case !s.Trusted:
 		return "this build is signed with the key " + s.Key + ", which is not trusted"
 	}
 	return "this build is signed with the key " + s.Key
 }
 
-// Signer is the public key that policy.toml binds a plugin to, or "".
+// Signer returns the public key to which policy.toml binds a plugin, or "".
 func (p *Policy) Signer(plugin string) (string, error) {
 	s, err := p.current()
 	if err != nil {
@@ -80,7 +84,7 @@ func (p *Policy) Signer(plugin string) (string, error) {
 	return "", nil
 }
 
-// requireSigner is where a trusted signature is demanded of every plugin; nil if it is not.
+// requireSigner returns the position that requires a trusted signature of every plugin, or nil.
 func (s *state) requireSigner() *position {
 	for _, f := range s.files() {
 		if f.requireSigner != nil {
@@ -93,8 +97,8 @@ func (s *state) requireSigner() *position {
 	return nil
 }
 
-// signerMismatch says why a part that is bound to a signer is not about a build; "" if it is. A key that policy.toml names needs no
-// other trust.
+// signerMismatch says why a part that is bound to a signer does not apply to a build; "" if it does. A key that
+// policy.toml names needs no other trust.
 func (e entry) signerMismatch(bound *plugin, digest string, env Env) string {
 	if bound.signer == "" {
 		return ""
@@ -102,7 +106,7 @@ func (e entry) signerMismatch(bound *plugin, digest string, env Env) string {
 	by, err := env.signer(bound.name, digest)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("granted to a signer that cannot be told (%s): %v", bound.signerPos, err)
+		return fmt.Sprintf("granted to a signer that cannot be verified (%s): %v", bound.signerPos, err)
 	case by.Key != bound.signer:
 		return fmt.Sprintf("granted to another signer (%s)", bound.signerPos)
 	case !by.Trusted && bound != e.manual && (e.manual == nil || e.manual.signer != by.Key):
@@ -111,7 +115,7 @@ func (e entry) signerMismatch(bound *plugin, digest string, env Env) string {
 	return ""
 }
 
-// acceptsGrantsTo tells whether grants to a digest or signer would hold beside what the part itself is bound to.
+// acceptsGrantsTo reports whether grants to a digest or signer would apply, given what the part itself is bound to.
 func (pin *plugin) acceptsGrantsTo(to string, env Env) bool {
 	switch {
 	case pin.digest != "" && pin.digest != to:
@@ -122,7 +126,8 @@ func (pin *plugin) acceptsGrantsTo(to string, env Env) bool {
 	return isDigest(to) && (entry{manual: pin}).signerMismatch(pin, to, env) == ""
 }
 
-// describeRefusal ends a call of a build that the operator did not approve; it shows how its manifest differs from the approved one's.
+// describeRefusal completes the error about a build that is not approved: it says how its manifest differs from the
+// approved one.
 func (s *state) describeRefusal(err error, plugin, digest string, env Env) error {
 	refused := host.AsError(err)
 	if refused.Code != host.Integrity {
@@ -135,22 +140,24 @@ func (s *state) describeRefusal(err error, plugin, digest string, env Env) error
 	return refused
 }
 
-// RevokeStale prepares a change that takes away what grants.toml gives to another build of a plugin than the one with this
-// digest; with "" the plugin is gone. There is nothing to change (false) where nothing is given, or to this build or its
-// signer. Notes say what policy.toml gives, which only the operator can take away.
+// RevokeStale prepares a change that removes what grants.toml gives to other builds of a plugin than the one with this
+// digest; "" means that the plugin was removed. It returns false if there is nothing to change. Notes say what
+// policy.toml grants, which only the operator can remove.
 func (p *Policy) RevokeStale(plugin, digest string) (Edit, bool, error) {
 	s, err := p.current()
 	if err != nil {
 		return Edit{}, false, err
 	}
 	e := s.entry(plugin)
-	if e.generated != nil && len(e.generated.grants) > 0 && (entry{generated: e.generated}).unboundReason(e.generated, digest, p.env) != "" {
+	if e.generated != nil && len(e.generated.grants) > 0 && (entry{generated: e.generated}).unboundReason(e.generated,
+		digest, p.env) != "" {
 		edit, err := p.Revoke(plugin)
 		return edit, err == nil, err
 	}
 	var edit Edit
 	if e.manual != nil && len(e.manual.grants) > 0 {
-		edit.Notes = []string{fmt.Sprintf("%s:%d sets the grants of %s by hand, and those stay", e.manual.pos.file, e.manual.grantsPos.line, plugin)}
+		edit.Notes = []string{fmt.Sprintf("%s:%d sets the grants of %s by hand, and those remain", e.manual.pos.file,
+			e.manual.grantsPos.line, plugin)}
 	}
 	return edit, false, nil
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// signedBy is an Env in which builds were signed as a table says.
+// signedBy returns an Env with the given signers of builds.
 func signedBy(signers map[string]Signer) Env {
 	return Env{Signer: func(_, digest string) (Signer, error) { return signers[digest], nil }}
 }
 
-// TestSigner: what policy.toml demands of signatures, for one plugin and for all.
+// Signatures that policy.toml requires, of one plugin and of all.
 func TestSigner(t *testing.T) {
 	pinned := "[plugin.p]\nsigner = \"RWQkey\"\ngrants = [\"clock\"]\n"
 	required := "[operator]\nrequire_signer = true\n"
@@ -28,23 +28,30 @@ func TestSigner(t *testing.T) {
 	}{
 		{"pinned and signed", pinned, "", Signer{Key: "RWQkey"}, "", true},
 		{"pinned, signed and trusted", pinned, "", Signer{Key: "RWQkey", Trusted: true}, "", true},
-		{"pinned, another signer", pinned, "", Signer{Key: "RWQother", Trusted: true}, "policy.toml:2 wants p signed with the key RWQkey, and this build is signed with the key RWQother; nothing was run", false},
-		{"pinned, unsigned", pinned, "", Signer{}, "policy.toml:2 wants p signed with the key RWQkey, and this build has no signature that fits", false},
-		{"pinned, shipped", pinned, "", Signer{Shipped: true}, "this build has no signature that fits", false},
+		{"pinned, another signer", pinned, "", Signer{Key: "RWQother", Trusted: true}, "policy.toml:2 requires p to be signed with " +
+			"the key RWQkey, and this build is signed with the key RWQother; nothing was run", false},
+		{"pinned, unsigned", pinned, "", Signer{},
+			"policy.toml:2 requires p to be signed with the key RWQkey, and this build has no valid signature", false},
+		{"pinned, shipped", pinned, "", Signer{Shipped: true}, "this build has no valid signature", false},
 		{"required, trusted", required, "", Signer{Key: "RWQkey", Trusted: true}, "", false},
-		{"required, not trusted", required, "", Signer{Key: "RWQkey"}, "policy.toml:2 wants every plugin signed with a trusted key, and p: this build is signed with the key RWQkey, which is not trusted", false},
-		{"required, unsigned", required, "", Signer{}, "policy.toml:2 wants every plugin signed", false},
+		{"required, not trusted", required, "", Signer{Key: "RWQkey"}, "policy.toml:2 requires every plugin to be signed with a " +
+			"trusted key, and p is not: this build is signed with the key RWQkey, which is not trusted", false},
+		{"required, unsigned", required, "", Signer{}, "policy.toml:2 requires every plugin to be signed", false},
 		{"required, shipped", required, "", Signer{Shipped: true}, "", false},
 		{"required, and pinned by hand", required + pinned, "", Signer{Key: "RWQkey"}, "", true},
 		{"not required", "[operator]\nrequire_signer = false\n", required, Signer{}, "", false},
-		{"required by the other file", "", required, Signer{}, "grants.toml:2 wants every plugin signed", false},
+		{"required by the other file", "", required, Signer{}, "grants.toml:2 requires every plugin to be signed", false},
 		{"granted to a signer", "", pinned, Signer{Key: "RWQkey", Trusted: true}, "", true},
 		{"granted to a signer that is not trusted", "", pinned, Signer{Key: "RWQkey"}, "", false},
-		{"granted to a signer that is trusted for this", "[plugin.p]\nsigner = \"RWQkey\"\n", pinned, Signer{Key: "RWQkey"}, "", true},
+		{"granted to a signer that is trusted for this", "[plugin.p]\nsigner = \"RWQkey\"\n", pinned, Signer{Key: "RWQkey"},
+			"", true},
 		{"granted to another signer", "", pinned, Signer{Key: "RWQother", Trusted: true}, "", false},
-		{"a digest and a signer, both right", "[plugin.p]\ndigest = \"" + digestA + "\"\nsigner = \"RWQkey\"\n", "", Signer{Key: "RWQkey"}, "", false},
-		{"a digest and a signer, the digest wrong", "[plugin.p]\ndigest = \"" + digestB + "\"\nsigner = \"RWQkey\"\n", "", Signer{Key: "RWQkey"}, "policy.toml:2 approves p as " + digestB, false},
-		{"a digest and a signer, the signer wrong", "[plugin.p]\ndigest = \"" + digestA + "\"\nsigner = \"RWQkey\"\n", "", Signer{}, "policy.toml:3 wants p signed", false},
+		{"a digest and a signer, both right", "[plugin.p]\ndigest = \"" + digestA + "\"\nsigner = \"RWQkey\"\n", "",
+			Signer{Key: "RWQkey"}, "", false},
+		{"a digest and a signer, the digest wrong", "[plugin.p]\ndigest = \"" + digestB + "\"\nsigner = \"RWQkey\"\n", "",
+			Signer{Key: "RWQkey"}, "policy.toml:2 approves p as " + digestB, false},
+		{"a digest and a signer, the signer wrong", "[plugin.p]\ndigest = \"" + digestA + "\"\nsigner = \"RWQkey\"\n", "",
+			Signer{}, "policy.toml:3 requires p to be signed", false},
 	} {
 		p, err := Load(folderOf(t, c.hand, c.made), signedBy(map[string]Signer{digestA: c.by}))
 		must(t, err)
@@ -54,7 +61,8 @@ func TestSigner(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if (err == nil) != (c.want == "") || !strings.Contains(got, c.want) || err != nil && host.AsError(err).Code != host.Integrity {
+		if (err == nil) != (c.want == "") || !strings.Contains(got, c.want) || err != nil &&
+			host.AsError(err).Code != host.Integrity {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 		if d.Grant.Clock != c.clock {
@@ -66,7 +74,7 @@ func TestSigner(t *testing.T) {
 	}
 }
 
-// TestSignerUnknown: where nobody knows signers, nobody has signed; where they cannot be told, nothing runs.
+// Without Env.Signer no build is signed; where it fails, nothing runs.
 func TestSignerUnknown(t *testing.T) {
 	ask := host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA}
 	dir := folderOf(t, "[operator]\nrequire_signer = true\n", "")
@@ -83,7 +91,7 @@ func TestSignerUnknown(t *testing.T) {
 	}
 }
 
-// TestDifference: a build that is not the approved one is refused together with how their manifests differ.
+// The error about a build that is not approved says how its manifest differs.
 func TestDifference(t *testing.T) {
 	env := Env{Difference: func(plugin, approved, found string) string { return "- " + approved + "\n+ " + found + "\n" }}
 	p, err := Load(folderOf(t, "[plugin.p]\ndigest = \""+digestB+"\"\n", ""), env)
@@ -92,14 +100,16 @@ func TestDifference(t *testing.T) {
 	if want := "; nothing was run\n- " + digestB + "\n+ " + digestA; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v, want it to end in %q", err, want)
 	}
-	if x := p.Explain(host.Info{Name: "p", Digest: digestA}, nil, ""); len(x.Notes) != 1 || !strings.HasPrefix(x.Notes[0], "it does not run: ") || strings.Contains(x.Notes[0], "\n") {
+	if x := p.Explain(host.Info{Name: "p", Digest: digestA}, nil, ""); len(x.Notes) != 1 || !strings.HasPrefix(x.Notes[0],
+		"it does not run: ") || strings.Contains(x.Notes[0], "\n") {
 		t.Errorf("explained before anything runs: %q", x.Notes)
 	}
 }
 
-// TestGrantToASignedBuild: a build that the signer of policy.toml signed may be granted rights, and no other.
+// Where policy.toml names a signer, only builds that it signed can be granted rights.
 func TestGrantToASignedBuild(t *testing.T) {
-	p, err := Load(folderOf(t, "[plugin.p]\nsigner = \"RWQkey\"\n", ""), signedBy(map[string]Signer{digestA: {Key: "RWQkey"}}))
+	p, err := Load(folderOf(t, "[plugin.p]\nsigner = \"RWQkey\"\n", ""),
+		signedBy(map[string]Signer{digestA: {Key: "RWQkey"}}))
 	must(t, err)
 	if _, err := p.Grant("p", digestA, grants(t, "clock")...); err != nil {
 		t.Error(err)
@@ -114,7 +124,7 @@ func TestGrantToASignedBuild(t *testing.T) {
 	}
 }
 
-// TestRevokeStale: what was granted to another build goes, what was granted to this one or its signer stays.
+// Grants for another build are revoked; those for this one or its signer remain.
 func TestRevokeStale(t *testing.T) {
 	toA := "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = [\"clock\", \"random\"]\n"
 	toKey := "[plugin.p]\nsigner = \"RWQkey\"\ngrants = [\"clock\"]\n"
@@ -138,7 +148,8 @@ func TestRevokeStale(t *testing.T) {
 		if err != nil || some != (c.gone != nil) || !slices.Equal(edit.Removed, c.gone) {
 			t.Errorf("%s: %v, %v, %v", c.name, edit.Removed, some, err)
 		}
-		if said := strings.Join(edit.Notes, ""); (c.hand != "") != strings.Contains(said, "policy.toml:3 sets the grants of P by hand, and those stay") {
+		if said := strings.Join(edit.Notes, ""); (c.hand != "") != strings.Contains(said,
+			"policy.toml:3 sets the grants of P by hand, and those remain") {
 			t.Errorf("%s: notes %q", c.name, edit.Notes)
 		}
 	}

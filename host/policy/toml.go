@@ -17,33 +17,32 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// position is where something is written, for errors and explanations. Lines and columns begin at 1.
+// position is a position in a file, for errors and explanations. Lines and columns begin at 1.
 type position struct {
 	file         string
 	line, column int
 }
 
-// problem is one thing that is wrong in a file.
+// problem is something that is wrong in a file.
 type problem struct {
 	pos  position
 	text string
 }
 
-// document is a TOML text with the position of each key and value. go-toml's own strict decoding into
-// structs takes keys without regard to case and knows no places of what it has read, so we walk the
-// generic tree ourselves.
+// document is a TOML text with the position of each key and value. go-toml's strict decoding into structs ignores the
+// case of keys and does not report positions, so this package walks the generic tree itself.
 type document struct {
 	file     string
 	root     map[string]any
-	keys     map[string]position // by pathKey: where the key is written first
-	values   map[string]position // where the value begins; arrays have none
+	keys     map[string]position // by pathKey: the first position of the key
+	values   map[string]position // the first position of the value; arrays have none
 	problems []problem
 }
 
-// maxNesting bounds keys and values within each other; the schema needs few, only settings are free.
+// maxNesting limits the nesting of keys and values. The schema needs little; only settings are free.
 const maxNesting = 64
 
-// parseDocument reads a TOML text. Of a text that is not TOML it returns the document with one problem.
+// parseDocument parses a TOML text. If it is not TOML, the document has one problem.
 func parseDocument(file string, data []byte) *document {
 	d := &document{file: file, keys: map[string]position{}, values: map[string]position{}}
 	if err := toml.Unmarshal(data, &d.root); err != nil {
@@ -62,9 +61,9 @@ func parseDocument(file string, data []byte) *document {
 	return d
 }
 
-// locate fills in the places. The text is known to be valid.
+// locate fills in the positions. The text is valid TOML.
 func (d *document) locate(data []byte) {
-	var lines []int // offset of each line's beginning
+	var lines []int // offset of each line
 	for i := range data {
 		if i == 0 || data[i-1] == '\n' {
 			lines = append(lines, i)
@@ -128,7 +127,7 @@ func (d *document) locate(data []byte) {
 	}
 }
 
-// pathKey appends a part to a path; no part can hold the separator, which TOML refuses in keys unless escaped.
+// pathKey appends a part to a path; quoting keeps parts apart.
 func pathKey(path, part string) string {
 	return path + strconv.Quote(part) + "."
 }
@@ -137,7 +136,7 @@ func (d *document) addProblem(at position, format string, args ...any) {
 	d.problems = append(d.problems, problem{at, fmt.Sprintf(format, args...)})
 }
 
-// table is a table of a document and what it is called in errors.
+// table is a table of a document, and its name for errors.
 type table struct {
 	doc    *document
 	path   string
@@ -149,7 +148,7 @@ func (d *document) table() table { return table{doc: d, values: d.root} }
 
 func (t table) keyPos(key string) position { return t.doc.keys[pathKey(t.path, key)] }
 
-// valuePos is where the value of a key begins.
+// valuePos returns the position of the value of a key.
 func (t table) valuePos(key string) position {
 	if at, ok := t.doc.values[pathKey(t.path, key)]; ok {
 		return at
@@ -161,7 +160,7 @@ func (t table) addProblem(key, format string, args ...any) {
 	t.doc.addProblem(t.valuePos(key), format, args...)
 }
 
-// names are the keys in the order of the file.
+// names returns the keys in the order of the file.
 func (t table) names() []string {
 	names := make([]string, 0, len(t.values))
 	for k := range t.values {
@@ -181,7 +180,7 @@ func (p position) compare(q position, a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// allowKeys refuses keys that are not known.
+// allowKeys reports all other keys as problems.
 func (t table) allowKeys(known ...string) {
 	for _, k := range t.names() {
 		if slices.Contains(known, k) {
@@ -241,7 +240,7 @@ func (t table) boolean(key string) (bool, bool) {
 	return b, ok
 }
 
-// integer reads a whole number between 1 and most.
+// integer reads a whole number from 1 to limit; 0 if the key is absent.
 func (t table) integer(key string, limit int) int {
 	v, ok := t.values[key]
 	if !ok {
@@ -259,16 +258,17 @@ func (t table) integer(key string, limit int) int {
 	return int(n)
 }
 
-// oneOf reads one of a few words; "" where the key is absent.
+// oneOf reads one of a few words; "" if the key is absent.
 func (t table) oneOf(key string, words ...string) string {
 	s, ok := t.text(key)
 	if ok && !slices.Contains(words, s) {
-		t.addProblem(key, "%s must be \"%s\" or \"%s\", not %s", key, strings.Join(words[:len(words)-1], `", "`), words[len(words)-1], quote(s))
+		last := len(words) - 1
+		t.addProblem(key, "%s must be \"%s\" or \"%s\", not %s", key, strings.Join(words[:last], `", "`), words[last], quote(s))
 	}
 	return s
 }
 
-// duration reads a time such as "30s", longer than nothing and at most a day.
+// duration reads a time such as "30s", of 1ms to a day; 0 if the key is absent.
 func (t table) duration(key string) time.Duration {
 	s, ok := t.text(key)
 	if !ok {
@@ -306,7 +306,7 @@ func (t table) list(key string) ([]element, bool) {
 		}
 		s, ok := v.(string)
 		if !ok {
-			t.doc.addProblem(at, "%s must hold strings, not %s", key, typeName(v))
+			t.doc.addProblem(at, "%s must contain strings, not %s", key, typeName(v))
 			continue
 		}
 		items = append(items, element{s, at})
@@ -314,7 +314,7 @@ func (t table) list(key string) ([]element, bool) {
 	return items, true
 }
 
-// json returns a table as a JSON object. Dates become strings; numbers that JSON has not are refused.
+// json returns a table as a JSON object. Dates become strings; numbers that JSON does not have are problems.
 func (t table) json() json.RawMessage {
 	if !t.allFinite(t.path, t.values) {
 		return nil
@@ -332,7 +332,7 @@ func (t table) allFinite(path string, v any) bool {
 	switch v := v.(type) {
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			t.doc.addProblem(t.doc.values[path], "[%s] holds a number that JSON does not have", t.name)
+			t.doc.addProblem(t.doc.values[path], "[%s] contains a number that JSON does not have", t.name)
 			return false
 		}
 	case map[string]any:
