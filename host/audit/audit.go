@@ -1,5 +1,5 @@
-// Package audit keeps the operator's evidence of what was called and what was changed: JSON lines, each chained to the one before it
-// by hash, in files that rotate. It holds no parameters, no results and nothing that a guest said.
+// Package audit keeps the operator's record of what was called and changed: JSON lines, each of which holds the hash of
+// the line before it, in files that rotate. The log contains no parameters, no results and no text of a guest.
 package audit
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// What Config.Mode may say.
+// Values of Config.Mode.
 const (
-	On       = "on"       // calls are recorded; one that cannot be is warned about
-	Required = "required" // a call is recorded before it runs, and does not run where it cannot be
+	On       = "on"       // calls are recorded; a record that cannot be written is only warned about
+	Required = "required" // a call is recorded before it runs, and does not run otherwise
 	Off      = "off"      // nothing is written
 )
 
@@ -25,40 +25,41 @@ const (
 	defaultKeep     = 10
 )
 
-// Config says how a log is kept. The zero value keeps one as with On.
+// Config configures a log. The zero value records with mode On.
 type Config struct {
-	// Mode is asked for each record of which its event says nothing: On, Required or Off; nil is On. With Required each record is also made to last (fsync) before its
-	// call goes on, which costs what the disk takes; otherwise a crash of the machine, though not of a host, may lose the last ones.
-	// Where Mode fails no call begins, and what happened is recorded as with On.
+	// Mode returns On, Required or Off; nil means On. It is called for each record whose event does not carry a mode.
+	// With Required each record is also flushed to disk (fsync) before its call continues; otherwise a crash of the
+	// machine, though not of a host, may lose the last records. If Mode fails, no call begins, and what has happened is
+	// recorded as with On.
 	Mode func() (string, error)
-	// Warn takes the first error of writing in this process; those after it are not told. It may be nil.
+	// Warn receives the first error of writing in this process; later ones are dropped. It may be nil.
 	Warn func(error)
-	// MaxBytes is the size from which a file is closed and another begun; 0 is 64 MiB. Keep is how many closed ones stay, 0 is 10: when
-	// there are more, the oldest are removed, and the record that begins the new file says so.
+	// MaxBytes is the size at which a file is closed and the next one begun; 0 is 64 MiB. Keep is how many closed files
+	// are kept, 0 is 10: the oldest beyond that are removed, and the record that begins the new file says so.
 	MaxBytes int64
 	Keep     int
-	// Now is the clock for what carries no time; nil is time.Now.
+	// Now is the clock for records without a time; nil is time.Now.
 	Now func() time.Time
 }
 
-// Log is an audit log in a folder. It is safe for concurrent use, and so is the folder among processes: what a record is chained to is
-// read from the file under a lock, or known because nobody else has written since.
+// Log is an audit log in a folder. It is safe for concurrent use, also by several processes: the end of the log is read
+// under a lock, unless this process was the last that wrote.
 type Log struct {
 	dir         string
 	cfg         Config
-	lockTimeout time.Duration // for the lock
+	lockTimeout time.Duration // how long to wait for the lock
 	warned      sync.Once
 
-	writing  chan struct{} // one of this process writes at a time; the rest is of who has it
-	fileLock lock          // one process writes at a time
-	file     *os.File      // what was written to last, open for the next record; nil where there is none
-	opened   fs.FileInfo   // file as it was opened
+	writing  chan struct{} // held by the goroutine that writes; guards the fields below
+	fileLock lock          // held by the process that writes
+	file     *os.File      // the last file written to, open for the next record; may be nil
+	opened   fs.FileInfo   // file when it was opened
 	end      fileEnd       // of file
 }
 
 var _ host.Auditor = (*Log)(nil)
 
-// Open returns the log in dir, which is made for the user alone when something is written. It opens nothing yet.
+// Open returns the log in dir. The folder is made, for this user alone, when the first record is written.
 func Open(dir string, cfg Config) *Log {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -75,10 +76,10 @@ func Open(dir string, cfg Config) *Log {
 	}
 }
 
-// Dir is the folder of the log.
+// Dir returns the folder of the log.
 func (l *Log) Dir() string { return l.dir }
 
-// Mode is On, Required or Off.
+// Mode returns On, Required or Off.
 func (l *Log) Mode() (string, error) {
 	if l.cfg.Mode == nil {
 		return On, nil
@@ -86,7 +87,7 @@ func (l *Log) Mode() (string, error) {
 	return l.cfg.Mode()
 }
 
-// modeFor is what the policy said when it was asked about a call, whatever it says meanwhile.
+// modeFor returns the mode that the policy set when it decided about the call, whatever it says by now.
 func (l *Log) modeFor(e host.Event) (string, error) {
 	if e.Audit != "" {
 		return e.Audit, nil
@@ -94,7 +95,7 @@ func (l *Log) modeFor(e host.Event) (string, error) {
 	return l.Mode()
 }
 
-// Record implements host.Recorder. Searches and describes are not recorded.
+// Record implements [host.Recorder]. Searches and describes are not recorded.
 func (l *Log) Record(e host.Event) {
 	if e.Op != opCall {
 		return
@@ -108,8 +109,9 @@ func (l *Log) Record(e host.Event) {
 	}
 }
 
-// Begin implements host.Auditor. Only with Required it does something: it records that a call begins, and refuses one that it cannot
-// record. A beginning without an end in the log is a call that still runs, or whose host was killed.
+// Begin implements [host.Auditor]. With Required it records that a call begins, and refuses a call that it cannot
+// record; otherwise it does nothing. A beginning without an end in the log is a call that still runs, or whose host was
+// killed.
 func (l *Log) Begin(e host.Event) error {
 	mode, err := l.modeFor(e)
 	if err != nil || mode != Required {
@@ -119,12 +121,13 @@ func (l *Log) Begin(e host.Event) error {
 	r.Op, r.Outcome = opBegin, nil
 	if err := l.append(r, true); err != nil {
 		return &host.Error{Code: host.Unavailable, Cause: err, Next: []string{"parley doctor"},
-			Message: fmt.Sprintf("%v, and the policy lets nothing run without it ([operator] audit = %q); nothing was run", err, Required)}
+			Message: fmt.Sprintf("%v, and the policy requires a record of each call ([operator] audit = %q); nothing was run",
+				err, Required)}
 	}
 	return nil
 }
 
-// Note records what an operator did, such as "grant" of some rights (details) to a plugin (subject).
+// Note records an action of the operator, such as "grant" of some rights (details) to a plugin (subject).
 func (l *Log) Note(op, subject string, details ...string) error {
 	mode, err := l.Mode()
 	if mode == Off && err == nil {

@@ -27,7 +27,8 @@ func openTest(t testing.TB, dir string, cfg Config) *Log {
 }
 
 func called(id string) host.Event {
-	return host.Event{Time: noon, Op: "call", CallID: id, Caller: "cli", Tool: "text.hash", Duration: 1234567 * time.Nanosecond}
+	return host.Event{Time: noon, Op: "call", CallID: id, Caller: "cli", Tool: "text.hash",
+		Duration: 1234567 * time.Nanosecond}
 }
 
 func mode(m string) func() (string, error) { return func() (string, error) { return m, nil } }
@@ -52,11 +53,14 @@ func TestLines(t *testing.T) {
 			`"touched":["http:GET:https://api.github.com","fs:read:/srv/data/a<b>.txt"],` +
 			`"code":"ok","exit_code":0,"ms":1.235,"touched_more":7}`},
 		{"the least", host.Event{Op: "call"}, `"op":"call","code":"ok","exit_code":0,"ms":0}`},
-		{"denied", failed(&host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "secret:TOKEN\x1b[2J", Why: "guest"}}}),
+		{"denied", failed(&host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "secret:TOKEN\x1b[2J",
+			Why: "guest"}}}),
 			`"op":"call","call":"c2","denied":["secret:TOKEN"],"code":"denied","exit_code":82,"ms":0}`},
 		{"refused on the way", host.Event{
-			Time: noon, Op: "call", CallID: "c3", Within: "c2", Caller: "plugin:echo", Refused: []string{"tool:text.hash", "clock"},
-			Err: &host.Error{Code: host.ToolFailed, Tool: &host.ToolError{}, Denied: []host.Denial{{Right: "tool:text.hash"}, {Right: "random"}}}},
+			Time: noon, Op: "call", CallID: "c3", Within: "c2", Caller: "plugin:echo", Refused: []string{"tool:text.hash",
+				"clock"},
+			Err: &host.Error{Code: host.ToolFailed, Tool: &host.ToolError{}, Denied: []host.Denial{{Right: "tool:text.hash"},
+				{Right: "random"}}}},
 			`"op":"call","call":"c3","within":"c2","caller":"plugin:echo","denied":["tool:text.hash","clock","random"],` +
 				`"code":"tool_failed","exit_code":1,"ms":0}`},
 		{"dry run", host.Event{Op: "call", DryRun: true, By: "terminal"}, `"op":"call","dry_run":true,"by":"terminal","code":"ok","exit_code":0,"ms":0}`},
@@ -64,9 +68,11 @@ func TestLines(t *testing.T) {
 			`"op":"call","call":"c2","limit":"timeout: text.hash did not end within 1s","code":"timeout","exit_code":102,"ms":0}`},
 		{"limit", failed(host.Errorf(host.LimitExceeded, "too\nmuch")),
 			`"op":"call","call":"c2","limit":"limit_exceeded: too much","code":"limit_exceeded","exit_code":104,"ms":0}`},
-		{"a tool's own failure", failed(&host.Error{Code: "no_match", Exit: 10, Message: "guest", Tool: &host.ToolError{Exit: 10}}),
+		{"a tool's own failure", failed(&host.Error{Code: "no_match", Exit: 10, Message: "guest",
+			Tool: &host.ToolError{Exit: 10}}),
 			`"op":"call","call":"c2","code":"no_match","exit_code":10,"ms":0}`},
-		{"a tool's own limit", failed(&host.Error{Code: host.LimitExceeded, Message: "guest", Tool: &host.ToolError{Exit: 10}}),
+		{"a tool's own limit", failed(&host.Error{Code: host.LimitExceeded, Message: "guest",
+			Tool: &host.ToolError{Exit: 10}}),
 			`"op":"call","call":"c2","code":"limit_exceeded","exit_code":104,"ms":0}`},
 		{"trapped", failed(host.Errorf(host.Trapped, "it said: guest")), `"op":"call","call":"c2","code":"trapped","exit_code":103,"ms":0}`},
 	} {
@@ -90,17 +96,20 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// What was given, what came back and what a guest says must get into the log by no way.
+// Parameters, results and texts of a guest must never get into the log.
 func TestNoBodies(t *testing.T) {
 	dir := t.TempDir()
 	l := openTest(t, dir, Config{Mode: mode(Required)})
 	e := called("c1")
 	e.Params, e.Result, e.Query = json.RawMessage(`{"hunter2":"hunter2"}`), json.RawMessage(`"hunter2"`), "hunter2"
-	for _, code := range []host.Code{host.ToolFailed, host.InvalidArgs, host.Denied, host.Trapped, host.InvalidResult, host.Timeout, "hunter"} {
+	for _, code := range []host.Code{host.ToolFailed, host.InvalidArgs, host.Denied, host.Trapped, host.InvalidResult,
+		host.Timeout, "hunter"} {
 		e.Err = &host.Error{
-			Code: code, Message: "hunter2", Details: []host.Detail{{Parameter: "hunter2", Provided: "hunter2", Expected: "hunter2"}},
+			Code: code, Message: "hunter2", Details: []host.Detail{{Parameter: "hunter2", Provided: "hunter2",
+				Expected: "hunter2"}},
 			Denied: []host.Denial{{Right: "clock", Why: "hunter2"}}, Tool: &host.ToolError{Name: "hunter2", Details: json.RawMessage(`"hunter2"`)},
-			Protocol: &host.ProtocolError{Message: "hunter2"}, Corrected: e.Params, Steps: []host.Step{host.SearchStep("hunter2")}, Cause: errors.New("hunter2"),
+			Protocol: &host.ProtocolError{Message: "hunter2"}, Corrected: e.Params,
+			Steps: []host.Step{host.SearchStep("hunter2")}, Cause: errors.New("hunter2"),
 		}
 		if err := l.Begin(e); err != nil {
 			t.Error(err)
@@ -125,12 +134,13 @@ func TestRecordsOnlyCalls(t *testing.T) {
 	}
 }
 
-// A line has at most 16 KiB, whatever is in the event, and says how much it has no room for.
+// A line has at most 16 KiB, whatever is in the event, and says how much was left out.
 func TestBounds(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat(`"ä`, 2000)
-	e := host.Event{Time: noon, Op: "call", CallID: long, Session: long, Caller: long, Tool: long, Digest: long, UsesDropped: 5,
-		Err: &host.Error{Code: host.Timeout, Message: long}}
+	e := host.Event{Time: noon, Op: "call", CallID: long, Session: long, Caller: long, Tool: long, Digest: long,
+		UsesDropped: 5,
+		Err:         &host.Error{Code: host.Timeout, Message: long}}
 	for i := range 1000 {
 		e.Rights = append(e.Rights, fmt.Sprintf("http:GET:https://%d.example.com", i))
 		e.Uses = append(e.Uses, long)
@@ -147,7 +157,8 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	got := all(t, l)
-	if r := got[0]; len(r.Rights)+r.RightsMore != 1000 || len(r.Touched)+r.TouchedMore != 1005 || len(r.Denied)+r.DeniedMore != 1000 ||
+	if r := got[0]; len(r.Rights)+r.RightsMore != 1000 || len(r.Touched)+r.TouchedMore != 1005 ||
+		len(r.Denied)+r.DeniedMore != 1000 ||
 		len(r.Rights) == 0 || len(r.Touched) == 0 || len(r.Denied) == 0 || !strings.HasSuffix(r.Limit, "…") {
 		t.Errorf("%d+%d rights, %d+%d touched, %d+%d denied, limit %.20q",
 			len(r.Rights), r.RightsMore, len(r.Touched), r.TouchedMore, len(r.Denied), r.DeniedMore, r.Limit)
@@ -168,7 +179,8 @@ func TestFilesAreForTheUserAlone(t *testing.T) {
 	check := func() {
 		t.Helper()
 		l.Record(called("c1"))
-		for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, currentName): 0o600, filepath.Join(dir, lockName): 0o600} {
+		for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, currentName): 0o600, filepath.Join(dir,
+			lockName): 0o600} {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 				t.Errorf("%s: %v, want %v", path, info.Mode().Perm(), want)
 			}
@@ -229,7 +241,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Where nothing can be written, a call is refused only where the log is required, and a warning comes once.
+// If nothing can be written, a call is refused only if the log is required, and there is one warning.
 func TestCannotWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -261,7 +273,7 @@ func TestCannotWrite(t *testing.T) {
 	}
 }
 
-// A process that was stopped while it held the lock stops the others for a bounded time, and no reader.
+// A process that was stopped while it held the lock delays writers for a bounded time, and readers not at all.
 func TestLockIsHeld(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{})
 	l.Record(called("c1"))
@@ -283,7 +295,7 @@ func TestLockIsHeld(t *testing.T) {
 	intact(t, l, 2)
 }
 
-// What others do between two records of a log that keeps its files open is seen by the second one.
+// A log that keeps its files open notices what other writers do between two records.
 func TestOtherWritersBetween(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -322,7 +334,7 @@ func TestOtherWritersBetween(t *testing.T) {
 	}
 }
 
-// A lock on a file that was removed excludes nobody.
+// A lock on a file that was removed excludes nobody, so it is taken again on the new file.
 func TestLockFollowsReplacedFile(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{})
 	l.Record(called("c1"))
@@ -340,7 +352,7 @@ func TestLockFollowsReplacedFile(t *testing.T) {
 	}
 }
 
-// What a host that was killed leaves at the end is cut off, and the next record says so; other strange lines stay where they are.
+// A record that a killed host left half-written is cut off, and the next record says so; other invalid lines remain.
 func TestEnds(t *testing.T) {
 	line := func(seq uint64, prev string) string {
 		data, _, err := chain(fileEnd{seq: seq - 1, hash: prev}, Record{Time: noon, Op: "grant"})
@@ -403,7 +415,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// Follow passes on each record once while the log rotates, and goes on from a cursor whose file was renamed meanwhile.
+// Follow reads each record once while the log rotates, and continues at a cursor whose file was renamed.
 func TestFollow(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{MaxBytes: 550})
 	l.Record(called("c1"))
@@ -434,7 +446,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// The chain goes on over files; what Keep leaves no room for goes, and a record says so.
+// The chain continues over files; those beyond Keep are removed, and a record says so.
 func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	l := openTest(t, dir, Config{MaxBytes: 1000, Keep: 3})
@@ -515,7 +527,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A host that is killed between closing a file and beginning the next leaves a log that goes on.
+// A host that is killed between closing a file and beginning the next leaves a usable log.
 func TestKilledWhileRotating(t *testing.T) {
 	dir := t.TempDir()
 	l := openTest(t, dir, Config{})
@@ -590,7 +602,7 @@ func opsOf(records []Record) string {
 	return strings.Join(ops, " ")
 }
 
-// intact holds a log to be whole and to have so many records.
+// intact requires an intact log with a number of records.
 func intact(t testing.TB, l *Log, records int) Report {
 	t.Helper()
 	head, err := l.Head()

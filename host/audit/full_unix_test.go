@@ -17,7 +17,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// fullReport is what a child tells of writing until there was no room, and of writing again when there was.
+// fullReport is what a child reports about writing until the disk was full, and again afterwards.
 type fullReport struct {
 	Written int // records that were, before the first that was not
 	Refused int // calls that did not begin because of it
@@ -26,8 +26,8 @@ type fullReport struct {
 	Later   bool  // a record could be written when there was room again
 }
 
-// writeUnderLimit is the child: to a process whose files may have no more than some bytes, a disk is full. The write that crosses the limit
-// is cut off in its middle, as by a disk.
+// writeUnderLimit runs in the child. A limit on the size of files has the effect of a full disk: the write that exceeds
+// it is cut off.
 func writeUnderLimit(dir, limit string) int {
 	signal.Ignore(syscall.SIGXFSZ) // the write then fails
 	bytes, err := strconv.ParseUint(limit, 10, 64)
@@ -71,8 +71,8 @@ func exitWith(err error) int {
 	return 0
 }
 
-// TestFullDisk: a record for which there is no room leaves nothing behind, whatever part of it would have fitted; calls go on, or stop
-// where the log is required; and when there is room again, the log goes on.
+// A record that does not fit on the disk leaves nothing behind, even if a part of it fits. Calls continue unless the log
+// is required. Once there is space again, the log continues.
 func TestFullDisk(t *testing.T) {
 	probe := openTest(t, t.TempDir(), Config{})
 	probe.Record(called("c0"))

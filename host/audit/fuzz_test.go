@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzLog: whatever stands in the file, nothing panics, a record can be written after it and be read, and what stood there in whole lines stays.
+// Whatever is in the file, a record can be written after it and read, and all its whole lines remain.
 func FuzzLog(f *testing.F) {
 	l := written(f)
 	f.Add([]byte(content(f, l.dir)), "")

@@ -4,16 +4,16 @@ package audit
 
 import "github.com/gofrs/flock"
 
-// movableWhileOpen says that a file that is open may still be renamed and removed by others.
+// movableWhileOpen reports whether others may rename and remove an open file.
 const movableWhileOpen = false
 
-// lock is the file whose holder is the only writer among all processes.
+// lock is a file lock, whose holder is the only process that writes.
 type lock struct {
 	path string
 	held *flock.Flock
 }
 
-// tryLock takes the lock unless somebody else has it.
+// tryLock takes the lock unless it is held.
 func (l *lock) tryLock() (bool, error) {
 	l.held = flock.New(l.path, flock.SetPermissions(0o600))
 	return l.held.TryLock()

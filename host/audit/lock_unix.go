@@ -9,18 +9,18 @@ import (
 	"syscall"
 )
 
-// movableWhileOpen says that a file that is open may still be renamed and removed by others.
+// movableWhileOpen reports whether others may rename and remove an open file.
 const movableWhileOpen = true
 
-// lock is the file whose holder is the only writer among all processes. It stays open between two turns, for opening it costs more than
-// locking it.
+// lock is a file lock, whose holder is the only process that writes. The file stays open between uses, because opening
+// it costs more than locking it.
 type lock struct {
 	path   string
 	file   *os.File
-	opened fs.FileInfo // file as it was opened
+	opened fs.FileInfo // file when it was opened
 }
 
-// tryLock takes the lock unless somebody else has it.
+// tryLock takes the lock unless it is held.
 func (l *lock) tryLock() (bool, error) {
 	for {
 		if err := l.open(); err != nil {
@@ -37,7 +37,7 @@ func (l *lock) tryLock() (bool, error) {
 		if there, err := os.Stat(l.path); err == nil && os.SameFile(l.opened, there) {
 			return true, nil
 		}
-		_ = l.file.Close() // it was removed, so that the others lock another one
+		_ = l.file.Close() // it was removed, and others lock the file that replaced it
 		l.file = nil
 	}
 }

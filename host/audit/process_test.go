@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// childDir names the folder to write to in a process that a test starts from its own binary, childRecords how many records; 0 is without end.
+// Environment of a child process, which a test starts from its own binary: the folder to write to, and how many records
+// to write; 0 is without end.
 const (
 	childDir     = "PARLEY_TEST_AUDIT_DIR"
 	childRecords = "PARLEY_TEST_AUDIT_RECORDS"
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeMany is what a child does: fifty goroutines write to one log.
+// writeMany runs in a child: fifty goroutines write to one log.
 func writeMany(dir, records string) (code int) {
 	n, err := strconv.Atoi(records)
 	if err != nil {
@@ -72,7 +73,7 @@ func child(t *testing.T, dir string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestHammerProcesses: two processes of fifty writers each leave one chain that holds each record once.
+// Two processes of fifty writers each write one chain that holds each record once.
 func TestHammerProcesses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	const each = 1000
@@ -109,7 +110,7 @@ func TestHammerProcesses(t *testing.T) {
 	intact(t, l, 2*each+rotations)
 }
 
-// TestHammerKill: however often a host is killed while it writes, the log stays readable and whole, and what was written stays in it.
+// However often a host is killed while it writes, the log remains intact and loses no record.
 func TestHammerKill(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l := Open(dir, Config{Keep: 1000})
@@ -145,7 +146,8 @@ func TestHammerKill(t *testing.T) {
 			torn++
 		}
 		read := uint64(0)
-		if damaged, err := l.Read(func(Record) error { read++; return nil }); err != nil || damaged != 0 || read != r.Head.Seq {
+		if damaged, err := l.Read(func(Record) error { read++; return nil }); err != nil || damaged != 0 ||
+			read != r.Head.Seq {
 			t.Fatalf("round %d: read %d of %d, %d damaged, %v", round, read, r.Head.Seq, damaged, err)
 		}
 		before = r.Head
@@ -171,7 +173,7 @@ func bytesIn(t *testing.T, dir string) (n int64) {
 	return n
 }
 
-// anchor is the form for Verify; "" of no record.
+// anchor returns the form for Verify, "" if there is no record.
 func (h Head) anchor() string {
 	if h.Seq == 0 {
 		return ""
@@ -179,7 +181,7 @@ func (h Head) anchor() string {
 	return h.String()
 }
 
-// TestHammerReaders: writers, readers and verifiers in one process.
+// Writers, readers and verifiers run in one process.
 func TestHammerReaders(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{MaxBytes: 4 << 10, Keep: 1000, Mode: mode(Required)})
 	var work sync.WaitGroup

@@ -17,36 +17,37 @@ import (
 	"github.com/parley-tools/parley/host/internal/journal"
 )
 
-// reader reads lines with the hash that the next one holds.
+// reader reads lines with their hashes.
 var reader = journal.Reader{MaxLine: maxLine, Hash: sha256.New}
 
-// followWait is how long Follow waits before it looks for more.
+// followWait is how long [Log.Follow] waits before it looks for more records.
 const followWait = 200 * time.Millisecond
 
 // Cursor is a position in the log, which stays the same when files rotate. The zero value is the beginning.
 type Cursor = journal.Cursor
 
-// Head is the last record of a log. Its hash stands for all records up to it: kept elsewhere, it proves later that none of them was changed.
+// Head is the last record of a log. Its hash covers all records up to it: kept elsewhere, it later proves that none of
+// them was changed.
 type Head struct {
 	Hash string    `json:"hash"`
 	Seq  uint64    `json:"seq"`
 	Time time.Time `json:"t,omitzero"`
 }
 
-// String is the form that Verify takes: "sha256:.. SEQ TIME".
+// String returns the form that [Log.Verify] accepts: "sha256:.. SEQ TIME".
 func (h Head) String() string {
 	return fmt.Sprintf("%s %d %s", h.Hash, h.Seq, h.Time.Format(time.RFC3339Nano))
 }
 
-// State is what can be told of a log without reading all of it.
+// State is what the ends of the files tell about a log.
 type State struct {
 	Files int   `json:"files"`
 	Bytes int64 `json:"bytes"`
-	Torn  int64 `json:"torn,omitempty"` // bytes of a half-written record at the end, which the next one will replace
-	Head  Head  `json:"head"`           // the zero value where there is no record
+	Torn  int64 `json:"torn,omitempty"` // bytes of a half-written record at the end, which the next record replaces
+	Head  Head  `json:"head"`           // the zero value if there is no record
 }
 
-// State looks at the files of the log and at the end of the last.
+// State reads the ends of the files of the log.
 func (l *Log) State() (State, error) {
 	files, err := l.openFiles(Cursor{})
 	defer closeFiles(files)
@@ -65,14 +66,14 @@ func (l *Log) State() (State, error) {
 	return s, err
 }
 
-// Head returns the head of the log, the zero value if it holds no record.
+// Head returns the head of the log, the zero value if there is no record.
 func (l *Log) Head() (Head, error) {
 	s, err := l.State()
 	return s.Head, err
 }
 
-// Read calls each with every record, oldest first, until each returns an error. Lines that are not records are skipped and
-// counted; a half-written one at the end of the log is neither. A log that does not exist holds no records.
+// Read calls each with every record, oldest first, until each returns an error. Lines that are not records are skipped
+// and counted; a half-written one at the end of the log is neither. A log that does not exist holds no records.
 func (l *Log) Read(each func(Record) error) (damaged int, err error) {
 	for line, err := range l.lines(Cursor{}) {
 		if err != nil {
@@ -91,8 +92,9 @@ func (l *Log) Read(each func(Record) error) (damaged int, err error) {
 	return damaged, nil
 }
 
-// Follow calls each with every record after a cursor and with the cursor after that record, then waits for more, until each
-// returns an error, the log cannot be read, or ctx is done; it returns that error. Lines that are not records are skipped.
+// Follow calls each with every record after a cursor and with the cursor after that record, then waits for more, until
+// each returns an error, the log cannot be read, or ctx is done; it returns that error. Lines that are not records are
+// skipped.
 func (l *Log) Follow(ctx context.Context, from Cursor, each func(Record, Cursor) error) error {
 	for line, err := range journal.Follow(ctx, from, followWait, l.lines) {
 		if err != nil {
@@ -107,7 +109,8 @@ func (l *Log) Follow(ctx context.Context, from Cursor, each func(Record, Cursor)
 	return ctx.Err()
 }
 
-// lines yields the lines of the log from a cursor on, as it is between two records.
+// lines yields the lines of the log after a cursor. It opens the files under the lock, so that no record is
+// half-written.
 func (l *Log) lines(from Cursor) iter.Seq2[journal.Line, error] {
 	return func(yield func(journal.Line, error) bool) {
 		files, err := l.openFiles(from)
@@ -120,8 +123,8 @@ func (l *Log) lines(from Cursor) iter.Seq2[journal.Line, error] {
 	}
 }
 
-// openFiles opens the files of the log, oldest first, from the cursor's on. Where it cannot have the lock, as in a folder
-// that is read-only, it does without: then the end of the log may be a record that is being written.
+// openFiles opens the files of the log, oldest first, from the cursor's file on. Where it cannot get the lock, as in a
+// read-only folder, it does without: then the last record may be half-written.
 func (l *Log) openFiles(from Cursor) (files []journal.File, err error) {
 	if _, err := os.Stat(l.dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +146,7 @@ func (l *Log) openFiles(from Cursor) (files []journal.File, err error) {
 	for _, name := range append(names, currentName) {
 		id := name
 		if name == currentName {
-			id = fmt.Sprintf(closedName, next) // what it will be called
+			id = fmt.Sprintf(closedName, next) // its name once it is closed
 		}
 		if from.IsAfter(id) {
 			continue
@@ -171,20 +174,20 @@ func closeFiles(files []journal.File) {
 	}
 }
 
-// fileEnd is where a file stops, which is what the next record goes on from.
+// fileEnd describes the end of a file, to which the next record is chained.
 type fileEnd struct {
 	size int64  // bytes of whole lines
 	torn int64  // bytes after them
-	hash string // of the last line; genesis where there is none
-	seq  uint64 // of the last record; 0 where there is none
+	hash string // of the last line; genesis if there is none
+	seq  uint64 // of the last record; 0 if there is none
 	time time.Time
 }
 
-// maxInvalid is how many lines that are no records may follow the last one for its number to be still found.
+// maxInvalid is how many invalid lines may follow the last record for its number to be found.
 const maxInvalid = 100
 
-// readEnd finds the end of a file without reading what is before. Lines at the end that are no records stay what the next one is chained
-// to, since nothing that was added may vanish; only what has no end is left out.
+// readEnd finds the end of a file without reading the rest. The next record is chained also to invalid lines, so that
+// none of them can vanish; only a line without a line break is left out.
 func readEnd(f io.ReaderAt, size int64) (fileEnd, error) {
 	stop, err := afterBreak(f, size)
 	if err != nil {

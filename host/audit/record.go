@@ -18,17 +18,17 @@ import (
 
 const version = 1
 
-// maxSeq is the largest number that every reader of JSON takes as it is.
+// maxSeq is the largest integer that every JSON reader represents exactly.
 const maxSeq = 1<<53 - 1
 
-// Bounds of a record. What is longer is cut, saying so.
+// Limits of a record. Longer values are cut, and the cut is visible.
 const (
-	maxLine = 16 << 10 // bytes of a line with its end
+	maxLine = 16 << 10 // bytes of a line with its line break
 	maxName = 256      // bytes of a tool, a caller, a session
 	maxText = 1 << 10  // bytes of a right, a subject, a limit
 )
 
-// Operations that the log itself knows; those of Note are the operator's.
+// Operations that the log itself records. Those of Note are the operator's.
 const (
 	opBegin  = "begin"  // a call is about to run
 	opCall   = "call"   // a call has ended, or was refused
@@ -36,13 +36,13 @@ const (
 	opRepair = "repair" // a half-written record was cut off the end
 )
 
-// Record is one line of the log. Fields that do not apply are absent.
+// Record is one line of the log. Absent fields do not apply.
 type Record struct {
 	V    int       `json:"v"`
 	Seq  uint64    `json:"seq"`  // 1, 2, 3 and so on, over all files
 	Time time.Time `json:"t"`    // UTC; of a call, when it began
-	Prev string    `json:"prev"` // "sha256:" and the hash of the whole line before, its end included
-	Op   string    `json:"op"`   // call, begin, rotate, repair, or what an operator did: install, grant, revoke and so on
+	Prev string    `json:"prev"` // "sha256:" and the hash of the previous line, line break included
+	Op   string    `json:"op"`   // call, begin, rotate, repair, or an action such as install, grant or revoke
 
 	Call    string   `json:"call,omitempty"`
 	Within  string   `json:"within,omitempty"` // the call in which a plugin made this one
@@ -51,10 +51,10 @@ type Record struct {
 	Tool    string   `json:"tool,omitempty"`
 	Digest  string   `json:"digest,omitempty"`  // of the plugin
 	Rights  []string `json:"rights,omitempty"`  // what the call was granted
-	Touched []string `json:"touched,omitempty"` // what it did with that: "http:GET:https://api.github.com"
-	Denied  []string `json:"denied,omitempty"`  // rights that it asked for and was refused, whether it then went well or not
-	Limit   string   `json:"limit,omitempty"`   // the limit that ended it, in the host's words
-	DryRun  bool     `json:"dry_run,omitempty"` // nothing was to run
+	Touched []string `json:"touched,omitempty"` // which rights it used: "http:GET:https://api.github.com"
+	Denied  []string `json:"denied,omitempty"`  // rights that it asked for and was denied, whether it failed or not
+	Limit   string   `json:"limit,omitempty"`   // the limit that ended it, as the host describes it
+	DryRun  bool     `json:"dry_run,omitempty"` // the call was not meant to run
 	By      string   `json:"by,omitempty"`      // who decided the confirmation: terminal, mcp or policy
 
 	*Outcome // of a call
@@ -64,7 +64,7 @@ type Record struct {
 	Torn    int64    `json:"torn,omitempty"`    // bytes that a repair cut off
 	Dropped *Dropped `json:"dropped,omitempty"` // what a rotation removed
 
-	// How many more there were than a line has room for.
+	// How many more values did not fit into the line.
 	RightsMore  int `json:"rights_more,omitempty"`
 	TouchedMore int `json:"touched_more,omitempty"`
 	DeniedMore  int `json:"denied_more,omitempty"`
@@ -78,7 +78,7 @@ type Outcome struct {
 	MS       float64 `json:"ms"`
 }
 
-// Dropped says what a rotation removed, so that a log without its beginning can be told from one that somebody has cut.
+// Dropped says what a rotation removed. It distinguishes a log that was rotated from one that was cut.
 type Dropped struct {
 	Files int    `json:"files"`
 	Last  string `json:"last"` // name of the newest of them
@@ -86,12 +86,13 @@ type Dropped struct {
 	Hash  string `json:"hash"` // of its last line
 }
 
-// recordOf keeps of an event what may be kept: names and rights, and of an error what the host itself found. The message of a tool that
-// failed is the guest's.
+// recordOf returns the record of an event: names and rights, and the error as far as the host itself wrote it. The
+// message of a tool that failed is the guest's.
 func recordOf(e host.Event) Record {
 	r := Record{
-		Time: e.Time, Op: opCall, Call: clipName(e.CallID), Within: clipName(e.Within), Caller: clipName(e.Caller), Session: clipName(e.Session),
-		Tool: clipName(e.Tool), Digest: clipName(e.Digest), DryRun: e.DryRun, By: clipName(e.By),
+		Time: e.Time, Op: opCall, Call: clipName(e.CallID), Within: clipName(e.Within), Caller: clipName(e.Caller),
+		Session: clipName(e.Session),
+		Tool:    clipName(e.Tool), Digest: clipName(e.Digest), DryRun: e.DryRun, By: clipName(e.By),
 		Rights: clipTexts(e.Rights), Touched: clipTexts(e.Uses), TouchedMore: e.UsesDropped, Denied: clipTexts(e.Refused),
 		Outcome: &Outcome{Code: string(host.OK), MS: math.Round(float64(e.Duration)/1e3) / 1e3},
 	}
@@ -125,7 +126,7 @@ func clipTexts(list []string) []string {
 	return out
 }
 
-// encode writes a record as a line with its end. Of the longest list the last half goes until the line is within its bounds.
+// encode returns a record as a line. It halves the longest list until the line is short enough.
 func encode(r Record) ([]byte, error) {
 	for {
 		data, err := manifest.Marshal(r)
@@ -178,7 +179,7 @@ func decode(line journal.Line) (Record, error) {
 
 const hashPrefix = "sha256:"
 
-// genesis is what the first record is chained to.
+// genesis takes the place of the previous hash in the first record.
 var genesis = hashPrefix + strings.Repeat("0", 2*sha256.Size)
 
 func hashOf(sum []byte) string { return hashPrefix + hex.EncodeToString(sum) }

@@ -12,18 +12,18 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Report is what Verify found.
+// Report is the result of [Log.Verify].
 type Report struct {
 	Files   int       `json:"files"`
 	Records int       `json:"records"`
-	First   time.Time `json:"first,omitzero"` // the earliest time of a record, and the latest
+	First   time.Time `json:"first,omitzero"` // the earliest and the latest time of a record
 	Last    time.Time `json:"last,omitzero"`
 	Head    Head      `json:"head"`
-	Anchor  *Head     `json:"anchor,omitempty"`  // the record whose head was given, if it is still part of the log
-	Dropped uint64    `json:"dropped,omitempty"` // records up to this one were removed by rotations, which say so
+	Anchor  *Head     `json:"anchor,omitempty"`  // the record whose head was given, if the log has it
+	Dropped uint64    `json:"dropped,omitempty"` // rotations removed the records up to this one, and say so
 	Repairs int       `json:"repairs,omitempty"` // half-written records that were cut off
-	Torn    int64     `json:"torn,omitempty"`    // bytes of one at the end
-	Broken  *Fault    `json:"broken,omitempty"`  // nil: the chain is whole
+	Torn    int64     `json:"torn,omitempty"`    // bytes of a half-written record at the end
+	Broken  *Fault    `json:"broken,omitempty"`  // nil: the log is intact
 }
 
 // Kinds of [Fault].
@@ -47,7 +47,8 @@ type Fault struct {
 }
 
 func (f *Fault) String() string {
-	return fmt.Sprintf("%s: %s:%d %s (expected %s, got %s)", f.Verdict(), f.File, f.Line, f.Message, f.Expected, f.Provided)
+	return fmt.Sprintf("%s: %s:%d %s (expected %s, got %s)", f.Verdict(), f.File, f.Line, f.Message, f.Expected,
+		f.Provided)
 }
 
 // Verdict completes the sentence "the log is", such as "intact up to record 7, then".
@@ -61,10 +62,10 @@ func (f *Fault) Verdict() string {
 	return fmt.Sprintf("intact up to record %d, then", f.Intact)
 }
 
-// Verify checks that each record of the log follows the one before it. The chain proves that nothing within the log was
-// changed. That nothing was cut off its end, and that the log was not rewritten as a whole, only an anchor proves: a head
-// that was kept elsewhere, as [Head.String] returns it, "SEQ:sha256:.." or "sha256:.." alone; "" is none. The error is that
-// of an anchor in another form, or of files that cannot be read.
+// Verify checks that each record of the log follows the one before it. The chain proves that nothing within the log
+// was changed. That nothing was cut off its end, and that the log was not rewritten as a whole, only an anchor proves:
+// a head that was kept elsewhere, as [Head.String] returns it, "SEQ:sha256:.." or "sha256:.." alone; "" is none. The
+// error is that of an anchor in another form, or of files that cannot be read.
 func (l *Log) Verify(anchor string) (Report, error) {
 	want, err := parseAnchor(anchor)
 	if err != nil {
@@ -105,7 +106,8 @@ func parseAnchor(s string) (h Head, err error) {
 		h.Seq, err = strconv.ParseUint(seq, 10, 64)
 	}
 	if err != nil || seq == "0" || !isHash(h.Hash) {
-		return Head{}, host.Errorf(host.InvalidArgs, "%q is no head of an audit log; expected \"sha256:\" and 64 digits, or what parley audit head printed",
+		return Head{}, host.Errorf(host.InvalidArgs,
+			"%q is no head of an audit log; expected \"sha256:\" and 64 digits, or what parley audit head printed",
 			manifest.CleanLine(s)).WithNext("parley audit head")
 	}
 	return h, nil
@@ -119,8 +121,8 @@ type entry struct {
 	err    error // why the line is not a record
 }
 
-// verifier checks the lines of a log in one pass. After the first line that does not follow from the one before it, it only
-// collects what diagnose needs.
+// verifier checks the lines of a log in one pass. After the first line that does not follow from the one before it, it
+// only collects what diagnose needs.
 type verifier struct {
 	report  Report
 	anchor  Head
@@ -225,7 +227,8 @@ func (v *verifier) checkFirst() *Fault {
 		return faultAt(v.first, 0, Missing, number(1), number(r.Seq),
 			"is the first record: those before it were removed, and no rotation says that it dropped them")
 	case r.Prev != genesis:
-		return faultAt(v.first, 0, Changed, genesis, r.Prev, "was changed: it is the first record, and it names a record before it")
+		return faultAt(v.first, 0, Changed, genesis, r.Prev,
+			"was changed: it is the first record, and it names a record before it")
 	}
 	return nil
 }
@@ -243,13 +246,15 @@ func (v *verifier) diagnose() *Fault {
 	}
 	switch {
 	case next != nil && next.err == nil && next.record.Prev == hash:
-		return faultAt(bad, seq, Misplaced, expected, provided, "does not belong here: the next record follows the one before it")
+		return faultAt(bad, seq, Misplaced, expected, provided,
+			"does not belong here: the next record follows the one before it")
 	case bad.err != nil:
 		return faultAt(bad, seq, Changed, expected, provided, "was changed: it is not a record")
 	case r.Prev == hash:
 		return faultAt(bad, seq, Changed, expected, provided, "was changed: it has another number")
 	case r.Seq == seq+1:
-		return faultAt(good, seq-1, Changed, r.Prev, hash, "was changed, or the record after it was, which holds another hash of it")
+		return faultAt(good, seq-1, Changed, r.Prev, hash,
+			"was changed, or the record after it was, which holds another hash of it")
 	case r.Seq == seq && r.Prev == good.record.Prev && bad.hash != hash && next != nil && next.record.Prev == bad.hash:
 		return faultAt(good, seq-1, Misplaced, number(seq), "another "+number(seq)+" after it",
 			"was inserted: the chain goes on from the next record")
@@ -259,8 +264,8 @@ func (v *verifier) diagnose() *Fault {
 	return faultAt(bad, seq, Misplaced, expected, provided, "was inserted, repeated or moved")
 }
 
-// checkAnchor says why the anchored head is not in a log whose chain is whole. It returns nil where a rotation dropped the
-// anchored record and the record after it names it.
+// checkAnchor says why the anchored head is not in a log whose chain is whole. It returns nil where a rotation dropped
+// the anchored record and the record after it names it.
 func (v *verifier) checkAnchor() *Fault {
 	a, last := v.anchor, v.good
 	expected := a.Hash
@@ -273,7 +278,8 @@ func (v *verifier) checkAnchor() *Fault {
 	seq := last.record.Seq
 	switch {
 	case a.Seq > seq:
-		return faultAt(last, seq, Truncated, expected, number(seq)+" with "+last.hash, "is the last record: those after it were cut off")
+		return faultAt(last, seq, Truncated, expected, number(seq)+" with "+last.hash,
+			"is the last record: those after it were cut off")
 	case v.atSeq != "":
 		return faultAt(last, 0, WrongAnchor, expected, number(a.Seq)+" with "+v.atSeq,
 			"ends another log than the one whose head was given: that one was cut off and written again")
@@ -282,7 +288,8 @@ func (v *verifier) checkAnchor() *Fault {
 		return nil
 	case a.Seq > 0:
 		return faultAt(v.first, 0, WrongAnchor, expected, number(v.first.record.Seq),
-			"is the first record: rotation dropped the one whose head was given, so that head proves nothing; keep heads more often")
+			"is the first record: rotation dropped the one whose head was given, so that head proves nothing; keep heads "+
+				"more often")
 	}
 	return faultAt(last, 0, WrongAnchor, expected, number(seq)+" with "+last.hash,
 		"is the last record, and none has the given hash: it was cut off, written again or dropped by rotation; "+

@@ -110,27 +110,43 @@ func TestTampering(t *testing.T) {
 		{"the first file removed", func(dir string) error { return os.Remove(filepath.Join(dir, one)) }, Missing, two, 1, 0},
 
 		{"a line repeated", edit(one, insert(2, func(lines []string) string { return lines[1] })), Misplaced, one, 3, 2},
-		{"an earlier line repeated", edit(one, insert(3, func(lines []string) string { return lines[0] })), Misplaced, one, 4, 3},
-		{"a record forged", edit(one, insert(2, func(lines []string) string { return forged(lines, 1, 3) })), Misplaced, one, 3, 2},
-		{"a record forged with another number", edit(one, insert(2, func(lines []string) string { return forged(lines, 1, 17) })), Misplaced, one, 3, 2},
-		{"a record forged with another prev", edit(one, insert(2, func(lines []string) string { return forged(lines, 0, 3) })), Misplaced, one, 3, 2},
+		{"an earlier line repeated", edit(one, insert(3, func(lines []string) string { return lines[0] })), Misplaced, one, 4,
+			3},
+		{"a record forged", edit(one, insert(2, func(lines []string) string { return forged(lines, 1, 3) })), Misplaced, one,
+			3, 2},
+		{"a record forged with another number", edit(one, insert(2, func(lines []string) string {
+			return forged(lines, 1,
+				17)
+		})), Misplaced, one, 3, 2},
+		{"a record forged with another prev", edit(one, insert(2, func(lines []string) string {
+			return forged(lines, 0,
+				3)
+		})), Misplaced, one, 3, 2},
 		{"a blank line", edit(one, insert(2, func([]string) string { return "\n" })), Misplaced, one, 3, 2},
 		{"a foreign line", edit(one, insert(0, func([]string) string { return "hello\n" })), Misplaced, one, 1, 0},
-		{"a foreign line at the end", edit(three, insert(2, func([]string) string { return "hello\n" })), Changed, three, 3, 8},
+		{"a foreign line at the end", edit(three, insert(2, func([]string) string { return "hello\n" })), Changed, three, 3,
+			8},
 		{"a very long line", edit(one, insert(2, func([]string) string { return `{"v":1,` + strings.Repeat(" ", 100_000) + "}\n" })), Misplaced, one, 3, 2},
 
-		{"two swapped", edit(one, func(lines []string) []string { return []string{lines[0], lines[2], lines[1]} }), Misplaced, one, 2, 1},
-		{"the first two swapped", edit(one, func(lines []string) []string { return []string{lines[1], lines[0], lines[2]} }), Misplaced, one, 1, 0},
-		{"the last two swapped", edit(three, func(lines []string) []string { return []string{lines[1], lines[0]} }), Misplaced, three, 1, 6},
+		{"two swapped", edit(one, func(lines []string) []string { return []string{lines[0], lines[2], lines[1]} }), Misplaced,
+			one, 2, 1},
+		{"the first two swapped", edit(one, func(lines []string) []string { return []string{lines[1], lines[0], lines[2]} }),
+			Misplaced, one, 1, 0},
+		{"the last two swapped", edit(three, func(lines []string) []string { return []string{lines[1], lines[0]} }),
+			Misplaced, three, 1, 6},
 		{"files swapped", func(dir string) error {
 			at := func(name string) string { return filepath.Join(dir, name) }
 			return errors.Join(os.Rename(at(one), at("x")), os.Rename(at(two), at(one)), os.Rename(at("x"), at(two)))
 		}, Misplaced, one, 1, 0},
 
-		{"torn", edit(one, func(lines []string) []string { lines[1] = lines[1][:40] + "\n"; return lines }), Changed, one, 2, 1},
-		{"torn without an end", edit(one, func(lines []string) []string { lines[1] = lines[1][:40]; return lines }), Changed, one, 2, 1},
-		{"the end of a file torn", edit(one, func(lines []string) []string { lines[2] = lines[2][:40]; return lines }), Changed, one, 3, 2},
-		{"zeros", edit(one, func(lines []string) []string { lines[1] = strings.Repeat("\x00", 100) + "\n"; return lines }), Changed, one, 2, 1},
+		{"torn", edit(one, func(lines []string) []string { lines[1] = lines[1][:40] + "\n"; return lines }), Changed, one, 2,
+			1},
+		{"torn without an end", edit(one, func(lines []string) []string { lines[1] = lines[1][:40]; return lines }), Changed,
+			one, 2, 1},
+		{"the end of a file torn", edit(one, func(lines []string) []string { lines[2] = lines[2][:40]; return lines }),
+			Changed, one, 3, 2},
+		{"zeros", edit(one, func(lines []string) []string { lines[1] = strings.Repeat("\x00", 100) + "\n"; return lines }),
+			Changed, one, 2, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := written(t)
@@ -159,7 +175,7 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// What the chain alone cannot tell, a head that was kept elsewhere does.
+// A head that was kept elsewhere proves what the chain alone cannot.
 func TestAnchors(t *testing.T) {
 	heads := func(l *Log) (heads []Head) {
 		for line, err := range l.lines(Cursor{}) {
@@ -189,8 +205,14 @@ func TestAnchors(t *testing.T) {
 		{"untouched, the last", 8, func(*Log) error { return nil }, ""},
 		{"untouched, an early one", 2, func(*Log) error { return nil }, ""},
 		{"more was written", 8, func(l *Log) error { l.Record(called("c9")); return nil }, ""},
-		{"the end cut off", 8, func(l *Log) error { return edit(three, func(lines []string) []string { return lines[:1] })(l.dir) }, Truncated},
-		{"cut off after the anchored one", 7, func(l *Log) error { return edit(three, func(lines []string) []string { return lines[:1] })(l.dir) }, ""},
+		{"the end cut off", 8, func(l *Log) error {
+			return edit(three,
+				func(lines []string) []string { return lines[:1] })(l.dir)
+		}, Truncated},
+		{"cut off after the anchored one", 7, func(l *Log) error {
+			return edit(three,
+				func(lines []string) []string { return lines[:1] })(l.dir)
+		}, ""},
 		{"cut off and written anew", 8, func(l *Log) error {
 			err := edit(three, func(lines []string) []string { return lines[:1] })(l.dir)
 			l.Record(called("other"))
@@ -200,7 +222,8 @@ func TestAnchors(t *testing.T) {
 		{"all written anew", 3, again, WrongAnchor},
 		{"all removed", 3, func(l *Log) error { return os.RemoveAll(l.dir) }, Truncated},
 		{"all emptied", 3, func(l *Log) error {
-			return errors.Join(os.RemoveAll(l.dir), os.Mkdir(l.dir, 0o700), os.WriteFile(filepath.Join(l.dir, three), nil, 0o600))
+			return errors.Join(os.RemoveAll(l.dir), os.Mkdir(l.dir, 0o700), os.WriteFile(filepath.Join(l.dir, three), nil,
+				0o600))
 		}, Truncated},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -209,7 +232,8 @@ func TestAnchors(t *testing.T) {
 			if err := tt.tamper(l); err != nil {
 				t.Fatal(err)
 			}
-			for _, anchor := range []string{h.String(), h.Hash, fmt.Sprintf("%d:%s", h.Seq, h.Hash), fmt.Sprintf(" %s  %d\n", h.Hash, h.Seq)} {
+			for _, anchor := range []string{h.String(), h.Hash, fmt.Sprintf("%d:%s", h.Seq, h.Hash), fmt.Sprintf(" %s  %d\n",
+				h.Hash, h.Seq)} {
 				r, err := l.Verify(anchor)
 				kind := tt.kind
 				if kind == Truncated && anchor == h.Hash && r.Records > 0 {
@@ -235,7 +259,8 @@ func TestAnchorForms(t *testing.T) {
 	for _, anchor := range []string{" ", "x", "sha256:", "sha256:00", hash, "sha256:" + hash + "0", "sha1:" + hash,
 		"0:sha256:" + hash, "x:sha256:" + hash, "-1:sha256:" + hash,
 		"1:2:sha256:" + hash, "sha256:" + hash + " x", "99999999999999999999:sha256:" + hash, "\x1b[2J"} {
-		if _, err := l.Verify(anchor); err == nil || host.AsError(err).Code != host.InvalidArgs || strings.Contains(err.Error(), "\x1b") {
+		if _, err := l.Verify(anchor); err == nil || host.AsError(err).Code != host.InvalidArgs ||
+			strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%q: %v", anchor, err)
 		}
 	}
@@ -251,7 +276,8 @@ func TestReport(t *testing.T) {
 	early.Time = noon.AddDate(0, 0, -1)
 	l.Record(early)
 	r := intact(t, l, 11)
-	if r.Files != 4 || !r.First.Equal(early.Time) || !r.Last.Equal(later.Time) || !r.Head.Time.Equal(early.Time) || r.Torn != 0 {
+	if r.Files != 4 || !r.First.Equal(early.Time) || !r.Last.Equal(later.Time) || !r.Head.Time.Equal(early.Time) ||
+		r.Torn != 0 {
 		t.Errorf("%+v", r)
 	}
 	empty, err := Open(t.TempDir(), Config{}).Verify("")

@@ -21,10 +21,11 @@ const (
 	lockName    = "audit.lock"
 )
 
-// defaultLockTimeout bounds how long a record waits for its turn. A write takes microseconds, so whoever holds the lock for longer was stopped.
+// defaultLockTimeout limits how long a record waits for the lock. Writing takes microseconds: whoever holds the lock
+// for longer has been stopped.
 const defaultLockTimeout = 5 * time.Second
 
-// append writes a record after the last one, chained to it, and before it what there is to say of the log itself.
+// append writes a record after the last one, and before it the records about the log itself.
 func (l *Log) append(r Record, sync bool) error {
 	if err := l.tryAppend(r, sync); err != nil {
 		return fmt.Errorf("the audit log %s cannot be written: %w", filepath.Join(l.dir, currentName), err)
@@ -79,7 +80,7 @@ func (l *Log) tryAppend(r Record, sync bool) (err error) {
 		return err
 	}
 	l.end = fileEnd{size: size + int64(len(data)), hash: last.hash, seq: last.seq}
-	for _, name := range drop { // after the record that says so; one that stays is dropped again by the next rotation
+	for _, name := range drop { // after the record that says so; a file that remains is dropped again by the next rotation
 		_ = os.Remove(filepath.Join(l.dir, name))
 	}
 	if sync && fresh {
@@ -88,10 +89,11 @@ func (l *Log) tryAppend(r Record, sync bool) (err error) {
 	return nil
 }
 
-// lock makes this the only writer among all processes. A lock on the log itself would move with the file when it is closed.
+// lock makes the caller the only writer among all processes. The lock has a file of its own, because the log's file is
+// renamed when it is closed.
 func (l *Log) lock() (release func(), err error) {
 	busy := fmt.Errorf("another process has held its lock, %s, for longer than %s", lockName, l.lockTimeout)
-	var timeout <-chan time.Time // made for those who wait
+	var timeout <-chan time.Time // set once this has to wait
 	select {
 	case l.writing <- struct{}{}:
 	default:
@@ -126,8 +128,8 @@ func (l *Log) lock() (release func(), err error) {
 	}
 }
 
-// openCurrent opens the file that records go to, a new one if the last has grown to its size. If it is open already, still the one that the
-// others write to, and as long as this process left it, then nothing was added and its end is known.
+// openCurrent opens the file for the next record, a new one if the last one has reached its size. If the file that this
+// process wrote last is still in place and has not grown, nothing was added and its end is known.
 func (l *Log) openCurrent() error {
 	path := filepath.Join(l.dir, currentName)
 	if l.file != nil && l.end.size < l.cfg.MaxBytes {
@@ -139,7 +141,7 @@ func (l *Log) openCurrent() error {
 	if err := l.open(path); err != nil || l.end.size < l.cfg.MaxBytes {
 		return err
 	}
-	if l.end.torn > 0 { // a closed file ends whole, so what is torn must go first; the next record says so
+	if l.end.torn > 0 { // closed files have no torn record: repair it first
 		return nil
 	}
 	closed, err := l.closedFiles()
@@ -150,9 +152,9 @@ func (l *Log) openCurrent() error {
 	if len(closed) > 0 {
 		number = sequenceOf(closed[len(closed)-1]) + 1
 	}
-	l.closeFile() // Windows renames no file that is open
+	l.closeFile() // Windows does not rename open files
 	if err := os.Rename(path, filepath.Join(l.dir, fmt.Sprintf(closedName, number))); err != nil {
-		l.warn(fmt.Errorf("%s could not be closed and grows on: %w", path, err))
+		l.warn(fmt.Errorf("%s could not be closed and continues to grow: %w", path, err))
 	}
 	return l.open(path)
 }
@@ -179,7 +181,8 @@ func (l *Log) closeFile() {
 	}
 }
 
-// beginFile returns what a new file goes on from. In all but the first, its first record says so, and which files are dropped for it.
+// beginFile returns the end to which a new file is chained. In all but the first file, the first record says so, and
+// which files are dropped.
 func (l *Log) beginFile() (records []Record, before fileEnd, drop []string, err error) {
 	closed, err := l.closedFiles()
 	if err != nil || len(closed) == 0 {
@@ -214,11 +217,11 @@ func (l *Log) endOf(name string) (fileEnd, error) {
 	return readEnd(f, info.Size())
 }
 
-// chain writes records as the lines that follow an end, and returns the end that they make but for its size.
+// chain encodes records as the lines after an end, and returns their own end without its size.
 func chain(last fileEnd, records ...Record) ([]byte, fileEnd, error) {
 	var data []byte
 	for _, r := range records {
-		if last.seq >= maxSeq { // no log gets there by itself, and what comes after a forged number must be readable, too
+		if last.seq >= maxSeq { // only a forged record has such a number, and the next ones must be readable
 			last.seq = 0
 		}
 		r.V, r.Seq, r.Prev, r.Time = version, last.seq+1, last.hash, r.Time.UTC()
@@ -232,10 +235,10 @@ func chain(last fileEnd, records ...Record) ([]byte, fileEnd, error) {
 	return data, last, nil
 }
 
-// write puts lines at the end of a file at once. If not all of them fit, none stays. (A file that is open for appending cannot be cut
-// by itself on Windows.)
+// write appends lines in one write. If they do not fit, it removes what was written; by name, because Windows does not
+// truncate files that are open for appending.
 func write(f *os.File, size int64, data []byte, sync bool) error {
-	if _, err := f.Write(data); err != nil { // also when a part was written
+	if _, err := f.Write(data); err != nil { // a part may have been written
 		return errors.Join(err, os.Truncate(f.Name(), size))
 	}
 	if sync {
@@ -244,7 +247,7 @@ func write(f *os.File, size int64, data []byte, sync bool) error {
 	return nil
 }
 
-// closedFiles lists the names of the files that are written no more, oldest first.
+// closedFiles returns the names of the closed files, oldest first.
 func (l *Log) closedFiles() ([]string, error) {
 	entries, err := os.ReadDir(l.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -260,7 +263,7 @@ func (l *Log) closedFiles() ([]string, error) {
 	return names, nil
 }
 
-// sequenceOf is the number of a closed file, 0 for any other name.
+// sequenceOf returns the number of a closed file, 0 for any other name.
 func sequenceOf(name string) int {
 	digits, isClosed := strings.CutPrefix(strings.TrimSuffix(name, ".jsonl"), "audit-")
 	n, err := strconv.Atoi(digits)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// prune removes the files of days before today: those that are keepDays or more old, and then the oldest ones until all
-// that are left, today's included, hold no more than maxBytes. Files with other names are not touched. What another
-// process has removed meanwhile is not an error.
+// prune removes files of days before today: those of keepDays days ago and earlier, and then the oldest ones until all
+// files, today's included, hold at most maxBytes. Files with other names are not touched. A file that another process
+// removes at the same time is not an error.
 func prune(dir, today string, keepDays int, maxBytes int64) error {
 	days, err := listDays(dir)
 	if err != nil {
@@ -45,9 +45,9 @@ func prune(dir, today string, keepDays int, maxBytes int64) error {
 	return failed
 }
 
-// listDays lists the days that have a file, oldest first.
+// listDays returns the days that have a file, oldest first.
 func listDays(dir string) ([]string, error) {
-	files, err := os.ReadDir(dir) // sorted by name, which is by day
+	files, err := os.ReadDir(dir) // sorted by name, which is the day
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -33,9 +33,9 @@ type Filter struct {
 	Damaged func(path string, line int)
 }
 
-// Read yields the records in a folder of traces, oldest file first, each file in the order in which it was written. Lines
-// that are not records of this version are skipped. An error is that of a file or folder that cannot be read; the files
-// after it still follow. A folder that does not exist holds no records.
+// Read yields the records in a folder of traces, oldest file first, each file in the order in which it was written.
+// Lines that are not records of this version are skipped. An error is that of a file or folder that cannot be read;
+// the files after it still follow. A folder that does not exist holds no records.
 func Read(dir string, f Filter) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for line, err := range f.lines(dir, Cursor{}) {
@@ -47,9 +47,10 @@ func Read(dir string, f Filter) iter.Seq2[Record, error] {
 	}
 }
 
-// Follow calls each with every record after a cursor and with the cursor after that record, then waits for more, until each
-// returns an error, a file cannot be read, or ctx is done; it returns that error. A call that ends on the day after it
-// began is recorded in the file of its first day: Follow misses it if it has read the next day's file by then.
+// Follow calls each with every record after a cursor and with the cursor after that record, then waits for more, until
+// each returns an error, a file cannot be read, or ctx is done; it returns that error. A call that ends on the day
+// after it began is recorded in the file of its first day: Follow misses it if it has read the next day's file by
+// then.
 func Follow(ctx context.Context, dir string, f Filter, from Cursor, each func(Record, Cursor) error) error {
 	read := func(from Cursor) iter.Seq2[journal.Line, error] { return f.lines(dir, from) }
 	for line, err := range journal.Follow(ctx, from, followWait, read) {

@@ -14,23 +14,24 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// Bounds of a shape.
+// Limits of a shape.
 const (
-	maxParams   = 64  // parameters that are told apart
-	maxKeys     = 16  // keys of a nested object that are named
-	maxKeyBytes = 64  // of one name
+	maxParams   = 64  // parameters
+	maxKeys     = 16  // keys of a nested object
+	maxKeyBytes = 64  // bytes of a name
 	maxShape    = 256 // bytes of one parameter's shape
-	maxUnion    = 3   // shapes of an array's elements that are told apart
-	maxNesting  = 8   // depth to which shapes are looked at
+	maxUnion    = 3   // different shapes of an array's elements
+	maxNesting  = 8   // depth of nested values
 )
 
-// Shapes describes parameters without their values: an object that holds for each parameter what it is.
+// Shapes describes parameters without their values, as an object with the shape of each parameter:
 //
 //	"null"  "boolean"  "integer"  "number"  "string(19)"  "object{a,b}"
 //	"array[0]"  "array[2]<string(3..19)>"  "array[3]<integer|null>"
 //
-// A string's figure is its length in characters. Names of parameters and keys stay, cleaned and cut. What
-// is no object gives one shape as a JSON string, and what is no JSON "invalid(N)" with its length in bytes.
+// The number of a string is its length in characters. Names of parameters and keys are included, cleaned and cut. If
+// params is not an object, the result is one shape as a JSON string; if it is not JSON, it is "invalid(N)" with the
+// length in bytes.
 func Shapes(params json.RawMessage) json.RawMessage {
 	data := bytes.TrimSpace(params)
 	if !json.Valid(data) {
@@ -62,7 +63,7 @@ func Shapes(params json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// shape is what a value is: a kind, and for a string the least and the greatest length that were seen.
+// shape is the shape of a value: a kind and, for strings, the least and the greatest length.
 type shape struct {
 	kind     string // "string", or the whole text of the shape
 	min, max int
@@ -140,7 +141,7 @@ func (s *scanner) arrayShape(depth int) shape {
 	return shape{kind: manifest.Clip(fmt.Sprintf("array[%d]<%s>", n, strings.Join(texts, "|")), maxShape)}
 }
 
-// mergeShape counts one more shape among those of an array; false if there are too many to tell it apart.
+// mergeShape adds a shape to those of an array's elements; false if there are too many different ones.
 func mergeShape(kinds *[]shape, s shape) bool {
 	i := slices.IndexFunc(*kinds, func(k shape) bool { return k.kind == s.kind })
 	if i >= 0 {
@@ -155,9 +156,9 @@ func mergeShape(kinds *[]shape, s shape) bool {
 	return true
 }
 
-// keyName is a key as it is shown: cleaned, on one line, cut.
+// keyName returns a key cleaned, cut and on one line.
 func keyName(raw []byte) string {
-	if len(raw) > 16*maxKeyBytes { // only its beginning matters
+	if len(raw) > 16*maxKeyBytes { // decode only its beginning
 		return manifest.Clip(manifest.CleanLine(strings.ToValidUTF8(string(raw[1:2*maxKeyBytes]), "")), maxKeyBytes)
 	}
 	key, ok := jsontext.Unquote(raw)
@@ -192,7 +193,7 @@ func characters(raw []byte) int {
 	return n
 }
 
-// surrogate tells whether text begins with the escape of a code unit among the 1,024 from first on.
+// surrogate reports whether raw begins with the escape of one of the 1,024 code units from first on.
 func surrogate(raw []byte, first uint64) bool {
 	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
 		return false
@@ -201,7 +202,7 @@ func surrogate(raw []byte, first uint64) bool {
 	return err == nil && unit&^0x3ff == first
 }
 
-// numberKind is integer where JSON Schema says so: 1.0 and 1e3 are.
+// numberKind follows JSON Schema: 1.0 and 1e3 are integers.
 func numberKind(text []byte) string {
 	if !bytes.ContainsAny(text, ".eE") {
 		return "integer"

@@ -1,5 +1,5 @@
-// Package trace writes one JSON line for each call, search and describe, and reads the lines back. It keeps
-// the shapes of parameters, and their values only where the operator asked for them.
+// Package trace writes one JSON line for each call, search and describe, and reads them back. It records the shapes of
+// parameters, and their values only if the operator asked for them.
 package trace
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Bounds of a line. What is longer is cut: a trace is evidence, not a backup.
+// Limits of a line. Longer values are cut: a trace is evidence, not a backup.
 const (
 	maxName   = 256      // bytes of a tool, a caller, a session, an expectation
 	maxQuery  = 1 << 10  // bytes of a query
 	maxErrors = 32       // violations of one call
 	maxNames  = 10       // hits of a search, changes of parameters
-	maxValues = 16 << 10 // bytes of parameters that are kept as they are; of larger ones the shape is kept
+	maxValues = 16 << 10 // bytes of parameter values; of larger ones the shape is recorded
 )
 
 const (
@@ -36,19 +36,21 @@ const (
 	suffix     = ".jsonl"
 )
 
-// Bounds of a folder of traces, where [Config] sets none.
+// Limits of a folder of traces, unless [Config] sets others.
 const (
 	DefaultKeepDays = 30
 	DefaultMaxBytes = 64 << 20
 )
 
-// Config configures a recorder. The zero value keeps shapes for [DefaultKeepDays] days in at most [DefaultMaxBytes].
+// Config configures a recorder. The zero value records shapes, and keeps them for [DefaultKeepDays] days and up to
+// [DefaultMaxBytes].
 type Config struct {
 	Off    bool // write nothing
-	Values bool // keep parameters and queries as they were given
+	Values bool // record parameters and queries as given
 
-	// KeepDays is how many days are kept, today included, and MaxBytes how much all files may hold together; 0 is the
-	// default. When a new day's file is begun, the oldest files are removed until both hold. Today's file always stays.
+	// KeepDays is how many days are kept, today included; MaxBytes is the size limit of all files together; 0 is the
+	// default. When the first record of a day is written, the oldest files are removed until both limits hold. Today's
+	// file is never removed.
 	KeepDays int
 	MaxBytes int64
 
@@ -58,7 +60,7 @@ type Config struct {
 	Warn func(error)
 }
 
-// Record is one line. Fields that do not apply are absent.
+// Record is one line. Absent fields do not apply.
 type Record struct {
 	V       int             `json:"v"`
 	Time    time.Time       `json:"t"`
@@ -71,7 +73,7 @@ type Record struct {
 	Digest  string          `json:"manifest,omitempty"`
 	Mode    string          `json:"mode,omitempty"`
 	Tiers   []int           `json:"tiers,omitempty"`
-	Params  json.RawMessage `json:"params,omitempty"` // shape of each parameter by its name, or the values
+	Params  json.RawMessage `json:"params,omitempty"` // the shapes of the parameters, or their values
 	Errors  []Violation     `json:"errors,omitempty"`
 
 	Code           string  `json:"code"`
@@ -87,16 +89,16 @@ type Record struct {
 	Changes []string `json:"changes,omitempty"` // how the parameters were corrected
 }
 
-// Violation is what was wrong with one parameter, without what was given.
+// Violation is what was wrong with one parameter, without the value.
 type Violation struct {
 	Pointer  string `json:"pointer"`
 	Keyword  string `json:"keyword"`
 	Expected string `json:"expected"`
 }
 
-// Open returns a recorder that appends to DIR/YYYY-MM-DD.jsonl, by the day (UTC) on which an event happened.
-// The folder and the files are made when they are needed, for the user alone. Processes may share the
-// folder: a line is one write. The recorder is safe for concurrent use, and never fails a call.
+// Open returns a recorder that appends to DIR/YYYY-MM-DD.jsonl, by the UTC day of the event. The folder and the files
+// are made when needed, for this user alone. Several processes may share the folder: a line is one write. The recorder
+// is safe for concurrent use, and never fails a call.
 func Open(dir string, cfg Config) host.Recorder {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -116,12 +118,12 @@ type recorder struct {
 	warned sync.Once
 
 	mu     sync.Mutex
-	file   *os.File    // of the last line, open for the next one; nil where there is none
-	opened os.FileInfo // file as it was opened
-	size   int64       // of the last line in file
+	file   *os.File    // of the last line, open for the next one; may be nil
+	opened os.FileInfo // file when it was opened
+	size   int64       // of file after the last line
 }
 
-// Record implements host.Recorder.
+// Record implements [host.Recorder].
 func (r *recorder) Record(e host.Event) {
 	if r.cfg.Off {
 		return
@@ -155,13 +157,13 @@ func (r *recorder) write(day string, line []byte) error {
 		line = append([]byte{'\n'}, line...)
 	}
 	_, err = r.file.Write(line)
-	if r.size = size + int64(len(line)); err != nil || runtime.GOOS == "windows" { // which removes no file that is open
+	if r.size = size + int64(len(line)); err != nil || runtime.GOOS == "windows" { // Windows does not remove open files
 		err = errors.Join(err, r.close())
 	}
 	return err
 }
 
-// open makes file the one of a day, if it is not that already, and returns its size. Whoever begins a day's file prunes.
+// open opens the file of a day unless it is open, and returns its size.
 func (r *recorder) open(day string) (size int64, err error) {
 	path := filepath.Join(r.dir, day+suffix)
 	if r.file != nil {
@@ -182,12 +184,13 @@ func (r *recorder) open(day string) (size int64, err error) {
 		return 0, errors.Join(err, r.close())
 	}
 	if !private.OwnerOnly(r.opened) {
-		_ = f.Chmod(0o600) // it was made by something else; nobody else needs to read it
+		_ = f.Chmod(0o600) // another program made it
 	}
 	return r.opened.Size(), nil
 }
 
-// create begins the file of a day. Where another process does so at the same time, both write to it and one prunes.
+// create makes the file of a day and prunes. If another process makes it at the same time, both write to it and one
+// prunes.
 func (r *recorder) create(day, path string) (*os.File, error) {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, err
@@ -211,15 +214,15 @@ func (r *recorder) close() error {
 	return f.Close()
 }
 
-// endsMidLine tells that the last line lacks its break, which a write left out when the disk was full: one damaged line must
-// not take the next one with it.
+// endsMidLine reports whether the last line has no line break, because the disk was full: a damaged line must not
+// damage the next one.
 func (r *recorder) endsMidLine(size int64) bool {
 	var last [1]byte
 	_, err := r.file.ReadAt(last[:], size-1)
 	return err == nil && last[0] != '\n'
 }
 
-// encode writes a record as a line with its end: the time in UTC to the millisecond, <, > and & as they are.
+// encode returns a record as a line: the time in UTC to the millisecond, and <, > and & unescaped.
 func encode(r Record) ([]byte, error) {
 	type fields Record
 	var b bytes.Buffer
@@ -233,7 +236,7 @@ func encode(r Record) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// recordOf is the line of an event.
+// recordOf returns the record of an event.
 func recordOf(e host.Event, values bool) Record {
 	r := Record{
 		V: version, Time: e.Time,

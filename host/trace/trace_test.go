@@ -23,7 +23,8 @@ func refused() host.Event {
 		Time: noon, Op: "call", CallID: "c1", Session: "s1", Caller: "mcp:claude", Tool: "cdp.Network.getCookies",
 		Digest: "sha256:ab", Mode: "progressive", Tiers: []int{1, 2}, Params: json.RawMessage(`{"urls": ["https://example.com"]}`),
 		Err: &host.Error{Code: host.InvalidArgs, Details: []host.Detail{
-			{Parameter: "/urls/0", Keyword: "type", Provided: "the secret", Expected: "string", Suggestion: host.TextSuggestion("the secret")}}},
+			{Parameter: "/urls/0", Keyword: "type", Provided: "the secret", Expected: "string",
+				Suggestion: host.TextSuggestion("the secret")}}},
 		Duration: 1234 * time.Microsecond, OutBytes: 120, DocsTokens: 95, RetryOf: "c0", SuggestionUsed: true,
 		By: "policy", Changes: []string{"renamed", "coerced"},
 	}
@@ -42,10 +43,12 @@ func TestLines(t *testing.T) {
 			`"code":"invalid_args","exit_code":81,"ms":1.234,"out_bytes":120,"docs_tokens":95,"retry_of":"c0","suggestion_used":true,"by":"policy","changes":["renamed","coerced"]}`},
 		{"the least", false, host.Event{Time: noon, Op: "call", Tool: "text.hash"},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"text.hash","code":"ok","exit_code":0,"ms":0}`},
-		{"a tool's own exit code", false, host.Event{Time: noon, Tool: "a.b", Err: &host.Error{Code: host.ToolFailed, Exit: 10}},
+		{"a tool's own exit code", false, host.Event{Time: noon, Tool: "a.b",
+			Err: &host.Error{Code: host.ToolFailed, Exit: 10}},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"a.b","code":"tool_failed","exit_code":10,"ms":0}`},
 		{"search without values", false,
-			host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a picture", Hits: []string{"cdp.screenshot", "text\n.hash"}},
+			host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a picture", Hits: []string{"cdp.screenshot",
+				"text\n.hash"}},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","op":"search","call":"c2","code":"ok","exit_code":0,"ms":0,` +
 				`"hits":["cdp.screenshot","text .hash"]}`},
 		{"search with values", true, host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a\n\x1b[31mpicture"},
@@ -64,7 +67,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// What was given must not get into a trace by any way while values are off.
+// Values must never get into a trace while they are off.
 func TestNoValues(t *testing.T) {
 	dir := t.TempDir()
 	e := refused()
@@ -82,7 +85,8 @@ func TestNoValues(t *testing.T) {
 func TestBounds(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("ä", 100_000)
-	e := host.Event{Time: noon, Op: "call", CallID: long, Session: long, Caller: long, Tool: long, RetryOf: long, Query: long,
+	e := host.Event{Time: noon, Op: "call", CallID: long, Session: long, Caller: long, Tool: long, RetryOf: long,
+		Query:  long,
 		Params: json.RawMessage(`{"` + long + `":"` + long + `","b":["` + long + `"]}`), Err: &host.Error{Code: host.InvalidArgs}}
 	for range 1000 {
 		e.Hits, e.Changes = append(e.Hits, long), append(e.Changes, long)
@@ -114,7 +118,8 @@ func TestFilesAreForTheUserAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec.Record(host.Event{Time: noon.AddDate(0, 0, 1)})
-	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "2026-07-01.jsonl"): 0o600, open: 0o600} {
+	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "2026-07-01.jsonl"): 0o600,
+		open: 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v %v, want %v", path, info.Mode().Perm(), err, want)
 		}
@@ -141,7 +146,8 @@ func TestDaysRollOver(t *testing.T) {
 	rec.Record(host.Event{CallID: "3", Time: time.Date(2026, 7, 3, 1, 0, 0, 0, time.FixedZone("MSK", 3*3600))})
 	for day, want := range map[string]string{"2026-07-01": "0", "2026-07-02": "123"} {
 		got := ""
-		for r, err := range Read(dir, Filter{Since: must(time.Parse(dayFormat, day)), Until: must(time.Parse(dayFormat, day)).AddDate(0, 0, 1)}) {
+		for r, err := range Read(dir, Filter{Since: must(time.Parse(dayFormat, day)),
+			Until: must(time.Parse(dayFormat, day)).AddDate(0, 0, 1)}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,7 +191,10 @@ func TestConcurrentWritersKeepLinesWhole(t *testing.T) {
 	}
 	wg.Wait()
 	seen := map[string]bool{}
-	for r, err := range Read(dir, Filter{Damaged: func(path string, line int) { t.Errorf("%s:%d is damaged", path, line) }}) {
+	for r, err := range Read(dir, Filter{Damaged: func(path string, line int) {
+		t.Errorf("%s:%d is damaged", path,
+			line)
+	}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +231,7 @@ func TestTornLineDamagesNoOther(t *testing.T) {
 	}
 }
 
-// A file that was removed, as by pruning, is made anew.
+// A file that was removed, as by pruning, is made again.
 func TestRemovedFileIsReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "traces")
 	rec := Open(dir, Config{})
@@ -305,11 +314,12 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// Follow passes on what other recorders write, across days, and goes on later from where it was.
+// Follow reads what other recorders write, across days, and continues at a cursor.
 func TestFollow(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "traces")
 	record := func(days int) {
-		Open(dir, Config{}).Record(host.Event{Time: noon.AddDate(0, 0, days), Op: "call", CallID: fmt.Sprint(days), Tool: "text.hash"})
+		Open(dir, Config{}).Record(host.Event{Time: noon.AddDate(0, 0, days), Op: "call", CallID: fmt.Sprint(days),
+			Tool: "text.hash"})
 	}
 	record(0)
 	stop := errors.New("enough")
@@ -378,7 +388,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// Only the call that begins a day's file prunes.
+// Only the first record of a day prunes.
 func TestPrunesWithEachDay(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "2026-05-01.jsonl")
@@ -402,7 +412,7 @@ func TestPrunesWithEachDay(t *testing.T) {
 	}
 }
 
-// Recorders that begin the same days at once, as processes do, lose no line and report no error.
+// Recorders that begin the same days at the same time, as processes do, lose no line and report no error.
 func TestConcurrentPruning(t *testing.T) {
 	dir := t.TempDir()
 	const writers, days = 8, 20

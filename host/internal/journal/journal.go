@@ -1,4 +1,5 @@
-// Package journal reads files of lines to which other processes append, from a cursor on: once to the end, or following.
+// Package journal reads files of lines to which other processes append. It starts at a cursor, and stops at the end or
+// follows.
 package journal
 
 import (
@@ -18,17 +19,17 @@ import (
 
 // File is one of the files of a journal.
 type File struct {
-	// ID stays the same when the file is renamed. Later files have longer IDs, or greater ones of the same length.
+	// ID identifies the file even after it is renamed. Later files have longer IDs, or greater ones of the same length.
 	ID   string
 	Path string
-	// Opened is the file where the caller has opened it, of which Size bytes are read. nil: Path is opened, and read to its
-	// end; a file that is not there holds no lines.
+	// Opened is the open file, of which the first Size bytes are read. If it is nil, Path is opened and read to its
+	// end; a missing file holds no lines.
 	Opened *os.File
 	Size   int64
 }
 
-// Cursor is a position in a journal. The zero value is its beginning. A cursor whose file was removed stands for the
-// beginning of the next one.
+// Cursor is a position in a journal. The zero value is the beginning. If its file was removed, reading starts at the
+// next one.
 type Cursor struct {
 	File   string `json:"file"`   // ID of the file
 	Offset int64  `json:"offset"` // in bytes
@@ -41,26 +42,26 @@ func (c Cursor) IsAfter(id string) bool {
 
 // Line is a line of a journal.
 type Line struct {
-	Text   []byte // without its line break; of a line that is too long, the beginning
+	Text   []byte // without its line break; only the beginning if Long
 	Size   int64  // in bytes, with the line break
-	Sum    []byte // hash of the line with its line break, where [Reader.Hash] is set
+	Sum    []byte // hash of the line with its line break, if [Reader.Hash] is set
 	Long   bool   // it has more than [Reader.MaxLine] bytes
 	Broken bool   // it ends without a line break
-	Tail   bool   // it is broken and the last of the journal: its writer may not be done
+	Tail   bool   // Broken, and the last line of the journal: it may be half-written
 
 	Path   string // of the file
-	Number int    // in the file, from 1; after a cursor, from there
+	Number int    // in the file, from 1, counted from the cursor
 	Next   Cursor // the position after the line
 }
 
-// Reader says how lines are read.
+// Reader reads lines.
 type Reader struct {
-	MaxLine int              // bytes of a line, with its line break
-	Hash    func() hash.Hash // of each line; may be nil
+	MaxLine int              // in bytes, with the line break
+	Hash    func() hash.Hash // if set, hashes each line
 }
 
-// Lines yields the lines of files, given oldest first, from a cursor to the present end. An error is that of a file that
-// cannot be read; the files after it still follow.
+// Lines yields the lines of files, which are in order, from a cursor to the present end. An error is that of a file
+// that cannot be read; the files after it still follow.
 func (r Reader) Lines(files []File, from Cursor) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		for i, file := range files {
@@ -78,7 +79,7 @@ func (r Reader) Lines(files []File, from Cursor) iter.Seq2[Line, error] {
 	}
 }
 
-// readFile returns false when yield does.
+// readFile returns false if yield does.
 func (r Reader) readFile(file File, at Cursor, last bool, yield func(Line, error) bool) bool {
 	f, size := file.Opened, file.Size
 	if f == nil {
@@ -95,7 +96,7 @@ func (r Reader) readFile(file File, at Cursor, last bool, yield func(Line, error
 		}
 		size = info.Size()
 	}
-	if at.Offset > size { // it is another file than the one that the cursor was in
+	if at.Offset > size { // the cursor was in another file of this name
 		at.Offset = 0
 	}
 	lines := bufio.NewReaderSize(io.NewSectionReader(f, at.Offset, size-at.Offset), 64<<10)
@@ -115,7 +116,8 @@ func (r Reader) readFile(file File, at Cursor, last bool, yield func(Line, error
 	}
 }
 
-// ReadLine reads one line, of which it knows no file. At the end its size is 0 and the error io.EOF.
+// ReadLine reads one line and sets the fields that do not depend on a file. At the end it returns an empty line and
+// io.EOF.
 func (r Reader) ReadLine(from *bufio.Reader) (line Line, err error) {
 	var sum hash.Hash
 	if r.Hash != nil {
@@ -142,9 +144,10 @@ func (r Reader) ReadLine(from *bufio.Reader) (line Line, err error) {
 	}
 }
 
-// Follow yields what read yields from a cursor on, then waits so long and reads again from where it was, until ctx is done
-// or the loop ends. A line that is not ended yet is yielded once it is.
-func Follow(ctx context.Context, from Cursor, wait time.Duration, read func(Cursor) iter.Seq2[Line, error]) iter.Seq2[Line, error] {
+// Follow yields what read yields after a cursor, waits, and reads again from there, until ctx is done or the loop ends.
+// It yields a half-written line once it is complete.
+func Follow(ctx context.Context, from Cursor, wait time.Duration, read func(Cursor) iter.Seq2[Line,
+	error]) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		for ctx.Err() == nil {
 			for line, err := range read(from) {

@@ -96,7 +96,8 @@ func TestLongLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		sizes = append(sizes, l.Size)
-		if want := sha256.Sum256([]byte(long + "\n")); l.Long != (l.Size > 100) || l.Long && (!slices.Equal(l.Sum, want[:]) || len(l.Text) > 70_000) {
+		if want := sha256.Sum256([]byte(long + "\n")); l.Long != (l.Size > 100) || l.Long && (!slices.Equal(l.Sum, want[:]) ||
+			len(l.Text) > 70_000) {
 			t.Errorf("line of %d bytes: long %v, %d bytes kept", l.Size, l.Long, len(l.Text))
 		}
 	}
