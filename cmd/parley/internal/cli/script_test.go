@@ -89,10 +89,8 @@ func setUpScript(e *testscript.Env) error {
 	e.Setenv("PARLEY_HOME", home)
 	e.Setenv("WASM", fixtures)
 	e.Setenv("HOME", filepath.Join(e.WorkDir, "user"))
-	for _, name := range []string{"GOPATH", "GOMODCACHE", "GOCACHE", "GOTOOLCHAIN"} {
-		if out, err := exec.Command("go", "env", name).Output(); err == nil {
-			e.Setenv(name, strings.TrimSpace(string(out)))
-		}
+	for name, value := range goEnv() {
+		e.Setenv(name, value)
 	}
 	if chrome, _, err := cdp.FindChrome(os.Getenv, ""); err == nil {
 		e.Setenv("CHROME", chrome)
@@ -104,6 +102,15 @@ func setUpScript(e *testscript.Env) error {
 	}
 	return shareCompiled(filepath.Join(home, "cache", "wasm"))
 }
+
+// goEnv returns the settings that let the go command in a script use the caches of the user.
+var goEnv = sync.OnceValue(func() (env map[string]string) {
+	out, err := exec.Command("go", "env", "-json", "GOPATH", "GOMODCACHE", "GOCACHE", "GOTOOLCHAIN").Output()
+	if err != nil || json.Unmarshal(out, &env) != nil {
+		return nil // there is no go command; scripts that need it say so
+	}
+	return env
+})
 
 // compiledHome is where compiled keeps its cache.
 var compiledHome string
