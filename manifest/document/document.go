@@ -1,9 +1,9 @@
-// Package document validates the documents that Parley itself defines, such as plugin manifests and policies, by their JSON
-// Schemas.
+// Package document validates the documents that Parley itself defines, such as plugin manifests and policies, by their
+// JSON Schemas.
 //
 // Two independent implementations must agree that a document is valid: the walker of [schema], which says in words what
-// is wrong, and gojsonschema. A mistake in one of them then refuses a document instead of accepting it. Compiling a schema
-// with both takes about a millisecond: it is for installing and writing, not for each start.
+// is wrong, and gojsonschema. A mistake in one of them then refuses a document instead of accepting it. Compiling a
+// schema with both takes about a millisecond: it is for installing and writing, not for each start.
 package document
 
 import (
@@ -41,8 +41,9 @@ func Compile(raw []byte) (*Schema, error) {
 	return &Schema{walker: walker, second: second}, nil
 }
 
-// Validate returns the violations of a value that encoding/json can encode, as [schema.Schema.Validate] does; none means
-// that the document is valid. The error says that the value cannot be encoded, or that only gojsonschema refuses it.
+// Validate returns the violations of a value that encoding/json can encode, as [schema.Schema.Validate] does; none
+// means that the document is valid. The error says that the value cannot be encoded, or that only gojsonschema refuses
+// it.
 func (s *Schema) Validate(doc any) ([]schema.Violation, error) {
 	doc, err := jsontext.Normalize(doc)
 	if err != nil {
