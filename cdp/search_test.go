@@ -16,7 +16,11 @@ func searchHost(t testing.TB) *host.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return host.New(host.Config{Catalog: catalog})
+	h, err := host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 // TestSearch checks that search over the protocol keeps the scores that it reached on the sets of queries.

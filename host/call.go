@@ -98,8 +98,14 @@ type Answer struct {
 
 // Call is the one way in which anything is run, whoever asks: look up, mend and validate, ask the
 // policy, invoke, check the result, record.
-func (h *Host) Call(ctx context.Context, c Call) *Answer {
+//
+// The error is that of the answer: an [*Error], which errors.Is compares with codes. The answer is never nil; also for a
+// failed call it has the call's id, warnings and next steps.
+func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	began := time.Now()
+	if len(c.callers) == 0 {
+		h.Refresh()
+	}
 	a := &Answer{Tool: printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
 	run := &run{host: h, mode: h.mode(ctx), call: c, answer: a, redactor: &redactor{source: h.cfg.Secrets, outer: c.redactor}, innerCalls: c.innerCalls}
 	if run.innerCalls == nil {
@@ -119,7 +125,10 @@ func (h *Host) Call(ctx context.Context, c Call) *Answer {
 		c.BeforeRecord(a)
 	}
 	h.record(run.event("call", began))
-	return a
+	if a.Err != nil {
+		return a, a.Err
+	}
+	return a, nil
 }
 
 // contextCause tells an error that only says that the context is over from others, and gives it the context's own reason.
@@ -501,17 +510,17 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 		return nil, Errorf(LimitExceeded, "one call has led to more than %d calls of plugins by plugins", maxInnerCalls)
 	}
 	o.Isolate = r.call.Options.Isolate // a caller that wants this of a plugin wants it of those that the plugin calls
-	a := r.host.Call(ctx, Call{
+	a, err := r.host.Call(ctx, Call{
 		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session, Options: o,
 		callerGrant: callerGrant, digest: r.address.Provider.Info().Digest, callers: append(slices.Clone(r.call.callers), caller{r.call.Caller, r.call.Remote, r.call.callerGrant.Tools}), innerCalls: r.innerCalls, redactor: r.redactor, parentID: r.answer.CallID,
 	})
-	if a.Err != nil && a.Err.Code == Denied {
+	if errors.Is(err, Denied) {
 		r.recordDenial("tool:" + a.Tool)
 	} else {
 		r.recordUse("tool:" + a.Tool)
 	}
-	if a.Err != nil {
-		return nil, a.Err
+	if err != nil {
+		return nil, err
 	}
 	return &Result{Data: a.Data, Warnings: a.Warnings}, nil
 }

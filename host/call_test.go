@@ -230,7 +230,7 @@ func TestCallMends(t *testing.T) {
 func TestCallDocs(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	fails := func(session, tool, params string) int {
-		a := h.Call(t.Context(), host.Call{Name: tool, Params: json.RawMessage(params), Caller: "cli", Session: session})
+		a, _ := h.Call(t.Context(), host.Call{Name: tool, Params: json.RawMessage(params), Caller: "cli", Session: session})
 		if docs := failsWith(t, a, host.InvalidArgs).Docs; docs != nil {
 			return docs.Tier
 		}
@@ -275,7 +275,7 @@ func TestCallToolFindsParamsWrong(t *testing.T) {
 	}})
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, f)
 	for _, tier := range []int{2, 3} {
-		a := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: "s"})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: "s"})
 		e := failsWith(t, a, host.InvalidArgs)
 		if e.Docs == nil || e.Docs.Tier != tier || e.Message != "Tool 'shop.echo' failed: 1 violation" || !hasStep(e.Steps, "describe shop.echo") {
 			t.Errorf("got %+v, expected it as if the host had found it", e)
@@ -377,7 +377,8 @@ func TestCallDryRun(t *testing.T) {
 	decision := host.Decision{Verdict: host.Confirm, Grant: host.Grant{Clock: true}}
 	h := newHost(t, host.Config{Policy: policy(func(host.Ask) (host.Decision, error) { return decision, nil })}, f)
 	dry := func(params string) *host.Answer {
-		return h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Options: host.Options{DryRun: true, MaxBytes: 5}})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Options: host.Options{DryRun: true, MaxBytes: 5}})
+		return a
 	}
 	a := dry(`{"title":"<a>","count":"4"}`)
 	if want := `{"dry_run":true,"tool":"shop.add","params":{"count":4,"fresh":true,"title":"<a>"},"grants":["clock"],"confirm":true}`; a.Err != nil || string(a.Data) != want || len(a.Warnings) != 1 {
@@ -447,7 +448,7 @@ func TestCallEnds(t *testing.T) {
 					time.AfterFunc(time.Second, func() { cancel(c.cancel) })
 				}
 				began := time.Now()
-				a := h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{Timeout: c.asked}})
+				a, _ := h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{Timeout: c.asked}})
 				if took := time.Since(began); took != c.took || a.Duration != took {
 					t.Errorf("it took %v and says %v, expected %v", took, a.Duration, c.took)
 				}
@@ -542,7 +543,8 @@ func TestCallShow(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: sessions}, f)
 	ask := func(c host.Call) *host.Answer {
 		c.Name, c.Caller = "shop.echo", "cli"
-		return h.Call(t.Context(), c)
+		a, _ := h.Call(t.Context(), c)
+		return a
 	}
 	if a := ask(host.Call{Options: host.Options{MaxBytes: len(data)}}); a.Cut || string(a.Data) != data {
 		t.Errorf("what just fits was cut: %s", a.Data)
@@ -609,7 +611,7 @@ func TestCallToolOfAnother(t *testing.T) {
 		},
 	})
 	h := newHost(t, host.Config{Recorder: rec}, f, newFake(t, shop, nil))
-	a := h.Call(t.Context(), host.Call{Name: "caller.echo", Caller: "cli", Session: "s"})
+	a, _ := h.Call(t.Context(), host.Call{Name: "caller.echo", Caller: "cli", Session: "s"})
 	if a.Err != nil || string(a.Data) != `{"id":1}` {
 		t.Fatalf("%s, %v", a.Data, a.Err)
 	}
@@ -641,7 +643,8 @@ func TestCallSendAnyway(t *testing.T) {
 	f := newFake(t, shop, nil).builtin()
 	h := newHost(t, host.Config{}, passing{f})
 	send := func(name, params string) *host.Answer {
-		return h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Caller: "cli", Options: host.Options{SendAnyway: true}})
+		a, _ := h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Caller: "cli", Options: host.Options{SendAnyway: true}})
+		return a
 	}
 	if a := send("shop.Future.method", `{"any":[1,"x"]}`); a.Err != nil || a.Tool != "shop.Future.method" || string(a.Data) != `{"any":[1,"x"]}` {
 		t.Errorf("%s: %s, %v", a.Tool, a.Data, a.Err)
@@ -678,17 +681,18 @@ func TestCallStream(t *testing.T) {
 	var got []string
 	c := host.Call{Name: "shop.echo", Caller: "cli", Started: func() { got = append(got, "started") },
 		Emit: func(r json.RawMessage) error { got = append(got, string(r)); return nil }}
-	if a := h.Call(t.Context(), c); a.Err != nil || string(a.Data) != `{"end":"max"}` || strings.Join(got, " ") != "started 0 1 2" {
+	if a, _ := h.Call(t.Context(), c); a.Err != nil || string(a.Data) != `{"end":"max"}` || strings.Join(got, " ") != "started 0 1 2" {
 		t.Errorf("%s, %v, %q", a.Data, a.Err, got)
 	}
 	c.Emit = func(json.RawMessage) error { return errors.New("closed") }
-	failsWith(t, h.Call(t.Context(), c), host.Interrupted)
+	stopped, _ := h.Call(t.Context(), c)
+	failsWith(t, stopped, host.Interrupted)
 	if a := call(t, h, "shop.echo", `{"a":1}`); string(a.Data) != `{"a":1}` {
 		t.Errorf("without Emit it is a plain call: %s", a.Data)
 	}
 	plain := newHost(t, host.Config{}, newFake(t, shop, nil))
 	c.Emit = func(json.RawMessage) error { t.Error("emitted"); return nil }
-	if a := plain.Call(t.Context(), c); a.Err != nil {
+	if a, _ := plain.Call(t.Context(), c); a.Err != nil {
 		t.Errorf("a provider that cannot stream: %v", a.Err)
 	}
 }
@@ -700,7 +704,8 @@ func TestCallEvents(t *testing.T) {
 	var followed []host.Event
 	cancel := h.Subscribe(func(e host.Event) { followed = append(followed, e) })
 	ask := func(name, params string) *host.Answer {
-		return h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Caller: "mcp:claude", Session: "s"})
+		a, _ := h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Caller: "mcp:claude", Session: "s"})
+		return a
 	}
 
 	first := ask("shop.add", `{"titel":"a"}`)
@@ -787,7 +792,7 @@ func TestSwapDuringCalls(t *testing.T) {
 					return
 				default:
 				}
-				if a := h.Call(context.Background(), host.Call{Name: "shop.echo", Caller: "cli"}); a.Err != nil || string(a.Data) != "1" && string(a.Data) != "2" {
+				if a, _ := h.Call(context.Background(), host.Call{Name: "shop.echo", Caller: "cli"}); a.Err != nil || string(a.Data) != "1" && string(a.Data) != "2" {
 					t.Errorf("%s, %v", a.Data, a.Err)
 				}
 				if _, _, err := h.Search(context.Background(), "cli", "", host.SearchQuery{Text: "echo"}); err != nil {
@@ -846,7 +851,8 @@ func TestCallInterruptedWhileAsking(t *testing.T) {
 			return false, ctx.Err()
 		},
 	}, newFake(t, shop, nil))
-	failsWith(t, h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli"}), host.Interrupted)
+	ended, _ := h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli"})
+	failsWith(t, ended, host.Interrupted)
 }
 
 // TestCallEventsOfRefusedRetries holds that a retry is told as one also when the policy refuses it, or when it is a dry run.
@@ -854,7 +860,8 @@ func TestCallEventsOfRefusedRetries(t *testing.T) {
 	rec, decision := &recorder{}, host.Decision{Verdict: host.Allow}
 	h := newHost(t, host.Config{Recorder: rec, Sessions: &host.Sessions{Dir: t.TempDir()}, Policy: policy(func(host.Ask) (host.Decision, error) { return decision, nil })}, newFake(t, shop, nil))
 	ask := func(params string, dry bool) *host.Answer {
-		return h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: "s", Options: host.Options{DryRun: dry}})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: "s", Options: host.Options{DryRun: dry}})
+		return a
 	}
 	failed := ask(`{"titel":"a"}`, false)
 	if a := ask(string(failed.Err.Corrected), true); a.Err != nil {

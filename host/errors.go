@@ -8,8 +8,12 @@ import (
 	"slices"
 )
 
-// Code is the name of an outcome. Agents branch on it; each maps to one exit code.
+// Code is the name of an outcome. Agents branch on it; each maps to one exit code. It is an error, so that
+// errors.Is(err, host.NotFound) tells what went wrong.
 type Code string
+
+// Error is the name of the outcome.
+func (c Code) Error() string { return string(c) }
 
 // The outcomes of a call.
 const (
@@ -151,6 +155,12 @@ type NearName struct {
 
 func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.Cause }
+
+// Is reports whether target is the code of e.
+func (e *Error) Is(target error) bool {
+	code, ok := target.(Code)
+	return ok && code == e.Code
+}
 
 // ExitCode is the exit code of the process that ends with e.
 func (e *Error) ExitCode() int {

@@ -165,13 +165,18 @@ func newHost(t testing.TB, cfg host.Config, providers ...host.Provider) *host.Ho
 	if cfg.Policy == nil {
 		cfg.Policy = allow
 	}
-	return host.New(cfg)
+	h, err := host.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 // call runs a tool as cli.
 func call(t testing.TB, h *host.Host, name, params string) *host.Answer {
 	t.Helper()
-	return h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Caller: "cli"})
+	a, _ := h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Caller: "cli"})
+	return a
 }
 
 // failsWith ends the test unless an answer is an error of this code.

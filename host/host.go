@@ -15,10 +15,13 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// Config is what a host is made of. Only Catalog and Policy are needed.
+// Config is what a host is made of. Only Catalog and Policy are required.
 type Config struct {
-	Version  string
-	Catalog  *Catalog
+	Version string
+	Catalog *Catalog
+	// Reload returns the catalog of this moment and reports whether it has changed since it was last asked. Nil means
+	// that the catalog changes by Swap alone.
+	Reload   func() (catalog *Catalog, changed bool, err error)
 	Policy   Policy
 	Recorder Recorder
 	Audit    Auditor
@@ -41,21 +44,45 @@ type Host struct {
 	next        int
 }
 
-// New makes a host.
-func New(cfg Config) *Host {
+// New makes a host. The error is config_error where the catalog or the policy is missing.
+func New(cfg Config) (*Host, error) {
+	if cfg.Catalog == nil || cfg.Policy == nil {
+		return nil, Errorf(ConfigError, "a host requires a catalog and a policy")
+	}
 	if cfg.Debug == nil {
 		cfg.Debug = func(string, ...any) {}
 	}
 	h := &Host{cfg: cfg, subscribers: map[int]func(Event){}}
 	h.catalog.Store(cfg.Catalog)
-	return h
+	return h, nil
 }
 
 // Catalog returns the catalog of this moment.
 func (h *Host) Catalog() *Catalog { return h.catalog.Load() }
 
-// Swap replaces the catalog whole. Calls under way end with the one that they began with.
-func (h *Host) Swap(c *Catalog) { h.catalog.Store(c) }
+// Swap replaces the catalog whole and notifies subscribers with an event whose Op is "catalog". Calls in progress end
+// with the catalog that they began with.
+func (h *Host) Swap(c *Catalog) {
+	h.catalog.Store(c)
+	h.notify(Event{Time: time.Now(), Op: "catalog"})
+}
+
+// Refresh swaps the catalog if plugins were installed, replaced or removed, and reports whether they were. Call, Search
+// and Describe refresh before they look anything up. A catalog that cannot be reloaded stays as it is.
+func (h *Host) Refresh() bool {
+	if h.cfg.Reload == nil {
+		return false
+	}
+	catalog, changed, err := h.cfg.Reload()
+	if err != nil {
+		h.cfg.Debug("catalog: %v", err)
+		return false
+	}
+	if changed {
+		h.Swap(catalog)
+	}
+	return changed
+}
 
 // Subscribe calls f with each event, in the goroutine of the call that made it, until the returned function is called.
 func (h *Host) Subscribe(f func(Event)) (cancel func()) {
@@ -92,6 +119,11 @@ func (h *Host) record(e Event) {
 	if h.cfg.Audit != nil {
 		h.cfg.Audit.Record(e)
 	}
+	h.notify(e)
+}
+
+// notify calls each subscriber.
+func (h *Host) notify(e Event) {
 	h.mu.Lock()
 	followers := make([]func(Event), 0, len(h.subscribers))
 	for _, id := range slices.Sorted(maps.Keys(h.subscribers)) {
@@ -107,6 +139,7 @@ func (h *Host) record(e Event) {
 // session was shown it. The error is not_found, or invalid_args for what has no documentation of its own.
 func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, tier int) (*Docs, error) {
 	began := time.Now()
+	h.Refresh()
 	a, err := h.Catalog().Find(name)
 	e := Event{Time: began, Op: "describe", CallID: newCallID(), Session: sessionName, Caller: caller, Tool: a.Name(), Mode: h.mode(ctx)}
 	var d *Docs

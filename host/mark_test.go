@@ -65,7 +65,7 @@ func TestMarked(t *testing.T) {
 func TestEarlierErrors(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	fail := func(session, params string) string {
-		a := h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: session})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: session})
 		return strings.Join(failsWith(t, a, host.InvalidArgs).Object().Earlier, "; ")
 	}
 	for _, c := range [][2]string{
@@ -87,7 +87,7 @@ func TestEarlierErrors(t *testing.T) {
 func TestTeach(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	use := func(session string, teach bool) int {
-		a := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: session, DocsOnFirstUse: teach})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: session, DocsOnFirstUse: teach})
 		if a.Err != nil {
 			t.Fatal(a.Err)
 		}

@@ -91,3 +91,11 @@ func Asked(c manifest.Capabilities) []Denial {
 	}
 	return asked
 }
+
+// DenyAll is the policy of a host that only lists, describes and searches: it denies every call.
+type DenyAll struct{}
+
+// Decide denies the call.
+func (DenyAll) Decide(context.Context, Ask) (Decision, error) {
+	return Decision{Verdict: Deny, Reason: "this host runs nothing"}, nil
+}

@@ -13,7 +13,7 @@ type Recorder interface {
 // Event is one call, search or describe that has ended. Subscribers and traces get the same one.
 type Event struct {
 	Time           time.Time
-	Op             string // "call", "search" or "describe"
+	Op             string // "call", "search" or "describe"; to subscribers also "catalog"
 	CallID         string
 	Session        string
 	Caller         string

@@ -202,7 +202,7 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 					return &host.Result{Data: data, Warnings: []string{"warning " + tc.form}}, nil
 				}}))
 			for _, params := range []string{`{}`, `{"fail":true}`} {
-				a := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Caller: "cli",
+				a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Caller: "cli",
 					Log:      func(_ int, m string) { said = append(said, m) },
 					Progress: func(_, _ float64, m string) { said = append(said, m) }})
 				envelope, _ := json.Marshal(a)
@@ -230,7 +230,7 @@ func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
 			r.Log(1, manifest.CleanLine(key))
 			return &host.Result{Data: json.RawMessage(`{}`), Warnings: []string{manifest.CleanLine("it is " + key)}}, err
 		}}))
-	a := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Log: func(_ int, m string) { said = append(said, m) }})
+	a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Log: func(_ int, m string) { said = append(said, m) }})
 	if a.Err != nil {
 		t.Fatal(a.Err)
 	}
@@ -268,7 +268,7 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 				return nil, &host.Error{Code: host.InvalidArgs, Message: "it is " + token, Details: []host.Detail{{Parameter: "/" + token, Expected: "no " + token}}}
 			},
 		}))
-	if a := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Session: "s"}); a.Err != nil {
+	if a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Session: "s"}); a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*"))
@@ -370,7 +370,7 @@ func TestBuiltinsAreNotIsolated(t *testing.T) {
 	p := newFake(t, shop, nil)
 	h := newHost(t, host.Config{}, p, newFake(t, shopNamed("inner"), nil).builtin())
 	for name, code := range map[string]host.Code{"shop.echo": "", "inner.echo": host.InvalidArgs} {
-		a := h.Call(t.Context(), host.Call{Name: name, Caller: "cli", Options: host.Options{Isolate: "process"}})
+		a, _ := h.Call(t.Context(), host.Call{Name: name, Caller: "cli", Options: host.Options{Isolate: "process"}})
 		if code != "" {
 			failsWith(t, a, code)
 		} else if a.Err != nil || p.requests()[0].Isolate != "process" {

@@ -26,14 +26,14 @@ func newAgent(t *testing.T, s *host.Sessions) agent {
 
 func (a agent) fails(session, tool string) (tier int) {
 	a.t.Helper()
-	answer := a.h.Call(a.t.Context(), host.Call{Name: tool, Params: json.RawMessage(`[]`), Caller: "cli", Session: session})
+	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: tool, Params: json.RawMessage(`[]`), Caller: "cli", Session: session})
 	return failsWith(a.t, answer, host.InvalidArgs).Docs.Tier
 }
 
 // keeps makes a result that is kept for a session.
 func (a agent) keeps(session string) (callID string) {
 	a.t.Helper()
-	answer := a.h.Call(a.t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Caller: "cli", Session: session, Options: host.Options{MaxBytes: 5}})
+	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Caller: "cli", Session: session, Options: host.Options{MaxBytes: 5}})
 	if answer.Err != nil || !answer.Cut {
 		a.t.Fatalf("%s, %v", answer.Data, answer.Err)
 	}
@@ -150,7 +150,7 @@ func TestSessionsWithoutAPlace(t *testing.T) {
 				t.Errorf("%s: tier %d", name, tier)
 			}
 		}
-		answer := a.h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Session: "s", Options: host.Options{MaxBytes: 5}})
+		answer, _ := a.h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Session: "s", Options: host.Options{MaxBytes: 5}})
 		if answer.Err != nil || strings.Contains(string(answer.Data), "parley://") {
 			t.Errorf("%s: %s, %v", name, answer.Data, answer.Err)
 		}
@@ -227,7 +227,7 @@ func remembersAll(t *testing.T, dir string) {
 	t.Helper()
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: dir}}, newFake(t, many(4*toolsOfEach), nil))
 	for i := range 4 * toolsOfEach {
-		a := h.Call(t.Context(), host.Call{Name: fmt.Sprintf("many.t%d", i), Params: json.RawMessage(`[]`), Caller: "cli", Session: "shared"})
+		a, _ := h.Call(t.Context(), host.Call{Name: fmt.Sprintf("many.t%d", i), Params: json.RawMessage(`[]`), Caller: "cli", Session: "shared"})
 		if e := failsWith(t, a, host.InvalidArgs); e.Docs.Tier != 3 {
 			t.Errorf("tool %d: what was shown is forgotten", i)
 		}

@@ -19,7 +19,7 @@ func TestResultThatGoesToAWriter(t *testing.T) {
 		return &host.Result{Written: int64(n), Raw: r.Drain, Warnings: []string{"so"}}, err
 	}})
 	var out bytes.Buffer
-	a := newHost(t, host.Config{}, f).Call(t.Context(), host.Call{
+	a, _ := newHost(t, host.Config{}, f).Call(t.Context(), host.Call{
 		Name: "shop.echo", Caller: "cli", Out: &out, Drain: true, Until: func(json.RawMessage) bool { return true },
 	})
 	if a.Err != nil || a.Written != 7 || !a.Raw || len(a.Data) != 0 || out.String() != "written" || len(a.Warnings) != 1 {

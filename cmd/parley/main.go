@@ -6,13 +6,12 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/cli"
 )
 
 func main() {
-	if code, entered := cli.Child(); entered {
-		os.Exit(code)
-	}
+	parley.Child()
 	collectLater()
 	os.Exit(cli.Main(os.Args[1:], cli.System()))
 }

@@ -107,8 +107,12 @@ func newSource(t *testing.T, manifests ...*manifest.Manifest) *Source {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h, err := host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &Source{
-		Host: host.New(host.Config{Catalog: catalog}), Modes: []string{"minimal", "full"}, Request: list(catalog),
+		Host: h, Modes: []string{"minimal", "full"}, Request: list(catalog),
 		ListedName: underscored, Command: host.Step.String, Instructions: "Ask first.",
 	}
 }

@@ -24,9 +24,9 @@ func BenchmarkCall(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		h := host.New(host.Config{Catalog: catalog, Policy: trustNetwork, Sessions: &host.Sessions{Dir: b.TempDir()}})
+		h, _ := host.New(host.Config{Catalog: catalog, Policy: trustNetwork, Sessions: &host.Sessions{Dir: b.TempDir()}})
 		median(b, func() error {
-			if a := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`), Caller: "mcp:c", Session: "s"}); a.Err != nil {
+			if a, _ := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`), Caller: "mcp:c", Session: "s"}); a.Err != nil {
 				return a.Err
 			}
 			return nil

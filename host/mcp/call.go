@@ -94,7 +94,7 @@ func (m *modeServer) routeToCallTool(ctx context.Context, r *sdk.CallToolRequest
 		return context.WithValue(ctx, calledByNameKey{}, name), nil
 	}
 	c := callerOf(m.Server, r)
-	a := m.cfg.Host.Call(ctx, host.Call{Name: name, Params: r.Params.Arguments, Caller: c.name, Remote: c.remote, Session: c.session})
+	a, _ := m.cfg.Host.Call(ctx, host.Call{Name: name, Params: r.Params.Arguments, Caller: c.name, Remote: c.remote, Session: c.session})
 	if a.Err == nil { // it came to be since
 		a.Err = host.Errorf(host.NotFound, "%s is no tool", a.Tool)
 	}
@@ -157,7 +157,7 @@ func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, name strin
 		}
 		defer free()
 	}
-	answer := m.cfg.Host.Call(context.WithValue(ctx, confirmerKey{}, confirmer), call)
+	answer, _ := m.cfg.Host.Call(context.WithValue(ctx, confirmerKey{}, confirmer), call)
 	var required *inputRequired
 	switch {
 	case answer.Err == nil:

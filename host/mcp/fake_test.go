@@ -237,7 +237,11 @@ func newServer(mode string, cfg host.Config, pinned []string, providers ...host.
 	if cfg.Policy == nil {
 		cfg.Policy = defaultPolicy
 	}
-	return mcp.New(mcp.Config{Host: host.New(cfg), Version: "0.1.0", Mode: mode, Pinned: pinned, Sessions: cfg.Sessions})
+	h, err := host.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return mcp.New(mcp.Config{Host: h, Version: "0.1.0", Mode: mode, Pinned: pinned, Sessions: cfg.Sessions})
 }
 
 // fixture is a server, its plugin and what happened.

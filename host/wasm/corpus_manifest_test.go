@@ -186,7 +186,10 @@ func renderAll(t testing.TB, c *Candidate) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := host.New(host.Config{Catalog: catalog})
+	h, err := host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all bytes.Buffer
 	show := func(what string, v any, err error) {
 		t.Helper()

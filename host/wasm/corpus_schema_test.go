@@ -162,8 +162,11 @@ func installAndCall(t *testing.T, e *Engine, params, returns, given, result stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := host.New(host.Config{Catalog: catalog, Policy: allowAll{}})
-	a := h.Call(context.Background(), host.Call{Name: "schemas.call", Params: json.RawMessage(given), Caller: "cli"})
+	h, err := host.New(host.Config{Catalog: catalog, Policy: allowAll{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := h.Call(context.Background(), host.Call{Name: "schemas.call", Params: json.RawMessage(given), Caller: "cli"})
 	for _, w := range a.Warnings {
 		checkDisplayed(t, "a warning", w)
 	}

@@ -96,7 +96,7 @@ func (e Entry) Info() host.Info {
 // List returns the installed plugins by name. It reads only lock.json. With a debug function it also reports what
 // it ignores in the folders.
 func (s *Store) List() ([]Entry, error) {
-	entries, err := readLock(s.lockPath())
+	entries, err := readLock(s.LockPath())
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s *Store) List() ([]Entry, error) {
 // Find returns an installed plugin by its name, ignoring case. If there is none, the error is not_found (83) with
 // suggestions.
 func (s *Store) Find(name string) (Entry, error) {
-	entries, err := readLock(s.lockPath())
+	entries, err := readLock(s.LockPath())
 	if err != nil {
 		return Entry{}, err
 	}
@@ -123,7 +123,7 @@ func (s *Store) Find(name string) (Entry, error) {
 // Replaces returns the entry that installing a plugin would replace, or nil if there is none. Replacing a newer
 // version by an older one is refused (87) unless downgrade is set.
 func (s *Store) Replaces(c *Candidate, downgrade bool) (*Entry, error) {
-	entries, err := readLock(s.lockPath())
+	entries, err := readLock(s.LockPath())
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) er
 		return err
 	}
 	defer unlock()
-	entries, err := readLock(s.lockPath())
+	entries, err := readLock(s.LockPath())
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) er
 		err = s.writeLock(edited)
 	}
 	if err != nil {
-		if entries, lockErr := readLock(s.lockPath()); lockErr == nil {
+		if entries, lockErr := readLock(s.LockPath()); lockErr == nil {
 			s.sweep(entries) // the files just written are useless and take disk space, which may be short
 		}
 		return err
@@ -264,9 +264,9 @@ func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) er
 func (s *Store) writeLock(entries []Entry) error {
 	data, err := encodeLock(entries)
 	if err != nil {
-		return host.Errorf(host.Internal, "%s: %v", s.lockPath(), err)
+		return host.Errorf(host.Internal, "%s: %v", s.LockPath(), err)
 	}
-	if err := writeFile(s.lockPath(), data); err != nil {
+	if err := writeFile(s.LockPath(), data); err != nil {
 		return s.writeError(err)
 	}
 	return nil
@@ -391,7 +391,7 @@ func (s *Store) parse(e Entry, manifestJSON []byte) (*manifest.Manifest, error) 
 		d.Groups != e.Groups || d.Tools != e.Tools {
 		return nil, host.Errorf(host.Integrity, "the entry of %[2]s %[3]s in %[1]s does not match its manifest; the "+
 			"plugin was not used. Install it again if you trust its source",
-			s.lockPath(), e.Name, manifest.CleanLine(e.Version)).WithSteps(reinstall(e))
+			s.LockPath(), e.Name, manifest.CleanLine(e.Version)).WithSteps(reinstall(e))
 	}
 	return m, nil
 }
@@ -454,7 +454,8 @@ func (s *Store) saveSegment(e Entry, path string, segment []byte) {
 	}
 }
 
-func (s *Store) lockPath() string { return filepath.Join(s.dir, lockName) }
+// LockPath returns the path of lock.json, which changes with every change of the store.
+func (s *Store) LockPath() string { return filepath.Join(s.dir, lockName) }
 
 func (s *Store) pluginDir(e Entry) string { return filepath.Join(s.dir, e.Name, hexOf(e.Digest)) }
 
@@ -485,7 +486,7 @@ func (s *Store) readError(e Entry, err error) error {
 	if !isDir(s.pluginDir(e)) {
 		return &host.Error{Code: host.Integrity, Cause: err, Steps: []host.Step{reinstall(e)},
 			Message: fmt.Sprintf("%s lists a build of %s that does not exist: %s; one of them was changed. Install the "+
-				"plugin again", s.lockPath(), e.Name, e.Digest)}
+				"plugin again", s.LockPath(), e.Name, e.Digest)}
 	}
 	return &host.Error{Code: host.InvalidPlugin, Cause: err,
 		Message: fmt.Sprintf("a file of plugin %s is missing: %v; install it again", e.Name, err),

@@ -160,7 +160,7 @@ func TestSignatureIsPreserved(t *testing.T) {
 	} {
 		lock := ""
 		if step.name != "unsigned" {
-			lock = content(t, s.lockPath())
+			lock = content(t, s.LockPath())
 		}
 		entry, _, err := s.Install(step.c, false)
 		if err != nil || entry.Signer != step.signer {
@@ -175,7 +175,7 @@ func TestSignatureIsPreserved(t *testing.T) {
 			!opened.ManifestEmbedded || !bytes.Equal(opened.Wasm, step.c.Wasm) {
 			t.Errorf("%s: opened with %q by %q, %v", step.name, opened.Signature, opened.Signer, err)
 		}
-		if changed := lock != content(t, s.lockPath()); changed != step.changed {
+		if changed := lock != content(t, s.LockPath()); changed != step.changed {
 			t.Errorf("%s: changed is %v", step.name, changed)
 		}
 	}
@@ -232,7 +232,7 @@ func TestEveryByteIsHashed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{s.lockPath(), filepath.Join(s.pluginDir(entry), wasmName),
+	for _, path := range []string{s.LockPath(), filepath.Join(s.pluginDir(entry), wasmName),
 		filepath.Join(s.pluginDir(entry), manifestName)} {
 		whole := readFile(t, path)
 		refused, tried := 0, 0
@@ -267,7 +267,7 @@ func TestEveryByteIsHashed(t *testing.T) {
 			}
 		}
 		put(t, path, whole)
-		if harmless := tried - refused; path != s.lockPath() && harmless > 0 || refused == 0 {
+		if harmless := tried - refused; path != s.LockPath() && harmless > 0 || refused == 0 {
 			t.Errorf("%s: %d of %d changes were refused", path, refused, tried)
 		}
 	}

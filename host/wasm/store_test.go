@@ -148,13 +148,13 @@ func TestReinstallIsNoOp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock := content(t, s.lockPath())
+	lock := content(t, s.LockPath())
 	c.Path = "/elsewhere.wasm"
 	again, before, err := s.Install(c, false)
 	if err != nil || before == nil || *before != first || again != first {
 		t.Errorf("again %+v, before %+v, %v", again, before, err)
 	}
-	if got := content(t, s.lockPath()); got != lock {
+	if got := content(t, s.LockPath()); got != lock {
 		t.Errorf("the lock changed to %s", got)
 	}
 }
@@ -189,13 +189,13 @@ func TestDamagedLock(t *testing.T) {
 	for name, lock := range tests {
 		s := OpenStore(t.TempDir(), nil)
 		entry, _ := install(t, s, "text", "1.0.0")
-		put(t, s.lockPath(), []byte(lock))
+		put(t, s.LockPath(), []byte(lock))
 		_, err := s.List()
-		wantError(t, name, err, host.ConfigError, s.lockPath())
+		wantError(t, name, err, host.ConfigError, s.LockPath())
 		_, _, err = s.Install(candidate(t, "other", "1.0.0"), false)
-		wantError(t, name, err, host.ConfigError, s.lockPath())
-		wantError(t, name, second(s.Remove("text")), host.ConfigError, s.lockPath())
-		if got := content(t, s.lockPath()); got != lock {
+		wantError(t, name, err, host.ConfigError, s.LockPath())
+		wantError(t, name, second(s.Remove("text")), host.ConfigError, s.LockPath())
+		if got := content(t, s.LockPath()); got != lock {
 			t.Errorf("%s: the lock became %q", name, got)
 		}
 		// The advice in the error works.
@@ -690,7 +690,7 @@ func BenchmarkList(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	put(b, s.lockPath(), data)
+	put(b, s.LockPath(), data)
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
 		if got, err := s.List(); err != nil || len(got) != 1000 {

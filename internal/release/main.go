@@ -26,7 +26,7 @@ import (
 const (
 	toolchain       = "go1.26.8"
 	command         = "./cmd/parley"
-	versionVariable = "github.com/parley-tools/parley/cmd/parley/internal/cli.Version"
+	versionVariable = "github.com/parley-tools/parley.Version"
 )
 
 // epoch is the time of every file in an archive: the oldest that zip can store.

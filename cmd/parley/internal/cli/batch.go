@@ -163,7 +163,7 @@ func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text [
 	}
 	options = cfg.complete(options)
 	var unprinted error
-	answer := h.Call(ctx, host.Call{
+	answer, _ := h.Call(ctx, host.Call{
 		Name: line.Tool, Params: params, Caller: "cli", Session: a.Env("PARLEY_SESSION"), Options: options,
 		Log:          func(level int, message string) { a.debugf("%s: %s", line.Tool, message) },
 		BeforeRecord: func(answer *host.Answer) { unprinted = a.printLine(id, answer) }, // whoever sends the lines goes on while it is recorded

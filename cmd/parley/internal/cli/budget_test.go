@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -17,7 +18,7 @@ func tokens(text string) float64 { return float64(len(text)) / 4.5 }
 // TestDomainBudgets holds the list of every domain: 22 tokens a method on average without its events, and a line of a
 // terminal each.
 func TestDomainBudgets(t *testing.T) {
-	p := cdp.New(cdp.Config{RunDir: t.TempDir(), Env: func(string) string { return "" }, Version: Version, Debug: func(string, ...any) {}})
+	p := cdp.New(cdp.Config{RunDir: t.TempDir(), Env: func(string) string { return "" }, Version: parley.Version, Debug: func(string, ...any) {}})
 	groups, err := p.Groups()
 	if err != nil {
 		t.Fatal(err)
@@ -60,12 +61,15 @@ func TestDomainBudgets(t *testing.T) {
 // TestDescribeBudget holds tier 2 of every tool of cdp: at most 400 tokens of JSON, with all that a call needs, and
 // tier 1 below it.
 func TestDescribeBudget(t *testing.T) {
-	p := cdp.New(cdp.Config{RunDir: t.TempDir(), Env: func(string) string { return "" }, Version: Version, Debug: func(string, ...any) {}})
+	p := cdp.New(cdp.Config{RunDir: t.TempDir(), Env: func(string) string { return "" }, Version: parley.Version, Debug: func(string, ...any) {}})
 	catalog, err := host.NewCatalog(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := host.New(host.Config{Version: Version, Catalog: catalog})
+	h, err := host.New(host.Config{Version: parley.Version, Catalog: catalog, Policy: host.DenyAll{}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	groups, err := p.Groups()
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package cli is Parley's command line: one file a command, and the only place that wires the rooms together.
+// Package cli is Parley's command line: one file a command, with flags and printing only.
 package cli
 
 import (
@@ -21,9 +21,6 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
-
-// Version is the version of this host, set by releases.
-var Version = "0.1.0"
 
 // Streams are what a command reads and writes. Commands never touch os.Stdin or os.Stdout.
 type Streams struct {
@@ -166,10 +163,10 @@ func left[T any](ctx context.Context, waits func() (T, error)) (T, error) {
 	}
 }
 
-// App is one run of the command line: its streams, its global flags, and the rooms, made when first needed.
+// App is one run of the command line: its streams, its global flags, and its dependencies, made when first used.
 type App struct {
 	*Streams
-	rooms
+	deps
 	args    []string // the command line, as given
 	json    bool
 	debug   bool
@@ -182,7 +179,7 @@ type App struct {
 
 func newApp(streams *Streams, args []string) *App {
 	app := &App{Streams: streams, args: args}
-	app.rooms.app = app
+	app.deps.app = app
 	// Flags may be wrong before they are all read, and then the error must already have its form.
 	for _, a := range args {
 		if a == "--" {

@@ -281,8 +281,8 @@ func (a *App) listConfig() error {
 	data := struct {
 		Settings []settingValue `json:"settings"`
 		Paths    []namedPath    `json:"paths"`
-	}{s.sources, a.dirs().list()}
-	return a.answer(data, []string{"edit " + filepath.Join(a.dirs().config, "config.toml")}, func(w io.Writer) {
+	}{s.sources, a.namedDirs()}
+	return a.answer(data, []string{"edit " + filepath.Join(a.dirs().Config, "config.toml")}, func(w io.Writer) {
 		for _, v := range s.sources {
 			fmt.Fprintf(w, "%-24s %-12s %s\n%24s %s\n", v.Name, shownValue(v.Value), v.Source, "", v.Description)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/docs"
 	"github.com/parley-tools/parley/host/mcp"
@@ -81,8 +82,11 @@ func (a *App) docsSource(ctx context.Context) (source *docs.Source, closed func(
 	if err != nil {
 		return nil, nil, err
 	}
-	quiet := host.New(host.Config{Version: Version, Catalog: h.Catalog()})
-	server, err := mcp.New(mcp.Config{Host: quiet, Version: Version, Mode: s.DocMode, Pinned: s.Pinned})
+	quiet, err := host.New(host.Config{Version: parley.Version, Catalog: h.Catalog(), Policy: host.DenyAll{}})
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err := mcp.New(mcp.Config{Host: quiet, Version: parley.Version, Mode: s.DocMode, Pinned: s.Pinned})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/audit"
@@ -50,7 +51,7 @@ func (a *App) doctor(ctx context.Context) error {
 		chrome = s.Chrome
 	}
 	checks = append(checks, a.checkChrome(chrome))
-	for _, p := range a.dirs().list() {
+	for _, p := range a.namedDirs() {
 		c := checkDir(p)
 		c.Name += "_dir"
 		checks = append(checks, c)
@@ -88,7 +89,7 @@ func (a *App) doctor(ctx context.Context) error {
 }
 
 func (a *App) checkPlatform() check {
-	c := check{Name: "platform", Status: "ok", Detail: fmt.Sprintf("parley %s, %s/%s, %s", Version, runtime.GOOS, runtime.GOARCH, runtime.Version())}
+	c := check{Name: "platform", Status: "ok", Detail: fmt.Sprintf("parley %s, %s/%s, %s", parley.Version, runtime.GOOS, runtime.GOARCH, runtime.Version())}
 	if runtime.GOOS != "linux" {
 		c.Status, c.Fix = "warn", "use Linux for what is tested"
 		c.Detail += "; built but not tested here"
@@ -110,13 +111,13 @@ func checkIsolation() check {
 
 func (a *App) checkConfig() check {
 	if _, err := a.settings(); err != nil {
-		return check{"config", "fail", err.Error(), "edit " + filepath.Join(a.dirs().config, "config.toml")}
+		return check{"config", "fail", err.Error(), "edit " + filepath.Join(a.dirs().Config, "config.toml")}
 	}
-	return check{Name: "config", Status: "ok", Detail: filepath.Join(a.dirs().config, "config.toml")}
+	return check{Name: "config", Status: "ok", Detail: filepath.Join(a.dirs().Config, "config.toml")}
 }
 
 func (a *App) checkPolicy() check {
-	path := filepath.Join(a.dirs().config, "policy.toml")
+	path := filepath.Join(a.dirs().Config, "policy.toml")
 	if _, err := a.policy(); err != nil {
 		return check{"policy", "fail", err.Error(), "edit " + path + "; until then nothing runs"}
 	}
@@ -217,7 +218,7 @@ func writable(dir string) bool {
 
 // checkCompiled tells how much compiled code is kept.
 func (a *App) checkCompiled() check {
-	dir := filepath.Join(a.dirs().cache, "wasm")
+	dir := filepath.Join(a.dirs().Cache, "wasm")
 	modules, bytes := 0, int64(0)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -244,7 +245,7 @@ func (a *App) checkCompiled() check {
 const maxCompiled = 1 << 30
 
 func (a *App) checkSocket() check {
-	path := cdp.SocketPath(a.dirs().run)
+	path := cdp.SocketPath(a.dirs().Run)
 	c := check{Name: "socket", Status: "ok", Detail: fmt.Sprintf("%s (%d bytes of 108)", path, len(path))}
 	if len(path) >= 108 {
 		c.Status, c.Fix = "fail", "set XDG_RUNTIME_DIR or PARLEY_HOME to a shorter path"
@@ -253,7 +254,7 @@ func (a *App) checkSocket() check {
 }
 
 func (a *App) checkKeepers() check {
-	open, stale, err := cdp.Keepers(a.dirs().run)
+	open, stale, err := cdp.Keepers(a.dirs().Run)
 	switch {
 	case err != nil:
 		return check{"keepers", "fail", err.Error(), "parley cdp close --param all=true"}

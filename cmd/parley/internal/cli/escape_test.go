@@ -20,7 +20,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/egress"
 )
 
@@ -31,7 +33,7 @@ const namesVariable = "PARLEY_TEST_NAMES"
 // namingKeeper is the keeper with such names, if the environment has them.
 func namingKeeper() (code int, entered bool) {
 	text := os.Getenv(namesVariable)
-	if os.Getenv(childVariable) != cdp.KeeperJob || text == "" {
+	if os.Getenv("PARLEY_CHILD") != cdp.KeeperJob || text == "" {
 		return 0, false
 	}
 	var mu sync.Mutex
@@ -40,7 +42,7 @@ func namingKeeper() (code int, entered bool) {
 		name, addresses, _ := strings.Cut(word, "=")
 		names[name] = strings.Split(addresses, ",")
 	}
-	return cdp.KeeperMain(keeperEgress(egress.Config{Resolve: func(_ context.Context, name string) ([]netip.Addr, error) {
+	resolve := func(_ context.Context, name string) ([]netip.Addr, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		all := names[name]
@@ -55,7 +57,15 @@ func namingKeeper() (code int, entered bool) {
 		}
 		a, err := netip.ParseAddr(all[0])
 		return []netip.Addr{a}, err
-	}})), true
+	}
+	p := parley.New(parley.Config{})
+	return cdp.KeeperMain(func() (host.Egress, error) {
+		rules, err := p.Policy()
+		if err != nil {
+			return nil, err
+		}
+		return egress.New(egress.Config{Rules: rules.Egress, Resolve: resolve}), nil
+	}), true
 }
 
 // secret is in all that a plugin must not get: what the forbidden servers answer, the person's page and its cookie.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -151,7 +152,7 @@ func (a *App) write(text func(io.Writer)) error {
 
 func (a *App) rootHelp(root *cobra.Command) helpDoc {
 	doc := helpDoc{
-		Name: "parley", Version: Version, Description: description, ExitCodes: map[string]string{},
+		Name: "parley", Version: parley.Version, Description: description, ExitCodes: map[string]string{},
 		Next: []string{"parley --list", `parley search "what you want"`, "parley --help --json --full"},
 	}
 	doc.Commands = append(doc.Commands, a.helpOf(root, a.full))

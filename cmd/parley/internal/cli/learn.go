@@ -159,7 +159,7 @@ func (a *App) events() ([]learn.Event, error) {
 	}
 	session := a.Env("PARLEY_SESSION")
 	var events []learn.Event
-	for r, err := range trace.Read(filepath.Join(a.dirs().state, "traces"), trace.Filter{Since: time.Now().Add(-learnSince), Session: session}) {
+	for r, err := range trace.Read(filepath.Join(a.dirs().State, "traces"), trace.Filter{Since: time.Now().Add(-learnSince), Session: session}) {
 		if err != nil {
 			return nil, host.Errorf(host.Unavailable, "the traces cannot be read: %s", manifest.CleanLine(err.Error())).WithNext("parley doctor")
 		}

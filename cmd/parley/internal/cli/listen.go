@@ -99,7 +99,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 			}
 			o := options
 			o.Timeout = f.timeout
-			answer := h.Call(triggering, host.Call{Name: at.Plugin + "." + trigger, Params: triggerParams, Caller: "cli", Session: call.Session, Options: o})
+			answer, _ := h.Call(triggering, host.Call{Name: at.Plugin + "." + trigger, Params: triggerParams, Caller: "cli", Session: call.Session, Options: o})
 			if triggering.Err() != nil {
 				return // what it was called for is over
 			}
@@ -111,7 +111,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 			}
 		}()
 	}
-	answer := h.Call(ctx, call)
+	answer, _ := h.Call(ctx, call)
 	close(over)
 	if answer.Err != nil {
 		if listening && (answer.Err.Code == host.Interrupted || answer.Err.Code == host.Terminated) {

@@ -13,14 +13,14 @@ import (
 
 // diff says what the protocol of a browser has that the embedded one has not, and the other way round.
 func (a *App) diff(ctx context.Context, at host.Address, browser string) error {
-	if at.Provider != host.Provider(a.browser) || at.Group != "" || at.Tool != nil || at.Entry != nil {
+	if at.Provider != host.Provider(a.open().Chrome()) || at.Group != "" || at.Tool != nil || at.Entry != nil {
 		return host.Errorf(host.InvalidArgs, "--diff compares protocols, and %s is none", at.Name()).WithNext("parley cdp --diff")
 	}
 	s, err := a.settings()
 	if err != nil {
 		return err
 	}
-	d, err := a.browser.Diff(ctx, cmp.Or(browser, s.Browser))
+	d, err := a.open().Chrome().Diff(ctx, cmp.Or(browser, s.Browser))
 	if err != nil {
 		return err
 	}

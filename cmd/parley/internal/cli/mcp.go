@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/manifest"
@@ -82,13 +83,13 @@ func (a *App) newMCPServer(ctx context.Context, f *mcpFlags) (*mcp.Server, error
 		}
 		s.DocMode = f.docs
 	}
-	a.confirm = mcp.Confirm
+	a.approver = mcp.Confirm
 	h, err := a.host(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return mcp.New(mcp.Config{
-		Host: h, Version: Version, Mode: s.DocMode, Pinned: s.Pinned, Sessions: a.sessions(), Options: s.complete,
+		Host: h, Version: parley.Version, Mode: s.DocMode, Pinned: s.Pinned, Sessions: a.open().Sessions(), Options: s.complete,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm"
@@ -73,8 +74,8 @@ type installed struct {
 	// Rebuilt says that what it replaced was another build of the same version.
 	Rebuilt bool `json:"rebuilt,omitempty"`
 	// Unchanged says that the very same build was installed already.
-	Unchanged bool `json:"unchanged,omitempty"`
-	*signed        // nil for what is shipped or built in
+	Unchanged      bool `json:"unchanged,omitempty"`
+	*parley.Signer      // nil for what is shipped or built in
 	// Asks are the rights that the plugin asks for, with its own words why. Asking grants nothing.
 	Asks []host.Denial `json:"asks"`
 	// NewRights are those of Asks that the replaced build did not ask for, DroppedRights those that only it asked for.
@@ -119,8 +120,8 @@ func (a *App) listInstalled() error {
 	return a.answer(data, next, func(w io.Writer) {
 		for _, i := range list {
 			from := i.From
-			if i.signed != nil && i.SignerID != "" {
-				from += "; " + i.said()
+			if i.Signer != nil && i.KeyID != "" {
+				from += "; " + signatureText(*i.Signer)
 			}
 			fmt.Fprintf(w, "%-12s %-14s %-9s %s\n", i.Name, i.Version, i.Kind, from)
 		}
@@ -138,7 +139,7 @@ func (a *App) listed(info host.Info, entries []wasm.Entry, m *manifest.Manifest)
 		return installedOf(info, "shipped", m)
 	}
 	i := installedOf(info, entries[at].Source, m)
-	i.signed = a.recorded(entries[at])
+	i.Signer = a.installedSigner(entries[at])
 	return i
 }
 
@@ -179,8 +180,8 @@ func (a *App) showPlugin(name string) error {
 		if data.Digest != "" {
 			fmt.Fprintln(w, "  "+data.Digest)
 		}
-		if data.signed != nil {
-			fmt.Fprintln(w, "  "+data.said())
+		if data.Signer != nil {
+			fmt.Fprintln(w, "  "+signatureText(*data.Signer))
 		}
 		writeAsks(w, data.Asks, nil)
 		for _, c := range data.ExitCodes {
@@ -194,52 +195,16 @@ func (a *App) remove(name string) error {
 	if strings.EqualFold(name, cdp.Name) {
 		return host.Errorf(host.InvalidArgs, "%s is built in and cannot be removed", cdp.Name)
 	}
-	entry, err := a.store().Find(name)
-	if err != nil {
-		if catalog, failed := a.catalog(); failed == nil && host.AsError(err).Code == host.NotFound {
-			if _, shipped := catalog.Provider(name); shipped {
-				return host.Errorf(host.InvalidArgs, "%s is part of this binary and cannot be removed; an installed plugin of its name takes its place", manifest.CleanLine(name)).
-					WithNext("parley plugin list")
-			}
-		}
-		return err
-	}
-	// Its grants go first: whatever fails after that, none outlives the plugin.
-	revoked, err := a.revokeAll(entry.Name)
+	removed, err := a.open().Remove(name)
 	if err != nil {
 		return err
 	}
-	if entry, err = a.store().Remove(name); err != nil {
-		return err
+	if len(removed.Revoked) > 0 {
+		a.notice("its grants were revoked: " + strings.Join(removed.Revoked, ", "))
 	}
-	a.note("remove", entry.Name, entry.Version, entry.Digest)
-	data := installedOf(entry.Info(), entry.Source, nil)
-	data.Revoked = revoked
+	data := installedOf(removed.Info(), removed.Source, nil)
+	data.Revoked = removed.Revoked
 	return a.answer(data, []string{"parley plugin list"}, func(w io.Writer) {
-		fmt.Fprintf(w, "Removed %s %s\n", entry.Name, entry.Version)
+		fmt.Fprintf(w, "Removed %s %s\n", removed.Name, removed.Version)
 	})
-}
-
-// revokeAll takes all grants from a plugin, saying so. Those that are written by hand stay, and that is said too.
-func (a *App) revokeAll(name string) ([]string, error) {
-	rules, err := a.policy()
-	if err != nil {
-		return nil, err
-	}
-	edit, some, err := rules.RevokeStale(name, "")
-	if err == nil && some {
-		err = a.writeGrants(rules, edit)
-	}
-	if err != nil {
-		failed := host.AsError(err)
-		failed.Message += "; nothing was removed, for its grants would outlive it"
-		return nil, failed
-	}
-	if some {
-		a.notice("its grants went with it: " + strings.Join(edit.Removed, ", "))
-	}
-	for _, note := range edit.Notes {
-		a.notice(note)
-	}
-	return edit.Removed, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
@@ -95,7 +96,7 @@ func (a *App) build(ctx context.Context, dir string, f *buildFlags) error {
 	if err != nil {
 		return host.AsError(err).WithNext("mend what the compiler names; the plugin is also built natively, to read its manifest")
 	}
-	m, err := manifest.Parse(described, Version)
+	m, err := manifest.Parse(described, parley.Version)
 	if err != nil {
 		return &host.Error{Code: host.InvalidPlugin, Message: err.Error(), Cause: err, Next: []string{"mend the code that the pointer names, then build again"}}
 	}
@@ -187,7 +188,7 @@ func (a *App) module(ctx context.Context, dir string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		text := fmt.Sprintf("module %s\n\ngo 1.26\n\nrequire %s v%s\n\nreplace %s => %s\n", moduleName(filepath.Base(absolute)), modulePath, Version, modulePath, root)
+		text := fmt.Sprintf("module %s\n\ngo 1.26\n\nrequire %s v%s\n\nreplace %s => %s\n", moduleName(filepath.Base(absolute)), modulePath, parley.Version, modulePath, root)
 		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o644); err != nil {
 			return nil, host.Errorf(host.Unavailable, "cannot write go.mod: %v", err)
 		}
@@ -218,7 +219,7 @@ func (a *App) module(ctx context.Context, dir string) ([]string, error) {
 			return nil, err
 		}
 	}
-	if _, err := goTool(ctx, dir, nil, "mod", "edit", "-require="+modulePath+"@v"+Version, "-replace="+modulePath+"="+root, copied); err != nil {
+	if _, err := goTool(ctx, dir, nil, "mod", "edit", "-require="+modulePath+"@v"+parley.Version, "-replace="+modulePath+"="+root, copied); err != nil {
 		return nil, err
 	}
 	a.debugf("the module does not know the SDK; building with %s", copied)
@@ -255,8 +256,8 @@ func (a *App) extractSDK() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	parent := filepath.Join(a.dirs().data, "sdk")
-	root := filepath.Join(parent, "go-"+Version)
+	parent := filepath.Join(a.dirs().Data, "sdk")
+	root := filepath.Join(parent, "go-"+parley.Version)
 	sum := hex.EncodeToString(hash.Sum(nil))
 	const mark = ".sha256" // of a copy that is whole
 	if have, err := os.ReadFile(filepath.Join(root, mark)); err == nil && string(have) == sum {

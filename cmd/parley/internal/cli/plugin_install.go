@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm"
@@ -47,22 +48,14 @@ func newPluginInstall(app *App) *cobra.Command {
 const shortDiff = 20
 
 func (a *App) install(ctx context.Context, path string, f *installFlags) error {
-	c, who, err := a.readSigned(path, f.signature)
+	prepared, err := a.open().PrepareInstall(ctx, path, parley.InstallOptions{Signature: f.signature, Downgrade: f.downgrade})
 	if err != nil {
 		return err
 	}
-	before, err := a.store().Replaces(c, f.downgrade)
-	if err != nil {
-		return err
-	}
-	// Compiled before it is installed: what cannot be compiled within its bounds is no plugin, and the first call is quick.
-	if err := a.engine().Provider(c.Source()).Prepare(ctx); err != nil {
-		return err
-	}
+	c := prepared.Candidate
 	data := installedOf(c.Source().Info, c.Path, c.Manifest)
-	data.signed = &who
-	a.compareWith(&data, before, c)
-	a.signers().hold(c)
+	data.Signer = &prepared.Signer
+	a.compareWith(&data, prepared.Replaces, c)
 	rules, err := a.policy()
 	if err != nil {
 		return err
@@ -71,19 +64,16 @@ func (a *App) install(ctx context.Context, path string, f *installFlags) error {
 	if err != nil {
 		return err
 	}
-	entry, _, err := a.store().Install(c, f.downgrade)
+	done, err := prepared.Commit(edit)
 	if err != nil {
 		return err
 	}
-	a.note("install", entry.Name, entry.Version, entry.Digest, "from "+entry.Source)
-	data.From = entry.Source
-	if err := a.settleGrants(rules, &data, edit); err != nil {
-		return err
-	}
+	data.From, data.Granted, data.Revoked = done.Source, done.Granted, done.Revoked
+	trust := trustCommands(prepared.Signer)
 	for _, note := range rules.Explain(c.Source().Info, c.Manifest, "").Notes {
 		a.notice(note)
 	}
-	next := append([]string{"parley " + data.Name + " --list"}, who.next()...)
+	next := append([]string{"parley " + data.Name + " --list"}, trust...)
 	if len(data.Asks) > 0 {
 		next = append(next, "parley policy explain "+data.Name)
 	}
@@ -100,31 +90,10 @@ func (a *App) install(ctx context.Context, path string, f *installFlags) error {
 			fmt.Fprintln(w, "  what was granted to the build before went with it: "+strings.Join(data.Revoked, ", "))
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
-		for _, n := range who.next() {
+		for _, n := range trust {
 			fmt.Fprintln(w, "      "+n)
 		}
 	})
-}
-
-// readSigned reads a plugin and its signature, from sigFile if that is named. A signature that does not fit is an error.
-func (a *App) readSigned(path, sigFile string) (*wasm.Candidate, signed, error) {
-	c, err := wasm.ReadCandidate(path, Version)
-	if err != nil {
-		return nil, signed{}, err
-	}
-	if sigFile != "" {
-		if c.Signature, err = wasm.ReadSignature(sigFile); err != nil {
-			return nil, signed{}, err
-		}
-	}
-	who, err := a.judge(c)
-	if err != nil {
-		refused := host.AsError(err)
-		refused.Message += "; nothing was installed"
-		return nil, signed{}, refused.WithNext("parley plugin verify " + manifest.ShellQuote(path))
-	}
-	c.Signer = who.Signer
-	return c, who, nil
 }
 
 // compareWith says what installing a build changes.
@@ -191,27 +160,9 @@ func (a *App) askToGrant(ctx context.Context, rules *policy.Policy, c *wasm.Cand
 	return edit, a.approve(ctx, rules, text.String(), "Install it and write this?", f.yes)
 }
 
-// settleGrants writes what was granted with the install, and takes away what another build of the name had been granted.
-func (a *App) settleGrants(rules *policy.Policy, data *installed, edit policy.Edit) error {
-	if edit.Path == "" {
-		var some bool
-		var err error
-		if edit, some, err = rules.RevokeStale(data.Name, data.Digest); err != nil || !some {
-			return err
-		}
-	}
-	if err := a.writeGrants(rules, edit); err != nil {
-		failed := host.AsError(err)
-		failed.Message = fmt.Sprintf("%s is installed, but its grants are not written: %s", data.Name, failed.Message)
-		return failed
-	}
-	data.Granted, data.Revoked = edit.Added, edit.Removed
-	return nil
-}
-
 // write says what a plugin is that is installed or is to be.
 func (i installed) write(w io.Writer, verb string) {
-	fmt.Fprintf(w, "%s %s %s (%s, %s)\n  %s\n  %s\n", verb, i.Name, manifest.CleanLine(i.Version), i.Kind, plural(i.Tools, "tool"), i.Digest, i.said())
+	fmt.Fprintf(w, "%s %s %s (%s, %s)\n  %s\n  %s\n", verb, i.Name, manifest.CleanLine(i.Version), i.Kind, plural(i.Tools, "tool"), i.Digest, signatureText(*i.Signer))
 	switch {
 	case i.Rebuilt:
 		fmt.Fprintf(w, "  in place of another build of the same version %s: it was built again, and no grants carry over\n", manifest.CleanLine(i.Replaced))

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
@@ -101,7 +102,7 @@ func (a *App) newKey(ctx context.Context, f *signFlags) error {
 }
 
 func (a *App) sign(ctx context.Context, path string, f *signFlags) error {
-	c, err := wasm.ReadCandidate(path, Version)
+	c, err := wasm.ReadCandidate(path, parley.Version)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (a *App) sign(ctx context.Context, path string, f *signFlags) error {
 		return host.Errorf(host.InvalidArgs, "%s: %s", manifest.CleanLine(f.key), err).WithNext("parley plugin sign --new-key my.key")
 	}
 	out := wasm.SignatureName(c.Path)
-	if err := writeFile(out, key.Sign(buildOf(c))); err != nil {
+	if err := writeFile(out, key.Sign(parley.BuildOf(c))); err != nil {
 		return host.Errorf(host.Unavailable, "cannot write %s: %v", out, err)
 	}
 	data := struct {
@@ -157,15 +158,15 @@ func (a *App) verify(word, key, sigFile string) error {
 		}
 		c.Signer = string(wanted)
 	}
-	who, err := a.judge(c)
+	who, err := a.open().VerifySignature(c)
 	switch {
 	case err != nil:
 		return err
-	case who.Signer == "":
-		return host.Errorf(host.Integrity, "%s is signed with the key %s, which is not known here, so the signature cannot be checked", c.Manifest.Name, who.SignerID).
+	case who.Key == "":
+		return host.Errorf(host.Integrity, "%s is signed with the key %s, which is not known here, so the signature cannot be checked", c.Manifest.Name, who.KeyID).
 			WithNext("parley plugin verify " + manifest.ShellQuote(word) + " --key KEY")
-	case key != "" && who.Signer != c.Signer:
-		return host.Errorf(host.Integrity, "%s is signed with the key %s, and not with %s", c.Manifest.Name, who.Signer, c.Signer)
+	case key != "" && who.Key != c.Signer:
+		return host.Errorf(host.Integrity, "%s is signed with the key %s, and not with %s", c.Manifest.Name, who.Key, c.Signer)
 	}
 	sig, err := signature.Parse(c.Signature)
 	if err != nil {
@@ -175,12 +176,12 @@ func (a *App) verify(word, key, sigFile string) error {
 		Name    string `json:"name"`
 		Version string `json:"version"`
 		Digest  string `json:"digest"`
-		signed
+		parley.Signer
 		Comment string `json:"comment"` // the trusted comment of the signature, cleaned
 	}{c.Manifest.Name, c.Manifest.Version, c.Digest, who, sig.Comment()}
-	next := append(who.next(), "parley plugin install "+manifest.ShellQuote(c.Path))
+	next := append(trustCommands(who), "parley plugin install "+manifest.ShellQuote(c.Path))
 	return a.answer(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "The signature of %s %s fits.\n  %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), who.said(), data.Digest)
+		fmt.Fprintf(w, "The signature of %s %s fits.\n  %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), signatureText(who), data.Digest)
 		if !who.Trusted {
 			fmt.Fprintln(w, "Next: "+next[0])
 		}
@@ -190,7 +191,7 @@ func (a *App) verify(word, key, sigFile string) error {
 // fileOrInstalled reads the plugin that a word names: a file or folder, or else an installed one by its name.
 func (a *App) fileOrInstalled(word string) (*wasm.Candidate, error) {
 	if _, err := os.Stat(word); err == nil {
-		return wasm.ReadCandidate(word, Version)
+		return wasm.ReadCandidate(word, parley.Version)
 	}
 	if entry, err := a.store().Find(word); err == nil {
 		return a.store().Open(entry)
@@ -203,7 +204,7 @@ func (a *App) fileOrInstalled(word string) (*wasm.Candidate, error) {
 		return nil, host.Errorf(host.NotFound, "%s is a part of this binary, and has no signature of its own", manifest.CleanLine(word)).
 			WithNext("parley plugin show " + manifest.ShellQuote(word))
 	}
-	return wasm.ReadCandidate(word, Version)
+	return wasm.ReadCandidate(word, parley.Version)
 }
 
 // readPublicKey reads a public key, or the file that holds one.

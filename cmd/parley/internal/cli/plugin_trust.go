@@ -48,7 +48,7 @@ func newPluginTrust(app *App) *cobra.Command {
 }
 
 func (a *App) listTrusted() error {
-	keys, err := a.signers().trust.Keys()
+	keys, err := a.open().Trust().Keys()
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (a *App) listTrusted() error {
 		File  string                 `json:"file"`
 		Keys  []signature.TrustedKey `json:"keys"`
 		Total int                    `json:"total"`
-	}{a.signers().trust.Path, append([]signature.TrustedKey{}, keys...), len(keys)}
+	}{a.open().Trust().Path, append([]signature.TrustedKey{}, keys...), len(keys)}
 	return a.answer(data, []string{"parley plugin trust --help"}, func(w io.Writer) {
 		if len(keys) == 0 {
 			fmt.Fprintln(w, "No key is trusted.")
@@ -73,7 +73,7 @@ func (a *App) changeTrust(ctx context.Context, prepare func(*signature.Trust) (s
 	if err != nil {
 		return err
 	}
-	change, err := prepare(a.signers().trust)
+	change, err := prepare(a.open().Trust())
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *App) changeTrust(ctx context.Context, prepare func(*signature.Trust) (s
 	if err := a.approve(ctx, rules, text, "Write this?", yes); err != nil {
 		return err
 	}
-	if err := a.signers().trust.Write(change); err != nil {
+	if err := a.open().Trust().Write(change); err != nil {
 		return err
 	}
 	verb, did := "Trusted", "added"

@@ -161,7 +161,7 @@ func (a *App) changeGrants(ctx context.Context, name string, rights []string, gi
 	if err := a.approve(ctx, rules, edit.Diff(), "Write this?", yes); err != nil {
 		return err
 	}
-	if err := a.writeGrants(rules, edit); err != nil {
+	if err := a.open().WriteGrants(edit); err != nil {
 		return err
 	}
 	if to != nil {
@@ -192,20 +192,6 @@ func (a *App) noteUnused(rules *policy.Policy, to host.Provider, added []string)
 			a.notice(unused.Note)
 		}
 	}
-}
-
-// writeGrants writes a change that was approved, and records it.
-func (a *App) writeGrants(rules *policy.Policy, edit policy.Edit) error {
-	if err := rules.WriteGrants(edit); err != nil {
-		return err
-	}
-	if len(edit.Removed) > 0 {
-		a.note("revoke", edit.Plugin, edit.Removed...)
-	}
-	if len(edit.Added) > 0 {
-		a.note("grant", edit.Plugin, append(slices.Clone(edit.Added), "to "+edit.To)...)
-	}
-	return nil
 }
 
 // approve shows a change at the controlling terminal and asks. Without a terminal it is refused, unless the operator's

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -236,8 +237,8 @@ func kindOf(at host.Address) string {
 // intro is what parley says when it is told nothing.
 func (a *App) intro() error {
 	next := []string{"parley --help --json", "parley --list", `parley search "take a screenshot"`, "parley cdp open https://example.com"}
-	return a.answer(map[string]string{"name": "parley", "version": Version, "description": description}, next, func(w io.Writer) {
-		fmt.Fprintf(w, "parley %s: %s\n\n", Version, description)
+	return a.answer(map[string]string{"name": "parley", "version": parley.Version, "description": description}, next, func(w io.Writer) {
+		fmt.Fprintf(w, "parley %s: %s\n\n", parley.Version, description)
 		for _, row := range [][2]string{
 			{"parley --list", "which plugins there are"},
 			{"parley PLUGIN --list", "what one can do"},

@@ -125,7 +125,7 @@ func missingWord(command, word, example string) *host.Error {
 
 // runUnknown makes the call of a tool that does not exist, so that it is refused and traced like any other.
 func (a *App) runUnknown(ctx context.Context, h *host.Host, name string) error {
-	answer := h.Call(ctx, host.Call{Name: name, Caller: "cli", Session: a.Env("PARLEY_SESSION")})
+	answer, _ := h.Call(ctx, host.Call{Name: name, Caller: "cli", Session: a.Env("PARLEY_SESSION")})
 	return a.failed(answer)
 }
 
@@ -172,7 +172,7 @@ func (a *App) run(ctx context.Context, h *host.Host, at host.Address, words []st
 			file.returns = at.Tool.Returns
 		}
 	}
-	answer := h.Call(ctx, call)
+	answer, _ := h.Call(ctx, call)
 	if answer.Err != nil {
 		return a.failed(answer)
 	}

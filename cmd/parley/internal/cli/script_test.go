@@ -22,6 +22,7 @@ import (
 	"github.com/itchyny/gojq"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
 )
 
@@ -31,9 +32,7 @@ func TestMain(m *testing.M) {
 	if code, entered := namingKeeper(); entered {
 		os.Exit(code)
 	}
-	if code, entered := Child(); entered {
-		os.Exit(code)
-	}
+	parley.Child()
 	testscript.Main(tidy{m}, map[string]func(){
 		"parley": func() { os.Exit(Main(os.Args[1:], System())) },
 	})

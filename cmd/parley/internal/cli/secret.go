@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,11 +55,6 @@ func newSecret(app *App) *cobra.Command {
 		},
 	}
 	return parent("secret", "Keep secrets", set, list, remove)
-}
-
-// secretStore depends on dirs.
-func (r *rooms) secretStore() policy.Store {
-	return policy.Store{Dir: filepath.Join(r.dirs().data, "secrets")}
 }
 
 // setSecret keeps what stdin holds, but for a newline at its end. The value is never shown, not even in an error.

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"github.com/parley-tools/parley"
+
 	"fmt"
 	"io"
 	"runtime"
@@ -25,6 +27,6 @@ func (a *App) printVersion() error {
 		Go      string `json:"go"`
 		OS      string `json:"os"`
 		Arch    string `json:"arch"`
-	}{"parley", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
-	return a.answer(data, nil, func(w io.Writer) { fmt.Fprintf(w, "parley %s\n", Version) })
+	}{"parley", parley.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	return a.answer(data, nil, func(w io.Writer) { fmt.Fprintf(w, "parley %s\n", parley.Version) })
 }

@@ -1,4 +1,4 @@
-package cli
+package parley
 
 import (
 	"os"
@@ -12,12 +12,12 @@ import (
 	"github.com/parley-tools/parley/host/wasm"
 )
 
-// TestSignersOfALongProcess: in one process, what is trusted and what lies on disk counts as it is at each question.
+// TestSignersOfALongProcess checks that within one process trust and signatures are those that are on disk now.
 func TestSignersOfALongProcess(t *testing.T) {
 	home := t.TempDir()
-	app := newApp(&Streams{Env: func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }}, nil)
+	p := New(Config{Home: home})
 	path := filepath.Join(t.TempDir(), "smallest.wasm")
-	fixture := filepath.Join("..", "..", "..", "..", "testdata", "wasm", "smallest")
+	fixture := filepath.Join("testdata", "wasm", "smallest")
 	copyFile(t, fixture+".wasm", path)
 	copyFile(t, fixture+".manifest.json", strings.TrimSuffix(path, ".wasm")+".manifest.json")
 	mine, other := secretKey(t), secretKey(t)
@@ -25,9 +25,9 @@ func TestSignersOfALongProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Signature = mine.Sign(buildOf(c))
+	c.Signature = mine.Sign(BuildOf(c))
 	c.Signer = string(mine.Public())
-	entry, _, err := app.store().Install(c, false)
+	entry, _, err := p.Store().Install(c, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestSignersOfALongProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	who := app.signers()
+	who := p.signers()
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -52,7 +52,7 @@ func TestSignersOfALongProcess(t *testing.T) {
 		{"trusted", func() { write(trusted, string(mine.Public())+" me\n") }, policy.Signer{Key: string(mine.Public()), Trusted: true}},
 		{"trusted among others", func() { write(trusted, string(other.Public())+"\n"+string(mine.Public())+"\n") }, policy.Signer{Key: string(mine.Public()), Trusted: true}},
 		{"no longer trusted", func() { write(trusted, string(other.Public())+"\n") }, policy.Signer{Key: string(mine.Public())}},
-		{"signed by another on disk", func() { write(kept, string(other.Sign(buildOf(c)))) }, policy.Signer{Key: string(other.Public()), Trusted: true}},
+		{"signed by another on disk", func() { write(kept, string(other.Sign(BuildOf(c)))) }, policy.Signer{Key: string(other.Public()), Trusted: true}},
 		{"a signature of something else", func() {
 			write(kept, string(other.Sign(signature.Build{Name: "x", Version: "1.0.0", Digest: "sha256:0"})))
 		}, policy.Signer{}},

@@ -1,4 +1,4 @@
-package cli
+package parley
 
 import (
 	"encoding/json"
@@ -35,7 +35,7 @@ func TestShippedExamples(t *testing.T) {
 	for _, f := range shipped {
 		providers = append(providers, engine.Provider(shippedSource(f)))
 	}
-	fixture, err := wasm.ReadCandidateFile(filepath.Join("..", "..", "..", "..", "testdata", "wasm", "rev.wasm"), Version)
+	fixture, err := wasm.ReadCandidateFile(filepath.Join("testdata", "wasm", "rev.wasm"), Version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,10 @@ func TestShippedExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := host.New(host.Config{Version: Version, Catalog: catalog, Policy: policy.Default()})
+	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: policy.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ran := 0
 	for _, p := range catalog.Providers() {
 		m, err := p.Manifest()
@@ -56,7 +59,7 @@ func TestShippedExamples(t *testing.T) {
 				if e.Runnable {
 					ran++
 					t.Run(fmt.Sprintf("%s.%s/%s", m.Name, tool.Name, e.Title), func(t *testing.T) {
-						a := h.Call(t.Context(), host.Call{Name: m.Name + "." + tool.Name, Params: e.Params, Caller: "cli"})
+						a, _ := h.Call(t.Context(), host.Call{Name: m.Name + "." + tool.Name, Params: e.Params, Caller: "cli"})
 						compare(t, e, a)
 					})
 				}
@@ -106,7 +109,7 @@ func TestContracts(t *testing.T) {
 		})
 	}
 	t.Run("echo", func(t *testing.T) {
-		c, err := wasm.ReadCandidateFile(filepath.Join("..", "..", "..", "..", "testdata", "wasm", "echo.wasm"), Version)
+		c, err := wasm.ReadCandidateFile(filepath.Join("testdata", "wasm", "echo.wasm"), Version)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +122,7 @@ func TestContracts(t *testing.T) {
 
 // TestShippedManifestsParse holds what ships to the strict reader, which a start does not run.
 func TestShippedManifestsParse(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "plugins", "*", "manifest.json"))
+	files, err := filepath.Glob(filepath.Join("plugins", "*", "manifest.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)
 	}

@@ -1,0 +1,88 @@
+package parley_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+)
+
+// A program that installs a plugin and calls it. Its main begins with [parley.Child].
+func Example() {
+	home, _ := os.MkdirTemp("", "parley")
+	defer os.RemoveAll(home)
+	p, err := parley.Open(context.Background(), parley.Config{Home: home})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := p.Install(context.Background(), "testdata/wasm/echo.wasm"); err != nil {
+		log.Fatal(err)
+	}
+	answer, err := p.Call(context.Background(), "echo.echo", map[string]any{"name": "Ada"})
+	fmt.Println(string(answer.Data), err)
+	// Output: {"name":"Ada"} <nil>
+}
+
+func ExampleParley_Call_errors() {
+	home, _ := os.MkdirTemp("", "parley")
+	defer os.RemoveAll(home)
+	p := parley.New(parley.Config{Home: home})
+	defer p.Close()
+	answer, err := p.Call(context.Background(), "text.hash", map[string]any{"txt": "hello"})
+	var e *host.Error
+	if errors.Is(err, host.InvalidArgs) && errors.As(err, &e) {
+		fmt.Println(e.Details[0].Suggestion)
+		fmt.Println(string(e.Corrected))
+		fmt.Println(answer.Steps[0])
+	}
+	// Output:
+	// add text
+	// {"text":"hello"}
+	// call text.hash {"text":"hello"}
+}
+
+func ExampleParley_Describe() {
+	home, _ := os.MkdirTemp("", "parley")
+	defer os.RemoveAll(home)
+	p := parley.New(parley.Config{Home: home})
+	docs, err := p.Describe(context.Background(), "text.hash", 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(docs.Text())
+	// Output: text.hash(text: string): Compute a digest of text: SHA-2, SHA-1 or MD5 [read]
+}
+
+func ExampleParley_Search() {
+	home, _ := os.MkdirTemp("", "parley")
+	defer os.RemoveAll(home)
+	p := parley.New(parley.Config{Home: home})
+	found, err := p.Search(context.Background(), "checksum of a text")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(found.Results[0].Name, found.Results[0].Confidence)
+	// Output: text.hash high
+}
+
+func ExampleParley_List() {
+	home, _ := os.MkdirTemp("", "parley")
+	defer os.RemoveAll(home)
+	p := parley.New(parley.Config{Home: home})
+	plugins, err := p.List()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, info := range plugins {
+		fmt.Println(info.Name)
+	}
+	// Output:
+	// cdp
+	// json
+	// text
+}

@@ -1,0 +1,185 @@
+package parley
+
+import (
+	"context"
+	"errors"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// InstallOptions say how a plugin is installed.
+type InstallOptions struct {
+	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
+	Signature string
+	// Downgrade lets an older version take the place of a newer one.
+	Downgrade bool
+}
+
+// Installation is a plugin that has been read, verified and compiled, and can be installed.
+type Installation struct {
+	Candidate *wasm.Candidate
+	Signer    Signer
+	Replaces  *wasm.Entry // the installed build of its name; nil if there is none
+
+	p       *Parley
+	options InstallOptions
+}
+
+// Installed says what an installation or a removal has changed.
+type Installed struct {
+	wasm.Entry
+	Granted, Revoked []string // rights, in the grammar of grants
+}
+
+// ReadSigned reads a plugin and its signature. The error is integrity for an invalid signature.
+func (p *Parley) ReadSigned(path, signatureFile string) (*wasm.Candidate, Signer, error) {
+	c, err := wasm.ReadCandidate(path, Version)
+	if err != nil {
+		return nil, Signer{}, err
+	}
+	if signatureFile != "" {
+		if c.Signature, err = wasm.ReadSignature(signatureFile); err != nil {
+			return nil, Signer{}, err
+		}
+	}
+	signer, err := p.VerifySignature(c)
+	if err != nil {
+		e := host.AsError(err)
+		e.Message += "; nothing was installed"
+		return nil, Signer{}, e.WithSteps(host.OperatorStep(host.OpPluginVerify, path))
+	}
+	c.Signer = signer.Key
+	return c, signer, nil
+}
+
+// PrepareInstall reads, verifies and compiles a plugin. Nothing is installed yet.
+func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptions) (*Installation, error) {
+	c, signer, err := p.ReadSigned(path, o.Signature)
+	if err != nil {
+		return nil, err
+	}
+	before, err := p.Store().Replaces(c, o.Downgrade)
+	if err != nil {
+		return nil, err
+	}
+	// What cannot be compiled within its limits is refused now, and the first call is fast.
+	if err := p.Engine().Provider(c.Source()).Prepare(ctx); err != nil {
+		return nil, err
+	}
+	p.signers().add(c)
+	return &Installation{Candidate: c, Signer: signer, Replaces: before, p: p, options: o}, nil
+}
+
+// Commit installs the plugin and writes the grants that edit prepared. Without an edit the plugin is granted nothing, and
+// what was granted to another build of its name is revoked.
+func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
+	rules, err := i.p.Policy()
+	if err != nil {
+		return Installed{}, err
+	}
+	entry, _, err := i.p.Store().Install(i.Candidate, i.options.Downgrade)
+	if err != nil {
+		return Installed{}, err
+	}
+	i.p.noteAudit("install", entry.Name, entry.Version, entry.Digest, "from "+entry.Source)
+	done := Installed{Entry: entry}
+	if edit.Path == "" {
+		var some bool
+		if edit, some, err = rules.RevokeStale(entry.Name, entry.Digest); err != nil || !some {
+			return done, err
+		}
+	}
+	if err := i.p.WriteGrants(edit); err != nil {
+		e := host.AsError(err)
+		e.Message = entry.Name + " is installed, but its grants are not written: " + e.Message
+		return done, e
+	}
+	done.Granted, done.Revoked = edit.Added, edit.Removed
+	return done, nil
+}
+
+// Install installs the plugin in a file or a folder. It grants nothing.
+func (p *Parley) Install(ctx context.Context, path string) (Installed, error) {
+	i, err := p.PrepareInstall(ctx, path, InstallOptions{})
+	if err != nil {
+		return Installed{}, err
+	}
+	return i.Commit(policy.Edit{})
+}
+
+// Remove removes an installed plugin and revokes its grants. The error is not_found for a plugin that is not installed,
+// and invalid_args for one that is part of the binary.
+func (p *Parley) Remove(name string) (Installed, error) {
+	entry, err := p.Store().Find(name)
+	if errors.Is(err, host.NotFound) {
+		if catalog, failed := p.Catalog(); failed == nil {
+			if _, builtin := catalog.Provider(name); builtin {
+				return Installed{}, host.Errorf(host.InvalidArgs, "%s is part of this binary and cannot be removed; "+
+					"an installed plugin of its name takes its place", manifest.CleanLine(name)).
+					WithSteps(host.OperatorStep(host.OpPluginList))
+			}
+		}
+	}
+	if err != nil {
+		return Installed{}, err
+	}
+	// The grants go first: whatever fails after that, none outlives the plugin.
+	revoked, err := p.revokeAll(entry.Name)
+	if err != nil {
+		return Installed{}, err
+	}
+	if entry, err = p.Store().Remove(name); err != nil {
+		return Installed{}, err
+	}
+	p.noteAudit("remove", entry.Name, entry.Version, entry.Digest)
+	return Installed{Entry: entry, Revoked: revoked}, nil
+}
+
+// revokeAll revokes all grants of a plugin. Those that are written by hand stay, which a notice says.
+func (p *Parley) revokeAll(name string) ([]string, error) {
+	rules, err := p.Policy()
+	if err != nil {
+		return nil, err
+	}
+	edit, some, err := rules.RevokeStale(name, "")
+	if err == nil && some {
+		err = p.WriteGrants(edit)
+	}
+	if err != nil {
+		e := host.AsError(err)
+		e.Message += "; nothing was removed, because its grants would outlive it"
+		return nil, e
+	}
+	for _, note := range edit.Notes {
+		p.cfg.Notice(note)
+	}
+	return edit.Removed, nil
+}
+
+// WriteGrants writes a prepared change of grants and records it in the audit log.
+func (p *Parley) WriteGrants(edit policy.Edit) error {
+	rules, err := p.Policy()
+	if err != nil {
+		return err
+	}
+	if err := rules.WriteGrants(edit); err != nil {
+		return err
+	}
+	if len(edit.Removed) > 0 {
+		p.noteAudit("revoke", edit.Plugin, edit.Removed...)
+	}
+	if len(edit.Added) > 0 {
+		p.noteAudit("grant", edit.Plugin, append(append([]string{}, edit.Added...), "to "+edit.To)...)
+	}
+	return nil
+}
+
+// noteAudit records what an operator did. It is done by then, so a log that cannot be written is only reported.
+func (p *Parley) noteAudit(op, subject string, details ...string) {
+	if err := p.AuditLog().Note(op, subject, details...); err != nil {
+		p.cfg.Notice(err.Error())
+	}
+}

@@ -1,0 +1,181 @@
+// Package parley gives programs a host for tools: sandboxed WebAssembly plugins that document themselves, and Chrome.
+// It wires what the command line uses: installed plugins, the operator's policy, secrets, the guard of the network,
+// traces, the audit log, sessions and the browser.
+//
+// A program that installs a plugin and calls it:
+//
+//	func main() {
+//		parley.Child() // first: the host starts this binary again for some jobs
+//		p, err := parley.Open(context.Background(), parley.Config{Home: "/var/lib/greeter"})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		defer p.Close()
+//		if _, err := p.Install(context.Background(), "hello.wasm"); err != nil {
+//			log.Fatal(err)
+//		}
+//		answer, err := p.Call(context.Background(), "hello.greet", map[string]any{"name": "Ada"})
+//		if errors.Is(err, host.InvalidArgs) {
+//			log.Fatal("the parameters are wrong: ", err)
+//		}
+//		fmt.Println(string(answer.Data), err)
+//	}
+//
+// Errors are [*host.Error]; errors.Is compares them with the codes of package host.
+package parley
+
+import (
+	"context"
+	"encoding/json"
+
+	"os"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Version is the version of the host. Releases set it.
+var Version = "0.1.0"
+
+// Config says where a host keeps its files and how it treats its callers. The zero value is a host over the files of the
+// user, as the command line is, except that nobody can be asked for a confirmation.
+type Config struct {
+	// Home is the folder for all files of the host. "" means PARLEY_HOME, else the folders of the user.
+	Home string
+	// Env looks up environment variables. Nil means os.Getenv.
+	Env func(string) string
+	// Plugins are wasm files to load beside the installed plugins, in whose place they come if the names are the same.
+	Plugins []string
+	// Chrome is the browser to start. "" means the first one that is found.
+	Chrome string
+	// BrowserIdle is how long an unused browser stays open. Zero means 30 minutes.
+	BrowserIdle time.Duration
+	// Mode is the documentation mode that traces name. It may be empty.
+	Mode string
+	// Caller is the name by which policy and records know the calls of this program. "" means "cli".
+	Caller string
+	// Session is the session of the calls of this program. "" means none: nothing is remembered.
+	Session string
+	Traces  Traces
+	// Confirm asks a person to confirm a call. Nil means that nobody can be asked: such calls are denied.
+	Confirm func(ctx context.Context, ask host.Ask, reason string) (bool, error)
+	// Notice takes what a person should know and that is not part of a result, such as a first compilation. It may be nil.
+	Notice func(text string)
+	// Debug takes lines for whoever looks for a fault. It may be nil.
+	Debug func(format string, args ...any)
+
+	debugging bool // Debug was given
+}
+
+// Traces says what is recorded of each call. The zero value records shapes of parameters, not their values.
+type Traces struct {
+	Off      bool
+	Values   bool  // record the values of parameters too
+	KeepDays int   // remove traces that are this many days old; zero means trace.DefaultKeepDays
+	MaxBytes int64 // remove the oldest traces beyond this size; zero means trace.DefaultMaxBytes
+}
+
+// Parley is a host and its parts. It is safe for concurrent use.
+type Parley struct {
+	cfg   Config
+	dirs  Dirs
+	parts parts
+}
+
+// Open returns a host with all its parts. The error is config_error for a policy, a list of plugins or a list of keys
+// that cannot be read. Close ends what the host has started.
+func Open(_ context.Context, cfg Config) (*Parley, error) {
+	p := New(cfg)
+	if _, err := p.Host(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// New is [Open] for programs that need only some parts: each part is made, and fails, when it is first used.
+func New(cfg Config) *Parley {
+	if cfg.Env == nil {
+		cfg.Env = os.Getenv
+	}
+	if cfg.Notice == nil {
+		cfg.Notice = func(string) {}
+	}
+	if cfg.Debug == nil {
+		cfg.Debug = func(string, ...any) {}
+	} else {
+		cfg.debugging = true
+	}
+	if cfg.Caller == "" {
+		cfg.Caller = "cli"
+	}
+	return &Parley{cfg: cfg, dirs: FindDirs(cfg.Home, cfg.Env)}
+}
+
+// Call runs a tool by its qualified name, such as "text.hash", with parameters that encoding/json can marshal to an
+// object; nil means none. The answer is never nil; it names the call even if that failed.
+func (p *Parley) Call(ctx context.Context, tool string, params any) (*host.Answer, error) {
+	raw := json.RawMessage("{}")
+	if params != nil {
+		var err error
+		if raw, err = manifest.Marshal(params); err != nil {
+			return &host.Answer{Tool: tool}, host.Errorf(host.InvalidArgs, "parameters: %v", err)
+		}
+	}
+	h, err := p.Host()
+	if err != nil {
+		return &host.Answer{Tool: tool}, err
+	}
+	return h.Call(ctx, host.Call{Name: tool, Params: raw, Caller: p.cfg.Caller, Session: p.cfg.Session})
+}
+
+// Describe returns the documentation of a tool at a tier from 1 to 3; see [host.Host.Describe].
+func (p *Parley) Describe(ctx context.Context, tool string, tier int) (*host.Docs, error) {
+	h, err := p.Host()
+	if err != nil {
+		return nil, err
+	}
+	return h.Describe(ctx, p.cfg.Caller, p.cfg.Session, tool, tier)
+}
+
+// Search finds tools by what they do; see [host.Host.Search].
+func (p *Parley) Search(ctx context.Context, query string) (*host.SearchData, error) {
+	h, err := p.Host()
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := h.Search(ctx, p.cfg.Caller, p.cfg.Session, host.SearchQuery{Text: query})
+	return data, err
+}
+
+// List returns the plugins, one line each.
+func (p *Parley) List() ([]host.Info, error) {
+	catalog, err := p.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	infos := []host.Info{}
+	for _, provider := range catalog.Providers() {
+		info := provider.Info()
+		info.Brief = manifest.CleanLine(info.Brief)
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+// Subscribe calls f with each event of the host until cancel is called: every call, search and describe that has
+// ended, and, with Op "catalog", that plugins were installed, replaced or removed; see [host.Host.Subscribe].
+func (p *Parley) Subscribe(f func(host.Event)) (cancel func(), err error) {
+	h, err := p.Host()
+	if err != nil {
+		return func() {}, err
+	}
+	return h.Subscribe(f), nil
+}
+
+func (c *Config) debugLine() func(string) {
+	if !c.debugging {
+		return nil
+	}
+	return func(line string) { c.Debug("%s", line) }
+}

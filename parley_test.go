@@ -1,0 +1,133 @@
+package parley_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+)
+
+// TestMain lets the test binary do the jobs that a host starts it for.
+func TestMain(m *testing.M) {
+	parley.Child()
+	os.Exit(m.Run())
+}
+
+func fixture(name string) string { return filepath.Join("testdata", "wasm", name+".wasm") }
+
+// copyPlugin copies a fixture with another version, so that it replaces the one that is installed.
+func copyPlugin(t *testing.T, name, version string) string {
+	t.Helper()
+	wasm, err := os.ReadFile(fixture(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(strings.TrimSuffix(fixture(name), ".wasm") + ".manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	m["version"] = version
+	if text, err = json.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	for suffix, data := range map[string][]byte{".wasm": wasm, ".manifest.json": text} {
+		if err := os.WriteFile(path+suffix, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path + ".wasm"
+}
+
+// TestLiveCatalog installs, replaces and removes a plugin while a host runs, from another host over the same folders.
+func TestLiveCatalog(t *testing.T) {
+	home := t.TempDir()
+	p, err := parley.Open(t.Context(), parley.Config{Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var mu sync.Mutex
+	swaps := 0
+	cancel, err := p.Subscribe(func(e host.Event) {
+		if e.Op == "catalog" {
+			mu.Lock()
+			defer mu.Unlock()
+			swaps++
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cancel()
+	call := func() (string, error) {
+		a, err := p.Call(t.Context(), "echo.echo", map[string]any{"a": 1})
+		return string(a.Data), err
+	}
+	if _, err := call(); !errors.Is(err, host.NotFound) {
+		t.Fatalf("before it is installed: %v", err)
+	}
+
+	other := parley.New(parley.Config{Home: home})
+	defer other.Close()
+	if _, err := other.Install(t.Context(), fixture("echo")); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := call(); err != nil || data != `{"a":1}` {
+		t.Fatalf("after it was installed: %s, %v", data, err)
+	}
+	if _, err := other.Install(t.Context(), copyPlugin(t, "echo", "99.0.0")); err != nil {
+		t.Fatal(err)
+	}
+	infos, err := p.List()
+	if err != nil || !strings.Contains(fmt.Sprint(infos), "echo 99.0.0") {
+		t.Errorf("after it was replaced: %v, %v", infos, err)
+	}
+	if data, err := call(); err != nil || data != `{"a":1}` {
+		t.Fatalf("after it was replaced: %s, %v", data, err)
+	}
+	if _, err := other.Remove("echo"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call(); !errors.Is(err, host.NotFound) {
+		t.Errorf("after it was removed: %v", err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if swaps != 3 {
+		t.Errorf("subscribers saw %d changes of the catalog, want 3", swaps)
+	}
+}
+
+// TestRemoveBuiltin checks that what is part of the binary is not taken for something installed.
+func TestRemoveBuiltin(t *testing.T) {
+	p := parley.New(parley.Config{Home: t.TempDir()})
+	defer p.Close()
+	for name, want := range map[string]host.Code{"text": host.InvalidArgs, "cdp": host.InvalidArgs, "nothing": host.NotFound} {
+		if _, err := p.Remove(name); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+// TestZeroPolicy checks that a host without a policy is an error, not a fault at the first call.
+func TestZeroPolicy(t *testing.T) {
+	catalog, err := host.NewCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := host.New(host.Config{Catalog: catalog}); !errors.Is(err, host.ConfigError) {
+		t.Errorf("got %v", err)
+	}
+}

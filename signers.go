@@ -1,0 +1,198 @@
+package parley
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/plugins"
+)
+
+// Signer is what is known of a plugin's signature. It is zero for a plugin without one.
+type Signer struct {
+	// Key is the public key that made the signature, where it is known and the signature is valid.
+	Key string `json:"signer,omitempty"`
+	// KeyID is the short name of the key that the signature claims: 16 hex digits.
+	KeyID string `json:"signer_id,omitempty"`
+	// Name is what the operator calls a trusted key.
+	Name string `json:"signer_name,omitempty"`
+	// Trusted reports whether the operator trusts the key, for all plugins or, in policy.toml, for this one.
+	Trusted bool `json:"trusted"`
+}
+
+// signers tells the policy who signed a build. It looks at the signature and at the operator's list of keys each time,
+// so that withdrawn trust takes effect at once. Only the verification of the same bytes with the same keys is cached.
+type signers struct {
+	trust *signature.Trust
+	store *wasm.Store
+
+	mu sync.Mutex
+	// builds are those in memory that are not in the store, by digest.
+	builds map[string]*wasm.Candidate
+	// verified are the keys that verified a signature, by what was verified; "" is no key.
+	verified map[string]signature.Key
+}
+
+// add makes a build known that is loaded, or about to be installed.
+func (s *signers) add(c *wasm.Candidate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.builds[c.Digest] = c
+}
+
+func (s *signers) build(digest string) *wasm.Candidate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.builds[digest]
+}
+
+// signer is policy.Env.Signer.
+func (s *signers) signer(plugin, digest string) (policy.Signer, error) {
+	trusted, err := s.trust.Keys()
+	if err != nil {
+		return policy.Signer{}, err
+	}
+	shipped, err := plugins.Shipped()
+	if err != nil {
+		return policy.Signer{}, err
+	}
+	if slices.ContainsFunc(shipped, func(f plugins.File) bool { return f.Digest == digest }) {
+		return policy.Signer{Shipped: true}, nil
+	}
+	keys := make([]signature.Key, len(trusted))
+	for i, t := range trusted {
+		keys[i] = t.Key
+	}
+	key, err := s.key(plugin, digest, keys)
+	return policy.Signer{Key: string(key), Trusted: key != "" && slices.Contains(keys, key)}, err
+}
+
+// key returns the key that signed a build: one of keys, or the one that verified it when it was installed.
+func (s *signers) key(plugin, digest string, keys []signature.Key) (signature.Key, error) {
+	if c := s.build(digest); c != nil {
+		return s.verify(c, c.Signature, keys, func() (*wasm.Candidate, error) { return c, nil })
+	}
+	entry, err := s.store.Find(plugin)
+	if err != nil || entry.Digest != digest {
+		if errors.Is(err, host.NotFound) {
+			err = nil
+		}
+		return "", err
+	}
+	text, err := s.store.Signature(entry)
+	if err != nil || text == nil {
+		return "", err
+	}
+	open := func() (*wasm.Candidate, error) { return s.store.Open(entry) }
+	return s.verify(&wasm.Candidate{Digest: digest, Signer: entry.Signer}, text, keys, open)
+}
+
+// verify checks a signature, unless the same was checked before. Only then does it read the build.
+func (s *signers) verify(
+	c *wasm.Candidate, text []byte, keys []signature.Key, read func() (*wasm.Candidate, error),
+) (signature.Key, error) {
+	keys = append(slices.Clone(keys), signature.Key(c.Signer))
+	checked := c.Digest + "\n" + string(text)
+	for _, k := range keys {
+		checked += "\n" + string(k)
+	}
+	s.mu.Lock()
+	key, known := s.verified[checked]
+	s.mu.Unlock()
+	if known {
+		return key, nil
+	}
+	sig, err := signature.Parse(text)
+	if err != nil {
+		return "", nil // nobody's: the text is not a signature
+	}
+	if c, err = read(); err != nil {
+		return "", err
+	}
+	key, _ = sig.Verify(BuildOf(c), keys...)
+	s.mu.Lock()
+	s.verified[checked] = key
+	s.mu.Unlock()
+	return key, nil
+}
+
+// difference is policy.Env.Difference.
+func (s *signers) difference(_, approved, found string) string {
+	if c := s.build(found); c != nil {
+		return s.store.Difference(approved, found, c.ManifestJSON)
+	}
+	return s.store.Difference(approved, found, nil)
+}
+
+// BuildOf is what a signature of a candidate covers.
+func BuildOf(c *wasm.Candidate) signature.Build {
+	return signature.Build{
+		Name: c.Manifest.Name, Version: c.Manifest.Version, Digest: c.Digest, Wasm: c.Wasm,
+		ManifestEmbedded: c.ManifestEmbedded,
+	}
+}
+
+// VerifySignature verifies the signature of a candidate with the keys that the operator trusts. The error is integrity
+// for an invalid signature. A signature with an unknown key cannot be verified and proves nothing.
+func (p *Parley) VerifySignature(c *wasm.Candidate) (Signer, error) {
+	if c.Signature == nil {
+		return Signer{}, nil
+	}
+	trusted, err := p.Trust().Keys()
+	if err != nil {
+		return Signer{}, err
+	}
+	rules, err := p.Policy()
+	if err != nil {
+		return Signer{}, err
+	}
+	pinned, err := rules.Signer(c.Manifest.Name)
+	if err != nil {
+		return Signer{}, err
+	}
+	keys := []signature.Key{signature.Key(pinned), signature.Key(c.Signer)}
+	for _, t := range trusted {
+		keys = append(keys, t.Key)
+	}
+	sig, err := signature.Parse(c.Signature)
+	if err != nil {
+		return Signer{}, host.Errorf(host.Integrity, "invalid signature for %s: %s", c.Manifest.Name, err)
+	}
+	key, err := sig.Verify(BuildOf(c), keys...)
+	if errors.Is(err, signature.ErrUnknownKey) {
+		return Signer{KeyID: sig.ID()}, nil
+	}
+	if err != nil {
+		return Signer{}, err
+	}
+	return signerOf(key, trusted, pinned), nil
+}
+
+// InstalledSigner returns what the lock file says of the signature of an installed plugin, and whether its key is
+// trusted now.
+func (p *Parley) InstalledSigner(e wasm.Entry) (Signer, error) {
+	if e.Signer == "" {
+		return Signer{}, nil
+	}
+	trusted, err := p.Trust().Keys()
+	if err != nil {
+		return signerOf(signature.Key(e.Signer), nil, ""), err
+	}
+	pinned := ""
+	if rules, err := p.Policy(); err == nil {
+		pinned, _ = rules.Signer(e.Name)
+	}
+	return signerOf(signature.Key(e.Signer), trusted, pinned), nil
+}
+
+func signerOf(key signature.Key, trusted []signature.TrustedKey, pinned string) Signer {
+	s := Signer{Key: string(key), KeyID: key.ID(), Trusted: string(key) == pinned}
+	if i := slices.IndexFunc(trusted, func(t signature.TrustedKey) bool { return t.Key == key }); i >= 0 {
+		s.Trusted, s.Name = true, trusted[i].Name
+	}
+	return s
+}

@@ -1,0 +1,360 @@
+package parley
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/audit"
+	"github.com/parley-tools/parley/host/egress"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/trace"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/plugins"
+)
+
+// parts are what a host is made of, each made when it is first needed. mu guards their making.
+type parts struct {
+	mu       sync.Mutex
+	engine   *wasm.Engine
+	chrome   *cdp.Provider
+	rules    *policy.Policy
+	log      *audit.Log
+	sessions *host.Sessions
+	signers  *signers
+	shipped  []host.Provider
+	loaded   []host.Provider
+	catalog  *host.Catalog
+	stamp    fileStamp // of the lock file that catalog was made from
+	host     *host.Host
+}
+
+// fileStamp tells whether a file has changed.
+type fileStamp struct{ info os.FileInfo }
+
+func stampOf(path string) fileStamp {
+	info, _ := os.Stat(path)
+	return fileStamp{info}
+}
+
+func (s fileStamp) same(o fileStamp) bool {
+	if s.info == nil || o.info == nil {
+		return s.info == o.info
+	}
+	return os.SameFile(s.info, o.info) && s.info.Size() == o.info.Size() && s.info.ModTime().Equal(o.info.ModTime())
+}
+
+// Dirs returns the folders of the host.
+func (p *Parley) Dirs() Dirs { return p.dirs }
+
+// Store returns the installed plugins.
+func (p *Parley) Store() *wasm.Store {
+	return wasm.OpenStore(filepath.Join(p.dirs.Data, "plugins"), p.cfg.debugLine())
+}
+
+// Secrets returns the store of secret values.
+func (p *Parley) Secrets() policy.Store {
+	return policy.Store{Dir: filepath.Join(p.dirs.Data, "secrets")}
+}
+
+// Trust returns the operator's list of trusted keys.
+func (p *Parley) Trust() *signature.Trust { return p.signers().trust }
+
+func (p *Parley) signers() *signers {
+	p.parts.mu.Lock()
+	defer p.parts.mu.Unlock()
+	if p.parts.signers == nil {
+		path := filepath.Join(p.dirs.Config, signature.TrustFile)
+		p.parts.signers = &signers{
+			trust: &signature.Trust{Path: path, File: policy.OperatorFile{Path: path}}, store: p.Store(),
+			builds: map[string]*wasm.Candidate{}, verified: map[string]signature.Key{},
+		}
+	}
+	return p.parts.signers
+}
+
+// Engine returns the engine of wasm plugins. It starts nothing until a plugin is called.
+func (p *Parley) Engine() *wasm.Engine {
+	p.parts.mu.Lock()
+	defer p.parts.mu.Unlock()
+	if p.parts.engine == nil {
+		p.parts.engine = wasm.New(wasm.Config{
+			CacheDir: filepath.Join(p.dirs.Cache, "wasm"), HostVersion: Version, Child: host.SelfCommand,
+			Notice: p.cfg.Notice, Debug: p.cfg.debugLine(),
+		})
+	}
+	return p.parts.engine
+}
+
+// Chrome returns the built-in plugin for Chrome. It starts nothing until a tool needs a browser.
+func (p *Parley) Chrome() *cdp.Provider {
+	p.parts.mu.Lock()
+	defer p.parts.mu.Unlock()
+	if p.parts.chrome == nil {
+		p.parts.chrome = cdp.New(cdp.Config{
+			RunDir: p.dirs.Run, CacheDir: p.dirs.Cache, Env: p.cfg.Env, Chrome: p.cfg.Chrome, Idle: p.cfg.BrowserIdle,
+			Version: Version, Debug: p.cfg.Debug,
+			AttachHosts: func() ([]string, error) {
+				rules, err := p.Policy()
+				if err != nil {
+					return nil, err
+				}
+				return rules.AttachHosts()
+			},
+		})
+	}
+	return p.parts.chrome
+}
+
+// Policy returns the operator's policy. It reads its files again when they have changed. The error is config_error for
+// a policy or a list of trusted keys that cannot be read: then nothing runs.
+func (p *Parley) Policy() (*policy.Policy, error) {
+	signers := p.signers()
+	if _, err := signers.trust.Keys(); err != nil {
+		return nil, err
+	}
+	p.parts.mu.Lock()
+	defer p.parts.mu.Unlock()
+	if p.parts.rules == nil {
+		rules, err := policy.Load(p.dirs.Config, policy.Env{
+			Store: p.Secrets().Dir, Signer: signers.signer, Difference: signers.difference,
+		})
+		if err != nil {
+			return nil, err
+		}
+		p.parts.rules = rules
+	}
+	return p.parts.rules, nil
+}
+
+// AuditLog returns the audit log.
+func (p *Parley) AuditLog() *audit.Log {
+	p.parts.mu.Lock()
+	defer p.parts.mu.Unlock()
+	if p.parts.log == nil {
+		p.parts.log = audit.Open(filepath.Join(p.dirs.State, "audit"), audit.Config{
+			Mode: func() (string, error) {
+				rules, err := p.Policy()
+				if err != nil {
+					return "", err
+				}
+				return rules.Audit()
+			},
+			Warn: func(err error) { p.cfg.Notice(err.Error()) },
+		})
+	}
+	return p.parts.log
+}
+
+// Sessions returns what agents have been shown, by session.
+func (p *Parley) Sessions() *host.Sessions {
+	p.parts.mu.Lock()
+	defer p.parts.mu.Unlock()
+	if p.parts.sessions == nil {
+		p.parts.sessions = &host.Sessions{Dir: filepath.Join(p.dirs.State, "sessions")}
+	}
+	return p.parts.sessions
+}
+
+// TraceDir is the folder of the traces.
+func (p *Parley) TraceDir() string { return filepath.Join(p.dirs.State, "traces") }
+
+// Catalog returns the plugins: Chrome, what is shipped, what is installed, and what the configuration loads. An
+// installed plugin takes the place of a shipped one of its name, and a loaded one that of either.
+func (p *Parley) Catalog() (*host.Catalog, error) {
+	if h := p.madeHost(); h != nil {
+		h.Refresh()
+		return h.Catalog(), nil
+	}
+	catalog, _, err := p.currentCatalog()
+	return catalog, err
+}
+
+// currentCatalog returns the catalog, made again if the lock file of the store has changed, and whether it was.
+func (p *Parley) currentCatalog() (catalog *host.Catalog, changed bool, err error) {
+	chrome, engine, store := p.Chrome(), p.Engine(), p.Store()
+	stamp := stampOf(store.LockPath())
+	p.parts.mu.Lock()
+	made := p.parts.catalog
+	if made != nil && p.parts.stamp.same(stamp) {
+		p.parts.mu.Unlock()
+		return made, false, nil
+	}
+	p.parts.mu.Unlock()
+
+	entries, err := store.List()
+	if err != nil {
+		return nil, false, err
+	}
+	if err := p.makeFixed(engine); err != nil {
+		return nil, false, err
+	}
+	list := &providerList{index: make(map[string]int, len(entries))}
+	list.add(chrome)
+	for _, s := range p.parts.shipped {
+		list.add(s)
+	}
+	for _, e := range entries {
+		if manifest.Reserved(e.Name) {
+			p.cfg.Notice("the installed plugin " + e.Name + " has a reserved name and is ignored")
+			continue
+		}
+		list.add(engine.Installed(store, e))
+	}
+	for _, l := range p.parts.loaded {
+		if name := l.Info().Name; list.has(name) {
+			p.cfg.Debug("a loaded file replaces the plugin %s in this host", name)
+		}
+		list.add(l)
+	}
+	if catalog, err = host.NewCatalog(list.providers...); err != nil {
+		return nil, false, err
+	}
+	catalog.KeepSearchIn(filepath.Join(p.dirs.Cache, "search"))
+	p.parts.mu.Lock()
+	defer p.parts.mu.Unlock()
+	p.parts.catalog, p.parts.stamp = catalog, stamp
+	return catalog, made != nil, nil
+}
+
+// makeFixed makes the providers that do not change while the host runs: shipped plugins and loaded files.
+func (p *Parley) makeFixed(engine *wasm.Engine) error {
+	p.parts.mu.Lock()
+	done := p.parts.shipped != nil
+	p.parts.mu.Unlock()
+	if done {
+		return nil
+	}
+	files, err := plugins.Shipped()
+	if err != nil {
+		return err
+	}
+	shipped := make([]host.Provider, 0, len(files))
+	for _, f := range files {
+		shipped = append(shipped, engine.Provider(shippedSource(f)))
+	}
+	var loaded []host.Provider
+	paths := map[string]string{}
+	for _, path := range p.cfg.Plugins {
+		c, err := wasm.ReadCandidateFile(path, Version)
+		if err != nil {
+			return err
+		}
+		key := strings.ToLower(c.Manifest.Name)
+		if other, twice := paths[key]; twice {
+			return host.Errorf(host.AlreadyExists, "%s and %s are both named %s", other, path, c.Manifest.Name)
+		}
+		paths[key] = path
+		p.signers().add(c)
+		loaded = append(loaded, engine.Provider(c.Source()))
+	}
+	p.parts.mu.Lock()
+	defer p.parts.mu.Unlock()
+	p.parts.shipped, p.parts.loaded = shipped, loaded
+	return nil
+}
+
+// providerList gathers providers; a later one replaces an earlier one of its name.
+type providerList struct {
+	providers []host.Provider
+	index     map[string]int
+}
+
+func (l *providerList) has(name string) bool {
+	_, ok := l.index[strings.ToLower(name)]
+	return ok
+}
+
+func (l *providerList) add(p host.Provider) {
+	key := strings.ToLower(p.Info().Name)
+	if i, ok := l.index[key]; ok {
+		l.providers[i] = p
+		return
+	}
+	l.index[key] = len(l.providers)
+	l.providers = append(l.providers, p)
+}
+
+// shippedSource makes a source of a plugin that is part of this binary. Its wasm is unpacked only for a call.
+func shippedSource(f plugins.File) wasm.Source {
+	parsed := sync.OnceValues(func() (*manifest.Manifest, error) { return manifest.Load(f.Manifest) })
+	return wasm.Source{
+		Info:     f.Info,
+		Manifest: parsed,
+		Wasm:     f.Wasm,
+		Packed:   f.Gzip,
+		Segment: func() ([]byte, error) {
+			if host.SegmentUsable(f.Segment) == nil {
+				return f.Segment, nil
+			}
+			m, err := parsed() // the segment was generated for another version of the index
+			if err != nil {
+				return nil, err
+			}
+			return host.BuildSegment(m.Name, host.SearchDocs(m)), nil
+		},
+	}
+}
+
+// Host returns the host over all parts. The error is config_error for a policy that cannot be read, or that of a plugin
+// that cannot be loaded.
+func (p *Parley) Host() (*host.Host, error) {
+	if h := p.madeHost(); h != nil {
+		return h, nil
+	}
+	catalog, err := p.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	rules, err := p.Policy()
+	if err != nil {
+		return nil, err
+	}
+	log, sessions := p.AuditLog(), p.Sessions()
+	p.parts.mu.Lock()
+	defer p.parts.mu.Unlock()
+	if p.parts.host != nil {
+		return p.parts.host, nil
+	}
+	p.parts.host, err = host.New(host.Config{
+		Version: Version, Catalog: catalog, Reload: p.currentCatalog, Policy: rules, Mode: p.cfg.Mode,
+		Recorder: trace.Open(p.TraceDir(), trace.Config{
+			Off: p.cfg.Traces.Off, Values: p.cfg.Traces.Values, KeepDays: p.cfg.Traces.KeepDays, MaxBytes: p.cfg.Traces.MaxBytes,
+			Warn: func(err error) { p.cfg.Debug("traces: %v", err) },
+		}),
+		Secrets:  rules,
+		Egress:   egress.New(egress.Config{Rules: rules.Egress, UserAgent: "parley/" + Version}),
+		Audit:    log,
+		Sessions: sessions,
+		Confirm:  p.cfg.Confirm,
+		Debug:    p.cfg.Debug,
+	})
+	return p.parts.host, err
+}
+
+// madeHost returns the host if it was made before, or nil.
+func (p *Parley) madeHost() *host.Host {
+	p.parts.mu.Lock()
+	defer p.parts.mu.Unlock()
+	return p.parts.host
+}
+
+// Close ends what this process has started. A browser that was opened stays open, for its keeper owns it.
+func (p *Parley) Close() error {
+	p.parts.mu.Lock()
+	chrome, engine := p.parts.chrome, p.parts.engine
+	p.parts.mu.Unlock()
+	if chrome != nil {
+		chrome.Close()
+	}
+	if engine != nil {
+		return engine.Close(context.Background())
+	}
+	return nil
+}
