@@ -48,6 +48,7 @@ func closePages(t *testing.T, c *Client, except string) {
 	})
 }
 
+// TestPages tests commands, events and navigation of pages.
 func TestPages(t *testing.T) {
 	runInOneBrowser(t, []pageTest{
 		{"Download", testDownload},
@@ -63,6 +64,7 @@ func TestPages(t *testing.T) {
 	})
 }
 
+// TestCallers tests what each caller may use, see and reach.
 func TestCallers(t *testing.T) {
 	runInOneBrowser(t, []pageTest{
 		{"RequestsNameTheirCaller", testRequestsNameTheirCaller},
