@@ -256,8 +256,8 @@ func TestCannotWrite(t *testing.T) {
 		}
 		if m == Required {
 			e := host.AsError(err)
-			if e.Code != host.Unavailable || !strings.Contains(e.Message, "nothing was run") || len(e.Next) == 0 {
-				t.Errorf("Begin: %s %q, next %q", e.Code, e.Message, e.Next)
+			if e.Code != host.Unavailable || !strings.Contains(e.Message, "nothing was run") || len(e.Steps) == 0 {
+				t.Errorf("Begin: %s %q, steps %v", e.Code, e.Message, e.Steps)
 			}
 		}
 		for range 3 {

@@ -86,7 +86,7 @@ func isFieldValue(s string) bool {
 	return true
 }
 
-// headers returns the headers of one hop: the headers of guest and host, and the secrets that are bound to its URL. Where a
+// headers returns the headers of one hop: those of guest and host, and the secrets that are bound to its URL. Where a
 // secret and the guest set the same header, only the secret is sent.
 func (x *exchange) headers(ctx context.Context) (http.Header, error) {
 	header := x.header.Clone()
@@ -143,7 +143,7 @@ func (x *exchange) secret(ctx context.Context, s host.SecretGrant) (name, value 
 	if !isFieldValue(value) {
 		return "", "", host.Errorf(host.ConfigError,
 			"secret %s contains a line break or another control character, which headers must not", s.Name).
-			WithNext("parley secret set " + s.Name)
+			WithSteps(host.OperatorStep(host.OpSecretSet, s.Name))
 	}
 	x.sentSecrets[s.Name] = plain
 	return name, value, nil

@@ -113,7 +113,8 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 			return edit, host.Errorf(host.ConfigError, "the grants of %s are set by hand at %s:%d: change them there", plugin,
 				e.manual.pos.file, e.manual.grantsPos.line)
 		}
-		return edit, host.Errorf(host.NotFound, "%s has no grants", plugin).WithNext("parley policy explain " + plugin)
+		return edit, host.Errorf(host.NotFound, "%s has no grants", plugin).WithSteps(host.OperatorStep(host.OpPolicyExplain,
+			plugin))
 	}
 	edit.To = cmp.Or(e.generated.digest, e.generated.signer)
 	var list, remaining []Grant
@@ -156,7 +157,7 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 			names[i] = g.String()
 		}
 		return edit, host.Errorf(host.NotFound, "%s does not have that grant; it has %s", plugin, strings.Join(names,
-			", ")).WithNext("parley policy explain " + plugin)
+			", ")).WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin))
 	}
 	return edit, edit.write(s, plugin, remaining)
 }

@@ -285,14 +285,14 @@ func configError(problems []problem) *host.Error {
 		}
 		lines = append(lines, fmt.Sprintf("%s:%d:%d: %s", p.pos.file, p.pos.line, p.pos.column, manifest.CleanLine(p.text)))
 	}
-	return host.Errorf(host.ConfigError, "%s", strings.Join(lines, "\n")).WithNext("parley policy check")
+	return host.Errorf(host.ConfigError, "%s", strings.Join(lines, "\n")).WithSteps(host.OperatorStep(host.OpPolicyCheck))
 }
 
 // readPolicyFile reads a whole file; exists is false only if nothing has the name.
 func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
 	refuse := func(format string, args ...any) ([]byte, bool, error) {
 		return nil, false, host.Errorf(host.ConfigError, "%s: %s", path, fmt.Sprintf(format,
-			args...)).WithNext("parley policy check")
+			args...)).WithSteps(host.OperatorStep(host.OpPolicyCheck))
 	}
 	// Whoever may write to the folder can remove a policy or add one.
 	folder, err := os.Stat(dir)

@@ -606,7 +606,7 @@ func TestMalformed(t *testing.T) {
 func wantConfigError(t *testing.T, err error) {
 	t.Helper()
 	var e *host.Error
-	if !errors.As(err, &e) || e.Code != host.ConfigError || e.ExitCode() != 88 || len(e.Next) == 0 {
+	if !errors.As(err, &e) || e.Code != host.ConfigError || e.ExitCode() != 88 || len(e.Steps) == 0 {
 		t.Errorf("got %#v, want a config_error with what to do next", err)
 	}
 }

@@ -47,12 +47,12 @@ func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 			at = " (" + src.pos.String() + ")"
 		}
 		return "", host.Errorf(host.ConfigError, "secret %s has no value: %v%s", quote(name), host.WithoutPath(err),
-			at).WithNext("parley secret set " + name)
+			at).WithSteps(host.OperatorStep(host.OpSecretSet, name))
 	}
 	value = strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
 	if value == "" || len(value) > MaxSecret {
 		return "", host.Errorf(host.ConfigError, "secret %s is empty or longer than %d bytes", quote(name),
-			MaxSecret).WithNext("parley secret set " + name)
+			MaxSecret).WithSteps(host.OperatorStep(host.OpSecretSet, name))
 	}
 	return value, nil
 }
@@ -227,7 +227,8 @@ func (s Store) Remove(name string) error {
 		return err
 	}
 	if !slices.Contains(names, name) {
-		return host.Errorf(host.NotFound, "there is no secret %s", quote(name)).WithNext("parley secret list")
+		return host.Errorf(host.NotFound, "there is no secret %s",
+			quote(name)).WithSteps(host.OperatorStep(host.OpSecretList))
 	}
 	if err := os.Remove(filepath.Join(s.Dir, storePrefix+name)); err != nil {
 		return host.Errorf(host.ConfigError, "secret %s cannot be removed: %v", name, host.WithoutPath(err))

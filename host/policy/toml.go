@@ -263,7 +263,8 @@ func (t table) oneOf(key string, words ...string) string {
 	s, ok := t.text(key)
 	if ok && !slices.Contains(words, s) {
 		last := len(words) - 1
-		t.addProblem(key, "%s must be \"%s\" or \"%s\", not %s", key, strings.Join(words[:last], `", "`), words[last], quote(s))
+		t.addProblem(key, "%s must be \"%s\" or \"%s\", not %s",
+			key, strings.Join(words[:last], `", "`), words[last], quote(s))
 	}
 	return s
 }

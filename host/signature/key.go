@@ -131,7 +131,7 @@ func writeNew(path string, data []byte, mode os.FileMode) error {
 	if errors.Is(err, os.ErrExist) {
 		return host.Errorf(host.AlreadyExists, "%s already exists, and a key is never overwritten; name another path",
 			manifest.CleanLine(path)).
-			WithNext("parley plugin sign --new-key PATH")
+			WithSteps(host.OperatorStep(host.OpPluginSign, "--new-key", "PATH"))
 	}
 	if err != nil {
 		return host.Errorf(host.Unavailable, "the key cannot be written: %v", err)

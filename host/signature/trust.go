@@ -62,7 +62,7 @@ func (t *Trust) read() (string, []TrustedKey, error) {
 	keys, line, err := parseTrusted(string(data))
 	if err != nil {
 		return "", nil, host.Errorf(host.ConfigError, "%s:%d: %s", t.Path, line,
-			manifest.CleanLine(err.Error())).WithNext("parley policy check")
+			manifest.CleanLine(err.Error())).WithSteps(host.OperatorStep(host.OpPolicyCheck))
 	}
 	return string(data), keys, nil
 }
@@ -139,10 +139,10 @@ func (t *Trust) Add(key Key, name string) (Change, error) {
 	if i := slices.IndexFunc(keys, func(o TrustedKey) bool { return o.Key == key }); i >= 0 {
 		return Change{}, host.Errorf(host.AlreadyExists, "the key %s is already trusted, in line %d of %s", keys[i],
 			keys[i].line, t.Path).
-			WithNext("parley plugin trust --list")
+			WithSteps(host.OperatorStep(host.OpPluginTrust, "--list"))
 	}
 	if err := checkEntry(entry, keys); err != nil {
-		return Change{}, host.Errorf(host.InvalidArgs, "%s", err).WithNext("parley plugin trust --list")
+		return Change{}, host.Errorf(host.InvalidArgs, "%s", err).WithSteps(host.OperatorStep(host.OpPluginTrust, "--list"))
 	}
 	whole := text
 	if whole == "" {
@@ -167,7 +167,7 @@ func (t *Trust) Remove(keyOrName string) (Change, error) {
 	if i < 0 {
 		return Change{}, host.Errorf(host.NotFound, "%q is not a trusted key; expected the key itself or its name",
 			manifest.CleanLine(keyOrName)).
-			WithNext("parley plugin trust --list")
+			WithSteps(host.OperatorStep(host.OpPluginTrust, "--list"))
 	}
 	lines := slices.Collect(strings.Lines(text))
 	rest := strings.Join(slices.Delete(lines, keys[i].line-1, keys[i].line), "")
