@@ -99,11 +99,17 @@ func (c *client) call(ctx context.Context, name string, params json.RawMessage) 
 func listedName(name string) string { return strings.ReplaceAll(name, ".", "__") }
 
 func (c *client) follow(ctx context.Context, step string) (answer, bool, error) {
-	tool, arguments, ok := strings.Cut(step, " ")
-	if !ok || tool != c.caller {
+	var call struct {
+		Tool      string
+		Arguments json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(step), &call); err != nil {
+		return answer{}, false, fmt.Errorf("the next step %s: %w", step, err)
+	}
+	if call.Tool != c.caller {
 		return answer{}, false, nil
 	}
-	a, err := c.use(ctx, tool, json.RawMessage(arguments))
+	a, err := c.use(ctx, call.Tool, call.Arguments)
 	return a, true, err
 }
 
@@ -131,9 +137,11 @@ func (c *client) use(ctx context.Context, tool string, arguments any) (a answer,
 		return a, nil
 	}
 	a.data = json.RawMessage(texts[0])
-	var reply struct{ Next []string }
+	var reply struct{ Next []json.RawMessage }
 	if json.Unmarshal(a.data, &reply) == nil {
-		a.next = reply.Next
+		for _, step := range reply.Next {
+			a.next = append(a.next, string(step))
+		}
 	}
 	if a.failed {
 		err = json.Unmarshal(a.data, &a.err)
