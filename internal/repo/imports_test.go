@@ -1,4 +1,4 @@
-// Package repo tests the repository as a whole: which package may import which, what README.md claims and shows, and
+// Package repo tests the repository as a whole: which package may import which, what the documents claim and show, and
 // how the code is written.
 //
 // The tables of this file are policy, not a description. When one of its tests fails, fix the import; change a table
