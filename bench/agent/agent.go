@@ -29,7 +29,7 @@ type answer struct {
 	failed bool
 	data   json.RawMessage // the requested value
 	err    failure         // set if the call failed
-	next   []string // as the frontend writes steps: commands, or calls as JSON
+	next   []string        // as the frontend writes steps: commands, or calls as JSON
 }
 
 // failure is the error of a call, as far as an agent can act on it.
