@@ -1,11 +1,16 @@
 package mcp
 
 import (
+	"time"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
+
+// SetRefreshInterval sets how often the server looks for changes of the catalog. Call it before clients connect.
+func (s *Server) SetRefreshInterval(d time.Duration) { s.refreshInterval = d }
 
 // Extend gives a test the SDK's server of a mode, to add what no plugin can give.
 func (s *Server) Extend(mode string) (*Extension, error) {
@@ -35,11 +40,12 @@ func (e *Extension) Server() *sdk.Server { return e.modeServer.server }
 
 // AddTool adds a tool that is no plugin's.
 func (e *Extension) AddTool(t *sdk.Tool, run sdk.ToolHandler) {
-	e.modeServer.listed[t.Name] = ""
+	e.modeServer.lists.Load().tools[t.Name] = &listedTool{t.Name, t}
 	e.modeServer.server.AddTool(t, run)
 }
 
 // AddResource adds a resource that is no plugin's.
 func (e *Extension) AddResource(r *sdk.Resource, read sdk.ResourceHandler) {
-	e.modeServer.addResource(r, read)
+	e.modeServer.lists.Load().resources[r.URI] = r
+	e.modeServer.server.AddResource(r, read)
 }

@@ -170,7 +170,7 @@ func jsonData(text string) (*host.Result, error) {
 
 func (f *fake) Info() host.Info {
 	m := f.manifest
-	return host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups), Tools: len(m.Tools), Digest: "sha256:" + m.Name}
+	return host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups), Tools: len(m.Tools), Digest: "sha256:" + m.Name + m.Version}
 }
 func (f *fake) Manifest() (*manifest.Manifest, error)    { return f.manifest, nil }
 func (f *fake) Tool(name string) (*manifest.Tool, error) { return f.manifest.Tool(name), nil }
@@ -290,6 +290,7 @@ type client struct {
 	revision, answer string
 	asked            *[]string
 	progress         func(*sdk.ProgressNotificationParams)
+	changed          chan<- string // receives "tools", "prompts" and "resources" when these lists change
 	token            string
 }
 
@@ -302,6 +303,11 @@ func (c client) options() *sdk.ClientOptions {
 			}
 			return &sdk.ElicitResult{Action: c.answer}, nil
 		}
+	}
+	if c.changed != nil {
+		o.ToolListChangedHandler = func(context.Context, *sdk.ToolListChangedRequest) { c.changed <- "tools" }
+		o.PromptListChangedHandler = func(context.Context, *sdk.PromptListChangedRequest) { c.changed <- "prompts" }
+		o.ResourceListChangedHandler = func(context.Context, *sdk.ResourceListChangedRequest) { c.changed <- "resources" }
 	}
 	if c.progress != nil {
 		o.ProgressNotificationHandler = func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress(r.Params) }

@@ -150,6 +150,9 @@ func (m *modeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			host.Errorf(host.Busy, "%d sessions are open already; end one with DELETE", maxSessions))
 		return
 	}
+	if r.Method == http.MethodGet { // the stream of what the server sends of its own accord
+		defer m.watch()()
+	}
 	m.stateful.ServeHTTP(w, r)
 }
 

@@ -5,7 +5,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +24,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Documentation modes: what tools/list shows. Every mode accepts the same calls.
@@ -47,7 +48,7 @@ const (
 	pageSize = 1000
 	// listTTL is how long a client may use a list before it asks again. A client that listens for changes is notified
 	// earlier.
-	listTTL = time.Hour
+	listTTL = 10 * time.Second
 	// maxInstructions bounds the instructions, in bytes. It corresponds to 120 tokens.
 	maxInstructions = 540
 )
@@ -81,9 +82,13 @@ type Server struct {
 	closing   context.Context // done when the server shuts down, with the reason as its cause
 	closeWith context.CancelCauseFunc
 
-	mu       sync.Mutex
-	modes    map[string]*modeServer
-	redeemed map[string]time.Time // tickets that were used, until they would expire
+	refreshInterval time.Duration
+
+	mu           sync.Mutex
+	modes        map[string]*modeServer
+	redeemed     map[string]time.Time // tickets that were used, until they would expire
+	watchers     int                  // clients that listen for changes of the catalog
+	stopWatching context.CancelFunc
 }
 
 // modeServer is the server in one documentation mode.
@@ -91,10 +96,11 @@ type modeServer struct {
 	*Server
 	mode                string
 	server              *sdk.Server
-	stateless, stateful http.Handler      // of the two kinds of revisions over HTTP
-	listed              map[string]string // names in tools/list -> qualified names; "" for the meta-tools
+	stateless, stateful http.Handler // of the two kinds of revisions over HTTP
 
-	resources map[string]bool // URIs in resources/list
+	updating sync.Mutex                   // held while lists follow a catalog
+	catalog  atomic.Pointer[host.Catalog] // that lists are of
+	lists    atomic.Pointer[lists]
 }
 
 // New makes a server. The error is invalid_args for an unknown mode, or config_error for a pinned tool that does not
@@ -104,14 +110,15 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, id: newID(), key: make([]byte, 32),
 		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),
 		requests: make(chan struct{}, maxRequests), largeBodies: make(chan struct{}, maxLarge),
-		modes: map[string]*modeServer{}, redeemed: map[string]time.Time{},
+		refreshInterval: refreshInterval,
+		modes:           map[string]*modeServer{}, redeemed: map[string]time.Time{},
 	}
 	_, _ = rand.Read(s.key)
 	s.closing, s.closeWith = context.WithCancelCause(context.Background())
 	if cfg.Options == nil {
 		s.cfg.Options = func(o host.Options) host.Options { return o }
 	}
-	if _, err := s.pinnedTools(); err != nil {
+	if err := s.checkPinned(); err != nil {
 		return nil, err
 	}
 	_, err := s.modeServer(cfg.Mode)
@@ -143,7 +150,8 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 	if m := s.modes[mode]; m != nil {
 		return m, nil
 	}
-	m := &modeServer{Server: s, mode: mode, listed: map[string]string{}, resources: map[string]bool{}}
+	m := &modeServer{Server: s, mode: mode}
+	m.lists.Store(&lists{})
 	m.server = sdk.NewServer(&sdk.Implementation{Name: "parley", Version: s.cfg.Version}, &sdk.ServerOptions{
 		Instructions:      s.Instructions(),
 		PageSize:          pageSize,
@@ -151,18 +159,21 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 		SetCacheable:      cacheable,
 		Logger:            slog.New(slog.DiscardHandler),
 		Capabilities: &sdk.ServerCapabilities{
-			Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Prompts: &sdk.PromptCapabilities{},
+			Tools:     &sdk.ToolCapabilities{ListChanged: true},
+			Resources: &sdk.ResourceCapabilities{ListChanged: true},
+			Prompts:   &sdk.PromptCapabilities{ListChanged: true},
 			//lint:ignore SA1019 clients of revisions before 2026-07-28 use it
 			Logging: &sdk.LoggingCapabilities{},
 		},
 		SubscribeHandler:   m.subscribe,
 		UnsubscribeHandler: func(context.Context, *sdk.UnsubscribeRequest) error { return nil },
 	})
-	if err := m.addTools(); err != nil {
+	if err := m.addMetaTools(); err != nil {
 		return nil, err
 	}
-	m.addResources()
-	if err := m.addPrompts(); err != nil {
+	m.addResourceTemplates()
+	m.addPrompts()
+	if err := m.update(); err != nil {
 		return nil, err
 	}
 	m.server.AddReceivingMiddleware(m.receive)
@@ -179,28 +190,61 @@ func cacheable(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 	}
 }
 
-// receive handles tools/call before the SDK looks the tool up among those listed: every tool can be called in every
-// mode.
+// receive handles each request before the SDK does. The lists follow the catalog first. A call of a tool that is not
+// listed becomes one of call_tool: every tool can be called in every mode.
 func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		m.refresh()
 		ctx = host.WithMode(ctx, m.mode)
-		if r, ok := req.(*sdk.CallToolRequest); ok && !m.isListed(r.Params.Name) {
+		switch r := req.(type) {
+		case *sdk.CallToolRequest:
+			if m.isListed(r.Params.Name) {
+				break
+			}
 			var err error
 			if ctx, err = m.routeToCallTool(ctx, r); err != nil {
 				return nil, err
 			}
+		case *sdk.SubscriptionsListenRequest:
+			defer m.watch()()
+			var stop context.CancelFunc
+			ctx, stop = m.untilEnd(ctx)
+			defer stop()
 		}
 		result, err := next(ctx, method, req)
-		if list, ok := result.(*sdk.ListToolsResult); ok && err == nil {
-			return &toolList{list}, nil
+		if err != nil {
+			return nil, err
 		}
-		return result, err
+		switch r := result.(type) {
+		case *sdk.InitializeResult:
+			r.Instructions = m.Instructions() // the SDK has those of the time when the mode was set up
+		case *sdk.DiscoverResult:
+			r.Instructions = m.Instructions()
+		case *sdk.ListToolsResult:
+			return &toolList{r}, nil
+		}
+		return result, nil
 	}
 }
 
+// untilEnd returns a context that also ends when the server shuts down or the client hangs up, for requests that do not
+// end otherwise.
+func (m *modeServer) untilEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	closed := context.AfterFunc(m.closing, cancel)
+	left := context.AfterFunc(hungUp(ctx), cancel)
+	return ctx, func() {
+		closed()
+		left()
+		cancel()
+	}
+}
+
+// isListed reports whether tools/list has a tool of that name.
 func (m *modeServer) isListed(name string) bool {
-	_, ok := m.listed[name]
-	return ok
+	return m.lists.Load().tools[name] != nil || slices.ContainsFunc(metaTools(), func(t metaTool) bool {
+		return t.name == name
+	})
 }
 
 // toolList is the result of tools/list without hints that equal their defaults.
@@ -209,9 +253,15 @@ type toolList struct{ *sdk.ListToolsResult }
 // MarshalJSON leaves out what the SDK writes into the annotations of every tool.
 func (l *toolList) MarshalJSON() ([]byte, error) {
 	raw, err := json.Marshal(l.ListToolsResult)
-	raw = bytes.ReplaceAll(raw, []byte(`"idempotentHint":false,`), nil)
-	return bytes.ReplaceAll(raw, []byte(`,"readOnlyHint":false}`), []byte("}")), err
+	if err != nil {
+		return nil, err
+	}
+	return jsontext.Prune(raw, func(pointer string, value []byte) bool {
+		return string(value) == "false" && isDefaultHint.MatchString(pointer)
+	}), nil
 }
+
+var isDefaultHint = regexp.MustCompile(`^/tools/[0-9]+/annotations/(idempotentHint|readOnlyHint)$`)
 
 // Instructions returns what a model is told about the server: the steps and the plugins, in at most 120 tokens.
 func (s *Server) Instructions() string {

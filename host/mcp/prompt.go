@@ -12,29 +12,17 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// useTool is the prompt that asks for one call of a tool, learn what the prompts made of tutorials begin with.
 const (
+	// useToolName is the prompt that asks for one call of a tool. learnPrefix begins the names of those made of
+	// tutorials.
 	useToolName = "use_tool"
 	learnPrefix = "learn_"
-	// maxCompleted is what the protocol allows in one answer.
+	// maxCompleted is the number of values that the protocol allows in one completion.
 	maxCompleted = 100
 )
 
-func (m *modeServer) addPrompts() error {
-	for _, p := range m.cfg.Host.Catalog().Providers() {
-		parsed, err := p.Manifest()
-		if err != nil {
-			return err
-		}
-		if len(parsed.Tutorial) == 0 {
-			continue
-		}
-		m.server.AddPrompt(&sdk.Prompt{
-			Name: learnPrefix + p.Info().Name, Title: "Learn " + p.Info().Name, Description: "First use of " + p.Info().Name + ", step by step",
-		}, func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-			return promptResult(m.tutorial(p.Info().Name, parsed.Tutorial)), nil
-		})
-	}
+// addPrompts lists the prompts that do not depend on the catalog.
+func (m *modeServer) addPrompts() {
 	m.server.AddPrompt(&sdk.Prompt{
 		Name: useToolName, Title: "Use a tool", Description: "Call one tool, with its documentation at hand",
 		Arguments: []*sdk.PromptArgument{
@@ -43,17 +31,45 @@ func (m *modeServer) addPrompts() error {
 			{Name: "value", Description: "its value"},
 		},
 	}, m.useTool)
+}
+
+// addPrompt lists the tutorial of a plugin, if it has one.
+func (l *lists) addPrompt(p host.Provider) error {
+	parsed, err := p.Manifest()
+	if err != nil {
+		return err
+	}
+	if len(parsed.Tutorial) > 0 {
+		plugin := p.Info().Name
+		l.prompts[learnPrefix+plugin] = &sdk.Prompt{
+			Name: learnPrefix + plugin, Title: "Learn " + plugin, Description: "First use of " + plugin + ", step by step",
+		}
+	}
 	return nil
+}
+
+// learn returns the tutorial of a plugin.
+func (m *modeServer) learn(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+	plugin := strings.TrimPrefix(r.Params.Name, learnPrefix)
+	at, err := m.cfg.Host.Catalog().Find(plugin)
+	var parsed *manifest.Manifest
+	if err == nil {
+		parsed, err = at.Provider.Manifest()
+	}
+	if err != nil {
+		return nil, m.protocolError("", &host.Answer{Err: host.AsError(err)})
+	}
+	return promptResult(m.tutorial(at.Plugin, parsed.Tutorial)), nil
 }
 
 func promptResult(message string) *sdk.GetPromptResult {
 	return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: textContent(message)}}}
 }
 
-// tutorial writes a manifest's steps down as calls.
+// tutorial renders the steps of a tutorial as calls.
 func (m *modeServer) tutorial(plugin string, steps []manifest.Step) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Learn %s by doing. Take one step after the other, and say what came of each.\n", plugin)
+	fmt.Fprintf(&b, "Learn %s by doing. Take one step after the other, and report the result of each.\n", plugin)
 	for i, s := range steps {
 		fmt.Fprintf(&b, "\n%d. %s\n", i+1, manifest.CleanLine(s.Say))
 		if s.Run != "" {
@@ -66,7 +82,7 @@ func (m *modeServer) tutorial(plugin string, steps []manifest.Step) string {
 	return b.String()
 }
 
-// tutorialCall is a step's command as the call of a tool; a command that is none stays as it is.
+// tutorialCall renders the command of a step as the call of a tool. A command that is not a call stays as it is.
 func (m *modeServer) tutorialCall(line string) string {
 	line = manifest.CleanLine(line)
 	if s, ok := m.cfg.Host.Catalog().ReadTutorialCommand(line); ok {
@@ -80,7 +96,8 @@ func (m *modeServer) tutorialCall(line string) string {
 
 func (m *modeServer) useTool(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 	c := callerOf(m.Server, r)
-	docs, err := m.cfg.Host.Describe(ctx, c.name, c.session, m.qualified(r.Params.Arguments["tool"]), manifest.Tier2)
+	name := m.qualified(r.Params.Arguments["tool"])
+	docs, err := m.cfg.Host.Describe(ctx, c.name, c.session, name, manifest.Tier2)
 	if err != nil {
 		return nil, m.protocolError("", &host.Answer{Err: host.AsError(err)})
 	}
@@ -91,7 +108,8 @@ func (m *modeServer) useTool(ctx context.Context, r *sdk.GetPromptRequest) (*sdk
 	return promptResult(fmt.Sprintf("Call the tool %s%s.\n\n%s", docs.Name, assignment, docs.Text())), nil
 }
 
-// complete answers what a name or a value may be: of plugins and tools in URIs, and of the arguments of use_tool.
+// complete returns the names and values that complete what a person typed: plugins and tools in URIs, and the arguments
+// of use_tool.
 func (m *modeServer) complete(_ context.Context, r *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
 	var known map[string]string
 	if r.Params.Context != nil {
@@ -129,7 +147,7 @@ func (m *modeServer) complete(_ context.Context, r *sdk.CompleteRequest) (*sdk.C
 	return &sdk.CompleteResult{Completion: details}, nil
 }
 
-// tools are the names of a plugin's tools, or of all.
+// tools returns the names of a plugin's tools, or of all tools.
 func (m *modeServer) tools(plugin string, qualified bool) []string {
 	var all []string
 	for _, p := range m.cfg.Host.Catalog().Providers() {
@@ -147,7 +165,7 @@ func (m *modeServer) tools(plugin string, qualified bool) []string {
 	return all
 }
 
-// parameter completes the names of a tool's parameters, or the values of one.
+// parameter returns the names of a tool's parameters, or the values of one parameter.
 func (m *modeServer) parameter(tool, name string, value bool) []string {
 	at, err := m.cfg.Host.Catalog().Find(m.qualified(tool))
 	if err != nil || at.Tool == nil {

@@ -23,31 +23,30 @@ const (
 	jsonType       = "application/json"
 )
 
-// addResources lists one document a plugin, and the forms of all others. What is read is answered by read.
-func (m *modeServer) addResources() {
-	for _, p := range m.cfg.Host.Catalog().Providers() {
-		info := p.Info()
-		m.addResource(&sdk.Resource{
-			URI: docsURI + info.Name, Name: info.Name, Description: manifest.CleanLine(info.Brief), MIMEType: jsonType,
-		}, m.read)
+// addResourceTemplates lists the forms of the URIs that read accepts.
+func (m *modeServer) addResourceTemplates() {
+	m.server.AddResourceTemplate(&sdk.ResourceTemplate{
+		URITemplate: docsTemplate, Name: "docs", MIMEType: jsonType,
+		Description: "A tool's documentation at tier 1, 2 or 3; a group's tools",
+	}, m.read)
+	m.server.AddResourceTemplate(&sdk.ResourceTemplate{
+		URITemplate: resultTemplate, Name: "result", MIMEType: jsonType, Description: "The whole of a result that was cut",
+	}, m.read)
+}
+
+// addResource lists the document of a plugin.
+func (l *lists) addResource(plugin host.Info) {
+	uri := docsURI + plugin.Name
+	l.digests[uri] = plugin.Digest
+	l.resources[uri] = &sdk.Resource{
+		URI: uri, Name: plugin.Name, Description: manifest.CleanLine(plugin.Brief), MIMEType: jsonType,
 	}
-	m.server.AddResourceTemplate(&sdk.ResourceTemplate{
-		URITemplate: docsTemplate, Name: "docs", Description: "A tool's documentation at tier 1, 2 or 3; a group's tools", MIMEType: jsonType,
-	}, m.read)
-	m.server.AddResourceTemplate(&sdk.ResourceTemplate{
-		URITemplate: resultTemplate, Name: "result", Description: "The whole of a result that was cut", MIMEType: jsonType,
-	}, m.read)
 }
 
-func (m *modeServer) addResource(r *sdk.Resource, read sdk.ResourceHandler) {
-	m.resources[r.URI] = true
-	m.server.AddResource(r, read)
-}
-
-// subscribe lets a client wait for changes of what is listed, of which there are none while the server runs. Other documents are too many
-// to be kept watch over.
+// subscribe lets a client wait for changes of a document that is listed: that of a plugin changes when the plugin is
+// replaced. The other documents are too many to watch.
 func (m *modeServer) subscribe(_ context.Context, r *sdk.SubscribeRequest) error {
-	if !m.resources[r.Params.URI] {
+	if m.lists.Load().resources[r.Params.URI] == nil {
 		return sdk.ResourceNotFoundError(r.Params.URI)
 	}
 	return nil
@@ -72,22 +71,25 @@ func (m *modeServer) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: jsonType, Text: string(raw)}}}, nil
 }
 
-// readError is the error of a resource that cannot be read, with the error object as its data.
+// readError makes the error of a resource that cannot be read. Its data is the error object.
 func (m *modeServer) readError(uri string, e *host.Error) error {
 	object := struct {
 		URI string `json:"uri"`
 		failure
 	}{uri, m.failure(&host.Answer{Err: e})}
 	data, _ := manifest.Marshal(object)
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found: " + manifest.CleanLine(e.Message), Data: manifest.EscapeJSON(data)}
+	return &jsonrpc.Error{
+		Code: jsonrpc.CodeInvalidParams, Message: "Resource not found: " + manifest.CleanLine(e.Message),
+		Data: manifest.EscapeJSON(data),
+	}
 }
 
-// docsDocument is what stands under parley://docs/: PLUGIN, PLUGIN/GROUP or PLUGIN/TOOL?tier=N.
+// docsDocument returns the document of a path below parley://docs/: PLUGIN, PLUGIN/GROUP or PLUGIN/TOOL?tier=N.
 func (m *modeServer) docsDocument(ctx context.Context, c caller, path string) (json.RawMessage, error) {
 	path, query, _ := strings.Cut(path, "?")
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "%s is no query; expected ?tier=1, 2 or 3", manifest.CleanLine(query))
+		return nil, host.Errorf(host.InvalidArgs, "%s is not a query; expected ?tier=1, 2 or 3", manifest.CleanLine(query))
 	}
 	plugin, local, _ := strings.Cut(path, "/")
 	if local, err = url.PathUnescape(local); err != nil {
@@ -113,7 +115,7 @@ func (m *modeServer) docsDocument(ctx context.Context, c caller, path string) (j
 	return marshalEscaped(describedTool{docs.ToolDocs, m.renderSteps(docs.Next)})
 }
 
-// overview is what a plugin or a group holds, one line each.
+// overview returns the groups and tools of a plugin or a group, each with one line.
 func overview(at host.Address) (json.RawMessage, error) {
 	data := struct {
 		Plugin string           `json:"plugin"`

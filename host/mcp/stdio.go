@@ -45,6 +45,7 @@ func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer s.watch()()
 	ended := make(chan error, 1)
 	go func() { ended <- session.Wait() }()
 	select {

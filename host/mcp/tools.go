@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -18,10 +19,11 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// maxName is the length of a tool's name that model APIs take.
+// maxName bounds the name of a tool, in bytes: model APIs refuse longer ones.
 const maxName = 64
 
-// ListedName is a tool's name in tools/list: model APIs refuse dots, so each is "__", and what is too long ends in a hash.
+// ListedName returns the name that tools/list has for a tool. Model APIs refuse dots, so each becomes "__". A name that
+// is too long is cut and ends in a hash.
 func ListedName(qualified string) string {
 	name := strings.ReplaceAll(qualified, ".", "__")
 	if len(name) <= maxName {
@@ -31,127 +33,146 @@ func ListedName(qualified string) string {
 	return name[:maxName-9] + "_" + hex.EncodeToString(sum[:4])
 }
 
-// callTool is the name of the tool that calls others.
+// callTool is the name of the meta-tool that calls other tools.
 const callTool = "call_tool"
 
-// compactSchema leaves out of a schema what a model does not need to be told.
-var compactSchema = strings.NewReplacer(`,"additionalProperties":false`, "", `,"minimum":1`, "", `,"maximum":100`, "", `,"maximum":3`, "", `"type":"string","enum"`, `"enum"`)
-
-// untypedArguments leaves the arguments of a call to the tool that they are for: it knows what is wrong with them.
-var untypedArguments = strings.NewReplacer(`"arguments":{"type":"object"}`, `"arguments":{}`)
-
-// maxLimit is the most hits that search_tools gives at once, as its schema says.
+// maxLimit is the largest number of results that search_tools returns, as its schema says.
 const maxLimit = 100
 
-// metaTools are the tools that each mode has.
-var metaTools = []struct {
+// metaTool is one of the tools that every mode lists.
+type metaTool struct {
 	name, description, schema string
-	reads                     bool
-	run                       func(*modeServer, context.Context, *sdk.CallToolRequest, json.RawMessage) (*sdk.CallToolResult, error)
-}{
-	{callTool, "Run a tool",
-		`{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"options":{"type":"object","description":"timeout, max_bytes, browser, target, dry_run"}},"required":["name"],"additionalProperties":false}`,
-		false, (*modeServer).callTool},
-	{"describe_tool", "Show how a tool is used",
-		`{"type":"object","properties":{"name":{"type":"string"},"tier":{"type":"integer","minimum":1,"maximum":3,"default":2}},"required":["name"],"additionalProperties":false}`,
-		true, (*modeServer).describeTool},
-	{"search_tools", "Find tools by what you want to do",
-		`{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":100,"default":5},"detail":{"type":"string","enum":["names","signatures","full"],"default":"names"}},"required":["query"],"additionalProperties":false}`,
-		true, (*modeServer).searchTools},
+	readOnly                  bool
+	run                       func(
+		*modeServer, context.Context, *sdk.CallToolRequest, json.RawMessage,
+	) (*sdk.CallToolResult, error)
 }
 
-func (m *modeServer) addTools() error {
-	for _, tool := range metaTools {
-		paramsSchema, err := schema.CompileTrusted([]byte(untypedArguments.Replace(tool.schema)))
+func metaTools() []metaTool {
+	return []metaTool{
+		{callTool, "Run a tool", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},` +
+			`"options":{"type":"object","description":"timeout, max_bytes, browser, target, dry_run"}},` +
+			`"required":["name"],"additionalProperties":false}`, false, (*modeServer).callTool},
+		{"describe_tool", "Show how a tool is used", `{"type":"object","properties":{"name":{"type":"string"},` +
+			`"tier":{"type":"integer","minimum":1,"maximum":3,"default":2}},` +
+			`"required":["name"],"additionalProperties":false}`, true, (*modeServer).describeTool},
+		{"search_tools", "Find tools by what you want to do", `{"type":"object","properties":{"query":{"type":"string"},` +
+			`"limit":{"type":"integer","minimum":1,"maximum":100,"default":5},` +
+			`"detail":{"type":"string","enum":["names","signatures","full"],"default":"names"}},` +
+			`"required":["query"],"additionalProperties":false}`, true, (*modeServer).searchTools},
+	}
+}
+
+// listedSchema returns a meta-tool's schema without what a model need not read.
+func (t metaTool) listedSchema() json.RawMessage {
+	return jsontext.Prune([]byte(t.schema), func(pointer string, _ []byte) bool {
+		return pointer == "/additionalProperties" || pointer == "/properties/detail/type" ||
+			strings.HasSuffix(pointer, "/minimum") || strings.HasSuffix(pointer, "/maximum")
+	})
+}
+
+// validatedSchema returns the schema that the arguments of a meta-tool are validated against. It leaves the arguments of
+// a call to the tool that is called, which explains better what is wrong with them.
+func (t metaTool) validatedSchema() (*schema.Schema, error) {
+	return schema.CompileTrusted(jsontext.Prune([]byte(t.schema), func(pointer string, _ []byte) bool {
+		return pointer == "/properties/arguments/type"
+	}))
+}
+
+func (m *modeServer) addMetaTools() error {
+	for _, tool := range metaTools() {
+		paramsSchema, err := tool.validatedSchema()
 		if err != nil {
 			return err
 		}
-		t := &sdk.Tool{Name: tool.name, Description: tool.description, InputSchema: json.RawMessage(compactSchema.Replace(tool.schema))}
-		if tool.reads {
+		t := &sdk.Tool{Name: tool.name, Description: tool.description, InputSchema: tool.listedSchema()}
+		if tool.readOnly {
 			t.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true}
 		}
-		m.listed[tool.name] = ""
 		m.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			if name, ok := ctx.Value(calledByNameKey{}).(string); ok {
 				return m.run(ctx, r, name, r.Params.Arguments, host.Options{})
 			}
-			params, warnings, refused := host.CheckParams(tool.name, paramsSchema, r.Params.Arguments)
-			if refused != nil {
-				return m.errorResult(&host.Answer{Tool: tool.name, Err: refused})
+			params, warnings, invalid := host.CheckParams(tool.name, paramsSchema, r.Params.Arguments)
+			if invalid != nil {
+				return m.errorResult(&host.Answer{Tool: tool.name, Err: invalid})
 			}
 			result, err := tool.run(m, ctx, r, params)
 			return withWarnings(result, warnings), err
 		})
 	}
-	switch m.mode {
-	case Progressive:
-		return m.addPinned()
-	case Full:
-		return m.addAll()
-	}
 	return nil
 }
 
-// pinnedTools finds the tools that progressive mode shows, sorted, each once.
-func (s *Server) pinnedTools() ([]host.Address, error) {
-	var found []host.Address
+// checkPinned returns config_error unless each pinned tool is one of the catalog.
+func (s *Server) checkPinned() error {
 	for _, name := range s.cfg.Pinned {
 		a, err := s.cfg.Host.Catalog().Find(name)
 		if err != nil {
 			e := *host.AsError(err)
 			e.Code, e.Message = host.ConfigError, "pinned_tools: "+e.Message
-			return nil, &e
+			return &e
 		}
 		if a.Tool == nil {
-			return nil, host.Errorf(host.ConfigError, "pinned_tools: %s is not a tool; name one of its tools", a.Name()).
+			return host.Errorf(host.ConfigError, "pinned_tools: %s is not a tool; name one of its tools", a.Name()).
 				WithSteps(a.ListStep())
 		}
-		found = append(found, a)
-	}
-	slices.SortFunc(found, func(a, b host.Address) int { return cmp.Compare(a.Name(), b.Name()) })
-	return slices.CompactFunc(found, func(a, b host.Address) bool { return a.Name() == b.Name() }), nil
-}
-
-func (m *modeServer) addPinned() error {
-	pinned, err := m.pinnedTools()
-	if err != nil {
-		return err
-	}
-	pins := make([]*pin, len(pinned))
-	for i, a := range pinned {
-		s := signatureSchema(a.Tool.Params)
-		schema, _ := manifest.Marshal(s)
-		pins[i] = &pin{a, &sdk.Tool{Description: manifest.CleanLine(a.Tool.Docs.Brief), InputSchema: schema, Annotations: annotations(a.Tool)}, s.Required}
-	}
-	shortenPins(pins, pinnedBytes*max(len(pins), manyPins))
-	for _, p := range pins {
-		m.add(p.address, p.tool)
 	}
 	return nil
 }
 
-// manyPins tools, whichever they are, and the three meta-tools stay within 1,200 tokens: their signatures may take pinnedBytes each on average.
+// pinnedTools returns the tools of those names, sorted, each once. It leaves out those that the catalog no longer has.
+func pinnedTools(catalog *host.Catalog, names []string) []host.Address {
+	var found []host.Address
+	for _, name := range names {
+		if a, err := catalog.Find(name); err == nil && a.Tool != nil {
+			found = append(found, a)
+		}
+	}
+	slices.SortFunc(found, func(a, b host.Address) int { return cmp.Compare(a.Name(), b.Name()) })
+	return slices.CompactFunc(found, func(a, b host.Address) bool { return a.Name() == b.Name() })
+}
+
+// addPinned lists tools by their signatures.
+func (l *lists) addPinned(pinned []host.Address) {
+	pins := make([]*pin, len(pinned))
+	for i, a := range pinned {
+		s := signatureSchema(a.Tool.Params)
+		raw, _ := manifest.Marshal(s)
+		pins[i] = &pin{a, &sdk.Tool{
+			Description: manifest.CleanLine(a.Tool.Docs.Brief), InputSchema: json.RawMessage(raw),
+			Annotations: annotations(a.Tool),
+		}, s.Required}
+	}
+	shortenPins(pins, pinnedBytes*max(len(pins), manyPins))
+	for _, p := range pins {
+		l.addTool(p.address, p.tool)
+	}
+}
+
+// Up to manyPins tools and the meta-tools stay within 1,200 tokens: the average signature may have pinnedBytes bytes.
 const (
 	manyPins    = 22
 	pinnedBytes = 155
 )
 
-// pin is a pinned tool as it is shown.
+// pin is a pinned tool as it is listed.
 type pin struct {
 	address  host.Address
 	tool     *sdk.Tool
 	required []string // parameters
 }
 
-// bytes is about what the tool takes in tools/list.
+// bytes estimates the size of the tool in tools/list.
 func (p *pin) bytes() int {
 	annotations, _ := manifest.Marshal(p.tool.Annotations)
 	return len(p.address.Name()) + len(p.tool.Description) + len(p.tool.InputSchema.(json.RawMessage)) + len(annotations)
 }
 
-// shortenPins shortens signatures until all have room, the longest first: they name what they require without saying more of it, and if that is
-// not enough they say nothing of parameters. A call that leaves them out is answered with them.
-func shortenPins(pins []*pin, room int) {
+// shortenPins shortens signatures, the longest first, until all tools fit into limit bytes. A shortened signature only
+// names the required parameters. If that is not enough, signatures are left out: a call that lacks a parameter fails with
+// an error that names it.
+func shortenPins(pins []*pin, limit int) {
 	total := 0
 	for _, p := range pins {
 		total += p.bytes()
@@ -160,7 +181,7 @@ func shortenPins(pins []*pin, room int) {
 		longest := slices.Clone(pins)
 		slices.SortStableFunc(longest, func(a, b *pin) int { return cmp.Compare(b.bytes(), a.bytes()) })
 		for _, p := range longest {
-			if total <= room {
+			if total <= limit {
 				return
 			}
 			total -= p.bytes()
@@ -174,33 +195,27 @@ func shortenPins(pins []*pin, room int) {
 	}
 }
 
-func (m *modeServer) addAll() error {
-	for _, p := range m.cfg.Host.Catalog().Providers() {
+// addAll lists every tool of a catalog.
+func (l *lists) addAll(catalog *host.Catalog) error {
+	var faults []error
+	for _, p := range catalog.Providers() {
 		names, err := p.Names()
-		if err != nil {
-			return err
-		}
+		faults = append(faults, err)
 		for _, name := range names {
-			a, err := m.cfg.Host.Catalog().FindIn(p.Info().Name, name)
-			if err != nil || a.Tool == nil {
-				continue
+			if a, err := catalog.FindIn(p.Info().Name, name); err == nil && a.Tool != nil {
+				l.addTool(a, fullTool(a))
 			}
-			m.add(a, fullTool(a))
 		}
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
-func (m *modeServer) add(a host.Address, t *sdk.Tool) {
-	name := a.Name()
-	t.Name = ListedName(name)
-	m.listed[t.Name] = name
-	m.server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return m.run(ctx, r, name, r.Params.Arguments, host.Options{})
-	})
+func (l *lists) addTool(a host.Address, t *sdk.Tool) {
+	t.Name = ListedName(a.Name())
+	l.tools[t.Name] = &listedTool{a.Name(), t}
 }
 
-// objectSchema is a schema of what a tool requires.
+// objectSchema is the schema of a tool's required parameters.
 type objectSchema struct {
 	Type       string              `json:"type"`
 	Properties map[string]property `json:"properties,omitempty"`
@@ -212,14 +227,17 @@ type property struct {
 	Enum []json.RawMessage `json:"enum,omitempty"`
 }
 
-// signatureSchema is a tool's first tier as a schema: what it requires, by type. It is open to every further parameter.
+// signatureSchema returns the first tier of a tool's documentation as a schema: the required parameters and their types.
+// It allows further parameters.
 func signatureSchema(params json.RawMessage) objectSchema {
 	s := objectSchema{Type: "object", Properties: map[string]property{}}
 	for _, p := range manifest.Params(params) {
 		if !p.Required {
 			continue
 		}
-		types := slices.DeleteFunc(strings.Split(p.Type, "|"), func(t string) bool { return !slices.Contains(schemaTypes, t) })
+		types := slices.DeleteFunc(strings.Split(p.Type, "|"), func(t string) bool {
+			return !slices.Contains(schemaTypes, t)
+		})
 		declared := property{Enum: p.Enum}
 		switch {
 		case len(types) == 1:
@@ -235,13 +253,15 @@ func signatureSchema(params json.RawMessage) objectSchema {
 
 var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
-// fullTool is a tool with everything that MCP has a place for.
+// fullTool returns a tool with all that MCP can say about it.
 func fullTool(a host.Address) *sdk.Tool {
 	t := a.Tool
 	description := manifest.CleanLine(t.Docs.Brief)
-	for _, more := range []string{manifest.Clean(t.Docs.Standard), prefixed("Use it when ", t.When), prefixed("Not when ", t.WhenNot)} {
+	for _, more := range []string{
+		manifest.Clean(t.Docs.Standard), prefixed("Use it when ", t.When), prefixed("Not when ", t.WhenNot),
+	} {
 		switch {
-		case strings.HasPrefix(more, description): // nothing is said twice
+		case strings.HasPrefix(more, description): // do not repeat it
 			description = more
 		case more != "":
 			description += "\n" + more
@@ -249,10 +269,12 @@ func fullTool(a host.Address) *sdk.Tool {
 	}
 	hints := annotations(t)
 	hints.IdempotentHint, hints.OpenWorldHint = t.Idempotent, &t.OpenWorld
-	return &sdk.Tool{Description: description, InputSchema: inputSchema(t.Params), OutputSchema: outputSchema(a), Annotations: hints}
+	return &sdk.Tool{
+		Description: description, InputSchema: inputSchema(t.Params), OutputSchema: outputSchema(a), Annotations: hints,
+	}
 }
 
-// annotations say a tool's effect.
+// annotations returns the hints that correspond to a tool's effect.
 func annotations(t *manifest.Tool) *sdk.ToolAnnotations {
 	if t.Effect == manifest.EffectRead {
 		return &sdk.ToolAnnotations{ReadOnlyHint: true}
@@ -268,8 +290,8 @@ func prefixed(prefix, text string) string {
 	return prefix + manifest.CleanLine(text)
 }
 
-// inputSchema is a tool's schema of parameters as MCP takes it: an object at its root, and nothing in it that makes a client put a
-// parameter into an HTTP header.
+// inputSchema returns the schema of a tool's parameters as MCP requires it: with an object at its root, and without the
+// keyword that makes a client send a parameter in an HTTP header.
 func inputSchema(params json.RawMessage) any {
 	value, err := jsontext.Decode(params, jsontext.Limits{})
 	object, ok := value.(map[string]any)
@@ -298,9 +320,9 @@ func removeKey(value any, key string) {
 	}
 }
 
-// outputSchema is the schema that a result is held against by the host, for tools whose result is an object without binary content. A
-// result that is too large comes as a part of it, in the form that the second branch has. Chrome's results may be newer than the
-// protocol's data, and those of kind mcp are not checked: they promise nothing.
+// outputSchema returns the schema of a tool's results if they are objects without binary content, or else nil. A result
+// that is too large is cut to the form that the second branch describes. The results of Chrome may be newer than the
+// protocol's description, and the host does not validate those of kind mcp: neither has a schema here.
 func outputSchema(a host.Address) any {
 	kind := a.Provider.Info().Kind
 	if kind == manifest.KindBuiltin || kind == manifest.KindMCP || !describesObject(a.Tool.Returns) {
@@ -312,22 +334,28 @@ func outputSchema(a host.Address) any {
 		return nil
 	}
 	root := map[string]any{"type": "object"}
-	for _, key := range []string{"$schema", "$defs", "definitions"} { // what is referred to from the root stays there
+	for _, key := range []string{"$schema", "$defs", "definitions"} { // references to them begin at the root
 		if v, has := object[key]; has {
 			root[key] = v
 			delete(object, key)
 		}
 	}
-	part := map[string]any{"type": "object", "required": []any{"truncated"}, "properties": map[string]any{"truncated": map[string]any{"const": true}}}
+	part := map[string]any{
+		"type": "object", "required": []any{"truncated"},
+		"properties": map[string]any{"truncated": map[string]any{"const": true}},
+	}
 	root["anyOf"] = []any{object, part}
 	return manifest.CleanJSON(jsontext.Marshal(root))
 }
 
-// describesObject tells whether a schema of results is one of objects that can be put below another root.
+// describesObject reports whether a schema is one of objects without binary content that can be moved below another
+// root: none of its references depends on where it stands.
 func describesObject(returns json.RawMessage) bool {
 	kind, _ := manifest.TypeAt(returns)
-	return kind == "object" && !isBinary(returns) && !bytes.Contains(returns, []byte(`"$id"`)) && !bytes.Contains(returns, []byte(`"$anchor"`)) &&
-		!bytes.Contains(returns, []byte(`"#"`)) && !bytes.Contains(returns, []byte(`"#/properties`)) && !bytes.Contains(returns, []byte(`"#/items`))
+	return kind == "object" && !isBinary(returns) &&
+		!slices.ContainsFunc([]string{`"$id"`, `"$anchor"`, `"#"`, `"#/properties`, `"#/items`}, func(part string) bool {
+			return bytes.Contains(returns, []byte(part))
+		})
 }
 
 func isBinary(returns json.RawMessage) bool {

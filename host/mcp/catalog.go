@@ -1,0 +1,187 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// refreshInterval is how often a server looks for changes of the catalog while a client listens for them.
+const refreshInterval = time.Second
+
+// lists are what a mode lists of one catalog.
+type lists struct {
+	tools     map[string]*listedTool   // by the names in tools/list, without the meta-tools
+	resources map[string]*sdk.Resource // by URI
+	digests   map[string]string        // of the plugins that these resources describe
+	prompts   map[string]*sdk.Prompt   // by name
+}
+
+// listedTool is a tool of the catalog as tools/list shows it.
+type listedTool struct {
+	name string // qualified
+	tool *sdk.Tool
+}
+
+// refresh brings the lists of every mode up to date with the plugins that are installed.
+func (s *Server) refresh() {
+	//TODO s.cfg.Host.Refresh()
+	s.mu.Lock()
+	modes := slices.Collect(maps.Values(s.modes))
+	s.mu.Unlock()
+	for _, m := range modes {
+		// A plugin that cannot be read is listed without its tools. It is not worth the rest of the lists.
+		_ = m.update()
+	}
+}
+
+// watch refreshes again and again until stop is called, for a client that listens for changes. All clients share one
+// goroutine.
+func (s *Server) watch() (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watchers++; s.watchers == 1 {
+		ctx, cancel := context.WithCancel(s.closing)
+		s.stopWatching = cancel
+		go s.refreshUntil(ctx)
+	}
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.watchers--; s.watchers == 0 {
+			s.stopWatching()
+		}
+	})
+}
+
+func (s *Server) refreshUntil(ctx context.Context) {
+	ticker := time.NewTicker(s.refreshInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.refresh()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// update makes the lists those of the host's catalog, if it was swapped. The SDK notifies the clients of each list that
+// changes. The error says which plugins cannot be read.
+func (m *modeServer) update() error {
+	if m.catalog.Load() == m.cfg.Host.Catalog() {
+		return nil
+	}
+	m.updating.Lock()
+	defer m.updating.Unlock()
+	catalog := m.cfg.Host.Catalog()
+	if m.catalog.Load() == catalog {
+		return nil
+	}
+	next, err := m.listsOf(catalog)
+	m.updateTools(next)
+	m.updateResources(next)
+	m.updatePrompts(next)
+	m.lists.Store(next)
+	m.catalog.Store(catalog)
+	return err
+}
+
+func (m *modeServer) updateTools(next *lists) {
+	last := m.lists.Load()
+	removed := missing(last.tools, next.tools)
+	if len(removed) > 0 {
+		// A call that arrives meanwhile must not find a name listed that the SDK no longer knows.
+		kept := *last
+		kept.tools = maps.Clone(last.tools)
+		maps.DeleteFunc(kept.tools, func(name string, _ *listedTool) bool { return next.tools[name] == nil })
+		m.lists.Store(&kept)
+		m.server.RemoveTools(removed...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(next.tools)) {
+		t := next.tools[name]
+		if old := last.tools[name]; old != nil && old.name == t.name && sameJSON(old.tool, t.tool) {
+			continue
+		}
+		m.server.AddTool(t.tool, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return m.run(ctx, r, t.name, r.Params.Arguments, host.Options{})
+		})
+	}
+}
+
+func (m *modeServer) updateResources(next *lists) {
+	last := m.lists.Load()
+	if removed := missing(last.resources, next.resources); len(removed) > 0 {
+		m.server.RemoveResources(removed...)
+	}
+	for _, uri := range slices.Sorted(maps.Keys(next.resources)) {
+		r := next.resources[uri]
+		old := last.resources[uri]
+		if old == nil || !sameJSON(old, r) {
+			m.server.AddResource(r, m.read)
+		}
+		if old != nil && last.digests[uri] != next.digests[uri] {
+			_ = m.server.ResourceUpdated(m.closing, &sdk.ResourceUpdatedNotificationParams{URI: uri})
+		}
+	}
+}
+
+func (m *modeServer) updatePrompts(next *lists) {
+	last := m.lists.Load()
+	if removed := missing(last.prompts, next.prompts); len(removed) > 0 {
+		m.server.RemovePrompts(removed...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(next.prompts)) {
+		if last.prompts[name] == nil {
+			m.server.AddPrompt(next.prompts[name], m.learn)
+		}
+	}
+}
+
+// missing returns the keys of one map that another lacks.
+func missing[V any](from, in map[string]V) (keys []string) {
+	for k := range from {
+		if _, ok := in[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func sameJSON(a, b any) bool {
+	x, errX := manifest.Marshal(a)
+	y, errY := manifest.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// listsOf returns what the mode lists of a catalog. The error joins those of the plugins that cannot be read; what
+// could be read is listed all the same.
+func (m *modeServer) listsOf(catalog *host.Catalog) (*lists, error) {
+	l := &lists{
+		tools: map[string]*listedTool{}, resources: map[string]*sdk.Resource{},
+		digests: map[string]string{}, prompts: map[string]*sdk.Prompt{},
+	}
+	var faults []error
+	switch m.mode {
+	case Progressive:
+		l.addPinned(pinnedTools(catalog, m.cfg.Pinned))
+	case Full:
+		faults = append(faults, l.addAll(catalog))
+	}
+	for _, p := range catalog.Providers() {
+		l.addResource(p.Info())
+		faults = append(faults, l.addPrompt(p))
+	}
+	return l, errors.Join(faults...)
+}
