@@ -13,7 +13,8 @@ import (
 	"github.com/parley-tools/parley/host/mcp"
 )
 
-// BenchmarkCall compares a call over stdio, and over HTTP on both revisions, with the same call in process. `make bench` prints its medians.
+// BenchmarkCall compares a call over stdio, and over HTTP on both revisions, with the same call in process. `make
+// bench` prints its medians.
 func BenchmarkCall(b *testing.B) {
 	b.Run("in process", func(b *testing.B) {
 		f, err := newFake(shop)

@@ -15,10 +15,12 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// progressEvery bounds how often a client is notified how far a call is.
+// progressEvery is the least time between two progress notifications of a call.
 const progressEvery = 50 * time.Millisecond
 
-func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
+func (m *modeServer) searchTools(
+	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
+) (*sdk.CallToolResult, error) {
 	var p struct {
 		Query, Detail string
 		Limit         int
@@ -27,10 +29,13 @@ func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, pa
 		return nil, err
 	}
 	if manifest.CleanLine(p.Query) == "" {
-		return m.errorResult(&host.Answer{Err: host.Errorf(host.InvalidArgs, "search_tools requires a query, such as \"take a screenshot\"")})
+		return m.errorResult(&host.Answer{
+			Err: host.Errorf(host.InvalidArgs, "search_tools requires a query, such as \"take a screenshot\""),
+		})
 	}
 	c := callerOf(m.Server, r)
-	found, warnings, err := m.cfg.Host.SearchDetailed(ctx, c.name, c.session, host.SearchQuery{Text: p.Query, Limit: p.Limit}, p.Detail)
+	query := host.SearchQuery{Text: p.Query, Limit: p.Limit}
+	found, warnings, err := m.cfg.Host.SearchDetailed(ctx, c.name, c.session, query, p.Detail)
 	if err != nil {
 		return m.errorResult(&host.Answer{Err: host.AsError(err)})
 	}
@@ -50,7 +55,9 @@ func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, pa
 	}{found, next}, warnings)
 }
 
-func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
+func (m *modeServer) describeTool(
+	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
+) (*sdk.CallToolResult, error) {
 	var p struct {
 		Name string
 		Tier int
@@ -66,7 +73,9 @@ func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p
 	return jsonResult(describedTool{docs.ToolDocs, m.renderSteps(docs.Next)}, nil)
 }
 
-func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage) (*sdk.CallToolResult, error) {
+func (m *modeServer) callTool(
+	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
+) (*sdk.CallToolResult, error) {
 	var p struct {
 		Name      string
 		Arguments json.RawMessage
@@ -82,11 +91,11 @@ func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, param
 	return m.run(ctx, r, m.qualified(p.Name), p.Arguments, options)
 }
 
-// calledByNameKey is the key of a context under which the name of a tool stands that is called by its own name, though tools/list of this mode
-// does not show it.
+// calledByNameKey is the key of the context of a call by a tool's own name, for a tool that tools/list does not have in
+// this mode. Its value is the qualified name.
 type calledByNameKey struct{}
 
-// routeToCallTool makes a call of a tool's own name one of call_tool. What no plugin has is an error of the protocol.
+// routeToCallTool makes a call by a tool's own name one of call_tool. A tool that does not exist is a protocol error.
 func (m *modeServer) routeToCallTool(ctx context.Context, r *sdk.CallToolRequest) (context.Context, error) {
 	name := m.qualified(r.Params.Name)
 	if a, err := m.cfg.Host.Catalog().Find(name); err == nil && a.Tool != nil {
@@ -94,20 +103,25 @@ func (m *modeServer) routeToCallTool(ctx context.Context, r *sdk.CallToolRequest
 		return context.WithValue(ctx, calledByNameKey{}, name), nil
 	}
 	c := callerOf(m.Server, r)
-	a, _ := m.cfg.Host.Call(ctx, host.Call{Name: name, Params: r.Params.Arguments, Caller: c.name, Remote: c.remote, Session: c.session})
-	if a.Err == nil { // it came to be since
-		a.Err = host.Errorf(host.NotFound, "%s is no tool", a.Tool)
+	a, _ := m.cfg.Host.Call(ctx, host.Call{
+		Name: name, Params: r.Params.Arguments, Caller: c.name, Remote: c.remote, Session: c.session,
+	})
+	if a.Err == nil { // it was installed in the meantime
+		a.Err = host.Errorf(host.NotFound, "%s is not a tool", a.Tool)
 	}
 	return nil, m.protocolError("unknown tool: ", a)
 }
 
-// protocolError is the protocol's own error for a request that cannot be taken for one, with the error object as its data.
-func (m *modeServer) protocolError(what string, a *host.Answer) error {
+// protocolError makes the JSON-RPC error of an invalid request. Its data is the error object.
+func (m *modeServer) protocolError(prefix string, a *host.Answer) error {
 	data, _ := marshalEscaped(m.failure(a))
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: what + manifest.CleanLine(a.Err.Message), Data: data}
+	return &jsonrpc.Error{
+		Code: jsonrpc.CodeInvalidParams, Message: prefix + manifest.CleanLine(a.Err.Message), Data: data,
+	}
 }
 
-// qualified is the name of a tool as the catalog has it. Only names that were too long for tools/list differ beyond their dots.
+// qualified returns the name that the catalog has for a tool. The catalog itself accepts "__" for dots, so only names
+// that [ListedName] had to cut need a search.
 func (m *modeServer) qualified(name string) string {
 	if len(name) != maxName {
 		return name
@@ -126,8 +140,10 @@ func (m *modeServer) qualified(name string) string {
 	return name
 }
 
-// run calls a tool of the catalog as the client that asks.
-func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, name string, params json.RawMessage, options host.Options) (*sdk.CallToolResult, error) {
+// run calls a tool of the catalog for the client of a request.
+func (m *modeServer) run(
+	ctx context.Context, r *sdk.CallToolRequest, name string, params json.RawMessage, options host.Options,
+) (*sdk.CallToolResult, error) {
 	if m.closing.Err() != nil {
 		return m.errorResult(&host.Answer{Err: host.AsError(context.Cause(m.closing))})
 	}
@@ -135,7 +151,8 @@ func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, name strin
 	case m.calls <- struct{}{}:
 		defer func() { <-m.calls }()
 	default:
-		return m.errorResult(&host.Answer{Err: host.Errorf(host.Busy, "%d calls are running already; nothing was run, call again when one has ended", maxCalls)})
+		return m.errorResult(&host.Answer{Err: host.Errorf(host.Busy,
+			"%d calls are running already; nothing was run, call again when one has ended", maxCalls)})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -144,8 +161,9 @@ func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, name strin
 	c := callerOf(m.Server, r)
 	confirmer := &confirmer{server: m.Server, request: r, caller: c}
 	call := host.Call{
-		Name: name, Params: params, Caller: c.name, Remote: c.remote, Session: c.session, DocsOnFirstUse: m.mode != Full,
-		Options: m.cfg.Options(options), Progress: progress(ctx, r), Log: logger(ctx, r, name),
+		Name: name, Params: params, Caller: c.name, Remote: c.remote, Session: c.session,
+		DocsOnFirstUse: m.mode != Full,
+		Options:        m.cfg.Options(options), Progress: progress(ctx, r), Log: logger(ctx, r, name),
 	}
 	if call.Options.MaxBytes == 0 {
 		call.Options.MaxBytes = m.maxBytesOf(name)
@@ -170,12 +188,14 @@ func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, name strin
 	return m.errorResult(answer)
 }
 
-// admitLarge lets a call in that may answer with much: a few at one time, and none while clients do not take what they asked for.
-func (s *Server) admitLarge(ctx context.Context) (free func(), refused *host.Error) {
+// admitLarge waits until a call may begin that can return more than maxSmall: maxLarge of them run at one time, and
+// none starts while clients have much left to read. Unless it returns an error, free must be called when the call has
+// ended.
+func (s *Server) admitLarge(ctx context.Context) (free func(), err *host.Error) {
 	select {
 	case s.largeCalls <- struct{}{}:
 	case <-ctx.Done():
-		return func() {}, nil // the call itself says why it does not begin
+		return func() {}, nil // the call itself returns the cause
 	}
 	if s.unsentBytes.Load() > maxUnsentBytes {
 		<-s.largeCalls
@@ -185,7 +205,8 @@ func (s *Server) admitLarge(ctx context.Context) (free func(), refused *host.Err
 	return func() { <-s.largeCalls }, nil
 }
 
-// maxBytesOf is how much of a tool's result is shown: content that a client shows itself is not cut like text that a model reads.
+// maxBytesOf returns how much of a tool's result is shown by default. Binary content, which a client shows itself,
+// may be larger than text that a model reads.
 func (m *modeServer) maxBytesOf(name string) int {
 	if a, err := m.cfg.Host.Catalog().Find(name); err == nil && a.Tool != nil && isBinary(a.Tool.Returns) {
 		return maxBinary
@@ -193,7 +214,8 @@ func (m *modeServer) maxBytesOf(name string) int {
 	return DefaultMaxBytes
 }
 
-// progress tells the client how far a call is, where it asked to be notified: ever further, and not too often.
+// progress returns a function that notifies the client of a call's progress, or nil if the client did not ask for that.
+// It skips progress that does not increase, and what follows too soon.
 func progress(ctx context.Context, r *sdk.CallToolRequest) func(done, total float64, message string) {
 	token := r.Params.GetProgressToken()
 	if token == nil {
@@ -216,15 +238,15 @@ func progress(ctx context.Context, r *sdk.CallToolRequest) func(done, total floa
 	}
 }
 
-// levels are what MCP calls the levels of a plugin's log.
+// levels are MCP's names for the levels of a plugin's log.
 //
-//lint:ignore SA1019 revisions before 2026-07-28 have it, and their clients ask for it
+//lint:ignore SA1019 clients of revisions before 2026-07-28 use it
 var levels = []sdk.LoggingLevel{"debug", "info", "warning", "error"}
 
-// logger sends what a plugin logs to a client that said from which level on it wants to read that, and to no other.
+// logger returns a function that sends what a plugin logs to the client, if that has set a level for logs.
 func logger(ctx context.Context, r *sdk.CallToolRequest, name string) func(level int, message string) {
 	return func(level int, message string) {
-		//lint:ignore SA1019 revisions before 2026-07-28 have it, and their clients ask for it
+		//lint:ignore SA1019 clients of revisions before 2026-07-28 use it
 		_ = r.Session.Log(ctx, &sdk.LoggingMessageParams{
 			Level: levels[min(max(level, 0), len(levels)-1)], Logger: name, Data: manifest.CleanLine(message),
 		})

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Client asks a server within this process what any client asks over a pipe, and gets the bytes that such a one gets: for those who
-// count what is sent, or pass it on. It is not safe for concurrent use.
+// Client is a client within the process of its server. It receives the bytes that a client on stdio receives, for
+// callers that measure them or pass them on. It is not safe for concurrent use.
 type Client struct {
 	conn    sdk.Connection
 	session *sdk.ServerSession
@@ -33,7 +33,8 @@ func (s *Server) Dial(ctx context.Context, mode string) (*Client, error) {
 	if c.conn, err = clientSide.Connect(ctx); err != nil {
 		return nil, err
 	}
-	initialize := json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"parley","version":"` + s.cfg.Version + `"}}`)
+	initialize := json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"parley","version":"` + s.cfg.Version + `"}}`)
 	if _, err := c.Request(ctx, "initialize", initialize); err != nil {
 		c.Close()
 		return nil, err
@@ -41,7 +42,7 @@ func (s *Server) Dial(ctx context.Context, mode string) (*Client, error) {
 	return c, c.conn.Write(ctx, &jsonrpc.Request{Method: "notifications/initialized"})
 }
 
-// Request makes one request and returns its result as it was sent.
+// Request sends a request and returns its result as the server sent it. A JSON-RPC error is the cause of the error.
 func (c *Client) Request(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	raw, err := manifest.Marshal(params)
 	if err != nil {
@@ -55,7 +56,7 @@ func (c *Client) Request(ctx context.Context, method string, params any) (json.R
 	if err := c.conn.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: raw}); err != nil {
 		return nil, err
 	}
-	for { // what the server says of its own accord is for others
+	for { // skip notifications
 		message, err := c.conn.Read(ctx)
 		if err != nil {
 			return nil, err
@@ -69,7 +70,7 @@ func (c *Client) Request(ctx context.Context, method string, params any) (json.R
 	}
 }
 
-// Close hangs up.
+// Close ends the connection.
 func (c *Client) Close() {
 	_ = c.conn.Close()
 	_ = c.session.Wait()

@@ -24,9 +24,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestConformance runs the conformance suite of MCP against the server over HTTP: each scenario that a revision requires of servers. The
-// tools that it calls are those of a guest, testdata/wasm/conformance.c, on the whole way of a call; what no plugin can give (sampling, roots,
-// questions with forms of their own, resources and prompts) is added to the SDK's server by extend.
+// TestConformance runs the conformance suite of MCP against the server over HTTP: each scenario that a revision
+// requires of servers. The tools that it calls are those of a guest, testdata/wasm/conformance.c, on the whole way of
+// a call; what no plugin can give (sampling, roots, questions with forms of their own, resources and prompts) is
+// added to the SDK's server by extend.
 func TestConformance(t *testing.T) {
 	modules, node := foreign.NodeForTest(t, "../..")
 	f := newFixture(t, mcp.Full, trustNetwork)

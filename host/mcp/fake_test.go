@@ -22,8 +22,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// serveVariable makes the test binary a server of a mode on stdio; with httpVariable over HTTP, to whom the network is near, until its
-// stdin ends.
+// serveVariable makes the test binary a server of a mode on stdio; with httpVariable over HTTP, to whom the network
+// is near, until its stdin ends.
 const (
 	serveVariable = "MCP_TEST_SERVE"
 	httpVariable  = "MCP_TEST_HTTP"
@@ -203,7 +203,8 @@ type policy func(host.Ask) (host.Decision, error)
 
 func (p policy) Decide(_ context.Context, a host.Ask) (host.Decision, error) { return p(a) }
 
-// defaultPolicy is what holds without a policy file: the network may read, the rest is confirmed where it is destructive.
+// defaultPolicy is what holds without a policy file: the network may read, the rest is confirmed where it is
+// destructive.
 var defaultPolicy = policy(func(a host.Ask) (host.Decision, error) {
 	switch {
 	case a.Remote && a.Effect != manifest.EffectRead:

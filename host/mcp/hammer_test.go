@@ -21,8 +21,8 @@ import (
 	"github.com/parley-tools/parley/host/mcp"
 )
 
-// maxResident is what a server may ever hold in memory, in bytes: with 64 clients at work it is some 40 MiB, beside clients that never read
-// some 600, however many those are.
+// maxResident is what a server may ever hold in memory, in bytes: with 64 clients at work it is some 40 MiB, beside
+// clients that never read some 600, however many those are.
 const maxResident = 1 << 30
 
 // serverProcess is a server over HTTP in a process of its own.
@@ -92,8 +92,8 @@ func (s *serverProcess) checkMemory(t *testing.T) {
 	}
 }
 
-// TestHammerClients holds that no call is lost among many clients of both revisions, and that the server's memory stays bounded: 16 clients with
-// 20 calls each, and with PARLEY_HAMMER set 64 with 200.
+// TestHammerClients holds that no call is lost among many clients of both revisions, and that the server's memory
+// stays bounded: 16 clients with 20 calls each, and with PARLEY_HAMMER set 64 with 200.
 func TestHammerClients(t *testing.T) {
 	clients, calls := 16, 20
 	if os.Getenv("PARLEY_HAMMER") != "" {
@@ -127,8 +127,8 @@ func request(arguments string) string {
 		fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// TestHammerClientsThatNeverRead holds that clients which ask for much over HTTP and read nothing are cut off, that others are served
-// beside them, and that what they do not take does not pile up.
+// TestHammerClientsThatNeverRead holds that clients which ask for much over HTTP and read nothing are cut off, that
+// others are served beside them, and that what they do not take does not pile up.
 func TestHammerClientsThatNeverRead(t *testing.T) {
 	s := startServer(t, mcp.Minimal)
 	ask := request(`{"name":"shop.large","arguments":{"bytes":4000000},"options":{"max_bytes":8000000}}`)

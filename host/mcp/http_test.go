@@ -238,7 +238,8 @@ func TestLargeArguments(t *testing.T) {
 	}
 }
 
-// TestSlowClients holds that a client that sends its headers or its body drop by drop is cut off, and one that never reads holds nothing up.
+// TestSlowClients holds that a client that sends its headers or its body drop by drop is cut off, and one that never
+// reads holds nothing up.
 func TestSlowClients(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: 2 * time.Second})
@@ -328,7 +329,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestInvalidLines holds that a line which is no message is answered and skipped, and that what was asked before the end of input is answered.
+// TestInvalidLines holds that a line which is no message is answered and skipped, and that what was asked before the
+// end of input is answered.
 func TestInvalidLines(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	in := initialize + "\n" + "garbage\n\n" + `{"jsonrpc":"2.0","id":` + strings.Repeat(" ", 17<<20) + "9}\n" +

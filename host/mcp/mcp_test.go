@@ -111,7 +111,8 @@ func manyTools(t testing.TB, name string, n int) *fake {
 	return f
 }
 
-// TestMinimalIsConstant holds the cost of minimal mode at ten and at ten thousand tools, and that full mode comes in pages.
+// TestMinimalIsConstant holds the cost of minimal mode at ten and at ten thousand tools, and that full mode comes in
+// pages.
 func TestMinimalIsConstant(t *testing.T) {
 	var sizes []int
 	for _, n := range []int{10, 5000} {
@@ -284,7 +285,8 @@ func TestMetaTools(t *testing.T) {
 	})
 }
 
-// TestSessionDocs holds when documentation comes: tier 2 with the first use or mistake, tier 3 with the second, then none.
+// TestSessionDocs holds when documentation comes: tier 2 with the first use or mistake, tier 3 with the second, then
+// none.
 func TestSessionDocs(t *testing.T) {
 	forEachWire(t, mcp.Progressive, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
@@ -456,7 +458,8 @@ func TestConfirm(t *testing.T) {
 	})
 }
 
-// TestConfirmWithinACall holds that a plugin's call of what is destructive is asked about where the wire can ask half-way, and denied where not.
+// TestConfirmWithinACall holds that a plugin's call of what is destructive is asked about where the wire can ask
+// half-way, and denied where not.
 func TestConfirmWithinACall(t *testing.T) {
 	both := policy(func(a host.Ask) (host.Decision, error) {
 		d, err := trustNetwork(a)
@@ -605,7 +608,8 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
-// TestResultTypes holds that each result of 2026-07-28 says whether it is complete, also where a call was led elsewhere.
+// TestResultTypes holds that each result of 2026-07-28 says whether it is complete, also where a call was led
+// elsewhere.
 func TestResultTypes(t *testing.T) {
 	const about = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}}`
 	requests := [][2]string{
@@ -717,7 +721,8 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestClientResults: a client within the process is answered with what goes over the wire, in each mode, and an error is one.
+// TestClientResults: a client within the process is answered with what goes over the wire, in each mode, and an error
+// is one.
 func TestClientResults(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, defaultPolicy, "shop.add")
 	for _, mode := range mcp.Modes() {

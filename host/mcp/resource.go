@@ -30,7 +30,8 @@ func (m *modeServer) addResourceTemplates() {
 		Description: "A tool's documentation at tier 1, 2 or 3; a group's tools",
 	}, m.read)
 	m.server.AddResourceTemplate(&sdk.ResourceTemplate{
-		URITemplate: resultTemplate, Name: "result", MIMEType: jsonType, Description: "The whole of a result that was cut",
+		URITemplate: resultTemplate, Name: "result", MIMEType: jsonType,
+		Description: "The whole of a result that was cut",
 	}, m.read)
 }
 
@@ -68,7 +69,9 @@ func (m *modeServer) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk
 	if err != nil {
 		return nil, m.readError(uri, host.AsError(err))
 	}
-	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: jsonType, Text: string(raw)}}}, nil
+	return &sdk.ReadResourceResult{
+		Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: jsonType, Text: string(raw)}},
+	}, nil
 }
 
 // readError makes the error of a resource that cannot be read. Its data is the error object.

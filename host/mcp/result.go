@@ -13,7 +13,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// failure is the error object, with what stands beside it in an envelope.
+// failure is the error object, with the other members of an envelope.
 type failure struct {
 	*host.ErrorObject
 	Warnings []string   `json:"warnings,omitempty"`
@@ -27,13 +27,13 @@ func (m *modeServer) failure(a *host.Answer) failure {
 		next = a.Err.Steps
 	}
 	calls := m.renderSteps(next)
-	if a.Err.Corrected != nil && a.Err.Retry == nil { // one of the server's own tools was called
+	if a.Err.Corrected != nil && a.Err.Retry == nil { // of a meta-tool
 		calls = append([]nextCall{{a.Tool, a.Err.Corrected}}, calls...)
 	}
 	return failure{a.Err.Object(), a.Warnings, calls, a.CallID}
 }
 
-// errorResult makes the result of what went wrong.
+// errorResult makes the result of a failure.
 func (m *modeServer) errorResult(a *host.Answer) (*sdk.CallToolResult, error) {
 	result, err := jsonResult(m.failure(a), nil)
 	if err == nil {
@@ -42,13 +42,14 @@ func (m *modeServer) errorResult(a *host.Answer) (*sdk.CallToolResult, error) {
 	return result, err
 }
 
-// jsonResult is a result of one JSON document.
+// jsonResult makes a result of one JSON document.
 func jsonResult(v any, warnings []string) (*sdk.CallToolResult, error) {
 	raw, err := manifest.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	return withWarnings(&sdk.CallToolResult{Content: []sdk.Content{textContent(string(manifest.EscapeJSON(raw)))}}, warnings), nil
+	content := textContent(string(manifest.EscapeJSON(raw)))
+	return withWarnings(&sdk.CallToolResult{Content: []sdk.Content{content}}, warnings), nil
 }
 
 func textContent(s string) *sdk.TextContent { return &sdk.TextContent{Text: s} }
@@ -65,8 +66,9 @@ func withWarnings(r *sdk.CallToolResult, warnings []string) *sdk.CallToolResult 
 	return r
 }
 
-// successResult makes the result of a call that went well: the data as text, an object as structured content too, and binary content in
-// the form that clients show. Warnings, and the documentation that a first use brings, follow in texts of their own.
+// successResult makes the result of a call that succeeded: binary content in the form that clients show, and the rest
+// of the data as text. An object without binary content is structured content, too. Warnings, and the documentation
+// that comes with the first use of a tool, follow as texts of their own.
 func successResult(a *host.Answer) (*sdk.CallToolResult, error) {
 	result := &sdk.CallToolResult{}
 	rest := a.Data
@@ -95,7 +97,7 @@ func successResult(a *host.Answer) (*sdk.CallToolResult, error) {
 	return result, nil
 }
 
-// displayText is data as text: a string itself, without what hides in it, anything else as JSON.
+// displayText renders data: a string without its quotes and control characters, anything else as JSON.
 func displayText(data json.RawMessage) string {
 	var s string
 	if len(data) > 0 && data[0] == '"' && json.Unmarshal(data, &s) == nil {
@@ -104,7 +106,7 @@ func displayText(data json.RawMessage) string {
 	return string(data)
 }
 
-// binaryContent finds the first binary content in data that the tool's schema declares, and what data says beside it.
+// binaryContent returns the first binary content in data that the tool's schema declares, and the rest of the data.
 func binaryContent(a *host.Answer, data json.RawMessage) (content sdk.Content, rest json.RawMessage, ok bool) {
 	if a.Cut {
 		return nil, nil, false
@@ -124,12 +126,14 @@ func binaryContent(a *host.Answer, data json.RawMessage) (content sdk.Content, r
 	case strings.HasPrefix(media, "audio/"):
 		content = &sdk.AudioContent{Data: raw, MIMEType: media}
 	default:
-		content = &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: resultURI + a.CallID, MIMEType: media, Blob: raw}}
+		content = &sdk.EmbeddedResource{
+			Resource: &sdk.ResourceContents{URI: resultURI + a.CallID, MIMEType: media, Blob: raw},
+		}
 	}
 	return content, withoutMember(data, encoded), true
 }
 
-// mediaType is what the content shows itself to be, else what is declared.
+// mediaType detects the type of content. If it cannot, it returns what is declared.
 func mediaType(content []byte, declared string) string {
 	found := http.DetectContentType(content)
 	if strings.HasPrefix(found, "image/") || strings.HasPrefix(found, "audio/") || found == "application/pdf" {
@@ -144,7 +148,7 @@ func mediaType(content []byte, declared string) string {
 	return "application/octet-stream"
 }
 
-// withoutMember is an object without the member that holds a text; nothing where that was all.
+// withoutMember returns an object without the members whose value is the text encoded, or nil if none is left.
 func withoutMember(data json.RawMessage, encoded string) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if json.Unmarshal(data, &members) != nil {

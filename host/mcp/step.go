@@ -9,7 +9,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// nextCall is a step as a client takes it: a call of one of the server's own tools.
+// nextCall is a step in the form that a client can take: a call of a meta-tool.
 type nextCall struct {
 	Tool      string `json:"tool"`
 	Arguments any    `json:"arguments"`

@@ -71,8 +71,8 @@ func (t metaTool) listedSchema() json.RawMessage {
 	})
 }
 
-// validatedSchema returns the schema that the arguments of a meta-tool are validated against. It leaves the arguments of
-// a call to the tool that is called, which explains better what is wrong with them.
+// validatedSchema returns the schema that the arguments of a meta-tool are validated against. It leaves the arguments
+// of a call to the tool that is called, which explains better what is wrong with them.
 func (t metaTool) validatedSchema() (*schema.Schema, error) {
 	return schema.CompileTrusted(jsontext.Prune([]byte(t.schema), func(pointer string, _ []byte) bool {
 		return pointer == "/properties/arguments/type"
@@ -169,9 +169,9 @@ func (p *pin) bytes() int {
 	return len(p.address.Name()) + len(p.tool.Description) + len(p.tool.InputSchema.(json.RawMessage)) + len(annotations)
 }
 
-// shortenPins shortens signatures, the longest first, until all tools fit into limit bytes. A shortened signature only
-// names the required parameters. If that is not enough, signatures are left out: a call that lacks a parameter fails with
-// an error that names it.
+// shortenPins shortens signatures, the longest first, until all tools fit into limit bytes. A shortened signature
+// only names the required parameters. If that is not enough, signatures are left out: a call that lacks a parameter
+// fails with an error that names it.
 func shortenPins(pins []*pin, limit int) {
 	total := 0
 	for _, p := range pins {
@@ -227,8 +227,8 @@ type property struct {
 	Enum []json.RawMessage `json:"enum,omitempty"`
 }
 
-// signatureSchema returns the first tier of a tool's documentation as a schema: the required parameters and their types.
-// It allows further parameters.
+// signatureSchema returns the first tier of a tool's documentation as a schema: the required parameters and their
+// types. It allows further parameters.
 func signatureSchema(params json.RawMessage) objectSchema {
 	s := objectSchema{Type: "object", Properties: map[string]property{}}
 	for _, p := range manifest.Params(params) {
