@@ -34,7 +34,7 @@ type listedTool struct {
 
 // refresh brings the lists of every mode up to date with the plugins that are installed.
 func (s *Server) refresh() {
-	//TODO s.cfg.Host.Refresh()
+	s.cfg.Host.Refresh()
 	s.mu.Lock()
 	modes := slices.Collect(maps.Values(s.modes))
 	s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 
 // plugins is a folder of plugins in which a test installs, replaces and removes.
 type plugins struct {
-	host *host.Host
+	catalog atomic.Pointer[host.Catalog]
+	loaded  atomic.Pointer[host.Catalog]
 }
 
 // install makes the installed plugins shop and those of the manifests.
@@ -33,10 +35,14 @@ func (p *plugins) install(t *testing.T, manifests ...string) *host.Catalog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.host != nil {
-		p.host.Swap(catalog)
-	}
+	p.catalog.Store(catalog)
 	return catalog
+}
+
+// reload is host.Config.Reload.
+func (p *plugins) reload() (*host.Catalog, bool, error) {
+	catalog := p.catalog.Load()
+	return catalog, p.loaded.Swap(catalog) != catalog, nil
 }
 
 // tea is the manifest of a plugin with a tutorial and one tool.
@@ -51,11 +57,13 @@ func tea(version, tool string) string {
 func liveFixture(t *testing.T, mode string, pinned ...string) (*fixture, *plugins) {
 	t.Helper()
 	p := &plugins{}
-	h := host.New(host.Config{
-		Catalog: p.install(t, tea("1.0.0", "brew")), Policy: trustNetwork, Confirm: mcp.Confirm, Mode: mode,
+	h, err := host.New(host.Config{
+		Catalog: p.install(t, tea("1.0.0", "brew")), Reload: p.reload, Policy: trustNetwork, Confirm: mcp.Confirm, Mode: mode,
 		Sessions: &host.Sessions{Dir: t.TempDir()},
 	})
-	p.host = h
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := mcp.New(mcp.Config{Host: h, Version: "0.1.0", Mode: mode, Pinned: pinned})
 	if err != nil {
 		t.Fatal(err)
