@@ -380,6 +380,21 @@ func TestPaths(t *testing.T) {
 // upper are the letters of placeholders.
 const upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
+// makeTarget matches the targets that prose names, such as `make test`.
+var makeTarget = regexp.MustCompile("`make ([a-z-]+)`")
+
+// TestMakeTargets makes sure that the make targets that the documents name exist.
+func TestMakeTargets(t *testing.T) {
+	rules := "\n" + read(t, "Makefile").text
+	for _, page := range prose(t) {
+		for _, match := range makeTarget.FindAllStringSubmatch(page.text, -1) {
+			if !strings.Contains(rules, "\n"+match[1]+":") {
+				t.Errorf("%s names make %s, which the Makefile does not have", page.path, match[1])
+			}
+		}
+	}
+}
+
 // TestReadmeIsShort limits README.md, which is for newcomers. The reference is in docs.
 func TestReadmeIsShort(t *testing.T) {
 	const most = 150
