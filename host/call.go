@@ -84,6 +84,7 @@ type Answer struct {
 	Tool     string
 	CallID   string
 	Data     json.RawMessage
+	Content  []Content
 	Returns  json.RawMessage // the schema of Data as the tool declares it
 	Err      *Error
 	Warnings []string
@@ -114,7 +115,7 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	err := run.do(ctx)
 	a.Duration = time.Since(began)
 	if err != nil {
-		a.Data, a.Err = nil, AsError(contextCause(ctx, err))
+		a.Data, a.Content, a.Err = nil, nil, AsError(contextCause(ctx, err))
 		a.Next = append(a.Next, a.Err.Next...)
 		a.Steps = append(a.Steps, a.Err.Steps...)
 	}
@@ -242,6 +243,9 @@ func (r *run) do(ctx context.Context) error {
 	if err == nil {
 		for _, w := range result.Warnings {
 			r.answer.Warnings = append(r.answer.Warnings, r.redactor.redact(w))
+		}
+		for _, c := range result.Content {
+			r.answer.Content = append(r.answer.Content, c.clean(r.redactor.redact))
 		}
 		err = r.checkResult(result.Data)
 		r.answer.Data = r.redactor.redactJSON(r.answer.Data)
@@ -522,7 +526,7 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Data: a.Data, Warnings: a.Warnings}, nil
+	return &Result{Data: a.Data, Content: a.Content, Warnings: a.Warnings}, nil
 }
 
 // checkResult holds what came back against the tool's own schema. Chrome's may be newer than our data: there it only warns.

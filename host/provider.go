@@ -186,9 +186,10 @@ type Limits struct {
 	ConcurrentCalls int // of the plugin in one host
 }
 
-// Result is what a tool answered.
+// Result is what a tool returned.
 type Result struct {
 	Data     json.RawMessage
+	Content  []Content // beside Data: what a client shows itself
 	Warnings []string
 	Written  int64 // bytes that Request.Out took in the place of Data; 0 when it was not used
 	Raw      bool  // what Out took is the content itself, not JSON

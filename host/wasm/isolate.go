@@ -56,6 +56,7 @@ type report struct {
 // outcome is the last message of the child process.
 type outcome struct {
 	Data     json.RawMessage `json:"data,omitempty"`
+	Content  []host.Content  `json:"content,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
 	Err      *failure        `json:"error,omitempty"`
 }
@@ -267,7 +268,12 @@ func (a *isolatedCall) decodeOutcome(body []byte) (*host.Result, error) {
 		}
 		return nil, e
 	}
-	return &host.Result{Data: jsonOr(o.Data, "null"), Warnings: cleanWarnings(o.Warnings)}, nil
+	for _, block := range o.Content {
+		if err := block.Check(); err != nil {
+			return nil, host.Errorf(host.InvalidResult, "%s returned invalid content: %s", a.c.toolName(), err)
+		}
+	}
+	return &host.Result{Data: jsonOr(o.Data, "null"), Content: o.Content, Warnings: cleanWarnings(o.Warnings)}, nil
 }
 
 // childCommand returns the command for a job of this program. The child gets only the environment variables that it

@@ -40,7 +40,7 @@ func IsolateMain() int {
 	if err != nil {
 		o.Err = failureOf(asHostError(err))
 	} else {
-		o.Data, o.Warnings = result.Data, result.Warnings
+		o.Data, o.Content, o.Warnings = result.Data, result.Content, result.Warnings
 	}
 	parent.send(frameDone, marshal(o))
 	return isolateOK

@@ -88,6 +88,7 @@ func summarizeGrant(g host.Grant) grantSummary {
 type callResponse struct {
 	OK       *bool
 	Result   json.RawMessage
+	Content  []host.Content
 	Warnings []string
 	Exit     *int64
 	Message  string
@@ -194,7 +195,12 @@ func (c *call) interpretResponse(data []byte) (*host.Result, error) {
 		return nil, host.Errorf(host.InvalidResult, "%s returned \"ok\":true together with \"exit\" or \"invalid\"",
 			c.toolName())
 	case *r.OK:
-		return &host.Result{Data: jsonOr(r.Result, "null"), Warnings: cleanWarnings(r.Warnings)}, nil
+		if err := c.checkContent(r.Content); err != nil {
+			return nil, err
+		}
+		return &host.Result{
+			Data: jsonOr(r.Result, "null"), Content: r.Content, Warnings: cleanWarnings(r.Warnings),
+		}, nil
 	case len(r.Invalid) > 0:
 		return nil, c.paramsError(r)
 	case r.Exit == nil:
@@ -203,7 +209,24 @@ func (c *call) interpretResponse(data []byte) (*host.Result, error) {
 	return nil, c.toolError(*r.Exit, r.Message, r.Details)
 }
 
-// readResponse decodes a response. Only the result may be large, because it is kept as raw JSON. The other parts
+// maxContent bounds the blocks of one result.
+const maxContent = 64
+
+// checkContent refuses content that no client could show.
+func (c *call) checkContent(content []host.Content) error {
+	if len(content) > maxContent {
+		return host.Errorf(host.LimitExceeded, "%s returned %d blocks of content, the limit is %d",
+			c.toolName(), len(content), maxContent)
+	}
+	for i, block := range content {
+		if err := block.Check(); err != nil {
+			return host.Errorf(host.InvalidResult, "%s returned invalid content /content/%d: %s", c.toolName(), i, err)
+		}
+	}
+	return nil
+}
+
+// readResponse decodes a response. Only the result and its content may be large, because it is kept as raw JSON. The other parts
 // are bounded before they are decoded: a million empty violations fit into a few megabytes of JSON but take
 // gigabytes of memory.
 func readResponse(data []byte) (callResponse, error) {
@@ -214,12 +237,16 @@ func readResponse(data []byte) (callResponse, error) {
 		Invalid  json.RawMessage `json:"invalid"`
 		OK       *bool           `json:"ok"`
 		Result   json.RawMessage `json:"result"`
+		Content  json.RawMessage `json:"content"`
 		Exit     *int64          `json:"exit"`
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
 		return callResponse{}, err
 	}
 	r := callResponse{OK: parts.OK, Result: parts.Result, Exit: parts.Exit, Details: parts.Details}
+	if err := readContent(parts.Content, &r.Content); err != nil {
+		return r, err
+	}
 	for _, p := range []struct {
 		name string
 		raw  json.RawMessage
@@ -423,4 +450,24 @@ func (c *call) readMessage(mod api.Module, addr, n uint32) string {
 		c.exceedLimit("%s logged more than %d bytes or %d lines in one call", c.toolName(), c.limits.log, maxLogCalls)
 	}
 	return truncate(manifest.CleanLine(string(view)), maxMessage)
+}
+
+// readContent decodes the content of a response. It stops at the first block too many: a million empty blocks fit into
+// a few megabytes of JSON but take far more memory.
+func readContent(raw json.RawMessage, into *[]host.Content) error {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := dec.Token(); err != nil || open != json.Delim('[') {
+		return errors.New("content is not an array")
+	}
+	for dec.More() && len(*into) <= maxContent {
+		var block host.Content
+		if err := dec.Decode(&block); err != nil {
+			return err
+		}
+		*into = append(*into, block)
+	}
+	return nil
 }

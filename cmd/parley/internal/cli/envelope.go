@@ -13,6 +13,7 @@ import (
 type envelope struct {
 	OK       bool              `json:"ok"`
 	Data     json.RawMessage   `json:"data,omitempty"`
+	Content  []host.Content    `json:"content,omitempty"`
 	Error    *host.ErrorObject `json:"error,omitempty"`
 	Warnings []string          `json:"warnings"`
 	Next     []string          `json:"next"`
@@ -36,7 +37,7 @@ type describedTool struct {
 // envelopeOf is the answer of a call as it is printed.
 func (a *App) envelopeOf(answer *host.Answer) *envelope {
 	env := &envelope{
-		OK: answer.Err == nil, Data: answer.Data, Warnings: append([]string{}, answer.Warnings...),
+		OK: answer.Err == nil, Data: answer.Data, Content: answer.Content, Warnings: append([]string{}, answer.Warnings...),
 		Next: a.next(answer.Steps, answer.Next),
 		Meta: &meta{
 			Tool: answer.Tool, CallID: answer.CallID, MS: math.Round(float64(answer.Duration.Microseconds())/10) / 100,
