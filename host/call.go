@@ -88,7 +88,6 @@ type Answer struct {
 	Returns  json.RawMessage // the schema of Data as the tool declares it
 	Err      *Error
 	Warnings []string
-	Next     []string
 	Steps    []Step
 	Duration time.Duration
 	Docs     *Docs // with Call.DocsOnFirstUse, where this session had not been shown them
@@ -116,7 +115,6 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	a.Duration = time.Since(began)
 	if err != nil {
 		a.Data, a.Content, a.Err = nil, nil, AsError(contextCause(ctx, err))
-		a.Next = append(a.Next, a.Err.Next...)
 		a.Steps = append(a.Steps, a.Err.Steps...)
 	}
 	if run.address.Tool != nil {
@@ -154,7 +152,8 @@ type run struct {
 	params         json.RawMessage
 	tiers          []int
 	retryOf        string
-	suggestionUsed bool // these are the parameters that the last failure was answered with
+	changes        []string // as in Event
+	suggestionUsed bool     // these are the parameters that the last failure was answered with
 	redactor       *redactor
 	rights         []string
 	audit          string
@@ -257,7 +256,7 @@ func (r *run) do(ctx context.Context) error {
 			e.Code = ToolFailed // a plugin's own name for a failure must not read like one of the host's
 		}
 		switch {
-		case len(e.Steps)+len(e.Next) > 0:
+		case len(e.Steps) > 0:
 		case len(e.Denied) > 0:
 			e.Steps = []Step{OperatorStep(OpPolicyExplain, r.address.Plugin)}
 		case e.Tool != nil:
@@ -343,6 +342,9 @@ func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 		return err
 	case len(violations) > 0:
 		return r.violationError(paramsSchema, value, coerced, violations)
+	}
+	if len(coercions) > 0 {
+		r.changes = append(r.changes, "coerced")
 	}
 	for _, s := range coercions {
 		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", pointerOr(s.Pointer), s.From, s.To))
@@ -477,8 +479,8 @@ func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duratio
 		switch {
 		case d.Limits.Timeout > 0 && timeout >= d.Limits.Timeout: // whatever a provider advises, no option makes it longer
 			said.Message += fmt.Sprintf("; the policy allows no more than %s, so ask for less", timeout)
-			said.Next, said.Steps = nil, []Step{OperatorStep(OpPolicyExplain, r.address.Plugin)}
-		case len(said.Steps)+len(said.Next) == 0:
+			said.Steps = []Step{OperatorStep(OpPolicyExplain, r.address.Plugin)}
+		case len(said.Steps) == 0:
 			again := CallStep(r.answer.Tool, r.call.Params).At(r.call.Options)
 			again.Options.Timeout = 4 * timeout
 			said.Steps = []Step{again}
@@ -655,6 +657,23 @@ func sameJSON(a, b []byte) bool {
 	return err == nil && bytes.Equal(jsontext.Marshal(x), jsontext.Marshal(y))
 }
 
+// correctionsOf returns the kinds of changes that lead to the parameters that an error offers.
+func correctionsOf(e *Error) (kinds []string) {
+	if e == nil || e.Corrected == nil {
+		return nil
+	}
+	for _, d := range e.Details {
+		kind := ""
+		if d.Suggestion != nil {
+			kind = map[SuggestionOp]string{SuggestRename: "renamed", SuggestRemove: "removed", SuggestAdd: "added"}[d.Suggestion.Op]
+		}
+		if kind != "" && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
 func (r *run) event(op string, began time.Time) Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -665,6 +684,7 @@ func (r *run) event(op string, began time.Time) Event {
 		Result: r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
 		Refused: r.denials, Within: r.call.parentID, DryRun: r.call.Options.DryRun, Audit: r.audit,
 	}
+	e.Changes = append(r.changes, correctionsOf(r.answer.Err)...)
 	if r.address.Provider != nil {
 		e.Digest = r.address.Provider.Info().Digest
 	}

@@ -30,7 +30,7 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 			return d, err
 		}
 		if as.Verdict == Deny || as.Verdict == Confirm && d.Verdict == Allow {
-			d.Verdict, d.Reason, d.Next, d.Steps, ask.Caller = as.Verdict, as.Reason, as.Next, as.Steps, c.name
+			d.Verdict, d.Reason, d.Steps, ask.Caller = as.Verdict, as.Reason, as.Steps, c.name
 		}
 		if d.Verdict == Deny {
 			break
@@ -38,7 +38,7 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 	}
 	if d.Verdict == Deny {
 		return d, &Error{
-			Code: Denied, Next: d.Next, Steps: d.Steps,
+			Code: Denied, Steps: d.Steps,
 			Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Caller, r.answer.Tool, d.Reason),
 		}
 	}
@@ -47,7 +47,7 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 		for i, m := range d.Missing {
 			rights[i] = m.Right
 		}
-		return d, &Error{Code: Denied, Denied: d.Missing, Next: d.Next, Steps: d.Steps,
+		return d, &Error{Code: Denied, Denied: d.Missing, Steps: d.Steps,
 			Message: fmt.Sprintf("%s needs rights that are not granted: %s; nothing was run", info.Name, strings.Join(rights, ", "))}
 	}
 	if r.call.Options.Isolate == "process" {
@@ -68,7 +68,7 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 func (r *run) confirm(ctx context.Context, ask Ask, d Decision) error {
 	if r.host.cfg.Confirm == nil {
 		return &Error{
-			Code: Denied, Next: d.Next, Steps: d.Steps,
+			Code: Denied, Steps: d.Steps,
 			Message: fmt.Sprintf("%s requires confirmation (%s) and nobody can be asked; nothing was run", r.answer.Tool, d.Reason),
 		}
 	}

@@ -104,9 +104,11 @@ type Error struct {
 	// Earlier are the errors that this session already made with the tool, the last one last.
 	Earlier []string
 	Docs    *Docs
-	Next    []string
-	Steps   []Step
-	Cause   error // never shown, only unwrapped
+	// Steps are what to do next, the best one first.
+	Steps []Step
+	// Next are commands of the front end that made the error, in its own language. No other package sets them.
+	Next  []string
+	Cause error // never shown, only unwrapped
 }
 
 // WithoutPath is an error without the path that it begins with, for a message that names the path itself.
@@ -184,7 +186,7 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// WithNext adds commands to type next.
+// WithNext adds commands of the front end that makes the error; see Error.Next.
 func (e *Error) WithNext(next ...string) *Error {
 	e.Next = append(e.Next, next...)
 	return e

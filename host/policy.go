@@ -53,7 +53,6 @@ type Decision struct {
 	SettingsIn string
 	Isolate    string // "process": run it in a process of its own; "" or "none": in this one
 	Audit      string // how the call depends on the audit log, in the log's words; "" leaves it to the log
-	Next       []string
 	Steps      []Step // what the operator would do to allow it
 }
 

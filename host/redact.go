@@ -97,7 +97,7 @@ func (v *redactor) redactAllError(e *Error) *Error {
 		return nil
 	}
 	kept := *e
-	kept.Details, kept.Denied, kept.Next = slices.Clone(e.Details), slices.Clone(e.Denied), slices.Clone(e.Next)
+	kept.Details, kept.Denied = slices.Clone(e.Details), slices.Clone(e.Denied)
 	kept.Steps = slices.Clone(e.Steps)
 	if e.Tool != nil {
 		tool := *e.Tool
@@ -146,9 +146,6 @@ func (v *redactor) redactError(e *Error) {
 	}
 	for i := range e.Denied {
 		e.Denied[i].Right, e.Denied[i].Why = v.redact(e.Denied[i].Right), v.redact(e.Denied[i].Why)
-	}
-	for i := range e.Next {
-		e.Next[i] = v.redact(e.Next[i])
 	}
 	if e.Tool != nil {
 		e.Tool.Name, e.Tool.Details = v.redact(e.Tool.Name), v.redactJSON(e.Tool.Details)

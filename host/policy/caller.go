@@ -149,7 +149,7 @@ func defaultRules(kind string, v verb) *rules {
 type access struct {
 	verdict host.Verdict
 	reason  string
-	next    string // what the operator would type, where one command helps
+	steps   []host.Step // what the operator would do, where one step helps
 }
 
 // accessOf decides whether a caller may call a tool. It uses only the caller, the tool and its effect.
@@ -176,7 +176,8 @@ func (s *state) accessOf(ask host.Ask) access {
 		if kind == kindPlugin && a.verdict != host.Deny {
 			by, refused := s.grantFor(name, ask.Plugin+"."+ask.Tool)
 			if refused != "" {
-				return access{host.Deny, refused, grantCommand(name, "tool:"+ask.Plugin+"."+ask.Tool)}
+				grant := host.OperatorStep(host.OpPolicyGrant, name, "tool:"+ask.Plugin+"."+ask.Tool)
+				return access{host.Deny, refused, []host.Step{grant}}
 			}
 			if a.verdict == host.Allow {
 				a.reason += "; " + by

@@ -40,7 +40,10 @@ type Right struct {
 	By       []string `json:"by,omitempty"`      // grants and their lines, including those that give a part
 	Refused  string   `json:"refused,omitempty"` // the part that is not granted
 	Reason   string   `json:"reason,omitempty"`
-	Next     string   `json:"next,omitempty"` // the command that would grant it
+	Next     string   `json:"next,omitempty"` // the command that would grant it; a front end that has commands sets it
+
+	// Grantable is the right to grant, where that is all that is missing.
+	Grantable string `json:"-"`
 }
 
 // Access is what a caller may do with the tool: allow, confirm or deny.
@@ -117,7 +120,7 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 		switch {
 		case r.refused == "":
 		case r.grantable != "":
-			right.Next = grantCommand(x.Plugin, r.grantable)
+			right.Grantable = r.grantable
 			if right.Reason == "" {
 				right.Reason = "no grant gives it"
 				if len(r.grantedBy) > 0 {

@@ -41,8 +41,8 @@ func (f OperatorFile) Replace(old, text string) error {
 		return err
 	}
 	if string(current) != old {
-		return host.Errorf(host.Busy, "%s has changed in the meantime; nothing was written",
-			f.Path).WithNext("look at it and do it again")
+		return host.Errorf(host.Busy, "%s has changed in the meantime; nothing was written. "+
+			"Look at it and try again", f.Path)
 	}
 	if err := writeFile(f.Path, []byte(text)); err != nil {
 		return fail(err)

@@ -106,8 +106,8 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 	}
 	d := host.Decision{Verdict: a.verdict, Reason: a.reason, Audit: s.audit()}
 	if d.Verdict == host.Deny {
-		if d.Next = []string{a.next}; a.next == "" {
-			d.Next[0] = "parley policy explain " + ask.Plugin + "." + ask.Tool
+		if d.Steps = a.steps; len(d.Steps) == 0 {
+			d.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, ask.Plugin+"."+ask.Tool)}
 		}
 		return d, nil
 	}
@@ -133,11 +133,11 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		}
 		d.Missing = append(d.Missing, host.Denial{Right: r.refused, Why: why})
 		if r.grantable != "" {
-			d.Next = append(d.Next, grantCommand(ask.Plugin, r.grantable))
+			d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyGrant, ask.Plugin, r.grantable))
 		}
 	}
-	if len(d.Missing) > len(d.Next) {
-		d.Next = append(d.Next, "parley policy explain "+ask.Plugin)
+	if len(d.Missing) > len(d.Steps) {
+		d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyExplain, ask.Plugin))
 	}
 	return d, nil
 }
@@ -469,14 +469,4 @@ func (e entry) unboundReason(part *plugin, digest string, env Env) string {
 // String returns FILE:LINE without the folder, for explanations.
 func (p position) String() string {
 	return filepath.Base(p.file) + ":" + strconv.Itoa(p.line)
-}
-
-// grantCommand returns the command that grants a right.
-func grantCommand(plugin, right string) string {
-	return "parley policy grant " + plugin + " " + shellQuote(right)
-}
-
-// shellQuote quotes untrusted text as one word for a POSIX shell.
-func shellQuote(s string) string {
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

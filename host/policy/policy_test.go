@@ -118,8 +118,8 @@ func TestPluginsHaveNoRightsByDefault(t *testing.T) {
 	if !reflect.DeepEqual(d.Grant, host.Grant{}) {
 		t.Errorf("granted %v", d.Grant.Names())
 	}
-	if len(d.Missing) != 8 || len(d.Next) != 8 {
-		t.Errorf("missing %v, next %v", d.Missing, d.Next)
+	if len(d.Missing) != 8 || len(d.Steps) != 8 {
+		t.Errorf("missing %v, next %v", d.Missing, d.Steps)
 	}
 	ask.Capabilities = everything(true)
 	if d := decide(t, Default(), ask); len(d.Missing) != 0 || !reflect.DeepEqual(d.Grant, host.Grant{}) {
@@ -312,7 +312,7 @@ func TestRights(t *testing.T) {
 			if strings.Join(missing, " ") != strings.Join(tt.missing, " ") {
 				t.Errorf("missing %v, want %v", missing, tt.missing)
 			}
-			if len(d.Missing) > 0 && len(d.Next) == 0 {
+			if len(d.Missing) > 0 && len(d.Steps) == 0 {
 				t.Error("missing without anything to do next")
 			}
 			for _, r := range d.Missing {

@@ -31,9 +31,10 @@ func (s *state) approve(plugin, digest string, env Env) error {
 	}
 	pin := s.entry(plugin).manual
 	if pin != nil && pin.digest != "" && pin.digest != digest {
-		return host.Errorf(host.Integrity, "%s:%d approves %s as %s, and this build is %s", pin.pos.file, pin.boundPos.line,
+		return host.Errorf(host.Integrity, "%s:%d approves %s as %s, and this build is %s: install the approved build, or change "+
+			"that line", pin.pos.file, pin.boundPos.line,
 			plugin, pin.digest, digest).
-			WithNext("install the approved build again, or change that line after looking at parley plugin show " + plugin)
+			WithSteps(host.OperatorStep(host.OpPluginShow, plugin))
 	}
 	demand := s.requireSigner()
 	if demand == nil && (pin == nil || pin.signer == "") {
@@ -49,16 +50,16 @@ func (s *state) approve(plugin, digest string, env Env) error {
 		}
 		return host.Errorf(host.Integrity, "%s:%d requires %s to be signed with the key %s, and %s", pin.pos.file,
 			pin.signerPos.line, plugin, pin.signer, by.describe()).
-			WithNext("install a build that is signed with that key, or change that line after parley plugin verify " + plugin)
+			WithSteps(host.OperatorStep(host.OpPluginVerify, plugin))
 	case by.Trusted || by.Shipped:
 		return nil
 	}
 	refused := host.Errorf(host.Integrity, "%s:%d requires every plugin to be signed with a trusted key, and %s is "+
 		"not: %s", demand.file, demand.line, plugin, by.describe())
 	if by.Key != "" {
-		refused.Next = append(refused.Next, "parley plugin trust "+shellQuote(by.Key))
+		refused.WithSteps(host.OperatorStep(host.OpPluginTrust, by.Key))
 	}
-	return refused.WithNext("parley plugin verify " + plugin)
+	return refused.WithSteps(host.OperatorStep(host.OpPluginVerify, plugin))
 }
 
 // describe says who signed a build.

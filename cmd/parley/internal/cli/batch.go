@@ -126,7 +126,7 @@ func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text [
 		if len(e.Next) == 0 {
 			e = e.WithNext("parley help batch")
 		}
-		answer := &host.Answer{Err: e, Next: e.Next}
+		answer := &host.Answer{Err: e, Steps: e.Steps}
 		return answer, a.printLine(id, answer)
 	}
 	if _, err := jsontext.Decode(text, jsontext.Limits{Bytes: host.MaxParams}); err != nil {

@@ -36,9 +36,13 @@ type describedTool struct {
 
 // envelopeOf is the answer of a call as it is printed.
 func (a *App) envelopeOf(answer *host.Answer) *envelope {
+	var hints []string
+	if answer.Err != nil {
+		hints = answer.Err.Next
+	}
 	env := &envelope{
 		OK: answer.Err == nil, Data: answer.Data, Content: answer.Content, Warnings: append([]string{}, answer.Warnings...),
-		Next: a.next(answer.Steps, answer.Next),
+		Next: a.next(answer.Steps, hints),
 		Meta: &meta{
 			Tool: answer.Tool, CallID: answer.CallID, MS: math.Round(float64(answer.Duration.Microseconds())/10) / 100,
 		},

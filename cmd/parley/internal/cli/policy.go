@@ -112,6 +112,11 @@ func (a *App) explainPolicy(name string) error {
 		m = &with
 	}
 	x := rules.Explain(at.Provider.Info(), m, tool)
+	for i, r := range x.Rights {
+		if r.Grantable != "" {
+			x.Rights[i].Next = a.command(host.OperatorStep(host.OpPolicyGrant, x.Plugin, r.Grantable))
+		}
+	}
 	next := []string{}
 	for _, r := range x.Rights {
 		if r.Next != "" {
