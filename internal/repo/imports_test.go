@@ -8,8 +8,9 @@
 //	                             host/signature, host/trace, host/wasm, cdp, plugins, sdk}
 //	    -> host -> manifest -> manifest/schema -> manifest/jsontext
 //
-// Siblings never import each other. What one needs of another is an interface in host, passed in by the root. sdk/go and the
-// plugins are compiled into guests, so they import nothing of the host, and sdk/go imports only the standard library.
+// Siblings never import each other. What one needs of another is an interface in host, passed in by the root. sdk/go
+// and the plugins are compiled into guests, so they import nothing of the host, and sdk/go imports only the standard
+// library.
 package repo
 
 import (
