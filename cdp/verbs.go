@@ -18,8 +18,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				Standard: "Opens url in a new page, which becomes the current target, and waits for its load event. Without a " +
 					"browser open it starts Chrome, headless unless headed, or attaches to a running one.",
 				Full: "The browser stays open, owned by a keeper process, until close or until nobody used it for its idle " +
-					"time. Give several browsers names with --browser. As root Chrome runs without its sandbox, and the answer's " +
-					"warnings say so.",
+					"time. Give several browsers names with the option browser. As root Chrome runs without its sandbox, and " +
+					"the answer's warnings say so.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
 "url":{"type":"string","minLength":1,"description":"Page to open, such as https://example.com/; default about:blank"},
@@ -49,9 +49,9 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 		{
 			Name: "close", Category: "action", Effect: manifest.EffectDestructive, Idempotent: true,
 			Docs: manifest.Docs{
-				Brief: "Close the browser, or with --target one page",
-				Standard: "Ends the browser, its keeper and its temporary profile; nothing is left running. With --target only " +
-					"that page is closed.",
+				Brief: "Close the browser, or one page with the option target",
+				Standard: "Ends the browser, its keeper and its temporary profile; nothing is left running. With the option " +
+					"target only that page is closed.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
 "all":{"type":"boolean","default":false,"description":"Close every open browser"}}}`),
@@ -88,7 +88,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Docs: manifest.Docs{
 				Brief: "List pages, frames, workers and popups",
 				Standard: "Lists the targets of the browser with id, type, URL and title; the current one is marked. Calls take " +
-					"--target: an id, a part of the URL, or the index.",
+					"the option target: an id, a part of the URL, or the index.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["targets"],"properties":{
