@@ -174,8 +174,11 @@ func TestExamples(t *testing.T) {
 		t.Fatal("the examples need bash: ", err)
 	}
 	bin := binaryFolder(t)
-	ran := map[string]int{}
+	found := map[string]bool{}
 	for _, page := range manual(t) {
+		for _, block := range blocks(page.text) {
+			found[block.kind] = true
+		}
 		t.Run(page.path, func(t *testing.T) {
 			folder := t.TempDir()
 			t.Cleanup(func() { // a failed example may leave a browser
@@ -199,16 +202,13 @@ func TestExamples(t *testing.T) {
 						continue
 					}
 					runExample(t, bash, bin, folder, block.text)
-				default:
-					continue
 				}
-				ran[block.kind]++
 			}
 		})
 	}
-	for _, kind := range []string{"sh", "go", "toml policy"} {
-		if ran[kind] == 0 {
-			t.Errorf("no %q block was run", kind)
+	for _, kind := range []string{"sh", "sh browser", "go", "toml policy"} {
+		if !found[kind] {
+			t.Errorf("no page has a block marked %q", kind)
 		}
 	}
 }
@@ -412,6 +412,41 @@ func TestProseIsNarrow(t *testing.T) {
 				t.Errorf("%s: this line has %d columns, at most %d:\n%s", page.path, columns, maxColumns, line)
 			}
 		}
+	}
+}
+
+// TestPolicyIsDocumented makes sure that docs/policy.md has every key of a policy.
+func TestPolicyIsDocumented(t *testing.T) {
+	type object struct {
+		Properties           map[string]json.RawMessage
+		AdditionalProperties json.RawMessage
+	}
+	var schema object
+	if err := json.Unmarshal([]byte(read(t, "host/policy/schema.json").text), &schema); err != nil {
+		t.Fatal(err)
+	}
+	page := read(t, "docs/policy.md").text
+	keys := 0
+	var walk func(object)
+	walk = func(o object) {
+		for key, raw := range o.Properties {
+			keys++
+			if !regexp.MustCompile("[`.[\n]" + key + "([`\\].]| =)").MatchString(page) {
+				t.Errorf("docs/policy.md does not have the key %s of host/policy/schema.json", key)
+			}
+			var below object
+			if json.Unmarshal(raw, &below) == nil {
+				walk(below)
+			}
+		}
+		var below object // of a table whose keys are names
+		if json.Unmarshal(o.AdditionalProperties, &below) == nil {
+			walk(below)
+		}
+	}
+	walk(schema)
+	if keys < 20 {
+		t.Errorf("only %d keys were found in the schema", keys)
 	}
 }
 
