@@ -58,7 +58,7 @@ func killOrphans(profile string, group int) {
 				continue
 			}
 			if group > 0 {
-				if group, err := syscall.Getpgid(pid); err != nil || group != group {
+				if leads, err := syscall.Getpgid(pid); err != nil || leads != group {
 					continue
 				}
 			}
