@@ -76,7 +76,7 @@ type Call struct {
 type caller struct {
 	name   string
 	remote bool
-	held   []string
+	tools  []string
 }
 
 // Answer is what became of a call: data, or Err.
@@ -132,8 +132,8 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 
 // contextCause tells an error that only says that the context is over from others, and gives it the context's own reason.
 func contextCause(ctx context.Context, err error) error {
-	var said, cause *Error
-	if ctx.Err() == nil || errors.As(err, &said) {
+	var reported, cause *Error
+	if ctx.Err() == nil || errors.As(err, &reported) {
 		return err
 	}
 	if errors.As(context.Cause(ctx), &cause) {
@@ -433,7 +433,7 @@ func (r *run) request(d Decision) *Request {
 
 // send is what a plugin may send: the guest sees none of the secrets that are put in for it, not even where a server repeats them.
 func (r *run) send(ctx context.Context, g Grant, q *HTTPRequest) (*HTTPResponse, error) {
-	answer, err := r.host.cfg.Egress.Send(ctx, q, Outbound{
+	response, err := r.host.cfg.Egress.Send(ctx, q, Outbound{
 		HTTP: g.HTTP, Secrets: g.Secrets,
 		Value: func(ctx context.Context, name string) (string, error) {
 			r.recordUse("secret:" + name)
@@ -449,11 +449,11 @@ func (r *run) send(ctx context.Context, g Grant, q *HTTPRequest) (*HTTPResponse,
 		}
 		return nil, e
 	}
-	answer.Body = []byte(r.redactor.redactUnreadable(string(answer.Body)))
-	for i, h := range answer.Headers {
-		answer.Headers[i] = [2]string{r.redactor.redactUnreadable(h[0]), r.redactor.redactUnreadable(h[1])}
+	response.Body = []byte(r.redactor.redactUnreadable(string(response.Body)))
+	for i, h := range response.Headers {
+		response.Headers[i] = [2]string{r.redactor.redactUnreadable(h[0]), r.redactor.redactUnreadable(h[1])}
 	}
-	return answer, nil
+	return response, nil
 }
 
 func (r *run) readSecret(ctx context.Context, name string) (string, error) {
@@ -468,24 +468,24 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 // contextError judges a call whose context is over by the context, never by what the tool claims. A provider
 // that says more about a timeout is kept.
 func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duration, err error) error {
-	var cause, said *Error
+	var cause, reported *Error
 	if errors.As(context.Cause(ctx), &cause) {
 		return cause
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		if !errors.As(err, &said) || said.Code != Timeout || said.Tool != nil {
-			said = Errorf(Timeout, "%s did not end within %s", r.answer.Tool, timeout)
+		if !errors.As(err, &reported) || reported.Code != Timeout || reported.Tool != nil {
+			reported = Errorf(Timeout, "%s did not end within %s", r.answer.Tool, timeout)
 		}
 		switch {
 		case d.Limits.Timeout > 0 && timeout >= d.Limits.Timeout: // whatever a provider advises, no option makes it longer
-			said.Message += fmt.Sprintf("; the policy allows no more than %s, so ask for less", timeout)
-			said.Steps = []Step{OperatorStep(OpPolicyExplain, r.address.Plugin)}
-		case len(said.Steps) == 0:
+			reported.Message += fmt.Sprintf("; the policy allows no more than %s, so ask for less", timeout)
+			reported.Steps = []Step{OperatorStep(OpPolicyExplain, r.address.Plugin)}
+		case len(reported.Steps) == 0:
 			again := CallStep(r.answer.Tool, r.call.Params).At(r.call.Options)
 			again.Options.Timeout = 4 * timeout
-			said.Steps = []Step{again}
+			reported.Steps = []Step{again}
 		}
-		return said
+		return reported
 	}
 	return Errorf(Interrupted, "%s was interrupted", r.answer.Tool)
 }
@@ -498,11 +498,11 @@ func (r *run) timeout(d Decision) time.Duration {
 	if d.Limits.Timeout > 0 {
 		timeout = min(timeout, d.Limits.Timeout)
 	}
-	if asked := r.call.Options.Timeout; asked > 0 {
+	if requested := r.call.Options.Timeout; requested > 0 {
 		if d.Limits.Timeout > 0 {
-			asked = min(asked, d.Limits.Timeout)
+			requested = min(requested, d.Limits.Timeout)
 		}
-		timeout = asked
+		timeout = requested
 	}
 	return timeout
 }
@@ -628,15 +628,15 @@ func (r *run) updateSession(e *Error) {
 			}
 			return changed
 		}
-		kept := r.redactor.redactAllError(e)
-		e.Earlier = s.recordErrors(r.answer.Tool, kept)
-		s.recordFailure(r.answer.Tool, failure{CallID: r.answer.CallID, Corrected: bytes.Clone(kept.Corrected)})
+		redacted := r.redactor.redactAllError(e)
+		e.Earlier = s.recordErrors(r.answer.Tool, redacted)
+		s.recordFailure(r.answer.Tool, failure{CallID: r.answer.CallID, Corrected: bytes.Clone(redacted.Corrected)})
 		return true
 	})
 }
 
 // attachDocs adds what a tool's documentation says beyond the signature that it was called by.
-func (r *run) attachDocs(s *session) (taught bool) {
+func (r *run) attachDocs(s *session) (attached bool) {
 	docs, err := r.address.describe(r.address.Tool, manifest.Tier2)
 	if err != nil {
 		return false
@@ -689,8 +689,8 @@ func (r *run) event(op string, began time.Time) Event {
 		e.Digest = r.address.Provider.Info().Digest
 	}
 	if r.answer.Err != nil {
-		if answered, err := manifest.Marshal(r.answer.Err.Object()); err == nil {
-			e.OutBytes = len(answered)
+		if encoded, err := manifest.Marshal(r.answer.Err.Object()); err == nil {
+			e.OutBytes = len(encoded)
 		}
 		if r.answer.Err.Docs != nil {
 			e.DocsTokens = r.answer.Err.Docs.Tokens()

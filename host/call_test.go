@@ -190,7 +190,7 @@ func sameJSON(t testing.TB, a, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-func TestCallMends(t *testing.T) {
+func TestCallCoerces(t *testing.T) {
 	f := newFake(t, shop, nil)
 	h := newHost(t, host.Config{}, f)
 	const defaults = `,"count":3,"fresh":true`
@@ -410,24 +410,24 @@ func TestCallEnds(t *testing.T) {
 	}
 	interrupt := &host.Error{Code: host.Terminated, Message: "terminated"}
 	for _, c := range []struct {
-		name   string
-		run    handler
-		limits host.Limits
-		asked  time.Duration
-		cancel error // cancels the call after a second, with this cause
-		code   host.Code
-		says   string
-		took   time.Duration
-		next   string
+		name    string
+		run     handler
+		limits  host.Limits
+		timeout time.Duration
+		cancel  error // cancels the call after a second, with this cause
+		code    host.Code
+		says    string
+		took    time.Duration
+		next    string
 	}{
 		{name: "the manifest's timeout", run: after("", errors.New("x")), code: host.Timeout, says: "did not end within 5s", took: 5 * time.Second},
 		{name: "an answer that comes too late", run: after("{}", nil), code: host.Timeout, took: 5 * time.Second},
 		{name: "another error that comes too late", run: after("", host.Errorf(host.Trapped, "unreachable")), code: host.Timeout, took: 5 * time.Second},
 		{name: "a timeout with more to say", run: after("", timeoutSaid), code: host.Timeout, says: "endless loop", took: 5 * time.Second},
-		{name: "what the caller asked", run: after("{}", nil), asked: 2 * time.Second, code: host.Timeout, says: "within 2s", took: 2 * time.Second, next: "timeout 8s"},
-		{name: "the caller may ask for longer", run: after("{}", nil), asked: time.Minute, code: host.Timeout, took: time.Minute},
+		{name: "what the caller asked", run: after("{}", nil), timeout: 2 * time.Second, code: host.Timeout, says: "within 2s", took: 2 * time.Second, next: "timeout 8s"},
+		{name: "the caller may ask for longer", run: after("{}", nil), timeout: time.Minute, code: host.Timeout, took: time.Minute},
 		{name: "the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: time.Second}, code: host.Timeout, says: "within 1s", took: time.Second, next: "policy explain shop"},
-		{name: "nobody goes over the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second}, asked: time.Minute, code: host.Timeout, took: 3 * time.Second, next: "policy explain shop"},
+		{name: "nobody goes over the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second}, timeout: time.Minute, code: host.Timeout, took: 3 * time.Second, next: "policy explain shop"},
 		{name: "the policy does not make it longer", run: after("{}", nil), limits: host.Limits{Timeout: time.Hour}, code: host.Timeout, took: 5 * time.Second},
 		{name: "interrupted", run: after("", context.Canceled), cancel: context.Canceled, code: host.Interrupted, says: "was interrupted", took: time.Second},
 		{name: "interrupted, says the tool timeout", run: after("", timeoutSaid), cancel: context.Canceled, code: host.Interrupted, took: time.Second},
@@ -448,7 +448,7 @@ func TestCallEnds(t *testing.T) {
 					time.AfterFunc(time.Second, func() { cancel(c.cancel) })
 				}
 				began := time.Now()
-				a, _ := h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{Timeout: c.asked}})
+				a, _ := h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{Timeout: c.timeout}})
 				if took := time.Since(began); took != c.took || a.Duration != took {
 					t.Errorf("it took %v and says %v, expected %v", took, a.Duration, c.took)
 				}

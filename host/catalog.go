@@ -18,9 +18,9 @@ type Catalog struct {
 	byName    map[string]Provider
 
 	// What is made of a tool when it is first needed lives as long as the catalog that holds the tool.
-	docs     sync.Map // tierKey -> *manifest.ToolDocs
-	schemas  sync.Map // partKey -> *schema.Schema
-	searched searched
+	docs        sync.Map // tierKey -> *manifest.ToolDocs
+	schemas     sync.Map // partKey -> *schema.Schema
+	searchIndex searchIndex
 }
 
 // tierKey names the documentation of a tool at a tier, partKey the schema of its parameters or of its results.

@@ -25,7 +25,7 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 		return d, err
 	}
 	for _, c := range r.call.callers {
-		as, err := r.host.cfg.Policy.Decide(ctx, Ask{Caller: c.name, Remote: c.remote, Held: c.held, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect})
+		as, err := r.host.cfg.Policy.Decide(ctx, Ask{Caller: c.name, Remote: c.remote, Held: c.tools, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect})
 		if err != nil {
 			return d, err
 		}

@@ -48,8 +48,8 @@ type EvalScore struct {
 	Queries  int     `json:"queries"`
 	Success1 float64 `json:"success_1"` // share of queries with a good answer first
 	Success5 float64 `json:"success_5"` // .. among the first five
-	MRR      float64 `json:"mrr"`       // one over the place of the first good answer, 0 beyond ten
-	NDCG10   float64 `json:"ndcg_10"`   // gain 2^grade-1, discount log2(place+1), over the first ten
+	MRR      float64 `json:"mrr"`       // one over the rank of the first good answer, 0 beyond ten
+	NDCG10   float64 `json:"ndcg_10"`   // gain 2^grade-1, discount log2(rank+1), over the first ten
 }
 
 // EvalMiss is a query without a good answer among the first five hits.
@@ -140,9 +140,9 @@ func Evaluate(set []EvalQuery, h *Host) *EvalReport {
 			}
 		}
 		good := goodAnswers(relevant)
-		place := slices.IndexFunc(got, func(name string) bool { return slices.Contains(good, name) })
-		e.add(q.Kind, q.Half, place, ndcg(got, relevant))
-		if place < 0 || place >= 5 {
+		rank := slices.IndexFunc(got, func(name string) bool { return slices.Contains(good, name) })
+		e.add(q.Kind, q.Half, rank, ndcg(got, relevant))
+		if rank < 0 || rank >= 5 {
 			report.Misses = append(report.Misses, EvalMiss{Query: q.Query, Kind: q.Kind, Want: good, Got: got[:min(5, len(got))]})
 		}
 	}
@@ -175,7 +175,7 @@ func (e *evaluation) resolve(c *Catalog, name string) string {
 }
 
 // add counts a query for its kind and for all kinds, in the whole set and in its half. place is -1 for not found.
-func (e *evaluation) add(kind, half string, place int, gain float64) {
+func (e *evaluation) add(kind, half string, rank int, gain float64) {
 	rows := []evalRow{{"", kind}, {"", "all"}}
 	if kind == "" || kind == "all" {
 		rows = rows[1:]
@@ -193,14 +193,14 @@ func (e *evaluation) add(kind, half string, place int, gain float64) {
 		}
 		s.Queries++
 		s.NDCG10 += gain
-		if place < 0 {
+		if rank < 0 {
 			continue
 		}
-		s.MRR += 1 / float64(place+1)
-		if place == 0 {
+		s.MRR += 1 / float64(rank+1)
+		if rank == 0 {
 			s.Success1++
 		}
-		if place < 5 {
+		if rank < 5 {
 			s.Success5++
 		}
 	}
@@ -209,7 +209,7 @@ func (e *evaluation) add(kind, half string, place int, gain float64) {
 // scores are the means, kinds from the easiest to the hardest, all of them last.
 func (e *evaluation) scores() []EvalScore {
 	order := []string{"exact", "partial", "typo", "concept"}
-	rank := func(kind string) int {
+	difficulty := func(kind string) int {
 		if i := slices.Index(order, kind); i >= 0 {
 			return i
 		}
@@ -225,7 +225,7 @@ func (e *evaluation) scores() []EvalScore {
 		out = append(out, EvalScore{s.Kind, s.Half, s.Queries, mean(s.Success1), mean(s.Success5), mean(s.MRR), mean(s.NDCG10)})
 	}
 	slices.SortFunc(out, func(a, b EvalScore) int {
-		return cmp.Or(cmp.Compare(a.Half, b.Half), rank(a.Kind)-rank(b.Kind), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(a.Half, b.Half), difficulty(a.Kind)-difficulty(b.Kind), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out
 }
@@ -247,7 +247,7 @@ func goodAnswers(relevant map[string]float64) []string {
 
 // ndcg compares the gain of a ranking with that of the best one; an answer counts once.
 func ndcg(got []string, relevant map[string]float64) float64 {
-	gain := func(place int, grade float64) float64 { return (math.Exp2(grade) - 1) / math.Log2(float64(place)+2) }
+	gain := func(rank int, grade float64) float64 { return (math.Exp2(grade) - 1) / math.Log2(float64(rank)+2) }
 	sum, seen := 0.0, map[string]bool{}
 	for i, name := range got[:min(evalDepth, len(got))] {
 		if !seen[name] {

@@ -27,11 +27,11 @@ const (
 // A fault of what is not there stands where it is missing. What has no fault is shown in short, and the echo ends with "…"
 // where it would be longer than 4 KiB.
 func Mark(value any, faults []Detail) string {
-	m := &marker{faults: faults, placed: make([]bool, len(faults)), exact: map[string][]int{}, above: map[string]bool{}}
+	m := &marker{faults: faults, placed: make([]bool, len(faults)), exact: map[string][]int{}, hasBelow: map[string]bool{}}
 	for i, f := range faults {
 		m.exact[f.Parameter] = append(m.exact[f.Parameter], i)
 		for at := strings.LastIndexByte(f.Parameter, '/'); at >= 0; at = strings.LastIndexByte(f.Parameter[:at], '/') {
-			m.above[f.Parameter[:at]] = true
+			m.hasBelow[f.Parameter[:at]] = true
 		}
 	}
 	m.write(value, "", "", "")
@@ -39,11 +39,11 @@ func Mark(value any, faults []Detail) string {
 }
 
 type marker struct {
-	faults []Detail
-	placed []bool
-	exact  map[string][]int // pointer -> faults of this place
-	above  map[string]bool  // pointers that a fault stands below
-	b      strings.Builder
+	faults   []Detail
+	placed   []bool
+	exact    map[string][]int // pointer -> faults of this place
+	hasBelow map[string]bool  // pointers that a fault stands below
+	b        strings.Builder
 }
 
 // write shows a value with what stands before it, its key, and after it, a comma.
@@ -59,11 +59,11 @@ func (m *marker) write(value any, pointer, before, after string) {
 	case []any:
 		open, shut = "[", "]"
 	}
-	if open == "" || !m.within(pointer) {
-		m.line(before+short(value)+after, m.at(pointer))
+	if open == "" || !m.hasFaultBelow(pointer) {
+		m.line(before+short(value)+after, m.take(pointer))
 		return
 	}
-	m.line(before+open, m.at(pointer))
+	m.line(before+open, m.take(pointer))
 	m.members(value, pointer, indent+"  ")
 	for i, f := range m.faults { // what no member took is missing here
 		if m.b.Len() <= maxEcho && !m.placed[i] && (below(f.Parameter, pointer) || pointer == "") {
@@ -88,7 +88,7 @@ func (m *marker) members(value any, pointer, indent string) {
 			if m.b.Len() > maxEcho {
 				return
 			}
-			if !m.within(at) && len(m.exact[at]) == 0 && len(v) > 3 {
+			if !m.hasFaultBelow(at) && len(m.exact[at]) == 0 && len(v) > 3 {
 				skipped++
 				continue
 			}
@@ -119,7 +119,7 @@ func (m *marker) line(text string, faults []Detail) {
 }
 
 // at takes the faults of exactly this place.
-func (m *marker) at(pointer string) []Detail {
+func (m *marker) take(pointer string) []Detail {
 	var here []Detail
 	for _, i := range m.exact[manifest.CleanLine(pointer)] {
 		if !m.placed[i] && (pointer != "" || m.faults[i].Keyword != "required") {
@@ -131,7 +131,7 @@ func (m *marker) at(pointer string) []Detail {
 }
 
 // within tells whether a fault stands somewhere below a place.
-func (m *marker) within(pointer string) bool { return m.above[manifest.CleanLine(pointer)] }
+func (m *marker) hasFaultBelow(pointer string) bool { return m.hasBelow[manifest.CleanLine(pointer)] }
 
 func below(fault, pointer string) bool {
 	return strings.HasPrefix(fault, manifest.CleanLine(pointer)+"/")

@@ -59,9 +59,9 @@ type Decision struct {
 // Asked lists the rights that a manifest asks for, in the grammar of grants as far as the plugin can know
 // it: where the operator has to fill in a folder, PATH stands. Why is the plugin's own word, cleaned.
 func Asked(c manifest.Capabilities) []Denial {
-	var asked []Denial
+	var rights []Denial
 	add := func(why, right string) {
-		asked = append(asked, Denial{Right: manifest.CleanLine(right), Why: manifest.CleanLine(why)})
+		rights = append(rights, Denial{Right: manifest.CleanLine(right), Why: manifest.CleanLine(why)})
 	}
 	for _, f := range c.FS {
 		add(f.Why, "fs:"+f.Mode+":PATH="+f.Path)
@@ -88,7 +88,7 @@ func Asked(c manifest.Capabilities) []Denial {
 	if c.Random != nil {
 		add(c.Random.Why, "random")
 	}
-	return asked
+	return rights
 }
 
 // DenyAll is the policy of a host that only lists, describes and searches: it denies every call.

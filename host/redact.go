@@ -96,17 +96,17 @@ func (v *redactor) redactAllError(e *Error) *Error {
 	if e == nil {
 		return nil
 	}
-	kept := *e
-	kept.Details, kept.Denied = slices.Clone(e.Details), slices.Clone(e.Denied)
-	kept.Steps = slices.Clone(e.Steps)
+	redacted := *e
+	redacted.Details, redacted.Denied = slices.Clone(e.Details), slices.Clone(e.Denied)
+	redacted.Steps = slices.Clone(e.Steps)
 	if e.Tool != nil {
 		tool := *e.Tool
-		kept.Tool = &tool
+		redacted.Tool = &tool
 	}
 	for ; v != nil; v = v.outer {
-		v.redactError(&kept)
+		v.redactError(&redacted)
 	}
-	return &kept
+	return &redacted
 }
 
 func (v *redactor) empty() bool {

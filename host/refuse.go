@@ -239,13 +239,13 @@ func dropDefaults(fixed, given any, violations []schema.Violation) any {
 	for _, v := range violations {
 		wanted[property(v.Pointer)], wanted[v.Rename] = true, true
 	}
-	kept := map[string]any{}
+	remaining := map[string]any{}
 	for name, value := range object {
 		if _, was := named[name]; was || wanted[name] {
-			kept[name] = value
+			remaining[name] = value
 		}
 	}
-	return kept
+	return remaining
 }
 
 // distance is schema.Distance, which folds case, but never 0 for words that differ.

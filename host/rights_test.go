@@ -23,8 +23,8 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// passOn is a tool that calls another one and answers what that answers.
-func passOn(tool string) handler {
+// callOther is a tool that calls another one and answers what that answers.
+func callOther(tool string) handler {
 	return func(ctx context.Context, r *host.Request) (*host.Result, error) {
 		return r.CallTool(ctx, tool, json.RawMessage(`{}`), host.Options{})
 	}
@@ -57,8 +57,8 @@ func TestNestedCallsIntersectRights(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := newHost(t, host.Config{Policy: holding(tc.held)},
-				newFake(t, shopNamed("first"), map[string]handler{"echo": passOn("second.echo")}),
-				newFake(t, shopNamed("second"), map[string]handler{"echo": passOn("third.echo")}),
+				newFake(t, shopNamed("first"), map[string]handler{"echo": callOther("second.echo")}),
+				newFake(t, shopNamed("second"), map[string]handler{"echo": callOther("third.echo")}),
 				newFake(t, shopNamed("third"), nil))
 			a := call(t, h, "first.echo", `{}`)
 			if tc.want != "" {
@@ -101,7 +101,7 @@ func (s secrets) Secret(_ context.Context, name string) (string, error) {
 type mirror struct{ sent []string }
 
 func (m *mirror) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound) (*host.HTTPResponse, error) {
-	var said []string
+	var lines []string
 	for _, s := range o.Secrets {
 		if s.URL == "" {
 			continue
@@ -110,11 +110,11 @@ func (m *mirror) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound)
 		if err != nil {
 			return nil, err
 		}
-		said = append(said, strings.ReplaceAll(s.Header, "{secret}", value))
+		lines = append(lines, strings.ReplaceAll(s.Header, "{secret}", value))
 	}
 	o.OnRequest(r.Method, "https://api.example.com")
-	m.sent = append(m.sent, said...)
-	all := strings.Join(said, "; ")
+	m.sent = append(m.sent, lines...)
+	all := strings.Join(lines, "; ")
 	if r.URL == "fail" {
 		return nil, host.Errorf(host.Unavailable, "the server said %s", all)
 	}
@@ -186,7 +186,7 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rec := &recorder{}
-			var said []string
+			var lines []string
 			h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec}, newFake(t, shop, map[string]handler{
 				"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 					key, err := r.ReadSecret(ctx, "KEY")
@@ -203,12 +203,12 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 				}}))
 			for _, params := range []string{`{}`, `{"fail":true}`} {
 				a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Caller: "cli",
-					Log:      func(_ int, m string) { said = append(said, m) },
-					Progress: func(_, _ float64, m string) { said = append(said, m) }})
+					Log:      func(_ int, m string) { lines = append(lines, m) },
+					Progress: func(_, _ float64, m string) { lines = append(lines, m) }})
 				envelope, _ := json.Marshal(a)
-				said = append(said, string(envelope), string(rec.last(t).Result))
+				lines = append(lines, string(envelope), string(rec.last(t).Result))
 			}
-			for _, s := range said {
+			for _, s := range lines {
 				if core := tc.form[len(tc.form)/3 : len(tc.form)*2/3]; strings.Contains(s, core) {
 					t.Errorf("%q holds %q", s, core)
 				}
@@ -220,7 +220,7 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 // What a guest says on one line after the other comes in pieces, and in a message it stands on one.
 func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
 	const key = "-----BEGIN KEY-----\nMIIBVwIBADANBgkqhki\n\tG9w0BAQEFAASCAT8wgg\n-----END KEY-----\n"
-	var said []string
+	var lines []string
 	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": key}}, newFake(t, shop, map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			_, err := r.ReadSecret(ctx, "KEY")
@@ -230,11 +230,11 @@ func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
 			r.Log(1, manifest.CleanLine(key))
 			return &host.Result{Data: json.RawMessage(`{}`), Warnings: []string{manifest.CleanLine("it is " + key)}}, err
 		}}))
-	a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Log: func(_ int, m string) { said = append(said, m) }})
+	a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Log: func(_ int, m string) { lines = append(lines, m) }})
 	if a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	for _, s := range append(said, a.Warnings...) {
+	for _, s := range append(lines, a.Warnings...) {
 		if !strings.Contains(s, "[secret KEY]") || strings.Contains(s, "MIIB") || strings.Contains(s, "G9w0") {
 			t.Errorf("said %q", s)
 		}
@@ -415,8 +415,8 @@ func TestAProviderIsToldWhatTheCallingPluginHolds(t *testing.T) {
 	p := policy(func(a host.Ask) (host.Decision, error) {
 		return host.Decision{Verdict: host.Allow, Grant: held[a.Plugin]}, nil
 	})
-	first := newFake(t, shopNamed("first"), map[string]handler{"echo": note("first", passOn("second.echo"))})
-	second := newFake(t, shopNamed("second"), map[string]handler{"echo": note("second", passOn("third.echo"))})
+	first := newFake(t, shopNamed("first"), map[string]handler{"echo": note("first", callOther("second.echo"))})
+	second := newFake(t, shopNamed("second"), map[string]handler{"echo": note("second", callOther("third.echo"))})
 	first.info.Digest, second.info.Digest = "sha256:1", "sha256:2"
 	h := newHost(t, host.Config{Policy: p}, first, second,
 		newFake(t, shopNamed("third"), map[string]handler{"echo": note("third", func(context.Context, *host.Request) (*host.Result, error) {

@@ -25,30 +25,30 @@ const (
 )
 
 // searched are the segments of a catalog as a search over all of them takes them.
-type searched struct {
-	dir    string // where the merged one is kept; "" keeps none
-	once   sync.Once
-	merged *index.Segment // nil: none is needed, or none can be kept
-	apart  []Provider     // those that are not in it
+type searchIndex struct {
+	dir      string // where the merged one is kept; "" keeps none
+	once     sync.Once
+	merged   *index.Segment // nil: none is needed, or none can be kept
+	separate []Provider     // those that are not in it
 
 	opened sync.Map // plugin -> *index.Segment
 }
 
 // KeepSearchIn names the folder in which the search index of many plugins is kept, so that a process need not open that of each. It
 // is to be called before the first search.
-func (c *Catalog) KeepSearchIn(dir string) { c.searched.dir = dir }
+func (c *Catalog) KeepSearchIn(dir string) { c.searchIndex.dir = dir }
 
 // segmentsOf opens the segments of plugins; one that cannot be used is left out, and debug, if given, told.
 func (c *Catalog) segmentsOf(providers []Provider, debug func(string, ...any)) (list []*index.Segment) {
 	if debug == nil {
 		debug = func(string, ...any) {}
 	}
-	if s := &c.searched; len(providers) == len(c.providers) {
-		s.once.Do(func() { s.merged, s.apart = c.mergedSegment(debug) })
+	if s := &c.searchIndex; len(providers) == len(c.providers) {
+		s.once.Do(func() { s.merged, s.separate = c.mergedSegment(debug) })
 		if s.merged != nil {
 			list = append(list, s.merged)
 		}
-		providers = s.apart
+		providers = s.separate
 	}
 	for _, p := range providers {
 		segment, err := c.segment(p)
@@ -64,14 +64,14 @@ func (c *Catalog) segmentsOf(providers []Provider, debug func(string, ...any)) (
 // segment opens a plugin's search segment once: what it learns of its words it keeps for the next query.
 func (c *Catalog) segment(p Provider) (*index.Segment, error) {
 	name := p.Info().Name
-	if s, ok := c.searched.opened.Load(name); ok {
+	if s, ok := c.searchIndex.opened.Load(name); ok {
 		return s.(*index.Segment), nil
 	}
 	opened, err := openSegment(p)
 	if err != nil {
 		return nil, err
 	}
-	s, _ := c.searched.opened.LoadOrStore(name, opened)
+	s, _ := c.searchIndex.opened.LoadOrStore(name, opened)
 	return s.(*index.Segment), nil
 }
 
@@ -93,7 +93,7 @@ func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []P
 			builds[info.Name] = info.Digest
 		}
 	}
-	dir := c.searched.dir
+	dir := c.searchIndex.dir
 	if dir == "" || len(builds) <= maxSeparate {
 		return nil, c.providers
 	}
@@ -114,13 +114,13 @@ func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []P
 			debug("search: no new merged index: %v", err)
 		}
 	}
-	var apart []Provider
+	var separate []Provider
 	for _, p := range c.providers {
 		if !usable[p.Info().Name] {
-			apart = append(apart, p)
+			separate = append(separate, p)
 		}
 	}
-	return merged, apart
+	return merged, separate
 }
 
 // usableParts leaves the plugins out of a merged segment that are not of these builds. It returns those that remain, and how many do not.
@@ -168,7 +168,7 @@ func readMerged(dir string) (*index.Segment, error) {
 
 // renewMerged merges the segments of all plugins with a digest, those that are usable from the old merged one, and keeps the result.
 func (c *Catalog) renewMerged(old *index.Segment, usable map[string]bool, builds map[string]string) (*index.Segment, error) {
-	dir := c.searched.dir
+	dir := c.searchIndex.dir
 	sweepMerged(dir)
 	f, err := os.CreateTemp(dir, mergedTemp) // before the work: where nothing can be kept, merging once a process costs more than it saves
 	if err != nil {
@@ -207,8 +207,8 @@ func (c *Catalog) renewMerged(old *index.Segment, usable map[string]bool, builds
 
 // sweepMerged removes what killed processes left.
 func sweepMerged(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, mergedTemp))
-	for _, path := range left {
+	stale, _ := filepath.Glob(filepath.Join(dir, mergedTemp))
+	for _, path := range stale {
 		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > staleTemp {
 			_ = os.Remove(path)
 		}

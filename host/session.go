@@ -29,8 +29,8 @@ type Sessions struct {
 
 // lastSession is the session that this process used last, which need not be read again while its file is the same.
 type lastSession struct {
-	file fs.FileInfo
-	is   session
+	file    fs.FileInfo
+	session session
 }
 
 const (
@@ -91,11 +91,11 @@ func (s *session) recordErrors(tool string, e *Error) []string {
 		s.Errors = map[string][]string{}
 	}
 	list := s.Errors[tool]
-	for _, said := range e.summary() {
-		if i := slices.Index(list, said); i >= 0 {
+	for _, line := range e.summary() {
+		if i := slices.Index(list, line); i >= 0 {
 			list = slices.Delete(list, i, i+1)
 		}
-		list = append(list, said)
+		list = append(list, line)
 	}
 	if before != nil || len(s.Errors) < maxTools {
 		s.Errors[tool] = list[max(0, len(list)-maxErrors):]
@@ -106,11 +106,11 @@ func (s *session) recordErrors(tool string, e *Error) []string {
 // summary describes an error in lines without values: where what was expected, or its code.
 func (e *Error) summary() []string {
 	if e.Code != InvalidArgs || len(e.Details) == 0 {
-		said := string(e.Code)
-		if e.Tool != nil && e.Tool.Name != "" && e.Tool.Name != said {
-			said += ": " + e.Tool.Name
+		line := string(e.Code)
+		if e.Tool != nil && e.Tool.Name != "" && e.Tool.Name != line {
+			line += ": " + e.Tool.Name
 		}
-		return []string{printable(said)}
+		return []string{printable(line)}
 	}
 	var lines []string
 	for _, d := range e.Details[:min(len(e.Details), maxErrors)] {
@@ -121,7 +121,7 @@ func (e *Error) summary() []string {
 
 // isPlain tells a name that is fit to be a file's: letters, digits, _ and -, at most 64, the first no sign. (A regular
 // expression with such a bound costs every process its compilation.)
-func isPlain(name string) bool {
+func isFileName(name string) bool {
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 		if !letter && (i == 0 || r != '_' && r != '-') {
@@ -151,7 +151,7 @@ func (s *Sessions) update(name string, change func(*session) (changed bool)) {
 
 	path := filepath.Join(s.Dir, fileName(name)+".json")
 	s.read(path)
-	if change(&s.last.is) {
+	if change(&s.last.session) {
 		s.write(path)
 	} else if s.last.file != nil && s.now().Sub(s.last.file.ModTime()) > sessionRefresh {
 		_ = os.Chtimes(path, time.Time{}, s.now())
@@ -161,26 +161,26 @@ func (s *Sessions) update(name string, change func(*session) (changed bool)) {
 
 // read makes the session in a file the last one. What is too old or damaged is no memory.
 func (s *Sessions) read(path string) {
-	there, err := os.Stat(path)
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.sweep() // a new session is the moment to forget old ones
 	}
-	if err != nil || s.now().Sub(there.ModTime()) >= sessionTTL {
+	if err != nil || s.now().Sub(info.ModTime()) >= sessionTTL {
 		s.last = lastSession{}
 		return
 	}
-	if l := s.last.file; l != nil && os.SameFile(l, there) && l.Size() == there.Size() && l.ModTime().Equal(there.ModTime()) {
+	if l := s.last.file; l != nil && os.SameFile(l, info) && l.Size() == info.Size() && l.ModTime().Equal(info.ModTime()) {
 		return
 	}
-	s.last = lastSession{file: there}
-	if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, &s.last.is) != nil {
+	s.last = lastSession{file: info}
+	if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, &s.last.session) != nil {
 		s.last = lastSession{}
 	}
 }
 
 // write puts the last session into its file.
 func (s *Sessions) write(path string) {
-	data, err := json.Marshal(s.last.is)
+	data, err := json.Marshal(s.last.session)
 	if err != nil {
 		return
 	}
@@ -219,7 +219,7 @@ func (s *Sessions) saveResult(name, callID string, data []byte) bool {
 
 // Result returns a whole result that was kept for a session.
 func (s *Sessions) Result(name, callID string) ([]byte, error) {
-	if s == nil || s.Dir == "" || !isPlain(callID) {
+	if s == nil || s.Dir == "" || !isFileName(callID) {
 		return nil, Errorf(NotFound, "no result is kept for call %s", printable(callID))
 	}
 	path := filepath.Join(s.Dir, "results", fileName(name)+"."+callID+".json")
@@ -262,7 +262,7 @@ func fileName(name string) string {
 	switch {
 	case name == "":
 		return "none"
-	case isPlain(name):
+	case isFileName(name):
 		return "s-" + name
 	}
 	sum := sha256.Sum256([]byte(name))
