@@ -43,20 +43,20 @@ var broken = map[string]struct {
 	says string
 	make func(f *fake) host.Provider
 }{
-	"name":                {"is none that can be typed", func(f *fake) host.Provider { f.info.Name, f.manifest.Name = "a.b", "a.b"; return f }},
-	"name with __":        {"is none that can be typed", func(f *fake) host.Provider { f.info.Name, f.manifest.Name = "a__b", "a__b"; return f }},
-	"no version":          {"must all say something", func(f *fake) host.Provider { f.info.Version, f.manifest.Version = "", ""; return f }},
-	"no brief":            {"must all say something", func(f *fake) host.Provider { f.info.Brief = ""; return f }},
-	"no digest":           {"exactly what is compiled in has none", func(f *fake) host.Provider { f.info.Digest = ""; return f }},
-	"builtin with digest": {"exactly what is compiled in has none", func(f *fake) host.Provider { f.info.Kind = manifest.KindBuiltin; return f }},
+	"name":                {"cannot be typed on a command line", func(f *fake) host.Provider { f.info.Name, f.manifest.Name = "a.b", "a.b"; return f }},
+	"name with __":        {"cannot be typed on a command line", func(f *fake) host.Provider { f.info.Name, f.manifest.Name = "a__b", "a__b"; return f }},
+	"no version":          {"must not be empty", func(f *fake) host.Provider { f.info.Version, f.manifest.Version = "", ""; return f }},
+	"no brief":            {"must not be empty", func(f *fake) host.Provider { f.info.Brief = ""; return f }},
+	"no digest":           {"providers must have a digest unless they are built in", func(f *fake) host.Provider { f.info.Digest = ""; return f }},
+	"builtin with digest": {"providers must have a digest unless they are built in", func(f *fake) host.Provider { f.info.Kind = manifest.KindBuiltin; return f }},
 	"count of groups":     {"info counts 7 groups", func(f *fake) host.Provider { f.info.Groups = 7; return f }},
 	"count of tools":      {"info counts 7 tools", func(f *fake) host.Provider { f.info.Tools = 7; return f }},
-	"other manifest":      {"the manifest is of shop 2.0.0", func(f *fake) host.Provider { f.manifest.Version = "2.0.0"; return f }},
+	"other manifest":      {"the manifest is that of shop 2.0.0", func(f *fake) host.Provider { f.manifest.Version = "2.0.0"; return f }},
 	"unsorted names":      {"names are not sorted", func(f *fake) host.Provider { return unsorted{f} }},
 	"a name too many":     {"names and lists differ", func(f *fake) host.Provider { return oneMore{f} }},
-	"count in a group":    {"counts 9 tools and lists 3", func(f *fake) host.Provider { return miscounted{f} }},
+	"count in a group":    {"counts 9 tools but lists 3", func(f *fake) host.Provider { return miscounted{f} }},
 	"unstable list":       {"changes between two calls", func(f *fake) host.Provider { return &unstable{fake: f} }},
-	"signature":           {"a signature begins with the bare name", func(f *fake) host.Provider { return unsigned{f} }},
+	"signature":           {"the signature must begin with the bare name", func(f *fake) host.Provider { return unsigned{f} }},
 	"case":                {"is not found without regard to case", func(f *fake) host.Provider { return exact{f} }},
 	"unknown tool":        {"expected nothing and no error", func(f *fake) host.Provider { return inventive{f} }},
 	"effect":              {`effect "harmless"`, func(f *fake) host.Provider { f.manifest.Tools[0].Effect = "harmless"; return f }},
@@ -69,11 +69,11 @@ var broken = map[string]struct {
 	"no segment":          {"search", func(f *fake) host.Provider { return unindexed{f} }},
 	"another's segment":   {"searching for", func(f *fake) host.Provider { return misindexed{f} }},
 	"wrong result":        {"expected {\"id\":1}", func(f *fake) host.Provider { f.handlers["add"] = answers(`{"id":2}`); return f }},
-	"no JSON":             {"the result is no JSON", func(f *fake) host.Provider { f.handlers["add"] = answers(`{"id":`); return f }},
+	"no JSON":             {"the result is not valid JSON", func(f *fake) host.Provider { f.handlers["add"] = answers(`{"id":`); return f }},
 	"no result":           {"panic|nil|no result", func(f *fake) host.Provider { f.handlers["add"] = nothing; return f }},
 	"wrong error":         {"expected not_found", func(f *fake) host.Provider { f.handlers["order.cancel"] = plainError; return f }},
-	"deaf when cancelled": {"ended well although its context was over", func(f *fake) host.Provider { return deaf{f} }},
-	"deaf when slow":      {"goes on although its context is over", func(f *fake) host.Provider { f.handlers["order.slow"] = forever; return f }},
+	"deaf when cancelled": {"the call succeeded although its context had ended", func(f *fake) host.Provider { return deaf{f} }},
+	"deaf when slow":      {"the call continues although its context has ended", func(f *fake) host.Provider { f.handlers["order.slow"] = forever; return f }},
 	"race":                {"DATA RACE", func(f *fake) host.Provider { return &racy{fake: f} }},
 }
 
@@ -206,7 +206,7 @@ func TestProvidertestCatches(t *testing.T) {
 				t.Fatalf("it passed:\n%s", out)
 			}
 			if !slices.ContainsFunc(strings.Split(b.says, "|"), func(s string) bool { return strings.Contains(string(out), s) }) {
-				t.Errorf("%q is not said:\n%s", b.says, out)
+				t.Errorf("the report does not contain %q:\n%s", b.says, out)
 			}
 		})
 	}
