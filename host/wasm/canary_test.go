@@ -18,14 +18,8 @@ const (
 	overrunLimit = 20 * time.Millisecond
 )
 
-// busyFactor is how many times a promised limit a measurement may take. An ordinary run shares the machine and only
-// asserts that calls end; with PARLEY_HAMMER the machine is expected to be idle.
-var busyFactor = func() time.Duration {
-	if hammer {
-		return 10
-	}
-	return 250
-}()
+// busyFactor is how many times a promised limit a measurement may take, so that an ordinary run may share the machine.
+const busyFactor = 10
 
 // skipWithRace skips a test under the race detector: one that measures time, or that computes much and has no
 // concurrency.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// hammer is set by PARLEY_HAMMER: tests then run everything instead of a sample, and assert the promised times.
+// hammer is set by PARLEY_HAMMER: tests then run everything instead of a sample.
 var hammer = os.Getenv("PARLEY_HAMMER") != ""
 
 // sample returns a fixed sample of all: the first of each class and every nth item. With PARLEY_HAMMER it returns
