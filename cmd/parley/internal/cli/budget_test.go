@@ -74,6 +74,7 @@ func TestDescribeBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	app := &App{}
 	seen, widest := 0, 0.0
 	for _, group := range append([]string{""}, groupNames(groups)...) {
 		lines, err := p.Lines(group)
@@ -91,7 +92,7 @@ func TestDescribeBudget(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				raw, err := manifest.Marshal(docs)
+				raw, err := manifest.Marshal(describedTool{app.withCommands(docs.ToolDocs), app.next(docs.Next, nil)})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -160,7 +160,7 @@ func (a *App) checkPlugins() check {
 	catalog, err := a.catalog()
 	if err != nil {
 		e := host.AsError(err)
-		return check{"plugins", "fail", e.Message, strings.Join(e.Next, "; ")}
+		return check{"plugins", "fail", e.Message, strings.Join(a.next(e.Steps, e.Next), "; ")}
 	}
 	return check{Name: "plugins", Status: "ok", Detail: plural(len(catalog.Providers()), "plugin")}
 }

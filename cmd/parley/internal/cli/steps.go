@@ -80,9 +80,11 @@ func (a *App) paramWords(s host.Step) (words []string) {
 		words = append(words, "--params", shellQuote(params))
 	}
 	var positional []string
-	if catalog, err := a.catalog(); err == nil && len(s.Choose) > 0 {
-		if at, err := catalog.Find(s.Tool); err == nil && at.Tool != nil && len(words) == 0 {
-			positional = at.Tool.Positional
+	if len(s.Choose) > 0 && len(words) == 0 {
+		if catalog, err := a.catalog(); err == nil {
+			if at, err := catalog.Find(s.Tool); err == nil && at.Tool != nil {
+				positional = at.Tool.Positional
+			}
 		}
 	}
 	for i, name := range s.Choose {
