@@ -406,6 +406,60 @@ func TestResults(t *testing.T) {
 	})
 }
 
+// TestContentBlocks checks how each kind of block comes over each wire, beside data and without.
+func TestContentBlocks(t *testing.T) {
+	f, err := newFake(`{"manifest": 1, "name": "blocks", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Blocks"},
+		"tools": [{"name": "all", "docs": {"brief": "Return all"}, "effect": "read", "params": {"type": "object"}},
+		  {"name": "one", "docs": {"brief": "Return one"}, "effect": "read", "params": {"type": "object"}}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.handlers["all"] = func(context.Context, *host.Request) (*host.Result, error) {
+		return &host.Result{Data: json.RawMessage(`{"n":6}`), Content: []host.Content{
+			{Type: host.ContentText, Text: "a\u202eb"},
+			{Type: host.ContentImage, Data: "aW1n", MIME: "image/png"},
+			{Type: host.ContentAudio, Data: "c25k", MIME: "audio/wav"},
+			{Type: host.ContentResource, URI: "file:///a.txt", Text: "inside", MIME: "text/plain"},
+			{Type: host.ContentResource, URI: "file:///b.bin", Data: "Ymlu"},
+			{Type: host.ContentLink, URI: "https://example.com/", Text: "Example"},
+		}}, nil
+	}
+	f.handlers["one"] = func(context.Context, *host.Request) (*host.Result, error) {
+		return &host.Result{Data: json.RawMessage("null"), Content: []host.Content{{Type: host.ContentText, Text: "alone"}}}, nil
+	}
+	want := []string{
+		`{"type":"text","text":"{\"n\":6}"}`, `{"type":"text","text":"ab"}`,
+		`{"type":"image","mimeType":"image/png","data":"aW1n"}`, `{"type":"audio","mimeType":"audio/wav","data":"c25k"}`,
+		`{"type":"resource","resource":{"uri":"file:///a.txt","mimeType":"text/plain","text":"inside"}}`,
+		`{"type":"resource","resource":{"uri":"file:///b.bin","blob":"Ymlu"}}`,
+		`{"type":"resource_link","uri":"https://example.com/","name":"Example"}`,
+	}
+	for _, revision := range revisions {
+		s, err := newServer(mcp.Full, host.Config{Policy: trustNetwork}, nil, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fixture := &fixture{Server: s}
+		for wire, session := range map[string]*sdk.ClientSession{
+			"stdio": fixture.stdio(t, client{revision: revision}),
+			"http":  client{revision: revision}.http(t, fixture.listen(t, mcp.HTTPConfig{})),
+		} {
+			r, _ := call(t, session, "blocks__all", `{}`)
+			for i, c := range r.Content {
+				if raw, err := json.Marshal(c); err != nil || i >= len(want) || string(raw) != want[i] {
+					t.Errorf("%s %s: block %d is %s, %v", wire, revision, i, raw, err)
+				}
+			}
+			if structured, _ := json.Marshal(r.StructuredContent); len(r.Content) != len(want) || string(structured) != `{"n":6}` {
+				t.Errorf("%s %s: %d blocks, structured %s", wire, revision, len(r.Content), structured)
+			}
+			if r, text := call(t, session, "blocks__one", `{}`); len(r.Content) != 1 || text != "alone" {
+				t.Errorf("%s %s: %d blocks without data, %q", wire, revision, len(r.Content), text)
+			}
+		}
+	}
+}
+
 // TestPolicy holds that a client is held to the policy as mcp, or as one over the network.
 func TestPolicy(t *testing.T) {
 	for _, revision := range revisions {

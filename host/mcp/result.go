@@ -2,8 +2,10 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -67,8 +69,8 @@ func withWarnings(r *sdk.CallToolResult, warnings []string) *sdk.CallToolResult 
 }
 
 // successResult makes the result of a call that succeeded: binary content in the form that clients show, and the rest
-// of the data as text. An object without binary content is structured content, too. Warnings, and the documentation
-// that comes with the first use of a tool, follow as texts of their own.
+// of the data as text. An object without binary content is structured content, too. The content blocks of the result
+// follow, then warnings and the documentation that comes with the first use of a tool, as texts of their own.
 func successResult(a *host.Answer) (*sdk.CallToolResult, error) {
 	result := &sdk.CallToolResult{}
 	rest := a.Data
@@ -81,6 +83,7 @@ func successResult(a *host.Answer) (*sdk.CallToolResult, error) {
 		rest = left
 	}
 	switch {
+	case len(a.Content) > 0 && (len(a.Data) == 0 || string(a.Data) == "null"):
 	case len(result.Content) == 0:
 		data := manifest.EscapeJSON(a.Data)
 		if len(data) > 0 && data[0] == '{' {
@@ -90,11 +93,38 @@ func successResult(a *host.Answer) (*sdk.CallToolResult, error) {
 	case len(rest) > 0:
 		result.Content = append(result.Content, textContent(string(rest)))
 	}
+	for _, c := range a.Content {
+		result.Content = append(result.Content, contentBlock(c))
+	}
 	withWarnings(result, a.Warnings)
 	if a.Docs != nil {
-		result.Content = append(result.Content, textContent("About this tool, said once:\n"+strings.TrimSpace(a.Docs.Text())))
+		docs := strings.TrimSpace(a.Docs.Text())
+		result.Content = append(result.Content, textContent("About this tool, said once:\n"+docs))
 	}
 	return result, nil
+}
+
+// contentBlock maps a block of a result to MCP's.
+func contentBlock(c host.Content) sdk.Content {
+	raw, err := base64.StdEncoding.DecodeString(c.Data)
+	if err != nil {
+		return textContent(fmt.Sprintf("(%s of type %s: its data is not valid base64)", c.Type, c.MIME))
+	}
+	switch c.Type {
+	case host.ContentImage:
+		return &sdk.ImageContent{Data: raw, MIMEType: c.MIME}
+	case host.ContentAudio:
+		return &sdk.AudioContent{Data: raw, MIMEType: c.MIME}
+	case host.ContentResource:
+		resource := &sdk.ResourceContents{URI: c.URI, MIMEType: c.MIME, Blob: raw}
+		if len(raw) == 0 {
+			resource.Blob, resource.Text = nil, c.Text
+		}
+		return &sdk.EmbeddedResource{Resource: resource}
+	case host.ContentLink:
+		return &sdk.ResourceLink{URI: c.URI, Name: cmp.Or(c.Text, c.URI), MIMEType: c.MIME}
+	}
+	return textContent(c.Text)
 }
 
 // displayText renders data: a string without its quotes and control characters, anything else as JSON.
