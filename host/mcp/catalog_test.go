@@ -149,6 +149,7 @@ func TestLiveCatalog(t *testing.T) {
 
 // TestLiveModes checks what the other modes list after a change, and that no client has to listen for that.
 func TestLiveModes(t *testing.T) {
+	t.Parallel()
 	f, p := liveFixture(t, mcp.Progressive, "tea.brew", "shop.add")
 	f.SetRefreshInterval(time.Hour)
 	url := f.listen(t, mcp.HTTPConfig{})
@@ -174,6 +175,7 @@ func TestLiveModes(t *testing.T) {
 
 // TestHangUpWhileListening checks that a client on stdio that listens for changes can hang up.
 func TestHangUpWhileListening(t *testing.T) {
+	t.Parallel()
 	f, _ := liveFixture(t, mcp.Minimal)
 	const listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{` +
 		`"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +

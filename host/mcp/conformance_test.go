@@ -25,13 +25,14 @@ import (
 )
 
 // TestConformance runs the conformance suite of MCP against the server over HTTP: each scenario that a revision
-// requires of servers. The tools that it calls are those of a guest, testdata/wasm/conformance.c, on the whole way of
-// a call; what no plugin can give (sampling, roots, questions with forms of their own, resources and prompts) is
-// added to the SDK's server by extend.
+// requires of servers. The suite calls the tools of a guest, testdata/wasm/conformance.c, through a whole call. What
+// no plugin can have (sampling, roots, forms, further resources and prompts) is added to the SDK's server by extend.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	modules, node := foreign.NodeForTest(t, "../..")
 	f := newFixture(t, mcp.Full, trustNetwork)
-	s, err := newServer(mcp.Full, host.Config{Policy: trustNetwork, Sessions: &host.Sessions{Dir: t.TempDir()}}, nil, f.shop, conformanceGuest(t))
+	s, err := newServer(mcp.Full, host.Config{Policy: trustNetwork, Sessions: &host.Sessions{Dir: t.TempDir()}}, nil,
+		f.shop, conformanceGuest(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,8 @@ func TestConformance(t *testing.T) {
 	suite := func(t *testing.T, args ...string) map[string][]check {
 		t.Helper()
 		results := t.TempDir()
-		args = append([]string{filepath.Join(modules, "@modelcontextprotocol/conformance/dist/index.js"), "server", "--url", url, "--output-dir", results}, args...)
+		args = append([]string{filepath.Join(modules, "@modelcontextprotocol/conformance/dist/index.js"), "server",
+			"--url", url, "--output-dir", results}, args...)
 		out, err := exec.CommandContext(t.Context(), node, args...).CombinedOutput()
 		if ended := (&exec.ExitError{}); err != nil && !errors.As(err, &ended) {
 			t.Fatalf("%v\n%s", err, out)
@@ -50,6 +52,7 @@ func TestConformance(t *testing.T) {
 	}
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
 			checks := suite(t, "--requirements", revision)
 			for _, scenario := range required(t, modules, revision) {
 				faults := faultsOf(checks[scenario])
@@ -149,7 +152,8 @@ func conformanceGuest(t *testing.T) host.Provider {
 	engine := wasm.New(wasm.Config{HostVersion: "0.1.0"})
 	t.Cleanup(func() { _ = engine.Close(context.Background()) })
 	return engine.Provider(wasm.Source{
-		Info:     host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Tools: len(m.Tools), Digest: "sha256:" + m.Name},
+		Info: host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Tools: len(m.Tools),
+			Digest: "sha256:" + m.Name},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },
 		Wasm:     func() ([]byte, error) { return code, nil },
 		Segment:  func() ([]byte, error) { return host.BuildSegment(m.Name, host.SearchDocs(m)), nil },
@@ -183,12 +187,29 @@ func extend(t *testing.T, s *mcp.Server) {
 	addResources(e)
 	addPrompts(e.Server())
 	for name, run := range conformanceTools {
-		e.AddTool(&sdk.Tool{Name: name, Description: "A tool of the conformance suite", InputSchema: json.RawMessage(anything)}, run)
+		e.AddTool(&sdk.Tool{Name: name, Description: "A tool of the conformance suite",
+			InputSchema: json.RawMessage(anything)}, run)
 	}
+	// The suite expects a notification after each of these calls.
+	trigger := func(name string, change func()) {
+		e.AddTool(&sdk.Tool{Name: name, Description: "Change a list", InputSchema: json.RawMessage(anything)},
+			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				change()
+				return said("changed")
+			})
+	}
+	trigger("test_trigger_tool_change", func() {
+		added := &sdk.Tool{Name: "test_added", Description: "Added later", InputSchema: json.RawMessage(anything)}
+		e.Server().AddTool(added, conformanceTools["test_sampling"])
+	})
+	trigger("test_trigger_prompt_change", func() {
+		e.Server().AddPrompt(&sdk.Prompt{Name: "test_added", Description: "Added later"}, nil)
+	})
 	// The suite knows the guest's tools by their bare names.
 	e.Server().AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
-			if call, ok := r.(*sdk.CallToolRequest); ok && strings.HasPrefix(call.Params.Name, "test_") && conformanceTools[call.Params.Name] == nil {
+			if call, ok := r.(*sdk.CallToolRequest); ok && strings.HasPrefix(call.Params.Name, "test_") &&
+				!strings.HasPrefix(call.Params.Name, "test_trigger_") && conformanceTools[call.Params.Name] == nil {
 				call.Params.Name = "conformance." + call.Params.Name
 			}
 			return next(ctx, method, r)
@@ -205,7 +226,8 @@ func form(schema string) *sdk.ElicitParams {
 }
 
 func sample(prompt string) *sdk.CreateMessageParams {
-	return &sdk.CreateMessageParams{MaxTokens: 100, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: prompt}}}}
+	return &sdk.CreateMessageParams{MaxTokens: 100, Messages: []*sdk.SamplingMessage{{Role: "user",
+		Content: &sdk.TextContent{Text: prompt}}}}
 }
 
 // asks is a tool that asks while it runs, as revisions before 2026-07-28 do.
@@ -249,18 +271,21 @@ var conformanceTools = map[string]sdk.ToolHandler{
 			Data: json.RawMessage(`{"requiredCapabilities":{"sampling":{}}}`)}
 	},
 	"test_input_required_result_elicitation": returns("", sdk.InputRequestMap{"user_name": form(askName)}),
-	"test_input_required_result_sampling":    returns("", sdk.InputRequestMap{"capital_question": sample("What is the capital of France?")}),
-	"test_input_required_result_list_roots":  returns("", sdk.InputRequestMap{"client_roots": &sdk.ListRootsParams{}}),
+	"test_input_required_result_sampling": returns("",
+		sdk.InputRequestMap{"capital_question": sample("What is the capital of France?")}),
+	"test_input_required_result_list_roots": returns("", sdk.InputRequestMap{"client_roots": &sdk.ListRootsParams{}}),
 	"test_input_required_result_multiple_inputs": returns("all", sdk.InputRequestMap{
 		"user_name": form(askName), "greeting": sample("Greet"), "client_roots": &sdk.ListRootsParams{},
 	}),
-	"test_input_required_result_multi_round": func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	"test_input_required_result_multi_round": func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult,
+		error) {
 		if r.Params.RequestState == "" {
 			return returns("round 1", sdk.InputRequestMap{"step1": form(askName)})(ctx, r)
 		}
 		return returns("round 2", sdk.InputRequestMap{"step2": form(askName)})(ctx, r)
 	},
-	"test_input_required_result_capabilities": func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	"test_input_required_result_capabilities": func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult,
+		error) {
 		questions := sdk.InputRequestMap{}
 		if c := r.ClientCapabilities(); c != nil && c.Sampling != nil {
 			questions["greeting"] = sample("Greet")
@@ -288,7 +313,8 @@ func addResources(e *mcp.Extension) {
 	}
 	e.AddResource(&sdk.Resource{URI: "test://static-binary", Name: "static-binary", MIMEType: "image/png"},
 		read(sdk.ResourceContents{MIMEType: "image/png", Blob: []byte(onePixel)}))
-	e.Server().AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: "test://template/{id}/data", Name: "template"}, plain)
+	e.Server().AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: "test://template/{id}/data", Name: "template"},
+		plain)
 }
 
 func addPrompts(s *sdk.Server) {
@@ -315,15 +341,17 @@ func addPrompts(s *sdk.Server) {
 		return answer(&sdk.TextContent{Text: given["arg1"] + " and " + given["arg2"]})
 	}, "arg1", "arg2")
 	add("test_prompt_with_embedded_resource", func(given map[string]string) *sdk.GetPromptResult {
-		return answer(&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: given["resourceUri"], MIMEType: "text/plain", Text: "A text"}})
+		return answer(&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: given["resourceUri"],
+			MIMEType: "text/plain", Text: "A text"}})
 	}, "resourceUri")
 	add("test_prompt_with_image", func(map[string]string) *sdk.GetPromptResult {
 		return answer(&sdk.ImageContent{Data: []byte(onePixel), MIMEType: "image/png"})
 	})
-	s.AddPrompt(&sdk.Prompt{Name: "test_input_required_result_prompt", Description: "A prompt that asks"}, func(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-		if _, ok := r.Params.InputResponses["user_context"]; !ok {
-			return &sdk.GetPromptResult{InputRequests: sdk.InputRequestMap{"user_context": form(askName)}}, nil
-		}
-		return answer(&sdk.TextContent{Text: "A prompt in its context"}), nil
-	})
+	s.AddPrompt(&sdk.Prompt{Name: "test_input_required_result_prompt", Description: "A prompt that asks"},
+		func(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+			if _, ok := r.Params.InputResponses["user_context"]; !ok {
+				return &sdk.GetPromptResult{InputRequests: sdk.InputRequestMap{"user_context": form(askName)}}, nil
+			}
+			return answer(&sdk.TextContent{Text: "A prompt in its context"}), nil
+		})
 }

@@ -12,6 +12,9 @@ import (
 // SetRefreshInterval sets how often the server looks for changes of the catalog. Call it before clients connect.
 func (s *Server) SetRefreshInterval(d time.Duration) { s.refreshInterval = d }
 
+// SetShutdownGrace sets how long the server waits for a client when it shuts down.
+func (s *Server) SetShutdownGrace(d time.Duration) { s.shutdownGrace = d }
+
 // Extend gives a test the SDK's server of a mode, to add what no plugin can give.
 func (s *Server) Extend(mode string) (*Extension, error) {
 	m, err := s.modeServer(mode)

@@ -68,7 +68,8 @@ func serveHTTP(mode string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel(io.EOF)
 	}()
-	if err := s.HTTP(ctx, listener, mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: 2 * time.Second}); !errors.Is(err, io.EOF) {
+	cfg := mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: 2 * time.Second}
+	if err := s.HTTP(ctx, listener, cfg); !errors.Is(err, io.EOF) {
 		return err
 	}
 	return nil
@@ -132,7 +133,8 @@ func newFake(text string) (*fake, error) {
 				Kind  string
 			}
 			_ = json.Unmarshal(r.Params, &p)
-			head := map[string]string{"png": "\x89PNG\r\n\x1a\n", "wav": "RIFF\x00\x00\x00\x00WAVEfmt ", "other": "\x00\x01\x02"}[p.Kind]
+			head := map[string]string{"png": "\x89PNG\r\n\x1a\n", "wav": "RIFF\x00\x00\x00\x00WAVEfmt ",
+				"other": "\x00\x01\x02"}[p.Kind]
 			raw, _ := json.Marshal(append([]byte(head), make([]byte, p.Bytes)...))
 			return jsonData(`{"data":` + string(raw) + `,"width":3}`)
 		},
@@ -170,7 +172,8 @@ func jsonData(text string) (*host.Result, error) {
 
 func (f *fake) Info() host.Info {
 	m := f.manifest
-	return host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups), Tools: len(m.Tools), Digest: "sha256:" + m.Name + m.Version}
+	return host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups),
+		Tools: len(m.Tools), Digest: "sha256:" + m.Name + m.Version}
 }
 func (f *fake) Manifest() (*manifest.Manifest, error)    { return f.manifest, nil }
 func (f *fake) Tool(name string) (*manifest.Tool, error) { return f.manifest.Tool(name), nil }
@@ -311,7 +314,10 @@ func (c client) options() *sdk.ClientOptions {
 		o.ResourceListChangedHandler = func(context.Context, *sdk.ResourceListChangedRequest) { c.changed <- "resources" }
 	}
 	if c.progress != nil {
-		o.ProgressNotificationHandler = func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress(r.Params) }
+		o.ProgressNotificationHandler = func(_ context.Context,
+			r *sdk.ProgressNotificationClientRequest) {
+			c.progress(r.Params)
+		}
 	}
 	return o
 }
@@ -360,6 +366,7 @@ func (f *fixture) listen(t testing.TB, cfg mcp.HTTPConfig) string {
 	ended := make(chan error, 1)
 	go func() { ended <- f.HTTP(ctx, listener, cfg) }()
 	t.Cleanup(func() {
+		f.SetShutdownGrace(300 * time.Millisecond) // connections that a client opened in vain count as active
 		cancel(host.Errorf(host.Terminated, "terminated"))
 		if err := <-ended; host.AsError(err).Code != host.Terminated {
 			t.Errorf("the server ended with %v", err)
@@ -408,7 +415,8 @@ func startProcess(t testing.TB, mode string, c client) *sdk.ClientSession {
 }
 
 // forEachWire runs a test on both wires and both revisions.
-func forEachWire(t *testing.T, mode string, p policy, test func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession)) {
+func forEachWire(t *testing.T, mode string, p policy, test func(t *testing.T, f *fixture,
+	connect func(client) *sdk.ClientSession)) {
 	for _, revision := range revisions {
 		t.Run("stdio "+revision, func(t *testing.T) {
 			f := newFixture(t, mode, p)

@@ -102,7 +102,7 @@ func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig
 	}
 	_ = listener.Close()
 	s.shutdown(context.Cause(ctx))
-	last, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	last, cancel := context.WithTimeout(context.Background(), s.shutdownGrace)
 	defer cancel()
 	if server.Shutdown(last) != nil {
 		_ = server.Close()

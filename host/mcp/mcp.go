@@ -83,6 +83,7 @@ type Server struct {
 	closeWith context.CancelCauseFunc
 
 	refreshInterval time.Duration
+	shutdownGrace   time.Duration
 
 	mu           sync.Mutex
 	modes        map[string]*modeServer
@@ -110,8 +111,8 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, id: newID(), key: make([]byte, 32),
 		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),
 		requests: make(chan struct{}, maxRequests), largeBodies: make(chan struct{}, maxLarge),
-		refreshInterval: refreshInterval,
-		modes:           map[string]*modeServer{}, redeemed: map[string]time.Time{},
+		refreshInterval: refreshInterval, shutdownGrace: shutdownGrace,
+		modes: map[string]*modeServer{}, redeemed: map[string]time.Time{},
 	}
 	_, _ = rand.Read(s.key)
 	s.closing, s.closeWith = context.WithCancelCause(context.Background())

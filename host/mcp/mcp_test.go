@@ -66,11 +66,12 @@ func stdioResult(t testing.TB, s *mcp.Server, method string) string {
 	return ""
 }
 
-// TestGoldenLists holds what each mode lists, byte for byte from run to run.
+// TestGoldenLists compares what each mode lists with a golden file, byte for byte, in two runs.
 func TestGoldenLists(t *testing.T) {
 	for _, mode := range mcp.Modes() {
 		list := func() string {
-			return stdioResult(t, newFixture(t, mode, defaultPolicy, "shop.order.cancel", "shop__add", "shop.add").Server, "tools/list")
+			return stdioResult(t, newFixture(t, mode, defaultPolicy, "shop.order.cancel", "shop__add", "shop.add").Server,
+				"tools/list")
 		}
 		seen := list()
 		if again := list(); again != seen {
@@ -111,11 +112,16 @@ func manyTools(t testing.TB, name string, n int) *fake {
 	return f
 }
 
-// TestMinimalIsConstant holds the cost of minimal mode at ten and at ten thousand tools, and that full mode comes in
-// pages.
+// TestMinimalIsConstant checks that minimal mode costs the same at 20 and at 3,000 tools (with PARLEY_HAMMER set,
+// 10,000), and that full mode comes in pages.
 func TestMinimalIsConstant(t *testing.T) {
+	t.Parallel()
 	var sizes []int
-	for _, n := range []int{10, 5000} {
+	large, paged := 1500, 1100
+	if os.Getenv("PARLEY_HAMMER") != "" {
+		large, paged = 5000, 2500
+	}
+	for _, n := range []int{10, large} {
 		s, err := newServer(mcp.Minimal, host.Config{}, nil, manyTools(t, "many", n), manyTools(t, "more", n))
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +133,7 @@ func TestMinimalIsConstant(t *testing.T) {
 	}
 	t.Logf("minimal: %d bytes, %d tokens", sizes[0], sizes[0]*2/9)
 
-	s, err := newServer(mcp.Full, host.Config{}, nil, manyTools(t, "many", 2500))
+	s, err := newServer(mcp.Full, host.Config{}, nil, manyTools(t, "many", paged))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,13 +142,14 @@ func TestMinimalIsConstant(t *testing.T) {
 	if err != nil || page.NextCursor == "" || len(page.Tools) != 1000 {
 		t.Errorf("the first page holds %d tools, %v", len(page.Tools), err)
 	}
-	if names := listed(t, session); len(names) != 2503 || !slices.IsSorted(names) {
+	if names := listed(t, session); len(names) != paged+3 || !slices.IsSorted(names) {
 		t.Errorf("all pages hold %d tools", len(names))
 	}
 }
 
-// TestProgressiveBudget holds 22 pinned tools within 1,200 tokens.
+// TestProgressiveBudget checks that 22 pinned tools cost at most 1,200 tokens.
 func TestProgressiveBudget(t *testing.T) {
+	t.Parallel()
 	var pinned []string
 	for i := range 22 {
 		pinned = append(pinned, fmt.Sprintf("many.tool%05d", i))
@@ -160,6 +167,7 @@ func TestProgressiveBudget(t *testing.T) {
 }
 
 func TestInstructions(t *testing.T) {
+	t.Parallel()
 	var providers []host.Provider
 	for i := range 60 {
 		providers = append(providers, manyTools(t, fmt.Sprintf("plugin%02d", i), 1))
@@ -179,7 +187,7 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// TestInvalidConfig holds that an unknown mode names the three, and that pins that are none are refused.
+// TestInvalidConfig checks that the error for an unknown mode names all modes, and that pinned names must be tools.
 func TestInvalidConfig(t *testing.T) {
 	_, err := newServer("tiny", host.Config{}, nil)
 	if e := host.AsError(err); e.Code != host.InvalidArgs || !strings.Contains(e.Message, "minimal, progressive, full") {
@@ -188,13 +196,14 @@ func TestInvalidConfig(t *testing.T) {
 	for pin, want := range map[string]string{"shop.ad": "shop.add", "shop.order": "", "shop": ""} {
 		_, err := newServer(mcp.Minimal, host.Config{}, []string{pin})
 		e := host.AsError(err)
-		if err == nil || e.Code != host.ConfigError || !strings.Contains(e.Message, "pinned_tools") || want != "" && e.DidYouMean[0].Name != want {
+		if err == nil || e.Code != host.ConfigError || !strings.Contains(e.Message, "pinned_tools") || want != "" &&
+			e.DidYouMean[0].Name != want {
 			t.Errorf("pinned %s: %v", pin, err)
 		}
 	}
 }
 
-// TestEveryToolInEveryMode holds that the same calls are accepted whatever is listed, by each name that a tool has.
+// TestEveryToolInEveryMode checks that every mode accepts the same calls, by each name of a tool.
 func TestEveryToolInEveryMode(t *testing.T) {
 	for _, mode := range mcp.Modes() {
 		f := newFixture(t, mode, defaultPolicy, "shop.add")
@@ -234,7 +243,7 @@ func allText(r *sdk.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
-// TestMetaTools drives the three tools on every wire: search, describe, call, and what is wrong with each.
+// TestMetaTools searches, describes and calls on every wire, correctly and wrongly.
 func TestMetaTools(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
@@ -276,7 +285,8 @@ func TestMetaTools(t *testing.T) {
 				t.Errorf("%s %s fails with %s, expected %q", c.name, c.arguments, text, c.want)
 			}
 		}
-		if _, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "shop__ad"}); err == nil || !strings.Contains(err.Error(), "unknown tool") {
+		if _, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "shop__ad"}); err == nil ||
+			!strings.Contains(err.Error(), "unknown tool") {
 			t.Errorf("an unknown tool: %v", err)
 		}
 		if r, text := call(t, s, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"},"options":{"dry_run":true}}`); r.IsError || !strings.Contains(text, `"dry_run":true`) || strings.Contains(f.shop.callLog(), "add") {
@@ -285,8 +295,8 @@ func TestMetaTools(t *testing.T) {
 	})
 }
 
-// TestSessionDocs holds when documentation comes: tier 2 with the first use or mistake, tier 3 with the second, then
-// none.
+// TestSessionDocs checks when documentation comes along: tier 2 with the first use or mistake, tier 3 with the
+// second, then none.
 func TestSessionDocs(t *testing.T) {
 	forEachWire(t, mcp.Progressive, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
@@ -297,7 +307,8 @@ func TestSessionDocs(t *testing.T) {
 			if e.Docs != nil {
 				got = e.Docs.Tier
 			}
-			if got != want || !strings.Contains(e.Marked, "3 // ✗ /tags/1: expected string, got number") || (i > 0) != slices.Contains(e.Earlier, "/tags/1: expected string") {
+			if got != want || !strings.Contains(e.Marked, "3 // ✗ /tags/1: expected string, got number") ||
+				(i > 0) != slices.Contains(e.Earlier, "/tags/1: expected string") {
 				t.Errorf("failure %d: tier %d of %d, earlier %q, marked\n%s", i+1, got, want, e.Earlier, e.Marked)
 			}
 		}
@@ -317,7 +328,8 @@ func TestSessionDocs(t *testing.T) {
 	})
 }
 
-// TestStatelessSessions holds that a client is known by what it says in _meta, else by its token, else not at all.
+// TestStatelessSessions checks how the session of a client is identified on the stateless wire: by _meta, or else by
+// its token, or else not at all.
 func TestStatelessSessions(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -360,7 +372,7 @@ func TestStatelessSessions(t *testing.T) {
 	}
 }
 
-// TestResults holds the forms of results: text, structured, binary, and cut with the whole kept.
+// TestResults checks the forms of results: text, structured, binary, and one that is cut and can be read whole.
 func TestResults(t *testing.T) {
 	forEachWire(t, mcp.Full, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
@@ -377,8 +389,10 @@ func TestResults(t *testing.T) {
 			t.Errorf("a sound: %+v", r.Content[0])
 		}
 		r, _ = call(t, s, "call_tool", `{"name":"shop.picture","arguments":{"kind":"other"}}`)
-		if blob, ok := r.Content[0].(*sdk.EmbeddedResource); !ok || blob.Resource.MIMEType != "image/png" && !strings.HasPrefix(string(blob.Resource.Blob), "\x00\x01\x02") {
-			if image, ok := r.Content[0].(*sdk.ImageContent); !ok || base64.StdEncoding.EncodeToString(image.Data)[:4] != "AAEC" {
+		if blob, ok := r.Content[0].(*sdk.EmbeddedResource); !ok || blob.Resource.MIMEType != "image/png" &&
+			!strings.HasPrefix(string(blob.Resource.Blob), "\x00\x01\x02") {
+			if image, ok := r.Content[0].(*sdk.ImageContent); !ok ||
+				base64.StdEncoding.EncodeToString(image.Data)[:4] != "AAEC" {
 				t.Errorf("something else: %+v", r.Content[0])
 			}
 		}
@@ -390,7 +404,8 @@ func TestResults(t *testing.T) {
 			ShownBytes int    `json:"shown_bytes"`
 			Next       string `json:"next"`
 		}
-		if err := json.Unmarshal([]byte(text), &cut); err != nil || !cut.Truncated || cut.ShownBytes > mcp.DefaultMaxBytes || cut.TotalBytes != 100011 || r.IsError {
+		if err := json.Unmarshal([]byte(text), &cut); err != nil || !cut.Truncated ||
+			cut.ShownBytes > mcp.DefaultMaxBytes || cut.TotalBytes != 100011 || r.IsError {
 			t.Fatalf("a large result: %.200s", text)
 		}
 		whole, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: cut.Next})
@@ -400,14 +415,16 @@ func TestResults(t *testing.T) {
 		if r, text := call(t, s, "call_tool", `{"name":"shop.large","arguments":{"bytes":100000},"options":{"max_bytes":200000}}`); r.IsError || len(text) != 100011 {
 			t.Errorf("with max_bytes: %d bytes", len(text))
 		}
-		if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "parley://result/c0000000000000000"}); err == nil || !strings.Contains(err.Error(), "no result is kept") {
+		missing := &sdk.ReadResourceParams{URI: "parley://result/c0000000000000000"}
+		if _, err := s.ReadResource(t.Context(), missing); err == nil || !strings.Contains(err.Error(), "no result is kept") {
 			t.Errorf("a result that is not kept: %v", err)
 		}
 	})
 }
 
-// TestContentBlocks checks how each kind of block comes over each wire, beside data and without.
+// TestContentBlocks checks how each kind of content block arrives on each wire, with and without data.
 func TestContentBlocks(t *testing.T) {
+	t.Parallel()
 	f, err := newFake(`{"manifest": 1, "name": "blocks", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Blocks"},
 		"tools": [{"name": "all", "docs": {"brief": "Return all"}, "effect": "read", "params": {"type": "object"}},
 		  {"name": "one", "docs": {"brief": "Return one"}, "effect": "read", "params": {"type": "object"}}]}`)
@@ -425,7 +442,8 @@ func TestContentBlocks(t *testing.T) {
 		}}, nil
 	}
 	f.handlers["one"] = func(context.Context, *host.Request) (*host.Result, error) {
-		return &host.Result{Data: json.RawMessage("null"), Content: []host.Content{{Type: host.ContentText, Text: "alone"}}}, nil
+		alone := []host.Content{{Type: host.ContentText, Text: "alone"}}
+		return &host.Result{Data: json.RawMessage("null"), Content: alone}, nil
 	}
 	want := []string{
 		`{"type":"text","text":"{\"n\":6}"}`, `{"type":"text","text":"ab"}`,
@@ -460,8 +478,9 @@ func TestContentBlocks(t *testing.T) {
 	}
 }
 
-// TestPolicy holds that a client is held to the policy as mcp, or as one over the network.
+// TestPolicy checks that the policy sees a client on stdio as local and one over HTTP as remote.
 func TestPolicy(t *testing.T) {
+	t.Parallel()
 	for _, revision := range revisions {
 		f := newFixture(t, mcp.Minimal, defaultPolicy)
 		near := f.stdio(t, client{revision: revision})
@@ -477,7 +496,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestConfirm holds that a person is asked before what is destructive, and that nothing runs without a yes.
+// TestConfirm checks that a person is asked before a destructive call, and that nothing runs without consent.
 func TestConfirm(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
@@ -494,7 +513,8 @@ func TestConfirm(t *testing.T) {
 	})
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
-		if e := fails(t, connect(client{answer: "decline"}), "call_tool", cancel, "denied"); e.ExitCode != 82 || !strings.Contains(e.Message, "was not confirmed") {
+		if e := fails(t, connect(client{answer: "decline"}), "call_tool", cancel, "denied"); e.ExitCode != 82 ||
+			!strings.Contains(e.Message, "was not confirmed") {
 			t.Errorf("declined: %+v", e)
 		}
 		if f.shop.callLog() != "" {
@@ -503,7 +523,8 @@ func TestConfirm(t *testing.T) {
 	})
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
-		if e := fails(t, connect(client{}), "call_tool", cancel, "denied"); e.ExitCode != 82 || !strings.Contains(e.Message, "this client cannot ask") {
+		if e := fails(t, connect(client{}), "call_tool", cancel, "denied"); e.ExitCode != 82 ||
+			!strings.Contains(e.Message, "this client cannot ask") {
 			t.Errorf("a client that cannot ask: %+v", e)
 		}
 		if f.shop.callLog() != "" {
@@ -512,8 +533,8 @@ func TestConfirm(t *testing.T) {
 	})
 }
 
-// TestConfirmWithinACall holds that a plugin's call of what is destructive is asked about where the wire can ask
-// half-way, and denied where not.
+// TestConfirmWithinACall checks a plugin's call of a destructive tool: the person is asked in revisions that can ask
+// during a call, and in the others the call is denied.
 func TestConfirmWithinACall(t *testing.T) {
 	both := policy(func(a host.Ask) (host.Decision, error) {
 		d, err := trustNetwork(a)
@@ -534,14 +555,15 @@ func TestConfirmWithinACall(t *testing.T) {
 	}
 }
 
-// TestConfirmationHoldsOnce holds that an answer to a question is good for the very call that was asked about, once.
+// TestConfirmationHoldsOnce checks that a reply is valid once, for the very call that was asked about.
 func TestConfirmationHoldsOnce(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	toServer := client{revision: "2026-07-28", answer: "accept"}
 	o := toServer.options()
 	o.MultiRoundTrip = &sdk.MultiRoundTripOptions{Disabled: true}
 	s, err := sdk.NewClient(&sdk.Implementation{Name: "Test Client", Version: "1"}, o).
-		Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.listen(t, mcp.HTTPConfig{}), MaxRetries: -1}, &sdk.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
+		Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.listen(t, mcp.HTTPConfig{}), MaxRetries: -1},
+			&sdk.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -569,13 +591,14 @@ func TestConfirmationHoldsOnce(t *testing.T) {
 	if f.shop.callLog() != "" {
 		t.Errorf("it ran %s", f.shop.callLog())
 	}
-	if r, err := try(1, asked.RequestState, true); err != nil || r.IsError || f.shop.callLog() != "mcp:Test-Client order.cancel" {
+	if r, err := try(1, asked.RequestState, true); err != nil || r.IsError ||
+		f.shop.callLog() != "mcp:Test-Client order.cancel" {
 		t.Errorf("the answer: %+v %v", r, err)
 	}
 	refused("the answer again", 1, asked.RequestState)
 }
 
-// TestCancellation holds that a client that gives up ends the tool.
+// TestCancellation checks that a call ends when its client cancels it.
 func TestCancellation(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		started := make(chan struct{}, 1)
@@ -598,7 +621,8 @@ func TestCancellation(t *testing.T) {
 	})
 }
 
-// TestProgress holds that progress comes to the client that asked for it, ever further, without what hides in it.
+// TestProgress checks that the client that asked for it receives progress, which only increases and has no control
+// characters.
 func TestProgress(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		seen := make(chan string, 10)
@@ -627,7 +651,7 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestDocuments holds the resources: plugins, groups and tools, and what is not there.
+// TestDocuments reads resources: plugins, groups, tools, and URIs that do not exist.
 func TestDocuments(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
@@ -652,18 +676,21 @@ func TestDocuments(t *testing.T) {
 			}
 		}
 		for uri, want := range map[string]string{
-			"parley://docs/shop/ad": "no tool", "parley://docs/": "not found", "parley://docs/none/x": "no plugin", "parley://docs/shop/add?tier=9": "tier", "parley://docs/shop/add?tier=x": "tier",
-			"parley://other/x": "not found", "file:///etc/passwd": "not found", "parley://result/../../x": "not found", "parley://result/x": "no result",
+			"parley://docs/shop/ad": "no tool", "parley://docs/": "not found", "parley://docs/none/x": "no plugin",
+			"parley://docs/shop/add?tier=9": "tier", "parley://docs/shop/add?tier=x": "tier",
+			"parley://other/x": "not found", "file:///etc/passwd": "not found", "parley://result/../../x": "not found",
+			"parley://result/x": "no result",
 		} {
-			if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, expected %q", uri, err, want)
 			}
 		}
 	})
 }
 
-// TestResultTypes holds that each result of 2026-07-28 says whether it is complete, also where a call was led
-// elsewhere.
+// TestResultTypes checks that each result of 2026-07-28 says whether it is complete, including calls that were routed
+// to call_tool.
 func TestResultTypes(t *testing.T) {
 	const about = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}}`
 	requests := [][2]string{
@@ -701,7 +728,7 @@ func TestResultTypes(t *testing.T) {
 	}
 }
 
-// TestPromptsAndCompletion holds the prompts that tutorials make, and the completion of names and values.
+// TestPromptsAndCompletion checks the prompts made of tutorials, and the completion of names and values.
 func TestPromptsAndCompletion(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
@@ -719,7 +746,9 @@ func TestPromptsAndCompletion(t *testing.T) {
 		if got := text("learn_shop", nil); !strings.Contains(got, `call_tool {"name":"shop.add","arguments":{"count":2,"title":"tea"}}`) || !strings.Contains(got, "It fails with exit code 10") {
 			t.Errorf("the tutorial is\n%s", got)
 		}
-		if got := text("use_tool", map[string]string{"tool": "shop.add", "parameter": "size", "value": "small"}); !strings.Contains(got, "shop.add with size = small") || !strings.Contains(got, "title: string") {
+		given := map[string]string{"tool": "shop.add", "parameter": "size", "value": "small"}
+		if got := text("use_tool", given); !strings.Contains(got, "shop.add with size = small") ||
+			!strings.Contains(got, "title: string") {
 			t.Errorf("use_tool says\n%s", got)
 		}
 		if got := text("use_tool", map[string]string{"tool": "shop.ad"}); !strings.Contains(got, "no tool or group ad") {
@@ -732,13 +761,19 @@ func TestPromptsAndCompletion(t *testing.T) {
 			known map[string]string
 			want  string
 		}{
-			{&sdk.CompleteReference{Type: "ref/resource", URI: "parley://docs/{plugin}/{tool}{?tier}"}, "plugin", "s", nil, "shop"},
-			{&sdk.CompleteReference{Type: "ref/resource", URI: "parley://docs/{plugin}/{tool}{?tier}"}, "tool", "order.c", map[string]string{"plugin": "shop"}, "order.cancel"},
-			{&sdk.CompleteReference{Type: "ref/resource", URI: "parley://docs/{plugin}/{tool}{?tier}"}, "tier", "", nil, "1 2 3"},
+			{&sdk.CompleteReference{Type: "ref/resource", URI: "parley://docs/{plugin}/{tool}{?tier}"}, "plugin", "s", nil,
+				"shop"},
+			{&sdk.CompleteReference{Type: "ref/resource", URI: "parley://docs/{plugin}/{tool}{?tier}"}, "tool", "order.c",
+				map[string]string{"plugin": "shop"}, "order.cancel"},
+			{&sdk.CompleteReference{Type: "ref/resource", URI: "parley://docs/{plugin}/{tool}{?tier}"}, "tier", "", nil,
+				"1 2 3"},
 			{&sdk.CompleteReference{Type: "ref/prompt", Name: "use_tool"}, "tool", "cancel", nil, "shop.order.cancel"},
-			{&sdk.CompleteReference{Type: "ref/prompt", Name: "use_tool"}, "parameter", "", map[string]string{"tool": "shop.add"}, "count size tags title"},
-			{&sdk.CompleteReference{Type: "ref/prompt", Name: "use_tool"}, "value", "", map[string]string{"tool": "shop.add", "parameter": "size"}, "small medium large"},
-			{&sdk.CompleteReference{Type: "ref/prompt", Name: "use_tool"}, "value", "", map[string]string{"tool": "shop.none", "parameter": "size"}, ""},
+			{&sdk.CompleteReference{Type: "ref/prompt", Name: "use_tool"}, "parameter", "",
+				map[string]string{"tool": "shop.add"}, "count size tags title"},
+			{&sdk.CompleteReference{Type: "ref/prompt", Name: "use_tool"}, "value", "", map[string]string{"tool": "shop.add",
+				"parameter": "size"}, "small medium large"},
+			{&sdk.CompleteReference{Type: "ref/prompt", Name: "use_tool"}, "value", "",
+				map[string]string{"tool": "shop.none", "parameter": "size"}, ""},
 		} {
 			p := &sdk.CompleteParams{Ref: c.ref, Argument: sdk.CompleteParamsArgument{Name: c.name, Value: c.typed}}
 			if c.known != nil {
@@ -755,7 +790,7 @@ func TestPromptsAndCompletion(t *testing.T) {
 	})
 }
 
-// TestLongNames holds that names are what model APIs accept, and lead back to their tools.
+// TestLongNames checks that listed names fit the limits of model APIs, and that calls by them find their tools.
 func TestLongNames(t *testing.T) {
 	long := "a" + strings.Repeat("b", 70)
 	f, err := newFake(`{"manifest":1,"name":"wide","version":"1.0.0","kind":"parley/1","docs":{"brief":"Long names"},"tools":[{"name":"` + long + `","docs":{"brief":"Do it"},"effect":"read","params":{"type":"object"}}]}`)
@@ -775,8 +810,8 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestClientResults: a client within the process is answered with what goes over the wire, in each mode, and an error
-// is one.
+// TestClientResults checks that a client within the process receives the bytes that go over the wire, in each mode,
+// and protocol errors as errors.
 func TestClientResults(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, defaultPolicy, "shop.add")
 	for _, mode := range mcp.Modes() {
@@ -785,13 +820,15 @@ func TestClientResults(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := c.Request(t.Context(), "tools/list", struct{}{})
-		if want := stdioResult(t, newFixture(t, mode, defaultPolicy, "shop.add").Server, "tools/list"); err != nil || string(got) != want {
+		if want := stdioResult(t, newFixture(t, mode, defaultPolicy, "shop.add").Server, "tools/list"); err != nil ||
+			string(got) != want {
 			t.Errorf("%s: %v\n%s\nthe wire has\n%s", mode, err, got, want)
 		}
 		if _, err := c.Request(t.Context(), "tools/fly", struct{}{}); err == nil {
 			t.Errorf("%s: a method that does not exist was answered", mode)
 		}
-		if got, err = c.Request(t.Context(), "tools/call", map[string]any{"name": "describe_tool", "arguments": map[string]any{"name": "shop.add"}}); err != nil || !strings.Contains(string(got), "shop.add") {
+		if got, err = c.Request(t.Context(), "tools/call", map[string]any{"name": "describe_tool",
+			"arguments": map[string]any{"name": "shop.add"}}); err != nil || !strings.Contains(string(got), "shop.add") {
 			t.Errorf("%s: %v, %s", mode, err, got)
 		}
 		c.Close()

@@ -60,7 +60,7 @@ func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 		go session.Close() // it waits for responses that a client may never read
 		select {
 		case <-ended:
-		case <-time.After(shutdownGrace):
+		case <-time.After(s.shutdownGrace):
 		}
 		return context.Cause(ctx)
 	}
@@ -79,7 +79,7 @@ func hungUp(ctx context.Context) context.Context {
 }
 
 func (s *Server) shutdown(cause error) {
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), s.shutdownGrace)
 	defer cancel()
 	s.Shutdown(ctx, cause)
 }

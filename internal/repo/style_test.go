@@ -22,7 +22,7 @@ const maxColumns = 120
 // line does; none is added.
 var longLines = []string{
 	"cdp/internal/keeper", "cmd/parley", "cmd/parley/internal/cli",
-	"host", "host/audit", "host/mcp", "host/policy",
+	"host", "host/audit", "host/policy",
 }
 
 // TestLinesAreShort holds lines of Go to maxColumns. Lines of a raw string and generated files may be longer.
