@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"strings"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
 )
 
 // A program that installs a plugin and calls it. Its main begins with [parley.Child].
@@ -85,4 +89,36 @@ func ExampleParley_List() {
 	// cdp
 	// json
 	// text
+}
+
+// An MCP endpoint beside another route in one mux. Clients send the token.
+func ExampleParley_MCP() {
+	home, _ := os.MkdirTemp("", "parley")
+	defer os.RemoveAll(home)
+	p := parley.New(parley.Config{Home: home})
+	defer p.Close()
+	server, err := p.MCP(mcp.Config{Mode: mcp.Minimal})
+	if err != nil {
+		log.Fatal(err)
+	}
+	handler, err := server.Handler(mcp.Minimal, mcp.HTTPConfig{Tokens: []string{"a token of at least 16 bytes"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", handler)
+	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	web := httptest.NewServer(mux)
+	defer web.Close()
+	for _, path := range []string{"/health", "/mcp"} {
+		response, err := http.Post(web.URL+path, "application/json", strings.NewReader("{}"))
+		if err != nil {
+			log.Fatal(err)
+		}
+		response.Body.Close()
+		fmt.Println(path, response.StatusCode)
+	}
+	// Output:
+	// /health 200
+	// /mcp 401
 }

@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -58,7 +59,8 @@ type Config struct {
 	// Session is the session of the calls of this program. "" means none: nothing is remembered.
 	Session string
 	Traces  Traces
-	// Confirm asks a person to confirm a call. Nil means that nobody can be asked: such calls are denied.
+	// Confirm asks a person to confirm a call. Nil means that the client is asked about calls over MCP, and that nobody
+	// can be asked about others: those are denied.
 	Confirm func(ctx context.Context, ask host.Ask, reason string) (bool, error)
 	// Notice takes what a person should know and that is not part of a result, such as a first compilation. It may be nil.
 	Notice func(text string)
@@ -105,6 +107,9 @@ func New(cfg Config) *Parley {
 		cfg.Debug = func(string, ...any) {}
 	} else {
 		cfg.debugging = true
+	}
+	if cfg.Confirm == nil {
+		cfg.Confirm = mcp.Confirm
 	}
 	if cfg.Caller == "" {
 		cfg.Caller = "cli"

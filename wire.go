@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/audit"
 	"github.com/parley-tools/parley/host/egress"
+	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/trace"
@@ -336,6 +337,20 @@ func (p *Parley) Host() (*host.Host, error) {
 		Debug:    p.cfg.Debug,
 	})
 	return p.parts.host, err
+}
+
+// MCP returns a server of the Model Context Protocol over the host: on stdio by [mcp.Server.Stdio], or in any mux by
+// [mcp.Server.Handler]. Host, Version and Sessions of cfg are set here; an empty mode means [mcp.Progressive].
+func (p *Parley) MCP(cfg mcp.Config) (*mcp.Server, error) {
+	h, err := p.Host()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Mode == "" {
+		cfg.Mode = mcp.Progressive
+	}
+	cfg.Host, cfg.Version, cfg.Sessions = h, Version, p.Sessions()
+	return mcp.New(cfg)
 }
 
 // madeHost returns the host if it was made before, or nil.

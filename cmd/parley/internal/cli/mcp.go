@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/manifest"
@@ -84,13 +83,10 @@ func (a *App) newMCPServer(ctx context.Context, f *mcpFlags) (*mcp.Server, error
 		s.DocMode = f.docs
 	}
 	a.approver = mcp.Confirm
-	h, err := a.host(ctx)
-	if err != nil {
+	if _, err := a.host(ctx); err != nil {
 		return nil, err
 	}
-	return mcp.New(mcp.Config{
-		Host: h, Version: parley.Version, Mode: s.DocMode, Pinned: s.Pinned, Sessions: a.open().Sessions(), Options: s.complete,
-	})
+	return a.open().MCP(mcp.Config{Mode: s.DocMode, Pinned: s.Pinned, Options: s.complete})
 }
 
 // stopped is the end of a server: a signal is what ends one, and has been said by nobody else.
