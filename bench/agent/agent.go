@@ -151,8 +151,25 @@ func firstCall(ctx context.Context, f frontend, g goal) (r route, err error) {
 	}
 }
 
-// fillIn replaces the placeholders of a step, such as URL, by the values of the goal.
+// fillIn gives a step the values of the goal: for the placeholders of a command, such as URL, and for what a call over
+// MCP leaves to choose.
 func (g goal) fillIn(step string) string {
+	var call struct {
+		Tool      string         `json:"tool"`
+		Arguments map[string]any `json:"arguments"`
+		Choose    []string       `json:"choose"`
+	}
+	if json.Unmarshal([]byte(step), &call) == nil && len(call.Choose) > 0 {
+		params := map[string]any{}
+		for _, name := range call.Choose {
+			if value, ok := g.given[name]; ok {
+				params[name] = value
+			}
+		}
+		call.Arguments["arguments"] = params
+		filled, _ := json.Marshal(call)
+		return string(filled)
+	}
 	for name, value := range g.given {
 		if s, ok := value.(string); ok {
 			step = strings.ReplaceAll(step, strings.ToUpper(name), s)

@@ -30,7 +30,7 @@ func (m *modeServer) failure(a *host.Answer) failure {
 	}
 	calls := m.renderSteps(next)
 	if a.Err.Corrected != nil && a.Err.Retry == nil { // of a meta-tool
-		calls = append([]nextCall{{a.Tool, a.Err.Corrected}}, calls...)
+		calls = append([]nextCall{{Tool: a.Tool, Arguments: a.Err.Corrected}}, calls...)
 	}
 	return failure{a.Err.Object(), a.Warnings, calls, a.CallID}
 }

@@ -13,6 +13,9 @@ import (
 type nextCall struct {
 	Tool      string `json:"tool"`
 	Arguments any    `json:"arguments"`
+	// Choose names optional parameters whose values are for the client to choose: the call works without them, but
+	// does little, such as opening an empty page.
+	Choose []string `json:"choose,omitempty"`
 }
 
 // renderSteps renders steps as calls. Those that a client cannot take, such as an operator's, are left out.
@@ -48,7 +51,9 @@ func (m *modeServer) renderStep(s host.Step) (nextCall, bool) {
 		if m.mustChoose(s) {
 			return describeStep(s.Tool, 0), true
 		}
-		return callStep(s), true
+		call := callStep(s)
+		call.Choose = s.Choose
+		return call, true
 	}
 	return nextCall{}, false
 }
@@ -68,14 +73,14 @@ func (m *modeServer) mustChoose(s host.Step) bool {
 }
 
 func searchStep(query string, limit int) nextCall {
-	return nextCall{"search_tools", struct {
+	return nextCall{Tool: "search_tools", Arguments: struct {
 		Query string `json:"query"`
 		Limit int    `json:"limit,omitempty"`
 	}{query, limit}}
 }
 
 func describeStep(name string, tier int) nextCall {
-	return nextCall{"describe_tool", struct {
+	return nextCall{Tool: "describe_tool", Arguments: struct {
 		Name string `json:"name"`
 		Tier int    `json:"tier,omitempty"`
 	}{name, tier}}
@@ -99,7 +104,7 @@ func callStep(s host.Step) nextCall {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
 	}
-	return nextCall{callTool, struct {
+	return nextCall{Tool: callTool, Arguments: struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
 		Options   map[string]any  `json:"options,omitempty"`
