@@ -333,7 +333,7 @@ func (a *App) failed(answer *host.Answer) error { return &failure{answer.Err, a.
 // writeErrorText prints an error for people: what, what was meant, what to type next.
 func writeErrorText(a *App, e *host.Error, next []string) {
 	w := a.Err
-	red, reset := a.color("\x1b[31m"), a.color("\x1b[0m")
+	red, reset := a.color(a.ErrTTY, red), a.color(a.ErrTTY, reset)
 	message := manifest.Clean(e.Message)
 	if e.Code == host.InvalidArgs && strings.HasPrefix(message, "Tool '") {
 		fmt.Fprintf(w, "%s%s%s\n", red, message, reset)
@@ -423,9 +423,9 @@ func (f lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// color returns a terminal sequence, or nothing where colours are not wanted.
-func (a *App) color(sequence string) string {
-	if !a.ErrTTY || a.Env("NO_COLOR") != "" || a.Env("TERM") == "dumb" {
+// color returns a terminal sequence, or nothing where the stream is not a terminal or colours are not wanted.
+func (a *App) color(tty bool, sequence string) string {
+	if !tty || a.Env("NO_COLOR") != "" || a.Env("TERM") == "dumb" {
 		return ""
 	}
 	return sequence

@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,8 +49,9 @@ func unknownValue(option, given string, allowed []string) *host.Error {
 	if strings.ToLower(option) == option {
 		name = "--" + option
 	}
-	e := host.Errorf(host.InvalidArgs, "%s: %q is not one of %s", name, given, strings.Join(allowed, ", "))
-	e.Details = []host.Detail{{Parameter: name, Keyword: "enum", Provided: given, Expected: "one of " + strings.Join(allowed, ", ")}}
+	expected := "one of " + strings.Join(allowed, ", ")
+	e := host.Errorf(host.InvalidArgs, "%s: %q is not %s", name, given, expected)
+	e.Details = []host.Detail{{Parameter: name, Keyword: "enum", Provided: given, Expected: expected}}
 	for _, n := range schema.Nearest(given, allowed, 3) {
 		e.DidYouMean = append(e.DidYouMean, host.NearName(n))
 	}
@@ -72,8 +77,8 @@ func (a *App) completeNames(cmd *cobra.Command, args []string, typed string) ([]
 		}
 	case 1:
 		p, ok := catalog.Provider(args[0])
-		if !ok {
-			break
+		if !ok { // such as text.hash
+			return a.completeWord(cmd, args, typed)
 		}
 		groups, _ := p.Groups()
 		for _, g := range groups {
@@ -90,10 +95,150 @@ func (a *App) completeNames(cmd *cobra.Command, args []string, typed string) ([]
 			offer(l.Name, l.Brief)
 		}
 	default:
+		return a.completeWord(cmd, args, typed)
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeWord completes a word after a tool by the values of its parameter. Where there are none it may be a file.
+func (a *App) completeWord(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	t, words := a.completedTool(cmd, args)
+	if t == nil || len(t.Positional) == 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	name := t.Positional[min(len(words), len(t.Positional)-1)]
+	kind, _ := manifest.TypeAt(t.Params, name)
+	for _, q := range manifest.Params(t.Params) {
+		if q.Name != name || len(words) >= len(t.Positional) && kind != "array" {
+			continue
+		}
+		if values := startingWith(typed, valuesOf(q)); len(values) > 0 {
+			return values, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// completeParam completes the value of --param: the name of a parameter, and after NAME= its values.
+func (a *App) completeParam(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	t, _ := a.completedTool(cmd, args)
+	if t == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	name, _, valued := strings.Cut(typed, "=")
+	for _, q := range manifest.Params(t.Params) {
+		switch {
+		case !valued:
+			found = append(found, q.Name+"=\t"+q.Description)
+		case q.Name == name:
+			for _, v := range valuesOf(q) {
+				found = append(found, name+"="+v)
+			}
+		}
+	}
+	found = startingWith(typed, found)
+	switch {
+	case !valued:
+		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	case len(found) == 0:
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
+
+// completedTool returns the tool that the words before the completed one name, nil if none, and the words after it.
+func (a *App) completedTool(cmd *cobra.Command, args []string) (*manifest.Tool, []string) {
+	catalog, err := a.catalog()
+	if err != nil || len(args) == 0 {
+		return nil, nil
+	}
+	at, words, err := a.resolve(cmd.Root(), catalog, args, false)
+	if err != nil {
+		return nil, nil
+	}
+	return at.Tool, words
+}
+
+// valuesOf returns the values that a parameter may have, where they are few.
+func valuesOf(q manifest.Param) []string {
+	if values := enumOf(q); len(values) > 0 {
+		return values
+	}
+	if q.Type == "boolean" {
+		return []string{"true", "false"}
+	}
+	return nil
+}
+
+// startingWith keeps the plain words that begin with what was typed. After a tab a word may have a description.
+func startingWith(typed string, values []string) (kept []string) {
+	for _, v := range values {
+		word, _, _ := strings.Cut(v, "\t")
+		if isPlain(word) && strings.HasPrefix(strings.ToLower(word), strings.ToLower(typed)) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// targetsWait is how long completion waits for a browser.
+const targetsWait = 500 * time.Millisecond
+
+// completeTargets completes the targets of the open browser: each by its id, and by its URL if no other has the same.
+// It starts no browser and reports no error. It is not a call: no policy is asked and nothing is recorded.
+func (a *App) completeTargets(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	s, err := a.settings()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	browser, _ := cmd.Flags().GetString("browser")
+	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
+	defer cancel()
+	result, err := a.open().Chrome().Invoke(ctx, &host.Request{
+		Tool: "targets", Params: json.RawMessage("{}"), Caller: "cli",
+		Options: host.Options{Browser: cmp.Or(browser, s.Browser)},
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return startingWith(typed, targetWords(result.Data)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// targetWords returns the words that name the targets in the result of cdp.targets, each with what it is. What stands
+// for a URL is as much of it as a shell takes literally.
+func targetWords(raw json.RawMessage) (words []string) {
+	var list struct {
+		Targets []struct{ ID, URL, Title string }
+	}
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	for _, t := range list.Targets {
+		url, title := manifest.CleanLine(t.URL), manifest.CleanLine(t.Title)
+		words = append(words, t.ID+"\t"+strings.TrimSpace(title+"  "+fit(url, 60)))
+		part, matches := url, 0
+		if end := strings.IndexFunc(url, func(r rune) bool { return !isPlain(string(r)) }); end >= 0 {
+			part = url[:end]
+		}
+		for _, other := range list.Targets {
+			if strings.Contains(other.URL, part) {
+				matches++
+			}
+		}
+		if matches == 1 && len(part) <= maxURLWord {
+			words = append(words, part+"\t"+title)
+		}
+	}
+	return words
+}
+
+// maxURLWord bounds a URL that completion offers, in bytes.
+const maxURLWord = 200
+
+// isPlain reports whether a shell takes a word literally. Completion offers no other: bash inserts what several words
+// have in common as it is and evaluates it at the next request, and pages and plugins choose their own words.
+func isPlain(word string) bool { return word != "" && shellQuote(word) == word }
 
 // completePlugins completes the name of one plugin.
 func (a *App) completePlugins(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -103,15 +248,23 @@ func (a *App) completePlugins(cmd *cobra.Command, args []string, typed string) (
 	return a.completeNames(cmd, nil, typed)
 }
 
-func completeDialog(cmd *cobra.Command) {
-	_ = cmd.RegisterFlagCompletionFunc("on-dialog", cobra.FixedCompletions([]string{"accept", "dismiss", "fail"}, cobra.ShellCompDirectiveNoFileComp))
+// completeCall completes the values of a call's options.
+func (a *App) completeCall(cmd *cobra.Command) {
+	_ = cmd.RegisterFlagCompletionFunc("param", a.completeParam)
+	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
+	completeWords(cmd, "on-dialog", "accept", "dismiss", "fail")
+}
+
+// completeWords completes an option that takes one of a few words.
+func completeWords(cmd *cobra.Command, option string, words ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(option, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // completeQualified completes plugin.tool in one word.
 func (a *App) completeQualified(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	plugin, rest, dotted := strings.Cut(typed, ".")
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveDefault
+		return a.completeWord(cmd, args, typed)
 	}
 	if !dotted {
 		names, _ := a.completeNames(cmd, nil, typed)

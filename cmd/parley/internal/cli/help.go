@@ -89,29 +89,35 @@ func newHelp(app *App) *cobra.Command {
 	}
 }
 
-// helpAbout explains what words after parley name: a tool has its documentation, a plugin or a group its list.
+// helpAbout prints how what words after parley name is used: a plugin, a group, a tool, an event or a type. With --json
+// it is the list or the documentation.
 func (a *App) helpAbout(ctx context.Context, root *cobra.Command, words []string) error {
 	h, err := a.host(ctx)
 	if err != nil {
 		return err
 	}
 	at, _, err := a.resolve(root, h.Catalog(), words, false)
-	switch {
-	case err != nil:
-		return err
-	case at.Group != "":
-		return a.listGroup(at)
-	case at.Tool == nil && at.Entry == nil:
-		return a.listPlugin(at)
-	}
-	docs, err := h.Describe(ctx, "cli", a.Env("PARLEY_SESSION"), at.Name(), manifest.Tier2)
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.document(describedTool{a.withCommands(docs.ToolDocs), a.next(docs.Next, nil)})
+	if at.Tool != nil || at.Entry != nil {
+		docs, err := h.Describe(ctx, "cli", a.Env("PARLEY_SESSION"), at.Name(), manifest.Tier2)
+		if err != nil {
+			return err
+		}
+		doc := describedTool{a.withCommands(docs.ToolDocs), a.next(docs.Next, nil)}
+		if a.json {
+			return a.document(doc)
+		}
+		return a.write(func(w io.Writer) { a.toolUsage(w, root, at, doc) })
 	}
-	return a.write(func(w io.Writer) { a.docsText(w, a.withCommands(docs.ToolDocs)) })
+	switch {
+	case !a.json:
+		return a.pluginUsage(root, at)
+	case at.Group != "":
+		return a.listGroup(at)
+	}
+	return a.listPlugin(at)
 }
 
 // help prints the document of a command, of all for the root.
@@ -226,7 +232,9 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) helpCommand {
 			if optional, is := strings.CutPrefix(name, "["); is {
 				name = strings.TrimSuffix(strings.TrimSuffix(optional, "]"), "...")
 			}
-			h.Options = append(h.Options, helpOption{Name: name, Type: "string", Required: !strings.HasPrefix(word, "["), Description: "positional"})
+			required := !strings.HasPrefix(word, "[")
+			h.Options = append(h.Options,
+				helpOption{Name: name, Type: "string", Required: required, Description: "positional"})
 		}
 	}
 	cmd.LocalFlags().VisitAll(visit)
@@ -304,7 +312,16 @@ func helpText(w io.Writer, c helpCommand, full bool) {
 	for _, child := range c.Commands {
 		fmt.Fprintf(w, "    %-26s %s\n", child.Name, fit(child.Description, 49))
 	}
-	for _, o := range c.Options {
+	optionLines(w, c.Options, 80)
+	more()
+	for _, e := range c.Examples {
+		fmt.Fprintf(w, "  $ %s\n", e)
+	}
+}
+
+// optionLines writes each option with its type, what it does and its default.
+func optionLines(w io.Writer, options []helpOption, width int) {
+	for _, o := range options {
 		text := o.Description
 		if o.Default != nil {
 			text += fmt.Sprintf(" (default %v)", o.Default)
@@ -316,10 +333,6 @@ func helpText(w io.Writer, c helpCommand, full bool) {
 		// Wrapped as if it began where it will stand, and its name put there.
 		indent := strings.Repeat(" ", 27)
 		lead := fmt.Sprintf("    %-22s ", name)
-		fmt.Fprintln(w, lead+strings.TrimLeft(wrapped(strings.Repeat(" ", max(27, len(lead)))+text, 80, indent), " "))
-	}
-	more()
-	for _, e := range c.Examples {
-		fmt.Fprintf(w, "  $ %s\n", e)
+		fmt.Fprintln(w, lead+strings.TrimLeft(wrapped(strings.Repeat(" ", max(27, len(lead)))+text, width, indent), " "))
 	}
 }

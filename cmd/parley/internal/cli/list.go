@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -47,12 +48,14 @@ func (a *App) listPlugins() error {
 		for _, i := range infos {
 			width = max(width, len(i.Name))
 		}
+		p := a.page(w)
 		for _, i := range infos {
 			count := plural(i.Tools, "tool")
 			if i.Groups > 0 {
 				count = plural(i.Groups, "group") + ", " + count
 			}
-			fmt.Fprintf(w, "%-*s  %s (%s)\n", width, i.Name, fit(i.Brief, a.columns()-width-len(count)-5), count)
+			name := p.style(bold, i.Name) + strings.Repeat(" ", width-len(i.Name))
+			fmt.Fprintf(w, "%s  %s (%s)\n", name, a.fitBrief(i.Brief, a.columns()-width-len(count)-5), count)
 		}
 		fmt.Fprintf(w, "Next: %s\n", strings.Join(next, "  |  "))
 	})
@@ -102,23 +105,24 @@ func (a *App) listPlugin(at host.Address) error {
 		}
 		if len(groups) <= 20 {
 			for _, g := range groups {
-				fmt.Fprintf(w, "%s (%d)  %s\n", g.Name, g.Tools, fit(manifest.CleanLine(g.Brief), a.columns()-len(g.Name)-8))
+				name := a.page(w).style(bold, g.Name)
+				fmt.Fprintf(w, "%s (%d)  %s\n", name, g.Tools, a.fitBrief(g.Brief, a.columns()-len(g.Name)-8))
 			}
 			a.toolLines(w, tools)
 		} else {
 			fmt.Fprintf(w, "%s with their number of tools:\n", plural(len(groups), "group"))
-			compactGroups(w, groups, tools)
+			compactGroups(w, a.columns()-4, groups, tools)
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }
 
 // compactGroups writes many groups as "Name count" in running text: what a plugin of sixty groups costs an agent.
-func compactGroups(w io.Writer, groups []host.GroupLine, tools []host.Line) {
+func compactGroups(w io.Writer, width int, groups []host.GroupLine, tools []host.Line) {
 	line := ""
 	for _, g := range groups {
 		word := fmt.Sprintf("%s %d", g.Name, g.Tools)
-		if line != "" && len(line)+len(word) > 76 {
+		if line != "" && len(line)+len(word) > width {
 			fmt.Fprintln(w, line)
 			line = ""
 		}
@@ -151,7 +155,9 @@ func (a *App) listGroup(at host.Address) error {
 	if err != nil {
 		return err
 	}
-	data := groupList{Plugin: at.Plugin, Group: at.Group, Tools: qualified(at.Plugin, tools), Events: []host.EventLine{}, Total: len(tools)}
+	data := groupList{
+		Plugin: at.Plugin, Group: at.Group, Tools: qualified(at.Plugin, tools), Events: []host.EventLine{}, Total: len(tools),
+	}
 	if g, ok := at.Provider.(host.Glossary); ok {
 		events, err := g.Events(at.Group)
 		if err != nil {
@@ -183,10 +189,14 @@ func (a *App) listGroup(at host.Address) error {
 	})
 }
 
-// toolLines writes one line a tool: its name with what it requires, its effect, its brief.
+// pipedLine bounds a tool's line in a pipe: below 22 tokens, the budget of a list for each tool.
+const pipedLine = 97
+
+// toolLines writes one line a tool: its name with what it requires, its brief, its effect. In a pipe the brief is whole
+// if it fits the line without the parameters; on a terminal it gets what they leave.
 func (a *App) toolLines(w io.Writer, tools []host.Line) {
+	p := a.page(w)
 	for _, t := range tools {
-		head := shortSignature(t, a.columns()-40)
 		var marks []string
 		if t.Effect != manifest.EffectRead {
 			marks = append(marks, t.Effect)
@@ -200,13 +210,26 @@ func (a *App) toolLines(w io.Writer, tools []host.Line) {
 		if len(marks) > 0 {
 			mark = " [" + strings.Join(marks, ", ") + "]"
 		}
-		if utf8.RuneCountInString(head)+len(mark) > a.columns() {
+		brief, width := manifest.CleanLine(t.Brief), a.columns()
+		head := shortSignature(t, width-40)
+		if !a.OutTTY {
+			width = pipedLine
+			head = shortSignature(t, min(40, width-len(brief)-len(mark)-len("(, …)  ")))
+		}
+		need := len(mark)
+		if !a.OutTTY {
+			need += len(brief) + 2
+		}
+		if utf8.RuneCountInString(head)+need > width {
 			head = t.Name
 		}
-		if room := a.columns() - utf8.RuneCountInString(head) - len(mark) - 2; room >= 12 {
-			head += "  " + fit(manifest.CleanLine(t.Brief), room)
+		if room := width - utf8.RuneCountInString(head) - len(mark) - 2; room >= 12 {
+			brief = "  " + fit(brief, room)
+		} else {
+			brief = ""
 		}
-		fmt.Fprintf(w, "%s%s\n", head, mark)
+		head = p.style(bold, t.Name) + strings.TrimPrefix(head, t.Name)
+		fmt.Fprintf(w, "%s%s%s\n", head, brief, p.style(cmp.Or(effectStyle[t.Effect], faint), mark))
 	}
 }
 
@@ -266,6 +289,17 @@ func busiest(groups []host.GroupLine) string {
 		}
 	}
 	return slices.MaxFunc(groups, func(x, y host.GroupLine) int { return x.Tools - y.Tools }).Name
+}
+
+// maxBrief is how long a brief may be that a manifest has. Only a protocol's or a foreign one is longer.
+const maxBrief = 64
+
+// fitBrief is a brief as a list shows it: cut to the room that a terminal has, and whole in a pipe.
+func (a *App) fitBrief(brief string, room int) string {
+	if !a.OutTTY {
+		room = maxBrief
+	}
+	return fit(manifest.CleanLine(brief), room)
 }
 
 // fit cuts a text at a word so that it takes at most width columns.

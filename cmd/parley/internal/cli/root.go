@@ -56,7 +56,7 @@ func newRoot(app *App) *cobra.Command {
 		},
 	}
 	flags.add(root.Flags())
-	completeDialog(root)
+	app.completeCall(root)
 	root.Flags().BoolVar(&flags.list, "list", false, "list what there is")
 	root.Flags().BoolVar(&flags.describe, "describe", false, "document a tool")
 	root.Flags().IntVar(&flags.tier, "tier", manifest.Tier2, "detail, 1 to 3")

@@ -114,7 +114,7 @@ func newCall(app *App) *cobra.Command {
 		},
 	}
 	flags.add(cmd.Flags())
-	completeDialog(cmd)
+	app.completeCall(cmd)
 	cmd.Flags().SortFlags = false
 	return cmd
 }

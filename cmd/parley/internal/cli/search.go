@@ -25,7 +25,9 @@ const defaultLimit = 10
 
 // searchWithin is a search of a plugin or group, of everything where both are "", as --search asks for it.
 func searchWithin(plugin, group string) *searchFlags {
-	return &searchFlags{plugin: plugin, group: group, limit: defaultLimit, kind: searchDefaults["kind"], detail: searchDefaults["detail"]}
+	return &searchFlags{
+		plugin: plugin, group: group, limit: defaultLimit, kind: searchDefaults["kind"], detail: searchDefaults["detail"],
+	}
 }
 
 func newSearch(app *App) *cobra.Command {
@@ -37,12 +39,13 @@ func newSearch(app *App) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("eval") {
-				if name := firstSet(cmd, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain"); name != "" {
+				name := firstSet(cmd, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain")
+				if name != "" {
 					return host.Errorf(host.InvalidArgs, "--%s means nothing with --eval", name).WithNext("leave one of them out")
 				}
 				if len(args) > 0 {
-					return host.Errorf(host.InvalidArgs, "--eval takes its queries from a file, and %q after it means nothing", manifest.CleanLine(args[0])).
-						WithNext("leave one of them out")
+					return host.Errorf(host.InvalidArgs, "--eval takes its queries from a file, and %q after it means nothing",
+						manifest.CleanLine(args[0])).WithNext("leave one of them out")
 				}
 				return app.evaluate(cmd.Context(), f.eval)
 			}
@@ -60,11 +63,12 @@ func newSearch(app *App) *cobra.Command {
 	cmd.Flags().StringVar(&f.eval, "eval", "", "score a JSONL set of queries with graded answers")
 	cmd.Flags().SortFlags = false
 	for name, values := range searchValues {
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(strings.Fields(values), cobra.ShellCompDirectiveNoFileComp))
+		completeWords(cmd, name, strings.Fields(values)...)
 	}
-	_ = cmd.RegisterFlagCompletionFunc("plugin", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	plugins := func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return app.completeNames(cmd, nil, typed)
-	})
+	}
+	_ = cmd.RegisterFlagCompletionFunc("plugin", plugins)
 	return cmd
 }
 
@@ -88,7 +92,8 @@ func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 		}
 	}
 	if f.limit < 1 || f.limit > maxLimit {
-		return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and %d", f.limit, maxLimit).WithNext("parley help search")
+		return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and %d", f.limit, maxLimit).
+			WithNext("parley help search")
 	}
 	if manifest.CleanLine(text) == "" {
 		return missingWord("search", "a QUERY", `parley search "take a screenshot"`)
@@ -98,7 +103,8 @@ func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 		return err
 	}
 	found, warnings, err := h.SearchDetailed(ctx, "cli", a.Env("PARLEY_SESSION"), host.SearchQuery{
-		Text: text, Plugin: f.plugin, Group: f.group, Effect: f.effect, Category: f.category, Kind: f.kind, Limit: f.limit, Explain: f.explain,
+		Text: text, Plugin: f.plugin, Group: f.group, Effect: f.effect, Category: f.category, Kind: f.kind,
+		Limit: f.limit, Explain: f.explain,
 	}, f.detail)
 	if err != nil {
 		return err
@@ -110,27 +116,33 @@ func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 	return a.envelope(env, func(w io.Writer) { a.searchText(w, found, env.Next) })
 }
 
+// searchText prints hits: in a pipe a line each with the whole brief, on a terminal a paragraph each.
 func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
+	p := a.page(w)
 	for i, r := range data.Results {
 		head := r.Name
 		if r.Signature != "" {
 			head = r.Name[:strings.LastIndexByte(r.Name, '.')+1] + r.Signature
 		}
-		why := manifest.CleanLine(r.Why) + ", " + r.Confidence
-		if r.Deprecated {
-			why += ", deprecated"
-		} else if r.Experimental {
-			why += ", experimental"
+		switch {
+		case !a.OutTTY:
+			fmt.Fprintf(w, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reason(&r))
+		case i < len(data.Docs):
+			p.docs(a.withCommands(data.Docs[i].ToolDocs), nil)
+			p.text(0, faint, "Found by "+reason(&r))
+		default:
+			fmt.Fprintln(w, p.style(bold, r.Name)+strings.TrimPrefix(wrapped(head, p.width, "    "), r.Name))
+			p.text(4, "", manifest.CleanLine(r.Brief))
+			p.text(4, faint, reason(&r))
 		}
-		if room := a.columns() - len(head) - len([]rune(why)) - 5; room >= 12 {
-			head += "  " + fit(manifest.CleanLine(r.Brief), room)
+		for _, part := range r.Parts {
+			fmt.Fprintf(w, "    %+.3f  %s\n", part.Score, partText(&part))
 		}
-		fmt.Fprintf(w, "%s (%s)\n", head, why)
-		for _, p := range r.Parts {
-			fmt.Fprintf(w, "    %+.3f  %s\n", p.Score, partText(&p))
-		}
-		if i < len(data.Docs) {
+		if !a.OutTTY && i < len(data.Docs) {
 			a.docsText(w, a.withCommands(data.Docs[i].ToolDocs))
+		}
+		if a.OutTTY {
+			fmt.Fprintln(w)
 		}
 	}
 	switch more := data.Total - len(data.Results); {
@@ -143,11 +155,22 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 		fmt.Fprintf(w, "nothing found for %q\n", data.Query)
 	}
 	if len(next) > 0 {
-		fmt.Fprintln(w, "Next: "+next[0])
+		fmt.Fprintln(w, p.style(bold, "Next:")+" "+next[0])
 	}
 	if data.Open != nil {
-		fmt.Fprintln(w, "Before the call: "+a.command(*data.Open))
+		fmt.Fprintln(w, p.style(bold, "Before the call:")+" "+a.command(*data.Open))
 	}
+}
+
+// reason is why a tool was found and how surely, and whether it is deprecated or experimental.
+func reason(r *host.SearchResult) string {
+	why := fit(manifest.CleanLine(r.Why), 40) + ", " + r.Confidence
+	if r.Deprecated {
+		why += ", deprecated"
+	} else if r.Experimental {
+		why += ", experimental"
+	}
+	return why
 }
 
 // partText is a part of a score: "cookie ~ cookies, typo in name", or what concerns the whole query.
@@ -179,7 +202,10 @@ func (a *App) searchNext(f *searchFlags, text string, data *host.SearchAnswer) [
 	}
 	if data.Total > len(data.Results) && len(data.Results) < maxLimit {
 		more := "parley search " + manifest.ShellQuote(manifest.CleanLine(text))
-		for _, o := range [][2]string{{"plugin", f.plugin}, {"group", f.group}, {"effect", f.effect}, {"category", f.category}, {"kind", f.kind}, {"detail", f.detail}} {
+		for _, o := range [][2]string{
+			{"plugin", f.plugin}, {"group", f.group}, {"effect", f.effect},
+			{"category", f.category}, {"kind", f.kind}, {"detail", f.detail},
+		} {
 			if o[1] != "" && o[1] != searchDefaults[o[0]] {
 				more += " --" + o[0] + " " + manifest.ShellQuote(manifest.CleanLine(o[1]))
 			}
@@ -191,7 +217,7 @@ func (a *App) searchNext(f *searchFlags, text string, data *host.SearchAnswer) [
 
 const evalLine = `one line a query: {"query":"take a picture","relevant":{"cdp.Page.captureScreenshot":3}}`
 
-// evaluate scores search by a set of queries, so that an author can hold one of his own in CI.
+// evaluate scores search by a set of queries, so that authors can check a set of their own in CI.
 func (a *App) evaluate(ctx context.Context, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -212,9 +238,11 @@ func (a *App) evaluate(ctx context.Context, path string) error {
 	}
 	report := host.Evaluate(set, h)
 	return a.answer(report, nil, func(w io.Writer) {
-		fmt.Fprintf(w, "%-10s %-5s %7s %9s %9s %6s %7s\n", "kind", "half", "queries", "success@1", "success@5", "MRR", "NDCG@10")
+		fmt.Fprintf(w, "%-10s %-5s %7s %9s %9s %6s %7s\n",
+			"kind", "half", "queries", "success@1", "success@5", "MRR", "NDCG@10")
 		for _, s := range report.Scores {
-			fmt.Fprintf(w, "%-10s %-5s %7d %9.3f %9.3f %6.3f %7.3f\n", manifest.CleanLine(s.Kind), manifest.CleanLine(s.Half), s.Queries, s.Success1, s.Success5, s.MRR, s.NDCG10)
+			fmt.Fprintf(w, "%-10s %-5s %7d %9.3f %9.3f %6.3f %7.3f\n",
+				manifest.CleanLine(s.Kind), manifest.CleanLine(s.Half), s.Queries, s.Success1, s.Success5, s.MRR, s.NDCG10)
 		}
 		for _, u := range report.Unknown {
 			fmt.Fprintln(w, "unknown tool: "+manifest.CleanLine(u))

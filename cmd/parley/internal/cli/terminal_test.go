@@ -1,8 +1,17 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/host"
 )
 
 // TestColours: errors are coloured on a terminal only, and not where NO_COLOR or a dumb terminal asks for none.
@@ -33,7 +42,9 @@ func TestColours(t *testing.T) {
 
 // TestDocumentsOnATerminal: JSON is indented on a terminal and one line in a pipe.
 func TestDocumentsOnATerminal(t *testing.T) {
-	for _, args := range [][]string{{"text", "hash", "--describe"}, {"--list", "--json"}, {"--help", "--json"}, {"version", "--json"}} {
+	for _, args := range [][]string{
+		{"text", "hash", "--describe", "--json"}, {"--list", "--json"}, {"--help", "--json"}, {"version", "--json"},
+	} {
 		out, _, _ := withStreams(t, &Streams{OutTTY: true, Width: 100}, args...)
 		if !strings.HasPrefix(out, "{\n  \"") {
 			t.Errorf("on a terminal: %.60q", out)
@@ -45,19 +56,136 @@ func TestDocumentsOnATerminal(t *testing.T) {
 	}
 }
 
-// TestNarrowTerminal: text fits the terminal that it is written to.
-func TestNarrowTerminal(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"--list"}, {"text", "--list"}, {"json", "--list"}, {"cdp", "--list"}, {"search", "cookie"}, {"plugin", "show", "text"}} {
-		for width, limit := range map[int]int{0: 80, 80: 80, 60: 80, 120: 120} {
-			out, _, _ := withStreams(t, &Streams{OutTTY: width > 0, Width: width}, args...)
-			for _, line := range strings.Split(out, "\n") {
-				if n := len([]rune(line)); n > limit {
-					t.Errorf("parley %s in %d columns: a line of %d: %s", strings.Join(args, " "), width, n, line)
-				}
+// TestPages holds what a person sees of a tool: its documentation and a search, by width and with and without colours.
+// With -update the files are written again.
+func TestPages(t *testing.T) {
+	for name, args := range map[string][]string{
+		"describe": {"json", "query", "--describe", "--tier", "3"},
+		"command":  {"cdp", "Page.captureScreenshot", "--describe"},
+		"search":   {"search", "text", "--plugin", "text", "--limit", "3", "--detail", "signatures"},
+	} {
+		for _, width := range []int{80, 120} {
+			for mode, noColor := range map[string]string{"color": "", "plain": "1"} {
+				file := fmt.Sprintf("%s-%d-%s.txt", name, width, mode)
+				t.Run(file, func(t *testing.T) {
+					s := &Streams{OutTTY: true, Width: width, Env: func(name string) string {
+						return map[string]string{"NO_COLOR": noColor}[name]
+					}}
+					out, errs, code := withStreams(t, s, args...)
+					if code != 0 || errs != "" {
+						t.Fatalf("exit code %d: %s", code, errs)
+					}
+					path := filepath.Join("testdata", "page", file)
+					if *update {
+						if err := os.WriteFile(path, []byte(out), 0o644); err != nil {
+							t.Fatal(err)
+						}
+					}
+					want, err := os.ReadFile(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if out != string(want) {
+						t.Errorf("%s differs; run with -update and read the diff. Now it is\n%s", path, out)
+					}
+					checkWidth(t, args, out, width)
+				})
 			}
 		}
 	}
-	for _, args := range [][]string{{"text", "hash"}, {"text", "hash", "--params", `{"text":"a","algorithm":"x"}`}, {"cdp", "Network.getCokies"}, {"cdp", "Page.captureScreenshot", "--param", "x=1"}} {
+}
+
+var update = flag.Bool("update", false, "write the golden pages")
+
+// TestPageStreams: stdout has colours if it is a terminal itself, whatever stderr is. In a pipe and with --json,
+// documentation is JSON.
+func TestPageStreams(t *testing.T) {
+	dumb := func(name string) string { return map[string]string{"TERM": "dumb"}[name] }
+	for _, args := range [][]string{
+		{"text", "hash", "--describe"}, {"search", "hash"}, {"text", "--list"}, {"text", "--help"},
+	} {
+		for _, c := range []struct {
+			s     *Streams
+			color bool
+		}{
+			{&Streams{OutTTY: true, Width: 80}, true},
+			{&Streams{ErrTTY: true}, false},
+			{&Streams{OutTTY: true, Width: 80, Env: dumb}, false},
+		} {
+			out, _, _ := withStreams(t, c.s, args...)
+			if got := strings.Contains(out, "\x1b["); got != c.color {
+				t.Errorf("parley %s: coloured is %v: %q", strings.Join(args, " "), got, out)
+			}
+		}
+	}
+	want, _, _ := inProcess(t, "text", "hash", "--describe")
+	got, _, _ := withStreams(t, &Streams{OutTTY: true, Width: 80}, "text", "hash", "--describe", "--json")
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(got)); err != nil || compact.String() != strings.TrimSpace(want) {
+		t.Errorf("%v: with --json on a terminal: %s", err, got)
+	}
+}
+
+var sequences = regexp.MustCompile("\x1b\\[[0-9]*m")
+
+// checkWidth checks that lines fit a terminal. A command is not broken.
+func checkWidth(t *testing.T, args []string, out string, width int) {
+	t.Helper()
+	for _, line := range strings.Split(sequences.ReplaceAllString(out, ""), "\n") {
+		command := strings.HasPrefix(strings.TrimPrefix(strings.TrimSpace(line), "$ "), "parley ") ||
+			strings.Contains(line, ": parley ")
+		if n := len([]rune(line)); n > width && !command {
+			t.Errorf("parley %s in %d columns: a line of %d: %s", strings.Join(args, " "), width, n, line)
+		}
+	}
+}
+
+// TestNarrowTerminal: text fits the terminal that it is written to, and uses its width.
+func TestNarrowTerminal(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"--help"}, {"--list"}, {"text", "--list"}, {"json", "--list"}, {"cdp", "--list"}, {"cdp", "Network", "--list"},
+		{"search", "cookie"}, {"search", "cookie", "--detail", "full"},
+		{"search", "take a picture", "--detail", "signatures"},
+		{"cdp", "Page.navigate", "--describe", "--tier", "3"}, {"cdp", "--help"}, {"cdp", "Page.navigate", "--help"},
+		{"plugin", "show", "text"},
+	} {
+		for width, limit := range map[int]int{80: 80, 60: 80, 120: 120} {
+			out, _, _ := withStreams(t, &Streams{OutTTY: true, Width: width}, args...)
+			checkWidth(t, args, out, limit)
+		}
+	}
+	wide, _, _ := withStreams(t, &Streams{OutTTY: true, Width: 140}, "cdp", "Network", "--list")
+	if strings.Contains(wide, "… [") {
+		t.Errorf("a brief is cut in 140 columns: %s", wide)
+	}
+}
+
+// TestBriefsInAPipe: there the brief of a hit or a tool is whole, however wide the line is.
+func TestBriefsInAPipe(t *testing.T) {
+	out, _, _ := inProcess(t, "search", "take a picture", "--json")
+	var found struct{ Data host.SearchData }
+	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found.Data.Results) == 0 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text, _, _ := inProcess(t, "search", "take a picture")
+	for _, r := range found.Data.Results {
+		if !strings.Contains(text, "  "+r.Brief+" (") {
+			t.Errorf("the brief of %s is cut: %q", r.Name, r.Brief)
+		}
+	}
+	for _, args := range [][]string{{"--list"}, {"text", "--list"}, {"json", "--list"}} {
+		if text, _, _ := inProcess(t, args...); strings.Contains(strings.ReplaceAll(text, ", …)", ""), "… ") {
+			t.Errorf("parley %s cuts a brief: %s", strings.Join(args, " "), text)
+		}
+	}
+}
+
+// TestErrorsFit: what an error says fits 80 columns in a pipe.
+func TestErrorsFit(t *testing.T) {
+	for _, args := range [][]string{
+		{"text", "hash"}, {"text", "hash", "--params", `{"text":"a","algorithm":"x"}`},
+		{"cdp", "Network.getCokies"}, {"cdp", "Page.captureScreenshot", "--param", "x=1"},
+	} {
 		_, errs, _ := inProcess(t, args...)
 		for _, line := range strings.Split(errs, "\n") {
 			if n := len([]rune(line)); n > 80 && !strings.Contains(line, "parley ") { // a command is not broken

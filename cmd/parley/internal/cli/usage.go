@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// browserOnly are the options that mean nothing to a plugin without a browser or events.
+var browserOnly = []string{
+	"browser", "target", "on-dialog", "drain", "all", "send-anyway", "listen", "until", "max", "trigger", "diff", "live",
+}
+
+// discoveryOnly are the options that ask about tools and do not call one.
+var discoveryOnly = []string{"list", "describe", "tier", "search", "listen", "until", "max", "trigger", "diff"}
+
+// usageExamples is how many calls the help about a plugin shows.
+const usageExamples = 3
+
+// pluginUsage prints how a plugin or a group is used: what it has, the options, examples and what to type next.
+func (a *App) pluginUsage(root *cobra.Command, at host.Address) error {
+	groups, err := at.Provider.Groups()
+	if err != nil {
+		return err
+	}
+	tools, err := at.Provider.Lines(at.Group)
+	if err != nil {
+		return err
+	}
+	info := at.Provider.Info()
+	name, brief, tool := "parley "+at.Plugin, info.Brief, "TOOL"
+	if i := slices.IndexFunc(groups, func(g host.GroupLine) bool { return g.Name == at.Group }); i >= 0 {
+		name, brief, tool, groups = name+" "+at.Group, groups[i].Brief, at.Group+".TOOL", nil
+	}
+	call := "parley " + at.Plugin + " " + tool
+	return a.write(func(w io.Writer) {
+		p := a.page(w)
+		p.text(0, bold, name+": "+manifest.CleanLine(brief))
+		usage := []string{call + " [WORD...] [OPTION...]", call + " --describe", name + " --list", name + " --search QUERY"}
+		if len(groups) > 0 {
+			usage = slices.Insert(usage, 3, "parley "+at.Plugin+" GROUP --list")
+		}
+		p.commands("Usage", usage)
+		if len(groups) > 0 {
+			p.heading(plural(len(groups), "group") + " with their number of tools")
+			compactGroups(w, a.columns()-4, groups, nil)
+		}
+		if len(tools) > 0 {
+			p.heading("Tools")
+			a.toolLines(w, tools)
+		}
+		p.heading("Options")
+		optionLines(w, a.usageOptions(root, at.Plugin, nil), a.columns())
+		p.commands("Examples", a.usageCalls(at, groups, tools))
+		next := name + " --list"
+		if len(groups) > 0 {
+			next = "parley " + at.Plugin + " " + busiest(groups) + " --list"
+		} else if len(tools) > 0 {
+			next = "parley " + at.Plugin + " " + inviting(tools).Name + " --help"
+		}
+		p.commands("Next", []string{next})
+	})
+}
+
+// usageCalls are the first examples of some tools: of those without a group, else of the group to begin with.
+func (a *App) usageCalls(at host.Address, groups []host.GroupLine, tools []host.Line) (calls []string) {
+	if len(tools) == 0 && len(groups) > 0 {
+		tools, _ = at.Provider.Lines(busiest(groups))
+	}
+	for _, line := range tools {
+		if len(calls) == usageExamples {
+			break
+		}
+		if line.Deprecated || line.Experimental {
+			continue
+		}
+		if t, err := at.Provider.Tool(line.Name); err == nil && len(t.Examples) > 0 && t.Examples[0].ExitCode == 0 {
+			calls = append(calls, a.command(host.CallStep(at.Plugin+"."+t.Name, t.Examples[0].Params)))
+		}
+	}
+	return calls
+}
+
+// toolUsage prints how a tool is called: its parameters, the options of a call, and the rest of its documentation. An
+// event is listened to, and a type has no usage.
+func (a *App) toolUsage(w io.Writer, root *cobra.Command, at host.Address, doc describedTool) {
+	p := a.page(w)
+	p.title(doc.ToolDocs)
+	if at.Tool == nil {
+		p.docsBody(doc.ToolDocs, doc.Next)
+		return
+	}
+	usage := "parley " + at.Plugin + " " + at.Tool.Name
+	params := manifest.Params(at.Tool.Params)
+	shown := 0
+	for _, name := range at.Tool.Positional {
+		i := slices.IndexFunc(params, func(q manifest.Param) bool { return q.Name == name })
+		if i < 0 {
+			continue
+		}
+		word := strings.ToUpper(manifest.CleanLine(name))
+		if params[i].Type == "array" {
+			word += "..."
+		}
+		if !params[i].Required {
+			word = "[" + word + "]"
+		}
+		usage += " " + word
+		shown++
+	}
+	for _, q := range params {
+		if q.Required && !slices.Contains(at.Tool.Positional, q.Name) {
+			usage += " --param " + q.Name + "=" + strings.ToUpper(q.Type)
+			shown++
+		}
+	}
+	if shown < len(params) {
+		usage += " [--param NAME=VALUE...]"
+	}
+	p.heading("Usage")
+	fmt.Fprintln(w, wrapped("  "+usage+" [OPTION...]", p.width, "      "))
+	p.docsBody(doc.ToolDocs, nil)
+	p.heading("Options")
+	optionLines(w, a.usageOptions(root, at.Plugin, discoveryOnly), a.columns())
+	p.commands("Next", doc.Next)
+}
+
+// usageOptions are the options that mean something to a plugin, without some.
+func (a *App) usageOptions(root *cobra.Command, plugin string, without []string) []helpOption {
+	var kept []helpOption
+	for _, o := range a.helpOf(root, true).Options {
+		name, isOption := strings.CutPrefix(o.Name, "--")
+		if isOption && name != "full" && !slices.Contains(without, name) &&
+			(plugin == cdp.Name || !slices.Contains(browserOnly, name)) {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
