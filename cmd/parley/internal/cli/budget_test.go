@@ -98,7 +98,7 @@ func TestDescribeBudget(t *testing.T) {
 				}
 				sizes = append(sizes, tokens(string(raw)))
 				if tier == 2 {
-					holdDocs(t, name, raw)
+					checkDocs(t, name, raw)
 				}
 			}
 			if sizes[1] > 400 {
@@ -124,8 +124,8 @@ func groupNames(groups []host.GroupLine) (names []string) {
 	return names
 }
 
-// holdDocs checks that a document has what every one must have, and commands that a shell can take.
-func holdDocs(t *testing.T, name string, raw json.RawMessage) {
+// checkDocs checks that a document has what every one must have, and commands that a shell can take.
+func checkDocs(t *testing.T, name string, raw json.RawMessage) {
 	t.Helper()
 	var d struct {
 		Name, Plugin, Tool, Brief, Effect string

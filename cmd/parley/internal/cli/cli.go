@@ -112,21 +112,21 @@ func signalContext() (context.Context, func()) {
 }
 
 // input is stdin until a signal comes.
-func (a *App) input(ctx context.Context) io.Reader { return newLeftReader(ctx, a.In) }
+func (a *App) input(ctx context.Context) io.Reader { return newAbandonableReader(ctx, a.In) }
 
-// leftReader reads until its context ends: a read that waits cannot be ended, but it can be left.
-type leftReader struct {
-	ctx   context.Context
-	in    io.Reader
-	ready func() error // waits in place of a read; nil where the system cannot
-	own   []byte       // what is read into where it cannot: a read that was left may still write there
+// abandonableReader reads until its context ends: a read that waits cannot be ended, but it can be left.
+type abandonableReader struct {
+	ctx    context.Context
+	in     io.Reader
+	ready  func() error // waits in place of a read; nil where the system cannot
+	buffer []byte       // what is read into where it cannot: a read that was left may still write there
 }
 
-func newLeftReader(ctx context.Context, in io.Reader) *leftReader {
-	return &leftReader{ctx: ctx, in: in, ready: readiness(ctx, in)}
+func newAbandonableReader(ctx context.Context, in io.Reader) *abandonableReader {
+	return &abandonableReader{ctx: ctx, in: in, ready: readiness(ctx, in)}
 }
 
-func (r *leftReader) Read(b []byte) (int, error) {
+func (r *abandonableReader) Read(b []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
 	}
@@ -136,15 +136,15 @@ func (r *leftReader) Read(b []byte) (int, error) {
 		}
 		return r.in.Read(b)
 	}
-	if len(r.own) < len(b) {
-		r.own = make([]byte, len(b))
+	if len(r.buffer) < len(b) {
+		r.buffer = make([]byte, len(b))
 	}
-	n, err := left(r.ctx, func() (int, error) { return r.in.Read(r.own[:len(b)]) })
-	return copy(b, r.own[:n]), err
+	n, err := awaitOrAbandon(r.ctx, func() (int, error) { return r.in.Read(r.buffer[:len(b)]) })
+	return copy(b, r.buffer[:n]), err
 }
 
-// left answers what something says that waits for a person or a program and cannot be ended, or why the context ended before.
-func left[T any](ctx context.Context, waits func() (T, error)) (T, error) {
+// awaitOrAbandon answers what something says that waits for a person or a program and cannot be ended, or why the context ended before.
+func awaitOrAbandon[T any](ctx context.Context, waits func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error

@@ -177,15 +177,15 @@ func TestHammerKillsLeaveNothing(t *testing.T) {
 			}
 			h.must("cdp", "close", "--all")
 			h.eventually("processes are left", func() bool { return len(processesOf(h.dir)) == 0 })
-			if left := leftIn(h.temp, filepath.Join(h.dir, "run")); len(left) > 0 {
+			if left := remainingIn(h.temp, filepath.Join(h.dir, "run")); len(left) > 0 {
 				t.Errorf("left: %s", strings.Join(left, ", "))
 			}
 		})
 	}
 }
 
-// leftIn names what is in folders, but for the results that a killed command was writing.
-func leftIn(dirs ...string) (left []string) {
+// remainingIn names what is in folders, but for the results that a killed command was writing.
+func remainingIn(dirs ...string) (left []string) {
 	for _, dir := range dirs {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {

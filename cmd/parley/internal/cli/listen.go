@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// listenForever bounds a stream for which nobody said otherwise.
-	listenForever = 24 * time.Hour
-	// judgeTime bounds the judging of one event.
-	judgeTime = time.Second
+	// maxListen bounds a stream for which nobody said otherwise.
+	maxListen = 24 * time.Hour
+	// conditionTime bounds the judging of one event.
+	conditionTime = time.Second
 	// listenGrace is how much longer than the stream its call may take to end.
 	listenGrace = 10 * time.Second
 	// triggerGrace is how long a stream that is over waits for its trigger's answer.
 	triggerGrace = 2 * time.Second
-	// tellTime is how long a stream goes on after its trigger crashed the page or was blocked by a dialog, for what tells of that.
-	tellTime = time.Second
+	// crashGrace is how long a stream goes on after its trigger crashed the page or was blocked by a dialog, for what tells of that.
+	crashGrace = time.Second
 )
 
 // listen streams a plugin's events to stdout, one JSON line each; the last line says why it ended.
@@ -44,14 +44,14 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		return err
 	}
 	params := map[string]any{"match": f.listen}
-	until, condition, judged := strings.Cut(f.until, ":")
+	until, condition, conditional := strings.Cut(f.until, ":")
 	if f.until != "" {
 		params["until"] = until
 	}
 	if f.max > 0 {
 		params["max"] = f.max
 	}
-	options.Timeout = listenForever
+	options.Timeout = maxListen
 	if f.timeout > 0 {
 		params["timeout_ms"] = f.timeout.Milliseconds()
 		options.Timeout = f.timeout + listenGrace
@@ -80,11 +80,11 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		},
 	}
 	var failing *lastEvent
-	if judged || trigger != "" && f.until != "" {
-		if failing, err = a.lastEvent(ctx, condition, judged, trigger != ""); err != nil {
+	if conditional || trigger != "" && f.until != "" {
+		if failing, err = a.lastEvent(ctx, condition, conditional, trigger != ""); err != nil {
 			return err
 		}
-		call.Until = failing.is
+		call.Until = failing.isLast
 	}
 	var refused *host.Error
 	listening, triggered, over := false, make(chan struct{}), make(chan struct{})
@@ -103,9 +103,9 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 			if triggering.Err() != nil {
 				return // what it was called for is over
 			}
-			if refused = a.judgeTrigger(answer.Err); refused != nil {
+			if refused = a.checkTrigger(answer.Err); refused != nil {
 				if refused.Code == host.TargetCrashed || refused.Code == host.Busy {
-					await(over, tellTime)
+					await(over, crashGrace)
 				}
 				cancel(refused)
 			}
@@ -149,7 +149,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 	if f.until != "" && end.End != "until" {
 		if failing != nil && failing.failed != nil {
 			a.notice("the condition of --until could not be judged: " + failing.failed.Error())
-		} else if failing != nil && failing.missed {
+		} else if failing != nil && failing.unmet {
 			a.notice("of the events that --until names none met its condition, which is asked about the params alone, as in " + conditionSample)
 		}
 		return &exitStatus{host.Errorf(host.Timeout, "").ExitCode()}
@@ -178,9 +178,9 @@ func (a *App) readTrigger(ctx context.Context, given string) (tool string, param
 	return tool, params, err
 }
 
-// judgeTrigger answers the error of a trigger that was refused or could not run, with which the stream ends. One that ran and
+// checkTrigger answers the error of a trigger that was refused or could not run, with which the stream ends. One that ran and
 // failed, as a navigation to nowhere, may be just what is watched: that is said, and the stream goes on.
-func (a *App) judgeTrigger(failed *host.Error) *host.Error {
+func (a *App) checkTrigger(failed *host.Error) *host.Error {
 	if failed != nil && failed.Tool != nil && failed.Protocol == nil {
 		a.notice("the trigger: " + failed.Message)
 		return nil
@@ -194,15 +194,15 @@ type lastEvent struct {
 	condition *gojq.Code // of the event's parameters; nil: any event
 	fresh     bool       // history that is told again does not count: something is to happen first
 	failed    error      // why the condition could not be judged, the last time
-	missed    bool       // an event did not meet the condition
+	unmet     bool       // an event did not meet the condition
 }
 
 // conditionSample is a condition as --until takes it.
 const conditionSample = ".response.status == 404"
 
-func (a *App) lastEvent(ctx context.Context, condition string, judged, fresh bool) (*lastEvent, error) {
+func (a *App) lastEvent(ctx context.Context, condition string, conditional, fresh bool) (*lastEvent, error) {
 	l := &lastEvent{ctx: ctx, fresh: fresh}
-	if !judged {
+	if !conditional {
 		return l, nil
 	}
 	var err error
@@ -212,8 +212,8 @@ func (a *App) lastEvent(ctx context.Context, condition string, judged, fresh boo
 	return l, nil
 }
 
-// is reports whether a record is the last: its condition has an output that is neither null nor false.
-func (l *lastEvent) is(record json.RawMessage) bool {
+// isLast reports whether a record is the last: its condition has an output that is neither null nor false.
+func (l *lastEvent) isLast(record json.RawMessage) bool {
 	var event struct {
 		Params   any  `json:"params"`
 		Replayed bool `json:"replayed"`
@@ -224,7 +224,7 @@ func (l *lastEvent) is(record json.RawMessage) bool {
 	if l.condition == nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(l.ctx, judgeTime)
+	ctx, cancel := context.WithTimeout(l.ctx, conditionTime)
 	defer cancel()
 	for outputs := l.condition.RunWithContext(ctx, event.Params); ; {
 		switch v, more := outputs.Next(); v := v.(type) {
@@ -237,7 +237,7 @@ func (l *lastEvent) is(record json.RawMessage) bool {
 			}
 		default:
 			if !more || v != nil {
-				l.missed = l.missed || !more
+				l.unmet = l.unmet || !more
 				return more
 			}
 		}

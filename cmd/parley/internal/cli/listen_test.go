@@ -36,17 +36,17 @@ func TestLastEvent(t *testing.T) {
 			continue
 		}
 		began := time.Now()
-		if got := l.is(json.RawMessage(c.event)); got != c.want {
+		if got := l.isLast(json.RawMessage(c.event)); got != c.want {
 			t.Errorf("%s of %.40s: %v", c.condition, c.event, got)
 		}
 		if (l.failed == nil) != (c.failed == "") || l.failed != nil && !strings.Contains(l.failed.Error(), c.failed) {
 			t.Errorf("%s: failed with %v, want %q", c.condition, l.failed, c.failed)
 		}
-		if took := time.Since(began); took > 10*judgeTime {
+		if took := time.Since(began); took > 10*conditionTime {
 			t.Errorf("%s took %s", c.condition, took)
 		}
 	}
-	if l, err := (&App{}).lastEvent(t.Context(), "", false, true); err != nil || !l.is(json.RawMessage(event)) {
+	if l, err := (&App{}).lastEvent(t.Context(), "", false, true); err != nil || !l.isLast(json.RawMessage(event)) {
 		t.Errorf("without a condition: %v", err)
 	}
 	if _, err := (&App{}).lastEvent(t.Context(), ".a ==", true, false); err == nil || !strings.Contains(err.Error(), "--until") {

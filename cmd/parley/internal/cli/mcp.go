@@ -47,7 +47,7 @@ func newMCP(app *App) *cobra.Command {
 }
 
 func (a *App) mcp(ctx context.Context, f *mcpFlags) error {
-	for _, only := range [][2]string{{"token-file", f.tokenFile}, {"no-token", given(f.noToken)}, {"allow-host", strings.Join(f.hosts, ",")}} {
+	for _, only := range [][2]string{{"token-file", f.tokenFile}, {"no-token", flagText(f.noToken)}, {"allow-host", strings.Join(f.hosts, ",")}} {
 		if only[1] != "" && f.http == "" {
 			return host.Errorf(host.InvalidArgs, "--%s means nothing without --http", only[0]).WithNext("parley mcp --http 127.0.0.1:8931")
 		}
@@ -63,7 +63,7 @@ func (a *App) mcp(ctx context.Context, f *mcpFlags) error {
 	return a.serveMCP(ctx, server, f)
 }
 
-func given(set bool) string {
+func flagText(set bool) string {
 	if set {
 		return "true"
 	}

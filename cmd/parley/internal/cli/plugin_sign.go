@@ -158,15 +158,15 @@ func (a *App) verify(word, key, sigFile string) error {
 		}
 		c.Signer = string(wanted)
 	}
-	who, err := a.open().VerifySignature(c)
+	signer, err := a.open().VerifySignature(c)
 	switch {
 	case err != nil:
 		return err
-	case who.Key == "":
-		return host.Errorf(host.Integrity, "%s is signed with the key %s, which is not known here, so the signature cannot be checked", c.Manifest.Name, who.KeyID).
+	case signer.Key == "":
+		return host.Errorf(host.Integrity, "%s is signed with the key %s, which is not known here, so the signature cannot be checked", c.Manifest.Name, signer.KeyID).
 			WithNext("parley plugin verify " + manifest.ShellQuote(word) + " --key KEY")
-	case key != "" && who.Key != c.Signer:
-		return host.Errorf(host.Integrity, "%s is signed with the key %s, and not with %s", c.Manifest.Name, who.Key, c.Signer)
+	case key != "" && signer.Key != c.Signer:
+		return host.Errorf(host.Integrity, "%s is signed with the key %s, and not with %s", c.Manifest.Name, signer.Key, c.Signer)
 	}
 	sig, err := signature.Parse(c.Signature)
 	if err != nil {
@@ -178,11 +178,11 @@ func (a *App) verify(word, key, sigFile string) error {
 		Digest  string `json:"digest"`
 		parley.Signer
 		Comment string `json:"comment"` // the trusted comment of the signature, cleaned
-	}{c.Manifest.Name, c.Manifest.Version, c.Digest, who, sig.Comment()}
-	next := append(trustCommands(who), "parley plugin install "+manifest.ShellQuote(c.Path))
+	}{c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment()}
+	next := append(trustCommands(signer), "parley plugin install "+manifest.ShellQuote(c.Path))
 	return a.answer(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "The signature of %s %s fits.\n  %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), signatureText(who), data.Digest)
-		if !who.Trusted {
+		fmt.Fprintf(w, "The signature of %s %s fits.\n  %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), signatureText(signer), data.Digest)
+		if !signer.Trusted {
 			fmt.Fprintln(w, "Next: "+next[0])
 		}
 	})

@@ -216,16 +216,16 @@ func (a *App) approve(ctx context.Context, rules *policy.Policy, change, questio
 	}
 	defer tty.Close()
 	fmt.Fprintf(tty, "%s%s [y/N] ", change, question)
-	yes, err = saysYes(ctx, tty)
+	yes, err = confirmed(ctx, tty)
 	if err == nil && !yes {
 		err = host.Errorf(host.Denied, "not confirmed; nothing was changed")
 	}
 	return err
 }
 
-// saysYes reads an answer at a terminal, unless the context ends before.
-func saysYes(ctx context.Context, tty *os.File) (bool, error) {
-	line, err := bufio.NewReader(newLeftReader(ctx, tty)).ReadString('\n')
+// confirmed reads an answer at a terminal, unless the context ends before.
+func confirmed(ctx context.Context, tty *os.File) (bool, error) {
+	line, err := bufio.NewReader(newAbandonableReader(ctx, tty)).ReadString('\n')
 	if err != nil && ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}

@@ -82,7 +82,7 @@ func (a *App) readSecret(ctx context.Context, name string) (string, error) {
 		if err != nil {
 			return "", host.Errorf(host.Unavailable, "the terminal cannot hide what is typed: %v; nothing was changed", err)
 		}
-		value, err := left(ctx, func() ([]byte, error) { return term.ReadPassword(int(f.Fd())) })
+		value, err := awaitOrAbandon(ctx, func() ([]byte, error) { return term.ReadPassword(int(f.Fd())) })
 		fmt.Fprintln(a.Err)
 		if err != nil {
 			_ = term.Restore(int(f.Fd()), shown) // a read that was left would have done so at its end

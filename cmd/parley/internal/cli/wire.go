@@ -121,5 +121,5 @@ func confirmOnTerminal(ctx context.Context, ask host.Ask, reason string) (bool, 
 	}
 	defer tty.Close()
 	fmt.Fprintf(tty, "%s wants to call %s.%s (%s). Allow it? [y/N] ", ask.Caller, ask.Plugin, ask.Tool, reason)
-	return saysYes(ctx, tty)
+	return confirmed(ctx, tty)
 }
