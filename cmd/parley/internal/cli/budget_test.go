@@ -16,7 +16,7 @@ import (
 func tokens(text string) float64 { return float64(len(text)) / 4.5 }
 
 // TestDomainBudgets holds the list of every domain: 22 tokens a method on average without its events, and a line
-// each.
+// of at most pipedLine columns each.
 func TestDomainBudgets(t *testing.T) {
 	p := cdp.New(cdp.Config{RunDir: t.TempDir(), Env: func(string) string { return "" }, Version: parley.Version, Debug: func(string, ...any) {}})
 	groups, err := p.Groups()
