@@ -30,16 +30,16 @@ func newAudit(app *App) *cobra.Command {
 		Use:     "show",
 		Short:   "Show the last records",
 		Example: "parley audit show --since 24h --code denied\nparley audit show --tool 'cdp.Page.*' --json",
-		Long: "Times are in UTC, of a call when it began. A call without an end still runs, or its host was killed " +
-			"(audit = \"required\" records the beginning, too).",
+		Long: "Times are in UTC; the time of a call is when it began. A call without an end is still running, or its host " +
+			"was killed\n(audit = \"required\" records the beginning, too).",
 		Args: noWords,
 		RunE: func(*cobra.Command, []string) error { return app.showAudit(f) },
 	}
-	show.Flags().StringVar(&f.tool, "tool", "", "only this tool, group or plugin, as cdp.Page.*")
+	show.Flags().StringVar(&f.tool, "tool", "", "only this tool, group or plugin, such as cdp.Page.*")
 	show.Flags().StringVar(&f.caller, "caller", "", "only this caller, such as mcp:* or plugin:NAME")
 	show.Flags().StringVar(&f.code, "code", "", "only this outcome, such as ok or denied")
-	show.Flags().StringVar(&f.since, "since", "", "only from then on: 24h, 7d, 2026-11-21")
-	show.Flags().IntVar(&f.limit, "limit", 50, "how many at most, the last ones")
+	show.Flags().StringVar(&f.since, "since", "", "only records since: 24h, 7d, 2026-11-21")
+	show.Flags().IntVar(&f.limit, "limit", 50, "show at most this many, the latest")
 	show.Flags().SortFlags = false
 	_ = show.RegisterFlagCompletionFunc("code", cobra.FixedCompletions(codes(), cobra.ShellCompDirectiveNoFileComp))
 
@@ -48,27 +48,29 @@ func newAudit(app *App) *cobra.Command {
 		Use:     "verify",
 		Short:   "Prove that no record was changed, removed, inserted or moved",
 		Example: "parley audit verify\nparley audit verify --head \"$(cat kept-elsewhere)\"",
-		Long: "The first record that is wrong is named, and the exit code is 87. The chain alone cannot tell that the end was cut off, or that all " +
-			"of it was written anew: only a head that was kept elsewhere proves that.",
+		Long: "Names the first invalid record and exits with 87. The chain alone cannot show that the end was cut off or\n" +
+			"that the whole log was rewritten: only a head that was stored elsewhere proves that.",
 		Args: noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return app.verifyAudit(anchor, cmd.Flags().Changed("head"))
 		},
 	}
-	verify.Flags().StringVar(&anchor, "head", "", "what parley audit head printed at some time")
+	verify.Flags().StringVar(&anchor, "head", "", "a hash that parley audit head printed earlier")
 	head := &cobra.Command{
 		Use:     "head",
 		Short:   "Print the hash, number and time of the last record",
 		Example: "parley audit head",
-		Long:    "Keep it where nobody who can write the log can write: it stands for all records up to now, and verify --head proves them with it.",
-		Args:    noWords,
-		RunE:    func(*cobra.Command, []string) error { return app.auditHead() },
+		Long: "Store it where a process that can write the log cannot write. It covers all records up to now, which\n" +
+			"verify --head checks against it.",
+		Args: noWords,
+		RunE: func(*cobra.Command, []string) error { return app.auditHead() },
 	}
 	cmd := parent("audit", "Read the audit log", show, verify, head)
-	cmd.Long = "Each call leaves a JSON line that holds the hash of the line before: who called what, rights, what they were used for, outcome. " +
-		"No parameters, no results. show shows them, verify proves that none was changed, head prints what to keep elsewhere for that. " +
-		"A file of 64 MiB is closed, and ten closed ones are kept; the record that begins a new file says what was dropped. " +
-		"[operator] audit in policy.toml is \"on\", \"required\" (a call that cannot be recorded does not run) or \"off\"."
+	cmd.Long = "Each call adds a JSON line that contains the hash of the previous line: caller, tool, rights, their " +
+		"use, outcome. No parameters and no results. show prints records, verify checks that none was changed, head " +
+		"prints the hash to store elsewhere. A file is closed at 64 MiB, and ten closed files are kept; the first " +
+		"record of a new file names what was dropped. [operator] audit in policy.toml is \"on\", \"required\" (a call " +
+		"that cannot be recorded does not run) or \"off\"."
 	return cmd
 }
 
@@ -79,7 +81,8 @@ func codes() (names []string) {
 	return names
 }
 
-// note records what an operator did. It is done by then, so that a log that cannot be written is told and no more.
+// note records an operator's change. The change has been made by then, so a log that cannot be written is
+// only reported.
 func (a *App) note(op, subject string, details ...string) {
 	if err := a.audit().Note(op, subject, details...); err != nil {
 		a.notice(err.Error())
@@ -92,7 +95,8 @@ func (a *App) auditHead() error {
 		return unreadable(err)
 	}
 	if head.Seq == 0 {
-		return host.Errorf(host.NotFound, "the audit log %s holds no record yet", a.audit().Dir()).WithNext("parley text hash hello")
+		return host.Errorf(host.NotFound, "the audit log %s has no records yet", a.audit().Dir()).
+			WithNext("parley text hash hello")
 	}
 	return a.answer(head, []string{"parley audit verify --head " + head.Hash}, func(w io.Writer) { fmt.Fprintln(w, head) })
 }
@@ -101,12 +105,16 @@ func unreadable(err error) error {
 	if e := host.AsError(err); e.Code != host.Internal {
 		return e
 	}
-	return &host.Error{Code: host.Unavailable, Message: "the audit log cannot be read: " + err.Error(), Cause: err, Next: []string{"parley doctor"}}
+	return &host.Error{
+		Code: host.Unavailable, Message: "the audit log cannot be read: " + err.Error(), Cause: err,
+		Next: []string{"parley doctor"},
+	}
 }
 
 func (a *App) verifyAudit(anchor string, anchored bool) error {
-	if anchored && strings.TrimSpace(anchor) == "" { // such as --head "$(cat missing)": nothing must look proved
-		return host.Errorf(host.InvalidArgs, "--head is empty; expected what parley audit head printed").WithNext("parley audit head")
+	if anchored && strings.TrimSpace(anchor) == "" { // such as --head "$(cat missing)", which must not look like a proof
+		return host.Errorf(host.InvalidArgs, "--head is empty; expected the output of parley audit head").
+			WithNext("parley audit head")
 	}
 	log := a.audit()
 	r, err := log.Verify(anchor)
@@ -118,35 +126,40 @@ func (a *App) verifyAudit(anchor string, anchored bool) error {
 		return &host.Error{
 			Code: host.Integrity, Message: "the audit log is " + f.Verdict() + ": " + where + " " + f.Message,
 			Details: []host.Detail{{Parameter: where, Keyword: f.Kind, Expected: f.Expected, Provided: f.Provided}},
-			Next:    []string{"parley audit show --json", "keep a copy of " + log.Dir() + "; once it is moved away, a new log begins"},
+			Next: []string{
+				"parley audit show --json", "keep a copy of " + log.Dir() + "; after you move it away, a new log begins",
+			},
 		}
 	}
 	next := []string{"parley audit head"}
 	return a.answer(r, next, func(w io.Writer) {
 		if r.Records == 0 {
-			fmt.Fprintln(w, "ok: there is no record")
+			fmt.Fprintln(w, "ok: no records")
 			return
 		}
-		fmt.Fprintf(w, "ok: %s in %s, %s to %s\n", plural(r.Records, "record"), plural(r.Files, "file"), auditTime(r.First), auditTime(r.Last))
+		fmt.Fprintf(w, "ok: %s in %s, %s to %s\n",
+			plural(r.Records, "record"), plural(r.Files, "file"), auditTime(r.First), auditTime(r.Last))
 		if r.Dropped > 0 {
 			fmt.Fprintf(w, "    records 1 to %d were dropped by rotation\n", r.Dropped)
 		}
 		if r.Repairs > 0 {
-			fmt.Fprintf(w, "    %s cut off where a host was killed or the disk was full\n", plural(r.Repairs, "half-written record"))
+			fmt.Fprintf(w, "    %s cut off after a host was killed or the disk was full\n",
+				plural(r.Repairs, "half-written record"))
 		}
 		if r.Torn > 0 {
-			fmt.Fprintf(w, "    a half-written record of %s at the end, in whose place the next one will come\n", plural(int(r.Torn), "byte"))
+			fmt.Fprintf(w, "    a half-written record of %s at the end; the next record replaces it\n",
+				plural(int(r.Torn), "byte"))
 		}
 		if r.Anchor != nil {
-			fmt.Fprintf(w, "    the given head, record %d, is part of it\n", r.Anchor.Seq)
+			fmt.Fprintf(w, "    the given head is record %d of this log\n", r.Anchor.Seq)
 		} else {
-			fmt.Fprintln(w, "    no head was given: only --head with one kept elsewhere proves that the end was not cut off")
+			fmt.Fprintln(w, "    no head was given: only --head with a stored one proves that the end was not cut off")
 		}
 		fmt.Fprintln(w, "head "+r.Head.String())
 	})
 }
 
-// showAudit shows the last records that pass. Of a call with a beginning and an end only the end is shown.
+// showAudit shows the last records that match. Of a call with a beginning and an end, only the end is shown.
 func (a *App) showAudit(f *auditFlags) error {
 	passes, err := f.filter(time.Now())
 	if err != nil {
@@ -190,7 +203,7 @@ func (a *App) showAudit(f *auditFlags) error {
 	return a.answer(data, []string{"parley audit verify"}, func(w io.Writer) { a.auditText(w, records, total) })
 }
 
-// filter makes of the options what tells which records to show.
+// filter returns the predicate of the records to show.
 func (f *auditFlags) filter(now time.Time) (func(audit.Record) bool, error) {
 	if f.limit < 1 {
 		return nil, host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", f.limit)
@@ -201,7 +214,8 @@ func (f *auditFlags) filter(now time.Time) (func(audit.Record) bool, error) {
 	}
 	for name, glob := range map[string]string{"tool": f.tool, "caller": f.caller} {
 		if _, err := path.Match(glob, ""); err != nil {
-			return nil, host.Errorf(host.InvalidArgs, "--%s: %q is no pattern; expected a name in which * stands for any letters",
+			return nil, host.Errorf(host.InvalidArgs,
+				"--%s: %q is not a valid pattern; expected a name, in which * matches any characters",
 				name, manifest.CleanLine(glob))
 		}
 	}
@@ -212,18 +226,19 @@ func (f *auditFlags) filter(now time.Time) (func(audit.Record) bool, error) {
 		}
 		return !r.Time.Before(since) && (f.code == "" || strings.EqualFold(f.code, code)) &&
 			(f.caller == "" || matchName(f.caller, r.Caller)) &&
-			(f.tool == "" || matchName(f.tool, r.Tool) || matchName(f.tool+".*", r.Tool) || r.Tool == "" && matchName(f.tool, r.Subject))
+			(f.tool == "" || matchName(f.tool, r.Tool) || matchName(f.tool+".*", r.Tool) ||
+				r.Tool == "" && matchName(f.tool, r.Subject))
 	}, nil
 }
 
-// matchName holds a name against a pattern, without regard to case.
+// matchName reports whether a name matches a pattern, ignoring case.
 func matchName(glob, name string) bool {
-	flat := strings.NewReplacer("/", ":") // in a path * would stop there
+	flat := strings.NewReplacer("/", ":") // path.Match lets * stop at a slash
 	ok, _ := path.Match(strings.ToLower(flat.Replace(glob)), strings.ToLower(flat.Replace(name)))
 	return ok
 }
 
-// parseSince takes a duration back from now, or a time; without a zone it is UTC, as times are shown.
+// parseSince parses a duration before now, or a time, which is in UTC unless it names a zone.
 func parseSince(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -241,15 +256,15 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, host.Errorf(host.InvalidArgs, "--since: %q is neither a duration such as 24h or 7d nor a time such as 2026-11-21 "+
-		"or 2026-11-21T08:00:00Z", manifest.CleanLine(s))
+	return time.Time{}, host.Errorf(host.InvalidArgs, "--since: %q is neither a duration such as 24h or 7d nor a time "+
+		"such as 2026-11-21 or 2026-11-21T08:00:00Z", manifest.CleanLine(s))
 }
 
 func auditTime(t time.Time) string { return t.UTC().Format(time.DateTime) }
 
 func (a *App) auditText(w io.Writer, records []audit.Record, total int) {
 	if total == 0 {
-		fmt.Fprintln(w, "no record")
+		fmt.Fprintln(w, "no records")
 		return
 	}
 	rows := [][5]string{{"TIME (UTC)", "CALLER", "WHAT", "OUTCOME", "MS"}}
@@ -263,7 +278,8 @@ func (a *App) auditText(w io.Writer, records []audit.Record, total int) {
 		}
 	}
 	for i, row := range rows {
-		line := fmt.Sprintf("%-*s  %-*s  %-*s  %-*s  %*s", widths[0], row[0], widths[1], row[1], widths[2], row[2], widths[3], row[3], widths[4], row[4])
+		line := fmt.Sprintf("%-*s  %-*s  %-*s  %-*s  %*s",
+			widths[0], row[0], widths[1], row[1], widths[2], row[2], widths[3], row[3], widths[4], row[4])
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 		if i == 0 {
 			continue
@@ -292,7 +308,7 @@ func auditRow(r audit.Record) [5]string {
 	return row
 }
 
-// auditMore is what a record says besides, a line each.
+// auditMore returns the further lines of a record.
 func auditMore(r audit.Record) (lines []string) {
 	list := func(label string, items []string, more int) {
 		if more > 0 {
@@ -305,7 +321,7 @@ func auditMore(r audit.Record) (lines []string) {
 	list("granted", r.Rights, r.RightsMore)
 	list("used", r.Touched, r.TouchedMore)
 	list("refused", r.Denied, r.DeniedMore)
-	if _, words, ok := strings.Cut(r.Limit, ": "); ok { // before it stands the outcome once more
+	if _, words, ok := strings.Cut(r.Limit, ": "); ok { // the part before it repeats the outcome
 		lines = append(lines, manifest.CleanLine("limit "+words))
 	}
 	list("with", r.Details, r.DetailsMore)
@@ -313,7 +329,8 @@ func auditMore(r audit.Record) (lines []string) {
 		lines = append(lines, "cut off a half-written record of "+plural(int(r.Torn), "byte"))
 	}
 	if d := r.Dropped; d != nil {
-		lines = append(lines, fmt.Sprintf("dropped %s, up to %s and record %d", plural(d.Files, "file"), manifest.CleanLine(d.Last), d.Seq))
+		lines = append(lines, fmt.Sprintf("dropped %s, up to %s and record %d",
+			plural(d.Files, "file"), manifest.CleanLine(d.Last), d.Seq))
 	}
 	return lines
 }

@@ -16,19 +16,21 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// learnSince is how far back what was done counts: as long as a session is remembered.
+// learnSince is how far back calls count: as long as sessions are remembered.
 const learnSince = 24 * time.Hour
 
 func newLearn(app *App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "learn [PLUGIN]",
 		Short: "Learn by doing",
-		Long: "It says what to run, finds in the traces of the last 24 hours that it was done, and goes on to the next step: call it again after each.\n" +
-			"A session (PARLEY_SESSION) has a walk of its own; another name begins anew. Without PLUGIN it lists the tutorials.",
+		Long: "Shows what to run, finds in the traces of the last 24 hours that you ran it, and goes on to the next step:\n" +
+			"run this command again after each. Each session (PARLEY_SESSION) has its own progress; a new name starts from\n" +
+			"scratch. Without PLUGIN, lists the tutorials.",
 		Example: "parley learn text\nPARLEY_SESSION=first parley learn cdp --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return host.Errorf(host.InvalidArgs, "parley learn takes one plugin, and got %q after it", manifest.CleanLine(args[1])).WithNext("parley learn " + manifest.ShellQuote(args[0]))
+				return host.Errorf(host.InvalidArgs, "parley learn takes one plugin; unexpected %q after it",
+					manifest.CleanLine(args[1])).WithNext("parley learn " + manifest.ShellQuote(args[0]))
 			}
 			return nil
 		},
@@ -70,7 +72,9 @@ func (a *App) listTutorials(ctx context.Context) error {
 			continue
 		}
 		progress := learn.Walk(h.Catalog(), p.Info().Name, m.Tutorial, events)
-		lines = append(lines, tutorialLine{p.Info().Name, manifest.CleanLine(p.Info().Brief), len(m.Tutorial), progress.Done, progress.Finished})
+		lines = append(lines, tutorialLine{
+			p.Info().Name, manifest.CleanLine(p.Info().Brief), len(m.Tutorial), progress.Done, progress.Finished,
+		})
 		if !progress.Finished {
 			next = append(next, "parley learn "+p.Info().Name)
 		}
@@ -81,13 +85,14 @@ func (a *App) listTutorials(ctx context.Context) error {
 	data := map[string]any{"tutorials": lines, "total": len(lines)}
 	return a.answer(data, next, func(w io.Writer) {
 		for _, l := range lines {
-			fmt.Fprintf(w, "%s  %s (%d of %s done)\n", l.Plugin, fit(l.Brief, a.columns()-len(l.Plugin)-24), l.Done, plural(l.Steps, "step"))
+			fmt.Fprintf(w, "%s  %s (%d of %s done)\n",
+				l.Plugin, fit(l.Brief, a.columns()-len(l.Plugin)-24), l.Done, plural(l.Steps, "step"))
 		}
 		fmt.Fprintln(w, "Next: "+strings.Join(next, "  |  "))
 	})
 }
 
-// learn says which steps of a plugin's tutorial were done, and which is next.
+// learn shows which steps of a plugin's tutorial are done, and which is next.
 func (a *App) learn(ctx context.Context, plugin string) error {
 	h, err := a.host(ctx)
 	if err != nil {
@@ -134,34 +139,38 @@ func learnText(w io.Writer, p *learn.Progress, next []string) {
 			fmt.Fprintf(w, "        $ %s\n", s.Run)
 		}
 		if s.State == learn.Now && s.ExitCode != 0 {
-			fmt.Fprintf(w, "        It ends in %d, and that is what it shows.\n", s.ExitCode)
+			fmt.Fprintf(w, "        It is meant to exit with %d.\n", s.ExitCode)
 		}
 	}
 	if p.LastTry != nil {
-		fmt.Fprintf(w, "The last try ended in %d (%s): look at what it said, and run the step as it stands here.\n", p.LastTry.ExitCode, manifest.CleanLine(p.LastTry.Code))
+		fmt.Fprintf(w, "The last try exited with %d (%s): read its message, and run the step as it is shown here.\n",
+			p.LastTry.ExitCode, manifest.CleanLine(p.LastTry.Code))
 	}
 	if p.Finished {
-		fmt.Fprintf(w, "That was all of it. Next: %s\n", next[len(next)-2])
+		fmt.Fprintf(w, "The tutorial is complete. Next: %s\n", next[len(next)-2])
 		return
 	}
 	fmt.Fprintf(w, "Then: %s\n", next[len(next)-1])
 }
 
-// events is what this session did, or, without one, whoever had none.
+// events returns what this session did; without a session, what was done without one.
 func (a *App) events() ([]learn.Event, error) {
 	s, err := a.settings()
 	if err != nil {
 		return nil, err
 	}
 	if s.TracesOff {
-		return nil, host.Errorf(host.ConfigError, "traces are off, and without them nobody can tell which step was done; set traces.off to false").
+		return nil, host.Errorf(host.ConfigError,
+			"traces are off, and learn finds in them which steps are done; set traces.off to false").
 			WithNext("parley config list")
 	}
 	session := a.Env("PARLEY_SESSION")
 	var events []learn.Event
-	for r, err := range trace.Read(filepath.Join(a.dirs().State, "traces"), trace.Filter{Since: time.Now().Add(-learnSince), Session: session}) {
+	recent := trace.Filter{Since: time.Now().Add(-learnSince), Session: session}
+	for r, err := range trace.Read(filepath.Join(a.dirs().State, "traces"), recent) {
 		if err != nil {
-			return nil, host.Errorf(host.Unavailable, "the traces cannot be read: %s", manifest.CleanLine(err.Error())).WithNext("parley doctor")
+			return nil, host.Errorf(host.Unavailable, "the traces cannot be read: %s", manifest.CleanLine(err.Error())).
+				WithNext("parley doctor")
 		}
 		if r.Session != session {
 			continue

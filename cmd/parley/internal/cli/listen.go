@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// maxListen bounds a stream for which nobody said otherwise.
+	// maxListen limits a stream without --timeout.
 	maxListen = 24 * time.Hour
-	// conditionTime bounds the judging of one event.
+	// conditionTime limits the evaluation of --until's condition for one event.
 	conditionTime = time.Second
-	// listenGrace is how much longer than the stream its call may take to end.
+	// listenGrace is how much longer than its stream a call may take.
 	listenGrace = 10 * time.Second
-	// triggerGrace is how long a stream that is over waits for its trigger's answer.
+	// triggerGrace is how long a stream that has ended waits for its trigger to return.
 	triggerGrace = 2 * time.Second
-	// crashGrace is how long a stream goes on after its trigger crashed the page or was blocked by a dialog, for what tells of that.
+	// crashGrace is how long a stream goes on after its trigger crashed the page or was blocked by a dialog, so that it
+	// still carries the events about that.
 	crashGrace = time.Second
 )
 
@@ -33,7 +34,8 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		return err
 	}
 	if _, err := h.Catalog().FindIn(at.Plugin, "events"); err != nil {
-		return host.Errorf(host.InvalidArgs, "%s has no events to listen to", at.Plugin).WithNext("parley " + at.Plugin + " --list")
+		return host.Errorf(host.InvalidArgs, "%s has no events to listen to", at.Plugin).
+			WithNext("parley " + at.Plugin + " --list")
 	}
 	options, err := f.options(cfg)
 	if err != nil {
@@ -99,9 +101,11 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 			}
 			o := options
 			o.Timeout = f.timeout
-			answer, _ := h.Call(triggering, host.Call{Name: at.Plugin + "." + trigger, Params: triggerParams, Caller: "cli", Session: call.Session, Options: o})
+			answer, _ := h.Call(triggering, host.Call{
+				Name: at.Plugin + "." + trigger, Params: triggerParams, Caller: "cli", Session: call.Session, Options: o,
+			})
 			if triggering.Err() != nil {
-				return // what it was called for is over
+				return // the stream has ended
 			}
 			if refused = a.checkTrigger(answer.Err); refused != nil {
 				if refused.Code == host.TargetCrashed || refused.Code == host.Busy {
@@ -126,10 +130,10 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		if !await(triggered, triggerGrace) {
 			giveUp()
 			<-triggered
-			a.notice("the trigger: " + trigger + " had not answered when the stream was over, and was given up")
+			a.notice("the trigger: " + trigger + " had not returned when the stream ended, and was abandoned")
 		}
 		if refused != nil {
-			a.notice("the trigger: " + refused.Message) // but the stream had its end
+			a.notice("the trigger: " + refused.Message) // the stream itself ended as asked
 		}
 	}
 	for _, warning := range answer.Warnings {
@@ -148,16 +152,17 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 	}
 	if f.until != "" && end.End != "until" {
 		if failing != nil && failing.failed != nil {
-			a.notice("the condition of --until could not be judged: " + failing.failed.Error())
+			a.notice("the condition of --until could not be evaluated: " + failing.failed.Error())
 		} else if failing != nil && failing.unmet {
-			a.notice("of the events that --until names none met its condition, which is asked about the params alone, as in " + conditionSample)
+			a.notice("no event that --until names met its condition, which applies to the event's params alone, as in " +
+				conditionSample)
 		}
 		return &exitStatus{host.Errorf(host.Timeout, "").ExitCode()}
 	}
 	return nil
 }
 
-// await waits until something is done, but not for long, and reports whether it is.
+// await waits until done is closed, at most for patience, and reports whether it was.
 func await(done <-chan struct{}, patience time.Duration) bool {
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -169,7 +174,8 @@ func await(done <-chan struct{}, patience time.Duration) bool {
 	}
 }
 
-// readTrigger takes apart what --trigger calls: a tool, and after a space its parameters as --params takes them.
+// readTrigger splits the value of --trigger into a tool and its parameters, which follow a space in any form of
+// --params.
 func (a *App) readTrigger(ctx context.Context, given string) (tool string, params json.RawMessage, err error) {
 	tool, rest, _ := strings.Cut(strings.TrimSpace(given), " ")
 	if rest = strings.TrimSpace(rest); rest != "" {
@@ -178,8 +184,9 @@ func (a *App) readTrigger(ctx context.Context, given string) (tool string, param
 	return tool, params, err
 }
 
-// checkTrigger answers the error of a trigger that was refused or could not run, with which the stream ends. One that ran and
-// failed, as a navigation to nowhere, may be just what is watched: that is said, and the stream goes on.
+// checkTrigger returns the error of a trigger that was refused or could not run: it ends the stream. A trigger that ran
+// and failed, such as a navigation to an unknown host, may be what the stream is about: it is reported, and the stream
+// goes on.
 func (a *App) checkTrigger(failed *host.Error) *host.Error {
 	if failed != nil && failed.Tool != nil && failed.Protocol == nil {
 		a.notice("the trigger: " + failed.Message)
@@ -188,16 +195,16 @@ func (a *App) checkTrigger(failed *host.Error) *host.Error {
 	return failed
 }
 
-// lastEvent tells which event ends a stream.
+// lastEvent decides which event ends a stream.
 type lastEvent struct {
 	ctx       context.Context
 	condition *gojq.Code // of the event's parameters; nil: any event
-	fresh     bool       // history that is told again does not count: something is to happen first
-	failed    error      // why the condition could not be judged, the last time
+	fresh     bool       // replayed history does not count
+	failed    error      // why the condition could not be evaluated, the last time
 	unmet     bool       // an event did not meet the condition
 }
 
-// conditionSample is a condition as --until takes it.
+// conditionSample is an example of a condition of --until.
 const conditionSample = ".response.status == 404"
 
 func (a *App) lastEvent(ctx context.Context, condition string, conditional, fresh bool) (*lastEvent, error) {
@@ -207,7 +214,8 @@ func (a *App) lastEvent(ctx context.Context, condition string, conditional, fres
 	}
 	var err error
 	if l.condition, err = compileJQ(condition); err != nil {
-		return nil, jqError("--until EVENT:", condition, err).WithNext("--until 'Network.responseReceived:" + conditionSample + "'")
+		return nil, jqError("--until EVENT:", condition, err).
+			WithNext("--until 'Network.responseReceived:" + conditionSample + "'")
 	}
 	return l, nil
 }
