@@ -19,41 +19,43 @@ import (
 )
 
 const (
-	// DefaultTimeout bounds a call for which nobody said otherwise.
+	// DefaultTimeout bounds a call when neither the caller, the plugin nor the policy sets a timeout.
 	DefaultTimeout = 30 * time.Second
-	// MaxParams bounds the parameters of one call as JSON text.
+	// MaxParams is the maximum size of the parameters of one call as JSON text, in bytes.
 	MaxParams = 16 << 20
-	// maxCorrected is the size up to which an error carries the parameters that would have been accepted: it says
-	// them several times.
+	// maxCorrected is the maximum size of corrected parameters in an error, in bytes. An error repeats them several
+	// times.
 	maxCorrected = 8 << 10
-	// maxRepaired is the size up to which parameters that are nearly JSON are repaired for the same.
+	// maxRepaired is the maximum size of a text that is repaired into valid JSON for an error, in bytes.
 	maxRepaired = 4 << 10
-	// maxCallDepth bounds plugins that call plugins, maxInnerCalls all the calls that come of one.
+	// maxCallDepth bounds the nesting of calls between plugins, maxInnerCalls the number of calls that one call causes.
 	maxCallDepth  = 8
 	maxInnerCalls = 10_000
-	// maxUses bounds what a record says of the things that a call used its rights for.
+	// maxUses bounds the uses of rights, and also the denials, in the record of one call.
 	maxUses = 200
 )
 
-// Call is what a caller wants run.
+// Call is a request to run one tool. Only Name is required.
 type Call struct {
 	Name    string          // qualified: "cdp.Network.getCookies" or "cdp__Network__getCookies"
 	Params  json.RawMessage // as given; empty means {}
 	Caller  string
-	Remote  bool // the caller came over the network
+	Remote  bool // the caller is connected over the network
 	Session string
 	Options Options
 
-	// DocsOnFirstUse wants tier 2 of the tool along with the first use of it that goes well in a session.
+	// DocsOnFirstUse adds tier 2 of the tool's documentation to its first successful call in a session.
 	DocsOnFirstUse bool
 
-	// Invalid says that the caller could not even put the parameters together; the call is refused with it.
+	// Invalid is the error of a caller that could not build the parameters. The call is refused with it. Nil means
+	// that Params are to be validated.
 	Invalid *Error
-	// BeforeRecord is given the answer before it is recorded, by a caller whose own caller need not wait for that. May be nil.
+	// BeforeRecord is called with the answer before it is recorded, so that a caller can send its response without
+	// waiting for the record. It may be nil.
 	BeforeRecord func(*Answer)
-	// Filter changes the data before it is cut to Options.MaxBytes. May be nil.
+	// Filter transforms the data before it is cut to Options.MaxBytes. It may be nil.
 	Filter func(json.RawMessage) (json.RawMessage, error)
-	// Progress, Log, Emit, Started, Until, Out and Drain are as in Request. May be nil.
+	// Progress, Log, Emit, Started, Until, Out and Drain are as in [Request]. They may be nil.
 	Progress func(done, total float64, message string)
 	Log      func(level int, message string)
 	Emit     func(record json.RawMessage) error
@@ -62,13 +64,14 @@ type Call struct {
 	Out      io.Writer
 	Drain    bool
 
-	// outer are the callers in whose name a plugin calls, the first one first: it gains nothing that one of them
-	// lacks. callerGrant is what it was granted, within is the id of the call that it makes this one in.
+	// callers are the callers on whose behalf a plugin makes this call, outermost first. The plugin gains no right that
+	// one of them lacks. callerGrant is the grant of that plugin, parentID the id of the call that makes this one.
 	callers     []caller
 	callerGrant Grant
 	digest      string // of that plugin
 	parentID    string
-	// made counts the calls that plugins made in the name of the first one; redactor knows what their records must not say.
+	// innerCalls counts the calls that plugins made on behalf of the outermost one. redactor holds the secrets that
+	// must not occur in their records.
 	innerCalls *atomic.Int32
 	redactor   *redactor
 }
@@ -79,7 +82,7 @@ type caller struct {
 	tools  []string
 }
 
-// Answer is what became of a call: data, or Err.
+// Answer is the outcome of a call: either data or Err.
 type Answer struct {
 	Tool     string
 	CallID   string
@@ -90,17 +93,17 @@ type Answer struct {
 	Warnings []string
 	Steps    []Step
 	Duration time.Duration
-	Docs     *Docs // with Call.DocsOnFirstUse, where this session had not been shown them
-	Cut      bool  // Data is a part of the result, wrapped
+	Docs     *Docs // with Call.DocsOnFirstUse, unless this session has been shown them
+	Cut      bool  // Data wraps a part of the result
 	Written  int64 // as in Result: the result went to Call.Out, and Data is empty
 	Raw      bool
 }
 
-// Call is the one way in which anything is run, whoever asks: look up, mend and validate, ask the
-// policy, invoke, check the result, record.
+// Call runs a tool. It is the only path by which any caller runs one: find the tool, coerce and validate the parameters,
+// consult the policy, invoke the tool, check the result, record the call.
 //
-// The error is that of the answer: an [*Error], which errors.Is compares with codes. The answer is never nil; also for a
-// failed call it has the call's id, warnings and next steps.
+// The error is Answer.Err, an [*Error], which errors.Is compares with codes. The answer is never nil: that of a failed
+// call has the call's id, warnings and next steps.
 func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	began := time.Now()
 	if len(c.callers) == 0 {
@@ -130,7 +133,8 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	return a, nil
 }
 
-// contextCause tells an error that only says that the context is over from others, and gives it the context's own reason.
+// contextCause replaces an error that only reports the end of the context by the cause of that end. It returns any other
+// error as it is.
 func contextCause(ctx context.Context, err error) error {
 	var reported, cause *Error
 	if ctx.Err() == nil || errors.As(err, &reported) {
@@ -142,7 +146,7 @@ func contextCause(ctx context.Context, err error) error {
 	return &Error{Code: Interrupted, Message: "the call was interrupted before it began", Cause: err}
 }
 
-// run is one call on its way.
+// run is the state of one call.
 type run struct {
 	host           *Host
 	mode           string
@@ -153,7 +157,7 @@ type run struct {
 	tiers          []int
 	retryOf        string
 	changes        []string // as in Event
-	suggestionUsed bool     // these are the parameters that the last failure was answered with
+	suggestionUsed bool     // the parameters are those that the last failure suggested
 	redactor       *redactor
 	rights         []string
 	audit          string
@@ -165,7 +169,7 @@ type run struct {
 	denials     []string
 }
 
-// recordUse notes what a right was used for.
+// recordUse adds a use of a right to the record of the call.
 func (r *run) recordUse(what string) {
 	what = manifest.CleanLine(r.redactor.redactAll(what))
 	r.mu.Lock()
@@ -179,7 +183,7 @@ func (r *run) recordUse(what string) {
 	}
 }
 
-// recordDenial notes a right that was asked for in vain.
+// recordDenial adds a denied right to the record of the call.
 func (r *run) recordDenial(right string) {
 	right = manifest.CleanLine(r.redactor.redactAll(right))
 	r.mu.Lock()
@@ -228,14 +232,15 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	if info.Kind == manifest.KindBuiltin && !r.address.schemaCompiled("returns") {
-		// What the result is held against is compiled while the tool works; accept looks for it there. A plugin's schema may take long.
+		// The schema of the result is compiled while the tool runs; checkResult finds it in the catalog. A plugin's schema
+		// is not compiled this way, because it may take long.
 		go r.address.schemaOf(r.address.Tool.Returns, "returns")
 	}
 	began := time.Now()
 	result, err := r.invoke(ctx, decision)
 	debug("invoke: ended after %s", time.Since(began).Round(time.Microsecond))
 	if err == nil && (result.Written > 0 || result.Raw) {
-		// It was never held here: there is nothing to hold against a schema, or to show.
+		// The result went to Call.Out, so there is no data to validate or to show.
 		r.answer.Written, r.answer.Raw, r.answer.Warnings = result.Written, result.Raw, append(r.answer.Warnings, result.Warnings...)
 		return nil
 	}
@@ -253,7 +258,7 @@ func (r *run) do(ctx context.Context) error {
 		e := AsError(err)
 		r.redactor.redactError(e)
 		if e.Tool != nil && isOutcome(e.Code) {
-			e.Code = ToolFailed // a plugin's own name for a failure must not read like one of the host's
+			e.Code = ToolFailed // a plugin must not report one of the host's codes
 		}
 		switch {
 		case len(e.Steps) > 0:
@@ -299,7 +304,7 @@ func notCallable(a Address) *Error {
 	return Errorf(InvalidArgs, "%s is a %s; name one of its tools", a.Name(), what).WithSteps(ListStep(a.Name()))
 }
 
-// validate decodes the parameters, mends safe coercions, fills in defaults and holds them against the schema.
+// validate decodes the parameters, coerces types where that is safe, fills in defaults and validates them.
 func (r *run) validate() error {
 	raw := r.call.Params
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -320,7 +325,7 @@ func (r *run) validate() error {
 	if paramsSchema == nil || r.call.Options.SendAnyway {
 		r.params = raw
 		if _, isObject := value.(map[string]any); !isObject {
-			return r.refuse(Errorf(InvalidArgs, "parameters are an object: --params '{...}'"))
+			return r.refuse(Errorf(InvalidArgs, `parameters must be an object, such as {"name":"value"}`))
 		}
 		return nil
 	}
@@ -330,14 +335,14 @@ func (r *run) validate() error {
 	return err
 }
 
-// validateValue mends what may be coerced in parameters and holds them against their schema.
+// validateValue coerces and validates decoded parameters.
 func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 	coerced, coercions := paramsSchema.Coerce(value)
 	violations, err := paramsSchema.Validate(coerced)
 	var tooCostly *schema.CostError
 	switch {
 	case errors.As(err, &tooCostly):
-		return &Error{Code: LimitExceeded, Message: "holding these parameters against the tool's schema would take too long: " + err.Error(), Cause: err}
+		return &Error{Code: LimitExceeded, Message: "validating these parameters would exceed the cost limit: " + err.Error(), Cause: err}
 	case err != nil:
 		return err
 	case len(violations) > 0:
@@ -353,8 +358,9 @@ func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 	return nil
 }
 
-// CheckParams treats the parameters of what is no tool of a catalog, such as MCP's own three, as Call does those of a tool: coerced,
-// with defaults, and warnings of what was coerced; or invalid_args with everything that is wrong.
+// CheckParams coerces and validates parameters as [Host.Call] does, for what is not a tool of a catalog, such as the
+// tools of an MCP server itself. It returns the parameters with defaults, and a warning for each coercion. The error is
+// invalid_args with every violation, or limit_exceeded.
 func CheckParams(name string, paramsSchema *schema.Schema, raw json.RawMessage) (json.RawMessage, []string, *Error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
@@ -393,12 +399,12 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 		return nil, r.contextError(ctx, d, timeout, err)
 	}
 	if err == nil && result == nil {
-		return nil, Errorf(Internal, "%s answered nothing", r.answer.Tool)
+		return nil, Errorf(Internal, "%s returned no result", r.answer.Tool)
 	}
 	return result, err
 }
 
-// beginAudit prepares what the call is granted, and asks the audit whether it may go on.
+// beginAudit records the start of the call in the audit. An error of the audit ends the call before anything runs.
 func (r *run) beginAudit(d Decision) error {
 	r.rights = d.Grant.Names()
 	r.redactor.grants = d.Grant.Secrets
@@ -431,7 +437,8 @@ func (r *run) request(d Decision) *Request {
 	return req
 }
 
-// send is what a plugin may send: the guest sees none of the secrets that are put in for it, not even where a server repeats them.
+// send makes an HTTP request for a plugin. Secrets that the host adds to the request are redacted from the response, so
+// that the guest does not see them when a server repeats them.
 func (r *run) send(ctx context.Context, g Grant, q *HTTPRequest) (*HTTPResponse, error) {
 	response, err := r.host.cfg.Egress.Send(ctx, q, Outbound{
 		HTTP: g.HTTP, Secrets: g.Secrets,
@@ -465,8 +472,8 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 	return r.redactor.value(ctx, name)
 }
 
-// contextError judges a call whose context is over by the context, never by what the tool claims. A provider
-// that says more about a timeout is kept.
+// contextError returns the error of a call whose context has ended. The context decides, not the error of the tool; only
+// a provider's own timeout error is kept, because it may have more details.
 func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duration, err error) error {
 	var cause, reported *Error
 	if errors.As(context.Cause(ctx), &cause) {
@@ -477,8 +484,8 @@ func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duratio
 			reported = Errorf(Timeout, "%s did not end within %s", r.answer.Tool, timeout)
 		}
 		switch {
-		case d.Limits.Timeout > 0 && timeout >= d.Limits.Timeout: // whatever a provider advises, no option makes it longer
-			reported.Message += fmt.Sprintf("; the policy allows no more than %s, so ask for less", timeout)
+		case d.Limits.Timeout > 0 && timeout >= d.Limits.Timeout: // no option exceeds the limit of the policy, so the steps of a provider are dropped
+			reported.Message += fmt.Sprintf("; the policy allows at most %s", timeout)
 			reported.Steps = []Step{OperatorStep(OpPolicyExplain, r.address.Plugin)}
 		case len(reported.Steps) == 0:
 			again := CallStep(r.answer.Tool, r.call.Params).At(r.call.Options)
@@ -507,15 +514,15 @@ func (r *run) timeout(d Decision) time.Duration {
 	return timeout
 }
 
-// callTool is what a plugin may do in its call's name: the whole path again, as that plugin.
+// callTool runs a tool for a plugin, which is the caller, through all of [Host.Call].
 func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, params json.RawMessage, o Options) (*Result, error) {
 	if len(r.call.callers) >= maxCallDepth {
-		return nil, Errorf(LimitExceeded, "plugins call each other more than %d deep", maxCallDepth)
+		return nil, Errorf(LimitExceeded, "calls between plugins are nested more than %d deep", maxCallDepth)
 	}
 	if r.innerCalls.Add(1) > maxInnerCalls {
-		return nil, Errorf(LimitExceeded, "one call has led to more than %d calls of plugins by plugins", maxInnerCalls)
+		return nil, Errorf(LimitExceeded, "one call caused more than %d calls between plugins", maxInnerCalls)
 	}
-	o.Isolate = r.call.Options.Isolate // a caller that wants this of a plugin wants it of those that the plugin calls
+	o.Isolate = r.call.Options.Isolate // isolation extends to the plugins that an isolated plugin calls
 	a, err := r.host.Call(ctx, Call{
 		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session, Options: o,
 		callerGrant: callerGrant, digest: r.address.Provider.Info().Digest, callers: append(slices.Clone(r.call.callers), caller{r.call.Caller, r.call.Remote, r.call.callerGrant.Tools}), innerCalls: r.innerCalls, redactor: r.redactor, parentID: r.answer.CallID,
@@ -531,7 +538,8 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 	return &Result{Data: a.Data, Content: a.Content, Warnings: a.Warnings}, nil
 }
 
-// checkResult holds what came back against the tool's own schema. Chrome's may be newer than our data: there it only warns.
+// checkResult validates a result. For built-in tools it only adds warnings, because Chrome may be newer than the schemas
+// that are compiled in.
 func (r *run) checkResult(data json.RawMessage) error {
 	builtin := r.address.Provider.Info().Kind == manifest.KindBuiltin
 	limits := jsontext.Limits{Bytes: max(len(data), 1), ReplaceSurrogates: builtin}
@@ -546,10 +554,10 @@ func (r *run) checkResult(data json.RawMessage) error {
 	value, err := jsontext.Decode(data, limits)
 	var malformed *jsontext.SyntaxError
 	if errors.As(err, &malformed) && malformed.TooMany() {
-		return &Error{Code: LimitExceeded, Message: fmt.Sprintf("%s answered with more values than can be held against a schema", r.answer.Tool), Cause: err}
+		return &Error{Code: LimitExceeded, Message: fmt.Sprintf("%s returned more values than can be validated", r.answer.Tool), Cause: err}
 	}
 	if err != nil {
-		return &Error{Code: InvalidResult, Message: fmt.Sprintf("%s answered with something that is not JSON: %v", r.answer.Tool, err), Cause: err}
+		return &Error{Code: InvalidResult, Message: fmt.Sprintf("%s returned invalid JSON: %v", r.answer.Tool, err), Cause: err}
 	}
 	if returnsSchema == nil {
 		return nil
@@ -563,19 +571,19 @@ func (r *run) checkResult(data json.RawMessage) error {
 	}
 	violations, err := returnsSchema.Validate(value)
 	if err != nil {
-		return &Error{Code: LimitExceeded, Message: fmt.Sprintf("holding the result of %s against its schema would take too long", r.answer.Tool), Cause: err}
+		return &Error{Code: LimitExceeded, Message: fmt.Sprintf("validating the result of %s would exceed the cost limit", r.answer.Tool), Cause: err}
 	}
 	if len(violations) == 0 {
 		return nil
 	}
-	e := Errorf(InvalidResult, "%s answered with a result that breaks its own schema: %s", r.answer.Tool, plural(len(violations), "violation"))
+	e := Errorf(InvalidResult, "%s returned a result that does not match its schema: %s", r.answer.Tool, plural(len(violations), "violation"))
 	for _, v := range violations {
 		e.Details = append(e.Details, detailOf(v))
 	}
 	return e.WithSteps(DescribeStep(r.address.Name(), manifest.Tier3))
 }
 
-// cutResult filters the result and cuts it to what the caller can take; the whole is kept for the session.
+// cutResult filters the result and cuts it to Options.MaxBytes. The whole result is stored with the session.
 func (r *run) cutResult() error {
 	if r.call.Filter != nil {
 		filtered, err := r.call.Filter(r.answer.Data)
@@ -607,10 +615,10 @@ type truncated struct {
 	TotalBytes int    `json:"total_bytes"`
 	ShownBytes int    `json:"shown_bytes"`
 	Text       string `json:"text"`
-	Next       string `json:"next,omitempty"` // where the whole is kept
+	Next       string `json:"next,omitempty"` // URI of the whole result
 }
 
-// updateSession keeps in the session what the next call of this tool should know: where this one failed, or that it did not.
+// updateSession stores in the session whether the call failed, and how, for the next call of the same tool.
 func (r *run) updateSession(e *Error) {
 	r.host.cfg.Sessions.update(r.call.Session, func(s *session) (changed bool) {
 		last, failed := s.Failed[r.answer.Tool]
@@ -635,7 +643,7 @@ func (r *run) updateSession(e *Error) {
 	})
 }
 
-// attachDocs adds what a tool's documentation says beyond the signature that it was called by.
+// attachDocs adds tier 2 of the tool's documentation to the answer. It reports whether it did.
 func (r *run) attachDocs(s *session) (attached bool) {
 	docs, err := r.address.describe(r.address.Tool, manifest.Tier2)
 	if err != nil {
@@ -657,7 +665,7 @@ func sameJSON(a, b []byte) bool {
 	return err == nil && bytes.Equal(jsontext.Marshal(x), jsontext.Marshal(y))
 }
 
-// correctionsOf returns the kinds of changes that lead to the parameters that an error offers.
+// correctionsOf returns the kinds of changes that turn the given parameters into the corrected ones of an error.
 func correctionsOf(e *Error) (kinds []string) {
 	if e == nil || e.Corrected == nil {
 		return nil

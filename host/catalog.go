@@ -12,18 +12,19 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// Catalog is an immutable set of plugins, found by name without regard to case. A change is a new catalog.
+// Catalog is an immutable set of plugins. Names are case-insensitive. To change the set, make a new catalog and
+// [Host.Swap] it.
 type Catalog struct {
-	providers []Provider // in listing order: what is compiled in first, then by name
+	providers []Provider // in listing order: built-in ones first, then by name
 	byName    map[string]Provider
 
-	// What is made of a tool when it is first needed lives as long as the catalog that holds the tool.
+	// Documentation, schemas and segments are built on first use and live as long as the catalog.
 	docs        sync.Map // tierKey -> *manifest.ToolDocs
 	schemas     sync.Map // partKey -> *schema.Schema
 	searchIndex searchIndex
 }
 
-// tierKey names the documentation of a tool at a tier, partKey the schema of its parameters or of its results.
+// tierKey identifies the documentation of a tool at a tier, partKey a schema of a tool.
 type (
 	tierKey struct {
 		tool string
@@ -32,7 +33,7 @@ type (
 	partKey struct{ tool, part string }
 )
 
-// NewCatalog gathers plugins; two of one name are already_exists.
+// NewCatalog makes a catalog of plugins. The error is already_exists if two have the same name, ignoring case.
 func NewCatalog(providers ...Provider) (*Catalog, error) {
 	type named struct {
 		Provider
@@ -67,14 +68,14 @@ func NewCatalog(providers ...Provider) (*Catalog, error) {
 // Providers returns the plugins in listing order.
 func (c *Catalog) Providers() []Provider { return slices.Clone(c.providers) }
 
-// Provider finds a plugin by name.
+// Provider returns the plugin of a name, and reports whether there is one.
 func (c *Catalog) Provider(name string) (Provider, bool) {
 	p, ok := c.byName[strings.ToLower(name)]
 	return p, ok
 }
 
-// Address is what a name stands for: a plugin, and where the name goes on a group of it, a tool, or an
-// entry (an event or a type). Exactly one of Group, Tool and Entry is set, or none for the plugin alone.
+// Address is what a name refers to: a plugin, or a group, a tool or an entry (an event or a type) of a plugin. At most
+// one of Group, Tool and Entry is set; none is set for the plugin itself.
 type Address struct {
 	Provider Provider
 	Plugin   string
@@ -85,7 +86,7 @@ type Address struct {
 	catalog *Catalog
 }
 
-// Name is the qualified name of what was found.
+// Name returns the qualified name.
 func (a Address) Name() string {
 	switch {
 	case a.Tool != nil:
@@ -98,7 +99,7 @@ func (a Address) Name() string {
 	return a.Plugin
 }
 
-// ListStep lists the group, or the plugin where there is no group.
+// ListStep returns the step that lists the group, or the plugin if there is no group.
 func (a Address) ListStep() Step {
 	if a.Group != "" {
 		return ListStep(a.Plugin + "." + a.Group)
@@ -107,13 +108,13 @@ func (a Address) ListStep() Step {
 }
 
 // Find resolves a name: "cdp", "cdp.Network", "cdp.Network.getCookies", or with "__" for each dot.
-// Case does not matter. The error is not_found with the nearest names.
+// Case is ignored. The error is not_found with the nearest names.
 func (c *Catalog) Find(name string) (Address, error) {
 	plugin, local := split(name)
 	return c.FindIn(plugin, local)
 }
 
-// split cuts a qualified name after its plugin.
+// split splits a qualified name into the plugin and the rest.
 func split(name string) (plugin, local string) {
 	name = strings.TrimSpace(name)
 	plugin, local, dotted := strings.Cut(name, ".")
@@ -123,7 +124,7 @@ func split(name string) (plugin, local string) {
 	return plugin, local
 }
 
-// FindIn resolves a name within a plugin; "" is the plugin itself.
+// FindIn resolves a name within a plugin, as [Catalog.Find] does; "" is the plugin itself.
 func (c *Catalog) FindIn(plugin, local string) (Address, error) {
 	p, ok := c.Provider(plugin)
 	if !ok {
@@ -146,8 +147,8 @@ func (c *Catalog) FindIn(plugin, local string) (Address, error) {
 	return a, c.unknownTool(p, strings.ReplaceAll(local, "__", "."), groups)
 }
 
-// forms are the ways in which a local name may have been written: as it is, with "__" for each dot, or with the
-// plugin's name before it ("parley cdp cdp.Network.getCookies").
+// forms returns the spellings of a local name: the name itself, with a dot for each "__", and without the name of the
+// plugin ("parley cdp cdp.Network.getCookies").
 func forms(plugin, local string) []string {
 	list := []string{local}
 	if dotted := strings.ReplaceAll(local, "__", "."); dotted != local {
@@ -160,7 +161,7 @@ func forms(plugin, local string) []string {
 	return list
 }
 
-// lookUp finds a tool, a group or an entry of exactly this name, without regard to case.
+// lookUp finds a tool, a group or an entry by its name, ignoring case.
 func (a Address) lookUp(local string) (Address, error) {
 	var err error
 	if a.Tool, err = a.Provider.Tool(local); a.Tool != nil || err != nil {
@@ -182,8 +183,8 @@ func (a Address) lookUp(local string) (Address, error) {
 	return a, err
 }
 
-// FindAnyway is Find for callers that send what the plugin's data does not know. What is near to a known
-// name is a typo and stays not_found.
+// FindAnyway is [Catalog.Find] for Options.SendAnyway: it also accepts tools that the plugin's data does not have, if the
+// plugin is a [Passer]. A name close to a known one is treated as a typo and remains not_found.
 func (c *Catalog) FindAnyway(name string) (Address, error) {
 	a, err := c.Find(name)
 	var e *Error
@@ -211,7 +212,8 @@ func (c *Catalog) unknownPlugin(name string) *Error {
 	return e.WithSteps(ListStep(""), SearchStep(printable(name)))
 }
 
-// unknownName is unknownPlugin where a tool may have been meant. Written without its plugin, it is looked for in all.
+// unknownName returns the error of a name whose plugin does not exist. The name may be that of a tool without its plugin,
+// so suggestions come from all plugins.
 func (c *Catalog) unknownName(plugin, local string) *Error {
 	e := c.unknownPlugin(plugin)
 	typed := plugin
@@ -265,8 +267,8 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 	return e.WithSteps(ListStep(plugin), SearchStep(printable(local)))
 }
 
-// searchNames asks search what a name may have meant that is near to none: another word for it, or a part. Of what it finds
-// only what fits about as well as the first counts.
+// searchNames suggests names by search for a name that is not close to any: it may be a synonym or a part of a name. Only
+// hits that score about as high as the first are returned.
 func (c *Catalog) searchNames(providers []Provider, typed string) []NearName {
 	const tolerance = 0.05
 	var near []NearName
@@ -282,7 +284,7 @@ func (c *Catalog) searchNames(providers []Provider, typed string) []NearName {
 	return near
 }
 
-// nearestTools compares what was typed with each bare and each qualified name and takes the nearer.
+// nearestTools returns the tools whose bare or qualified names are nearest to a name.
 func nearestTools(plugin, typed string, names []string) []NearName {
 	typed = strings.ToLower(typed)
 	limit := limitFor(typed)
@@ -301,20 +303,20 @@ func nearestTools(plugin, typed string, names []string) []NearName {
 	return Closest(near)
 }
 
-// nameForms are the forms in which a tool's name is typed: its own, with its group, with its plugin.
+// nameForms returns the spellings of a tool's name: the bare name, with its group, with its plugin.
 func nameForms(plugin, name string) [3]string {
 	lower := strings.ToLower(name)
 	return [3]string{lower[strings.LastIndexByte(lower, '.')+1:], lower, strings.ToLower(plugin) + "." + lower}
 }
 
-// nearestForm is the distance to the form that comes nearest.
+// nearestForm returns the distance to the nearest spelling.
 func nearestForm(plugin, name, typed string) int {
 	typed = strings.ToLower(typed)
 	forms := nameForms(plugin, name)
 	return min(schema.Distance(typed, forms[0]), schema.Distance(typed, forms[1]), schema.Distance(typed, forms[2]))
 }
 
-// Closest keeps the three nearest, ties by name.
+// Closest sorts names by distance, then by name, and returns the first three.
 func Closest(near []NearName) []NearName {
 	slices.SortFunc(near, func(a, b NearName) int {
 		if a.Distance != b.Distance {
@@ -325,10 +327,10 @@ func Closest(near []NearName) []NearName {
 	return near[:min(len(near), 3)]
 }
 
-// limitFor bounds the distance of a suggestion: short words are near to too many names.
+// limitFor returns the maximum distance of a suggestion. It is small for short words, which are close to many names.
 func limitFor(word string) int { return max(1, min(3, len(word)/3)) }
 
-// printable makes a name that somebody typed fit for a message.
+// printable returns a name from input as messages may show it: on one line, without control characters, and clipped.
 func printable(name string) string {
 	name = manifest.Clip(manifest.CleanLine(name), 80)
 	if name == "" {

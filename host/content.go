@@ -7,12 +7,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Content is a block of a result that a client shows itself, beside the data. Which fields it has depends on Type.
+// Content is a block of a result that the client itself displays, in addition to the data. Type decides which fields are
+// set.
 type Content struct {
 	Type ContentType `json:"type"`
-	Text string      `json:"text,omitempty"` // of a text; of a resource or a link its title
-	Data string      `json:"data,omitempty"` // of an image or audio, and of a resource that is carried along: base64
-	MIME string      `json:"mime,omitempty"` // of Data, or of what a link leads to
+	Text string      `json:"text,omitempty"` // a text, or the title of a resource or link
+	Data string      `json:"data,omitempty"` // base64, of an image, audio or embedded resource
+	MIME string      `json:"mime,omitempty"` // of Data, or of the target of a link
 	URI  string      `json:"uri,omitempty"`  // of a resource or a link
 }
 
@@ -28,7 +29,7 @@ const (
 	ContentLink     ContentType = "link"
 )
 
-// Check returns what is wrong with a block that came from a plugin, or nil.
+// Check returns an error if a required field is missing, the type is unknown or Data is not base64.
 func (c Content) Check() error {
 	if _, err := base64.StdEncoding.DecodeString(c.Data); err != nil {
 		return fmt.Errorf("data is not valid base64")
@@ -64,7 +65,7 @@ func (c Content) Check() error {
 	return nil
 }
 
-// clean returns the block without what hides in its texts, and without secrets.
+// clean returns the block without control characters and secrets.
 func (c Content) clean(redact func(string) string) Content {
 	c.Text, c.Data = redact(manifest.Clean(c.Text)), redact(c.Data)
 	c.MIME, c.URI = redact(manifest.CleanLine(c.MIME)), redact(manifest.CleanLine(c.URI))

@@ -80,8 +80,8 @@ func (r *run) confirm(ctx context.Context, ask Ask, d Decision) error {
 	return err
 }
 
-// settings holds what the operator set for the plugin against the manifest's schema of it, and fills in its defaults. A plugin that was not
-// given what it needs is not run.
+// settings validates the operator's settings for the plugin and fills in defaults. If a required setting is missing, the
+// call is denied.
 func (r *run) settings(d *Decision) error {
 	m, err := r.address.Provider.Manifest()
 	if err != nil || len(m.Settings) == 0 {

@@ -6,17 +6,17 @@ import (
 	"net/netip"
 )
 
-// Egress is the only way out of this machine for what is done in a call's name. Errors are *Error: denied, with the right that
-// was missing, where a grant does not reach; invalid_url; timeout and limit_exceeded; unavailable for what the network did.
+// Egress makes all network connections on behalf of calls. Errors are [*Error]: denied with the missing right if no grant
+// covers the target, invalid_url, timeout, limit_exceeded, or unavailable for a failure of the network.
 type Egress interface {
-	// Send makes one HTTP request. Each hop of a redirect, and each address that is really dialled, is held against the grant again.
+	// Send makes one HTTP request. It checks each hop of a redirect, and each address that it dials, against the grants.
 	Send(ctx context.Context, r *HTTPRequest, o Outbound) (*HTTPResponse, error)
-	// Dial connects to "host:port" if its address is public or named by a grant. It is for a proxy, which sees no requests but
-	// connections: methods and schemes of the grants do not count.
+	// Dial connects to "host:port" if a grant covers it. It is for a proxy, which sees connections instead of requests,
+	// so the methods and schemes of the grants are ignored.
 	Dial(ctx context.Context, address string, grants []HTTPGrant) (net.Conn, error)
 }
 
-// HTTPRequest is a request as a guest asks for it.
+// HTTPRequest is a request of a guest.
 type HTTPRequest struct {
 	Method  string // "" is GET
 	URL     string
@@ -24,32 +24,33 @@ type HTTPRequest struct {
 	Body    []byte
 }
 
-// HTTPResponse is what came back from the last hop. A status of 400 or more is no error.
+// HTTPResponse is the response of the last hop. A status of 400 or more is not an error.
 type HTTPResponse struct {
 	Status  int
 	Headers [][2]string
 	Body    []byte
 }
 
-// Outbound is what a request may do.
+// Outbound is what a request is allowed to do. The zero value allows nothing.
 type Outbound struct {
 	HTTP    []HTTPGrant
-	Secrets []SecretGrant // the host adds those whose URL covers the request; the guest never sees them
-	// Value gives the value of one of Secrets, just before it is sent.
+	Secrets []SecretGrant // added to the request if their URL covers it; the guest never sees them
+	// Value returns the value of one of Secrets. It is called just before the request is sent.
 	Value func(ctx context.Context, name string) (string, error)
-	// OnRequest is called with each request that is really made, as "GET" and "https://api.github.com", before it is. May be nil.
+	// OnRequest is called before each request that is made, with arguments such as "GET" and "https://api.github.com".
+	// It may be nil.
 	OnRequest func(method, origin string)
 }
 
-// EgressRules is what the operator says of the network as a whole.
+// EgressRules are the operator's rules for the whole network. The zero value allows no private networks and no proxy.
 type EgressRules struct {
-	// Networks are dialled although they are private, for names that a grant reaches.
+	// Networks are private networks that may be dialled for names that a grant covers.
 	Networks []netip.Prefix
-	// Proxy says that requests go through the proxy that the environment names, which then judges the addresses.
+	// Proxy sends requests through the proxy that the environment names. The proxy then decides which addresses to dial.
 	Proxy bool
 }
 
-// Secrets gives the values of secrets that the operator keeps. The error never holds anything of a value.
+// Secrets returns the values of the operator's secrets. The error never contains any part of a value.
 type Secrets interface {
 	Secret(ctx context.Context, name string) (string, error)
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // Code is the name of an outcome. Agents branch on it; each maps to one exit code. It is an error, so that
-// errors.Is(err, host.NotFound) tells what went wrong.
+// errors.Is(err, host.NotFound) works.
 type Code string
 
-// Error is the name of the outcome.
+// Error returns the name of the outcome.
 func (c Code) Error() string { return string(c) }
 
 // The outcomes of a call.
@@ -41,14 +41,14 @@ const (
 	Terminated       Code = "terminated"
 )
 
-// Outcome is a row of the table of exit codes. Note says what the name leaves open; it may be empty.
+// Outcome is a row of the table of exit codes. Note explains the name; it may be empty.
 type Outcome struct {
 	Exit int
 	Code Code
 	Note string
 }
 
-// Meaning is the code's name, as errors carry it, and the note.
+// Meaning returns the name of the code, followed by the note if there is one.
 func (o Outcome) Meaning() string {
 	if o.Note == "" {
 		return string(o.Code)
@@ -56,8 +56,8 @@ func (o Outcome) Meaning() string {
 	return string(o.Code) + ": " + o.Note
 }
 
-// Outcomes is the one table of codes: `--help`, docs and error handling are all made from it.
-// 2 to 79 are not in it: they belong to the tools that declare them.
+// Outcomes returns the table of exit codes, from which help and documentation are generated. It does not have 2 to 79,
+// which tools may declare.
 func Outcomes() []Outcome { return slices.Clone(outcomes[:]) }
 
 var outcomes = [...]Outcome{
@@ -85,33 +85,35 @@ var outcomes = [...]Outcome{
 	{143, Terminated, ""},
 }
 
-// Error is how everything fails: what was wrong, what was expected, what to do next.
+// Error is the error of every operation of a host: what was wrong, what was expected, and what to do next. Only Code and
+// Message are always set.
 type Error struct {
 	Code     Code
-	Exit     int // 0: the exit code of Code; a tool's declared code otherwise
+	Exit     int // the code that the tool declared; 0 means the exit code of Code
 	Message  string
 	Details  []Detail
 	Denied   []Denial
 	Tool     *ToolError
 	Protocol *ProtocolError
-	// Corrected are parameters that would have been accepted, and Retry is the call with them. Both are nil where there
-	// are none.
+	// Corrected are parameters that would be accepted, and Retry is the call with them. Both are nil if no correction is
+	// certain.
 	Corrected  json.RawMessage
 	Retry      *Step
 	DidYouMean []NearName
-	// Marked is the caller's JSON with a mark at each fault; see Mark.
+	// Marked is the caller's JSON with a mark at each fault; see [Mark].
 	Marked string
-	// Earlier are the errors that this session already made with the tool, the last one last.
+	// Earlier are the previous errors of this session with the tool, the latest one last.
 	Earlier []string
 	Docs    *Docs
-	// Steps are what to do next, the best one first.
+	// Steps are what to do next, best first.
 	Steps []Step
-	// Next are commands of the front end that made the error, in its own language. No other package sets them.
+	// Next are commands of the front end that made the error. Other packages leave it empty and set Steps.
 	Next  []string
 	Cause error // never shown, only unwrapped
 }
 
-// WithoutPath is an error without the path that it begins with, for a message that names the path itself.
+// WithoutPath returns the cause of an [fs.PathError], for a message that has the path already, and any other error as it
+// is.
 func WithoutPath(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -120,7 +122,7 @@ func WithoutPath(err error) error {
 	return err
 }
 
-// Detail is one violation, found by the host or told by the tool.
+// Detail is one violation, found by the host or reported by the tool.
 type Detail struct {
 	Parameter  string      `json:"parameter"` // JSON pointer
 	Keyword    string      `json:"keyword"`
@@ -129,27 +131,27 @@ type Detail struct {
 	Suggestion *Suggestion `json:"suggestion,omitempty"`
 }
 
-// Denial is a right that was refused.
+// Denial is a right that was denied.
 type Denial struct {
 	Right string `json:"right"` // in the grammar of grants: "http:GET:https://api.github.com"
 	Why   string `json:"why,omitempty"`
 }
 
-// ToolError is what the tool itself said when it failed.
+// ToolError is the failure that the tool itself reported.
 type ToolError struct {
 	Exit    int             `json:"exit"`
 	Name    string          `json:"name,omitempty"`
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// ProtocolError is Chrome's own error.
+// ProtocolError is an error of the Chrome DevTools Protocol.
 type ProtocolError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 	Data    string `json:"data,omitempty"`
 }
 
-// NearName is a name that may have been meant. Distance is the true Damerau-Levenshtein distance.
+// NearName is a suggested name. Distance is the unrestricted Damerau-Levenshtein distance to the given one.
 type NearName struct {
 	Name     string `json:"name"`
 	Distance int    `json:"distance"`
@@ -158,13 +160,13 @@ type NearName struct {
 func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Is reports whether target is the code of e.
+// Is reports whether target is the [Code] of e.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(Code)
 	return ok && code == e.Code
 }
 
-// ExitCode is the exit code of the process that ends with e.
+// ExitCode returns the exit code of a process that fails with e.
 func (e *Error) ExitCode() int {
 	if e.Exit != 0 {
 		return e.Exit
@@ -181,24 +183,24 @@ func isOutcome(code Code) bool {
 	return slices.ContainsFunc(outcomes[:], func(o Outcome) bool { return o.Code == code })
 }
 
-// Errorf makes an error of a code.
+// Errorf returns an error with a code and a formatted message.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// WithNext adds commands of the front end that makes the error; see Error.Next.
+// WithNext adds commands to Error.Next and returns e.
 func (e *Error) WithNext(next ...string) *Error {
 	e.Next = append(e.Next, next...)
 	return e
 }
 
-// WithSteps adds steps to take next.
+// WithSteps adds steps to Error.Steps and returns e.
 func (e *Error) WithSteps(steps ...Step) *Error {
 	e.Steps = append(e.Steps, steps...)
 	return e
 }
 
-// AsError returns err as *Error; anything that is none becomes internal.
+// AsError returns the [*Error] in the chain of err. Any other error becomes one with the code internal. It panics on nil.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	evalDepth   = 10      // hits that are judged; what lies deeper is not found
+	evalDepth   = 10      // hits that count; a tool below them is not found
 	maxEvalLine = 1 << 20 // bytes
 	maxEvalSize = 100_000 // queries
 	maxGrade    = 10
 )
 
-// EvalQuery is a line of a set that search is judged by. Grades go from 0 (no answer, as if it were not named) to 10;
-// 1 to 3 is usual. Kind and Half may be empty; any other member of the line is left alone.
+// EvalQuery is a line of a set that search is evaluated with. Grades range from 0 (irrelevant, as if not named) to 10;
+// 1 to 3 are usual. Kind and Half may be empty. Other members of the line are ignored.
 type EvalQuery struct {
 	Query    string             `json:"query"`
 	Kind     string             `json:"kind"`     // such as exact, partial, typo, concept
-	Half     string             `json:"half"`     // part of the set, so that what was tuned on one is judged on the other
+	Half     string             `json:"half"`     // the part of the set, so that search can be tuned on one half and evaluated on the other
 	Relevant map[string]float64 `json:"relevant"` // qualified name: grade
 }
 
-// EvalReport is how well search did on a set. Scores has a row for each kind and one for all of them (kind "all"), first
-// of the whole set, then of each half.
+// EvalReport is the result of evaluating search with a set. Scores has a row for each kind and one for all kinds (kind
+// "all"), first for the whole set, then for each half.
 type EvalReport struct {
 	Queries int         `json:"queries"`
 	Scores  []EvalScore `json:"scores"`
@@ -40,27 +40,28 @@ type EvalReport struct {
 	Unknown []string    `json:"unknown,omitempty"` // names in the set that no plugin has: they count as not found
 }
 
-// EvalScore is the mean over the queries of a kind. An answer is good when it has a grade of 2 or more, or the best
-// grade of a query that has only lower ones.
+// EvalScore is the mean over the queries of a kind. A hit is good if its grade is 2 or more, or the best grade of a query
+// that has only lower ones.
 type EvalScore struct {
 	Kind     string  `json:"kind"`
 	Half     string  `json:"half,omitempty"`
 	Queries  int     `json:"queries"`
-	Success1 float64 `json:"success_1"` // share of queries with a good answer first
-	Success5 float64 `json:"success_5"` // .. among the first five
-	MRR      float64 `json:"mrr"`       // one over the rank of the first good answer, 0 beyond ten
+	Success1 float64 `json:"success_1"` // share of queries whose first hit is good
+	Success5 float64 `json:"success_5"` // share of queries with a good one among the first five
+	MRR      float64 `json:"mrr"`       // 1 divided by the rank of the first good hit, 0 beyond ten
 	NDCG10   float64 `json:"ndcg_10"`   // gain 2^grade-1, discount log2(rank+1), over the first ten
 }
 
-// EvalMiss is a query without a good answer among the first five hits.
+// EvalMiss is a query without a good hit among the first five.
 type EvalMiss struct {
 	Query string   `json:"query"`
 	Kind  string   `json:"kind,omitempty"`
-	Want  []string `json:"want"` // good answers, best first
+	Want  []string `json:"want"` // good hits, best first
 	Got   []string `json:"got"`  // the first five hits
 }
 
-// ReadEval reads a set: a JSON object a line, empty lines aside. The error names each bad line, twenty at most.
+// ReadEval reads a set: one JSON object per line; empty lines are ignored. The error is invalid_args and names the first
+// twenty invalid lines.
 func ReadEval(r io.Reader) ([]EvalQuery, error) {
 	var set []EvalQuery
 	var bad []error
@@ -99,11 +100,11 @@ func readEvalLine(line []byte) (q EvalQuery, err error) {
 	if err := json.Unmarshal(line, &q); err != nil {
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) && kind.Field == "" {
-			return q, fmt.Errorf("a JSON %s; expected an object of query and relevant", kind.Value)
+			return q, fmt.Errorf("got a JSON %s; expected an object with query and relevant", kind.Value)
 		} else if kind != nil {
 			return q, fmt.Errorf("%s is a JSON %s; expected %s", printable(kind.Field), kind.Value, map[bool]string{true: "names with grades", false: "a string"}[strings.HasPrefix(kind.Field, "relevant")])
 		}
-		return q, fmt.Errorf("no JSON object of query and relevant: %s", manifest.CleanLine(err.Error()))
+		return q, fmt.Errorf("not a JSON object with query and relevant: %s", manifest.CleanLine(err.Error()))
 	}
 	if strings.TrimSpace(q.Query) == "" {
 		return q, errors.New("query is missing")
@@ -117,13 +118,13 @@ func readEvalLine(line []byte) (q EvalQuery, err error) {
 		best = max(best, grade)
 	}
 	if best == 0 {
-		return q, errors.New("relevant names nothing with a grade above 0")
+		return q, errors.New("relevant has no tool with a grade above 0")
 	}
 	return q, nil
 }
 
-// Evaluate searches all plugins of h for each query of a set. It is not traced. The same set and plugins give the same
-// report.
+// Evaluate searches all plugins of h for each query of a set. The searches are not recorded. The report depends only on
+// the set and the plugins.
 func Evaluate(set []EvalQuery, h *Host) *EvalReport {
 	report := &EvalReport{Queries: len(set)}
 	e := evaluation{rows: map[evalRow]*EvalScore{}, names: map[string]string{}}
@@ -154,7 +155,7 @@ func Evaluate(set []EvalQuery, h *Host) *EvalReport {
 
 type evaluation struct {
 	rows    map[evalRow]*EvalScore
-	names   map[string]string // as written in the set: as the catalog has it
+	names   map[string]string // name in the set -> name in the catalog
 	unknown []string
 }
 
@@ -174,7 +175,8 @@ func (e *evaluation) resolve(c *Catalog, name string) string {
 	return full
 }
 
-// add counts a query for its kind and for all kinds, in the whole set and in its half. place is -1 for not found.
+// add counts a query for its kind and for all kinds, in the whole set and in its half. rank counts from 0; -1 means not
+// found.
 func (e *evaluation) add(kind, half string, rank int, gain float64) {
 	rows := []evalRow{{"", kind}, {"", "all"}}
 	if kind == "" || kind == "all" {
@@ -206,7 +208,7 @@ func (e *evaluation) add(kind, half string, rank int, gain float64) {
 	}
 }
 
-// scores are the means, kinds from the easiest to the hardest, all of them last.
+// scores returns the means, ordered by kind from the easiest to the hardest, with "all" last.
 func (e *evaluation) scores() []EvalScore {
 	order := []string{"exact", "partial", "typo", "concept"}
 	difficulty := func(kind string) int {
@@ -245,7 +247,7 @@ func goodAnswers(relevant map[string]float64) []string {
 	return good
 }
 
-// ndcg compares the gain of a ranking with that of the best one; an answer counts once.
+// ndcg returns the gain of a ranking divided by that of the best ranking. A tool counts once.
 func ndcg(got []string, relevant map[string]float64) float64 {
 	gain := func(rank int, grade float64) float64 { return (math.Exp2(grade) - 1) / math.Log2(float64(rank)+2) }
 	sum, seen := 0.0, map[string]bool{}

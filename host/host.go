@@ -15,23 +15,23 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// Config is what a host is made of. Only Catalog and Policy are required.
+// Config configures a [Host]. Only Catalog and Policy are required.
 type Config struct {
 	Version string
 	Catalog *Catalog
-	// Reload returns the catalog of this moment and reports whether it has changed since it was last asked. Nil means
-	// that the catalog changes by Swap alone.
+	// Reload returns the current catalog and reports whether it has changed since the last call. Nil means that only
+	// [Host.Swap] changes the catalog.
 	Reload   func() (catalog *Catalog, changed bool, err error)
 	Policy   Policy
 	Recorder Recorder
 	Audit    Auditor
-	Secrets  Secrets // nil: none has a value
-	Egress   Egress  // nil: there is no network
+	Secrets  Secrets // nil: no secret has a value
+	Egress   Egress  // nil: no network access
 	Sessions *Sessions
-	// Confirm asks a person; nil means that nobody can be asked.
+	// Confirm asks a person to confirm a call. Nil means that calls that require confirmation are denied.
 	Confirm func(ctx context.Context, ask Ask, reason string) (bool, error)
 	Debug   func(format string, args ...any)
-	Mode    string // documentation mode, for traces
+	Mode    string // documentation mode, for traces; see [WithMode]
 }
 
 // Host runs calls, searches and describes over one catalog. It is safe for concurrent use.
@@ -44,7 +44,7 @@ type Host struct {
 	next        int
 }
 
-// New makes a host. The error is config_error where the catalog or the policy is missing.
+// New returns a host. The error is config_error if the catalog or the policy is missing.
 func New(cfg Config) (*Host, error) {
 	if cfg.Catalog == nil || cfg.Policy == nil {
 		return nil, Errorf(ConfigError, "a host requires a catalog and a policy")
@@ -57,18 +57,18 @@ func New(cfg Config) (*Host, error) {
 	return h, nil
 }
 
-// Catalog returns the catalog of this moment.
+// Catalog returns the current catalog.
 func (h *Host) Catalog() *Catalog { return h.catalog.Load() }
 
-// Swap replaces the catalog whole and notifies subscribers with an event whose Op is "catalog". Calls in progress end
-// with the catalog that they began with.
+// Swap replaces the catalog and notifies subscribers with an event whose Op is "catalog". Calls in progress continue with
+// the catalog that they started with.
 func (h *Host) Swap(c *Catalog) {
 	h.catalog.Store(c)
 	h.notify(Event{Time: time.Now(), Op: "catalog"})
 }
 
-// Refresh swaps the catalog if plugins were installed, replaced or removed, and reports whether they were. Call, Search
-// and Describe refresh before they look anything up. A catalog that cannot be reloaded stays as it is.
+// Refresh reloads the catalog and reports whether it has changed: whether plugins were installed, replaced or removed.
+// [Host.Call] and [Host.Describe] refresh first. If the catalog cannot be reloaded, the host keeps the current one.
 func (h *Host) Refresh() bool {
 	if h.cfg.Reload == nil {
 		return false
@@ -84,7 +84,8 @@ func (h *Host) Refresh() bool {
 	return changed
 }
 
-// Subscribe calls f with each event, in the goroutine of the call that made it, until the returned function is called.
+// Subscribe calls f with each event until cancel is called. f runs in the goroutine of the operation that made the event
+// and must not block.
 func (h *Host) Subscribe(f func(Event)) (cancel func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +101,7 @@ func (h *Host) Subscribe(f func(Event)) (cancel func()) {
 
 type modeKey struct{}
 
-// WithMode says in which documentation mode a caller is, where it is another than Config.Mode.
+// WithMode returns a context whose calls are recorded with a documentation mode other than Config.Mode.
 func WithMode(ctx context.Context, mode string) context.Context {
 	return context.WithValue(ctx, modeKey{}, mode)
 }
@@ -135,8 +136,9 @@ func (h *Host) notify(e Event) {
 	}
 }
 
-// Describe returns the documentation of a tool, an event or a type at a tier, and remembers that the
-// session was shown it. The error is not_found, or invalid_args for what has no documentation of its own.
+// Describe returns the documentation of a tool, an event or a type at a tier from 1 to 3, and records in the session that
+// it was shown. The error is not_found, or invalid_args for an invalid tier and for plugins and groups, which have no
+// documentation of their own.
 func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, tier int) (*Docs, error) {
 	began := time.Now()
 	h.Refresh()
@@ -146,7 +148,7 @@ func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, t
 	switch {
 	case err != nil:
 	case tier < manifest.Tier1 || tier > manifest.Tier3:
-		err = Errorf(InvalidArgs, "there is no tier %d; expected 1, 2 or 3", tier)
+		err = Errorf(InvalidArgs, "tier %d does not exist; expected 1, 2 or 3", tier)
 	case a.Tool != nil:
 		d, err = a.describe(a.Tool, tier)
 	case a.Entry != nil:
@@ -171,7 +173,7 @@ func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, t
 	return d, err
 }
 
-// Projector is a provider that fits its own texts into the tiers; others get manifest.Describe.
+// Projector is a [Provider] that builds the documentation of its tools itself. For others it is [manifest.Describe].
 type Projector interface {
 	Describe(t *manifest.Tool, tier int) *manifest.ToolDocs
 }
@@ -193,8 +195,8 @@ func (a Address) describe(t *manifest.Tool, tier int) (*Docs, error) {
 	return &Docs{ToolDocs: &d}, nil
 }
 
-// maxExampleStep is the size of the parameters up to which tier 2 repeats its example as the next step; tier 3, which has
-// no other step, always does.
+// maxExampleStep is the maximum size of the parameters of an example that tier 2 repeats as a next step, in bytes. Tier 3
+// always repeats the example, because it has no other step.
 const maxExampleStep = 140
 
 func nextAfterDescribe(d *Docs) (next []Step) {
@@ -217,7 +219,8 @@ func nextAfterDescribe(d *Docs) (next []Step) {
 	return next
 }
 
-// schemaOf returns the compiled schema of a tool's parameters or results; nil where there is none to hold a value against.
+// schemaOf returns the compiled schema of a tool's parameters or results. It returns nil if there is no schema, and for
+// MCP servers, which validate for themselves.
 func (a Address) schemaOf(raw []byte, part string) (*schema.Schema, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -242,7 +245,7 @@ func (a Address) schemaOf(raw []byte, part string) (*schema.Schema, error) {
 	return s, nil
 }
 
-// schemaCompiled reports whether schemaOf has compiled the schema before.
+// schemaCompiled reports whether schemaOf has already compiled the schema.
 func (a Address) schemaCompiled(part string) bool {
 	_, ok := a.catalog.schemas.Load(partKey{a.Name(), part})
 	return ok

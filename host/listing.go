@@ -6,7 +6,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// GroupsOf is what a provider with a whole manifest answers to Groups: in the manifest's order.
+// GroupsOf returns the groups of a manifest in its order, for Provider.Groups.
 func GroupsOf(m *manifest.Manifest) []GroupLine {
 	counts := map[string]int{}
 	for i := range m.Tools {
@@ -19,7 +19,7 @@ func GroupsOf(m *manifest.Manifest) []GroupLine {
 	return lines
 }
 
-// LinesOf is what it answers to Lines: the tools of a group, "" for those of none, in the manifest's order.
+// LinesOf returns the tools of a group of a manifest in its order, for Provider.Lines. "" selects tools without a group.
 func LinesOf(m *manifest.Manifest, group string) []Line {
 	lines := []Line{}
 	for i := range m.Tools {
@@ -35,7 +35,7 @@ func LinesOf(m *manifest.Manifest, group string) []Line {
 	return lines
 }
 
-// NamesOf is what it answers to Names: those of all tools, sorted.
+// NamesOf returns the names of all tools of a manifest, sorted, for Provider.Names.
 func NamesOf(m *manifest.Manifest) []string {
 	names := make([]string, len(m.Tools))
 	for i := range m.Tools {

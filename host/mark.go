@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// maxEcho bounds the echo of a caller's JSON, maxEchoValue what it shows of a value without a fault.
+	// maxEcho is the maximum size of a marked text, maxEchoValue that of a value without a fault in it, in bytes.
 	maxEcho      = 4 << 10
 	maxEchoValue = 60
 )
 
-// Mark writes a caller's JSON down with a mark at each fault, one a line:
+// Mark renders a caller's JSON with a mark at each fault, one per line:
 //
 //	{
 //	  "urls": [
@@ -24,8 +24,8 @@ const (
 //	  ]
 //	}
 //
-// A fault of what is not there stands where it is missing. What has no fault is shown in short, and the echo ends with "…"
-// where it would be longer than 4 KiB.
+// A missing value is marked at the end of its object. Values without a fault are shortened. A text longer than 4 KiB is
+// cut and ends with "…".
 func Mark(value any, faults []Detail) string {
 	m := &marker{faults: faults, placed: make([]bool, len(faults)), exact: map[string][]int{}, hasBelow: map[string]bool{}}
 	for i, f := range faults {
@@ -41,12 +41,12 @@ func Mark(value any, faults []Detail) string {
 type marker struct {
 	faults   []Detail
 	placed   []bool
-	exact    map[string][]int // pointer -> faults of this place
-	hasBelow map[string]bool  // pointers that a fault stands below
+	exact    map[string][]int // pointer -> indexes of the faults there
+	hasBelow map[string]bool  // pointers with a fault somewhere below
 	b        strings.Builder
 }
 
-// write shows a value with what stands before it, its key, and after it, a comma.
+// write renders a value between before, which is its indentation and key, and after, which is a comma or nothing.
 func (m *marker) write(value any, pointer, before, after string) {
 	if m.b.Len() > maxEcho {
 		return
@@ -65,7 +65,7 @@ func (m *marker) write(value any, pointer, before, after string) {
 	}
 	m.line(before+open, m.take(pointer))
 	m.members(value, pointer, indent+"  ")
-	for i, f := range m.faults { // what no member took is missing here
+	for i, f := range m.faults { // faults that no member took are of missing members
 		if m.b.Len() <= maxEcho && !m.placed[i] && (below(f.Parameter, pointer) || pointer == "") {
 			m.placed[i] = true
 			m.line(indent+"  "+mark(f), nil)
@@ -106,7 +106,7 @@ func (m *marker) skip(n int, indent string) int {
 	return 0
 }
 
-// line writes a line with the marks of the faults that stand there; further ones get lines of their own below it.
+// line writes a line with the mark of the first fault. The marks of further faults follow on lines of their own.
 func (m *marker) line(text string, faults []Detail) {
 	for i, f := range faults {
 		if i == 0 {
@@ -118,7 +118,7 @@ func (m *marker) line(text string, faults []Detail) {
 	m.b.WriteString(text + "\n")
 }
 
-// at takes the faults of exactly this place.
+// take returns the faults at exactly this pointer that are not marked yet.
 func (m *marker) take(pointer string) []Detail {
 	var here []Detail
 	for _, i := range m.exact[manifest.CleanLine(pointer)] {
@@ -130,7 +130,7 @@ func (m *marker) take(pointer string) []Detail {
 	return here
 }
 
-// within tells whether a fault stands somewhere below a place.
+// hasFaultBelow reports whether there is a fault below a pointer.
 func (m *marker) hasFaultBelow(pointer string) bool { return m.hasBelow[manifest.CleanLine(pointer)] }
 
 func below(fault, pointer string) bool {
@@ -152,7 +152,7 @@ func comma(i, n int) string {
 	return ","
 }
 
-// short is a value as JSON on one line, cut where it is long. What is hidden in it is written as escapes.
+// short returns a value as JSON on one line, cut to maxEchoValue. Invisible characters are escaped.
 func short(value any) string {
 	text := string(manifest.EscapeJSON(jsontext.Marshal(value)))
 	if len(text) <= maxEchoValue {
@@ -165,7 +165,7 @@ func short(value any) string {
 	return text[:cut] + "…"
 }
 
-// markSyntax shows the line that a text stops being JSON in, up to that place.
+// markSyntax returns the line with a syntax error, up to the error, with a mark.
 func markSyntax(raw []byte, offset, line, column int, message string) string {
 	offset = max(0, min(offset, len(raw)))
 	from := strings.LastIndexByte(string(raw[:offset]), '\n') + 1

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// ParseOptions reads call options in their JSON form, the same in a batch, in MCP's call_tool and in a plugin's.
-// The error is invalid_args and names the known ones.
+// ParseOptions parses call options in JSON, the same form in batches, in MCP and in calls between plugins. Empty input
+// means no options. The error is invalid_args; for an unknown option it names the known ones.
 func ParseOptions(raw json.RawMessage) (Options, error) {
 	var o struct {
 		Timeout    string `json:"timeout"`
@@ -44,12 +44,12 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 	return options, options.Check()
 }
 
-// DefaultBrowser is the name of the browser that nobody named.
+// DefaultBrowser is the name of the browser of calls that do not name one.
 const DefaultBrowser = "default"
 
 var optionNames = []string{"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog"}
 
-// checkOptions refuses what encoding/json would let pass: a second value, a key given twice or in another spelling.
+// checkOptions rejects what encoding/json accepts: a second value, duplicate keys, and keys in other case.
 func checkOptions(raw json.RawMessage) error {
 	value, err := jsontext.Decode(raw, jsontext.Limits{})
 	if err != nil {
@@ -63,7 +63,7 @@ func checkOptions(raw json.RawMessage) error {
 		if slices.Contains(optionNames, name) {
 			continue
 		}
-		e := Errorf(InvalidArgs, "options: there is no option %s; known are %s", printable(name), strings.Join(optionNames, ", "))
+		e := Errorf(InvalidArgs, "options: unknown option %s; expected %s", printable(name), strings.Join(optionNames, ", "))
 		for _, n := range schema.Nearest(name, optionNames, 3) {
 			e.DidYouMean = append(e.DidYouMean, NearName{n.Name, distance(name, n.Name)})
 		}
@@ -72,7 +72,7 @@ func checkOptions(raw json.RawMessage) error {
 	return nil
 }
 
-// Check refuses options that mean nothing.
+// Check returns an invalid_args error if an option has an invalid value.
 func (o Options) Check() error {
 	switch {
 	case o.Timeout < 0:

@@ -7,57 +7,59 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Policy says who may do what. The operator owns it; no tool and no agent can change it.
+// Policy decides which caller may call which tool, and with which rights. It belongs to the operator: tools and agents
+// cannot change it.
 type Policy interface {
-	// Decide is asked once for every call, after its parameters were validated and before anything runs.
-	// An error means that the policy itself cannot be read, and nothing runs.
+	// Decide is called for every call, after its parameters have been validated and before anything runs. For a call by a
+	// plugin it is also called once for each caller on whose behalf the plugin calls. An error means that the policy
+	// cannot be read, and ends the call.
 	Decide(ctx context.Context, ask Ask) (Decision, error)
 }
 
-// Ask is what a policy decides on.
+// Ask is the call that a policy decides on.
 type Ask struct {
 	Caller       string   // "cli", "mcp:CLIENT" or "plugin:NAME"
-	Remote       bool     // the caller came over the network
-	Held         []string // of a plugin that calls: the tools that it was granted in the call that it is in
+	Remote       bool     // the caller is connected over the network
+	Held         []string // if the caller is a plugin: the tools that its own call was granted
 	Plugin       string
 	Tool         string // local name
 	Effect       string
-	Digest       string // "" for what is compiled in
+	Digest       string // "" if it is built in
 	Capabilities manifest.Capabilities
 
-	// Params are what the tool would be called with, and Within is the id of the call in which a plugin makes this one. Both are
-	// for whoever is asked to confirm; a policy does not see them.
+	// Params are the parameters of the call, and Within is the id of the call in which a plugin makes this one. Both are
+	// set only for Config.Confirm; a policy does not see them.
 	Params json.RawMessage
 	Within string
 }
 
-// Verdict is the answer of a policy.
+// Verdict is whether a policy allows a call.
 type Verdict int
 
-// Verdicts. The zero value denies.
+// The verdicts. The zero value denies.
 const (
 	Deny Verdict = iota
 	Allow
 	Confirm
 )
 
-// Decision is a verdict with what follows from it.
+// Decision is a verdict with its reason and, if the call is allowed, its rights and limits.
 type Decision struct {
 	Verdict  Verdict
-	Reason   string // why it was denied or wants confirming, for people
+	Reason   string // why the call is denied or requires confirmation, for people
 	Grant    Grant
-	Missing  []Denial // rights that are asked, not optional and not given: the call ends before anything runs
+	Missing  []Denial // required rights that are not granted; any of them ends the call before anything runs
 	Limits   Limits
 	Settings json.RawMessage
-	// SettingsIn is where they are written: "[plugin.NAME.settings] of /path/policy.toml".
+	// SettingsIn is where the settings are defined: "[plugin.NAME.settings] of /path/policy.toml".
 	SettingsIn string
 	Isolate    string // "process": run it in a process of its own; "" or "none": in this one
-	Audit      string // how the call depends on the audit log, in the log's words; "" leaves it to the log
-	Steps      []Step // what the operator would do to allow it
+	Audit      string // how the call depends on the audit log; "" leaves that to the log
+	Steps      []Step // what the operator can do to allow the call
 }
 
-// Asked lists the rights that a manifest asks for, in the grammar of grants as far as the plugin can know
-// it: where the operator has to fill in a folder, PATH stands. Why is the plugin's own word, cleaned.
+// Asked returns the rights that a manifest requests, in the grammar of grants, with PATH for each folder that the operator
+// has to choose. Why is the plugin's own text, cleaned.
 func Asked(c manifest.Capabilities) []Denial {
 	var rights []Denial
 	add := func(why, right string) {

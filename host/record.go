@@ -5,50 +5,50 @@ import (
 	"time"
 )
 
-// Recorder keeps what happened. It must not fail a call: what it cannot write it reports by its own means.
+// Recorder records events. It cannot fail a call and has to report its errors by other means.
 type Recorder interface {
 	Record(Event)
 }
 
-// Event is one call, search or describe that has ended. Subscribers and traces get the same one.
+// Event is a call, search or describe that has ended. Subscribers and recorders receive the same event.
 type Event struct {
 	Time           time.Time
 	Op             string // "call", "search" or "describe"; to subscribers also "catalog"
 	CallID         string
 	Session        string
 	Caller         string
-	Tool           string          // qualified name, as far as it is known
+	Tool           string          // qualified name, or the name as given if it is unknown
 	Digest         string          // of the plugin
-	Mode           string          // documentation mode of the caller, where it has one
+	Mode           string          // documentation mode of the caller; "" if it has none
 	Tiers          []int           // tiers that this caller was shown of this tool
-	Params         json.RawMessage // as given; a recorder that keeps values says so
+	Params         json.RawMessage // as given
 	Query          string          // of a search
-	Err            *Error          // nil when it went well
+	Err            *Error          // nil if it succeeded
 	Duration       time.Duration
 	OutBytes       int
 	DocsTokens     int
-	RetryOf        string // call id of the failed call of the same tool before, in the same session
-	SuggestionUsed bool   // the parameters are those that the failed call was answered with
+	RetryOf        string // id of the preceding failed call of the same tool in the session
+	SuggestionUsed bool   // the parameters are those that the failed call suggested
 	Result         json.RawMessage
 
-	// Rights are what the call was granted, and Uses what it did with them, each once, in the words of grants:
+	// Rights are the granted rights, and Uses what they were used for, without duplicates, in the grammar of grants:
 	// "fs:read:/srv/data/a.txt", "http:GET:https://api.github.com", "secret:TOKEN", "tool:cdp.Page.navigate".
 	Rights      []string
 	Uses        []string
-	UsesDropped int      // what Uses had no room for
-	Refused     []string // what it asked for while it ran and was not given, in the same words, whether it went well or not
-	Within      string   // call id of the call in which a plugin made this one
-	DryRun      bool     // nothing was to run
-	Audit       string   // what the policy said of the call's record, as in Decision; "" where it was not asked
+	UsesDropped int      // number of uses beyond the limit of Uses
+	Refused     []string // rights denied while it ran, in the grammar of grants, also if it succeeded
+	Within      string   // id of the call in which a plugin made this one
+	DryRun      bool     // the call was a dry run
+	Audit       string   // as in Decision; "" if the policy was not consulted
 
-	By      string   // who decided a confirmation: "terminal", "mcp" or "policy"; "" where none was needed
+	By      string   // how a confirmation was decided: "terminal", "mcp" or "policy"; "" if none was required
 	Hits    []string // qualified names of the first ten results of a search
-	Changes []string // how the parameters were corrected before the call, a word for each kind, such as "renamed"
+	Changes []string // kinds of corrections of the parameters, such as "renamed"
 }
 
-// Auditor is a recorder that evidence rests on: it may hold a call back that it could not write about.
+// Auditor is a [Recorder] for evidence. It can refuse a call that it could not record.
 type Auditor interface {
 	Recorder
-	// Begin is asked when the policy has allowed a call and nothing of it has run. An error refuses the call.
+	// Begin is called when the policy has allowed a call, before anything runs. An error refuses the call.
 	Begin(Event) error
 }

@@ -14,24 +14,24 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// redactor gives a call the secrets of its grant, and takes their values out of all that leaves the call again.
+// redactor returns the secrets of a call's grant, and redacts their values from everything that leaves the call.
 type redactor struct {
 	source Secrets
 	grants []SecretGrant
-	outer  *redactor // of the call in whose name this one is made
+	outer  *redactor // of the call that makes this one
 
 	mu       sync.Mutex
-	values   map[string]string // by name, those that were asked for
+	values   map[string]string // by name, those that were used
 	replacer *strings.Replacer
 }
 
-// value returns a secret of the grant.
+// value returns the value of a granted secret.
 func (v *redactor) value(ctx context.Context, name string) (string, error) {
 	if !slices.ContainsFunc(v.grants, func(g SecretGrant) bool { return g.Name == name }) {
 		return "", Errorf(Denied, "secret %s is not granted", printable(name))
 	}
 	if v.source == nil {
-		return "", Errorf(ConfigError, "secret %s has no value: this host keeps none", name)
+		return "", Errorf(ConfigError, "secret %s has no value: this host has no secrets", name)
 	}
 	v.mu.Lock()
 	value, known := v.values[name]
@@ -53,12 +53,12 @@ func (v *redactor) value(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// readable tells whether the guest may see a secret.
+// readable reports whether the guest may read a secret.
 func (v *redactor) readable(name string) bool {
 	return slices.ContainsFunc(v.grants, func(g SecretGrant) bool { return g.Name == name && g.Read })
 }
 
-// redact replaces each value that was asked for, also where it was encoded on its way.
+// redact replaces each secret value that was used, also in encoded forms.
 func (v *redactor) redact(s string) string {
 	v.mu.Lock()
 	replacer := v.replacer
@@ -76,7 +76,8 @@ func (v *redactor) redactJSON(data json.RawMessage) json.RawMessage {
 	return manifest.MapJSON(data, v.redact)
 }
 
-// redactAll, redactAllJSON and redactAllError are for what is kept of a call: it must not hold what the calls around this one know either.
+// redactAll, redactAllJSON and redactAllError are for records, which must not contain the secrets of the outer calls
+// either.
 func (v *redactor) redactAll(s string) string {
 	for ; v != nil; v = v.outer {
 		s = v.redact(s)
@@ -91,7 +92,7 @@ func (v *redactor) redactAllJSON(data json.RawMessage) json.RawMessage {
 	return data
 }
 
-// redactAllError returns a copy, for the caller of a nested call sees more than is kept of it.
+// redactAllError returns a redacted copy, because the caller of a nested call sees more than its record has.
 func (v *redactor) redactAllError(e *Error) *Error {
 	if e == nil {
 		return nil
@@ -115,7 +116,7 @@ func (v *redactor) empty() bool {
 	return v.replacer == nil
 }
 
-// redactUnreadable is hide for what comes to the guest itself, which may hold the secrets that it may read.
+// redactUnreadable is redact for data that goes to the guest itself: it keeps the secrets that the guest may read.
 func (v *redactor) redactUnreadable(s string) string {
 	v.mu.Lock()
 	unread := map[string]string{}
@@ -131,7 +132,7 @@ func (v *redactor) redactUnreadable(s string) string {
 	return newReplacer(unread).Replace(s)
 }
 
-// redactError takes secrets out of everything in an error that may repeat what a guest said.
+// redactError redacts everything in an error that may come from a guest.
 func (v *redactor) redactError(e *Error) {
 	if v.empty() {
 		return
@@ -160,11 +161,11 @@ func (v *redactor) redactError(e *Error) {
 	e.Corrected, e.Marked = v.redactJSON(e.Corrected), v.redact(e.Marked)
 }
 
-// minFragment is the length from which an encoded form is looked for: shorter ones are found everywhere.
+// minFragment is the minimum length of an encoded form that is redacted. Shorter ones would match unrelated text.
 const minFragment = 8
 
-// newReplacer looks for each value as it is and in the forms that a server, a log or a guest commonly gives it. Longer forms go first, so
-// that no part of one is left over.
+// newReplacer returns a replacer of each value and of its usual encoded forms. Longer forms come first, so that no part of
+// one remains.
 func newReplacer(values map[string]string) *strings.Replacer {
 	type pair struct{ form, name string }
 	var pairs []pair
@@ -190,7 +191,7 @@ func formsOf(value string) []string {
 			forms = append(forms, form)
 		}
 	}
-	// A log has one line after the other, and in a message all stand in one.
+	// A log splits a value into lines, and a message joins its lines.
 	add(manifest.Clean(value))
 	add(manifest.CleanLine(value))
 	if strings.Contains(value, "\n") {
@@ -203,7 +204,7 @@ func formsOf(value string) []string {
 		add(lowerEscapes(escaped))
 	}
 	quoted, _ := json.Marshal(value)
-	plain, _ := manifest.Marshal(value) // < > and & as they are
+	plain, _ := manifest.Marshal(value) // without escapes for < > and &
 	add(strings.Trim(string(quoted), `"`))
 	add(strings.Trim(string(plain), `"`))
 	for _, marks := range [][2]string{{"&#34;", "&#39;"}, {"&quot;", "&#39;"}, {"&quot;", "&#x27;"}, {"&quot;", "&#039;"}} {
@@ -211,8 +212,8 @@ func formsOf(value string) []string {
 	}
 	add(hex.EncodeToString([]byte(value)))
 	add(strings.ToUpper(hex.EncodeToString([]byte(value))))
-	// Inside of a longer text, base64 depends on where in its group of three bytes a value begins; the characters that it
-	// shares with its neighbours are left out.
+	// Within a longer text, the base64 of a value depends on its offset in a group of three bytes. The characters that it
+	// shares with its neighbors are omitted.
 	for shift := range 3 {
 		padded := append(make([]byte, shift), value...)
 		whole := len(padded) / 3 * 4
@@ -226,7 +227,7 @@ func formsOf(value string) []string {
 	return forms
 }
 
-// lowerEscapes writes the escapes of a URL with small letters.
+// lowerEscapes returns a URL with its percent-escapes in lower case.
 func lowerEscapes(escaped string) string {
 	parts := strings.Split(escaped, "%")
 	for i, p := range parts[1:] {
