@@ -1,5 +1,5 @@
-// Package host gathers plugins into one catalog and runs every call through one path: look up, mend
-// and validate, ask the policy, invoke, check the result, record.
+// Package host combines plugins into one catalog and runs every call through one path: find the tool, coerce and validate
+// the parameters, consult the policy, invoke the tool, check the result, record the call. See [Host.Call].
 package host
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Provider is one plugin as the catalog holds it: CDP, a wasm plugin, later a remote host.
+// Provider is one plugin of a catalog, such as CDP or a wasm plugin.
 //
-// Everything but Invoke is discovery: it must not start an engine, a browser or a network connection,
-// must be safe for concurrent use, and must build no more than what was asked for. Tool names are
-// local here ("Network.getCookies", "hash"); only the catalog knows qualified ones.
+// All methods but Invoke are discovery: they must not start an engine, a browser or a network connection, and must build
+// only what they return. All methods must be safe for concurrent use. Tool names are local here ("Network.getCookies",
+// "hash"); only the catalog has qualified names.
 type Provider interface {
-	// Info is cheap enough to be called for every plugin at every start.
+	// Info returns what lists of plugins show. It must be cheap: it is called for every plugin at every start.
 	Info() Info
-	// Manifest returns what concerns the plugin as a whole. Its Tools may be empty: use Tool.
+	// Manifest returns the manifest of the plugin. Its Tools may be empty; use Tool instead.
 	Manifest() (*manifest.Manifest, error)
 	// Lines returns one line for each tool of a group in listing order; "" means the tools without a group.
 	Lines(group string) ([]Line, error)
@@ -29,16 +29,16 @@ type Provider interface {
 	Groups() ([]GroupLine, error)
 	// Names returns the names of all tools, sorted.
 	Names() ([]string, error)
-	// Tool returns one tool in full, found without regard to case, or nil if there is none.
+	// Tool returns one tool in full, or nil if there is none. Case is ignored.
 	Tool(name string) (*manifest.Tool, error)
-	// Segment returns the search segment that BuildSegment made for this plugin.
+	// Segment returns the search segment of the plugin; see [BuildSegment].
 	Segment() ([]byte, error)
-	// Invoke runs a call that has been validated and allowed. It ends when ctx ends. Errors are *Error;
+	// Invoke runs a call that has been validated and allowed. It must return soon after ctx ends. Errors are [*Error];
 	// any other error is reported as internal.
 	Invoke(ctx context.Context, r *Request) (*Result, error)
 }
 
-// Info is what a plugin shows in the list of all plugins.
+// Info is a plugin in a list of plugins.
 type Info struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -46,10 +46,10 @@ type Info struct {
 	Brief   string `json:"brief"`
 	Groups  int    `json:"groups"`
 	Tools   int    `json:"tools"`
-	Digest  string `json:"-"` // "sha256:…" over wasm and manifest; "" for what is compiled in
+	Digest  string `json:"-"` // "sha256:…" of the wasm file and the manifest; "" if the plugin is built in
 }
 
-// Line is a tool in a list: its first tier. Name is local in a provider and qualified in an answer.
+// Line is a tool in a list: tier 1 of its documentation. Name is local in a provider and qualified in a response.
 type Line struct {
 	Name         string `json:"name"`
 	Signature    string `json:"signature"`
@@ -59,7 +59,7 @@ type Line struct {
 	Experimental bool   `json:"experimental,omitempty"`
 }
 
-// Bare is the name of a tool within its group: what stands after the last dot.
+// Bare returns the name of a tool within its group: the part after the last dot.
 func Bare(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 // GroupLine is a group in a list.
@@ -76,11 +76,11 @@ type EventLine struct {
 	Brief string `json:"brief"`
 }
 
-// Glossary is a provider that also documents things that cannot be called: events and types.
+// Glossary is a [Provider] that also documents events and types, which cannot be called.
 type Glossary interface {
 	// Events returns the events of a group in listing order.
 	Events(group string) ([]EventLine, error)
-	// Entry returns an event or a type by its local name, or nil. Its Params are the properties it has.
+	// Entry returns an event or a type by its local name, or nil if there is none. Its Params are its properties.
 	Entry(name string) (*Entry, error)
 }
 
@@ -90,23 +90,24 @@ type Entry struct {
 	Tool manifest.Tool
 }
 
-// Surveyor is a provider that can say how much it covers, for `--list --json`.
+// Surveyor is a [Provider] that reports its coverage of a protocol, for lists in JSON.
 type Surveyor interface {
 	Coverage() (any, error)
 }
 
-// Preparer is a provider whose first call needs work that must not count against the time of that call, such as compiling.
+// Preparer is a [Provider] whose first call requires preparation that must not count towards its timeout, such as
+// compiling.
 type Preparer interface {
 	Prepare(ctx context.Context) error
 }
 
-// Opener is a provider whose tools work on something that must be open, such as a browser.
+// Opener is a [Provider] whose tools require something to be open, such as a browser.
 type Opener interface {
-	// MissingOpen returns the step that opens what a tool needs, or nil where nothing is missing. It starts nothing.
+	// MissingOpen returns the step that opens what a tool requires, or nil if nothing is missing. It starts nothing.
 	MissingOpen(tool string) *Step
 }
 
-// Streamer is a provider whose tool can emit records before it ends.
+// Streamer is a [Provider] whose tools can emit records before they end.
 type Streamer interface {
 	// Stream is Invoke for a call that emits records through r.Emit.
 	Stream(ctx context.Context, r *Request) (*Result, error)
@@ -121,59 +122,60 @@ type Request struct {
 	Session string          // "" without one
 	CallID  string
 	Grant   Grant
-	// CallerGrant is what the plugin that calls was granted for the call that it makes this one in; zero where no plugin calls.
+	// CallerGrant is the grant of the calling plugin in its own call. It is the zero value if the caller is not a plugin.
 	CallerGrant Grant
-	// CallerDigest is which version of that plugin calls, as in Info; "" where no plugin calls.
+	// CallerDigest is the digest of the calling plugin, as in [Info]; "" if the caller is not a plugin.
 	CallerDigest string
 	Limits       Limits
 	Options      Options
 
-	// Settings is what the operator set for the plugin: an object, or nil.
+	// Settings are the operator's settings for the plugin: a JSON object, or nil.
 	Settings json.RawMessage
-	// Progress and Log may be nil. What they are given is cleaned by whoever shows it.
+	// Progress and Log may be nil. Their messages are not cleaned of control characters.
 	Progress func(done, total float64, message string)
 	Log      func(level int, message string) // 0 debug, 1 info, 2 warn, 3 error
-	// Emit takes one record of a stream; an error means that nobody reads any more. Nil unless streaming.
+	// Emit receives each record of a stream. An error means that the reader has gone. It is nil unless streaming.
 	Emit func(record json.RawMessage) error
-	// Started is called once a stream can miss nothing any more. It may be nil.
+	// Started is called once, when the stream receives every further record. It may be nil.
 	Started func()
-	// Until is asked of each record that could be the last of a stream, and the first true is. Nil: any such record is.
+	// Until is called for each record that could be the last of a stream; the first for which it returns true is the last.
+	// Nil means that any such record is.
 	Until func(record json.RawMessage) bool
-	// Out takes the result as JSON text, piece by piece, where it is too large to be held; the Result then says how much
-	// was written, and has no Data. Nil: the result must be held.
+	// Out receives a result that is too large for memory as JSON text, in parts. The Result then has Written and no Data.
+	// Nil means that the result must be returned as Data.
 	Out io.Writer
-	// Drain asks that the stream of bytes that the result names is read to its end into Out.
+	// Drain reads the byte stream that the result refers to into Out, to its end.
 	Drain bool
-	// Isolate is "process" for a call that must run in a process of its own.
+	// Isolate is "process" if the call must run in a process of its own; otherwise "" or "none".
 	Isolate string
 
-	// CallTool runs a tool of another plugin in this call's name. It goes through the whole path of Call.
+	// CallTool runs a tool of another plugin on behalf of this call, through all of [Host.Call].
 	CallTool func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error)
-	// HTTP sends a request within the grant; what it brings back holds no secret that the guest may not read.
+	// HTTP sends a request within the grant. The response does not contain secrets that the guest may not read.
 	HTTP func(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
-	// ReadSecret gives a secret that the grant lets the guest read.
+	// ReadSecret returns the value of a secret that the grant lets the guest read.
 	ReadSecret func(ctx context.Context, name string) (string, error)
-	// RecordUse notes what a right was used for, in the words of Event.Uses.
+	// RecordUse adds a use of a right to the record of the call, in the form of Event.Uses.
 	RecordUse func(what string)
 }
 
-// Options are what a caller may say about one call, the same for every caller.
+// Options are the options of one call, the same for every kind of caller. The zero value is valid.
 type Options struct {
-	Timeout  time.Duration // 0: the tool's or the policy's
-	MaxBytes int           // 0: no bound on what is shown
+	Timeout  time.Duration // 0: the plugin's, limited by the policy
+	MaxBytes int           // of the data in the answer; 0: no limit
 	Browser  string        // "": the default browser
 	Target   string        // "": the current target
 	DryRun   bool
-	// SendAnyway skips validation where the provider's data may be older than what it talks to.
+	// SendAnyway skips validation, for a browser that is newer than the schemas of the provider.
 	SendAnyway bool
-	// OnDialog says what becomes of a JavaScript dialog: accept, dismiss or fail (default).
+	// OnDialog is what to do with a JavaScript dialog: accept, dismiss or fail. "" means fail.
 	OnDialog string
-	// Isolate is "process" for a call that shall run in a process of its own also where the policy does not say so. Plugins and
-	// files cannot set it.
+	// Isolate is "process" to run the call in a process of its own even if the policy does not require it. "" and "none"
+	// leave that to the policy. [ParseOptions] does not set it.
 	Isolate string
 }
 
-// Limits bound one call of a wasm plugin. Zero means the default that host/wasm documents.
+// Limits bound one call of a wasm plugin. Zero means the default, which package host/wasm documents.
 type Limits struct {
 	MemoryMiB       int
 	Timeout         time.Duration
@@ -189,13 +191,13 @@ type Limits struct {
 // Result is what a tool returned.
 type Result struct {
 	Data     json.RawMessage
-	Content  []Content // beside Data: what a client shows itself
+	Content  []Content // for the client to display, in addition to Data
 	Warnings []string
-	Written  int64 // bytes that Request.Out took in the place of Data; 0 when it was not used
-	Raw      bool  // what Out took is the content itself, not JSON
+	Written  int64 // bytes written to Request.Out instead of Data; 0 if it was not used
+	Raw      bool  // the bytes written to Out are the content itself, not JSON
 }
 
-// Grant is what a call may touch: asked by the manifest and given by the policy. The zero value is nothing.
+// Grant is what a call may access: requested by the manifest and granted by the policy. The zero value allows nothing.
 type Grant struct {
 	FS      []FSGrant
 	HTTP    []HTTPGrant
@@ -206,28 +208,29 @@ type Grant struct {
 	Random  bool
 }
 
-// FSGrant maps a folder of this machine to the path under which the guest sees it.
+// FSGrant makes a folder of this machine available to the guest at a path.
 type FSGrant struct {
 	Path   string // as the guest sees it
 	Source string // absolute, on this machine
 	Mode   string // ro or rw
 }
 
-// HTTPGrant allows methods towards one origin, or towards one host pattern.
+// HTTPGrant allows requests with some methods to one origin or host pattern.
 type HTTPGrant struct {
 	URL     string
 	Methods []string
 }
 
-// SecretGrant lets the host use a secret where the manifest says; with Read the guest may see it. A name may stand in several.
+// SecretGrant lets the host add a secret to requests. With Read the guest may read it. Several grants may have the same
+// name.
 type SecretGrant struct {
 	Name   string
 	Read   bool
-	URL    string // origin of the requests that it is put into; "" for one that is only read
+	URL    string // origin of the requests that it is added to; "" if it is only read
 	Header string // "Authorization: Bearer {secret}"
 }
 
-// Names lists the grants one word each, as `--dry-run` and the audit show them: "fs:ro:/srv/data=/data".
+// Names returns each right as one word, as dry runs and the audit show it: "fs:ro:/srv/data=/data".
 func (g Grant) Names() []string {
 	names := []string{}
 	for _, f := range g.FS {
@@ -260,8 +263,8 @@ func (g Grant) Names() []string {
 	return names
 }
 
-// Passer is a provider that can send what its own data does not know, for callers that ask for it with SendAnyway.
+// Passer is a [Provider] that can call tools that its own data does not have, for calls with Options.SendAnyway.
 type Passer interface {
-	// Pass makes a tool of an unknown name, or returns nil for what cannot be one.
+	// Pass returns a tool for an unknown name, or nil if the name cannot be that of a tool.
 	Pass(name string) *manifest.Tool
 }

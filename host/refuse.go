@@ -27,7 +27,7 @@ func syntaxError(err error, raw []byte) *Error {
 	return e
 }
 
-// excerpt shows what stands around an offset, on one line.
+// excerpt returns the text around an offset, on one line.
 func excerpt(raw []byte, offset int) string {
 	offset = max(0, min(offset, len(raw)))
 	from, to := max(0, offset-20), min(len(raw), offset+20)
@@ -41,7 +41,8 @@ func pointerOr(pointer string) string {
 	return pointer
 }
 
-// violationError makes the error of parameters that break the schema: every violation, and the call as it would be accepted where that is certain.
+// violationError returns the error of parameters that do not match the schema: with every violation, and with corrected
+// parameters if a correction is certain.
 func (r *run) violationError(paramsSchema *schema.Schema, given, value any, violations []schema.Violation) *Error {
 	e := &Error{Code: InvalidArgs}
 	for _, v := range violations {
@@ -67,7 +68,7 @@ func (r *run) violationError(paramsSchema *schema.Schema, given, value any, viol
 	return e
 }
 
-// propose adds to an error the call with an object as it would be accepted.
+// propose adds a corrected object and the call with it to an error, if a correction is certain.
 func (r *run) propose(e *Error, paramsSchema *schema.Schema, object map[string]any) {
 	coerced, _ := paramsSchema.Coerce(object)
 	if violations, err := paramsSchema.Validate(coerced); err == nil {
@@ -75,7 +76,7 @@ func (r *run) propose(e *Error, paramsSchema *schema.Schema, object map[string]a
 	}
 }
 
-// proposeFrom is propose where it is known what is wrong with the parameters that were given, after mending.
+// proposeFrom is propose for an object that has already been coerced and validated.
 func (r *run) proposeFrom(e *Error, paramsSchema *schema.Schema, given, coerced any, violations []schema.Violation) {
 	fixed, ok := r.correctParams(paramsSchema, coerced, violations)
 	if !ok {
@@ -88,14 +89,14 @@ func (r *run) proposeFrom(e *Error, paramsSchema *schema.Schema, given, coerced 
 	}
 }
 
-// retry is the call with other parameters, on the same page of the same browser.
+// retry returns the call with other parameters, on the same page of the same browser.
 func (r *run) retry(params json.RawMessage) *Step {
 	s := CallStep(r.answer.Tool, params).At(r.call.Options)
 	return &s
 }
 
-// intendedObject is the object that parameters were meant to be which are none: the one that stands alone in a list, or in a text that is nearly
-// JSON. Of anything else nothing is kept.
+// intendedObject returns the object that parameters of another type probably stand for: the only item of an array, or an
+// object in a string of almost valid JSON. Otherwise it returns an empty object.
 func intendedObject(value any) map[string]any {
 	switch v := value.(type) {
 	case []any:
@@ -112,7 +113,8 @@ func intendedObject(value any) map[string]any {
 	return map[string]any{}
 }
 
-// onlyMember is the object that is the only member of another: parameters one level too deep. Nil where there is none.
+// onlyMember returns the object that is the only member of another one: parameters that are nested one level too deep. It
+// returns nil if there is none.
 func onlyMember(given any) map[string]any {
 	object, _ := given.(map[string]any)
 	if len(object) != 1 {
@@ -125,14 +127,14 @@ func onlyMember(given any) map[string]any {
 	return nil
 }
 
-// isValid tells whether an object would be taken, coerced where that is safe.
+// isValid reports whether an object is valid after coercion.
 func isValid(paramsSchema *schema.Schema, object map[string]any) bool {
 	coerced, _ := paramsSchema.Coerce(object)
 	violations, err := paramsSchema.Validate(coerced)
 	return err == nil && len(violations) == 0
 }
 
-// repairObject reads an object from a text that is nearly JSON.
+// repairObject decodes an object from a text that is almost valid JSON, and reports whether it could.
 func repairObject(text string) (map[string]any, bool) {
 	if len(text) > maxRepaired {
 		return nil, false
@@ -146,7 +148,7 @@ func repairObject(text string) (map[string]any, bool) {
 	return object, err == nil && isObject
 }
 
-// detailOf is a violation as errors carry it.
+// detailOf returns a violation in the form that errors have.
 func detailOf(v schema.Violation) Detail {
 	return Detail{
 		Parameter: manifest.CleanLine(v.Pointer), Keyword: v.Keyword,
@@ -154,8 +156,8 @@ func detailOf(v schema.Violation) Detail {
 	}
 }
 
-// correctParams mends what can be coerced with certainty, and takes from the tool's own examples what is still wrong or
-// missing. What it returns would be accepted.
+// correctParams applies the corrections that are certain, and takes what is still invalid or missing from the tool's own
+// examples. It reports whether the result is valid.
 func (r *run) correctParams(paramsSchema *schema.Schema, value any, violations []schema.Violation) (any, bool) {
 	fixed, ok := schema.Correct(value, violations)
 	if !ok {
@@ -188,7 +190,7 @@ func (r *run) correctParams(paramsSchema *schema.Schema, value any, violations [
 	return object, err == nil && len(again) == 0
 }
 
-// fillFromExamples takes from the examples just what is wrong or missing, however deep, and keeps what was given around it.
+// fillFromExamples replaces only invalid and missing values by those of examples, at any depth.
 func (r *run) fillFromExamples(paramsSchema *schema.Schema, value any, violations []schema.Violation) (any, bool) {
 	sampled := slices.Clone(violations)
 	for i, v := range sampled {
@@ -204,7 +206,7 @@ func (r *run) fillFromExamples(paramsSchema *schema.Schema, value any, violation
 	return object, err == nil && len(again) == 0
 }
 
-// exampleValue is a value that an example of the tool has at a JSON pointer.
+// exampleValue returns the value at a JSON pointer in the first example of the tool that has one.
 func (r *run) exampleValue(pointer string) (any, bool) {
 	for _, e := range r.address.Tool.Examples {
 		if e.ExitCode != 0 {
@@ -222,13 +224,13 @@ func (r *run) exampleValue(pointer string) (any, bool) {
 	return nil, false
 }
 
-// property is the parameter that a JSON pointer leads into.
+// property returns the parameter that a JSON pointer begins with.
 func property(pointer string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
 	return jsontext.UnescapeToken(name)
 }
 
-// dropDefaults leaves out the parameters that nobody gave and no violation is about.
+// dropDefaults removes the parameters that were not given and have no violation.
 func dropDefaults(fixed, given any, violations []schema.Violation) any {
 	object, ok := fixed.(map[string]any)
 	named, isObject := given.(map[string]any)
@@ -248,7 +250,7 @@ func dropDefaults(fixed, given any, violations []schema.Violation) any {
 	return remaining
 }
 
-// distance is schema.Distance, which folds case, but never 0 for words that differ.
+// distance is [schema.Distance], which ignores case, except that it is never 0 for different words.
 func distance(given, name string) int {
 	d := schema.Distance(given, name)
 	if d > 0 || given == name {
@@ -263,7 +265,7 @@ func distance(given, name string) int {
 	return max(d, 1)
 }
 
-// wordOf is the word that a violation is about: the name of an unknown property, or the value itself.
+// wordOf returns the word that a violation is about: the name of an unknown property, or the value.
 func wordOf(value any, v schema.Violation) string {
 	steps := strings.Split(v.Pointer, "/")[1:]
 	if v.Keyword == "additionalProperties" && len(steps) > 0 {
@@ -287,7 +289,7 @@ func wordOf(value any, v schema.Violation) string {
 	return string(jsontext.Marshal(value))
 }
 
-// suggestion is how to fix a violation; nil where nothing is certain.
+// suggestion returns how to fix a violation, or nil if nothing is certain.
 func suggestion(v schema.Violation) *Suggestion {
 	switch {
 	case v.Rename != "":
@@ -302,7 +304,7 @@ func suggestion(v schema.Violation) *Suggestion {
 	return nil
 }
 
-// lastName is the last reference token of a JSON pointer.
+// lastName returns the last reference token of a JSON pointer.
 func lastName(pointer string) string {
 	return jsontext.UnescapeToken(pointer[strings.LastIndexByte(pointer, '/')+1:])
 }
@@ -314,8 +316,8 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// refuse adds to a parameter error what helps to mend it: this tool's documentation, one tier deeper
-// when the session has been shown the second and none when it has seen all, and the command that shows it again.
+// refuse adds to a parameter error what helps to fix it: the next steps, and documentation of the tool that the session
+// has not been shown yet: tier 2, then tier 3, then none.
 func (r *run) refuse(e *Error) error {
 	tool := r.address.Tool
 	tier, why := manifest.Tier2, "first parameter error"
@@ -336,7 +338,7 @@ func (r *run) refuse(e *Error) error {
 		r.tiers = append(r.tiers, tier)
 		r.host.cfg.Debug("docs: tier %d of %s, %s", tier, r.answer.Tool, why)
 	}
-	if e.Retry == nil && len(e.Corrected) > 0 { // by whoever built the parameters
+	if e.Retry == nil && len(e.Corrected) > 0 { // set by the caller, with Call.Invalid
 		e.Retry = r.retry(e.Corrected)
 	}
 	if e.Retry != nil {
@@ -346,7 +348,7 @@ func (r *run) refuse(e *Error) error {
 	return e
 }
 
-// refuseByTool treats parameters that the tool itself found wrong as if the host had found it.
+// refuseByTool treats an invalid_args error of the tool itself like one of the host.
 func (r *run) refuseByTool(e *Error) {
 	if e.Code == InvalidArgs && e.Docs == nil && len(e.Details) > 0 {
 		if e.Message == "" {

@@ -9,23 +9,23 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// SearchDoc is one thing that search can find in a plugin; see BuildSegment.
+// SearchDoc is a tool, event or type as search indexes it; see [BuildSegment].
 type SearchDoc = index.Doc
 
-// SearchParam is a parameter in a SearchDoc.
+// SearchParam is a parameter in a [SearchDoc].
 type SearchParam = index.Param
 
-// BuildSegment makes the search segment of a plugin. It is built when a plugin is installed, or generated
-// for what is compiled in, and merged with the others at query time.
+// BuildSegment returns the search segment of a plugin. It is built when the plugin is installed, or generated if the
+// plugin is built in, and combined with the segments of other plugins at query time.
 func BuildSegment(plugin string, docs []SearchDoc) []byte { return index.Build(plugin, docs) }
 
-// SegmentUsable tells whether Search can read a segment; the error says why not.
+// SegmentUsable returns an error if [Host.Search] cannot read a segment.
 func SegmentUsable(segment []byte) error {
 	_, err := index.Open(segment)
 	return err
 }
 
-// SearchDocs turns a manifest's tools into what search indexes.
+// SearchDocs returns the tools of a manifest as search indexes them.
 func SearchDocs(m *manifest.Manifest) []SearchDoc {
 	docs := make([]SearchDoc, 0, len(m.Tools))
 	for i := range m.Tools {
@@ -34,7 +34,7 @@ func SearchDocs(m *manifest.Manifest) []SearchDoc {
 	return docs
 }
 
-// SearchDocOf turns one tool into what search indexes.
+// SearchDocOf returns a tool as search indexes it.
 func SearchDocOf(t *manifest.Tool) SearchDoc {
 	params := manifest.Params(t.Params)
 	d := SearchDoc{
@@ -54,7 +54,8 @@ func SearchDocOf(t *manifest.Tool) SearchDoc {
 	return d
 }
 
-// cleanPhrases is what a plugin says of a tool as an answer may repeat it: a phrase is named as the reason of a hit.
+// cleanPhrases removes control characters from phrases of a plugin, because results repeat a phrase as the reason of a
+// hit.
 func cleanPhrases(phrases []string) []string {
 	clean := make([]string, len(phrases))
 	for i, p := range phrases {
@@ -63,7 +64,7 @@ func cleanPhrases(phrases []string) []string {
 	return clean
 }
 
-// SearchQuery says what to look for; empty filters let everything pass.
+// SearchQuery is a query with filters. An empty filter matches everything.
 type SearchQuery struct {
 	Text     string
 	Plugin   string
@@ -75,10 +76,10 @@ type SearchQuery struct {
 	Explain  bool
 }
 
-// SearchPart is a piece of evidence in a score.
+// SearchPart is one contribution to a score.
 type SearchPart = index.Part
 
-// SearchData is the data of a search's answer.
+// SearchData is the result of a search.
 type SearchData struct {
 	Query         string         `json:"query"`
 	Total         int            `json:"total"`
@@ -104,8 +105,8 @@ type SearchResult struct {
 // maxRecordedHits bounds [Event.Hits].
 const maxRecordedHits = 10
 
-// Search finds tools by what an agent would say. It starts no engine and uses no network. Weak says that
-// nothing fits well. The error is not_found for a plugin that does not exist.
+// Search finds tools by a description in natural language. It starts no engine and uses no network. weak reports that no
+// hit matches well. The error is not_found for a plugin or a group that does not exist.
 func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery) (data *SearchData, weak bool, err error) {
 	began := time.Now()
 	data, weak, err = h.search(q)
@@ -121,16 +122,17 @@ func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery
 	return data, weak, err
 }
 
-// SearchAnswer is what a search found, with as much of each tool as was asked for.
+// SearchAnswer is the result of a search at a level of detail; see [Host.SearchDetailed].
 type SearchAnswer struct {
 	*SearchData
 	Docs []*Docs `json:"docs,omitempty"`
-	// Open is the step without which the first result cannot be called yet; nil where nothing is missing.
+	// Open is the step that is required before the first result can be called; nil if there is none.
 	Open *Step `json:"-"`
 }
 
-// SearchDetailed is Search, cut to a detail: with "names" only a confident first hit has its signature, as it can be called at once,
-// with "signatures" all have, and "full" adds tier 2 of each. The warnings say when nothing fits well.
+// SearchDetailed is [Host.Search] with a level of detail: "names" has the signature of the first hit only, and only if its
+// confidence is high; "signatures" has those of all hits; "full" adds tier 2 of each. It returns a warning if no hit
+// matches well.
 func (h *Host) SearchDetailed(ctx context.Context, caller, session string, q SearchQuery, detail string) (*SearchAnswer, []string, error) {
 	data, weak, err := h.Search(ctx, caller, session, q)
 	if err != nil {
@@ -152,7 +154,7 @@ func (h *Host) SearchDetailed(ctx context.Context, caller, session string, q Sea
 		answer.Open = h.missingOpen(data.Results[0].Name)
 	}
 	if weak {
-		w := "nothing fits well"
+		w := "no tool matches well"
 		if len(data.NearestGroups) > 0 {
 			w += "; nearest groups: " + strings.Join(data.NearestGroups, ", ")
 		}
@@ -161,7 +163,7 @@ func (h *Host) SearchDetailed(ctx context.Context, caller, session string, q Sea
 	return answer, warnings, nil
 }
 
-// missingOpen asks the provider of a tool what must be opened before it can be called.
+// missingOpen returns the step that is required before a tool can be called, or nil.
 func (h *Host) missingOpen(name string) *Step {
 	plugin, tool, _ := strings.Cut(name, ".")
 	p, _ := h.Catalog().Provider(plugin)
@@ -181,7 +183,7 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 		}
 		providers = []Provider{p}
 	}
-	text := manifest.Clean(q.Text) // what the answer repeats is what was looked for
+	text := manifest.Clean(q.Text) // the result repeats the text that was searched for
 	found := index.Search(catalog.segmentsOf(providers, h.cfg.Debug), index.Query{
 		Text: text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
 	})
@@ -204,7 +206,7 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 	return data, found.Weak, nil
 }
 
-// unknownGroup says that none of the plugins has a group of this name; nil when one has.
+// unknownGroup returns a not_found error if none of the plugins has a group of this name.
 func unknownGroup(providers []Provider, name string) error {
 	e, next := Errorf(NotFound, "no plugin has a group named %s", printable(name)), ListStep("")
 	if len(providers) == 1 {

@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	// maxSeparate is how many plugins with a digest may be searched each in its own segment. Beyond that opening them costs more than
-	// all the rest, and they are searched in one that is merged of theirs and kept.
+	// maxSeparate is the maximum number of installed plugins that are searched in segments of their own. For more, opening
+	// the segments would take most of the time of a search, so they are merged into one file.
 	maxSeparate = 24
-	// mergedName is the file of the merged segment. It is only ever replaced whole, by a rename.
+	// mergedName is the file of the merged segment. It is replaced atomically, by a rename.
 	mergedName = "merged"
 	mergedTemp = "merged-*.tmp"
 	maxMerged  = 1 << 30
-	staleTemp  = time.Hour // a file that is being written for so long was left behind
+	staleTemp  = time.Hour // age of a temporary file that was abandoned
 )
 
-// searched are the segments of a catalog as a search over all of them takes them.
+// searchIndex holds the open segments of a catalog.
 type searchIndex struct {
-	dir      string // where the merged one is kept; "" keeps none
+	dir      string // folder of the merged segment; "": none
 	once     sync.Once
-	merged   *index.Segment // nil: none is needed, or none can be kept
-	separate []Provider     // those that are not in it
+	merged   *index.Segment // nil: not needed, or it cannot be stored
+	separate []Provider     // plugins that are not in merged
 
 	opened sync.Map // plugin -> *index.Segment
 }
 
-// KeepSearchIn names the folder in which the search index of many plugins is kept, so that a process need not open that of each. It
-// is to be called before the first search.
+// KeepSearchIn sets the folder in which the merged search index of many plugins is stored, so that a process does not have
+// to open the segment of each. Call it before the first search. Without it no merged index is used.
 func (c *Catalog) KeepSearchIn(dir string) { c.searchIndex.dir = dir }
 
-// segmentsOf opens the segments of plugins; one that cannot be used is left out, and debug, if given, told.
+// segmentsOf opens the segments of plugins. It skips and logs those that cannot be read. debug may be nil.
 func (c *Catalog) segmentsOf(providers []Provider, debug func(string, ...any)) (list []*index.Segment) {
 	if debug == nil {
 		debug = func(string, ...any) {}
@@ -61,7 +61,7 @@ func (c *Catalog) segmentsOf(providers []Provider, debug func(string, ...any)) (
 	return list
 }
 
-// segment opens a plugin's search segment once: what it learns of its words it keeps for the next query.
+// segment opens a plugin's search segment once, because an open segment caches what it has decoded.
 func (c *Catalog) segment(p Provider) (*index.Segment, error) {
 	name := p.Info().Name
 	if s, ok := c.searchIndex.opened.Load(name); ok {
@@ -83,9 +83,9 @@ func openSegment(p Provider) (*index.Segment, error) {
 	return index.Open(raw)
 }
 
-// mergedSegment returns the merged segment of a catalog, and the plugins that are not in it. The file is not made anew for every
-// change: plugins that are gone are left out of it, and a few new ones are searched beside it. When it is made anew, plugins that
-// have not changed are taken from the old one.
+// mergedSegment returns the merged segment of a catalog, and the plugins that are not in it. The file is not rebuilt for
+// every change: removed plugins are filtered out, and a few new ones are searched separately. A rebuild takes plugins that
+// have not changed from the old file.
 func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []Provider) {
 	builds := make(map[string]string, len(c.providers))
 	for _, p := range c.providers {
@@ -103,7 +103,7 @@ func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []P
 	}
 	merged, err := readMerged(dir)
 	if err != nil {
-		debug("search: the merged index is made anew: %v", err)
+		debug("search: rebuilding the merged index: %v", err)
 	}
 	usable, gone := usableParts(merged, builds)
 	if len(builds)-len(usable)+gone > maxSeparate {
@@ -123,7 +123,8 @@ func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []P
 	return merged, separate
 }
 
-// usableParts leaves the plugins out of a merged segment that are not of these builds. It returns those that remain, and how many do not.
+// usableParts removes plugins of other builds from a merged segment. It returns the remaining ones, and the number of
+// removed ones.
 func usableParts(merged *index.Segment, builds map[string]string) (usable map[string]bool, gone int) {
 	usable = make(map[string]bool, len(builds))
 	if merged == nil {
@@ -140,7 +141,7 @@ func usableParts(merged *index.Segment, builds map[string]string) (usable map[st
 	return usable, gone
 }
 
-// readMerged reads the merged segment of a folder that is private. Nothing is said of one that is not there yet.
+// readMerged reads the merged segment of a private folder. It returns nil without an error if the file does not exist.
 func readMerged(dir string) (*index.Segment, error) {
 	f, err := os.Open(filepath.Join(dir, mergedName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -155,9 +156,9 @@ func readMerged(dir string) (*index.Segment, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular(), !private.TrustedFile(info):
-		return nil, errors.New("others may write to it")
+		return nil, errors.New("other users can write to it, or it is not a regular file")
 	case info.Size() > maxMerged:
-		return nil, fmt.Errorf("it has %d bytes", info.Size())
+		return nil, fmt.Errorf("it has %d bytes, at most %d are allowed", info.Size(), maxMerged)
 	}
 	data := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, data); err != nil {
@@ -166,15 +167,16 @@ func readMerged(dir string) (*index.Segment, error) {
 	return index.Open(data)
 }
 
-// renewMerged merges the segments of all plugins with a digest, those that are usable from the old merged one, and keeps the result.
+// renewMerged merges the segments of all installed plugins and stores the result. It takes usable ones from the old merged
+// segment.
 func (c *Catalog) renewMerged(old *index.Segment, usable map[string]bool, builds map[string]string) (*index.Segment, error) {
 	dir := c.searchIndex.dir
 	sweepMerged(dir)
-	f, err := os.CreateTemp(dir, mergedTemp) // before the work: where nothing can be kept, merging once a process costs more than it saves
+	f, err := os.CreateTemp(dir, mergedTemp) // first, because merging is not worth its time if the result cannot be stored
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(f.Name()) // fails when it was renamed
+	defer os.Remove(f.Name()) // fails if it has been renamed
 	defer f.Close()
 	var segments []*index.Segment
 	if old != nil {
@@ -187,7 +189,7 @@ func (c *Catalog) renewMerged(old *index.Segment, usable map[string]bool, builds
 		}
 		segment, err := openSegment(p)
 		if err != nil {
-			continue // searching without it says why
+			continue // segmentsOf logs the error
 		}
 		segment.Keep(func(plugin, _ string) bool { return plugin == name })
 		segments = append(segments, segment)
@@ -205,7 +207,7 @@ func (c *Catalog) renewMerged(old *index.Segment, usable map[string]bool, builds
 	return index.Open(data)
 }
 
-// sweepMerged removes what killed processes left.
+// sweepMerged removes temporary files of processes that were killed.
 func sweepMerged(dir string) {
 	stale, _ := filepath.Glob(filepath.Join(dir, mergedTemp))
 	for _, path := range stale {

@@ -5,8 +5,8 @@ import (
 	"os/exec"
 )
 
-// SelfCommand starts this binary again, for a job that its caller names in the environment. Where the system can, it
-// is the very binary that runs now: another may stand in its place since.
+// SelfCommand returns a command that starts this binary again; the caller selects its job in the environment. On Linux it
+// is the binary of the running process, even if the file has been replaced since.
 func SelfCommand() *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Sessions remember, one small file each, what an agent has been shown and where it failed.
-// A session that was not used for 24 hours is forgotten.
+// Sessions stores, in one small file per session, which documentation an agent has been shown and which calls failed. A
+// session expires when it has not been used for 24 hours. A nil *Sessions stores nothing.
 type Sessions struct {
-	Dir string // "" keeps nothing
-	Now func() time.Time
+	Dir string           // "": nothing is stored
+	Now func() time.Time // nil: time.Now
 
-	mu   sync.Mutex // before the lock among processes, which is taken by trying again and again
+	mu   sync.Mutex // taken before the lock between processes, which is polled
 	last lastSession
 }
 
-// lastSession is the session that this process used last, which need not be read again while its file is the same.
+// lastSession is the session that this process used last. It is not read again while its file has not changed.
 type lastSession struct {
 	file    fs.FileInfo
 	session session
@@ -36,12 +36,12 @@ type lastSession struct {
 const (
 	sessionTTL      = 24 * time.Hour
 	sessionLockWait = 2 * time.Second
-	// maxResults bounds the whole results that are kept for a session beside what was cut off.
+	// maxResults bounds the number of whole results that are stored for a session, maxResultBytes the size of each.
 	maxResults     = 16
 	maxResultBytes = 64 << 20
-	// sessionRefresh is how old a session's file may get before a use that changes nothing is written down.
+	// sessionRefresh is the age of a session's file from which a use without a change updates its time.
 	sessionRefresh = time.Minute
-	// maxErrors bounds what a session remembers of the errors made with one tool, maxTools of how many tools it remembers errors and a failed call.
+	// maxErrors bounds the stored errors of one tool, maxTools the number of tools with stored errors or a failed call.
 	maxErrors = 8
 	maxTools  = 256
 )
@@ -50,7 +50,7 @@ const (
 type session struct {
 	Tiers  map[string][]int   `json:"tiers,omitempty"`  // tool -> tiers shown
 	Failed map[string]failure `json:"failed,omitempty"` // tool -> the last call of it, if it failed
-	// Errors are, tool by tool, the errors made so far: what was expected where, never what was given.
+	// Errors are the errors of each tool: what was expected where, never what was given.
 	Errors map[string][]string `json:"errors,omitempty"`
 }
 
@@ -61,7 +61,7 @@ type failure struct {
 
 func (s *session) shown(tool string, tier int) bool { return slices.Contains(s.Tiers[tool], tier) }
 
-// recordShown reports whether it is new that this was shown.
+// recordShown records that a tier was shown, and reports whether that is new.
 func (s *session) recordShown(tool string, tier int) bool {
 	if s.shown(tool, tier) {
 		return false
@@ -74,7 +74,7 @@ func (s *session) recordShown(tool string, tier int) bool {
 	return true
 }
 
-// recordFailure remembers the last call of a tool as one that failed.
+// recordFailure stores the last call of a tool as failed.
 func (s *session) recordFailure(tool string, f failure) {
 	if s.Failed == nil {
 		s.Failed = map[string]failure{}
@@ -84,7 +84,7 @@ func (s *session) recordFailure(tool string, f failure) {
 	}
 }
 
-// recordErrors returns the errors made with a tool before, and remembers those of e.
+// recordErrors adds the errors of e to those of a tool, and returns the earlier ones.
 func (s *session) recordErrors(tool string, e *Error) []string {
 	before := slices.Clone(s.Errors[tool])
 	if s.Errors == nil {
@@ -103,7 +103,7 @@ func (s *session) recordErrors(tool string, e *Error) []string {
 	return before
 }
 
-// summary describes an error in lines without values: where what was expected, or its code.
+// summary returns lines that describe an error without values: a parameter and what was expected, or the code.
 func (e *Error) summary() []string {
 	if e.Code != InvalidArgs || len(e.Details) == 0 {
 		line := string(e.Code)
@@ -119,8 +119,8 @@ func (e *Error) summary() []string {
 	return lines
 }
 
-// isPlain tells a name that is fit to be a file's: letters, digits, _ and -, at most 64, the first no sign. (A regular
-// expression with such a bound costs every process its compilation.)
+// isFileName reports whether a name can be used in a file name: at most 64 letters, digits, _ and -, beginning with a
+// letter or digit. It is not a regular expression because every process would have to compile that.
 func isFileName(name string) bool {
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
@@ -131,8 +131,8 @@ func isFileName(name string) bool {
 	return name != "" && len(name) <= 64
 }
 
-// update lets change look at a session and alter it, alone among all processes; what it reports as changed is written back.
-// Without a name, and where the state directory cannot be written, change gets a session that nobody keeps.
+// update calls change with a session, under a lock between processes, and writes the session back if change returns true.
+// Without a name, or if the folder cannot be written, change gets an empty session that is not stored.
 func (s *Sessions) update(name string, change func(*session) (changed bool)) {
 	if s == nil || s.Dir == "" || name == "" || os.MkdirAll(s.Dir, 0o700) != nil {
 		change(&session{})
@@ -159,11 +159,11 @@ func (s *Sessions) update(name string, change func(*session) (changed bool)) {
 	}
 }
 
-// read makes the session in a file the last one. What is too old or damaged is no memory.
+// read loads the session of a file as the last one. An expired or damaged file is an empty session.
 func (s *Sessions) read(path string) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		s.sweep() // a new session is the moment to forget old ones
+		s.sweep() // expired files are removed when a session is new
 	}
 	if err != nil || s.now().Sub(info.ModTime()) >= sessionTTL {
 		s.last = lastSession{}
@@ -178,7 +178,7 @@ func (s *Sessions) read(path string) {
 	}
 }
 
-// write puts the last session into its file.
+// write writes the last session to its file.
 func (s *Sessions) write(path string) {
 	data, err := json.Marshal(s.last.session)
 	if err != nil {
@@ -192,7 +192,7 @@ func (s *Sessions) write(path string) {
 	s.last.file, _ = os.Stat(path)
 }
 
-// saveResult keeps a whole result of which only a part was shown. It reports whether it could.
+// saveResult stores a whole result of which only a part was returned, and reports whether it could.
 func (s *Sessions) saveResult(name, callID string, data []byte) bool {
 	if s == nil || s.Dir == "" || len(data) > maxResultBytes {
 		return false
@@ -217,15 +217,15 @@ func (s *Sessions) saveResult(name, callID string, data []byte) bool {
 	return os.WriteFile(filepath.Join(dir, prefix+callID+".json"), data, 0o600) == nil
 }
 
-// Result returns a whole result that was kept for a session.
+// Result returns a whole result that was stored for a call of a session. The error is not_found.
 func (s *Sessions) Result(name, callID string) ([]byte, error) {
 	if s == nil || s.Dir == "" || !isFileName(callID) {
-		return nil, Errorf(NotFound, "no result is kept for call %s", printable(callID))
+		return nil, Errorf(NotFound, "no result is stored for call %s", printable(callID))
 	}
 	path := filepath.Join(s.Dir, "results", fileName(name)+"."+callID+".json")
 	data, err := os.ReadFile(path)
 	if err != nil || s.now().Sub(modTime(path)) > sessionTTL {
-		return nil, Errorf(NotFound, "no result is kept for call %s", printable(callID))
+		return nil, Errorf(NotFound, "no result is stored for call %s", printable(callID))
 	}
 	return data, nil
 }
@@ -238,7 +238,7 @@ func (s *Sessions) sweep() {
 	}
 }
 
-// filesIn lists the JSON files of a folder.
+// filesIn returns the paths of the JSON files in a folder.
 func filesIn(dir string) []string {
 	entries, _ := os.ReadDir(dir)
 	var paths []string
@@ -257,7 +257,8 @@ func (s *Sessions) now() time.Time {
 	return time.Now()
 }
 
-// fileName keeps what a caller says out of the paths: odd names become their hash.
+// fileName returns the file name of a session. Names with other characters become their hash, so that a caller cannot
+// choose a path.
 func fileName(name string) string {
 	switch {
 	case name == "":

@@ -10,28 +10,28 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Step is what to do next, as data. Only a front end knows how it is typed or called: the command line renders a step
-// as a command, an MCP server as a call of one of its own tools.
+// Step is what to do next, as data. A front end renders it in its own form: the command line as a command, an MCP server
+// as a call of one of its tools.
 type Step struct {
 	Op Op
-	// Tool is the qualified name that the step is about: a tool, a group or a plugin. Empty means the whole catalog.
+	// Tool is the qualified name of a tool, a group or a plugin. Empty means the whole catalog.
 	Tool string
-	// Params are the parameters of an OpCall, an object. Nil means none.
+	// Params are the parameters of an OpCall: a JSON object, or nil for none.
 	Params json.RawMessage
-	// Choose names the parameters whose values the caller still has to choose. A step that has any cannot be run as it
-	// is: front ends show it as a form to fill in, or show the tool's documentation instead.
+	// Choose names the parameters whose values the caller still has to choose. Such a step cannot be run as it is: front
+	// ends show a form to fill in, or the tool's documentation.
 	Choose []string
-	// Query is what an OpSearch looks for, or the pattern of an OpListen.
+	// Query is the text of an OpSearch or the pattern of an OpListen.
 	Query   string
 	Options StepOptions
-	// Args are the arguments of an operator's step, in the order of its command.
+	// Args are the arguments of an operator's step, in the order of the command.
 	Args []string
 }
 
 // Op is the kind of a step.
 type Op string
 
-// The steps that any caller can take.
+// The steps for any caller.
 const (
 	OpCall     Op = "call"     // run Tool
 	OpDescribe Op = "describe" // read the documentation of Tool at Options.Tier
@@ -40,7 +40,7 @@ const (
 	OpListen   Op = "listen"   // stream the events of the plugin Tool that match Query
 )
 
-// The steps that only an operator can take. Their names are those of the commands.
+// The steps for the operator only. They have the names of the commands.
 const (
 	OpAuditHead     Op = "audit head"
 	OpDocsExport    Op = "docs export" // Args: options and names
@@ -62,7 +62,7 @@ const (
 	OpSystem        Op = "system"     // Args: one command of the operating system, such as that of a package manager
 )
 
-// StepOptions are the options of a step. Zero values are left out.
+// StepOptions are the options of a step. Zero values are omitted.
 type StepOptions struct {
 	Tier    int           // of an OpDescribe
 	Kind    string        // of an OpSearch: "event" or "type"
@@ -74,31 +74,31 @@ type StepOptions struct {
 	Until   string // of an OpListen
 	Trigger string // of an OpListen: the tool to call once listening
 	DryRun  bool
-	Out     bool // the result goes to a file that the caller chooses
-	Drain   bool // the stream that the result names goes to that file
+	Out     bool // write the result to a file that the caller chooses
+	Drain   bool // write the byte stream that the result refers to to that file
 	Live    bool // use the protocol of the running browser
 }
 
-// CallStep runs a tool with parameters, which may be nil.
+// CallStep returns the step that calls a tool with parameters, which may be nil.
 func CallStep(tool string, params json.RawMessage) Step {
 	return Step{Op: OpCall, Tool: tool, Params: params}
 }
 
-// DescribeStep reads the documentation of a tool at a tier; 0 is the tier that is shown by default.
+// DescribeStep returns the step that shows the documentation of a tool at a tier; 0 means the default tier.
 func DescribeStep(name string, tier int) Step {
 	return Step{Op: OpDescribe, Tool: name, Options: StepOptions{Tier: tier}}
 }
 
-// ListStep lists a plugin or a group; "" lists the plugins.
+// ListStep returns the step that lists a plugin or a group; "" lists the plugins.
 func ListStep(name string) Step { return Step{Op: OpList, Tool: name} }
 
-// SearchStep searches all plugins.
+// SearchStep returns the step that searches all plugins.
 func SearchStep(query string) Step { return Step{Op: OpSearch, Query: query} }
 
-// OperatorStep is a step of the operator.
+// OperatorStep returns a step for the operator.
 func OperatorStep(op Op, args ...string) Step { return Step{Op: op, Args: args} }
 
-// At returns the step as one for the browser and the page that o names.
+// At returns the step with the browser and the target of o.
 func (s Step) At(o Options) Step {
 	s.Options.Target = o.Target
 	if o.Browser != DefaultBrowser {
@@ -107,7 +107,7 @@ func (s Step) At(o Options) Step {
 	return s
 }
 
-// With returns the step with other parameters, given as names and values in turn. It panics on a value that is not JSON.
+// With returns the step with other parameters. It panics on a value that cannot be encoded as JSON.
 func (s Step) With(params map[string]any) Step {
 	raw, err := manifest.Marshal(params)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s Step) With(params map[string]any) Step {
 	return s
 }
 
-// ForOperator reports whether only an operator can take the step.
+// ForOperator reports whether the step is for the operator only.
 func (s Step) ForOperator() bool {
 	switch s.Op {
 	case OpCall, OpDescribe, OpList, OpSearch, OpListen:
@@ -126,7 +126,7 @@ func (s Step) ForOperator() bool {
 	return true
 }
 
-// redact returns the step with a replacement for each text in it.
+// redact returns the step with text and data applied to its parts.
 func (s Step) redact(text func(string) string, data func(json.RawMessage) json.RawMessage) Step {
 	s.Tool, s.Query, s.Params = text(s.Tool), text(s.Query), data(s.Params)
 	s.Args = slices.Clone(s.Args)
@@ -138,25 +138,25 @@ func (s Step) redact(text func(string) string, data func(json.RawMessage) json.R
 
 // Suggestion is how to fix one violation, as data.
 type Suggestion struct {
-	Pointer string // of the value that it is about
+	Pointer string // JSON pointer to the value
 	Op      SuggestionOp
-	Value   string // by Op
+	Value   string // depends on Op
 }
 
-// SuggestionOp is what a [Suggestion] changes.
+// SuggestionOp is the kind of a [Suggestion].
 type SuggestionOp string
 
-// What a suggestion may be.
+// The kinds of suggestions.
 const (
 	SuggestRename SuggestionOp = "rename" // Value: the name that the schema has
 	SuggestRemove SuggestionOp = "remove" // the schema has no such property
 	SuggestAdd    SuggestionOp = "add"    // the property is required
 	SuggestChoose SuggestionOp = "choose" // Value: the nearest values or names, separated by commas
-	SuggestSyntax SuggestionOp = "syntax" // Value: where the JSON text breaks off or goes wrong
-	SuggestText   SuggestionOp = "text"   // Value: what the tool itself advises
+	SuggestSyntax SuggestionOp = "syntax" // Value: position of the JSON syntax error
+	SuggestText   SuggestionOp = "text"   // Value: advice of the tool itself
 )
 
-// String is the suggestion in words.
+// String returns the suggestion as text; "" for nil.
 func (s *Suggestion) String() string {
 	if s == nil {
 		return ""
@@ -177,16 +177,16 @@ func (s *Suggestion) String() string {
 	return s.Value
 }
 
-// MarshalText makes the suggestion a string where it is shown as JSON.
+// MarshalText encodes the suggestion as its text.
 func (s *Suggestion) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads a suggestion that came as a string.
+// UnmarshalText decodes any text as a suggestion of the kind [SuggestText].
 func (s *Suggestion) UnmarshalText(text []byte) error {
 	*s = Suggestion{Op: SuggestText, Value: string(text)}
 	return nil
 }
 
-// TextSuggestion is what a tool advises in words; nil for "".
+// TextSuggestion returns the advice of a tool as a suggestion; nil for "".
 func TextSuggestion(text string) *Suggestion {
 	if text == "" {
 		return nil
@@ -194,7 +194,7 @@ func TextSuggestion(text string) *Suggestion {
 	return &Suggestion{Op: SuggestText, Value: text}
 }
 
-// String is the step in a neutral form, for logs and tests: "describe shop.add tier 3".
+// String returns the step in the form of no front end, for logs and tests: "describe shop.add tier 3".
 func (s Step) String() string {
 	words := []string{string(s.Op)}
 	for _, w := range []string{s.Tool, string(s.Params), s.Query} {

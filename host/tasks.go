@@ -8,10 +8,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// taskDepth is among how many hits a tool must be when one of its own task phrases is looked for.
+// taskDepth is the number of hits among which a tool must be when one of its own task phrases is searched for.
 const taskDepth = 5
 
-// TaskReport says whether the tools of a plugin are found by what their manifest says somebody would ask for.
+// TaskReport reports whether search finds the tools of a plugin by the task phrases in its manifest.
 type TaskReport struct {
 	Plugin  string     `json:"plugin"`
 	Tools   int        `json:"tools"`
@@ -19,11 +19,11 @@ type TaskReport struct {
 	Misses  []TaskMiss `json:"misses,omitempty"`
 }
 
-// TaskMiss is a phrase that does not find its own tool among the first five hits of all plugins.
+// TaskMiss is a phrase whose own tool is not among the first five hits in all plugins.
 type TaskMiss struct {
 	Tool   string   `json:"tool"` // qualified
 	Phrase string   `json:"phrase"`
-	Got    []string `json:"got"` // what it finds
+	Got    []string `json:"got"` // the hits
 }
 
 func (m TaskMiss) String() string {
@@ -34,7 +34,8 @@ func (m TaskMiss) String() string {
 	return fmt.Sprintf("%s: %q finds %s", m.Tool, manifest.CleanLine(m.Phrase), found)
 }
 
-// CheckTasks looks for each task phrase of a plugin's tools among all plugins. It is not traced.
+// CheckTasks searches all plugins for each task phrase of a plugin's tools. The searches are not recorded. The error is
+// not_found for an unknown plugin.
 func (h *Host) CheckTasks(plugin string) (*TaskReport, error) {
 	at, err := h.Catalog().FindIn(plugin, "")
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// ReadTutorialCommand reads a command line as manifests write it in the `run` field of a tutorial. It reports false for
-// a line that is not a command about the catalog or names what does not exist, with a zero step, and for a call with
-// words that a step cannot carry, with the call alone.
+// ReadTutorialCommand parses a command line from the `run` field of a tutorial in a manifest. It returns false with a zero
+// step for a line that is not a command on the catalog or has an unknown name, and false with the bare call for a call
+// with arguments that a step cannot express.
 func (c *Catalog) ReadTutorialCommand(line string) (Step, bool) {
 	words, ok := shellWords(line)
 	if !ok || len(words) < 2 || words[0] != "parley" {
@@ -53,7 +53,7 @@ func (c *Catalog) ReadTutorialCommand(line string) (Step, bool) {
 	return callOf(at, rest)
 }
 
-// callOf reads the words after the name of a tool: --params, --param, positional parameters, and options.
+// callOf parses the words after the name of a tool: --params, --param, positional parameters and options.
 func callOf(at Address, words []string) (Step, bool) {
 	s := CallStep(at.Name(), nil)
 	params := map[string]any{}
@@ -101,7 +101,7 @@ func callOf(at Address, words []string) (Step, bool) {
 	return s.With(params), true
 }
 
-// typedValue is a word as the value that the parameter takes.
+// typedValue returns a word as a value of the type of a parameter.
 func typedValue(at Address, key, word string) any {
 	kind, _ := manifest.TypeAt(at.Tool.Params, key)
 	if kind != "string" && json.Valid([]byte(word)) {
@@ -110,7 +110,7 @@ func typedValue(at Address, key, word string) any {
 	return word
 }
 
-// wordAfter is the word that follows another; "" where none does.
+// wordAfter returns the word that follows another, or "".
 func wordAfter(words []string, word string) string {
 	if i := slices.Index(words, word); i >= 0 && i+1 < len(words) {
 		return words[i+1]
@@ -119,7 +119,7 @@ func wordAfter(words []string, word string) string {
 }
 
 // shellWords splits a line as a POSIX shell without variables does: words, '...', "..." and backslashes. It reports
-// false for a quote that does not end.
+// false for an unterminated quote.
 func shellWords(line string) ([]string, bool) {
 	var words []string
 	var word strings.Builder
