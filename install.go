@@ -73,8 +73,8 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 	return &Installation{Candidate: c, Signer: signer, Replaces: before, p: p, options: o}, nil
 }
 
-// Commit installs the plugin and writes the grants that edit prepared. Without an edit the plugin is granted nothing, and
-// what was granted to another build of its name is revoked.
+// Commit installs the plugin and writes the grants that edit prepared. Without an edit the plugin is granted nothing,
+// and what was granted to another build of its name is revoked.
 func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 	rules, err := i.p.Policy()
 	if err != nil {

@@ -39,8 +39,8 @@ import (
 // Version is the version of the host. Releases set it.
 var Version = "0.1.0"
 
-// Config says where a host keeps its files and how it treats its callers. The zero value is a host over the files of the
-// user, as the command line is, except that nobody can be asked for a confirmation.
+// Config says where a host keeps its files and how it treats its callers. The zero value is a host over the files of
+// the user, as the command line is, except that nobody can be asked for a confirmation.
 type Config struct {
 	// Home is the folder for all files of the host. "" means PARLEY_HOME, else the folders of the user.
 	Home string

@@ -114,7 +114,8 @@ func TestLiveCatalog(t *testing.T) {
 func TestRemoveBuiltin(t *testing.T) {
 	p := parley.New(parley.Config{Home: t.TempDir()})
 	defer p.Close()
-	for name, want := range map[string]host.Code{"text": host.InvalidArgs, "cdp": host.InvalidArgs, "nothing": host.NotFound} {
+	for name, want := range map[string]host.Code{"text": host.InvalidArgs, "cdp": host.InvalidArgs,
+		"nothing": host.NotFound} {
 		if _, err := p.Remove(name); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}

@@ -105,7 +105,8 @@ func TestContracts(t *testing.T) {
 	}
 	for _, f := range shipped {
 		t.Run(f.Name, func(t *testing.T) {
-			providertest.Run(t, engine.Provider(shippedSource(f)), providertest.Options{Calls: []providertest.Case{calls[f.Name]}})
+			providertest.Run(t, engine.Provider(shippedSource(f)),
+				providertest.Options{Calls: []providertest.Case{calls[f.Name]}})
 		})
 	}
 	t.Run("echo", func(t *testing.T) {

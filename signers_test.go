@@ -31,7 +31,8 @@ func TestSignersOfALongProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := filepath.Join(home, "data", "plugins", entry.Name, strings.TrimPrefix(entry.Digest, "sha256:"), "plugin.wasm.minisig")
+	kept := filepath.Join(home, "data", "plugins", entry.Name, strings.TrimPrefix(entry.Digest, "sha256:"),
+		"plugin.wasm.minisig")
 	trusted := filepath.Join(home, "config", signature.TrustFile)
 	write := func(path, text string) {
 		t.Helper()
@@ -49,10 +50,14 @@ func TestSignersOfALongProcess(t *testing.T) {
 		want policy.Signer
 	}{
 		{"nobody is trusted", func() {}, policy.Signer{Key: string(mine.Public())}},
-		{"trusted", func() { write(trusted, string(mine.Public())+" me\n") }, policy.Signer{Key: string(mine.Public()), Trusted: true}},
-		{"trusted among others", func() { write(trusted, string(other.Public())+"\n"+string(mine.Public())+"\n") }, policy.Signer{Key: string(mine.Public()), Trusted: true}},
-		{"no longer trusted", func() { write(trusted, string(other.Public())+"\n") }, policy.Signer{Key: string(mine.Public())}},
-		{"signed by another on disk", func() { write(kept, string(other.Sign(BuildOf(c)))) }, policy.Signer{Key: string(other.Public()), Trusted: true}},
+		{"trusted", func() { write(trusted, string(mine.Public())+" me\n") },
+			policy.Signer{Key: string(mine.Public()), Trusted: true}},
+		{"trusted among others", func() { write(trusted, string(other.Public())+"\n"+string(mine.Public())+"\n") },
+			policy.Signer{Key: string(mine.Public()), Trusted: true}},
+		{"no longer trusted", func() { write(trusted, string(other.Public())+"\n") },
+			policy.Signer{Key: string(mine.Public())}},
+		{"signed by another on disk", func() { write(kept, string(other.Sign(BuildOf(c)))) },
+			policy.Signer{Key: string(other.Public()), Trusted: true}},
 		{"a signature of something else", func() {
 			write(kept, string(other.Sign(signature.Build{Name: "x", Version: "1.0.0", Digest: "sha256:0"})))
 		}, policy.Signer{}},
@@ -74,7 +79,8 @@ func TestSignersOfALongProcess(t *testing.T) {
 		t.Errorf("of a build that is not there: %+v, %v", got, err)
 	}
 	write(trusted, "hello")
-	if _, err := who.signer("smallest", entry.Digest); err == nil || !strings.Contains(err.Error(), signature.TrustFile+":1") {
+	if _, err := who.signer("smallest", entry.Digest); err == nil ||
+		!strings.Contains(err.Error(), signature.TrustFile+":1") {
 		t.Errorf("with a list that is broken: %v", err)
 	}
 }

@@ -99,8 +99,8 @@ type Answer struct {
 	Raw      bool
 }
 
-// Call runs a tool. It is the only path by which any caller runs one: find the tool, coerce and validate the parameters,
-// consult the policy, invoke the tool, check the result, record the call.
+// Call runs a tool. It is the only path by which any caller runs one: find the tool, coerce and validate the
+// parameters, consult the policy, invoke the tool, check the result, record the call.
 //
 // The error is Answer.Err, an [*Error], which errors.Is compares with codes. The answer is never nil: that of a failed
 // call has the call's id, warnings and next steps.
@@ -110,7 +110,8 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 		h.Refresh()
 	}
 	a := &Answer{Tool: printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
-	run := &run{host: h, mode: h.mode(ctx), call: c, answer: a, redactor: &redactor{source: h.cfg.Secrets, outer: c.redactor}, innerCalls: c.innerCalls}
+	run := &run{host: h, mode: h.mode(ctx), call: c, answer: a,
+		redactor: &redactor{source: h.cfg.Secrets, outer: c.redactor}, innerCalls: c.innerCalls}
 	if run.innerCalls == nil {
 		run.innerCalls = new(atomic.Int32)
 	}
@@ -133,8 +134,8 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	return a, nil
 }
 
-// contextCause replaces an error that only reports the end of the context by the cause of that end. It returns any other
-// error as it is.
+// contextCause replaces an error that only reports the end of the context by the cause of that end. It returns any
+// other error as it is.
 func contextCause(ctx context.Context, err error) error {
 	var reported, cause *Error
 	if ctx.Err() == nil || errors.As(err, &reported) {
@@ -225,7 +226,8 @@ func (r *run) do(ctx context.Context) error {
 	}
 	debug("policy: %s may call %s; granted: %s", r.call.Caller, r.answer.Tool, joinOrNone(decision.Grant.Names()))
 	if r.call.Options.DryRun {
-		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, decision.Grant.Names(), decision.Verdict == Confirm})
+		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, decision.Grant.Names(),
+			decision.Verdict == Confirm})
 		return err
 	}
 	if err := r.beginAudit(decision); err != nil {
@@ -241,7 +243,8 @@ func (r *run) do(ctx context.Context) error {
 	debug("invoke: ended after %s", time.Since(began).Round(time.Microsecond))
 	if err == nil && (result.Written > 0 || result.Raw) {
 		// The result went to Call.Out, so there is no data to validate or to show.
-		r.answer.Written, r.answer.Raw, r.answer.Warnings = result.Written, result.Raw, append(r.answer.Warnings, result.Warnings...)
+		r.answer.Written, r.answer.Raw, r.answer.Warnings = result.Written, result.Raw, append(r.answer.Warnings,
+			result.Warnings...)
 		return nil
 	}
 	if err == nil {
@@ -342,7 +345,8 @@ func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 	var tooCostly *schema.CostError
 	switch {
 	case errors.As(err, &tooCostly):
-		return &Error{Code: LimitExceeded, Message: "validating these parameters would exceed the cost limit: " + err.Error(), Cause: err}
+		return &Error{Code: LimitExceeded, Message: "validating these parameters would exceed the cost limit: " + err.Error(),
+			Cause: err}
 	case err != nil:
 		return err
 	case len(violations) > 0:
@@ -418,7 +422,8 @@ func (r *run) request(d Decision) *Request {
 	req := &Request{
 		Tool: r.address.Tool.Name, Def: r.address.Tool, Params: r.params,
 		Caller: r.call.Caller, Session: r.call.Session, CallID: r.answer.CallID,
-		Grant: d.Grant, CallerGrant: r.call.callerGrant, CallerDigest: r.call.digest, Limits: d.Limits, Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate,
+		Grant: d.Grant, CallerGrant: r.call.callerGrant, CallerDigest: r.call.digest, Limits: d.Limits,
+		Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate,
 		Emit: r.call.Emit, Started: r.call.Started, Until: r.call.Until, Out: r.call.Out, Drain: r.call.Drain,
 		RecordUse: r.recordUse, ReadSecret: r.readSecret,
 	}
@@ -472,8 +477,8 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 	return r.redactor.value(ctx, name)
 }
 
-// contextError returns the error of a call whose context has ended. The context decides, not the error of the tool; only
-// a provider's own timeout error is kept, because it may have more details.
+// contextError returns the error of a call whose context has ended. The context decides, not the error of the tool;
+// only a provider's own timeout error is kept, because it may have more details.
 func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duration, err error) error {
 	var cause, reported *Error
 	if errors.As(context.Cause(ctx), &cause) {
@@ -484,7 +489,8 @@ func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duratio
 			reported = Errorf(Timeout, "%s did not end within %s", r.answer.Tool, timeout)
 		}
 		switch {
-		case d.Limits.Timeout > 0 && timeout >= d.Limits.Timeout: // no option exceeds the limit of the policy, so the steps of a provider are dropped
+		// no option exceeds the limit of the policy, so the steps of a provider are dropped
+		case d.Limits.Timeout > 0 && timeout >= d.Limits.Timeout:
 			reported.Message += fmt.Sprintf("; the policy allows at most %s", timeout)
 			reported.Steps = []Step{OperatorStep(OpPolicyExplain, r.address.Plugin)}
 		case len(reported.Steps) == 0:
@@ -515,7 +521,8 @@ func (r *run) timeout(d Decision) time.Duration {
 }
 
 // callTool runs a tool for a plugin, which is the caller, through all of [Host.Call].
-func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, params json.RawMessage, o Options) (*Result, error) {
+func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, params json.RawMessage, o Options) (*Result,
+	error) {
 	if len(r.call.callers) >= maxCallDepth {
 		return nil, Errorf(LimitExceeded, "calls between plugins are nested more than %d deep", maxCallDepth)
 	}
@@ -525,7 +532,9 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 	o.Isolate = r.call.Options.Isolate // isolation extends to the plugins that an isolated plugin calls
 	a, err := r.host.Call(ctx, Call{
 		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session, Options: o,
-		callerGrant: callerGrant, digest: r.address.Provider.Info().Digest, callers: append(slices.Clone(r.call.callers), caller{r.call.Caller, r.call.Remote, r.call.callerGrant.Tools}), innerCalls: r.innerCalls, redactor: r.redactor, parentID: r.answer.CallID,
+		callerGrant: callerGrant, digest: r.address.Provider.Info().Digest,
+		callers:    append(slices.Clone(r.call.callers), caller{r.call.Caller, r.call.Remote, r.call.callerGrant.Tools}),
+		innerCalls: r.innerCalls, redactor: r.redactor, parentID: r.answer.CallID,
 	})
 	if errors.Is(err, Denied) {
 		r.recordDenial("tool:" + a.Tool)
@@ -538,8 +547,8 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 	return &Result{Data: a.Data, Content: a.Content, Warnings: a.Warnings}, nil
 }
 
-// checkResult validates a result. For built-in tools it only adds warnings, because Chrome may be newer than the schemas
-// that are compiled in.
+// checkResult validates a result. For built-in tools it only adds warnings, because Chrome may be newer than the
+// schemas that are compiled in.
 func (r *run) checkResult(data json.RawMessage) error {
 	builtin := r.address.Provider.Info().Kind == manifest.KindBuiltin
 	limits := jsontext.Limits{Bytes: max(len(data), 1), ReplaceSurrogates: builtin}
@@ -554,10 +563,12 @@ func (r *run) checkResult(data json.RawMessage) error {
 	value, err := jsontext.Decode(data, limits)
 	var malformed *jsontext.SyntaxError
 	if errors.As(err, &malformed) && malformed.TooMany() {
-		return &Error{Code: LimitExceeded, Message: fmt.Sprintf("%s returned more values than can be validated", r.answer.Tool), Cause: err}
+		return &Error{Code: LimitExceeded,
+			Message: fmt.Sprintf("%s returned more values than can be validated", r.answer.Tool), Cause: err}
 	}
 	if err != nil {
-		return &Error{Code: InvalidResult, Message: fmt.Sprintf("%s returned invalid JSON: %v", r.answer.Tool, err), Cause: err}
+		return &Error{Code: InvalidResult, Message: fmt.Sprintf("%s returned invalid JSON: %v", r.answer.Tool, err),
+			Cause: err}
 	}
 	if returnsSchema == nil {
 		return nil
@@ -565,18 +576,21 @@ func (r *run) checkResult(data json.RawMessage) error {
 	if builtin {
 		doubts, _ := returnsSchema.Validate(value)
 		for _, v := range doubts[:min(3, len(doubts))] {
-			r.answer.Warnings = append(r.answer.Warnings, manifest.CleanLine(fmt.Sprintf("result %s: expected %s, got %s", v.Pointer, v.Expected, v.Provided)))
+			r.answer.Warnings = append(r.answer.Warnings,
+				manifest.CleanLine(fmt.Sprintf("result %s: expected %s, got %s", v.Pointer, v.Expected, v.Provided)))
 		}
 		return nil
 	}
 	violations, err := returnsSchema.Validate(value)
 	if err != nil {
-		return &Error{Code: LimitExceeded, Message: fmt.Sprintf("validating the result of %s would exceed the cost limit", r.answer.Tool), Cause: err}
+		return &Error{Code: LimitExceeded,
+			Message: fmt.Sprintf("validating the result of %s would exceed the cost limit", r.answer.Tool), Cause: err}
 	}
 	if len(violations) == 0 {
 		return nil
 	}
-	e := Errorf(InvalidResult, "%s returned a result that does not match its schema: %s", r.answer.Tool, plural(len(violations), "violation"))
+	e := Errorf(InvalidResult, "%s returned a result that does not match its schema: %s", r.answer.Tool,
+		plural(len(violations), "violation"))
 	for _, v := range violations {
 		e.Details = append(e.Details, detailOf(v))
 	}
@@ -631,7 +645,8 @@ func (r *run) updateSession(e *Error) {
 				delete(s.Failed, r.answer.Tool)
 				changed = true
 			}
-			if r.call.DocsOnFirstUse && r.call.Session != "" && !s.shown(r.answer.Tool, manifest.Tier2) && !s.shown(r.answer.Tool, manifest.Tier3) {
+			if r.call.DocsOnFirstUse && r.call.Session != "" && !s.shown(r.answer.Tool, manifest.Tier2) &&
+				!s.shown(r.answer.Tool, manifest.Tier3) {
 				changed = r.attachDocs(s) || changed
 			}
 			return changed
@@ -673,7 +688,8 @@ func correctionsOf(e *Error) (kinds []string) {
 	for _, d := range e.Details {
 		kind := ""
 		if d.Suggestion != nil {
-			kind = map[SuggestionOp]string{SuggestRename: "renamed", SuggestRemove: "removed", SuggestAdd: "added"}[d.Suggestion.Op]
+			kind = map[SuggestionOp]string{SuggestRename: "renamed", SuggestRemove: "removed",
+				SuggestAdd: "added"}[d.Suggestion.Op]
 		}
 		if kind != "" && !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
@@ -687,9 +703,11 @@ func (r *run) event(op string, began time.Time) Event {
 	defer r.mu.Unlock()
 	e := Event{
 		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session, Caller: r.call.Caller,
-		Tool: r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers, Params: r.redactor.redactAllJSON(r.call.Params), Err: r.redactor.redactAllError(r.answer.Err),
-		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf, SuggestionUsed: r.suggestionUsed,
-		Result: r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
+		Tool: r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
+		Params: r.redactor.redactAllJSON(r.call.Params), Err: r.redactor.redactAllError(r.answer.Err),
+		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,
+		SuggestionUsed: r.suggestionUsed,
+		Result:         r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
 		Refused: r.denials, Within: r.call.parentID, DryRun: r.call.Options.DryRun, Audit: r.audit,
 	}
 	e.Changes = append(r.changes, correctionsOf(r.answer.Err)...)

@@ -22,7 +22,8 @@ func TestCall(t *testing.T) {
 	h := newHost(t, host.Config{}, f)
 	for _, c := range []struct{ name, tool string }{
 		{"shop.echo", "shop.echo"}, {"shop__echo", "shop.echo"}, {"SHOP.Echo", "shop.echo"},
-		{"shop.order.list", "shop.order.list"}, {"shop__order__list", "shop.order.list"}, {"shop.order__list", "shop.order.list"},
+		{"shop.order.list", "shop.order.list"}, {"shop__order__list", "shop.order.list"},
+		{"shop.order__list", "shop.order.list"},
 		{"shop.shop.echo", "shop.echo"},
 	} {
 		a := call(t, h, c.name, `{"a":1}`)
@@ -71,18 +72,22 @@ func TestCallNotFound(t *testing.T) {
 		if c.near != "" && (len(near) == 0 || near[0] != c.near) || c.near == "" && len(near) > 0 && c.name[0] != 's' {
 			t.Errorf("%q: did you mean %q, expected %q first", c.name, near, c.near)
 		}
-		if e.Message != c.message || len(e.Steps) == 0 || e.Steps[0].String() != c.next || len(near) > 3 || e.ExitCode() != 83 || e.Docs != nil {
+		if e.Message != c.message || len(e.Steps) == 0 || e.Steps[0].String() != c.next || len(near) > 3 ||
+			e.ExitCode() != 83 || e.Docs != nil {
 			t.Errorf("%q: got %+v; expected %q and %q", c.name, e, c.message, c.next)
 		}
 	}
 	for _, name := range []string{"shop." + strings.Repeat("x", 1<<20), strings.Repeat("\x1b[31m", 1<<18)} {
 		a := call(t, h, name, "{}")
-		if huge := failsWith(t, a, host.NotFound); len(huge.Message) > 300 || len(a.Tool) > 300 || manifest.CleanLine(a.Tool) != a.Tool {
+		if huge := failsWith(t, a, host.NotFound); len(huge.Message) > 300 || len(a.Tool) > 300 ||
+			manifest.CleanLine(a.Tool) != a.Tool {
 			t.Errorf("a message of %d bytes and a name of %d: %.40q", len(huge.Message), len(a.Tool), a.Tool)
 		}
 	}
-	for name, says := range map[string]string{"shop": "shop is a plugin; name one of its tools", "shop.Order": "shop.order is a group; name one of its tools"} {
-		if e := failsWith(t, call(t, h, name, "{}"), host.InvalidArgs); e.Message != says || len(e.Steps) == 0 || e.Steps[0].Op != host.OpList {
+	for name, says := range map[string]string{"shop": "shop is a plugin; name one of its tools",
+		"shop.Order": "shop.order is a group; name one of its tools"} {
+		if e := failsWith(t, call(t, h, name, "{}"), host.InvalidArgs); e.Message != says || len(e.Steps) == 0 ||
+			e.Steps[0].Op != host.OpList {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
@@ -125,7 +130,8 @@ func TestCallRefusesParams(t *testing.T) {
 		if strings.Join(got, ",") != c.details {
 			t.Errorf("%s: got %q, expected %q", c.name, got, c.details)
 		}
-		if e.ExitCode() != 81 || e.Docs == nil || e.Docs.Name != "shop.add" || e.Docs.Tier != 2 || !hasStep(e.Steps, "describe shop.add") {
+		if e.ExitCode() != 81 || e.Docs == nil || e.Docs.Name != "shop.add" || e.Docs.Tier != 2 ||
+			!hasStep(e.Steps, "describe shop.add") {
 			t.Errorf("%s: %+v", c.name, e)
 		}
 		if want := "Tool 'shop.add' failed: "; !strings.HasPrefix(e.Message, want) && c.details != " syntax" {
@@ -171,7 +177,7 @@ func TestCallRefusesParams(t *testing.T) {
 	}
 }
 
-// corrects tells whether corrected parameters are the wanted ones, defaults of the schema aside.
+// corrects reports whether corrected parameters are the expected ones, ignoring defaults of the schema.
 func corrects(t testing.TB, corrected json.RawMessage, want string) bool {
 	t.Helper()
 	got, wanted := map[string]any{"count": 3.0, "fresh": true}, map[string]any{"count": 3.0, "fresh": true}
@@ -226,7 +232,7 @@ func TestCallCoerces(t *testing.T) {
 	}
 }
 
-// TestCallDocs holds which documentation a parameter error carries: tier 2, then in the same session tier 3, then none.
+// TestCallDocs checks which documentation a parameter error has: tier 2, then in the same session tier 3, then none.
 func TestCallDocs(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	fails := func(session, tool, params string) int {
@@ -271,13 +277,15 @@ func TestCallDocs(t *testing.T) {
 
 func TestCallToolFindsParamsWrong(t *testing.T) {
 	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
-		return nil, &host.Error{Code: host.InvalidArgs, Details: []host.Detail{{Parameter: "/a", Expected: "a prime", Provided: "number 4"}}}
+		return nil, &host.Error{Code: host.InvalidArgs, Details: []host.Detail{{Parameter: "/a", Expected: "a prime",
+			Provided: "number 4"}}}
 	}})
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, f)
 	for _, tier := range []int{2, 3} {
 		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: "s"})
 		e := failsWith(t, a, host.InvalidArgs)
-		if e.Docs == nil || e.Docs.Tier != tier || e.Message != "Tool 'shop.echo' failed: 1 violation" || !hasStep(e.Steps, "describe shop.echo") {
+		if e.Docs == nil || e.Docs.Tier != tier || e.Message != "Tool 'shop.echo' failed: 1 violation" ||
+			!hasStep(e.Steps, "describe shop.echo") {
 			t.Errorf("got %+v, expected it as if the host had found it", e)
 		}
 	}
@@ -295,21 +303,28 @@ func TestCallPolicy(t *testing.T) {
 	rec := &recorder{}
 	h := newHost(t, host.Config{Policy: decide, Recorder: rec}, f)
 
-	decision = host.Decision{Verdict: host.Deny, Reason: "shop is closed", Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
+	decision = host.Decision{Verdict: host.Deny, Reason: "shop is closed",
+		Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
 	e := failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied)
-	if e.ExitCode() != 82 || !strings.Contains(e.Message, "cli may not call shop.echo: shop is closed") || !reflect.DeepEqual(e.Steps, decision.Steps) || e.Docs != nil {
+	if e.ExitCode() != 82 || !strings.Contains(e.Message, "cli may not call shop.echo: shop is closed") ||
+		!reflect.DeepEqual(e.Steps, decision.Steps) || e.Docs != nil {
 		t.Errorf("denied: %+v", e)
 	}
-	if a := asked[0]; a.Caller != "cli" || a.Plugin != "shop" || a.Tool != "echo" || a.Effect != "read" || a.Digest != "sha256:shop" || a.Remote || len(a.Capabilities.FS) != 1 || a.Capabilities.Clock == nil {
-		t.Errorf("the policy was asked %+v", a)
+	if a := asked[0]; a.Caller != "cli" || a.Plugin != "shop" || a.Tool != "echo" || a.Effect != "read" ||
+		a.Digest != "sha256:shop" || a.Remote || len(a.Capabilities.FS) != 1 || a.Capabilities.Clock == nil {
+		t.Errorf("the policy decided on %+v", a)
 	}
 
 	decision = host.Decision{}
 	failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied) // the zero value denies
 
-	decision = host.Decision{Verdict: host.Allow, Missing: []host.Denial{{Right: "fs:ro:PATH=/data", Why: "prices"}, {Right: "clock"}}, Steps: []host.Step{host.OperatorStep(host.OpPolicyGrant)}}
+	decision = host.Decision{Verdict: host.Allow,
+		Missing: []host.Denial{{Right: "fs:ro:PATH=/data", Why: "prices"}, {Right: "clock"}},
+		Steps:   []host.Step{host.OperatorStep(host.OpPolicyGrant)}}
 	e = failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied)
-	if !reflect.DeepEqual(e.Denied, decision.Missing) || !strings.Contains(e.Message, "fs:ro:PATH=/data, clock; nothing was run") || !reflect.DeepEqual(e.Steps, decision.Steps) {
+	if !reflect.DeepEqual(e.Denied, decision.Missing) ||
+		!strings.Contains(e.Message, "fs:ro:PATH=/data, clock; nothing was run") ||
+		!reflect.DeepEqual(e.Steps, decision.Steps) {
 		t.Errorf("missing: %+v", e)
 	}
 
@@ -327,11 +342,11 @@ func TestCallPolicy(t *testing.T) {
 		t.Errorf("%d calls were run", n)
 	}
 	if n := len(asked); n != 5 {
-		t.Errorf("the policy was asked %d times for 5 calls", n)
+		t.Errorf("the policy decided %d times for 5 calls", n)
 	}
 	failsWith(t, call(t, h, "shop.add", "{}"), host.InvalidArgs)
 	if len(asked) != 5 {
-		t.Error("the policy was asked about a call whose parameters are wrong")
+		t.Error("the policy decided on a call with invalid parameters")
 	}
 	if n := len(rec.all()); n != 6 {
 		t.Errorf("%d events for 6 calls", n)
@@ -358,7 +373,8 @@ func TestCallConfirm(t *testing.T) {
 		Confirm: func(_ context.Context, _ host.Ask, why string) (bool, error) { reason = why; return yes, broken },
 	}
 	h := newHost(t, cfg, f)
-	if e := failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied); reason != "it destroys" || !strings.Contains(e.Message, "nothing was run") {
+	if e := failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied); reason != "it destroys" ||
+		!strings.Contains(e.Message, "nothing was run") {
 		t.Errorf("no: %+v, asked because %s", e, reason)
 	}
 	broken = host.Errorf(host.Unavailable, "no terminal")
@@ -377,7 +393,9 @@ func TestCallDryRun(t *testing.T) {
 	decision := host.Decision{Verdict: host.Confirm, Grant: host.Grant{Clock: true}}
 	h := newHost(t, host.Config{Policy: policy(func(host.Ask) (host.Decision, error) { return decision, nil })}, f)
 	dry := func(params string) *host.Answer {
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Options: host.Options{DryRun: true, MaxBytes: 5}})
+		a, _ := h.Call(t.Context(),
+			host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli",
+				Options: host.Options{DryRun: true, MaxBytes: 5}})
 		return a
 	}
 	a := dry(`{"title":"<a>","count":"4"}`)
@@ -396,7 +414,7 @@ func TestCallDryRun(t *testing.T) {
 	}
 }
 
-// TestCallEnds holds that the context decides how a call ended, never what the tool says of it.
+// TestCallEnds checks that the context decides how a call ended, not the error of the tool.
 func TestCallEnds(t *testing.T) {
 	timeoutSaid := &host.Error{Code: host.Timeout, Message: "the page has an endless loop"}
 	after := func(data string, err error) handler {
@@ -420,21 +438,36 @@ func TestCallEnds(t *testing.T) {
 		took    time.Duration
 		next    string
 	}{
-		{name: "the manifest's timeout", run: after("", errors.New("x")), code: host.Timeout, says: "did not end within 5s", took: 5 * time.Second},
+		{name: "the manifest's timeout", run: after("", errors.New("x")), code: host.Timeout, says: "did not end within 5s",
+			took: 5 * time.Second},
 		{name: "an answer that comes too late", run: after("{}", nil), code: host.Timeout, took: 5 * time.Second},
-		{name: "another error that comes too late", run: after("", host.Errorf(host.Trapped, "unreachable")), code: host.Timeout, took: 5 * time.Second},
-		{name: "a timeout with more to say", run: after("", timeoutSaid), code: host.Timeout, says: "endless loop", took: 5 * time.Second},
-		{name: "what the caller asked", run: after("{}", nil), timeout: 2 * time.Second, code: host.Timeout, says: "within 2s", took: 2 * time.Second, next: "timeout 8s"},
-		{name: "the caller may ask for longer", run: after("{}", nil), timeout: time.Minute, code: host.Timeout, took: time.Minute},
-		{name: "the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: time.Second}, code: host.Timeout, says: "within 1s", took: time.Second, next: "policy explain shop"},
-		{name: "nobody goes over the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second}, timeout: time.Minute, code: host.Timeout, took: 3 * time.Second, next: "policy explain shop"},
-		{name: "the policy does not make it longer", run: after("{}", nil), limits: host.Limits{Timeout: time.Hour}, code: host.Timeout, took: 5 * time.Second},
-		{name: "interrupted", run: after("", context.Canceled), cancel: context.Canceled, code: host.Interrupted, says: "was interrupted", took: time.Second},
-		{name: "interrupted, says the tool timeout", run: after("", timeoutSaid), cancel: context.Canceled, code: host.Interrupted, took: time.Second},
-		{name: "interrupted for a reason", run: after("", context.Canceled), cancel: interrupt, code: host.Terminated, says: "terminated", took: time.Second},
-		{name: "an answer in time counts, interrupted or not", run: after("{}", nil), cancel: context.Canceled, took: time.Second},
-		{name: "a failure in time", run: func(context.Context, *host.Request) (*host.Result, error) { return nil, errors.New("boom") }, code: host.Internal, says: "boom"},
-		{name: "nothing", run: func(context.Context, *host.Request) (*host.Result, error) { return nil, nil }, code: host.Internal, says: "answered nothing"},
+		{name: "another error that comes too late", run: after("", host.Errorf(host.Trapped, "unreachable")),
+			code: host.Timeout, took: 5 * time.Second},
+		{name: "a timeout with more to say", run: after("", timeoutSaid), code: host.Timeout, says: "endless loop",
+			took: 5 * time.Second},
+		{name: "what the caller asked", run: after("{}", nil), timeout: 2 * time.Second, code: host.Timeout,
+			says: "within 2s", took: 2 * time.Second, next: "timeout 8s"},
+		{name: "the caller may ask for longer", run: after("{}", nil), timeout: time.Minute, code: host.Timeout,
+			took: time.Minute},
+		{name: "the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: time.Second}, code: host.Timeout,
+			says: "within 1s", took: time.Second, next: "policy explain shop"},
+		{name: "nobody goes over the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second},
+			timeout: time.Minute, code: host.Timeout, took: 3 * time.Second, next: "policy explain shop"},
+		{name: "the policy does not make it longer", run: after("{}", nil), limits: host.Limits{Timeout: time.Hour},
+			code: host.Timeout, took: 5 * time.Second},
+		{name: "interrupted", run: after("", context.Canceled), cancel: context.Canceled, code: host.Interrupted,
+			says: "was interrupted", took: time.Second},
+		{name: "interrupted, says the tool timeout", run: after("", timeoutSaid), cancel: context.Canceled,
+			code: host.Interrupted, took: time.Second},
+		{name: "interrupted for a reason", run: after("", context.Canceled), cancel: interrupt, code: host.Terminated,
+			says: "terminated", took: time.Second},
+		{name: "an answer in time counts, interrupted or not", run: after("{}", nil), cancel: context.Canceled,
+			took: time.Second},
+		{name: "a failure in time",
+			run:  func(context.Context, *host.Request) (*host.Result, error) { return nil, errors.New("boom") },
+			code: host.Internal, says: "boom"},
+		{name: "nothing", run: func(context.Context, *host.Request) (*host.Result, error) { return nil, nil },
+			code: host.Internal, says: "returned no result"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -462,7 +495,8 @@ func TestCallEnds(t *testing.T) {
 				if !strings.Contains(e.Message, c.says) {
 					t.Errorf("got %q, expected %q", e.Message, c.says)
 				}
-				if next := fmt.Sprint(a.Steps); !strings.Contains(next, c.next) || strings.Contains(next, "policy") && strings.Contains(next, "timeout") {
+				if next := fmt.Sprint(a.Steps); !strings.Contains(next, c.next) ||
+					strings.Contains(next, "policy") && strings.Contains(next, "timeout") {
 					t.Errorf("advises %q, expected %q", next, c.next)
 				}
 			})
@@ -483,8 +517,8 @@ func TestCallDefaultTimeout(t *testing.T) {
 func TestCallResult(t *testing.T) {
 	for _, c := range []struct {
 		name, data string
-		code       host.Code // for a plugin; what is compiled in is only warned about
-		warns      int       // for what is compiled in
+		code       host.Code // of a plugin; built-in tools only cause warnings
+		warns      int       // of a built-in tool
 	}{
 		{"good", `{"id":1,"more":[]}`, "", 0},
 		{"missing", `{}`, host.InvalidResult, 1},
@@ -510,7 +544,8 @@ func TestCallResult(t *testing.T) {
 	}
 	for name, data := range map[string]string{"nothing": "", "cut off": `{"id":`, "two": `{} {}`, "bad UTF-8": "\"\xff\"", "too deep": strings.Repeat("[", 5000) + strings.Repeat("]", 5000)} {
 		f := newFake(t, shop, map[string]handler{"echo": answers(data)})
-		if e := failsWith(t, call(t, newHost(t, host.Config{}, f), "shop.echo", ""), host.InvalidResult); strings.Contains(e.Message, "\xff") {
+		if e := failsWith(t, call(t, newHost(t, host.Config{}, f), "shop.echo", ""),
+			host.InvalidResult); strings.Contains(e.Message, "\xff") {
 			t.Errorf("%s: %q", name, e.Message)
 		}
 	}
@@ -521,7 +556,8 @@ func TestCallResult(t *testing.T) {
 	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
 		return &host.Result{Data: json.RawMessage(`1`), Warnings: []string{"nearly sold out"}}, nil
 	}})
-	if a := call(t, newHost(t, host.Config{}, f), "shop.echo", ""); !slices.Equal(a.Warnings, []string{"nearly sold out"}) {
+	if a := call(t, newHost(t, host.Config{}, f), "shop.echo", ""); !slices.Equal(a.Warnings,
+		[]string{"nearly sold out"}) {
 		t.Errorf("warnings %q", a.Warnings)
 	}
 }
@@ -560,7 +596,8 @@ func TestCallShow(t *testing.T) {
 		if err := json.Unmarshal(a.Data, &cut); err != nil || !a.Cut || a.Err != nil {
 			t.Fatalf("%d bytes: %s, %v", limit, a.Data, err)
 		}
-		if !cut.Truncated || cut.TotalBytes != len(data) || cut.ShownBytes != len(cut.Text) || cut.ShownBytes > limit || cut.ShownBytes < limit-1 ||
+		if !cut.Truncated || cut.TotalBytes != len(data) || cut.ShownBytes != len(cut.Text) || cut.ShownBytes > limit ||
+			cut.ShownBytes < limit-1 ||
 			!strings.HasPrefix(data, cut.Text) || cut.Next != "parley://result/"+a.CallID || len(a.Warnings) != 1 {
 			t.Errorf("%d bytes: %s, warnings %q", limit, a.Data, a.Warnings)
 		}
@@ -586,7 +623,7 @@ func TestCallShow(t *testing.T) {
 	}
 	a := ask(host.Call{Session: "s", Filter: first, Options: host.Options{MaxBytes: 3}})
 	if whole, err := sessions.Result("s", a.CallID); err != nil || string(whole) != `[1,2,3]` {
-		t.Errorf("what is kept is what was filtered: %s, %v", whole, err)
+		t.Errorf("the filtered result is stored: %s, %v", whole, err)
 	}
 	failing := func(json.RawMessage) (json.RawMessage, error) {
 		return nil, host.Errorf(host.InvalidArgs, "no such field")
@@ -616,7 +653,8 @@ func TestCallToolOfAnother(t *testing.T) {
 		t.Fatalf("%s, %v", a.Data, a.Err)
 	}
 	events := rec.all()
-	if len(events) != 2 || events[0].Tool != "shop.add" || events[0].Caller != "plugin:caller" || events[0].Session != "s" || events[1].Tool != "caller.echo" || events[1].Caller != "cli" {
+	if len(events) != 2 || events[0].Tool != "shop.add" || events[0].Caller != "plugin:caller" ||
+		events[0].Session != "s" || events[1].Tool != "caller.echo" || events[1].Caller != "cli" {
 		t.Errorf("events %+v", events)
 	}
 	e := failsWith(t, call(t, h, "caller.order.cancel", `{"id":1}`), host.NotFound)
@@ -643,7 +681,8 @@ func TestCallSendAnyway(t *testing.T) {
 	f := newFake(t, shop, nil).builtin()
 	h := newHost(t, host.Config{}, passing{f})
 	send := func(name, params string) *host.Answer {
-		a, _ := h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Caller: "cli", Options: host.Options{SendAnyway: true}})
+		a, _ := h.Call(t.Context(),
+			host.Call{Name: name, Params: json.RawMessage(params), Caller: "cli", Options: host.Options{SendAnyway: true}})
 		return a
 	}
 	if a := send("shop.Future.method", `{"any":[1,"x"]}`); a.Err != nil || a.Tool != "shop.Future.method" || string(a.Data) != `{"any":[1,"x"]}` {
@@ -704,13 +743,15 @@ func TestCallEvents(t *testing.T) {
 	var followed []host.Event
 	cancel := h.Subscribe(func(e host.Event) { followed = append(followed, e) })
 	ask := func(name, params string) *host.Answer {
-		a, _ := h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Caller: "mcp:claude", Session: "s"})
+		a, _ := h.Call(t.Context(),
+			host.Call{Name: name, Params: json.RawMessage(params), Caller: "mcp:claude", Session: "s"})
 		return a
 	}
 
 	first := ask("shop.add", `{"titel":"a"}`)
 	e := rec.last(t)
-	if e.Op != "call" || e.CallID != first.CallID || e.Session != "s" || e.Caller != "mcp:claude" || e.Tool != "shop.add" || e.Digest != "sha256:shop" || e.Mode != "progressive" ||
+	if e.Op != "call" || e.CallID != first.CallID || e.Session != "s" || e.Caller != "mcp:claude" ||
+		e.Tool != "shop.add" || e.Digest != "sha256:shop" || e.Mode != "progressive" ||
 		!slices.Equal(e.Tiers, []int{2}) || string(e.Params) != `{"titel":"a"}` || e.Err == nil || e.Err.Code != host.InvalidArgs || e.DocsTokens == 0 || e.RetryOf != "" || e.SuggestionUsed || e.Time.IsZero() || e.OutBytes == 0 || len(e.Result) > 0 {
 		t.Errorf("the first failure: %+v", e)
 	}
@@ -745,7 +786,8 @@ func TestCallEvents(t *testing.T) {
 	if _, err := h.Describe(t.Context(), "cli", "s", "shop.echo", 2); err != nil {
 		t.Fatal(err)
 	}
-	if e := rec.last(t); e.Op != "describe" || e.Tool != "shop.echo" || !slices.Equal(e.Tiers, []int{2}) || e.DocsTokens == 0 || e.CallID == "" {
+	if e := rec.last(t); e.Op != "describe" || e.Tool != "shop.echo" || !slices.Equal(e.Tiers, []int{2}) ||
+		e.DocsTokens == 0 || e.CallID == "" {
 		t.Errorf("describe: %+v", e)
 	}
 	found, _, err := h.Search(t.Context(), "cli", "s", host.SearchQuery{Text: "sell tea"})
@@ -758,7 +800,7 @@ func TestCallEvents(t *testing.T) {
 	}
 }
 
-// TestSubscribersMayChange holds that a subscriber may come and go while it is told of an event.
+// TestSubscribersMayChange checks that a function can subscribe and cancel while it handles an event.
 func TestSubscribersMayChange(t *testing.T) {
 	h := newHost(t, host.Config{}, newFake(t, shop, nil))
 	var order []string
@@ -792,7 +834,8 @@ func TestSwapDuringCalls(t *testing.T) {
 					return
 				default:
 				}
-				if a, _ := h.Call(context.Background(), host.Call{Name: "shop.echo", Caller: "cli"}); a.Err != nil || string(a.Data) != "1" && string(a.Data) != "2" {
+				if a, _ := h.Call(context.Background(), host.Call{Name: "shop.echo", Caller: "cli"}); a.Err != nil ||
+					string(a.Data) != "1" && string(a.Data) != "2" {
 					t.Errorf("%s, %v", a.Data, a.Err)
 				}
 				if _, _, err := h.Search(context.Background(), "cli", "", host.SearchQuery{Text: "echo"}); err != nil {
@@ -822,11 +865,11 @@ func TestSwapDuringCalls(t *testing.T) {
 		t.Errorf("a call under way ended with %s", a.Data)
 	}
 	if a := call(t, h, "shop.echo", ""); string(a.Data) != `2` {
-		t.Errorf("the next call answered %s", a.Data)
+		t.Errorf("the next call returned %s", a.Data)
 	}
 }
 
-// TestCallNamedLikeItsPlugin holds that a group may have the name of its plugin.
+// TestCallNamedLikeItsPlugin checks that a group may have the name of its plugin.
 func TestCallNamedLikeItsPlugin(t *testing.T) {
 	text := strings.NewReplacer(`"order`, `"shop`, `"group": "shop"`, `"group": "shop"`).Replace(shop)
 	h := newHost(t, host.Config{}, newFake(t, text, nil))
@@ -840,7 +883,7 @@ func TestCallNamedLikeItsPlugin(t *testing.T) {
 	}
 }
 
-// TestCallInterruptedWhileAsking holds that Ctrl-C at the question is an interruption, not a fault.
+// TestCallInterruptedWhileAsking checks that Ctrl-C during a confirmation is an interruption, not a failure.
 func TestCallInterruptedWhileAsking(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h := newHost(t, host.Config{
@@ -855,12 +898,17 @@ func TestCallInterruptedWhileAsking(t *testing.T) {
 	failsWith(t, ended, host.Interrupted)
 }
 
-// TestCallEventsOfRefusedRetries holds that a retry is told as one also when the policy refuses it, or when it is a dry run.
+// TestCallEventsOfRefusedRetries checks that a retry is recorded as one even if the policy denies it or it is a dry
+// run.
 func TestCallEventsOfRefusedRetries(t *testing.T) {
 	rec, decision := &recorder{}, host.Decision{Verdict: host.Allow}
-	h := newHost(t, host.Config{Recorder: rec, Sessions: &host.Sessions{Dir: t.TempDir()}, Policy: policy(func(host.Ask) (host.Decision, error) { return decision, nil })}, newFake(t, shop, nil))
+	h := newHost(t,
+		host.Config{Recorder: rec, Sessions: &host.Sessions{Dir: t.TempDir()},
+			Policy: policy(func(host.Ask) (host.Decision, error) { return decision, nil })}, newFake(t, shop, nil))
 	ask := func(params string, dry bool) *host.Answer {
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: "s", Options: host.Options{DryRun: dry}})
+		a, _ := h.Call(t.Context(),
+			host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: "s",
+				Options: host.Options{DryRun: dry}})
 		return a
 	}
 	failed := ask(`{"titel":"a"}`, false)
@@ -877,8 +925,8 @@ func TestCallEventsOfRefusedRetries(t *testing.T) {
 	}
 }
 
-// TestSwapForgetsWhatIsCompiledIn holds that a new catalog brings its own documentation and schemas, also of a
-// provider that has no digest to tell it from the one before.
+// TestSwapForgetsWhatIsCompiledIn checks that a new catalog has its own documentation and schemas, even of a provider
+// without a digest.
 func TestSwapForgetsWhatIsCompiledIn(t *testing.T) {
 	h := newHost(t, host.Config{}, newFake(t, shop, nil).builtin())
 	if _, err := h.Describe(t.Context(), "cli", "", "shop.echo", 2); err != nil {
@@ -897,7 +945,8 @@ func TestSwapForgetsWhatIsCompiledIn(t *testing.T) {
 	failsWith(t, call(t, h, "shop.echo", `{"a":1}`), host.InvalidArgs)
 }
 
-// TestErrorsAreBounded holds that an error does not grow with the number of violations times the size of the parameters.
+// TestErrorsAreBounded checks that an error does not grow with the number of violations times the size of the
+// parameters.
 func TestErrorsAreBounded(t *testing.T) {
 	text := strings.Replace(shop, `"examples": [{"title": "One", "params": {"title": "tea", "count": 5}`, `"examples": [{"title": "One", "params": {"title": "tea", "tags": ["hot"]}`, 1)
 	h := newHost(t, host.Config{}, newFake(t, text, nil))
@@ -913,12 +962,13 @@ func TestErrorsAreBounded(t *testing.T) {
 	}
 }
 
-// TestToolNamedTimeout holds that a tool which calls its own exit code timeout cannot pass for the host's.
+// TestToolNamedTimeout checks that a tool whose own exit code is named timeout does not report the host's.
 func TestToolNamedTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, shop, map[string]handler{"echo": func(ctx context.Context, _ *host.Request) (*host.Result, error) {
 			<-ctx.Done()
-			return nil, &host.Error{Code: host.Timeout, Exit: 10, Message: "mine", Tool: &host.ToolError{Exit: 10, Name: "timeout"}}
+			return nil, &host.Error{Code: host.Timeout, Exit: 10, Message: "mine", Tool: &host.ToolError{Exit: 10,
+				Name: "timeout"}}
 		}})
 		if e := failsWith(t, call(t, newHost(t, host.Config{}, f), "shop.echo", ""), host.Timeout); e.ExitCode() != 102 {
 			t.Errorf("it ends in %d: %+v", e.ExitCode(), e)

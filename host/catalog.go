@@ -183,8 +183,8 @@ func (a Address) lookUp(local string) (Address, error) {
 	return a, err
 }
 
-// FindAnyway is [Catalog.Find] for Options.SendAnyway: it also accepts tools that the plugin's data does not have, if the
-// plugin is a [Passer]. A name close to a known one is treated as a typo and remains not_found.
+// FindAnyway is [Catalog.Find] for Options.SendAnyway: it also accepts tools that the plugin's data does not have, if
+// the plugin is a [Passer]. A name close to a known one is treated as a typo and remains not_found.
 func (c *Catalog) FindAnyway(name string) (Address, error) {
 	a, err := c.Find(name)
 	var e *Error
@@ -212,8 +212,8 @@ func (c *Catalog) unknownPlugin(name string) *Error {
 	return e.WithSteps(ListStep(""), SearchStep(printable(name)))
 }
 
-// unknownName returns the error of a name whose plugin does not exist. The name may be that of a tool without its plugin,
-// so suggestions come from all plugins.
+// unknownName returns the error of a name whose plugin does not exist. The name may be that of a tool without its
+// plugin, so suggestions come from all plugins.
 func (c *Catalog) unknownName(plugin, local string) *Error {
 	e := c.unknownPlugin(plugin)
 	typed := plugin
@@ -267,8 +267,8 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 	return e.WithSteps(ListStep(plugin), SearchStep(printable(local)))
 }
 
-// searchNames suggests names by search for a name that is not close to any: it may be a synonym or a part of a name. Only
-// hits that score about as high as the first are returned.
+// searchNames suggests names by search for a name that is not close to any: it may be a synonym or a part of a name.
+// Only hits that score about as high as the first are returned.
 func (c *Catalog) searchNames(providers []Provider, typed string) []NearName {
 	const tolerance = 0.05
 	var near []NearName

@@ -105,17 +105,20 @@ func TestHostDescribe(t *testing.T) {
 	if err != nil || d.Kind != "event" || !hasStep(d.Next, "listen shop order.placed") {
 		t.Errorf("an event: %+v, %v", d, err)
 	}
-	if d, err := h.Describe(t.Context(), "cli", "", "shop.order.money", 2); err != nil || d.Kind != "type" || len(d.Parameters) != 1 {
+	if d, err := h.Describe(t.Context(), "cli", "", "shop.order.money", 2); err != nil || d.Kind != "type" ||
+		len(d.Parameters) != 1 {
 		t.Errorf("a type: %+v, %v", d, err)
 	}
-	for name, code := range map[string]host.Code{"shop": host.InvalidArgs, "shop.order": host.InvalidArgs, "shop.nothing": host.NotFound, "nothing": host.NotFound} {
+	for name, code := range map[string]host.Code{"shop": host.InvalidArgs, "shop.order": host.InvalidArgs,
+		"shop.nothing": host.NotFound, "nothing": host.NotFound} {
 		d, err := h.Describe(t.Context(), "cli", "", name, 2)
 		if d != nil || err == nil || host.AsError(err).Code != code || len(host.AsError(err).Steps) == 0 {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 	}
 	for _, tier := range []int{-1, 0, 4} {
-		if _, err := h.Describe(t.Context(), "cli", "", "shop.add", tier); err == nil || host.AsError(err).Code != host.InvalidArgs {
+		if _, err := h.Describe(t.Context(), "cli", "", "shop.add", tier); err == nil ||
+			host.AsError(err).Code != host.InvalidArgs {
 			t.Errorf("tier %d: %v", tier, err)
 		}
 	}
@@ -127,7 +130,7 @@ func TestHostDescribe(t *testing.T) {
 	}
 }
 
-// projecting is a fake that fits its own texts into the tiers.
+// projecting is a fake that builds the documentation of its tools itself.
 type projecting struct{ *fake }
 
 func (p projecting) Describe(tool *manifest.Tool, tier int) *manifest.ToolDocs {
@@ -168,7 +171,9 @@ func TestSearch(t *testing.T) {
 		}
 		return data, strings.Join(found, " "), weak
 	}
-	for text, first := range map[string]string{"feed": "zoo.feed", "give food to the lions": "zoo.feed", "sell something": "shop.add", "zoo.order.list": "zoo.order.list", "canel an order": "shop.order.cancel zoo.order.cancel"} {
+	for text, first := range map[string]string{"feed": "zoo.feed", "give food to the lions": "zoo.feed",
+		"sell something": "shop.add", "zoo.order.list": "zoo.order.list",
+		"canel an order": "shop.order.cancel zoo.order.cancel"} {
 		if _, got, _ := find(host.SearchQuery{Text: text}); !strings.HasPrefix(got, first) {
 			t.Errorf("%q found %s, expected %s first", text, got, first)
 		}
@@ -176,7 +181,8 @@ func TestSearch(t *testing.T) {
 	if _, got, _ := find(host.SearchQuery{Text: "order", Plugin: "ZOO"}); strings.Contains(got, "shop.") || got == "" {
 		t.Errorf("in zoo: %s", got)
 	}
-	if _, got, _ := find(host.SearchQuery{Text: "order", Effect: "destructive"}); got != "shop.order.cancel zoo.order.cancel" {
+	if _, got, _ := find(host.SearchQuery{Text: "order",
+		Effect: "destructive"}); got != "shop.order.cancel zoo.order.cancel" {
 		t.Errorf("destructive: %s", got)
 	}
 	if _, got, _ := find(host.SearchQuery{Text: "list", Group: "order"}); got == "" || strings.Contains(got, "echo") {
@@ -186,20 +192,24 @@ func TestSearch(t *testing.T) {
 		t.Errorf("one of several: %s of %d", got, data.Total)
 	}
 	if _, got, weak := find(host.SearchQuery{Text: "quantum chromodynamics"}); !weak && got != "" {
-		t.Errorf("nothing fits, and it is not said: %s", got)
+		t.Errorf("nothing matches, and there is no warning: %s", got)
 	}
-	for _, odd := range []string{"", " ", "\x00", "\xff", "\u202e", strings.Repeat("order ", 10000), strings.Repeat("x", 100000), "-- '\"; drop"} {
+	for _, odd := range []string{"", " ", "\x00", "\xff", "\u202e", strings.Repeat("order ", 10000),
+		strings.Repeat("x", 100000), "-- '\"; drop"} {
 		if data, _, _ := find(host.SearchQuery{Text: odd}); strings.ContainsAny(data.Query, "\x00\u202e") {
 			t.Errorf("%q is shown as %q", odd, data.Query)
 		}
 	}
-	if _, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "a", Plugin: "sop"}); err == nil || host.AsError(err).Code != host.NotFound || names(host.AsError(err).DidYouMean) != "shop" {
+	if _, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "a", Plugin: "sop"}); err == nil ||
+		host.AsError(err).Code != host.NotFound || names(host.AsError(err).DidYouMean) != "shop" {
 		t.Errorf("an unknown plugin: %v", err)
 	}
-	if data, got, _ := find(host.SearchQuery{Text: "\x1b[31mfe\x00ed\x1b[0m"}); !strings.HasPrefix(got, "zoo.feed") || data.Query != "feed" {
+	if data, got, _ := find(host.SearchQuery{Text: "\x1b[31mfe\x00ed\x1b[0m"}); !strings.HasPrefix(got, "zoo.feed") ||
+		data.Query != "feed" {
 		t.Errorf("%q found %s", data.Query, got)
 	}
-	for _, c := range [][3]string{{"oder", "", "broken.order shop.order zoo.order"}, {"zoo.oder", "zoo", "zoo.order"}, {"food", "", ""}} {
+	for _, c := range [][3]string{{"oder", "", "broken.order shop.order zoo.order"}, {"zoo.oder", "zoo", "zoo.order"},
+		{"food", "", ""}} {
 		_, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "list", Group: c[0], Plugin: c[1]})
 		if e := host.AsError(err); err == nil || e.Code != host.NotFound || names(e.DidYouMean) != c[2] {
 			t.Errorf("an unknown group %s: %v", c[0], err)
@@ -213,11 +223,12 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// A name that is near to none is looked for as search would: in all plugins, by other words, and for a group.
+// A name that is close to none is searched for: in all plugins, by synonyms, and as a group.
 func TestMeant(t *testing.T) {
 	h := newHost(t, host.Config{}, newFake(t, shop, nil))
 	for name, want := range map[string]string{
-		"order.cancel": "shop.order.cancel", "order__cancel": "shop.order.cancel", "cancel": "shop.order.cancel", "order": "shop.order",
+		"order.cancel": "shop.order.cancel", "order__cancel": "shop.order.cancel", "cancel": "shop.order.cancel",
+		"order":             "shop.order",
 		"shpo.order.cancel": "shop shop.order.cancel", "shop.sell_something": "shop.add", "sell something new": "shop.add",
 		"zzqqxv": "", "shop.zzqqxv": "", " shop.ad ": "shop.add",
 	} {
@@ -232,9 +243,10 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// What a plugin says of its tools is shown as the reason of a hit, without what steers a terminal.
+// Phrases of a plugin are shown as the reason of a hit, without terminal control characters.
 func TestSearchDocIsClean(t *testing.T) {
-	d := host.SearchDocOf(&manifest.Tool{Name: "add", Aliases: []string{"snap\x1b[2J\u202eper\nzap"}, Keywords: []string{"key\x07word"}, Tasks: []string{"see the \x1b[31mmoon"}})
+	d := host.SearchDocOf(&manifest.Tool{Name: "add", Aliases: []string{"snap\x1b[2J\u202eper\nzap"},
+		Keywords: []string{"key\x07word"}, Tasks: []string{"see the \x1b[31mmoon"}})
 	if got := strings.Join(slices.Concat(d.Aliases, d.Keywords, d.Tasks), "|"); got != "snapper zap|keyword|see the moon" {
 		t.Errorf("%q", got)
 	}
@@ -245,12 +257,15 @@ func TestGrantNames(t *testing.T) {
 		t.Errorf("nothing: %#v, expected an empty list, which is [] in JSON", got)
 	}
 	g := host.Grant{
-		FS:   []host.FSGrant{{Path: "/data", Source: "/srv/data", Mode: "ro"}, {Path: "/out", Source: "/tmp/out", Mode: "rw"}},
-		HTTP: []host.HTTPGrant{{URL: "https://api.example.com", Methods: []string{"GET", "POST"}}, {URL: "https://example.com"}},
-		Env:  map[string]string{"TZ": "UTC", "LANG": "C"}, Tools: []string{"cdp.Page.*"},
+		FS: []host.FSGrant{{Path: "/data", Source: "/srv/data", Mode: "ro"},
+			{Path: "/out", Source: "/tmp/out", Mode: "rw"}},
+		HTTP: []host.HTTPGrant{{URL: "https://api.example.com", Methods: []string{"GET", "POST"}},
+			{URL: "https://example.com"}},
+		Env: map[string]string{"TZ": "UTC", "LANG": "C"}, Tools: []string{"cdp.Page.*"},
 		Secrets: []host.SecretGrant{{Name: "A"}, {Name: "B", Read: true}}, Clock: true, Random: true,
 	}
-	want := "fs:ro:/srv/data=/data fs:rw:/tmp/out=/out http:GET,POST:https://api.example.com http:GET:https://example.com tool:cdp.Page.* env:LANG env:TZ secret:A secret:read:B clock random"
+	want := "fs:ro:/srv/data=/data fs:rw:/tmp/out=/out http:GET,POST:https://api.example.com " +
+		"http:GET:https://example.com tool:cdp.Page.* env:LANG env:TZ secret:A secret:read:B clock random"
 	if got := strings.Join(g.Names(), " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -262,8 +277,9 @@ func TestAsked(t *testing.T) {
 	}
 	bad := "why\x1b[31m\n\u202enot"
 	got := host.Asked(manifest.Capabilities{
-		FS:      []manifest.FSCapability{{Path: "/data", Mode: "rw", Why: bad}},
-		HTTP:    []manifest.HTTPCapability{{URL: "https://example.com"}, {URL: "https://example.com", Methods: []string{"PUT"}}},
+		FS: []manifest.FSCapability{{Path: "/data", Mode: "rw", Why: bad}},
+		HTTP: []manifest.HTTPCapability{{URL: "https://example.com"},
+			{URL: "https://example.com", Methods: []string{"PUT"}}},
 		Secrets: []manifest.SecretCapability{{Name: "A"}, {Name: "B", Read: true}},
 		Env:     []manifest.NamedCapability{{Name: "LANG"}}, Tools: []manifest.NamedCapability{{Name: "cdp.*\u200b"}},
 		Clock: &manifest.PlainCapability{Why: bad}, Random: &manifest.PlainCapability{},
@@ -272,7 +288,8 @@ func TestAsked(t *testing.T) {
 	for _, d := range got {
 		rights = append(rights, d.Right)
 	}
-	want := "fs:rw:PATH=/data http:GET:https://example.com http:PUT:https://example.com secret:A secret:read:B env:LANG tool:cdp.* clock random"
+	want := "fs:rw:PATH=/data http:GET:https://example.com http:PUT:https://example.com " +
+		"secret:A secret:read:B env:LANG tool:cdp.* clock random"
 	if strings.Join(rights, " ") != want || got[0].Why != "why not" || got[7].Why != "why not" {
 		t.Errorf("got %+v\nwant %s", got, want)
 	}
@@ -289,7 +306,7 @@ func (c counting) Describe(tool *manifest.Tool, tier int) *manifest.ToolDocs {
 	return manifest.Describe(c.manifest, tool, tier)
 }
 
-// TestDescribeIsCached holds that a tier is built when it is first asked for, and then no more.
+// TestDescribeIsCached checks that a tier is built on first use, once.
 func TestDescribeIsCached(t *testing.T) {
 	var built atomic.Int32
 	h := newHost(t, host.Config{}, counting{newFake(t, shop, nil), &built})
@@ -302,7 +319,7 @@ func TestDescribeIsCached(t *testing.T) {
 		return string(raw)
 	}
 	if built.Load() != 0 {
-		t.Error("tiers were built before anybody asked")
+		t.Error("tiers were built before their first use")
 	}
 	first := describe("shop.add", 2)
 	for range 3 {

@@ -7,8 +7,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Content is a block of a result that the client itself displays, in addition to the data. Type decides which fields are
-// set.
+// Content is a block of a result that the client itself displays, in addition to the data. Type decides which fields
+// are set.
 type Content struct {
 	Type ContentType `json:"type"`
 	Text string      `json:"text,omitempty"` // a text, or the title of a resource or link

@@ -12,7 +12,8 @@ import (
 
 func (r *run) decide(ctx context.Context) (Decision, error) {
 	info := r.address.Provider.Info()
-	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Held: r.call.callerGrant.Tools, Plugin: info.Name, Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Digest: info.Digest}
+	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Held: r.call.callerGrant.Tools, Plugin: info.Name,
+		Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Digest: info.Digest}
 	if info.Kind != manifest.KindBuiltin {
 		m, err := r.address.Provider.Manifest()
 		if err != nil {
@@ -25,7 +26,8 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 		return d, err
 	}
 	for _, c := range r.call.callers {
-		as, err := r.host.cfg.Policy.Decide(ctx, Ask{Caller: c.name, Remote: c.remote, Held: c.tools, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect})
+		as, err := r.host.cfg.Policy.Decide(ctx,
+			Ask{Caller: c.name, Remote: c.remote, Held: c.tools, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect})
 		if err != nil {
 			return d, err
 		}
@@ -48,7 +50,8 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 			rights[i] = m.Right
 		}
 		return d, &Error{Code: Denied, Denied: d.Missing, Steps: d.Steps,
-			Message: fmt.Sprintf("%s needs rights that are not granted: %s; nothing was run", info.Name, strings.Join(rights, ", "))}
+			Message: fmt.Sprintf("%s needs rights that are not granted: %s; nothing was run", info.Name,
+				strings.Join(rights, ", "))}
 	}
 	if r.call.Options.Isolate == "process" {
 		if info.Kind == manifest.KindBuiltin && len(r.call.callers) == 0 {
@@ -69,7 +72,8 @@ func (r *run) confirm(ctx context.Context, ask Ask, d Decision) error {
 	if r.host.cfg.Confirm == nil {
 		return &Error{
 			Code: Denied, Steps: d.Steps,
-			Message: fmt.Sprintf("%s requires confirmation (%s) and nobody can be asked; nothing was run", r.answer.Tool, d.Reason),
+			Message: fmt.Sprintf("%s requires confirmation (%s) and nobody can be asked; nothing was run", r.answer.Tool,
+				d.Reason),
 		}
 	}
 	ask.Params, ask.Within = r.params, r.call.parentID
@@ -80,8 +84,8 @@ func (r *run) confirm(ctx context.Context, ask Ask, d Decision) error {
 	return err
 }
 
-// settings validates the operator's settings for the plugin and fills in defaults. If a required setting is missing, the
-// call is denied.
+// settings validates the operator's settings for the plugin and fills in defaults. If a required setting is missing,
+// the call is denied.
 func (r *run) settings(d *Decision) error {
 	m, err := r.address.Provider.Manifest()
 	if err != nil || len(m.Settings) == 0 {
@@ -102,7 +106,8 @@ func (r *run) settings(d *Decision) error {
 	value, _ = settingsSchema.Coerce(value)
 	violations, err := settingsSchema.Validate(value)
 	if err != nil {
-		return &Error{Code: LimitExceeded, Message: "validating the settings of " + r.address.Plugin + " would exceed the cost limit", Cause: err}
+		return &Error{Code: LimitExceeded,
+			Message: "validating the settings of " + r.address.Plugin + " would exceed the cost limit", Cause: err}
 	}
 	if len(violations) == 0 {
 		d.Settings = jsontext.Marshal(value)

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Egress makes all network connections on behalf of calls. Errors are [*Error]: denied with the missing right if no grant
-// covers the target, invalid_url, timeout, limit_exceeded, or unavailable for a failure of the network.
+// Egress makes all network connections on behalf of calls. Errors are [*Error]: denied with the missing right if no
+// grant covers the target, invalid_url, timeout, limit_exceeded, or unavailable for a failure of the network.
 type Egress interface {
 	// Send makes one HTTP request. It checks each hop of a redirect, and each address that it dials, against the grants.
 	Send(ctx context.Context, r *HTTPRequest, o Outbound) (*HTTPResponse, error)

@@ -85,8 +85,8 @@ var outcomes = [...]Outcome{
 	{143, Terminated, ""},
 }
 
-// Error is the error of every operation of a host: what was wrong, what was expected, and what to do next. Only Code and
-// Message are always set.
+// Error is the error of every operation of a host: what was wrong, what was expected, and what to do next. Only Code
+// and Message are always set.
 type Error struct {
 	Code     Code
 	Exit     int // the code that the tool declared; 0 means the exit code of Code
@@ -112,8 +112,8 @@ type Error struct {
 	Cause error // never shown, only unwrapped
 }
 
-// WithoutPath returns the cause of an [fs.PathError], for a message that has the path already, and any other error as it
-// is.
+// WithoutPath returns the cause of an [fs.PathError], for a message that has the path already, and any other error as
+// it is.
 func WithoutPath(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -200,7 +200,8 @@ func (e *Error) WithSteps(steps ...Step) *Error {
 	return e
 }
 
-// AsError returns the [*Error] in the chain of err. Any other error becomes one with the code internal. It panics on nil.
+// AsError returns the [*Error] in the chain of err. Any other error becomes one with the code internal. It panics on
+// nil.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

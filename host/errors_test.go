@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files of this package anew")
 
-// TestOutcomes holds the one table of exit codes, which agents rely on.
+// TestOutcomes checks the table of exit codes, which agents rely on.
 func TestOutcomes(t *testing.T) {
 	const promised = `0 ok · 1 tool_failed · 80 invalid_url · 81 invalid_args · 82 denied · 83 not_found · 84 already_exists · 85 busy · 86 invalid_plugin ·
 		87 integrity · 88 config_error · 100 chrome_launch · 101 chrome_connection · 102 timeout · 103 trapped · 104 limit_exceeded ·
@@ -40,7 +40,8 @@ func TestOutcomes(t *testing.T) {
 	if host.Outcomes()[0].Exit != 0 {
 		t.Error("whoever is given the table can change it")
 	}
-	if (&host.Error{Code: host.ToolFailed, Exit: 42}).ExitCode() != 42 || (&host.Error{Code: "unheard of"}).ExitCode() != 110 {
+	if (&host.Error{Code: host.ToolFailed, Exit: 42}).ExitCode() != 42 ||
+		(&host.Error{Code: "unheard of"}).ExitCode() != 110 {
 		t.Error("a tool's own code goes through, an unknown one is a fault of ours")
 	}
 }
@@ -108,6 +109,6 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what is written there (go test -update rewrites it):\n%s", path, got)
+		t.Errorf("%s differs (go test -update rewrites it):\n%s", path, got)
 	}
 }

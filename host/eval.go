@@ -40,8 +40,8 @@ type EvalReport struct {
 	Unknown []string    `json:"unknown,omitempty"` // names in the set that no plugin has: they count as not found
 }
 
-// EvalScore is the mean over the queries of a kind. A hit is good if its grade is 2 or more, or the best grade of a query
-// that has only lower ones.
+// EvalScore is the mean over the queries of a kind. A hit is good if its grade is 2 or more, or the best grade of a
+// query that has only lower ones.
 type EvalScore struct {
 	Kind     string  `json:"kind"`
 	Half     string  `json:"half,omitempty"`
@@ -60,8 +60,8 @@ type EvalMiss struct {
 	Got   []string `json:"got"`  // the first five hits
 }
 
-// ReadEval reads a set: one JSON object per line; empty lines are ignored. The error is invalid_args and names the first
-// twenty invalid lines.
+// ReadEval reads a set: one JSON object per line; empty lines are ignored. The error is invalid_args and names the
+// first twenty invalid lines.
 func ReadEval(r io.Reader) ([]EvalQuery, error) {
 	var set []EvalQuery
 	var bad []error
@@ -102,7 +102,8 @@ func readEvalLine(line []byte) (q EvalQuery, err error) {
 		if errors.As(err, &kind) && kind.Field == "" {
 			return q, fmt.Errorf("got a JSON %s; expected an object with query and relevant", kind.Value)
 		} else if kind != nil {
-			return q, fmt.Errorf("%s is a JSON %s; expected %s", printable(kind.Field), kind.Value, map[bool]string{true: "names with grades", false: "a string"}[strings.HasPrefix(kind.Field, "relevant")])
+			return q, fmt.Errorf("%s is a JSON %s; expected %s", printable(kind.Field), kind.Value,
+				map[bool]string{true: "names with grades", false: "a string"}[strings.HasPrefix(kind.Field, "relevant")])
 		}
 		return q, fmt.Errorf("not a JSON object with query and relevant: %s", manifest.CleanLine(err.Error()))
 	}
@@ -144,7 +145,8 @@ func Evaluate(set []EvalQuery, h *Host) *EvalReport {
 		rank := slices.IndexFunc(got, func(name string) bool { return slices.Contains(good, name) })
 		e.add(q.Kind, q.Half, rank, ndcg(got, relevant))
 		if rank < 0 || rank >= 5 {
-			report.Misses = append(report.Misses, EvalMiss{Query: q.Query, Kind: q.Kind, Want: good, Got: got[:min(5, len(got))]})
+			report.Misses = append(report.Misses,
+				EvalMiss{Query: q.Query, Kind: q.Kind, Want: good, Got: got[:min(5, len(got))]})
 		}
 	}
 	report.Scores = e.scores()
@@ -224,7 +226,8 @@ func (e *evaluation) scores() []EvalScore {
 	for _, s := range e.rows {
 		n := float64(s.Queries)
 		mean := func(sum float64) float64 { return math.Round(sum/n*1e4) / 1e4 }
-		out = append(out, EvalScore{s.Kind, s.Half, s.Queries, mean(s.Success1), mean(s.Success5), mean(s.MRR), mean(s.NDCG10)})
+		out = append(out,
+			EvalScore{s.Kind, s.Half, s.Queries, mean(s.Success1), mean(s.Success5), mean(s.MRR), mean(s.NDCG10)})
 	}
 	slices.SortFunc(out, func(a, b EvalScore) int {
 		return cmp.Or(cmp.Compare(a.Half, b.Half), difficulty(a.Kind)-difficulty(b.Kind), cmp.Compare(a.Kind, b.Kind))
@@ -243,7 +246,8 @@ func goodAnswers(relevant map[string]float64) []string {
 			good = append(good, name)
 		}
 	}
-	slices.SortFunc(good, func(a, b string) int { return cmp.Or(cmp.Compare(relevant[b], relevant[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(good,
+		func(a, b string) int { return cmp.Or(cmp.Compare(relevant[b], relevant[a]), cmp.Compare(a, b)) })
 	return good
 }
 

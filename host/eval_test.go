@@ -32,13 +32,13 @@ func TestReadEvalRefuses(t *testing.T) {
 	for _, c := range []struct{ text, message string }{
 		{"", "the set is empty"},
 		{"\n \n", "the set is empty"},
-		{good + "nonsense\n", "line 2: no JSON object"},
+		{good + "nonsense\n", "line 2: not a JSON object"},
 		{good + good + "[]", "line 3: "},
 		{good + `{"query":7,"relevant":{"shop.add":1}}`, "line 2: query is a JSON number; expected a string"},
 		{good + `{"query":"a","relevant":["shop.add"]}`, "line 2: relevant is a JSON array; expected names with grades"},
 		{`{"query":" ","relevant":{"shop.add":1}}`, "line 1: query is missing"},
-		{`{"query":"a"}`, "line 1: relevant names nothing"},
-		{`{"query":"a","relevant":{"shop.add":0}}`, "line 1: relevant names nothing"},
+		{`{"query":"a"}`, "line 1: relevant has no tool"},
+		{`{"query":"a","relevant":{"shop.add":0}}`, "line 1: relevant has no tool"},
 		{`{"query":"a","relevant":{"shop.add":-1}}`, "line 1: shop.add has grade -1; expected 0 to 10"},
 		{`{"query":"a","relevant":{"shop.add":11}}`, "expected 0 to 10"},
 		{`{"query":"a","relevant":{"shop.add":1}} {}`, "line 1: "},
@@ -72,13 +72,15 @@ func TestEvaluate(t *testing.T) {
 		rows = append(rows, s.Half+"/"+s.Kind)
 		want := 1.0
 		if s.Kind == "concept" || s.Kind == "all" {
-			want = map[string]float64{"a/concept": 1, "b/concept": 0, "/concept": 0.5, "a/all": 1, "b/all": 0.5, "/all": 0.75}[s.Half+"/"+s.Kind]
+			want = map[string]float64{"a/concept": 1, "b/concept": 0, "/concept": 0.5, "a/all": 1, "b/all": 0.5,
+				"/all": 0.75}[s.Half+"/"+s.Kind]
 		}
 		if s.Success1 != want || s.Success5 != want || s.MRR != want || math.Abs(s.NDCG10-want) > 0.1 {
 			t.Errorf("%+v, expected %g", s, want)
 		}
 	}
-	if want := []string{"/exact", "/concept", "/all", "a/exact", "a/concept", "a/all", "b/exact", "b/concept", "b/all"}; !slices.Equal(rows, want) {
+	if want := []string{"/exact", "/concept", "/all", "a/exact", "a/concept", "a/all", "b/exact", "b/concept",
+		"b/all"}; !slices.Equal(rows, want) {
 		t.Errorf("rows %v, expected %v", rows, want)
 	}
 	if again := host.Evaluate(set, h); !reflect.DeepEqual(r, again) {
@@ -86,7 +88,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestEvaluateCounts judges one answer at a known place: second of the orders, behind a related one.
+// TestEvaluateCounts evaluates one hit of a known rank: the second, after a related one.
 func TestEvaluateCounts(t *testing.T) {
 	h := newHost(t, host.Config{}, newFake(t, shop, nil))
 	data, _, err := h.Search(t.Context(), "", "", host.SearchQuery{Text: "order"})
@@ -96,7 +98,8 @@ func TestEvaluateCounts(t *testing.T) {
 	first, second := data.Results[0].Name, data.Results[1].Name
 	r := host.Evaluate([]host.EvalQuery{{Query: "order", Relevant: map[string]float64{first: 1, second: 3}}}, h)
 	ndcg := (1 + 7/math.Log2(3)) / (7 + 1/math.Log2(3))
-	if s := r.Scores[0]; s.Kind != "all" || s.Success1 != 0 || s.Success5 != 1 || s.MRR != 0.5 || math.Abs(s.NDCG10-ndcg) > 1e-4 {
+	if s := r.Scores[0]; s.Kind != "all" || s.Success1 != 0 || s.Success5 != 1 || s.MRR != 0.5 ||
+		math.Abs(s.NDCG10-ndcg) > 1e-4 {
 		t.Errorf("%+v, expected NDCG@10 %.4f", s, ndcg)
 	}
 }

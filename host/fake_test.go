@@ -50,7 +50,7 @@ type fake struct {
 	calls []*host.Request
 }
 
-// newFake answers each tool without a handler with what it was given; order.slow waits for its context.
+// newFake returns a fake whose tools without a handler return their parameters; order.slow waits for its context.
 func newFake(t testing.TB, text string, handlers map[string]handler) *fake {
 	t.Helper()
 	m, err := manifest.Parse([]byte(text), "0.1.0")
@@ -70,12 +70,13 @@ func newFake(t testing.TB, text string, handlers map[string]handler) *fake {
 		all[name] = h
 	}
 	return &fake{
-		info:     host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups), Tools: len(m.Tools), Digest: "sha256:" + m.Name},
+		info: host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups),
+			Tools: len(m.Tools), Digest: "sha256:" + m.Name},
 		manifest: m, handlers: all,
 	}
 }
 
-// builtin is the fake as if it were compiled in.
+// builtin returns the fake as a built-in plugin.
 func (f *fake) builtin() *fake {
 	f.info.Kind, f.info.Digest, f.manifest.Kind = manifest.KindBuiltin, "", manifest.KindBuiltin
 	return f
@@ -107,22 +108,22 @@ func (f *fake) Invoke(ctx context.Context, r *host.Request) (*host.Result, error
 	return &host.Result{Data: r.Params}, nil
 }
 
-// requests is what has been run so far.
+// requests returns the requests so far.
 func (f *fake) requests() []*host.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.calls)
 }
 
-// policy is a function as a policy.
+// policy is a function that implements host.Policy.
 type policy func(host.Ask) (host.Decision, error)
 
 func (p policy) Decide(_ context.Context, a host.Ask) (host.Decision, error) { return p(a) }
 
-// allow lets everybody do everything, with no grant.
+// allow allows every call, with no grant.
 var allow = policy(func(host.Ask) (host.Decision, error) { return host.Decision{Verdict: host.Allow}, nil })
 
-// recorder keeps events.
+// recorder stores events.
 type recorder struct {
 	mu     sync.Mutex
 	events []host.Event

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// FuzzCallParams holds what any parameters may lead to: an answer, or an error that says what to do and that can be
-// written; and what an error offers as corrected is accepted.
+// FuzzCallParams checks that any parameters lead to a result, or to an error that has next steps and can be encoded,
+// and that corrected parameters of an error are accepted.
 func FuzzCallParams(f *testing.F) {
 	for _, seed := range []string{
 		`{"title":"tea"}`, `{}`, `[]`, `{"titel":"a"}`, `{"title":3,"count":"x"}`, `{"title":"a","size":"smal"}`, `{"title":"a","tags":"[\"x\"]"}`,
@@ -37,7 +37,8 @@ func FuzzCallParams(f *testing.F) {
 			t.Errorf("%q: %s", params, raw)
 		}
 		for _, d := range a.Err.Details {
-			for _, text := range []string{d.Parameter, d.Provided, d.Expected, d.Suggestion.String(), a.Err.Message, fmt.Sprint(a.Steps)} {
+			for _, text := range []string{d.Parameter, d.Provided, d.Expected, d.Suggestion.String(), a.Err.Message,
+				fmt.Sprint(a.Steps)} {
 				if manifest.Clean(text) != text {
 					t.Errorf("%q: %q is not clean", params, text)
 				}
@@ -57,7 +58,8 @@ func FuzzCallParams(f *testing.F) {
 }
 
 func FuzzFind(f *testing.F) {
-	for _, seed := range []string{"shop.order.list", "shop__order__list", "shop.ordre.lits", "SHOP", "shop.shop.shop.echo", "..", "____", "a___b", "shop.\x1b[31m", "\xff", "shop.order."} {
+	for _, seed := range []string{"shop.order.list", "shop__order__list", "shop.ordre.lits", "SHOP", "shop.shop.shop.echo",
+		"..", "____", "a___b", "shop.\x1b[31m", "\xff", "shop.order."} {
 		f.Add(seed)
 	}
 	c := catalogOf(f, terms{newFake(f, shop, nil)}, newFake(f, strings.Replace(shop, `"shop"`, `"order"`, 1), nil))
@@ -70,7 +72,8 @@ func FuzzFind(f *testing.F) {
 			return
 		}
 		e := host.AsError(err)
-		if e.Code != host.NotFound || len(e.Steps) == 0 || len(e.DidYouMean) > 3 || manifest.CleanLine(e.Message) != e.Message || len(e.Message) > 400 {
+		if e.Code != host.NotFound || len(e.Steps) == 0 || len(e.DidYouMean) > 3 ||
+			manifest.CleanLine(e.Message) != e.Message || len(e.Message) > 400 {
 			t.Errorf("%q: %+v", name, e)
 		}
 		for _, s := range e.DidYouMean {

@@ -60,8 +60,8 @@ func New(cfg Config) (*Host, error) {
 // Catalog returns the current catalog.
 func (h *Host) Catalog() *Catalog { return h.catalog.Load() }
 
-// Swap replaces the catalog and notifies subscribers with an event whose Op is "catalog". Calls in progress continue with
-// the catalog that they started with.
+// Swap replaces the catalog and notifies subscribers with an event whose Op is "catalog". Calls in progress continue
+// with the catalog that they started with.
 func (h *Host) Swap(c *Catalog) {
 	h.catalog.Store(c)
 	h.notify(Event{Time: time.Now(), Op: "catalog"})
@@ -84,8 +84,8 @@ func (h *Host) Refresh() bool {
 	return changed
 }
 
-// Subscribe calls f with each event until cancel is called. f runs in the goroutine of the operation that made the event
-// and must not block.
+// Subscribe calls f with each event until cancel is called. f runs in the goroutine of the operation that made the
+// event and must not block.
 func (h *Host) Subscribe(f func(Event)) (cancel func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,14 +136,15 @@ func (h *Host) notify(e Event) {
 	}
 }
 
-// Describe returns the documentation of a tool, an event or a type at a tier from 1 to 3, and records in the session that
-// it was shown. The error is not_found, or invalid_args for an invalid tier and for plugins and groups, which have no
-// documentation of their own.
+// Describe returns the documentation of a tool, an event or a type at a tier from 1 to 3, and records in the session
+// that it was shown. The error is not_found, or invalid_args for an invalid tier and for plugins and groups, which have
+// no documentation of their own.
 func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, tier int) (*Docs, error) {
 	began := time.Now()
 	h.Refresh()
 	a, err := h.Catalog().Find(name)
-	e := Event{Time: began, Op: "describe", CallID: newCallID(), Session: sessionName, Caller: caller, Tool: a.Name(), Mode: h.mode(ctx)}
+	e := Event{Time: began, Op: "describe", CallID: newCallID(), Session: sessionName, Caller: caller, Tool: a.Name(),
+		Mode: h.mode(ctx)}
 	var d *Docs
 	switch {
 	case err != nil:
@@ -195,8 +196,8 @@ func (a Address) describe(t *manifest.Tool, tier int) (*Docs, error) {
 	return &Docs{ToolDocs: &d}, nil
 }
 
-// maxExampleStep is the maximum size of the parameters of an example that tier 2 repeats as a next step, in bytes. Tier 3
-// always repeats the example, because it has no other step.
+// maxExampleStep is the maximum size of the parameters of an example that tier 2 repeats as a next step, in bytes. Tier
+// 3 always repeats the example, because it has no other step.
 const maxExampleStep = 140
 
 func nextAfterDescribe(d *Docs) (next []Step) {
@@ -239,7 +240,8 @@ func (a Address) schemaOf(raw []byte, part string) (*schema.Schema, error) {
 	}
 	s, err := compile(raw)
 	if err != nil {
-		return nil, &Error{Code: InvalidPlugin, Message: fmt.Sprintf("the %s schema of %s cannot be used: %v", part, a.Name(), err), Cause: err}
+		return nil, &Error{Code: InvalidPlugin, Message: fmt.Sprintf("the %s schema of %s cannot be used: %v", part, a.Name(),
+			err), Cause: err}
 	}
 	a.catalog.schemas.Store(k, s)
 	return s, nil

@@ -19,7 +19,8 @@ func GroupsOf(m *manifest.Manifest) []GroupLine {
 	return lines
 }
 
-// LinesOf returns the tools of a group of a manifest in its order, for Provider.Lines. "" selects tools without a group.
+// LinesOf returns the tools of a group of a manifest in its order, for Provider.Lines. "" selects tools without a
+// group.
 func LinesOf(m *manifest.Manifest, group string) []Line {
 	lines := []Line{}
 	for i := range m.Tools {
@@ -28,7 +29,8 @@ func LinesOf(m *manifest.Manifest, group string) []Line {
 			continue
 		}
 		lines = append(lines, Line{
-			Name: t.Name, Signature: manifest.Signature(Bare(t.Name), manifest.Params(t.Params)), Brief: manifest.CleanLine(t.Docs.Brief),
+			Name: t.Name, Signature: manifest.Signature(Bare(t.Name), manifest.Params(t.Params)),
+			Brief:  manifest.CleanLine(t.Docs.Brief),
 			Effect: t.Effect, Deprecated: t.Deprecated != nil, Experimental: t.Experimental,
 		})
 	}

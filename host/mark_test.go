@@ -8,7 +8,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestMarked holds the echo of a caller's JSON, with a mark at each fault and short where there is none.
+// TestMarked checks that Mark marks each fault and shortens values without one.
 func TestMarked(t *testing.T) {
 	h := newHost(t, host.Config{}, newFake(t, shop, nil))
 	long := strings.Repeat("x", 200)
@@ -56,16 +56,18 @@ func TestMarked(t *testing.T) {
 		}
 	}
 	many := `{"title":"tea","tags":[` + strings.Repeat(`"a",`, 500) + `1` + strings.Repeat(`,2`, 3000) + `]}`
-	if e := failsWith(t, call(t, h, "shop.add", many), host.InvalidArgs); len(e.Marked) > 5<<10 || !strings.Contains(e.Marked, "… 500 more") {
+	if e := failsWith(t, call(t, h, "shop.add", many), host.InvalidArgs); len(e.Marked) > 5<<10 ||
+		!strings.Contains(e.Marked, "… 500 more") {
 		t.Errorf("%d bytes: %.300s", len(e.Marked), e.Marked)
 	}
 }
 
-// TestEarlierErrors holds that a session's next error with a tool names those before it, without the values that were given.
+// TestEarlierErrors checks that an error names the earlier ones of the session with the tool, without values.
 func TestEarlierErrors(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	fail := func(session, params string) string {
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: session})
+		a, _ := h.Call(t.Context(),
+			host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: session})
 		return strings.Join(failsWith(t, a, host.InvalidArgs).Object().Earlier, "; ")
 	}
 	for _, c := range [][2]string{
@@ -83,7 +85,7 @@ func TestEarlierErrors(t *testing.T) {
 	}
 }
 
-// TestTeach holds that the first use of a tool in a session brings tier 2 along where it is wanted, once.
+// TestTeach checks that the first use of a tool in a session adds tier 2 once, with Call.DocsOnFirstUse.
 func TestTeach(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	use := func(session string, teach bool) int {
@@ -96,7 +98,8 @@ func TestTeach(t *testing.T) {
 		}
 		return 0
 	}
-	if got := []int{use("s", false), use("s", true), use("s", true), use("", true)}; got[0] != 0 || got[1] != 2 || got[2] != 0 || got[3] != 0 {
+	if got := []int{use("s", false), use("s", true), use("s", true), use("", true)}; got[0] != 0 || got[1] != 2 ||
+		got[2] != 0 || got[3] != 0 {
 		t.Errorf("tiers %v", got)
 	}
 	if _, err := h.Describe(t.Context(), "cli", "d", "shop.echo", 3); err != nil {

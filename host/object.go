@@ -27,7 +27,8 @@ type ErrorObject struct {
 // Object returns the JSON form of the error.
 func (e *Error) Object() *ErrorObject {
 	o := &ErrorObject{
-		Code: e.Code, ExitCode: e.ExitCode(), Message: e.Message, Details: e.Details, Denied: e.Denied, Corrected: e.Corrected,
+		Code: e.Code, ExitCode: e.ExitCode(), Message: e.Message, Details: e.Details, Denied: e.Denied,
+		Corrected:  e.Corrected,
 		DidYouMean: e.DidYouMean, Marked: e.Marked, Earlier: e.Earlier, Tool: e.Tool, CDP: e.Protocol,
 	}
 	if e.Docs != nil {

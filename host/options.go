@@ -33,12 +33,14 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 		}
 	}
 	options := Options{
-		MaxBytes: o.MaxBytes, Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, SendAnyway: o.SendAnyway, OnDialog: o.OnDialog,
+		MaxBytes: o.MaxBytes, Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, SendAnyway: o.SendAnyway,
+		OnDialog: o.OnDialog,
 	}
 	if o.Timeout != "" {
 		var err error
 		if options.Timeout, err = time.ParseDuration(o.Timeout); err != nil {
-			return Options{}, Errorf(InvalidArgs, "options: timeout: %q is not a duration such as 10s", manifest.CleanLine(o.Timeout))
+			return Options{},
+				Errorf(InvalidArgs, "options: timeout: %q is not a duration such as 10s", manifest.CleanLine(o.Timeout))
 		}
 	}
 	return options, options.Check()

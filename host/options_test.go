@@ -17,7 +17,8 @@ func TestParseOptions(t *testing.T) {
 		{``, host.Options{}},
 		{`{}`, host.Options{}},
 		{`{"timeout":"10s","max_bytes":100,"browser":"b","target":"t","dry_run":true,"send_anyway":true,"on_dialog":"accept"}`,
-			host.Options{Timeout: 10 * time.Second, MaxBytes: 100, Browser: "b", Target: "t", DryRun: true, SendAnyway: true, OnDialog: "accept"}},
+			host.Options{Timeout: 10 * time.Second, MaxBytes: 100, Browser: "b", Target: "t", DryRun: true, SendAnyway: true,
+				OnDialog: "accept"}},
 		{`{"timeout":"1m30s","on_dialog":"fail"}`, host.Options{Timeout: 90 * time.Second, OnDialog: "fail"}},
 	} {
 		if got, err := host.ParseOptions(json.RawMessage(c.in)); err != nil || got != c.want {

@@ -58,8 +58,8 @@ type Decision struct {
 	Steps      []Step // what the operator can do to allow the call
 }
 
-// Asked returns the rights that a manifest requests, in the grammar of grants, with PATH for each folder that the operator
-// has to choose. Why is the plugin's own text, cleaned.
+// Asked returns the rights that a manifest requests, in the grammar of grants, with PATH for each folder that the
+// operator has to choose. Why is the plugin's own text, cleaned.
 func Asked(c manifest.Capabilities) []Denial {
 	var rights []Denial
 	add := func(why, right string) {

@@ -1,5 +1,5 @@
-// Package host combines plugins into one catalog and runs every call through one path: find the tool, coerce and validate
-// the parameters, consult the policy, invoke the tool, check the result, record the call. See [Host.Call].
+// Package host combines plugins into one catalog and runs every call through one path: find the tool, coerce and
+// validate the parameters, consult the policy, invoke the tool, check the result, record the call. See [Host.Call].
 package host
 
 import (
@@ -15,9 +15,9 @@ import (
 
 // Provider is one plugin of a catalog, such as CDP or a wasm plugin.
 //
-// All methods but Invoke are discovery: they must not start an engine, a browser or a network connection, and must build
-// only what they return. All methods must be safe for concurrent use. Tool names are local here ("Network.getCookies",
-// "hash"); only the catalog has qualified names.
+// All methods but Invoke are discovery: they must not start an engine, a browser or a network connection, and must
+// build only what they return. All methods must be safe for concurrent use. Tool names are local here
+// ("Network.getCookies", "hash"); only the catalog has qualified names.
 type Provider interface {
 	// Info returns what lists of plugins show. It must be cheap: it is called for every plugin at every start.
 	Info() Info

@@ -2,5 +2,5 @@
 
 package host_test
 
-// raceDetector tells whether this test binary finds data races.
+// raceDetector reports whether this test binary detects data races.
 const raceDetector = true

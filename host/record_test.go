@@ -10,16 +10,17 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// wall is an egress that refuses everything.
+// wall is an egress that denies everything.
 type wall struct{}
 
 func (wall) Send(context.Context, *host.HTTPRequest, host.Outbound) (*host.HTTPResponse, error) {
-	return nil, &host.Error{Code: host.Denied, Message: "no", Denied: []host.Denial{{Right: "http:GET:https://evil.example"}}}
+	return nil, &host.Error{Code: host.Denied, Message: "no",
+		Denied: []host.Denial{{Right: "http:GET:https://evil.example"}}}
 }
 
 func (wall) Dial(context.Context, string, []host.HTTPGrant) (net.Conn, error) { return nil, nil }
 
-// A call that was refused things leaves evidence of that also where it then went well; what it was refused it did not touch.
+// Denials are recorded even if the call then succeeds, and denied rights are not recorded as used.
 func TestEventsSayWhatWasRefused(t *testing.T) {
 	greedy := func(ctx context.Context, r *host.Request) (*host.Result, error) {
 		for range 2 {
@@ -31,14 +32,17 @@ func TestEventsSayWhatWasRefused(t *testing.T) {
 		return &host.Result{Data: json.RawMessage(`{}`)}, nil
 	}
 	rec := &recorder{}
-	h := newHost(t, host.Config{Recorder: rec, Egress: wall{}, Policy: holding(map[string][]string{"first": {"second.echo"}})},
-		newFake(t, shopNamed("first"), map[string]handler{"echo": greedy}), newFake(t, shopNamed("second"), nil), newFake(t, shopNamed("third"), nil))
+	h := newHost(t,
+		host.Config{Recorder: rec, Egress: wall{}, Policy: holding(map[string][]string{"first": {"second.echo"}})},
+		newFake(t, shopNamed("first"), map[string]handler{"echo": greedy}), newFake(t, shopNamed("second"), nil),
+		newFake(t, shopNamed("third"), nil))
 	if a := call(t, h, "first.echo", `{}`); a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	events := rec.all()
 	outer := events[len(events)-1]
-	if want := []string{"secret:read:KEY", "http:GET:https://evil.example", "tool:third.echo"}; !slices.Equal(outer.Refused, want) {
+	if want := []string{"secret:read:KEY", "http:GET:https://evil.example",
+		"tool:third.echo"}; !slices.Equal(outer.Refused, want) {
 		t.Errorf("refused %q, want %q", outer.Refused, want)
 	}
 	if want := []string{"tool:second.echo"}; !slices.Equal(outer.Uses, want) {

@@ -164,8 +164,8 @@ func (v *redactor) redactError(e *Error) {
 // minFragment is the minimum length of an encoded form that is redacted. Shorter ones would match unrelated text.
 const minFragment = 8
 
-// newReplacer returns a replacer of each value and of its usual encoded forms. Longer forms come first, so that no part of
-// one remains.
+// newReplacer returns a replacer of each value and of its usual encoded forms. Longer forms come first, so that no part
+// of one remains.
 func newReplacer(values map[string]string) *strings.Replacer {
 	type pair struct{ form, name string }
 	var pairs []pair
@@ -207,7 +207,8 @@ func formsOf(value string) []string {
 	plain, _ := manifest.Marshal(value) // without escapes for < > and &
 	add(strings.Trim(string(quoted), `"`))
 	add(strings.Trim(string(plain), `"`))
-	for _, marks := range [][2]string{{"&#34;", "&#39;"}, {"&quot;", "&#39;"}, {"&quot;", "&#x27;"}, {"&quot;", "&#039;"}} {
+	for _, marks := range [][2]string{{"&#34;", "&#39;"}, {"&quot;", "&#39;"}, {"&quot;", "&#x27;"},
+		{"&quot;", "&#039;"}} {
 		add(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, marks[0], "'", marks[1]).Replace(value))
 	}
 	add(hex.EncodeToString([]byte(value)))

@@ -19,8 +19,10 @@ func syntaxError(err error, raw []byte) *Error {
 	var at *jsontext.SyntaxError
 	if errors.As(err, &at) {
 		e.Details = []Detail{{
-			Parameter: manifest.CleanLine(at.Pointer), Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)), Expected: "one JSON object",
-			Suggestion: &Suggestion{Pointer: at.Pointer, Op: SuggestSyntax, Value: fmt.Sprintf("line %d, column %d", at.Line, at.Column)},
+			Parameter: manifest.CleanLine(at.Pointer), Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)),
+			Expected: "one JSON object",
+			Suggestion: &Suggestion{Pointer: at.Pointer, Op: SuggestSyntax,
+				Value: fmt.Sprintf("line %d, column %d", at.Line, at.Column)},
 		}}
 		e.Marked = markSyntax(raw, int(at.Offset), at.Line, at.Column, at.Msg)
 	}
@@ -95,8 +97,8 @@ func (r *run) retry(params json.RawMessage) *Step {
 	return &s
 }
 
-// intendedObject returns the object that parameters of another type probably stand for: the only item of an array, or an
-// object in a string of almost valid JSON. Otherwise it returns an empty object.
+// intendedObject returns the object that parameters of another type probably stand for: the only item of an array, or
+// an object in a string of almost valid JSON. Otherwise it returns an empty object.
 func intendedObject(value any) map[string]any {
 	switch v := value.(type) {
 	case []any:
@@ -113,8 +115,8 @@ func intendedObject(value any) map[string]any {
 	return map[string]any{}
 }
 
-// onlyMember returns the object that is the only member of another one: parameters that are nested one level too deep. It
-// returns nil if there is none.
+// onlyMember returns the object that is the only member of another one: parameters that are nested one level too deep.
+// It returns nil if there is none.
 func onlyMember(given any) map[string]any {
 	object, _ := given.(map[string]any)
 	if len(object) != 1 {
@@ -156,8 +158,8 @@ func detailOf(v schema.Violation) Detail {
 	}
 }
 
-// correctParams applies the corrections that are certain, and takes what is still invalid or missing from the tool's own
-// examples. It reports whether the result is valid.
+// correctParams applies the corrections that are certain, and takes what is still invalid or missing from the tool's
+// own examples. It reports whether the result is valid.
 func (r *run) correctParams(paramsSchema *schema.Schema, value any, violations []schema.Violation) (any, bool) {
 	fixed, ok := schema.Correct(value, violations)
 	if !ok {

@@ -23,7 +23,7 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// callOther is a tool that calls another one and answers what that answers.
+// callOther returns a handler that calls another tool and returns its result.
 func callOther(tool string) handler {
 	return func(ctx context.Context, r *host.Request) (*host.Result, error) {
 		return r.CallTool(ctx, tool, json.RawMessage(`{}`), host.Options{})
@@ -34,7 +34,7 @@ func shopNamed(name string) string {
 	return strings.Replace(shop, `"name": "shop"`, `"name": "`+name+`"`, 1)
 }
 
-// holding is a policy in which a plugin may call what it holds, and holds what the table says.
+// holding is a policy that lets plugins call the tools that they are granted, as in the table.
 func holding(held map[string][]string) policy {
 	return func(a host.Ask) (host.Decision, error) {
 		d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: held[a.Plugin]}}
@@ -51,8 +51,10 @@ func TestNestedCallsIntersectRights(t *testing.T) {
 		held map[string][]string
 		want host.Code
 	}{
-		{"each holds what it reaches", map[string][]string{"first": {"second.echo", "third.echo"}, "second": {"third.echo"}}, ""},
-		{"the first gains nothing by the second", map[string][]string{"first": {"second.echo"}, "second": {"third.echo"}}, host.Denied},
+		{"each holds what it reaches", map[string][]string{"first": {"second.echo", "third.echo"}, "second": {"third.echo"}},
+			""},
+		{"the first gains nothing by the second", map[string][]string{"first": {"second.echo"}, "second": {"third.echo"}},
+			host.Denied},
 		{"the second gains nothing by the first", map[string][]string{"first": {"second.echo", "third.echo"}}, host.Denied},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -73,14 +75,15 @@ func TestNestedCallsIntersectRights(t *testing.T) {
 func TestCallsOfCallsAreBounded(t *testing.T) {
 	made := 0
 	h := newHost(t, host.Config{},
-		newFake(t, shopNamed("first"), map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			for {
-				if _, err := r.CallTool(ctx, "second.echo", nil, host.Options{}); err != nil {
-					return nil, err
+		newFake(t, shopNamed("first"),
+			map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				for {
+					if _, err := r.CallTool(ctx, "second.echo", nil, host.Options{}); err != nil {
+						return nil, err
+					}
+					made++
 				}
-				made++
-			}
-		}}),
+			}}),
 		newFake(t, shopNamed("second"), nil))
 	failsWith(t, call(t, h, "first.echo", `{}`), host.LimitExceeded)
 	if made != 10_000 {
@@ -88,7 +91,7 @@ func TestCallsOfCallsAreBounded(t *testing.T) {
 	}
 }
 
-// keeper of secrets, and an egress that answers with what it was sent.
+// secrets is a store of secrets, and mirror an egress that returns what it was sent.
 type secrets map[string]string
 
 func (s secrets) Secret(_ context.Context, name string) (string, error) {
@@ -187,20 +190,22 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			rec := &recorder{}
 			var lines []string
-			h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec}, newFake(t, shop, map[string]handler{
-				"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-					key, err := r.ReadSecret(ctx, "KEY")
-					if err != nil || key != token {
-						t.Errorf("read %q, %v", key, err)
-					}
-					r.Log(1, "log "+tc.form)
-					r.Progress(1, 2, "progress "+tc.form)
-					data, _ := json.Marshal(map[string]any{tc.form: []string{tc.form}})
-					if string(r.Params) == `{"fail":true}` {
-						return nil, &host.Error{Code: host.ToolFailed, Message: "failed with " + tc.form, Tool: &host.ToolError{Exit: 1, Details: data}}
-					}
-					return &host.Result{Data: data, Warnings: []string{"warning " + tc.form}}, nil
-				}}))
+			h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec},
+				newFake(t, shop, map[string]handler{
+					"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+						key, err := r.ReadSecret(ctx, "KEY")
+						if err != nil || key != token {
+							t.Errorf("read %q, %v", key, err)
+						}
+						r.Log(1, "log "+tc.form)
+						r.Progress(1, 2, "progress "+tc.form)
+						data, _ := json.Marshal(map[string]any{tc.form: []string{tc.form}})
+						if string(r.Params) == `{"fail":true}` {
+							return nil, &host.Error{Code: host.ToolFailed, Message: "failed with " + tc.form, Tool: &host.ToolError{Exit: 1,
+								Details: data}}
+						}
+						return &host.Result{Data: data, Warnings: []string{"warning " + tc.form}}, nil
+					}}))
 			for _, params := range []string{`{}`, `{"fail":true}`} {
 				a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Caller: "cli",
 					Log:      func(_ int, m string) { lines = append(lines, m) },
@@ -217,7 +222,7 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 	}
 }
 
-// What a guest says on one line after the other comes in pieces, and in a message it stands on one.
+// A log splits the text of a guest into lines, and a message joins them into one.
 func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
 	const key = "-----BEGIN KEY-----\nMIIBVwIBADANBgkqhki\n\tG9w0BAQEFAASCAT8wgg\n-----END KEY-----\n"
 	var lines []string
@@ -230,7 +235,8 @@ func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
 			r.Log(1, manifest.CleanLine(key))
 			return &host.Result{Data: json.RawMessage(`{}`), Warnings: []string{manifest.CleanLine("it is " + key)}}, err
 		}}))
-	a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Log: func(_ int, m string) { lines = append(lines, m) }})
+	a, _ := h.Call(t.Context(),
+		host.Call{Name: "shop.echo", Caller: "cli", Log: func(_ int, m string) { lines = append(lines, m) }})
 	if a.Err != nil {
 		t.Fatal(a.Err)
 	}
@@ -243,29 +249,33 @@ func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
 
 func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 	rec, dir := &recorder{}, t.TempDir()
-	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec, Sessions: &host.Sessions{Dir: dir}},
-		newFake(t, shopNamed("first"), map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			key, _ := r.ReadSecret(ctx, "KEY")
-			params, _ := json.Marshal(map[string]string{"key": key})
-			answer, err := r.CallTool(ctx, "second.echo", params, host.Options{})
-			if err != nil || !strings.Contains(string(answer.Data), "s3cret") {
-				t.Errorf("the first got %s, %v", answer.Data, err)
-			}
-			if _, err := r.CallTool(ctx, "second."+key, nil, host.Options{}); err == nil {
-				t.Error("a tool has the name of a secret")
-			}
-			if _, err := r.CallTool(ctx, "second.order.list", params, host.Options{}); err == nil || !strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("the first was told %v", err)
-			}
-			return &host.Result{Data: json.RawMessage(`{}`)}, nil
-		}}),
+	h := newHost(t,
+		host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec, Sessions: &host.Sessions{Dir: dir}},
+		newFake(t, shopNamed("first"),
+			map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				key, _ := r.ReadSecret(ctx, "KEY")
+				params, _ := json.Marshal(map[string]string{"key": key})
+				answer, err := r.CallTool(ctx, "second.echo", params, host.Options{})
+				if err != nil || !strings.Contains(string(answer.Data), "s3cret") {
+					t.Errorf("the first got %s, %v", answer.Data, err)
+				}
+				if _, err := r.CallTool(ctx, "second."+key, nil, host.Options{}); err == nil {
+					t.Error("a tool has the name of a secret")
+				}
+				if _, err := r.CallTool(ctx, "second.order.list", params, host.Options{}); err == nil ||
+					!strings.Contains(err.Error(), "s3cret") {
+					t.Errorf("the first was told %v", err)
+				}
+				return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			}}),
 		newFake(t, shopNamed("second"), map[string]handler{
 			"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
 				r.RecordUse("fs:read:/srv/" + string(r.Params))
 				return &host.Result{Data: r.Params}, nil
 			},
 			"order.list": func(_ context.Context, r *host.Request) (*host.Result, error) {
-				return nil, &host.Error{Code: host.InvalidArgs, Message: "it is " + token, Details: []host.Detail{{Parameter: "/" + token, Expected: "no " + token}}}
+				return nil, &host.Error{Code: host.InvalidArgs, Message: "it is " + token,
+					Details: []host.Detail{{Parameter: "/" + token, Expected: "no " + token}}}
 			},
 		}))
 	if a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Session: "s"}); a.Err != nil {
@@ -278,7 +288,7 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 		}
 	}
 	if len(files) == 0 {
-		t.Error("nothing is kept of the session")
+		t.Error("nothing is stored of the session")
 	}
 	for _, e := range rec.all() {
 		kept := fmt.Sprintf("%s %s %s %q %q", e.Tool, e.Params, e.Result, e.Uses, e.Refused)
@@ -292,15 +302,16 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 }
 
 func TestSecretsThatAreNotGranted(t *testing.T) {
-	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"TOKEN": token, "OTHER": token}}, newFake(t, shop, map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			for _, name := range []string{"TOKEN", "OTHER", ""} {
-				if value, err := r.ReadSecret(ctx, name); host.AsError(err).Code != host.Denied {
-					t.Errorf("%s: %q, %v", name, value, err)
+	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"TOKEN": token, "OTHER": token}},
+		newFake(t, shop, map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				for _, name := range []string{"TOKEN", "OTHER", ""} {
+					if value, err := r.ReadSecret(ctx, name); host.AsError(err).Code != host.Denied {
+						t.Errorf("%s: %q, %v", name, value, err)
+					}
 				}
-			}
-			return &host.Result{Data: json.RawMessage(`{}`)}, nil
-		}}))
+				return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			}}))
 	if a := call(t, h, "shop.echo", `{}`); a.Err != nil {
 		t.Fatal(a.Err)
 	}
@@ -317,7 +328,8 @@ func TestSettings(t *testing.T) {
 	} {
 		p := newFake(t, text, nil)
 		h := newHost(t, host.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
-			return host.Decision{Verdict: host.Allow, Settings: json.RawMessage(tc.given), SettingsIn: "[plugin.shop.settings] in /etc/policy.toml"}, nil
+			return host.Decision{Verdict: host.Allow, Settings: json.RawMessage(tc.given),
+				SettingsIn: "[plugin.shop.settings] in /etc/policy.toml"}, nil
 		})}, p)
 		a := call(t, h, "shop.echo", `{}`)
 		if tc.parameter == "" {
@@ -327,7 +339,8 @@ func TestSettings(t *testing.T) {
 			continue
 		}
 		e := failsWith(t, a, host.Denied)
-		if len(p.requests()) > 0 || e.Details[0].Parameter != tc.parameter || !strings.Contains(e.Message, "[plugin.shop.settings] in /etc/policy.toml") {
+		if len(p.requests()) > 0 || e.Details[0].Parameter != tc.parameter ||
+			!strings.Contains(e.Message, "[plugin.shop.settings] in /etc/policy.toml") {
 			t.Errorf("%s: %+v", tc.given, e)
 		}
 	}
@@ -356,7 +369,8 @@ func TestAudit(t *testing.T) {
 		t.Fatal(answer.Err)
 	}
 	events := a.all()
-	if len(events) != 2 || events[0].Op != "begin" || events[1].Op != "call" || events[0].CallID != events[1].CallID || !slices.Equal(events[1].Rights, []string{"clock"}) {
+	if len(events) != 2 || events[0].Op != "begin" || events[1].Op != "call" || events[0].CallID != events[1].CallID ||
+		!slices.Equal(events[1].Rights, []string{"clock"}) {
 		t.Errorf("%+v", events)
 	}
 	a.err = host.Errorf(host.Unavailable, "the log cannot be written")
@@ -379,7 +393,8 @@ func TestBuiltinsAreNotIsolated(t *testing.T) {
 	}
 }
 
-// TestResultsOfManyValues: what would take gigabytes to hold against a schema is refused; one long text is not.
+// TestResultsOfManyValues checks that a result that would take gigabytes to validate is refused, and one long text is
+// not.
 func TestResultsOfManyValues(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data string
@@ -388,9 +403,10 @@ func TestResultsOfManyValues(t *testing.T) {
 		"many": {"[" + strings.Repeat("1,", 2<<20) + "1]", host.LimitExceeded},
 		"long": {`"` + strings.Repeat("x", 8<<20) + `"`, ""},
 	} {
-		h := newHost(t, host.Config{}, newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
-			return &host.Result{Data: json.RawMessage(tc.data)}, nil
-		}}))
+		h := newHost(t, host.Config{},
+			newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+				return &host.Result{Data: json.RawMessage(tc.data)}, nil
+			}}))
 		if a := call(t, h, "shop.echo", `{}`); tc.code != "" {
 			failsWith(t, a, tc.code)
 		} else if a.Err != nil {
@@ -401,9 +417,10 @@ func TestResultsOfManyValues(t *testing.T) {
 
 func TestAProviderIsToldWhatTheCallingPluginHolds(t *testing.T) {
 	held := map[string]host.Grant{
-		"first":  {HTTP: []host.HTTPGrant{{URL: "http://127.0.0.1:1", Methods: []string{"GET"}}}},
-		"second": {HTTP: []host.HTTPGrant{{URL: "http://127.0.0.1:2", Methods: []string{"GET"}}}, FS: []host.FSGrant{{Path: "/d", Source: "/srv", Mode: "ro"}}},
-		"third":  {Clock: true},
+		"first": {HTTP: []host.HTTPGrant{{URL: "http://127.0.0.1:1", Methods: []string{"GET"}}}},
+		"second": {HTTP: []host.HTTPGrant{{URL: "http://127.0.0.1:2", Methods: []string{"GET"}}},
+			FS: []host.FSGrant{{Path: "/d", Source: "/srv", Mode: "ro"}}},
+		"third": {Clock: true},
 	}
 	told, digests := map[string]host.Grant{}, map[string]string{}
 	note := func(name string, then handler) handler {
@@ -419,9 +436,10 @@ func TestAProviderIsToldWhatTheCallingPluginHolds(t *testing.T) {
 	second := newFake(t, shopNamed("second"), map[string]handler{"echo": note("second", callOther("third.echo"))})
 	first.info.Digest, second.info.Digest = "sha256:1", "sha256:2"
 	h := newHost(t, host.Config{Policy: p}, first, second,
-		newFake(t, shopNamed("third"), map[string]handler{"echo": note("third", func(context.Context, *host.Request) (*host.Result, error) {
-			return &host.Result{Data: json.RawMessage(`{}`)}, nil
-		})}))
+		newFake(t, shopNamed("third"),
+			map[string]handler{"echo": note("third", func(context.Context, *host.Request) (*host.Result, error) {
+				return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			})}))
 	if a := call(t, h, "first.echo", `{}`); a.Err != nil {
 		t.Fatal(a.Err)
 	}
@@ -429,7 +447,8 @@ func TestAProviderIsToldWhatTheCallingPluginHolds(t *testing.T) {
 	if !reflect.DeepEqual(told, want) {
 		t.Errorf("the providers were told %+v, want %+v", told, want)
 	}
-	if want := map[string]string{"first": "", "second": "sha256:1", "third": "sha256:2"}; !reflect.DeepEqual(digests, want) {
+	if want := map[string]string{"first": "", "second": "sha256:1", "third": "sha256:2"}; !reflect.DeepEqual(digests,
+		want) {
 		t.Errorf("the providers were told of the versions %v, want %v", digests, want)
 	}
 }

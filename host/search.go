@@ -105,12 +105,14 @@ type SearchResult struct {
 // maxRecordedHits bounds [Event.Hits].
 const maxRecordedHits = 10
 
-// Search finds tools by a description in natural language. It starts no engine and uses no network. weak reports that no
-// hit matches well. The error is not_found for a plugin or a group that does not exist.
-func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery) (data *SearchData, weak bool, err error) {
+// Search finds tools by a description in natural language. It starts no engine and uses no network. weak reports that
+// no hit matches well. The error is not_found for a plugin or a group that does not exist.
+func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery) (data *SearchData, weak bool,
+	err error) {
 	began := time.Now()
 	data, weak, err = h.search(q)
-	e := Event{Time: began, Op: "search", CallID: newCallID(), Session: session, Caller: caller, Query: q.Text, Mode: h.mode(ctx), Duration: time.Since(began)}
+	e := Event{Time: began, Op: "search", CallID: newCallID(), Session: session, Caller: caller, Query: q.Text,
+		Mode: h.mode(ctx), Duration: time.Since(began)}
 	if err != nil {
 		e.Err = AsError(err)
 	} else {
@@ -130,10 +132,11 @@ type SearchAnswer struct {
 	Open *Step `json:"-"`
 }
 
-// SearchDetailed is [Host.Search] with a level of detail: "names" has the signature of the first hit only, and only if its
-// confidence is high; "signatures" has those of all hits; "full" adds tier 2 of each. It returns a warning if no hit
-// matches well.
-func (h *Host) SearchDetailed(ctx context.Context, caller, session string, q SearchQuery, detail string) (*SearchAnswer, []string, error) {
+// SearchDetailed is [Host.Search] with a level of detail: "names" has the signature of the first hit only, and only if
+// its confidence is high; "signatures" has those of all hits; "full" adds tier 2 of each. It returns a warning if no
+// hit matches well.
+func (h *Host) SearchDetailed(ctx context.Context, caller, session string, q SearchQuery, detail string) (*SearchAnswer,
+	[]string, error) {
 	data, weak, err := h.Search(ctx, caller, session, q)
 	if err != nil {
 		return nil, nil, err
@@ -196,7 +199,8 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 	for _, hit := range found.Hits {
 		r := SearchResult{
 			Name: hit.Plugin + "." + hit.Name, Brief: hit.Brief, Why: hit.Why, Score: hit.Score, Confidence: hit.Confidence,
-			Signature: hit.Signature, Effect: hit.Effect, Deprecated: hit.Deprecated, Experimental: hit.Experimental, Parts: hit.Parts,
+			Signature: hit.Signature, Effect: hit.Effect, Deprecated: hit.Deprecated, Experimental: hit.Experimental,
+			Parts: hit.Parts,
 		}
 		if hit.Kind != "tool" {
 			r.Kind = hit.Kind

@@ -34,8 +34,8 @@ type searchIndex struct {
 	opened sync.Map // plugin -> *index.Segment
 }
 
-// KeepSearchIn sets the folder in which the merged search index of many plugins is stored, so that a process does not have
-// to open the segment of each. Call it before the first search. Without it no merged index is used.
+// KeepSearchIn sets the folder in which the merged search index of many plugins is stored, so that a process does not
+// have to open the segment of each. Call it before the first search. Without it no merged index is used.
 func (c *Catalog) KeepSearchIn(dir string) { c.searchIndex.dir = dir }
 
 // segmentsOf opens the segments of plugins. It skips and logs those that cannot be read. debug may be nil.
@@ -83,9 +83,9 @@ func openSegment(p Provider) (*index.Segment, error) {
 	return index.Open(raw)
 }
 
-// mergedSegment returns the merged segment of a catalog, and the plugins that are not in it. The file is not rebuilt for
-// every change: removed plugins are filtered out, and a few new ones are searched separately. A rebuild takes plugins that
-// have not changed from the old file.
+// mergedSegment returns the merged segment of a catalog, and the plugins that are not in it. The file is not rebuilt
+// for every change: removed plugins are filtered out, and a few new ones are searched separately. A rebuild takes
+// plugins that have not changed from the old file.
 func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []Provider) {
 	builds := make(map[string]string, len(c.providers))
 	for _, p := range c.providers {
@@ -167,9 +167,10 @@ func readMerged(dir string) (*index.Segment, error) {
 	return index.Open(data)
 }
 
-// renewMerged merges the segments of all installed plugins and stores the result. It takes usable ones from the old merged
-// segment.
-func (c *Catalog) renewMerged(old *index.Segment, usable map[string]bool, builds map[string]string) (*index.Segment, error) {
+// renewMerged merges the segments of all installed plugins and stores the result. It takes usable ones from the old
+// merged segment.
+func (c *Catalog) renewMerged(old *index.Segment, usable map[string]bool, builds map[string]string) (*index.Segment,
+	error) {
 	dir := c.searchIndex.dir
 	sweepMerged(dir)
 	f, err := os.CreateTemp(dir, mergedTemp) // first, because merging is not worth its time if the result cannot be stored

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// opened is a fake that counts how often its segment is asked for.
+// opened is a fake that counts how often its segment is opened.
 type opened struct {
 	*fake
 	times *atomic.Int32
@@ -33,7 +33,7 @@ func (o opened) Segment() ([]byte, error) {
 // crowdSegments are built once: digest -> []byte.
 var crowdSegments sync.Map
 
-// crowd makes n plugins, in the build that builds names where it names one.
+// crowd returns n plugins, with the builds of those that builds names.
 func crowd(t testing.TB, n int, builds map[int]string) (list []host.Provider, times *atomic.Int32) {
 	t.Helper()
 	times = &atomic.Int32{}
@@ -47,14 +47,14 @@ func crowd(t testing.TB, n int, builds map[int]string) (list []host.Provider, ti
 	return list, times
 }
 
-// keeping is a host that keeps its search index in a folder.
+// keeping returns a host that stores its search index in a folder.
 func keeping(t testing.TB, dir string, providers ...host.Provider) *host.Host {
 	h := newHost(t, host.Config{}, providers...)
 	h.Catalog().KeepSearchIn(dir)
 	return h
 }
 
-// found is what some searches answer, in JSON.
+// found returns the results of some searches as JSON.
 func found(t testing.TB, h *host.Host) string {
 	t.Helper()
 	var out strings.Builder
@@ -75,8 +75,8 @@ func found(t testing.TB, h *host.Host) string {
 	return out.String()
 }
 
-// TestMergedSegment holds that a search through the kept index finds what a search of each plugin finds, whatever became of the file
-// and of the plugins since, and that only plugins which changed are opened.
+// TestMergedSegment checks that a search with the merged index finds what a search of each plugin finds, whatever
+// happens to the file and the plugins, and that only changed plugins are opened.
 func TestMergedSegment(t *testing.T) {
 	const many = 40
 	dir := filepath.Join(t.TempDir(), "cache", "search")
@@ -90,7 +90,8 @@ func TestMergedSegment(t *testing.T) {
 		}
 		return wanted[key]
 	}
-	// search compares with a host that keeps nothing, and returns how many segments were opened; one more is that of --plugin.
+	// search compares with a host without a stored index, and returns how many segments were opened, besides that of the
+	// search in one plugin.
 	search := func(t *testing.T, n int, builds map[int]string) int {
 		t.Helper()
 		list, times := crowd(t, n, builds)
@@ -109,10 +110,10 @@ func TestMergedSegment(t *testing.T) {
 	}
 
 	if n := search(t, 10, nil); n != 9 {
-		t.Errorf("of ten plugins %d were opened besides the one asked for", n)
+		t.Errorf("of ten plugins %d were opened besides the one that was searched", n)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Error("an index is kept of ten plugins")
+		t.Error("an index of ten plugins is stored")
 	}
 	if n := search(t, many, nil); n != many {
 		t.Errorf("%d segments were merged, expected %d", n, many)
@@ -178,7 +179,7 @@ func TestMergedSegment(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := search(t, many, nil); n != many-1 {
-			t.Errorf("%d segments were opened besides the one asked for", n)
+			t.Errorf("%d segments were opened besides the one that was searched", n)
 		}
 		if err := os.Remove(dir); err != nil {
 			t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"os/exec"
 )
 
-// SelfCommand returns a command that starts this binary again; the caller selects its job in the environment. On Linux it
-// is the binary of the running process, even if the file has been replaced since.
+// SelfCommand returns a command that starts this binary again; the caller selects its job in the environment. On Linux
+// it is the binary of the running process, even if the file has been replaced since.
 func SelfCommand() *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {

@@ -131,8 +131,8 @@ func isFileName(name string) bool {
 	return name != "" && len(name) <= 64
 }
 
-// update calls change with a session, under a lock between processes, and writes the session back if change returns true.
-// Without a name, or if the folder cannot be written, change gets an empty session that is not stored.
+// update calls change with a session, under a lock between processes, and writes the session back if change returns
+// true. Without a name, or if the folder cannot be written, change gets an empty session that is not stored.
 func (s *Sessions) update(name string, change func(*session) (changed bool)) {
 	if s == nil || s.Dir == "" || name == "" || os.MkdirAll(s.Dir, 0o700) != nil {
 		change(&session{})

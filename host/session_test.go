@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// agent fails calls in a session, and tells by the tier of the documentation what the session remembers.
+// agent fails calls in a session, and reports what the session has stored by the tier of the documentation.
 type agent struct {
 	t *testing.T
 	h *host.Host
@@ -30,7 +30,7 @@ func (a agent) fails(session, tool string) (tier int) {
 	return failsWith(a.t, answer, host.InvalidArgs).Docs.Tier
 }
 
-// keeps makes a result that is kept for a session.
+// keeps makes a result that is stored for a session.
 func (a agent) keeps(session string) (callID string) {
 	a.t.Helper()
 	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Caller: "cli", Session: session, Options: host.Options{MaxBytes: 5}})
@@ -57,7 +57,7 @@ func TestSessionLastsADay(t *testing.T) {
 	}
 }
 
-// TestSessionsAreSwept holds that a new session is the moment to forget old ones, with what was kept for them.
+// TestSessionsAreSwept checks that a new session removes expired ones with their results.
 func TestSessionsAreSwept(t *testing.T) {
 	now, dir := time.Now(), t.TempDir()
 	sessions := &host.Sessions{Dir: dir, Now: func() time.Time { return now }}
@@ -82,7 +82,8 @@ func TestSessionFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "sessions")
 	a := newAgent(t, &host.Sessions{Dir: dir})
 	for i, name := range []string{
-		"plain", "UPPER_lower-1", "../../escape", "a/b", "a\\b", "with space", ".hidden", "-dash", "nul\x00byte", "ünï", strings.Repeat("x", 64), strings.Repeat("x", 65),
+		"plain", "UPPER_lower-1", "../../escape", "a/b", "a\\b", "with space", ".hidden", "-dash", "nul\x00byte", "ünï",
+		strings.Repeat("x", 64), strings.Repeat("x", 65),
 		strings.Repeat("y", 5000), "CON", "a:b", "*", "\xff", "lock", "results", "none", "s-plain",
 	} {
 		if tier := a.fails(name, "shop.add"); tier != 2 {
@@ -143,7 +144,8 @@ func TestSessionsWithoutAPlace(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]*host.Sessions{"nil": nil, "none": {}, "a file is in the way": {Dir: filepath.Join(file, "sessions")}} {
+	for name, s := range map[string]*host.Sessions{"nil": nil, "none": {},
+		"a file is in the way": {Dir: filepath.Join(file, "sessions")}} {
 		a := newAgent(t, s)
 		for range 2 {
 			if tier := a.fails("s", "shop.add"); tier != 2 {
@@ -155,7 +157,7 @@ func TestSessionsWithoutAPlace(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, answer.Data, answer.Err)
 		}
 		if _, err := s.Result("s", answer.CallID); err == nil {
-			t.Errorf("%s: a result is kept", name)
+			t.Errorf("%s: a result is stored", name)
 		}
 	}
 }
@@ -170,9 +172,9 @@ func TestResultsAreBounded(t *testing.T) {
 		calls = append(calls, id)
 		files, err := filepath.Glob(filepath.Join(dir, "results", "*"))
 		if err != nil || len(files) > 16 {
-			t.Fatalf("%d results are kept", len(files))
+			t.Fatalf("%d results are stored", len(files))
 		}
-		// Files of one moment have no order; make them older one after the other.
+		// Files of the same time have no order, so give each another time.
 		at := time.Now().Add(time.Duration(i-100) * time.Second)
 		for _, f := range files {
 			if strings.Contains(f, id) {
@@ -185,14 +187,15 @@ func TestResultsAreBounded(t *testing.T) {
 	for i, id := range calls {
 		_, err := sessions.Result("s", id)
 		if kept := err == nil; kept != (i >= 24) {
-			t.Errorf("result %d of 40 is kept: %v", i, kept)
+			t.Errorf("result %d of 40 is stored: %v", i, kept)
 		}
 	}
 	other := a.keeps("other")
 	if _, err := sessions.Result("s", calls[39]); err != nil {
 		t.Errorf("another session took the place: %v", err)
 	}
-	for _, id := range []string{"", "../../../etc/passwd", "*", "c/../c", "nothing", other, strings.Repeat("x", 1000), "\x00"} {
+	for _, id := range []string{"", "../../../etc/passwd", "*", "c/../c", "nothing", other, strings.Repeat("x", 1000),
+		"\x00"} {
 		data, err := sessions.Result("s", id)
 		if err == nil || host.AsError(err).Code != host.NotFound || len(err.Error()) > 200 {
 			t.Errorf("%.20q: %s, %v", id, data, err)
@@ -200,7 +203,7 @@ func TestResultsAreBounded(t *testing.T) {
 	}
 }
 
-// concurrentSession is the folder in which processes of TestSessionOfManyProcesses remember.
+// concurrentSession names the folder of the sessions of TestSessionOfManyProcesses.
 const concurrentSession = "PARLEY_TEST_SESSIONS"
 
 const toolsOfEach = 25
@@ -272,7 +275,7 @@ func TestSessionOfManyProcesses(t *testing.T) {
 	remembersAll(t, dir)
 }
 
-// TestSessionInUseIsNotForgotten holds that a session is forgotten a day after it was used last, not after it changed last.
+// TestSessionInUseIsNotForgotten checks that a session expires a day after its last use, not after its last change.
 func TestSessionInUseIsNotForgotten(t *testing.T) {
 	now := time.Now()
 	a := newAgent(t, &host.Sessions{Dir: t.TempDir(), Now: func() time.Time { return now }})
@@ -299,6 +302,6 @@ func TestSessionsInAnOddFolder(t *testing.T) {
 	}
 	files, err := os.ReadDir(filepath.Join(dir, "results"))
 	if err != nil || len(files) > 16 {
-		t.Errorf("%d results are kept, %v", len(files), err)
+		t.Errorf("%d results are stored, %v", len(files), err)
 	}
 }

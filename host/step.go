@@ -10,8 +10,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Step is what to do next, as data. A front end renders it in its own form: the command line as a command, an MCP server
-// as a call of one of its tools.
+// Step is what to do next, as data. A front end renders it in its own form: the command line as a command, an MCP
+// server as a call of one of its tools.
 type Step struct {
 	Op Op
 	// Tool is the qualified name of a tool, a group or a plugin. Empty means the whole catalog.

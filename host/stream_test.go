@@ -10,7 +10,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestResultThatGoesToAWriter passes writer, drain and the end of streams on to the provider, and takes a result that was written.
+// TestResultThatGoesToAWriter checks that the provider gets Out, Drain and Until, and that a written result has no
+// data.
 func TestResultThatGoesToAWriter(t *testing.T) {
 	var seen *host.Request
 	f := newFake(t, shop, map[string]handler{"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// ReadTutorialCommand parses a command line from the `run` field of a tutorial in a manifest. It returns false with a zero
-// step for a line that is not a command on the catalog or has an unknown name, and false with the bare call for a call
-// with arguments that a step cannot express.
+// ReadTutorialCommand parses a command line from the `run` field of a tutorial in a manifest. It returns false with a
+// zero step for a line that is not a command on the catalog or has an unknown name, and false with the bare call for a
+// call with arguments that a step cannot express.
 func (c *Catalog) ReadTutorialCommand(line string) (Step, bool) {
 	words, ok := shellWords(line)
 	if !ok || len(words) < 2 || words[0] != "parley" {

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestReadTutorialCommand reads command lines as tutorials have them.
+// TestReadTutorialCommand parses command lines of tutorials.
 func TestReadTutorialCommand(t *testing.T) {
 	catalog, err := host.NewCatalog(newFake(t, shop, nil))
 	if err != nil {

@@ -373,7 +373,8 @@ func TestEnds(t *testing.T) {
 		{"nothing", "", "call", 0, 1, ""},
 		{"whole", first, "grant call", 0, 2, ""},
 		{"torn", first + `{"v":1,"seq":2,"t":"20`, "grant repair call", 22, 3, ""},
-		{"all but the end", first + strings.TrimSuffix(line(2, hashLine([]byte(first))), "\n"), "grant repair call", int64(len(line(2, genesis)) - 1), 3, ""},
+		{"all but the end", first + strings.TrimSuffix(line(2, hashLine([]byte(first))), "\n"), "grant repair call",
+			int64(len(line(2, genesis)) - 1), 3, ""},
 		{"torn first record", `{"v":1`, "repair call", 6, 2, ""},
 		{"a long tear", first + strings.Repeat("\x00", 100_000), "grant repair call", 100_000, 3, ""},
 		{"a blank line", first + "\n", "grant call", 0, 2, Changed},
@@ -487,7 +488,8 @@ func TestRotation(t *testing.T) {
 	if r, err := l.Verify(first.Hash); err != nil || kindOf(r.Broken) != WrongAnchor {
 		t.Errorf("an anchor that was dropped: %v %v", r.Broken, err)
 	}
-	if r, err := l.Verify(fmt.Sprintf("%d:%s", dropped, records[0].Prev)); err != nil || r.Broken != nil || r.Anchor == nil {
+	if r, err := l.Verify(fmt.Sprintf("%d:%s", dropped, records[0].Prev)); err != nil || r.Broken != nil ||
+		r.Anchor == nil {
 		t.Errorf("the last that was dropped: %v %v", r.Broken, err)
 	}
 
@@ -522,7 +524,8 @@ func TestRotation(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, files[0])); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := l.Verify(""); err != nil || kindOf(r.Broken) != Missing || r.Broken.Line != 1 || r.Broken.File != files[1] {
+	if r, err := l.Verify(""); err != nil || kindOf(r.Broken) != Missing || r.Broken.Line != 1 ||
+		r.Broken.File != files[1] {
 		t.Errorf("a file removed: %v %v", r.Broken, err)
 	}
 }

@@ -71,8 +71,8 @@ func exitWith(err error) int {
 	return 0
 }
 
-// A record that does not fit on the disk leaves nothing behind, even if a part of it fits. Calls continue unless the log
-// is required. Once there is space again, the log continues.
+// A record that does not fit on the disk leaves nothing behind, even if a part of it fits. Calls continue unless the
+// log is required. Once there is space again, the log continues.
 func TestFullDisk(t *testing.T) {
 	probe := openTest(t, t.TempDir(), Config{})
 	probe.Record(called("c0"))

@@ -278,7 +278,7 @@ func TestMetaTools(t *testing.T) {
 			{"call_tool", `{"name":"nothing.add"}`, "not_found", "no plugin is named nothing"},
 			{"call_tool", `{"name":"shop"}`, "invalid_args", "name one of its tools"},
 			{"call_tool", `{"name":"shop.add","options":{"timeout":1}}`, "invalid_args", "timeout"},
-			{"call_tool", `{"name":"shop.add","options":{"time":"1s"}}`, "invalid_args", "known are timeout"},
+			{"call_tool", `{"name":"shop.add","options":{"time":"1s"}}`, "invalid_args", "expected timeout"},
 		} {
 			e := fails(t, s, c.name, c.arguments, c.code)
 			if text := fmt.Sprintf("%+v", e); !strings.Contains(text, c.want) || len(e.Next) == 0 && c.name != "search_tools" {
@@ -416,7 +416,8 @@ func TestResults(t *testing.T) {
 			t.Errorf("with max_bytes: %d bytes", len(text))
 		}
 		missing := &sdk.ReadResourceParams{URI: "parley://result/c0000000000000000"}
-		if _, err := s.ReadResource(t.Context(), missing); err == nil || !strings.Contains(err.Error(), "no result is kept") {
+		_, err = s.ReadResource(t.Context(), missing)
+		if err == nil || !strings.Contains(err.Error(), "no result is stored") {
 			t.Errorf("a result that is not kept: %v", err)
 		}
 	})

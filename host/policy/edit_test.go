@@ -123,7 +123,8 @@ func TestEditRefuses(t *testing.T) {
 			host.InvalidArgs, "neither"},
 		{"no plugin", func() (Edit, error) { return p.Grant("a\"]\n[operator", digestA) }, host.InvalidArgs,
 			"not a valid name for a plugin"},
-		{"no folder", func() (Edit, error) { return Default().Grant("p", digestA) }, host.ConfigError, "no configuration folder"},
+		{"no folder", func() (Edit, error) { return Default().Grant("p", digestA) }, host.ConfigError,
+			"no configuration folder"},
 	}
 	for _, tt := range tests {
 		_, err := tt.do()
@@ -217,7 +218,10 @@ func TestConcurrentWritersAndReaders(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	f.Add("[operator]\nallow_yes = false\n[defaults]\ntimeout = \"30s\"\nisolate = \"none\"\n[plugin.github]\ndigest = \"" + digestA + "\"\ngrants = [\"fs:ro:/srv/data=/data\", \"tool:cdp.Page.*\"]\n[plugin.github.settings]\na = [1, {b = 2.5}]\n[callers.\"mcp:*\"]\nallow = [\"*\"]\nconfirm = [\"effect:destructive\"]\n[secrets.X]\nfrom = \"env:X\"\n")
+	f.Add("[operator]\nallow_yes = false\n[defaults]\ntimeout = \"30s\"\nisolate = \"none\"\n" +
+		"[plugin.github]\ndigest = \"" + digestA + "\"\ngrants = [\"fs:ro:/srv/data=/data\", \"tool:cdp.Page.*\"]\n" +
+		"[plugin.github.settings]\na = [1, {b = 2.5}]\n[callers.\"mcp:*\"]\nallow = [\"*\"]\n" +
+		"confirm = [\"effect:destructive\"]\n[secrets.X]\nfrom = \"env:X\"\n")
 	f.Add("[plugin.p\n")
 	f.Add("plugin = [[[{a=1}]]]\n")
 	f.Add("[[plugin]]\n[[callers]]\na.b.c = 1979-05-27\n")

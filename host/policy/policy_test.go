@@ -634,7 +634,8 @@ func TestFailsClosed(t *testing.T) {
 		make func(t *testing.T, dir, path string)
 		want string
 	}{
-		{"world-writable", func(t *testing.T, dir, path string) { must(t, os.Chmod(path, 0o646)) }, "everybody can write to it"},
+		{"world-writable", func(t *testing.T, dir, path string) { must(t, os.Chmod(path, 0o646)) },
+			"everybody can write to it"},
 		{"world-writable folder", func(t *testing.T, dir, path string) { must(t, os.Chmod(dir, 0o777)) },
 			"everybody can write to its folder"},
 		{"taken from a world-writable folder", func(t *testing.T, dir, path string) {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestSchemaAccepts checks that the schema of policies accepts files that parseFile accepts; FuzzLoad does it for others.
+// TestSchemaAccepts checks that the schema of policies accepts files that parseFile accepts; FuzzLoad does it for
+// others.
 func TestSchemaAccepts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.toml")
 	if err != nil || len(files) == 0 {
@@ -29,9 +30,10 @@ func TestSchemaAccepts(t *testing.T) {
 
 func TestSchemaRefuses(t *testing.T) {
 	for text, reason := range map[string]string{
-		"[operator]\nallow_no = true":                     `/operator/allow_no: expected one of "allow_yes"`,
-		"[operator]\naudit = true":                        `/operator/audit: expected one of "on", "required", "off", got boolean true`,
-		"[plugin.p.limits]\nmemory_mib = 5000":            "/plugin/p/limits/memory_mib: expected integer >= 1 and <= 4096, got number 5000",
+		"[operator]\nallow_no = true": `/operator/allow_no: expected one of "allow_yes"`,
+		"[operator]\naudit = true":    `/operator/audit: expected one of "on", "required", "off", got boolean true`,
+		"[plugin.p.limits]\nmemory_mib = 5000": "/plugin/p/limits/memory_mib: " +
+			"expected integer >= 1 and <= 4096, got number 5000",
 		"[plugin.\"a/b\"]":                                "/plugin/a~1b: expected a property whose name is",
 		"[plugin.p]\ndigest = \"sha256:abc\"":             "/plugin/p/digest: expected string matching",
 		"[callers.cli]\nallow = [\"*\", 3]":               "/callers/cli/allow/1: expected string, got number 3",

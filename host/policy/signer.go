@@ -31,8 +31,9 @@ func (s *state) approve(plugin, digest string, env Env) error {
 	}
 	pin := s.entry(plugin).manual
 	if pin != nil && pin.digest != "" && pin.digest != digest {
-		return host.Errorf(host.Integrity, "%s:%d approves %s as %s, and this build is %s: install the approved build, or change "+
-			"that line", pin.pos.file, pin.boundPos.line,
+		return host.Errorf(host.Integrity,
+			"%s:%d approves %s as %s, and this build is %s: install the approved build, or change "+
+				"that line", pin.pos.file, pin.boundPos.line,
 			plugin, pin.digest, digest).
 			WithSteps(host.OperatorStep(host.OpPluginShow, plugin))
 	}

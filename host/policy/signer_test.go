@@ -28,14 +28,16 @@ func TestSigner(t *testing.T) {
 	}{
 		{"pinned and signed", pinned, "", Signer{Key: "RWQkey"}, "", true},
 		{"pinned, signed and trusted", pinned, "", Signer{Key: "RWQkey", Trusted: true}, "", true},
-		{"pinned, another signer", pinned, "", Signer{Key: "RWQother", Trusted: true}, "policy.toml:2 requires p to be signed with " +
-			"the key RWQkey, and this build is signed with the key RWQother; nothing was run", false},
+		{"pinned, another signer", pinned, "", Signer{Key: "RWQother", Trusted: true},
+			"policy.toml:2 requires p to be signed with " +
+				"the key RWQkey, and this build is signed with the key RWQother; nothing was run", false},
 		{"pinned, unsigned", pinned, "", Signer{},
 			"policy.toml:2 requires p to be signed with the key RWQkey, and this build has no valid signature", false},
 		{"pinned, shipped", pinned, "", Signer{Shipped: true}, "this build has no valid signature", false},
 		{"required, trusted", required, "", Signer{Key: "RWQkey", Trusted: true}, "", false},
-		{"required, not trusted", required, "", Signer{Key: "RWQkey"}, "policy.toml:2 requires every plugin to be signed with a " +
-			"trusted key, and p is not: this build is signed with the key RWQkey, which is not trusted", false},
+		{"required, not trusted", required, "", Signer{Key: "RWQkey"},
+			"policy.toml:2 requires every plugin to be signed with a " +
+				"trusted key, and p is not: this build is signed with the key RWQkey, which is not trusted", false},
 		{"required, unsigned", required, "", Signer{}, "policy.toml:2 requires every plugin to be signed", false},
 		{"required, shipped", required, "", Signer{Shipped: true}, "", false},
 		{"required, and pinned by hand", required + pinned, "", Signer{Key: "RWQkey"}, "", true},

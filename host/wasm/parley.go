@@ -226,8 +226,8 @@ func (c *call) checkContent(content []host.Content) error {
 	return nil
 }
 
-// readResponse decodes a response. Only the result and its content may be large, because it is kept as raw JSON. The other parts
-// are bounded before they are decoded: a million empty violations fit into a few megabytes of JSON but take
+// readResponse decodes a response. Only the result and its content may be large, because they are kept as raw JSON. The
+// other parts are bounded before they are decoded: a million empty violations fit into a few megabytes of JSON but take
 // gigabytes of memory.
 func readResponse(data []byte) (callResponse, error) {
 	var parts struct {

@@ -356,10 +356,13 @@ func testUsedRightsAreReported(t *testing.T, c *Client) {
 	openPage(t, mine, url+"/frames.html")
 	run("0") // so that rights used while the page loads are not reported later
 	for script, want := range map[string]string{
-		"fetch('/inner.html').then(() => fetch('/inner.html?again'))":                                           "http:GET:" + url,
-		"fetch('/inner.html', {method: 'POST'}).then(() => fetch('/inner.html'))":                               "http:GET:" + url + " http:POST:" + url,
-		"new Promise(done => { new WebSocket(location.origin.replace('http', 'ws') + '/echo').onopen = done })": "http:CONNECT:" + strings.TrimPrefix(url, "http://"),
-		"fetch('http://127.0.0.2:1/').catch(() => 0)":                                                           "",
+		"fetch('/inner.html').then(() => fetch('/inner.html?again'))": "http:GET:" + url,
+		"fetch('/inner.html', {method: 'POST'}).then(() => fetch('/inner.html'))": "http:GET:" +
+			url + " http:POST:" + url,
+		"new Promise(done => { " +
+			"new WebSocket(location.origin.replace('http', 'ws') + '/echo').onopen = done })": "http:CONNECT:" +
+			strings.TrimPrefix(url, "http://"),
+		"fetch('http://127.0.0.2:1/').catch(() => 0)": "",
 	} {
 		if run(script); strings.Join(reported, " ") != want {
 			t.Errorf("%s: reported %q, want %q", script, reported, want)

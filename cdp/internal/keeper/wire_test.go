@@ -87,7 +87,8 @@ func TestRing(t *testing.T) {
 	g.add(&record{method: "A.b", params: make([]byte, 20_000)}) // larger than the ring
 	g.skip()
 	g.add(&record{method: "A.b", params: make([]byte, 9_850)}) // leaves no space for other records
-	if stored, dropped = g.since(5); len(stored) != 1 || dropped != 2 || stored[0].seq != 8 || g.count != 1 || g.dropped != 7 {
+	if stored, dropped = g.since(5); len(stored) != 1 || dropped != 2 || stored[0].seq != 8 || g.count != 1 ||
+		g.dropped != 7 {
 		t.Errorf("%d kept, %d dropped, count %d, lost %d", len(stored), dropped, g.count, g.dropped)
 	}
 }
