@@ -418,7 +418,7 @@ func TestResults(t *testing.T) {
 		missing := &sdk.ReadResourceParams{URI: "parley://result/c0000000000000000"}
 		_, err = s.ReadResource(t.Context(), missing)
 		if err == nil || !strings.Contains(err.Error(), "no result is stored") {
-			t.Errorf("a result that is not kept: %v", err)
+			t.Errorf("a result that is not stored: %v", err)
 		}
 	})
 }
