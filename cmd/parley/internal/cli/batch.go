@@ -270,7 +270,7 @@ func expand(s string, earlier results) (any, error) {
 		case json.Number, bool:
 			fmt.Fprint(&b, v)
 		default:
-			return nil, host.Errorf(host.InvalidArgs, "${%s} is no text or number and cannot stand within a longer text", manifest.CleanLine(rest[at+2:at+end]))
+			return nil, host.Errorf(host.InvalidArgs, "${%s} is neither a string nor a number, so it cannot be part of a longer text", manifest.CleanLine(rest[at+2:at+end]))
 		}
 		rest = rest[at+end+1:]
 	}

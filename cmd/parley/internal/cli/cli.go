@@ -54,7 +54,7 @@ func Main(args []string, streams *Streams) (code int) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			app.debugf("%s", debug.Stack())
-			code = app.fail(host.Errorf(host.Internal, "a fault in Parley: %v", fault))
+			code = app.fail(host.Errorf(host.Internal, "internal error: %v", fault))
 		}
 	}()
 

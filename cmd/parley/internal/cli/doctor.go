@@ -184,7 +184,7 @@ func checkDir(p namedPath) check {
 	for {
 		info, err := os.Stat(at)
 		if err == nil && !info.IsDir() {
-			return check{p.Name, "fail", at + " is no folder", "move " + at + " away, or set PARLEY_HOME"}
+			return check{p.Name, "fail", at + " is not a folder", "move " + at + " away, or set PARLEY_HOME"}
 		}
 		if err == nil {
 			break

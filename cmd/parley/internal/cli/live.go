@@ -14,7 +14,7 @@ import (
 // diff says what the protocol of a browser has that the embedded one has not, and the other way round.
 func (a *App) diff(ctx context.Context, at host.Address, browser string) error {
 	if at.Provider != host.Provider(a.open().Chrome()) || at.Group != "" || at.Tool != nil || at.Entry != nil {
-		return host.Errorf(host.InvalidArgs, "--diff compares protocols, and %s is none", at.Name()).WithNext("parley cdp --diff")
+		return host.Errorf(host.InvalidArgs, "--diff compares versions of a protocol, and %s has none", at.Name()).WithNext("parley cdp --diff")
 	}
 	s, err := a.settings()
 	if err != nil {

@@ -49,7 +49,7 @@ func newMCP(app *App) *cobra.Command {
 func (a *App) mcp(ctx context.Context, f *mcpFlags) error {
 	for _, only := range [][2]string{{"token-file", f.tokenFile}, {"no-token", flagText(f.noToken)}, {"allow-host", strings.Join(f.hosts, ",")}} {
 		if only[1] != "" && f.http == "" {
-			return host.Errorf(host.InvalidArgs, "--%s means nothing without --http", only[0]).WithNext("parley mcp --http 127.0.0.1:8931")
+			return host.Errorf(host.InvalidArgs, "--%s requires --http", only[0]).WithNext("parley mcp --http 127.0.0.1:8931")
 		}
 	}
 	server, err := a.newMCPServer(ctx, f)
@@ -70,7 +70,7 @@ func flagText(set bool) string {
 	return ""
 }
 
-// newMCPServer makes a server over the same host as every command has, with the client as the one who is asked to confirm.
+// newMCPServer makes a server over the same host as every command has, which asks the client to confirm calls.
 func (a *App) newMCPServer(ctx context.Context, f *mcpFlags) (*mcp.Server, error) {
 	s, err := a.settings()
 	if err != nil {
@@ -89,7 +89,7 @@ func (a *App) newMCPServer(ctx context.Context, f *mcpFlags) (*mcp.Server, error
 	return a.open().MCP(mcp.Config{Mode: s.DocMode, Pinned: s.Pinned, Options: s.complete})
 }
 
-// stopped is the end of a server: a signal is what ends one, and has been said by nobody else.
+// stopped returns how a server ended: a signal ends it, which nothing else has reported.
 func stopped(err error) error {
 	if err == nil {
 		return nil
@@ -106,7 +106,7 @@ func (a *App) serveMCP(ctx context.Context, server *mcp.Server, f *mcpFlags) err
 		return err
 	}
 	if f.noToken && !loopback {
-		return host.Errorf(host.Denied, "--no-token would let in everybody who can reach %s", address).WithNext("parley mcp --http " + address + " --token-file FILE")
+		return host.Errorf(host.Denied, "--no-token would accept every client that can reach %s", address).WithNext("parley mcp --http " + address + " --token-file FILE")
 	}
 	tokens, made, err := a.tokens(f)
 	if err != nil {
@@ -130,7 +130,7 @@ func listenAddress(given string) (address string, loopback bool, err error) {
 	}
 	name, port, err := net.SplitHostPort(given)
 	if err != nil || port == "" {
-		return "", false, host.Errorf(host.InvalidArgs, "--http: %q is no address; expected HOST:PORT", manifest.CleanLine(given)).WithNext("parley mcp --http 127.0.0.1:8931")
+		return "", false, host.Errorf(host.InvalidArgs, "--http: %q is not an address; expected HOST:PORT", manifest.CleanLine(given)).WithNext("parley mcp --http 127.0.0.1:8931")
 	}
 	if name == "" {
 		name = "127.0.0.1"
@@ -139,11 +139,11 @@ func listenAddress(given string) (address string, loopback bool, err error) {
 	return net.JoinHostPort(name, port), name == "localhost" || ip != nil && ip.IsLoopback(), nil
 }
 
-// tokens are those that are let in; made is one that nobody knows yet.
+// tokens returns the accepted tokens, and the one that was generated, if any.
 func (a *App) tokens(f *mcpFlags) (tokens []string, made string, err error) {
 	switch {
 	case f.noToken && f.tokenFile != "":
-		return nil, "", host.Errorf(host.InvalidArgs, "--no-token means nothing with --token-file").WithNext("leave one of them out")
+		return nil, "", host.Errorf(host.InvalidArgs, "--no-token cannot be combined with --token-file").WithNext("leave one of them out")
 	case f.noToken:
 		return nil, "", nil
 	case f.tokenFile == "":

@@ -103,7 +103,7 @@ type stepWalk struct {
 }
 
 var (
-	shellWord   = regexp.MustCompile("(?:^|[^\\w/.@:-])parley [a-z]")
+	shellWord   = regexp.MustCompile(`(?:^|[^\w/.@:-])parley [a-z]`)
 	shellOption = regexp.MustCompile("(?:^|[\\s`'\"(\\[])(--[a-z][a-z-]+)")
 	// placeholderText is a text that stands for a value, as the usage of commands has them.
 	placeholderText = regexp.MustCompile(`^(DIR|FILE|FOLDER|HOST|ID|JSON|KEY|NAME|PATH|PLUGIN|QUERY|TEXT)$|` +

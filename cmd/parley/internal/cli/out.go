@@ -13,12 +13,12 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// replacement is a file that is replaced whole or left as it was. What is no regular file, such as a pipe or /dev/stdout,
+// replacement is a file that is replaced whole or left as it was. What is not a regular file, such as a pipe or /dev/stdout,
 // is written to.
 type replacement struct {
 	*os.File
 	path string
-	temp string // its name until it is in its place; "" for what is no regular file
+	temp string // its name until it is in its place; "" for what is not a regular file
 }
 
 func replace(path string) (*replacement, error) {
@@ -100,7 +100,7 @@ func (o *outFile) Write(piece []byte) (int, error) {
 	if o.decode != nil {
 		var err error
 		if content, err = o.decode.next(piece); err != nil {
-			return 0, host.Errorf(host.InvalidResult, "the result is declared as base64 and is none: %v", err)
+			return 0, host.Errorf(host.InvalidResult, "the tool declares base64 but returned invalid base64: %v", err)
 		}
 	}
 	return len(piece), o.put(content)
@@ -139,7 +139,7 @@ func (o *outFile) whole(data json.RawMessage) (json.RawMessage, error) {
 	if text, media, ok := manifest.Binary(data, o.returns); ok {
 		content, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
-			return nil, host.Errorf(host.InvalidResult, "the result is declared as base64 and is none: %v", err)
+			return nil, host.Errorf(host.InvalidResult, "the tool declares base64 but returned invalid base64: %v", err)
 		}
 		o.raw, o.media = true, media
 		data = content
@@ -150,7 +150,7 @@ func (o *outFile) whole(data json.RawMessage) (json.RawMessage, error) {
 	return o.done()
 }
 
-// done puts the file into its place and answers what it holds.
+// done puts the file into its place and returns what it holds.
 func (o *outFile) done() (json.RawMessage, error) {
 	if o.file == nil { // an empty stream is an empty file
 		if _, err := o.Write(nil); err != nil {

@@ -25,7 +25,7 @@ func (a *App) buildParams(ctx context.Context, t *manifest.Tool, words []string,
 	if f.all {
 		given = append([]string{"all=true"}, given...)
 		if kind, _ := manifest.TypeAt(t.Params, "all"); kind != "boolean" {
-			return nil, host.Errorf(host.InvalidArgs, "--all means nothing to %s", t.Name).WithNext("leave it out")
+			return nil, host.Errorf(host.InvalidArgs, "--all does not apply to %s", t.Name).WithNext("leave it out")
 		}
 	}
 	if len(words) == 0 && len(given) == 0 {
@@ -134,7 +134,7 @@ func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) 
 		takes = "takes " + strings.Join(t.Positional, ", ")
 	}
 	word := words[len(t.Positional)]
-	e := host.Errorf(host.InvalidArgs, "%q after %s means nothing: it %s; other parameters go into --params or --param", manifest.CleanLine(word), t.Name, takes)
+	e := host.Errorf(host.InvalidArgs, "unexpected word %q after %s: it %s; other parameters go into --params or --param", manifest.CleanLine(word), t.Name, takes)
 	needs := slices.DeleteFunc(manifest.Params(t.Params), func(p manifest.Param) bool { return !p.Required })
 	if len(words) == 1 && len(params) == 0 && len(needs) == 1 && needs[0].Type == "string" && manifest.Clean(word) == word {
 		e.Corrected = jsontext.Marshal(map[string]any{needs[0].Name: word})
@@ -170,7 +170,7 @@ func setParam(params map[string]any, t *manifest.Tool, given string) error {
 		}
 		next, ok := at[step].(map[string]any)
 		if !ok {
-			return host.Errorf(host.InvalidArgs, "--param %s: %s is no object that could hold %s", manifest.CleanLine(key), step, path[len(path)-1])
+			return host.Errorf(host.InvalidArgs, "--param %s: %s is not an object and cannot hold %s", manifest.CleanLine(key), step, path[len(path)-1])
 		}
 		at = next
 	}

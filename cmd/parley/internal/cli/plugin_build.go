@@ -72,7 +72,7 @@ type built struct {
 
 func (a *App) build(ctx context.Context, dir string, f *buildFlags) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return host.Errorf(host.InvalidArgs, "%s is no folder; expected one with a Go package", manifest.CleanLine(dir)).
+		return host.Errorf(host.InvalidArgs, "%s is not a folder; expected one with a Go package", manifest.CleanLine(dir)).
 			WithNext("parley plugin build ./hello")
 	}
 	if sources, _ := filepath.Glob(filepath.Join(dir, "*.go")); len(sources) == 0 {

@@ -181,7 +181,7 @@ func (a *App) verify(word, key, sigFile string) error {
 	}{c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment()}
 	next := append(trustCommands(signer), "parley plugin install "+manifest.ShellQuote(c.Path))
 	return a.answer(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "The signature of %s %s fits.\n  %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), signatureText(signer), data.Digest)
+		fmt.Fprintf(w, "The signature of %s %s is valid.\n  %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), signatureText(signer), data.Digest)
 		if !signer.Trusted {
 			fmt.Fprintln(w, "Next: "+next[0])
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// retyped is the command line that was given, with --param for what is no option but a parameter of its tool, such as --expression; ""
+// retyped is the command line that was given, with --param for what is a parameter of its tool, not an option, such as --expression; ""
 // where that would still be none.
 func (a *App) retyped(cmd *cobra.Command) string {
 	words := cmd.Flags().Args()

@@ -50,7 +50,7 @@ func newRoot(app *App) *cobra.Command {
 				return app.search(cmd.Context(), searchWithin("", ""), flags.search)
 			}
 			if name := firstSet(cmd, callOnly...); name != "" {
-				return host.Errorf(host.InvalidArgs, "--%s needs a tool: parley PLUGIN TOOL --%s ...", name, name).WithNext("parley --list")
+				return host.Errorf(host.InvalidArgs, "--%s requires a tool: parley PLUGIN TOOL --%s ...", name, name).WithNext("parley --list")
 			}
 			return app.intro()
 		},
@@ -172,7 +172,7 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 	case cmd.Flags().Changed("search"):
 		return a.search(cmd.Context(), searchWithin(at.Plugin, at.Group), f.search)
 	case f.list && isTool:
-		return host.Errorf(host.InvalidArgs, "%s is no plugin or group, there is nothing to list", at.Name()).
+		return host.Errorf(host.InvalidArgs, "%s is a tool; --list takes a plugin or a group", at.Name()).
 			WithNext("parley " + at.Plugin + " --list")
 	case f.describe || at.Entry != nil && firstSet(cmd, callOnly...) == "":
 		if !isTool {
@@ -188,7 +188,7 @@ func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []stri
 		return a.run(cmd.Context(), h, at, rest, f)
 	}
 	if name := firstSet(cmd, callOnly...); name != "" {
-		return host.Errorf(host.InvalidArgs, "--%s needs a tool, and %s is none", name, at.Name()).WithSteps(at.ListStep())
+		return host.Errorf(host.InvalidArgs, "--%s requires a tool, and %s is not one", name, at.Name()).WithSteps(at.ListStep())
 	}
 	if at.Group != "" {
 		return a.listGroup(at)
@@ -213,7 +213,7 @@ func checkTogether(cmd *cobra.Command, f *callFlags) error {
 		useless = []string{"params", "param", "out", "drain", "all"}
 	}
 	if name := firstSet(cmd, useless...); name != "" {
-		return host.Errorf(host.InvalidArgs, "--%s means nothing with --%s", name, asked).WithNext("leave one of them out")
+		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --%s", name, asked).WithNext("leave one of them out")
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func tooManyWords(catalog *host.Catalog, at host.Address, word string) error {
 		return host.Errorf(host.NotFound, "%s is a group; its tool %s is named with a dot", at.Name(), word).
 			WithNext("parley " + at.Plugin + " " + inGroup.Tool.Name + " --describe")
 	}
-	return host.Errorf(host.InvalidArgs, "%s is a %s, and %q after it means nothing", at.Name(), kindOf(at), manifest.CleanLine(word)).
+	return host.Errorf(host.InvalidArgs, "%s is a %s; unexpected word %q after it", at.Name(), kindOf(at), manifest.CleanLine(word)).
 		WithSteps(at.ListStep())
 }
 
@@ -278,7 +278,7 @@ func (a *App) flagError(cmd *cobra.Command, err error) error {
 			e.Next = append(e.Next, "a tool's own parameters go into --param KEY=VALUE or --params JSON")
 		}
 	case errors.As(err, &value):
-		e.Message = fmt.Sprintf("option --%s: %q is no %s", value.GetFlag().Name, manifest.CleanLine(value.GetValue()), optionType(value.GetFlag()))
+		e.Message = fmt.Sprintf("option --%s: %q is not a valid %s", value.GetFlag().Name, manifest.CleanLine(value.GetValue()), optionType(value.GetFlag()))
 		e.Details = []host.Detail{{Parameter: "--" + value.GetFlag().Name, Keyword: "type",
 			Provided: manifest.CleanLine(value.GetValue()), Expected: optionType(value.GetFlag())}}
 	case errors.As(err, &missing):

@@ -41,10 +41,10 @@ func newSearch(app *App) *cobra.Command {
 			if cmd.Flags().Changed("eval") {
 				name := firstSet(cmd, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain")
 				if name != "" {
-					return host.Errorf(host.InvalidArgs, "--%s means nothing with --eval", name).WithNext("leave one of them out")
+					return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --eval", name).WithNext("leave one of them out")
 				}
 				if len(args) > 0 {
-					return host.Errorf(host.InvalidArgs, "--eval takes its queries from a file, and %q after it means nothing",
+					return host.Errorf(host.InvalidArgs, "--eval takes its queries from a file; unexpected word %q after it",
 						manifest.CleanLine(args[0])).WithNext("leave one of them out")
 				}
 				return app.evaluate(cmd.Context(), f.eval)
