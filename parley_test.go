@@ -87,6 +87,10 @@ func TestLiveCatalog(t *testing.T) {
 	if data, err := call(); err != nil || data != `{"a":1}` {
 		t.Fatalf("after it was installed: %s, %v", data, err)
 	}
+	if found, err := p.Search(t.Context(), "echo"); err != nil || len(found.Results) == 0 ||
+		!strings.HasPrefix(found.Results[0].Name, "echo.") {
+		t.Errorf("a search after it was installed finds %+v, %v", found, err)
+	}
 	if _, err := other.Install(t.Context(), copyPlugin(t, "echo", "99.0.0")); err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,8 @@ func (h *Host) Swap(c *Catalog) {
 }
 
 // Refresh reloads the catalog and reports whether it has changed: whether plugins were installed, replaced or removed.
-// [Host.Call] and [Host.Describe] refresh first. If the catalog cannot be reloaded, the host keeps the current one.
+// [Host.Call], [Host.Describe] and [Host.Search] refresh first. If the catalog cannot be reloaded, the host keeps the
+// current one.
 func (h *Host) Refresh() bool {
 	if h.cfg.Reload == nil {
 		return false

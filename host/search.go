@@ -110,6 +110,7 @@ const maxRecordedHits = 10
 func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery) (data *SearchData, weak bool,
 	err error) {
 	began := time.Now()
+	h.Refresh()
 	data, weak, err = h.search(q)
 	e := Event{Time: began, Op: "search", CallID: newCallID(), Session: session, Caller: caller, Query: q.Text,
 		Mode: h.mode(ctx), Duration: time.Since(began)}

@@ -114,9 +114,14 @@ func TestHostileCommands(t *testing.T) {
 				r.Options.Timeout = 10 * time.Second
 			}
 			r.Grant.FS = []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "ro"}}
-			start := time.Now()
-			_, err := invokeRequest(t, p, r)
-			elapsed := time.Since(start)
+			var err *host.Error
+			var elapsed time.Duration
+			// A busy machine can delay a call, but hardly the same one three times.
+			for try := 0; try == 0 || try < 3 && elapsed > timeout+busyFactor*overrunLimit; try++ {
+				start := time.Now()
+				_, err = invokeRequest(t, p, r)
+				elapsed = time.Since(start)
+			}
 			if err == nil || err.Code != tt.code || !strings.Contains(err.Message, tt.wantText) {
 				t.Fatalf("%v, want %s and %q", err, tt.code, tt.wantText)
 			}

@@ -39,7 +39,7 @@ func TestReferences(t *testing.T) {
 		{`{"a":"${1.nothing}"}`, "", "the result of 1 has no nothing"},
 		{`{"a":"${1.list.9}"}`, "", "has no 9"},
 		{`{"a":"${1.frameId.x}"}`, "", "has no x"},
-		{`{"a":"x ${1.list}"}`, "", "is no text or number"},
+		{`{"a":"x ${1.list}"}`, "", "is neither a string nor a number"},
 		{`{"a":"${1.frameId"}`, "", "without }"},
 	} {
 		got, err := substitute(json.RawMessage(c.params), earlier)
