@@ -59,7 +59,7 @@ const (
 	OpProtocolDiff  Op = "cdp --diff"
 	OpSecretList    Op = "secret list"
 	OpSecretSet     Op = "secret set" // Args: a name
-	OpSystem        Op = "system"     // Args: one command of the operating system, such as that of a package manager
+	OpSystem        Op = "system"     // Args: the words of a command of the operating system, or a whole command line
 )
 
 // StepOptions are the options of a step. Zero values are omitted.

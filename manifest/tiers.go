@@ -231,14 +231,6 @@ func (p Param) Text() string {
 	return b.String()
 }
 
-// ShellQuote quotes s as one word of a POSIX shell, where it needs quotes.
-func ShellQuote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+=:,./-") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
 func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {
 	docs := []ExitCodeDoc{}
 	for _, name := range t.ExitCodes {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/durable"
-	"github.com/parley-tools/parley/manifest"
 )
 
 const (
@@ -52,7 +51,7 @@ func readLock(path string) ([]Entry, error) {
 		Message: fmt.Sprintf("the list of installed plugins is damaged: %s: %v; move the folder away, then install each "+
 			"plugin again from its NAME/DIGEST folder", path, err),
 		Steps: []host.Step{
-			host.OperatorStep(host.OpSystem, "mv "+manifest.ShellQuote(dir)+" "+manifest.ShellQuote(dir+".damaged")),
+			host.OperatorStep(host.OpSystem, "mv", dir, dir+".damaged"),
 			host.OperatorStep(host.OpPluginInstall, filepath.Join(dir+".damaged", "NAME", "DIGEST")),
 		}}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/audit"
 	"github.com/parley-tools/parley/host/wasm"
-	"github.com/parley-tools/parley/manifest"
 )
 
 func newDoctor(app *App) *cobra.Command {
@@ -236,7 +235,7 @@ func (a *App) checkCompiled() check {
 	})
 	c := check{Name: "compiled", Status: "ok", Detail: fmt.Sprintf("%s, %.1f MiB in %s", plural(modules, "plugin"), float64(bytes)/(1<<20), dir)}
 	if bytes > maxCompiled {
-		c.Status, c.Fix = "warn", "rm -r "+manifest.ShellQuote(dir)+"; what is needed is compiled again"
+		c.Status, c.Fix = "warn", "rm -r "+shellQuote(dir)+"; what is needed is compiled again"
 	}
 	return c
 }

@@ -30,7 +30,7 @@ func newLearn(app *App) *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return host.Errorf(host.InvalidArgs, "parley learn takes one plugin; unexpected %q after it",
-					manifest.CleanLine(args[1])).WithNext("parley learn " + manifest.ShellQuote(args[0]))
+					manifest.CleanLine(args[1])).WithNext("parley learn " + shellQuote(args[0]))
 			}
 			return nil
 		},

@@ -147,7 +147,7 @@ func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) 
 func setParam(params map[string]any, t *manifest.Tool, given string) error {
 	key, text, ok := strings.Cut(given, "=")
 	if !ok || key == "" {
-		return host.Errorf(host.InvalidArgs, "--param %s: expected KEY=VALUE", manifest.ShellQuote(manifest.CleanLine(given)))
+		return host.Errorf(host.InvalidArgs, "--param %s: expected KEY=VALUE", shellQuote(manifest.CleanLine(given)))
 	}
 	path := []string{key}
 	if kind, _ := manifest.TypeAt(t.Params, key); kind == "" {

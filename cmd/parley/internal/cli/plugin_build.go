@@ -141,7 +141,7 @@ func (a *App) writeBuilt(dir, out string, whole []byte, m *manifest.Manifest) er
 	}
 	sum := sha256.Sum256(whole)
 	data := built{Out: out, Bytes: len(content), Name: m.Name, Tools: len(m.Tools), SHA256: hex.EncodeToString(sum[:]), Lint: manifest.Lint(m)}
-	next := []string{"parley plugin install " + manifest.ShellQuote(out), "parley " + m.Name + " --list --load " + manifest.ShellQuote(out)}
+	next := []string{"parley plugin install " + shellQuote(out), "parley " + m.Name + " --list --load " + shellQuote(out)}
 	return a.answer(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Built %s: %s, %s, %d bytes\n", out, m.Name, plural(len(m.Tools), "tool"), len(content))
 		for _, l := range data.Lint {

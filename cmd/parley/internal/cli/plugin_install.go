@@ -146,7 +146,7 @@ func (a *App) askToGrant(ctx context.Context, rules *policy.Policy, c *wasm.Cand
 				asks = strings.Join(rightsOf(data.Asks), ", ")
 			}
 			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s does not ask for %s: it asks for %s; nothing was installed", data.Name, g, asks).
-				WithNext("parley plugin install " + manifest.ShellQuote(data.From))
+				WithNext("parley plugin install " + shellQuote(data.From))
 		}
 		grants[i] = g
 	}

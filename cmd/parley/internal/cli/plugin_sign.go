@@ -95,7 +95,7 @@ func (a *App) newKey(ctx context.Context, f *signFlags) error {
 		ID        string `json:"id"`
 		Encrypted bool   `json:"encrypted"`
 	}{f.newKey, f.newKey + ".pub", string(key.Public()), key.Public().ID(), password != ""}
-	next := []string{"parley plugin sign FILE --key " + manifest.ShellQuote(f.newKey)}
+	next := []string{"parley plugin sign FILE --key " + shellQuote(f.newKey)}
 	return a.answer(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Wrote %s, to be kept secret, and %s:\n  %s\nNext: %s\n", data.SecretKey, data.PublicKey, data.Key, next[0])
 	})
@@ -131,7 +131,7 @@ func (a *App) sign(ctx context.Context, path string, f *signFlags) error {
 		SignerID  string `json:"signer_id"`
 		Signature string `json:"signature"` // the file
 	}{c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out}
-	next := []string{"parley plugin verify " + manifest.ShellQuote(c.Path) + " --key " + manifest.ShellQuote(data.Signer)}
+	next := []string{"parley plugin verify " + shellQuote(c.Path) + " --key " + shellQuote(data.Signer)}
 	return a.answer(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Signed %s %s with the key %s\n  %s\n  %s\nNext: %s\n", data.Name, data.Version, data.Signer, data.Digest, out, next[0])
 	})
@@ -149,7 +149,7 @@ func (a *App) verify(word, key, sigFile string) error {
 	}
 	if c.Signature == nil {
 		return host.Errorf(host.NotFound, "%s %s is not signed: there is no %s beside it", c.Manifest.Name, manifest.CleanLine(c.Manifest.Version), wasm.SignatureName(c.Path)).
-			WithNext("parley plugin sign " + manifest.ShellQuote(c.Path) + " --key SECRETKEYFILE")
+			WithNext("parley plugin sign " + shellQuote(c.Path) + " --key SECRETKEYFILE")
 	}
 	if key != "" {
 		wanted, err := readPublicKey(key)
@@ -164,7 +164,7 @@ func (a *App) verify(word, key, sigFile string) error {
 		return err
 	case signer.Key == "":
 		return host.Errorf(host.Integrity, "%s is signed with the key %s, which is not known here, so the signature cannot be checked", c.Manifest.Name, signer.KeyID).
-			WithNext("parley plugin verify " + manifest.ShellQuote(word) + " --key KEY")
+			WithNext("parley plugin verify " + shellQuote(word) + " --key KEY")
 	case key != "" && signer.Key != c.Signer:
 		return host.Errorf(host.Integrity, "%s is signed with the key %s, and not with %s", c.Manifest.Name, signer.Key, c.Signer)
 	}
@@ -179,7 +179,7 @@ func (a *App) verify(word, key, sigFile string) error {
 		parley.Signer
 		Comment string `json:"comment"` // the trusted comment of the signature, cleaned
 	}{c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment()}
-	next := append(trustCommands(signer), "parley plugin install "+manifest.ShellQuote(c.Path))
+	next := append(trustCommands(signer), "parley plugin install "+shellQuote(c.Path))
 	return a.answer(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "The signature of %s %s is valid.\n  %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), signatureText(signer), data.Digest)
 		if !signer.Trusted {
@@ -202,7 +202,7 @@ func (a *App) fileOrInstalled(word string) (*wasm.Candidate, error) {
 	}
 	if _, part := catalog.Provider(word); part {
 		return nil, host.Errorf(host.NotFound, "%s is a part of this binary, and has no signature of its own", manifest.CleanLine(word)).
-			WithNext("parley plugin show " + manifest.ShellQuote(word))
+			WithNext("parley plugin show " + shellQuote(word))
 	}
 	return wasm.ReadCandidate(word, parley.Version)
 }

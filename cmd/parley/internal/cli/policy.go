@@ -136,7 +136,7 @@ func (a *App) changeGrants(ctx context.Context, name string, rights []string, gi
 	for _, r := range rights {
 		g, err := policy.ParseGrant(r)
 		if err != nil {
-			return host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error())).WithNext("parley policy explain " + manifest.ShellQuote(manifest.CleanLine(name)))
+			return host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error())).WithNext("parley policy explain " + shellQuote(manifest.CleanLine(name)))
 		}
 		grants = append(grants, g)
 	}

@@ -63,7 +63,7 @@ func (a *App) retyped(cmd *cobra.Command) string {
 		if manifest.CleanLine(word) != word {
 			return ""
 		}
-		line[i] = manifest.ShellQuote(word)
+		line[i] = shellQuote(word)
 	}
 	return strings.Join(line, " ")
 }

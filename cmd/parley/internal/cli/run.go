@@ -236,7 +236,7 @@ func compileJQ(expr string) (*gojq.Code, error) {
 }
 
 func jqError(option, expr string, err error) *host.Error {
-	return host.Errorf(host.InvalidArgs, "%s%s: %s", option, manifest.ShellQuote(manifest.CleanLine(expr)), manifest.CleanLine(err.Error()))
+	return host.Errorf(host.InvalidArgs, "%s%s: %s", option, shellQuote(manifest.CleanLine(expr)), manifest.CleanLine(err.Error()))
 }
 
 func filter(code *gojq.Code, expr string, data json.RawMessage) ([]any, error) {

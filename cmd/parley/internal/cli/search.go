@@ -196,18 +196,18 @@ func (a *App) searchNext(f *searchFlags, text string, data *host.SearchAnswer) [
 			next = append(next, a.command(*data.Open))
 		}
 	} else if f.plugin != "" {
-		next = append(next, "parley "+manifest.ShellQuote(f.plugin)+" --list")
+		next = append(next, "parley "+shellQuote(f.plugin)+" --list")
 	} else {
 		next = append(next, "parley --list")
 	}
 	if data.Total > len(data.Results) && len(data.Results) < maxLimit {
-		more := "parley search " + manifest.ShellQuote(manifest.CleanLine(text))
+		more := "parley search " + shellQuote(manifest.CleanLine(text))
 		for _, o := range [][2]string{
 			{"plugin", f.plugin}, {"group", f.group}, {"effect", f.effect},
 			{"category", f.category}, {"kind", f.kind}, {"detail", f.detail},
 		} {
 			if o[1] != "" && o[1] != searchDefaults[o[0]] {
-				more += " --" + o[0] + " " + manifest.ShellQuote(manifest.CleanLine(o[1]))
+				more += " --" + o[0] + " " + shellQuote(manifest.CleanLine(o[1]))
 			}
 		}
 		next = append(next, fmt.Sprintf("%s --limit %d", more, min(data.Total, maxLimit)))

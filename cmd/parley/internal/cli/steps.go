@@ -50,7 +50,14 @@ func (a *App) command(s host.Step) string {
 			words = append(words, "--search", quoteWord(s.Query))
 		}
 	case host.OpSystem:
-		return manifest.CleanLine(strings.Join(s.Args, " "))
+		if len(s.Args) == 1 { // a whole command line
+			return manifest.CleanLine(s.Args[0])
+		}
+		quoted := make([]string, len(s.Args))
+		for i, arg := range s.Args {
+			quoted[i] = quoteWord(arg)
+		}
+		return strings.Join(quoted, " ")
 	case host.OpHelp:
 		if len(s.Args) == 0 {
 			return "parley --help"

@@ -65,6 +65,7 @@ func TestCommand(t *testing.T) {
 		{host.OperatorStep(host.OpPolicyGrant, "x", "fs:ro:/srv/a b=/data"), "parley policy grant x 'fs:ro:/srv/a b=/data'"},
 		{host.OperatorStep(host.OpHelp, "plugin build"), "parley help plugin build"},
 		{host.OperatorStep(host.OpSystem, "apt-get install chromium"), "apt-get install chromium"},
+		{host.OperatorStep(host.OpSystem, "mv", "/srv/a b", "/srv/c"), "mv '/srv/a b' /srv/c"},
 	} {
 		if got := a.command(c.step); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.step, got, c.want)
