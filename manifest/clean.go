@@ -225,3 +225,11 @@ func quote(s string) []byte {
 	}
 	return quoted
 }
+
+// Plural returns a number with its noun: "1 tool", "2 tools".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

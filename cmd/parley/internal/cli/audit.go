@@ -84,18 +84,18 @@ func codes() (names []string) {
 // note records an operator's change. The change has been made by then, so a log that cannot be written is
 // only reported.
 func (a *App) note(op, subject string, details ...string) {
-	if err := a.audit().Note(op, subject, details...); err != nil {
+	if err := a.deps.AuditLog().Note(op, subject, details...); err != nil {
 		a.notice(err.Error())
 	}
 }
 
 func (a *App) auditHead() error {
-	head, err := a.audit().Head()
+	head, err := a.deps.AuditLog().Head()
 	if err != nil {
 		return unreadable(err)
 	}
 	if head.Seq == 0 {
-		return host.Errorf(host.NotFound, "the audit log %s has no records yet", a.audit().Dir()).
+		return host.Errorf(host.NotFound, "the audit log %s has no records yet", a.deps.AuditLog().Dir()).
 			WithNext("parley text hash hello")
 	}
 	return a.answer(head, []string{"parley audit verify --head " + head.Hash}, func(w io.Writer) { fmt.Fprintln(w, head) })
@@ -116,7 +116,7 @@ func (a *App) verifyAudit(anchor string, anchored bool) error {
 		return host.Errorf(host.InvalidArgs, "--head is empty; expected the output of parley audit head").
 			WithNext("parley audit head")
 	}
-	log := a.audit()
+	log := a.deps.AuditLog()
 	r, err := log.Verify(anchor)
 	if err != nil {
 		return unreadable(err)
@@ -168,7 +168,7 @@ func (a *App) showAudit(f *auditFlags) error {
 	begun := map[string]audit.Record{}
 	var records []audit.Record
 	total := 0
-	damaged, err := a.audit().Read(func(r audit.Record) error {
+	damaged, err := a.deps.AuditLog().Read(func(r audit.Record) error {
 		if r.Op == "call" {
 			delete(begun, r.Call)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -50,7 +51,7 @@ type batchLine struct {
 
 type batchAnswer struct {
 	ID json.RawMessage `json:"id"`
-	*envelope
+	*command.Envelope
 }
 
 // results are the data of the calls that succeeded, by id: read when something refers to them.
@@ -66,11 +67,11 @@ func (a *App) batch(ctx context.Context, path string, goOn bool) error {
 		defer file.Close()
 		input = file
 	}
-	h, err := a.host(ctx)
+	h, err := a.deps.Host(ctx)
 	if err != nil {
 		return err
 	}
-	cfg, err := a.settings()
+	cfg, err := a.deps.Settings()
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 }
 
 // batchCall runs a line and prints its answer. The error says that it could not be printed.
-func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text []byte, number int, earlier results) (*host.Answer, error) {
+func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *command.Settings, text []byte, number int, earlier results) (*host.Answer, error) {
 	id := json.RawMessage(strconv.Itoa(number))
 	refuse := func(err error) (*host.Answer, error) {
 		e := host.AsError(err)
@@ -161,7 +162,7 @@ func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text [
 	if err != nil {
 		return refuse(err)
 	}
-	options = cfg.complete(options)
+	options = cfg.Complete(options)
 	var unprinted error
 	answer, _ := h.Call(ctx, host.Call{
 		Name: line.Tool, Params: params, Caller: "cli", Session: a.Env("PARLEY_SESSION"), Options: options,
@@ -176,8 +177,8 @@ func (a *App) batchCall(ctx context.Context, h *host.Host, cfg *settings, text [
 
 // printLine prints the answer to a line.
 func (a *App) printLine(id json.RawMessage, answer *host.Answer) error {
-	env := a.envelopeOf(answer)
-	if a.debug {
+	env := a.deps.Envelope(answer)
+	if a.deps.Debugging {
 		env.Debug, a.lines = a.lines, nil
 	}
 	raw, err := manifest.Marshal(batchAnswer{id, env})

@@ -70,7 +70,7 @@ func TestWaitingForInputEndsWithASignal(t *testing.T) {
 					}
 					return ""
 				}}, nil)
-				defer app.close()
+				defer app.deps.Close()
 				ctx, signal := context.WithCancelCause(t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- command(ctx, app) }()

@@ -92,7 +92,7 @@ func TestDescribeBudget(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				raw, err := manifest.Marshal(describedTool{app.withCommands(docs.ToolDocs), app.next(docs.Next, nil)})
+				raw, err := manifest.Marshal(app.deps.Described(docs))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -47,7 +48,7 @@ func Main(args []string, streams *Streams) (code int) {
 	ctx, stop := signalContext()
 	defer stop()
 	app := newApp(streams, args)
-	defer app.close()
+	defer app.deps.Close()
 	// What a library says beside its results, foreign words among them, is for whoever looks for a fault.
 	log.SetFlags(0)
 	log.SetOutput(lines(func(line string) { app.debugf("%s", manifest.CleanLine(line)) }))
@@ -163,37 +164,48 @@ func awaitOrAbandon[T any](ctx context.Context, waits func() (T, error)) (T, err
 	}
 }
 
-// App is one run of the command line: its streams, its global flags, and its dependencies, made when first used.
+// App is one run of the command line: its streams, its global options and the dependencies of its commands.
 type App struct {
 	*Streams
-	deps
+	deps    *command.Deps
 	args    []string // the command line, as given
 	json    bool
-	debug   bool
-	live    bool
-	liveOf  string // the browser that --live means; "": the configured one
-	loads   []string
+	full    bool     // --help with all options
+	helpErr error    // what failed while printing help
 	lines   []string // debug lines
-	notices []string // things said once, beside the answer
+	notices []string // what was said beside the result, with --json
+}
+
+// runFunc runs a command with the options that its flags and words gave. Tests of a command's flags pass their own.
+type runFunc[O any] func(ctx context.Context, opts *O) error
+
+// or returns run, or the command's own function if run is nil.
+func (run runFunc[O]) or(own runFunc[O]) runFunc[O] {
+	if run == nil {
+		return own
+	}
+	return run
 }
 
 func newApp(streams *Streams, args []string) *App {
 	app := &App{Streams: streams, args: args}
-	app.deps.app = app
+	app.deps = &command.Deps{
+		Env: streams.Env, Command: app.command, Notice: app.notice, Debug: app.debugf, Confirm: confirmOnTerminal,
+	}
 	// Flags may be wrong before they are all read, and then the error must already have its form.
 	for _, a := range args {
 		if a == "--" {
 			break
 		}
 		app.json = app.json || a == "--json" || a == "--json=true"
-		app.debug = app.debug || a == "--debug" || a == "--debug=true"
+		app.deps.Debugging = app.deps.Debugging || a == "--debug" || a == "--debug=true"
 	}
 	return app
 }
 
 // debugf keeps a line for --debug. With --json it goes into the answer, else to stderr at once.
 func (a *App) debugf(format string, args ...any) {
-	if !a.debug {
+	if !a.deps.Debugging {
 		return
 	}
 	line := manifest.CleanLine(fmt.Sprintf(format, args...))
@@ -220,10 +232,10 @@ func (a *App) answer(data any, next []string, text func(w io.Writer)) error {
 	if err != nil {
 		return err
 	}
-	return a.envelope(&envelope{OK: true, Data: raw, Warnings: []string{}, Next: append([]string{}, next...)}, text)
+	return a.envelope(&command.Envelope{OK: true, Data: raw, Warnings: []string{}, Next: append([]string{}, next...)}, text)
 }
 
-func (a *App) envelope(env *envelope, text func(w io.Writer)) error {
+func (a *App) envelope(env *command.Envelope, text func(w io.Writer)) error {
 	if a.json {
 		env.Warnings = append(append([]string{}, env.Warnings...), a.notices...)
 		env.Debug = a.lines
@@ -268,12 +280,12 @@ func writeError(err error) error {
 // fail prints an error and returns the exit code that it ends with.
 func (a *App) fail(err error) int {
 	e := host.AsError(err)
-	next := a.next(e.Steps, e.Next)
+	next := a.deps.Next(e.Steps, e.Next)
 	if len(next) == 0 {
 		next = a.nextFor(e.Code) // no error leaves its reader without a next step
 	}
 	if a.json {
-		env := &envelope{Error: a.errorObject(e), Warnings: []string{}}
+		env := &command.Envelope{Error: a.deps.ErrorObject(e), Warnings: []string{}}
 		var f *failure
 		if errors.As(err, &f) {
 			env = f.envelope
@@ -321,14 +333,14 @@ func (a *App) nextFor(code host.Code) []string {
 // failure is the error of a call, with the envelope that says which call it was.
 type failure struct {
 	err      *host.Error
-	envelope *envelope
+	envelope *command.Envelope
 }
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
 // failed is the error of a call that has failed.
-func (a *App) failed(answer *host.Answer) error { return &failure{answer.Err, a.envelopeOf(answer)} }
+func (a *App) failed(answer *host.Answer) error { return &failure{answer.Err, a.deps.Envelope(answer)} }
 
 // writeErrorText prints an error for people: what, what was meant, what to type next.
 func writeErrorText(a *App, e *host.Error, next []string) {
@@ -359,7 +371,7 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 	}
 	if e.Docs != nil {
 		fmt.Fprintln(w, "Detailed parameter documentation:")
-		a.docsText(w, a.withCommands(e.Docs.ToolDocs))
+		a.docsText(w, a.deps.WithCommands(e.Docs.ToolDocs))
 	}
 	for i, s := range e.DidYouMean {
 		label := "Did you mean:"

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}
@@ -37,30 +37,14 @@ func newCompletion(app *App) *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(app.Out)
 			}
-			return unknownValue("SHELL", args[0], shells)
+			return command.UnknownValue("SHELL", args[0], shells)
 		},
 	}
 }
 
-// unknownValue is the error of a word that must be one of a few.
-func unknownValue(option, given string, allowed []string) *host.Error {
-	given = manifest.CleanLine(given)
-	name := option
-	if strings.ToLower(option) == option {
-		name = "--" + option
-	}
-	expected := "one of " + strings.Join(allowed, ", ")
-	e := host.Errorf(host.InvalidArgs, "%s: %q is not %s", name, given, expected)
-	e.Details = []host.Detail{{Parameter: name, Keyword: "enum", Provided: given, Expected: expected}}
-	for _, n := range schema.Nearest(given, allowed, 3) {
-		e.DidYouMean = append(e.DidYouMean, host.NearName(n))
-	}
-	return e
-}
-
 // completeNames completes plugins first, then the groups and tools of the one that was named.
 func (a *App) completeNames(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	catalog, err := a.catalog()
+	catalog, err := a.deps.Catalog()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -149,7 +133,7 @@ func (a *App) completeParam(cmd *cobra.Command, args []string, typed string) ([]
 
 // completedTool returns the tool that the words before the completed one name, nil if none, and the words after it.
 func (a *App) completedTool(cmd *cobra.Command, args []string) (*manifest.Tool, []string) {
-	catalog, err := a.catalog()
+	catalog, err := a.deps.Catalog()
 	if err != nil || len(args) == 0 {
 		return nil, nil
 	}
@@ -188,14 +172,14 @@ const targetsWait = 500 * time.Millisecond
 // completeTargets completes the targets of the open browser: each by its id, and by its URL if no other has the same.
 // It starts no browser and reports no error. It is not a call: no policy is asked and nothing is recorded.
 func (a *App) completeTargets(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	s, err := a.settings()
+	s, err := a.deps.Settings()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	browser, _ := cmd.Flags().GetString("browser")
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
-	result, err := a.open().Chrome().Invoke(ctx, &host.Request{
+	result, err := a.deps.Parley().Chrome().Invoke(ctx, &host.Request{
 		Tool: "targets", Params: json.RawMessage("{}"), Caller: "cli",
 		Options: host.Options{Browser: cmp.Or(browser, s.Browser)},
 	})

@@ -13,7 +13,7 @@ func (a *App) describe(ctx context.Context, h *host.Host, name string, tier int)
 	if err != nil {
 		return err
 	}
-	doc := describedTool{a.withCommands(docs.ToolDocs), a.next(docs.Next, nil)}
+	doc := a.deps.Described(docs)
 	if a.OutTTY && !a.json {
 		return a.write(func(w io.Writer) { a.page(w).docs(doc.ToolDocs, doc.Next) })
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/docs"
 	"github.com/parley-tools/parley/host/mcp"
@@ -57,7 +58,7 @@ func newDocs(app *App) *cobra.Command {
 			case format == "":
 				return host.Errorf(host.InvalidArgs, "parley docs export needs --format, one of %s", strings.Join(docs.Formats(), ", ")).WithNext("parley docs export --format mcp")
 			case !slices.Contains(docs.Formats(), format):
-				return unknownValue("format", format, docs.Formats()).WithNext("parley docs export --format mcp")
+				return command.UnknownValue("format", format, docs.Formats()).WithNext("parley docs export --format mcp")
 			case cmd.Flags().Changed("out") && out == "":
 				return host.Errorf(host.InvalidArgs, "--out needs the name of a folder").WithNext("parley docs export --format skill --out skills")
 			}
@@ -74,11 +75,11 @@ func newDocs(app *App) *cobra.Command {
 // docsSource is the catalog with an MCP server of its own, that records nothing: what is looked up to be counted was used by nobody. It
 // is to be closed.
 func (a *App) docsSource(ctx context.Context) (source *docs.Source, closed func(), err error) {
-	s, err := a.settings()
+	s, err := a.deps.Settings()
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := a.host(ctx)
+	h, err := a.deps.Host(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,14 +108,14 @@ func (a *App) docsSource(ctx context.Context) (source *docs.Source, closed func(
 		}
 	}
 	return &docs.Source{
-		Host: quiet, Modes: mcp.Modes(), Request: ask, ListedName: mcp.ListedName, Command: a.command,
+		Host: quiet, Modes: mcp.Modes(), Request: ask, ListedName: mcp.ListedName, Command: a.deps.Command,
 		Instructions: server.Instructions(),
 	}, closed, nil
 }
 
 func (a *App) docsAudit(ctx context.Context, mode string, names []string) error {
 	if mode != "" && !slices.Contains(mcp.Modes(), mode) {
-		return unknownValue("mode", mode, mcp.Modes()).WithNext("parley docs audit --mode " + mcp.Minimal)
+		return command.UnknownValue("mode", mode, mcp.Modes()).WithNext("parley docs audit --mode " + mcp.Minimal)
 	}
 	source, closed, err := a.docsSource(ctx)
 	if err != nil {
@@ -157,7 +158,7 @@ func (a *App) auditDocsText(w io.Writer, d *docs.Audit, each bool) {
 }
 
 func (a *App) docsCoverage() error {
-	catalog, err := a.catalog()
+	catalog, err := a.deps.Catalog()
 	if err != nil {
 		return err
 	}

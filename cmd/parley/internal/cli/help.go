@@ -92,7 +92,7 @@ func newHelp(app *App) *cobra.Command {
 // helpAbout prints how what words after parley name is used: a plugin, a group, a tool, an event or a type. With --json
 // it is the list or the documentation.
 func (a *App) helpAbout(ctx context.Context, root *cobra.Command, words []string) error {
-	h, err := a.host(ctx)
+	h, err := a.deps.Host(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (a *App) helpAbout(ctx context.Context, root *cobra.Command, words []string
 		if err != nil {
 			return err
 		}
-		doc := describedTool{a.withCommands(docs.ToolDocs), a.next(docs.Next, nil)}
+		doc := a.deps.Described(docs)
 		if a.json {
 			return a.document(doc)
 		}

@@ -54,7 +54,7 @@ type tutorialLine struct {
 }
 
 func (a *App) listTutorials(ctx context.Context) error {
-	h, err := a.host(ctx)
+	h, err := a.deps.Host(ctx)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (a *App) listTutorials(ctx context.Context) error {
 
 // learn shows which steps of a plugin's tutorial are done, and which is next.
 func (a *App) learn(ctx context.Context, plugin string) error {
-	h, err := a.host(ctx)
+	h, err := a.deps.Host(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (a *App) learn(ctx context.Context, plugin string) error {
 		}
 	}
 	if progress.Finished {
-		next = append(next, a.command(at.ListStep()), "parley learn")
+		next = append(next, a.deps.Command(at.ListStep()), "parley learn")
 	} else {
 		next = append(next, "parley learn "+at.Plugin)
 	}
@@ -155,7 +155,7 @@ func learnText(w io.Writer, p *learn.Progress, next []string) {
 
 // events returns what this session did; without a session, what was done without one.
 func (a *App) events() ([]learn.Event, error) {
-	s, err := a.settings()
+	s, err := a.deps.Settings()
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (a *App) events() ([]learn.Event, error) {
 	session := a.Env("PARLEY_SESSION")
 	var events []learn.Event
 	recent := trace.Filter{Since: time.Now().Add(-learnSince), Session: session}
-	for r, err := range trace.Read(filepath.Join(a.dirs().State, "traces"), recent) {
+	for r, err := range trace.Read(filepath.Join(a.deps.Dirs().State, "traces"), recent) {
 		if err != nil {
 			return nil, host.Errorf(host.Unavailable, "the traces cannot be read: %s", manifest.CleanLine(err.Error())).
 				WithNext("parley doctor")

@@ -31,7 +31,7 @@ func newList(app *App) *cobra.Command {
 
 // listPlugins is the first level: every plugin, one line each.
 func (a *App) listPlugins() error {
-	catalog, err := a.catalog()
+	catalog, err := a.deps.Catalog()
 	if err != nil {
 		return err
 	}
@@ -315,9 +315,4 @@ func fit(s string, width int) string {
 	return strings.TrimRight(cut, " ,.;:") + "…"
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func plural(n int, noun string) string { return manifest.Plural(n, noun) }

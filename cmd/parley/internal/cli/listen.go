@@ -29,7 +29,7 @@ const (
 
 // listen streams a plugin's events to stdout, one JSON line each; the last line says why it ended.
 func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *callFlags) error {
-	cfg, err := a.settings()
+	cfg, err := a.deps.Settings()
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (a *App) listen(ctx context.Context, h *host.Host, at host.Address, f *call
 		return a.failed(answer)
 	}
 	if options.DryRun {
-		return a.envelope(a.envelopeOf(answer), nil)
+		return a.envelope(a.deps.Envelope(answer), nil)
 	}
 	if listening {
 		if !await(triggered, triggerGrace) {

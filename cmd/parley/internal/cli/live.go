@@ -13,14 +13,14 @@ import (
 
 // diff says what the protocol of a browser has that the embedded one has not, and the other way round.
 func (a *App) diff(ctx context.Context, at host.Address, browser string) error {
-	if at.Provider != host.Provider(a.open().Chrome()) || at.Group != "" || at.Tool != nil || at.Entry != nil {
+	if at.Provider != host.Provider(a.deps.Parley().Chrome()) || at.Group != "" || at.Tool != nil || at.Entry != nil {
 		return host.Errorf(host.InvalidArgs, "--diff compares versions of a protocol, and %s has none", at.Name()).WithNext("parley cdp --diff")
 	}
-	s, err := a.settings()
+	s, err := a.deps.Settings()
 	if err != nil {
 		return err
 	}
-	d, err := a.open().Chrome().Diff(ctx, cmp.Or(browser, s.Browser))
+	d, err := a.deps.Parley().Chrome().Diff(ctx, cmp.Or(browser, s.Browser))
 	if err != nil {
 		return err
 	}

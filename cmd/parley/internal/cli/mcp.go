@@ -72,7 +72,7 @@ func flagText(set bool) string {
 
 // newMCPServer makes a server over the same host as every command has, which asks the client to confirm calls.
 func (a *App) newMCPServer(ctx context.Context, f *mcpFlags) (*mcp.Server, error) {
-	s, err := a.settings()
+	s, err := a.deps.Settings()
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +82,11 @@ func (a *App) newMCPServer(ctx context.Context, f *mcpFlags) (*mcp.Server, error
 		}
 		s.DocMode = f.docs
 	}
-	a.approver = mcp.Confirm
-	if _, err := a.host(ctx); err != nil {
+	a.deps.Confirm = mcp.Confirm
+	if _, err := a.deps.Host(ctx); err != nil {
 		return nil, err
 	}
-	return a.open().MCP(mcp.Config{Mode: s.DocMode, Pinned: s.Pinned, Options: s.complete})
+	return a.deps.Parley().MCP(mcp.Config{Mode: s.DocMode, Pinned: s.Pinned, Options: s.Complete})
 }
 
 // stopped returns how a server ended: a signal ends it, which nothing else has reported.

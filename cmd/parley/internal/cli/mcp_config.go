@@ -19,6 +19,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/manifest"
@@ -89,7 +90,7 @@ func newMCPConfig(app *App) *cobra.Command {
 			case client == "":
 				return host.Errorf(host.InvalidArgs, "parley mcp config needs --client, one of %s", strings.Join(names, ", ")).WithNext("parley mcp config --client claude-code")
 			case i < 0:
-				return unknownValue("client", client, names)
+				return command.UnknownValue("client", client, names)
 			}
 			if docs != "" {
 				if err := mcp.CheckMode(docs); err != nil {

@@ -28,7 +28,7 @@ func newPlugin(app *App) *cobra.Command {
 		Short:   "Remove an installed plugin",
 		Example: "parley plugin remove hello",
 		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			entries, err := app.store().List()
+			entries, err := app.deps.Store().List()
 			var found []string
 			for _, e := range entries {
 				if err == nil && len(args) == 0 && strings.HasPrefix(e.Name, typed) {
@@ -100,11 +100,11 @@ func installedOf(info host.Info, from string, m *manifest.Manifest) installed {
 }
 
 func (a *App) listInstalled() error {
-	catalog, err := a.catalog()
+	catalog, err := a.deps.Catalog()
 	if err != nil {
 		return err
 	}
-	entries, err := a.store().List()
+	entries, err := a.deps.Store().List()
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (a *App) listed(info host.Info, entries []wasm.Entry, m *manifest.Manifest)
 }
 
 func (a *App) showPlugin(name string) error {
-	catalog, err := a.catalog()
+	catalog, err := a.deps.Catalog()
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (a *App) showPlugin(name string) error {
 	if err != nil {
 		return err
 	}
-	entries, err := a.store().List()
+	entries, err := a.deps.Store().List()
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (a *App) remove(name string) error {
 	if strings.EqualFold(name, cdp.Name) {
 		return host.Errorf(host.InvalidArgs, "%s is built in and cannot be removed", cdp.Name)
 	}
-	removed, err := a.open().Remove(name)
+	removed, err := a.deps.Parley().Remove(name)
 	if err != nil {
 		return err
 	}

@@ -256,7 +256,7 @@ func (a *App) extractSDK() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	parent := filepath.Join(a.dirs().Data, "sdk")
+	parent := filepath.Join(a.deps.Dirs().Data, "sdk")
 	root := filepath.Join(parent, "go-"+parley.Version)
 	sum := hex.EncodeToString(hash.Sum(nil))
 	const mark = ".sha256" // of a copy that is whole

@@ -29,7 +29,7 @@ func newPluginCheck(app *App) *cobra.Command {
 // checkPlugin looks for each task phrase among all that is installed; a phrase that does not find its own tool is an error,
 // so that an author's CI notices.
 func (a *App) checkPlugin(ctx context.Context, name string) error {
-	h, err := a.host(ctx)
+	h, err := a.deps.Host(ctx)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func newPluginInstall(app *App) *cobra.Command {
 const shortDiff = 20
 
 func (a *App) install(ctx context.Context, path string, f *installFlags) error {
-	prepared, err := a.open().PrepareInstall(ctx, path, parley.InstallOptions{Signature: f.signature, Downgrade: f.downgrade})
+	prepared, err := a.deps.Parley().PrepareInstall(ctx, path, parley.InstallOptions{Signature: f.signature, Downgrade: f.downgrade})
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (a *App) install(ctx context.Context, path string, f *installFlags) error {
 	data := installedOf(c.Source().Info, c.Path, c.Manifest)
 	data.Signer = &prepared.Signer
 	a.compareWith(&data, prepared.Replaces, c)
-	rules, err := a.policy()
+	rules, err := a.deps.Policy()
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (a *App) compareWith(data *installed, before *wasm.Entry, c *wasm.Candidate
 		return
 	}
 	data.Replaced, data.Rebuilt = before.Version, before.Version == c.Manifest.Version
-	old, ok := a.store().Approved(before.Digest)
+	old, ok := a.deps.Store().Approved(before.Digest)
 	if !ok {
 		return
 	}

@@ -158,7 +158,7 @@ func (a *App) verify(word, key, sigFile string) error {
 		}
 		c.Signer = string(wanted)
 	}
-	signer, err := a.open().VerifySignature(c)
+	signer, err := a.deps.Parley().VerifySignature(c)
 	switch {
 	case err != nil:
 		return err
@@ -193,10 +193,10 @@ func (a *App) fileOrInstalled(word string) (*wasm.Candidate, error) {
 	if _, err := os.Stat(word); err == nil {
 		return wasm.ReadCandidate(word, parley.Version)
 	}
-	if entry, err := a.store().Find(word); err == nil {
-		return a.store().Open(entry)
+	if entry, err := a.deps.Store().Find(word); err == nil {
+		return a.deps.Store().Open(entry)
 	}
-	catalog, err := a.catalog()
+	catalog, err := a.deps.Catalog()
 	if err != nil {
 		return nil, err
 	}

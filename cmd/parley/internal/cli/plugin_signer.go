@@ -33,7 +33,7 @@ func trustCommands(s parley.Signer) []string {
 
 // installedSigner is what the lock file says of a signature.
 func (a *App) installedSigner(e wasm.Entry) *parley.Signer {
-	signer, err := a.open().InstalledSigner(e)
+	signer, err := a.deps.Parley().InstalledSigner(e)
 	if err != nil {
 		a.notice("no key counts as trusted: " + err.Error())
 	}

@@ -48,7 +48,7 @@ func newPluginTrust(app *App) *cobra.Command {
 }
 
 func (a *App) listTrusted() error {
-	keys, err := a.open().Trust().Keys()
+	keys, err := a.deps.Parley().Trust().Keys()
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (a *App) listTrusted() error {
 		File  string                 `json:"file"`
 		Keys  []signature.TrustedKey `json:"keys"`
 		Total int                    `json:"total"`
-	}{a.open().Trust().Path, append([]signature.TrustedKey{}, keys...), len(keys)}
+	}{a.deps.Parley().Trust().Path, append([]signature.TrustedKey{}, keys...), len(keys)}
 	return a.answer(data, []string{"parley plugin trust --help"}, func(w io.Writer) {
 		if len(keys) == 0 {
 			fmt.Fprintln(w, "No key is trusted.")
@@ -69,11 +69,11 @@ func (a *App) listTrusted() error {
 
 // changeTrust writes the list of trusted keys after a person at the terminal has seen the change and said yes.
 func (a *App) changeTrust(ctx context.Context, prepare func(*signature.Trust) (signature.Change, error), yes bool) error {
-	rules, err := a.policy()
+	rules, err := a.deps.Policy()
 	if err != nil {
 		return err
 	}
-	change, err := prepare(a.open().Trust())
+	change, err := prepare(a.deps.Parley().Trust())
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *App) changeTrust(ctx context.Context, prepare func(*signature.Trust) (s
 	if err := a.approve(ctx, rules, text, "Write this?", yes); err != nil {
 		return err
 	}
-	if err := a.open().Trust().Write(change); err != nil {
+	if err := a.deps.Parley().Trust().Write(change); err != nil {
 		return err
 	}
 	verb, did := "Trusted", "added"
@@ -115,7 +115,7 @@ func (a *App) changeTrust(ctx context.Context, prepare func(*signature.Trust) (s
 
 // signedWith lists the installed plugins that the lock file says are signed with a key.
 func (a *App) signedWith(key signature.Key) ([]string, error) {
-	entries, err := a.store().List()
+	entries, err := a.deps.Store().List()
 	var names []string
 	for _, e := range entries {
 		if e.Signer == string(key) {

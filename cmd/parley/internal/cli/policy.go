@@ -69,7 +69,7 @@ func newPolicy(app *App) *cobra.Command {
 }
 
 func (a *App) checkPolicyFiles() error {
-	rules, err := a.policy()
+	rules, err := a.deps.Policy()
 	if err != nil {
 		return err
 	}
@@ -88,11 +88,11 @@ func (a *App) checkPolicyFiles() error {
 }
 
 func (a *App) explainPolicy(name string) error {
-	rules, err := a.policy()
+	rules, err := a.deps.Policy()
 	if err != nil {
 		return err
 	}
-	catalog, err := a.catalog()
+	catalog, err := a.deps.Catalog()
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (a *App) explainPolicy(name string) error {
 	x := rules.Explain(at.Provider.Info(), m, tool)
 	for i, r := range x.Rights {
 		if r.Grantable != "" {
-			x.Rights[i].Next = a.command(host.OperatorStep(host.OpPolicyGrant, x.Plugin, r.Grantable))
+			x.Rights[i].Next = a.deps.Command(host.OperatorStep(host.OpPolicyGrant, x.Plugin, r.Grantable))
 		}
 	}
 	next := []string{}
@@ -128,7 +128,7 @@ func (a *App) explainPolicy(name string) error {
 
 // changeGrants writes grants.toml after a person at the terminal has seen the change and said yes.
 func (a *App) changeGrants(ctx context.Context, name string, rights []string, give, yes bool) error {
-	rules, err := a.policy()
+	rules, err := a.deps.Policy()
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (a *App) changeGrants(ctx context.Context, name string, rights []string, gi
 	edit := policy.Edit{}
 	var to host.Provider
 	if give {
-		catalog, err := a.catalog()
+		catalog, err := a.deps.Catalog()
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (a *App) changeGrants(ctx context.Context, name string, rights []string, gi
 	if err := a.approve(ctx, rules, edit.Diff(), "Write this?", yes); err != nil {
 		return err
 	}
-	if err := a.open().WriteGrants(edit); err != nil {
+	if err := a.deps.Parley().WriteGrants(edit); err != nil {
 		return err
 	}
 	if to != nil {

@@ -16,7 +16,7 @@ func (a *App) retyped(cmd *cobra.Command) string {
 	if len(words) == 0 || cmd.HasParent() && cmd.Name() != "call" {
 		return ""
 	}
-	catalog, err := a.catalog()
+	catalog, err := a.deps.Catalog()
 	if err != nil {
 		return ""
 	}

@@ -36,7 +36,7 @@ func newRoot(app *App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case flags.version && len(args) == 0:
-				return app.printVersion()
+				return runVersion(cmd.Context(), &versionOptions{app: app})
 			case len(args) > 0:
 				return app.dispatch(cmd, args, flags)
 			}
@@ -67,15 +67,15 @@ func newRoot(app *App) *cobra.Command {
 	_ = root.Flags().MarkHidden("version") // the command of that name is the documented form
 	root.Flags().BoolVar(&app.full, "full", false, "with --help: all commands with all options")
 	root.PersistentFlags().BoolVar(&app.json, "json", app.json, "answer in JSON")
-	root.PersistentFlags().BoolVar(&app.debug, "debug", app.debug, "say what is done and why")
-	root.PersistentFlags().BoolVar(&app.live, "live", false, "take the protocol of the browser that runs")
-	root.PersistentFlags().StringArrayVar(&app.loads, "load", nil, "add a plugin FILE.wasm for this command")
+	root.PersistentFlags().BoolVar(&app.deps.Debugging, "debug", app.deps.Debugging, "say what is done and why")
+	root.PersistentFlags().BoolVar(&app.deps.Live, "live", false, "take the protocol of the browser that runs")
+	root.PersistentFlags().StringArrayVar(&app.deps.Plugins, "load", nil, "add a plugin FILE.wasm for this command")
 	root.PersistentFlags().BoolP("help", "h", false, "explain a command")
 	root.Flags().SortFlags = false
 
 	root.AddCommand(
-		newSearch(app), newCall(app), newBatch(app), newPlugin(app), newPolicy(app), newAudit(app), newSecret(app), newConfig(app), newMCP(app), newDocs(app), newLearn(app), newDoctor(app),
-		newList(app), newHelp(app), newVersion(app), newCompletion(app),
+		newSearch(app), newCall(app), newBatch(app), newPlugin(app), newPolicy(app), newAudit(app), newSecret(app), newConfig(app), newMCP(app), newDocs(app), newLearn(app), newDoctor(app, nil),
+		newList(app), newHelp(app), newVersion(app, nil), newCompletion(app),
 	)
 	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
@@ -93,8 +93,8 @@ func newRoot(app *App) *cobra.Command {
 
 // dispatch runs what the words after parley name: a plugin, a group, a tool, an event or a type.
 func (a *App) dispatch(cmd *cobra.Command, words []string, f *callFlags) error {
-	a.liveOf = f.browser
-	h, err := a.host(cmd.Context())
+	a.deps.LiveBrowser = f.browser
+	h, err := a.deps.Host(cmd.Context())
 	if err != nil {
 		return err
 	}

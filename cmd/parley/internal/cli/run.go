@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -78,12 +79,12 @@ func (f *callFlags) addStream(set *pflag.FlagSet) {
 	set.StringVar(&f.trigger, "trigger", "", "with --listen: call TOOL [JSON] once listening")
 }
 
-func (f *callFlags) options(cfg *settings) (host.Options, error) {
+func (f *callFlags) options(cfg *command.Settings) (host.Options, error) {
 	o := host.Options{
 		Timeout: f.timeout, MaxBytes: f.maxBytes, Browser: f.browser, Target: f.target,
 		DryRun: f.dryRun, SendAnyway: f.sendAnyway, OnDialog: f.onDialog, Isolate: f.isolate,
 	}
-	return cfg.complete(o), o.Check()
+	return cfg.Complete(o), o.Check()
 }
 
 func newCall(app *App) *cobra.Command {
@@ -97,8 +98,8 @@ func newCall(app *App) *cobra.Command {
 			if len(args) == 0 {
 				return missingWord("call", "NAME", "parley call text.hash --param text=hello")
 			}
-			app.liveOf = flags.browser
-			h, err := app.host(cmd.Context())
+			app.deps.LiveBrowser = flags.browser
+			h, err := app.deps.Host(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -131,7 +132,7 @@ func (a *App) runUnknown(ctx context.Context, h *host.Host, name string) error {
 
 // run makes a call from the command line and prints what comes of it.
 func (a *App) run(ctx context.Context, h *host.Host, at host.Address, words []string, f *callFlags) error {
-	cfg, err := a.settings()
+	cfg, err := a.deps.Settings()
 	if err != nil {
 		return err
 	}
@@ -176,7 +177,7 @@ func (a *App) run(ctx context.Context, h *host.Host, at host.Address, words []st
 	if answer.Err != nil {
 		return a.failed(answer)
 	}
-	env := a.envelopeOf(answer)
+	env := a.deps.Envelope(answer)
 	if answer.Cut {
 		env.Warnings = append(env.Warnings, "--out FILE writes the whole result")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -88,7 +89,7 @@ const maxLimit = 1000
 func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 	for _, c := range [][2]string{{"effect", f.effect}, {"kind", f.kind}, {"detail", f.detail}, {"category", f.category}} {
 		if allowed := strings.Fields(searchValues[c[0]]); c[1] != "" && !slices.Contains(allowed, c[1]) {
-			return unknownValue(c[0], c[1], allowed)
+			return command.UnknownValue(c[0], c[1], allowed)
 		}
 	}
 	if f.limit < 1 || f.limit > maxLimit {
@@ -98,7 +99,7 @@ func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 	if manifest.CleanLine(text) == "" {
 		return missingWord("search", "a QUERY", `parley search "take a screenshot"`)
 	}
-	h, err := a.host(ctx)
+	h, err := a.deps.Host(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
 	if err != nil {
 		return err
 	}
-	env := &envelope{OK: true, Warnings: warnings, Next: a.searchNext(f, text, found)}
+	env := &command.Envelope{OK: true, Warnings: warnings, Next: a.searchNext(f, text, found)}
 	if env.Data, err = manifest.Marshal(found); err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 		case !a.OutTTY:
 			fmt.Fprintf(w, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reason(&r))
 		case i < len(data.Docs):
-			p.docs(a.withCommands(data.Docs[i].ToolDocs), nil)
+			p.docs(a.deps.WithCommands(data.Docs[i].ToolDocs), nil)
 			p.text(0, faint, "Found by "+reason(&r))
 		default:
 			fmt.Fprintln(w, p.style(bold, r.Name)+strings.TrimPrefix(wrapped(head, p.width, "    "), r.Name))
@@ -139,7 +140,7 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 			fmt.Fprintf(w, "    %+.3f  %s\n", part.Score, partText(&part))
 		}
 		if !a.OutTTY && i < len(data.Docs) {
-			a.docsText(w, a.withCommands(data.Docs[i].ToolDocs))
+			a.docsText(w, a.deps.WithCommands(data.Docs[i].ToolDocs))
 		}
 		if a.OutTTY {
 			fmt.Fprintln(w)
@@ -158,7 +159,7 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 		fmt.Fprintln(w, p.style(bold, "Next:")+" "+next[0])
 	}
 	if data.Open != nil {
-		fmt.Fprintln(w, p.style(bold, "Before the call:")+" "+a.command(*data.Open))
+		fmt.Fprintln(w, p.style(bold, "Before the call:")+" "+a.deps.Command(*data.Open))
 	}
 }
 
@@ -193,7 +194,7 @@ func (a *App) searchNext(f *searchFlags, text string, data *host.SearchAnswer) [
 		plugin, tool, _ := strings.Cut(data.Results[0].Name, ".")
 		next = append(next, "parley "+plugin+" "+tool+" --describe")
 		if data.Open != nil {
-			next = append(next, a.command(*data.Open))
+			next = append(next, a.deps.Command(*data.Open))
 		}
 	} else if f.plugin != "" {
 		next = append(next, "parley "+shellQuote(f.plugin)+" --list")
@@ -232,7 +233,7 @@ func (a *App) evaluate(ctx context.Context, path string) error {
 		}
 		return e.WithNext(evalLine)
 	}
-	h, err := a.host(ctx)
+	h, err := a.deps.Host(ctx)
 	if err != nil {
 		return err
 	}

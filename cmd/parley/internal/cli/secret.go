@@ -39,7 +39,7 @@ func newSecret(app *App) *cobra.Command {
 		Example: "parley secret remove GITHUB_TOKEN",
 		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			var found []string
-			names, err := app.secretStore().Names()
+			names, err := app.deps.Secrets().Names()
 			for _, name := range names {
 				if err == nil && len(args) == 0 && strings.HasPrefix(name, typed) {
 					found = append(found, name)
@@ -63,7 +63,7 @@ func (a *App) setSecret(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.secretStore().Set(name, value); err != nil {
+	if err := a.deps.Secrets().Set(name, value); err != nil {
 		return err
 	}
 	a.note("secret", name, "set")
@@ -103,7 +103,7 @@ func (a *App) readSecret(ctx context.Context, name string) (string, error) {
 }
 
 func (a *App) listSecrets() error {
-	rules, err := a.policy()
+	rules, err := a.deps.Policy()
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a *App) listSecrets() error {
 }
 
 func (a *App) removeSecret(name string) error {
-	if err := a.secretStore().Remove(name); err != nil {
+	if err := a.deps.Secrets().Remove(name); err != nil {
 		return err
 	}
 	a.note("secret", name, "removed")

@@ -2,24 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
-
-// next renders what to do next: first the steps, then the hints that the command line has added itself.
-func (a *App) next(steps []host.Step, hints []string) []string {
-	commands := []string{}
-	for _, s := range steps {
-		if c := a.command(s); !slices.Contains(commands, c) {
-			commands = append(commands, c)
-		}
-	}
-	return append(commands, hints...)
-}
 
 // command renders a step as a command for a POSIX shell. What the caller must choose stands there in capitals.
 func (a *App) command(s host.Step) string {
@@ -70,7 +58,7 @@ func (a *App) command(s host.Step) string {
 		}
 	}
 	words = append(words, optionWords(s.Options)...)
-	live := s.Options.Live || a.live && plugin == cdp.Name && strings.Contains(local, ".")
+	live := s.Options.Live || a.deps.Live && plugin == cdp.Name && strings.Contains(local, ".")
 	if live && (s.Op == host.OpCall || s.Op == host.OpDescribe || s.Op == host.OpList) {
 		words = append(words, "--live")
 	}
@@ -88,7 +76,7 @@ func (a *App) paramWords(s host.Step) (words []string) {
 	}
 	var positional []string
 	if len(s.Choose) > 0 && len(words) == 0 {
-		if catalog, err := a.catalog(); err == nil {
+		if catalog, err := a.deps.Catalog(); err == nil {
 			if at, err := catalog.Find(s.Tool); err == nil && at.Tool != nil {
 				positional = at.Tool.Positional
 			}

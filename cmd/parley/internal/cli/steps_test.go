@@ -67,7 +67,7 @@ func TestCommand(t *testing.T) {
 		{host.OperatorStep(host.OpSystem, "apt-get install chromium"), "apt-get install chromium"},
 		{host.OperatorStep(host.OpSystem, "mv", "/srv/a b", "/srv/c"), "mv '/srv/a b' /srv/c"},
 	} {
-		if got := a.command(c.step); got != c.want {
+		if got := a.deps.Command(c.step); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.step, got, c.want)
 		}
 	}
@@ -77,7 +77,7 @@ func TestCommand(t *testing.T) {
 	}
 	for _, word := range awkwardWords {
 		params, _ := json.Marshal(map[string]string{"text": word})
-		line := a.command(host.CallStep("text.hash", params))
+		line := a.deps.Command(host.CallStep("text.hash", params))
 		out, err := exec.Command(sh, "-c", "parley() { printf '%s' \"$4\"; }\n"+line).Output()
 		var back map[string]string
 		if err != nil || json.Unmarshal(out, &back) != nil || back["text"] != word {

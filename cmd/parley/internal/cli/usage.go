@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -82,7 +83,7 @@ func (a *App) usageCalls(at host.Address, groups []host.GroupLine, tools []host.
 			continue
 		}
 		if t, err := at.Provider.Tool(line.Name); err == nil && len(t.Examples) > 0 && t.Examples[0].ExitCode == 0 {
-			calls = append(calls, a.command(host.CallStep(at.Plugin+"."+t.Name, t.Examples[0].Params)))
+			calls = append(calls, a.deps.Command(host.CallStep(at.Plugin+"."+t.Name, t.Examples[0].Params)))
 		}
 	}
 	return calls
@@ -90,7 +91,7 @@ func (a *App) usageCalls(at host.Address, groups []host.GroupLine, tools []host.
 
 // toolUsage prints how a tool is called: its parameters, the options of a call, and the rest of its documentation. An
 // event is listened to, and a type has no usage.
-func (a *App) toolUsage(w io.Writer, root *cobra.Command, at host.Address, doc describedTool) {
+func (a *App) toolUsage(w io.Writer, root *cobra.Command, at host.Address, doc *command.DescribedTool) {
 	p := a.page(w)
 	p.title(doc.ToolDocs)
 	if at.Tool == nil {

@@ -1,32 +1,29 @@
 package cli
 
 import (
-	"github.com/parley-tools/parley"
-
+	"context"
 	"fmt"
 	"io"
-	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 )
 
-func newVersion(app *App) *cobra.Command {
+type versionOptions struct{ app *App }
+
+func newVersion(app *App, run runFunc[versionOptions]) *cobra.Command {
+	opts, run := &versionOptions{app: app}, run.or(runVersion)
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "parley version --json",
 		Args:    noWords,
-		RunE:    func(*cobra.Command, []string) error { return app.printVersion() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
 	}
 }
 
-func (a *App) printVersion() error {
-	data := struct {
-		Name    string `json:"name"`
-		Version string `json:"version"`
-		Go      string `json:"go"`
-		OS      string `json:"os"`
-		Arch    string `json:"arch"`
-	}{"parley", parley.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
-	return a.answer(data, nil, func(w io.Writer) { fmt.Fprintf(w, "parley %s\n", parley.Version) })
+func runVersion(_ context.Context, opts *versionOptions) error {
+	data := command.Version()
+	return opts.app.answer(data, nil, func(w io.Writer) { fmt.Fprintf(w, "parley %s\n", data.Version) })
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import "golang.org/x/sys/windows"
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package command
 
 import "golang.org/x/sys/unix"
 

@@ -1,0 +1,149 @@
+// Package command does what the commands of parley do, without flags and printing: functions from options to data, and
+// the types that --json prints. Any front can call them; package cli is the one of the command line.
+//
+// A command is a function such as
+//
+//	func Search(ctx context.Context, d *Deps, o SearchOptions) (*SearchData, error)
+//
+// The zero value of its options means the defaults of the command. The data is what --json prints as "data". Errors are
+// [*host.Error]. A command leaves out what it does not need: [Version] takes nothing and cannot fail.
+package command
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/audit"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/wasm"
+)
+
+// Caller is the name by which the policy and the records know the calls of commands.
+const Caller = "cli"
+
+// Deps are what commands need. A front sets the fields before the first command runs. The methods make each part when
+// it is first used, so a command that needs nothing, such as help, reads and starts nothing. A Deps is not safe for
+// concurrent use before [Deps.Host] has returned.
+type Deps struct {
+	// Env looks up environment variables.
+	Env func(string) string
+	// Command renders a step in the form in which the user of the front takes it.
+	Command func(host.Step) string
+	// Notice takes what a user should know and that is not part of the data, such as a first compilation.
+	Notice func(text string)
+	// Debug takes lines for whoever looks for a fault. It is called only if Debugging is set.
+	Debug func(format string, args ...any)
+	// Debugging turns on Debug.
+	Debugging bool
+	// Confirm asks a person to confirm a call. It is read at each question.
+	Confirm func(ctx context.Context, ask host.Ask, reason string) (bool, error)
+	// Plugins are wasm files to load beside the installed plugins.
+	Plugins []string
+	// Live takes the protocol of a running browser instead of the embedded one.
+	Live bool
+	// LiveBrowser names that browser. "" means the configured one.
+	LiveBrowser string
+
+	settings *Settings
+	parley   *parley.Parley
+}
+
+// Parley returns the host's parts. Settings that cannot be read count as not set here; commands that depend on settings
+// call [Deps.Settings].
+func (d *Deps) Parley() *parley.Parley {
+	if d.parley == nil {
+		cfg := parley.Config{
+			Env: d.Env, Plugins: d.Plugins, Notice: d.Notice,
+			Confirm: func(ctx context.Context, ask host.Ask, reason string) (bool, error) {
+				return d.Confirm(ctx, ask, reason)
+			},
+		}
+		if d.Debugging {
+			cfg.Debug = d.Debug
+		}
+		if s, err := d.Settings(); err == nil {
+			cfg.Chrome, cfg.BrowserIdle, cfg.Mode = s.Chrome, s.BrowserIdle, s.DocMode
+			cfg.Traces = parley.Traces{
+				Off: s.TracesOff, Values: s.TracesValues, KeepDays: s.TracesDays, MaxBytes: int64(s.TracesMiB) << 20,
+			}
+		}
+		d.parley = parley.New(cfg)
+	}
+	return d.parley
+}
+
+// Settings returns the configuration. The error is config_error for a file or a variable with an invalid value.
+func (d *Deps) Settings() (*Settings, error) {
+	if d.settings == nil {
+		s, err := loadSettings(d.Env, d.Dirs().Config)
+		if err != nil {
+			return nil, err
+		}
+		d.settings = s
+	}
+	return d.settings, nil
+}
+
+// Dirs returns the folders of the host.
+func (d *Deps) Dirs() parley.Dirs { return parley.FindDirs("", d.Env) }
+
+// Session returns the session of the calls, "" if there is none.
+func (d *Deps) Session() string { return d.Env("PARLEY_SESSION") }
+
+// Store returns the installed plugins.
+func (d *Deps) Store() *wasm.Store { return d.Parley().Store() }
+
+// Policy returns the operator's policy. The error is config_error for a policy that cannot be read.
+func (d *Deps) Policy() (*policy.Policy, error) { return d.Parley().Policy() }
+
+// AuditLog returns the audit log.
+func (d *Deps) AuditLog() *audit.Log { return d.Parley().AuditLog() }
+
+// Secrets returns the store of secret values.
+func (d *Deps) Secrets() policy.Store { return d.Parley().Secrets() }
+
+// Catalog returns all plugins. It depends on the settings.
+func (d *Deps) Catalog() (*host.Catalog, error) {
+	if _, err := d.Settings(); err != nil {
+		return nil, err
+	}
+	return d.Parley().Catalog()
+}
+
+// Host returns the host, over which calls are made. It depends on the settings, the catalog, the policy and, with Live,
+// a browser.
+func (d *Deps) Host(ctx context.Context) (*host.Host, error) {
+	s, err := d.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if d.Live {
+		if err := d.Parley().Chrome().Live(ctx, cmp.Or(d.LiveBrowser, s.Browser)); err != nil {
+			return nil, err
+		}
+	}
+	return d.Parley().Host()
+}
+
+// Close ends what commands have started in this process.
+func (d *Deps) Close() {
+	if d.parley != nil {
+		_ = d.parley.Close()
+	}
+}
+
+// NamedPath is a folder of the host, as commands list it.
+type NamedPath struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+// Folders returns the folders of the host with their names.
+func (d *Deps) Folders() []NamedPath {
+	dirs := d.Dirs()
+	return []NamedPath{
+		{"config", dirs.Config}, {"data", dirs.Data}, {"state", dirs.State}, {"cache", dirs.Cache}, {"run", dirs.Run},
+	}
+}

@@ -1,0 +1,288 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/audit"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Check is one thing that [Doctor] looked at.
+type Check struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // "ok", "warn" or "fail"
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty"` // what to type or do about it
+}
+
+// minFree is the free space, in bytes, below which installs and browser profiles are likely to fail.
+const minFree = 512 << 20
+
+// maxCompiled is the size of the compile cache, in bytes, above which clearing it is recommended.
+const maxCompiled = 1 << 30
+
+// DoctorData are all checks of the set-up.
+type DoctorData struct {
+	Checks []Check `json:"checks"`
+	Failed int     `json:"failed"` // how many have the status "fail"
+}
+
+// Fixes returns what to do about the checks that failed. It is not nil.
+func (data *DoctorData) Fixes() []string {
+	fixes := []string{}
+	for _, c := range data.Checks {
+		if c.Status == "fail" {
+			fixes = append(fixes, c.Fix)
+		}
+	}
+	return fixes
+}
+
+// Doctor checks everything that parley depends on. A check that fails is data, not an error.
+func Doctor(ctx context.Context, d *Deps) *DoctorData {
+	checks := []Check{d.checkPlatform(), d.checkConfig(), d.checkPolicy(), d.checkAudit(), d.checkPlugins()}
+	chrome := ""
+	if s, err := d.Settings(); err == nil {
+		chrome = s.Chrome
+	}
+	checks = append(checks, d.checkChrome(chrome))
+	for _, p := range d.Folders() {
+		c := checkFolder(p)
+		c.Name += "_dir"
+		checks = append(checks, c)
+	}
+	checks = append(checks, d.checkCompiled(), checkIsolation(), d.checkSocket(), d.checkKeepers())
+	for _, t := range []struct{ name, version, fix string }{
+		{"go", "version", "install Go 1.26 to build Go plugins"},
+		{"clang", "--version", "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32, to build C plugins"},
+		{"rustc", "--version", "install Rust with a wasm32-wasi target to build Rust plugins"},
+		{"node", "--version", "install Node to build AssemblyScript plugins"},
+		{"npm", "--version", "install npm, which fetches the AssemblyScript compiler"},
+	} {
+		checks = append(checks, checkTool(ctx, t.name, t.version, t.fix))
+	}
+	data := &DoctorData{Checks: checks}
+	for _, c := range checks {
+		if c.Status == "fail" {
+			data.Failed++
+		}
+	}
+	return data
+}
+
+func (d *Deps) checkPlatform() Check {
+	c := Check{Name: "platform", Status: "ok"}
+	c.Detail = fmt.Sprintf("parley %s, %s/%s, %s", parley.Version, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	if runtime.GOOS != "linux" {
+		c.Status, c.Fix = "warn", "use Linux, where parley is tested"
+		c.Detail += "; built but not tested here"
+		if !cdp.Supported() {
+			c.Detail += "; no browser can be opened on this platform"
+		}
+	}
+	return c
+}
+
+// checkIsolation reports what isolate = "process" gives on this system.
+func checkIsolation() Check {
+	missing := wasm.MissingIsolation()
+	if len(missing) == 0 {
+		return Check{
+			Name: "isolation", Status: "ok",
+			Detail: `isolate = "process": a process with limits, a private view of files, a filter of system calls`,
+		}
+	}
+	return Check{
+		"isolation", "warn",
+		`isolate = "process" gives a process of its own here, without ` + strings.Join(missing, "; without "),
+		"use a Linux kernel with Landlock and seccomp",
+	}
+}
+
+func (d *Deps) checkConfig() Check {
+	path := filepath.Join(d.Dirs().Config, "config.toml")
+	if _, err := d.Settings(); err != nil {
+		return Check{"config", "fail", err.Error(), "edit " + path}
+	}
+	return Check{Name: "config", Status: "ok", Detail: path}
+}
+
+func (d *Deps) checkPolicy() Check {
+	path := filepath.Join(d.Dirs().Config, "policy.toml")
+	if _, err := d.Policy(); err != nil {
+		return Check{"policy", "fail", err.Error(), "edit " + path + "; until then nothing runs"}
+	}
+	c := Check{Name: "policy", Status: "ok", Detail: path}
+	if _, err := os.Stat(path); err != nil {
+		c.Detail = "none: plugins have no rights, this command line may call everything"
+	}
+	return c
+}
+
+// checkAudit looks at the end of the log only. The command audit verify checks all of it.
+func (d *Deps) checkAudit() Check {
+	log := d.AuditLog()
+	mode, err := log.Mode()
+	switch {
+	case err != nil: // checkPolicy reports the error
+		mode = audit.On
+	case mode == audit.Off:
+		return Check{Name: "audit", Status: "ok", Detail: "off, by the policy: calls are not recorded"}
+	}
+	if c := checkFolder(NamedPath{"audit", log.Dir()}); c.Status == "fail" {
+		c.Detail += ", and calls are not recorded"
+		if mode == audit.Required {
+			c.Detail += ", so none runs"
+		}
+		return c
+	}
+	s, err := log.State()
+	if err != nil {
+		return Check{"audit", "fail", err.Error(), "chown or move " + log.Dir()}
+	}
+	c := Check{Name: "audit", Status: "ok"}
+	c.Detail = fmt.Sprintf("%s, %s, %s, %.1f MiB in %s", mode, manifest.Plural(int(s.Head.Seq), "record"),
+		manifest.Plural(s.Files, "file"), float64(s.Bytes)/(1<<20), log.Dir())
+	if s.Torn > 0 {
+		c.Status, c.Fix = "warn", "parley audit verify; the next record replaces the half-written one and says so"
+		c.Detail += fmt.Sprintf("; a half-written record of %s at its end", manifest.Plural(int(s.Torn), "byte"))
+	}
+	return c
+}
+
+func (d *Deps) checkPlugins() Check {
+	catalog, err := d.Catalog()
+	if err != nil {
+		e := host.AsError(err)
+		return Check{"plugins", "fail", e.Message, strings.Join(d.Next(e.Steps, e.Next), "; ")}
+	}
+	return Check{Name: "plugins", Status: "ok", Detail: manifest.Plural(len(catalog.Providers()), "plugin")}
+}
+
+func (d *Deps) checkChrome(configured string) Check {
+	path, why, err := cdp.FindChrome(d.Env, configured)
+	if err != nil {
+		fix := ""
+		if e := host.AsError(err); len(e.Steps) > 0 {
+			fix = d.Command(e.Steps[0])
+		}
+		return Check{"chrome", "fail", err.Error(), fix}
+	}
+	return Check{Name: "chrome", Status: "ok", Detail: path + ": " + why}
+}
+
+// checkFolder reports whether a folder can be written and how much space it has. A folder that does not exist yet is
+// represented by the nearest one above it.
+func checkFolder(p NamedPath) Check {
+	at := p.Path
+	for {
+		info, err := os.Stat(at)
+		if err == nil && !info.IsDir() {
+			return Check{p.Name, "fail", at + " is not a folder", "move " + at + " away, or set PARLEY_HOME"}
+		}
+		if err == nil {
+			break
+		}
+		if parent := filepath.Dir(at); parent != at {
+			at = parent
+			continue
+		}
+		return Check{p.Name, "fail", p.Path + " cannot be created", "set PARLEY_HOME to a folder that you can write to"}
+	}
+	if !writable(at) {
+		return Check{
+			p.Name, "fail", at + " is not writable", "chown it, or set PARLEY_HOME to a folder that you can write to",
+		}
+	}
+	c := Check{Name: p.Name, Status: "ok", Detail: p.Path}
+	if free, ok := freeSpace(at); ok {
+		c.Detail += fmt.Sprintf(" (%.1f GiB free)", float64(free)/(1<<30))
+		if free < minFree {
+			c.Status, c.Fix = "warn", "free some space"
+		}
+	}
+	return c
+}
+
+func writable(dir string) bool {
+	f, err := os.CreateTemp(dir, ".parley-doctor-*")
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return os.Remove(f.Name()) == nil
+}
+
+// checkCompiled reports the size of the cache of compiled plugins.
+func (d *Deps) checkCompiled() Check {
+	dir := filepath.Join(d.Dirs().Cache, "wasm")
+	modules, bytes := 0, int64(0)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), "filling-") { // incomplete: in progress, or its process was killed
+			modules++
+		}
+	}
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	c := Check{Name: "compiled", Status: "ok"}
+	c.Detail = fmt.Sprintf("%s, %.1f MiB in %s", manifest.Plural(modules, "plugin"), float64(bytes)/(1<<20), dir)
+	if bytes > maxCompiled {
+		c.Status = "warn"
+		c.Fix = d.Command(host.OperatorStep(host.OpSystem, "rm", "-r", dir)) + "; what is needed is compiled again"
+	}
+	return c
+}
+
+func (d *Deps) checkSocket() Check {
+	path := cdp.SocketPath(d.Dirs().Run)
+	c := Check{Name: "socket", Status: "ok", Detail: fmt.Sprintf("%s (%d bytes of 108)", path, len(path))}
+	if len(path) >= 108 {
+		c.Status, c.Fix = "fail", "set XDG_RUNTIME_DIR or PARLEY_HOME to a shorter path"
+	}
+	return c
+}
+
+func (d *Deps) checkKeepers() Check {
+	const closeAll = "parley cdp close --param all=true"
+	open, stale, err := cdp.Keepers(d.Dirs().Run)
+	switch {
+	case err != nil:
+		return Check{"keepers", "fail", err.Error(), closeAll}
+	case len(stale) > 0:
+		return Check{"keepers", "warn", "left by browsers that were killed: " + strings.Join(stale, ", "), closeAll}
+	case len(open) > 0:
+		return Check{Name: "keepers", Status: "ok", Detail: "open: " + strings.Join(open, ", ")}
+	}
+	return Check{Name: "keepers", Status: "ok", Detail: "no browser is open"}
+}
+
+func checkTool(ctx context.Context, name, version, fix string) Check {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return Check{name, "warn", "not found", fix}
+	}
+	out, err := exec.CommandContext(ctx, path, version).Output()
+	if err != nil {
+		return Check{name, "warn", fmt.Sprintf("%s does not run: %v", path, err), fix}
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	return Check{Name: name, Status: "ok", Detail: first}
+}
