@@ -104,9 +104,11 @@ func errnoOf(err error) experimentalsys.Errno {
 	return errno
 }
 
-// trimSlash removes trailing slashes from a path and reports whether there were any, in which case the path must be
-// a folder.
-func trimSlash(name string) (string, bool) {
+// local returns the path of a file relative to the mount, and whether it must be a folder because it ends in a slash.
+// wazero has refused absolute paths by now: a slash at the start only means that the path is relative to a folder that
+// the guest opened as ".".
+func local(name string) (string, bool) {
+	name = strings.TrimLeft(name, "/")
 	trimmed := strings.TrimRight(name, "/")
 	if trimmed == "" {
 		return ".", true
@@ -120,10 +122,11 @@ const writeFlags = experimentalsys.O_RDWR | experimentalsys.O_WRONLY |
 func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File,
 	experimentalsys.Errno) {
 	f.c.checkpoint()
-	name, folder := trimSlash(name)
+	name, folder := local(name)
 	folder = folder || flag&experimentalsys.O_DIRECTORY != 0
+	write := flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0
 	if folder {
-		flag &^= writeFlags // a folder is opened for reading, whatever rights a libc requests
+		flag &^= writeFlags // nothing is created or truncated
 	}
 	if flag&writeFlags != 0 && !f.writable {
 		return nil, f.denyWrite()
@@ -139,7 +142,7 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	switch {
 	case err == nil && !isRegularOrDir(info):
 		return nil, experimentalsys.EPERM
-	case err == nil && info.IsDir() && flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0:
+	case err == nil && info.IsDir() && write:
 		return nil, experimentalsys.EISDIR
 	case err != nil && flag&experimentalsys.O_CREAT == 0:
 		return nil, errnoOf(err)
@@ -172,7 +175,8 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	} else {
 		f.recordUse("read", name)
 	}
-	opened := &rootFile{fs: f, name: name, file: file, dir: info.IsDir(), flag: flag}
+	opened := &rootFile{fs: f, name: name, file: file, dir: info.IsDir(), flag: flag,
+		openedToAppend: flag&experimentalsys.O_APPEND != 0}
 	if f.c.files.openFiles == nil {
 		f.c.files.openFiles = map[*rootFile]bool{}
 	}
@@ -217,10 +221,10 @@ func (c *call) countWritten(n int64) {
 
 func (f *rootFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	f.c.checkpoint()
-	name, folder := trimSlash(name)
-	if folder {
+	if _, folder := local(name); folder {
 		return f.Stat(name)
 	}
+	name, _ = local(name)
 	info, err := f.root.Lstat(name)
 	if err != nil {
 		return sys.Stat_t{}, errnoOf(err)
@@ -230,7 +234,7 @@ func (f *rootFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
 
 func (f *rootFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	f.c.checkpoint()
-	name, folder := trimSlash(name)
+	name, folder := local(name)
 	info, err := f.root.Stat(name)
 	switch {
 	case err != nil:
@@ -252,7 +256,7 @@ func (f *rootFS) modify(name string, op func() error) experimentalsys.Errno {
 }
 
 func (f *rootFS) Mkdir(name string, perm fs.FileMode) experimentalsys.Errno {
-	name, _ = trimSlash(name)
+	name, _ = local(name)
 	return f.modify(name, func() error {
 		f.c.countCreated()
 		return f.root.Mkdir(name, perm.Perm())
@@ -260,16 +264,27 @@ func (f *rootFS) Mkdir(name string, perm fs.FileMode) experimentalsys.Errno {
 }
 
 func (f *rootFS) Rename(from, to string) experimentalsys.Errno {
-	from, _ = trimSlash(from)
-	to, _ = trimSlash(to)
+	from, fromFolder := local(from)
+	to, toFolder := local(to)
 	return f.modify(to, func() error {
 		f.recordUse("write", from)
-		return f.root.Rename(from, to)
+		if fromFolder || toFolder {
+			if info, err := f.root.Lstat(from); err != nil {
+				return err
+			} else if !info.IsDir() {
+				return experimentalsys.ENOTDIR
+			}
+		}
+		err := f.root.Rename(from, to)
+		if errors.Is(err, fs.ErrExist) {
+			return renameOver(f.root, from, to)
+		}
+		return err
 	})
 }
 
 func (f *rootFS) Rmdir(name string) experimentalsys.Errno {
-	name, _ = trimSlash(name)
+	name, _ = local(name)
 	return f.modify(name, func() error {
 		if info, err := f.root.Lstat(name); err != nil {
 			return err
@@ -281,7 +296,7 @@ func (f *rootFS) Rmdir(name string) experimentalsys.Errno {
 }
 
 func (f *rootFS) Unlink(name string) experimentalsys.Errno {
-	name, folder := trimSlash(name)
+	name, folder := local(name)
 	return f.modify(name, func() error {
 		info, err := f.root.Lstat(name)
 		switch {
@@ -297,8 +312,8 @@ func (f *rootFS) Unlink(name string) experimentalsys.Errno {
 }
 
 func (f *rootFS) Link(from, to string) experimentalsys.Errno {
-	from, _ = trimSlash(from)
-	to, _ = trimSlash(to)
+	from, _ = local(from)
+	to, folder := local(to)
 	return f.modify(to, func() error {
 		info, err := f.root.Lstat(from)
 		if err != nil {
@@ -306,6 +321,12 @@ func (f *rootFS) Link(from, to string) experimentalsys.Errno {
 		}
 		if !info.Mode().IsRegular() {
 			return experimentalsys.EPERM
+		}
+		if folder { // nothing but a folder can have this name
+			if _, err := f.root.Lstat(to); err != nil {
+				return err
+			}
+			return experimentalsys.EEXIST
 		}
 		f.c.countCreated()
 		return f.root.Link(from, to)
@@ -319,15 +340,30 @@ func (f *rootFS) Symlink(_, _ string) experimentalsys.Errno {
 	return experimentalsys.EPERM
 }
 
+// Readlink returns the target of a link. If the link leads out of the folder, its target says where the folder is, or
+// what else there is on this machine, so it is EPERM.
 func (f *rootFS) Readlink(name string) (string, experimentalsys.Errno) {
 	f.c.checkpoint()
-	name, _ = trimSlash(name)
+	name, _ = local(name)
 	target, err := f.root.Readlink(name)
-	return target, errnoOf(err)
+	if err != nil {
+		return "", errnoOf(err)
+	}
+	if filepath.IsAbs(target) {
+		return "", experimentalsys.EPERM
+	}
+	_, err = f.root.Stat(name)
+	switch {
+	case err == nil:
+		return filepath.ToSlash(target), 0
+	case errnoOf(err) == experimentalsys.EPERM || !filepath.IsLocal(filepath.Join(filepath.Dir(name), target)):
+		return "", experimentalsys.EPERM
+	}
+	return filepath.ToSlash(target), 0
 }
 
 func (f *rootFS) Utimens(name string, atim, mtim int64) experimentalsys.Errno {
-	name, _ = trimSlash(name)
+	name, _ = local(name)
 	return f.modify(name, func() error { return f.root.Chtimes(name, timeOf(atim), timeOf(mtim)) })
 }
 
@@ -352,6 +388,8 @@ type rootFile struct {
 	flag         experimentalsys.Oflag
 	mayBePastEnd bool // the offset may be beyond the end of the file
 	closed       bool
+
+	openedToAppend bool // whatever flag says now
 }
 
 func (f *rootFile) canWrite() bool {
@@ -387,7 +425,11 @@ func (f *rootFile) SetAppend(on bool) experimentalsys.Errno {
 	case on == f.IsAppend():
 		return 0
 	}
-	return experimentalsys.ENOTSUP // only possible when a file is opened
+	if err := setAppend(f.file, on); err != nil {
+		return errnoOf(err)
+	}
+	f.flag ^= experimentalsys.O_APPEND
+	return 0
 }
 
 func (f *rootFile) Read(p []byte) (int, experimentalsys.Errno) {
@@ -426,12 +468,32 @@ func (f *rootFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
 		return 0, f.writeErrno()
 	case off < 0:
 		return 0, experimentalsys.EINVAL
-	case f.IsAppend():
-		return 0, experimentalsys.ENOTSUP
 	}
-	f.countGap(off)
+	if !f.IsAppend() {
+		f.countGap(off)
+	}
 	f.fs.c.countWritten(int64(len(p)))
-	return f.inChunks(p, func(p []byte, done int) (int, error) { return f.file.WriteAt(p, off+int64(done)) })
+	return f.inChunks(p, func(p []byte, done int) (int, error) { return f.writeAt(p, off+int64(done)) })
+}
+
+// writeAt writes at an offset, or at the end in append mode, as Linux does. Package os refuses the offset for a file
+// that was opened for appending, even if it no longer appends.
+func (f *rootFile) writeAt(p []byte, off int64) (int, error) {
+	if !f.openedToAppend {
+		return f.file.WriteAt(p, off)
+	}
+	current, err := f.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	if _, err = f.file.Seek(off, io.SeekStart); err != nil {
+		return 0, err
+	}
+	n, err := f.file.Write(p)
+	if _, back := f.file.Seek(current, io.SeekStart); err == nil {
+		err = back
+	}
+	return n, err
 }
 
 // countGap counts the gap that a write beyond the end of a file creates, because a copy of the file takes that much
@@ -477,7 +539,7 @@ func (f *rootFile) Seek(offset fileOffset, whence int) (int64, experimentalsys.E
 	return at, errnoOf(err)
 }
 
-// Readdir returns names and types. It omits inode numbers, which would require a stat of each entry.
+// Readdir returns names, types and inode numbers.
 func (f *rootFile) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Errno) {
 	if !f.dir {
 		return nil, experimentalsys.ENOTDIR
@@ -491,7 +553,7 @@ func (f *rootFile) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Err
 		}
 		entries, err := f.file.ReadDir(want)
 		for _, e := range entries {
-			out = append(out, experimentalsys.Dirent{Name: e.Name(), Type: e.Type()})
+			out = append(out, experimentalsys.Dirent{Name: e.Name(), Type: e.Type(), Ino: inodeOf(f.file, e.Name())})
 		}
 		if errors.Is(err, io.EOF) {
 			break

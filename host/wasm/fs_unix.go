@@ -2,7 +2,72 @@
 
 package wasm
 
-import "syscall"
+import (
+	"os"
+	"path"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // openNonblock keeps open from blocking on a pipe that has replaced a file meanwhile.
 const openNonblock = syscall.O_NONBLOCK
+
+// withFD calls op with the descriptor of a file, which must not be closed.
+func withFD(file *os.File, op func(fd int) error) error {
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := conn.Control(func(fd uintptr) { failed = op(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+// setAppend sets or clears the append flag of an open file.
+func setAppend(file *os.File, on bool) error {
+	return withFD(file, func(fd int) error {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		if err != nil {
+			return err
+		}
+		flags &^= unix.O_APPEND
+		if on {
+			flags |= unix.O_APPEND
+		}
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
+		return err
+	})
+}
+
+// inodeOf returns the inode number of an entry of an open folder, 0 if it is gone.
+func inodeOf(dir *os.File, name string) uint64 {
+	var st unix.Stat_t
+	err := withFD(dir, func(fd int) error { return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return 0
+	}
+	return uint64(st.Ino)
+}
+
+// renameOver renames what is there, as rename(2) does: a folder replaces an empty folder. [os.Root.Rename] refuses
+// that. Neither last element is followed if it is a link.
+func renameOver(root *os.Root, from, to string) error {
+	fromDir, err := root.Open(path.Dir(from))
+	if err != nil {
+		return err
+	}
+	defer fromDir.Close()
+	toDir, err := root.Open(path.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer toDir.Close()
+	return withFD(fromDir, func(fromFD int) error {
+		return withFD(toDir, func(toFD int) error {
+			return unix.Renameat(fromFD, path.Base(from), toFD, path.Base(to))
+		})
+	})
+}

@@ -115,6 +115,9 @@ func (m *memFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode)
 	m.c.checkpoint()
 	n := m.find(name)
 	if flag&experimentalsys.O_DIRECTORY != 0 {
+		if n != nil && n.dir && flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0 {
+			return nil, experimentalsys.EISDIR
+		}
 		flag &^= writeFlags
 	}
 	write := flag&writeFlags != 0
