@@ -26,7 +26,7 @@ ifeq ($(shell command -v gcc),)
 export CC := clang
 endif
 
-.PHONY: build demo test lint bench tokens hammer fuzz plugins fixtures generate check-generated check-plugins check-fixtures \
+.PHONY: build demo test lint bench tokens hammer mutants fuzz plugins fixtures generate check-generated check-plugins check-fixtures \
 	check-generate cross release setup programs clean help
 
 build: ## build bin/parley
@@ -66,6 +66,9 @@ hammer: ## the long runs: concurrency again and again, more random rounds
 	  grep -E 'figures|FAIL|panic|_test.go:|^ok'
 	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -v -run TestMistakesAreRecovered ./agent
 	PARLEY_HAMMER=1 DIFFERENTIAL_MODULES=5000 $(GO) test -timeout 60m -run 'Differential|SamePrograms' -v ./host/wasm/internal/instrument
+
+mutants: ## put faults into the code on purpose, and report those that no test notices
+	$(GO) run ./internal/mutants
 
 # The go command calls its own deadline a failure when a worker is slow to stop; only an input that fails is a finding.
 fuzz: ## each fuzz target for FUZZTIME (30s)

@@ -63,6 +63,51 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
+// TestSpecialNetworks holds a copy of the list that the code does not use, so that a row that is lost or narrowed is
+// noticed: both ends of each network are refused, and the addresses next to it only where another network begins.
+func TestSpecialNetworks(t *testing.T) {
+	for _, tt := range []struct {
+		first, last   string
+		before, after bool // the address next to it is refused too
+	}{
+		{"0.0.0.0", "0.255.255.255", true, false},
+		{"10.0.0.0", "10.255.255.255", false, false},
+		{"100.64.0.0", "100.127.255.255", false, false},
+		{"127.0.0.0", "127.255.255.255", false, false},
+		{"168.63.129.16", "168.63.129.16", false, false},
+		{"169.254.0.0", "169.254.255.255", false, false},
+		{"172.16.0.0", "172.31.255.255", false, false},
+		{"192.0.0.0", "192.0.0.255", false, false},
+		{"192.0.2.0", "192.0.2.255", false, false},
+		{"192.88.99.0", "192.88.99.255", false, false},
+		{"192.168.0.0", "192.168.255.255", false, false},
+		{"198.18.0.0", "198.19.255.255", false, false},
+		{"198.51.100.0", "198.51.100.255", false, false},
+		{"203.0.113.0", "203.0.113.255", false, false},
+		{"224.0.0.0", "239.255.255.255", false, true},
+		{"240.0.0.0", "255.255.255.255", true, false},
+
+		{"::", "64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff", false, true},
+		{"64:ff9b::1:0:0", "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", true, false},
+		{"2001::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", false, false},
+		{"2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", false, false},
+		{"3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff", false, false},
+		{"4000::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", false, false},
+		{"64:ff9b::a00:0", "64:ff9b::aff:ffff", false, false},                    // 10.0.0.0/8 by NAT64
+		{"2002:ac10::", "2002:ac1f:ffff:ffff:ffff:ffff:ffff:ffff", false, false}, // 172.16.0.0/12 by 6to4
+	} {
+		first, last := netip.MustParseAddr(tt.first), netip.MustParseAddr(tt.last)
+		for _, row := range []struct {
+			address netip.Addr
+			refused bool
+		}{{first.Prev(), tt.before}, {first, true}, {last, true}, {last.Next(), tt.after}} {
+			if row.address.IsValid() && (addressKind(row.address) != "") != row.refused {
+				t.Errorf("%s to %s: %s is %q", tt.first, tt.last, row.address, addressKind(row.address))
+			}
+		}
+	}
+}
+
 // Which addresses of a name or a URL may be dialled.
 func TestAddresses(t *testing.T) {
 	for _, tt := range []struct {

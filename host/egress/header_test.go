@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -206,6 +207,26 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 
 // A server may repeat what it received, in each place that a guest or a log can see. The host redacts them; errors must
 // not contain it.
+// TestClearText: only an address that is loopback itself gets a secret without TLS, also where the policy opens a
+// network.
+func TestClearText(t *testing.T) {
+	w := newTestClient(t, Config{Rules: func() (host.EgressRules, error) {
+		return host.EgressRules{Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, nil
+	}})
+	for _, to := range []string{
+		"http://10.0.0.1", "http://192.0.2.1", "http://[fe80::1]", "http://8.8.8.8", "http://a.test",
+	} {
+		_, err := w.Send(context.Background(), &host.HTTPRequest{URL: to}, host.Outbound{
+			HTTP: granted("GET " + to), Secrets: []host.SecretGrant{{Name: "KEY", URL: to, Header: "A: {secret}"}},
+			Value: func(context.Context, string) (string, error) {
+				t.Errorf("the secret was read for %s", to)
+				return "hunter2", nil
+			},
+		})
+		wantError(t, err, host.Denied, "secret:KEY", "only by https")
+	}
+}
+
 func TestEchoedSecrets(t *testing.T) {
 	const secret = "Hunter2+of-the-Vault"
 	var location string
@@ -251,6 +272,14 @@ func TestEchoedSecrets(t *testing.T) {
 			t.Errorf("%s: %v", mode, err)
 		}
 	}
+	spaced := "hunter two"
+	location = other.URL + "/?x=" + url.QueryEscape(spaced)
+	_, err = w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
+		HTTP:    granted("GET "+s.URL, "GET "+other.URL),
+		Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}},
+		Value:   func(context.Context, string) (string, error) { return spaced, nil },
+	})
+	wantError(t, err, host.Denied, "secret:KEY")
 	location = "/own?x=" + secret
 	answer, err = send(s.URL)
 	wantBody(t, answer, err, "/own")

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -122,6 +123,24 @@ func TestSizes(t *testing.T) {
 			_, err := w.send(host.HTTPRequest{URL: s.URL + path}, "GET "+s.URL)
 			wantError(t, err, host.LimitExceeded, s.URL, words)
 		})
+	}
+}
+
+// TestBombIsNotUnpacked: what is unpacked ends with the limit, not with the compressed bytes.
+func TestBombIsNotUnpacked(t *testing.T) {
+	const limit = 1 << 20
+	bomb := compressed(make([]byte, 256*limit))
+	response := &http.Response{Body: io.NopCloser(bytes.NewReader(bomb)),
+		Header: http.Header{"Content-Encoding": {"gzip"}}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := readBody(response, limit)
+	runtime.ReadMemStats(&after)
+	if err == nil {
+		t.Error("a body of 256 times the limit was read")
+	}
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 32*limit {
+		t.Errorf("%d bytes were allocated for a limit of %d", allocated, limit)
 	}
 }
 

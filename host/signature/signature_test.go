@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"aead.dev/minisign"
+
 	"github.com/parley-tools/parley/host"
 )
 
@@ -254,6 +256,13 @@ func TestWritePair(t *testing.T) {
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
 		t.Errorf("the old key is not as it was: %v", err)
 	}
+	locked := filepath.Join(dir, "locked.key")
+	if err := newKey(t).WritePair(locked, "sesame"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(locked); err != nil || !minisign.IsEncrypted(text) {
+		t.Errorf("a key with a password is not encrypted: %v", err)
+	}
 	wantError(t, "nowhere", newKey(t).WritePair(filepath.Join(dir, "none", "my.key"), ""), host.Unavailable,
 		"cannot be written")
 }
@@ -269,7 +278,8 @@ func TestParseKey(t *testing.T) {
 			t.Errorf("%q: %s, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "RW", "my.key", string(k)[1:], string(k) + "A", "untrusted comment: x\n",
+	padded := string(k.FileText()) + strings.Repeat("\n", MaxBytes)
+	for _, text := range []string{padded, "", "RW", "my.key", string(k)[1:], string(k) + "A", "untrusted comment: x\n",
 		strings.Repeat("A", MaxBytes+1), "RX" + string(k)[2:]} {
 		if got, err := ParseKey(text); err == nil {
 			t.Errorf("%.80q was taken for %s", text, got)

@@ -1,0 +1,97 @@
+package main
+
+const (
+	guardFile    = "host/egress/guard.go"
+	headerFile   = "host/egress/header.go"
+	exchangeFile = "host/egress/exchange.go"
+	responseFile = "host/egress/response.go"
+	egressFile   = "host/egress/egress.go"
+)
+
+var egress = []Mutant{
+	{File: guardFile, Old: "a = a.Unmap()\n", New: "\n", Why: "::ffff:10.0.0.1 is compared as IPv6 and counts as public", Hole: true},
+	{File: guardFile, Old: `t.host == "localhost" && !a.IsLoopback()`, New: `false`,
+		Why: "a name server says where localhost is", Hole: true},
+	{File: guardFile, Old: `t.granted && g.isExempt(t.host, a)`, New: `g.isExempt(t.host, a)`,
+		Why: "a redirect reaches an address that no grant covers", Hole: true},
+	{File: guardFile, Old: `kind == "" || t.granted`, New: `kind == "" || kind == "loopback" || t.granted`,
+		Why: "any name may point at this machine", Hole: true},
+	{File: guardFile, Old: `n.Contains(a) })`, New: `n.Contains(a) || len(g.networks) > 0 })`,
+		Why: "one network of the operator opens all", Hole: true},
+	{File: guardFile, Old: `name == a.String() || name`, New: `true || name`,
+		Why: "a grant for a name reaches private addresses", Hole: true},
+	{File: guardFile, Old: `wraps && within(inner)`, New: `(wraps || true) && within(inner)`,
+		Why: "without an embedded address the zero address is looked up", Equivalent: "no network contains the zero netip.Addr"},
+	{File: guardFile, Old: `case nat64.Contains(a):`, New: `case false:`,
+		Why: "a NAT64 gateway reaches private IPv4 addresses", Hole: true},
+	{File: guardFile, Old: `case sixToFour.Contains(a):`, New: `case false:`,
+		Why: "a 6to4 relay reaches private IPv4 addresses", Hole: true},
+	{File: guardFile, Old: `[4]byte(b[12:16])`, New: `[4]byte(b[8:12])`, Why: "the wrong bytes of a NAT64 address are checked", Hole: true},
+	{File: guardFile, Old: `[4]byte(b[2:6])`, New: `[4]byte(b[3:7])`, Why: "the wrong bytes of a 6to4 address are checked", Hole: true},
+	{File: guardFile, Old: `a.Is6() && !globalUnicast.Contains(a)`, New: `false`,
+		Why: "addresses outside the allocated space are dialled", Hole: true},
+	{File: guardFile, Old: `netip.MustParsePrefix("169.254.0.0/16"), "link-local"`, New: `netip.MustParsePrefix("169.254.0.0/17"), "link-local"`,
+		Why: "half of link-local is public", Hole: true},
+	{File: guardFile, Old: `"100.64.0.0/10"`, New: `"100.64.0.0/11"`, Why: "half of the carriers' network is public", Hole: true},
+	{File: guardFile, Old: `"172.16.0.0/12"`, New: `"172.16.0.0/16"`, Why: "most of 172.16/12 is public", Hole: true},
+	{File: guardFile, Old: `"fc00::/7"`, New: `"fd00::/8"`, Why: "half of unique-local is refused with the wrong word"},
+	{File: guardFile, Old: `"168.63.129.16/32"`, New: `"168.63.129.17/32"`, Why: "a cloud's metadata address is public", Hole: true},
+	{File: guardFile, Old: `"198.18.0.0/15"`, New: `"198.18.0.0/16"`, Why: "half of the benchmark network is public", Hole: true},
+	{File: guardFile, Old: `"240.0.0.0/4"`, New: `"248.0.0.0/5"`, Why: "half of the reserved space is public", Hole: true},
+	{File: guardFile, Old: `"2001::/23"`, New: `"2001::/24"`, Why: "half of IPv6's protocol range is public", Hole: true},
+	{File: guardFile, Old: `"3fff::/20"`, New: `"3fff::/21"`, Why: "half of IPv6's second documentation range is public", Hole: true},
+
+	{File: headerFile, Old: `case m == "CONNECT", m == "TRACE", m == "TRACK":`, New: `case m == "CONNECT":`,
+		Why: "a server repeats the secrets that the host added", Hole: true},
+	{File: headerFile, Old: `case !isFieldValue(value):`, New: `case false:`,
+		Why: "a guest's line break is refused by net/http alone"},
+	{File: headerFile, Old: `case isReserved(name):`, New: `case false:`, Why: "a guest names another host than the one that was checked", Hole: true},
+	{File: headerFile, Old: `name = strings.ToLower(name)`, New: `_ = name`, Why: "HOST is not recognised as host", Hole: true},
+	{File: headerFile, Old: `strings.HasPrefix(name, "proxy-")`, New: `false`, Why: "a guest speaks to the proxy", Hole: true},
+	{File: headerFile, Old: `size > maxHeaderBytes`, New: `size > 4*maxHeaderBytes`, Why: "headers are not bounded"},
+	{File: headerFile, Old: `len(pairs) > maxHeaders`, New: `len(pairs) > maxHeaders+1`, Why: "one header too many is sent"},
+	{File: headerFile, Old: `err != nil || !bound.Covers(x.target)`, New: `err != nil || bound.Host == ""`,
+		Why: "a secret is sent to every origin", Hole: true},
+	{File: headerFile, Old: `x.target.Scheme != "https" && !isLoopback(x.target.Host)`, New: `false`,
+		Why: "a secret is sent in the clear", Hole: true},
+	{File: headerFile, Old: `name == "localhost" || err == nil && a.IsLoopback()`, New: `name == "localhost" || err == nil && a.IsValid()`,
+		Why: "a secret is sent in the clear to any address", Hole: true},
+	{File: headerFile, Old: `if !slices.Contains(set, name) {`, New: `if false {`,
+		Why: "the guest's own value of a secret's header is sent too", Hole: true},
+	{File: headerFile, Old: `!isToken(name) || isReserved(name):`, New: `!isToken(name):`,
+		Why: "a manifest binds a secret to the host header", Hole: true},
+	{File: headerFile, Old: `x.sentSecrets[s.Name] = plain`, New: `_ = plain`,
+		Why: "a redirect that carries a secret is followed", Hole: true},
+
+	{File: exchangeFile, Old: `if err := x.checkGrants(); err != nil {`, New: `if err := x.checkGrants(); err != nil && x.redirectedFrom == "" {`,
+		Why: "a redirect leaves the grants", Hole: true},
+	{File: exchangeFile, Old: `err != nil || !granted.Covers(x.target)`, New: `err != nil || granted.Host == ""`,
+		Why: "a grant for one origin reaches all", Hole: true},
+	{File: exchangeFile, Old: `if slices.Contains(g.Methods, x.method) {`, New: `if len(g.Methods) > 0 {`,
+		Why: "a grant of GET sends POST", Hole: true},
+	{File: exchangeFile, Old: `if x.target != previous {
+		for name`, New: `if false {
+		for name`, Why: "a guest's Authorization header follows a redirect to another origin", Hole: true},
+	{File: exchangeFile, Old: `len(value) >= shortest && strings.Contains`, New: `false && strings.Contains`,
+		Why: "a redirect carries a secret to another origin", Hole: true},
+	{File: exchangeFile, Old: `texts = strings.ToLower(texts)`, New: `_ = texts`, Why: "a secret within a host name is not noticed", Hole: true},
+	{File: exchangeFile, Old: `[]func(string) (string, error){url.PathUnescape, url.QueryUnescape}`,
+		New: `[]func(string) (string, error){url.PathUnescape}`, Why: "a secret with + for a space is not noticed", Hole: true},
+	{File: exchangeFile, Old: `x.method, x.body = http.MethodGet, nil`, New: `x.method = http.MethodGet`,
+		Why: "a body is sent where the guest did not send it"},
+	{File: exchangeFile, Old: `len(rawURL) > maxURL`, New: `false`, Why: "a URL is not bounded"},
+	{File: exchangeFile, Old: `(err != nil || x.target != previous)`, New: `(err != nil)`,
+		Why: "a secret goes to another origin in a URL", Hole: true},
+
+	{File: responseFile, Old: `int64(len(data)) > limit || wire.N <= 0`, New: `wire.N <= 0`,
+		Why: "a body longer than allowed is given to the guest", Hole: true},
+	{File: responseFile, Old: `io.LimitReader(plain, limit+1)`, New: `plain`, Why: "a gzip bomb is unpacked whole", Hole: true},
+	{File: responseFile, Old: `response.Header.Del("Content-Length")`, New: `_ = response`,
+		Why: "the length tells how long a redacted secret is"},
+	{File: responseFile, Old: `response.StatusCode == http.StatusSwitchingProtocols`, New: `false`,
+		Why: "a connection becomes a tunnel", Hole: true},
+
+	{File: egressFile, Old: `range 1 + maxRedirects`, New: `range 2 + maxRedirects`, Why: "one redirect too many is followed"},
+	{File: egressFile, Old: `t.granted || err == nil && granted.Covers(to)`, New: `t.granted || err == nil`,
+		Why: "a page's connection reaches private addresses by any grant", Hole: true},
+}

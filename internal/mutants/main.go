@@ -1,0 +1,173 @@
+// Mutants measures what the tests hold: it puts faults into the code on purpose, one at a time, and reports those that no
+// test notices. `go run ./internal/mutants [PACKAGE...]` takes paths such as host/egress; without one it runs all.
+//
+// The faults of a package are built into one test binary as switches. Each test runs once alone, which says how long it
+// takes and which faults it reaches; then each fault is switched on for the tests that reach it, the fastest first.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Mutant is one fault. Old must occur exactly once in File, within a function or the value of a package variable.
+type Mutant struct {
+	File string // from the root of the repository
+	Old  string
+	New  string
+	Why  string // what goes wrong where no test notices
+	Hole bool   // an attacker could use it: some test must notice
+
+	// Equivalent is why no test can notice; such a mutant is not counted.
+	Equivalent string
+}
+
+// minKilled is the share of a package's mutants that its tests must notice.
+const minKilled = 0.9
+
+func main() {
+	verbose := flag.Bool("v", false, "print each mutant")
+	jobs := flag.Int("j", 2, "packages at a time")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	sets, err := choose(flag.Args())
+	if err == nil {
+		err = run(ctx, os.Stdout, sets, *jobs, *verbose)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// choose returns the mutants of these packages, or all where none is named.
+func choose(packages []string) (map[string][]Mutant, error) {
+	all := byPackage(mutants())
+	if len(packages) == 0 {
+		return all, nil
+	}
+	chosen := map[string][]Mutant{}
+	for _, p := range packages {
+		if all[p] == nil {
+			return nil, fmt.Errorf("there are no mutants of %q; expected one of %v", p, slices.Sorted(maps.Keys(all)))
+		}
+		chosen[p] = all[p]
+	}
+	return chosen, nil
+}
+
+// run measures the packages, jobs at a time, and fails where too much survived.
+func run(ctx context.Context, out io.Writer, sets map[string][]Mutant, jobs int, verbose bool) error {
+	work, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+
+	var mu sync.Mutex
+	var failed []string
+	var cpu time.Duration
+	var group sync.WaitGroup
+	slots := make(chan struct{}, max(jobs, 1))
+	// The packages with the most mutants come first, so that the last to end is a short one.
+	order := slices.SortedFunc(maps.Keys(sets), func(a, b string) int { return cmp.Compare(len(sets[b]), len(sets[a])) })
+	for _, pkg := range order {
+		group.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			report, err := measure(ctx, work, pkg, sets[pkg])
+			mu.Lock()
+			defer mu.Unlock()
+			cpu += report.cpu
+			if err != nil {
+				fmt.Fprintf(out, "%s: %v\n", pkg, err)
+				failed = append(failed, pkg)
+				return
+			}
+			report.print(out, verbose)
+			if !report.passes() {
+				failed = append(failed, pkg)
+			}
+		})
+	}
+	group.Wait()
+	fmt.Fprintf(out, "CPU time: %s\n", cpu.Round(time.Second))
+	if len(failed) > 0 {
+		slices.Sort(failed)
+		return fmt.Errorf("the tests of %v do not hold enough", failed)
+	}
+	return nil
+}
+
+// result is what became of one mutant.
+type result struct {
+	mutant  Mutant
+	by      string // the tests that ran when it was noticed; "" where it survived
+	reached bool
+}
+
+// report is what became of a package's mutants.
+type report struct {
+	pkg     string
+	results []result
+	cpu     time.Duration
+}
+
+func (r *report) counts() (killed, counted int) {
+	for _, m := range r.results {
+		if m.mutant.Equivalent != "" {
+			continue
+		}
+		counted++
+		if m.by != "" {
+			killed++
+		}
+	}
+	return killed, counted
+}
+
+// passes reports whether enough mutants were noticed, all holes among them, and none that is listed as equivalent.
+func (r *report) passes() bool {
+	for _, m := range r.results {
+		if m.mutant.Hole && m.by == "" || m.mutant.Equivalent != "" && m.by != "" {
+			return false
+		}
+	}
+	killed, counted := r.counts()
+	return float64(killed) >= minKilled*float64(counted)
+}
+
+func (r *report) print(out io.Writer, verbose bool) {
+	killed, counted := r.counts()
+	fmt.Fprintf(out, "%s: %d of %d mutants killed\n", r.pkg, killed, counted)
+	for _, m := range r.results {
+		state := ""
+		switch {
+		case m.by != "" && m.mutant.Equivalent != "":
+			state = "listed as equivalent, but killed by " + m.by
+		case m.by != "" && verbose:
+			state = "killed by " + m.by
+		case m.by == "" && m.mutant.Equivalent == "" && !m.reached:
+			state = "SURVIVED (no test reaches it)"
+		case m.by == "" && m.mutant.Equivalent == "":
+			state = "SURVIVED"
+		}
+		if state == "" {
+			continue
+		}
+		if m.mutant.Hole {
+			state += ", a hole"
+		}
+		fmt.Fprintf(out, "  %s: %s\n    - %s\n    + %s\n    %s\n", m.mutant.File, state, m.mutant.Old, m.mutant.New, m.mutant.Why)
+	}
+}

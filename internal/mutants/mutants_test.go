@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTexts: the text of each mutant is in its file, once, where a switch can be built in.
+func TestTexts(t *testing.T) {
+	t.Chdir("../..")
+	all := mutants()
+	byFile := map[string][]numbered{}
+	for n, m := range all {
+		if m.Why == "" || m.Old == m.New || m.Hole && m.Equivalent != "" {
+			t.Errorf("%s: %q needs a reason and a new text, and is not both a hole and equivalent", m.File, m.Old)
+		}
+		byFile[m.File] = append(byFile[m.File], numbered{m, n + 1})
+	}
+	for _, file := range slices.Sorted(maps.Keys(byFile)) {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err := addSwitches(src, byFile[file]); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+const shapes = `package shapes
+
+import "strings"
+
+var words = strings.Fields("a b c")
+
+var typed []string = []string{"x"}
+
+type box[T any] struct{ v T }
+
+func (b *box[T]) get(_ int) T { return b.v }
+
+func (box[T]) unnamed(int, string) int { return 1 }
+
+func sum(first int, more ...int) (total int) {
+	total = first
+	for _, n := range more {
+		total += n
+	}
+	return total
+}
+
+func first[T any](list []T) T { return list[0] }
+
+func store(into *int, v int) { *into = v }
+
+func unused() bool { return true }
+
+const fixed = 1
+`
+
+const shapesTest = `package shapes
+
+import "testing"
+
+func TestShapes(t *testing.T) {
+	if len(words) != 3 || typed[0] != "x" {
+		t.Error("variables")
+	}
+	b := &box[int]{7}
+	if b.get(0) != 7 || b.unnamed(0, "") != 1 {
+		t.Error("methods")
+	}
+	var n int
+	if store(&n, 5); n != 5 {
+		t.Error("store")
+	}
+}
+
+func TestFunctions(t *testing.T) {
+	if sum(1, 2, 3) != 6 || first([]int{4, 5}) != 4 {
+		t.Error("functions")
+	}
+}
+`
+
+// TestMeasure: faults of every shape are switched on in a small module, and only the one that no test holds survives.
+func TestMeasure(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/m\n\ngo 1.24\n", "shapes/shapes.go": shapes, "shapes/shapes_test.go": shapesTest,
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := []Mutant{
+		{Old: `"a b c"`, New: `"a b"`},
+		{Old: `{"x"}`, New: `{"y"}`},
+		{Old: `{ return b.v }`, New: `{ var none T; return none }`},
+		{Old: `return 1 }`, New: `return 2 }`},
+		{Old: `total += n`, New: `total -= n`},
+		{Old: `total = first`, New: `total = 0`},
+		{Old: `list[0]`, New: `list[1]`},
+		{Old: `*into = v`, New: `_ = into`},
+		{Old: `return true`, New: `return false`},
+	}
+	for i := range set {
+		set[i].File = "shapes/shapes.go"
+	}
+	var out bytes.Buffer
+	err := run(t.Context(), &out, map[string][]Mutant{"shapes": set}, 1, false)
+	if err == nil || !strings.Contains(out.String(), "8 of 9 mutants killed") ||
+		!strings.Contains(out.String(), "SURVIVED (no test reaches it)") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	for _, tt := range []struct{ old, want string }{
+		{"no such text", "is gone"}, {"return", "more than once"}, {"fixed = 1", "neither in a function nor"},
+		{"typed []string", "not within the value"},
+	} {
+		out.Reset()
+		bad := map[string][]Mutant{"shapes": {{File: "shapes/shapes.go", Old: tt.old}}}
+		if err := run(t.Context(), &out, bad, 1, false); err == nil || !strings.Contains(out.String(), tt.want) {
+			t.Errorf("%s: %v\n%s", tt.old, err, &out)
+		}
+	}
+}
