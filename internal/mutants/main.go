@@ -1,5 +1,5 @@
-// Mutants measures what the tests hold: it puts faults into the code on purpose, one at a time, and reports those that no
-// test notices. `go run ./internal/mutants [PACKAGE...]` takes paths such as host/egress; without one it runs all.
+// Mutants measures what the tests hold: it puts faults into the code on purpose, one at a time, and reports those that
+// no test notices. `go run ./internal/mutants [PACKAGE...]` takes paths such as host/egress; without one it runs all.
 //
 // The faults of a package are built into one test binary as switches. Each test runs once alone, which says how long it
 // takes and which faults it reaches; then each fault is switched on for the tests that reach it, the fastest first.
@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/signal"
@@ -18,18 +19,6 @@ import (
 	"sync"
 	"time"
 )
-
-// Mutant is one fault. Old must occur exactly once in File, within a function or the value of a package variable.
-type Mutant struct {
-	File string // from the root of the repository
-	Old  string
-	New  string
-	Why  string // what goes wrong where no test notices
-	Hole bool   // an attacker could use it: some test must notice
-
-	// Equivalent is why no test can notice; such a mutant is not counted.
-	Equivalent string
-}
 
 // minKilled is the share of a package's mutants that its tests must notice.
 const minKilled = 0.9
@@ -52,7 +41,15 @@ func main() {
 
 // choose returns the mutants of these packages, or all where none is named.
 func choose(packages []string) (map[string][]Mutant, error) {
-	all := byPackage(mutants())
+	folder, err := fs.Sub(faults, "faults")
+	if err != nil {
+		return nil, err
+	}
+	mutants, err := readMutants(folder)
+	if err != nil {
+		return nil, err
+	}
+	all := byPackage(mutants)
 	if len(packages) == 0 {
 		return all, nil
 	}
@@ -168,6 +165,7 @@ func (r *report) print(out io.Writer, verbose bool) {
 		if m.mutant.Hole {
 			state += ", a hole"
 		}
-		fmt.Fprintf(out, "  %s: %s\n    - %s\n    + %s\n    %s\n", m.mutant.File, state, m.mutant.Old, m.mutant.New, m.mutant.Why)
+		fmt.Fprintf(out, "  %s: %s: %s\n    - %s\n    + %s\n", m.mutant.File, state, m.mutant.Why, m.mutant.Old,
+			m.mutant.New)
 	}
 }

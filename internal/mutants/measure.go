@@ -171,7 +171,8 @@ func (p *program) run(ctx context.Context, mutant int, tests []test) (bool, erro
 			limit += 5 * t.takes
 		}
 	}
-	cmd := exec.CommandContext(ctx, p.path, "-test.failfast", "-test.run", "^("+strings.Join(names(tests), "|")+")$", "-test.timeout", limit.String())
+	pattern := "^(" + strings.Join(names(tests), "|") + ")$"
+	cmd := exec.CommandContext(ctx, p.path, "-test.failfast", "-test.run", pattern, "-test.timeout", limit.String())
 	cmd.Dir = p.dir
 	cmd.WaitDelay = 5 * time.Second // a child of a test that was killed may hold the output
 	err := cmd.Run()

@@ -12,8 +12,11 @@ import (
 
 // TestTexts: the text of each mutant is in its file, once, where a switch can be built in.
 func TestTexts(t *testing.T) {
+	all, err := readMutants(os.DirFS("faults"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir("../..")
-	all := mutants()
 	byFile := map[string][]numbered{}
 	for n, m := range all {
 		if m.Why == "" || m.Old == m.New || m.Hole && m.Equivalent != "" {
@@ -29,6 +32,22 @@ func TestTexts(t *testing.T) {
 		}
 		if _, err := addSwitches(src, byFile[file]); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestParseMutants(t *testing.T) {
+	set, err := parseMutants("== a/b.go\n\nhole: x\n-one\n-\n-two\n+ three\n\nfault: y: z\nequivalent: w\n-four\n")
+	want := []Mutant{
+		{File: "a/b.go", Why: "x", Hole: true, Old: "one\n\ntwo", New: " three"},
+		{File: "a/b.go", Why: "y: z", Equivalent: "w", Old: "four"},
+	}
+	if err != nil || !slices.Equal(set, want) {
+		t.Errorf("%+v, %v", set, err)
+	}
+	for _, text := range []string{"hole: x\n-a", "== a.go\n-a", "== a.go\nhole: x\nnonsense"} {
+		if _, err := parseMutants(text); err == nil {
+			t.Errorf("%q was parsed", text)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // A mutant inside a function becomes a copy of the function with the fault, and the function calls the copy while the
-// mutant is switched on. A mutant inside the value of a variable becomes a choice between two values. Both leave the types
-// as they are, so that any text can be a mutant that compiles in place.
+// mutant is switched on. A mutant inside the value of a variable becomes a choice between two values. Both leave the
+// types as they are, so that any text can be a mutant that compiles in place.
 
 // numbered is a mutant with the number that switches it on.
 type numbered struct {
@@ -51,7 +51,8 @@ func addSwitches(src []byte, mutants []numbered) ([]byte, error) {
 		switch decl := enclosing(file, offset, at, end).(type) {
 		case *ast.FuncDecl:
 			changed := string(src[offset(decl.Name.End()):at]) + m.New + string(src[end:offset(decl.End())])
-			fmt.Fprintf(&copies, "\n//line %s mutant %d:1\n%s%s\n", m.File, m.n, text(decl.Pos(), decl.Name.Pos()), copyName(decl, m.n)+changed)
+			fmt.Fprintf(&copies, "\n//line %s mutant %d:1\n%s%s%s\n", m.File, m.n,
+				text(decl.Pos(), decl.Name.Pos()), copyName(decl, m.n), changed)
 			names := nameParameters(decl, offset, !functions[decl], &inserted)
 			functions[decl] = true
 			inserted = append(inserted, insertion{offset(decl.Body.Lbrace) + 1, dispatch(decl, m.n, names)})
@@ -70,7 +71,8 @@ func addSwitches(src []byte, mutants []numbered) ([]byte, error) {
 				insertion{offset(value.Pos()), fmt.Sprintf("mutantValue%s(%d, %s, ", explicit, m.n, changed)},
 				insertion{offset(value.End()), ")"})
 		default:
-			errs = append(errs, fmt.Errorf("%s: %q is neither in a function nor in the value of a package variable", m.File, m.Old))
+			errs = append(errs, fmt.Errorf("%s: %q is neither in a function nor in the value of a package variable",
+				m.File, m.Old))
 		}
 	}
 	if len(errs) > 0 {
@@ -197,8 +199,8 @@ func dispatch(f *ast.FuncDecl, n int, names []string) string {
 	return fmt.Sprintf(" if mutantOn(%d) { return %s }; ", n, call)
 }
 
-// switchFile is what a package needs to switch its mutants: the number of the one that is on is read from a file when the
-// process starts, because some children of tests get no environment; which ones are reached is written to another.
+// switchFile is what a package needs to switch its mutants: the number of the one that is on is read from a file when
+// the process starts, because some children of tests get no environment; which ones are reached is written to another.
 const switchFile = `package %s
 
 import (
