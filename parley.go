@@ -59,9 +59,9 @@ type Config struct {
 	// Session is the session of the calls of this program. "" means none: nothing is remembered.
 	Session string
 	Traces  Traces
-	// Confirm asks a person to confirm a call. Nil means that the client is asked about calls over MCP, and that nobody
-	// can be asked about others: those are denied.
-	Confirm func(ctx context.Context, ask host.Ask, reason string) (bool, error)
+	// Approver asks a person about calls that require confirmation or a right that is not granted. Nil means that the
+	// client is asked to confirm calls over MCP, and that nobody can be asked about others: those are denied.
+	Approver host.Approver
 	// Notice takes what a person should know and that is not part of a result, such as a first compilation. It may be nil.
 	Notice func(text string)
 	// Debug takes lines for whoever looks for a fault. It may be nil.
@@ -108,8 +108,8 @@ func New(cfg Config) *Parley {
 	} else {
 		cfg.debugging = true
 	}
-	if cfg.Confirm == nil {
-		cfg.Confirm = mcp.Confirm
+	if cfg.Approver == nil {
+		cfg.Approver = mcp.Approver{}
 	}
 	if cfg.Caller == "" {
 		cfg.Caller = "cli"

@@ -333,7 +333,7 @@ func (p *Parley) Host() (*host.Host, error) {
 		Egress:   egress.New(egress.Config{Rules: rules.Egress, UserAgent: "parley/" + Version}),
 		Audit:    log,
 		Sessions: sessions,
-		Confirm:  p.cfg.Confirm,
+		Approver: p.cfg.Approver,
 		Debug:    p.cfg.Debug,
 	})
 	return p.parts.host, err

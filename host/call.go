@@ -86,6 +86,7 @@ type caller struct {
 type Answer struct {
 	Tool     string
 	CallID   string
+	Question string // id of the question that a person was asked about the call; "" if none was
 	Data     json.RawMessage
 	Content  []Content
 	Returns  json.RawMessage // the schema of Data as the tool declares it
@@ -162,6 +163,7 @@ type run struct {
 	redactor       *redactor
 	rights         []string
 	audit          string
+	by             string // as in Event
 	innerCalls     *atomic.Int32
 
 	mu          sync.Mutex
@@ -709,6 +711,7 @@ func (r *run) event(op string, began time.Time) Event {
 		SuggestionUsed: r.suggestionUsed,
 		Result:         r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
 		Refused: r.denials, Within: r.call.parentID, DryRun: r.call.Options.DryRun, Audit: r.audit,
+		By: r.by, Question: r.answer.Question,
 	}
 	e.Changes = append(r.changes, correctionsOf(r.answer.Err)...)
 	if r.address.Provider != nil {

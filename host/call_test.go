@@ -362,32 +362,6 @@ func TestCallPolicy(t *testing.T) {
 	}
 }
 
-func TestCallConfirm(t *testing.T) {
-	f := newFake(t, shop, nil)
-	yes, broken := false, error(nil)
-	var reason string
-	cfg := host.Config{
-		Policy: policy(func(host.Ask) (host.Decision, error) {
-			return host.Decision{Verdict: host.Confirm, Reason: "it destroys"}, nil
-		}),
-		Confirm: func(_ context.Context, _ host.Ask, why string) (bool, error) { reason = why; return yes, broken },
-	}
-	h := newHost(t, cfg, f)
-	if e := failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied); reason != "it destroys" ||
-		!strings.Contains(e.Message, "nothing was run") {
-		t.Errorf("no: %+v, asked because %s", e, reason)
-	}
-	broken = host.Errorf(host.Unavailable, "no terminal")
-	failsWith(t, call(t, h, "shop.echo", "{}"), host.Unavailable)
-	if len(f.requests()) > 0 {
-		t.Fatal("it was run")
-	}
-	yes, broken = true, nil
-	if a := call(t, h, "shop.echo", "{}"); a.Err != nil {
-		t.Error(a.Err)
-	}
-}
-
 func TestCallDryRun(t *testing.T) {
 	f := newFake(t, shop, nil)
 	decision := host.Decision{Verdict: host.Confirm, Grant: host.Grant{Clock: true}}
@@ -881,21 +855,6 @@ func TestCallNamedLikeItsPlugin(t *testing.T) {
 	if a, err := h.Catalog().FindIn("shop", "shop.list"); err != nil || a.Name() != "shop.shop.list" {
 		t.Errorf("got %s, %v", a.Name(), err)
 	}
-}
-
-// TestCallInterruptedWhileAsking checks that Ctrl-C during a confirmation is an interruption, not a failure.
-func TestCallInterruptedWhileAsking(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	h := newHost(t, host.Config{
-		Policy: policy(func(host.Ask) (host.Decision, error) { return host.Decision{Verdict: host.Confirm}, nil }),
-		Confirm: func(ctx context.Context, _ host.Ask, _ string) (bool, error) {
-			cancel()
-			<-ctx.Done()
-			return false, ctx.Err()
-		},
-	}, newFake(t, shop, nil))
-	ended, _ := h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli"})
-	failsWith(t, ended, host.Interrupted)
 }
 
 // TestCallEventsOfRefusedRetries checks that a retry is recorded as one even if the policy denies it or it is a dry

@@ -4,32 +4,54 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
+// decide asks the policy about the call, and a person where the policy leaves the call to one.
 func (r *run) decide(ctx context.Context) (Decision, error) {
+	ask, d, err := r.consult(ctx, nil)
+	if err != nil {
+		return d, err
+	}
+	r.by = ByPolicy
+	dryRun := r.call.Options.DryRun
+	if len(d.Missing) > 0 && (!d.Allowable || dryRun || !r.forOperator()) {
+		return d, r.missingError(d)
+	}
+	if err := r.settle(&d); err != nil {
+		return d, err
+	}
+	if len(d.Missing) == 0 && (d.Verdict == Allow || dryRun) {
+		return d, nil
+	}
+	r.by = ""
+	return r.approve(ctx, ask, d)
+}
+
+// consult returns the decision of the policy: the strictest one for the caller and for each caller on whose behalf it
+// calls. Allowed are rights that a person allowed for this call. A denied call is an error.
+func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, error) {
 	info := r.address.Provider.Info()
 	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Held: r.call.callerGrant.Tools, Plugin: info.Name,
-		Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Digest: info.Digest}
+		Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Digest: info.Digest, Allowed: allowed}
 	if info.Kind != manifest.KindBuiltin {
 		m, err := r.address.Provider.Manifest()
 		if err != nil {
-			return Decision{}, err
+			return ask, Decision{}, err
 		}
 		ask.Capabilities = m.Capabilities
 	}
 	d, err := r.host.cfg.Policy.Decide(ctx, ask)
 	if err != nil {
-		return d, err
+		return ask, d, err
 	}
 	for _, c := range r.call.callers {
 		as, err := r.host.cfg.Policy.Decide(ctx,
 			Ask{Caller: c.name, Remote: c.remote, Held: c.tools, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect})
 		if err != nil {
-			return d, err
+			return ask, d, err
 		}
 		if as.Verdict == Deny || as.Verdict == Confirm && d.Verdict == Allow {
 			d.Verdict, d.Reason, d.Steps, ask.Caller = as.Verdict, as.Reason, as.Steps, c.name
@@ -39,49 +61,25 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 		}
 	}
 	if d.Verdict == Deny {
-		return d, &Error{
+		r.by = ByPolicy
+		return ask, d, &Error{
 			Code: Denied, Steps: d.Steps,
 			Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Caller, r.answer.Tool, d.Reason),
 		}
 	}
-	if len(d.Missing) > 0 {
-		rights := make([]string, len(d.Missing))
-		for i, m := range d.Missing {
-			rights[i] = m.Right
-		}
-		return d, &Error{Code: Denied, Denied: d.Missing, Steps: d.Steps,
-			Message: fmt.Sprintf("%s needs rights that are not granted: %s; nothing was run", info.Name,
-				strings.Join(rights, ", "))}
-	}
+	return ask, d, nil
+}
+
+// settle completes a decision: how the call is isolated, and the settings of the plugin.
+func (r *run) settle(d *Decision) error {
 	if r.call.Options.Isolate == "process" {
+		info := r.address.Provider.Info()
 		if info.Kind == manifest.KindBuiltin && len(r.call.callers) == 0 {
-			return d, Errorf(InvalidArgs, "%s is built in: there is no guest to isolate", info.Name)
+			return Errorf(InvalidArgs, "%s is built in: there is no guest to isolate", info.Name)
 		}
 		d.Isolate = "process"
 	}
-	if err := r.settings(&d); err != nil {
-		return d, err
-	}
-	if d.Verdict == Confirm && !r.call.Options.DryRun {
-		return d, r.confirm(ctx, ask, d)
-	}
-	return d, nil
-}
-
-func (r *run) confirm(ctx context.Context, ask Ask, d Decision) error {
-	if r.host.cfg.Confirm == nil {
-		return &Error{
-			Code: Denied, Steps: d.Steps,
-			Message: fmt.Sprintf("%s requires confirmation (%s) and nobody can be asked; nothing was run", r.answer.Tool,
-				d.Reason),
-		}
-	}
-	ask.Params, ask.Within = r.params, r.call.parentID
-	yes, err := r.host.cfg.Confirm(ctx, ask, d.Reason)
-	if err == nil && !yes {
-		err = Errorf(Denied, "%s was not confirmed; nothing was run", r.answer.Tool)
-	}
-	return err
+	return r.settings(d)
 }
 
 // settings validates the operator's settings for the plugin and fills in defaults. If a required setting is missing,

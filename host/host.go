@@ -28,10 +28,11 @@ type Config struct {
 	Secrets  Secrets // nil: no secret has a value
 	Egress   Egress  // nil: no network access
 	Sessions *Sessions
-	// Confirm asks a person to confirm a call. Nil means that calls that require confirmation are denied.
-	Confirm func(ctx context.Context, ask Ask, reason string) (bool, error)
-	Debug   func(format string, args ...any)
-	Mode    string // documentation mode, for traces; see [WithMode]
+	// Approver asks a person about calls that require confirmation or a right that is not granted. Nil means that such
+	// calls are denied.
+	Approver Approver
+	Debug    func(format string, args ...any)
+	Mode     string // documentation mode, for traces; see [WithMode]
 }
 
 // Host runs calls, searches and describes over one catalog. It is safe for concurrent use.

@@ -26,11 +26,9 @@ type Ask struct {
 	Effect       string
 	Digest       string // "" if it is built in
 	Capabilities manifest.Capabilities
-
-	// Params are the parameters of the call, and Within is the id of the call in which a plugin makes this one. Both are
-	// set only for Config.Confirm; a policy does not see them.
-	Params json.RawMessage
-	Within string
+	// Allowed are rights that a person allowed for this call only, in the grammar of grants. They count as granted to
+	// this build, as far as Capabilities request them.
+	Allowed []string
 }
 
 // Verdict is whether a policy allows a call.
@@ -45,12 +43,14 @@ const (
 
 // Decision is a verdict with its reason and, if the call is allowed, its rights and limits.
 type Decision struct {
-	Verdict  Verdict
-	Reason   string // why the call is denied or requires confirmation, for people
-	Grant    Grant
-	Missing  []Denial // required rights that are not granted; any of them ends the call before anything runs
-	Limits   Limits
-	Settings json.RawMessage
+	Verdict Verdict
+	Reason  string // why the call is denied or requires confirmation, for people
+	Grant   Grant
+	Missing []Denial // required rights that are not granted; without them nothing runs
+	// Allowable means that Missing can be granted, so that a person may be asked to allow it for this call.
+	Allowable bool
+	Limits    Limits
+	Settings  json.RawMessage
 	// SettingsIn is where the settings are defined: "[plugin.NAME.settings] of /path/policy.toml".
 	SettingsIn string
 	Isolate    string // "process": run it in a process of its own; "" or "none": in this one

@@ -41,9 +41,10 @@ type Event struct {
 	DryRun      bool     // the call was a dry run
 	Audit       string   // as in Decision; "" if the policy was not consulted
 
-	By      string   // how a confirmation was decided: "terminal", "mcp" or "policy"; "" if none was required
-	Hits    []string // qualified names of the first ten results of a search
-	Changes []string // kinds of corrections of the parameters, such as "renamed"
+	By       string   // who allowed or denied the call: ByTerminal, ByMCP or ByPolicy; "" if nobody did
+	Question string   // id of the question that a person was asked, or was to be asked
+	Hits     []string // qualified names of the first ten results of a search
+	Changes  []string // kinds of corrections of the parameters, such as "renamed"
 }
 
 // Auditor is a [Recorder] for evidence. It can refuse a call that it could not record.

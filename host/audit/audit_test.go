@@ -63,7 +63,8 @@ func TestLines(t *testing.T) {
 				{Right: "random"}}}},
 			`"op":"call","call":"c3","within":"c2","caller":"plugin:echo","denied":["tool:text.hash","clock","random"],` +
 				`"code":"tool_failed","exit_code":1,"ms":0}`},
-		{"dry run", host.Event{Op: "call", DryRun: true, By: "terminal"}, `"op":"call","dry_run":true,"by":"terminal","code":"ok","exit_code":0,"ms":0}`},
+		{"dry run", host.Event{Op: "call", DryRun: true, By: "terminal", Question: "q1"},
+			`"op":"call","dry_run":true,"by":"terminal","question":"q1","code":"ok","exit_code":0,"ms":0}`},
 		{"timeout", failed(host.Errorf(host.Timeout, "text.hash did not end within 1s")),
 			`"op":"call","call":"c2","limit":"timeout: text.hash did not end within 1s","code":"timeout","exit_code":102,"ms":0}`},
 		{"limit", failed(host.Errorf(host.LimitExceeded, "too\nmuch")),

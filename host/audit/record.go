@@ -55,7 +55,11 @@ type Record struct {
 	Denied  []string `json:"denied,omitempty"`  // rights that it asked for and was denied, whether it failed or not
 	Limit   string   `json:"limit,omitempty"`   // the limit that ended it, as the host describes it
 	DryRun  bool     `json:"dry_run,omitempty"` // the call was not meant to run
-	By      string   `json:"by,omitempty"`      // who decided the confirmation: terminal, mcp or policy
+	By      string   `json:"by,omitempty"`      // who allowed or denied it: terminal, mcp or policy
+
+	// Question is the id of the question that a person was asked, or was to be asked. Calls that belong to one question
+	// have the same.
+	Question string `json:"question,omitempty"`
 
 	*Outcome // of a call
 
@@ -93,7 +97,8 @@ func recordOf(e host.Event) Record {
 		Time: e.Time, Op: opCall, Call: clipName(e.CallID), Within: clipName(e.Within), Caller: clipName(e.Caller),
 		Session: clipName(e.Session),
 		Tool:    clipName(e.Tool), Digest: clipName(e.Digest), DryRun: e.DryRun, By: clipName(e.By),
-		Rights: clipTexts(e.Rights), Touched: clipTexts(e.Uses), TouchedMore: e.UsesDropped, Denied: clipTexts(e.Refused),
+		Question: clipName(e.Question),
+		Rights:   clipTexts(e.Rights), Touched: clipTexts(e.Uses), TouchedMore: e.UsesDropped, Denied: clipTexts(e.Refused),
 		Outcome: &Outcome{Code: string(host.OK), MS: math.Round(float64(e.Duration)/1e3) / 1e3},
 	}
 	if e.Err == nil {

@@ -159,7 +159,6 @@ func (m *modeServer) run(
 	defer context.AfterFunc(m.closing, func() { cancel(context.Cause(m.closing)) })()
 
 	c := callerOf(m.Server, r)
-	confirmer := &confirmer{server: m.Server, request: r, caller: c}
 	call := host.Call{
 		Name: name, Params: params, Caller: c.name, Remote: c.remote, Session: c.session,
 		DocsOnFirstUse: m.mode != Full,
@@ -175,7 +174,7 @@ func (m *modeServer) run(
 		}
 		defer free()
 	}
-	answer, _ := m.cfg.Host.Call(context.WithValue(ctx, confirmerKey{}, confirmer), call)
+	answer, _ := m.cfg.Host.Call(context.WithValue(ctx, askerKey{}, &asker{m.Server, r, c}), call)
 	var required *inputRequired
 	switch {
 	case answer.Err == nil:

@@ -58,7 +58,8 @@ func liveFixture(t *testing.T, mode string, pinned ...string) (*fixture, *plugin
 	t.Helper()
 	p := &plugins{}
 	h, err := host.New(host.Config{
-		Catalog: p.install(t, tea("1.0.0", "brew")), Reload: p.reload, Policy: trustNetwork, Confirm: mcp.Confirm, Mode: mode,
+		Catalog: p.install(t, tea("1.0.0", "brew")), Reload: p.reload, Policy: trustNetwork, Approver: mcp.Approver{},
+		Mode:     mode,
 		Sessions: &host.Sessions{Dir: t.TempDir()},
 	})
 	if err != nil {

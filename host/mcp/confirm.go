@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -30,57 +29,59 @@ const (
 	maxRedeemed    = 10_000
 )
 
-// confirmerKey is the key of the confirmer in a call's context.
-type confirmerKey struct{}
+// askerKey is the key of the asker in a call's context.
+type askerKey struct{}
 
-// confirmer asks the person at the client of one call.
-type confirmer struct {
+// asker asks the person at the client of one call.
+type asker struct {
 	server  *Server
 	request *sdk.CallToolRequest
 	caller  caller
 }
 
-// Confirm is [host.Config].Confirm for calls over MCP: it makes the client ask a person. If the client cannot ask, the
-// call is denied.
-func Confirm(ctx context.Context, ask host.Ask, reason string) (bool, error) {
-	a, ok := ctx.Value(confirmerKey{}).(*confirmer)
-	if !ok {
-		return false, denied(ask, reason, "nobody can be asked")
+// Approver is the [host.Approver] for calls over MCP: it makes the client ask a person to confirm a call. Nobody is
+// asked about rights, for these are the operator's to give, nor about calls that do not come over MCP.
+type Approver struct{}
+
+// Approve implements [host.Approver].
+func (Approver) Approve(ctx context.Context, q *host.Question) (host.Approval, error) {
+	a, ok := ctx.Value(askerKey{}).(*asker)
+	if !ok || q.Kind != host.AskConfirm {
+		return host.Approval{}, host.CannotAsk("nobody can be asked")
 	}
 	capabilities := a.request.ClientCapabilities()
 	if capabilities == nil || capabilities.Elicitation == nil ||
 		capabilities.Elicitation.Form == nil && capabilities.Elicitation.URL != nil {
-		return false, denied(ask, reason, "this client cannot ask (it has no elicitation)")
+		return host.Approval{}, host.CannotAsk("this client cannot ask (it has no elicitation)")
 	}
 	if a.request.ProtocolVersion() >= firstStateless {
-		return a.confirmByRetry(ask, reason)
+		return a.confirmByRetry(q)
 	}
-	return a.elicit(ctx, ask, reason)
-}
-
-func denied(ask host.Ask, reason, why string) *host.Error {
-	return host.Errorf(host.Denied, "%s.%s requires confirmation (%s), and %s; nothing was run",
-		ask.Plugin, ask.Tool, manifest.CleanLine(reason), why).
-		WithSteps(host.OperatorStep(host.OpPolicyExplain, ask.Plugin+"."+ask.Tool))
+	return a.elicit(ctx, q)
 }
 
 // elicit asks while the call waits, as revisions before firstStateless do.
-func (a *confirmer) elicit(ctx context.Context, ask host.Ask, reason string) (bool, error) {
+func (a *asker) elicit(ctx context.Context, q *host.Question) (host.Approval, error) {
 	hungUp := hungUp(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
-		denied(ask, reason, fmt.Sprintf("nobody replied within %s", confirmTimeout)))
+		host.CannotAsk(fmt.Sprintf("nobody replied within %s", confirmTimeout)))
 	defer cancel()
 	defer context.AfterFunc(hungUp, cancel)()
-	answer, err := a.request.Session.Elicit(ctx, elicitParams(ask, reason))
+	reply, err := a.request.Session.Elicit(ctx, elicitParams(q))
 	switch {
 	case hungUp.Err() != nil:
-		return false, denied(ask, reason, "the client hung up")
+		return host.Approval{}, host.CannotAsk("the client hung up")
 	case err != nil && ctx.Err() != nil:
-		return false, context.Cause(ctx)
+		return host.Approval{}, context.Cause(ctx)
 	case err != nil:
-		return false, denied(ask, reason, "the client did not ask: "+manifest.CleanLine(err.Error()))
+		return host.Approval{}, host.CannotAsk("the client did not ask: " + manifest.CleanLine(err.Error()))
 	}
-	return answer.Action == "accept", nil
+	return approval(reply), nil
+}
+
+// approval returns what a reply says. Only "accept" is yes.
+func approval(reply *sdk.ElicitResult) host.Approval {
+	return host.Approval{Yes: reply.Action == "accept", By: host.ByMCP}
 }
 
 // inputRequired is the error of a call that returns a question to the client and has run nothing.
@@ -95,42 +96,44 @@ func (q *inputRequired) result() *sdk.CallToolResult {
 	return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{confirmID: q.params}, RequestState: q.state}
 }
 
-// errWrongState is the cause of the failure of a call that carries a reply with a state that was not issued for it.
-var errWrongState = errors.New("the state is not of this call")
+// errWrongState is the error of a call that carries a reply with a state that was not issued for it.
+const errWrongState = host.CannotAsk("the reply belongs to another call, has expired or was used before")
 
 // confirmByRetry returns the reply that the client has sent along with the call, or else a question for it as an
 // error. A reply is valid once, for the very call that was asked about; the protocol requires an error of its own for
 // a reply with another state. What a plugin calls cannot be asked about: the plugin's own call has begun and cannot
 // begin again.
-func (a *confirmer) confirmByRetry(ask host.Ask, reason string) (bool, error) {
-	if ask.Within != "" {
-		return false, denied(ask, reason, "a plugin calls it, which this revision of MCP cannot ask about half-way")
+func (a *asker) confirmByRetry(q *host.Question) (host.Approval, error) {
+	if q.Within != "" {
+		return host.Approval{},
+			host.CannotAsk("a plugin calls it, which this revision of MCP cannot ask about half-way")
 	}
-	about := a.binding(ask)
-	if answer, ok := a.request.Params.InputResponses[confirmID].(*sdk.ElicitResult); ok {
-		if !a.server.redeem(a.request.Params.RequestState, about) {
-			e := denied(ask, reason, "the reply belongs to another call, has expired or was used before")
-			e.Cause = errWrongState
-			return false, e
+	about := a.binding(q)
+	if reply, ok := a.request.Params.InputResponses[confirmID].(*sdk.ElicitResult); ok {
+		question, ok := a.server.redeem(a.request.Params.RequestState, about)
+		if !ok {
+			return host.Approval{}, errWrongState
 		}
-		return answer.Action == "accept", nil
+		answer := approval(reply)
+		answer.Question = question
+		return answer, nil
 	}
-	q := &inputRequired{elicitParams(ask, reason), a.server.issueTicket(about)}
-	return false, &host.Error{
-		Code: host.Denied, Cause: q,
-		Message: fmt.Sprintf("%s.%s must be confirmed: the client was asked; nothing was run yet", ask.Plugin, ask.Tool),
+	required := &inputRequired{elicitParams(q), a.server.issueTicket(q.ID, about)}
+	return host.Approval{}, &host.Error{
+		Code: host.Denied, Cause: required,
+		Message: fmt.Sprintf("%s.%s must be confirmed: the client was asked; nothing was run yet", q.Ask.Plugin, q.Ask.Tool),
 	}
 }
 
 // binding identifies the call that a reply is valid for.
-func (a *confirmer) binding(ask host.Ask) string {
-	return sessionHash("confirm", a.caller.name, a.caller.session, ask.Plugin, ask.Tool, string(ask.Params))
+func (a *asker) binding(q *host.Question) string {
+	return sessionHash("confirm", a.caller.name, a.caller.session, q.Ask.Plugin, q.Ask.Tool, string(q.Params))
 }
 
-func elicitParams(ask host.Ask, reason string) *sdk.ElicitParams {
+func elicitParams(q *host.Question) *sdk.ElicitParams {
 	message := fmt.Sprintf("%s wants to call %s.%s %s (%s). Go on?",
-		ask.Caller, ask.Plugin, ask.Tool, manifest.EscapeJSON(ask.Params), reason)
-	if ask.Within != "" {
+		q.Ask.Caller, q.Ask.Plugin, q.Ask.Tool, manifest.EscapeJSON(q.Params), q.Reason)
+	if q.Within != "" {
 		message = "Within a call that is under way, " + message
 	}
 	return &sdk.ElicitParams{
@@ -139,38 +142,39 @@ func elicitParams(ask host.Ask, reason string) *sdk.ElicitParams {
 	}
 }
 
-// issueTicket returns the state that the client must send along with its reply.
-func (s *Server) issueTicket(about string) string {
-	body := fmt.Sprintf("%s.%d", newID(), time.Now().Add(confirmTimeout).Unix())
+// issueTicket returns the state that the client must send along with its reply to a question.
+func (s *Server) issueTicket(question, about string) string {
+	body := fmt.Sprintf("%s.%d", question, s.now().Add(confirmTimeout).Unix())
 	return base64.RawURLEncoding.EncodeToString([]byte(body + "." + s.sign(body, about)))
 }
 
-// redeem reports whether a ticket is valid, and invalidates it.
-func (s *Server) redeem(ticket, about string) bool {
+// redeem invalidates a ticket and returns the question that it was issued for. It reports whether the ticket was valid.
+func (s *Server) redeem(ticket, about string) (question string, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(ticket)
 	if err != nil {
-		return false
+		return "", false
 	}
 	parts := strings.Split(string(raw), ".")
 	if len(parts) != 3 || !hmac.Equal([]byte(parts[2]), []byte(s.sign(parts[0]+"."+parts[1], about))) {
-		return false
+		return "", false
 	}
+	question = parts[0]
 	var until int64
-	if _, err := fmt.Sscan(parts[1], &until); err != nil || time.Now().Unix() > until {
-		return false
+	if _, err := fmt.Sscan(parts[1], &until); err != nil || s.now().Unix() > until {
+		return "", false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, expires := range s.redeemed {
-		if time.Now().After(expires) {
+		if s.now().After(expires) {
 			delete(s.redeemed, id)
 		}
 	}
-	if _, used := s.redeemed[parts[0]]; used || len(s.redeemed) >= maxRedeemed {
-		return false
+	if _, used := s.redeemed[question]; used || len(s.redeemed) >= maxRedeemed {
+		return "", false
 	}
-	s.redeemed[parts[0]] = time.Unix(until, 0).Add(time.Second)
-	return true
+	s.redeemed[question] = time.Unix(until, 0).Add(time.Second)
+	return question, true
 }
 
 func (s *Server) sign(body, about string) string {

@@ -29,7 +29,7 @@ func ExampleServer_Handler() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	h, err := host.New(host.Config{Catalog: catalog, Policy: readOnly{}, Confirm: mcp.Confirm})
+	h, err := host.New(host.Config{Catalog: catalog, Policy: readOnly{}, Approver: mcp.Approver{}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,6 +12,9 @@ import (
 // SetRefreshInterval sets how often the server looks for changes of the catalog. Call it before clients connect.
 func (s *Server) SetRefreshInterval(d time.Duration) { s.refreshInterval = d }
 
+// SetClock sets the clock by which confirmations expire. Call it before clients connect.
+func (s *Server) SetClock(now func() time.Time) { s.now = now }
+
 // SetShutdownGrace sets how long the server waits for a client when it shuts down.
 func (s *Server) SetShutdownGrace(d time.Duration) { s.shutdownGrace = d }
 

@@ -237,7 +237,7 @@ func newServer(mode string, cfg host.Config, pinned []string, providers ...host.
 	if err != nil {
 		return nil, err
 	}
-	cfg.Catalog, cfg.Confirm, cfg.Mode = catalog, mcp.Confirm, mode
+	cfg.Catalog, cfg.Approver, cfg.Mode = catalog, mcp.Approver{}, mode
 	if cfg.Policy == nil {
 		cfg.Policy = defaultPolicy
 	}

@@ -82,6 +82,7 @@ type Server struct {
 	closing   context.Context // done when the server shuts down, with the reason as its cause
 	closeWith context.CancelCauseFunc
 
+	now             func() time.Time
 	refreshInterval time.Duration
 	shutdownGrace   time.Duration
 
@@ -111,7 +112,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, id: newID(), key: make([]byte, 32),
 		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),
 		requests: make(chan struct{}, maxRequests), largeBodies: make(chan struct{}, maxLarge),
-		refreshInterval: refreshInterval, shutdownGrace: shutdownGrace,
+		now: time.Now, refreshInterval: refreshInterval, shutdownGrace: shutdownGrace,
 		modes: map[string]*modeServer{}, redeemed: map[string]time.Time{},
 	}
 	_, _ = rand.Read(s.key)

@@ -25,14 +25,15 @@ type right struct {
 	grantable string         // what to grant, if a grant can give it
 }
 
-// evaluate returns the rights that are both requested and granted.
-func (e entry) evaluate(caps manifest.Capabilities, digest string, env Env) evaluation {
+// evaluate returns the rights that are both requested and granted: by the files, or by a person for one call.
+func (e entry) evaluate(caps manifest.Capabilities, digest string, env Env, allowed ...Grant) evaluation {
 	ev := &evaluator{env: env}
 	if p := e.grantSource(); p != nil && len(p.grants) > 0 {
 		if ev.unboundReason = e.unboundReason(p, digest, env); ev.unboundReason == "" {
 			ev.grants = p.grants
 		}
 	}
+	ev.allow(allowed)
 	ev.fs(caps.FS)
 	for _, c := range caps.HTTP {
 		ev.http(c)
@@ -56,6 +57,16 @@ type evaluator struct {
 	env           Env
 	grants        []locatedGrant
 	unboundReason string // why no grant applies
+}
+
+// allow adds grants that hold for one call. A guest path can have one folder only, so they replace those of the files.
+func (ev *evaluator) allow(grants []Grant) {
+	for _, g := range grants {
+		ev.grants = slices.DeleteFunc(slices.Clone(ev.grants), func(other locatedGrant) bool {
+			return g.Kind == FS && other.subject() == g.subject()
+		})
+		ev.grants = append(ev.grants, locatedGrant{Grant: g})
+	}
 }
 
 // add adds a right of which missing is refused. ungrantable says why no grant can give it, "" if one can.

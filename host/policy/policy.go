@@ -121,8 +121,12 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		return d, nil
 	}
 	d.Isolate = s.isolate(ask.Plugin)
-	ev := e.evaluate(ask.Capabilities, ask.Digest, p.env)
-	d.Grant = ev.grant
+	allowed, err := parseAllowed(ask.Allowed, ask.Plugin)
+	if err != nil {
+		return d, err
+	}
+	ev := e.evaluate(ask.Capabilities, ask.Digest, p.env, allowed...)
+	d.Grant, d.Allowable = ev.grant, true
 	for _, r := range ev.rights {
 		if r.refused == "" || r.optional {
 			continue
@@ -134,12 +138,31 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		d.Missing = append(d.Missing, host.Denial{Right: r.refused, Why: why})
 		if r.grantable != "" {
 			d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyGrant, ask.Plugin, r.grantable))
+		} else {
+			d.Allowable = false
 		}
 	}
 	if len(d.Missing) > len(d.Steps) {
 		d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyExplain, ask.Plugin))
 	}
 	return d, nil
+}
+
+// parseAllowed parses the rights that a person allowed for one call.
+func parseAllowed(rights []string, plugin string) ([]Grant, error) {
+	var grants []Grant
+	for _, right := range rights {
+		g, err := ParseGrant(right)
+		if err == nil && g.Kind == FS && !filepath.IsAbs(g.Source) {
+			err = fmt.Errorf("%s names no folder of this machine by its absolute path", quote(right))
+		}
+		if err != nil {
+			return nil, host.Errorf(host.Denied, "%v; nothing was run", err).
+				WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin))
+		}
+		grants = append(grants, g)
+	}
+	return grants, nil
 }
 
 // Isolate returns how calls of a plugin are run: "none" or "process".

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -722,5 +723,58 @@ func TestDecideSeesChanges(t *testing.T) {
 	must(t, os.Remove(filepath.Join(dir, GrantsFile)))
 	if d := decide(t, p, call("cli", "a.b", "read", false)); d.Verdict != host.Allow {
 		t.Error("no file is no policy")
+	}
+}
+
+// TestAllowedForOneCall checks rights that a person allowed for one call: they add to the grants of the files, as far
+// as the manifest requests them, and are gone with the next call.
+func TestAllowedForOneCall(t *testing.T) {
+	caps := manifest.Capabilities{
+		FS:     []manifest.FSCapability{{Path: "/data", Mode: "rw", Why: "to keep notes"}},
+		HTTP:   []manifest.HTTPCapability{{URL: "https://api.github.com", Methods: []string{"GET", "POST"}}},
+		Clock:  &manifest.PlainCapability{Why: "the time"},
+		Random: &manifest.PlainCapability{Optional: true},
+	}
+	p := load(t, `[plugin.notes]
+digest = "`+digestA+`"
+grants = ["fs:ro:/srv/old=/data", "http:GET:https://api.github.com"]
+`, "")
+	ask := host.Ask{Caller: "cli", Plugin: "notes", Tool: "list", Digest: digestA, Capabilities: caps}
+	denied := func(name string) {
+		t.Helper()
+		d := decide(t, p, ask)
+		want := "[{fs:rw:PATH=/data to keep notes} {http:POST:https://api.github.com } {clock the time}]"
+		if got := fmt.Sprint(d.Missing); got != want || !d.Allowable {
+			t.Errorf("%s: missing %s, allowable %v, expected %s", name, got, d.Allowable, want)
+		}
+	}
+	denied("before")
+	ask.Allowed = []string{"fs:rw:/srv/new=/data", "http:POST:https://api.github.com", "clock", "env:HOME"}
+	d := decide(t, p, ask)
+	want := []string{"fs:rw:/srv/new=/data", "http:GET,POST:https://api.github.com", "clock"}
+	if got := d.Grant.Names(); !slices.Equal(got, want) || len(d.Missing) > 0 {
+		t.Errorf("granted %v, missing %v, expected %v", got, d.Missing, want)
+	}
+	ask.Allowed = []string{"clock"}
+	if d := decide(t, p, ask); len(d.Missing) != 2 || !d.Grant.Clock {
+		t.Errorf("with the clock alone: %+v", d)
+	}
+	for _, invalid := range []string{"fs:rw:PATH=/data", "fs:rw:new=/data", "nothing"} {
+		ask.Allowed = []string{invalid}
+		if _, err := p.Decide(t.Context(), ask); !errors.Is(err, host.Denied) {
+			t.Errorf("%s: %v", invalid, err)
+		}
+	}
+	ask.Allowed = nil
+	denied("after")
+
+	ask.Capabilities = manifest.Capabilities{Tools: []manifest.NamedCapability{{Name: "cdp.Browser.*"}}}
+	if d := decide(t, p, ask); len(d.Missing) != 1 || d.Allowable {
+		t.Errorf("what no grant can give may be allowed: %+v", d)
+	}
+	ask.Plugin = "blocked"
+	p = load(t, "[callers.cli]\ndeny = [\"blocked\"]\n", "")
+	if d := decide(t, p, ask); d.Verdict != host.Deny || d.Allowable {
+		t.Errorf("what a rule denies may be allowed: %+v", d)
 	}
 }

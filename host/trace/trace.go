@@ -84,9 +84,10 @@ type Record struct {
 	RetryOf        string  `json:"retry_of,omitempty"`
 	SuggestionUsed bool    `json:"suggestion_used,omitempty"`
 
-	By      string   `json:"by,omitempty"`      // who decided the confirmation: "terminal", "mcp" or "policy"
-	Hits    []string `json:"hits,omitempty"`    // names of the first ten results of a search
-	Changes []string `json:"changes,omitempty"` // how the parameters were corrected
+	By       string   `json:"by,omitempty"`       // who allowed or denied the call: "terminal", "mcp" or "policy"
+	Question string   `json:"question,omitempty"` // id of the question that a person was asked
+	Hits     []string `json:"hits,omitempty"`     // names of the first ten results of a search
+	Changes  []string `json:"changes,omitempty"`  // how the parameters were corrected
 }
 
 // Violation is what was wrong with one parameter, without the value.
@@ -244,7 +245,7 @@ func recordOf(e host.Event, values bool) Record {
 		Digest: e.Digest, Mode: e.Mode, Tiers: e.Tiers,
 		Code: string(host.OK), MS: milliseconds(e.Duration),
 		OutBytes: e.OutBytes, DocsTokens: e.DocsTokens, RetryOf: clip(e.RetryOf), SuggestionUsed: e.SuggestionUsed,
-		By: clip(e.By), Hits: clipAll(e.Hits), Changes: clipAll(e.Changes),
+		By: clip(e.By), Question: clip(e.Question), Hits: clipAll(e.Hits), Changes: clipAll(e.Changes),
 	}
 	if e.Op != "call" {
 		r.Op = e.Op

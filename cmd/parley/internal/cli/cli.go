@@ -190,7 +190,7 @@ func (run runFunc[O]) or(own runFunc[O]) runFunc[O] {
 func newApp(streams *Streams, args []string) *App {
 	app := &App{Streams: streams, args: args}
 	app.deps = &command.Deps{
-		Env: streams.Env, Command: app.command, Notice: app.notice, Debug: app.debugf, Confirm: confirmOnTerminal,
+		Env: streams.Env, Command: app.command, Notice: app.notice, Debug: app.debugf, Approver: &terminal{},
 	}
 	// Flags may be wrong before they are all read, and then the error must already have its form.
 	for _, a := range args {

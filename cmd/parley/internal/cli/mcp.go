@@ -82,7 +82,7 @@ func (a *App) newMCPServer(ctx context.Context, f *mcpFlags) (*mcp.Server, error
 		}
 		s.DocMode = f.docs
 	}
-	a.deps.Confirm = mcp.Confirm
+	a.deps.Approver = mcp.Approver{}
 	if _, err := a.deps.Host(ctx); err != nil {
 		return nil, err
 	}

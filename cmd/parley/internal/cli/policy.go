@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -221,23 +218,4 @@ func (a *App) approve(ctx context.Context, rules *policy.Policy, change, questio
 		err = host.Errorf(host.Denied, "not confirmed; nothing was changed")
 	}
 	return err
-}
-
-// confirmed reads an answer at a terminal, unless the context ends before.
-func confirmed(ctx context.Context, tty *os.File) (bool, error) {
-	line, err := bufio.NewReader(newAbandonableReader(ctx, tty)).ReadString('\n')
-	if err != nil && ctx.Err() != nil {
-		return false, context.Cause(ctx)
-	}
-	a := strings.ToLower(strings.TrimSpace(line))
-	return a == "y" || a == "yes", nil
-}
-
-// openTerminal opens the controlling terminal, which an agent behind a pipe does not have.
-func openTerminal() (*os.File, error) {
-	name := "/dev/tty"
-	if runtime.GOOS == "windows" {
-		name = "CONIN$"
-	}
-	return os.OpenFile(name, os.O_RDWR, 0)
 }

@@ -37,8 +37,8 @@ type Deps struct {
 	Debug func(format string, args ...any)
 	// Debugging turns on Debug.
 	Debugging bool
-	// Confirm asks a person to confirm a call. It is read at each question.
-	Confirm func(ctx context.Context, ask host.Ask, reason string) (bool, error)
+	// Approver asks a person about a call. It is read at each question.
+	Approver host.Approver
 	// Plugins are wasm files to load beside the installed plugins.
 	Plugins []string
 	// Live takes the protocol of a running browser instead of the embedded one.
@@ -56,9 +56,9 @@ func (d *Deps) Parley() *parley.Parley {
 	if d.parley == nil {
 		cfg := parley.Config{
 			Env: d.Env, Plugins: d.Plugins, Notice: d.Notice,
-			Confirm: func(ctx context.Context, ask host.Ask, reason string) (bool, error) {
-				return d.Confirm(ctx, ask, reason)
-			},
+			Approver: host.ApproverFunc(func(ctx context.Context, q *host.Question) (host.Approval, error) {
+				return d.Approver.Approve(ctx, q)
+			}),
 		}
 		if d.Debugging {
 			cfg.Debug = d.Debug

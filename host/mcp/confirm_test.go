@@ -1,0 +1,138 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
+)
+
+// TestOnlyAcceptIsYes checks each reply that a client can send, and that the record says who decided.
+func TestOnlyAcceptIsYes(t *testing.T) {
+	const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
+	for reply, by := range map[string]string{
+		"accept": "mcp", "decline": "mcp", "cancel": "mcp", "Accept": "", "yes": "", "accepted": "", "none": "policy",
+	} {
+		forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+			c := client{answer: reply}
+			if reply == "none" {
+				c.answer = ""
+			}
+			// A reply that the protocol does not know may end as an error of the protocol instead of one of the call.
+			r, err := connect(c).CallTool(t.Context(),
+				&sdk.CallToolParams{Name: "call_tool", Arguments: json.RawMessage(cancel)})
+			if ran := f.shop.callLog() != ""; ran != (reply == "accept") || ran == (err != nil || r.IsError) {
+				t.Fatalf("%s: ran %v, %v %v", reply, ran, r, err)
+			}
+			if e := f.rec.last(); by != "" && (e.By != by || e.Question == "") {
+				t.Errorf("%s: recorded by %q, question %q", reply, e.By, e.Question)
+			}
+		})
+	}
+}
+
+// TestQuestionOutlivesTheCall checks that in a revision where the reply comes with a second call, the records of both
+// name one question.
+func TestQuestionOutlivesTheCall(t *testing.T) {
+	for _, action := range []string{"accept", "decline"} {
+		f := newFixture(t, mcp.Minimal, trustNetwork)
+		s := f.stdio(t, client{revision: "2026-07-28", answer: action})
+		_, _ = call(t, s, "call_tool", `{"name":"shop.order.cancel","arguments":{"id":7}}`)
+		f.rec.mu.Lock()
+		var asked, answered host.Event
+		if len(f.rec.events) == 2 {
+			asked, answered = f.rec.events[0], f.rec.events[1]
+		}
+		f.rec.mu.Unlock()
+		if asked.By != "" || asked.Question == "" || asked.Err == nil || asked.CallID == answered.CallID {
+			t.Errorf("%s: the first call is recorded as %+v", action, asked)
+		}
+		if answered.By != "mcp" || answered.Question != asked.Question || (answered.Err == nil) != (action == "accept") {
+			t.Errorf("%s: the second call is recorded as %+v, the first as %+v", action, answered, asked)
+		}
+	}
+}
+
+// TestConfirmationExpires checks that a reply is valid for five minutes, by a clock that the test sets.
+func TestConfirmationExpires(t *testing.T) {
+	for later, valid := range map[time.Duration]bool{5 * time.Minute: true, 5*time.Minute + time.Second: false} {
+		f := newFixture(t, mcp.Minimal, trustNetwork)
+		now := time.Unix(1_800_000_000, 0)
+		f.SetClock(func() time.Time { return now })
+		o := client{revision: "2026-07-28", answer: "accept"}.options()
+		o.MultiRoundTrip = &sdk.MultiRoundTripOptions{Disabled: true}
+		s, err := sdk.NewClient(&sdk.Implementation{Name: "Test Client", Version: "1"}, o).
+			Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.listen(t, mcp.HTTPConfig{}), MaxRetries: -1},
+				&sdk.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &sdk.CallToolParams{Name: "shop__order__cancel", Arguments: json.RawMessage(`{"id":1}`)}
+		asked, err := s.CallTool(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(later)
+		p.RequestState = asked.RequestState
+		p.InputResponses = sdk.InputResponseMap{"confirm": &sdk.ElicitResult{Action: "accept"}}
+		_, err = s.CallTool(t.Context(), p)
+		if (err == nil) != valid || (f.shop.callLog() != "") != valid {
+			t.Errorf("after %s: ran %q, %v", later, f.shop.callLog(), err)
+		}
+		_ = s.Close()
+	}
+}
+
+// lacksClock is a policy that allows everything but the wall clock.
+var lacksClock = policy(func(a host.Ask) (host.Decision, error) {
+	d := host.Decision{Verdict: host.Allow, Allowable: true, Grant: host.Grant{Clock: len(a.Allowed) > 0}}
+	if !d.Grant.Clock && a.Tool != "order.nested" {
+		d.Missing = []host.Denial{{Right: "clock", Why: "the time of the order"}}
+		d.Steps = []host.Step{host.OperatorStep(host.OpPolicyGrant, "shop", "clock")}
+	}
+	d.Grant.Tools = []string{"shop.*"}
+	return d, nil
+})
+
+// TestMissingRight checks that a client is never asked for a right: it is told in plain words, and as data, what to ask
+// the operator for.
+func TestMissingRight(t *testing.T) {
+	for _, arguments := range []string{
+		`{"name":"shop.order.cancel","arguments":{"id":7}}`, `{"name":"shop.order.nested"}`,
+	} {
+		forEachWire(t, mcp.Minimal, lacksClock, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+			var asked []string
+			s := connect(client{answer: "accept", asked: &asked})
+			r, text := call(t, s, "call_tool", arguments)
+			var e struct {
+				failure
+				Denied []host.Denial
+			}
+			if err := json.Unmarshal([]byte(text), &e); err != nil || !r.IsError {
+				t.Fatalf("%v: %s", err, text)
+			}
+			const told = "clock; ask the operator to grant them to shop; nothing was run"
+			if e.ExitCode != 82 || !strings.Contains(e.Message, told) ||
+				fmt.Sprint(e.Denied) != "[{clock the time of the order}]" {
+				t.Errorf("%+v", e)
+			}
+			if len(asked) > 0 || strings.Contains(f.shop.callLog(), "cancel") {
+				t.Errorf("asked %q, ran %s", asked, f.shop.callLog())
+			}
+			for _, shell := range []string{"parley ", "--", "policy grant", "'"} {
+				if strings.Contains(text, shell) {
+					t.Errorf("%q in %s", shell, text)
+				}
+			}
+			if e := f.rec.last(); e.By != "policy" {
+				t.Errorf("recorded by %q", e.By)
+			}
+		})
+	}
+}
