@@ -329,16 +329,18 @@ func (r *run) validate() error {
 	}
 	if paramsSchema == nil || r.call.Options.SendAnyway {
 		r.params = raw
-		if _, isObject := value.(map[string]any); !isObject {
-			return r.refuse(Errorf(InvalidArgs, `parameters must be an object, such as {"name":"value"}`))
-		}
-		return nil
-	}
-	if err = r.validateValue(paramsSchema, value); err != nil && AsError(err).Code == InvalidArgs {
+	} else if err = r.validateValue(paramsSchema, value); err != nil && AsError(err).Code == InvalidArgs {
 		return r.refuse(AsError(err))
+	} else if err != nil {
+		return err
 	}
-	return err
+	if !isObject(r.params) { // schemas of kind mcp may allow more
+		return r.refuse(Errorf(InvalidArgs, `parameters must be an object, such as {"name":"value"}`))
+	}
+	return nil
 }
+
+func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
 
 // validateValue coerces and validates decoded parameters.
 func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {

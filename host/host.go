@@ -222,16 +222,14 @@ func nextAfterDescribe(d *Docs) (next []Step) {
 	return next
 }
 
-// schemaOf returns the compiled schema of a tool's parameters or results. It returns nil if there is no schema, and for
-// MCP servers, which validate for themselves.
+// schemaOf returns the compiled schema of a tool's parameters or results. It returns nil if there is no schema, or if it
+// did not pass the gate and is that of a tool of kind mcp: such a schema is only shown. Others that do not pass it are an
+// error.
 func (a Address) schemaOf(raw []byte, part string) (*schema.Schema, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
 	info := a.Provider.Info()
-	if info.Kind == manifest.KindMCP {
-		return nil, nil
-	}
 	k := partKey{a.Name(), part}
 	if s, ok := a.catalog.schemas.Load(k); ok {
 		return s.(*schema.Schema), nil
@@ -241,6 +239,9 @@ func (a Address) schemaOf(raw []byte, part string) (*schema.Schema, error) {
 		compile = schema.CompileTrusted
 	}
 	s, err := compile(raw)
+	if err != nil && info.Kind == manifest.KindMCP {
+		s, err = nil, nil
+	}
 	if err != nil {
 		return nil, &Error{Code: InvalidPlugin, Message: fmt.Sprintf("the %s schema of %s cannot be used: %v", part, a.Name(),
 			err), Cause: err}

@@ -260,7 +260,7 @@ func (c *checker) checkTool(at string, t *Tool) {
 		}
 	}
 	if c.m.Kind == KindMCP {
-		return // its schemas are only shown
+		return // its schemas are kept as they are; the host applies those that pass the gate
 	}
 	root := readNode(t.Params)
 	if kind := root.text("type"); kind != "object" {

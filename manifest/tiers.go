@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Tiers of documentation. Each has what the one before it has.
@@ -124,10 +126,31 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	d.Aliases, d.Keywords, d.Tasks = cleanAll(t.Aliases), cleanAll(t.Keywords), cleanAll(t.Tasks)
 	d.Category, d.Idempotent, d.OpenWorld, d.Since = t.Category, t.Idempotent, t.OpenWorld, CleanLine(t.Since)
 	if m.Kind == KindMCP {
-		d.Note = "its schemas are not checked by the host"
+		d.Note = uncheckedNote(t)
 	}
 	d.ParamsSchema, d.ReturnsSchema = CleanJSON(t.Params), CleanJSON(t.Returns)
 	return d
+}
+
+// uncheckedNote says which schemas of a tool the host does not apply, because they do not pass the gate; "" if it applies
+// all.
+func uncheckedNote(t *Tool) string {
+	var unchecked []string
+	for _, part := range []struct {
+		name string
+		raw  []byte
+	}{{"params", t.Params}, {"returns", t.Returns}} {
+		if len(part.raw) == 0 {
+			continue
+		}
+		if _, err := schema.CompileUntrusted(part.raw); err != nil {
+			unchecked = append(unchecked, part.name)
+		}
+	}
+	if len(unchecked) == 0 {
+		return ""
+	}
+	return "not checked by the host: " + strings.Join(unchecked, ", ")
 }
 
 // Text renders the description for people and for errors, one fact per line.

@@ -125,8 +125,12 @@ func TestDescribeCleans(t *testing.T) {
 	if texts := textsOf(decoded(t, raw)); Clean(texts) != texts {
 		t.Errorf("texts are not clean: %q", texts)
 	}
-	if d.Note == "" {
-		t.Error("a plugin of kind mcp must say that its schemas are not checked")
+	if d.Note != "not checked by the host: params" {
+		t.Errorf("the note is %q, but its params schema does not pass the gate", d.Note)
+	}
+	m.Tools[0].Params = json.RawMessage(`{"type":"object"}`)
+	if d := Describe(m, &m.Tools[0], Tier3); d.Note != "" {
+		t.Errorf("the note is %q, but its schemas pass the gate", d.Note)
 	}
 }
 

@@ -322,7 +322,7 @@ func removeKey(value any, key string) {
 
 // outputSchema returns the schema of a tool's results if they are objects without binary content, or else nil. A result
 // that is too large is cut to the form that the second branch describes. The results of Chrome may be newer than the
-// protocol's description, and the host does not validate those of kind mcp: neither has a schema here.
+// protocol's description, and the schemas of kind mcp may not have passed the gate: neither has a schema here.
 func outputSchema(a host.Address) any {
 	kind := a.Provider.Info().Kind
 	if kind == manifest.KindBuiltin || kind == manifest.KindMCP || !describesObject(a.Tool.Returns) {
