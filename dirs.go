@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/parley-tools/parley/host"
 )
 
 // Dirs are the folders of a host.
@@ -55,4 +57,14 @@ func FindDirs(home string, env func(string) string) Dirs {
 func dirsUnder(base string) Dirs {
 	in := func(name string) string { return filepath.Join(base, name) }
 	return Dirs{Config: in("config"), Data: in("data"), State: in("state"), Cache: in("cache"), Run: in("run")}
+}
+
+// own returns the folders, and those in them whose files decide what runs.
+func (d Dirs) own() []host.OwnFolder {
+	return []host.OwnFolder{
+		{Name: "config", Path: d.Config}, {Name: "data", Path: d.Data}, {Name: "state", Path: d.State},
+		{Name: "cache", Path: d.Cache}, {Name: "run", Path: d.Run},
+		{Name: "secrets", Path: filepath.Join(d.Data, "secrets")}, {Name: "plugins", Path: filepath.Join(d.Data, "plugins")},
+		{Name: "audit", Path: filepath.Join(d.State, "audit")},
+	}
 }

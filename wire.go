@@ -124,7 +124,8 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	defer p.parts.mu.Unlock()
 	if p.parts.rules == nil {
 		rules, err := policy.Load(p.dirs.Config, policy.Env{
-			Store: p.Secrets().Dir, Signer: signers.signer, Difference: signers.difference,
+			Own: &host.OwnFiles{Folders: p.dirs.own()}, Store: p.Secrets().Dir, Signer: signers.signer,
+			Difference: signers.difference,
 		})
 		if err != nil {
 			return nil, err
@@ -330,6 +331,7 @@ func (p *Parley) Host() (*host.Host, error) {
 			Warn: func(err error) { p.cfg.Debug("traces: %v", err) },
 		}),
 		Secrets:  rules,
+		Own:      &host.OwnFiles{Folders: p.dirs.own(), Secrets: rules.SecretFiles},
 		Egress:   egress.New(egress.Config{Rules: rules.Egress, UserAgent: "parley/" + Version}),
 		Audit:    log,
 		Sessions: sessions,

@@ -298,6 +298,9 @@ func resolvePath(r *host.Request, name, mode string) (string, error) {
 			if _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); !within {
 				return "", refused
 			}
+			if info, err := os.Stat(source); err != nil || r.Guard.Denies(info) {
+				return "", refused
+			}
 			return source, nil
 		}
 	}

@@ -440,6 +440,9 @@ func (r *run) request(d Decision) *Request {
 	req.CallTool = func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error) {
 		return r.callTool(ctx, d.Grant, tool, params, o)
 	}
+	if len(d.Grant.FS)+len(r.call.callerGrant.FS) > 0 {
+		req.Guard = r.host.cfg.Own.Guard()
+	}
 	if r.host.cfg.Egress != nil {
 		req.HTTP = func(ctx context.Context, q *HTTPRequest) (*HTTPResponse, error) { return r.send(ctx, d.Grant, q) }
 	}

@@ -28,6 +28,7 @@ type Config struct {
 	Secrets  Secrets // nil: no secret has a value
 	Egress   Egress  // nil: no network access
 	Sessions *Sessions
+	Own      *OwnFiles // what no folder grant reaches
 	// Approver asks a person about calls that require confirmation or a right that is not granted. Nil means that such
 	// calls are denied.
 	Approver Approver

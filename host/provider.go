@@ -155,6 +155,8 @@ type Request struct {
 	HTTP func(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
 	// ReadSecret returns the value of a secret that the grant lets the guest read.
 	ReadSecret func(ctx context.Context, name string) (string, error)
+	// Guard keeps the call away from the host's own files. It is nil where no folder is granted.
+	Guard *FileGuard
 	// RecordUse adds a use of a right to the record of the call, in the form of Event.Uses.
 	RecordUse func(what string)
 }

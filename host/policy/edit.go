@@ -95,7 +95,11 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 		}
 	}
 	for _, g := range grants {
-		list = edit.add(list, g.Absolute(dir))
+		g = g.Absolute(dir)
+		if err := p.env.checkReach(g); err != nil {
+			return edit, host.Errorf(host.ConfigError, "%s cannot be granted: %v", g, err)
+		}
+		list = edit.add(list, g)
 	}
 	return edit, edit.write(s, plugin, list)
 }

@@ -252,3 +252,33 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// TestGrantOutOfReach checks that no grant is written for a folder of the host itself, and that one that was written by
+// hand has no effect.
+func TestGrantOutOfReach(t *testing.T) {
+	base := t.TempDir()
+	config := filepath.Join(base, "config")
+	must(t, os.MkdirAll(filepath.Join(base, "work"), 0o700))
+	must(t, os.MkdirAll(config, 0o700))
+	env := Env{Dir: base, Own: &host.OwnFiles{Folders: []host.OwnFolder{{Name: "config", Path: config}}}}
+	p, err := Load(config, env)
+	must(t, err)
+	for _, right := range []string{"fs:rw:config=/data", "fs:ro:.=/data", "fs:ro:/=/data", "fs:ro:work/../config=/data"} {
+		e, err := p.Grant("github", digestA, grants(t, "fs:ro:work=/work", right)...)
+		if err == nil || host.AsError(err).Code != host.ConfigError || e.New != "" {
+			t.Errorf("%s: %v", right, err)
+		}
+	}
+	text := "[plugin.github]\ndigest = \"" + digestA + "\"\ngrants = [\"fs:rw:" + config + "=/data\", \"fs:ro:" + base +
+		"/work=/work\"]\n"
+	must(t, os.WriteFile(filepath.Join(config, PolicyFile), []byte(text), 0o600))
+	ask := host.Ask{Caller: "cli", Plugin: "github", Tool: "x", Digest: digestA, Capabilities: manifest.Capabilities{
+		FS: []manifest.FSCapability{{Path: "/data", Mode: "rw"}, {Path: "/work", Mode: "ro"}}}}
+	d := decide(t, p, ask)
+	if len(d.Missing) != 1 || !strings.Contains(d.Missing[0].Why, "config folder") || len(d.Grant.FS) != 1 {
+		t.Errorf("%+v", d)
+	}
+	if err := p.CheckReach(); err == nil || !strings.Contains(err.Error(), "policy.toml:3:11") {
+		t.Errorf("%v", err)
+	}
+}

@@ -96,9 +96,15 @@ func (ev *evaluator) ofKind(kind string) []locatedGrant {
 
 // fs mounts each granted folder whose guest path was requested, or is below a requested one. A grant is never narrowed
 // to a folder inside of it: a plugin with write access could have replaced that folder with a link. So a grant for /
-// does not give /data; one for /data gives what is below.
+// does not give /data; one for /data gives what is below. A folder of the host's own is not mounted, whatever was
+// written: the check is repeated here, because a link may lead there by now.
 func (ev *evaluator) fs(asks []manifest.FSCapability) {
+	outOfReach := map[string]error{} // by guest path
 	for _, g := range ev.ofKind(FS) {
+		if err := ev.env.Own.Check(g.Source); err != nil {
+			outOfReach[g.Path] = err
+			continue
+		}
 		mode := ""
 		for _, a := range asks {
 			if checkGuestPath(a.Path) == nil && below(g.Path, a.Path) {
@@ -127,11 +133,17 @@ func (ev *evaluator) fs(asks []manifest.FSCapability) {
 			}
 			r.grantedBy = append(r.grantedBy, ev.bySubject("fs:"+f.Path))
 		}
-		missing := ""
+		missing, reason := "", ""
+		for path, err := range outOfReach {
+			if below(a.Path, path) || below(path, a.Path) {
+				r.grantedBy = append(r.grantedBy, ev.bySubject("fs:"+path))
+				reason = "the granted folder is out of reach: " + err.Error()
+			}
+		}
 		if !granted {
 			missing = r.requested
 		}
-		ev.add(r, missing, "")
+		ev.add(r, missing, reason)
 	}
 }
 

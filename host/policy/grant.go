@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -143,6 +144,54 @@ func (g Grant) Absolute(dir string) Grant {
 		g.Source = filepath.Join(dir, g.Source)
 	}
 	return g
+}
+
+// checkReach returns an error if the grant is for a folder that is out of reach.
+func (e Env) checkReach(g Grant) error {
+	if g.Kind != FS {
+		return nil
+	}
+	return e.Own.Check(g.Source)
+}
+
+// CheckReach returns a config_error with the position of each grant in the files that has no effect because its folder
+// is out of reach: calls that need it are denied.
+func (p *Policy) CheckReach() error {
+	s, err := p.current()
+	if err != nil {
+		return err
+	}
+	var problems []problem
+	for _, f := range s.files() {
+		for _, name := range slices.Sorted(maps.Keys(f.plugins)) {
+			for _, g := range f.plugins[name].grants {
+				if err := p.env.checkReach(g.Grant); err != nil {
+					problems = append(problems, problem{g.pos, "grant " + quote(g.String()) + " has no effect: " + err.Error()})
+				}
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return configError(problems)
+	}
+	return nil
+}
+
+// SecretFiles returns the files from which secrets are read.
+func (p *Policy) SecretFiles() []string {
+	s, err := p.current()
+	if err != nil {
+		return nil
+	}
+	var paths []string
+	for _, f := range s.files() {
+		for _, src := range f.secrets {
+			if path, ok := strings.CutPrefix(src.from, "file:"); ok {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
 }
 
 // String returns the canonical spelling, which [ParseGrant] accepts.

@@ -42,6 +42,8 @@ type Env struct {
 	LookupEnv func(name string) (string, bool)
 	// Dir is the folder at which relative folders in new grants start; "" means the current folder of the process.
 	Dir string
+	// Own are the files of the host, which no grant reaches. Nil means only the root and pseudo file systems.
+	Own *host.OwnFiles
 	// Store is the folder of the secret store; "" means none.
 	Store string
 	// Signer returns the signer of the build of a plugin that has this digest. nil means that no build is signed, so

@@ -55,7 +55,14 @@ func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
 					host.WithoutPath(err).Error() + "; nothing was run"})
 		}
 		c.files.roots = append(c.files.roots, root)
-		mountAt(&rootFS{c: c, root: root, grant: g, writable: g.Mode == "rw"}, path.Clean("/"+g.Path))
+		device, err := c.checkReach(root, g)
+		if err != nil {
+			return nil, c.recordFatal(&host.Error{Code: host.Denied, Cause: err,
+				Steps:   []host.Step{host.OperatorStep(host.OpPolicyExplain, c.m.Name)},
+				Denied:  []host.Denial{{Right: "fs:" + g.Mode + ":" + g.Source + "=" + g.Path, Why: err.Error()}},
+				Message: manifest.CleanLine(err.Error()) + "; nothing was run"})
+		}
+		mountAt(&rootFS{c: c, root: root, grant: g, device: device, writable: g.Mode == "rw"}, path.Clean("/"+g.Path))
 	}
 	return config.WithFSConfig(fsConfig), nil
 }
@@ -70,6 +77,24 @@ func openFolder(path string) (*os.Root, error) {
 	return os.OpenRoot(path)
 }
 
+// checkReach checks the folder that was opened, because its name may lead to one of the host's own folders by now. It
+// returns the folder's device.
+func (c *call) checkReach(root *os.Root, g host.FSGrant) (device uint64, err error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	if host.PseudoFile(dir) {
+		return 0, errors.New(g.Source + " is part of a pseudo file system")
+	}
+	ids := parentsOf(dir)
+	if len(ids) > 0 {
+		device = ids[0].Dev
+	}
+	return device, c.r.Guard.Folder(g.Source, ids)
+}
+
 // rootFS is a granted folder as the guest sees it. Symbolic links are only followed within the folder; os.Root
 // ensures that even while they change. A guest cannot create symbolic links, which could mislead other programs
 // later. Pipes, devices and sockets cannot be opened. Nothing can be changed unless writable is set.
@@ -78,7 +103,15 @@ type rootFS struct {
 	c        *call
 	root     *os.Root
 	grant    host.FSGrant
+	device   uint64 // of the folder; 0 if not known
 	writable bool
+}
+
+// denyOwn refuses a file that is one of the host's own.
+func (f *rootFS) denyOwn(name string) experimentalsys.Errno {
+	f.c.functions.deny("fs:"+f.grant.Mode+":"+filepath.Join(f.grant.Source, name),
+		"it is a file of the host itself, or part of a pseudo file system, and no grant reaches those")
+	return experimentalsys.EPERM
 }
 
 // recordUse records what was done with a file of this machine.
@@ -142,6 +175,8 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	switch {
 	case err == nil && !isRegularOrDir(info):
 		return nil, experimentalsys.EPERM
+	case err == nil && f.c.r.Guard.Denies(info):
+		return nil, f.denyOwn(name)
 	case err == nil && info.IsDir() && write:
 		return nil, experimentalsys.EISDIR
 	case err != nil && flag&experimentalsys.O_CREAT == 0:
@@ -152,7 +187,12 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	if f.c.files.openCount >= f.c.limits.openFiles {
 		f.c.exceedLimit("%s has more than %d files open", f.c.toolName(), f.c.limits.openFiles)
 	}
-	file, err := f.root.OpenFile(name, osFlags(flag)|openNonblock, perm.Perm())
+	// The file is emptied only once it is known which file it is.
+	toOpen, truncate := flag&^experimentalsys.O_TRUNC, flag&experimentalsys.O_TRUNC != 0
+	if truncate && !write {
+		toOpen |= experimentalsys.O_RDWR
+	}
+	file, err := f.root.OpenFile(name, osFlags(toOpen)|openNonblock, perm.Perm())
 	if err != nil {
 		return nil, errnoOf(err)
 	}
@@ -165,9 +205,18 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	case !isRegularOrDir(info):
 		_ = file.Close()
 		return nil, experimentalsys.EPERM
+	case f.c.r.Guard.Denies(info) || f.device != 0 && deviceOf(info) != f.device && host.PseudoFile(file):
+		_ = file.Close()
+		return nil, f.denyOwn(name)
 	case folder && !info.IsDir():
 		_ = file.Close()
 		return nil, experimentalsys.ENOTDIR
+	}
+	if truncate && info.Size() > 0 {
+		if err := file.Truncate(0); err != nil {
+			_ = file.Close()
+			return nil, errnoOf(err)
+		}
 	}
 	f.c.files.openCount++
 	if flag&writeFlags != 0 {

@@ -3,14 +3,21 @@
 package wasm
 
 import (
+	"io/fs"
 	"os"
 
 	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
+
+	"github.com/parley-tools/parley/host"
 )
 
 const openNonblock = 0
 
 func setAppend(*os.File, bool) error { return experimentalsys.ENOTSUP }
+
+func parentsOf(*os.File) []host.FileID { return nil }
+
+func deviceOf(fs.FileInfo) uint64 { return 0 }
 
 func inodeOf(*os.File, string) uint64 { return 0 }
 

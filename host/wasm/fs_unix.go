@@ -3,11 +3,14 @@
 package wasm
 
 import (
+	"io/fs"
 	"os"
 	"path"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/parley-tools/parley/host"
 )
 
 // openNonblock keeps open from blocking on a pipe that has replaced a file meanwhile.
@@ -50,6 +53,34 @@ func inodeOf(dir *os.File, name string) uint64 {
 		return 0
 	}
 	return uint64(st.Ino)
+}
+
+// parentsOf returns the identities of an open folder and of all folders that contain it.
+func parentsOf(dir *os.File) []host.FileID {
+	var ids []host.FileID
+	_ = withFD(dir, func(fd int) error {
+		for up := "."; len(ids) < 1000; up += "/.." {
+			var st unix.Stat_t
+			if err := unix.Fstatat(fd, up, &st, 0); err != nil {
+				return err
+			}
+			id := host.FileID{Dev: uint64(st.Dev), Ino: uint64(st.Ino)}
+			if n := len(ids); n > 0 && ids[n-1] == id {
+				return nil
+			}
+			ids = append(ids, id)
+		}
+		return nil
+	})
+	return ids
+}
+
+// deviceOf returns the device of a file.
+func deviceOf(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Dev)
+	}
+	return 0
 }
 
 // renameOver renames what is there, as rename(2) does: a folder replaces an empty folder. [os.Root.Rename] refuses

@@ -38,6 +38,7 @@ type job struct {
 	Session   string             `json:"session"`
 	CallID    string             `json:"call_id"`
 	Grant     host.Grant         `json:"grant"`
+	Guard     *host.FileGuard    `json:"guard,omitempty"`
 	Limits    host.Limits        `json:"limits"`
 	Options   host.Options       `json:"options"`
 	Settings  json.RawMessage    `json:"settings,omitempty"`
@@ -188,7 +189,7 @@ func (a *isolatedCall) serve(out io.Reader) (*host.Result, error) {
 		Slot: c.plugin.slot.dir, Key: c.plugin.slot.key, Host: c.engine.cfg.HostVersion, Defaults: c.engine.cfg.Limits,
 		Remaining: time.Until(c.deadline),
 		Manifest:  &m, Params: jsonOr(c.r.Params, "{}"), Caller: c.r.Caller, Session: c.r.Session, CallID: c.r.CallID,
-		Grant: c.r.Grant, Limits: c.r.Limits, Options: c.r.Options, Settings: c.r.Settings, Log: c.r.Log != nil,
+		Grant: c.r.Grant, Guard: c.r.Guard.Load(), Limits: c.r.Limits, Options: c.r.Options, Settings: c.r.Settings, Log: c.r.Log != nil,
 		Progress: c.r.Progress != nil,
 	})
 	if err != nil {

@@ -71,7 +71,7 @@ func (p *parentProcess) runJob(j *job, in io.Reader) (*host.Result, error) {
 	tool := &j.Manifest.Tools[0]
 	r := &host.Request{
 		Tool: tool.Name, Def: tool, Params: j.Params, Caller: j.Caller, Session: j.Session, CallID: j.CallID,
-		Grant: j.Grant, Limits: j.Limits, Options: j.Options, Settings: j.Settings,
+		Grant: j.Grant, Guard: j.Guard, Limits: j.Limits, Options: j.Options, Settings: j.Settings,
 		RecordUse: func(what string) { p.send(frameUse, []byte(what)) },
 	}
 	if j.Log {

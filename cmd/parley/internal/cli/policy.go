@@ -70,6 +70,9 @@ func (a *App) checkPolicyFiles() error {
 	if err != nil {
 		return err
 	}
+	if err := rules.CheckReach(); err != nil {
+		return err
+	}
 	files := rules.Explain(host.Info{}, nil, "").Files
 	data := struct {
 		Files []string `json:"files"`

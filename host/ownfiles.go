@@ -1,0 +1,254 @@
+package host
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// OwnFolder is a folder in which a host keeps files of its own.
+type OwnFolder struct {
+	Name string // "config", "data", ...
+	Path string // absolute
+}
+
+// OwnFiles are what a host keeps for itself: its policy, plugins, secrets and records. No granted folder may lie in one
+// of Folders or contain one, and in a granted folder no file can be opened that is one of the host's under another
+// name. A nil *OwnFiles protects nothing but the root and pseudo file systems.
+type OwnFiles struct {
+	// Folders may contain each other. Files directly in one are recognized when a granted folder has a hard link to them.
+	Folders []OwnFolder
+	// Secrets returns the paths of further files that hold secrets; nil means none.
+	Secrets func() []string
+}
+
+// FileID identifies a file on this machine, whatever its names are. It is zero where the system has no such numbers.
+type FileID struct{ Dev, Ino uint64 }
+
+// OutOfReachError says why a folder cannot be granted.
+type OutOfReachError struct {
+	Folder  string
+	Because string // in words that follow the name of the folder
+	Instead string // a folder that could be granted
+}
+
+func (e *OutOfReachError) Error() string {
+	return fmt.Sprintf("%s %s; grant a folder that holds only what the plugin needs, such as %s", e.Folder, e.Because,
+		e.Instead)
+}
+
+// Check returns an *[OutOfReachError] if a folder must not be granted. The folder need not exist yet.
+func (o *OwnFiles) Check(folder string) error {
+	g := o.Guard()
+	folder = filepath.Clean(folder)
+	if filepath.Dir(folder) == folder {
+		return outOfReach(folder, "is the root of the file system")
+	}
+	// Spelling decides where there is nothing yet, and where files have no identity.
+	spelled := func(path string) string { return path }
+	if runtime.GOOS == "windows" {
+		spelled = func(path string) string {
+			if real, err := filepath.EvalSymlinks(path); err == nil {
+				return real
+			}
+			return path
+		}
+	}
+	for _, own := range g.Own {
+		switch {
+		case inFolder(spelled(folder), spelled(own.Path)):
+			return g.liesIn(folder, own)
+		case inFolder(spelled(own.Path), spelled(folder)):
+			return g.contains(folder, own)
+		}
+	}
+	if slices.ContainsFunc(pseudoFolders, func(dir string) bool { return inFolder(folder, dir) }) || pseudoFolder(folder) {
+		return outOfReach(folder, "is part of a pseudo file system, through which the kernel shows and changes processes "+
+			"and devices")
+	}
+	return g.Folder(folder, folderIDs(folder))
+}
+
+func outOfReach(folder, because string) error {
+	base, err := os.UserHomeDir()
+	if err != nil || strings.HasPrefix(because, "holds") {
+		base = folder
+	}
+	return &OutOfReachError{folder, because, filepath.Join(base, "work")}
+}
+
+// pseudoFolders are where pseudo file systems are on every Unix.
+var pseudoFolders = []string{"/proc", "/sys", "/dev"}
+
+// inFolder reports whether a path is a folder or below it, by their spelling.
+func inFolder(path, folder string) bool {
+	rest, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rest)
+}
+
+// folderIDs returns the identities of a folder and of all folders that contain it. Zero stands for a folder that does
+// not exist.
+func folderIDs(folder string) []FileID {
+	var ids []FileID
+	for {
+		if info, err := os.Stat(folder); err == nil && info.IsDir() {
+			break
+		}
+		ids = []FileID{{}}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return nil
+		}
+		folder = parent
+	}
+	// The kernel resolves "..", so that a symbolic link leads to the folder that contains its target.
+	for at := folder; len(ids) < 1000; at += string(filepath.Separator) + ".." {
+		info, err := os.Stat(at)
+		if err != nil {
+			return ids
+		}
+		id, _ := identify(info)
+		if n := len(ids); id == (FileID{}) || n > 0 && ids[n-1] == id { // the root contains itself
+			return ids
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// FileGuard keeps one call away from the host's own files, by device and inode. It is plain data, because the process
+// of an isolated call checks, too. A nil *FileGuard denies nothing.
+type FileGuard struct {
+	Own     []GuardedFolder `json:"own"`
+	Above   []GuardedFolder `json:"above"` // folders that contain own ones; their names are those of what they contain
+	Devices FileID          `json:"devices"`
+	Secrets []FileID        `json:"secrets,omitempty"`
+	Linked  []FileID        `json:"linked,omitempty"` // what [FileGuard.Load] found
+
+	load func() []FileID
+}
+
+// GuardedFolder is an own folder, or one that contains it.
+type GuardedFolder struct {
+	OwnFolder
+	ID FileID `json:"id"`
+}
+
+// Guard returns a guard over what the host has now.
+func (o *OwnFiles) Guard() *FileGuard {
+	g := &FileGuard{}
+	if info, err := os.Stat("/dev"); err == nil {
+		g.Devices, _ = identify(info)
+	}
+	if o == nil {
+		return g
+	}
+	seen := map[FileID]bool{}
+	for _, own := range o.Folders {
+		ids := folderIDs(own.Path)
+		guarded := GuardedFolder{OwnFolder: own}
+		if len(ids) > 0 {
+			guarded.ID, ids = ids[0], ids[1:]
+		}
+		g.Own = append(g.Own, guarded)
+		for _, id := range ids {
+			if !seen[id] {
+				seen[id] = true
+				g.Above = append(g.Above, GuardedFolder{own, id})
+			}
+		}
+	}
+	if o.Secrets != nil {
+		for _, path := range o.Secrets() {
+			if info, err := os.Stat(path); err == nil {
+				id, _ := identify(info)
+				g.Secrets = append(g.Secrets, id)
+			}
+		}
+	}
+	g.load = sync.OnceValue(o.fileIDs)
+	return g
+}
+
+// fileIDs returns the identities of the files in own folders.
+func (o *OwnFiles) fileIDs() []FileID {
+	var ids []FileID
+	for _, own := range o.Folders {
+		entries, err := os.ReadDir(own.Path)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+				id, _ := identify(info)
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// Load reads the identities of the host's own files, for a process that cannot.
+func (g *FileGuard) Load() *FileGuard {
+	if g != nil && g.load != nil {
+		g.Linked, g.load = g.load(), nil
+	}
+	return g
+}
+
+// Folder returns an *[OutOfReachError] if a folder with these identities, its own first and then those of the folders
+// that contain it, must not be granted.
+func (g *FileGuard) Folder(name string, ids []FileID) error {
+	if g == nil || len(ids) == 0 {
+		return nil
+	}
+	for _, above := range g.Above {
+		if ids[0] == above.ID {
+			return g.contains(name, above)
+		}
+	}
+	for _, own := range g.Own {
+		if own.ID != (FileID{}) && slices.Contains(ids, own.ID) {
+			return g.liesIn(name, own)
+		}
+	}
+	if g.Devices != (FileID{}) && slices.Contains(ids, g.Devices) {
+		return outOfReach(name, "is part of a pseudo file system, through which the kernel gives access to devices")
+	}
+	return nil
+}
+
+func (*FileGuard) contains(name string, own GuardedFolder) error {
+	return outOfReach(name, fmt.Sprintf("holds the host's %s folder, %s", own.Name, own.Path))
+}
+
+func (*FileGuard) liesIn(name string, own GuardedFolder) error {
+	return outOfReach(name, fmt.Sprintf("lies in the host's %s folder, %s", own.Name, own.Path))
+}
+
+// Denies reports whether a file of a granted folder is one of the host's own: a file that holds a secret, or a hard link
+// to a file in an own folder.
+func (g *FileGuard) Denies(info fs.FileInfo) bool {
+	if g == nil {
+		return false
+	}
+	id, links := identify(info)
+	if id == (FileID{}) {
+		return false
+	}
+	if slices.Contains(g.Secrets, id) || slices.ContainsFunc(g.Own, func(f GuardedFolder) bool { return f.ID == id }) {
+		return true
+	}
+	if info.IsDir() || links < 2 {
+		return false
+	}
+	if g.load != nil {
+		return slices.Contains(g.load(), id)
+	}
+	return slices.Contains(g.Linked, id)
+}

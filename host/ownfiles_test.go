@@ -1,0 +1,92 @@
+package host
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// TestOwnFilesOutOfReach tries every way to grant a folder of the host: by name, from above, from below, by links and
+// before it exists.
+func TestOwnFilesOutOfReach(t *testing.T) {
+	home := t.TempDir()
+	at := func(name string) string { return filepath.Join(home, filepath.FromSlash(name)) }
+	for _, dir := range []string{"user/.config/parley", "user/.data/parley/secrets", "user/work/deep", "elsewhere"} {
+		if err := os.MkdirAll(at(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"to-config": at("user/.config/parley"), "to-secrets": at("user/.data/parley/secrets"), "to-user": "user", "to-work": "user/work", "elsewhere/up": "../user"} {
+		if err := os.Symlink(target, at(name)); err != nil {
+			t.Skipf("symbolic links are not supported: %v", err)
+		}
+	}
+	own := &OwnFiles{Folders: []OwnFolder{{"config", at("user/.config/parley")}, {"data", at("user/.data/parley")},
+		{"cache", at("user/.cache/parley")}}}
+	refused := []string{"user", "user/.config", "user/.config/parley", "user/.data/parley/secrets", "user/.data/parley/new",
+		"user/.cache", "user/.cache/parley", "user/.cache/parley/wasm", "to-config", "to-secrets", "to-user", "elsewhere/up",
+		"elsewhere/up/.config", "", "user/work/..", "to-work/.."}
+	for _, name := range refused {
+		var out *OutOfReachError
+		if err := own.Check(at(name)); !errors.As(err, &out) || out.Instead == "" {
+			t.Errorf("%q can be granted: %v", name, err)
+		}
+	}
+	for _, name := range []string{"user/work", "user/work/deep", "user/work/new", "elsewhere", "to-work", "to-work/deep",
+		"user/.config/other", "user/.config/parley-other"} {
+		if err := own.Check(at(name)); err != nil {
+			t.Errorf("%q cannot be granted: %v", name, err)
+		}
+	}
+	var none *OwnFiles
+	if none.Check(home) != nil || none.Check("/") == nil {
+		t.Error("without own files only the root is out of reach")
+	}
+	if runtime.GOOS == "linux" {
+		for _, dir := range []string{"/proc", "/proc/self", "/proc/self/root/nothing", "/sys", "/sys/kernel", "/dev", "/dev/fd"} {
+			if none.Check(dir) == nil {
+				t.Errorf("%s can be granted", dir)
+			}
+		}
+		if err := os.Symlink("/proc", at("to-proc")); err != nil || none.Check(at("to-proc")) == nil {
+			t.Errorf("a link to /proc can be granted (%v)", err)
+		}
+	}
+}
+
+// TestFileGuardDenies checks that hard links to own files and files that hold secrets are recognized.
+func TestFileGuardDenies(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no identity")
+	}
+	dir, data := t.TempDir(), t.TempDir()
+	write := func(path string) {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy, token, plain := filepath.Join(dir, "policy.toml"), filepath.Join(data, "token"), filepath.Join(data, "plain")
+	write(policy)
+	write(token)
+	write(plain)
+	for from, to := range map[string]string{policy: "linked-policy", plain: "linked-plain"} {
+		if err := os.Link(from, filepath.Join(data, to)); err != nil {
+			t.Skipf("hard links are not supported: %v", err)
+		}
+	}
+	own := &OwnFiles{Folders: []OwnFolder{{"config", dir}}, Secrets: func() []string { return []string{token} }}
+	for name, want := range map[string]bool{"linked-policy": true, "token": true, "plain": false, "linked-plain": false} {
+		info, err := os.Stat(filepath.Join(data, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := own.Guard().Denies(info); got != want {
+			t.Errorf("%s: denied %v", name, got)
+		}
+		if got := own.Guard().Load().Denies(info); got != want {
+			t.Errorf("%s, loaded: denied %v", name, got)
+		}
+	}
+}

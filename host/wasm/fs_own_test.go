@@ -1,0 +1,75 @@
+package wasm
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// TestOwnFiles checks that a guest reaches the host's own files neither by hard links in its folder nor by a folder whose
+// name leads to them by now, in this process and in one of its own.
+func TestOwnFiles(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no identity")
+	}
+	base := t.TempDir()
+	at := func(name string) string { return filepath.Join(base, filepath.FromSlash(name)) }
+	for _, dir := range []string{"config", "work"} {
+		if err := os.Mkdir(at(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, content := range map[string]string{"config/policy.toml": "policy", "work/token": "secret", "work/file": "file"} {
+		if err := os.WriteFile(at(name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link(at("config/policy.toml"), at("work/linked")); err != nil {
+		t.Skipf("hard links are not supported: %v", err)
+	}
+	for name, target := range map[string]string{"work/by-link": "linked", "swapped": "config", "above": "."} {
+		if err := os.Symlink(target, at(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := &host.OwnFiles{Folders: []host.OwnFolder{{Name: "config", Path: at("config")}},
+		Secrets: func() []string { return []string{at("work/token")} }}
+	p := localGuest(t, testEngine(t), "probe")
+	call := func(isolated bool, folder string, args ...string) string {
+		r := requestFor(t, p, "run", argParams(args...))
+		r.Grant = host.Grant{FS: []host.FSGrant{{Path: "/data", Source: at(folder), Mode: "rw"}}}
+		r.Guard = own.Guard()
+		run := invokeRequest
+		if isolated {
+			run = invokeIsolated
+		}
+		result, err := run(t, p, r)
+		if err != nil {
+			return string(err.Code) + " " + err.Message
+		}
+		return string(result.Data)
+	}
+	for _, isolated := range []bool{false, true} {
+		for _, args := range [][]string{{"read", "/data/linked"}, {"read", "/data/by-link"}, {"write", "/data/linked", "x"},
+			{"append", "/data/linked", "x"}, {"trunc", "/data/linked"}, {"truncate", "/data/linked"}, {"read", "/data/token"}} {
+			if got := call(isolated, "work", args...); !strings.Contains(got, "errno") {
+				t.Errorf("isolated %v: %v: %s", isolated, args, got)
+			}
+		}
+		if got := call(isolated, "work", "read", "/data/file"); !strings.Contains(got, "file") {
+			t.Errorf("isolated %v: %s", isolated, got)
+		}
+		for _, folder := range []string{"swapped", "above", "config"} {
+			if got := call(isolated, folder, "read", "/data/policy.toml"); !strings.HasPrefix(got, "denied") {
+				t.Errorf("isolated %v: %s was mounted: %s", isolated, folder, got)
+			}
+		}
+	}
+	if data, err := os.ReadFile(at("config/policy.toml")); string(data) != "policy" {
+		t.Errorf("the policy was changed to %q (%v)", data, err)
+	}
+}
