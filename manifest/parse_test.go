@@ -368,9 +368,6 @@ func TestShippedManifests(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}
-		if found := Lint(m); len(found) > 0 {
-			t.Errorf("%s:\n%s", file, strings.Join(found, "\n"))
-		}
 		for i := range m.Tools {
 			for tier := Tier1; tier <= Tier3; tier++ {
 				d := Describe(m, &m.Tools[i], tier)
@@ -414,27 +411,6 @@ func TestReserved(t *testing.T) {
 		if Reserved(name) {
 			t.Errorf("%q is reserved", name)
 		}
-	}
-}
-
-func TestLint(t *testing.T) {
-	if m := parsed(t); len(Lint(&Manifest{Name: m.Name, Tools: m.Tools[:1]})) > 0 {
-		t.Errorf("a tool without fault: %q", Lint(&Manifest{Name: m.Name, Tools: m.Tools[:1]}))
-	}
-	long := strings.Repeat("words upon words ", 40)
-	m := &Manifest{Name: "p", Tools: []Tool{{
-		Name: "do", Docs: Docs{Brief: "Do", Standard: long, Full: long + long},
-		Params: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`), Effect: EffectRead,
-	}}}
-	got := strings.Join(Lint(m), "\n")
-	for _, want := range []string{"do: tier 2 is ", "aim for at most 120", "do: tier 3 is ", "aim for at most 300",
-		"do: no example", "do: no tasks", "do: parameter a has no description", "do: the brief only repeats the name"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is not found in\n%s", want, got)
-		}
-	}
-	if strings.Contains(got, "tier 1") {
-		t.Errorf("tier 1 is short enough:\n%s", got)
 	}
 }
 
@@ -483,6 +459,5 @@ func FuzzParse(f *testing.F) {
 				}
 			}
 		}
-		Lint(m)
 	})
 }

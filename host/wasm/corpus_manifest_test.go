@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/lint"
 )
 
 // baseManifest is a valid manifest that the lines of testdata/hostile/manifests.txt modify.
@@ -228,7 +229,7 @@ func renderAll(t testing.TB, c *Candidate) string {
 		show("what is found", found, err)
 		show("notes of a search", notes, nil)
 	}
-	show("the lint", manifest.Lint(c.Manifest), nil)
+	show("the lint", lint.Check(c.Manifest, lint.Neighbors{}), nil)
 	_, err = catalog.Find(c.Manifest.Name + ".cal")
 	show("the nearest", nil, err)
 	return all.String()

@@ -40,6 +40,7 @@ var layers = map[string][]string{
 	"manifest/schema":   {"manifest/jsontext"},
 	"manifest/document": {"manifest/jsontext", "manifest/schema"},
 	"manifest":          {"manifest/document", "manifest/jsontext", "manifest/schema"},
+	"manifest/lint":     {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host":              {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host/providertest": {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/wasm":         {"host", "manifest", "manifest/jsontext", "manifest/schema"},
@@ -60,16 +61,17 @@ var layers = map[string][]string{
 	"plugins/text":      {"sdk/go"},
 	".": {
 		"cdp", "host", "host/audit", "host/egress", "host/mcp", "host/policy", "host/signature", "host/trace", "host/wasm",
-		"manifest", "manifest/jsontext", "manifest/schema", "plugins",
+		"manifest", "manifest/jsontext", "manifest/lint", "manifest/schema", "plugins",
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/audit", "host/docs", "host/learn", "host/mcp", "host/oci", "host/policy",
-		"host/signature", "host/trace", "host/wasm", "manifest", "manifest/jsontext", "manifest/schema", "sdk",
+		"host/signature", "host/trace", "host/wasm", "manifest", "manifest/jsontext", "manifest/lint",
+		"manifest/schema", "sdk",
 	},
 	"cmd": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/audit", "host/docs", "host/egress", "host/learn",
 		"host/mcp", "host/oci", "host/policy", "host/signature", "host/trace", "host/wasm", "manifest",
-		"manifest/jsontext", "manifest/schema", "plugins", "sdk",
+		"manifest/jsontext", "manifest/lint", "manifest/schema", "plugins", "sdk",
 	},
 	"bench":            {"internal/foreign"},
 	"internal/demo":    {},
@@ -83,7 +85,7 @@ var testsMayImport = map[string][]string{
 	"host":      {"host/providertest"},
 	"cdp":       {"host/providertest"},
 	"host/mcp":  {"host/wasm", "internal/foreign"},
-	"host/wasm": {"host/providertest", "internal/foreign"},
+	"host/wasm": {"host/providertest", "internal/foreign", "manifest/lint"},
 	".":         {"host/providertest"},
 	"cmd":       {"host/providertest", "internal/foreign"},
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/lint"
 	"github.com/parley-tools/parley/sdk"
 )
 
@@ -140,7 +141,7 @@ func (a *App) writeBuilt(dir, out string, whole []byte, m *manifest.Manifest) er
 		return host.Errorf(host.Unavailable, "cannot write %s: %v", manifest.CleanLine(out), err)
 	}
 	sum := sha256.Sum256(whole)
-	data := built{Out: out, Bytes: len(content), Name: m.Name, Tools: len(m.Tools), SHA256: hex.EncodeToString(sum[:]), Lint: manifest.Lint(m)}
+	data := built{Out: out, Bytes: len(content), Name: m.Name, Tools: len(m.Tools), SHA256: hex.EncodeToString(sum[:]), Lint: lintOf(m)}
 	next := []string{"parley plugin install " + shellQuote(out), "parley " + m.Name + " --list --load " + shellQuote(out)}
 	return a.answer(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Built %s: %s, %s, %d bytes\n", out, m.Name, plural(len(m.Tools), "tool"), len(content))
@@ -149,6 +150,15 @@ func (a *App) writeBuilt(dir, out string, whole []byte, m *manifest.Manifest) er
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
+}
+
+// lintOf returns what breaks the rules of manifest/RULES.md, one line each.
+func lintOf(m *manifest.Manifest) []string {
+	var lines []string
+	for _, f := range lint.Check(m, lint.Neighbors{}) {
+		lines = append(lines, f.String())
+	}
+	return lines
 }
 
 func zipped(data []byte) ([]byte, error) {

@@ -1,0 +1,321 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// tierBudgets are the tokens that each rendered tier should stay within.
+var tierBudgets = [...]int{manifest.Tier1: 50, manifest.Tier2: 120, manifest.Tier3: 300}
+
+func checkTierLength(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
+			if n := manifest.Describe(l.m, t, tier).Tokens(); n > tierBudgets[tier] {
+				l.add(at, "tier %d of %q is %d tokens; aim for at most %d", tier, t.Name, n, tierBudgets[tier])
+			}
+		}
+	})
+}
+
+func checkTautology(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		said := stems(words(t.Name + " " + t.Group + " " + l.m.Name))
+		adds := func(s string) bool {
+			return slices.ContainsFunc(words(s), func(w string) bool {
+				return !stopwords()[w] && !slices.Contains(said, stem(w)) && !isSynonym(w, said)
+			})
+		}
+		if !adds(t.Docs.Brief) && !adds(t.Docs.Standard) && !adds(t.Docs.Full) {
+			l.add(at+"/docs/brief", "%s says no more than the name %q; say on what the tool works and what it returns",
+				quoted(t.Docs.Brief), t.Name)
+		}
+		for _, p := range fieldsOf(t.Params) {
+			own := stems(words(p.name))
+			if d := words(p.description()); len(d) > 0 && !slices.ContainsFunc(d, func(w string) bool {
+				return !stopwords()[w] && !slices.Contains(own, stem(w))
+			}) && !p.item {
+				l.add(at+"/params"+p.pointer, "the description of %q only repeats its name", p.name)
+			}
+		}
+	})
+}
+
+// isSynonym reports whether a verb means the same as one of the given stems.
+func isSynonym(word string, list []string) bool {
+	base := synonyms[word]
+	if base == "" {
+		base = synonyms[strings.TrimSuffix(word, "s")]
+	}
+	if base == "" {
+		base = word
+	}
+	return slices.ContainsFunc(list, func(other string) bool {
+		return stem(base) == other || synonyms[other] != "" && stem(synonyms[other]) == stem(base)
+	})
+}
+
+var preface = pattern(`(?i)^(this|a|an|the) ([\w-]+ )?(tool|function|plugin|command|utility|method|endpoint|api|helper)\b|^(tool|` +
+	`function|utility|helper|method|command) (to|for|that|which)\b|^(allows|lets|enables|helps) (you|the|an?|users?|agents?)\b|` +
+	`^(used|useful) (to|for)\b|^use this\b`)
+
+func checkPlainBrief(l *linter) {
+	check := func(at, brief string) {
+		if found := preface().FindString(manifest.CleanLine(brief)); found != "" {
+			l.add(at+"/docs/brief", "the brief begins with %s; begin with the verb: \"List ...\", \"Convert ...\"",
+				quoted(found))
+		}
+	}
+	check("", l.m.Docs.Brief)
+	l.eachTool(func(at string, t *manifest.Tool) { check(at, t.Docs.Brief) })
+}
+
+func checkExample(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		if len(t.Examples) == 0 {
+			l.add(at, "%q has no example", t.Name)
+		}
+	})
+}
+
+// taskDepth is the number of hits among which a tool must be when one of its own task phrases is searched for.
+const taskDepth = 5
+
+func checkTasks(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		if t.Deprecated != nil {
+			return
+		}
+		if len(t.Tasks) == 0 {
+			l.add(at, "%q has no tasks; add the phrases that an agent would search for", t.Name)
+			return
+		}
+		if l.search == nil {
+			return
+		}
+		full := l.m.Name + "." + t.Name
+		for i, task := range t.Tasks {
+			hits := l.search(task, true)
+			hits = hits[:min(taskDepth, len(hits))]
+			if !slices.ContainsFunc(hits, func(h Hit) bool { return sameName(h.Name, full) }) {
+				found := "nothing"
+				if len(hits) > 0 {
+					found = hits[0].Name
+				}
+				l.add(fmt.Sprintf("%s/tasks/%d", at, i), "search for %s finds %s first, and %q not among the first %d",
+					quoted(task), found, full, taskDepth)
+			}
+		}
+	})
+}
+
+func checkDeprecation(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		if t.Since != "" && manifest.Newer(t.Since, l.m.Version) {
+			l.add(at+"/since", "%q is from version %s, and this is %s", t.Name, t.Since, l.m.Version)
+		}
+		d := t.Deprecated
+		if d == nil {
+			return
+		}
+		at += "/deprecated"
+		switch target := l.findTool(d.Use); {
+		case d.Use == "" && d.Message == "":
+			l.add(at, "%q is deprecated without a replacement or a reason; set \"use\" or \"message\"", t.Name)
+		case d.Use == "":
+		case target == missing:
+			l.add(at+"/use", "there is no tool %s; name the tool that replaces %q", quoted(d.Use), t.Name)
+		case target == obsolete:
+			l.add(at+"/use", "%s is deprecated itself; name the tool that replaces both", quoted(d.Use))
+		case sameName(d.Use, l.m.Name+"."+t.Name) || sameName(d.Use, t.Name):
+			l.add(at+"/use", "%q cannot replace itself", t.Name)
+		}
+		for _, v := range []struct{ earlier, later, message string }{
+			{t.Since, d.Since, "it is deprecated since %[2]s, before it was introduced in %[1]s"},
+			{d.Since, l.m.Version, "it is deprecated since %[1]s, but this is %[2]s"},
+			{d.Since, d.RemoveIn, "it is to be removed in %[2]s, before it is deprecated in %[1]s"},
+		} {
+			if v.earlier != "" && v.later != "" && manifest.Newer(v.earlier, v.later) {
+				l.add(at, v.message, v.earlier, v.later)
+			}
+		}
+		if d.RemoveIn != "" && !manifest.Newer(d.RemoveIn, l.m.Version) {
+			l.add(at+"/remove_in", "%q was to be removed in %s, and this is %s; remove it and every reference to it", t.Name,
+				d.RemoveIn, l.m.Version)
+		}
+	})
+}
+
+// state is what a reference leads to.
+type state int
+
+const (
+	missing  state = iota
+	obsolete       // a deprecated tool of this plugin
+	present
+	unknown // a tool of a plugin that is not among the neighbors
+)
+
+// findTool looks up a qualified name, or the local name of a tool of this plugin.
+func (l *linter) findTool(name string) state {
+	name = strings.ReplaceAll(manifest.CleanLine(name), "__", ".")
+	for _, local := range []string{name, strings.TrimPrefix(name, l.m.Name+".")} {
+		if t := l.m.Tool(local); t != nil {
+			if t.Deprecated != nil {
+				return obsolete
+			}
+			return present
+		}
+	}
+	plugin, local, qualified := strings.Cut(name, ".")
+	switch {
+	case !qualified || sameName(plugin, l.m.Name):
+		return missing
+	case slices.ContainsFunc(l.m.Groups, func(g manifest.Group) bool { return sameName(g.Name, plugin) }):
+		return missing
+	}
+	for _, p := range l.others {
+		if sameName(p.Name, plugin) {
+			if slices.ContainsFunc(p.Tools, func(t Tool) bool { return sameName(t.Name, local) }) {
+				return present
+			}
+			return missing
+		}
+	}
+	return unknown
+}
+
+func checkReferences(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		for i, r := range t.Related {
+			if l.findTool(r.Tool) == missing {
+				l.add(fmt.Sprintf("%s/related/%d/tool", at, i), "there is no tool %s", quoted(r.Tool))
+			}
+		}
+	})
+	// Within texts only names of this plugin can be told from other words with a dot.
+	for _, t := range l.texts {
+		if t.kind != prose || strings.HasSuffix(t.pointer, "/run") {
+			continue
+		}
+		for _, name := range l.ownNames(t.plain) {
+			if l.findTool(name) == missing {
+				l.add(t.pointer, "there is no tool %s", quoted(name))
+			}
+		}
+	}
+	for i, s := range l.m.Tutorial {
+		list := strings.Fields(s.Run)
+		if len(list) < 3 || list[0] != "parley" || !sameName(list[1], l.m.Name) || strings.HasPrefix(list[2], "-") {
+			continue
+		}
+		group := slices.ContainsFunc(l.m.Groups, func(g manifest.Group) bool { return sameName(g.Name, list[2]) })
+		if !group && l.findTool(list[2]) == missing {
+			l.add(fmt.Sprintf("/tutorial/%d/run", i), "there is no tool %s", quoted(list[1]+"."+list[2]))
+		}
+	}
+}
+
+// ownNames returns the words of a text that have the form of a qualified name of this plugin: hello.greet.
+func (l *linter) ownNames(s string) []string {
+	var names []string
+	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return !isNameRune(r) && r != '.' }) {
+		plugin, local, dotted := strings.Cut(strings.Trim(word, "."), ".")
+		if dotted && plugin == l.m.Name && local != "" && !fileEndings()[strings.ToLower(local)] {
+			names = append(names, plugin+"."+local)
+		}
+	}
+	return names
+}
+
+// fileEndings tell a file, as in hello.json, from a tool.
+var fileEndings = wordSet(`json toml yaml yml txt md csv html js ts py go rs wasm org com dev io net log xml pdf png jpg
+	svg sh`)
+
+func isNameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+}
+
+// Names of fields by which a result of a category is recognised.
+var (
+	identity = wordSet(`id ids name names path paths file files url uri key digest target handle ref reference location
+		out`)
+	location = wordSet(`line lines path pointer position column offset at location index selector span start range file node
+		where key row address`)
+	finding = wordSet(`message reason why rule description text problem expected severity suggestion code kind op issue
+		explanation detail title value`)
+	patch    = wordSet("diff patch edits changes")
+	fragment = wordSet(`text data content code source document snippet file path value body input json yaml html lines
+		fragment before`)
+	fault = wordSet(`message error errors location line pointer position path pattern patch diagnostics violations finding
+		findings problem range offset selector at where after edits`)
+	order = wordSet("after before depends dependencies requires needs order step index prerequisites")
+)
+
+// named reports whether a field has a name of a set: one of its words, or the whole.
+func (f *field) named(set map[string]bool) bool {
+	return set[strings.ToLower(f.name)] || slices.ContainsFunc(words(f.name), func(w string) bool { return set[w] })
+}
+
+func checkCategory(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		results, params := fieldsOf(t.Returns), fieldsOf(t.Params)
+		has := func(fields []field, set map[string]bool, least int) bool {
+			return slices.ContainsFunc(fields, func(f field) bool { return f.depth >= least && f.named(set) })
+		}
+		list := slices.ContainsFunc(results, func(f field) bool { return f.is("array") }) || isArray(t.Returns)
+		reads := t.Effect == manifest.EffectRead
+		wrong := ""
+		switch t.Category {
+		case "":
+			return
+		case "generation":
+			if len(t.Returns) == 0 {
+				wrong = "returns what it made; declare \"returns\""
+			} else if !reads && !has(results, identity(), 1) {
+				wrong = "returns where what it made is, such as a path or an id"
+			}
+		case "review":
+			if !has(results, patch(), 1) &&
+				!(list && has(results, location(), 1) && has(results, finding(), 1)) {
+				wrong = "returns a list of findings, each with a location and a reason"
+			}
+		case "correction":
+			if !has(params, fragment(), 1) || !has(params, fault(), 1) || len(params) < 2 {
+				wrong = "takes what is to be corrected and what is wrong with it: a message, a location, a snippet"
+			} else if len(t.Returns) == 0 {
+				wrong = "returns what it corrected; declare \"returns\""
+			}
+		case "planning":
+			if !list || !has(results, order(), 1) {
+				wrong = "returns a list of steps with their order or dependencies"
+			}
+		case "query":
+			if !reads {
+				wrong = "only reads; its effect is " + t.Effect
+			} else if len(t.Returns) == 0 {
+				wrong = "returns what was asked for; declare \"returns\""
+			}
+		case "action":
+			if reads {
+				wrong = "changes something; its effect is read"
+			}
+		}
+		if wrong != "" {
+			l.add(at+"/category", "a tool of category %s %s", t.Category, wrong)
+		}
+	})
+}
+
+// isArray reports whether the root of a schema is an array.
+func isArray(raw []byte) bool {
+	for _, p := range manifest.Params(raw) {
+		if p.Name == "result" && p.Type == "array" {
+			return true
+		}
+	}
+	return false
+}

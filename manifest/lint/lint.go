@@ -1,0 +1,179 @@
+// Package lint checks manifests against the rules of manifest/RULES.md, and says how the manifest of a new version
+// breaks callers of the old one. A manifest that [manifest.Parse] accepts is valid; these rules say whether agents can
+// find, understand and trust what it describes.
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Severity says what a finding means for a plugin that is neither shipped nor signed with a trusted key.
+type Severity string
+
+// The severities. An error refuses the plugin unless the operator accepts its rule; a warning advises the author.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+)
+
+// Rule is one rule. Its name identifies it in reports and for --accept.
+type Rule struct {
+	Name     string
+	Severity Severity
+	Summary  string // one sentence: what the rule requires
+
+	check func(*linter)
+}
+
+// Finding is a part of a manifest that breaks a rule.
+type Finding struct {
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	Pointer  string   `json:"pointer"` // JSON pointer into the manifest
+	Message  string   `json:"message"`
+}
+
+func (f Finding) String() string {
+	return fmt.Sprintf("%s %s: %s: %s", f.Severity, f.Rule, f.Pointer, f.Message)
+}
+
+// Neighbors is what a plugin is compared with. The zero value skips the rules that need it.
+type Neighbors struct {
+	// Plugins are the other plugins. One with the name of the checked plugin is ignored.
+	Plugins []Plugin
+	// Search returns the best hits for a phrase, best first: among all plugins including the checked one, or, if with is
+	// false, among the others only. It may be nil.
+	Search func(phrase string, with bool) []Hit
+}
+
+// Plugin is another plugin, as far as rules compare with it.
+type Plugin struct {
+	Name  string
+	Tools []Tool
+}
+
+// Tool is a tool of another plugin.
+type Tool struct {
+	Name           string // local
+	Aliases, Tasks []string
+}
+
+// Hit is a tool that a search found.
+type Hit struct {
+	Name string // qualified
+	Sure bool   // the search is confident that the tool fits
+}
+
+// Rules returns all rules in the order of manifest/RULES.md.
+func Rules() []Rule { return slices.Clone(rules) }
+
+// Find returns the rule with a name.
+func Find(name string) (Rule, bool) {
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.Name == name })
+	if i < 0 {
+		return Rule{}, false
+	}
+	return rules[i], true
+}
+
+// maxFindings bounds the findings of one rule, because a manifest can have thousands of tools.
+const maxFindings = 20
+
+// Check returns what is wrong with a manifest, errors first, then in the order of the rules. At most 20 findings of a
+// rule are listed; one more says how many were left out.
+func Check(m *manifest.Manifest, beside Neighbors) []Finding {
+	l := &linter{m: m, texts: collectTexts(m), search: beside.Search}
+	for _, p := range beside.Plugins {
+		if !sameName(p.Name, m.Name) {
+			l.others = append(l.others, p)
+		}
+	}
+	for i := range rules {
+		l.rule, l.count = &rules[i], 0
+		rules[i].check(l)
+		if more := l.count - maxFindings; more > 0 {
+			l.found = append(l.found, Finding{l.rule.Name, l.rule.Severity, "", fmt.Sprintf("and %d more", more)})
+		}
+	}
+	slices.SortStableFunc(l.found, func(a, b Finding) int {
+		if a.Severity == b.Severity {
+			return 0
+		}
+		if a.Severity == Error {
+			return -1
+		}
+		return 1
+	})
+	return l.found
+}
+
+// linter checks one manifest.
+type linter struct {
+	m      *manifest.Manifest
+	texts  []text
+	others []Plugin
+	search func(phrase string, with bool) []Hit
+
+	rule  *Rule
+	count int
+	found []Finding
+}
+
+// add records a finding of the current rule.
+func (l *linter) add(pointer, format string, args ...any) {
+	if l.count++; l.count <= maxFindings {
+		l.found = append(l.found, Finding{l.rule.Name, l.rule.Severity, manifest.CleanLine(pointer),
+			manifest.Clip(manifest.CleanLine(fmt.Sprintf(format, args...)), 400)})
+	}
+}
+
+// eachTool calls check for each tool with its pointer.
+func (l *linter) eachTool(check func(at string, t *manifest.Tool)) {
+	for i := range l.m.Tools {
+		check(fmt.Sprintf("/tools/%d", i), &l.m.Tools[i])
+	}
+}
+
+// rules are all rules. manifest/RULES.md documents them in this order.
+var rules = []Rule{
+	{"verb-name", Warning, "A tool's name begins with a verb, or is the noun of what it returns.", checkVerbName},
+	{"near-duplicate", Warning, "Two tools differ by more than spelling, word order or a synonym.", checkNearDuplicate},
+	{"one-task", Warning, "A tool does one thing: no verbs joined by \"and\", no parameter that selects an action.",
+		checkOneTask},
+	{"tier-length", Warning, "Each tier of documentation stays within its budget of tokens.", checkTierLength},
+	{"tautology", Warning, "A description says more than the name.", checkTautology},
+	{"plain-brief", Warning, "A brief says what the tool does, as a command, without a preface.", checkPlainBrief},
+	{"example", Warning, "A tool has an example that can run.", checkExample},
+	{"tasks", Warning, "A tool has task phrases, and search finds it by each of them.", checkTasks},
+	{"typed", Warning, "Each field has a type, each object its properties, each array its items.", checkTyped},
+	{"described", Warning, "Each parameter and each field of a result has a description.", checkDescribed},
+	{"constraints", Warning, "Limits stand in keywords and in words: bounds, formats and patterns.", checkConstraints},
+	{"enum-in-prose", Warning, "A limited set of values is an enum, not prose.", checkEnumInProse},
+	{"additional-properties", Warning, "An object of parameters says whether it takes further properties.",
+		checkAdditionalProperties},
+	{"nesting", Warning, "Parameters nest at most three levels deep.", checkNesting},
+	{"values-validate", Warning, "Defaults and examples within a schema are valid by it.", checkValuesValidate},
+	{"required", Warning, "Some parameters are required: neither all of many, nor none without defaults.",
+		checkRequired},
+	{"optional-default", Warning, "An optional choice says what happens without it.", checkOptionalDefault},
+	{"effect-verb", Warning, "The declared effect fits the verb of the name.", checkEffectVerb},
+	{"effect-rights", Warning, "The declared effects fit the rights that are asked for, and each right has a reason.",
+		checkEffectRights},
+	{"deprecation", Warning, "A deprecated tool names a replacement that exists, with versions in order.",
+		checkDeprecation},
+	{"reference", Warning, "Each tool and parameter that a text refers to exists.", checkReferences},
+	{"category-returns", Warning, "A tool returns what tools of its category return.", checkCategory},
+	{"instructs-reader", Error, "Texts describe the plugin. They do not instruct whoever reads them.",
+		checkInstructsReader},
+	{"names-other-tools", Error, "Texts do not say to call, prefer or avoid tools of other plugins.",
+		checkNamesOtherTools},
+	{"superlatives", Error, "Texts do not praise the plugin over others.", checkSuperlatives},
+	{"hidden-characters", Error, "Texts have no invisible characters, bidi controls or terminal sequences.",
+		checkHiddenCharacters},
+	{"look-alike-name", Error, "No name can be mistaken for that of another plugin or tool.", checkLookAlikeName},
+	{"takes-first-place", Error, "No task, alias or name takes the first place in search from another plugin's tool.",
+		checkTakesFirstPlace},
+}

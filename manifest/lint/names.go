@@ -1,0 +1,269 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// verbs are words that names of tools begin with. Many of them are nouns too.
+var verbs = wordSet(readVerbs + " " + writeVerbs + " " + destructiveVerbs + ` abort accept acquire activate adjust advance
+	aggregate align allow analyse analyze annotate answer apply archive arrange ask assemble assert assign attach authenticate
+	authorise authorize back balance batch begin bind block book boot branch break browse build bundle cache calculate
+	call cancel capture cast change chart chat check checkout choose classify click clone close cluster collapse collect
+	combine comment commit compile complete compose compress compute confirm connect consume continue convert count crawl
+	crop cut debug decide declare decode decompress decrypt deduplicate defer define delegate deploy derive detach
+	diagnose diff disable disconnect discover dispatch dispose divide do download drag draft draw drive echo edit elect embed emit
+	emulate enable encode encrypt end enqueue enter escape estimate empty eval evaluate exchange exec execute expand expect explain
+	export expose extract factor fail fill filter finalise finalize finish fire fit flag flatten flip flood focus follow forecast
+	fork format forward freeze generate geocode go grab grade grant greet group grow guess halt handle hash help hide highlight hold
+	hover identify ignore impersonate import improve index infer inflate initialise initialize inject install instrument
+	interpret intersect introspect isolate invite invoke issue iterate join jump keep kill label launch learn lint listen load
+	locate lock log login logout look make manage map mark match measure mend merge migrate minify mix mock modify monitor
+	mount mute name navigate negotiate normalise normalize notify nudge open optimise optimize order organise organize pack
+	paginate paint parse pause pay perform pick pin ping place plan play plot poll pop predict prepare press prettify
+	print prioritise prioritize probe process produce profile prompt propose protect provision publish pull push quit quote
+	raise rank rate react rebase rebuild receive recognise recognize recommend reconcile record recover recurse redact redirect
+	redo reduce refactor refresh refund register reindex reject release reload render reorder repair repeat replay reply
+	report request require reschedule reserve resize resolve respond restart restore restrict resume retry revert review
+	revoke rewrite rewind roll rollback rotate route run sample sanitise sanitize scale schedule score scrape screenshot
+	scroll seal seek segment select serialise serialize serve share shift shuffle sign simplify simulate skip sleep slice
+	slugify smooth snap solve sort speak spin split squash stage standardise start stash step star stop stream strip submit subscribe
+	substitute suggest sum summarise summarize suspend swap switch sync synchronise synchronize take tally tap test think
+	template throttle toggle tokenise tokenize touch trace track train trap transcode transcribe transfer transform translate transpose
+	trigger trim try tune turn type unblock undo uninstall unlock unmount unpack unpin unregister unsubscribe unzip upload
+	upscale use validate verify visit vote wait wake walk warm warn wrap zip zoom`)
+
+// The verbs whose effect is plain.
+const (
+	readVerbs = `get list read fetch search find query show describe lookup retrieve inspect view compare peek enumerate
+		examine browse detect download count measure`
+	writeVerbs = `add create set update write insert append save store put post send patch rename move copy edit assign
+		upload publish subscribe enable disable replace restore upsert`
+	destructiveVerbs = `delete remove drop destroy erase purge wipe truncate uninstall clear clean reset revoke terminate
+		kill`
+)
+
+// checkVerbName accepts a name that begins with a verb, or whose noun the brief or the schema of the result has. A
+// first word that most tools of the plugin share, as in git_commit, is not part of the name.
+func checkVerbName(l *linter) {
+	first := map[string]int{}
+	for _, t := range l.m.Tools {
+		if list := words(bareName(t.Name)); len(list) > 1 {
+			first[list[0]]++
+		}
+	}
+	l.eachTool(func(at string, t *manifest.Tool) {
+		list := words(bareName(t.Name))
+		if len(list) > 1 && (list[0] == strings.ToLower(l.m.Name) ||
+			first[list[0]] > 2 && first[list[0]]*2 > len(l.m.Tools)) {
+			list = list[1:]
+		}
+		if len(list) == 0 || verbs()[list[0]] || isAction(list[0]) {
+			return
+		}
+		noun := stem(list[len(list)-1])
+		for _, described := range []string{t.Docs.Brief, t.Docs.Standard} {
+			// The first word of a brief is its verb.
+			if all := stems(words(described)); len(all) > 1 && slices.Contains(all[1:], noun) {
+				return
+			}
+		}
+		for _, f := range fieldsOf(t.Returns) {
+			if slices.Contains(stems(words(f.name+" "+f.description())), noun) {
+				return
+			}
+		}
+		better := append([]string{"get"}, list...)
+		if last := list[len(list)-1]; verbs()[last] && len(list) > 1 {
+			better = append([]string{last}, list[:len(list)-1]...)
+		}
+		l.add(at+"/name", "%q does not begin with a verb and is not the noun of a result; name it after what it does, "+
+			"such as %q", t.Name, strings.Join(better, "_"))
+	})
+}
+
+// isAction reports whether a word is a verb with a prefix, such as recalculate.
+func isAction(word string) bool {
+	for _, prefix := range []string{"re", "un", "de", "dis", "pre", "over"} {
+		if rest, ok := strings.CutPrefix(word, prefix); ok && verbs()[rest] {
+			return true
+		}
+	}
+	return false
+}
+
+// synonyms maps verbs to one of the same meaning. "find" and "search" are not "get": they choose by other means.
+var synonyms = map[string]string{
+	"fetch": "get", "retrieve": "get", "obtain": "get", "remove": "delete", "erase": "delete", "destroy": "delete",
+	"make": "create", "enumerate": "list", "modify": "update", "change": "update", "execute": "run", "invoke": "run",
+}
+
+func checkNearDuplicate(l *linter) {
+	byName, byBrief := map[string]string{}, map[string]string{}
+	l.eachTool(func(at string, t *manifest.Tool) {
+		list := words(t.Name)
+		if t.Group != "" && len(list) > 1 && sameName(list[0], t.Group) {
+			list = list[1:]
+		}
+		if len(list) > 0 && synonyms[list[0]] != "" {
+			list[0] = synonyms[list[0]]
+		}
+		if !slices.Contains(list, "to") && !slices.Contains(list, "from") { // text_to_speech is not speech_to_text
+			slices.Sort(list)
+		}
+		key := strings.ToLower(t.Group) + " " + strings.Join(list, " ")
+		if other := byName[key]; other != "" {
+			l.add(at+"/name", "%q differs from %q only by spelling, order or a synonym; an agent cannot tell which one to "+
+				"call", t.Name, other)
+			return
+		}
+		byName[key] = t.Name
+		brief := strings.Join(words(t.Docs.Brief), " ")
+		if other := byBrief[brief]; other != "" && t.Deprecated == nil {
+			l.add(at+"/docs/brief", "%q has the same brief as %q; say how they differ", t.Name, other)
+			return
+		}
+		byBrief[brief] = t.Name
+	})
+}
+
+// selectors are parameters that often choose what a tool does.
+var selectors = wordSet("action operation command method verb op do task")
+
+func checkOneTask(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		list := words(bareName(t.Name))
+		for i := 1; i+1 < len(list); i++ {
+			if list[i] == "and" && verbs()[list[i+1]] && verbs()[list[0]] {
+				l.add(at+"/name", "%q does two things; make it two tools", t.Name)
+				return
+			}
+		}
+		for _, f := range fieldsOf(t.Params) {
+			if f.depth > 1 || f.item || !selectors()[strings.ToLower(f.name)] {
+				continue
+			}
+			actions := 0
+			for _, v := range f.enum() {
+				if s, ok := v.(string); ok {
+					if w := words(s); len(w) > 0 && verbs()[w[0]] {
+						actions++
+					}
+				}
+			}
+			if actions >= 3 {
+				l.add(at+"/params"+f.pointer, "%q selects among %d actions; make them tools of their own, each with its "+
+					"parameters and effect", f.name, actions)
+			}
+		}
+	})
+}
+
+// checkEffectVerb compares the declared effect with the verb of the name, where its effect is plain.
+func checkEffectVerb(l *linter) {
+	reads, writes, destroys := wordSet(readVerbs)(), wordSet(writeVerbs)(), wordSet(destructiveVerbs)()
+	l.eachTool(func(at string, t *manifest.Tool) {
+		list := words(bareName(t.Name))
+		if len(list) == 0 {
+			return
+		}
+		verb := list[0]
+		switch {
+		case t.Effect == manifest.EffectRead && (writes[verb] || destroys[verb]) && !isPure(l.m, t):
+			l.add(at+"/effect", "%q is declared as read, but its verb is %q; the effect is enforced, so declare what it does",
+				t.Name, verb)
+		case t.Effect == manifest.EffectDestructive && reads[verb]:
+			l.add(at+"/effect", "%q is declared as destructive, but its verb is %q; each call would need a confirmation",
+				t.Name, verb)
+		}
+	})
+}
+
+// isPure reports whether a tool cannot have an effect outside its own result: its plugin asks for no right, and it
+// works on what it is given. "replace" and "remove" in a text are such tools.
+func isPure(m *manifest.Manifest, t *manifest.Tool) bool {
+	return len(rights(m.Capabilities)) == 0 && !t.OpenWorld
+}
+
+// checkEffectRights compares the declared effects of all tools with the rights that the plugin asks for.
+func checkEffectRights(l *linter) {
+	strongest := map[string]bool{}
+	for _, t := range l.m.Tools {
+		strongest[t.Effect] = true
+	}
+	changes := strongest[manifest.EffectWrite] || strongest[manifest.EffectDestructive]
+	asked := rights(l.m.Capabilities)
+	for _, r := range asked {
+		if r.why == "" {
+			l.add(r.pointer, "the right %s has no reason; say in \"why\" what it is for", r.name)
+		}
+		if r.changes && !changes {
+			l.add(r.pointer, "every tool is declared as read, so %s can never be used; ask for less, or declare the effect of "+
+				"the tools that use it", r.name)
+		}
+	}
+	if changes && len(asked) == 0 && l.m.Kind != manifest.KindMCP {
+		l.eachTool(func(at string, t *manifest.Tool) {
+			if t.Effect != manifest.EffectRead {
+				l.add(at+"/effect", "%q is declared as %s, but the plugin asks for no right, so it cannot change anything",
+					t.Name, t.Effect)
+			}
+		})
+	}
+}
+
+// right is a right that a manifest asks for.
+type right struct {
+	pointer, name, why string
+	changes            bool // it is of use only to tools that change something
+	optional           bool
+}
+
+// rights returns what a manifest asks for, in words.
+func rights(c manifest.Capabilities) []right {
+	var list []right
+	add := func(kind string, i int, name, why string, optional, changes bool) {
+		at := fmt.Sprintf("/capabilities/%s/%d", kind, i)
+		list = append(list, right{at, manifest.CleanLine(name), why, changes, optional})
+	}
+	for i, f := range c.FS {
+		add("fs", i, "fs:"+f.Mode+":"+f.Path, f.Why, f.Optional, f.Mode == "rw")
+	}
+	for i, h := range c.HTTP {
+		reads := len(h.Methods) == 0
+		for _, m := range h.Methods {
+			reads = reads || m == "GET" || m == "HEAD"
+		}
+		methods := "GET"
+		if len(h.Methods) > 0 {
+			methods = strings.Join(slices.Sorted(slices.Values(h.Methods)), ",")
+		}
+		add("http", i, "http:"+methods+":"+h.URL, h.Why, h.Optional, !reads)
+	}
+	for i, s := range c.Secrets {
+		name := "secret:" + s.Name
+		if s.Read {
+			name = "secret:read:" + s.Name
+		} else if s.URL != "" {
+			name += " for " + s.URL
+		}
+		add("secrets", i, name, s.Why, s.Optional, false)
+	}
+	for i, e := range c.Env {
+		add("env", i, "env:"+e.Name, e.Why, e.Optional, false)
+	}
+	for i, t := range c.Tools {
+		add("tools", i, "tool:"+t.Name, t.Why, t.Optional, false)
+	}
+	plain := func(name string, p *manifest.PlainCapability) {
+		if p != nil {
+			list = append(list, right{"/capabilities/" + name, name, p.Why, false, p.Optional})
+		}
+	}
+	plain("clock", c.Clock)
+	plain("random", c.Random)
+	return list
+}

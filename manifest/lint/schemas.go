@@ -1,0 +1,409 @@
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// field is a property of a schema, at any depth, or the items of an array.
+type field struct {
+	pointer  string // in the schema
+	name     string // of the property; of the array for its items
+	depth    int    // 1 for the properties of the root
+	required bool
+	item     bool           // it is the items of an array, not a property
+	schema   map[string]any // with local references resolved; nil for the schemas true and false
+	always   bool           // the schema is true: it takes anything
+}
+
+// maxFields bounds the fields of one schema that are looked at.
+const maxFields = 2000
+
+// fieldsOf returns the fields of a schema, sorted by name within each object.
+func fieldsOf(raw json.RawMessage) []field {
+	root, err := jsontext.Decode(raw, jsontext.Limits{})
+	if err != nil {
+		return nil
+	}
+	w := &fieldWalker{root: root}
+	w.object(root, nil, 1, nil)
+	return w.fields
+}
+
+type fieldWalker struct {
+	root   any
+	fields []field
+}
+
+// resolve follows local references. Those on the way are in seen, so that a schema within itself ends.
+func (w *fieldWalker) resolve(v any, seen []string) (map[string]any, []string) {
+	for {
+		s, ok := v.(map[string]any)
+		if !ok {
+			return nil, seen
+		}
+		ref, ok := s["$ref"].(string)
+		if !ok {
+			return s, seen
+		}
+		tokens, ok := jsontext.SplitPointer(strings.TrimPrefix(ref, "#"))
+		if !ok || slices.Contains(seen, ref) {
+			return nil, seen
+		}
+		target, ok := jsontext.Lookup(w.root, tokens)
+		if !ok {
+			return nil, seen
+		}
+		if own, described := s["description"].(string); described {
+			if t, ok := target.(map[string]any); ok && t["$ref"] == nil {
+				merged := map[string]any{}
+				for k, member := range t {
+					merged[k] = member
+				}
+				merged["description"] = own
+				target = merged
+			}
+		}
+		seen = append(slices.Clone(seen), ref)
+		v = target
+	}
+}
+
+// object adds the properties of an object and of what it combines.
+func (w *fieldWalker) object(v any, tokens []string, depth int, seen []string) {
+	s, seen := w.resolve(v, seen)
+	if s == nil || depth > 20 {
+		return
+	}
+	required, _ := s["required"].([]any)
+	properties, _ := s["properties"].(map[string]any)
+	for _, name := range sortedKeys(properties) {
+		w.field(properties[name], append(slices.Clone(tokens), "properties", name), name, depth,
+			slices.Contains(required, any(name)), false, seen)
+	}
+	for _, combined := range []string{"allOf", "anyOf", "oneOf"} {
+		list, _ := s[combined].([]any)
+		for i, branch := range list {
+			w.object(branch, append(slices.Clone(tokens), combined, fmt.Sprint(i)), depth, seen)
+		}
+	}
+}
+
+func (w *fieldWalker) field(v any, tokens []string, name string, depth int, required, item bool, seen []string) {
+	if len(w.fields) >= maxFields {
+		return
+	}
+	s, seen := w.resolve(v, seen)
+	always, _ := v.(bool)
+	w.fields = append(w.fields, field{jsontext.Pointer(tokens), name, depth, required, item, s, always})
+	if s == nil {
+		return
+	}
+	w.object(s, tokens, depth+1, seen)
+	if items, ok := s["items"]; ok {
+		if _, list := items.([]any); !list {
+			w.field(items, append(slices.Clone(tokens), "items"), name, depth, false, true, seen)
+		}
+	}
+}
+
+// eachSchema yields the schemas of a tool by their names in the manifest.
+func eachSchema(t *manifest.Tool) iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		_ = yield("params", t.Params) && yield("returns", t.Returns)
+	}
+}
+
+func (f *field) description() string {
+	s, _ := f.schema["description"].(string)
+	return manifest.CleanLine(s)
+}
+
+func (f *field) has(keys ...string) bool {
+	for _, k := range keys {
+		if _, ok := f.schema[k]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *field) enum() []any {
+	list, _ := f.schema["enum"].([]any)
+	return list
+}
+
+// is reports whether a field has a type, alone or beside null.
+func (f *field) is(kind string) bool {
+	switch t := f.schema["type"].(type) {
+	case string:
+		return t == kind
+	case []any:
+		return slices.Contains(t, any(kind)) && (len(t) == 1 || len(t) == 2 && slices.Contains(t, any("null")))
+	}
+	return false
+}
+
+// typedBy are keywords that say what a value is without type.
+var typedBy = []string{"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "properties", "items"}
+
+// anything marks a parameter that takes any JSON on purpose, because its description says so.
+var anything = pattern(`(?i)\b(any|anything|arbitrary|whatever|free-form|json|values?|documents?|data)\b|e\.g\. ?[{\[]`)
+
+func checkTyped(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		for part, raw := range eachSchema(t) {
+			for _, f := range fieldsOf(raw) {
+				pointer := at + "/" + part + f.pointer
+				says := anything().MatchString(f.description())
+				switch {
+				case f.schema == nil && !f.always:
+				case !f.has(typedBy...):
+					if !says && !f.item { // items without a type are what the array says
+						l.add(pointer, "%q has no type; give one of string, number, integer, boolean, array, object, or say in its "+
+							"description that it takes any JSON", f.name)
+					}
+				case f.is("object") && !f.has("properties", "additionalProperties", "patternProperties", "anyOf", "oneOf", "allOf"):
+					if !says {
+						l.add(pointer, "the object %q declares no properties; list them, or say in its description that it takes any",
+							f.name)
+					}
+				case f.is("array") && !f.has("items", "prefixItems"):
+					l.add(pointer, "the array %q declares no items; say what it holds", f.name)
+				}
+			}
+		}
+	})
+}
+
+func checkDescribed(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		for _, f := range fieldsOf(t.Params) {
+			if !f.item && f.description() == "" {
+				l.add(at+"/params"+f.pointer, "the parameter %q has no description; say what it is, with an example", f.name)
+			}
+		}
+		for _, f := range fieldsOf(t.Returns) {
+			if !f.item && f.depth == 1 && f.description() == "" {
+				l.add(at+"/returns"+f.pointer, "the field %q of the result has no description", f.name)
+			}
+		}
+	})
+}
+
+var (
+	rangeInWords = pattern(`(?i)\b(between|from) \d+ (and|to) \d+\b|\b\d+ ?(-|–|to|\.\.) ?\d+\b|\b(at most|at least|maximum|` +
+		`minimum|up to|max|min|no more than)( of)?:? \d+\b`)
+	formWords = pattern(`(?i)["'` + "`" + `/0-9]|\b(e\.g|example|such as|like|form|format|digits?|letters?|characters?|starts?|` +
+		`begins?|ends?|hex|path|code|url|without|only|absolute|name|identifier|id)\b`)
+)
+
+// formatNames are names of text parameters that have a format.
+var formatNames = map[string]string{"url": "uri", "uri": "uri", "email": "email", "uuid": "uuid"}
+
+func checkConstraints(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		for _, f := range fieldsOf(t.Params) {
+			pointer, description := at+"/params"+f.pointer, f.description()
+			switch {
+			case (f.is("integer") || f.is("number")) && rangeInWords().MatchString(description) &&
+				!f.has("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "multipleOf"):
+				l.add(pointer, "the description of %q gives bounds (%s) that the schema does not; add minimum or maximum", f.name,
+					quoted(rangeInWords().FindString(description)))
+			case f.has("pattern") && !f.item && !formWords().MatchString(description):
+				l.add(pointer, "%q has a pattern that its description does not explain; give an example", f.name)
+			case f.is("string") && formatNames[strings.ToLower(f.name)] != "" && !f.has("format", "pattern", "enum", "const"):
+				l.add(pointer, "%q is a string of any form; add \"format\": %q or a pattern", f.name,
+					formatNames[strings.ToLower(f.name)])
+			}
+		}
+	})
+}
+
+var (
+	valuesInWords = pattern(`(?i)\b(?:one of|either|allowed values|possible values|valid values|can be|must be)(?: are)?:? ` +
+		`["'` + "`" + `(]?[\w-]+["'` + "`" + `]?(?:(?:, |/|\|| or |, or )["'` + "`" + `]?[\w-]+["'` + "`" + `)]?)+` +
+		`|["'` + "`" + `][\w-]+["'` + "`" + `](?:(?:,? or |, |/| / |\|)["'` + "`" + `][\w-]+["'` + "`" + `]){1,}` +
+		`|\b[a-z]+(?:\|[a-z]+)+\b`)
+	exampleWords = pattern(`(?i)\b(e\.g|for example|example|such as|like|eg)\b`)
+)
+
+func checkEnumInProse(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		for _, f := range fieldsOf(t.Params) {
+			if !f.is("string") || f.has("enum", "const", "pattern", "format", "anyOf", "oneOf") {
+				continue
+			}
+			description := f.description()
+			where := valuesInWords().FindStringIndex(description)
+			if where == nil || exampleWords().MatchString(description[:where[0]]) {
+				continue
+			}
+			l.add(at+"/params"+f.pointer, "the description of %q lists its values (%s); make them an enum", f.name,
+				quoted(description[where[0]:where[1]]))
+		}
+	})
+}
+
+func checkAdditionalProperties(l *linter) {
+	if l.m.Kind == manifest.KindMCP {
+		return // its schemas are another project's, and only shown
+	}
+	l.eachTool(func(at string, t *manifest.Tool) {
+		var root map[string]any
+		if json.Unmarshal(t.Params, &root) == nil && !saysAdditional(root) {
+			l.add(at+"/params", "the parameters of %q do not say \"additionalProperties\": a misspelled name would be ignored "+
+				"instead of corrected", t.Name)
+		}
+	})
+}
+
+func saysAdditional(s map[string]any) bool {
+	for _, key := range []string{"additionalProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf"} {
+		if _, ok := s[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// maxNesting is the depth of parameters that agents fill in reliably.
+const maxNesting = 3
+
+func checkNesting(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		for _, f := range fieldsOf(t.Params) {
+			if f.depth > maxNesting {
+				l.add(at+"/params"+f.pointer, "%q is %d levels deep; at most %d", f.name, f.depth, maxNesting)
+				return
+			}
+		}
+	})
+}
+
+func checkValuesValidate(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		for part, raw := range eachSchema(t) {
+			for _, f := range fieldsOf(raw) {
+				values := map[string]any{}
+				if v, ok := f.schema["default"]; ok {
+					values["/default"] = v
+				}
+				if list, ok := f.schema["examples"].([]any); ok {
+					for i, v := range list {
+						values[fmt.Sprintf("/examples/%d", i)] = v
+					}
+				}
+				if len(values) == 0 {
+					continue
+				}
+				compiled, err := compileField(raw, f)
+				if err != nil {
+					continue
+				}
+				for _, key := range sortedKeys(values) {
+					if violations, err := compiled.Validate(values[key]); err == nil && len(violations) > 0 {
+						l.add(at+"/"+part+f.pointer+key, "expected %s, got %s", violations[0].Expected, violations[0].Provided)
+					}
+				}
+			}
+		}
+		if l.m.Kind == manifest.KindMCP { // of other kinds, Parse checks the examples
+			checkMCPExamples(l, at, t)
+		}
+	})
+}
+
+// compileField compiles the schema of a field, with the definitions of the whole for its references.
+func compileField(raw json.RawMessage, f field) (*schema.Schema, error) {
+	var root map[string]any
+	if err := json.Unmarshal(raw, &root); err != nil {
+		return nil, err
+	}
+	own := map[string]any{}
+	for k, v := range f.schema {
+		own[k] = v
+	}
+	for _, key := range []string{"$defs", "definitions", "$schema"} {
+		if v, ok := root[key]; ok {
+			own[key] = v
+		}
+	}
+	text, err := manifest.Marshal(own)
+	if err != nil {
+		return nil, err
+	}
+	return schema.CompileUntrusted(text)
+}
+
+func checkMCPExamples(l *linter, at string, t *manifest.Tool) {
+	compiled, err := schema.CompileUntrusted(t.Params)
+	if err != nil {
+		return
+	}
+	for i, e := range t.Examples {
+		const invalidArgs = 81
+		value, err := jsontext.Decode(e.Params, jsontext.Limits{})
+		if err != nil || e.ExitCode == invalidArgs {
+			continue
+		}
+		if violations, err := compiled.Validate(value); err == nil && len(violations) > 0 {
+			l.add(fmt.Sprintf("%s/examples/%d/params%s", at, i, violations[0].Pointer), "expected %s, got %s",
+				violations[0].Expected, violations[0].Provided)
+		}
+	}
+}
+
+// withoutWords say in a description what happens when a parameter is absent.
+var withoutWords = pattern(`(?i)\b(default\w*|omit\w*|optional\w*|absent|without|unless|if (set|given|present|true|not)|when (set|` +
+	`given|present)|only|instead|all|every|otherwise|none|leave|also|limit\w*|filter\w*|at most|further|more|whether)\b`)
+
+// manyParameters is from where on requiring all of them, or none, needs a reason.
+const manyParameters = 4
+
+func checkRequired(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		total, required, explained := 0, 0, 0
+		for _, f := range fieldsOf(t.Params) {
+			if f.depth > 1 || f.item {
+				continue
+			}
+			total++
+			if f.required {
+				required++
+			} else if f.has("default") || f.is("boolean") || withoutWords().MatchString(f.description()) {
+				explained++
+			}
+		}
+		var schemas map[string]any
+		_ = json.Unmarshal(t.Params, &schemas)
+		combined := schemas["anyOf"] != nil || schemas["oneOf"] != nil || schemas["minProperties"] != nil
+		switch {
+		case total > manyParameters && required == total:
+			l.add(at+"/params/required", "all %d parameters of %q are required; give those that rarely differ a default", total,
+				t.Name)
+		case total >= manyParameters && required == 0 && explained*2 < total && !combined:
+			l.add(at+"/params/required", "none of the %d parameters of %q is required, and most do not say what happens "+
+				"without them", total, t.Name)
+		}
+	})
+}
+
+func checkOptionalDefault(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		for _, f := range fieldsOf(t.Params) {
+			if f.depth == 1 && !f.item && !f.required && len(f.enum()) > 1 && !f.has("default") &&
+				!withoutWords().MatchString(f.description()) {
+				l.add(at+"/params"+f.pointer, "%q is optional and has no default; say which of its values is used without it",
+					f.name)
+			}
+		}
+	})
+}
