@@ -223,9 +223,9 @@ func nextAfterDescribe(d *Docs) (next []Step) {
 	return next
 }
 
-// schemaOf returns the compiled schema of a tool's parameters or results. It returns nil if there is no schema, or if it
-// did not pass the gate and is that of a tool of kind mcp: such a schema is only shown. Others that do not pass it are an
-// error.
+// schemaOf returns the compiled schema of a tool's parameters or results. It returns nil if there is no schema, or if
+// it did not pass the gate and is that of a tool of kind mcp: such a schema is only shown. Others that do not pass it
+// are an error.
 func (a Address) schemaOf(raw []byte, part string) (*schema.Schema, error) {
 	if len(raw) == 0 {
 		return nil, nil

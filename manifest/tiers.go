@@ -132,8 +132,8 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	return d
 }
 
-// uncheckedNote says which schemas of a tool the host does not apply, because they do not pass the gate; "" if it applies
-// all.
+// uncheckedNote says which schemas of a tool the host does not apply, because they do not pass the gate; "" if it
+// applies all.
 func uncheckedNote(t *Tool) string {
 	var unchecked []string
 	for _, part := range []struct {

@@ -65,8 +65,8 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/audit", "host/docs", "host/learn", "host/mcp", "host/oci", "host/policy",
-		"host/signature", "host/trace", "host/wasm", "manifest", "manifest/jsontext", "manifest/lint",
-		"manifest/schema", "sdk",
+		"host/signature", "host/trace", "host/wasm", "manifest", "manifest/document", "manifest/jsontext",
+		"manifest/lint", "manifest/schema", "sdk",
 	},
 	"cmd": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/audit", "host/docs", "host/egress", "host/learn",

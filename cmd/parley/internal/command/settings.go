@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,12 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pelletier/go-toml/v2"
-
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/trace"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Settings are the values of the configuration. Each comes from its most specific source.
@@ -178,23 +174,22 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 	if err != nil {
 		return nil, err
 	}
-	project, projectPath, err := projectConfig()
+	project, err := projectConfig()
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range settingTable {
-		value, source := row.fallback, "default"
-		if v, ok := user[row.name]; ok {
-			value, source = v, filepath.Join(configDir, "config.toml")
-		}
-		if v, ok := project[row.name]; ok {
-			value, source = v, projectPath
+		value, source, at := row.fallback, "default", "default"
+		for _, f := range []*configFile{user, project} {
+			if v, ok := f.values[row.name]; ok {
+				value, source, at = v, f.path, f.at(row.name)
+			}
 		}
 		if v := env(row.env()); v != "" {
-			value, source = v, row.env()
+			value, source, at = v, row.env(), row.env()
 		}
 		if err := row.set(s, value); err != nil {
-			return nil, host.Errorf(host.ConfigError, "%s, set by %s: %s", row.name, source, manifest.CleanLine(err.Error())).
+			return nil, host.Errorf(host.ConfigError, "%s, set by %s: %s", row.name, at, manifest.CleanLine(err.Error())).
 				WithNext("correct " + source)
 		}
 		s.Values = append(s.Values, SettingValue{row.name, value, source, row.env(), row.description})
@@ -202,93 +197,43 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 	return s, nil
 }
 
-// projectConfig reads the nearest parley.toml in the working folder or above it, and returns its path, "" if none.
-func projectConfig() (map[string]string, string, error) {
+// projectConfig reads the nearest parley.toml in the working folder or above it.
+func projectConfig() (*configFile, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return nil, "", nil
+		return &configFile{}, nil
 	}
 	for {
 		path := filepath.Join(dir, "parley.toml")
 		if _, err := os.Stat(path); err == nil {
-			values, err := readConfig(path, true)
-			return values, path, err
+			return readConfig(path, true)
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return nil, "", nil
+			return &configFile{}, nil
 		}
 		dir = parent
 	}
 }
 
-// readConfig reads a configuration file into a flat map; a missing file gives none. An unknown key is an error: it is a
-// typo, or a setting that would have no effect.
-func readConfig(path string, project bool) (map[string]string, error) {
+// readConfig reads a configuration file; a missing one sets nothing.
+func readConfig(path string, project bool) (*configFile, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return &configFile{}, nil
 	}
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "cannot read the configuration: %v", err)
 	}
-	tree := map[string]any{}
-	if err := toml.NewDecoder(bytes.NewReader(data)).Decode(&tree); err != nil {
-		where := ""
-		var at *toml.DecodeError
-		if errors.As(err, &at) {
-			line, column := at.Position()
-			where = fmt.Sprintf(":%d:%d", line, column)
-		}
-		return nil, host.Errorf(host.ConfigError, "%s%s: %s", path, where, manifest.CleanLine(err.Error()))
+	f, err := parseConfig(path, data)
+	if err != nil || !project {
+		return f, err
 	}
-	values := map[string]string{}
-	flatten("", tree, values)
-	for name := range values {
-		known := false
-		for _, row := range settingTable {
-			if row.name != name {
-				continue
-			}
-			known = true
-			if project && !row.byProject {
-				return nil, host.Errorf(host.ConfigError,
-					"%s: %s cannot be set by a project; set it in your own config.toml", path, name)
-			}
-		}
-		if !known {
-			return nil, unknownKey(path, name)
-		}
-	}
-	return values, nil
-}
-
-func unknownKey(path, name string) *host.Error {
-	e := host.Errorf(host.ConfigError, "%s: unknown key %s", path, manifest.CleanLine(name))
-	known := make([]string, 0, len(settingTable))
 	for _, row := range settingTable {
-		known = append(known, row.name)
-	}
-	for _, n := range schema.Nearest(name, known, 3) {
-		e.DidYouMean = append(e.DidYouMean, host.NearName(n))
-	}
-	return e.WithNext("edit "+path, "known are "+strings.Join(known, ", "))
-}
-
-func flatten(prefix string, tree map[string]any, into map[string]string) {
-	for key, value := range tree {
-		if sub, ok := value.(map[string]any); ok {
-			flatten(prefix+key+".", sub, into)
-			continue
+		if _, set := f.values[row.name]; set && !row.byProject {
+			return nil, host.Errorf(host.ConfigError,
+				"%s: %s cannot be set by a project; set it in your own config.toml", f.at(row.name), row.name)
 		}
-		list, ok := value.([]any)
-		if !ok {
-			list = []any{value}
-		}
-		var values []string
-		for _, v := range list {
-			values = append(values, fmt.Sprint(v))
-		}
-		into[prefix+key] = strings.Join(values, ",")
 	}
+	return f, nil
 }
