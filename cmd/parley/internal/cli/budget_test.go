@@ -74,7 +74,7 @@ func TestDescribeBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := &App{}
+	app := newApp(&Streams{Env: func(string) string { return "" }}, nil)
 	seen, widest := 0, 0.0
 	for _, group := range append([]string{""}, groupNames(groups)...) {
 		lines, err := p.Lines(group)

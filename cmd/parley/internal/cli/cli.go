@@ -59,7 +59,7 @@ func Main(args []string, streams *Streams) (code int) {
 		}
 	}()
 
-	root := newRoot(app)
+	root := newRoot(app, nil)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -112,68 +112,17 @@ func signalContext() (context.Context, func()) {
 	}
 }
 
-// input is stdin until a signal comes.
-func (a *App) input(ctx context.Context) io.Reader { return newAbandonableReader(ctx, a.In) }
-
-// abandonableReader reads until its context ends: a read that waits cannot be ended, but it can be left.
-type abandonableReader struct {
-	ctx    context.Context
-	in     io.Reader
-	ready  func() error // waits in place of a read; nil where the system cannot
-	buffer []byte       // what is read into where it cannot: a read that was left may still write there
-}
-
-func newAbandonableReader(ctx context.Context, in io.Reader) *abandonableReader {
-	return &abandonableReader{ctx: ctx, in: in, ready: readiness(ctx, in)}
-}
-
-func (r *abandonableReader) Read(b []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	if r.ready != nil {
-		if err := r.ready(); err != nil {
-			return 0, err
-		}
-		return r.in.Read(b)
-	}
-	if len(r.buffer) < len(b) {
-		r.buffer = make([]byte, len(b))
-	}
-	n, err := awaitOrAbandon(r.ctx, func() (int, error) { return r.in.Read(r.buffer[:len(b)]) })
-	return copy(b, r.buffer[:n]), err
-}
-
-// awaitOrAbandon answers what something says that waits for a person or a program and cannot be ended, or why the context ended before.
-func awaitOrAbandon[T any](ctx context.Context, waits func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	ended := make(chan outcome, 1)
-	go func() {
-		value, err := waits()
-		ended <- outcome{value, err}
-	}()
-	select {
-	case o := <-ended:
-		return o.value, o.err
-	case <-ctx.Done():
-		var none T
-		return none, context.Cause(ctx)
-	}
-}
-
 // App is one run of the command line: its streams, its global options and the dependencies of its commands.
 type App struct {
 	*Streams
-	deps    *command.Deps
-	args    []string // the command line, as given
-	json    bool
-	full    bool     // --help with all options
-	helpErr error    // what failed while printing help
-	lines   []string // debug lines
-	notices []string // what was said beside the result, with --json
+	deps     *command.Deps
+	args     []string // the command line, as given
+	commands []string // the names of all commands
+	json     bool
+	full     bool     // --help with all options
+	helpErr  error    // what failed while printing help
+	lines    []string // debug lines
+	notices  []string // what was said beside the result, with --json
 }
 
 // runFunc runs a command with the options that its flags and words gave. Tests of a command's flags pass their own.
@@ -190,7 +139,8 @@ func (run runFunc[O]) or(own runFunc[O]) runFunc[O] {
 func newApp(streams *Streams, args []string) *App {
 	app := &App{Streams: streams, args: args}
 	app.deps = &command.Deps{
-		Env: streams.Env, Command: app.command, Notice: app.notice, Debug: app.debugf, Approver: &terminal{},
+		Env: streams.Env, Command: app.command, Notice: app.notice, Input: app.input, Debug: app.debugf,
+		Approver: &terminal{},
 	}
 	// Flags may be wrong before they are all read, and then the error must already have its form.
 	for _, a := range args {

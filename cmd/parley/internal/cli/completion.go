@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,30 +17,43 @@ import (
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
-func newCompletion(app *App) *cobra.Command {
+type completionOptions struct {
+	app   *App
+	root  *cobra.Command
+	shell string
+}
+
+func newCompletion(app *App, run runFunc[completionOptions]) *cobra.Command {
+	opts, run := &completionOptions{app: app}, run.or(runCompletion)
 	return &cobra.Command{
 		Use:       "completion SHELL",
 		Short:     "Print completions",
 		Example:   "parley completion bash",
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			switch {
+			case len(args) != 1:
 				return missingWord("completion", "one SHELL of "+strings.Join(shells, ", "), "parley completion bash")
+			case !slices.Contains(shells, args[0]):
+				return command.UnknownValue("SHELL", args[0], shells)
 			}
-			root := cmd.Root()
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(app.Out, true)
-			case "zsh":
-				return root.GenZshCompletion(app.Out)
-			case "fish":
-				return root.GenFishCompletion(app.Out, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(app.Out)
-			}
-			return command.UnknownValue("SHELL", args[0], shells)
+			opts.root, opts.shell = cmd.Root(), args[0]
+			return run(cmd.Context(), opts)
 		},
 	}
+}
+
+func runCompletion(_ context.Context, opts *completionOptions) error {
+	out := opts.app.Out
+	switch opts.shell {
+	case "zsh":
+		return opts.root.GenZshCompletion(out)
+	case "fish":
+		return opts.root.GenFishCompletion(out, true)
+	case "powershell":
+		return opts.root.GenPowerShellCompletionWithDesc(out)
+	}
+	return opts.root.GenBashCompletionV2(out, true)
 }
 
 // completeNames completes plugins first, then the groups and tools of the one that was named.
@@ -137,7 +151,7 @@ func (a *App) completedTool(cmd *cobra.Command, args []string) (*manifest.Tool, 
 	if err != nil || len(args) == 0 {
 		return nil, nil
 	}
-	at, words, err := a.resolve(cmd.Root(), catalog, args, false)
+	at, words, err := command.Find(catalog, args, false)
 	if err != nil {
 		return nil, nil
 	}

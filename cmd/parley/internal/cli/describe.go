@@ -4,18 +4,17 @@ import (
 	"context"
 	"io"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 )
 
-// describe prints a tool's documentation: a page on a terminal, else and with --json the document itself.
-func (a *App) describe(ctx context.Context, h *host.Host, name string, tier int) error {
-	docs, err := h.Describe(ctx, "cli", a.Env("PARLEY_SESSION"), name, tier)
+// runDescribe prints documentation: a page on a terminal, otherwise the document itself.
+func runDescribe(ctx context.Context, app *App, opts command.DescribeOptions) error {
+	doc, err := command.Describe(ctx, app.deps, opts)
 	if err != nil {
 		return err
 	}
-	doc := a.deps.Described(docs)
-	if a.OutTTY && !a.json {
-		return a.write(func(w io.Writer) { a.page(w).docs(doc.ToolDocs, doc.Next) })
+	if app.OutTTY && !app.json {
+		return app.write(func(w io.Writer) { app.page(w).docs(doc.ToolDocs, doc.Next) })
 	}
-	return a.document(doc)
+	return app.document(doc)
 }

@@ -12,47 +12,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // modes is the annotation of a command that can be used in several ways.
 const modes = "modes"
-
-// helpDoc is `--help --json`: everything that an agent needs before its first call. It is made from the live
-// command tree, and so is the text form.
-type helpDoc struct {
-	Name        string            `json:"name"`
-	Version     string            `json:"version"`
-	Description string            `json:"description"`
-	Commands    []helpCommand     `json:"commands"`
-	ExitCodes   map[string]string `json:"exit_codes"`
-	Next        []string          `json:"next"`
-}
-
-type helpCommand struct {
-	Name        string       `json:"name"`
-	Description string       `json:"description"`
-	Modes       []string     `json:"modes,omitempty"`
-	Options     []helpOption `json:"options"`
-	More        []string     `json:"more_options,omitempty"` // by name alone; the full form explains them
-	Examples    []string     `json:"examples"`
-	// Commands are those of a command that has some, in the help about it alone.
-	Commands []childCommand `json:"commands,omitempty"`
-}
-
-type childCommand struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-}
-
-type helpOption struct {
-	Name        string `json:"name"`
-	Type        string `json:"type"`
-	Required    bool   `json:"required"`
-	Default     any    `json:"default,omitempty"`
-	Description string `json:"description,omitempty"`
-}
 
 // essential are the options that the compact form explains: those of a first call. The full form has all.
 var essential = map[string][]string{
@@ -62,62 +28,69 @@ var essential = map[string][]string{
 // forAgents are the commands that an agent runs; the others are for persons, and the compact form shows no example.
 var forAgents = []string{"search", "call", "batch"}
 
-func newHelp(app *App) *cobra.Command {
+type helpOptions struct {
+	app   *App
+	root  *cobra.Command
+	words []string // a command, or what follows parley
+}
+
+func newHelp(app *App, run runFunc[helpOptions]) *cobra.Command {
+	opts, run := &helpOptions{app: app}, run.or(runHelp)
 	return &cobra.Command{
-		Use:     "help [COMMAND]",
-		Short:   "Explain a command",
-		Example: "parley help search",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			target, _, err := cmd.Root().Find(args)
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			var found []string
-			for _, c := range target.Commands() {
-				if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), typed) {
-					found = append(found, c.Name()+"\t"+c.Short)
-				}
-			}
-			return found, cobra.ShellCompDirectiveNoFileComp
-		},
+		Use:               "help [COMMAND]",
+		Short:             "Explain a command",
+		Example:           "parley help search",
+		ValidArgsFunction: completeCommands,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if target, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
-				return app.help(target)
-			}
-			return app.helpAbout(cmd.Context(), cmd.Root(), args)
+			opts.root, opts.words = cmd.Root(), args
+			return run(cmd.Context(), opts)
 		},
 	}
 }
 
-// helpAbout prints how what words after parley name is used: a plugin, a group, a tool, an event or a type. With --json
-// it is the list or the documentation.
-func (a *App) helpAbout(ctx context.Context, root *cobra.Command, words []string) error {
-	h, err := a.deps.Host(ctx)
-	if err != nil {
-		return err
+func runHelp(ctx context.Context, opts *helpOptions) error {
+	if target, rest, err := opts.root.Find(opts.words); err == nil && len(rest) == 0 {
+		return opts.app.help(target)
 	}
-	at, _, err := a.resolve(root, h.Catalog(), words, false)
+	return opts.app.helpAbout(ctx, opts.root, opts.words)
+}
+
+// completeCommands completes the commands below the words before.
+func completeCommands(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	target, _, err := cmd.Root().Find(args)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, c := range target.Commands() {
+		if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), typed) {
+			found = append(found, c.Name()+"\t"+c.Short)
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// helpAbout prints how the thing is used that words after parley name: a plugin, a group, a tool, an event or a type.
+// With --json it prints the list or the documentation.
+func (a *App) helpAbout(ctx context.Context, root *cobra.Command, words []string) error {
+	at, _, err := a.find(ctx, words, false)
 	if err != nil {
 		return err
 	}
 	if at.Tool != nil || at.Entry != nil {
-		docs, err := h.Describe(ctx, "cli", a.Env("PARLEY_SESSION"), at.Name(), manifest.Tier2)
+		doc, err := command.Describe(ctx, a.deps, command.DescribeOptions{Tool: at.Name(), Tier: manifest.Tier2})
 		if err != nil {
 			return err
 		}
-		doc := a.deps.Described(docs)
 		if a.json {
 			return a.document(doc)
 		}
 		return a.write(func(w io.Writer) { a.toolUsage(w, root, at, doc) })
 	}
-	switch {
-	case !a.json:
-		return a.pluginUsage(root, at)
-	case at.Group != "":
-		return a.listGroup(at)
+	if a.json {
+		return a.list(at)
 	}
-	return a.listPlugin(at)
+	return a.pluginUsage(root, at)
 }
 
 // help prints the document of a command, of all for the root.
@@ -156,8 +129,8 @@ func (a *App) write(text func(io.Writer)) error {
 	return writeError(err)
 }
 
-func (a *App) rootHelp(root *cobra.Command) helpDoc {
-	doc := helpDoc{
+func (a *App) rootHelp(root *cobra.Command) command.HelpData {
+	doc := command.HelpData{
 		Name: "parley", Version: parley.Version, Description: description, ExitCodes: map[string]string{},
 		Next: []string{"parley --list", `parley search "what you want"`, "parley --help --json --full"},
 	}
@@ -193,10 +166,10 @@ func exitTable() [][2]string {
 
 // helpOf describes one command. Not in full, a command has the options of a first call, and the others stand by
 // what --full shows.
-func (a *App) helpOf(cmd *cobra.Command, full bool) helpCommand {
-	h := helpCommand{
+func (a *App) helpOf(cmd *cobra.Command, full bool) command.CommandHelp {
+	h := command.CommandHelp{
 		Name:        strings.TrimPrefix(commandName(cmd), "parley "),
-		Description: cmd.Short, Options: []helpOption{}, Examples: []string{},
+		Description: cmd.Short, Options: []command.OptionHelp{}, Examples: []string{},
 	}
 	if m := cmd.Annotations[modes]; m != "" {
 		h.Modes = strings.Fields(m)
@@ -223,7 +196,7 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) helpCommand {
 			}
 			return
 		}
-		o := helpOption{Name: "--" + f.Name, Type: optionType(f), Description: f.Usage, Default: optionDefault(f)}
+		o := command.OptionHelp{Name: "--" + f.Name, Type: optionType(f), Description: f.Usage, Default: optionDefault(f)}
 		h.Options = append(h.Options, o)
 	}
 	if full {
@@ -234,7 +207,7 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) helpCommand {
 			}
 			required := !strings.HasPrefix(word, "[")
 			h.Options = append(h.Options,
-				helpOption{Name: name, Type: "string", Required: required, Description: "positional"})
+				command.OptionHelp{Name: name, Type: "string", Required: required, Description: "positional"})
 		}
 	}
 	cmd.LocalFlags().VisitAll(visit)
@@ -247,7 +220,9 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) helpCommand {
 	if full {
 		cmd.InheritedFlags().VisitAll(visit)
 		for _, child := range cmd.Commands() {
-			h.Commands = append(h.Commands, childCommand{strings.TrimPrefix(commandName(child), "parley "), child.Short})
+			h.Commands = append(h.Commands, command.SubcommandHelp{
+				Name: strings.TrimPrefix(commandName(child), "parley "), Description: child.Short,
+			})
 		}
 	}
 	return h
@@ -293,7 +268,7 @@ func optionDefault(f *pflag.Flag) any {
 }
 
 // helpText prints a command for people: its name and what it does, in full its options and examples.
-func helpText(w io.Writer, c helpCommand, full bool) {
+func helpText(w io.Writer, c command.CommandHelp, full bool) {
 	more := func() {
 		if len(c.More) > 0 {
 			fmt.Fprintln(w, wrapped("    also: "+strings.Join(c.More, " "), 80, "          "))
@@ -320,7 +295,7 @@ func helpText(w io.Writer, c helpCommand, full bool) {
 }
 
 // optionLines writes each option with its type, what it does and its default.
-func optionLines(w io.Writer, options []helpOption, width int) {
+func optionLines(w io.Writer, options []command.OptionHelp, width int) {
 	for _, o := range options {
 		text := o.Description
 		if o.Default != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -64,7 +65,7 @@ func knownByTree(depth int) known {
 			}
 		}
 	}
-	walk(newRoot(newApp(&Streams{Env: func(string) string { return "" }}, nil)), depth)
+	walk(newRoot(newApp(&Streams{Env: func(string) string { return "" }}, nil), nil), depth)
 	for _, o := range host.Outcomes() {
 		k.exits = append(k.exits, strconv.Itoa(o.Exit))
 	}
@@ -73,7 +74,7 @@ func knownByTree(depth int) known {
 
 func knownByJSON(t *testing.T, text string) known {
 	t.Helper()
-	var doc helpDoc
+	var doc command.HelpData
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestHelpOfEachCommand(t *testing.T) {
 				t.Errorf("parley %s does not tell of %s", strings.Join(args, " "), o)
 			}
 		}
-		var c helpCommand
+		var c command.CommandHelp
 		if err := json.Unmarshal([]byte(document), &c); err != nil || c.Description == "" || len(c.Examples) == 0 {
 			t.Errorf("parley %s: %v, description %q, %d examples", strings.Join(args, " "), err, c.Description, len(c.Examples))
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -10,49 +11,79 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
-func newList(app *App) *cobra.Command {
+type listOptions struct {
+	app   *App
+	words []string // a plugin and a group, or nothing
+}
+
+func newList(app *App, run runFunc[listOptions]) *cobra.Command {
+	opts, run := &listOptions{app: app}, run.or(runList)
 	return &cobra.Command{
 		Use:               "list [PLUGIN] [GROUP]",
 		Short:             "Same as --list",
 		Example:           "parley list cdp Network",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return app.listPlugins()
-			}
-			return app.dispatch(cmd, args, &callFlags{list: true})
+			opts.words = args
+			return run(cmd.Context(), opts)
 		},
 	}
 }
 
-// listPlugins is the first level: every plugin, one line each.
+// runList prints one level of the catalog.
+func runList(ctx context.Context, opts *listOptions) error {
+	app := opts.app
+	if len(opts.words) == 0 {
+		return app.listPlugins()
+	}
+	at, rest, err := app.find(ctx, opts.words, false)
+	switch {
+	case err != nil:
+		return err
+	case at.Tool != nil || at.Entry != nil:
+		return app.notAList(at)
+	case len(rest) > 0:
+		return app.tooManyWords(at, rest[0])
+	}
+	return app.list(at)
+}
+
+// notAList returns the error of a list of something that holds no tools.
+func (a *App) notAList(at host.Address) error {
+	return host.Errorf(host.InvalidArgs, "%s is a tool; --list takes a plugin or a group", at.Name()).
+		WithSteps(host.ListStep(at.Plugin))
+}
+
+// list prints what a plugin or a group holds.
+func (a *App) list(at host.Address) error {
+	if at.Group != "" {
+		return a.listGroup(at)
+	}
+	return a.listPlugin(at)
+}
+
+// listPlugins prints the first level: one line for each plugin.
 func (a *App) listPlugins() error {
-	catalog, err := a.deps.Catalog()
+	data, err := command.ListPlugins(a.deps)
 	if err != nil {
 		return err
 	}
-	infos := []host.Info{}
-	for _, p := range catalog.Providers() {
-		info := p.Info()
-		info.Brief = manifest.CleanLine(info.Brief)
-		infos = append(infos, info)
-	}
 	next := []string{"parley cdp --list", "parley search \"what you want\""}
-	data := map[string]any{"plugins": infos, "total": len(infos)}
 	return a.answer(data, next, func(w io.Writer) {
 		width := 0
-		for _, i := range infos {
+		for _, i := range data.Plugins {
 			width = max(width, len(i.Name))
 		}
 		p := a.page(w)
-		for _, i := range infos {
-			count := plural(i.Tools, "tool")
+		for _, i := range data.Plugins {
+			count := manifest.Plural(i.Tools, "tool")
 			if i.Groups > 0 {
-				count = plural(i.Groups, "group") + ", " + count
+				count = manifest.Plural(i.Groups, "group") + ", " + count
 			}
 			name := p.style(bold, i.Name) + strings.Repeat(" ", width-len(i.Name))
 			fmt.Fprintf(w, "%s  %s (%s)\n", name, a.fitBrief(i.Brief, a.columns()-width-len(count)-5), count)
@@ -61,64 +92,55 @@ func (a *App) listPlugins() error {
 	})
 }
 
-// pluginList is the second level: the groups of a plugin, and the tools that stand in none.
-type pluginList struct {
-	Plugin   string           `json:"plugin"`
-	Groups   []host.GroupLine `json:"groups"`
-	Tools    []host.Line      `json:"tools"`
-	Total    int              `json:"total"`
-	Coverage any              `json:"coverage,omitempty"`
-}
-
+// listPlugin prints the second level: the groups of a plugin, and its tools that are in no group.
 func (a *App) listPlugin(at host.Address) error {
-	data := pluginList{Plugin: at.Plugin}
-	groups, err := at.Provider.Groups()
+	data, err := command.ListPlugin(a.deps, command.ListOptions{Plugin: at.Plugin, Coverage: a.json})
 	if err != nil {
 		return err
 	}
-	tools, err := at.Provider.Lines("")
-	if err != nil {
-		return err
-	}
-	data.Groups, data.Tools = append([]host.GroupLine{}, groups...), qualified(at.Plugin, tools)
-	data.Total = len(groups)
-	if len(groups) == 0 {
-		data.Total = len(tools)
-	}
-	if s, ok := at.Provider.(host.Surveyor); ok && a.json {
-		if data.Coverage, err = s.Coverage(); err != nil {
-			return err
-		}
-	}
-	next := []string{}
+	groups, next := data.Groups, []string{}
 	if len(groups) > 0 {
-		next = append(next, "parley "+at.Plugin+" "+busiest(groups)+" --list")
+		next = append(next, "parley "+data.Plugin+" "+busiest(groups)+" --list")
 	}
-	if len(tools) > 0 {
-		next = append(next, "parley "+at.Plugin+" "+inviting(tools).Name+" --describe")
+	if len(data.Tools) > 0 {
+		next = append(next, describeCommand(data.Plugin, inviting(data.Tools).Name))
 	}
 	return a.answer(data, next, func(w io.Writer) {
-		if len(groups) == 0 {
-			a.toolLines(w, tools)
-			fmt.Fprintln(w, "Next: "+next[0])
-			return
-		}
-		if len(groups) <= 20 {
+		switch {
+		case len(groups) == 0:
+			a.toolLines(w, data.Plugin, data.Tools)
+		case len(groups) <= 20:
 			for _, g := range groups {
 				name := a.page(w).style(bold, g.Name)
 				fmt.Fprintf(w, "%s (%d)  %s\n", name, g.Tools, a.fitBrief(g.Brief, a.columns()-len(g.Name)-8))
 			}
-			a.toolLines(w, tools)
-		} else {
-			fmt.Fprintf(w, "%s with their number of tools:\n", plural(len(groups), "group"))
-			compactGroups(w, a.columns()-4, groups, tools)
+			a.toolLines(w, data.Plugin, data.Tools)
+		default:
+			fmt.Fprintf(w, "%s with their number of tools:\n", manifest.Plural(len(groups), "group"))
+			compactGroups(w, a.columns()-4, groups)
+			var names []string
+			for _, t := range data.Tools {
+				names = append(names, local(data.Plugin, t.Name))
+			}
+			if len(names) > 0 {
+				fmt.Fprintf(w, "Verbs: %s\n", strings.Join(names, " "))
+			}
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }
 
-// compactGroups writes many groups as "Name count" in running text: what a plugin of sixty groups costs an agent.
-func compactGroups(w io.Writer, width int, groups []host.GroupLine, tools []host.Line) {
+// describeCommand returns the command that documents a tool of a plugin by its qualified name.
+func describeCommand(plugin, name string) string {
+	return "parley " + plugin + " " + local(plugin, name) + " --describe"
+}
+
+// local returns a qualified name without its plugin.
+func local(plugin, name string) string { return strings.TrimPrefix(name, plugin+".") }
+
+// compactGroups writes groups as "Name count" in running text, so that a plugin of sixty groups costs an agent few
+// tokens.
+func compactGroups(w io.Writer, width int, groups []host.GroupLine) {
 	line := ""
 	for _, g := range groups {
 		word := fmt.Sprintf("%s %d", g.Name, g.Tools)
@@ -132,56 +154,30 @@ func compactGroups(w io.Writer, width int, groups []host.GroupLine, tools []host
 		line += word
 	}
 	fmt.Fprintln(w, line)
-	if len(tools) > 0 {
-		var names []string
-		for _, t := range tools {
-			names = append(names, t.Name)
-		}
-		fmt.Fprintf(w, "Verbs: %s\n", strings.Join(names, " "))
-	}
 }
 
-// groupList is the third level: the tools of a group.
-type groupList struct {
-	Plugin string           `json:"plugin"`
-	Group  string           `json:"group"`
-	Tools  []host.Line      `json:"tools"`
-	Events []host.EventLine `json:"events"`
-	Total  int              `json:"total"`
-}
-
+// listGroup prints the third level: the tools and events of a group.
 func (a *App) listGroup(at host.Address) error {
-	tools, err := at.Provider.Lines(at.Group)
+	data, err := command.ListGroup(a.deps, command.ListOptions{Plugin: at.Plugin, Group: at.Group})
 	if err != nil {
 		return err
 	}
-	data := groupList{
-		Plugin: at.Plugin, Group: at.Group, Tools: qualified(at.Plugin, tools), Events: []host.EventLine{}, Total: len(tools),
-	}
-	if g, ok := at.Provider.(host.Glossary); ok {
-		events, err := g.Events(at.Group)
-		if err != nil {
-			return err
-		}
-		for _, e := range events {
-			data.Events = append(data.Events, host.EventLine{Name: at.Plugin + "." + e.Name, Brief: manifest.CleanLine(e.Brief)})
-		}
-	}
 	next := []string{}
-	if len(tools) > 0 {
-		next = append(next, "parley "+at.Plugin+" "+inviting(tools).Name+" --describe")
+	if len(data.Tools) > 0 {
+		next = append(next, describeCommand(data.Plugin, inviting(data.Tools).Name))
 	} else if len(data.Events) > 0 {
-		next = append(next, "parley "+at.Plugin+" "+strings.TrimPrefix(data.Events[0].Name, at.Plugin+".")+" --describe")
+		next = append(next, describeCommand(data.Plugin, data.Events[0].Name))
 	}
 	return a.answer(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "%s.%s: %s\n", at.Plugin, at.Group, plural(len(tools), "tool"))
-		a.toolLines(w, tools)
+		fmt.Fprintf(w, "%s.%s: %s\n", data.Plugin, data.Group, manifest.Plural(data.Total, "tool"))
+		a.toolLines(w, data.Plugin, data.Tools)
 		if len(data.Events) > 0 {
 			names := make([]string, 0, len(data.Events))
 			for _, e := range data.Events {
 				names = append(names, e.Name[strings.LastIndexByte(e.Name, '.')+1:])
 			}
-			fmt.Fprintln(w, wrapped(plural(len(names), "event")+": "+strings.Join(names, " "), a.columns()-1, ""))
+			text := manifest.Plural(len(names), "event") + ": " + strings.Join(names, " ")
+			fmt.Fprintln(w, wrapped(text, a.columns()-1, ""))
 		}
 		for _, n := range next {
 			fmt.Fprintln(w, "Next: "+n)
@@ -189,42 +185,29 @@ func (a *App) listGroup(at host.Address) error {
 	})
 }
 
-// pipedLine bounds a tool's line in a pipe: below 22 tokens, the budget of a list for each tool.
+// pipedLine limits the line of a tool in a pipe, in columns: below 22 tokens, the budget of a list for each tool.
 const pipedLine = 97
 
-// toolLines writes one line a tool: its name with what it requires, its brief, its effect. In a pipe the brief is whole
-// if it fits the line without the parameters; on a terminal it gets what they leave.
-func (a *App) toolLines(w io.Writer, tools []host.Line) {
+// toolLines writes one line for each tool: its name with the required parameters, its brief and its effect. In a pipe
+// the parameters are shown only if the brief fits beside them. On a terminal the brief gets the width that they leave.
+func (a *App) toolLines(w io.Writer, plugin string, tools []host.Line) {
 	p := a.page(w)
 	for _, t := range tools {
-		var marks []string
-		if t.Effect != manifest.EffectRead {
-			marks = append(marks, t.Effect)
-		}
-		if t.Deprecated {
-			marks = append(marks, "deprecated")
-		} else if t.Experimental {
-			marks = append(marks, "experimental")
-		}
-		mark := ""
-		if len(marks) > 0 {
-			mark = " [" + strings.Join(marks, ", ") + "]"
-		}
+		t.Name = local(plugin, t.Name)
+		mark := markOf(t)
 		brief, width := manifest.CleanLine(t.Brief), a.columns()
-		head := shortSignature(t, width-40)
-		if !a.OutTTY {
-			width = pipedLine
+		head, needed := "", len(mark)
+		if a.OutTTY {
+			head = shortSignature(t, width-40)
+		} else {
+			width, needed = pipedLine, needed+len(brief)+2
 			head = shortSignature(t, min(40, width-len(brief)-len(mark)-len("(, …)  ")))
 		}
-		need := len(mark)
-		if !a.OutTTY {
-			need += len(brief) + 2
-		}
-		if utf8.RuneCountInString(head)+need > width {
+		if utf8.RuneCountInString(head)+needed > width {
 			head = t.Name
 		}
-		if room := width - utf8.RuneCountInString(head) - len(mark) - 2; room >= 12 {
-			brief = "  " + fit(brief, room)
+		if rest := width - utf8.RuneCountInString(head) - len(mark) - 2; rest >= 12 {
+			brief = "  " + fit(brief, rest)
 		} else {
 			brief = ""
 		}
@@ -233,8 +216,25 @@ func (a *App) toolLines(w io.Writer, tools []host.Line) {
 	}
 }
 
-// shortSignature keeps the required parameters of a signature, as many as fit, and says by an ellipsis that there
-// are more.
+// markOf returns what a line says of a tool that is more than a stable one that reads: " [write, deprecated]".
+func markOf(t host.Line) string {
+	var marks []string
+	if t.Effect != manifest.EffectRead {
+		marks = append(marks, t.Effect)
+	}
+	if t.Deprecated {
+		marks = append(marks, "deprecated")
+	} else if t.Experimental {
+		marks = append(marks, "experimental")
+	}
+	if len(marks) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(marks, ", ") + "]"
+}
+
+// shortSignature returns the name of a tool with as many of its required parameters as fit. An ellipsis stands for the
+// others.
 func shortSignature(t host.Line, width int) string {
 	open := strings.IndexByte(t.Signature, '(')
 	if open < 0 {
@@ -258,18 +258,8 @@ func shortSignature(t host.Line, width int) string {
 	return t.Name + "(" + strings.Join(kept, ", ") + ")"
 }
 
-func qualified(plugin string, lines []host.Line) []host.Line {
-	out := make([]host.Line, 0, len(lines))
-	for _, l := range lines {
-		l.Name = plugin + "." + l.Name
-		l.Brief = manifest.CleanLine(l.Brief)
-		out = append(out, l)
-	}
-	return out
-}
-
-// inviting is the tool that a newcomer is pointed to: the first that is neither on its way out nor in, and harmless
-// if there is one.
+// inviting returns the tool to show a newcomer: the first that is neither deprecated nor experimental, and that changes
+// the least. There must be one tool.
 func inviting(tools []host.Line) host.Line {
 	for _, effect := range []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive} {
 		for _, t := range tools {
@@ -281,7 +271,7 @@ func inviting(tools []host.Line) host.Line {
 	return tools[0]
 }
 
-// busiest names the group that a newcomer most likely wants an example of.
+// busiest returns the group to show a newcomer: Network, or the one with the most tools. There must be one group.
 func busiest(groups []host.GroupLine) string {
 	for _, g := range groups {
 		if g.Name == "Network" {
@@ -291,15 +281,15 @@ func busiest(groups []host.GroupLine) string {
 	return slices.MaxFunc(groups, func(x, y host.GroupLine) int { return x.Tools - y.Tools }).Name
 }
 
-// maxBrief is how long a brief may be that a manifest has. Only a protocol's or a foreign one is longer.
+// maxBrief is how long a brief of a manifest may be. Only those of a protocol or of another system are longer.
 const maxBrief = 64
 
-// fitBrief is a brief as a list shows it: cut to the room that a terminal has, and whole in a pipe.
-func (a *App) fitBrief(brief string, room int) string {
+// fitBrief returns a brief as a list shows it: cut to a width on a terminal, and whole in a pipe.
+func (a *App) fitBrief(brief string, width int) string {
 	if !a.OutTTY {
-		room = maxBrief
+		width = maxBrief
 	}
-	return fit(manifest.CleanLine(brief), room)
+	return fit(manifest.CleanLine(brief), width)
 }
 
 // fit cuts a text at a word so that it takes at most width columns.

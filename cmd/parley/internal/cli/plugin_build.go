@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
@@ -118,7 +119,7 @@ func (a *App) build(ctx context.Context, dir string, f *buildFlags) error {
 		return err
 	}
 	if f.manifest != "" {
-		if err := writeFile(f.manifest, append(bytes.TrimSpace(described), '\n')); err != nil {
+		if err := command.WriteFile(f.manifest, append(bytes.TrimSpace(described), '\n')); err != nil {
 			return host.Errorf(host.Unavailable, "cannot write %s: %v", manifest.CleanLine(f.manifest), err)
 		}
 	}
@@ -137,7 +138,7 @@ func (a *App) writeBuilt(dir, out string, whole []byte, m *manifest.Manifest) er
 			return err
 		}
 	}
-	if err := writeFile(out, content); err != nil {
+	if err := command.WriteFile(out, content); err != nil {
 		return host.Errorf(host.Unavailable, "cannot write %s: %v", manifest.CleanLine(out), err)
 	}
 	sum := sha256.Sum256(whole)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
@@ -120,7 +121,7 @@ func (a *App) sign(ctx context.Context, path string, f *signFlags) error {
 		return host.Errorf(host.InvalidArgs, "%s: %s", manifest.CleanLine(f.key), err).WithNext("parley plugin sign --new-key my.key")
 	}
 	out := wasm.SignatureName(c.Path)
-	if err := writeFile(out, key.Sign(parley.BuildOf(c))); err != nil {
+	if err := command.WriteFile(out, key.Sign(parley.BuildOf(c))); err != nil {
 		return host.Errorf(host.Unavailable, "cannot write %s: %v", out, err)
 	}
 	data := struct {

@@ -6,11 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/manifest"
 )
 
-// retyped is the command line that was given, with --param for what is a parameter of its tool, not an option, such as --expression; ""
-// where that would still be none.
+// retyped returns the command line that was given, with --param for each unknown option that is a parameter of the tool,
+// such as --expression. It returns "" if that would still not be a valid command line.
 func (a *App) retyped(cmd *cobra.Command) string {
 	words := cmd.Flags().Args()
 	if len(words) == 0 || cmd.HasParent() && cmd.Name() != "call" {
@@ -20,7 +21,7 @@ func (a *App) retyped(cmd *cobra.Command) string {
 	if err != nil {
 		return ""
 	}
-	at, _, err := a.resolve(cmd.Root(), catalog, words, false)
+	at, _, err := command.Find(catalog, words, false)
 	if err != nil || at.Tool == nil {
 		return ""
 	}
@@ -47,14 +48,17 @@ func (a *App) retyped(cmd *cobra.Command) string {
 		if i < 0 {
 			return ""
 		}
-		if isSwitch := params[i].Type == "boolean" && (len(rest) == 0 || rest[0] != "true" && rest[0] != "false"); !given && isSwitch {
+		isSwitch := params[i].Type == "boolean" && (len(rest) == 0 || rest[0] != "true" && rest[0] != "false")
+		switch {
+		case given:
+		case isSwitch:
 			value = "true"
-		} else if !given && len(rest) == 0 {
+		case len(rest) == 0:
 			return ""
-		} else if !given {
+		default:
 			value, rest = rest[0], rest[1:]
 		}
-		if strings.HasPrefix(value, "@") { // would name a file
+		if strings.HasPrefix(value, "@") { // which --param would read as a file
 			return ""
 		}
 		line = append(line, "--param", params[i].Name+"="+value)
@@ -68,7 +72,7 @@ func (a *App) retyped(cmd *cobra.Command) string {
 	return strings.Join(line, " ")
 }
 
-// plainName is what remains of a name where --return-by-value and returnByValue are one.
+// plainName returns a name in the form in which return-by-value and returnByValue are equal.
 func plainName(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -18,9 +20,29 @@ import (
 
 const description = "Sandboxed tools that document themselves. Drives Chrome."
 
-// newRoot builds the command tree. Help, completion and checks are all made from it.
-func newRoot(app *App) *cobra.Command {
-	flags := &callFlags{}
+// rootOptions are the options of the command without a name: PLUGIN TOOL, and the modes that share its flags.
+type rootOptions struct {
+	app *App
+	command.CallOptions
+	words []string // after parley
+	given []string // names of the options that were given
+
+	list     bool
+	describe bool
+	tier     int
+	search   string
+	diff     bool
+	version  bool
+
+	listen  []string
+	until   string
+	max     int
+	trigger string
+}
+
+// newRoot returns the command tree. Help, completion and the checks of command lines are made from it.
+func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
+	opts, run := &rootOptions{app: app}, run.or(runRoot)
 	root := &cobra.Command{
 		Use:   "parley PLUGIN [TOOL] [WORD...]",
 		Short: "Use a plugin's tools",
@@ -34,49 +56,44 @@ func newRoot(app *App) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case flags.version && len(args) == 0:
-				return runVersion(cmd.Context(), &versionOptions{app: app})
-			case len(args) > 0:
-				return app.dispatch(cmd, args, flags)
-			}
-			if err := checkTogether(cmd, flags); err != nil {
-				return err
-			}
-			switch {
-			case flags.list:
-				return app.listPlugins()
-			case cmd.Flags().Changed("search"):
-				return app.search(cmd.Context(), searchWithin("", ""), flags.search)
-			}
-			if name := firstSet(cmd, callOnly...); name != "" {
-				return host.Errorf(host.InvalidArgs, "--%s requires a tool: parley PLUGIN TOOL --%s ...", name, name).WithNext("parley --list")
-			}
-			return app.intro()
+			opts.words = args
+			cmd.Flags().Visit(func(f *pflag.Flag) { opts.given = append(opts.given, f.Name) })
+			return run(cmd.Context(), opts)
 		},
 	}
-	flags.add(root.Flags())
+	flags := root.Flags()
+	addCallFlags(flags, &opts.CallOptions)
 	app.completeCall(root)
-	root.Flags().BoolVar(&flags.list, "list", false, "list what there is")
-	root.Flags().BoolVar(&flags.describe, "describe", false, "document a tool")
-	root.Flags().IntVar(&flags.tier, "tier", manifest.Tier2, "detail, 1 to 3")
-	root.Flags().StringVar(&flags.search, "search", "", "search the tools of a plugin")
-	flags.addStream(root.Flags())
-	root.Flags().BoolVar(&flags.diff, "diff", false, "what the browser's protocol has that ours has not")
-	root.Flags().BoolVar(&flags.version, "version", false, "print the version")
-	_ = root.Flags().MarkHidden("version") // the command of that name is the documented form
-	root.Flags().BoolVar(&app.full, "full", false, "with --help: all commands with all options")
-	root.PersistentFlags().BoolVar(&app.json, "json", app.json, "answer in JSON")
-	root.PersistentFlags().BoolVar(&app.deps.Debugging, "debug", app.deps.Debugging, "say what is done and why")
-	root.PersistentFlags().BoolVar(&app.deps.Live, "live", false, "take the protocol of the browser that runs")
-	root.PersistentFlags().StringArrayVar(&app.deps.Plugins, "load", nil, "add a plugin FILE.wasm for this command")
-	root.PersistentFlags().BoolP("help", "h", false, "explain a command")
-	root.Flags().SortFlags = false
+	flags.BoolVar(&opts.list, "list", false, "list what there is")
+	flags.BoolVar(&opts.describe, "describe", false, "document a tool")
+	flags.IntVar(&opts.tier, "tier", manifest.Tier2, "detail, 1 to 3")
+	flags.StringVar(&opts.search, "search", "", "search the tools of a plugin")
+	flags.StringArrayVar(&opts.listen, "listen", nil, "stream events that match, such as Network.*")
+	flags.StringVar(&opts.until, "until", "", "with --listen: end after EVENT, or EVENT:JQ of its params")
+	flags.IntVar(&opts.max, "max", 0, "with --listen: end after this many events")
+	flags.StringVar(&opts.trigger, "trigger", "", "with --listen: call TOOL [JSON] once listening")
+	flags.BoolVar(&opts.diff, "diff", false, "what the browser's protocol has that ours has not")
+	flags.BoolVar(&opts.version, "version", false, "print the version")
+	_ = flags.MarkHidden("version") // the command of that name is the documented form
+	flags.BoolVar(&app.full, "full", false, "with --help: all commands with all options")
+	flags.SortFlags = false
+	global := root.PersistentFlags()
+	global.BoolVar(&app.json, "json", app.json, "answer in JSON")
+	global.BoolVar(&app.deps.Debugging, "debug", app.deps.Debugging, "say what is done and why")
+	global.BoolVar(&app.deps.Live, "live", false, "take the protocol of the browser that runs")
+	global.StringArrayVar(&app.deps.Plugins, "load", nil, "add a plugin FILE.wasm for this command")
+	global.BoolP("help", "h", false, "explain a command")
 
 	root.AddCommand(
-		newSearch(app), newCall(app), newBatch(app), newPlugin(app), newPolicy(app), newAudit(app), newSecret(app), newConfig(app), newMCP(app), newDocs(app), newLearn(app), newDoctor(app, nil),
-		newList(app), newHelp(app), newVersion(app, nil), newCompletion(app),
+		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newPlugin(app), newPolicy(app), newAudit(app),
+		newSecret(app), newConfig(app), newMCP(app), newDocs(app), newLearn(app), newDoctor(app, nil), newList(app, nil),
+		newHelp(app, nil), newVersion(app, nil), newCompletion(app, nil),
 	)
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			app.commands = append(app.commands, c.Name())
+		}
+	}
 	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		if words := cmd.Flags().Args(); len(words) > 0 && !cmd.HasParent() {
@@ -91,61 +108,162 @@ func newRoot(app *App) *cobra.Command {
 	return root
 }
 
-// dispatch runs what the words after parley name: a plugin, a group, a tool, an event or a type.
-func (a *App) dispatch(cmd *cobra.Command, words []string, f *callFlags) error {
-	a.deps.LiveBrowser = f.browser
-	h, err := a.deps.Host(cmd.Context())
-	if err != nil {
+// runRoot lists, describes, searches, listens or calls, whatever the options ask for.
+func runRoot(ctx context.Context, opts *rootOptions) error {
+	app := opts.app
+	if len(opts.words) > 0 {
+		return runWords(ctx, opts)
+	}
+	if opts.version {
+		return runVersion(ctx, &versionOptions{app: app})
+	}
+	if err := opts.check(); err != nil {
 		return err
 	}
-	address, rest, err := a.resolve(cmd.Root(), h.Catalog(), words, f.sendAnyway)
-	if err != nil && address.Plugin != "" && host.AsError(err).Code == host.NotFound && f.runs() {
-		return a.runUnknown(cmd.Context(), h, address.Plugin+"."+rest[0])
+	switch {
+	case opts.list:
+		return app.listPlugins()
+	case opts.was("search") != "":
+		return runSearch(ctx, opts.searchIn("", ""))
 	}
-	if err != nil {
-		return err
+	if name := opts.was(callOnly...); name != "" {
+		return host.Errorf(host.InvalidArgs, "--%s requires a tool: parley PLUGIN TOOL --%s ...", name, name).
+			WithNext("parley --list")
 	}
-	return a.act(cmd, h, address, rest, f)
+	return app.intro()
 }
 
-// resolve finds what the first one or two words name and returns the words after it. Of a name that stands for
-// nothing within a plugin, the address is the plugin and the first word the name.
-func (a *App) resolve(root *cobra.Command, catalog *host.Catalog, words []string, anyway bool) (host.Address, []string, error) {
-	plugin, local, rest := words[0], "", words[1:]
-	if _, ok := catalog.Provider(plugin); !ok {
-		first, inner, _ := strings.Cut(strings.ReplaceAll(plugin, "__", "."), ".")
-		if _, ok := catalog.Provider(first); !ok {
-			return host.Address{}, nil, a.unknownWord(root, catalog, words[0])
+// runWords runs what the words after parley name: a plugin, a group, a tool, an event or a type.
+func runWords(ctx context.Context, opts *rootOptions) error {
+	app := opts.app
+	app.deps.LiveBrowser = opts.Browser
+	at, rest, err := app.find(ctx, opts.words, opts.SendAnyway)
+	call := &callOptions{app: app, CallOptions: opts.CallOptions}
+	if err != nil && at.Plugin != "" && host.AsError(err).Code == host.NotFound && opts.isCall() {
+		call.Tool = at.Plugin + "." + rest[0] // the host refuses the call and records it
+		return runCall(ctx, call)
+	}
+	if err == nil {
+		err = opts.check()
+	}
+	if err != nil {
+		return err
+	}
+	isTool := at.Tool != nil || at.Entry != nil
+	switch {
+	case opts.was("out") != "" && (opts.Out == "" || opts.Out == "-"):
+		return host.Errorf(host.InvalidArgs, "--out requires the name of a file, got %q", opts.Out).
+			WithNext("--out page.png, or --out /dev/stdout")
+	case len(rest) > 0 && !isTool:
+		return app.tooManyWords(at, rest[0])
+	case opts.diff && !app.isProtocol(at):
+		return host.Errorf(host.InvalidArgs, "--diff compares versions of a protocol, and %s has none", at.Name()).
+			WithSteps(host.OperatorStep(host.OpProtocolDiff))
+	case opts.diff:
+		return runDiff(ctx, app, command.DiffOptions{Browser: opts.Browser})
+	case opts.was("search") != "":
+		return runSearch(ctx, opts.searchIn(at.Plugin, at.Group))
+	case opts.list && isTool:
+		return app.notAList(at)
+	case opts.describe || at.Entry != nil && opts.was(callOnly...) == "":
+		if !isTool {
+			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).
+				WithSteps(at.ListStep())
 		}
-		plugin, local = first, inner
-	} else if len(rest) > 0 {
-		local, rest = rest[0], rest[1:]
+		return runDescribe(ctx, app, command.DescribeOptions{Tool: at.Name(), Tier: opts.tier})
+	case len(opts.listen) > 0 && isTool:
+		return host.Errorf(host.InvalidArgs, "--listen streams events and does not call %s", at.Name()).
+			WithNext("parley "+at.Plugin+" --listen EVENT --trigger "+local(at.Plugin, at.Name()), "leave out --listen")
+	case len(opts.listen) > 0:
+		return runListen(ctx, app, command.ListenOptions{
+			Plugin: at.Plugin, Match: opts.listen, Options: opts.Options, Until: opts.until, Max: opts.max,
+			Trigger: opts.trigger, JQ: opts.JQ,
+		})
+	case isTool:
+		call.Tool, call.Words = at.Name(), rest
+		return runCall(ctx, call)
 	}
-	address, err := catalog.FindIn(plugin, local)
-	if err != nil && anyway {
-		address, err = catalog.FindAnyway(plugin + "." + local)
+	if name := opts.was(callOnly...); name != "" {
+		return host.Errorf(host.InvalidArgs, "--%s requires a tool, and %s is a %s", name, at.Name(), kindOf(at)).
+			WithSteps(at.ListStep())
 	}
-	if err != nil {
-		return host.Address{Plugin: plugin}, append([]string{local}, rest...), err
-	}
-	return address, rest, nil
+	return app.list(at)
 }
 
-func (a *App) unknownWord(root *cobra.Command, catalog *host.Catalog, word string) *host.Error {
+// isProtocol reports whether an address is the plugin of the browser as a whole.
+func (a *App) isProtocol(at host.Address) bool {
+	return at.Provider == host.Provider(a.deps.Parley().Chrome()) && at.Group == "" && at.Tool == nil && at.Entry == nil
+}
+
+// isCall reports whether the options ask for a call and for no other mode.
+func (o *rootOptions) isCall() bool {
+	return !o.list && !o.describe && !o.diff && o.search == "" && len(o.listen) == 0
+}
+
+// was returns the first of these options that was given, "" if none was.
+func (o *rootOptions) was(names ...string) string {
+	for _, n := range names {
+		if slices.Contains(o.given, n) {
+			return n
+		}
+	}
+	return ""
+}
+
+// searchIn returns the search of --search in a plugin or a group, of everything if both are "".
+func (o *rootOptions) searchIn(plugin, group string) *searchOptions {
+	opts := &searchOptions{app: o.app}
+	opts.Text, opts.Plugin, opts.Group = o.search, plugin, group
+	return opts
+}
+
+// check refuses options that have no effect beside the others, so that none is ignored.
+func (o *rootOptions) check() error {
+	if name := o.was("until", "max", "trigger"); name != "" && len(o.listen) == 0 {
+		return host.Errorf(host.InvalidArgs, "--%s requires --listen EVENT", name).
+			WithNext("parley cdp --listen 'Network.*' --max 10")
+	}
+	if o.was("max") != "" && o.max < 1 {
+		return host.Errorf(host.InvalidArgs, "--max must be at least 1, got %d", o.max).WithNext("--max 10, or leave it out")
+	}
+	asked := o.was("list", "describe", "search", "listen", "diff")
+	if asked == "" {
+		return nil
+	}
+	useless := callOnly
+	if asked == "listen" {
+		useless = []string{"params", "param", "out", "drain", "all"}
+	}
+	if name := o.was(useless...); name != "" {
+		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --%s", name, asked).
+			WithNext("leave one of them out")
+	}
+	return nil
+}
+
+// find returns what the first one or two words name, and the words after it; see [command.Find].
+func (a *App) find(ctx context.Context, words []string, anyway bool) (host.Address, []string, error) {
+	h, err := a.deps.Host(ctx)
+	if err != nil {
+		return host.Address{}, nil, err
+	}
+	at, rest, err := command.Find(h.Catalog(), words, anyway)
+	if err != nil && at.Plugin == "" {
+		err = a.unknownWord(words[0], host.AsError(err))
+	}
+	return at, rest, err
+}
+
+// unknownWord adds the commands to the error of a word that no plugin has.
+func (a *App) unknownWord(word string, e *host.Error) *host.Error {
 	if strings.TrimSpace(word) == "" {
-		return host.Errorf(host.NotFound, "the first word is empty; expected a command or a plugin").WithNext("parley --list")
+		return host.Errorf(host.NotFound, "the first word is empty; expected a command or a plugin").
+			WithNext("parley --list")
 	}
-	_, err := catalog.FindIn(word, "")
-	e := host.AsError(err)
-	e.Message = fmt.Sprintf("no command or plugin is named %s", strings.TrimPrefix(e.Message, "no plugin is named "))
-	var names []string
-	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	if near := schema.Nearest(word, names, 3); len(near) > 0 {
-		e.DidYouMean = slices.DeleteFunc(e.DidYouMean, func(s host.NearName) bool { return s.Distance > 3 }) // found by search
+	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
+	if near := schema.Nearest(word, a.commands, 3); len(near) > 0 {
+		isFar := func(s host.NearName) bool { return s.Distance > 3 } // found by search, not by its spelling
+		e.DidYouMean = slices.DeleteFunc(e.DidYouMean, isFar)
 		for _, n := range near {
 			e.DidYouMean = append(e.DidYouMean, host.NearName(n))
 		}
@@ -154,77 +272,16 @@ func (a *App) unknownWord(root *cobra.Command, catalog *host.Catalog, word strin
 	return e
 }
 
-// act does what the flags ask with what was found: list, describe, search, stream or run.
-func (a *App) act(cmd *cobra.Command, h *host.Host, at host.Address, rest []string, f *callFlags) error {
-	isTool := at.Tool != nil || at.Entry != nil
-	if err := checkTogether(cmd, f); err != nil {
-		return err
-	}
-	if cmd.Flags().Changed("out") && (f.out == "" || f.out == "-") {
-		return host.Errorf(host.InvalidArgs, "--out needs the name of a file, and got %q", f.out).WithNext("--out page.png, or --out /dev/stdout")
-	}
-	if len(rest) > 0 && !isTool {
-		return tooManyWords(h.Catalog(), at, rest[0])
-	}
-	switch {
-	case f.diff:
-		return a.diff(cmd.Context(), at, f.browser)
-	case cmd.Flags().Changed("search"):
-		return a.search(cmd.Context(), searchWithin(at.Plugin, at.Group), f.search)
-	case f.list && isTool:
-		return host.Errorf(host.InvalidArgs, "%s is a tool; --list takes a plugin or a group", at.Name()).
-			WithNext("parley " + at.Plugin + " --list")
-	case f.describe || at.Entry != nil && firstSet(cmd, callOnly...) == "":
-		if !isTool {
-			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).WithSteps(at.ListStep())
+// tooManyWords returns the error of a word after a plugin or a group.
+func (a *App) tooManyWords(at host.Address, word string) error {
+	if catalog, err := a.deps.Catalog(); err == nil {
+		if inGroup, err := catalog.FindIn(at.Plugin, at.Group+"."+word); err == nil && inGroup.Tool != nil {
+			return host.Errorf(host.NotFound, "%s is a group; its tool %s is named with a dot", at.Name(), word).
+				WithSteps(host.DescribeStep(inGroup.Name(), 0))
 		}
-		return a.describe(cmd.Context(), h, at.Name(), f.tier)
-	case len(f.listen) > 0 && isTool:
-		return host.Errorf(host.InvalidArgs, "--listen streams events and does not call %s", at.Name()).
-			WithNext("parley "+at.Plugin+" --listen EVENT --trigger "+strings.TrimPrefix(at.Name(), at.Plugin+"."), "leave out --listen")
-	case len(f.listen) > 0:
-		return a.listen(cmd.Context(), h, at, f)
-	case isTool:
-		return a.run(cmd.Context(), h, at, rest, f)
 	}
-	if name := firstSet(cmd, callOnly...); name != "" {
-		return host.Errorf(host.InvalidArgs, "--%s requires a tool, and %s is not one", name, at.Name()).WithSteps(at.ListStep())
-	}
-	if at.Group != "" {
-		return a.listGroup(at)
-	}
-	return a.listPlugin(at)
-}
-
-// checkTogether refuses options that mean nothing beside the others: none is ignored in silence.
-func checkTogether(cmd *cobra.Command, f *callFlags) error {
-	if name := firstSet(cmd, "until", "max", "trigger"); name != "" && len(f.listen) == 0 {
-		return host.Errorf(host.InvalidArgs, "--%s needs --listen EVENT", name).WithNext("parley cdp --listen 'Network.*' --max 10")
-	}
-	if cmd.Flags().Changed("max") && f.max < 1 {
-		return host.Errorf(host.InvalidArgs, "--max is at least 1, and got %d", f.max).WithNext("--max 10, or leave it out")
-	}
-	asked := firstSet(cmd, "list", "describe", "search", "listen", "diff")
-	if asked == "" {
-		return nil
-	}
-	useless := callOnly
-	if asked == "listen" {
-		useless = []string{"params", "param", "out", "drain", "all"}
-	}
-	if name := firstSet(cmd, useless...); name != "" {
-		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --%s", name, asked).WithNext("leave one of them out")
-	}
-	return nil
-}
-
-func tooManyWords(catalog *host.Catalog, at host.Address, word string) error {
-	if inGroup, err := catalog.FindIn(at.Plugin, at.Group+"."+word); err == nil && inGroup.Tool != nil {
-		return host.Errorf(host.NotFound, "%s is a group; its tool %s is named with a dot", at.Name(), word).
-			WithNext("parley " + at.Plugin + " " + inGroup.Tool.Name + " --describe")
-	}
-	return host.Errorf(host.InvalidArgs, "%s is a %s; unexpected word %q after it", at.Name(), kindOf(at), manifest.CleanLine(word)).
-		WithSteps(at.ListStep())
+	return host.Errorf(host.InvalidArgs, "%s is a %s; unexpected word %q after it",
+		at.Name(), kindOf(at), manifest.CleanLine(word)).WithSteps(at.ListStep())
 }
 
 func kindOf(at host.Address) string {
@@ -234,10 +291,13 @@ func kindOf(at host.Address) string {
 	return "plugin"
 }
 
-// intro is what parley says when it is told nothing.
+// intro prints what parley is and where to begin.
 func (a *App) intro() error {
-	next := []string{"parley --help --json", "parley --list", `parley search "take a screenshot"`, "parley cdp open https://example.com"}
-	return a.answer(map[string]string{"name": "parley", "version": parley.Version, "description": description}, next, func(w io.Writer) {
+	next := []string{
+		"parley --help --json", "parley --list", `parley search "take a screenshot"`, "parley cdp open https://example.com",
+	}
+	data := command.IntroData{Name: "parley", Version: parley.Version, Description: description}
+	return a.answer(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "parley %s: %s\n\n", parley.Version, description)
 		for _, row := range [][2]string{
 			{"parley --list", "which plugins there are"},
@@ -252,7 +312,7 @@ func (a *App) intro() error {
 	})
 }
 
-// flagError turns what pflag says into what was given, what exists and what to type next.
+// flagError turns an error of pflag into one that says what was given, what exists and what to type next.
 func (a *App) flagError(cmd *cobra.Command, err error) error {
 	e := &host.Error{Code: host.InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
 	var unknown *pflag.NotExistError
@@ -278,21 +338,12 @@ func (a *App) flagError(cmd *cobra.Command, err error) error {
 			e.Next = append(e.Next, "a tool's own parameters go into --param KEY=VALUE or --params JSON")
 		}
 	case errors.As(err, &value):
-		e.Message = fmt.Sprintf("option --%s: %q is not a valid %s", value.GetFlag().Name, manifest.CleanLine(value.GetValue()), optionType(value.GetFlag()))
-		e.Details = []host.Detail{{Parameter: "--" + value.GetFlag().Name, Keyword: "type",
-			Provided: manifest.CleanLine(value.GetValue()), Expected: optionType(value.GetFlag())}}
+		name, given := value.GetFlag().Name, manifest.CleanLine(value.GetValue())
+		expected := optionType(value.GetFlag())
+		e.Message = fmt.Sprintf("option --%s: %q is not a valid %s", name, given, expected)
+		e.Details = []host.Detail{{Parameter: "--" + name, Keyword: "type", Provided: given, Expected: expected}}
 	case errors.As(err, &missing):
-		e.Message = "option --" + missing.GetSpecifiedName() + " needs a value"
+		e.Message = "option --" + missing.GetSpecifiedName() + " requires a value"
 	}
 	return e.WithNext(strings.TrimSuffix("parley help "+strings.TrimPrefix(cmd.CommandPath(), "parley"), " "))
-}
-
-// firstSet returns the first of these flags that was given, or "".
-func firstSet(cmd *cobra.Command, names ...string) string {
-	for _, n := range names {
-		if f := cmd.Flags().Lookup(n); f != nil && f.Changed {
-			return n
-		}
-	}
-	return ""
 }

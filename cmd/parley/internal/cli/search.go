@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,24 +13,14 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-type searchFlags struct {
-	plugin, group, effect, category, kind, detail string
-	limit                                         int
-	explain                                       bool
-	eval                                          string
+type searchOptions struct {
+	app *App
+	command.SearchOptions
+	eval string // a file of queries to score instead of a search; "" means none
 }
 
-const defaultLimit = 10
-
-// searchWithin is a search of a plugin or group, of everything where both are "", as --search asks for it.
-func searchWithin(plugin, group string) *searchFlags {
-	return &searchFlags{
-		plugin: plugin, group: group, limit: defaultLimit, kind: searchDefaults["kind"], detail: searchDefaults["detail"],
-	}
-}
-
-func newSearch(app *App) *cobra.Command {
-	f := &searchFlags{}
+func newSearch(app *App, run runFunc[searchOptions]) *cobra.Command {
+	opts, run := &searchOptions{app: app}, run.or(runSearch)
 	cmd := &cobra.Command{
 		Use:               "search QUERY",
 		Short:             "Find tools by what you want",
@@ -40,31 +28,30 @@ func newSearch(app *App) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("eval") {
-				name := firstSet(cmd, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain")
-				if name != "" {
-					return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --eval", name).WithNext("leave one of them out")
+				if err := onlyEval(cmd, args); err != nil {
+					return err
 				}
-				if len(args) > 0 {
-					return host.Errorf(host.InvalidArgs, "--eval takes its queries from a file; unexpected word %q after it",
-						manifest.CleanLine(args[0])).WithNext("leave one of them out")
-				}
-				return app.evaluate(cmd.Context(), f.eval)
 			}
-			return app.search(cmd.Context(), f, strings.Join(args, " "))
+			if opts.Limit < 1 {
+				return command.InvalidLimit(opts.Limit)
+			}
+			opts.Text = strings.Join(args, " ")
+			return run(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().StringVar(&f.plugin, "plugin", "", "only this plugin")
-	cmd.Flags().StringVar(&f.group, "group", "", "only this group")
-	cmd.Flags().StringVar(&f.effect, "effect", "", "only read, write or destructive")
-	cmd.Flags().StringVar(&f.category, "category", "", "only this category")
-	cmd.Flags().StringVar(&f.kind, "kind", searchDefaults["kind"], "tool, event or type")
-	cmd.Flags().IntVar(&f.limit, "limit", defaultLimit, "how many")
-	cmd.Flags().StringVar(&f.detail, "detail", searchDefaults["detail"], "names, signatures or full")
-	cmd.Flags().BoolVar(&f.explain, "explain", false, "show the parts of each score")
-	cmd.Flags().StringVar(&f.eval, "eval", "", "score a JSONL set of queries with graded answers")
-	cmd.Flags().SortFlags = false
-	for name, values := range searchValues {
-		completeWords(cmd, name, strings.Fields(values)...)
+	flags := cmd.Flags()
+	flags.StringVar(&opts.Plugin, "plugin", "", "only this plugin")
+	flags.StringVar(&opts.Group, "group", "", "only this group")
+	flags.StringVar(&opts.Effect, "effect", "", "only read, write or destructive")
+	flags.StringVar(&opts.Category, "category", "", "only this category")
+	flags.StringVar(&opts.Kind, "kind", searchDefaults["kind"], "tool, event or type")
+	flags.IntVar(&opts.Limit, "limit", 10, "how many")
+	flags.StringVar(&opts.Detail, "detail", searchDefaults["detail"], "names, signatures or full")
+	flags.BoolVar(&opts.Explain, "explain", false, "show the parts of each score")
+	flags.StringVar(&opts.eval, "eval", "", "score a JSONL set of queries with graded answers")
+	flags.SortFlags = false
+	for name, words := range command.SearchWords {
+		completeWords(cmd, name, words...)
 	}
 	plugins := func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return app.completeNames(cmd, nil, typed)
@@ -73,51 +60,50 @@ func newSearch(app *App) *cobra.Command {
 	return cmd
 }
 
-// searchDefaults are the words of options that are left out of what to type next.
-var searchDefaults = map[string]string{"kind": "tool", "detail": "names"}
-
-// searchValues are the options that take one of a few words.
-var searchValues = map[string]string{
-	"effect": "read write destructive", "kind": "tool event type", "detail": "names signatures full",
-	"category": "generation review correction planning query action",
+// onlyEval refuses what has no effect beside --eval.
+func onlyEval(cmd *cobra.Command, args []string) error {
+	const leaveOut = "leave one of them out"
+	if name := firstSet(cmd, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain"); name != "" {
+		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --eval", name).WithNext(leaveOut)
+	}
+	if len(args) > 0 {
+		return host.Errorf(host.InvalidArgs, "--eval takes its queries from a file; unexpected word %q after it",
+			manifest.CleanLine(args[0])).WithNext(leaveOut)
+	}
+	return nil
 }
 
-// maxLimit is how many hits may be asked for at once.
-const maxLimit = 1000
-
-// search prints the tools that fit, best first, why and how surely.
-func (a *App) search(ctx context.Context, f *searchFlags, text string) error {
-	for _, c := range [][2]string{{"effect", f.effect}, {"kind", f.kind}, {"detail", f.detail}, {"category", f.category}} {
-		if allowed := strings.Fields(searchValues[c[0]]); c[1] != "" && !slices.Contains(allowed, c[1]) {
-			return command.UnknownValue(c[0], c[1], allowed)
+// firstSet returns the first of these options that was given, "" if none was.
+func firstSet(cmd *cobra.Command, names ...string) string {
+	for _, n := range names {
+		if f := cmd.Flags().Lookup(n); f != nil && f.Changed {
+			return n
 		}
 	}
-	if f.limit < 1 || f.limit > maxLimit {
-		return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and %d", f.limit, maxLimit).
-			WithNext("parley help search")
+	return ""
+}
+
+// searchDefaults are the values that the commands to type next leave out.
+var searchDefaults = map[string]string{"kind": "tool", "detail": "names"}
+
+// runSearch prints the tools that match, best first, with the reason and the confidence.
+func runSearch(ctx context.Context, opts *searchOptions) error {
+	app := opts.app
+	if opts.eval != "" {
+		return runEval(ctx, opts)
 	}
-	if manifest.CleanLine(text) == "" {
-		return missingWord("search", "a QUERY", `parley search "take a screenshot"`)
-	}
-	h, err := a.deps.Host(ctx)
+	found, warnings, err := command.Search(ctx, app.deps, opts.SearchOptions)
 	if err != nil {
 		return err
 	}
-	found, warnings, err := h.SearchDetailed(ctx, "cli", a.Env("PARLEY_SESSION"), host.SearchQuery{
-		Text: text, Plugin: f.plugin, Group: f.group, Effect: f.effect, Category: f.category, Kind: f.kind,
-		Limit: f.limit, Explain: f.explain,
-	}, f.detail)
-	if err != nil {
-		return err
-	}
-	env := &command.Envelope{OK: true, Warnings: warnings, Next: a.searchNext(f, text, found)}
+	env := &command.Envelope{OK: true, Warnings: warnings, Next: app.searchNext(&opts.SearchOptions, found)}
 	if env.Data, err = manifest.Marshal(found); err != nil {
 		return err
 	}
-	return a.envelope(env, func(w io.Writer) { a.searchText(w, found, env.Next) })
+	return app.envelope(env, func(w io.Writer) { app.searchText(w, found, env.Next) })
 }
 
-// searchText prints hits: in a pipe a line each with the whole brief, on a terminal a paragraph each.
+// searchText prints results: in a pipe one line each with the whole brief, on a terminal a paragraph each.
 func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 	p := a.page(w)
 	for i, r := range data.Results {
@@ -147,10 +133,10 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 		}
 	}
 	switch more := data.Total - len(data.Results); {
-	case more > 0 && len(data.Results) < maxLimit:
+	case more > 0 && len(data.Results) < command.MaxHits:
 		fmt.Fprintf(w, "(%d more: %s)\n", more, next[len(next)-1])
 	case more > 0:
-		fmt.Fprintf(w, "(%d more: say more exactly what you want)\n", more)
+		fmt.Fprintf(w, "(%d more: describe more exactly what you want)\n", more)
 	}
 	if data.Total == 0 {
 		fmt.Fprintf(w, "nothing found for %q\n", data.Query)
@@ -163,7 +149,7 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 	}
 }
 
-// reason is why a tool was found and how surely, and whether it is deprecated or experimental.
+// reason returns why a tool was found, the confidence, and whether the tool is deprecated or experimental.
 func reason(r *host.SearchResult) string {
 	why := fit(manifest.CleanLine(r.Why), 40) + ", " + r.Confidence
 	if r.Deprecated {
@@ -174,7 +160,7 @@ func reason(r *host.SearchResult) string {
 	return why
 }
 
-// partText is a part of a score: "cookie ~ cookies, typo in name", or what concerns the whole query.
+// partText returns the source of a part of a score: "cookie ~ cookies, typo in name", or what concerns the whole query.
 func partText(p *host.SearchPart) string {
 	text := p.How
 	if p.Word != "" {
@@ -188,62 +174,47 @@ func partText(p *host.SearchPart) string {
 	return manifest.CleanLine(text)
 }
 
-func (a *App) searchNext(f *searchFlags, text string, data *host.SearchAnswer) []string {
+// searchNext returns what to type after a search: the documentation of the first result, and how to see all.
+func (a *App) searchNext(o *command.SearchOptions, data *host.SearchAnswer) []string {
 	next := []string{}
 	if len(data.Results) > 0 {
 		plugin, tool, _ := strings.Cut(data.Results[0].Name, ".")
 		next = append(next, "parley "+plugin+" "+tool+" --describe")
 		if data.Open != nil {
-			next = append(next, a.deps.Command(*data.Open))
+			next = append(next, a.command(*data.Open))
 		}
-	} else if f.plugin != "" {
-		next = append(next, "parley "+shellQuote(f.plugin)+" --list")
+	} else if o.Plugin != "" {
+		next = append(next, "parley "+shellQuote(o.Plugin)+" --list")
 	} else {
 		next = append(next, "parley --list")
 	}
-	if data.Total > len(data.Results) && len(data.Results) < maxLimit {
-		more := "parley search " + shellQuote(manifest.CleanLine(text))
-		for _, o := range [][2]string{
-			{"plugin", f.plugin}, {"group", f.group}, {"effect", f.effect},
-			{"category", f.category}, {"kind", f.kind}, {"detail", f.detail},
+	if data.Total > len(data.Results) && len(data.Results) < command.MaxHits {
+		more := "parley search " + quoteWord(o.Text)
+		for _, w := range [][2]string{
+			{"plugin", o.Plugin}, {"group", o.Group}, {"effect", o.Effect},
+			{"category", o.Category}, {"kind", o.Kind}, {"detail", o.Detail},
 		} {
-			if o[1] != "" && o[1] != searchDefaults[o[0]] {
-				more += " --" + o[0] + " " + shellQuote(manifest.CleanLine(o[1]))
+			if w[1] != "" && w[1] != searchDefaults[w[0]] {
+				more += " --" + w[0] + " " + quoteWord(w[1])
 			}
 		}
-		next = append(next, fmt.Sprintf("%s --limit %d", more, min(data.Total, maxLimit)))
+		next = append(next, fmt.Sprintf("%s --limit %d", more, min(data.Total, command.MaxHits)))
 	}
 	return next
 }
 
-const evalLine = `one line a query: {"query":"take a picture","relevant":{"cdp.Page.captureScreenshot":3}}`
-
-// evaluate scores search by a set of queries, so that authors can check a set of their own in CI.
-func (a *App) evaluate(ctx context.Context, path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error())).WithNext(evalLine)
-	}
-	defer file.Close()
-	set, err := host.ReadEval(file)
-	if err != nil {
-		e := host.AsError(err)
-		if e.Code == host.Internal { // it could not be read, such as a folder
-			e = host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error()))
-		}
-		return e.WithNext(evalLine)
-	}
-	h, err := a.deps.Host(ctx)
+// runEval prints how well the search does on a set of queries.
+func runEval(ctx context.Context, opts *searchOptions) error {
+	report, err := command.Evaluate(ctx, opts.app.deps, opts.eval)
 	if err != nil {
 		return err
 	}
-	report := host.Evaluate(set, h)
-	return a.answer(report, nil, func(w io.Writer) {
+	return opts.app.answer(report, nil, func(w io.Writer) {
 		fmt.Fprintf(w, "%-10s %-5s %7s %9s %9s %6s %7s\n",
 			"kind", "half", "queries", "success@1", "success@5", "MRR", "NDCG@10")
 		for _, s := range report.Scores {
-			fmt.Fprintf(w, "%-10s %-5s %7d %9.3f %9.3f %6.3f %7.3f\n",
-				manifest.CleanLine(s.Kind), manifest.CleanLine(s.Half), s.Queries, s.Success1, s.Success5, s.MRR, s.NDCG10)
+			fmt.Fprintf(w, "%-10s %-5s %7d %9.3f %9.3f %6.3f %7.3f\n", manifest.CleanLine(s.Kind),
+				manifest.CleanLine(s.Half), s.Queries, s.Success1, s.Success5, s.MRR, s.NDCG10)
 		}
 		for _, u := range report.Unknown {
 			fmt.Fprintln(w, "unknown tool: "+manifest.CleanLine(u))

@@ -50,12 +50,12 @@ func (a *App) pluginUsage(root *cobra.Command, at host.Address) error {
 		}
 		p.commands("Usage", usage)
 		if len(groups) > 0 {
-			p.heading(plural(len(groups), "group") + " with their number of tools")
-			compactGroups(w, a.columns()-4, groups, nil)
+			p.heading(manifest.Plural(len(groups), "group") + " with their number of tools")
+			compactGroups(w, a.columns()-4, groups)
 		}
 		if len(tools) > 0 {
 			p.heading("Tools")
-			a.toolLines(w, tools)
+			a.toolLines(w, at.Plugin, tools)
 		}
 		p.heading("Options")
 		optionLines(w, a.usageOptions(root, at.Plugin, nil), a.columns())
@@ -134,8 +134,8 @@ func (a *App) toolUsage(w io.Writer, root *cobra.Command, at host.Address, doc *
 }
 
 // usageOptions are the options that mean something to a plugin, without some.
-func (a *App) usageOptions(root *cobra.Command, plugin string, without []string) []helpOption {
-	var kept []helpOption
+func (a *App) usageOptions(root *cobra.Command, plugin string, without []string) []command.OptionHelp {
+	var kept []command.OptionHelp
 	for _, o := range a.helpOf(root, true).Options {
 		name, isOption := strings.CutPrefix(o.Name, "--")
 		if isOption && name != "full" && !slices.Contains(without, name) &&

@@ -12,6 +12,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"io"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
@@ -33,6 +34,8 @@ type Deps struct {
 	Command func(host.Step) string
 	// Notice takes what a user should know and that is not part of the data, such as a first compilation.
 	Notice func(text string)
+	// Input returns the standard input, whose reads end with the context.
+	Input func(context.Context) io.Reader
 	// Debug takes lines for whoever looks for a fault. It is called only if Debugging is set.
 	Debug func(format string, args ...any)
 	// Debugging turns on Debug.
@@ -131,6 +134,12 @@ func (d *Deps) Host(ctx context.Context) (*host.Host, error) {
 func (d *Deps) Close() {
 	if d.parley != nil {
 		_ = d.parley.Close()
+	}
+}
+
+func (d *Deps) debugf(format string, args ...any) {
+	if d.Debugging {
+		d.Debug(format, args...)
 	}
 }
 

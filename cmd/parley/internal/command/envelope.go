@@ -28,17 +28,6 @@ type Meta struct {
 	MS     float64 `json:"ms"` // milliseconds
 }
 
-// DescribedTool is the documentation of a tool, with the commands that lead on from it.
-type DescribedTool struct {
-	*manifest.ToolDocs
-	Next []string `json:"next,omitempty"`
-}
-
-// Described returns documentation with the commands that it leads to.
-func (d *Deps) Described(docs *host.Docs) *DescribedTool {
-	return &DescribedTool{ToolDocs: d.WithCommands(docs.ToolDocs), Next: d.Next(docs.Next, nil)}
-}
-
 // Envelope returns the envelope of a call. Warnings and Next are not nil.
 func (d *Deps) Envelope(answer *host.Answer) *Envelope {
 	env := &Envelope{

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"bytes"
@@ -15,21 +15,22 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// buildParams gathers a call's parameters: --params, then the words after the tool, then each --param.
-func (a *App) buildParams(ctx context.Context, t *manifest.Tool, words []string, f *callFlags) (json.RawMessage, error) {
-	raw, err := a.readParams(ctx, f.params)
+// buildParams returns the parameters of a call: first o.Params, then o.Words, then o.Set. Later values replace earlier
+// ones.
+func (d *Deps) buildParams(ctx context.Context, t *manifest.Tool, o *CallOptions) (json.RawMessage, error) {
+	raw, err := d.readParams(ctx, o.Params)
 	if err != nil {
 		return nil, err
 	}
-	given := f.param
-	if f.all {
+	given := o.Set
+	if o.All {
 		given = append([]string{"all=true"}, given...)
 		if kind, _ := manifest.TypeAt(t.Params, "all"); kind != "boolean" {
 			return nil, host.Errorf(host.InvalidArgs, "--all does not apply to %s", t.Name).WithNext("leave it out")
 		}
 	}
-	if len(words) == 0 && len(given) == 0 {
-		return raw, nil // as it was given: the host says what is wrong with it
+	if len(o.Words) == 0 && len(given) == 0 {
+		return raw, nil // the host reports what is wrong with it
 	}
 	params := map[string]any{}
 	if len(bytes.TrimSpace(raw)) > 0 {
@@ -43,7 +44,7 @@ func (a *App) buildParams(ctx context.Context, t *manifest.Tool, words []string,
 		}
 		params = object
 	}
-	if err := positional(params, t, words); err != nil {
+	if err := positional(params, t, o.Words); err != nil {
 		return nil, err
 	}
 	for _, p := range given {
@@ -54,11 +55,11 @@ func (a *App) buildParams(ctx context.Context, t *manifest.Tool, words []string,
 	return jsontext.Marshal(params), nil
 }
 
-// readParams reads the value of --params: JSON, @FILE or - for stdin.
-func (a *App) readParams(ctx context.Context, given string) (json.RawMessage, error) {
+// readParams reads parameters that are given as JSON, as @FILE or as - for the standard input.
+func (d *Deps) readParams(ctx context.Context, given string) (json.RawMessage, error) {
 	switch {
 	case given == "-":
-		data, err := io.ReadAll(io.LimitReader(a.input(ctx), host.MaxParams+1))
+		data, err := io.ReadAll(io.LimitReader(d.Input(ctx), host.MaxParams+1))
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
@@ -92,12 +93,13 @@ func readInput(option, path string) ([]byte, error) {
 			return data, nil
 		}
 	}
-	return nil, host.Errorf(host.InvalidArgs, "%s @%s: %s", option, manifest.CleanLine(path), manifest.CleanLine(err.Error())).
+	message := manifest.CleanLine(err.Error())
+	return nil, host.Errorf(host.InvalidArgs, "%s @%s: %s", option, manifest.CleanLine(path), message).
 		WithNext("for a value that begins with @, use --params JSON")
 }
 
-// positional puts the words after the tool into the parameters that the manifest calls positional; the last takes
-// all that are left if it is an array.
+// positional assigns words to the positional parameters of a tool. The last one takes all further words if it is an
+// array.
 func positional(params map[string]any, t *manifest.Tool, words []string) error {
 	for i := 0; i < len(words); i++ {
 		if i >= len(t.Positional) {
@@ -127,27 +129,30 @@ func positional(params map[string]any, t *manifest.Tool, words []string) error {
 	return nil
 }
 
-// tooManyPositional refuses the first word that no parameter takes. Where a text is all that the tool needs, a single word is meant as it.
+// tooManyPositional returns the error of a word that no parameter takes. If the tool requires a single text and a single
+// word was given, that word is the corrected parameter.
 func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) error {
 	takes := "takes no words"
 	if len(t.Positional) > 0 {
 		takes = "takes " + strings.Join(t.Positional, ", ")
 	}
 	word := words[len(t.Positional)]
-	e := host.Errorf(host.InvalidArgs, "unexpected word %q after %s: it %s; other parameters go into --params or --param", manifest.CleanLine(word), t.Name, takes)
-	needs := slices.DeleteFunc(manifest.Params(t.Params), func(p manifest.Param) bool { return !p.Required })
-	if len(words) == 1 && len(params) == 0 && len(needs) == 1 && needs[0].Type == "string" && manifest.Clean(word) == word {
-		e.Corrected = jsontext.Marshal(map[string]any{needs[0].Name: word})
+	e := host.Errorf(host.InvalidArgs, "unexpected word %q after %s: it %s; other parameters go into --params or --param",
+		manifest.CleanLine(word), t.Name, takes)
+	required := slices.DeleteFunc(manifest.Params(t.Params), func(p manifest.Param) bool { return !p.Required })
+	isOnly := len(words) == 1 && len(params) == 0 && len(required) == 1
+	if isOnly && required[0].Type == "string" && manifest.Clean(word) == word {
+		e.Corrected = jsontext.Marshal(map[string]any{required[0].Name: word})
 	}
 	return e
 }
 
-// setParam sets one KEY=VALUE. A dotted key nests, unless the tool has a parameter of that very name; a key
-// given again adds to an array.
+// setParam sets one parameter from KEY=VALUE or KEY=@FILE. A key with dots sets a property of an object, unless the tool
+// has a parameter of exactly that name. A key that is given again appends to an array.
 func setParam(params map[string]any, t *manifest.Tool, given string) error {
 	key, text, ok := strings.Cut(given, "=")
 	if !ok || key == "" {
-		return host.Errorf(host.InvalidArgs, "--param %s: expected KEY=VALUE", shellQuote(manifest.CleanLine(given)))
+		return host.Errorf(host.InvalidArgs, "--param %q: expected KEY=VALUE", manifest.CleanLine(given))
 	}
 	path := []string{key}
 	if kind, _ := manifest.TypeAt(t.Params, key); kind == "" {
@@ -170,7 +175,8 @@ func setParam(params map[string]any, t *manifest.Tool, given string) error {
 		}
 		next, ok := at[step].(map[string]any)
 		if !ok {
-			return host.Errorf(host.InvalidArgs, "--param %s: %s is not an object and cannot hold %s", manifest.CleanLine(key), step, path[len(path)-1])
+			return host.Errorf(host.InvalidArgs, "--param %s: %s is not an object and cannot hold %s",
+				manifest.CleanLine(key), step, path[len(path)-1])
 		}
 		at = next
 	}
@@ -188,10 +194,12 @@ func validUTF8(name, text string) error {
 	if utf8.ValidString(text) {
 		return nil
 	}
-	return host.Errorf(host.InvalidArgs, "parameter %s is not valid UTF-8; binary goes in as base64 where the tool takes it", manifest.CleanLine(name))
+	return host.Errorf(host.InvalidArgs, "parameter %s is not valid UTF-8; pass binary data as base64 if the tool takes it",
+		manifest.CleanLine(name))
 }
 
-// typed gives a text the type that the schema wants. What does not fit stays a string, and the host says what is wrong.
+// typed converts a text to the type that the schema declares. A text that does not convert stays a string, and the host
+// reports the violation.
 func typed(text, kind, item string) any {
 	switch kind {
 	case "string":

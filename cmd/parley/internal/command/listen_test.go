@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"encoding/json"
@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// TestLastEvent judges which event ends a stream.
+// TestLastEvent checks which event ends a stream.
 func TestLastEvent(t *testing.T) {
-	const event = `{"seq":7,"method":"Network.responseReceived","params":{"response":{"status":404,"url":"http://a/"},"big":12345678901234567890}}`
+	const event = `{"seq":7,"method":"Network.responseReceived",
+		"params":{"response":{"status":404,"url":"http://a/"},"big":12345678901234567890}}`
 	for _, c := range []struct {
 		condition, event string
 		fresh, want      bool
@@ -30,7 +31,7 @@ func TestLastEvent(t *testing.T) {
 		{condition: "def f: f; f", event: event, failed: "deadline"},
 		{condition: "true", event: "no JSON"},
 	} {
-		l, err := (&App{}).lastEvent(t.Context(), c.condition, true, c.fresh)
+		l, err := newLastEvent(t.Context(), c.condition, true, c.fresh)
 		if err != nil {
 			t.Errorf("%s: %v", c.condition, err)
 			continue
@@ -46,10 +47,10 @@ func TestLastEvent(t *testing.T) {
 			t.Errorf("%s took %s", c.condition, took)
 		}
 	}
-	if l, err := (&App{}).lastEvent(t.Context(), "", false, true); err != nil || !l.isLast(json.RawMessage(event)) {
+	if l, err := newLastEvent(t.Context(), "", false, true); err != nil || !l.isLast(json.RawMessage(event)) {
 		t.Errorf("without a condition: %v", err)
 	}
-	if _, err := (&App{}).lastEvent(t.Context(), ".a ==", true, false); err == nil || !strings.Contains(err.Error(), "--until") {
-		t.Errorf("what is no jq: %v", err)
+	if _, err := newLastEvent(t.Context(), ".a ==", true, false); err == nil || !strings.Contains(err.Error(), "--until") {
+		t.Errorf("an invalid expression: %v", err)
 	}
 }

@@ -1,11 +1,7 @@
-package cli
+package command
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"io"
-	"os"
 	"strings"
 	"testing"
 
@@ -54,55 +50,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestWaitingForInputEndsWithASignal leaves a command that waits for stdin, whose other end says nothing.
-func TestWaitingForInputEndsWithASignal(t *testing.T) {
-	for name, command := range map[string]func(context.Context, *App) error{
-		"batch -":    func(ctx context.Context, a *App) error { return a.batch(ctx, "-", true) },
-		"--params -": func(ctx context.Context, a *App) error { _, err := a.readParams(ctx, "-"); return err },
-		"secret set": func(ctx context.Context, a *App) error { return a.setSecret(ctx, "TOKEN") },
-	} {
-		for _, isFile := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, a file: %t", name, isFile), func(t *testing.T) {
-				in, home := silence(t, isFile), t.TempDir()
-				app := newApp(&Streams{In: in, Out: io.Discard, Err: io.Discard, Env: func(name string) string {
-					if name == "PARLEY_HOME" {
-						return home
-					}
-					return ""
-				}}, nil)
-				defer app.deps.Close()
-				ctx, signal := context.WithCancelCause(t.Context())
-				ended := make(chan error, 1)
-				go func() { ended <- command(ctx, app) }()
-				signal(host.Errorf(host.Terminated, "terminated"))
-				if err := <-ended; err == nil || host.AsError(err).Code != host.Terminated {
-					t.Errorf("it ends with %v", err)
-				}
-			})
-		}
-	}
-}
-
-// silence is an input that never says anything: a pipe of the system's, which is a file, or one of this process.
-func silence(t *testing.T, isFile bool) io.Reader {
-	t.Helper()
-	if !isFile {
-		in, end := io.Pipe()
-		t.Cleanup(func() { end.Close() })
-		return in
-	}
-	in, end, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		end.Close()
-		in.Close()
-	})
-	return in
-}
-
-// FuzzReferences: whatever a line refers to, the answer is JSON or an error of the caller's, never a panic.
+// FuzzReferences: whatever a line refers to, the result is JSON or invalid_args, never a panic.
 func FuzzReferences(f *testing.F) {
 	f.Add([]byte(`{"a":"${1.frameId}"}`))
 	f.Add([]byte(`{"a":["$${x","${","${1..0}"]}`))

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"bytes"
@@ -13,12 +13,12 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// replacement is a file that is replaced whole or left as it was. What is not a regular file, such as a pipe or /dev/stdout,
-// is written to.
+// replacement is a file that is either replaced as a whole or left as it was. A path that is not a regular file, such as
+// a pipe or /dev/stdout, is written to instead.
 type replacement struct {
 	*os.File
 	path string
-	temp string // its name until it is in its place; "" for what is not a regular file
+	temp string // the name before done; "" if path is not a regular file
 }
 
 func replace(path string) (*replacement, error) {
@@ -40,7 +40,7 @@ func replace(path string) (*replacement, error) {
 	return r, nil
 }
 
-// done puts the file into its place.
+// done closes the file and renames it to its path.
 func (r *replacement) done() (err error) {
 	if r.temp != "" {
 		err = r.Chmod(0o644)
@@ -54,7 +54,7 @@ func (r *replacement) done() (err error) {
 	return err
 }
 
-// discard removes what was not done.
+// discard removes a file that is not done.
 func (r *replacement) discard() {
 	_ = r.Close()
 	if r.temp != "" {
@@ -62,8 +62,8 @@ func (r *replacement) discard() {
 	}
 }
 
-// writeFile replaces a file.
-func writeFile(path string, content []byte) error {
+// WriteFile replaces a file as a whole, with mode 0644. If it fails, the old file is unchanged.
+func WriteFile(path string, content []byte) error {
 	r, err := replace(path)
 	if err != nil {
 		return err
@@ -75,16 +75,16 @@ func writeFile(path string, content []byte) error {
 	return r.done()
 }
 
-// outFile is what --out names: it takes a result as a whole or piece by piece, decoded where the schema says that it is
-// binary, else as JSON.
+// outFile is the file of --out. It takes a result as a whole or in pieces. It holds the content if the schema declares
+// the result as binary, and JSON otherwise.
 type outFile struct {
 	path    string
 	returns json.RawMessage // the schema of the result
-	raw     bool            // what is written is the content itself
+	raw     bool            // the pieces are the content itself, not JSON
 
-	file   *replacement // nil until something is written
+	file   *replacement // nil before the first piece
 	decode *decoder
-	head   []byte // the first bytes of the content
+	head   []byte // the first bytes of the content, at least 16 if there are as many
 	bytes  int64
 	media  string
 }
@@ -106,7 +106,7 @@ func (o *outFile) Write(piece []byte) (int, error) {
 	return len(piece), o.put(content)
 }
 
-// begin opens the file and finds out by the first piece what the result is.
+// begin opens the file. Whether the result is binary shows in the first piece.
 func (o *outFile) begin(piece []byte) (err error) {
 	if !o.raw {
 		o.media = "application/json"
@@ -134,7 +134,7 @@ func (o *outFile) failed(err error) error {
 	return host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(o.path), err)
 }
 
-// whole takes a result that is held in memory, and is done.
+// whole writes a result that is in memory, and is done.
 func (o *outFile) whole(data json.RawMessage) (json.RawMessage, error) {
 	if text, media, ok := manifest.Binary(data, o.returns); ok {
 		content, err := base64.StdEncoding.DecodeString(text)
@@ -150,9 +150,9 @@ func (o *outFile) whole(data json.RawMessage) (json.RawMessage, error) {
 	return o.done()
 }
 
-// done puts the file into its place and returns what it holds.
+// done renames the file to its path and returns an [OutFile].
 func (o *outFile) done() (json.RawMessage, error) {
-	if o.file == nil { // an empty stream is an empty file
+	if o.file == nil { // an empty stream makes an empty file
 		if _, err := o.Write(nil); err != nil {
 			return nil, err
 		}
@@ -169,22 +169,18 @@ func (o *outFile) done() (json.RawMessage, error) {
 	if o.raw || o.decode != nil {
 		mime = sniff(o.head, o.media)
 	}
-	return manifest.Marshal(struct {
-		Out   string `json:"out"`
-		Bytes int64  `json:"bytes"`
-		Mime  string `json:"mime"`
-	}{o.path, o.bytes, mime})
+	return manifest.Marshal(OutFile{o.path, o.bytes, mime})
 }
 
-// discard removes what was begun and not done.
+// discard removes a file that was begun and is not done.
 func (o *outFile) discard() {
 	if o.file != nil {
 		o.file.discard()
 	}
 }
 
-// binaryAt answers where in the beginning of a result the base64 text starts that its schema promises, and its media
-// type; -1 where there is none.
+// binaryAt returns the offset in the beginning of a result at which the base64 text begins that the schema declares, and
+// its media type. The offset is -1 if there is no such text.
 func binaryAt(beginning []byte, returns json.RawMessage) (at int, media string) {
 	if _, media, ok := manifest.Binary(json.RawMessage(`""`), returns); ok && bytes.HasPrefix(beginning, []byte{'"'}) {
 		return 1, media
@@ -213,10 +209,10 @@ func binaryAt(beginning []byte, returns json.RawMessage) (at int, media string) 
 	}
 }
 
-// decoder decodes a base64 text that comes in pieces, from a place in the first one to the quote that ends it.
+// decoder decodes a base64 text that comes in pieces. It begins after skip bytes of the first piece and ends at a quote.
 type decoder struct {
 	skip  int
-	rest  []byte // fewer than four characters
+	rest  []byte // fewer than four characters, which are not decoded yet
 	ended bool
 }
 
@@ -240,11 +236,13 @@ func (d *decoder) next(piece []byte) ([]byte, error) {
 	return content[:n], err
 }
 
-// sniff tells an image format that the caller chose from the one that the schema names.
+// sniff returns the media type of content by its first bytes, else the declared one: the caller may have chosen another
+// image format than the schema names.
 func sniff(content []byte, declared string) string {
 	for magic, mime := range map[string]string{
-		"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff": "image/jpeg", "%PDF-": "application/pdf", "\x1f\x8b": "application/gzip",
-		`{"`: "application/json", // as a trace is, with nothing declared
+		"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff": "image/jpeg", "%PDF-": "application/pdf",
+		"\x1f\x8b": "application/gzip",
+		`{"`:       "application/json", // such as a trace of the browser, which declares nothing
 	} {
 		if strings.HasPrefix(string(content[:min(len(content), 16)]), magic) {
 			return mime

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"bytes"
@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-const pictureSchema = `{"type":"object","properties":{"kind":{"type":"string"},"data":{"type":"string","contentEncoding":"base64","contentMediaType":"image/png"}}}`
+const pictureSchema = `{"type":"object","properties":{"kind":{"type":"string"},
+	"data":{"type":"string","contentEncoding":"base64","contentMediaType":"image/png"}}}`
 
-// TestOutInPieces cuts results anywhere behind what tells their kind: the file is the same however they come.
+// TestOutInPieces cuts results at each position after the bytes that show their kind: the file is the same for all.
 func TestOutInPieces(t *testing.T) {
 	picture := []byte("\x89PNG\r\n\x1a\n and what follows it")
 	text := base64.StdEncoding.EncodeToString(picture)
@@ -35,14 +36,16 @@ func TestOutInPieces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := os.ReadFile(path); string(got) != c.want || !strings.Contains(string(answer), `"mime":"`+c.mime+`"`) {
+			got, _ := os.ReadFile(path)
+			if string(got) != c.want || !strings.Contains(string(answer), `"mime":"`+c.mime+`"`) {
 				t.Fatalf("%s, cut at %d: %q, %s", c.name, cut, got, answer)
 			}
 		}
 	}
 }
 
-// FuzzOutInPieces cuts foreign results anywhere behind what tells their kind: pieces and the whole make the same file, or both fail.
+// FuzzOutInPieces cuts foreign results after the bytes that show their kind: pieces and the whole make the same file, or
+// both fail.
 func FuzzOutInPieces(f *testing.F) {
 	f.Add(`{"data":"aGVsbG8gd29ybGQsIGhlbGxvIHdvcmxk"}`, 36)
 	f.Add(`{"kind":"x","data":"!!"}`, 20)
@@ -53,7 +56,7 @@ func FuzzOutInPieces(f *testing.F) {
 		}
 		at, media := binaryAt([]byte(result[:cut]), []byte(pictureSchema))
 		if again, _ := binaryAt([]byte(result), []byte(pictureSchema)); at != again {
-			return // it is told apart only later
+			return // the kind shows only later
 		}
 		decode := func(pieces ...string) (string, error) {
 			if at < 0 {
@@ -76,7 +79,7 @@ func FuzzOutInPieces(f *testing.F) {
 	})
 }
 
-func TestOutLeavesNothingOfWhatFailed(t *testing.T) {
+func TestOutRemovesFailedFile(t *testing.T) {
 	dir := t.TempDir()
 	o := &outFile{path: filepath.Join(dir, "out"), returns: []byte(pictureSchema)}
 	if _, err := o.Write([]byte(`{"data":"no base64 at all!"`)); err == nil || !strings.Contains(err.Error(), "base64") {

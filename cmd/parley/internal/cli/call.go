@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+type callOptions struct {
+	app *App
+	command.CallOptions
+}
+
+// callOnly are the options that mean nothing without a tool.
+var callOnly = []string{"params", "param", "dry-run", "jq", "out", "drain", "all", "send-anyway", "isolate"}
+
+// addCallFlags adds the options of a call.
+func addCallFlags(set *pflag.FlagSet, o *command.CallOptions) {
+	set.StringVar(&o.Params, "params", "", "JSON, @FILE or - (stdin)")
+	set.StringArrayVar(&o.Set, "param", nil, "KEY=VALUE, KEY=@FILE, a.b=1")
+	set.DurationVar(&o.Timeout, "timeout", 0, "end the call after this long, such as 10s")
+	set.IntVar(&o.MaxBytes, "max-bytes", 0, "cut a larger result, saying so")
+	set.StringVar(&o.Browser, "browser", "", "which browser, by name")
+	set.StringVar(&o.Target, "target", "", "which page: id, part of its URL, or index")
+	set.BoolVar(&o.DryRun, "dry-run", false, "validate and ask the policy, run nothing")
+	set.StringVar(&o.JQ, "jq", "", "filter the result")
+	set.StringVar(&o.Out, "out", "", "write to FILE, binary decoded")
+	set.BoolVar(&o.Drain, "drain", false, "with --out: read the stream that the result names")
+	set.BoolVar(&o.All, "all", false, "cdp status and cdp close: every browser")
+	set.StringVar(&o.OnDialog, "on-dialog", "", "JavaScript dialogs: accept, dismiss or fail")
+	set.StringVar(&o.Isolate, "isolate", "", "process: run the plugin in one of its own")
+	set.BoolVar(&o.SendAnyway, "send-anyway", false, "send what the protocol data does not know")
+}
+
+func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
+	opts, run := &callOptions{app: app}, run.or(runCall)
+	cmd := &cobra.Command{
+		Use:               "call NAME [WORD...]",
+		Short:             "Run a tool by its full name",
+		Example:           `parley call text.hash --param text=hello`,
+		ValidArgsFunction: app.completeQualified,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return missingWord("call", "NAME", "parley call text.hash --param text=hello")
+			}
+			opts.Tool, opts.Words = args[0], args[1:]
+			return run(cmd.Context(), opts)
+		},
+	}
+	addCallFlags(cmd.Flags(), &opts.CallOptions)
+	app.completeCall(cmd)
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// missingWord returns the error of a command without a word that it requires.
+func missingWord(command, word, example string) *host.Error {
+	return host.Errorf(host.InvalidArgs, "parley %s requires %s", command, word).WithNext(example)
+}
+
+// runCall calls a tool and prints the answer.
+func runCall(ctx context.Context, opts *callOptions) error {
+	app := opts.app
+	app.deps.LiveBrowser = opts.Browser
+	opts.Progress = app.progress()
+	answer, err := command.Call(ctx, app.deps, opts.CallOptions)
+	switch {
+	case answer == nil:
+		return err
+	case answer.Err != nil:
+		return app.failed(answer)
+	}
+	return app.envelope(app.deps.Envelope(answer), nil)
+}
+
+// progress returns a function that prints how far a call is, nil unless people see it: on a terminal, without --json.
+func (a *App) progress() func(done, total float64, message string) {
+	if !a.ErrTTY || a.json {
+		return nil
+	}
+	return func(done, total float64, message string) {
+		if total > 0 {
+			fmt.Fprintf(a.Err, "%3.0f%% %s\n", 100*done/total, manifest.CleanLine(message))
+		} else {
+			fmt.Fprintf(a.Err, "%s\n", manifest.CleanLine(message))
+		}
+	}
+}

@@ -1,0 +1,326 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// BatchOptions are the options of a batch.
+type BatchOptions struct {
+	Path            string // a file of calls, one JSON object a line; "-" is [Deps.Input]
+	ContinueOnError bool   // run the calls after one that failed
+}
+
+// BatchReply is the line that answers one call of a batch.
+type BatchReply struct {
+	ID json.RawMessage `json:"id"`
+	*Envelope
+}
+
+// batchLine is one call of a batch.
+type batchLine struct {
+	ID      json.RawMessage `json:"id"`
+	Tool    string          `json:"tool"`
+	Params  json.RawMessage `json:"params"`
+	Options json.RawMessage `json:"options"`
+}
+
+// results are the data of the calls that succeeded, by id. They are parsed when something refers to them.
+type results map[string]json.RawMessage
+
+// Batch runs calls in order and passes the answer to each to reply, before it is recorded, together with the id of the
+// call: what sends the calls can continue meanwhile. It returns the error of the first call that failed, nil if none.
+// The error is one of reply, or says that the calls could not be read.
+func Batch(ctx context.Context, d *Deps, o BatchOptions,
+	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
+	input := d.Input(ctx)
+	if o.Path != "-" {
+		file, err := os.Open(o.Path)
+		if err != nil {
+			return nil, host.Errorf(host.InvalidArgs, "batch: %s", manifest.CleanLine(err.Error()))
+		}
+		defer file.Close()
+		input = file
+	}
+	h, err := d.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := d.Settings()
+	if err != nil {
+		return nil, err
+	}
+	b := &batch{deps: d, host: h, settings: cfg, reply: reply, earlier: results{}}
+	lines := bufio.NewReaderSize(input, 64<<10)
+	for number := 1; ; number++ {
+		line, err := readLine(lines, host.MaxParams)
+		if err != nil && !errors.Is(err, io.EOF) {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, host.Errorf(host.InvalidArgs, "batch: line %d: %v", number, err)
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			answer, err := b.call(ctx, text, number)
+			if err != nil {
+				return failed, err
+			}
+			if answer.Err != nil && failed == nil {
+				failed = answer.Err
+			}
+			if answer.Err != nil && (!o.ContinueOnError || ctx.Err() != nil) {
+				return failed, nil
+			}
+		}
+		if err != nil {
+			return failed, nil
+		}
+	}
+}
+
+// batch is a batch that is running.
+type batch struct {
+	deps     *Deps
+	host     *host.Host
+	settings *Settings
+	reply    func(id json.RawMessage, answer *host.Answer) error
+	earlier  results
+}
+
+// readLine reads a line of at most limit bytes. The last one may end without a newline.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > limit {
+			return nil, fmt.Errorf("it is longer than %d bytes", limit)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// sampleLine is an example of a line of a batch.
+const sampleLine = `{"id":1,"tool":"text.hash","params":{"text":"hello"}}`
+
+// call runs one line and replies to it. The error is that of the reply.
+func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer, error) {
+	id := json.RawMessage(strconv.Itoa(number))
+	refuse := func(err error) (*host.Answer, error) {
+		e := host.AsError(err)
+		if len(e.Next) == 0 {
+			e = e.WithNext("parley help batch")
+		}
+		answer := &host.Answer{Err: e, Steps: e.Steps}
+		return answer, b.reply(id, answer)
+	}
+	invalid := func(message string) *host.Error { return host.Errorf(host.InvalidArgs, "line %d: %s", number, message) }
+	if _, err := jsontext.Decode(text, jsontext.Limits{Bytes: host.MaxParams}); err != nil {
+		return refuse(invalid(manifest.CleanLine(err.Error())))
+	}
+	var line batchLine
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&line); err != nil {
+		return refuse(invalid(manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: "))).WithNext(sampleLine))
+	}
+	if len(line.ID) > 0 && string(line.ID) != "null" {
+		id = line.ID
+	}
+	key := idKey(id)
+	if _, used := b.earlier[key]; used {
+		return refuse(invalid(fmt.Sprintf("id %s was used before", manifest.CleanLine(key))))
+	}
+	if line.Tool == "" {
+		return refuse(invalid(`"tool" is missing`).WithNext(sampleLine))
+	}
+	params, err := substitute(line.Params, b.earlier)
+	if err != nil {
+		return refuse(err)
+	}
+	given, err := substitute(line.Options, b.earlier)
+	if err != nil {
+		return refuse(err)
+	}
+	options, err := host.ParseOptions(given)
+	if err != nil {
+		return refuse(err)
+	}
+	var unsent error
+	answer, _ := b.host.Call(ctx, host.Call{
+		Name: line.Tool, Params: params, Caller: Caller, Session: b.deps.Session(), Options: b.settings.Complete(options),
+		Log:          func(_ int, message string) { b.deps.debugf("%s: %s", line.Tool, message) },
+		BeforeRecord: func(answer *host.Answer) { unsent = b.reply(id, answer) },
+	})
+	if answer.Err == nil {
+		b.earlier[key] = answer.Data
+	}
+	return answer, unsent
+}
+
+// idKey returns an id as references write it: a string without its quotes.
+func idKey(id json.RawMessage) string {
+	var text string
+	if json.Unmarshal(id, &text) == nil {
+		return text
+	}
+	return string(id)
+}
+
+// substitute replaces references to earlier results in the strings of a call's parameters, or of its options.
+func substitute(params json.RawMessage, earlier results) (json.RawMessage, error) {
+	if !bytes.Contains(params, []byte("${")) {
+		return params, nil
+	}
+	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error()))
+	}
+	replaced, err := replaceRefs(value, earlier)
+	if err != nil {
+		return nil, err
+	}
+	return jsontext.Marshal(replaced), nil
+}
+
+func replaceRefs(value any, earlier results) (any, error) {
+	switch v := value.(type) {
+	case string:
+		return expand(v, earlier)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			var err error
+			if out[i], err = replaceRefs(v[i], earlier); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k := range v {
+			var err error
+			if out[k], err = replaceRefs(v[k], earlier); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return value, nil
+}
+
+// expand replaces each ${id.path} of a string. A string that is exactly one reference becomes the value with its type.
+// Within a longer text the value must be a string, a number or a boolean.
+func expand(s string, earlier results) (any, error) {
+	var b strings.Builder
+	for rest := s; ; {
+		at := strings.Index(rest, "${")
+		if at < 0 {
+			b.WriteString(rest)
+			return b.String(), nil
+		}
+		if at > 0 && rest[at-1] == '$' {
+			b.WriteString(rest[:at-1] + "${")
+			rest = rest[at+2:]
+			continue
+		}
+		end := strings.IndexByte(rest[at:], '}')
+		if end < 0 {
+			return nil, host.Errorf(host.InvalidArgs, "%q has a ${ without }; write $${ for the characters themselves",
+				manifest.CleanLine(s))
+		}
+		value, err := lookUp(rest[at+2:at+end], earlier)
+		if err != nil {
+			return nil, err
+		}
+		if at == 0 && end == len(s)-1 && len(rest) == len(s) {
+			return value, nil
+		}
+		b.WriteString(rest[:at])
+		switch v := value.(type) {
+		case string:
+			b.WriteString(v)
+		case json.Number, bool:
+			fmt.Fprint(&b, v)
+		default:
+			return nil, host.Errorf(host.InvalidArgs,
+				"${%s} is neither a string nor a number, so it cannot be part of a longer text",
+				manifest.CleanLine(rest[at+2:at+end]))
+		}
+		rest = rest[at+end+1:]
+	}
+}
+
+// find splits a reference at the dot after an id. An id may have dots itself, so the longest known id counts.
+func (r results) find(ref string) (id, path string, data json.RawMessage, ok bool) {
+	for end := len(ref); end >= 0; end = strings.LastIndexByte(ref[:end], '.') {
+		if data, ok := r[ref[:end]]; ok {
+			return ref[:end], strings.TrimPrefix(ref[end:], "."), data, true
+		}
+	}
+	id, path, _ = strings.Cut(ref, ".")
+	return id, path, nil, false
+}
+
+// isCut reports whether a result is the wrapper of one that was cut to the limit of its call.
+func isCut(data json.RawMessage) bool {
+	var cut struct {
+		Truncated bool  `json:"truncated"`
+		Total     int64 `json:"total_bytes"`
+	}
+	return json.Unmarshal(data, &cut) == nil && cut.Truncated && cut.Total > 0
+}
+
+// lookUp returns the value that a reference names.
+func lookUp(ref string, earlier results) (any, error) {
+	id, path, data, ok := earlier.find(ref)
+	name := manifest.CleanLine(id)
+	invalid := func(format string, args ...any) error {
+		return host.Errorf(host.InvalidArgs, "${%s}: "+format, append([]any{manifest.CleanLine(ref)}, args...)...)
+	}
+	if !ok {
+		return nil, invalid("no earlier call that succeeded has the id %s", name)
+	}
+	value, err := jsontext.Decode(data, jsontext.Limits{Bytes: max(1, len(data)), ReplaceSurrogates: true})
+	if err != nil {
+		return nil, invalid("the result of %s cannot be read: %s", name, manifest.CleanLine(err.Error()))
+	}
+	if path == "" {
+		return value, nil
+	}
+	for _, step := range strings.Split(path, ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value, ok = v[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			ok = err == nil && i >= 0 && i < len(v)
+			if ok {
+				value = v[i]
+			}
+		default:
+			ok = false
+		}
+		if !ok && isCut(data) {
+			return nil, invalid("the result of %s was cut by max_bytes; leave it out for a result that others refer to", name)
+		}
+		if !ok {
+			return nil, invalid("the result of %s has no %s", name, manifest.CleanLine(step))
+		}
+	}
+	return value, nil
+}
