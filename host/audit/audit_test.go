@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/durable/durabletest"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 345678901, time.UTC)
@@ -656,4 +658,66 @@ func ls(t testing.TB, dir string) (names []string) {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// With Required a record is on the disk before its call continues. What says that files were dropped is on the disk
+// before they are removed, whatever the mode.
+func TestFlush(t *testing.T) {
+	const file, dir = currentName, "."
+	l := openTest(t, filepath.Join(t.TempDir(), "audit"), Config{Mode: mode(Required), MaxBytes: 550, Keep: 1})
+	disk := durabletest.Watch(t)
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if got := disk.Took(l.dir); !slices.Equal(got, want) {
+			t.Errorf("%s: flushed %q, want %q", what, got, want)
+		}
+	}
+	disk.OnFlush = func(string) {
+		if content(t, l.dir) == "" {
+			t.Error("flushed before it was written")
+		}
+	}
+	if err := l.Begin(called("c1")); err != nil {
+		t.Fatal(err)
+	}
+	expect("the first record", file, dir)
+	l.Record(called("c1"))
+	expect("a record", file)
+	if err := l.Note("grant", "echo"); err != nil {
+		t.Fatal(err)
+	}
+	expect("a note", file)
+
+	disk.Err = errors.New("the disk is gone")
+	if err := l.Begin(called("c2")); err == nil || !strings.Contains(err.Error(), "the disk is gone") {
+		t.Errorf("a call begins whose record is not on the disk: %v", err)
+	}
+	if err := l.Note("grant", "echo"); err == nil {
+		t.Error("a note that is not on the disk is no error")
+	}
+	disk.Err = nil
+	disk.Took(l.dir)
+
+	l.cfg.Mode = mode(On)
+	dropped := false
+	disk.OnFlush = func(path string) {
+		if _, err := os.Stat(filepath.Join(l.dir, one)); err != nil {
+			t.Errorf("removed before the record of it is on the disk: %v", err)
+		}
+		dropped = true
+	}
+	for range 12 {
+		before := len(disk.Took(l.dir))
+		l.Record(called("c3"))
+		if dropped {
+			break
+		}
+		if before > 0 {
+			t.Error("flushed without need")
+		}
+	}
+	if _, err := os.Stat(filepath.Join(l.dir, one)); !dropped || err == nil {
+		t.Errorf("dropped %v, %v", dropped, err)
+	}
+	expect("a rotation that drops a file", file)
 }

@@ -242,7 +242,7 @@ func write(f *os.File, size int64, data []byte, sync bool) error {
 		return errors.Join(err, os.Truncate(f.Name(), size))
 	}
 	if sync {
-		return f.Sync()
+		return durable.Sync(f)
 	}
 	return nil
 }

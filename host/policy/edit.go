@@ -14,6 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/durable"
 )
 
 const grantsHeader = `# Written by "parley policy grant" and "parley policy revoke"; comments are not kept.
@@ -177,11 +178,14 @@ func writeFile(path string, data []byte) error {
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
+	err = errors.Join(err, durable.Sync(f), f.Close())
 	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return durable.SyncDir(filepath.Dir(path)) // a crash must not bring back a grant that was revoked
 }
 
 // edit begins a change with the present content of the files.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/durable/durabletest"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -280,5 +282,25 @@ func TestGrantOutOfReach(t *testing.T) {
 	}
 	if err := p.CheckReach(); err == nil || !strings.Contains(err.Error(), "policy.toml:3:11") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A revoked grant must not come back after a crash.
+func TestGrantsAreFlushed(t *testing.T) {
+	dir := t.TempDir()
+	disk := durabletest.Watch(t)
+	path := filepath.Join(dir, GrantsFile)
+	disk.OnFlush = func(flushed string) {
+		if _, err := os.Stat(path); (err == nil) != (flushed == dir) {
+			t.Errorf("%s is flushed while %s is there: %v", flushed, GrantsFile, err == nil)
+		}
+	}
+	must(t, writeFile(path, []byte("x")))
+	if got := disk.Took(dir); len(got) != 2 || !strings.HasPrefix(got[0], ".new-") || got[1] != "." {
+		t.Errorf("flushed %q", got)
+	}
+	disk.Err, disk.OnFlush = errors.New("the disk is gone"), nil
+	if err := writeFile(path, []byte("y")); err == nil || read(t, path) != "x" {
+		t.Errorf("replaced by a file that is not on the disk: %v", err)
 	}
 }

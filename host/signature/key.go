@@ -12,6 +12,7 @@ import (
 	"aead.dev/minisign"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/durable"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -137,7 +138,7 @@ func writeNew(path string, data []byte, mode os.FileMode) error {
 		return host.Errorf(host.Unavailable, "the key cannot be written: %v", err)
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, durable.Sync(f), f.Close()); err != nil {
 		return errors.Join(host.Errorf(host.Unavailable, "the key cannot be written: %v", err), os.Remove(path))
 	}
 	return nil

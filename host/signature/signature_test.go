@@ -15,6 +15,7 @@ import (
 	"aead.dev/minisign"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/durable/durabletest"
 )
 
 // buildOf returns a build with a unique digest; this package does not care what the digest covers.
@@ -319,4 +320,18 @@ func FuzzSecretKey(f *testing.F) {
 			t.Errorf("%q signs with another key", text)
 		}
 	})
+}
+
+// A secret key that a crash can lose is worse than none: what it signed can never be signed again.
+func TestKeysAreFlushed(t *testing.T) {
+	disk, dir := durabletest.Watch(t), t.TempDir()
+	if err := newKey(t).WritePair(filepath.Join(dir, "my.key"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(disk.Took(dir)); got != "[my.key.pub my.key]" {
+		t.Error(got)
+	}
+	disk.Err = errors.New("the disk is gone")
+	wantError(t, "not on the disk", newKey(t).WritePair(filepath.Join(dir, "other.key"), ""), host.Unavailable,
+		"the disk is gone")
 }

@@ -228,7 +228,7 @@ func writeFile(path string, data []byte) (err error) {
 	}()
 	_, err = f.Write(data)
 	if err == nil {
-		err = f.Sync()
+		err = durable.Sync(f)
 	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr

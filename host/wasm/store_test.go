@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/durable/durabletest"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -776,3 +777,27 @@ func content(t *testing.T, path string) string {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// What a lock names is on the disk before the lock names it.
+func TestStoreIsFlushed(t *testing.T) {
+	dir := t.TempDir()
+	disk := durabletest.Watch(t)
+	path := filepath.Join(dir, "a", "b", "file")
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(disk.Took(dir)); got != "[. a]" {
+		t.Errorf("folders: flushed %s", got)
+	}
+	disk.OnFlush = func(flushed string) {
+		if _, err := os.Stat(path); (err == nil) != (flushed == filepath.Dir(path)) {
+			t.Errorf("%s is flushed while the file is there: %v", flushed, err == nil)
+		}
+	}
+	if err := writeFile(path, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if got := disk.Took(dir); len(got) != 2 || got[1] != filepath.Join("a", "b") {
+		t.Errorf("file: flushed %q", got)
+	}
+}

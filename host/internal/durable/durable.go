@@ -1,5 +1,40 @@
-// Package durable makes changes to folders survive a crash of the machine.
+// Package durable makes changes to files and folders survive a crash of the machine.
 package durable
 
-// SyncDir flushes the entries of a folder to disk. File systems that cannot do so are not an error.
-func SyncDir(path string) error { return syncDir(path) }
+import (
+	"os"
+	"sync/atomic"
+)
+
+// Disk flushes to disk what was written.
+type Disk interface {
+	SyncFile(f *os.File) error
+	// SyncDir flushes the entries of a folder. File systems that cannot do so are not an error.
+	SyncDir(path string) error
+}
+
+// Sync flushes the content of a file to disk.
+func Sync(f *os.File) error { return disk.Load().SyncFile(f) }
+
+// SyncDir flushes the entries of a folder to disk: without it a new, renamed or removed file may be lost in a crash.
+func SyncDir(path string) error { return disk.Load().SyncDir(path) }
+
+// Replace makes the whole process flush to another disk until restore is called. Tests use it to see what is flushed,
+// and when.
+func Replace(d Disk) (restore func()) {
+	old := disk.Swap(&current{d})
+	return func() { disk.Store(old) }
+}
+
+// disk is where the process flushes to.
+var disk atomic.Pointer[current]
+
+type current struct{ Disk }
+
+func init() { disk.Store(&current{system{}}) }
+
+// system is the disk of the operating system.
+type system struct{}
+
+func (system) SyncFile(f *os.File) error { return f.Sync() }
+func (system) SyncDir(path string) error { return syncDir(path) }

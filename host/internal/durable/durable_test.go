@@ -1,0 +1,42 @@
+package durable_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/parley-tools/parley/host/internal/durable"
+	"github.com/parley-tools/parley/host/internal/durable/durabletest"
+)
+
+func TestDisk(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(durable.Sync(f), durable.SyncDir(dir), f.Close()); err != nil {
+		t.Error(err)
+	}
+	if durable.Sync(f) == nil || durable.SyncDir(filepath.Join(dir, "none")) == nil {
+		t.Error("what cannot be flushed was flushed")
+	}
+	t.Run("watched", func(t *testing.T) {
+		disk := durabletest.Watch(t)
+		disk.Err = errors.New("full")
+		if err := durable.Sync(f); err != disk.Err {
+			t.Error(err)
+		}
+		if err := durable.SyncDir(dir); err != disk.Err {
+			t.Error(err)
+		}
+		if got := disk.Took(dir); !slices.Equal(got, []string{"file", "."}) {
+			t.Error(got)
+		}
+	})
+	if durable.Sync(f) == nil {
+		t.Error("the disk was not restored")
+	}
+}
