@@ -53,6 +53,8 @@ func TestLines(t *testing.T) {
 				`"hits":["cdp.screenshot","text .hash"]}`},
 		{"search with values", true, host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a\n\x1b[31mpicture"},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","op":"search","call":"c2","query":"take a picture","code":"ok","exit_code":0,"ms":0}`},
+		{"params that are no JSON", true, host.Event{Time: noon, Tool: "a.b", Params: json.RawMessage(`{"a":`)},
+			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"a.b","params":"invalid(5)","code":"ok","exit_code":0,"ms":0}`},
 		{"params with values", true, host.Event{Time: noon, Tool: "a.b", Params: json.RawMessage("{\"a\": [1,\n \"<x>\"]}")},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"a.b","params":{"a":[1,"<x>"]},"code":"ok","exit_code":0,"ms":0}`},
 	}
@@ -144,6 +146,9 @@ func TestDaysRollOver(t *testing.T) {
 	}
 	// 01:00 in Moscow is still the day before.
 	rec.Record(host.Event{CallID: "3", Time: time.Date(2026, 7, 3, 1, 0, 0, 0, time.FixedZone("MSK", 3*3600))})
+	if got := strings.Join(must(listDays(dir)), " "); got != "2026-07-01 2026-07-02" {
+		t.Errorf("files of the days %s", got)
+	}
 	for day, want := range map[string]string{"2026-07-01": "0", "2026-07-02": "123"} {
 		got := ""
 		for r, err := range Read(dir, Filter{Since: must(time.Parse(dayFormat, day)),
@@ -288,6 +293,7 @@ func TestFilter(t *testing.T) {
 		{"a session", Filter{Session: "a"}, "13"},
 		{"since", Filter{Since: noon.Add(time.Minute)}, "234"},
 		{"until", Filter{Until: noon.AddDate(0, 0, 1)}, "12"},
+		{"until later that day", Filter{Until: noon.AddDate(0, 0, 1).Add(time.Minute)}, "123"},
 		{"between", Filter{Since: noon.Add(time.Hour), Until: noon.AddDate(0, 0, 2)}, "23"},
 		{"nothing", Filter{Tool: "no.such"}, ""},
 	}

@@ -106,6 +106,18 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
+// A line of the greatest length is read whole, and one byte more makes it too long.
+func TestLongestLine(t *testing.T) {
+	for l, err := range (Reader{MaxLine: 4}).Lines(filesOf(t, "abc\nabcd\nabc", "abcd"), Cursor{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := l.Size > 4; l.Long != want {
+			t.Errorf("a line of %d bytes: long %v", l.Size, l.Long)
+		}
+	}
+}
+
 // A file that cannot be read is an error and hides no other.
 func TestUnreadableFile(t *testing.T) {
 	files := filesOf(t, "a\n", "", "b\n")
