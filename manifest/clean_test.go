@@ -218,3 +218,34 @@ func TestClip(t *testing.T) {
 		}
 	}
 }
+
+// hiddenRanges is an independent copy of what is hidden, without what only the category Cf covers.
+var hiddenRanges = [][2]rune{
+	{0x00, 0x08}, {0x0b, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x34f, 0x34f}, {0x61c, 0x61c}, {0x115f, 0x1160},
+	{0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0x3164, 0x3164},
+	{0xfe00, 0xfe0d}, {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff9, 0xfffb}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+}
+
+// TestHidden: each range at both ends and one beyond, and some characters of the category Cf in other blocks.
+func TestHidden(t *testing.T) {
+	for _, r := range hiddenRanges {
+		for c := r[0]; c <= r[1]; c++ {
+			if !Hidden(c) {
+				t.Errorf("%U is not hidden", c)
+			}
+		}
+		for _, c := range []rune{r[0] - 1, r[1] + 1} {
+			if c >= 0 && Hidden(c) {
+				t.Errorf("%U is hidden", c)
+			}
+		}
+	}
+	for _, c := range []rune{0x600, 0x605, 0x6dd, 0x70f, 0x8e2, 0x110bd, 0x1bca0} {
+		if !Hidden(c) || Hidden(c+0x30) {
+			t.Errorf("%U is not hidden, or %U is", c, c+0x30)
+		}
+	}
+	if Hidden('\n') || Hidden('\t') || Hidden(' ') || Hidden(0xfe0e) || Hidden(0xfe0f) {
+		t.Error("white space or the selector of an emoji is hidden")
+	}
+}

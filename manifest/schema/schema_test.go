@@ -436,3 +436,126 @@ func TestNoFileIsRead(t *testing.T) {
 		}
 	}
 }
+
+// TestGateAtItsBounds: what has exactly the size of a bound is accepted, and one more is refused.
+func TestGateAtItsBounds(t *testing.T) {
+	list := func(n int) string { return strings.TrimSuffix(strings.Repeat("1,", n), ",") }
+	for name, build := range map[string]func(more int) string{
+		"bytes": func(more int) string {
+			const around = len(`{"description":""}`)
+			return `{"description":"` + strings.Repeat("x", gateBytes-around+more) + `"}`
+		},
+		"levels": func(more int) string {
+			return strings.Repeat(`{"items":`, gateDepth-1+more) + "{}" + strings.Repeat("}", gateDepth-1+more)
+		},
+		"values in lists":   func(more int) string { return `{"default":[` + list(gateNodes-2+more) + `]}` },
+		"values in objects": func(more int) string { return `{"default":` + object(gateNodes-2+more, "1") + `}` },
+		"values of enum":    func(more int) string { return `{"enum":[` + list(gateValues+more) + `]}` },
+		"required names": func(more int) string {
+			return `{"required":[` + strings.ReplaceAll(list(gateValues+more), "1", `"a"`) + `]}`
+		},
+		"bytes of a pattern": func(more int) string {
+			return `{"pattern":"` + strings.Repeat("a", gatePatternLen+more) + `"}`
+		},
+		"targets of $ref": func(more int) string {
+			refs := ""
+			for i := range gateRefTargets + more {
+				refs += fmt.Sprintf(`,{"$ref":"#/$defs/k%d"}`, i)
+			}
+			return `{"allOf":[{}` + refs + `],"$defs":` + object(gateRefTargets+more, "{}") + `}`
+		},
+		// The root and each of the alternatives apply to one value.
+		"schemas in place: allOf": func(more int) string {
+			return `{"allOf":[` + strings.ReplaceAll(list(gateInPlace-1+more), "1", "{}") + `]}`
+		},
+		"schemas in place: oneOf": func(more int) string {
+			return `{"oneOf":[` + strings.ReplaceAll(list(gateInPlace-1+more), "1", "{}") + `]}`
+		},
+		"schemas in place: not": func(more int) string {
+			return `{"not":{"anyOf":[` + strings.ReplaceAll(list(gateInPlace-2+more), "1", "{}") + `]}}`
+		},
+		"schemas in place: dependentSchemas": func(more int) string {
+			return `{"dependentSchemas":` + object(gateInPlace-1+more, "{}") + `}`
+		},
+	} {
+		if _, err := CompileUntrusted([]byte(build(0))); err != nil {
+			t.Errorf("%s: at its bound: %.200v", name, err)
+		}
+		var gate *GateError
+		if _, err := CompileUntrusted([]byte(build(1))); !errors.As(err, &gate) {
+			t.Errorf("%s: beyond its bound: %v", name, err)
+		}
+	}
+}
+
+// object returns an object with n keys that have one value.
+func object(n int, value string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"k%d":%s`, i, value)
+	}
+	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
+}
+
+// TestEachCost: whatever takes time takes it from the budget. Each row is a value with two schemas, of which the second
+// only has more to do at one place.
+func TestEachCost(t *testing.T) {
+	words := `["` + strings.Repeat("x", 6400) + `"]`
+	numbers := "[" + strings.TrimSuffix(strings.Repeat("7,", 100), ",") + "]"
+	names := object(100, "7")
+	dear := `{"enum":["` + strings.Join(strings.Split(fmt.Sprint(numberRange(400)), " "), `","`) + `"]}`
+	for _, tt := range []struct{ name, value, cheap, dear string }{
+		{"enum", `7`, `{}`, dear},
+		{"schemas in place", `7`, `{}`, `{"allOf":[` + dear + `]}`},
+		{"a long text", words, `{}`, `{"items":{"minLength":1}}`},
+		{"a pattern", `"` + strings.Repeat("x", 640) + `"`, `{}`, `{"pattern":"x"}`},
+		{"a larger pattern", `"` + strings.Repeat("x", 640) + `"`, `{"pattern":"x"}`, `{"pattern":"x{50}"}`},
+		{"a pattern on a longer text", `{"a":"` + strings.Repeat("x", 640) + `"}`,
+			`{"properties":{"a":{}}}`, `{"properties":{"a":{"pattern":"x"}}}`},
+		{"bounds of numbers", numbers, `{"items":{}}`, `{"items":{"minimum":1}}`},
+		{"items", numbers, `{}`, `{"items":{}}`},
+		{"costly items", numbers, `{"items":{}}`, `{"items":` + dear + `}`},
+		{"the first items", numbers, `{}`, `{"prefixItems":[` + dear + `]}`},
+		{"contains", numbers, `{}`, `{"contains":` + dear + `}`},
+		{"unevaluated items", numbers, `{}`, `{"unevaluatedItems":` + dear + `}`},
+		{"properties", names, `{}`, `{"properties":{"k1":` + dear + `}}`},
+		{"properties that are not given", names, `{}`, `{"properties":` + strings.ReplaceAll(names, "7", "true") + `}`},
+		{"patterns of names", names, `{}`, `{"patternProperties":{"^x":{}}}`},
+		{"costly values by patterns of names", names, `{"patternProperties":{"^x":{}}}`, `{"patternProperties":{"^x":` + dear + `}}`},
+		{"patterns of names where no name is given", `{}`, `{}`, `{"patternProperties":{"^x{50}":{}}}`},
+		{"additional properties", names, `{}`, `{"additionalProperties":` + dear + `}`},
+		{"names", names, `{}`, `{"propertyNames":` + dear + `}`},
+		{"unevaluated properties", names, `{}`, `{"unevaluatedProperties":` + dear + `}`},
+	} {
+		cost := func(text string) int {
+			m := meter{left: budget}
+			m.visit(compile(t, CompileUntrusted, text).root, decode(t, tt.value), 0)
+			return budget - m.left
+		}
+		if cheap, dear := cost(tt.cheap), cost(tt.dear); dear <= cheap+1 {
+			t.Errorf("%s: %d steps, without it %d", tt.name, dear, cheap)
+		}
+	}
+	// The size of a value counts, too.
+	for _, tt := range [][2]string{
+		{`[]`, numbers}, {`{}`, names}, {`""`, `"` + strings.Repeat("x", 6400) + `"`},
+		{`{"` + strings.Repeat("y", 1) + `":7}`, `{"` + strings.Repeat("y", 6400) + `":7}`},
+	} {
+		cost := func(value string) int {
+			m := meter{left: budget}
+			m.visit(compile(t, CompileUntrusted, `{"patternProperties":{"x":true}}`).root, decode(t, value), 0)
+			return budget - m.left
+		}
+		if small, large := cost(tt[0]), cost(tt[1]); large <= small+10 {
+			t.Errorf("%.20s: %d steps, and a small one %d", tt[1], large, small)
+		}
+	}
+}
+
+func numberRange(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
