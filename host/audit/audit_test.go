@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/durable/durabletest"
+	"github.com/parley-tools/parley/host/internal/journal"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 345678901, time.UTC)
@@ -65,6 +66,9 @@ func TestLines(t *testing.T) {
 				{Right: "random"}}}},
 			`"op":"call","call":"c3","within":"c2","caller":"plugin:echo","denied":["tool:text.hash","clock","random"],` +
 				`"code":"tool_failed","exit_code":1,"ms":0}`},
+		{"names of several lines", host.Event{Op: "call", CallID: "c\n4", Caller: "mcp:a\r\n\x1b[31mb", Session: "s\u202e",
+			Tool: "a\x00b"}, `"op":"call","call":"c 4","caller":"mcp:a b","session":"s","tool":"ab",` +
+			`"code":"ok","exit_code":0,"ms":0}`},
 		{"dry run", host.Event{Op: "call", DryRun: true, By: "terminal", Question: "q1"},
 			`"op":"call","dry_run":true,"by":"terminal","question":"q1","code":"ok","exit_code":0,"ms":0}`},
 		{"timeout", failed(host.Errorf(host.Timeout, "text.hash did not end within 1s")),
@@ -219,6 +223,7 @@ func TestModes(t *testing.T) {
 		{"required", mode(Required), nil, "begin call grant", true},
 		{"off", mode(Off), nil, "", true},
 		{"a policy that cannot be read", func() (string, error) { return "", broken }, broken, "call grant", true},
+		{"one that was required", func() (string, error) { return Required, broken }, broken, "call grant", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "audit")
@@ -241,6 +246,25 @@ func TestModes(t *testing.T) {
 				t.Errorf("the folder is there: %v", err)
 			}
 		})
+	}
+}
+
+// The mode at the beginning of a call holds until its end, whatever the policy says by then.
+func TestModeOfEvent(t *testing.T) {
+	for _, tt := range []struct{ now, event, ops string }{
+		{Off, On, "call"}, {Off, Required, "begin call"}, {On, Required, "begin call"}, {Required, Off, ""},
+		{Required, On, "call"}, {On, "", "call"},
+	} {
+		l := openTest(t, filepath.Join(t.TempDir(), "audit"), Config{Mode: mode(tt.now)})
+		e := called("c1")
+		e.Audit = tt.event
+		if err := l.Begin(e); err != nil {
+			t.Error(err)
+		}
+		l.Record(e)
+		if got := opsOf(all(t, l)); got != tt.ops {
+			t.Errorf("the policy says %s, the event %q: recorded %q, want %q", tt.now, tt.event, got, tt.ops)
+		}
 	}
 }
 
@@ -416,6 +440,56 @@ func TestEnds(t *testing.T) {
 				t.Errorf("%d repairs", report.Repairs)
 			}
 		})
+	}
+}
+
+// A file that has its size and ends in half a record is repaired before it is closed. Until then the half is no damage.
+func TestTornFileIsNotClosed(t *testing.T) {
+	l := openTest(t, t.TempDir(), Config{MaxBytes: 1})
+	l.Record(called("c1"))
+	put(t, l.dir, currentName, content(t, l.dir)+`{"v":1,"seq":2`)
+	if damaged, err := l.Read(func(Record) error { return nil }); damaged != 0 || err != nil {
+		t.Errorf("%d damaged lines, %v", damaged, err)
+	}
+	l.Record(called("c2"))
+	if ops, files := opsOf(all(t, l)), ls(t, l.dir); ops != "call repair call" || len(files) != 2 {
+		t.Errorf("%s in the files %v", ops, files)
+	}
+	l.Record(called("c3"))
+	if ops := opsOf(all(t, l)); ops != "call repair call rotate call" {
+		t.Error(ops)
+	}
+	intact(t, l, 5)
+}
+
+// Only what the format says is a record.
+func TestDecode(t *testing.T) {
+	line := func(v int, seq uint64, at, prev, op string) string {
+		return fmt.Sprintf(`{"v":%d,"seq":%d,"t":"%s","prev":"%s","op":"%s"}`, v, seq, at, prev, op)
+	}
+	const at = "2026-07-01T12:00:00Z"
+	hash := hashPrefix + strings.Repeat("0a", 32)
+	for _, text := range []string{line(1, 1, at, hash, "call"), line(1, maxSeq, at, genesis, "x")} {
+		if _, err := decode(journal.Line{Text: []byte(text)}); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if _, err := decode(journal.Line{Text: []byte(text), Broken: true}); err == nil {
+			t.Errorf("%s without a line break is a record", text)
+		}
+		if _, err := decode(journal.Line{Text: []byte(text), Long: true}); err == nil {
+			t.Errorf("%s, cut, is a record", text)
+		}
+	}
+	for _, text := range []string{
+		line(0, 1, at, hash, "call"), line(2, 1, at, hash, "call"), line(1, 0, at, hash, "call"),
+		line(1, maxSeq+1, at, hash, "call"), line(1, 1, at, hash, ""), line(1, 1, "0001-01-01T00:00:00Z", hash, "call"),
+		line(1, 1, at, "", "call"), line(1, 1, at, strings.ToUpper(hash), "call"), line(1, 1, at, hash[:70], "call"),
+		line(1, 1, at, hash+"0", "call"), line(1, 1, at, strings.Replace(hash, "0a", "0g", 1), "call"),
+		line(1, 1, at, "sha512:"+hash[7:], "call"), `[]`, `"x"`, `{`, ``,
+	} {
+		if _, err := decode(journal.Line{Text: []byte(text)}); err == nil {
+			t.Errorf("%s is a record", text)
+		}
 	}
 }
 

@@ -184,7 +184,9 @@ func (v *verifier) count(e entry) {
 	case e.record.Op == opRepair:
 		r.Repairs++
 	case e.record.Op == opRotate && e.record.Dropped != nil && e.Number == 1:
-		v.dropped = append(v.dropped, e.record.Dropped)
+		if e.record.Dropped.Seq < e.record.Seq { // a rotation drops what is before it
+			v.dropped = append(v.dropped, e.record.Dropped)
+		}
 	}
 }
 

@@ -253,6 +253,70 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
+// TestForgedChains: logs written again as a whole, each line with the right hash of the one before it.
+func TestForgedChains(t *testing.T) {
+	a, b := hashPrefix+strings.Repeat("a", 64), hashPrefix+strings.Repeat("b", 64)
+	call := func() Record { return recordOf(called("forged")) }
+	rotation := func(seq uint64, hash string) Record {
+		return Record{Time: noon, Op: opRotate, Subject: one, Dropped: &Dropped{Files: 1, Last: one, Seq: seq, Hash: hash}}
+	}
+	dropping := call()
+	dropping.Dropped = rotation(5, a).Dropped
+	at := func(seq uint64, hash string) fileEnd { return fileEnd{seq: seq, hash: hash} }
+	for _, tt := range []struct {
+		name    string
+		after   fileEnd // what the first record says is before it
+		records []Record
+		anchor  string
+		kind    string
+	}{
+		{"from the beginning", at(0, genesis), []Record{call(), call()}, "", ""},
+		{"from the beginning, another head", at(0, genesis), []Record{call(), call()}, "2:" + a, WrongAnchor},
+		{"from the beginning, a head of more", at(0, genesis), []Record{call(), call()}, "3:" + a, Truncated},
+		{"a first record after another", at(0, a), []Record{call(), call()}, "", Changed},
+		{"a first record of another number", at(1, genesis), []Record{call(), call()}, "", Missing},
+		{"after a rotation", at(5, a), []Record{rotation(5, a), call()}, "", ""},
+		{"after a rotation that dropped the head", at(5, a), []Record{rotation(5, a), call()}, "5:" + a, ""},
+		{"after a rotation that dropped another record", at(5, a), []Record{rotation(5, b), call()}, "", Missing},
+		{"after a rotation that dropped less", at(5, a), []Record{rotation(4, a), call()}, "", Missing},
+		{"after a rotation that drops itself", at(5, a), []Record{rotation(6, a), call()}, "", Missing},
+		{"after a rotation that drops what comes", at(5, a), []Record{rotation(100, a), call()}, "", Missing},
+		{"without a rotation", at(5, a), []Record{call(), call()}, "", Missing},
+		{"a rotation within the file", at(5, a), []Record{call(), rotation(5, a)}, "", Missing},
+		{"a call that drops", at(5, a), []Record{dropping, call()}, "", Missing},
+		{"the head was dropped, with another hash", at(5, a), []Record{rotation(5, a), call()}, "5:" + b, WrongAnchor},
+		{"an earlier head of this hash was dropped", at(5, a), []Record{rotation(5, a), call()}, "3:" + a, WrongAnchor},
+		{"an earlier head was dropped", at(5, a), []Record{rotation(5, a), call()}, "3:" + b, WrongAnchor},
+		{"a head by its hash alone was dropped", at(5, a), []Record{rotation(5, a), call()}, a, WrongAnchor},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			data, _, err := chain(tt.after, tt.records...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			put(t, dir, currentName, string(data))
+			if r, err := Open(dir, Config{}).Verify(tt.anchor); err != nil || kindOf(r.Broken) != tt.kind {
+				t.Errorf("%v %v, want %q", r.Broken, err, tt.kind)
+			}
+		})
+	}
+}
+
+// A head has a number and a hash, and both must be those of one record.
+func TestAnchorOfAnotherRecord(t *testing.T) {
+	l := written(t)
+	head, err := l.Head()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq, kind := range map[uint64]string{head.Seq - 1: WrongAnchor, head.Seq: "", head.Seq + 1: Truncated} {
+		if r, err := l.Verify(fmt.Sprintf("%d:%s", seq, head.Hash)); err != nil || kindOf(r.Broken) != kind {
+			t.Errorf("record %d with the hash of record %d: %v %v, want %q", seq, head.Seq, r.Broken, err, kind)
+		}
+	}
+}
+
 func TestAnchorForms(t *testing.T) {
 	l := written(t)
 	hash := strings.Repeat("0", 64)
