@@ -39,20 +39,35 @@ func countYields(t *testing.T, wasm []byte, cfg instrument.Config) (yields, call
 	return yields, calls
 }
 
-// moduleWithBody returns a module with memory 0, an import h.h, a table with the import, a passive data segment,
-// and two functions with one local each. Function 1 is exported as f, function 2 does nothing.
-func moduleWithBody(data int, body ...byte) []byte {
-	body = append(append([]byte{1, 1, 0x7f}, body...), 0x0b)
-	body = append(leb(len(body)), body...)
+// moduleWithBody returns a module with memory 0, an import h.h, a table with the import and function 2, a passive data
+// segment, and two functions with one local each. Function 1 is exported as f, function 2 does nothing.
+func moduleWithBody(data int, body ...byte) []byte { return moduleWithCallee(data, nil, body...) }
+
+// moduleWithCallee is like moduleWithBody, with a body for function 2.
+func moduleWithCallee(data int, callee []byte, body ...byte) []byte {
+	bodies := [][]byte{body, callee}
+	for i, b := range bodies {
+		b = slices.Concat([]byte{1, 1, 0x7f}, b, []byte{0x0b})
+		bodies[i] = append(leb(len(b)), b...)
+	}
 	return module([]byte{1, 1, 0x60, 0, 0}, []byte("\x02\x01\x01h\x01h\x00\x00"), []byte{3, 2, 0, 0},
-		[]byte{4, 1, 0x70, 0, 1}, []byte{5, 1, 0, 100},
-		[]byte("\x07\x01\x01f\x00\x01"), []byte{9, 1, 0, 0x41, 0, 0x0b, 1, 0}, []byte{12, 1},
-		append(append([]byte{10, 2}, body...), 4, 1, 1, 0x7f, 0x0b),
+		[]byte{4, 1, 0x70, 0, 2}, []byte{5, 1, 0, 100},
+		[]byte("\x07\x01\x01f\x00\x01"), []byte{9, 1, 0, 0x41, 0, 0x0b, 2, 0, 2}, []byte{12, 1},
+		list(10, bodies),
 		append(append([]byte{11, 1, 1}, leb(data)...), make([]byte, data)...))
 }
 
-// millionCalls is a loop that calls function 2 a million times.
-var millionCalls = slices.Insert(countToMillion(), 4, 0x10, 2)
+// timesMillion returns a loop that runs body a million times.
+func timesMillion(body ...byte) []byte { return slices.Insert(countToMillion(), 4, body...) }
+
+// bulk returns a memory.fill (11) or memory.copy (10) of n bytes from one address to another.
+func bulk(op byte, to, from, n int) []byte {
+	code := slices.Concat([]byte{0x41}, sleb(to), []byte{0x41}, sleb(from), []byte{0x41}, sleb(n), []byte{0xfc, op, 0})
+	if op == 10 {
+		code = append(code, 0)
+	}
+	return code
+}
 
 // countToMillion returns a loop that counts to 1,000,000 in local 0, with behind after the branch back.
 func countToMillion(behind ...byte) []byte {
@@ -135,7 +150,39 @@ func TestYieldsWithoutGuestLoops(t *testing.T) {
 		{"a loop of a few instructions", moduleWithBody(1, countToMillion()...), instrument.Config{}, 0, 15},
 		// br 1, call f
 		{"a loop that passes a call by", moduleWithBody(1, countToMillion(0x0c, 1, 0x10, 1)...), instrument.Config{}, 0, 15},
-		{"a loop that calls what others pay for", moduleWithBody(1, millionCalls...), instrument.Config{}, 0, 15},
+		{"a loop that calls what others pay for", moduleWithBody(1, timesMillion(0x10, 2)...), instrument.Config{}, 0, 15},
+		{"a loop that calls what others pay for through a table",
+			moduleWithBody(1, timesMillion(0x41, 1, 0x11, 0, 0)...), instrument.Config{}, 0, 15},
+		{"a loop that calls a small function of some weight",
+			moduleWithCallee(1, bytes.Repeat([]byte{0x01}, 120), timesMillion(0x10, 2)...), instrument.Config{}, 0, 150},
+		{"a loop that calls it through a table",
+			moduleWithCallee(1, bytes.Repeat([]byte{0x01}, 120), timesMillion(0x41, 1, 0x11, 0, 0)...), instrument.Config{}, 0,
+			150},
+		{"a loop that calls a large function",
+			moduleWithCallee(1, bytes.Repeat([]byte{0x01}, 200), timesMillion(0x10, 2)...), instrument.Config{}, 0, 180},
+		{"a loop that calls a function with a loop",
+			moduleWithCallee(1, repeated1000Times(), repeated1000Times(0x10, 2)...), instrument.Config{}, 0, 15},
+		{"memory.grow", moduleWithBody(1, repeated1000Times(0x41, 0, 0x40, 0, 0x1a)...), instrument.Config{}, 0, 1000},
+		{"table.fill", moduleWithBody(1, repeated1000Times(0x41, 0, 0xd0, 0x70, 0x41, 0, 0xfc, 17, 0)...),
+			instrument.Config{}, 0, 100},
+		{"table.grow", moduleWithBody(1, repeated1000Times(0xd0, 0x70, 0x41, 0, 0xfc, 15, 0, 0x1a)...),
+			instrument.Config{}, 0, 100},
+		{"table.copy", moduleWithBody(1, repeated1000Times(0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 14, 0, 0)...),
+			instrument.Config{}, 0, 100},
+		{"table.init", moduleWithBody(1, repeated1000Times(0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 12, 0, 0)...),
+			instrument.Config{}, 0, 100},
+		{"memory.fill, small", moduleWithBody(1, timesMillion(bulk(11, 0, 0, 1<<10)...)...), instrument.Config{}, 0, 80},
+		{"memory.copy, small", moduleWithBody(1, timesMillion(bulk(10, 0, 1, 1<<10)...)...), instrument.Config{}, 0, 80},
+		{"memory.fill, 64 KiB", moduleWithBody(1, repeated1000Times(bulk(11, 0, 0, 1<<16)...)...), instrument.Config{}, 0, 3},
+		{"memory.fill, 1 MiB", moduleWithBody(1, repeated1000Times(bulk(11, 0, 0, 1<<20)...)...), instrument.Config{}, 0, 50},
+		{"memory.copy, 1 MiB", moduleWithBody(1, repeated1000Times(bulk(10, 0, 9, 1<<20)...)...), instrument.Config{}, 0, 50},
+		{"memory.fill, 2 MiB", moduleWithBody(1, repeated1000Times(bulk(11, 0, 0, 2<<20)...)...), instrument.Config{}, 0, 50},
+		{"memory.copy down, 2 MiB", moduleWithBody(1, repeated1000Times(bulk(10, 0, 9, 2<<20)...)...), instrument.Config{},
+			0, 50},
+		{"memory.copy up, 2 MiB", moduleWithBody(1, repeated1000Times(bulk(10, 9, 0, 2<<20)...)...), instrument.Config{},
+			0, 50},
+		{"memory accesses", moduleWithBody(1, timesMillion(bytes.Repeat([]byte{0x41, 0, 0x28, 2, 0, 0x1a}, 10)...)...),
+			instrument.Config{}, 0, 200},
 		{"memory.init", moduleWithBody(4<<20, repeated1000Times(0x41, 0, 0x41, 0, 0x41, 0x80, 0x80, 0x80, 0x02, 0xfc, 8, 0,
 			0)...), instrument.Config{}, 0, 1000},
 	}
@@ -160,5 +207,138 @@ func TestUnrollingIsBounded(t *testing.T) {
 	wasm := moduleWithBody(1, bytes.Repeat(loop, 20_000)...)
 	if grown := float64(len(rewrite(t, wasm, instrument.Config{}))) / float64(len(wasm)); grown > 2 {
 		t.Errorf("it grows %.1f times, want 2 at most", grown)
+	}
+}
+
+// TestGuards: an argument up to the maximum reaches the host, a larger one is an error at once; both are compared
+// without a sign. The function is called directly and through a table.
+func TestGuards(t *testing.T) {
+	edges := []uint32{0, 1, 16, 17, 0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0xfffffffe, 0xffffffff}
+	const errno = 28
+	wasm := module([]byte{1, 2, 0x60, 2, 0x7f, 0x7f, 1, 0x7f, 0x60, 1, 0x7f, 1, 0x7f},
+		[]byte("\x02\x01\x01h\x01h\x00\x00"), []byte{3, 2, 1, 1}, []byte{4, 1, 0x70, 0, 1},
+		[]byte("\x07\x02\x01f\x00\x01\x01g\x00\x02"), []byte{9, 1, 0, 0x41, 0, 0x0b, 1, 0},
+		list(10, [][]byte{
+			{8, 0, 0x41, 0x7f, 0x20, 0, 0x10, 0, 0x0b},              // h(-1, x)
+			{11, 0, 0x41, 0x7f, 0x20, 0, 0x41, 0, 0x11, 0, 0, 0x0b}, // table[0](-1, x)
+		}))
+	for _, limit := range edges {
+		reached := 0
+		call := guardedCalls(t, wasm, instrument.Guard{Type: "i32,i32->i32", Params: []int{1}, Max: limit, Errno: errno},
+			&reached)
+		for _, arg := range edges {
+			for _, export := range []string{"f", "g"} {
+				reached = 0
+				got := call(export, arg)
+				if want := arg <= limit; want != (reached == 1) || want != (got == arg) || !want && got != errno {
+					t.Errorf("limit %#x: %s(%#x) = %#x, reached %d times", limit, export, arg, got, reached)
+				}
+			}
+		}
+	}
+	// A guard for a function of another type is none.
+	reached := 0
+	call := guardedCalls(t, wasm, instrument.Guard{Type: "i32->i32", Params: []int{0}, Max: 0, Errno: errno}, &reached)
+	if got := call("f", 5); got != 5 || reached != 1 {
+		t.Errorf("a guard of another type: %d, reached %d times", got, reached)
+	}
+}
+
+// guardedCalls instantiates a module whose import h.h returns its second argument and counts.
+func guardedCalls(t *testing.T, wasm []byte, g instrument.Guard, reached *int) func(name string, arg uint32) uint32 {
+	t.Helper()
+	ctx := context.Background()
+	r := wazero.NewRuntime(ctx)
+	t.Cleanup(func() { r.Close(ctx) })
+	_, err := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder().
+		WithGoFunction(api.GoFunc(func(context.Context, []uint64) {}), nil, nil).Export(instrument.YieldName).Instantiate(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := func(_ context.Context, stack []uint64) { *reached++; stack[0] = stack[1] }
+	i32 := api.ValueTypeI32
+	if _, err := r.NewHostModuleBuilder("h").NewFunctionBuilder().WithGoFunction(api.GoFunc(host),
+		[]api.ValueType{i32, i32}, []api.ValueType{i32}).Export("h").Instantiate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	m, err := r.Instantiate(ctx, rewrite(t, wasm, instrument.Config{Guards: map[string]instrument.Guard{"h.h": g}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(name string, arg uint32) uint32 {
+		t.Helper()
+		out, err := m.ExportedFunction(name).Call(ctx, uint64(arg))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return uint32(out[0])
+	}
+}
+
+// TestBulkRanges: a range that ends with the memory is written whole, whatever its length; of one that ends a byte
+// later, or beyond 2^32, nothing is.
+func TestBulkRanges(t *testing.T) {
+	const size = 100 << 16
+	for _, tt := range []struct {
+		name        string
+		op          byte
+		to, from, n uint32
+		traps       bool
+	}{
+		{"fill, small, at the end", 11, size - 7, 1, 7, false},
+		{"fill, small, beyond", 11, size - 7, 1, 8, true},
+		{"fill, medium, at the end", 11, size - 5000, 1, 5000, false},
+		{"fill, medium, beyond", 11, size - 5000, 1, 5001, true},
+		{"fill, large, at the end", 11, size - 3<<20, 1, 3 << 20, false},
+		{"fill, large, beyond", 11, size - 3<<20, 1, 3<<20 + 1, true},
+		{"fill all", 11, 0, 1, size, false},
+		{"fill, 0x7fffffff", 11, 0, 1, 0x7fffffff, true},
+		{"fill, 0x80000000", 11, 0, 1, 0x80000000, true},
+		{"fill, 0xffffffff", 11, 0, 1, 0xffffffff, true},
+		{"fill, beyond 2^32", 11, 0xffffffff, 1, 2<<20 + 1, true},
+		{"copy, large, to the end", 10, size - 3<<20, 0, 3 << 20, false},
+		{"copy, large, beyond", 10, size - 3<<20, 0, 3<<20 + 1, true},
+		{"copy, large, from the end", 10, 0, size - 3<<20, 3 << 20, false},
+		{"copy, large, from beyond", 10, 0, size - 3<<20, 3<<20 + 1, true},
+		{"copy, large, from beyond 2^32", 10, 0, 0xffffffff, 2<<20 + 1, true},
+		{"copy, large, to beyond 2^32", 10, 0xffffffff, 0, 2<<20 + 1, true},
+		{"copy, 0x80000000", 10, 0, 0, 0x80000000, true},
+		{"copy, 0xffffffff", 10, 1, 0, 0xffffffff, true},
+		{"copy over itself, up", 10, 1000, 0, 4<<20 + 5, false},
+		{"copy over itself, down", 10, 0, 1000, 4<<20 + 5, false},
+		{"copy over itself, up by more than a chunk", 10, 1<<20 + 1, 0, 3<<20 + 5, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx := context.Background()
+			run := func(wasm []byte) ([]byte, error) {
+				r := wazero.NewRuntime(ctx)
+				defer r.Close(ctx)
+				nothing := api.GoFunc(func(context.Context, []uint64) {})
+				for module, name := range map[string]string{instrument.YieldModule: instrument.YieldName, "h": "h"} {
+					if _, err := r.NewHostModuleBuilder(module).NewFunctionBuilder().WithGoFunction(nothing, nil, nil).Export(name).
+						Instantiate(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				m, err := r.Instantiate(ctx, wasm)
+				if err != nil {
+					t.Fatal(err)
+				}
+				memory, _ := m.Memory().Read(0, size)
+				for i := range memory {
+					memory[i] = byte(i%251) + 2
+				}
+				_, err = m.ExportedFunction("f").Call(ctx)
+				return slices.Clone(memory), err
+			}
+			body := bulk(tt.op, int(int32(tt.to)), int(int32(tt.from)), int(int32(tt.n)))
+			wasm := moduleWithBody(1, body...)
+			want, wantErr := run(wasm)
+			got, err := run(rewrite(t, wasm, instrument.Config{}))
+			if !bytes.Equal(got, want) || (err != nil) != tt.traps || (wantErr != nil) != tt.traps {
+				t.Errorf("the memory is as without metering: %v; error %v, without metering %v", bytes.Equal(got, want), err,
+					wantErr)
+			}
+		})
 	}
 }
