@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 type openParams struct {
@@ -180,6 +181,7 @@ func checkURL(params json.RawMessage) error {
 		!strings.ContainsAny(given, " ") {
 		q["url"] = fixed.String()
 		e.Corrected, _ = json.Marshal(q)
+		e.Changes = []host.Change{{From: "/url", To: "/url", How: schema.Coerced}}
 		e.Details[0].Suggestion = host.TextSuggestion(fixed.String())
 		retry := host.CallStep(Name+".open", e.Corrected)
 		e.Retry, e.Steps = &retry, []host.Step{retry}

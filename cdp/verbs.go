@@ -22,7 +22,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 					"the answer's warnings say so.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
-"url":{"type":"string","minLength":1,"description":"Page to open, such as https://example.com/; default about:blank"},
+"url":{"type":"string","minLength":1,"description":"Page to open, such as https://example.com/; default about:blank","x-aliases":["uri","href","link","address","location","page"]},
 "headed":{"type":"boolean","default":false,"description":"Show a window"},
 "attach":{"type":"string","minLength":1,"description":"Use a running Chrome instead: a port, http:// or ws:// address"},
 "user_data_dir":{"type":"string","minLength":1,"description":"Profile folder to use and keep; default a temporary one"},

@@ -322,8 +322,8 @@ func (r *run) validate() error {
 	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: MaxParams})
 	if err != nil {
 		e := syntaxError(err, raw)
-		if object, ok := repairObject(string(raw)); ok && paramsSchema != nil {
-			r.propose(e, paramsSchema, object)
+		if paramsSchema != nil {
+			r.correct(e, paramsSchema, brokenJSON(raw))
 		}
 		return r.refuse(e)
 	}
@@ -692,14 +692,9 @@ func correctionsOf(e *Error) (kinds []string) {
 	if e == nil || e.Corrected == nil {
 		return nil
 	}
-	for _, d := range e.Details {
-		kind := ""
-		if d.Suggestion != nil {
-			kind = map[SuggestionOp]string{SuggestRename: "renamed", SuggestRemove: "removed",
-				SuggestAdd: "added"}[d.Suggestion.Op]
-		}
-		if kind != "" && !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
+	for _, c := range e.Changes {
+		if !slices.Contains(kinds, c.How) {
+			kinds = append(kinds, c.How)
 		}
 	}
 	return kinds

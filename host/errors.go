@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Code is the name of an outcome. Agents branch on it; each maps to one exit code. It is an error, so that
@@ -95,10 +97,14 @@ type Error struct {
 	Denied   []Denial
 	Tool     *ToolError
 	Protocol *ProtocolError
-	// Corrected are parameters that would be accepted, and Retry is the call with them. Both are nil if no correction is
-	// certain.
+	// Corrected are parameters that would be accepted, and Retry is the call with them. They hold the caller's own values
+	// and the only ones that the schema allows, nothing else. Otherwise Template may have the caller's valid values, and
+	// texts such as "<url: string, the page to open>" for those that are missing. Changes says how either differs from
+	// what was given; every value that was left out is in it.
 	Corrected  json.RawMessage
 	Retry      *Step
+	Template   json.RawMessage
+	Changes    []Change
 	DidYouMean []NearName
 	// Marked is the caller's JSON with a mark at each fault; see [Mark].
 	Marked string
@@ -121,6 +127,9 @@ func WithoutPath(err error) error {
 	}
 	return err
 }
+
+// Change is how a value of corrected parameters, or of a template, differs from what was given.
+type Change = schema.Change
 
 // Detail is one violation, found by the host or reported by the tool.
 type Detail struct {

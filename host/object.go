@@ -15,6 +15,8 @@ type ErrorObject struct {
 	Details    []Detail           `json:"details,omitempty"`
 	Denied     []Denial           `json:"denied,omitempty"`
 	Corrected  json.RawMessage    `json:"corrected,omitempty"`
+	Template   json.RawMessage    `json:"template,omitempty"`
+	Changes    []Change           `json:"changes,omitempty"`
 	Command    string             `json:"command,omitempty"`
 	DidYouMean []NearName         `json:"did_you_mean,omitempty"`
 	Marked     string             `json:"marked,omitempty"`
@@ -28,8 +30,8 @@ type ErrorObject struct {
 func (e *Error) Object() *ErrorObject {
 	o := &ErrorObject{
 		Code: e.Code, ExitCode: e.ExitCode(), Message: e.Message, Details: e.Details, Denied: e.Denied,
-		Corrected:  e.Corrected,
-		DidYouMean: e.DidYouMean, Marked: e.Marked, Earlier: e.Earlier, Tool: e.Tool, CDP: e.Protocol,
+		Corrected: e.Corrected, Template: e.Template, Changes: e.Changes, DidYouMean: e.DidYouMean,
+		Marked: e.Marked, Earlier: e.Earlier, Tool: e.Tool, CDP: e.Protocol,
 	}
 	if e.Docs != nil {
 		o.Docs = e.Docs.ToolDocs

@@ -99,7 +99,7 @@ func (v *redactor) redactAllError(e *Error) *Error {
 	}
 	redacted := *e
 	redacted.Details, redacted.Denied = slices.Clone(e.Details), slices.Clone(e.Denied)
-	redacted.Steps = slices.Clone(e.Steps)
+	redacted.Steps, redacted.Changes = slices.Clone(e.Steps), slices.Clone(e.Changes)
 	if e.Tool != nil {
 		tool := *e.Tool
 		redacted.Tool = &tool
@@ -158,7 +158,10 @@ func (v *redactor) redactError(e *Error) {
 		retry := e.Retry.redact(v.redact, v.redactJSON)
 		e.Retry = &retry
 	}
-	e.Corrected, e.Marked = v.redactJSON(e.Corrected), v.redact(e.Marked)
+	e.Corrected, e.Template, e.Marked = v.redactJSON(e.Corrected), v.redactJSON(e.Template), v.redact(e.Marked)
+	for i, c := range e.Changes {
+		e.Changes[i].From, e.Changes[i].To = v.redact(c.From), v.redact(c.To)
+	}
 }
 
 // minFragment is the minimum length of an encoded form that is redacted. Shorter ones would match unrelated text.

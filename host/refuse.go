@@ -1,10 +1,8 @@
 package host
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,97 +41,23 @@ func pointerOr(pointer string) string {
 	return pointer
 }
 
-// violationError returns the error of parameters that do not match the schema: with every violation, and with corrected
-// parameters if a correction is certain.
+// violationError returns the error of parameters that do not match the schema: with every violation, and with the
+// corrected parameters or a template of them.
 func (r *run) violationError(paramsSchema *schema.Schema, given, value any, violations []schema.Violation) *Error {
 	e := &Error{Code: InvalidArgs}
+	r.correct(e, paramsSchema, given)
 	for _, v := range violations {
 		d := detailOf(v)
-		d.Suggestion = suggestion(v)
+		d.Suggestion = suggestion(v, e.Changes)
 		e.Details = append(e.Details, d)
 		for _, name := range v.DidYouMean {
 			e.DidYouMean = append(e.DidYouMean, NearName{manifest.CleanLine(name), distance(wordOf(value, v), name)})
 		}
 	}
 	e.Marked = Mark(given, e.Details)
-	_, isObject := value.(map[string]any)
-	switch inner := onlyMember(given); {
-	case !isObject:
-		r.propose(e, paramsSchema, intendedObject(value))
-	case inner != nil && isValid(paramsSchema, inner):
-		r.propose(e, paramsSchema, inner)
-	default:
-		r.proposeFrom(e, paramsSchema, given, value, violations)
-	}
 	e.DidYouMean = Closest(e.DidYouMean)
 	e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(violations), "violation"))
 	return e
-}
-
-// propose adds a corrected object and the call with it to an error, if a correction is certain.
-func (r *run) propose(e *Error, paramsSchema *schema.Schema, object map[string]any) {
-	coerced, _ := paramsSchema.Coerce(object)
-	if violations, err := paramsSchema.Validate(coerced); err == nil {
-		r.proposeFrom(e, paramsSchema, object, coerced, violations)
-	}
-}
-
-// proposeFrom is propose for an object that has already been coerced and validated.
-func (r *run) proposeFrom(e *Error, paramsSchema *schema.Schema, given, coerced any, violations []schema.Violation) {
-	fixed, ok := r.correctParams(paramsSchema, coerced, violations)
-	if !ok {
-		return
-	}
-	fixed = dropDefaults(fixed, given, violations)
-	if whole := jsontext.Marshal(fixed); len(whole) <= maxCorrected {
-		e.Corrected = whole
-		e.Retry = r.retry(whole)
-	}
-}
-
-// retry returns the call with other parameters, on the same page of the same browser.
-func (r *run) retry(params json.RawMessage) *Step {
-	s := CallStep(r.answer.Tool, params).At(r.call.Options)
-	return &s
-}
-
-// intendedObject returns the object that parameters of another type probably stand for: the only item of an array, or
-// an object in a string of almost valid JSON. Otherwise it returns an empty object.
-func intendedObject(value any) map[string]any {
-	switch v := value.(type) {
-	case []any:
-		if len(v) == 1 {
-			if object, ok := v[0].(map[string]any); ok {
-				return object
-			}
-		}
-	case string:
-		if object, ok := repairObject(v); ok {
-			return object
-		}
-	}
-	return map[string]any{}
-}
-
-// onlyMember returns the object that is the only member of another one: parameters that are nested one level too deep.
-// It returns nil if there is none.
-func onlyMember(given any) map[string]any {
-	object, _ := given.(map[string]any)
-	if len(object) != 1 {
-		return nil
-	}
-	for _, value := range object {
-		inner, _ := value.(map[string]any)
-		return inner
-	}
-	return nil
-}
-
-// isValid reports whether an object is valid after coercion.
-func isValid(paramsSchema *schema.Schema, object map[string]any) bool {
-	coerced, _ := paramsSchema.Coerce(object)
-	violations, err := paramsSchema.Validate(coerced)
-	return err == nil && len(violations) == 0
 }
 
 // repairObject decodes an object from a text that is almost valid JSON, and reports whether it could.
@@ -156,100 +80,6 @@ func detailOf(v schema.Violation) Detail {
 		Parameter: manifest.CleanLine(v.Pointer), Keyword: v.Keyword,
 		Provided: manifest.CleanLine(v.Provided), Expected: manifest.CleanLine(v.Expected),
 	}
-}
-
-// correctParams applies the corrections that are certain, and takes what is still invalid or missing from the tool's
-// own examples. It reports whether the result is valid.
-func (r *run) correctParams(paramsSchema *schema.Schema, value any, violations []schema.Violation) (any, bool) {
-	fixed, ok := schema.Correct(value, violations)
-	if !ok {
-		fixed = value
-	}
-	left, err := paramsSchema.Validate(fixed)
-	if err == nil && len(left) == 0 {
-		return fixed, true
-	}
-	if err != nil {
-		return nil, false
-	}
-	if filled, ok := r.fillFromExamples(paramsSchema, fixed, left); ok {
-		return filled, true
-	}
-	object, isObject := fixed.(map[string]any)
-	if !isObject {
-		return nil, false
-	}
-	object = maps.Clone(object)
-	for _, v := range left {
-		name := property(v.Pointer)
-		if v.Remove {
-			delete(object, name)
-		} else if sample, known := r.exampleValue("/" + jsontext.EscapeToken(name)); known {
-			object[name] = sample
-		}
-	}
-	again, err := paramsSchema.Validate(object)
-	return object, err == nil && len(again) == 0
-}
-
-// fillFromExamples replaces only invalid and missing values by those of examples, at any depth.
-func (r *run) fillFromExamples(paramsSchema *schema.Schema, value any, violations []schema.Violation) (any, bool) {
-	sampled := slices.Clone(violations)
-	for i, v := range sampled {
-		if sample, known := r.exampleValue(v.Pointer); known && !v.Remove && v.Pointer != "" {
-			sampled[i].Corrected = sample
-		}
-	}
-	object, ok := schema.Correct(value, sampled)
-	if !ok {
-		return nil, false
-	}
-	again, err := paramsSchema.Validate(object)
-	return object, err == nil && len(again) == 0
-}
-
-// exampleValue returns the value at a JSON pointer in the first example of the tool that has one.
-func (r *run) exampleValue(pointer string) (any, bool) {
-	for _, e := range r.address.Tool.Examples {
-		if e.ExitCode != 0 {
-			continue
-		}
-		value, err := jsontext.Decode(e.Params, jsontext.Limits{})
-		for _, step := range strings.Split(pointer, "/")[1:] {
-			object, _ := value.(map[string]any)
-			value = object[jsontext.UnescapeToken(step)]
-		}
-		if err == nil && value != nil {
-			return value, true
-		}
-	}
-	return nil, false
-}
-
-// property returns the parameter that a JSON pointer begins with.
-func property(pointer string) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
-	return jsontext.UnescapeToken(name)
-}
-
-// dropDefaults removes the parameters that were not given and have no violation.
-func dropDefaults(fixed, given any, violations []schema.Violation) any {
-	object, ok := fixed.(map[string]any)
-	named, isObject := given.(map[string]any)
-	if !ok || !isObject {
-		return fixed
-	}
-	wanted := map[string]bool{}
-	for _, v := range violations {
-		wanted[property(v.Pointer)], wanted[v.Rename] = true, true
-	}
-	remaining := map[string]any{}
-	for name, value := range object {
-		if _, was := named[name]; was || wanted[name] {
-			remaining[name] = value
-		}
-	}
-	return remaining
 }
 
 // distance is [schema.Distance], which ignores case, except that it is never 0 for different words.
@@ -292,18 +122,35 @@ func wordOf(value any, v schema.Violation) string {
 }
 
 // suggestion returns how to fix a violation, or nil if nothing is certain.
-func suggestion(v schema.Violation) *Suggestion {
+func suggestion(v schema.Violation, changes []Change) *Suggestion {
+	for _, c := range changes {
+		switch {
+		case c.From != v.Pointer || v.Pointer == "":
+		case c.How == schema.Renamed:
+			return &Suggestion{v.Pointer, SuggestRename, manifest.CleanLine(lastName(strings.TrimSuffix(c.To, "/0")))}
+		case c.How == schema.Moved:
+			return TextSuggestion("move it to " + manifest.CleanLine(c.To))
+		case c.How == schema.Dropped && v.Keyword == "additionalProperties" && len(v.DidYouMean) == 0:
+			return &Suggestion{Pointer: v.Pointer, Op: SuggestRemove}
+		}
+	}
+	if v.Keyword == "additionalProperties" && slices.ContainsFunc(changes, func(c Change) bool {
+		return c.From != v.Pointer && isBelow(c.From, v.Pointer) || c.From == v.Pointer && c.How == schema.Parsed
+	}) {
+		return TextSuggestion("move what is in it one level up")
+	}
 	switch {
-	case v.Rename != "":
-		return &Suggestion{v.Pointer, SuggestRename, manifest.CleanLine(v.Rename)}
 	case len(v.DidYouMean) > 0:
 		return &Suggestion{v.Pointer, SuggestChoose, manifest.CleanLine(strings.Join(v.DidYouMean, ", "))}
-	case v.Remove:
-		return &Suggestion{Pointer: v.Pointer, Op: SuggestRemove}
 	case v.Keyword == "required" && strings.Count(v.Pointer, "/") == 1:
 		return &Suggestion{Pointer: v.Pointer, Op: SuggestAdd}
 	}
 	return nil
+}
+
+// isBelow reports whether a JSON pointer leads to the value at another one or into it.
+func isBelow(pointer, other string) bool {
+	return pointer == other || strings.HasPrefix(pointer, other+"/")
 }
 
 // lastName returns the last reference token of a JSON pointer.
@@ -341,7 +188,7 @@ func (r *run) refuse(e *Error) error {
 		r.host.cfg.Debug("docs: tier %d of %s, %s", tier, r.answer.Tool, why)
 	}
 	if e.Retry == nil && len(e.Corrected) > 0 { // set by the caller, with Call.Invalid
-		e.Retry = r.retry(e.Corrected)
+		e.Retry = r.retry(e.Corrected, r.call.Options)
 	}
 	if e.Retry != nil {
 		e.Steps = append(e.Steps, *e.Retry)

@@ -95,6 +95,7 @@ func (m *modeServer) addMetaTools() error {
 			}
 			params, warnings, invalid := host.CheckParams(tool.name, paramsSchema, r.Params.Arguments)
 			if invalid != nil {
+				m.teach(tool.name, r.Params.Arguments, invalid)
 				return m.errorResult(&host.Answer{Tool: tool.name, Err: invalid})
 			}
 			result, err := tool.run(m, ctx, r, params)
@@ -290,8 +291,8 @@ func prefixed(prefix, text string) string {
 	return prefix + manifest.CleanLine(text)
 }
 
-// inputSchema returns the schema of a tool's parameters as MCP requires it: with an object at its root, and without the
-// keyword that makes a client send a parameter in an HTTP header.
+// inputSchema returns the schema of a tool's parameters as MCP requires it: with an object at its root, without the
+// keyword that makes a client send a parameter in an HTTP header, and without the one that serves corrections.
 func inputSchema(params json.RawMessage) any {
 	value, err := jsontext.Decode(params, jsontext.Limits{})
 	object, ok := value.(map[string]any)
@@ -299,10 +300,16 @@ func inputSchema(params json.RawMessage) any {
 		return json.RawMessage(`{"type":"object"}`)
 	}
 	if object["type"] == "object" && !bytes.Contains(params, []byte("x-mcp-header")) {
+		if bytes.Contains(params, []byte("x-aliases")) {
+			params = jsontext.Prune(params, func(pointer string, _ []byte) bool {
+				return strings.HasSuffix(pointer, "/x-aliases")
+			})
+		}
 		return manifest.CleanJSON(params)
 	}
 	object["type"] = "object"
 	removeKey(object, "x-mcp-header")
+	removeKey(object, "x-aliases")
 	return manifest.CleanJSON(jsontext.Marshal(object))
 }
 

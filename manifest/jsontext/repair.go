@@ -9,8 +9,8 @@ import (
 
 // Repair rewrites a text that is nearly JSON as JSON. It handles names without quotes or in single quotes, the words
 // of Python and JavaScript for true, false and null, missing and additional commas, line breaks in strings, and
-// missing brackets and quotes at the end. ok is false where the meaning is not clear. The result is a proposal to
-// show, never to run without asking.
+// missing brackets at the end. ok is false where the meaning is not clear, as in a string that is cut off. The
+// result is a proposal to show, never to run without asking.
 func Repair(text string) (repaired json.RawMessage, ok bool) {
 	r := &repairer{rest: text}
 	if !r.value(0) {
@@ -119,12 +119,12 @@ func (r *repairer) name() bool {
 	return true
 }
 
-// quoted reads a string in single or double quotes. The closing quote may be missing at the end of the text.
+// quoted reads a string in single or double quotes. One without the closing quote may be only a part of the value.
 func (r *repairer) quoted() bool {
 	quote := rune(r.rest[0])
 	var text strings.Builder
 	text.WriteByte('"')
-	escaped, end := false, len(r.rest)
+	escaped, end := false, -1
 	for i, c := range r.rest[1:] {
 		if !escaped && c == quote {
 			end = 1 + i + utf8.RuneLen(c)
@@ -143,6 +143,9 @@ func (r *repairer) quoted() bool {
 			text.WriteRune(c)
 		}
 		escaped = !escaped && c == '\\'
+	}
+	if end < 0 {
+		return false
 	}
 	text.WriteByte('"')
 	r.rest = r.rest[end:]

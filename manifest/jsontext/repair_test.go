@@ -9,7 +9,7 @@ import (
 func TestRepair(t *testing.T) {
 	for given, want := range map[string]string{
 		`{"text":"hello"`:                      `{"text":"hello"}`,
-		`{"text":"hello`:                       `{"text":"hello"}`,
+		`{"text":"hello`:                       ``,
 		`{"text":"hello",}`:                    `{"text":"hello"}`,
 		`{"text":"hello"}}`:                    `{"text":"hello"}`,
 		`{'text': 'it\'s "so"'}`:               `{"text":"it's \"so\""}`,

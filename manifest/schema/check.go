@@ -12,9 +12,8 @@ import (
 
 // A location is a path into the value that is checked, as a list from its end to the root; nil is the root.
 type location struct {
-	up       *location
-	token    string
-	optional bool // it is a property that is not required
+	up    *location
+	token string
 }
 
 func (p *location) pointer() string {
@@ -325,7 +324,6 @@ func (w *walker) property(
 ) bool {
 	v := beside[name]
 	at := up.key(name)
-	at.optional = !slices.Contains(n.required, name)
 	ok, described := true, false
 	if child, known := n.props[name]; known {
 		described = true

@@ -3,7 +3,6 @@ package schema
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -19,8 +18,9 @@ type Coercion struct {
 //
 // It makes a number of a numeric string, a boolean of "true" and "false", an array of a single value of its items'
 // type, and an object or array of JSON text, where the schema wants exactly that type. It never makes a string,
-// changes nothing at a union (several types, anyOf, oneOf), and makes a coercion only if the result is valid there. An
-// absent property gets a copy of its schema's default, unless the default is invalid or makes the whole value invalid.
+// changes nothing at a union (several types, anyOf, oneOf), and makes a coercion only if the result is valid there. A
+// null for a property that is not required and does not accept null means that the property is absent. An absent
+// property gets a copy of its schema's default, unless the default is invalid or makes the whole value invalid.
 // Whatever else is wrong stays as it is, for [Schema.Validate] to report. The coercions have the order of Validate's
 // violations.
 func (s *Schema) Coerce(v any) (any, []Coercion) {
@@ -52,6 +52,7 @@ type coercer struct {
 	w         *walker
 	defaults  *defaultFiller // nil to fill in no defaults
 	coercions []Coercion
+	absent    []string // pointers of the nulls that were left out
 }
 
 // maxFilled bounds the defaults that are added to one value, in bytes of text: an object with defaults as a default may
@@ -125,6 +126,7 @@ func (m *coercer) coerceType(n *node, v any, at *location) (any, bool) {
 		inner := &coercer{w: m.w, defaults: m.defaults}
 		coerced, _ := inner.coerce(n, candidate, at)
 		if m.valid(n, coerced) {
+			m.absent = append(m.absent, inner.absent...)
 			m.coercions = append(append(m.coercions, Coercion{at.pointer(), render(v), render(coerced)}), inner.coercions...)
 			return coerced, true
 		}
@@ -212,6 +214,11 @@ func (m *coercer) object(all []*node, v map[string]any, at *location) (any, bool
 	changed := false
 	for _, name := range sortedKeys(v) {
 		if s := propSchema(all, name); s != nil {
+			if v[name] == nil && s.always == nil && !isRequired(all, name) && !m.valid(s, nil) {
+				m.absent = append(m.absent, at.key(name).pointer())
+				changed = true
+				continue
+			}
 			var c bool
 			out[name], c = m.coerce(s, v[name], at.key(name))
 			changed = changed || c
@@ -289,6 +296,11 @@ func defaultOf(n *node) (any, bool) {
 	return nil, false
 }
 
+// isRequired reports whether one of the conjuncts requires the property.
+func isRequired(all []*node, name string) bool {
+	return slices.ContainsFunc(all, func(c *node) bool { return slices.Contains(c.required, name) })
+}
+
 // propSchema returns the schema of the property, nil unless exactly one of the conjuncts has one.
 func propSchema(all []*node, name string) *node {
 	var found *node
@@ -320,82 +332,4 @@ func propSchema(all []*node, name string) *node {
 		}
 	}
 	return found
-}
-
-// Correct applies the proposals of violations to a copy of v: corrected values, renamed and removed properties. It
-// reports whether it changed anything. The result may still be invalid: validate it again.
-func Correct(v any, violations []Violation) (any, bool) {
-	p, err := jsontext.Normalize(v)
-	if err != nil {
-		return v, false
-	}
-	out := deepCopy(p)
-	changed := false
-	// Inner violations come first. The correction of a whole array or object was computed before its parts were corrected,
-	// so it is skipped once one of them was.
-	order := slices.Clone(violations)
-	slices.SortStableFunc(order, func(a, b Violation) int {
-		return strings.Count(b.Pointer, "/") - strings.Count(a.Pointer, "/")
-	})
-	touched := map[string]bool{}
-	for _, f := range order {
-		if touched[f.Pointer] && f.Rename == "" && !f.Remove {
-			continue
-		}
-		tokens, ok := jsontext.SplitPointer(f.Pointer)
-		if !ok {
-			continue
-		}
-		if len(tokens) == 0 {
-			if f.Corrected != nil {
-				out, changed = deepCopy(f.Corrected), true
-			}
-			continue
-		}
-		if !applyViolation(out, tokens, f) {
-			continue
-		}
-		changed = true
-		for i := range tokens {
-			touched[jsontext.Pointer(tokens[:i+1])] = true
-		}
-		touched[""] = true
-	}
-	return out, changed
-}
-
-// applyViolation applies the proposal of f to the value at tokens in root, and reports whether it changed anything.
-func applyViolation(root any, tokens []string, f Violation) bool {
-	parent, ok := jsontext.Lookup(root, tokens[:len(tokens)-1])
-	if !ok {
-		return false
-	}
-	last := tokens[len(tokens)-1]
-	switch p := parent.(type) {
-	case []any:
-		i, err := strconv.Atoi(last)
-		if err != nil || !isIndex(last) || i >= len(p) || f.Corrected == nil {
-			return false
-		}
-		p[i] = deepCopy(f.Corrected)
-		return true
-	case map[string]any:
-		old, given := p[last]
-		switch {
-		case f.Rename != "" && given:
-			if _, taken := p[f.Rename]; taken {
-				return false
-			}
-			delete(p, last)
-			p[f.Rename] = old
-		case f.Remove && given:
-			delete(p, last)
-		case f.Corrected != nil:
-			p[last] = deepCopy(f.Corrected)
-		default:
-			return false
-		}
-		return true
-	}
-	return false
 }

@@ -55,6 +55,9 @@ type node struct {
 
 	hasDefault bool
 	fallback   any // the value of "default"
+
+	about   string   // "description"
+	aliases []string // "x-aliases": other names that callers use for the value
 }
 
 type bound struct {
@@ -233,6 +236,10 @@ func (c *compiler) object(n *node, m map[string]any) error {
 	}
 	if v, ok := m["default"]; ok {
 		n.hasDefault, n.fallback = true, v
+	}
+	n.about, _ = m["description"].(string)
+	if list, ok := m["x-aliases"].([]any); ok {
+		n.aliases = texts(list)
 	}
 	if v, ok := m["$ref"]; ok {
 		ref, ok := v.(string)

@@ -3,8 +3,6 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +12,7 @@ import (
 
 const maxNames = 12 // names or values that one sentence lists
 
-// explain describes a fault in words and looks for a correction.
+// explain describes a fault in words.
 func (s *Schema) explain(f fault) Violation {
 	v := Violation{Pointer: f.at.pointer(), Keyword: f.keyword, Provided: "nothing"}
 	if !f.absent {
@@ -23,67 +21,41 @@ func (s *Schema) explain(f fault) Violation {
 	switch f.keyword {
 	case "required", "dependentRequired":
 		v.Expected = "a value"
-		child := f.child
-		if child == nil { // another schema may describe it, such as the one beside an allOf that requires it
-			child = s.schemaAt(f.at)
-		}
-		if child != nil {
+		if child := s.missingSchema(f); child != nil {
 			v.Expected = describe(child)
-			if c, ok := onlyValue(child); ok && !f.ambiguous && s.boundedWalker().check(child, c, nil, nil, nil) {
-				v.Corrected = c
-			}
 		}
 		v.Expected += f.expected
-		return v
 	case "additionalProperties", "unevaluatedProperties":
 		s.unknown(&v, f)
-		return v
 	case "propertyNames":
 		v.Provided = "the name " + jsontext.QuoteShort(f.at.token)
 		v.Expected = "a property whose name is " + describe(f.node.propertyNames)
 		if names := texts(valuesOf(f.node.propertyNames)); names != nil {
 			v.DidYouMean = nearestNames(f.at.token, names)
-			if len(v.DidYouMean) == 1 {
-				v.Rename = v.DidYouMean[0]
-			}
 		}
-		return v
 	case "false":
 		v.Expected = "nothing here"
-		v.Remove = f.at != nil && f.at.optional
-		return v
 	case "enum", "const":
 		allowed := f.choices()
 		v.Expected = oneOf(allowed)
-		near := nearestValues(f.v, allowed)
-		for _, x := range near {
+		for _, x := range nearestValues(f.v, allowed) {
 			v.DidYouMean = append(v.DidYouMean, plainText(x))
 		}
-		switch {
-		case f.ambiguous:
-		case len(allowed) == 1:
-			v.Corrected = deepCopy(allowed[0])
-		case len(near) == 1:
-			v.Corrected = near[0]
+	default:
+		if v.Expected = f.expected; v.Expected == "" {
+			v.Expected = expectation(f)
 		}
-		if f.node != nil && v.Corrected != nil && !s.boundedWalker().check(f.node, v.Corrected, nil, nil, nil) {
-			v.Corrected = nil
-		}
-		return v
-	}
-	v.Expected = f.expected
-	if v.Expected == "" {
-		v.Expected = expectation(f)
-	}
-	if f.ambiguous {
-		return v
-	}
-	if c, ok := s.corrected(f); ok {
-		v.Corrected = c
-	} else if f.keyword == "type" && f.v == nil && f.at != nil && f.at.optional {
-		v.Remove = true
 	}
 	return v
+}
+
+// missingSchema returns the schema of a missing property, nil if there is none. Another schema than the one that
+// requires the property may describe it, such as the one beside an allOf.
+func (s *Schema) missingSchema(f fault) *node {
+	if f.child != nil {
+		return f.child
+	}
+	return s.schemaAt(f.at)
 }
 
 // schemaAt returns the schema that applies at a location whatever the value is, nil if there is none.
@@ -118,14 +90,6 @@ func (s *Schema) unknown(v *Violation, f fault) {
 		}
 	}
 	v.DidYouMean = nearestNames(f.at.token, free)
-	switch len(v.DidYouMean) {
-	case 0:
-		v.Remove = !f.ambiguous
-	case 1:
-		if !f.ambiguous {
-			v.Rename = v.DidYouMean[0]
-		}
-	}
 }
 
 // nearestNames returns the known names that resemble word, and only the nearest where that is unambiguous.
@@ -201,19 +165,6 @@ func valuesOf(n *node) []any {
 	return nil
 }
 
-// onlyValue returns the default of n, or else the only value that n allows.
-func onlyValue(n *node) (any, bool) {
-	for _, c := range n.conjuncts() {
-		if c.hasDefault {
-			return deepCopy(c.fallback), true
-		}
-	}
-	if values := valuesOf(n); len(values) == 1 {
-		return deepCopy(values[0]), true
-	}
-	return nil, false
-}
-
 // conjuncts returns n and the schemas that apply wherever n does, by "$ref" and "allOf"; n comes first.
 func (n *node) conjuncts() []*node {
 	list := []*node{n}
@@ -222,72 +173,6 @@ func (n *node) conjuncts() []*node {
 			list = append(list, list[i].ref)
 		}
 		list = append(list, list[i].allOf...)
-	}
-	return list
-}
-
-// corrected computes a value that is valid in place of f.v, if one follows from what was given.
-func (s *Schema) corrected(f fault) (any, bool) {
-	var c any
-	switch f.keyword {
-	case "type":
-		m := s.coercer()
-		v, ok := m.coerceType(f.node, f.v, nil)
-		if !ok {
-			return s.unwrap(f.node, f.v)
-		}
-		c = v
-	case "minimum":
-		c = boundValue(f.node, f.node.min.rat, f.node.min.text, 0)
-	case "maximum":
-		c = boundValue(f.node, f.node.max.rat, f.node.max.text, 0)
-	case "exclusiveMinimum":
-		c = boundValue(f.node, f.node.exclMin.rat, "", 1)
-	case "exclusiveMaximum":
-		c = boundValue(f.node, f.node.exclMax.rat, "", -1)
-	case "uniqueItems":
-		c = withoutDuplicates(f.v.([]any))
-	}
-	if c == nil || !s.boundedWalker().check(f.node, c, nil, nil, nil) {
-		return nil, false
-	}
-	return c, true
-}
-
-// unwrap returns the only part of an array or object, if it is valid in its place.
-func (s *Schema) unwrap(n *node, v any) (any, bool) {
-	var inner []any
-	switch v := v.(type) {
-	case []any:
-		inner = v
-	case map[string]any:
-		inner = slices.Collect(maps.Values(v))
-	}
-	if len(inner) != 1 || !s.boundedWalker().check(n, inner[0], nil, nil, nil) {
-		return nil, false
-	}
-	return deepCopy(inner[0]), true
-}
-
-// boundValue returns the bound itself, or, beside an exclusive bound of integers, the nearest integer (bound + step).
-func boundValue(n *node, bound *big.Rat, text json.Number, step int64) any {
-	if step == 0 {
-		return text
-	}
-	if n.types != kindInteger || !bound.IsInt() {
-		return nil
-	}
-	return json.Number(new(big.Int).Add(bound.Num(), big.NewInt(step)).String())
-}
-
-func withoutDuplicates(v []any) any {
-	found := map[string]bool{}
-	list := []any{}
-	for _, x := range v {
-		if key := identityOf(x); !found[key] {
-			found[key] = true
-			list = append(list, deepCopy(x))
-		}
 	}
 	return list
 }

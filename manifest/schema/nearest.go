@@ -14,14 +14,13 @@ type Near struct {
 }
 
 // Nearest returns at most limit candidates that a typo could have turned into word, sorted by distance, then by name.
-// The greatest distance grows with the length of the longer word: 1 up to 3 characters, 2 up to 7, 3 up to 15, then a
-// quarter of the length.
+// The greatest distance is a third of the length of the candidate.
 func Nearest(word string, candidates []string, limit int) []Near {
 	var near []Near
 	w := fold(word)
 	for _, c := range candidates {
 		f := fold(c)
-		if d, ok := within(w, f, reach(max(len(w), len(f)))); ok {
+		if d, ok := within(w, f, len(f)/3); ok {
 			near = append(near, Near{Name: c, Distance: d})
 		}
 	}
@@ -44,19 +43,6 @@ func Distance(a, b string) int {
 
 // longWord is the greatest length of words whose distance is computed: the cost grows with its square.
 const longWord = 128
-
-func reach(n int) int {
-	switch {
-	case n <= 3:
-		return 1
-	case n <= 7:
-		return 2
-	case n <= 15:
-		return 3
-	default:
-		return n / 4
-	}
-}
 
 func fold(s string) []rune {
 	if len(s) > longWord*utf8.UTFMax {

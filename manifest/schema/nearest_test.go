@@ -37,9 +37,10 @@ func TestNearest(t *testing.T) {
 		want       string
 	}{
 		{"url", []string{"urls", "name", "curl"}, 3, "[{curl 1} {urls 1}]"},
-		{"lsit", []string{"list", "last", "test"}, 3, "[{list 1} {last 2}]"},
+		{"lsit", []string{"list", "last", "test"}, 3, "[{list 1}]"},
 		{"lsit", []string{"list", "last", "test"}, 1, "[{list 1}]"},
-		{"ab", []string{"cd", "ac", "a"}, 3, "[{a 1} {ac 1}]"},
+		{"ab", []string{"cd", "ac", "a"}, 3, "[]"},
+		{"of", []string{"on", "off"}, 3, "[{off 1}]"},
 		{"x", []string{"y"}, 3, "[]"},
 		{"NAME", []string{"name", "name"}, 3, "[{name 0}]"},
 		{"getCokies", []string{"Network.getCookies", "getCookies"}, 3, "[{getCookies 1}]"},

@@ -82,7 +82,7 @@ func trustedFault(n *node) string {
 // Root returns the decoded document of the schema. The caller must not change it.
 func (s *Schema) Root() any { return s.doc }
 
-// A Violation is one reason why a value is invalid, and what to do about it.
+// A Violation is one reason why a value is invalid.
 type Violation struct {
 	// Pointer is a JSON pointer into the value. For a missing or unknown property it leads to that property.
 	Pointer string
@@ -91,9 +91,6 @@ type Violation struct {
 	Provided   string   // what was given, with its type: `number 3`, `string "abc"`, `array[2]`, `nothing`
 	Expected   string   // what was expected, in words
 	DidYouMean []string // the nearest known names or values, at most 3
-	Corrected  any      // a valid value for this location; nil when none follows from what was given
-	Remove     bool     // the property should be removed
-	Rename     string   // the name that the property should have, "" to keep it
 }
 
 func (v Violation) String() string {

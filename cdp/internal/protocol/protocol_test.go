@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -506,5 +507,37 @@ func BenchmarkMembers(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		Embedded().Members("Network")
+	}
+}
+
+// TestAliases checks that no alias of a parameter is the name or an alias of another one of the same command, and that
+// every row of the table is of use.
+func TestAliases(t *testing.T) {
+	p := Embedded()
+	used := map[string]bool{}
+	for _, name := range p.Names() {
+		c, _ := p.Command(name)
+		owner := map[string]string{}
+		for _, q := range c.Params {
+			owner[strings.ToLower(q.Name)] = q.Name
+		}
+		for _, q := range c.Params {
+			for _, alias := range aliasesOf(q.Name) {
+				if other := owner[strings.ToLower(alias)]; other != "" {
+					t.Errorf("%s: %s means %s and %s", name, alias, other, q.Name)
+				}
+				owner[strings.ToLower(alias)] = q.Name
+				used[q.Name] = true
+			}
+		}
+	}
+	source, err := os.ReadFile("aliases.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range regexp.MustCompile(`case "(\w+)"`).FindAllSubmatch(source, -1) {
+		if !used[string(row[1])] {
+			t.Errorf("no command has a parameter %s", row[1])
+		}
 	}
 }

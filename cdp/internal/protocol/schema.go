@@ -128,6 +128,9 @@ func (w *schemaWriter) properties(domain string, nodes []node, top bool) {
 			w.str(n.Name)
 			w.raw(`:{`)
 			w.body(domain, n, top)
+			if w.strict && top {
+				w.aliases(n.Name)
+			}
 			w.raw(`}`)
 			if !n.Optional {
 				required = append(required, n.Name)
@@ -147,6 +150,21 @@ func (w *schemaWriter) properties(domain string, nodes []node, top bool) {
 	}
 	if w.strict && (len(nodes) > 0 || top) {
 		w.raw(`,"additionalProperties":false`)
+	}
+}
+
+// aliases continues the schema of a command's parameter, which is never empty.
+func (w *schemaWriter) aliases(param string) {
+	for i, alias := range aliasesOf(param) {
+		if i == 0 {
+			w.raw(`,"x-aliases":[`)
+		} else {
+			w.raw(`,`)
+		}
+		w.str(alias)
+	}
+	if aliasesOf(param) != nil {
+		w.raw(`]`)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // buildParams returns the parameters of a call: first o.Params, then o.Words, then o.Set. Later values replace earlier
@@ -143,6 +144,7 @@ func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) 
 	isOnly := len(words) == 1 && len(params) == 0 && len(required) == 1
 	if isOnly && required[0].Type == "string" && manifest.Clean(word) == word {
 		e.Corrected = jsontext.Marshal(map[string]any{required[0].Name: word})
+		e.Changes = []host.Change{{To: "/" + jsontext.EscapeToken(required[0].Name), How: schema.Moved}}
 	}
 	return e
 }

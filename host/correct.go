@@ -1,0 +1,149 @@
+package host
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// maxAbout bounds the description of a value in a template, in bytes.
+const maxAbout = 80
+
+// brokenJSON is a text in the place of parameters that is not JSON.
+type brokenJSON string
+
+// correct adds to an error what invalid parameters were meant to be: the corrected call or, where that does not follow
+// from what was given, a template. Given is a decoded value or a [brokenJSON].
+func (r *run) correct(e *Error, paramsSchema *schema.Schema, given any) {
+	var changes []Change
+	text, _ := given.(string)
+	broken, isBroken := given.(brokenJSON)
+	if object, ok := repairObject(text + string(broken)); ok {
+		given, isBroken, changes = object, false, []Change{{How: schema.Parsed}}
+	} else if isBroken {
+		given, changes = nil, []Change{{How: schema.Dropped}}
+	}
+	options := r.call.Options
+	if object, ok := given.(map[string]any); ok {
+		var moved []Change
+		given, moved = moveOptions(paramsSchema, object, &options)
+		changes = append(changes, moved...)
+	}
+	c := paramsSchema.Correct(given, hole)
+	whole := jsontext.Marshal(c.Value)
+	changes = append(changes, c.Changes...)
+	object, isObject := c.Value.(map[string]any)
+	if !isObject || len(whole) > maxCorrected || len(changes) > maxChanges || isBroken && len(object) == 0 {
+		return
+	}
+	e.Changes = changes
+	if isBroken || !c.Complete {
+		e.Template = whole
+		return
+	}
+	e.Corrected = whole
+	e.Retry = r.retry(whole, options)
+}
+
+// maxChanges bounds the changes that an error lists. With more, it corrects nothing.
+const maxChanges = 100
+
+// hole is what a template has in the place of a missing value: "<url: string, the page to open>". It leaves out
+// examples in the description, so that none is taken for the value.
+func hole(name, expected, about string) string {
+	text := "<" + name + ": " + expected
+	about = manifest.CleanLine(about)
+	for _, end := range []string{". ", " (", ": ", ", e.g", " e.g", ", such as", " such as", " for example"} {
+		about, _, _ = strings.Cut(about, end)
+	}
+	if about = strings.TrimSuffix(manifest.Clip(about, maxAbout), "."); about != "" {
+		text += ", " + about
+	}
+	return manifest.CleanLine(text) + ">"
+}
+
+// retry returns the call with other parameters, on the same page of the same browser. For a destructive tool it is a
+// dry run: whoever follows it sees what would happen.
+func (r *run) retry(params json.RawMessage, o Options) *Step {
+	s := CallStep(r.answer.Tool, params).At(o)
+	s.Options.DryRun = o.DryRun
+	if o.Timeout != r.call.Options.Timeout {
+		s.Options.Timeout = o.Timeout
+	}
+	if r.address.Tool != nil && r.address.Tool.Effect == manifest.EffectDestructive {
+		s.Options.DryRun = true
+	}
+	return &s
+}
+
+// moveOptions moves options of the call that are among its parameters, and unknown there, to the options. It returns
+// the other parameters.
+func moveOptions(paramsSchema *schema.Schema, given map[string]any, o *Options) (map[string]any, []Change) {
+	violations, err := paramsSchema.Validate(given)
+	if err != nil {
+		return given, nil
+	}
+	var changes []Change
+	for _, v := range violations {
+		name := lastName(v.Pointer)
+		if v.Keyword != "additionalProperties" || strings.Count(v.Pointer, "/") != 1 || len(v.DidYouMean) > 0 {
+			continue
+		}
+		if option := setOption(o, name, given[name]); option != "" {
+			if len(changes) == 0 {
+				given = maps.Clone(given)
+			}
+			delete(given, name)
+			changes = append(changes, Change{From: v.Pointer, To: "options." + option, How: schema.Moved})
+		}
+	}
+	return given, changes
+}
+
+// setOption sets an option by one of its names. It returns the option's own name, or "" for what is not an option.
+func setOption(o *Options, name string, value any) string {
+	text, _ := value.(string)
+	number, _ := value.(json.Number)
+	switch strings.ToLower(strings.ReplaceAll(name, "_", "")) {
+	case "timeout", "timeoutseconds", "timeoutsecs", "timeoutms":
+		given := text
+		if number != "" {
+			given = durationText(name, number)
+		}
+		if d, err := time.ParseDuration(given); err == nil && d > 0 {
+			o.Timeout = d
+			return "timeout"
+		}
+	case "dryrun":
+		if v, ok := value.(bool); ok {
+			o.DryRun = o.DryRun || v
+			return "dry_run"
+		}
+	case "browser":
+		if text != "" {
+			o.Browser = text
+			return "browser"
+		}
+	case "target":
+		if text != "" {
+			o.Target = text
+			return "target"
+		}
+	}
+	return ""
+}
+
+// durationText returns a number in the place of a duration as a duration. Without a unit in the name of the option it
+// is one of seconds, unless it is so large that only milliseconds make sense.
+func durationText(name string, number json.Number) string {
+	n, err := number.Float64()
+	if err == nil && (strings.HasSuffix(strings.ToLower(name), "ms") || n >= 1000) {
+		return number.String() + "ms"
+	}
+	return number.String() + "s"
+}

@@ -1,0 +1,128 @@
+package host_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// bank is a plugin whose examples must not show up in any advice.
+const bank = `{
+  "manifest": 1, "name": "bank", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Keep money"},
+  "tools": [
+    {"name": "drop", "docs": {"brief": "Drop an account"}, "effect": "destructive",
+     "params": {"type": "object", "additionalProperties": false, "required": ["name"], "properties": {
+       "name": {"type": "string", "description": "Which account, e.g. \"session\". Cannot be undone.", "x-aliases": ["account"]},
+       "when": {"type": "integer", "description": "Days from now"}, "fast": {"type": "boolean"}}},
+     "examples": [{"title": "One", "params": {"name": "session", "when": 77}}]},
+    {"name": "show", "docs": {"brief": "Show an account"}, "effect": "read",
+     "params": {"type": "object", "additionalProperties": false, "required": ["name", "site"], "properties": {
+       "name": {"type": "string"}, "site": {"type": "object", "required": ["url", "kind"], "properties": {
+         "url": {"type": "string", "description": "a page"}, "kind": {"const": "web"}}},
+       "limit": {"type": "integer", "minimum": 1, "default": 5}, "note": {"type": ["string", "null"]}}},
+     "examples": [{"title": "One", "params": {"name": "session", "site": {"url": "https://example.com", "kind": "web"}}}]},
+    {"name": "page", "docs": {"brief": "Open a page"}, "effect": "read",
+     "params": {"type": "object", "additionalProperties": false, "properties": {"target": {"type": "string"}}}}
+  ]
+}`
+
+func hasOp(steps []host.Step, op host.Op) bool {
+	return slices.ContainsFunc(steps, func(s host.Step) bool { return s.Op == op })
+}
+
+// TestCorrections checks that advice is made of the caller's own values.
+func TestCorrections(t *testing.T) {
+	h := newHost(t, host.Config{}, newFake(t, bank, nil))
+	for _, c := range []struct{ name, tool, params, corrected, template, changes string }{
+		{"nothing given", "drop", `{}`, ``, `{"name":"<name: string, Which account>"}`, ``},
+		{"an alias", "drop", `{"account":"mine"}`, `{"name":"mine"}`, ``, `[{"from":"/account","to":"/name","how":"renamed"}]`},
+		{"the valid rest", "drop", `{"when":3}`, ``, `{"name":"<name: string, Which account>","when":3}`, ``},
+		{"an invalid value", "drop", `{"name":"mine","when":"soon"}`, ``,
+			`{"name":"mine","when":"<when: integer, Days from now>"}`, `[{"from":"/when","how":"dropped"}]`},
+		{"words for a boolean", "drop", `{"name":"mine","fast":"no"}`, `{"fast":false,"name":"mine"}`, ``,
+			`[{"from":"/fast","to":"/fast","how":"coerced"}]`},
+		{"only value, and a hole beside it", "show", `{"name":"mine","site":{}}`, ``,
+			`{"name":"mine","site":{"kind":"web","url":"<url: string, a page>"}}`, `[{"to":"/site/kind","how":"only"}]`},
+		{"all of an object", "show", `{"name":"mine"}`, ``,
+			`{"name":"mine","site":{"kind":"web","url":"<url: string, a page>"}}`, `[{"to":"/site/kind","how":"only"}]`},
+		{"no default either", "show", `{"name":"mine","site":{"url":"u","kind":"web"},"limit":0}`, ``,
+			`{"limit":"<limit: integer >= 1>","name":"mine","site":{"kind":"web","url":"u"}}`,
+			`[{"from":"/limit","how":"dropped"}]`},
+		{"words, not JSON", "drop", `please drop mine`, ``, `{"name":"<name: string, Which account>"}`,
+			`[{"from":"","how":"dropped"}]`},
+		{"words, and nothing is required", "page", `please`, ``, ``, ``},
+		{"nearly JSON", "drop", `{'name':'mine',}`, `{"name":"mine"}`, ``, `[{"from":"","to":"","how":"parsed"}]`},
+		{"nearly JSON in a text", "drop", `"{name:mine"`, `{"name":"mine"}`, ``, `[{"from":"","to":"","how":"parsed"}]`},
+		{"an option among the parameters", "drop", `{"name":"mine","timeout_seconds":5}`, `{"name":"mine"}`, ``,
+			`[{"from":"/timeout_seconds","to":"options.timeout","how":"moved"}]`},
+	} {
+		a := call(t, h, "bank."+c.tool, c.params)
+		e := failsWith(t, a, host.InvalidArgs)
+		changes, _ := json.Marshal(e.Changes)
+		if c.changes == "" {
+			c.changes = "null"
+		}
+		if string(e.Corrected) != c.corrected || string(e.Template) != c.template || string(changes) != c.changes {
+			t.Errorf("%s: corrected %s, template %s, changes %s", c.name, e.Corrected, e.Template, changes)
+		}
+		for _, text := range []string{string(e.Corrected), string(e.Template)} {
+			for _, sample := range []string{"session", "77", "example.com"} {
+				if strings.Contains(text, sample) {
+					t.Errorf("%s: %s holds %q, which comes from an example", c.name, text, sample)
+				}
+			}
+		}
+		runs := hasOp(a.Steps, host.OpCall)
+		switch {
+		case runs != (e.Retry != nil) || runs != (c.corrected != ""):
+			t.Errorf("%s: steps %v, retry %v", c.name, a.Steps, e.Retry)
+		case runs && (a.Steps[0].Op != host.OpCall || a.Steps[0].Options.DryRun != (c.tool == "drop")):
+			t.Errorf("%s: first %+v", c.name, a.Steps[0])
+		case runs && !e.Retry.Options.DryRun && c.tool == "drop":
+			t.Errorf("%s: the command destroys: %+v", c.name, e.Retry)
+		}
+		if e.Object().Template == nil != (c.template == "") {
+			t.Errorf("%s: the object %+v", c.name, e.Object())
+		}
+	}
+}
+
+func TestCorrectionMovesOptions(t *testing.T) {
+	h := newHost(t, host.Config{}, newFake(t, bank, nil))
+	for params, want := range map[string]host.StepOptions{
+		`{"account":"a","timeout":"5s"}`:           {Timeout: 5 * time.Second, DryRun: true},
+		`{"account":"a","timeout":5}`:              {Timeout: 5 * time.Second, DryRun: true},
+		`{"account":"a","timeout_ms":1500}`:        {Timeout: 1500 * time.Millisecond, DryRun: true},
+		`{"account":"a","timeout":30000}`:          {Timeout: 30 * time.Second, DryRun: true},
+		`{"account":"a","target":"ab","dryRun":1}`: {Target: "ab", DryRun: true},
+		`{"account":"a","browser":"work"}`:         {Browser: "work", DryRun: true},
+	} {
+		e := failsWith(t, call(t, h, "bank.drop", params), host.InvalidArgs)
+		if e.Retry == nil || e.Retry.Options != want || string(e.Corrected) != `{"name":"a"}` {
+			t.Errorf("%s: %+v, %s", params, e.Retry, e.Corrected)
+		}
+	}
+	// What the tool itself knows stays a parameter.
+	if a := call(t, h, "bank.page", `{"target":"x"}`); a.Err != nil {
+		t.Error(a.Err)
+	}
+}
+
+// TestNullIsAbsent checks null for parameters that are not required.
+func TestNullIsAbsent(t *testing.T) {
+	f := newFake(t, bank, nil)
+	h := newHost(t, host.Config{}, f)
+	a := call(t, h, "bank.show", `{"name":"a","site":{"url":"u","kind":"web"},"limit":null,"note":null}`)
+	if a.Err != nil {
+		t.Fatal(a.Err, a.Err.Details)
+	}
+	if got := string(f.requests()[0].Params); got != `{"limit":5,"name":"a","note":null,"site":{"kind":"web","url":"u"}}` {
+		t.Error(got)
+	}
+	failsWith(t, call(t, h, "bank.show", `{"name":null,"site":{"url":"u","kind":"web"}}`), host.InvalidArgs)
+	failsWith(t, call(t, h, "bank.show", `{"name":"a","site":{"url":"u","kind":"web"},"unheard":null}`), host.InvalidArgs)
+}

@@ -1,0 +1,576 @@
+package schema
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// How a [Change] came about.
+const (
+	Renamed   = "renamed"   // it got the name that the schema has
+	Moved     = "moved"     // it belongs to another object
+	Unwrapped = "unwrapped" // it was inside an object or an array that does not belong there
+	Parsed    = "parsed"    // it was JSON in a string
+	Coerced   = "coerced"   // it got the type, or the spelling, that the schema wants
+	Dropped   = "dropped"   // it was left out; the change has no To
+	OnlyValue = "only"      // the schema allows no other value; the change has no From
+)
+
+// A Change is how a value of a [Correction] differs from what was given.
+type Change struct {
+	From string // JSON pointer into what was given
+	To   string // JSON pointer into the correction
+	How  string
+}
+
+// MarshalJSON encodes the pointers that apply: {"from":"/url","to":"/urls/0","how":"renamed"}.
+func (c Change) MarshalJSON() ([]byte, error) {
+	change := struct {
+		From *string `json:"from,omitempty"`
+		To   *string `json:"to,omitempty"`
+		How  string  `json:"how"`
+	}{&c.From, &c.To, c.How}
+	switch c.How {
+	case Dropped:
+		change.To = nil
+	case OnlyValue:
+		change.From = nil
+	}
+	return json.Marshal(change)
+}
+
+// A Correction is what was probably meant by a value that is invalid.
+type Correction struct {
+	// Value holds nothing but what was given and the only values that the schema allows; where Complete is false also
+	// holes, the texts that a [Hole] returns.
+	Value any
+	// Complete says that Value is valid, that it has no holes and that nothing in it is a guess between several.
+	Complete bool
+	Changes  []Change
+}
+
+// A Hole writes the text in the place of a value that is missing: its name, what the schema expects, and the
+// description of the schema, which is as its author wrote it.
+type Hole func(name, expected, about string) string
+
+// maxRounds bounds the rounds of a correction. Each round makes the changes that do not depend on each other.
+const maxRounds = 16
+
+// Correct looks for what was meant by an invalid value. It never makes up a value: what does not follow from the given
+// ones is a hole. v itself does not change.
+func (s *Schema) Correct(v any, hole Hole) Correction {
+	p, err := jsontext.Normalize(v)
+	if err != nil {
+		return Correction{Value: v}
+	}
+	c := &corrector{s: s, hole: hole, draft: deepCopy(p), holes: map[string]bool{}}
+	for range maxRounds {
+		if !c.round() {
+			break
+		}
+	}
+	c.complete = c.complete && !c.unsure && len(c.holes) == 0
+	slices.SortStableFunc(c.changes, func(a, b Change) int { return comparePointers(a.From, b.From) })
+	return Correction{c.draft, c.complete, c.changes}
+}
+
+// corrector is the state of one correction.
+type corrector struct {
+	s        *Schema
+	hole     Hole
+	draft    any
+	changes  []Change
+	holes    map[string]bool // pointers
+	unsure   bool            // a fault has several corrections, or none
+	complete bool            // the last round found no fault
+}
+
+// round corrects the faults of the draft, and reports whether it changed anything.
+func (c *corrector) round() bool {
+	if c.s.untrusted && checkCost(c.s.root, c.draft) != nil {
+		return false
+	}
+	c.coerce()
+	faults := c.faults()
+	if c.complete = len(faults) == 0; c.complete {
+		return false
+	}
+	if c.root(faults) || c.unknown(faults) {
+		return true
+	}
+	var touched []string
+	for _, f := range faults {
+		at := f.at.pointer()
+		overlaps := func(other string) bool { return isWithin(at, other) || isWithin(other, at) }
+		if !slices.ContainsFunc(touched, overlaps) && c.value(f) {
+			touched = append(touched, at)
+		}
+	}
+	if len(touched) == 0 {
+		c.unsure = true
+	}
+	return len(touched) > 0
+}
+
+// isWithin reports whether a pointer leads to the value at another one or into it.
+func isWithin(pointer, other string) bool {
+	return pointer == other || strings.HasPrefix(pointer, other+"/")
+}
+
+// coerce makes the coercions that [Schema.Coerce] makes, without defaults.
+func (c *corrector) coerce() {
+	m := c.s.coercer()
+	out, _ := m.coerce(c.s.root, c.draft, nil)
+	slices.SortStableFunc(m.coercions, func(a, b Coercion) int { return comparePointers(a.Pointer, b.Pointer) })
+	for _, k := range m.coercions {
+		tokens, _ := jsontext.SplitPointer(k.Pointer)
+		before, _ := jsontext.Lookup(c.draft, tokens)
+		after, _ := jsontext.Lookup(out, tokens)
+		list, isList := after.([]any)
+		_, isObject := after.(map[string]any)
+		switch {
+		case isList && len(list) == 1 && equal(list[0], before):
+			c.relocate(k.Pointer, k.Pointer+"/0")
+			if !c.isNew(k.Pointer + "/0") {
+				c.note(k.Pointer, k.Pointer+"/0", Coerced)
+			}
+		case isList || isObject:
+			c.note(k.Pointer, k.Pointer, Parsed)
+		default:
+			c.note(k.Pointer, k.Pointer, Coerced)
+		}
+	}
+	for _, pointer := range m.absent {
+		c.drop(pointer)
+	}
+	c.draft = out
+}
+
+// faults returns the faults of the draft, without those of its holes and of what they are in.
+func (c *corrector) faults() []fault {
+	filled, _ := c.s.Coerce(c.draft)
+	var all []fault
+	c.s.boundedWalker().check(c.s.root, filled, nil, &all, nil)
+	return slices.DeleteFunc(all, func(f fault) bool {
+		for hole := range c.holes {
+			if at := f.at.pointer(); isWithin(at, hole) || isWithin(hole, at) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// origin returns the pointer that a value of the draft was given at.
+func (c *corrector) origin(pointer string) string {
+	from, longest := pointer, -1
+	for _, change := range c.changes {
+		if change.How != Dropped && change.How != OnlyValue && isWithin(pointer, change.To) && len(change.To) >= longest {
+			from, longest = change.From+pointer[len(change.To):], len(change.To)
+		}
+	}
+	return from
+}
+
+// isNew reports whether a change says how a value came to this pointer.
+func (c *corrector) isNew(pointer string) bool {
+	return slices.ContainsFunc(c.changes, func(x Change) bool { return x.To == pointer && x.From != x.To })
+}
+
+// note records that the value of the draft at from is now at to.
+func (c *corrector) note(from, to, how string) {
+	if c.holes[from] || c.holes[to] {
+		return
+	}
+	c.changes = append(c.changes, Change{c.origin(from), to, how})
+}
+
+// move records the move of a value, and of all changes within it.
+func (c *corrector) move(from, to, how string) {
+	given := c.origin(from)
+	c.changes = slices.DeleteFunc(c.changes, func(x Change) bool {
+		return x.To == from && x.How != Dropped && x.How != Coerced && x.How != Parsed
+	})
+	c.relocate(from, to)
+	c.changes = append(c.changes, Change{given, to, how})
+}
+
+// relocate makes the changes and the holes at from, and within it, those of to.
+func (c *corrector) relocate(from, to string) {
+	for i, x := range c.changes {
+		if x.How != Dropped && isWithin(x.To, from) {
+			c.changes[i].To = to + x.To[len(from):]
+		}
+	}
+	for _, hole := range slices.Collect(maps.Keys(c.holes)) {
+		if isWithin(hole, from) {
+			delete(c.holes, hole)
+			c.holes[to+hole[len(from):]] = true
+		}
+	}
+}
+
+// drop records that the value of the draft at a pointer is left out.
+func (c *corrector) drop(pointer string) {
+	given := c.origin(pointer)
+	c.changes = slices.DeleteFunc(c.changes, func(x Change) bool {
+		return x.How != Dropped && isWithin(x.To, pointer) && pointer != ""
+	})
+	c.changes = append(c.changes, Change{From: given, How: Dropped})
+}
+
+// set puts a value into the draft. It reports false where there is no such place.
+func (c *corrector) set(at *location, v any) bool {
+	tokens, _ := jsontext.SplitPointer(at.pointer())
+	if len(tokens) == 0 {
+		c.draft = v
+		return true
+	}
+	parent, ok := jsontext.Lookup(c.draft, tokens[:len(tokens)-1])
+	if !ok {
+		return false
+	}
+	switch p := parent.(type) {
+	case map[string]any:
+		p[at.token] = v
+		return true
+	case []any:
+		if i, err := strconv.Atoi(at.token); err == nil && i < len(p) {
+			p[i] = v
+			return true
+		}
+	}
+	return false
+}
+
+// given returns the value of the draft at a location.
+func (c *corrector) given(at *location) (any, bool) {
+	tokens, _ := jsontext.SplitPointer(at.pointer())
+	return jsontext.Lookup(c.draft, tokens)
+}
+
+// fits reports whether a value is valid by a schema, after coercion.
+func (c *corrector) fits(n *node, v any) bool {
+	m := c.s.coercer()
+	coerced, _ := m.coerce(n, v, nil)
+	if m.valid(n, coerced) {
+		return true
+	}
+	_, ok := c.s.offered(n, v)
+	return ok
+}
+
+// root corrects a draft that is not an object where an object is wanted.
+func (c *corrector) root(faults []fault) bool {
+	i := slices.IndexFunc(faults, func(f fault) bool { return f.at == nil && f.keyword == "type" })
+	if i < 0 || faults[i].node == nil || faults[i].node.types != kindObject {
+		return false
+	}
+	if list, ok := c.draft.([]any); ok && len(list) == 1 {
+		if object, ok := list[0].(map[string]any); ok {
+			c.unwrapMembers("/0", "", object, Unwrapped)
+			c.draft = object
+			return true
+		}
+	}
+	text, _ := c.draft.(string)
+	if object, ok := embedded(text, '{'); ok {
+		c.changes = append(c.changes, Change{"", "", Parsed})
+		c.draft = object
+		return true
+	}
+	all := c.s.root.conjuncts()
+	var required []string
+	for _, n := range all {
+		required = append(required, n.required...)
+	}
+	if len(required) == 1 && c.draft != nil {
+		if n := propSchema(all, required[0]); n != nil && c.fits(n, c.draft) {
+			c.draft = map[string]any{required[0]: c.draft}
+			c.changes = append(c.changes, Change{"", "/" + jsontext.EscapeToken(required[0]), Moved})
+			return true
+		}
+	}
+	if c.draft != nil {
+		c.drop("")
+		c.unsure = true // there may have been more to say
+	}
+	c.draft = map[string]any{}
+	return true
+}
+
+// unwrapMembers records that the members of the object at a pointer are now those of another object.
+func (c *corrector) unwrapMembers(from, to string, object map[string]any, how string) {
+	for _, name := range sortedKeys(object) {
+		token := "/" + jsontext.EscapeToken(name)
+		c.move(from+token, to+token, how)
+	}
+	if len(object) == 0 {
+		c.changes = append(c.changes, Change{c.origin(from), to, how})
+	}
+}
+
+// value corrects a fault of one value, or puts a hole in its place. It reports false where it cannot.
+func (c *corrector) value(f fault) bool {
+	at := f.at.pointer()
+	v, given := c.given(f.at)
+	switch f.keyword {
+	case "required", "dependentRequired":
+		child := c.s.missingSchema(f)
+		if child == nil {
+			child = &node{}
+		}
+		if only, ok := onlyValue(child); ok && !f.ambiguous {
+			c.changes = append(c.changes, Change{To: at, How: OnlyValue})
+			return c.set(f.at, only)
+		}
+		return c.dig(f.at, child, 3)
+	case "enum", "const":
+		if !given || f.ambiguous {
+			break
+		}
+		allowed := f.choices()
+		if meant, ok := respelled(v, allowed); ok && c.accepts(f.node, meant) {
+			c.note(at, at, Coerced)
+			return c.set(f.at, meant)
+		}
+		if len(allowed) == 1 && f.at != nil && c.accepts(f.node, allowed[0]) {
+			c.drop(at)
+			c.changes = append(c.changes, Change{To: at, How: OnlyValue})
+			return c.set(f.at, deepCopy(allowed[0]))
+		}
+	case "type":
+		if !given || f.node == nil || f.ambiguous {
+			break
+		}
+		if meant, ok := c.s.offered(f.node, v); ok {
+			c.note(at, at, Coerced)
+			return c.set(f.at, meant)
+		}
+		if c.unwrap(f, v) {
+			return true
+		}
+	case "uniqueItems":
+		if list, ok := v.([]any); ok && !f.ambiguous {
+			return c.dropDuplicates(f.at, list)
+		}
+	case "propertyNames", "false":
+		if f.at == nil || !given {
+			return false
+		}
+		return c.remove(f)
+	}
+	if f.at == nil || !given {
+		return false
+	}
+	n := f.node
+	if full := c.s.schemaAt(f.at); full != nil {
+		n = full
+	}
+	if n == nil {
+		n = &node{}
+	}
+	c.drop(at)
+	return c.dig(f.at, n, 3)
+}
+
+// accepts reports whether a value is valid by the schema of a fault, which may be nil.
+func (c *corrector) accepts(n *node, v any) bool {
+	return n == nil || c.s.boundedWalker().check(n, v, nil, nil, nil)
+}
+
+// remove leaves a property out, or gives it the only name that it may have meant.
+func (c *corrector) remove(f fault) bool {
+	parent, _ := c.given(f.at.up)
+	object, ok := parent.(map[string]any)
+	if !ok {
+		return false
+	}
+	at, value := f.at.pointer(), object[f.at.token]
+	if f.keyword == "propertyNames" {
+		names := nearestNames(f.at.token, texts(valuesOf(f.node.propertyNames)))
+		if len(names) == 1 {
+			if _, taken := object[names[0]]; !taken {
+				delete(object, f.at.token)
+				object[names[0]] = value
+				c.move(at, f.at.up.key(names[0]).pointer(), Renamed)
+				return true
+			}
+		}
+		c.unsure = c.unsure || len(names) > 1
+	}
+	delete(object, f.at.token)
+	c.drop(at)
+	return true
+}
+
+// unwrap takes a value out of an array or an object around it: its only member, or the member that has its own name,
+// where the others are properties of the object that it is in.
+func (c *corrector) unwrap(f fault, v any) bool {
+	at := f.at.pointer()
+	switch v := v.(type) {
+	case []any:
+		if len(v) == 1 && c.accepts(f.node, v[0]) {
+			c.move(at+"/0", at, Unwrapped)
+			return c.set(f.at, v[0])
+		}
+	case map[string]any:
+		if f.at == nil {
+			return false
+		}
+		if len(v) == 1 {
+			for name, inner := range v {
+				if c.accepts(f.node, inner) {
+					c.move(at+"/"+jsontext.EscapeToken(name), at, Unwrapped)
+					return c.set(f.at, inner)
+				}
+			}
+		}
+		return c.hoist(f.at, v)
+	}
+	return false
+}
+
+// hoist makes the members of an object those of the object that it is in. All of them have to be free properties there.
+func (c *corrector) hoist(at *location, v map[string]any) bool {
+	parent, _ := c.given(at.up)
+	object, ok := parent.(map[string]any)
+	n := c.s.schemaAt(at.up)
+	if !ok || n == nil || len(v) == 0 {
+		return false
+	}
+	for name := range v {
+		_, taken := object[name]
+		if child := propSchema(n.conjuncts(), name); child == nil || child.always != nil || taken && name != at.token {
+			return false
+		}
+	}
+	if _, own := v[at.token]; !own {
+		return false
+	}
+	c.unwrapMembers(at.pointer(), at.up.pointer(), v, Unwrapped)
+	delete(object, at.token)
+	maps.Copy(object, v)
+	return true
+}
+
+func (c *corrector) dropDuplicates(at *location, v []any) bool {
+	found := map[string]bool{}
+	list := []any{}
+	for i, x := range v {
+		key := identityOf(x)
+		if found[key] {
+			c.drop(at.index(i).pointer())
+			continue
+		}
+		if found[key] = true; i != len(list) {
+			c.move(at.index(i).pointer(), at.index(len(list)).pointer(), Moved)
+		}
+		list = append(list, x)
+	}
+	return c.set(at, list)
+}
+
+// dig puts a hole for a value of a schema into the draft: a text, or an array or object with holes where that is plain.
+func (c *corrector) dig(at *location, n *node, depth int) bool {
+	all := n.conjuncts()
+	kind, single := wanted(all)
+	switch {
+	case depth > 0 && single && kind == kindArray:
+		if item := itemSchema(all, 0); item != nil && item.always == nil && c.set(at, []any{nil}) {
+			return c.dig(at.index(0), item, depth-1)
+		}
+	case depth > 0 && single && kind == kindObject:
+		var required []string
+		for _, x := range all {
+			required = append(required, x.required...)
+		}
+		if len(required) == 0 || !c.set(at, map[string]any{}) {
+			break
+		}
+		for _, name := range required {
+			child := propSchema(all, name)
+			if child == nil {
+				child = &node{}
+			}
+			if only, ok := onlyValue(child); ok {
+				c.changes = append(c.changes, Change{To: at.key(name).pointer(), How: OnlyValue})
+				c.set(at.key(name), only)
+			} else {
+				c.dig(at.key(name), child, depth-1)
+			}
+		}
+		return true
+	}
+	about := ""
+	for _, x := range all {
+		if about == "" {
+			about = x.about
+		}
+	}
+	name := at.token
+	if _, err := strconv.Atoi(name); err == nil && at.up != nil { // one of the values that have the name
+		name = at.up.token
+		if strings.HasSuffix(name, "s") && !strings.HasSuffix(name, "ss") {
+			name = strings.TrimSuffix(name, "s")
+		}
+		if up := c.s.schemaAt(at.up); up != nil && about == "" {
+			about = up.about
+		}
+	}
+	if !c.set(at, c.hole(name, describe(n), about)) {
+		return false
+	}
+	c.holes[at.pointer()] = true
+	return true
+}
+
+// onlyValue returns the only value that n allows.
+func onlyValue(n *node) (any, bool) {
+	if values := valuesOf(n); len(values) == 1 {
+		return deepCopy(values[0]), true
+	}
+	return nil, false
+}
+
+// offered returns a value that v stands for where the schema wants another type, and which is not safe enough for
+// [Schema.Coerce]: the text of a number or a boolean, and the boolean of "yes", "no", 1 and the like.
+func (s *Schema) offered(n *node, v any) (any, bool) {
+	want, single := wanted(n.conjuncts())
+	if !single {
+		return nil, false
+	}
+	var meant any
+	switch v := v.(type) {
+	case json.Number:
+		switch {
+		case want == kindString:
+			meant = string(v)
+		case want == kindBoolean && (v == "0" || v == "1"):
+			meant = v == "1"
+		}
+	case bool:
+		if want == kindString {
+			meant = strconv.FormatBool(v)
+		}
+	case string:
+		word := strings.ToLower(strings.TrimSpace(v))
+		switch {
+		case want == kindBoolean && slices.Contains([]string{"yes", "y", "on", "true", "1"}, word):
+			meant = true
+		case want == kindBoolean && slices.Contains([]string{"no", "n", "off", "false", "0"}, word):
+			meant = false
+		case want&(kindNumber|kindInteger) != 0 && word != v && jsontext.ValidNumber(word):
+			meant = json.Number(word)
+		}
+	}
+	if meant == nil || !s.boundedWalker().check(n, meant, nil, nil, nil) {
+		return nil, false
+	}
+	return meant, true
+}

@@ -1,0 +1,145 @@
+package schema
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+const (
+	hashSchema = `{"type":"object","additionalProperties":false,"required":["text"],"properties":{
+		"text":{"type":"string","description":"What to hash."},"algorithm":{"enum":["sha256","sha1","sha512","md5"],"default":"sha256"},
+		"input":{"enum":["utf8","base64","hex"],"default":"utf8"}}}`
+	findSchema = `{"type":"object","additionalProperties":false,"required":["text","pattern"],"properties":{
+		"text":{"type":"string"},"pattern":{"type":"string"},"ignore_case":{"type":"boolean"},"limit":{"type":"integer","minimum":1,"maximum":50}}}`
+	shotSchema = `{"type":"object","additionalProperties":false,"properties":{"format":{"enum":["png","jpeg"]},
+		"clip":{"type":"object","additionalProperties":false,"required":["x","y"],"properties":{"x":{"type":"number"},"y":{"type":"number"}}},
+		"urls":{"type":"array","items":{"type":"string","description":"A page"}},"fast":{"type":"boolean"}}}`
+	evalSchema = `{"type":"object","additionalProperties":false,"required":["expression"],"properties":{
+		"expression":{"type":"string","x-aliases":["formula"]},"mode":{"const":"fast"},"returnByValue":{"type":"boolean"},
+		"to":{"type":"object","additionalProperties":false,"required":["kind","name","tags"],"properties":{"kind":{"const":"k"},
+			"name":{"type":"string","description":"who"},"tags":{"type":"array","items":{"type":"integer"}}}}}}`
+)
+
+func TestCorrect(t *testing.T) {
+	for _, c := range []struct{ name, schema, given, want, changes string }{
+		// Names.
+		{"misspelt", hashSchema, `{"txet":"a"}`, `{"text":"a"}`, `/txet>/text renamed`},
+		{"in another case", findSchema, `{"text":"a","pattern":"b","ignoreCase":true}`,
+			`{"ignore_case":true,"pattern":"b","text":"a"}`, `/ignoreCase>/ignore_case renamed`},
+		{"an alias", evalSchema, `{"formula":"1"}`, `{"expression":"1"}`, `/formula>/expression renamed`},
+		{"data", hashSchema, `{"data":"a"}`, `{"text":"a"}`, `/data>/text renamed`},
+		{"regex", findSchema, `{"text":"a","regex":"b"}`, `{"pattern":"b","text":"a"}`, `/regex>/pattern renamed`},
+		{"algo", hashSchema, `{"text":"a","algo":"md5"}`, `{"algorithm":"md5","text":"a"}`, `/algo>/algorithm renamed`},
+		{"script", evalSchema, `{"script":"1"}`, `{"expression":"1"}`, `/script>/expression renamed`},
+		{"query", `{"additionalProperties":false,"required":["json","filter"],"properties":{"json":{},"filter":{"type":"string"}}}`,
+			`{"json":1,"query":".a"}`, `{"filter":".a","json":1}`, `/query>/filter renamed`},
+		{"two renames", findSchema, `{"data":"a","regex":"b"}`, `{"pattern":"b","text":"a"}`,
+			`/data>/text renamed, /regex>/pattern renamed`},
+		{"by its type", hashSchema, `{"zzz":"a"}`, `{"text":"a"}`, `/zzz>/text renamed`},
+		{"by its type, of another type", findSchema, `{"text":"a","zzz":["b"]}`,
+			`{"pattern":"<hole pattern: string, >","text":"a"}`, `/zzz dropped`},
+		{"by its type, two places", findSchema, `{"zzz":"a"}`,
+			`{"pattern":"<hole pattern: string, >","text":"<hole text: string, >"}`, `/zzz dropped`},
+		{"by its type, two values", hashSchema, `{"zzz":"a","yyy":"b"}`, `{"text":"<hole text: string, What to hash.>"}`,
+			`/yyy dropped, /zzz dropped`},
+		{"by its value", hashSchema, `{"text":"a","with":"md5"}`, `{"algorithm":"md5","text":"a"}`, `/with>/algorithm renamed`},
+		{"by its value, beside what is missing", hashSchema, `{"with":"md5"}`,
+			`{"algorithm":"md5","text":"<hole text: string, What to hash.>"}`, `/with>/algorithm renamed`},
+		{"unknown", hashSchema, `{"text":"a","colour":"red"}`, `{"text":"a"}`, `/colour dropped`},
+		{"renamed and coerced", findSchema, `{"text":"a","pattern":"b","lmit":"5"}`, `{"limit":5,"pattern":"b","text":"a"}`,
+			`/lmit>/limit renamed, /lmit>/limit coerced`},
+		{"renamed into a list", shotSchema, `{"url":"https://a.test"}`, `{"urls":["https://a.test"]}`, `/url>/urls/0 renamed`},
+		{"names that differ in a digit", `{"additionalProperties":false,"properties":{"param1":{},"param3":{}}}`,
+			`{"param2":1}`, `{}?`, `/param2 dropped`},
+
+		// Levels.
+		{"one level too deep", hashSchema, `{"params":{"text":"a","algorithm":"md5"}}`, `{"algorithm":"md5","text":"a"}`,
+			`/params/algorithm>/algorithm unwrapped, /params/text>/text unwrapped`},
+		{"one level too deep, with a mistake", hashSchema, `{"params":{"txet":"a"}}`, `{"text":"a"}`, `/params/txet>/text renamed`},
+		{"one level too deep, beside others", findSchema, `{"text":"a","options":{"pattern":"b","limit":2}}`,
+			`{"limit":2,"pattern":"b","text":"a"}`, `/options/limit>/limit unwrapped, /options/pattern>/pattern unwrapped`},
+		{"text of JSON one level too deep", hashSchema, `{"arguments":"{\"text\":\"a\"}"}`, `{"text":"a"}`, `/arguments>/text parsed`},
+		{"one level too shallow", shotSchema, `{"x":1,"y":2}`, `{"clip":{"x":1,"y":2}}`, `/x>/clip/x moved, /y>/clip/y moved`},
+		{"in part one level too shallow", shotSchema, `{"clip":{"x":1},"y":2}`, `{"clip":{"x":1,"y":2}}`, `/y>/clip/y moved`},
+		{"a value one level too deep", hashSchema, `{"text":{"value":"a"}}`, `{"text":"a"}`, `/text/value>/text unwrapped`},
+		{"a value in a list", hashSchema, `{"text":["a"]}`, `{"text":"a"}`, `/text/0>/text unwrapped`},
+		{"all in one of them", hashSchema, `{"text":{"text":"a","algorithm":"md5"}}`, `{"algorithm":"md5","text":"a"}`,
+			`/text/algorithm>/algorithm unwrapped, /text/text>/text unwrapped`},
+		{"in a list", hashSchema, `[{"text":"a"}]`, `{"text":"a"}`, `/0/text>/text unwrapped`},
+		{"text of JSON", hashSchema, `"{\"text\":\"a\",\"algo\":\"md5\"}"`, `{"algorithm":"md5","text":"a"}`, `> parsed, /algo>/algorithm renamed`},
+		{"the value itself", hashSchema, `"a"`, `{"text":"a"}`, `>/text moved`},
+		{"no object", findSchema, `5`, `{"pattern":"<hole pattern: string, >","text":"<hole text: string, >"}`, ` dropped`},
+
+		// Values.
+		{"a number for a text", hashSchema, `{"text":5}`, `{"text":"5"}`, `/text>/text coerced`},
+		{"words for a boolean", shotSchema, `{"fast":"yes"}`, `{"fast":true}`, `/fast>/fast coerced`},
+		{"other words for a boolean", shotSchema, `{"fast":"No"}`, `{"fast":false}`, `/fast>/fast coerced`},
+		{"many for a number", findSchema, `{"text":"a","pattern":"b","limit":"many"}`,
+			`{"limit":"<hole limit: integer >= 1 and <= 50, >","pattern":"b","text":"a"}`, `/limit dropped`},
+		{"a fraction", findSchema, `{"text":"a","pattern":"b","limit":2.5}`,
+			`{"limit":"<hole limit: integer >= 1 and <= 50, >","pattern":"b","text":"a"}`, `/limit dropped`},
+		{"out of range", findSchema, `{"text":"a","pattern":"b","limit":51}`,
+			`{"limit":"<hole limit: integer >= 1 and <= 50, >","pattern":"b","text":"a"}`, `/limit dropped`},
+		{"a choice misspelt", hashSchema, `{"text":"a","algorithm":"sha25"}`, `{"algorithm":"sha256","text":"a"}`, `/algorithm>/algorithm coerced`},
+		{"a choice in another case", shotSchema, `{"format":"PNG"}`, `{"format":"png"}`, `/format>/format coerced`},
+		{"a short form of a choice", shotSchema, `{"format":"jpg"}`, `{"format":"jpeg"}`, `/format>/format coerced`},
+		{"another choice, not a typo", hashSchema, `{"text":"a","algorithm":"sha224"}`,
+			`{"algorithm":"<hole algorithm: one of \"sha256\", \"sha1\", \"sha512\", \"md5\", >","text":"a"}`, `/algorithm dropped`},
+		{"another digit", hashSchema, `{"text":"a","algorithm":"md4"}`,
+			`{"algorithm":"<hole algorithm: one of \"sha256\", \"sha1\", \"sha512\", \"md5\", >","text":"a"}`, `/algorithm dropped`},
+		{"the only value", evalSchema, `{"expression":"1","mode":"slow"}`, `{"expression":"1","mode":"fast"}`, `>/mode only, /mode dropped`},
+		{"a number in a list of texts", shotSchema, `{"urls":[3]}`, `{"urls":["3"]}`, `/urls/0>/urls/0 coerced`},
+		{"an object in a list of texts", shotSchema, `{"urls":["a",{"x":1,"y":2}]}`, `{"urls":["a","<hole url: string, A page>"]}`, `/urls/1 dropped`},
+		{"duplicates", `{"properties":{"tags":{"uniqueItems":true}}}`, `{"tags":["a","a","b"]}`, `{"tags":["a","b"]}`,
+			`/tags/1 dropped, /tags/2>/tags/1 moved`},
+		{"null for what is required", hashSchema, `{"text":null}`, `{"text":"<hole text: string, What to hash.>"}`, `/text dropped`},
+		{"null for what is not", hashSchema, `{"txet":"a","algorithm":null}`, `{"text":"a"}`, `/algorithm dropped, /txet>/text renamed`},
+
+		// Holes.
+		{"nothing given", hashSchema, `{}`, `{"text":"<hole text: string, What to hash.>"}`, ``},
+		{"no default either", `{"required":["n"],"properties":{"n":{"type":"integer","enum":[1,2]}}}`, `{}`,
+			`{"n":"<hole n: one of 1, 2, >"}`, ``},
+		{"within an object", evalSchema, `{"expression":"1","to":{"kind":"x"}}`,
+			`{"expression":"1","to":{"kind":"k","name":"<hole name: string, who>","tags":["<hole tag: integer, >"]}}`,
+			`>/to/kind only, /to/kind dropped`},
+	} {
+		for kind, f := range compilers {
+			s := compile(t, f, c.schema)
+			v := decode(t, c.given)
+			got := s.Correct(v, hole)
+			var changes []string
+			for _, x := range got.Changes {
+				text := x.From
+				if x.How != Dropped {
+					text += ">" + x.To
+				}
+				changes = append(changes, text+" "+x.How)
+			}
+			want, unsure := strings.CutSuffix(c.want, "?")
+			complete := !unsure && !strings.Contains(want, "<hole ")
+			if text := string(jsontext.Marshal(got.Value)); text != want || got.Complete != complete {
+				t.Errorf("%s, %s: got %s %v\nwant %s %v", c.name, kind, text, got.Complete, want, complete)
+			}
+			if text := strings.Join(changes, ", "); text != c.changes {
+				t.Errorf("%s, %s: changes %s\nwant %s", c.name, kind, text, c.changes)
+			}
+			if !equal(v, decode(t, c.given)) {
+				t.Errorf("%s: the value itself was changed", c.name)
+			}
+			checkCorrection(t, s, v)
+		}
+	}
+}
+
+func TestChangeAsJSON(t *testing.T) {
+	raw, err := json.Marshal([]Change{{"/url", "/urls/0", Renamed}, {From: "/x", How: Dropped}, {To: "/y", How: OnlyValue},
+		{"", "/text", Moved}})
+	want := `[{"from":"/url","to":"/urls/0","how":"renamed"},{"from":"/x","how":"dropped"},{"to":"/y","how":"only"},` +
+		`{"from":"","to":"/text","how":"moved"}]`
+	if err != nil || string(raw) != want {
+		t.Errorf("got %s, %v", raw, err)
+	}
+}

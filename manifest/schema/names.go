@@ -1,0 +1,430 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// unknown corrects the properties that no schema knows. It reports whether there were any.
+func (c *corrector) unknown(faults []fault) bool {
+	changed := false
+	var done []string // pointers of the objects
+	for _, f := range faults {
+		if f.keyword != "additionalProperties" && f.keyword != "unevaluatedProperties" {
+			continue
+		}
+		at := f.at.up.pointer()
+		if slices.Contains(done, at) {
+			continue
+		}
+		done = append(done, at)
+		if object, ok := c.given(f.at.up); ok {
+			if object, ok := object.(map[string]any); ok {
+				changed = c.newStrangers(f, faults, object).correct() || changed
+			}
+		}
+	}
+	return changed
+}
+
+// strangers are the unknown properties of one object, and the properties that they may stand for.
+type strangers struct {
+	*corrector
+	at      *location
+	object  map[string]any // of the draft
+	node    *node
+	names   []string        // unknown, in order
+	free    []string        // known, and not given
+	missing map[string]bool // required, and not given
+}
+
+func (c *corrector) newStrangers(f fault, faults []fault, object map[string]any) *strangers {
+	s := &strangers{corrector: c, at: f.at.up, object: object, node: f.node, missing: map[string]bool{}}
+	if up := c.s.schemaAt(s.at); up != nil {
+		s.node = up
+	}
+	at := s.at.pointer()
+	known := map[string]bool{}
+	for _, other := range faults {
+		if other.at == nil || other.at.up.pointer() != at {
+			continue
+		}
+		switch other.keyword {
+		case "additionalProperties", "unevaluatedProperties":
+			if _, given := object[other.at.token]; given && !slices.Contains(s.names, other.at.token) {
+				s.names = append(s.names, other.at.token)
+			}
+			for _, name := range other.known {
+				known[name] = true
+			}
+			c.unsure = c.unsure || other.ambiguous
+		case "required", "dependentRequired":
+			s.missing[other.at.token] = true
+			known[other.at.token] = true
+		}
+	}
+	for _, name := range sortedKeys(known) {
+		if _, given := object[name]; !given {
+			s.free = append(s.free, name)
+		}
+	}
+	return s
+}
+
+// prop returns the schema of a property; it accepts any value where the schema does not say.
+func (s *strangers) prop(name string) *node {
+	if s.node != nil {
+		if n := propSchema(s.node.conjuncts(), name); n != nil {
+			return n
+		}
+	}
+	return &node{}
+}
+
+// correct corrects as many names as it can and drops the others. It reports whether there were any.
+func (s *strangers) correct() bool {
+	if len(s.names) == 0 {
+		return false
+	}
+	s.rename(func(given, name string) bool { return foldName(given) == foldName(name) })
+	s.rename(func(given, name string) bool {
+		return slices.ContainsFunc(s.aliases(name), func(a string) bool { return foldName(a) == foldName(given) })
+	})
+	if s.hoistAll() {
+		return true // more may be known about the members in the next round
+	}
+	s.sinkAll()
+	s.rename(func(given, name string) bool {
+		return s.resembles(given, name) && s.fits(s.prop(name), s.object[given])
+	})
+	s.rename(func(given, name string) bool { return synonymous(given, name) && s.fits(s.prop(name), s.object[given]) })
+	s.rename(func(given, name string) bool { return isMember(s.prop(name), s.object[given]) })
+	s.rename(s.resembles)
+	if len(s.names) == 1 && len(s.missing) == 1 {
+		// The only value without a place, and the only place without a value.
+		s.rename(func(given, name string) bool {
+			return s.missing[name] && s.object[given] != nil && s.fits(s.prop(name), s.object[given])
+		})
+	}
+	for _, name := range s.names {
+		if s.object[name] != nil && len(nearestNames(name, s.free)) > 1 {
+			s.unsure = true // which of them was meant is not clear
+		}
+		delete(s.object, name)
+		s.drop(s.at.key(name).pointer())
+	}
+	return true
+}
+
+func (s *strangers) aliases(name string) (all []string) {
+	for _, n := range s.prop(name).conjuncts() {
+		all = append(all, n.aliases...)
+	}
+	return all
+}
+
+// resembles reports whether a name is the only one of the free names from which a typo makes the given one.
+func (s *strangers) resembles(given, name string) bool {
+	near := nearestNames(given, s.free)
+	return len(near) == 1 && near[0] == name && digitsOf(given) == digitsOf(name)
+}
+
+// digitsOf returns the digits of a name. Names that differ in one are different, not misspelt.
+func digitsOf(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, name)
+}
+
+// rename gives each unknown property the free name that it matches. Where it matches several, one that is required
+// counts before the others; where that leaves several, or two properties match the same name, it does nothing.
+func (s *strangers) rename(matches func(given, name string) bool) {
+	target := map[string]string{}
+	claims := map[string]int{}
+	for _, given := range s.names {
+		var all, required []string
+		for _, name := range s.free {
+			if matches(given, name) {
+				all = append(all, name)
+				if s.missing[name] {
+					required = append(required, name)
+				}
+			}
+		}
+		if len(required) == 1 {
+			all = required
+		}
+		if len(all) == 1 {
+			target[given] = all[0]
+			claims[all[0]]++
+		}
+	}
+	for _, given := range slices.Clone(s.names) {
+		name := target[given]
+		if name == "" || claims[name] != 1 {
+			continue
+		}
+		s.object[name] = s.object[given]
+		s.move(s.at.key(given).pointer(), s.at.key(name).pointer(), Renamed)
+		s.take(given, name)
+	}
+}
+
+// take removes an unknown property that has found its place, and the name that it got.
+func (s *strangers) take(given, name string) {
+	delete(s.object, given)
+	s.names = slices.DeleteFunc(s.names, func(n string) bool { return n == given })
+	s.free = slices.DeleteFunc(s.free, func(n string) bool { return n == name })
+	delete(s.missing, name)
+}
+
+// wrappers are names of an object around all parameters.
+var wrappers = []string{"params", "parameters", "param", "arguments", "args", "argument", "input", "inputs", "options",
+	"payload", "body", "data", "json", "request", "kwargs", "value"}
+
+// hoistAll corrects parameters that are one level too deep: an unknown object whose members are free names here. It
+// reports whether there was one.
+func (s *strangers) hoistAll() (hoisted bool) {
+	for _, given := range slices.Clone(s.names) {
+		inner, isObject := s.object[given].(map[string]any)
+		text, _ := s.object[given].(string)
+		how := Unwrapped
+		if parsed, ok := embedded(text, '{'); ok {
+			inner, isObject = parsed.(map[string]any)
+			how = Parsed
+		}
+		if !isObject || !s.belongsHere(given, inner) {
+			continue
+		}
+		delete(s.object, given)
+		s.unwrapMembers(s.at.key(given).pointer(), s.at.pointer(), inner, how)
+		if how == Parsed { // there is no pointer into a text
+			from := s.origin(s.at.key(given).pointer())
+			for i, x := range s.changes {
+				if x.How == Parsed && isWithin(x.From, from) {
+					s.changes[i].From = from
+				}
+			}
+		}
+		maps.Copy(s.object, inner)
+		hoisted = true
+	}
+	return hoisted
+}
+
+// belongsHere reports whether the members of an unknown object are meant as properties of the object that it is in.
+func (s *strangers) belongsHere(given string, inner map[string]any) bool {
+	known := 0
+	for name := range inner {
+		if _, taken := s.object[name]; taken {
+			return false
+		}
+		if slices.Contains(s.free, name) {
+			known++
+		}
+	}
+	if known == len(inner) && known > 0 {
+		return true
+	}
+	return len(s.object) == 1 && (known > 0 || slices.Contains(wrappers, foldName(given)))
+}
+
+// sinkAll corrects parameters that are one level too shallow: an unknown property that only one object here knows.
+func (s *strangers) sinkAll() {
+	for _, given := range slices.Clone(s.names) {
+		var homes []string
+		for _, name := range append(slices.Clone(s.free), sortedKeys(s.object)...) {
+			all := s.prop(name).conjuncts()
+			if kind, ok := wanted(all); !ok || kind != kindObject {
+				continue
+			}
+			inner, isObject := s.object[name].(map[string]any)
+			_, taken := inner[given]
+			child := propSchema(all, given)
+			if child == nil || child.always != nil || taken || !isObject && s.object[name] != nil {
+				continue
+			}
+			known := slices.ContainsFunc(all, func(n *node) bool { return n.props[given] != nil })
+			if known && !slices.Contains(homes, name) {
+				homes = append(homes, name)
+			}
+		}
+		if len(homes) != 1 {
+			continue
+		}
+		home, _ := s.object[homes[0]].(map[string]any)
+		if home == nil {
+			home = map[string]any{}
+			s.object[homes[0]] = home
+		}
+		home[given] = s.object[given]
+		s.move(s.at.key(given).pointer(), s.at.key(homes[0]).key(given).pointer(), Moved)
+		s.take(given, homes[0])
+	}
+}
+
+// isMember reports whether a value is one of several that a schema lists.
+func isMember(n *node, v any) bool {
+	values := valuesOf(n)
+	text, isText := v.(string)
+	if !isText || len(values) == 0 {
+		return false
+	}
+	_, ok := respelled(text, values)
+	return ok || slices.ContainsFunc(values, func(x any) bool { return equal(x, v) })
+}
+
+// foldName returns a name without its case, and without the signs between its words.
+func foldName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == '.' || r == ' ' {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// synonyms are names that callers use for the same thing. A name may be in several groups.
+var synonyms = [][]string{
+	{"text", "data", "input", "content", "contents", "body", "string", "str", "value", "txt", "message", "source"},
+	{"json", "data", "input", "document", "doc", "value", "object", "body", "content", "text"},
+	{"pattern", "regex", "regexp", "re", "expr", "expression", "match", "search", "find"},
+	{"algorithm", "algo", "alg", "method", "hash", "digest", "type"},
+	{"expression", "script", "code", "js", "javascript", "expr", "source", "snippet", "eval", "function"},
+	{"query", "filter", "jq", "search", "q", "selector", "path", "term", "keyword", "keywords"},
+	{"url", "uri", "link", "href", "address", "page", "site", "website", "location", "origin"},
+	{"urls", "uris", "links", "pages"},
+	{"path", "file", "filename", "filepath", "location"},
+	{"limit", "max", "count", "maximum", "maxresults", "top", "n", "number"},
+	{"selector", "css", "cssselector", "query", "xpath", "element"},
+	{"name", "key", "title", "label", "id"},
+	{"id", "identifier", "key", "name"},
+	{"width", "w"}, {"height", "h"},
+	{"format", "type", "kind", "encoding", "mime", "mimetype", "output"},
+	{"encoding", "charset", "codec", "scheme", "format"},
+	{"replacement", "replace", "replacewith", "with", "substitute", "new"},
+	{"ignorecase", "caseinsensitive", "icase", "nocase"},
+	{"timeout", "timeoutms", "wait", "delay", "duration"},
+	{"language", "lang", "locale"},
+	{"template", "tpl", "format", "text"},
+	{"values", "vars", "variables", "context", "data"},
+	{"from", "start", "begin", "since", "old", "before"},
+	{"to", "end", "until", "stop", "target", "new", "after"},
+	{"before", "old", "a", "left", "original", "first", "from"},
+	{"after", "new", "b", "right", "changed", "second", "to"},
+	{"username", "user", "login"}, {"password", "pass", "passwd", "pwd"},
+	{"color", "colour"},
+	{"latitude", "lat"}, {"longitude", "lng", "lon", "long"},
+	{"arguments", "args", "params", "parameters", "input"},
+	{"context", "lines"},
+	{"indent", "spaces", "tab"},
+	{"x", "left"}, {"y", "top"},
+}
+
+// synonymous reports whether two names mean the same: they are in one group, one is the beginning of the other, or one
+// has all words of the other.
+func synonymous(a, b string) bool {
+	x, y := foldName(a), foldName(b)
+	for _, group := range synonyms {
+		if slices.Contains(group, x) && slices.Contains(group, y) {
+			return true
+		}
+	}
+	if short, long := min(len(x), len(y)), max(len(x), len(y)); short >= 3 && short < long && x[:short] == y[:short] {
+		return true
+	}
+	return hasWords(a, b) || hasWords(b, a)
+}
+
+// hasWords reports whether the words of a name are among those of another one.
+func hasWords(name, other string) bool {
+	all := wordsOf(other)
+	words := wordsOf(name)
+	if len(words) == 0 || len(words) >= len(all) {
+		return false
+	}
+	for _, w := range words {
+		if !slices.Contains(all, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// wordsOf splits a name at case and punctuation.
+func wordsOf(name string) (words []string) {
+	var word strings.Builder
+	end := func() {
+		if word.Len() > 0 {
+			words = append(words, word.String())
+			word.Reset()
+		}
+	}
+	lower := false
+	for _, r := range name {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			end()
+			lower = false
+			continue
+		case unicode.IsUpper(r) && lower:
+			end()
+		}
+		lower = !unicode.IsUpper(r)
+		word.WriteRune(unicode.ToLower(r))
+	}
+	end()
+	return words
+}
+
+// respelled returns the value that v spells in another case, with a single typo or as another type, if it is the only
+// one. It is stricter than [Nearest]: what it returns is offered as a call to make.
+func respelled(v any, allowed []any) (any, bool) {
+	text, isText := v.(string)
+	if !isText {
+		text = string(jsontext.Marshal(v))
+	}
+	for _, same := range []func(a string) bool{
+		func(a string) bool { return a == strings.TrimSpace(text) },
+		func(a string) bool { return foldName(a) == foldName(strings.TrimSpace(text)) },
+		func(a string) bool { return isText && isTypo(strings.ToLower(text), strings.ToLower(a)) },
+	} {
+		var found []any
+		for _, a := range allowed {
+			if same(plainText(a)) {
+				found = append(found, a)
+			}
+		}
+		if len(found) > 0 {
+			return deepCopy(found[0]), len(found) == 1
+		}
+	}
+	return nil, false
+}
+
+// isTypo reports whether one slip of the hand turns name into given: two neighbours that changed places, a letter too
+// many or too few, or, in words of at least five letters, a wrong letter. Words that differ in a digit are different.
+func isTypo(given, name string) bool {
+	a, b := []rune(given), []rune(name)
+	if len(a) < 3 || len(b) < 3 || distance(a, b) != 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	switch {
+	case len(a) != len(b):
+		return i > 0
+	case i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i]:
+		return !unicode.IsDigit(a[i]) && !unicode.IsDigit(a[i+1])
+	}
+	return i > 0 && len(a) >= 5 && !unicode.IsDigit(a[i]) && !unicode.IsDigit(b[i])
+}
