@@ -126,6 +126,10 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 		rules, err := policy.Load(p.dirs.Config, policy.Env{
 			Own: &host.OwnFiles{Folders: p.dirs.own()}, Store: p.Secrets().Dir, Signer: signers.signer,
 			Difference: signers.difference,
+			Outside: func(pattern string) bool {
+				catalog, _, err := p.currentCatalog()
+				return err != nil || catalog.Outside(pattern)
+			},
 		})
 		if err != nil {
 			return nil, err

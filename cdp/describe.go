@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// tier2Bytes is the size of 400 tokens, the limit of a command's second tier as JSON.
-	tier2Bytes = 1800
+	// tier2Bytes is a little less than 400 tokens, the limit of a command's second tier as JSON.
+	tier2Bytes = 1785
 	// optionalShown is how many optional parameters the second tier describes; it lists the others by name.
 	optionalShown = 8
 	// enumCut marks an enum that is not complete. It is short enough to stay.

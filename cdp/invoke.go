@@ -34,8 +34,7 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err := p.checkBrowser(r.Options.Browser); err != nil {
 		return nil, err
 	}
-	r, err := p.confine(r)
-	if err != nil {
+	if err := p.confine(r); err != nil {
 		return nil, err
 	}
 	if handler := p.verbHandler(r.Tool); handler != nil {

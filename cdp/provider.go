@@ -55,6 +55,8 @@ var (
 	_ host.Streamer  = (*Provider)(nil)
 	_ host.Passer    = (*Provider)(nil)
 	_ host.Opener    = (*Provider)(nil)
+
+	_ host.URLChecker = (*Provider)(nil)
 )
 
 // New returns the plugin for the embedded protocol. It does no work until the first look-up.
@@ -248,7 +250,7 @@ func (p *Provider) Pass(name string) *manifest.Tool {
 		return nil
 	}
 	return &manifest.Tool{
-		Name: name, Group: domain, Effect: manifest.EffectWrite,
+		Name: name, Group: domain, Effect: manifest.EffectWrite, Reach: manifest.ReachMachine,
 		Docs:   manifest.Docs{Brief: "A command that the embedded protocol does not know"},
 		Params: json.RawMessage(`{"type":"object"}`), ExitCodes: []string{"protocol_error"},
 	}
@@ -291,6 +293,7 @@ func deprecated(is bool, message, use string) *manifest.Deprecated {
 func (p *Provider) commandTool(c *protocol.Command) *manifest.Tool {
 	t := &manifest.Tool{
 		Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect),
+		Reach: string(c.Reach), URL: c.URL, Files: c.Files,
 		Docs: docs(c.Brief, c.Description), Params: p.protocol.ParamsSchema(c), Returns: p.protocol.ReturnsSchema(c),
 		Tasks: c.Tasks, Keywords: c.Keywords, Experimental: c.Experimental,
 		Deprecated: deprecated(c.Deprecated, c.DeprecationMessage, c.Use), ExitCodes: exitCodesOf(c.Name),

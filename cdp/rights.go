@@ -5,9 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,9 +13,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// The host's policy decides which tools a caller may call. This file checks the parameters of calls from every caller
-// but the person at the command line: which addresses a call opens, which files it gives to a page, which program it
-// would start.
+// The host decides which tools a caller may call, which URLs it opens and which files it names. This file checks what
+// only Chrome's meaning of a parameter tells: which program a call would start, whether it downloads or pastes.
 
 // clientFor returns this process's connection to the browser of a call, acting for the caller.
 func (p *Provider) clientFor(ctx context.Context, r *host.Request) (*keeper.Client, error) {
@@ -51,86 +47,37 @@ func isPerson(caller string) bool { return caller == "cli" }
 
 func isPlugin(caller string) bool { return strings.HasPrefix(caller, "plugin:") }
 
-// confine returns the call with parameters that its caller may use, or an error. Calls of the person are not changed.
-func (p *Provider) confine(r *host.Request) (*host.Request, error) {
+// CheckURL returns the error of a URL that Chrome would not load, with what may have been meant.
+func (p *Provider) CheckURL(params json.RawMessage) error { return checkURL(params) }
+
+// confine rejects a call whose parameters its caller may not use. The host has checked what the tool declares: the URLs
+// that it opens and the files that it names.
+func (p *Provider) confine(r *host.Request) error {
 	if isPerson(r.Caller) {
-		return r, nil
+		return nil
 	}
-	params, err := decodeParams(r.Params)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkScheme(r.Tool, params); err != nil {
-		return nil, err
+	var params map[string]any
+	d := json.NewDecoder(bytes.NewReader(r.Params))
+	d.UseNumber()
+	if err := d.Decode(&params); err != nil && len(r.Params) > 0 {
+		return host.Errorf(host.InvalidArgs, "parameters must be a JSON object")
 	}
 	if r.Tool == "open" {
 		if err := checkOpenParams(r.Caller, params); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if isPlugin(r.Caller) {
-		if err := p.checkKnown(r); err != nil {
-			return nil, err
-		}
-		if err := resolveFiles(r, params); err != nil {
-			return nil, err
-		}
-		if isPaste(r.Tool, params) && !grantedByName(r) {
-			return nil, denyUnnamed(r, "pasting reads the clipboard, which is outside the page, and a wildcard never grants "+
-				"access outside the page")
-		}
-	}
-	allowed := *r
-	if allowed.Params, err = json.Marshal(params); err != nil {
-		return nil, err
-	}
-	return &allowed, nil
-}
-
-// decodeParams decodes parameters. Encoding them again leaves one spelling: of a duplicate name, this package and
-// Chrome could otherwise read different values.
-func decodeParams(raw json.RawMessage) (map[string]any, error) {
-	params := map[string]any{}
-	if len(raw) == 0 {
-		return params, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err := d.Decode(&params); err != nil || params == nil {
-		return nil, host.Errorf(host.InvalidArgs, "parameters must be a JSON object")
-	}
-	return params, nil
-}
-
-// urlReferences are commands whose parameter url refers to something that exists already and opens nothing.
-var urlReferences = []string{
-	"DOMDebugger.setXHRBreakpoint", "DOMDebugger.removeXHRBreakpoint", "Debugger.setBreakpointByUrl",
-	"Network.setCookie", "Network.deleteCookies", "Page.deleteCookie", "Page.getResourceContent", "Page.searchInResource",
-	"Page.addCompilationCache",
-}
-
-// checkScheme rejects URLs that only the person may open, in any command: file:, chrome:, data: and all other schemes
-// but http and https.
-func checkScheme(tool string, params map[string]any) error {
-	given, ok := params["url"].(string)
-	if !ok || slices.Contains(urlReferences, tool) || keeper.MayOpen(given) {
+	if !isPlugin(r.Caller) {
 		return nil
 	}
-	if err := checkURL(marshalOrNil(params)); err != nil {
-		return err // not a URL at all; this error suggests what was meant
+	if err := checkDownloads(r.Tool, params); err != nil {
+		return err
 	}
-	scheme, _, _ := strings.Cut(given, ":")
-	return deny("", "%s: callers other than the command line can open only http and https pages and about:blank; this "+
-		"is a %s: URL",
-		tool, manifest.CleanLine(strings.ToLower(strings.TrimSpace(scheme))))
-}
-
-func marshalOrNil(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil
+	if isPaste(r.Tool, params) && !grantedByName(r) {
+		return denyUnnamed(r, "pasting reads the clipboard, which is outside the page, and a wildcard never grants "+
+			"access outside the page")
 	}
-	return raw
+	return nil
 }
 
 // checkOpenParams rejects parameters of open that select more than a page: a program to run, a folder of this machine,
@@ -146,22 +93,6 @@ func checkOpenParams(caller string, params map[string]any) error {
 		return deny("", "open: plugins cannot use a browser that Parley is attached to: it is a user's own")
 	}
 	return nil
-}
-
-// checkKnown rejects a command that the protocol data does not contain, unless the plugin was granted it by name: an
-// unknown command may reach outside the page.
-func (p *Provider) checkKnown(r *host.Request) error {
-	if p.verbHandler(r.Tool) != nil {
-		return nil
-	}
-	if _, ok := p.protocol.Command(r.Tool); ok {
-		return nil
-	}
-	if grantedByName(r) {
-		return nil
-	}
-	return denyUnnamed(r, "a wildcard never grants access outside the page, and this command is unknown, so it may "+
-		"have such access")
 }
 
 // grantedByName reports whether a plugin was granted the command by its name, without a wildcard.
@@ -216,103 +147,17 @@ func grantStep(r *host.Request, right string) host.Step {
 	return host.OperatorStep(host.OpPolicyGrant, manifest.CleanLine(plugin), manifest.CleanLine(right))
 }
 
-// resolveFiles checks the files that a command passes to or from a page against the plugin's grants, and replaces their
-// paths with those of this machine.
-func resolveFiles(r *host.Request, params map[string]any) error {
-	switch r.Tool {
-	case "DOM.setFileInputFiles":
-		return resolvePaths(r, params, "files")
-	case "Input.dispatchDragEvent": // a page can read what is dropped on it
-		if data, ok := params["data"].(map[string]any); ok && data["files"] != nil {
-			return resolvePaths(r, data, "files")
-		}
-	case "Page.setDownloadBehavior", "Browser.setDownloadBehavior":
-		switch params["behavior"] {
-		case "deny":
-			delete(params, "downloadPath")
-			return nil
-		case "allow", "allowAndName":
-		default:
-			return deny("", "%s: a plugin can only download into a granted folder: behavior must be allow, allowAndName or deny",
-				r.Tool)
-		}
-		folder, _ := params["downloadPath"].(string)
-		source, err := resolvePath(r, folder, "rw")
-		if err != nil {
-			return err
-		}
-		if info, err := os.Stat(source); err != nil || !info.IsDir() {
-			return deny("", "%s: %s is not a folder", r.Tool, manifest.CleanLine(folder))
-		}
-		params["downloadPath"] = source
+// checkDownloads rejects downloads of a plugin to a folder that it does not name.
+func checkDownloads(tool string, params map[string]any) error {
+	if _, method, _ := strings.Cut(tool, "."); method != "setDownloadBehavior" || params["behavior"] == "deny" {
+		return nil
+	}
+	folder, _ := params["downloadPath"].(string)
+	if behavior := params["behavior"]; folder == "" || behavior != "allow" && behavior != "allowAndName" {
+		return deny("", "%s: a plugin can only download into a granted folder: behavior must be allow, allowAndName or deny, "+
+			"with the folder as downloadPath", tool)
 	}
 	return nil
-}
-
-func resolvePaths(r *host.Request, in map[string]any, name string) error {
-	given, ok := in[name].([]any)
-	if !ok {
-		return host.Errorf(host.InvalidArgs, "%s: /%s is a list of paths", r.Tool, name)
-	}
-	for i, value := range given {
-		file, ok := value.(string)
-		if !ok {
-			return host.Errorf(host.InvalidArgs, "%s: /%s is a list of paths", r.Tool, name)
-		}
-		source, err := resolvePath(r, file, "ro")
-		if err != nil {
-			return err
-		}
-		given[i] = source
-	}
-	return nil
-}
-
-// resolvePath returns the path on this machine of a file or folder that a plugin names by its guest path or by its path
-// on this machine. The file must be in a granted folder; symbolic links are followed only inside it.
-func resolvePath(r *host.Request, name, mode string) (string, error) {
-	right := "fs:" + mode + ":" + name + "=PATH"
-	refused := deny(right, "%s requires a grant of the folder that contains the file", r.Tool).
-		WithSteps(grantStep(r, "fs:"+mode+":"+path.Dir(name)+"=/files"))
-	if path.Clean(name) != name || !path.IsAbs(name) {
-		return "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.Tool,
-			manifest.CleanLine(name))
-	}
-	for _, pathOf := range []func(host.FSGrant) string{
-		func(g host.FSGrant) string { return g.Path },
-		func(g host.FSGrant) string { return filepath.ToSlash(g.Source) },
-	} {
-		for _, g := range r.CallerGrant.FS {
-			rest, within := relativeTo(name, pathOf(g))
-			if !within || mode == "rw" && g.Mode != "rw" {
-				continue
-			}
-			root, err := filepath.EvalSymlinks(g.Source)
-			if err != nil {
-				return "", refused
-			}
-			source, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(rest)))
-			if err != nil {
-				return "", host.Errorf(host.InvalidArgs, "%s: %s does not exist", r.Tool, manifest.CleanLine(name))
-			}
-			if _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); !within {
-				return "", refused
-			}
-			if info, err := os.Stat(source); err != nil || r.Guard.Denies(info) {
-				return "", refused
-			}
-			return source, nil
-		}
-	}
-	return "", refused
-}
-
-// relativeTo returns the path relative to a folder, and whether the folder is or contains it.
-func relativeTo(name, folder string) (rest string, within bool) {
-	if name == folder {
-		return ".", true
-	}
-	return strings.CutPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // closeOwn implements close for a plugin: it closes the plugin's pages. The browser stays open.

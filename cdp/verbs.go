@@ -12,7 +12,8 @@ import (
 var verbs = sync.OnceValue(func() []manifest.Tool {
 	return []manifest.Tool{
 		{
-			Name: "open", Category: "action", Effect: manifest.EffectWrite, OpenWorld: true,
+			Name: "open", Category: "action", Effect: manifest.EffectWrite,
+			Reach: manifest.ReachMachine, URL: []string{"/url"}, Files: []string{"/user_data_dir", "/chrome"}, OpenWorld: true,
 			Docs: manifest.Docs{
 				Brief: "Open a page, starting Chrome or attaching if needed",
 				Standard: "Opens url in a new page, which becomes the current target, and waits for its load event. Without a " +
@@ -47,7 +48,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				{Tool: "cdp.Page.navigate", Why: "moves the current page"}},
 		},
 		{
-			Name: "close", Category: "action", Effect: manifest.EffectDestructive, Idempotent: true,
+			Name: "close", Category: "action", Effect: manifest.EffectDestructive,
+			Reach: manifest.ReachBrowser, Idempotent: true,
 			Docs: manifest.Docs{
 				Brief: "Close the browser, or one page with the option target",
 				Standard: "Ends the browser, its keeper and its temporary profile; nothing is left running. With the option " +
@@ -66,7 +68,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Keywords: []string{"quit", "exit", "stop", "kill"},
 		},
 		{
-			Name: "status", Category: "query", Effect: manifest.EffectRead, Idempotent: true,
+			Name: "status", Category: "query", Effect: manifest.EffectRead,
+			Reach: manifest.ReachPage, Idempotent: true,
 			Docs: manifest.Docs{
 				Brief: "Tell what the browser is and how it does",
 				Standard: "Says which browser is open, since when, what it runs, why it is that one, where its log is, and " +
@@ -84,7 +87,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Tasks: []string{"is a browser open", "which chrome is running", "browser status"},
 		},
 		{
-			Name: "targets", Category: "query", Effect: manifest.EffectRead, Idempotent: true,
+			Name: "targets", Category: "query", Effect: manifest.EffectRead,
+			Reach: manifest.ReachContext, Idempotent: true,
 			Docs: manifest.Docs{
 				Brief: "List pages, frames, workers and popups",
 				Standard: "Lists the targets of the browser with id, type, URL and title; the current one is marked. Calls take " +
@@ -98,7 +102,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Keywords: []string{"tabs", "pages", "windows"},
 		},
 		{
-			Name: "activate", Category: "action", Effect: manifest.EffectWrite, Idempotent: true,
+			Name: "activate", Category: "action", Effect: manifest.EffectWrite,
+			Reach: manifest.ReachContext, Idempotent: true,
 			Docs: manifest.Docs{
 				Brief:    "Make a page the current target",
 				Standard: "Brings a page to the front; calls that name no target go to it from then on.",
@@ -115,6 +120,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 		},
 		{
 			Name: "events", Category: "query", Effect: manifest.EffectRead,
+			Reach: manifest.ReachPage,
 			Docs: manifest.Docs{
 				Brief: "Read events that the browser has sent",
 				Standard: "Returns kept events by sequence number, oldest first, and says how many were dropped. Read on with " +

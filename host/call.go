@@ -156,6 +156,7 @@ type run struct {
 	answer         *Answer
 	address        Address
 	params         json.RawMessage
+	confined       json.RawMessage // params for the tool, if confine has replaced paths
 	tiers          []int
 	retryOf        string
 	changes        []string // as in Event
@@ -423,8 +424,12 @@ func (r *run) beginAudit(d Decision) error {
 }
 
 func (r *run) request(d Decision) *Request {
+	params := r.params
+	if r.confined != nil {
+		params = r.confined
+	}
 	req := &Request{
-		Tool: r.address.Tool.Name, Def: r.address.Tool, Params: r.params,
+		Tool: r.address.Tool.Name, Def: r.address.Tool, Params: params,
 		Caller: r.call.Caller, Session: r.call.Session, CallID: r.answer.CallID,
 		Grant: d.Grant, CallerGrant: r.call.callerGrant, CallerDigest: r.call.digest, Limits: d.Limits,
 		Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate,

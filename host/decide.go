@@ -16,6 +16,9 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 		return d, err
 	}
 	r.by = ByPolicy
+	if err := r.confine(d); err != nil {
+		return d, err
+	}
 	dryRun := r.call.Options.DryRun
 	if len(d.Missing) > 0 && (!d.Allowable || dryRun || !r.forOperator()) {
 		return d, r.missingError(d)
@@ -35,7 +38,8 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, error) {
 	info := r.address.Provider.Info()
 	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Held: r.call.callerGrant.Tools, Plugin: info.Name,
-		Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Digest: info.Digest, Allowed: allowed}
+		Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Outside: r.address.outside(), Digest: info.Digest,
+		Allowed: allowed}
 	if info.Kind != manifest.KindBuiltin {
 		m, err := r.address.Provider.Manifest()
 		if err != nil {
@@ -49,7 +53,8 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 	}
 	for _, c := range r.call.callers {
 		as, err := r.host.cfg.Policy.Decide(ctx,
-			Ask{Caller: c.name, Remote: c.remote, Held: c.tools, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect})
+			Ask{Caller: c.name, Remote: c.remote, Held: c.tools, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect,
+				Outside: ask.Outside})
 		if err != nil {
 			return ask, d, err
 		}

@@ -24,6 +24,7 @@ type Ask struct {
 	Plugin       string
 	Tool         string // local name
 	Effect       string
+	Outside      bool   // the tool reaches outside a page, so that no wildcard includes it
 	Digest       string // "" if it is built in
 	Capabilities manifest.Capabilities
 	// Allowed are rights that a person allowed for this call only, in the grammar of grants. They count as granted to
@@ -53,9 +54,10 @@ type Decision struct {
 	Settings  json.RawMessage
 	// SettingsIn is where the settings are defined: "[plugin.NAME.settings] of /path/policy.toml".
 	SettingsIn string
-	Isolate    string // "process": run it in a process of its own; "" or "none": in this one
-	Audit      string // how the call depends on the audit log; "" leaves that to the log
-	Steps      []Step // what the operator can do to allow the call
+	Files      []string // folders of this machine whose files an MCP client may name in parameters
+	Isolate    string   // "process": run it in a process of its own; "" or "none": in this one
+	Audit      string   // how the call depends on the audit log; "" leaves that to the log
+	Steps      []Step   // what the operator can do to allow the call
 }
 
 // Asked returns the rights that a manifest requests, in the grammar of grants, with PATH for each folder that the

@@ -26,6 +26,15 @@ const (
 	EffectDestructive = "destructive"
 )
 
+// Reaches of a tool, from the page that its caller works in to the machine. A wildcard never grants what reaches outside
+// a page.
+const (
+	ReachPage    = "page"
+	ReachContext = "context" // cookies, storage and other pages of the browser context
+	ReachBrowser = "browser" // the browser as a whole, and the pages of all callers
+	ReachMachine = "machine" // files, devices, ports and processes of the host's machine
+)
+
 // Manifest describes a plugin. The zero value of each optional field is its default.
 type Manifest struct {
 	Manifest     int             `json:"manifest"`
@@ -150,6 +159,9 @@ type Tool struct {
 	Returns      json.RawMessage `json:"returns,omitempty"`
 	Positional   []string        `json:"positional,omitempty"`
 	Effect       string          `json:"effect"`
+	Reach        string          `json:"reach,omitempty"` // page, context, browser or machine; "" if it drives no browser
+	URL          []string        `json:"url,omitempty"`   // pointers to parameters that hold URLs it loads
+	Files        []string        `json:"files,omitempty"` // pointers to parameters that name files of the host
 	Idempotent   bool            `json:"idempotent,omitempty"`
 	OpenWorld    bool            `json:"open_world,omitempty"`
 	Examples     []Example       `json:"examples,omitempty"`
@@ -227,6 +239,9 @@ func (a Arg) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(a.Word)
 }
+
+// Outside reports whether the tool reaches outside the page that its caller works in.
+func (t *Tool) Outside() bool { return len(t.Files) > 0 || t.Reach != "" && t.Reach != ReachPage }
 
 // Tool returns the tool with a name, ignoring case, nil if there is none.
 func (m *Manifest) Tool(name string) *Tool {

@@ -253,6 +253,17 @@ func (c *checker) checkTool(at string, t *Tool) {
 			c.add(fmt.Sprintf("%s/positional/%d", at, i), "%q is not a parameter of the tool", name)
 		}
 	}
+	for field, pointers := range map[string][]string{"url": t.URL, "files": t.Files} {
+		for i, pointer := range pointers {
+			name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+			if !names[jsontext.UnescapeToken(name)] {
+				c.add(fmt.Sprintf("%s/%s/%d", at, field, i), "%q does not point to a parameter of the tool", pointer)
+			}
+		}
+	}
+	if len(t.Files) > 0 && t.Reach != "" && t.Reach != ReachMachine {
+		c.add(at+"/reach", "a tool whose parameters name files of the host has the reach machine, not %s", t.Reach)
+	}
 	if t.WASI != nil {
 		c.checkWASI(at+"/wasi", t.WASI, names)
 		if c.m.Kind != KindWASI {

@@ -26,6 +26,7 @@ type ToolDocs struct {
 	Brief              string          `json:"brief"`
 	Description        string          `json:"description,omitempty"`
 	Effect             string          `json:"effect,omitempty"`
+	Reach              string          `json:"reach,omitempty"`
 	Deprecated         bool            `json:"deprecated,omitempty"`
 	DeprecationMessage string          `json:"deprecation_message,omitempty"`
 	Experimental       bool            `json:"experimental,omitempty"`
@@ -96,7 +97,10 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 		return d
 	}
 
-	d.Description = firstOf(Clean(t.Docs.Standard), d.Brief)
+	d.Description, d.Reach = firstOf(Clean(t.Docs.Standard), d.Brief), t.Reach
+	if t.Reach == "" && t.Outside() {
+		d.Reach = ReachMachine
+	}
 	d.Returns = append([]Param{}, Params(t.Returns)...)
 	d.Examples = []ExampleDoc{}
 	d.ExitCodes = exitCodes(m, t)
@@ -161,7 +165,8 @@ func (d *ToolDocs) Text() string {
 	if d.Tier == Tier1 {
 		head = Signature(d.Name, d.Parameters)
 	}
-	marks := nonEmpty(d.Effect, d.Kind, mark(d.Experimental, "experimental"))
+	reach := "reaches the " + d.Reach
+	marks := nonEmpty(d.Effect, mark(d.Reach != "" && d.Reach != ReachPage, reach), d.Kind, mark(d.Experimental, "experimental"))
 	line("%s: %s [%s]", head, d.Brief, strings.Join(marks, ", "))
 	if d.DeprecationMessage != "" {
 		line("%s", d.DeprecationMessage)

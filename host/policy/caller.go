@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,6 +23,8 @@ type caller struct {
 	pattern string // as in the file
 	pos     position
 	lists   [3]*rules // by verb
+	// files are the folders whose files an MCP client may name in parameters; nil is not in the file.
+	files []string
 }
 
 // verb is one of the three lists of a caller, in order of precedence.
@@ -65,7 +68,21 @@ func (f *file) addCaller(all table, name string) {
 			return
 		}
 	}
-	t.allowKeys("allow", "deny", "confirm")
+	t.allowKeys("allow", "deny", "confirm", "files")
+	folders, given := t.list("files")
+	if given && !strings.HasPrefix(name, kindMCP) {
+		t.doc.addProblem(t.keyPos("files"), "files is for callers mcp: and mcp-http:; a plugin is granted folders by fs: grants")
+	}
+	if given {
+		c.files = []string{}
+	}
+	for _, element := range folders {
+		if !filepath.IsAbs(element.text) || filepath.Clean(element.text) != element.text {
+			t.doc.addProblem(element.pos, "files takes absolute folders in their shortest form, not %s", quote(element.text))
+			continue
+		}
+		c.files = append(c.files, element.text)
+	}
 	for v, key := range verbs {
 		items, ok := t.list(key)
 		if !ok {
@@ -174,7 +191,7 @@ func (s *state) accessOf(ask host.Ask) access {
 	if kind != kindMCP || !remote {
 		a := s.accessAs(kind, name, tool, effect, true)
 		if kind == kindPlugin && a.verdict != host.Deny {
-			by, refused := s.grantFor(name, ask.Plugin+"."+ask.Tool)
+			by, refused := s.grantFor(name, ask.Plugin+"."+ask.Tool, ask.Outside)
 			if refused != "" {
 				grant := host.OperatorStep(host.OpPolicyGrant, name, "tool:"+ask.Plugin+"."+ask.Tool)
 				return access{host.Deny, refused, []host.Step{grant}}
@@ -267,6 +284,34 @@ func (s *state) rulesFor(caller string, v verb) *rules {
 	return best
 }
 
+// filesOf returns the folders whose files a caller may name in parameters: those of the most specific entry that lists
+// any. Over the network the entries for mcp-http come first.
+func (s *state) filesOf(ask host.Ask) []string {
+	kind, name, _ := strings.Cut(ask.Caller, ":")
+	names := []string{ask.Caller}
+	switch {
+	case kind != kindMCP && kind != kindHTTP:
+		return nil
+	case ask.Remote || kind == kindHTTP:
+		names = []string{kindHTTP + ":" + name, kindMCP + ":" + name}
+	}
+	for _, caller := range names {
+		var best []string
+		bestLen := -1
+		for _, f := range s.files() {
+			for _, c := range f.callers {
+				if n := c.specificity(caller); n > bestLen && c.files != nil {
+					best, bestLen = c.files, n
+				}
+			}
+		}
+		if best != nil {
+			return best
+		}
+	}
+	return nil
+}
+
 // specificity returns how specifically an entry matches a caller, -1 if it does not.
 func (c *caller) specificity(name string) int {
 	prefix, wild := strings.CutSuffix(c.pattern, "*")
@@ -285,16 +330,16 @@ func (c *caller) specificity(name string) int {
 // grantFor returns the grant by which a plugin may call a tool, or the reason why it may not. Whether the plugin
 // requested the tool, and is the build that it was granted to, was decided when its own call began: the grant of that
 // call names the tools. This excludes only what a wildcard never includes.
-func (s *state) grantFor(plugin, tool string) (grantedBy, refused string) {
+func (s *state) grantFor(plugin, tool string, outside bool) (grantedBy, refused string) {
 	for _, g := range s.entry(plugin).grants() {
 		if g.Kind != Tool {
 			continue
 		}
-		if pat, err := parsePattern(g.Name); err == nil && pat.grants(strings.ToLower(tool)) {
+		if pat, err := parsePattern(g.Name); err == nil && pat.grants(strings.ToLower(tool), outside) {
 			return fmt.Sprintf("%s (%s) gives it", g, g.pos), ""
 		}
 	}
-	if outsidePage(strings.ToLower(tool)) {
+	if outside {
 		return "", fmt.Sprintf("plugin %s is not granted tool:%s by name, and it reaches outside a page", plugin, tool)
 	}
 	return "", fmt.Sprintf("plugin %s is not granted tool:%s", plugin, tool)

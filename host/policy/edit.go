@@ -96,6 +96,10 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 		}
 	}
 	for _, g := range grants {
+		if g.Kind == Tool && strings.HasSuffix(g.Name, "*") && p.env.outside(g.Name) {
+			return edit, host.Errorf(host.InvalidArgs, "grant %s: tools that reach outside a page are never granted by a "+
+				"wildcard; name each tool", quote(g.String()))
+		}
 		g = g.Absolute(dir)
 		if err := p.env.checkReach(g); err != nil {
 			return edit, host.Errorf(host.ConfigError, "%s cannot be granted: %v", g, err)

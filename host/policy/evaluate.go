@@ -255,7 +255,7 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 		return
 	}
 	ungrantable := ""
-	if requested.wild && onlyOutsidePage(requested.name) {
+	if requested.wild && ev.env.outside(a.Name) {
 		ungrantable = "tools that reach outside a page are never granted by a wildcard: " +
 			"grant those that the plugin needs by name, if it can work with fewer"
 	}
@@ -267,7 +267,7 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 		case err != nil:
 			continue
 		case p.covers(requested):
-			if !requested.wild && !p.grants(requested.name) {
+			if !requested.wild && !p.grants(requested.name, p.wild && ev.env.outside(a.Name)) {
 				continue // the grant is a wildcard, and the tool must be named
 			}
 			granted, missing = a.Name, ""
@@ -298,11 +298,11 @@ func (ev *evaluator) flag(kind string, a *manifest.PlainCapability, granted *boo
 }
 
 // MatchTool reports whether granted names and patterns, as in [host.Grant], include the tool of this qualified name. A
-// pattern never includes tools that reach outside a page.
-func MatchTool(granted []string, name string) bool {
+// pattern never includes a tool that reaches outside a page.
+func MatchTool(granted []string, name string, outside bool) bool {
 	name = strings.ToLower(name)
 	for _, g := range granted {
-		if p, err := parsePattern(g); err == nil && p.grants(name) {
+		if p, err := parsePattern(g); err == nil && p.grants(name, outside) {
 			return true
 		}
 	}

@@ -101,7 +101,7 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 			m = &manifest.Manifest{}
 		}
 		if t := m.Tool(tool); t != nil {
-			ask.Tool, ask.Effect = t.Name, t.Effect
+			ask.Tool, ask.Effect, ask.Outside = t.Name, t.Effect, p.env.outside(info.Name+"."+t.Name)
 		}
 		x.explainCallers(s, ask)
 	}

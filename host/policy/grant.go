@@ -58,13 +58,8 @@ func ParseGrant(s string) (Grant, error) {
 	case HTTP:
 		return parseHTTP(s, rest)
 	case Tool:
-		p, err := parsePattern(rest)
-		if err != nil {
+		if _, err := parsePattern(rest); err != nil {
 			return Grant{}, fmt.Errorf("grant %s: %w", quote(s), err)
-		}
-		if p.wild && onlyOutsidePage(p.name) {
-			return Grant{}, fmt.Errorf("grant %s: tools that reach outside a page are never granted by a wildcard; name each "+
-				"tool", quote(s))
 		}
 		g.Name = rest
 	case EnvVar:
@@ -263,10 +258,10 @@ func (p pattern) covers(q pattern) bool {
 	return !q.wild && p.name == q.name
 }
 
-// grants reports whether p, as a grant, includes the one tool of this name: tools that reach outside a page must be
+// grants reports whether p, as a grant, includes the one tool of this name: one that reaches outside a page must be
 // named.
-func (p pattern) grants(name string) bool {
-	return p.covers(pattern{name: name}) && (!p.wild || !outsidePage(name))
+func (p pattern) grants(name string, outside bool) bool {
+	return p.covers(pattern{name: name}) && (!p.wild || !outside)
 }
 
 // Character sets of names. Regular expressions would have to be compiled at each start of the program.

@@ -1,10 +1,11 @@
 package policy
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/host"
 )
 
 func TestParseGrant(t *testing.T) {
@@ -61,8 +62,6 @@ func TestParseGrant(t *testing.T) {
 		{"tool:**", "", "not a tool name or pattern"},
 		{"tool:cdp..x", "", "not a tool name or pattern"},
 		{"tool:a.b.c.d", "", "not a tool name or pattern"},
-		{"tool:cdp.Browser.*", "", "never granted by a wildcard"},
-		{"tool:cdp.target.a*", "", "never granted by a wildcard"},
 		{"env:", "", "expected env:NAME"},
 		{"env:A-B", "", "expected env:NAME"},
 		{"env:LD_*", "", "expected env:NAME"},
@@ -99,57 +98,71 @@ func TestAbsolute(t *testing.T) {
 func TestMatchTool(t *testing.T) {
 	tests := []struct {
 		granted, name string
-		want          bool
+		outside, want bool
 	}{
-		{"cdp.*", "cdp.Page.navigate", true},
-		{"cdp.*", "cdp.status", true},
-		{"cdp.Page.*", "cdp.Page.navigate", true},
-		{"cdp.Page.*", "cdp.PageX.navigate", false},
-		{"cdp.Page", "cdp.Page.navigate", false},
-		{"text.*", "text.hash", true},
-		{"text.*", "text", false},
-		{"*", "text.hash", true},
-		{"*", "cdp.Browser.close", false},
-		{"cdp.*", "cdp.BROWSER.close", false},
-		{"cdp.*", "cdp.Target.attachToBrowserTarget", false},
-		{"cdp.*", "cdp.SystemInfo.getInfo", false},
-		{"cdp.DOM.*", "cdp.DOM.setFileInputFiles", false},
-		{"cdp.Page.*", "cdp.Page.setDownloadBehavior", false},
-		{"cdp.Network.*", "cdp.Network.getAllCookies", false},
-		{"cdp.o*", "cdp.open", false},
-		{"cdp.open", "cdp.open", true},
-		{"cdp.Browser.close", "cdp.browser.Close", true},
-		{"not a pattern", "not a pattern", false},
+		{"cdp.*", "cdp.Page.navigate", false, true},
+		{"cdp.*", "cdp.status", false, true},
+		{"cdp.Page.*", "cdp.Page.navigate", false, true},
+		{"cdp.Page.*", "cdp.PageX.navigate", false, false},
+		{"cdp.Page", "cdp.Page.navigate", false, false},
+		{"text.*", "text.hash", false, true},
+		{"text.*", "text", false, false},
+		{"*", "text.hash", false, true},
+		{"*", "any.tool", true, false},
+		{"cdp.*", "cdp.BROWSER.close", true, false},
+		{"page.*", "page.upload", true, false},
+		{"cdp.o*", "cdp.open", true, false},
+		{"cdp.open", "cdp.open", true, true},
+		{"cdp.Browser.close", "cdp.browser.Close", true, true},
+		{"not a pattern", "not a pattern", false, false},
 	}
 	for _, tt := range tests {
-		if got := MatchTool([]string{tt.granted}, tt.name); got != tt.want {
+		if got := MatchTool([]string{tt.granted}, tt.name, tt.outside); got != tt.want {
 			t.Errorf("%s gives %s: %v", tt.granted, tt.name, got)
 		}
 	}
-	if MatchTool(nil, "text.hash") {
+	if MatchTool(nil, "text.hash", false) {
 		t.Error("nothing gives something")
 	}
 }
 
-// Every tool of the list exists, so that a renamed command does not drop out of it.
-func TestOutsideToolsExist(t *testing.T) {
-	data, err := os.ReadFile("../../cdp/internal/gen/effects.tsv")
-	if err != nil {
-		t.Skip(err)
+// A wildcard that gives nothing is refused when it is written.
+func TestWildcardOutsideAPageIsNotWritten(t *testing.T) {
+	p := load(t, "", "")
+	p.dir = t.TempDir()
+	for _, text := range []string{"tool:cdp.Browser.*", "tool:cdp.target.a*"} {
+		g, err := ParseGrant(text)
+		must(t, err)
+		if _, err := p.Grant("p", digestA, g); err == nil || !strings.Contains(err.Error(), "never granted by a wildcard") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
-	commands := strings.ToLower(string(data))
-	verbs := []string{"cdp.open", "cdp.close", "cdp.targets", "cdp.activate"}
-	for _, o := range outsideTools {
-		found := strings.Contains(commands, "\n"+strings.TrimPrefix(o, "cdp."))
-		for _, v := range verbs {
-			found = found || v == o
+}
+
+// An MCP client names files only in the folders that the policy lists for it.
+func TestFilesOfCallers(t *testing.T) {
+	p := load(t, `[callers."mcp:*"]
+files = ["/srv/up"]
+[callers."mcp:claude"]
+files = ["/srv/claude", "/srv/more"]
+[callers."mcp-http:far"]
+files = []
+`, "")
+	for _, tt := range []struct {
+		caller string
+		remote bool
+		want   string
+	}{
+		{"mcp:some", false, "/srv/up"}, {"mcp:claude", false, "/srv/claude /srv/more"}, {"mcp:claude", true, "/srv/claude /srv/more"},
+		{"mcp:far", true, ""}, {"mcp:far", false, "/srv/up"}, {"cli", false, ""}, {"plugin:p", false, ""},
+	} {
+		d := decide(t, p, host.Ask{Caller: tt.caller, Remote: tt.remote, Plugin: "text", Tool: "hash", Effect: "read"})
+		if got := strings.Join(d.Files, " "); got != tt.want {
+			t.Errorf("%s (remote %v) may name files in %q, want %q", tt.caller, tt.remote, got, tt.want)
 		}
-		if !found {
-			t.Errorf("%s is not a command of Chrome", o)
-		}
-		if o != strings.ToLower(o) {
-			t.Errorf("%s is not in lower case", o)
-		}
+	}
+	if d := decide(t, Default(), host.Ask{Caller: "mcp:some", Plugin: "text", Tool: "hash", Effect: "read"}); d.Files != nil {
+		t.Errorf("without a policy an MCP client may name files in %q", d.Files)
 	}
 }
 

@@ -49,6 +49,9 @@ type Env struct {
 	// Signer returns the signer of the build of a plugin that has this digest. nil means that no build is signed, so
 	// that grants bound to a signer have no effect.
 	Signer func(plugin, digest string) (Signer, error)
+	// Outside reports whether every tool that a name, or a pattern with "*" at its end, stands for reaches outside a page;
+	// nil means that none does. What a call may do depends on [host.Ask] alone; this serves what is said before it.
+	Outside func(pattern string) bool
 	// Difference describes, as lines, how the manifest of a build of a plugin differs from that of the approved one, or
 	// says why it cannot; nil describes nothing.
 	Difference func(plugin, approved, found string) string
@@ -60,6 +63,8 @@ func (e Env) lookup(name string) (string, bool) {
 	}
 	return os.LookupEnv(name)
 }
+
+func (e Env) outside(pattern string) bool { return e.Outside != nil && e.Outside(pattern) }
 
 // Policy decides by the operator's files. It is safe for concurrent use.
 type Policy struct {
@@ -101,12 +106,12 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 	}
 	a := s.accessOf(ask)
 	if name, isPlugin := strings.CutPrefix(ask.Caller, kindPlugin+":"); isPlugin && a.verdict != host.Deny &&
-		!MatchTool(ask.Held, ask.Plugin+"."+ask.Tool) {
+		!MatchTool(ask.Held, ask.Plugin+"."+ask.Tool, ask.Outside) {
 		// The policy grants rights to the name; this build must have requested and been given them.
 		a = access{verdict: host.Deny, reason: "the tool is not among those that " + quote(name) +
 			" requested and was granted"}
 	}
-	d := host.Decision{Verdict: a.verdict, Reason: a.reason, Audit: s.audit()}
+	d := host.Decision{Verdict: a.verdict, Reason: a.reason, Audit: s.audit(), Files: s.filesOf(ask)}
 	if d.Verdict == host.Deny {
 		if d.Steps = a.steps; len(d.Steps) == 0 {
 			d.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, ask.Plugin+"."+ask.Tool)}

@@ -37,10 +37,20 @@ func folderOf(t testing.TB, hand, made string) string {
 	return dir
 }
 
-var testEnv = Env{LookupEnv: func(name string) (string, bool) {
+var testEnv = Env{Outside: isOutside, LookupEnv: func(name string) (string, bool) {
 	v, ok := map[string]string{"LANG": "C.UTF-8", "EMPTY": ""}[name]
 	return v, ok
 }}
+
+// isOutside stands for a catalog in which these tools reach outside a page.
+func isOutside(pattern string) bool {
+	for _, name := range []string{"cdp.browser.", "cdp.target.", "cdp.dom.setfileinputfiles", "cdp.input.dispatchdragevent"} {
+		if strings.HasPrefix(strings.ToLower(pattern), name) {
+			return true
+		}
+	}
+	return false
+}
 
 func load(t testing.TB, hand, made string) *Policy {
 	t.Helper()
@@ -63,7 +73,8 @@ func decide(t testing.TB, p *Policy, ask host.Ask) host.Decision {
 // call returns the question whether a caller may call a tool, given by its qualified name.
 func call(caller, tool, effect string, remote bool) host.Ask {
 	plugin, local, _ := strings.Cut(tool, ".")
-	ask := host.Ask{Caller: caller, Remote: remote, Plugin: plugin, Tool: local, Effect: effect}
+	ask := host.Ask{Caller: caller, Remote: remote, Plugin: plugin, Tool: local, Effect: effect,
+		Outside: isOutside(tool)}
 	if strings.HasPrefix(caller, "plugin:") {
 		ask.Held = []string{"text.*", "cdp.*", "cdp.Target.createTarget"}
 	}
@@ -569,8 +580,8 @@ func TestMalformed(t *testing.T) {
 		{"relative folder", "[plugin.p]\n" + d + "grants = [\"fs:ro:data=/data\"]", "3:11", "must be absolute"},
 		{"same guest path", "[plugin.p]\n" + d + "grants = [\n\"fs:ro:/a=/data\",\n\"fs:rw:/b=/data\"]", "5:1",
 			"same subject as the grant in line 4"},
-		{"wildcard outside a page", "[plugin.p]\n" + d + "grants = [\"tool:cdp.Browser.*\"]", "3:11",
-			"never granted by a wildcard"},
+		{"files of a plugin", "[callers.\"plugin:p\"]\nfiles = [\"/srv\"]", "2:1", "files is for callers mcp:"},
+		{"files in a relative folder", "[callers.\"mcp:*\"]\nfiles = [\"srv\"]", "2:10", "absolute folders"},
 		{"number that JSON has not", "[plugin.p.settings]\nx = [1.0, {y = nan}]", "2:16", "a number that JSON does not have"},
 		{"nested too deep", "[plugin.p.settings]\nx = " + strings.Repeat("[", 100) + strings.Repeat("]", 100), "2:1",
 			"nested more than"},

@@ -49,6 +49,9 @@ type toolForm struct {
 	Returns      *schema       `json:"returns,omitempty"`
 	Positional   []string      `json:"positional,omitempty"`
 	Effect       Effect        `json:"effect"`
+	Reach        Reach         `json:"reach,omitempty"` // page, context, browser or machine; "" if it drives no browser
+	URL          []string      `json:"url,omitempty"`   // pointers to parameters that hold URLs it loads
+	Files        []string      `json:"files,omitempty"` // pointers to parameters that name files of the host
 	Idempotent   bool          `json:"idempotent,omitempty"`
 	OpenWorld    bool          `json:"open_world,omitempty"`
 	Examples     []exampleForm `json:"examples,omitempty"`

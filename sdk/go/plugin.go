@@ -53,6 +53,9 @@ type Doc struct {
 
 	Category    Category
 	Effect      Effect
+	Reach       Reach    // empty: the tool drives no browser
+	URL         []string // JSON pointers to parameters that hold URLs it loads
+	Files       []string // JSON pointers to parameters that name files of the host
 	Idempotent  bool
 	OpenWorld   bool     // reaches beyond the plugin and its parameters
 	Positional  []string // parameters that can be given as plain words, in this order

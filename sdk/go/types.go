@@ -22,6 +22,16 @@ const (
 	Destructive Effect = "destructive"
 )
 
+// Reach says how far a tool that drives a browser reaches.
+type Reach string
+
+const (
+	Page    Reach = "page"
+	Context Reach = "context"
+	Browser Reach = "browser"
+	Machine Reach = "machine"
+)
+
 // Category says what a tool is for.
 type Category string
 

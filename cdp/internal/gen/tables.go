@@ -16,7 +16,7 @@ import (
 // The tables are tab-separated with one row per line. Empty lines and lines that start with # are skipped.
 const (
 	domainsTable    = "domains.tsv"    // domain, brief
-	effectsTable    = "effects.tsv"    // command, read|write|destructive
+	effectsTable    = "effects.tsv"    // command, effect, reach, url, files, callers, as explained in the file
 	briefsTable     = "briefs.tsv"     // command, brief
 	phrasesTable    = "phrases.tsv"    // command, phrases separated by "; ", keywords separated by spaces (may be absent)
 	deprecatedTable = "deprecated.tsv" // command, replacement or -, message
@@ -71,13 +71,33 @@ func (t *tables) domains() {
 }
 
 func (t *tables) effects() {
-	t.commands(effectsTable, 2, func(row []string, _ *protocol.Command, n *protocol.Note) error {
+	t.commands(effectsTable, 6, func(row []string, c *protocol.Command, n *protocol.Note) error {
 		if n.Effect != "" {
 			return fmt.Errorf("%s occurs twice", row[0])
 		}
 		n.Effect = protocol.Effect(row[1])
 		if !slices.Contains([]protocol.Effect{protocol.Read, protocol.Write, protocol.Destructive}, n.Effect) {
 			return fmt.Errorf("%s has effect %q: expected read, write or destructive", row[0], row[1])
+		}
+		n.Reach = protocol.Reach(row[2])
+		if !slices.Contains([]protocol.Reach{protocol.Page, protocol.Context, protocol.Browser, protocol.Machine}, n.Reach) {
+			return fmt.Errorf("%s has reach %q: expected page, context, browser or machine", row[0], row[2])
+		}
+		var err error
+		if n.URL, err = pointers(c, row[3], "url"); err != nil {
+			return err
+		}
+		if n.Files, err = pointers(c, row[4], "path", "file"); err != nil {
+			return err
+		}
+		if len(n.Files) > 0 && n.Reach != protocol.Machine {
+			return fmt.Errorf("%s names files of this machine, and its reach is %s", row[0], row[2])
+		}
+		if row[5] != "-" {
+			n.Callers = row[5]
+		}
+		if n.Callers != "" && !n.InContext() && n.Refusal(true) == "" {
+			return fmt.Errorf("%s has callers %q: expected -, context, or plugin: or person: with a reason", row[0], row[5])
 		}
 		return nil
 	})
@@ -86,6 +106,32 @@ func (t *tables) effects() {
 			t.problem(effectsTable, 0, fmt.Errorf("command %s is missing", name))
 		}
 	}
+}
+
+// pointers reads a column of JSON pointers to parameters. A command with a parameter whose name contains one of words
+// must have a pointer, or "ref".
+func pointers(c *protocol.Command, column string, words ...string) ([]string, error) {
+	switch column {
+	case "ref":
+		return nil, nil
+	case "-":
+		for _, p := range c.Params {
+			for _, word := range words {
+				if strings.Contains(strings.ToLower(p.Name), word) {
+					return nil, fmt.Errorf("%s has the parameter %s, which is not reviewed: expected a pointer, or ref", c.Name, p.Name)
+				}
+			}
+		}
+		return nil, nil
+	}
+	list := strings.Split(column, ",")
+	for _, pointer := range list {
+		name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/") // types of other parameters are not resolved
+		if !slices.ContainsFunc(c.Params, func(p protocol.Param) bool { return p.Name == name }) {
+			return nil, fmt.Errorf("%s has no parameter %s", c.Name, pointer)
+		}
+	}
+	return list, nil
 }
 
 func (t *tables) briefs() {

@@ -9,6 +9,7 @@ import (
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	cdptarget "github.com/chromedp/cdproto/target"
 
+	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -16,91 +17,15 @@ import (
 // some commands name targets, sessions and contexts in their parameters, or concern the browser as a whole. For all
 // callers except the command line, the functions below limit those commands to what belongs to the caller.
 
-// pluginDenylist maps the commands that no grant gives to a plugin to the reason why: they would reach beyond its
-// own pages. A name with a trailing dot is a whole domain. Of the domains Browser and Target, plugins get only what
-// pluginAllowlist names.
-var pluginDenylist = map[string]string{
-	"Extensions.": "extensions belong to the whole browser",
-	"PWA.":        "apps are installed into the person's profile",
-	"Tethering.":  "it opens ports of this machine",
-	"Tracing.":    "a trace records the pages of all callers",
-
-	"Emulation.addScreen":        "the screens are those of all callers' pages",
-	"Emulation.removeScreen":     "the screens are those of all callers' pages",
-	"Emulation.setPrimaryScreen": "the screens are those of all callers' pages",
-	"Emulation.updateScreen":     "the screens are those of all callers' pages",
-
-	"Memory.getAllTimeSamplingProfile":          "it profiles the browser's processes, not a page",
-	"Memory.getBrowserSamplingProfile":          "it profiles the browser's processes, not a page",
-	"Memory.simulatePressureNotification":       "it reaches the pages of all callers",
-	"Memory.setPressureNotificationsSuppressed": "it reaches the pages of all callers",
-
-	"Browser.close":                 "the browser is not the plugin's; cdp.close ends what the plugin has in it",
-	"Browser.crash":                 "the browser is not the plugin's",
-	"Browser.crashGpuProcess":       "the browser is not the plugin's",
-	"Browser.getWindowBounds":       "windows have numbers that do not say whose they are",
-	"Browser.setWindowBounds":       "windows have numbers that do not say whose they are",
-	"Browser.setContentsSize":       "windows have numbers that do not say whose they are",
-	"Target.attachToBrowserTarget":  "a session with the browser reaches the pages of all callers",
-	"Target.createBrowserContext":   "a plugin works in one context, whose network is guarded",
-	"Target.exposeDevToolsProtocol": "a page would send commands past the policy",
-	"Target.sendMessageToTarget":    "it carries other commands past the policy",
-	"Target.setRemoteLocations":     "it would reach browsers elsewhere",
-	"Target.setAutoAttach":          "the bridge follows targets itself; a call can be sent to each",
-	"Target.autoAttachRelated":      "the bridge follows targets itself; a call can be sent to each",
-	"Target.setDiscoverTargets":     "the bridge follows targets itself; cdp.targets lists them",
-}
-
-// clientDenylist lists the commands of pluginDenylist that also other clients never get: the policy cannot see what
-// they carry.
-var clientDenylist = []string{"Target.exposeDevToolsProtocol", "Target.sendMessageToTarget"}
-
-// pluginAllowlist lists the commands of Browser and Target that a plugin can be granted, and other commands that
-// concern a browser context. Those with takesContext go to the browser, with the plugin's context filled in:
-// without one Chrome uses the default context, for Storage.getCookies even in the session of a page elsewhere.
-var pluginAllowlist = map[string]struct{ takesContext bool }{
-	"Storage.clearCookies":          {true},
-	"Storage.getCookies":            {true},
-	"Storage.setCookies":            {true},
-	"Browser.getVersion":            {},
-	"Browser.getBrowserCommandLine": {},
-	"Browser.getWindowForTarget":    {},
-	"Browser.cancelDownload":        {true},
-	"Browser.grantPermissions":      {true},
-	"Browser.resetPermissions":      {true},
-	"Browser.setPermission":         {true},
-	"Browser.setDownloadBehavior":   {true},
-	"Target.activateTarget":         {},
-	"Target.attachToTarget":         {},
-	"Target.closeTarget":            {},
-	"Target.createTarget":           {true},
-	"Target.detachFromTarget":       {},
-	"Target.disposeBrowserContext":  {true},
-	"Target.getBrowserContexts":     {},
-	"Target.getTargetInfo":          {},
-	"Target.getTargets":             {},
-}
-
-// denyReason returns why a caller never gets a command, whatever was granted, or "" if it can.
+// denyReason returns why a caller never gets a command, whatever was granted, or "" if it can. The reviewed table of the
+// protocol says so.
 func denyReason(by Caller, method string) string {
-	if !by.isPlugin() {
-		if slices.Contains(clientDenylist, method) {
-			return pluginDenylist[method]
-		}
-		return ""
-	}
-	domain, _, _ := strings.Cut(method, ".")
-	if why := pluginDenylist[method]; why != "" {
-		return why
-	}
-	if why := pluginDenylist[domain+"."]; why != "" {
-		return why
-	}
-	if _, own := pluginAllowlist[method]; !own && (domain == "Browser" || domain == "Target") {
-		return "it is about the browser as a whole, which is not the plugin's"
-	}
-	return ""
+	return protocol.Embedded().Rights(method).Refusal(by.isPlugin())
 }
+
+// takesContext reports whether a plugin's command goes to the browser, with the plugin's context filled in: without one
+// Chrome uses the default context, for Storage.getCookies even in the session of a page elsewhere.
+func takesContext(method string) bool { return protocol.Embedded().Rights(method).InContext() }
 
 // confine limits a call to what belongs to the caller and fills in the parameters that the keeper knows. s is the
 // plugin's scope, nil for other callers.
@@ -122,10 +47,10 @@ func (e *engine) confine(by Caller, s *scope, q *CallRequest) *Error {
 			return errf(CodeInvalidArgs, "the parameters of %s: %v", q.Method, err)
 		}
 	}
-	if s != nil && pluginAllowlist[q.Method].takesContext && params["browserContextId"] == nil {
+	if s != nil && takesContext(q.Method) && params["browserContextId"] == nil {
 		params["browserContextId"] = quote(string(s.context))
 	}
-	if s != nil && (isBrowserDomain(domainOf(q.Method)) || pluginAllowlist[q.Method].takesContext) {
+	if s != nil && (isBrowserDomain(domainOf(q.Method)) || takesContext(q.Method)) {
 		if err := e.routeToBrowser(by, q, params); err != nil {
 			return err
 		}

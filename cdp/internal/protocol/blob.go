@@ -9,13 +9,13 @@ import (
 
 // The flat form. All numbers are little-endian. A string is its length as uvarint, followed by its bytes.
 //
-//	header   "parleyCDP1", then for domains, commands, events, types, values: u32 count, u32 offset of the index;
+//	header   "parleyCDP2", then for domains, commands, events, types, values: u32 count, u32 offset of the index;
 //	         then version, revision
 //	index    one u32 per member: the offset of its record; sorted by qualified name in lower case
 //	records  the qualified name, which the binary search compares, then what writer.domain, node and note write
 //
 // The members of a domain are adjacent in an index, so a domain record refers to them by first index and count.
-const magic = "parleyCDP1"
+const magic = "parleyCDP2"
 
 const headerSize = len(magic) + 5*8
 
@@ -45,7 +45,7 @@ type Notes struct {
 
 // Note is the hand-written documentation of one command.
 type Note struct {
-	Effect      Effect
+	Rights
 	Brief       string   // replaces the protocol's first sentence; empty: keep it
 	Tasks       []string // phrases that a user of the command would say
 	Keywords    []string
@@ -91,7 +91,7 @@ func write(revision string, notes Notes, docs []*document) string {
 					if k == KindCommand {
 						note := notes.Commands[name]
 						if note.Effect == "" {
-							note.Effect = guessEffect(n.Name)
+							note.Rights = unreviewed(n.Name)
 						}
 						w.note(note)
 					}
@@ -208,6 +208,10 @@ func (w *writer) node(n *node) {
 
 func (w *writer) note(n Note) {
 	w.str(string(n.Effect))
+	w.str(string(n.Reach))
+	w.strs(n.URL)
+	w.strs(n.Files)
+	w.str(n.Callers)
 	w.str(n.Brief)
 	w.strs(n.Tasks)
 	w.strs(n.Keywords)
@@ -329,8 +333,12 @@ func (r *reader) nodes() []node {
 	return list
 }
 
+func (r *reader) rights() Rights {
+	return Rights{Effect: Effect(r.str()), Reach: Reach(r.str()), URL: r.strs(), Files: r.strs(), Callers: r.str()}
+}
+
 func (r *reader) note() Note {
-	n := Note{Effect: Effect(r.str()), Brief: r.str(), Tasks: r.strs(), Keywords: r.strs(), Deprecation: r.str(),
+	n := Note{Rights: r.rights(), Brief: r.str(), Tasks: r.strs(), Keywords: r.strs(), Deprecation: r.str(),
 		Use: r.str()}
 	if count := r.uint(); count > 0 {
 		n.Examples = make([]Example, count)

@@ -5,10 +5,10 @@ import "strings"
 // Command is one command with its documentation. Redirects are resolved: a command that Chrome forwards to another
 // domain has the parameters of the command that handles it.
 type Command struct {
-	Name     string // qualified: "Network.getCookies"
-	Domain   string
-	Brief    string
-	Effect   Effect
+	Name   string // qualified: "Network.getCookies"
+	Domain string
+	Brief  string
+	Rights
 	Params   []Param
 	Returns  []Param
 	Redirect string // the command that handles this one, if Chrome forwards it: "Overlay.highlightNode"
@@ -70,7 +70,7 @@ func (p *Protocol) Command(name string) (*Command, bool) {
 	note := r.note()
 	d, _ := p.domain(m.domain)
 	c := &Command{
-		Name: m.qualified, Domain: m.domain, Effect: note.Effect, Description: m.Description,
+		Name: m.qualified, Domain: m.domain, Rights: note.Rights, Description: m.Description,
 		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
 		Tasks: note.Tasks, Keywords: note.Keywords, examples: note.Examples,
 	}
@@ -245,6 +245,9 @@ func qualify(domain, ref string) string {
 	}
 	return domain + "." + ref
 }
+
+// unreviewed returns what a command may do that no reviewed table has, as in a live protocol: it may reach anything.
+func unreviewed(name string) Rights { return Rights{Effect: guessEffect(name), Reach: Machine} }
 
 // guessEffect returns the effect of a command without a reviewed one, as in a live protocol. It never returns Read,
 // because policies are lenient with reading.

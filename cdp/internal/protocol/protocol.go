@@ -55,6 +55,69 @@ const (
 	Destructive Effect = "destructive" // loses data, or ends something that runs
 )
 
+// Reach is how far a command reaches.
+type Reach string
+
+const (
+	Page    Reach = "page"    // the page itself, with its frames and workers
+	Context Reach = "context" // the browser context: its cookies, its storage of any site, its other pages
+	Browser Reach = "browser" // the browser as a whole, or the pages of all callers
+	Machine Reach = "machine" // files, devices, ports or processes of this machine
+)
+
+// Rights say what a command may do, as reviewed.
+type Rights struct {
+	Effect Effect
+	Reach  Reach
+	URL    []string // JSON pointers to parameters whose URL the browser loads
+	Files  []string // JSON pointers to parameters that name files of this machine
+	// Callers says which callers can be granted the command: "" for all, "context" for all, of which plugins use it in
+	// their own browser context, "plugin: REASON" for all but plugins, "person: REASON" for the command line alone.
+	Callers string
+}
+
+// InContext reports whether a plugin's command goes to the browser with the plugin's own browser context.
+func (r Rights) InContext() bool { return r.Callers == callersContext }
+
+const (
+	callersContext = "context"
+	callersPlugin  = "plugin: "
+	callersPerson  = "person: "
+)
+
+// Refusal returns why no grant gives the command to a plugin, or, if plugin is false, to another caller than the command
+// line; "" if a grant can.
+func (r Rights) Refusal(plugin bool) string {
+	if why, ok := strings.CutPrefix(r.Callers, callersPerson); ok {
+		return why
+	}
+	if why, ok := strings.CutPrefix(r.Callers, callersPlugin); ok && plugin {
+		return why
+	}
+	return ""
+}
+
+// Rights returns what a command may do, by its qualified name. A command that was not reviewed may reach anything; no
+// grant gives it to a plugin if its domain has commands that plugins never get.
+func (p *Protocol) Rights(name string) Rights {
+	if r, ok := p.find(KindCommand, name); ok {
+		r.member()
+		return r.rights()
+	}
+	domain, bare, _ := strings.Cut(name, ".")
+	rights := unreviewed(bare)
+	if d, ok := p.domain(domain); ok {
+		for i := range d.Commands {
+			r := p.at(KindCommand, d.first[0]+i)
+			r.member()
+			if r.rights().Refusal(true) != "" {
+				rights.Callers = callersPlugin + "its domain has commands that plugins never get, and it was not reviewed"
+			}
+		}
+	}
+	return rights
+}
+
 // Domain describes a group of commands, events and types without its members.
 type Domain struct {
 	Name, Brief, Description string

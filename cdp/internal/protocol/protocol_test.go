@@ -243,6 +243,20 @@ func TestEffects(t *testing.T) {
 			t.Errorf("%s has effect %q", name, c.Effect)
 		}
 	}
+	for name, want := range map[string]struct {
+		reach          Reach
+		plugin, client bool // whether a grant can give it
+	}{
+		"Page.navigate": {Page, true, true}, "Storage.getCookies": {Context, true, true},
+		"Browser.close": {Browser, false, true}, "Target.sendMessageToTarget": {Browser, false, false},
+		"DOM.setFileInputFiles": {Machine, true, true}, "Novel.reach": {Machine, true, true},
+		"Target.novel": {Machine, false, true}, "Tracing.novel": {Machine, false, true}, "Page.novel": {Machine, true, true},
+	} {
+		r := p.Rights(name)
+		if r.Reach != want.reach || (r.Refusal(true) == "") != want.plugin || (r.Refusal(false) == "") != want.client {
+			t.Errorf("%s: %+v; %+v was expected", name, r, want)
+		}
+	}
 	for _, name := range []string{"getEverything", "enable", "inspect"} {
 		if guessEffect(name) == Read {
 			t.Errorf("%s, which is not reviewed, counts as harmless", name)

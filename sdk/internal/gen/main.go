@@ -33,6 +33,8 @@ var enums = []enum{
 		[]string{"properties", "exit_codes", "items", "properties", "retry"}},
 	{"Effect", "Effect says what a tool does to the world.",
 		[]string{"definitions", "tool", "properties", "effect"}},
+	{"Reach", "Reach says how far a tool that drives a browser reaches.",
+		[]string{"definitions", "tool", "properties", "reach"}},
 	{"Category", "Category says what a tool is for.",
 		[]string{"definitions", "tool", "properties", "category"}},
 	{"Kind", "Kind says what an example shows.",
@@ -85,7 +87,7 @@ var private = []copied{
 	{name: "docsForm", from: "Docs"},
 	{name: "groupForm", from: "Group"},
 	{name: "toolForm", from: "Tool", omit: []string{"WASI"},
-		with: map[string]string{"Category": "Category", "Effect": "Effect", "Params": "*schema", "Returns": "*schema"}},
+		with: map[string]string{"Category": "Category", "Effect": "Effect", "Reach": "Reach", "Params": "*schema", "Returns": "*schema"}},
 	{name: "exampleForm", from: "Example", with: map[string]string{"Kind": "Kind"},
 		full: []string{"ExitCode", "Runnable"}},
 }

@@ -1,0 +1,239 @@
+package host
+
+import (
+	"encoding/json"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// URLChecker is a [Provider] that can say what is wrong with a URL in parameters, and what was meant.
+type URLChecker interface {
+	CheckURL(params json.RawMessage) error
+}
+
+// confine checks the parameters that the tool declares as URLs and files. The command line may name any. Other callers
+// may name http and https URLs: a plugin those of the origins that it was granted. Plugins may name files in the folders
+// that they were granted, MCP clients those in the folders that the policy lists for them; r.confined then has the paths
+// of this machine.
+func (r *run) confine(d Decision) error {
+	tool := r.address.Tool
+	if r.call.Caller == "cli" || len(tool.URL)+len(tool.Files) == 0 {
+		return nil
+	}
+	params, err := jsontext.Decode(r.params, jsontext.Limits{Bytes: MaxParams})
+	if err != nil {
+		return syntaxError(err, r.params)
+	}
+	for _, pointer := range tool.URL {
+		if _, err := r.visitTexts(params, pointer, r.checkURL); err != nil {
+			return err
+		}
+	}
+	resolve := func(name string) (string, error) { return r.resolveFile(d, name) }
+	for _, pointer := range tool.Files {
+		if _, err := r.visitTexts(params, pointer, resolve); err != nil {
+			return err
+		}
+	}
+	r.confined = jsontext.Marshal(params)
+	return nil
+}
+
+// visitTexts replaces the text at a pointer, or each text of the list there, by what visit returns. Of a list on the way
+// it visits all elements.
+func (r *run) visitTexts(params any, pointer string, visit func(string) (string, error)) (any, error) {
+	tokens, ok := jsontext.SplitPointer(pointer)
+	if !ok {
+		return nil, Errorf(InvalidPlugin, "%s declares %s, which is not a JSON pointer", r.answer.Tool, printable(pointer))
+	}
+	var walk func(value any, tokens []string) (any, error)
+	walk = func(value any, tokens []string) (any, error) {
+		var err error
+		switch v := value.(type) {
+		case []any:
+			for i := range v {
+				if v[i], err = walk(v[i], tokens); err != nil {
+					return nil, err
+				}
+			}
+			return v, nil
+		case map[string]any:
+			if len(tokens) == 0 {
+				break
+			}
+			if _, given := v[tokens[0]]; given {
+				v[tokens[0]], err = walk(v[tokens[0]], tokens[1:])
+			}
+			return v, err
+		case string:
+			if len(tokens) == 0 {
+				return visit(v)
+			}
+		case nil:
+			return nil, nil
+		}
+		return nil, Errorf(InvalidArgs, "%s: %s must be a text or a list of texts", r.answer.Tool, printable(pointer))
+	}
+	return walk(params, tokens)
+}
+
+// checkURL checks a URL that the call opens.
+func (r *run) checkURL(given string) (string, error) {
+	if given == "" || given == "about:blank" {
+		return given, nil
+	}
+	if scheme, _, ok := strings.Cut(given, "://"); !ok || !strings.EqualFold(scheme, "http") &&
+		!strings.EqualFold(scheme, "https") {
+		if p, ok := r.address.Provider.(URLChecker); ok {
+			if err := p.CheckURL(r.params); err != nil {
+				return "", err // not a URL at all; this error suggests what was meant
+			}
+		}
+		scheme, _, _ = strings.Cut(given, ":")
+		return "", r.deny("", "callers other than the command line can open only http and https pages and about:blank; "+
+			"this is a "+printable(strings.ToLower(strings.TrimSpace(scheme)))+": URL")
+	}
+	if !strings.HasPrefix(r.call.Caller, callerPlugin) {
+		return given, nil
+	}
+	to, err := origin.Of(given)
+	if err != nil {
+		return "", r.deny("", err.Error())
+	}
+	for _, g := range r.call.callerGrant.HTTP {
+		if granted, err := origin.Parse(g.URL); err == nil && granted.Covers(to) {
+			return given, nil
+		}
+	}
+	return "", r.deny("http:GET:"+to.String(), "a plugin can open only pages of origins that it was granted")
+}
+
+const callerPlugin = "plugin:"
+
+// resolveFile returns the path on this machine of a file or folder that the caller names by its guest path or by its
+// path on this machine. It must be in a granted folder, which for a folder must be writable; symbolic links are followed
+// only inside it.
+func (r *run) resolveFile(d Decision, name string) (string, error) {
+	if path.Clean(name) != name || !path.IsAbs(name) {
+		return "", Errorf(InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.answer.Tool,
+			manifest.CleanLine(name))
+	}
+	folders, plugin := r.call.callerGrant.FS, strings.HasPrefix(r.call.Caller, callerPlugin)
+	if !plugin {
+		folders = nil
+		for _, folder := range d.Files {
+			folders = append(folders, FSGrant{Path: filepath.ToSlash(folder), Source: folder, Mode: "ro"})
+		}
+	}
+	refused := func(mode string) error {
+		if !plugin {
+			return r.deny("", printable(name)+" is not a file in a folder that the policy lists under files for "+
+				printable(r.call.Caller))
+		}
+		e := r.deny("fs:"+mode+":"+name+"=PATH", "it requires a grant of the folder that contains the file")
+		return e.WithSteps(OperatorStep(OpPolicyGrant, printable(strings.TrimPrefix(r.call.Caller, callerPlugin)),
+			manifest.CleanLine("fs:"+mode+":"+path.Dir(name)+"=/files")))
+	}
+	mode := "ro"
+	for _, pathOf := range []func(FSGrant) string{
+		func(g FSGrant) string { return g.Path },
+		func(g FSGrant) string { return filepath.ToSlash(g.Source) },
+	} {
+		for _, g := range folders {
+			rest, within := relativeTo(name, pathOf(g))
+			if !within {
+				continue
+			}
+			root, err := filepath.EvalSymlinks(g.Source)
+			if err != nil {
+				return "", refused(mode)
+			}
+			source, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(rest)))
+			if err != nil {
+				return "", Errorf(InvalidArgs, "%s: %s does not exist", r.answer.Tool, manifest.CleanLine(name))
+			}
+			if _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); !within {
+				return "", refused(mode)
+			}
+			info, err := os.Stat(source)
+			own := r.host.cfg.Own
+			if err == nil && own.Guard().Denies(info) || !plugin && own.Check(filepath.Dir(source)) != nil {
+				return "", refused(mode)
+			}
+			if err == nil && info.Mode().IsRegular() || err == nil && info.IsDir() && g.Mode == "rw" {
+				return source, nil
+			}
+			if err != nil || !info.IsDir() {
+				return "", r.deny("", manifest.CleanLine(name)+" is not a regular file or a folder")
+			}
+			mode = "rw"
+		}
+	}
+	return "", refused(mode)
+}
+
+// relativeTo returns the path relative to a folder, and whether the folder is or contains it.
+func relativeTo(name, folder string) (rest string, within bool) {
+	if name == folder {
+		return ".", true
+	}
+	return strings.CutPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// deny returns the error of parameters that the caller may not use. right is what a grant could give, or "".
+func (r *run) deny(right, why string) *Error {
+	e := &Error{Code: Denied, Message: r.answer.Tool + ": " + why + "; nothing was run"}
+	if right == "" {
+		return e.WithSteps(OperatorStep(OpPolicyExplain, r.answer.Tool))
+	}
+	right = manifest.CleanLine(right)
+	e.Message = "not granted: " + right + ": " + e.Message
+	e.Denied = []Denial{{Right: right, Why: why}}
+	plugin := printable(strings.TrimPrefix(r.call.Caller, callerPlugin))
+	if !strings.HasPrefix(right, "fs:") {
+		e.WithSteps(OperatorStep(OpPolicyGrant, plugin, right))
+	}
+	return e
+}
+
+// outside reports whether the tool reaches outside a page. A built-in tool that does not say how far it reaches may reach
+// anything.
+func (a Address) outside() bool {
+	return a.Tool.Outside() || a.Tool.Reach == "" && a.Provider.Info().Kind == manifest.KindBuiltin
+}
+
+// Outside reports whether every tool that a name, or a pattern with "*" at its end, stands for reaches outside a page. A
+// name of nothing stands for no tool.
+func (c *Catalog) Outside(pattern string) bool {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	if !wild {
+		a, err := c.FindAnyway(pattern)
+		return err == nil && a.Tool != nil && a.outside()
+	}
+	plugin, local, dotted := strings.Cut(prefix, ".")
+	p, ok := c.Provider(plugin)
+	if !ok || !dotted {
+		return false
+	}
+	names, err := p.Names()
+	if err != nil {
+		return false
+	}
+	found := false
+	for _, name := range names {
+		if len(name) < len(local) || !strings.EqualFold(name[:len(local)], local) {
+			continue
+		}
+		if a, err := c.FindIn(plugin, name); err != nil || a.Tool == nil || !a.outside() {
+			return false
+		}
+		found = true
+	}
+	return found
+}
