@@ -26,8 +26,8 @@ const (
 	EffectDestructive = "destructive"
 )
 
-// Reaches of a tool, from the page that its caller works in to the machine. A wildcard never grants what reaches outside
-// a page.
+// Reaches of a tool, from the page that its caller works in to the machine. A wildcard never grants what reaches
+// outside a page.
 const (
 	ReachPage    = "page"
 	ReachContext = "context" // cookies, storage and other pages of the browser context

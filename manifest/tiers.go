@@ -166,7 +166,8 @@ func (d *ToolDocs) Text() string {
 		head = Signature(d.Name, d.Parameters)
 	}
 	reach := "reaches the " + d.Reach
-	marks := nonEmpty(d.Effect, mark(d.Reach != "" && d.Reach != ReachPage, reach), d.Kind, mark(d.Experimental, "experimental"))
+	marks := nonEmpty(d.Effect, mark(d.Reach != "" && d.Reach != ReachPage, reach), d.Kind,
+		mark(d.Experimental, "experimental"))
 	line("%s: %s [%s]", head, d.Brief, strings.Join(marks, ", "))
 	if d.DeprecationMessage != "" {
 		line("%s", d.DeprecationMessage)

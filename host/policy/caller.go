@@ -71,7 +71,7 @@ func (f *file) addCaller(all table, name string) {
 	t.allowKeys("allow", "deny", "confirm", "files")
 	folders, given := t.list("files")
 	if given && !strings.HasPrefix(name, kindMCP) {
-		t.doc.addProblem(t.keyPos("files"), "files is for callers mcp: and mcp-http:; a plugin is granted folders by fs: grants")
+		t.doc.addProblem(t.keyPos("files"), "files is for callers mcp: and mcp-http:; a plugin has fs: grants")
 	}
 	if given {
 		c.files = []string{}

@@ -153,7 +153,8 @@ files = []
 		remote bool
 		want   string
 	}{
-		{"mcp:some", false, "/srv/up"}, {"mcp:claude", false, "/srv/claude /srv/more"}, {"mcp:claude", true, "/srv/claude /srv/more"},
+		{"mcp:some", false, "/srv/up"}, {"mcp:claude", false, "/srv/claude /srv/more"},
+		{"mcp:claude", true, "/srv/claude /srv/more"},
 		{"mcp:far", true, ""}, {"mcp:far", false, "/srv/up"}, {"cli", false, ""}, {"plugin:p", false, ""},
 	} {
 		d := decide(t, p, host.Ask{Caller: tt.caller, Remote: tt.remote, Plugin: "text", Tool: "hash", Effect: "read"})
@@ -161,7 +162,7 @@ files = []
 			t.Errorf("%s (remote %v) may name files in %q, want %q", tt.caller, tt.remote, got, tt.want)
 		}
 	}
-	if d := decide(t, Default(), host.Ask{Caller: "mcp:some", Plugin: "text", Tool: "hash", Effect: "read"}); d.Files != nil {
+	if d := decide(t, Default(), call("mcp:some", "text.hash", "read", false)); d.Files != nil {
 		t.Errorf("without a policy an MCP client may name files in %q", d.Files)
 	}
 }

@@ -44,7 +44,8 @@ var testEnv = Env{Outside: isOutside, LookupEnv: func(name string) (string, bool
 
 // isOutside stands for a catalog in which these tools reach outside a page.
 func isOutside(pattern string) bool {
-	for _, name := range []string{"cdp.browser.", "cdp.target.", "cdp.dom.setfileinputfiles", "cdp.input.dispatchdragevent"} {
+	for _, name := range []string{"cdp.browser.", "cdp.target.", "cdp.dom.setfileinputfiles",
+		"cdp.input.dispatchdragevent"} {
 		if strings.HasPrefix(strings.ToLower(pattern), name) {
 			return true
 		}

@@ -208,7 +208,8 @@ func (b *builder) tool(t Definition) toolForm {
 	d := t.doc
 	f := toolForm{
 		Name: t.name, Group: b.group(t), Category: d.Category, Docs: docsForm{d.Brief, d.Standard, d.Full},
-		Positional: d.Positional, Effect: d.Effect, Reach: d.Reach, URL: d.URL, Files: d.Files, Idempotent: d.Idempotent, OpenWorld: d.OpenWorld,
+		Positional: d.Positional, Effect: d.Effect, Reach: d.Reach, URL: d.URL, Files: d.Files,
+		Idempotent: d.Idempotent, OpenWorld: d.OpenWorld,
 		ExitCodes: d.ExitCodes, Aliases: d.Aliases, Keywords: d.Keywords, Tasks: d.Tasks, When: d.When, WhenNot: d.WhenNot,
 		Related: d.Related, Limitations: d.Limitations,
 		Since: d.Since, Experimental: d.Experimental, Deprecated: d.Deprecated,

@@ -87,7 +87,8 @@ var private = []copied{
 	{name: "docsForm", from: "Docs"},
 	{name: "groupForm", from: "Group"},
 	{name: "toolForm", from: "Tool", omit: []string{"WASI"},
-		with: map[string]string{"Category": "Category", "Effect": "Effect", "Reach": "Reach", "Params": "*schema", "Returns": "*schema"}},
+		with: map[string]string{"Category": "Category", "Effect": "Effect", "Reach": "Reach",
+			"Params": "*schema", "Returns": "*schema"}},
 	{name: "exampleForm", from: "Example", with: map[string]string{"Kind": "Kind"},
 		full: []string{"ExitCode", "Runnable"}},
 }

@@ -101,7 +101,7 @@ var outcomes = map[string]outcome{
 	"file-by-script": saying("file-by-script"), "data-by-script": saying("data-by-script"),
 	"file-in-frame": same(ok), "file-pop-up": same(ok), "file-redirect": same("navigation_failed"), "blob-by-script": same(either),
 
-	"loopback": same(denied), "loopback-open": outside(denied), "loopback-new-target": outside(ok), "loopback-6": same(denied),
+	"loopback": same(denied), "loopback-open": outside(denied), "loopback-new-target": outside(denied), "loopback-6": same(denied),
 	"loopback-mapped": same(denied), "loopback-number": same(denied), "loopback-other": same(denied), "localhost": same(denied),
 	"localhost-below": same(denied), "unspecified": same(denied), "tls": same(denied), "metadata": same(denied),
 	"redirect": same(denied), "name-of-loopback": same(denied), "rebinding": saying("refused,refused,refused"),
@@ -114,7 +114,7 @@ var outcomes = map[string]outcome{
 	"others-page": same(notFound), "others-page-by-url": same(notFound), "others-page-by-index": same(notFound),
 	"others-attach": outside(notFound), "others-attach-within": outside(notFound), "others-info": outside(notFound), "others-close": outside(notFound),
 	"others-close-verb": outside(notFound), "others-activate": outside(notFound), "others-window": outside(notFound),
-	"others-context": outside(notFound), "others-context-end": outside(notFound), "others-cookies": outside(notFound),
+	"others-context": outside(denied), "others-context-end": outside(notFound), "others-cookies": outside(notFound),
 	"others-cookies-own": outside(ok), "others-cookies-of-browser": outside(denied), "others-cookies-all": outside(ok),
 	"others-storage": same("protocol_error"), "others-storage-by-key": same("protocol_error"), "others-databases": same("protocol_error"),
 	"others-caches": same("protocol_error"), "others-usage": outside(ok),
