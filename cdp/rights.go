@@ -154,8 +154,8 @@ func checkDownloads(tool string, params map[string]any) error {
 	}
 	folder, _ := params["downloadPath"].(string)
 	if behavior := params["behavior"]; folder == "" || behavior != "allow" && behavior != "allowAndName" {
-		return deny("", "%s: a plugin can only download into a granted folder: behavior must be allow, allowAndName or deny, "+
-			"with the folder as downloadPath", tool)
+		return deny("", "%s: a plugin can only download into a granted folder: behavior must be allow, allowAndName or "+
+			"deny, with the folder as downloadPath", tool)
 	}
 	return nil
 }

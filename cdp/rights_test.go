@@ -41,10 +41,12 @@ func TestConfine(t *testing.T) {
 		{"Input.dispatchKeyEvent", `{"type":"keyDown","commands":["selectAll"]}`, everybody},
 		{"Input.dispatchKeyEvent", `{"type":"keyDown","commands":["paste"]}`, []string{person, client}},
 		{"Input.dispatchKeyEvent", `{"type":"keyDown","commands":["copy","PasteAndMatchStyle"]}`, []string{person, client}},
-		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":2,"windowsVirtualKeyCode":86}`, []string{person, client}},
+		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":2,"windowsVirtualKeyCode":86}`,
+			[]string{person, client}},
 		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":10.0,"windowsVirtualKeyCode":8.6e1}`,
 			[]string{person, client}},
-		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":8,"windowsVirtualKeyCode":45}`, []string{person, client}},
+		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":8,"windowsVirtualKeyCode":45}`,
+			[]string{person, client}},
 	} {
 		for _, by := range everybody {
 			r := &host.Request{Tool: c.tool, Params: json.RawMessage(c.params), Caller: by}

@@ -18,9 +18,9 @@ type URLChecker interface {
 }
 
 // confine checks the parameters that the tool declares as URLs and files. The command line may name any. Other callers
-// may name http and https URLs: a plugin those of the origins that it was granted. Plugins may name files in the folders
-// that they were granted, MCP clients those in the folders that the policy lists for them; r.confined then has the paths
-// of this machine.
+// may name http and https URLs: a plugin those of the origins that it was granted. Plugins may name files in the
+// folders that they were granted, MCP clients those in the folders that the policy lists for them; r.confined then has
+// the paths of this machine.
 func (r *run) confine(d Decision) error {
 	tool := r.address.Tool
 	if r.call.Caller == "cli" || len(tool.URL)+len(tool.Files) == 0 {
@@ -45,8 +45,8 @@ func (r *run) confine(d Decision) error {
 	return nil
 }
 
-// visitTexts replaces the text at a pointer, or each text of the list there, by what visit returns. Of a list on the way
-// it visits all elements.
+// visitTexts replaces the text at a pointer, or each text of the list there, by what visit returns. Of a list on the
+// way it visits all elements.
 func (r *run) visitTexts(params any, pointer string, visit func(string) (string, error)) (any, error) {
 	tokens, ok := jsontext.SplitPointer(pointer)
 	if !ok {
@@ -117,8 +117,8 @@ func (r *run) checkURL(given string) (string, error) {
 const callerPlugin = "plugin:"
 
 // resolveFile returns the path on this machine of a file or folder that the caller names by its guest path or by its
-// path on this machine. It must be in a granted folder, which for a folder must be writable; symbolic links are followed
-// only inside it.
+// path on this machine. It must be in a granted folder, which for a folder must be writable; symbolic links are
+// followed only inside it.
 func (r *run) resolveFile(d Decision, name string) (string, error) {
 	if path.Clean(name) != name || !path.IsAbs(name) {
 		return "", Errorf(InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.answer.Tool,
@@ -202,14 +202,14 @@ func (r *run) deny(right, why string) *Error {
 	return e
 }
 
-// outside reports whether the tool reaches outside a page. A built-in tool that does not say how far it reaches may reach
-// anything.
+// outside reports whether the tool reaches outside a page. A built-in tool that does not say how far it reaches may
+// reach anything.
 func (a Address) outside() bool {
 	return a.Tool.Outside() || a.Tool.Reach == "" && a.Provider.Info().Kind == manifest.KindBuiltin
 }
 
-// Outside reports whether every tool that a name, or a pattern with "*" at its end, stands for reaches outside a page. A
-// name of nothing stands for no tool.
+// Outside reports whether every tool that a name, or a pattern with "*" at its end, stands for reaches outside a page.
+// A name of nothing stands for no tool.
 func (c *Catalog) Outside(pattern string) bool {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	if !wild {

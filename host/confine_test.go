@@ -17,10 +17,10 @@ const browser = `{
   "manifest": 1, "name": "web", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Drive a browser"},
   "tools": [
     {"name": "go", "docs": {"brief": "Open a page"}, "effect": "read", "reach": "page", "url": ["/url", "/more/urls"],
-     "params": {"type": "object", "properties": {"url": {"type": "string"}, "more": {"type": "object"}, "note": {"type": "string"},
-       "x": {"type": "number"}}}},
-    {"name": "upload", "docs": {"brief": "Give files to a page"}, "effect": "read", "reach": "machine", "files": ["/files", "/data/files"],
-     "params": {"type": "object", "properties": {"files": {}, "data": {"type": "object"}}}},
+     "params": {"type": "object", "properties": {"url": {"type": "string"}, "more": {"type": "object"},
+       "note": {"type": "string"}, "x": {"type": "number"}}}},
+    {"name": "upload", "docs": {"brief": "Give files to a page"}, "effect": "read", "reach": "machine",
+     "files": ["/files", "/data/files"], "params": {"type": "object", "properties": {"files": {}, "data": {"type": "object"}}}},
     {"name": "plain", "docs": {"brief": "Name no file"}, "effect": "read",
      "params": {"type": "object", "properties": {"url": {"type": "string"}}}}
   ]
@@ -28,7 +28,8 @@ const browser = `{
 
 // confined returns a function that calls a tool of the plugin web as a caller. It returns the parameters that reached
 // the tool, or the error.
-func confined(t *testing.T, grant host.Grant, folders []string) func(caller, tool, params string) (string, *host.Error) {
+func confined(t *testing.T, grant host.Grant, folders []string,
+) func(caller, tool, params string) (string, *host.Error) {
 	web := newFake(t, browser, nil)
 	var inner struct{ tool, params string }
 	outer := newFake(t, shopNamed("one"), map[string]handler{

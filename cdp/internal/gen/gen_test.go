@@ -39,7 +39,8 @@ func TestReadmeNamesTheRevision(t *testing.T) {
 // TestInvalidTables changes one table at a time and expects an error.
 func TestInvalidTables(t *testing.T) {
 	for name, test := range map[string]struct{ table, old, new, message string }{
-		"a command without effect": {effectsTable, "Page.navigate\twrite\tpage\t/url\t-\t-\n", "", "command Page.navigate is missing"},
+		"a command without effect": {effectsTable, "Page.navigate\twrite\tpage\t/url\t-\t-\n", "",
+			"command Page.navigate is missing"},
 		"an effect of no command": {effectsTable, "Page.navigate\t", "Page.noSuch\tread\tpage\t-\t-\t-\nPage.navigate\t",
 			"there is no command Page.noSuch"},
 		"an effect twice": {effectsTable, "Page.navigate\t",
@@ -48,8 +49,9 @@ func TestInvalidTables(t *testing.T) {
 			`effect "harmless"`},
 		"a name in the wrong case": {effectsTable, "Page.navigate\t", "page.navigate\t",
 			"there is no command page.navigate"},
-		"a missing column": {effectsTable, "Page.navigate\twrite\tpage\t/url\t-\t-\n", "Page.navigate\twrite\n", "2 columns: expected 6"},
-		"no reach":         {effectsTable, "Page.navigate\twrite\tpage\t", "Page.navigate\twrite\t-\t", `reach "-"`},
+		"a missing column": {effectsTable, "Page.navigate\twrite\tpage\t/url\t-\t-\n",
+			"Page.navigate\twrite\n", "2 columns: expected 6"},
+		"no reach": {effectsTable, "Page.navigate\twrite\tpage\t", "Page.navigate\twrite\t-\t", `reach "-"`},
 		"a URL that is not reviewed": {effectsTable, "\tpage\t/url\t-\t-\n", "\tpage\t-\t-\t-\n",
 			"has the parameter url, which is not reviewed"},
 		"a URL of no parameter": {effectsTable, "Page.navigate\twrite\tpage\t/url", "Page.navigate\twrite\tpage\t/uri",

@@ -118,7 +118,8 @@ func pointers(c *protocol.Command, column string, words ...string) ([]string, er
 		for _, p := range c.Params {
 			for _, word := range words {
 				if strings.Contains(strings.ToLower(p.Name), word) {
-					return nil, fmt.Errorf("%s has the parameter %s, which is not reviewed: expected a pointer, or ref", c.Name, p.Name)
+					return nil, fmt.Errorf("%s has the parameter %s, which is not reviewed: expected a pointer, or ref", c.Name,
+						p.Name)
 				}
 			}
 		}

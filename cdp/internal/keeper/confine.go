@@ -17,8 +17,8 @@ import (
 // some commands name targets, sessions and contexts in their parameters, or concern the browser as a whole. For all
 // callers except the command line, the functions below limit those commands to what belongs to the caller.
 
-// denyReason returns why a caller never gets a command, whatever was granted, or "" if it can. The reviewed table of the
-// protocol says so.
+// denyReason returns why a caller never gets a command, whatever was granted, or "" if it can. The reviewed table of
+// the protocol says so.
 func denyReason(by Caller, method string) string {
 	return protocol.Embedded().Rights(method).Refusal(by.isPlugin())
 }
