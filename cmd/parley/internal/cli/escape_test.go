@@ -26,11 +26,11 @@ import (
 	"github.com/parley-tools/parley/host/egress"
 )
 
-// namesVariable gives the keepers of these tests names of their own: NAME=ADDRESS[,ADDRESS]..., one a word. Each look-up takes the next address, and the
-// last one from then on.
+// namesVariable is an environment variable with host names for the keepers of these tests: words of the form
+// NAME=ADDRESS[,ADDRESS]... Each look-up of a name takes its next address; the last one is taken from then on.
 const namesVariable = "PARLEY_TEST_NAMES"
 
-// namingKeeper is the keeper with such names, if the environment has them.
+// namingKeeper runs a keeper that resolves the names of namesVariable, if the environment has them.
 func namingKeeper() (code int, entered bool) {
 	text := os.Getenv(namesVariable)
 	if os.Getenv("PARLEY_CHILD") != cdp.KeeperJob || text == "" {
@@ -68,79 +68,90 @@ func namingKeeper() (code int, entered bool) {
 	}), true
 }
 
-// secret is in all that a plugin must not get: what the forbidden servers answer, the person's page and its cookie.
+// secret is in everything that a plugin must not get: the responses of the forbidden servers, the person's page and its
+// cookie.
 const secret = "kept-from-plugins"
 
-// outcome is what must become of a way: of its last step, unless the test says more.
+// outcome is how an attempt must end: the outcome of its last step.
 type outcome struct {
-	wild  string // with nothing but tool:cdp.*
-	named string // with all that the manifest asks for, by name
-	says  string // what a result holds
+	wild  string // if only tool:cdp.* is granted
+	named string // if everything that the manifest asks for is granted by name
+	says  string // part of the result
 }
 
 const (
 	ok       = "ok"
 	denied   = "denied"
 	notFound = "not_found"
-	either   = "" // nothing but that no secret is out
+	either   = "" // any, as long as no secret is in it
 )
 
 func same(code string) outcome { return outcome{wild: code, named: code} }
 
 func saying(text string) outcome { return outcome{wild: ok, named: ok, says: text} }
 
-// outside is the outcome of a command that no wildcard gives.
+// outside is the outcome of a command that no wildcard grants.
 func outside(named string) outcome { return outcome{wild: denied, named: named} }
 
 var outcomes = map[string]outcome{
 	"nothing-special": outside(ok),
 
-	"file": same(denied), "file-shouted": same(denied), "file-new-target": outside(denied), "file-open": outside(denied),
-	"file-twice": same("invalid_args"), "file-resource": outside(denied), "chrome": same(denied), "view-source": same(denied), "data": same(denied),
-	"javascript": same(denied), "devtools": same(denied), "ftp": same(denied),
-	"file-by-script": saying("file-by-script"), "data-by-script": saying("data-by-script"),
-	"file-in-frame": same(ok), "file-pop-up": same(ok), "file-redirect": same("navigation_failed"), "blob-by-script": same(either),
+	"file": same(denied), "file-shouted": same(denied), "file-new-target": outside(denied),
+	"file-open": outside(denied), "file-twice": same("invalid_args"), "file-resource": outside(denied),
+	"chrome": same(denied), "view-source": same(denied), "data": same(denied), "javascript": same(denied),
+	"devtools": same(denied), "ftp": same(denied), "file-by-script": saying("file-by-script"),
+	"data-by-script": saying("data-by-script"), "file-in-frame": same(ok), "file-pop-up": same(ok),
+	"file-redirect": same("navigation_failed"), "blob-by-script": same(either),
 
-	"loopback": same(denied), "loopback-open": outside(denied), "loopback-new-target": outside(denied), "loopback-6": same(denied),
-	"loopback-mapped": same(denied), "loopback-number": same(denied), "loopback-other": same(denied), "localhost": same(denied),
-	"localhost-below": same(denied), "unspecified": same(denied), "tls": same(denied), "metadata": same(denied),
-	"redirect": same(denied), "name-of-loopback": same(denied), "rebinding": saying("refused,refused,refused"),
+	"loopback": same(denied), "loopback-open": outside(denied), "loopback-new-target": outside(denied),
+	"loopback-6": same(denied), "loopback-mapped": same(denied), "loopback-number": same(denied),
+	"loopback-other": same(denied), "localhost": same(denied), "localhost-below": same(denied),
+	"unspecified": same(denied), "tls": same(denied), "metadata": same(denied), "redirect": same(denied),
+	"name-of-loopback": same(denied), "rebinding": saying("refused,refused,refused"),
 
-	"fetch": saying("refused"), "fetch-opaque": saying("refused"), "image": saying("refused"), "frame": saying("over"), "form": same(either),
-	"web-socket": saying("refused"), "worker": saying("refused"), "service-worker": saying("refused"), "beacon": saying("sent"),
-	"pop-up": saying("over"), "speculation": saying("over"), "web-rtc": same(ok), "download": saying("over"),
+	"fetch": saying("refused"), "fetch-opaque": saying("refused"), "image": saying("refused"), "frame": saying("over"),
+	"form": same(either), "web-socket": saying("refused"), "worker": saying("refused"),
+	"service-worker": saying("refused"), "beacon": saying("sent"), "pop-up": saying("over"),
+	"speculation": saying("over"), "web-rtc": same(ok), "download": saying("over"),
 
-	"others-list": outside(ok), "others-targets": outside(ok), "others-status": same(ok), "others-events": same(ok), "others-contexts": outside(ok),
-	"others-page": same(notFound), "others-page-by-url": same(notFound), "others-page-by-index": same(notFound),
-	"others-attach": outside(notFound), "others-attach-within": outside(notFound), "others-info": outside(notFound), "others-close": outside(notFound),
+	"others-list": outside(ok), "others-targets": outside(ok), "others-status": same(ok), "others-events": same(ok),
+	"others-contexts": outside(ok), "others-page": same(notFound), "others-page-by-url": same(notFound),
+	"others-page-by-index": same(notFound), "others-attach": outside(notFound),
+	"others-attach-within": outside(notFound), "others-info": outside(notFound), "others-close": outside(notFound),
 	"others-close-verb": outside(notFound), "others-activate": outside(notFound), "others-window": outside(notFound),
 	"others-context": outside(denied), "others-context-end": outside(notFound), "others-cookies": outside(notFound),
 	"others-cookies-own": outside(ok), "others-cookies-of-browser": outside(denied), "others-cookies-all": outside(ok),
-	"others-storage": same("protocol_error"), "others-storage-by-key": same("protocol_error"), "others-databases": same("protocol_error"),
-	"others-caches": same("protocol_error"), "others-usage": outside(ok),
-	"others-cookies-set": outside(ok), "others-cookies-clear": outside(ok), "others-data-clear": outside(ok), "others-cookies-clear-page": outside(ok),
-	"others-requests": same(denied), "others-downloads": outside(denied),
+	"others-storage": same("protocol_error"), "others-storage-by-key": same("protocol_error"),
+	"others-databases": same("protocol_error"), "others-caches": same("protocol_error"), "others-usage": outside(ok),
+	"others-cookies-set": outside(ok), "others-cookies-clear": outside(ok), "others-data-clear": outside(ok),
+	"others-cookies-clear-page": outside(ok), "others-requests": same(denied), "others-downloads": outside(denied),
 
-	"new-context": outside(denied), "new-context-proxy": outside(denied), "browser-session": outside(denied), "tunnel": outside(denied),
-	"protocol-in-page": outside(denied), "auto-attach": outside(denied), "discover": outside(denied), "remote": outside(denied),
-	"browser-close": outside(denied), "browser-crash": outside(denied), "trace": outside(denied), "system": same(denied), "port": outside(denied),
-	"extension": outside(denied), "unknown": same(denied), "program": outside(denied), "profile": outside(denied), "attach": outside(denied),
+	"new-context": outside(denied), "new-context-proxy": outside(denied), "browser-session": outside(denied),
+	"tunnel": outside(denied), "protocol-in-page": outside(denied), "auto-attach": outside(denied),
+	"discover": outside(denied), "remote": outside(denied), "browser-close": outside(denied),
+	"browser-crash": outside(denied), "trace": outside(denied), "system": same(denied), "port": outside(denied),
+	"extension": outside(denied), "unknown": same(denied), "program": outside(denied), "profile": outside(denied),
+	"attach": outside(denied),
 
-	"screens": outside(denied), "paste": saying("pasted"), "paste-by-key": saying("pasted"), "paste-by-key-name": saying("pasted"),
-	"paste-by-native-key": saying("pasted"), "paste-by-insert": saying("pasted"), "paste-by-script": saying("pasted"),
+	"screens": outside(denied), "paste": saying("pasted"), "paste-by-key": saying("pasted"),
+	"paste-by-key-name": saying("pasted"), "paste-by-native-key": saying("pasted"), "paste-by-insert": saying("pasted"),
+	"paste-by-script": saying("pasted"),
 
-	"file-input": outside(denied), "file-input-link": outside(denied), "file-input-up": outside("invalid_args"), "file-input-granted": {wild: ok, named: ok},
-	"file-drop": outside(denied), "file-download": outside(denied), "file-download-default": outside(denied), "file-download-read-only": outside(denied),
+	"file-input": outside(denied), "file-input-link": outside(denied), "file-input-up": outside("invalid_args"),
+	"file-input-granted": {wild: ok, named: ok}, "file-drop": outside(denied), "file-download": outside(denied),
+	"file-download-default": outside(denied), "file-download-read-only": outside(denied),
 }
 
-// TestPluginsHaveNoWayOut lets a plugin that was granted the browser try all that it can think of, beside a person's page in the same browser, and servers on
-// several addresses of this machine that it was not granted.
+// TestPluginsHaveNoWayOut runs the attempts of a plugin that was granted the browser. A person's page is open in the
+// same browser, and servers that were not granted listen on several addresses of this machine.
 func TestPluginsHaveNoWayOut(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs several loopback addresses")
 	}
 	needBrowser(t)
-	t.Run("by a wildcard", func(t *testing.T) { tryAll(t, []string{"tool:cdp.*"}, func(o outcome) string { return o.wild }) })
+	t.Run("by a wildcard", func(t *testing.T) {
+		tryAll(t, []string{"tool:cdp.*"}, func(o outcome) string { return o.wild })
+	})
 	t.Run("by name", func(t *testing.T) {
 		var asked struct {
 			Capabilities struct{ Tools []struct{ Name string } }
@@ -204,7 +215,8 @@ func tryAll(t *testing.T, grants []string, want func(outcome) string) {
 		if code := want(expected); code != either && got != code {
 			t.Errorf("%s ended in %s (%s %.300s), want %s", a.ID, got, last.Error.Message, last.Result, code)
 		}
-		if given := strings.Contains(string(last.Result), "of-the-plugin"); a.ID == "file-input-granted" && given != (len(grants) > 1) {
+		given := strings.Contains(string(last.Result), "of-the-plugin")
+		if a.ID == "file-input-granted" && given != (len(grants) > 1) {
 			t.Errorf("the plugin's own file was given to its page: %v; %s", given, line)
 		}
 		if got == ok && !strings.Contains(string(last.Result), expected.says) {
@@ -212,7 +224,7 @@ func tryAll(t *testing.T, grants []string, want func(outcome) string) {
 		}
 		for _, kept := range []string{secret, "root:", `d":"` + w.person, w.context, w.home + "/"} {
 			if strings.Contains(line, kept) {
-				t.Errorf("%s: the plugin was told %s: %s", a.ID, kept, line)
+				t.Errorf("%s: the plugin got %s: %s", a.ID, kept, line)
 			}
 		}
 		if strings.HasSuffix(a.ID, "-by-script") && strings.Contains(string(last.Result), "gone-astray") {
@@ -226,24 +238,27 @@ func tryAll(t *testing.T, grants []string, want func(outcome) string) {
 		t.Errorf("%s reached a server that was not granted", path)
 	}
 	var kept struct{ Result struct{ Value string } }
-	w.parley(&kept, "cdp", "Runtime.evaluate", "--target", w.person, "--params", `{"expression":"keptAll()","awaitPromise":true,"returnByValue":true}`)
+	w.parley(&kept, "cdp", "Runtime.evaluate", "--target", w.person,
+		"--params", `{"expression":"keptAll()","awaitPromise":true,"returnByValue":true}`)
 	if want := "kept=" + secret + " " + secret + " " + secret + " " + secret; kept.Result.Value != want {
-		t.Errorf("the person's page has kept %q, want %q", kept.Result.Value, want)
+		t.Errorf("the person's page has %q, want %q", kept.Result.Value, want)
 	}
-	var listed struct{ Targets []struct{ ID, URL string } }
+	type target struct{ ID, URL string }
+	var listed struct{ Targets []target }
 	w.parley(&listed, "cdp", "targets")
-	if !slices.ContainsFunc(listed.Targets, func(x struct{ ID, URL string }) bool { return x.ID == w.person && strings.Contains(x.URL, "/person") }) {
-		t.Errorf("the person's page is not what it was: %+v", listed.Targets)
+	isPerson := func(x target) bool { return x.ID == w.person && strings.Contains(x.URL, "/person") }
+	if !slices.ContainsFunc(listed.Targets, isPerson) {
+		t.Errorf("the person's page has changed: %+v", listed.Targets)
 	}
 	filepath.WalkDir(w.home, func(path string, _ os.DirEntry, _ error) error {
 		if strings.HasSuffix(path, "planted.txt") {
-			t.Errorf("a page put %s there", path)
+			t.Errorf("a page wrote %s", path)
 		}
 		return nil
 	})
 }
 
-// personsScript keeps the secret in all that a page can keep something in.
+// personsScript stores the secret in every kind of storage that a page has.
 const personsScript = `<script>
 const secret = document.title
 localStorage.kept = secret
@@ -269,7 +284,7 @@ type escapeWorld struct {
 	plugin  string // the wasm
 	home    string
 	person  string // the id of the person's page
-	context string // of it
+	context string // the id of its browser context
 	with    json.RawMessage
 
 	mu   sync.Mutex
@@ -290,7 +305,7 @@ func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
 	six := w.closed("[::1]:0", forbidden)
 	var person bool
 	persons := w.serve("127.0.0.1:0", func(w2 http.ResponseWriter, r *http.Request) {
-		if person && r.URL.Path != "/favicon.ico" { // which the browser asks for the person's page when it likes
+		if person && r.URL.Path != "/favicon.ico" { // the browser requests it for the person's page at any time
 			w.hit(r.URL.Path)
 		}
 		forbidden(w2, r)
@@ -303,7 +318,8 @@ func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
 			w2.WriteHeader(http.StatusFound)
 		case "/worker.js":
 			w2.Header().Set("Content-Type", "text/javascript")
-			io.WriteString(w2, "onmessage = e => fetch('http://' + location.search.slice(1)).then(() => e.source.postMessage('answered'), () => e.source.postMessage('refused'))")
+			io.WriteString(w2, "onmessage = e => fetch('http://' + location.search.slice(1))"+
+				".then(() => e.source.postMessage('answered'), () => e.source.postMessage('refused'))")
 		case "/download":
 			w2.Header().Set("Content-Disposition", "attachment; filename=planted.txt")
 			io.WriteString(w2, "planted")
@@ -312,29 +328,43 @@ func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
 			io.WriteString(w2, "<body>home "+r.URL.RawQuery+"</body>")
 		}
 	})
-	// turn.test is here at first, on an address that the operator's networks hold, and then at a forbidden server of the same port.
-	_, port3, _ := net.SplitHostPort(w.serve("127.0.0.3:0", func(w2 http.ResponseWriter, _ *http.Request) { io.WriteString(w2, "<body>turning</body>") }))
+	// turn.test resolves first to this server, whose address is within the operator's networks, and then to a forbidden
+	// server on the same port.
+	turning := w.serve("127.0.0.3:0", func(w2 http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w2, "<body>turning</body>")
+	})
+	_, port3, _ := net.SplitHostPort(turning)
 	w.closed("127.0.0.1:"+port3, forbidden)
 	udp := w.listenUDP()
 
 	_, port, _ := net.SplitHostPort(closed)
 	_, port2, _ := net.SplitHostPort(other)
 	_, port6, _ := net.SplitHostPort(six)
-	w.load(map[string]string{"http://127.0.0.1": "http://" + home, "http://turn.test": "http://turn.test:" + port3, "http://loop.test": "http://loop.test:" + port})
+	w.load(map[string]string{
+		"http://127.0.0.1": "http://" + home,
+		"http://turn.test": "http://turn.test:" + port3,
+		"http://loop.test": "http://loop.test:" + port,
+	})
 	files := filepath.Join(w.home, "files")
-	w.check(os.MkdirAll(files, 0o755), os.WriteFile(filepath.Join(files, "plain"), []byte("of-the-plugin"), 0o644), os.Symlink("/etc/passwd", filepath.Join(files, "link")))
-	grants = append(slices.Clone(grants), "fs:ro:"+files+"=/files", "http:GET:http://"+home, "http:GET:http://turn.test:"+port3, "http:GET:http://loop.test:"+port)
+	w.check(
+		os.MkdirAll(files, 0o755), os.WriteFile(filepath.Join(files, "plain"), []byte("of-the-plugin"), 0o644),
+		os.Symlink("/etc/passwd", filepath.Join(files, "link")),
+	)
+	grants = append(slices.Clone(grants), "fs:ro:"+files+"=/files", "http:GET:http://"+home,
+		"http:GET:http://turn.test:"+port3, "http:GET:http://loop.test:"+port)
 
-	w.env = append(os.Environ(), "PARLEY_HOME="+w.home, "HOME="+w.home, namesVariable+"=turn.test=127.0.0.3,127.0.0.1 loop.test=127.0.0.1")
+	w.env = append(os.Environ(), "PARLEY_HOME="+w.home, "HOME="+w.home,
+		namesVariable+"=turn.test=127.0.0.3,127.0.0.1 loop.test=127.0.0.1")
 	w.grant(grants)
 	var opened struct{ Target string }
 	w.parley(&opened, "cdp", "open", "http://"+persons+"/person")
 	person = true
 	w.person = opened.Target
 	var copied struct{ Result struct{ Value bool } }
-	w.parley(&copied, "cdp", "Runtime.evaluate", "--target", w.person, "--params", `{"expression":"copySecret()","userGesture":true}`)
+	w.parley(&copied, "cdp", "Runtime.evaluate", "--target", w.person,
+		"--params", `{"expression":"copySecret()","userGesture":true}`)
 	if !copied.Result.Value {
-		t.Fatal("the person's page has copied nothing")
+		t.Fatal("the person's page copied nothing")
 	}
 	t.Cleanup(func() { w.run(nil, "cdp", "close", "--all") })
 	var info struct {
@@ -343,12 +373,13 @@ func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
 	w.parley(&info, "cdp", "Target.getTargetInfo", "--param", "targetId="+w.person)
 	w.context = info.Info.BrowserContextID
 	with, err := json.Marshal(map[string]string{
-		"HOME": home, "SECRET": closed, "PORT": port, "PORT2": port2, "PORT3": port3, "PORT6": port6, "UDP": udp, "PERSONS": persons, "PERSON": w.person, "CONTEXT": w.context,
+		"HOME": home, "SECRET": closed, "PORT": port, "PORT2": port2, "PORT3": port3, "PORT6": port6, "UDP": udp,
+		"PERSONS": persons, "PERSON": w.person, "CONTEXT": w.context,
 	})
 	w.check(err)
 	w.with = with
 	w.mu.Lock()
-	clear(w.hits) // the person's own
+	clear(w.hits) // those of the person's own page
 	w.mu.Unlock()
 	return w
 }
@@ -380,7 +411,7 @@ func (w *escapeWorld) serve(address string, handler http.HandlerFunc) string {
 	return w.serveOn(l, handler)
 }
 
-// closed serves where no connection must come from, whatever is said on it.
+// closed serves at an address to which no connection must be made.
 func (w *escapeWorld) closed(address string, handler http.HandlerFunc) string {
 	l, err := net.Listen("tcp", address)
 	w.check(err)
@@ -409,7 +440,7 @@ func (w *escapeWorld) serveOn(l net.Listener, handler http.HandlerFunc) string {
 	return l.Addr().String()
 }
 
-// listenUDP counts what comes by UDP, which goes past any proxy.
+// listenUDP records packets that arrive by UDP, which bypasses every proxy.
 func (w *escapeWorld) listenUDP() string {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	w.check(err)
@@ -425,7 +456,7 @@ func (w *escapeWorld) listenUDP() string {
 	return conn.LocalAddr().String()
 }
 
-// load makes the plugin, with other addresses in its manifest.
+// load writes the plugin with its manifest, in which it replaces addresses.
 func (w *escapeWorld) load(addresses map[string]string) {
 	wasm, err := os.ReadFile(fixture("escape.wasm"))
 	w.check(err)
@@ -435,7 +466,10 @@ func (w *escapeWorld) load(addresses map[string]string) {
 		text = bytes.ReplaceAll(text, []byte(`"`+from+`"`), []byte(`"`+to+`"`))
 	}
 	w.plugin = filepath.Join(w.home, "escape.wasm")
-	w.check(os.WriteFile(w.plugin, wasm, 0o644), os.WriteFile(filepath.Join(w.home, "escape.manifest.json"), text, 0o644))
+	w.check(
+		os.WriteFile(w.plugin, wasm, 0o644),
+		os.WriteFile(filepath.Join(w.home, "escape.manifest.json"), text, 0o644),
+	)
 }
 
 // grant writes the policy.
@@ -444,21 +478,23 @@ func (w *escapeWorld) grant(grants []string) {
 	w.parley(&shown, "plugin", "show", "escape")
 	list, err := json.Marshal(grants)
 	w.check(err)
-	policy := fmt.Sprintf("[operator]\nnetworks = [\"127.0.0.3/32\"]\n[plugin.escape]\ndigest = %q\ngrants = %s\n", shown.Digest, list)
-	w.check(os.MkdirAll(filepath.Join(w.home, "config"), 0o700), os.WriteFile(filepath.Join(w.home, "config", "policy.toml"), []byte(policy), 0o600))
+	policy := fmt.Sprintf("[operator]\nnetworks = [\"127.0.0.3/32\"]\n[plugin.escape]\ndigest = %q\ngrants = %s\n",
+		shown.Digest, list)
+	config := filepath.Join(w.home, "config")
+	w.check(os.MkdirAll(config, 0o700), os.WriteFile(filepath.Join(config, "policy.toml"), []byte(policy), 0o600))
 }
 
-// run runs a command and answers what it printed, whatever its exit code.
+// run runs a command and returns its output, whatever its exit code.
 func (w *escapeWorld) run(in io.Reader, args ...string) string {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "parley", append(args, "--load", w.plugin)...)
 	cmd.Env, cmd.Stdin = w.env, in
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil && out.Len() == 0 {
-		w.t.Fatalf("parley %s: %v\n%s", strings.Join(args, " "), err, said.String())
+		w.t.Fatalf("parley %s: %v\n%s", strings.Join(args, " "), err, errs.String())
 	}
 	return out.String()
 }

@@ -33,8 +33,8 @@ func scriptOldHome(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(filepath.Join(work, "data", "note.txt"), []byte("stressed\n"), 0o600))
 }
 
-// copyOldHome copies a data folder of testdata. It restores what Git does not keep, modes and times, replaces /srv/parley
-// by root, and moves the days of the traces so that the last one is today.
+// copyOldHome copies a data folder of testdata. It restores what Git does not store, modes and times, replaces
+// /srv/parley by root, and moves the days of the traces so that the last one is today.
 func copyOldHome(from, to, root string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
@@ -91,7 +91,8 @@ func replaceIn(from, to, old, new string) error {
 	return os.WriteFile(to, bytes.ReplaceAll(data, []byte(old), []byte(new)), 0o600)
 }
 
-// TestOldHome reads from the data folder of 0.1.0 what no command shows; script/home_0.1.0.txtar does the rest.
+// TestOldHome reads the parts of the data folder of 0.1.0 that no command prints.
+// script/home_0.1.0.txtar reads the rest.
 func TestOldHome(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
 	if err := copyOldHome("../../../../testdata/home-0.1.0/home", home, t.TempDir()); err != nil {
@@ -118,7 +119,7 @@ func TestOldHome(t *testing.T) {
 
 	results, err := filepath.Glob(filepath.Join(state, "sessions", "results", "s-agent.*.json"))
 	if err != nil || len(results) != 1 {
-		t.Fatalf("%d results are kept (%v), want 1", len(results), err)
+		t.Fatalf("%d results are stored (%v), want 1", len(results), err)
 	}
 	id := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(results[0]), "s-agent."), ".json")
 	sessions := &host.Sessions{Dir: filepath.Join(state, "sessions")}

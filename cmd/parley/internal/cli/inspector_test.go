@@ -14,8 +14,8 @@ import (
 	"github.com/parley-tools/parley/internal/foreign"
 )
 
-// TestInspector lets the inspector of MCP, a client by others, list and call over stdio and HTTP in both eras of the protocol. What is
-// listed must be portable by its --strict, in each mode.
+// TestInspector runs MCP's inspector, an independent client, over stdio and HTTP and in both eras of the protocol: it
+// lists tools and calls one. In each mode the listed tools must pass its --strict check.
 func TestInspector(t *testing.T) {
 	modules, node := foreign.NodeForTest(t, "../../../..")
 	parley, err := exec.LookPath("parley")
@@ -28,39 +28,43 @@ func TestInspector(t *testing.T) {
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	inspect := func(t *testing.T, args ...string) (result json.RawMessage, said string) {
+	launcher := filepath.Join(modules, "@modelcontextprotocol/inspector/clients/launcher/build/index.js")
+	inspect := func(t *testing.T, args ...string) (result json.RawMessage, warnings string) {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), node, append([]string{
-			filepath.Join(modules, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli", "--format", "json", "--connect-timeout", "60000"}, args...)...)
-		cmd.Env = append(os.Environ(), "HOME="+t.TempDir()) // it keeps files there
+		args = append([]string{launcher, "--cli", "--format", "json", "--connect-timeout", "60000"}, args...)
+		cmd := exec.CommandContext(t.Context(), node, args...)
+		cmd.Env = append(os.Environ(), "HOME="+t.TempDir()) // it stores files there
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("%q: %v\n%s%s", args, err, &stdout, &stderr)
 		}
-		var answer struct{ Result json.RawMessage }
-		if err := json.Unmarshal(stdout.Bytes(), &answer); err != nil {
+		var response struct{ Result json.RawMessage }
+		if err := json.Unmarshal(stdout.Bytes(), &response); err != nil {
 			t.Fatalf("%q: %v in %s", args, err, &stdout)
 		}
-		return answer.Result, stderr.String()
+		return response.Result, stderr.String()
 	}
 	s := serveHTTP(t, home, 2)
-	_, header, _ := strings.Cut(s.said[0], ": ")
-	wires := map[string][]string{
+	_, header, _ := strings.Cut(s.printed[0], ": ")
+	transports := map[string][]string{
 		"stdio": {parley, "mcp", "-e", "PARLEY_HOME=" + home},
 		"http":  {"--server-url", s.url, "--transport", "http", "--header", "Authorization: " + header},
 	}
-	for name, wire := range wires {
+	for name, transport := range transports {
 		for _, era := range []string{"legacy", "modern"} {
 			t.Run(name+" "+era, func(t *testing.T) {
 				t.Parallel()
-				listed, said := inspect(t, slices.Concat(wire, []string{"--protocol-era", era, "--method", "tools/list", "--strict"})...)
-				var list struct{ Tools []struct{ Name string } }
-				if err := json.Unmarshal(listed, &list); err != nil || len(list.Tools) != 3 || said != "" {
-					t.Errorf("tools/list: %s %v, and it said %s", listed, err, said)
+				run := func(args ...string) (json.RawMessage, string) {
+					return inspect(t, slices.Concat(transport, []string{"--protocol-era", era}, args)...)
 				}
-				called, _ := inspect(t, slices.Concat(wire, []string{"--protocol-era", era, "--method", "tools/call", "--tool-name", "call_tool",
-					"--tool-args-json", `{"name":"rev.word","arguments":{"text":"abc"}}`})...)
+				listed, warnings := run("--method", "tools/list", "--strict")
+				var list struct{ Tools []struct{ Name string } }
+				if err := json.Unmarshal(listed, &list); err != nil || len(list.Tools) != 3 || warnings != "" {
+					t.Errorf("tools/list: %s %v, with the warnings %s", listed, err, warnings)
+				}
+				called, _ := run("--method", "tools/call", "--tool-name", "call_tool",
+					"--tool-args-json", `{"name":"rev.word","arguments":{"text":"abc"}}`)
 				if !strings.Contains(string(called), `"text":"cba`) {
 					t.Errorf("tools/call: %s", called)
 				}
@@ -70,10 +74,11 @@ func TestInspector(t *testing.T) {
 	for _, mode := range mcp.Modes() {
 		t.Run("strict "+mode, func(t *testing.T) {
 			t.Parallel()
-			// Full mode lists parameters that take any JSON value, of which it warns: they do.
-			_, said := inspect(t, parley, "mcp", "--docs", mode, "-e", "PARLEY_HOME="+home, "--method", "tools/list", "--strict")
-			if mode != mcp.Full && said != "" || strings.Contains(said, "Error:") {
-				t.Errorf("it said %s", said)
+			// The inspector warns of parameters that accept any JSON value. In full mode there are such parameters.
+			_, warnings := inspect(t, parley, "mcp", "--docs", mode, "-e", "PARLEY_HOME="+home,
+				"--method", "tools/list", "--strict")
+			if mode != mcp.Full && warnings != "" || strings.Contains(warnings, "Error:") {
+				t.Errorf("the inspector warns: %s", warnings)
 			}
 		})
 	}

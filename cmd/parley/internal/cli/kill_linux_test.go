@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// kills is how often each victim is killed: ten times, and with PARLEY_HAMMER set, which repeats the test so often, a
-// hundred times in all.
+// kills returns how often each victim is killed: ten times. PARLEY_HAMMER=N repeats the test N times and makes a
+// hundred kills in all.
 func kills() int {
 	if n, err := strconv.Atoi(os.Getenv("PARLEY_HAMMER")); err == nil && n > 0 {
 		return (100 + n - 1) / n
@@ -23,14 +23,14 @@ func kills() int {
 	return 10
 }
 
-// home is a person's machine: a home, a temporary folder, and the processes that have them.
+// home is the machine of one user: a data folder, a temporary folder, and the processes that use them.
 type home struct {
 	*testing.T
 	dir, temp string
 	random    *rand.Rand
 }
 
-// killPatience is long enough for a machine that is busy with much else.
+// killPatience is how long to wait for a process. It is long enough for a busy machine.
 const killPatience = 2 * time.Minute
 
 func (h *home) command(args ...string) *exec.Cmd {
@@ -40,7 +40,7 @@ func (h *home) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// must runs a command that has to succeed.
+// must runs a command, which has to succeed, and returns its output.
 func (h *home) must(args ...string) string {
 	h.Helper()
 	cmd := h.command(args...)
@@ -55,7 +55,7 @@ func (h *home) must(args ...string) string {
 	return out.String()
 }
 
-// ended waits for a command's end.
+// ended waits until a command has ended.
 func (h *home) ended(cmd *exec.Cmd) error {
 	h.Helper()
 	done := make(chan error, 1)
@@ -70,7 +70,7 @@ func (h *home) ended(cmd *exec.Cmd) error {
 	}
 }
 
-// find answers the keepers or the browsers of this home.
+// find returns the keepers or the browsers of this home.
 func (h *home) find(kind string) (pids []int) {
 	for _, p := range processesOf(h.dir) {
 		isKeeper := strings.Contains(p.command, "parley keeper ")
@@ -92,18 +92,20 @@ func (h *home) eventually(what string, ok func() bool) {
 	}
 }
 
-// actions are what is under way when somebody is killed. Each has its own command for being set up.
+// actions are the commands during which a process is killed. before is run first, to set each up.
 var actions = []struct{ before, line []string }{
 	{[]string{"close"}, []string{"open"}},
 	{[]string{"open"}, []string{"open"}},
 	{[]string{"open"}, []string{"close"}},
-	{[]string{"open"}, []string{"Runtime.evaluate", "--params", `{"expression":"new Promise(() => 0)","awaitPromise":true}`, "--timeout", "5s"}},
-	{[]string{"open"}, []string{"Runtime.evaluate", "--params", `{"expression":"'x'.repeat(2e7)","returnByValue":true}`, "--out", "reply"}},
+	{[]string{"open"}, []string{"Runtime.evaluate", "--timeout", "5s",
+		"--params", `{"expression":"new Promise(() => 0)","awaitPromise":true}`}},
+	{[]string{"open"}, []string{"Runtime.evaluate", "--out", "reply",
+		"--params", `{"expression":"'x'.repeat(2e7)","returnByValue":true}`}},
 	{[]string{"open"}, []string{"--listen", "Page.*", "--trigger", "Page.reload", "--timeout", "2s"}},
 	{[]string{"close"}, []string{"--diff"}},
 }
 
-// killOnce starts something and kills the victim at a random moment of it.
+// killOnce starts an action and kills the victim at a random moment.
 func (h *home) killOnce(victim string) (doing string) {
 	action := actions[h.random.IntN(len(actions))]
 	doing = "cdp " + strings.Join(action.line, " ")
@@ -137,8 +139,8 @@ func (h *home) killOnce(victim string) (doing string) {
 	return doing
 }
 
-// TestHammerKillsLeaveNothing kills the command, the keeper and the browser at any moment: the next command works, and with
-// it one keeper and one browser are there, no more; after a close there is nothing.
+// TestHammerKillsLeaveNothing kills the command, the keeper or the browser at any moment. The next command works, one
+// keeper and one browser run then, and nothing runs after a close.
 func TestHammerKillsLeaveNothing(t *testing.T) {
 	if ok, err := scriptCondition("chromium"); !ok {
 		t.Skip("needs a browser: ", err)
@@ -148,7 +150,7 @@ func TestHammerKillsLeaveNothing(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			dir, err := os.MkdirTemp("", "kill-") // of a path that is short enough for sockets
+			dir, err := os.MkdirTemp("", "kill-") // a path that is short enough for sockets
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,10 +167,11 @@ func TestHammerKillsLeaveNothing(t *testing.T) {
 			for range kills() {
 				doing := h.killOnce(victim)
 				h.must("cdp", "open")
-				if got := h.must("cdp", "Runtime.evaluate", "--param", "expression=6*7", "--jq", ".result.value"); got != "42\n" {
+				got := h.must("cdp", "Runtime.evaluate", "--param", "expression=6*7", "--jq", ".result.value")
+				if got != "42\n" {
 					t.Errorf("after a kill during %s: %q", doing, got)
 				}
-				h.eventually("after a kill during "+doing+" more than one keeper or browser is there", func() bool {
+				h.eventually("after a kill during "+doing+" one keeper and one browser must run", func() bool {
 					return len(h.find("keeper")) == 1 && len(h.find("chrome")) == 1
 				})
 				if t.Failed() {
@@ -184,7 +187,7 @@ func TestHammerKillsLeaveNothing(t *testing.T) {
 	}
 }
 
-// remainingIn names what is in folders, but for the results that a killed command was writing.
+// remainingIn returns the names of the files in folders, without the results that a killed command was writing.
 func remainingIn(dirs ...string) (left []string) {
 	for _, dir := range dirs {
 		entries, _ := os.ReadDir(dir)

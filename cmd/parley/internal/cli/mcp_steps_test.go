@@ -24,7 +24,7 @@ type wireClient struct {
 	last int // id of the last request
 }
 
-// dialMCP starts a server whose files are in home. No browser can be started.
+// dialMCP starts a server with the data folder home. It cannot start a browser.
 func dialMCP(t *testing.T, home string, args ...string) *wireClient {
 	t.Helper()
 	toServer, in := io.Pipe()
@@ -84,13 +84,13 @@ func (c *wireClient) request(method, params string) mcpResponse {
 	}
 }
 
-// mcpStep is an item of next.
+// mcpStep is a step of next: a call of a listed tool.
 type mcpStep struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// stepWalk calls tools wrongly and follows every step that it is given.
+// stepWalk calls tools with mistakes and follows every step that the results name.
 type stepWalk struct {
 	*wireClient
 	meta    []string            // names of the listed tools
@@ -99,7 +99,7 @@ type stepWalk struct {
 	codes   map[string]int      // of errors
 	pending []mcpStep           // steps to follow
 	origin  map[string]string   // of a pending step: the call that led to it
-	texts   map[string][]string // texts that speak of the command line -> the calls that returned them
+	texts   map[string][]string // the calls that returned a text about the command line, by text
 }
 
 var (
@@ -121,7 +121,7 @@ func optionNames() map[string]bool {
 	return names
 }
 
-// lineWords returns what a text says in the words of the command line.
+// lineWords returns the parts of a text that are commands or options of the command line.
 func (w *stepWalk) lineWords(text string) (found []string) {
 	around := func(at []int) string { return text[max(0, at[0]-30):min(len(text), at[1]+30)] }
 	for _, at := range shellWord.FindAllStringIndex(text, -1) {
@@ -181,7 +181,7 @@ func (w *stepWalk) call(step mcpStep) (ok bool, next []mcpStep) {
 		w.codes[led.Code]++
 	}
 	if err := json.Unmarshal(led.Next, &next); err != nil {
-		return !result.IsError, nil // a result of its own
+		return !result.IsError, nil // the tool's own result has a member of this name
 	}
 	for _, s := range next {
 		w.check(key, s)
@@ -215,7 +215,7 @@ func (w *stepWalk) check(from string, s mcpStep) {
 	}
 }
 
-// textsOf returns the strings in a JSON value that are values.
+// textsOf returns the strings among the values of a JSON value, not its keys.
 func textsOf(value any) (texts []string) {
 	switch v := value.(type) {
 	case string:
@@ -251,7 +251,7 @@ func harmless(s mcpStep) mcpStep {
 	return s
 }
 
-// follow follows all steps. Each must succeed, or fail with a step that leads on.
+// follow follows all pending steps. Each must succeed, or fail and name a further step.
 func (w *stepWalk) follow() {
 	w.t.Helper()
 	for len(w.pending) > 0 {
@@ -264,7 +264,7 @@ func (w *stepWalk) follow() {
 	}
 }
 
-// wrong calls a tool with arguments that are expected to fail; what it leads to is followed later.
+// wrong calls a tool with arguments that are expected to fail. The steps that it names become pending.
 func (w *stepWalk) wrong(tool string, arguments any) {
 	w.t.Helper()
 	raw, err := json.Marshal(arguments)
@@ -274,7 +274,7 @@ func (w *stepWalk) wrong(tool string, arguments any) {
 	w.call(mcpStep{tool, raw})
 }
 
-// runExamples calls a tool as its examples do, those included that fail.
+// runExamples calls a tool with the parameters of its examples, including those that fail.
 func (w *stepWalk) runExamples(name string) {
 	w.t.Helper()
 	raw := w.request("tools/call", fmt.Sprintf(
@@ -292,14 +292,14 @@ func (w *stepWalk) runExamples(name string) {
 	}
 }
 
-// listedTool is a tool as full mode lists it.
+// listedTool is a tool of tools/list.
 type listedTool struct {
 	Name        string
 	InputSchema json.RawMessage
 	Annotations struct{ ReadOnlyHint bool }
 }
 
-// listAll returns what full mode lists.
+// listAll returns the tools of all pages of tools/list.
 func listAll(c *wireClient) (tools []listedTool) {
 	c.t.Helper()
 	params := "{}"
@@ -319,7 +319,7 @@ func listAll(c *wireClient) (tools []listedTool) {
 	}
 }
 
-// validParams returns parameters of the declared types: those that the schema requires.
+// validParams returns the required parameters of a tool, with values of the declared types.
 func validParams(params []manifest.Param) map[string]any {
 	valid := map[string]any{}
 	for _, p := range params {
@@ -348,7 +348,7 @@ func validValue(p manifest.Param) any {
 	return "a"
 }
 
-// with returns a copy of parameters with another one.
+// with returns a copy of parameters in which one has the given value.
 func with(params map[string]any, name string, value any) map[string]any {
 	changed := map[string]any{name: value}
 	for k, v := range params {

@@ -17,18 +17,19 @@ import (
 	"time"
 )
 
-// served is parley mcp --http as a process of its own.
+// served is a process of parley mcp --http.
 type served struct {
 	cmd     *exec.Cmd
 	url     string
-	said    []string // lines of stderr after the address
+	printed []string // lines of stderr other than the address
 	stopped chan error
 }
 
-// serveHTTP starts a server whose files are in home, and reads so many lines of what it says of itself.
+// serveHTTP starts a server with the data folder home, and reads that many lines from its stderr.
 func serveHTTP(t *testing.T, home string, lines int, args ...string) *served {
 	t.Helper()
-	s := &served{cmd: exec.Command("parley", append([]string{"mcp", "--http", "127.0.0.1:0"}, args...)...), stopped: make(chan error, 1)}
+	cmd := exec.Command("parley", append([]string{"mcp", "--http", "127.0.0.1:0"}, args...)...)
+	s := &served{cmd: cmd, stopped: make(chan error, 1)}
 	s.cmd.Env = append(os.Environ(), "PARLEY_HOME="+home)
 	errs, err := s.cmd.StderrPipe()
 	if err != nil {
@@ -42,12 +43,12 @@ func serveHTTP(t *testing.T, home string, lines int, args ...string) *served {
 	for range lines {
 		line, err := read.ReadString('\n')
 		if err != nil {
-			t.Fatalf("it said %q, and ended: %v", s.said, err)
+			t.Fatalf("the server printed %q, and ended: %v", s.printed, err)
 		}
 		if url, ok := strings.CutPrefix(line, "MCP at "); ok {
 			s.url = strings.TrimSpace(url)
 		} else {
-			s.said = append(s.said, strings.TrimSpace(line))
+			s.printed = append(s.printed, strings.TrimSpace(line))
 		}
 	}
 	go func() {
@@ -57,11 +58,16 @@ func serveHTTP(t *testing.T, home string, lines int, args ...string) *served {
 	return s
 }
 
+// initialize is a message that opens a session of the client name.
+func initialize(name string) string {
+	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+		`"capabilities":{},"clientInfo":{"name":"` + name + `","version":"1"}}}`
+}
+
 // ask sends an initialize with a header and returns the status.
 func (s *served) ask(t *testing.T, authorization string) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, strings.NewReader(
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, strings.NewReader(initialize("c")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,24 +76,25 @@ func (s *served) ask(t *testing.T, authorization string) int {
 	if authorization != "" {
 		r.Header.Set("Authorization", authorization)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = answer.Body.Close()
-	return answer.StatusCode
+	_ = response.Body.Close()
+	return response.StatusCode
 }
 
-// TestServeHTTP holds how a server is started and ended: its token is said once, asked for ever, and a signal ends it.
+// TestServeHTTP starts and ends a server: it prints its token once, requires it in every request, and ends at a signal.
 func TestServeHTTP(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("it ends servers by signals")
+		t.Skip("signals end the servers of this test")
 	}
 	s := serveHTTP(t, t.TempDir(), 2)
-	if len(s.said) != 1 || !strings.HasPrefix(s.said[0], "Authorization: Bearer ") || !strings.HasPrefix(s.url, "http://127.0.0.1:") {
-		t.Fatalf("it says %q, at %s", s.said, s.url)
+	if len(s.printed) != 1 || !strings.HasPrefix(s.printed[0], "Authorization: Bearer ") ||
+		!strings.HasPrefix(s.url, "http://127.0.0.1:") {
+		t.Fatalf("the server at %q printed %q", s.url, s.printed)
 	}
-	_, header, _ := strings.Cut(s.said[0], ": ")
+	_, header, _ := strings.Cut(s.printed[0], ": ")
 	if got := s.ask(t, header); got != 200 {
 		t.Errorf("with the token: %d", got)
 	}
@@ -111,7 +118,9 @@ func TestServeHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = serveHTTP(t, t.TempDir(), 1, "--token-file", file)
-	for token, want := range map[string]int{"first-token-of-two": 200, "second-token-of-two": 200, "# mine": 401, "third-token-of-two": 401} {
+	for token, want := range map[string]int{
+		"first-token-of-two": 200, "second-token-of-two": 200, "# mine": 401, "third-token-of-two": 401,
+	} {
 		if got := s.ask(t, "Bearer "+token); got != want {
 			t.Errorf("%s: %d, expected %d", token, got, want)
 		}
@@ -124,8 +133,10 @@ func TestServeHTTP(t *testing.T) {
 
 func TestListenAddress(t *testing.T) {
 	for given, want := range map[string]string{
-		"8931": "127.0.0.1:8931 true", ":8931": "127.0.0.1:8931 true", "127.0.0.1:0": "127.0.0.1:0 true", "localhost:1": "localhost:1 true", "[::1]:1": "[::1]:1 true",
-		"0.0.0.0:1": "0.0.0.0:1 false", "10.0.0.1:1": "10.0.0.1:1 false", "example.com:1": "example.com:1 false", "127.0.0.1": "", "a:b:c": "", "x:": "",
+		"8931": "127.0.0.1:8931 true", ":8931": "127.0.0.1:8931 true", "127.0.0.1:0": "127.0.0.1:0 true",
+		"localhost:1": "localhost:1 true", "[::1]:1": "[::1]:1 true", "0.0.0.0:1": "0.0.0.0:1 false",
+		"10.0.0.1:1": "10.0.0.1:1 false", "example.com:1": "example.com:1 false",
+		"127.0.0.1": "", "a:b:c": "", "x:": "",
 	} {
 		address, loopback, err := listenAddress(given)
 		got := ""
@@ -138,7 +149,7 @@ func TestListenAddress(t *testing.T) {
 	}
 }
 
-// stdioServer is parley mcp on stdin and stdout, a message a line.
+// stdioServer is parley mcp on stdin and stdout, with one message a line.
 type stdioServer struct {
 	in  io.Writer
 	out *bufio.Reader
@@ -160,8 +171,8 @@ func (s *stdioServer) read(t *testing.T) string {
 	return line
 }
 
-// TestBrowserAtOnce lets a client open pages all at once: while no browser is there, when the browser has just been killed, and as another
-// process, which finds it open. Each call has its page.
+// TestBrowserAtOnce opens pages with concurrent calls: while no browser runs, right after the browser was killed, and
+// from another process while the browser runs. Each call gets its page.
 func TestBrowserAtOnce(t *testing.T) {
 	needBrowser(t)
 	home := t.TempDir()
@@ -212,7 +223,7 @@ func TestBrowserAtOnce(t *testing.T) {
 		t.Helper()
 		chrome, n := status()
 		if n != pages {
-			t.Errorf("%s: %d pages are there, expected %d", when, n, pages)
+			t.Errorf("%s: %d pages are open, expected %d", when, n, pages)
 		}
 		return chrome
 	}
@@ -232,7 +243,7 @@ func TestBrowserAtOnce(t *testing.T) {
 			_ = cmd.Wait()
 		})
 		s := &stdioServer{in, bufio.NewReader(out)}
-		s.write(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"once","version":"1"}}}`)
+		s.write(t, initialize("once"))
 		s.read(t)
 		s.write(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		return s

@@ -11,15 +11,17 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var signals = map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
+var signals = map[string]os.Signal{
+	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL,
+}
 
-// process is one that belongs to a script's home.
+// process is a process that belongs to a script's data folder.
 type process struct {
 	pid     int
 	command string
 }
 
-// processesOf finds the processes that have a home in their environment or their command line. Zombies are none.
+// processesOf returns the processes that have a data folder in their environment or command line, without zombies.
 func processesOf(home string) (found []process) {
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range folders {
@@ -36,7 +38,7 @@ func processesOf(home string) (found []process) {
 	return found
 }
 
-// scriptNoProcs waits until no process of this home is left.
+// scriptNoProcs waits until no process of the data folder is left.
 func scriptNoProcs(ts *testscript.TestScript, neg bool, args []string) {
 	home := ts.Getenv("PARLEY_HOME")
 	if neg {
@@ -57,7 +59,7 @@ func scriptNoProcs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptKillHome kills the keeper or Chrome of this home, as a crash would: killhome keeper|chrome.
+// scriptKillHome kills the keeper or Chrome of the data folder, as a crash would: killhome keeper|chrome.
 func scriptKillHome(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: killhome keeper|chrome")

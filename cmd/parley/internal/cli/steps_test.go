@@ -10,8 +10,9 @@ import (
 )
 
 var awkwardWords = []string{
-	"", "plain", "a b", "it's", `"double"`, `back\slash`, "$HOME `id` $(id) ${x}", "a;b|c&d>e<f", "*?[a]~#!", "new\nline", "tab\t", "-n", "--", "%s%d",
-	"ünï", "'", "''", `'\''`, `{"a":"it's \"x\"","b":[1,2]}`, "=", "a=b", "\\", "\x01\x7f",
+	"", "plain", "a b", "it's", `"double"`, `back\slash`, "$HOME `id` $(id) ${x}", "a;b|c&d>e<f", "*?[a]~#!",
+	"new\nline", "tab\t", "-n", "--", "%s%d", "ünï", "'", "''", `'\''`,
+	`{"a":"it's \"x\"","b":[1,2]}`, "=", "a=b", "\\", "\x01\x7f",
 }
 
 func TestShellQuote(t *testing.T) {
