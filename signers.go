@@ -15,13 +15,13 @@ import (
 // Signer is what is known of a plugin's signature. It is zero for a plugin without one.
 type Signer struct {
 	// Key is the public key that made the signature, where it is known and the signature is valid.
-	Key string `json:"signer,omitempty"`
+	Key string
 	// KeyID is the short name of the key that the signature claims: 16 hex digits.
-	KeyID string `json:"signer_id,omitempty"`
+	KeyID string
 	// Name is what the operator calls a trusted key.
-	Name string `json:"signer_name,omitempty"`
+	Name string
 	// Trusted reports whether the operator trusts the key, for all plugins or, in policy.toml, for this one.
-	Trusted bool `json:"trusted"`
+	Trusted bool
 }
 
 // signers tells the policy who signed a build. It looks at the signature and at the operator's list of keys each time,

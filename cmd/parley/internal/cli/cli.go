@@ -140,7 +140,7 @@ func newApp(streams *Streams, args []string) *App {
 	app := &App{Streams: streams, args: args}
 	app.deps = &command.Deps{
 		Env: streams.Env, Command: app.command, Notice: app.notice, Input: app.input, Debug: app.debugf,
-		Approver: &terminal{},
+		Approver: &terminal{}, ApproveChange: approveOnTerminal,
 	}
 	// Flags may be wrong before they are all read, and then the error must already have its form.
 	for _, a := range args {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,27 +15,31 @@ import (
 )
 
 func newConfig(app *App) *cobra.Command {
-	list := &cobra.Command{
+	return parent("config", "Show settings", newConfigList(app, nil))
+}
+
+type configListOptions struct{ app *App }
+
+func newConfigList(app *App, run runFunc[configListOptions]) *cobra.Command {
+	opts, run := &configListOptions{app: app}, run.or(runConfigList)
+	return &cobra.Command{
 		Use:     "list",
 		Short:   "Show each setting, its value and where it comes from",
 		Example: "parley config list --json",
 		Args:    noWords,
-		RunE:    func(*cobra.Command, []string) error { return app.listConfig() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
 	}
-	return parent("config", "Show settings", list)
 }
 
-func (a *App) listConfig() error {
-	s, err := a.deps.Settings()
+func runConfigList(_ context.Context, opts *configListOptions) error {
+	deps := opts.app.deps
+	data, err := command.Config(deps)
 	if err != nil {
 		return err
 	}
-	data := struct {
-		Settings []command.SettingValue `json:"settings"`
-		Paths    []command.NamedPath    `json:"paths"`
-	}{s.Values, a.deps.Folders()}
-	return a.answer(data, []string{"edit " + filepath.Join(a.deps.Dirs().Config, "config.toml")}, func(w io.Writer) {
-		for _, v := range s.Values {
+	next := []string{"edit " + filepath.Join(deps.Dirs().Config, "config.toml")}
+	return opts.app.answer(data, next, func(w io.Writer) {
+		for _, v := range data.Settings {
 			fmt.Fprintf(w, "%-24s %-12s %s\n%24s %s\n", v.Name, shownValue(v.Value), v.Source, "", v.Description)
 		}
 		for _, p := range data.Paths {
@@ -50,16 +55,17 @@ func shownValue(v string) string {
 	return manifest.CleanLine(v)
 }
 
-// noWords refuses words after a command that takes none.
+// noWords is the Args of a command that takes no words.
 func noWords(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return host.Errorf(host.InvalidArgs, "%s takes no words, and got %q", cmd.CommandPath(), manifest.CleanLine(args[0])).
+	return host.Errorf(host.InvalidArgs, "%s takes no words; unexpected %q",
+		cmd.CommandPath(), manifest.CleanLine(args[0])).
 		WithNext("parley help " + strings.TrimPrefix(cmd.CommandPath(), "parley "))
 }
 
-// parent makes a command that only holds others.
+// parent returns a command that does nothing but hold others.
 func parent(name, short string, children ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     name,
@@ -72,7 +78,8 @@ func parent(name, short string, children ...*cobra.Command) *cobra.Command {
 				names = append(names, c.Name())
 			}
 			if len(args) == 0 {
-				return host.Errorf(host.InvalidArgs, "parley %s needs one of %s", name, strings.Join(names, ", ")).WithNext(strings.Split(children[0].Example, "\n")...)
+				return host.Errorf(host.InvalidArgs, "parley %s requires one of %s", name, strings.Join(names, ", ")).
+					WithNext(strings.Split(children[0].Example, "\n")...)
 			}
 			e := command.UnknownValue(strings.ToUpper(name)+" COMMAND", args[0], names)
 			e.Code, e.Details = host.NotFound, nil

@@ -20,7 +20,9 @@ func TestSignalEndsWaitForInput(t *testing.T) {
 		"--params -": func(ctx context.Context, a *App) error {
 			return runCall(ctx, &callOptions{app: a, CallOptions: command.CallOptions{Tool: "text.hash", Params: "-"}})
 		},
-		"secret set": func(ctx context.Context, a *App) error { return a.setSecret(ctx, "TOKEN") },
+		"secret set": func(ctx context.Context, a *App) error {
+			return runSecretSet(ctx, &secretSetOptions{app: a, name: "TOKEN"})
+		},
 	} {
 		for _, isFile := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, a file: %t", name, isFile), func(t *testing.T) {

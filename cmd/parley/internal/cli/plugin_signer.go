@@ -3,12 +3,11 @@ package cli
 import (
 	"strings"
 
-	"github.com/parley-tools/parley"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 )
 
-// signatureText is a line about a signature.
-func signatureText(s parley.Signer) string {
+// signatureText describes a signature in one line.
+func signatureText(s command.Signer) string {
 	switch {
 	case s.KeyID == "":
 		return "not signed"
@@ -20,8 +19,8 @@ func signatureText(s parley.Signer) string {
 	return "signed with the trusted key " + strings.TrimSpace(s.Key+" "+s.Name)
 }
 
-// trustCommands is the command that would trust the key, where that is for the operator to decide.
-func trustCommands(s parley.Signer) []string {
+// trustCommands returns the command that trusts the key, if it is not trusted yet.
+func trustCommands(s command.Signer) []string {
 	switch {
 	case s.KeyID == "" || s.Trusted:
 		return nil
@@ -29,13 +28,4 @@ func trustCommands(s parley.Signer) []string {
 		return []string{"parley plugin trust KEY"}
 	}
 	return []string{"parley plugin trust " + shellQuote(s.Key)}
-}
-
-// installedSigner is what the lock file says of a signature.
-func (a *App) installedSigner(e wasm.Entry) *parley.Signer {
-	signer, err := a.deps.Parley().InstalledSigner(e)
-	if err != nil {
-		a.notice("no key counts as trusted: " + err.Error())
-	}
-	return &signer
 }

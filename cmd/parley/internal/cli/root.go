@@ -86,8 +86,8 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 
 	root.AddCommand(
 		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newPlugin(app), newPolicy(app), newAudit(app),
-		newSecret(app), newConfig(app), newMCP(app), newDocs(app), newLearn(app), newDoctor(app, nil), newList(app, nil),
-		newHelp(app, nil), newVersion(app, nil), newCompletion(app, nil),
+		newSecret(app), newConfig(app), newMCP(app, nil), newDocs(app), newLearn(app, nil), newDoctor(app, nil),
+		newList(app, nil), newHelp(app, nil), newVersion(app, nil), newCompletion(app, nil),
 	)
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {

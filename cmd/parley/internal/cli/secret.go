@@ -10,71 +10,53 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
 )
 
 func newSecret(app *App) *cobra.Command {
-	set := &cobra.Command{
+	return parent("secret", "Keep secrets", newSecretSet(app, nil), newSecretList(app, nil), newSecretRemove(app, nil))
+}
+
+type secretSetOptions struct {
+	app  *App
+	name string
+}
+
+func newSecretSet(app *App, run runFunc[secretSetOptions]) *cobra.Command {
+	opts, run := &secretSetOptions{app: app}, run.or(runSecretSet)
+	return &cobra.Command{
 		Use:     "set NAME",
-		Short:   "Keep a value, read from stdin",
+		Short:   "Store a value, read from stdin",
 		Example: "parley secret set GITHUB_TOKEN < token.txt",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return missingWord("secret set", "one NAME; the value comes from stdin", "parley secret set GITHUB_TOKEN < token.txt")
+				return missingWord("secret set", "one NAME; the value is read from stdin",
+					"parley secret set GITHUB_TOKEN < token.txt")
 			}
-			return app.setSecret(cmd.Context(), args[0])
+			opts.name = args[0]
+			return run(cmd.Context(), opts)
 		},
 	}
-	list := &cobra.Command{
-		Use:     "list",
-		Short:   "List names and where their values come from",
-		Example: "parley secret list",
-		Args:    noWords,
-		RunE:    func(*cobra.Command, []string) error { return app.listSecrets() },
-	}
-	remove := &cobra.Command{
-		Use:     "remove NAME",
-		Short:   "Forget a value",
-		Example: "parley secret remove GITHUB_TOKEN",
-		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			var found []string
-			names, err := app.deps.Secrets().Names()
-			for _, name := range names {
-				if err == nil && len(args) == 0 && strings.HasPrefix(name, typed) {
-					found = append(found, name)
-				}
-			}
-			return found, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("secret remove", "one NAME", "parley secret list")
-			}
-			return app.removeSecret(args[0])
-		},
-	}
-	return parent("secret", "Keep secrets", set, list, remove)
 }
 
-// setSecret keeps what stdin holds, but for a newline at its end. The value is never shown, not even in an error.
-func (a *App) setSecret(ctx context.Context, name string) error {
-	value, err := a.readSecret(ctx, name)
+func runSecretSet(ctx context.Context, opts *secretSetOptions) error {
+	app := opts.app
+	value, err := app.readSecret(ctx, opts.name)
 	if err != nil {
 		return err
 	}
-	if err := a.deps.Secrets().Set(name, value); err != nil {
+	data, err := command.SetSecret(app.deps, opts.name, value)
+	if err != nil {
 		return err
 	}
-	a.note("secret", name, "set")
-	data := struct {
-		Name  string `json:"name"`
-		Bytes int    `json:"bytes"`
-	}{name, len(value)}
-	next := []string{"parley secret list", "parley policy grant PLUGIN secret:" + name}
-	return a.answer(data, next, func(w io.Writer) { fmt.Fprintf(w, "Keeps %s (%d bytes)\n", name, len(value)) })
+	next := []string{"parley secret list", "parley policy grant PLUGIN secret:" + data.Name}
+	return app.answer(data, next, func(w io.Writer) { fmt.Fprintf(w, "Stored %s (%d bytes)\n", data.Name, data.Bytes) })
 }
 
+// readSecret reads a value from stdin, without a newline at its end. On a terminal it asks for the value and does not
+// show what is typed.
 func (a *App) readSecret(ctx context.Context, name string) (string, error) {
 	if f, ok := a.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		fmt.Fprintf(a.Err, "Value of %s (not shown): ", name)
@@ -85,7 +67,7 @@ func (a *App) readSecret(ctx context.Context, name string) (string, error) {
 		value, err := awaitOrAbandon(ctx, func() ([]byte, error) { return term.ReadPassword(int(f.Fd())) })
 		fmt.Fprintln(a.Err)
 		if err != nil {
-			_ = term.Restore(int(f.Fd()), shown) // a read that was left would have done so at its end
+			_ = term.Restore(int(f.Fd()), shown) // an abandoned read does not do that
 		}
 		if err != nil && ctx.Err() == nil {
 			err = host.Errorf(host.Interrupted, "no value was read; nothing was changed")
@@ -97,42 +79,75 @@ func (a *App) readSecret(ctx context.Context, name string) (string, error) {
 		return "", context.Cause(ctx)
 	}
 	if err != nil {
-		return "", host.Errorf(host.InvalidArgs, "stdin cannot be read: %v; nothing was changed", err)
+		return "", host.Errorf(host.InvalidArgs, "cannot read stdin: %v; nothing was changed", err)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-func (a *App) listSecrets() error {
-	rules, err := a.deps.Policy()
+type secretListOptions struct{ app *App }
+
+func newSecretList(app *App, run runFunc[secretListOptions]) *cobra.Command {
+	opts, run := &secretListOptions{app: app}, run.or(runSecretList)
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List names and the sources of their values",
+		Example: "parley secret list",
+		Args:    noWords,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+	}
+}
+
+func runSecretList(_ context.Context, opts *secretListOptions) error {
+	data, err := command.Secrets(opts.app.deps)
 	if err != nil {
 		return err
 	}
-	sources, err := rules.Secrets()
-	if err != nil {
-		return err
-	}
-	data := struct {
-		Secrets []policy.SecretSource `json:"secrets"`
-		Total   int                   `json:"total"`
-	}{sources, len(sources)}
-	return a.answer(data, []string{"parley secret set NAME < FILE"}, func(w io.Writer) {
-		if len(sources) == 0 {
-			fmt.Fprintln(w, "No secret is kept.")
+	next := []string{"parley secret set NAME < FILE"}
+	return opts.app.answer(data, next, func(w io.Writer) {
+		if data.Total == 0 {
+			fmt.Fprintln(w, "No secret is stored.")
 		}
-		for _, s := range sources {
+		for _, s := range data.Secrets {
 			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-24s %-24s %s", s.Name, s.From, s.At), " "))
 		}
-		fmt.Fprintln(w, "Next: parley secret set NAME < FILE")
+		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }
 
-func (a *App) removeSecret(name string) error {
-	if err := a.deps.Secrets().Remove(name); err != nil {
+type secretRemoveOptions struct {
+	app  *App
+	name string
+}
+
+func newSecretRemove(app *App, run runFunc[secretRemoveOptions]) *cobra.Command {
+	opts, run := &secretRemoveOptions{app: app}, run.or(runSecretRemove)
+	return &cobra.Command{
+		Use:     "remove NAME",
+		Short:   "Remove a value",
+		Example: "parley secret remove GITHUB_TOKEN",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			names, err := app.deps.Secrets().Names()
+			if err != nil || len(args) > 0 {
+				names = nil
+			}
+			return startingWith(typed, names), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return missingWord("secret remove", "one NAME", "parley secret list")
+			}
+			opts.name = args[0]
+			return run(cmd.Context(), opts)
+		},
+	}
+}
+
+func runSecretRemove(_ context.Context, opts *secretRemoveOptions) error {
+	data, err := command.RemoveSecret(opts.app.deps, opts.name)
+	if err != nil {
 		return err
 	}
-	a.note("secret", name, "removed")
-	data := struct {
-		Name string `json:"name"`
-	}{name}
-	return a.answer(data, []string{"parley secret list"}, func(w io.Writer) { fmt.Fprintln(w, "Forgot "+name) })
+	return opts.app.answer(data, []string{"parley secret list"}, func(w io.Writer) {
+		fmt.Fprintln(w, "Removed "+data.Name)
+	})
 }

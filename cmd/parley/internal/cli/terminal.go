@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -65,6 +66,26 @@ func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, q *host.Ques
 	var err error
 	approval.Yes, err = readYes(ctx, lines)
 	return approval, err
+}
+
+// approveOnTerminal shows a change at the controlling terminal and asks whether to make it.
+func approveOnTerminal(ctx context.Context, c command.Change) (bool, error) {
+	tty, err := openTerminal()
+	if err != nil {
+		return false, host.Errorf(host.Denied,
+			"a person at a terminal must approve rights and trust, and there is no terminal; nothing was changed").
+			WithNext("run it at a terminal, or edit the file yourself")
+	}
+	defer tty.Close()
+	var text strings.Builder
+	question := "Write this?"
+	if c.Plugin != nil {
+		writeInstalled(&text, c.Plugin, "To be installed:")
+		question = "Install it and write this?"
+	}
+	text.WriteString(c.Diff)
+	fmt.Fprintf(tty, "%s%s [y/N] ", text.String(), question)
+	return confirmed(ctx, tty)
 }
 
 // shownParams returns parameters as a question shows them.

@@ -42,6 +42,9 @@ type Deps struct {
 	Debugging bool
 	// Approver asks a person about a call. It is read at each question.
 	Approver host.Approver
+	// ApproveChange asks the operator to approve a change of the operator's files. The error is denied if nobody can be
+	// asked.
+	ApproveChange func(ctx context.Context, c Change) (bool, error)
 	// Plugins are wasm files to load beside the installed plugins.
 	Plugins []string
 	// Live takes the protocol of a running browser instead of the embedded one.

@@ -112,7 +112,7 @@ func writeBelow(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return WriteFile(path, content)
+	return writeFile(path, content)
 }
 
 // docsSource returns the catalog behind an MCP server of its own, which records nothing: looking documentation up to

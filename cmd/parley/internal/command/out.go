@@ -62,8 +62,8 @@ func (r *replacement) discard() {
 	}
 }
 
-// WriteFile replaces a file as a whole, with mode 0644. If it fails, the old file is unchanged.
-func WriteFile(path string, content []byte) error {
+// writeFile replaces a file as a whole, with mode 0644. If it fails, the old file is unchanged.
+func writeFile(path string, content []byte) error {
 	r, err := replace(path)
 	if err != nil {
 		return err

@@ -1,0 +1,300 @@
+package command
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Plugin is an installed, shipped or built-in plugin, or one that was installed or removed.
+type Plugin struct {
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Kind     string `json:"kind"`
+	Brief    string `json:"brief"`
+	Groups   int    `json:"groups"`
+	Tools    int    `json:"tools"`
+	Digest   string `json:"digest,omitempty"`
+	From     string `json:"from"` // a path, "shipped" or "builtin"
+	Replaced string `json:"replaced,omitempty"`
+	// Rebuilt says that the replaced plugin was another build of the same version.
+	Rebuilt bool `json:"rebuilt,omitempty"`
+	// Unchanged says that the same build was already installed.
+	Unchanged bool `json:"unchanged,omitempty"`
+	*Signer        // nil for a plugin that is not installed
+	// Asks are the rights that the plugin requests, each with the reason from its manifest. None is granted by that.
+	Asks []host.Denial `json:"asks"`
+	// NewRights are those of Asks that the replaced build did not request, DroppedRights those that only it requested.
+	NewRights     []string `json:"new_rights,omitempty"`
+	DroppedRights []string `json:"dropped_rights,omitempty"`
+	// ManifestDiff is how the manifest differs from that of the replaced build, in at most 20 lines that begin with "-"
+	// or "+".
+	ManifestDiff []string `json:"manifest_diff,omitempty"`
+	// Granted are the rights that were granted to this build, Revoked those that were granted to a build that is gone.
+	Granted []string `json:"granted,omitempty"`
+	Revoked []string `json:"revoked,omitempty"`
+}
+
+// Signer is what is known of a plugin's signature. It is zero for a plugin without one.
+type Signer struct {
+	// Key is the public key that made the signature. "" means that it is not known or that the signature is invalid.
+	Key string `json:"signer,omitempty"`
+	// KeyID is the short name of the key that the signature claims: 16 hex digits.
+	KeyID string `json:"signer_id,omitempty"`
+	// Name is the operator's name for a trusted key.
+	Name string `json:"signer_name,omitempty"`
+	// Trusted reports whether the operator trusts the key, for all plugins or, in policy.toml, for this one.
+	Trusted bool `json:"trusted"`
+}
+
+func newPlugin(info host.Info, from string, m *manifest.Manifest) *Plugin {
+	p := &Plugin{
+		Name: info.Name, Version: info.Version, Kind: info.Kind, Brief: manifest.CleanLine(info.Brief),
+		Groups: info.Groups, Tools: info.Tools, Digest: info.Digest, From: from, Asks: []host.Denial{},
+	}
+	if m != nil {
+		p.Asks = append(p.Asks, host.Asked(m.Capabilities)...)
+	}
+	return p
+}
+
+// Requested returns the rights that the plugin requests.
+func (p *Plugin) Requested() []string { return rightsOf(p.Asks) }
+
+func rightsOf(asks []host.Denial) []string {
+	rights := make([]string, len(asks))
+	for i, a := range asks {
+		rights[i] = a.Right
+	}
+	return rights
+}
+
+// PluginListData are all plugins.
+type PluginListData struct {
+	Plugins []Plugin `json:"plugins"`
+	Total   int      `json:"total"`
+}
+
+// PluginList lists the plugins with the source and the signer of each. The rights that they request are left out.
+func PluginList(d *Deps) (*PluginListData, error) {
+	catalog, err := d.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := d.Store().List()
+	if err != nil {
+		return nil, err
+	}
+	data := &PluginListData{Plugins: []Plugin{}}
+	for _, p := range catalog.Providers() {
+		data.Plugins = append(data.Plugins, *d.plugin(p.Info(), entries, nil))
+		data.Total++
+	}
+	return data, nil
+}
+
+// plugin returns a plugin with what the lock file has about it. Whether its key is trusted is up to date.
+func (d *Deps) plugin(info host.Info, entries []wasm.Entry, m *manifest.Manifest) *Plugin {
+	at := slices.IndexFunc(entries, func(e wasm.Entry) bool { return e.Digest == info.Digest })
+	switch {
+	case info.Kind == manifest.KindBuiltin:
+		return newPlugin(info, "builtin", m)
+	case at < 0:
+		return newPlugin(info, "shipped", m)
+	}
+	p := newPlugin(info, entries[at].Source, m)
+	signer, err := d.Parley().InstalledSigner(entries[at])
+	if err != nil {
+		d.Notice("no key counts as trusted: " + err.Error())
+	}
+	p.Signer = (*Signer)(&signer)
+	return p
+}
+
+// ShowPluginData is a plugin with more of its manifest.
+type ShowPluginData struct {
+	Plugin
+	Description string              `json:"description"`
+	License     string              `json:"license,omitempty"`
+	Homepage    string              `json:"homepage,omitempty"`
+	ExitCodes   []manifest.ExitCode `json:"exit_codes"`
+}
+
+// ShowPlugin returns a plugin and the rights that it requests. The error is not_found for an unknown plugin.
+func ShowPlugin(d *Deps, name string) (*ShowPluginData, error) {
+	catalog, err := d.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	at, err := catalog.FindIn(name, "")
+	if err != nil {
+		return nil, err
+	}
+	m, err := at.Provider.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := d.Store().List()
+	if err != nil {
+		return nil, err
+	}
+	return &ShowPluginData{
+		*d.plugin(at.Provider.Info(), entries, m), manifest.Clean(m.Docs.Standard), manifest.CleanLine(m.License),
+		manifest.CleanLine(m.Homepage), append([]manifest.ExitCode{}, m.ExitCodes...),
+	}, nil
+}
+
+// RemovePlugin removes an installed plugin and revokes its grants.
+func RemovePlugin(d *Deps, name string) (*Plugin, error) {
+	if strings.EqualFold(name, cdp.Name) {
+		return nil, host.Errorf(host.InvalidArgs, "%s is built in and cannot be removed", cdp.Name)
+	}
+	removed, err := d.Parley().Remove(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(removed.Revoked) > 0 {
+		d.Notice("its grants were revoked: " + strings.Join(removed.Revoked, ", "))
+	}
+	data := newPlugin(removed.Info(), removed.Source, nil)
+	data.Revoked = removed.Revoked
+	return data, nil
+}
+
+// CheckPluginData is how many task phrases of a plugin were searched.
+type CheckPluginData = host.TaskReport
+
+// CheckPlugin searches all plugins for each task phrase of one. The error is invalid_plugin, so that an author's CI
+// fails, if a phrase does not find its own tool.
+func CheckPlugin(ctx context.Context, d *Deps, name string) (*CheckPluginData, error) {
+	h, err := d.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report, err := h.CheckTasks(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(report.Misses) > 0 {
+		const most = 10 // that are named
+		var misses []string
+		for _, m := range report.Misses[:min(most, len(report.Misses))] {
+			misses = append(misses, m.String())
+		}
+		return nil, host.Errorf(host.InvalidPlugin, "%d of %s of %s do not find their own tool among the first five: %s",
+			len(report.Misses), manifest.Plural(report.Phrases, "task phrase"), report.Plugin, strings.Join(misses, "; ")).
+			WithNext("parley search PHRASE --explain")
+	}
+	return report, nil
+}
+
+// InstallOptions say what to install and what to grant to it.
+type InstallOptions struct {
+	// Path is the wasm file, or a folder with plugin.wasm.
+	Path string
+	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
+	Signature string
+	// Downgrade lets an older version replace a newer one.
+	Downgrade bool
+	// Grants are rights for this build, in the grammar of grants. The operator has to approve them.
+	Grants []string
+	// Yes approves the grants without asking, if the policy allows it.
+	Yes bool
+}
+
+// InstallPlugin installs a plugin and writes its grants, which the operator approves before. Grants of another build of
+// the plugin are revoked. With an error nothing was installed, unless its message says otherwise.
+func InstallPlugin(ctx context.Context, d *Deps, o InstallOptions) (*Plugin, error) {
+	prepared, err := d.Parley().PrepareInstall(ctx, o.Path,
+		parley.InstallOptions{Signature: o.Signature, Downgrade: o.Downgrade})
+	if err != nil {
+		return nil, err
+	}
+	c := prepared.Candidate
+	data := newPlugin(c.Source().Info, c.Path, c.Manifest)
+	data.Signer = (*Signer)(&prepared.Signer)
+	d.compare(data, prepared.Replaces, c)
+	rules, err := d.Policy()
+	if err != nil {
+		return nil, err
+	}
+	edit, err := d.approveGrants(ctx, rules, c, data, o)
+	if err != nil {
+		return nil, err
+	}
+	done, err := prepared.Commit(edit)
+	if err != nil {
+		return nil, err
+	}
+	data.From, data.Granted, data.Revoked = done.Source, done.Granted, done.Revoked
+	for _, note := range rules.Explain(c.Source().Info, c.Manifest, "").Notes {
+		d.Notice(note)
+	}
+	return data, nil
+}
+
+// maxDiff is the size limit of [Plugin].ManifestDiff, in lines.
+const maxDiff = 20
+
+// compare sets the fields of data that compare a build with the installed one.
+func (d *Deps) compare(data *Plugin, before *wasm.Entry, c *wasm.Candidate) {
+	switch {
+	case before == nil:
+		return
+	case before.Digest == c.Digest:
+		data.Unchanged = true
+		return
+	}
+	data.Replaced, data.Rebuilt = before.Version, before.Version == c.Manifest.Version
+	old, ok := d.Store().Approved(before.Digest)
+	if !ok {
+		return
+	}
+	data.ManifestDiff = strings.Split(wasm.ManifestDiff(old, c.ManifestJSON, maxDiff), "\n")
+	m, err := manifest.Load(old)
+	if err != nil {
+		return
+	}
+	was, is := rightsOf(host.Asked(m.Capabilities)), data.Requested()
+	data.NewRights = slices.DeleteFunc(slices.Clone(is), func(r string) bool { return slices.Contains(was, r) })
+	data.DroppedRights = slices.DeleteFunc(was, func(r string) bool { return slices.Contains(is, r) })
+}
+
+// approveGrants prepares the grants of an installation, and has the operator approve them. The edit is zero if there
+// are none. A right that the manifest does not request is refused.
+func (d *Deps) approveGrants(
+	ctx context.Context, rules *policy.Policy, c *wasm.Candidate, data *Plugin, o InstallOptions,
+) (policy.Edit, error) {
+	if len(o.Grants) == 0 {
+		return policy.Edit{}, nil
+	}
+	grants := make([]policy.Grant, len(o.Grants))
+	for i, text := range o.Grants {
+		g, err := policy.ParseGrant(text)
+		if err != nil {
+			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s; nothing was installed", manifest.CleanLine(err.Error())).
+				WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
+		}
+		if !g.RequestedBy(c.Manifest.Capabilities) {
+			requested := "no rights"
+			if len(data.Asks) > 0 {
+				requested = strings.Join(data.Requested(), ", ")
+			}
+			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s does not ask for %s: it asks for %s; nothing was installed",
+				data.Name, g, requested).WithSteps(host.OperatorStep(host.OpPluginInstall, data.From))
+		}
+		grants[i] = g
+	}
+	edit, err := rules.Grant(data.Name, data.Digest, grants...)
+	if err != nil {
+		return edit, err
+	}
+	return edit, d.approve(ctx, rules, Change{Plugin: data, Diff: edit.Diff()}, o.Yes)
+}

@@ -1,0 +1,235 @@
+package command
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// KeyOptions say where to write a new key.
+type KeyOptions struct {
+	// File is the file of the secret key. The public key goes to File.pub.
+	File string
+	// PasswordFile is a file whose first line is the password that encrypts the key. "" means that it is not encrypted.
+	PasswordFile string
+}
+
+// NewKeyData is a new pair of keys.
+type NewKeyData struct {
+	SecretKey string `json:"secret_key"` // the file
+	PublicKey string `json:"public_key"` // the file
+	Key       string `json:"key"`        // the public key
+	ID        string `json:"id"`
+	Encrypted bool   `json:"encrypted"`
+}
+
+// NewKey makes a pair of keys to sign plugins with. No existing file is overwritten.
+func NewKey(d *Deps, o KeyOptions) (*NewKeyData, error) {
+	password := ""
+	if o.PasswordFile != "" {
+		var err error
+		if password, err = readPassword(o.PasswordFile); err != nil {
+			return nil, err
+		}
+		if password == "" {
+			return nil, host.Errorf(host.InvalidArgs, "the first line of %s is empty; expected a password",
+				manifest.CleanLine(o.PasswordFile))
+		}
+	}
+	key, err := signature.NewSecretKey()
+	if err != nil {
+		return nil, err
+	}
+	if err := key.WritePair(o.File, password); err != nil {
+		return nil, err
+	}
+	if password == "" {
+		d.Notice("the secret key is not encrypted; --password-file encrypts it")
+	}
+	return &NewKeyData{o.File, o.File + ".pub", string(key.Public()), key.Public().ID(), password != ""}, nil
+}
+
+// SignOptions say what to sign and with which key.
+type SignOptions struct {
+	// Path is the wasm file, or a folder with plugin.wasm.
+	Path string
+	// Key is the file of the secret key.
+	Key string
+	// PasswordFile is a file whose first line is the password of the key. "" means that Password is called.
+	PasswordFile string
+	// Password returns the password of an encrypted key.
+	Password func() (string, error)
+}
+
+// SignPluginData is a plugin that was signed.
+type SignPluginData struct {
+	Name      string `json:"name"`
+	Version   string `json:"version"`
+	Digest    string `json:"digest"`
+	Signer    string `json:"signer"` // the public key
+	SignerID  string `json:"signer_id"`
+	Signature string `json:"signature"` // the file
+
+	Path string `json:"-"` // of the wasm
+}
+
+// SignPlugin signs a plugin and writes the signature beside it.
+func SignPlugin(o SignOptions) (*SignPluginData, error) {
+	c, err := wasm.ReadCandidate(o.Path, parley.Version)
+	if err != nil {
+		return nil, err
+	}
+	text, err := readKeyFile(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	key, err := signature.ReadSecretKey(text, func() (string, error) {
+		if o.PasswordFile != "" {
+			return readPassword(o.PasswordFile)
+		}
+		return o.Password()
+	})
+	if err != nil {
+		if known := (*host.Error)(nil); errors.As(err, &known) {
+			return nil, err
+		}
+		return nil, host.Errorf(host.InvalidArgs, "%s: %s", manifest.CleanLine(o.Key), err).
+			WithNext("parley plugin sign --new-key my.key")
+	}
+	out := wasm.SignatureName(c.Path)
+	if err := writeFile(out, key.Sign(parley.BuildOf(c))); err != nil {
+		return nil, host.Errorf(host.Unavailable, "cannot write %s: %v", out, err)
+	}
+	return &SignPluginData{
+		c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out, c.Path,
+	}, nil
+}
+
+// VerifyOptions say which signature to verify.
+type VerifyOptions struct {
+	// Plugin is a wasm file, a folder with plugin.wasm, or the name of an installed plugin.
+	Plugin string
+	// Key is a public key, or its file, that must have signed. "" means any key that the operator trusts.
+	Key string
+	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
+	Signature string
+}
+
+// VerifyPluginData is a valid signature.
+type VerifyPluginData struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Digest  string `json:"digest"`
+	Signer
+	Comment string `json:"comment"` // the trusted comment of the signature, cleaned
+
+	Path string `json:"-"` // of the wasm
+}
+
+// VerifyPlugin verifies the signature of a plugin. The error is not_found for a plugin that is not signed, and
+// integrity for a signature that is invalid, by another key, or by a key that is not known.
+func VerifyPlugin(d *Deps, o VerifyOptions) (*VerifyPluginData, error) {
+	c, err := d.fileOrInstalled(o.Plugin)
+	if err != nil {
+		return nil, err
+	}
+	if o.Signature != "" {
+		if c.Signature, err = wasm.ReadSignature(o.Signature); err != nil {
+			return nil, err
+		}
+	}
+	if c.Signature == nil {
+		return nil, host.Errorf(host.NotFound, "%s %s is not signed: there is no %s beside it",
+			c.Manifest.Name, manifest.CleanLine(c.Manifest.Version), wasm.SignatureName(c.Path)).
+			WithSteps(host.OperatorStep(host.OpPluginSign, c.Path, "--key", "SECRETKEYFILE"))
+	}
+	if o.Key != "" {
+		wanted, err := ReadPublicKey(o.Key)
+		if err != nil {
+			return nil, err
+		}
+		c.Signer = string(wanted)
+	}
+	signer, err := d.Parley().VerifySignature(c)
+	switch {
+	case err != nil:
+		return nil, err
+	case signer.Key == "":
+		return nil, host.Errorf(host.Integrity,
+			"%s is signed with the key %s, which is not known here, so the signature cannot be verified",
+			c.Manifest.Name, signer.KeyID).WithSteps(host.OperatorStep(host.OpPluginVerify, o.Plugin, "--key", "KEY"))
+	case o.Key != "" && signer.Key != c.Signer:
+		return nil, host.Errorf(host.Integrity, "%s is signed with the key %s, not with %s",
+			c.Manifest.Name, signer.Key, c.Signer)
+	}
+	sig, err := signature.Parse(c.Signature)
+	if err != nil {
+		return nil, err
+	}
+	return &VerifyPluginData{
+		c.Manifest.Name, c.Manifest.Version, c.Digest, Signer(signer), sig.Comment(), c.Path,
+	}, nil
+}
+
+// fileOrInstalled reads a plugin from a file or folder or, if there is none of that name, an installed one.
+func (d *Deps) fileOrInstalled(word string) (*wasm.Candidate, error) {
+	if _, err := os.Stat(word); err == nil {
+		return wasm.ReadCandidate(word, parley.Version)
+	}
+	if entry, err := d.Store().Find(word); err == nil {
+		return d.Store().Open(entry)
+	}
+	catalog, err := d.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	if _, part := catalog.Provider(word); part {
+		return nil, host.Errorf(host.NotFound, "%s is part of this binary and has no signature of its own",
+			manifest.CleanLine(word)).WithSteps(host.OperatorStep(host.OpPluginShow, word))
+	}
+	return wasm.ReadCandidate(word, parley.Version)
+}
+
+// ReadPublicKey parses a public key, or reads it from a file.
+func ReadPublicKey(keyOrFile string) (signature.Key, error) {
+	if key, err := signature.ParseKey(keyOrFile); err == nil {
+		return key, nil
+	}
+	text, err := readKeyFile(keyOrFile)
+	if err != nil {
+		return "", err
+	}
+	key, err := signature.ParseKey(string(text))
+	if err != nil {
+		return "", host.Errorf(host.InvalidArgs, "%s: %s", manifest.CleanLine(keyOrFile), err)
+	}
+	return key, nil
+}
+
+func readKeyFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "cannot read the key: %v; expected a key or a file with one", err).
+			WithNext("parley plugin sign --new-key my.key")
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, signature.MaxBytes+1))
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "cannot read the key: %v", err)
+	}
+	return text, nil
+}
+
+// readPassword returns the first line of a file.
+func readPassword(path string) (string, error) {
+	text, err := readKeyFile(path)
+	line, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSuffix(line, "\r"), err
+}

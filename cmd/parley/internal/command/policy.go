@@ -1,0 +1,193 @@
+package command
+
+import (
+	"context"
+	"slices"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// CheckPolicyData are the files of the policy, all of which are valid.
+type CheckPolicyData struct {
+	Files []string `json:"files"`
+}
+
+// CheckPolicy reads the files of the policy. The error is config_error for the first one that is invalid.
+func CheckPolicy(d *Deps) (*CheckPolicyData, error) {
+	rules, err := d.Policy()
+	if err != nil {
+		return nil, err
+	}
+	if err := rules.CheckReach(); err != nil {
+		return nil, err
+	}
+	return &CheckPolicyData{append([]string{}, rules.Explain(host.Info{}, nil, "").Files...)}, nil
+}
+
+// ExplainPolicyData is what a plugin or a tool asks for, what is granted and what is refused.
+type ExplainPolicyData = policy.Explanation
+
+// ExplainPolicy explains the policy for a plugin or, as PLUGIN.TOOL, for one of its tools.
+func ExplainPolicy(d *Deps, name string) (*ExplainPolicyData, error) {
+	rules, err := d.Policy()
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := d.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	at, err := catalog.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := at.Provider.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	tool := ""
+	if at.Tool != nil {
+		tool = at.Tool.Name
+		with := *m
+		with.Tools = []manifest.Tool{*at.Tool}
+		m = &with
+	}
+	x := rules.Explain(at.Provider.Info(), m, tool)
+	for i, r := range x.Rights {
+		if r.Grantable != "" {
+			x.Rights[i].Next = d.Command(host.OperatorStep(host.OpPolicyGrant, x.Plugin, r.Grantable))
+		}
+	}
+	return &x, nil
+}
+
+// GrantOptions say which rights of a plugin to change.
+type GrantOptions struct {
+	Plugin string
+	// Rights are in the grammar of grants. [Revoke] without rights takes all.
+	Rights []string
+	// Yes approves the change without asking, if the policy allows it.
+	Yes bool
+}
+
+// GrantData is what a change of grants has changed.
+type GrantData struct {
+	File    string   `json:"file"`
+	Plugin  string   `json:"plugin"`
+	To      string   `json:"to"` // the digest that the grants are bound to
+	Added   []string `json:"added"`
+	Removed []string `json:"removed"`
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// Grant grants rights to the installed build of a plugin, once the operator has approved. The error is denied if the
+// operator has not, and then nothing has changed.
+func Grant(ctx context.Context, d *Deps, o GrantOptions) (*GrantData, error) {
+	rules, grants, err := d.parseGrants(o)
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := d.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	at, err := catalog.FindIn(o.Plugin, "")
+	if err != nil {
+		return nil, err
+	}
+	info := at.Provider.Info()
+	if info.Digest == "" {
+		return nil, host.Errorf(host.InvalidArgs, "%s is built in and asks for no rights", info.Name)
+	}
+	edit, err := rules.Grant(info.Name, info.Digest, grants...)
+	if err != nil {
+		return nil, err
+	}
+	data, err := d.writeGrants(ctx, rules, edit, o.Yes)
+	if err == nil {
+		d.noteUnused(rules, at.Provider, edit.Added)
+	}
+	return data, err
+}
+
+// Revoke takes rights from a plugin, once the operator has approved. The errors are those of [Grant].
+func Revoke(ctx context.Context, d *Deps, o GrantOptions) (*GrantData, error) {
+	rules, grants, err := d.parseGrants(o)
+	if err != nil {
+		return nil, err
+	}
+	edit, err := rules.Revoke(o.Plugin, grants...)
+	if err != nil {
+		return nil, err
+	}
+	return d.writeGrants(ctx, rules, edit, o.Yes)
+}
+
+func (d *Deps) parseGrants(o GrantOptions) (*policy.Policy, []policy.Grant, error) {
+	rules, err := d.Policy()
+	if err != nil {
+		return nil, nil, err
+	}
+	grants := make([]policy.Grant, 0, len(o.Rights))
+	for _, r := range o.Rights {
+		g, err := policy.ParseGrant(r)
+		if err != nil {
+			return nil, nil, host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error())).
+				WithSteps(host.OperatorStep(host.OpPolicyExplain, o.Plugin))
+		}
+		grants = append(grants, g)
+	}
+	return rules, grants, nil
+}
+
+func (d *Deps) writeGrants(ctx context.Context, rules *policy.Policy, e policy.Edit, yes bool) (*GrantData, error) {
+	if err := d.approve(ctx, rules, Change{Diff: e.Diff()}, yes); err != nil {
+		return nil, err
+	}
+	if err := d.Parley().WriteGrants(e); err != nil {
+		return nil, err
+	}
+	return &GrantData{
+		e.Path, e.Plugin, e.To, append([]string{}, e.Added...), append([]string{}, e.Removed...), e.Notes,
+	}, nil
+}
+
+// noteUnused reports which of the added grants have no effect.
+func (d *Deps) noteUnused(rules *policy.Policy, to host.Provider, added []string) {
+	m, err := to.Manifest()
+	if err != nil {
+		return // the next call reports it
+	}
+	for _, unused := range rules.Explain(to.Info(), m, "").Unused {
+		if slices.Contains(added, unused.Grant) {
+			d.Notice(unused.Note)
+		}
+	}
+}
+
+// Change is a change of the operator's files, which the operator has to approve.
+type Change struct {
+	// Plugin is the plugin that is installed together with the change, or nil.
+	Plugin *Plugin
+	// Diff has a line that names the file, lines that begin with "-" and "+", and notes.
+	Diff string
+}
+
+// approve returns an error unless the operator approves a change. With yes nobody is asked: either the policy allows
+// that, or the change is denied.
+func (d *Deps) approve(ctx context.Context, rules *policy.Policy, c Change, yes bool) error {
+	if yes {
+		allowed, err := rules.AllowYes()
+		if err != nil || allowed {
+			return err
+		}
+		return host.Errorf(host.Denied, "--yes is refused: policy.toml does not set allow_yes = true under [operator]")
+	}
+	approved, err := d.ApproveChange(ctx, c)
+	if err == nil && !approved {
+		err = host.Errorf(host.Denied, "not confirmed; nothing was changed")
+	}
+	return err
+}
