@@ -16,14 +16,16 @@ func main() {
 	os.Exit(cli.Main(os.Args[1:], cli.System()))
 }
 
-// collectLater puts the first garbage collection off from 4 MB of heap to 16: most commands end before that, and with a thousand
-// plugins one collection is a fifth of a search. From then on the collector works as usual, for what runs longer.
+// collectLater delays the first garbage collection from 4 MB of heap to 16 MB. Most commands end before that, and with
+// a thousand plugins one collection takes a fifth of the time of a search. After the first one the collector works as
+// usual, for commands that run longer.
 func collectLater() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
 	const later = 400 // percent
 	usual := debug.SetGCPercent(later)
-	type sentinel struct{ _ *sentinel } // with a pointer: the runtime may keep very small objects without any together with others
+	// A cleanup needs an object of its own: the runtime may put tiny objects without pointers together with others.
+	type sentinel struct{ _ *sentinel }
 	runtime.AddCleanup(&sentinel{}, func(percent int) { debug.SetGCPercent(percent) }, usual)
 }

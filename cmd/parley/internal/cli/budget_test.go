@@ -12,13 +12,20 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// tokens is the estimate that all budgets are in.
+// tokens estimates the tokens of a text. All budgets use this estimate.
 func tokens(text string) float64 { return float64(len(text)) / 4.5 }
 
-// TestDomainBudgets holds the list of every domain: 22 tokens a method on average without its events, and a line
-// of at most pipedLine columns each.
+// chromeWithoutBrowser returns the plugin for Chrome, for its catalog.
+func chromeWithoutBrowser(t *testing.T) *cdp.Provider {
+	return cdp.New(cdp.Config{
+		RunDir: t.TempDir(), Env: func(string) string { return "" }, Version: parley.Version, Debug: func(string, ...any) {},
+	})
+}
+
+// TestDomainBudgets limits the list of every domain, without events, to 22 tokens for each method on average, and its
+// lines to pipedLine columns.
 func TestDomainBudgets(t *testing.T) {
-	p := cdp.New(cdp.Config{RunDir: t.TempDir(), Env: func(string) string { return "" }, Version: parley.Version, Debug: func(string, ...any) {}})
+	p := chromeWithoutBrowser(t)
 	groups, err := p.Groups()
 	if err != nil {
 		t.Fatal(err)
@@ -58,10 +65,10 @@ func TestDomainBudgets(t *testing.T) {
 	t.Logf("%d methods, %.1f tokens each", methods, all/float64(methods))
 }
 
-// TestDescribeBudget holds tier 2 of every tool of cdp: at most 400 tokens of JSON, with all that a call needs, and
-// tier 1 below it.
+// TestDescribeBudget limits tier 2 of every tool of cdp to 400 tokens of JSON, with everything that a call needs. Tier
+// 1 must be smaller.
 func TestDescribeBudget(t *testing.T) {
-	p := cdp.New(cdp.Config{RunDir: t.TempDir(), Env: func(string) string { return "" }, Version: parley.Version, Debug: func(string, ...any) {}})
+	p := chromeWithoutBrowser(t)
 	catalog, err := host.NewCatalog(p)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +131,7 @@ func groupNames(groups []host.GroupLine) (names []string) {
 	return names
 }
 
-// checkDocs checks that a document has what every one must have, and commands that a shell can take.
+// checkDocs checks that documentation has the required parts, and commands that a shell accepts.
 func checkDocs(t *testing.T, name string, raw json.RawMessage) {
 	t.Helper()
 	var d struct {
@@ -140,7 +147,8 @@ func checkDocs(t *testing.T, name string, raw json.RawMessage) {
 	if err := json.Unmarshal(raw, &d); err != nil {
 		t.Fatal(err)
 	}
-	if d.Name != name || d.Plugin != "cdp" || d.Tier != 2 || d.Brief == "" || d.Effect == "" || len(d.Next) == 0 || len(d.Examples) == 0 {
+	if d.Name != name || d.Plugin != "cdp" || d.Tier != 2 || d.Brief == "" || d.Effect == "" ||
+		len(d.Next) == 0 || len(d.Examples) == 0 {
 		t.Errorf("%s: incomplete: %s", name, raw)
 		return
 	}
@@ -154,7 +162,7 @@ func checkDocs(t *testing.T, name string, raw json.RawMessage) {
 	}
 }
 
-// TestPluginBudget holds --list: at most 60 tokens a plugin, in text and in JSON.
+// TestPluginBudget limits --list to 60 tokens for each plugin.
 func TestPluginBudget(t *testing.T) {
 	text, _, _ := inProcess(t, "--list")
 	if lines := strings.Count(text, "\n") - 1; tokens(text) > float64(60*lines) {
@@ -167,8 +175,8 @@ func TestPluginBudget(t *testing.T) {
 	}
 }
 
-// TestZeroKnowledgeCosts holds what an agent reads from knowing nothing to its first call: by the hierarchy at most 7
-// calls and 3,000 tokens, by search at most 4 and 1,500. The calls themselves are the browser's and cost some 60.
+// TestZeroKnowledgeCosts limits what an agent that knows nothing reads up to its first call: 7 calls and 3,000 tokens
+// by the lists, 4 calls and 1,500 tokens by search. The two calls of the browser themselves cost about 60 tokens each.
 func TestZeroKnowledgeCosts(t *testing.T) {
 	cost := func(limit float64, commands ...[]string) {
 		t.Helper()
@@ -185,13 +193,13 @@ func TestZeroKnowledgeCosts(t *testing.T) {
 			t.Errorf("%.0f tokens, %.0f are allowed", sum, limit)
 		}
 	}
-	cost(3000, []string{"--help", "--json"}, []string{"--list"}, []string{"cdp", "--list"}, []string{"cdp", "Network", "--list"},
-		[]string{"cdp", "Network.getCookies", "--describe"})
+	cost(3000, []string{"--help", "--json"}, []string{"--list"}, []string{"cdp", "--list"},
+		[]string{"cdp", "Network", "--list"}, []string{"cdp", "Network.getCookies", "--describe"})
 	cost(1500, []string{"--help", "--json"}, []string{"search", "run javascript in the page"})
 	cost(1500, []string{"--help", "--json"}, []string{"search", "run javascript in the page", "--json"})
 }
 
-// TestShippedTiers holds the tiers of the shipped plugins, as text.
+// TestShippedTiers limits the tiers of the shipped plugins, as text.
 func TestShippedTiers(t *testing.T) {
 	for _, plugin := range []string{"text", "json"} {
 		out, _, _ := inProcess(t, plugin, "--list", "--json")

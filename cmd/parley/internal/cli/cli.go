@@ -1,4 +1,8 @@
-// Package cli is Parley's command line: one file a command, with flags and printing only.
+// Package cli is Parley's command line: flags and printing, one file for each command. Package command does the work.
+//
+// A command has three parts: a struct with its options, newX, which returns the cobra command that fills them, and
+// runX, which calls package command and prints. newX takes a function that runs in place of runX, so that tests see the
+// options of a command line without running it; nil means runX.
 package cli
 
 import (
@@ -49,7 +53,7 @@ func Main(args []string, streams *Streams) (code int) {
 	defer stop()
 	app := newApp(streams, args)
 	defer app.deps.Close()
-	// What a library says beside its results, foreign words among them, is for whoever looks for a fault.
+	// Libraries log foreign text, so their lines are cleaned, and shown with --debug only.
 	log.SetFlags(0)
 	log.SetOutput(lines(func(line string) { app.debugf("%s", manifest.CleanLine(line)) }))
 	defer func() {
@@ -70,23 +74,23 @@ func Main(args []string, streams *Streams) (code int) {
 	}
 	var ended *exitStatus
 	if errors.As(err, &ended) {
-		return ended.code // the answer has been printed
+		return ended.code // everything has been printed
 	}
 	return app.fail(err)
 }
 
-// exitStatus ends a command whose failure has been answered on stdout (batch, --listen).
+// exitStatus is the error of a command that has printed its failure on stdout: batch, --listen and mcp.
 type exitStatus struct{ code int }
 
 func (e *exitStatus) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// signalContext is cancelled by SIGINT, SIGTERM and the end of the terminal, with the outcome that the process then ends with.
-// A second signal ends it at once.
+// signalContext returns a context that SIGINT, SIGTERM and SIGHUP cancel. The cause is the error with whose exit code
+// the process ends. A second signal ends the process at once. The function stops the handling of signals.
 func signalContext() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup leaves it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	go func() {
@@ -142,7 +146,7 @@ func newApp(streams *Streams, args []string) *App {
 		Env: streams.Env, Command: app.command, Notice: app.notice, Input: app.input, Debug: app.debugf,
 		Approver: &terminal{}, ApproveChange: approveOnTerminal,
 	}
-	// Flags may be wrong before they are all read, and then the error must already have its form.
+	// The error of an invalid flag must be printed in the right form, also if --json comes after it.
 	for _, a := range args {
 		if a == "--" {
 			break
@@ -153,7 +157,7 @@ func newApp(streams *Streams, args []string) *App {
 	return app
 }
 
-// debugf keeps a line for --debug. With --json it goes into the answer, else to stderr at once.
+// debugf prints a line with --debug: to stderr at once, or with --json in the envelope.
 func (a *App) debugf(format string, args ...any) {
 	if !a.deps.Debugging {
 		return
@@ -166,7 +170,7 @@ func (a *App) debugf(format string, args ...any) {
 	fmt.Fprintln(a.Err, "debug: "+line)
 }
 
-// notice says something that is no part of the answer, such as a first compile.
+// notice prints what is not part of the result, such as a first compilation: to stderr, or with --json as a warning.
 func (a *App) notice(text string) {
 	text = manifest.CleanLine(text)
 	if a.json {
@@ -176,15 +180,17 @@ func (a *App) notice(text string) {
 	fmt.Fprintln(a.Err, "note: "+text)
 }
 
-// answer prints data as every command does: the envelope with --json, else text, or the data where text is nil.
+// answer prints the result of a command: with --json the envelope, otherwise text. A nil text means the data as JSON.
 func (a *App) answer(data any, next []string, text func(w io.Writer)) error {
 	raw, err := manifest.Marshal(data)
 	if err != nil {
 		return err
 	}
-	return a.envelope(&command.Envelope{OK: true, Data: raw, Warnings: []string{}, Next: append([]string{}, next...)}, text)
+	env := &command.Envelope{OK: true, Data: raw, Warnings: []string{}, Next: append([]string{}, next...)}
+	return a.envelope(env, text)
 }
 
+// envelope prints an envelope in the way of [App.answer].
 func (a *App) envelope(env *command.Envelope, text func(w io.Writer)) error {
 	if a.json {
 		env.Warnings = append(append([]string{}, env.Warnings...), a.notices...)
@@ -222,17 +228,17 @@ func (a *App) document(v any) error {
 
 func writeError(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
-		return nil // the reader has seen enough
+		return nil // the reader has closed the pipe, such as head
 	}
 	return err
 }
 
-// fail prints an error and returns the exit code that it ends with.
+// fail prints an error and returns its exit code.
 func (a *App) fail(err error) int {
 	e := host.AsError(err)
 	next := a.deps.Next(e.Steps, e.Next)
 	if len(next) == 0 {
-		next = a.nextFor(e.Code) // no error leaves its reader without a next step
+		next = a.nextFor(e.Code)
 	}
 	if a.json {
 		env := &command.Envelope{Error: a.deps.ErrorObject(e), Warnings: []string{}}
@@ -261,7 +267,7 @@ func (a *App) fail(err error) int {
 	return e.ExitCode()
 }
 
-// nextFor is what helps with an error that says nothing better itself.
+// nextFor returns what to do about an error that names no next step itself.
 func (a *App) nextFor(code host.Code) []string {
 	switch code {
 	case host.InvalidArgs, host.NotFound:
@@ -280,7 +286,7 @@ func (a *App) nextFor(code host.Code) []string {
 	return nil
 }
 
-// failure is the error of a call, with the envelope that says which call it was.
+// failure is the error of a call, with the envelope that identifies the call.
 type failure struct {
 	err      *host.Error
 	envelope *command.Envelope
@@ -289,10 +295,10 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// failed is the error of a call that has failed.
+// failed returns the error of a call that has failed.
 func (a *App) failed(answer *host.Answer) error { return &failure{answer.Err, a.deps.Envelope(answer)} }
 
-// writeErrorText prints an error for people: what, what was meant, what to type next.
+// writeErrorText prints an error for people: what is wrong, what was probably meant, and the first two next steps.
 func writeErrorText(a *App, e *host.Error, next []string) {
 	w := a.Err
 	red, reset := a.color(a.ErrTTY, red), a.color(a.ErrTTY, reset)
@@ -332,7 +338,7 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 	}
 	for i, n := range next {
 		if i == 2 {
-			break // the rest stands in the JSON form
+			break // --json has all
 		}
 		label := "Tip:"
 		if i > 0 {
@@ -342,7 +348,8 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 	}
 }
 
-// docsText prints documentation fitted to the terminal; commands stay whole, so that they can be copied.
+// docsText prints documentation wrapped to the width of the terminal. Commands are not wrapped, so that they can be
+// copied.
 func (a *App) docsText(w io.Writer, d *manifest.ToolDocs) {
 	for line := range strings.Lines(d.Text()) {
 		line = strings.TrimRight(line, "\n")
@@ -353,7 +360,7 @@ func (a *App) docsText(w io.Writer, d *manifest.ToolDocs) {
 	}
 }
 
-// wrapped breaks a line at spaces so that it takes at most width columns; what follows a break is indented.
+// wrapped breaks a line at spaces so that it has at most width columns. Each further line begins with indent.
 func wrapped(line string, width int, indent string) string {
 	var b strings.Builder
 	lead := line[:len(line)-len(strings.TrimLeft(line, " "))]
@@ -377,7 +384,7 @@ func wrapped(line string, width int, indent string) string {
 	return b.String()
 }
 
-// lines is a function that takes what is written as one line.
+// lines is a writer that passes each write to a function.
 type lines func(string)
 
 func (f lines) Write(p []byte) (int, error) {
@@ -385,7 +392,7 @@ func (f lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// color returns a terminal sequence, or nothing where the stream is not a terminal or colours are not wanted.
+// color returns a terminal sequence, or "" if the stream is not a terminal or the user wants no colours.
 func (a *App) color(tty bool, sequence string) string {
 	if !tty || a.Env("NO_COLOR") != "" || a.Env("TERM") == "dumb" {
 		return ""
@@ -393,7 +400,7 @@ func (a *App) color(tty bool, sequence string) string {
 	return sequence
 }
 
-// columns is the width that text is fitted to.
+// columns returns the width to which text is wrapped.
 func (a *App) columns() int {
 	if a.Width > 20 {
 		return a.Width

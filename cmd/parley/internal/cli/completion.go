@@ -56,7 +56,7 @@ func runCompletion(_ context.Context, opts *completionOptions) error {
 	return opts.root.GenBashCompletionV2(out, true)
 }
 
-// completeNames completes plugins first, then the groups and tools of the one that was named.
+// completeNames completes first the name of a plugin, then those of its groups and tools.
 func (a *App) completeNames(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	catalog, err := a.deps.Catalog()
 	if err != nil {
@@ -75,7 +75,7 @@ func (a *App) completeNames(cmd *cobra.Command, args []string, typed string) ([]
 		}
 	case 1:
 		p, ok := catalog.Provider(args[0])
-		if !ok { // such as text.hash
+		if !ok { // a qualified name, such as text.hash
 			return a.completeWord(cmd, args, typed)
 		}
 		groups, _ := p.Groups()
@@ -98,7 +98,7 @@ func (a *App) completeNames(cmd *cobra.Command, args []string, typed string) ([]
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeWord completes a word after a tool by the values of its parameter. Where there are none it may be a file.
+// completeWord completes a word after a tool from the values of its parameter. If it has none, the word may be a file.
 func (a *App) completeWord(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	t, words := a.completedTool(cmd, args)
 	if t == nil || len(t.Positional) == 0 {
@@ -145,7 +145,7 @@ func (a *App) completeParam(cmd *cobra.Command, args []string, typed string) ([]
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completedTool returns the tool that the words before the completed one name, nil if none, and the words after it.
+// completedTool returns the tool that the words before the completed one name, or nil, and the words after it.
 func (a *App) completedTool(cmd *cobra.Command, args []string) (*manifest.Tool, []string) {
 	catalog, err := a.deps.Catalog()
 	if err != nil || len(args) == 0 {
@@ -158,7 +158,7 @@ func (a *App) completedTool(cmd *cobra.Command, args []string) (*manifest.Tool, 
 	return at.Tool, words
 }
 
-// valuesOf returns the values that a parameter may have, where they are few.
+// valuesOf returns the values of a parameter that is an enum or a boolean.
 func valuesOf(q manifest.Param) []string {
 	if values := enumOf(q); len(values) > 0 {
 		return values
@@ -169,7 +169,7 @@ func valuesOf(q manifest.Param) []string {
 	return nil
 }
 
-// startingWith keeps the plain words that begin with what was typed. After a tab a word may have a description.
+// startingWith returns the plain words that begin with what was typed. A tab separates a word from its description.
 func startingWith(typed string, values []string) (kept []string) {
 	for _, v := range values {
 		word, _, _ := strings.Cut(v, "\t")
@@ -203,8 +203,8 @@ func (a *App) completeTargets(cmd *cobra.Command, _ []string, typed string) ([]s
 	return startingWith(typed, targetWords(result.Data)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// targetWords returns the words that name the targets in the result of cdp.targets, each with what it is. What stands
-// for a URL is as much of it as a shell takes literally.
+// targetWords returns the words that name the targets in a result of cdp.targets, each with a description. A URL is
+// offered up to the first character that a shell would not take literally.
 func targetWords(raw json.RawMessage) (words []string) {
 	var list struct {
 		Targets []struct{ ID, URL, Title string }
@@ -231,11 +231,11 @@ func targetWords(raw json.RawMessage) (words []string) {
 	return words
 }
 
-// maxURLWord bounds a URL that completion offers, in bytes.
+// maxURLWord limits a URL that completion offers, in bytes.
 const maxURLWord = 200
 
-// isPlain reports whether a shell takes a word literally. Completion offers no other: bash inserts what several words
-// have in common as it is and evaluates it at the next request, and pages and plugins choose their own words.
+// isPlain reports whether a shell takes a word literally. Completion offers only such words: bash inserts the common
+// prefix of several words unquoted and evaluates it at the next request, and pages and plugins choose their own words.
 func isPlain(word string) bool { return word != "" && shellQuote(word) == word }
 
 // completePlugins completes the name of one plugin.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCompletion holds what a shell offers after some words.
+// TestCompletion checks what a shell offers after some words.
 func TestCompletion(t *testing.T) {
 	for _, c := range []struct {
 		line string // the last word is being typed

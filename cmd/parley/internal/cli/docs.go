@@ -74,8 +74,8 @@ func (a *App) docsAuditText(w io.Writer, d *docs.Audit, each bool) {
 	for _, m := range d.Modes {
 		fmt.Fprintf(w, "%-12s %6d %8d %7.1f%%\n", m.Mode, m.Tools, m.Tokens, 100*m.Saved)
 	}
-	onTop := fmt.Sprintf("On top: %d once for the instructions, %d for a search (at most %d), %d for a description (at most %d).",
-		d.Instructions, d.Search.Mean, d.Search.Most, d.Describe.Mean, d.Describe.Most)
+	onTop := fmt.Sprintf("On top: %d once for the instructions, %d for a search (at most %d), %d for a description "+
+		"(at most %d).", d.Instructions, d.Search.Mean, d.Search.Most, d.Describe.Mean, d.Describe.Most)
 	if m := d.Modes[0]; m.BreakEven > 0 {
 		onTop += fmt.Sprintf(" With both for each tool, %s costs less up to %s a session.",
 			m.Mode, manifest.Plural(m.BreakEven, "tool"))
@@ -140,9 +140,9 @@ func newDocsExport(app *App, run runFunc[docsExportOptions]) *cobra.Command {
 		Use:   "export [NAME...]",
 		Short: "Write the catalog in a form that others take",
 		Long: "NAME is a plugin, a group or a tool; without one it is everything. mcp, openai and anthropic are " +
-			"{\"tools\",\"examples\"} with examples as the\ncalls of that API, jsonschema is one schema of all calls, markdown " +
-			"a page and skill an Agent Skill for each plugin, and prompt what\nMCP tells a client at the start, for an " +
-			"AGENTS.md. Tools have the names that MCP lists, and call takes these, too.",
+			`{"tools","examples"} with examples as the` + "\ncalls of that API, jsonschema is one schema of all calls, " +
+			"markdown a page and skill an Agent Skill for each plugin, and prompt what\nMCP tells a client at the start, for " +
+			"an AGENTS.md. Tools have the names that MCP lists, and call takes these, too.",
 		Example: "parley docs export text --format openai\n" +
 			"parley docs export --format skill --out ~/.claude/skills",
 		ValidArgsFunction: app.completeNames,

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestAuditCountsTheWire: what an audit says a mode costs are the bytes that parley mcp sends in it.
+// TestAuditCountsTheWire: the costs of a mode in an audit are the bytes that parley mcp sends in that mode.
 func TestAuditCountsTheWire(t *testing.T) {
 	home := t.TempDir()
 	run := func(in string, args ...string) string {
@@ -33,7 +33,8 @@ func TestAuditCountsTheWire(t *testing.T) {
 		t.Fatalf("%d modes", len(audit.Data.Modes))
 	}
 	for _, m := range audit.Data.Modes {
-		const asked = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+		const asked = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+			`"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 `
@@ -52,8 +53,8 @@ func TestAuditCountsTheWire(t *testing.T) {
 	}
 }
 
-// TestTutorialsRun runs every step of every shipped tutorial as it stands, against the real tools, and holds that parley learn sees
-// each and goes on to the next.
+// TestTutorialsRun runs every step of every shipped tutorial against the real tools, and checks that parley learn sees
+// each step and continues with the next.
 func TestTutorialsRun(t *testing.T) {
 	for _, plugin := range []string{"cdp", "json", "text"} {
 		t.Run(plugin, func(t *testing.T) {

@@ -17,15 +17,15 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// modes is the annotation of a command that can be used in several ways.
+// modes is the annotation that lists the modes of a command.
 const modes = "modes"
 
-// essential are the options that the compact form explains: those of a first call. The full form has all.
+// essential are the options that the compact help explains: those of a first call. The full help explains all.
 var essential = map[string][]string{
 	"parley": {"list", "describe", "tier", "params", "param", "jq", "out"},
 }
 
-// forAgents are the commands that an agent runs; the others are for persons, and the compact form shows no example.
+// forAgents are the commands of which the compact help shows an example. The others are for people.
 var forAgents = []string{"search", "call", "batch"}
 
 type helpOptions struct {
@@ -93,7 +93,7 @@ func (a *App) helpAbout(ctx context.Context, root *cobra.Command, words []string
 	return a.pluginUsage(root, at)
 }
 
-// help prints the document of a command, of all for the root.
+// help prints the help of a command; that of the root is about all commands.
 func (a *App) help(cmd *cobra.Command) error {
 	if cmd.HasParent() {
 		doc := a.helpOf(cmd, true)
@@ -122,6 +122,7 @@ func (a *App) help(cmd *cobra.Command) error {
 	})
 }
 
+// write prints text to stdout in one write.
 func (a *App) write(text func(io.Writer)) error {
 	var b strings.Builder
 	text(&b)
@@ -129,6 +130,7 @@ func (a *App) write(text func(io.Writer)) error {
 	return writeError(err)
 }
 
+// rootHelp returns the help of all commands.
 func (a *App) rootHelp(root *cobra.Command) command.HelpData {
 	doc := command.HelpData{
 		Name: "parley", Version: parley.Version, Description: description, ExitCodes: map[string]string{},
@@ -152,7 +154,7 @@ func (a *App) rootHelp(root *cobra.Command) command.HelpData {
 	return doc
 }
 
-// exitTable is the host's table with the row of what tools declare themselves.
+// exitTable returns the exit codes and their meanings, with a row for those that tools declare.
 func exitTable() [][2]string {
 	var rows [][2]string
 	for _, o := range host.Outcomes() {
@@ -164,8 +166,8 @@ func exitTable() [][2]string {
 	return rows
 }
 
-// helpOf describes one command. Not in full, a command has the options of a first call, and the others stand by
-// what --full shows.
+// helpOf returns the help of one command. Unless full is set, it explains the options of a first call only, and has the
+// others by name.
 func (a *App) helpOf(cmd *cobra.Command, full bool) command.CommandHelp {
 	h := command.CommandHelp{
 		Name:        strings.TrimPrefix(commandName(cmd), "parley "),
@@ -191,7 +193,7 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) command.CommandHelp {
 			return
 		}
 		if !full && !slices.Contains(wanted, f.Name) {
-			if cmd.Name() != "call" { // it has those of the root
+			if cmd.Name() != "call" { // its options are those of the root
 				h.More = append(h.More, "--"+f.Name)
 			}
 			return
@@ -215,7 +217,7 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) command.CommandHelp {
 		return h
 	}
 	if full && a.full {
-		return h // global options stand once, with the root
+		return h // the help of the root has the global options
 	}
 	if full {
 		cmd.InheritedFlags().VisitAll(visit)
@@ -228,13 +230,13 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) command.CommandHelp {
 	return h
 }
 
-// commandName is what a command is called by: its path and its positional words.
+// commandName returns the path of a command and its positional words.
 func commandName(cmd *cobra.Command) string {
 	_, words, _ := strings.Cut(cmd.Use, " ")
 	return strings.TrimSpace(cmd.CommandPath() + " " + words)
 }
 
-// optionType is the type of an option in the words of JSON Schema.
+// optionType returns the type of an option in the words of JSON Schema.
 func optionType(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "bool":
@@ -249,6 +251,7 @@ func optionType(f *pflag.Flag) string {
 	return "string"
 }
 
+// optionDefault returns the default of an option, nil if it is the zero value.
 func optionDefault(f *pflag.Flag) any {
 	switch f.Value.Type() {
 	case "bool":
@@ -267,7 +270,7 @@ func optionDefault(f *pflag.Flag) any {
 	return f.DefValue
 }
 
-// helpText prints a command for people: its name and what it does, in full its options and examples.
+// helpText prints the help of a command for people. In full it has options and examples.
 func helpText(w io.Writer, c command.CommandHelp, full bool) {
 	more := func() {
 		if len(c.More) > 0 {
@@ -294,7 +297,7 @@ func helpText(w io.Writer, c command.CommandHelp, full bool) {
 	}
 }
 
-// optionLines writes each option with its type, what it does and its default.
+// optionLines writes each option with its type, description and default.
 func optionLines(w io.Writer, options []command.OptionHelp, width int) {
 	for _, o := range options {
 		text := o.Description
@@ -305,7 +308,7 @@ func optionLines(w io.Writer, options []command.OptionHelp, width int) {
 		if o.Type != "boolean" && strings.HasPrefix(name, "--") {
 			name += " " + strings.ToUpper(o.Type)
 		}
-		// Wrapped as if it began where it will stand, and its name put there.
+		// The text is wrapped as if it began after the name, which then replaces its indentation.
 		indent := strings.Repeat(" ", 27)
 		lead := fmt.Sprintf("    %-22s ", name)
 		fmt.Fprintln(w, lead+strings.TrimLeft(wrapped(strings.Repeat(" ", max(27, len(lead)))+text, width, indent), " "))

@@ -17,13 +17,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// inProcess runs one command line in this process, in a home of its own.
+// inProcess runs one command line in this process, with its own home.
 func inProcess(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return withStreams(t, &Streams{}, args...)
 }
 
-// withStreams is inProcess with streams that may claim to be a terminal.
+// withStreams is inProcess with streams that may be declared a terminal.
 func withStreams(t *testing.T, s *Streams, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	home := t.TempDir()
@@ -40,13 +40,13 @@ func withStreams(t *testing.T, s *Streams, args ...string) (stdout, stderr strin
 	return out.String(), errs.String(), code
 }
 
-// known is what a form of help tells of: for each command its options, and the exit codes.
+// known is what a form of help contains: the options of each command, and the exit codes.
 type known struct {
 	commands map[string][]string
 	exits    []string
 }
 
-// knownByTree is what there is: the commands and options that the program accepts, and the host's table.
+// knownByTree returns what exists: the commands and options that the program accepts, and the exit codes of the host.
 func knownByTree(depth int) known {
 	k := known{commands: map[string][]string{}, exits: []string{"2-79"}}
 	var walk func(cmd *cobra.Command, depth int)
@@ -99,11 +99,11 @@ var (
 	exitLine = regexp.MustCompile(`^  (\d+(?:-\d+)?) +\S`)
 )
 
-// knownByText reads what the text for people tells: a heading for each command, its options below, and the exit codes.
+// knownByText parses help for people: a heading for each command with its options below, and the exit codes.
 func knownByText(text string) known {
 	k := known{commands: map[string][]string{}}
 	text, rest, _ := strings.Cut(text, "\nExit codes:\n")
-	_, text, _ = strings.Cut(text, "\n") // the first line says what parley is
+	_, text, _ = strings.Cut(text, "\n") // the first line describes parley
 	name, at := "", false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -113,7 +113,7 @@ func knownByText(text string) known {
 		} else if at && strings.HasPrefix(line, "    ") {
 			found := option.FindAllString(line, -1)
 			if !strings.HasPrefix(strings.TrimSpace(line), "also:") && !strings.HasPrefix(line, "          ") {
-				found = found[:min(1, len(found))] // the others stand in its description
+				found = found[:min(1, len(found))] // the others are in its description
 				if !strings.HasPrefix(strings.TrimSpace(line), "--") {
 					found = nil
 				}
@@ -132,7 +132,7 @@ func knownByText(text string) known {
 	return k
 }
 
-// words keeps of a usage line what names the command: "plugin install FILE|DIR" is plugin install.
+// words returns the command that a usage line is about: "plugin install" for "plugin install FILE|DIR".
 func words(usage string) string {
 	usage, _, _ = strings.Cut(usage, "  ")
 	var kept []string
@@ -145,8 +145,8 @@ func words(usage string) string {
 	return strings.Join(kept, " ")
 }
 
-// TestHelpTellsAll holds the four forms of help against the commands, options and exit codes that there are, both ways.
-func TestHelpTellsAll(t *testing.T) {
+// TestHelpIsComplete compares the four forms of help with the commands, options and exit codes that exist, both ways.
+func TestHelpIsComplete(t *testing.T) {
 	for _, c := range []struct {
 		form  string
 		args  []string
@@ -176,30 +176,30 @@ func compareKnown(t *testing.T, got, want known) {
 	for name, options := range want.commands {
 		have, ok := got.commands[name]
 		if !ok {
-			t.Errorf("the command %q is not told of", name)
+			t.Errorf("the command %q is missing", name)
 			continue
 		}
-		// The options of a call stand once, with the root.
+		// The root has the options of a call.
 		if name == "call" && len(have) == 0 {
 			continue
 		}
 		if !slices.Equal(slices.Compact(slices.Clone(have)), options) {
-			t.Errorf("%q: told are\n  %v, there are\n  %v", name, have, options)
+			t.Errorf("%q: the help has\n  %v, there are\n  %v", name, have, options)
 		}
 	}
 	for name := range got.commands {
 		if _, ok := want.commands[name]; !ok {
-			t.Errorf("told is a command %q, and there is none", name)
+			t.Errorf("the help has a command %q that does not exist", name)
 		}
 	}
 	slices.Sort(got.exits)
 	slices.Sort(want.exits)
 	if !slices.Equal(got.exits, want.exits) {
-		t.Errorf("told are the exit codes\n  %v, there are\n  %v", got.exits, want.exits)
+		t.Errorf("the help has the exit codes\n  %v, there are\n  %v", got.exits, want.exits)
 	}
 }
 
-// TestHelpOfEachCommand holds what --help says of one command, in text and JSON, against its options.
+// TestHelpOfEachCommand compares --help of each command, as text and as JSON, with its options.
 func TestHelpOfEachCommand(t *testing.T) {
 	for name, options := range knownByTree(2).commands {
 		if name == "" {
@@ -214,7 +214,7 @@ func TestHelpOfEachCommand(t *testing.T) {
 		}
 		for _, o := range options {
 			if !strings.Contains(text, o+" ") || !strings.Contains(document, `"`+o+`"`) {
-				t.Errorf("parley %s does not tell of %s", strings.Join(args, " "), o)
+				t.Errorf("parley %s does not have %s", strings.Join(args, " "), o)
 			}
 		}
 		var c command.CommandHelp

@@ -10,14 +10,16 @@ import (
 	"testing"
 )
 
-// placeholder is a word of a command that stands for what the reader knows.
+// placeholder matches a word of a command that the reader must replace.
 var placeholder = regexp.MustCompile(`(^|[=./])[A-Z]{3,}$`)
 
-// discovery are the words of a command line that runs no tool.
-var discovery = regexp.MustCompile(`^(--list|--describe|--help|--version|search|list|help|plugin|config|audit|docs|learn|doctor|version|completion)$`)
+// discovery matches the words of a command line that runs no tool.
+var discovery = regexp.MustCompile(`^(--list|--describe|--help|--version|search|list|help|plugin|config|audit|docs|` +
+	`learn|doctor|version|completion)$`)
 
-// TestNextCommandsExist takes what many commands, good and bad, name as the next one, and runs it: discovery as it
-// stands, a call as a dry run; install and batch need a file of the reader's. An answer that sends its reader nowhere is worse than none.
+// TestNextCommandsExist runs the commands that many command lines, valid and invalid, name as next: discovery as it is,
+// and calls as dry runs. It skips install and batch, which need a file. A next step that does not work is worse than
+// none.
 func TestNextCommandsExist(t *testing.T) {
 	home := t.TempDir()
 	env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
@@ -35,7 +37,7 @@ func TestNextCommandsExist(t *testing.T) {
 	follow := func(line string, args []string) {
 		words, ok := shellWords(line)
 		if !ok {
-			t.Errorf("parley %s: next is no line for a shell: %s", strings.Join(args, " "), line)
+			t.Errorf("parley %s: next is not a valid line of a shell: %s", strings.Join(args, " "), line)
 			return
 		}
 		for _, w := range words {
@@ -43,7 +45,8 @@ func TestNextCommandsExist(t *testing.T) {
 				return
 			}
 		}
-		if seen[line] || len(words) < 2 || words[0] != "parley" || slices.Contains(words, "install") || words[1] == "batch" {
+		if seen[line] || len(words) < 2 || words[0] != "parley" || words[1] == "batch" ||
+			slices.Contains(words, "install") {
 			return
 		}
 		seen[line] = true
@@ -57,27 +60,34 @@ func TestNextCommandsExist(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{}, {"--help"}, {"--list"}, {"cdp", "--list"}, {"text", "--list"}, {"json", "--list"}, {"cdp", "Network", "--list"},
-		{"cdp", "Schema", "--list"}, {"cdp", "Inspector", "--list"}, {"plugin", "list"}, {"plugin", "show", "text"}, {"config", "list"},
-		{"docs", "audit", "text"}, {"docs", "audit", "--coverage"}, {"docs", "export", "text", "--format", "skill"}, {"docs", "export", "--format", "prompt"},
-		{"docs"}, {"docs", "adit"}, {"docs", "audit", "--mode", "tiny"}, {"docs", "audit", "nope"}, {"docs", "audit", "--coverage", "text"},
-		{"docs", "export"}, {"docs", "export", "--format", "mpc"}, {"docs", "export", "text", "--format", "prompt"}, {"docs", "export", "cdp.Network.Cookie", "--format", "mcp"},
-		{"learn"}, {"learn", "text"}, {"learn", "cdp"}, {"learn", "nope"}, {"learn", "text", "json"}, {"audit"}, {"audit", "show"}, {"audit", "verify"},
-		{"doctor"}, {"version"}, {"search", "cookie"}, {"search", "it's a \"quoted\" $HOME word"}, {"search", "zzqqxv"},
-		{"cdp", "--search", "cookie"}, {"cdp", "Network", "--search", "cookie"},
-		{"text", "hash", "--describe"}, {"text", "hash", "--describe", "--tier", "1"}, {"text", "hash", "--describe", "--tier", "3"},
-		{"cdp", "Network.getCookies", "--describe"}, {"cdp", "Network.Cookie", "--describe"}, {"cdp", "Network.requestWillBeSent", "--describe"},
-		{"cdp", "open", "--describe"}, {"cdp", "Page.navigate", "--describe", "--tier", "3"},
-		{"serch"}, {"cpd"}, {""}, {"--lits"}, {"it's"}, {"cdp", "Netwrok"}, {"cdp", "Network.getCokies"}, {"cdp", "getCookies"}, {"text", "hsah"},
-		{"cdp", "Network", "getCookies"}, {"call"}, {"call", "text"}, {"call", "hash"}, {"call", "nope.hash"}, {"search"}, {"batch"}, {"batch", "missing"},
-		{"plugin"}, {"plugin", "instal"}, {"plugin", "install"}, {"plugin", "install", "missing.wasm"}, {"plugin", "install", fixture},
-		{"plugin", "install", broken}, {"plugin", "remove", "nope"}, {"plugin", "remove", "cdp"}, {"plugin", "remove", "text"}, {"plugin", "show", "nope"},
-		{"config"}, {"config", "lst"}, {"completion"}, {"completion", "bsah"}, {"help", "nope"}, {"version", "extra"}, {"doctor", "extra"},
-		{"x", "--load", broken}, {"x", "--load", filepath.Join(fixture, "component.wasm")}, {"x", "--load", "missing.wasm"}, {"x", "--load", fixture},
-		{"text", "hash"}, {"text", "hash", "a", "b"}, {"text", "hash", "--params", "{"}, {"text", "hash", "--params", `{"txet":"it's $HOME"}`},
-		{"text", "hash", "a", "--param", "algorithm=sha25"}, {"text", "hash", "a", "--timeout", "-1s"}, {"text", "hash", "a", "--jq", "["},
-		{"text", "hash", "a", "--max-bytes", "5"}, {"text", "hash", "--list"}, {"text", "--dry-run"}, {"--params", "{}"}, {"text", "--listen", "x"},
-		{"cdp", "Network.requestWillBeSent", "--params", "{}"}, {"cdp", "--describe"}, {"text", "hash", "--describe", "--tier", "9"},
-		{"search", "x", "--limit", "0"}, {"search", "x", "--effect", "raed"}, {"search", "x", "--plugin", "txet"}, {"search", "x", "--plugin", "cdp", "--group", "Netwrok"},
+		{"cdp", "Schema", "--list"}, {"cdp", "Inspector", "--list"}, {"plugin", "list"}, {"plugin", "show", "text"},
+		{"config", "list"}, {"docs", "audit", "text"}, {"docs", "audit", "--coverage"},
+		{"docs", "export", "text", "--format", "skill"}, {"docs", "export", "--format", "prompt"}, {"docs"}, {"docs", "adit"},
+		{"docs", "audit", "--mode", "tiny"}, {"docs", "audit", "nope"}, {"docs", "audit", "--coverage", "text"},
+		{"docs", "export"}, {"docs", "export", "--format", "mpc"}, {"docs", "export", "text", "--format", "prompt"},
+		{"docs", "export", "cdp.Network.Cookie", "--format", "mcp"}, {"learn"}, {"learn", "text"}, {"learn", "cdp"},
+		{"learn", "nope"}, {"learn", "text", "json"}, {"audit"}, {"audit", "show"}, {"audit", "verify"}, {"doctor"},
+		{"version"}, {"search", "cookie"}, {"search", "it's a \"quoted\" $HOME word"}, {"search", "zzqqxv"},
+		{"cdp", "--search", "cookie"}, {"cdp", "Network", "--search", "cookie"}, {"text", "hash", "--describe"},
+		{"text", "hash", "--describe", "--tier", "1"}, {"text", "hash", "--describe", "--tier", "3"},
+		{"cdp", "Network.getCookies", "--describe"}, {"cdp", "Network.Cookie", "--describe"},
+		{"cdp", "Network.requestWillBeSent", "--describe"}, {"cdp", "open", "--describe"},
+		{"cdp", "Page.navigate", "--describe", "--tier", "3"}, {"serch"}, {"cpd"}, {""}, {"--lits"}, {"it's"},
+		{"cdp", "Netwrok"}, {"cdp", "Network.getCokies"}, {"cdp", "getCookies"}, {"text", "hsah"},
+		{"cdp", "Network", "getCookies"}, {"call"}, {"call", "text"}, {"call", "hash"}, {"call", "nope.hash"}, {"search"},
+		{"batch"}, {"batch", "missing"}, {"plugin"}, {"plugin", "instal"}, {"plugin", "install"},
+		{"plugin", "install", "missing.wasm"}, {"plugin", "install", fixture}, {"plugin", "install", broken},
+		{"plugin", "remove", "nope"}, {"plugin", "remove", "cdp"}, {"plugin", "remove", "text"}, {"plugin", "show", "nope"},
+		{"config"}, {"config", "lst"}, {"completion"}, {"completion", "bsah"}, {"help", "nope"}, {"version", "extra"},
+		{"doctor", "extra"}, {"x", "--load", broken}, {"x", "--load", filepath.Join(fixture, "component.wasm")},
+		{"x", "--load", "missing.wasm"}, {"x", "--load", fixture}, {"text", "hash"}, {"text", "hash", "a", "b"},
+		{"text", "hash", "--params", "{"}, {"text", "hash", "--params", `{"txet":"it's $HOME"}`},
+		{"text", "hash", "a", "--param", "algorithm=sha25"}, {"text", "hash", "a", "--timeout", "-1s"},
+		{"text", "hash", "a", "--jq", "["}, {"text", "hash", "a", "--max-bytes", "5"}, {"text", "hash", "--list"},
+		{"text", "--dry-run"}, {"--params", "{}"}, {"text", "--listen", "x"},
+		{"cdp", "Network.requestWillBeSent", "--params", "{}"}, {"cdp", "--describe"},
+		{"text", "hash", "--describe", "--tier", "9"}, {"search", "x", "--limit", "0"}, {"search", "x", "--effect", "raed"},
+		{"search", "x", "--plugin", "txet"}, {"search", "x", "--plugin", "cdp", "--group", "Netwrok"},
 	} {
 		out, errs, code := run(append(args, "--json"))
 		text := out
@@ -96,7 +106,7 @@ func TestNextCommandsExist(t *testing.T) {
 			continue
 		}
 		if code == 110 || code != 0 && len(doc.Next) == 0 {
-			t.Errorf("parley %s ends in %d and says nothing to do next: %s", strings.Join(args, " "), code, text)
+			t.Errorf("parley %s ends in %d without a next step: %s", strings.Join(args, " "), code, text)
 		}
 		if code != 0 && doc.Error.Command != "" {
 			doc.Next = append(doc.Next, doc.Error.Command)
@@ -108,7 +118,7 @@ func TestNextCommandsExist(t *testing.T) {
 		}
 		for _, e := range doc.Examples {
 			if words, ok := shellWords(e.Command); !ok || words[0] != "parley" {
-				t.Errorf("parley %s: an example is no line for a shell: %s", strings.Join(args, " "), e.Command)
+				t.Errorf("parley %s: an example is not a valid line of a shell: %s", strings.Join(args, " "), e.Command)
 			}
 		}
 	}
@@ -117,7 +127,7 @@ func TestNextCommandsExist(t *testing.T) {
 	}
 }
 
-// shellWords splits a line as a POSIX shell does, as far as our lines go: words, '...', "..." and backslashes.
+// shellWords splits a line as a POSIX shell does. It knows words, '...', "..." and backslashes; ok is false for others.
 func shellWords(line string) (words []string, ok bool) {
 	word, inWord, quote := "", false, rune(0)
 	escaped := false

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// page writes text for people to a terminal: headings, aligned rows, text wrapped to the width, and commands that stay
-// whole so that they can be copied.
+// page writes text for people to a terminal: headings, aligned rows and wrapped text. Commands are not wrapped, so that
+// they can be copied.
 type page struct {
 	w     io.Writer
 	width int // columns
@@ -35,9 +35,10 @@ const (
 	reset  = "\x1b[0m"
 )
 
-// effectStyle is how a page shows what a call changes.
+// effectStyle has the style of each effect that changes something.
 var effectStyle = map[string]string{manifest.EffectWrite: yellow, manifest.EffectDestructive: red}
 
+// style returns text in a style, or as it is if the page has no colours.
 func (p *page) style(sequence, text string) string {
 	if !p.color || sequence == "" || text == "" {
 		return text
@@ -45,6 +46,7 @@ func (p *page) style(sequence, text string) string {
 	return sequence + text + reset
 }
 
+// heading writes the title of a section.
 func (p *page) heading(title string) { fmt.Fprintf(p.w, "\n%s\n", p.style(bold, title)) }
 
 // text writes lines of text, each wrapped and indented.
@@ -57,7 +59,7 @@ func (p *page) text(indent int, style, text string) {
 	}
 }
 
-// row writes a name and, from a column on, wrapped text. A name that reaches into the column has a line of its own.
+// row writes a name and, from a column on, wrapped text. A name that reaches the column gets its own line.
 func (p *page) row(column int, name, text string) {
 	lead := strings.Repeat(" ", column)
 	if text == "" {
@@ -73,7 +75,7 @@ func (p *page) row(column int, name, text string) {
 	fmt.Fprintln(p.w, text)
 }
 
-// column is where the text of rows with these names begins.
+// column returns the column at which the text of rows with these names begins.
 func (p *page) column(names []string) int {
 	widest := 0
 	for _, n := range names {
@@ -175,7 +177,7 @@ func (p *page) params(title string, params []manifest.Param) {
 	}
 }
 
-// rows writes a section of names with a text each. Without rows there is no section.
+// rows writes a section of names and texts. Without rows it writes nothing.
 func (p *page) rows(title string, rows [][2]string) {
 	if len(rows) == 0 {
 		return
@@ -191,7 +193,7 @@ func (p *page) rows(title string, rows [][2]string) {
 	}
 }
 
-// lines writes a section of texts. Without texts there is no section.
+// lines writes a section of texts. If all are empty it writes nothing.
 func (p *page) lines(title string, texts ...string) {
 	texts = slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == "" })
 	if len(texts) == 0 {
@@ -203,7 +205,7 @@ func (p *page) lines(title string, texts ...string) {
 	}
 }
 
-// commands writes a section of commands, each on one line of any length.
+// commands writes a section of commands, each on one line of any length. Without commands it writes nothing.
 func (p *page) commands(title string, commands []string) {
 	if len(commands) == 0 {
 		return
@@ -214,7 +216,8 @@ func (p *page) commands(title string, commands []string) {
 	}
 }
 
-// typeText is the type of a parameter with the name of the schema that defines it: "integer", "Network.Cookie[]".
+// typeText returns the type of a parameter, with the name of the schema that defines it: "integer",
+// "object[] (Network.Cookie)".
 func typeText(q manifest.Param) string {
 	kind, ref := q.Type, q.Ref
 	if q.Items != nil && q.Type == "array" {
@@ -245,6 +248,7 @@ func enumOf(q manifest.Param) (values []string) {
 	return values
 }
 
+// mark returns word if on is set, else "".
 func mark(on bool, word string) string {
 	if on {
 		return word

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readiness returns a function that waits until a read of in would not block, or until the context ends: then it returns
-// [context.Cause]. It returns nil if in is not a file. Compared with a goroutine that reads, polling saves each line of a
-// batch two switches between threads.
+// readiness returns a function that waits until a read of in would not block, or until the context ends: then it
+// returns [context.Cause]. It returns nil if in is not a file. Compared with a goroutine that reads, polling saves each
+// line of a batch two switches between threads.
 func readiness(ctx context.Context, in io.Reader) func() error {
 	f, isFile := in.(*os.File)
 	if !isFile {

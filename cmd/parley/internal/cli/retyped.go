@@ -10,8 +10,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// retyped returns the command line that was given, with --param for each unknown option that is a parameter of the tool,
-// such as --expression. It returns "" if that would still not be a valid command line.
+// retyped returns the command line that was given, with --param for each unknown option that is a parameter of the
+// tool, such as --expression. It returns "" if that would still not be a valid command line.
 func (a *App) retyped(cmd *cobra.Command) string {
 	words := cmd.Flags().Args()
 	if len(words) == 0 || cmd.HasParent() && cmd.Name() != "call" {

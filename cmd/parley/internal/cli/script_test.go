@@ -26,8 +26,8 @@ import (
 	"github.com/parley-tools/parley/cdp"
 )
 
-// TestMain makes the test binary parley, too: for the scripts as a command of that name, and for the processes that
-// parley starts from its own binary, which come in by the same door as in main.
+// TestMain makes the test binary behave as parley: for scripts as a command of that name, and for the processes that
+// parley starts from its own binary, by the same function as main.
 func TestMain(m *testing.M) {
 	if code, entered := namingKeeper(); entered {
 		os.Exit(code)
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// tidy is all tests of the package, and the removal of what they share.
+// tidy runs all tests of the package, and then removes the files that they share.
 type tidy struct{ *testing.M }
 
 func (m tidy) Run() int {
@@ -49,8 +49,8 @@ func (m tidy) Run() int {
 	return code
 }
 
-// TestScripts runs the stories of testdata/script. Each has a home of its own, $PARLEY_HOME, and the commands below.
-// With SCRIPT_CONTINUE set a story goes on after what failed.
+// TestScripts runs the scripts of testdata/script. Each has its own home, $PARLEY_HOME, and the commands below. With
+// SCRIPT_CONTINUE set, a script goes on after a failure.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -111,10 +111,10 @@ var goEnv = sync.OnceValue(func() (env map[string]string) {
 	return env
 })
 
-// compiledHome is where compiled keeps its cache.
+// compiledHome is the home of the cache of compiled, "" if no script needed it.
 var compiledHome string
 
-// compiled is a cache that holds the shipped plugins, compiled once for all scripts.
+// compiled returns a cache with the shipped plugins, which are compiled once for all scripts.
 var compiled = sync.OnceValues(func() (string, error) {
 	home, err := os.MkdirTemp("", "parley-compiled-")
 	if err != nil {
@@ -156,7 +156,7 @@ func shareCompiled(dir string) error {
 	})
 }
 
-// scriptCondition knows [chromium], [golang] and [unshare]. In CI the first two must hold.
+// scriptCondition evaluates [chromium], [golang], [unshare] and [root]. In CI the first two must hold.
 func scriptCondition(name string) (bool, error) {
 	var err error
 	switch name {
@@ -172,12 +172,12 @@ func scriptCondition(name string) (bool, error) {
 		return false, fmt.Errorf("unknown condition")
 	}
 	if err != nil && os.Getenv("CI") == "true" {
-		return false, fmt.Errorf("must be there in CI: %w", err)
+		return false, fmt.Errorf("required in CI: %w", err)
 	}
 	return err == nil, nil
 }
 
-// scriptExitCode is exec with an exact exit code: exitcode 81 parley text hash.
+// scriptExitCode runs a program that must end with an exit code: exitcode 81 parley text hash.
 func scriptExitCode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exitcode N program [args...]")
@@ -200,9 +200,9 @@ func codeOf(ts *testscript.TestScript, err error) int {
 	return exit.ExitCode()
 }
 
-// scriptJSON holds a jq expression over a JSON document against a value: json stdout .data.total 3. Strings may stand
-// bare, several outputs are joined by spaces, and without a value the expression must be true. A file of several
-// documents is the array of them.
+// scriptJSON compares the outputs of a jq expression over a JSON document with a value: json stdout .data.total 3.
+// Strings need no quotes, several outputs are joined by spaces, and without a value the output must be true. A file of
+// several documents counts as an array.
 func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: [!] json FILE EXPR [WANT]")
@@ -262,7 +262,7 @@ func decodeAll(ts *testscript.TestScript, text string) []any {
 	return documents
 }
 
-// decodeOne decodes the first JSON value of a text and tells where it ends.
+// decodeOne decodes the first JSON value of a text and returns its end.
 func decodeOne(text string) (v any, used int, err error) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	err = dec.Decode(&v)
@@ -305,7 +305,7 @@ func atMost(ts *testscript.TestScript, neg bool, args []string, unit string, mea
 	}
 }
 
-// scriptMode holds the permissions of files: mode 0600 FILE...
+// scriptMode checks the permissions of files: mode 0600 FILE...
 func scriptMode(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range args[1:] {
 		info, err := os.Stat(ts.MkAbs(name))
@@ -316,7 +316,7 @@ func scriptMode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptPad writes a file of N bytes around a text: pad FILE N BEFORE AFTER.
+// scriptPad writes a file of N bytes that begins and ends with given texts: pad FILE N BEFORE AFTER.
 func scriptPad(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := strconv.Atoi(args[1])
 	ts.Check(err)
@@ -324,8 +324,8 @@ func scriptPad(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(args[2]+strings.Repeat("x", fill)+args[3]), 0o600))
 }
 
-// scriptServe serves the files of a folder and sets $URL. Of its own it has /never, which does not answer, /cookie,
-// and /touched, which the command touched waits for.
+// scriptServe serves the files of a folder and sets $URL. It adds /never, which does not respond, /cookie, which sets a
+// cookie, and /touched, for which the command touched waits.
 func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: serve DIR")
@@ -348,41 +348,42 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// touched holds the touches of each server by its URL.
+// touched has, by the URL of each server, a channel with its requests of /touched.
 var touched sync.Map
 
-// scriptTouched waits until a page has fetched /touched: then a call is certainly under way. ! touched holds that nobody has since.
+// scriptTouched waits until a page has fetched /touched, which shows that a call is running. ! touched checks that no
+// page has fetched it since.
 func scriptTouched(ts *testscript.TestScript, neg bool, _ []string) {
 	touches, _ := touched.Load(ts.Getenv("URL"))
 	if neg {
 		if len(touches.(chan struct{})) > 0 {
-			ts.Fatalf("somebody fetched /touched")
+			ts.Fatalf("/touched was fetched")
 		}
 		return
 	}
 	select {
 	case <-touches.(chan struct{}):
 	case <-time.After(30 * time.Second):
-		ts.Fatalf("nobody fetched /touched")
+		ts.Fatalf("/touched was not fetched")
 	}
 }
 
-// scriptWaitFor waits until a file is there and not empty.
+// scriptWaitFor waits until a file exists and is not empty.
 func scriptWaitFor(ts *testscript.TestScript, _ bool, args []string) {
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if info, err := os.Stat(ts.MkAbs(args[0])); err == nil && info.Size() > 0 {
 			return
 		}
 	}
-	ts.Fatalf("%s does not come", args[0])
+	ts.Fatalf("%s did not appear", args[0])
 }
 
-// feed is written to the stdin of a process that is to be hit by a signal: more than a pipe holds, so that once it
-// is through, the process is up and reading.
+// feed is written to the stdin of a process before it gets a signal. It is more than a pipe holds, so when all of it is
+// written, the process is running and reads.
 var feed = strings.Repeat(" ", 1<<20)
 
-// scriptSignal runs a command with FILE as its stdin, sends a signal once it has read that and, where the third word
-// is not "-", printed it; then holds its exit code: signal INT 130 PRINTED FILE parley ...
+// scriptSignal runs a command with FILE as its stdin, sends a signal once the command has read it and, unless the third
+// word is "-", has printed that word, and checks the exit code: signal INT 130 PRINTED FILE parley ...
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 5 {
 		ts.Fatalf("usage: signal INT|TERM|HUP|KILL CODE PRINTED|- FILE program [args...]")
@@ -401,7 +402,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range []string{"PARLEY_HOME", "HOME", "PATH", "TMPDIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
-	if s := signals[args[0]]; signal.Ignored(s) { // as nohup leaves it, and the program would inherit that
+	if s := signals[args[0]]; signal.Ignored(s) { // nohup has it ignored, and the program would inherit that
 		caught := make(chan os.Signal, 1)
 		signal.Notify(caught, s)
 		defer signal.Stop(caught)
@@ -425,7 +426,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	select {
 	case err = <-done:
 	case <-time.After(30 * time.Second):
-		ts.Fatalf("it does not end")
+		ts.Fatalf("it did not end")
 	}
 	ts.Logf("ended %s after the signal", time.Since(began).Round(time.Millisecond))
 	fmt.Fprint(ts.Stdout(), out.String())
@@ -484,7 +485,7 @@ func (w *watched) waitFor(part string, patience time.Duration) bool {
 	}
 }
 
-// needBrowser skips a test where no browser is. In CI one must be there.
+// needBrowser skips a test on a system without a browser. In CI there must be one.
 func needBrowser(t *testing.T) {
 	t.Helper()
 	if found, err := scriptCondition("chromium"); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// command renders a step as a command for a POSIX shell. What the caller must choose stands there in capitals.
+// command renders a step as a command for a POSIX shell. Placeholders for what the caller must choose are in capitals.
 func (a *App) command(s host.Step) string {
 	plugin, local, _ := strings.Cut(s.Tool, ".")
 	words := []string{"parley"}
@@ -65,7 +65,7 @@ func (a *App) command(s host.Step) string {
 	return strings.Join(words, " ")
 }
 
-// paramWords are the parameters of a call, and what the caller has to choose of them.
+// paramWords returns the words for the parameters of a call, and placeholders for those that the caller must choose.
 func (a *App) paramWords(s host.Step) (words []string) {
 	switch params := string(manifest.EscapeJSON(manifest.CompactJSON(s.Params))); params {
 	case "", "{}", "null":
@@ -93,6 +93,7 @@ func (a *App) paramWords(s host.Step) (words []string) {
 	return words
 }
 
+// optionWords returns the words for the options that are not zero.
 func optionWords(o host.StepOptions) (words []string) {
 	add := func(name, value string) {
 		if value != "" {
@@ -123,10 +124,10 @@ func optionWords(o host.StepOptions) (words []string) {
 	return words
 }
 
-// quoteWord makes a text that may be foreign one word of a shell.
+// quoteWord cleans a text from an untrusted source and quotes it as one word of a POSIX shell.
 func quoteWord(s string) string { return shellQuote(manifest.CleanLine(s)) }
 
-// shellQuote makes one word of a POSIX shell.
+// shellQuote quotes a text as one word of a POSIX shell. A plain word stays as it is.
 func shellQuote(s string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+=:,./-"
 	if s != "" && strings.Trim(s, plain) == "" {

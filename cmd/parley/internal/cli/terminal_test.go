@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestColours: errors are coloured on a terminal only, and not where NO_COLOR or a dumb terminal asks for none.
+// TestColours: errors are coloured on a terminal only, and not with NO_COLOR or on a dumb terminal.
 func TestColours(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -56,8 +56,8 @@ func TestDocumentsOnATerminal(t *testing.T) {
 	}
 }
 
-// TestPages holds what a person sees of a tool: its documentation and a search, by width and with and without colours.
-// With -update the files are written again.
+// TestPages compares pages for people with golden files, by width, with and without colours: documentation and a
+// search. With -update it writes the files.
 func TestPages(t *testing.T) {
 	for name, args := range map[string][]string{
 		"describe": {"json", "query", "--describe", "--tier", "3"},
@@ -97,7 +97,7 @@ func TestPages(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the golden pages")
 
-// TestPageStreams: stdout has colours if it is a terminal itself, whatever stderr is. In a pipe and with --json,
+// TestPageStreams: stdout has colours only if it is a terminal itself, regardless of stderr. In a pipe and with --json,
 // documentation is JSON.
 func TestPageStreams(t *testing.T) {
 	dumb := func(name string) string { return map[string]string{"TERM": "dumb"}[name] }
@@ -128,7 +128,7 @@ func TestPageStreams(t *testing.T) {
 
 var sequences = regexp.MustCompile("\x1b\\[[0-9]*m")
 
-// checkWidth checks that lines fit a terminal. A command is not broken.
+// checkWidth checks that lines fit a terminal, except commands, which are not wrapped.
 func checkWidth(t *testing.T, args []string, out string, width int) {
 	t.Helper()
 	for _, line := range strings.Split(sequences.ReplaceAllString(out, ""), "\n") {
@@ -140,7 +140,7 @@ func checkWidth(t *testing.T, args []string, out string, width int) {
 	}
 }
 
-// TestNarrowTerminal: text fits the terminal that it is written to, and uses its width.
+// TestNarrowTerminal: text fits the width of the terminal, and uses it.
 func TestNarrowTerminal(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"--help"}, {"--list"}, {"text", "--list"}, {"json", "--list"}, {"cdp", "--list"}, {"cdp", "Network", "--list"},
@@ -160,7 +160,7 @@ func TestNarrowTerminal(t *testing.T) {
 	}
 }
 
-// TestBriefsInAPipe: there the brief of a hit or a tool is whole, however wide the line is.
+// TestBriefsInAPipe: in a pipe the brief of a result or a tool is whole, however wide its line becomes.
 func TestBriefsInAPipe(t *testing.T) {
 	out, _, _ := inProcess(t, "search", "take a picture", "--json")
 	var found struct{ Data host.SearchData }
@@ -180,7 +180,7 @@ func TestBriefsInAPipe(t *testing.T) {
 	}
 }
 
-// TestErrorsFit: what an error says fits 80 columns in a pipe.
+// TestErrorsFit: errors fit 80 columns in a pipe.
 func TestErrorsFit(t *testing.T) {
 	for _, args := range [][]string{
 		{"text", "hash"}, {"text", "hash", "--params", `{"text":"a","algorithm":"x"}`},
@@ -188,7 +188,7 @@ func TestErrorsFit(t *testing.T) {
 	} {
 		_, errs, _ := inProcess(t, args...)
 		for _, line := range strings.Split(errs, "\n") {
-			if n := len([]rune(line)); n > 80 && !strings.Contains(line, "parley ") { // a command is not broken
+			if n := len([]rune(line)); n > 80 && !strings.Contains(line, "parley ") { // a command is not wrapped
 				t.Errorf("parley %s: a line of %d: %s", strings.Join(args, " "), n, line)
 			}
 		}

@@ -14,18 +14,18 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// browserOnly are the options that mean nothing to a plugin without a browser or events.
+// browserOnly are the options that have no effect for a plugin without a browser and events.
 var browserOnly = []string{
 	"browser", "target", "on-dialog", "drain", "all", "send-anyway", "listen", "until", "max", "trigger", "diff", "live",
 }
 
-// discoveryOnly are the options that ask about tools and do not call one.
+// discoveryOnly are the options that ask about tools instead of calling one.
 var discoveryOnly = []string{"list", "describe", "tier", "search", "listen", "until", "max", "trigger", "diff"}
 
-// usageExamples is how many calls the help about a plugin shows.
+// usageExamples is how many example calls the help of a plugin shows.
 const usageExamples = 3
 
-// pluginUsage prints how a plugin or a group is used: what it has, the options, examples and what to type next.
+// pluginUsage prints how a plugin or a group is used: its groups and tools, options, examples and what to type next.
 func (a *App) pluginUsage(root *cobra.Command, at host.Address) error {
 	groups, err := at.Provider.Groups()
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *App) pluginUsage(root *cobra.Command, at host.Address) error {
 	})
 }
 
-// usageCalls are the first examples of some tools: of those without a group, else of the group to begin with.
+// usageCalls returns examples of calls: of tools without a group, or else of tools of the busiest group.
 func (a *App) usageCalls(at host.Address, groups []host.GroupLine, tools []host.Line) (calls []string) {
 	if len(tools) == 0 && len(groups) > 0 {
 		tools, _ = at.Provider.Lines(busiest(groups))
@@ -89,8 +89,8 @@ func (a *App) usageCalls(at host.Address, groups []host.GroupLine, tools []host.
 	return calls
 }
 
-// toolUsage prints how a tool is called: its parameters, the options of a call, and the rest of its documentation. An
-// event is listened to, and a type has no usage.
+// toolUsage prints how a tool is called: its parameters, the options of a call, and the rest of its documentation. Of
+// an event or a type, which cannot be called, it prints the documentation.
 func (a *App) toolUsage(w io.Writer, root *cobra.Command, at host.Address, doc *command.DescribedTool) {
 	p := a.page(w)
 	p.title(doc.ToolDocs)
@@ -133,7 +133,7 @@ func (a *App) toolUsage(w io.Writer, root *cobra.Command, at host.Address, doc *
 	p.commands("Next", doc.Next)
 }
 
-// usageOptions are the options that mean something to a plugin, without some.
+// usageOptions returns the options that have an effect for a plugin, except those in without.
 func (a *App) usageOptions(root *cobra.Command, plugin string, without []string) []command.OptionHelp {
 	var kept []command.OptionHelp
 	for _, o := range a.helpOf(root, true).Options {

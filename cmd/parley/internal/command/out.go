@@ -13,8 +13,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// replacement is a file that is either replaced as a whole or left as it was. A path that is not a regular file, such as
-// a pipe or /dev/stdout, is written to instead.
+// replacement is a file that is either replaced as a whole or left as it was. A path that is not a regular file, such
+// as a pipe or /dev/stdout, is written to instead.
 type replacement struct {
 	*os.File
 	path string
@@ -179,8 +179,8 @@ func (o *outFile) discard() {
 	}
 }
 
-// binaryAt returns the offset in the beginning of a result at which the base64 text begins that the schema declares, and
-// its media type. The offset is -1 if there is no such text.
+// binaryAt returns the offset in the beginning of a result at which the base64 text begins that the schema declares,
+// and its media type. The offset is -1 if there is no such text.
 func binaryAt(beginning []byte, returns json.RawMessage) (at int, media string) {
 	if _, media, ok := manifest.Binary(json.RawMessage(`""`), returns); ok && bytes.HasPrefix(beginning, []byte{'"'}) {
 		return 1, media
@@ -209,7 +209,8 @@ func binaryAt(beginning []byte, returns json.RawMessage) (at int, media string) 
 	}
 }
 
-// decoder decodes a base64 text that comes in pieces. It begins after skip bytes of the first piece and ends at a quote.
+// decoder decodes a base64 text that comes in pieces. It begins after skip bytes of the first piece and ends at a
+// quote.
 type decoder struct {
 	skip  int
 	rest  []byte // fewer than four characters, which are not decoded yet

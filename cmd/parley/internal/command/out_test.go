@@ -44,8 +44,8 @@ func TestOutInPieces(t *testing.T) {
 	}
 }
 
-// FuzzOutInPieces cuts foreign results after the bytes that show their kind: pieces and the whole make the same file, or
-// both fail.
+// FuzzOutInPieces cuts foreign results after the bytes that show their kind: pieces and the whole make the same file,
+// or both fail.
 func FuzzOutInPieces(f *testing.F) {
 	f.Add(`{"data":"aGVsbG8gd29ybGQsIGhlbGxvIHdvcmxk"}`, 36)
 	f.Add(`{"kind":"x","data":"!!"}`, 20)

@@ -130,8 +130,8 @@ func positional(params map[string]any, t *manifest.Tool, words []string) error {
 	return nil
 }
 
-// tooManyPositional returns the error of a word that no parameter takes. If the tool requires a single text and a single
-// word was given, that word is the corrected parameter.
+// tooManyPositional returns the error of a word that no parameter takes. If the tool requires a single text and a
+// single word was given, that word is the corrected parameter.
 func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) error {
 	takes := "takes no words"
 	if len(t.Positional) > 0 {
@@ -149,8 +149,8 @@ func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) 
 	return e
 }
 
-// setParam sets one parameter from KEY=VALUE or KEY=@FILE. A key with dots sets a property of an object, unless the tool
-// has a parameter of exactly that name. A key that is given again appends to an array.
+// setParam sets one parameter from KEY=VALUE or KEY=@FILE. A key with dots sets a property of an object, unless the
+// tool has a parameter of exactly that name. A key that is given again appends to an array.
 func setParam(params map[string]any, t *manifest.Tool, given string) error {
 	key, text, ok := strings.Cut(given, "=")
 	if !ok || key == "" {
@@ -196,8 +196,8 @@ func validUTF8(name, text string) error {
 	if utf8.ValidString(text) {
 		return nil
 	}
-	return host.Errorf(host.InvalidArgs, "parameter %s is not valid UTF-8; pass binary data as base64 if the tool takes it",
-		manifest.CleanLine(name))
+	return host.Errorf(host.InvalidArgs,
+		"parameter %s is not valid UTF-8; pass binary data as base64 if the tool takes it", manifest.CleanLine(name))
 }
 
 // typed converts a text to the type that the schema declares. A text that does not convert stays a string, and the host

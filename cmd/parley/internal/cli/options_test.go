@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+)
+
+// quietApp returns an app that prints nothing and knows no variables.
+func quietApp() *App {
+	return newApp(&Streams{Out: io.Discard, Err: io.Discard, Env: func(string) string { return "" }}, nil)
+}
+
+// parsed runs a command line of a command whose run function only keeps the options, and returns them. They are nil if
+// the command line is refused.
+func parsed[O any](
+	t *testing.T, app *App, newCommand func(*App, runFunc[O]) *cobra.Command, line ...string,
+) (*O, error) {
+	t.Helper()
+	var kept *O
+	cmd := newCommand(app, func(_ context.Context, opts *O) error {
+		kept = opts
+		return nil
+	})
+	cmd.SetArgs(line)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetFlagErrorFunc(app.flagError)
+	err := cmd.ExecuteContext(t.Context())
+	return kept, err
+}
+
+// TestOptions checks which options command lines stand for, without running the commands.
+func TestOptions(t *testing.T) {
+	app := quietApp()
+	call := func(o command.CallOptions) callOptions { return callOptions{app: app, CallOptions: o} }
+	search := func(o command.SearchOptions) searchOptions { return searchOptions{app: app, SearchOptions: o} }
+	for _, c := range []struct {
+		line  string
+		parse func(*testing.T, ...string) (any, error)
+		want  any
+	}{
+		{"text.hash hello", parse(app, newCall), call(command.CallOptions{Tool: "text.hash", Words: []string{"hello"}})},
+		{
+			"text.hash --param text=a,b --param algorithm=md5 --timeout 5s --max-bytes 20 --dry-run", parse(app, newCall),
+			call(command.CallOptions{
+				Tool: "text.hash", Words: []string{}, Set: []string{"text=a,b", "algorithm=md5"},
+				Options: host.Options{Timeout: 5 * time.Second, MaxBytes: 20, DryRun: true},
+			}),
+		},
+		{
+			"cdp.Page.printToPDF --params {} --out page.pdf --drain --jq . --browser b --target 2 --on-dialog accept " +
+				"--isolate process --send-anyway --all", parse(app, newCall),
+			call(command.CallOptions{
+				Tool: "cdp.Page.printToPDF", Words: []string{}, Params: "{}", Out: "page.pdf", Drain: true, JQ: ".", All: true,
+				Options: host.Options{
+					Browser: "b", Target: "2", OnDialog: "accept", Isolate: "process", SendAnyway: true,
+				},
+			}),
+		},
+		{
+			"take a picture", parse(app, newSearch),
+			search(command.SearchOptions{
+				SearchQuery: host.SearchQuery{Text: "take a picture", Kind: "tool", Limit: 10}, Detail: "names",
+			}),
+		},
+		{
+			"cookie --plugin cdp --group Network --effect read --category query --kind event --limit 3 --detail full --explain",
+			parse(app, newSearch),
+			search(command.SearchOptions{
+				SearchQuery: host.SearchQuery{
+					Text: "cookie", Plugin: "cdp", Group: "Network", Effect: "read", Category: "query", Kind: "event", Limit: 3,
+					Explain: true,
+				},
+				Detail: "full",
+			}),
+		},
+		{
+			"calls.ndjson", parse(app, newBatch),
+			batchOptions{app: app, BatchOptions: command.BatchOptions{Path: "calls.ndjson"}},
+		},
+		{
+			"- --continue-on-error", parse(app, newBatch),
+			batchOptions{app: app, BatchOptions: command.BatchOptions{Path: "-", ContinueOnError: true}},
+		},
+		{"", parse(app, newList), listOptions{app: app, words: []string{}}},
+		{"cdp Network", parse(app, newList), listOptions{app: app, words: []string{"cdp", "Network"}}},
+		{
+			"text --mode minimal", parse(app, newDocsAudit),
+			docsAuditOptions{app: app, DocsAuditOptions: command.DocsAuditOptions{Mode: "minimal", Names: []string{"text"}}},
+		},
+		{
+			"--coverage", parse(app, newDocsAudit),
+			docsAuditOptions{app: app, DocsAuditOptions: command.DocsAuditOptions{Names: []string{}}, coverage: true},
+		},
+		{
+			"text json --format skill --out skills", parse(app, newDocsExport),
+			docsExportOptions{app: app, DocsExportOptions: command.DocsExportOptions{
+				Format: "skill", Names: []string{"text", "json"}, Out: "skills",
+			}},
+		},
+		{"", parse(app, newDoctor), doctorOptions{app}},
+		{"", parse(app, newVersion), versionOptions{app}},
+	} {
+		got, err := c.parse(t, strings.Fields(c.line)...)
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q: %v\n got %+v\nwant %+v", c.line, err, got, c.want)
+		}
+	}
+}
+
+// parse returns parsed for a command, with the options as a value.
+func parse[O any](app *App, newCommand func(*App, runFunc[O]) *cobra.Command) func(*testing.T, ...string) (any, error) {
+	return func(t *testing.T, line ...string) (any, error) {
+		opts, err := parsed(t, app, newCommand, line...)
+		if opts == nil {
+			return nil, err
+		}
+		return *opts, err
+	}
+}
+
+// TestRootOptions checks the options of the root, whose flags are those of several modes.
+func TestRootOptions(t *testing.T) {
+	app := quietApp()
+	opts, err := parsed(t, app, newRoot, "cdp", "--listen", "Network.*", "--listen", "Page.*",
+		"--until", "Page.loadEventFired", "--max", "10", "--trigger", "Page.reload", "--timeout", "20s", "--jq", ".method")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &rootOptions{
+		app:   app,
+		words: []string{"cdp"}, given: []string{"jq", "listen", "max", "timeout", "trigger", "until"}, tier: 2,
+		listen: []string{"Network.*", "Page.*"}, until: "Page.loadEventFired", max: 10, trigger: "Page.reload",
+		CallOptions: command.CallOptions{JQ: ".method", Options: host.Options{Timeout: 20 * time.Second}},
+	}
+	if got := *opts; !sameOptions(&got, want) {
+		t.Errorf("\n got %+v\nwant %+v", opts, want)
+	}
+	if opts.isCall() || opts.was("all", "max") != "max" || opts.check() != nil {
+		t.Errorf("a stream counts as a call, has not --max, or is refused: %v", opts.check())
+	}
+}
+
+// sameOptions compares options of the root. The order in which options were given does not matter.
+func sameOptions(got, want *rootOptions) bool {
+	for _, name := range want.given {
+		if got.was(name) == "" {
+			return false
+		}
+	}
+	same := len(got.given) == len(want.given)
+	got.given, want.given = nil, nil
+	return same && reflect.DeepEqual(got, want)
+}
+
+// TestRefusedOptions checks command lines that are refused before anything runs.
+func TestRefusedOptions(t *testing.T) {
+	app := quietApp()
+	for _, c := range []struct {
+		line  string
+		parse func(*testing.T, ...string) (any, error)
+		want  string
+	}{
+		{"", parse(app, newCall), "requires NAME"},
+		{"text.hash --nonsense", parse(app, newCall), "unknown option --nonsense"},
+		{"text.hash --timeout soon", parse(app, newCall), `option --timeout: "soon" is not a valid duration`},
+		{"text.hash --jq", parse(app, newCall), "option --jq requires a value"},
+		{"cookie --limit 0", parse(app, newSearch), "--limit: 0 is not between 1 and 1000"},
+		{"--eval set --plugin cdp", parse(app, newSearch), "--plugin cannot be combined with --eval"},
+		{"--eval set cookie", parse(app, newSearch), `unexpected word "cookie"`},
+		{"", parse(app, newBatch), "requires one FILE"},
+		{"one two", parse(app, newBatch), "requires one FILE"},
+		{"text --coverage", parse(app, newDocsAudit), "it takes no --mode and no names"},
+		{"--format mcp --out=", parse(app, newDocsExport), "--out requires the name of a folder"},
+		{"extra", parse(app, newDoctor), "takes no words"},
+		{"extra", parse(app, newVersion), "takes no words"},
+		{"", parse(app, newCompletion), "requires one SHELL"},
+		{"csh", parse(app, newCompletion), `"csh" is not one of bash`},
+	} {
+		got, err := c.parse(t, strings.Fields(c.line)...)
+		if err == nil || got != nil || host.AsError(err).Code != host.InvalidArgs || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, %+v; want an error with %q", c.line, err, got, c.want)
+		}
+	}
+}
