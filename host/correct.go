@@ -81,6 +81,25 @@ func (r *run) retry(params json.RawMessage, o Options) *Step {
 	return &s
 }
 
+// CheckCall validates the parameters of a call as [Host.Call] does, without making or recording it. The error is nil if
+// they are valid.
+func (h *Host) CheckCall(c Call) *Error {
+	r := &run{host: h, call: c, answer: &Answer{}, redactor: &redactor{source: h.cfg.Secrets}}
+	r.call.Session = ""
+	var err error
+	if r.address, err = h.Catalog().Find(c.Name); err != nil {
+		return AsError(err)
+	}
+	if r.address.Tool == nil {
+		return notCallable(r.address)
+	}
+	r.answer.Tool = r.address.Name()
+	if err := r.validate(); err != nil {
+		return AsError(err)
+	}
+	return nil
+}
+
 // moveOptions moves options of the call that are among its parameters, and unknown there, to the options. It returns
 // the other parameters.
 func moveOptions(paramsSchema *schema.Schema, given map[string]any, o *Options) (map[string]any, []Change) {

@@ -3,8 +3,11 @@ package host
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/parley-tools/parley/manifest"
@@ -29,7 +32,7 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 			return Options{}, err
 		}
 		if err := json.Unmarshal(raw, &o); err != nil {
-			return Options{}, Errorf(InvalidArgs, "options: %s", manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: ")))
+			return Options{}, Errorf(InvalidArgs, "options: %s", manifest.CleanLine(err.Error()))
 		}
 	}
 	options := Options{
@@ -63,6 +66,9 @@ func checkOptions(raw json.RawMessage) error {
 	}
 	for _, name := range sortedKeys(object) {
 		if slices.Contains(optionNames, name) {
+			if err := checkOption(name, object[name]); err != nil {
+				return err
+			}
 			continue
 		}
 		e := Errorf(InvalidArgs, "options: unknown option %s; expected %s", printable(name), strings.Join(optionNames, ", "))
@@ -72,6 +78,83 @@ func checkOptions(raw json.RawMessage) error {
 		return e
 	}
 	return nil
+}
+
+// checkOption rejects a value of another type than the option has. Null means that the option is absent.
+func checkOption(name string, value any) error {
+	var expected string
+	valid := value == nil
+	switch name {
+	case "timeout":
+		expected = `a duration such as "10s"`
+		_, isText := value.(string)
+		valid = valid || isText
+	case "max_bytes":
+		expected = "a whole number of bytes"
+		number, isNumber := value.(json.Number)
+		_, err := strconv.Atoi(number.String())
+		valid = valid || isNumber && err == nil
+	case "dry_run", "send_anyway":
+		expected = "true or false"
+		_, isBool := value.(bool)
+		valid = valid || isBool
+	default:
+		expected = "a text"
+		_, isText := value.(string)
+		valid = valid || isText
+	}
+	if valid {
+		return nil
+	}
+	return Errorf(InvalidArgs, "options: %s: expected %s, got %s", name, expected,
+		manifest.CleanLine(jsontext.Shorten(string(jsontext.Marshal(value)))))
+}
+
+// optionsSchema is what call options are corrected by. A duration has a unit.
+var optionsSchema = sync.OnceValue(func() *schema.Schema {
+	s, err := schema.CompileTrusted([]byte(`{"type":"object","additionalProperties":false,"properties":{` +
+		`"timeout":{"type":"string","pattern":"^([0-9.]+(ns|us|ms|s|m|h))+$","description":"such as 10s"},` +
+		`"max_bytes":{"type":"integer","minimum":0},"browser":{"type":"string"},"target":{"type":"string"},` +
+		`"dry_run":{"type":"boolean"},"send_anyway":{"type":"boolean"},` +
+		`"on_dialog":{"type":"string","enum":["accept","dismiss","fail"]}}}`))
+	if err != nil {
+		panic("host: the schema of options: " + err.Error())
+	}
+	return s
+})
+
+// IsOption reports whether callers name an option of a call so: by its own name, or as "timeoutMs" for timeout.
+func IsOption(name string) bool {
+	var o Options
+	return slices.Contains(optionNames, name) || setOption(&o, name, json.Number("1")) != "" ||
+		setOption(&o, name, "1") != "" || setOption(&o, name, true) != ""
+}
+
+// CorrectOptions returns call options as they were probably meant, in the same form: a number for a timeout becomes a
+// duration. The correction is complete if [ParseOptions] accepts it.
+func CorrectOptions(given map[string]any) schema.Correction {
+	meant := maps.Clone(given)
+	var changes []Change
+	for _, name := range sortedKeys(given) {
+		var number json.Number
+		switch v := given[name].(type) {
+		case json.Number:
+			number = v
+		case string:
+			if jsontext.ValidNumber(v) {
+				number = json.Number(v)
+			}
+		}
+		var o Options
+		if number != "" && setOption(&o, name, number) == "timeout" {
+			delete(meant, name)
+			meant["timeout"] = durationText(name, number)
+			changes = append(changes, Change{From: "/" + jsontext.EscapeToken(name), To: "/timeout", How: schema.Coerced})
+		}
+	}
+	c := optionsSchema().Correct(meant, hole)
+	c.Changes = append(changes, c.Changes...)
+	return c
 }
 
 // Check returns an invalid_args error if an option has an invalid value.

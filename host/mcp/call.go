@@ -86,7 +86,12 @@ func (m *modeServer) callTool(
 	}
 	options, err := host.ParseOptions(p.Options)
 	if err != nil {
-		return m.errorResult(&host.Answer{Err: host.AsError(err).WithSteps(host.DescribeStep(p.Name, 0))})
+		e := host.AsError(err).WithSteps(host.DescribeStep(p.Name, 0))
+		return m.taughtResult(callTool, r.Params.Arguments, &host.Answer{Tool: callTool, Err: e})
+	}
+	if meta := metaToolNamed(p.Name); meta != "" {
+		e := host.Errorf(host.InvalidArgs, "%s is called by its own name, not by %s", meta, callTool)
+		return m.taughtResult(callTool, r.Params.Arguments, &host.Answer{Tool: callTool, Err: e})
 	}
 	return m.run(ctx, r, m.qualified(p.Name), p.Arguments, options)
 }
@@ -183,6 +188,9 @@ func (m *modeServer) run(
 		return required.result(), nil
 	case errors.Is(answer.Err, errWrongState):
 		return nil, m.protocolError("", answer)
+	}
+	if errors.Is(answer.Err, host.NotFound) && r.Params.Name == callTool {
+		return m.taughtResult(callTool, r.Params.Arguments, answer)
 	}
 	return m.errorResult(answer)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -28,11 +29,22 @@ func (m *modeServer) failure(a *host.Answer) failure {
 	if len(next) == 0 {
 		next = a.Err.Steps
 	}
-	calls := m.renderSteps(next)
-	if a.Err.Corrected != nil && a.Err.Retry == nil { // of a meta-tool
-		calls = append([]nextCall{{Tool: a.Tool, Arguments: a.Err.Corrected}}, calls...)
+	return failure{a.Err.Object(), a.Warnings, m.renderSteps(next), a.CallID}
+}
+
+// taughtResult makes the result of a mistake in the arguments of a meta-tool. The first step is the whole corrected
+// call.
+func (m *modeServer) taughtResult(tool string, arguments json.RawMessage, a *host.Answer) (*sdk.CallToolResult, error) {
+	meant := m.teach(tool, arguments, a.Err)
+	f := m.failure(a)
+	if meant != nil {
+		f.Next = slices.Insert(slices.DeleteFunc(f.Next, func(c nextCall) bool { return c.Tool == callTool }), 0, *meant)
 	}
-	return failure{a.Err.Object(), a.Warnings, calls, a.CallID}
+	result, err := jsonResult(f, nil)
+	if err == nil {
+		result.IsError = true
+	}
+	return result, err
 }
 
 // errorResult makes the result of a failure.

@@ -53,10 +53,12 @@ func metaTools() []metaTool {
 		{callTool, "Run a tool", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},` +
 			`"options":{"type":"object","description":"timeout, max_bytes, browser, target, dry_run"}},` +
 			`"required":["name"],"additionalProperties":false}`, false, (*modeServer).callTool},
-		{"describe_tool", "Show how a tool is used", `{"type":"object","properties":{"name":{"type":"string"},` +
+		{"describe_tool", "Show how a tool is used", `{"type":"object","properties":{"name":{"type":"string",` +
+			`"x-aliases":["tool","tool_name","function"]},` +
 			`"tier":{"type":"integer","minimum":1,"maximum":3,"default":2}},` +
 			`"required":["name"],"additionalProperties":false}`, true, (*modeServer).describeTool},
-		{"search_tools", "Find tools by what you want to do", `{"type":"object","properties":{"query":{"type":"string"},` +
+		{"search_tools", "Find tools by what you want to do", `{"type":"object","properties":{"query":{"type":"string",` +
+			`"x-aliases":["q","text","search","keywords","task"]},` +
 			`"limit":{"type":"integer","minimum":1,"maximum":100,"default":5},` +
 			`"detail":{"type":"string","enum":["names","signatures","full"],"default":"names"}},` +
 			`"required":["query"],"additionalProperties":false}`, true, (*modeServer).searchTools},
@@ -66,7 +68,7 @@ func metaTools() []metaTool {
 // listedSchema returns a meta-tool's schema without what a model need not read.
 func (t metaTool) listedSchema() json.RawMessage {
 	return jsontext.Prune([]byte(t.schema), func(pointer string, _ []byte) bool {
-		return pointer == "/additionalProperties" || pointer == "/properties/detail/type" ||
+		return pointer == "/additionalProperties" || strings.HasSuffix(pointer, "/x-aliases") || pointer == "/properties/detail/type" ||
 			strings.HasSuffix(pointer, "/minimum") || strings.HasSuffix(pointer, "/maximum")
 	})
 }
@@ -95,8 +97,7 @@ func (m *modeServer) addMetaTools() error {
 			}
 			params, warnings, invalid := host.CheckParams(tool.name, paramsSchema, r.Params.Arguments)
 			if invalid != nil {
-				m.teach(tool.name, r.Params.Arguments, invalid)
-				return m.errorResult(&host.Answer{Tool: tool.name, Err: invalid})
+				return m.taughtResult(tool.name, r.Params.Arguments, &host.Answer{Tool: tool.name, Err: invalid})
 			}
 			result, err := tool.run(m, ctx, r, params)
 			return withWarnings(result, warnings), err

@@ -1,0 +1,99 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host/mcp"
+)
+
+// TestEnvelope makes mistakes in the arguments of call_tool: the first step is the whole corrected call, which keeps
+// everything that was given and succeeds.
+func TestEnvelope(t *testing.T) {
+	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
+		s := connect(client{})
+		const tea = `{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add"}}`
+		for _, c := range []struct{ name, arguments, next string }{
+			{"params", `{"name":"shop.add","params":{"title":"oolong"}}`, tea},
+			{"input", `{"name":"shop.add","input":{"title":"oolong"}}`, tea},
+			{"args", `{"name":"shop.add","args":{"title":"oolong"}}`, tea},
+			{"args as text", `{"name":"shop.add","args":"{\"title\":\"oolong\"}"}`, tea},
+			{"flat", `{"name":"shop.add","title":"oolong"}`, tea},
+			{"flat, in part", `{"name":"shop.add","arguments":{"title":"oolong"},"size":"small"}`,
+				`{"tool":"call_tool","arguments":{"arguments":{"size":"small","title":"oolong"},"name":"shop.add"}}`},
+			{"flat, with an option", `{"name":"shop.add","title":"oolong","timeout":5,"target":"x"}`,
+				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"target":"x","timeout":"5s"}}}`},
+			{"tool", `{"tool":"shop.add","arguments":{"title":"oolong"}}`, tea},
+			{"tool and params, misspelt", `{"tool":"shop__add","params":{"titel":"oolong"}}`, tea},
+			{"inside a member", `{"call":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
+			{"call_tool itself", `{"name":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
+			{"a timeout as a number", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":5,"max_bytes":900}}`,
+				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"max_bytes":900,"timeout":"5s"}}}`},
+			{"a timeout without a unit", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":"1500"}}`,
+				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"timeout":"1500ms"}}}`},
+			{"an option misspelt", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"dryRun":true}}`,
+				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"dry_run":true}}}`},
+			{"words for an option", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"dry_run":"yes"}}`,
+				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"dry_run":true}}}`},
+			{"a name at distance 0", `{"name":"add","arguments":{"title":"oolong"}}`, tea},
+			{"a destructive tool", `{"name":"shop.order.cancel","args":{"id":7}}`,
+				`{"tool":"call_tool","arguments":{"arguments":{"id":7},"name":"shop.order.cancel","options":{"dry_run":true}}}`},
+			{"search_tools", `{"name":"search_tools","arguments":{"query":"sell"}}`,
+				`{"tool":"search_tools","arguments":{"query":"sell"}}`},
+			{"describe_tool", `{"name":"describe_tool","arguments":{"tool":"shop.add"}}`,
+				`{"tool":"describe_tool","arguments":{"name":"shop.add"}}`},
+		} {
+			r, text := call(t, s, "call_tool", c.arguments)
+			var got struct {
+				Corrected, Changes json.RawMessage
+				Next               []json.RawMessage
+			}
+			if json.Unmarshal([]byte(text), &got) != nil || !r.IsError || len(got.Next) == 0 || string(got.Next[0]) != c.next {
+				t.Errorf("%s: %s\nexpected %s", c.name, text, c.next)
+				continue
+			}
+			if got.Corrected == nil || got.Changes == nil {
+				t.Errorf("%s: nothing says what was corrected: %s", c.name, text)
+			}
+			var next struct {
+				Tool      string
+				Arguments json.RawMessage
+			}
+			_ = json.Unmarshal(got.Next[0], &next)
+			if r, text := call(t, s, next.Tool, string(next.Arguments)); r.IsError && c.name != "flat, with an option" {
+				t.Errorf("%s: the corrected call fails: %s", c.name, text)
+			}
+		}
+		// Without the values, there is nothing to run.
+		for _, arguments := range []string{`{"name":"shop.add","params":{}}`, `{"tool":"shop.add"}`,
+			`{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":"soon"}}`} {
+			_, text := call(t, s, "call_tool", arguments)
+			var got struct {
+				Corrected, Template json.RawMessage
+				Next                []struct{ Tool string }
+			}
+			if json.Unmarshal([]byte(text), &got) != nil || got.Corrected != nil || len(got.Next) == 0 || got.Next[0].Tool == "call_tool" {
+				t.Errorf("%s: %s", arguments, text)
+			}
+		}
+		// No word of Go.
+		goType := regexp.MustCompile(`Go (struct|value)|json: |unmarshal|float64|\bint\b|interface`)
+		for _, arguments := range []string{`{"name":5}`, `{"name":"shop.add","options":{"timeout":1.5}}`, `{"name":"shop.add","options":[]}`,
+			`{"name":"shop.add","options":{"max_bytes":"many"}}`, `{"name":"shop.add","options":{"dry_run":{}}}`,
+			`{"name":"shop.add","options":{"browser":5}}`, `{"name":["shop.add"]}`, `[]`, `{"name":"shop.add","arguments":5}`} {
+			r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "call_tool", Arguments: json.RawMessage(arguments)})
+			text := ""
+			if err != nil {
+				text = err.Error()
+			} else if text = allText(r); !r.IsError {
+				t.Errorf("%s succeeds", arguments)
+			}
+			if goType.MatchString(text) {
+				t.Errorf("%s: %s", arguments, text)
+			}
+		}
+	})
+}
