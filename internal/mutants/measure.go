@@ -172,7 +172,10 @@ func (p *program) run(ctx context.Context, mutant int, tests []test) (bool, erro
 		}
 	}
 	pattern := "^(" + strings.Join(names(tests), "|") + ")$"
-	cmd := exec.CommandContext(ctx, p.path, "-test.failfast", "-test.run", pattern, "-test.timeout", limit.String())
+	// The timeout of the tests themselves does not end a loop of native code, which no garbage collection can stop.
+	limited, cancel := context.WithTimeout(ctx, limit+5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(limited, p.path, "-test.failfast", "-test.run", pattern, "-test.timeout", limit.String())
 	cmd.Dir = p.dir
 	cmd.WaitDelay = 5 * time.Second // a child of a test that was killed may hold the output
 	err := cmd.Run()

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -153,7 +154,7 @@ func TestProxyTunnels(t *testing.T) {
 			t.Error(err)
 		}
 		end()
-		if _, err := r.ReadByte(); err == nil || errors.Is(err, syscall.ETIMEDOUT) {
+		if _, err := r.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("the tunnel outlives %s: %v", what, err)
 		}
 		conn.Close()
@@ -238,9 +239,12 @@ func TestProxyConnectionLimit(t *testing.T) {
 		open = append(open, conn)
 	}
 	last := open[maxConnections]
-	last.SetDeadline(time.Now().Add(testTimeout))
-	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, syscall.ETIMEDOUT) {
+	last.SetReadDeadline(time.Now().Add(testTimeout))
+	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a connection over the limit stays open: %v", err)
+	}
+	if n := len(slots); n != maxConnections {
+		t.Errorf("%d connections are open, want %d", n, maxConnections)
 	}
 	for _, c := range open {
 		c.Close()

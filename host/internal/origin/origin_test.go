@@ -43,6 +43,7 @@ func TestParse(t *testing.T) {
 		{"https://api..github.com", "", "empty"},
 		{"https://.github.com", "", "empty"},
 		{"https://-a.github.com", "", "hyphen"},
+		{"https://a-.github.com", "", "hyphen"},
 		{"https://" + strings.Repeat("a", 64) + ".com", "", "too long"},
 		{"https://" + strings.Repeat("a.", 127) + "com", "", "253"},
 		{"https://user@api.github.com", "", "user name"},
@@ -198,6 +199,10 @@ func TestCovers(t *testing.T) {
 		{"https://*.a.test", "https://a.test", false},
 		{"https://*.a.test", "https://b.a.test:1", false},
 		{"http://a.test", "https://a.test", false},
+		{"http://a.test:443", "https://a.test", false},
+		{"https://*.a.test", "http://b.a.test:443", false},
+		{"https://a.test", "https://*.a.test", false},
+		{"https://a.test", "https://b.a.test", false},
 	}
 	for _, tt := range tests {
 		a, err := Parse(tt.a)
@@ -211,6 +216,16 @@ func TestCovers(t *testing.T) {
 		if a.Covers(b) != tt.want {
 			t.Errorf("%s covers %s: want %v", a, b, tt.want)
 		}
+	}
+}
+
+// A URL names one host, and what an error quotes of it is short.
+func TestOfRefuses(t *testing.T) {
+	if o, err := Of("https://*.example.com/"); err == nil || !strings.Contains(err.Error(), "does not name a host") {
+		t.Errorf("a wildcard is the host %s, %v", o, err)
+	}
+	if _, err := Of("https://" + strings.Repeat("a", 10_000) + "%/"); err == nil || len(err.Error()) > 1000 {
+		t.Errorf("%.2000v", err)
 	}
 }
 

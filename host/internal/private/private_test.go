@@ -35,6 +35,9 @@ func TestDir(t *testing.T) {
 			t.Errorf("%s has mode %v", tt.name, info.Mode())
 		}
 	}
+	if info, err := os.Lstat(at("new")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder above a new one: %v, %v", info, err)
+	}
 	if os.Geteuid() != 0 {
 		return
 	}
@@ -42,5 +45,98 @@ func TestDir(t *testing.T) {
 	must(os.Chown(at("foreign"), 65534, 65534))
 	if Dir(at("foreign")) == nil {
 		t.Error("a folder of another user was taken")
+	}
+}
+
+// Each bit of a mode on its own, and each owner.
+func TestModesAndOwners(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes of Unix")
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stat := func() os.FileInfo {
+		info, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	for bit := range 9 {
+		mode := os.FileMode(1) << bit
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := OwnerOnly(stat()), mode&0o700 != 0; got != want {
+			t.Errorf("mode %o: for its owner only: %v", mode, got)
+		}
+		if got, want := TrustedFile(stat()), mode&0o022 == 0; got != want {
+			t.Errorf("mode %o: trusted: %v", mode, got)
+		}
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !OwnedByUser(stat()) || OwnedByOther(stat()) {
+		t.Error("a file of this user is another's")
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := os.Chown(path, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if OwnedByUser(stat()) || TrustedFile(stat()) || !OwnedByOther(stat()) {
+		t.Error("a file of another user is this one's, or trusted")
+	}
+}
+
+// A path leads to the file that was opened there until the file is replaced, linked or opened to others.
+func TestUnchanged(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	put := func(path string, mode os.FileMode) os.FileInfo {
+		if err := os.WriteFile(path, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	opened := put(path, 0o600)
+	if _, same := Unchanged(path, opened); !same {
+		t.Error("a file changed by itself")
+	}
+	if _, same := Unchanged(path, put(filepath.Join(dir, "other"), 0o600)); same {
+		t.Error("another file is the same")
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, same := Unchanged(path, opened); same {
+		t.Error("a file that the group may read is unchanged")
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, same := Unchanged(link, opened); same {
+		t.Error("a link is the file that it leads to")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, same := Unchanged(path, opened); same {
+		t.Error("a file that is gone is unchanged")
 	}
 }
