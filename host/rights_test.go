@@ -452,3 +452,104 @@ func TestAProviderIsToldWhatTheCallingPluginHolds(t *testing.T) {
 		t.Errorf("the providers were told of the versions %v, want %v", digests, want)
 	}
 }
+
+// TestCanary: a guest that read a secret puts it wherever it can. The value is in nothing that leaves the call, and in
+// nothing that is kept of it. What the guest itself gets from a server has it neither.
+func TestCanary(t *testing.T) {
+	const canary = "canary-7f3a9c51e2"
+	rec, out, dir := &recorder{}, &mirror{}, t.TempDir()
+	sessions := &host.Sessions{Dir: dir}
+	both := policy(func(host.Ask) (host.Decision, error) {
+		return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"}, Secrets: []host.SecretGrant{
+			{Name: "KEY", Read: true}, {Name: "TOKEN", URL: "https://api.example.com", Header: "X: {secret}"}}}}, nil
+	})
+	var seen []string // by the guest
+	h := newHost(t, host.Config{Policy: both, Secrets: secrets{"KEY": canary, "TOKEN": "token-" + canary[7:]}, Egress: out,
+		Recorder: rec, Sessions: sessions}, newFake(t, shop, map[string]handler{
+		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			key, err := r.ReadSecret(ctx, "KEY")
+			if err != nil || key != canary {
+				t.Fatalf("the guest reads %q, %v", key, err)
+			}
+			for _, url := range []string{"https://api.example.com/", "fail"} {
+				answer, err := r.HTTP(ctx, &host.HTTPRequest{Method: "GET", URL: url})
+				seen = append(seen, fmt.Sprintf("%+v %v", answer, err))
+			}
+			r.Log(2, "log "+key)
+			r.Progress(1, 2, "progress "+key)
+			r.RecordUse("fs:read:/srv/" + key)
+			_, _ = r.ReadSecret(ctx, key)
+			_, _ = r.CallTool(ctx, "shop."+key, json.RawMessage(`{"`+key+`":"`+key+`"}`), host.Options{})
+			data, _ := json.Marshal(map[string]any{key: []string{key, strings.Repeat("x", 1000), key}})
+			switch string(r.Params) {
+			case `{"a":"fail"}`:
+				return nil, &host.Error{Code: host.ToolFailed, Message: key, Tool: &host.ToolError{Exit: 3, Name: key, Details: data},
+					Details: []host.Detail{{Parameter: "/" + key, Provided: key, Expected: key}},
+					Denied:  []host.Denial{{Right: "fs:ro:/" + key, Why: key}}, Steps: []host.Step{host.SearchStep(key)}}
+			case `{"a":"own"}`:
+				return nil, host.Errorf(host.InvalidArgs, "it is %s", key)
+			case `{"a":"junk"}`:
+				return &host.Result{Data: json.RawMessage(`{"` + key)}, nil
+			}
+			return &host.Result{Data: data, Warnings: []string{key}, Content: []host.Content{{Type: "text", Text: key}}}, nil
+		}}))
+	seek := func(where, text string) {
+		t.Helper()
+		if strings.Contains(text, canary[7:]) {
+			t.Errorf("%s: %s", where, text)
+		}
+	}
+	for _, params := range []string{`{"a":"ok"}`, `{"a":"fail"}`, `{"a":"own"}`, `{"a":"junk"}`, `{"a":"cut"}`} {
+		var said []string
+		o := host.Options{}
+		if strings.Contains(params, "cut") {
+			o.MaxBytes = 500
+		}
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Caller: "cli", Session: "s",
+			Options: o, Log: func(_ int, m string) { said = append(said, m) },
+			Progress: func(_, _ float64, m string) { said = append(said, m) }})
+		if len(said) != 2 {
+			t.Errorf("%s: %d lines of log and progress", params, len(said))
+		}
+		seek(params+" log and progress", fmt.Sprint(said))
+		envelope, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seek(params+" answer", string(envelope)+fmt.Sprintf("%+v %+v", a.Content, a.Steps))
+		if a.Err != nil {
+			object, _ := json.Marshal(a.Err.Object())
+			seek(params+" error", a.Err.Error()+string(object)+fmt.Sprintf("%+v", a.Err.Details))
+		}
+		if a.Cut {
+			whole, err := sessions.Result("s", a.CallID)
+			if err != nil || len(whole) < 1000 {
+				t.Errorf("the whole result: %d bytes, %v", len(whole), err)
+			}
+			seek("whole result", string(whole))
+		} else if o.MaxBytes > 0 {
+			t.Error("the result was not cut")
+		}
+	}
+	for _, e := range rec.all() {
+		kept := fmt.Sprintf("%s %s %s %q %q %q", e.Tool, e.Params, e.Result, e.Uses, e.Refused, e.Changes)
+		if e.Err != nil {
+			kept += fmt.Sprintf("%+v %v", e.Err.Object(), e.Err.Denied)
+		}
+		seek("record of "+e.CallID, kept)
+	}
+	seek("what the guest was answered", fmt.Sprint(seen))
+	stored := 0
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			data, err := os.ReadFile(path)
+			stored++
+			seek(path, string(data))
+			return err
+		}
+		return err
+	})
+	if err != nil || stored == 0 {
+		t.Errorf("%d files of the session, %v", stored, err)
+	}
+}

@@ -1,8 +1,11 @@
 package mcp_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +89,67 @@ func TestConfirmationExpires(t *testing.T) {
 			t.Errorf("after %s: ran %q, %v", later, f.shop.callLog(), err)
 		}
 		_ = s.Close()
+	}
+}
+
+// TestTicketOfAnother checks that a ticket is valid for the client, the session and the token that it was issued to.
+func TestTicketOfAnother(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	const one, two = "token-of-the-first", "token-of-the-second"
+	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{one, two}})
+	send := func(name, token, session, arguments, state string) (*sdk.CallToolResult, error) {
+		o := client{revision: "2026-07-28", answer: "accept"}.options()
+		o.MultiRoundTrip = &sdk.MultiRoundTripOptions{Disabled: true}
+		s, err := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, o).Connect(t.Context(),
+			&sdk.StreamableClientTransport{Endpoint: url, MaxRetries: -1, HTTPClient: &http.Client{Transport: bearer{token}}},
+			&sdk.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		p := &sdk.CallToolParams{Name: "shop__order__cancel", Arguments: json.RawMessage(arguments), RequestState: state}
+		if session != "" {
+			p.Meta = sdk.Meta{mcp.SessionKey: session}
+		}
+		if state != "" {
+			p.InputResponses = sdk.InputResponseMap{"confirm": &sdk.ElicitResult{Action: "accept"}}
+		}
+		return s.CallTool(t.Context(), p)
+	}
+	asked, err := send("First", one, "s1", `{"id":1}`, "")
+	if err != nil || !asked.NeedsInput() {
+		t.Fatalf("%+v %v", asked, err)
+	}
+	for _, tt := range []struct{ what, name, token, session, arguments string }{
+		{"client", "Second", one, "s1", `{"id":1}`},
+		{"token", "First", two, "s1", `{"id":1}`},
+		{"session", "First", one, "s2", `{"id":1}`},
+		{"lack of a session", "First", one, "", `{"id":1}`},
+		{"parameters", "First", one, "s1", `{"id":2}`},
+	} {
+		r, err := send(tt.name, tt.token, tt.session, tt.arguments, asked.RequestState)
+		if err == nil || !strings.Contains(err.Error(), "belongs to another call") || f.shop.callLog() != "" {
+			t.Errorf("another %s: %+v %v, ran %q", tt.what, r, err, f.shop.callLog())
+		}
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(asked.RequestState)
+	parts := strings.Split(string(raw), ".")
+	if err != nil || len(parts) != 3 {
+		t.Fatalf("the ticket is %q, %v", raw, err)
+	}
+	for i, other := range []string{"q0", "9999999999", strings.Repeat("0", len(parts[2]))} {
+		forged := slices.Clone(parts)
+		forged[i] = other
+		state := base64.RawURLEncoding.EncodeToString([]byte(strings.Join(forged, ".")))
+		if r, err := send("First", one, "s1", `{"id":1}`, state); err == nil || f.shop.callLog() != "" {
+			t.Errorf("the ticket %q: %+v %v, ran %q", forged, r, err, f.shop.callLog())
+		}
+	}
+	if r, err := send("First", one, "s1", `{"id":1}`, asked.RequestState); err != nil || r.IsError {
+		t.Errorf("its own reply: %+v %v", r, err)
+	}
+	if _, err := send("First", one, "s1", `{"id":1}`, asked.RequestState); err == nil {
+		t.Error("its own reply was taken twice")
 	}
 }
 

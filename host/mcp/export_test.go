@@ -18,6 +18,15 @@ func (s *Server) SetClock(now func() time.Time) { s.now = now }
 // SetShutdownGrace sets how long the server waits for a client when it shuts down.
 func (s *Server) SetShutdownGrace(d time.Duration) { s.shutdownGrace = d }
 
+// Slots returns what bounds the calls, requests, "large calls" or "large bodies" under way.
+func (s *Server) Slots(of string) chan struct{} {
+	return map[string]chan struct{}{"calls": s.calls, "requests": s.requests, "large calls": s.largeCalls,
+		"large bodies": s.largeBodies}[of]
+}
+
+// SetUnsentBytes sets how many bytes of responses clients have yet to read.
+func (s *Server) SetUnsentBytes(n int64) { s.unsentBytes.Store(n) }
+
 // Extend gives a test the SDK's server of a mode, to add what no plugin can give.
 func (s *Server) Extend(mode string) (*Extension, error) {
 	m, err := s.modeServer(mode)

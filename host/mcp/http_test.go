@@ -71,11 +71,20 @@ func TestHTTPAccess(t *testing.T) {
 		{"by an allowed name", []string{"Authorization", auth, "Host", "tools.example:" + port}, 200},
 		{"by a name that was made to lead here", []string{"Authorization", auth, "Host", "evil.example:" + port}, 403},
 		{"by a name that looks near", []string{"Authorization", auth, "Host", "localhost.evil.example"}, 403},
+		{"by a name that begins with an allowed one", []string{"Authorization", auth, "Host", "tools.example.evil.example"}, 403},
+		{"by a name that ends in an allowed one", []string{"Authorization", auth, "Host", "xtools.example"}, 403},
+		{"by a name below an allowed one", []string{"Authorization", auth, "Host", "a.tools.example:" + port}, 403},
+		{"by a part of an allowed name", []string{"Authorization", auth, "Host", "tools"}, 403},
+		{"by an allowed name in capitals", []string{"Authorization", auth, "Host", "TOOLS.EXAMPLE:" + port}, 200},
 		{"from its own origin", []string{"Authorization", auth, "Origin", "http://" + address}, 200},
 		{"from another origin", []string{"Authorization", auth, "Origin", "https://evil.example"}, 403},
 		{"from another port of this machine", []string{"Authorization", auth, "Origin", "http://127.0.0.1:1"}, 403},
 		{"from a page without origin", []string{"Authorization", auth, "Origin", "null"}, 403},
+		{"from an origin that begins with its own", []string{"Authorization", auth, "Origin", "http://" + address + ".evil.example"}, 403},
 		{"from another site", []string{"Authorization", auth, "Sec-Fetch-Site", "cross-site"}, 403},
+		{"from another page of its site", []string{"Authorization", auth, "Sec-Fetch-Site", "same-site"}, 403},
+		{"from a page of its own", []string{"Authorization", auth, "Sec-Fetch-Site", "same-origin"}, 200},
+		{"by a person", []string{"Authorization", auth, "Sec-Fetch-Site", "none"}, 200},
 	} {
 		status, body := post(t, url, initialize, c.headers...)
 		if status != c.status {
@@ -90,6 +99,153 @@ func TestHTTPAccess(t *testing.T) {
 	}
 	if f.shop.callLog() != "" {
 		t.Errorf("ran %s", f.shop.callLog())
+	}
+}
+
+// TestSessionOfAnotherToken checks that a session is open only to the token that began it.
+func TestSessionOfAnotherToken(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	tokens := []string{token, "another-token-123"}
+	url := f.listen(t, mcp.HTTPConfig{Tokens: tokens})
+	request := func(method, token, session, body string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range map[string]string{"Content-Type": "application/json", "Authorization": "Bearer " + token,
+			"Accept": "application/json, text/event-stream", "Mcp-Session-Id": session} {
+			if v != "" {
+				r.Header.Set(k, v)
+			}
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		return response
+	}
+	session := request(http.MethodPost, token, "", initialize).Header.Get("Mcp-Session-Id")
+	if session == "" {
+		t.Fatal("no session was opened")
+	}
+	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	for _, method := range []string{http.MethodPost, http.MethodDelete} {
+		for i, want := range map[int]bool{1: false, 0: true} {
+			if i == 0 && method == http.MethodDelete {
+				continue // it would end the session
+			}
+			body := list
+			if method == http.MethodDelete {
+				body = ""
+			}
+			if got := request(method, tokens[i], session, body).StatusCode; (got == 200) != want || !want && got != 403 {
+				t.Errorf("%s with token %d: status %d", method, i, got)
+			}
+		}
+	}
+	if got := request(http.MethodPost, token, session, list).StatusCode; got != 200 {
+		t.Errorf("the session has ended: status %d", got)
+	}
+}
+
+// TestLimits checks each limit of the server at its value and one beyond. The values are written down here once more.
+func TestLimits(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	url := f.listen(t, mcp.HTTPConfig{})
+	const echo = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop__echo","arguments":{"a":"b"},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":` +
+		`{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	stateless := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "shop__echo"}
+	large := strings.Replace(echo, `"a":"b"`, `"a":"`+strings.Repeat("x", 1<<20)+`"`, 1)
+	small := strings.Replace(echo, `"a":"b"`, `"a":"`+strings.Repeat("x", 1<<20-len(echo)-1)+`b"`, 1)
+	for _, tt := range []struct {
+		name  string
+		limit int
+		body  string
+	}{
+		{"calls", 256, echo}, {"requests", 512, echo}, {"large bodies", 4, large},
+	} {
+		slots := f.Slots(tt.name)
+		if cap(slots) != tt.limit {
+			t.Fatalf("%s: at most %d at a time, want %d", tt.name, cap(slots), tt.limit)
+		}
+		for range tt.limit - 1 {
+			slots <- struct{}{}
+		}
+		if status, body := post(t, url, tt.body, stateless...); status != 200 || strings.Contains(body, `busy`) {
+			t.Errorf("%s: the last one: %d %.300s", tt.name, status, body)
+		}
+		slots <- struct{}{}
+		status, body := post(t, url, tt.body, stateless...)
+		if !strings.Contains(body, `busy`) || tt.name != "calls" && status != 503 {
+			t.Errorf("%s: one too many: %d %.300s", tt.name, status, body)
+		}
+		if tt.name == "large bodies" {
+			if status, body := post(t, url, small, stateless...); status != 200 || strings.Contains(body, `busy`) {
+				t.Errorf("a body below the size of large ones: %d %.300s", status, body)
+			}
+		}
+		for range tt.limit {
+			<-slots
+		}
+	}
+
+	// Calls that may return much, and bytes that nobody has read.
+	slots := f.Slots("large calls")
+	if cap(slots) != 4 {
+		t.Errorf("%d large calls", cap(slots))
+	}
+	whole := strings.Replace(echo, `"params":{"name":"shop__echo","arguments":{"a":"b"}`,
+		`"params":{"name":"call_tool","arguments":{"name":"shop.echo","arguments":{},"options":{"max_bytes":1048577}}`, 1)
+	stateless[5] = "call_tool"
+	for unsent, busy := range map[int64]bool{32 << 20: false, 32<<20 + 1: true} {
+		f.SetUnsentBytes(unsent)
+		if status, body := post(t, url, whole, stateless...); status != 200 || strings.Contains(body, `busy`) != busy {
+			t.Errorf("%d bytes to read: %d %.300s", unsent, status, body)
+		}
+	}
+	f.SetUnsentBytes(0)
+	for range cap(slots) {
+		slots <- struct{}{}
+	}
+	ended := make(chan int, 1)
+	go func() {
+		status, _ := post(t, url, whole, stateless...)
+		ended <- status
+	}()
+	if status, body := post(t, url, strings.Replace(whole, "1048577", "1048576", 1), stateless...); status != 200 {
+		t.Errorf("a call that is not large: %d %.300s", status, body)
+	}
+	select {
+	case <-ended:
+		t.Error("a large call too many did not wait")
+	default:
+	}
+	for range cap(slots) {
+		<-slots
+	}
+	if status := <-ended; status != 200 {
+		t.Errorf("a large call that has waited: %d", status)
+	}
+
+	// Bytes of a message, on HTTP.
+	const maxMessage = 16<<20 + 64<<10
+	stateless[5] = "shop__echo"
+	for more, want := range map[int]int{0: 200, 1: 413} {
+		body := echo + strings.Repeat(" ", maxMessage-len(echo)+more)
+		if status, answer := post(t, url, body, stateless...); status != want {
+			t.Errorf("a message of %d bytes: %d %.300s", len(body), status, answer)
+		}
+	}
+
+	// Sessions.
+	const maxSessions = 512
+	for n := range maxSessions + 1 {
+		status, body := post(t, url, initialize)
+		if want := n < maxSessions; (status == 200) != want || !want && status != 503 {
+			t.Fatalf("session %d: %d %.300s", n+1, status, body)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -26,12 +27,17 @@ const minKilled = 0.9
 func main() {
 	verbose := flag.Bool("v", false, "print each mutant")
 	jobs := flag.Int("j", 2, "packages at a time")
+	buildOnly := flag.Bool("n", false, "build the mutants, and run no tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	sets, err := choose(flag.Args())
 	if err == nil {
-		err = run(ctx, os.Stdout, sets, *jobs, *verbose)
+		if *buildOnly {
+			err = buildAll(ctx, sets)
+		} else {
+			err = run(ctx, os.Stdout, sets, *jobs, *verbose)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -61,6 +67,22 @@ func choose(packages []string) (map[string][]Mutant, error) {
 		chosen[p] = all[p]
 	}
 	return chosen, nil
+}
+
+// buildAll reports which packages do not build with their mutants.
+func buildAll(ctx context.Context, sets map[string][]Mutant) error {
+	work, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	var failed []error
+	for _, pkg := range slices.Sorted(maps.Keys(sets)) {
+		if _, err := build(ctx, workFolder(work, pkg), pkg, sets[pkg]); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", pkg, err))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // run measures the packages, jobs at a time, and fails where too much survived.

@@ -35,7 +35,7 @@ type test struct {
 // measure builds a package with its mutants and finds out which of them its tests notice.
 func measure(ctx context.Context, work, pkg string, set []Mutant) (*report, error) {
 	r := &report{pkg: pkg}
-	p, err := build(ctx, filepath.Join(work, strings.ReplaceAll(pkg, "/", "_")), pkg, set)
+	p, err := build(ctx, workFolder(work, pkg), pkg, set)
 	if err != nil {
 		return r, err
 	}
@@ -58,6 +58,10 @@ func measure(ctx context.Context, work, pkg string, set []Mutant) (*report, erro
 		r.results = append(r.results, res)
 	}
 	return r, nil
+}
+
+func workFolder(work, pkg string) string {
+	return filepath.Join(work, strings.ReplaceAll(pkg, "/", "_"))
 }
 
 // build compiles the test binary of a package. The sources with switches lie beside the tree and overlay it.
