@@ -22,9 +22,9 @@ func newBatch(app *App, run runFunc[batchOptions]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "batch FILE|-",
 		Short: "Run NDJSON calls in order",
-		Long: `Each line is {"id":1,"tool":"cdp.Page.navigate","params":{..},"options":{..}} and is answered by one line ` +
-			"with the same id\n(default: the line's number). \"${1.frameId}\" in params or options is earlier data with its type; " +
-			"$${ stands for ${.",
+		Long: `Each line is {"id":1,"tool":"cdp.Page.navigate","params":{..},"options":{..}} and gets a reply of one line ` +
+			"with the same id\n(default: the line's number). \"${1.frameId}\" in params or options is replaced by data of the " +
+			"call with the id 1,\nwith its type; $${ stands for ${.",
 		Example: "parley batch calls.ndjson",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -34,7 +34,7 @@ func newBatch(app *App, run runFunc[batchOptions]) *cobra.Command {
 			return run(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().BoolVar(&opts.ContinueOnError, "continue-on-error", false, "go on after a call that failed")
+	cmd.Flags().BoolVar(&opts.ContinueOnError, "continue-on-error", false, "continue after a call that failed")
 	return cmd
 }
 

@@ -31,9 +31,9 @@ func newDocsAudit(app *App, run runFunc[docsAuditOptions]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit [NAME...]",
 		Short: "Show what documentation costs, or what it covers",
-		Long: "Tokens are estimated (bytes/4.5). What a mode costs is its tools/list as it is sent; a search and a " +
-			"description are measured over\nall tools, each searched for by its first task or its brief. NAME is a plugin, " +
-			"a group or a tool, to show each tool of it.",
+		Long: "Tokens are estimated (bytes/4.5). The cost of a mode is that of its tools/list as it is sent. A search and " +
+			"a description are\nmeasured over all tools, each searched for by its first task or its brief. NAME is a plugin, a " +
+			"group or a tool whose\ntools are shown one by one.",
 		Example:           "parley docs audit\nparley docs audit text --mode minimal\nparley docs audit --coverage --json",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -46,7 +46,7 @@ func newDocsAudit(app *App, run runFunc[docsAuditOptions]) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&opts.Mode, "mode", "", "only minimal, progressive or full")
-	cmd.Flags().BoolVar(&opts.coverage, "coverage", false, "the share that is described, with examples, errors and tasks")
+	cmd.Flags().BoolVar(&opts.coverage, "coverage", false, "how much has descriptions, examples, errors and tasks")
 	cmd.Flags().SortFlags = false
 	completeWords(cmd, "mode", mcp.Modes()...)
 	return cmd
@@ -138,11 +138,11 @@ func newDocsExport(app *App, run runFunc[docsExportOptions]) *cobra.Command {
 	opts, run := &docsExportOptions{app: app}, run.or(runDocsExport)
 	cmd := &cobra.Command{
 		Use:   "export [NAME...]",
-		Short: "Write the catalog in a form that others take",
-		Long: "NAME is a plugin, a group or a tool; without one it is everything. mcp, openai and anthropic are " +
-			`{"tools","examples"} with examples as the` + "\ncalls of that API, jsonschema is one schema of all calls, " +
-			"markdown a page and skill an Agent Skill for each plugin, and prompt what\nMCP tells a client at the start, for " +
-			"an AGENTS.md. Tools have the names that MCP lists, and call takes these, too.",
+		Short: "Write the catalog in a format of other systems",
+		Long: "NAME is a plugin, a group or a tool; without a NAME everything is exported. mcp, openai and anthropic are " +
+			`{"tools","examples"},` + "\nwith examples as calls of that API. jsonschema is one schema of all calls, markdown " +
+			"is a page and skill an Agent Skill for each\nplugin, and prompt is what MCP sends a client at the start, for an " +
+			"AGENTS.md. Tools have the names that MCP lists, which call\naccepts, too.",
 		Example: "parley docs export text --format openai\n" +
 			"parley docs export --format skill --out ~/.claude/skills",
 		ValidArgsFunction: app.completeNames,

@@ -72,16 +72,16 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	flags.StringVar(&opts.until, "until", "", "with --listen: end after EVENT, or EVENT:JQ of its params")
 	flags.IntVar(&opts.max, "max", 0, "with --listen: end after this many events")
 	flags.StringVar(&opts.trigger, "trigger", "", "with --listen: call TOOL [JSON] once listening")
-	flags.BoolVar(&opts.diff, "diff", false, "what the browser's protocol has that ours has not")
+	flags.BoolVar(&opts.diff, "diff", false, "compare the browser's protocol with the embedded one")
 	flags.BoolVar(&opts.version, "version", false, "print the version")
 	_ = flags.MarkHidden("version") // the command of that name is the documented form
 	flags.BoolVar(&app.full, "full", false, "with --help: all commands with all options")
 	flags.SortFlags = false
 	global := root.PersistentFlags()
-	global.BoolVar(&app.json, "json", app.json, "answer in JSON")
-	global.BoolVar(&app.deps.Debugging, "debug", app.deps.Debugging, "say what is done and why")
-	global.BoolVar(&app.deps.Live, "live", false, "take the protocol of the browser that runs")
-	global.StringArrayVar(&app.deps.Plugins, "load", nil, "add a plugin FILE.wasm for this command")
+	global.BoolVar(&app.json, "json", app.json, "print JSON")
+	global.BoolVar(&app.deps.Debugging, "debug", app.deps.Debugging, "print what is done and why")
+	global.BoolVar(&app.deps.Live, "live", false, "use the protocol of the running browser")
+	global.StringArrayVar(&app.deps.Plugins, "load", nil, "load the plugin FILE.wasm for this command")
 	global.BoolP("help", "h", false, "explain a command")
 
 	root.AddCommand(
@@ -300,9 +300,9 @@ func (a *App) intro() error {
 	return a.answer(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "parley %s: %s\n\n", parley.Version, description)
 		for _, row := range [][2]string{
-			{"parley --list", "which plugins there are"},
-			{"parley PLUGIN --list", "what one can do"},
-			{"parley PLUGIN TOOL --describe", "how a tool is used"},
+			{"parley --list", "list the plugins"},
+			{"parley PLUGIN --list", "list its tools"},
+			{"parley PLUGIN TOOL --describe", "show how to use a tool"},
 			{"parley PLUGIN TOOL --params '{...}'", "run it"},
 			{`parley search "what you want"`, "find a tool"},
 			{"parley --help [--json]", "everything else"},

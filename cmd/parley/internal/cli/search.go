@@ -48,7 +48,7 @@ func newSearch(app *App, run runFunc[searchOptions]) *cobra.Command {
 	flags.IntVar(&opts.Limit, "limit", 10, "how many")
 	flags.StringVar(&opts.Detail, "detail", searchDefaults["detail"], "names, signatures or full")
 	flags.BoolVar(&opts.Explain, "explain", false, "show the parts of each score")
-	flags.StringVar(&opts.eval, "eval", "", "score a JSONL set of queries with graded answers")
+	flags.StringVar(&opts.eval, "eval", "", "score a JSONL file of queries with graded results")
 	flags.SortFlags = false
 	for name, words := range command.SearchWords {
 		completeWords(cmd, name, words...)

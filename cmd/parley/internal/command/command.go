@@ -3,10 +3,11 @@
 //
 // A command is a function such as
 //
-//	func Search(ctx context.Context, d *Deps, o SearchOptions) (*SearchData, error)
+//	func ListPlugin(d *Deps, o ListOptions) (*PluginData, error)
 //
-// The zero value of its options means the defaults of the command. The data is what --json prints as "data". Errors are
-// [*host.Error]. A command leaves out what it does not need: [Version] takes nothing and cannot fail.
+// The options say what their zero values mean. The data is what --json prints as "data". Errors are [*host.Error]. A
+// command leaves out what it does not need: [Version] takes nothing and cannot fail. [Batch] and [Listen] pass each
+// reply or event to a function when it comes.
 package command
 
 import (
@@ -24,9 +25,9 @@ import (
 // Caller is the name by which the policy and the records know the calls of commands.
 const Caller = "cli"
 
-// Deps are what commands need. A front sets the fields before the first command runs. The methods make each part when
-// it is first used, so a command that needs nothing, such as help, reads and starts nothing. A Deps is not safe for
-// concurrent use before [Deps.Host] has returned.
+// Deps are what commands need. A front sets Env, Command, Notice and Input, and the other fields as it likes, before the
+// first command runs. The methods make each part when it is first used, so a command that needs nothing, such as help,
+// reads and starts nothing. A Deps is not safe for concurrent use before [Deps.Host] has returned.
 type Deps struct {
 	// Env looks up environment variables.
 	Env func(string) string
@@ -40,14 +41,14 @@ type Deps struct {
 	Debug func(format string, args ...any)
 	// Debugging turns on Debug.
 	Debugging bool
-	// Approver asks a person about a call. It is read at each question.
+	// Approver asks a person about a call. It is read at each question. Nil means that nobody can be asked.
 	Approver host.Approver
 	// ApproveChange asks the operator to approve a change of the operator's files. The error is denied if nobody can be
 	// asked.
 	ApproveChange func(ctx context.Context, c Change) (bool, error)
 	// Plugins are wasm files to load beside the installed plugins.
 	Plugins []string
-	// Live takes the protocol of a running browser instead of the embedded one.
+	// Live replaces the embedded protocol by that of a running browser.
 	Live bool
 	// LiveBrowser names that browser. "" means the configured one.
 	LiveBrowser string
@@ -63,6 +64,9 @@ func (d *Deps) Parley() *parley.Parley {
 		cfg := parley.Config{
 			Env: d.Env, Plugins: d.Plugins, Notice: d.Notice,
 			Approver: host.ApproverFunc(func(ctx context.Context, q *host.Question) (host.Approval, error) {
+				if d.Approver == nil {
+					return host.Approval{}, host.CannotAsk("nobody can be asked here")
+				}
 				return d.Approver.Approve(ctx, q)
 			}),
 		}

@@ -1,0 +1,137 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+)
+
+func TestMain(m *testing.M) {
+	parley.Child()
+	os.Exit(m.Run())
+}
+
+// front returns what a front without a command line passes to commands. It shows steps as data.
+func front(t *testing.T, input string) *Deps {
+	t.Helper()
+	home := t.TempDir()
+	d := &Deps{
+		Env:     func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] },
+		Command: host.Step.String,
+		Input:   func(context.Context) io.Reader { return strings.NewReader(input) },
+		Notice:  func(string) {},
+	}
+	t.Cleanup(d.Close)
+	return d
+}
+
+// TestCommandsAreFunctions runs commands as a front that is not a command line does.
+func TestCommandsAreFunctions(t *testing.T) {
+	ctx, d := t.Context(), front(t, "")
+	plugins, err := ListPlugins(d)
+	if err != nil || plugins.Total < 3 || len(plugins.Plugins) != plugins.Total {
+		t.Fatalf("%v: %+v", err, plugins)
+	}
+	list, err := ListPlugin(d, ListOptions{Plugin: "text"})
+	if err != nil || list.Plugin != "text" || list.Total != len(list.Tools) || list.Tools[0].Name[:5] != "text." {
+		t.Errorf("%v: %+v", err, list)
+	}
+	group, err := ListGroup(d, ListOptions{Plugin: "cdp", Group: "network"})
+	if err != nil || group.Group != "Network" || group.Total < 10 || len(group.Events) < 10 {
+		t.Errorf("%v: %+v", err, group)
+	}
+	found, _, err := Search(ctx, d, SearchOptions{SearchQuery: host.SearchQuery{Text: "hash a text"}})
+	if err != nil || len(found.Results) == 0 || found.Results[0].Name != "text.hash" {
+		t.Errorf("%v: %+v", err, found)
+	}
+	docs, err := Describe(ctx, d, DescribeOptions{Tool: "text.hash", Tier: 1})
+	if err != nil || docs.Name != "text.hash" {
+		t.Errorf("%v: %+v", err, docs)
+	}
+	answer, err := Call(ctx, d, CallOptions{
+		Tool: "text.hash", Words: []string{"hello"}, Set: []string{"algorithm=md5"}, JQ: ".hex",
+	})
+	if err != nil || string(answer.Data) != `"5d41402abc4b2a76b9719d911017c592"` {
+		t.Errorf("%v: %+v", err, answer)
+	}
+	coverage, err := DocsCoverage(d)
+	if err != nil || coverage.Total.Tools.Total < 600 {
+		t.Errorf("%v: %+v", err, coverage)
+	}
+	if data := Doctor(ctx, d); len(data.Checks) < 10 || data.Fixes() == nil {
+		t.Errorf("%+v", data)
+	}
+	if v := Version(); v.Version != parley.Version {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestCallToFile: the whole result goes to a file, and the data of the answer describes it.
+func TestCallToFile(t *testing.T) {
+	d, path := front(t, ""), filepath.Join(t.TempDir(), "out.json")
+	answer, err := Call(t.Context(), d, CallOptions{
+		Tool: "text.hash", Params: `{"text":"hello"}`, Out: path, Options: host.Options{MaxBytes: 5},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file OutFile
+	content, err := os.ReadFile(path)
+	if json.Unmarshal(answer.Data, &file) != nil || err != nil || file.Out != path || file.Bytes != int64(len(content)) ||
+		file.Mime != "application/json" || !json.Valid(content) {
+		t.Errorf("%s describes %q, %v", answer.Data, content, err)
+	}
+}
+
+// TestCallErrors: a call that was made has an answer, also if it failed; options that no call can have give none.
+func TestCallErrors(t *testing.T) {
+	d := front(t, "")
+	for _, c := range []struct {
+		o    CallOptions
+		code host.Code
+		made bool
+	}{
+		{CallOptions{Tool: "text.nope"}, host.NotFound, true},
+		{CallOptions{Tool: "text.hash"}, host.InvalidArgs, true},
+		{CallOptions{Tool: "text.hash", Set: []string{"=x"}}, host.InvalidArgs, true},
+		{CallOptions{Tool: "text.hash", JQ: ".["}, host.InvalidArgs, false},
+		{CallOptions{Tool: "text.hash", Drain: true}, host.InvalidArgs, false},
+		{CallOptions{Tool: "text.hash", Options: host.Options{Isolate: "moon"}}, host.InvalidArgs, false},
+	} {
+		answer, err := Call(t.Context(), d, c.o)
+		if host.AsError(err).Code != c.code || (answer != nil) != c.made || answer != nil && answer.CallID == "" {
+			t.Errorf("%+v: %v, %+v", c.o, err, answer)
+		}
+	}
+}
+
+// TestBatch: calls run in order, refer to earlier results, and each has a reply with its id.
+func TestBatch(t *testing.T) {
+	const calls = `{"id":"a","tool":"text.hash","params":{"text":"hello","algorithm":"md5"}}
+
+{"tool":"text.count","params":{"text":"${a.hex}"}}
+{"tool":"text.nope"}
+{"id":"b","tool":"text.hash","params":{"text":"never"}}
+`
+	for goOn, want := range map[bool]string{false: `"a" 3 4`, true: `"a" 3 4 "b"`} {
+		var ids []string
+		reply := func(id json.RawMessage, answer *host.Answer) error {
+			ids = append(ids, string(id))
+			return nil
+		}
+		failed, err := Batch(t.Context(), front(t, calls), BatchOptions{Path: "-", ContinueOnError: goOn}, reply)
+		if got := strings.Join(ids, " "); err != nil || failed == nil || failed.Code != host.NotFound || got != want {
+			t.Errorf("continue %v: %v, failed with %v, replies %s, want %s", goOn, err, failed, got, want)
+		}
+	}
+	if _, err := Batch(t.Context(), front(t, ""), BatchOptions{Path: "missing"}, nil); host.AsError(err).Code != host.InvalidArgs {
+		t.Errorf("a file that does not exist: %v", err)
+	}
+}
