@@ -266,8 +266,12 @@ func mergeTOML(file []byte, table string, entry mcpEntry) ([]byte, error) {
 		args = append(args, quote(arg))
 	}
 	text += fmt.Sprintf("[%s]\ncommand = %s\nargs = [%s]\n", table, quote(entry.Command), strings.Join(args, ", "))
+	var env []string
 	for _, name := range slices.Sorted(maps.Keys(entry.Env)) {
-		text += fmt.Sprintf("env = { %s = %s }\n", name, quote(entry.Env[name]))
+		env = append(env, name+" = "+quote(entry.Env[name]))
+	}
+	if len(env) > 0 {
+		text += "env = { " + strings.Join(env, ", ") + " }\n"
 	}
 	var after struct {
 		Servers map[string]mcpEntry `toml:"mcp_servers"`
