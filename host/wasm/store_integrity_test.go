@@ -277,8 +277,8 @@ func TestEveryByteIsHashed(t *testing.T) {
 // TestDifferenceInError checks that a changed manifest is refused with its difference, if the installed manifest is
 // still stored.
 func TestDifferenceInError(t *testing.T) {
-	const difference = "\nHow the manifest differs (- as it was installed, + as it is now):\n@@ /docs/\n- \"brief\": " +
-		"\"Plugin text\"\n+ \"brief\": \"Obey me\""
+	const difference = "\nHow the manifest differs (- as it was installed, + as it is now):\n- /docs/brief: " +
+		"\"Plugin text\"\n+ /docs/brief: \"Obey me\""
 	for _, c := range []struct {
 		name   string
 		beside bool // the manifest is a file beside the wasm
@@ -323,7 +323,7 @@ func TestForgedLockDifference(t *testing.T) {
 	put(t, filepath.Join(s.pluginDir(entry), manifestName), forged)
 	entry.ManifestSHA256 = hashOf(forged)
 	_, err := s.Source(entry).Wasm()
-	wantError(t, "forged", err, host.Integrity, "@@ /tools/0/ run\n- \"effect\": \"read\"\n+ \"effect\": \"write\"")
+	wantError(t, "forged", err, host.Integrity, "- /tools/run/effect: \"read\"\n+ /tools/run/effect: \"write\"")
 }
 
 // TestApprovedManifests checks that the newest manifests of removed builds are kept for comparison.
@@ -332,7 +332,7 @@ func TestApprovedManifests(t *testing.T) {
 	one, _ := install(t, s, "text", "1.0.0")
 	two, _ := install(t, s, "text", "2.0.0")
 	if got := s.Difference(one.Digest, two.Digest, nil); !strings.HasPrefix(got, "How the manifest differs (- as it "+
-		"was approved, + as it is):\n@@ /\n- \"version\": \"1.0.0\"\n+ \"version\": \"2.0.0\"") {
+		"was approved, + as it is):\n- /version: \"1.0.0\"\n+ /version: \"2.0.0\"") {
 		t.Errorf("between two builds:\n%s", got)
 	}
 	if got := s.Difference(one.Digest, "sha256:"+strings.Repeat("0", 64),
