@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
@@ -37,6 +38,7 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 	case keeper.CodeProtocolError:
 		if k.Chrome != nil && strings.Contains(k.Chrome.Message, "invalid URL") {
 			e.Code = host.InvalidURL
+			e.Message += "; expected an absolute URL such as https://example.com/"
 			break
 		}
 		setDeclaredExit(e, exitProtocolError, "protocol_error", nil)
@@ -121,7 +123,77 @@ func adviseNavigation(e *host.Error, reason string, r *host.Request) {
 		e.Steps = []host.Step{toolStep("targets", nil).At(browserOf(r))}
 		return
 	}
+	for _, f := range navigationFaults {
+		if strings.Contains(reason, f.reason) {
+			e.Message += "; " + f.advice
+			if f.describe != "" {
+				e.Steps = []host.Step{host.DescribeStep(Name+"."+f.describe, 0)}
+			}
+			return
+		}
+	}
 	e.Message += "; check the URL and that the server runs"
+}
+
+// navigationFaults say what to do about Chrome's reasons, the first that matches.
+var navigationFaults = []struct{ reason, advice, describe string }{
+	{"ERR_UNSAFE_PORT", "Chrome blocks this port for every server; serve the page on another port, such as 8080", ""},
+	{"ERR_INVALID_AUTH_CREDENTIALS", "the server requires a login (HTTP 401): send an Authorization header, or answer " +
+		"Fetch.authRequired", "Network.setExtraHTTPHeaders"},
+	{"401", "the server requires a login (HTTP 401): send an Authorization header, or answer Fetch.authRequired",
+		"Network.setExtraHTTPHeaders"},
+	{"ERR_HTTP_RESPONSE_CODE_FAILURE", "the server runs and responded with an error status and no page; with a status of " +
+		"401 it requires a login: send an Authorization header", "Network.setExtraHTTPHeaders"},
+	{"ERR_NAME_NOT_RESOLVED", "no server has this name; check the spelling of the host", ""},
+	{"ERR_CONNECTION_REFUSED", "nothing listens there; check the port and that the server runs", ""},
+	{"ERR_CERT_", "the server's certificate is not valid for this URL", "Security.setIgnoreCertificateErrors"},
+	{"ERR_SSL_PROTOCOL_ERROR", "the server does not speak TLS on this port; the URL may have to begin with http://", ""},
+	{"ERR_EMPTY_RESPONSE", "the server closed the connection without a response; it may expect https://", ""},
+	{"ERR_TOO_MANY_REDIRECTS", "the server redirects in a circle, often because of a cookie", ""},
+	{"ERR_FILE_NOT_FOUND", "there is no such file; check the path", ""},
+	{"ERR_UNKNOWN_URL_SCHEME", "Chrome does not load URLs of this scheme", ""},
+	{"ERR_INTERNET_DISCONNECTED", "the page is offline, by emulation or because this machine is",
+		"Network.emulateNetworkConditions"},
+}
+
+// asynchronous matches expressions whose value is a promise.
+var asynchronous = []string{"fetch(", "async ", "async(", "new Promise", "Promise.", ".then(", "import("}
+
+// adviseEvaluation adds to the result of an expression a warning if it is a promise that was not awaited, or a function
+// that was not called.
+func adviseEvaluation(result *host.Result, r *host.Request) *host.Result {
+	if r.Tool != "Runtime.evaluate" && r.Tool != "Runtime.callFunctionOn" {
+		return result
+	}
+	var outcome struct {
+		Result struct {
+			Type, Subtype, ClassName string
+			Value                    json.RawMessage
+		}
+	}
+	var params map[string]any
+	if json.Unmarshal(result.Data, &outcome) != nil || json.Unmarshal(r.Params, &params) != nil {
+		return result
+	}
+	expression, _ := params["expression"].(string)
+	awaited, _ := params["awaitPromise"].(bool)
+	value := outcome.Result
+	// By value, a promise is an empty object.
+	likely := string(value.Value) == "{}" && slices.ContainsFunc(asynchronous, func(word string) bool {
+		return strings.Contains(expression, word)
+	})
+	switch {
+	case !awaited && (value.Subtype == "promise" || value.ClassName == "Promise" || likely):
+		result.Warnings = append(result.Warnings, "the result is a promise that was not awaited; set awaitPromise to true")
+		params["awaitPromise"] = true
+	case value.Type == "function" && expression != "":
+		result.Warnings = append(result.Warnings, "the result is a function that was not called; write (EXPRESSION)()")
+		params["expression"] = "(" + strings.TrimRight(strings.TrimSpace(expression), ";") + ")()"
+	default:
+		return result
+	}
+	result.Steps = append(result.Steps, toolStep(r.Tool, params).At(r.Options))
+	return result
 }
 
 // maxExceptionDetails is the limit in bytes of the exception details in an error. Larger ones are dropped.

@@ -71,14 +71,14 @@ func (p *Provider) verbHandler(name string) func(context.Context, *host.Request)
 
 // command sends a command and detects failures that look like success: a page that did not load, a script that threw.
 func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, error) {
+	if r.Tool == "Page.navigate" || r.Tool == "Target.createTarget" {
+		if err := checkURLOf(r.Tool, r.Params); err != nil {
+			return nil, err
+		}
+	}
 	c, err := p.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
-	}
-	if r.Tool == "Page.navigate" {
-		if err := checkURL(r.Params); err != nil {
-			return nil, err
-		}
 	}
 	if r.Drain {
 		return p.drain(ctx, c, r)
@@ -96,7 +96,7 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 	if err := checkResult(data, r); err != nil {
 		return nil, err
 	}
-	return &host.Result{Data: data}, nil
+	return adviseEvaluation(&host.Result{Data: data}, r), nil
 }
 
 // send sends a command. It returns the result in data, or writes it to r.Out piece by piece and returns its size.

@@ -148,43 +148,70 @@ func (p *Provider) start(ctx context.Context, name string, q openParams) (*keepe
 	return p.addClient(name, c), nil
 }
 
+// schemes are those that Chrome can load.
+var schemes = []string{"http", "https", "about", "data", "file", "blob", "chrome", "chrome-extension", "devtools",
+	"filesystem", "javascript", "view-source"}
+
 // checkURL rejects a URL that Chrome would not load and suggests what may have been meant.
-func checkURL(params json.RawMessage) error {
+func checkURL(params json.RawMessage) error { return checkURLOf("open", params) }
+
+// checkURLOf is checkURL for a tool with a parameter url.
+func checkURLOf(tool string, params json.RawMessage) error {
 	var q map[string]any
 	if json.Unmarshal(params, &q) != nil {
 		return nil
 	}
 	given, ok := q["url"].(string)
-	if !ok {
-		return nil
-	}
-	u, err := url.Parse(strings.TrimSpace(given))
-	switch {
-	case err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "" || u.Path != "") &&
-		!strings.Contains(u.Scheme, "."):
-		if (u.Scheme == "http" || u.Scheme == "https") && u.Host == "" || strings.EqualFold(u.Scheme, "localhost") {
-			break
-		}
-		return nil
-	case given == "":
+	if !ok || given == "" || loadable(given) {
 		return nil
 	}
 	e := host.Errorf(host.InvalidURL, "%q is not a valid URL; expected an absolute URL such as https://example.com/",
 		manifest.CleanLine(given))
 	e.Details = []host.Detail{{Parameter: "/url", Keyword: "format",
 		Provided: fmt.Sprintf("string %q", manifest.CleanLine(given)), Expected: "an absolute URL with a scheme"}}
-	local, scheme := strings.HasPrefix(strings.ToLower(given), "localhost"), "https://"
-	if local {
-		scheme = "http://"
-	}
-	if fixed, err := url.Parse(scheme + given); err == nil && (local || strings.Contains(fixed.Host, ".")) &&
-		!strings.ContainsAny(given, " ") {
-		q["url"] = fixed.String()
+	if meant := meantURL(given); meant != "" {
+		q["url"] = meant
 		e.Corrected, _ = json.Marshal(q)
 		e.Changes = []host.Change{{From: "/url", To: "/url", How: schema.Coerced}}
-		e.Details[0].Suggestion = host.TextSuggestion(fixed.String())
-		retry := host.CallStep(Name+".open", e.Corrected)
+		e.Details[0].Suggestion = host.TextSuggestion(meant)
+		retry := host.CallStep(Name+"."+tool, e.Corrected)
 		e.Retry, e.Steps = &retry, []host.Step{retry}
 	}
 	return e
+}
+
+// loadable reports whether Chrome can load a URL.
+func loadable(given string) bool {
+	u, err := url.Parse(strings.TrimSpace(given))
+	if err != nil || !slices.Contains(schemes, strings.ToLower(u.Scheme)) || u.Host+u.Opaque+u.Path == "" {
+		return false
+	}
+	return u.Scheme != "http" && u.Scheme != "https" || u.Host != ""
+}
+
+// meantURL returns the URL that was probably meant: the given one with a scheme, or with its scheme spelt right. It
+// returns "" where that is not clear.
+func meantURL(given string) string {
+	if strings.ContainsAny(given, " \t\n") {
+		return ""
+	}
+	scheme, rest, hasScheme := strings.Cut(given, ":")
+	lower := strings.ToLower(given)
+	host, _, _ := strings.Cut(strings.TrimPrefix(lower, "//"), "/")
+	meant := ""
+	switch near := schema.Nearest(scheme, []string{"http", "https"}, 1); {
+	case strings.HasPrefix(lower, "localhost") || strings.HasPrefix(host, "127."):
+		meant = "http://" + given
+	case strings.HasPrefix(given, "//") && strings.Contains(host, "."):
+		meant = "https:" + given
+	case hasScheme && len(near) > 0 && strings.HasPrefix(rest, "/") && strings.Trim(rest, "/") != "":
+		meant = near[0].Name + "://" + strings.TrimLeft(rest, "/")
+	case !strings.HasPrefix(given, "/") && strings.Contains(host, "."):
+		meant = "https://" + given
+	}
+	u, err := url.Parse(meant)
+	if err != nil || meant == "" || u.Host == "" {
+		return ""
+	}
+	return u.String()
 }

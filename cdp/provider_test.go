@@ -69,6 +69,9 @@ func TestURLs(t *testing.T) {
 		{"https://example.com/", ""}, {"http://127.0.0.1:8080/a?b#c", ""}, {"about:blank", ""}, {"data:text/html,hi", ""},
 		{"file:///tmp/x.html", ""}, {"chrome://version", ""},
 		{"example.com", "https://example.com"}, {"example.com:8080/x", "https://example.com:8080/x"},
+		{"htp:/x", "http://x"}, {"htp://a.test/b", "http://a.test/b"}, {"htps://a.test", "https://a.test"},
+		{"//a.test/b", "https://a.test/b"}, {"localhost:3000/x", "http://localhost:3000/x"}, {"ftp://a.test/", "-"},
+		{"http:/a.test", "http://a.test"}, {"javascript:1", ""}, {"view-source:https://a.test", ""}, {"HTTPS://a.test", ""},
 		{"not a url", "-"}, {"://x", "-"}, {"http://", "-"}, {"/path", "-"}, {"https:", "-"},
 	} {
 		params, _ := json.Marshal(map[string]string{"url": c.url})

@@ -254,6 +254,9 @@ func (r *run) do(ctx context.Context) error {
 		for _, w := range result.Warnings {
 			r.answer.Warnings = append(r.answer.Warnings, r.redactor.redact(w))
 		}
+		for _, s := range result.Steps {
+			r.answer.Steps = append(r.answer.Steps, s.redact(r.redactor.redact, r.redactor.redactJSON))
+		}
 		for _, c := range result.Content {
 			r.answer.Content = append(r.answer.Content, c.clean(r.redactor.redact))
 		}

@@ -197,6 +197,7 @@ type Result struct {
 	Warnings []string
 	Written  int64 // bytes written to Request.Out instead of Data; 0 if it was not used
 	Raw      bool  // the bytes written to Out are the content itself, not JSON
+	Steps    []Step
 }
 
 // Grant is what a call may access: requested by the manifest and granted by the policy. The zero value allows nothing.

@@ -3,6 +3,8 @@ package command
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -16,7 +18,7 @@ import (
 func jqFilter(expr string, inStream bool) (func(json.RawMessage) (json.RawMessage, error), error) {
 	code, err := compileJQ(expr)
 	if err != nil {
-		return nil, jqError("--jq", expr, err).WithNext(`a jq expression, such as --jq '.items[0].name'`)
+		return nil, jqSyntaxError(expr, err)
 	}
 	return func(data json.RawMessage) (json.RawMessage, error) {
 		outputs, err := runJQ(code, expr, data)
@@ -42,6 +44,72 @@ func compileJQ(expr string) (*gojq.Code, error) {
 
 func jqError(option, expr string, err error) *host.Error {
 	return host.Errorf(host.InvalidArgs, "%s: %q: %s", option, manifest.CleanLine(expr), manifest.CleanLine(err.Error()))
+}
+
+// jqSyntaxError says where an expression is wrong and, for the usual mistakes, what to write instead.
+func jqSyntaxError(expr string, err error) *host.Error {
+	e := jqError("--jq", expr, err)
+	var syntax *gojq.ParseError
+	if errors.As(err, &syntax) {
+		e.Message += fmt.Sprintf(" (column %d)", max(1, syntax.Offset-len(syntax.Token)+1))
+	}
+	advise := func(advice, meant string) *host.Error {
+		e.Message += "; " + advice
+		if _, err := compileJQ(meant); err == nil && manifest.CleanLine(meant) == meant {
+			return e.WithSteps(host.OperatorStep(host.OpSystem, "--jq", meant))
+		}
+		return e
+	}
+	undefined := strings.Contains(err.Error(), "function not defined")
+	name, _, _ := strings.Cut(expr, "(")
+	switch {
+	case strings.HasPrefix(expr, "$"):
+		return advise("the document itself is a dot, not $", "."+strings.TrimPrefix(strings.TrimPrefix(expr, "$"), "."))
+	case strings.Contains(expr, "'"):
+		return advise("texts are in double quotes", strings.ReplaceAll(expr, "'", `"`))
+	case undefined && strings.HasPrefix(expr, ".") && strings.Contains(expr, "-"):
+		return advise(`a name with a dash is in quotes`, quotedFields(expr))
+	case undefined && !strings.HasPrefix(expr, ".") && name == expr:
+		return advise("the name of a member begins with a dot", "."+expr)
+	case syntax != nil && syntax.Token == "":
+		return advise("the expression ends too early: a bracket or a quote is not closed", closed(expr))
+	}
+	return e
+}
+
+// quotedFields puts the names of a path in quotes: .a-b.c becomes ."a-b"."c".
+func quotedFields(path string) string {
+	names := strings.Split(strings.TrimPrefix(path, "."), ".")
+	for i, name := range names {
+		names[i] = `."` + strings.TrimSpace(name) + `"`
+	}
+	return strings.Join(names, "")
+}
+
+// closed closes the brackets of an expression that are open at its end.
+func closed(expr string) string {
+	var open []rune
+	inText := false
+	for _, c := range expr {
+		switch {
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '(':
+			open = append(open, ')')
+		case c == '[':
+			open = append(open, ']')
+		case c == '{':
+			open = append(open, '}')
+		case len(open) > 0 && c == open[len(open)-1]:
+			open = open[:len(open)-1]
+		}
+	}
+	if inText {
+		expr += `"`
+	}
+	slices.Reverse(open)
+	return expr + string(open)
 }
 
 // runJQ returns all outputs of an expression. Numbers keep their digits.

@@ -1,0 +1,71 @@
+package cdp
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// TestNavigationAdvice checks that the error of a navigation advises about its reason.
+func TestNavigationAdvice(t *testing.T) {
+	r := &host.Request{Tool: "Page.navigate", Params: json.RawMessage(`{"url":"https://a.test:6000/"}`)}
+	for reason, want := range map[string]string{
+		"net::ERR_UNSAFE_PORT":                "another port",
+		"net::ERR_INVALID_AUTH_CREDENTIALS":   "login (HTTP 401)",
+		"net::ERR_HTTP_RESPONSE_CODE_FAILURE": "401",
+		"net::ERR_NAME_NOT_RESOLVED":          "spelling of the host",
+		"net::ERR_CONNECTION_REFUSED":         "nothing listens",
+		"net::ERR_CERT_AUTHORITY_INVALID":     "certificate",
+		"net::ERR_SOMETHING_ELSE":             "check the URL",
+	} {
+		e := navigationError(reason, r)
+		if !strings.Contains(e.Message, want) {
+			t.Errorf("%s: %s", reason, e.Message)
+		}
+		if reason != "net::ERR_SOMETHING_ELSE" && strings.Contains(e.Message, "that the server runs") &&
+			reason != "net::ERR_CONNECTION_REFUSED" {
+			t.Errorf("%s: it runs: %s", reason, e.Message)
+		}
+	}
+}
+
+// TestNavigateWithoutScheme checks that the corrected call is one of the tool that was called.
+func TestNavigateWithoutScheme(t *testing.T) {
+	p := New(Config{RunDir: t.TempDir()})
+	for _, tool := range []string{"Page.navigate", "Target.createTarget"} {
+		_, err := p.Invoke(t.Context(), &host.Request{Tool: tool, Params: json.RawMessage(`{"url":"a.test/b"}`)})
+		e := host.AsError(err)
+		if err == nil || e.Code != host.InvalidURL || e.Retry == nil || e.Retry.Tool != "cdp."+tool ||
+			string(e.Corrected) != `{"url":"https://a.test/b"}` || len(e.Changes) != 1 {
+			t.Errorf("%s: %+v", tool, err)
+		}
+	}
+}
+
+func TestEvaluationAdvice(t *testing.T) {
+	for _, c := range []struct{ params, data, warns, step string }{
+		{`{"expression":"fetch('/x')"}`, `{"result":{"type":"object","subtype":"promise","className":"Promise"}}`,
+			"not awaited", `{"awaitPromise":true,"expression":"fetch('/x')"}`},
+		{`{"expression":"fetch('/x')","returnByValue":true}`, `{"result":{"type":"object","value":{}}}`,
+			"not awaited", `{"awaitPromise":true,"expression":"fetch('/x')","returnByValue":true}`},
+		{`{"expression":"() => 1;"}`, `{"result":{"type":"function"}}`, "not called", `{"expression":"(() => 1)()"}`},
+		{`{"expression":"({})","returnByValue":true}`, `{"result":{"type":"object","value":{}}}`, "", ""},
+		{`{"expression":"fetch('/x')","awaitPromise":true}`, `{"result":{"type":"object","className":"Response"}}`, "", ""},
+		{`{"expression":"1"}`, `{"result":{"type":"number","value":1}}`, "", ""},
+	} {
+		got := adviseEvaluation(&host.Result{Data: json.RawMessage(c.data)},
+			&host.Request{Tool: "Runtime.evaluate", Params: json.RawMessage(c.params)})
+		if warns := strings.Join(got.Warnings, ""); (c.warns == "") != (warns == "") || !strings.Contains(warns, c.warns) {
+			t.Errorf("%s: warns %q", c.params, warns)
+		}
+		step := ""
+		if len(got.Steps) > 0 {
+			step = string(got.Steps[0].Params)
+		}
+		if step != c.step {
+			t.Errorf("%s: step %s, want %s", c.params, step, c.step)
+		}
+	}
+}
