@@ -2,8 +2,6 @@ package host
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -143,7 +141,7 @@ func usableParts(merged *index.Segment, builds map[string]string) (usable map[st
 
 // readMerged reads the merged segment of a private folder. It returns nil without an error if the file does not exist.
 func readMerged(dir string) (*index.Segment, error) {
-	f, err := os.Open(filepath.Join(dir, mergedName))
+	f, info, err := private.Open(filepath.Join(dir, mergedName), maxMerged)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -151,17 +149,11 @@ func readMerged(dir string) (*index.Segment, error) {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular(), !private.TrustedFile(info):
-		return nil, errors.New("other users can write to it, or it is not a regular file")
-	case info.Size() > maxMerged:
-		return nil, fmt.Errorf("it has %d bytes, at most %d are allowed", info.Size(), maxMerged)
+	if !private.TrustedFile(info) {
+		return nil, errors.New("other users can write to it")
 	}
-	data := make([]byte, info.Size())
-	if _, err := io.ReadFull(f, data); err != nil {
+	data, err := private.ReadAll(f, info, maxMerged)
+	if err != nil {
 		return nil, err
 	}
 	return index.Open(data)

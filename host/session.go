@@ -173,7 +173,7 @@ func (s *Sessions) read(path string) {
 		return
 	}
 	s.last = lastSession{file: info}
-	if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, &s.last.session) != nil {
+	if data, err := ReadOwn(path, maxResultBytes); err != nil || json.Unmarshal(data, &s.last.session) != nil {
 		s.last = lastSession{}
 	}
 }
@@ -223,7 +223,7 @@ func (s *Sessions) Result(name, callID string) ([]byte, error) {
 		return nil, Errorf(NotFound, "no result is stored for call %s", printable(callID))
 	}
 	path := filepath.Join(s.Dir, "results", fileName(name)+"."+callID+".json")
-	data, err := os.ReadFile(path)
+	data, err := ReadOwn(path, maxResultBytes)
 	if err != nil || s.now().Sub(modTime(path)) > sessionTTL {
 		return nil, Errorf(NotFound, "no result is stored for call %s", printable(callID))
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/journal"
 )
 
@@ -151,7 +152,7 @@ func (l *Log) openFiles(from Cursor) (files []journal.File, err error) {
 		if from.IsAfter(id) {
 			continue
 		}
-		f, err := os.Open(filepath.Join(l.dir, name))
+		f, err := host.OpenOwn(filepath.Join(l.dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/durable"
 	"github.com/parley-tools/parley/host/internal/private"
 )
@@ -205,7 +206,7 @@ func (l *Log) beginFile() (records []Record, before fileEnd, drop []string, err 
 }
 
 func (l *Log) endOf(name string) (fileEnd, error) {
-	f, err := os.Open(filepath.Join(l.dir, name))
+	f, err := host.OpenOwn(filepath.Join(l.dir, name))
 	if err != nil {
 		return fileEnd{}, err
 	}

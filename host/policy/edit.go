@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -206,9 +205,9 @@ func (p *Policy) edit(plugin string) (*state, Edit, error) {
 		return nil, edit, err
 	}
 	edit.Path = filepath.Join(p.dir, GrantsFile)
-	old, err := os.ReadFile(edit.Path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, edit, host.Errorf(host.ConfigError, "%s cannot be read: %v", edit.Path, host.WithoutPath(err))
+	old, _, err := OperatorFile{edit.Path}.Read()
+	if err != nil {
+		return nil, edit, err
 	}
 	edit.Old = string(old)
 	return s, edit, nil

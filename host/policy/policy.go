@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -328,7 +327,7 @@ func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
 	folder, err := os.Stat(dir)
 	switch {
 	case err != nil: // the file is missing or unreadable, too
-	case writableByAll(folder):
+	case private.WritableByAll(folder):
 		return refuse("everybody can write to its folder %s, so it is not trusted: chmod o-w the folder and check the file",
 			dir)
 	case private.OwnedByOther(folder):
@@ -338,33 +337,20 @@ func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
-	info, err := os.Stat(path)
-	if err != nil {
+	f, info, err := private.Open(path, maxFile)
+	if err == nil {
+		defer f.Close()
+		if private.WritableByAll(info) {
+			return refuse("everybody can write to it, so it is not trusted: chmod o-w it and check it")
+		}
+		data, err = private.ReadAll(f, info, maxFile)
+	}
+	var refused *private.FileError
+	switch {
+	case errors.As(err, &refused):
+		return refuse("%s", refused.Reason)
+	case err != nil:
 		return refuse("cannot be read: %v", host.WithoutPath(err))
-	}
-	if !info.Mode().IsRegular() {
-		return refuse("is not a file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return refuse("cannot be read: %v", host.WithoutPath(err))
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return refuse("is not a file")
-	}
-	if writableByAll(info) {
-		return refuse("everybody can write to it, so it is not trusted: chmod o-w it and check it")
-	}
-	if private.OwnedByOther(info) {
-		return refuse("it belongs to another user, so it is not trusted: check it, then chown it")
-	}
-	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return refuse("cannot be read: %v", host.WithoutPath(err))
-	}
-	if len(data) > maxFile {
-		return refuse("is larger than %d bytes", maxFile)
 	}
 	return data, true, nil
 }

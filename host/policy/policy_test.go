@@ -662,7 +662,7 @@ func TestFailsClosed(t *testing.T) {
 		}, "belongs to another user"},
 		{"in the folder of another user", func(t *testing.T, dir, path string) { chownToNobody(t, dir) }, "its folder"},
 		{"a folder", func(t *testing.T, dir, path string) { must(t, os.Remove(path)); must(t, os.Mkdir(path, 0o700)) },
-			"is not a file"},
+			"expected a regular file, found a folder"},
 		{"a link to nowhere", func(t *testing.T, dir, path string) {
 			must(t, os.Remove(path))
 			must(t, os.Symlink(filepath.Join(dir, "gone"), path))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -67,7 +66,7 @@ func (p *Policy) fetch(ctx context.Context, name, from string) (string, error) {
 		}
 		return value, nil
 	case "file":
-		return readSecret(rest, writableByAll, "everybody can write to it")
+		return readSecret(rest, private.WritableByAll, "everybody can write to it")
 	case "cmd":
 		return runForSecret(ctx, rest)
 	}
@@ -108,22 +107,19 @@ func (b *boundedBuffer) Write(data []byte) (int, error) {
 
 // readSecret reads a file unless tooOpen reports that others have too many rights to it.
 func readSecret(path string, tooOpen func(fs.FileInfo) bool, tooOpenReason string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, host.WithoutPath(err))
-	}
-	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a file", path)
-	}
-	if tooOpen(info) {
-		return "", fmt.Errorf("%s: %s", path, tooOpenReason)
-	}
-	f, err := os.Open(path)
-	if err != nil {
+	f, info, err := private.Open(path, MaxSecret+2) // and a line break
+	var refused *private.FileError
+	switch {
+	case errors.As(err, &refused):
+		return "", err
+	case err != nil:
 		return "", fmt.Errorf("%s: %w", path, host.WithoutPath(err))
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxSecret+3))
+	if tooOpen(info) {
+		return "", fmt.Errorf("%s: %s", path, tooOpenReason)
+	}
+	data, err := private.ReadAll(f, info, MaxSecret+2)
 	return string(data), err
 }
 
@@ -239,6 +235,11 @@ func (s Store) Remove(name string) error {
 func (s Store) get(name string) (string, error) {
 	if s.Dir == "" || !isName(name) {
 		return "", errors.New("there is no secret store")
+	}
+	for _, dir := range []string{filepath.Dir(s.Dir), s.Dir} {
+		if err := private.CheckFolder(dir); err != nil {
+			return "", err
+		}
 	}
 	shared := func(info fs.FileInfo) bool { return !private.OwnerOnly(info) }
 	value, err := readSecret(filepath.Join(s.Dir, storePrefix+name), shared,

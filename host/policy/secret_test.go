@@ -64,7 +64,7 @@ from = "cmd:head -c 10000000 /dev/zero"
 		{"FILE", "from file", ""},
 		{"SHARED", "", "everybody can write to it"},
 		{"GONE", "", "no such file"},
-		{"FOLDER", "", "is not a file"},
+		{"FOLDER", "", "expected a regular file, found a folder"},
 		{"LONG", "", "longer than"},
 		{"KEPT", "kept value", ""},
 		{"OPEN", "", "others may read it"},

@@ -22,6 +22,7 @@ import (
 const (
 	lockVersion  = 1
 	digestPrefix = "sha256:"
+	maxLock      = 64 << 20 // bytes
 )
 
 // lockFile is the content of lock.json.
@@ -33,11 +34,19 @@ type lockFile struct {
 // readLock reads lock.json. A missing file has no entries. A damaged one is an error, because taking it for an
 // empty one would make the next install drop all entries.
 func readLock(path string) ([]Entry, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	for _, dir := range []string{filepath.Dir(filepath.Dir(path)), filepath.Dir(path)} { // the data folder, plugins
+		if err := host.CheckFolder(dir); err != nil {
+			return nil, host.Errorf(host.ConfigError, "installed plugins are not read: %v", err)
+		}
 	}
-	if err != nil {
+	data, err := host.ReadOwn(path, maxLock)
+	var pathErr *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil && !errors.As(err, &pathErr):
+		return nil, host.Errorf(host.ConfigError, "installed plugins are not read: %v", err)
+	case err != nil:
 		return nil, &host.Error{Code: host.Unavailable, Cause: err,
 			Message: fmt.Sprintf("cannot read the list of installed plugins: %v", err),
 			Steps:   []host.Step{host.OperatorStep(host.OpDoctor)}}

@@ -410,7 +410,7 @@ func (s *Store) readWasm(e Entry, manifestJSON []byte) ([]byte, error) {
 }
 
 func (s *Store) readPart(e Entry, what, path string, limit int64) ([]byte, error) {
-	data, err := readBounded(path, limit)
+	data, err := host.ReadOwn(path, limit)
 	var pathErr *fs.PathError
 	switch {
 	case errors.As(err, &pathErr):
@@ -424,7 +424,7 @@ func (s *Store) readPart(e Entry, what, path string, limit int64) ([]byte, error
 // segment returns the stored search segment, or rebuilds it from the manifest.
 func (s *Store) segment(e Entry, parsed func() (*manifest.Manifest, error)) ([]byte, error) {
 	path := filepath.Join(s.pluginDir(e), segmentName)
-	stored, loadErr := os.ReadFile(path)
+	stored, loadErr := host.ReadOwn(path, maxLock)
 	if loadErr == nil {
 		var segment []byte
 		if segment, loadErr = unwrapSegment(e.Digest, stored); loadErr == nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/host"
 )
 
 // runDirError reports that a keeper's files cannot be created, locked or removed in the run folder. err names the
@@ -98,7 +99,7 @@ type info struct {
 }
 
 func (f files) readInfo() (i info) {
-	if data, err := os.ReadFile(f.info()); err == nil {
+	if data, err := host.ReadOwn(f.info(), host.MaxConfig); err == nil {
 		json.Unmarshal(data, &i)
 	}
 	return i
@@ -106,7 +107,7 @@ func (f files) readInfo() (i info) {
 
 // lockPID returns the pid in the lock file, or 0.
 func (f files) lockPID() int {
-	data, err := os.ReadFile(f.lock())
+	data, err := host.ReadOwn(f.lock(), host.MaxConfig)
 	if err != nil {
 		return 0
 	}

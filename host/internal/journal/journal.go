@@ -15,6 +15,8 @@ import (
 	"iter"
 	"os"
 	"time"
+
+	"github.com/parley-tools/parley/host/internal/private"
 )
 
 // File is one of the files of a journal.
@@ -84,7 +86,7 @@ func (r Reader) readFile(file File, at Cursor, last bool, yield func(Line, error
 	f, size := file.Opened, file.Size
 	if f == nil {
 		var err error
-		if f, err = os.Open(file.Path); errors.Is(err, fs.ErrNotExist) {
+		if f, _, err = private.Open(file.Path, 0); errors.Is(err, fs.ErrNotExist) {
 			return true
 		} else if err != nil {
 			return yield(Line{}, err)

@@ -221,7 +221,7 @@ func await(done <-chan struct{}, patience time.Duration) bool {
 func (d *Deps) readTrigger(ctx context.Context, given string) (tool string, params json.RawMessage, err error) {
 	tool, rest, _ := strings.Cut(strings.TrimSpace(given), " ")
 	if rest = strings.TrimSpace(rest); rest != "" {
-		params, err = d.readParams(ctx, rest)
+		params, err = d.readParams(ctx, rest, 0)
 	}
 	return tool, params, err
 }

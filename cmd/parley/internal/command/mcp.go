@@ -123,7 +123,7 @@ func (o MCPOptions) tokens(d *Deps) (tokens []string, err error) {
 	if o.TokenFile == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(o.TokenFile)
+	data, err := host.ReadValue(context.Background(), o.TokenFile, host.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "--token-file: %s", manifest.CleanLine(err.Error())).
 			WithNext("write one token per line into it, and make it readable by you alone")

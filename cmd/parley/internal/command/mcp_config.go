@@ -138,7 +138,7 @@ func (c mcpClient) write(path string, entry mcpEntry) (backup string, err error)
 		path = real
 	}
 	mode := fs.FileMode(0o600)
-	before, err := os.ReadFile(path)
+	before, err := host.ReadOwn(path, 16<<20)
 	switch info, statErr := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil || statErr != nil:

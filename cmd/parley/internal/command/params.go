@@ -2,12 +2,14 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
@@ -19,7 +21,7 @@ import (
 // buildParams returns the parameters of a call: first o.Params, then o.Words, then o.Set. Later values replace earlier
 // ones.
 func (d *Deps) buildParams(ctx context.Context, t *manifest.Tool, o *CallOptions) (json.RawMessage, error) {
-	raw, err := d.readParams(ctx, o.Params)
+	raw, err := d.readParams(ctx, o.Params, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -49,17 +51,24 @@ func (d *Deps) buildParams(ctx context.Context, t *manifest.Tool, o *CallOptions
 		return nil, err
 	}
 	for _, p := range given {
-		if err := setParam(params, t, p); err != nil {
+		if err := setParam(ctx, params, t, p, o.Timeout); err != nil {
 			return nil, err
 		}
 	}
 	return jsontext.Marshal(params), nil
 }
 
-// readParams reads parameters that are given as JSON, as @FILE or as - for the standard input.
-func (d *Deps) readParams(ctx context.Context, given string) (json.RawMessage, error) {
+// readParams reads parameters that are given as JSON, as @FILE or as - for the standard input. The timeout is that of
+// the call.
+func (d *Deps) readParams(ctx context.Context, given string, timeout time.Duration) (json.RawMessage, error) {
 	switch {
 	case given == "-":
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, timeout,
+				host.Errorf(host.Timeout, "--params -: the standard input did not end within the timeout"))
+			defer cancel()
+		}
 		data, err := io.ReadAll(io.LimitReader(d.Input(ctx), host.MaxParams+1))
 		if err != nil {
 			if ctx.Err() != nil {
@@ -69,7 +78,7 @@ func (d *Deps) readParams(ctx context.Context, given string) (json.RawMessage, e
 		}
 		return data, tooLarge(data)
 	case strings.HasPrefix(given, "@"):
-		data, err := readInput("--params", given[1:])
+		data, err := readInput(ctx, "--params @", given[1:], timeout)
 		if err != nil {
 			return nil, err
 		}
@@ -85,17 +94,23 @@ func tooLarge(data []byte) error {
 	return nil
 }
 
-func readInput(option, path string) ([]byte, error) {
-	file, err := os.Open(path)
+// readInput reads the file that an option names. A pipe may take as long as the call, or the default timeout.
+func readInput(ctx context.Context, option, path string, timeout time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, host.DefaultTimeout))
+	defer cancel()
+	data, err := host.ReadValue(ctx, path, host.MaxParams)
 	if err == nil {
-		defer file.Close()
-		var data []byte
-		if data, err = io.ReadAll(io.LimitReader(file, host.MaxParams+1)); err == nil {
-			return data, nil
-		}
+		return data, nil
 	}
-	message := manifest.CleanLine(err.Error())
-	return nil, host.Errorf(host.InvalidArgs, "%s @%s: %s", option, manifest.CleanLine(path), message).
+	var ended *host.Error
+	if errors.As(err, &ended) {
+		if ended.Code == host.Timeout {
+			ended.Message = option + manifest.CleanLine(ended.Message)
+		}
+		return nil, ended
+	}
+	message := manifest.CleanLine(strings.TrimPrefix(err.Error(), path+": "))
+	return nil, host.Errorf(host.InvalidArgs, "%s%s: %s", option, manifest.CleanLine(path), message).
 		WithNext("for a value that begins with @, use --params JSON")
 }
 
@@ -151,7 +166,8 @@ func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) 
 
 // setParam sets one parameter from KEY=VALUE or KEY=@FILE. A key with dots sets a property of an object, unless the
 // tool has a parameter of exactly that name. A key that is given again appends to an array.
-func setParam(params map[string]any, t *manifest.Tool, given string) error {
+func setParam(ctx context.Context, params map[string]any, t *manifest.Tool, given string,
+	timeout time.Duration) error {
 	key, text, ok := strings.Cut(given, "=")
 	if !ok || key == "" {
 		return host.Errorf(host.InvalidArgs, "--param %q: expected KEY=VALUE", manifest.CleanLine(given))
@@ -161,7 +177,7 @@ func setParam(params map[string]any, t *manifest.Tool, given string) error {
 		path = strings.Split(key, ".")
 	}
 	if strings.HasPrefix(text, "@") {
-		data, err := readInput("--param "+key+"=", text[1:])
+		data, err := readInput(ctx, "--param "+key+"=@", text[1:], timeout)
 		if err != nil {
 			return err
 		}

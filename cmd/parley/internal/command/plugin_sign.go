@@ -1,8 +1,8 @@
 package command
 
 import (
+	"context"
 	"errors"
-	"io"
 	"os"
 	"strings"
 
@@ -214,15 +214,10 @@ func ReadPublicKey(keyOrFile string) (signature.Key, error) {
 }
 
 func readKeyFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	text, err := host.ReadValue(context.Background(), path, signature.MaxBytes)
 	if err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "cannot read the key: %v; expected a key or a file with one", err).
-			WithNext("parley plugin sign --new-key my.key")
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, signature.MaxBytes+1))
-	if err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "cannot read the key: %v", err)
+		return nil, host.Errorf(host.InvalidArgs, "cannot read the key: %s; expected a key or a file with one",
+			manifest.CleanLine(err.Error())).WithNext("parley plugin sign --new-key my.key")
 	}
 	return text, nil
 }

@@ -42,7 +42,8 @@ type SettingValue struct {
 	Description string `json:"description"`
 }
 
-// setting is one row of the table of settings. A setting that concerns rights or records cannot be set by a project.
+// setting is one row of the table of settings. A project sets only timeouts, bounds and what MCP shows, because its
+// file may come from anybody: nothing that concerns rights, records or the browser.
 type setting struct {
 	name, fallback, description string
 	byProject                   bool
@@ -71,7 +72,7 @@ var settingTable = []setting{
 		func(s *Settings, v string) error { return count(&s.MaxBytes, v) },
 	},
 	{
-		"browser", "default", "name of the browser that calls use", true,
+		"browser", "default", "name of the browser that calls use", false,
 		func(s *Settings, v string) error { s.Browser = v; return nil },
 	},
 	{
@@ -79,7 +80,7 @@ var settingTable = []setting{
 		func(s *Settings, v string) error { s.Chrome = v; return nil },
 	},
 	{
-		"browser_idle", "30m", "end a browser that nobody used for this long", true,
+		"browser_idle", "30m", "end a browser that nobody used for this long", false,
 		func(s *Settings, v string) error { return duration(&s.BrowserIdle, v) },
 	},
 	{
@@ -205,7 +206,7 @@ func projectConfig() (*configFile, error) {
 	}
 	for {
 		path := filepath.Join(dir, "parley.toml")
-		if _, err := os.Stat(path); err == nil {
+		if _, err := os.Lstat(path); err == nil { // a dangling link is a file that cannot be read
 			return readConfig(path, true)
 		}
 		parent := filepath.Dir(dir)
@@ -218,12 +219,13 @@ func projectConfig() (*configFile, error) {
 
 // readConfig reads a configuration file; a missing one sets nothing.
 func readConfig(path string, project bool) (*configFile, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	data, err := host.ReadOwn(path, host.MaxConfig)
+	if errors.Is(err, fs.ErrNotExist) && !project {
 		return &configFile{}, nil
 	}
 	if err != nil {
-		return nil, host.Errorf(host.ConfigError, "cannot read the configuration: %v", err)
+		return nil, host.Errorf(host.ConfigError, "cannot read the configuration: %s", manifest.CleanLine(err.Error())).
+			WithNext("look at "+path, "correct or remove it")
 	}
 	f, err := parseConfig(path, data)
 	if err != nil || !project {

@@ -1,0 +1,123 @@
+package private
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// FileError says why a file is not read although it is there.
+type FileError struct {
+	Path   string
+	Reason string // in words that follow the path
+}
+
+func (e *FileError) Error() string { return e.Path + ": " + e.Reason }
+
+// Open opens a file that the host reads on its own: a regular file that belongs to this user or the administrator and
+// has at most limit bytes; 0 means any number. Opening does not wait, whatever is there. The error is a *[FileError], or
+// that of package os.
+func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
+	// The file is checked before it is opened, because opening a device can do harm, and afterwards, because another may
+	// be there by now.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := check(path, info, limit); err != nil {
+		return nil, nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = f.Stat(); err == nil {
+		err = check(path, info, limit)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+func check(path string, info fs.FileInfo, limit int64) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return &FileError{path, "expected a regular file, found " + KindOf(info)}
+	case OwnedByOther(info):
+		return &FileError{path, "it belongs to another user, so it is not trusted; check it, then chown or remove it"}
+	case limit > 0 && info.Size() > limit:
+		return tooLarge(path, limit)
+	}
+	return nil
+}
+
+func tooLarge(path string, limit int64) error {
+	return &FileError{path, fmt.Sprintf("it is larger than %d bytes", limit)}
+}
+
+// KindOf names the kind of a file in words.
+func KindOf(info fs.FileInfo) string {
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	case mode.IsRegular():
+		return "a regular file"
+	}
+	return "a special file"
+}
+
+// Read reads a whole file as [Open] opens it.
+func Read(path string, limit int64) ([]byte, error) {
+	f, info, err := Open(path, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ReadAll(f, info, limit)
+}
+
+// ReadAll reads an open file of at most limit bytes.
+func ReadAll(f *os.File, info fs.FileInfo, limit int64) ([]byte, error) {
+	data := make([]byte, 0, info.Size()+1)
+	for {
+		n, err := f.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case err != nil:
+			return nil, err
+		case int64(len(data)) > limit: // it grew
+			return nil, tooLarge(f.Name(), limit)
+		}
+		data = slices.Grow(data, 1)
+	}
+}
+
+// CheckFolder returns a *[FileError] if other users could have put files into a folder: it belongs to one of them, or
+// everybody can write to it. A folder that does not exist is fine.
+func CheckFolder(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil // so nothing is read from it
+	case !info.IsDir():
+		return &FileError{path, "expected a folder, found " + KindOf(info)}
+	case OwnedByOther(info):
+		return &FileError{path, "the folder belongs to another user, so its files are not trusted; check them, then chown it"}
+	case WritableByAll(info):
+		return &FileError{path, "everybody can write to the folder, so its files are not trusted; check them, then chmod o-w it"}
+	}
+	return nil
+}

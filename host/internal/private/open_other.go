@@ -1,0 +1,5 @@
+//go:build !unix
+
+package private
+
+const openNonblock = 0
