@@ -32,8 +32,8 @@ func newDocsAudit(app *App, run runFunc[docsAuditOptions]) *cobra.Command {
 		Use:   "audit [NAME...]",
 		Short: "Show what documentation costs, or what it covers",
 		Long: "Tokens are estimated (bytes/4.5). The cost of a mode is that of its tools/list as it is sent. A search and " +
-			"a description are\nmeasured over all tools, each searched for by its first task or its brief. NAME is a plugin, a " +
-			"group or a tool whose\ntools are shown one by one.",
+			"a description are\nmeasured over all tools, each searched for by its first task or its brief. NAME is a plugin, " +
+			"a group or a tool whose\ntools are shown one by one.",
 		Example:           "parley docs audit\nparley docs audit text --mode minimal\nparley docs audit --coverage --json",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {

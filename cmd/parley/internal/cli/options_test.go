@@ -144,15 +144,15 @@ func TestRootOptions(t *testing.T) {
 	if got := *opts; !sameOptions(&got, want) {
 		t.Errorf("\n got %+v\nwant %+v", opts, want)
 	}
-	if opts.isCall() || opts.was("all", "max") != "max" || opts.check() != nil {
-		t.Errorf("a stream counts as a call, has not --max, or is refused: %v", opts.check())
+	if opts.isCall() || opts.firstOf("all", "max") != "max" || opts.check() != nil {
+		t.Errorf("a stream counts as a call, does not have --max, or is refused: %v", opts.check())
 	}
 }
 
 // sameOptions compares options of the root. The order in which options were given does not matter.
 func sameOptions(got, want *rootOptions) bool {
 	for _, name := range want.given {
-		if got.was(name) == "" {
+		if !got.has(name) {
 			return false
 		}
 	}

@@ -123,10 +123,10 @@ func runRoot(ctx context.Context, opts *rootOptions) error {
 	switch {
 	case opts.list:
 		return app.listPlugins()
-	case opts.was("search") != "":
+	case opts.has("search"):
 		return runSearch(ctx, opts.searchIn("", ""))
 	}
-	if name := opts.was(callOnly...); name != "" {
+	if name := opts.firstOf(callOnly...); name != "" {
 		return host.Errorf(host.InvalidArgs, "--%s requires a tool: parley PLUGIN TOOL --%s ...", name, name).
 			WithNext("parley --list")
 	}
@@ -151,7 +151,7 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 	}
 	isTool := at.Tool != nil || at.Entry != nil
 	switch {
-	case opts.was("out") != "" && (opts.Out == "" || opts.Out == "-"):
+	case opts.has("out") && (opts.Out == "" || opts.Out == "-"):
 		return host.Errorf(host.InvalidArgs, "--out requires the name of a file, got %q", opts.Out).
 			WithNext("--out page.png, or --out /dev/stdout")
 	case len(rest) > 0 && !isTool:
@@ -161,11 +161,11 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 			WithSteps(host.OperatorStep(host.OpProtocolDiff))
 	case opts.diff:
 		return runDiff(ctx, app, command.DiffOptions{Browser: opts.Browser})
-	case opts.was("search") != "":
+	case opts.has("search"):
 		return runSearch(ctx, opts.searchIn(at.Plugin, at.Group))
 	case opts.list && isTool:
 		return app.notAList(at)
-	case opts.describe || at.Entry != nil && opts.was(callOnly...) == "":
+	case opts.describe || at.Entry != nil && opts.firstOf(callOnly...) == "":
 		if !isTool {
 			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).
 				WithSteps(at.ListStep())
@@ -183,7 +183,7 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 		call.Tool, call.Words = at.Name(), rest
 		return runCall(ctx, call)
 	}
-	if name := opts.was(callOnly...); name != "" {
+	if name := opts.firstOf(callOnly...); name != "" {
 		return host.Errorf(host.InvalidArgs, "--%s requires a tool, and %s is a %s", name, at.Name(), kindOf(at)).
 			WithSteps(at.ListStep())
 	}
@@ -200,10 +200,13 @@ func (o *rootOptions) isCall() bool {
 	return !o.list && !o.describe && !o.diff && o.search == "" && len(o.listen) == 0
 }
 
-// was returns the first of these options that was given, "" if none was.
-func (o *rootOptions) was(names ...string) string {
+// has reports whether an option was given.
+func (o *rootOptions) has(name string) bool { return slices.Contains(o.given, name) }
+
+// firstOf returns the first of these options that was given, "" if none was.
+func (o *rootOptions) firstOf(names ...string) string {
 	for _, n := range names {
-		if slices.Contains(o.given, n) {
+		if o.has(n) {
 			return n
 		}
 	}
@@ -219,14 +222,14 @@ func (o *rootOptions) searchIn(plugin, group string) *searchOptions {
 
 // check refuses options that have no effect beside the others, so that none is ignored.
 func (o *rootOptions) check() error {
-	if name := o.was("until", "max", "trigger"); name != "" && len(o.listen) == 0 {
+	if name := o.firstOf("until", "max", "trigger"); name != "" && len(o.listen) == 0 {
 		return host.Errorf(host.InvalidArgs, "--%s requires --listen EVENT", name).
 			WithNext("parley cdp --listen 'Network.*' --max 10")
 	}
-	if o.was("max") != "" && o.max < 1 {
+	if o.has("max") && o.max < 1 {
 		return host.Errorf(host.InvalidArgs, "--max must be at least 1, got %d", o.max).WithNext("--max 10, or leave it out")
 	}
-	asked := o.was("list", "describe", "search", "listen", "diff")
+	asked := o.firstOf("list", "describe", "search", "listen", "diff")
 	if asked == "" {
 		return nil
 	}
@@ -234,7 +237,7 @@ func (o *rootOptions) check() error {
 	if asked == "listen" {
 		useless = []string{"params", "param", "out", "drain", "all"}
 	}
-	if name := o.was(useless...); name != "" {
+	if name := o.firstOf(useless...); name != "" {
 		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --%s", name, asked).
 			WithNext("leave one of them out")
 	}

@@ -25,9 +25,9 @@ import (
 // Caller is the name by which the policy and the records know the calls of commands.
 const Caller = "cli"
 
-// Deps are what commands need. A front sets Env, Command, Notice and Input, and the other fields as it likes, before the
-// first command runs. The methods make each part when it is first used, so a command that needs nothing, such as help,
-// reads and starts nothing. A Deps is not safe for concurrent use before [Deps.Host] has returned.
+// Deps are what commands need. A front sets Env, Command, Notice and Input, and the other fields as it likes, before
+// the first command runs. The methods make each part when it is first used, so a command that needs nothing, such as
+// help, reads and starts nothing. A Deps is not safe for concurrent use before [Deps.Host] has returned.
 type Deps struct {
 	// Env looks up environment variables.
 	Env func(string) string

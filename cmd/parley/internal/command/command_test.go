@@ -131,7 +131,8 @@ func TestBatch(t *testing.T) {
 			t.Errorf("continue %v: %v, failed with %v, replies %s, want %s", goOn, err, failed, got, want)
 		}
 	}
-	if _, err := Batch(t.Context(), front(t, ""), BatchOptions{Path: "missing"}, nil); host.AsError(err).Code != host.InvalidArgs {
+	_, err := Batch(t.Context(), front(t, ""), BatchOptions{Path: "missing"}, nil)
+	if host.AsError(err).Code != host.InvalidArgs {
 		t.Errorf("a file that does not exist: %v", err)
 	}
 }
