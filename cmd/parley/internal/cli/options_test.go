@@ -106,6 +106,84 @@ func TestOptions(t *testing.T) {
 				Format: "skill", Names: []string{"text", "json"}, Out: "skills",
 			}},
 		},
+		{
+			"hello.wasm --grant clock --grant tool:text.* --signature s --downgrade --yes", parse(app, newPluginInstall),
+			pluginInstallOptions{app: app, InstallOptions: command.InstallOptions{
+				Path: "hello.wasm", Grants: []string{"clock", "tool:text.*"}, Signature: "s", Downgrade: true, Yes: true,
+			}},
+		},
+		{"", parse(app, newPluginList), pluginListOptions{app}},
+		{"text", parse(app, newPluginShow), pluginShowOptions{app, "text"}},
+		{"text", parse(app, newPluginRemove), pluginRemoveOptions{app, "text"}},
+		{"text", parse(app, newPluginCheck), pluginCheckOptions{app, "text"}},
+		{"", parse(app, newPluginBuild), pluginBuildOptions{app: app}},
+		{
+			"hello --out h.wasm.gz --manifest m.json", parse(app, newPluginBuild),
+			pluginBuildOptions{app: app, BuildOptions: command.BuildOptions{
+				Dir: "hello", Out: "h.wasm.gz", Manifest: "m.json",
+			}},
+		},
+		{
+			"hello.wasm --key k --password-file p", parse(app, newPluginSign),
+			pluginSignOptions{app: app, SignOptions: command.SignOptions{Path: "hello.wasm", Key: "k", PasswordFile: "p"}},
+		},
+		{
+			"--new-key k --password-file p", parse(app, newPluginSign),
+			pluginSignOptions{app: app, newKey: "k", SignOptions: command.SignOptions{PasswordFile: "p"}},
+		},
+		{
+			"hello --key k --signature s", parse(app, newPluginVerify),
+			pluginVerifyOptions{app: app, VerifyOptions: command.VerifyOptions{Plugin: "hello", Key: "k", Signature: "s"}},
+		},
+		{
+			"my.pub --name me --yes", parse(app, newPluginTrust),
+			pluginTrustOptions{app: app, TrustOptions: command.TrustOptions{Key: "my.pub", Name: "me", Yes: true}},
+		},
+		{
+			"--remove me", parse(app, newPluginTrust),
+			pluginTrustOptions{app: app, remove: true, TrustOptions: command.TrustOptions{Key: "me"}},
+		},
+		{"--list", parse(app, newPluginTrust), pluginTrustOptions{app: app, list: true}},
+		{"", parse(app, newPolicyCheck), policyCheckOptions{app}},
+		{"text.hash", parse(app, newPolicyExplain), policyExplainOptions{app, "text.hash"}},
+		{
+			"echo clock env:HOME --yes", parse(app, newPolicyGrant),
+			policyGrantOptions{app: app, GrantOptions: command.GrantOptions{
+				Plugin: "echo", Rights: []string{"clock", "env:HOME"}, Yes: true,
+			}},
+		},
+		{
+			"echo", parse(app, newPolicyRevoke),
+			policyRevokeOptions{app: app, GrantOptions: command.GrantOptions{Plugin: "echo", Rights: []string{}}},
+		},
+		{"", parse(app, newAuditShow), auditShowOptions{app: app, AuditOptions: command.AuditOptions{Limit: 50}}},
+		{
+			"--tool cdp.* --caller mcp:* --code denied --since 24h --limit 3", parse(app, newAuditShow),
+			auditShowOptions{app: app, AuditOptions: command.AuditOptions{
+				Tool: "cdp.*", Caller: "mcp:*", Code: "denied", Since: "24h", Limit: 3,
+			}},
+		},
+		{"--head sha256:1", parse(app, newAuditVerify), auditVerifyOptions{app, "sha256:1"}},
+		{"", parse(app, newAuditHead), auditHeadOptions{app}},
+		{"TOKEN", parse(app, newSecretSet), secretSetOptions{app, "TOKEN"}},
+		{"", parse(app, newSecretList), secretListOptions{app}},
+		{"TOKEN", parse(app, newSecretRemove), secretRemoveOptions{app, "TOKEN"}},
+		{"", parse(app, newConfigList), configListOptions{app}},
+		{"", parse(app, newLearn), learnOptions{app: app, list: true}},
+		{"text", parse(app, newLearn), learnOptions{app: app, plugin: "text"}},
+		{"--docs full", parse(app, newMCP), mcpOptions{app: app, MCPOptions: command.MCPOptions{Docs: "full"}}},
+		{
+			"--http :8931 --token-file t --allow-host a --allow-host b", parse(app, newMCP),
+			mcpOptions{app: app, MCPOptions: command.MCPOptions{
+				HTTP: ":8931", TokenFile: "t", Hosts: []string{"a", "b"},
+			}},
+		},
+		{
+			"--client codex --docs minimal --write", parse(app, newMCPConfig),
+			mcpConfigOptions{app: app, MCPConfigOptions: command.MCPConfigOptions{
+				Client: "codex", Docs: "minimal", Write: true,
+			}},
+		},
 		{"", parse(app, newDoctor), doctorOptions{app}},
 		{"", parse(app, newVersion), versionOptions{app}},
 	} {
@@ -180,6 +258,21 @@ func TestRefusedOptions(t *testing.T) {
 		{"one two", parse(app, newBatch), "requires one FILE"},
 		{"text --coverage", parse(app, newDocsAudit), "it takes no --mode and no names"},
 		{"--format mcp --out=", parse(app, newDocsExport), "--out requires the name of a folder"},
+		{"", parse(app, newPluginInstall), "requires one FILE or DIR"},
+		{"one two", parse(app, newPluginShow), "requires one NAME"},
+		{"one two", parse(app, newPluginBuild), "takes one DIR"},
+		{"hello.wasm", parse(app, newPluginSign), "requires one FILE and --key"},
+		{"hello.wasm --new-key k", parse(app, newPluginSign), "makes a key and signs nothing"},
+		{"my.pub --list", parse(app, newPluginTrust), "requires one KEY or FILE.pub"},
+		{"--remove me --name you", parse(app, newPluginTrust), "requires one KEY or FILE.pub"},
+		{"echo", parse(app, newPolicyGrant), "requires a PLUGIN and rights"},
+		{"", parse(app, newPolicyRevoke), "requires a PLUGIN"},
+		{"--limit 0", parse(app, newAuditShow), "--limit must be at least 1"},
+		{"--head=", parse(app, newAuditVerify), "--head is empty"},
+		{"text json", parse(app, newLearn), `unexpected "json"`},
+		{"--no-token", parse(app, newMCP), "--no-token requires --http"},
+		{"--http 1 --no-token --token-file t", parse(app, newMCP), "cannot be combined"},
+		{"", parse(app, newMCPConfig), "requires --client"},
 		{"extra", parse(app, newDoctor), "takes no words"},
 		{"extra", parse(app, newVersion), "takes no words"},
 		{"", parse(app, newCompletion), "requires one SHELL"},
