@@ -1,0 +1,587 @@
+package lint
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// Kinds of [Change].
+const (
+	Removed  = "removed"  // a tool, a parameter or a field of a result is gone
+	Renamed  = "renamed"  // a tool or a parameter has another name
+	Narrowed = "narrowed" // parameters or settings that were valid are not any more
+	Result   = "result"   // a result lacks what callers could rely on
+	Effect   = "effect"   // a tool does more than it did
+	Rights   = "rights"   // the plugin asks for other rights
+	ExitCode = "exit_code"
+	Default  = "default"
+	Added    = "added"
+	Obsolete = "deprecated"
+)
+
+// Change is one difference between two versions of a plugin, for those who call its tools and grant its rights.
+type Change struct {
+	Kind    string `json:"kind"`
+	Breaks  bool   `json:"breaks"`
+	Tool    string `json:"tool,omitempty"` // local; "" for a change of the plugin
+	Message string `json:"message"`
+}
+
+func (c Change) String() string {
+	if c.Tool == "" {
+		return c.Message
+	}
+	return c.Tool + ": " + c.Message
+}
+
+// Breaking returns the changes that break callers or ask more of the operator.
+func Breaking(changes []Change) []Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return !c.Breaks })
+}
+
+// IsMajor reports whether a new version announces that it breaks: its first number is higher.
+func IsMajor(before, after string) bool {
+	number := func(v string) *big.Int {
+		n, _ := new(big.Int).SetString(v[:len(v)-len(strings.TrimLeft(v, "0123456789"))], 10)
+		return cmp.Or(n, new(big.Int))
+	}
+	return number(after).Cmp(number(before)) > 0
+}
+
+// Compare returns how a new version of a plugin differs from an old one, what breaks first.
+func Compare(before, after *manifest.Manifest) []Change {
+	c := &comparer{}
+	c.tools(before, after)
+	c.rights(before, after)
+	c.tool = ""
+	c.input("settings", schemaNode(before.Settings), schemaNode(after.Settings))
+	slices.SortStableFunc(c.found, func(a, b Change) int {
+		switch {
+		case a.Breaks == b.Breaks:
+			return 0
+		case a.Breaks:
+			return -1
+		}
+		return 1
+	})
+	return c.found
+}
+
+type comparer struct {
+	tool  string
+	found []Change
+	depth int
+}
+
+func (c *comparer) add(kind string, breaks bool, format string, args ...any) {
+	message := manifest.Clip(manifest.CleanLine(fmt.Sprintf(format, args...)), 400)
+	c.found = append(c.found, Change{kind, breaks, manifest.CleanLine(c.tool), message})
+}
+
+func (c *comparer) tools(before, after *manifest.Manifest) {
+	added := slices.DeleteFunc(slices.Clone(after.Tools), func(t manifest.Tool) bool { return before.Tool(t.Name) != nil })
+	for i := range before.Tools {
+		old := &before.Tools[i]
+		c.tool = old.Name
+		if now := after.Tool(old.Name); now != nil {
+			c.compareTool(before, after, old, now)
+			continue
+		}
+		successor := slices.IndexFunc(added, func(t manifest.Tool) bool { return succeeds(old, &t, before.Name) })
+		if successor < 0 {
+			if old.Deprecated != nil && old.Deprecated.RemoveIn != "" {
+				c.add(Removed, true, "the tool is removed, as announced for %s", old.Deprecated.RemoveIn)
+			} else {
+				c.add(Removed, true, "the tool is removed")
+			}
+			continue
+		}
+		now := added[successor]
+		added = slices.Delete(added, successor, successor+1)
+		c.add(Renamed, true, "the tool is renamed to %s", now.Name)
+		c.compareTool(before, after, old, &now)
+	}
+	for _, t := range added {
+		c.tool = t.Name
+		c.add(Added, false, "the tool is new: %s", t.Docs.Brief)
+	}
+}
+
+// succeeds reports whether a new tool takes the place of one that is gone.
+func succeeds(old, now *manifest.Tool, plugin string) bool {
+	if d := old.Deprecated; d != nil && (sameName(d.Use, now.Name) || sameName(d.Use, plugin+"."+now.Name)) {
+		return true
+	}
+	if slices.ContainsFunc(now.Aliases, func(a string) bool { return sameName(a, old.Name) || sameName(a, bareName(old.Name)) }) {
+		return true
+	}
+	return old.Effect == now.Effect && sameJSON(old.Params, now.Params) && sameJSON(old.Returns, now.Returns) &&
+		(len(fieldsOf(old.Params)) > 0 || old.Docs.Brief == now.Docs.Brief)
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	return bytes.Equal(canonical(schemaNode(a)), canonical(schemaNode(b)))
+}
+
+func canonical(v any) []byte { return jsontext.Marshal(v) }
+
+// effectOrder ranks effects from harmless to destructive.
+var effectOrder = []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive}
+
+func (c *comparer) compareTool(before, after *manifest.Manifest, old, now *manifest.Tool) {
+	if was, is := slices.Index(effectOrder, old.Effect), slices.Index(effectOrder, now.Effect); was != is {
+		c.add(Effect, is > was, "its effect changes from %s to %s", old.Effect, now.Effect)
+	}
+	if old.Idempotent && !now.Idempotent {
+		c.add(Effect, true, "it is no longer idempotent: repeating a call has an effect")
+	}
+	if !old.OpenWorld && now.OpenWorld {
+		c.add(Effect, true, "it now reaches systems outside the plugin")
+	}
+	c.input("parameter", schemaNode(old.Params), schemaNode(now.Params))
+	c.positional(old.Positional, now.Positional)
+	if len(old.Returns) > 0 && len(now.Returns) == 0 {
+		c.add(Result, true, "it no longer declares what it returns")
+	} else if len(old.Returns) > 0 {
+		c.output("result", schemaNode(old.Returns), schemaNode(now.Returns))
+	}
+	c.exitCodes(before, after, old, now)
+	if old.Deprecated == nil && now.Deprecated != nil {
+		c.add(Obsolete, false, "it is deprecated; use %s", cmp.Or(now.Deprecated.Use, now.Deprecated.Message, "another tool"))
+	}
+}
+
+func (c *comparer) positional(old, now []string) {
+	if len(now) < len(old) || !slices.Equal(old, now[:len(old)]) {
+		c.add(Narrowed, true, "the words after its name stand for %s; before for %s", listed(now), listed(old))
+	}
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
+}
+
+func (c *comparer) exitCodes(before, after *manifest.Manifest, old, now *manifest.Tool) {
+	number := func(m *manifest.Manifest, name string) int {
+		for _, e := range m.ExitCodes {
+			if e.Name == name {
+				return e.Code
+			}
+		}
+		return 0
+	}
+	for _, name := range old.ExitCodes {
+		was, is := number(before, name), number(after, name)
+		switch {
+		case !slices.Contains(now.ExitCodes, name):
+			c.add(ExitCode, true, "it no longer ends in exit code %d %s", was, name)
+		case was != is:
+			c.add(ExitCode, true, "its exit code %s changes from %d to %d", name, was, is)
+		}
+	}
+	for _, name := range now.ExitCodes {
+		if !slices.Contains(old.ExitCodes, name) {
+			c.add(ExitCode, false, "it can end in exit code %d %s", number(after, name), name)
+		}
+	}
+}
+
+// rights compares what is asked for, method by method.
+func (c *comparer) rights(before, after *manifest.Manifest) {
+	c.tool = ""
+	was, is := eachRight(before.Capabilities), eachRight(after.Capabilities)
+	for _, name := range sortedKeys(is) {
+		required, before := is[name], was[name]
+		_, known := was[name]
+		switch {
+		case !known && required:
+			c.add(Rights, true, "it asks for one more right: %s", name)
+		case !known:
+			c.add(Rights, false, "it asks for one more right, which is optional: %s", name)
+		case required && !before:
+			c.add(Rights, true, "it requires a right that was optional: %s", name)
+		}
+	}
+	for _, name := range sortedKeys(was) {
+		if _, still := is[name]; !still {
+			c.add(Rights, false, "it no longer asks for %s", name)
+		}
+	}
+}
+
+// eachRight returns the rights that a manifest asks for, each with whether it is required. What a right implies is a
+// right too: a folder for writing is one for reading, and each method of a URL stands alone.
+func eachRight(c manifest.Capabilities) map[string]bool {
+	all := map[string]bool{}
+	add := func(name string, optional bool) { all[name] = all[name] || !optional }
+	for _, r := range rights(c) {
+		kind, rest, _ := strings.Cut(r.name, ":")
+		switch {
+		case kind == "fs" && strings.HasPrefix(rest, "rw:"):
+			add("fs:ro:"+strings.TrimPrefix(rest, "rw:"), r.optional)
+			add(r.name, r.optional)
+		case kind == "http":
+			methods, url, _ := strings.Cut(rest, ":")
+			for _, m := range strings.Split(methods, ",") {
+				add("http:"+m+":"+url, r.optional)
+			}
+		default:
+			add(r.name, r.optional)
+		}
+	}
+	return all
+}
+
+// node is a schema within its document.
+type node struct {
+	w *fieldWalker
+	v any
+}
+
+func schemaNode(raw json.RawMessage) any {
+	v, err := jsontext.Decode(raw, jsontext.Limits{})
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+// maxCompareDepth bounds how deep two schemas are compared; a schema can contain itself.
+const maxCompareDepth = 12
+
+// input compares what two schemas accept.
+func (c *comparer) input(what string, old, now any) {
+	if old == nil && now == nil {
+		return
+	}
+	c.accepts(what, "", node{&fieldWalker{root: old}, old}, node{&fieldWalker{root: now}, now})
+}
+
+// output compares what two schemas promise.
+func (c *comparer) output(what string, old, now any) {
+	c.promises(what, "", node{&fieldWalker{root: old}, old}, node{&fieldWalker{root: now}, now})
+}
+
+func (n node) object() map[string]any {
+	s, _ := n.w.resolve(n.v, nil)
+	return s
+}
+
+func (n node) below(v any) node { return node{n.w, v} }
+
+// accepts reports what the new schema no longer accepts. path names the value, as in options.depth.
+func (c *comparer) accepts(what, path string, old, now node) {
+	if c.depth++; c.depth > maxCompareDepth {
+		c.depth--
+		return
+	}
+	defer func() { c.depth-- }()
+	a, b := old.object(), now.object()
+	name := describePath(what, path)
+	narrowed := func(format string, args ...any) {
+		c.add(Narrowed, true, "%s %s", name, fmt.Sprintf(format, args...))
+	}
+	if refuses, _ := now.v.(bool); now.v != nil && a != nil && b == nil && !refuses {
+		if _, isBool := now.v.(bool); isBool {
+			narrowed("is refused")
+		}
+		return
+	}
+	if b == nil {
+		return
+	}
+	for _, kind := range typesOf(a) {
+		if !acceptsType(typesOf(b), kind) {
+			narrowed("no longer accepts %s", article(kind))
+		}
+	}
+	if len(typesOf(a)) == 0 && len(typesOf(b)) > 0 && a["enum"] == nil && a["const"] == nil && len(a) > 0 {
+		narrowed("accepts only %s", strings.Join(typesOf(b), " or "))
+	}
+	if values, limited := valuesOf(b); limited {
+		if before, was := valuesOf(a); !was {
+			narrowed("accepts only %s", shown(values))
+		} else if gone := withoutValues(before, values); len(gone) > 0 {
+			narrowed("no longer accepts %s", shown(gone))
+		}
+	}
+	for _, key := range []string{"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"} {
+		c.bound(name, key, a[key], b[key], 1)
+	}
+	for _, key := range []string{"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"} {
+		c.bound(name, key, a[key], b[key], -1)
+	}
+	for _, key := range []string{"pattern", "format", "multipleOf", "uniqueItems", "not", "if", "then", "else", "contains",
+		"propertyNames", "dependencies", "dependentRequired", "dependentSchemas", "allOf"} {
+		if v, ok := b[key]; ok && v != false && !bytes.Equal(canonical(v), canonical(a[key])) {
+			if _, was := a[key]; was {
+				narrowed("has another %s: %s", key, manifest.Clip(string(canonical(v)), 80))
+			} else {
+				narrowed("now has %s %s", key, manifest.Clip(string(canonical(v)), 80))
+			}
+		}
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		list, limited := b[key].([]any)
+		before, was := a[key].([]any)
+		switch {
+		case limited && !was && len(typesOf(a)) == 0 && len(a) > 0:
+			narrowed("accepts only some alternatives (%s)", key)
+		case limited && was && len(withoutValues(before, list)) > 0:
+			narrowed("no longer accepts some alternatives (%s)", key)
+		}
+	}
+	if v, ok := b["default"]; ok && a["default"] != nil && !bytes.Equal(canonical(v), canonical(a["default"])) {
+		c.add(Default, false, "the default of %s changes from %s to %s", name, canonical(a["default"]), canonical(v))
+	}
+	c.properties(what, path, old, now, a, b)
+	if items, ok := b["items"]; ok && a["items"] != nil {
+		c.accepts(what, path+"[]", old.below(a["items"]), now.below(items))
+	}
+}
+
+// bound compares a limit; sign is 1 for lower limits and -1 for upper ones.
+func (c *comparer) bound(name, key string, old, now any, sign int) {
+	limit, ok := rational(now)
+	if !ok {
+		return
+	}
+	before, was := rational(old)
+	if !was || limit.Cmp(before)*sign > 0 {
+		if was {
+			c.add(Narrowed, true, "%s: %s changes from %s to %s", name, key, canonical(old), canonical(now))
+		} else {
+			c.add(Narrowed, true, "%s: %s is now %s", name, key, canonical(now))
+		}
+	}
+}
+
+func rational(v any) (*big.Rat, bool) {
+	n, ok := v.(json.Number)
+	if !ok || len(n) > 64 {
+		return nil, false
+	}
+	return new(big.Rat).SetString(n.String())
+}
+
+// properties compares the properties of objects: what is gone, renamed, or newly required.
+func (c *comparer) properties(what, path string, old, now node, a, b map[string]any) {
+	was, _ := a["properties"].(map[string]any)
+	is, _ := b["properties"].(map[string]any)
+	requires, required := namesIn(b["required"]), namesIn(a["required"])
+	renamed := map[string]bool{}
+	for _, name := range sortedKeys(was) {
+		if below, still := is[name]; still {
+			c.accepts(what, join(path, name), old.below(was[name]), now.below(below))
+			continue
+		}
+		successor := ""
+		for _, other := range sortedKeys(is) {
+			if _, known := was[other]; known || renamed[other] || !sameParameter(name, old.below(was[name]), now.below(is[other])) {
+				continue
+			}
+			if successor != "" {
+				successor = ""
+				break
+			}
+			successor = other
+		}
+		if successor != "" {
+			renamed[successor] = true
+			c.add(Renamed, true, "%s is renamed to %s", describePath(what, join(path, name)), join(path, successor))
+			continue
+		}
+		c.add(Removed, true, "%s is removed", describePath(what, join(path, name)))
+	}
+	for _, name := range sortedKeys(is) {
+		_, known := was[name]
+		switch {
+		case renamed[name]:
+		case requires[name] && !required[name] && (known || len(a) > 0 || path == ""):
+			c.add(Narrowed, true, "%s is required now", describePath(what, join(path, name)))
+		case !known:
+			c.add(Added, false, "%s is new", describePath(what, join(path, name)))
+		}
+	}
+	if b["additionalProperties"] == false && a["additionalProperties"] != false && len(a) > 0 {
+		c.add(Narrowed, true, "%s no longer takes further properties", cmp.Or(describePath(what, path), what))
+	}
+}
+
+// sameParameter reports whether a new parameter may be an old one with another name: it says so, or has the same
+// schema.
+func sameParameter(name string, old, now node) bool {
+	a, b := old.object(), now.object()
+	if aliases, ok := b["x-aliases"].([]any); ok && slices.Contains(aliases, any(name)) {
+		return true
+	}
+	strip := func(s map[string]any) []byte {
+		rest := map[string]any{}
+		for k, v := range s {
+			if k != "description" && k != "title" && k != "default" && k != "examples" {
+				rest[k] = v
+			}
+		}
+		return canonical(rest)
+	}
+	return a != nil && b != nil && bytes.Equal(strip(a), strip(b))
+}
+
+// promises reports what the new schema of a result no longer promises.
+func (c *comparer) promises(what, path string, old, now node) {
+	if c.depth++; c.depth > maxCompareDepth {
+		c.depth--
+		return
+	}
+	defer func() { c.depth-- }()
+	a, b := old.object(), now.object()
+	if a == nil {
+		return
+	}
+	name := describePath(what, path)
+	for _, kind := range typesOf(b) {
+		if before := typesOf(a); len(before) > 0 && !acceptsType(before, kind) {
+			c.add(Result, true, "%s can be %s", name, article(kind))
+		}
+	}
+	if len(typesOf(a)) > 0 && len(typesOf(b)) == 0 && b["enum"] == nil && b["const"] == nil && b["anyOf"] == nil &&
+		b["oneOf"] == nil {
+		c.add(Result, true, "%s can be of any type", name)
+	}
+	if before, was := valuesOf(a); was {
+		values, limited := valuesOf(b)
+		if more := withoutValues(values, before); limited && len(more) > 0 {
+			c.add(Added, false, "%s can also be %s", name, shown(more))
+		} else if !limited {
+			c.add(Result, true, "%s can have other values than before", name)
+		}
+	}
+	was, _ := a["properties"].(map[string]any)
+	is, _ := b["properties"].(map[string]any)
+	required, requires := namesIn(a["required"]), namesIn(b["required"])
+	for _, key := range sortedKeys(was) {
+		below, still := is[key]
+		switch {
+		case !still:
+			c.add(Removed, true, "%s is removed", describePath(what, join(path, key)))
+			continue
+		case required[key] && !requires[key]:
+			c.add(Result, true, "%s can be missing", describePath(what, join(path, key)))
+		}
+		c.promises(what, join(path, key), old.below(was[key]), now.below(below))
+	}
+	for _, key := range sortedKeys(is) {
+		if _, known := was[key]; !known {
+			c.add(Added, false, "%s is new", describePath(what, join(path, key)))
+		}
+	}
+	if items, ok := a["items"]; ok && b["items"] != nil {
+		c.promises(what, path+"[]", old.below(items), now.below(b["items"]))
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// describePath names a value: the parameter days, the field days[].rain of the result.
+func describePath(what, path string) string {
+	switch {
+	case path == "" && what == "parameter":
+		return "the object of parameters"
+	case path == "":
+		return "the " + what
+	case what == "result":
+		return "the field " + path + " of the result"
+	case what == "settings":
+		return "the setting " + path
+	}
+	return "the " + what + " " + path
+}
+
+func typesOf(s map[string]any) []string {
+	switch t := s["type"].(type) {
+	case string:
+		return []string{t}
+	case []any:
+		var list []string
+		for _, one := range t {
+			if text, ok := one.(string); ok {
+				list = append(list, text)
+			}
+		}
+		return list
+	}
+	return nil
+}
+
+func acceptsType(types []string, kind string) bool {
+	return len(types) == 0 || slices.Contains(types, kind) || kind == "integer" && slices.Contains(types, "number")
+}
+
+func article(kind string) string {
+	switch kind {
+	case "null":
+		return kind
+	case "integer", "array", "object":
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+// valuesOf returns the values that a schema is limited to.
+func valuesOf(s map[string]any) ([]any, bool) {
+	if v, ok := s["const"]; ok {
+		return []any{v}, true
+	}
+	list, ok := s["enum"].([]any)
+	return list, ok
+}
+
+// withoutValues returns the values of a that b does not have.
+func withoutValues(a, b []any) []any {
+	var rest []any
+	for _, v := range a {
+		if !slices.ContainsFunc(b, func(o any) bool { return bytes.Equal(canonical(v), canonical(o)) }) {
+			rest = append(rest, v)
+		}
+	}
+	return rest
+}
+
+func shown(values []any) string {
+	var list []string
+	for i, v := range values {
+		if i == 5 {
+			list = append(list, fmt.Sprintf("and %d more", len(values)-i))
+			break
+		}
+		list = append(list, manifest.Clip(string(canonical(v)), 40))
+	}
+	return strings.Join(list, ", ")
+}
+
+func namesIn(v any) map[string]bool {
+	names := map[string]bool{}
+	list, _ := v.([]any)
+	for _, one := range list {
+		if s, ok := one.(string); ok {
+			names[s] = true
+		}
+	}
+	return names
+}
