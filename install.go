@@ -3,11 +3,14 @@ package parley
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/lint"
 )
 
 // InstallOptions say how a plugin is installed.
@@ -16,17 +19,36 @@ type InstallOptions struct {
 	Signature string
 	// Downgrade lets an older version take the place of a newer one.
 	Downgrade bool
+	// Accept are rules of manifest/RULES.md that the plugin may break although they refuse a plugin.
+	Accept []string
 }
 
 // Installation is a plugin that has been read, verified and compiled, and can be installed.
 type Installation struct {
 	Candidate *wasm.Candidate
 	Signer    Signer
+	Admission *Admission
 	Replaces  *wasm.Entry // the installed build of its name; nil if there is none
+	// Changes are how the plugin differs from the build that it replaces.
+	Changes []lint.Change
 
-	p       *Parley
-	options InstallOptions
+	p         *Parley
+	options   InstallOptions
+	confirmed bool
 }
+
+// Breaks returns the changes that a person must confirm: those that break callers or ask for more rights, in a newer
+// build whose version does not announce it by a higher first number.
+func (i *Installation) Breaks() []lint.Change {
+	version := i.Candidate.Manifest.Version
+	if i.Replaces == nil || lint.IsMajor(i.Replaces.Version, version) || manifest.Newer(i.Replaces.Version, version) {
+		return nil
+	}
+	return lint.Breaking(i.Changes)
+}
+
+// Confirm states that a person has confirmed the changes of [Installation.Breaks].
+func (i *Installation) Confirm() { i.confirmed = true }
 
 // Installed says what an installation or a removal has changed.
 type Installed struct {
@@ -55,7 +77,8 @@ func (p *Parley) ReadSigned(path, signatureFile string) (*wasm.Candidate, Signer
 	return c, signer, nil
 }
 
-// PrepareInstall reads, verifies and compiles a plugin. Nothing is installed yet.
+// PrepareInstall reads, verifies, compiles and admits a plugin. Nothing is installed yet. The error is invalid_plugin
+// for a plugin that its admission refuses.
 func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptions) (*Installation, error) {
 	c, signer, err := p.ReadSigned(path, o.Signature)
 	if err != nil {
@@ -66,16 +89,35 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 		return nil, err
 	}
 	// What cannot be compiled within its limits is refused now, and the first call is fast.
-	if err := p.Engine().Provider(c.Source()).Prepare(ctx); err != nil {
+	report, err := p.Admit(ctx, c, signer, o.Accept)
+	if err != nil {
 		return nil, err
 	}
+	if err := report.refusal(host.OperatorStep(host.OpPluginCheck, path)); err != nil {
+		e := host.AsError(err)
+		e.Message += "\nNothing was installed"
+		return nil, e
+	}
 	p.signers().add(c)
-	return &Installation{Candidate: c, Signer: signer, Replaces: before, p: p, options: o}, nil
+	i := &Installation{Candidate: c, Signer: signer, Admission: report, Replaces: before, p: p, options: o}
+	if before != nil && before.Digest != c.Digest {
+		if old, ok := p.Store().Approved(before.Digest); ok {
+			if m, err := manifest.Load(old); err == nil {
+				i.Changes = lint.Compare(m, c.Manifest)
+			}
+		}
+	}
+	return i, nil
 }
 
 // Commit installs the plugin and writes the grants that edit prepared. Without an edit the plugin is granted nothing,
 // and what was granted to another build of its name is revoked.
 func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
+	if breaks := i.Breaks(); len(breaks) > 0 && !i.confirmed {
+		return Installed{}, host.Errorf(host.Denied, "%s %s breaks what %s promised, without a higher first number of its "+
+			"version, and nobody confirmed that; nothing was installed:\n  %s", i.Candidate.Manifest.Name,
+			manifest.CleanLine(i.Candidate.Manifest.Version), manifest.CleanLine(i.Replaces.Version), listChanges(breaks))
+	}
 	rules, err := i.p.Policy()
 	if err != nil {
 		return Installed{}, err
@@ -84,7 +126,11 @@ func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 	if err != nil {
 		return Installed{}, err
 	}
-	i.p.noteAudit("install", entry.Name, entry.Version, entry.Digest, "from "+entry.Source)
+	details := []string{entry.Version, entry.Digest, "from " + entry.Source}
+	for _, rule := range i.Admission.Accepted {
+		details = append(details, "accepted "+rule)
+	}
+	i.p.noteAudit("install", entry.Name, details...)
 	done := Installed{Entry: entry}
 	if edit.Path == "" {
 		var some bool
@@ -101,7 +147,21 @@ func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 	return done, nil
 }
 
-// Install installs the plugin in a file or a folder. It grants nothing.
+// listChanges writes changes one a line.
+func listChanges(changes []lint.Change) string {
+	const most = 12
+	var lines []string
+	for _, c := range changes[:min(most, len(changes))] {
+		lines = append(lines, c.String())
+	}
+	if len(changes) > most {
+		lines = append(lines, fmt.Sprintf("and %d more", len(changes)-most))
+	}
+	return strings.Join(lines, "\n  ")
+}
+
+// Install installs the plugin in a file or a folder. It grants nothing. The error is denied for a new version that
+// breaks what the installed one promised: [Parley.PrepareInstall] says how, and can be confirmed.
 func (p *Parley) Install(ctx context.Context, path string) (Installed, error) {
 	i, err := p.PrepareInstall(ctx, path, InstallOptions{})
 	if err != nil {

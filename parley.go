@@ -48,6 +48,10 @@ type Config struct {
 	Env func(string) string
 	// Plugins are wasm files to load beside the installed plugins, in whose place they come if the names are the same.
 	Plugins []string
+	// Accept are rules of manifest/RULES.md that Plugins may break although they refuse a plugin.
+	Accept []string
+	// Admitted takes the report on each of Plugins when its build is loaded for the first time. It may be nil.
+	Admitted func(*Admission)
 	// Chrome is the browser to start. "" means the first one that is found.
 	Chrome string
 	// BrowserIdle is how long an unused browser stays open. Zero means 30 minutes.

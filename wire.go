@@ -87,7 +87,7 @@ func (p *Parley) Engine() *wasm.Engine {
 	if p.parts.engine == nil {
 		p.parts.engine = wasm.New(wasm.Config{
 			CacheDir: filepath.Join(p.dirs.Cache, "wasm"), HostVersion: Version, Child: host.SelfCommand,
-			Notice: p.cfg.Notice, Debug: p.cfg.debugLine(),
+			Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.annotate,
 		})
 	}
 	return p.parts.engine
@@ -257,6 +257,9 @@ func (p *Parley) makeFixed(engine *wasm.Engine) error {
 			return host.Errorf(host.AlreadyExists, "%s and %s are both named %s", other, path, c.Manifest.Name)
 		}
 		paths[key] = path
+		if err := p.admitLoaded(c); err != nil {
+			return err
+		}
 		p.signers().add(c)
 		loaded = append(loaded, engine.Provider(c.Source()))
 	}

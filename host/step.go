@@ -47,6 +47,7 @@ const (
 	OpDoctor        Op = "doctor"
 	OpHelp          Op = "help"           // Args: the words of a command
 	OpPluginBuild   Op = "plugin build"   // Args: a folder
+	OpPluginCheck   Op = "plugin check"   // Args: a plugin or a file
 	OpPluginInstall Op = "plugin install" // Args: a file, and options
 	OpPluginList    Op = "plugin list"
 	OpPluginShow    Op = "plugin show"   // Args: a plugin

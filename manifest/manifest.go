@@ -187,6 +187,16 @@ type Example struct {
 	ExitCode int             `json:"exit_code,omitempty"`
 	Result   json.RawMessage `json:"result,omitempty"`
 	Runnable bool            `json:"runnable,omitempty"`
+
+	// Run is what a host found when it ran the example; nil if it did not. A manifest cannot set it.
+	Run *ExampleRun `json:"-"`
+}
+
+// ExampleRun is what a host found when it ran an example. At most one of Verified and Differs is set.
+type ExampleRun struct {
+	Verified string // the host that ran it with the declared outcome, such as "parley 0.1.0"
+	Differs  string // how the outcome differs from the declared one
+	ExitCode int    // the exit code in which it ended
 }
 
 // Related refers to another tool and says why.

@@ -60,6 +60,8 @@ type ExampleDoc struct {
 	Command  string          `json:"command,omitempty"` // the command that runs it; a front end that has commands sets it
 	ExitCode int             `json:"exit_code"`
 	Result   json.RawMessage `json:"result,omitempty"`
+	Verified string          `json:"verified,omitempty"` // the host that ran it with this outcome
+	Differs  string          `json:"differs,omitempty"`  // how its outcome differed from what is declared
 }
 
 // Call is the example in one line: its command, or the name of the tool and the parameters.
@@ -113,10 +115,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 		examples = examples[:1]
 	}
 	for _, e := range examples {
-		d.Examples = append(d.Examples, ExampleDoc{
-			Title: CleanLine(e.Title), Kind: firstOf(e.Kind, "common"), Params: EscapeJSON(e.Params),
-			ExitCode: e.ExitCode, Result: EscapeJSON(e.Result),
-		})
+		d.Examples = append(d.Examples, exampleDoc(e))
 	}
 	if tier == Tier2 {
 		return d
@@ -157,6 +156,21 @@ func uncheckedNote(t *Tool) string {
 	return "not checked by the host: " + strings.Join(unchecked, ", ")
 }
 
+// exampleDoc documents an example. A declared outcome that is false is not repeated.
+func exampleDoc(e Example) ExampleDoc {
+	d := ExampleDoc{
+		Title: CleanLine(e.Title), Kind: firstOf(e.Kind, "common"), Params: EscapeJSON(e.Params),
+		ExitCode: e.ExitCode, Result: EscapeJSON(e.Result),
+	}
+	if e.Run != nil {
+		d.Verified, d.Differs = e.Run.Verified, CleanLine(e.Run.Differs)
+		if d.Differs != "" {
+			d.ExitCode, d.Result = e.Run.ExitCode, nil
+		}
+	}
+	return d
+}
+
 // Text renders the description for people and for errors, one fact per line.
 func (d *ToolDocs) Text() string {
 	var b strings.Builder
@@ -195,11 +209,14 @@ func (d *ToolDocs) Text() string {
 		line("Returns: %s", strings.Join(names, ", "))
 	}
 	for _, e := range d.Examples {
-		if e.ExitCode != 0 {
+		switch {
+		case e.Differs != "":
+			line("Example (differs: %s): %s", e.Differs, d.Call(e))
+		case e.ExitCode != 0:
 			line("Example (exit %d): %s", e.ExitCode, d.Call(e))
-			continue
+		default:
+			line("Example: %s", d.Call(e))
 		}
-		line("Example: %s", d.Call(e))
 	}
 	if len(d.ExitCodes) > 0 {
 		var codes []string

@@ -157,3 +157,27 @@ func TestTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestExampleRuns checks that a declared outcome is shown only as long as no run contradicts it.
+func TestExampleRuns(t *testing.T) {
+	m := &Manifest{Name: "p", Tools: []Tool{{Name: "get", Effect: EffectRead, Examples: []Example{
+		{Title: "Unknown", Params: json.RawMessage(`{}`), Result: json.RawMessage(`1`)},
+		{Title: "True", Params: json.RawMessage(`{}`), Result: json.RawMessage(`2`), Run: &ExampleRun{Verified: "parley 0.1.0"}},
+		{Title: "False", Params: json.RawMessage(`{}`), Result: json.RawMessage(`3`),
+			Run: &ExampleRun{Differs: "it ended in\x1b[31m exit code 10", ExitCode: 10}},
+	}}}}
+	docs := Describe(m, &m.Tools[0], Tier3)
+	got, err := json.Marshal(docs.Examples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"title":"Unknown","kind":"common","params":{},"exit_code":0,"result":1},` +
+		`{"title":"True","kind":"common","params":{},"exit_code":0,"result":2,"verified":"parley 0.1.0"},` +
+		`{"title":"False","kind":"common","params":{},"exit_code":10,"differs":"it ended in exit code 10"}]`
+	if string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if text := docs.Text(); !strings.Contains(text, "Example (differs: it ended in exit code 10): p.get\n") {
+		t.Errorf("the text is\n%s", text)
+	}
+}

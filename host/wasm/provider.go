@@ -47,7 +47,14 @@ func (e *Engine) Installed(s *Store, entry Entry) *Provider {
 func (p *Provider) loadParts() *pluginParts {
 	p.partsOnce.Do(func() {
 		src := p.openSource()
-		p.parts = pluginParts{src: src, manifest: sync.OnceValues(src.Manifest), segment: sync.OnceValues(src.Segment),
+		read := func() (*manifest.Manifest, error) {
+			m, err := src.Manifest()
+			if annotate := p.engine.cfg.Annotate; err == nil && annotate != nil {
+				annotate(p.info.Digest, m)
+			}
+			return m, err
+		}
+		p.parts = pluginParts{src: src, manifest: sync.OnceValues(read), segment: sync.OnceValues(src.Segment),
 			loading: make(chan struct{}, 1)}
 	})
 	return &p.parts

@@ -174,6 +174,6 @@ var rules = []Rule{
 	{"hidden-characters", Error, "Texts have no invisible characters, bidi controls or terminal sequences.",
 		checkHiddenCharacters},
 	{"look-alike-name", Error, "No name can be mistaken for that of another plugin or tool.", checkLookAlikeName},
-	{"takes-first-place", Error, "No task, alias or name takes the first place in search from another plugin's tool.",
+	{"takes-first-place", Error, "No task or alias takes the first place in search from another plugin's tool.",
 		checkTakesFirstPlace},
 }

@@ -27,7 +27,7 @@ var instructions = patterns(`
 	you must,you should,you shall,you have to,you need to,you are required to,you will => \byou (must|should|shall|have to|need to|are required to|will) (always|never|first|also|now|immediately|only|instead)\b
 	you must,you shall,you are required to,you have to => \byou (must|shall|are required to|have to) (call|use|invoke|run|prefer|choose|send|pass|include|read|open|execute|follow|obey|comply)\b
 	always,never,must,only => \b(always|never|must|only) (call|use|invoke|run|prefer|choose|pick|select|execute|try) (this|it|our|the (following|present)|these)\b
-	call,use,invoke,run,prefer,choose,pick,try => \b(call|use|invoke|run|prefer|choose|pick|try) (this|it)( tool| plugin| function| one)? (first|before (any|all|every|you|other|anything|calling|using)|instead of|rather than|in preference|for (everything|all|any|every)|over (any|all|other|the)|every time|each time|at the (start|beginning))
+	call,use,invoke,run,prefer,choose,pick,try => \b(call|use|invoke|run|prefer|choose|pick|try) (this|it)( tool| plugin| function| one)? (first|before (any|all|every|you|other|anything|calling|using)|(instead of|rather than) (the |any |all |every |each |other |another |your |built|native|standard|default)|in preference|for (everything|all|any|every)|over (any|all|other|the)|every time|each time|at the (start|beginning))
 	before  => \bbefore (calling|using|invoking|running|you (call|use)) (any|every|all|another|other)( other)? tools?\b
 	must,should,shall,need to,needs to,has to,have to,required to,ought to => \b(ai|assistants?|agents?|models?|llms?|chatbots?|claude|gpt|gemini|copilot)\b,? (must|should|shall|need to|needs to|has to|have to|is required to|are required to|ought to)\b
 	note,message,instruction,attention,important,dear,hey,attn => \b(note|message|instruction|attention|important|dear|hey|attn)\w*,?:? (to |for )?(the |all |any )?(ai|assistants?|agents?|models?|llms?)\b
@@ -317,8 +317,8 @@ func isWithoutOne(long, short string) bool {
 // maxQueries bounds the searches of one check.
 const maxQueries = 400
 
-// checkTakesFirstPlace compares search with and without the plugin: for its own phrases, and for the phrases of other
-// tools that share most of their words with one of them. Whoever asks for a tool by its own phrase must find it.
+// checkTakesFirstPlace compares search with and without the plugin, for the phrases of other tools that share at least
+// half of their words with a task or an alias of this one. Whoever asks for a tool by its own phrase must find it.
 func checkTakesFirstPlace(l *linter) {
 	if l.search == nil {
 		return
@@ -332,15 +332,11 @@ func checkTakesFirstPlace(l *linter) {
 				mine = append(mine, list)
 			}
 		}
-		add(at+"/name", t.Name)
 		for i, a := range t.Aliases {
 			add(fmt.Sprintf("%s/aliases/%d", at, i), a)
 		}
 		for i, task := range t.Tasks {
 			add(fmt.Sprintf("%s/tasks/%d", at, i), task)
-		}
-		for i, k := range t.Keywords {
-			add(fmt.Sprintf("%s/keywords/%d", at, i), k)
 		}
 	})
 	owners := map[string][]string{} // phrase of another tool -> the tools that have it
@@ -366,8 +362,12 @@ func checkTakesFirstPlace(l *linter) {
 		if len(after) == 0 || !l.isOwn(after[0].Name) || reported[after[0].Name+before[0].Name] {
 			continue
 		}
+		at := l.pointerOf(after[0].Name, q, own)
+		if at == "" {
+			continue // by its name or its documentation, which other rules are about
+		}
 		reported[after[0].Name+before[0].Name] = true
-		l.add(l.pointerOf(after[0].Name, q, own), "search for %s, a phrase of %s, would find %s first", quoted(q),
+		l.add(at, "search for %s, a phrase of %s, would find %s first", quoted(q),
 			before[0].Name, after[0].Name)
 	}
 }
@@ -377,16 +377,16 @@ func (l *linter) isOwn(full string) bool {
 	return sameName(plugin, l.m.Name)
 }
 
-// pointerOf returns the pointer of the phrase of a tool of this plugin that is nearest to a query.
+// pointerOf returns the pointer of the phrase of a tool of this plugin that is nearest to a query, "" if none shares a
+// word with it.
 func (l *linter) pointerOf(full, query string, own map[string]string) string {
 	_, local, _ := strings.Cut(full, ".")
-	best, at := 0.0, ""
+	best, at := 0.0, "" // none
 	for i := range l.m.Tools {
 		if !sameName(l.m.Tools[i].Name, local) {
 			continue
 		}
 		prefix := fmt.Sprintf("/tools/%d", i)
-		at = prefix
 		for _, phrase := range sortedKeys(own) {
 			if o := overlap(contentWords(query), contentWords(phrase)); strings.HasPrefix(own[phrase], prefix+"/") && o > best {
 				best, at = o, own[phrase]

@@ -125,6 +125,9 @@ func (p *page) docsBody(d *manifest.ToolDocs, next []string) {
 		if e.ExitCode != 0 {
 			title += fmt.Sprintf(" (exit code %d)", e.ExitCode)
 		}
+		if e.Differs != "" {
+			title += "; not as declared: " + e.Differs
+		}
 		p.text(2, "", title)
 		fmt.Fprintln(p.w, "    "+p.style(cyan, "$ "+d.Call(e)))
 	}

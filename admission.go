@@ -1,0 +1,581 @@
+package parley
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/lint"
+	"github.com/parley-tools/parley/plugins"
+)
+
+// Admission is the report on a plugin that is about to be installed or loaded, or was built: what it asks for, what it
+// does, who made it, and whether what it says is true. Texts of the plugin in it are cleaned.
+type Admission struct {
+	Plugin  string `json:"plugin"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+	Digest  string `json:"digest"`
+	// Owner is "shipped", "signed" with a trusted key, or "unsigned". Rules of poisoning are errors for the last.
+	Owner     string `json:"owner"`
+	Signer    Signer `json:"signature"`
+	Bytes     int    `json:"bytes"`      // of the wasm
+	CompileMS int64  `json:"compile_ms"` // zero if its code was compiled before, or could not be
+	// Rights are the rights that it asks for, with its own words why.
+	Rights []host.Denial `json:"rights"`
+	// Effects are the names of its tools by their effect.
+	Effects  map[string][]string `json:"effects"`
+	Findings []lint.Finding      `json:"findings"`
+	Accepted []string            `json:"accepted,omitempty"` // rules that were broken and accepted
+	Examples []ExampleRun        `json:"examples"`
+	Verified int                 `json:"verified"` // how many of the examples
+	Host     string              `json:"host"`     // the version of the host that made the report
+}
+
+// Owners of a plugin in an [Admission].
+const (
+	OwnerShipped  = "shipped"
+	OwnerSigned   = "signed"
+	OwnerUnsigned = "unsigned"
+)
+
+// ExampleRun is the outcome of one example.
+type ExampleRun struct {
+	Tool     string `json:"tool"`
+	Index    int    `json:"index"` // in the examples of the tool
+	Title    string `json:"title"`
+	Status   string `json:"status"`           // ExampleVerified, ExampleDiffers or ExampleNotRun
+	Reason   string `json:"reason,omitempty"` // the difference, or why it did not run
+	ExitCode int    `json:"exit_code"`
+}
+
+// The states of an example. Without rights an example that needs some cannot be checked.
+const (
+	ExampleVerified = "verified"
+	ExampleDiffers  = "differs"
+	ExampleNotRun   = "not_run"
+)
+
+// exampleBudget bounds the time in which all examples of a plugin run.
+const exampleBudget = 2 * time.Second
+
+// Errors returns the findings that refuse the plugin: errors of a plugin that is neither shipped nor signed with a
+// trusted key, in rules that were not accepted.
+func (a *Admission) Errors() []lint.Finding {
+	var found []lint.Finding
+	for _, f := range a.Findings {
+		if f.Severity == lint.Error && a.Owner == OwnerUnsigned && !slices.Contains(a.Accepted, f.Rule) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// refusal returns the error that refuses the plugin, or nil.
+func (a *Admission) refusal(steps ...host.Step) error {
+	found := a.Errors()
+	if len(found) == 0 {
+		return nil
+	}
+	var names, lines []string
+	e := &host.Error{Code: host.InvalidPlugin}
+	for _, f := range found {
+		if !slices.Contains(names, f.Rule) {
+			names = append(names, f.Rule)
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s: %s", f.Rule, f.Pointer, f.Message))
+		rule, _ := lint.Find(f.Rule)
+		e.Details = append(e.Details, host.Detail{
+			Parameter: f.Pointer, Keyword: f.Rule, Provided: f.Message, Expected: rule.Summary})
+	}
+	const most = 8
+	if len(lines) > most {
+		lines = append(lines[:most], fmt.Sprintf("and %d more", len(found)-most))
+	}
+	e.Message = fmt.Sprintf("%s is neither shipped nor signed with a trusted key, and breaks rules that guard the reader "+
+		"of its texts:\n  %s\nIf you have read them and trust its author, accept each rule by name: --accept %s",
+		a.Plugin, strings.Join(lines, "\n  "), strings.Join(names, " --accept "))
+	e.Steps = steps
+	return e
+}
+
+// checkAccepted returns an error for a name in a list of accepted rules that no rule has.
+func checkAccepted(names []string) error {
+	for _, name := range names {
+		if _, ok := lint.Find(name); ok {
+			continue
+		}
+		var known []string
+		for _, r := range lint.Rules() {
+			if r.Severity == lint.Error {
+				known = append(known, r.Name)
+			}
+		}
+		return host.Errorf(host.InvalidArgs, "there is no rule %q to accept; rules that refuse a plugin are %s",
+			manifest.CleanLine(name), strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// Admit checks a plugin and returns the report. Nothing is installed, and the plugin is granted nothing: its examples
+// run without rights, isolated where the system can, and within two seconds in all. Accept are rules to accept. A
+// plugin that breaks a rule of severity error, or that cannot be compiled, has no runs; the error is then in
+// [Admission.Errors], or returned.
+func (p *Parley) Admit(ctx context.Context, c *wasm.Candidate, signer Signer, accept []string) (*Admission, error) {
+	a, err := p.inspect(c, signer, accept)
+	if err != nil || len(a.Errors()) > 0 {
+		return a, err
+	}
+	provider := p.Engine().Provider(c.Source())
+	began := time.Now()
+	if err := provider.Prepare(ctx); err != nil {
+		if errors.Is(err, host.InvalidPlugin) || errors.Is(err, host.LimitExceeded) {
+			p.saveAdmission(a) // it will be so the next time
+		}
+		return a, err
+	}
+	a.CompileMS = time.Since(began).Milliseconds()
+	if err := p.runExamples(ctx, provider, c.Manifest, a); err != nil {
+		return a, err
+	}
+	p.saveAdmission(a)
+	return a, nil
+}
+
+// inspect reports what can be said of a plugin without running it.
+func (p *Parley) inspect(c *wasm.Candidate, signer Signer, accept []string) (*Admission, error) {
+	if err := checkAccepted(accept); err != nil {
+		return nil, err
+	}
+	m := c.Manifest
+	a := &Admission{
+		Plugin: m.Name, Version: manifest.CleanLine(m.Version), Kind: m.Kind, Digest: c.Digest, Signer: signer,
+		Bytes: len(c.Wasm), Rights: []host.Denial{}, Effects: map[string][]string{}, Findings: []lint.Finding{},
+		Examples: []ExampleRun{}, Host: Version,
+	}
+	a.Rights = append(a.Rights, host.Asked(m.Capabilities)...)
+	for _, t := range m.Tools {
+		a.Effects[t.Effect] = append(a.Effects[t.Effect], t.Name)
+	}
+	owner, err := ownerOf(c, signer)
+	if err != nil {
+		return nil, err
+	}
+	a.Owner = owner
+	beside, err := p.neighbors(c)
+	if err != nil {
+		return nil, err
+	}
+	a.Findings = append(a.Findings, lint.Check(m, beside)...)
+	for _, f := range a.Findings {
+		if f.Severity == lint.Error && slices.Contains(accept, f.Rule) && !slices.Contains(a.Accepted, f.Rule) {
+			a.Accepted = append(a.Accepted, f.Rule)
+		}
+	}
+	return a, nil
+}
+
+func ownerOf(c *wasm.Candidate, signer Signer) (string, error) {
+	shipped, err := plugins.Shipped()
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case slices.ContainsFunc(shipped, func(f plugins.File) bool { return f.Digest == c.Digest }):
+		return OwnerShipped, nil
+	case signer.Trusted:
+		return OwnerSigned, nil
+	}
+	return OwnerUnsigned, nil
+}
+
+// neighbors are the plugins beside a candidate, and a search with and without it.
+func (p *Parley) neighbors(c *wasm.Candidate) (lint.Neighbors, error) {
+	others, err := p.providersWithout(c.Manifest.Name)
+	if err != nil {
+		return lint.Neighbors{}, err
+	}
+	without, err := searcher(others)
+	if err != nil {
+		return lint.Neighbors{}, err
+	}
+	with, err := searcher(append(slices.Clone(others), p.Engine().Provider(c.Source())))
+	if err != nil {
+		return lint.Neighbors{}, err
+	}
+	beside := lint.Neighbors{Search: func(phrase string, all bool) []lint.Hit {
+		if all {
+			return with(phrase)
+		}
+		return without(phrase)
+	}}
+	for _, o := range others {
+		names, err := o.Names()
+		if err != nil {
+			continue // a damaged plugin; lists say so
+		}
+		plugin := lint.Plugin{Name: o.Info().Name}
+		for _, name := range names {
+			if t, err := o.Tool(name); err == nil && t != nil {
+				plugin.Tools = append(plugin.Tools, lint.Tool{Name: t.Name, Aliases: t.Aliases, Tasks: t.Tasks})
+			}
+		}
+		beside.Plugins = append(beside.Plugins, plugin)
+	}
+	return beside, nil
+}
+
+// providersWithout returns the built-in, shipped and installed plugins, without the one of a name.
+func (p *Parley) providersWithout(name string) ([]host.Provider, error) {
+	engine, store := p.Engine(), p.Store()
+	entries, err := store.List()
+	if err != nil {
+		return nil, err
+	}
+	files, err := plugins.Shipped()
+	if err != nil {
+		return nil, err
+	}
+	list := &providerList{index: map[string]int{}}
+	list.add(p.Chrome())
+	for _, f := range files {
+		list.add(engine.Provider(shippedSource(f)))
+	}
+	for _, e := range entries {
+		list.add(engine.Installed(store, e))
+	}
+	return slices.DeleteFunc(list.providers, func(o host.Provider) bool {
+		return strings.EqualFold(o.Info().Name, name)
+	}), nil
+}
+
+// searcher returns a search over plugins that records nothing.
+func searcher(providers []host.Provider) (func(phrase string) []lint.Hit, error) {
+	catalog, err := host.NewCatalog(providers...)
+	if err != nil {
+		return nil, err
+	}
+	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: host.DenyAll{}})
+	if err != nil {
+		return nil, err
+	}
+	return func(phrase string) []lint.Hit {
+		const depth = 5
+		data, _, err := h.Search(context.Background(), "", "", host.SearchQuery{Text: phrase, Limit: depth})
+		if err != nil {
+			return nil
+		}
+		var hits []lint.Hit
+		for _, r := range data.Results {
+			hits = append(hits, lint.Hit{Name: r.Name, Sure: r.Confidence == "high"})
+		}
+		return hits
+	}, nil
+}
+
+// withoutRights allows every call without any right. Calls run isolated where the system can isolate them.
+type withoutRights struct{ isolate string }
+
+func (w withoutRights) Decide(context.Context, host.Ask) (host.Decision, error) {
+	return host.Decision{Verdict: host.Allow, Isolate: w.isolate}, nil
+}
+
+// runExamples runs the examples of a plugin: first one of each tool, then the others, until the time is up.
+func (p *Parley) runExamples(ctx context.Context, provider host.Provider, m *manifest.Manifest, a *Admission) error {
+	catalog, err := host.NewCatalog(provider)
+	if err != nil {
+		return err
+	}
+	rules := withoutRights{}
+	if len(wasm.MissingIsolation()) == 0 {
+		rules.isolate = "process"
+	}
+	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: rules})
+	if err != nil {
+		return err
+	}
+	for i := range m.Tools {
+		for j, e := range m.Tools[i].Examples {
+			a.Examples = append(a.Examples, ExampleRun{Tool: m.Tools[i].Name, Index: j, Title: manifest.CleanLine(e.Title)})
+		}
+	}
+	slices.SortStableFunc(a.Examples, func(x, y ExampleRun) int { return cmp.Compare(x.Index, y.Index) })
+	budget, cancel := context.WithTimeout(ctx, exampleBudget)
+	defer cancel()
+	for i := range a.Examples {
+		r := &a.Examples[i]
+		r.Status, r.Reason = ExampleNotRun, "the time for examples was up"
+		if budget.Err() == nil {
+			e := m.Tool(r.Tool).Examples[r.Index]
+			answer, _ := h.Call(budget, host.Call{Name: m.Name + "." + r.Tool, Params: e.Params, Caller: "cli"})
+			if budget.Err() == nil {
+				r.compare(&e, answer, len(a.Rights) > 0)
+			}
+		}
+		if r.Status == ExampleVerified {
+			a.Verified++
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return host.AsError(context.Cause(ctx))
+	}
+	return nil
+}
+
+// compare sets what a run of an example shows. asks says that the plugin asks for rights, which it did not have.
+func (r *ExampleRun) compare(e *manifest.Example, answer *host.Answer, asks bool) {
+	r.Reason, r.ExitCode = "", 0
+	if answer.Err != nil {
+		r.ExitCode = answer.Err.ExitCode()
+	}
+	switch failed := answer.Err; {
+	case r.ExitCode == e.ExitCode && (failed != nil || len(e.Result) == 0):
+		r.Status = ExampleVerified
+	case r.ExitCode == e.ExitCode:
+		r.Status = ExampleVerified
+		if difference := differ(e.Result, answer.Data); difference != "" {
+			r.Status, r.Reason = ExampleDiffers, difference
+		}
+	case failed != nil && len(failed.Denied) > 0:
+		var rights []string
+		for _, d := range failed.Denied {
+			rights = append(rights, d.Right)
+		}
+		r.Reason = "it needs rights: " + strings.Join(rights, ", ")
+	case failed != nil && asks && failed.Code != host.InvalidArgs && failed.Code != host.InvalidResult:
+		r.Reason = "it may need the rights that the plugin asks for: " + oneLine(failed.Message)
+	case failed != nil && (failed.Code == host.Unavailable || failed.Code == host.Busy || failed.Code == host.Denied):
+		r.Reason = oneLine(failed.Message)
+	case failed != nil:
+		r.Status = ExampleDiffers
+		r.Reason = fmt.Sprintf("it ended in exit code %d (%s), declared is %d", r.ExitCode, oneLine(failed.Message), e.ExitCode)
+	default:
+		r.Status, r.Reason = ExampleDiffers, fmt.Sprintf("it succeeded, declared is exit code %d", e.ExitCode)
+	}
+}
+
+func oneLine(s string) string { return manifest.Clip(manifest.CleanLine(s), 120) }
+
+// differ says where two results differ first, "" if they are equal.
+func differ(declared, got json.RawMessage) string {
+	a, errA := jsontext.Decode(declared, jsontext.Limits{})
+	b, errB := jsontext.Decode(got, jsontext.Limits{})
+	if errA != nil || errB != nil {
+		return "the result is not JSON"
+	}
+	return differAt("", a, b)
+}
+
+func differAt(pointer string, a, b any) string {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			break
+		}
+		keys := map[string]bool{}
+		for k := range x {
+			keys[k] = true
+		}
+		for k := range y {
+			keys[k] = true
+		}
+		for _, k := range sortedNames(keys) {
+			at := pointer + "/" + jsontext.EscapeToken(k)
+			before, has := x[k]
+			now, gives := y[k]
+			switch {
+			case !has:
+				return fmt.Sprintf("%s is not declared; it was %s", at, jsontext.QuoteShort(shortJSON(now)))
+			case !gives:
+				return fmt.Sprintf("%s is declared as %s; it was missing", at, shortJSON(before))
+			}
+			if d := differAt(at, before, now); d != "" {
+				return d
+			}
+		}
+		return ""
+	case []any:
+		y, ok := b.([]any)
+		if !ok {
+			break
+		}
+		for i := range min(len(x), len(y)) {
+			if d := differAt(fmt.Sprintf("%s/%d", pointer, i), x[i], y[i]); d != "" {
+				return d
+			}
+		}
+		if len(x) != len(y) {
+			return fmt.Sprintf("%s is declared with %d items; it had %d", cmp.Or(pointer, "the result"), len(x), len(y))
+		}
+		return ""
+	}
+	if string(jsontext.Marshal(a)) == string(jsontext.Marshal(b)) {
+		return ""
+	}
+	return fmt.Sprintf("%s is declared as %s; it was %s", cmp.Or(pointer, "the result"), shortJSON(a), shortJSON(b))
+}
+
+func sortedNames(set map[string]bool) []string {
+	names := make([]string, 0, len(set))
+	for n := range set {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func shortJSON(v any) string {
+	return manifest.Clip(string(manifest.EscapeJSON(jsontext.Marshal(v))), 60)
+}
+
+// maxAdmissions bounds the reports that are kept; the oldest go first. Each is of one build.
+const maxAdmissions = 500
+
+func (p *Parley) admissionPath(digest string) string {
+	return filepath.Join(p.dirs.Data, "admissions", strings.TrimPrefix(digest, "sha256:")+".json")
+}
+
+// saveAdmission keeps the report of a build, from which describe knows the runs of its examples.
+func (p *Parley) saveAdmission(a *Admission) {
+	path := p.admissionPath(a.Digest)
+	data, err := json.Marshal(a)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = writeWhole(path, data)
+	}
+	if err != nil {
+		p.cfg.Debug("the report on %s is not kept: %v", a.Plugin, err)
+		return
+	}
+	p.pruneAdmissions(filepath.Dir(path))
+}
+
+// writeWhole replaces a file in one step.
+func writeWhole(path string, data []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(data)
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name())
+	}
+	return err
+}
+
+// pruneAdmissions removes the oldest reports of builds that are not installed.
+func (p *Parley) pruneAdmissions(dir string) {
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) <= maxAdmissions {
+		return
+	}
+	entries, err := p.Store().List()
+	if err != nil {
+		return
+	}
+	var old []os.FileInfo
+	for _, f := range files {
+		installed := slices.ContainsFunc(entries, func(e wasm.Entry) bool {
+			return filepath.Base(p.admissionPath(e.Digest)) == f.Name()
+		})
+		if info, err := f.Info(); err == nil && !installed {
+			old = append(old, info)
+		}
+	}
+	slices.SortFunc(old, func(a, b os.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, info := range old[min(len(old), maxAdmissions):] {
+		_ = os.Remove(filepath.Join(dir, info.Name()))
+	}
+}
+
+// keptAdmission returns the report of a build, nil if there is none.
+func (p *Parley) keptAdmission(digest string) *Admission {
+	const limit = 4 << 20
+	path := p.admissionPath(digest)
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	a := &Admission{}
+	if json.Unmarshal(data, a) != nil || a.Digest != digest {
+		return nil
+	}
+	return a
+}
+
+// annotate adds the runs of examples to the manifest of a build.
+func (p *Parley) annotate(digest string, m *manifest.Manifest) {
+	if digest == "" {
+		return
+	}
+	a := p.keptAdmission(digest)
+	if a == nil {
+		return
+	}
+	for _, r := range a.Examples {
+		t := m.Tool(r.Tool)
+		if t == nil || r.Index < 0 || r.Index >= len(t.Examples) {
+			continue
+		}
+		switch r.Status {
+		case ExampleVerified:
+			t.Examples[r.Index].Run = &manifest.ExampleRun{Verified: "parley " + a.Host, ExitCode: r.ExitCode}
+		case ExampleDiffers:
+			t.Examples[r.Index].Run = &manifest.ExampleRun{Differs: r.Reason, ExitCode: r.ExitCode}
+		}
+	}
+}
+
+// admitLoaded admits a file of Config.Plugins. A build that was admitted by this version before is only inspected if
+// its report is not kept: its examples do not run again.
+func (p *Parley) admitLoaded(c *wasm.Candidate) error {
+	signer, err := p.VerifySignature(c)
+	if err != nil {
+		return err
+	}
+	a := p.keptAdmission(c.Digest)
+	fresh := a == nil || a.Host != Version
+	if fresh {
+		a, err = p.Admit(context.Background(), c, signer, p.cfg.Accept)
+		if a == nil {
+			return err
+		}
+		// A plugin that cannot be compiled can still be listed and described; its calls say what is wrong.
+	} else {
+		if err := checkAccepted(p.cfg.Accept); err != nil {
+			return err
+		}
+		if a.Owner, err = ownerOf(c, signer); err != nil {
+			return err
+		}
+		a.Signer, a.Accepted = signer, p.cfg.Accept
+	}
+	if err := a.refusal(host.OperatorStep(host.OpPluginCheck, c.Path)); err != nil {
+		return err
+	}
+	if fresh && p.cfg.Admitted != nil {
+		p.cfg.Admitted(a)
+	}
+	return nil
+}
