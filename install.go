@@ -37,6 +37,20 @@ type Installation struct {
 	confirmed bool
 }
 
+// Report returns the report on a plugin in a file or a folder. Nothing is installed. The error is invalid_plugin for a
+// plugin that an installation would refuse.
+func (p *Parley) Report(ctx context.Context, path string, accept []string) (*Admission, error) {
+	c, signer, err := p.ReadSigned(path, "")
+	if err != nil {
+		return nil, err
+	}
+	a, err := p.Admit(ctx, c, signer, accept)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.refusal()
+}
+
 // Breaks returns the changes that a person must confirm: those that break callers or ask for more rights, in a newer
 // build whose version does not announce it by a higher first number.
 func (i *Installation) Breaks() []lint.Change {

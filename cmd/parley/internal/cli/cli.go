@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -127,6 +128,8 @@ type App struct {
 	helpErr  error    // what failed while printing help
 	lines    []string // debug lines
 	notices  []string // what was said beside the result, with --json
+	// admissions are the reports on loaded plugins, with --json.
+	admissions []*parley.Admission
 }
 
 // runFunc runs a command with the options that its flags and words gave. Tests of a command's flags pass their own.
@@ -144,7 +147,7 @@ func newApp(streams *Streams, args []string) *App {
 	app := &App{Streams: streams, args: args}
 	app.deps = &command.Deps{
 		Env: streams.Env, Command: app.command, Notice: app.notice, Input: app.input, Debug: app.debugf,
-		Approver: &terminal{}, ApproveChange: approveOnTerminal,
+		Approver: &terminal{}, ApproveChange: approveOnTerminal, Admitted: app.admitted,
 	}
 	// The error of an invalid flag must be printed in the right form, also if --json comes after it.
 	for _, a := range args {
@@ -194,7 +197,7 @@ func (a *App) answer(data any, next []string, text func(w io.Writer)) error {
 func (a *App) envelope(env *command.Envelope, text func(w io.Writer)) error {
 	if a.json {
 		env.Warnings = append(append([]string{}, env.Warnings...), a.notices...)
-		env.Debug = a.lines
+		env.Debug, env.Admission = a.lines, a.admissions
 		return a.document(env)
 	}
 	for _, w := range env.Warnings {

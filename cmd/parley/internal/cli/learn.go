@@ -24,7 +24,7 @@ func newLearn(app *App, run runFunc[learnOptions]) *cobra.Command {
 	opts, run := &learnOptions{app: app}, run.or(runLearn)
 	return &cobra.Command{
 		Use:   "learn [PLUGIN]",
-		Short: "Learn by doing",
+		Short: "Tutorials",
 		Long: "Shows what to run, finds in the traces of the last 24 hours that you ran it, and goes on to the next step:\n" +
 			"run this command again after each. Each session (PARLEY_SESSION) has its own progress; a new name starts from\n" +
 			"scratch. Without PLUGIN, lists the tutorials.",

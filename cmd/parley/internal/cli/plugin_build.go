@@ -48,9 +48,8 @@ func runPluginBuild(ctx context.Context, opts *pluginBuildOptions) error {
 	next := []string{"parley plugin install " + out, "parley " + data.Name + " --list --load " + out}
 	return opts.app.answer(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Built %s: %s, %s, %d bytes\n", data.Out, data.Name, plural(data.Tools, "tool"), data.Bytes)
-		for _, l := range data.Lint {
-			fmt.Fprintln(w, "  lint: "+l)
-		}
+		writeAsks(w, data.Admission.Rights, nil)
+		writeAdmission(w, data.Admission)
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }

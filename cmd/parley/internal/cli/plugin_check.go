@@ -18,8 +18,10 @@ type pluginCheckOptions struct {
 func newPluginCheck(app *App, run runFunc[pluginCheckOptions]) *cobra.Command {
 	opts, run := &pluginCheckOptions{app: app}, run.or(runPluginCheck)
 	return &cobra.Command{
-		Use:               "check NAME",
-		Short:             "Check that search finds each tool by its task phrases",
+		Use:   "check NAME|FILE",
+		Short: "Check that search finds each tool by its task phrases",
+		Long: "Searches for each task phrase of an installed plugin. With a file or a folder (./hello, hello.wasm) it prints\n" +
+			"the report that an installation prints, and installs nothing.",
 		Example:           "parley plugin check text",
 		ValidArgsFunction: app.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,6 +35,9 @@ func newPluginCheck(app *App, run runFunc[pluginCheckOptions]) *cobra.Command {
 }
 
 func runPluginCheck(ctx context.Context, opts *pluginCheckOptions) error {
+	if command.IsPluginFile(opts.name) {
+		return reportPlugin(ctx, opts)
+	}
 	data, err := command.CheckPlugin(ctx, opts.app.deps, opts.name)
 	if err != nil {
 		return err

@@ -24,9 +24,11 @@ func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   "install FILE|DIR",
 		Short: "Install a plugin; it is granted nothing",
-		Long: "Shows what the plugin asks for and why, in its own words. --grant fs:ro:./data=/data and the like grant\n" +
-			"rights, after a question at the terminal; parley policy grant does so later. A signature beside the file\n" +
-			"(FILE.minisig) must be valid.",
+		Long: "Shows what the plugin asks for and why, in its own words, what breaks the rules for manifests, and which of\n" +
+			"its examples are true. --grant fs:ro:./data=/data and the like grant rights, after a question at the\n" +
+			"terminal; parley policy grant does so later. A signature beside the file (FILE.minisig) must be valid. A\n" +
+			"plugin that is not signed with a trusted key and breaks a rule that guards its readers is refused;\n" +
+			"--accept RULE installs it. So is a new version that breaks callers, unless you confirm it.",
 		Example: "parley plugin install ./hello/plugin.wasm",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -87,6 +89,12 @@ func writeInstalled(w io.Writer, p *command.Plugin, verb string) {
 	writeAsks(w, p.Asks, p.NewRights)
 	if len(p.DroppedRights) > 0 {
 		fmt.Fprintln(w, "  no longer asks for "+strings.Join(p.DroppedRights, ", "))
+	}
+	if len(p.Breaks) > 0 {
+		fmt.Fprintln(w, "  "+command.BreaksText(p))
+	}
+	if p.Admission != nil {
+		writeAdmission(w, p.Admission)
 	}
 	if len(p.ManifestDiff) > 0 {
 		fmt.Fprintln(w, "  how its manifest differs (- before, + now):")

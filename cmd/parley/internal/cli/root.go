@@ -82,6 +82,7 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	global.BoolVar(&app.deps.Debugging, "debug", app.deps.Debugging, "print what is done and why")
 	global.BoolVar(&app.deps.Live, "live", false, "use the protocol of the running browser")
 	global.StringArrayVar(&app.deps.Plugins, "load", nil, "load the plugin FILE.wasm for this command")
+	global.StringArrayVar(&app.deps.Accept, "accept", nil, "accept a plugin that breaks RULE")
 	global.BoolP("help", "h", false, "explain a command")
 
 	root.AddCommand(

@@ -48,6 +48,10 @@ type Deps struct {
 	ApproveChange func(ctx context.Context, c Change) (bool, error)
 	// Plugins are wasm files to load beside the installed plugins.
 	Plugins []string
+	// Accept are rules of manifest/RULES.md that a plugin to install or to load may break although they refuse a plugin.
+	Accept []string
+	// Admitted takes the report on each of Plugins when its build is loaded for the first time. It may be nil.
+	Admitted func(*parley.Admission)
 	// Live replaces the embedded protocol by that of a running browser.
 	Live bool
 	// LiveBrowser names that browser. "" means the configured one.
@@ -62,7 +66,7 @@ type Deps struct {
 func (d *Deps) Parley() *parley.Parley {
 	if d.parley == nil {
 		cfg := parley.Config{
-			Env: d.Env, Plugins: d.Plugins, Notice: d.Notice,
+			Env: d.Env, Plugins: d.Plugins, Accept: d.Accept, Admitted: d.Admitted, Notice: d.Notice,
 			Approver: host.ApproverFunc(func(ctx context.Context, q *host.Question) (host.Approval, error) {
 				if d.Approver == nil {
 					return host.Approval{}, host.CannotAsk("nobody can be asked here")

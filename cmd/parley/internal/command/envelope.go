@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -18,7 +19,9 @@ type Envelope struct {
 	Warnings []string          `json:"warnings"`
 	Next     []string          `json:"next"` // what to type next
 	Meta     *Meta             `json:"meta,omitempty"`
-	Debug    []string          `json:"debug,omitempty"`
+	// Admission are the reports on plugins that were loaded for the first time.
+	Admission []*parley.Admission `json:"admission,omitempty"`
+	Debug     []string            `json:"debug,omitempty"`
 }
 
 // Meta says which call an envelope is about.

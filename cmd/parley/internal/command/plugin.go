@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/lint"
 )
 
 // Plugin is an installed, shipped or built-in plugin, or one that was installed or removed.
@@ -40,6 +42,11 @@ type Plugin struct {
 	// Granted are the rights that were granted to this build, Revoked those that were granted to a build that is gone.
 	Granted []string `json:"granted,omitempty"`
 	Revoked []string `json:"revoked,omitempty"`
+	// Changes are how it differs from the replaced build for callers, Breaks those that the operator had to confirm.
+	Changes []lint.Change `json:"changes,omitempty"`
+	Breaks  []lint.Change `json:"breaks,omitempty"`
+	// Admission is the report on a plugin that is installed.
+	Admission *parley.Admission `json:"admission,omitempty"`
 }
 
 // Signer is what is known of a plugin's signature. It is zero for a plugin without one.
@@ -213,7 +220,7 @@ type InstallOptions struct {
 // the plugin are revoked. With an error nothing was installed, unless its message says otherwise.
 func InstallPlugin(ctx context.Context, d *Deps, o InstallOptions) (*Plugin, error) {
 	prepared, err := d.Parley().PrepareInstall(ctx, o.Path,
-		parley.InstallOptions{Signature: o.Signature, Downgrade: o.Downgrade})
+		parley.InstallOptions{Signature: o.Signature, Downgrade: o.Downgrade, Accept: d.Accept})
 	if err != nil {
 		return nil, err
 	}
@@ -221,14 +228,16 @@ func InstallPlugin(ctx context.Context, d *Deps, o InstallOptions) (*Plugin, err
 	data := newPlugin(c.Source().Info, c.Path, c.Manifest)
 	data.Signer = (*Signer)(&prepared.Signer)
 	d.compare(data, prepared.Replaces, c)
+	data.Admission, data.Changes, data.Breaks = prepared.Admission, prepared.Changes, prepared.Breaks()
 	rules, err := d.Policy()
 	if err != nil {
 		return nil, err
 	}
-	edit, err := d.approveGrants(ctx, rules, c, data, o)
+	edit, err := d.approveInstall(ctx, rules, c, data, o)
 	if err != nil {
 		return nil, err
 	}
+	prepared.Confirm()
 	done, err := prepared.Commit(edit)
 	if err != nil {
 		return nil, err
@@ -267,10 +276,45 @@ func (d *Deps) compare(data *Plugin, before *wasm.Entry, c *wasm.Candidate) {
 	data.DroppedRights = slices.DeleteFunc(was, func(r string) bool { return slices.Contains(is, r) })
 }
 
-// approveGrants prepares the grants of an installation, and has the operator approve them. The edit is zero if there
-// are none. A right that the manifest does not request is refused.
-func (d *Deps) approveGrants(
+// approveInstall prepares the grants of an installation, and has the operator approve them and what the plugin breaks.
+// Nobody is asked where there is neither. The edit is zero if there are no grants.
+func (d *Deps) approveInstall(
 	ctx context.Context, rules *policy.Policy, c *wasm.Candidate, data *Plugin, o InstallOptions,
+) (policy.Edit, error) {
+	edit, err := d.prepareGrants(rules, c, data, o)
+	if err != nil || len(o.Grants) == 0 && len(data.Breaks) == 0 {
+		return edit, err
+	}
+	change := Change{Plugin: data}
+	if len(o.Grants) > 0 {
+		change.Diff = edit.Diff()
+	}
+	if err = d.approve(ctx, rules, change, o.Yes); err != nil && len(data.Breaks) > 0 {
+		e := host.AsError(err)
+		e.Message += "\n" + BreaksText(data)
+		return edit, e
+	}
+	return edit, err
+}
+
+// BreaksText says what an installation breaks, one change a line.
+func BreaksText(p *Plugin) string {
+	const most = 12
+	lines := []string{fmt.Sprintf("%s %s breaks what %s promised, and its version does not say so (the first number would):",
+		p.Name, manifest.CleanLine(p.Version), manifest.CleanLine(p.Replaced))}
+	for _, c := range p.Breaks[:min(most, len(p.Breaks))] {
+		lines = append(lines, c.String())
+	}
+	if len(p.Breaks) > most {
+		lines = append(lines, fmt.Sprintf("and %d more", len(p.Breaks)-most))
+	}
+	return strings.Join(lines, "\n    ")
+}
+
+// prepareGrants prepares the grants of an installation. The edit is zero if there are none. A right that the manifest
+// does not request is refused.
+func (d *Deps) prepareGrants(
+	rules *policy.Policy, c *wasm.Candidate, data *Plugin, o InstallOptions,
 ) (policy.Edit, error) {
 	if len(o.Grants) == 0 {
 		return policy.Edit{}, nil
@@ -292,9 +336,5 @@ func (d *Deps) approveGrants(
 		}
 		grants[i] = g
 	}
-	edit, err := rules.Grant(data.Name, data.Digest, grants...)
-	if err != nil {
-		return edit, err
-	}
-	return edit, d.approve(ctx, rules, Change{Plugin: data, Diff: edit.Diff()}, o.Yes)
+	return rules.Grant(data.Name, data.Digest, grants...)
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/lint"
 	"github.com/parley-tools/parley/sdk"
 )
 
@@ -48,6 +47,8 @@ type BuildPluginData struct {
 	Tools  int      `json:"tools"`
 	SHA256 string   `json:"sha256"` // of the wasm with its manifest, before compression
 	Lint   []string `json:"lint,omitempty"`
+	// Admission is the report that an installation will print.
+	Admission *parley.Admission `json:"admission,omitempty"`
 }
 
 // BuildPlugin builds a plugin from Go source with the go command, reproducibly. A folder without a go.mod gets one. The
@@ -87,17 +88,21 @@ func BuildPlugin(ctx context.Context, d *Deps, o BuildOptions) (*BuildPluginData
 		return nil, err
 	}
 	sum := sha256.Sum256(whole)
-	return &BuildPluginData{
-		Out: out, Bytes: size, Name: m.Name, Tools: len(m.Tools), SHA256: hex.EncodeToString(sum[:]), Lint: lintOf(m),
-	}, nil
-}
-
-// lintOf returns the findings by the rules of manifest/RULES.md, one line each.
-func lintOf(m *manifest.Manifest) (lines []string) {
-	for _, f := range lint.Check(m, lint.Neighbors{}) {
-		lines = append(lines, f.String())
+	data := &BuildPluginData{
+		Out: out, Bytes: size, Name: m.Name, Tools: len(m.Tools), SHA256: hex.EncodeToString(sum[:]),
 	}
-	return lines
+	c, err := wasm.ReadCandidateFile(out, parley.Version)
+	if err != nil {
+		return nil, err
+	}
+	// Its author is the operator: what would refuse the plugin of a stranger is only reported.
+	if data.Admission, err = d.Parley().Admit(ctx, c, parley.Signer{}, nil); err != nil {
+		return nil, err
+	}
+	for _, f := range data.Admission.Findings {
+		data.Lint = append(data.Lint, f.String())
+	}
+	return data, nil
 }
 
 // compile returns the wasm with its manifest embedded. It writes the manifest to manifestFile, unless that is "".

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/lint"
+)
+
+// admitted takes the report on a plugin of --load: on stderr, or with --json in the envelope.
+func (a *App) admitted(report *parley.Admission) {
+	if a.json {
+		a.admissions = append(a.admissions, report)
+		return
+	}
+	fmt.Fprintf(a.Err, "Loaded %s %s (%s, %s), for the first time\n",
+		report.Plugin, report.Version, report.Kind, signatureText(command.Signer(report.Signer)))
+	writeAsks(a.Err, report.Rights, nil)
+	writeAdmission(a.Err, report)
+}
+
+// maxListed bounds the findings and the examples that a report lists.
+const maxListed = 10
+
+// writeAdmission writes a report, apart from signature and rights, which the lines above it have.
+func writeAdmission(w io.Writer, a *parley.Admission) {
+	var effects []string
+	for _, effect := range []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive} {
+		if names := a.Effects[effect]; len(names) > 0 {
+			text := fmt.Sprintf("%d %s", len(names), effect)
+			if effect != manifest.EffectRead {
+				text += " (" + manifest.Clip(strings.Join(names, ", "), 80) + ")"
+			}
+			effects = append(effects, text)
+		}
+	}
+	fmt.Fprintf(w, "  effects: %s; owner: %s; %d bytes, compiled in %d ms\n",
+		strings.Join(effects, ", "), a.Owner, a.Bytes, a.CompileMS)
+	if len(a.Examples) > 0 {
+		fmt.Fprintf(w, "  examples: %d of %d are verified\n", a.Verified, len(a.Examples))
+		listed := 0
+		for _, r := range a.Examples {
+			if r.Status == parley.ExampleDiffers && listed < maxListed {
+				fmt.Fprintf(w, "    differs: %s %q: %s\n", r.Tool, r.Title, r.Reason)
+				listed++
+			}
+		}
+	}
+	for i, f := range a.Findings {
+		if i == maxListed {
+			fmt.Fprintf(w, "  and %d more; --json lists them all\n", len(a.Findings)-maxListed)
+			break
+		}
+		mark := ""
+		for _, rule := range a.Accepted {
+			if rule == f.Rule && f.Severity == lint.Error {
+				mark = ", accepted"
+			}
+		}
+		fmt.Fprintf(w, "  %s%s %s: %s: %s\n", f.Severity, mark, f.Rule, cmp.Or(f.Pointer, "/"), f.Message)
+	}
+}
+
+func reportPlugin(ctx context.Context, opts *pluginCheckOptions) error {
+	data, err := command.AdmitPlugin(ctx, opts.app.deps, opts.name)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley plugin install " + shellQuote(opts.name)}
+	return opts.app.answer(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s (%s)\n  %s\n", data.Plugin, data.Version, data.Kind,
+			signatureText(command.Signer(data.Signer)))
+		writeAsks(w, data.Rights, nil)
+		writeAdmission(w, data)
+		fmt.Fprintln(w, "Next: "+next[0])
+	})
+}
+
+type pluginDiffOptions struct {
+	app      *App
+	old, now string
+}
+
+func newPluginDiff(app *App, run runFunc[pluginDiffOptions]) *cobra.Command {
+	opts, run := &pluginDiffOptions{app: app}, run.or(runPluginDiff)
+	return &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Say what a new version of a plugin breaks",
+		Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json) or the name of an installed plugin. Names\n" +
+			"what is removed, renamed or narrowed, effects that got worse, and rights that were added.",
+		Example: "parley plugin diff hello ./hello/plugin.wasm",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return missingWord("plugin diff", "OLD and NEW", "parley plugin diff hello ./hello/plugin.wasm")
+			}
+			opts.old, opts.now = args[0], args[1]
+			return run(cmd.Context(), opts)
+		},
+	}
+}
+
+func runPluginDiff(_ context.Context, opts *pluginDiffOptions) error {
+	data, err := command.ComparePlugins(opts.app.deps, opts.old, opts.now)
+	if err != nil {
+		return err
+	}
+	next := []string{}
+	if command.IsPluginFile(opts.now) && !strings.HasSuffix(opts.now, ".json") {
+		next = append(next, "parley plugin install "+shellQuote(opts.now))
+	}
+	return opts.app.answer(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s -> %s %s: ", data.Old.Name, data.Old.Version, data.New.Name, data.New.Version)
+		switch {
+		case len(data.Changes) == 0:
+			fmt.Fprintln(w, "nothing changes for callers")
+		case data.Breaks == 0:
+			fmt.Fprintln(w, "nothing breaks")
+		case data.Major:
+			fmt.Fprintf(w, "%s, as its version announces\n", plural(data.Breaks, "breaking change"))
+		default:
+			fmt.Fprintf(w, "%s; its version must be a major one\n", plural(data.Breaks, "breaking change"))
+		}
+		for _, c := range data.Changes {
+			mark := "  "
+			if c.Breaks {
+				mark = "! "
+			}
+			fmt.Fprintln(w, mark+c.String())
+		}
+	})
+}
