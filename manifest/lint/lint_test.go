@@ -211,7 +211,7 @@ func TestNames(t *testing.T) {
 		{"look-alike-name", `{"tools": [{"aliases": ["text.hash"]}]}`, true},
 		{"look-alike-name", `{"tools": [{"params": {"properties": {"pаth": {"type": "string", "description": "A."}}}}]}`, true},
 		{"takes-first-place", `{"tools": [{"name": "get_it", "aliases": ["take a picture of a page"]}]}`, true},
-		{"takes-first-place", `{"tools": [{"name": "hash"}]}`, false}, // names may be the same
+		{"takes-first-place", `{"tools": [{"name": "hash"}]}`, false},                                       // names may be the same
 		{"takes-first-place", `{"tools": [{"name": "get_it", "tasks": ["a picture of the page"]}]}`, false}, // cdp's phrase fits better
 		{"takes-first-place", `{"tools": [{"name": "get_it", "aliases": ["digest"]}]}`, true},               // an alias of text.hash
 		{"takes-first-place", `{"tools": [{"name": "get_it", "tasks": ["picture of the sky"]}]}`, false},
