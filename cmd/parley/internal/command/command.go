@@ -43,8 +43,8 @@ type Deps struct {
 	Debugging bool
 	// Approver asks a person about a call. It is read at each question. Nil means that nobody can be asked.
 	Approver host.Approver
-	// ApproveChange asks the operator to approve a change of the operator's files. The error is denied if nobody can be
-	// asked.
+	// ApproveChange asks the operator to approve a change of the operator's files. Nil means that nobody can be asked, so
+	// changes are denied.
 	ApproveChange func(ctx context.Context, c Change) (bool, error)
 	// Plugins are wasm files to load beside the installed plugins.
 	Plugins []string

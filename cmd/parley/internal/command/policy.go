@@ -185,6 +185,10 @@ func (d *Deps) approve(ctx context.Context, rules *policy.Policy, c Change, yes 
 		}
 		return host.Errorf(host.Denied, "--yes is refused: policy.toml does not set allow_yes = true under [operator]")
 	}
+	if d.ApproveChange == nil {
+		return host.Errorf(host.Denied, "an operator must approve rights and trust, and none can be asked here; "+
+			"nothing was changed")
+	}
 	approved, err := d.ApproveChange(ctx, c)
 	if err == nil && !approved {
 		err = host.Errorf(host.Denied, "not confirmed; nothing was changed")
