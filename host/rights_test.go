@@ -91,6 +91,124 @@ func TestCallsOfCallsAreBounded(t *testing.T) {
 	}
 }
 
+// TestCallsOfCallsAreCountedTogether: the bound holds for all calls that the outermost one causes, at any depth.
+func TestCallsOfCallsAreCountedTogether(t *testing.T) {
+	made := 0
+	calling := func(name string) handler {
+		return func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			for range 120 {
+				if _, err := r.CallTool(ctx, name, nil, host.Options{}); err != nil {
+					return nil, err
+				}
+				made++
+			}
+			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+		}
+	}
+	h := newHost(t, host.Config{}, newFake(t, shopNamed("first"), map[string]handler{"echo": calling("second.echo")}),
+		newFake(t, shopNamed("second"), map[string]handler{"echo": calling("third.echo")}),
+		newFake(t, shopNamed("third"), nil))
+	failsWith(t, call(t, h, "first.echo", `{}`), host.LimitExceeded)
+	if made > 10_000 || made < 9_800 {
+		t.Errorf("%d calls were made before it ended", made)
+	}
+}
+
+// TestIsolationExtends checks that a call which is isolated stays so after a question, and with what it calls.
+func TestIsolationExtends(t *testing.T) {
+	inner := newFake(t, shopNamed("second"), nil)
+	outer := newFake(t, shopNamed("first"), map[string]handler{
+		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			return r.CallTool(ctx, "second.echo", nil, host.Options{Isolate: "none"})
+		}})
+	confirmed := policy(func(host.Ask) (host.Decision, error) {
+		return host.Decision{Verdict: host.Confirm, Reason: "why not", Grant: host.Grant{Tools: []string{"*"}}}, nil
+	})
+	h := newHost(t, host.Config{Policy: confirmed, Approver: &approver{answer: host.Approval{Yes: true}}}, outer, inner)
+	for _, isolate := range []string{"process", ""} {
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Options: host.Options{Isolate: isolate}})
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		for _, f := range []*fake{outer, inner} {
+			requests := f.requests()
+			if got := requests[len(requests)-1].Isolate; got != isolate {
+				t.Errorf("isolate %q: %s was called with %q", isolate, f.info.Name, got)
+			}
+		}
+	}
+}
+
+// TestFilesAreGuarded checks that a call which can open files, by its own grant or its caller's, has the guard of the
+// host's own files.
+func TestFilesAreGuarded(t *testing.T) {
+	folder := []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "ro"}}
+	for _, holder := range []string{"", "first", "second"} {
+		inner := newFake(t, shopNamed("second"), nil)
+		h := newHost(t, host.Config{
+			Own: &host.OwnFiles{Folders: []host.OwnFolder{{Name: "config", Path: t.TempDir()}}},
+			Policy: policy(func(a host.Ask) (host.Decision, error) {
+				d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"}}}
+				if a.Plugin == holder {
+					d.Grant.FS = folder
+				}
+				return d, nil
+			})},
+			newFake(t, shopNamed("first"), map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result,
+				error) {
+				if (r.Guard != nil) != (holder == "first") {
+					t.Errorf("%s holds a folder, the outer call is guarded: %v", holder, r.Guard != nil)
+				}
+				return r.CallTool(ctx, "second.echo", nil, host.Options{})
+			}}), inner)
+		if a := call(t, h, "first.echo", `{}`); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		if got := inner.requests()[0].Guard != nil; got != (holder != "") {
+			t.Errorf("%s holds a folder, the inner call is guarded: %v", holder, got)
+		}
+	}
+}
+
+// TestPluginsReportNoCodesOfTheHost checks that a plugin cannot make its failure look like the host's.
+func TestPluginsReportNoCodesOfTheHost(t *testing.T) {
+	for _, code := range []host.Code{host.Denied, host.Timeout, host.InvalidArgs, host.NotFound, host.OK, host.Internal} {
+		h := newHost(t, host.Config{}, newFake(t, shop, map[string]handler{
+			"echo": func(context.Context, *host.Request) (*host.Result, error) {
+				return nil, &host.Error{Code: code, Message: "so it says", Tool: &host.ToolError{Exit: 3, Name: string(code)}}
+			}}))
+		if a := call(t, h, "shop.echo", `{}`); a.Err == nil || a.Err.Code != host.ToolFailed {
+			t.Errorf("%s: %+v", code, a.Err)
+		}
+	}
+}
+
+// TestPolicyFails checks that a policy which cannot decide about one of the callers decides against the call, whatever
+// it returns beside its error; and that it learns which caller is remote.
+func TestPolicyFails(t *testing.T) {
+	for _, failing := range []string{"cli", "plugin:first", "", "remote"} {
+		inner := newFake(t, shopNamed("second"), nil)
+		h := newHost(t, host.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
+			if a.Remote != (a.Caller == "cli") {
+				t.Errorf("asked about %s with remote %v", a.Caller, a.Remote)
+			}
+			d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"}}}
+			if a.Plugin == "second" && a.Caller == failing {
+				return d, host.Errorf(host.ConfigError, "the policy cannot be read")
+			}
+			return d, nil
+		})}, newFake(t, shopNamed("first"), map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				return r.CallTool(ctx, "second.echo", nil, host.Options{})
+			}}), inner)
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Remote: true})
+		fails := failing == "cli" || failing == "plugin:first"
+		if (a.Err != nil) != fails || (len(inner.requests()) == 0) != fails {
+			t.Errorf("%q fails: %v, the tool ran %d times", failing, a.Err, len(inner.requests()))
+		}
+	}
+}
+
 // secrets is a store of secrets, and mirror an egress that returns what it was sent.
 type secrets map[string]string
 
@@ -259,6 +377,11 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 				if err != nil || !strings.Contains(string(answer.Data), "s3cret") {
 					t.Errorf("the first got %s, %v", answer.Data, err)
 				}
+				long, _ := json.Marshal(map[string]string{"key": key, "more": strings.Repeat("x", 1000)})
+				if cut, err := r.CallTool(ctx, "second.echo", long, host.Options{MaxBytes: 100}); err != nil ||
+					!strings.Contains(string(cut.Data), "parley://result/") {
+					t.Errorf("a result that is cut: %s, %v", cut.Data, err)
+				}
 				if _, err := r.CallTool(ctx, "second."+key, nil, host.Options{}); err == nil {
 					t.Error("a tool has the name of a secret")
 				}
@@ -281,14 +404,18 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 	if a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Session: "s"}); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	var files []string
+	_ = filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		files = append(files, path)
+		return err
+	})
 	for _, f := range files {
 		if data, _ := os.ReadFile(f); bytes.Contains(data, []byte("s3cret")) {
 			t.Errorf("the session keeps %s", data)
 		}
 	}
-	if len(files) == 0 {
-		t.Error("nothing is stored of the session")
+	if len(files) < 3 { // the folder, the session, the result
+		t.Errorf("of the session, there is %q", files)
 	}
 	for _, e := range rec.all() {
 		kept := fmt.Sprintf("%s %s %s %q %q", e.Tool, e.Params, e.Result, e.Uses, e.Refused)

@@ -321,6 +321,8 @@ func TestParseText(t *testing.T) {
 		{"a number too large for its field", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 1e300`, 1), "/limits/memory_mib: expected"},
 		{"a number that is no float", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 1e999`, 1), "/limits/memory_mib"},
 		{"a whole number with a fraction", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 64.0`, 1), "limits.memory_mib: expected a number written as digits alone, got number 64.0"},
+		{"a parameter that steers a terminal", strings.Replace(data, `"properties": {`,
+			`"properties": {"a\u001b[31mb\u202e": {"type": "strin"},`, 1), "strin"},
 		{"a name that steers a terminal", strings.Replace(data, `"x-team"`, `"\u001b[31mteam"`, 1), "team: unknown field"},
 	} {
 		m, err := Parse([]byte(c.text), hostVersion)

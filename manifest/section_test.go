@@ -106,6 +106,16 @@ func TestReadSectionRefuses(t *testing.T) {
 	}
 }
 
+// Only a custom section can be the manifest, whatever the content of others looks like.
+func TestReadSectionOfAnotherKind(t *testing.T) {
+	content := custom(SectionName, "{}")[2:]
+	for id := byte(1); id <= 12; id++ {
+		if got, err := ReadSection(module(section(id, content...))); !errors.Is(err, ErrNoSection) {
+			t.Errorf("section %d: got %q, %v", id, got, err)
+		}
+	}
+}
+
 // TestReadSectionTruncated cuts a module at every byte: each cut is read as far as it goes, or refused, never as
 // something else.
 func TestReadSectionTruncated(t *testing.T) {

@@ -291,7 +291,7 @@ func TestUntrustedRefuses(t *testing.T) {
 			if !strings.HasPrefix(gate.Pointer, tt.pointer) || !strings.Contains(gate.Reason, tt.reason) {
 				t.Errorf("got %v, want %q at %q", gate, tt.reason, tt.pointer)
 			}
-			if d := time.Since(start); d > 5*time.Second {
+			if d := time.Since(start); d > time.Minute {
 				t.Errorf("took %v", d)
 			}
 		})
@@ -356,7 +356,7 @@ func TestCostError(t *testing.T) {
 			if out, coercions := s.Coerce(v); !equal(out, v) || coercions != nil {
 				t.Error("Coerce changed a value that is too costly to validate")
 			}
-			if d := time.Since(start); d > 10*time.Second {
+			if d := time.Since(start); d > time.Minute {
 				t.Errorf("took %v", d)
 			}
 		})
