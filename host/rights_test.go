@@ -209,6 +209,33 @@ func TestPolicyFails(t *testing.T) {
 	}
 }
 
+// TestPolicyLearnsTheReach checks that the policy is told, for each of the callers, whether a tool reaches outside a
+// page.
+func TestPolicyLearnsTheReach(t *testing.T) {
+	for _, outside := range []bool{false, true} {
+		inner := newFake(t, shopNamed("second"), nil)
+		if outside {
+			inner = inner.builtin()
+		}
+		var asked []string
+		h := newHost(t, host.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
+			if a.Plugin == "second" {
+				asked = append(asked, fmt.Sprintf("%s %v", a.Caller, a.Outside))
+			}
+			return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"second.echo"}}}, nil
+		})}, newFake(t, shopNamed("first"), map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				return r.CallTool(ctx, "second.echo", nil, host.Options{})
+			}}), inner)
+		if a := call(t, h, "first.echo", `{}`); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		if want := fmt.Sprintf("[plugin:first %v cli %v]", outside, outside); fmt.Sprint(asked) != want {
+			t.Errorf("asked %v, want %s", asked, want)
+		}
+	}
+}
+
 // secrets is a store of secrets, and mirror an egress that returns what it was sent.
 type secrets map[string]string
 

@@ -278,6 +278,7 @@ func TestRights(t *testing.T) {
 		{"secret both ways with half the right", list("secret:S"), secret(true, "A: {secret}"), list("secret:S"),
 			list("secret:read:S")},
 		{"another secret", list("secret:T"), secret(false, ""), nil, list("secret:S")},
+		{"a secret whose name begins so", list("secret:read:SX"), secret(false, ""), nil, list("secret:S")},
 
 		{"variable", list("env:LANG"), env("LANG"), list("env:LANG"), nil},
 		{"empty variable", list("env:EMPTY"), env("EMPTY"), list("env:EMPTY"), nil},
