@@ -94,8 +94,8 @@ func newPluginDiff(app *App, run runFunc[pluginDiffOptions]) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Say what a new version of a plugin breaks",
-		Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json) or the name of an installed plugin. Names\n" +
-			"what is removed, renamed or narrowed, effects that got worse, and rights that were added.",
+		Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json) or the name of an installed plugin.\n" +
+			"Names what is removed, renamed or narrowed, effects that got worse, and rights that were added.",
 		Example: "parley plugin diff hello ./hello/plugin.wasm",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {

@@ -24,8 +24,8 @@ func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   "install FILE|DIR",
 		Short: "Install a plugin; it is granted nothing",
-		Long: "Shows what the plugin asks for and why, in its own words, what breaks the rules for manifests, and which of\n" +
-			"its examples are true. --grant fs:ro:./data=/data and the like grant rights, after a question at the\n" +
+		Long: "Shows what the plugin asks for and why, in its own words, what breaks the rules for manifests, and which\n" +
+			"of its examples are true. --grant fs:ro:./data=/data and the like grant rights, after a question at the\n" +
 			"terminal; parley policy grant does so later. A signature beside the file (FILE.minisig) must be valid. A\n" +
 			"plugin that is not signed with a trusted key and breaks a rule that guards its readers is refused;\n" +
 			"--accept RULE installs it. So is a new version that breaks callers, unless you confirm it.",

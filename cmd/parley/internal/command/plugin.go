@@ -300,7 +300,8 @@ func (d *Deps) approveInstall(
 // BreaksText says what an installation breaks, one change a line.
 func BreaksText(p *Plugin) string {
 	const most = 12
-	lines := []string{fmt.Sprintf("%s %s breaks what %s promised, and its version does not say so (the first number would):",
+	lines := []string{fmt.Sprintf(
+		"%s %s breaks what %s promised, and its version does not say so (the first number would):",
 		p.Name, manifest.CleanLine(p.Version), manifest.CleanLine(p.Replaced))}
 	for _, c := range p.Breaks[:min(most, len(p.Breaks))] {
 		lines = append(lines, c.String())
