@@ -1,5 +1,8 @@
+//go:build !unix
+
 package host
 
 import "io/fs"
 
+// identify returns no identity: these systems do not give one.
 func identify(fs.FileInfo) (FileID, uint64) { return FileID{}, 1 }
