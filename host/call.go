@@ -210,6 +210,9 @@ func (r *run) do(ctx context.Context) error {
 		return notCallable(r.address)
 	}
 	r.answer.Tool, r.answer.Returns = r.address.Name(), r.address.Tool.Returns
+	if d := r.address.Tool.Deprecated; d != nil {
+		r.answer.Warnings = append(r.answer.Warnings, r.answer.Tool+": "+d.Text())
+	}
 
 	if r.call.Invalid != nil {
 		err = r.refuse(r.call.Invalid)
@@ -266,6 +269,7 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		e := AsError(err)
 		r.redactor.redactError(e)
+		r.dropDefaults(e)
 		if e.Tool != nil && isOutcome(e.Code) {
 			e.Code = ToolFailed // a plugin must not report one of the host's codes
 		}

@@ -100,6 +100,35 @@ func (h *Host) CheckCall(c Call) *Error {
 	return nil
 }
 
+// dropDefaults removes from the corrected parameters of a provider what the caller did not give: the provider sees the
+// defaults of the schema, too.
+func (r *run) dropDefaults(e *Error) {
+	var given, corrected map[string]json.RawMessage
+	if e.Corrected == nil || json.Unmarshal(e.Corrected, &corrected) != nil {
+		return
+	}
+	_ = json.Unmarshal(r.call.Params, &given)
+	var filled map[string]json.RawMessage
+	_ = json.Unmarshal(r.params, &filled)
+	for name, value := range corrected {
+		_, was := given[name]
+		if !was && sameJSON(value, filled[name]) {
+			delete(corrected, name)
+		}
+	}
+	e.Corrected, _ = manifest.Marshal(corrected)
+	if e.Retry != nil {
+		retry := *e.Retry
+		retry.Params = e.Corrected
+		for i, s := range e.Steps {
+			if s.Op == OpCall && s.Tool == retry.Tool && sameJSON(s.Params, e.Retry.Params) {
+				e.Steps[i].Params = e.Corrected
+			}
+		}
+		e.Retry = &retry
+	}
+}
+
 // moveOptions moves options of the call that are among its parameters, and unknown there, to the options. It returns
 // the other parameters.
 func moveOptions(paramsSchema *schema.Schema, given map[string]any, o *Options) (map[string]any, []Change) {

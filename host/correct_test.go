@@ -126,3 +126,33 @@ func TestNullIsAbsent(t *testing.T) {
 	failsWith(t, call(t, h, "bank.show", `{"name":null,"site":{"url":"u","kind":"web"}}`), host.InvalidArgs)
 	failsWith(t, call(t, h, "bank.show", `{"name":"a","site":{"url":"u","kind":"web"},"unheard":null}`), host.InvalidArgs)
 }
+
+// old is a plugin with a deprecated tool that a search finds first.
+const old = `{
+  "manifest": 1, "name": "old", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Count sheep"},
+  "tools": [
+    {"name": "count_sheep", "docs": {"brief": "Count sheep"}, "effect": "read", "params": {"type": "object"},
+     "tasks": ["count sheep", "count the sheep", "how many sheep"],
+     "deprecated": {"since": "1.0.0", "message": "It skips lambs.", "use": "old.tally"}},
+    {"name": "tally", "docs": {"brief": "Tally the animals of a flock"}, "effect": "read", "params": {"type": "object"},
+     "tasks": ["count sheep of a flock"]}
+  ]
+}`
+
+// TestDeprecated checks that a call of a deprecated tool says so, and that a search ranks it below its replacement.
+func TestDeprecated(t *testing.T) {
+	h := newHost(t, host.Config{}, newFake(t, old, nil))
+	a := call(t, h, "old.count_sheep", `{}`)
+	want := "old.count_sheep: DEPRECATED: Use old.tally instead. It skips lambs."
+	if a.Err != nil || len(a.Warnings) != 1 || a.Warnings[0] != want {
+		t.Errorf("%v: warnings %q", a.Err, a.Warnings)
+	}
+	if a := call(t, h, "old.tally", `{}`); len(a.Warnings) != 0 {
+		t.Errorf("warnings %q", a.Warnings)
+	}
+	found, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "count_sheep"})
+	if err != nil || len(found.Results) != 2 || found.Results[0].Name != "old.tally" || !found.Results[1].Deprecated ||
+		found.Results[0].Score < found.Results[1].Score {
+		t.Errorf("%v: %+v", err, found)
+	}
+}

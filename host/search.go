@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -208,7 +209,31 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 		}
 		data.Results = append(data.Results, r)
 	}
+	demoteDeprecated(catalog, data.Results)
 	return data, found.Weak, nil
+}
+
+// demoteDeprecated moves each deprecated tool behind the one that replaces it, if that is among the results.
+func demoteDeprecated(catalog *Catalog, results []SearchResult) {
+	for i := len(results) - 1; i >= 0; i-- {
+		if !results[i].Deprecated {
+			continue
+		}
+		at, err := catalog.Find(results[i].Name)
+		if err != nil || at.Tool == nil || at.Tool.Deprecated == nil || at.Tool.Deprecated.Use == "" {
+			continue
+		}
+		use := at.Tool.Deprecated.Use
+		j := slices.IndexFunc(results, func(r SearchResult) bool {
+			return strings.EqualFold(r.Name, use) || strings.EqualFold(r.Name, at.Plugin+"."+use)
+		})
+		if j > i {
+			moved := results[i]
+			copy(results[i:j], results[i+1:j+1])
+			moved.Score = min(moved.Score, results[j-1].Score)
+			results[j] = moved
+		}
+	}
 }
 
 // unknownGroup returns a not_found error if none of the plugins has a group of this name.

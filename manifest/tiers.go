@@ -88,7 +88,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 		Parameters: []Param{},
 	}
 	if t.Deprecated != nil {
-		d.Deprecated, d.DeprecationMessage = true, deprecation(t.Deprecated)
+		d.Deprecated, d.DeprecationMessage = true, t.Deprecated.Text()
 	}
 	for _, p := range Params(t.Params) {
 		if tier > Tier1 || p.Required {
@@ -289,7 +289,8 @@ func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {
 	return docs
 }
 
-func deprecation(d *Deprecated) string {
+// Text says what to use instead of the tool, or why not to use it.
+func (d *Deprecated) Text() string {
 	if d.Use != "" {
 		s := "DEPRECATED: Use " + CleanLine(d.Use) + " instead"
 		if m := CleanLine(d.Message); m != "" {

@@ -3,6 +3,8 @@ package docs
 import (
 	"math"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -90,7 +92,7 @@ func coverPlugin(p host.Provider) (PluginCoverage, error) {
 		return c, err
 	}
 	for _, g := range groups {
-		c.Groups.count(manifest.CleanLine(g.Brief) != "")
+		c.Groups.count(describes(g.Brief, g.Name))
 	}
 	names, err := p.Names()
 	if err != nil {
@@ -104,9 +106,9 @@ func coverPlugin(p host.Provider) (PluginCoverage, error) {
 		if t == nil {
 			continue
 		}
-		c.Tools.count(manifest.CleanLine(t.Docs.Brief) != "")
+		c.Tools.count(describes(t.Docs.Brief, t.Name))
 		for _, param := range manifest.Params(t.Params) {
-			c.Parameters.count(param.Description != "")
+			c.Parameters.count(describes(param.Description, param.Name))
 		}
 		c.Examples.count(len(t.Examples) > 0)
 		c.Errors.count(info.Kind != manifest.KindMCP && len(t.ExitCodes) > 0)
@@ -117,4 +119,40 @@ func coverPlugin(p host.Provider) (PluginCoverage, error) {
 	}
 	slices.Sort(c.WithoutTasks)
 	return c, nil
+}
+
+// describes reports whether a text says more than a name does: it has a word that is not one of the name's.
+func describes(text, name string) bool {
+	known := wordsOf(name)
+	return slices.ContainsFunc(wordsOf(manifest.CleanLine(text)), func(word string) bool {
+		return !slices.Contains(fillers, word) && !slices.ContainsFunc(known, func(k string) bool { return sameWord(k, word) })
+	})
+}
+
+// fillers are words that say nothing by themselves.
+var fillers = []string{"a", "an", "the", "of", "for", "to", "this", "that", "is", "be", "it", "its", "in", "on", "and", "or",
+	"given", "value", "parameter", "param", "argument", "option", "tool"}
+
+// sameWord reports whether two words are the same but for an ending.
+func sameWord(a, b string) bool {
+	for _, ending := range []string{"s", "es", "d", "ed", "ing"} {
+		if a+ending == b || b+ending == a {
+			return true
+		}
+	}
+	return a == b
+}
+
+// wordsOf splits a text or a name at case and punctuation into words in lower case.
+func wordsOf(text string) []string {
+	var spaced strings.Builder
+	previous := ' '
+	for _, r := range text {
+		if unicode.IsUpper(r) && unicode.IsLower(previous) {
+			spaced.WriteByte(' ')
+		}
+		spaced.WriteRune(unicode.ToLower(r))
+		previous = r
+	}
+	return strings.FieldsFunc(spaced.String(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

@@ -346,24 +346,11 @@ func (e *engine) exchange(
 	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
 ) reply {
 	started := time.Now()
-	for {
-		e.mu.Lock()
-		if err := e.checkSendable(t, method, o); err != nil {
-			e.mu.Unlock()
-			return reply{err: err}
-		}
-		root := t.root()
-		if root == nil || root.dialog == nil || root.dialog.endedBy(method) {
-			break
-		}
-		// The caller's OnDialog applies to an open dialog, too: close it first.
-		e.answerDialog(root, o.onDialog)
+	e.mu.Lock()
+	// A dialog that an earlier call left open is not this call's to answer: OnDialog is about its own.
+	if err := e.checkSendable(t, method); err != nil {
 		e.mu.Unlock()
-		if err := e.wait(ctx, "for the dialog to close", func() (bool, *Error) {
-			return root.dialog == nil || root.closed || root.crashed, nil
-		}); err != nil {
-			return reply{err: err}
-		}
+		return reply{err: err}
 	}
 	p := &pending{method: method, by: o.by, target: t, maxBytes: o.maxBytes, onDialog: o.onDialog, pieces: o.pieces}
 	err := e.send(p, params)

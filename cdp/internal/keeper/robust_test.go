@@ -187,13 +187,21 @@ func TestDialogs(t *testing.T) {
 	_, err = c.Call(testContext(t), q)
 	wantCode(t, err, CodeInvalidArgs, "accept, dismiss or fail")
 
-	// on_dialog of a call also applies to a dialog that is open already.
+	// on_dialog of a call does not apply to a dialog that another one left open.
 	_, err = evaluate(t, c, "", "alert('open')")
 	wantCode(t, err, CodeBusy)
-	q = evaluation("1+1")
-	q.OnDialog = DialogAccept
-	if _, err = c.Call(testContext(t), q); err != nil {
-		t.Error("a call that accepts the open dialog: ", err)
+	for _, how := range []string{DialogAccept, DialogDismiss} {
+		q = evaluation("1+1")
+		q.OnDialog = how
+		_, err = c.Call(testContext(t), q)
+		wantCode(t, err, CodeBusy, "open", "Page.handleJavaScriptDialog")
+	}
+	if all, _ := c.Targets(testContext(t)); len(all) != 1 || all[0].Dialog == nil {
+		t.Errorf("the dialog was answered: %+v", all)
+	}
+	if _, err := c.Call(testContext(t),
+		CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
+		t.Error(err)
 	}
 
 	for _, way := range []CallRequest{
@@ -250,8 +258,11 @@ func testBeforeUnloadDialog(t *testing.T, c *Client) {
 	}
 	accepting := to("/two")
 	accepting.OnDialog = DialogAccept
-	if _, err := c.Call(testContext(t), accepting); err != nil {
-		t.Error("a navigation that accepts the dialog: ", err)
+	_, err := c.Call(testContext(t), accepting)
+	wantCode(t, err, CodeBusy, "beforeunload") // the dialog is of another call
+	if _, err := c.Call(testContext(t),
+		CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
+		t.Error(err)
 	}
 	waitFor(t, "the page to be left", func() bool {
 		title, _ := evaluate(t, c, "", "document.title")

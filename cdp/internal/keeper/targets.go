@@ -301,23 +301,32 @@ func (e *engine) onDialogEvent(t *target, method string, params json.RawMessage)
 		return
 	}
 	t.dialog = d
-	answer := ""
+	var blocked []*pending
 	for _, p := range e.pending {
-		if p.target == nil || p.target.root() != t {
-			continue
+		if p.target != nil && p.target.root() == t && !d.endedBy(p.method) {
+			blocked = append(blocked, p)
 		}
-		switch {
-		case p.onDialog == DialogAccept || p.onDialog == DialogDismiss:
-			answer = p.onDialog
-		case d.endedBy(p.method):
-		default:
+	}
+	if owner := dialogOwner(e.pending, t); owner != nil && (owner.onDialog == DialogAccept ||
+		owner.onDialog == DialogDismiss) {
+		e.answerDialog(t, owner.onDialog) // the calls behind it go on when it is closed
+	} else {
+		for _, p := range blocked {
 			e.finish(p, reply{err: blockedTarget(t, d)})
 		}
 	}
-	if answer != "" {
-		e.answerDialog(t, answer)
-	}
 	e.broadcast()
+}
+
+// dialogOwner returns the call that opened a dialog of a page: the one that was sent first. The page runs one call
+// after the other, and those behind it have not begun.
+func dialogOwner(calls map[int64]*pending, t *target) (owner *pending) {
+	for _, p := range calls {
+		if p.target != nil && p.target.root() == t && (owner == nil || p.id < owner.id) {
+			owner = p
+		}
+	}
+	return owner
 }
 
 // answerDialog closes the open dialog of a page. The engine is locked.

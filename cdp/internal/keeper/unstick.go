@@ -13,7 +13,7 @@ import (
 // This file handles what keeps a call from being sent or from returning.
 
 // checkSendable returns the reason why a call cannot be sent now, or nil.
-func (e *engine) checkSendable(t *target, method string, o callOptions) *Error {
+func (e *engine) checkSendable(t *target, method string) *Error {
 	switch {
 	case e.closeErr != nil:
 		return e.closeErr
@@ -28,7 +28,7 @@ func (e *engine) checkSendable(t *target, method string, o callOptions) *Error {
 	case t.session == "":
 		return errf(CodeNotFound, "target %s (%s) is no longer attached; try again", t.id, manifest.Clip(t.url, 80))
 	}
-	if d := t.root().dialog; d != nil && !d.endedBy(method) && o.onDialog != DialogAccept && o.onDialog != DialogDismiss {
+	if d := t.root().dialog; d != nil && !d.endedBy(method) {
 		return blockedTarget(t, d)
 	}
 	return nil

@@ -89,7 +89,7 @@ var private = []copied{
 	{name: "toolForm", from: "Tool", omit: []string{"WASI"},
 		with: map[string]string{"Category": "Category", "Effect": "Effect", "Reach": "Reach",
 			"Params": "*schema", "Returns": "*schema"}},
-	{name: "exampleForm", from: "Example", with: map[string]string{"Kind": "Kind"},
+	{name: "exampleForm", from: "Example", omit: []string{"Run"}, with: map[string]string{"Kind": "Kind"},
 		full: []string{"ExitCode", "Runnable"}},
 }
 

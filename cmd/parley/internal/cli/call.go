@@ -15,6 +15,8 @@ import (
 type callOptions struct {
 	app *App
 	command.CallOptions
+	describe bool
+	tier     int
 }
 
 // callOnly are the options that mean nothing without a tool.
@@ -50,10 +52,22 @@ func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
 				return missingWord("call", "NAME", "parley call text.hash --param text=hello")
 			}
 			opts.Tool, opts.Words = args[0], args[1:]
+			if opts.describe {
+				for _, name := range callOnly {
+					if cmd.Flags().Changed(name) {
+						return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --describe", name).
+							WithSteps(host.DescribeStep(args[0], 0))
+					}
+				}
+			} else if opts.tier != 0 {
+				return host.Errorf(host.InvalidArgs, "--tier requires --describe").WithSteps(host.DescribeStep(args[0], opts.tier))
+			}
 			return run(cmd.Context(), opts)
 		},
 	}
 	addCallFlags(cmd.Flags(), &opts.CallOptions)
+	cmd.Flags().BoolVar(&opts.describe, "describe", false, "document the tool")
+	cmd.Flags().IntVar(&opts.tier, "tier", 0, "with --describe: how much, 1 to 3")
 	app.completeCall(cmd)
 	cmd.Flags().SortFlags = false
 	return cmd
@@ -68,6 +82,9 @@ func missingWord(command, word, example string) *host.Error {
 func runCall(ctx context.Context, opts *callOptions) error {
 	app := opts.app
 	app.deps.LiveBrowser = opts.Browser
+	if opts.describe {
+		return runDescribe(ctx, app, command.DescribeOptions{Tool: opts.Tool, Tier: opts.tier})
+	}
 	opts.Progress = app.progress()
 	answer, err := command.Call(ctx, app.deps, opts.CallOptions)
 	switch {
