@@ -128,7 +128,15 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	if c.BeforeRecord != nil {
 		c.BeforeRecord(a)
 	}
-	h.record(run.event("call", began))
+	e := run.event("call", began)
+	switch {
+	case c.parentID != "": // what a plugin is told is not sent to anybody
+	case a.Err != nil:
+		e.DocsTokens = docsTokens(ctx, a.Err.Docs, true)
+	default:
+		e.DocsTokens = docsTokens(ctx, a.Docs, false)
+	}
+	h.record(e)
 	if a.Err != nil {
 		return a, a.Err
 	}
@@ -733,12 +741,6 @@ func (r *run) event(op string, began time.Time) Event {
 		if encoded, err := manifest.Marshal(r.answer.Err.Object()); err == nil {
 			e.OutBytes = len(encoded)
 		}
-		if r.answer.Err.Docs != nil {
-			e.DocsTokens = r.answer.Err.Docs.Tokens()
-		}
-	}
-	if r.answer.Docs != nil {
-		e.DocsTokens = r.answer.Docs.Tokens()
 	}
 	return e
 }

@@ -165,7 +165,7 @@ func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, t
 	}
 	if d != nil {
 		d.Next = nextAfterDescribe(d)
-		e.Tiers, e.DocsTokens = []int{tier}, d.Tokens()
+		e.Tiers, e.DocsTokens = []int{tier}, docsTokens(ctx, d, false)
 		h.cfg.Sessions.update(sessionName, func(s *session) bool { return s.recordShown(d.Name, tier) })
 		h.cfg.Debug("docs: tier %d of %s, asked for", tier, d.Name)
 	}

@@ -26,7 +26,7 @@ type Event struct {
 	Err            *Error          // nil if it succeeded
 	Duration       time.Duration
 	OutBytes       int
-	DocsTokens     int
+	DocsTokens     int    // tokens of the documentation that was sent, in the form in which it was
 	RetryOf        string // id of the preceding failed call of the same tool in the session
 	SuggestionUsed bool   // the parameters are those that the failed call suggested
 	Result         json.RawMessage

@@ -35,6 +35,7 @@ func (m *modeServer) searchTools(
 	}
 	c := callerOf(m.Server, r)
 	query := host.SearchQuery{Text: p.Query, Limit: p.Limit}
+	ctx = host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return jsonSize(d) })
 	found, warnings, err := m.cfg.Host.SearchDetailed(ctx, c.name, c.session, query, p.Detail)
 	if err != nil {
 		return m.errorResult(&host.Answer{Err: host.AsError(err)})
@@ -66,11 +67,11 @@ func (m *modeServer) describeTool(
 		return nil, err
 	}
 	c := callerOf(m.Server, r)
-	docs, err := m.cfg.Host.Describe(ctx, c.name, c.session, m.qualified(p.Name), p.Tier)
+	docs, err := m.cfg.Host.Describe(m.withDescribedSize(ctx), c.name, c.session, m.qualified(p.Name), p.Tier)
 	if err != nil {
 		return m.errorResult(&host.Answer{Err: host.AsError(err)})
 	}
-	return jsonResult(describedTool{docs.ToolDocs, m.renderSteps(docs.Next)}, nil)
+	return jsonResult(m.described(docs), nil)
 }
 
 func (m *modeServer) callTool(

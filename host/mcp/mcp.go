@@ -197,7 +197,7 @@ func cacheable(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		m.refresh()
-		ctx = host.WithMode(ctx, m.mode)
+		ctx = host.WithDocsSize(host.WithMode(ctx, m.mode), docsSizeInCall)
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:
 			if m.isListed(r.Params.Name) {

@@ -111,11 +111,11 @@ func (m *modeServer) docsDocument(ctx context.Context, c caller, path string) (j
 			return nil, host.Errorf(host.InvalidArgs, "tier=%s; expected 1, 2 or 3", manifest.CleanLine(asked))
 		}
 	}
-	docs, err := m.cfg.Host.Describe(ctx, c.name, c.session, at.Name(), tier)
+	docs, err := m.cfg.Host.Describe(m.withDescribedSize(ctx), c.name, c.session, at.Name(), tier)
 	if err != nil {
 		return nil, err
 	}
-	return marshalEscaped(describedTool{docs.ToolDocs, m.renderSteps(docs.Next)})
+	return marshalEscaped(m.described(docs))
 }
 
 // overview returns the groups and tools of a plugin or a group, each with one line.

@@ -110,10 +110,27 @@ func successResult(a *host.Answer) (*sdk.CallToolResult, error) {
 	}
 	withWarnings(result, a.Warnings)
 	if a.Docs != nil {
-		docs := strings.TrimSpace(a.Docs.Text())
-		result.Content = append(result.Content, textContent("About this tool, said once:\n"+docs))
+		result.Content = append(result.Content, textContent(firstUseText(a.Docs)))
 	}
 	return result, nil
+}
+
+// firstUseText is the documentation that comes with the first use of a tool.
+func firstUseText(d *host.Docs) string {
+	return "About this tool, said once:\n" + strings.TrimSpace(d.Text())
+}
+
+// docsSizeInCall is for [host.WithDocsSize]: the size of documentation in the result of a call.
+func docsSizeInCall(d *host.Docs, inError bool) int {
+	if inError {
+		return jsonSize(d.ToolDocs)
+	}
+	return len(firstUseText(d))
+}
+
+func jsonSize(v any) int {
+	raw, _ := marshalEscaped(v)
+	return len(raw)
 }
 
 // contentBlock maps a block of a result to MCP's.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -115,4 +116,13 @@ func callStep(s host.Step) nextCall {
 type describedTool struct {
 	*manifest.ToolDocs
 	Next []nextCall `json:"next"`
+}
+
+func (m *modeServer) described(d *host.Docs) describedTool {
+	return describedTool{d.ToolDocs, m.renderSteps(d.Next)}
+}
+
+// withDescribedSize returns a context for descriptions that are sent as a describedTool.
+func (m *modeServer) withDescribedSize(ctx context.Context) context.Context {
+	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return jsonSize(m.described(d)) })
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -43,6 +44,7 @@ func newBatch(app *App, run runFunc[batchOptions]) *cobra.Command {
 func runBatch(ctx context.Context, opts *batchOptions) error {
 	runtime.GOMAXPROCS(1) // calls run one at a time: waking a second processor for each costs more than it gives
 	app := opts.app
+	ctx = countDocs(ctx, func(w io.Writer, d *host.Docs) { _ = writeJSON(w, app.deps.WithCommands(d.ToolDocs), false) })
 	failed, err := command.Batch(ctx, app.deps, opts.BatchOptions, app.printReply)
 	if err != nil {
 		return writeError(err)

@@ -66,7 +66,7 @@ func Main(args []string, streams *Streams) (code int) {
 
 	root := newRoot(app, nil)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := root.ExecuteContext(countDocs(ctx, app.writeErrorDocs))
 	if err == nil {
 		err = app.helpErr // cobra's help cannot fail
 	}
@@ -213,7 +213,10 @@ func (a *App) envelope(env *command.Envelope, text func(w io.Writer)) error {
 }
 
 // document prints one JSON document: indented on a terminal, one line in a pipe.
-func (a *App) document(v any) error {
+func (a *App) document(v any) error { return writeError(writeJSON(a.Out, v, a.OutTTY)) }
+
+// writeJSON writes one JSON document and a line break.
+func writeJSON(w io.Writer, v any, indented bool) error {
 	raw, written := v.(json.RawMessage)
 	var err error
 	if !written {
@@ -222,11 +225,11 @@ func (a *App) document(v any) error {
 		}
 	}
 	raw = manifest.EscapeJSON(raw)
-	if a.OutTTY {
+	if indented {
 		raw = indent(raw)
 	}
-	_, err = a.Out.Write(append(raw, '\n'))
-	return writeError(err)
+	_, err = w.Write(append(raw, '\n'))
+	return err
 }
 
 func writeError(err error) error {

@@ -5,16 +5,23 @@ import (
 	"io"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
 )
 
 // runDescribe prints documentation: a page on a terminal, otherwise the document itself.
 func runDescribe(ctx context.Context, app *App, opts command.DescribeOptions) error {
-	doc, err := command.Describe(ctx, app.deps, opts)
+	count := func(w io.Writer, docs *host.Docs) { app.writeDescribed(w, app.deps.Described(docs)) }
+	doc, err := command.Describe(countDocs(ctx, count), app.deps, opts)
 	if err != nil {
 		return err
 	}
-	if app.OutTTY && !app.json {
-		return app.write(func(w io.Writer) { app.page(w).docs(doc.ToolDocs, doc.Next) })
+	return app.write(func(w io.Writer) { app.writeDescribed(w, doc) })
+}
+
+func (a *App) writeDescribed(w io.Writer, doc *command.DescribedTool) {
+	if a.OutTTY && !a.json {
+		a.page(w).docs(doc.ToolDocs, doc.Next)
+		return
 	}
-	return app.document(doc)
+	_ = writeJSON(w, doc, a.OutTTY)
 }

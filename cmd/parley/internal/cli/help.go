@@ -78,14 +78,20 @@ func (a *App) helpAbout(ctx context.Context, root *cobra.Command, words []string
 		return err
 	}
 	if at.Tool != nil || at.Entry != nil {
-		doc, err := command.Describe(ctx, a.deps, command.DescribeOptions{Tool: at.Name(), Tier: manifest.Tier2})
+		write := func(w io.Writer, doc *command.DescribedTool) {
+			if a.json {
+				_ = writeJSON(w, doc, a.OutTTY)
+				return
+			}
+			a.toolUsage(w, root, at, doc)
+		}
+		count := func(w io.Writer, docs *host.Docs) { write(w, a.deps.Described(docs)) }
+		doc, err := command.Describe(countDocs(ctx, count), a.deps,
+			command.DescribeOptions{Tool: at.Name(), Tier: manifest.Tier2})
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.document(doc)
-		}
-		return a.write(func(w io.Writer) { a.toolUsage(w, root, at, doc) })
+		return a.write(func(w io.Writer) { write(w, doc) })
 	}
 	if a.json {
 		return a.list(at)

@@ -92,7 +92,7 @@ func runSearch(ctx context.Context, opts *searchOptions) error {
 	if opts.eval != "" {
 		return runEval(ctx, opts)
 	}
-	found, warnings, err := command.Search(ctx, app.deps, opts.SearchOptions)
+	found, warnings, err := command.Search(countDocs(ctx, app.writeFoundDocs), app.deps, opts.SearchOptions)
 	if err != nil {
 		return err
 	}
@@ -101,6 +101,18 @@ func runSearch(ctx context.Context, opts *searchOptions) error {
 		return err
 	}
 	return app.envelope(env, func(w io.Writer) { app.searchText(w, found, env.Next) })
+}
+
+// writeFoundDocs writes the documentation of a result.
+func (a *App) writeFoundDocs(w io.Writer, d *host.Docs) {
+	switch {
+	case a.json:
+		_ = writeJSON(w, d, a.OutTTY)
+	case a.OutTTY:
+		a.page(w).docs(a.deps.WithCommands(d.ToolDocs), nil)
+	default:
+		a.docsText(w, a.deps.WithCommands(d.ToolDocs))
+	}
 }
 
 // searchText prints results: in a pipe one line each with the whole brief, on a terminal a paragraph each.
@@ -115,7 +127,7 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 		case !a.OutTTY:
 			fmt.Fprintf(w, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reason(&r))
 		case i < len(data.Docs):
-			p.docs(a.deps.WithCommands(data.Docs[i].ToolDocs), nil)
+			a.writeFoundDocs(w, data.Docs[i])
 			p.text(0, faint, "Found by "+reason(&r))
 		default:
 			fmt.Fprintln(w, p.style(bold, r.Name)+strings.TrimPrefix(wrapped(head, p.width, "    "), r.Name))
@@ -126,7 +138,7 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 			fmt.Fprintf(w, "    %+.3f  %s\n", part.Score, partText(&part))
 		}
 		if !a.OutTTY && i < len(data.Docs) {
-			a.docsText(w, a.deps.WithCommands(data.Docs[i].ToolDocs))
+			a.writeFoundDocs(w, data.Docs[i])
 		}
 		if a.OutTTY {
 			fmt.Fprintln(w)
