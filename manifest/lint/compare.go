@@ -120,7 +120,9 @@ func succeeds(old, now *manifest.Tool, plugin string) bool {
 	if d := old.Deprecated; d != nil && (sameName(d.Use, now.Name) || sameName(d.Use, plugin+"."+now.Name)) {
 		return true
 	}
-	if slices.ContainsFunc(now.Aliases, func(a string) bool { return sameName(a, old.Name) || sameName(a, bareName(old.Name)) }) {
+	if slices.ContainsFunc(now.Aliases, func(a string) bool {
+		return sameName(a, old.Name) || sameName(a, bareName(old.Name))
+	}) {
 		return true
 	}
 	return old.Effect == now.Effect && sameJSON(old.Params, now.Params) && sameJSON(old.Returns, now.Returns) &&
@@ -388,7 +390,8 @@ func (c *comparer) properties(what, path string, old, now node, a, b map[string]
 		}
 		successor := ""
 		for _, other := range sortedKeys(is) {
-			if _, known := was[other]; known || renamed[other] || !sameParameter(name, old.below(was[name]), now.below(is[other])) {
+			if _, known := was[other]; known || renamed[other] ||
+				!sameParameter(name, old.below(was[name]), now.below(is[other])) {
 				continue
 			}
 			if successor != "" {
