@@ -359,7 +359,8 @@ func (r *ExampleRun) compare(e *manifest.Example, answer *host.Answer, asks bool
 		r.Reason = oneLine(failed.Message)
 	case failed != nil:
 		r.Status = ExampleDiffers
-		r.Reason = fmt.Sprintf("it ended in exit code %d (%s), declared is %d", r.ExitCode, oneLine(failed.Message), e.ExitCode)
+		r.Reason = fmt.Sprintf("it ended in exit code %d (%s), declared is %d", r.ExitCode, oneLine(failed.Message),
+			e.ExitCode)
 	default:
 		r.Status, r.Reason = ExampleDiffers, fmt.Sprintf("it succeeded, declared is exit code %d", e.ExitCode)
 	}

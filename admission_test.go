@@ -201,8 +201,8 @@ func TestExamplesHaveNoRights(t *testing.T) {
 	}
 }
 
-// TestPoisonIsRefused checks that rules of poisoning refuse a stranger's plugin, at install and when it is loaded, until
-// each is accepted by name. Search is the real one.
+// TestPoisonIsRefused checks that rules of poisoning refuse a stranger's plugin, at install and when it is loaded,
+// until each is accepted by name. Search is the real one.
 func TestPoisonIsRefused(t *testing.T) {
 	poisoned := map[string]func(m *manifest.Manifest){
 		"instructs-reader": func(m *manifest.Manifest) {
@@ -238,7 +238,8 @@ func TestPoisonIsRefused(t *testing.T) {
 				}
 			}
 			i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{Accept: []string{rule}})
-			if err != nil || !slices.Contains(i.Admission.Accepted, rule) || !slices.Contains(rulesOf(i.Admission.Findings), rule) {
+			if err != nil || !slices.Contains(i.Admission.Accepted, rule) ||
+				!slices.Contains(rulesOf(i.Admission.Findings), rule) {
 				t.Fatalf("accepted: %v", err)
 			}
 			for range 2 {
