@@ -59,7 +59,7 @@ func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
 							WithSteps(host.DescribeStep(args[0], 0))
 					}
 				}
-			} else if opts.tier != 0 {
+			} else if cmd.Flags().Changed("tier") {
 				return host.Errorf(host.InvalidArgs, "--tier requires --describe").WithSteps(host.DescribeStep(args[0], opts.tier))
 			}
 			return run(cmd.Context(), opts)
@@ -67,7 +67,7 @@ func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
 	}
 	addCallFlags(cmd.Flags(), &opts.CallOptions)
 	cmd.Flags().BoolVar(&opts.describe, "describe", false, "document the tool")
-	cmd.Flags().IntVar(&opts.tier, "tier", 0, "with --describe: how much, 1 to 3")
+	cmd.Flags().IntVar(&opts.tier, "tier", manifest.Tier2, "with --describe: how much, 1 to 3")
 	app.completeCall(cmd)
 	cmd.Flags().SortFlags = false
 	return cmd
