@@ -37,6 +37,7 @@ type failure struct {
 	Code      string          `json:"code"`
 	Message   string          `json:"message"`
 	Corrected json.RawMessage `json:"corrected"`
+	Template  json.RawMessage `json:"template"`
 	Details   []struct {
 		Parameter, Keyword, Provided, Expected, Suggestion string
 	} `json:"details"`

@@ -179,10 +179,14 @@ func row(b *strings.Builder, name, mode string, c cost) {
 // String returns the summary of all mistakes.
 func (o outcomes) String() string {
 	all := o.sum()
+	others := all.made - all.accepted - all.recoverable
 	return fmt.Sprintf("%d mistakes of %d kinds, each made with every tool that it applies to. "+
 		"The first call accepted %d after a\n"+
-		"correction that it reported; of the others, the second call succeeded in %.1f %%.\n",
-		all.made, len(o), all.accepted, 100*all.share())
+		"correction that it reported. From %d others the intent can be seen: the second call was the one that was meant\n"+
+		"in %.1f %%, and succeeded in %.1f %%. From the other %d it cannot: %d errors had a template with holes. "+
+		"%d suggestions\nhad a value that nobody gave.\n",
+		all.made, len(o), all.accepted, all.recoverable, 100*all.share(all.meant), 100*all.share(all.succeeded), others,
+		all.templates, len(all.wrong))
 }
 
 // serve serves one page on the loopback interface.

@@ -11,6 +11,7 @@ import (
 type mistake struct {
 	class  string
 	params json.RawMessage // not necessarily JSON
+	meant  json.RawMessage // the call that was meant; nil if nothing in params says which value was meant
 }
 
 // property is the part of a parameter's schema that mistakes are made against.
@@ -22,7 +23,14 @@ type property struct {
 	Pattern string
 	Format  string
 	Least   *int `json:"minLength"`
+	// Properties are those of an object.
+	Properties map[string]json.RawMessage
 }
+
+// synonyms are everyday names of parameters.
+var synonyms = map[string]string{"text": "data", "data": "input", "pattern": "regex", "algorithm": "algo",
+	"expression": "script", "filter": "query", "url": "link", "replacement": "substitute", "limit": "max",
+	"template": "tpl", "ignore_case": "case_insensitive"}
 
 // noJSON is the class of mistakes that leave nothing to correct.
 const noJSON = "words in the place of the JSON"
@@ -41,14 +49,23 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 		return nil, err
 	}
 	var made []mistake
-	keep := func(class string, wrong json.RawMessage) {
+	keep := func(class string, wrong, meant json.RawMessage) {
 		if !slices.ContainsFunc(made, func(m mistake) bool { return m.class == class }) {
-			made = append(made, mistake{class, wrong})
+			made = append(made, mistake{class, wrong, meant})
 		}
 	}
-	add := func(class string, wrong any) {
+	addMeaning := func(class string, wrong, meant any) {
+		raw, err := json.Marshal(wrong)
+		is, err2 := json.Marshal(meant)
+		if err == nil && err2 == nil {
+			keep(class, raw, is)
+		}
+	}
+	// add adds a mistake that lets see the right parameters, lose one that does not.
+	add := func(class string, wrong any) { addMeaning(class, wrong, params) }
+	lose := func(class string, wrong any) {
 		if raw, err := json.Marshal(wrong); err == nil {
-			keep(class, raw)
+			keep(class, raw, nil)
 		}
 	}
 	with := func(name string, value any) map[string]any {
@@ -72,14 +89,14 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 	add("the parameters as a list", []any{params})
 	add("the parameters as text", string(right))
 	if len(s.Required) > 0 {
-		add("no parameters at all", map[string]any{})
+		lose("no parameters at all", map[string]any{})
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		p, value := s.Properties[name], params[name]
 		if slices.Contains(s.Required, name) {
 			without := maps.Clone(params)
 			delete(without, name)
-			add("a required parameter missing", without)
+			lose("a required parameter missing", without)
 		}
 		if typo := transposed(name); typo != name && free(typo) {
 			add("a parameter misspelt", renamed(name, typo))
@@ -87,10 +104,42 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 		if other := snake(name); other != name && free(other) {
 			add("a parameter in another case", renamed(name, other))
 		}
-		add("null for a value", with(name, nil))
+		if other := synonyms[name]; other != "" && free(other) {
+			add("another word for a parameter", renamed(name, other))
+		}
+		if _, typed := p.Type.(string); !typed { // any value may be the right one
+			continue
+		}
+		if slices.Contains(s.Required, name) {
+			lose("null for a value that is required", with(name, nil))
+		} else {
+			without := maps.Clone(params)
+			delete(without, name)
+			addMeaning("null for a value that is not", with(name, nil), without)
+		}
 		add("a value one level too deep", with(name, map[string]any{"value": value}))
+		if inner, ok := value.(map[string]any); ok && len(p.Properties) > 0 {
+			shallow := maps.Clone(params)
+			delete(shallow, name)
+			known := len(inner) > 0
+			for member, v := range inner {
+				_, has := p.Properties[member]
+				known = known && has && free(member)
+				shallow[member] = v
+			}
+			if known {
+				add("an object's members beside the parameters", shallow)
+			}
+		}
 		for _, wrong := range p.wrong(value) {
-			add(wrong.class, with(name, wrong.value))
+			switch {
+			case wrong.lost:
+				lose(wrong.class, with(name, wrong.value))
+			case wrong.meant != nil:
+				addMeaning(wrong.class, with(name, wrong.value), with(name, wrong.meant))
+			default:
+				add(wrong.class, with(name, wrong.value))
+			}
 		}
 	}
 	text := string(right)
@@ -101,9 +150,14 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 		"JSON with names that lack quotes": unquoted(text, slices.Sorted(maps.Keys(params))),
 		noJSON:                             "please",
 	} {
-		if !json.Valid([]byte(broken)) {
-			keep(class, json.RawMessage(broken))
+		if json.Valid([]byte(broken)) {
+			continue
 		}
+		meant := right
+		if class == noJSON {
+			meant = nil
+		}
+		keep(class, json.RawMessage(broken), meant)
 	}
 	return made, nil
 }
@@ -112,29 +166,36 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 type wrongValue struct {
 	class string
 	value any
+	meant any  // nil: the right value
+	lost  bool // nothing says which value was meant
 }
 
 func (p property) wrong(value any) (made []wrongValue) {
-	add := func(class string, value any) { made = append(made, wrongValue{class, value}) }
+	add := func(class string, value any) { made = append(made, wrongValue{class: class, value: value}) }
+	lose := func(class string, value any) { made = append(made, wrongValue{class: class, value: value, lost: true}) }
 	switch v := value.(type) {
 	case string:
-		add("a number for a text", 42)
+		if len(p.Enum) == 0 && p.Pattern == "" && p.Format == "" {
+			made = append(made, wrongValue{class: "a number for a text", value: 4711, meant: "4711"})
+		} else {
+			lose("a number for a choice", 42)
+		}
 		add("a list for a text", []any{v})
 	case float64:
 		raw, _ := json.Marshal(v)
 		add("text for a number", string(raw))
-		add("words for a number", "many")
+		lose("words for a number", "many")
 		if p.Type == "integer" {
-			add("a fraction for a whole number", v+0.5)
+			lose("a fraction for a whole number", v+0.5)
 		}
 	case bool:
 		add("text for a boolean", map[bool]string{true: "true", false: "false"}[v])
-		add("words for a boolean", "yes")
+		add("words for a boolean", map[bool]string{true: "yes", false: "no"}[v])
 	case []any:
-		if len(v) > 0 {
+		if len(v) == 1 {
 			add("one value for a list", v[0])
 		}
-		add("a number for a list", 42)
+		lose("a truth value for a list", true)
 	case map[string]any:
 		raw, _ := json.Marshal(v)
 		add("text for an object", string(raw))
@@ -142,24 +203,26 @@ func (p property) wrong(value any) (made []wrongValue) {
 	}
 	if len(p.Enum) > 0 {
 		if v, ok := value.(string); ok {
-			add("a choice misspelt", transposed(v))
-			if upper := strings.ToUpper(v); upper != v {
+			if typo := transposed(v); typo != v && !slices.Contains(p.Enum, any(typo)) {
+				add("a choice misspelt", typo)
+			}
+			if upper := strings.ToUpper(v); upper != v && !slices.Contains(p.Enum, any(upper)) {
 				add("a choice in another case", upper)
 			}
 		}
-		add("a choice that there is not", "zzUnheardOf")
+		lose("a choice that there is not", "zzUnheardOf")
 	}
 	if p.Minimum != nil {
-		add("a number out of range", *p.Minimum-1)
+		lose("a number out of range", *p.Minimum-1)
 	}
 	if p.Maximum != nil {
-		add("a number out of range", *p.Maximum+1)
+		lose("a number out of range", *p.Maximum+1)
 	}
 	if p.Pattern != "" || p.Format != "" {
-		add("a text of another form", "\u2603 -")
+		lose("a text of another form", "\u2603 -")
 	}
 	if p.Least != nil && *p.Least > 0 {
-		add("an empty text", "")
+		lose("an empty text", "")
 	}
 	return made
 }

@@ -56,7 +56,7 @@ func scenarios() []scenario {
 		}},
 		{"error recovery", []step{
 			wrong(hash, `{"txt":"hello"}`),
-			wrong(encode, `{"text":"a b","to":"base46"}`),
+			wrong(encode, `{"text":"a b","to":"baes64"}`),
 			wrong(query, `{"data":{"a":[1,2]},"filter":[".a[1]"]}`),
 			wrong(count, `{"params":{"text":"one two"}}`),
 			wrong(step{want: "replace matches of a regex in a text", tool: "text.replace",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -14,9 +15,17 @@ import (
 // outcome counts the results of the mistakes of one class.
 type outcome struct {
 	made     int
-	accepted int      // the first call corrected it, said so and succeeded
-	second   int      // the second call succeeded
-	lost     []string // the mistakes after which neither call succeeded
+	accepted int // the first call corrected it, said so and succeeded
+
+	// Of the others, those from which the call that was meant can be seen, what the second call was, and the mistakes
+	// after which it was another one.
+	recoverable int
+	succeeded   int
+	meant       int
+	lost        []string
+
+	templates int      // errors with holes instead of a call, of the mistakes from which it cannot be seen
+	wrong     []string // calls that were suggested, or accepted, with a value that nobody gave
 }
 
 // outcomes maps classes of mistakes to their outcomes.
@@ -34,20 +43,24 @@ func (o outcomes) sum() (all outcome) {
 	for _, r := range o {
 		all.made += r.made
 		all.accepted += r.accepted
-		all.second += r.second
+		all.recoverable += r.recoverable
+		all.succeeded += r.succeeded
+		all.meant += r.meant
+		all.templates += r.templates
 		all.lost = append(all.lost, r.lost...)
+		all.wrong = append(all.wrong, r.wrong...)
 	}
 	return all
 }
 
-// share returns the share of second calls that succeeded.
-func (o outcome) share() float64 { return float64(o.second) / float64(max(1, o.made-o.accepted)) }
+// share returns the share of n in the mistakes from which the call that was meant can be seen.
+func (o outcome) share(n int) float64 { return float64(n) / float64(max(1, o.recoverable)) }
 
 // subject is a tool with which mistakes are made.
 type subject struct {
 	name   string
 	schema json.RawMessage // of its parameters
-	right  json.RawMessage // the parameters of its largest successful example
+	right  json.RawMessage // parameters like those of its largest successful example, with other values
 }
 
 // subjects returns all tools of a server in full mode.
@@ -74,6 +87,9 @@ func (c *client) subjects(ctx context.Context) (all []subject, err error) {
 		if s.schema, err = json.Marshal(c.listed[listed].InputSchema); err != nil || s.right == nil {
 			return nil, fmt.Errorf("%s has no example of a call: %v", name, err)
 		}
+		if s.right, err = own(d.ParamsSchema, s.right); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 		all = append(all, s)
 	}
 	return all, nil
@@ -83,6 +99,7 @@ func (c *client) subjects(ctx context.Context) (all []subject, err error) {
 type attempts struct {
 	tool  string
 	wrong []mistake
+	only  []string // values to which the tool's schema leaves no choice
 }
 
 // plan returns every mistake that can be made with the tools.
@@ -93,7 +110,7 @@ func plan(all []subject) ([]attempts, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
-		planned = append(planned, attempts{s.name, made})
+		planned = append(planned, attempts{s.name, made, onlyValues(s.schema)})
 	}
 	return planned, nil
 }
@@ -109,7 +126,7 @@ func sample(planned []attempts, n int) []attempts {
 	var kept []attempts
 	for _, p := range planned {
 		plugin, _, _ := strings.Cut(p.tool, ".")
-		some := attempts{tool: p.tool}
+		some := attempts{tool: p.tool, only: p.only}
 		for _, m := range p.wrong {
 			if key := plugin + " " + m.class; taken[key] < n {
 				taken[key]++
@@ -130,8 +147,8 @@ func spread(name string) uint64 {
 	return h.Sum64()
 }
 
-// makeMistakes makes the mistakes with one tool. After a failure it calls again with what the error suggests and
-// nothing else.
+// makeMistakes makes the mistakes with one tool. After a failure it calls again with the corrected parameters, if the
+// error has them, and nothing else.
 func makeMistakes(ctx context.Context, f frontend, p attempts, counts outcomes) error {
 	for _, m := range p.wrong {
 		a, err := f.call(ctx, p.tool, m.params)
@@ -140,36 +157,101 @@ func makeMistakes(ctx context.Context, f frontend, p attempts, counts outcomes) 
 		}
 		o := counts.of(m.class)
 		o.made++
+		report := func(what string) string { return fmt.Sprintf("%s: %s %s: %s", m.class, p.tool, m.params, what) }
 		if !a.failed {
 			o.accepted++
+			if m.meant != nil && !ran(a.data, m.meant) {
+				o.wrong = append(o.wrong, report(a.text))
+			}
 			continue
 		}
-		second := answer{failed: true}
-		if params, ok := suggested(a.err); ok {
-			if second, err = f.call(ctx, p.tool, params); err != nil {
-				return err
+		for _, suggested := range []json.RawMessage{a.err.Corrected, a.err.Template} {
+			if suggested != nil {
+				if values := invented(suggested, m, p.only); len(values) > 0 {
+					o.wrong = append(o.wrong, report(fmt.Sprintf("invented %q: %s", values, a.text)))
+				}
 			}
 		}
-		if second.failed {
-			o.lost = append(o.lost, fmt.Sprintf("%s: %s %s: %s", m.class, p.tool, m.params, a.text))
+		if m.meant == nil {
+			if a.err.Template != nil && a.err.Corrected == nil {
+				o.templates++
+			}
+			continue
+		}
+		o.recoverable++
+		if a.err.Corrected == nil {
+			o.lost = append(o.lost, report(a.text))
+			continue
+		}
+		second, err := f.call(ctx, p.tool, a.err.Corrected)
+		if err != nil {
+			return err
+		}
+		if !second.failed {
+			o.succeeded++
+		}
+		if sameJSON(a.err.Corrected, m.meant) && !second.failed {
+			o.meant++
 		} else {
-			o.second++
+			o.lost = append(o.lost, report(a.text))
 		}
 	}
 	return nil
 }
 
-// suggested returns the parameters for the next call from an error: the corrected ones, or else those of an example in
-// the documentation that it carries.
-func suggested(e failure) (params json.RawMessage, ok bool) {
-	switch {
-	case e.Corrected != nil:
-		return e.Corrected, true
-	case e.Docs != nil && len(e.Docs.Examples) > 0:
-		return e.Docs.Examples[0].Params, true
+// ran reports whether the parameters of a dry run are the meant ones, but for defaults.
+func ran(dryRun, meant json.RawMessage) bool {
+	var run struct {
+		Data   struct{ Params map[string]any }
+		Params map[string]any
 	}
-	return nil, false
+	var want map[string]any
+	if json.Unmarshal(dryRun, &run) != nil || json.Unmarshal(meant, &want) != nil {
+		return false
+	}
+	got := run.Params
+	if got == nil {
+		got = run.Data.Params
+	}
+	return hasAll(got, want)
 }
+
+// hasAll reports whether a value is another one, but for further members of objects.
+func hasAll(got, want any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return false
+		}
+		for name := range w {
+			if !hasAll(g[name], w[name]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return false
+		}
+		for i := range w {
+			if !hasAll(g[i], w[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(got, want)
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// suggested returns the parameters for the next call from an error.
+func suggested(e failure) (params json.RawMessage, ok bool) { return e.Corrected, e.Corrected != nil }
 
 // dryShell and dryClient are frontends whose calls are validated and not run.
 type dryShell struct{ *shell }

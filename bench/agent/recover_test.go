@@ -13,9 +13,9 @@ import (
 // sampled is the number of tools of each plugin with which a class of mistakes is made, unless all are wanted.
 const sampled = 5
 
-// TestMistakesAreRecovered verifies that the information in an error is enough: of each class of mistakes, the second
-// call succeeds in 95 of 100 cases. It makes a sample of each class with each plugin. With PARLEY_HAMMER set it makes
-// all of them, which are the figures in docs/mcp.md.
+// TestMistakesAreRecovered verifies that the information in an error is enough: where a mistake lets see what was meant,
+// the second call is that one in 98 of 100 cases, and no suggestion has a value that nobody gave. It makes a sample of
+// each class with each plugin. With PARLEY_HAMMER set it makes all of them, which are the figures in docs/mcp.md.
 func TestMistakesAreRecovered(t *testing.T) {
 	home := t.TempDir()
 	all, err := planAll(t.Context(), binary(t), home)
@@ -30,34 +30,29 @@ func TestMistakesAreRecovered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// by class: all that can be made, and those made by the command line
-	total, inShell := map[string]int{}, map[string]int{}
+	total := map[string]int{} // by class: all that can be made
 	for _, p := range all {
 		for _, m := range p.wrong {
 			total[m.class] += len(frontendsOf(p.tool))
 		}
 	}
-	for _, p := range planned {
-		for _, m := range p.wrong {
-			inShell[m.class] += len(frontendsOf(p.tool)) - 1
-		}
-	}
 	for _, class := range slices.Sorted(maps.Keys(total)) {
 		o := counts.of(class)
-		t.Logf("%-45s %5d made, %5d accepted, %5d at the second call", class, o.made, o.accepted, o.second)
+		t.Logf("%-45s %5d made, %5d accepted, %5d of %5d meant, %5d templates", class, o.made, o.accepted, o.meant,
+			o.recoverable, o.templates)
 		if o.made == 0 {
 			t.Errorf("%s: not one of %d was made", class, total[class])
 		}
-		tried := o.made - o.accepted
-		allowed := tried / 20
-		if class == noJSON {
-			// These words leave nothing to correct, and a session of the command line is not shown documentation twice, which
-			// this agent does not remember. Over all tools these calls are few; a sample has to allow for them.
-			allowed = max(allowed, inShell[class])
+		if len(o.lost) > max(1, o.recoverable/20) {
+			t.Errorf("%s: %d of %d are lost, such as %.2000s", class, len(o.lost), o.recoverable, o.lost[0])
 		}
-		if len(o.lost) > allowed {
-			t.Errorf("%s: %d of %d are lost, such as %.2000s", class, len(o.lost), tried, o.lost[0])
+		if len(o.wrong) > 0 {
+			t.Errorf("%s: %d have a value that nobody gave, such as %.2000s", class, len(o.wrong), o.wrong[0])
 		}
+	}
+	if sum := counts.sum(); sum.share(sum.meant) < 0.98 {
+		t.Errorf("the second call is the one that was meant in %.4f of the cases, such as %.2000s", sum.share(sum.meant),
+			sum.lost[0])
 	}
 	if whole {
 		current(t, mistakesSection, counts.String())
@@ -94,8 +89,8 @@ func TestMistakesInTheBrowser(t *testing.T) {
 		{"cdp.open", `{"params":{"url":"` + url + `"}}`, `"title":"Harbour"`},
 		{"cdp.Runtime.evaluate", `{"expresion":"document.title","returnByValue":"yes"}`, `Harbour`},
 		{"cdp.Page.captureScreenshot", `{"format":"PNG"}`, ``},
-		{"cdp.Page.captureScreenshot", `{"format":"jpeg","quality":50.5}`, ``},
-		{"cdp.Emulation.setGeolocationOverride", `{"latitude":"north"}`, `{}`},
+		{"cdp.Page.captureScreenshot", `{"format":"jpg","quality":"50"}`, ``},
+		{"cdp.Emulation.setGeolocationOverride", `{"lat":1,"lng":2,"accuracy":3}`, `{}`},
 		{"cdp.Page.navigate", `{"url":["` + url + `"]}`, `frameId`}, // last, because it does not wait for the page
 	} {
 		a, err := c.call(t.Context(), m.tool, json.RawMessage(m.wrong))

@@ -84,6 +84,8 @@ func TestCorrect(t *testing.T) {
 		{"out of range", findSchema, `{"text":"a","pattern":"b","limit":51}`,
 			`{"limit":"<hole limit: integer >= 1 and <= 50, >","pattern":"b","text":"a"}`, `/limit dropped`},
 		{"a choice misspelt", hashSchema, `{"text":"a","algorithm":"sha25"}`, `{"algorithm":"sha256","text":"a"}`, `/algorithm>/algorithm coerced`},
+		{"a choice with neighbours that changed places", hashSchema, `{"text":"a","algorithm":"sh2a56"}`,
+			`{"algorithm":"sha256","text":"a"}`, `/algorithm>/algorithm coerced`},
 		{"a choice in another case", shotSchema, `{"format":"PNG"}`, `{"format":"png"}`, `/format>/format coerced`},
 		{"a short form of a choice", shotSchema, `{"format":"jpg"}`, `{"format":"jpeg"}`, `/format>/format coerced`},
 		{"another choice, not a typo", hashSchema, `{"text":"a","algorithm":"sha224"}`,

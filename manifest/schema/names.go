@@ -424,7 +424,7 @@ func isTypo(given, name string) bool {
 	case len(a) != len(b):
 		return i > 0
 	case i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i]:
-		return !unicode.IsDigit(a[i]) && !unicode.IsDigit(a[i+1])
+		return !unicode.IsDigit(a[i]) || !unicode.IsDigit(a[i+1])
 	}
 	return i > 0 && len(a) >= 5 && !unicode.IsDigit(a[i]) && !unicode.IsDigit(b[i])
 }
