@@ -72,6 +72,9 @@ func run(ctx context.Context, update string) error {
 			}
 		}
 	}
+	if update != "" {
+		return write(readme, recoverySection, counts.short())
+	}
 	return nil
 }
 
@@ -79,6 +82,12 @@ func run(ctx context.Context, update string) error {
 const (
 	modesSection    = "modes"
 	mistakesSection = "mistakes"
+)
+
+// readme has the figures of recovery in short.
+const (
+	readme          = "README.md"
+	recoverySection = "recovery"
 )
 
 func marks(section string) (start, end string) {
@@ -187,6 +196,14 @@ func (o outcomes) String() string {
 		"%d suggestions\nhad a value that nobody gave.\n",
 		all.made, len(o), all.accepted, all.recoverable, 100*all.share(all.meant), 100*all.share(all.succeeded), others,
 		all.templates, len(all.wrong))
+}
+
+// short returns the figures of recovery for README.md.
+func (o outcomes) short() string {
+	all := o.sum()
+	return fmt.Sprintf("After a mistake that lets see what was meant, the call that the error offers is the one that was meant "+
+		"in\n%.1f %% of %d cases, and succeeds in %.1f %%; %d calls offered had a value that nobody gave.\n",
+		100*all.share(all.meant), all.recoverable, 100*all.share(all.succeeded), len(all.wrong))
 }
 
 // serve serves one page on the loopback interface.

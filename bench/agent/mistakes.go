@@ -32,6 +32,9 @@ var synonyms = map[string]string{"text": "data", "data": "input", "pattern": "re
 	"expression": "script", "filter": "query", "url": "link", "replacement": "substitute", "limit": "max",
 	"template": "tpl", "ignore_case": "case_insensitive"}
 
+// singleQuoted is the class of mistakes that texts with quotes in them would make ambiguous.
+const singleQuoted = "JSON in single quotes"
+
 // noJSON is the class of mistakes that leave nothing to correct.
 const noJSON = "words in the place of the JSON"
 
@@ -117,7 +120,9 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 			delete(without, name)
 			addMeaning("null for a value that is not", with(name, nil), without)
 		}
-		add("a value one level too deep", with(name, map[string]any{"value": value}))
+		if _, isObject := value.(map[string]any); !isObject || len(p.Properties) > 0 {
+			add("a value one level too deep", with(name, map[string]any{"content": value}))
+		}
 		if inner, ok := value.(map[string]any); ok && len(p.Properties) > 0 {
 			shallow := maps.Clone(params)
 			delete(shallow, name)
@@ -146,11 +151,11 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 	for class, broken := range map[string]string{
 		"JSON that is cut off":             strings.TrimSuffix(text, "}"),
 		"JSON with a comma too many":       strings.TrimSuffix(text, "}") + ",}",
-		"JSON in single quotes":            strings.ReplaceAll(text, `"`, `'`),
+		singleQuoted:                       strings.ReplaceAll(text, `"`, `'`),
 		"JSON with names that lack quotes": unquoted(text, slices.Sorted(maps.Keys(params))),
 		noJSON:                             "please",
 	} {
-		if json.Valid([]byte(broken)) {
+		if json.Valid([]byte(broken)) || class == singleQuoted && strings.Contains(text, `\"`) {
 			continue
 		}
 		meant := right

@@ -56,6 +56,9 @@ func TestMistakesAreRecovered(t *testing.T) {
 	}
 	if whole {
 		current(t, mistakesSection, counts.String())
+		if page, err := os.ReadFile("../../" + readme); err != nil || !strings.Contains(string(page), counts.short()) {
+			t.Errorf("README.md does not show\n%s%v; %s", counts.short(), err, rerun)
+		}
 		return
 	}
 	made := 0
