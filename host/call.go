@@ -262,6 +262,15 @@ func (r *run) do(ctx context.Context) error {
 		return nil
 	}
 	if err == nil {
+		texts := append([]string{string(result.Data)}, result.Warnings...)
+		for _, c := range result.Content {
+			texts = append(texts, c.Text, c.Data, c.URI)
+		}
+		if err = r.redactor.reflected("the answer", texts...); err != nil {
+			result = &Result{}
+		}
+	}
+	if err == nil {
 		for _, w := range result.Warnings {
 			r.answer.Warnings = append(r.answer.Warnings, r.redactor.redact(w))
 		}
@@ -487,6 +496,16 @@ func (r *run) send(ctx context.Context, g Grant, q *HTTPRequest) (*HTTPResponse,
 			r.recordDenial(d.Right)
 		}
 		return nil, e
+	}
+	texts := []string{string(response.Body)}
+	for _, h := range response.Headers {
+		texts = append(texts, h[0], h[1])
+	}
+	if err := r.redactor.reflected("the response", texts...); err != nil {
+		for _, d := range AsError(err).Denied {
+			r.recordDenial(d.Right)
+		}
+		return nil, err
 	}
 	response.Body = []byte(r.redactor.redactUnreadable(string(response.Body)))
 	for i, h := range response.Headers {

@@ -54,3 +54,9 @@ type EgressRules struct {
 type Secrets interface {
 	Secret(ctx context.Context, name string) (string, error)
 }
+
+// ReflectionRefuser is implemented by [Secrets] that bind some secrets to answers without their values: where an answer
+// holds the value in a known form, the call fails instead of having it redacted.
+type ReflectionRefuser interface {
+	RefusesReflection(name string) bool
+}

@@ -317,6 +317,46 @@ func TestSecretsAreSentAndNeverSeen(t *testing.T) {
 	}
 }
 
+// neverReflected are secrets whose binding refuses answers that hold them.
+type neverReflected struct{ secrets }
+
+func (neverReflected) RefusesReflection(string) bool { return true }
+
+// TestReflectedSecretFails checks that a server that repeats a secret, and a plugin that returns one, get nothing
+// through where the secret's binding refuses that.
+func TestReflectedSecretFails(t *testing.T) {
+	out, rec := &mirror{}, &recorder{}
+	h := newHost(t, host.Config{Policy: secretive, Secrets: neverReflected{secrets{"TOKEN": token, "KEY": token}},
+		Egress: out, Recorder: rec},
+		newFake(t, shop, map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				answer, err := r.HTTP(ctx, &host.HTTPRequest{Method: "GET", URL: "https://api.example.com/"})
+				if err == nil {
+					t.Errorf("the guest received %q", answer.Body)
+				}
+				return nil, err
+			},
+			"order.list": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				key, err := r.ReadSecret(ctx, "KEY")
+				if err != nil {
+					t.Error(err)
+				}
+				data, _ := json.Marshal(map[string]string{"a": base64.StdEncoding.EncodeToString([]byte("x" + key))})
+				return &host.Result{Data: data}, nil
+			},
+		}))
+	for _, tool := range []string{"shop.echo", "shop.order.list"} {
+		a := call(t, h, tool, `{}`)
+		e := failsWith(t, a, host.Denied)
+		if !strings.Contains(e.Message, "reflect") || len(e.Denied) == 0 || a.Data != nil {
+			t.Errorf("%s: %+v, data %s", tool, e, a.Data)
+		}
+		if envelope, _ := json.Marshal(a); strings.Contains(string(envelope), "s3cret") {
+			t.Errorf("%s: %s", tool, envelope)
+		}
+	}
+}
+
 func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 	for _, tc := range []struct{ name, form string }{
 		{"as it is", token},

@@ -57,13 +57,16 @@ type locatedGrant struct {
 
 // source is where a secret comes from.
 type source struct {
-	from string // "env:NAME", "file:PATH", "store" or "cmd:WORDS"
-	pos  position
+	from          string // "env:NAME", "file:PATH", "store" or "cmd:WORDS"
+	refuseReflect bool   // an answer that holds the value fails
+	pos           position
 }
 
 const (
 	isolateNone      = "none"
 	isolateProcess   = "process"
+	reflectAllow     = "allow"
+	reflectRefuse    = "refuse"
 	proxyNone        = "none"
 	proxyEnvironment = "environment"
 )
@@ -245,7 +248,8 @@ func (f *file) addSecret(all table, name string) {
 		t.doc.addProblem(all.keyPos(name), "%s is not a valid name for a secret: expected letters, digits and underscores",
 			quote(name))
 	}
-	t.allowKeys("from")
+	t.allowKeys("from", "reflect")
+	reflect := t.oneOf("reflect", reflectAllow, reflectRefuse)
 	from, ok := t.text("from")
 	if !ok {
 		if _, there := t.values["from"]; !there {
@@ -257,7 +261,7 @@ func (f *file) addSecret(all table, name string) {
 	if err := checkSource(from); err != nil {
 		t.addProblem("from", "%v", err)
 	}
-	f.secrets[name] = source{from, t.valuePos("from")}
+	f.secrets[name] = source{from, reflect == reflectRefuse, t.valuePos("from")}
 }
 
 func checkSource(from string) error {

@@ -56,6 +56,21 @@ func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
+// RefusesReflection reports whether the binding of a secret says reflect = "refuse". It does where the policy cannot be
+// read.
+func (p *Policy) RefusesReflection(name string) bool {
+	s, err := p.current()
+	if err != nil {
+		return true
+	}
+	for _, f := range s.files() {
+		if found, ok := f.secrets[name]; ok {
+			return found.refuseReflect
+		}
+	}
+	return false
+}
+
 func (p *Policy) fetch(ctx context.Context, name, from string) (string, error) {
 	kind, rest, _ := strings.Cut(from, ":")
 	switch kind {

@@ -138,3 +138,29 @@ func TestStore(t *testing.T) {
 		t.Error("names of no store")
 	}
 }
+
+// TestRefusesReflection checks what a binding says about answers that hold its secret.
+func TestRefusesReflection(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, PolicyFile), []byte(`
+[secrets.A]
+from = "store"
+reflect = "refuse"
+[secrets.B]
+from = "store"
+reflect = "allow"
+[secrets.C]
+from = "store"
+`), 0o600))
+	p, err := Load(dir, Env{})
+	must(t, err)
+	for name, want := range map[string]bool{"A": true, "B": false, "C": false, "D": false} {
+		if got := p.RefusesReflection(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, PolicyFile), []byte("[secrets.A]\nfrom = \"store\"\nreflect = \"no\"\n"), 0o600))
+	if _, err := Load(dir, Env{}); err == nil || !strings.Contains(err.Error(), "policy.toml:3:11") {
+		t.Errorf("%v", err)
+	}
+}
