@@ -150,7 +150,7 @@ func TestDeprecated(t *testing.T) {
 	if a := call(t, h, "old.tally", `{}`); len(a.Warnings) != 0 {
 		t.Errorf("warnings %q", a.Warnings)
 	}
-	found, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "count_sheep"})
+	found, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "count the sheep"})
 	if err != nil || len(found.Results) != 2 || found.Results[0].Name != "old.tally" || !found.Results[1].Deprecated ||
 		found.Results[0].Score < found.Results[1].Score {
 		t.Errorf("%v: %+v", err, found)

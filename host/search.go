@@ -209,18 +209,23 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 		}
 		data.Results = append(data.Results, r)
 	}
-	demoteDeprecated(catalog, data.Results)
+	demoteDeprecated(catalog, text, data.Results)
 	return data, found.Weak, nil
 }
 
-// demoteDeprecated moves each deprecated tool behind the one that replaces it, if that is among the results.
-func demoteDeprecated(catalog *Catalog, results []SearchResult) {
+// demoteDeprecated moves each deprecated tool behind the one that replaces it, if that is among the results. A query
+// that spells the name of the deprecated tool still finds it first.
+func demoteDeprecated(catalog *Catalog, text string, results []SearchResult) {
+	isName := !strings.Contains(strings.TrimSpace(text), " ")
 	for i := len(results) - 1; i >= 0; i-- {
 		if !results[i].Deprecated {
 			continue
 		}
 		at, err := catalog.Find(results[i].Name)
 		if err != nil || at.Tool == nil || at.Tool.Deprecated == nil || at.Tool.Deprecated.Use == "" {
+			continue
+		}
+		if isName && nearestForm(at.Plugin, at.Tool.Name, text) <= limitFor(text) {
 			continue
 		}
 		use := at.Tool.Deprecated.Use
