@@ -2,8 +2,11 @@ package parley
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
@@ -11,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
+	"github.com/parley-tools/parley/plugins"
 )
 
 // InstallOptions say how a plugin is installed.
@@ -21,6 +25,8 @@ type InstallOptions struct {
 	Downgrade bool
 	// Accept are rules of manifest/RULES.md that the plugin may break although they refuse a plugin.
 	Accept []string
+	// Replace are names of which the plugin may take its own from another owner, once a person has confirmed it.
+	Replace []string
 }
 
 // Installation is a plugin that has been read, verified and compiled, and can be installed.
@@ -31,6 +37,9 @@ type Installation struct {
 	Replaces  *wasm.Entry // the installed build of its name; nil if there is none
 	// Changes are how the plugin differs from the build that it replaces.
 	Changes []lint.Change
+	// TakesFrom is the owner from whom it takes the name: "shipped" or the key of a signer; "" if the name is free or its
+	// own. A person has to confirm that before [Installation.Commit].
+	TakesFrom string
 
 	p         *Parley
 	options   InstallOptions
@@ -98,6 +107,10 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 	if err != nil {
 		return nil, err
 	}
+	takesFrom, err := p.ownName(c, o.Replace)
+	if err != nil {
+		return nil, err
+	}
 	before, err := p.Store().Replaces(c, o.Downgrade)
 	if err != nil {
 		return nil, err
@@ -113,7 +126,7 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 		return nil, e
 	}
 	p.signers().add(c)
-	i := &Installation{Candidate: c, Signer: signer, Admission: report, Replaces: before, p: p, options: o}
+	i := &Installation{Candidate: c, Signer: signer, Admission: report, Replaces: before, TakesFrom: takesFrom, p: p, options: o}
 	if before != nil && before.Digest != c.Digest {
 		if old, ok := p.Store().Approved(before.Digest); ok {
 			if m, err := manifest.Load(old); err == nil {
@@ -122,6 +135,43 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 		}
 	}
 	return i, nil
+}
+
+// ownName decides whether a plugin may have its name, and sets who owns it. It returns the owner who loses the name, ""
+// if none does. The error is already_exists if replace does not contain the name.
+func (p *Parley) ownName(c *wasm.Candidate, replace []string) (takesFrom string, err error) {
+	files, err := plugins.Shipped()
+	if err != nil {
+		return "", err
+	}
+	name, owner := c.Manifest.Name, ""
+	for _, f := range files {
+		if !strings.EqualFold(f.Name, name) {
+			continue
+		}
+		if sum := sha256.Sum256(c.Wasm); f.Digest == "sha256:"+hex.EncodeToString(sum[:]) && c.ManifestEmbedded {
+			c.Owner = host.OwnerShipped
+		}
+		owner = host.OwnerShipped
+	}
+	info := c.Source().Info
+	entry, err := p.Store().Find(name)
+	switch {
+	case err == nil:
+		owner = entry.Info().Owner
+	case !errors.Is(err, host.NotFound):
+		return "", err
+	case owner == host.OwnerShipped && info.Owner != host.OwnerShipped:
+		c.Displaced = host.OwnerShipped
+	}
+	if owner == "" || owner == host.OwnerUnsigned || owner == info.Owner {
+		return "", nil
+	}
+	if !slices.ContainsFunc(replace, func(r string) bool { return strings.EqualFold(r, name) }) {
+		return "", wasm.NameTaken(c, owner)
+	}
+	c.TakesName = true
+	return owner, nil
 }
 
 // Commit installs the plugin and writes the grants that edit prepared. Without an edit the plugin is granted nothing,

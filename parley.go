@@ -52,6 +52,9 @@ type Config struct {
 	Accept []string
 	// Admitted takes the report on each of Plugins when its build is loaded for the first time. It may be nil.
 	Admitted func(*Admission)
+	// Replace is called when a file of Plugins takes the name of a plugin that belongs to another owner: "shipped" or the
+	// key of a signer. The file is loaded if it returns nil. A nil Replace refuses.
+	Replace func(plugin, owner string) error
 	// Chrome is the browser to start. "" means the first one that is found.
 	Chrome string
 	// BrowserIdle is how long an unused browser stays open. Zero means 30 minutes.

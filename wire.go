@@ -126,8 +126,18 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 		rules, err := policy.Load(p.dirs.Config, policy.Env{
 			Own: &host.OwnFiles{Folders: p.dirs.own()}, Store: p.Secrets().Dir, Signer: signers.signer,
 			Difference: signers.difference,
+			Owner: func(plugin string) (identity, displaced string) {
+				catalog, err := p.Catalog()
+				if err != nil {
+					return "", ""
+				}
+				if of, ok := catalog.Provider(plugin); ok {
+					return of.Info().Identity(), of.Info().Displaced
+				}
+				return "", ""
+			},
 			Outside: func(pattern string) bool {
-				catalog, _, err := p.currentCatalog()
+				catalog, err := p.Catalog()
 				return err != nil || catalog.Outside(pattern)
 			},
 		})
@@ -257,6 +267,9 @@ func (p *Parley) makeFixed(engine *wasm.Engine) error {
 			return host.Errorf(host.AlreadyExists, "%s and %s are both named %s", other, path, c.Manifest.Name)
 		}
 		paths[key] = path
+		if err := p.ownLoaded(c); err != nil {
+			return err
+		}
 		if err := p.admitLoaded(c); err != nil {
 			return err
 		}
@@ -266,6 +279,33 @@ func (p *Parley) makeFixed(engine *wasm.Engine) error {
 	p.parts.mu.Lock()
 	defer p.parts.mu.Unlock()
 	p.parts.shipped, p.parts.loaded = shipped, loaded
+	return nil
+}
+
+// ownLoaded decides whether a loaded file may have its name.
+func (p *Parley) ownLoaded(c *wasm.Candidate) error {
+	signer, err := p.VerifySignature(c)
+	if err != nil {
+		return err
+	}
+	c.Signer = signer.Key
+	before, err := p.Store().Find(c.Manifest.Name)
+	installed := err == nil
+	takesFrom, err := p.ownName(c, []string{c.Manifest.Name})
+	if err != nil {
+		return err
+	}
+	if takesFrom != "" {
+		if p.cfg.Replace == nil {
+			return wasm.NameTaken(c, takesFrom)
+		}
+		if err := p.cfg.Replace(c.Manifest.Name, takesFrom); err != nil {
+			return err
+		}
+	}
+	if identity := before.Info().Identity(); installed && identity != c.Source().Info.Identity() {
+		c.Displaced = identity
+	}
 	return nil
 }
 
@@ -293,6 +333,7 @@ func (l *providerList) add(p host.Provider) {
 // shippedSource makes a source of a plugin that is part of this binary. Its wasm is unpacked only for a call.
 func shippedSource(f plugins.File) wasm.Source {
 	parsed := sync.OnceValues(func() (*manifest.Manifest, error) { return manifest.Load(f.Manifest) })
+	f.Info.Owner = host.OwnerShipped
 	return wasm.Source{
 		Info:     f.Info,
 		Manifest: parsed,

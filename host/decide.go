@@ -39,6 +39,7 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 	info := r.address.Provider.Info()
 	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Held: r.call.callerGrant.Tools, Plugin: info.Name,
 		Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Outside: r.address.outside(), Digest: info.Digest,
+		Owner: info.Identity(), Displaced: info.Displaced,
 		Allowed: allowed}
 	if info.Kind != manifest.KindBuiltin {
 		m, err := r.address.Provider.Manifest()
@@ -54,7 +55,7 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 	for _, c := range r.call.callers {
 		as, err := r.host.cfg.Policy.Decide(ctx,
 			Ask{Caller: c.name, Remote: c.remote, Held: c.tools, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect,
-				Outside: ask.Outside})
+				Outside: ask.Outside, Owner: ask.Owner, Displaced: ask.Displaced})
 		if err != nil {
 			return ask, d, err
 		}

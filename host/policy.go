@@ -24,6 +24,8 @@ type Ask struct {
 	Plugin       string
 	Tool         string // local name
 	Effect       string
+	Owner        string // the identity of the plugin, as [Info.Identity]
+	Displaced    string // as in [Info]
 	Outside      bool   // the tool reaches outside a page, so that no wildcard includes it
 	Digest       string // "" if it is built in
 	Capabilities manifest.Capabilities

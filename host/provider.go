@@ -47,6 +47,33 @@ type Info struct {
 	Groups  int    `json:"groups"`
 	Tools   int    `json:"tools"`
 	Digest  string `json:"-"` // "sha256:…" of the wasm file and the manifest; "" if the plugin is built in
+	// Owner is who the name belongs to: OwnerShipped, OwnerUnsigned, or the public key of the signer. "" means
+	// OwnerUnsigned, or OwnerShipped if the plugin is built in.
+	Owner string `json:"-"`
+	// Displaced is the identity of what had the name before, as [Info.Identity], if that was another owner; "" if none.
+	Displaced string `json:"-"`
+}
+
+// Owners of names that are not the public keys of signers.
+const (
+	OwnerShipped  = "shipped"
+	OwnerUnsigned = "unsigned"
+)
+
+// Unsigned reports whether the plugin is neither shipped nor signed.
+func (i Info) Unsigned() bool {
+	return i.Owner == OwnerUnsigned || i.Owner == "" && i.Kind != manifest.KindBuiltin
+}
+
+// Identity is what a grant of the plugin's tools is bound to: the owner, or the digest of an unsigned plugin.
+func (i Info) Identity() string {
+	switch {
+	case i.Owner == "" && i.Kind == manifest.KindBuiltin:
+		return OwnerShipped
+	case i.Owner == "" || i.Owner == OwnerUnsigned:
+		return i.Digest
+	}
+	return i.Owner
 }
 
 // Line is a tool in a list: tier 1 of its documentation. Name is local in a provider and qualified in a response.

@@ -100,6 +100,7 @@ type SearchResult struct {
 	Kind         string       `json:"kind,omitempty"` // "event" or "type"
 	Deprecated   bool         `json:"deprecated,omitempty"`
 	Experimental bool         `json:"experimental,omitempty"`
+	Unsigned     bool         `json:"unsigned,omitempty"` // its plugin is neither shipped nor signed
 	Parts        []SearchPart `json:"parts,omitempty"`
 }
 
@@ -191,6 +192,7 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 	text := manifest.Clean(q.Text) // the result repeats the text that was searched for
 	found := index.Search(catalog.segmentsOf(providers, h.cfg.Debug), index.Query{
 		Text: text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
+		Last: catalog.unsigned,
 	})
 	if found.Total == 0 && q.Group != "" {
 		if err := unknownGroup(providers, q.Group); err != nil {
@@ -202,7 +204,7 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 		r := SearchResult{
 			Name: hit.Plugin + "." + hit.Name, Brief: hit.Brief, Why: hit.Why, Score: hit.Score, Confidence: hit.Confidence,
 			Signature: hit.Signature, Effect: hit.Effect, Deprecated: hit.Deprecated, Experimental: hit.Experimental,
-			Parts: hit.Parts,
+			Parts: hit.Parts, Unsigned: catalog.unsigned(hit.Plugin),
 		}
 		if hit.Kind != "tool" {
 			r.Kind = hit.Kind
@@ -239,6 +241,12 @@ func demoteDeprecated(catalog *Catalog, text string, results []SearchResult) {
 			results[j] = moved
 		}
 	}
+}
+
+// unsigned reports whether a plugin is neither shipped nor signed.
+func (c *Catalog) unsigned(plugin string) bool {
+	p, ok := c.Provider(plugin)
+	return !ok || p.Info().Unsigned()
 }
 
 // unknownGroup returns a not_found error if none of the plugins has a group of this name.

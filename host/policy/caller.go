@@ -191,7 +191,7 @@ func (s *state) accessOf(ask host.Ask) access {
 	if kind != kindMCP || !remote {
 		a := s.accessAs(kind, name, tool, effect, true)
 		if kind == kindPlugin && a.verdict != host.Deny {
-			by, refused := s.grantFor(name, ask.Plugin+"."+ask.Tool, ask.Outside)
+			by, refused := s.grantFor(name, ask)
 			if refused != "" {
 				grant := host.OperatorStep(host.OpPolicyGrant, name, "tool:"+ask.Plugin+"."+ask.Tool)
 				return access{host.Deny, refused, []host.Step{grant}}
@@ -330,16 +330,22 @@ func (c *caller) specificity(name string) int {
 // grantFor returns the grant by which a plugin may call a tool, or the reason why it may not. Whether the plugin
 // requested the tool, and is the build that it was granted to, was decided when its own call began: the grant of that
 // call names the tools. This excludes only what a wildcard never includes.
-func (s *state) grantFor(plugin, tool string, outside bool) (grantedBy, refused string) {
-	for _, g := range s.entry(plugin).grants() {
+func (s *state) grantFor(plugin string, ask host.Ask) (grantedBy, refused string) {
+	tool, e := ask.Plugin+"."+ask.Tool, s.entry(plugin)
+	if p := e.grantSource(); p != nil {
+		if why := p.foreignOwner(ask.Plugin, ask.Owner, ask.Displaced); why != "" {
+			return "", fmt.Sprintf("plugin %s is not granted tool:%s: %s", plugin, tool, why)
+		}
+	}
+	for _, g := range e.grants() {
 		if g.Kind != Tool {
 			continue
 		}
-		if pat, err := parsePattern(g.Name); err == nil && pat.grants(strings.ToLower(tool), outside) {
+		if pat, err := parsePattern(g.Name); err == nil && pat.grants(strings.ToLower(tool), ask.Outside) {
 			return fmt.Sprintf("%s (%s) gives it", g, g.pos), ""
 		}
 	}
-	if outside {
+	if ask.Outside {
 		return "", fmt.Sprintf("plugin %s is not granted tool:%s by name, and it reaches outside a page", plugin, tool)
 	}
 	return "", fmt.Sprintf("plugin %s is not granted tool:%s", plugin, tool)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,8 @@ type Edit struct {
 	Added   []string // grants
 	Removed []string
 	Notes   []string // what else the operator should know
+
+	owners map[string]string // the owners that tool: grants are bound to, by plugin
 }
 
 // Diff returns the change as lines that begin with "+" or "-".
@@ -105,7 +108,34 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 		}
 		list = edit.add(list, g)
 	}
+	if generated := e.generated; generated != nil {
+		edit.owners = maps.Clone(generated.owners)
+	}
+	edit.bindOwners(p.env, grants)
 	return edit, edit.write(s, plugin, list)
+}
+
+// bindOwners binds tool: grants to the present owners of their plugins.
+func (e *Edit) bindOwners(env Env, grants []Grant) {
+	for _, g := range grants {
+		callee := pluginOf(g.Name)
+		if g.Kind != Tool || callee == "" {
+			continue
+		}
+		identity, displaced := env.owner(callee)
+		if identity == "" || identity == host.OwnerShipped && displaced == "" {
+			delete(e.owners, strings.ToLower(callee)) // the name of nobody, or one that cannot change hands unseen
+			continue
+		}
+		if e.owners == nil {
+			e.owners = map[string]string{}
+		}
+		if e.owners[strings.ToLower(callee)] != identity {
+			e.Notes = append(e.Notes, fmt.Sprintf("tools of %s are granted as long as it belongs to %s", callee,
+				ownerText(identity)))
+		}
+		e.owners[strings.ToLower(callee)] = identity
+	}
 }
 
 // Revoke prepares a change that takes rights from a plugin, all of them if none is given. It removes the grants for the
@@ -124,7 +154,7 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 		return edit, host.Errorf(host.NotFound, "%s has no grants", plugin).WithSteps(host.OperatorStep(host.OpPolicyExplain,
 			plugin))
 	}
-	edit.To = cmp.Or(e.generated.digest, e.generated.signer)
+	edit.To, edit.owners = cmp.Or(e.generated.digest, e.generated.signer), e.generated.owners
 	var list, remaining []Grant
 	for _, g := range e.generated.grants {
 		list = append(list, g.Grant)
@@ -261,6 +291,16 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 	delete(section, "digest")
 	delete(section, "signer")
 	delete(section, "grants")
+	delete(section, "owners")
+	owners := map[string]string{}
+	for _, g := range list {
+		if callee := strings.ToLower(pluginOf(g.Name)); g.Kind == Tool && e.owners[callee] != "" {
+			owners[callee] = e.owners[callee]
+		}
+	}
+	if len(owners) > 0 {
+		section["owners"] = owners
+	}
 	if len(list) > 0 {
 		grants := make([]string, len(list))
 		for i, g := range list {

@@ -27,8 +27,9 @@ type right struct {
 
 // evaluate returns the rights that are both requested and granted: by the files, or by a person for one call.
 func (e entry) evaluate(caps manifest.Capabilities, digest string, env Env, allowed ...Grant) evaluation {
-	ev := &evaluator{env: env}
+	ev := &evaluator{env: env, part: &plugin{}}
 	if p := e.grantSource(); p != nil && len(p.grants) > 0 {
+		ev.part = p
 		if ev.unboundReason = e.unboundReason(p, digest, env); ev.unboundReason == "" {
 			ev.grants = p.grants
 		}
@@ -56,7 +57,8 @@ type evaluator struct {
 	evaluation
 	env           Env
 	grants        []locatedGrant
-	unboundReason string // why no grant applies
+	part          *plugin // whose grants they are
+	unboundReason string  // why no grant applies
 }
 
 // allow adds grants that hold for one call. A guest path can have one folder only, so they replace those of the files.
@@ -259,10 +261,17 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 		ungrantable = "tools that reach outside a page are never granted by a wildcard: " +
 			"grant those that the plugin needs by name, if it can work with fewer"
 	}
-	missing := r.requested
+	missing, foreign := r.requested, ""
 	for _, g := range ev.ofKind(Tool) {
 		p, err := parsePattern(g.Name)
 		granted := ""
+		if callee := pluginOf(a.Name, g.Name); callee != "" && err == nil && (p.covers(requested) || requested.covers(p)) {
+			identity, displaced := ev.env.owner(callee)
+			if why := ev.part.foreignOwner(callee, identity, displaced); why != "" {
+				foreign = why
+				continue
+			}
+		}
 		switch {
 		case err != nil:
 			continue
@@ -281,7 +290,19 @@ func (ev *evaluator) tool(a manifest.NamedCapability) {
 			ev.grant.Tools = append(ev.grant.Tools, granted)
 		}
 	}
-	ev.add(r, missing, ungrantable)
+	if ev.add(r, missing, ungrantable); missing != "" && ungrantable == "" && foreign != "" {
+		ev.rights[len(ev.rights)-1].reason = foreign
+	}
+}
+
+// pluginOf returns the plugin whose tools the first of the patterns names that names one; "" if none does.
+func pluginOf(patterns ...string) string {
+	for _, p := range patterns {
+		if plugin, _, dotted := strings.Cut(p, "."); dotted && isPlugin(plugin) {
+			return plugin
+		}
+	}
+	return ""
 }
 
 func (ev *evaluator) flag(kind string, a *manifest.PlainCapability, granted *bool) {

@@ -96,7 +96,7 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		x.explainRights(e, m, p.env)
 	}
 	if tool != "" {
-		ask := host.Ask{Plugin: info.Name, Tool: tool}
+		ask := host.Ask{Plugin: info.Name, Tool: tool, Owner: info.Identity(), Displaced: info.Displaced}
 		if m == nil {
 			m = &manifest.Manifest{}
 		}

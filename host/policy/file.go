@@ -43,6 +43,7 @@ type plugin struct {
 	granted     bool     // the file has the key grants
 	grantsPos   position
 	grants      []locatedGrant
+	owners      map[string]string // the identity that tool: grants are bound to, by the name of their plugin in lower case
 	isolate     string
 	limits      host.Limits
 	settings    json.RawMessage
@@ -168,7 +169,7 @@ func (f *file) addPlugin(all table, name string) {
 		return
 	}
 	f.plugins[strings.ToLower(name)] = p
-	t.allowKeys("digest", "signer", "grants", "isolate", "limits", "settings")
+	t.allowKeys("digest", "signer", "grants", "owners", "isolate", "limits", "settings")
 	if p.digest, ok = t.text("digest"); ok {
 		p.boundPos = t.valuePos("digest")
 		if !isDigest(p.digest) {
@@ -186,6 +187,7 @@ func (f *file) addPlugin(all table, name string) {
 	}
 	p.isolate = t.oneOf("isolate", isolateNone, isolateProcess)
 	f.addGrants(t, p)
+	f.addOwners(t, p)
 	if l, ok := t.subtable("limits"); ok {
 		l.allowKeys("memory_mib", "timeout", "output_bytes", "log_bytes", "host_calls", "open_files", "files_created",
 			"bytes_written", "concurrent_calls")
@@ -237,6 +239,50 @@ func (f *file) addGrants(t table, p *plugin) {
 		lines[g.subject()] = element.pos.line
 		p.grants = append(p.grants, locatedGrant{g, element.pos})
 	}
+}
+
+// addOwners reads whom the plugins belonged to whose tools are granted.
+func (f *file) addOwners(t table, p *plugin) {
+	owners, ok := t.subtable("owners")
+	if !ok {
+		return
+	}
+	p.owners = map[string]string{}
+	for _, name := range owners.names() {
+		owner, ok := owners.text(name)
+		if ok && (!isPlugin(name) || !isDigest(owner) && !isSigner(owner)) {
+			owners.addProblem(name, "owners takes the name of a plugin, and \"shipped\", the key of a signer or a digest, not %s",
+				quote(owner))
+		}
+		p.owners[strings.ToLower(name)] = owner
+	}
+}
+
+// foreignOwner says why a tool: grant of the part does not hold for the present owner of a plugin; "" if it does. A
+// grant that is not bound to an owner holds as long as the name has not changed hands.
+func (p *plugin) foreignOwner(callee, identity, displaced string) string {
+	bound, ok := p.owners[strings.ToLower(callee)]
+	switch {
+	case identity == "": // it is not installed: there is nothing to call
+		return ""
+	case ok && bound != identity:
+		return fmt.Sprintf("it was granted when %s belonged to %s, and now it belongs to %s", callee, ownerText(bound),
+			ownerText(identity))
+	case !ok && displaced != "":
+		return fmt.Sprintf("the grant does not say whose %s it is for, and the name went from %s to %s", callee,
+			ownerText(displaced), ownerText(identity))
+	}
+	return ""
+}
+
+func ownerText(identity string) string {
+	switch {
+	case identity == host.OwnerShipped:
+		return "Parley, which ships it"
+	case isDigest(identity):
+		return "the unsigned build " + identity
+	}
+	return "the signer " + identity
 }
 
 func (f *file) addSecret(all table, name string) {

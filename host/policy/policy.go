@@ -48,6 +48,9 @@ type Env struct {
 	// Signer returns the signer of the build of a plugin that has this digest. nil means that no build is signed, so
 	// that grants bound to a signer have no effect.
 	Signer func(plugin, digest string) (Signer, error)
+	// Owner returns who a plugin belongs to, as [host.Info.Identity], and what had its name before; nil means that no
+	// plugin is known, and "" that this one is not.
+	Owner func(plugin string) (identity, displaced string)
 	// Outside reports whether every tool that a name, or a pattern with "*" at its end, stands for reaches outside a page;
 	// nil means that none does. What a call may do depends on [host.Ask] alone; this serves what is said before it.
 	Outside func(pattern string) bool
@@ -61,6 +64,13 @@ func (e Env) lookup(name string) (string, bool) {
 		return e.LookupEnv(name)
 	}
 	return os.LookupEnv(name)
+}
+
+func (e Env) owner(plugin string) (identity, displaced string) {
+	if e.Owner == nil {
+		return "", ""
+	}
+	return e.Owner(plugin)
 }
 
 func (e Env) outside(pattern string) bool { return e.Outside != nil && e.Outside(pattern) }

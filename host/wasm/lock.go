@@ -139,6 +139,12 @@ func decodeLine(line string) (Entry, bool) {
 	if strings.HasPrefix(f.rest, `,"signer":`) {
 		e.Signer = f.text(`,"signer":`)
 	}
+	if strings.HasPrefix(f.rest, `,"owner":`) {
+		e.Owner = f.text(`,"owner":`)
+	}
+	if strings.HasPrefix(f.rest, `,"displaced":`) {
+		e.Displaced = f.text(`,"displaced":`)
+	}
 	return e, err == nil && !f.failed && f.rest == "}"
 }
 

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -66,7 +67,14 @@ type Entry struct {
 	InstalledAt    time.Time `json:"installed_at"`
 	// the key of the valid signature at install time; does not imply trust
 	Signer string `json:"signer,omitempty"`
+	// Owner is who the name belongs to, as in [host.Info]; "" in old lock files, in which the signer owns it.
+	Owner string `json:"owner,omitempty"`
+	// Displaced is the identity of what had the name before, as in [host.Info].
+	Displaced string `json:"displaced,omitempty"`
 }
+
+// owner returns the owner of the name.
+func (e Entry) owner() string { return cmp.Or(e.Owner, e.Signer, host.OwnerUnsigned) }
 
 // OpenStore returns the store in the folder dir. It does not access the folder: one that does not exist is an empty
 // store, and the first install creates it. debug, if not nil, gets diagnostic lines.
@@ -90,7 +98,7 @@ func Digest(wasm, manifestJSON []byte) string {
 // Info returns the entry in the form in which plugins are listed.
 func (e Entry) Info() host.Info {
 	return host.Info{Name: e.Name, Version: e.Version, Kind: e.Kind, Brief: e.Brief,
-		Groups: e.Groups, Tools: e.Tools, Digest: e.Digest}
+		Groups: e.Groups, Tools: e.Tools, Digest: e.Digest, Owner: e.owner(), Displaced: e.Displaced}
 }
 
 // List returns the installed plugins by name. It reads only lock.json. With a debug function it also reports what
@@ -136,6 +144,9 @@ func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, erro
 		return nil, nil
 	}
 	old := entries[at]
+	if owner := newEntry(c).owner(); old.owner() != host.OwnerUnsigned && old.owner() != owner && !c.TakesName {
+		return nil, NameTaken(c, old.owner())
+	}
 	if old.Digest != c.Digest && !downgrade && older(c.Manifest.Version, old.Version) {
 		return nil, host.Errorf(host.Integrity, "%s %s is installed and %s is the older version %s; use --downgrade to "+
 			"replace it. Nothing was changed",
@@ -143,6 +154,18 @@ func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, erro
 			WithSteps(host.OperatorStep(host.OpPluginInstall, c.Path, "--downgrade"))
 	}
 	return &old, nil
+}
+
+// NameTaken is the error (84) of a plugin whose name belongs to another owner.
+func NameTaken(c *Candidate, owner string) *host.Error {
+	whose := "belongs to the signer " + owner
+	if owner == host.OwnerShipped {
+		whose = "is that of a plugin that Parley ships"
+	}
+	name := c.Manifest.Name
+	return host.Errorf(host.AlreadyExists, "the name %s %s, and %s is not theirs; give the plugin another name, or let it "+
+		"take the name with --replace %s. Nothing was changed", name, whose, c.Path, name).
+		WithSteps(host.OperatorStep(host.OpPluginInstall, c.Path, "--replace", name))
 }
 
 // Install installs a plugin and returns its entry, and the entry that it replaced: nil if no plugin had the name,
@@ -160,10 +183,14 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 		if before == nil {
 			return append(entries, entry), s.writePlugin(entry, c, signature)
 		}
+		if entry.Displaced = before.Displaced; before.Info().Identity() != entry.Info().Identity() {
+			entry.Displaced = before.Info().Identity()
+		}
 		if before.Digest == entry.Digest {
 			if installed, err := s.Signature(*before); err == nil && (signature == nil || entry.Signer == "" &&
 				before.Signer != "") {
 				entry.Signer, signature = before.Signer, installed // a signature is only replaced by one that says more
+				entry.Owner = before.owner()
 			}
 			if s.isIntact(*before, signature) && before.Signer == entry.Signer {
 				entry = *before
@@ -526,6 +553,7 @@ func newEntry(c *Candidate) Entry {
 	e := entryFromManifest(c.Manifest)
 	e.Digest, e.WasmSize, e.ManifestSHA256 = Digest(c.Wasm, c.ManifestJSON), int64(len(c.Wasm)), hashOf(c.ManifestJSON)
 	e.Source, e.InstalledAt, e.Signer = c.Path, time.Now().UTC().Truncate(time.Second), c.Signer
+	e.Owner, e.Displaced = cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), c.Displaced
 	return e
 }
 

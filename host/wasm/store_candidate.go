@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -34,6 +35,9 @@ type Candidate struct {
 	ManifestEmbedded bool   // Wasm contains the manifest
 	Signature        []byte // of the signature file beside it; nil if there is none
 	Signer           string // the key of the valid signature; "" if there is none or it was not verified
+	Owner            string // host.OwnerShipped if it is a plugin that ships with the host; "" if it is its signer's
+	Displaced        string // the identity of the plugin that is not installed and whose name it takes; "" if none
+	TakesName        bool   // a person has confirmed that it takes the name of another owner
 }
 
 // ReadCandidate reads a plugin from a wasm file, or from a folder that holds exactly one, and validates it as far
@@ -78,7 +82,8 @@ func (c *Candidate) Source() Source {
 	m := c.Manifest
 	return Source{
 		Info: host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: manifest.CleanLine(m.Docs.Brief),
-			Groups: len(m.Groups), Tools: len(m.Tools), Digest: c.Digest},
+			Groups: len(m.Groups), Tools: len(m.Tools), Digest: c.Digest,
+			Owner: cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), Displaced: c.Displaced},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },
 		Wasm:     func() ([]byte, error) { return c.Wasm, nil },
 		Segment:  sync.OnceValues(func() ([]byte, error) { return buildSegment(m), nil }),

@@ -29,9 +29,12 @@ type Query struct {
 	Kind     string // "tool" when empty
 	Limit    int    // number of hits; 0: 10, negative: all
 	Explain  bool   // fill Hit.Parts
+	// Last reports whether hits of a plugin stand behind those of others at an equal score. Nil means no plugin.
+	Last func(plugin string) bool
 }
 
-// Results are the results of a search, best first. The order is deterministic: equal scores are sorted by name.
+// Results are the results of a search, best first. The order is deterministic: equal scores are sorted by
+// Query.Last, then by name.
 type Results struct {
 	Total  int // number of matching documents, regardless of the limit
 	Hits   []Hit

@@ -82,6 +82,9 @@ func (s *search) results() Results {
 		limit = len(found)
 	}
 	order := func(a, b candidate) int {
+		if x, y := s.parts[a.part].last, s.parts[b.part].last; x != y && round(a.score) == round(b.score) {
+			return cmp.Compare(btoi(x), btoi(y))
+		}
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.part, b.part), cmp.Compare(a.doc, b.doc))
 	}
 	out := Results{Total: len(found)}
@@ -332,6 +335,13 @@ func (c *scored) explain(s *search, p Part) {
 }
 
 // round keeps four digits: further digits differ between machines and must not affect the order.
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
 // readSpellings collects the words of the segments that matched, to compare phrases with them.

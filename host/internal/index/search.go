@@ -103,7 +103,8 @@ type source struct {
 type part struct {
 	*member
 	src     *source
-	number  int // among all parts
+	number  int  // among all parts
+	last    bool // as Query.Last
 	lo, hi  int
 	idf     []float64 // by word
 	ideal   float64
@@ -136,7 +137,7 @@ func newSearch(segs []*Segment, q Query) *search {
 	// Equal scores are sorted by name, so the order of the segments must not matter.
 	slices.SortStableFunc(s.parts, func(a, b *part) int { return cmp.Compare(a.plugin, b.plugin) })
 	for i, p := range s.parts {
-		p.number = i
+		p.number, p.last = i, q.Last != nil && q.Last(p.plugin)
 	}
 	return s
 }

@@ -79,12 +79,17 @@ func runPluginInstall(ctx context.Context, opts *pluginInstallOptions) error {
 func writeInstalled(w io.Writer, p *command.Plugin, verb string) {
 	fmt.Fprintf(w, "%s %s %s (%s, %s)\n  %s\n  %s\n", verb, p.Name, manifest.CleanLine(p.Version), p.Kind,
 		plural(p.Tools, "tool"), p.Digest, signatureText(*p.Signer))
+	carried := "no grants carry over"
+	if len(p.Applies) > 0 {
+		carried = "these grants apply to it: " + strings.Join(p.Applies, ", ")
+	}
 	switch {
 	case p.Rebuilt:
-		fmt.Fprintf(w, "  replaces another build of the same version %s; no grants carry over\n",
-			manifest.CleanLine(p.Replaced))
+		fmt.Fprintf(w, "  replaces another build of the same version %s; %s\n", manifest.CleanLine(p.Replaced), carried)
 	case p.Replaced != "":
-		fmt.Fprintf(w, "  replaces %s; no grants carry over\n", manifest.CleanLine(p.Replaced))
+		fmt.Fprintf(w, "  replaces %s; %s\n", manifest.CleanLine(p.Replaced), carried)
+	case len(p.Applies) > 0:
+		fmt.Fprintln(w, "  "+carried)
 	}
 	writeAsks(w, p.Asks, p.NewRights)
 	if len(p.DroppedRights) > 0 {

@@ -83,6 +83,7 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	global.BoolVar(&app.deps.Live, "live", false, "use the protocol of the running browser")
 	global.StringArrayVar(&app.deps.Plugins, "load", nil, "load the plugin FILE.wasm for this command")
 	global.StringArrayVar(&app.deps.Accept, "accept", nil, "accept a plugin that breaks RULE")
+	global.StringArrayVar(&app.deps.Replace, "replace", nil, "let a plugin take the NAME of another owner")
 	global.BoolP("help", "h", false, "explain a command")
 
 	root.AddCommand(

@@ -169,6 +169,9 @@ func reason(r *host.SearchResult) string {
 	} else if r.Experimental {
 		why += ", experimental"
 	}
+	if r.Unsigned {
+		why += ", unsigned"
+	}
 	return why
 }
 

@@ -52,6 +52,8 @@ type Deps struct {
 	Accept []string
 	// Admitted takes the report on each of Plugins when its build is loaded for the first time. It may be nil.
 	Admitted func(*parley.Admission)
+	// Replace are names that plugins may take from another owner. The operator has to approve that.
+	Replace []string
 	// Live replaces the embedded protocol by that of a running browser.
 	Live bool
 	// LiveBrowser names that browser. "" means the configured one.
@@ -66,7 +68,8 @@ type Deps struct {
 func (d *Deps) Parley() *parley.Parley {
 	if d.parley == nil {
 		cfg := parley.Config{
-			Env: d.Env, Plugins: d.Plugins, Accept: d.Accept, Admitted: d.Admitted, Notice: d.Notice,
+			Env: d.Env, Plugins: d.Plugins, Accept: d.Accept, Admitted: d.Admitted, Replace: d.replaceLoaded,
+			Notice: d.Notice,
 			Approver: host.ApproverFunc(func(ctx context.Context, q *host.Question) (host.Approval, error) {
 				if d.Approver == nil {
 					return host.Approval{}, host.CannotAsk("nobody can be asked here")

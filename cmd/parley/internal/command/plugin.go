@@ -47,6 +47,8 @@ type Plugin struct {
 	Breaks  []lint.Change `json:"breaks,omitempty"`
 	// Admission is the report on a plugin that is installed.
 	Admission *parley.Admission `json:"admission,omitempty"`
+	// Applies are the rights that the policy grants to this build.
+	Applies []string `json:"applies,omitempty"`
 }
 
 // Signer is what is known of a plugin's signature. It is zero for a plugin without one.
@@ -220,7 +222,7 @@ type InstallOptions struct {
 // the plugin are revoked. With an error nothing was installed, unless its message says otherwise.
 func InstallPlugin(ctx context.Context, d *Deps, o InstallOptions) (*Plugin, error) {
 	prepared, err := d.Parley().PrepareInstall(ctx, o.Path,
-		parley.InstallOptions{Signature: o.Signature, Downgrade: o.Downgrade, Accept: d.Accept})
+		parley.InstallOptions{Signature: o.Signature, Downgrade: o.Downgrade, Accept: d.Accept, Replace: d.Replace})
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +235,8 @@ func InstallPlugin(ctx context.Context, d *Deps, o InstallOptions) (*Plugin, err
 	if err != nil {
 		return nil, err
 	}
-	edit, err := d.approveInstall(ctx, rules, c, data, o)
+	data.Applies = applyingRights(rules, c)
+	edit, err := d.approveInstall(ctx, rules, prepared, data, o)
 	if err != nil {
 		return nil, err
 	}
@@ -243,6 +246,7 @@ func InstallPlugin(ctx context.Context, d *Deps, o InstallOptions) (*Plugin, err
 		return nil, err
 	}
 	data.From, data.Granted, data.Revoked = done.Source, done.Granted, done.Revoked
+	data.Applies = applyingRights(rules, c)
 	for _, note := range rules.Explain(c.Source().Info, c.Manifest, "").Notes {
 		d.Notice(note)
 	}
@@ -279,17 +283,23 @@ func (d *Deps) compare(data *Plugin, before *wasm.Entry, c *wasm.Candidate) {
 // approveInstall prepares the grants of an installation, and has the operator approve them and what the plugin breaks.
 // Nobody is asked where there is neither. The edit is zero if there are no grants.
 func (d *Deps) approveInstall(
-	ctx context.Context, rules *policy.Policy, c *wasm.Candidate, data *Plugin, o InstallOptions,
+	ctx context.Context, rules *policy.Policy, prepared *parley.Installation, data *Plugin, o InstallOptions,
 ) (policy.Edit, error) {
-	edit, err := d.prepareGrants(rules, c, data, o)
-	if err != nil || len(o.Grants) == 0 && len(data.Breaks) == 0 {
+	edit, err := d.prepareGrants(rules, prepared.Candidate, data, o)
+	takes := prepared.TakesFrom != ""
+	if err != nil || len(o.Grants) == 0 && len(data.Breaks) == 0 && !takes {
 		return edit, err
 	}
 	change := Change{Plugin: data}
 	if len(o.Grants) > 0 {
 		change.Diff = edit.Diff()
 	}
-	if err = d.approve(ctx, rules, change, o.Yes); err != nil && len(data.Breaks) > 0 {
+	yes := o.Yes
+	if takes {
+		change.Diff += takesText(data.Name, prepared.TakesFrom)
+		yes = yes || len(o.Grants)+len(data.Breaks) == 0 && allowsYes(rules)
+	}
+	if err = d.approve(ctx, rules, change, yes); err != nil && len(data.Breaks) > 0 {
 		e := host.AsError(err)
 		e.Message += "\n" + BreaksText(data)
 		return edit, e
@@ -338,4 +348,46 @@ func (d *Deps) prepareGrants(
 		grants[i] = g
 	}
 	return rules.Grant(data.Name, data.Digest, grants...)
+}
+
+// applyingRights returns the rights that the policy grants to a build, in the grammar of grants.
+func applyingRights(rules *policy.Policy, c *wasm.Candidate) []string {
+	var rights []string
+	for _, r := range rules.Explain(c.Source().Info, c.Manifest, "").Rights {
+		if r.Granted {
+			rights = append(rights, r.Right)
+		}
+	}
+	return rights
+}
+
+// takesText says that a plugin takes a name from another owner.
+func takesText(name, owner string) string {
+	whose := "the signer " + owner
+	if owner == host.OwnerShipped {
+		whose = "Parley, which ships a plugin of that name"
+	}
+	return "It takes the name " + name + " from " + whose + ". Grants of its tools to other plugins no longer hold.\n"
+}
+
+func allowsYes(rules *policy.Policy) bool {
+	allowed, err := rules.AllowYes()
+	return err == nil && allowed
+}
+
+// replaceLoaded is parley.Config.Replace: the operator approves the names in d.Replace.
+func (d *Deps) replaceLoaded(name, owner string) error {
+	if !slices.ContainsFunc(d.Replace, func(r string) bool { return strings.EqualFold(r, name) }) {
+		whose := "belongs to the signer " + owner
+		if owner == host.OwnerShipped {
+			whose = "is that of a plugin that Parley ships"
+		}
+		return host.Errorf(host.AlreadyExists, "the name %s %s; --replace %s lets the loaded file take it; nothing was run",
+			name, whose, name)
+	}
+	rules, err := d.Policy()
+	if err != nil {
+		return err
+	}
+	return d.approve(context.Background(), rules, Change{Diff: takesText(name, owner)}, allowsYes(rules))
 }

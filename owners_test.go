@@ -1,0 +1,204 @@
+package parley_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+)
+
+// renamed returns the path of a copy of the plugin echo under another name, with another version.
+func renamed(t *testing.T, name, version string) string {
+	t.Helper()
+	path := copyPlugin(t, "echo", version)
+	file := strings.TrimSuffix(path, ".wasm") + ".manifest.json"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(data, &m); err != nil {
+		t.Fatal(err)
+	}
+	m["name"] = name
+	if data, err = json.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// install installs a plugin that may take its name from another owner.
+func install(t *testing.T, p *parley.Parley, path string, replace ...string) (parley.Installed, error) {
+	t.Helper()
+	i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{Replace: replace})
+	if err != nil {
+		return parley.Installed{}, err
+	}
+	return i.Commit(policy.Edit{})
+}
+
+// grantTools grants tools of other plugins to an installed one.
+func grantTools(t *testing.T, p *parley.Parley, to parley.Installed, right string) {
+	t.Helper()
+	rules, err := p.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := policy.ParseGrant(right)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit, err := rules.Grant(to.Name, to.Digest, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.WriteGrants(edit); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inner calls a tool through the plugin echo. It returns the error of the call, or of the inner one.
+func inner(t *testing.T, p *parley.Parley, tool string) string {
+	t.Helper()
+	a, err := p.Call(t.Context(), "echo.call-tool", map[string]any{"tool": tool, "params": map[string]any{"text": "a"}})
+	if err != nil {
+		return err.Error()
+	}
+	var answer struct {
+		OK    bool
+		Error struct{ Code, Message string }
+	}
+	if err := json.Unmarshal(a.Data, &answer); err != nil || !answer.OK {
+		return answer.Error.Code + ": " + answer.Error.Message
+	}
+	return ""
+}
+
+// TestStrangerTakesNoName is the attack of a stranger's plugin that is called like one that Parley ships.
+func TestStrangerTakesNoName(t *testing.T) {
+	p, err := parley.Open(t.Context(), parley.Config{Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	echo, err := install(t, p, fixture("echo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	grantTools(t, p, echo, "tool:text.*")
+	if failed := inner(t, p, "text.hash"); failed != "" {
+		t.Fatal(failed)
+	}
+	for _, name := range []string{"text", "Text", "TEXT"} {
+		stranger := renamed(t, name, "99.0.0")
+		if _, err := install(t, p, stranger); !errors.Is(err, host.AlreadyExists) {
+			t.Errorf("a stranger was installed as %s: %v", name, err)
+		}
+		if _, err := install(t, p, stranger, "echo"); !errors.Is(err, host.AlreadyExists) {
+			t.Errorf("a stranger was installed as %s in place of another name: %v", name, err)
+		}
+		loaded := parley.New(parley.Config{Home: t.TempDir(), Plugins: []string{stranger}})
+		if _, err := loaded.Catalog(); !errors.Is(err, host.AlreadyExists) {
+			t.Errorf("a stranger was loaded as %s: %v", name, err)
+		}
+	}
+	// A person lets it take the name: the grant of text's tools was not for it.
+	if _, err := install(t, p, renamed(t, "Text", "99.0.0"), "text"); err != nil {
+		t.Fatal(err)
+	}
+	if failed := inner(t, p, "text.echo"); !strings.Contains(failed, "denied") || !strings.Contains(failed, "belongs to") &&
+		!strings.Contains(failed, "the name went from") {
+		t.Errorf("a call of the stranger by the grant of text ended in %q", failed)
+	}
+}
+
+// TestGrantsFollowTheOwner replaces a plugin whose tools another one was granted.
+func TestGrantsFollowTheOwner(t *testing.T) {
+	p, err := parley.Open(t.Context(), parley.Config{Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	echo, err := install(t, p, fixture("echo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := install(t, p, renamed(t, "other", "1.0.0")); err != nil {
+		t.Fatal(err)
+	}
+	grantTools(t, p, echo, "tool:other.echo")
+	if failed := inner(t, p, "other.echo"); strings.Contains(failed, "denied") {
+		t.Fatal(failed)
+	}
+	if _, err := install(t, p, renamed(t, "Other", "1.1.0")); err != nil {
+		t.Fatal(err)
+	}
+	const want = "belonged to the unsigned build"
+	if failed := inner(t, p, "other.echo"); !strings.Contains(failed, want) {
+		t.Errorf("after other was replaced the call ended in %q", failed)
+	}
+	if _, err := p.Remove("other"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := install(t, p, renamed(t, "other", "2.0.0")); err != nil {
+		t.Fatal(err)
+	}
+	if failed := inner(t, p, "other.echo"); !strings.Contains(failed, want) {
+		t.Errorf("after other was removed and installed the call ended in %q", failed)
+	}
+	// Granted again, it holds for the new owner.
+	grantTools(t, p, echo, "tool:other.echo")
+	if failed := inner(t, p, "other.echo"); strings.Contains(failed, "denied") {
+		t.Error(failed)
+	}
+}
+
+// TestUnsignedHits searches for a tool of an unsigned plugin.
+func TestUnsignedHits(t *testing.T) {
+	p, err := parley.Open(t.Context(), parley.Config{Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	// The same tools under a name that sorts before "text": at equal score the shipped ones come first.
+	stranger := filepath.Join(t.TempDir(), "a.wasm")
+	wasm, err := os.ReadFile(fixture("echo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(stranger, wasm, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := os.ReadFile("plugins/text/manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.Replace(string(manifest), `"name": "text"`, `"name": "aaaa"`, 1)
+	if err := os.WriteFile(strings.TrimSuffix(stranger, ".wasm")+".manifest.json", []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := install(t, p, stranger); err != nil {
+		t.Fatal(err)
+	}
+	h, err := p.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "hash of a text", Limit: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Results) < 2 || found.Results[0].Name != "text.hash" || found.Results[0].Unsigned ||
+		found.Results[1].Name != "aaaa.hash" || !found.Results[1].Unsigned {
+		t.Errorf("found %+v", found.Results)
+	}
+}
