@@ -186,7 +186,7 @@ func TestNestedVerdicts(t *testing.T) {
 							})
 							inner, person := newFake(t, shop, nil), &approver{answer: host.Approval{Yes: yes, By: host.ByTerminal}}
 							h := newHost(t, host.Config{Policy: rules, Approver: person},
-								newFake(t, shopNamed("first"), map[string]handler{
+								newFake(t, outerNamed("first"), map[string]handler{
 									"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 										return r.CallTool(ctx, "shop."+tool, json.RawMessage(params[tool]), host.Options{})
 									}}), inner)
@@ -298,7 +298,7 @@ func TestMissingRight(t *testing.T) {
 			}
 			f, rec, person := newFake(t, shop, nil), &recorder{}, &approver{answer: tc.answer, err: tc.err}
 			h := newHost(t, host.Config{Policy: needing(tc.missing, !tc.never, verdict), Approver: person, Recorder: rec},
-				newFake(t, shopNamed("first"), map[string]handler{"echo": callOther("shop.echo")}), f)
+				newFake(t, outerNamed("first"), map[string]handler{"echo": callOther("shop.echo")}), f)
 			a, _ := h.Call(t.Context(), tc.call)
 			if tc.fails {
 				e := failsWith(t, a, host.Denied)

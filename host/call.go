@@ -41,6 +41,7 @@ type Call struct {
 	Params  json.RawMessage // as given; empty means {}
 	Caller  string
 	Remote  bool // the caller is connected over the network
+	Bound   bool // Remote only: the caller has proved that it is the client that Caller names
 	Session string
 	Options Options
 
@@ -66,10 +67,13 @@ type Call struct {
 
 	// callers are the callers on whose behalf a plugin makes this call, outermost first. The plugin gains no right that
 	// one of them lacks. callerGrant is the grant of that plugin, parentID the id of the call that makes this one.
-	callers     []caller
-	callerGrant Grant
-	digest      string // of that plugin
-	parentID    string
+	callers      []caller
+	callerGrant  Grant
+	callerEffect string // of the tool that makes this call
+	// trusted means that the plugin is shipped: the callers on whose behalf it calls only deny tools by name.
+	trusted  bool
+	digest   string // of that plugin
+	parentID string
 	// innerCalls counts the calls that plugins made on behalf of the outermost one. redactor holds the secrets that
 	// must not occur in their records.
 	innerCalls *atomic.Int32
@@ -79,6 +83,7 @@ type Call struct {
 type caller struct {
 	name   string
 	remote bool
+	bound  bool
 	tools  []string
 }
 
@@ -238,6 +243,7 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	decision.Grant = decision.Grant.narrow(r.address.Tool.Effect)
 	debug("policy: %s may call %s; granted: %s", r.call.Caller, r.answer.Tool, joinOrNone(decision.Grant.Names()))
 	if r.call.Options.DryRun {
 		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, decision.Grant.Names(),
@@ -481,6 +487,10 @@ func (r *run) request(d Decision) *Request {
 // send makes an HTTP request for a plugin. Secrets that the host adds to the request are redacted from the response, so
 // that the guest does not see them when a server repeats them.
 func (r *run) send(ctx context.Context, g Grant, q *HTTPRequest) (*HTTPResponse, error) {
+	if err := r.checkMethod(q); err != nil {
+		r.recordDenial(AsError(err).Denied[0].Right)
+		return nil, err
+	}
 	response, err := r.host.cfg.Egress.Send(ctx, q, Outbound{
 		HTTP: g.HTTP, Secrets: g.Secrets,
 		Value: func(ctx context.Context, name string) (string, error) {
@@ -578,8 +588,9 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 	o.Isolate = r.call.Options.Isolate // isolation extends to the plugins that an isolated plugin calls
 	a, err := r.host.Call(ctx, Call{
 		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session, Options: o,
-		callerGrant: callerGrant, digest: r.address.Provider.Info().Digest,
-		callers:    append(slices.Clone(r.call.callers), caller{r.call.Caller, r.call.Remote, r.call.callerGrant.Tools}),
+		callerGrant: callerGrant, digest: r.address.Provider.Info().Digest, callerEffect: r.address.Tool.Effect,
+		trusted:    r.address.Provider.Info().Identity() == OwnerShipped,
+		callers:    append(slices.Clone(r.call.callers), caller{r.call.Caller, r.call.Remote, r.call.Bound, r.call.callerGrant.Tools}),
 		innerCalls: r.innerCalls, redactor: r.redactor, parentID: r.answer.CallID,
 	})
 	if errors.Is(err, Denied) {

@@ -605,7 +605,7 @@ func TestCallShow(t *testing.T) {
 
 func TestCallToolOfAnother(t *testing.T) {
 	rec := &recorder{}
-	caller := strings.Replace(shop, `"shop"`, `"caller"`, 1)
+	caller := outerNamed("caller")
 	var depth int
 	f := newFake(t, caller, map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {

@@ -32,7 +32,7 @@ func confined(t *testing.T, grant host.Grant, folders []string,
 ) func(caller, tool, params string) (string, *host.Error) {
 	web := newFake(t, browser, nil)
 	var inner struct{ tool, params string }
-	outer := newFake(t, shopNamed("one"), map[string]handler{
+	outer := newFake(t, outerNamed("one"), map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			return r.CallTool(ctx, inner.tool, json.RawMessage(inner.params), host.Options{})
 		}})

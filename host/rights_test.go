@@ -34,6 +34,11 @@ func shopNamed(name string) string {
 	return strings.Replace(shop, `"name": "shop"`, `"name": "`+name+`"`, 1)
 }
 
+// outerNamed is shopNamed with an echo whose effect lets it call anything.
+func outerNamed(name string) string {
+	return strings.Replace(shopNamed(name), `"Say it again"}, "effect": "read"`, `"Say it again"}, "effect": "destructive"`, 1)
+}
+
 // holding is a policy that lets plugins call the tools that they are granted, as in the table.
 func holding(held map[string][]string) policy {
 	return func(a host.Ask) (host.Decision, error) {
@@ -246,9 +251,10 @@ func (s secrets) Secret(_ context.Context, name string) (string, error) {
 	return "", host.Errorf(host.ConfigError, "secret %s has no value", name)
 }
 
-type mirror struct{ sent []string }
+type mirror struct{ sent, methods []string }
 
 func (m *mirror) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound) (*host.HTTPResponse, error) {
+	m.methods = append(m.methods, r.Method)
 	var lines []string
 	for _, s := range o.Secrets {
 		if s.URL == "" {

@@ -110,7 +110,8 @@ func (m *modeServer) routeToCallTool(ctx context.Context, r *sdk.CallToolRequest
 	}
 	c := callerOf(m.Server, r)
 	a, _ := m.cfg.Host.Call(ctx, host.Call{
-		Name: name, Params: r.Params.Arguments, Caller: c.name, Remote: c.remote, Session: c.session,
+		Name: name, Params: r.Params.Arguments, Caller: c.name, Remote: c.remote, Bound: c.bound,
+		Session: c.session,
 	})
 	if a.Err == nil { // it was installed in the meantime
 		a.Err = host.Errorf(host.NotFound, "%s is not a tool", a.Tool)
@@ -166,7 +167,8 @@ func (m *modeServer) run(
 
 	c := callerOf(m.Server, r)
 	call := host.Call{
-		Name: name, Params: params, Caller: c.name, Remote: c.remote, Session: c.session,
+		Name: name, Params: params, Caller: c.name, Remote: c.remote, Bound: c.bound,
+		Session:        c.session,
 		DocsOnFirstUse: m.mode != Full,
 		Options:        m.cfg.Options(options), Progress: progress(ctx, r), Log: logger(ctx, r, name),
 	}

@@ -54,6 +54,11 @@ const (
 type HTTPConfig struct {
 	// Tokens are the accepted bearer tokens, one per client. Empty means that no token is required.
 	Tokens []string
+	// Current returns the accepted tokens instead of Tokens. It is called for each request, so that a token can be added
+	// or withdrawn while the server runs. With an error, no request is accepted.
+	Current func() ([]Token, error)
+	// Access takes each request after its response, for an access log. It may be nil.
+	Access func(Access)
 	// Hosts are the names by which clients may call the server, in addition to localhost and IP addresses. Requests with
 	// another Host header are refused: this stops pages whose name was made to resolve to this machine (DNS rebinding).
 	Hosts []string
@@ -61,6 +66,29 @@ type HTTPConfig struct {
 	// [Server.HTTP] it also bounds the headers. Zero means 30 s.
 	ClientTimeout time.Duration
 }
+
+// Token is a bearer token of a client.
+type Token struct {
+	// Name is the client that has the token: its calls are those of "mcp:NAME", whatever the client says. "" binds it to no
+	// name.
+	Name  string
+	Token string
+}
+
+// Access is one request in an access log. It has no token and no body.
+type Access struct {
+	Time   time.Time     `json:"t"`
+	From   string        `json:"from"`           // address of the client
+	Name   string        `json:"name,omitempty"` // that its token is bound to
+	Method string        `json:"method"`
+	Path   string        `json:"path"`
+	Status int           `json:"status"`
+	Bytes  int64         `json:"bytes"` // of the response
+	Took   time.Duration `json:"took_ns"`
+}
+
+// HealthPath is the path at which [Server.HTTP] tells without a token that it serves.
+const HealthPath = "/health"
 
 // Handler returns a handler that serves MCP over Streamable HTTP in one documentation mode. It can be mounted at any
 // path of any mux, beside other routes:
@@ -85,7 +113,7 @@ func (s *Server) Handler(mode string, cfg HTTPConfig) (http.Handler, error) {
 // further requests, ends the calls under way and returns the cause.
 func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig) error {
 	server := &http.Server{
-		Handler:           s.guard(cfg, http.HandlerFunc(s.serveModes)),
+		Handler:           s.withHealth(cfg, s.guard(cfg, http.HandlerFunc(s.serveModes))),
 		ReadHeaderTimeout: cmp.Or(cfg.ClientTimeout, defaultClientTimeout),
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
@@ -108,6 +136,26 @@ func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig
 		_ = server.Close()
 	}
 	return context.Cause(ctx)
+}
+
+// withHealth serves [HealthPath]. The rest is left to next.
+func (s *Server) withHealth(cfg HTTPConfig, next http.Handler) http.Handler {
+	g := &guard{hosts: cfg.Hosts}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != HealthPath {
+			next.ServeHTTP(w, r)
+			return
+		}
+		switch err := g.checkOrigin(r); {
+		case err != nil:
+			writeHTTPError(w, http.StatusForbidden, err)
+		case s.closing.Err() != nil:
+			writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server is shutting down"))
+		default:
+			w.Header().Set("Content-Type", jsonType)
+			_, _ = io.WriteString(w, "{\"ok\":true}\n")
+		}
+	})
 }
 
 // serveModes serves each documentation mode at its path. A mode is set up when it is first requested.
@@ -180,7 +228,7 @@ func (s *Server) closeSessions() {
 type guard struct {
 	server        *Server
 	next          http.Handler
-	tokens        [][32]byte
+	current       func() ([]Token, error) // nil: no token is required
 	hosts         []string
 	clientTimeout time.Duration
 }
@@ -190,17 +238,31 @@ func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
 	g := &guard{
 		server: s, next: next, hosts: cfg.Hosts, clientTimeout: cmp.Or(cfg.ClientTimeout, defaultClientTimeout),
 	}
-	for _, t := range cfg.Tokens {
-		g.tokens = append(g.tokens, sha256.Sum256([]byte(t)))
+	if g.current = cfg.Current; g.current == nil && len(cfg.Tokens) > 0 {
+		tokens := make([]Token, len(cfg.Tokens))
+		for i, t := range cfg.Tokens {
+			tokens[i].Token = t
+		}
+		g.current = func() ([]Token, error) { return tokens, nil }
 	}
 	bounded := http.Handler(http.HandlerFunc(g.serveBounded))
-	if len(g.tokens) > 0 {
+	if g.current != nil {
 		bounded = auth.RequireBearerToken(g.verifyToken, &auth.RequireBearerTokenOptions{
 			AllowMissingExpiration: true,
 		})(bounded)
 	}
 	return http.HandlerFunc(func(raw http.ResponseWriter, r *http.Request) {
-		w := &deadlineWriter{raw, g.clientTimeout, &s.unsentBytes}
+		w := &deadlineWriter{ResponseWriter: raw, clientTimeout: g.clientTimeout, unsentBytes: &s.unsentBytes}
+		if cfg.Access != nil {
+			began := time.Now()
+			defer func() {
+				cfg.Access(Access{
+					Time: began, From: r.RemoteAddr, Name: g.nameOf(r), Method: r.Method,
+					Path: manifest.CleanLine(manifest.Clip(r.URL.Path, maxLoggedPath)), Status: cmp.Or(w.status, http.StatusOK),
+					Bytes: w.written, Took: time.Since(began),
+				})
+			}()
+		}
 		defer w.extend() // net/http sends what is buffered after the handler returns
 		if r.ContentLength != 0 {
 			_ = http.NewResponseController(raw).SetReadDeadline(time.Now().Add(g.clientTimeout))
@@ -212,6 +274,9 @@ func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
 		bounded.ServeHTTP(w, r)
 	})
 }
+
+// maxLoggedPath bounds the path in an access log, in bytes.
+const maxLoggedPath = 200
 
 // serveBounded bounds the requests under way and their bodies.
 func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
@@ -275,14 +340,42 @@ func hostName(header string) string {
 
 // verifyToken looks a token up in constant time.
 func (g *guard) verifyToken(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-	sum, known := sha256.Sum256([]byte(token)), 0
-	for _, t := range g.tokens {
-		known |= subtle.ConstantTimeCompare(sum[:], t[:])
-	}
-	if known == 0 {
+	accepted, err := g.current()
+	if err != nil {
 		return nil, auth.ErrInvalidToken
 	}
-	return &auth.TokenInfo{UserID: hex.EncodeToString(sum[:16])}, nil
+	sum, at := sha256.Sum256([]byte(token)), -1
+	for i, t := range accepted {
+		other := sha256.Sum256([]byte(t.Token))
+		if subtle.ConstantTimeCompare(sum[:], other[:]) == 1 {
+			at = i
+		}
+	}
+	if at < 0 {
+		return nil, auth.ErrInvalidToken
+	}
+	info := &auth.TokenInfo{UserID: hex.EncodeToString(sum[:16])}
+	if name := accepted[at].Name; name != "" {
+		info.Extra = map[string]any{boundName: name}
+	}
+	return info, nil
+}
+
+// boundName is the key of [auth.TokenInfo].Extra for the client that a token is bound to.
+const boundName = "name"
+
+// nameOf returns the name that the token of a request is bound to, or "".
+func (g *guard) nameOf(r *http.Request) string {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || g.current == nil {
+		return ""
+	}
+	info, err := g.verifyToken(r.Context(), token, r)
+	if err != nil {
+		return ""
+	}
+	name, _ := info.Extra[boundName].(string)
+	return name
 }
 
 // readBody reads the whole body within the time and the size that are allowed, so that no later code waits for a slow
@@ -353,6 +446,19 @@ type deadlineWriter struct {
 	http.ResponseWriter
 	clientTimeout time.Duration
 	unsentBytes   *atomic.Int64
+	status        int   // 0 until the header is written
+	written       int64 // bytes of the body
+}
+
+// WriteHeader tells a client without a valid token which scheme is expected.
+func (w *deadlineWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="parley"`)
+	}
+	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -361,6 +467,7 @@ func (w *deadlineWriter) Write(p []byte) (int, error) {
 	w.extend()
 	w.unsentBytes.Add(int64(len(p)))
 	defer w.unsentBytes.Add(-int64(len(p)))
+	w.written += int64(len(p))
 	return w.ResponseWriter.Write(p)
 }
 

@@ -294,6 +294,7 @@ func (s *Server) plugins() []string {
 type caller struct {
 	name    string // "mcp:CLIENT"
 	remote  bool   // over HTTP
+	bound   bool   // its token is bound to the name
 	session string // "": requests of this client cannot be related to each other
 }
 
@@ -311,6 +312,9 @@ func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) caller {
 	user := ""
 	if r.Extra.TokenInfo != nil {
 		user = r.Extra.TokenInfo.UserID
+		if name, ok := r.Extra.TokenInfo.Extra[boundName].(string); ok {
+			c.name, c.bound = "mcp:"+name, true
+		}
 	}
 	given, _ := r.Params.GetMeta()[SessionKey].(string)
 	switch {

@@ -188,9 +188,12 @@ func (s *state) accessOf(ask host.Ask) access {
 	if severity(effect) < 0 {
 		effect = manifest.EffectDestructive // an undeclared effect may be anything
 	}
+	if ask.Behind {
+		return s.deniedByName(kind, name, remote, tool)
+	}
 	if kind != kindMCP || !remote {
 		a := s.accessAs(kind, name, tool, effect, true)
-		if kind == kindPlugin && a.verdict != host.Deny {
+		if kind == kindPlugin && !ask.Trusted && a.verdict != host.Deny {
 			by, refused := s.grantFor(name, ask)
 			if refused != "" {
 				grant := host.OperatorStep(host.OpPolicyGrant, name, "tool:"+ask.Plugin+"."+ask.Tool)
@@ -202,12 +205,51 @@ func (s *state) accessOf(ask host.Ask) access {
 		}
 		return a
 	}
-	// Over the network the entries for mcp apply as well: a deny for mcp:* is meant for all of MCP.
+	a := s.accessRemote(name, tool, effect)
+	if !ask.Bound {
+		// Any client can give this name: what its entries loosen does not hold.
+		if other := s.accessRemote(nobody, tool, effect); stricter(other.verdict, a.verdict) {
+			other.reason += "; the client has no token that is bound to the name " + quote(name)
+			return other
+		}
+	}
+	return a
+}
+
+// nobody is a name that no client has, so that only entries for all clients match it.
+const nobody = "\x00"
+
+// accessRemote is accessAs for a client over the network. The entries for mcp apply as well: a deny for mcp:* is meant
+// for all of MCP.
+func (s *state) accessRemote(name, tool, effect string) access {
 	a := s.accessAs(kindHTTP, name, tool, effect, true)
 	if byMCP := s.accessAs(kindMCP, name, tool, effect, false); stricter(byMCP.verdict, a.verdict) {
 		return byMCP
 	}
 	return a
+}
+
+// deniedByName applies the rules that deny a tool by its name to a caller on whose behalf a shipped plugin calls.
+func (s *state) deniedByName(kind, name string, remote bool, tool string) access {
+	callers := []string{kind + ":" + name}
+	switch {
+	case kind == kindCLI:
+		callers = []string{kindCLI}
+	case kind == kindMCP && remote:
+		callers = append(callers, kindHTTP+":"+name)
+	}
+	for _, caller := range callers {
+		list := s.rulesFor(caller, deny)
+		if list == nil {
+			continue
+		}
+		for _, r := range list.rules {
+			if r.effect == "" && r.matches(deny, tool, "") {
+				return access{verdict: host.Deny, reason: list.pos.String() + " denies " + r.text}
+			}
+		}
+	}
+	return access{verdict: host.Allow, reason: "a shipped plugin calls on its behalf"}
 }
 
 func stricter(a, b host.Verdict) bool {
@@ -293,6 +335,15 @@ func (s *state) filesOf(ask host.Ask) []string {
 	case kind != kindMCP && kind != kindHTTP:
 		return nil
 	case ask.Remote || kind == kindHTTP:
+		if !ask.Bound {
+			// Any client can give this name: it holds only as far as it loosens nothing.
+			ask.Bound = true
+			own := s.filesOf(ask)
+			ask.Caller = kind + ":" + nobody
+			return slices.DeleteFunc(slices.Clone(s.filesOf(ask)), func(folder string) bool {
+				return !slices.Contains(own, folder)
+			})
+		}
 		names = []string{kindHTTP + ":" + name, kindMCP + ":" + name}
 	}
 	for _, caller := range names {

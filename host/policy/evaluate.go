@@ -26,7 +26,9 @@ type right struct {
 }
 
 // evaluate returns the rights that are both requested and granted: by the files, or by a person for one call.
-func (e entry) evaluate(caps manifest.Capabilities, digest string, env Env, allowed ...Grant) evaluation {
+// A shipped plugin has the rights that its manifest names, unless policy.toml lists its grants; folders are left to the
+// operator, who alone can name them.
+func (e entry) evaluate(caps manifest.Capabilities, digest string, shipped bool, env Env, allowed ...Grant) evaluation {
 	ev := &evaluator{env: env, part: &plugin{}}
 	if p := e.grantSource(); p != nil && len(p.grants) > 0 {
 		ev.part = p
@@ -35,6 +37,9 @@ func (e entry) evaluate(caps manifest.Capabilities, digest string, env Env, allo
 		}
 	}
 	ev.allow(allowed)
+	if shipped && (e.manual == nil || !e.manual.granted) {
+		ev.grants = append(slices.Clone(ev.grants), shippedGrants(caps)...)
+	}
 	ev.fs(caps.FS)
 	for _, c := range caps.HTTP {
 		ev.http(c)
@@ -51,6 +56,18 @@ func (e entry) evaluate(caps manifest.Capabilities, digest string, env Env, allo
 	ev.flag(Clock, caps.Clock, &ev.grant.Clock)
 	ev.flag(Random, caps.Random, &ev.grant.Random)
 	return ev.evaluation
+}
+
+// shippedGrants returns the grants of a shipped plugin: what its manifest names, but folders.
+func shippedGrants(caps manifest.Capabilities) []locatedGrant {
+	caps.FS = nil
+	var grants []locatedGrant
+	for _, a := range host.Asked(caps) {
+		if g, err := ParseGrant(a.Right); err == nil {
+			grants = append(grants, locatedGrant{g, position{file: host.OwnerShipped}})
+		}
+	}
+	return grants
 }
 
 type evaluator struct {

@@ -25,6 +25,8 @@ type Explanation struct {
 	Callers  []Access `json:"callers"` // who may call the tool
 	Notes    []string `json:"notes,omitempty"`
 
+	shipped bool
+
 	Unused []UnusedGrant `json:"-"` // grants without effect, which Notes also name
 }
 
@@ -93,6 +95,7 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		x.Notes = append(x.Notes, "it does not run: "+err.Error())
 	}
 	if info.Digest != "" && m != nil {
+		x.shipped = info.Identity() == host.OwnerShipped
 		x.explainRights(e, m, p.env)
 	}
 	if tool != "" {
@@ -110,7 +113,7 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 
 func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 	used := map[string]bool{}
-	for _, r := range e.evaluate(m.Capabilities, x.Digest, env).rights {
+	for _, r := range e.evaluate(m.Capabilities, x.Digest, x.shipped, env).rights {
 		right := Right{Right: r.requested, Why: r.why, Optional: r.optional, Granted: r.refused == "", Refused: r.refused,
 			Reason: r.reason}
 		for _, g := range r.grantedBy {
@@ -171,6 +174,7 @@ func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 		}
 		seen[strings.ToLower(pattern)] = true
 		ask := ask
+		ask.Bound = true
 		// "mcp:*" stands for clients that no other entry matches: no client has this name.
 		ask.Caller = strings.Replace(pattern, "*", "\x00", 1)
 		a := s.accessOf(ask)

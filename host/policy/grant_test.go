@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 func TestParseGrant(t *testing.T) {
@@ -126,6 +127,63 @@ func TestMatchTool(t *testing.T) {
 	}
 }
 
+// A rule for a client over the network that loosens holds only for a token that is bound to its name.
+func TestRulesForABoundName(t *testing.T) {
+	p := load(t, `[callers."mcp-http:claude"]
+allow = ["*"]
+[callers."mcp-http:strict"]
+allow = []
+`, "")
+	for _, tt := range []struct {
+		caller, effect string
+		bound          bool
+		want           host.Verdict
+	}{
+		{"mcp:claude", "write", true, host.Allow}, {"mcp:claude", "write", false, host.Deny},
+		{"mcp:claude", "read", false, host.Allow}, {"mcp:strict", "read", false, host.Deny},
+		{"mcp:strict", "read", true, host.Deny}, {"mcp:other", "read", true, host.Allow},
+	} {
+		ask := call(tt.caller, "text.hash", tt.effect, true)
+		ask.Bound = tt.bound
+		if d := decide(t, p, ask); d.Verdict != tt.want {
+			t.Errorf("%s (bound %v) %s: %v %s", tt.caller, tt.bound, tt.effect, d.Verdict, d.Reason)
+		}
+	}
+}
+
+// A shipped plugin is a trusted intermediary: it has the rights that its manifest names, and of the callers on whose
+// behalf it calls only rules that deny a tool by its name count.
+func TestShippedPluginsAreIntermediaries(t *testing.T) {
+	caps := manifest.Capabilities{Clock: &manifest.PlainCapability{}, FS: []manifest.FSCapability{{Path: "/d", Mode: "ro"}},
+		Tools: []manifest.NamedCapability{{Name: "cdp.Page.*"}}}
+	ask := host.Ask{Caller: "cli", Plugin: "page", Tool: "t", Effect: "read", Digest: digestA, Capabilities: caps}
+	granted := func(p *Policy, owner string) string {
+		ask.Owner = owner
+		return strings.Join(decide(t, p, ask).Grant.Names(), " ")
+	}
+	if got := granted(Default(), host.OwnerShipped); got != "tool:cdp.Page.* clock" {
+		t.Errorf("a shipped plugin has %q", got)
+	}
+	if got := granted(Default(), digestA); got != "" {
+		t.Errorf("another plugin has %q", got)
+	}
+	if got := granted(load(t, "[plugin.page]\ngrants = []", ""), host.OwnerShipped); got != "" {
+		t.Errorf("a shipped plugin whose grants the policy lists has %q", got)
+	}
+	p := load(t, `[callers."mcp:*"]
+allow = ["effect:read"]
+deny = ["cdp.Page.close", "effect:destructive"]
+confirm = ["*"]
+`, "")
+	for tool, want := range map[string]host.Verdict{"cdp.Page.navigate": host.Allow, "cdp.Page.close": host.Deny} {
+		behind := call("mcp:claude", tool, "destructive", true)
+		behind.Behind = true
+		if d := decide(t, p, behind); d.Verdict != want {
+			t.Errorf("%s: %v %s", tool, d.Verdict, d.Reason)
+		}
+	}
+}
+
 // A wildcard that gives nothing is refused when it is written.
 func TestWildcardOutsideAPageIsNotWritten(t *testing.T) {
 	p := load(t, "", "")
@@ -151,13 +209,16 @@ files = []
 	for _, tt := range []struct {
 		caller string
 		remote bool
+		bound  bool
 		want   string
 	}{
-		{"mcp:some", false, "/srv/up"}, {"mcp:claude", false, "/srv/claude /srv/more"},
-		{"mcp:claude", true, "/srv/claude /srv/more"},
-		{"mcp:far", true, ""}, {"mcp:far", false, "/srv/up"}, {"cli", false, ""}, {"plugin:p", false, ""},
+		{"mcp:some", false, false, "/srv/up"}, {"mcp:some", true, false, "/srv/up"},
+		{"mcp:claude", false, false, "/srv/claude /srv/more"}, {"mcp:claude", true, true, "/srv/claude /srv/more"},
+		{"mcp:claude", true, false, ""}, // anybody can say that it is claude
+		{"mcp:far", true, true, ""}, {"mcp:far", true, false, ""}, {"mcp:far", false, false, "/srv/up"},
+		{"cli", false, false, ""}, {"plugin:p", false, false, ""},
 	} {
-		d := decide(t, p, host.Ask{Caller: tt.caller, Remote: tt.remote, Plugin: "text", Tool: "hash", Effect: "read"})
+		d := decide(t, p, host.Ask{Caller: tt.caller, Remote: tt.remote, Bound: tt.bound, Plugin: "text", Tool: "hash", Effect: "read"})
 		if got := strings.Join(d.Files, " "); got != tt.want {
 			t.Errorf("%s (remote %v) may name files in %q, want %q", tt.caller, tt.remote, got, tt.want)
 		}

@@ -114,7 +114,7 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		return host.Decision{}, err
 	}
 	a := s.accessOf(ask)
-	if name, isPlugin := strings.CutPrefix(ask.Caller, kindPlugin+":"); isPlugin && a.verdict != host.Deny &&
+	if name, isPlugin := strings.CutPrefix(ask.Caller, kindPlugin+":"); isPlugin && a.verdict != host.Deny && !ask.Behind &&
 		!MatchTool(ask.Held, ask.Plugin+"."+ask.Tool, ask.Outside) {
 		// The policy grants rights to the name; this build must have requested and been given them.
 		a = access{verdict: host.Deny, reason: "the tool is not among those that " + quote(name) +
@@ -141,7 +141,7 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 	if err != nil {
 		return d, err
 	}
-	ev := e.evaluate(ask.Capabilities, ask.Digest, p.env, allowed...)
+	ev := e.evaluate(ask.Capabilities, ask.Digest, ask.Owner == host.OwnerShipped, p.env, allowed...)
 	d.Grant, d.Allowable = ev.grant, true
 	for _, r := range ev.rights {
 		if r.refused == "" || r.optional {
@@ -494,5 +494,8 @@ func (e entry) unboundReason(part *plugin, digest string, env Env) string {
 
 // String returns FILE:LINE without the folder, for explanations.
 func (p position) String() string {
+	if p.line == 0 {
+		return p.file
+	}
 	return filepath.Base(p.file) + ":" + strconv.Itoa(p.line)
 }

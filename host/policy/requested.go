@@ -11,7 +11,7 @@ import (
 // another plugin.
 func (g Grant) RequestedBy(caps manifest.Capabilities) bool {
 	only := entry{generated: &plugin{granted: true, grants: []locatedGrant{{Grant: g}}}}
-	evaluated := only.evaluate(caps, "", Env{LookupEnv: func(string) (string, bool) { return "", true }})
+	evaluated := only.evaluate(caps, "", false, Env{LookupEnv: func(string) (string, bool) { return "", true }})
 	granted := evaluated.grant
 	switch g.Kind {
 	case FS:

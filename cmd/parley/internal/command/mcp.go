@@ -3,10 +3,13 @@ package command
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
@@ -23,7 +26,8 @@ type MCPOptions struct {
 	// HTTP is the address to serve Streamable HTTP at: HOST:PORT, :PORT or PORT, without a host on loopback. "" means that
 	// stdin and stdout are served.
 	HTTP string
-	// TokenFile has the accepted tokens, one per line. "" means that a token is generated.
+	// TokenFile has the accepted tokens, one per line: TOKEN, or NAME=TOKEN for the client NAME. It is read again when it
+	// changes. "" means that a token is generated.
 	TokenFile string
 	// NoToken accepts every client that can connect. It is refused unless the address is on loopback.
 	NoToken bool
@@ -76,15 +80,21 @@ func (s *MCPServer) listen(d *Deps, o MCPOptions) error {
 		return host.Errorf(host.Denied, "--no-token would accept every client that can reach %s", address).
 			WithNext("parley mcp --http " + address + " --token-file FILE")
 	}
-	tokens, err := o.tokens(d)
-	if err != nil {
-		return err
-	}
-	if tokens == nil && !o.NoToken {
+	s.config = mcp.HTTPConfig{Hosts: o.Hosts, Access: accessLog(d)}
+	switch {
+	case o.TokenFile != "":
+		file := &tokenFile{path: o.TokenFile}
+		if _, err := file.current(); err != nil {
+			return err
+		}
+		if info, err := os.Stat(o.TokenFile); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+			d.Notice("other users can read " + o.TokenFile + "; chmod 600 it")
+		}
+		s.config.Current = file.current
+	case !o.NoToken:
 		s.Token = rand.Text()
-		tokens = []string{s.Token}
+		s.config.Tokens = []string{s.Token}
 	}
-	s.config = mcp.HTTPConfig{Tokens: tokens, Hosts: o.Hosts}
 	if s.listener, err = net.Listen("tcp", address); err != nil {
 		return host.Errorf(host.Unavailable, "cannot listen: %s", manifest.CleanLine(err.Error())).
 			WithNext("parley mcp --http 127.0.0.1:0")
@@ -118,33 +128,95 @@ func listenAddress(given string) (address string, loopback bool, err error) {
 	return net.JoinHostPort(name, port), name == "localhost" || ip != nil && ip.IsLoopback(), nil
 }
 
-// tokens returns the tokens of the token file, or nil if there is no such file.
-func (o MCPOptions) tokens(d *Deps) (tokens []string, err error) {
-	if o.TokenFile == "" {
-		return nil, nil
+// tokenFile is a file of accepted tokens, read again when it has changed. It is safe for concurrent use.
+type tokenFile struct {
+	path string
+
+	mu     sync.Mutex
+	info   os.FileInfo
+	tokens []mcp.Token
+}
+
+// current returns the tokens. The error is config_error for a file that cannot be read or has no valid tokens.
+func (f *tokenFile) current() ([]mcp.Token, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.path)
+	if err == nil && f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() &&
+		info.ModTime().Equal(f.info.ModTime()) {
+		return f.tokens, nil
 	}
-	data, err := host.ReadValue(context.Background(), o.TokenFile, host.MaxConfig)
+	f.info = nil
+	data, err := host.ReadValue(context.Background(), f.path, host.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "--token-file: %s", manifest.CleanLine(err.Error())).
 			WithNext("write one token per line into it, and make it readable by you alone")
 	}
-	if info, err := os.Stat(o.TokenFile); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-		d.Notice("other users can read " + o.TokenFile + "; chmod 600 it")
-	}
+	var tokens []mcp.Token
 	for line := range strings.Lines(string(data)) {
-		token := strings.TrimSpace(line)
-		if token == "" || strings.HasPrefix(token, "#") {
+		token := parseToken(strings.TrimSpace(line))
+		if token.Token == "" || strings.HasPrefix(token.Token, "#") {
 			continue
 		}
-		if len(token) < minTokenLength || strings.ContainsAny(token, " \t") {
+		if len(token.Token) < minTokenLength || strings.ContainsAny(token.Token, " \t") {
 			return nil, host.Errorf(host.ConfigError,
-				"--token-file %s: a token must have at least %d characters and no spaces", o.TokenFile, minTokenLength)
+				"--token-file %s: a token must have at least %d characters and no spaces", f.path, minTokenLength)
 		}
 		tokens = append(tokens, token)
 	}
 	if len(tokens) == 0 {
-		return nil, host.Errorf(host.ConfigError, "--token-file %s has no tokens", o.TokenFile).
+		return nil, host.Errorf(host.ConfigError, "--token-file %s has no tokens", f.path).
 			WithNext("write one token per line into it")
 	}
+	f.info, f.tokens = info, tokens
 	return tokens, nil
+}
+
+// parseToken reads TOKEN or NAME=TOKEN. A "=" is part of the token if what follows is too short for one.
+func parseToken(line string) mcp.Token {
+	name, token, bound := strings.Cut(line, "=")
+	if bound && len(token) >= minTokenLength && name != "" && strings.Trim(name, nameCharacters) == "" {
+		return mcp.Token{Name: name, Token: token}
+	}
+	return mcp.Token{Token: line}
+}
+
+const nameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
+
+// maxAccessLog is the size of an access log, in bytes, above which it is renamed and begun again.
+const maxAccessLog = 16 << 20
+
+// accessLog returns a function that appends requests to access.jsonl in the state folder, one JSON object a line.
+func accessLog(d *Deps) func(mcp.Access) {
+	var mu sync.Mutex
+	path, warned := filepath.Join(d.Dirs().State, "access.jsonl"), false
+	return func(a mcp.Access) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err := appendLine(path, a); err != nil && !warned {
+			warned = true
+			d.Notice("the access log cannot be written: " + manifest.CleanLine(err.Error()))
+		}
+	}
+}
+
+func appendLine(path string, record any) error {
+	line, err := manifest.Marshal(record)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && info.Size() > maxAccessLog {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
 }

@@ -1,0 +1,76 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// TestReadToolPostsNothing is the attack of a tool that declares the effect read, which a remote client may call, and
+// sends a POST with it.
+func TestReadToolPostsNothing(t *testing.T) {
+	grant := host.Grant{HTTP: []host.HTTPGrant{{URL: "https://api.example.com", Methods: []string{"GET", "POST"}}},
+		FS: []host.FSGrant{{Path: "/data", Source: "/srv", Mode: "rw"}}}
+	sent := func(effect, method string) ([]string, *host.Error, host.Grant) {
+		out := &mirror{}
+		text := strings.Replace(shop, `"Say it again"}, "effect": "read"`, `"Say it again"}, "effect": "`+effect+`"`, 1)
+		var mode host.Grant
+		h := newHost(t, host.Config{Egress: out, Policy: policy(func(host.Ask) (host.Decision, error) {
+			return host.Decision{Verdict: host.Allow, Grant: grant}, nil
+		})}, newFake(t, text, map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				mode = r.Grant
+				_, err := r.HTTP(ctx, &host.HTTPRequest{Method: method, URL: "https://api.example.com/x"})
+				return &host.Result{Data: json.RawMessage(`{}`)}, err
+			}}))
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "mcp:far", Remote: true})
+		return out.methods, a.Err, mode
+	}
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "post"} {
+		methods, err, grant := sent("read", method)
+		if err == nil || err.Code != host.Denied || len(methods) > 0 {
+			t.Errorf("a read tool sent %s: %v, %v", method, methods, err)
+		} else if !strings.Contains(err.Message, "declare the effect write") {
+			t.Errorf("%s: %v", method, err)
+		}
+		if grant.FS[0].Mode != "ro" || strings.Join(grant.HTTP[0].Methods, ",") != "GET" {
+			t.Errorf("a read tool has %v", grant.Names())
+		}
+	}
+	if methods, err, _ := sent("read", "GET"); err != nil || len(methods) != 1 {
+		t.Errorf("GET: %v, %v", methods, err)
+	}
+	if methods, err, grant := sent("write", "POST"); err != nil || len(methods) != 1 || grant.FS[0].Mode != "rw" {
+		t.Errorf("a write tool: %v, %v", methods, err)
+	}
+}
+
+// A tool calls none of a worse effect than its own.
+func TestInnerCallsKeepTheEffect(t *testing.T) {
+	for _, c := range []struct {
+		own, tool string
+		may       bool
+	}{
+		{"read", "shop.echo", true}, {"read", "shop.add", false}, {"read", "shop.order.cancel", false},
+		{"write", "shop.add", true}, {"write", "shop.order.cancel", false}, {"destructive", "shop.order.cancel", true},
+	} {
+		outer := strings.Replace(outerNamed("outer"), `"effect": "destructive", "params": {"type": "object"}, "tasks"`,
+			`"effect": "`+c.own+`", "params": {"type": "object"}, "tasks"`, 1)
+		inner := newFake(t, shop, nil)
+		h := newHost(t, host.Config{}, inner, newFake(t, outer, map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				return r.CallTool(ctx, c.tool, json.RawMessage(map[bool]string{true: `{"title":"tea"}`,
+					false: `{"id":1}`}[c.tool == "shop.add"]), host.Options{})
+			}}))
+		a := call(t, h, "outer.echo", `{}`)
+		if ran := len(inner.requests()) == 1; ran != c.may {
+			t.Errorf("a %s tool called %s: %v, %v", c.own, c.tool, ran, a.Err)
+		}
+		if !c.may && (a.Err == nil || a.Err.Code != host.Denied || !strings.Contains(a.Err.Message, "declare the effect")) {
+			t.Errorf("%s: %v", c.tool, a.Err)
+		}
+	}
+}
