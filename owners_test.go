@@ -39,7 +39,9 @@ func renamed(t *testing.T, name, version string) string {
 // install installs a plugin that may take its name from another owner.
 func install(t *testing.T, p *parley.Parley, path string, replace ...string) (parley.Installed, error) {
 	t.Helper()
-	i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{Replace: replace})
+	i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{
+		Replace: replace, Accept: []string{"takes-first-place", "look-alike-name"},
+	})
 	if err != nil {
 		return parley.Installed{}, err
 	}
