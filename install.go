@@ -126,7 +126,8 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 		return nil, e
 	}
 	p.signers().add(c)
-	i := &Installation{Candidate: c, Signer: signer, Admission: report, Replaces: before, TakesFrom: takesFrom, p: p, options: o}
+	i := &Installation{Candidate: c, Signer: signer, Admission: report, Replaces: before,
+		TakesFrom: takesFrom, p: p, options: o}
 	if before != nil && before.Digest != c.Digest {
 		if old, ok := p.Store().Approved(before.Digest); ok {
 			if m, err := manifest.Load(old); err == nil {
@@ -157,6 +158,8 @@ func (p *Parley) ownName(c *wasm.Candidate, replace []string) (takesFrom string,
 	info := c.Source().Info
 	entry, err := p.Store().Find(name)
 	switch {
+	case err == nil && entry.Digest == c.Digest:
+		return "", nil // the very build that has the name
 	case err == nil:
 		owner = entry.Info().Owner
 	case !errors.Is(err, host.NotFound):

@@ -117,8 +117,8 @@ func TestStrangerTakesNoName(t *testing.T) {
 	if _, err := install(t, p, renamed(t, "Text", "99.0.0"), "text"); err != nil {
 		t.Fatal(err)
 	}
-	if failed := inner(t, p, "text.echo"); !strings.Contains(failed, "denied") || !strings.Contains(failed, "belongs to") &&
-		!strings.Contains(failed, "the name went from") {
+	if failed := inner(t, p, "text.echo"); !strings.Contains(failed, "denied") ||
+		!strings.Contains(failed, "belongs to") && !strings.Contains(failed, "the name went from") {
 		t.Errorf("a call of the stranger by the grant of text ended in %q", failed)
 	}
 }

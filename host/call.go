@@ -589,8 +589,9 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 	a, err := r.host.Call(ctx, Call{
 		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session, Options: o,
 		callerGrant: callerGrant, digest: r.address.Provider.Info().Digest, callerEffect: r.address.Tool.Effect,
-		trusted:    r.address.Provider.Info().Identity() == OwnerShipped,
-		callers:    append(slices.Clone(r.call.callers), caller{r.call.Caller, r.call.Remote, r.call.Bound, r.call.callerGrant.Tools}),
+		trusted: r.address.Provider.Info().Identity() == OwnerShipped,
+		callers: append(slices.Clone(r.call.callers),
+			caller{r.call.Caller, r.call.Remote, r.call.Bound, r.call.callerGrant.Tools}),
 		innerCalls: r.innerCalls, redactor: r.redactor, parentID: r.answer.CallID,
 	})
 	if errors.Is(err, Denied) {

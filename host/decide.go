@@ -41,7 +41,8 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 // calls. Allowed are rights that a person allowed for this call. A denied call is an error.
 func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, error) {
 	info := r.address.Provider.Info()
-	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Bound: r.call.Bound, Trusted: r.call.trusted, Held: r.call.callerGrant.Tools, Plugin: info.Name,
+	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Bound: r.call.Bound, Trusted: r.call.trusted,
+		Held: r.call.callerGrant.Tools, Plugin: info.Name,
 		Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Outside: r.address.outside(), Digest: info.Digest,
 		Owner: info.Identity(), Displaced: info.Displaced,
 		Allowed: allowed}
@@ -58,7 +59,8 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 	}
 	for _, c := range r.call.callers {
 		as, err := r.host.cfg.Policy.Decide(ctx,
-			Ask{Caller: c.name, Remote: c.remote, Bound: c.bound, Behind: r.call.trusted, Held: c.tools, Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect,
+			Ask{Caller: c.name, Remote: c.remote, Bound: c.bound, Behind: r.call.trusted, Held: c.tools,
+				Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect,
 				Outside: ask.Outside, Owner: ask.Owner, Displaced: ask.Displaced})
 		if err != nil {
 			return ask, d, err

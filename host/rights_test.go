@@ -36,7 +36,8 @@ func shopNamed(name string) string {
 
 // outerNamed is shopNamed with an echo whose effect lets it call anything.
 func outerNamed(name string) string {
-	return strings.Replace(shopNamed(name), `"Say it again"}, "effect": "read"`, `"Say it again"}, "effect": "destructive"`, 1)
+	const echo = `"Say it again"}, "effect": "`
+	return strings.Replace(shopNamed(name), echo+`read"`, echo+`destructive"`, 1)
 }
 
 // holding is a policy that lets plugins call the tools that they are granted, as in the table.

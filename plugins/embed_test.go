@@ -134,3 +134,28 @@ func TestManifestsTeach(t *testing.T) {
 		}
 	}
 }
+
+// TestEffectsAreReviewed compares the effects of shipped plugins, on which rights depend, with those that were
+// reviewed.
+func TestEffectsAreReviewed(t *testing.T) {
+	reviewed := map[string]string{
+		"json.convert": "read", "json.diff": "read", "json.merge": "read", "json.patch": "read", "json.query": "read",
+		"text.count": "read", "text.decode": "read", "text.diff": "read", "text.encode": "read", "text.find": "read",
+		"text.hash": "read", "text.replace": "read", "text.template": "read",
+	}
+	files, err := Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		m, err := manifest.Load(f.Manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range m.Tools {
+			if name := m.Name + "." + tool.Name; reviewed[name] != tool.Effect {
+				t.Errorf("%s has the effect %s, reviewed is %q", name, tool.Effect, reviewed[name])
+			}
+		}
+	}
+}

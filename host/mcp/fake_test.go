@@ -100,7 +100,7 @@ const shop = `{
      "params": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}},
     {"name": "order.slow", "group": "order", "docs": {"brief": "Wait until it is over"}, "effect": "read", "params": {"type": "object"}},
     {"name": "order.steps", "group": "order", "docs": {"brief": "Take three steps"}, "effect": "read", "params": {"type": "object"}},
-    {"name": "order.nested", "group": "order", "docs": {"brief": "Cancel by another tool"}, "effect": "write", "params": {"type": "object"}}
+    {"name": "order.nested", "group": "order", "docs": {"brief": "Cancel by another tool"}, "effect": "destructive", "params": {"type": "object"}}
   ]
 }`
 

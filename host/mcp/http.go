@@ -69,8 +69,8 @@ type HTTPConfig struct {
 
 // Token is a bearer token of a client.
 type Token struct {
-	// Name is the client that has the token: its calls are those of "mcp:NAME", whatever the client says. "" binds it to no
-	// name.
+	// Name is the client that has the token: its calls are those of "mcp:NAME", whatever the client says. "" binds it to
+	// no name.
 	Name  string
 	Token string
 }

@@ -540,6 +540,9 @@ func TestConfirmWithinACall(t *testing.T) {
 	both := policy(func(a host.Ask) (host.Decision, error) {
 		d, err := trustNetwork(a)
 		d.Grant.Tools = []string{"shop.*"}
+		if a.Tool == "order.nested" {
+			d.Verdict = host.Allow
+		}
 		return d, err
 	})
 	for _, revision := range revisions {

@@ -44,6 +44,8 @@ type Right struct {
 	Reason   string   `json:"reason,omitempty"`
 	Next     string   `json:"next,omitempty"` // the command that would grant it; a front end that has commands sets it
 
+	// Grants are the grants that give the right, or a part of it.
+	Grants []string `json:"-"`
 	// Grantable is the right to grant, where that is all that is missing.
 	Grantable string `json:"-"`
 }
@@ -117,6 +119,7 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 		right := Right{Right: r.requested, Why: r.why, Optional: r.optional, Granted: r.refused == "", Refused: r.refused,
 			Reason: r.reason}
 		for _, g := range r.grantedBy {
+			right.Grants = append(right.Grants, g.String())
 			right.By = append(right.By, fmt.Sprintf("%s (%s)", g, g.pos))
 			used[g.subject()] = true
 		}

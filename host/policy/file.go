@@ -251,7 +251,7 @@ func (f *file) addOwners(t table, p *plugin) {
 	for _, name := range owners.names() {
 		owner, ok := owners.text(name)
 		if ok && (!isPlugin(name) || !isDigest(owner) && !isSigner(owner)) {
-			owners.addProblem(name, "owners takes the name of a plugin, and \"shipped\", the key of a signer or a digest, not %s",
+			owners.addProblem(name, "owners takes names of plugins with \"shipped\", a signer's key or a digest, not %s",
 				quote(owner))
 		}
 		p.owners[strings.ToLower(name)] = owner

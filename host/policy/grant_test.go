@@ -154,7 +154,8 @@ allow = []
 // A shipped plugin is a trusted intermediary: it has the rights that its manifest names, and of the callers on whose
 // behalf it calls only rules that deny a tool by its name count.
 func TestShippedPluginsAreIntermediaries(t *testing.T) {
-	caps := manifest.Capabilities{Clock: &manifest.PlainCapability{}, FS: []manifest.FSCapability{{Path: "/d", Mode: "ro"}},
+	caps := manifest.Capabilities{Clock: &manifest.PlainCapability{},
+		FS:    []manifest.FSCapability{{Path: "/d", Mode: "ro"}},
 		Tools: []manifest.NamedCapability{{Name: "cdp.Page.*"}}}
 	ask := host.Ask{Caller: "cli", Plugin: "page", Tool: "t", Effect: "read", Digest: digestA, Capabilities: caps}
 	granted := func(p *Policy, owner string) string {
@@ -218,7 +219,9 @@ files = []
 		{"mcp:far", true, true, ""}, {"mcp:far", true, false, ""}, {"mcp:far", false, false, "/srv/up"},
 		{"cli", false, false, ""}, {"plugin:p", false, false, ""},
 	} {
-		d := decide(t, p, host.Ask{Caller: tt.caller, Remote: tt.remote, Bound: tt.bound, Plugin: "text", Tool: "hash", Effect: "read"})
+		ask := call(tt.caller, "text.hash", "read", tt.remote)
+		ask.Bound = tt.bound
+		d := decide(t, p, ask)
 		if got := strings.Join(d.Files, " "); got != tt.want {
 			t.Errorf("%s (remote %v) may name files in %q, want %q", tt.caller, tt.remote, got, tt.want)
 		}

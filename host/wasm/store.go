@@ -144,7 +144,8 @@ func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, erro
 		return nil, nil
 	}
 	old := entries[at]
-	if owner := newEntry(c).owner(); old.owner() != host.OwnerUnsigned && old.owner() != owner && !c.TakesName {
+	if owner := newEntry(c).owner(); old.Digest != c.Digest &&
+		old.owner() != host.OwnerUnsigned && old.owner() != owner && !c.TakesName {
 		return nil, NameTaken(c, old.owner())
 	}
 	if old.Digest != c.Digest && !downgrade && older(c.Manifest.Version, old.Version) {
@@ -163,8 +164,8 @@ func NameTaken(c *Candidate, owner string) *host.Error {
 		whose = "is that of a plugin that Parley ships"
 	}
 	name := c.Manifest.Name
-	return host.Errorf(host.AlreadyExists, "the name %s %s, and %s is not theirs; give the plugin another name, or let it "+
-		"take the name with --replace %s. Nothing was changed", name, whose, c.Path, name).
+	return host.Errorf(host.AlreadyExists, "the name %s %s, and %s is not theirs; give the plugin another name, or let "+
+		"it take the name with --replace %s. Nothing was changed", name, whose, c.Path, name).
 		WithSteps(host.OperatorStep(host.OpPluginInstall, c.Path, "--replace", name))
 }
 
@@ -187,6 +188,9 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 			entry.Displaced = before.Info().Identity()
 		}
 		if before.Digest == entry.Digest {
+			if before.owner() != host.OwnerUnsigned {
+				entry.Owner = before.owner() // another signature of the same build takes no name
+			}
 			if installed, err := s.Signature(*before); err == nil && (signature == nil || entry.Signer == "" &&
 				before.Signer != "") {
 				entry.Signer, signature = before.Signer, installed // a signature is only replaced by one that says more

@@ -94,7 +94,8 @@ func (p *page) docs(d *manifest.ToolDocs, next []string) {
 func (p *page) title(d *manifest.ToolDocs) {
 	fmt.Fprint(p.w, p.style(bold, d.Name))
 	for _, m := range [][2]string{
-		{cmp.Or(d.Effect, d.Kind), effectStyle[d.Effect]}, {mark(d.Reach != "" && d.Reach != manifest.ReachPage, "reaches the "+d.Reach), yellow},
+		{cmp.Or(d.Effect, d.Kind), effectStyle[d.Effect]},
+		{mark(d.Reach != "" && d.Reach != manifest.ReachPage, "reaches the "+d.Reach), yellow},
 		{mark(d.Experimental, "experimental"), yellow},
 		{mark(d.Deprecated, "deprecated"), red},
 	} {

@@ -47,7 +47,7 @@ type Plugin struct {
 	Breaks  []lint.Change `json:"breaks,omitempty"`
 	// Admission is the report on a plugin that is installed.
 	Admission *parley.Admission `json:"admission,omitempty"`
-	// Applies are the rights that the policy grants to this build.
+	// Applies are the grants that give this build something that it requests.
 	Applies []string `json:"applies,omitempty"`
 }
 
@@ -350,12 +350,14 @@ func (d *Deps) prepareGrants(
 	return rules.Grant(data.Name, data.Digest, grants...)
 }
 
-// applyingRights returns the rights that the policy grants to a build, in the grammar of grants.
+// applyingRights returns the grants that give a build something that it requests.
 func applyingRights(rules *policy.Policy, c *wasm.Candidate) []string {
 	var rights []string
 	for _, r := range rules.Explain(c.Source().Info, c.Manifest, "").Rights {
-		if r.Granted {
-			rights = append(rights, r.Right)
+		for _, g := range r.Grants {
+			if !slices.Contains(rights, g) {
+				rights = append(rights, g)
+			}
 		}
 	}
 	return rights
