@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // TestOnlyAcceptIsYes checks each reply that a client can send, and that the record says who decided.
@@ -94,9 +95,12 @@ func TestConfirmationExpires(t *testing.T) {
 
 // TestTicketOfAnother checks that a ticket is valid for the client, the session and the token that it was issued to.
 func TestTicketOfAnother(t *testing.T) {
-	f := newFixture(t, mcp.Minimal, trustNetwork)
+	f := newFixture(t, mcp.Minimal, func(host.Ask) (host.Decision, error) {
+		return host.Decision{Verdict: host.Confirm, Reason: "all is"}, nil
+	})
 	const one, two = "token-of-the-first", "token-of-the-second"
 	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{one, two}})
+	tool := "shop__order__cancel"
 	send := func(name, token, session, arguments, state string) (*sdk.CallToolResult, error) {
 		o := client{revision: "2026-07-28", answer: "accept"}.options()
 		o.MultiRoundTrip = &sdk.MultiRoundTripOptions{Disabled: true}
@@ -107,7 +111,7 @@ func TestTicketOfAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		p := &sdk.CallToolParams{Name: "shop__order__cancel", Arguments: json.RawMessage(arguments), RequestState: state}
+		p := &sdk.CallToolParams{Name: tool, Arguments: json.RawMessage(arguments), RequestState: state}
 		if session != "" {
 			p.Meta = sdk.Meta{mcp.SessionKey: session}
 		}
@@ -132,6 +136,11 @@ func TestTicketOfAnother(t *testing.T) {
 			t.Errorf("another %s: %+v %v, ran %q", tt.what, r, err, f.shop.callLog())
 		}
 	}
+	tool = "shop__echo"
+	if r, err := send("First", one, "s1", `{"id":1}`, asked.RequestState); err == nil || f.shop.callLog() != "" {
+		t.Errorf("another tool: %+v %v, ran %q", r, err, f.shop.callLog())
+	}
+	tool = "shop__order__cancel"
 	raw, err := base64.RawURLEncoding.DecodeString(asked.RequestState)
 	parts := strings.Split(string(raw), ".")
 	if err != nil || len(parts) != 3 {
@@ -150,6 +159,25 @@ func TestTicketOfAnother(t *testing.T) {
 	}
 	if _, err := send("First", one, "s1", `{"id":1}`, asked.RequestState); err == nil {
 		t.Error("its own reply was taken twice")
+	}
+}
+
+// TestQuestionIsPlain checks that a question is one short line, whatever is in it.
+func TestQuestionIsPlain(t *testing.T) {
+	hostile := policy(func(host.Ask) (host.Decision, error) {
+		return host.Decision{Verdict: host.Confirm, Reason: "it is\x1b[31m red\nand\u202e more"}, nil
+	})
+	for _, long := range []int{1, 10_000} {
+		f := newFixture(t, mcp.Minimal, hostile)
+		var asked []string
+		s := f.stdio(t, client{revision: "2025-11-25", answer: "accept", asked: &asked})
+		params, _ := json.Marshal(map[string]string{"a": "b\x1b[2J\n" + strings.Repeat("x", long)})
+		if r, text := call(t, s, "shop__echo", string(params)); r.IsError || len(asked) != 1 {
+			t.Fatalf("%s, asked %q", text, asked)
+		}
+		if q := asked[0]; manifest.CleanLine(q) != q || len(q) > 600 || !strings.Contains(q, "shop.echo") {
+			t.Errorf("asked %d bytes: %q", len(q), q)
+		}
 	}
 }
 

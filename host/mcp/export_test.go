@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"net"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,6 +27,17 @@ func (s *Server) Slots(of string) chan struct{} {
 
 // SetUnsentBytes sets how many bytes of responses clients have yet to read.
 func (s *Server) SetUnsentBytes(n int64) { s.unsentBytes.Store(n) }
+
+// UnsentBytes returns how many bytes of responses clients have yet to read.
+func (s *Server) UnsentBytes() int64 { return s.unsentBytes.Load() }
+
+// BoundListener bounds the connections of a listener.
+func BoundListener(l net.Listener, most int) net.Listener {
+	return &boundedListener{Listener: l, slots: make(chan struct{}, most)}
+}
+
+// SessionHash is the name of a session that some words identify.
+func SessionHash(words ...string) string { return sessionHash(words...) }
 
 // Extend gives a test the SDK's server of a mode, to add what no plugin can give.
 func (s *Server) Extend(mode string) (*Extension, error) {

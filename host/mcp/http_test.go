@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -81,6 +82,10 @@ func TestHTTPAccess(t *testing.T) {
 		{"from another port of this machine", []string{"Authorization", auth, "Origin", "http://127.0.0.1:1"}, 403},
 		{"from a page without origin", []string{"Authorization", auth, "Origin", "null"}, 403},
 		{"from an origin that begins with its own", []string{"Authorization", auth, "Origin", "http://" + address + ".evil.example"}, 403},
+		{"from an origin that begins with localhost", []string{"Authorization", auth, "Host", "localhost", "Origin",
+			"http://localhost.evil.example"}, 403},
+		{"from an origin that begins with an allowed name", []string{"Authorization", auth, "Host", "tools.example", "Origin",
+			"http://tools.example.evil.example"}, 403},
 		{"from another site", []string{"Authorization", auth, "Sec-Fetch-Site", "cross-site"}, 403},
 		{"from another page of its site", []string{"Authorization", auth, "Sec-Fetch-Site", "same-site"}, 403},
 		{"from a page of its own", []string{"Authorization", auth, "Sec-Fetch-Site", "same-origin"}, 200},
@@ -269,8 +274,10 @@ func TestModesOverHTTP(t *testing.T) {
 		"minimal, progressive, full") {
 		t.Errorf("an unknown mode: %d %s", status, body)
 	}
-	if status, _ := post(t, strings.TrimSuffix(url, mcp.Path)+"/", initialize); status != 404 {
-		t.Errorf("elsewhere: %d", status)
+	for _, path := range []string{"/", "/full", mcp.Path + "full", mcp.Path + "x", mcp.Path + "/full/x"} {
+		if status, _ := post(t, strings.TrimSuffix(url, mcp.Path)+path, initialize); status != 404 {
+			t.Errorf("%s: %d", path, status)
+		}
 	}
 }
 
@@ -383,10 +390,58 @@ func TestLargeBodies(t *testing.T) {
 			}
 		}
 	}
-	// It still serves.
+	// It still serves, and bodies that were refused take no place of others.
 	if names := listed(t, client{}.http(t, url)); len(names) != 3 {
 		t.Errorf("it lists %q", names)
 	}
+	waitFor(t, "large bodies to end", func() bool { return len(f.Slots("large bodies")) == 0 })
+	waitFor(t, "what was sent to be read", func() bool { return f.UnsentBytes() == 0 })
+}
+
+// waitFor waits until something is so.
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// pipes is a listener to which a client connects as soon as it may.
+type pipes struct {
+	net.Listener
+	accepted atomic.Int64
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	p.accepted.Add(1)
+	conn, _ := net.Pipe()
+	return conn, nil
+}
+
+// TestBoundedListener checks that no more connections are accepted than may be open at one time.
+func TestBoundedListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 3
+		inner := &pipes{}
+		l := mcp.BoundListener(inner, most)
+		accepted := make(chan net.Conn, 2*most)
+		go func() {
+			for range most + 2 {
+				conn, _ := l.Accept()
+				accepted <- conn
+			}
+		}()
+		for closed := range 3 {
+			synctest.Wait()
+			if n := inner.accepted.Load(); n != int64(most+min(closed, 2)) {
+				t.Errorf("%d were accepted after %d were closed", n, closed)
+			}
+			conn := <-accepted
+			_, _ = conn.Close(), conn.Close() // twice is once
+		}
+	})
 }
 
 // TestLargeArguments checks that HTTP accepts arguments as large as the command line does.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -369,6 +370,39 @@ func TestStatelessSessions(t *testing.T) {
 		if got := strings.Join(tiers, " "); got != want {
 			t.Errorf("known %s: tiers %s, expected %s", c.name, got, want)
 		}
+	}
+}
+
+// TestClientNames checks which caller a client is by its own name, and that two clients with one token have a session
+// each.
+func TestClientNames(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}})
+	sessions := map[string]bool{}
+	for name, want := range map[string]string{
+		"Claude": "mcp:Claude", "a b/c\x1b[2J\n": "mcp:a-b-c--2J", "cli": "mcp:cli", "plugin:x": "mcp:plugin-x",
+		"": "mcp:unknown", "--": "mcp:unknown", "ä": "mcp:unknown",
+		strings.Repeat("x", 41): "mcp:" + strings.Repeat("x", 40),
+	} {
+		s, err := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, client{}.options()).Connect(t.Context(),
+			&sdk.StreamableClientTransport{Endpoint: url, MaxRetries: -1, HTTPClient: &http.Client{Transport: bearer{token}}},
+			&sdk.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call(t, s, "shop__echo", `{}`)
+		_ = s.Close()
+		e := f.rec.last()
+		if e.Caller != want {
+			t.Errorf("%q is the caller %q, want %q", name, e.Caller, want)
+		}
+		sessions[e.Session] = true
+	}
+	if len(sessions) != 6 || sessions[""] { // three of them have one name
+		t.Errorf("the sessions %v", sessions)
+	}
+	if mcp.SessionHash("a", "bc") == mcp.SessionHash("ab", "c") || mcp.SessionHash("a", "") == mcp.SessionHash("a") {
+		t.Error("two lists of words name one session")
 	}
 }
 

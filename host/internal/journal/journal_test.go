@@ -120,8 +120,14 @@ func TestLongestLine(t *testing.T) {
 
 // A file that cannot be read is an error and hides no other.
 func TestUnreadableFile(t *testing.T) {
-	files := filesOf(t, "a\n", "", "b\n")
+	files := filesOf(t, "a\n", "", "x\n", "b\n")
 	files[1].Path = t.TempDir()
+	closed, err := os.Open(files[2].Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	files[2].Opened, files[2].Size = closed, 2
 	var got []string
 	for l, err := range (Reader{MaxLine: 100}).Lines(files, Cursor{}) {
 		if err != nil {
@@ -130,7 +136,7 @@ func TestUnreadableFile(t *testing.T) {
 		}
 		got = append(got, string(l.Text))
 	}
-	if want := []string{"a", "error", "b"}; !slices.Equal(got, want) {
+	if want := []string{"a", "error", "error", "b"}; !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -40,14 +40,14 @@ func countYields(t *testing.T, wasm []byte, cfg instrument.Config) (yields, call
 }
 
 // moduleWithBody returns a module with memory 0, an import h.h, a table with the import and function 2, a passive data
-// segment, and two functions with one local each. Function 1 is exported as f, function 2 does nothing.
+// segment, and two functions with two locals each. Function 1 is exported as f, function 2 does nothing.
 func moduleWithBody(data int, body ...byte) []byte { return moduleWithCallee(data, nil, body...) }
 
 // moduleWithCallee is like moduleWithBody, with a body for function 2.
 func moduleWithCallee(data int, callee []byte, body ...byte) []byte {
 	bodies := [][]byte{body, callee}
 	for i, b := range bodies {
-		b = slices.Concat([]byte{1, 1, 0x7f}, b, []byte{0x0b})
+		b = slices.Concat([]byte{1, 2, 0x7f}, b, []byte{0x0b})
 		bodies[i] = append(leb(len(b)), b...)
 	}
 	return module([]byte{1, 1, 0x60, 0, 0}, []byte("\x02\x01\x01h\x01h\x00\x00"), []byte{3, 2, 0, 0},
@@ -147,6 +147,15 @@ func TestYieldsWithoutGuestLoops(t *testing.T) {
 			instrument.Config{}, 0, 15},
 		{"a jump back by a table", moduleWithBody(1, dispatchLoop(0x41, 0, 0x21, 0, 0x41, 1, 0x0e, 1, 0, 1)...),
 			instrument.Config{}, 0, 15},
+		{"a jump back after another variable was set", moduleWithBody(1, dispatchLoop(0x41, 0, 0x21, 0, 0x41, 1, 0x21, 1,
+			0x0c, 1)...), instrument.Config{}, 0, 15},
+		// i32.const 0, if, call, end
+		{"a loop around a call that is not made",
+			moduleWithCallee(1, bytes.Repeat([]byte{0x01}, 200), timesMillion(0x41, 0, 0x04, 0x40, 0x10, 2, 0x0b)...),
+			instrument.Config{}, 0, 15},
+		{"a loop that does more than call",
+			moduleWithCallee(1, bytes.Repeat([]byte{0x01}, 200),
+				repeated1000Times(append(bytes.Repeat([]byte{0x01}, 100_000), 0x10, 2)...)...), instrument.Config{}, 0, 80},
 		{"a loop of a few instructions", moduleWithBody(1, countToMillion()...), instrument.Config{}, 0, 15},
 		// br 1, call f
 		{"a loop that passes a call by", moduleWithBody(1, countToMillion(0x0c, 1, 0x10, 1)...), instrument.Config{}, 0, 15},

@@ -63,6 +63,10 @@ func TestRefused(t *testing.T) {
 		{"truncated header", []byte("\x00asm"), "header"},
 		{"component", []byte("\x00asm\x0d\x00\x01\x00"), "component"},
 		{"section beyond the end", []byte("\x00asm\x01\x00\x00\x00\x01\x7f"), "127 bytes is declared but only 0 are left"},
+		{"section that a whole file would fill", []byte("\x00asm\x01\x00\x00\x00\x01\x05\x00\x00"),
+			"a section of 5 bytes is declared but only 2 are left"},
+		{"a length of 33 bits", module([]byte{1, 0x81, 0x80, 0x80, 0x80, 0x10}), "too large for 32 bits"},
+		{"types that do not follow", module([]byte{1, 5, 0x60, 0, 0}), "5 types are declared but only 3 bytes are left"},
 		{"section twice", module([]byte{1, 0}, []byte{1, 0}), "twice"},
 		{"sections out of order", module([]byte{3, 0}, []byte{1, 0}), "too late"},
 		{"unknown section", module([]byte{13, 0}), "not a supported section"},
@@ -88,6 +92,16 @@ func TestRefused(t *testing.T) {
 		{"bodies missing", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}), "code section is missing"},
 		{"locals", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}, concat([]byte{10, 1, 8, 1}, append(bytes.Clone(huge),
 			0x7f, 0x0b)...)), "locals"},
+		{"a function too large", code(bytes.Repeat([]byte{0x01}, 4<<20)...), "too large to compile"},
+		{"locals of a group", functions(1, 50_001), "a function has more than 50000 locals"},
+		{"locals of a function", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0},
+			[]byte{10, 1, 9, 2, 0xd0, 0x86, 0x03, 0x7f, 0xb9, 0x17, 0x7f, 0x0b}), "more than 50000 locals"},
+		{"locals of all functions", functions(84, 50_000), "all functions together have more than 4194304 locals"},
+		{"parameters of all types", types(1049, 1000), "the types have more than 1048576 parameters and results in total"},
+		{"results of all types", types(1049, -1000), "the types have more than 1048576 parameters and results in total"},
+		{"a branch out of the function", code(0x0c, 1, 0x0b), "label 1 does not exist, there are 1"},
+		{"a branch out of a block", code(0x02, 0x40, 0x0c, 2, 0x0b, 0x0b), "label 2 does not exist, there are 2"},
+		{"an alignment", code(0x41, 0, 0x28, 16, 0, 0x1a, 0x0b), "an alignment of 2^16"},
 		{"parameters", module([]byte{1, 1, 0x60, 0xff, 0xff, 3}), "parameters are declared"},
 		{"name that is not UTF-8", module([]byte{2, 1, 1, 0xff, 0, 0, 0}), "UTF-8"},
 		{"imported memory", module([]byte{2, 1, 1, 'e', 1, 'm', 2, 0, 1}), "a memory, e.m"},
@@ -116,6 +130,92 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%q does not say %q", e, tt.says)
 			}
 		})
+	}
+}
+
+// functions returns a module with n functions, each with a number of locals in one group.
+func functions(n, locals int) []byte {
+	indices, bodies := make([]byte, n), make([][]byte, n)
+	for i := range bodies {
+		body := append(append([]byte{1}, leb(locals)...), 0x7f, 0x0b)
+		bodies[i] = append(leb(len(body)), body...)
+	}
+	return module([]byte{1, 1, 0x60, 0, 0}, append(append([]byte{3}, leb(n)...), indices...), list(10, bodies))
+}
+
+// types returns a module with n types that have a number of parameters each, or of results if it is negative.
+func types(n, parameters int) []byte {
+	all := make([][]byte, n)
+	for i := range all {
+		words := append(leb(max(parameters, -parameters)), bytes.Repeat([]byte{0x7f}, max(parameters, -parameters))...)
+		if all[i] = append(append([]byte{0x60}, words...), 0); parameters < 0 {
+			all[i] = append([]byte{0x60, 0}, words...)
+		}
+	}
+	return module(list(1, all))
+}
+
+// TestAtTheLimits: what has exactly the size of a limit is accepted.
+func TestAtTheLimits(t *testing.T) {
+	for name, wasm := range map[string][]byte{
+		"a function of 4 MiB":          code(append(bytes.Repeat([]byte{0x01}, 4<<20-2), 0x0b)...),
+		"50,000 locals":                functions(1, 50_000),
+		"2^20 parameters of all types": types(1048, 1000),
+	} {
+		if _, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: 1}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := instrument.Rewrite(make([]byte, 128<<20+1), instrument.Config{}); err == nil ||
+		!strings.Contains(err.Error(), "at most 134217728 are accepted") {
+		t.Errorf("a file of more than 128 MiB: %v", err)
+	}
+}
+
+// TestGrowthIsBounded: a memory and a table grow up to their limit, whatever maximum the module declares.
+func TestGrowthIsBounded(t *testing.T) {
+	const pages, entries, moreEntries = 10, 1 << 18, 1 << 19
+	for name, maximum := range map[string][]byte{"none": nil, "below": {3}, "above": {0x80, 0x80, 0x04}} { // 65536
+		memory, table, limit := []byte{5, 1, 0, 1}, []byte{4, 1, 0x70, 0, 1}, uint32(pages)
+		if maximum != nil {
+			memory, table = concat([]byte{5, 1, 1, 1}, maximum...), concat([]byte{4, 1, 0x70, 1, 1}, maximum...)
+		}
+		switch name {
+		case "below":
+			limit = 3
+		case "above":
+			table = append([]byte{4, 1, 0x70, 1, 1}, leb(moreEntries)...)
+		}
+		wasm := module([]byte{1, 1, 0x60, 1, 0x7f, 1, 0x7f}, []byte{3, 2, 0, 0}, table, memory,
+			[]byte("\x07\x02\x01m\x00\x00\x01t\x00\x01"), list(10, [][]byte{
+				{6, 0, 0x20, 0, 0x40, 0, 0x0b},                 // memory.grow
+				{9, 0, 0xd0, 0x70, 0x20, 0, 0xfc, 15, 0, 0x0b}, // table.grow
+			}))
+		m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: pages})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.MemoryMin != 1 || m.MemoryMax != limit {
+			t.Errorf("maximum %s: the memory has %d to %d pages", name, m.MemoryMin, m.MemoryMax)
+		}
+		instance := compile(t, m.Wasm, wazero.NewRuntimeConfigInterpreter()).instance(t)
+		grow := func(export string, by uint32) int32 {
+			out, err := instance.ExportedFunction(export).Call(context.Background(), uint64(by))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int32(uint32(out[0]))
+		}
+		most := uint32(entries)
+		if name == "below" {
+			most = 3
+		}
+		if grow("m", limit) != -1 || grow("m", limit-1) != 1 || grow("m", 1) != -1 {
+			t.Errorf("maximum %s: the memory grew beyond %d pages, or not so far", name, limit)
+		}
+		if grow("t", most) != -1 || grow("t", most-1) != 1 || grow("t", 1) != -1 {
+			t.Errorf("maximum %s: the table grew beyond %d entries, or not so far", name, most)
+		}
 	}
 }
 
@@ -272,6 +372,38 @@ func TestMergedData(t *testing.T) {
 		}
 		if !bytes.Equal(contents[0], contents[1]) {
 			t.Fatalf("memory differs for %x", wasm)
+		}
+	}
+}
+
+// TestMergedDataCases: segments that lie so that merging them could change the memory, and far apart.
+func TestMergedDataCases(t *testing.T) {
+	segment := func(offset []byte, data string) []byte {
+		return append(append(append([]byte{0}, offset...), 0x0b), text(data)...)
+	}
+	at := func(n int) []byte { return append([]byte{0x41}, sleb(n)...) }
+	for name, segments := range map[string][][]byte{
+		"an earlier one in the gap": {segment(at(8), "xx"), segment(at(0), "aa"), segment(at(12), "bb")},
+		"an earlier one at the end": {segment(at(10), "xxxx"), segment(at(0), "aa"), segment(at(12), "bb")},
+		"one after the other":       {segment(at(0), "aa"), segment(at(2), "bb"), segment(at(40), "cc")},
+		"far apart":                 {segment(at(0), "aa"), segment(at(60_000), "bb")},
+		"as far as they are merged": {segment(at(0), "aa"), segment(at(66), "bb")},
+		"a little farther":          {segment(at(0), "aa"), segment(at(67), "bb")},
+	} {
+		wasm := module([]byte{5, 1, 0, 1}, []byte("\x07\x01\x06memory\x02\x00"),
+			list(11, segments))
+		var contents [2][]byte
+		for i, cfg := range []instrument.Config{{Plain: true}, {}} {
+			out := rewrite(t, wasm, cfg)
+			if len(out) > 1000 {
+				t.Errorf("%s: it grows to %d bytes", name, len(out))
+			}
+			m := compile(t, out, wazero.NewRuntimeConfigInterpreter()).instance(t)
+			data, _ := m.Memory().Read(0, m.Memory().Size())
+			contents[i] = bytes.Clone(data)
+		}
+		if !bytes.Equal(contents[0], contents[1]) {
+			t.Errorf("%s: memory differs: %q, want %q", name, contents[1][:80], contents[0][:80])
 		}
 	}
 }
