@@ -29,8 +29,8 @@ func OpenOwn(path string) (*os.File, error) {
 func CheckFolder(path string) error { return private.CheckFolder(path) }
 
 // ReadValue reads a file that a caller names for a value, of at most limit bytes. It may belong to anybody and be a
-// pipe, which is read to its end or until ctx ends: then the error is timeout, or the cause of ctx. Devices are refused,
-// because they need not end.
+// pipe, which is read to its end or until ctx ends: then the error is timeout, or the cause of ctx. Devices are
+// refused, because they need not end.
 func ReadValue(ctx context.Context, path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -231,8 +231,8 @@ func (*FileGuard) liesIn(name string, own GuardedFolder) error {
 	return outOfReach(name, fmt.Sprintf("lies in the host's %s folder, %s", own.Name, own.Path))
 }
 
-// Denies reports whether a file of a granted folder is one of the host's own: a file that holds a secret, or a hard link
-// to a file in an own folder.
+// Denies reports whether a file of a granted folder is one of the host's own: a file that holds a secret, or a hard
+// link to a file in an own folder.
 func (g *FileGuard) Denies(info fs.FileInfo) bool {
 	if g == nil {
 		return false

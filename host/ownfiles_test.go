@@ -18,16 +18,19 @@ func TestOwnFilesOutOfReach(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, target := range map[string]string{"to-config": at("user/.config/parley"), "to-secrets": at("user/.data/parley/secrets"), "to-user": "user", "to-work": "user/work", "elsewhere/up": "../user"} {
+	for name, target := range map[string]string{"to-config": at("user/.config/parley"),
+		"to-secrets": at("user/.data/parley/secrets"), "to-user": "user", "to-work": "user/work", "elsewhere/up": "../user"} {
 		if err := os.Symlink(target, at(name)); err != nil {
 			t.Skipf("symbolic links are not supported: %v", err)
 		}
 	}
 	own := &OwnFiles{Folders: []OwnFolder{{"config", at("user/.config/parley")}, {"data", at("user/.data/parley")},
 		{"cache", at("user/.cache/parley")}}}
-	refused := []string{"user", "user/.config", "user/.config/parley", "user/.data/parley/secrets", "user/.data/parley/new",
+	refused := []string{
+		"user", "user/.config", "user/.config/parley", "user/.data/parley/secrets", "user/.data/parley/new",
 		"user/.cache", "user/.cache/parley", "user/.cache/parley/wasm", "to-config", "to-secrets", "to-user", "elsewhere/up",
-		"elsewhere/up/.config", "", "user/work/..", "to-work/.."}
+		"elsewhere/up/.config", "", "user/work/..", "to-work/..",
+	}
 	for _, name := range refused {
 		var out *OutOfReachError
 		if err := own.Check(at(name)); !errors.As(err, &out) || out.Instead == "" {
@@ -45,7 +48,8 @@ func TestOwnFilesOutOfReach(t *testing.T) {
 		t.Error("without own files only the root is out of reach")
 	}
 	if runtime.GOOS == "linux" {
-		for _, dir := range []string{"/proc", "/proc/self", "/proc/self/root/nothing", "/sys", "/sys/kernel", "/dev", "/dev/fd"} {
+		for _, dir := range []string{"/proc", "/proc/self", "/proc/self/root/nothing", "/sys", "/sys/kernel", "/dev",
+			"/dev/fd"} {
 			if none.Check(dir) == nil {
 				t.Errorf("%s can be granted", dir)
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// redactor returns the secrets of a call's grant, and redacts their values from everything that leaves the call. That is
-// a best effort against accidents: a plugin that can read a secret can encode it in ways that no search recognizes.
+// redactor returns the secrets of a call's grant, and redacts their values from everything that leaves the call. That
+// is a best effort against accidents: a plugin that can read a secret can encode it in ways that no search recognizes.
 type redactor struct {
 	source Secrets
 	grants []SecretGrant

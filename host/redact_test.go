@@ -102,7 +102,8 @@ func TestReflected(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	inJSON, _ := json.Marshal(map[string]any{"a": []string{"x", base64.StdEncoding.EncodeToString([]byte(values["NEVER"]))}})
+	encoded := base64.StdEncoding.EncodeToString([]byte(values["NEVER"]))
+	inJSON, _ := json.Marshal(map[string]any{"a": []string{"x", encoded}})
 	for _, text := range []string{values["NEVER"], "<" + strings.ToUpper(values["NEVER"]) + ">", string(inJSON)} {
 		err := v.reflected("the answer", "fine", text)
 		if err == nil || AsError(err).Code != Denied || strings.Contains(err.Error(), values["NEVER"]) {

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -167,6 +169,7 @@ func check(m *Manifest) []Problem {
 	c := &checker{m: m}
 	c.checkNames()
 	c.checkExitCodes()
+	c.checkHidden("/settings", m.Settings)
 	if len(m.Settings) > 0 {
 		if _, err := schema.CompileUntrusted(m.Settings); err != nil {
 			c.add("/settings", "%v", err)
@@ -246,6 +249,8 @@ func (c *checker) checkTool(at string, t *Tool) {
 	for _, p := range params {
 		names[p.Name] = true
 	}
+	c.checkHidden(at+"/params", t.Params)
+	c.checkHidden(at+"/returns", t.Returns)
 	c.checkListing(at+"/params", params)
 	c.checkListing(at+"/returns", Params(t.Returns))
 	for i, name := range t.Positional {
@@ -279,9 +284,9 @@ func (c *checker) checkTool(at string, t *Tool) {
 		return
 	}
 	for _, name := range root.at("properties").names() {
-		if CleanLine(name) != name {
-			c.add(at+"/params/properties",
-				"the parameter %q cannot be typed as it is shown: it has hidden characters or white space around it", name)
+		if _, hidden := firstHidden(name); !hidden && CleanLine(name) != name {
+			c.add(at+"/params/properties", "the parameter %q cannot be typed as it is shown: it has white space around it, "+
+				"or line breaks", name)
 		}
 	}
 	paramsSchema, err := schema.CompileUntrusted(t.Params)
@@ -305,6 +310,54 @@ func (c *checker) checkTool(at string, t *Tool) {
 			c.checkExample(pointer+"/result", e.Result, returns)
 		}
 	}
+}
+
+// checkHidden refuses invisible characters in the parts of a schema that callers repeat: its keys, and the values of
+// enum, const and default. Two values that look the same must be the same, and what is cleaned for display must not
+// differ from what is validated.
+func (c *checker) checkHidden(at string, raw json.RawMessage) {
+	if len(raw) == 0 {
+		return
+	}
+	doc, err := jsontext.Decode(raw, jsontext.Limits{})
+	if err != nil {
+		return // whoever compiles the schema reports it
+	}
+	var walk func(at string, value any, repeated bool)
+	walk = func(at string, value any, repeated bool) {
+		switch v := value.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				pointer := at + "/" + jsontext.EscapeToken(key)
+				if r, found := firstHidden(key); found {
+					c.add(at, "a key has the invisible or control character U+%04X; remove it", r)
+				}
+				walk(pointer, v[key], repeated || key == "enum" || key == "const" || key == "default")
+			}
+		case []any:
+			for i, element := range v {
+				walk(at+"/"+strconv.Itoa(i), element, repeated)
+			}
+		case string:
+			if r, found := firstHidden(v); found && repeated {
+				c.add(at, "the value has the invisible or control character U+%04X; remove it", r)
+			}
+		}
+	}
+	walk(at, doc, false)
+}
+
+// firstHidden returns the first character of a text that is not shown. A carriage return may precede a line break.
+func firstHidden(s string) (rune, bool) {
+	for i, r := range s {
+		if r == '\r' && strings.HasPrefix(s[i+1:], "\n") {
+			continue
+		}
+		if Hidden(r) || r == utf8.RuneError {
+			return r, true
+		}
+	}
+	return 0, false
 }
 
 // maxListing bounds the documentation of a schema, in bytes: a long list of values that many parameters refer to would

@@ -159,7 +159,8 @@ from = "store"
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	must(t, os.WriteFile(filepath.Join(dir, PolicyFile), []byte("[secrets.A]\nfrom = \"store\"\nreflect = \"no\"\n"), 0o600))
+	invalid := []byte("[secrets.A]\nfrom = \"store\"\nreflect = \"no\"\n")
+	must(t, os.WriteFile(filepath.Join(dir, PolicyFile), invalid, 0o600))
 	if _, err := Load(dir, Env{}); err == nil || !strings.Contains(err.Error(), "policy.toml:3:11") {
 		t.Errorf("%v", err)
 	}

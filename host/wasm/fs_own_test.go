@@ -10,8 +10,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestOwnFiles checks that a guest reaches the host's own files neither by hard links in its folder nor by a folder whose
-// name leads to them by now, in this process and in one of its own.
+// TestOwnFiles checks that a guest reaches the host's own files neither by hard links in its folder nor by a folder
+// whose name leads to them by now, in this process and in one of its own.
 func TestOwnFiles(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no identity")
@@ -23,7 +23,8 @@ func TestOwnFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, content := range map[string]string{"config/policy.toml": "policy", "work/token": "secret", "work/file": "file"} {
+	for name, content := range map[string]string{"config/policy.toml": "policy", "work/token": "secret",
+		"work/file": "file"} {
 		if err := os.WriteFile(at(name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

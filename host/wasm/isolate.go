@@ -189,8 +189,8 @@ func (a *isolatedCall) serve(out io.Reader) (*host.Result, error) {
 		Slot: c.plugin.slot.dir, Key: c.plugin.slot.key, Host: c.engine.cfg.HostVersion, Defaults: c.engine.cfg.Limits,
 		Remaining: time.Until(c.deadline),
 		Manifest:  &m, Params: jsonOr(c.r.Params, "{}"), Caller: c.r.Caller, Session: c.r.Session, CallID: c.r.CallID,
-		Grant: c.r.Grant, Guard: c.r.Guard.Load(), Limits: c.r.Limits, Options: c.r.Options, Settings: c.r.Settings, Log: c.r.Log != nil,
-		Progress: c.r.Progress != nil,
+		Grant: c.r.Grant, Guard: c.r.Guard.Load(), Limits: c.r.Limits, Options: c.r.Options, Settings: c.r.Settings,
+		Log: c.r.Log != nil, Progress: c.r.Progress != nil,
 	})
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)

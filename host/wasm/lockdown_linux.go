@@ -73,7 +73,8 @@ func restrictFiles(grants []host.FSGrant) error {
 var allowedSyscalls = []string{
 	"read", "write", "readv", "writev", "pread64", "pwrite64", "lseek", "close", "fcntl", "fsync", "fdatasync",
 	"ftruncate", "fallocate", "fadvise64",
-	"openat", "openat2", "fstat", "fstatfs", "newfstatat", "statx", "getdents64", "readlinkat", "unlinkat", "renameat", "renameat2",
+	"openat", "openat2", "fstat", "fstatfs", "newfstatat", "statx", "getdents64", "readlinkat", "unlinkat",
+	"renameat", "renameat2",
 	"mkdirat", "linkat", "utimensat",
 	"fchmod", "fchmodat", "umask",
 	"mmap", "munmap", "mprotect", "mremap", "madvise", "mincore", "brk", "membarrier",
