@@ -29,7 +29,11 @@ func (m *modeServer) failure(a *host.Answer) failure {
 	if len(next) == 0 {
 		next = a.Err.Steps
 	}
-	return failure{a.Err.Object(), a.Warnings, m.renderSteps(next), a.CallID}
+	calls := m.renderSteps(next)
+	if readable := a.Err.Code == host.InvalidURL || a.Err.Code == host.Denied; readable && len(calls) == 0 && a.Tool != "" {
+		calls = m.renderSteps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
+	}
+	return failure{a.Err.Object(), a.Warnings, calls, a.CallID}
 }
 
 // taughtResult makes the result of a mistake in the arguments of a meta-tool. The first step is the whole corrected

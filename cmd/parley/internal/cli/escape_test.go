@@ -99,7 +99,7 @@ var outcomes = map[string]outcome{
 	"file": same(denied), "file-shouted": same(denied), "file-new-target": outside(denied),
 	"file-open": outside(denied), "file-twice": same("invalid_args"), "file-resource": outside(denied),
 	"chrome": same(denied), "view-source": same(denied), "data": same(denied), "javascript": same(denied),
-	"devtools": same(denied), "ftp": same(denied), "file-by-script": saying("file-by-script"),
+	"devtools": same(denied), "ftp": same("invalid_url"), "file-by-script": saying("file-by-script"),
 	"data-by-script": saying("data-by-script"), "file-in-frame": same(ok), "file-pop-up": same(ok),
 	"file-redirect": same("navigation_failed"), "blob-by-script": same(either),
 
