@@ -175,6 +175,8 @@ type run struct {
 	changes        []string // as in Event
 	suggestionUsed bool     // the parameters are those that the last failure suggested
 	redactor       *redactor
+	asked          Ask      // what the policy decided on last
+	granted        []string // what it granted, in the grammar of grants
 	rights         []string
 	audit          string
 	by             string // as in Event
@@ -243,6 +245,7 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.granted = decision.Grant.Names()
 	decision.Grant = decision.Grant.narrow(r.address.Tool.Effect)
 	debug("policy: %s may call %s; granted: %s", r.call.Caller, r.answer.Tool, joinOrNone(decision.Grant.Names()))
 	if r.call.Options.DryRun {
@@ -426,6 +429,8 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 		}
 	}
 	timeout := r.timeout(d)
+	ctx, stop := r.watch(ctx)
+	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req := r.request(d)

@@ -53,6 +53,7 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 		}
 		ask.Capabilities = m.Capabilities
 	}
+	r.asked = ask
 	d, err := r.host.cfg.Policy.Decide(ctx, ask)
 	if err != nil {
 		return ask, d, err

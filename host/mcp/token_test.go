@@ -1,0 +1,111 @@
+package mcp_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
+)
+
+// TestBoundTokens serves clients whose tokens are bound to names: the policy learns the name of the token, whatever the
+// client says that it is, and a token that is withdrawn is refused from the next request on.
+func TestBoundTokens(t *testing.T) {
+	var mu sync.Mutex
+	var asks []host.Ask
+	var log []mcp.Access
+	tokens := []mcp.Token{{Name: "claude", Token: "token-of-claude-1"}, {Token: "token-of-anybody"}}
+	f := newFixture(t, mcp.Minimal, policy(func(a host.Ask) (host.Decision, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asks = append(asks, a)
+		return host.Decision{Verdict: host.Allow}, nil
+	}))
+	url := f.listen(t, mcp.HTTPConfig{
+		Current: func() ([]mcp.Token, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return tokens, nil
+		},
+		Access: func(a mcp.Access) {
+			mu.Lock()
+			defer mu.Unlock()
+			log = append(log, a)
+		},
+	})
+	callAs := func(name, token string) (host.Ask, error) {
+		s, err := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, nil).Connect(t.Context(),
+			&sdk.StreamableClientTransport{Endpoint: url, MaxRetries: -1, HTTPClient: &http.Client{Transport: bearer{token}}},
+			nil)
+		if err != nil {
+			return host.Ask{}, err
+		}
+		defer s.Close()
+		call(t, s, "call_tool", `{"name":"shop.echo"}`)
+		mu.Lock()
+		defer mu.Unlock()
+		return asks[len(asks)-1], nil
+	}
+	for _, c := range []struct {
+		says, token, caller string
+		bound               bool
+	}{
+		{"claude", "token-of-claude-1", "mcp:claude", true},
+		{"other", "token-of-claude-1", "mcp:claude", true},
+		{"claude", "token-of-anybody", "mcp:claude", false},
+	} {
+		ask, err := callAs(c.says, c.token)
+		if err != nil || ask.Caller != c.caller || ask.Bound != c.bound || !ask.Remote {
+			t.Errorf("%s with %s is %s (bound %v), %v", c.says, c.token, ask.Caller, ask.Bound, err)
+		}
+	}
+	mu.Lock()
+	tokens = tokens[:1]
+	named := false
+	for _, a := range log {
+		named = named || a.Name == "claude" && a.Method == "POST" && a.Status == 200 && a.Bytes > 0
+	}
+	mu.Unlock()
+	if !named {
+		t.Errorf("the access log has no request of claude: %+v", log)
+	}
+	if _, err := callAs("claude", "token-of-anybody"); err == nil {
+		t.Error("a token that was withdrawn is accepted")
+	}
+}
+
+// TestHealthAndChallenge asks what needs no token, and what a client without one is told.
+func TestHealthAndChallenge(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}})
+	health := strings.TrimSuffix(url, mcp.Path) + mcp.HealthPath
+	for _, c := range []struct {
+		url, host, body, challenge string
+		status                     int
+	}{
+		{health, "", `{"ok":true}`, "", 200},
+		{health, "evil.example", `denied`, "", 403},
+		{url, "", "", `Bearer realm="parley"`, 401},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = c.host
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != c.status || !strings.Contains(string(body), c.body) ||
+			answer.Header.Get("WWW-Authenticate") != c.challenge {
+			t.Errorf("%s: %d %v %s", c.url, answer.StatusCode, answer.Header, body)
+		}
+	}
+}
