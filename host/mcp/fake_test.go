@@ -68,7 +68,7 @@ func serveHTTP(mode string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel(io.EOF)
 	}()
-	cfg := mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: 2 * time.Second}
+	cfg := mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: 500 * time.Millisecond}
 	if err := s.HTTP(ctx, listener, cfg); !errors.Is(err, io.EOF) {
 		return err
 	}

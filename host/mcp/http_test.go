@@ -460,7 +460,7 @@ func TestLargeArguments(t *testing.T) {
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcp.Minimal, trustNetwork)
-	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: 2 * time.Second})
+	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: 500 * time.Millisecond})
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), mcp.Path)
 	dial := func(start string) net.Conn {
 		conn, err := net.Dial("tcp", address)

@@ -118,7 +118,7 @@ func manyTools(t testing.TB, name string, n int) *fake {
 func TestMinimalIsConstant(t *testing.T) {
 	t.Parallel()
 	var sizes []int
-	large, paged := 1500, 1100
+	large, paged := 300, 1001
 	if os.Getenv("PARLEY_HAMMER") != "" {
 		large, paged = 5000, 2500
 	}
