@@ -86,6 +86,22 @@ func Denied(c *sdk.Call, p Params) (Result, error) {
 	return Result{}, sdk.Exit("refused", refused.Message, map[string]string{"code": refused.Code})
 }
 
+// Show adds a block of each kind, and fails after that if it is told to.
+func Show(c *sdk.Call, p Params) (Result, error) {
+	c.Show(sdk.Content{Type: sdk.ContentText, Text: p.Text})
+	c.Show(
+		sdk.Content{Type: sdk.ContentImage, Data: []byte{0xff, 0}, MIME: "image/png"},
+		sdk.Content{Type: sdk.ContentAudio, Data: []byte("RIFF"), MIME: "audio/wav"},
+		sdk.Content{Type: sdk.ContentResource, URI: "notes://1", Text: "a note", MIME: "text/plain"},
+		sdk.Content{Type: sdk.ContentResource, URI: "notes://2", Data: []byte{0}},
+		sdk.Content{Type: sdk.ContentLink, URI: "https://example.com", Text: "Example"},
+	)
+	if p.Times > 1 {
+		return Result{}, errors.New("no")
+	}
+	return Result{Text: p.Text}, nil
+}
+
 func Panic(c *sdk.Call, p Params) (Result, error) { panic("on purpose") }
 
 func init() {
@@ -98,6 +114,7 @@ func init() {
 			}}),
 			sdk.Tool("ask", Ask, sdk.Doc{Brief: "Ask", Effect: sdk.Read}),
 			sdk.Tool("denied", Denied, sdk.Doc{Brief: "Be denied", Effect: sdk.Read, ExitCodes: []string{"refused"}}),
+			sdk.Tool("show", Show, sdk.Doc{Brief: "Show", Effect: sdk.Read}),
 			sdk.Tool("panic", Panic, sdk.Doc{Brief: "Panic", Effect: sdk.Read}),
 		},
 	})
@@ -158,6 +175,13 @@ func TestGuest(t *testing.T) {
 		{"echo", `{"text":1}`, `{"ok":false,"invalid":[{"pointer":"/text","expected":"a value that fits string","provided":"number"}]}`},
 		{"ask", `{"text":"abc","times":200}`, `{"ok":true,"result":{"text":"s3cret hey","seen":[]}}`},
 		{"denied", `{"text":""}`, `{"ok":false,"exit":10,"message":"not granted","details":{"code":"denied"}}`},
+		{"show", `{"text":"<é>"}`, `{"ok":true,"result":{"text":"<é>","seen":[]},"content":[` +
+			`{"type":"text","text":"<é>"},{"type":"image","data":"/wA=","mime":"image/png"},` +
+			`{"type":"audio","data":"UklGRg==","mime":"audio/wav"},` +
+			`{"type":"resource","text":"a note","mime":"text/plain","uri":"notes://1"},` +
+			`{"type":"resource","data":"AA==","uri":"notes://2"},` +
+			`{"type":"link","text":"Example","uri":"https://example.com"}]}`},
+		{"show", `{"text":"a","times":2}`, `{"ok":false,"exit":1,"message":"no"}`},
 		{"panic", `{"text":""}`, `{"ok":false,"exit":1,"message":"panic: on purpose"}`},
 		{"nosuch", `{}`, `{"ok":false,"exit":1,"message":"plugin guest has no tool \"nosuch\""}`},
 	} {

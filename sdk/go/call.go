@@ -24,6 +24,7 @@ type Call struct {
 	Host Host
 
 	warnings []string
+	content  []Content
 }
 
 // Granted lists the rights of a call. The zero value has none.

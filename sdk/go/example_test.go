@@ -90,6 +90,27 @@ func ExampleInvalid() {
 	// Output: /pattern: expected an RE2 pattern, provided missing closing )
 }
 
+// Show adds what a client displays beside the result, here a picture.
+func ExampleCall_Show() {
+	draw := func(c *sdk.Call, p Greeting) (Greeted, error) {
+		c.Show(
+			sdk.Content{Type: sdk.ContentImage, Data: []byte("\x89PNG"), MIME: "image/png"},
+			sdk.Content{Type: sdk.ContentLink, URI: "https://example.com/" + p.Name, Text: "More about " + p.Name},
+		)
+		return Greeted{Text: "Hello, " + p.Name}, nil
+	}
+	var c sdk.Call
+	result, err := draw(&c, Greeting{Name: "Ada"})
+	fmt.Println(result.Text, err)
+	for _, block := range c.Shown() {
+		fmt.Println(block.Type, len(block.Data))
+	}
+	// Output:
+	// Hello, Ada <nil>
+	// image 4
+	// link 0
+}
+
 // Without a host, a call has no rights: a test sets Call.Host to replace it.
 func ExampleCall_CallTool() {
 	err := new(sdk.Call).CallTool("text.hash", map[string]string{"text": "hello"}, sdk.Options{}, nil)

@@ -25,6 +25,7 @@ type request struct {
 type response struct {
 	OK       bool            `json:"ok"`
 	Result   json.RawMessage `json:"result,omitempty"`
+	Content  []Content       `json:"content,omitempty"`
 	Exit     int             `json:"exit,omitempty"`
 	Message  string          `json:"message,omitempty"`
 	Details  any             `json:"details,omitempty"`
@@ -45,6 +46,9 @@ func serve(p *Plugin, raw []byte, host Host) []byte {
 	}
 	r := p.invoke(c, q.Params)
 	r.Warnings = c.warnings
+	if r.OK {
+		r.Content = c.content
+	}
 	return encodeResponse(r)
 }
 
