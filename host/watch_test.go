@@ -20,8 +20,9 @@ func TestRevokedRightsEndCalls(t *testing.T) {
 		gone  bool
 		want  string
 	}{
-		"nothing changes":          {after: full},
-		"a right is gone":          {after: host.Decision{Verdict: host.Allow, Grant: host.Grant{Clock: true}}, want: "tool:a.b"},
+		"nothing changes": {after: full},
+		"a right is gone": {after: host.Decision{Verdict: host.Allow, Grant: host.Grant{Clock: true}},
+			want: "tool:a.b"},
 		"the caller may no longer": {after: host.Decision{Verdict: host.Deny, Reason: "no more"}, want: "no more"},
 		"the plugin is removed":    {after: full, gone: true, want: "shop was removed"},
 		"more is granted": {after: host.Decision{Verdict: host.Allow,
