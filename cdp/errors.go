@@ -142,8 +142,8 @@ var navigationFaults = []struct{ reason, advice, describe string }{
 		"Fetch.authRequired", "Network.setExtraHTTPHeaders"},
 	{"401", "the server requires a login (HTTP 401): send an Authorization header, or answer Fetch.authRequired",
 		"Network.setExtraHTTPHeaders"},
-	{"ERR_HTTP_RESPONSE_CODE_FAILURE", "the server runs and responded with an error status and no page; with a status of " +
-		"401 it requires a login: send an Authorization header", "Network.setExtraHTTPHeaders"},
+	{"ERR_HTTP_RESPONSE_CODE_FAILURE", "the server runs and responded with an error status and no page; with a status " +
+		"of 401 it requires a login: send an Authorization header", "Network.setExtraHTTPHeaders"},
 	{"ERR_NAME_NOT_RESOLVED", "no server has this name; check the spelling of the host", ""},
 	{"ERR_CONNECTION_REFUSED", "nothing listens there; check the port and that the server runs", ""},
 	{"ERR_CERT_", "the server's certificate is not valid for this URL", "Security.setIgnoreCertificateErrors"},

@@ -85,7 +85,8 @@ func (p *Provider) fetchDocument(ctx context.Context, name string) (document []b
 		return document, open.Product, nil
 	}
 	if open.Product != "" {
-		if document, err := host.ReadOwn(p.cachePath(open.Product, open.Revision), 64<<20); err == nil && json.Valid(document) {
+		document, err := host.ReadOwn(p.cachePath(open.Product, open.Revision), 64<<20)
+		if err == nil && json.Valid(document) {
 			p.cfg.Debug("live: the protocol of %s comes from the cache", open.Product)
 			return document, open.Product, nil
 		}

@@ -684,7 +684,8 @@ func TestCanary(t *testing.T) {
 			data, _ := json.Marshal(map[string]any{key: []string{key, strings.Repeat("x", 1000), key}})
 			switch string(r.Params) {
 			case `{"a":"fail"}`:
-				return nil, &host.Error{Code: host.ToolFailed, Message: key, Tool: &host.ToolError{Exit: 3, Name: key, Details: data},
+				return nil, &host.Error{Code: host.ToolFailed, Message: key,
+					Tool:    &host.ToolError{Exit: 3, Name: key, Details: data},
 					Details: []host.Detail{{Parameter: "/" + key, Provided: key, Expected: key}},
 					Denied:  []host.Denial{{Right: "fs:ro:/" + key, Why: key}}, Steps: []host.Step{host.SearchStep(key)}}
 			case `{"a":"own"}`:

@@ -201,8 +201,8 @@ func (o outcomes) String() string {
 // short returns the figures of recovery for README.md.
 func (o outcomes) short() string {
 	all := o.sum()
-	return fmt.Sprintf("After a mistake that lets see what was meant, the call that the error offers is the one that was meant "+
-		"in\n%.1f %% of %d cases, and succeeds in %.1f %%; %d calls offered had a value that nobody gave.\n",
+	return fmt.Sprintf("After a mistake that lets see what was meant, the call that the error offers is the one that "+
+		"was meant in\n%.1f %% of %d cases, and succeeds in %.1f %%; %d calls offered had a value that nobody gave.\n",
 		100*all.share(all.meant), all.recoverable, 100*all.share(all.succeeded), len(all.wrong))
 }
 

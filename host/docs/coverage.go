@@ -125,13 +125,14 @@ func coverPlugin(p host.Provider) (PluginCoverage, error) {
 func describes(text, name string) bool {
 	known := wordsOf(name)
 	return slices.ContainsFunc(wordsOf(manifest.CleanLine(text)), func(word string) bool {
-		return !slices.Contains(fillers, word) && !slices.ContainsFunc(known, func(k string) bool { return sameWord(k, word) })
+		isKnown := func(k string) bool { return sameWord(k, word) }
+		return !slices.Contains(fillers, word) && !slices.ContainsFunc(known, isKnown)
 	})
 }
 
 // fillers are words that say nothing by themselves.
-var fillers = []string{"a", "an", "the", "of", "for", "to", "this", "that", "is", "be", "it", "its", "in", "on", "and", "or",
-	"given", "value", "parameter", "param", "argument", "option", "tool"}
+var fillers = []string{"a", "an", "the", "of", "for", "to", "this", "that", "is", "be", "it", "its", "in", "on", "and",
+	"or", "given", "value", "parameter", "param", "argument", "option", "tool"}
 
 // sameWord reports whether two words are the same but for an ending.
 func sameWord(a, b string) bool {

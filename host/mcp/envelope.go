@@ -15,8 +15,8 @@ import (
 // Other names of the members of a call.
 var (
 	nameAliases      = []string{"tool", "tool_name", "toolName", "function", "method", "command"}
-	argumentsAliases = []string{"params", "parameters", "input", "args", "argument", "param", "inputs", "kwargs", "payload",
-		"body"}
+	argumentsAliases = []string{"params", "parameters", "input", "args", "argument", "param", "inputs", "kwargs",
+		"payload", "body"}
 	optionsAliases = []string{"option", "opts", "call_options"}
 )
 

@@ -75,7 +75,8 @@ func TestEnvelope(t *testing.T) {
 				Corrected, Template json.RawMessage
 				Next                []struct{ Tool string }
 			}
-			if json.Unmarshal([]byte(text), &got) != nil || got.Corrected != nil || len(got.Next) == 0 || got.Next[0].Tool == "call_tool" {
+			if json.Unmarshal([]byte(text), &got) != nil || got.Corrected != nil || len(got.Next) == 0 ||
+				got.Next[0].Tool == "call_tool" {
 				t.Errorf("%s: %s", arguments, text)
 			}
 		}

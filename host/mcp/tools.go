@@ -68,7 +68,8 @@ func metaTools() []metaTool {
 // listedSchema returns a meta-tool's schema without what a model need not read.
 func (t metaTool) listedSchema() json.RawMessage {
 	return jsontext.Prune([]byte(t.schema), func(pointer string, _ []byte) bool {
-		return pointer == "/additionalProperties" || strings.HasSuffix(pointer, "/x-aliases") || pointer == "/properties/detail/type" ||
+		return pointer == "/additionalProperties" || strings.HasSuffix(pointer, "/x-aliases") ||
+			pointer == "/properties/detail/type" ||
 			strings.HasSuffix(pointer, "/minimum") || strings.HasSuffix(pointer, "/maximum")
 	})
 }

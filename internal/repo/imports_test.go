@@ -76,6 +76,7 @@ var layers = map[string][]string{
 	"bench":            {"internal/foreign"},
 	"internal/demo":    {},
 	"internal/foreign": {},
+	"internal/mutants": {},
 	"internal/release": {},
 	"internal/repo":    {},
 }

@@ -18,8 +18,8 @@ type FileError struct {
 func (e *FileError) Error() string { return e.Path + ": " + e.Reason }
 
 // Open opens a file that the host reads on its own: a regular file that belongs to this user or the administrator and
-// has at most limit bytes; 0 means any number. Opening does not wait, whatever is there. The error is a *[FileError], or
-// that of package os.
+// has at most limit bytes; 0 means any number. Opening does not wait, whatever is there. The error is a *[FileError],
+// or that of package os.
 func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
 	// The file is checked before it is opened, because opening a device can do harm, and afterwards, because another may
 	// be there by now.
@@ -117,7 +117,8 @@ func CheckFolder(path string) error {
 	case OwnedByOther(info):
 		return &FileError{path, "the folder belongs to another user, so its files are not trusted; check them, then chown it"}
 	case WritableByAll(info):
-		return &FileError{path, "everybody can write to the folder, so its files are not trusted; check them, then chmod o-w it"}
+		return &FileError{path, "everybody can write to the folder, so its files are not trusted; check them, then chmod " +
+			"o-w it"}
 	}
 	return nil
 }

@@ -49,8 +49,8 @@ func Unchanged(path string, opened fs.FileInfo) (info fs.FileInfo, same bool) {
 	return info, err == nil && os.SameFile(opened, info) && OwnerOnly(info)
 }
 
-// WritableByAll reports whether users who are neither the owner nor in the group may write. On Windows modes say nothing
-// about others: access lists do.
+// WritableByAll reports whether users who are neither the owner nor in the group may write. On Windows modes say
+// nothing about others: access lists do.
 func WritableByAll(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0
 }
