@@ -215,29 +215,48 @@ func TestPolicyFails(t *testing.T) {
 	}
 }
 
-// TestPolicyLearnsTheReach checks that the policy is told, for each of the callers, whether a tool reaches outside a
-// page.
-func TestPolicyLearnsTheReach(t *testing.T) {
-	for _, outside := range []bool{false, true} {
+// TestWhatThePolicyLearns checks all that the policy is told about each of the callers of a nested call, and about the
+// tool.
+func TestWhatThePolicyLearns(t *testing.T) {
+	for n := range 1 << 4 {
+		remote, bound, shipped, builtin := n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0
 		inner := newFake(t, shopNamed("second"), nil)
-		if outside {
-			inner = inner.builtin()
+		owner := "sha256:second"
+		if builtin {
+			inner, owner = inner.builtin(), host.OwnerShipped
+		} else if bound {
+			inner.info.Owner, inner.info.Displaced, owner = "RWkey", "sha256:old", "RWkey"
 		}
-		var asked []string
-		h := newHost(t, host.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
-			if a.Plugin == "second" {
-				asked = append(asked, fmt.Sprintf("%s %v", a.Caller, a.Outside))
-			}
-			return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"second.echo"}}}, nil
-		})}, newFake(t, shopNamed("first"), map[string]handler{
+		outer := newFake(t, shopNamed("first"), map[string]handler{
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 				return r.CallTool(ctx, "second.echo", nil, host.Options{})
-			}}), inner)
-		if a := call(t, h, "first.echo", `{}`); a.Err != nil {
-			t.Fatal(a.Err)
+			}})
+		if shipped {
+			outer.info.Owner = host.OwnerShipped
 		}
-		if want := fmt.Sprintf("[plugin:first %v cli %v]", outside, outside); fmt.Sprint(asked) != want {
-			t.Errorf("asked %v, want %s", asked, want)
+		var asked []host.Ask
+		held := []string{"second.echo"}
+		h := newHost(t, host.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
+			if a.Plugin == "second" {
+				asked = append(asked, a)
+			}
+			return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: held}}, nil
+		})}, outer, inner)
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "mcp:c", Remote: remote, Bound: bound})
+		if a.Err != nil || len(asked) != 2 {
+			t.Fatalf("%v, asked %+v", a.Err, asked)
+		}
+		about := host.Ask{Plugin: "second", Tool: "echo", Effect: "read", Outside: builtin, Owner: owner,
+			Displaced: inner.info.Displaced}
+		byPlugin, byOuter := about, about
+		byPlugin.Caller, byPlugin.Trusted, byPlugin.Held = "plugin:first", shipped, held
+		byPlugin.Digest, byPlugin.Capabilities = inner.info.Digest, asked[0].Capabilities
+		byOuter.Caller, byOuter.Remote, byOuter.Bound, byOuter.Behind = "mcp:c", remote, bound, shipped
+		for i, want := range []host.Ask{byPlugin, byOuter} {
+			if !reflect.DeepEqual(asked[i], want) {
+				t.Errorf("remote %v, bound %v, shipped %v, built in %v: asked\n%+v, want\n%+v", remote, bound, shipped, builtin,
+					asked[i], want)
+			}
 		}
 	}
 }

@@ -255,6 +255,8 @@ func TestParseRefuses(t *testing.T) {
 		{"an invisible character in a nested key", []string{"/tools/1/params", `{"type":"object","properties":{"a":{"type":"object","properties":{"b\ufeff":{"type":"string"}}}}}`}, `/tools/1/params/properties/a/properties: a key has the invisible or control character U+FEFF`},
 		{"an invisible character in a key of returns", []string{"/tools/1/returns", `{"type":"object","properties":{"b\u2060":{"type":"string"}}}`}, `/tools/1/returns/properties: a key has the invisible or control character U+2060`},
 		{"an invisible character in settings", []string{"/settings", `{"type":"object","properties":{"a":{"enum":["\u00ad"]}}}`}, `/settings/properties/a/enum/0: the value has`},
+		{"a parameter with a space", []string{"/tools/1/params", `{"type":"object","properties":{" a":{}}}`},
+			`/tools/1/params/properties: the parameter " a" cannot be typed as it is shown`},
 		{"a hidden parameter", []string{"/tools/1/params", `{"type":"object","properties":{"a\u200b":{}}}`}, `/tools/1/params/properties: a key has the invisible or control character U+200B`},
 
 		{"documentation out of a small schema", []string{"/tools/1/params", `{"type":"object","properties":{` + strings.Join(numbered(200, `"p%d":{"$ref":"#/$defs/e"}`), ",") + `},"$defs":{"e":{"enum":[` + strings.Join(numbered(100, `"v%d"`), ",") + `]}}}`},

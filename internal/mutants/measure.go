@@ -199,16 +199,21 @@ func reaching(tests []test, mutant int) []test {
 	return found
 }
 
+// maxTests is how long the tests of one mutant may take, those that take longest left out. What only they would notice
+// counts as unnoticed: a test that starts a browser is a costly way to hold a line.
+const maxTests = 30 * time.Second
+
 // batches yields tests in groups that take twice as long each, so that most mutants cost one short process.
 func batches(tests []test) func(yield func([]test) bool) {
 	return func(yield func([]test) bool) {
+		var spent time.Duration
 		for limit := 2 * time.Second; len(tests) > 0; limit *= 2 {
 			n, sum := 1, tests[0].takes
 			for n < len(tests) && sum+tests[n].takes <= limit {
 				sum += tests[n].takes
 				n++
 			}
-			if !yield(tests[:n]) {
+			if spent += sum; spent > maxTests && spent > sum || !yield(tests[:n]) {
 				return
 			}
 			tests = tests[n:]
