@@ -15,7 +15,8 @@ const sampled = 5
 
 // TestMistakesAreRecovered verifies that the information in an error is enough: where a mistake lets see what was
 // meant, the second call is that one in 98 of 100 cases, and no suggestion has a value that nobody gave. It makes a
-// sample of each class with each plugin. With PARLEY_HAMMER set it makes all of them, which are the figures in docs/mcp.md.
+// sample of each class with each plugin. With PARLEY_HAMMER set it makes all of them, which are the figures in
+// docs/mcp.md.
 func TestMistakesAreRecovered(t *testing.T) {
 	home := t.TempDir()
 	all, err := planAll(t.Context(), binary(t), home)
