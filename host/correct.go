@@ -38,7 +38,7 @@ func (r *run) correct(e *Error, paramsSchema *schema.Schema, given any) {
 	whole := jsontext.Marshal(c.Value)
 	changes = append(changes, c.Changes...)
 	object, isObject := c.Value.(map[string]any)
-	if !isObject || len(whole) > maxCorrected || len(changes) > maxChanges || isBroken && len(object) == 0 {
+	if !isObject || len(whole) > maxCorrected || len(changes) > schema.MaxChanges || isBroken && len(object) == 0 {
 		return
 	}
 	e.Changes = changes
@@ -49,9 +49,6 @@ func (r *run) correct(e *Error, paramsSchema *schema.Schema, given any) {
 	e.Corrected = whole
 	e.Retry = r.retry(whole, options)
 }
-
-// maxChanges bounds the changes that an error lists. With more, it corrects nothing.
-const maxChanges = 100
 
 // hole is what a template has in the place of a missing value: "<url: string, the page to open>". It leaves out
 // examples in the description, so that none is taken for the value.

@@ -58,6 +58,10 @@ type Correction struct {
 // description of the schema, which is as its author wrote it.
 type Hole func(name, expected, about string) string
 
+// MaxChanges is how many changes a correction has at most. One that needs more is given up: it is not what was meant.
+// Its Changes are then longer than MaxChanges.
+const MaxChanges = 100
+
 // maxRounds bounds the rounds of a correction. Each round makes the changes that do not depend on each other.
 const maxRounds = 16
 
@@ -70,11 +74,11 @@ func (s *Schema) Correct(v any, hole Hole) Correction {
 	}
 	c := &corrector{s: s, hole: hole, draft: deepCopy(p), holes: map[string]bool{}}
 	for range maxRounds {
-		if !c.round() {
+		if !c.round() || c.full() {
 			break
 		}
 	}
-	c.complete = c.complete && !c.unsure && len(c.holes) == 0
+	c.complete = c.complete && !c.full() && !c.unsure && len(c.holes) == 0
 	slices.SortStableFunc(c.changes, func(a, b Change) int { return comparePointers(a.From, b.From) })
 	return Correction{c.draft, c.complete, c.changes}
 }
@@ -106,6 +110,9 @@ func (c *corrector) round() bool {
 	var touched []string
 	for _, f := range faults {
 		at := f.at.pointer()
+		if c.full() || len(touched) > MaxChanges {
+			break
+		}
 		overlaps := func(other string) bool { return isWithin(at, other) || isWithin(other, at) }
 		if !slices.ContainsFunc(touched, overlaps) && c.value(f) {
 			touched = append(touched, at)
@@ -116,6 +123,9 @@ func (c *corrector) round() bool {
 	}
 	return len(touched) > 0
 }
+
+// full reports whether there are too many changes.
+func (c *corrector) full() bool { return len(c.changes) > MaxChanges }
 
 // isWithin reports whether a pointer leads to the value at another one or into it.
 func isWithin(pointer, other string) bool {
@@ -184,7 +194,7 @@ func (c *corrector) isNew(pointer string) bool {
 
 // note records that the value of the draft at from is now at to.
 func (c *corrector) note(from, to, how string) {
-	if c.holes[from] || c.holes[to] {
+	if c.full() || c.holes[from] || c.holes[to] {
 		return
 	}
 	c.changes = append(c.changes, Change{c.origin(from), to, how})
@@ -192,6 +202,9 @@ func (c *corrector) note(from, to, how string) {
 
 // move records the move of a value, and of all changes within it.
 func (c *corrector) move(from, to, how string) {
+	if c.full() {
+		return
+	}
 	given := c.origin(from)
 	c.changes = slices.DeleteFunc(c.changes, func(x Change) bool {
 		return x.To == from && x.How != Dropped && x.How != Coerced && x.How != Parsed
@@ -217,6 +230,9 @@ func (c *corrector) relocate(from, to string) {
 
 // drop records that the value of the draft at a pointer is left out.
 func (c *corrector) drop(pointer string) {
+	if c.full() {
+		return
+	}
 	given := c.origin(pointer)
 	c.changes = slices.DeleteFunc(c.changes, func(x Change) bool {
 		return x.How != Dropped && isWithin(x.To, pointer) && pointer != ""

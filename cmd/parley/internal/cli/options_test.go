@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // quietApp returns an app that prints nothing and knows no variables.
@@ -40,7 +41,9 @@ func parsed[O any](
 // TestOptions checks which options command lines stand for, without running the commands.
 func TestOptions(t *testing.T) {
 	app := quietApp()
-	call := func(o command.CallOptions) callOptions { return callOptions{app: app, CallOptions: o} }
+	call := func(o command.CallOptions) callOptions {
+		return callOptions{app: app, tier: manifest.Tier2, CallOptions: o}
+	}
 	search := func(o command.SearchOptions) searchOptions { return searchOptions{app: app, SearchOptions: o} }
 	for _, c := range []struct {
 		line  string
