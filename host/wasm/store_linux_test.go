@@ -13,7 +13,7 @@ import (
 // TestUnwritableDisk fills a small file system and makes it read-only.
 func TestUnwritableDisk(t *testing.T) {
 	dir := t.TempDir()
-	if err := unix.Mount("none", dir, "tmpfs", 0, "size=256k"); err != nil {
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=256k,mode=700"); err != nil {
 		t.Skipf("a file system cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() {
