@@ -422,6 +422,7 @@ func testDownloadGrantEnds(t *testing.T, c *Client) {
 		t.Fatal(err)
 	}
 	// The same grants change nothing.
+	ended := "" // the download before, which page and browser both report
 	for _, one := range []struct {
 		folders []string
 		state   string
@@ -431,9 +432,9 @@ func testDownloadGrantEnds(t *testing.T, c *Client) {
 		_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"*.downloadProgress"}}, func() {
 			go evaluate(t, c.As(by), "", "location = '/file'")
 		}, func(raw json.RawMessage) error {
-			var p struct{ State string }
-			if json.Unmarshal(parseLine(t, raw).Params, &p); p.State != "inProgress" {
-				state = p.State
+			var p struct{ GUID, State string }
+			if json.Unmarshal(parseLine(t, raw).Params, &p); p.State != "inProgress" && p.GUID != ended {
+				state, ended = p.State, p.GUID
 				return stop
 			}
 			return nil
