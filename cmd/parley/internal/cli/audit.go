@@ -72,7 +72,7 @@ func runAuditShow(_ context.Context, opts *auditShowOptions) error {
 	if err != nil {
 		return err
 	}
-	return app.answer(data, []string{"parley audit verify"}, func(w io.Writer) {
+	return app.print(data, []string{"parley audit verify"}, func(w io.Writer) {
 		app.auditText(w, data.Records, data.Total)
 	})
 }
@@ -109,7 +109,7 @@ func runAuditVerify(_ context.Context, opts *auditVerifyOptions) error {
 	if err != nil {
 		return err
 	}
-	return opts.app.answer(r, []string{"parley audit head"}, func(w io.Writer) {
+	return opts.app.print(r, []string{"parley audit head"}, func(w io.Writer) {
 		if r.Records == 0 {
 			fmt.Fprintln(w, "ok: no records")
 			return
@@ -157,7 +157,7 @@ func runAuditHead(_ context.Context, opts *auditHeadOptions) error {
 		return err
 	}
 	next := []string{"parley audit verify --head " + head.Hash}
-	return opts.app.answer(head, next, func(w io.Writer) { fmt.Fprintln(w, head) })
+	return opts.app.print(head, next, func(w io.Writer) { fmt.Fprintln(w, head) })
 }
 
 func auditTime(t time.Time) string { return t.UTC().Format(time.DateTime) }

@@ -93,7 +93,7 @@ func runCall(ctx context.Context, opts *callOptions) error {
 	case answer.Err != nil:
 		return app.failed(answer)
 	}
-	return app.envelope(app.deps.Envelope(answer), nil)
+	return app.printEnvelope(app.deps.Envelope(answer), nil)
 }
 
 // progress returns a function that prints how far a call is, nil unless people see it: on a terminal, without --json.

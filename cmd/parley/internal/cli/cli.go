@@ -183,22 +183,22 @@ func (a *App) notice(text string) {
 	fmt.Fprintln(a.Err, "note: "+text)
 }
 
-// answer prints the result of a command: with --json the envelope, otherwise text. A nil text means the data as JSON.
-func (a *App) answer(data any, next []string, text func(w io.Writer)) error {
+// print prints the result of a command: with --json the envelope, otherwise text. A nil text means the data as JSON.
+func (a *App) print(data any, next []string, text func(w io.Writer)) error {
 	raw, err := manifest.Marshal(data)
 	if err != nil {
 		return err
 	}
 	env := &command.Envelope{OK: true, Data: raw, Warnings: []string{}, Next: append([]string{}, next...)}
-	return a.envelope(env, text)
+	return a.printEnvelope(env, text)
 }
 
-// envelope prints an envelope in the way of [App.answer].
-func (a *App) envelope(env *command.Envelope, text func(w io.Writer)) error {
+// printEnvelope prints an envelope in the way of [App.print].
+func (a *App) printEnvelope(env *command.Envelope, text func(w io.Writer)) error {
 	if a.json {
 		env.Warnings = append(append([]string{}, env.Warnings...), a.notices...)
 		env.Debug, env.Admission = a.lines, a.admissions
-		return a.document(env)
+		return a.printDocument(env)
 	}
 	for _, w := range env.Warnings {
 		fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
@@ -209,11 +209,11 @@ func (a *App) envelope(env *command.Envelope, text func(w io.Writer)) error {
 		_, err := io.WriteString(a.Out, b.String())
 		return writeError(err)
 	}
-	return a.document(env.Data)
+	return a.printDocument(env.Data)
 }
 
-// document prints one JSON document: indented on a terminal, one line in a pipe.
-func (a *App) document(v any) error { return writeError(writeJSON(a.Out, v, a.OutTTY)) }
+// printDocument prints one JSON document: indented on a terminal, one line in a pipe.
+func (a *App) printDocument(v any) error { return writeError(writeJSON(a.Out, v, a.OutTTY)) }
 
 // writeJSON writes one JSON document and a line break.
 func writeJSON(w io.Writer, v any, indented bool) error {

@@ -38,7 +38,7 @@ func runConfigList(_ context.Context, opts *configListOptions) error {
 		return err
 	}
 	next := []string{"edit " + filepath.Join(deps.Dirs().Config, "config.toml")}
-	return opts.app.answer(data, next, func(w io.Writer) {
+	return opts.app.print(data, next, func(w io.Writer) {
 		for _, v := range data.Settings {
 			fmt.Fprintf(w, "%-24s %-12s %s\n%24s %s\n", v.Name, shownValue(v.Value), v.Source, "", v.Description)
 		}

@@ -21,7 +21,7 @@ func runDiff(ctx context.Context, app *App, opts command.DiffOptions) error {
 	if added := d.Methods.Added; len(added) > 0 {
 		next = []string{"parley cdp " + added[0] + " --describe --live"}
 	}
-	return app.answer(d, next, func(w io.Writer) {
+	return app.print(d, next, func(w io.Writer) {
 		fmt.Fprintf(w, "devtools-protocol %s -> %s: %s\n",
 			d.Embedded, manifest.CleanLine(d.Browser), manifest.Plural(d.Total, "difference"))
 		for _, k := range []struct {

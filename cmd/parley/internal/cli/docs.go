@@ -65,7 +65,7 @@ func runDocsAudit(ctx context.Context, opts *docsAuditOptions) error {
 	if len(opts.Names) == 0 {
 		next = append(next, "parley docs audit text")
 	}
-	return app.answer(data, next, func(w io.Writer) { app.docsAuditText(w, data, len(opts.Names) > 0) })
+	return app.print(data, next, func(w io.Writer) { app.docsAuditText(w, data, len(opts.Names) > 0) })
 }
 
 // docsAuditText prints the costs of each mode, and those of single tools: all if each is set, else the largest.
@@ -101,7 +101,7 @@ func (a *App) docsCoverage() error {
 	if err != nil {
 		return err
 	}
-	return a.answer(data, []string{"parley docs audit"}, func(w io.Writer) {
+	return a.print(data, []string{"parley docs audit"}, func(w io.Writer) {
 		fmt.Fprintf(w, "%-12s %11s %11s %11s %9s %9s %9s\n",
 			"plugin", "groups", "tools", "parameters", "examples", "errors", "tasks")
 		for _, p := range append(data.Plugins, data.Total) {
@@ -173,7 +173,7 @@ func runDocsExport(ctx context.Context, opts *docsExportOptions) error {
 	for _, w := range data.Warnings {
 		app.notice(w)
 	}
-	return app.answer(data, []string{"parley docs export --help"}, func(w io.Writer) {
+	return app.print(data, []string{"parley docs export --help"}, func(w io.Writer) {
 		for _, f := range data.Files {
 			switch {
 			case opts.Out != "":

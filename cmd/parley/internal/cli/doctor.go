@@ -27,7 +27,7 @@ func newDoctor(app *App, run runFunc[doctorOptions]) *cobra.Command {
 func runDoctor(ctx context.Context, opts *doctorOptions) error {
 	app := opts.app
 	data := command.Doctor(ctx, app.deps)
-	return app.answer(data, data.Fixes(), func(w io.Writer) {
+	return app.print(data, data.Fixes(), func(w io.Writer) {
 		for _, c := range data.Checks {
 			fmt.Fprintf(w, "%-5s %-10s %s\n", c.Status, c.Name, c.Detail)
 			if c.Fix != "" && c.Status != "ok" {

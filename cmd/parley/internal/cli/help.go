@@ -104,13 +104,13 @@ func (a *App) help(cmd *cobra.Command) error {
 	if cmd.HasParent() {
 		doc := a.helpOf(cmd, true)
 		if a.json {
-			return a.document(doc)
+			return a.printDocument(doc)
 		}
 		return a.write(func(w io.Writer) { helpText(w, doc, true) })
 	}
 	doc := a.rootHelp(cmd)
 	if a.json {
-		return a.document(doc)
+		return a.printDocument(doc)
 	}
 	return a.write(func(w io.Writer) {
 		fmt.Fprintf(w, "parley %s: %s\n\n", doc.Version, doc.Description)

@@ -65,7 +65,7 @@ func runLearn(ctx context.Context, opts *learnOptions) error {
 	} else {
 		next = append(next, "parley learn "+data.Plugin)
 	}
-	return app.answer(data, next, func(w io.Writer) { learnText(w, data, next) })
+	return app.print(data, next, func(w io.Writer) { learnText(w, data, next) })
 }
 
 func (a *App) listTutorials(ctx context.Context) error {
@@ -82,7 +82,7 @@ func (a *App) listTutorials(ctx context.Context) error {
 	if len(next) == 0 {
 		next = append(next, "parley --list")
 	}
-	return a.answer(data, next, func(w io.Writer) {
+	return a.print(data, next, func(w io.Writer) {
 		for _, t := range data.Tutorials {
 			fmt.Fprintf(w, "%s  %s (%d of %s done)\n",
 				t.Plugin, fit(t.Brief, a.columns()-len(t.Plugin)-24), t.Done, plural(t.Steps, "step"))

@@ -74,7 +74,7 @@ func (a *App) listPlugins() error {
 		return err
 	}
 	next := []string{"parley cdp --list", "parley search \"what you want\""}
-	return a.answer(data, next, func(w io.Writer) {
+	return a.print(data, next, func(w io.Writer) {
 		width := 0
 		for _, i := range data.Plugins {
 			width = max(width, len(i.Name))
@@ -105,7 +105,7 @@ func (a *App) listPlugin(at host.Address) error {
 	if len(data.Tools) > 0 {
 		next = append(next, describeCommand(data.Plugin, inviting(data.Tools).Name))
 	}
-	return a.answer(data, next, func(w io.Writer) {
+	return a.print(data, next, func(w io.Writer) {
 		switch {
 		case len(groups) == 0:
 			a.toolLines(w, data.Plugin, data.Tools)
@@ -168,7 +168,7 @@ func (a *App) listGroup(at host.Address) error {
 	} else if len(data.Events) > 0 {
 		next = append(next, describeCommand(data.Plugin, data.Events[0].Name))
 	}
-	return a.answer(data, next, func(w io.Writer) {
+	return a.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s.%s: %s\n", data.Plugin, data.Group, manifest.Plural(data.Total, "tool"))
 		a.toolLines(w, data.Plugin, data.Tools)
 		if len(data.Events) > 0 {

@@ -25,7 +25,7 @@ func runListen(ctx context.Context, app *App, opts command.ListenOptions) error 
 	case err != nil:
 		return err
 	case opts.DryRun:
-		return app.envelope(app.deps.Envelope(stream.Answer), nil)
+		return app.printEnvelope(app.deps.Envelope(stream.Answer), nil)
 	}
 	line, err := manifest.Marshal(stream.StreamEnd)
 	if err != nil {

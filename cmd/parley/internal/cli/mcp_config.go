@@ -52,7 +52,7 @@ func runMCPConfig(_ context.Context, opts *mcpConfigOptions) error {
 	if data.Written {
 		next = []string{"restart " + data.Client}
 	}
-	return opts.app.answer(data, next, func(w io.Writer) {
+	return opts.app.print(data, next, func(w io.Writer) {
 		if !data.Written {
 			fmt.Fprint(w, data.Snippet)
 			return

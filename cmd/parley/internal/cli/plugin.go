@@ -38,7 +38,7 @@ func runPluginList(_ context.Context, opts *pluginListOptions) error {
 		return err
 	}
 	next := []string{"parley plugin install FILE", "parley plugin show text"}
-	return opts.app.answer(data, next, func(w io.Writer) {
+	return opts.app.print(data, next, func(w io.Writer) {
 		for _, p := range data.Plugins {
 			from := p.From
 			if p.Signer != nil && p.KeyID != "" {
@@ -79,7 +79,7 @@ func runPluginShow(_ context.Context, opts *pluginShowOptions) error {
 		return err
 	}
 	next := []string{"parley " + data.Name + " --list"}
-	return app.answer(data, next, func(w io.Writer) {
+	return app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s (%s, %s), %s\n  %s\n",
 			data.Name, data.Version, data.Kind, plural(data.Tools, "tool"), data.From, data.Brief)
 		if data.Description != "" {
@@ -135,7 +135,7 @@ func runPluginRemove(_ context.Context, opts *pluginRemoveOptions) error {
 	if err != nil {
 		return err
 	}
-	return opts.app.answer(data, []string{"parley plugin list"}, func(w io.Writer) {
+	return opts.app.print(data, []string{"parley plugin list"}, func(w io.Writer) {
 		fmt.Fprintf(w, "Removed %s %s\n", data.Name, data.Version)
 	})
 }

@@ -75,7 +75,7 @@ func reportPlugin(ctx context.Context, opts *pluginCheckOptions) error {
 		return err
 	}
 	next := []string{"parley plugin install " + shellQuote(opts.name)}
-	return opts.app.answer(data, next, func(w io.Writer) {
+	return opts.app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s (%s)\n  %s\n", data.Plugin, data.Version, data.Kind,
 			signatureText(command.Signer(data.Signer)))
 		writeAsks(w, data.Rights, nil)
@@ -116,7 +116,7 @@ func runPluginDiff(_ context.Context, opts *pluginDiffOptions) error {
 	if command.IsPluginFile(opts.now) && !strings.HasSuffix(opts.now, ".json") {
 		next = append(next, "parley plugin install "+shellQuote(opts.now))
 	}
-	return opts.app.answer(data, next, func(w io.Writer) {
+	return opts.app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s -> %s %s: ", data.Old.Name, data.Old.Version, data.New.Name, data.New.Version)
 		switch {
 		case len(data.Changes) == 0:

@@ -46,7 +46,7 @@ func runPluginBuild(ctx context.Context, opts *pluginBuildOptions) error {
 	}
 	out := shellQuote(data.Out)
 	next := []string{"parley plugin install " + out, "parley " + data.Name + " --list --load " + out}
-	return opts.app.answer(data, next, func(w io.Writer) {
+	return opts.app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Built %s: %s, %s, %d bytes\n", data.Out, data.Name, plural(data.Tools, "tool"), data.Bytes)
 		writeAsks(w, data.Admission.Rights, nil)
 		writeAdmission(w, data.Admission)

@@ -42,7 +42,7 @@ func runPluginCheck(ctx context.Context, opts *pluginCheckOptions) error {
 	if err != nil {
 		return err
 	}
-	return opts.app.answer(data, []string{"parley search --eval FILE"}, func(w io.Writer) {
+	return opts.app.print(data, []string{"parley search --eval FILE"}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s of %s, each finds its own tool among the first five\n",
 			data.Plugin, plural(data.Phrases, "task phrase"), plural(data.Tools, "tool"))
 	})

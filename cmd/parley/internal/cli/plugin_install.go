@@ -56,7 +56,7 @@ func runPluginInstall(ctx context.Context, opts *pluginInstallOptions) error {
 	if len(data.Asks) > 0 {
 		next = append(next, "parley policy explain "+data.Name)
 	}
-	return opts.app.answer(data, next, func(w io.Writer) {
+	return opts.app.print(data, next, func(w io.Writer) {
 		verb := "Installed"
 		if data.Unchanged {
 			verb = "Already installed:"

@@ -66,7 +66,7 @@ func runPluginSign(ctx context.Context, opts *pluginSignOptions) error {
 		return err
 	}
 	next := []string{"parley plugin verify " + shellQuote(data.Path) + " --key " + shellQuote(data.Signer)}
-	return app.answer(data, next, func(w io.Writer) {
+	return app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Signed %s %s with the key %s\n  %s\n  %s\nNext: %s\n",
 			data.Name, data.Version, data.Signer, data.Digest, data.Signature, next[0])
 	})
@@ -78,7 +78,7 @@ func (a *App) newKey(o command.KeyOptions) error {
 		return err
 	}
 	next := []string{"parley plugin sign FILE --key " + shellQuote(data.SecretKey)}
-	return a.answer(data, next, func(w io.Writer) {
+	return a.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Wrote %s, to be kept secret, and %s:\n  %s\nNext: %s\n",
 			data.SecretKey, data.PublicKey, data.Key, next[0])
 	})
@@ -139,7 +139,7 @@ func runPluginVerify(_ context.Context, opts *pluginVerifyOptions) error {
 		return err
 	}
 	next := append(trustCommands(data.Signer), "parley plugin install "+shellQuote(data.Path))
-	return opts.app.answer(data, next, func(w io.Writer) {
+	return opts.app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "The signature of %s %s is valid.\n  %s\n  %s\n",
 			data.Name, manifest.CleanLine(data.Version), signatureText(data.Signer), data.Digest)
 		if !data.Trusted {

@@ -60,7 +60,7 @@ func runPluginTrust(ctx context.Context, opts *pluginTrustOptions) error {
 	if err != nil {
 		return err
 	}
-	return opts.app.answer(data, []string{"parley plugin trust --list"}, func(w io.Writer) {
+	return opts.app.print(data, []string{"parley plugin trust --list"}, func(w io.Writer) {
 		verb := "Trusted"
 		if data.Removed {
 			verb = "No longer trusted"
@@ -77,7 +77,7 @@ func (a *App) listTrusted() error {
 	if err != nil {
 		return err
 	}
-	return a.answer(data, []string{"parley plugin trust --help"}, func(w io.Writer) {
+	return a.print(data, []string{"parley plugin trust --help"}, func(w io.Writer) {
 		if data.Total == 0 {
 			fmt.Fprintln(w, "No key is trusted.")
 		}

@@ -34,7 +34,7 @@ func runPolicyCheck(_ context.Context, opts *policyCheckOptions) error {
 	if err != nil {
 		return err
 	}
-	return opts.app.answer(data, []string{"parley policy explain text"}, func(w io.Writer) {
+	return opts.app.print(data, []string{"parley policy explain text"}, func(w io.Writer) {
 		if len(data.Files) == 0 {
 			fmt.Fprintln(w, "No policy file: plugins have no rights, and this command line may call every tool.")
 		}
@@ -77,7 +77,7 @@ func runPolicyExplain(_ context.Context, opts *policyExplainOptions) error {
 			next = append(next, r.Next)
 		}
 	}
-	return opts.app.answer(x, next, func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(x.String(), "\n")) })
+	return opts.app.print(x, next, func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(x.String(), "\n")) })
 }
 
 type policyGrantOptions struct {
@@ -109,7 +109,7 @@ func runPolicyGrant(ctx context.Context, opts *policyGrantOptions) error {
 	if err != nil {
 		return err
 	}
-	return opts.app.answerGrants(data)
+	return opts.app.printGrants(data)
 }
 
 type policyRevokeOptions struct {
@@ -141,15 +141,15 @@ func runPolicyRevoke(ctx context.Context, opts *policyRevokeOptions) error {
 	if err != nil {
 		return err
 	}
-	return opts.app.answerGrants(data)
+	return opts.app.printGrants(data)
 }
 
 func addYes(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVar(yes, "yes", false, "do not ask; only if the policy sets allow_yes")
 }
 
-func (a *App) answerGrants(data *command.GrantData) error {
-	return a.answer(data, []string{"parley policy explain " + data.Plugin}, func(w io.Writer) {
+func (a *App) printGrants(data *command.GrantData) error {
+	return a.print(data, []string{"parley policy explain " + data.Plugin}, func(w io.Writer) {
 		fmt.Fprintf(w, "Wrote %s: %d added, %d removed\n", data.File, len(data.Added), len(data.Removed))
 	})
 }

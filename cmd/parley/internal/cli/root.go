@@ -302,7 +302,7 @@ func (a *App) intro() error {
 		"parley --help --json", "parley --list", `parley search "take a screenshot"`, "parley cdp open https://example.com",
 	}
 	data := command.IntroData{Name: "parley", Version: parley.Version, Description: description}
-	return a.answer(data, next, func(w io.Writer) {
+	return a.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "parley %s: %s\n\n", parley.Version, description)
 		for _, row := range [][2]string{
 			{"parley --list", "list the plugins"},

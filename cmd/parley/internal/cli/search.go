@@ -100,7 +100,7 @@ func runSearch(ctx context.Context, opts *searchOptions) error {
 	if env.Data, err = manifest.Marshal(found); err != nil {
 		return err
 	}
-	return app.envelope(env, func(w io.Writer) { app.searchText(w, found, env.Next) })
+	return app.printEnvelope(env, func(w io.Writer) { app.searchText(w, found, env.Next) })
 }
 
 // writeFoundDocs writes the documentation of a result.
@@ -224,7 +224,7 @@ func runEval(ctx context.Context, opts *searchOptions) error {
 	if err != nil {
 		return err
 	}
-	return opts.app.answer(report, nil, func(w io.Writer) {
+	return opts.app.print(report, nil, func(w io.Writer) {
 		fmt.Fprintf(w, "%-10s %-5s %7s %9s %9s %6s %7s\n",
 			"kind", "half", "queries", "success@1", "success@5", "MRR", "NDCG@10")
 		for _, s := range report.Scores {

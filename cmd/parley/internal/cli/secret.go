@@ -52,7 +52,7 @@ func runSecretSet(ctx context.Context, opts *secretSetOptions) error {
 		return err
 	}
 	next := []string{"parley secret list", "parley policy grant PLUGIN secret:" + data.Name}
-	return app.answer(data, next, func(w io.Writer) { fmt.Fprintf(w, "Stored %s (%d bytes)\n", data.Name, data.Bytes) })
+	return app.print(data, next, func(w io.Writer) { fmt.Fprintf(w, "Stored %s (%d bytes)\n", data.Name, data.Bytes) })
 }
 
 // readSecret reads a value from stdin, without a newline at its end. On a terminal it asks for the value and does not
@@ -103,7 +103,7 @@ func runSecretList(_ context.Context, opts *secretListOptions) error {
 		return err
 	}
 	next := []string{"parley secret set NAME < FILE"}
-	return opts.app.answer(data, next, func(w io.Writer) {
+	return opts.app.print(data, next, func(w io.Writer) {
 		if data.Total == 0 {
 			fmt.Fprintln(w, "No secret is stored.")
 		}
@@ -147,7 +147,7 @@ func runSecretRemove(_ context.Context, opts *secretRemoveOptions) error {
 	if err != nil {
 		return err
 	}
-	return opts.app.answer(data, []string{"parley secret list"}, func(w io.Writer) {
+	return opts.app.print(data, []string{"parley secret list"}, func(w io.Writer) {
 		fmt.Fprintln(w, "Removed "+data.Name)
 	})
 }

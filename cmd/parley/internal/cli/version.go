@@ -25,5 +25,5 @@ func newVersion(app *App, run runFunc[versionOptions]) *cobra.Command {
 
 func runVersion(_ context.Context, opts *versionOptions) error {
 	data := command.Version()
-	return opts.app.answer(data, nil, func(w io.Writer) { fmt.Fprintf(w, "parley %s\n", data.Version) })
+	return opts.app.print(data, nil, func(w io.Writer) { fmt.Fprintf(w, "parley %s\n", data.Version) })
 }
