@@ -392,7 +392,9 @@ func (s *Store) forEachUnlisted(entries []Entry, fn func(path string)) {
 			continue
 		}
 		for _, sub := range readDir(path) {
-			if sub.IsDir() && isHash(sub.Name()) && !named[strings.ToLower(top.Name())+"/"+sub.Name()] {
+			partial := top.Name() == approvedDir && strings.HasSuffix(sub.Name(), tempSuffix)
+			unlisted := sub.IsDir() && isHash(sub.Name()) && !named[strings.ToLower(top.Name())+"/"+sub.Name()]
+			if partial || unlisted {
 				fn(filepath.Join(path, sub.Name()))
 			}
 		}

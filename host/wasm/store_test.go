@@ -374,12 +374,15 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	s := OpenStore(t.TempDir(), func(line string) { logged = append(logged, line) })
 	install(t, s, "text", "1.0.0")
 	hash := strings.Repeat("0", 64)
-	leftovers := []string{filepath.Join("text", hash), filepath.Join("killed", hash), lockName + tempSuffix}
+	leftovers := []string{filepath.Join("text", hash), filepath.Join("killed", hash), lockName + tempSuffix,
+		filepath.Join(approvedDir, hash+"-"+hash+approvedSuffix+tempSuffix)}
 	foreign := []string{"README", filepath.Join("text", "notes"), filepath.Join("mine", "file")}
 	for _, dir := range leftovers[:2] {
 		put(t, filepath.Join(s.dir, dir, wasmName+tempSuffix), []byte("half"))
 	}
-	put(t, filepath.Join(s.dir, leftovers[2]), []byte("half"))
+	for _, file := range leftovers[2:] {
+		put(t, filepath.Join(s.dir, file), []byte("half"))
+	}
 	for _, f := range foreign {
 		put(t, filepath.Join(s.dir, f), []byte("mine"))
 	}
