@@ -421,9 +421,15 @@ func CheckParams(name string, paramsSchema *schema.Schema, raw json.RawMessage) 
 }
 
 func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
+	// A timeout that the caller gives limits the time until the answer. Any other one limits only the run.
+	if limit := r.call.Options.Timeout; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
 	if p, ok := r.address.Provider.(Preparer); ok {
 		if err := p.Prepare(ctx); err != nil && ctx.Err() != nil {
-			return nil, r.contextError(ctx, d, 0, err)
+			return nil, r.contextError(ctx, d, 0, err) // the step is the call without a timeout
 		} else if err != nil {
 			return nil, err
 		}

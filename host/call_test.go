@@ -486,6 +486,59 @@ func TestCallDefaultTimeout(t *testing.T) {
 	})
 }
 
+// preparer is a fake whose preparation takes a while, once. It goes on when a call ends.
+type preparer struct {
+	*fake
+	ready time.Time
+}
+
+func (p *preparer) Prepare(ctx context.Context) error {
+	select {
+	case <-time.After(time.Until(p.ready)):
+		return nil
+	case <-ctx.Done():
+		return &host.Error{Code: host.Timeout, Message: "shop is still being prepared", Cause: ctx.Err()}
+	}
+}
+
+// TestCallPreparation checks that preparation counts towards the caller's timeout and no other.
+func TestCallPreparation(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		timeout, limit time.Duration
+		took           time.Duration
+		says, next     string
+	}{
+		{"no timeout", 0, 0, 15 * time.Second, "did not end within 5s", "20s"},
+		{"timeout during the preparation", 3 * time.Second, 0, 3 * time.Second, "shop is still being prepared", ""},
+		{"timeout during the run", 12 * time.Second, 0, 12 * time.Second, "did not end within 12s", "48s"},
+		{"limit of the policy", 0, 2 * time.Second, 12 * time.Second, "the policy allows at most 2s", "policy"},
+		{"timeout and limit", 3 * time.Second, 2 * time.Second, 3 * time.Second, "shop is still being prepared", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &preparer{fake: newFake(t, shop, nil), ready: time.Now().Add(10 * time.Second)}
+				h := newHost(t, host.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
+					return host.Decision{Verdict: host.Allow, Limits: host.Limits{Timeout: c.limit}}, nil
+				})}, p)
+				a, _ := h.Call(t.Context(), host.Call{Name: "shop.order.slow", Caller: "cli",
+					Options: host.Options{Timeout: c.timeout}})
+				e := failsWith(t, a, host.Timeout)
+				if a.Duration != c.took || !strings.Contains(e.Message, c.says) {
+					t.Errorf("%q after %v, expected %q after %v", e.Message, a.Duration, c.says, c.took)
+				}
+				if c.next == "" {
+					if len(a.Steps) != 1 || a.Steps[0].Op != host.OpCall || a.Steps[0].Options.Timeout != 0 {
+						t.Errorf("advises %+v, expected the call without a timeout", a.Steps)
+					}
+				} else if next := fmt.Sprint(a.Steps); !strings.Contains(next, c.next) {
+					t.Errorf("advises %q, expected %q", next, c.next)
+				}
+			})
+		})
+	}
+}
+
 func TestCallResult(t *testing.T) {
 	for _, c := range []struct {
 		name, data string

@@ -122,8 +122,9 @@ type Surveyor interface {
 	Coverage() (any, error)
 }
 
-// Preparer is a [Provider] whose first call requires preparation that must not count towards its timeout, such as
-// compiling.
+// Preparer is a [Provider] whose first call requires preparation, such as compiling. Only a timeout that the caller
+// gave bounds it. When ctx ends first, Prepare returns at once, with an error that says so, and what it prepares goes
+// on for later calls.
 type Preparer interface {
 	Prepare(ctx context.Context) error
 }

@@ -188,12 +188,12 @@ type diskError struct{ error }
 
 // runCompiler compiles a module into an empty folder, in a child process if the engine has one. Errors are
 // *host.Error or diskError.
-func (e *Engine) runCompiler(ctx context.Context, name string, module *instrument.Module, dir string) error {
+func (e *Engine) runCompiler(name string, module *instrument.Module, dir string) error {
 	select {
 	case e.compiling <- struct{}{}:
 		defer func() { <-e.compiling }()
-	case <-ctx.Done():
-		return compileInterrupted(ctx, name)
+	case <-e.background.Done():
+		return closedError()
 	}
 	if e.cfg.Child == nil {
 		err := compileModule(module.Wasm, dir)
@@ -217,10 +217,10 @@ func (e *Engine) runCompiler(ctx context.Context, name string, module *instrumen
 	var err error
 	select {
 	case err = <-exited:
-	case <-ctx.Done():
+	case <-e.background.Done():
 		_ = cmd.Process.Kill()
 		<-exited
-		return compileInterrupted(ctx, name)
+		return closedError()
 	case <-time.After(b.cpu * compileWallFactor):
 		_ = cmd.Process.Kill()
 		<-exited
@@ -273,13 +273,6 @@ func (e *Engine) compileError(name string, err error) error {
 	}
 	return &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("%s cannot be compiled: %s", name,
 		truncate(manifest.CleanLine(err.Error()), 300))}
-}
-
-func compileInterrupted(ctx context.Context, name string) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &host.Error{Code: host.Timeout, Cause: ctx.Err(), Message: name + " was not compiled in time"}
-	}
-	return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "compiling " + name + " was interrupted"}
 }
 
 // prefixWriter keeps the first limit bytes written to it and counts the rest.

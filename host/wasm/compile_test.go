@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,40 +102,124 @@ func TestCompileBudgetGrows(t *testing.T) {
 	}
 }
 
-// TestCompileInterrupted checks that canceling a call ends its compilation, and that a call waits for a free
-// compiler no longer than its context allows.
+// TestCompileGoesOn checks that a call whose plugin is not compiled yet ends at its deadline, and that the compilation
+// goes on: one, for all calls and plugins that need the module, in this process and in the next one.
+func TestCompileGoesOn(t *testing.T) {
+	for _, isolate := range []string{"none", isolateProcess} {
+		t.Run(isolate, func(t *testing.T) {
+			dir := t.TempDir()
+			child, listener := heldCompiler(t)
+			e, lines := cacheEngine(t, Config{CacheDir: dir, Child: child})
+			if raceDetector {
+				e.budget = func(int) budget { return budget{10 * time.Minute, compileMemory} }
+			}
+			plugins := []*Provider{guest(t, e, "rev", "rev"), guest(t, e, "rev", "rev")}
+			call := func(ctx context.Context, p *Provider) (string, error) {
+				r := requestFor(t, p, "word", `{"text":"abc"}`)
+				r.Isolate = isolate
+				result, err := p.Invoke(ctx, r)
+				if err != nil {
+					return "", err
+				}
+				return string(result.Data), nil
+			}
+			for range 2 {
+				for _, p := range plugins {
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+					_, err := call(ctx, p)
+					cancel()
+					if e := host.AsError(err); e.Code != host.Timeout || e.ExitCode() != 102 ||
+						!strings.Contains(e.Message, "rev is still being compiled; the compilation goes on") {
+						t.Fatalf("%v, want a timeout", err)
+					}
+				}
+			}
+			compiling, err := listener.Accept()
+			must(t, err)
+			must(t, compiling.Close()) // the compiler begins
+			for _, p := range plugins {
+				if data, err := call(t.Context(), p); err != nil || data != `"cba\n"` {
+					t.Errorf("%s %v", data, err)
+				}
+			}
+			if n := strings.Count(strings.Join(*lines, "\n"), "compiling rev"); n != 1 {
+				t.Errorf("compiled %d times: %q", n, *lines)
+			}
+			next, lines := cacheEngine(t, Config{CacheDir: dir, Child: child})
+			if data, err := call(t.Context(), guest(t, next, "rev", "rev")); err != nil || data != `"cba\n"` ||
+				strings.Contains(strings.Join(*lines, "\n"), "compiling") {
+				t.Errorf("%s %v %q", data, err, *lines)
+			}
+		})
+	}
+}
+
+// TestCompileInterrupted checks that a call that is canceled ends at once, also while it waits for a free compiler, and
+// that closing the engine ends what is being compiled.
 func TestCompileInterrupted(t *testing.T) {
 	dir := t.TempDir()
-	e, _ := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
-	bomb := cpuBomb(20)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, maxConcurrentCompiles+1)
-	for i := range maxConcurrentCompiles + 1 {
-		p := e.Provider(sourceOf(bomb, commandManifest(t, fmt.Sprint("bomb", i))))
+	child, listener := heldCompiler(t)
+	e, _ := cacheEngine(t, Config{CacheDir: dir, Child: child})
+	names := []string{"rev", "echo", "smallest"}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, len(names))
+	for _, name := range names {
+		p := guest(t, e, name, name)
 		go func() { done <- p.Prepare(ctx) }()
 	}
-	for len(e.compiling) < maxConcurrentCompiles {
-		runtime.Gosched()
+	var compilers []net.Conn
+	for range maxConcurrentCompiles {
+		conn, err := listener.Accept()
+		must(t, err)
+		compilers = append(compilers, conn)
 	}
 	cancel()
-	start := time.Now()
-	for range maxConcurrentCompiles + 1 {
-		err := <-done
-		if e := host.AsError(err); e.Code != host.Interrupted || !errors.Is(err, context.Canceled) {
+	for range names {
+		if err := <-done; host.AsError(err).Code != host.Interrupted || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, want interrupted", err)
 		}
 	}
-	if elapsed := time.Since(start); elapsed > busyFactor*time.Second/5 {
-		t.Errorf("it took %v to end", elapsed)
+	if n := len(e.compiling); n != maxConcurrentCompiles {
+		t.Errorf("%d compilations go on", n)
+	}
+	must(t, e.Close(t.Context()))
+	for _, conn := range compilers {
+		if n, _ := conn.Read(make([]byte, 1)); n != 0 { // it has ended
+			t.Error("a compiler wrote something")
+		}
 	}
 	if remaining := slots(t, dir); len(remaining) > 0 {
 		t.Errorf("left behind: %q", remaining)
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	err := e.Provider(sourceOf(bomb, commandManifest(t, "bomb"))).Prepare(ctx)
-	if host.AsError(err).Code != host.Timeout {
-		t.Errorf("%v, want a timeout", err)
+	if err := guest(t, e, "rev", "rev").Prepare(t.Context()); host.AsError(err).Code != host.Unavailable {
+		t.Errorf("%v, want unavailable after Close", err)
+	}
+}
+
+// TestCloseIsBounded checks that Close does not wait for ever for what it cannot end, and that this is discarded.
+func TestCloseIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	e, _ := cacheEngine(t, Config{CacheDir: dir})
+	p := guest(t, e, "smallest", "smallest")
+	read, proceed := p.loadParts().src.Wasm, make(chan struct{})
+	p.loadParts().src.Wasm = func() ([]byte, error) { <-proceed; return read() }
+	done := make(chan error, 1)
+	go func() { done <- p.Prepare(context.Background()) }()
+	for loading := (*loading)(nil); loading == nil; runtime.Gosched() {
+		p.mu.Lock()
+		loading = p.loading
+		p.mu.Unlock()
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, e.Close(ended))
+	close(proceed)
+	if err := <-done; host.AsError(err).Code != host.Unavailable {
+		t.Errorf("%v, want unavailable", err)
+	}
+	e.loads.Wait()
+	if len(e.plugins) > 0 {
+		t.Error("a plugin was loaded after Close")
 	}
 }
 

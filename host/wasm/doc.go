@@ -8,7 +8,8 @@
 // long checks the context. Only the context decides whether a call ended in time, never the guest's output.
 //
 // Compilation can be neither bounded nor interrupted within a process. A separate process therefore compiles each
-// module once: see [CompileMain]. The resulting native code is cached in a folder that only this user may write to.
+// module once: see [CompileMain]. It goes on when the call that needed it has ended, until the engine is closed. The
+// resulting native code is cached in a folder that only this user may write to.
 //
 // Without grants a guest has no files and no environment, a wall clock that always shows 1970-01-01T00:00:00Z, a
 // monotonic clock that starts at 0, and the same stream of random bytes in every call.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 
@@ -54,9 +55,16 @@ type Engine struct {
 	closed  bool
 	// invalid holds the errors of modules that cannot be compiled, by cache key.
 	invalid map[string]*host.Error
+	// opening has the modules that are being looked up in the cache or compiled into it, by cache key. A channel is
+	// closed when that has ended.
+	opening map[string]chan struct{}
 
-	compiling chan struct{} // holds one token per running compilation
-	budget    func(codeBytes int) budget
+	// Plugins are loaded in the background of all calls, until the engine is closed.
+	background context.Context
+	stop       context.CancelFunc
+	loads      sync.WaitGroup
+	compiling  chan struct{} // holds one token per running compilation
+	budget     func(codeBytes int) budget
 
 	activeCalls atomic.Int32 // calls in progress
 }
@@ -84,15 +92,35 @@ func New(cfg Config) *Engine {
 	if cfg.Debug == nil {
 		cfg.Debug = func(string) {}
 	}
-	return &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, invalid: map[string]*host.Error{},
-		compiling: make(chan struct{}, maxConcurrentCompiles), budget: compileBudget}
+	e := &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, invalid: map[string]*host.Error{},
+		opening: map[string]chan struct{}{}, compiling: make(chan struct{}, maxConcurrentCompiles), budget: compileBudget}
+	e.background, e.stop = context.WithCancel(context.Background())
+	return e
 }
 
-// Close frees all compiled code. There must be no call in progress.
+// closeWait bounds how long Close waits for a compilation in this process, which cannot be interrupted.
+const closeWait = 2 * time.Second
+
+// Close ends compilations that are under way and frees all compiled code. There must be no call in progress. Without
+// [Config].Child a compilation cannot be ended; Close does not wait for it longer than two seconds, and it is
+// discarded later.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.closed = true
+	e.mu.Unlock()
+	e.stop()
+	ended := make(chan struct{})
+	go func() {
+		e.loads.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	case <-time.After(closeWait):
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var all []error
 	for p := range e.plugins {
 		all = append(all, p.close(ctx))
@@ -120,23 +148,63 @@ func (p *compiledPlugin) close(ctx context.Context) error {
 }
 
 // load returns a compiled plugin, from the cache if possible.
-func (e *Engine) load(ctx context.Context, src Source, m *manifest.Manifest) (*compiledPlugin, error) {
-	p, err := e.findOrCompile(ctx, src, m)
-	if err != nil {
-		return nil, err
-	}
+func (e *Engine) load(src Source, m *manifest.Manifest) (*compiledPlugin, error) {
+	p, err := e.findOrCompile(src, m)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
-		return nil, errors.Join(host.Errorf(host.Unavailable, "the engine is closed"), p.close(ctx))
+	switch {
+	case e.closed && p != nil:
+		return nil, errors.Join(closedError(), p.close(context.Background()))
+	case e.closed:
+		return nil, closedError()
+	case err != nil:
+		return nil, err
 	}
 	e.plugins[p] = true
 	return p, nil
 }
 
+// inBackground runs load in a goroutine of its own, for which Close waits. The error means that the engine is closed.
+func (e *Engine) inBackground(load func()) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return closedError()
+	}
+	e.loads.Go(load)
+	return nil
+}
+
+func closedError() *host.Error { return host.Errorf(host.Unavailable, "the engine is closed") }
+
+// lockModule waits until nobody else looks up or compiles the module of a cache key. The caller must call unlock.
+func (e *Engine) lockModule(key string) (unlock func(), err error) {
+	for {
+		e.mu.Lock()
+		busy := e.opening[key]
+		if busy == nil {
+			ended := make(chan struct{})
+			e.opening[key] = ended
+			e.mu.Unlock()
+			return func() {
+				e.mu.Lock()
+				delete(e.opening, key)
+				e.mu.Unlock()
+				close(ended)
+			}, nil
+		}
+		e.mu.Unlock()
+		select {
+		case <-busy:
+		case <-e.background.Done():
+			return nil, closedError()
+		}
+	}
+}
+
 // findOrCompile looks up compiled code by the hash of the module's bytes. Only if there is none is the module read,
 // validated, instrumented and compiled.
-func (e *Engine) findOrCompile(ctx context.Context, src Source, m *manifest.Manifest) (*compiledPlugin, error) {
+func (e *Engine) findOrCompile(src Source, m *manifest.Manifest) (*compiledPlugin, error) {
 	var wasm []byte
 	var err error
 	key := ""
@@ -151,6 +219,11 @@ func (e *Engine) findOrCompile(ctx context.Context, src Source, m *manifest.Mani
 	dir := e.cacheDir()
 	s := slot{filepath.Join(dir, key), key}
 	if dir != "" {
+		unlock, err := e.lockModule(key)
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
 		p, err := e.openCached(s, m)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return p, err
@@ -173,7 +246,7 @@ func (e *Engine) findOrCompile(ctx context.Context, src Source, m *manifest.Mani
 		suffix = " (happens once)"
 	}
 	e.cfg.Notice(fmt.Sprintf("compiling %s %s%s", m.Name, manifest.CleanLine(m.Version), suffix))
-	p, err := e.compile(ctx, m.Name, module, s, dir)
+	p, err := e.compile(m.Name, module, s, dir)
 	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.InvalidPlugin {
 		e.rememberInvalid(key, known)
 	}
@@ -205,14 +278,13 @@ func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, erro
 
 // compile fills a new folder, opens it and renames it to the slot s. If there is no cache folder (dir is "") or it
 // cannot be written, a temporary folder is used and removed.
-func (e *Engine) compile(ctx context.Context, name string, module *instrument.Module, s slot,
-	dir string) (*compiledPlugin, error) {
+func (e *Engine) compile(name string, module *instrument.Module, s slot, dir string) (*compiledPlugin, error) {
 	var lastErr error
 	for _, parent := range slices.Compact([]string{dir, ""}) {
 		temp, err := os.MkdirTemp(parent, "filling-*"+tempSuffix)
 		if err == nil {
 			var p *compiledPlugin
-			p, err = e.compileIn(ctx, name, module, slot{temp, s.key})
+			p, err = e.compileIn(name, module, slot{temp, s.key})
 			if err == nil && parent != "" && os.Rename(temp, s.dir) == nil {
 				p.slot = s
 				e.evict(dir, s.key)
@@ -238,9 +310,8 @@ func (e *Engine) compile(ctx context.Context, name string, module *instrument.Mo
 
 // compileIn fills a folder, writes its checksums and opens it. An error that is not a *host.Error concerns the
 // folder.
-func (e *Engine) compileIn(ctx context.Context, name string, module *instrument.Module, s slot) (*compiledPlugin,
-	error) {
-	if err := e.runCompiler(ctx, name, module, s.dir); err != nil {
+func (e *Engine) compileIn(name string, module *instrument.Module, s slot) (*compiledPlugin, error) {
+	if err := e.runCompiler(name, module, s.dir); err != nil {
 		return nil, err
 	}
 	sums, err := s.writeChecksums(module)

@@ -161,13 +161,14 @@ func TestIsolatedProcessDies(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	e := testEngine(t)
 	p := guest(t, e, "echo", "echo")
-	must(t, p.Prepare(t.Context()))
+	plugin, err := p.load(t.Context())
+	must(t, err)
 	cmd := e.childCommand(IsolateJob)
 	stdin, err := cmd.StdinPipe()
 	must(t, err)
 	must(t, cmd.Start())
 	must(t, writeFrame(stdin, frameJob, marshal(job{
-		Slot: p.plugin.slot.dir, Key: p.plugin.slot.key, Remaining: time.Hour, Manifest: onlyTool(t, p, "spin"),
+		Slot: plugin.slot.dir, Key: plugin.slot.key, Remaining: time.Hour, Manifest: onlyTool(t, p, "spin"),
 		Params: json.RawMessage("{}"),
 	})))
 	must(t, stdin.Close()) // as if the parent had died

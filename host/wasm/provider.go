@@ -3,6 +3,7 @@ package wasm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -19,7 +20,8 @@ type Provider struct {
 	partsOnce  sync.Once
 	parts      pluginParts // see pluginParts
 
-	plugin      *compiledPlugin
+	mu          sync.Mutex
+	loading     *loading     // the last one, unless it failed
 	activeCalls atomic.Int32 // calls in progress
 }
 
@@ -29,7 +31,13 @@ type pluginParts struct {
 	src      Source
 	manifest func() (*manifest.Manifest, error)
 	segment  func() ([]byte, error)
-	loading  chan struct{} // holds a token while the plugin is being loaded
+}
+
+// loading is the loading of a plugin, which every call awaits that needs it. It goes on when these calls have ended.
+type loading struct {
+	done   chan struct{} // closed when the other fields are set
+	plugin *compiledPlugin
+	err    error
 }
 
 var _ host.Provider = (*Provider)(nil)
@@ -54,8 +62,7 @@ func (p *Provider) loadParts() *pluginParts {
 			}
 			return m, err
 		}
-		p.parts = pluginParts{src: src, manifest: sync.OnceValues(read), segment: sync.OnceValues(src.Segment),
-			loading: make(chan struct{}, 1)}
+		p.parts = pluginParts{src: src, manifest: sync.OnceValues(read), segment: sync.OnceValues(src.Segment)}
 	})
 	return &p.parts
 }
@@ -106,28 +113,74 @@ func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 }
 
 // Prepare compiles the plugin if necessary. The first time this may take seconds, so callers that measure or limit
-// a call's time can call Prepare before they start the clock. [Provider.Invoke] does it otherwise.
+// a call's time can call Prepare before they start the clock. [Provider.Invoke] does it otherwise. When ctx ends, the
+// error is timeout or interrupted, and the compilation goes on for later calls, until the engine is closed.
 func (p *Provider) Prepare(ctx context.Context) error {
 	_, err := p.load(ctx)
 	return err
 }
 
 func (p *Provider) load(ctx context.Context) (*compiledPlugin, error) {
+	l, err := p.startLoading()
+	if err != nil {
+		return nil, err
+	}
 	select {
-	case p.loadParts().loading <- struct{}{}:
-		defer func() { <-p.loadParts().loading }()
+	case <-l.done:
 	case <-ctx.Done():
-		return nil, compileInterrupted(ctx, p.info.Name)
+		return nil, p.unloadedError(ctx)
 	}
-	if p.plugin != nil {
-		return p.plugin, nil
+	if known := (*host.Error)(nil); errors.As(l.err, &known) {
+		copied := *known // callers add to errors
+		return nil, &copied
 	}
+	return l.plugin, l.err
+}
+
+// startLoading returns the loading of the plugin. It begins one if there is none yet, or if the last one failed.
+func (p *Provider) startLoading() (*loading, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.loading != nil {
+		return p.loading, nil
+	}
+	l := &loading{done: make(chan struct{})}
+	err := p.engine.inBackground(func() {
+		defer close(l.done)
+		if l.plugin, l.err = p.loadNow(); l.err != nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.loading = nil
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.loading = l
+	return l, nil
+}
+
+func (p *Provider) loadNow() (plugin *compiledPlugin, err error) {
+	defer func() {
+		if fault := recover(); fault != nil { // whoever calls the plugin cannot recover it in this goroutine
+			plugin, err = nil, host.Errorf(host.Internal, "internal error: loading %s: %v", p.info.Name, fault)
+		}
+	}()
 	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
 	}
-	p.plugin, err = p.engine.load(ctx, p.loadParts().src, m)
-	return p.plugin, err
+	return p.engine.load(p.loadParts().src, m)
+}
+
+// unloadedError returns the error of a call that ended before its plugin was compiled.
+func (p *Provider) unloadedError(ctx context.Context) *host.Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &host.Error{Code: host.Timeout, Cause: ctx.Err(), Message: p.info.Name + " is still being compiled; " +
+			"the compilation goes on while this process runs, and a retry in it will find it further along"}
+	}
+	return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted while " + p.info.Name +
+		" was being compiled"}
 }
 
 // Invoke runs a call in a fresh instance, on the caller's goroutine.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +33,9 @@ func TestMain(m *testing.M) {
 		if os.Getenv("PARLEY_TEST_CRASH") != "" {
 			panic("requested by the test")
 		}
+		if address := os.Getenv("PARLEY_TEST_HOLD"); address != "" {
+			hold(address)
+		}
 		os.Exit(CompileMain())
 	case IsolateJob:
 		os.Exit(IsolateMain())
@@ -55,6 +59,30 @@ func compiler() *exec.Cmd {
 		panic(err)
 	}
 	return exec.Command(self)
+}
+
+// heldCompiler returns a compiler that connects to the listener and begins when that connection is closed.
+func heldCompiler(t testing.TB) (func() *exec.Cmd, net.Listener) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	return func() *exec.Cmd {
+		cmd := compiler()
+		cmd.Env = []string{"PARLEY_TEST_HOLD=" + listener.Addr().String()}
+		return cmd
+	}, listener
+}
+
+// hold is the side of the compiler that heldCompiler has started.
+func hold(address string) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		panic(err)
+	}
+	_, _ = io.Copy(io.Discard, conn)
 }
 
 func testEngine(t testing.TB) *Engine {

@@ -59,7 +59,9 @@ func runBatch(ctx context.Context, opts *batchOptions) error {
 func (a *App) printReply(id json.RawMessage, answer *host.Answer) error {
 	env := a.deps.Envelope(answer)
 	if a.deps.Debugging {
+		a.mu.Lock()
 		env.Debug, a.lines = a.lines, nil
+		a.mu.Unlock()
 	}
 	raw, err := manifest.Marshal(command.BatchReply{ID: id, Envelope: env})
 	if err == nil {

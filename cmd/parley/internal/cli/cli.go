@@ -16,7 +16,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"unicode/utf8"
 
@@ -124,10 +126,13 @@ type App struct {
 	args     []string // the command line, as given
 	commands []string // the names of all commands
 	json     bool
-	full     bool     // --help with all options
-	helpErr  error    // what failed while printing help
-	lines    []string // debug lines
-	notices  []string // what was said beside the result, with --json
+	full     bool  // --help with all options
+	helpErr  error // what failed while printing help
+
+	// mu guards lines, notices and what notice and debugf print, because plugins are compiled in the background of calls.
+	mu      sync.Mutex
+	lines   []string // debug lines
+	notices []string // what was said beside the result, with --json
 	// admissions are the reports on loaded plugins, with --json.
 	admissions []*parley.Admission
 }
@@ -166,6 +171,8 @@ func (a *App) debugf(format string, args ...any) {
 		return
 	}
 	line := manifest.CleanLine(fmt.Sprintf(format, args...))
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.json {
 		a.lines = append(a.lines, line)
 		return
@@ -176,11 +183,20 @@ func (a *App) debugf(format string, args ...any) {
 // notice prints what is not part of the result, such as a first compilation: to stderr, or with --json as a warning.
 func (a *App) notice(text string) {
 	text = manifest.CleanLine(text)
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.json {
 		a.notices = append(a.notices, text)
 		return
 	}
 	fmt.Fprintln(a.Err, "note: "+text)
+}
+
+// said returns what notice and debugf have kept for the envelope.
+func (a *App) said() (notices, lines []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.notices), slices.Clone(a.lines)
 }
 
 // print prints the result of a command: with --json the envelope, otherwise text. A nil text means the data as JSON.
@@ -196,8 +212,9 @@ func (a *App) print(data any, next []string, text func(w io.Writer)) error {
 // printEnvelope prints an envelope in the way of [App.print].
 func (a *App) printEnvelope(env *command.Envelope, text func(w io.Writer)) error {
 	if a.json {
-		env.Warnings = append(append([]string{}, env.Warnings...), a.notices...)
-		env.Debug, env.Admission = a.lines, a.admissions
+		notices, lines := a.said()
+		env.Warnings = append(append([]string{}, env.Warnings...), notices...)
+		env.Debug, env.Admission = lines, a.admissions
 		return a.printDocument(env)
 	}
 	for _, w := range env.Warnings {
@@ -253,8 +270,9 @@ func (a *App) fail(err error) int {
 			env = f.envelope
 		}
 		env.Next = next
-		env.Warnings = append(env.Warnings, a.notices...)
-		env.Debug = a.lines
+		notices, lines := a.said()
+		env.Warnings = append(env.Warnings, notices...)
+		env.Debug = lines
 		raw, _ := manifest.Marshal(env)
 		raw = manifest.EscapeJSON(raw)
 		if a.ErrTTY {

@@ -57,7 +57,8 @@ func runMCP(ctx context.Context, opts *mcpOptions) error {
 		return err
 	}
 	app.json = false // from now on stdout has messages of the protocol, and stderr has text for people
-	for _, text := range app.notices {
+	notices, _ := app.said()
+	for _, text := range notices {
 		app.notice(text)
 	}
 	if server.URL != "" {
