@@ -1,8 +1,11 @@
 package lint
 
 import (
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/manifest"
 )
 
 func TestCompare(t *testing.T) {
@@ -114,6 +117,29 @@ func TestIsMajor(t *testing.T) {
 	} {
 		if got := IsMajor(c.before, c.after); got != c.want {
 			t.Errorf("IsMajor(%q, %q) = %v", c.before, c.after, got)
+		}
+	}
+}
+
+// TestEveryCapabilityIsARight fills each field of the capabilities, so that none can be added that an upgrade asks for
+// unseen.
+func TestEveryCapabilityIsARight(t *testing.T) {
+	fields := reflect.TypeFor[manifest.Capabilities]()
+	for i := range fields.NumField() {
+		var c manifest.Capabilities
+		f := reflect.ValueOf(&c).Elem().Field(i)
+		switch f.Kind() {
+		case reflect.Pointer:
+			f.Set(reflect.New(f.Type().Elem()))
+		case reflect.Slice:
+			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+		}
+		name := fields.Field(i).Name
+		if list := rights(c); len(list) != 1 {
+			t.Errorf("%s asks for the rights %v", name, list)
+		}
+		if found := Breaking(Compare(&manifest.Manifest{}, &manifest.Manifest{Capabilities: c})); len(found) == 0 {
+			t.Errorf("%s is added without a breaking change", name)
 		}
 	}
 }

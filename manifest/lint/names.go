@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -258,12 +259,34 @@ func rights(c manifest.Capabilities) []right {
 	for i, t := range c.Tools {
 		add("tools", i, "tool:"+t.Name, t.Why, t.Optional, false)
 	}
-	plain := func(name string, p *manifest.PlainCapability) {
-		if p != nil {
-			list = append(list, right{"/capabilities/" + name, name, p.Why, false, p.Optional})
+	for _, name := range otherCapabilities(c) {
+		at := "/capabilities/" + name.key
+		list = append(list, right{at, manifest.CleanLine(name.key), name.Why, false, name.Optional})
+	}
+	return list
+}
+
+// plainCapability is a capability that is one object, such as clock.
+type plainCapability struct {
+	key      string
+	Why      string
+	Optional bool
+}
+
+// otherCapabilities returns the capabilities that are one object, whatever their names, so that one which a later
+// version of the format adds counts as a right.
+func otherCapabilities(c manifest.Capabilities) []plainCapability {
+	var members map[string]json.RawMessage
+	data, err := json.Marshal(c)
+	if err != nil || json.Unmarshal(data, &members) != nil {
+		return nil // it is a struct of texts and lists
+	}
+	var list []plainCapability
+	for _, key := range sortedKeys(members) {
+		p := plainCapability{key: key}
+		if json.Unmarshal(members[key], &p) == nil {
+			list = append(list, p)
 		}
 	}
-	plain("clock", c.Clock)
-	plain("random", c.Random)
 	return list
 }

@@ -1,7 +1,9 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,36 +14,88 @@ import (
 // instructions are sentences that give orders to a reader, or pretend to come from somebody else than the author. A
 // text of a tool is read by an agent beside its user's request, so an order in it competes with that request.
 var instructions = patterns(`
+	Orders that replace what the reader was told.
 	ignore,disregard,forget,override,bypass,discard,overrule => \b(ignore|disregard|forget|override|bypass|discard|overrule)\b.{0,30}\b(previous|prior|above|earlier|preceding|existing|other|system|your|all)\b.{0,30}\b(instruction|prompt|rule|guideline|message|context|direction|command|polic|restriction|safety)\w*
 	ignore,disregard,forget,override,bypass,discard,overrule => \b(ignore|disregard|forget|override|bypass|discard|overrule)\b.{0,20}\b(instruction|prompt|rule|guideline|message|direction|command)s?\b.{0,20}\b(above|before|earlier|so far|previously)\b
-	do not,don't,never,without,avoid => \b(do not|don't|never|without|avoid) (tell|inform|mention|reveal|show|notify|alert|warn|disclos)\w*\b.{0,30}\b(user|human|operator|person|anyone|anybody)\b
-	do not,don't,never,without => \b(do not|don't|never|without) (ask\w*|wait\w*|request\w*|seek\w*|requir\w*)\b.{0,30}\b(confirm|permission|approv|consent)\w*
+	ignore,disregard,forget => (ignore|disregard|forget)(all|any|the|your)*(previous|prior|above|earlier)(instruction|prompt|rule|message)
+	ignore,disregard,override,overrule,pay no,set aside,put aside,instead of => \b(ignore|disregard|override|overrule|pay no attention to|set aside|put aside|instead of (following|obeying)) (what )?(the|your) (user|human|operator)(['’]s (request|wish|order|instruction|question|demand|choice)\w*|s? (asks?|asked|wants?|says?|said|and|or)\b|[.,;]|$)
+	set aside,put aside,pay no attention,never mind,no longer,what => \b(set aside|put aside|pay no attention to|never mind) what\b|\bwhat you (were|have been|had been) (told|asked|instructed)\b
+	apply => \byour? (own |other |usual |safety )?(guidelines|instructions|rules|restrictions|training|polic\w+) (do|does|did|need|no longer|are)( not)? (apply|applies|matter|valid|binding|suspended|lifted)
+	precedence,priority => \b(precedence|priority) over (\w+ )?(your|previous|prior|earlier|other|all|any|the user|system)\b.{0,20}\b(direction|instruction|rule|prompt|order|request|guideline|user|message)
+	from now on,from this point on,from here on,new instructions,developer mode,jailbreak,you are now => \b(from (now|this point|here) on|new instructions|developer mode|jailbreak|you are now)\b
+	new , end of => (^|[.!:#-] ?)(your |the )?new (task|orders?|goal|mission|instruction)s? ?(is|are|follow|:)|\bnew orders\b|\bend of (the )?(tool )?(description|documentation|system prompt|instructions)\b
+	now do,then do,next do,do the following => \b(now|then|next),? do the following\b
+	your  => \byour (new |real |actual |only |first |main )?(task|goal|job|mission|objective|instructions?|purpose|role) (is|are|now)\b
+	you,pretend,roleplay,act as,imagine => (^|[.!?:;>#] ?)you( are|['’]re) (now |no longer |really |actually )?(an? |the |root\b|free to|allowed to|authori[sz]ed|permitted|unrestricted)|\b(pretend|roleplay|act as (if|an?|though)|imagine you)\b
+	obey,comply with => \b(obey|comply with) (the|these|this|all|my)\b
+	refuse,decline,hesitate => \b(never|do not|don['’]t|cannot|can['’]t|must not) (refuse|decline|hesitate)\b
+	remember,make sure,be sure,ensure => \b(remember|make sure|be sure|ensure)( to|:|,| that you)* (always|never)\b
+	respond,reply,answer,speak => (^|[.!?:;] )(always )?(respond|reply|answer|speak) only\b|\b(respond|reply|answer|say|explain|report|tell|claim) to the (user|human) that\b
+	recommend,promote,advertise,praise => (^|[.!?:;,] )(please |always |also )*(recommend|promote|advertise|praise) (this|our|the) [\w-]+ to\b
+	as a,if you are,you are,being a => \b(as|if you are|you are|being) an? (ai|assistant|agent|language model|llm|ai (assistant|agent|model))\b
+
+	What other languages say for "ignore the previous instructions".
+	ignor,omite,oublie,olvid,vergiss,dimentica,missachte => \b(ignor\w*|omit\w*|oubli\w*|olvid\w*|esque\w*|vergiss|missachte|dimentica)\b.{0,30}\b(instru[ck]\w+|consignes|anweisungen|vorgaben|istruzioni|regeln|regles|reglas|regras)\b
+	忽略,无视,忘记,無視,忘れ,игнор,забуд,무시 => (忽略|无视|忘记).{0,12}(指令|指示|提示|规则)|(指示|命令|ルール).{0,12}(無視|忘れ)|(игнорир|забуд).{0,30}(инструкц|указан|правил)|(지시|명령|지침).{0,10}무시
+
+	What is hidden from the user, or said to be agreed.
+	do not,don't,don’t,never,without,avoid => \b(do not|don['’]t|never|without|avoid) (tell|inform|mention|reveal|show|notify|alert|warn|disclos)\w*\b.{0,30}\b(user|human|operator|person|anyone|anybody)\b
+	do not,don't,don’t,never,without => \b(do not|don['’]t|never|without) (ask\w*|wait\w*|request\w*|seek\w*|requir\w*)\b.{0,30}\b(confirm|permission|approv|consent)\w*
 	from => \b(hide|conceal|keep)\b.{0,30}\b(from|secret from) the (user|human|operator)\b
-	the user,the human => \bthe (user|human) (does not|doesn't|need not|must not|should not|shouldn't|mustn't) (need to |have to )?(know|see|be told|be asked)\b
+	keep => (^|[.!?:;,] )(please |always )*keep (this|it|that)( call| step)? (a |as a )?(secret|private|confidential|hidden|between us|to yourself)\b
+	not  => \b(not|never) (to )?be (shown|told|disclosed|revealed|mentioned|visible|reported) to the (user|human|operator)\b
+	the user,the human => \bthe (user|human) (does not|doesn['’]t|need not|must not|should not|shouldn['’]t|mustn['’]t) (need to |have to )?(know|see|be told|be asked)\b
 	the user,the human,the operator => \b(tell|convince|persuade|assure|urge|instruct) the (user|human|operator) (that|to)\b
-	< => </?(important|system|assistant|user|human|instructions?|secret|hidden|admin|tool_call|im_start|im_end)>
+	silently,quietly,secretly,discreetly => \b(proceed|go ahead|act|do (this|it|so)|continue|run (this|it)|call (this|it)|use (this|it)),? (silently|quietly|secretly|discreetly)\b
+	without => \b(proceed|go ahead|continue|act)\b.{0,25}\bwithout (asking|waiting|telling|notifying|informing|confirm)
+	no need,need not => \b(there is |you have )?no need to (ask|inform|tell|notify|warn|consult|check with) (the |your )?(user|human|operator|anyone|anybody|first)\b
+	confirmation,consent => \b(needs?|requires?|wants?) no (confirmation|consent|approval)\b|\bno (user )?(confirmation|consent) (is )?(needed|required|necessary)\b
+	already,pre => \b(user|human|operator|owner|admin\w*) (has |have |had )?already (agreed|approved|consented|authori[sz]ed|confirmed|granted|allowed|permitted)\b( to)?( this| it\b| all| every| the (call|use|tool)|[.,;]|$)|\bpre-?(approved|authori[sz]ed) by the (user|operator|owner|host|admin)
+
+	Texts that pretend to come from somebody else.
+	< => </?(important|system|assistant|user|human|instructions?|secret|hidden|admin|tool_call|im_start|im_end|(tool|function|system)[_-]\w+)>|<!--.{0,60}\b(ai|agent|assistant|model|system|instruction|ignore|call|use)\b
 	[,<|,<< => \[/?(inst|system|sys)\]|<\|[a-z_]+\|>|<<sys>>
-	system,assistant,user => (^|[.!?:;] |\n)(system|assistant|user)( prompt| message)?:
+	system,assistant,user,human => (^|[.!?:;] |#+ ?)((system|assistant|human)( prompt| message| notice| alert| override| note| instruction)?|user (prompt|message|instruction))s?:|(^| )#{1,6} ?(system|instructions?|assistant|human)\b
 	prompt => \b(system|hidden|initial) prompt\b
-	from now on,from this point on,new instructions,developer mode,jailbreak,you are now => \b(from now on|from this point on|new instructions|developer mode|jailbreak|you are now)\b
+	message,notice,announcement,instruction,order,note => \b(message|notice|announcement|instruction|order|note)s? (is |are |comes? )?from (anthropic|openai|parley|the (developers?|makers?|vendors?|operators?|administrators?|security team)( of)?)\b
+	note,message,instruction,attention,important,dear,hey,attn => \b(note|message|instruction|attention|important|dear|hey|attn)\w*,?:? (to |for )?(the |all |any )?(ai|assistants?|agents?|models?|llms?)\b
+	parley => \bparley (policy (grant|revoke)|plugin (install|remove|trust)|secret (set|show)|config set)\b|\ballow_yes\b
+
+	Orders to call this tool before, or instead of, others.
 	you must,you should,you shall,you have to,you need to,you are required to,you will => \byou (must|should|shall|have to|need to|are required to|will) (always|never|first|also|now|immediately|only|instead)\b
 	you must,you shall,you are required to,you have to => \byou (must|shall|are required to|have to) (call|use|invoke|run|prefer|choose|send|pass|include|read|open|execute|follow|obey|comply)\b
-	always,never,must,only => \b(always|never|must|only) (call|use|invoke|run|prefer|choose|pick|select|execute|try) (this|it|our|the (following|present)|these)\b
-	call,use,invoke,run,prefer,choose,pick,try => \b(call|use|invoke|run|prefer|choose|pick|try) (this|it)( tool| plugin| function| one)? (first|before (any|all|every|you|other|anything|calling|using)|(instead of|rather than) (the |any |all |every |each |other |another |your |built|native|standard|default)|in preference|for (everything|all|any|every)|over (any|all|other|the)|every time|each time|at the (start|beginning))
+	always,must,only => \b(always|must) (call|use|invoke|run|prefer|choose|pick|select|execute|try) (this|it|our|the (following|present)|these)\b|\bonly (call|use|invoke|run|choose|pick) (this|our)( tool| plugin| one)?( from now|[.,;!]|$)
+	call,use,invoke,run,prefer,choose,pick,try => \b(call|use|invoke|run|prefer|choose|pick|try) (this|it)( tool| plugin| function| one)? (first|before (any|all|every|you|other|anything|calling|using)|(instead of|rather than) (the |any |all |every |each |other |another |your |built|native|standard|default)|in preference|for (everything|all|any|every)|over (any|all|other|the)|every time|each time|at the (start|beginning)|and (nothing|no other)|exclusively|only for (all|every|any))
+	call,use,invoke,run,make use => \b(call|use|use of|invoke|run|execute) (this|me|it)\b.{0,20}\b(before|prior to|ahead of) (any|every|all|each|everything|anything)\b|\b(before|prior to|ahead of) (any|every|all|each|everything|anything)\b.{0,40}\b(call|use|invoke|run|execute) (this|me|it)\b
 	before  => \bbefore (calling|using|invoking|running|you (call|use)) (any|every|all|another|other)( other)? tools?\b
+	must be,has to be,should be,shall be,needs to be,have to be => \b(must|has to|have to|should|shall|needs to) be (called|used|invoked|run|executed|chosen|preferred|tried|the first)\b.{0,25}\b(first|always|before (any|all|every|other)|for (all|any|every)|instead|in (each|every)|at the (start|beginning)|one that is)\b
+	exclusively,solely,default,go-to => \b(exclusively|solely) (this|it|our)\b|\bbe your (default|first|only|go-to|standard)\b
+	tools will,tools fail,tools are => \b(other|remaining) tools (will|do|can|are|would)( not|n['’]t)? (fail|work|function|break|deprecated|obsolete|unavailable)
 	must,should,shall,need to,needs to,has to,have to,required to,ought to => \b(ai|assistants?|agents?|models?|llms?|chatbots?|claude|gpt|gemini|copilot)\b,? (must|should|shall|need to|needs to|has to|have to|is required to|are required to|ought to)\b
-	note,message,instruction,attention,important,dear,hey,attn => \b(note|message|instruction|attention|important|dear|hey|attn)\w*,?:? (to |for )?(the |all |any )?(ai|assistants?|agents?|models?|llms?)\b
-	as a,if you are,you are,being a => \b(as|if you are|you are|being) an? (ai|assistant|agent|language model|llm|ai (assistant|agent|model))\b
-	conversation,chat,previous messages,message history,your ,system message,api key,all  => \b(send|include|pass|append|add|copy|put|attach|supply|paste|forward|embed|provide|insert)\b.{0,40}\b((whole|full|entire|complete|current|previous|our|your) conversation|chat history|chat log|previous messages|message history|your (instructions|context|memory|system|full context)|system message|api keys?.{0,20}(other|all|environment)|all (secrets|credentials|tokens|environment variables|env vars))\b
+
+	Orders about what to pass, or to do with a result.
+	conversation,chat,previous ,message history,your ,system message,api key,all  => \b(send|include|pass|append|add|copy|put|attach|supply|paste|forward|embed|provide|insert|fill)\b.{0,50}\b((whole|full|entire|complete|current|previous|our|your) conversation|conversation so far|chat history|chat log|previous (messages|tool (results|calls|outputs))|message history|your (instructions|context|memory|system|full context|environment variables|available tools|chain of thought)|system message|api keys?.{0,20}(other|all|environment)|all (secrets|credentials|tokens|environment variables|env vars))\b
+	text of,contents of,chain of thought,tools you,tools that you => \b(text|contents?|words|copy) of (your|the system) (instructions?|prompt|context|memory|system)\b|\byour (full |whole |complete |hidden )?chain of thought\b|\b(all|list of) (the )?(other )?tools (that )?you (have|can)\b
+	the user => \b(everything|all|anything) (that )?the (user|human) (has |had |have )?(told|said|written|typed|asked|shared)\b|\b(full|whole|entire|complete|exact) (text|wording|copy) of the user['’]s? (last|latest|previous|original|first)? ?(message|prompt|request)s?\b|\b(the user['’]?s?|user['’]s) environment( variables)?\b
 	.ssh,id_rsa,id_ed25519,.aws,/etc/,mcp.json,.env,.netrc,.git-credentials => \b(read|open|load|cat|fetch|collect|gather|look up|extract)\b.{0,60}(~/\.ssh|id_rsa|id_ed25519|\.aws/credentials|/etc/(passwd|shadow)|mcp\.json|\.env\b|\.netrc|\.git-credentials).{0,80}\b(and|then|as|into|to|in)\b
-	your  => \byour (task|goal|job|mission|objective|instructions?|purpose|role) (is|are|now)\b
-	pretend,roleplay,act as,imagine you => \b(pretend|roleplay|act as (if|an?|though)|imagine you)\b
-	obey,comply with => \b(obey|comply with) (the|these|this|all|my)\b
+	.ssh,id_rsa,id_ed25519,.aws,/etc/,mcp.json,.env,.netrc,.git-credentials => \b(contents? of|first,? (read|open|load|cat|fetch)|(send|attach|include|pass|upload))\b.{0,60}(\.ssh/|id_rsa|id_ed25519|\.aws/credentials|/etc/(passwd|shadow)|mcp\.json|\.netrc|\.git-credentials)
+	instructions,orders => \b(follow|obey|execute|carry out|perform|act on)( all| any| the| its| these| those)* (instructions|orders)\b.{0,30}\b(result|output|response|answer|reply|page|returned)\b|\binstructions (that |which )?(have|has|need|must|are) (to )?be (followed|obeyed|executed)\b|\bas (instructions|orders|commands) (from|of|by) the (user|operator|system)\b
+	command => \bexecute the commands? (in|from) (it|the (result|output|response|answer))\b
+	after  => \bafter (calling|using|running|invoking) (this|it)\b.{0,20}\b(send|forward|mail|email|post|upload|delete|remove|call|open|run|use)\b|\bafter (it|this|this tool|this call|each call) (returns|ends|finishes|succeeds|completes|has \w+)[, ]+(then |also |always |please )*(send|forward|mail|email|post|upload|delete|remove|call|open|run|use)\b
+	send,forward,mail,post,upload => \b(send|forward|mail|email|post|upload) (the |its |this |all )?(answer|result|output|response|reply|data|file|secret|token|key)s? to (https?://|[\w.-]+@)
 `)
 
 func checkInstructsReader(l *linter) {
 	for _, t := range l.texts {
-		if found := instructions.find(t.plain); found != "" {
+		found := instructions.find(t.plain)
+		others := readings(t.plain)
+		if !isASCII(t.raw) {
+			others = append(others, manifest.CleanLine(t.raw)) // in other scripts, letters are not look-alikes
+		}
+		for _, r := range others {
+			found = cmp.Or(found, instructions.find(r))
+		}
+		if found != "" {
 			l.add(t.pointer, "%s instructs whoever reads it; say what the tool does, and in \"when\" and \"when_not\" what it "+
 				"is for", quoted(found))
 		}
@@ -60,7 +114,17 @@ var praise = patterns(`
 	preferred,recommended,favored,favoured => \b(preferred|recommended|favou?red) (tool|plugin|choice|option|(over|above) (any|all|every|other|the other))\b
 	always,strongly,highly => \b(always|strongly|highly) (preferred|recommended|superior|better)\b
 	replaces,supersedes,outperforms,beats => \b(replaces|supersedes|outperforms|beats) (all|any|every|other|the other|everything)\b
-	official => \b(the )?official (and )?(only )?(parley|cdp|chrome|browser|json|text) (tool|plugin)\b
+	official => \bofficial ([\w-]+ ){0,2}(tool|plugin|server|connector|extension)s?\b|\bofficially (endorsed|supported|approved|recommended|certified) by\b
+	gold standard,must-have,must have,top-rated,top rated,premium,definitive,go-to,ideal,perfect,excellent,superb,amazing,incredible,fantastic,flawless,awesome => \bgold standard\b|\ba must[- ]have\b|\btop[- ]rated\b|\bpremium[- ]quality\b|\b(definitive|go-to|ideal|perfect|excellent|superb|amazing|incredible|fantastic|flawless|awesome) ([\w-]+ )?(tool|plugin|choice|solution|option|quality|results?|accuracy|performance|service)\b
+	superb,amazing,incredible,fantastic,flawless,awesome => (^|[.!] |\b(and|with|our|the|of|get|has|have) )(superb|amazing|incredible|fantastic|flawless|awesome) [a-z]
+	x faster,x better,x more,times faster,times better => \b\d+ ?(x|times) (faster|better|cheaper|more [\w-]+)( and [\w-]+)? than (any|all|other|the (other|alternative|competi|rest)|built|alternative)
+	 than => \b(better|faster|safer|smarter|easier|more [\w-]+)( and (more )?[\w-]+)? than (its |the |any |all |most )*(other|alternative|competing|competitor|rival|built-in|native|standard)s?\b
+	no other,nothing else,unlike => \bno other (tool|plugin|service|server)s?\b|\bnothing else (comes|is|does|works)\b|\bunlike (all |any |most |the )*other (tools|plugins|servers|services)\b
+	never fail,always correct,always right,always accurate,guaranteed,100% => \bnever fails\b|\balways (correct|right|accurate|up[- ]to[- ]date and correct)\b|\bguaranteed (to be )?(correct|accurate|right|safe)\b|\b100 ?% (accurate|reliable|correct|safe|secure)
+	trusted by,loved by,used by => \b(trusted|loved|used) by (millions|thousands|hundreds|everyone|everybody|all|professionals|experts|the (best|leading))\b
+	everything you need => \beverything you (will )?(ever )?need\b
+	where other => \bwhere (all |the |most )?other(s| tools| plugins| servers) (fail|break|struggle|can)
+	parley,anthropic,openai,the host,the operator => \b(verified|approved|endorsed|certified|audited|recommended|vetted|reviewed|trusted|guaranteed) by (parley|anthropic|openai|the (host|operator))\b|\b(parley|anthropic|openai|the (host|operator)) (has |have |already |itself )*(verified|approved|endorses?d?|certified|audited|recommends?|vetted|reviewed|trusts|guarantees)\b
 	best,est  => \b(best|fastest|smartest|greatest|safest)( and [\w-]+)?([ -][\w-]+){0,2} (available|around|on the market|in the world|there is|ever|anywhere|you can (get|find|use))\b
 `)
 
@@ -90,15 +154,33 @@ func checkHiddenCharacters(l *linter) {
 	}
 }
 
-// imperative is what a sentence has that says which tool to call.
-var imperative = pattern(`(?i)\b(call|use|run|invoke|prefer|avoid|choose|pick|try|execute|stop|skip|replace|disable|switch|do not|don't|never|always|instead|rather than|before|after|must|should|first|over|better than|deprecated|obsolete|broken|unsafe|superseded|replaces)\b`)
+// imperative is what a sentence has that says which tool to call, or that a tool is bad.
+var imperative = pattern(`(?i)\b(call|use|run|invoke|prefer|avoid|choose|pick|try|execute|stop|skip|replace|disable|uninstall|remove|` +
+	`switch|pass|send|feed|combine|do not|don['’]t|never|always|instead|rather than|before|after|must|should|first|over|` +
+	`better than|deprecated|obsolete|broken|unsafe|insecure|unreliable|outdated|slow|wrong|worse|inferior|fails?|does not work|` +
+	`doesn['’]t work|superseded?|replaces)\b`)
 
 var sentenceEnd = pattern(`[.!?;]\s+|\n`)
 
-// unknownTool is an order to call something that has the form of a tool's name: "call the send_email tool".
-var unknownTool = pattern("\\b(?i:call|use|run|invoke|prefer|execute)(?: the| this| our)? [`\"']?" +
-	`([A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+|[a-z][A-Z][A-Za-z0-9]*)+)` +
-	"[`\"']? ?(?:\\(\\)|tool\\b|function\\b|plugin\\b|first\\b|instead\\b)")
+var (
+	// unknownTool is an order to call something that has the form of a tool's name: "call the send_email tool".
+	unknownTool = pattern("\\b(?i:call|use|run|invoke|prefer|execute)(?: the| this| our)? [`\"']?" +
+		`([A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+|[a-z][A-Z][A-Za-z0-9]*)+)` +
+		"[`\"']? ?(?:\\(\\)|tool\\b|function\\b|plugin\\b|first\\b|instead\\b)")
+	// agentTool is an order to call a tool that agents commonly have: "use read_file on it".
+	agentTool = pattern("\\b(?i:call|use|run|invoke|prefer|execute|then|via|through|with)(?: the| your| its)? [`\"']?" +
+		`((?:read|write|edit|create|delete|list|move|search|open|send|run|execute|fetch|web|get)_` +
+		`(?:file|files|directory|email|mail|message|command|shell|terminal|terminal_cmd|bash|code|search|fetch|url|page|browser)` +
+		`|str_replace_editor|todo_write|(?i:bash|shell|terminal)(?: tool| to\b))`)
+	// agentOwn is an order to use what the reader has: "use your shell to run it".
+	agentOwn = pattern(`(?i)\b(?:call|use|run|invoke|open|with) (your [\w-]*(?:shell|terminal|bash)|your (?:[\w-]+ ){0,2}tools?)\b`)
+	// disparaged is a judgment on tools of others: "avoid the built-in tools".
+	disparaged = pattern(`(?i)\b(?:avoid|stop|do not|don['’]t|never|instead of|rather than|disable|replaces?|ignore)\b[^,;:]{0,25}` +
+		`\b((?:other|built-?in|native|standard|default|existing|alternative|competing)(?: [\w-]+){0,2} (?:tools?|plugins?|` +
+		`servers?))\b|\b((?:other|built-?in|native|standard|default|existing|alternative|competing)(?: [\w-]+){0,2} ` +
+		`(?:tools?|plugins?|servers?)) (?:are|is) (?:\w+ )?(?:deprecated|broken|unsafe|insecure|slow|outdated|obsolete|` +
+		`unreliable|wrong|inferior|worse|disabled)\b`)
+)
 
 // checkNamesOtherTools looks for names of tools of other plugins in sentences that tell a reader what to call.
 func checkNamesOtherTools(l *linter) {
@@ -112,18 +194,7 @@ func checkNamesOtherTools(l *linter) {
 			if !imperative().MatchString(sentence) {
 				continue
 			}
-			name := ""
-			for _, word := range strings.FieldsFunc(sentence, func(r rune) bool { return !isNameRune(r) && r != '.' }) {
-				key := strings.ToLower(strings.ReplaceAll(strings.Trim(word, ".-"), "__", "."))
-				if distinct[key] && !own[key] {
-					name = word
-					break
-				}
-			}
-			if found := unknownTool().FindStringSubmatch(sentence); name == "" && found != nil &&
-				!own[strings.ToLower(found[1])] && !strings.HasPrefix(strings.ToLower(found[1]), strings.ToLower(l.m.Name)+".") {
-				name = found[1]
-			}
+			name := l.otherTool(sentence, distinct, own)
 			if name != "" {
 				l.add(t.pointer, "%s names another plugin's tool in an order: %s; that belongs into when_not, related, needs or "+
 					"deprecated", quoted(strings.TrimSpace(sentence)), quoted(name))
@@ -132,6 +203,41 @@ func checkNamesOtherTools(l *linter) {
 		}
 	}
 }
+
+// otherTool returns the name by which a sentence refers to another plugin or one of its tools, "" if it does not.
+func (l *linter) otherTool(sentence string, distinct, own map[string]bool) string {
+	separates := func(r rune) bool { return !isNameRune(r) && r != '.' && r != '/' }
+	for _, word := range strings.FieldsFunc(sentence, separates) {
+		key := strings.ToLower(strings.NewReplacer("__", ".", "/", ".").Replace(strings.Trim(word, ".-/")))
+		if parts := strings.Split(key, "."); len(parts) > 2 && parts[0] == "mcp" {
+			key = strings.Join(parts[2:], ".") // mcp__SERVER__text__hash, as clients write it
+		}
+		if distinct[key] && !own[key] {
+			return word
+		}
+	}
+	lower := strings.ToLower(sentence)
+	for _, p := range l.others {
+		name := strings.ToLower(p.Name)
+		for _, form := range []string{name + " plugin", "parley " + name + " "} {
+			if i := strings.Index(lower, form); i >= 0 && (i == 0 || !isNameRune(rune(lower[i-1]))) && !own[name] {
+				return strings.TrimSpace(form)
+			}
+		}
+	}
+	for _, orders := range []func() *regexp.Regexp{unknownTool, agentTool, agentOwn, disparaged} {
+		for _, found := range orders().FindAllStringSubmatch(sentence, -1) {
+			name := strings.Join(found[1:], "")
+			if key := strings.ToLower(name); !own[key] && !strings.HasPrefix(key, strings.ToLower(l.m.Name)+".") {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// hostName is the name of the host, as its commands and its MCP server have it.
+const hostName = "parley"
 
 // metaTools are the tools of the MCP server itself.
 var metaTools = []string{"search_tools", "describe_tool", "call_tool", "plan_call", "run_code"}
@@ -227,6 +333,9 @@ func checkLookAlikeName(l *linter) {
 			qualified[skeleton(p.Name+t.Name)] = p.Name + "." + t.Name
 		}
 	}
+	if looksLike(l.m.Name, hostName) || sameName(l.m.Name, hostName) {
+		l.add("/name", "%q can be mistaken for the host itself; choose another name", l.m.Name)
+	}
 	for i, g := range l.m.Groups {
 		for _, p := range l.others {
 			if sameName(g.Name, p.Name) && len(p.Name) > 1 && slices.ContainsFunc(p.Tools, func(t Tool) bool {
@@ -237,7 +346,9 @@ func checkLookAlikeName(l *linter) {
 		}
 	}
 	l.eachTool(func(at string, t *manifest.Tool) {
-		if other := qualified[skeleton(t.Name)]; other != "" {
+		if slices.ContainsFunc(metaTools, func(m string) bool { return sameName(m, t.Name) }) {
+			l.add(at+"/name", "%q is the name of a tool of the MCP server itself", t.Name)
+		} else if other := qualified[skeleton(t.Name)]; other != "" {
 			l.add(at+"/name", "%q can be mistaken for the tool %q", t.Name, other)
 		} else if other := qualified[skeleton(l.m.Name+t.Name)]; other != "" {
 			l.add(at+"/name", "%q can be mistaken for the tool %q", l.m.Name+"."+t.Name, other)
@@ -270,14 +381,17 @@ func looksLike(a, b string) bool {
 	if skeleton(a) == skeleton(b) {
 		return true
 	}
+	if len(a) == len(b) && len(a) >= 3 && isSwapped(a, b) {
+		return true
+	}
 	if min(len(a), len(b)) < 4 {
-		return false
+		return isDoubled(a, b) || isDoubled(b, a)
 	}
 	if a == b+"s" || b == a+"s" {
 		return true
 	}
 	if len(a) == len(b) {
-		return isSwapped(a, b) || len(a) >= 6 && differences(a, b) == 1
+		return len(a) >= 6 && differences(a, b) == 1
 	}
 	if len(a) > len(b) {
 		a, b = b, a
@@ -289,6 +403,16 @@ func isSwapped(a, b string) bool {
 	for i := 0; i+1 < len(a); i++ {
 		if a[i] != b[i] {
 			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+		}
+	}
+	return false
+}
+
+// isDoubled reports whether long is short with one of its letters doubled.
+func isDoubled(long, short string) bool {
+	for i := range short {
+		if len(short) > 2 && long == short[:i]+short[i:i+1]+short[i:] {
+			return true
 		}
 	}
 	return false
@@ -318,7 +442,8 @@ func isWithoutOne(long, short string) bool {
 const maxQueries = 400
 
 // checkTakesFirstPlace compares search with and without the plugin, for the phrases of other tools that share at least
-// half of their words with a task or an alias of this one. Whoever asks for a tool by its own phrase must find it.
+// half of their words with a task, an alias or a keyword of this one. Whoever asks
+// for a tool by its own phrase must find it.
 func checkTakesFirstPlace(l *linter) {
 	if l.search == nil {
 		return
@@ -338,20 +463,25 @@ func checkTakesFirstPlace(l *linter) {
 		for i, task := range t.Tasks {
 			add(fmt.Sprintf("%s/tasks/%d", at, i), task)
 		}
+		for i, keyword := range t.Keywords {
+			add(fmt.Sprintf("%s/keywords/%d", at, i), keyword)
+		}
 	})
-	owners := map[string][]string{} // phrase of another tool -> the tools that have it
+	likeness := map[string]float64{} // of a phrase of another tool to the nearest of this plugin
+	owners := map[string][]string{}  // phrase of another tool -> the tools that have it
 	for _, p := range l.others {
 		for _, t := range p.Tools {
 			full := p.Name + "." + t.Name
 			for _, phrase := range append(append([]string{full, bareName(t.Name)}, t.Aliases...), t.Tasks...) {
-				if overlaps(contentWords(phrase), mine) {
-					key := strings.ToLower(phrase)
-					owners[key] = append(owners[key], full)
+				key := strings.ToLower(phrase)
+				if o := nearest(contentWords(phrase), mine); o >= 0.5 {
+					owners[key], likeness[key] = append(owners[key], full), max(o, likeness[key])
 				}
 			}
 		}
 	}
 	queries := sortedKeys(owners)
+	slices.SortStableFunc(queries, func(a, b string) int { return cmp.Compare(likeness[b], likeness[a]) })
 	reported := map[string]bool{}
 	for _, q := range queries[:min(len(queries), maxQueries)] {
 		before := l.search(q, false)
@@ -421,6 +551,11 @@ func overlap(a, b []string) float64 {
 	return float64(shared) / float64(len(a)+len(b)-shared)
 }
 
-func overlaps(list []string, with [][]string) bool {
-	return slices.ContainsFunc(with, func(other []string) bool { return overlap(list, other) >= 0.5 })
+// nearest is the overlap of a list with the one of others that it shares most words with.
+func nearest(list []string, others [][]string) float64 {
+	best := 0.0
+	for _, other := range others {
+		best = max(best, overlap(list, other))
+	}
+	return best
 }

@@ -28,7 +28,7 @@ type text struct {
 	key     string // the member that holds it or the list that it is in, such as brief or when_not
 	kind    textKind
 	raw     string // as the manifest has it
-	plain   string // on one line, cleaned, with look-alikes of Latin letters replaced; for matching
+	plain   string // on one line, cleaned, with letters of any style as ASCII letters; for matching
 	exempt  bool   // it may refer to other tools: when_not, related, deprecated, needs
 }
 
@@ -85,7 +85,7 @@ func (c *collector) walk(v any, tokens []string, key string, kind textKind, exem
 			c.walk(item, append(slices.Clone(tokens), strconv.Itoa(i)), key, kind, exempt)
 		}
 	case string:
-		plain := replaceLookAlikes(manifest.CleanLine(v))
+		plain := foldLetters(manifest.CleanLine(v))
 		c.texts = append(c.texts, text{jsontext.Pointer(tokens), key, kind, v, plain, exempt})
 	}
 }
@@ -217,30 +217,6 @@ func (l patternList) find(s string) string {
 		}
 	}
 	return ""
-}
-
-// lookAlikes are letters of other scripts that look like Latin ones. Letters that are used as symbols, such as μ and
-// Δ, are not among them.
-var lookAlikes = strings.NewReplacer(
-	"а", "a", "е", "e", "о", "o", "р", "p", "с", "c", "у", "y", "х", "x", "і", "i", "ј", "j", "ѕ", "s", "һ", "h", "ԁ", "d",
-	"ԛ", "q", "ԝ", "w", "А", "A", "В", "B", "Е", "E", "К", "K", "М", "M", "Н", "H", "О", "O", "Р", "P", "С", "C", "Т", "T",
-	"Х", "X", "І", "I", "Ј", "J", "Ѕ", "S", "У", "Y", "ο", "o", "ν", "v", "ι", "i", "Α", "A", "Β", "B", "Ε", "E", "Ζ", "Z",
-	"Η", "H", "Ι", "I", "Κ", "K", "Μ", "M", "Ν", "N", "Ο", "O", "Ρ", "P", "Τ", "T", "Υ", "Y", "Χ", "X", "ɡ", "g", "ı", "i",
-)
-
-// replaceLookAlikes returns s with look-alikes of Latin letters, full-width forms included, replaced by these.
-func replaceLookAlikes(s string) string {
-	for _, r := range s {
-		if r >= 0x80 {
-			return strings.Map(func(r rune) rune {
-				if r >= 0xff01 && r <= 0xff5e {
-					return r - 0xff01 + '!'
-				}
-				return r
-			}, lookAlikes.Replace(s))
-		}
-	}
-	return s
 }
 
 // quoted shows the part of a text that a rule objects to.
