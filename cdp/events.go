@@ -13,7 +13,6 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 type eventsParams struct {
@@ -30,12 +29,19 @@ func (p *Provider) prepareEvents(ctx context.Context, r *host.Request) (q events
 	if err = json.Unmarshal(r.Params, &q); err != nil {
 		return q, nil, err
 	}
+	for i := range q.Match {
+		q.Match[i] = localEvent(q.Match[i])
+	}
+	q.Until = localEvent(q.Until)
 	if err = p.checkEvents(r, append(q.Match, q.Until)); err != nil {
 		return q, nil, err
 	}
 	c, err = p.clientFor(ctx, r)
 	return q, c, err
 }
+
+// localEvent returns a pattern for events without the name of the plugin: "cdp.Network.*" means "Network.*".
+func localEvent(pattern string) string { return strings.TrimPrefix(pattern, Name+".") }
 
 func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, error) {
 	q, c, err := p.prepareEvents(ctx, r)
@@ -75,9 +81,7 @@ func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
 		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithSteps(host.Step{
 			Op: host.OpSearch, Query: manifest.CleanLine(strings.Trim(pattern, "*.")), Options: host.StepOptions{Kind: "event"},
 		})
-		for _, n := range schema.Nearest(pattern, names, 3) {
-			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: Name + "." + n.Name, Distance: n.Distance})
-		}
+		e.DidYouMean = host.Nearest(Name, pattern, names)
 		return e
 	}
 	return nil

@@ -44,6 +44,9 @@ type Call struct {
 	Bound   bool // Remote only: the caller has proved that it is the client that Caller names
 	Session string
 	Options Options
+	// Given are the options that the caller gave itself, without the defaults of a front end. The corrected call of an
+	// error keeps them. The zero value means none.
+	Given StepOptions
 
 	// DocsOnFirstUse adds tier 2 of the tool's documentation to its first successful call in a session.
 	DocsOnFirstUse bool
@@ -125,6 +128,7 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	a.Duration = time.Since(began)
 	if err != nil {
 		a.Data, a.Content, a.Err = nil, nil, AsError(contextCause(ctx, err))
+		run.keepOptions(a.Err)
 		a.Steps = append(a.Steps, a.Err.Steps...)
 	}
 	if run.address.Tool != nil {

@@ -48,8 +48,9 @@ func TestCallNotFound(t *testing.T) {
 	long := strings.Replace(shop, `"shop"`, `"warehouse"`, 1)
 	h := newHost(t, host.Config{}, newFake(t, shop, nil), newFake(t, long, nil))
 	for _, c := range []struct{ name, message, near, next string }{
-		{"shpo.echo", "no plugin is named shpo", "shop:1", "list"},
-		{"wearhouse.echo", "no plugin is named wearhouse", "warehouse:2", "list"},
+		{"shpo.echo", "no plugin is named shpo", "shop.echo:1", "list"},
+		{"wearhouse.echo", "no plugin is named wearhouse", "warehouse.echo:2", "list"},
+		{"wearhouse.at.all", "no plugin is named wearhouse", "warehouse:2", "list"},
 		{"nothing.at.all", "no plugin is named nothing", "", "list"},
 		{"shop.ehco", "shop has no tool or group ehco", "shop.echo:1", "list shop"},
 		{"shop.order.lits", "shop has no tool order.lits in group order", "shop.order.list:1", "list shop.order"},
@@ -61,7 +62,7 @@ func TestCallNotFound(t *testing.T) {
 		{"shop.completely_different", "shop has no tool or group completely_different", "", "list shop"},
 		{"", `no plugin is named ""`, "", "list"},
 		{".", `no plugin is named ""`, "", "list"},
-		{"shop.\x1b[31mecho\u202e", "shop has no tool or group echo", "", "list shop"},
+		{"shop.\x1b[31mecho\u202e", "shop has no tool or group echo", "", "describe shop.echo"},
 	} {
 		a := call(t, h, c.name, "{}")
 		e := failsWith(t, a, host.NotFound)

@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -201,37 +202,39 @@ func (c *Catalog) FindAnyway(name string) (Address, error) {
 }
 
 func (c *Catalog) unknownPlugin(name string) *Error {
+	e := Errorf(NotFound, "no plugin is named %s", printable(name))
+	e.DidYouMean = c.nearestPlugins(name)
+	return e.WithSteps(ListStep(""), SearchStep(printable(name)))
+}
+
+func (c *Catalog) nearestPlugins(name string) (near []NearName) {
 	names := make([]string, 0, len(c.providers))
 	for _, p := range c.providers {
 		names = append(names, p.Info().Name)
 	}
-	e := Errorf(NotFound, "no plugin is named %s", printable(name))
-	for _, n := range schema.Nearest(name, names, 3) {
-		e.DidYouMean = append(e.DidYouMean, NearName(n))
+	for _, n := range schema.Nearest(name, names, maxNear) {
+		near = append(near, NearName(n))
 	}
-	return e.WithSteps(ListStep(""), SearchStep(printable(name)))
+	return near
 }
 
-// unknownName returns the error of a name whose plugin does not exist. The name may be that of a tool without its
-// plugin, so suggestions come from all plugins.
+// unknownName returns the error of a name whose plugin does not exist. The name may be that of a tool or a group
+// without its plugin, so suggestions come from all plugins.
 func (c *Catalog) unknownName(plugin, local string) *Error {
-	e := c.unknownPlugin(plugin)
+	e := Errorf(NotFound, "no plugin is named %s", printable(plugin))
 	typed := plugin
 	if local != "" {
-		typed += "." + local
-		e.Steps[len(e.Steps)-1] = SearchStep(printable(typed))
-		for _, s := range e.DidYouMean {
-			if p, ok := c.Provider(s.Name); ok {
-				names, _ := p.Names()
-				e.DidYouMean = append(e.DidYouMean, nearestTools(s.Name, typed, names)...)
-			}
-		}
-		e.DidYouMean = Closest(e.DidYouMean)
+		typed += "." + strings.ReplaceAll(local, "__", ".")
+		e.DidYouMean = nearest(c.providers, typed)
+	} else {
+		e.DidYouMean = closestTo(append(c.nearestPlugins(plugin), nearest(c.providers, typed)...))
 	}
 	if len(e.DidYouMean) == 0 {
-		e.DidYouMean = c.searchNames(c.providers, typed)
+		if e.DidYouMean = c.nearestPlugins(plugin); len(e.DidYouMean) == 0 {
+			e.Steps = c.searchSteps(c.providers, typed)
+		}
 	}
-	return e
+	return e.WithSteps(ListStep(""), SearchStep(printable(typed)))
 }
 
 func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Error {
@@ -243,78 +246,91 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 			known = g.Name
 		}
 	}
-	names, _ := p.Names()
-	if known != "" {
-		e := Errorf(NotFound, "%s has no tool %s in group %s", plugin, printable(local), known)
-		if e.DidYouMean = nearestTools(plugin, local, names); len(e.DidYouMean) == 0 {
-			e.DidYouMean = c.searchNames([]Provider{p}, local)
-		}
-		return e.WithSteps(ListStep(plugin + "." + known))
-	}
 	e := Errorf(NotFound, "%s has no tool or group %s", plugin, printable(local))
-	if len(groups) == 0 {
+	switch {
+	case known != "":
+		e.Message = fmt.Sprintf("%s has no tool %s in group %s", plugin, printable(local), known)
+	case len(groups) == 0:
 		e.Message = plugin + " has no tool " + printable(local)
 	}
-	e.DidYouMean = nearestTools(plugin, local, names)
-	for _, g := range groups {
-		if d := schema.Distance(strings.ToLower(local), strings.ToLower(g.Name)); d <= limitFor(local) {
-			e.DidYouMean = append(e.DidYouMean, NearName{plugin + "." + g.Name, d})
-		}
+	if e.DidYouMean = nearest([]Provider{p}, local); len(e.DidYouMean) == 0 {
+		e.Steps = c.searchSteps([]Provider{p}, local)
 	}
-	if e.DidYouMean = Closest(e.DidYouMean); len(e.DidYouMean) == 0 {
-		e.DidYouMean = c.searchNames([]Provider{p}, local)
+	if known != "" {
+		return e.WithSteps(ListStep(plugin + "." + known))
 	}
 	return e.WithSteps(ListStep(plugin), SearchStep(printable(local)))
 }
 
-// searchNames suggests names by search for a name that is not close to any: it may be a synonym or a part of a name.
-// Only hits that score about as high as the first are returned.
-func (c *Catalog) searchNames(providers []Provider, typed string) []NearName {
+// searchSteps returns the steps that lead on from a name that resembles none, to what a search for it finds: it may be
+// a synonym or a part of a name. Only hits that score about as high as the first count.
+func (c *Catalog) searchSteps(providers []Provider, typed string) (steps []Step) {
 	const tolerance = 0.05
-	var near []NearName
 	hits := index.Search(c.segmentsOf(providers, nil), index.Query{Text: manifest.CleanLine(typed)}).Hits
 	for _, hit := range hits {
 		if strings.EqualFold(hit.Group, typed) {
-			return []NearName{{hit.Plugin + "." + hit.Group, 0}}
+			return []Step{ListStep(hit.Plugin + "." + hit.Group)}
 		}
-		if hit.Confidence != "low" && hit.Score >= hits[0].Score-tolerance && len(near) < 3 {
-			near = append(near, NearName{hit.Plugin + "." + hit.Name, nearestForm(hit.Plugin, hit.Name, typed)})
+		if hit.Confidence != "low" && hit.Score >= hits[0].Score-tolerance && len(steps) < maxNear {
+			steps = append(steps, DescribeStep(hit.Plugin+"."+hit.Name, 0))
 		}
+	}
+	return steps
+}
+
+// nearest returns the tools and groups of plugins that a name resembles, and the events of the group that it names.
+func nearest(providers []Provider, typed string) (near []NearName) {
+	group, _, _ := strings.Cut(typed, ".")
+	for _, p := range providers {
+		names, _ := p.Names()
+		groups, _ := p.Groups()
+		glossary, hasEvents := p.(Glossary)
+		for _, g := range groups {
+			names = append(names, g.Name)
+			if hasEvents && strings.EqualFold(g.Name, group) {
+				events, _ := glossary.Events(g.Name)
+				for _, e := range events {
+					names = append(names, e.Name)
+				}
+			}
+		}
+		near = append(near, Nearest(p.Info().Name, typed, names)...)
+	}
+	return closestTo(near)
+}
+
+// Nearest returns the qualified names of a plugin's tools, groups or events that a name resembles, at most three.
+func Nearest(plugin, typed string, names []string) (near []NearName) {
+	for _, name := range names {
+		if d, ok := resembles(plugin, name, typed); ok {
+			near = append(near, NearName{plugin + "." + name, d})
+		}
+	}
+	return closestTo(near)
+}
+
+// closestTo is [Closest] for one name. Those at distance 0, such as the name without its plugin, exclude the others.
+func closestTo(near []NearName) []NearName {
+	near = Closest(near)
+	if i := slices.IndexFunc(near, func(n NearName) bool { return n.Distance > 0 }); i > 0 {
+		near = near[:i]
 	}
 	return near
 }
 
-// nearestTools returns the tools whose bare or qualified names are nearest to a name.
-func nearestTools(plugin, typed string, names []string) []NearName {
-	typed = strings.ToLower(typed)
-	limit := limitFor(typed)
-	var near []NearName
-	for _, name := range names {
-		d := limit + 1
-		for _, form := range nameForms(plugin, name) {
-			if gap := len(form) - len(typed); gap <= limit && gap >= -limit {
-				d = min(d, schema.Distance(typed, form))
-			}
-		}
-		if d <= limit {
-			near = append(near, NearName{plugin + "." + name, d})
+// resembles returns the distance of what was typed from the nearest spelling of a local name: the bare name, with its
+// group, or with its plugin. It reports whether it is small enough for a typo.
+func resembles(plugin, name, typed string) (distance int, ok bool) {
+	for _, form := range [3]string{name[strings.LastIndexByte(name, '.')+1:], name, plugin + "." + name} {
+		if d, near := schema.Resembles(typed, form); near && (!ok || d < distance) {
+			distance, ok = d, true
 		}
 	}
-	return Closest(near)
+	return distance, ok
 }
 
-// nameForms returns the spellings of a tool's name: the bare name, with its group, with its plugin.
-func nameForms(plugin, name string) [3]string {
-	lower := strings.ToLower(name)
-	return [3]string{lower[strings.LastIndexByte(lower, '.')+1:], lower, strings.ToLower(plugin) + "." + lower}
-}
-
-// nearestForm returns the distance to the nearest spelling.
-func nearestForm(plugin, name, typed string) int {
-	typed = strings.ToLower(typed)
-	forms := nameForms(plugin, name)
-	return min(schema.Distance(typed, forms[0]), schema.Distance(typed, forms[1]), schema.Distance(typed, forms[2]))
-}
+// maxNear is how many names an error suggests at most.
+const maxNear = 3
 
 // Closest sorts names by distance, then by name, and returns the first three.
 func Closest(near []NearName) []NearName {
@@ -324,11 +340,9 @@ func Closest(near []NearName) []NearName {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	return near[:min(len(near), 3)]
+	near = slices.Compact(near)
+	return near[:min(len(near), maxNear)]
 }
-
-// limitFor returns the maximum distance of a suggestion. It is small for short words, which are close to many names.
-func limitFor(word string) int { return max(1, min(3, len(word)/3)) }
 
 // printable returns a name from input as messages may show it: on one line, without control characters, and clipped.
 func printable(name string) string {

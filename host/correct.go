@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"strings"
@@ -76,6 +77,26 @@ func (r *run) retry(params json.RawMessage, o Options) *Step {
 		s.Options.DryRun = true
 	}
 	return &s
+}
+
+// keepOptions gives the corrected call of an error the options of the call itself. Those of the correction, such as a
+// timeout that was among the parameters, come first.
+func (r *run) keepOptions(e *Error) {
+	if e.Retry == nil || e.Retry.Tool != r.answer.Tool {
+		return
+	}
+	was := *e.Retry
+	own, kept := was.Options, r.call.Given
+	kept.Timeout, kept.DryRun = cmp.Or(own.Timeout, kept.Timeout), own.DryRun || kept.DryRun
+	kept.Browser, kept.Target = cmp.Or(own.Browser, kept.Browser), cmp.Or(own.Target, kept.Target)
+	retry := was
+	retry.Options = kept
+	e.Retry = &retry
+	for i, s := range e.Steps {
+		if s.Op == OpCall && s.Tool == was.Tool && s.Options == own && sameJSON(s.Params, was.Params) {
+			e.Steps[i] = retry
+		}
+	}
 }
 
 // CheckCall validates the parameters of a call as [Host.Call] does, without making or recording it. The error is nil if

@@ -106,6 +106,16 @@ func TestCorrectionMovesOptions(t *testing.T) {
 			t.Errorf("%s: %+v, %s", params, e.Retry, e.Corrected)
 		}
 	}
+	// The options of the call itself are kept, without those of the front end.
+	given := host.Options{Timeout: time.Second, MaxBytes: 9, OnDialog: "accept", Browser: "b", Target: "t"}
+	a, _ := h.Call(t.Context(), host.Call{Name: "bank.drop", Params: []byte(`{"account":"a","timeout":"5s"}`), Caller: "cli",
+		Options: host.Options{Timeout: time.Minute, MaxBytes: 99}, Given: given.StepOptions()})
+	want := host.StepOptions{Timeout: 5 * time.Second, MaxBytes: 9, OnDialog: "accept", Browser: "b", Target: "t",
+		DryRun: true}
+	if e := failsWith(t, a, host.InvalidArgs); e.Retry.Options != want || e.Steps[0].Options != want ||
+		a.Steps[0].Options != want {
+		t.Errorf("%+v, %+v", e.Retry, e.Steps)
+	}
 	// What the tool itself knows stays a parameter.
 	if a := call(t, h, "bank.page", `{"target":"x"}`); a.Err != nil {
 		t.Error(a.Err)

@@ -227,7 +227,7 @@ func demoteDeprecated(catalog *Catalog, text string, results []SearchResult) {
 		if err != nil || at.Tool == nil || at.Tool.Deprecated == nil || at.Tool.Deprecated.Use == "" {
 			continue
 		}
-		if isName && nearestForm(at.Plugin, at.Tool.Name, text) <= limitFor(text) {
+		if _, spelt := resembles(at.Plugin, at.Tool.Name, strings.TrimSpace(text)); isName && spelt {
 			continue
 		}
 		use := at.Tool.Deprecated.Use
@@ -266,7 +266,7 @@ func unknownGroup(providers []Provider, name string) error {
 			}
 			names = append(names, g.Name)
 		}
-		e.DidYouMean = append(e.DidYouMean, nearestTools(plugin, name, names)...)
+		e.DidYouMean = append(e.DidYouMean, Nearest(plugin, name, names)...)
 	}
 	e.DidYouMean = Closest(e.DidYouMean)
 	return e.WithSteps(next)

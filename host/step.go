@@ -75,9 +75,24 @@ type StepOptions struct {
 	Until   string // of an OpListen
 	Trigger string // of an OpListen: the tool to call once listening
 	DryRun  bool
-	Out     bool // write the result to a file that the caller chooses
-	Drain   bool // write the byte stream that the result refers to to that file
-	Live    bool // use the protocol of the running browser
+	Out     bool   // write the result to a file
+	File    string // with Out: the file; "" leaves it to the caller
+	Drain   bool   // write the byte stream that the result refers to to that file
+	Live    bool   // use the protocol of the running browser
+
+	// The following are as in [Options], and only for a corrected call.
+	MaxBytes   int
+	OnDialog   string
+	Isolate    string
+	SendAnyway bool
+}
+
+// StepOptions returns the options in the form of a step, which repeats a call that has them.
+func (o Options) StepOptions() StepOptions {
+	return StepOptions{
+		Timeout: o.Timeout, Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, MaxBytes: o.MaxBytes,
+		OnDialog: o.OnDialog, Isolate: o.Isolate, SendAnyway: o.SendAnyway,
+	}
 }
 
 // CallStep returns the step that calls a tool with parameters, which may be nil.

@@ -170,7 +170,8 @@ func (m *modeServer) run(
 		Name: name, Params: params, Caller: c.name, Remote: c.remote, Bound: c.bound,
 		Session:        c.session,
 		DocsOnFirstUse: m.mode != Full,
-		Options:        m.cfg.Options(options), Progress: progress(ctx, r), Log: logger(ctx, r, name),
+		Options:        m.cfg.Options(options), Given: options.StepOptions(),
+		Progress: progress(ctx, r), Log: logger(ctx, r, name),
 	}
 	if call.Options.MaxBytes == 0 {
 		call.Options.MaxBytes = m.maxBytesOf(name)

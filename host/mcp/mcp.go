@@ -25,6 +25,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Documentation modes: what tools/list shows. Every mode accepts the same calls.
@@ -138,8 +139,12 @@ func CheckMode(mode string) error {
 	if slices.Contains(Modes(), mode) {
 		return nil
 	}
-	return host.Errorf(host.InvalidArgs, "unknown documentation mode %q; expected one of %s",
+	e := host.Errorf(host.InvalidArgs, "unknown documentation mode %q; expected one of %s",
 		manifest.CleanLine(mode), strings.Join(Modes(), ", "))
+	for _, n := range schema.Nearest(mode, Modes(), 3) {
+		e.DidYouMean = append(e.DidYouMean, host.NearName(n))
+	}
+	return e
 }
 
 // modeServer returns the server of a mode. It is set up when it is first needed.

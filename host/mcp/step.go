@@ -101,6 +101,15 @@ func callStep(s host.Step) nextCall {
 	if s.Options.DryRun {
 		options["dry_run"] = true
 	}
+	if s.Options.MaxBytes > 0 {
+		options["max_bytes"] = s.Options.MaxBytes
+	}
+	if s.Options.OnDialog != "" {
+		options["on_dialog"] = s.Options.OnDialog
+	}
+	if s.Options.SendAnyway {
+		options["send_anyway"] = true
+	}
 	params := s.Params
 	if len(params) == 0 {
 		params = json.RawMessage("{}")

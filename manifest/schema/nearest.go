@@ -13,14 +13,13 @@ type Near struct {
 	Distance int    `json:"distance"`
 }
 
-// Nearest returns at most limit candidates that a typo could have turned into word, sorted by distance, then by name.
-// The greatest distance is a third of the length of the candidate.
+// Nearest returns at most limit of the candidates that a word resembles, sorted by distance, then by name. See
+// [Resembles].
 func Nearest(word string, candidates []string, limit int) []Near {
 	var near []Near
 	w := fold(word)
 	for _, c := range candidates {
-		f := fold(c)
-		if d, ok := within(w, f, len(f)/3); ok {
+		if d, ok := resembles(w, fold(c)); ok {
 			near = append(near, Near{Name: c, Distance: d})
 		}
 	}
@@ -32,6 +31,42 @@ func Nearest(word string, candidates []string, limit int) []Near {
 		near = near[:limit]
 	}
 	return near
+}
+
+// Resembles returns the distance of a word from a name, and reports whether it is small enough for a typo: at most a
+// third of the length of the name, where one is always enough for three letters. Where both have equally many parts,
+// separated by dots, this holds for each part: "Page.goto" does not resemble "Page.stop" for what they share.
+func Resembles(word, name string) (distance int, ok bool) { return resembles(fold(word), fold(name)) }
+
+func resembles(word, name []rune) (int, bool) {
+	limit := len(name) / 3
+	if limit == 0 && len(word) == 3 {
+		limit = 1
+	}
+	d, ok := within(word, name, limit)
+	if !ok || !slices.Contains(name, '.') {
+		return d, ok
+	}
+	parts, names := split(word, '.'), split(name, '.')
+	if len(parts) != len(names) {
+		return d, true
+	}
+	for i, part := range parts {
+		if _, ok := resembles(part, names[i]); !ok {
+			return 0, false
+		}
+	}
+	return d, true
+}
+
+func split(word []rune, at rune) (parts [][]rune) {
+	for {
+		i := slices.Index(word, at)
+		if i < 0 {
+			return append(parts, word)
+		}
+		parts, word = append(parts, word[:i]), word[i+1:]
+	}
 }
 
 // Distance returns the Damerau-Levenshtein distance of two words, ignoring case: the least number of insertions,

@@ -73,20 +73,31 @@ func parent(name, short string, children ...*cobra.Command) *cobra.Command {
 		Example: children[0].Example,
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var names []string
-			for _, c := range cmd.Commands() {
-				names = append(names, c.Name())
-			}
 			if len(args) == 0 {
-				return host.Errorf(host.InvalidArgs, "parley %s requires one of %s", name, strings.Join(names, ", ")).
+				return host.Errorf(host.InvalidArgs, "parley %s requires one of %s", name, strings.Join(childNames(cmd), ", ")).
 					WithNext(strings.Split(children[0].Example, "\n")...)
 			}
-			e := command.UnknownValue(strings.ToUpper(name)+" COMMAND", args[0], names)
-			e.Code, e.Details = host.NotFound, nil
-			e.Message = fmt.Sprintf("parley %s has no command %s", name, manifest.CleanLine(args[0]))
-			return e.WithNext("parley help " + name)
+			return unknownCommand(cmd, args[0])
 		},
 	}
 	cmd.AddCommand(children...)
 	return cmd
+}
+
+func childNames(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// unknownCommand returns the error of a word after a command that holds others and has none of this name.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	e := command.UnknownValue("COMMAND", word, childNames(cmd))
+	e.Code, e.Details = host.NotFound, nil
+	e.Message = fmt.Sprintf("parley %s has no command %s", cmd.Name(), manifest.CleanLine(word))
+	for i := range e.DidYouMean {
+		e.DidYouMean[i].Name = cmd.Name() + " " + e.DidYouMean[i].Name
+	}
+	return e.WithNext("parley help " + cmd.Name())
 }

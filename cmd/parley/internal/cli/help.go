@@ -49,8 +49,12 @@ func newHelp(app *App, run runFunc[helpOptions]) *cobra.Command {
 }
 
 func runHelp(ctx context.Context, opts *helpOptions) error {
-	if target, rest, err := opts.root.Find(opts.words); err == nil && len(rest) == 0 {
+	target, rest, err := opts.root.Find(opts.words)
+	switch {
+	case err == nil && len(rest) == 0:
 		return opts.app.help(target)
+	case err == nil && target.HasSubCommands() && target.HasParent():
+		return unknownCommand(target, rest[0])
 	}
 	return opts.app.helpAbout(ctx, opts.root, opts.words)
 }

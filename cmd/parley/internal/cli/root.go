@@ -267,12 +267,12 @@ func (a *App) unknownWord(word string, e *host.Error) *host.Error {
 	}
 	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
 	if near := schema.Nearest(word, a.commands, 3); len(near) > 0 {
-		isFar := func(s host.NearName) bool { return s.Distance > 3 } // found by search, not by its spelling
-		e.DidYouMean = slices.DeleteFunc(e.DidYouMean, isFar)
 		for _, n := range near {
 			e.DidYouMean = append(e.DidYouMean, host.NearName(n))
 		}
 		e.DidYouMean = host.Closest(e.DidYouMean)
+		isHit := func(s host.Step) bool { return s.Op == host.OpDescribe || s.Op == host.OpList && s.Tool != "" }
+		e.Steps = slices.DeleteFunc(e.Steps, isHit) // it was a typo, not another word for a tool
 	}
 	return e
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -116,7 +117,15 @@ func optionWords(o host.StepOptions) (words []string) {
 		words = append(words, "--drain")
 	}
 	if o.Out {
-		words = append(words, "--out", "FILE")
+		words = append(words, "--out", shellQuote(cmp.Or(o.File, "FILE")))
+	}
+	if o.MaxBytes > 0 {
+		add("--max-bytes", fmt.Sprint(o.MaxBytes))
+	}
+	add("--on-dialog", o.OnDialog)
+	add("--isolate", o.Isolate)
+	if o.SendAnyway {
+		words = append(words, "--send-anyway")
 	}
 	if o.DryRun {
 		words = append(words, "--dry-run")

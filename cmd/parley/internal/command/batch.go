@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,10 +12,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // BatchOptions are the options of a batch.
@@ -31,10 +34,10 @@ type BatchReply struct {
 
 // batchLine is one call of a batch.
 type batchLine struct {
-	ID      json.RawMessage `json:"id"`
+	ID      json.RawMessage `json:"id,omitempty"`
 	Tool    string          `json:"tool"`
-	Params  json.RawMessage `json:"params"`
-	Options json.RawMessage `json:"options"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Options json.RawMessage `json:"options,omitempty"`
 }
 
 // results are the data of the calls that succeeded, by id. They are parsed when something refers to them.
@@ -114,17 +117,119 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// sampleLine is an example of a line of a batch.
-const sampleLine = `{"id":1,"tool":"text.hash","params":{"text":"hello"}}`
+// lineSchema is the schema of a line of a batch.
+var lineSchema = sync.OnceValue(func() *schema.Schema {
+	s, err := schema.CompileTrusted([]byte(`{"type":"object","additionalProperties":false,"required":["tool"],` +
+		`"properties":{"id":{"description":"any value, the number of the line if absent"},` +
+		`"tool":{"type":"string","minLength":1,"description":"its qualified name",` +
+		`"x-aliases":["name","tool_name","function","method","command"]},` +
+		`"params":{"type":"object","x-aliases":["arguments","args","input","parameters","param","kwargs"]},` +
+		`"options":{"type":"object","x-aliases":["opts","call_options"]}}}`))
+	if err != nil {
+		panic("command: the schema of a line: " + err.Error())
+	}
+	return s
+})
+
+// checkLine returns the error of a line that is not a call, with what it was meant to be: fields by other names are
+// renamed, and fields that no call has become options or parameters.
+func (b *batch) checkLine(text []byte, number int) *host.Error {
+	_, _, e := host.CheckParams("batch", lineSchema(), text)
+	if e == nil {
+		return nil
+	}
+	e.Message = fmt.Sprintf("line %d: %s", number, describeFault(e.Details))
+	var meant struct {
+		batchLine
+		Params  map[string]json.RawMessage `json:"params"`
+		Options map[string]json.RawMessage `json:"options"`
+	}
+	var given map[string]json.RawMessage
+	if e.Corrected == nil || json.Unmarshal(e.Corrected, &meant) != nil || json.Unmarshal(text, &given) != nil {
+		return e
+	}
+	at, err := b.host.Catalog().Find(meant.Tool)
+	if err != nil || at.Tool == nil { // what follows from the line is not a tool
+		e.Corrected, e.Changes = nil, nil
+		for i := range e.Details {
+			e.Details[i].Suggestion = nil
+		}
+		return e
+	}
+	move := func(i int, name string, to map[string]json.RawMessage, pointer string) map[string]json.RawMessage {
+		if to == nil {
+			to = map[string]json.RawMessage{}
+		}
+		if _, taken := to[name]; taken {
+			return to
+		}
+		c := &e.Changes[i]
+		to[name] = given[jsontext.UnescapeToken(c.From[1:])]
+		c.How, c.To = schema.Moved, pointer+"/"+jsontext.EscapeToken(name)
+		for j := range e.Details {
+			if e.Details[j].Parameter == c.From {
+				e.Details[j].Suggestion = host.TextSuggestion("move it to " + manifest.CleanLine(c.To))
+			}
+		}
+		return to
+	}
+	for i, c := range e.Changes {
+		name := jsontext.UnescapeToken(strings.TrimPrefix(c.From, "/"))
+		option, isOption := strings.CutPrefix(c.To, "options.")
+		switch {
+		case given[name] == nil:
+		case isOption:
+			meant.Options = move(i, option, meant.Options, "/options")
+		case c.How == schema.Dropped:
+			meant.Params = move(i, name, meant.Params, "/params")
+		}
+	}
+	line := meant.batchLine
+	if meant.Params != nil {
+		line.Params, _ = manifest.Marshal(meant.Params)
+	}
+	if meant.Options != nil {
+		line.Options, _ = manifest.Marshal(meant.Options)
+	}
+	e.Corrected, _ = manifest.Marshal(line)
+	retry := host.CallStep(at.Name(), line.Params)
+	if options, err := host.ParseOptions(line.Options); err == nil {
+		retry.Options = options.StepOptions()
+	}
+	if at.Tool.Effect == manifest.EffectDestructive {
+		retry.Options.DryRun = true
+	}
+	e.Retry, e.Steps = &retry, append([]host.Step{retry}, e.Steps...)
+	return e
+}
+
+// describeFault says what is wrong with a line: the unknown fields, or else the first violation.
+func describeFault(details []host.Detail) string {
+	var unknown []string
+	for _, d := range details {
+		if d.Keyword == "additionalProperties" {
+			unknown = append(unknown, jsontext.QuoteShort(jsontext.UnescapeToken(strings.TrimPrefix(d.Parameter, "/"))))
+		}
+	}
+	switch {
+	case len(unknown) > 0:
+		return manifest.CleanLine("unknown field " + strings.Join(unknown, ", ") + "; expected id, tool, params or options")
+	case len(details) == 0:
+		return "not a call"
+	case details[0].Keyword == "required":
+		return `"tool" is missing`
+	}
+	d := details[0]
+	where := cmp.Or(d.Parameter, "the line")
+	return manifest.CleanLine(fmt.Sprintf("%s: expected %s, got %s", where, d.Expected, d.Provided))
+}
 
 // call runs one line and replies to it. The error is that of the reply.
 func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer, error) {
 	id := json.RawMessage(strconv.Itoa(number))
 	refuse := func(err error) (*host.Answer, error) {
 		e := host.AsError(err)
-		if len(e.Next) == 0 {
-			e = e.WithNext("parley help batch")
-		}
+		e = e.WithNext("parley help batch")
 		answer := &host.Answer{Err: e, Steps: e.Steps}
 		return answer, b.reply(id, answer)
 	}
@@ -132,21 +237,20 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	if _, err := jsontext.Decode(text, jsontext.Limits{Bytes: host.MaxParams}); err != nil {
 		return refuse(invalid(manifest.CleanLine(err.Error())))
 	}
-	var line batchLine
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&line); err != nil {
-		return refuse(invalid(manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: "))).WithNext(sampleLine))
+	var named struct{ ID json.RawMessage }
+	if json.Unmarshal(text, &named) == nil && len(named.ID) > 0 && string(named.ID) != "null" {
+		id = named.ID
 	}
-	if len(line.ID) > 0 && string(line.ID) != "null" {
-		id = line.ID
+	if e := b.checkLine(text, number); e != nil {
+		return refuse(e)
+	}
+	var line batchLine
+	if err := json.Unmarshal(text, &line); err != nil {
+		return refuse(invalid(manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: "))))
 	}
 	key := idKey(id)
 	if _, used := b.earlier[key]; used {
 		return refuse(invalid(fmt.Sprintf("id %s was used before", manifest.CleanLine(key))))
-	}
-	if line.Tool == "" {
-		return refuse(invalid(`"tool" is missing`).WithNext(sampleLine))
 	}
 	params, err := substitute(line.Params, b.earlier)
 	if err != nil {
@@ -163,6 +267,7 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	var unsent error
 	answer, _ := b.host.Call(ctx, host.Call{
 		Name: line.Tool, Params: params, Caller: Caller, Session: b.deps.Session(), Options: b.settings.Complete(options),
+		Given:        options.StepOptions(),
 		Log:          func(_ int, message string) { b.deps.debugf("%s: %s", line.Tool, message) },
 		BeforeRecord: func(answer *host.Answer) { unsent = b.reply(id, answer) },
 	})

@@ -47,6 +47,8 @@ func Call(ctx context.Context, d *Deps, o CallOptions) (*host.Answer, error) {
 		return nil, err
 	}
 	call := host.Call{Name: o.Tool, Caller: Caller, Session: d.Session(), Progress: o.Progress}
+	call.Given = o.StepOptions()
+	call.Given.JQ, call.Given.Out, call.Given.File, call.Given.Drain = o.JQ, o.Out != "", o.Out, o.Drain
 	find := h.Catalog().Find
 	if o.SendAnyway {
 		find = h.Catalog().FindAnyway
