@@ -118,7 +118,7 @@ func TestStrangerTakesNoName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if failed := inner(t, p, "text.echo"); !strings.Contains(failed, "denied") ||
-		!strings.Contains(failed, "belongs to") && !strings.Contains(failed, "the name went from") {
+		!strings.Contains(failed, "belongs to") && !strings.Contains(failed, "the name went to") {
 		t.Errorf("a call of the stranger by the grant of text ended in %q", failed)
 	}
 }

@@ -379,7 +379,7 @@ func (p *Parley) Host() (*host.Host, error) {
 			Warn: func(err error) { p.cfg.Debug("traces: %v", err) },
 		}),
 		Secrets:  rules,
-		Own:      &host.OwnFiles{Folders: p.dirs.own(), Secrets: rules.SecretFiles},
+		Own:      rules.Own(),
 		Egress:   egress.New(egress.Config{Rules: rules.Egress, UserAgent: "parley/" + Version}),
 		Audit:    log,
 		Sessions: sessions,

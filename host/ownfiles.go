@@ -21,9 +21,9 @@ type OwnFolder struct {
 // of Folders or contain one, and in a granted folder no file can be opened that is one of the host's under another
 // name. A nil *OwnFiles protects nothing but the root and pseudo file systems.
 type OwnFiles struct {
-	// Folders may contain each other. Files directly in one are recognized when a granted folder has a hard link to them.
-	Folders []OwnFolder
-	// Secrets returns the paths of further files that hold secrets; nil means none.
+	Folders []OwnFolder // they may contain each other
+	// Secrets returns the paths of further files from which secrets are read, and of programs that print them; nil means
+	// none. No plugin may write to a folder that contains one: it could move the file, and read it under a new name.
 	Secrets func() []string
 }
 
@@ -42,8 +42,9 @@ func (e *OutOfReachError) Error() string {
 		e.Instead)
 }
 
-// Check returns an *[OutOfReachError] if a folder must not be granted. The folder need not exist yet.
-func (o *OwnFiles) Check(folder string) error {
+// Check returns an *[OutOfReachError] if a folder must not be granted, read-only or writable. The folder need not exist
+// yet.
+func (o *OwnFiles) Check(folder string, writable bool) error {
 	g := o.Guard()
 	folder = filepath.Clean(folder)
 	if filepath.Dir(folder) == folder {
@@ -71,8 +72,16 @@ func (o *OwnFiles) Check(folder string) error {
 		return outOfReach(folder, "is part of a pseudo file system, through which the kernel shows and changes processes "+
 			"and devices")
 	}
-	return g.Folder(folder, folderIDs(folder))
+	if err := g.Folder(folder, folderIDs(folder), writable); err != nil {
+		return err
+	}
+	if why := o.mounted(mounts(), folder, writable); why != "" {
+		return outOfReach(folder, why)
+	}
+	return nil
 }
+
+const holdsSecret = "holds a file from which the policy reads a secret, so that no plugin may write to it"
 
 func outOfReach(folder, because string) error {
 	base, err := os.UserHomeDir()
@@ -128,6 +137,7 @@ type FileGuard struct {
 	Above   []GuardedFolder `json:"above"` // folders that contain own ones; their names are those of what they contain
 	Devices FileID          `json:"devices"`
 	Secrets []FileID        `json:"secrets,omitempty"`
+	Ways    []FileID        `json:"ways,omitempty"`   // folders on the way to a secret
 	Linked  []FileID        `json:"linked,omitempty"` // what [FileGuard.Load] found
 
 	load func() []FileID
@@ -169,26 +179,68 @@ func (o *OwnFiles) Guard() *FileGuard {
 				id, _ := identify(info)
 				g.Secrets = append(g.Secrets, id)
 			}
+			for _, folder := range foldersTo(path) {
+				if info, err := os.Stat(folder); err == nil {
+					id, _ := identify(info)
+					g.Ways = append(g.Ways, id)
+				}
+			}
 		}
 	}
 	g.load = sync.OnceValue(o.fileIDs)
 	return g
 }
 
-// fileIDs returns the identities of the files in own folders.
-func (o *OwnFiles) fileIDs() []FileID {
-	var ids []FileID
-	for _, own := range o.Folders {
-		entries, err := os.ReadDir(own.Path)
-		if err != nil {
+// foldersTo returns the folders through which a path leads: those with a name of it, and where a name is a symbolic
+// link also those of its target.
+func foldersTo(path string) []string {
+	const most = 256
+	separator := string(filepath.Separator)
+	root := filepath.VolumeName(path) + separator
+	at, names := root, strings.Split(strings.TrimPrefix(path, root), separator)
+	var folders []string
+	for len(names) > 0 && len(folders) < most {
+		name := names[0]
+		names = names[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at) // no part of it is a link
 			continue
 		}
-		for _, e := range entries {
-			if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-				id, _ := identify(info)
-				ids = append(ids, id)
-			}
+		folders = append(folders, at)
+		target, err := os.Readlink(filepath.Join(at, name))
+		if err != nil {
+			at = filepath.Join(at, name)
+			continue
 		}
+		if filepath.IsAbs(target) {
+			at = root
+		}
+		names = append(strings.Split(strings.TrimPrefix(target, root), separator), names...)
+	}
+	return folders
+}
+
+// fileIDs returns the identities of the files in own folders that have more than one name.
+func (o *OwnFiles) fileIDs() []FileID {
+	var ids []FileID
+	for i, own := range o.Folders {
+		if slices.ContainsFunc(o.Folders[:i], func(f OwnFolder) bool { return inFolder(own.Path, f.Path) }) {
+			continue // seen
+		}
+		_ = filepath.WalkDir(own.Path, func(_ string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return nil
+			}
+			if info, err := e.Info(); err == nil {
+				if id, links := identify(info); links > 1 {
+					ids = append(ids, id)
+				}
+			}
+			return nil
+		})
 	}
 	return ids
 }
@@ -202,8 +254,8 @@ func (g *FileGuard) Load() *FileGuard {
 }
 
 // Folder returns an *[OutOfReachError] if a folder with these identities, its own first and then those of the folders
-// that contain it, must not be granted.
-func (g *FileGuard) Folder(name string, ids []FileID) error {
+// that contain it, must not be granted, read-only or writable.
+func (g *FileGuard) Folder(name string, ids []FileID, writable bool) error {
 	if g == nil || len(ids) == 0 {
 		return nil
 	}
@@ -216,6 +268,9 @@ func (g *FileGuard) Folder(name string, ids []FileID) error {
 		if own.ID != (FileID{}) && slices.Contains(ids, own.ID) {
 			return g.liesIn(name, own)
 		}
+	}
+	if writable && ids[0] != (FileID{}) && slices.Contains(g.Ways, ids[0]) {
+		return outOfReach(name, holdsSecret)
 	}
 	if g.Devices != (FileID{}) && slices.Contains(ids, g.Devices) {
 		return outOfReach(name, "is part of a pseudo file system, through which the kernel gives access to devices")

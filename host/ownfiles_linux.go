@@ -1,9 +1,12 @@
 package host
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -53,4 +56,117 @@ func PseudoFile(f *os.File) bool {
 	var st syscall.Statfs_t
 	err = conn.Control(func(fd uintptr) { _ = syscall.Fstatfs(int(fd), &st) }) // st stays zero if this fails
 	return err == nil && slices.Contains(pseudoTypes, uint32(st.Type))
+}
+
+// mount says that a folder, or a file, of a file system is at a point of the tree.
+type mount struct{ device, root, point string }
+
+// mounts returns what is mounted, later mounts last; nil where the kernel does not say.
+func mounts() []mount {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	return parseMounts(string(text))
+}
+
+// parseMounts parses /proc/self/mountinfo.
+func parseMounts(text string) []mount {
+	var all []mount
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) > 4 {
+			all = append(all, mount{fields[2], unescapeMount(fields[3]), unescapeMount(fields[4])})
+		}
+	}
+	return all
+}
+
+// unescapeMount decodes the octal escapes of white space and backslashes.
+func unescapeMount(s string) string {
+	parts := strings.Split(s, `\`)
+	for i, p := range parts[1:] {
+		if code, err := strconv.ParseUint(p[:min(3, len(p))], 8, 8); err == nil && len(p) >= 3 {
+			parts[i+1] = string([]byte{byte(code)}) + p[3:]
+		}
+	}
+	return strings.Join(parts, "")
+}
+
+// stored is where a file is within its file system, which does not depend on what is mounted where.
+type stored struct{ device, path string }
+
+func (s stored) overlaps(o stored) bool {
+	return s.device != "" && s.device == o.device && (inFolder(s.path, o.path) || inFolder(o.path, s.path))
+}
+
+// storedAt returns where the file at a path without links is stored.
+func storedAt(all []mount, path string) stored {
+	var best mount
+	for _, m := range all {
+		if inFolder(path, m.point) && len(m.point) >= len(best.point) {
+			best = m
+		}
+	}
+	rest, _ := filepath.Rel(best.point, path)
+	return stored{best.device, filepath.Join(best.root, rest)}
+}
+
+// mountsBelow returns what is mounted below a path without links, by its point.
+func mountsBelow(all []mount, path string) map[string]stored {
+	below := map[string]stored{}
+	for _, m := range all {
+		if m.point != path && inFolder(m.point, path) {
+			below[m.point] = stored{m.device, m.root}
+		}
+	}
+	return below
+}
+
+// withoutLinks resolves the links in a path as far as it exists.
+func withoutLinks(path string) string {
+	for at, rest := path, ""; ; {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		parent := filepath.Dir(at)
+		if parent == at {
+			return path
+		}
+		at, rest = parent, filepath.Join(filepath.Base(at), rest)
+	}
+}
+
+// mounted says why a folder must not be granted because a mount shows one of the host's own folders in it, or in a
+// writable one a file from which a secret is read; "" if none does.
+func (o *OwnFiles) mounted(all []mount, folder string, writable bool) string {
+	if o == nil || len(all) == 0 {
+		return ""
+	}
+	folder = withoutLinks(folder)
+	shown := mountsBelow(all, folder)
+	shown[folder] = storedAt(all, folder)
+	for _, own := range o.Folders {
+		path := withoutLinks(own.Path)
+		places := mountsBelow(all, path)
+		places[path] = storedAt(all, path)
+		for point, s := range shown {
+			for _, place := range places {
+				if s.overlaps(place) {
+					return fmt.Sprintf("shows the host's %s folder, %s, which is mounted at %s", own.Name, own.Path, point)
+				}
+			}
+		}
+	}
+	if !writable || o.Secrets == nil {
+		return ""
+	}
+	for _, path := range o.Secrets() {
+		secret := storedAt(all, withoutLinks(path))
+		for _, s := range shown {
+			if s.device != "" && s.device == secret.device && inFolder(secret.path, s.path) {
+				return holdsSecret
+			}
+		}
+	}
+	return ""
 }

@@ -33,28 +33,28 @@ func TestOwnFilesOutOfReach(t *testing.T) {
 	}
 	for _, name := range refused {
 		var out *OutOfReachError
-		if err := own.Check(at(name)); !errors.As(err, &out) || out.Instead == "" {
+		if err := own.Check(at(name), false); !errors.As(err, &out) || out.Instead == "" {
 			t.Errorf("%q can be granted: %v", name, err)
 		}
 	}
 	for _, name := range []string{"user/work", "user/work/deep", "user/work/new", "elsewhere", "to-work", "to-work/deep",
 		"user/.config/other", "user/.config/parley-other"} {
-		if err := own.Check(at(name)); err != nil {
+		if err := own.Check(at(name), false); err != nil {
 			t.Errorf("%q cannot be granted: %v", name, err)
 		}
 	}
 	var none *OwnFiles
-	if none.Check(home) != nil || none.Check("/") == nil {
+	if none.Check(home, false) != nil || none.Check("/", false) == nil {
 		t.Error("without own files only the root is out of reach")
 	}
 	if runtime.GOOS == "linux" {
 		for _, dir := range []string{"/proc", "/proc/self", "/proc/self/root/nothing", "/sys", "/sys/kernel", "/dev",
 			"/dev/fd"} {
-			if none.Check(dir) == nil {
+			if none.Check(dir, false) == nil {
 				t.Errorf("%s can be granted", dir)
 			}
 		}
-		if err := os.Symlink("/proc", at("to-proc")); err != nil || none.Check(at("to-proc")) == nil {
+		if err := os.Symlink("/proc", at("to-proc")); err != nil || none.Check(at("to-proc"), false) == nil {
 			t.Errorf("a link to /proc can be granted (%v)", err)
 		}
 	}
@@ -75,13 +75,19 @@ func TestFileGuardDenies(t *testing.T) {
 	write(policy)
 	write(token)
 	write(plain)
-	for from, to := range map[string]string{policy: "linked-policy", plain: "linked-plain"} {
+	deep := filepath.Join(dir, "deep", "record")
+	if err := os.Mkdir(filepath.Dir(deep), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(deep)
+	for from, to := range map[string]string{policy: "linked-policy", plain: "linked-plain", deep: "linked-deep"} {
 		if err := os.Link(from, filepath.Join(data, to)); err != nil {
 			t.Skipf("hard links are not supported: %v", err)
 		}
 	}
 	own := &OwnFiles{Folders: []OwnFolder{{"config", dir}}, Secrets: func() []string { return []string{token} }}
-	for name, want := range map[string]bool{"linked-policy": true, "token": true, "plain": false, "linked-plain": false} {
+	for name, want := range map[string]bool{"linked-policy": true, "linked-deep": true, "token": true, "plain": false,
+		"linked-plain": false} {
 		info, err := os.Stat(filepath.Join(data, name))
 		if err != nil {
 			t.Fatal(err)
@@ -91,6 +97,43 @@ func TestFileGuardDenies(t *testing.T) {
 		}
 		if got := own.Guard().Load().Denies(info); got != want {
 			t.Errorf("%s, loaded: denied %v", name, got)
+		}
+	}
+}
+
+// TestSecretFolders checks that no folder is writable through which the path of a secret leads, whatever links are on
+// the way: moved aside, the secret would be an ordinary file.
+func TestSecretFolders(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no identity")
+	}
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(base, filepath.FromSlash(name)) }
+	for _, dir := range []string{"named", "second", "third/below", "plain"} {
+		if err := os.MkdirAll(at(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"named/token": "../second/link", "second/link": at("to-third/token"),
+		"to-third": "third", "to-second": "second"} {
+		if err := os.Symlink(target, at(link)); err != nil {
+			t.Skipf("symbolic links are not supported: %v", err)
+		}
+	}
+	if err := os.WriteFile(at("third/token"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := &OwnFiles{Secrets: func() []string { return []string{at("named/token"), at("nowhere/token")} }}
+	for folder, writable := range map[string]bool{"": false, "named": false, "second": false, "to-second": false,
+		"third": false, "to-third": false, "third/below": true, "plain": true} {
+		if err := own.Check(at(folder), true); (err == nil) != writable {
+			t.Errorf("%q may be granted to be written: %v, %v", folder, !writable, err)
+		}
+		if err := own.Check(at(folder), false); err != nil {
+			t.Errorf("%q cannot be granted to be read: %v", folder, err)
 		}
 	}
 }

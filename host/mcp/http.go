@@ -366,11 +366,11 @@ const boundName = "name"
 
 // nameOf returns the name that the token of a request is bound to, or "".
 func (g *guard) nameOf(r *http.Request) string {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || g.current == nil {
+	words := strings.Fields(r.Header.Get("Authorization"))
+	if len(words) != 2 || !strings.EqualFold(words[0], "bearer") || g.current == nil {
 		return ""
 	}
-	info, err := g.verifyToken(r.Context(), token, r)
+	info, err := g.verifyToken(r.Context(), words[1], r)
 	if err != nil {
 		return ""
 	}

@@ -120,10 +120,6 @@ func (ev *evaluator) ofKind(kind string) []locatedGrant {
 func (ev *evaluator) fs(asks []manifest.FSCapability) {
 	outOfReach := map[string]error{} // by guest path
 	for _, g := range ev.ofKind(FS) {
-		if err := ev.env.Own.Check(g.Source); err != nil {
-			outOfReach[g.Path] = err
-			continue
-		}
 		mode := ""
 		for _, a := range asks {
 			if checkGuestPath(a.Path) == nil && below(g.Path, a.Path) {
@@ -132,6 +128,10 @@ func (ev *evaluator) fs(asks []manifest.FSCapability) {
 					break
 				}
 			}
+		}
+		if err := ev.env.Own.Check(g.Source, mode == "rw"); err != nil {
+			outOfReach[g.Path] = err
+			continue
 		}
 		if mode != "" {
 			ev.grant.FS = append(ev.grant.FS, host.FSGrant{Path: g.Path, Source: g.Source, Mode: mode})

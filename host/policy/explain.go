@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -145,7 +146,12 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 	} else {
 		for _, g := range p.grants {
 			if !used[g.subject()] {
-				unused := UnusedGrant{g.String(), fmt.Sprintf("%s (%s) has no effect: the manifest does not request it", g, g.pos)}
+				why := "the manifest does not request it"
+				if callee := pluginOf(g.Name); g.Kind == Tool && callee != "" {
+					identity, displaced := env.owner(callee)
+					why = cmp.Or(p.foreignOwner(callee, identity, displaced), why)
+				}
+				unused := UnusedGrant{g.String(), fmt.Sprintf("%s (%s) has no effect: %s", g, g.pos, why)}
 				x.Unused, x.Notes = append(x.Unused, unused), append(x.Notes, unused.Note)
 			}
 		}

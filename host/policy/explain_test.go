@@ -83,6 +83,15 @@ grants = ["tool:github.*"]
 			t.Errorf("notes %q lack %q", text, want)
 		}
 	}
+	// A grant whose callee has another owner by now is not one that the manifest does not request.
+	foreign := load(t, "", "[plugin.p]\ndigest = \""+digestA+"\"\ngrants = [\"tool:text.hash\", \"tool:text.find\"]\n"+
+		"[plugin.p.owners]\ntext = \"shipped\"\n")
+	foreign.env.Owner = func(string) (identity, displaced string) { return digestB, "" }
+	x = foreign.Explain(host.Info{Name: "p", Digest: digestA},
+		&manifest.Manifest{Capabilities: manifest.Capabilities{Tools: []manifest.NamedCapability{{Name: "text.*"}}}}, "")
+	if len(x.Unused) != 2 || !strings.Contains(x.Unused[0].Note, "now it belongs to the unsigned build "+digestB) {
+		t.Errorf("%+v", x.Unused)
+	}
 	if data, err := json.Marshal(x); err != nil || strings.Contains(string(data), "null") {
 		t.Errorf("%s, %v", data, err)
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"maps"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -146,7 +147,7 @@ func (e Env) checkReach(g Grant) error {
 	if g.Kind != FS {
 		return nil
 	}
-	return e.Own.Check(g.Source)
+	return e.Own.Check(g.Source, g.Mode == "rw")
 }
 
 // CheckReach returns a config_error with the position of each grant in the files that has no effect because its folder
@@ -172,7 +173,8 @@ func (p *Policy) CheckReach() error {
 	return nil
 }
 
-// SecretFiles returns the files from which secrets are read.
+// SecretFiles returns the files from which secrets are read, the programs that print secrets, and the files that their
+// command lines name.
 func (p *Policy) SecretFiles() []string {
 	s, err := p.current()
 	if err != nil {
@@ -181,8 +183,20 @@ func (p *Policy) SecretFiles() []string {
 	var paths []string
 	for _, f := range s.files() {
 		for _, src := range f.secrets {
-			if path, ok := strings.CutPrefix(src.from, "file:"); ok {
-				paths = append(paths, path)
+			kind, rest, _ := strings.Cut(src.from, ":")
+			switch kind {
+			case "file":
+				paths = append(paths, rest)
+			case "cmd":
+				words, _ := splitWords(rest) // checked when the file was read
+				for i, word := range words {
+					if found, err := exec.LookPath(word); i == 0 && err == nil {
+						word = found
+					}
+					if filepath.IsAbs(word) {
+						paths = append(paths, word)
+					}
+				}
 			}
 		}
 	}

@@ -100,11 +100,17 @@ func Load(dir string, env Env) (*Policy, error) {
 		return nil, host.Errorf(host.ConfigError, "the policy's folder cannot be found: %v", err)
 	}
 	p := &Policy{dir: dir, env: env}
+	if env.Own != nil {
+		p.env.Own = &host.OwnFiles{Folders: env.Own.Folders, Secrets: p.SecretFiles}
+	}
 	if _, err := p.current(); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
+
+// Own returns the files of the host, and those from which the policy reads secrets.
+func (p *Policy) Own() *host.OwnFiles { return p.env.Own }
 
 // Decide decides about a call. It reads the files again when they have changed, so that revoked rights are gone from
 // the next call on, also in a long-running host.

@@ -92,7 +92,7 @@ func (c *call) checkReach(root *os.Root, g host.FSGrant) (device uint64, err err
 	if len(ids) > 0 {
 		device = ids[0].Dev
 	}
-	return device, c.r.Guard.Folder(g.Source, ids)
+	return device, c.r.Guard.Folder(g.Source, ids, g.Mode == "rw")
 }
 
 // rootFS is a granted folder as the guest sees it. Symbolic links are only followed within the folder; os.Root
@@ -121,7 +121,11 @@ func (f *rootFS) recordUse(how, name string) {
 
 // denyWrite records a denied change.
 func (f *rootFS) denyWrite() experimentalsys.Errno {
-	f.c.functions.deny("fs:rw:"+f.grant.Source+"="+f.grant.Path, "the folder is granted read-only")
+	why := "the folder is granted read-only"
+	if def := f.c.r.Def; def != nil && def.Effect == manifest.EffectRead {
+		why = f.c.toolName() + " has the effect read, which has folders read-only; declare the effect write"
+	}
+	f.c.functions.deny("fs:rw:"+f.grant.Source+"="+f.grant.Path, why)
 	return experimentalsys.EROFS
 }
 

@@ -18,19 +18,21 @@ func TestOwnFiles(t *testing.T) {
 	}
 	base := t.TempDir()
 	at := func(name string) string { return filepath.Join(base, filepath.FromSlash(name)) }
-	for _, dir := range []string{"config", "work"} {
-		if err := os.Mkdir(at(dir), 0o700); err != nil {
+	for _, dir := range []string{"config/deep", "work", "keys"} {
+		if err := os.MkdirAll(at(dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, content := range map[string]string{"config/policy.toml": "policy", "work/token": "secret",
-		"work/file": "file"} {
+	for name, content := range map[string]string{"config/policy.toml": "policy", "config/deep/record": "record",
+		"keys/token": "secret", "work/file": "file"} {
 		if err := os.WriteFile(at(name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Link(at("config/policy.toml"), at("work/linked")); err != nil {
-		t.Skipf("hard links are not supported: %v", err)
+	for from, to := range map[string]string{"config/policy.toml": "linked", "config/deep/record": "deep"} {
+		if err := os.Link(at(from), at("work/"+to)); err != nil {
+			t.Skipf("hard links are not supported: %v", err)
+		}
 	}
 	for name, target := range map[string]string{"work/by-link": "linked", "swapped": "config", "above": "."} {
 		if err := os.Symlink(target, at(name)); err != nil {
@@ -38,11 +40,12 @@ func TestOwnFiles(t *testing.T) {
 		}
 	}
 	own := &host.OwnFiles{Folders: []host.OwnFolder{{Name: "config", Path: at("config")}},
-		Secrets: func() []string { return []string{at("work/token")} }}
+		Secrets: func() []string { return []string{at("keys/token")} }}
 	p := localGuest(t, testEngine(t), "probe")
+	mode := "rw"
 	call := func(isolated bool, folder string, args ...string) string {
 		r := requestFor(t, p, "run", argParams(args...))
-		r.Grant = host.Grant{FS: []host.FSGrant{{Path: "/data", Source: at(folder), Mode: "rw"}}}
+		r.Grant = host.Grant{FS: []host.FSGrant{{Path: "/data", Source: at(folder), Mode: mode}}}
 		r.Guard = own.Guard()
 		run := invokeRequest
 		if isolated {
@@ -56,7 +59,7 @@ func TestOwnFiles(t *testing.T) {
 	}
 	for _, isolated := range []bool{false, true} {
 		for _, args := range [][]string{{"read", "/data/linked"}, {"read", "/data/by-link"}, {"write", "/data/linked", "x"},
-			{"append", "/data/linked", "x"}, {"trunc", "/data/linked"}, {"truncate", "/data/linked"}, {"read", "/data/token"}} {
+			{"append", "/data/linked", "x"}, {"trunc", "/data/linked"}, {"truncate", "/data/linked"}, {"read", "/data/deep"}} {
 			if got := call(isolated, "work", args...); !strings.Contains(got, "errno") {
 				t.Errorf("isolated %v: %v: %s", isolated, args, got)
 			}
@@ -64,6 +67,15 @@ func TestOwnFiles(t *testing.T) {
 		if got := call(isolated, "work", "read", "/data/file"); !strings.Contains(got, "file") {
 			t.Errorf("isolated %v: %s", isolated, got)
 		}
+		// Who may rename the file of a secret could read it under its new name.
+		if got := call(isolated, "keys", "read", "/data/token"); !strings.HasPrefix(got, "denied") {
+			t.Errorf("isolated %v: a folder with a secret was mounted to be written: %s", isolated, got)
+		}
+		mode = "ro"
+		if got := call(isolated, "keys", "read", "/data/token"); !strings.Contains(got, "errno") {
+			t.Errorf("isolated %v: a secret was read: %s", isolated, got)
+		}
+		mode = "rw"
 		for _, folder := range []string{"swapped", "above", "config"} {
 			if got := call(isolated, folder, "read", "/data/policy.toml"); !strings.HasPrefix(got, "denied") {
 				t.Errorf("isolated %v: %s was mounted: %s", isolated, folder, got)

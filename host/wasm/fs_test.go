@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // tree creates the folders "inside", which is to be mounted, "outside", which must stay out of reach, and "other",
@@ -129,6 +130,26 @@ func runProbe(t *testing.T, p *Provider, grant host.Grant, args ...string) strin
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(s)
+}
+
+// TestReadToolWritesNothing checks that a tool that only reads is told which effect to declare for its folder.
+func TestReadToolWritesNothing(t *testing.T) {
+	p := localGuest(t, testEngine(t), "probe")
+	inside, _ := tree(t)
+	for effect, want := range map[string]string{manifest.EffectRead: "declare the effect write",
+		manifest.EffectWrite: "granted read-only"} {
+		r := requestFor(t, p, "run", argParams("write", "/data/file", "x"))
+		def := *r.Def
+		def.Effect = effect
+		r.Def, r.Grant.FS = &def, []host.FSGrant{{Path: "/data", Source: inside, Mode: "ro"}}
+		result, err := invokeRequest(t, p, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(result.Warnings, " "); !strings.Contains(got, want) {
+			t.Errorf("effect %s: %q", effect, got)
+		}
+	}
 }
 
 // TestMounts tries every operation on a folder granted read-only and on one granted for writing.

@@ -91,7 +91,7 @@ func runPluginShow(_ context.Context, opts *pluginShowOptions) error {
 		if data.Signer != nil {
 			fmt.Fprintln(w, "  "+signatureText(*data.Signer))
 		}
-		writeAsks(w, data.Asks, nil)
+		writeAsks(w, data.Asks, nil, nil)
 		for _, c := range data.ExitCodes {
 			fmt.Fprintf(w, "  exit %d %s: %s\n", c.Code, manifest.CleanLine(c.Name), manifest.CleanLine(c.Meaning))
 		}

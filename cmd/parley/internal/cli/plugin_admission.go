@@ -23,7 +23,7 @@ func (a *App) admitted(report *parley.Admission) {
 	}
 	fmt.Fprintf(a.Err, "Loaded %s %s (%s, %s), for the first time\n",
 		report.Plugin, report.Version, report.Kind, signatureText(command.Signer(report.Signer)))
-	writeAsks(a.Err, report.Rights, nil)
+	writeAsks(a.Err, report.Rights, nil, nil)
 	writeAdmission(a.Err, report)
 }
 
@@ -78,7 +78,7 @@ func reportPlugin(ctx context.Context, opts *pluginCheckOptions) error {
 	return opts.app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s (%s)\n  %s\n", data.Plugin, data.Version, data.Kind,
 			signatureText(command.Signer(data.Signer)))
-		writeAsks(w, data.Rights, nil)
+		writeAsks(w, data.Rights, nil, nil)
 		writeAdmission(w, data)
 		fmt.Fprintln(w, "Next: "+next[0])
 	})

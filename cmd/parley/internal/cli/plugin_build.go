@@ -48,7 +48,7 @@ func runPluginBuild(ctx context.Context, opts *pluginBuildOptions) error {
 	next := []string{"parley plugin install " + out, "parley " + data.Name + " --list --load " + out}
 	return opts.app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Built %s: %s, %s, %d bytes\n", data.Out, data.Name, plural(data.Tools, "tool"), data.Bytes)
-		writeAsks(w, data.Admission.Rights, nil)
+		writeAsks(w, data.Admission.Rights, nil, nil)
 		writeAdmission(w, data.Admission)
 		fmt.Fprintln(w, "Next: "+next[0])
 	})

@@ -91,7 +91,7 @@ func writeInstalled(w io.Writer, p *command.Plugin, verb string) {
 	case len(p.Applies) > 0:
 		fmt.Fprintln(w, "  "+carried)
 	}
-	writeAsks(w, p.Asks, p.NewRights)
+	writeAsks(w, p.Asks, p.NewRights, p.Applies)
 	if len(p.DroppedRights) > 0 {
 		fmt.Fprintln(w, "  no longer asks for "+strings.Join(p.DroppedRights, ", "))
 	}
@@ -109,13 +109,17 @@ func writeInstalled(w io.Writer, p *command.Plugin, verb string) {
 	}
 }
 
-// writeAsks lists the rights that a plugin asks for, and marks those that are new.
-func writeAsks(w io.Writer, asks []host.Denial, added []string) {
+// writeAsks lists the rights that a plugin asks for, and marks those that are new. applies are the grants that it has.
+func writeAsks(w io.Writer, asks []host.Denial, added, applies []string) {
 	if len(asks) == 0 {
 		fmt.Fprintln(w, "  asks for no rights")
 		return
 	}
-	fmt.Fprintln(w, "  asks for these rights; installing it grants none of them:")
+	heading := "asks for these rights; installing it grants none of them:"
+	if len(applies) > 0 {
+		heading = "asks for these rights, of which it has what these grants give:"
+	}
+	fmt.Fprintln(w, "  "+heading)
 	for _, r := range asks {
 		mark := ""
 		if slices.Contains(added, r.Right) {

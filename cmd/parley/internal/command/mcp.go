@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
@@ -18,6 +19,9 @@ import (
 
 // minTokenLength is the length, in bytes, from which a token cannot be guessed.
 const minTokenLength = 16
+
+// tokenFileTimeout bounds reading a changed file of tokens, which may be a pipe.
+const tokenFileTimeout = 5 * time.Second
 
 // MCPOptions say how to serve MCP. The zero value serves over stdin and stdout.
 type MCPOptions struct {
@@ -68,10 +72,10 @@ func MCP(ctx context.Context, d *Deps, o MCPOptions) (*MCPServer, error) {
 	if err != nil || o.HTTP == "" {
 		return s, err
 	}
-	return s, s.listen(d, o)
+	return s, s.listen(ctx, d, o)
 }
 
-func (s *MCPServer) listen(d *Deps, o MCPOptions) error {
+func (s *MCPServer) listen(ctx context.Context, d *Deps, o MCPOptions) error {
 	address, loopback, err := listenAddress(o.HTTP)
 	if err != nil {
 		return err
@@ -84,13 +88,17 @@ func (s *MCPServer) listen(d *Deps, o MCPOptions) error {
 	switch {
 	case o.TokenFile != "":
 		file := &tokenFile{path: o.TokenFile}
-		if _, err := file.current(); err != nil {
+		if _, err := file.current(ctx); err != nil {
 			return err
 		}
 		if info, err := os.Stat(o.TokenFile); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
 			d.Notice("other users can read " + o.TokenFile + "; chmod 600 it")
 		}
-		s.config.Current = file.current
+		s.config.Current = func() ([]mcp.Token, error) {
+			ctx, cancel := context.WithTimeout(ctx, tokenFileTimeout)
+			defer cancel()
+			return file.current(ctx)
+		}
 	case !o.NoToken:
 		s.Token = rand.Text()
 		s.config.Tokens = []string{s.Token}
@@ -138,7 +146,7 @@ type tokenFile struct {
 }
 
 // current returns the tokens. The error is config_error for a file that cannot be read or has no valid tokens.
-func (f *tokenFile) current() ([]mcp.Token, error) {
+func (f *tokenFile) current(ctx context.Context) ([]mcp.Token, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	info, err := os.Stat(f.path)
@@ -147,7 +155,7 @@ func (f *tokenFile) current() ([]mcp.Token, error) {
 		return f.tokens, nil
 	}
 	f.info = nil
-	data, err := host.ReadValue(context.Background(), f.path, host.MaxConfig)
+	data, err := host.ReadValue(ctx, f.path, host.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "--token-file: %s", manifest.CleanLine(err.Error())).
 			WithNext("write one token per line into it, and make it readable by you alone")

@@ -26,7 +26,7 @@ func TestTokenFile(t *testing.T) {
 		if err := os.WriteFile(f.path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.current()
+		got, err := f.current(t.Context())
 		if (err == nil) != (c.want != nil) || len(got) != len(c.want) {
 			t.Errorf("%q: %v, %v", c.text, got, err)
 			continue
