@@ -156,6 +156,9 @@ func (f *tokenFile) current(ctx context.Context) ([]mcp.Token, error) {
 	}
 	f.info = nil
 	data, err := host.ReadValue(ctx, f.path, host.MaxConfig)
+	if ctx.Err() != nil {
+		return nil, err
+	}
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "--token-file: %s", manifest.CleanLine(err.Error())).
 			WithNext("write one token per line into it, and make it readable by you alone")
