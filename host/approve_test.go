@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// approver is a person who gives the same answer to every question.
+// approver gives the same answer to every question.
 type approver struct {
 	answer host.Approval
 	err    error
@@ -26,10 +26,10 @@ func (a *approver) Approve(_ context.Context, q *host.Question) (host.Approval, 
 
 // confirmAll is a policy that requires confirmation of every call.
 var confirmAll = policy(func(host.Ask) (host.Decision, error) {
-	return host.Decision{Verdict: host.Confirm, Reason: "it destroys"}, nil
+	return host.Decision{Verdict: host.Confirm, Reason: "it is destructive"}, nil
 })
 
-// TestConfirm checks what each answer to a question leads to, and what is recorded of it.
+// TestConfirm checks the outcome of each answer to a question, and its record.
 func TestConfirm(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -44,8 +44,8 @@ func TestConfirm(t *testing.T) {
 		{name: "no", answer: host.Approval{By: host.ByTerminal}, code: host.Denied,
 			text: "shop.echo was not confirmed; nothing was run", by: "terminal"},
 		{name: "no answer", code: host.Denied, text: "was not confirmed"},
-		{name: "nobody", err: host.CannotAsk("the line is dead"), code: host.Denied,
-			text: "shop.echo requires confirmation (it destroys), and the line is dead; nothing was run", by: "policy"},
+		{name: "nobody to ask", err: host.CannotAsk("the line is dead"), code: host.Denied,
+			text: "shop.echo requires confirmation (it is destructive), and the line is dead; nothing was run", by: "policy"},
 		{name: "broken", answer: host.Approval{Yes: true}, err: host.Errorf(host.Unavailable, "no line"),
 			code: host.Unavailable, text: "no line"},
 		{name: "yes to an earlier question", answer: host.Approval{Yes: true, By: host.ByMCP, Question: "q1"}, by: "mcp"},
@@ -61,7 +61,7 @@ func TestConfirm(t *testing.T) {
 				t.Errorf("got %q, expected %q", a.Err.Message, tc.text)
 			}
 			if ran := len(f.requests()); (ran == 1) != (tc.code == "") {
-				t.Errorf("it ran %d times", ran)
+				t.Errorf("the tool ran %d times", ran)
 			}
 			q := person.asked[0]
 			id := q.ID
@@ -71,7 +71,7 @@ func TestConfirm(t *testing.T) {
 			if e := rec.last(t); e.By != tc.by || e.Question != id || a.Question != id {
 				t.Errorf("recorded by %q question %q, answered %q, expected %q and %q", e.By, e.Question, a.Question, tc.by, id)
 			}
-			if q.Kind != host.AskConfirm || q.Reason != "it destroys" || q.Ask.Caller != "cli" || q.Rights != nil ||
+			if q.Kind != host.AskConfirm || q.Reason != "it is destructive" || q.Ask.Caller != "cli" || q.Rights != nil ||
 				!strings.HasPrefix(q.ID, "q") {
 				t.Errorf("the question is %+v", q)
 			}
@@ -90,8 +90,8 @@ func TestConfirm(t *testing.T) {
 	})
 }
 
-// TestByPolicy checks that a call which nobody was asked about is recorded as decided by the policy, and one that the
-// policy never saw as decided by nobody.
+// TestByPolicy checks that a call without a question is recorded as decided by the policy, and one that the
+// policy did not evaluate as decided by nobody.
 func TestByPolicy(t *testing.T) {
 	rec, verdict := &recorder{}, host.Allow
 	h := newHost(t, host.Config{Recorder: rec, Policy: policy(func(host.Ask) (host.Decision, error) {
@@ -110,8 +110,8 @@ func TestByPolicy(t *testing.T) {
 	}
 }
 
-// TestConfirmedIsWhatRuns checks that the parameters in a question are, byte for byte, those that the tool gets, also
-// if the approver writes to them.
+// TestConfirmedIsWhatRuns checks that the tool gets exactly the parameters that were confirmed, even if the
+// approver modifies its copy.
 func TestConfirmedIsWhatRuns(t *testing.T) {
 	f := newFake(t, shop, nil)
 	var confirmed string
@@ -150,7 +150,7 @@ func TestInterruptedWhileAsking(t *testing.T) {
 }
 
 // TestNestedVerdicts checks each combination of verdicts for the caller and for the plugin that calls on its behalf,
-// with each effect: the stricter verdict holds, and a question names the caller that it is about and the parameters
+// with each effect: the stricter verdict applies, and a question names the caller that it is about and the parameters
 // that run.
 func TestNestedVerdicts(t *testing.T) {
 	verdicts := map[string]host.Verdict{"allow": host.Allow, "confirm": host.Confirm, "deny": host.Deny}
@@ -219,10 +219,10 @@ func TestNestedVerdicts(t *testing.T) {
 	}
 }
 
-// needing is a policy of plugins that require rights: those in missing, as far as they are not allowed for the call.
+// needing returns a policy that reports the rights in missing, except those that are allowed for the call.
 func needing(missing []host.Denial, allowable bool, verdict host.Verdict) policy {
 	return func(a host.Ask) (host.Decision, error) {
-		d := host.Decision{Verdict: verdict, Reason: "it destroys", Allowable: allowable,
+		d := host.Decision{Verdict: verdict, Reason: "it is destructive", Allowable: allowable,
 			Grant: host.Grant{Tools: []string{"shop.*"}}}
 		if a.Plugin != "shop" || a.Caller != "cli" && !strings.HasPrefix(a.Caller, "mcp:") && a.Caller != "plugin:first" {
 			d.Verdict = host.Allow
@@ -240,8 +240,8 @@ func needing(missing []host.Denial, allowable bool, verdict host.Verdict) policy
 	}
 }
 
-// TestMissingRight checks that a right which is not granted makes a question for the person who runs the program and
-// for nobody else, that yes holds for one call, and that everybody else is told what to ask the operator for.
+// TestMissingRight checks that a missing right becomes a question for the person who runs the program and for
+// nobody else, that yes applies to one call, and that other callers get an error with the right to ask for.
 func TestMissingRight(t *testing.T) {
 	clock := []host.Denial{{Right: "clock", Why: "the time"}}
 	both := append(clock, host.Denial{Right: "random"})
@@ -306,7 +306,7 @@ func TestMissingRight(t *testing.T) {
 					t.Errorf("got %q, denied %v, expected %q", e.Message, e.Denied, tc.text)
 				}
 				if len(f.requests()) > 0 {
-					t.Error("it was run")
+					t.Error("the tool ran")
 				}
 			} else if a.Err != nil || len(f.requests()) != 1 || !f.requests()[0].Grant.Clock {
 				t.Errorf("%v; ran with %+v", a.Err, f.requests())
@@ -331,15 +331,15 @@ func TestMissingRight(t *testing.T) {
 			if tc.fails {
 				return
 			}
-			person.answer = host.Approval{} // the next call has the right no more
+			person.answer = host.Approval{} // the next call does not have the right
 			a, _ = h.Call(t.Context(), tc.call)
 			failsWith(t, a, host.Denied)
 		})
 	}
 }
 
-// TestPolicyChangedWhileAsking checks that a call does not run if the policy requires more after the answer than the
-// person was asked about.
+// TestPolicyChangedWhileAsking checks that a call does not run if, after the answer, the policy requires more than the
+// question asked for.
 func TestPolicyChangedWhileAsking(t *testing.T) {
 	clock := []host.Denial{{Right: "clock"}}
 	for name, after := range map[string]policy{
@@ -363,7 +363,7 @@ func TestPolicyChangedWhileAsking(t *testing.T) {
 			a := call(t, h, "shop.echo", "{}")
 			failsWith(t, a, host.Denied)
 			if len(f.requests()) > 0 || !errors.Is(a.Err, host.Denied) {
-				t.Errorf("it was run: %v", a.Err)
+				t.Errorf("the tool ran: %v", a.Err)
 			}
 		})
 	}

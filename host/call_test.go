@@ -32,7 +32,7 @@ func TestCall(t *testing.T) {
 		}
 	}
 	if r := f.requests()[0]; r.Tool != "echo" || r.Def == nil || r.Caller != "cli" || r.CallID == "" || r.CallTool == nil {
-		t.Errorf("the provider was handed %+v", r)
+		t.Errorf("the provider got %+v", r)
 	}
 	for _, params := range []string{"", "  ", "{}"} {
 		if a := call(t, h, "shop.echo", params); a.Err != nil || string(a.Data) != "{}" {
@@ -40,7 +40,7 @@ func TestCall(t *testing.T) {
 		}
 	}
 	if a := call(t, h, "shop.add", `{"title":"tea"}`); a.Returns == nil {
-		t.Error("the answer does not say what schema its data has")
+		t.Error("the answer has no schema of its data")
 	}
 }
 
@@ -111,12 +111,12 @@ func TestCallRefusesParams(t *testing.T) {
 		{"a union is not coerced", `{"title":"a","code":true}`, "/code type", ``},
 		{"all at once, sorted", `{"zzz":1,"count":"x","tags":[1,"a",2],"size":"huge","extra":{"depth":{}}}`,
 			"/count type,/extra/depth type,/size enum,/tags/0 type,/tags/2 type,/title required,/zzz additionalProperties", ``},
-		{"not towards a string", `{"title":"a","tags":5}`, "/tags type", ``},
+		{"a string is not coerced to", `{"title":"a","tags":5}`, "/tags type", ``},
 		{"nearly JSON", `{'title':'a',`, " syntax", `{"title":"a"}`},
 		{"JSON that ends in a text", `{"title":"a`, "/title syntax", ``},
 		{"no JSON", `{title`, " syntax", ``},
 		{"in a list", `[{"title":"a"}]`, " type", `{"title":"a"}`},
-		{"in a text that is nearly JSON", `"{title:\"a\""`, " type", `{"title":"a"}`},
+		{"malformed JSON in a string", `"{title:\"a\""`, " type", `{"title":"a"}`},
 		{"one level too deep", `{"arguments":{"title":"a"}}`, "/arguments additionalProperties,/title required", `{"title":"a"}`},
 		{"a value in a list", `{"title":["a"]}`, "/title type", `{"title":"a"}`},
 		{"a value one level too deep", `{"title":{"value":"a"}}`, "/title type", `{"title":"a"}`},
@@ -126,7 +126,7 @@ func TestCallRefusesParams(t *testing.T) {
 		for _, d := range e.Details {
 			got = append(got, d.Parameter+" "+d.Keyword)
 			if d.Provided == "" || d.Expected == "" {
-				t.Errorf("%s: %+v does not say what was given and what was expected", c.name, d)
+				t.Errorf("%s: %+v has no given or no expected value", c.name, d)
 			}
 		}
 		if strings.Join(got, ",") != c.details {
@@ -146,7 +146,7 @@ func TestCallRefusesParams(t *testing.T) {
 		}
 		if e.Corrected == nil {
 			if e.Retry != nil || hasOp(e.Steps, host.OpCall) {
-				t.Errorf("%s: there is nothing to run, and yet %v %v", c.name, e.Retry, e.Steps)
+				t.Errorf("%s: a command without corrected parameters: %v %v", c.name, e.Retry, e.Steps)
 			}
 			continue
 		}
@@ -155,7 +155,7 @@ func TestCallRefusesParams(t *testing.T) {
 			t.Errorf("%s: retry with %v, first %v", c.name, e.Retry, e.Steps[0])
 		}
 		if a := call(t, h, "shop.add", string(e.Corrected)); a.Err != nil {
-			t.Errorf("%s: what was corrected to %s is refused: %v", c.name, e.Corrected, a.Err)
+			t.Errorf("%s: the corrected parameters %s are refused: %v", c.name, e.Corrected, a.Err)
 		}
 	}
 	ran := len(f.requests())
@@ -182,7 +182,7 @@ func TestCallRefusesParams(t *testing.T) {
 		}
 	}
 	if len(f.requests()) != ran {
-		t.Error("something was run")
+		t.Error("a tool ran")
 	}
 }
 
@@ -204,7 +204,7 @@ func TestCallCoerces(t *testing.T) {
 		{"a numeric string", `{"title":"a","count":"7"}`, `{"title":"a","count":7,"fresh":true}`, "/count"},
 		{"a fraction", `{"title":"a","price":"1.5"}`, `{"title":"a","price":1.5` + defaults + `}`, "/price"},
 		{"a boolean", `{"title":"a","fresh":"false"}`, `{"title":"a","count":3,"fresh":false}`, "/fresh"},
-		{"one for many", `{"title":"a","tags":"x"}`, `{"title":"a","tags":["x"]` + defaults + `}`, "/tags"},
+		{"a value for a list", `{"title":"a","tags":"x"}`, `{"title":"a","tags":["x"]` + defaults + `}`, "/tags"},
 		{"JSON text for an array", `{"title":"a","tags":"[\"x\",\"y\"]"}`, `{"title":"a","tags":["x","y"]` + defaults + `}`, "/tags"},
 		{"JSON text for an object", `{"title":"a","extra":"{\"depth\":2}"}`, `{"title":"a","extra":{"depth":2}` + defaults + `}`, "/extra"},
 		{"two coercions", `{"title":"a","count":"7","fresh":"true"}`, `{"title":"a","count":7,"fresh":true}`, "/count /fresh"},
@@ -274,7 +274,7 @@ func TestCallDocs(t *testing.T) {
 	}
 }
 
-func TestCallToolFindsParamsWrong(t *testing.T) {
+func TestToolRefusesParams(t *testing.T) {
 	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
 		return nil, &host.Error{Code: host.InvalidArgs, Details: []host.Detail{{Parameter: "/a", Expected: "a prime",
 			Provided: "number 4"}}}
@@ -285,7 +285,7 @@ func TestCallToolFindsParamsWrong(t *testing.T) {
 		e := failsWith(t, a, host.InvalidArgs)
 		if e.Docs == nil || e.Docs.Tier != tier || e.Message != "Tool 'shop.echo' failed: 1 violation" ||
 			!hasStep(e.Steps, "describe shop.echo") {
-			t.Errorf("got %+v, expected it as if the host had found it", e)
+			t.Errorf("got %+v, expected the error that the host itself reports for invalid parameters", e)
 		}
 	}
 }
@@ -327,10 +327,10 @@ func TestCallPolicy(t *testing.T) {
 		t.Errorf("missing: %+v", e)
 	}
 
-	decision = host.Decision{Verdict: host.Confirm, Reason: "it destroys"}
+	decision = host.Decision{Verdict: host.Confirm, Reason: "it is destructive"}
 	e = failsWith(t, call(t, h, "shop.echo", "{}"), host.Denied)
-	if !strings.Contains(e.Message, "it destroys") {
-		t.Errorf("nobody to ask: %+v", e)
+	if !strings.Contains(e.Message, "it is destructive") {
+		t.Errorf("without an approver: %+v", e)
 	}
 
 	decision, broken = host.Decision{Verdict: host.Allow}, host.Errorf(host.ConfigError, "policy.toml is damaged")
@@ -357,7 +357,7 @@ func TestCallPolicy(t *testing.T) {
 		t.Fatal(a.Err)
 	}
 	if r := f.requests()[0]; !reflect.DeepEqual(r.Grant, grant) || r.Limits.MemoryMiB != 7 || string(r.Settings) != `{"a":1}` {
-		t.Errorf("the provider was handed %+v", r)
+		t.Errorf("the provider got %+v", r)
 	}
 }
 
@@ -411,30 +411,30 @@ func TestCallEnds(t *testing.T) {
 		took    time.Duration
 		next    string
 	}{
-		{name: "the manifest's timeout", run: after("", errors.New("x")), code: host.Timeout, says: "did not end within 5s",
+		{name: "timeout of the manifest", run: after("", errors.New("x")), code: host.Timeout, says: "did not end within 5s",
 			took: 5 * time.Second},
-		{name: "an answer that comes too late", run: after("{}", nil), code: host.Timeout, took: 5 * time.Second},
-		{name: "another error that comes too late", run: after("", host.Errorf(host.Trapped, "unreachable")),
+		{name: "a result after the timeout", run: after("{}", nil), code: host.Timeout, took: 5 * time.Second},
+		{name: "another error after the timeout", run: after("", host.Errorf(host.Trapped, "unreachable")),
 			code: host.Timeout, took: 5 * time.Second},
-		{name: "a timeout with more to say", run: after("", timeoutSaid), code: host.Timeout, says: "endless loop",
+		{name: "a timeout error of the tool", run: after("", timeoutSaid), code: host.Timeout, says: "endless loop",
 			took: 5 * time.Second},
-		{name: "what the caller asked", run: after("{}", nil), timeout: 2 * time.Second, code: host.Timeout,
+		{name: "timeout of the caller", run: after("{}", nil), timeout: 2 * time.Second, code: host.Timeout,
 			says: "within 2s", took: 2 * time.Second, next: "timeout 8s"},
-		{name: "the caller may ask for longer", run: after("{}", nil), timeout: time.Minute, code: host.Timeout,
+		{name: "longer timeout of the caller", run: after("{}", nil), timeout: time.Minute, code: host.Timeout,
 			took: time.Minute},
-		{name: "the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: time.Second}, code: host.Timeout,
+		{name: "limit of the policy", run: after("{}", nil), limits: host.Limits{Timeout: time.Second}, code: host.Timeout,
 			says: "within 1s", took: time.Second, next: "policy explain shop"},
-		{name: "nobody goes over the policy's limit", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second},
+		{name: "timeout over the limit of the policy", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second},
 			timeout: time.Minute, code: host.Timeout, took: 3 * time.Second, next: "policy explain shop"},
-		{name: "the policy does not make it longer", run: after("{}", nil), limits: host.Limits{Timeout: time.Hour},
+		{name: "limit of the policy over the timeout", run: after("{}", nil), limits: host.Limits{Timeout: time.Hour},
 			code: host.Timeout, took: 5 * time.Second},
 		{name: "interrupted", run: after("", context.Canceled), cancel: context.Canceled, code: host.Interrupted,
 			says: "was interrupted", took: time.Second},
-		{name: "interrupted, says the tool timeout", run: after("", timeoutSaid), cancel: context.Canceled,
+		{name: "interrupted, and the tool reports a timeout", run: after("", timeoutSaid), cancel: context.Canceled,
 			code: host.Interrupted, took: time.Second},
-		{name: "interrupted for a reason", run: after("", context.Canceled), cancel: interrupt, code: host.Terminated,
+		{name: "interrupted with a cause", run: after("", context.Canceled), cancel: interrupt, code: host.Terminated,
 			says: "terminated", took: time.Second},
-		{name: "an answer in time counts, interrupted or not", run: after("{}", nil), cancel: context.Canceled,
+		{name: "a result in time, then interrupted", run: after("{}", nil), cancel: context.Canceled,
 			took: time.Second},
 		{name: "a failure in time",
 			run:  func(context.Context, *host.Request) (*host.Result, error) { return nil, errors.New("boom") },
@@ -456,7 +456,7 @@ func TestCallEnds(t *testing.T) {
 				began := time.Now()
 				a, _ := h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{Timeout: c.timeout}})
 				if took := time.Since(began); took != c.took || a.Duration != took {
-					t.Errorf("it took %v and says %v, expected %v", took, a.Duration, c.took)
+					t.Errorf("the call took %v and reports %v, expected %v", took, a.Duration, c.took)
 				}
 				if c.code == "" {
 					if a.Err != nil {
@@ -470,7 +470,7 @@ func TestCallEnds(t *testing.T) {
 				}
 				if next := fmt.Sprint(a.Steps); !strings.Contains(next, c.next) ||
 					strings.Contains(next, "policy") && strings.Contains(next, "timeout") {
-					t.Errorf("advises %q, expected %q", next, c.next)
+					t.Errorf("the steps are %q, expected %q", next, c.next)
 				}
 			})
 		})
@@ -482,7 +482,7 @@ func TestCallDefaultTimeout(t *testing.T) {
 		text := strings.Replace(shop, `"limits": {"timeout_ms": 5000},`, "", 1)
 		h := newHost(t, host.Config{}, newFake(t, text, nil))
 		if a := call(t, h, "shop.order.slow", ""); a.Duration != host.DefaultTimeout {
-			t.Errorf("it took %v", a.Duration)
+			t.Errorf("the call took %v", a.Duration)
 		}
 	})
 }
@@ -530,10 +530,10 @@ func TestCallPreparation(t *testing.T) {
 				}
 				if c.next == "" {
 					if len(a.Steps) != 1 || a.Steps[0].Op != host.OpCall || a.Steps[0].Options.Timeout != 0 {
-						t.Errorf("advises %+v, expected the call without a timeout", a.Steps)
+						t.Errorf("the steps are %+v, expected the call without a timeout", a.Steps)
 					}
 				} else if next := fmt.Sprint(a.Steps); !strings.Contains(next, c.next) {
-					t.Errorf("advises %q, expected %q", next, c.next)
+					t.Errorf("the steps are %q, expected %q", next, c.next)
 				}
 			})
 		})
@@ -609,7 +609,7 @@ func TestCallShow(t *testing.T) {
 		return a
 	}
 	if a := ask(host.Call{Options: host.Options{MaxBytes: len(data)}}); a.Cut || string(a.Data) != data {
-		t.Errorf("what just fits was cut: %s", a.Data)
+		t.Errorf("a result of exactly the limit was cut: %s", a.Data)
 	}
 	for limit := 1; limit < len(data); limit++ {
 		a := ask(host.Call{Session: "s", Options: host.Options{MaxBytes: limit}})
@@ -628,7 +628,7 @@ func TestCallShow(t *testing.T) {
 			t.Errorf("%d bytes: %s, warnings %q", limit, a.Data, a.Warnings)
 		}
 		if whole, err := sessions.Result("s", a.CallID); err != nil || string(whole) != data {
-			t.Errorf("%d bytes: the whole is %s, %v", limit, whole, err)
+			t.Errorf("%d bytes: the whole result is %s, %v", limit, whole, err)
 		}
 		if _, err := sessions.Result("other", a.CallID); err == nil {
 			t.Error("another session can read the result")
@@ -645,7 +645,7 @@ func TestCallShow(t *testing.T) {
 		return json.RawMessage(`[1,2,3]`), nil
 	}
 	if a := ask(host.Call{Filter: first, Options: host.Options{MaxBytes: 7}}); a.Cut || string(a.Data) != `[1,2,3]` {
-		t.Errorf("the filter comes before the cut: %s", a.Data)
+		t.Errorf("the filter was applied after the cut: %s", a.Data)
 	}
 	a := ask(host.Call{Session: "s", Filter: first, Options: host.Options{MaxBytes: 3}})
 	if whole, err := sessions.Result("s", a.CallID); err != nil || string(whole) != `[1,2,3]` {
@@ -693,7 +693,7 @@ func TestCallToolOfAnother(t *testing.T) {
 	}
 }
 
-// passing is a fake that can send what its manifest does not know.
+// passing is a fake that can send parameters and tools that its manifest does not have.
 type passing struct{ *fake }
 
 func (p passing) Pass(name string) *manifest.Tool {
@@ -715,7 +715,7 @@ func TestCallSendAnyway(t *testing.T) {
 		t.Errorf("%s: %s, %v", a.Tool, a.Data, a.Err)
 	}
 	if a := send("shop.order.cancel", `{"id":"x","new":true}`); a.Err != nil || string(a.Data) != `{"id":"x","new":true}` {
-		t.Errorf("a known tool, with what its schema does not know: %s, %v", a.Data, a.Err)
+		t.Errorf("a known tool with unknown parameters: %s, %v", a.Data, a.Err)
 	}
 	for _, name := range []string{"shop.order.lits", "shop.order.cancle", "shop.ehco", "nothing.x.y", "shop.plain"} {
 		failsWith(t, send(name, `{}`), host.NotFound)
@@ -753,7 +753,7 @@ func TestCallStream(t *testing.T) {
 	stopped, _ := h.Call(t.Context(), c)
 	failsWith(t, stopped, host.Interrupted)
 	if a := call(t, h, "shop.echo", `{"a":1}`); string(a.Data) != `{"a":1}` {
-		t.Errorf("without Emit it is a plain call: %s", a.Data)
+		t.Errorf("without Emit: %s", a.Data)
 	}
 	plain := newHost(t, host.Config{}, newFake(t, shop, nil))
 	c.Emit = func(json.RawMessage) error { t.Error("emitted"); return nil }
@@ -785,7 +785,7 @@ func TestCallEvents(t *testing.T) {
 	if e := rec.last(t); e.RetryOf != first.CallID || e.SuggestionUsed || !slices.Equal(e.Tiers, []int{3}) {
 		t.Errorf("the second failure: %+v", e)
 	}
-	// The suggestion, in another order of keys, is still the suggestion.
+	// The order of keys does not matter for a suggestion.
 	if a := ask("shop.add", " "+string(second.Err.Corrected)); a.Err != nil {
 		t.Fatal(a.Err)
 	}
@@ -794,7 +794,7 @@ func TestCallEvents(t *testing.T) {
 	}
 	ask("shop.add", `{"title":"b"}`)
 	if e := rec.last(t); e.RetryOf != "" || e.SuggestionUsed {
-		t.Errorf("after it went well: %+v", e)
+		t.Errorf("after a success: %+v", e)
 	}
 	ask("shop.nothing", `{}`)
 	if e := rec.last(t); e.Tool != "shop.nothing" || e.Err.Code != host.NotFound {
@@ -806,7 +806,7 @@ func TestCallEvents(t *testing.T) {
 		t.Errorf("%d events for 6 calls", n)
 	}
 	if !reflect.DeepEqual(followed, rec.all()[:5]) {
-		t.Errorf("a subscriber got %d events, and they should be the recorder's first 5", len(followed))
+		t.Errorf("a subscriber got %d events, expected the first 5 of the recorder", len(followed))
 	}
 
 	if _, err := h.Describe(t.Context(), "cli", "s", "shop.echo", 2); err != nil {
@@ -840,7 +840,7 @@ func TestSubscribersMayChange(t *testing.T) {
 	call(t, h, "shop.echo", "")
 	call(t, h, "shop.echo", "")
 	if got := strings.Join(order, " "); got != "first second second third" {
-		t.Errorf("told in the order %s", got)
+		t.Errorf("called in the order %s", got)
 	}
 }
 
@@ -936,9 +936,9 @@ func TestCallEventsOfRefusedRetries(t *testing.T) {
 	}
 }
 
-// TestSwapForgetsWhatIsCompiledIn checks that a new catalog has its own documentation and schemas, even of a provider
+// TestSwapClearsBuiltins checks that a new catalog has its own documentation and schemas, even of a provider
 // without a digest.
-func TestSwapForgetsWhatIsCompiledIn(t *testing.T) {
+func TestSwapClearsBuiltins(t *testing.T) {
 	h := newHost(t, host.Config{}, newFake(t, shop, nil).builtin())
 	if _, err := h.Describe(t.Context(), "cli", "", "shop.echo", 2); err != nil {
 		t.Fatal(err)
@@ -956,7 +956,7 @@ func TestSwapForgetsWhatIsCompiledIn(t *testing.T) {
 	failsWith(t, call(t, h, "shop.echo", `{"a":1}`), host.InvalidArgs)
 }
 
-// TestErrorsAreBounded checks that an error does not grow with the number of violations times the size of the
+// TestErrorsAreBounded checks that the size of an error is bounded, with many violations and large
 // parameters.
 func TestErrorsAreBounded(t *testing.T) {
 	text := strings.Replace(shop, `"examples": [{"title": "One", "params": {"title": "tea", "count": 5}`, `"examples": [{"title": "One", "params": {"title": "tea", "tags": ["hot"]}`, 1)

@@ -24,21 +24,21 @@ func TestCatalog(t *testing.T) {
 		order = append(order, p.Info().Name)
 	}
 	if !slices.Equal(order, []string{"shop", "ape", "zoo"}) {
-		t.Errorf("order %q: what is compiled in comes first, then names", order)
+		t.Errorf("order %q, expected built-in plugins first, then by name", order)
 	}
 	c.Providers()[0] = nil
 	if c.Providers()[0] == nil {
-		t.Error("whoever is given the list can change the catalog")
+		t.Error("a change of the returned list changes the catalog")
 	}
 	if p, ok := c.Provider("ZOO"); !ok || p.Info().Name != "zoo" {
-		t.Error("a plugin is found without regard to case")
+		t.Error("a plugin is not found in another case")
 	}
 	_, err := host.NewCatalog(named(t, "ape"), named(t, "APE"))
 	if err == nil || host.AsError(err).Code != host.AlreadyExists {
 		t.Errorf("two of one name: %v", err)
 	}
 	if _, err := host.NewCatalog(); err != nil {
-		t.Errorf("none at all: %v", err)
+		t.Errorf("no plugins: %v", err)
 	}
 }
 
@@ -124,10 +124,10 @@ func TestHostDescribe(t *testing.T) {
 		}
 	}
 	if n := len(rec.all()); n != 12 {
-		t.Errorf("%d events for 12 questions", n)
+		t.Errorf("%d events for 12 descriptions", n)
 	}
 	if len(f.requests()) > 0 {
-		t.Error("describing has run a tool")
+		t.Error("Describe ran a tool")
 	}
 }
 
@@ -217,7 +217,7 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	if len(f.requests())+len(z.requests()) > 0 {
-		t.Error("searching has run a tool")
+		t.Error("Search ran a tool")
 	}
 	if err := host.SegmentUsable([]byte("nothing")); err == nil {
 		t.Error("a damaged segment is usable")
@@ -253,7 +253,7 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// Phrases of a plugin are shown as the reason of a hit, without terminal control characters.
+// TestSearchDocIsClean checks that phrases of a plugin, which hits show, have no terminal control characters.
 func TestSearchDocIsClean(t *testing.T) {
 	d := host.SearchDocOf(&manifest.Tool{Name: "add", Aliases: []string{"snap\x1b[2J\u202eper\nzap"},
 		Keywords: []string{"key\x07word"}, Tasks: []string{"see the \x1b[31mmoon"}})
@@ -329,7 +329,7 @@ func TestDescribeIsCached(t *testing.T) {
 		return string(raw)
 	}
 	if built.Load() != 0 {
-		t.Error("tiers were built before their first use")
+		t.Error("a tier was built before its first use")
 	}
 	first := describe("shop.add", 2)
 	for range 3 {
@@ -344,6 +344,6 @@ func TestDescribeIsCached(t *testing.T) {
 	describe("shop.add", 3)
 	describe("shop.echo", 2)
 	if n := built.Load(); n != 3 {
-		t.Errorf("three descriptions took %d", n)
+		t.Errorf("three descriptions read the tool %d times", n)
 	}
 }

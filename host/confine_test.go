@@ -102,11 +102,11 @@ func TestConfineURLs(t *testing.T) {
 			got, err := call(by, c.tool, c.params)
 			switch may := slices.Contains(c.may, by); {
 			case !may && err == nil:
-				t.Errorf("%s may %s %s", by, c.tool, c.params)
+				t.Errorf("%s may call %s %s", by, c.tool, c.params)
 			case !may && err.Code != host.Denied && err.Code != host.InvalidArgs:
 				t.Errorf("%s: %s %s: %v", by, c.tool, c.params, err)
 			case may && err != nil:
-				t.Errorf("%s may not %s %s: %v", by, c.tool, c.params, err)
+				t.Errorf("%s may not call %s %s: %v", by, c.tool, c.params, err)
 			case may && !equalJSON(t, got, c.params):
 				t.Errorf("%s: %s %s became %s", by, c.tool, c.params, got)
 			}
@@ -213,7 +213,7 @@ func equalJSON(t *testing.T, a, b string) bool {
 	return texts[0] == texts[1]
 }
 
-// Of a built-in plugin, a tool that does not say how far it reaches may reach anything.
+// TestOutside checks that a built-in tool without a declared reach counts as reaching outside a page.
 func TestOutside(t *testing.T) {
 	told := strings.Replace(browser, `"name": "web"`, `"name": "built"`, 1)
 	c := catalogOf(t, newFake(t, browser, nil), newFake(t, told, nil).builtin())

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// bank is a plugin whose examples must not show up in any advice.
+// bank is a plugin whose example values must not appear in corrections.
 const bank = `{
   "manifest": 1, "name": "bank", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Keep money"},
   "tools": [
@@ -34,7 +34,7 @@ func hasOp(steps []host.Step, op host.Op) bool {
 	return slices.ContainsFunc(steps, func(s host.Step) bool { return s.Op == op })
 }
 
-// TestCorrections checks that advice is made of the caller's own values.
+// TestCorrections checks that corrections use only the caller's own values.
 func TestCorrections(t *testing.T) {
 	h := newHost(t, host.Config{}, newFake(t, bank, nil))
 	for _, c := range []struct{ name, tool, params, corrected, template, changes string }{
@@ -45,18 +45,18 @@ func TestCorrections(t *testing.T) {
 			`{"name":"mine","when":"<when: integer, Days from now>"}`, `[{"from":"/when","how":"dropped"}]`},
 		{"words for a boolean", "drop", `{"name":"mine","fast":"no"}`, `{"fast":false,"name":"mine"}`, ``,
 			`[{"from":"/fast","to":"/fast","how":"coerced"}]`},
-		{"only value, and a hole beside it", "show", `{"name":"mine","site":{}}`, ``,
+		{"the only valid value, and a placeholder", "show", `{"name":"mine","site":{}}`, ``,
 			`{"name":"mine","site":{"kind":"web","url":"<url: string, a page>"}}`, `[{"to":"/site/kind","how":"only"}]`},
-		{"all of an object", "show", `{"name":"mine"}`, ``,
+		{"a whole object is missing", "show", `{"name":"mine"}`, ``,
 			`{"name":"mine","site":{"kind":"web","url":"<url: string, a page>"}}`, `[{"to":"/site/kind","how":"only"}]`},
-		{"no default either", "show", `{"name":"mine","site":{"url":"u","kind":"web"},"limit":0}`, ``,
+		{"an invalid optional value", "show", `{"name":"mine","site":{"url":"u","kind":"web"},"limit":0}`, ``,
 			`{"limit":"<limit: integer >= 1>","name":"mine","site":{"kind":"web","url":"u"}}`,
 			`[{"from":"/limit","how":"dropped"}]`},
 		{"words, not JSON", "drop", `please drop mine`, ``, `{"name":"<name: string, Which account>"}`,
 			`[{"from":"","how":"dropped"}]`},
-		{"words, and nothing is required", "page", `please`, ``, ``, ``},
+		{"words, and no parameter is required", "page", `please`, ``, ``, ``},
 		{"nearly JSON", "drop", `{'name':'mine',}`, `{"name":"mine"}`, ``, `[{"from":"","to":"","how":"parsed"}]`},
-		{"nearly JSON in a text", "drop", `"{name:mine"`, `{"name":"mine"}`, ``, `[{"from":"","to":"","how":"parsed"}]`},
+		{"malformed JSON in a string", "drop", `"{name:mine"`, `{"name":"mine"}`, ``, `[{"from":"","to":"","how":"parsed"}]`},
 		{"an option among the parameters", "drop", `{"name":"mine","timeout_seconds":5}`, `{"name":"mine"}`, ``,
 			`[{"from":"/timeout_seconds","to":"options.timeout","how":"moved"}]`},
 	} {
@@ -83,7 +83,7 @@ func TestCorrections(t *testing.T) {
 		case runs && (a.Steps[0].Op != host.OpCall || a.Steps[0].Options.DryRun != (c.tool == "drop")):
 			t.Errorf("%s: first %+v", c.name, a.Steps[0])
 		case runs && !e.Retry.Options.DryRun && c.tool == "drop":
-			t.Errorf("%s: the command destroys: %+v", c.name, e.Retry)
+			t.Errorf("%s: the command is destructive: %+v", c.name, e.Retry)
 		}
 		if e.Object().Template == nil != (c.template == "") {
 			t.Errorf("%s: the object %+v", c.name, e.Object())
@@ -116,13 +116,13 @@ func TestCorrectionMovesOptions(t *testing.T) {
 		a.Steps[0].Options != want {
 		t.Errorf("%+v, %+v", e.Retry, e.Steps)
 	}
-	// What the tool itself knows stays a parameter.
+	// An option that is also a parameter of the tool remains a parameter.
 	if a := call(t, h, "bank.page", `{"target":"x"}`); a.Err != nil {
 		t.Error(a.Err)
 	}
 }
 
-// TestNullIsAbsent checks null for parameters that are not required.
+// TestNullIsAbsent checks that null for an optional parameter is ignored.
 func TestNullIsAbsent(t *testing.T) {
 	f := newFake(t, bank, nil)
 	h := newHost(t, host.Config{}, f)
@@ -149,7 +149,7 @@ const old = `{
   ]
 }`
 
-// TestDeprecated checks that a call of a deprecated tool says so, and that a search ranks it below its replacement.
+// TestDeprecated checks that a call of a deprecated tool warns, and that a search ranks it below its replacement.
 func TestDeprecated(t *testing.T) {
 	h := newHost(t, host.Config{}, newFake(t, old, nil))
 	a := call(t, h, "old.count_sheep", `{}`)

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestReadToolPostsNothing is the attack of a tool that declares the effect read, which a remote client may call, and
-// sends a POST with it.
+// TestReadToolPostsNothing checks that a tool with the effect read, which a remote client may call, cannot send
+// a POST.
 func TestReadToolPostsNothing(t *testing.T) {
 	grant := host.Grant{HTTP: []host.HTTPGrant{{URL: "https://api.example.com", Methods: []string{"GET", "POST"}}},
 		FS: []host.FSGrant{{Path: "/data", Source: "/srv", Mode: "rw"}}}
@@ -37,7 +37,7 @@ func TestReadToolPostsNothing(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 		if grant.FS[0].Mode != "ro" || strings.Join(grant.HTTP[0].Methods, ",") != "GET" {
-			t.Errorf("a read tool has %v", grant.Names())
+			t.Errorf("a read tool was granted %v", grant.Names())
 		}
 	}
 	if methods, err, _ := sent("read", "GET"); err != nil || len(methods) != 1 {
@@ -48,7 +48,7 @@ func TestReadToolPostsNothing(t *testing.T) {
 	}
 }
 
-// A tool calls none of a worse effect than its own.
+// TestInnerCallsKeepTheEffect checks that a tool cannot call one with a worse effect than its own.
 func TestInnerCallsKeepTheEffect(t *testing.T) {
 	for _, c := range []struct {
 		own, tool string

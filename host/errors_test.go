@@ -14,9 +14,9 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-var update = flag.Bool("update", false, "write the golden files of this package anew")
+var update = flag.Bool("update", false, "rewrite the golden files of this package")
 
-// TestOutcomes checks the table of exit codes, which agents rely on.
+// TestOutcomes checks the table of exit codes, on which agents rely.
 func TestOutcomes(t *testing.T) {
 	const promised = `0 ok · 1 tool_failed · 80 invalid_url · 81 invalid_args · 82 denied · 83 not_found · 84 already_exists · 85 busy · 86 invalid_plugin ·
 		87 integrity · 88 config_error · 100 chrome_launch · 101 chrome_connection · 102 timeout · 103 trapped · 104 limit_exceeded ·
@@ -29,7 +29,7 @@ func TestOutcomes(t *testing.T) {
 		}
 		if o.Code != host.OK {
 			if e := host.Errorf(o.Code, "x"); e.ExitCode() != o.Exit {
-				t.Errorf("%s ends in %d", o.Code, e.ExitCode())
+				t.Errorf("%s has the exit code %d", o.Code, e.ExitCode())
 			}
 		}
 	}
@@ -38,11 +38,11 @@ func TestOutcomes(t *testing.T) {
 	}
 	host.Outcomes()[0].Exit = 99
 	if host.Outcomes()[0].Exit != 0 {
-		t.Error("whoever is given the table can change it")
+		t.Error("a change of the returned table changes the outcomes")
 	}
 	if (&host.Error{Code: host.ToolFailed, Exit: 42}).ExitCode() != 42 ||
 		(&host.Error{Code: "unheard of"}).ExitCode() != 110 {
-		t.Error("a tool's own code goes through, an unknown one is a fault of ours")
+		t.Error("expected a tool's own exit code, and 110 for an unknown code")
 	}
 }
 
@@ -57,7 +57,7 @@ func TestAsError(t *testing.T) {
 	}
 }
 
-// TestObject compares the JSON form of errors, names and order of fields included, with golden files.
+// TestObject compares the JSON form of errors, including names and order of fields, with golden files.
 func TestObject(t *testing.T) {
 	docs, err := newHost(t, host.Config{}, newFake(t, shop, nil)).Describe(t.Context(), "cli", "", "shop.order.cancel", 2)
 	if err != nil {

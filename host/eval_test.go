@@ -48,7 +48,7 @@ func TestReadEvalRefuses(t *testing.T) {
 	} {
 		_, err := host.ReadEval(strings.NewReader(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.message) {
-			t.Errorf("%.40q: the error is %v; %q was expected in it", c.text, err, c.message)
+			t.Errorf("%.40q: the error is %v, expected %q in it", c.text, err, c.message)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestEvaluateCounts evaluates one hit of a known rank: the second, after a related one.
+// TestEvaluateCounts evaluates a query whose relevant tool is the second hit, after a related one.
 func TestEvaluateCounts(t *testing.T) {
 	h := newHost(t, host.Config{}, newFake(t, shop, nil))
 	data, _, err := h.Search(t.Context(), "", "", host.SearchQuery{Text: "order"})

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// Codes are errors, so that errors.Is tells what went wrong.
+// Codes are errors, for errors.Is.
 func ExampleCode() {
 	err := fmt.Errorf("reading the list: %w", host.Errorf(host.NotFound, "no plugin is named shpo"))
 	fmt.Println(errors.Is(err, host.NotFound), errors.Is(err, host.Denied))
@@ -18,7 +18,7 @@ func ExampleCode() {
 	// 83
 }
 
-// Steps are data: each front end renders them in its own way.
+// Steps are data, which each front end renders in its own way.
 func ExampleStep() {
 	steps := []host.Step{
 		host.CallStep("text.hash", json.RawMessage(`{"text":"hello"}`)),

@@ -180,7 +180,7 @@ func call(t testing.TB, h *host.Host, name, params string) *host.Answer {
 	return a
 }
 
-// failsWith ends the test unless an answer is an error of this code.
+// failsWith ends the test unless an answer is an error with this code.
 func failsWith(t testing.TB, a *host.Answer, code host.Code) *host.Error {
 	t.Helper()
 	if a.Err == nil || a.Err.Code != code {

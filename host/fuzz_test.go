@@ -51,7 +51,7 @@ func FuzzCallParams(f *testing.F) {
 		}
 		if a.Err.Corrected != nil {
 			if again := ask(a.Err.Corrected); again.Err != nil {
-				t.Errorf("%q: what was corrected to %q is refused: %v %+v", params, a.Err.Corrected, again.Err, again.Err.Details)
+				t.Errorf("%q: the correction %q is refused: %v %+v", params, a.Err.Corrected, again.Err, again.Err.Details)
 			}
 		}
 	})
@@ -67,7 +67,7 @@ func FuzzFind(f *testing.F) {
 		a, err := c.Find(name)
 		if err == nil {
 			if again, err := c.Find(a.Name()); err != nil || again.Name() != a.Name() {
-				t.Errorf("%q is %s, and that is %s, %v", name, a.Name(), again.Name(), err)
+				t.Errorf("%q is found as %s, which is found as %s, %v", name, a.Name(), again.Name(), err)
 			}
 			return
 		}
@@ -78,7 +78,7 @@ func FuzzFind(f *testing.F) {
 		}
 		for _, s := range e.DidYouMean {
 			if _, err := c.Find(s.Name); err != nil {
-				t.Errorf("%q: did you mean %s, which is not there", name, s.Name)
+				t.Errorf("%q: did you mean %s, which does not exist", name, s.Name)
 			}
 		}
 	})
@@ -97,7 +97,7 @@ func FuzzParseOptions(f *testing.F) {
 			return
 		}
 		if err := o.Check(); err != nil {
-			t.Errorf("%q: %+v passes and then does not: %v", raw, o, err)
+			t.Errorf("%q: %+v was accepted and then refused: %v", raw, o, err)
 		}
 	})
 }

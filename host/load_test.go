@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestReadOwn checks what the host reads on its own, and that nothing else makes it wait.
+// TestReadOwn checks which files the host reads as its own, and that no other file blocks it.
 func TestReadOwn(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

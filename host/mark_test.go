@@ -26,7 +26,7 @@ func TestMarked(t *testing.T) {
 		{"a missing one", `{}`, `{
   // ✗ /title: expected string of at least 1 character, got nothing
 }`},
-		{"a wrong one deep down", `{"title":"tea","extra":{"depth":"x","a/b":1}}`, `{
+		{"a nested wrong value", `{"title":"tea","extra":{"depth":"x","a/b":1}}`, `{
   "extra": {
     "a/b": 1,
     "depth": "x" // ✗ /extra/depth: expected integer, got string "x"
@@ -34,7 +34,7 @@ func TestMarked(t *testing.T) {
   "title": "tea"
 }`},
 		{"no object", `[1]`, `[1] // ✗ parameters: expected object, got array[1]`},
-		{"what is well is short", `{"title":"` + long + `","count":0}`, `{
+		{"valid values are shortened", `{"title":"` + long + `","count":0}`, `{
   "count": 0, // ✗ /count: expected integer >= 1 and <= 99, got number 0
   "title": "` + long[:59] + `…
 }`},
@@ -46,7 +46,7 @@ func TestMarked(t *testing.T) {
 	} {
 		e := failsWith(t, call(t, h, "shop.add", c.params), host.InvalidArgs)
 		if e.Object().Marked != e.Marked {
-			t.Errorf("%s: it does not leave the host", c.name)
+			t.Errorf("%s: the mark does not leave the host", c.name)
 		}
 		if c.name == "no JSON" && strings.HasPrefix(e.Marked, c.want) {
 			continue
@@ -81,7 +81,7 @@ func TestEarlierErrors(t *testing.T) {
 		}
 	}
 	if got := fail("other", `{}`) + fail("", `{}`) + fail("", `{}`); got != "" {
-		t.Errorf("of another session, or of none: %q", got)
+		t.Errorf("of another session, or without a session: %q", got)
 	}
 }
 

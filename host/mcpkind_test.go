@@ -23,8 +23,8 @@ const notes = `{
   ]
 }`
 
-// TestSchemasOfKindMCP checks that parameters and results of a source of kind mcp are validated where the schema passes
-// the gate, and that those with another schema reach the tool as they are.
+// TestSchemasOfKindMCP checks that parameters and results of a source of kind mcp are validated if the schema passes
+// the gate, and otherwise reach the tool unchanged.
 func TestSchemasOfKindMCP(t *testing.T) {
 	result := `{"id":1}`
 	answer := func(context.Context, *host.Request) (*host.Result, error) {
@@ -65,7 +65,7 @@ func TestSchemasOfKindMCP(t *testing.T) {
 		}
 	}
 
-	// The source changes the schema: the new one holds from the next call on.
+	// If the source changes the schema, the new one applies from the next call on.
 	changed := strings.Replace(notes, `"required": ["text"], `, `"required": ["text", "stars"], `, 1)
 	changed = strings.Replace(changed, `, "pattern": "(?=a)"`, "", 1)
 	h.Swap(catalogOf(t, newFake(t, changed, nil)))

@@ -59,7 +59,7 @@ var broken = map[string]struct {
 	"other manifest": {"the manifest is that of shop 2.0.0",
 		func(f *fake) host.Provider { f.manifest.Version = "2.0.0"; return f }},
 	"unsorted names":   {"names are not sorted", func(f *fake) host.Provider { return unsorted{f} }},
-	"a name too many":  {"names and lists differ", func(f *fake) host.Provider { return oneMore{f} }},
+	"an extra name":    {"names and lists differ", func(f *fake) host.Provider { return oneMore{f} }},
 	"count in a group": {"counts 9 tools but lists 3", func(f *fake) host.Provider { return miscounted{f} }},
 	"unstable list":    {"changes between two calls", func(f *fake) host.Provider { return &unstable{fake: f} }},
 	"signature": {"the signature must begin with the bare name",
@@ -83,9 +83,9 @@ var broken = map[string]struct {
 	"no result":         {"panic|nil|no result", func(f *fake) host.Provider { f.handlers["add"] = nothing; return f }},
 	"wrong error": {"expected not_found",
 		func(f *fake) host.Provider { f.handlers["order.cancel"] = plainError; return f }},
-	"deaf when cancelled": {"the call succeeded although its context had ended",
+	"ignores cancellation": {"the call succeeded although its context had ended",
 		func(f *fake) host.Provider { return deaf{f} }},
-	"deaf when slow": {"the call continues although its context has ended",
+	"ignores the deadline": {"the call continues although its context has ended",
 		func(f *fake) host.Provider { f.handlers["order.slow"] = forever; return f }},
 	"race": {"DATA RACE", func(f *fake) host.Provider { return &racy{fake: f} }},
 }
@@ -189,7 +189,7 @@ func plainError(context.Context, *host.Request) (*host.Result, error) {
 
 func forever(context.Context, *host.Request) (*host.Result, error) { select {} }
 
-// brokenProvider names the provider that TestBrokenProvider runs in a process of its own, which must fail.
+// brokenProvider names the provider that TestBrokenProvider runs, in a process of its own, and which must fail.
 const brokenProvider = "PARLEY_TEST_BROKEN_PROVIDER"
 
 func TestBrokenProvider(t *testing.T) {
@@ -216,7 +216,7 @@ func TestProvidertestCatches(t *testing.T) {
 			cmd.Env = append(os.Environ(), brokenProvider+"="+name)
 			out, err := cmd.CombinedOutput()
 			if err == nil {
-				t.Fatalf("it passed:\n%s", out)
+				t.Fatalf("the broken provider passed:\n%s", out)
 			}
 			if !slices.ContainsFunc(strings.Split(b.says, "|"),
 				func(s string) bool { return strings.Contains(string(out), s) }) {

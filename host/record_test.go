@@ -20,7 +20,8 @@ func (wall) Send(context.Context, *host.HTTPRequest, host.Outbound) (*host.HTTPR
 
 func (wall) Dial(context.Context, string, []host.HTTPGrant) (net.Conn, error) { return nil, nil }
 
-// Denials are recorded even if the call then succeeds, and denied rights are not recorded as used.
+// TestEventsSayWhatWasRefused checks that denials are recorded even if the call then succeeds, and that denied
+// rights are not recorded as used.
 func TestEventsSayWhatWasRefused(t *testing.T) {
 	greedy := func(ctx context.Context, r *host.Request) (*host.Result, error) {
 		for range 2 {

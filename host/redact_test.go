@@ -15,7 +15,7 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// TestRedactForms tries the spellings in which servers and programs repeat a value, whole and in part.
+// TestRedactForms checks the encodings in which servers and programs repeat a value, whole and in part.
 func TestRedactForms(t *testing.T) {
 	const value = `S3cr3t/Val+ue&"q"<x>-0123456789`
 	std := base64.StdEncoding.EncodeToString
@@ -56,17 +56,17 @@ func TestRedactForms(t *testing.T) {
 		for _, around := range [][2]string{{"", ""}, {"before: ", " :after"}} {
 			got := forms.redact(around[0] + text + around[1])
 			rest := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(got, around[0]), around[1]), "[secret TOKEN]", "")
-			// What is not the value: its neighbors within an encoding, quotes and padding.
+			// Text around the value is kept: its neighbors within an encoding, quotes and padding.
 			if !strings.Contains(got, "[secret TOKEN]") || len(rest) > 8 {
 				t.Errorf("%s: %q became %q", name, text, got)
 			}
 			if !strings.HasPrefix(got, around[0]) || !strings.HasSuffix(got, around[1]) {
-				t.Errorf("%s: what stands around was changed: %q", name, got)
+				t.Errorf("%s: the text around the value was changed: %q", name, got)
 			}
 		}
 	}
 	if got := forms.redact(std([]byte(value))); strings.Trim(got, "=") != "[secret TOKEN]" {
-		t.Errorf("of the base64 remains %q", got)
+		t.Errorf("the base64 still has %q", got)
 	}
 	for _, cut := range []string{"log: " + value[:20], value[10:] + " in the log", "log: " + std([]byte(value))[:30],
 		"log: " + hex.EncodeToString([]byte(value))[:40]} {
@@ -86,14 +86,14 @@ func TestRedactForms(t *testing.T) {
 	}
 }
 
-// secretValues is a source of secrets, some of which no answer may hold.
+// secretValues is a source of secrets. Some of them refuse reflection.
 type secretValues map[string]string
 
 func (s secretValues) Secret(_ context.Context, name string) (string, error) { return s[name], nil }
 func (s secretValues) RefusesReflection(name string) bool                    { return strings.HasPrefix(name, "NEVER") }
 
-// TestReflected checks that an answer with a value whose binding refuses reflection is an error, in any form, and that
-// the error does not hold it.
+// TestReflected checks that an answer with a value whose binding refuses reflection is an error, in any encoding, and
+// that the error does not contain it.
 func TestReflected(t *testing.T) {
 	values := secretValues{"NEVER": "never-reflected-value", "SOMETIMES": "sometimes-reflected"}
 	v := &redactor{source: values, grants: []SecretGrant{{Name: "NEVER"}, {Name: "SOMETIMES"}}}

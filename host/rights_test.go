@@ -34,13 +34,13 @@ func shopNamed(name string) string {
 	return strings.Replace(shop, `"name": "shop"`, `"name": "`+name+`"`, 1)
 }
 
-// outerNamed is shopNamed with an echo whose effect lets it call anything.
+// outerNamed is shopNamed with an echo whose effect allows it to call any tool.
 func outerNamed(name string) string {
 	const echo = `"Say it again"}, "effect": "`
 	return strings.Replace(shopNamed(name), echo+`read"`, echo+`destructive"`, 1)
 }
 
-// holding is a policy that lets plugins call the tools that they are granted, as in the table.
+// holding returns a policy that allows plugins to call the tools that the table grants them.
 func holding(held map[string][]string) policy {
 	return func(a host.Ask) (host.Decision, error) {
 		d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: held[a.Plugin]}}
@@ -57,11 +57,11 @@ func TestNestedCallsIntersectRights(t *testing.T) {
 		held map[string][]string
 		want host.Code
 	}{
-		{"each holds what it reaches", map[string][]string{"first": {"second.echo", "third.echo"}, "second": {"third.echo"}},
+		{"rights to all", map[string][]string{"first": {"second.echo", "third.echo"}, "second": {"third.echo"}},
 			""},
-		{"the first gains nothing by the second", map[string][]string{"first": {"second.echo"}, "second": {"third.echo"}},
+		{"rights of the second only", map[string][]string{"first": {"second.echo"}, "second": {"third.echo"}},
 			host.Denied},
-		{"the second gains nothing by the first", map[string][]string{"first": {"second.echo", "third.echo"}}, host.Denied},
+		{"rights of the first only", map[string][]string{"first": {"second.echo", "third.echo"}}, host.Denied},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := newHost(t, host.Config{Policy: holding(tc.held)},
@@ -97,7 +97,7 @@ func TestCallsOfCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestCallsOfCallsAreCountedTogether: the bound holds for all calls that the outermost one causes, at any depth.
+// TestCallsOfCallsAreCountedTogether: the limit applies to all calls that the outermost one causes, at any depth.
 func TestCallsOfCallsAreCountedTogether(t *testing.T) {
 	made := 0
 	calling := func(name string) handler {
@@ -120,7 +120,7 @@ func TestCallsOfCallsAreCountedTogether(t *testing.T) {
 	}
 }
 
-// TestIsolationExtends checks that a call which is isolated stays so after a question, and with what it calls.
+// TestIsolationExtends checks that an isolated call is isolated after a question, and so are the calls that it makes.
 func TestIsolationExtends(t *testing.T) {
 	inner := newFake(t, shopNamed("second"), nil)
 	outer := newFake(t, shopNamed("first"), map[string]handler{
@@ -145,7 +145,7 @@ func TestIsolationExtends(t *testing.T) {
 	}
 }
 
-// TestFilesAreGuarded checks that a call which can open files, by its own grant or its caller's, has the guard of the
+// TestFilesAreGuarded checks that a call which can open files, by its own grant or its caller's, gets the guard of the
 // host's own files.
 func TestFilesAreGuarded(t *testing.T) {
 	folder := []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "ro"}}
@@ -163,7 +163,7 @@ func TestFilesAreGuarded(t *testing.T) {
 			newFake(t, shopNamed("first"), map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result,
 				error) {
 				if (r.Guard != nil) != (holder == "first") {
-					t.Errorf("%s holds a folder, the outer call is guarded: %v", holder, r.Guard != nil)
+					t.Errorf("%s has a folder, the outer call is guarded: %v", holder, r.Guard != nil)
 				}
 				return r.CallTool(ctx, "second.echo", nil, host.Options{})
 			}}), inner)
@@ -171,7 +171,7 @@ func TestFilesAreGuarded(t *testing.T) {
 			t.Fatal(a.Err)
 		}
 		if got := inner.requests()[0].Guard != nil; got != (holder != "") {
-			t.Errorf("%s holds a folder, the inner call is guarded: %v", holder, got)
+			t.Errorf("%s has a folder, the inner call is guarded: %v", holder, got)
 		}
 	}
 }
@@ -189,8 +189,8 @@ func TestPluginsReportNoCodesOfTheHost(t *testing.T) {
 	}
 }
 
-// TestPolicyFails checks that a policy which cannot decide about one of the callers decides against the call, whatever
-// it returns beside its error; and that it learns which caller is remote.
+// TestPolicyFails checks that a call is denied if the policy fails for one of the callers, whatever decision
+// it returns with the error, and that the policy gets which caller is remote.
 func TestPolicyFails(t *testing.T) {
 	for _, failing := range []string{"cli", "plugin:first", "", "remote"} {
 		inner := newFake(t, shopNamed("second"), nil)
@@ -215,9 +215,9 @@ func TestPolicyFails(t *testing.T) {
 	}
 }
 
-// TestWhatThePolicyLearns checks all that the policy is told about each of the callers of a nested call, and about the
+// TestPolicyInput checks what the policy gets about each of the callers of a nested call, and about the
 // tool.
-func TestWhatThePolicyLearns(t *testing.T) {
+func TestPolicyInput(t *testing.T) {
 	for n := range 1 << 4 {
 		remote, bound, shipped, builtin := n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0
 		inner := newFake(t, shopNamed("second"), nil)
@@ -301,7 +301,7 @@ func (*mirror) Dial(context.Context, string, []host.HTTPGrant) (net.Conn, error)
 
 const token = `s3cret/"<va lue>&"`
 
-// secretive is a policy that grants one secret to be sent and one to be read.
+// secretive is a policy that grants one secret for sending and one for reading.
 var secretive = policy(func(host.Ask) (host.Decision, error) {
 	return host.Decision{Verdict: host.Allow, Grant: host.Grant{Secrets: []host.SecretGrant{
 		{Name: "TOKEN", URL: "https://api.example.com", Header: "Authorization: Bearer {secret}"}, {Name: "KEY", Read: true},
@@ -333,7 +333,7 @@ func TestSecretsAreSentAndNeverSeen(t *testing.T) {
 		t.Errorf("sent %q", out.sent)
 	}
 	if strings.Contains(guest, "s3cret") || !strings.Contains(guest, "[secret TOKEN]") {
-		t.Errorf("the guest saw %q", guest)
+		t.Errorf("the guest got %q", guest)
 	}
 	if e := rec.last(t); !slices.Equal(e.Uses, []string{"secret:TOKEN", "http:GET:https://api.example.com"}) {
 		t.Errorf("uses %q", e.Uses)
@@ -343,13 +343,13 @@ func TestSecretsAreSentAndNeverSeen(t *testing.T) {
 	}
 }
 
-// neverReflected are secrets whose binding refuses answers that hold them.
+// neverReflected are secrets whose binding refuses answers that contain them.
 type neverReflected struct{ secrets }
 
 func (neverReflected) RefusesReflection(string) bool { return true }
 
-// TestReflectedSecretFails checks that a server that repeats a secret, and a plugin that returns one, get nothing
-// through where the secret's binding refuses that.
+// TestReflectedSecretFails checks that responses and results that contain a secret are errors if
+// the binding of the secret refuses reflection.
 func TestReflectedSecretFails(t *testing.T) {
 	out, rec := &mirror{}, &recorder{}
 	h := newHost(t, host.Config{Policy: secretive, Secrets: neverReflected{secrets{"TOKEN": token, "KEY": token}},
@@ -385,18 +385,18 @@ func TestReflectedSecretFails(t *testing.T) {
 
 func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 	for _, tc := range []struct{ name, form string }{
-		{"as it is", token},
-		{"in a longer text", "x" + token + "y"},
+		{"plain", token},
+		{"within a text", "x" + token + "y"},
 		{"query", url.QueryEscape(token)},
 		{"path", url.PathEscape(token)},
 		{"hex", hex.EncodeToString([]byte("-" + token))},
 		{"base64", base64.StdEncoding.EncodeToString([]byte(token))},
-		{"base64, one byte on", base64.StdEncoding.EncodeToString([]byte("u" + token + "!"))},
-		{"query, small letters", strings.ToLower(url.QueryEscape(token))},
-		{"JSON, < and > as they are", strings.Trim(string(jsontext.Marshal(token)), `"`)},
+		{"base64, shifted by one byte", base64.StdEncoding.EncodeToString([]byte("u" + token + "!"))},
+		{"query, lower case", strings.ToLower(url.QueryEscape(token))},
+		{"JSON, < and > unescaped", strings.Trim(string(jsontext.Marshal(token)), `"`)},
 		{"HTML", html.EscapeString(token)},
 		{"HTML of Python", strings.ReplaceAll(html.EscapeString(token), "&#34;", "&quot;")},
-		{"base64, two bytes on", base64.URLEncoding.EncodeToString([]byte("u:" + token))},
+		{"base64, shifted by two bytes", base64.URLEncoding.EncodeToString([]byte("u:" + token))},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rec := &recorder{}
@@ -426,14 +426,14 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 			}
 			for _, s := range lines {
 				if core := tc.form[len(tc.form)/3 : len(tc.form)*2/3]; strings.Contains(s, core) {
-					t.Errorf("%q holds %q", s, core)
+					t.Errorf("%q contains %q", s, core)
 				}
 			}
 		})
 	}
 }
 
-// A log splits the text of a guest into lines, and a message joins them into one.
+// Secrets of several lines are redacted, although a log splits texts into lines and a message joins them.
 func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
 	const key = "-----BEGIN KEY-----\nMIIBVwIBADANBgkqhki\n\tG9w0BAQEFAASCAT8wgg\n-----END KEY-----\n"
 	var lines []string
@@ -473,14 +473,14 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 				long, _ := json.Marshal(map[string]string{"key": key, "more": strings.Repeat("x", 1000)})
 				if cut, err := r.CallTool(ctx, "second.echo", long, host.Options{MaxBytes: 100}); err != nil ||
 					!strings.Contains(string(cut.Data), "parley://result/") {
-					t.Errorf("a result that is cut: %s, %v", cut.Data, err)
+					t.Errorf("a truncated result: %s, %v", cut.Data, err)
 				}
 				if _, err := r.CallTool(ctx, "second."+key, nil, host.Options{}); err == nil {
-					t.Error("a tool has the name of a secret")
+					t.Error("a tool with the name of a secret was found")
 				}
 				if _, err := r.CallTool(ctx, "second.order.list", params, host.Options{}); err == nil ||
 					!strings.Contains(err.Error(), "s3cret") {
-					t.Errorf("the first was told %v", err)
+					t.Errorf("the first got the error %v", err)
 				}
 				return &host.Result{Data: json.RawMessage(`{}`)}, nil
 			}}),
@@ -504,11 +504,11 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 	})
 	for _, f := range files {
 		if data, _ := os.ReadFile(f); bytes.Contains(data, []byte("s3cret")) {
-			t.Errorf("the session keeps %s", data)
+			t.Errorf("the session stores %s", data)
 		}
 	}
 	if len(files) < 3 { // the folder, the session, the result
-		t.Errorf("of the session, there is %q", files)
+		t.Errorf("the session has the files %q", files)
 	}
 	for _, e := range rec.all() {
 		kept := fmt.Sprintf("%s %s %s %q %q", e.Tool, e.Params, e.Result, e.Uses, e.Refused)
@@ -566,7 +566,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// auditor refuses to begin while err is set.
+// auditor returns err from Begin.
 type auditor struct {
 	recorder
 	err error
@@ -596,7 +596,7 @@ func TestAudit(t *testing.T) {
 	a.err = host.Errorf(host.Unavailable, "the log cannot be written")
 	failsWith(t, call(t, h, "shop.echo", `{}`), host.Unavailable)
 	if len(p.requests()) != 1 {
-		t.Error("a call ran that could not be recorded")
+		t.Error("a call ran although it could not be recorded")
 	}
 }
 
@@ -613,8 +613,8 @@ func TestBuiltinsAreNotIsolated(t *testing.T) {
 	}
 }
 
-// TestResultsOfManyValues checks that a result that would take gigabytes to validate is refused, and one long text is
-// not.
+// TestResultsOfManyValues checks that a result that would take gigabytes to validate is refused, and a long text
+// is not.
 func TestResultsOfManyValues(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data string
@@ -635,7 +635,7 @@ func TestResultsOfManyValues(t *testing.T) {
 	}
 }
 
-func TestAProviderIsToldWhatTheCallingPluginHolds(t *testing.T) {
+func TestProviderGetsGrantsOfCallers(t *testing.T) {
 	held := map[string]host.Grant{
 		"first": {HTTP: []host.HTTPGrant{{URL: "http://127.0.0.1:1", Methods: []string{"GET"}}}},
 		"second": {HTTP: []host.HTTPGrant{{URL: "http://127.0.0.1:2", Methods: []string{"GET"}}},
@@ -665,16 +665,16 @@ func TestAProviderIsToldWhatTheCallingPluginHolds(t *testing.T) {
 	}
 	want := map[string]host.Grant{"first": {}, "second": held["first"], "third": held["second"]}
 	if !reflect.DeepEqual(told, want) {
-		t.Errorf("the providers were told %+v, want %+v", told, want)
+		t.Errorf("the providers got %+v, want %+v", told, want)
 	}
 	if want := map[string]string{"first": "", "second": "sha256:1", "third": "sha256:2"}; !reflect.DeepEqual(digests,
 		want) {
-		t.Errorf("the providers were told of the versions %v, want %v", digests, want)
+		t.Errorf("the providers got the versions %v, want %v", digests, want)
 	}
 }
 
-// TestCanary: a guest that read a secret puts it wherever it can. The value is in nothing that leaves the call, and in
-// nothing that is kept of it. What the guest itself gets from a server has it neither.
+// TestCanary: a guest that read a secret puts it wherever it can. The value is not in anything that leaves the call or
+// is stored, nor in what the guest gets from a server.
 func TestCanary(t *testing.T) {
 	const canary = "canary-7f3a9c51e2"
 	rec, out, dir := &recorder{}, &mirror{}, t.TempDir()
@@ -689,7 +689,7 @@ func TestCanary(t *testing.T) {
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			key, err := r.ReadSecret(ctx, "KEY")
 			if err != nil || key != canary {
-				t.Fatalf("the guest reads %q, %v", key, err)
+				t.Fatalf("the guest read %q, %v", key, err)
 			}
 			for _, url := range []string{"https://api.example.com/", "fail"} {
 				answer, err := r.HTTP(ctx, &host.HTTPRequest{Method: "GET", URL: url})
@@ -759,7 +759,7 @@ func TestCanary(t *testing.T) {
 		}
 		seek("record of "+e.CallID, kept)
 	}
-	seek("what the guest was answered", fmt.Sprint(seen))
+	seek("what the guest got", fmt.Sprint(seen))
 	stored := 0
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {

@@ -75,7 +75,7 @@ func found(t testing.TB, h *host.Host) string {
 	return out.String()
 }
 
-// TestMergedSegment checks that a search with the merged index finds what a search of each plugin finds, whatever
+// TestMergedSegment checks that a search with the merged index finds the same as a search of each plugin, whatever
 // happens to the file and the plugins, and that only changed plugins are opened.
 func TestMergedSegment(t *testing.T) {
 	const many = 40
@@ -90,7 +90,7 @@ func TestMergedSegment(t *testing.T) {
 		}
 		return wanted[key]
 	}
-	// search compares with a host without a stored index, and returns how many segments were opened, besides that of the
+	// search compares with a host without a stored index, and returns how many segments were opened, except that of the
 	// search in one plugin.
 	search := func(t *testing.T, n int, builds map[int]string) int {
 		t.Helper()
@@ -110,10 +110,10 @@ func TestMergedSegment(t *testing.T) {
 	}
 
 	if n := search(t, 10, nil); n != 9 {
-		t.Errorf("of ten plugins %d were opened besides the one that was searched", n)
+		t.Errorf("%d of ten plugins were opened besides the one that was searched", n)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Error("an index of ten plugins is stored")
+		t.Error("a merged index of only ten plugins was stored")
 	}
 	if n := search(t, many, nil); n != many {
 		t.Errorf("%d segments were merged, expected %d", n, many)
@@ -126,13 +126,13 @@ func TestMergedSegment(t *testing.T) {
 		t.Errorf("one new version and two new plugins: %d segments were opened", n)
 	}
 	if n := search(t, many-9, nil); n != 0 || read(t) != whole {
-		t.Errorf("nine plugins less: %d segments were opened, or the file was changed", n)
+		t.Errorf("after removing nine plugins: %d segments were opened, or the file was changed", n)
 	}
 	if n := search(t, many+30, nil); n != 30 || read(t) == whole {
-		t.Errorf("thirty new plugins: %d segments were opened, or the file was not renewed", n)
+		t.Errorf("thirty new plugins: %d segments were opened, or the file was not rebuilt", n)
 	}
 	if n := search(t, many, nil); n != 0 || read(t) != whole {
-		t.Errorf("thirty plugins less: %d segments were opened, or the file is not what it was", n)
+		t.Errorf("after removing thirty plugins: %d segments were opened, or the file differs from the first", n)
 	}
 
 	for name, spoil := range map[string]func() error{
@@ -153,11 +153,11 @@ func TestMergedSegment(t *testing.T) {
 				t.Errorf("%d segments were opened, expected %d", n, many)
 			}
 			if read(t) != whole {
-				t.Error("it was not coerced")
+				t.Error("the file was not repaired")
 			}
 		})
 	}
-	t.Run("others may write to it", func(t *testing.T) {
+	t.Run("writable by others", func(t *testing.T) {
 		if runtime.GOOS == "windows" {
 			t.Skip("modes of Unix")
 		}
@@ -165,10 +165,10 @@ func TestMergedSegment(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := search(t, many, nil); n != many {
-			t.Errorf("it was used: %d segments were opened", n)
+			t.Errorf("the file was used: %d segments were opened", n)
 		}
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("it was not replaced: %v %v", info.Mode(), err)
+			t.Errorf("the file was not replaced: %v %v", info.Mode(), err)
 		}
 	})
 	t.Run("the folder cannot be used", func(t *testing.T) {
@@ -185,14 +185,14 @@ func TestMergedSegment(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	t.Run("many at once", func(t *testing.T) {
+	t.Run("concurrent searches", func(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 8 {
 			list, _ := crowd(t, many+i%2*30, nil)
 			h, want := keeping(t, dir, list...), expected(t, many+i%2*30, nil)
 			all.Go(func() {
 				if found(t, h) != want {
-					t.Error("one of many found something else")
+					t.Error("a concurrent search found something else")
 				}
 			})
 		}
@@ -202,7 +202,7 @@ func TestMergedSegment(t *testing.T) {
 			t.Errorf("left behind: %v %v", left, err)
 		}
 		if n := search(t, many, nil); n != 0 {
-			t.Errorf("the file is not whole: %d segments were opened", n)
+			t.Errorf("the file is incomplete: %d segments were opened", n)
 		}
 	})
 	t.Run("a plugin without an index", func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestSessionsAreSwept(t *testing.T) {
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	if len(files) != 1 || !strings.Contains(files[0], "new") {
-		t.Errorf("left are %q", files)
+		t.Errorf("remaining files: %q", files)
 	}
 }
 
@@ -87,10 +87,10 @@ func TestSessionFiles(t *testing.T) {
 		strings.Repeat("y", 5000), "CON", "a:b", "*", "\xff", "lock", "results", "none", "s-plain",
 	} {
 		if tier := a.fails(name, "shop.add"); tier != 2 {
-			t.Errorf("%q is not new: tier %d", name, tier)
+			t.Errorf("%q is not a new session: tier %d", name, tier)
 		}
 		if tier := a.fails(name, "shop.add"); tier != 3 {
-			t.Errorf("%q is not remembered: tier %d", name, tier)
+			t.Errorf("%q is not stored: tier %d", name, tier)
 		}
 		files, err := os.ReadDir(dir)
 		if err != nil || len(files) != i+2 { // and the lock
@@ -131,15 +131,15 @@ func TestSessionDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if tier := a.fails("s", "shop.add"); tier != 2 {
-			t.Errorf("%.20q: tier %d, expected to begin anew", damage, tier)
+			t.Errorf("%.20q: tier %d, expected a new session", damage, tier)
 		}
 		if tier := a.fails("s", "shop.add"); tier != 3 {
-			t.Errorf("%.20q: tier %d, expected to go on", damage, tier)
+			t.Errorf("%.20q: tier %d, expected the old session", damage, tier)
 		}
 	}
 }
 
-func TestSessionsWithoutAPlace(t *testing.T) {
+func TestSessionsWithoutAFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestResultsAreBounded(t *testing.T) {
 	}
 	other := a.keeps("other")
 	if _, err := sessions.Result("s", calls[39]); err != nil {
-		t.Errorf("another session took the place: %v", err)
+		t.Errorf("the results of another session replaced it: %v", err)
 	}
 	for _, id := range []string{"", "../../../etc/passwd", "*", "c/../c", "nothing", other, strings.Repeat("x", 1000),
 		"\x00"} {
@@ -232,7 +232,7 @@ func remembersAll(t *testing.T, dir string) {
 	for i := range 4 * toolsOfEach {
 		a, _ := h.Call(t.Context(), host.Call{Name: fmt.Sprintf("many.t%d", i), Params: json.RawMessage(`[]`), Caller: "cli", Session: "shared"})
 		if e := failsWith(t, a, host.InvalidArgs); e.Docs.Tier != 3 {
-			t.Errorf("tool %d: what was shown is forgotten", i)
+			t.Errorf("tool %d: the shown tier is not stored", i)
 		}
 	}
 }
@@ -290,7 +290,7 @@ func TestSessionInUseIsNotForgotten(t *testing.T) {
 		describe()
 	}
 	if tier := a.fails("s", "shop.add"); tier != 3 {
-		t.Errorf("tier %d: it was forgotten while in use", tier)
+		t.Errorf("tier %d: the session expired while in use", tier)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestResultThatGoesToAWriter checks that the provider gets Out, Drain and Until, and that a written result has no
+// TestResultToWriter checks that the provider gets Out, Drain and Until, and that a written result has no
 // data.
-func TestResultThatGoesToAWriter(t *testing.T) {
+func TestResultToWriter(t *testing.T) {
 	var seen *host.Request
 	f := newFake(t, shop, map[string]handler{"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
 		seen = r

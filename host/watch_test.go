@@ -11,7 +11,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestRevokedRightsEndCalls revokes what a call under way has: within a second it ends with denied.
+// TestRevokedRightsEndCalls checks that a running call ends with denied within a second after its rights are revoked.
 func TestRevokedRightsEndCalls(t *testing.T) {
 	full := host.Decision{Verdict: host.Allow, Grant: host.Grant{Clock: true, Tools: []string{"a.b"}}}
 	for name, c := range map[string]struct {
@@ -21,10 +21,10 @@ func TestRevokedRightsEndCalls(t *testing.T) {
 		want  string
 	}{
 		"nothing changes": {after: full},
-		"a right is gone": {after: host.Decision{Verdict: host.Allow, Grant: host.Grant{Clock: true}},
+		"a right was revoked": {after: host.Decision{Verdict: host.Allow, Grant: host.Grant{Clock: true}},
 			want: "tool:a.b"},
-		"the caller may no longer": {after: host.Decision{Verdict: host.Deny, Reason: "no more"}, want: "no more"},
-		"the plugin is removed":    {after: full, gone: true, want: "shop was removed"},
+		"the caller is denied":  {after: host.Decision{Verdict: host.Deny, Reason: "no more"}, want: "no more"},
+		"the plugin is removed": {after: full, gone: true, want: "shop was removed"},
 		"more is granted": {after: host.Decision{Verdict: host.Allow,
 			Grant: host.Grant{Clock: true, Random: true, Tools: []string{"a.b"}}}},
 	} {
@@ -53,7 +53,7 @@ func TestRevokedRightsEndCalls(t *testing.T) {
 				case c.want != "" && (a.Err.Code != host.Denied || !strings.Contains(a.Err.Message, c.want)):
 					t.Errorf("%v, want %q", a.Err, c.want)
 				case c.want != "" && (took < 2*time.Second || took > 3*time.Second):
-					t.Errorf("it ended after %s", took)
+					t.Errorf("the call ended after %s", took)
 				}
 			})
 		})
