@@ -55,7 +55,7 @@ func TestLines(t *testing.T) {
 			`"rights":["http:GET:https://api.github.com","fs:ro:/srv/data=/data"],` +
 			`"touched":["http:GET:https://api.github.com","fs:read:/srv/data/a<b>.txt"],` +
 			`"code":"ok","exit_code":0,"ms":1.235,"touched_more":7}`},
-		{"the least", host.Event{Op: "call"}, `"op":"call","code":"ok","exit_code":0,"ms":0}`},
+		{"only an op", host.Event{Op: "call"}, `"op":"call","code":"ok","exit_code":0,"ms":0}`},
 		{"denied", failed(&host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "secret:TOKEN\x1b[2J",
 			Why: "guest"}}}),
 			`"op":"call","call":"c2","denied":["secret:TOKEN"],"code":"denied","exit_code":82,"ms":0}`},
@@ -66,7 +66,7 @@ func TestLines(t *testing.T) {
 				{Right: "random"}}}},
 			`"op":"call","call":"c3","within":"c2","caller":"plugin:echo","denied":["tool:text.hash","clock","random"],` +
 				`"code":"tool_failed","exit_code":1,"ms":0}`},
-		{"names of several lines", host.Event{Op: "call", CallID: "c\n4", Caller: "mcp:a\r\n\x1b[31mb", Session: "s\u202e",
+		{"names with line breaks", host.Event{Op: "call", CallID: "c\n4", Caller: "mcp:a\r\n\x1b[31mb", Session: "s\u202e",
 			Tool: "a\x00b"}, `"op":"call","call":"c 4","caller":"mcp:a b","session":"s","tool":"ab",` +
 			`"code":"ok","exit_code":0,"ms":0}`},
 		{"dry run", host.Event{Op: "call", DryRun: true, By: "terminal", Question: "q1"},
@@ -137,11 +137,11 @@ func TestRecordsOnlyCalls(t *testing.T) {
 		t.Error(err)
 	}
 	if files := ls(t, dir); len(files) > 0 {
-		t.Errorf("there is %v", files)
+		t.Errorf("unexpected files: %v", files)
 	}
 }
 
-// A line has at most 16 KiB, whatever is in the event, and says how much was left out.
+// A line has at most 16 KiB, whatever the event contains, and counts what was left out.
 func TestBounds(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat(`"ä`, 2000)
@@ -223,7 +223,8 @@ func TestModes(t *testing.T) {
 		{"required", mode(Required), nil, "begin call grant", true},
 		{"off", mode(Off), nil, "", true},
 		{"a policy that cannot be read", func() (string, error) { return "", broken }, broken, "call grant", true},
-		{"one that was required", func() (string, error) { return Required, broken }, broken, "call grant", true},
+		{"a policy that cannot be read, last required",
+			func() (string, error) { return Required, broken }, broken, "call grant", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "audit")
@@ -243,13 +244,13 @@ func TestModes(t *testing.T) {
 				t.Errorf("recorded %q, want %q", got, tt.ops)
 			}
 			if _, err := os.Stat(dir); tt.ops == "" && !os.IsNotExist(err) {
-				t.Errorf("the folder is there: %v", err)
+				t.Errorf("the folder was created: %v", err)
 			}
 		})
 	}
 }
 
-// The mode at the beginning of a call holds until its end, whatever the policy says by then.
+// The mode at the beginning of a call applies until its end, even if the policy changes.
 func TestModeOfEvent(t *testing.T) {
 	for _, tt := range []struct{ now, event, ops string }{
 		{Off, On, "call"}, {Off, Required, "begin call"}, {On, Required, "begin call"}, {Required, Off, ""},
@@ -296,7 +297,7 @@ func TestCannotWrite(t *testing.T) {
 		if l.Note("grant", "echo") == nil {
 			t.Errorf("%s: Note succeeded", m)
 		}
-		Open(filepath.Join(file, "audit"), Config{}).Record(called("c1")) // without Warn it must not panic either
+		Open(filepath.Join(file, "audit"), Config{}).Record(called("c1")) // without Warn there is no panic
 	}
 }
 
@@ -322,29 +323,29 @@ func TestLockIsHeld(t *testing.T) {
 	intact(t, l, 2)
 }
 
-// A log that keeps its files open notices what other writers do between two records.
+// A log that keeps its files open notices changes by other writers between two records.
 func TestOtherWritersBetween(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		others  func(t *testing.T, dir string)
-		records int // of the chain at the end
+		records int // in the chain at the end
 	}{
 		{"nothing", func(*testing.T, string) {}, 2},
 		{"a record", func(t *testing.T, dir string) { openTest(t, dir, Config{}).Record(called("c2")) }, 3},
 		{"a rotation", func(t *testing.T, dir string) { openTest(t, dir, Config{MaxBytes: 1}).Record(called("c2")) }, 4},
 		{"half a record", func(t *testing.T, dir string) { put(t, dir, currentName, content(t, dir)+`{"v":1,`) }, 3},
-		{"its lock is removed and made anew", func(t *testing.T, dir string) {
+		{"its lock is removed and created again", func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, lockName)); err != nil {
 				t.Fatal(err)
 			}
 			openTest(t, dir, Config{}).Record(called("c2"))
 		}, 3},
-		{"all is removed", func(t *testing.T, dir string) {
+		{"all files are removed", func(t *testing.T, dir string) {
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
 		}, 1},
-		{"all is removed and made anew", func(t *testing.T, dir string) {
+		{"all files are removed and created again", func(t *testing.T, dir string) {
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -361,7 +362,7 @@ func TestOtherWritersBetween(t *testing.T) {
 	}
 }
 
-// A lock on a file that was removed excludes nobody, so it is taken again on the new file.
+// A lock on a removed file excludes no other process, so it is taken again on the new file.
 func TestLockFollowsReplacedFile(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{})
 	l.Record(called("c1"))
@@ -379,7 +380,7 @@ func TestLockFollowsReplacedFile(t *testing.T) {
 	}
 }
 
-// A record that a killed host left half-written is cut off, and the next record says so; other invalid lines remain.
+// A record that a killed host left half-written is cut off, which the next record reports; other invalid lines remain.
 func TestEnds(t *testing.T) {
 	line := func(seq uint64, prev string) string {
 		data, _, err := chain(fileEnd{seq: seq - 1, hash: prev}, Record{Time: noon, Op: "grant"})
@@ -398,20 +399,20 @@ func TestEnds(t *testing.T) {
 		kind string
 	}{
 		{"nothing", "", "call", 0, 1, ""},
-		{"whole", first, "grant call", 0, 2, ""},
+		{"complete", first, "grant call", 0, 2, ""},
 		{"torn", first + `{"v":1,"seq":2,"t":"20`, "grant repair call", 22, 3, ""},
-		{"all but the end", first + strings.TrimSuffix(line(2, hashLine([]byte(first))), "\n"), "grant repair call",
+		{"without the line break", first + strings.TrimSuffix(line(2, hashLine([]byte(first))), "\n"), "grant repair call",
 			int64(len(line(2, genesis)) - 1), 3, ""},
 		{"torn first record", `{"v":1`, "repair call", 6, 2, ""},
-		{"a long tear", first + strings.Repeat("\x00", 100_000), "grant repair call", 100_000, 3, ""},
+		{"a long torn record", first + strings.Repeat("\x00", 100_000), "grant repair call", 100_000, 3, ""},
 		{"a blank line", first + "\n", "grant call", 0, 2, Changed},
 		{"a foreign line", first + "hello\n", "grant call", 0, 2, Changed},
-		{"a foreign line and a tear", first + "hello\n{", "grant repair call", 1, 3, Changed},
+		{"a foreign line and a torn record", first + "hello\n{", "grant repair call", 1, 3, Changed},
 		{"a very long line", first + strings.Repeat("x", 100_000) + "\n", "grant call", 0, 2, Changed},
 		{"many foreign lines", first + strings.Repeat("x\n", 10_000), "grant call", 0, 1, Changed},
 		{"only foreign lines", "hello\nworld\n", "call", 0, 1, Changed},
-		{"the last number", line(maxSeq, genesis), "grant call", 0, 1, Misplaced},
-		{"an end of Windows", strings.TrimSuffix(first, "\n") + "\r\n", "grant call", 0, 2, ""},
+		{"the highest number", line(maxSeq, genesis), "grant call", 0, 1, Misplaced},
+		{"a Windows line ending", strings.TrimSuffix(first, "\n") + "\r\n", "grant call", 0, 2, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -443,7 +444,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A file that has its size and ends in half a record is repaired before it is closed. Until then the half is no damage.
+// A full file that ends in half a record is repaired before it is closed. Until then the half does not count as damage.
 func TestTornFileIsNotClosed(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{MaxBytes: 1})
 	l.Record(called("c1"))
@@ -462,7 +463,7 @@ func TestTornFileIsNotClosed(t *testing.T) {
 	intact(t, l, 5)
 }
 
-// Only what the format says is a record.
+// Decode accepts only records of the format.
 func TestDecode(t *testing.T) {
 	line := func(v int, seq uint64, at, prev, op string) string {
 		return fmt.Sprintf(`{"v":%d,"seq":%d,"t":"%s","prev":"%s","op":"%s"}`, v, seq, at, prev, op)
@@ -474,10 +475,10 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if _, err := decode(journal.Line{Text: []byte(text), Broken: true}); err == nil {
-			t.Errorf("%s without a line break is a record", text)
+			t.Errorf("%s without a line break was accepted as a record", text)
 		}
 		if _, err := decode(journal.Line{Text: []byte(text), Long: true}); err == nil {
-			t.Errorf("%s, cut, is a record", text)
+			t.Errorf("%s, cut, was accepted as a record", text)
 		}
 	}
 	for _, text := range []string{
@@ -524,7 +525,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// The chain continues over files; those beyond Keep are removed, and a record says so.
+// The chain continues across files; files beyond Keep are removed, which a record reports.
 func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	l := openTest(t, dir, Config{MaxBytes: 1000, Keep: 3})
@@ -557,20 +558,20 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	if report = intact(t, l, len(records)); report.Dropped != dropped || records[0].Seq != dropped+1 {
-		t.Errorf("dropped up to %d, told %d, the first is %d", dropped, report.Dropped, records[0].Seq)
+		t.Errorf("dropped up to %d, reported %d, the first is %d", dropped, report.Dropped, records[0].Seq)
 	}
 	if r, err := l.Verify(first.String()); err != nil || kindOf(r.Broken) != WrongAnchor {
-		t.Errorf("an anchor that was dropped: %v %v", r.Broken, err)
+		t.Errorf("an anchor in a dropped file: %v %v", r.Broken, err)
 	}
 	if r, err := l.Verify(first.Hash); err != nil || kindOf(r.Broken) != WrongAnchor {
-		t.Errorf("an anchor that was dropped: %v %v", r.Broken, err)
+		t.Errorf("an anchor in a dropped file: %v %v", r.Broken, err)
 	}
 	if r, err := l.Verify(fmt.Sprintf("%d:%s", dropped, records[0].Prev)); err != nil || r.Broken != nil ||
 		r.Anchor == nil {
-		t.Errorf("the last that was dropped: %v %v", r.Broken, err)
+		t.Errorf("the last dropped record as an anchor: %v %v", r.Broken, err)
 	}
 
-	// The newest of the dropped files is still there: the host was killed before it removed it.
+	// The newest of the dropped files still exists, because the host was killed before it removed the file.
 	texts := map[string]string{}
 	for _, name := range files[:4] {
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -590,10 +591,10 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	if more := all(t, l); len(more) <= len(records) || intact(t, l, len(more)).Dropped != more[0].Seq-1 {
-		t.Errorf("%d records, before %d", len(more), len(records))
+		t.Errorf("%d records, %d before", len(more), len(records))
 	}
 
-	// A file that somebody else removed was dropped by no rotation.
+	// A file that was removed otherwise is missing, because no rotation dropped it.
 	l = openTest(t, t.TempDir(), Config{MaxBytes: 1000, Keep: 3})
 	dir = l.dir
 	write(50)
@@ -734,8 +735,8 @@ func ls(t testing.TB, dir string) (names []string) {
 	return names
 }
 
-// With Required a record is on the disk before its call continues. What says that files were dropped is on the disk
-// before they are removed, whatever the mode.
+// With Required a record is flushed before its call continues. In every mode, the record of dropped files is flushed
+// before they are removed.
 func TestFlush(t *testing.T) {
 	const file, dir = currentName, "."
 	l := openTest(t, filepath.Join(t.TempDir(), "audit"), Config{Mode: mode(Required), MaxBytes: 550, Keep: 1})
@@ -764,10 +765,10 @@ func TestFlush(t *testing.T) {
 
 	disk.Err = errors.New("the disk is gone")
 	if err := l.Begin(called("c2")); err == nil || !strings.Contains(err.Error(), "the disk is gone") {
-		t.Errorf("a call begins whose record is not on the disk: %v", err)
+		t.Errorf("a call began although its record was not flushed: %v", err)
 	}
 	if err := l.Note("grant", "echo"); err == nil {
-		t.Error("a note that is not on the disk is no error")
+		t.Error("a note that was not flushed is not an error")
 	}
 	disk.Err = nil
 	disk.Took(l.dir)
@@ -776,7 +777,7 @@ func TestFlush(t *testing.T) {
 	dropped := false
 	disk.OnFlush = func(path string) {
 		if _, err := os.Stat(filepath.Join(l.dir, one)); err != nil {
-			t.Errorf("removed before the record of it is on the disk: %v", err)
+			t.Errorf("a file was removed before its record was flushed: %v", err)
 		}
 		dropped = true
 	}
@@ -787,7 +788,7 @@ func TestFlush(t *testing.T) {
 			break
 		}
 		if before > 0 {
-			t.Error("flushed without need")
+			t.Error("flushed unnecessarily")
 		}
 	}
 	if _, err := os.Stat(filepath.Join(l.dir, one)); !dropped || err == nil {

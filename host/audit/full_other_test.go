@@ -2,5 +2,5 @@
 
 package audit
 
-// writeUnderLimit needs a limit on the size of files, which this system does not have.
+// writeUnderLimit requires a limit on the size of files, which this system does not have.
 func writeUnderLimit(string, string) int { return 2 }

@@ -19,11 +19,11 @@ import (
 
 // fullReport is what a child reports about writing until the disk was full, and again afterwards.
 type fullReport struct {
-	Written int // records that were, before the first that was not
-	Refused int // calls that did not begin because of it
+	Written int // records before the first failure
+	Refused int // calls that were refused because of it
 	Error   string
-	Torn    int64 // what was left of the failed ones
-	Later   bool  // a record could be written when there was room again
+	Torn    int64 // bytes that the failed records left
+	Later   bool  // a record could be written when there was space again
 }
 
 // writeUnderLimit runs in the child. A limit on the size of files has the effect of a full disk: the write that exceeds
@@ -71,7 +71,7 @@ func exitWith(err error) int {
 	return 0
 }
 
-// A record that does not fit on the disk leaves nothing behind, even if a part of it fits. Calls continue unless the
+// A record that does not fit on the disk leaves nothing behind, even if a part of it fits. Calls run unless the
 // log is required. Once there is space again, the log continues.
 func TestFullDisk(t *testing.T) {
 	probe := openTest(t, t.TempDir(), Config{})

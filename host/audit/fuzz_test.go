@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever is in the file, a record can be written after it and read, and all its whole lines remain.
+// Whatever the file contains, a record can be appended and read, and all complete lines remain.
 func FuzzLog(f *testing.F) {
 	l := written(f)
 	f.Add([]byte(content(f, l.dir)), "")
@@ -32,7 +32,7 @@ func FuzzLog(f *testing.F) {
 		l.Record(called("c1"))
 		whole := string(data[:strings.LastIndexByte(string(data), '\n')+1])
 		if !strings.HasPrefix(content(t, l.dir), whole) {
-			t.Error("what stood there has changed")
+			t.Error("earlier lines have changed")
 		}
 		records := all(t, l)
 		if last := records[len(records)-1]; last.Call != "c1" {

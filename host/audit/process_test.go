@@ -13,11 +13,11 @@ import (
 )
 
 // Environment of a child process, which a test starts from its own binary: the folder to write to, and how many records
-// to write; 0 is without end.
+// to write; 0 means endlessly.
 const (
 	childDir     = "PARLEY_TEST_AUDIT_DIR"
 	childRecords = "PARLEY_TEST_AUDIT_RECORDS"
-	childLimit   = "PARLEY_TEST_AUDIT_LIMIT" // bytes that a file of the process may have
+	childLimit   = "PARLEY_TEST_AUDIT_LIMIT" // largest size of a file, in bytes
 )
 
 const childWriters = 50
@@ -48,7 +48,7 @@ func writeMany(dir, records string) (code int) {
 			for i := 0; n == 0 || i < n/childWriters; i++ {
 				e := called(fmt.Sprintf("%d-%d-%d", os.Getpid(), w, i))
 				e.Time = time.Now()
-				if i%5 == 0 { // some of several pages, of which a kill may leave a part
+				if i%5 == 0 { // some span several pages, so that a kill may leave a part
 					for r := range 200 {
 						e.Uses = append(e.Uses, fmt.Sprintf("fs:read:/srv/data/a-folder-with-a-name/%d/%d", i, r))
 					}
@@ -101,7 +101,7 @@ func TestHammerProcesses(t *testing.T) {
 	}
 	for call, n := range seen {
 		if n != 1 {
-			t.Errorf("%s is there %d times", call, n)
+			t.Errorf("%s is recorded %d times", call, n)
 		}
 	}
 	if len(seen) != 2*each || rotations == 0 {
@@ -110,7 +110,7 @@ func TestHammerProcesses(t *testing.T) {
 	intact(t, l, 2*each+rotations)
 }
 
-// However often a host is killed while it writes, the log remains intact and loses no record.
+// A log remains intact and loses no record, however often a host is killed while it writes.
 func TestHammerKill(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l := Open(dir, Config{Keep: 1000})
@@ -131,7 +131,7 @@ func TestHammerKill(t *testing.T) {
 		from := bytesIn(t, dir)
 		for deadline := time.Now().Add(30 * time.Second); bytesIn(t, dir) <= from+int64(1000*(round%7)); {
 			if time.Now().After(deadline) {
-				t.Fatalf("nothing is written after record %d", before.Seq)
+				t.Fatalf("no record was written after %d", before.Seq)
 			}
 		}
 		for _, cmd := range victims {
@@ -166,14 +166,14 @@ func bytesIn(t *testing.T, dir string) (n int64) {
 		t.Fatal(err)
 	}
 	for _, name := range files {
-		if info, err := os.Stat(name); err == nil { // it may have been closed meanwhile
+		if info, err := os.Stat(name); err == nil { // it may have been closed and renamed since
 			n += info.Size()
 		}
 	}
 	return n
 }
 
-// anchor returns the form for Verify, "" if there is no record.
+// anchor returns the argument for Verify, or "" if there is no record.
 func (h Head) anchor() string {
 	if h.Seq == 0 {
 		return ""

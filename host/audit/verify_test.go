@@ -79,10 +79,10 @@ func TestTampering(t *testing.T) {
 		intact uint64
 	}{
 		{"changed", edit(one, replace(1, `"caller":"cli"`, `"caller":"mcp:x"`)), Changed, one, 2, 1},
-		{"the first changed", edit(one, replace(0, `"cli"`, `"clj"`)), Changed, one, 1, 0},
+		{"the first record changed", edit(one, replace(0, `"cli"`, `"clj"`)), Changed, one, 1, 0},
 		{"the last of a file changed", edit(one, replace(2, `"cli"`, `"clj"`)), Changed, one, 3, 2},
 		{"the beginning of a file changed", edit(two, replace(0, one, "x")), Changed, two, 1, 3},
-		{"the last but one changed", edit(three, replace(0, two, "x")), Changed, three, 1, 6},
+		{"the second to last changed", edit(three, replace(0, two, "x")), Changed, three, 1, 6},
 		{"all changed", func(dir string) error {
 			return errors.Join(edit(one, func(lines []string) []string {
 				for i := range lines {
@@ -92,7 +92,7 @@ func TestTampering(t *testing.T) {
 			})(dir))
 		}, Changed, one, 1, 0},
 		{"a space added", edit(one, replace(1, `"op":`, `"op": `)), Changed, one, 2, 1},
-		{"an end of Windows", edit(one, replace(1, "\n", "\r\n")), Changed, one, 2, 1},
+		{"a Windows line ending", edit(one, replace(1, "\n", "\r\n")), Changed, one, 2, 1},
 		{"another prev", edit(one, replace(1, `"prev":"sha256:`, `"prev":"sha256:`+strings.Repeat("0", 64)+`","x":"`)), Changed, one, 1, 0},
 		{"another prev of the first", edit(one, replace(0, `"prev":"sha256:0`, `"prev":"sha256:1`)), Changed, one, 1, 0},
 		{"another number", edit(one, replace(1, `"seq":2`, `"seq":9`)), Changed, one, 2, 1},
@@ -157,7 +157,7 @@ func TestTampering(t *testing.T) {
 			if err := tt.tamper(l.dir); err != nil {
 				t.Fatal(err)
 			}
-			l.Record(called("later")) // what is written afterwards hides nothing
+			l.Record(called("later")) // a later record does not hide the change
 			for _, anchor := range []string{"", head.String()} {
 				r, err := l.Verify(anchor)
 				if err != nil || r.Broken == nil {
@@ -175,7 +175,7 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// A head that was kept elsewhere proves what the chain alone cannot.
+// A saved head reveals changes that the chain alone does not.
 func TestAnchors(t *testing.T) {
 	heads := func(l *Log) (heads []Head) {
 		for line, err := range l.lines(Cursor{}) {
@@ -187,7 +187,7 @@ func TestAnchors(t *testing.T) {
 		}
 		return heads
 	}
-	again := func(l *Log) error { // the log of another story, just as whole
+	again := func(l *Log) error { // another intact log
 		if err := os.RemoveAll(l.dir); err != nil {
 			return err
 		}
@@ -202,24 +202,24 @@ func TestAnchors(t *testing.T) {
 		tamper func(l *Log) error
 		kind   string
 	}{
-		{"untouched, the last", 8, func(*Log) error { return nil }, ""},
-		{"untouched, an early one", 2, func(*Log) error { return nil }, ""},
-		{"more was written", 8, func(l *Log) error { l.Record(called("c9")); return nil }, ""},
+		{"unchanged, the last record", 8, func(*Log) error { return nil }, ""},
+		{"unchanged, an early record", 2, func(*Log) error { return nil }, ""},
+		{"another record was written", 8, func(l *Log) error { l.Record(called("c9")); return nil }, ""},
 		{"the end cut off", 8, func(l *Log) error {
 			return edit(three,
 				func(lines []string) []string { return lines[:1] })(l.dir)
 		}, Truncated},
-		{"cut off after the anchored one", 7, func(l *Log) error {
+		{"cut off after the anchor", 7, func(l *Log) error {
 			return edit(three,
 				func(lines []string) []string { return lines[:1] })(l.dir)
 		}, ""},
-		{"cut off and written anew", 8, func(l *Log) error {
+		{"cut off and written again", 8, func(l *Log) error {
 			err := edit(three, func(lines []string) []string { return lines[:1] })(l.dir)
 			l.Record(called("other"))
 			return err
 		}, WrongAnchor},
 		{"the last file removed", 8, func(l *Log) error { return os.Remove(filepath.Join(l.dir, three)) }, Truncated},
-		{"all written anew", 3, again, WrongAnchor},
+		{"all written again", 3, again, WrongAnchor},
 		{"all removed", 3, func(l *Log) error { return os.RemoveAll(l.dir) }, Truncated},
 		{"all emptied", 3, func(l *Log) error {
 			return errors.Join(os.RemoveAll(l.dir), os.Mkdir(l.dir, 0o700), os.WriteFile(filepath.Join(l.dir, three), nil,
@@ -237,7 +237,7 @@ func TestAnchors(t *testing.T) {
 				r, err := l.Verify(anchor)
 				kind := tt.kind
 				if kind == Truncated && anchor == h.Hash && r.Records > 0 {
-					kind = WrongAnchor // without a number, nobody can know
+					kind = WrongAnchor // without a number this cannot be known
 				}
 				if err != nil || kindOf(r.Broken) != kind {
 					t.Errorf("%q: %v %v, want %q", anchor, r.Broken, err, kind)
@@ -253,7 +253,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// TestForgedChains: logs written again as a whole, each line with the right hash of the one before it.
+// TestForgedChains verifies forged logs in which each line has the correct hash of the one before it.
 func TestForgedChains(t *testing.T) {
 	a, b := hashPrefix+strings.Repeat("a", 64), hashPrefix+strings.Repeat("b", 64)
 	call := func() Record { return recordOf(called("forged")) }
@@ -265,29 +265,29 @@ func TestForgedChains(t *testing.T) {
 	at := func(seq uint64, hash string) fileEnd { return fileEnd{seq: seq, hash: hash} }
 	for _, tt := range []struct {
 		name    string
-		after   fileEnd // what the first record says is before it
+		after   fileEnd // the end of the previous file, according to the first record
 		records []Record
 		anchor  string
 		kind    string
 	}{
 		{"from the beginning", at(0, genesis), []Record{call(), call()}, "", ""},
 		{"from the beginning, another head", at(0, genesis), []Record{call(), call()}, "2:" + a, WrongAnchor},
-		{"from the beginning, a head of more", at(0, genesis), []Record{call(), call()}, "3:" + a, Truncated},
+		{"from the beginning, a later head", at(0, genesis), []Record{call(), call()}, "3:" + a, Truncated},
 		{"a first record after another", at(0, a), []Record{call(), call()}, "", Changed},
-		{"a first record of another number", at(1, genesis), []Record{call(), call()}, "", Missing},
+		{"a first record with another number", at(1, genesis), []Record{call(), call()}, "", Missing},
 		{"after a rotation", at(5, a), []Record{rotation(5, a), call()}, "", ""},
 		{"after a rotation that dropped the head", at(5, a), []Record{rotation(5, a), call()}, "5:" + a, ""},
 		{"after a rotation that dropped another record", at(5, a), []Record{rotation(5, b), call()}, "", Missing},
 		{"after a rotation that dropped less", at(5, a), []Record{rotation(4, a), call()}, "", Missing},
 		{"after a rotation that drops itself", at(5, a), []Record{rotation(6, a), call()}, "", Missing},
-		{"after a rotation that drops what comes", at(5, a), []Record{rotation(100, a), call()}, "", Missing},
+		{"after a rotation that drops later records", at(5, a), []Record{rotation(100, a), call()}, "", Missing},
 		{"without a rotation", at(5, a), []Record{call(), call()}, "", Missing},
 		{"a rotation within the file", at(5, a), []Record{call(), rotation(5, a)}, "", Missing},
 		{"a call that drops", at(5, a), []Record{dropping, call()}, "", Missing},
 		{"the head was dropped, with another hash", at(5, a), []Record{rotation(5, a), call()}, "5:" + b, WrongAnchor},
-		{"an earlier head of this hash was dropped", at(5, a), []Record{rotation(5, a), call()}, "3:" + a, WrongAnchor},
+		{"an earlier head with this hash was dropped", at(5, a), []Record{rotation(5, a), call()}, "3:" + a, WrongAnchor},
 		{"an earlier head was dropped", at(5, a), []Record{rotation(5, a), call()}, "3:" + b, WrongAnchor},
-		{"a head by its hash alone was dropped", at(5, a), []Record{rotation(5, a), call()}, a, WrongAnchor},
+		{"a head without a number was dropped", at(5, a), []Record{rotation(5, a), call()}, a, WrongAnchor},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			data, _, err := chain(tt.after, tt.records...)
@@ -303,7 +303,7 @@ func TestForgedChains(t *testing.T) {
 	}
 }
 
-// A head has a number and a hash, and both must be those of one record.
+// The number and the hash of a head must belong to the same record.
 func TestAnchorOfAnotherRecord(t *testing.T) {
 	l := written(t)
 	head, err := l.Head()
