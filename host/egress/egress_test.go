@@ -147,7 +147,7 @@ func serveRaw(t *testing.T, f func(net.Conn)) (url string) {
 	return "http://" + l.Addr().String()
 }
 
-// respondWith sends a text once the head of the request has arrived.
+// respondWith sends a text after it has read the head of the request.
 func respondWith(text string) func(net.Conn) {
 	return func(conn net.Conn) {
 		readHead(conn)
@@ -179,7 +179,7 @@ func rootsOf(s *httptest.Server) *x509.CertPool {
 // discardLog discards what servers log about clients that disconnect.
 var discardLog = log.New(io.Discard, "", 0)
 
-// wantError requires an error with a code and with some words in its text and denials.
+// wantError requires an error with a code, and with words in its text or denials.
 func wantError(t *testing.T, err error, code host.Code, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -193,7 +193,7 @@ func wantError(t *testing.T, err error, code host.Code, words ...string) {
 	}
 	for _, word := range words {
 		if !strings.Contains(text, word) {
-			t.Errorf("%q does not hold %q", text, word)
+			t.Errorf("%q does not contain %q", text, word)
 		}
 	}
 	if e.Code != code {
@@ -213,7 +213,7 @@ func wantBody(t *testing.T, r *host.HTTPResponse, err error, body string) {
 
 func hello(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "hello %s", r.URL.Path) }
 
-// Spellings of URLs that a guest may try, with two grants: an address and a name.
+// TestSpellings tries spellings of URLs with two grants, for an address and for a name.
 func TestSpellings(t *testing.T) {
 	w := newTestClient(t, Config{})
 	hits := 0
@@ -326,12 +326,12 @@ func TestSpellings(t *testing.T) {
 	}
 	for _, name := range w.lookups {
 		if _, known := w.names[name]; !known {
-			t.Errorf("%s was looked up, and no grant reaches it", name)
+			t.Errorf("%s was looked up without a grant for it", name)
 		}
 	}
 }
 
-// A wildcard covers every name below, at any depth, but not the name itself.
+// A wildcard covers all subdomains, at any depth, but not the domain itself.
 func TestWildcard(t *testing.T) {
 	s := serve(t, "127.0.0.2", hello)
 	w := newTestClient(t, Config{})
@@ -391,7 +391,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// No call uses a connection of another: the address is checked and dialled again.
+// Calls do not share connections, so that each call checks and dials the address.
 func TestNoConnectionIsReused(t *testing.T) {
 	connections := make(chan net.Conn, 10)
 	s := newServer(t, "127.0.0.2", hello)
@@ -427,7 +427,7 @@ func TestRecordsUse(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/on":   {"POST " + first.URL, "GET " + last.URL},
 		"/out":  {"POST " + first.URL},
-		"/down": {"POST " + first.URL}, // nobody listens there
+		"/down": {"POST " + first.URL}, // nothing listens there
 	} {
 		w.touched = nil
 		_, _ = w.send(host.HTTPRequest{Method: "POST", URL: first.URL + path}, grants...)
@@ -485,7 +485,7 @@ func (p *proxyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "by proxy")
 }
 
-// Unless the operator allows it no proxy is used, whatever the environment says.
+// The proxy of the environment is used only if the operator allows it.
 func TestProxy(t *testing.T) {
 	proxy := environmentProxy()
 	proxy.requests = nil
@@ -499,7 +499,7 @@ func TestProxy(t *testing.T) {
 	answer, err := w.send(host.HTTPRequest{URL: url}, grant)
 	wantBody(t, answer, err, "hello /x")
 	if len(proxy.requests) > 0 {
-		t.Errorf("the proxy was asked for %q", proxy.requests)
+		t.Errorf("the proxy got requests for %q", proxy.requests)
 	}
 
 	// With the proxy, names are checked against the grants, and the proxy decides about addresses.
@@ -507,16 +507,16 @@ func TestProxy(t *testing.T) {
 	answer, err = w.send(host.HTTPRequest{URL: url}, grant)
 	wantBody(t, answer, err, "by proxy")
 	if len(proxy.requests) != 1 || !strings.HasPrefix(proxy.requests[0], "GET "+url+" Basic ") || len(w.lookups) > 0 {
-		t.Errorf("the proxy was asked for %q, and names %q were looked up", proxy.requests, w.lookups)
+		t.Errorf("the proxy got requests for %q, and names %q were looked up", proxy.requests, w.lookups)
 	}
 	_, err = w.send(host.HTTPRequest{URL: "http://b.test/"}, grant)
 	wantError(t, err, host.Denied, "http:GET:http://b.test")
 	_, err = w.send(host.HTTPRequest{URL: "https://a.test/"}, "GET https://a.test")
 	wantError(t, err, host.Unavailable, "the proxy responded 403 to the request to connect to a.test:443")
 	if len(proxy.requests) != 2 {
-		t.Errorf("the proxy was asked for %q", proxy.requests)
+		t.Errorf("the proxy got requests for %q", proxy.requests)
 	}
-	// What the environment excludes from the proxy is dialled directly, by the guard's rules.
+	// Hosts that the environment excludes from the proxy are dialled directly, as the guard allows.
 	answer, err = w.send(host.HTTPRequest{URL: s.URL + "/direct"}, "GET "+s.URL)
 	wantBody(t, answer, err, "hello /direct")
 	_, err = w.Dial(context.Background(), "127.0.0.2:"+portOf(s), nil)
@@ -537,12 +537,12 @@ func TestProxiesThatFail(t *testing.T) {
 	}
 }
 
-// wantWithin requires that f does not hang: it may take ten times the promised time.
+// wantWithin requires that f takes at most ten times the promised time.
 func wantWithin(t *testing.T, promised time.Duration, f func()) {
 	t.Helper()
 	began := time.Now()
 	f()
 	if took := time.Since(began); took > 10*promised {
-		t.Errorf("it took %s, ten times %s is too long", took, promised)
+		t.Errorf("it took %s, more than ten times %s", took, promised)
 	}
 }

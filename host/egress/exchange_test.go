@@ -37,7 +37,7 @@ func receivedOf(t *testing.T, answer *host.HTTPResponse, err error) received {
 	return a
 }
 
-// redirectHandler redirects to the target and with the status of the query: /?302=http://...
+// redirectHandler redirects with the status and to the target of the query: /?302=http://...
 func redirectHandler(w http.ResponseWriter, r *http.Request) {
 	for key, to := range r.URL.Query() {
 		if status, err := strconv.Atoi(key); err == nil {
@@ -104,11 +104,11 @@ func TestRedirectedMethods(t *testing.T) {
 	}
 }
 
-// Where a redirect may lead, and the error of a hop that is not allowed.
+// TestRedirectTargets checks where a redirect may lead, and the error of a hop that is not allowed.
 func TestRedirectTargets(t *testing.T) {
 	other := serve(t, "127.0.0.2", func(http.ResponseWriter,
 		*http.Request) {
-		t.Error("a request arrived where no grant reaches")
+		t.Error("a server without a grant got a request")
 	})
 	post := serve(t, "127.0.0.3", echo)
 	s := serve(t, "127.0.0.1", redirectHandler)
@@ -120,7 +120,7 @@ func TestRedirectTargets(t *testing.T) {
 	for _, tt := range []struct {
 		method, status, to string
 		code               host.Code
-		words              []string // in the error, or of the URL that arrived
+		words              []string // in the error, or in the URL of the request
 	}{
 		{"GET", "302", s.URL + "/x", host.OK, []string{"/x"}},
 		{"GET", "302", "/x?y=1#z", host.OK, []string{"/x?y=1"}},
@@ -139,7 +139,7 @@ func TestRedirectTargets(t *testing.T) {
 		{"GET", "302", "http://127.0.0.1/", host.Denied, []string{"http:GET:http://127.0.0.1"}},
 		{"GET", "302", "http://169.254.169.254/latest/meta-data/", host.Denied, []string{"http:GET:http://169.254.169.254"}},
 		{"GET", "302", "http://inner.test/", host.Denied, []string{"10.0.0.1 (private)"}},
-		// The method counts at each hop.
+		// The method is checked at each hop.
 		{"GET", "302", post.URL, host.Denied, []string{"http:GET:" + post.URL, "granted there: POST"}},
 		{"POST", "302", post.URL, host.Denied, []string{"http:GET:" + post.URL}},
 		{"POST", "307", post.URL, host.OK, []string{"/"}},
@@ -163,7 +163,7 @@ func TestRedirectTargets(t *testing.T) {
 		answer, err := w.send(host.HTTPRequest{Method: tt.method, URL: redirectTo(s.URL, tt.status, tt.to)}, grants...)
 		if tt.code == host.OK {
 			if a := receivedOf(t, answer, err); !strings.HasPrefix(a.URL, tt.words[0]) {
-				t.Errorf("%s: arrived at %s", tt.to, a.URL)
+				t.Errorf("%s: requested %s", tt.to, a.URL)
 			}
 			continue
 		}
@@ -215,7 +215,7 @@ func TestTooManyRedirects(t *testing.T) {
 	}
 }
 
-// Headers for one origin are sent to no other, nor to the first one again by way of another.
+// Headers for one origin are not sent to another, nor to the first again after another.
 func TestHeadersAcrossRedirects(t *testing.T) {
 	first, second := serve(t, "127.0.0.1", redirectHandler), serve(t, "127.0.0.2", redirectHandler)
 	w := newTestClient(t, Config{})
@@ -235,7 +235,7 @@ func TestHeadersAcrossRedirects(t *testing.T) {
 			"X-Api-Key"}},
 		{"other host", redirectTo(first.URL, "307", second.URL), harmless},
 		{"other port", redirectTo(first.URL, "307", "http://127.0.0.1:"+portOf(serve(t, "127.0.0.1", echo))), harmless},
-		{"there and back", redirectTo(first.URL, "307", back), harmless},
+		{"another host and back", redirectTo(first.URL, "307", back), harmless},
 	} {
 		var grants []string
 		for _, u := range []string{tt.url, mustQuery(t, tt.url, "307"), first.URL, second.URL} {
@@ -252,7 +252,7 @@ func TestHeadersAcrossRedirects(t *testing.T) {
 			got = append(got, name)
 		}
 		if slices.Sort(got); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: arrived %q, want %q", tt.name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
@@ -277,11 +277,11 @@ func TestSchemeChanges(t *testing.T) {
 	wantError(t, err, host.Denied, "http:GET:"+plain.URL, secure.URL+" redirected there")
 	answer, err := w.send(request, "GET "+secure.URL, "GET "+plain.URL)
 	if a := receivedOf(t, answer, err); a.Header.Get("Authorization") != "" {
-		t.Errorf("arrived %v", a.Header)
+		t.Errorf("got %v", a.Header)
 	}
 }
 
-// Wherever a redirect leads, the exchange follows it exactly or fails, and errors show no path or query.
+// A redirect is followed exactly or fails, and errors contain no path or query.
 func FuzzRedirect(f *testing.F) {
 	for _, s := range []string{"/x", "//b.test", "http://b.test:80/x", "\\\\b.test", "http://b@c", "?", "#", "http:x",
 		"https://[::1]:1/", "%", "/\x00", "http://a.test:80"} {
@@ -301,7 +301,7 @@ func FuzzRedirect(f *testing.F) {
 		}
 		again, err := origin.Of(tr.url.String())
 		if err != nil || again != tr.target || tr.url.User != nil {
-			t.Fatalf("%q: the grants are held against %s, and %s is asked: %v", location, tr.target, tr.url, err)
+			t.Fatalf("%q: the grants were checked for %s, but %s is requested: %v", location, tr.target, tr.url, err)
 		}
 		if tr.header.Get("Cookie") != "" && tr.target != before {
 			t.Fatalf("%q: the cookie goes to %s", location, tr.target)

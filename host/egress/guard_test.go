@@ -63,12 +63,12 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// TestSpecialNetworks holds a copy of the list that the code does not use, so that a row that is lost or narrowed is
-// noticed: both ends of each network are refused, and the addresses next to it only where another network begins.
+// TestSpecialNetworks has its own copy of the list, so that it notices a row that is lost or narrowed. Both ends
+// of each network are refused, and the addresses next to it only where another network begins.
 func TestSpecialNetworks(t *testing.T) {
 	for _, tt := range []struct {
 		first, last   string
-		before, after bool // the address next to it is refused too
+		before, after bool // the address next to it is refused, too
 	}{
 		{"0.0.0.0", "0.255.255.255", true, false},
 		{"10.0.0.0", "10.255.255.255", false, false},
@@ -108,14 +108,14 @@ func TestSpecialNetworks(t *testing.T) {
 	}
 }
 
-// Which addresses of a name or a URL may be dialled.
+// TestAddresses checks which addresses of a name or URL may be dialled.
 func TestAddresses(t *testing.T) {
 	for _, tt := range []struct {
 		host     string
 		found    string // what the name resolves to
 		networks string
 		granted  bool
-		want     string // what is dialled, or "denied: ..."
+		want     string // the dialled address, or "denied: ..."
 	}{
 		{"a.test", "8.8.8.8", "", true, "8.8.8.8"},
 		{"a.test", "8.8.8.8", "", false, "8.8.8.8"},
@@ -185,7 +185,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// The address of a name may change between two look-ups: the one that was checked is dialled, at each hop.
+// If the address of a name changes between look-ups, the checked address is the one that is dialled, at each hop.
 func TestRebinding(t *testing.T) {
 	inner := 0
 	secret := serve(t, "127.0.0.3", func(http.ResponseWriter, *http.Request) { inner++ })
@@ -219,11 +219,11 @@ func TestRebinding(t *testing.T) {
 	_, err = w.send(host.HTTPRequest{URL: url + "/again"}, "GET "+url)
 	wantError(t, err, host.Denied, "127.0.0.3 (loopback)")
 	if len(lookups) != 2 || inner != 0 {
-		t.Errorf("%d look-ups, %d requests inside", len(lookups), inner)
+		t.Errorf("%d look-ups, %d requests to the forbidden server", len(lookups), inner)
 	}
 }
 
-// If one address does not respond, the next one is tried, and each has its share of the time.
+// If an address does not respond, the next one is tried; each gets a share of the time.
 func TestSeveralAddresses(t *testing.T) {
 	s := serve(t, "127.0.0.2", hello)
 	w := newTestClient(t, Config{})
@@ -247,7 +247,7 @@ func TestLocalhost(t *testing.T) {
 	url := "http://localhost:" + portOf(s)
 	answer, err := w.send(host.HTTPRequest{URL: url + "/x"}, "GET "+url)
 	wantBody(t, answer, err, "hello /x")
-	// A grant for the name does not cover the address, nor the other way round.
+	// A grant for the name does not cover the address, and vice versa.
 	_, err = w.send(host.HTTPRequest{URL: s.URL}, "GET "+url)
 	wantError(t, err, host.Denied, "http:GET:"+s.URL)
 	_, err = w.send(host.HTTPRequest{URL: url}, "GET "+s.URL)
@@ -279,7 +279,7 @@ func TestDial(t *testing.T) {
 		words    string
 	}{
 		{"127.0.0.2:P", "GET http://127.0.0.2:P", "", host.OK, ""},
-		{"127.0.0.2:P", "GET https://127.0.0.2:P", "", host.OK, ""}, // only connections are seen
+		{"127.0.0.2:P", "GET https://127.0.0.2:P", "", host.OK, ""}, // schemes are not visible to Dial
 		{"127.0.0.2:P", "", "", host.Denied, "http:GET:http://127.0.0.2:P"},
 		{"127.0.0.2:P", "GET http://127.0.0.2", "", host.Denied, "http:GET:http://127.0.0.2:P"},
 		{"127.0.0.2:P", "GET http://a.test:P", "", host.Denied, "http:GET:http://127.0.0.2:P"},

@@ -23,13 +23,13 @@ func TestGuestHeaders(t *testing.T) {
 	if !slices.Equal(a.Header["X-One"], []string{"a", "b\tc"}) || a.Header.Get("User-Agent") != "parley/1.2.3" ||
 		a.Header.Get("Accept-Encoding") != "gzip" ||
 		a.Header.Get("Connection") != "close" {
-		t.Errorf("arrived %v", a.Header)
+		t.Errorf("got %v", a.Header)
 	}
 	answer, err = w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{"user-agent", "mine"},
 		{"range", "bytes=0-1"}}}, "GET "+s.URL)
 	if a := receivedOf(t, answer, err); a.Header.Get("User-Agent") != "mine" ||
 		a.Header.Get("Accept-Encoding") != "identity" {
-		t.Errorf("arrived %v", a.Header)
+		t.Errorf("got %v", a.Header)
 	}
 
 	many := make([][2]string, maxHeaders+1)
@@ -77,7 +77,7 @@ func TestGuestHeaders(t *testing.T) {
 	}
 }
 
-// secretValues returns values and records which were requested.
+// secretValues is a store that records which secrets were requested.
 type secretValues struct {
 	values    map[string]string
 	requested []string
@@ -93,7 +93,7 @@ func (v *secretValues) value(_ context.Context, name string) (string, error) {
 }
 
 func TestSecrets(t *testing.T) {
-	// Both servers have a certificate for example.com and what is below it; they are told apart by their ports.
+	// Both servers have a certificate for example.com and what is below it; they differ by their ports.
 	second := serveTLS(t, "127.0.0.2", redirectHandler)
 	first := serveTLS(t, "127.0.0.1", redirectHandler)
 	plain := serve(t, "127.0.0.3", echo)
@@ -133,9 +133,10 @@ func TestSecrets(t *testing.T) {
 		{"its own URL", one + "/x", []string{"ONE"}, "Bearer first-value", nil, ""},
 		{"a wildcard, bound twice", two + "/x", []string{"BELOW", "BELOW"}, "Basic guest", []string{"second-value"}, ""},
 		{"loopback by http", plain.URL, []string{"LOCAL"}, "Basic guest", nil, "<third-value|third-value>"},
-		{"decided anew by each hop", redirectTo(one, "307", two+"/x"), []string{"ONE", "BELOW", "BELOW"}, "",
+		{"checked at each hop", redirectTo(one, "307", two+"/x"), []string{"ONE", "BELOW", "BELOW"}, "",
 			[]string{"second-value"}, ""},
-		{"there and back", redirectTo(one, "307", redirectTo(two, "307", one+"/x")), []string{"ONE", "BELOW", "BELOW", "ONE"},
+		{"another host and back",
+			redirectTo(one, "307", redirectTo(two, "307", one+"/x")), []string{"ONE", "BELOW", "BELOW", "ONE"},
 			"Bearer first-value", nil, ""},
 		{"to http", redirectTo(one, "307", plain.URL), []string{"ONE", "LOCAL"}, "", nil, "<third-value|third-value>"},
 	} {
@@ -144,26 +145,26 @@ func TestSecrets(t *testing.T) {
 		if !slices.Equal(v.requested, tt.asked) || a.Header.Get("Authorization") != tt.auth ||
 			len(a.Header["Authorization"]) > 1 ||
 			!slices.Equal(a.Header["X-Key"], tt.key) || a.Header.Get("X-Local") != tt.local {
-			t.Errorf("%s: asked for %q, arrived %v", tt.name, v.requested, a.Header)
+			t.Errorf("%s: requested %q, got %v", tt.name, v.requested, a.Header)
 		}
 	}
 
-	// A guest's header of the same name is not sent beside the secret's, whatever it is.
+	// A header of the guest with the same name is not sent beside that of the secret.
 	v, answer, err := send(two, [2]string{"X-KEY", "guest"}, [2]string{"x-key", "guest"})
 	if a := receivedOf(t, answer, err); !slices.Equal(a.Header["X-Key"], []string{"second-value"}) {
-		t.Errorf("asked for %q, arrived %v", v.requested, a.Header)
+		t.Errorf("requested %q, got %v", v.requested, a.Header)
 	}
 
-	// No secret is sent in the clear to another machine, nor read for that.
+	// No secret is read for, or sent over, an unencrypted connection to another machine.
 	v, _, err = send(three)
 	wantError(t, err, host.Denied, "secret:PLAIN", "by https")
 	if len(v.requested) > 0 {
-		t.Errorf("asked for %q", v.requested)
+		t.Errorf("requested %q", v.requested)
 	}
 }
 
 func TestSecretsThatCannotBeSent(t *testing.T) {
-	s := serve(t, "127.0.0.1", func(http.ResponseWriter, *http.Request) { t.Error("a request arrived") })
+	s := serve(t, "127.0.0.1", func(http.ResponseWriter, *http.Request) { t.Error("a server got a request") })
 	w := newTestClient(t, Config{})
 	broken := errors.New("the store is gone")
 	for _, tt := range []struct {
@@ -185,7 +186,7 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 		_, err := w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
 			HTTP: granted("GET " + s.URL), Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: tt.header}},
 			Value:     func(context.Context, string) (string, error) { return tt.value, tt.err },
-			OnRequest: func(string, string) { t.Error("a request was made") },
+			OnRequest: func(string, string) { t.Error("a request was recorded") },
 		})
 		wantError(t, err, tt.code, tt.words)
 		if strings.Contains(err.Error(), "hunter2") {
@@ -199,15 +200,13 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 	_, err = w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
 		Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}},
 		Value: func(context.Context, string) (string, error) {
-			t.Error("a secret was asked for without a grant")
+			t.Error("a secret was requested without a grant")
 			return "", nil
 		}})
 	wantError(t, err, host.Denied, "http:GET:"+s.URL)
 }
 
-// A server may repeat what it received, in each place that a guest or a log can see. The host redacts them; errors must
-// not contain it.
-// TestClearText: only an address that is loopback itself gets a secret without TLS, also where the policy opens a
+// TestClearText: only a loopback address gets a secret without TLS, even if the policy allows a
 // network.
 func TestClearText(t *testing.T) {
 	w := newTestClient(t, Config{Rules: func() (host.EgressRules, error) {
@@ -227,6 +226,8 @@ func TestClearText(t *testing.T) {
 	}
 }
 
+// TestEchoedSecrets: a server may repeat what it received, in each place that a guest or a log can see. The host
+// redacts secrets, and errors do not contain them.
 func TestEchoedSecrets(t *testing.T) {
 	const secret = "Hunter2+of-the-Vault"
 	var location string
@@ -254,10 +255,10 @@ func TestEchoedSecrets(t *testing.T) {
 	}
 	answer, err := send(s.URL)
 	wantBody(t, answer, err, "you said "+secret)
-	// Nor is it sent to another origin within a URL, even if that origin is granted.
+	// The secret is not sent to another origin within a URL, even if that origin is granted.
 	other := serve(t, "127.0.0.2", func(http.ResponseWriter,
 		*http.Request) {
-		t.Error("a secret arrived at another origin")
+		t.Error("another origin got the secret")
 	})
 	for mode, to := range map[string]string{
 		"host": "http://SECRET.evil.test/", "user": "http://SECRET@a.test/", "password": "http://x:SECRET@a.test/",

@@ -81,7 +81,7 @@ func TestSizes(t *testing.T) {
 		case "/bomb":
 			w.Header().Set("Content-Encoding", "gzip")
 			w.Write(bomb)
-		case "/nothing-over-and-over": // endless members of gzip that hold nothing
+		case "/nothing-over-and-over": // endless empty gzip members
 			w.Header().Set("Content-Encoding", "gzip")
 			for member := bytes.Repeat(compressed(nil), 1000); ; {
 				if _, err := w.Write(member); err != nil {
@@ -109,7 +109,7 @@ func TestSizes(t *testing.T) {
 		}
 		for _, h := range answer.Headers {
 			if h[0] == "content-encoding" || h[0] == "content-length" {
-				t.Errorf("%s: %s is not that of the body: %s", path, h[0], h[1])
+				t.Errorf("%s: %s does not match the body: %s", path, h[0], h[1])
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestBombIsNotUnpacked: what is unpacked ends with the limit, not with the compressed bytes.
+// TestBombIsNotUnpacked: unpacking ends at the limit, not at the end of the compressed bytes.
 func TestBombIsNotUnpacked(t *testing.T) {
 	const limit = 1 << 20
 	bomb := compressed(make([]byte, 256*limit))
@@ -144,7 +144,7 @@ func TestBombIsNotUnpacked(t *testing.T) {
 	}
 }
 
-// Servers may hang at any point: the call ends on time.
+// A server may hang at any point; the call ends at its timeout.
 func TestTimeout(t *testing.T) {
 	const promised = 200 * time.Millisecond
 	drip := func(text string) func(net.Conn) {
@@ -186,7 +186,7 @@ func TestTimeout(t *testing.T) {
 			wantWithin(t, promised, func() {
 				_, err := short.send(host.HTTPRequest{URL: url}, "GET "+url)
 				if name == "only interim answers" && host.AsError(err).Code == host.LimitExceeded {
-					return // they count as headers
+					return // interim responses count as headers
 				}
 				wantError(t, err, host.Timeout, url, "within 200ms")
 			})
@@ -211,7 +211,7 @@ func TestTimeout(t *testing.T) {
 			wantError(t, err, host.Timeout, "and its redirects")
 		})
 	})
-	t.Run("a name that is not found out", func(t *testing.T) {
+	t.Run("a look-up that does not end", func(t *testing.T) {
 		w := newTestClient(t, Config{Timeout: promised, Resolve: func(ctx context.Context, name string) ([]netip.Addr,
 			error) {
 			<-ctx.Done()
@@ -228,7 +228,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// What a server sends before the request is ignored; net/http would log it.
+// Bytes that a server sends before the request are ignored; net/http would log them.
 func TestServersThatSpeakFirst(t *testing.T) {
 	var logged bytes.Buffer
 	log.SetOutput(&logged)
@@ -277,7 +277,7 @@ func TestClientSpeaksFirst(t *testing.T) {
 			go conn.Read(nil)
 			synctest.Wait()
 			if stub.reads.Load() > 0 {
-				t.Errorf("%s: read before it was asked", name)
+				t.Errorf("%s: read before the request", name)
 			}
 			end(conn)
 			synctest.Wait()
@@ -288,7 +288,7 @@ func TestClientSpeaksFirst(t *testing.T) {
 	}
 }
 
-// Connections that were begun for a call end with it.
+// All connections of a call end with the call.
 func TestNothingIsLeftOpen(t *testing.T) {
 	opened, closed := make(chan struct{}, 10), make(chan struct{}, 10)
 	hang := func(conn net.Conn) {
@@ -301,7 +301,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 		select {
 		case <-closed:
 		case <-time.After(10 * time.Second):
-			t.Error("the connection is open still")
+			t.Error("the connection is still open")
 		}
 	}
 	plain := serveRaw(t, hang)
@@ -371,7 +371,7 @@ func TestCodings(t *testing.T) {
 	w := newTestClient(t, Config{})
 	for _, tt := range []struct {
 		method, path, want string
-		words              string // of an error
+		words              string // in the error
 	}{
 		{"GET", "/?as=gzip", "plain", ""}, {"GET", "/?as=X-Gzip", "plain", ""}, {"GET", "/text?as=identity", "plain", ""},
 		{"GET", "/text", "plain", ""},
@@ -405,14 +405,14 @@ func TestFailures(t *testing.T) {
 		cfg              Config
 	}{
 		{"trusted", secure.URL, "", trusting},
-		{"nobody there", "http://127.0.0.1:1", "connection refused", doubting},
-		{"an authority that nobody knows", secure.URL, "not signed by an authority", doubting},
-		{"a certificate of another", otherName.URL, "for another name", trusting},
+		{"closed port", "http://127.0.0.1:1", "connection refused", doubting},
+		{"unknown authority", secure.URL, "not signed by an authority", doubting},
+		{"certificate for another name", otherName.URL, "for another name", trusting},
 		{"plain on the port of TLS", strings.Replace(plain.URL, "http:", "https:", 1), "does not speak TLS", trusting},
 		{"TLS on a plain port", strings.Replace(secure.URL, "https:", "http:", 1), "", trusting},
 		{"TLS too old", old.URL, "not HTTP, or was cut off", trusting},
 		{"closes at once", serveRaw(t, func(net.Conn) {}), "", doubting},
-		{"closes after the question", serveRaw(t, respondWith("")), "ends before", doubting},
+		{"closes after the request", serveRaw(t, respondWith("")), "ends before", doubting},
 		{"closes within the body", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx")), "ends before",
 			doubting},
 		{"closes within a chunk", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nx")),
@@ -420,7 +420,7 @@ func TestFailures(t *testing.T) {
 		{"speaks something else", serveRaw(t, respondWith("220 mail\r\n")), "not HTTP", doubting},
 		{"two lengths", serveRaw(t, respondWith("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy")),
 			"not HTTP", doubting},
-		{"changes the protocol", serveRaw(t, respondWith("HTTP/1.1 101 Switching Protocols\r\nConnection: "+
+		{"switches the protocol", serveRaw(t, respondWith("HTTP/1.1 101 Switching Protocols\r\nConnection: "+
 			"upgrade\r\nUpgrade: x\r\n\r\nx")), "without being asked", doubting},
 	} {
 		answer, err := newTestClient(t, tt.cfg).send(host.HTTPRequest{URL: tt.url + "/path?hunter2"}, "GET "+tt.url)
@@ -428,7 +428,7 @@ func TestFailures(t *testing.T) {
 		case tt.name == "trusted":
 			wantBody(t, answer, err, "hello /path")
 			continue
-		case tt.name == "TLS on a plain port": // Go's server answers that in plain text
+		case tt.name == "TLS on a plain port": // Go's server responds to that in plain text
 			if err != nil || answer.Status != 400 {
 				t.Errorf("%s: %+v, %v", tt.name, answer, err)
 			}
