@@ -52,7 +52,7 @@ func TestGrantAndRevoke(t *testing.T) {
 	d := decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "x", Digest: digestA,
 		Capabilities: manifest.Capabilities{Clock: &manifest.PlainCapability{}}})
 	if !d.Grant.Clock {
-		t.Error("what was written does not hold")
+		t.Error("the written grant has no effect")
 	}
 	e, err = p.Revoke("github", grants(t, "http:GET:https://api.github.com", "fs:ro:/elsewhere=/data", "random")...)
 	step("revoke", e, err)
@@ -66,7 +66,7 @@ func TestGrantAndRevoke(t *testing.T) {
 		t.Errorf("revoked from nobody: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".new-*")); len(left) > 0 {
-		t.Errorf("left over: %v", left)
+		t.Errorf("remaining files: %v", left)
 	}
 }
 
@@ -114,11 +114,12 @@ func TestEditRefuses(t *testing.T) {
 		code host.Code
 		want string
 	}{
-		{"grant what is written by hand", func() (Edit, error) { return p.Grant("P", digestA, grants(t, "random")...) },
+		{"grant over a grant by hand", func() (Edit, error) { return p.Grant("P", digestA, grants(t, "random")...) },
 			host.ConfigError, "policy.toml:3 sets the grants of P, which takes precedence"},
-		{"revoke what is written by hand", func() (Edit, error) { return p.Revoke("p") }, host.ConfigError,
+		{"revoke a grant by hand", func() (Edit, error) { return p.Revoke("p") }, host.ConfigError,
 			"policy.toml:3: change them there"},
-		{"grant past a pin", func() (Edit, error) { return p.Grant("pinned", digestB, grants(t, "random")...) },
+		{"grant to another build than the pinned one",
+			func() (Edit, error) { return p.Grant("pinned", digestB, grants(t, "random")...) },
 			host.ConfigError, "policy.toml:5 binds pinned to another build"},
 		{"no binding", func() (Edit, error) { return p.Grant("q", "", grants(t, "random")...) }, host.InvalidArgs, "neither"},
 		{"half a digest", func() (Edit, error) { return p.Grant("q", "sha256:abc", grants(t, "random")...) },
@@ -156,11 +157,11 @@ func TestWriteGrantsSeesOthers(t *testing.T) {
 		t.Errorf("got %v, want busy", err)
 	}
 	if text := read(t, a.Path); strings.Contains(text, "plugin.b") {
-		t.Errorf("written nonetheless:\n%s", text)
+		t.Errorf("the file was written anyway:\n%s", text)
 	}
 }
 
-// With concurrent writers and readers, no change is lost and no reader sees half a file.
+// With concurrent writers and readers, no change is lost and no reader sees a partial file.
 func TestConcurrentWritersAndReaders(t *testing.T) {
 	dir := t.TempDir()
 	const writers = 8
@@ -242,7 +243,7 @@ func FuzzLoad(f *testing.F) {
 		if err := checkSchema([]byte(text)); err != nil {
 			t.Fatalf("%q: the schema refuses what parseFile accepts: %v", text, err)
 		}
-		// A file that was read can be used and explained.
+		// Every accepted file can be evaluated and explained.
 		p := &Policy{state: &state{manual: parsed}}
 		for _, plugin := range parsed.plugins {
 			m := &manifest.Manifest{Capabilities: everything(false)}
@@ -285,14 +286,14 @@ func TestGrantOutOfReach(t *testing.T) {
 	}
 }
 
-// A revoked grant must not come back after a crash.
+// A revoked grant must not reappear after a crash.
 func TestGrantsAreFlushed(t *testing.T) {
 	dir := t.TempDir()
 	disk := durabletest.Watch(t)
 	path := filepath.Join(dir, GrantsFile)
 	disk.OnFlush = func(flushed string) {
 		if _, err := os.Stat(path); (err == nil) != (flushed == dir) {
-			t.Errorf("%s is flushed while %s is there: %v", flushed, GrantsFile, err == nil)
+			t.Errorf("%s was flushed while %s exists: %v", flushed, GrantsFile, err == nil)
 		}
 	}
 	must(t, writeFile(path, []byte("x")))
@@ -301,6 +302,6 @@ func TestGrantsAreFlushed(t *testing.T) {
 	}
 	disk.Err, disk.OnFlush = errors.New("the disk is gone"), nil
 	if err := writeFile(path, []byte("y")); err == nil || read(t, path) != "x" {
-		t.Errorf("replaced by a file that is not on the disk: %v", err)
+		t.Errorf("replaced by a file that was not flushed: %v", err)
 	}
 }

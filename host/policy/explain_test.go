@@ -80,7 +80,7 @@ grants = ["tool:github.*"]
 	for _, want := range []string{"clock (policy.toml:3) has no effect",
 		"the 2 grants in grants.toml:1 are ignored: policy.toml:3 sets grants"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("notes %q lack %q", text, want)
+			t.Errorf("notes %q do not contain %q", text, want)
 		}
 	}
 	// A grant whose callee has another owner by now is not one that the manifest does not request.

@@ -119,15 +119,15 @@ func TestMatchTool(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got := MatchTool([]string{tt.granted}, tt.name, tt.outside); got != tt.want {
-			t.Errorf("%s gives %s: %v", tt.granted, tt.name, got)
+			t.Errorf("%s matches %s: %v", tt.granted, tt.name, got)
 		}
 	}
 	if MatchTool(nil, "text.hash", false) {
-		t.Error("nothing gives something")
+		t.Error("an empty list matches a tool")
 	}
 }
 
-// A rule for a client over the network that loosens holds only for a token that is bound to its name.
+// A rule that allows more to a client over the network applies only with a token that is bound to the client's name.
 func TestRulesForABoundName(t *testing.T) {
 	p := load(t, `[callers."mcp-http:claude"]
 allow = ["*"]
@@ -151,8 +151,8 @@ allow = []
 	}
 }
 
-// A shipped plugin is a trusted intermediary: it has the rights that its manifest names, and of the callers on whose
-// behalf it calls only rules that deny a tool by its name count.
+// A shipped plugin is a trusted intermediary: it has the rights that its manifest names. Of the rules for callers on
+// whose behalf it calls, only those that deny a tool by name apply.
 func TestShippedPluginsAreIntermediaries(t *testing.T) {
 	caps := manifest.Capabilities{Clock: &manifest.PlainCapability{},
 		FS:    []manifest.FSCapability{{Path: "/d", Mode: "ro"}},
@@ -163,13 +163,13 @@ func TestShippedPluginsAreIntermediaries(t *testing.T) {
 		return strings.Join(decide(t, p, ask).Grant.Names(), " ")
 	}
 	if got := granted(Default(), host.OwnerShipped); got != "tool:cdp.Page.* clock" {
-		t.Errorf("a shipped plugin has %q", got)
+		t.Errorf("a shipped plugin was granted %q", got)
 	}
 	if got := granted(Default(), digestA); got != "" {
-		t.Errorf("another plugin has %q", got)
+		t.Errorf("another plugin was granted %q", got)
 	}
 	if got := granted(load(t, "[plugin.page]\ngrants = []", ""), host.OwnerShipped); got != "" {
-		t.Errorf("a shipped plugin whose grants the policy lists has %q", got)
+		t.Errorf("a shipped plugin with grants in the policy was granted %q", got)
 	}
 	p := load(t, `[callers."mcp:*"]
 allow = ["effect:read"]
@@ -185,7 +185,7 @@ confirm = ["*"]
 	}
 }
 
-// A wildcard that gives nothing is refused when it is written.
+// A wildcard that can have no effect is not written.
 func TestWildcardOutsideAPageIsNotWritten(t *testing.T) {
 	p := load(t, "", "")
 	p.dir = t.TempDir()
@@ -198,7 +198,7 @@ func TestWildcardOutsideAPageIsNotWritten(t *testing.T) {
 	}
 }
 
-// An MCP client names files only in the folders that the policy lists for it.
+// An MCP client may name files only in the folders that the policy lists for it.
 func TestFilesOfCallers(t *testing.T) {
 	p := load(t, `[callers."mcp:*"]
 files = ["/srv/up"]
@@ -215,7 +215,7 @@ files = []
 	}{
 		{"mcp:some", false, false, "/srv/up"}, {"mcp:some", true, false, "/srv/up"},
 		{"mcp:claude", false, false, "/srv/claude /srv/more"}, {"mcp:claude", true, true, "/srv/claude /srv/more"},
-		{"mcp:claude", true, false, ""}, // anybody can say that it is claude
+		{"mcp:claude", true, false, ""}, // the name of a client is not authenticated
 		{"mcp:far", true, true, ""}, {"mcp:far", true, false, ""}, {"mcp:far", false, false, "/srv/up"},
 		{"cli", false, false, ""}, {"plugin:p", false, false, ""},
 	} {

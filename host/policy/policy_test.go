@@ -42,7 +42,7 @@ var testEnv = Env{Outside: isOutside, LookupEnv: func(name string) (string, bool
 	return v, ok
 }}
 
-// isOutside stands for a catalog in which these tools reach outside a page.
+// isOutside replaces a catalog: these tools reach outside a page.
 func isOutside(pattern string) bool {
 	for _, name := range []string{"cdp.browser.", "cdp.target.", "cdp.dom.setfileinputfiles",
 		"cdp.input.dispatchdragevent"} {
@@ -71,7 +71,7 @@ func decide(t testing.TB, p *Policy, ask host.Ask) host.Decision {
 	return d
 }
 
-// call returns the question whether a caller may call a tool, given by its qualified name.
+// call returns the request of a caller to call a tool, given by its qualified name.
 func call(caller, tool, effect string, remote bool) host.Ask {
 	plugin, local, _ := strings.Cut(tool, ".")
 	ask := host.Ask{Caller: caller, Remote: remote, Plugin: plugin, Tool: local, Effect: effect,
@@ -89,23 +89,24 @@ func TestDefaults(t *testing.T) {
 		want host.Verdict
 	}{
 		{"the command line reads", call("cli", "cdp.Page.captureScreenshot", "read", false), host.Allow},
-		{"the command line destroys", call("cli", "cdp.Browser.close", "destructive", false), host.Allow},
+		{"the command line calls destructive tools", call("cli", "cdp.Browser.close", "destructive", false), host.Allow},
 		{"the command line runs plugins", call("cli", "text.hash", "read", false), host.Allow},
 		{"stdio reads", call("mcp:claude", "text.hash", "read", false), host.Allow},
 		{"stdio writes", call("mcp:claude", "cdp.Page.navigate", "write", false), host.Allow},
-		{"stdio is asked before it destroys", call("mcp:claude", "cdp.Browser.close", "destructive", false), host.Confirm},
-		{"stdio is asked where no effect is declared", call("mcp:claude", "x.y", "", false), host.Confirm},
+		{"stdio confirms destructive tools", call("mcp:claude", "cdp.Browser.close", "destructive", false), host.Confirm},
+		{"stdio confirms tools without an effect", call("mcp:claude", "x.y", "", false), host.Confirm},
 		{"the network reads", call("mcp:claude", "text.hash", "read", true), host.Allow},
-		{"the network does not write", call("mcp:claude", "cdp.Page.navigate", "write", true), host.Deny},
-		{"the network does not destroy", call("mcp:claude", "cdp.Browser.close", "destructive", true), host.Deny},
-		{"the network does nothing undeclared", call("mcp:claude", "x.y", "sudo", true), host.Deny},
-		{"the network in its own spelling", call("mcp-http:claude", "cdp.Page.navigate", "write", false), host.Deny},
-		{"a plugin calls nothing", call("plugin:github", "text.hash", "read", false), host.Deny},
+		{"the network may not write", call("mcp:claude", "cdp.Page.navigate", "write", true), host.Deny},
+		{"the network may not call destructive tools",
+			call("mcp:claude", "cdp.Browser.close", "destructive", true), host.Deny},
+		{"the network may not call tools with an unknown effect", call("mcp:claude", "x.y", "sudo", true), host.Deny},
+		{"the network by its own prefix", call("mcp-http:claude", "cdp.Page.navigate", "write", false), host.Deny},
+		{"a plugin may call nothing", call("plugin:github", "text.hash", "read", false), host.Deny},
 		{"nobody", call("", "text.hash", "read", false), host.Deny},
 		{"a stranger", call("root", "text.hash", "read", false), host.Deny},
 		{"a client without a name", call("mcp:", "text.hash", "read", false), host.Deny},
-		{"almost the command line", call("cli:x", "text.hash", "read", false), host.Deny},
-		{"the command line from afar", call("cli", "text.hash", "read", true), host.Deny},
+		{"a name that begins like the command line", call("cli:x", "text.hash", "read", false), host.Deny},
+		{"the command line over the network", call("cli", "text.hash", "read", true), host.Deny},
 	}
 	empty, err := Load(filepath.Join(t.TempDir(), "not", "there"), Env{})
 	if err != nil {
@@ -201,7 +202,7 @@ list = [1, 2.5, true, {when = 2026-01-02}]
 		"policy.toml:5 approves github as "+digestA) {
 		t.Errorf("another digest: %v", err)
 	}
-	// Plugins that are compiled in have no grants.
+	// Built-in plugins have no grants.
 	d = decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Capabilities: everything(false)})
 	if !reflect.DeepEqual(d.Grant, host.Grant{}) {
 		t.Errorf("without a digest: %v", d.Grant.Names())
@@ -235,27 +236,28 @@ func TestRights(t *testing.T) {
 		want    []string
 		missing []string
 	}{
-		{"nothing asked", list("fs:rw:/a=/data", "clock"), manifest.Capabilities{}, nil, nil},
+		{"nothing requested", list("fs:rw:/a=/data", "clock"), manifest.Capabilities{}, nil, nil},
 		{"ro of rw", list("fs:rw:/a=/data"), fs("/data", "ro"), list("fs:ro:/a=/data"), nil},
 		{"rw of rw", list("fs:rw:/a=/data"), fs("/data", "rw"), list("fs:rw:/a=/data"), nil},
 		{"rw of ro", list("fs:ro:/a=/data"), fs("/data", "rw"), list("fs:ro:/a=/data"), list("fs:rw:PATH=/data")},
 		{"by component", list("fs:ro:/a=/database"), fs("/data", "ro"), nil, list("fs:ro:PATH=/data")},
-		{"below what is asked", list("fs:ro:/a=/data/in"), fs("/data", "ro"), list("fs:ro:/a=/data/in"),
+		{"below the requested folder", list("fs:ro:/a=/data/in"), fs("/data", "ro"), list("fs:ro:/a=/data/in"),
 			list("fs:ro:PATH=/data")},
-		{"above what is asked", list("fs:ro:/a=/"), fs("/data", "ro"), nil, list("fs:ro:PATH=/data")},
-		{"all asked", list("fs:ro:/a=/", "fs:rw:/b=/out"), fs("/", "rw"), list("fs:ro:/a=/", "fs:rw:/b=/out"),
+		{"above the requested folder", list("fs:ro:/a=/"), fs("/data", "ro"), nil, list("fs:ro:PATH=/data")},
+		{"the root requested", list("fs:ro:/a=/", "fs:rw:/b=/out"), fs("/", "rw"), list("fs:ro:/a=/", "fs:rw:/b=/out"),
 			list("fs:rw:PATH=/")},
-		{"asked twice", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d", Mode: "ro"},
+		{"requested twice", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d", Mode: "ro"},
 			{Path: "/d", Mode: "rw"}}}, list("fs:rw:/a=/d"), nil},
-		{"a folder in an asked folder", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d",
+		{"a folder in a requested folder", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d",
 			Mode: "rw"}, {Path: "/d/e", Mode: "rw"}}}, list("fs:rw:/a=/d"), nil},
-		{"more in an asked folder", list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d",
-			Mode: "ro"}, {Path: "/d/e", Mode: "rw"}}}, list("fs:ro:/a=/d"), list("fs:rw:PATH=/d/e")},
+		{"more rights in a requested folder",
+			list("fs:rw:/a=/d"), manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d",
+				Mode: "ro"}, {Path: "/d/e", Mode: "rw"}}}, list("fs:ro:/a=/d"), list("fs:rw:PATH=/d/e")},
 		{"odd guest path", list("fs:ro:/a=/data"), fs("/data/", "ro"), nil, list("fs:ro:PATH=/data/")},
 		{"guest path that climbs", list("fs:ro:/a=/data"), fs("/data/../data", "ro"), nil, list("fs:ro:PATH=/data/../data")},
 		{"no path", list("fs:ro:/a=/data"), fs("", "ro"), nil, list("fs:ro:PATH=")},
 
-		{"methods meet", list("http:GET,POST:https://a.test"), http("https://a.test", "POST", "PUT"),
+		{"intersection of methods", list("http:GET,POST:https://a.test"), http("https://a.test", "POST", "PUT"),
 			list("http:POST:https://a.test"), list("http:PUT:https://a.test")},
 		{"GET without methods", list("http:GET:https://a.test"), http("https://a.test"), list("http:GET:https://a.test"),
 			nil},
@@ -263,13 +265,14 @@ func TestRights(t *testing.T) {
 		{"another port", list("http:GET:https://a.test:8443"), http("https://a.test"), nil, list("http:GET:https://a.test")},
 		{"wildcard granted", list("http:GET:https://*.a.test"), http("https://x.a.test"), list("http:GET:https://x.a.test"),
 			nil},
-		{"wildcard asked", list("http:GET:https://x.a.test"), http("https://*.a.test"), list("http:GET:https://x.a.test"),
+		{"wildcard requested", list("http:GET:https://x.a.test"), http("https://*.a.test"), list("http:GET:https://x.a.test"),
 			list("http:GET:https://*.a.test")},
-		{"apex is not below itself", list("http:GET:https://*.a.test"), http("https://a.test"), nil,
+		{"a wildcard does not cover its domain", list("http:GET:https://*.a.test"), http("https://a.test"), nil,
 			list("http:GET:https://a.test")},
-		{"two grants make one", list("http:GET:https://*.a.test", "http:POST:https://x.a.test"), http("https://x.a.test",
+		{"two grants combined", list("http:GET:https://*.a.test", "http:POST:https://x.a.test"), http("https://x.a.test",
 			"GET", "POST"), list("http:GET,POST:https://x.a.test"), nil},
-		{"asked by URL", list("http:GET:https://a.test"), http("https://a.test/v1"), nil, list("http:GET:https://a.test/v1")},
+		{"requested by URL",
+			list("http:GET:https://a.test"), http("https://a.test/v1"), nil, list("http:GET:https://a.test/v1")},
 
 		{"secret in a header", list("secret:S"), secret(false, "A: {secret}"), list("secret:S"), nil},
 		{"secret that may also be read", list("secret:read:S"), secret(false, "A: {secret}"), list("secret:S"), nil},
@@ -278,7 +281,7 @@ func TestRights(t *testing.T) {
 		{"secret both ways with half the right", list("secret:S"), secret(true, "A: {secret}"), list("secret:S"),
 			list("secret:read:S")},
 		{"another secret", list("secret:T"), secret(false, ""), nil, list("secret:S")},
-		{"a secret whose name begins so", list("secret:read:SX"), secret(false, ""), nil, list("secret:S")},
+		{"a secret with the same prefix", list("secret:read:SX"), secret(false, ""), nil, list("secret:S")},
 
 		{"variable", list("env:LANG"), env("LANG"), list("env:LANG"), nil},
 		{"empty variable", list("env:EMPTY"), env("EMPTY"), list("env:EMPTY"), nil},
@@ -287,14 +290,14 @@ func TestRights(t *testing.T) {
 
 		{"tool", list("tool:text.hash"), tool("text.hash"), list("tool:text.hash"), nil},
 		{"tool of a plugin", list("tool:text.*"), tool("text.hash"), list("tool:text.hash"), nil},
-		{"tools of all", list("tool:*"), tool("text.*"), list("tool:text.*"), nil},
+		{"tools of all plugins", list("tool:*"), tool("text.*"), list("tool:text.*"), nil},
 		{"group of a plugin", list("tool:cdp.*"), tool("cdp.Page.*"), list("tool:cdp.Page.*"), nil},
-		{"more asked than granted", list("tool:cdp.Page.*", "tool:cdp.DOM.focus"), tool("cdp.*"), list("tool:cdp.Page.*",
+		{"more requested than granted", list("tool:cdp.Page.*", "tool:cdp.DOM.focus"), tool("cdp.*"), list("tool:cdp.Page.*",
 			"tool:cdp.DOM.focus"), list("tool:cdp.*")},
 		{"prefix within a name", list("tool:cdp.Page.get*"), tool("cdp.Page.getFrameTree"),
 			list("tool:cdp.Page.getFrameTree"), nil},
-		{"dots keep plugins apart", list("tool:text.*"), tool("textual.hash"), nil, list("tool:textual.hash")},
-		{"case does not count", list("tool:CDP.page.*"), tool("cdp.Page.navigate"), list("tool:cdp.Page.navigate"), nil},
+		{"another plugin with the same prefix", list("tool:text.*"), tool("textual.hash"), nil, list("tool:textual.hash")},
+		{"case is ignored", list("tool:CDP.page.*"), tool("cdp.Page.navigate"), list("tool:cdp.Page.navigate"), nil},
 		{"outside a page by wildcard", list("tool:cdp.*"), tool("cdp.Browser.getVersion"), nil,
 			list("tool:cdp.Browser.getVersion")},
 		{"outside a page by the widest wildcard", list("tool:*"), tool("cdp.DOM.setFileInputFiles"), nil,
@@ -303,7 +306,7 @@ func TestRights(t *testing.T) {
 			list("tool:cdp.Input.dispatchDragEvent")},
 		{"outside a page by name", list("tool:cdp.*", "tool:cdp.Browser.getVersion"), tool("cdp.Browser.getVersion"),
 			list("tool:cdp.Browser.getVersion"), nil},
-		{"outside a page asked by wildcard", list("tool:cdp.Browser.getVersion"), tool("cdp.Browser.*"),
+		{"outside a page requested by wildcard", list("tool:cdp.Browser.getVersion"), tool("cdp.Browser.*"),
 			list("tool:cdp.Browser.getVersion"), list("tool:cdp.Browser.*")},
 		{"no tool", list("tool:*"), tool("a b"), nil, list("tool:a b")},
 
@@ -327,7 +330,7 @@ func TestRights(t *testing.T) {
 				t.Errorf("missing %v, want %v", missing, tt.missing)
 			}
 			if len(d.Missing) > 0 && len(d.Steps) == 0 {
-				t.Error("missing without anything to do next")
+				t.Error("missing rights without steps")
 			}
 			for _, r := range d.Missing {
 				if strings.ContainsAny(r.Right+r.Why, "\x1b\n") {
@@ -358,24 +361,29 @@ func TestCallers(t *testing.T) {
 			"cdp.Browser.close", "destructive", false), host.Confirm, "policy.toml:3 wants cdp.Browser.close confirmed"},
 		{"confirm does not allow", "[callers.cli]\nallow = [\"text.*\"]\nconfirm = [\"cdp.*\"]", call("cli",
 			"cdp.Browser.close", "destructive", false), host.Deny, "policy.toml:2 allows only text.*"},
-		{"case does not count", "[callers.cli]\ndeny = [\"CDP.browser.CLOSE\"]", call("cli", "cdp.Browser.close",
+		{"case is ignored", "[callers.cli]\ndeny = [\"CDP.browser.CLOSE\"]", call("cli", "cdp.Browser.close",
 			"destructive", false), host.Deny, ""},
-		{"a group is all in it", "[callers.cli]\ndeny = [\"cdp.Browser\"]", call("cli", "cdp.Browser.close", "destructive",
-			false), host.Deny, ""},
-		{"a group is not what begins like it", "[callers.cli]\ndeny = [\"cdp.Browser\"]", call("cli", "cdp.Browsers.close",
-			"destructive", false), host.Allow, ""},
-		{"a plugin is all in it", "[callers.cli]\ndeny = [\"cdp\"]", call("cli", "cdp.open", "write", false), host.Deny, ""},
+		{"a group matches all its tools",
+			"[callers.cli]\ndeny = [\"cdp.Browser\"]", call("cli", "cdp.Browser.close", "destructive",
+				false), host.Deny, ""},
+		{"a group does not match others with its prefix",
+			"[callers.cli]\ndeny = [\"cdp.Browser\"]", call("cli", "cdp.Browsers.close",
+				"destructive", false), host.Allow, ""},
+		{"a plugin matches all its tools",
+			"[callers.cli]\ndeny = [\"cdp\"]", call("cli", "cdp.open", "write", false), host.Deny, ""},
 		{"denied effects include worse ones", "[callers.cli]\ndeny = [\"effect:write\"]", call("cli", "a.b", "destructive",
 			false), host.Deny, ""},
 		{"denied effects exclude milder ones", "[callers.cli]\ndeny = [\"effect:write\"]", call("cli", "a.b", "read", false),
 			host.Allow, ""},
-		{"allowed effects are just these", "[callers.cli]\nallow = [\"effect:write\"]", call("cli", "a.b", "read", false),
+		{"allowed effects do not include others",
+			"[callers.cli]\nallow = [\"effect:write\"]", call("cli", "a.b", "read", false),
 			host.Deny, ""},
 		{"nothing allowed", "[callers.cli]\nallow = []", call("cli", "a.b", "read", false), host.Deny,
 			"policy.toml:2 allows nothing"},
-		{"a list that is left out keeps its default", "[callers.\"mcp:*\"]\nallow = [\"*\"]", call("mcp:x", "a.b",
+		{"an omitted list keeps its default", "[callers.\"mcp:*\"]\nallow = [\"*\"]", call("mcp:x", "a.b",
 			"destructive", false), host.Confirm, "the default for mcp wants effect:destructive confirmed"},
-		{"an empty list is a list", "[callers.\"mcp:*\"]\nconfirm = []", call("mcp:x", "a.b", "destructive", false),
+		{"an empty list replaces the default",
+			"[callers.\"mcp:*\"]\nconfirm = []", call("mcp:x", "a.b", "destructive", false),
 			host.Allow, ""},
 		{"the exact name wins", "[callers.\"mcp:*\"]\nallow = []\n[callers.\"mcp:claude\"]\nallow = [\"*\"]",
 			call("mcp:claude", "a.b", "read", false), host.Allow, ""},
@@ -393,8 +401,9 @@ func TestCallers(t *testing.T) {
 			true), host.Allow, ""},
 		{"network entries do not open stdio", "[callers.\"mcp-http:*\"]\nallow = []", call("mcp:x", "a.b", "read", false),
 			host.Allow, ""},
-		{"both entries, the stricter", "[callers.\"mcp-http:*\"]\nallow = [\"*\"]\n[callers.\"mcp:*\"]\nconfirm = " +
-			"[\"effect:write\"]", call("mcp:x", "a.b", "destructive", true), host.Confirm, ""},
+		{"of both entries the stricter applies",
+			"[callers.\"mcp-http:*\"]\nallow = [\"*\"]\n[callers.\"mcp:*\"]\nconfirm = " +
+				"[\"effect:write\"]", call("mcp:x", "a.b", "destructive", true), host.Confirm, ""},
 		{"a client that calls itself cli", "[callers.\"mcp:*\"]\nallow = []", call("mcp:cli", "a.b", "read", false),
 			host.Deny, ""},
 		{"a client whose name is a pattern", "[callers.\"mcp:claude\"]\nallow = []", call("mcp:*", "a.b", "read", false),
@@ -403,15 +412,15 @@ func TestCallers(t *testing.T) {
 		{"a plugin with another grant", grantsToP("tool:text.*"), call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny,
 			"plugin p is not granted tool:cdp.DOM.focus"},
 		{"another plugin", grantsToP("tool:text.*"), call("plugin:q", "text.hash", "read", false), host.Deny, ""},
-		{"a plugin that is denied what it was granted", grantsToP("tool:text.*") +
+		{"a plugin with a grant that a rule denies", grantsToP("tool:text.*") +
 			"[callers.\"plugin:p\"]\ndeny = [\"text.hash\"]", call("plugin:p", "text.hash", "read", false), host.Deny, ""},
-		{"a plugin that is allowed what it was not granted", grantsToP("tool:text.*") +
+		{"a plugin without a grant that a rule allows", grantsToP("tool:text.*") +
 			"[callers.\"plugin:p\"]\nallow = [\"*\"]", call("plugin:p", "cdp.DOM.focus", "read", false), host.Deny, ""},
 		{"a plugin outside a page by wildcard", grantsToP("tool:cdp.*"), call("plugin:p", "cdp.Target.createTarget", "write",
 			false), host.Deny, "plugin p is not granted tool:cdp.Target.createTarget by name, and it reaches outside a page"},
 		{"a plugin outside a page by name", grantsToP("tool:cdp.Target.createTarget"), call("plugin:p",
 			"cdp.Target.createTarget", "write", false), host.Allow, ""},
-		{"a plugin whose build was not granted what its name was", grantsToP("tool:*"), call("plugin:p", "json.query", "read",
+		{"another build of the plugin", grantsToP("tool:*"), call("plugin:p", "json.query", "read",
 			false), host.Deny, "the tool is not among those that \"p\" requested and was granted"},
 		{"a plugin inside a page", grantsToP("tool:cdp.*"), call("plugin:p", "cdp.Page.navigate", "write", false), host.Allow,
 			""},
@@ -444,10 +453,10 @@ func TestTwoFiles(t *testing.T) {
 		digest           string
 		want             string
 	}{
-		{"only made", "", of(digestA, "clock"), digestA, "clock"},
-		{"hand wins, lists do not add up", of(digestA, "clock"), of(digestA, "random"), digestA, "clock"},
-		{"hand takes all away", "[plugin.p]\ngrants = []", of(digestA, "random"), digestA, ""},
-		{"hand says other things", "[plugin.p]\nisolate = \"process\"", of(digestA, "random"), digestA, "random"},
+		{"only grants.toml", "", of(digestA, "clock"), digestA, "clock"},
+		{"policy.toml wins, lists are not merged", of(digestA, "clock"), of(digestA, "random"), digestA, "clock"},
+		{"policy.toml grants nothing", "[plugin.p]\ngrants = []", of(digestA, "random"), digestA, ""},
+		{"policy.toml without grants", "[plugin.p]\nisolate = \"process\"", of(digestA, "random"), digestA, "random"},
 		{"grants keep the digest of their own file", "[plugin.p]\ndigest = \"" + digestB + "\"", of(digestA, "random"),
 			digestB, ""},
 		{"names in another case are the same plugin", "[plugin.P]\ngrants = []", of(digestA, "random"), digestA, ""},
@@ -534,9 +543,9 @@ func TestMalformed(t *testing.T) {
 		{"unknown key at top", "timeout = 3", "1:1", "unknown key"},
 		{"unknown key", "[operator]\nallow_no = true", "2:1", "did you mean allow_yes?"},
 		{"key in another case", "[plugin.p]\nGrants = []", "2:1", "unknown key"},
-		{"networks of bits that are not its own", "[operator]\nnetworks = [\"10.0.0.1/8\"]", "2:13",
+		{"a network with host bits", "[operator]\nnetworks = [\"10.0.0.1/8\"]", "2:13",
 			"whose remaining bits are 0"},
-		{"networks that are none", "[operator]\nnetworks = [\"10.0.0.1\"]", "2:13", "networks takes prefixes"},
+		{"an address instead of a network", "[operator]\nnetworks = [\"10.0.0.1\"]", "2:13", "networks takes prefixes"},
 		{"attach with a port", "[operator]\nattach = [\"build-host:9222\"]", "2:11", "without a port"},
 		{"attach to all", "[operator]\nattach = [\"*.example.com\"]", "2:11", "names or addresses of hosts"},
 		{"proxy of another kind", "[operator]\nproxy = \"http://proxy:3128\"", "2:9", "none"},
@@ -584,7 +593,8 @@ func TestMalformed(t *testing.T) {
 			"same subject as the grant in line 4"},
 		{"files of a plugin", "[callers.\"plugin:p\"]\nfiles = [\"/srv\"]", "2:1", "files is for callers mcp:"},
 		{"files in a relative folder", "[callers.\"mcp:*\"]\nfiles = [\"srv\"]", "2:10", "absolute folders"},
-		{"number that JSON has not", "[plugin.p.settings]\nx = [1.0, {y = nan}]", "2:16", "a number that JSON does not have"},
+		{"number that JSON does not have",
+			"[plugin.p.settings]\nx = [1.0, {y = nan}]", "2:16", "a number that JSON does not have"},
 		{"nested too deep", "[plugin.p.settings]\nx = " + strings.Repeat("[", 100) + strings.Repeat("]", 100), "2:1",
 			"nested more than"},
 		{"keys nested too deep", "[plugin.p.settings]\n" + strings.Repeat("a.", 100000) + "a = 1", "2:123",
@@ -686,10 +696,10 @@ func TestFailsClosed(t *testing.T) {
 					t.Errorf("got %v, want ...%s", err, tt.want)
 				}
 				if strings.Contains(tt.name, "folder of another") || tt.name == "world-writable folder" {
-					return // the folder is looked at when a file is read
+					return // the folder is checked when a file is read
 				}
 				if _, err := p.Decide(context.Background(), call("cli", "a.b", "read", false)); err == nil {
-					t.Error("a policy that was loaded before goes on")
+					t.Error("a policy that was loaded before still applies")
 				}
 			})
 		}
@@ -710,7 +720,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// chownToNobody gives a file to another user, which only root can.
+// chownToNobody makes another user the owner of a file, which requires root.
 func chownToNobody(t *testing.T, path string) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
@@ -728,19 +738,19 @@ func TestDecideSeesChanges(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(dir, GrantsFile), []byte("[plugin.p]\n"), 0o600))
 	if d := decide(t, p, ask); d.Verdict != host.Deny {
-		t.Error("what was revoked is still there")
+		t.Error("a revoked grant still applies")
 	}
 	must(t, os.WriteFile(filepath.Join(dir, GrantsFile), []byte("[plugin.p\n"), 0o600))
 	_, err = p.Decide(context.Background(), ask)
 	wantConfigError(t, err)
 	must(t, os.Remove(filepath.Join(dir, GrantsFile)))
 	if d := decide(t, p, call("cli", "a.b", "read", false)); d.Verdict != host.Allow {
-		t.Error("no file is no policy")
+		t.Error("without a file there must be the default policy")
 	}
 }
 
 // TestAllowedForOneCall checks rights that a person allowed for one call: they add to the grants of the files, as far
-// as the manifest requests them, and are gone with the next call.
+// as the manifest requests them, and do not apply to the next call.
 func TestAllowedForOneCall(t *testing.T) {
 	caps := manifest.Capabilities{
 		FS:     []manifest.FSCapability{{Path: "/data", Mode: "rw", Why: "to keep notes"}},
@@ -783,11 +793,11 @@ grants = ["fs:ro:/srv/old=/data", "http:GET:https://api.github.com"]
 
 	ask.Capabilities = manifest.Capabilities{Tools: []manifest.NamedCapability{{Name: "cdp.Browser.*"}}}
 	if d := decide(t, p, ask); len(d.Missing) != 1 || d.Allowable {
-		t.Errorf("what no grant can give may be allowed: %+v", d)
+		t.Errorf("a right that cannot be granted may be allowed: %+v", d)
 	}
 	ask.Plugin = "blocked"
 	p = load(t, "[callers.cli]\ndeny = [\"blocked\"]\n", "")
 	if d := decide(t, p, ask); d.Verdict != host.Deny || d.Allowable {
-		t.Errorf("what a rule denies may be allowed: %+v", d)
+		t.Errorf("a call that a rule denies may be allowed: %+v", d)
 	}
 }

@@ -39,7 +39,7 @@ func TestRequestedBy(t *testing.T) {
 	for _, text := range []string{"fs:ro:/srv=/data", "http:GET:https://api.github.com", "secret:TOKEN", "env:LANG",
 		"tool:*", "clock", "random"} {
 		if grants(t, text)[0].RequestedBy(manifest.Capabilities{}) {
-			t.Errorf("%s: asked for by nobody", text)
+			t.Errorf("%s was not requested", text)
 		}
 	}
 }

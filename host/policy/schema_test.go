@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSchemaAccepts checks that the schema of policies accepts files that parseFile accepts; FuzzLoad does it for
-// others.
+// TestSchemaAccepts checks that the schema of policies accepts files that parseFile accepts; FuzzLoad checks
+// this for others.
 func TestSchemaAccepts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.toml")
 	if err != nil || len(files) == 0 {

@@ -93,10 +93,10 @@ from = "cmd:head -c 10000000 /dev/zero"
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := p.Secret(ctx, "CMD"); err == nil {
-		t.Error("a program runs although nobody waits")
+		t.Error("a program runs although the context has ended")
 	}
 	if _, err := Default().Secret(context.Background(), "X"); err == nil {
-		t.Error("a secret without a store")
+		t.Error("a secret was returned without a store")
 	}
 }
 
@@ -135,11 +135,11 @@ func TestStore(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := (Store{}).Names(); err == nil {
-		t.Error("names of no store")
+		t.Error("names were listed without a store")
 	}
 }
 
-// TestRefusesReflection checks what a binding says about answers that hold its secret.
+// TestRefusesReflection checks whether a binding refuses responses that contain its secret.
 func TestRefusesReflection(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, PolicyFile), []byte(`

@@ -16,7 +16,7 @@ func signedBy(signers map[string]Signer) Env {
 	return Env{Signer: func(_, digest string) (Signer, error) { return signers[digest], nil }}
 }
 
-// Signatures that policy.toml requires, of one plugin and of all.
+// TestSigner checks signatures that the policy requires, of one plugin and of all.
 func TestSigner(t *testing.T) {
 	pinned := "[plugin.p]\nsigner = \"RWQkey\"\ngrants = [\"clock\"]\n"
 	required := "[operator]\nrequire_signer = true\n"
@@ -71,29 +71,29 @@ func TestSigner(t *testing.T) {
 			t.Errorf("%s: clock %v", c.name, d.Grant.Clock)
 		}
 		if _, err := p.Decide(context.Background(), host.Ask{Caller: "cli", Plugin: "p", Tool: "t"}); err != nil {
-			t.Errorf("%s: what is compiled in: %v", c.name, err)
+			t.Errorf("%s: a built-in plugin: %v", c.name, err)
 		}
 	}
 }
 
-// Without Env.Signer no build is signed; where it fails, nothing runs.
+// Without Env.Signer no build counts as signed. If it fails, nothing runs.
 func TestSignerUnknown(t *testing.T) {
 	ask := host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA}
 	dir := folderOf(t, "[operator]\nrequire_signer = true\n", "")
 	p, err := Load(dir, Env{})
 	must(t, err)
 	if _, err := p.Decide(context.Background(), ask); host.AsError(err).Code != host.Integrity {
-		t.Errorf("nobody knows signers: %v", err)
+		t.Errorf("without Env.Signer: %v", err)
 	}
 	broken := host.Errorf(host.ConfigError, "the list is broken")
 	p, err = Load(dir, Env{Signer: func(string, string) (Signer, error) { return Signer{}, broken }})
 	must(t, err)
 	if _, err := p.Decide(context.Background(), ask); !errors.Is(err, broken) || err.Error() != "the list is broken" {
-		t.Errorf("signers cannot be told: %v", err)
+		t.Errorf("Env.Signer fails: %v", err)
 	}
 }
 
-// The error about a build that is not approved says how its manifest differs.
+// The error for a build that is not approved contains the difference of the manifests.
 func TestDifference(t *testing.T) {
 	env := Env{Difference: func(plugin, approved, found string) string { return "- " + approved + "\n+ " + found + "\n" }}
 	p, err := Load(folderOf(t, "[plugin.p]\ndigest = \""+digestB+"\"\n", ""), env)
@@ -108,7 +108,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// Where policy.toml names a signer, only builds that it signed can be granted rights.
+// If policy.toml names a signer, only builds signed by it can be granted rights.
 func TestGrantToASignedBuild(t *testing.T) {
 	p, err := Load(folderOf(t, "[plugin.p]\nsigner = \"RWQkey\"\n", ""),
 		signedBy(map[string]Signer{digestA: {Key: "RWQkey"}}))
