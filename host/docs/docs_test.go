@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// plugin is a provider for look-ups alone.
+// plugin is a provider that can only be looked up.
 type plugin struct {
 	host.Provider
 	m *manifest.Manifest
@@ -42,7 +42,7 @@ func (p plugin) Groups() (lines []host.GroupLine, err error) {
 	return lines, nil
 }
 
-// hostile is a plugin whose texts would be more than text if they could.
+// hostile is a plugin whose texts try to break out of the format.
 var hostile = &manifest.Manifest{
 	Name: "a_b", Kind: manifest.KindParley,
 	Docs: manifest.Docs{Brief: "Say \"x\": y <b>", Standard: "One\n# two\n```\nthree\x1b[2J",
@@ -285,12 +285,12 @@ func TestTextsStayTexts(t *testing.T) {
 		page := string(x.Files[0].Content)
 		for _, never := range []string{"\n# two", "<b>", "\n```\nthree", "\x1b", "a | b", "x | <y>"} {
 			if strings.Contains(page, never) {
-				t.Errorf("%s holds %q", format, never)
+				t.Errorf("%s contains %q", format, never)
 			}
 		}
 		if format == "markdown" && !strings.Contains(page,
 			"`````json\n{\"name\":\"a_b__one\",\"arguments\":{\"a\":\"````\"}}\n`````\n") {
-			t.Errorf("the fence does not hold:\n%s", page)
+			t.Errorf("a text closes the code fence:\n%s", page)
 		}
 	}
 }

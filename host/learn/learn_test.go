@@ -8,7 +8,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// plugin is a provider for look-ups alone.
+// plugin is a provider that can only be looked up.
 type plugin struct {
 	host.Provider
 	m *manifest.Manifest
@@ -41,7 +41,7 @@ func TestWalk(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		events   []Event
-		states   string // d done, n now, l later
+		states   string // d: done, n: now, l: later
 		tried    int
 		finished bool
 	}{
@@ -53,7 +53,7 @@ func TestWalk(t *testing.T) {
 		{"failed, after it was done", []Event{add, wrong}, "ddnnll", 0, false},
 		{"out of turn", []Event{search, soldOut, add}, "ddnnll", 0, false},
 		{"two", []Event{add, search}, "ddddnl", 0, false},
-		{"went well, and should not", []Event{add, search, sold}, "ddddnl", 0, false},
+		{"succeeded, and should fail", []Event{add, search, sold}, "ddddnl", 0, false},
 		{"all, with others between", []Event{add, add, search, sold, soldOut, add}, "dddddn", 0, true},
 	} {
 		p := Walk(catalog, "shop", steps, c.events)
@@ -65,7 +65,7 @@ func TestWalk(t *testing.T) {
 			}
 		}
 		tried := p.LastTry != nil
-		wantTried := c.tried != 0 || strings.HasPrefix(c.name, "went well")
+		wantTried := c.tried != 0 || strings.HasPrefix(c.name, "succeeded")
 		if states != c.states || p.Finished != c.finished || p.Done != done || tried != wantTried ||
 			tried && p.LastTry.ExitCode != c.tried {
 			t.Errorf("%s: %s, %+v", c.name, states, p)
@@ -76,7 +76,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestWalkOfStepsThatCannotBeSeen: a tutorial that only lists is all due at once, and is no trap.
+// TestWalkOfStepsThatCannotBeSeen: if no step of a tutorial leaves a trace, all steps are due at once.
 func TestWalkOfStepsThatCannotBeSeen(t *testing.T) {
 	catalog, err := host.NewCatalog()
 	if err != nil {

@@ -69,7 +69,7 @@ func TestSignAndVerify(t *testing.T) {
 	}
 	s := mustParse(t, text)
 	if s.ID() != mine.Public().ID() || s.Key() != mine.Public() || !strings.HasPrefix(s.Comment(), "parley name:hello ") {
-		t.Errorf("it says %s, %s, %q", s.ID(), s.Key(), s.Comment())
+		t.Errorf("got %s, %s, %q", s.ID(), s.Key(), s.Comment())
 	}
 	for name, keys := range map[string][]Key{
 		"by its key": {mine.Public()}, "by one of several": {other.Public(), mine.Public()}, "by the key that it names": nil,
@@ -163,7 +163,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A signature by the minisign tool is valid for a plugin that carries its manifest, and for no other.
+// A signature by the minisign tool is valid only for a plugin with an embedded manifest.
 func TestMinisignTool(t *testing.T) {
 	key, err := ParseKey(string(fixture(t, "tool.pub")))
 	if err != nil {
@@ -197,7 +197,7 @@ func TestSecretKeyFiles(t *testing.T) {
 	noPassword := func() (string, error) { return "", errors.New("asked for a password") }
 	k, err := ReadSecretKey(fixture(t, "tool.key"), noPassword)
 	if pub, _ := ParseKey(string(fixture(t, "tool.pub"))); err != nil || k.Public() != pub {
-		t.Errorf("minisign's own key: %v", err)
+		t.Errorf("a key of the minisign tool: %v", err)
 	}
 	secret := func() (string, error) { return "secret", nil }
 	k, err = ReadSecretKey(fixture(t, "encrypted.key"), secret)
@@ -206,7 +206,7 @@ func TestSecretKeyFiles(t *testing.T) {
 	}
 	plain, err := k.FileText("")
 	if again, err2 := ReadSecretKey(plain, noPassword); err != nil || err2 != nil || again.Public() != k.Public() {
-		t.Errorf("what was written: %v, %v", err, err2)
+		t.Errorf("the written key: %v, %v", err, err2)
 	}
 	torn := append([]byte{}, plain...)
 	torn[len(torn)-60] ^= 1
@@ -221,7 +221,7 @@ func TestSecretKeyFiles(t *testing.T) {
 		"a public key":   {fixture(t, "tool.pub"), secret, "not a minisign secret key"},
 		"nothing":        {nil, secret, "not a minisign secret key"},
 		"prose":          {[]byte("my key"), secret, "not a minisign secret key"},
-		"much":           {[]byte(strings.Repeat("x", MaxBytes+1)), secret, "fewer than 300"},
+		"too long":       {[]byte(strings.Repeat("x", MaxBytes+1)), secret, "fewer than 300"},
 		"a changed half": {torn, secret, "do not match"},
 	} {
 		if _, err := ReadSecretKey(c.text, c.password); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -252,10 +252,10 @@ func TestWritePair(t *testing.T) {
 	}
 	wantError(t, "over the secret half", newKey(t).WritePair(path, ""), host.AlreadyExists, path+" already exists")
 	if _, err := os.Stat(path + ".pub"); !os.IsNotExist(err) {
-		t.Errorf("half a pair stayed: %v", err)
+		t.Errorf("half of a pair remains: %v", err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
-		t.Errorf("the old key is not as it was: %v", err)
+		t.Errorf("the old key has changed: %v", err)
 	}
 	locked := filepath.Join(dir, "locked.key")
 	if err := newKey(t).WritePair(locked, "sesame"); err != nil {
@@ -283,12 +283,12 @@ func TestParseKey(t *testing.T) {
 	for _, text := range []string{padded, "", "RW", "my.key", string(k)[1:], string(k) + "A", "untrusted comment: x\n",
 		strings.Repeat("A", MaxBytes+1), "RX" + string(k)[2:]} {
 		if got, err := ParseKey(text); err == nil {
-			t.Errorf("%.80q was taken for %s", text, got)
+			t.Errorf("%.80q was parsed as %s", text, got)
 		}
 	}
 }
 
-// No signature file causes a panic, and none but what Sign wrote verifies.
+// No signature file causes a panic, and only those that Sign wrote are valid.
 func FuzzParse(f *testing.F) {
 	k := newKey(f)
 	b := buildOf("hello", "1.2.0", "\x00asm")
@@ -309,7 +309,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Encrypted keys are left out, because opening them is slow on purpose.
+// Encrypted keys are left out, because opening them is deliberately slow.
 func FuzzSecretKey(f *testing.F) {
 	f.Add(fixture(f, "tool.key"))
 	f.Add(fixture(f, "tool.pub"))
@@ -322,7 +322,7 @@ func FuzzSecretKey(f *testing.F) {
 	})
 }
 
-// A secret key that a crash can lose is worse than none: what it signed can never be signed again.
+// A new key is flushed before it is used: if a crash lost it, nothing could be signed as its owner again.
 func TestKeysAreFlushed(t *testing.T) {
 	disk, dir := durabletest.Watch(t), t.TempDir()
 	if err := newKey(t).WritePair(filepath.Join(dir, "my.key"), ""); err != nil {

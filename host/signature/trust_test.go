@@ -63,7 +63,7 @@ func TestTrust(t *testing.T) {
 	_, err = list.Add(newKey(t).Public(), "ALICE & sons")
 	wantError(t, "a name that is taken", err, host.InvalidArgs, "another key is named Alice & Sons")
 	_, err = list.Add(newKey(t).Public(), "a\x1b[31m\nb")
-	wantError(t, "a name that steers", err, host.InvalidArgs, "is not a valid name for a key")
+	wantError(t, "a name with terminal escapes", err, host.InvalidArgs, "is not a valid name for a key")
 	_, err = list.Remove("bob")
 	wantError(t, "nobody", err, host.NotFound, `"bob" is not a trusted key`)
 
@@ -90,18 +90,18 @@ func TestTrust(t *testing.T) {
 func TestTrustRefuses(t *testing.T) {
 	a, b := string(newKey(t).Public()), string(newKey(t).Public())
 	for name, c := range map[string]struct{ text, want string }{
-		"no key": {"# fine\nhello world\n",
+		"not a key": {"# fine\nhello world\n",
 			`trusted.keys:2: expected KEY NAME or a line that begins with #, and "hello" is not a key`},
-		"half a key":          {a[:55] + "\n", "trusted.keys:1: "},
-		"a key in front":      {" " + a + "\n", "trusted.keys:1: "},
-		"the file of a key":   {string(newKey(t).Public().FileText()), `trusted.keys:1: expected KEY NAME`},
-		"twice":               {a + " x\n\n" + a + " y\n", "trusted.keys:3: the key " + a + " is already in line 1"},
-		"one name":            {a + " x\n" + b + " X\n", "trusted.keys:2: another key is named x, in line 1"},
-		"two on a line":       {a + " " + b + "\n", "trusted.keys:1: the name of a key is itself a key"},
-		"what cannot be seen": {a + " al\u202eice\n", "trusted.keys:1: \"alice\" is not a valid name"},
-		"no text":             {a + " \xff\n", "trusted.keys:1: "},
-		"a long name":         {a + " " + strings.Repeat("x", 101) + "\n", "at most 100 visible bytes"},
-		"NUL":                 {"\x00\n", "trusted.keys:1: "},
+		"half a key":           {a[:55] + "\n", "trusted.keys:1: "},
+		"a key in front":       {" " + a + "\n", "trusted.keys:1: "},
+		"the file of a key":    {string(newKey(t).Public().FileText()), `trusted.keys:1: expected KEY NAME`},
+		"twice":                {a + " x\n\n" + a + " y\n", "trusted.keys:3: the key " + a + " is already in line 1"},
+		"one name":             {a + " x\n" + b + " X\n", "trusted.keys:2: another key is named x, in line 1"},
+		"two on a line":        {a + " " + b + "\n", "trusted.keys:1: the name of a key is itself a key"},
+		"invisible characters": {a + " al\u202eice\n", "trusted.keys:1: \"alice\" is not a valid name"},
+		"not text":             {a + " \xff\n", "trusted.keys:1: "},
+		"a long name":          {a + " " + strings.Repeat("x", 101) + "\n", "at most 100 visible bytes"},
+		"NUL":                  {"\x00\n", "trusted.keys:1: "},
 	} {
 		list, _ := trustOf(c.text)
 		_, err := list.Keys()
@@ -117,7 +117,7 @@ func TestTrustRefuses(t *testing.T) {
 	wantError(t, "a file that cannot be read", err, host.ConfigError, "everybody may write it")
 }
 
-// A list of keys that was read can be written and is then read as the same list.
+// A list of keys that was read, written and read again is the same.
 func FuzzTrust(f *testing.F) {
 	key := string(newKey(f).Public())
 	f.Add("# keys\n\n" + key + " alice\r\n" + key)

@@ -26,7 +26,7 @@ func TestShapes(t *testing.T) {
 		{"arrays", `{"a":[],"b":["x","xyz","xy"],"c":[1,null,2],"d":[[1],[2],[3,4]],"e":[{"x":1},{"x":2}]}`,
 			`{"a":"array[0]","b":"array[3]<string(1..3)>","c":"array[3]<integer|null>","d":"array[3]<array[1]<integer>|array[2]<integer>>","e":"array[2]<object{x}>"}`},
 		{"many kinds", `{"a":[1,"x",null,true,{},2]}`, `{"a":"array[6]<integer|string(1)|null|…>"}`},
-		{"no object", `[1,2]`, `"array[2]<integer>"`},
+		{"not an object", `[1,2]`, `"array[2]<integer>"`},
 		{"a string", `"secret"`, `"string(6)"`},
 		{"a number", `12`, `"integer"`},
 		{"no JSON", `{"a":secret}`, `"invalid(12)"`},

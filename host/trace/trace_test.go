@@ -41,7 +41,7 @@ func TestLines(t *testing.T) {
 			`"tool":"cdp.Network.getCookies","manifest":"sha256:ab","mode":"progressive","tiers":[1,2],` +
 			`"params":{"urls":"array[1]<string(19)>"},"errors":[{"pointer":"/urls/0","keyword":"type","expected":"string"}],` +
 			`"code":"invalid_args","exit_code":81,"ms":1.234,"out_bytes":120,"docs_tokens":95,"retry_of":"c0","suggestion_used":true,"by":"policy","question":"q1","changes":["renamed","coerced"]}`},
-		{"the least", false, host.Event{Time: noon, Op: "call", Tool: "text.hash"},
+		{"only a tool", false, host.Event{Time: noon, Op: "call", Tool: "text.hash"},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"text.hash","code":"ok","exit_code":0,"ms":0}`},
 		{"a tool's own exit code", false, host.Event{Time: noon, Tool: "a.b",
 			Err: &host.Error{Code: host.ToolFailed, Exit: 10}},
@@ -53,7 +53,7 @@ func TestLines(t *testing.T) {
 				`"hits":["cdp.screenshot","text .hash"]}`},
 		{"search with values", true, host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a\n\x1b[31mpicture"},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","op":"search","call":"c2","query":"take a picture","code":"ok","exit_code":0,"ms":0}`},
-		{"params that are no JSON", true, host.Event{Time: noon, Tool: "a.b", Params: json.RawMessage(`{"a":`)},
+		{"params that are not JSON", true, host.Event{Time: noon, Tool: "a.b", Params: json.RawMessage(`{"a":`)},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"a.b","params":"invalid(5)","code":"ok","exit_code":0,"ms":0}`},
 		{"params with values", true, host.Event{Time: noon, Tool: "a.b", Params: json.RawMessage("{\"a\": [1,\n \"<x>\"]}")},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"a.b","params":{"a":[1,"<x>"]},"code":"ok","exit_code":0,"ms":0}`},
@@ -69,7 +69,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Values must never get into a trace while they are off.
+// Traces contain no values while values are off.
 func TestNoValues(t *testing.T) {
 	dir := t.TempDir()
 	e := refused()
@@ -132,7 +132,7 @@ func TestOffWritesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "traces")
 	Open(dir, Config{Off: true}).Record(refused())
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the folder is there: %v", err)
+		t.Errorf("the folder was created: %v", err)
 	}
 }
 
@@ -177,10 +177,10 @@ func TestWarnsOnce(t *testing.T) {
 	if warned != 1 {
 		t.Errorf("warned %d times", warned)
 	}
-	Open(filepath.Join(file, "traces"), Config{}).Record(refused()) // without Warn it must not panic either
+	Open(filepath.Join(file, "traces"), Config{}).Record(refused()) // without Warn there is no panic
 }
 
-// Two recorders stand for two processes.
+// Two recorders represent two processes.
 func TestConcurrentWritersKeepLinesWhole(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "traces")
 	const writers, lines = 8, 100
@@ -226,7 +226,7 @@ func TestTornLineDamagesNoOther(t *testing.T) {
 	if fmt.Sprint(damaged) != "[1]" {
 		t.Errorf("damaged lines %v", damaged)
 	}
-	// Another one's half line behind one of our own.
+	// Another process leaves half a line after one of ours.
 	if err := os.WriteFile(path, []byte(half+"\n"+half), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestTornLineDamagesNoOther(t *testing.T) {
 	}
 }
 
-// A file that was removed, as by pruning, is made again.
+// A file that was removed, for example by pruning, is created again.
 func TestRemovedFileIsReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "traces")
 	rec := Open(dir, Config{})
@@ -311,7 +311,7 @@ func TestFilter(t *testing.T) {
 	}
 	for r := range Read(dir, Filter{}) {
 		if r.Call != "1" {
-			t.Error("went on after the first")
+			t.Error("the iteration continued after the first")
 		}
 		break
 	}
@@ -381,7 +381,7 @@ func TestPrune(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if got := strings.Join(must(listDays(dir)), " "); got != tt.want {
-			t.Errorf("%s: left %s, want %s", tt.name, got, tt.want)
+			t.Errorf("%s: remaining %s, want %s", tt.name, got, tt.want)
 		}
 		for _, name := range strings.Fields(kept) {
 			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
@@ -402,19 +402,19 @@ func TestPrunesWithEachDay(t *testing.T) {
 	rec := Open(dir, Config{Warn: func(err error) { t.Error(err) }})
 	rec.Record(refused())
 	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Error("a file of two months ago is left")
+		t.Error("a file of two months ago remains")
 	}
 	write(t, old, "")
 	rec.Record(refused())
 	Open(dir, Config{}).Record(refused())
 	if _, err := os.Stat(old); err != nil {
-		t.Error("a call that began no file pruned")
+		t.Error("a call that did not begin a file pruned")
 	}
 	next := refused()
 	next.Time = noon.AddDate(0, 0, 30)
 	rec.Record(next)
 	if got := strings.Join(must(listDays(dir)), " "); got != "2026-07-31" {
-		t.Errorf("left %s", got)
+		t.Errorf("remaining %s", got)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestDisk(t *testing.T) {
 		t.Error(err)
 	}
 	if durable.Sync(f) == nil || durable.SyncDir(filepath.Join(dir, "none")) == nil {
-		t.Error("what cannot be flushed was flushed")
+		t.Error("flushing succeeded although it cannot")
 	}
 	t.Run("watched", func(t *testing.T) {
 		disk := durabletest.Watch(t)

@@ -40,7 +40,7 @@ func tool(line string, phrases ...string) Doc {
 	return d
 }
 
-// browserDocs stand for a large plugin of browser tools.
+// browserDocs represents a large plugin with browser tools.
 var browserDocs = []Doc{
 	tool("Network.getCookies | Returns all browser cookies for the current URL | urls", "alias:list cookies",
 		"task:read the cookies of a page"),
@@ -121,7 +121,7 @@ var browserDocs = []Doc{
 		Params: []Param{{Name: "httpOnly"}, {Name: "sameSite"}}},
 }
 
-// textDocs, issueDocs and audioDocs stand for small plugins of other people.
+// textDocs, issueDocs and audioDocs represent small third-party plugins.
 var textDocs = []Doc{
 	tool("hash | Checksum of a text | algorithm md5 sha1 sha256;text", "alias:sha256sum", "category:generation"),
 	tool("encode_base64 | Encode text as base64 | text", "category:generation"),

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// installed returns the segments that the queries of testdata/search expect: cdp, then the plugins of others.
+// installed returns the segments that the queries of testdata/search expect: cdp, then third-party plugins.
 func installed(t testing.TB) []*Segment {
 	t.Helper()
 	data, err := os.ReadFile("../../../cdp/segment.bin")
@@ -109,7 +109,7 @@ func TestMergeIsDeterministic(t *testing.T) {
 	}
 	if again := merged(t, merged(t, segs[:40]...), merged(t, segs[40:]...)); !bytes.Equal(Merge([]*Segment{again}, build),
 		want) {
-		t.Error("merging in steps gives other bytes")
+		t.Error("merging in steps produces other bytes")
 	}
 	some := merged(t, segs...)
 	some.Keep(func(plugin, build string) bool {
@@ -117,6 +117,6 @@ func TestMergeIsDeterministic(t *testing.T) {
 			func(s *Segment) bool { return s.members[0].plugin == plugin })
 	})
 	if !bytes.Equal(Merge([]*Segment{some}, build), Merge(segs[:5], build)) {
-		t.Error("excluded plugins leave something behind")
+		t.Error("excluded plugins leave data behind")
 	}
 }

@@ -85,7 +85,7 @@ func TestSearch(t *testing.T) {
 		{"wc", "text.count", "alias"},
 		{"javascript execution", "in 3:cdp.Runtime.evaluate", `task "javascript execution"`},
 		{"javascript execution", "in 4:cdp.Debugger.evaluateOnCallFrame", ""},
-		// Other words for the same.
+		// Synonyms.
 		{"make a photo of the page", "cdp.Page.captureScreenshot", ""},
 		{"erase cookies", "in 2:cdp.Network.deleteCookies", ""},
 		{"visit a website", "cdp.Page.navigate", ""},
@@ -105,7 +105,7 @@ func TestSearch(t *testing.T) {
 		// Other alphabets.
 		{"天気予報", "flite.wetter", "description"},
 		{"zürich", "flite.wetter", "description"},
-		// The name of a plugin narrows.
+		// The name of a plugin limits the search to it.
 		{"github search", "github.file.search_code", ""},
 		{"flite convert", "flite.convert", "name"},
 	} {
@@ -125,7 +125,7 @@ func TestSearch(t *testing.T) {
 			continue
 		}
 		if h := r.Hits[i]; !strings.HasPrefix(h.Why, c.why) {
-			t.Errorf("%q: %s is there for %q, expected %q", c.query, want, h.Why, c.why)
+			t.Errorf("%q: the reason of %s is %q, expected %q", c.query, want, h.Why, c.why)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestDeprecatedRankLower(t *testing.T) {
 	}
 }
 
-// TestHarmlessFirst checks that of equally good matches read-only tools come first, then those that write, then
+// TestHarmlessFirst checks that among equal matches read-only tools come first, then those that write, then
 // destructive ones.
 func TestHarmlessFirst(t *testing.T) {
 	seg := open(t, "jar", []Doc{
@@ -164,7 +164,7 @@ func TestHarmlessFirst(t *testing.T) {
 			t.Errorf("%q: %s is first", query, full(h))
 		}
 	}
-	// A query by its name puts it first nevertheless.
+	// A query for its name still puts a destructive tool first.
 	if h := Search([]*Segment{seg}, Query{Text: "eat cookie"}).Hits[0]; h.Name != "eat_cookie" || h.Confidence != "high" {
 		t.Errorf("got %+v", h)
 	}
@@ -242,7 +242,7 @@ func TestNothingFits(t *testing.T) {
 	if r := Search(segs, Query{Text: "xqzw vwkj"}); r.Total != 0 || !r.Weak || r.Hits != nil {
 		t.Errorf("got %+v", r)
 	}
-	// The documents share no word with the query, but the name of a group is near to it.
+	// The documents share no word with the query, but the name of a group is similar.
 	seg := open(t, "kitchen", []Doc{{Name: "boil", Group: "Kettle"}, {Name: "bake", Group: "Oven"}})
 	if r := Search([]*Segment{seg}, Query{Text: "ktle"}); !slices.Contains(r.Groups, "kitchen.Kettle") {
 		t.Errorf("nearest groups %v", r.Groups)
@@ -260,7 +260,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("the parts add up to %.4f, the score is %.4f: %+v", sum, r.Hits[0].Score, r.Hits[0].Parts)
 	}
 	if r := Search(segs, Query{Text: "take a picture"}); r.Hits[0].Parts != nil {
-		t.Error("parts without being asked for")
+		t.Error("parts without Explain")
 	}
 }
 
@@ -294,7 +294,7 @@ func TestOrderIsStable(t *testing.T) {
 	}
 }
 
-// TestFleetIsFair checks that many small plugins do not bury a tool of a large one, nor the large one a tool of a small
+// TestFleetIsFair checks that many small plugins do not hide a tool of a large one, nor the large one a tool of a small
 // one.
 func TestFleetIsFair(t *testing.T) {
 	segs, _ := fleet(t, 300, 10)
@@ -400,7 +400,7 @@ func TestParameterWithStopWord(t *testing.T) {
 // TestTwoTyposInShortWord checks that two typos in a word of five letters are corrected only if that word is the whole
 // query, because then there is no other evidence.
 func TestTwoTyposInShortWord(t *testing.T) {
-	var events []Doc // their words come first and do not help
+	var events []Doc // their words come first and do not match
 	for _, name := range []string{"abash", "abate", "about", "above", "annul", "apish"} {
 		events = append(events, Doc{Name: name, Kind: "event"})
 	}

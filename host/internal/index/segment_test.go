@@ -89,12 +89,12 @@ func TestOpenDetectsCorruption(t *testing.T) {
 		for _, flip := range []byte{1, 0x80, 0xff} {
 			data[i] ^= flip
 			if _, err := Open(data); err == nil {
-				t.Fatalf("byte %d changed by %#x goes unnoticed", i, flip)
+				t.Fatalf("a change of byte %d by %#x is not detected", i, flip)
 			}
 			data[i] ^= flip
 		}
 		if _, err := Open(good[:i]); err == nil {
-			t.Fatalf("cut after %d bytes goes unnoticed", i)
+			t.Fatalf("a cut after %d bytes is not detected", i)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func TestOneSegmentManyGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				if got := Search(segs, Query{Text: "take a pictre of the page"}); !reflect.DeepEqual(got, want) {
-					t.Error("searches side by side differ")
+					t.Error("concurrent searches differ")
 				}
 			}
 		})

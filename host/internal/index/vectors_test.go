@@ -67,7 +67,7 @@ func TestLikeness(t *testing.T) {
 	}
 }
 
-// TestMeaning finds a tool that shares no word with the query by its meaning. A query of one known word uses no
+// TestMeaning finds a tool by its meaning that shares no word with the query. A query of one known word uses no
 // meanings.
 func TestMeaning(t *testing.T) {
 	segs := []*Segment{open(t, "travel", []Doc{
@@ -87,6 +87,6 @@ func TestMeaning(t *testing.T) {
 		t.Errorf("one known word: %+v", r)
 	}
 	if r := Search(segs, Query{Text: "aircraft pilots", Effect: "write"}); r.Total != 0 {
-		t.Errorf("a filter that nothing passes: %+v", r)
+		t.Errorf("a filter that excludes everything: %+v", r)
 	}
 }

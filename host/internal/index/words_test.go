@@ -70,7 +70,7 @@ func TestStem(t *testing.T) {
 	}
 }
 
-// reference is the textbook algorithm, without a band and without limits.
+// reference is the textbook algorithm, without the band and the limits of the code.
 func reference(a, b string) int {
 	far := len(a) + len(b)
 	d := make([][]int, len(a)+2)
@@ -120,7 +120,7 @@ func TestDistance(t *testing.T) {
 				t.Fatalf("%q %q within %d: %d, expected %d", a, b, maxDist, got, min(want, maxDist+1))
 			}
 			if want <= maxDist && !near(letters([]byte(a)), letters([]byte(b)), maxDist) {
-				t.Fatalf("%q %q: the test by letters says too far for %d", a, b, want)
+				t.Fatalf("%q %q: the pre-check by letters excludes distance %d", a, b, want)
 			}
 		}
 	}

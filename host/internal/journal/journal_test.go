@@ -32,7 +32,7 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// texts collects lines as "FILE:NUMBER TEXT" with what is wrong with them.
+// texts collects lines as "FILE:NUMBER TEXT" with their faults.
 func texts(t *testing.T, lines iter.Seq2[Line, error]) (all []string) {
 	t.Helper()
 	for l, err := range lines {
@@ -76,7 +76,7 @@ func TestLines(t *testing.T) {
 		from Cursor
 		want []string
 	}{
-		{"in a file that is gone", Cursor{"3", 2}, []string{"4:1 e", "4:2 half tail"}},
+		{"in a removed file", Cursor{"3", 2}, []string{"4:1 e", "4:2 half tail"}},
 		{"in a file before the first", Cursor{"0", 9}, []string{"1:1 a", "1:2 b", "4:1 e", "4:2 half tail"}},
 		{"behind the end of a file that was replaced", Cursor{"4", 99}, []string{"4:1 e", "4:2 half tail"}},
 		{"in a longer ID", Cursor{"10", 0}, nil},
@@ -118,7 +118,7 @@ func TestLongestLine(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is an error and hides no other.
+// A file that cannot be read is an error, and the other files are read.
 func TestUnreadableFile(t *testing.T) {
 	files := filesOf(t, "a\n", "", "x\n", "b\n")
 	files[1].Path = t.TempDir()
@@ -141,7 +141,7 @@ func TestUnreadableFile(t *testing.T) {
 	}
 }
 
-// Follow sees what is appended, ends lines and begins files, each line once.
+// Follow returns each appended line once, also when a line is completed later or a new file begins.
 func TestFollow(t *testing.T) {
 	files := filesOf(t, "a\nha")
 	dir := filepath.Dir(files[0].Path)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Spellings of origins as an operator might write them. "" in want: an error.
+// TestParse parses spellings of origins that an operator might write. An empty want means an error.
 func TestParse(t *testing.T) {
 	tests := []struct{ in, want, complaint string }{
 		{"https://api.github.com", "https://api.github.com", ""},
@@ -112,7 +112,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// URLs as a guest may write them, and whether a granted origin covers them.
+// TestOf checks whether a granted origin covers the URLs that a guest may write.
 func TestOf(t *testing.T) {
 	tests := []struct {
 		origin, url string
@@ -219,10 +219,10 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// A URL names one host, and what an error quotes of it is short.
+// A URL must name one host, and errors quote only a short part of it.
 func TestOfRefuses(t *testing.T) {
 	if o, err := Of("https://*.example.com/"); err == nil || !strings.Contains(err.Error(), "does not name a host") {
-		t.Errorf("a wildcard is the host %s, %v", o, err)
+		t.Errorf("a wildcard was accepted as the host %s, %v", o, err)
 	}
 	if _, err := Of("https://" + strings.Repeat("a", 10_000) + "%/"); err == nil || len(err.Error()) > 1000 {
 		t.Errorf("%.2000v", err)
@@ -272,7 +272,7 @@ func FuzzOrigin(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// The client must dial the host that this package found.
+		// The HTTP client must dial the host that this package parsed.
 		u, err := url.Parse(s)
 		if err != nil || u.User != nil || strings.ToLower(u.Scheme) != o.Scheme || strings.ToLower(u.Hostname()) != o.Host {
 			t.Fatalf("%q: we read %+v, net/url reads %+v, %v", s, o, u, err)

@@ -48,7 +48,7 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// Each bit of a mode on its own, and each owner.
+// TestModesAndOwners checks each bit of a mode on its own, and each owner.
 func TestModesAndOwners(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes of Unix")
@@ -80,7 +80,7 @@ func TestModesAndOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !OwnedByUser(stat()) || OwnedByOther(stat()) {
-		t.Error("a file of this user is another's")
+		t.Error("a file of this user counts as one of another user")
 	}
 	if os.Geteuid() != 0 {
 		return
@@ -89,11 +89,11 @@ func TestModesAndOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	if OwnedByUser(stat()) || TrustedFile(stat()) || !OwnedByOther(stat()) {
-		t.Error("a file of another user is this one's, or trusted")
+		t.Error("a file of another user counts as one of this user, or as trusted")
 	}
 }
 
-// A path leads to the file that was opened there until the file is replaced, linked or opened to others.
+// A file is unchanged until its path is replaced or linked, or its mode gives access to others.
 func TestUnchanged(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -109,10 +109,10 @@ func TestUnchanged(t *testing.T) {
 	}
 	opened := put(path, 0o600)
 	if _, same := Unchanged(path, opened); !same {
-		t.Error("a file changed by itself")
+		t.Error("an unchanged file counts as changed")
 	}
 	if _, same := Unchanged(path, put(filepath.Join(dir, "other"), 0o600)); same {
-		t.Error("another file is the same")
+		t.Error("another file counts as unchanged")
 	}
 	if runtime.GOOS == "windows" {
 		return
@@ -121,7 +121,7 @@ func TestUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, same := Unchanged(path, opened); same {
-		t.Error("a file that the group may read is unchanged")
+		t.Error("a file that the group may read counts as unchanged")
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
@@ -131,12 +131,12 @@ func TestUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, same := Unchanged(link, opened); same {
-		t.Error("a link is the file that it leads to")
+		t.Error("a link counts as the file that it leads to")
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	if _, same := Unchanged(path, opened); same {
-		t.Error("a file that is gone is unchanged")
+		t.Error("a removed file counts as unchanged")
 	}
 }
