@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkDescribe is what one description of one tool costs, for the decision whether to keep it.
+// BenchmarkDescribe measures one description of one tool, which decides whether descriptions are cached.
 func BenchmarkDescribe(b *testing.B) {
 	m, err := Parse(small(b), hostVersion)
 	if err != nil {

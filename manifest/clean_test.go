@@ -12,39 +12,39 @@ import (
 func TestClean(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"plain", "plain text, ünïcödé, 日本語 and 😀", "plain text, ünïcödé, 日本語 and 😀"},
-		{"newlines and tabs stay", "a\n\tb", "a\n\tb"},
+		{"newlines and tabs are kept", "a\n\tb", "a\n\tb"},
 		{"carriage return", "good\rbad", "goodbad"},
 		{"backspaces", "ab\b\bcd", "abcd"},
 		{"NUL and DEL", "a\x00b\x7fc", "abc"},
 		{"CSI colour", "\x1b[1;31mred\x1b[0m", "red"},
 		{"CSI private", "\x1b[?25lhidden cursor\x1b[?25h", "hidden cursor"},
 		{"CSI at the end", "a\x1b[31", "a"},
-		{"CSI broken off by a newline", "a\x1b[3\nb", "a\nb"},
-		{"CSI broken off by a letter that is not ASCII", "a\x1b[3éb", "aéb"},
+		{"CSI ended by a newline", "a\x1b[3\nb", "a\nb"},
+		{"CSI ended by a letter that is not ASCII", "a\x1b[3éb", "aéb"},
 		{"OSC title, BEL", "\x1b]0;title\x07text", "text"},
 		{"OSC link, ST", "\x1b]8;;http://evil\x1b\\text\x1b]8;;\x1b\\", "text"},
 		{"OSC ended by C1 ST", "\x1b]0;title\u009ctext", "text"},
-		{"OSC without an end keeps the next line", "a\x1b]0;title\nb", "a\nb"},
-		{"OSC broken off by another sequence", "\x1b]0;title\x1b[31mtext", "text"},
+		{"OSC without an end does not remove the next line", "a\x1b]0;title\nb", "a\nb"},
+		{"OSC ended by another sequence", "\x1b]0;title\x1b[31mtext", "text"},
 		{"DCS", "\x1bPq#0;2;0;0;0\x1b\\text", "text"},
 		{"APC, PM, SOS", "\x1b_a\x1b\\1\x1b^b\x1b\\2\x1bXc\x1b\\3", "123"},
 		{"character sets", "\x1b(Btext\x1b)0", "text"},
 		{"reset and index", "\x1bctext\x1bM", "text"},
-		{"ESC before what is no sequence", "a\x1béb", "aéb"},
-		{"ESC ( before what ends none", "a\x1b(éb", "aéb"},
+		{"ESC without a sequence", "a\x1béb", "aéb"},
+		{"ESC ( without a final byte", "a\x1b(éb", "aéb"},
 		{"ESC alone", "a\x1b", "a"},
 		{"two ESC", "\x1b\x1b[31mred", "red"},
 		{"C1 CSI", "\u009b31mred", "red"},
 		{"C1 OSC", "\u009d0;title\u009ctext", "text"},
 		{"C1 without parameters", "a\u0085b\u0080c", "abc"},
-		{"C1 as a byte is no UTF-8", "a\x9b31m", "a\ufffd31m"},
+		{"C1 as a byte is not UTF-8", "a\x9b31m", "a\ufffd31m"},
 		{"bidi overrides", "a\u202eb\u202cc\u2066d\u2069e", "abcde"},
 		{"bidi marks", "a\u200eb\u200fc\u061cd", "abcd"},
 		{"zero width", "a\u200bb\u200cc\u200dd\u2060e\ufefff", "abcdef"},
 		{"soft hyphen", "co\u00adoperate", "cooperate"},
 		{"tags", "a\U000e0001\U000e0041\U000e0042\U000e007fb", "ab"},
 		{"variation selectors supplement", "a\U000e0100b", "ab"},
-		{"emoji keep their selector", "❤️", "❤️"},
+		{"variation selectors of emoji are kept", "❤️", "❤️"},
 		{"line and paragraph separators", "a\u2028b\u2029c", "abc"},
 		{"fillers", "a\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5b", "ab"},
 		{"interlinear and musical", "a\ufff9b\ufffac\ufffbd\U0001d173e", "abcde"},
@@ -93,17 +93,17 @@ func TestEscapeJSON(t *testing.T) {
 
 func TestCleanJSON(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
-		{"nothing to do", `{"z": 1, "a": [true, null, "x"]}`, `{"z": 1, "a": [true, null, "x"]}`},
-		{"order of keys stays", `{"z":"\u202e1","b":"2","a":{"y":1,"x":2}}`, `{"z":"1","b":"2","a":{"y":1,"x":2}}`},
+		{"nothing to clean", `{"z": 1, "a": [true, null, "x"]}`, `{"z": 1, "a": [true, null, "x"]}`},
+		{"order of keys is kept", `{"z":"\u202e1","b":"2","a":{"y":1,"x":2}}`, `{"z":"1","b":"2","a":{"y":1,"x":2}}`},
 		{"escapes of ANSI", `{"a":"\u001b[31mred\u001b[0m"}`, `{"a":"red"}`},
 		{"short escapes", `{"a":"x\b\b\f\ry"}`, `{"a":"xy"}`},
-		{"newlines stay escaped", `{"a":"x\ny\t"}`, `{"a":"x\ny\t"}`},
+		{"newlines remain escaped", `{"a":"x\ny\t"}`, `{"a":"x\ny\t"}`},
 		{"keys", `{"\u200ba":1}`, `{"a":1}`},
 		{"surrogate pair", `["\udb40\udc41b"]`, `["b"]`},
 		{"half a pair", `["\ud800b"]`, "[\"\ufffdb\"]"},
 		{"no HTML escapes", `["\u003cb>&"]`, `["<b>&"]`},
 		{"quotes and backslashes", `["\"\\ \u200b"]`, `["\"\\ "]`},
-		{"a pattern keeps its meaning", `{"pattern":"^[^\u0000-\u001f]+$","description":"a\u0007"}`, `{"pattern":"^[^\u0000-\u001f]+$","description":"a"}`},
+		{"a pattern keeps its escapes", `{"pattern":"^[^\u0000-\u001f]+$","description":"a\u0007"}`, `{"pattern":"^[^\u0000-\u001f]+$","description":"a"}`},
 		{"a raw character in a pattern", "{\"pattern\":\"[\u202e]\"}", `{"pattern":"[\u202e]"}`},
 		{"empty", ``, ``},
 	} {
@@ -135,7 +135,7 @@ func FuzzClean(f *testing.F) {
 			}
 		}
 		if again := Clean(got); again != got {
-			t.Errorf("Clean(%q) = %q, and of that %q", in, got, again)
+			t.Errorf("Clean(%q) = %q, which Clean changes to %q", in, got, again)
 		}
 		line := CleanLine(in)
 		if strings.ContainsAny(line, "\n\t") || CleanLine(line) != line {
@@ -183,7 +183,7 @@ func decoded(t *testing.T, data []byte) (v any) {
 	return v
 }
 
-// textsOf is every string of a document, keys included.
+// textsOf returns every string of a document, including keys.
 func textsOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -219,14 +219,14 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// hiddenRanges is an independent copy of what is hidden, without what only the category Cf covers.
+// hiddenRanges is an independent copy of the hidden ranges, without those that only the category Cf covers.
 var hiddenRanges = [][2]rune{
 	{0x00, 0x08}, {0x0b, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x34f, 0x34f}, {0x61c, 0x61c}, {0x115f, 0x1160},
 	{0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0x3164, 0x3164},
 	{0xfe00, 0xfe0d}, {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff9, 0xfffb}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
 }
 
-// TestHidden: each range at both ends and one beyond, and some characters of the category Cf in other blocks.
+// TestHidden checks both ends of each range, the characters next to them, and characters of the category Cf elsewhere.
 func TestHidden(t *testing.T) {
 	for _, r := range hiddenRanges {
 		for c := r[0]; c <= r[1]; c++ {

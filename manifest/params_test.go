@@ -13,10 +13,10 @@ func TestParams(t *testing.T) {
 		{"none", ``, `null`},
 		{"true", `true`, `null`},
 		{"false", `false`, `null`},
-		{"an object that says nothing", `{"type":"object"}`, `null`},
+		{"an object without keywords", `{"type":"object"}`, `null`},
 		{"no properties", `{"type":"object","properties":{}}`, `null`},
-		{"no schema at all", `{"type":`, `null`},
-		{"the schema's order, not the alphabet's", `{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"},"m":{"type":"number"}},"required":["m","z"]}`,
+		{"invalid JSON", `{"type":`, `null`},
+		{"order of the schema", `{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"},"m":{"type":"number"}},"required":["m","z"]}`,
 			`[{"name":"z","type":"string","required":true,"description":""},{"name":"a","type":"integer","required":false,"description":""},{"name":"m","type":"number","required":true,"description":""}]`},
 		{"enum and default", `{"properties":{"a":{"enum":["x","y"],"default":"x","description":"One."}}}`,
 			`[{"name":"a","type":"string","required":false,"enum":["x","y"],"default":"x","description":"One."}]`},
@@ -32,11 +32,11 @@ func TestParams(t *testing.T) {
 			`[{"name":"a","type":"string|null|integer","required":false,"description":""}]`},
 		{"boolean schemas", `{"properties":{"a":true,"b":false}}`,
 			`[{"name":"a","type":"any","required":false,"description":""},{"name":"b","type":"any","required":false,"description":""}]`},
-		{"said without a type", `{"properties":{"a":{"properties":{"x":{}}},"b":{"items":{"type":"string"}}}}`,
+		{"implied types", `{"properties":{"a":{"properties":{"x":{}}},"b":{"items":{"type":"string"}}}}`,
 			`[{"name":"a","type":"object","required":false,"fields":"x?: any","description":""},{"name":"b","type":"array","required":false,"items":{"type":"string"},"description":""}]`},
 		{"$defs", `{"properties":{"a":{"$ref":"#/$defs/id"}},"$defs":{"id":{"type":"integer","description":"An id.","default":7}}}`,
 			`[{"name":"a","type":"integer","required":false,"ref":"id","default":7,"description":"An id."}]`},
-		{"definitions, and what stands beside a reference wins", `{"properties":{"a":{"$ref":"#/definitions/id","description":"Mine.","default":1}},"definitions":{"id":{"type":"integer","description":"An id.","default":7}}}`,
+		{"definitions, with keywords beside a reference", `{"properties":{"a":{"$ref":"#/definitions/id","description":"Mine.","default":1}},"definitions":{"id":{"type":"integer","description":"An id.","default":7}}}`,
 			`[{"name":"a","type":"integer","required":false,"ref":"id","default":1,"description":"Mine."}]`},
 		{"a chain of references", `{"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"$ref":"#/$defs/c"},"c":{"type":"boolean"}}}`,
 			`[{"name":"a","type":"boolean","required":false,"ref":"c","description":""}]`},
@@ -60,12 +60,12 @@ func TestParams(t *testing.T) {
 			`[{"name":"a","type":"string","required":true,"description":""}]`},
 		{"a string", `{"type":"string","description":"The text."}`, `[{"name":"result","type":"string","required":true,"description":"The text."}]`},
 		{"an array", `{"type":"array","items":{"type":"number"}}`, `[{"name":"result","type":"array","required":true,"items":{"type":"number"},"description":""}]`},
-		{"anything, described", `{"description":"Whatever it finds."}`, `[{"name":"result","type":"any","required":true,"description":"Whatever it finds."}]`},
+		{"any value with a description", `{"description":"Whatever it finds."}`, `[{"name":"result","type":"any","required":true,"description":"Whatever it finds."}]`},
 		{"texts are cleaned, values escaped",
 			"{\"properties\":{\"a\\u001b[31m\\u202e\":{\"type\":\"string\",\"description\":\"x\\u001b[2Jy\\nz\"," +
 				"\"enum\":[\"\u202e\"],\"default\":\"\u202e\"}}}",
 			`[{"name":"a","type":"string","required":false,"enum":["\u202e"],"default":"\u202e","description":"xy z"}]`},
-		{"a type that is no type", `{"properties":{"a":{"type":"\u001b[31mred"},"b":{"type":3},"c":{"type":"?"}}}`,
+		{"an invalid type", `{"properties":{"a":{"type":"\u001b[31mred"},"b":{"type":3},"c":{"type":"?"}}}`,
 			`[{"name":"a","type":"red","required":false,"description":""},{"name":"b","type":"any","required":false,"description":""},{"name":"c","type":"?","required":false,"description":""}]`},
 		{"values on one line", "{\"properties\":{\"a\":{\"default\":{\n \"x\": [ 1,\n2 ] }}}}", `[{"name":"a","type":"any","required":false,"default":{"x":[1,2]},"description":""}]`},
 	} {
@@ -84,7 +84,7 @@ func marshalPlain(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// TestParamsOfHostileSchemas checks that a schema that has not passed the gate is read in time linear in its size.
+// TestParamsOfHostileSchemas checks that reading a schema that did not pass the gate takes time linear in its size.
 func TestParamsOfHostileSchemas(t *testing.T) {
 	many := func(n int, sep, format string) string {
 		parts := make([]string, n)
@@ -159,9 +159,9 @@ func TestBinary(t *testing.T) {
 		{"behind a reference", `{"data":"aGk="}`, `{"properties":{"data":{"$ref":"#/$defs/b"}},"$defs":{"b":` + text + `}}`, "aGk=", "image/png", true},
 		{"empty", `""`, text, "", "image/png", true},
 		{"without a media type", `"aGk="`, `{"contentEncoding":"base64"}`, "aGk=", "", true},
-		{"the second of two is there", `{"b":"aGk="}`, `{"properties":{"a":` + text + `,"b":` + text + `}}`, "aGk=", "image/png", true},
+		{"only the second of two is present", `{"b":"aGk="}`, `{"properties":{"a":` + text + `,"b":` + text + `}}`, "aGk=", "image/png", true},
 		{"absent", `{}`, `{"properties":{"data":` + text + `}}`, "", "", false},
-		{"no string", `{"data":3}`, `{"properties":{"data":` + text + `}}`, "", "", false},
+		{"not a string", `{"data":3}`, `{"properties":{"data":` + text + `}}`, "", "", false},
 		{"null", `{"data":null}`, `{"properties":{"data":` + text + `}}`, "", "", false},
 		{"null at the root", `null`, text, "", "", false},
 		{"another encoding", `"aGk="`, `{"contentEncoding":"base32"}`, "", "", false},

@@ -36,7 +36,7 @@ func parsed(t testing.TB) *Manifest {
 	return m
 }
 
-// edited is a document with values set, or with "" taken away, at JSON pointers.
+// edited returns a document with values set at JSON pointers, or removed for "".
 func edited(t testing.TB, data []byte, edits ...string) []byte {
 	t.Helper()
 	var doc any
@@ -73,7 +73,7 @@ func edit(t testing.TB, doc any, path []string, value string) any {
 	case []any:
 		i, err := strconv.Atoi(path[0])
 		if err != nil || i > len(doc) {
-			t.Fatalf("no place %v", path)
+			t.Fatalf("%v does not exist", path)
 		}
 		if i == len(doc) {
 			doc = append(doc, nil)
@@ -96,18 +96,18 @@ func TestParse(t *testing.T) {
 	}
 	again, err := Load(data)
 	if err != nil || !reflect.DeepEqual(m, again) {
-		t.Errorf("Load reads something else than Parse: %v", err)
+		t.Errorf("Load and Parse read different manifests: %v", err)
 	}
 	written, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if back, err := Parse(written, hostVersion); err != nil || !reflect.DeepEqual(canonical(t, back), canonical(t, m)) {
-		t.Errorf("what was written is not read back: %v", err)
+		t.Errorf("the written manifest cannot be read again: %v", err)
 	}
 	if m.Tool("TAG.list") != &m.Tools[1] || m.Tool("tag") != nil || m.ExitCode(11) != &m.ExitCodes[1] ||
 		m.ExitCode(12) != nil {
-		t.Error("tools are found without regard to case, exit codes by number")
+		t.Error("a tool in another case, or an exit code by number, is not found")
 	}
 }
 
@@ -128,17 +128,17 @@ func TestParseAccepts(t *testing.T) {
 	wasi := edited(t, data, "/kind", `"wasi"`, "/tools/0/wasi", `{"argv":["add","{text}",["--colour","{colour}"],["{tags}"]],"stdin":"{text}","env":{"TZ":"UTC","D":"{due}"},
 		"files":[{"path":"/in.json","from":"{text}","x-a":1}],"output":"file:/out.wav","x-b":2}`)
 	for name, doc := range map[string][]byte{
-		"the least":                      []byte(`{"manifest":1,"name":"a","version":"0.0.1","kind":"wasi","docs":{"brief":"b"},"tools":[{"name":"t","docs":{"brief":"b"},"params":{"type":"object"},"effect":"read"}]}`),
+		"only required fields":           []byte(`{"manifest":1,"name":"a","version":"0.0.1","kind":"wasi","docs":{"brief":"b"},"tools":[{"name":"t","docs":{"brief":"b"},"params":{"type":"object"},"effect":"read"}]}`),
 		"wasi":                           wasi,
 		"no min_host":                    edited(t, data, "/min_host", ""),
 		"an older min_host":              edited(t, data, "/min_host", `"0.0.9"`),
 		"a pre-release of this host":     edited(t, data, "/min_host", `"0.1.0-rc.1"`),
 		"a brief of 64 characters":       edited(t, data, "/docs/brief", strconv.Quote(strings.Repeat("ü", 64))),
 		"a name of one part":             edited(t, data, "/tools/0/name", `"A-b_c1"`),
-		"a schema that takes nothing":    edited(t, data, "/tools/1/returns", `false`),
+		"a schema that accepts nothing":  edited(t, data, "/tools/1/returns", `false`),
 		"draft-07":                       edited(t, data, "/tools/1/params", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"$ref":"#/definitions/x"}},"definitions":{"x":{"type":"string"}}}`),
 		"2020-12":                        edited(t, data, "/tools/1/params", `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","dependentRequired":{"a":["b"]}}`),
-		"mcp keeps any schema":           edited(t, data, "/kind", `"mcp"`, "/tools/1/params", `{"properties":{"a":{"type":"string","pattern":"(?=x)"}},"$ref":"https://example.com"}`),
+		"any schema for kind mcp":        edited(t, data, "/kind", `"mcp"`, "/tools/1/params", `{"properties":{"a":{"type":"string","pattern":"(?=x)"}},"$ref":"https://example.com"}`),
 		"an example refused by the tool": edited(t, data, "/tools/0/examples/2/params", `{"text":"fine"}`),
 		"an example that fails":          edited(t, data, "/tools/0/examples/0/exit_code", `11`, "/tools/0/examples/0/result", `"whatever"`),
 	} {
@@ -168,9 +168,9 @@ func TestParseRefuses(t *testing.T) {
 		{"unknown capability", []string{"/capabilities/net", `[]`}, "/capabilities/net: unknown field"},
 		{"unknown field in a capability", []string{"/capabilities/fs/0/from", `"/"`}, "/capabilities/fs/0/from: unknown field"},
 		{"unknown limit", []string{"/limits/cpu", `1`}, "/limits/cpu: unknown field"},
-		{"a field in another spelling", []string{"/License", `"x"`, "/license", ""}, "/License: unknown field; expected |did you mean license?"},
-		{"a field in another spelling beside it", []string{"/Name", `"x"`}, "/Name: unknown field; expected one of"},
-		{"several at once, in order", []string{"/docs/brief", "", "/kind", `"exe"`, "/tools/1/effect", ""},
+		{"a field in another case", []string{"/License", `"x"`, "/license", ""}, "/License: unknown field; expected |did you mean license?"},
+		{"a field in another case beside it", []string{"/Name", `"x"`}, "/Name: unknown field; expected one of"},
+		{"several problems, in order", []string{"/docs/brief", "", "/kind", `"exe"`, "/tools/1/effect", ""},
 			"/docs/brief: expected |got nothing\n/kind: expected one of \"parley/1\", \"wasi\", \"mcp\"|got string \"exe\"\n" +
 				"/tools/1/effect: expected |got nothing"},
 		{"no name", []string{"/name", ""}, "/name: expected |got nothing"},
@@ -182,14 +182,14 @@ func TestParseRefuses(t *testing.T) {
 		{"an empty list of tools", []string{"/tools", `[]`}, "/tools: expected |got array[0]"},
 		{"no params", []string{"/tools/1/params", ""}, "/tools/1/params: expected |got nothing"},
 		{"no brief", []string{"/tools/1/docs", `{}`}, "/tools/1/docs/brief: expected |got nothing"},
-		{"builtin stands in no file", []string{"/kind", `"builtin"`}, "/kind: expected one of"},
+		{"kind builtin in a file", []string{"/kind", `"builtin"`}, "/kind: expected one of"},
 		{"a brief of 65 characters", []string{"/docs/brief", strconv.Quote(strings.Repeat("x", 65))},
 			"/docs/brief: expected |64"},
 		{"an empty brief", []string{"/docs/brief", `""`}, "/docs/brief: expected"},
 		{"a brief of two lines", []string{"/tools/0/docs/brief", `"a\nb"`}, "/tools/0/docs/brief: expected"},
-		{"a version that is none", []string{"/version", `"1.2"`}, "/version: expected"},
-		{"an effect that is none", []string{"/tools/1/effect", `"reads"`}, "/tools/1/effect: expected one of |did you mean read?"},
-		{"a category that is none", []string{"/tools/0/category", `"misc"`}, "/tools/0/category: expected one of"},
+		{"an invalid version", []string{"/version", `"1.2"`}, "/version: expected"},
+		{"an invalid effect", []string{"/tools/1/effect", `"reads"`}, "/tools/1/effect: expected one of |did you mean read?"},
+		{"an invalid category", []string{"/tools/0/category", `"misc"`}, "/tools/0/category: expected one of"},
 		{"an exit code of the host", []string{"/exit_codes/0/code", `81`}, "/exit_codes/0/code: expected |79"},
 		{"exit code 1", []string{"/exit_codes/0/code", `1`}, "/exit_codes/0/code: expected |2"},
 		{"an exit code with a space", []string{"/exit_codes/0/name", `"no note"`}, "/exit_codes/0/name: expected"},
@@ -197,29 +197,29 @@ func TestParseRefuses(t *testing.T) {
 		{"a header without a secret", []string{"/capabilities/secrets/0/header", `"Authorization: x"`}, "/capabilities/secrets/0/header: expected"},
 		{"output to a relative file", []string{"/kind", `"wasi"`, "/tools/0/wasi", `{"output":"file:x"}`}, "/tools/0/wasi/output: expected"},
 		{"a plugin's name with a dot", []string{"/name", `"a.b"`}, "/name: expected"},
-		{"a plugin's name with a digit first", []string{"/name", `"1a"`}, "/name: expected"},
+		{"a plugin's name that begins with a digit", []string{"/name", `"1a"`}, "/name: expected"},
 		{"a tool's name of three parts", []string{"/tools/0/name", `"a.b.c"`}, "/tools/0/name: expected"},
 		{"a tool's name with a space", []string{"/tools/0/name", `"a b"`}, "/tools/0/name: expected"},
-		{"a tool's name with an ending", []string{"/tools/0/name", `"a."`}, "/tools/0/name: expected"},
+		{"a tool's name that ends in a dot", []string{"/tools/0/name", `"a."`}, "/tools/0/name: expected"},
 		{"a name with a newline at its end", []string{"/name", `"notes\n"`}, "/name: expected"},
 		{"too many keywords", []string{"/keywords", list(101, `"x"`)}, "/keywords: expected |100"},
 		{"an array as a tool", []string{"/tools/2", `[]`}, "/tools/2: expected "},
 
-		// Versions come first.
+		// Versions are checked first.
 		{"a newer manifest", []string{"/manifest", `2`, "/min_host", `"3.0.0"`, "/name", "", "/new", `1`}, "/min_host: needs host >= 3.0.0, and this is 0.1.0"},
 		{"a newer manifest of this host", []string{"/manifest", `2`, "/new", `1`}, "/manifest: needs host >= 0.1.0: this host, 0.1.0, reads manifest version 1 and was given 2"},
 		{"a newer manifest without min_host", []string{"/manifest", `2`, "/min_host", ""}, "/manifest: needs host >= one that reads manifest version 2"},
 		{"a newer host", []string{"/min_host", `"0.2.0"`, "/new", `1`}, "/min_host: needs host >= 0.2.0, and this is 0.1.0"},
-		{"a min_host that is none", []string{"/min_host", `"soon"`}, "/min_host: expected"},
-		{"a manifest version that is none", []string{"/manifest", `"1"`}, "/manifest: expected"},
+		{"an invalid min_host", []string{"/min_host", `"soon"`}, "/min_host: expected"},
+		{"an invalid manifest version", []string{"/manifest", `"1"`}, "/manifest: expected"},
 
 		// Names.
 		{"__ in the plugin's name", []string{"/name", `"a__b"`}, `/name: a name cannot contain "__"`},
 		{"__ in a tool's name", []string{"/tools/0/name", `"a__b"`}, `/tools/0/name: a name cannot contain "__"`},
 		{"__ in a group's name", []string{"/groups/1", `{"name":"a__b","docs":{"brief":"b"}}`}, `/groups/1/name: a name cannot contain "__"`},
-		{"two tools of one name", []string{"/tools/1/name", `"ADD"`}, `/tools/1/name: tool "ADD" has the same name as /tools/0/name; names must differ in more than case`},
-		{"two groups of one name", []string{"/groups/1", `{"name":"Tag","docs":{"brief":"b"}}`}, `/groups/1/name: group "Tag" has the same name as /groups/0/name`},
-		{"a tool named as a group", []string{"/tools/0/name", `"Tag"`}, `/tools/0/name: tool "Tag" has the same name as /groups/0/name`},
+		{"two tools with the same name", []string{"/tools/1/name", `"ADD"`}, `/tools/1/name: tool "ADD" has the same name as /tools/0/name; names must differ in more than case`},
+		{"two groups with the same name", []string{"/groups/1", `{"name":"Tag","docs":{"brief":"b"}}`}, `/groups/1/name: group "Tag" has the same name as /groups/0/name`},
+		{"a tool and a group with the same name", []string{"/tools/0/name", `"Tag"`}, `/tools/0/name: tool "Tag" has the same name as /groups/0/name`},
 		{"an undeclared group", []string{"/tools/1/group", `"tags"`}, `/tools/1/group: no group "tags" is declared in groups`},
 
 		// References.
@@ -234,18 +234,18 @@ func TestParseRefuses(t *testing.T) {
 		{"an environment variable that must be escaped", []string{"/kind", `"wasi"`, "/tools/0/wasi/env", `{"A/B~":"{b}"}`}, "/tools/0/wasi/env/A~1B~0: {b} is"},
 
 		// Schemas.
-		{"parameters of no type", []string{"/tools/1/params", `{}`}, `/tools/1/params/type: expected "object": parameters are always an object`},
+		{"parameters without a type", []string{"/tools/1/params", `{}`}, `/tools/1/params/type: expected "object": parameters are always an object`},
 		{"parameters that are a string", []string{"/tools/1/params", `{"type":"string"}`}, `/tools/1/params/type: expected "object"`},
 		{"parameters of two types", []string{"/tools/1/params", `{"type":["object","null"]}`}, `/tools/1/params/type: expected "object"`},
 		{"parameters that are true", []string{"/tools/1/params", `true`}, `/tools/1/params: expected |got boolean true`},
 		{"a reference to nothing", []string{"/tools/1/params", `{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}}}`}, "/tools/1/params: |/properties/a/$ref|points to nothing"},
 		{"a reference elsewhere", []string{"/tools/1/params", `{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`}, "/tools/1/params: |only local references"},
-		{"a cycle that consumes nothing", []string{"/tools/1/params", `{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/a"}]}}}`}, "/tools/1/params: "},
+		{"a cycle through anyOf", []string{"/tools/1/params", `{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/a"}]}}}`}, "/tools/1/params: "},
 		{"a cycle at the root", []string{"/tools/1/params", `{"type":"object","allOf":[{"$ref":"#"}]}`}, "/tools/1/params: "},
-		{"a pattern that RE2 has not", []string{"/tools/1/params", `{"type":"object","properties":{"a":{"pattern":"(?=x)"}}}`}, "/tools/1/params: |pattern"},
-		{"a dialect that is not known", []string{"/tools/1/params", `{"type":"object","$schema":"http://json-schema.org/draft-04/schema#"}`}, "/tools/1/params: |dialect"},
-		{"too large a schema", []string{"/tools/1/params", `{"type":"object","description":"` + strings.Repeat("x", 300<<10) + `"}`}, "/tools/1/params: |bytes"},
-		{"a type that is none", []string{"/tools/1/params", `{"type":"object","properties":{"a":{"type":"text"}}}`}, "/tools/1/params: |/properties/a/type"},
+		{"a pattern that RE2 does not support", []string{"/tools/1/params", `{"type":"object","properties":{"a":{"pattern":"(?=x)"}}}`}, "/tools/1/params: |pattern"},
+		{"an unknown dialect", []string{"/tools/1/params", `{"type":"object","$schema":"http://json-schema.org/draft-04/schema#"}`}, "/tools/1/params: |dialect"},
+		{"a schema that is too large", []string{"/tools/1/params", `{"type":"object","description":"` + strings.Repeat("x", 300<<10) + `"}`}, "/tools/1/params: |bytes"},
+		{"an invalid type", []string{"/tools/1/params", `{"type":"object","properties":{"a":{"type":"text"}}}`}, "/tools/1/params: |/properties/a/type"},
 		{"a schema that is a number", []string{"/tools/1/params", `{"type":"object","properties":{"a":1}}`}, "/tools/1/params: |a schema is an object or a boolean"},
 		{"returns", []string{"/tools/0/returns", `{"type":"nothing"}`}, "/tools/0/returns: |/type"},
 		{"settings", []string{"/settings", `{"type":"nothing"}`}, "/settings: |/type"},
@@ -259,21 +259,21 @@ func TestParseRefuses(t *testing.T) {
 			`/tools/1/params/properties: the parameter " a" cannot be typed as it is shown`},
 		{"a hidden parameter", []string{"/tools/1/params", `{"type":"object","properties":{"a\u200b":{}}}`}, `/tools/1/params/properties: a key has the invisible or control character U+200B`},
 
-		{"documentation out of a small schema", []string{"/tools/1/params", `{"type":"object","properties":{` + strings.Join(numbered(200, `"p%d":{"$ref":"#/$defs/e"}`), ",") + `},"$defs":{"e":{"enum":[` + strings.Join(numbered(100, `"v%d"`), ",") + `]}}}`},
+		{"large documentation of a small schema", []string{"/tools/1/params", `{"type":"object","properties":{` + strings.Join(numbered(200, `"p%d":{"$ref":"#/$defs/e"}`), ",") + `},"$defs":{"e":{"enum":[` + strings.Join(numbered(100, `"v%d"`), ",") + `]}}}`},
 			"/tools/1/params: its list of 200 names takes more than 65536 bytes of documentation"},
 
 		// Examples.
-		{"an example of a wrong type", []string{"/tools/0/examples/0/params", `{"text":3}`}, "/tools/0/examples/0/params/text: the example breaks the tool's own schema: expected |got number 3"},
+		{"an example with a wrong type", []string{"/tools/0/examples/0/params", `{"text":3}`}, "/tools/0/examples/0/params/text: the example breaks the tool's own schema: expected |got number 3"},
 		{"an example without a parameter", []string{"/tools/0/examples/1/params", `{}`}, "/tools/0/examples/1/params/text: the example breaks |got nothing"},
-		{"an example with an unknown one", []string{"/tools/0/examples/1/params", `{"text":"a","txt":"b"}`}, "/tools/0/examples/1/params/txt: the example breaks"},
+		{"an example with an unknown parameter", []string{"/tools/0/examples/1/params", `{"text":"a","txt":"b"}`}, "/tools/0/examples/1/params/txt: the example breaks"},
 		{"a result that breaks returns", []string{"/tools/0/examples/0/result", `{"id":"1"}`}, "/tools/0/examples/0/result/id: the example breaks the tool's own schema: expected |got string \"1\""},
-		{"several findings at once, in order", []string{"/tools/0/positional/0", `"txt"`, "/tools/1/group", `"x"`, "/exit_codes/1/code", `10`},
+		{"several findings, in order", []string{"/tools/0/positional/0", `"txt"`, "/tools/1/group", `"x"`, "/exit_codes/1/code", `10`},
 			"/exit_codes/1: code 10\n/tools/0/positional/0: \"txt\"\n/tools/1/group: no group"},
 	} {
 		m, err := Parse(edited(t, data, c.edits...), hostVersion)
 		var e *Error
 		if m != nil || !errors.As(err, &e) {
-			t.Errorf("%s: got %v, %v; expected a refusal", c.name, m, err)
+			t.Errorf("%s: got %v, %v; expected an error", c.name, m, err)
 			continue
 		}
 		if !strings.HasPrefix(err.Error(), "invalid manifest: ") {
@@ -305,13 +305,13 @@ func numbered(n int, format string) []string {
 	return list
 }
 
-// TestParseText tests texts that are refused before their document is looked at.
+// TestParseText tests texts that are refused before the document is validated.
 func TestParseText(t *testing.T) {
 	data := string(small(t))
 	for _, c := range []struct{ name, text, says string }{
 		{"empty", "", "invalid JSON at line 1, column 1: the input is empty"},
-		{"no JSON", "name: notes", "invalid JSON at line 1, column 1"},
-		{"no object", "[1]", "expected an object"},
+		{"not JSON", "name: notes", "invalid JSON at line 1, column 1"},
+		{"not an object", "[1]", "expected an object"},
 		{"null", "null", "expected an object"},
 		{"cut off", data[:len(data)/2], "invalid JSON at line "},
 		{"trailing data", data + "{}", `after the end of the value`},
@@ -319,7 +319,7 @@ func TestParseText(t *testing.T) {
 		{"a comment", "{ // me\n" + data[1:], "invalid JSON at line 1"},
 		{"a trailing comma", `{"manifest":1,}`, "invalid JSON at line 1, column 15"},
 		{"a duplicate key", strings.Replace(data, `"license"`, `"name"`, 1), "/name"},
-		{"a duplicate key deep inside", strings.Replace(data, `"minLength": 1`, `"type": "string"`, 1), "/tools/0/params/properties/text/type"},
+		{"a nested duplicate key", strings.Replace(data, `"minLength": 1`, `"type": "string"`, 1), "/tools/0/params/properties/text/type"},
 		{"a duplicate key, escaped", strings.Replace(data, `"license"`, `"nam\u0065"`, 1), "/name"},
 		{"bad UTF-8", strings.Replace(data, "short notes", "short \xff notes", 1), "UTF-8"},
 		{"half a surrogate pair", strings.Replace(data, "short notes", `short \ud800 notes`, 1), "/docs/brief"},
@@ -327,11 +327,11 @@ func TestParseText(t *testing.T) {
 		{"too deep", strings.Replace(data, `{"owner": "us"}`, strings.Repeat("[", 101)+strings.Repeat("]", 101), 1), "100"},
 		{"too large", `{"x-a":"` + strings.Repeat("x", 4<<20) + `"}`, "at most 4194304 are accepted"},
 		{"a number too large for its field", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 1e300`, 1), "/limits/memory_mib: expected"},
-		{"a number that is no float", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 1e999`, 1), "/limits/memory_mib"},
+		{"a number too large for a float", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 1e999`, 1), "/limits/memory_mib"},
 		{"a whole number with a fraction", strings.Replace(data, `"memory_mib": 64`, `"memory_mib": 64.0`, 1), "limits.memory_mib: expected a number written as digits alone, got number 64.0"},
-		{"a parameter that steers a terminal", strings.Replace(data, `"properties": {`,
+		{"a parameter with terminal escapes", strings.Replace(data, `"properties": {`,
 			`"properties": {"a\u001b[31mb\u202e": {"type": "strin"},`, 1), "strin"},
-		{"a name that steers a terminal", strings.Replace(data, `"x-team"`, `"\u001b[31mteam"`, 1), "team: unknown field"},
+		{"a name with terminal escapes", strings.Replace(data, `"x-team"`, `"\u001b[31mteam"`, 1), "team: unknown field"},
 	} {
 		m, err := Parse([]byte(c.text), hostVersion)
 		var e *Error
@@ -411,11 +411,11 @@ func TestReserved(t *testing.T) {
 		"help version list cdp serve console fleet page-tools"
 	for _, name := range strings.Fields(design) {
 		if !Reserved(name) || !Reserved(strings.ToUpper(name)) {
-			t.Errorf("%s is free", name)
+			t.Errorf("%s is not reserved", name)
 		}
 	}
 	if len(strings.Fields(design)) != len(reserved) {
-		t.Errorf("%d names are reserved, %d are meant", len(reserved), len(strings.Fields(design)))
+		t.Errorf("%d names are reserved, expected %d", len(reserved), len(strings.Fields(design)))
 	}
 	for _, name := range []string{"text", "json", "page", "", "calls"} {
 		if Reserved(name) {
@@ -432,7 +432,7 @@ func TestSchemaIsOurs(t *testing.T) {
 	}
 	a[0] = 'x'
 	if bytes.Equal(a, Schema()) {
-		t.Error("a caller can change the embedded schema")
+		t.Error("a change of the returned schema changes the embedded one")
 	}
 }
 
@@ -453,7 +453,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := Load(data)
 		if err != nil || !reflect.DeepEqual(m, again) {
-			t.Fatalf("%q: Load reads something else: %v", data, err)
+			t.Fatalf("%q: Load reads another manifest: %v", data, err)
 		}
 		for i := range m.Tools {
 			if m.Tool(m.Tools[i].Name) != &m.Tools[i] {

@@ -34,7 +34,7 @@ func TestReadSection(t *testing.T) {
 		{"last", module(types, custom("name", "x"), custom(SectionName, `{"a":1}`)), `{"a":1}`},
 		{"alone", module(custom(SectionName, "x")), "x"},
 		{"empty", module(custom(SectionName, ""), types), ""},
-		{"a long way to write a length", module([]byte{0, 0x94, 0x80, 0x80, 0x80, 0x00}, custom("ignored", "")[1:1],
+		{"a length with redundant bytes", module([]byte{0, 0x94, 0x80, 0x80, 0x80, 0x00}, custom("ignored", "")[1:1],
 			append(binary.AppendUvarint(nil, uint64(len(SectionName))), SectionName+"{} x"...)), "{} x"},
 	} {
 		got, err := ReadSection(c.wasm)
@@ -79,7 +79,7 @@ func TestReadSectionRefuses(t *testing.T) {
 		{"WAT after a comment", []byte("\n ;; a plugin\n(module)"), 0, "run wat2wasm on it first"},
 		{"text", []byte("#!/bin/sh\necho hello"), 0, "this is a script"},
 		{"short text", []byte("hi"), 0, `it begins with "hi"`},
-		{"text that steers a terminal", []byte("\x1b[31mred\x1b[0m"), 0, `it begins with "\x1b[31mred"`},
+		{"text with terminal escapes", []byte("\x1b[31mred\x1b[0m"), 0, `it begins with "\x1b[31mred"`},
 		{"two manifests", module(custom(SectionName, "{}"), custom(SectionName, "{}")), 28, "two sections parley.manifest"},
 		{"two, the first empty", module(custom(SectionName, ""), custom(SectionName, "{}")), 26,
 			"two sections parley.manifest"},
@@ -101,12 +101,12 @@ func TestReadSectionRefuses(t *testing.T) {
 			continue
 		}
 		if _, err := WriteSection(c.wasm, []byte("{}")); err == nil && !strings.HasPrefix(c.name, "two") {
-			t.Errorf("%s: a manifest was written into it", c.name)
+			t.Errorf("%s: a manifest was written to it", c.name)
 		}
 	}
 }
 
-// Only a custom section can be the manifest, whatever the content of others looks like.
+// Only a custom section can be the manifest, even if others have the same content.
 func TestReadSectionOfAnotherKind(t *testing.T) {
 	content := custom(SectionName, "{}")[2:]
 	for id := byte(1); id <= 12; id++ {
@@ -116,7 +116,7 @@ func TestReadSectionOfAnotherKind(t *testing.T) {
 	}
 }
 
-// TestReadSectionTruncated cuts a module at every byte: each cut is read as far as it goes, or refused, never as
+// TestReadSectionTruncated cuts a module at every byte: each is read up to the cut or refused, never read as
 // something else.
 func TestReadSectionTruncated(t *testing.T) {
 	manifest := `{"manifest":1}`
@@ -165,7 +165,7 @@ func TestWriteSection(t *testing.T) {
 		t.Errorf("read back %d bytes, %v", len(got), err)
 	}
 	if len(second) != len(bare)+len(custom(SectionName, long)) {
-		t.Error("the section that stood there before was not dropped")
+		t.Error("the previous section was not removed")
 	}
 	twice := module(custom(SectionName, "1"), types, custom(SectionName, "2"))
 	rewritten, err := WriteSection(twice, []byte("3"))
@@ -173,7 +173,7 @@ func TestWriteSection(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := ReadSection(rewritten); err != nil || string(got) != "3" {
-		t.Errorf("of two sections, one must be left: %q, %v", got, err)
+		t.Errorf("one of two sections must remain: %q, %v", got, err)
 	}
 	if _, err := WriteSection(bare, nil); err != nil {
 		t.Errorf("an empty manifest: %v", err)

@@ -55,7 +55,7 @@ func TestDescribe(t *testing.T) {
 					t.Fatal(err)
 				}
 				if again := Describe(m, &m.Tools[i], tier); !reflect.DeepEqual(d, again) {
-					t.Errorf("%s: tier %d differs from itself", d.Name, tier)
+					t.Errorf("%s: two descriptions of tier %d differ", d.Name, tier)
 				}
 			}
 		}
@@ -64,7 +64,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestDescribeChangesNothing checks that changing a description does not change the manifest.
+// TestDescribeChangesNothing checks that a change of a description does not change the manifest.
 func TestDescribeChangesNothing(t *testing.T) {
 	m, untouched := parsed(t), parsed(t)
 	for i := range m.Tools {
@@ -108,7 +108,7 @@ func TestDescribeCleans(t *testing.T) {
 		}
 		for _, r := range string(raw) {
 			if Hidden(r) {
-				t.Errorf("tier %d holds %U: %s", tier, r, raw)
+				t.Errorf("tier %d contains %U: %s", tier, r, raw)
 				break
 			}
 		}
@@ -146,7 +146,7 @@ func TestDescribeWithoutExample(t *testing.T) {
 		}
 	}
 	if d := Describe(m, &Tool{Name: "event", Params: json.RawMessage(`{}`)}, Tier2); d.Examples == nil || len(d.Examples) > 0 {
-		t.Errorf("what cannot be called has the examples %+v", d.Examples)
+		t.Errorf("a type or event has the examples %+v", d.Examples)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestExampleRuns checks that a declared outcome is shown only as long as no run contradicts it.
+// TestExampleRuns checks that a declared outcome is shown only if no run contradicts it.
 func TestExampleRuns(t *testing.T) {
 	m := &Manifest{Name: "p", Tools: []Tool{{Name: "get", Effect: EffectRead, Examples: []Example{
 		{Title: "Unknown", Params: json.RawMessage(`{}`), Result: json.RawMessage(`1`)},

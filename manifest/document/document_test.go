@@ -38,7 +38,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestBothMustAgree uses "format", which gojsonschema enforces and the walker takes for an annotation.
+// TestBothMustAgree uses "format", which gojsonschema enforces and the walker treats as an annotation.
 func TestBothMustAgree(t *testing.T) {
 	s := compiled(t, `{"properties":{"a":{"type":"string","format":"ipv4"},"b":{"type":"string","format":"ipv4"}}}`)
 	violations, err := s.Validate(decoded(t, `{"b":"x","a":"y"}`))

@@ -83,7 +83,7 @@ func FuzzDecode(f *testing.F) {
 		d.UseNumber()
 		var std any
 		if err := d.Decode(&std); err != nil {
-			t.Fatalf("accepted what is not JSON: %v", err)
+			t.Fatalf("Decode accepted invalid JSON: %v", err)
 		}
 		if !reflect.DeepEqual(v, std) {
 			t.Fatalf("got %s, encoding/json has %s", Marshal(v), Marshal(std))
@@ -91,7 +91,7 @@ func FuzzDecode(f *testing.F) {
 		text := Marshal(v)
 		again, err := Decode(text, Limits{})
 		if err != nil || !reflect.DeepEqual(v, again) || !bytes.Equal(text, Marshal(again)) {
-			t.Fatalf("%s does not come back: %v", text, err)
+			t.Fatalf("%s is not decoded again: %v", text, err)
 		}
 	})
 }

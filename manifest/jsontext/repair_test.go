@@ -49,7 +49,7 @@ func FuzzRepair(f *testing.F) {
 			t.Errorf("%q became %q", text, repaired)
 		}
 		if strict := json.Valid([]byte(text)); strict && len(text) < 1000 && !ok {
-			t.Errorf("%q is JSON and was not taken", text)
+			t.Errorf("%q is valid JSON but was refused", text)
 		}
 	})
 }

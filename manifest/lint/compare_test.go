@@ -121,8 +121,8 @@ func TestIsMajor(t *testing.T) {
 	}
 }
 
-// TestEveryCapabilityIsARight fills each field of the capabilities, so that none can be added that an upgrade asks for
-// unseen.
+// TestEveryCapabilityIsARight fills each field of the capabilities, so that an upgrade cannot request a new one
+// without being noticed.
 func TestEveryCapabilityIsARight(t *testing.T) {
 	fields := reflect.TypeFor[manifest.Capabilities]()
 	for i := range fields.NumField() {
@@ -136,10 +136,10 @@ func TestEveryCapabilityIsARight(t *testing.T) {
 		}
 		name := fields.Field(i).Name
 		if list := rights(c); len(list) != 1 {
-			t.Errorf("%s asks for the rights %v", name, list)
+			t.Errorf("%s requests the rights %v", name, list)
 		}
 		if found := Breaking(Compare(&manifest.Manifest{}, &manifest.Manifest{Capabilities: c})); len(found) == 0 {
-			t.Errorf("%s is added without a breaking change", name)
+			t.Errorf("adding %s is not a breaking change", name)
 		}
 	}
 }

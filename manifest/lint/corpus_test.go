@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// foreign reads tools as servers of other people describe them, as manifests.
+// foreign returns the tools of third-party servers as manifests.
 func foreign(t *testing.T) []*manifest.Manifest {
 	t.Helper()
 	in, err := os.Open("../../testdata/search/others_tools.jsonl")
@@ -57,9 +57,9 @@ func foreign(t *testing.T) []*manifest.Manifest {
 	return list
 }
 
-// TestForeign bounds false alarms: the texts of these servers are honest, so none may break a rule of poisoning, and
-// few a rule about names and descriptions. The corpus does not say which parameters are required, so that rules about
-// that are left out.
+// TestForeign limits false positives: the texts of these servers are honest, so none may break a rule of poisoning, and
+// few a rule about names and descriptions. The corpus does not say which parameters are required, so rules about
+// that are not checked.
 func TestForeign(t *testing.T) {
 	list := foreign(t)
 	var others []Plugin
@@ -96,11 +96,11 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// rigs are plugins that exist to test a host. Their tools are named for what they do to it, nobody searches for them,
+// rigs are plugins that only test a host. Their tools are named for what they do to it, nobody searches for them,
 // and most cannot have an example.
 var rigs = []string{"conformance", "echo", "escape", "fetch", "smallest"}
 
-// TestOurs checks the plugins that are shipped and those in testdata.
+// TestOurs checks the shipped plugins and those in testdata.
 func TestOurs(t *testing.T) {
 	var files []string
 	for _, glob := range []string{"../../plugins/*/manifest.json", "../../testdata/*/*.manifest.json",

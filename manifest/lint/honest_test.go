@@ -8,7 +8,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestHonestPlugins checks that no rule refuses plugins that mean no harm. testdata/honest.json describes programs that
+// TestHonestPlugins checks that no rule refuses harmless plugins. testdata/honest.json describes programs that
 // many people use, with the words that rules of poisoning look for.
 func TestHonestPlugins(t *testing.T) {
 	data, err := os.ReadFile("testdata/honest.json")

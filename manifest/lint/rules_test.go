@@ -31,7 +31,7 @@ func blocks(text, kind string) []string {
 	return found
 }
 
-// merge applies a fragment to a manifest: objects are merged, null removes, the tools of a list are merged with the
+// merge applies a fragment to a manifest: objects are merged, null removes, and the tools of a list are merged with the
 // first tool of the manifest one by one, and any other value replaces.
 func merge(base, fragment any) any {
 	object, ok := fragment.(map[string]any)
@@ -63,7 +63,7 @@ func merge(base, fragment any) any {
 	return merged
 }
 
-// example parses a manifest made of the base of RULES.md and a fragment.
+// example parses the base manifest of RULES.md with a fragment merged into it.
 func example(t *testing.T, fragment string) *manifest.Manifest {
 	t.Helper()
 	var base, change any
@@ -144,15 +144,15 @@ func names(found []Finding) []string {
 	return list
 }
 
-// TestRulesAreDocumented checks that RULES.md has each rule in its order, with its severity, and executes its examples:
-// the bad one breaks this rule, and the good one none.
+// TestRulesAreDocumented checks that RULES.md has each rule in order, with its severity, and runs its examples:
+// the bad one breaks this rule, the good one no rule.
 func TestRulesAreDocumented(t *testing.T) {
 	if len(rules) > 30 {
-		t.Errorf("%d rules; an author reads at most 30", len(rules))
+		t.Errorf("%d rules, expected at most 30, because authors read all of them", len(rules))
 	}
 	text := document(t)
 	if found := Check(example(t, `{}`), neighbors(example(t, `{}`))); len(found) > 0 {
-		t.Errorf("the base is not without fault: %v", found)
+		t.Errorf("the base breaks rules: %v", found)
 	}
 	headings := regexp.MustCompile("(?m)^### `([a-z-]+)` \\((error|warning)\\)\n").FindAllStringSubmatchIndex(text, -1)
 	if len(headings) != len(rules) {
@@ -171,7 +171,7 @@ func TestRulesAreDocumented(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bad, good := blocks(section, "bad"), blocks(section, "good")
 			if len(bad) == 0 || len(good) == 0 {
-				t.Fatal("it has no example of both kinds")
+				t.Fatal("the rule does not have a good and a bad example")
 			}
 			for _, fragment := range bad {
 				m := example(t, fragment)
@@ -199,11 +199,11 @@ func TestRulesAreDocumented(t *testing.T) {
 		}
 	}
 	if _, ok := Find("nonsense"); ok {
-		t.Error("there is no such rule")
+		t.Error("an unknown rule was found")
 	}
 }
 
-// TestRequirementsAreCovered checks the table of RULES.md: each row has an answer, and each rule that it names exists.
+// TestRequirementsAreCovered checks the table of RULES.md: each row is answered, and each rule that it names exists.
 func TestRequirementsAreCovered(t *testing.T) {
 	text := document(t)
 	want := []string{"I1", "I2", "I4", "L1 to L4"}

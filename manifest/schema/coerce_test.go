@@ -20,21 +20,21 @@ func TestCoerce(t *testing.T) {
 		{"boolean", `{"type":"boolean"}`, `"true"`, `true`, `[{ string "true" boolean true}]`},
 		{"boolean, other spelling", `{"type":"boolean"}`, `"yes"`, `"yes"`, `[]`},
 		{"number for a boolean", `{"type":"boolean"}`, `1`, `1`, `[]`},
-		{"never towards a string", `{"type":"string"}`, `5`, `5`, `[]`},
-		{"never towards null", `{"type":"null"}`, `"null"`, `"null"`, `[]`},
+		{"not to a string", `{"type":"string"}`, `5`, `5`, `[]`},
+		{"not to null", `{"type":"null"}`, `"null"`, `"null"`, `[]`},
 		{"one value for an array", `{"type":"array","items":{"type":"string"}}`, `"a"`, `["a"]`, `[{ string "a" array[1]}]`},
 		{"one object for an array", `{"type":"array","items":{"type":"object","properties":{"n":{"type":"integer"}}}}`, `{"n":"1"}`, `[{"n":1}]`,
 			`[{ object array[1]} {/0/n string "1" number 1}]`},
 		{"wrong value for an array", `{"type":"array","items":{"type":"string"}}`, `5`, `5`, `[]`},
-		{"any array", `{"type":"array"}`, `5`, `5`, `[]`},
-		{"two coercions at one place", `{"type":"array","items":{"type":"integer"}}`, `"5"`, `"5"`, `[]`},
+		{"array of anything", `{"type":"array"}`, `5`, `5`, `[]`},
+		{"two coercions of one value", `{"type":"array","items":{"type":"integer"}}`, `"5"`, `"5"`, `[]`},
 		{"too short an array", `{"type":"array","items":{"type":"string"},"minItems":2}`, `"a"`, `"a"`, `[]`},
 		{"JSON text for an array", `{"type":"array","items":{"type":"string"}}`, `"[\"a\"]"`, `["a"]`, `[{ string "[\"a\"]" array[1]}]`},
 		{"JSON text for an object", `{"type":"object","properties":{"n":{"type":"integer"}}}`, `" {\"n\":\"1\"}"`, `{"n":1}`,
 			`[{ string " {\"n\":\"1\"}" object} {/n string "1" number 1}]`},
 		{"bad JSON text", `{"type":"object"}`, `"{\"n\":1,\"n\":2}"`, `"{\"n\":1,\"n\":2}"`, `[]`},
 		{"JSON text for a number", `{"type":"object"}`, `"5"`, `"5"`, `[]`},
-		{"type list is a union", `{"type":["integer","null"]}`, `"5"`, `"5"`, `[]`},
+		{"a list of types is a union", `{"type":["integer","null"]}`, `"5"`, `"5"`, `[]`},
 		{"anyOf is a union", `{"type":"integer","anyOf":[{"minimum":1},{"maximum":0}]}`, `"5"`, `"5"`, `[]`},
 		{"oneOf is a union", `{"oneOf":[{"type":"integer"},{"type":"boolean"}]}`, `"5"`, `"5"`, `[]`},
 		{"under a union", `{"anyOf":[{"properties":{"a":{"type":"integer","default":1}}},{}]}`, `{"a":"5"}`, `{"a":"5"}`, `[]`},
@@ -50,12 +50,12 @@ func TestCoerce(t *testing.T) {
 		{"default", `{"properties":{"a":{"default":[1]},"b":{"type":"object","properties":{"c":{"default":2}}},"d":{"properties":{"e":{"default":3}}}}}`,
 			`{"b":{}}`, `{"a":[1],"b":{"c":2}}`, `[]`},
 		{"default given", `{"properties":{"a":{"default":1}}}`, `{"a":null}`, `{"a":null}`, `[]`},
-		{"null for what is optional", `{"properties":{"a":{"type":"integer","default":1},"b":{"type":"object","properties":{"c":{"type":"string"}}}}}`,
+		{"null for an optional property", `{"properties":{"a":{"type":"integer","default":1},"b":{"type":"object","properties":{"c":{"type":"string"}}}}}`,
 			`{"a":null,"b":{"c":null}}`, `{"a":1,"b":{}}`, `[]`},
 		{"null that is accepted", `{"properties":{"a":{"type":["integer","null"]},"b":{},"c":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`,
 			`{"a":null,"b":null,"c":null}`, `{"a":null,"b":null,"c":null}`, `[]`},
-		{"null for what is required", `{"properties":{"a":{"type":"integer"}},"required":["a"]}`, `{"a":null}`, `{"a":null}`, `[]`},
-		{"null for what is required elsewhere", `{"properties":{"a":{"type":"integer"}},"allOf":[{"required":["a"]}]}`, `{"a":null}`, `{"a":null}`, `[]`},
+		{"null for a required property", `{"properties":{"a":{"type":"integer"}},"required":["a"]}`, `{"a":null}`, `{"a":null}`, `[]`},
+		{"null for a property that allOf requires", `{"properties":{"a":{"type":"integer"}},"allOf":[{"required":["a"]}]}`, `{"a":null}`, `{"a":null}`, `[]`},
 		{"null in a list", `{"items":{"type":"string"}}`, `[null]`, `[null]`, `[]`},
 		{"null for an unknown name", `{"additionalProperties":false}`, `{"a":null}`, `{"a":null}`, `[]`},
 		{"default behind $ref", `{"properties":{"a":{"$ref":"#/definitions/x"}},"definitions":{"x":{"default":"d"}}}`, `{}`, `{"a":"d"}`, `[]`},
@@ -65,7 +65,7 @@ func TestCoerce(t *testing.T) {
 		{"default in items", `{"items":{"properties":{"a":{"default":1}}}}`, `[{},{"a":2}]`, `[{"a":1},{"a":2}]`, `[]`},
 		{"default under a union", `{"oneOf":[{"properties":{"a":{"default":1}}}]}`, `{}`, `{}`, `[]`},
 		{"default that breaks the object", `{"properties":{"a":{"default":1},"b":{"type":"integer"}},"maxProperties":1}`, `{"b":"2"}`, `{"b":2}`, `[{/b string "2" number 2}]`},
-		{"default in itself", `{"properties":{"a":{"$ref":"#","default":{}}}}`, `{}`, `{"a":{"a":{}}}`, `[]`},
+		{"recursive default", `{"properties":{"a":{"$ref":"#","default":{}}}}`, `{}`, `{"a":{"a":{}}}`, `[]`},
 	}
 	for _, tt := range tests {
 		for name, f := range compilers {
@@ -77,7 +77,7 @@ func TestCoerce(t *testing.T) {
 					t.Errorf("got %s %v\nwant %s %s", jsontext.Marshal(got), coercions, tt.want, tt.coercions)
 				}
 				if string(jsontext.Marshal(v)) != string(jsontext.Marshal(decode(t, tt.value))) {
-					t.Error("the value itself was changed")
+					t.Error("the given value was changed")
 				}
 			})
 		}
@@ -85,7 +85,7 @@ func TestCoerce(t *testing.T) {
 }
 
 func TestCoerceIsBounded(t *testing.T) {
-	// Each level holds two of the next: 2^40 objects, if all were filled in.
+	// Each level contains two of the next: 2^40 objects if all defaults were filled in.
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/definitions/d40","definitions":{"d0":{}`)
 	for i := 1; i <= 40; i++ {

@@ -63,7 +63,7 @@ func FuzzCompileUntrusted(f *testing.F) {
 	})
 }
 
-// checkViolations checks that violations come with a verdict of invalid and say what is wrong.
+// checkViolations checks that exactly the invalid values have violations, and that each violation has a text.
 func checkViolations(t *testing.T, s *Schema, v any, violations []Violation) {
 	t.Helper()
 	if valid := s.boundedWalker().check(s.root, v, nil, nil, nil); valid != (len(violations) == 0) {
@@ -77,7 +77,7 @@ func checkViolations(t *testing.T, s *Schema, v any, violations []Violation) {
 	}
 }
 
-// checkCorrection checks that what was corrected completely is valid, and that nothing in it was made up.
+// checkCorrection checks that a complete correction is valid and contains no made-up values.
 func checkCorrection(t *testing.T, s *Schema, v any) {
 	t.Helper()
 	c := s.Correct(v, hole)
@@ -90,7 +90,7 @@ func checkCorrection(t *testing.T, s *Schema, v any) {
 			jsontext.Marshal(v), jsontext.Marshal(c.Value), left, err)
 	}
 	if strings.Contains(string(jsontext.Marshal(c.Value)), "<hole ") {
-		t.Fatalf("schema %s\nvalue %s\nwas completed with a hole: %s", jsontext.Marshal(s.Root()), jsontext.Marshal(v),
+		t.Fatalf("schema %s\nvalue %s\nis corrected with a placeholder: %s", jsontext.Marshal(s.Root()), jsontext.Marshal(v),
 			jsontext.Marshal(c.Value))
 	}
 }
@@ -99,8 +99,8 @@ func hole(name, expected, about string) string {
 	return "<hole " + name + ": " + expected + ", " + about + ">"
 }
 
-// FuzzValidate compares the walker's verdicts by draft-07 schemas with those of gojsonschema, and what it says of a
-// schema as one of this project with what it says of it as a plugin's.
+// FuzzValidate compares the walker's verdicts on draft-07 schemas with those of gojsonschema, and its verdicts for a
+// trusted schema with those for the same schema from a plugin.
 func FuzzValidate(f *testing.F) {
 	for _, s := range fuzzSchemas {
 		for _, v := range fuzzValues {
@@ -203,7 +203,7 @@ func checkCoerce(t *testing.T, schema, value string) {
 	text := string(jsontext.Marshal(v))
 	coerced, coercions := s.Coerce(v)
 	if string(jsontext.Marshal(v)) != text {
-		t.Fatalf("schema %s\n%s became %s itself", schema, text, jsontext.Marshal(v))
+		t.Fatalf("schema %s\n%s was changed to %s in place", schema, text, jsontext.Marshal(v))
 	}
 	after, err := s.Validate(coerced)
 	if err != nil {
@@ -220,8 +220,8 @@ func checkCoerce(t *testing.T, schema, value string) {
 	}
 }
 
-// TestRandom does what FuzzValidate and FuzzCoerce do, with generated schemas and values: nearly all of them mean
-// something, unlike most mutated bytes. SCHEMA_ROUNDS is the number of schemas.
+// TestRandom runs FuzzValidate and FuzzCoerce with generated schemas and values. Nearly all of them are meaningful,
+// unlike most mutated bytes. SCHEMA_ROUNDS is the number of schemas.
 func TestRandom(t *testing.T) {
 	rounds := 1000
 	if n, err := strconv.Atoi(os.Getenv("SCHEMA_ROUNDS")); err == nil {
@@ -243,7 +243,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// A generator makes schemas and values of a small grammar: nearly all of them mean something.
+// A generator makes schemas and values of a small grammar. Nearly all of them are meaningful.
 type generator struct {
 	*rand.Rand
 	modern bool // use the keywords of 2020-12, not those of draft-07

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// The files of testdata/kaptinlin hold verdicts of another validator, kaptinlin/jsonschema v0.9.8, which was linked
+// The files in testdata/kaptinlin have verdicts of another validator, kaptinlin/jsonschema v0.9.8, which was linked
 // here until the walker replaced it. It read each schema as written. Its README describes the two files.
 
 func readGolden(t *testing.T, name string) []string {
@@ -24,8 +24,8 @@ func readGolden(t *testing.T, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// knownMisses are the files of the suite in which kaptinlin/jsonschema gave wrong verdicts. All of them are about
-// schemas that the gate refuses, so that there is no verdict of the walker to compare.
+// knownMisses are the files of the suite for which kaptinlin/jsonschema returned wrong verdicts. All of them have
+// schemas that the gate refuses, so there is no verdict of the walker to compare.
 var knownMisses = map[string]string{
 	"draft7/definitions.json":      "a reference to the metaschema",
 	"draft7/ref.json":              "a reference to the metaschema",
@@ -91,7 +91,7 @@ func TestRandomVerdicts(t *testing.T) {
 		s, err := CompileUntrusted([]byte(schema))
 		if err != nil {
 			if verdict != "-" {
-				t.Errorf("seed %d: refused now, and was accepted: %v\n%s", seed, err, schema)
+				t.Errorf("seed %d: is refused, and was accepted: %v\n%s", seed, err, schema)
 			}
 			continue
 		}
@@ -104,7 +104,7 @@ func TestRandomVerdicts(t *testing.T) {
 		}
 	}
 	if got := hex.EncodeToString(digest.Sum(nil)); got != lines[0] {
-		t.Errorf("the generator makes other schemas or values than those that the verdicts are about: %s", got)
+		t.Errorf("the generator makes other schemas or values than those of the recorded verdicts: %s", got)
 	}
 }
 

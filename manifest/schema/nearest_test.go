@@ -13,7 +13,7 @@ func TestDistance(t *testing.T) {
 	}{
 		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"ABC", "abc", 0}, {"kitten", "sitting", 3},
 		{"ab", "ba", 1},
-		{"ca", "abc", 2}, // "optimal string alignment" says 3
+		{"ca", "abc", 2}, // "optimal string alignment" gives 3
 		{"a cat", "an abct", 3},
 		{"Network.getCokies", "Network.getCookies", 1},
 		{"größe", "GRÖßE", 0}, {"größe", "grösse", 2},

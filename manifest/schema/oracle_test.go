@@ -36,7 +36,7 @@ func oracle(t *testing.T, s *Schema) func(v any) bool {
 	}
 }
 
-// A printer writes a compiled graph as one document of draft-07: assertions only, every target of a reference in one
+// A printer writes a compiled graph as one draft-07 document: assertions only, every target of a reference in one
 // flat map of definitions, each keyword in its plainest form.
 type printer struct {
 	names   map[*node]string // of the targets of references
@@ -65,7 +65,7 @@ func (p *printer) document(root *node) any {
 	return m
 }
 
-// schema prints n where another schema applies it.
+// schema prints n as a subschema of another one.
 func (p *printer) schema(n *node) any {
 	if name, ok := p.names[n]; ok {
 		return map[string]any{"$ref": "#/definitions/" + name}
@@ -78,7 +78,7 @@ func (p *printer) body(n *node) any {
 		return *n.always
 	}
 	if n.ref != nil {
-		return p.schema(n.ref) // whatever stands beside it is ignored in draft-07
+		return p.schema(n.ref) // draft-07 ignores keywords beside $ref
 	}
 	m := map[string]any{}
 	p.values(m, n)

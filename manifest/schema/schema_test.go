@@ -89,7 +89,7 @@ func TestValidate(t *testing.T) {
 		{"additionalProperties", `{"properties":{"urls":{},"name":{}},"additionalProperties":false}`, `{"url":1,"zzz":2}`,
 			[]string{`/url | additionalProperties | number 1 | one of "name", "urls" | near [urls]`,
 				`/zzz | additionalProperties | number 2 | one of "name", "urls"`}, ""},
-		{"additionalProperties, meant one is there", `{"properties":{"urls":{}},"additionalProperties":false}`, `{"url":1,"urls":2}`,
+		{"additionalProperties, the intended one is given", `{"properties":{"urls":{}},"additionalProperties":false}`, `{"url":1,"urls":2}`,
 			[]string{`/url | additionalProperties | number 1 | one of "urls"`}, ""},
 		{"additionalProperties schema", `{"additionalProperties":{"type":"integer"}}`, `{"a.b":"x"}`, []string{`/a.b | type | string "x" | integer`}, ""},
 		{"additionalProperties none", `{"additionalProperties":false}`, `{"a":1}`, []string{`/a | additionalProperties | number 1 | no property here`}, ""},
@@ -123,13 +123,13 @@ func TestValidate(t *testing.T) {
 		{"allOf twice the same", `{"allOf":[{"type":"string"},{"type":"string"}]}`, `1`, []string{` | type | number 1 | string`}, ""},
 		{"anyOf types", `{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}`, `3`, []string{` | type | number 3 | string or array of string`}, ""},
 		{"anyOf consts", `{"anyOf":[{"const":"on"},{"enum":["off","auto"]}]}`, `"of"`, []string{` | enum | string "of" | one of "on", "off", "auto" | near [off]`}, ""},
-		{"anyOf one of the kind", `{"anyOf":[{"type":"string"},{"type":"object","required":["a"]}]}`, `{}`, []string{`/a | required | nothing | a value`}, ""},
+		{"anyOf, one alternative of the type", `{"anyOf":[{"type":"string"},{"type":"object","required":["a"]}]}`, `{}`, []string{`/a | required | nothing | a value`}, ""},
 		{"anyOf tie", `{"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{}`, []string{` | anyOf | object | object with "a" or object with "b"`}, ""},
 		{"oneOf tag", `{"oneOf":[{"properties":{"kind":{"const":"a"},"x":{"type":"string"}},"required":["kind","x"]},{"properties":{"kind":{"const":"b"}},"required":["kind"]}]}`,
 			`{"kind":"a","x":1}`, []string{`/x | type | number 1 | string`}, ""},
 		{"oneOf unknown tag", `{"oneOf":[{"properties":{"kind":{"const":"left"}},"required":["kind"]},{"properties":{"kind":{"const":"right"}},"required":["kind"]}]}`,
 			`{"kind":"rihgt"}`, []string{`/kind | enum | string "rihgt" | one of "left", "right" | near [right]`}, ""},
-		{"oneOf two fit", `{"oneOf":[{"type":"integer"},{"minimum":2}]}`, `3`,
+		{"oneOf, two match", `{"oneOf":[{"type":"integer"},{"minimum":2}]}`, `3`,
 			[]string{` | oneOf | number 3 | a value that matches exactly one of the alternatives, this one matches 2: integer or number >= 2`}, ""},
 		{"not", `{"not":{"type":"string"}}`, `"x"`, []string{` | not | string "x" | anything but string`}, ""},
 		{"if then", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":{"required":["c"]}}`, `{"a":1}`, []string{`/b | required | nothing | a value`}, ""},
@@ -145,7 +145,7 @@ func TestValidate(t *testing.T) {
 		{"$id anchor", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#x"}},"definitions":{"x":{"$id":"#x","type":"null"}}}`, `{"a":1}`,
 			[]string{`/a | type | number 1 | null`}, ""},
 		{"$anchor", `{"$ref":"#x","$defs":{"x":{"$anchor":"x","type":"null"}}}`, `1`, []string{` | type | number 1 | null`}, ""},
-		{"$ref hides its siblings in draft-07", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/x","type":"null"}},"definitions":{"x":{}}}`, `{"a":1}`, nil, ""},
+		{"$ref ignores its siblings in draft-07", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/x","type":"null"}},"definitions":{"x":{}}}`, `{"a":1}`, nil, ""},
 		{"$ref beside others in 2020-12", `{"properties":{"a":{"$ref":"#/$defs/x","minimum":2}},"$defs":{"x":{"type":"integer"}}}`, `{"a":1}`,
 			[]string{`/a | minimum | number 1 | integer >= 2`}, "untrusted"},
 		{"$ref by the root's own name", `{"$id":"https://example.com/s","$ref":"https://example.com/s#/$defs/x","$defs":{"x":{"type":"null"}}}`, `1`,
@@ -200,7 +200,7 @@ func TestValidateTakesGoValues(t *testing.T) {
 		t.Errorf("got %v, %v", vs, err)
 	}
 	if _, err := s.Validate(make(chan int)); err == nil {
-		t.Error("a channel is no JSON")
+		t.Error("a channel was accepted as JSON")
 	}
 }
 
@@ -215,7 +215,7 @@ func TestManyFaultsAreCapped(t *testing.T) {
 	}
 }
 
-// Schemas that hung, crashed or silently accepted when an engine got them as they are.
+// TestUntrustedRefuses checks schemas that made a validator hang, crash or accept everything.
 func TestUntrustedRefuses(t *testing.T) {
 	doubling := `{"$defs":{"a0":{}`
 	for i := 1; i <= 16; i++ {
@@ -368,7 +368,7 @@ func TestCostError(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse is for the race detector: one schema serves many goroutines.
+// TestConcurrentUse uses one schema in many goroutines, for the race detector.
 func TestConcurrentUse(t *testing.T) {
 	for name, f := range compilers {
 		s := compile(t, f, `{"type":"object","patternProperties":{"^a":{"pattern":"^x"}},"additionalProperties":{"pattern":"^y"},
@@ -428,7 +428,7 @@ func TestNoFileIsRead(t *testing.T) {
 	}
 }
 
-// TestGateAtItsBounds: what has exactly the size of a bound is accepted, and one more is refused.
+// TestGateAtItsBounds checks that a schema of exactly the size of a limit is accepted, and one more is refused.
 func TestGateAtItsBounds(t *testing.T) {
 	list := func(n int) string { return strings.TrimSuffix(strings.Repeat("1,", n), ",") }
 	for name, build := range map[string]func(more int) string{
@@ -470,11 +470,11 @@ func TestGateAtItsBounds(t *testing.T) {
 		},
 	} {
 		if _, err := CompileUntrusted([]byte(build(0))); err != nil {
-			t.Errorf("%s: at its bound: %.200v", name, err)
+			t.Errorf("%s: at the limit: %.200v", name, err)
 		}
 		var gate *GateError
 		if _, err := CompileUntrusted([]byte(build(1))); !errors.As(err, &gate) {
-			t.Errorf("%s: beyond its bound: %v", name, err)
+			t.Errorf("%s: over the limit: %v", name, err)
 		}
 	}
 }
@@ -488,8 +488,8 @@ func object(n int, value string) string {
 	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
 }
 
-// TestEachCost: whatever takes time takes it from the budget. Each row is a value with two schemas, of which the second
-// only has more to do at one place.
+// TestEachCost checks that everything that takes time counts. Each row is a value with two schemas, of which the second
+// requires more work at one point.
 func TestEachCost(t *testing.T) {
 	words := `["` + strings.Repeat("x", 6400) + `"]`
 	numbers := "[" + strings.TrimSuffix(strings.Repeat("7,", 100), ",") + "]"
@@ -510,10 +510,10 @@ func TestEachCost(t *testing.T) {
 		{"contains", numbers, `{}`, `{"contains":` + dear + `}`},
 		{"unevaluated items", numbers, `{}`, `{"unevaluatedItems":` + dear + `}`},
 		{"properties", names, `{}`, `{"properties":{"k1":` + dear + `}}`},
-		{"properties that are not given", `{}`, `{}`, `{"properties":` + strings.ReplaceAll(names, "7", "true") + `}`},
+		{"missing properties", `{}`, `{}`, `{"properties":` + strings.ReplaceAll(names, "7", "true") + `}`},
 		{"patterns of names", names, `{}`, `{"patternProperties":{"^x":{}}}`},
 		{"costly values by patterns of names", names, `{"patternProperties":{"^x":{}}}`, `{"patternProperties":{"^x":` + dear + `}}`},
-		{"patterns of names where no name is given", `{}`, `{}`, `{"patternProperties":{"^x{50}":{}}}`},
+		{"patterns of names without properties", `{}`, `{}`, `{"patternProperties":{"^x{50}":{}}}`},
 		{"additional properties", names, `{}`, `{"additionalProperties":` + dear + `}`},
 		{"names", names, `{}`, `{"propertyNames":` + dear + `}`},
 		{"unevaluated properties", names, `{}`, `{"unevaluatedProperties":` + dear + `}`},
@@ -527,7 +527,7 @@ func TestEachCost(t *testing.T) {
 			t.Errorf("%s: %d steps, without it %d", tt.name, dear, cheap)
 		}
 	}
-	// The size of a value counts, too.
+	// The size of a value also counts.
 	for _, tt := range [][3]string{
 		{`[]`, numbers, `{}`}, {`{}`, names, `{}`}, {`""`, `"` + strings.Repeat("x", 6400) + `"`, `{}`},
 		{`{"y":7}`, `{"` + strings.Repeat("y", 6400) + `":7}`, `{"patternProperties":{"x":true}}`},
@@ -538,7 +538,7 @@ func TestEachCost(t *testing.T) {
 			return budget - m.left
 		}
 		if small, large := cost(tt[0]), cost(tt[1]); large <= small+10 {
-			t.Errorf("%.20s: %d steps, and a small one %d", tt[1], large, small)
+			t.Errorf("%.20s: %d steps, %d for a small value", tt[1], large, small)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func suiteGroups(t *testing.T, dir, dialect string) []suiteGroup {
 	return all
 }
 
-// TestOfficialSuite runs the required tests of the JSON Schema Test Suite. Each schema either gives the right verdicts
+// TestOfficialSuite runs the required tests of the JSON Schema Test Suite. Each schema either has the right verdicts
 // or is refused for a reason that the gate states.
 func TestOfficialSuite(t *testing.T) {
 	for _, tt := range suites {
