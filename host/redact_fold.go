@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/manifest"
@@ -68,10 +69,13 @@ func (f folded) unescape() (folded, bool) {
 	out, at, changed := make([]byte, 0, len(f.text)), make([]int32, 0, len(f.text)+1), false
 	for i := 0; i < len(f.text); {
 		decoded, n := decodeEscape(f.text[i:])
-		if n == 0 {
-			decoded, n = f.text[i:i+1], 1
-		} else {
+		switch {
+		case n > 0:
 			changed = true
+		case cutEscape(f.text[i:]):
+			n, changed = len(f.text)-i, true
+		default:
+			decoded, n = f.text[i:i+1], 1
 		}
 		for k := range len(decoded) {
 			out, at = append(out, decoded[k]), append(at, int32(f.offset(i)))
@@ -79,6 +83,12 @@ func (f folded) unescape() (folded, bool) {
 		i += n
 	}
 	return folded{string(out), append(at, int32(f.offset(len(f.text))))}, changed
+}
+
+// cutEscape reports whether a text in lower case is the beginning of an escape, of which a cut removed the rest.
+func cutEscape(s string) bool {
+	const longest = len("&percnt")
+	return len(s) <= longest && strings.IndexByte(`%\&`, s[0]) >= 0 && strings.Trim(s[1:], baseAlphabet[:36]+"#") == ""
 }
 
 // decodeEscape decodes the escape at the start of a text in lower case; n is its length, 0 if there is none.
@@ -98,12 +108,20 @@ func decodeEscape(s string) (decoded string, n int) {
 		if v, ok := hexAt(1, 2); ok {
 			return lowerASCII(string([]byte{byte(v)})), 3
 		}
+		if v, ok := hexAt(2, 4); ok && s[1] == 'u' {
+			return lowerASCII(string(v)), 6
+		}
 	case '\\':
 		switch s[1] {
 		case 'u':
-			if v, ok := hexAt(2, 4); ok {
-				return lowerASCII(string(v)), 6
+			v, ok := hexAt(2, 4)
+			if !ok {
+				break
 			}
+			if low, ok := hexAt(8, 4); ok && utf16.IsSurrogate(v) && s[6:8] == `\u` {
+				return string(utf16.DecodeRune(v, low)), 12
+			}
+			return lowerASCII(string(v)), 6
 		case 'x':
 			if v, ok := hexAt(2, 2); ok {
 				return lowerASCII(string(v)), 4
@@ -192,7 +210,7 @@ func redactFolded(s string, forms []foldedForm) string {
 	f, ok := fold(s), true
 	for level := 0; ok && level <= maxEscapes; level++ {
 		for _, form := range forms {
-			if redacted := form.redact(s, f, level == 0); redacted != s {
+			if redacted := form.redact(s, f); redacted != s {
 				s = redacted
 				if f, ok = foldTo(s, level); !ok {
 					return s
@@ -215,8 +233,8 @@ func foldTo(s string, levels int) (f folded, ok bool) {
 	return f, true
 }
 
-// redact replaces a form in a text, which was folded to f; with edges also what a cut left of it.
-func (form foldedForm) redact(s string, f folded, edges bool) string {
+// redact replaces a form in a text, which was folded to f, and what a cut left of it at either end.
+func (form foldedForm) redact(s string, f folded) string {
 	var out strings.Builder
 	copied, from := 0, 0
 	replace := func(start, end int) {
@@ -225,11 +243,9 @@ func (form foldedForm) redact(s string, f folded, edges bool) string {
 			copied = f.offset(end)
 		}
 	}
-	if edges {
-		if n := cutAtStart(f.text, form.text); n > 0 {
-			replace(0, n)
-			from = n
-		}
+	if n := cutAtStart(f.text, form.text); n > 0 {
+		replace(0, n)
+		from = n
 	}
 	for {
 		i := strings.Index(f.text[from:], form.text)
@@ -246,10 +262,8 @@ func (form foldedForm) redact(s string, f folded, edges bool) string {
 		replace(start, end)
 		from = end
 	}
-	if edges {
-		if n := cutAtEnd(f.text[from:], form.text); n > 0 {
-			replace(len(f.text)-n, len(f.text))
-		}
+	if n := cutAtEnd(f.text[from:], form.text); n > 0 {
+		replace(len(f.text)-n, len(f.text))
 	}
 	if copied == 0 {
 		return s

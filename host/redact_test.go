@@ -45,7 +45,7 @@ func TestRedactForms(t *testing.T) {
 		"base32 lower":   strings.ToLower(base32.StdEncoding.EncodeToString([]byte("abc" + value))),
 		"hex":            hex.EncodeToString([]byte(value)), "hex upper": strings.ToUpper(hex.EncodeToString([]byte(value))),
 		"percent": url.QueryEscape(value), "percent twice": url.QueryEscape(url.QueryEscape(value)),
-		"percent three times": url.QueryEscape(url.QueryEscape(url.QueryEscape(value))), "percent all": escaped("%%%02x"),
+		"percent three times": url.QueryEscape(url.QueryEscape(url.QueryEscape(value))), "percent all": escaped("%%%02x"), "%u": escaped("%%u%04x"),
 		"\\u": escaped(`\u%04x`), "\\U": escaped(`\u%04X`), "\\x": escaped(`\x%02x`), "quoted": quoted,
 		"quoted twice": string(jsontext.Marshal(quoted)), "entities": html.EscapeString(value), "decimal": escaped("&#%d;"),
 		"hexadecimal": escaped("&#x%x;"), "named": strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;",
@@ -68,8 +68,13 @@ func TestRedactForms(t *testing.T) {
 	if got := forms.redact(std([]byte(value))); strings.Trim(got, "=") != "[secret TOKEN]" {
 		t.Errorf("the base64 still has %q", got)
 	}
+	percent := url.QueryEscape(value)
 	for _, cut := range []string{"log: " + value[:20], value[10:] + " in the log", "log: " + std([]byte(value))[:30],
-		"log: " + hex.EncodeToString([]byte(value))[:40]} {
+		"log: " + hex.EncodeToString([]byte(value))[:40],
+		// within escapes, and within one
+		"log: " + percent[:30], "log: " + percent[:29], "log: " + percent[:28], percent[12:] + " in the log",
+		"log: " + url.QueryEscape(percent)[:40], "log: " + html.EscapeString(value)[:22],
+		"log: " + value[:10] + "%2", "log: " + escaped(`\u%04x`)[:84], "log: " + escaped(`\u%04x`)[:88], escaped("%%%02x")[30:] + " in the log"} {
 		if got := forms.redact(cut); !strings.Contains(got, "[secret TOKEN]") || len(got) > 28 {
 			t.Errorf("cut: %q became %q", cut, got)
 		}
@@ -78,6 +83,14 @@ func TestRedactForms(t *testing.T) {
 		"\\u", "%4", "&#;", "&#99999999999;", "\u00e9\u4e16 \xff"} {
 		if got := forms.redact(other); got != other {
 			t.Errorf("%q became %q", other, got)
+		}
+	}
+	// Characters that are two units of UTF-16, and those that are two bytes of UTF-8.
+	wide := newSecretForms(map[string]string{"TOKEN": "sch\u00f6n-\U0001f600-0123"})
+	for _, text := range []string{`sch\u00f6n-\ud83d\ude00-0123`, `SCH\u00F6N-\uD83D\uDE00-0123`,
+		"sch%C3%B6n-%F0%9F%98%80-0123", "sch&#xf6;n-&#128512;-0123"} {
+		if got := wide.redact(text); got != "[secret TOKEN]" {
+			t.Errorf("%q became %q", text, got)
 		}
 	}
 	webhook := newSecretForms(map[string]string{"HOOK": "https://hooks.test/services/T000/B000/XXXXXXXXXXXXXXXXXXXXXXXX"})
