@@ -1,0 +1,103 @@
+package parley_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+)
+
+// TestRemovedPluginEndsItsCalls removes a plugin, or revokes a grant, by another process while a guest loops for ever:
+// called directly, isolated, and by another plugin.
+func TestRemovedPluginEndsItsCalls(t *testing.T) {
+	spin := json.RawMessage(`{"tool":"worker.spin","params":{}}`)
+	for name, c := range map[string]struct {
+		tool    string
+		params  json.RawMessage
+		isolate string
+		revoke  bool
+		want    string
+	}{
+		"direct":          {tool: "worker.spin", want: "worker was removed"},
+		"isolated":        {tool: "worker.spin", isolate: "process", want: "worker was removed"},
+		"nested":          {tool: "echo.call-tool", params: spin, want: "worker was removed"},
+		"nested, a grant": {tool: "echo.call-tool", params: spin, revoke: true, want: "tool:worker.spin"},
+		"nested, isolated grant": {tool: "echo.call-tool", params: spin, isolate: "process", revoke: true,
+			want: "tool:worker.spin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			config := filepath.Join(home, "config", "policy.toml")
+			if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			// Then each call is recorded before it runs, which says when the guest loops.
+			if err := os.WriteFile(config, []byte("[operator]\naudit = \"required\"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			server, other := parley.New(parley.Config{Home: home}), parley.New(parley.Config{Home: home})
+			caller, err := install(t, other, fixture("echo"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := install(t, other, renamed(t, "worker", "1.0.0")); err != nil {
+				t.Fatal(err)
+			}
+			grantTools(t, other, caller, "tool:worker.spin")
+			h, err := server.Host()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan *host.Answer, 1)
+			go func() {
+				a, _ := h.Call(t.Context(), host.Call{Name: c.tool, Params: c.params, Caller: "cli",
+					Options: host.Options{Timeout: time.Minute, Isolate: c.isolate}})
+				ended <- a
+			}()
+			log := filepath.Join(home, "state", "audit", "audit.jsonl")
+			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+				if text, _ := os.ReadFile(log); bytes.Contains(text, []byte(`"op":"begin"`)) &&
+					bytes.Contains(text, []byte(`"tool":"worker.spin"`)) {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("the guest does not run")
+				}
+			}
+			if c.revoke {
+				rules, err := other.Policy()
+				if err != nil {
+					t.Fatal(err)
+				}
+				edit, err := rules.Revoke("echo", policy.Grant{Kind: policy.Tool, Name: "worker.spin"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := other.WriteGrants(edit); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := other.Remove("worker"); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case a := <-ended:
+				text := string(a.Data)
+				if a.Err != nil {
+					text = string(a.Err.Code) + " " + a.Err.Message
+				}
+				if !strings.Contains(text, "denied") || !strings.Contains(text, c.want) {
+					t.Errorf("the call ended in %s, expected denied and %q", text, c.want)
+				}
+			case <-time.After(20 * time.Second): // it takes less than one, but machines can be busy
+				t.Error("the call goes on")
+			}
+		})
+	}
+}
