@@ -31,14 +31,15 @@ func TestNavigationAdvice(t *testing.T) {
 	}
 }
 
-// TestNavigateWithoutScheme checks that the corrected call is one of the tool that was called.
+// TestNavigateWithoutScheme checks that a URL is corrected before a browser starts, and nothing else is changed.
 func TestNavigateWithoutScheme(t *testing.T) {
 	p := New(Config{RunDir: t.TempDir()})
 	for _, tool := range []string{"Page.navigate", "Target.createTarget"} {
-		_, err := p.Invoke(t.Context(), &host.Request{Tool: tool, Params: json.RawMessage(`{"url":"a.test/b"}`)})
+		_, err := p.Invoke(t.Context(), &host.Request{Tool: tool,
+			Params: json.RawMessage(`{"newWindow":12345678901234567,"url":"a.test/b"}`)})
 		e := host.AsError(err)
-		if err == nil || e.Code != host.InvalidURL || e.Retry == nil || e.Retry.Tool != "cdp."+tool ||
-			string(e.Corrected) != `{"url":"https://a.test/b"}` || len(e.Changes) != 1 {
+		if err == nil || e.Code != host.InvalidURL || len(e.Changes) != 1 ||
+			string(e.Corrected) != `{"newWindow":12345678901234567,"url":"https://a.test/b"}` {
 			t.Errorf("%s: %+v", tool, err)
 		}
 	}

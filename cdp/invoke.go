@@ -72,7 +72,7 @@ func (p *Provider) verbHandler(name string) func(context.Context, *host.Request)
 // command sends a command and detects failures that look like success: a page that did not load, a script that threw.
 func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, error) {
 	if r.Tool == "Page.navigate" || r.Tool == "Target.createTarget" {
-		if err := checkURLOf(r.Tool, r.Params); err != nil {
+		if err := checkURL(r.Params); err != nil {
 			return nil, err
 		}
 	}

@@ -152,17 +152,12 @@ func (p *Provider) start(ctx context.Context, name string, q openParams) (*keepe
 var schemes = []string{"http", "https", "about", "data", "file", "blob", "chrome", "chrome-extension", "devtools",
 	"filesystem", "javascript", "view-source"}
 
-// checkURL rejects a URL that Chrome would not load and suggests what may have been meant.
-func checkURL(params json.RawMessage) error { return checkURLOf("open", params) }
-
-// checkURLOf is checkURL for a tool with a parameter url.
-func checkURLOf(tool string, params json.RawMessage) error {
-	var q map[string]any
-	if json.Unmarshal(params, &q) != nil {
-		return nil
-	}
-	given, ok := q["url"].(string)
-	if !ok || given == "" || loadable(given) {
+// checkURL rejects a URL that Chrome would not load, of a tool with a parameter url, and suggests what may have been
+// meant.
+func checkURL(params json.RawMessage) error {
+	var q map[string]json.RawMessage
+	var given string
+	if json.Unmarshal(params, &q) != nil || json.Unmarshal(q["url"], &given) != nil || given == "" || loadable(given) {
 		return nil
 	}
 	e := host.Errorf(host.InvalidURL, "%q is not a valid URL; expected an absolute URL such as https://example.com/",
@@ -170,12 +165,10 @@ func checkURLOf(tool string, params json.RawMessage) error {
 	e.Details = []host.Detail{{Parameter: "/url", Keyword: "format",
 		Provided: fmt.Sprintf("string %q", manifest.CleanLine(given)), Expected: "an absolute URL with a scheme"}}
 	if meant := meantURL(given); meant != "" {
-		q["url"] = meant
-		e.Corrected, _ = json.Marshal(q)
+		q["url"], _ = manifest.Marshal(meant)
+		e.Corrected, _ = manifest.Marshal(q)
 		e.Changes = []host.Change{{From: "/url", To: "/url", How: schema.Coerced}}
 		e.Details[0].Suggestion = host.TextSuggestion(meant)
-		retry := host.CallStep(Name+"."+tool, e.Corrected)
-		e.Retry, e.Steps = &retry, []host.Step{retry}
 	}
 	return e
 }

@@ -72,7 +72,8 @@ type Call struct {
 	// one of them lacks. callerGrant is the grant of that plugin, parentID the id of the call that makes this one.
 	callers      []caller
 	callerGrant  Grant
-	callerEffect string // of the tool that makes this call
+	callerAsks   manifest.Capabilities // of that plugin's manifest
+	callerEffect string                // of the tool that makes this call
 	// trusted means that the plugin is shipped: the callers on whose behalf it calls only deny tools by name.
 	trusted  bool
 	digest   string // of that plugin
@@ -247,6 +248,7 @@ func (r *run) do(ctx context.Context) error {
 	decision, err := r.decide(ctx)
 	r.audit = decision.Audit
 	if err != nil {
+		r.leadOn(AsError(err))
 		return err
 	}
 	r.granted = decision.Grant.Names()
@@ -299,7 +301,7 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		e := AsError(err)
 		r.redactor.redactError(e)
-		r.dropDefaults(e)
+		r.leadOn(e)
 		if e.Tool != nil && isOutcome(e.Code) {
 			e.Code = ToolFailed // a plugin must not report one of the host's codes
 		}
@@ -601,10 +603,15 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 		return nil, Errorf(LimitExceeded, "one call caused more than %d calls between plugins", maxInnerCalls)
 	}
 	o.Isolate = r.call.Options.Isolate // isolation extends to the plugins that an isolated plugin calls
+	var asks manifest.Capabilities
+	if m, err := r.address.Provider.Manifest(); err == nil {
+		asks = m.Capabilities
+	}
 	a, err := r.host.Call(ctx, Call{
 		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session, Options: o,
-		callerGrant: callerGrant, digest: r.address.Provider.Info().Digest, callerEffect: r.address.Tool.Effect,
-		trusted: r.address.Provider.Info().Identity() == OwnerShipped,
+		callerGrant: callerGrant, callerAsks: asks, digest: r.address.Provider.Info().Digest,
+		callerEffect: r.address.Tool.Effect,
+		trusted:      r.address.Provider.Info().Identity() == OwnerShipped,
 		callers: append(slices.Clone(r.call.callers),
 			caller{r.call.Caller, r.call.Remote, r.call.Bound, r.call.callerGrant.Tools}),
 		innerCalls: r.innerCalls, redactor: r.redactor, parentID: r.answer.CallID,

@@ -2,9 +2,11 @@ package host
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/host/internal/origin"
@@ -111,7 +113,23 @@ func (r *run) checkURL(given string) (string, error) {
 			return given, nil
 		}
 	}
-	return "", r.deny("http:GET:"+to.String(), "a plugin can open only pages of origins that it was granted")
+	asked := slices.ContainsFunc(r.call.callerAsks.HTTP, func(c manifest.HTTPCapability) bool {
+		asks, err := origin.Parse(c.URL)
+		return err == nil && asks.Covers(to) && (len(c.Methods) == 0 || slices.Contains(c.Methods, "GET"))
+	})
+	e := r.deny("http:GET:"+to.String(), "a plugin can open only pages of origins that it was granted")
+	return "", r.withGrantStep(e, asked, "http:GET:"+to.String())
+}
+
+// withGrantStep adds the step that grants a right to the calling plugin. Where its manifest does not ask for the right,
+// a grant would have no effect: the step then explains which rights it has.
+func (r *run) withGrantStep(e *Error, asked bool, grant string) *Error {
+	plugin := printable(strings.TrimPrefix(r.call.Caller, callerPlugin))
+	if !asked {
+		e.Message += "; the manifest of " + plugin + " does not ask for it"
+		return e.WithSteps(OperatorStep(OpPolicyExplain, plugin))
+	}
+	return e.WithSteps(OperatorStep(OpPolicyGrant, plugin, manifest.CleanLine(grant)))
 }
 
 const callerPlugin = "plugin:"
@@ -132,13 +150,10 @@ func (r *run) resolveFile(d Decision, name string) (string, error) {
 		}
 	}
 	refused := func(mode string) error {
-		if !plugin {
-			return r.deny("", printable(name)+" is not a file in a folder that the policy lists under files for "+
-				printable(r.call.Caller))
+		if plugin {
+			return r.denyPluginFile(name, mode)
 		}
-		e := r.deny("fs:"+mode+":"+name+"=PATH", "it requires a grant of the folder that contains the file")
-		return e.WithSteps(OperatorStep(OpPolicyGrant, printable(strings.TrimPrefix(r.call.Caller, callerPlugin)),
-			manifest.CleanLine("fs:"+mode+":"+path.Dir(name)+"=/files")))
+		return r.denyClientFile(name, mode)
 	}
 	mode := "ro"
 	for _, pathOf := range []func(FSGrant) string{
@@ -178,6 +193,42 @@ func (r *run) resolveFile(d Decision, name string) (string, error) {
 	return "", refused(mode)
 }
 
+// denyClientFile returns the error of a client that may not name a file. It says what the operator can do about it.
+func (r *run) denyClientFile(name, mode string) error {
+	client, folder := printable(r.call.Caller), path.Dir(name)
+	e := r.deny("", printable(name)+" is not a file in a folder that the policy lists under files for "+client)
+	switch err := r.host.cfg.Own.Check(folder, false); {
+	case mode == "rw":
+		e.Message += "; clients can name files, not folders"
+	case err != nil:
+		e.Message += "; the policy cannot list it: " + manifest.CleanLine(err.Error())
+	default:
+		e.Message += fmt.Sprintf("; the operator can add %q to files in [callers.%q] of policy.toml",
+			printable(folder), client)
+	}
+	return e
+}
+
+// denyPluginFile returns the error of a plugin that may not name a file or, with the mode "rw", a folder.
+func (r *run) denyPluginFile(name, mode string) error {
+	e := r.deny("fs:"+mode+":"+name+"=PATH", "it requires a grant of the folder that contains the file")
+	folder := path.Dir(name)
+	if mode == "rw" {
+		folder = name
+	}
+	if err := r.host.cfg.Own.Check(folder, mode == "rw"); err != nil {
+		e.Message += "; it cannot be granted: " + manifest.CleanLine(err.Error())
+		return e.WithSteps(OperatorStep(OpPolicyExplain, printable(strings.TrimPrefix(r.call.Caller, callerPlugin))))
+	}
+	guest, asked := "/files", false
+	for _, c := range r.call.callerAsks.FS {
+		if !asked && (c.Mode == mode || c.Mode == "rw") {
+			guest, asked = c.Path, true
+		}
+	}
+	return r.withGrantStep(e, asked, "fs:"+mode+":"+folder+"="+guest)
+}
+
 // relativeTo returns the path relative to a folder, and whether the folder is or contains it.
 func relativeTo(name, folder string) (rest string, within bool) {
 	if name == folder {
@@ -186,7 +237,8 @@ func relativeTo(name, folder string) (rest string, within bool) {
 	return strings.CutPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// deny returns the error of parameters that the caller may not use. right is what a grant could give, or "".
+// deny returns the error of parameters that the caller may not use. right is what a grant could give, for which the
+// caller adds the step, or "".
 func (r *run) deny(right, why string) *Error {
 	e := &Error{Code: Denied, Message: r.answer.Tool + ": " + why + "; nothing was run"}
 	if right == "" {
@@ -195,10 +247,6 @@ func (r *run) deny(right, why string) *Error {
 	right = manifest.CleanLine(right)
 	e.Message = "not granted: " + right + ": " + e.Message
 	e.Denied = []Denial{{Right: right, Why: why}}
-	plugin := printable(strings.TrimPrefix(r.call.Caller, callerPlugin))
-	if !strings.HasPrefix(right, "fs:") {
-		e.WithSteps(OperatorStep(OpPolicyGrant, plugin, right))
-	}
 	return e
 }
 

@@ -199,6 +199,45 @@ func TestConfineFiles(t *testing.T) {
 	}
 }
 
+// TestDeniedFilesLeadOn checks that what a denied file leads on to would help: a grant that the manifest asks for, the
+// setting of the operator, or neither where a folder cannot be granted.
+func TestDeniedFilesLeadOn(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "out"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const asks = `"capabilities": {"http": [{"url": "https://*.b.test", "why": "x"}],`
+	const asksNothing = `"x-capabilities": {`
+	for _, c := range []struct{ manifest, tool, params, step, says string }{
+		{asks, "upload", `{"files":["` + dir + `/x"]}`, "policy grant one fs:ro:" + dir + "=/data", ""},
+		{asks, "upload", `{"files":["/proc/self/environ"]}`, "policy explain one", "pseudo file system"},
+		{asksNothing, "upload", `{"files":["` + dir + `/x"]}`, "policy explain one", "does not ask for it"},
+		{asks, "go", `{"url":"https://a.b.test/x"}`, "policy grant one http:GET:https://a.b.test", ""},
+		{asks, "go", `{"url":"https://c.test/x"}`, "policy explain one", "does not ask for it"},
+	} {
+		outer := newFake(t, strings.Replace(outerNamed("one"), `"capabilities": {`, c.manifest, 1), map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				return r.CallTool(ctx, "web."+c.tool, json.RawMessage(c.params), host.Options{})
+			}})
+		h := newHost(t, host.Config{}, newFake(t, browser, nil), outer)
+		a := call(t, h, "one.echo", "{}")
+		e := failsWith(t, a, host.Denied)
+		if len(a.Steps) != 1 || a.Steps[0].String() != c.step || !strings.Contains(e.Message, c.says) {
+			t.Errorf("%s %s: %q, %s; want %s and %q", c.tool, c.params, a.Steps, e.Message, c.step, c.says)
+		}
+	}
+	call := confined(t, host.Grant{}, []string{dir})
+	for name, says := range map[string]string{
+		"/srv/up/x":  `; the operator can add "/srv/up" to files in [callers."mcp:some"] of policy.toml`,
+		"/proc/x":    "pseudo file system",
+		dir + "/out": "clients can name files, not folders",
+	} {
+		if _, err := call("mcp:some", "upload", `{"files":["`+name+`"]}`); !strings.Contains(err.Message, says) {
+			t.Errorf("%s: %s", name, err.Message)
+		}
+	}
+}
+
 func equalJSON(t *testing.T, a, b string) bool {
 	t.Helper()
 	var texts [2]string

@@ -118,33 +118,41 @@ func (h *Host) CheckCall(c Call) *Error {
 	return nil
 }
 
-// dropDefaults removes from the corrected parameters of a provider what the caller did not give: the provider sees the
-// defaults of the schema, too.
+// leadOn gives the error of a provider its first step: the corrected call, if the provider has corrected the
+// parameters, or for an invalid URL the documentation.
+func (r *run) leadOn(e *Error) {
+	if e.Corrected != nil {
+		r.dropDefaults(e)
+		if e.Retry == nil && e.Code != InvalidArgs { // of those, refuse adds the step
+			e.Retry = r.retry(e.Corrected, r.call.Options)
+			e.Steps = append([]Step{*e.Retry}, e.Steps...)
+		}
+	}
+	if e.Code == InvalidURL && len(e.Steps) == 0 {
+		e.Steps = []Step{DescribeStep(r.answer.Tool, 0)}
+	}
+}
+
+// dropDefaults removes from the parameters that a provider corrected what the caller did not give: the provider sees
+// the defaults of the schema, too.
 func (r *run) dropDefaults(e *Error) {
-	var given, corrected map[string]json.RawMessage
-	if e.Corrected == nil || json.Unmarshal(e.Corrected, &corrected) != nil {
+	var given, corrected, filled map[string]json.RawMessage
+	if json.Unmarshal(e.Corrected, &corrected) != nil {
 		return
 	}
-	_ = json.Unmarshal(r.call.Params, &given)
-	var filled map[string]json.RawMessage
+	var text string
+	if json.Unmarshal(r.call.Params, &text) == nil { // an object in JSON text, which was coerced
+		_ = json.Unmarshal([]byte(text), &given)
+	} else {
+		_ = json.Unmarshal(r.call.Params, &given)
+	}
 	_ = json.Unmarshal(r.params, &filled)
 	for name, value := range corrected {
-		_, was := given[name]
-		if !was && sameJSON(value, filled[name]) {
+		if _, was := given[name]; !was && sameJSON(value, filled[name]) {
 			delete(corrected, name)
 		}
 	}
 	e.Corrected, _ = manifest.Marshal(corrected)
-	if e.Retry != nil {
-		retry := *e.Retry
-		retry.Params = e.Corrected
-		for i, s := range e.Steps {
-			if s.Op == OpCall && s.Tool == retry.Tool && sameJSON(s.Params, e.Retry.Params) {
-				e.Steps[i].Params = e.Corrected
-			}
-		}
-		e.Retry = &retry
-	}
 }
 
 // moveOptions moves options of the call that are among its parameters, and unknown there, to the options. It returns

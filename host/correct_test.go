@@ -1,6 +1,8 @@
 package host_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -119,6 +121,42 @@ func TestCorrectionMovesOptions(t *testing.T) {
 	// An option that is also a parameter of the tool remains a parameter.
 	if a := call(t, h, "bank.page", `{"target":"x"}`); a.Err != nil {
 		t.Error(a.Err)
+	}
+}
+
+// speller is a browser that corrects URLs, both before a call and in it.
+type speller struct{ *fake }
+
+func (speller) CheckURL(params json.RawMessage) error {
+	e := host.Errorf(host.InvalidURL, "not a valid URL")
+	if bytes.Contains(params, []byte("a.test")) {
+		e.Corrected = bytes.Replace(params, []byte("a.test"), []byte("https://a.test"), 1)
+	}
+	return e
+}
+
+// TestInvalidURLLeadsOn checks that the step after an invalid URL is the call of the same tool, with the caller's
+// values and options and nothing else, or the documentation of the tool.
+func TestInvalidURLLeadsOn(t *testing.T) {
+	m := strings.Replace(browser, `"x": {"type": "number"}`, `"x": {"type": "number", "default": 4}`, 1)
+	web := speller{newFake(t, m, nil)}
+	check := func(_ context.Context, r *host.Request) (*host.Result, error) { return nil, web.CheckURL(r.Params) }
+	web.handlers = map[string]handler{"go": check}
+	h := newHost(t, host.Config{}, web)
+	for _, caller := range []string{"cli", "mcp:some"} {
+		for params, want := range map[string]string{
+			`{"url":"a.test"}`:               `call web.go {"url":"https://a.test"}`,
+			`{"url":"a.test","x":4}`:         `call web.go {"url":"https://a.test","x":4}`,
+			`"{\"url\":\"a.test\",\"x\":4}"`: `call web.go {"url":"https://a.test","x":4}`,
+			`{"url":"not a url"}`:            "describe web.go",
+		} {
+			a, _ := h.Call(t.Context(), host.Call{Name: "web.go", Params: []byte(params), Caller: caller,
+				Given: host.StepOptions{Target: "T"}})
+			e := failsWith(t, a, host.InvalidURL)
+			if len(a.Steps) != 1 || a.Steps[0].String() != want || e.Retry != nil && a.Steps[0].Options.Target != "T" {
+				t.Errorf("%s: %s: %q, want %q", caller, params, a.Steps, want)
+			}
+		}
 	}
 }
 

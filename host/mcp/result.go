@@ -30,8 +30,7 @@ func (m *modeServer) failure(a *host.Answer) failure {
 		next = a.Err.Steps
 	}
 	calls := m.renderSteps(next)
-	if explained := a.Err.Code == host.InvalidURL || a.Err.Code == host.Denied; explained && len(calls) == 0 &&
-		a.Tool != "" {
+	if a.Err.Code == host.Denied && len(calls) == 0 && a.Tool != "" {
 		calls = m.renderSteps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
 	}
 	return failure{a.Err.Object(), a.Warnings, calls, a.CallID}
