@@ -1,6 +1,22 @@
 // Package keeper keeps a browser open between the short-lived processes of the command line. A process of its
 // own, the keeper, owns Chrome; clients talk to it over a Unix socket.
 //
+// # Structure
+//
+// The package has five parts. A request enters each once, from top to bottom, and its result comes back the same way:
+//
+//	wire         frames, requests, errors; [Client] at one end, server at the other   (wire, json, api, client, server)
+//	engine       runs a caller's request                                              (engine)
+//	tenancy      what a caller may use: owners know whose targets, events and         (owner, pages, listen, scope,
+//	             downloads are; tenancy confines plugins to scopes with a proxy        confine, proxy)
+//	tracker      the targets, their sessions, dialogs and navigations; the ring       (tracker, attach, exchange,
+//	             of events; why a command cannot be sent or does not return            dialog, navigation, unstick, ring)
+//	mux          numbers messages, and delivers replies; the lock of all state        (mux, spool)
+//
+// Each part calls only the ones below it. What the lower ones have to say, such as an event or a new target, they say
+// to an interface of their own (observer, ownership). Beside them stands the life of the process: [Start], [Stop],
+// [Main], its lock and its files.
+//
 // # Life cycle
 //
 // [Start] connects to the keeper of a browser name. If there is none, it starts one: it runs this program again

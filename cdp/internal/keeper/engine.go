@@ -3,455 +3,274 @@ package keeper
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strconv"
-	"sync"
+	"strings"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
-// engine drives one browser: it numbers messages, tracks targets and makes sure that every call ends. All state is
-// guarded by mu, and nothing blocks while holding it.
+// engine runs the requests of callers in one browser. Its state is in the types it embeds, each of which knows only the
+// ones before it: [mux] exchanges messages, [tracker] knows the targets, [owners] knows whose they are, and [tenancy]
+// confines plugins. All state is guarded by the mux's lock, and nothing blocks while holding it.
 type engine struct {
-	conn       browser.Conn
-	name       string
-	external   bool // a browser that Parley did not start: attach to a target on first use
-	maxMessage int
-
-	mu             sync.Mutex
-	lastID         int64
-	pending        map[int64]*pending
-	targets        map[string]*target
-	order          []*target // the oldest first
-	sessions       map[string]*target
-	contextOwners  map[string]string  // plugin names by the id of their browser context
-	current        *target            // of the command line
-	callerCurrent  map[string]*target // of the other callers, by name
-	scopes         map[string]*scope  // of plugins, by name
-	scopeLock      chan struct{}      // holds one while a scope is created
-	extraSessions  map[string]*target // by the id of sessions that callers created beside the engine's
-	egress         host.Egress        // nil: plugins are denied
-	chromePID      int                // the browser's process
-	sparePage      *target            // the blank page for the first open
-	started        bool               // the first page exists; new targets have owners
-	requestedPages []requestedPage    // by pages, the newest last
-	downloadOwners map[string]string  // of downloads under way, by download id
-	events         *ring
-	listeners      map[*listener]bool
-	callCount      int64
-	closeErr       *Error
-	spool          *spool        // receives the current large reply, see spill
-	changed        chan struct{} // closed and replaced on every change that wait may wait for
-
-	done chan struct{} // closed when the connection has ended
-}
-
-type target struct {
-	id, kind, url, title string
-	opener               string
-	owner                string  // the name of the owning caller; "" if there is none
-	ownerTentative       bool    // the owner is a guess that later events may correct
-	parent               *target // the page of a frame or worker
-	session              string
-	attaching            bool // an attach is under way; only in an external browser
-	ready                bool // Page events are enabled
-	crashed, closed      bool
-	needsReenable        bool   // enabled domains were lost in a crash; cleared by the next page
-	evictErr             *Error // why the engine closes it: the owner may not have it
-	dialog               *Dialog
-	pendingURL           string   // of a navigation under way
-	loaders              []string // of the main frame, the newest last
-	loaded               bool     // the load event of the newest loader was received
-	domains              map[string]*domain
-}
-
-// pending is a message that awaits its reply.
-type pending struct {
-	id       int64
-	method   string
-	by       string  // the caller; "" for the engine's own messages
-	target   *target // nil: the browser
-	maxBytes int64
-	onDialog string
-	pieces   bool
-	done     chan reply
-	after    func(reply) // runs with the engine locked; may be nil
-}
-
-// reply holds a result, a large result in a spool, or an error.
-type reply struct {
-	result json.RawMessage
-	spool  *spool
-	err    *Error
+	*tenancy
+	callCount int64
 }
 
 func newEngine(conn browser.Conn, name string, external bool, cfg *Config) *engine {
-	e := &engine{
-		conn: conn, name: name, external: external, maxMessage: cfg.MaxMessage,
-		lastID:         1, // browser.FetchVersion used it
-		pending:        map[int64]*pending{},
-		targets:        map[string]*target{},
-		sessions:       map[string]*target{},
-		contextOwners:  map[string]string{},
-		callerCurrent:  map[string]*target{},
-		scopes:         map[string]*scope{},
-		scopeLock:      make(chan struct{}, 1),
-		extraSessions:  map[string]*target{},
-		downloadOwners: map[string]string{},
-		events:         newRing(cfg.RingEvents, cfg.RingBytes),
-		listeners:      map[*listener]bool{},
-		changed:        make(chan struct{}),
-		done:           make(chan struct{}),
-	}
-	conn.SetSpill(e.spill)
-	return e
+	m := newMux(conn, cfg.MaxMessage)
+	tr := newTracker(m, name, external, newRing(cfg.RingEvents, cfg.RingBytes))
+	return &engine{tenancy: newTenancy(newOwners(tr))}
 }
 
-// start begins to read messages and to track targets.
-func (e *engine) start(ctx context.Context) *Error {
-	go e.read()
-	if _, err := execute(ctx, e, nil, cdptarget.SetDiscoverTargets, discoverParams(), callOptions{}); err != nil {
-		return err
+// open creates a page, or uses the initial blank one, and waits for its load event.
+func (e *engine) open(ctx context.Context, by Caller, q OpenRequest) (Page, *Error) {
+	if q.URL == "" {
+		q.URL = blankURL
 	}
-	if e.external {
-		return nil
+	if err := checkOnDialog(q.OnDialog); err != nil {
+		return Page{}, err
 	}
-	if _, err := execute(ctx, e, nil, cdptarget.SetAutoAttach, e.autoAttachParams(), callOptions{}); err != nil {
-		return err
+	if by.isPlugin() {
+		return e.openForPlugin(ctx, by, q)
 	}
-	err := e.wait(ctx, "for the first page", func() (bool, *Error) {
-		for _, t := range e.order {
-			if t.kind == "page" && t.session != "" {
-				e.current, e.sparePage, e.started = t, t, true
-				return true, nil
-			}
-		}
-		return false, nil
-	})
-	return err
-}
-
-// targetFilter excludes tabs, which only wrap pages, and Chrome's own surfaces, such as the list under the address
-// bar.
-func targetFilter() cdptarget.Filter {
-	return cdptarget.Filter{
-		{Type: "browser", Exclude: true}, {Type: "tab", Exclude: true}, {Type: "browser_ui", Exclude: true}, {},
-	}
-}
-
-func discoverParams() cdptarget.SetDiscoverTargetsParams {
-	return cdptarget.SetDiscoverTargetsParams{Discover: true, Filter: targetFilter()}
-}
-
-// autoAttachParams asks for sessions with all targets that a target opens. In our own browser those start paused,
-// so that no event is missed; an external browser must not pause for Parley.
-func (e *engine) autoAttachParams() cdptarget.SetAutoAttachParams {
-	return cdptarget.SetAutoAttachParams{
-		AutoAttach: true, WaitForDebuggerOnStart: !e.external, Flatten: new(true), Filter: targetFilter(),
-	}
-}
-
-// read handles the browser's messages until the connection ends.
-func (e *engine) read() {
-	for {
-		m, err := e.conn.Receive()
-		if err != nil {
-			e.disconnect(errf(CodeChromeConnection,
-				"the connection to the browser has ended: the browser was closed or has crashed"))
-			return
-		}
-		e.handle(m)
-	}
-}
-
-// disconnect marks the end of the connection.
-func (e *engine) disconnect(why *Error) {
-	e.failAll(why)
-	close(e.done)
-}
-
-// failAll fails everything that waits. Before the engine closes a browser it calls failAll by itself, because the
-// last messages of the browser would report closed targets instead.
-func (e *engine) failAll(why *Error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closeErr == nil {
-		e.closeErr = why
+	e.callCount++
+	t := e.sparePage
+	e.sparePage = nil
+	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil && by.canSee(t.owner)
+	if usable {
+		e.takeOver(by, t)
 	}
-	for _, p := range e.pending {
-		e.finish(p, reply{err: e.closeErr})
+	e.mu.Unlock()
+	if !usable {
+		var err *Error
+		if t, err = e.newPage(ctx, by, ""); err != nil {
+			return Page{}, err
+		}
 	}
-	for l := range e.listeners {
-		l.finish("closed")
-	}
-	e.broadcast()
+	return e.loadPage(ctx, by, t, q, usable)
 }
 
-func (e *engine) handle(m browser.Message) {
-	var (
-		id              int64
-		method, session string
-		params, result  json.RawMessage
-		failure         json.RawMessage
-	)
-	err := eachField(m.Data, func(key, value []byte) (err error) {
-		switch string(key) {
-		case "id":
-			id, err = strconv.ParseInt(string(value), 10, 64)
-		case "method":
-			method, err = parseString(value)
-		case "sessionId":
-			session, err = parseString(value)
-		case "params":
-			params = value
-		case "result":
-			result = value
-		case "error":
-			failure = value
-		}
-		return err
-	})
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if m.Spilled {
-		e.deliverSpool(id)
-		return
+// openForPlugin is open for a plugin.
+func (e *engine) openForPlugin(ctx context.Context, by Caller, q OpenRequest) (Page, *Error) {
+	s, release, err := e.enterScope(ctx, by)
+	if err != nil {
+		return Page{}, err
 	}
-	if m.Truncated() {
-		if p := e.pending[id]; p != nil && id != 0 {
-			e.finish(p, reply{err: &Error{Code: CodeLimitExceeded, Bytes: m.Size, Message: fmt.Sprintf(
-				"the reply to %s has %d bytes; at most %d are read", p.method, m.Size, e.maxMessage)}})
-		} else if id == 0 {
-			e.events.skip()
-			for l := range e.listeners {
-				l.recordLoss(method, e.events.lastSeq)
-			}
+	defer release()
+	e.mu.Lock()
+	e.callCount++
+	e.mu.Unlock()
+	t, err := e.newPage(ctx, by, s.context)
+	if err != nil {
+		return Page{}, err
+	}
+	since := s.proxy.refusalCount()
+	p, err := e.loadPage(ctx, by, t, q, false)
+	if err != nil && err.Code == CodeNavigationFailed {
+		if refused := s.dialError(since, q.URL); refused != nil {
+			return Page{}, refused
 		}
-		return
+	}
+	return p, err
+}
+
+// loadPage navigates a new page to a URL and makes it the current one. first is set for the browser's initial page.
+func (e *engine) loadPage(ctx context.Context, by Caller, t *target, q OpenRequest, first bool) (Page, *Error) {
+	err := e.attach(ctx, t, "")
+	if err == nil {
+		e.awaitBlank(ctx, t)
+		err = e.navigate(ctx, t, q)
 	}
 	if err != nil {
-		return // not JSON; the call that waits for it ends by its own timeout
+		e.discardFailed(by, t, err, first, ctx.Err() == context.Canceled)
+		return Page{}, err
 	}
-	if id == 0 {
-		e.onEvent(session, method, params)
-		return
+	e.mu.Lock()
+	e.setCurrent(by, t)
+	e.mu.Unlock()
+	return e.pageInfo(ctx, t)
+}
+
+// discardFailed closes a page that never had content, or whose caller has cancelled the call. A page that is only
+// slow, or shows a dialog, stays and becomes the current target, so that it can be inspected.
+func (e *engine) discardFailed(by Caller, t *target, err *Error, first, givenUp bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
+	defer cancel()
+	switch {
+	case !givenUp && err.Code != CodeNavigationFailed && err.Code != CodeProtocolError:
+		e.mu.Lock()
+		e.setCurrent(by, t)
+		e.mu.Unlock()
+	case first:
+		// Wait for this navigation: its commit would abort the next one.
+		if e.navigate(ctx, t, OpenRequest{URL: blankURL}) == nil {
+			e.mu.Lock()
+			e.sparePage, t.owner = t, ""
+			e.mu.Unlock()
+		}
+	default:
+		execute(ctx, e.tracker, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}, callOptions{})
 	}
-	p := e.pending[id]
-	if p == nil {
-		return // the call was abandoned
+}
+
+const discardTimeout = 2 * time.Second
+
+// activate brings a page to the front and makes it the current target.
+func (e *engine) activate(ctx context.Context, by Caller, selector string) (Page, *Error) {
+	t, err := e.resolve(by, selector)
+	if err != nil {
+		return Page{}, err
+	}
+	if t.kind == "page" {
+		params := cdptarget.ActivateTargetParams{TargetID: cdptarget.ID(t.id)}
+		if _, err := execute(ctx, e.tracker, nil, cdptarget.ActivateTarget, params, callOptions{}); err != nil {
+			return Page{}, err
+		}
+	}
+	e.mu.Lock()
+	e.setCurrent(by, t)
+	e.mu.Unlock()
+	return e.pageInfo(ctx, t)
+}
+
+// closeTarget closes a page and waits until it is gone.
+func (e *engine) closeTarget(ctx context.Context, by Caller, selector, onDialog string) (Page, *Error) {
+	t, err := e.resolve(by, selector)
+	if err != nil {
+		return Page{}, err
+	}
+	e.mu.Lock()
+	closed := Page{Browser: e.name, Target: t.id, URL: t.url, Title: t.title}
+	before := t.dialog // this one closes with the page
+	e.mu.Unlock()
+	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
+	if _, err := execute(ctx, e.tracker, nil, cdptarget.CloseTarget, params, callOptions{}); err != nil {
+		return Page{}, err
+	}
+	err = e.wait(ctx, "for the page to close", func() (bool, *Error) {
+		if d := t.dialog; d != nil && d != before && d.Type == beforeUnload && !t.closed {
+			if onDialog == DialogAccept {
+				e.answerDialog(t, onDialog)
+				return false, nil
+			}
+			return false, blockedTarget(t, d)
+		}
+		return t.closed, nil
+	})
+	return closed, err
+}
+
+// call runs a caller's command.
+func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
+	domain, command, ok := strings.Cut(q.Method, ".")
+	if !ok || domain == "" || command == "" {
+		return reply{err: errf(CodeInvalidArgs, "%q is not the name of a command; expected a name such as Page.navigate",
+			manifest.Clip(q.Method, 80))}
+	}
+	if len(q.Params) > 0 && !isObject(q.Params) {
+		return reply{err: errf(CodeInvalidArgs, "the parameters of %s are not a JSON object", q.Method)}
+	}
+	if err := checkOnDialog(q.OnDialog); err != nil {
+		return reply{err: err}
+	}
+	e.mu.Lock()
+	e.callCount++
+	e.mu.Unlock()
+	if by.isCommandLine() {
+		return e.dispatch(ctx, by, q)
+	}
+	return e.callConfined(ctx, by, q)
+}
+
+// dispatch sends a command to the browser or to the target that it names.
+func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
+	o := callOptions{by: by.Name, maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
+	if q.Target == BrowserTarget ||
+		q.Target == "" && isBrowserDomain(domainOf(q.Method)) && q.Method != getWindowForTarget {
+		r := e.exchangeForCaller(ctx, nil, q, o)
+		if r.err == nil && q.Method == cdptarget.CommandCreateTarget {
+			e.assignCreated(by, r.result)
+		}
+		return r
+	}
+	t, err := e.resolve(by, q.Target)
+	if err != nil {
+		return reply{err: err}
+	}
+	e.mu.Lock()
+	e.claim(by, t)
+	if q.Method == page.CommandHandleJavaScriptDialog {
+		t = t.root() // a page handles the dialogs of its frames
+	}
+	e.mu.Unlock()
+	if err := e.attach(ctx, t, q.Method); err != nil {
+		return reply{err: err}
+	}
+	return e.exchangeForCaller(ctx, t, q, o)
+}
+
+// getWindowForTarget belongs to the Browser domain but refers to the page that it is sent to.
+const getWindowForTarget = "Browser.getWindowForTarget"
+
+// isBrowserDomain reports whether commands of a domain go to the browser unless a target is named.
+func isBrowserDomain(domain string) bool {
+	switch domain {
+	case "Browser", "Target", "SystemInfo", "Tethering":
+		return true
+	}
+	return false
+}
+
+func domainOf(method string) string {
+	domain, _, _ := strings.Cut(method, ".")
+	return domain
+}
+
+// callConfined is call for all callers except the command line.
+func (e *engine) callConfined(ctx context.Context, by Caller, q CallRequest) reply {
+	var s *scope
+	if by.isPlugin() {
+		entered, release, err := e.enterScope(ctx, by)
+		if err != nil {
+			return reply{err: err}
+		}
+		defer release()
+		s = entered
+	}
+	if err := e.confine(by, s, &q); err != nil {
+		return reply{err: err}
 	}
 	switch {
-	case failure != nil:
-		e.finish(p, reply{err: chromeError(p.method, failure)})
-	case p.maxBytes > 0 && int64(len(result)) > p.maxBytes:
-		e.finish(p, reply{err: &Error{Code: CodeLimitExceeded, Bytes: int64(len(result)), Message: fmt.Sprintf(
-			"the result of %s has %d bytes; at most %d were asked for", p.method, len(result), p.maxBytes)}})
+	case s != nil && q.Method == cdptarget.CommandDisposeBrowserContext:
+		return reply{result: json.RawMessage("{}"), err: e.dispose(s)}
+	case s != nil && q.Target == "":
+		if err := e.firstPage(ctx, by, s); err != nil {
+			return reply{err: err}
+		}
+	}
+	since := 0
+	if s != nil {
+		since = s.proxy.refusalCount()
+	}
+	r := e.dispatch(ctx, by, q)
+	switch {
+	case r.err != nil || r.spool != nil:
+	case s != nil && navigationFailed(r.result):
+		var asked struct {
+			URL string `json:"url"`
+		}
+		json.Unmarshal(q.Params, &asked)
+		if refused := s.dialError(since, asked.URL); refused != nil {
+			return reply{err: refused}
+		}
 	default:
-		e.finish(p, reply{result: result})
+		r.result = e.filterResult(by, s, q.Method, r.result)
 	}
-}
-
-// finish delivers a reply at once. Replies never wait behind events.
-func (e *engine) finish(p *pending, r reply) {
-	delete(e.pending, p.id)
-	if r.err != nil && r.err.Target == "" && p.target != nil {
-		withTarget := *r.err
-		withTarget.Target = p.target.id
-		r.err = &withTarget
-	}
-	if p.after != nil {
-		p.after(r)
-	}
-	p.done <- r
-}
-
-func (e *engine) broadcast() {
-	close(e.changed)
-	e.changed = make(chan struct{})
-}
-
-// wait blocks until ready returns true or an error. It calls ready with the engine locked, after every change.
-func (e *engine) wait(ctx context.Context, what string, ready func() (bool, *Error)) *Error {
-	for {
-		e.mu.Lock()
-		ok, err := ready()
-		if !ok && err == nil {
-			err = e.closeErr
-		}
-		changed := e.changed
-		e.mu.Unlock()
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return contextError(ctx, "waiting "+what)
-		}
-	}
-}
-
-func contextError(ctx context.Context, what string) *Error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return errf(CodeTimeout, "%s timed out", what)
-	}
-	return errf(CodeTimeout, "%s was cancelled by its caller", what)
-}
-
-// callOptions are the options of one command.
-type callOptions struct {
-	by       string
-	maxBytes int64
-	onDialog string
-	pieces   bool
-}
-
-// execute sends one of the engine's own commands, built from the protocol's generated types, and waits for its result.
-// It decodes the result with encoding/json, which tolerates new fields of later browsers and invalid text of pages; the
-// generated types' own decoders are strict.
-func execute[P, R any](
-	ctx context.Context, e *engine, t *target, c cdp.Command[P, R], params P, o callOptions,
-) (result R, err *Error) {
-	raw, err := e.do(ctx, t, c.Method, mustJSON(params), o)
-	if err != nil {
-		return result, err
-	}
-	if err := json.Unmarshal(raw, &result); err != nil {
-		return result, errf(CodeProtocolError, "the result of %s cannot be read: %v", c.Method, err)
-	}
-	return result, nil
-}
-
-// postCommand is execute without waiting for the reply; after may be nil. The engine is locked.
-func postCommand[P, R any](e *engine, t *target, c cdp.Command[P, R], params P, after func(reply)) {
-	e.post(t, c.Method, mustJSON(params), after)
-}
-
-// do sends one command to a target (nil: the browser) and waits for its reply, the end of the target or of ctx.
-func (e *engine) do(
-	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
-) (json.RawMessage, *Error) {
-	r := e.exchange(ctx, t, method, params, o)
-	return r.result, r.err
-}
-
-// exchange is do for a caller that accepts a large result in pieces.
-func (e *engine) exchange(
-	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
-) reply {
-	started := time.Now()
-	e.mu.Lock()
-	// A dialog that an earlier call left open is not this call's to answer: OnDialog is about its own.
-	if err := e.checkSendable(t, method); err != nil {
-		e.mu.Unlock()
-		return reply{err: err}
-	}
-	p := &pending{method: method, by: o.by, target: t, maxBytes: o.maxBytes, onDialog: o.onDialog, pieces: o.pieces}
-	err := e.send(p, params)
-	e.mu.Unlock()
-	if err != nil {
-		return reply{err: err}
-	}
-	select {
-	case r := <-p.done:
-		return r
-	case <-ctx.Done():
-	}
-	e.mu.Lock()
-	if method == cdptarget.CommandCreateTarget {
-		p.after = e.closeCreated
-	} else {
-		delete(e.pending, p.id)
-	}
-	e.mu.Unlock()
-	select {
-	case r := <-p.done: // it arrived at the same moment
-		return r
-	default:
-	}
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		go e.unstick(t)
-		return reply{err: contextError(ctx, method)}
-	}
-	failure := errf(CodeTimeout, "%s did not return within %s", method, time.Since(started).Round(10*time.Millisecond))
-	if diagnosis := e.unstick(t); diagnosis != "" {
-		failure.Message += "; " + diagnosis
-	}
-	if t != nil {
-		failure.Target = t.id
-	}
-	return reply{err: failure}
-}
-
-// closeCreated closes a new target whose creator no longer waits: it would belong to no caller. The engine is
-// locked.
-func (e *engine) closeCreated(r reply) {
-	var made cdptarget.CreateTargetResult
-	if json.Unmarshal(r.result, &made) == nil && made.TargetID != "" {
-		e.postClose(made.TargetID)
-	}
-}
-
-// postClose closes a target without waiting for it. The engine is locked.
-func (e *engine) postClose(id cdptarget.ID) {
-	postCommand(e, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: id}, nil)
-}
-
-// root returns the page whose dialogs block t: t itself, or the page of a frame.
-func (t *target) root() *target {
-	for t != nil && t.kind == "iframe" && t.parent != nil {
-		t = t.parent
-	}
-	return t
-}
-
-// within reports whether t is top or one of its frames or workers.
-func (t *target) within(top *target) bool {
-	for t != nil && t != top {
-		t = t.parent
-	}
-	return t != nil
-}
-
-// send assigns an id to a message and queues it. The engine is locked.
-func (e *engine) send(p *pending, params json.RawMessage) *Error {
-	if e.closeErr != nil {
-		return e.closeErr
-	}
-	e.lastID++
-	p.id = e.lastID
-	p.done = make(chan reply, 1)
-	b := make([]byte, 0, len(params)+len(p.method)+96)
-	b = strconv.AppendInt(append(b, `{"id":`...), p.id, 10)
-	b = append(append(b, `,"method":`...), quote(p.method)...)
-	if len(params) > 0 {
-		b = append(append(b, `,"params":`...), params...)
-	}
-	if p.target != nil {
-		b = append(append(b, `,"sessionId":`...), quote(p.target.session)...)
-	}
-	b = append(b, '}')
-	if err := e.conn.Send(b); err != nil {
-		var tooLarge *browser.TooLargeError
-		if errors.As(err, &tooLarge) {
-			return &Error{Code: CodeLimitExceeded, Message: p.method + ": " + err.Error()}
-		}
-		return errf(CodeChromeConnection, "%s was not sent: %v", p.method, err)
-	}
-	e.pending[p.id] = p
-	return nil
-}
-
-// post sends a message without waiting for its reply. The engine is locked.
-func (e *engine) post(t *target, method string, params json.RawMessage, after func(reply)) {
-	if t != nil && t.session == "" {
-		return
-	}
-	e.send(&pending{method: method, target: t, after: after}, params)
+	return r
 }

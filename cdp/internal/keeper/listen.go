@@ -10,72 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chromedp/cdproto/page"
-
 	"github.com/parley-tools/parley/manifest"
 )
-
-// domain is the state of a DevTools domain in one session.
-type domain struct {
-	listeners int
-	byCaller  bool // a caller enabled it, so the engine must not disable it
-	enabling  bool // events that arrive now are replayed history
-}
-
-func (t *target) domain(name string) *domain {
-	d := t.domains[name]
-	if d == nil {
-		d = &domain{}
-		t.domains[name] = d
-	}
-	return d
-}
-
-// replaying reports whether an event is part of the history that Chrome replays while its domain is being enabled.
-func (t *target) replaying(method string) bool {
-	name, _, _ := strings.Cut(method, ".")
-	d := t.domains[name]
-	return d != nil && d.enabling
-}
-
-// enable is called for each listener that needs a domain in a session, disable when the listener ends. The engine
-// is locked.
-func (e *engine) enable(t *target, name string) {
-	d := t.domain(name)
-	d.listeners++
-	if d.listeners > 1 || d.byCaller || name == "Page" && hasPage(t.kind) {
-		return
-	}
-	d.enabling = true
-	e.setDomain(t, name, true, func(reply) {
-		d.enabling = false
-		e.broadcast()
-	})
-}
-
-func (e *engine) disable(t *target, name string) {
-	d := t.domain(name)
-	d.listeners--
-	if d.listeners > 0 || d.byCaller || name == "Page" || t.closed || t.session == "" {
-		return
-	}
-	e.setDomain(t, name, false, nil)
-}
-
-// setDomain enables or disables a domain.
-func (e *engine) setDomain(t *target, name string, on bool, after func(reply)) {
-	switch {
-	case name == lifecycle:
-		postCommand(e, t, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: on}, after)
-	case on:
-		e.post(t, name+".enable", nil, after)
-	default:
-		e.post(t, name+".disable", nil, after)
-	}
-}
-
-// lifecycle is the event that has a switch of its own beside its domain's.
-const lifecycle = "Page.lifecycleEvent"
 
 // domainsOf returns the domains to enable for patterns. Target events need none. Fetch is left to the caller,
 // because enabling it pauses every request until it is continued.
@@ -155,7 +91,7 @@ type queued struct {
 }
 
 // listen registers a stream and enables the domains that it needs.
-func (e *engine) listen(by Caller, q ListenRequest, scope *target, wake func()) (*listener, *Error) {
+func (ow *owners) listen(by Caller, q ListenRequest, scope *target, wake func()) (*listener, *Error) {
 	l := &listener{
 		by: by, patterns: q.Patterns, until: q.Until, max: q.Max, scope: scope, wake: wake, done: make(chan struct{}),
 	}
@@ -167,19 +103,19 @@ func (e *engine) listen(by Caller, q ListenRequest, scope *target, wake func()) 
 		return nil, err
 	}
 	l.domains = domainsOf(all)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closeErr != nil {
-		return nil, e.closeErr
+	ow.mu.Lock()
+	defer ow.mu.Unlock()
+	if ow.closeErr != nil {
+		return nil, ow.closeErr
 	}
 	if scope != nil && scope.closed {
 		return nil, closedTarget(scope)
 	}
-	e.listeners[l] = true
-	for _, t := range e.order {
+	ow.listeners[l] = true
+	for _, t := range ow.order {
 		if t.session != "" && l.covers(t) {
 			for _, d := range l.domains {
-				e.enable(t, d)
+				ow.enable(t, d)
 			}
 		}
 	}
@@ -192,22 +128,22 @@ const attachPagesTimeout = 2 * time.Second
 
 // attachPages attaches to the pages of an external browser that a stream of all pages covers and no caller has
 // used yet.
-func (e *engine) attachPages(ctx context.Context, l *listener) {
-	if !e.external || !l.wantsAllPages() {
+func (ow *owners) attachPages(ctx context.Context, l *listener) {
+	if !ow.external || !l.wantsAllPages() {
 		return
 	}
 	var attaching []*target
-	e.mu.Lock()
-	for _, t := range e.order {
+	ow.mu.Lock()
+	for _, t := range ow.order {
 		if l.needsAttach(t) {
 			attaching = append(attaching, t)
-			e.attachAsync(t)
+			ow.attachAsync(t)
 		}
 	}
-	e.mu.Unlock()
+	ow.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, attachPagesTimeout)
 	defer cancel()
-	_ = e.wait(ctx, "for the pages to be attached", func() (bool, *Error) {
+	_ = ow.wait(ctx, "for the pages to be attached", func() (bool, *Error) {
 		return !slices.ContainsFunc(attaching, func(t *target) bool { return t.attaching }), nil
 	})
 }
@@ -226,11 +162,11 @@ func (l *listener) needsAttach(t *target) bool {
 
 // awaitEnabled waits until the domains of a stream are enabled wherever that is possible: a page that navigates
 // earlier would not report it. It does not wait longer than enableTimeout for a busy or blocked page.
-func (e *engine) awaitEnabled(ctx context.Context, l *listener) {
+func (ow *owners) awaitEnabled(ctx context.Context, l *listener) {
 	ctx, cancel := context.WithTimeout(ctx, enableTimeout)
 	defer cancel()
-	e.wait(ctx, "for the events to come", func() (bool, *Error) {
-		for _, t := range e.order {
+	ow.wait(ctx, "for the events to come", func() (bool, *Error) {
+		for _, t := range ow.order {
 			if t.session == "" || t.closed || t.crashed || t.root().dialog != nil || !l.covers(t) {
 				continue
 			}
@@ -247,20 +183,20 @@ func (e *engine) awaitEnabled(ctx context.Context, l *listener) {
 const enableTimeout = time.Second
 
 // unlisten removes a stream and disables the domains that only it needed.
-func (e *engine) unlisten(l *listener) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.listeners[l] {
+func (ow *owners) unlisten(l *listener) {
+	ow.mu.Lock()
+	defer ow.mu.Unlock()
+	if !ow.listeners[l] {
 		return
 	}
-	delete(e.listeners, l)
-	if e.closeErr != nil {
+	delete(ow.listeners, l)
+	if ow.closeErr != nil {
 		return
 	}
-	for _, t := range e.order {
+	for _, t := range ow.order {
 		if t.session != "" && l.covers(t) {
 			for _, d := range l.domains {
-				e.disable(t, d)
+				ow.disable(t, d)
 			}
 		}
 	}
@@ -359,24 +295,24 @@ func (l *listener) next(browser string) (line []byte, end string) {
 }
 
 // storedEvents returns the events of the ring that a caller may see.
-func (e *engine) storedEvents(by Caller, q EventsRequest) (Events, *Error) {
+func (ow *owners) storedEvents(by Caller, q EventsRequest) (Events, *Error) {
 	if err := checkPatterns(q.Patterns...); err != nil {
 		return Events{}, err
 	}
 	var only *target
 	if q.Target != "" && q.Target != BrowserTarget {
 		var err *Error
-		if only, err = e.resolve(by, q.Target); err != nil {
+		if only, err = ow.resolve(by, q.Target); err != nil {
 			return Events{}, err
 		}
 	}
 	if q.Limit <= 0 {
 		q.Limit = 1000
 	}
-	e.mu.Lock()
-	records, dropped := e.events.since(q.Since)
-	last := e.events.lastSeq
-	e.mu.Unlock()
+	ow.mu.Lock()
+	records, dropped := ow.events.since(q.Since)
+	last := ow.events.lastSeq
+	ow.mu.Unlock()
 	out := Events{Events: []json.RawMessage{}, Dropped: dropped, LastSeq: last}
 	for i, r := range records {
 		switch {
@@ -389,7 +325,7 @@ func (e *engine) storedEvents(by Caller, q EventsRequest) (Events, *Error) {
 			out.Dropped -= last - out.LastSeq - int64(len(records)-i) // and the losses after it
 			return out, nil
 		default:
-			out.Events = append(out.Events, r.line(e.name))
+			out.Events = append(out.Events, r.line(ow.name))
 		}
 	}
 	return out, nil

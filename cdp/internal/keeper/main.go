@@ -330,7 +330,7 @@ func (k *keeper) shutDown() {
 		orderly := k.engine != nil && !k.temporary // a permanent profile must be saved
 		if orderly {
 			k.engine.mu.Lock()
-			postCommand(k.engine, nil, cdpbrowser.Close, cdp.Empty{}, nil)
+			postCommand(k.engine.mux, nil, cdpbrowser.Close, cdp.Empty{}, nil)
 			k.engine.mu.Unlock()
 		}
 		if k.engine != nil {

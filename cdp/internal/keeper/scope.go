@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	cdptarget "github.com/chromedp/cdproto/target"
 
-	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/host"
 )
 
 // scope is the working area of a plugin: a browser context of its own, which shares cookies and storage with no
@@ -33,17 +33,31 @@ type scope struct {
 // maxScopes limits the plugins that work in one browser at the same time.
 const maxScopes = 64
 
+// tenancy confines plugins: each works in a scope, and reaches no more than its call was granted.
+type tenancy struct {
+	*owners
+
+	egress    host.Egress       // nil: plugins are denied
+	chromePID int               // the browser's process
+	scopes    map[string]*scope // of plugins, by name
+	scopeLock chan struct{}     // holds one while a scope is created
+}
+
+func newTenancy(ow *owners) *tenancy {
+	return &tenancy{owners: ow, scopes: map[string]*scope{}, scopeLock: make(chan struct{}, 1)}
+}
+
 // checkCaller rejects invalid callers, and plugins where their access cannot be limited.
-func (e *engine) checkCaller(by Caller) *Error {
+func (tn *tenancy) checkCaller(by Caller) *Error {
 	switch {
 	case by.validate() != nil:
 		return by.validate()
 	case !by.isPlugin():
 		return nil
-	case e.external:
+	case tn.external:
 		return errf(CodeDenied, "plugins cannot use a browser that Parley is attached to, "+
 			"because it has its user's own pages; open a browser that Parley starts")
-	case e.egress == nil:
+	case tn.egress == nil:
 		return errf(CodeDenied, "plugins cannot use this browser: its keeper could not set up the guard "+
 			"for their network access; the keeper's log has the reason")
 	}
@@ -52,39 +66,39 @@ func (e *engine) checkCaller(by Caller) *Error {
 
 // enterScope returns a plugin's scope, which it creates if necessary, and applies the call's grants to it. The
 // caller calls release when its call ends.
-func (e *engine) enterScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
+func (tn *tenancy) enterScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
 	select { // one at a time, or two first calls of a plugin would create two scopes
-	case e.scopeLock <- struct{}{}:
-		defer func() { <-e.scopeLock }()
+	case tn.scopeLock <- struct{}{}:
+		defer func() { <-tn.scopeLock }()
 	case <-ctx.Done():
 		return nil, nil, contextError(ctx, "waiting for the plugin's browser context")
 	}
-	s, release, err = e.existingScope(ctx, by)
+	s, release, err = tn.existingScope(ctx, by)
 	if s != nil || err != nil {
 		return s, release, err
 	}
-	e.mu.Lock()
-	full := len(e.scopes) >= maxScopes
-	e.mu.Unlock()
+	tn.mu.Lock()
+	full := len(tn.scopes) >= maxScopes
+	tn.mu.Unlock()
 	if full {
 		return nil, nil, errf(CodeLimitExceeded, "%d plugins use this browser, which is the limit: "+
 			"try again after one of them has called cdp.close", maxScopes)
 	}
-	if s, err = e.newScope(ctx, by); err != nil {
+	if s, err = tn.newScope(ctx, by); err != nil {
 		return nil, nil, err
 	}
-	return s, e.releaseFunc(s), nil
+	return s, tn.releaseFunc(s), nil
 }
 
 // updateScope applies the grants of a call that needs no page to the plugin's scope, if it has one.
-func (e *engine) updateScope(ctx context.Context, by Caller) *Error {
+func (tn *tenancy) updateScope(ctx context.Context, by Caller) *Error {
 	select { // as in enterScope
-	case e.scopeLock <- struct{}{}:
-		defer func() { <-e.scopeLock }()
+	case tn.scopeLock <- struct{}{}:
+		defer func() { <-tn.scopeLock }()
 	case <-ctx.Done():
 		return contextError(ctx, "waiting for the plugin's browser context")
 	}
-	s, release, err := e.existingScope(ctx, by)
+	s, release, err := tn.existingScope(ctx, by)
 	if s != nil {
 		release()
 	}
@@ -93,27 +107,27 @@ func (e *engine) updateScope(ctx context.Context, by Caller) *Error {
 
 // existingScope applies the call's grants to the plugin's scope and returns it, or nil if there is none. A scope of
 // another version of the plugin is closed.
-func (e *engine) existingScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
-	e.mu.Lock()
-	s = e.scopes[by.Name]
+func (tn *tenancy) existingScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
+	tn.mu.Lock()
+	s = tn.scopes[by.Name]
 	otherVersion := s != nil && s.digest != by.Digest
 	switch {
 	case otherVersion:
-		e.disown(s)
+		tn.disown(s)
 	case s != nil:
 		s.activeCalls++ // so that it is not idle
 	}
-	e.mu.Unlock()
+	tn.mu.Unlock()
 	switch {
 	case s == nil:
 		return nil, nil, nil
 	case otherVersion:
-		return nil, nil, e.dispose(s)
+		return nil, nil, tn.dispose(s)
 	}
-	release = e.releaseFunc(s)
+	release = tn.releaseFunc(s)
 	s.proxy.allow(by.HTTP)
 	if !slices.Equal(s.folders, by.Folders) {
-		if err := e.denyDownloads(ctx, s); err != nil {
+		if err := tn.denyDownloads(ctx, s); err != nil {
 			release()
 			return nil, nil, err
 		}
@@ -123,43 +137,43 @@ func (e *engine) existingScope(ctx context.Context, by Caller) (s *scope, releas
 }
 
 // takeUsedRights returns the rights that a plugin's pages have used since the previous takeUsedRights.
-func (e *engine) takeUsedRights(by Caller) []string {
-	e.mu.Lock()
-	s := e.scopes[by.Name]
-	e.mu.Unlock()
+func (tn *tenancy) takeUsedRights(by Caller) []string {
+	tn.mu.Lock()
+	s := tn.scopes[by.Name]
+	tn.mu.Unlock()
 	if s == nil {
 		return nil
 	}
 	return s.proxy.takeUsedRights()
 }
 
-func (e *engine) releaseFunc(s *scope) func() {
+func (tn *tenancy) releaseFunc(s *scope) func() {
 	return func() {
-		e.mu.Lock()
+		tn.mu.Lock()
 		s.activeCalls--
 		s.lastUsed = time.Now()
-		e.mu.Unlock()
+		tn.mu.Unlock()
 	}
 }
 
 // disown detaches a scope's targets and events from the plugin's name. The engine is locked.
-func (e *engine) disown(s *scope) {
-	e.contextOwners[string(s.context)] = pluginPrefix // not the name of any caller
-	for _, t := range e.order {
+func (tn *tenancy) disown(s *scope) {
+	tn.contextOwners[string(s.context)] = pluginPrefix // not the name of any caller
+	for _, t := range tn.order {
 		if t.owner == s.caller {
 			t.owner = pluginPrefix
 		}
 	}
-	e.events.reassign(pluginPrefix, func(r *record) bool { return r.owner == s.caller })
-	delete(e.callerCurrent, s.caller)
+	tn.events.reassign(pluginPrefix, func(r *record) bool { return r.owner == s.caller })
+	delete(tn.callerCurrent, s.caller)
 }
 
-func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
-	p, failed := newProxy(e.egress, e.chromePID)
+func (tn *tenancy) newScope(ctx context.Context, by Caller) (*scope, *Error) {
+	p, failed := newProxy(tn.egress, tn.chromePID)
 	if failed != nil {
 		return nil, errf(CodeInternal, "the plugin's proxy cannot listen: %v", failed)
 	}
-	made, err := execute(ctx, e, nil, cdptarget.CreateBrowserContext, cdptarget.CreateBrowserContextParams{
+	made, err := execute(ctx, tn.tracker, nil, cdptarget.CreateBrowserContext, cdptarget.CreateBrowserContextParams{
 		// Without this setting Chrome bypasses the proxy for loopback addresses.
 		ProxyServer: "http://" + p.address(), ProxyBypassList: "<-loopback>",
 	}, callOptions{})
@@ -172,23 +186,23 @@ func (e *engine) newScope(ctx context.Context, by Caller) (*scope, *Error) {
 		caller: by.Name, digest: by.Digest, folders: by.Folders, context: made.BrowserContextID, proxy: p,
 		activeCalls: 1, firstPageLock: make(chan struct{}, 1),
 	}
-	e.mu.Lock()
-	e.contextOwners[string(s.context)] = by.Name
-	e.mu.Unlock()
-	if err := e.denyDownloads(ctx, s); err != nil {
-		e.dispose(s)
+	tn.mu.Lock()
+	tn.contextOwners[string(s.context)] = by.Name
+	tn.mu.Unlock()
+	if err := tn.denyDownloads(ctx, s); err != nil {
+		tn.dispose(s)
 		return nil, err
 	}
-	e.mu.Lock()
-	e.scopes[by.Name] = s
-	e.mu.Unlock()
+	tn.mu.Lock()
+	tn.scopes[by.Name] = s
+	tn.mu.Unlock()
 	return s, nil
 }
 
 // denyDownloads denies downloads in a scope until the plugin allows them: a page can start one by itself, and
 // Chrome would save it in the user's download folder.
-func (e *engine) denyDownloads(ctx context.Context, s *scope) *Error {
-	_, err := execute(ctx, e, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+func (tn *tenancy) denyDownloads(ctx context.Context, s *scope) *Error {
+	_, err := execute(ctx, tn.tracker, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: s.context,
 	}, callOptions{})
 	return err
@@ -196,101 +210,90 @@ func (e *engine) denyDownloads(ctx context.Context, s *scope) *Error {
 
 // dispose closes a scope with all its pages. The id of its context stays known, so that late events of the browser
 // about it stay hidden from other callers.
-func (e *engine) dispose(s *scope) *Error {
-	e.mu.Lock()
-	if e.scopes[s.caller] == s {
-		delete(e.scopes, s.caller)
+func (tn *tenancy) dispose(s *scope) *Error {
+	tn.mu.Lock()
+	if tn.scopes[s.caller] == s {
+		delete(tn.scopes, s.caller)
 	}
-	e.mu.Unlock()
+	tn.mu.Unlock()
 	s.proxy.close()
 	ctx, cancel := context.WithTimeout(context.Background(), disposeTimeout)
 	defer cancel()
 	params := cdptarget.DisposeBrowserContextParams{BrowserContextID: s.context}
-	_, err := execute(ctx, e, nil, cdptarget.DisposeBrowserContext, params, callOptions{})
+	_, err := execute(ctx, tn.tracker, nil, cdptarget.DisposeBrowserContext, params, callOptions{})
 	return err
 }
 
 const disposeTimeout = 5 * time.Second
 
 // disposeIdle closes the scopes that had no call for at least limit.
-func (e *engine) disposeIdle(limit time.Duration) {
-	e.mu.Lock()
+func (tn *tenancy) disposeIdle(limit time.Duration) {
+	tn.mu.Lock()
 	var idle []*scope
-	for _, s := range e.scopes {
+	for _, s := range tn.scopes {
 		if s.activeCalls == 0 && time.Since(s.lastUsed) >= limit {
-			delete(e.scopes, s.caller)
+			delete(tn.scopes, s.caller)
 			idle = append(idle, s)
 		}
 	}
-	e.mu.Unlock()
+	tn.mu.Unlock()
 	for _, s := range idle {
-		go e.dispose(s)
+		go tn.dispose(s)
 	}
 }
 
 // closeProxies closes the proxies of all scopes once the browser has ended.
-func (e *engine) closeProxies() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, s := range e.scopes {
+func (tn *tenancy) closeProxies() {
+	tn.mu.Lock()
+	defer tn.mu.Unlock()
+	for _, s := range tn.scopes {
 		s.proxy.close()
 	}
 }
 
 // closeScope closes everything that a plugin has in this browser and returns the ids of its pages.
-func (e *engine) closeScope(by Caller) ([]string, *Error) {
+func (tn *tenancy) closeScope(by Caller) ([]string, *Error) {
 	pages := []string{}
-	e.mu.Lock()
-	for _, t := range e.visibleTo(by) {
+	tn.mu.Lock()
+	for _, t := range tn.visibleTo(by) {
 		if t.kind == "page" {
 			pages = append(pages, t.id)
 		}
 	}
-	s := e.scopes[by.Name]
-	e.mu.Unlock()
+	s := tn.scopes[by.Name]
+	tn.mu.Unlock()
 	if s == nil {
 		return pages, nil
 	}
-	return pages, e.dispose(s)
+	return pages, tn.dispose(s)
 }
 
 // firstPage makes sure that a plugin has a page.
-func (e *engine) firstPage(ctx context.Context, by Caller, s *scope) *Error {
+func (tn *tenancy) firstPage(ctx context.Context, by Caller, s *scope) *Error {
 	select { // one at a time, as in enterScope
 	case s.firstPageLock <- struct{}{}:
 		defer func() { <-s.firstPageLock }()
 	case <-ctx.Done():
 		return contextError(ctx, "waiting for the plugin's first page")
 	}
-	e.mu.Lock()
-	has := e.currentOf(by) != nil
-	e.mu.Unlock()
+	tn.mu.Lock()
+	has := tn.currentOf(by) != nil
+	tn.mu.Unlock()
 	if has {
 		return nil
 	}
-	t, err := e.newPage(ctx, by, s.context)
+	t, err := tn.newPage(ctx, by, s.context)
 	if err != nil {
 		return err
 	}
-	if err := e.attach(ctx, t, ""); err != nil {
+	if err := tn.attach(ctx, t, ""); err != nil {
 		return err
 	}
-	e.awaitBlank(ctx, t)
-	e.mu.Lock()
-	e.setCurrent(by, t)
-	e.mu.Unlock()
+	tn.awaitBlank(ctx, t)
+	tn.mu.Lock()
+	tn.setCurrent(by, t)
+	tn.mu.Unlock()
 	return nil
-}
-
-// enforceURL closes a page of any caller except the command line that shows a URL reserved for the command line. No
-// parameter allows such a URL, and Chrome does not let a page navigate there; this is the second line of defense.
-// The engine is locked.
-func (e *engine) enforceURL(t *target, url string) {
-	if t.owner == "" || t.owner == commandLine.Name || t.kind != "page" || t.evictErr != nil || mayShow(url) {
-		return
-	}
-	e.evict(t, errf(CodeDenied, "the page was closed because it showed %s: %s may only open http and https pages",
-		manifest.Clip(url, 100), manifest.Clip(t.owner, 80)))
 }
 
 // dialError returns the reason why a plugin's navigation failed, if its proxy refused to dial.

@@ -84,7 +84,7 @@ func (s *spool) close() {
 }
 
 // spill returns the spool for a large message if it is the reply to a call that accepts pieces, else nil.
-func (e *engine) spill(beginning []byte) io.Writer {
+func (m *mux) spill(beginning []byte) io.Writer {
 	var id int64
 	eachField(beginning, func(key, value []byte) (err error) {
 		if string(key) == "id" {
@@ -92,9 +92,9 @@ func (e *engine) spill(beginning []byte) io.Writer {
 		}
 		return err
 	})
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	p := e.pending[id]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pending[id]
 	if p == nil || !p.pieces {
 		return nil
 	}
@@ -102,26 +102,26 @@ func (e *engine) spill(beginning []byte) io.Writer {
 	if p.target != nil {
 		session = p.target.session
 	}
-	if e.spool = newSpool(beginning, session); e.spool == nil {
+	if m.spool = newSpool(beginning, session); m.spool == nil {
 		return nil
 	}
-	return e.spool
+	return m.spool
 }
 
 // deliverSpool finishes a call with the spool. The engine is locked.
-func (e *engine) deliverSpool(id int64) {
-	s := e.spool
-	e.spool = nil
-	p := e.pending[id]
+func (m *mux) deliverSpool(id int64) {
+	s := m.spool
+	m.spool = nil
+	p := m.pending[id]
 	if p == nil {
 		s.close() // the call was abandoned
 		return
 	}
 	if err := s.result(); err != nil {
 		s.close()
-		e.finish(p, reply{err: errf(CodeUnavailable, "the reply to %s cannot be stored in %s: %v",
+		m.finish(p, reply{err: errf(CodeUnavailable, "the reply to %s cannot be stored in %s: %v",
 			p.method, os.TempDir(), err)})
 		return
 	}
-	e.finish(p, reply{spool: s})
+	m.finish(p, reply{spool: s})
 }

@@ -13,10 +13,10 @@ import (
 // This file handles what keeps a call from being sent or from returning.
 
 // checkSendable returns the reason why a call cannot be sent now, or nil.
-func (e *engine) checkSendable(t *target, method string) *Error {
+func (tr *tracker) checkSendable(t *target, method string) *Error {
 	switch {
-	case e.closeErr != nil:
-		return e.closeErr
+	case tr.closeErr != nil:
+		return tr.closeErr
 	case t == nil:
 		return nil
 	case t.evictErr != nil:
@@ -47,46 +47,25 @@ func crashedTarget(t *target) *Error {
 	return e
 }
 
-func blockedTarget(t *target, d *Dialog) *Error {
-	way := `{"accept":true}, or reload or close the page`
-	if d.Type == beforeUnload {
-		way = `{"accept":true}, which leaves the page, or {"accept":false}, which stays`
-	}
-	e := errf(CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; "+
-		"close it with Page.handleJavaScriptDialog %s",
-		d.Type, manifest.Clip(d.Message, 300), way)
-	e.Target, e.Dialog = t.id, d
-	return e
-}
-
 // revives reports whether a command revives a crashed target.
 func revives(method string) bool {
 	return method == page.CommandNavigate || method == page.CommandReload || method == page.CommandClose
 }
 
-// beforeUnload is the type of the dialog in which a page asks whether it may be left.
-const beforeUnload = "beforeunload"
-
-// endedBy reports whether a command ends the dialog. While a beforeunload dialog is open, Chrome accepts
-// navigations and reloads but does not run them.
-func (d *Dialog) endedBy(method string) bool {
-	return method == page.CommandHandleJavaScriptDialog || revives(method) && d.Type != beforeUnload
-}
-
 // unstick checks whether a target whose call timed out is busy with a script. If so, it terminates the script. It
 // returns a description of what it found, or "". A target that only waits, for example for a promise, responds to
 // the probe and is left alone.
-func (e *engine) unstick(t *target) string {
+func (tr *tracker) unstick(t *target) string {
 	if t == nil {
 		return ""
 	}
-	e.mu.Lock()
-	unresponsive := e.closeErr != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil
-	e.mu.Unlock()
+	tr.mu.Lock()
+	unresponsive := tr.closeErr != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil
+	tr.mu.Unlock()
 	if unresponsive {
 		return ""
 	}
-	responded, forget, err := e.probe(t)
+	responded, forget, err := tr.probe(t)
 	defer forget()
 	if err != nil {
 		return "the browser has stopped reading"
@@ -96,12 +75,12 @@ func (e *engine) unstick(t *target) string {
 		return ""
 	case <-time.After(probeTimeout):
 	}
-	e.mu.Lock()
+	tr.mu.Lock()
 	pendingURL := t.root().pendingURL
 	if pendingURL == "" {
-		postCommand(e, t, runtime.TerminateExecution, cdp.Empty{}, nil)
+		postCommand(tr.mux, t, runtime.TerminateExecution, cdp.Empty{}, nil)
 	}
-	e.mu.Unlock()
+	tr.mu.Unlock()
 	if pendingURL != "" { // messages now reach the new page, whose script must not be terminated
 		return "a navigation to " + manifest.Clip(pendingURL, 200) + " is under way, and its server has not responded"
 	}
@@ -114,15 +93,15 @@ func (e *engine) unstick(t *target) string {
 }
 
 // probe sends a command to which an idle target responds at once.
-func (e *engine) probe(t *target) (responded <-chan reply, forget func(), err *Error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (tr *tracker) probe(t *target) (responded <-chan reply, forget func(), err *Error) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
 	p := &pending{method: runtime.CommandEvaluate, target: t}
-	err = e.send(p, mustJSON(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
+	err = tr.send(p, mustJSON(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
 	return p.done, func() {
-		e.mu.Lock()
-		delete(e.pending, p.id)
-		e.mu.Unlock()
+		tr.mu.Lock()
+		delete(tr.pending, p.id)
+		tr.mu.Unlock()
 	}, err
 }
 

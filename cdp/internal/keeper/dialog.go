@@ -1,0 +1,86 @@
+package keeper
+
+import (
+	"encoding/json"
+
+	"github.com/chromedp/cdproto/page"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+func (tr *tracker) onDialogEvent(t *target, method string, params json.RawMessage) {
+	if method == page.JavascriptDialogClosed.Method {
+		t.dialog = nil
+		tr.broadcast()
+		return
+	}
+	d := &Dialog{}
+	if json.Unmarshal(params, d) != nil {
+		return
+	}
+	t.dialog = d
+	var blocked []*pending
+	for _, p := range tr.pending {
+		if p.target != nil && p.target.root() == t && !d.endedBy(p.method) {
+			blocked = append(blocked, p)
+		}
+	}
+	if owner := dialogOwner(tr.pending, t); owner != nil && (owner.onDialog == DialogAccept ||
+		owner.onDialog == DialogDismiss) {
+		tr.answerDialog(t, owner.onDialog) // the calls behind it go on when it is closed
+	} else {
+		for _, p := range blocked {
+			tr.finish(p, reply{err: blockedTarget(t, d)})
+		}
+	}
+	tr.broadcast()
+}
+
+// dialogOwner returns the call that opened a dialog of a page: the one that was sent first. The page runs one call
+// after the other, and those behind it have not begun.
+func dialogOwner(calls map[int64]*pending, t *target) (owner *pending) {
+	for _, p := range calls {
+		if p.target != nil && p.target.root() == t && (owner == nil || p.id < owner.id) {
+			owner = p
+		}
+	}
+	return owner
+}
+
+// answerDialog closes the open dialog of a page. The engine is locked.
+func (tr *tracker) answerDialog(t *target, how string) {
+	answer := page.HandleJavaScriptDialogParams{Accept: how == DialogAccept}
+	if t.dialog != nil && answer.Accept {
+		answer.PromptText = t.dialog.Default // the preset text, as when a person presses OK
+	}
+	postCommand(tr.mux, t, page.HandleJavaScriptDialog, answer, nil)
+}
+
+func checkOnDialog(s string) *Error {
+	switch s {
+	case "", DialogFail, DialogAccept, DialogDismiss:
+		return nil
+	}
+	return errf(CodeInvalidArgs, "on_dialog is %q; expected accept, dismiss or fail", manifest.Clip(s, 40))
+}
+
+func blockedTarget(t *target, d *Dialog) *Error {
+	way := `{"accept":true}, or reload or close the page`
+	if d.Type == beforeUnload {
+		way = `{"accept":true}, which leaves the page, or {"accept":false}, which stays`
+	}
+	e := errf(CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; "+
+		"close it with Page.handleJavaScriptDialog %s",
+		d.Type, manifest.Clip(d.Message, 300), way)
+	e.Target, e.Dialog = t.id, d
+	return e
+}
+
+// beforeUnload is the type of the dialog in which a page asks whether it may be left.
+const beforeUnload = "beforeunload"
+
+// endedBy reports whether a command ends the dialog. While a beforeunload dialog is open, Chrome accepts
+// navigations and reloads but does not run them.
+func (d *Dialog) endedBy(method string) bool {
+	return method == page.CommandHandleJavaScriptDialog || revives(method) && d.Type != beforeUnload
+}

@@ -1,0 +1,135 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// onNavigating tracks whether a page is being left for another URL.
+func (t *target) onNavigating(method string, params json.RawMessage) {
+	var p struct {
+		Frame string `json:"frameId"`
+		URL   string `json:"url"`
+		Type  string `json:"navigationType"`
+	}
+	switch {
+	case json.Unmarshal(params, &p) != nil || p.Frame != t.id:
+	case method == page.FrameStoppedLoading.Method:
+		t.pendingURL = ""
+	case !strings.HasSuffix(strings.ToLower(p.Type), "samedocument"):
+		t.pendingURL = p.URL
+	}
+}
+
+func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage) {
+	if method == page.LoadEventFired.Method {
+		t.loaded = true
+		tr.broadcast()
+		return
+	}
+	var p struct {
+		Frame struct {
+			Parent string `json:"parentId"`
+			Loader string `json:"loaderId"`
+			URL    string `json:"url"`
+		} `json:"frame"`
+	}
+	if json.Unmarshal(params, &p) != nil || p.Frame.Parent != "" {
+		return
+	}
+	tr.ownership.onURL(t, p.Frame.URL)
+	if t == tr.sparePage && p.Frame.URL != blankURL && !strings.HasPrefix(p.Frame.URL, "chrome-error:") {
+		tr.sparePage = nil // a caller has navigated it
+	}
+	if len(t.loaders) == 8 {
+		t.loaders = append(t.loaders[:0], t.loaders[1:]...)
+	}
+	t.loaders = append(t.loaders, p.Frame.Loader)
+	t.loaded, t.crashed, t.dialog, t.pendingURL = false, false, nil, ""
+	if t.needsReenable {
+		t.needsReenable = false
+		tr.reenableDomains(t)
+	}
+	tr.broadcast()
+}
+
+// awaitBlank waits until a new page has loaded its blank document, because the end of that navigation would abort
+// the next one. The title shows it; in a browser whose blank page has no title, awaitBlank times out, and nothing
+// else is lost.
+func (tr *tracker) awaitBlank(ctx context.Context, t *target) {
+	ctx, cancel := context.WithTimeout(ctx, awaitBlankTimeout)
+	defer cancel()
+	tr.wait(ctx, "for the blank page", func() (bool, *Error) {
+		return t.title != "" || t.closed || t.crashed, nil
+	})
+}
+
+const awaitBlankTimeout = 5 * time.Second
+
+// navigate navigates a page to a URL and waits for its load event.
+func (tr *tracker) navigate(ctx context.Context, t *target, q OpenRequest) *Error {
+	nav, err := execute(ctx, tr, t, page.Navigate, page.NavigateParams{URL: q.URL}, callOptions{onDialog: q.OnDialog})
+	if err != nil {
+		return err
+	}
+	if nav.ErrorText != "" {
+		err := errf(CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(q.URL, 200), nav.ErrorText)
+		err.Target = t.id
+		return err
+	}
+	if nav.LoaderID == "" {
+		return nil // a navigation within the current document
+	}
+	err = tr.wait(ctx, "for "+manifest.Clip(q.URL, 200)+" to load (the page stays open)", func() (bool, *Error) {
+		switch {
+		case t.closed:
+			return false, closedTarget(t)
+		case t.crashed:
+			return false, crashedTarget(t)
+		case t.dialog != nil:
+			if q.OnDialog == DialogAccept || q.OnDialog == DialogDismiss {
+				tr.answerDialog(t, q.OnDialog)
+				return false, nil
+			}
+			return false, blockedTarget(t, t.dialog)
+		}
+		return t.loaded && t.hasLoader(string(nav.LoaderID)), nil
+	})
+	if err != nil && err.Code == CodeTimeout {
+		if diagnosis := tr.unstick(t); diagnosis != "" {
+			err.Message += "; " + diagnosis
+		}
+	}
+	return err
+}
+
+// hasLoader reports whether the main frame has shown a loader's document. The page may have moved on since.
+func (t *target) hasLoader(loader string) bool {
+	for _, l := range t.loaders {
+		if l == loader {
+			return true
+		}
+	}
+	return false
+}
+
+// pageInfo queries the browser, not the page, so it works however busy the page is.
+func (tr *tracker) pageInfo(ctx context.Context, t *target) (Page, *Error) {
+	params := cdptarget.GetTargetInfoParams{TargetID: cdptarget.ID(t.id)}
+	result, err := execute(ctx, tr, nil, cdptarget.GetTargetInfo, params, callOptions{})
+	if err != nil {
+		return Page{}, err
+	}
+	p := Page{Browser: tr.name, Target: t.id}
+	if info := result.TargetInfo; info != nil {
+		p.URL, p.Title = info.URL, info.Title
+	}
+	return p, nil
+}

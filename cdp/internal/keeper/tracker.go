@@ -1,0 +1,358 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/page"
+	cdptarget "github.com/chromedp/cdproto/target"
+)
+
+// tracker follows the browser's targets by its events, stores the events, and sends commands to targets, with the
+// reason where one cannot be sent or does not return.
+type tracker struct {
+	*mux
+	name      string // of the browser
+	external  bool   // a browser that Parley did not start: attach to a target on first use
+	ownership ownership
+
+	targets       map[string]*target
+	order         []*target // the oldest first
+	sessions      map[string]*target
+	extraSessions map[string]*target // by the id of sessions that callers created beside the engine's
+	sparePage     *target            // the blank page for the first open
+	started       bool               // the first page exists; new targets have owners
+	events        *ring
+	listeners     map[*listener]bool
+}
+
+// ownership decides whose targets and events are. Its methods are called with the engine locked.
+type ownership interface {
+	// onTarget is called when a target is new or its URL has changed. via is the target whose session reported it.
+	onTarget(t *target, context string, via *target, fresh bool)
+	onURL(t *target, url string)
+	onNavigationRequested(t *target, params json.RawMessage)
+	onForgotten(t *target)
+	// ownerOf returns the owner of an event of a target; nil means the browser.
+	ownerOf(t *target, method string, params json.RawMessage) string
+}
+
+func newTracker(m *mux, name string, external bool, events *ring) *tracker {
+	tr := &tracker{
+		mux: m, name: name, external: external, events: events,
+		targets:       map[string]*target{},
+		sessions:      map[string]*target{},
+		extraSessions: map[string]*target{},
+		listeners:     map[*listener]bool{},
+	}
+	m.observer = tr
+	return tr
+}
+
+type target struct {
+	id, kind, url, title string
+	opener               string
+	owner                string  // the name of the owning caller; "" if there is none
+	ownerTentative       bool    // the owner is a guess that later events may correct
+	parent               *target // the page of a frame or worker
+	session              string
+	attaching            bool // an attach is under way; only in an external browser
+	ready                bool // Page events are enabled
+	crashed, closed      bool
+	needsReenable        bool   // enabled domains were lost in a crash; cleared by the next page
+	evictErr             *Error // why the engine closes it: the owner may not have it
+	dialog               *Dialog
+	pendingURL           string   // of a navigation under way
+	loaders              []string // of the main frame, the newest last
+	loaded               bool     // the load event of the newest loader was received
+	domains              map[string]*domain
+}
+
+// start begins to read messages and to track targets.
+func (tr *tracker) start(ctx context.Context) *Error {
+	go tr.read()
+	if _, err := execute(ctx, tr, nil, cdptarget.SetDiscoverTargets, discoverParams(), callOptions{}); err != nil {
+		return err
+	}
+	if tr.external {
+		return nil
+	}
+	if _, err := execute(ctx, tr, nil, cdptarget.SetAutoAttach, tr.autoAttachParams(), callOptions{}); err != nil {
+		return err
+	}
+	err := tr.wait(ctx, "for the first page", func() (bool, *Error) {
+		for _, t := range tr.order {
+			if t.kind == "page" && t.session != "" {
+				tr.sparePage, tr.started = t, true
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return err
+}
+
+// targetFilter excludes tabs, which only wrap pages, and Chrome's own surfaces, such as the list under the address
+// bar.
+func targetFilter() cdptarget.Filter {
+	return cdptarget.Filter{
+		{Type: "browser", Exclude: true}, {Type: "tab", Exclude: true}, {Type: "browser_ui", Exclude: true}, {},
+	}
+}
+
+func discoverParams() cdptarget.SetDiscoverTargetsParams {
+	return cdptarget.SetDiscoverTargetsParams{Discover: true, Filter: targetFilter()}
+}
+
+// autoAttachParams asks for sessions with all targets that a target opens. In our own browser those start paused,
+// so that no event is missed; an external browser must not pause for Parley.
+func (tr *tracker) autoAttachParams() cdptarget.SetAutoAttachParams {
+	return cdptarget.SetAutoAttachParams{
+		AutoAttach: true, WaitForDebuggerOnStart: !tr.external, Flatten: new(true), Filter: targetFilter(),
+	}
+}
+
+// root returns the page whose dialogs block t: t itself, or the page of a frame.
+func (t *target) root() *target {
+	for t != nil && t.kind == "iframe" && t.parent != nil {
+		t = t.parent
+	}
+	return t
+}
+
+// within reports whether t is top or one of its frames or workers.
+func (t *target) within(top *target) bool {
+	for t != nil && t != top {
+		t = t.parent
+	}
+	return t != nil
+}
+
+// targetInfo has only the fields that the engine needs, so that no other field of a later browser can break the
+// decoding.
+type targetInfo struct {
+	ID      string `json:"targetId"`
+	Type    string `json:"type"`
+	URL     string `json:"url"`
+	Title   string `json:"title"`
+	Opener  string `json:"openerId"`
+	Parent  string `json:"parentId"`
+	Context string `json:"browserContextId"`
+}
+
+// onEvent updates the state of targets, stores the event and offers it to the listeners. The engine is locked.
+func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
+	t := tr.sessions[session]
+	id := BrowserTarget
+	if t != nil {
+		id = t.id
+	}
+	switch method {
+	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method:
+		tr.onTargetInfo(t, method, params) // first, because the owner of the event depends on it
+	}
+	of := t
+	if of == nil && tr.extraSessions[session] != nil {
+		of = tr.extraSessions[session]
+		id = of.id
+	}
+	r := &record{
+		t: time.Now().UnixMilli(), target: id, method: method, params: params,
+		owner: tr.ownership.ownerOf(of, method, params), replayed: t != nil && t.replaying(method),
+	}
+	tr.events.add(r)
+	for l := range tr.listeners {
+		l.offer(r, t)
+	}
+	switch method {
+	case cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
+		tr.onTargetGone(method, params)
+	case inspector.TargetCrashed.Method:
+		if t != nil {
+			tr.onCrash(t)
+		}
+	case inspector.TargetReloadedAfterCrash.Method:
+		if t != nil {
+			t.crashed = false
+			tr.broadcast()
+		}
+	case page.JavascriptDialogOpening.Method, page.JavascriptDialogClosed.Method:
+		if t != nil {
+			tr.onDialogEvent(t, method, params)
+		}
+	case page.FrameRequestedNavigation.Method:
+		if t != nil {
+			tr.ownership.onNavigationRequested(t, params)
+		}
+	case page.FrameStartedNavigating.Method, page.FrameStoppedLoading.Method:
+		if t != nil && t.kind == "page" {
+			t.onNavigating(method, params)
+		}
+	case page.FrameNavigated.Method, page.LoadEventFired.Method:
+		if t != nil && t.kind == "page" {
+			tr.onNavigated(t, method, params)
+		}
+	}
+}
+
+// onLoss implements [observer].
+func (tr *tracker) onLoss(method string) {
+	tr.events.skip()
+	for l := range tr.listeners {
+		l.recordLoss(method, tr.events.lastSeq)
+	}
+}
+
+// onEnd implements [observer].
+func (tr *tracker) onEnd() {
+	for l := range tr.listeners {
+		l.finish("closed")
+	}
+}
+
+func (tr *tracker) onTargetInfo(via *target, method string, params json.RawMessage) {
+	var p struct {
+		Info    targetInfo `json:"targetInfo"`
+		Session string     `json:"sessionId"`
+		Waiting bool       `json:"waitingForDebugger"`
+	}
+	if json.Unmarshal(params, &p) != nil || p.Info.ID == "" {
+		return
+	}
+	t := tr.targets[p.Info.ID]
+	fresh := t == nil
+	if fresh && method == cdptarget.TargetInfoChanged.Method {
+		return // a frame in the back/forward cache: unreachable until it is attached again
+	}
+	if fresh {
+		t = &target{id: p.Info.ID, kind: p.Info.Type, domains: map[string]*domain{}}
+		tr.targets[t.id] = t
+		tr.order = append(tr.order, t)
+	}
+	t.kind, t.url, t.title, t.opener = p.Info.Type, p.Info.URL, p.Info.Title, p.Info.Opener
+	tr.ownership.onTarget(t, p.Info.Context, via, fresh)
+	if method == cdptarget.AttachedToTarget.Method {
+		tr.onAttached(t, via, p.Session, p.Waiting)
+	}
+	if fresh && tr.external && method == cdptarget.TargetCreated.Method {
+		for l := range tr.listeners {
+			if l.wantsAllPages() && l.needsAttach(t) {
+				tr.attachAsync(t)
+				break
+			}
+		}
+	}
+	tr.broadcast()
+}
+
+// refreshTimeout bounds how long a list of targets waits for a browser that does not respond.
+const refreshTimeout = 500 * time.Millisecond
+
+// refreshTargets fetches titles and URLs again, because a page's title changes after the last event that carries
+// it.
+func (tr *tracker) refreshTargets(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	request := mustJSON(cdptarget.GetTargetsParams{Filter: targetFilter()})
+	raw, err := tr.do(ctx, nil, cdptarget.GetTargets.Method, request, callOptions{})
+	var p struct {
+		Infos []targetInfo `json:"targetInfos"`
+	}
+	if err != nil || json.Unmarshal(raw, &p) != nil {
+		return // keep what the events said
+	}
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, info := range p.Infos {
+		if t := tr.targets[info.ID]; t != nil {
+			t.title = info.Title
+			if info.URL != "" { // it is empty while a navigation is under way
+				t.url = info.URL
+			}
+		}
+	}
+}
+
+func hasPage(kind string) bool { return kind == "page" || kind == "iframe" || kind == "webview" }
+
+func (tr *tracker) onTargetGone(method string, params json.RawMessage) {
+	var p struct {
+		ID      string `json:"targetId"`
+		Session string `json:"sessionId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	switch method {
+	case cdptarget.TargetCrashed.Method:
+		if t := tr.targets[p.ID]; t != nil {
+			tr.onCrash(t)
+		}
+	case cdptarget.DetachedFromTarget.Method:
+		delete(tr.extraSessions, p.Session)
+		if t := tr.sessions[p.Session]; t != nil {
+			delete(tr.sessions, p.Session)
+			t.session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
+			tr.failPending(t, closedTarget(t))
+			// Destroyed frames and workers are reported only where targets are discovered.
+			if !hasPage(t.kind) || t.kind == "iframe" {
+				tr.forget(t)
+			}
+		}
+	default:
+		if t := tr.targets[p.ID]; t != nil {
+			tr.forget(t)
+		}
+	}
+	tr.broadcast()
+}
+
+func (tr *tracker) forget(t *target) {
+	t.closed = true
+	delete(tr.targets, t.id)
+	delete(tr.sessions, t.session)
+	for i, other := range tr.order {
+		if other == t {
+			tr.order = append(tr.order[:i:i], tr.order[i+1:]...)
+			break
+		}
+	}
+	// Page.close of a page that is now closed has succeeded.
+	for _, p := range tr.pending {
+		if p.target == t && p.method == page.CommandClose {
+			tr.finish(p, reply{result: json.RawMessage("{}")})
+		}
+	}
+	tr.failPending(t, closedTarget(t))
+	for l := range tr.listeners {
+		if l.scope == t {
+			l.finish("closed")
+		}
+	}
+	tr.ownership.onForgotten(t)
+	if tr.sparePage == t {
+		tr.sparePage = nil
+	}
+}
+
+// onCrash fails everything that waits for a crashed renderer. That includes navigations: one that was under way may
+// never be answered. Chrome reports each crash by two events. When the second arrives, only the command that
+// revives the target can be waiting, and the event of the revival is still to come.
+func (tr *tracker) onCrash(t *target) {
+	if t.crashed {
+		return
+	}
+	t.crashed, t.needsReenable, t.dialog, t.pendingURL = true, true, nil, ""
+	tr.failPending(t, crashedTarget(t))
+	tr.broadcast()
+}
+
+// sessionOf returns the target of a session, including the extra sessions that callers created.
+func (tr *tracker) sessionOf(id string) *target {
+	if t := tr.sessions[id]; t != nil {
+		return t
+	}
+	return tr.extraSessions[id]
+}
