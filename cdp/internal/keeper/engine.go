@@ -115,7 +115,8 @@ func (e *engine) discardFailed(by Caller, t *target, err *Error, first, givenUp 
 			e.mu.Unlock()
 		}
 	default:
-		execute(ctx, e.tracker, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}, callOptions{})
+		params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
+		execute(ctx, e.tracker, nil, cdptarget.CloseTarget, params, callOptions{})
 	}
 }
 
