@@ -27,11 +27,12 @@ type Admission struct {
 	Version string `json:"version"`
 	Kind    string `json:"kind"`
 	Digest  string `json:"digest"`
-	// Owner is "shipped", "signed" with a trusted key, or "unsigned". Rules of poisoning are errors for the last.
+	// Owner is who the name belongs to, as in the lock file: [host.OwnerShipped], [host.OwnerUnsigned], or the public key
+	// of the signer, trusted or not.
 	Owner     string `json:"owner"`
 	Signer    Signer `json:"signature"`
 	Bytes     int    `json:"bytes"`      // of the wasm
-	CompileMS int64  `json:"compile_ms"` // zero if its code was compiled before, or could not be
+	CompileMS int64  `json:"compile_ms"` // how long compiling took; zero if it was not compiled
 	// Rights are the rights that it asks for, with its own words why.
 	Rights []host.Denial `json:"rights"`
 	// Effects are the names of its tools by their effect.
@@ -42,13 +43,6 @@ type Admission struct {
 	Verified int                 `json:"verified"` // how many of the examples
 	Host     string              `json:"host"`     // the version of the host that made the report
 }
-
-// Owners of a plugin in an [Admission].
-const (
-	OwnerShipped  = "shipped"
-	OwnerSigned   = "signed"
-	OwnerUnsigned = "unsigned"
-)
 
 // ExampleRun is the outcome of one example.
 type ExampleRun struct {
@@ -75,38 +69,36 @@ const exampleBudget = 2 * time.Second
 func (a *Admission) Errors() []lint.Finding {
 	var found []lint.Finding
 	for _, f := range a.Findings {
-		if f.Severity == lint.Error && a.Owner == OwnerUnsigned && !slices.Contains(a.Accepted, f.Rule) {
+		stranger := a.Owner != host.OwnerShipped && !a.Signer.Trusted
+		if f.Severity == lint.Error && stranger && !slices.Contains(a.Accepted, f.Rule) {
 			found = append(found, f)
 		}
 	}
 	return found
 }
 
-// refusal returns the error that refuses the plugin, or nil.
-func (a *Admission) refusal(steps ...host.Step) error {
+// refuse returns the error that refuses the plugin, nil if nothing does. Config.Admitted gets the report on a plugin that
+// is refused.
+func (p *Parley) refuse(a *Admission, steps ...host.Step) error {
 	found := a.Errors()
 	if len(found) == 0 {
 		return nil
 	}
-	var names, lines []string
-	e := &host.Error{Code: host.InvalidPlugin}
+	if p.cfg.Admitted != nil {
+		p.cfg.Admitted(a)
+	}
+	var rules []string
+	e := &host.Error{Code: host.InvalidPlugin, Steps: steps}
 	for _, f := range found {
-		if !slices.Contains(names, f.Rule) {
-			names = append(names, f.Rule)
+		if !slices.Contains(rules, f.Rule) {
+			rules = append(rules, f.Rule)
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s: %s", f.Rule, f.Pointer, f.Message))
-		rule, _ := lint.Find(f.Rule)
 		e.Details = append(e.Details, host.Detail{
-			Parameter: f.Pointer, Keyword: f.Rule, Provided: f.Message, Expected: rule.Summary})
+			Parameter: cmp.Or(f.Pointer, "/"), Keyword: f.Rule, Expected: f.Rule + ": " + f.Message})
 	}
-	const most = 8
-	if len(lines) > most {
-		lines = append(lines[:most], fmt.Sprintf("and %d more", len(found)-most))
-	}
-	e.Message = fmt.Sprintf("%s is neither shipped nor signed with a trusted key, and breaks rules that guard the reader "+
-		"of its texts:\n  %s\nIf you have read them and trust its author, accept each rule by name: --accept %s",
-		a.Plugin, strings.Join(lines, "\n  "), strings.Join(names, " --accept "))
-	e.Steps = steps
+	e.Message = fmt.Sprintf("%s is refused: it is neither shipped nor signed with a trusted key, and its texts could "+
+		"mislead an agent. If you trust its author, accept what breaks a rule: --accept %s",
+		a.Plugin, strings.Join(rules, " --accept "))
 	return e
 }
 
@@ -146,6 +138,9 @@ func (p *Parley) Admit(ctx context.Context, c *wasm.Candidate, signer Signer, ac
 		return a, err
 	}
 	a.CompileMS = time.Since(began).Milliseconds()
+	if before := p.keptAdmission(a.Digest); before != nil && before.Host == Version {
+		a.CompileMS = max(a.CompileMS, before.CompileMS) // its code was in the cache
+	}
 	if err := p.runExamples(ctx, provider, c.Manifest, a); err != nil {
 		return a, err
 	}
@@ -158,21 +153,19 @@ func (p *Parley) inspect(c *wasm.Candidate, signer Signer, accept []string) (*Ad
 	if err := checkAccepted(accept); err != nil {
 		return nil, err
 	}
+	if _, err := ownShipped(c); err != nil {
+		return nil, err
+	}
 	m := c.Manifest
 	a := &Admission{
 		Plugin: m.Name, Version: manifest.CleanLine(m.Version), Kind: m.Kind, Digest: c.Digest, Signer: signer,
-		Bytes: len(c.Wasm), Rights: []host.Denial{}, Effects: map[string][]string{}, Findings: []lint.Finding{},
+		Owner: c.Source().Info.Owner, Bytes: len(c.Wasm), Rights: []host.Denial{}, Effects: map[string][]string{}, Findings: []lint.Finding{},
 		Examples: []ExampleRun{}, Host: Version,
 	}
 	a.Rights = append(a.Rights, host.Asked(m.Capabilities)...)
 	for _, t := range m.Tools {
 		a.Effects[t.Effect] = append(a.Effects[t.Effect], t.Name)
 	}
-	owner, err := ownerOf(c, signer)
-	if err != nil {
-		return nil, err
-	}
-	a.Owner = owner
 	beside, err := p.neighbors(c)
 	if err != nil {
 		return nil, err
@@ -184,20 +177,6 @@ func (p *Parley) inspect(c *wasm.Candidate, signer Signer, accept []string) (*Ad
 		}
 	}
 	return a, nil
-}
-
-func ownerOf(c *wasm.Candidate, signer Signer) (string, error) {
-	shipped, err := plugins.Shipped()
-	if err != nil {
-		return "", err
-	}
-	switch {
-	case slices.ContainsFunc(shipped, func(f plugins.File) bool { return f.Digest == c.Digest }):
-		return OwnerShipped, nil
-	case signer.Trusted:
-		return OwnerSigned, nil
-	}
-	return OwnerUnsigned, nil
 }
 
 // neighbors are the plugins beside a candidate, and a search with and without it.
@@ -525,9 +504,26 @@ func (p *Parley) keptAdmission(digest string) *Admission {
 	return a
 }
 
-// annotate adds the runs of examples to the manifest of a build.
+// isShipped reports whether a digest is that of a plugin that is part of this binary.
+func isShipped(digest string) bool {
+	files, err := plugins.Shipped()
+	return err == nil && slices.ContainsFunc(files, func(f plugins.File) bool { return f.Digest == digest })
+}
+
+// annotate adds the runs of examples to the manifest of a build. Shipped plugins were admitted when the binary was
+// built: its tests hold their examples to what they declare.
 func (p *Parley) annotate(digest string, m *manifest.Manifest) {
 	if digest == "" {
+		return
+	}
+	if isShipped(digest) {
+		for i := range m.Tools {
+			for j := range m.Tools[i].Examples {
+				if e := &m.Tools[i].Examples[j]; e.Runnable { // TestShippedExamples runs these
+					e.Run = &manifest.ExampleRun{Verified: "parley " + Version, ExitCode: e.ExitCode}
+				}
+			}
+		}
 		return
 	}
 	a := p.keptAdmission(digest)
@@ -567,12 +563,9 @@ func (p *Parley) admitLoaded(c *wasm.Candidate) error {
 		if err := checkAccepted(p.cfg.Accept); err != nil {
 			return err
 		}
-		if a.Owner, err = ownerOf(c, signer); err != nil {
-			return err
-		}
-		a.Signer, a.Accepted = signer, p.cfg.Accept
+		a.Owner, a.Signer, a.Accepted = c.Source().Info.Owner, signer, p.cfg.Accept
 	}
-	if err := a.refusal(host.OperatorStep(host.OpPluginCheck, c.Path)); err != nil {
+	if err := p.refuse(a, host.OperatorStep(host.OpPluginCheck, c.Path)); err != nil {
 		return err
 	}
 	if fresh && p.cfg.Admitted != nil {

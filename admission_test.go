@@ -12,6 +12,8 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
@@ -68,7 +70,7 @@ func TestAdmissionReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := i.Admission
-	if a.Plugin != "rev" || a.Owner != parley.OwnerUnsigned || a.Bytes == 0 || a.Digest != i.Candidate.Digest ||
+	if a.Plugin != "rev" || a.Owner != host.OwnerUnsigned || a.Bytes == 0 || a.Digest != i.Candidate.Digest ||
 		a.Host != parley.Version {
 		t.Errorf("got %+v", a)
 	}
@@ -280,14 +282,69 @@ func TestHonestPluginsAreAdmitted(t *testing.T) {
 		if err != nil || len(a.Findings) > 0 {
 			t.Errorf("%s: %v, %v", name, err, a.Findings)
 		}
-		if a.Owner != parley.OwnerShipped {
-			t.Logf("%s is %s", name, a.Owner)
+		if a.Owner != host.OwnerShipped {
+			t.Errorf("%s belongs to %s", name, a.Owner)
 		}
 		for _, r := range a.Examples {
 			if r.Status == parley.ExampleDiffers {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
+	}
+}
+
+// TestOwnerIsThatOfTheLock checks that the report and the lock file name one owner, whom a key that is not trusted does
+// not make less of a stranger.
+func TestOwnerIsThatOfTheLock(t *testing.T) {
+	path := variant(t, "rev", func(m *manifest.Manifest) { m.Docs.Brief = "The best text tool" })
+	p := open(t, parley.Config{})
+	c, err := wasm.ReadCandidate(path, parley.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := signature.NewSecretKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(wasm.SignatureName(path), key.Sign(parley.BuildOf(c)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Install(t.Context(), path); !errors.Is(err, host.InvalidPlugin) {
+		t.Fatalf("a stranger who signs: %v", err)
+	}
+	i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{Accept: []string{"superlatives"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := i.Commit(policy.Edit{})
+	if err != nil || i.Admission.Owner != string(key.Public()) || done.Info().Owner != i.Admission.Owner {
+		t.Errorf("%v: the report says %q, the lock file %q", err, i.Admission.Owner, done.Info().Owner)
+	}
+}
+
+// TestRefusalIsReported checks that whoever has to decide about a refused plugin gets the report on it.
+func TestRefusalIsReported(t *testing.T) {
+	path := variant(t, "rev", func(m *manifest.Manifest) { m.Docs.Brief = "The best text tool" })
+	var reports []*parley.Admission
+	p := open(t, parley.Config{Admitted: func(a *parley.Admission) { reports = append(reports, a) }})
+	if _, err := p.Install(t.Context(), path); !errors.Is(err, host.InvalidPlugin) {
+		t.Fatal(err)
+	}
+	if len(reports) != 1 || len(reports[0].Errors()) != 1 || len(reports[0].Effects) == 0 {
+		t.Errorf("got %+v", reports)
+	}
+}
+
+// TestCompileTimeIsKept checks that the report on a build whose code is in the cache says how long it was compiled.
+func TestCompileTimeIsKept(t *testing.T) {
+	p := open(t, parley.Config{})
+	first, err := p.PrepareInstall(t.Context(), fixture("echo"), parley.InstallOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := p.PrepareInstall(t.Context(), fixture("echo"), parley.InstallOptions{})
+	if err != nil || again.Admission.CompileMS < first.Admission.CompileMS || first.Admission.CompileMS == 0 {
+		t.Errorf("%v: first %d ms, then %d ms", err, first.Admission.CompileMS, again.Admission.CompileMS)
 	}
 }
 

@@ -57,7 +57,7 @@ func (p *Parley) Report(ctx context.Context, path string, accept []string) (*Adm
 	if err != nil {
 		return nil, err
 	}
-	return a, a.refusal()
+	return a, p.refuse(a, host.OperatorStep(host.OpHelp, "plugin install"))
 }
 
 // Breaks returns the changes that a person must confirm: those that break callers or ask for more rights, in a newer
@@ -120,9 +120,9 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 	if err != nil {
 		return nil, err
 	}
-	if err := report.refusal(host.OperatorStep(host.OpPluginCheck, path)); err != nil {
+	if err := p.refuse(report, host.OperatorStep(host.OpHelp, "plugin install")); err != nil {
 		e := host.AsError(err)
-		e.Message += "\nNothing was installed"
+		e.Message += ". Nothing was installed"
 		return nil, e
 	}
 	p.signers().add(c)
@@ -141,18 +141,12 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 // ownName decides whether a plugin may have its name, and sets who owns it. It returns the owner who loses the name, ""
 // if none does. The error is already_exists if replace does not contain the name.
 func (p *Parley) ownName(c *wasm.Candidate, replace []string) (takesFrom string, err error) {
-	files, err := plugins.Shipped()
+	shipped, err := ownShipped(c)
 	if err != nil {
 		return "", err
 	}
 	name, owner := c.Manifest.Name, ""
-	for _, f := range files {
-		if !strings.EqualFold(f.Name, name) {
-			continue
-		}
-		if sum := sha256.Sum256(c.Wasm); f.Digest == "sha256:"+hex.EncodeToString(sum[:]) && c.ManifestEmbedded {
-			c.Owner = host.OwnerShipped
-		}
+	if shipped {
 		owner = host.OwnerShipped
 	}
 	info := c.Source().Info
@@ -177,12 +171,29 @@ func (p *Parley) ownName(c *wasm.Candidate, replace []string) (takesFrom string,
 	return owner, nil
 }
 
+// ownShipped reports whether a shipped plugin has the name of a candidate, and sets the candidate's owner if it is that
+// plugin.
+func ownShipped(c *wasm.Candidate) (bool, error) {
+	files, err := plugins.Shipped()
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(files, func(f plugins.File) bool { return strings.EqualFold(f.Name, c.Manifest.Name) })
+	if i < 0 {
+		return false, nil
+	}
+	if sum := sha256.Sum256(c.Wasm); files[i].Digest == "sha256:"+hex.EncodeToString(sum[:]) && c.ManifestEmbedded {
+		c.Owner = host.OwnerShipped
+	}
+	return true, nil
+}
+
 // Commit installs the plugin and writes the grants that edit prepared. Without an edit the plugin is granted nothing,
 // and what was granted to another build of its name is revoked.
 func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 	if breaks := i.Breaks(); len(breaks) > 0 && !i.confirmed {
-		return Installed{}, host.Errorf(host.Denied, "%s %s breaks what %s promised, without a higher first number of its "+
-			"version, and nobody confirmed that; nothing was installed:\n  %s", i.Candidate.Manifest.Name,
+		return Installed{}, host.Errorf(host.Denied, "%s %s breaks callers of %s and is not a higher major version; nobody "+
+			"confirmed that, so nothing was installed:\n  %s", i.Candidate.Manifest.Name,
 			manifest.CleanLine(i.Candidate.Manifest.Version), manifest.CleanLine(i.Replaces.Version), listChanges(breaks))
 	}
 	rules, err := i.p.Policy()
@@ -198,6 +209,7 @@ func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 		details = append(details, "accepted "+rule)
 	}
 	i.p.noteAudit("install", entry.Name, details...)
+	i.Admission.Owner = entry.Info().Owner // installed again, a build keeps the owner that it has
 	done := Installed{Entry: entry}
 	if edit.Path == "" {
 		var some bool

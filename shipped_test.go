@@ -121,6 +121,31 @@ func TestContracts(t *testing.T) {
 	})
 }
 
+// TestShippedExamplesAreVerified checks that describe says of the examples that TestShippedExamples runs, and of no
+// others, that they are true.
+func TestShippedExamplesAreVerified(t *testing.T) {
+	p := New(Config{Home: t.TempDir()})
+	t.Cleanup(func() { _ = p.Close() })
+	catalog, err := p.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"json", "text"} {
+		provider, _ := catalog.Provider(name)
+		m, err := provider.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range m.Tools {
+			for j, e := range manifest.Describe(m, &m.Tools[i], manifest.Tier3).Examples {
+				if verified := e.Verified == "parley "+Version; verified != m.Tools[i].Examples[j].Runnable {
+					t.Errorf("%s.%s %q: verified %q", name, m.Tools[i].Name, e.Title, e.Verified)
+				}
+			}
+		}
+	}
+}
+
 // TestShippedManifestsParse holds what ships to the strict reader, which a start does not run.
 func TestShippedManifestsParse(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("plugins", "*", "manifest.json"))

@@ -9,19 +9,18 @@ import (
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
-	"github.com/parley-tools/parley/plugins"
 )
 
 // Signer is what is known of a plugin's signature. It is zero for a plugin without one.
 type Signer struct {
 	// Key is the public key that made the signature, where it is known and the signature is valid.
-	Key string
+	Key string `json:"signer,omitempty"`
 	// KeyID is the short name of the key that the signature claims: 16 hex digits.
-	KeyID string
+	KeyID string `json:"signer_id,omitempty"`
 	// Name is what the operator calls a trusted key.
-	Name string
+	Name string `json:"signer_name,omitempty"`
 	// Trusted reports whether the operator trusts the key, for all plugins or, in policy.toml, for this one.
-	Trusted bool
+	Trusted bool `json:"trusted"`
 }
 
 // signers tells the policy who signed a build. It looks at the signature and at the operator's list of keys each time,
@@ -56,11 +55,7 @@ func (s *signers) signer(plugin, digest string) (policy.Signer, error) {
 	if err != nil {
 		return policy.Signer{}, err
 	}
-	shipped, err := plugins.Shipped()
-	if err != nil {
-		return policy.Signer{}, err
-	}
-	if slices.ContainsFunc(shipped, func(f plugins.File) bool { return f.Digest == digest }) {
+	if isShipped(digest) {
 		return policy.Signer{Shipped: true}, nil
 	}
 	keys := make([]signature.Key, len(trusted))

@@ -208,16 +208,16 @@ func (c *comparer) rights(before, after *manifest.Manifest) {
 		_, known := was[name]
 		switch {
 		case !known && required:
-			c.add(Rights, true, "it asks for one more right: %s", name)
+			c.add(Rights, true, "the plugin asks for a further right: %s", name)
 		case !known:
-			c.add(Rights, false, "it asks for one more right, which is optional: %s", name)
+			c.add(Rights, false, "the plugin asks for a further right, which is optional: %s", name)
 		case required && !before:
-			c.add(Rights, true, "it requires a right that was optional: %s", name)
+			c.add(Rights, true, "the plugin requires a right that was optional: %s", name)
 		}
 	}
 	for _, name := range sortedKeys(was) {
 		if _, still := is[name]; !still {
-			c.add(Rights, false, "it no longer asks for %s", name)
+			c.add(Rights, false, "the plugin no longer asks for %s", name)
 		}
 	}
 }

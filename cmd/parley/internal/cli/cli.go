@@ -272,7 +272,7 @@ func (a *App) fail(err error) int {
 		env.Next = next
 		notices, lines := a.said()
 		env.Warnings = append(env.Warnings, notices...)
-		env.Debug = lines
+		env.Debug, env.Admission = lines, a.admissions
 		raw, _ := manifest.Marshal(env)
 		raw = manifest.EscapeJSON(raw)
 		if a.ErrTTY {

@@ -5,24 +5,35 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
 
-// admitted takes the report on a plugin of --load: on stderr, or with --json in the envelope.
+// admitted takes the report on a plugin that is loaded or refused: on stderr, or with --json in the envelope.
 func (a *App) admitted(report *parley.Admission) {
 	if a.json {
 		a.admissions = append(a.admissions, report)
 		return
 	}
-	fmt.Fprintf(a.Err, "Loaded %s %s (%s, %s), for the first time\n",
-		report.Plugin, report.Version, report.Kind, signatureText(command.Signer(report.Signer)))
+	did, when := "Loaded", ", for the first time"
+	if refusals := report.Errors(); len(refusals) > 0 {
+		did, when = "Read", ""
+		rest := *report // the error that follows has the refusals
+		rest.Findings = slices.DeleteFunc(slices.Clone(report.Findings), func(f lint.Finding) bool {
+			return slices.Contains(refusals, f)
+		})
+		report = &rest
+	}
+	fmt.Fprintf(a.Err, "%s %s %s (%s, %s)%s\n",
+		did, report.Plugin, report.Version, report.Kind, signatureText(report.Signer), when)
 	writeAsks(a.Err, report.Rights, nil, nil)
 	writeAdmission(a.Err, report)
 }
@@ -42,8 +53,15 @@ func writeAdmission(w io.Writer, a *parley.Admission) {
 			effects = append(effects, text)
 		}
 	}
-	fmt.Fprintf(w, "  effects: %s; owner: %s; %d bytes, compiled in %d ms\n",
-		strings.Join(effects, ", "), a.Owner, a.Bytes, a.CompileMS)
+	owner := a.Owner
+	if owner != host.OwnerShipped && owner != host.OwnerUnsigned {
+		owner = "its signer"
+	}
+	fmt.Fprintf(w, "  effects: %s; owner: %s; %d bytes", strings.Join(effects, ", "), owner, a.Bytes)
+	if a.CompileMS > 0 {
+		fmt.Fprintf(w, ", compiled in %d ms", a.CompileMS)
+	}
+	fmt.Fprintln(w)
 	if len(a.Examples) > 0 {
 		fmt.Fprintf(w, "  examples: %d of %d are verified\n", a.Verified, len(a.Examples))
 		listed := 0
@@ -77,7 +95,7 @@ func reportPlugin(ctx context.Context, opts *pluginCheckOptions) error {
 	next := []string{"parley plugin install " + shellQuote(opts.name)}
 	return opts.app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s (%s)\n  %s\n", data.Plugin, data.Version, data.Kind,
-			signatureText(command.Signer(data.Signer)))
+			signatureText(data.Signer))
 		writeAsks(w, data.Rights, nil, nil)
 		writeAdmission(w, data)
 		fmt.Fprintln(w, "Next: "+next[0])
@@ -94,8 +112,9 @@ func newPluginDiff(app *App, run runFunc[pluginDiffOptions]) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Say what a new version of a plugin breaks",
-		Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json) or the name of an installed plugin.\n" +
-			"Names what is removed, renamed or narrowed, effects that got worse, and rights that were added.",
+		Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json), the name of an installed plugin, or the\n" +
+			"digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed, effects\n" +
+			"that got worse, and rights that were added.",
 		Example: "parley plugin diff hello ./hello/plugin.wasm",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -107,8 +126,8 @@ func newPluginDiff(app *App, run runFunc[pluginDiffOptions]) *cobra.Command {
 	}
 }
 
-func runPluginDiff(_ context.Context, opts *pluginDiffOptions) error {
-	data, err := command.ComparePlugins(opts.app.deps, opts.old, opts.now)
+func runPluginDiff(ctx context.Context, opts *pluginDiffOptions) error {
+	data, err := command.ComparePlugins(ctx, opts.app.deps, opts.old, opts.now)
 	if err != nil {
 		return err
 	}
@@ -124,9 +143,10 @@ func runPluginDiff(_ context.Context, opts *pluginDiffOptions) error {
 		case data.Breaks == 0:
 			fmt.Fprintln(w, "nothing breaks")
 		case data.Major:
-			fmt.Fprintf(w, "%s, as its version announces\n", plural(data.Breaks, "breaking change"))
+			fmt.Fprintf(w, "%s, which the major version announces\n", plural(data.Breaks, "breaking change"))
 		default:
-			fmt.Fprintf(w, "%s; its version must be a major one\n", plural(data.Breaks, "breaking change"))
+			fmt.Fprintf(w, "%s without a higher major version; an upgrade has to be confirmed\n",
+				plural(data.Breaks, "breaking change"))
 		}
 		for _, c := range data.Changes {
 			mark := "  "

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,10 +47,17 @@ func runPluginBuild(ctx context.Context, opts *pluginBuildOptions) error {
 	}
 	out := shellQuote(data.Out)
 	next := []string{"parley plugin install " + out, "parley " + data.Name + " --list --load " + out}
+	refused := len(data.Admission.Errors()) > 0
+	if refused {
+		next = []string{"parley plugin build" + strings.TrimSuffix(" "+shellQuote(opts.Dir), " ''")}
+	}
 	return opts.app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Built %s: %s, %s, %d bytes\n", data.Out, data.Name, plural(data.Tools, "tool"), data.Bytes)
 		writeAsks(w, data.Admission.Rights, nil, nil)
 		writeAdmission(w, data.Admission)
+		if refused {
+			fmt.Fprintln(w, "  An installation refuses it because of these errors. Change the texts and build again.")
+		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }

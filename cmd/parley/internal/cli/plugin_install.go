@@ -27,8 +27,9 @@ func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Comman
 		Long: "Shows what the plugin asks for and why, in its own words, what breaks the rules for manifests, and which\n" +
 			"of its examples are true. --grant fs:ro:./data=/data and the like grant rights, after a question at the\n" +
 			"terminal; parley policy grant does so later. A signature beside the file (FILE.minisig) must be valid. A\n" +
-			"plugin that is not signed with a trusted key and breaks a rule that guards its readers is refused;\n" +
-			"--accept RULE installs it. So is a new version that breaks callers, unless you confirm it.",
+			"plugin whose texts could mislead an agent is refused unless it is signed with a trusted key or --accept RULE\n" +
+			"accepts each rule that it breaks. A version that breaks callers and is not a higher major one has to be\n" +
+			"confirmed at the terminal.",
 		Example: "parley plugin install ./hello/plugin.wasm",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -42,7 +43,7 @@ func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Comman
 		"grant this right to this build, as policy grant does; repeatable")
 	cmd.Flags().StringVar(&opts.Signature, "signature", "", "signature file, if it is not beside FILE")
 	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "let an older version replace a newer one")
-	cmd.Flags().BoolVar(&opts.Yes, "yes", false, "do not ask about --grant; only if the policy sets allow_yes")
+	cmd.Flags().BoolVar(&opts.Yes, "yes", false, "do not ask about grants and breaking changes; only if the policy sets allow_yes")
 	return cmd
 }
 

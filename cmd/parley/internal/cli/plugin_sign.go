@@ -117,7 +117,7 @@ func newPluginVerify(app *App, run runFunc[pluginVerifyOptions]) *cobra.Command 
 	opts, run := &pluginVerifyOptions{app: app}, run.or(runPluginVerify)
 	cmd := &cobra.Command{
 		Use:     "verify FILE|DIR|NAME",
-		Short:   "Show who signed a plugin and whether that key is trusted",
+		Short:   "Verify that a trusted key, or the one of --key, signed a plugin",
 		Example: "parley plugin verify ./hello/plugin.wasm --key my.key.pub",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {

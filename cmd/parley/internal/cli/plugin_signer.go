@@ -3,11 +3,11 @@ package cli
 import (
 	"strings"
 
-	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley"
 )
 
 // signatureText describes a signature in one line.
-func signatureText(s command.Signer) string {
+func signatureText(s parley.Signer) string {
 	switch {
 	case s.KeyID == "":
 		return "not signed"
@@ -20,7 +20,7 @@ func signatureText(s command.Signer) string {
 }
 
 // trustCommands returns the command that trusts the key, if it is not trusted yet.
-func trustCommands(s command.Signer) []string {
+func trustCommands(s parley.Signer) []string {
 	switch {
 	case s.KeyID == "" || s.Trusted:
 		return nil

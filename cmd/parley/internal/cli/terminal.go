@@ -81,7 +81,9 @@ func approveOnTerminal(ctx context.Context, c command.Change) (bool, error) {
 	question := "Write this?"
 	if c.Plugin != nil {
 		writeInstalled(&text, c.Plugin, "To be installed:")
-		question = "Install it and write this?"
+		if question = "Install it and write this?"; c.Diff == "" {
+			question = "Install it?"
+		}
 	}
 	text.WriteString(c.Diff)
 	fmt.Fprintf(tty, "%s%s [y/N] ", text.String(), question)

@@ -50,7 +50,7 @@ type Deps struct {
 	Plugins []string
 	// Accept are rules of manifest/RULES.md that a plugin to install or to load may break although they refuse a plugin.
 	Accept []string
-	// Admitted takes the report on each of Plugins when its build is loaded for the first time. It may be nil.
+	// Admitted takes the reports of parley.Config.Admitted. It may be nil.
 	Admitted func(*parley.Admission)
 	// Replace are names that plugins may take from another owner. The operator has to approve that.
 	Replace []string

@@ -19,7 +19,7 @@ type Envelope struct {
 	Warnings []string          `json:"warnings"`
 	Next     []string          `json:"next"` // what to type next
 	Meta     *Meta             `json:"meta,omitempty"`
-	// Admission are the reports on plugins that were loaded for the first time.
+	// Admission are the reports on plugins that were loaded for the first time, or refused.
 	Admission []*parley.Admission `json:"admission,omitempty"`
 	Debug     []string            `json:"debug,omitempty"`
 }

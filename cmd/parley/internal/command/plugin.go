@@ -29,8 +29,8 @@ type Plugin struct {
 	// Rebuilt says that the replaced plugin was another build of the same version.
 	Rebuilt bool `json:"rebuilt,omitempty"`
 	// Unchanged says that the same build was already installed.
-	Unchanged bool `json:"unchanged,omitempty"`
-	*Signer        // nil for a plugin that is not installed
+	Unchanged      bool `json:"unchanged,omitempty"`
+	*parley.Signer      // nil for a plugin that is not installed
 	// Asks are the rights that the plugin requests, each with the reason from its manifest. None is granted by that.
 	Asks []host.Denial `json:"asks"`
 	// NewRights are those of Asks that the replaced build did not request, DroppedRights those that only it requested.
@@ -49,18 +49,6 @@ type Plugin struct {
 	Admission *parley.Admission `json:"admission,omitempty"`
 	// Applies are the grants that give this build something that it requests.
 	Applies []string `json:"applies,omitempty"`
-}
-
-// Signer is what is known of a plugin's signature. It is zero for a plugin without one.
-type Signer struct {
-	// Key is the public key that made the signature. "" means that it is not known or that the signature is invalid.
-	Key string `json:"signer,omitempty"`
-	// KeyID is the short name of the key that the signature claims: 16 hex digits.
-	KeyID string `json:"signer_id,omitempty"`
-	// Name is the operator's name for a trusted key.
-	Name string `json:"signer_name,omitempty"`
-	// Trusted reports whether the operator trusts the key, for all plugins or, in policy.toml, for this one.
-	Trusted bool `json:"trusted"`
 }
 
 func newPlugin(info host.Info, from string, m *manifest.Manifest) *Plugin {
@@ -123,7 +111,7 @@ func (d *Deps) plugin(info host.Info, entries []wasm.Entry, m *manifest.Manifest
 	if err != nil {
 		d.Notice("no key counts as trusted: " + err.Error())
 	}
-	p.Signer = (*Signer)(&signer)
+	p.Signer = &signer
 	return p
 }
 
@@ -228,7 +216,7 @@ func InstallPlugin(ctx context.Context, d *Deps, o InstallOptions) (*Plugin, err
 	}
 	c := prepared.Candidate
 	data := newPlugin(c.Source().Info, c.Path, c.Manifest)
-	data.Signer = (*Signer)(&prepared.Signer)
+	data.Signer = &prepared.Signer
 	d.compare(data, prepared.Replaces, c)
 	data.Admission, data.Changes, data.Breaks = prepared.Admission, prepared.Changes, prepared.Breaks()
 	rules, err := d.Policy()
@@ -301,17 +289,38 @@ func (d *Deps) approveInstall(
 	}
 	if err = d.approve(ctx, rules, change, yes); err != nil && len(data.Breaks) > 0 {
 		e := host.AsError(err)
-		e.Message += "\n" + BreaksText(data)
+		e.Message = BreaksText(data) + "\n" + e.Message
+		e.Next, e.Steps = nil, []host.Step{d.installStep(o, allowsYes(rules))}
 		return edit, e
 	}
 	return edit, err
+}
+
+// installStep repeats an installation, with --yes where the policy allows it.
+func (d *Deps) installStep(o InstallOptions, yes bool) host.Step {
+	args := []string{o.Path}
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			args = append(args, flag, v)
+		}
+	}
+	add("--grant", o.Grants...)
+	add("--accept", d.Accept...)
+	add("--replace", d.Replace...)
+	if o.Signature != "" {
+		add("--signature", o.Signature)
+	}
+	if yes {
+		args = append(args, "--yes")
+	}
+	return host.OperatorStep(host.OpPluginInstall, args...)
 }
 
 // BreaksText says what an installation breaks, one change a line.
 func BreaksText(p *Plugin) string {
 	const most = 12
 	lines := []string{fmt.Sprintf(
-		"%s %s breaks what %s promised, and its version does not say so (the first number would):",
+		"%s %s breaks callers of %s and is not a higher major version:",
 		p.Name, manifest.CleanLine(p.Version), manifest.CleanLine(p.Replaced))}
 	for _, c := range p.Breaks[:min(most, len(p.Breaks))] {
 		lines = append(lines, c.String())

@@ -40,13 +40,13 @@ type ComparePluginsData struct {
 }
 
 // ComparePlugins compares two versions of a plugin for those who call its tools. Each is a wasm file, a folder, a
-// manifest (NAME.json), or the name of an installed or shipped plugin.
-func ComparePlugins(d *Deps, old, now string) (*ComparePluginsData, error) {
-	before, err := d.readManifest(old)
+// manifest (NAME.json), the name of an installed or shipped plugin, or the digest of a build that is or was installed.
+func ComparePlugins(ctx context.Context, d *Deps, old, now string) (*ComparePluginsData, error) {
+	before, err := d.readManifest(ctx, old)
 	if err != nil {
 		return nil, err
 	}
-	after, err := d.readManifest(now)
+	after, err := d.readManifest(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +59,20 @@ func ComparePlugins(d *Deps, old, now string) (*ComparePluginsData, error) {
 	return data, nil
 }
 
-func (d *Deps) readManifest(word string) (*manifest.Manifest, error) {
+func (d *Deps) readManifest(ctx context.Context, word string) (*manifest.Manifest, error) {
+	if strings.HasPrefix(word, "sha256:") {
+		data, ok := d.Store().Approved(word)
+		if !ok {
+			return nil, host.Errorf(host.NotFound, "no build %s is known here; expected the whole digest of a build that is or "+
+				"was installed", manifest.CleanLine(word)).WithSteps(host.OperatorStep(host.OpPluginList))
+		}
+		return manifest.Load(data)
+	}
 	if strings.HasSuffix(word, ".json") {
-		data, err := os.ReadFile(word)
+		const limit = 4 << 20
+		data, err := host.ReadValue(ctx, word, limit)
 		if err != nil {
-			return nil, host.Errorf(host.InvalidArgs, "cannot read %s: %v", manifest.CleanLine(word), host.WithoutPath(err))
+			return nil, host.Errorf(host.InvalidArgs, "cannot read the manifest: %s", manifest.CleanLine(err.Error()))
 		}
 		m, err := manifest.Parse(data, parley.Version)
 		if err != nil {

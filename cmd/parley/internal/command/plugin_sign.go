@@ -127,14 +127,14 @@ type VerifyPluginData struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Digest  string `json:"digest"`
-	Signer
+	parley.Signer
 	Comment string `json:"comment"` // the trusted comment of the signature, cleaned
 
 	Path string `json:"-"` // of the wasm
 }
 
 // VerifyPlugin verifies the signature of a plugin. The error is not_found for a plugin that is not signed, and
-// integrity for a signature that is invalid, by another key, or by a key that is not known.
+// integrity for a signature that is invalid, by another key than o.Key, or, without o.Key, by a key that is not trusted.
 func VerifyPlugin(d *Deps, o VerifyOptions) (*VerifyPluginData, error) {
 	c, err := d.fileOrInstalled(o.Plugin)
 	if err != nil {
@@ -165,6 +165,11 @@ func VerifyPlugin(d *Deps, o VerifyOptions) (*VerifyPluginData, error) {
 		return nil, host.Errorf(host.Integrity,
 			"%s is signed with the key %s, which is not known here, so the signature cannot be verified",
 			c.Manifest.Name, signer.KeyID).WithSteps(host.OperatorStep(host.OpPluginVerify, o.Plugin, "--key", "KEY"))
+	case o.Key == "" && !signer.Trusted:
+		return nil, host.Errorf(host.Integrity, "the signature of %s is valid, but it proves nothing: its key %s is not "+
+			"trusted, and anybody can make a key. Compare the key with the one that its owner publishes, then name or trust it",
+			c.Manifest.Name, signer.Key).WithSteps(host.OperatorStep(host.OpPluginVerify, o.Plugin, "--key", signer.Key),
+			host.OperatorStep(host.OpPluginTrust, signer.Key))
 	case o.Key != "" && signer.Key != c.Signer:
 		return nil, host.Errorf(host.Integrity, "%s is signed with the key %s, not with %s",
 			c.Manifest.Name, signer.Key, c.Signer)
@@ -174,7 +179,7 @@ func VerifyPlugin(d *Deps, o VerifyOptions) (*VerifyPluginData, error) {
 		return nil, err
 	}
 	return &VerifyPluginData{
-		c.Manifest.Name, c.Manifest.Version, c.Digest, Signer(signer), sig.Comment(), c.Path,
+		c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment(), c.Path,
 	}, nil
 }
 
