@@ -77,8 +77,7 @@ func (a *Admission) Errors() []lint.Finding {
 	return found
 }
 
-// refuse returns the error that refuses the plugin, nil if nothing does. Config.Admitted gets the report on a plugin that
-// is refused.
+// refuse returns the error that refuses the plugin, nil if nothing does. Config.Admitted then gets the report.
 func (p *Parley) refuse(a *Admission, steps ...host.Step) error {
 	found := a.Errors()
 	if len(found) == 0 {
@@ -159,8 +158,8 @@ func (p *Parley) inspect(c *wasm.Candidate, signer Signer, accept []string) (*Ad
 	m := c.Manifest
 	a := &Admission{
 		Plugin: m.Name, Version: manifest.CleanLine(m.Version), Kind: m.Kind, Digest: c.Digest, Signer: signer,
-		Owner: c.Source().Info.Owner, Bytes: len(c.Wasm), Rights: []host.Denial{}, Effects: map[string][]string{}, Findings: []lint.Finding{},
-		Examples: []ExampleRun{}, Host: Version,
+		Owner: c.Source().Info.Owner, Bytes: len(c.Wasm), Rights: []host.Denial{}, Effects: map[string][]string{},
+		Findings: []lint.Finding{}, Examples: []ExampleRun{}, Host: Version,
 	}
 	a.Rights = append(a.Rights, host.Asked(m.Capabilities)...)
 	for _, t := range m.Tools {

@@ -50,8 +50,8 @@ type Config struct {
 	Plugins []string
 	// Accept are rules of manifest/RULES.md that Plugins may break although they refuse a plugin.
 	Accept []string
-	// Admitted takes the report on each of Plugins when its build is loaded for the first time, and on every plugin that is
-	// refused: [Admission.Errors] are the reasons. It may be nil.
+	// Admitted takes the report on each of Plugins when its build is loaded for the first time, and on every plugin that
+	// is refused: [Admission.Errors] are the reasons. It may be nil.
 	Admitted func(*Admission)
 	// Replace is called when a file of Plugins takes the name of a plugin that belongs to another owner: "shipped" or the
 	// key of a signer. The file is loaded if it returns nil. A nil Replace refuses.

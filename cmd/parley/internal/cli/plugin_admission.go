@@ -112,9 +112,9 @@ func newPluginDiff(app *App, run runFunc[pluginDiffOptions]) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Say what a new version of a plugin breaks",
-		Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json), the name of an installed plugin, or the\n" +
-			"digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed, effects\n" +
-			"that got worse, and rights that were added.",
+		Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json), the name of an installed plugin, or\n" +
+			"the digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed,\n" +
+			"effects that got worse, and rights that were added.",
 		Example: "parley plugin diff hello ./hello/plugin.wasm",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {

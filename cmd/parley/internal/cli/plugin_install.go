@@ -43,7 +43,8 @@ func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Comman
 		"grant this right to this build, as policy grant does; repeatable")
 	cmd.Flags().StringVar(&opts.Signature, "signature", "", "signature file, if it is not beside FILE")
 	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "let an older version replace a newer one")
-	cmd.Flags().BoolVar(&opts.Yes, "yes", false, "do not ask about grants and breaking changes; only if the policy sets allow_yes")
+	cmd.Flags().BoolVar(&opts.Yes, "yes", false,
+		"do not ask about grants and breaking changes; only if the policy sets allow_yes")
 	return cmd
 }
 

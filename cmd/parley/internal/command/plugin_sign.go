@@ -166,8 +166,8 @@ func VerifyPlugin(d *Deps, o VerifyOptions) (*VerifyPluginData, error) {
 			"%s is signed with the key %s, which is not known here, so the signature cannot be verified",
 			c.Manifest.Name, signer.KeyID).WithSteps(host.OperatorStep(host.OpPluginVerify, o.Plugin, "--key", "KEY"))
 	case o.Key == "" && !signer.Trusted:
-		return nil, host.Errorf(host.Integrity, "the signature of %s is valid, but it proves nothing: its key %s is not "+
-			"trusted, and anybody can make a key. Compare the key with the one that its owner publishes, then name or trust it",
+		return nil, host.Errorf(host.Integrity, "the signature of %s is valid, but proves nothing: its key %s is not "+
+			"trusted, and anybody can make a key. Compare it with the key that the author publishes, then name or trust it",
 			c.Manifest.Name, signer.Key).WithSteps(host.OperatorStep(host.OpPluginVerify, o.Plugin, "--key", signer.Key),
 			host.OperatorStep(host.OpPluginTrust, signer.Key))
 	case o.Key != "" && signer.Key != c.Signer:
