@@ -134,7 +134,7 @@ type VerifyPluginData struct {
 }
 
 // VerifyPlugin verifies the signature of a plugin. The error is not_found for a plugin that is not signed, and
-// integrity for a signature that is invalid, by another key than o.Key, or, without o.Key, by a key that is not trusted.
+// integrity for a signature that is invalid, by another key than o.Key, or, without o.Key, by one that is not trusted.
 func VerifyPlugin(d *Deps, o VerifyOptions) (*VerifyPluginData, error) {
 	c, err := d.fileOrInstalled(o.Plugin)
 	if err != nil {
@@ -166,8 +166,8 @@ func VerifyPlugin(d *Deps, o VerifyOptions) (*VerifyPluginData, error) {
 			"%s is signed with the key %s, which is not known here, so the signature cannot be verified",
 			c.Manifest.Name, signer.KeyID).WithSteps(host.OperatorStep(host.OpPluginVerify, o.Plugin, "--key", "KEY"))
 	case o.Key == "" && !signer.Trusted:
-		return nil, host.Errorf(host.Integrity, "the signature of %s is valid, but proves nothing: its key %s is not "+
-			"trusted, and anybody can make a key. Compare it with the key that the author publishes, then name or trust it",
+		return nil, host.Errorf(host.Integrity, "the signature of %s is valid but proves nothing: its key %s is not "+
+			"trusted, and anybody can make a key. Compare it with the one that the author publishes, then trust it",
 			c.Manifest.Name, signer.Key).WithSteps(host.OperatorStep(host.OpPluginVerify, o.Plugin, "--key", signer.Key),
 			host.OperatorStep(host.OpPluginTrust, signer.Key))
 	case o.Key != "" && signer.Key != c.Signer:
