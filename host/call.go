@@ -427,8 +427,8 @@ func CheckParams(name string, paramsSchema *schema.Schema, raw json.RawMessage) 
 }
 
 func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
-	// A timeout that the caller gives limits the time until the answer. Any other one limits only the run.
-	if limit := r.call.Options.Timeout; limit > 0 {
+	// A timeout that is given with the call limits the time until the answer. Any other one limits only the run.
+	if limit := r.call.Options.Timeout; limit > 0 && !r.call.Options.TimeoutConfigured {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()

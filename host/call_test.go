@@ -506,7 +506,7 @@ func (p *preparer) Prepare(ctx context.Context) error {
 func TestCallPreparation(t *testing.T) {
 	for _, c := range []struct {
 		name           string
-		timeout, limit time.Duration
+		timeout, limit time.Duration // a negative timeout is configured
 		took           time.Duration
 		says, next     string
 	}{
@@ -515,6 +515,7 @@ func TestCallPreparation(t *testing.T) {
 		{"timeout during the run", 12 * time.Second, 0, 12 * time.Second, "did not end within 12s", "48s"},
 		{"limit of the policy", 0, 2 * time.Second, 12 * time.Second, "the policy allows at most 2s", "policy"},
 		{"timeout and limit", 3 * time.Second, 2 * time.Second, 3 * time.Second, "shop is still being prepared", ""},
+		{"configured timeout", -3 * time.Second, 0, 13 * time.Second, "did not end within 3s", "12s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -523,7 +524,7 @@ func TestCallPreparation(t *testing.T) {
 					return host.Decision{Verdict: host.Allow, Limits: host.Limits{Timeout: c.limit}}, nil
 				})}, p)
 				a, _ := h.Call(t.Context(), host.Call{Name: "shop.order.slow", Caller: "cli",
-					Options: host.Options{Timeout: c.timeout}})
+					Options: host.Options{Timeout: c.timeout.Abs(), TimeoutConfigured: c.timeout < 0}})
 				e := failsWith(t, a, host.Timeout)
 				if a.Duration != c.took || !strings.Contains(e.Message, c.says) {
 					t.Errorf("%q after %v, expected %q after %v", e.Message, a.Duration, c.says, c.took)

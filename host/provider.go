@@ -122,9 +122,9 @@ type Surveyor interface {
 	Coverage() (any, error)
 }
 
-// Preparer is a [Provider] whose first call requires preparation, such as compiling. Only a timeout that the caller
-// gave bounds it. When ctx ends first, Prepare returns at once, with an error that says so, and what it prepares goes
-// on for later calls.
+// Preparer is a [Provider] whose first call requires preparation, such as compiling. Only a timeout that was given
+// with the call bounds it. When ctx ends first, Prepare returns at once, with an error that says so, and what it
+// prepares goes on for later calls.
 type Preparer interface {
 	Prepare(ctx context.Context) error
 }
@@ -191,10 +191,14 @@ type Request struct {
 
 // Options are the options of one call, the same for every kind of caller. The zero value is valid.
 type Options struct {
-	Timeout  time.Duration // 0: the plugin's, limited by the policy
-	MaxBytes int           // of the data in the answer; 0: no limit
-	Browser  string        // "": the default browser
-	Target   string        // "": the current target
+	Timeout time.Duration // until the answer; 0: the plugin's, limited by the policy
+	// TimeoutConfigured means that Timeout is a default from a configuration. Like the plugin's, it bounds only the run,
+	// not what a [Preparer] does before.
+	TimeoutConfigured bool
+
+	MaxBytes int    // of the data in the answer; 0: no limit
+	Browser  string // "": the default browser
+	Target   string // "": the current target
 	DryRun   bool
 	// SendAnyway skips validation, for a browser that is newer than the schemas of the provider.
 	SendAnyway bool

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 )
@@ -21,6 +22,20 @@ func load(t testing.TB, text string) (*Settings, error) {
 	}
 	t.Chdir(dir)
 	return loadSettings(func(string) string { return "" }, dir)
+}
+
+// TestConfiguredTimeout checks that a configured timeout applies to calls without one, and is marked as configured.
+func TestConfiguredTimeout(t *testing.T) {
+	s, err := load(t, "timeout = \"5s\"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := s.Complete(host.Options{}); o.Timeout != 5*time.Second || !o.TimeoutConfigured {
+		t.Errorf("without a timeout: %+v", o)
+	}
+	if o := s.Complete(host.Options{Timeout: time.Second}); o.Timeout != time.Second || o.TimeoutConfigured {
+		t.Errorf("with a timeout: %+v", o)
+	}
 }
 
 // TestConfigIsValidated checks that each mistake in config.toml is named with its key and position.

@@ -64,7 +64,7 @@ var settingTable = []setting{
 		func(s *Settings, v string) error { s.Pinned = splitList(v); return nil },
 	},
 	{
-		"timeout", "0s", "bound of a call that sets none; 0s: the tool's own", true,
+		"timeout", "0s", "bound of a call's run by default; 0s: the tool's own", true,
 		func(s *Settings, v string) error { return duration(&s.Timeout, v) },
 	},
 	{
@@ -156,7 +156,7 @@ func truth(to *bool, v string) error {
 // Complete returns the options of a call with the configured values in place of those that are zero.
 func (s *Settings) Complete(o host.Options) host.Options {
 	if o.Timeout == 0 {
-		o.Timeout = s.Timeout
+		o.Timeout, o.TimeoutConfigured = s.Timeout, s.Timeout > 0
 	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = s.MaxBytes
